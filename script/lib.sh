@@ -1,0 +1,155 @@
+# Shared by script/demo, script/test and script/bench: packages, a private PostgreSQL, throw-away clusters.
+#
+# Nothing is installed into the system's PostgreSQL: its binaries find their files relative to their own place, so
+# a copy of the tree (50 MB) in a temporary directory is a whole installation that the extension can be put into.
+# Sourced, not run. Needs bash.
+
+set -euo pipefail
+
+PG_MAJOR=15
+PG_SYSTEM=/usr/lib/postgresql/$PG_MAJOR
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say()
+{
+	printf '%s\n' "$*"
+}
+
+die()
+{
+	printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+	exit 1
+}
+
+# Runs a command as root: directly, or through sudo.
+as_root()
+{
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	else
+		command -v sudo >/dev/null || die "needs root or sudo for: $*"
+		sudo "$@"
+	fi
+}
+
+# Installs the Debian packages that are missing. postgresql-common is told first not to make a cluster of its own.
+install_packages()
+{
+	local package missing=()
+
+	for package in "$@"; do
+		dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing+=("$package")
+	done
+	[ ${#missing[@]} -eq 0 ] && return 0
+	say "installing: ${missing[*]}"
+	if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+		as_root mkdir -p /etc/postgresql-common
+		printf 'create_main_cluster = false\n' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+	fi
+	as_root apt-get update -qq
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# The user that servers run as: PostgreSQL refuses root.
+server_user()
+{
+	if [ "$(id -u)" -eq 0 ]; then echo postgres; else id -un; fi
+}
+
+as_server()
+{
+	if [ "$(id -u)" -eq 0 ]; then
+		(cd / && runuser -u postgres -- "$@")
+	else
+		"$@"
+	fi
+}
+
+# make_workplace: sets WORK, a directory that the server's user may enter, and MEMORY, one on tmpfs for the embedded
+# memory nodes; everything of this run lies in the two.
+make_workplace()
+{
+	WORK=$(mktemp -d "${TMPDIR:-/tmp}/sherman.XXXXXX")
+	MEMORY=$(mktemp -d /dev/shm/sherman.XXXXXX)
+	chmod 755 "$WORK"
+	[ "$(id -u)" -ne 0 ] || chown postgres "$MEMORY"
+	PREFIX=$WORK/prefix
+	PGBIN=$PREFIX/lib/postgresql/$PG_MAJOR/bin
+}
+
+# make_prefix: a private copy of PostgreSQL in $PREFIX.
+make_prefix()
+{
+	[ -x $PG_SYSTEM/bin/postgres ] || die "PostgreSQL $PG_MAJOR is not installed"
+	mkdir -p "$PREFIX/lib/postgresql" "$PREFIX/share/postgresql" "$PREFIX/include"
+	cp -a $PG_SYSTEM "$PREFIX/lib/postgresql/"
+	cp -aL /usr/share/postgresql/$PG_MAJOR "$PREFIX/share/postgresql/"
+	ln -s /usr/include/postgresql "$PREFIX/include/postgresql"
+}
+
+# build_extension [make arguments]: builds a copy of the checkout in $WORK/source and installs it into $PREFIX.
+build_extension()
+{
+	mkdir -p "$WORK/source"
+	(cd "$TOP" && tar -cf - --exclude=.git --exclude='*.o' --exclude='*.so' .) | tar -xf - -C "$WORK/source"
+	make -s -C "$WORK/source" -j"$(nproc)" PG_CONFIG="$PGBIN/pg_config" "$@" >"$WORK/build.log" 2>&1 ||
+		{ tail -n 40 "$WORK/build.log" >&2; die "the build failed"; }
+	make -s -C "$WORK/source" PG_CONFIG="$PGBIN/pg_config" install >"$WORK/install.log" 2>&1 ||
+		{ tail -n 40 "$WORK/install.log" >&2; die "the installation failed"; }
+	if [ "$(id -u)" -eq 0 ]; then
+		chown -R postgres "$WORK/source"
+	fi
+}
+
+# cluster_create NAME [configuration lines on stdin]: a cluster in $WORK/NAME that listens on a socket there only.
+cluster_create()
+{
+	local data=$WORK/$1
+
+	mkdir "$data"
+	[ "$(id -u)" -ne 0 ] || chown postgres "$data"
+	as_server "$PGBIN/initdb" -D "$data" --no-sync -A trust -U postgres --locale=C.UTF-8 -E UTF8 \
+		>"$WORK/initdb.$1.log" 2>&1 || { cat "$WORK/initdb.$1.log" >&2; die "initdb failed"; }
+	cat >>"$data/postgresql.conf" <<-CONFIGURATION
+		listen_addresses = ''
+		unix_socket_directories = '$data'
+		shared_preload_libraries = 'sherman'
+		sherman.embedded_directory = '$MEMORY'
+		fsync = off
+		logging_collector = off
+		log_line_prefix = '%m [%p] '
+	CONFIGURATION
+	cat >>"$data/postgresql.conf"
+}
+
+cluster_start()
+{
+	as_server "$PGBIN/pg_ctl" -D "$WORK/$1" -l "$WORK/$1/log" -w -t 60 start >/dev/null ||
+		{ tail -n 30 "$WORK/$1/log" >&2; die "the server did not start"; }
+	export PGHOST=$WORK/$1 PGUSER=postgres PGDATABASE=postgres
+}
+
+# cluster_stop NAME [mode]
+cluster_stop()
+{
+	as_server "$PGBIN/pg_ctl" -D "$WORK/$1" -m "${2:-fast}" -w -t 60 stop >/dev/null
+}
+
+run_psql()
+{
+	"$PGBIN/psql" -X -q -v ON_ERROR_STOP=1 "$@"
+}
+
+# Stops every cluster of this run and removes its files and its memory. For trap ... EXIT.
+clean_up()
+{
+	local pidfile
+
+	[ -n "${WORK:-}" ] || return 0
+	for pidfile in "$WORK"/*/postmaster.pid; do
+		[ -e "$pidfile" ] || continue
+		as_server "$PGBIN/pg_ctl" -D "$(dirname "$pidfile")" -m immediate -w -t 30 stop >/dev/null 2>&1 || true
+	done
+	rm -rf "$WORK" "$MEMORY"
+	WORK=
+}
