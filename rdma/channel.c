@@ -1,0 +1,292 @@
+/*
+ * channel.c
+ *		Life and death of channels, instances and their lock words, on the memory node.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "process.h"
+#include "server_state.h"
+#include "stripe.h"
+
+/* Incarnations are 16 bits in a lock word, and 0 means none. */
+#define LAST_INCARNATION 65535u
+
+static uint64_t
+redo_offset(uint32_t channel)
+{
+	return (uint64_t) channel * FABRIC_REDO_BYTES;
+}
+
+FabricStatus
+channel_grant(FabricServer *server, ServerConnection *connection, uint32_t instance, uint32_t incarnation)
+{
+	Memory *memory = &server->memory;
+
+	for (uint32_t i = 0; i < memory->header->max_channels; i++)
+	{
+		MemoryChannel *record = &memory->channels[i];
+		uint64_t serial = (record->state >> MEMORY_STATE_BITS) + 1;
+
+		if (channel_state(server, i) != MEMORY_CHANNEL_FREE)
+			continue;
+		record->pid = connection->pid;
+		record->process_start = connection->process_start;
+		record->instance = instance;
+		record->incarnation = incarnation;
+		record->intent = 0;
+		__atomic_store_n(&record->active, serial << 1, __ATOMIC_SEQ_CST);
+		/*
+		 * The last owner's redo image was replayed or was not due: it must not be taken for the new
+		 * owner's.
+		 */
+		memset(memory->nodes + redo_offset(i), 0, FABRIC_REDO_BYTES);
+		__atomic_store_n(&record->state, serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE, __ATOMIC_SEQ_CST);
+		server->channels[i] = (ServerChannel){.process = -1, .connection = connection};
+		server->live++;
+		connection->channel = i;
+		return FABRIC_OK;
+	}
+	return FABRIC_NO_MEMORY;
+}
+
+void
+channel_kill(FabricServer *server, uint32_t channel)
+{
+	MemoryChannel *record = &server->memory.channels[channel];
+	ServerChannel *state = &server->channels[channel];
+	ServerConnection *connection = state->connection;
+
+	if (channel_state(server, channel) != MEMORY_CHANNEL_LIVE)
+		return;
+	__atomic_store_n(&record->state, (record->state & ~MEMORY_STATE_MASK) | MEMORY_CHANNEL_KILLED,
+	                 __ATOMIC_SEQ_CST);
+	server->live--;
+	server->dying++;
+	if (connection != NULL)
+	{
+		if (connection->process >= 0)
+			state->process = fcntl(connection->process, F_DUPFD_CLOEXEC, 0);
+		connection->channel = CONTROL_NO_CHANNEL;
+	}
+	state->connection = NULL;
+	state->kill_time = fabric_now();
+}
+
+/*
+ * Describes a dead channel to the service, with the WRITE that it left half-way, if any.  Returns the stripe
+ * word that it left odd, or NULL.
+ */
+static uint64_t *
+describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *dead)
+{
+	uint64_t intent = __atomic_load_n(&server->memory.channels[channel].intent, __ATOMIC_SEQ_CST);
+	uint64_t offset = ((intent & MEMORY_INTENT_OFFSET_MASK) >> MEMORY_INTENT_LENGTH_BITS) * 8;
+	uint32_t bytes = (uint32_t) (intent & MEMORY_INTENT_LENGTH_MASK) * 8;
+	uint64_t *stripe;
+	uint64_t word;
+
+	*dead = (FabricDeadChannel){
+		.channel = channel,
+		.redo_offset = redo_offset(channel),
+		.write_offset = UINT64_MAX,
+	};
+	/* The client wrote the intent: it is not to be believed beyond the region. */
+	if (intent == 0 || bytes > FABRIC_STRIPE_BYTES || offset >= server->memory.header->region_bytes)
+		return NULL;
+	stripe = memory_stripe(&server->memory, offset);
+	word = __atomic_load_n(stripe, __ATOMIC_SEQ_CST);
+	if (!stripe_is_odd(word) || stripe_owner(word) != channel)
+		return NULL;
+	if ((intent & MEMORY_INTENT_READ) == 0)
+	{
+		dead->write_offset = offset;
+		dead->write_bytes = bytes;
+	}
+	return stripe;
+}
+
+static bool
+channel_is_quiet(const FabricServer *server, uint32_t channel)
+{
+	const ServerChannel *state = &server->channels[channel];
+	uint64_t active = __atomic_load_n(&server->memory.channels[channel].active, __ATOMIC_SEQ_CST);
+
+	if ((active & MEMORY_ACTIVE_BUSY) == 0 || state->vanished)
+		return true;
+	return state->process >= 0 && process_is_gone(state->process);
+}
+
+bool
+channel_settle(FabricServer *server, uint32_t channel)
+{
+	MemoryChannel *record = &server->memory.channels[channel];
+	ServerChannel *state = &server->channels[channel];
+	FabricDeadChannel dead;
+	uint64_t *stripe;
+
+	if (channel_state(server, channel) == MEMORY_CHANNEL_FREE)
+		return true;
+	if (channel_state(server, channel) != MEMORY_CHANNEL_KILLED || !channel_is_quiet(server, channel))
+		return false;
+	stripe = describe_dead(server, channel, &dead);
+	if (server->service.recover != NULL)
+		server->service.recover(server->service.argument, &dead);
+	if (stripe != NULL)
+	{
+		server_log(server, FABRIC_LOG_INFO, "channel %u died with a stripe taken: settled", channel);
+		stripe_release(stripe, __atomic_load_n(stripe, __ATOMIC_SEQ_CST));
+	}
+	record->intent = 0;
+	record->active &= ~MEMORY_ACTIVE_BUSY;
+	if (state->process >= 0)
+		close(state->process);
+	*state = (ServerChannel){.process = -1};
+	__atomic_store_n(&record->state, (record->state & ~MEMORY_STATE_MASK) | MEMORY_CHANNEL_FREE,
+	                 __ATOMIC_SEQ_CST);
+	server->dying--;
+	return true;
+}
+
+/* A killed channel that does not come to its end: ends its process, if that is another one. */
+static void
+end_process(FabricServer *server, uint32_t channel)
+{
+	ServerChannel *state = &server->channels[channel];
+	uint32_t pid = server->memory.channels[channel].pid;
+
+	if (state->signalled || server->merciful || state->process < 0 || pid == (uint32_t) getpid())
+		return;
+	if (fabric_now() - state->kill_time < (uint64_t) SERVER_KILL_AFTER_MS * 1000000)
+		return;
+	state->signalled = true;
+	if (process_kill(state->process))
+		server_log(server, FABRIC_LOG_WARNING, "channel %u was closed inside a chain: process %u killed",
+		           channel, pid);
+	else
+		server_log(server, FABRIC_LOG_WARNING,
+		           "channel %u was closed inside a chain: process %u cannot be killed", channel, pid);
+}
+
+void
+channels_round(FabricServer *server)
+{
+	for (uint32_t i = 0; server->dying > 0 && i < server->memory.header->max_channels; i++)
+	{
+		if (channel_state(server, i) == MEMORY_CHANNEL_KILLED && !channel_settle(server, i))
+			end_process(server, i);
+	}
+}
+
+FabricStatus
+channels_recover(FabricServer *server)
+{
+	Memory *memory = &server->memory;
+	uint64_t deadline = fabric_now() + (uint64_t) SERVER_REFUSE_AFTER_MS * 1000000;
+	/* The kernel's proof that no mapper lives: every one holds a shared lock. */
+	bool alone = flock(memory->descriptor, LOCK_EX | LOCK_NB) == 0;
+
+	if (alone)
+		flock(memory->descriptor, LOCK_UN);
+	for (uint32_t i = 0; i < memory->header->max_channels; i++)
+	{
+		MemoryChannel *record = &memory->channels[i];
+		ServerChannel *state = &server->channels[i];
+
+		if (channel_state(server, i) == MEMORY_CHANNEL_FREE)
+			continue;
+		__atomic_store_n(&record->state, (record->state & ~MEMORY_STATE_MASK) | MEMORY_CHANNEL_KILLED,
+		                 __ATOMIC_SEQ_CST);
+		server->dying++;
+		state->kill_time = fabric_now();
+		state->process = alone ? -1 : process_open(record->pid, record->process_start);
+		/* Not visible is not gone: only a number that we know can vanish. */
+		state->vanished = alone || (record->pid != 0 && state->process < 0);
+	}
+	for (;;)
+	{
+		channels_round(server);
+		if (server->dying == 0)
+			return FABRIC_OK;
+		if (fabric_now() > deadline)
+			return FABRIC_BUSY;
+		nanosleep(&(struct timespec){.tv_nsec = SERVER_DYING_ROUND_MS * 1000000}, NULL);
+	}
+}
+
+MemoryInstance *
+instance_find(FabricServer *server, const uint64_t cluster[2], bool create)
+{
+	MemoryInstance *unused = NULL;
+
+	for (uint32_t i = 0; i < MEMORY_MAX_INSTANCES; i++)
+	{
+		MemoryInstance *instance = &server->memory.instances[i];
+
+		if (!instance->used)
+		{
+			if (unused == NULL)
+				unused = instance;
+		}
+		else if (instance->cluster[0] == cluster[0] && instance->cluster[1] == cluster[1])
+			return instance;
+	}
+	if (!create || unused == NULL)
+		return NULL;
+	memset(unused, 0, sizeof(*unused));
+	unused->cluster[0] = cluster[0];
+	unused->cluster[1] = cluster[1];
+	__atomic_store_n(&unused->used, 1, __ATOMIC_SEQ_CST);
+	return unused;
+}
+
+bool
+instance_kill(FabricServer *server, uint32_t instance)
+{
+	bool dead = true;
+
+	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
+	{
+		ServerConnection *connection = server->channels[i].connection;
+
+		if (channel_state(server, i) == MEMORY_CHANNEL_FREE ||
+		    server->memory.channels[i].instance != instance)
+			continue;
+		channel_kill(server, i);
+		/* Who asks for the attach may have had a channel, too; it still waits for the answer. */
+		if (connection != NULL && !connection->attaching)
+			connection_close(server, connection);
+		dead &= channel_settle(server, i);
+	}
+	return dead;
+}
+
+void
+instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation, uint64_t nonce)
+{
+	uint32_t number = instance_number(server, instance);
+	uint32_t freed = 0;
+
+	if (server->service.fenced != NULL)
+		server->service.fenced(server->service.argument, number, incarnation);
+	for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
+	{
+		uint64_t word = __atomic_load_n(&server->memory.locks[i], __ATOMIC_SEQ_CST);
+		uint32_t holder = (uint32_t) (word >> 32) & LAST_INCARNATION;
+
+		/* Nobody else changes a word of this instance: all its channels are dead. */
+		if (word >> 48 == number && holder != incarnation)
+		{
+			__atomic_store_n(&server->memory.locks[i], 0, __ATOMIC_SEQ_CST);
+			freed++;
+		}
+	}
+	instance->launcher_nonce = nonce;
+	__atomic_store_n(&instance->incarnation, incarnation, __ATOMIC_SEQ_CST);
+	server_log(server, FABRIC_LOG_INFO, "instance %u: incarnation %u granted, %u lock words freed", number,
+	           incarnation, freed);
+}

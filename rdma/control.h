@@ -1,0 +1,108 @@
+/*
+ * control.h
+ *		The control protocol: calls over a stream socket between a client and the memory node.  Private to
+ * rdma/.
+ *
+ * A frame is a header of 16 bytes {length of the payload (4), method (2), version (2), request id (8)} and
+ * the payload, all little endian.  A reply repeats method and request id; its payload begins with the status
+ * (4 bytes) and 4 bytes of zero.  One request at a time is outstanding on a connection; a reply to a request
+ * that was given up is known by its id and dropped.
+ */
+#ifndef SHERMAN_CONTROL_H
+#define SHERMAN_CONTROL_H
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "transport.h"
+
+#define CONTROL_VERSION 1u
+#define CONTROL_HEADER_BYTES 16u
+#define CONTROL_STATUS_BYTES 8u
+#define CONTROL_MAX_PAYLOAD (FABRIC_MAX_CALL_BYTES + CONTROL_STATUS_BYTES)
+#define CONTROL_MAX_FRAME (CONTROL_HEADER_BYTES + CONTROL_MAX_PAYLOAD)
+
+/* Methods of the fabric itself; those below belong to the service. */
+#define CONTROL_FIRST_METHOD 0xff00u
+#define CONTROL_HELLO 0xff01u  /* cluster, incarnation, old channel -> capabilities, memory object */
+#define CONTROL_ATTACH 0xff02u /* resume, nonce -> instance, incarnation */
+#define CONTROL_RESET 0xff03u  /* -> capabilities with a new channel */
+#define CONTROL_NO_CHANNEL UINT32_MAX
+
+typedef struct ControlFrame
+{
+	uint32_t length;
+	uint16_t method;
+	uint16_t version;
+	uint64_t request;
+} ControlFrame;
+
+extern void control_encode(const ControlFrame *frame, uint8_t bytes[CONTROL_HEADER_BYTES]);
+/* False: another version, or a length that no frame has. */
+extern bool control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame);
+
+/* A payload that is being built or taken apart. Running over its end sets `failed` and yields zeroes. */
+typedef struct ControlPayload
+{
+	uint8_t *data;
+	uint32_t bytes;
+	uint32_t position;
+	bool failed;
+} ControlPayload;
+
+extern void control_put32(ControlPayload *payload, uint32_t value);
+extern void control_put64(ControlPayload *payload, uint64_t value);
+extern uint32_t control_get32(ControlPayload *payload);
+extern uint64_t control_get64(ControlPayload *payload);
+
+/* The request of CONTROL_HELLO. */
+typedef struct ControlHello
+{
+	uint64_t cluster[2];
+	uint32_t incarnation; /* 0: control only */
+	uint32_t old_channel; /* of a channel to be killed first, or CONTROL_NO_CHANNEL */
+	uint64_t old_serial;
+	uint64_t old_node_uuid[2];
+} ControlHello;
+
+extern void control_put_hello(ControlPayload *payload, const ControlHello *hello);
+extern void control_get_hello(ControlPayload *payload, ControlHello *hello);
+
+/* The reply of CONTROL_HELLO and CONTROL_RESET: capabilities and the serial of the channel record's use. */
+extern void control_put_capabilities(ControlPayload *payload, const FabricCapabilities *capabilities,
+                                     uint64_t serial);
+extern void control_get_capabilities(ControlPayload *payload, FabricCapabilities *capabilities,
+                                     uint64_t *serial);
+
+/*
+ * Fills the address of a unix socket, however long its path: a long one goes through a descriptor of its
+ * directory, *directory (else -1), which the caller closes after bind or connect.  False: errno is set.
+ */
+extern bool control_address(const char *path, struct sockaddr_un *address, socklen_t *length, int *directory);
+
+/* The client's end. */
+typedef struct ControlClient
+{
+	Fabric *fabric;
+	int descriptor; /* -1: not connected */
+	uint64_t request;
+	uint32_t received;
+	uint8_t buffer[CONTROL_MAX_FRAME]; /* what arrived of the next reply */
+} ControlClient;
+
+/* Connects to the socket at `path`. FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_STOPPED. */
+extern FabricStatus control_connect(ControlClient *client, Fabric *fabric, const char *path);
+extern void control_disconnect(ControlClient *client);
+
+/*
+ * One call: status of the reply, or FABRIC_TIMED_OUT, FABRIC_STOPPED, FABRIC_LOST.  A descriptor that came
+ * with the reply is given to *passed (else -1), or closed if `passed` is NULL.  FABRIC_PROTOCOL: the reply
+ * does not fit.
+ */
+extern FabricStatus control_call(ControlClient *client, uint16_t method, const void *request,
+                                 uint32_t request_bytes, void *reply, uint32_t *reply_bytes, int *passed);
+
+/* Is the memory node's end of the connection closed?  Never blocks. */
+extern bool control_is_closed(const ControlClient *client);
+
+#endif /* SHERMAN_CONTROL_H */

@@ -1,0 +1,397 @@
+/*
+ * fabric.c
+ *		The interface of fabric.h over any transport: checks chains, keeps tickets, counters and doubt.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "transport.h"
+
+#define NANOSECONDS_PER_SECOND 1000000000ull
+
+static const FabricTransport *const transports[] = {&shm_transport};
+
+uint64_t
+fabric_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * NANOSECONDS_PER_SECOND + (uint64_t) now.tv_nsec;
+}
+
+static int
+default_wait(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	struct pollfd polled[4];
+	int ready;
+
+	(void) argument;
+	if (count > 4)
+		count = 4;
+	for (int i = 0; i < count; i++)
+		polled[i] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
+	ready = poll(polled, (nfds_t) count, milliseconds);
+	/* An interrupted sleep is a short one: the caller looks at its deadline and comes again. */
+	return ready < 0 ? 0 : ready;
+}
+
+int
+fabric_sleep(const Fabric *fabric, const int *descriptors, int count, int milliseconds)
+{
+	return fabric->options.wait(fabric->options.wait_argument, descriptors, count, milliseconds);
+}
+
+void
+fabric_set_detail(Fabric *fabric, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(fabric->detail, sizeof(fabric->detail), format, arguments);
+	va_end(arguments);
+}
+
+FabricStatus
+fabric_open(const FabricOptions *options, Fabric **fabric)
+{
+	Fabric *opened = calloc(1, sizeof(Fabric));
+
+	if (opened == NULL)
+		return FABRIC_NO_MEMORY;
+	if (options != NULL)
+		opened->options = *options;
+	if (opened->options.operation_timeout_ms == 0)
+		opened->options.operation_timeout_ms = FABRIC_DEFAULT_TIMEOUT_MS;
+	if (opened->options.connect_timeout_ms == 0)
+		opened->options.connect_timeout_ms = FABRIC_DEFAULT_TIMEOUT_MS;
+	if (opened->options.wait == NULL)
+		opened->options.wait = default_wait;
+	*fabric = opened;
+	return FABRIC_OK;
+}
+
+void
+fabric_close(Fabric *fabric)
+{
+	if (fabric == NULL)
+		return;
+	while (fabric->endpoints != NULL)
+		fabric_disconnect(fabric->endpoints);
+	free(fabric);
+}
+
+FabricStatus
+fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint)
+{
+	const FabricTransport *transport = NULL;
+	const char *colon = strchr(address, ':');
+	FabricEndpoint *connected;
+	FabricStatus status;
+
+	for (size_t i = 0; colon != NULL && i < sizeof(transports) / sizeof(transports[0]); i++)
+	{
+		size_t length = strlen(transports[i]->name);
+
+		if (length == (size_t) (colon - address) && memcmp(transports[i]->name, address, length) == 0)
+			transport = transports[i];
+	}
+	if (transport == NULL)
+	{
+		fabric_set_detail(fabric, "no transport serves the address \"%s\"", address);
+		return FABRIC_NOT_SUPPORTED;
+	}
+	connected = calloc(1, sizeof(FabricEndpoint));
+	if (connected == NULL)
+		return FABRIC_NO_MEMORY;
+	connected->fabric = fabric;
+	connected->transport = transport;
+	connected->data = fabric->options.incarnation != 0;
+	connected->next_ticket = 1;
+	status = transport->connect(connected, colon + 1);
+	if (status != FABRIC_OK)
+	{
+		free(connected);
+		return status;
+	}
+	connected->next = fabric->endpoints;
+	fabric->endpoints = connected;
+	*endpoint = connected;
+	return FABRIC_OK;
+}
+
+void
+fabric_disconnect(FabricEndpoint *endpoint)
+{
+	FabricEndpoint **link;
+
+	if (endpoint == NULL)
+		return;
+	for (link = &endpoint->fabric->endpoints; *link != NULL; link = &(*link)->next)
+	{
+		if (*link == endpoint)
+		{
+			*link = endpoint->next;
+			break;
+		}
+	}
+	fault_release(endpoint);
+	endpoint->transport->disconnect(endpoint);
+	free(endpoint);
+}
+
+const FabricCapabilities *
+fabric_capabilities(const FabricEndpoint *endpoint)
+{
+	return &endpoint->capabilities;
+}
+
+void
+fabric_counters(const FabricEndpoint *endpoint, FabricCounters *counters)
+{
+	*counters = endpoint->counters;
+}
+
+const char *
+fabric_detail(const Fabric *fabric)
+{
+	return fabric->detail;
+}
+
+/* Checks one operation against the contract; *atomic_seen says whether an atomic came before it. */
+static inline FabricStatus
+check_operation(const FabricCapabilities *capabilities, const FabricOp *op, bool *atomic_seen)
+{
+	bool atomic = op->opcode == FABRIC_COMPARE_SWAP || op->opcode == FABRIC_FETCH_ADD;
+	uint64_t limit;
+
+	if (op->opcode > FABRIC_FETCH_ADD || op->region > FABRIC_LOCKS)
+		return FABRIC_PROTOCOL;
+	if (op->opcode == FABRIC_WRITE && (*atomic_seen || op->region == FABRIC_LOCKS))
+		return FABRIC_PROTOCOL;
+	if (((op->offset | op->length) & 7) != 0 || op->length == 0 || op->length > FABRIC_STRIPE_BYTES)
+		return FABRIC_RANGE;
+	if ((op->region == FABRIC_LOCKS || atomic) && op->length != 8)
+		return FABRIC_RANGE;
+	limit = capabilities->region_bytes[op->region];
+	if (op->offset >= limit || op->length > limit - op->offset)
+		return FABRIC_RANGE;
+	if ((op->offset & (FABRIC_STRIPE_BYTES - 1)) + op->length > FABRIC_STRIPE_BYTES)
+		return FABRIC_RANGE;
+	if (!atomic && (op->buffer == NULL || ((uintptr_t) op->buffer & 7) != 0))
+		return FABRIC_RANGE;
+	*atomic_seen |= atomic;
+	return FABRIC_OK;
+}
+
+/* Checks a whole chain and the endpoint; nothing has happened when this fails. */
+static inline FabricStatus
+check_chain(const FabricEndpoint *endpoint, const FabricOp *ops, int count)
+{
+	bool atomic_seen = false;
+
+	if (endpoint->doubt)
+		return FABRIC_LOST;
+	if (count < 1 || count > (int) endpoint->capabilities.max_chain)
+		return FABRIC_PROTOCOL;
+	for (int i = 0; i < count; i++)
+	{
+		FabricStatus status = check_operation(&endpoint->capabilities, &ops[i], &atomic_seen);
+
+		if (status != FABRIC_OK)
+			return status;
+	}
+	return FABRIC_OK;
+}
+
+/* A chain was refused before it was posted. */
+static FabricStatus
+chain_refused(FabricEndpoint *endpoint, FabricStatus status)
+{
+	endpoint->counters.errors++;
+	if (!endpoint->data)
+		fabric_set_detail(endpoint->fabric, "a control-only endpoint takes no chain");
+	else if (endpoint->doubt)
+		fabric_set_detail(endpoint->fabric, "the endpoint has a chain in doubt and needs a reset");
+	else
+		fabric_set_detail(endpoint->fabric, "chain refused: %s", fabric_status_name(status));
+	return status;
+}
+
+/* Counts a chain that came to its end, and notes the doubt that a failed one leaves. */
+static inline void
+chain_ended(FabricEndpoint *endpoint, const FabricOp *ops, int count, FabricStatus status)
+{
+	FabricCounters *counters = &endpoint->counters;
+
+	if (status != FABRIC_OK)
+	{
+		counters->errors++;
+		if (status != FABRIC_RANGE && status != FABRIC_PROTOCOL && status != FABRIC_BUSY)
+			endpoint->doubt = true;
+		return;
+	}
+	counters->round_trips++;
+	counters->operations += (uint64_t) count;
+	for (int i = 0; i < count; i++)
+	{
+		if (ops[i].opcode == FABRIC_READ)
+		{
+			counters->reads++;
+			counters->read_bytes += ops[i].length;
+		}
+		else if (ops[i].opcode == FABRIC_WRITE)
+		{
+			counters->writes++;
+			counters->written_bytes += ops[i].length;
+		}
+		else
+		{
+			counters->atomics++;
+			counters->written_bytes += 8;
+		}
+	}
+}
+
+FabricStatus
+fabric_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket)
+{
+	const FabricTransport *transport = endpoint->transport;
+	uint64_t next = endpoint->next_ticket;
+	FabricTicket *place = &endpoint->tickets[next & (TRANSPORT_TICKETS - 1)];
+	FabricStatus status = check_chain(endpoint, ops, count);
+
+	if (status != FABRIC_OK)
+		return chain_refused(endpoint, status);
+	if (place->ticket != 0)
+		return chain_refused(endpoint, FABRIC_BUSY);
+	if (transport->post != NULL)
+	{
+		status = transport->post(endpoint, ops, count, next);
+		if (status != FABRIC_OK)
+			return chain_refused(endpoint, status);
+	}
+	else
+	{
+		status = transport->execute(endpoint, ops, count);
+		if (status == FABRIC_RANGE || status == FABRIC_PROTOCOL || status == FABRIC_BUSY)
+			return chain_refused(endpoint, status);
+		/* What follows a chain that failed half-way must not overtake it: nothing more before a reset. */
+		if (status != FABRIC_OK)
+			endpoint->doubt = true;
+	}
+	*place = (FabricTicket){.ticket = next, .ops = ops, .count = count, .status = status};
+	endpoint->next_ticket = next + 1;
+	*ticket = next;
+	return FABRIC_OK;
+}
+
+FabricStatus
+fabric_wait(FabricEndpoint *endpoint, uint64_t ticket)
+{
+	FabricTicket *place = &endpoint->tickets[ticket & (TRANSPORT_TICKETS - 1)];
+	FabricStatus status = place->status;
+
+	if (ticket == 0 || place->ticket != ticket)
+	{
+		fabric_set_detail(endpoint->fabric, "no chain with this ticket is outstanding");
+		return FABRIC_PROTOCOL;
+	}
+	if (endpoint->transport->post != NULL)
+		status = endpoint->transport->wait(endpoint, ticket);
+	place->ticket = 0;
+	chain_ended(endpoint, place->ops, place->count, status);
+	return status;
+}
+
+FabricStatus
+fabric_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
+{
+	FabricStatus status = check_chain(endpoint, ops, count);
+
+	if (status != FABRIC_OK)
+		return chain_refused(endpoint, status);
+	status = endpoint->transport->execute(endpoint, ops, count);
+	chain_ended(endpoint, ops, count, status);
+	return status;
+}
+
+FabricStatus
+fabric_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes,
+            void *reply, uint32_t *reply_bytes)
+{
+	FabricStatus status;
+
+	if (request_bytes > FABRIC_MAX_CALL_BYTES)
+		status = FABRIC_PROTOCOL;
+	else
+		status = endpoint->transport->call(endpoint, method, request, request_bytes, reply, reply_bytes);
+	if (status == FABRIC_OK)
+		endpoint->counters.calls++;
+	else
+		endpoint->counters.errors++;
+	return status;
+}
+
+FabricStatus
+fabric_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
+              uint32_t *incarnation)
+{
+	FabricStatus status =
+		endpoint->transport->attach(endpoint, resume, launcher_nonce, instance, incarnation);
+
+	if (status != FABRIC_OK)
+		endpoint->counters.errors++;
+	return status;
+}
+
+FabricStatus
+fabric_reset(FabricEndpoint *endpoint)
+{
+	FabricStatus status = endpoint->transport->reset(endpoint);
+
+	if (status != FABRIC_OK)
+	{
+		endpoint->counters.errors++;
+		endpoint->doubt = true;
+		return status;
+	}
+	/* Tickets that nobody waited for belong to the dead channel. */
+	for (uint32_t i = 0; i < TRANSPORT_TICKETS; i++)
+		endpoint->tickets[i].ticket = 0;
+	endpoint->doubt = false;
+	endpoint->counters.resets++;
+	return FABRIC_OK;
+}
+
+const char *
+fabric_status_name(FabricStatus status)
+{
+	static const char *const names[] = {
+		[FABRIC_OK] = "ok",
+		[FABRIC_BUSY] = "busy",
+		[FABRIC_TIMED_OUT] = "timed out",
+		[FABRIC_STOPPED] = "stopped",
+		[FABRIC_LOST] = "connection lost",
+		[FABRIC_FENCED] = "fenced",
+		[FABRIC_DENIED] = "permission denied",
+		[FABRIC_RANGE] = "out of range",
+		[FABRIC_PROTOCOL] = "protocol violation",
+		[FABRIC_NOT_SUPPORTED] = "not supported",
+		[FABRIC_NO_MEMORY] = "out of memory",
+		[FABRIC_DRAINING] = "shutting down",
+		[FABRIC_UNREACHABLE] = "unreachable",
+		[FABRIC_NOT_FOUND] = "not found",
+		[FABRIC_EXISTS] = "already exists",
+	};
+
+	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))
+		return "unknown status";
+	return names[status];
+}

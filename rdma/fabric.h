@@ -1,0 +1,234 @@
+/*
+ * fabric.h
+ *		The fabric: chains of one-sided operations on the memory of memory nodes.
+ *
+ * The unit of the interface is the chain: a list of operations that are posted together and cost one
+ * round trip.  Four transports fill the table in transport.h (shm, and in time tcp, verbs and sim); all
+ * of them pass test/conformance.c, which is written against this header alone.
+ *
+ * Contract (design.md section 4, I-F1 to I-F6):
+ *
+ * 1. Order.  The operations of a chain, and the chains of one endpoint, take effect at the memory node in
+ *    program order.  There is no order between endpoints or memory nodes.
+ * 2. Not conditional, not atomic.  What follows a failed compare-and-swap runs all the same; therefore
+ *    fabric_post() refuses (FABRIC_PROTOCOL) a WRITE that follows an atomic in one chain.  Other clients
+ *    may see any prefix of a chain.
+ * 3. Death and doubt.  After FABRIC_LOST, FABRIC_TIMED_OUT or FABRIC_STOPPED some prefix of the chain has
+ *    been or will be applied.  Only fabric_reset() returning FABRIC_OK ends the doubt: the memory node has
+ *    then killed the old channel, and nothing of it can land any more.
+ * 4. Atomicity.  Atomics work on aligned 8-byte words and are atomic against each other in the memory
+ *    node's one domain; they are never mixed with WRITE on one word of the LOCKS region.  What a READ
+ *    promises follows from the capabilities: see FABRIC_CAP_*.
+ * 5. No operation crosses an aligned unit of FABRIC_STRIPE_BYTES (FABRIC_RANGE if it would).  A WRITE or
+ * atomic in node memory that the memory node has not granted is FABRIC_RANGE, too, where the transport can
+ * tell; a READ there yields bytes without meaning, zeroes as a rule.
+ * 6. Buffers belong to the fabric from fabric_post() until fabric_wait() has returned.
+ * 7. Nothing here exits, prints, jumps or waits for ever.  No call may be used by two threads at once on
+ *    one endpoint.  Connections are opened lazily in the process that uses them, never before a fork.
+ */
+#ifndef SHERMAN_FABRIC_H
+#define SHERMAN_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One stripe: the unit that an operation never crosses, and that shm makes atomic. The largest node. */
+#define FABRIC_STRIPE_BYTES 4096u
+
+/* Operations in one chain: prefetch of 16 nodes, or redo + two children + root + unlock, with room. */
+#define FABRIC_MAX_CHAIN 32u
+
+/* Bytes of request or reply of one call; a call carries control data only. */
+#define FABRIC_MAX_CALL_BYTES 8192u
+
+/* Bytes of the human-readable detail that goes with an error. */
+#define FABRIC_DETAIL_BYTES 256u
+
+typedef struct Fabric Fabric;
+typedef struct FabricEndpoint FabricEndpoint;
+
+typedef enum FabricStatus
+{
+	FABRIC_OK = 0,
+	FABRIC_BUSY,          /* not posted: too many chains outstanding; nothing happened */
+	FABRIC_TIMED_OUT,     /* deadline passed: perhaps applied, reset needed */
+	FABRIC_STOPPED,       /* the wait hook asked to stop: perhaps applied, reset needed */
+	FABRIC_LOST,          /* channel or memory node gone: perhaps applied, reset needed */
+	FABRIC_FENCED,        /* the memory node refuses this instance or channel: nothing lands any more */
+	FABRIC_DENIED,        /* authentication or permission */
+	FABRIC_RANGE,         /* offset, length or alignment outside the contract: nothing happened */
+	FABRIC_PROTOCOL,      /* chain or call that the contract forbids: nothing happened */
+	FABRIC_NOT_SUPPORTED, /* this transport or memory node cannot do it: nothing happened */
+	FABRIC_NO_MEMORY,     /* the memory node is full, or the process has no memory: nothing happened */
+	FABRIC_DRAINING,      /* the memory node is shutting down: nothing happened */
+	FABRIC_UNREACHABLE,   /* no connection could be made: nothing happened */
+	FABRIC_NOT_FOUND,     /* call: the thing named does not exist */
+	FABRIC_EXISTS         /* call: the thing named exists already */
+} FabricStatus;
+
+typedef enum FabricOpcode
+{
+	FABRIC_READ,         /* length bytes at offset -> buffer */
+	FABRIC_WRITE,        /* length bytes of buffer -> offset */
+	FABRIC_COMPARE_SWAP, /* if word == compare then word := operand; the old word -> result */
+	FABRIC_FETCH_ADD     /* word += operand; the old word -> result */
+} FabricOpcode;
+
+typedef enum FabricRegion
+{
+	FABRIC_NODES = 0, /* node memory, offsets from 0; holds the channels' redo slots too */
+	FABRIC_LOCKS = 1  /* lock words of 8 bytes; only atomics and aligned 8-byte READs */
+} FabricRegion;
+
+typedef struct FabricOp
+{
+	uint8_t opcode;   /* FabricOpcode */
+	uint8_t region;   /* FabricRegion */
+	uint32_t length;  /* bytes; a multiple of 8 for READ and WRITE, 8 for atomics */
+	uint64_t offset;  /* bytes from the region's start; 8-aligned */
+	void *buffer;     /* READ, WRITE: 8-aligned memory of the caller */
+	uint64_t compare; /* COMPARE_SWAP: expected word */
+	uint64_t operand; /* COMPARE_SWAP: new word; FETCH_ADD: addend */
+	uint64_t result;  /* atomics: the word before the operation, valid after FABRIC_OK */
+} FabricOp;
+
+/* What a memory node vouches for over this transport. */
+#define FABRIC_CAP_LINE_ATOMIC 0x01u      /* an aligned 64-byte line is never torn in a READ */
+#define FABRIC_CAP_OPERATION_ATOMIC 0x02u /* a READ or WRITE is one atomic operation */
+#define FABRIC_CAP_ORDERED_CAS_READ                                                                          \
+	0x04u /* a READ after a COMPARE_SWAP in one chain sees what the swap saw */
+
+typedef struct FabricCapabilities
+{
+	uint32_t flags;           /* FABRIC_CAP_* */
+	uint32_t max_chain;       /* operations in a chain, <= FABRIC_MAX_CHAIN */
+	uint32_t max_outstanding; /* chains posted and not yet waited for */
+	uint32_t one_packet;      /* bytes: a WRITE up to this size cannot be torn by its client's death */
+	uint32_t lock_words;      /* words in the LOCKS region, a power of two */
+	uint32_t channel;         /* this channel's number at the memory node */
+	uint64_t redo_offset;     /* this channel's redo slot in NODES: FABRIC_REDO_BYTES, stripe-aligned */
+	uint64_t region_bytes[2]; /* length of each region, by FabricRegion */
+	uint64_t node_uuid[2];    /* identity of the memory node's memory: a new one each time it starts empty */
+	uint64_t generation;      /* starts of the daemon over this memory, from 1 */
+	uint32_t instance;        /* number of the compute instance at this memory node, 1..65535 */
+	uint32_t incarnation;     /* incarnation of that instance, 1..65535 */
+	char transport[8];        /* "shm", ... */
+} FabricCapabilities;
+
+/*
+ * A redo slot: one node image with its header; the tree owns the format (tree/node.h). Two stripes, image
+ * in the second.
+ */
+#define FABRIC_REDO_BYTES (2u * FABRIC_STRIPE_BYTES)
+
+/* Counters of one endpoint or of one Fabric, since it was opened. */
+typedef struct FabricCounters
+{
+	uint64_t round_trips; /* chains completed */
+	uint64_t operations;  /* operations in them */
+	uint64_t reads;       /* READ operations */
+	uint64_t writes;      /* WRITE operations */
+	uint64_t atomics;     /* COMPARE_SWAP and FETCH_ADD operations */
+	uint64_t read_bytes;
+	uint64_t written_bytes; /* WRITE bytes and 8 for each atomic */
+	uint64_t calls;         /* fabric_call() completed */
+	uint64_t resets;
+	uint64_t errors; /* chains and calls that did not return FABRIC_OK */
+} FabricCounters;
+
+/*
+ * Wait hook: sleep until one of the `count` descriptors (perhaps none) is readable or `milliseconds` passed.
+ * Returns > 0 if one is readable, 0 when the time is over, < 0 to stop the wait (query cancel; death of the
+ * postmaster).
+ */
+typedef int (*FabricWaitHook)(void *argument, const int *descriptors, int count, int milliseconds);
+
+typedef struct FabricOptions
+{
+	uint32_t operation_timeout_ms; /* deadline of a chain; 0 = FABRIC_DEFAULT_TIMEOUT_MS */
+	uint32_t connect_timeout_ms;   /* deadline of connect, call and reset; 0 = the same default */
+	FabricWaitHook wait;           /* NULL: poll(2) */
+	void *wait_argument;
+	uint64_t cluster[2];  /* identity of the compute instance (a UUID): channels belong to it */
+	uint32_t incarnation; /* its incarnation as granted by fabric_attach(); 0 for control-only channels */
+} FabricOptions;
+
+#define FABRIC_DEFAULT_TIMEOUT_MS 10000u
+
+/*
+ * Opens the fabric for this process.  Cheap: nothing is connected.  FABRIC_NO_MEMORY.
+ * The caller frees it with fabric_close(), which closes all of its endpoints.
+ */
+extern FabricStatus fabric_open(const FabricOptions *options, Fabric **fabric);
+extern void fabric_close(Fabric *fabric);
+
+/*
+ * Connects to a memory node.  `address` is "shm:/path/of/control.socket" (tcp:host:port and verbs:host:port
+ * belong to the network transports).  Returns FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_FENCED (the
+ * incarnation is not the current one), FABRIC_NO_MEMORY (no channel left), FABRIC_PROTOCOL (version),
+ * FABRIC_NOT_SUPPORTED (unknown transport).  With incarnation 0 the endpoint has no data channel: only
+ * fabric_call() and fabric_attach() work on it.
+ */
+extern FabricStatus fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint);
+extern void fabric_disconnect(FabricEndpoint *endpoint);
+
+/* The capabilities agreed at connect; valid while the endpoint lives. */
+extern const FabricCapabilities *fabric_capabilities(const FabricEndpoint *endpoint);
+
+/*
+ * Posts a chain of `count` operations.  Either the whole chain is taken and *ticket names it, or nothing
+ * happened (FABRIC_BUSY, FABRIC_RANGE, FABRIC_PROTOCOL, FABRIC_LOST or FABRIC_FENCED before posting).  `ops`
+ * and the buffers in it stay untouched by the caller until fabric_wait() returns.
+ */
+extern FabricStatus fabric_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket);
+
+/*
+ * Waits for the chain; results are valid only after FABRIC_OK.  FABRIC_TIMED_OUT, FABRIC_STOPPED, FABRIC_LOST
+ * and FABRIC_FENCED leave the chain in doubt (contract 3).  Tickets are waited for in any order.
+ */
+extern FabricStatus fabric_wait(FabricEndpoint *endpoint, uint64_t ticket);
+
+/* fabric_post() and fabric_wait() in one. */
+extern FabricStatus fabric_execute(FabricEndpoint *endpoint, FabricOp *ops, int count);
+
+/*
+ * Calls a procedure of the memory node over the control connection (rare: microseconds, not one-sided).
+ * `reply_bytes` holds the room at entry and the length at exit; both may be NULL where no data are expected.
+ * Returns the procedure's status, or FABRIC_TIMED_OUT / FABRIC_LOST when it is not known whether it ran:
+ * calls are made idempotent by the callee.
+ */
+extern FabricStatus fabric_call(FabricEndpoint *endpoint, uint16_t method, const void *request,
+                                uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
+
+/*
+ * Makes this cluster's next incarnation the current one at the memory node: every channel of an older
+ * incarnation is killed, its redo slot replayed, its stripes settled, its lock words freed; then the new
+ * incarnation is granted.  With `resume` the current incarnation is returned if it still has this cluster's
+ * launcher nonce (a restarted launcher, no fencing).  Called once by the instance's launcher.
+ */
+extern FabricStatus fabric_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce,
+                                  uint32_t *instance, uint32_t *incarnation);
+
+/*
+ * Ends all doubt: the memory node kills the endpoint's old channel first (drains, replays, settles), then
+ * gives it a new one; fabric_capabilities() may change.  Lock words stay as they are: they belong to the
+ * instance.  FABRIC_FENCED when the incarnation is no longer current; FABRIC_UNREACHABLE / FABRIC_TIMED_OUT:
+ * the doubt goes on.
+ */
+extern FabricStatus fabric_reset(FabricEndpoint *endpoint);
+
+extern void fabric_counters(const FabricEndpoint *endpoint, FabricCounters *counters);
+
+/* One line about the last error on this fabric, for a log or an error message; never NULL. */
+extern const char *fabric_detail(const Fabric *fabric);
+extern const char *fabric_status_name(FabricStatus status);
+
+/* A lock word: the instance, its incarnation, and a ticket that tells holds apart. 0 = free. */
+static inline uint64_t
+fabric_lock_word(uint32_t instance, uint32_t incarnation, uint32_t ticket)
+{
+	return (uint64_t) instance << 48 | (uint64_t) (incarnation & 0xffff) << 32 | ticket;
+}
+
+#endif /* SHERMAN_FABRIC_H */

@@ -1,0 +1,317 @@
+/*
+ * fault.c
+ *		The fault layer: a transport that stands over another one.
+ *
+ * It runs a chain as single operations of the transport below, or as single lines of them, and between these
+ * does what the plan says.  Counters and doubt are fabric.c's, above it, and see one chain.
+ */
+#define _GNU_SOURCE 1
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "transport.h"
+
+#define LINE_BYTES 64u
+
+/* Lines that one operation touches, at most: it may start and end inside one. */
+#define MAX_LINES (FABRIC_STRIPE_BYTES / LINE_BYTES)
+
+/* One in so many gaps between two lines of a torn operation gives the processor away. */
+#define YIELD_CHANCE 4u
+
+/* The rest of a chain that is to arrive late. WRITE data are copies, for the caller has its buffers back. */
+typedef struct LateChain
+{
+	int count;
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	uint64_t data[FABRIC_MAX_CHAIN][FABRIC_STRIPE_BYTES / sizeof(uint64_t)];
+} LateChain;
+
+typedef struct FaultState
+{
+	FabricFaultPlan plan;
+	const FabricTransport *below;
+	uint32_t flags_below; /* the capabilities that the layer hides */
+	uint64_t random;
+	uint64_t operations;
+	LateChain *late; /* only with late_operation */
+} FaultState;
+
+/* The next random number of the plan (splitmix64). */
+static uint64_t
+next_random(FaultState *fault)
+{
+	uint64_t value = fault->random += 0x9e3779b97f4a7c15ull;
+
+	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
+	value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
+	return value ^ (value >> 31);
+}
+
+static FabricStatus
+run_below(FabricEndpoint *endpoint, FabricOp *op)
+{
+	return ((FaultState *) endpoint->fault)->below->execute(endpoint, op, 1);
+}
+
+/* Cuts an operation at the lines' borders; returns how many pieces there are. */
+static uint32_t
+cut_lines(const FabricOp *op, FabricOp pieces[MAX_LINES + 1])
+{
+	uint32_t count = 0;
+
+	for (uint32_t done = 0; done < op->length;)
+	{
+		FabricOp *piece = &pieces[count++];
+		uint32_t room = LINE_BYTES - (uint32_t) ((op->offset + done) % LINE_BYTES);
+
+		*piece = *op;
+		piece->offset = op->offset + done;
+		piece->buffer = (uint8_t *) op->buffer + done;
+		piece->length = op->length - done < room ? op->length - done : room;
+		done += piece->length;
+	}
+	return count;
+}
+
+/* Runs a READ or WRITE line by line, in random order. */
+static FabricStatus
+run_torn(FabricEndpoint *endpoint, const FabricOp *op)
+{
+	FaultState *fault = endpoint->fault;
+	FabricOp pieces[MAX_LINES + 1];
+	uint32_t count = cut_lines(op, pieces);
+
+	for (uint32_t left = count; left > 0; left--)
+	{
+		uint32_t chosen = (uint32_t) (next_random(fault) % left);
+		FabricStatus status = run_below(endpoint, &pieces[chosen]);
+
+		if (status != FABRIC_OK)
+			return status;
+		pieces[chosen] = pieces[left - 1];
+		if (left > 1 && next_random(fault) % YIELD_CHANCE == 0)
+			sched_yield();
+	}
+	return FABRIC_OK;
+}
+
+static FabricStatus
+run_operation(FabricEndpoint *endpoint, FabricOp *op)
+{
+	const FabricFaultPlan *plan = &((FaultState *) endpoint->fault)->plan;
+
+	if (op->region == FABRIC_NODES && op->length > LINE_BYTES &&
+	    ((op->opcode == FABRIC_READ && plan->tear_reads) ||
+	     (op->opcode == FABRIC_WRITE && plan->tear_writes)))
+		return run_torn(endpoint, op);
+	return run_below(endpoint, op);
+}
+
+/* Ends the process after the operation, or inside it. */
+static void
+die(FabricEndpoint *endpoint, FabricOp *op)
+{
+	FaultState *fault = endpoint->fault;
+	uint32_t lines = fault->plan.die_line;
+
+	if (op->opcode != FABRIC_WRITE || lines == 0)
+		run_operation(endpoint, op);
+	else if (fault->below->abandon_write != NULL)
+		fault->below->abandon_write(endpoint, op, lines);
+	else
+	{
+		FabricOp pieces[MAX_LINES + 1];
+		uint32_t count = cut_lines(op, pieces);
+
+		for (uint32_t i = 0; i < count && i < lines; i++)
+			run_below(endpoint, &pieces[i]);
+	}
+	kill(getpid(), SIGKILL);
+	/* The signal is on its way: nothing may happen behind it. */
+	for (;;)
+		pause();
+}
+
+static void
+hold_back(FaultState *fault, const FabricOp *ops, int count)
+{
+	LateChain *late = fault->late;
+
+	late->count = count;
+	for (int i = 0; i < count; i++)
+	{
+		late->ops[i] = ops[i];
+		if (ops[i].opcode == FABRIC_WRITE)
+			memcpy(late->data[i], ops[i].buffer, ops[i].length);
+		late->ops[i].buffer = late->data[i];
+	}
+}
+
+static void
+random_delay(FaultState *fault)
+{
+	uint64_t nanoseconds;
+
+	if (fault->plan.delay_max_us == 0)
+		return;
+	nanoseconds = next_random(fault) % ((uint64_t) fault->plan.delay_max_us * 1000 + 1);
+	nanosleep(&(struct timespec){.tv_sec = (time_t) (nanoseconds / 1000000000),
+	                             .tv_nsec = nanoseconds % 1000000000},
+	          NULL);
+}
+
+static FabricStatus
+fault_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
+{
+	FaultState *fault = endpoint->fault;
+
+	random_delay(fault);
+	for (int i = 0; i < count; i++)
+	{
+		FabricStatus status;
+
+		fault->operations++;
+		if (fault->operations == fault->plan.fail_operation)
+		{
+			fabric_set_detail(endpoint->fabric, "fault layer: operation %d of the chain failed", i + 1);
+			return FABRIC_LOST;
+		}
+		if (fault->operations == fault->plan.late_operation)
+		{
+			hold_back(fault, ops + i, count - i);
+			fabric_set_detail(endpoint->fabric, "fault layer: operation %d of the chain is late", i + 1);
+			return FABRIC_LOST;
+		}
+		if (fault->operations == fault->plan.die_operation)
+			die(endpoint, &ops[i]);
+		status = run_operation(endpoint, &ops[i]);
+		/* "Nothing happened" is no longer true behind the first operation. */
+		if (i > 0 && (status == FABRIC_RANGE || status == FABRIC_PROTOCOL || status == FABRIC_BUSY))
+			status = FABRIC_LOST;
+		if (status != FABRIC_OK)
+			return status;
+	}
+	return FABRIC_OK;
+}
+
+/* Makes the endpoint claim no more than the layer lets through. */
+static void
+limit_capabilities(FabricEndpoint *endpoint)
+{
+	FaultState *fault = endpoint->fault;
+
+	fault->flags_below = endpoint->capabilities.flags;
+	if (fault->plan.tear_reads || fault->plan.tear_writes)
+		endpoint->capabilities.flags &= ~FABRIC_CAP_OPERATION_ATOMIC;
+}
+
+void
+fabric_fault_deliver(FabricEndpoint *endpoint)
+{
+	FaultState *fault = endpoint->fault;
+
+	if (fault == NULL || fault->late == NULL)
+		return;
+	for (int i = 0; i < fault->late->count; i++)
+	{
+		/* A channel that was killed meanwhile delivers nothing, and what follows neither. */
+		if (run_operation(endpoint, &fault->late->ops[i]) != FABRIC_OK)
+			break;
+	}
+	fault->late->count = 0;
+}
+
+static FabricStatus
+fault_reset(FabricEndpoint *endpoint)
+{
+	FaultState *fault = endpoint->fault;
+	FabricStatus status;
+
+	fabric_fault_deliver(endpoint);
+	status = fault->below->reset(endpoint);
+	if (status == FABRIC_OK)
+		limit_capabilities(endpoint);
+	return status;
+}
+
+static FabricStatus
+fault_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes,
+           void *reply, uint32_t *reply_bytes)
+{
+	return ((FaultState *) endpoint->fault)
+	    ->below->call(endpoint, method, request, request_bytes, reply, reply_bytes);
+}
+
+static FabricStatus
+fault_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
+             uint32_t *incarnation)
+{
+	return ((FaultState *) endpoint->fault)
+	    ->below->attach(endpoint, resume, launcher_nonce, instance, incarnation);
+}
+
+/* No connect, for the layer comes on a connected endpoint; no disconnect, for it goes before that. */
+static const FabricTransport fault_transport = {
+	.name = "fault",
+	.execute = fault_execute,
+	.call = fault_call,
+	.attach = fault_attach,
+	.reset = fault_reset,
+};
+
+void
+fault_release(FabricEndpoint *endpoint)
+{
+	FaultState *fault = endpoint->fault;
+
+	if (fault == NULL)
+		return;
+	endpoint->transport = fault->below;
+	endpoint->capabilities.flags = fault->flags_below;
+	endpoint->fault = NULL;
+	free(fault->late);
+	free(fault);
+}
+
+FabricStatus
+fabric_fault_set(FabricEndpoint *endpoint, const FabricFaultPlan *plan)
+{
+	FaultState *fault;
+
+	fault_release(endpoint);
+	if (plan == NULL)
+		return FABRIC_OK;
+	fault = calloc(1, sizeof(FaultState));
+	if (fault == NULL)
+		return FABRIC_NO_MEMORY;
+	if (plan->late_operation != 0)
+	{
+		fault->late = calloc(1, sizeof(LateChain));
+		if (fault->late == NULL)
+		{
+			free(fault);
+			return FABRIC_NO_MEMORY;
+		}
+	}
+	fault->plan = *plan;
+	fault->random = plan->seed;
+	fault->below = endpoint->transport;
+	endpoint->transport = &fault_transport;
+	endpoint->fault = fault;
+	limit_capabilities(endpoint);
+	return FABRIC_OK;
+}
+
+uint64_t
+fabric_fault_operations(const FabricEndpoint *endpoint)
+{
+	const FaultState *fault = endpoint->fault;
+
+	return fault == NULL ? 0 : fault->operations;
+}

@@ -1,0 +1,177 @@
+/*
+ * memory.h
+ *		The memory object: one file that the memory node and its shm clients map.  Private to rdma/.
+ *
+ * Areas, in this order, each starting on a page:
+ *
+ *		header			MemoryHeader
+ *		instances		MemoryInstance[MEMORY_MAX_INSTANCES]: compute instances and their current incarnation
+ *		channels		MemoryChannel[max_channels]
+ *		units			one byte per unit of NODES: 1 = its pages are there
+ *		service			the service's own tables
+ *		locks			the LOCKS region
+ *		stripes			one word per stripe of NODES
+ *		nodes			the NODES region: redo slots of all channels, then node memory in units
+ *
+ * Everything up to and with the locks, and the pages of the redo slots with their stripe words, is allocated
+ * when the object is made; the rest unit by unit in fabric_server_commit().  The file is sparse and never
+ * grows.
+ *
+ * A stripe word's low 48 bits count its changes; odd while a WRITE is in progress, and then the bits above
+ * hold the writer's channel.
+ */
+#ifndef SHERMAN_MEMORY_H
+#define SHERMAN_MEMORY_H
+
+#include "fabric.h"
+#include "server.h"
+
+#define MEMORY_MAGIC 0x6d656d616e6d7268ull
+#define MEMORY_LAYOUT_VERSION 1u
+
+/* 128 KB of lock words: what fits a NIC's on-chip memory in the paper; more only lowers false sharing. */
+#define MEMORY_LOCK_WORDS 16384u
+
+/* Compute instances that ever attached; a record is never reused, for its number is in lock words. */
+#define MEMORY_MAX_INSTANCES 256u
+
+/* Owners of stripes are 16 bits. */
+#define MEMORY_MAX_CHANNELS 65535u
+
+#define MEMORY_PAGE_BYTES 4096u
+#define MEMORY_BOOT_ID_BYTES 40u
+
+typedef struct MemoryHeader
+{
+	uint64_t magic;
+	uint32_t layout_version;
+	uint32_t fingerprint; /* of the sizes of all structures here */
+	char boot_id[MEMORY_BOOT_ID_BYTES];
+	uint64_t node_uuid[2];
+	uint64_t generation;
+	uint64_t clean; /* 1 = the daemon closed it with no channel open */
+	uint64_t object_bytes;
+	uint32_t max_channels;
+	uint32_t service_bytes;
+	uint64_t instances_offset;
+	uint64_t channels_offset;
+	uint64_t units_offset;
+	uint64_t service_offset;
+	uint64_t locks_offset;
+	uint64_t stripes_offset;
+	uint64_t nodes_offset;
+	uint64_t region_bytes; /* length of NODES, redo slots included */
+	uint64_t first_unit;   /* offset in NODES behind the redo slots */
+} MemoryHeader;
+
+typedef struct MemoryInstance
+{
+	uint64_t cluster[2];
+	uint64_t launcher_nonce;
+	uint32_t incarnation; /* the current one */
+	uint32_t used;
+} MemoryInstance;
+
+/* Low byte of MemoryChannel.state. */
+typedef enum MemoryChannelState
+{
+	MEMORY_CHANNEL_FREE = 0,
+	MEMORY_CHANNEL_LIVE = 1,
+	MEMORY_CHANNEL_KILLED = 2 /* may change nothing any more; not yet recovered */
+} MemoryChannelState;
+
+/*
+ * A channel's record.  state belongs to the server, active and intent to the client.  A client that is about
+ * to change anything sets active to busy and then looks at state; the server sets state and then looks at
+ * active, both with sequential consistency: so a killed channel that is not busy will never change anything
+ * again.
+ *
+ * Both words bear the serial of this use of the record, and a client goes from idle to busy by a swap: so one
+ * that was killed long ago and comes back neither succeeds nor disturbs the record's next owner.
+ */
+typedef struct MemoryChannel
+{
+	uint64_t state;  /* serial of this use of the record << 8 | MemoryChannelState */
+	uint64_t active; /* serial << 1 | busy: a chain with WRITEs or atomics is running */
+	uint64_t intent; /* the WRITE in progress, memory_intent(); 0 = none */
+	uint32_t pid;    /* of the client, as the server sees it; 0 = not visible */
+	uint32_t instance;
+	uint32_t incarnation;
+	uint32_t reserved;
+	uint64_t
+		process_start; /* of that pid, clock ticks since boot: tells it from a later owner of the number */
+	uint64_t
+		padding[10]; /* two lines a record: neighbours do not share what the prefetcher fetches in pairs */
+} MemoryChannel;
+
+_Static_assert(sizeof(MemoryHeader) <= MEMORY_PAGE_BYTES, "the header is one page");
+_Static_assert(sizeof(MemoryInstance) == 32, "layout of the memory object");
+_Static_assert(sizeof(MemoryChannel) == 128, "layout of the memory object");
+
+#define MEMORY_STATE_BITS 8
+#define MEMORY_STATE_MASK 0xffull
+#define MEMORY_ACTIVE_BUSY 1ull
+#define MEMORY_STRIPE_OWNER_SHIFT 48
+#define MEMORY_STRIPE_COUNT_MASK ((1ull << MEMORY_STRIPE_OWNER_SHIFT) - 1)
+
+/* An intent: offset and length in words of the WRITE.  Never 0, for a WRITE has at least one word. */
+#define MEMORY_INTENT_LENGTH_BITS 10
+#define MEMORY_INTENT_LENGTH_MASK ((1ull << MEMORY_INTENT_LENGTH_BITS) - 1)
+
+/* The stripe is taken to read from it: its owner's death leaves nothing to replay. */
+#define MEMORY_INTENT_READ (1ull << 63)
+#define MEMORY_INTENT_OFFSET_MASK (~MEMORY_INTENT_READ)
+
+static inline uint64_t
+memory_intent(uint64_t offset, uint32_t bytes)
+{
+	return offset / 8 << MEMORY_INTENT_LENGTH_BITS | bytes / 8;
+}
+
+/* A mapping of the memory object. */
+typedef struct Memory
+{
+	int descriptor;
+	size_t bytes;
+	uint8_t *base;
+	MemoryHeader *header;
+	MemoryInstance *instances;
+	MemoryChannel *channels;
+	uint8_t *units;
+	uint8_t *service;
+	uint64_t *locks;
+	uint64_t *stripes;
+	uint8_t *nodes;
+} Memory;
+
+static inline uint64_t *
+memory_stripe(const Memory *memory, uint64_t offset)
+{
+	return &memory->stripes[offset / FABRIC_STRIPE_BYTES];
+}
+
+/* Reads this machine's boot id into `boot_id`, padded with zeroes. False: the kernel does not tell. */
+extern bool memory_boot_id(char boot_id[MEMORY_BOOT_ID_BYTES]);
+
+/* Fills a header for an object of these sizes; identity, generation and clean flag are zero. */
+extern void memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes,
+                        uint32_t max_channels);
+
+/*
+ * Makes a new object behind the empty file `descriptor`, maps it, and allocates the pages of its tables.  The
+ * file descriptor belongs to *memory afterwards.  FABRIC_NO_MEMORY: no room, or no address space.
+ */
+extern FabricStatus memory_create(int descriptor, const MemoryHeader *plan, Memory *memory);
+
+/*
+ * Maps an object whose header is sane: magic, version, fingerprint, boot id and the file's length fit.
+ * FABRIC_PROTOCOL: it is not such an object; FABRIC_NO_MEMORY.  The file descriptor belongs to *memory after
+ * FABRIC_OK only.
+ */
+extern FabricStatus memory_map(int descriptor, Memory *memory);
+extern void memory_unmap(Memory *memory);
+
+/* Allocates the pages behind part of the file: FABRIC_NO_MEMORY, then nothing new is allocated. */
+extern FabricStatus memory_allocate(const Memory *memory, const void *start, uint64_t bytes);
+
+#endif /* SHERMAN_MEMORY_H */

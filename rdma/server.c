@@ -1,0 +1,601 @@
+/*
+ * server.c
+ *		The memory node's server: the object's files, opening, closing, and the event loop.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "server_state.h"
+#include "stripe.h"
+
+/* Events taken from the kernel in one round. */
+#define ROUND_EVENTS 64
+
+/* Connections that wait for accept: all backends of a server may come at once. */
+#define LISTEN_BACKLOG 1024
+
+/* Magic numbers of the file systems that do not outlive the machine's memory (statfs(2)). */
+#define TMPFS_TYPE 0x01021994
+#define HUGETLBFS_TYPE 0x958458f6
+
+/* How long a closing server waits for killed channels to come to the end of their chains. */
+#define CLOSE_PATIENCE_MS 500u
+
+void
+server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
+{
+	char message[FABRIC_DETAIL_BYTES];
+	va_list arguments;
+
+	if (server->options.log == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	server->options.log(server->options.log_argument, level, message);
+}
+
+/* Writes an error's text for the caller of fabric_server_open(). */
+static __attribute__((format(printf, 2, 3))) void
+set_detail(char *detail, const char *format, ...)
+{
+	va_list arguments;
+
+	if (detail == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(detail, FABRIC_DETAIL_BYTES, format, arguments);
+	va_end(arguments);
+}
+
+/* Takes the lock that says: this daemon serves the object.  It lasts as long as the process. */
+static FabricStatus
+lock_object(FabricServer *server, char *detail)
+{
+	for (;;)
+	{
+		struct stat locked;
+		struct stat named;
+
+		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (server->lock < 0)
+		{
+			set_detail(detail, "cannot open \"%s\": %s", server->lock_path, strerror(errno));
+			return FABRIC_UNREACHABLE;
+		}
+		if (flock(server->lock, LOCK_EX | LOCK_NB) != 0)
+		{
+			set_detail(detail, "another daemon serves \"%s\"", server->memory_path);
+			return FABRIC_EXISTS;
+		}
+		/* A daemon that discarded its object may have removed the file between open and lock. */
+		if (fstat(server->lock, &locked) == 0 && stat(server->lock_path, &named) == 0 &&
+		    locked.st_ino == named.st_ino)
+			return FABRIC_OK;
+		close(server->lock);
+		server->lock = -1;
+	}
+}
+
+/* Is this the object that the options ask for?  More channels than asked for do no harm. */
+static bool
+object_fits(const FabricServer *server, const MemoryHeader *header)
+{
+	MemoryHeader plan;
+
+	if (header->max_channels < server->options.max_channels)
+		return false;
+	memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, header->max_channels);
+	return header->object_bytes == plan.object_bytes && header->service_bytes == plan.service_bytes &&
+	       header->region_bytes == plan.region_bytes;
+}
+
+static bool
+allocate_channels(FabricServer *server, uint32_t count)
+{
+	free(server->channels);
+	server->channels = calloc(count, sizeof(ServerChannel));
+	for (uint32_t i = 0; server->channels != NULL && i < count; i++)
+		server->channels[i].process = -1;
+	return server->channels != NULL;
+}
+
+/*
+ * Takes over the object of an earlier daemon, if there is a sane one: FABRIC_OK with *keep, or not: then its
+ * file is of no more use and nobody can change it any more.  FABRIC_BUSY: somebody still can.
+ */
+static FabricStatus
+open_object(FabricServer *server, bool *keep, char *detail)
+{
+	int descriptor = open(server->memory_path, O_RDWR | O_CLOEXEC);
+	FabricStatus status;
+
+	*keep = false;
+	if (descriptor < 0 && errno == ENOENT)
+		return FABRIC_OK;
+	if (descriptor < 0)
+	{
+		set_detail(detail, "cannot open \"%s\": %s", server->memory_path, strerror(errno));
+		return FABRIC_UNREACHABLE;
+	}
+	status = memory_map(descriptor, &server->memory);
+	if (status == FABRIC_PROTOCOL)
+	{
+		/* Not of this build or boot.  Whoever maps it all the same has channels that we cannot kill. */
+		status = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? FABRIC_OK : FABRIC_BUSY;
+		if (status == FABRIC_BUSY)
+			set_detail(detail, "\"%s\" is of another build and in use", server->memory_path);
+		close(descriptor);
+		return status;
+	}
+	if (status != FABRIC_OK)
+	{
+		set_detail(detail, "cannot map \"%s\"", server->memory_path);
+		close(descriptor);
+		return status;
+	}
+	*keep = object_fits(server, server->memory.header);
+	if (!allocate_channels(server, server->memory.header->max_channels))
+		return FABRIC_NO_MEMORY;
+	return FABRIC_OK;
+}
+
+/* Recovers the object that was found; one that does not fit loses its channels and is forgotten. */
+static FabricStatus
+recover_object(FabricServer *server, bool keep, char *detail)
+{
+	FabricService service = server->service;
+	FabricStatus status;
+
+	if (server->memory.base == NULL)
+		return FABRIC_OK;
+	/* What is thrown away needs no replay, only nobody who writes to it and believes it is kept. */
+	if (!keep)
+		server->service = (FabricService){0};
+	status = channels_recover(server);
+	server->service = service;
+	if (status != FABRIC_OK)
+		set_detail(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
+	else if (!keep)
+		memory_unmap(&server->memory);
+	return status;
+}
+
+static FabricStatus
+create_object(FabricServer *server, char *detail)
+{
+	MemoryHeader plan;
+	FabricStatus status;
+	struct statfs file_system;
+	int descriptor;
+
+	memory_plan(&plan, server->options.node_bytes, server->options.service_bytes,
+	            server->options.max_channels);
+	/* A new file, not an emptied one: those who map the old one must not meet SIGBUS. */
+	unlink(server->memory_path);
+	descriptor = open(server->memory_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+	{
+		set_detail(detail, "cannot create \"%s\": %s", server->memory_path, strerror(errno));
+		return FABRIC_UNREACHABLE;
+	}
+	if (fstatfs(descriptor, &file_system) == 0 && file_system.f_type != TMPFS_TYPE &&
+	    (unsigned long) file_system.f_type != HUGETLBFS_TYPE)
+		server_log(server, FABRIC_LOG_WARNING, "\"%s\" is not on tmpfs: it will be slow",
+		           server->memory_path);
+	status = memory_create(descriptor, &plan, &server->memory);
+	if (status != FABRIC_OK)
+	{
+		set_detail(detail, "no room for a memory object of %llu bytes with %u channels at \"%s\"",
+		           (unsigned long long) plan.object_bytes, plan.max_channels, server->memory_path);
+		close(descriptor);
+		unlink(server->memory_path);
+		return status;
+	}
+	return allocate_channels(server, plan.max_channels) ? FABRIC_OK : FABRIC_NO_MEMORY;
+}
+
+/* Does somebody listen at the control socket's path?  A dead daemon's socket refuses. */
+static bool
+socket_is_served(const struct sockaddr_un *address, socklen_t length)
+{
+	int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool served =
+		probe >= 0 && (connect(probe, (const struct sockaddr *) address, length) == 0 || errno == EAGAIN);
+
+	if (probe >= 0)
+		close(probe);
+	return served;
+}
+
+static FabricStatus
+open_socket(FabricServer *server, char *detail)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listener};
+	struct epoll_event wake = {.events = EPOLLIN, .data.ptr = &server->wake};
+	struct sockaddr_un address;
+	socklen_t length;
+	int directory = -1;
+	FabricStatus status = FABRIC_UNREACHABLE;
+
+	server->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	server->events = epoll_create1(EPOLL_CLOEXEC);
+	server->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (server->listener >= 0 && server->events >= 0 && server->wake >= 0 &&
+	    control_address(server->socket_path, &address, &length, &directory))
+	{
+		if (socket_is_served(&address, length))
+		{
+			set_detail(detail, "another daemon listens at \"%s\"", server->socket_path);
+			close(server->listener);
+			server->listener = -1;
+			status = FABRIC_EXISTS;
+			goto done;
+		}
+		unlink(server->socket_path);
+		if (bind(server->listener, (struct sockaddr *) &address, length) == 0)
+		{
+			server->socket_made = true;
+			if (chmod(server->socket_path, server->options.allow_other_users ? 0666 : 0600) == 0 &&
+			    listen(server->listener, LISTEN_BACKLOG) == 0 &&
+			    epoll_ctl(server->events, EPOLL_CTL_ADD, server->listener, &event) == 0 &&
+			    epoll_ctl(server->events, EPOLL_CTL_ADD, server->wake, &wake) == 0)
+				status = FABRIC_OK;
+		}
+	}
+	if (status != FABRIC_OK)
+		set_detail(detail, "cannot listen at \"%s\": %s", server->socket_path, strerror(errno));
+done:
+	if (directory >= 0)
+		close(directory);
+	return status;
+}
+
+/* Gives back all that the server holds, the object's contents excepted. */
+static void
+free_server(FabricServer *server)
+{
+	while (server->connections != NULL)
+	{
+		connection_close(server, server->connections);
+		connections_round(server);
+	}
+	if (server->socket_made)
+		unlink(server->socket_path);
+	for (uint32_t i = 0;
+	     server->channels != NULL && server->memory.base != NULL && i < server->memory.header->max_channels;
+	     i++)
+	{
+		if (server->channels[i].process >= 0)
+			close(server->channels[i].process);
+	}
+	memory_unmap(&server->memory);
+	if (server->listener >= 0)
+		close(server->listener);
+	if (server->events >= 0)
+		close(server->events);
+	if (server->wake >= 0)
+		close(server->wake);
+	if (server->lock >= 0)
+		close(server->lock);
+	free(server->channels);
+	free(server->memory_path);
+	free(server->lock_path);
+	free(server->socket_path);
+	free(server);
+}
+
+/* A server with nothing opened yet, or NULL. */
+static FabricServer *
+make_server(const FabricServerOptions *options, const FabricService *service)
+{
+	FabricServer *server = calloc(1, sizeof(FabricServer));
+
+	if (server == NULL)
+		return NULL;
+	server->options = *options;
+	server->service = *service;
+	server->lock = server->listener = server->events = server->wake = -1;
+	server->memory.descriptor = -1;
+	server->memory_path = strdup(options->memory_path);
+	server->socket_path = strdup(options->socket_path);
+	if (asprintf(&server->lock_path, "%s.lock", options->memory_path) < 0)
+		server->lock_path = NULL;
+	if (server->memory_path == NULL || server->socket_path == NULL || server->lock_path == NULL)
+	{
+		free_server(server);
+		return NULL;
+	}
+	return server;
+}
+
+FabricStatus
+fabric_server_open(const FabricServerOptions *options, const FabricService *service, FabricServer **server,
+                   FabricMemoryState *state, char *detail)
+{
+	FabricServer *opened;
+	FabricStatus status;
+	bool keep;
+
+	set_detail(detail, "%s", "");
+	if (options->max_channels == 0 || options->max_channels > MEMORY_MAX_CHANNELS ||
+	    options->node_bytes < FABRIC_UNIT_BYTES)
+	{
+		set_detail(detail, "sizes outside the contract");
+		return FABRIC_RANGE;
+	}
+	opened = make_server(options, service);
+	if (opened == NULL)
+		return FABRIC_NO_MEMORY;
+	*server = opened;
+	status = lock_object(opened, detail);
+	if (status == FABRIC_OK)
+		status = open_object(opened, &keep, detail);
+	if (status == FABRIC_OK)
+		status = recover_object(opened, keep, detail);
+	if (status == FABRIC_OK && keep)
+		*state = opened->memory.header->clean ? FABRIC_MEMORY_CLEAN : FABRIC_MEMORY_RECOVERED;
+	else if (status == FABRIC_OK)
+	{
+		*state = FABRIC_MEMORY_NEW;
+		status = create_object(opened, detail);
+	}
+	if (status == FABRIC_OK)
+	{
+		opened->memory.header->clean = 0;
+		opened->memory.header->generation++;
+		status = open_socket(opened, detail);
+	}
+	if (status != FABRIC_OK)
+	{
+		free_server(opened);
+		*server = NULL;
+	}
+	return status;
+}
+
+/* Stops listening; connections that are open stay. */
+static void
+close_listener(FabricServer *server)
+{
+	if (server->listener < 0)
+		return;
+	if (!server->listener_paused)
+		epoll_ctl(server->events, EPOLL_CTL_DEL, server->listener, NULL);
+	close(server->listener);
+	server->listener = -1;
+	server->listener_paused = false;
+	if (server->socket_made)
+		unlink(server->socket_path);
+	server->socket_made = false;
+}
+
+static bool
+somebody_waits(const FabricServer *server)
+{
+	bool waits = server->dying > 0;
+
+	for (ServerConnection *connection = server->connections; connection != NULL && !waits;
+	     connection = connection->next)
+		waits = connection->attaching;
+	return waits;
+}
+
+FabricStatus
+fabric_server_step(FabricServer *server, int milliseconds)
+{
+	struct epoll_event ready[ROUND_EVENTS];
+	int count;
+
+	if (somebody_waits(server) && milliseconds > SERVER_DYING_ROUND_MS)
+		milliseconds = SERVER_DYING_ROUND_MS;
+	count = epoll_wait(server->events, ready, ROUND_EVENTS, milliseconds);
+	if (count < 0 && errno != EINTR)
+		return FABRIC_LOST;
+	for (int i = 0; i < count; i++)
+	{
+		if (ready[i].data.ptr == &server->listener)
+			connection_accept(server);
+		else if (ready[i].data.ptr == &server->wake)
+		{
+			uint64_t woken;
+
+			(void) !read(server->wake, &woken, sizeof(woken));
+		}
+		else if (is_process_tag(ready[i].data.ptr))
+			connection_close(server, connection_of_process_tag(ready[i].data.ptr));
+		else
+			connection_ready(server, ready[i].data.ptr, ready[i].events);
+	}
+	channels_round(server);
+	connections_round(server);
+	if (server->listener_paused && fabric_now() > server->listener_resume)
+	{
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listener};
+
+		server->listener_paused = epoll_ctl(server->events, EPOLL_CTL_ADD, server->listener, &event) != 0;
+	}
+	return FABRIC_OK;
+}
+
+FabricStatus
+fabric_server_run(FabricServer *server)
+{
+	while (!atomic_load(&server->stop))
+	{
+		FabricStatus status;
+
+		if (server->options.should_stop != NULL &&
+		    server->options.should_stop(server->options.should_stop_argument))
+			break;
+		status = fabric_server_step(server, SERVER_ROUND_MS);
+		if (status != FABRIC_OK)
+			return status;
+	}
+	return FABRIC_OK;
+}
+
+void
+fabric_server_stop(FabricServer *server)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	atomic_store(&server->stop, true);
+	(void) !write(server->wake, &one, sizeof(one));
+	errno = saved;
+}
+
+/* Runs the loop until no channel is live (or, with `dying`, killed) or the time is over; true if none is. */
+static bool
+wait_for_channels(FabricServer *server, bool dying, uint64_t milliseconds)
+{
+	uint64_t deadline = fabric_now() + milliseconds * 1000000;
+
+	while (server->live > 0 || (dying && server->dying > 0))
+	{
+		if (fabric_now() >= deadline || fabric_server_step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
+			return false;
+	}
+	return true;
+}
+
+void
+fabric_server_close(FabricServer *server, int drain_ms, bool discard)
+{
+	bool gone;
+
+	if (server == NULL)
+		return;
+	server->draining = true;
+	server->merciful = true;
+	close_listener(server);
+	/* What the clients sent before they went is still in the sockets. */
+	fabric_server_step(server, 0);
+	gone = wait_for_channels(server, true, drain_ms > 0 ? (uint64_t) drain_ms : 0);
+	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
+		channel_kill(server, i);
+	if (!wait_for_channels(server, true, CLOSE_PATIENCE_MS))
+		server_log(server, FABRIC_LOG_WARNING, "%u channels are in the middle of a chain at the end",
+		           server->dying);
+	server->memory.header->clean = gone ? 1 : 0;
+	server_log(server, FABRIC_LOG_INFO, "closed%s", gone ? "" : " with channels open");
+	if (discard)
+	{
+		unlink(server->memory_path);
+		unlink(server->lock_path);
+	}
+	free_server(server);
+}
+
+void *
+fabric_server_service_area(FabricServer *server)
+{
+	return server->memory.service;
+}
+
+void *
+fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	uint64_t limit = server->memory.header->region_bytes;
+
+	if (offset > limit || bytes > limit - offset)
+		return NULL;
+	return server->memory.nodes + offset;
+}
+
+void
+fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end)
+{
+	*first = server->memory.header->first_unit;
+	*end = server->memory.header->region_bytes;
+}
+
+/* Is the range whole units of node memory? */
+static bool
+range_is_units(const FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	const MemoryHeader *header = server->memory.header;
+
+	return offset % FABRIC_UNIT_BYTES == 0 && bytes % FABRIC_UNIT_BYTES == 0 && bytes > 0 &&
+	       offset >= header->first_unit && offset < header->region_bytes &&
+	       bytes <= header->region_bytes - offset;
+}
+
+static void
+mark_units(FabricServer *server, uint64_t offset, uint64_t bytes, uint8_t mark)
+{
+	for (uint64_t unit = offset / FABRIC_UNIT_BYTES; unit < (offset + bytes) / FABRIC_UNIT_BYTES; unit++)
+		__atomic_store_n(&server->memory.units[unit], mark, __ATOMIC_RELEASE);
+}
+
+static void
+drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	uint64_t start = server->memory.header->nodes_offset + offset;
+
+	if (fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) start,
+	              (off_t) bytes) != 0)
+		server_log(server, FABRIC_LOG_WARNING, "cannot give back %llu bytes: %s", (unsigned long long) bytes,
+		           strerror(errno));
+}
+
+FabricStatus
+fabric_server_commit(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	FabricStatus status;
+
+	if (!range_is_units(server, offset, bytes))
+		return FABRIC_RANGE;
+	mark_units(server, offset, bytes, 0);
+	drop_pages(server, offset, bytes);
+	status = memory_allocate(&server->memory, memory_stripe(&server->memory, offset),
+	                         bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
+	if (status == FABRIC_OK)
+		status = memory_allocate(&server->memory, server->memory.nodes + offset, bytes);
+	if (status == FABRIC_OK)
+		mark_units(server, offset, bytes, 1);
+	else
+		drop_pages(server, offset, bytes);
+	return status;
+}
+
+void
+fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	if (!range_is_units(server, offset, bytes))
+		return;
+	mark_units(server, offset, bytes, 0);
+	drop_pages(server, offset, bytes);
+}
+
+uint64_t
+fabric_server_generation(const FabricServer *server)
+{
+	return server->memory.header->generation;
+}
+
+void
+fabric_server_uuid(const FabricServer *server, uint64_t uuid[2])
+{
+	uuid[0] = server->memory.header->node_uuid[0];
+	uuid[1] = server->memory.header->node_uuid[1];
+}
+
+uint32_t
+fabric_server_channels(const FabricServer *server)
+{
+	return server->live;
+}

@@ -1,0 +1,148 @@
+/*
+ * server.h
+ *		The memory node's half of the fabric: the memory object, its channels and the control socket.
+ *
+ * tree/msd builds the daemon on this.  The server knows nothing of trees: it keeps the memory object (a file
+ * on tmpfs: header, service area for the daemon's own tables, lock words, channel records with their redo
+ * slots, stripe words, node memory), accepts channels, and calls the service for everything else.
+ *
+ * Layout of the object (all offsets in its header, rdma/memory.h): the node region begins with the redo slots
+ * of all channels, then node memory, which the service grants in extents of whole units.
+ */
+#ifndef SHERMAN_SERVER_H
+#define SHERMAN_SERVER_H
+
+#include "fabric.h"
+
+/* Node memory is granted in units of 64 KB: the smallest extent. */
+#define FABRIC_UNIT_BYTES 65536u
+
+typedef struct FabricServer FabricServer;
+
+/* Who calls: an authenticated control connection. */
+typedef struct FabricPeer
+{
+	uint64_t cluster[2];  /* identity that the peer gave at connect */
+	uint32_t instance;    /* its instance number, 0 before attach */
+	uint32_t incarnation; /* its incarnation, 0 for a control-only channel */
+	uint32_t channel;     /* its data channel, or UINT32_MAX */
+} FabricPeer;
+
+/* A channel that died, as its channel record in the memory object shows it. */
+typedef struct FabricDeadChannel
+{
+	uint32_t channel;
+	uint64_t redo_offset;  /* its redo slot in NODES */
+	uint64_t write_offset; /* the WRITE that was in progress (NODES), or UINT64_MAX: none */
+	uint32_t write_bytes;
+} FabricDeadChannel;
+
+/* What the daemon built on the server provides. All callbacks run in the server's one thread. */
+typedef struct FabricService
+{
+	void *argument;
+
+	/* A call from a client: fills reply (room FABRIC_MAX_CALL_BYTES) and its length. */
+	FabricStatus (*call)(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
+	                     uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
+
+	/*
+	 * A channel is dead and can write no more: replay its redo slot where that is due.  The server makes the
+	 * stripe even afterwards.
+	 */
+	void (*recover)(void *argument, const FabricDeadChannel *dead);
+
+	/*
+	 * All channels of an instance's incarnations before `incarnation` are dead and recovered; their lock
+	 * words are about to be freed and `incarnation` to be granted.
+	 */
+	void (*fenced)(void *argument, uint32_t instance, uint32_t incarnation);
+} FabricService;
+
+typedef enum FabricLogLevel
+{
+	FABRIC_LOG_DEBUG,
+	FABRIC_LOG_INFO,
+	FABRIC_LOG_WARNING,
+	FABRIC_LOG_ERROR
+} FabricLogLevel;
+
+typedef struct FabricServerOptions
+{
+	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs */
+	const char *socket_path; /* the control socket (AF_UNIX), mode 0600 unless the service says otherwise */
+	uint64_t node_bytes;     /* node memory at most; taken as extents are granted */
+	uint32_t service_bytes;  /* length of the service area */
+	uint32_t max_channels;   /* data channels at most */
+	bool allow_other_users;  /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
+	void (*log)(void *argument, FabricLogLevel level, const char *message);
+	void *log_argument;
+	/*
+	 * Called about every 100 ms and before each sleep; returns true to stop: drain and close. NULL: signals
+	 * only
+	 */
+	bool (*should_stop)(void *argument);
+	void *should_stop_argument;
+} FabricServerOptions;
+
+/* How the memory was found at fabric_server_open(). */
+typedef enum FabricMemoryState
+{
+	FABRIC_MEMORY_NEW,      /* created empty: new node_uuid */
+	FABRIC_MEMORY_CLEAN,    /* kept from a clean shutdown of the daemon */
+	FABRIC_MEMORY_RECOVERED /* kept from an unclean end in the same boot: settled and replayed */
+} FabricMemoryState;
+
+/*
+ * Opens or creates the memory object and the control socket.  A file with another magic, layout version,
+ * sizes or boot id, or with fewer channels than asked for, is discarded and made anew (FABRIC_MEMORY_NEW): so
+ * ask for more channels than you need today.  FABRIC_EXISTS: another daemon serves this object;
+ * FABRIC_NO_MEMORY: no room for the tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says
+ * why); FABRIC_BUSY: a client of the object's last daemon is in the middle of a chain and can be neither
+ * waited for nor killed.  `detail` has room for FABRIC_DETAIL_BYTES, or is NULL. On an object that was kept,
+ * `service->recover` runs for each channel that was in use before this returns: *server is set by then, and
+ * the functions for service area and node memory below work on it.
+ */
+extern FabricStatus fabric_server_open(const FabricServerOptions *options, const FabricService *service,
+                                       FabricServer **server, FabricMemoryState *state, char *detail);
+
+/* Serves until should_stop() says so or fabric_server_stop() is called (async-signal-safe). */
+extern FabricStatus fabric_server_run(FabricServer *server);
+extern void fabric_server_stop(FabricServer *server);
+
+/*
+ * Serves whatever is ready now and for at most `milliseconds`: for daemons with a loop of their own, and
+ * tests.
+ */
+extern FabricStatus fabric_server_step(FabricServer *server, int milliseconds);
+
+/*
+ * Closes: refuses new channels, gives the open ones `drain_ms` to finish, marks the object clean if all are
+ * gone, removes the socket.  The memory object stays, unless `discard`.
+ */
+extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard);
+
+/* The service area, kept with the object across restarts: the service's own tables. */
+extern void *fabric_server_service_area(FabricServer *server);
+
+/* Node memory, mapped: offset is in NODES. Only for the service, in callbacks or between steps. */
+extern void *fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes);
+
+/* First offset in NODES behind the redo slots, a multiple of FABRIC_UNIT_BYTES, and the region's end. */
+extern void fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end);
+
+/*
+ * Takes (and zeroes) or gives back the pages behind [offset, offset + bytes), whole units.  commit returns
+ * FABRIC_NO_MEMORY when the file system is full: then nothing is taken, and nobody meets a SIGBUS later.
+ */
+extern FabricStatus fabric_server_commit(FabricServer *server, uint64_t offset, uint64_t bytes);
+extern void fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes);
+
+/* How often the daemon started over this memory, and the memory's identity. */
+extern uint64_t fabric_server_generation(const FabricServer *server);
+extern void fabric_server_uuid(const FabricServer *server, uint64_t uuid[2]);
+
+/* Number of live data channels, for views and tests. */
+extern uint32_t fabric_server_channels(const FabricServer *server);
+
+#endif /* SHERMAN_SERVER_H */

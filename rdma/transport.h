@@ -1,0 +1,96 @@
+/*
+ * transport.h
+ *		What a transport provides, and the endpoint that it fills.  Private to rdma/.
+ *
+ * fabric.c checks every chain before a transport sees it, keeps the counters and the doubt; a transport only
+ * moves bytes.  A new transport is one FabricTransport and one line in fabric.c's table (doc/fabric.md).
+ */
+#ifndef SHERMAN_TRANSPORT_H
+#define SHERMAN_TRANSPORT_H
+
+#include "fabric.h"
+
+/* Chains that a transport that runs them inside post remembers until their wait; a power of two. */
+#define TRANSPORT_TICKETS 64u
+
+typedef struct FabricTransport
+{
+	const char *name; /* the address scheme in front of ':' */
+
+	/*
+	 * Connects to `location`, the address behind the scheme: sets endpoint->state and ->capabilities.
+	 * Statuses as fabric_connect(); on failure nothing is left behind.
+	 */
+	FabricStatus (*connect)(FabricEndpoint *endpoint, const char *location);
+	/* Releases endpoint->state; nothing is in flight. */
+	void (*disconnect)(FabricEndpoint *endpoint);
+
+	/*
+	 * Runs a checked chain to its end.  FABRIC_RANGE, FABRIC_PROTOCOL, FABRIC_BUSY: nothing happened; every
+	 * other failure leaves doubt.
+	 */
+	FabricStatus (*execute)(FabricEndpoint *endpoint, FabricOp *ops, int count);
+	/* Starts a chain; NULL where execute() is all there is: then fabric.c runs it inside fabric_post(). */
+	FabricStatus (*post)(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket);
+	FabricStatus (*wait)(FabricEndpoint *endpoint, uint64_t ticket);
+
+	FabricStatus (*call)(FabricEndpoint *endpoint, uint16_t method, const void *request,
+	                     uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
+	FabricStatus (*attach)(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
+	                       uint32_t *incarnation);
+	FabricStatus (*reset)(FabricEndpoint *endpoint);
+
+	/*
+	 * For the fault layer: begins the WRITE `op`, stores `lines` lines of it in the transport's own order,
+	 * and leaves it unfinished; the caller ends the process.  NULL: this transport's WRITEs cannot end
+	 * half-way.
+	 */
+	void (*abandon_write)(FabricEndpoint *endpoint, const FabricOp *op, uint32_t lines);
+} FabricTransport;
+
+/* A chain that was posted and not yet waited for. */
+typedef struct FabricTicket
+{
+	uint64_t ticket; /* 0 = the place is free */
+	FabricOp *ops;
+	int count;
+	FabricStatus status; /* of a chain that ran inside post */
+} FabricTicket;
+
+struct Fabric
+{
+	FabricOptions options;
+	FabricEndpoint *endpoints; /* list of the open ones */
+	char detail[FABRIC_DETAIL_BYTES];
+};
+
+struct FabricEndpoint
+{
+	Fabric *fabric;
+	const FabricTransport *transport;
+	void *state; /* the transport's */
+	void *fault; /* the fault layer's, NULL without it */
+	bool data;   /* it has a data channel */
+	bool doubt;  /* a chain is in doubt: nothing is posted before a reset */
+	uint64_t next_ticket;
+	FabricTicket tickets[TRANSPORT_TICKETS];
+	FabricCapabilities capabilities;
+	FabricCounters counters;
+	FabricEndpoint *next;
+};
+
+extern const FabricTransport shm_transport;
+
+/* Frees the fault layer's state and puts the transport below back (fault.c); without a plan a no-op. */
+extern void fault_release(FabricEndpoint *endpoint);
+
+/* Sets the fabric's error detail. */
+extern void fabric_set_detail(Fabric *fabric, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Monotonic time in nanoseconds. */
+extern uint64_t fabric_now(void);
+
+/* Calls the wait hook of the options, or poll(2). */
+extern int fabric_sleep(const Fabric *fabric, const int *descriptors, int count, int milliseconds);
+
+#endif /* SHERMAN_TRANSPORT_H */
