@@ -1,0 +1,402 @@
+/*
+ * allocate.c
+ *		Where nodes and images out of line get their place.
+ *
+ * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks of
+ * the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is used (F32),
+ * and cuts nodes and blocks from its chunks in shared memory.  Lost with the instance is at most what is left of its
+ * chunks.  Leaves, inner nodes and blocks have chunks of their own: inner nodes need whole stripes, and leaves that
+ * follow each other in the tree lie side by side.
+ *
+ * Every function may wait for chains and calls and is used while no lock word is held.
+ */
+#include "directory.h"
+#include "state.h"
+
+/*
+ * Tries to find a run before the tree is called unallocatable: each failed one is a chunk or an extent that other
+ * processes emptied in between.
+ */
+#define ALLOCATE_ATTEMPTS 64
+
+/* Chunks in one FETCH_ADD at most (bulk load): half of the largest extent. */
+#define RUN_MAX_BYTES (EXTENT_MAX_BYTES / 2)
+
+/* F31: a memory node gives a node away when its extents are more than this share above the average. */
+#define UNBALANCED_PERCENT 10u
+
+static StateAtNode *
+state_at(Tree *tree, uint32_t memory_node)
+{
+	assert(tree->state != NULL);
+	assert(memory_node < tree->client->options.nodes);
+	return &tree->state->at[memory_node];
+}
+
+/* Makes an extent that a call returned the one to take chunks from, unless another process did. Under the spin lock. */
+static void
+extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent)
+{
+	assert(extent->bytes >= EXTENT_MIN_BYTES);
+	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
+	if (extent->extents <= at->extents)
+		return;
+	state->extent_bytes += extent->tree_bytes - at->tree_bytes;
+	at->extent_offset = extent->offset;
+	at->extent_bytes = extent->bytes;
+	at->extent_generation = extent->generation;
+	at->extents = extent->extents;
+	at->tree_bytes = extent->tree_bytes;
+	at->exhausted = 0;
+}
+
+/* Gets an extent with room, by a call. The caller saw that extent number `seen` is exhausted (or 0: knows none). */
+static TreeStatus
+extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
+{
+	StateAtNode *at = state_at(tree, memory_node);
+	bool share = memory_node != pointer_memory_node(tree->root);
+	DirectoryExtent extent;
+	TreeStatus status;
+
+	assert(!tree->client->holding);
+	status = directory_extent(tree->client, memory_node, tree->tree, seen, share, &extent);
+	if (status != TREE_OK)
+		return status;
+	spin_lock(&tree->state->spin);
+	if (extent.extents > at->extents && seen != 0)
+		TREE_COUNT(tree, extents, 1);
+	extent_install(tree->state, at, &extent);
+	spin_unlock(&tree->state->spin);
+	return TREE_OK;
+}
+
+/*
+ * Takes `bytes` (whole chunks) from the newest extent by FETCH_ADD.  *run comes back at most that long, and shorter
+ * at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ */
+static TreeStatus
+run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
+{
+	StateAtNode *at = state_at(tree, memory_node);
+
+	assert(bytes % CHUNK_BYTES == 0);
+	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
+	{
+		uint64_t offset, length, generation;
+		uint32_t seen;
+		bool usable;
+		FabricOp op;
+		TreeStatus status;
+
+		spin_lock(&tree->state->spin);
+		offset = at->extent_offset;
+		length = at->extent_bytes;
+		generation = at->extent_generation;
+		seen = at->extents;
+		usable = length != 0 && !at->exhausted;
+		spin_unlock(&tree->state->spin);
+		if (!usable)
+		{
+			status = extent_get(tree, memory_node, seen);
+			if (status != TREE_OK)
+				return status;
+			continue;
+		}
+		memset(&op, 0, sizeof(op));
+		op.opcode = FABRIC_FETCH_ADD;
+		op.region = FABRIC_NODES;
+		op.length = 8;
+		op.offset = offset + offsetof(ExtentHeader, bump);
+		op.operand = bytes;
+		status = access_execute(tree, memory_node, &op, 1);
+		if (status == TREE_RETRY)
+			continue; /* perhaps taken, and then lost */
+		if (status != TREE_OK)
+			return status;
+		if (op.result < length)
+		{
+			run->next = offset + op.result;
+			run->end = offset + (op.result + bytes < length ? op.result + bytes : length);
+			run->generation = generation;
+			assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
+			return TREE_OK;
+		}
+		spin_lock(&tree->state->spin);
+		if (at->extents == seen)
+			at->exhausted = 1;
+		spin_unlock(&tree->state->spin);
+	}
+	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no chunk after %d attempts",
+	                   memory_node, ALLOCATE_ATTEMPTS);
+}
+
+/*
+ * Puts a chunk that was just taken behind a run that is empty; if another process was faster its run is kept when it is
+ * longer, and the rest of the other is lost.  Under the spin lock.
+ */
+static void
+run_install(StateRun *run, const StateRun *taken)
+{
+	assert(taken->next < taken->end);
+	assert(run->next <= run->end);
+	if (run->end - run->next < taken->end - taken->next)
+		*run = *taken;
+}
+
+/* The end of a stripe that was too short. */
+typedef struct SkippedBytes
+{
+	uint64_t offset;
+	uint32_t bytes;
+} SkippedBytes;
+
+/* Cuts `bytes` that do not cross a stripe from a run; what is skipped is told, for blocks. Under the spin lock. */
+static bool
+run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
+{
+	uint64_t next = run->next;
+	uint64_t room = FABRIC_STRIPE_BYTES - next % FABRIC_STRIPE_BYTES;
+
+	assert(bytes > 0 && bytes <= FABRIC_STRIPE_BYTES);
+	assert(run->next <= run->end);
+	skipped->offset = next;
+	skipped->bytes = 0;
+	if (room < bytes)
+	{
+		skipped->offset = next;
+		skipped->bytes = (uint32_t) room;
+		next += room;
+	}
+	if (next + bytes > run->end)
+	{
+		skipped->bytes = 0;
+		return false;
+	}
+	*offset = next;
+	run->next = next + bytes;
+	return true;
+}
+
+/* The memory node for a new node: the one asked for unless its share is far above the average (F31). */
+static uint32_t
+memory_node_choose(Tree *tree, uint32_t memory_node)
+{
+	uint32_t nodes = tree->client->options.nodes;
+	uint32_t least = memory_node;
+	uint64_t sum = 0, own = 0, smallest = UINT64_MAX;
+
+	assert(memory_node < nodes);
+	if (nodes == 1)
+		return memory_node;
+	spin_lock(&tree->state->spin);
+	for (uint32_t i = 0; i < nodes; i++)
+	{
+		uint64_t bytes = tree->state->at[i].tree_bytes;
+
+		sum += bytes;
+		if (i == memory_node)
+			own = bytes;
+		if (bytes < smallest && (tree->client->doubt & 1ull << i) == 0)
+		{
+			smallest = bytes;
+			least = i;
+		}
+	}
+	spin_unlock(&tree->state->spin);
+	return own * nodes * 100 > sum * (100 + UNBALANCED_PERCENT) && own > EXTENT_MIN_BYTES ? least
+	                                                                                      : memory_node;
+}
+
+/* One node of the level from memory node `memory_node`, and no other. */
+static TreeStatus
+node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	StateAtNode *at = state_at(tree, memory_node);
+	uint32_t kind = level == 0 ? 0 : 1;
+	StateRun *run = &at->runs[level == 0 ? STATE_LEAVES : STATE_INNER];
+	uint32_t bytes = node_bytes(&tree->geometry, level);
+
+	assert(FABRIC_STRIPE_BYTES % bytes == 0);
+	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
+	{
+		StateRun taken;
+		SkippedBytes skipped;
+		uint64_t offset = 0;
+		bool found = true;
+		TreeStatus status;
+
+		spin_lock(&tree->state->spin);
+		if (at->returned[kind] > 0)
+		{
+			StateNode *node = &at->returned_nodes[kind][--at->returned[kind]];
+
+			offset = node->offset;
+			*generation = node->generation;
+		}
+		else
+		{
+			found = run_cut(run, bytes, &offset, &skipped);
+			*generation = run->generation;
+		}
+		spin_unlock(&tree->state->spin);
+		if (found)
+		{
+			assert(offset % bytes == 0);
+			*pointer = pointer_make(memory_node, offset, (uint16_t) *generation);
+			return TREE_OK;
+		}
+		status = run_take(tree, memory_node, CHUNK_BYTES, &taken);
+		if (status != TREE_OK)
+			return status;
+		spin_lock(&tree->state->spin);
+		run_install(run, &taken);
+		spin_unlock(&tree->state->spin);
+	}
+	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no node after %d attempts",
+	                   memory_node, ALLOCATE_ATTEMPTS);
+}
+
+TreeStatus
+allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	uint32_t chosen = memory_node_choose(tree, memory_node);
+	TreeStatus status;
+
+	assert(!tree->client->holding);
+	assert(level < LEVELS_MAX);
+	status = node_take(tree, chosen, level, pointer, generation);
+	if (status == TREE_OK || tree->client->options.nodes == 1)
+		return status;
+
+	/* The balance is a wish: any memory node with room will do. */
+	for (uint32_t i = 0; i < tree->client->options.nodes; i++)
+	{
+		if (status == TREE_FENCED)
+			break;
+		if (i != chosen)
+			status = node_take(tree, i, level, pointer, generation);
+		if (status == TREE_OK)
+			break;
+	}
+	return status;
+}
+
+void
+allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+{
+	StateAtNode *at = state_at(tree, pointer_memory_node(pointer));
+	uint32_t kind = level == 0 ? 0 : 1;
+
+	assert(pointer_offset(pointer) != 0);
+	assert(level < LEVELS_MAX);
+	spin_lock(&tree->state->spin);
+	if (at->returned[kind] < STATE_RETURNED_NODES)
+	{
+		StateNode *node = &at->returned_nodes[kind][at->returned[kind]++];
+
+		node->offset = pointer_offset(pointer);
+		node->generation = generation + 1; /* it may have been written: generations never go back (F30) */
+	}
+	spin_unlock(&tree->state->spin);
+}
+
+/*
+ * The rest of an earlier run is not used: a bulk load takes large runs and gives its last rest to the tree's leaves
+ * by allocate_run_return().
+ */
+TreeStatus
+allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset, uint64_t *generation)
+{
+	StateRun run;
+	TreeStatus status;
+
+	assert(*bytes > 0);
+	assert(!tree->client->holding);
+	if (*bytes > RUN_MAX_BYTES)
+		*bytes = RUN_MAX_BYTES;
+	status = run_take(tree, memory_node, (*bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &run);
+	if (status != TREE_OK)
+		return status;
+	*offset = run.next;
+	*bytes = run.end - run.next;
+	*generation = run.generation;
+	return TREE_OK;
+}
+
+/* Gives the unused end of a run of allocate_run() to later leaves. */
+void
+allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t offset, uint64_t generation)
+{
+	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation};
+
+	assert(offset % tree->geometry.leaf_bytes == 0);
+	assert(memory_node < tree->client->options.nodes);
+	if (bytes == 0)
+		return;
+	spin_lock(&tree->state->spin);
+	run_install(&state_at(tree, memory_node)->runs[STATE_LEAVES], &run);
+	spin_unlock(&tree->state->spin);
+}
+
+/* ---- images out of line ---- */
+
+/* Length of the block that holds an image. */
+static uint32_t
+block_bytes(uint32_t bytes)
+{
+	return (bytes + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+}
+
+TreeStatus
+allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset)
+{
+	StateTable *table = tree->client->shared->states;
+	StateAtNode *at = state_at(tree, memory_node);
+	uint32_t block = block_bytes(bytes);
+
+	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
+	assert(!tree->client->holding);
+	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
+	{
+		StateRun taken;
+		SkippedBytes skipped;
+		bool found;
+		TreeStatus status;
+
+		spin_lock(&tree->state->spin);
+		found = blocks_take(table, at, block, offset);
+		if (!found)
+		{
+			found = run_cut(&at->runs[STATE_OUTSIDE], block, offset, &skipped);
+			if (found)
+				blocks_put(table, at, skipped.offset, skipped.bytes, true);
+		}
+		if (found)
+			tree->state->outside_bytes += block;
+		spin_unlock(&tree->state->spin);
+		if (found)
+			return TREE_OK;
+		status = run_take(tree, memory_node, CHUNK_BYTES, &taken);
+		if (status != TREE_OK)
+			return status;
+		spin_lock(&tree->state->spin);
+		run_install(&at->runs[STATE_OUTSIDE], &taken);
+		spin_unlock(&tree->state->spin);
+	}
+	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",
+	                   memory_node, ALLOCATE_ATTEMPTS);
+}
+
+void
+allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes)
+{
+	uint32_t block = block_bytes(bytes);
+
+	assert(offset % OUTSIDE_ALIGN == 0);
+	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
+	spin_lock(&tree->state->spin);
+	blocks_put(tree->client->shared->states, state_at(tree, memory_node), offset, block, false);
+	tree->state->outside_bytes -= block;
+	spin_unlock(&tree->state->spin);
+}

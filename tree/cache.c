@@ -1,0 +1,695 @@
+/*
+ * cache.c
+ *		Inner nodes in shared memory, and the search of an inner node.
+ *
+ * A frame is one node's image under a 64-bit sequence, odd while it is being filled.  Readers look for the tag in the
+ * set's line, search the frame in place by relaxed word loads and integer decisions, and believe the result if
+ * the sequence is as it was: then nobody filled it meanwhile.  Whatever was read before is bytes of any kind, so nothing
+ * here asserts on them, and no comparator ever sees them (F35).  Nobody waits for a filler (F36).
+ *
+ * A child is put in only under its cached parent, whose count of children keeps it from being evicted; so the
+ * nodes above a cached node are cached (F37: counts belong to a frame, and a frame with children keeps its node).
+ * Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends the instance.
+ */
+#include "internal.h"
+
+/* Gcc's thread sanitizer does not follow fences and says so; what they order here are atomic words, no races to it. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+
+#define CACHE_WAYS 8u
+#define CACHE_NO_FRAME UINT32_MAX
+/* A frame that changes under a search that often counts as a miss. */
+#define CACHE_SEARCHES 3
+
+/* Eight tags are one line: a lookup touches it, the frame's header and the lines of the binary search. */
+typedef struct CacheSet
+{
+	_Alignas(LINE_BYTES) uint64_t tags[CACHE_WAYS]; /* 0 = empty */
+} CacheSet;
+
+typedef struct CacheFrame
+{
+	_Alignas(LINE_BYTES) uint64_t sequence;
+	uint64_t tree;
+	uint64_t address;
+	uint64_t generation; /* 0: dropped, waits for a newer image, and keeps its place for its children */
+	uint32_t level;
+	uint32_t parent;   /* frame that counts this one, or CACHE_NO_FRAME */
+	uint32_t children; /* frames that name this one: only ever added to and taken from */
+	uint32_t used;     /* the cache's clock at the last use */
+} CacheFrame;
+
+typedef struct CacheTable
+{
+	_Alignas(LINE_BYTES) uint64_t sets;
+	uint64_t bytes;
+	_Alignas(LINE_BYTES) uint32_t clock; /* counts fills: coarse, so that hits do not write */
+} CacheTable;
+
+_Static_assert(sizeof(CacheFrame) == LINE_BYTES, "a frame's header is one line");
+
+/* ---- layout ---- */
+
+static CacheSet *
+cache_sets(CacheTable *table)
+{
+	assert(table->sets > 0);
+	return (CacheSet *) (table + 1);
+}
+
+static CacheFrame *
+cache_frame(CacheTable *table, uint32_t frame)
+{
+	assert(frame < table->sets * CACHE_WAYS);
+	return (CacheFrame *) (cache_sets(table) + table->sets) + frame;
+}
+
+static uint64_t *
+cache_image(CacheTable *table, uint32_t frame)
+{
+	assert(frame < table->sets * CACHE_WAYS);
+	return (uint64_t *) cache_frame(table, 0) + (size_t) table->sets * CACHE_WAYS * LINE_WORDS +
+	       (size_t) frame * (INNER_BYTES / 8);
+}
+
+static uint64_t
+cache_sets_of(const TreeSharedOptions *options)
+{
+	uint64_t sets =
+		options->cache_bytes / (sizeof(CacheSet) + CACHE_WAYS * (sizeof(CacheFrame) + INNER_BYTES));
+
+	return sets > 0 ? sets : 1;
+}
+
+size_t
+cache_shared_bytes(const TreeSharedOptions *options)
+{
+	uint64_t sets = cache_sets_of(options);
+
+	assert(sets > 0);
+	return sizeof(CacheTable) + sets * (sizeof(CacheSet) + CACHE_WAYS * (sizeof(CacheFrame) + INNER_BYTES));
+}
+
+void
+cache_shared_initialize(void *memory, const TreeSharedOptions *options)
+{
+	CacheTable *table = memory;
+
+	assert(((uintptr_t) memory & (LINE_BYTES - 1)) == 0);
+	assert(options != NULL);
+	table->sets = cache_sets_of(options);
+	table->bytes = cache_shared_bytes(options);
+}
+
+/* All frames die: nobody uses them. The images themselves stay as they are. */
+void
+cache_shared_reset(void *memory)
+{
+	CacheTable *table = memory;
+
+	assert(table->sets > 0);
+	memset(cache_sets(table), 0, table->sets * (sizeof(CacheSet) + CACHE_WAYS * sizeof(CacheFrame)));
+}
+
+/* Two rounds of multiply and shift: nodes lie at multiples of 4096, and trees count up. */
+static uint64_t
+cache_hash(uint64_t tree, uint64_t address)
+{
+	uint64_t h = (tree * 0x9e3779b97f4a7c15ull) ^ (address >> 16);
+
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	return h ^ h >> 32;
+}
+
+static uint64_t
+cache_set_number(const CacheTable *table, uint64_t hash)
+{
+	assert(table->sets <= UINT32_MAX);
+	return (hash >> 32) * table->sets >> 32;
+}
+
+/* Frames of the set from way `way` on that may hold the node; CACHE_NO_FRAME: none. */
+static uint32_t
+cache_way_find(CacheTable *table, uint64_t hash, uint32_t way)
+{
+	uint64_t set = cache_set_number(table, hash);
+	const CacheSet *line = &cache_sets(table)[set];
+
+	assert(set < table->sets);
+	for (; way < CACHE_WAYS; way++)
+	{
+		if (__atomic_load_n(&line->tags[way], __ATOMIC_RELAXED) == (hash | 1))
+			return (uint32_t) (set * CACHE_WAYS) + way;
+	}
+	return CACHE_NO_FRAME;
+}
+
+/* ---- the sequence ---- */
+
+static uint64_t
+frame_begin_read(const CacheFrame *frame)
+{
+	return __atomic_load_n(&frame->sequence, __ATOMIC_ACQUIRE);
+}
+
+/* Whether all that was read since frame_begin_read() was of one filling. */
+static bool
+frame_end_read(const CacheFrame *frame, uint64_t sequence)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return (sequence & 1) == 0 && __atomic_load_n(&frame->sequence, __ATOMIC_RELAXED) == sequence;
+}
+
+/* Claims the frame for filling. False: somebody else does; nobody waits. */
+static bool
+frame_claim(CacheFrame *frame, uint64_t sequence)
+{
+	if ((sequence & 1) != 0 || !__atomic_compare_exchange_n(&frame->sequence, &sequence, sequence + 1, false,
+	                                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
+}
+
+static void
+frame_release(CacheFrame *frame)
+{
+	assert((__atomic_load_n(&frame->sequence, __ATOMIC_RELAXED) & 1) == 1);
+	__atomic_fetch_add(&frame->sequence, 1, __ATOMIC_RELEASE);
+}
+
+static uint64_t
+word_load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static void
+word_store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+static bool
+frame_is(const CacheFrame *frame, uint64_t tree, uint64_t address)
+{
+	return word_load(&frame->tree) == tree && word_load(&frame->address) == address;
+}
+
+/* Marks it used; a write only when the clock has moved on. */
+static void
+frame_touch(CacheTable *table, CacheFrame *frame)
+{
+	uint32_t clock = __atomic_load_n(&table->clock, __ATOMIC_RELAXED);
+
+	if (__atomic_load_n(&frame->used, __ATOMIC_RELAXED) != clock)
+		__atomic_store_n(&frame->used, clock, __ATOMIC_RELAXED);
+}
+
+/* ---- searching an inner node ---- */
+
+/* The bound against separator i, copied first: it may lie in a frame that changes. */
+static Decision
+decide_child(const NodeGeometry *g, const uint64_t *node, uint32_t i, const TreeBound *bound)
+{
+	const uint64_t *from = node + inner_cell_word(g, i) + 1;
+	uint64_t separator[LINE_WORDS];
+
+	assert(g->cell_words <= LINE_WORDS);
+	for (uint32_t word = 0; word < g->cell_words; word++)
+		separator[word] = node_word(from, word);
+	/* Never so in a believed node. */
+	if (separator_infinite(separator))
+		return DECIDE_ABOVE;
+	return node_decide(g, bound, separator, true);
+}
+
+/* The first of cells [low, high) whose decision is beyond ABOVE and EQUAL, and beyond UNKNOWN too if `unknown`. */
+static uint32_t
+first_not_below(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, uint32_t low,
+                uint32_t high, bool unknown, Decision *at)
+{
+	*at = DECIDE_BELOW;
+	while (low < high)
+	{
+		uint32_t middle = (low + high) / 2;
+		Decision decision = decide_child(g, node, middle, bound);
+
+		if (decision == DECIDE_ABOVE || decision == DECIDE_EQUAL || (unknown && decision == DECIDE_UNKNOWN))
+			low = middle + 1;
+		else
+		{
+			high = middle;
+			*at = decision;
+		}
+	}
+	return low;
+}
+
+/*
+ * The first of cells [1, count) that is not below the bound by its leading bit and first word. Ten steps without an
+ * unforeseeable branch: this is the hot path of every descent.
+ */
+static uint32_t
+first_word_search(const NodeGeometry *g, const uint64_t *node, uint32_t count, const TreeBound *bound)
+{
+	const uint64_t *base = node + inner_cell_word(g, 1) + 1;
+	uint64_t wanted = bound->key.norm[0];
+	uint64_t wanted_high = bound->key.high ? CELL_HIGH_BIT : 0;
+	uint32_t left = count - 1;
+	uint32_t stride = g->inner_stride;
+	uint32_t skipped = 1;
+
+	assert(count >= 1);
+	assert(stride >= 3);
+	while (left > 0)
+	{
+		uint32_t half = left / 2;
+		const uint64_t *cell = base + (size_t) half * stride;
+		uint64_t high = node_word(cell, 0) & CELL_HIGH_BIT;
+		uint64_t word = node_word(cell, 1);
+		/* No short cuts: a jump here is mispredicted every other time. */
+		bool less = (high < wanted_high) | ((high == wanted_high) & (word < wanted));
+
+		base = less ? cell + stride : base;
+		skipped += less ? half + 1 : 0;
+		left = less ? left - half - 1 : half;
+	}
+	return skipped;
+}
+
+bool
+node_search_inner(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, uint32_t *first,
+                  uint32_t *last)
+{
+	uint32_t count = node_count(node);
+	uint32_t low = 1;
+	Decision at;
+
+	assert(first != NULL && last != NULL);
+	if (count > g->inner_cells)
+		count = g->inner_cells;
+	if (count <= 1)
+	{
+		*first = *last = 0;
+		return true;
+	}
+	if (bound->norm_bits_valid && bound->norm_length >= 8)
+	{
+		uint32_t word;
+
+		low = first_word_search(g, node, count, bound);
+		if (low < count)
+		{
+			word = inner_cell_word(g, low) + 1;
+			if (((node_word(node, word) & CELL_HIGH_BIT) != 0) != bound->key.high ||
+			    node_word(node, word + 1) != bound->key.norm[0])
+				count = low; /* the next one is above the bound */
+		}
+	}
+	low = first_not_below(g, node, bound, low, count, false, &at);
+	*first = *last = low - 1;
+	if (low < count && at == DECIDE_UNKNOWN)
+		*last = first_not_below(g, node, bound, low, count, true, &at) - 1;
+	return *first == *last;
+}
+
+void
+node_child_choice(const NodeGeometry *g, const uint64_t *node, uint32_t index, ChildChoice *choice)
+{
+	uint32_t count = node_count(node);
+	uint32_t cell = inner_cell_word(g, index);
+	uint32_t low = index == 0 ? g->low_word : cell + 1;
+	uint32_t high = index + 1 >= count ? g->high_word : cell + g->inner_stride + 1;
+
+	assert(index < g->inner_cells);
+	choice->level = node_level(node);
+	choice->index = index;
+	choice->child = node_word(node, cell);
+	choice->right = node_word(node, HEADER_RIGHT);
+	choice->generation = node_word(node, HEADER_GENERATION);
+	if (high + g->cell_words > INNER_BYTES / 8)
+		high = g->high_word; /* a frame that changes: not to be believed anyway */
+	for (uint32_t word = 0; word < g->cell_words; word++)
+	{
+		choice->low[word] = node_word(node, low + word);
+		choice->high[word] = node_word(node, high + word);
+	}
+}
+
+/* The bound against one of the node's fences. */
+static Decision
+decide_fence(const NodeGeometry *g, const uint64_t *node, bool high, const TreeBound *bound)
+{
+	const uint64_t *from = node + (high ? g->high_word : g->low_word);
+	uint64_t word0 = node_word(from, 0);
+	uint64_t fence[LINE_WORDS];
+
+	assert(g->cell_words <= LINE_WORDS);
+	if (cell_state(word0) == SEPARATOR_INFINITE)
+		return high ? DECIDE_BELOW : DECIDE_ABOVE;
+	if (bound->norm_bits_valid && bound->norm_length >= 8)
+	{
+		/* Nearly always the first word tells. */
+		bool fence_high = (word0 & CELL_HIGH_BIT) != 0;
+		uint64_t word1 = node_word(from, 1);
+
+		if (fence_high != bound->key.high)
+			return fence_high ? DECIDE_BELOW : DECIDE_ABOVE;
+		if (word1 != bound->key.norm[0])
+			return bound->key.norm[0] < word1 ? DECIDE_BELOW : DECIDE_ABOVE;
+	}
+	for (uint32_t word = 0; word < g->cell_words; word++)
+		fence[word] = node_word(from, word);
+	if (separator_infinite(fence))
+		return high ? DECIDE_BELOW : DECIDE_ABOVE;
+	return node_decide(g, bound, fence, true);
+}
+
+/* Searches a frame's image. False: integers do not decide. */
+static bool
+frame_search(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, ChildChoice *choice)
+{
+	Decision low = decide_fence(g, node, false, bound);
+	Decision high = decide_fence(g, node, true, bound);
+	uint32_t first = 0, last = 0;
+
+	assert(choice != NULL);
+	if (low == DECIDE_UNKNOWN || high == DECIDE_UNKNOWN)
+		return false;
+	choice->bound_below = low == DECIDE_BELOW;
+	choice->bound_above = !choice->bound_below && high != DECIDE_BELOW;
+	if (!choice->bound_below && !choice->bound_above && !node_search_inner(g, node, bound, &first, &last))
+		return false;
+	node_child_choice(g, node, first, choice);
+	return true;
+}
+
+/* Copies a frame's image into private memory, to be believed if the sequence says so. */
+static void
+frame_copy(const uint64_t *image, uint64_t *copy)
+{
+	assert(image != NULL);
+	assert(copy != NULL);
+	for (uint32_t word = 0; word < INNER_BYTES / 8; word++)
+		copy[word] = word_load(&image[word]);
+}
+
+TreeStatus
+cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoice *choice, uint64_t *copy)
+{
+	CacheTable *table = tree->client->shared->cache;
+	uint64_t address = pointer_address(pointer);
+	uint64_t hash = cache_hash(tree->tree, address);
+	uint32_t found = cache_way_find(table, hash, 0);
+
+	assert(address != POINTER_NONE);
+	for (int search = 0; found != CACHE_NO_FRAME && search < CACHE_SEARCHES; search++)
+	{
+		CacheFrame *frame = cache_frame(table, found);
+		const uint64_t *image = cache_image(table, found);
+		uint64_t sequence = frame_begin_read(frame);
+		bool decided;
+
+		if ((sequence & 1) != 0)
+			break;
+		if (!frame_is(frame, tree->tree, address))
+		{
+			found = cache_way_find(table, hash, found % CACHE_WAYS + 1);
+			continue;
+		}
+		if (word_load(&frame->generation) == 0)
+			break;
+		decided = frame_search(&tree->geometry, image, bound, choice);
+		if (!decided)
+			frame_copy(image, copy);
+		if (!frame_end_read(frame, sequence))
+			continue;
+		frame_touch(table, frame);
+		TREE_COUNT(tree, cache_hits, 1);
+		return decided ? TREE_OK : TREE_RETRY;
+	}
+	TREE_COUNT(tree, cache_misses, 1);
+	return TREE_NOT_FOUND;
+}
+
+TreeStatus
+cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
+{
+	CacheTable *table = tree->client->shared->cache;
+	uint64_t address = pointer_address(pointer);
+	uint64_t hash = cache_hash(tree->tree, address);
+	uint32_t found = cache_way_find(table, hash, 0);
+
+	assert(copy != NULL);
+	for (int search = 0; found != CACHE_NO_FRAME && search < CACHE_SEARCHES; search++)
+	{
+		CacheFrame *frame = cache_frame(table, found);
+		uint64_t sequence = frame_begin_read(frame);
+
+		if ((sequence & 1) != 0)
+			break;
+		if (!frame_is(frame, tree->tree, address))
+		{
+			found = cache_way_find(table, hash, found % CACHE_WAYS + 1);
+			continue;
+		}
+		if (word_load(&frame->generation) == 0)
+			break;
+		frame_copy(cache_image(table, found), copy);
+		if (!frame_end_read(frame, sequence))
+			continue;
+		frame_touch(table, frame);
+		TREE_COUNT(tree, cache_hits, 1);
+		return TREE_OK;
+	}
+	TREE_COUNT(tree, cache_misses, 1);
+	return TREE_NOT_FOUND;
+}
+
+/* ---- filling and dropping ---- */
+
+/* Writes an image into a frame that we have claimed. */
+static void
+frame_fill(CacheTable *table, uint32_t number, const uint64_t *image)
+{
+	CacheFrame *frame = cache_frame(table, number);
+	uint64_t *to = cache_image(table, number);
+
+	assert((word_load(&frame->sequence) & 1) == 1);
+	word_store(&frame->generation, image[HEADER_GENERATION]);
+	__atomic_store_n(&frame->level, node_level(image), __ATOMIC_RELAXED);
+	for (uint32_t word = 0; word < INNER_BYTES / 8; word++)
+		word_store(&to[word], image[word]);
+	__atomic_store_n(&frame->used, __atomic_load_n(&table->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+/* Refreshes the frames that hold the node already. False: there are none. */
+static bool
+cache_refresh(CacheTable *table, uint64_t hash, uint64_t tree, uint64_t address, const uint64_t *image)
+{
+	bool known = false;
+
+	assert(image[HEADER_GENERATION] != 0);
+	for (uint32_t found = cache_way_find(table, hash, 0); found != CACHE_NO_FRAME;
+	     found = cache_way_find(table, hash, found % CACHE_WAYS + 1))
+	{
+		CacheFrame *frame = cache_frame(table, found);
+		uint64_t sequence = frame_begin_read(frame);
+
+		if ((sequence & 1) != 0)
+			return true; /* somebody fills it */
+		if (!frame_is(frame, tree, address))
+			continue;
+		known = true;
+		if (word_load(&frame->generation) >= image[HEADER_GENERATION] || !frame_claim(frame, sequence))
+			continue;
+		frame_fill(table, found, image);
+		frame_release(frame);
+	}
+	return known;
+}
+
+/* Counts a new child at its parent's frame, which so can not be evicted. CACHE_NO_FRAME: the parent is not there. */
+static uint32_t
+parent_attach(CacheTable *table, uint64_t tree, uint64_t parent)
+{
+	uint64_t hash = cache_hash(tree, parent);
+
+	assert(parent == pointer_address(parent));
+	for (uint32_t found = cache_way_find(table, hash, 0); found != CACHE_NO_FRAME;
+	     found = cache_way_find(table, hash, found % CACHE_WAYS + 1))
+	{
+		CacheFrame *frame = cache_frame(table, found);
+
+		/* First the count, then the look: an evictor first claims, then looks at the count. */
+		__atomic_fetch_add(&frame->children, 1, __ATOMIC_SEQ_CST);
+		if ((__atomic_load_n(&frame->sequence, __ATOMIC_SEQ_CST) & 1) == 0 && frame_is(frame, tree, parent))
+			return found;
+		__atomic_fetch_sub(&frame->children, 1, __ATOMIC_SEQ_CST);
+	}
+	return CACHE_NO_FRAME;
+}
+
+static void
+parent_detach(CacheTable *table, uint32_t parent)
+{
+	if (parent == CACHE_NO_FRAME)
+		return;
+	assert(__atomic_load_n(&cache_frame(table, parent)->children, __ATOMIC_RELAXED) > 0);
+	__atomic_fetch_sub(&cache_frame(table, parent)->children, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The way of the set to fill: an empty one, or the least recently used without children. CACHE_WAYS: none. */
+static uint32_t
+victim_choose(CacheTable *table, uint64_t set)
+{
+	uint32_t clock = __atomic_load_n(&table->clock, __ATOMIC_RELAXED);
+	uint32_t victim = CACHE_WAYS;
+	uint32_t oldest = 0;
+
+	assert(set < table->sets);
+	for (uint32_t way = 0; way < CACHE_WAYS; way++)
+	{
+		CacheFrame *frame = cache_frame(table, (uint32_t) (set * CACHE_WAYS) + way);
+		uint32_t age = clock - __atomic_load_n(&frame->used, __ATOMIC_RELAXED);
+
+		if (word_load(&cache_sets(table)[set].tags[way]) == 0 &&
+		    __atomic_load_n(&frame->children, __ATOMIC_RELAXED) == 0)
+			return way;
+		if (__atomic_load_n(&frame->children, __ATOMIC_RELAXED) == 0 &&
+		    (victim == CACHE_WAYS || age > oldest))
+		{
+			victim = way;
+			oldest = age;
+		}
+	}
+	return victim;
+}
+
+/* Claims the frame and empties it. False: it has children, or somebody else has it. */
+static bool
+frame_evict(CacheTable *table, uint64_t set, uint32_t way)
+{
+	uint32_t number = (uint32_t) (set * CACHE_WAYS) + way;
+	CacheFrame *frame = cache_frame(table, number);
+
+	assert(way < CACHE_WAYS);
+	if (!frame_claim(frame, frame_begin_read(frame)))
+		return false;
+	if (__atomic_load_n(&frame->children, __ATOMIC_SEQ_CST) != 0)
+	{
+		frame_release(frame);
+		return false;
+	}
+	if (word_load(&cache_sets(table)[set].tags[way]) != 0)
+		parent_detach(table, __atomic_load_n(&frame->parent, __ATOMIC_RELAXED));
+	word_store(&cache_sets(table)[set].tags[way], 0);
+	word_store(&frame->tree, 0);
+	return true;
+}
+
+void
+cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image)
+{
+	CacheTable *table = tree->client->shared->cache;
+	uint64_t address = pointer_address(pointer);
+	uint64_t hash = cache_hash(tree->tree, address);
+	uint64_t set = cache_set_number(table, hash);
+	uint32_t attached = CACHE_NO_FRAME;
+	uint32_t way;
+	CacheFrame *frame;
+
+	assert(node_level(image) > 0);
+	assert(image[HEADER_SELF] == address && image[HEADER_TREE] == tree->tree);
+	if (cache_refresh(table, hash, tree->tree, address, image))
+		return;
+	if (parent != POINTER_NONE)
+	{
+		attached = parent_attach(table, tree->tree, pointer_address(parent));
+		if (attached == CACHE_NO_FRAME)
+			return;
+	}
+	way = victim_choose(table, set);
+	if (way == CACHE_WAYS)
+	{
+		parent_detach(table, attached);
+		return;
+	}
+	if (word_load(&cache_sets(table)[set].tags[way]) != 0)
+		TREE_COUNT(tree, cache_evictions, 1);
+	if (!frame_evict(table, set, way))
+	{
+		parent_detach(table, attached);
+		return;
+	}
+	frame = cache_frame(table, (uint32_t) (set * CACHE_WAYS) + way);
+	__atomic_fetch_add(&table->clock, 1, __ATOMIC_RELAXED);
+	word_store(&frame->tree, tree->tree);
+	word_store(&frame->address, address);
+	__atomic_store_n(&frame->parent, attached, __ATOMIC_RELAXED);
+	frame_fill(table, (uint32_t) (set * CACHE_WAYS) + way, image);
+	word_store(&cache_sets(table)[set].tags[way], hash | 1);
+	frame_release(frame);
+}
+
+/* Forgets one frame's node; with children it keeps its place, empty, until the next image. */
+static void
+frame_drop(CacheTable *table, uint32_t number, uint64_t tree, uint64_t address)
+{
+	CacheFrame *frame = cache_frame(table, number);
+	uint64_t sequence = frame_begin_read(frame);
+
+	assert(tree != 0);
+	if (!frame_is(frame, tree, address) || !frame_claim(frame, sequence))
+		return;
+	word_store(&frame->generation, 0);
+	frame_release(frame);
+	if (__atomic_load_n(&frame->children, __ATOMIC_SEQ_CST) == 0 &&
+	    frame_evict(table, number / CACHE_WAYS, number % CACHE_WAYS))
+		frame_release(frame);
+}
+
+void
+cache_drop(Tree *tree, uint64_t pointer)
+{
+	CacheTable *table = tree->client->shared->cache;
+	uint64_t address = pointer_address(pointer);
+	uint64_t hash = cache_hash(tree->tree, address);
+
+	assert(address != POINTER_NONE);
+	for (uint32_t found = cache_way_find(table, hash, 0); found != CACHE_NO_FRAME;
+	     found = cache_way_find(table, hash, found % CACHE_WAYS + 1))
+		frame_drop(table, found, tree->tree, address);
+}
+
+/* Its frames, from the lowest level up: children go before their parents. */
+void
+cache_drop_tree(TreeShared *shared, uint64_t tree)
+{
+	CacheTable *table = shared->cache;
+
+	assert(tree != 0);
+	for (uint32_t level = 1; level < LEVELS_MAX; level++)
+	{
+		bool more = false;
+
+		for (uint32_t number = 0; number < table->sets * CACHE_WAYS; number++)
+		{
+			CacheFrame *frame = cache_frame(table, number);
+			uint32_t frame_level = __atomic_load_n(&frame->level, __ATOMIC_RELAXED);
+
+			if (word_load(&frame->tree) != tree)
+				continue;
+			if (frame_level == level)
+				frame_drop(table, number, tree, word_load(&frame->address));
+			else if (frame_level > level)
+				more = true;
+		}
+		if (!more)
+			break;
+	}
+}

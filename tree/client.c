@@ -1,0 +1,331 @@
+/*
+ * client.c
+ *		A client (one process's connections, scratch memory and slot) and its open trees: opening and closing,
+ *		errors with their detail, memory, counters.
+ */
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Scratch nodes of a client: image, image_left, image_right, image_root, descent. */
+#define SCRATCH_NODES 5
+
+static void *
+allocate_malloc(void *argument, size_t bytes)
+{
+	(void) argument;
+	return malloc(bytes);
+}
+
+static void
+release_malloc(void *argument, void *memory)
+{
+	(void) argument;
+	free(memory);
+}
+
+const char *
+tree_status_name(TreeStatus status)
+{
+	static const char *const names[] = {
+		[TREE_OK] = "ok",
+		[TREE_END] = "end",
+		[TREE_STOPPED] = "stopped",
+		[TREE_MEMORY_FULL] = "memory node full",
+		[TREE_NO_MEMORY] = "out of memory",
+		[TREE_UNREACHABLE] = "memory node unreachable",
+		[TREE_FENCED] = "fenced",
+		[TREE_DAMAGED] = "damaged",
+		[TREE_NOT_FOUND] = "not found",
+		[TREE_TIMED_OUT] = "lock not available in time",
+		[TREE_INVALID] = "invalid",
+	};
+
+	if (status == TREE_RETRY)
+		return "retry";
+	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))
+		return "unknown";
+	return names[status];
+}
+
+TreeStatus
+client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
+{
+	va_list arguments;
+
+	assert(client != NULL);
+	assert(status != TREE_OK);
+
+	va_start(arguments, format);
+	(void) vsnprintf(client->detail, sizeof(client->detail), format, arguments);
+	va_end(arguments);
+	return status;
+}
+
+TreeStatus
+client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status)
+{
+	TreeStatus mine;
+
+	assert(status != FABRIC_OK);
+	switch (status)
+	{
+		case FABRIC_FENCED:
+			mine = TREE_FENCED;
+			break;
+		case FABRIC_NO_MEMORY:
+			mine = TREE_MEMORY_FULL;
+			break;
+		case FABRIC_NOT_FOUND:
+			mine = TREE_NOT_FOUND;
+			break;
+		case FABRIC_RANGE:
+		case FABRIC_PROTOCOL:
+		case FABRIC_NOT_SUPPORTED:
+		case FABRIC_EXISTS:
+		case FABRIC_DENIED:
+			mine = TREE_INVALID;
+			break;
+		default:
+			mine = TREE_UNREACHABLE;
+			break;
+	}
+	return client_fail(client, mine, "memory node %u: %s", memory_node, fabric_status_name(status));
+}
+
+/* splitmix64: choices that need no quality, only difference between processes. */
+uint64_t
+client_random(TreeClient *client)
+{
+	uint64_t z;
+
+	assert(client != NULL);
+	z = client->random += 0x9e3779b97f4a7c15ull;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+void *
+client_allocate(TreeClient *client, size_t bytes)
+{
+	assert(client != NULL);
+	assert(bytes > 0);
+	return client->options.allocate(client->options.allocate_argument, bytes);
+}
+
+void *
+client_allocate_beside(TreeClient *client, const void *handle, size_t bytes)
+{
+	assert(client != NULL && handle != NULL);
+	assert(bytes > 0);
+	if (client->options.allocate_beside == NULL)
+		return client_allocate(client, bytes);
+	return client->options.allocate_beside(client->options.allocate_argument, handle, bytes);
+}
+
+void
+client_release(TreeClient *client, void *memory)
+{
+	assert(client != NULL);
+	if (memory != NULL)
+		client->options.release(client->options.allocate_argument, memory);
+}
+
+bool
+client_should_stop(TreeClient *client)
+{
+	const TreeEnvironment *environment = &client->options.environment;
+
+	assert(!client->holding);
+	return environment->should_stop != NULL && environment->should_stop(environment->argument);
+}
+
+static bool
+options_valid(const TreeClientOptions *options)
+{
+	if (options->shared == NULL || options->nodes < 1 || options->nodes > TREE_MAX_NODES ||
+	    options->slot >= options->shared->options.slots)
+		return false;
+	if ((options->allocate == NULL) != (options->release == NULL))
+		return false;
+	if (options->environment.now_us == NULL || options->environment.sleep == NULL ||
+	    options->environment.wake == NULL)
+		return false;
+	for (uint32_t i = 0; i < options->nodes; i++)
+		if (options->endpoints[i] == NULL)
+			return false;
+	return true;
+}
+
+TreeStatus
+tree_client_open(const TreeClientOptions *options, TreeClient **client)
+{
+	const size_t bytes = sizeof(TreeClient) + SCRATCH_NODES * NODE_MAX_BYTES + LINE_BYTES;
+	TreeClient *c;
+	uint64_t *scratch;
+
+	assert(client != NULL);
+	*client = NULL;
+	if (!options_valid(options))
+		return TREE_INVALID;
+	if (options->allocate != NULL)
+		c = options->allocate(options->allocate_argument, bytes);
+	else
+		c = allocate_malloc(NULL, bytes);
+	if (c == NULL)
+		return TREE_NO_MEMORY;
+	memset(c, 0, bytes);
+	c->options = *options;
+	if (options->allocate == NULL)
+	{
+		c->options.allocate = allocate_malloc;
+		c->options.release = release_malloc;
+	}
+	c->shared = options->shared;
+	c->slot = options->slot;
+	c->random = options->environment.now_us(options->environment.argument) ^ (uint64_t) options->slot << 32 ^
+	            (uint64_t) (uintptr_t) c;
+	/* Lines of a node are copied as lines. */
+	scratch = (uint64_t *) (((uintptr_t) (c + 1) + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
+	c->image = scratch;
+	c->image_left = scratch + NODE_MAX_BYTES / 8;
+	c->image_right = scratch + 2 * NODE_MAX_BYTES / 8;
+	c->image_root = scratch + 3 * NODE_MAX_BYTES / 8;
+	c->descent = scratch + 4 * NODE_MAX_BYTES / 8;
+	*client = c;
+	return TREE_OK;
+}
+
+TreeStatus
+tree_client_close(TreeClient *client)
+{
+	TreeStatus status;
+
+	if (client == NULL)
+		return TREE_OK;
+	assert(client->options.release != NULL);
+
+	status = lock_leave(client);
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		if ((client->doubt & 1ull << i) != 0)
+		{
+			TreeStatus settled = access_settle(client, i);
+
+			if (settled != TREE_OK && settled != TREE_FENCED)
+				status = settled;
+		}
+	client->options.release(client->options.allocate_argument, client);
+	return status;
+}
+
+const char *
+tree_detail(const TreeClient *client)
+{
+	assert(client != NULL);
+	return client->detail;
+}
+
+void
+tree_client_counters(const TreeClient *client, TreeCounters *counters)
+{
+	assert(client != NULL && counters != NULL);
+	*counters = client->counters;
+}
+
+static bool
+format_valid(const TreeFormat *format)
+{
+	if (format->cell_bytes != 16 && format->cell_bytes != 32 && format->cell_bytes != 64)
+		return false;
+	if (format->norm_bytes == 0 || format->norm_bytes % 8 != 0 || format->norm_bytes + 8 > format->cell_bytes)
+		return false;
+	/* Without the whole key in the normalized bytes there must be room for a reference out of line. */
+	return format->lossless || format->norm_bytes + 8 + 16 <= format->cell_bytes;
+}
+
+TreeStatus
+tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *format, TreeCompare compare,
+          void *argument, Tree **handle)
+{
+	/* The room for images, behind the handle: two, each rounded up to a block's alignment. */
+	const size_t image_bytes = (TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+	const size_t handle_bytes = (sizeof(Tree) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	Tree *t;
+
+	assert(client != NULL && handle != NULL);
+	*handle = NULL;
+	if (!format_valid(format))
+		return client_fail(client, TREE_INVALID, "tree %llx: impossible format", (unsigned long long) tree);
+	if (pointer_address(root) == POINTER_NONE || pointer_memory_node(root) >= client->options.nodes ||
+	    (compare == NULL && !format->lossless))
+		return client_fail(client, TREE_INVALID, "tree %llx: impossible root or no comparator",
+		                   (unsigned long long) tree);
+	t = client_allocate(client, handle_bytes + 2 * image_bytes);
+	if (t == NULL)
+		return client_fail(client, TREE_NO_MEMORY, "no memory for a tree's handle");
+	memset(t, 0, sizeof(*t));
+	t->client = client;
+	t->tree = tree;
+	t->root = pointer_address(root);
+	t->geometry = node_geometry(format);
+	t->compare = compare;
+	t->compare_argument = argument;
+	t->outside = (uint64_t *) ((char *) t + handle_bytes);
+	t->state = state_get(client, tree);
+	if (t->state == NULL)
+	{
+		client_release(client, t);
+		return client_fail(client, TREE_NO_MEMORY, "more than %u trees in use",
+		                   client->shared->options.trees);
+	}
+	*handle = t;
+	return TREE_OK;
+}
+
+void
+tree_close(Tree *handle)
+{
+	if (handle == NULL)
+		return;
+	assert(handle->client != NULL && !handle->client->holding);
+
+	insert_abandon(handle);
+	reserve_return(handle);
+	tree_count_flush(handle);
+	state_put(handle->client, handle->state);
+	client_release(handle->client, handle->pool);
+	client_release(handle->client, handle);
+}
+
+void
+tree_count_flush(Tree *tree)
+{
+	const uint64_t *from = (const uint64_t *) &tree->pending;
+	uint64_t *to = (uint64_t *) state_counters(tree->state);
+
+	assert(to != NULL);
+	state_add(tree->state, (int64_t) tree->pending.inserts, (int64_t) tree->pending.leaf_splits,
+	          (int64_t) (tree->pending.inner_splits + tree->pending.root_splits));
+	_Static_assert(sizeof(TreeCounters) % sizeof(uint64_t) == 0, "counters are words");
+	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
+		if (from[i] != 0)
+			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
+	memset(&tree->pending, 0, sizeof(tree->pending));
+	tree->pending_chains = 0;
+}
+
+void
+tree_counters(const Tree *handle, TreeCounters *counters)
+{
+	const uint64_t *shared = (const uint64_t *) state_counters(handle->state);
+	const uint64_t *mine = (const uint64_t *) &handle->pending;
+	uint64_t *to = (uint64_t *) counters;
+
+	assert(shared != NULL);
+	assert(counters != NULL);
+	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
+		to[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED) + mine[i];
+}

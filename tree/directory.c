@@ -1,0 +1,307 @@
+/*
+ * directory.c
+ *		The client's side of the calls to a memory node's service: trees, records, extents, epochs.
+ *
+ * Calls are rare and wait for microseconds to milliseconds: nothing is held here.  A call whose fate is not known is
+ * repeated once on a fresh channel, for all of them are idempotent.
+ */
+#include "directory.h"
+
+/* A call that was lost is repeated so often. */
+#define CALL_ATTEMPTS 2
+
+/* Calls, and turns the answer into a TreeStatus; the reply must be exactly reply_bytes long. */
+static TreeStatus
+directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method, const void *request,
+               uint32_t request_bytes, void *reply, uint32_t reply_bytes)
+{
+	FabricStatus status = FABRIC_LOST;
+
+	assert(memory_node < client->options.nodes);
+	assert(!client->holding);
+	for (int attempt = 0; attempt < CALL_ATTEMPTS; attempt++)
+	{
+		uint32_t got = reply_bytes;
+
+		if (client->doubt & 1ull << memory_node)
+		{
+			TreeStatus settled = access_settle(client, memory_node);
+
+			if (settled != TREE_OK && settled != TREE_RETRY)
+				return settled;
+		}
+		status = fabric_call(client->options.endpoints[memory_node], (uint16_t) method, request,
+		                     request_bytes, reply, &got);
+		switch (status)
+		{
+			case FABRIC_OK:
+				if (got != reply_bytes)
+					return client_fail(client, TREE_DAMAGED,
+					                   "memory node %u: call %d answered %u bytes instead of %u", memory_node,
+					                   (int) method, got, reply_bytes);
+				return TREE_OK;
+			case FABRIC_NOT_FOUND:
+				return client_fail(client, TREE_NOT_FOUND, "memory node %u: no such tree", memory_node);
+			case FABRIC_NO_MEMORY:
+				return client_fail(client, TREE_MEMORY_FULL, "memory node %u has no memory left",
+				                   memory_node);
+			case FABRIC_RANGE:
+			case FABRIC_PROTOCOL:
+				return client_fail(client, TREE_INVALID, "memory node %u refuses call %d", memory_node,
+				                   (int) method);
+			case FABRIC_TIMED_OUT:
+			case FABRIC_STOPPED:
+			case FABRIC_LOST:
+				client->doubt |= 1ull << memory_node;
+				break;
+			default:
+				return client_fabric_fail(client, memory_node, status);
+		}
+	}
+	return client_fabric_fail(client, memory_node, status);
+}
+
+TreeStatus
+directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t extents, bool share,
+                 DirectoryExtent *extent)
+{
+	DirectoryExtentRequest request = {.tree = tree, .extents = extents, .share = share};
+
+	assert(tree != 0);
+	assert(extent != NULL);
+	return directory_call(client, memory_node, DIRECTORY_EXTENT, &request, sizeof(request), extent,
+	                      sizeof(*extent));
+}
+
+/* Writes the empty root leaf of a new tree. */
+static TreeStatus
+root_write(TreeClient *client, const DirectoryCreated *created)
+{
+	NodeGeometry geometry = node_geometry(&created->record.format);
+	uint32_t memory_node = pointer_memory_node(created->record.root);
+	FabricOp op;
+	FabricStatus status;
+
+	assert(pointer_offset(created->record.root) == created->extent.offset + DIRECTORY_ROOT_OFFSET);
+	assert(!client->holding);
+	node_begin(&geometry, client->image, created->record.tree, created->record.root, 0,
+	           created->extent.generation, NODE_ROOT);
+	node_set_fence(&geometry, client->image, false, NULL);
+	node_set_fence(&geometry, client->image, true, NULL);
+	node_seal(&geometry, client->image);
+	memset(&op, 0, sizeof(op));
+	op.opcode = FABRIC_WRITE;
+	op.region = FABRIC_NODES;
+	op.length = geometry.leaf_bytes;
+	op.offset = pointer_offset(created->record.root);
+	op.buffer = client->image;
+	for (int attempt = 0; attempt < CALL_ATTEMPTS; attempt++)
+	{
+		TreeStatus settled;
+
+		status = fabric_execute(client->options.endpoints[memory_node], &op, 1);
+		if (status == FABRIC_OK)
+			return TREE_OK;
+		if (status != FABRIC_TIMED_OUT && status != FABRIC_STOPPED && status != FABRIC_LOST)
+			break;
+		client->doubt |= 1ull << memory_node;
+		settled = access_settle(client, memory_node);
+		if (settled != TREE_OK && settled != TREE_RETRY)
+			return settled;
+	}
+	return client_fabric_fail(client, memory_node, status);
+}
+
+TreeStatus
+tree_create(TreeClient *client, TreeRecord *record)
+{
+	uint32_t nodes = client->options.nodes;
+	uint32_t first = (uint32_t) (client_random(client) % nodes);
+	DirectoryCreate request;
+	DirectoryCreated created;
+	TreeStatus status = TREE_UNREACHABLE;
+
+	assert(record != NULL);
+	if ((record->format.cell_bytes != 16 && record->format.cell_bytes != 32 &&
+	     record->format.cell_bytes != 64) ||
+	    record->format.norm_bytes == 0 || record->format.norm_bytes % 8 != 0 ||
+	    record->format.norm_bytes > record->format.cell_bytes - 8u)
+		return client_fail(client, TREE_INVALID, "cells of %u bytes with %u bytes of normalized key",
+		                   record->format.cell_bytes, record->format.norm_bytes);
+	memset(&request, 0, sizeof(request));
+	request.token[0] = client_random(client);
+	request.token[1] = client_random(client);
+	request.record = *record;
+	for (uint32_t i = 0; i < nodes; i++)
+	{
+		request.memory_node = (first + i) % nodes;
+		status = directory_call(client, request.memory_node, DIRECTORY_CREATE, &request, sizeof(request),
+		                        &created, sizeof(created));
+		if (status == TREE_OK || status == TREE_FENCED)
+			break;
+	}
+	if (status != TREE_OK)
+		return status;
+	status = root_write(client, &created);
+	if (status != TREE_OK)
+	{
+		/* Nobody knows the tree; what cannot be freed now is the collector's: no metapage names it. */
+		DirectoryTree drop = {.tree = created.record.tree};
+
+		if ((client->doubt & 1ull << request.memory_node) == 0)
+			(void) directory_call(client, request.memory_node, DIRECTORY_DROP, &drop, sizeof(drop), NULL, 0);
+		return status;
+	}
+	*record = created.record;
+	return TREE_OK;
+}
+
+/* Reads the record or share of a tree at one memory node. */
+static TreeStatus
+record_read_at(TreeClient *client, uint32_t memory_node, uint64_t tree, TreeRecord *record)
+{
+	DirectoryTree request = {.tree = tree};
+
+	assert(tree != 0);
+	assert(record != NULL);
+	return directory_call(client, memory_node, DIRECTORY_READ, &request, sizeof(request), record,
+	                      sizeof(*record));
+}
+
+TreeStatus
+tree_drop(TreeClient *client, uint64_t tree)
+{
+	DirectoryTree request = {.tree = tree};
+	uint32_t home = 0;
+	TreeStatus status;
+
+	assert(tree != 0);
+	/* The shares first: as long as the record is there somebody will come back and finish. */
+	for (uint32_t i = 0; client->options.nodes > 1 && i < client->options.nodes; i++)
+	{
+		TreeRecord record;
+
+		status = record_read_at(client, i, tree, &record);
+		if (status == TREE_NOT_FOUND)
+			continue;
+		if (status == TREE_OK && (record.flags & TREE_RECORD_SHARE) == 0)
+		{
+			home = i;
+			continue;
+		}
+		if (status == TREE_OK)
+			status = directory_call(client, i, DIRECTORY_DROP, &request, sizeof(request), NULL, 0);
+		if (status != TREE_OK)
+			return status;
+	}
+	status = directory_call(client, home, DIRECTORY_DROP, &request, sizeof(request), NULL, 0);
+	if (status == TREE_OK || status == TREE_NOT_FOUND)
+	{
+		cache_drop_tree(client->shared, tree);
+		state_forget_blocks(client->shared, tree);
+		return TREE_OK;
+	}
+	return status;
+}
+
+TreeStatus
+tree_record_read(TreeClient *client, uint64_t tree, TreeRecord *record)
+{
+	uint64_t bytes = 0;
+	uint32_t extents = 0;
+	bool found = false;
+
+	assert(tree != 0);
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+	{
+		TreeRecord part;
+		TreeStatus status = record_read_at(client, i, tree, &part);
+
+		if (status == TREE_NOT_FOUND)
+			continue;
+		if (status != TREE_OK)
+			return status;
+		bytes += part.bytes;
+		extents += part.extents;
+		if (part.flags & TREE_RECORD_SHARE)
+			continue;
+		*record = part;
+		found = true;
+	}
+	if (!found)
+		return client_fail(client, TREE_NOT_FOUND, "no memory node has tree %016llx",
+		                   (unsigned long long) tree);
+	record->bytes = bytes;
+	record->extents = extents;
+	return TREE_OK;
+}
+
+TreeStatus
+tree_record_update(TreeClient *client, const TreeRecord *record)
+{
+	assert(record->tree != 0);
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+	{
+		TreeStatus status = directory_call(client, i, DIRECTORY_UPDATE, record, sizeof(*record), NULL, 0);
+
+		if (status != TREE_NOT_FOUND)
+			return status;
+	}
+	return client_fail(client, TREE_NOT_FOUND, "no memory node has tree %016llx",
+	                   (unsigned long long) record->tree);
+}
+
+TreeStatus
+tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record)
+{
+	DirectoryPosition request = {.position = *position};
+	DirectoryListed listed;
+	TreeStatus status;
+
+	assert(position != NULL);
+	if (node >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no memory node %u", node);
+	status = directory_call(client, node, DIRECTORY_LIST, &request, sizeof(request), &listed, sizeof(listed));
+	if (status == TREE_NOT_FOUND)
+		return TREE_END;
+	if (status != TREE_OK)
+		return status;
+	if (listed.position <= request.position)
+		return client_fail(client, TREE_DAMAGED, "memory node %u: the list of trees does not advance", node);
+	*position = listed.position;
+	*record = listed.record;
+	return TREE_OK;
+}
+
+TreeStatus
+tree_node_status(TreeClient *client, uint32_t node, TreeNodeStatus *status)
+{
+	assert(status != NULL);
+	if (node >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no memory node %u", node);
+	return directory_call(client, node, DIRECTORY_STATUS, NULL, 0, status, sizeof(*status));
+}
+
+static TreeStatus
+epoch_call(TreeClient *client, uint32_t node, DirectoryMethod method, uint64_t epoch)
+{
+	DirectoryEpoch request = {.epoch = epoch};
+
+	assert(method == DIRECTORY_EPOCH_OPEN || method == DIRECTORY_EPOCH_CLOSE);
+	if (node >= client->options.nodes || epoch == 0)
+		return client_fail(client, TREE_INVALID, "epoch %llu, memory node %u", (unsigned long long) epoch,
+		                   node);
+	return directory_call(client, node, method, &request, sizeof(request), NULL, 0);
+}
+
+TreeStatus
+tree_epoch_open(TreeClient *client, uint32_t node, uint64_t epoch)
+{
+	return epoch_call(client, node, DIRECTORY_EPOCH_OPEN, epoch);
+}
+
+TreeStatus
+tree_epoch_close(TreeClient *client, uint32_t node, uint64_t epoch)
+{
+	return epoch_call(client, node, DIRECTORY_EPOCH_CLOSE, epoch);
+}

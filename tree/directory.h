@@ -1,0 +1,100 @@
+/*
+ * directory.h
+ *		The calls between clients and the service of a memory node (service.c): methods, requests and replies.
+ *
+ * Both sides are built from one source and run on one kind of machine; the control channel's version covers the
+ * layout.  Every call may be repeated: what it does is told by the request's content alone.
+ */
+#ifndef SHERMAN_DIRECTORY_H
+#define SHERMAN_DIRECTORY_H
+
+#include "internal.h"
+
+typedef enum DirectoryMethod
+{
+	DIRECTORY_CREATE = 1, /* DirectoryCreate -> DirectoryCreated */
+	DIRECTORY_DROP,       /* DirectoryTree -> nothing */
+	DIRECTORY_READ,       /* DirectoryTree -> TreeRecord */
+	DIRECTORY_UPDATE,     /* TreeRecord -> nothing */
+	DIRECTORY_LIST,       /* DirectoryPosition -> DirectoryListed */
+	DIRECTORY_STATUS,     /* nothing -> TreeNodeStatus */
+	DIRECTORY_EPOCH_OPEN, /* DirectoryEpoch -> nothing */
+	DIRECTORY_EPOCH_CLOSE,
+	DIRECTORY_EXTENT /* DirectoryExtentRequest -> DirectoryExtent */
+} DirectoryMethod;
+
+/* A share: extents of a tree whose record is at another memory node. Only in TreeRecord.flags at the service. */
+#define TREE_RECORD_SHARE 0x100u
+
+typedef struct DirectoryCreate
+{
+	uint64_t token[2]; /* chosen at random by the client: the same token is the same tree */
+	TreeRecord record;
+	uint32_t memory_node; /* this memory node's number in the client's pointers */
+	uint32_t reserved;
+} DirectoryCreate;
+
+typedef struct DirectoryExtent
+{
+	uint64_t offset;
+	uint64_t bytes;
+	uint64_t generation; /* of the extent's header: nodes begin with it */
+	uint64_t tree_bytes; /* of the tree's extents at this memory node */
+	uint32_t extents;    /* of the tree at this memory node, this one included */
+	uint32_t reserved;
+} DirectoryExtent;
+
+typedef struct DirectoryCreated
+{
+	TreeRecord record;
+	DirectoryExtent extent;
+} DirectoryCreated;
+
+typedef struct DirectoryTree
+{
+	uint64_t tree;
+} DirectoryTree;
+
+typedef struct DirectoryPosition
+{
+	uint32_t position;
+	uint32_t reserved;
+} DirectoryPosition;
+
+typedef struct DirectoryListed
+{
+	uint32_t position; /* to go on from */
+	uint32_t reserved;
+	TreeRecord record;
+} DirectoryListed;
+
+typedef struct DirectoryEpoch
+{
+	uint64_t epoch;
+} DirectoryEpoch;
+
+/*
+ * The tree has `extents` extents here, as the caller knows: if it has more the last one is returned, else one is
+ * added.  With 0 and a tree that has some: the last one.  `share`: make a share if the tree is not known here.
+ */
+typedef struct DirectoryExtentRequest
+{
+	uint64_t tree;
+	uint32_t extents;
+	uint32_t share;
+} DirectoryExtentRequest;
+
+/* The first extent's root: behind the extent's header, one stripe, whatever the leaf's size. */
+#define DIRECTORY_ROOT_OFFSET FABRIC_STRIPE_BYTES
+/* Where chunks begin in the first extent, and in the others. */
+#define DIRECTORY_FIRST_BUMP (2u * FABRIC_STRIPE_BYTES)
+#define DIRECTORY_OTHER_BUMP FABRIC_STRIPE_BYTES
+
+/*
+ * Asks memory node `memory_node` for an extent.  TREE_MEMORY_FULL, TREE_NOT_FOUND, TREE_UNREACHABLE, TREE_FENCED.
+ * Nothing may be held.
+ */
+extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t extents,
+                                   bool share, DirectoryExtent *extent);
+
+#endif /* SHERMAN_DIRECTORY_H */

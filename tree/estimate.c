@@ -1,0 +1,94 @@
+/*
+ * estimate.c
+ *		How large a tree is, without walking it: for the planner.
+ */
+#include "scan.h"
+
+/* Nodes are this full where nobody counted: between halves that were just split and full ones. */
+#define FULLNESS_PERCENT 67u
+
+/* Counts from the root alone: what it has, times what the levels below it would have. */
+static TreeStatus
+estimate_from_root(Tree *tree, TreeStatistics *statistics)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *root = tree->client->descent;
+	uint64_t nodes = 1;
+	TreeStatus status = access_read_node(tree, tree->root, -1, root);
+
+	assert(!tree->client->holding);
+	if (status != TREE_OK)
+		return status;
+	statistics->height = node_level(root) + 1;
+	if (node_level(root) == 0)
+	{
+		statistics->leaves = 1;
+		statistics->entries = leaf_live(g, root);
+		return TREE_OK;
+	}
+	for (uint32_t level = node_level(root); level > 0; level--)
+	{
+		assert(level < LEVELS_MAX);
+		statistics->inner_nodes += nodes;
+		nodes =
+			level == node_level(root) ? node_count(root) : nodes * g->inner_cells * FULLNESS_PERCENT / 100;
+	}
+	statistics->leaves = nodes;
+	statistics->entries = nodes * g->leaf_cells * FULLNESS_PERCENT / 100;
+	return TREE_OK;
+}
+
+/* The height as the cache has it: a root that was split says so nowhere else. */
+static TreeStatus
+height_find(Tree *tree, uint32_t *height)
+{
+	TreeBound bound;
+	Path path;
+	TreeStatus status;
+
+	assert(height != NULL);
+	assert(!tree->client->holding);
+	bound_of_end(&tree->geometry, false, &bound);
+	status = search_descend(tree, &bound, 0, false, &path);
+	if (status == TREE_OK)
+		*height = path.root_level + 1;
+	return status;
+}
+
+TreeStatus
+tree_estimate(Tree *handle, TreeStatistics *statistics)
+{
+	TreeStatistics known;
+	bool estimated;
+	TreeStatus status;
+
+	assert(handle->state != NULL);
+	assert(statistics != NULL);
+	tree_count_flush(handle);
+	state_read(handle->state, &known, &estimated);
+	*statistics = known;
+	if (estimated)
+		status = height_find(handle, &statistics->height);
+	else
+	{
+		statistics->inner_nodes = 0;
+		status = estimate_from_root(handle, statistics);
+		if (status == TREE_OK)
+			state_set(handle->state, statistics->entries, statistics->leaves, statistics->inner_nodes,
+			          statistics->height);
+	}
+	if (status == TREE_OK && statistics->extent_bytes == 0)
+	{
+		TreeRecord record;
+
+		status = tree_record_read(handle->client, handle->tree, &record);
+		if (status == TREE_OK)
+			statistics->extent_bytes = record.bytes;
+	}
+	if (status == TREE_RETRY)
+		status = client_fail(handle->client, TREE_DAMAGED, "tree %llx: its root is not one",
+		                     (unsigned long long) handle->tree);
+	statistics->node_bytes =
+		statistics->leaves * handle->geometry.leaf_bytes + statistics->inner_nodes * INNER_BYTES;
+	return status;
+}

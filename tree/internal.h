@@ -1,0 +1,490 @@
+/*
+ * internal.h
+ *		What the files of tree/ share: the client, the open tree, and the contracts between lock, cache,
+ *		allocation, descent, insertion and scan. Not for other layers.
+ */
+#ifndef SHERMAN_TREE_INTERNAL_H
+#define SHERMAN_TREE_INTERNAL_H
+
+#include "node.h"
+
+/* Unlocked reads of one node before it is read under its lock (F42). */
+#define READ_ATTEMPTS 8
+/* A READ that took longer is not believed on classes that are not operation-atomic (F8). */
+#define READ_BOUND_US 20000u
+/* Descents begun anew, without the cache, before the tree is called damaged (F27). */
+#define DESCENT_ATTEMPTS 16
+/* Handovers of one won lock word, as in the paper. */
+#define HANDOVER_MAX 4
+/* Steps to the right on one level before the descent is begun anew. */
+#define RIGHT_MOVES_MAX 1024
+/* Nodes of one kind taken ahead: a root's split takes two. */
+#define RESERVE_NODES 2
+/* Levels of a tree: 53^8 cells of the widest format are far beyond any heap. */
+#define LEVELS_MAX 12
+
+/* A status inside tree/: the operation is to be begun anew (doubt was settled; stale path). */
+#define TREE_RETRY ((TreeStatus) 100)
+
+/* Where a tree gets its nodes from: in shared memory, one per tree in use, made at tree_open(). */
+typedef struct TreeState TreeState;
+
+struct TreeClient
+{
+	TreeClientOptions options;
+	TreeShared *shared;
+	uint32_t slot;
+	uint64_t doubt; /* bit per memory node: its channel is in doubt, nothing more goes there */
+	bool holding;   /* between environment.hold and resume */
+	TreeCounters counters;
+	char detail[TREE_DETAIL_BYTES];
+	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */
+	uint64_t *image_left;  /* NODE_MAX_BYTES: rewritten node */
+	uint64_t *image_right; /* NODE_MAX_BYTES: new sibling */
+	uint64_t *image_root;  /* NODE_MAX_BYTES: new root */
+	uint64_t *descent;     /* NODE_MAX_BYTES: an inner node during a descent */
+	RedoHeader redo;
+	uint64_t random; /* state of client_random() */
+};
+
+/* Nodes taken ahead, so that none has to be asked for under a lock. */
+typedef struct NodeReserve
+{
+	uint32_t count;
+	bool wanted; /* this handle has split such nodes: taking one ahead pays */
+	uint64_t pointers[RESERVE_NODES];
+	uint64_t generations[RESERVE_NODES];
+} NodeReserve;
+
+/* A block for an image out of line that no acknowledged cell refers to yet. bytes 0 = none. */
+typedef struct OutsideBlock
+{
+	uint32_t memory_node;
+	uint32_t bytes;
+	uint64_t offset;
+} OutsideBlock;
+
+struct Tree
+{
+	TreeClient *client;
+	uint64_t tree;
+	uint64_t root; /* pointer, no stamp */
+	NodeGeometry geometry;
+	TreeCompare compare;
+	void *compare_argument;
+	TreeState *state;
+	uint64_t *outside;  /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
+	uint8_t *pool;      /* images out of line of cells that tie; grows (search_images()) */
+	size_t pool_bytes;  /* its length */
+	bool root_is_leaf;  /* when last seen: a hint that spares small trees one read */
+	NodeReserve leaves; /* split.c */
+	NodeReserve inner;  /* split.c, parent.c */
+	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
+	OutsideBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
+	OutsideBlock cut;   /* of a separator in the making, likewise */
+	TreeCounters pending; /* counted and not yet added to the tree's counters in shared memory */
+	uint32_t pending_chains;
+};
+
+/* ---- client.c ---- */
+extern TreeStatus client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Turns a fabric status into ours, with the fabric's detail. */
+extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status);
+extern uint64_t client_random(TreeClient *client);
+extern void *client_allocate(TreeClient *client, size_t bytes);
+/* For what an open handle grows by: the caller's memory may be short-lived by then. */
+extern void *client_allocate_beside(TreeClient *client, const void *handle, size_t bytes);
+extern void client_release(TreeClient *client, void *memory);
+extern bool client_should_stop(TreeClient *client);
+/*
+ * Adds to the client's and the tree's counters. The tree's lie in shared memory and are added to (relaxed)
+ * every COUNTERS_FLUSH_CHAINS chains, in tree_counters() and in tree_close(): not once per insert, which
+ * would bounce a line.
+ */
+#define TREE_COUNT(tree, field, n)                                                                           \
+	((tree)->client->counters.field += (n), (tree)->pending.field += (n), (void) 0)
+#define COUNTERS_FLUSH_CHAINS 256
+extern void tree_count_flush(Tree *tree);
+
+/*
+ * Bytes to read for the node at `pointer` that is expected at `level`: the root, which stays at its address
+ * while its level grows, is always read as the largest node.
+ */
+static inline uint32_t
+tree_node_bytes(const Tree *tree, uint64_t pointer, uint32_t level)
+{
+	return pointer_address(pointer) == tree->root ? NODE_MAX_BYTES : node_bytes(&tree->geometry, level);
+}
+
+/* ---- access.c: chains to memory nodes ---- */
+
+/*
+ * Executes a chain on one memory node and counts it. Must not be used while the node is in doubt
+ * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node in doubt, calls
+ * access_settle(), and returns TREE_RETRY if the doubt is over (a prefix of the chain was applied and all of
+ * its locks are still as they were), else TREE_UNREACHABLE or TREE_FENCED.
+ */
+extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
+extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
+
+/*
+ * Reads a node without a lock and believes it: repeats torn reads with back-off, in the end under the lock.
+ * TREE_RETRY: not the node expected (stale pointer). `level` >= 0 is demanded (TREE_RETRY otherwise), -1:
+ * any. `image` has room for tree_node_bytes() of that level (any: NODE_MAX_BYTES); it may be client->image.
+ */
+extern TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image);
+
+/*
+ * One chain of up to TREE_PREFETCH_MAX READs of leaves on one memory node; verdicts[i] is node_check() of
+ * each, and NODE_STALE for a node that is not a leaf (the root). Each image has room for
+ * tree_node_bytes(pointer, 0).
+ */
+extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
+                                     NodeVerdict *verdicts);
+
+/*
+ * Fetches images out of line, one chain for all of one memory node; `buffer` has room for the sum of lengths
+ * rounded up to 16. TREE_RETRY: a hash does not match (the cell has changed; read the node again).
+ */
+extern TreeStatus access_read_outside(Tree *tree, const OutsideReference *references, int count,
+                                      uint8_t *const *buffers);
+
+/* ---- lock.c: HOCL ---- */
+typedef struct LockHold
+{
+	uint32_t memory_node;
+	uint32_t index;     /* lock word */
+	uint64_t word;      /* what we wrote there */
+	uint32_t handovers; /* since the word was won by compare-and-swap */
+	bool held;
+} LockHold;
+
+/*
+ * Locks the word of node `pointer` and reads `bytes` of it into `image`: local queue first (lock table keyed
+ * by the lock word), then {COMPARE_SWAP, READ} in one chain, or nothing but a READ after a handover, or
+ * nothing at all after a handover with the node's image. The image is checked: TREE_RETRY (released) if it is
+ * stale, a torn image is read again under the lock. On TREE_OK the hold is ours and environment.hold() was
+ * called. At most one is held at once. TREE_STOPPED, TREE_TIMED_OUT, TREE_UNREACHABLE, TREE_FENCED,
+ * TREE_DAMAGED: nothing is held.
+ */
+extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image,
+                                LockHold *hold);
+
+/*
+ * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's
+ * memory node), then the unlock by checked COMPARE_SWAP; or, if a local process waits and the bound is not
+ * reached, the writes alone, and after their acknowledgment handover with `after` (the node's image as it now
+ * is, NULL = without image). TREE_RETRY: doubt was settled, the lock is released, a prefix of the writes was
+ * applied: begin anew.
+ */
+extern TreeStatus lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count,
+                                         uint64_t pointer, const uint64_t *after, uint32_t bytes);
+static inline TreeStatus
+lock_release(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after, uint32_t bytes)
+{
+	FabricOp only_unlock[1];
+
+	return lock_write_and_release(tree, hold, only_unlock, 0, pointer, after, bytes);
+}
+
+/*
+ * Fills the operations of a node's rewrite into `ops`: the redo image when the node is longer than one packet
+ * (2 WRITEs to this channel's redo slot), then the node. Returns their number, at most REDO_OPS + 1.
+ */
+#define REDO_OPS 2
+extern int lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes,
+                            FabricOp *ops);
+
+/* A process leaves: dequeues itself, passes on what was handed to it, finishes holds in doubt if it can. */
+extern TreeStatus lock_leave(TreeClient *client);
+extern size_t lock_shared_bytes(const TreeSharedOptions *options);
+extern void lock_shared_initialize(void *memory, const TreeSharedOptions *options);
+
+/* ---- cache.c: inner nodes in shared memory ---- */
+extern size_t cache_shared_bytes(const TreeSharedOptions *options);
+extern void cache_shared_initialize(void *memory, const TreeSharedOptions *options);
+
+/* What a search of an inner node says. */
+typedef struct ChildChoice
+{
+	uint32_t level;  /* of the node that was searched */
+	uint32_t index;  /* of the child in it */
+	uint64_t child;  /* pointer with stamp hint */
+	uint64_t low[8]; /* separators around the child, as bytes: what its fences should be */
+	uint64_t high[8];
+	bool bound_below; /* the bound is below the node's low fence: stale path */
+	bool bound_above; /* the bound is not below the node's high fence: go right */
+	uint64_t right;   /* the node's right sibling */
+	uint64_t generation;
+} ChildChoice;
+
+/*
+ * Searches the cached node at `pointer` for the child that covers the bound. TREE_OK; TREE_NOT_FOUND: not
+ * cached, or it changed too often meanwhile; TREE_RETRY: integers do not decide: `copy` (NODE_MAX_BYTES,
+ * private) holds the whole node, consistent, for the caller to search with the comparator.
+ */
+extern TreeStatus cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoice *choice,
+                                   uint64_t *copy);
+/*
+ * Searches an inner node by integers only, for cache_find_child() and search_inner(): the child for the bound
+ * is the last whose separator is not above it; the first child's separator is never looked at. Returns true
+ * with *first == *last, the child's number; or false if integers do not decide: the child is among
+ * *first..*last, and separators *first + 1 .. *last are to be compared. `node` may be shared memory (counts
+ * are bounded, results are checked later).
+ */
+extern bool node_search_inner(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound,
+                              uint32_t *first, uint32_t *last);
+
+/*
+ * Fills index, child, low, high, level, right, generation of `choice` for child `index`; the rest is left
+ * alone.
+ */
+extern void node_child_choice(const NodeGeometry *g, const uint64_t *node, uint32_t index,
+                              ChildChoice *choice);
+
+/* A consistent private copy of a cached node; TREE_NOT_FOUND. */
+extern TreeStatus cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy);
+/*
+ * Puts a believed image in, newest generation wins; `parent` 0 for the root: a child is kept only under its
+ * cached parent.
+ */
+extern void cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image);
+extern void cache_drop(Tree *tree, uint64_t pointer);
+extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
+
+/* ---- shared.c and allocate.c ---- */
+struct TreeShared
+{
+	TreeSharedOptions options;
+	uint64_t magic;
+	/*
+	 * Resolved for this mapping: PostgreSQL maps shared memory at one address in all processes, and so do
+	 * forks.
+	 */
+	void *locks;
+	void *cache;
+	void *states;
+};
+
+/*
+ * Called by tree_shared_initialize() and _reset(): each empties its part (states keep ids, references,
+ * counters).
+ */
+extern void cache_shared_reset(void *memory);
+extern void lock_shared_reset(void *memory);
+extern void state_shared_reset(void *memory);
+
+/* The tree's state: found or made; a reference is held until state_put(). NULL: too many trees in use. */
+extern TreeState *state_get(TreeClient *client, uint64_t tree);
+extern void state_put(TreeClient *client, TreeState *state);
+/* The tree is gone: the free blocks that it remembers are room for those of others. */
+extern void state_forget_blocks(TreeShared *shared, uint64_t tree);
+extern TreeCounters *state_counters(TreeState *state);
+/* Estimates (relaxed): inserts and splits add by tree_count_flush(), bulk load and vacuum by themselves. */
+extern void state_add(TreeState *state, int64_t entries, int64_t leaves, int64_t inner_nodes);
+extern void state_set(TreeState *state, uint64_t entries, uint64_t leaves, uint64_t inner_nodes,
+                      uint32_t height);
+extern void state_read(TreeState *state, TreeStatistics *statistics, bool *known);
+extern size_t state_shared_bytes(const TreeSharedOptions *options);
+extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
+
+/*
+ * Takes a node of node_bytes(level) on a memory node (the tree's home unless its share is far above the
+ * average) and its first generation. Local from a chunk; else a FETCH_ADD on the extent's bump word; else an
+ * extent by call. Never under a lock that is not ours alone: callers take nodes BEFORE they lock
+ * (alloc_reserve) so that a full memory node is known while nothing is held. TREE_MEMORY_FULL.
+ */
+extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
+                                uint64_t *generation);
+/* Gives back a node that was never linked. */
+extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
+/*
+ * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of
+ * an extent.
+ */
+extern TreeStatus allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset,
+                               uint64_t *generation);
+/* Gives the unused end of such a run to later leaves; `offset` lies on a leaf's boundary. */
+extern void allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t offset,
+                                uint64_t generation);
+/*
+ * A block for an image out of line, and its return (after the rewrite that removed its cell was
+ * acknowledged).
+ */
+extern TreeStatus allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset);
+extern void allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes);
+
+/* ---- search.c: descent ---- */
+
+/* How a descent came to a leaf, or to a node of another level. */
+typedef struct Path
+{
+	uint64_t pointer; /* the node, with stamp hint */
+	uint32_t level;
+	uint64_t low[8]; /* its fences as its parent has them */
+	uint64_t high[8];
+	bool fences_known;            /* false: came by a right move or the node is the root */
+	uint64_t parents[LEVELS_MAX]; /* parents[l]: the node of level l that led here, 0 = not known */
+	uint32_t root_level;          /* level of the root as seen */
+	bool fresh;                   /* the parent was read from the memory node, not from the cache */
+} Path;
+
+/*
+ * Descends to the node of `level` that covers the bound, through the cache (unless `fresh`), following right
+ * links and posting parents that are owed. The node itself is not read when its level is 0 and the tree's
+ * root is above it. Calls the comparator: nothing may be held.
+ */
+extern TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path);
+
+/*
+ * Finds the child for the bound in a private copy of an inner node, with the comparator where integers do not
+ * decide (images out of line are fetched in one chain).
+ */
+extern TreeStatus search_inner(Tree *tree, const uint64_t *node, const TreeBound *bound, ChildChoice *choice);
+
+/*
+ * Fetches the images out of line of private cells into tree->pool, one chain for up to FABRIC_MAX_CHAIN of
+ * them on one memory node. images[i] is NULL for a cell without one. Valid until the next call. TREE_RETRY: a
+ * cell has changed.
+ */
+extern TreeStatus search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t **images);
+
+/* As search_compare(), with the image out of line, if there is one, at hand in `image`. */
+extern int search_compare_image(Tree *tree, const TreeBound *bound, const uint64_t *cell, bool separator,
+                                const uint8_t *image);
+
+/*
+ * Compares the bound with a private cell or separator, comparator included. *result < 0: the bound is before
+ * it.
+ */
+extern TreeStatus search_compare(Tree *tree, const TreeBound *bound, const uint64_t *cell, bool separator,
+                                 int *result);
+
+/*
+ * As search_compare() for one of a private node's fences: infinite fences decided. low: bound < low? high:
+ * bound < high?
+ */
+extern TreeStatus search_compare_fence(Tree *tree, const TreeBound *bound, const uint64_t *node, bool high,
+                                       int *result);
+
+/*
+ * The bound that stands for a separator, to descend with: side 0: at it (its right side covers it); side -1:
+ * just below it (its left side does; of a whole separator the bound carries the next lower TID, so it is no
+ * filter for entries). The image, if any, lies in `buffer` (TREE_IMAGE_MAX_BYTES). The separator is not
+ * infinite. TREE_RETRY as search_images().
+ */
+extern TreeStatus search_separator_bound(Tree *tree, const uint64_t *separator, int8_t side, TreeBound *bound,
+                                         uint8_t *buffer);
+
+/* ---- insert.c ---- */
+
+/*
+ * Gives back the blocks of an insert that ended before a cell referred to them (a failure, or the
+ * comparator's jump).
+ */
+extern void insert_abandon(Tree *tree);
+
+/* ---- order.c: what only the comparator can order, done outside of locks ---- */
+
+/* Gathered cells with what the comparator needs: the images out of line of those that tie. */
+typedef struct OrderedCells
+{
+	LeafCells leaf;
+	const uint64_t *extra;    /* the cell that is being inserted: its image is not in node memory yet */
+	const TreeKey *extra_key; /* and its key */
+	const uint8_t *images[LEAF_CELLS_TARGET + 1];
+} OrderedCells;
+
+/*
+ * Orders gathered cells wholly: runs that integers leave tied by the comparator and TID; they are `ordered`
+ * then. TREE_RETRY: a cell has changed.
+ */
+extern TreeStatus order_cells(Tree *tree, OrderedCells *cells);
+/*
+ * The separator in front of cells[cut] of ordered cells. If it carries an image out of line, this is copied
+ * into a block of its own at `memory_node` (tree->cut), so that the leaf's block can be freed with its cell.
+ */
+extern TreeStatus order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uint32_t cut,
+                                  uint64_t *separator);
+
+/* ---- split.c, parent.c ---- */
+
+/*
+ * A split at the tree's right end by an entry behind all others leaves this much on the left: ascending keys.
+ */
+#define SPLIT_ASCENDING_PERCENT 90
+
+/* Operations of the longest chain: image block, two children, redo, node; and the unlock. */
+#define SPLIT_CHAIN_OPS (1 + 2 + REDO_OPS + 1 + 1)
+
+/* Cells of an inner node with one more, each a pointer to {child, separator}. */
+#define INNER_CELLS_MAX ((INNER_BYTES - HEADER_WORDS * 8) / 24)
+typedef struct InnerCells
+{
+	uint32_t count;
+	const uint64_t *cells[INNER_CELLS_MAX + 1];
+} InnerCells;
+
+/* A split: where it cuts, and what it made. */
+typedef struct Split
+{
+	uint32_t cut;                   /* in: cells[0, cut) go left */
+	uint64_t separator[LINE_WORDS]; /* in */
+	FabricOp ops[SPLIT_CHAIN_OPS];  /* in: what goes first in the chain */
+	int count;                      /* in: their number */
+	bool root;                      /* out: the root was split, no parent is owed anything */
+	uint64_t left;                  /* out */
+	uint64_t right;                 /* out */
+} Split;
+
+/*
+ * Split the node at `pointer`, which is locked and lies in client->image; the reserve holds the nodes (two
+ * for the root). The halves lie in client->image_left and image_right afterwards, the root in image_root.
+ * Releases the hold; returns what lock_write_and_release() said.
+ */
+extern TreeStatus split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const LeafCells *cells,
+                             Split *split);
+extern TreeStatus split_inner(Tree *tree, LockHold *hold, uint64_t pointer, const InnerCells *cells,
+                              Split *split);
+/*
+ * Whether the reserve has the nodes that a split of this node takes.  If not, the lock is released for
+ * reserve_fill(): once for each handle, as from then on one is kept ahead.
+ */
+extern bool split_reserved(Tree *tree, uint64_t pointer, uint32_t level);
+
+/*
+ * Takes nodes ahead until the reserve of this level's kind holds `count`. TREE_MEMORY_FULL and others;
+ * nothing is held.
+ */
+extern TreeStatus reserve_fill(Tree *tree, uint32_t level, uint32_t count);
+/* Takes a node ahead if the handle has split such nodes; a failure will be met when one is needed. */
+extern void reserve_keep(Tree *tree, uint32_t level);
+/* Takes one out of the reserve, which holds one. */
+extern void reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
+extern void reserve_return(Tree *tree);
+
+/*
+ * Posts the separator between `left` and its right sibling `right`, both of `level`, to their parent on level
+ * + 1: idempotent (F28). Nothing is held, nothing owed to the caller. `path` (may be NULL) says where the
+ * parent may be. What fails is owed still and found again by the next who moves right there.
+ */
+extern TreeStatus parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator,
+                              uint64_t right, const Path *path);
+
+/* ---- redo.c: shared with msd ---- */
+typedef struct RedoTarget
+{
+	uint64_t offset; /* in NODES */
+	uint32_t bytes;
+	uint64_t generation;
+} RedoTarget;
+
+/* Whether the slot holds a whole image; fills target. */
+extern bool redo_valid(const RedoHeader *header, const void *image, RedoTarget *target);
+/* XXH3 of the image as redo_valid() expects it. */
+extern uint64_t redo_sum(const RedoHeader *header, const void *image);
+
+/* ---- directory.h has the calls between client and msd ---- */
+
+#endif /* SHERMAN_TREE_INTERNAL_H */

@@ -1,0 +1,221 @@
+/*
+ * leaf.c
+ *		Leaves in private memory: what an insert must know of one, and its cells in the order of a rewrite or
+ *		split. Pure integers: all of it may run under a lock.
+ */
+#include "node.h"
+
+/* A cut leaves at least this part of the cells on either side, or it is no cut worth a node. */
+#define CUT_MIN_PART 8
+
+/* A cell and the first word of its key, so that most comparisons touch nothing else. */
+typedef struct Ranked
+{
+	uint64_t rank;
+	const uint64_t *cell;
+} Ranked;
+
+/*
+ * Whether one of `cells` first words, `words` apart, has the TID: it nearly never does, so looking for where
+ * it is can wait. Four operations for each and no branch: a difference of zero is the only one whose
+ * decrement has the top bit.
+ */
+static inline __attribute__((always_inline)) bool
+survey_tid(const uint64_t *first, uint32_t words, uint32_t cells, uint64_t tid)
+{
+	uint64_t hits = 0;
+
+	assert(words >= 2 && words <= LINE_WORDS);
+	assert(cells <= LEAF_CELLS_TARGET);
+	for (uint32_t slot = 0; slot < cells; slot++)
+		hits |= ((first[slot * words] ^ tid) & CELL_TID_MASK) - 1;
+	return hits >> 63 != 0;
+}
+
+_Static_assert(CELL_TID_MASK >> 60 == 0, "survey_tid() needs the top bit clear");
+
+void
+leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_t offset, LeafSurvey *survey)
+{
+	const uint64_t *first = node + g->first_word;
+	uint64_t tid = cell_word0(0, block, offset, 0, false, false);
+	uint32_t words = g->cell_words;
+	uint32_t cells = g->leaf_cells;
+	bool hit;
+
+	assert(node_level(node) == 0 && node_count(node) <= cells);
+	assert(offset != 0);
+
+	/* Constant strides, for the compiler's sake. */
+	if (words == 2)
+		hit = survey_tid(first, 2, cells, tid);
+	else if (words == 4)
+		hit = survey_tid(first, 4, cells, tid);
+	else
+		hit = survey_tid(first, 8, cells, tid);
+	survey->same_tid = LEAF_NO_SLOT;
+	for (uint32_t slot = 0; hit && slot < cells && survey->same_tid == LEAF_NO_SLOT; slot++)
+		if (((first[slot * words] ^ tid) & CELL_TID_MASK) == 0 &&
+		    cell_state(first[slot * words]) != CELL_EMPTY)
+			survey->same_tid = slot;
+	survey->empty = LEAF_NO_SLOT;
+	for (uint32_t slot = node_count(node); slot < cells; slot++)
+		if (cell_state(first[slot * words]) == CELL_EMPTY)
+		{
+			survey->empty = slot;
+			break;
+		}
+}
+
+bool
+leaf_posting(const NodeGeometry *g, const uint64_t *node)
+{
+	bool posting = false;
+
+	assert(node_level(node) == 0);
+	assert(node_count(node) <= g->leaf_cells);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		posting |= cell_state(node[leaf_cell_word(g, slot)]) == CELL_POSTING;
+	return posting;
+}
+
+uint32_t
+leaf_live(const NodeGeometry *g, const uint64_t *node)
+{
+	uint32_t live = 0;
+
+	assert(node_level(node) == 0);
+	assert(node_count(node) <= g->leaf_cells);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		live += cell_state(node[leaf_cell_word(g, slot)]) == CELL_LIVE;
+	return live;
+}
+
+static inline bool
+ranked_before(const NodeGeometry *g, const Ranked *a, const Ranked *b)
+{
+	if (a->rank != b->rank && ((a->cell[0] ^ b->cell[0]) & CELL_HIGH_BIT) == 0)
+		return a->rank < b->rank;
+	return cell_order(g, a->cell, b->cell) < 0;
+}
+
+/* Puts a cell behind all that are not above it. */
+static inline void
+ranked_insert(const NodeGeometry *g, Ranked *sorted, uint32_t count, const uint64_t *cell)
+{
+	Ranked item = {cell[1], cell};
+	uint32_t i = count;
+
+	assert(count < LEAF_CELLS_TARGET + 1);
+	while (i > 0 && ranked_before(g, &item, &sorted[i - 1]))
+	{
+		sorted[i] = sorted[i - 1];
+		i--;
+	}
+	sorted[i] = item;
+}
+
+void
+leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const uint64_t *extra,
+            LeafCells *cells)
+{
+	Ranked base[LEAF_CELLS_TARGET + 1];
+	Ranked tail[LEAF_CELLS_TARGET + 1];
+	uint32_t base_count = 0, tail_count = 0, b = 0, t = 0;
+	bool base_ordered = (node_flags(node) & NODE_BASE_ORDERED) != 0;
+	bool tail_before = false;
+
+	assert(node_level(node) == 0 && node_count(node) <= g->leaf_cells);
+	assert(skip == LEAF_NO_SLOT || skip < g->leaf_cells);
+
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		const uint64_t *cell = node + leaf_cell_word(g, slot);
+
+		if (slot == skip || cell_state(cell[0]) != CELL_LIVE)
+			continue;
+		/* The base is sorted already: each of its cells stays where it is put. */
+		if (slot < node_count(node))
+			ranked_insert(g, base, base_count++, cell);
+		else
+			ranked_insert(g, tail, tail_count++, cell);
+	}
+	if (extra != NULL)
+		ranked_insert(g, tail, tail_count++, extra);
+	cells->count = base_count + tail_count;
+	cells->ordered = true;
+	for (uint32_t i = 0; i < cells->count; i++)
+	{
+		bool from_tail = b == base_count || (t < tail_count && ranked_before(g, &tail[t], &base[b]));
+
+		cells->cells[i] = from_tail ? tail[t++].cell : base[b++].cell;
+		/* A tie is open unless both cells come from a base without open ones. */
+		if (i > 0 && cells->ordered && (from_tail || tail_before || !base_ordered) &&
+		    cell_order(g, cells->cells[i - 1], cells->cells[i]) == 0)
+			cells->ordered = false;
+		tail_before = from_tail;
+	}
+}
+
+void
+leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from, uint32_t to)
+{
+	uint32_t flags;
+
+	assert(node_level(node) == 0 && from <= to && to <= cells->count);
+	assert(to - from <= g->leaf_cells);
+
+	for (uint32_t i = from; i < to; i++)
+		memcpy(node + leaf_cell_word(g, i - from), cells->cells[i], g->cell_bytes);
+	flags = (node_flags(node) & ~NODE_BASE_ORDERED) | (cells->ordered ? NODE_BASE_ORDERED : 0);
+	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 0, to - from, flags);
+}
+
+uint32_t
+leaf_cut(const NodeGeometry *g, const LeafCells *cells, uint32_t wanted)
+{
+	uint32_t least = cells->count / CUT_MIN_PART;
+	uint32_t low = least < 1 ? 1 : least;
+	uint32_t high = cells->count - low;
+
+	assert(cells->count >= 2);
+	assert(wanted >= 1 && wanted < cells->count);
+
+	if (wanted < low)
+		wanted = low;
+	if (wanted > high)
+		wanted = high;
+	for (uint32_t distance = 0; distance < cells->count; distance++)
+	{
+		if (wanted + distance <= high &&
+		    cell_order(g, cells->cells[wanted + distance - 1], cells->cells[wanted + distance]) != 0)
+			return wanted + distance;
+		if (wanted >= low + distance &&
+		    cell_order(g, cells->cells[wanted - distance - 1], cells->cells[wanted - distance]) != 0)
+			return wanted - distance;
+	}
+	return 0;
+}
+
+void
+leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *right, uint64_t *separator)
+{
+	uint64_t differ = (left[0] ^ right[0]) & CELL_HIGH_BIT;
+
+	assert(cell_state(right[0]) == CELL_LIVE);
+	assert(cell_order(g, left, right) <= 0);
+
+	memset(separator, 0, g->cell_bytes);
+	for (uint32_t i = 1; i <= g->norm_words; i++)
+	{
+		separator[i] = right[i];
+		differ |= left[i] ^ right[i];
+	}
+	if (differ != 0 && !g->format.full_separators)
+		separator[0] = (right[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;
+	else
+	{
+		memcpy(separator, right, g->cell_bytes);
+		separator[0] &= ~STAMP_MASK;
+	}
+}

@@ -1,0 +1,665 @@
+/*
+ * lock.c
+ *		Hierarchical on-chip locks: a local lock table in shared memory in front of the lock words of memory nodes.
+ *
+ * A lock word belongs to an instance (F13): it holds {instance, incarnation, ticket}, and the local table's entry for
+ * the word says which process of this instance it is, and who waits, first come first served.  The holder
+ * passes the word on to the first in the queue up to HANDOVER_MAX times after it was won, and only when its writes are
+ * acknowledged, with the node's image if that is what the other one waits for.
+ *
+ *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on to the next owner
+ *
+ * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c.
+ *
+ * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it
+ * returns, so that the word can be read and tells what happened.  If not even that could be done the entry stays
+ * owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the instance.
+ */
+#include "lock_table.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* Deadline for winning a lock when the client has none. */
+#define LOCK_DEFAULT_TIMEOUT_MS 10000u
+/* Lost swaps that are answered by spinning for up to 2^n microseconds; after that by sleeping. */
+#define BACKOFF_SPINS 6
+#define BACKOFF_SLEEP_MS 3u
+/* Chains about one word that are lost one after the other before the memory node counts as unreachable. */
+#define DOUBT_ATTEMPTS 3
+/* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
+#define LOCKED_READ_ATTEMPTS 3
+
+static uint64_t
+now_us(const TreeClient *client)
+{
+	return client->options.environment.now_us(client->options.environment.argument);
+}
+
+static void
+hold_interrupts(TreeClient *client)
+{
+	assert(!client->holding);
+	client->holding = true;
+	if (client->options.environment.hold != NULL)
+		client->options.environment.hold(client->options.environment.argument);
+}
+
+static void
+resume_interrupts(TreeClient *client)
+{
+	assert(client->holding);
+	client->holding = false;
+	if (client->options.environment.resume != NULL)
+		client->options.environment.resume(client->options.environment.argument);
+}
+
+/* ---- holds ---- */
+
+/* What is left if this process ends here: written before a chain may win the word. */
+static void
+waiter_remember(LockWaiter *waiter, const LockHold *hold)
+{
+	assert(waiter->hold_memory_node == hold->memory_node && waiter->hold_index == hold->index);
+	waiter->hold_word = hold->word;
+	__atomic_store_n(&waiter->holds, 1, __ATOMIC_RELEASE);
+}
+
+static void
+waiter_forget(LockWaiter *waiter)
+{
+	assert(waiter->holds == 1);
+	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
+}
+
+/* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
+static void
+hold_end(TreeClient *client, LockHold *hold)
+{
+	LockTable *table = client->shared->locks;
+
+	assert(client->holding);
+	hold->held = false;
+	waiter_forget(table_waiter(table, client->slot));
+	entry_release(client, table_entry(table, hold->memory_node, hold->index));
+	resume_interrupts(client);
+}
+
+/*
+ * The word could not be freed.  Fenced: it is not ours any more, and the hold ends.  Else the entry stays ours and the
+ * record says which word it is, for lock_leave().  Returns the status that goes up.
+ */
+static TreeStatus
+hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
+{
+	assert(client->holding);
+	assert(table_waiter(client->shared->locks, client->slot)->holds == 1);
+	if ((client->doubt & 1ull << hold->memory_node) == 0 && status == TREE_FENCED)
+	{
+		hold_end(client, hold);
+		return status;
+	}
+	hold->held = false;
+	resume_interrupts(client);
+	return status;
+}
+
+static FabricOp
+word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
+{
+	FabricOp op;
+
+	memset(&op, 0, sizeof(op));
+	op.opcode = (uint8_t) opcode;
+	op.region = FABRIC_LOCKS;
+	op.length = 8;
+	op.offset = (uint64_t) index * 8;
+	op.compare = compare;
+	op.operand = operand;
+	return op;
+}
+
+/* Reads the lock word, after a chain about it was lost and its channel reset. */
+static TreeStatus
+word_read(Tree *tree, const LockHold *hold, uint64_t *word)
+{
+	TreeStatus status = TREE_RETRY;
+
+	for (int attempt = 0; attempt < DOUBT_ATTEMPTS && status == TREE_RETRY; attempt++)
+	{
+		FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
+
+		op.buffer = word;
+		status = access_execute(tree, hold->memory_node, &op, 1);
+	}
+	if (status == TREE_RETRY)
+		status =
+			client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d reads of a lock word were lost",
+		                hold->memory_node, DOUBT_ATTEMPTS);
+	return status;
+}
+
+/* Frees the word of a hold by a checked swap. TREE_OK also if an earlier swap had landed. */
+static TreeStatus
+word_free(Tree *tree, const LockHold *hold)
+{
+	for (int attempt = 0; attempt < DOUBT_ATTEMPTS; attempt++)
+	{
+		FabricOp op = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
+		uint64_t word = 0;
+		TreeStatus status = access_execute(tree, hold->memory_node, &op, 1);
+
+		if (status == TREE_OK && op.result == hold->word)
+			return TREE_OK;
+		if (status == TREE_OK)
+			return client_fail(tree->client, TREE_FENCED,
+			                   "memory node %u: lock word %u is %016llx, not our %016llx", hold->memory_node,
+			                   hold->index, (unsigned long long) op.result, (unsigned long long) hold->word);
+		if (status != TREE_RETRY)
+			return status;
+		status = word_read(tree, hold, &word);
+		if (status != TREE_OK)
+			return status;
+		if (word != hold->word)
+			return TREE_OK;
+	}
+	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d unlocks were lost",
+	                   hold->memory_node, DOUBT_ATTEMPTS);
+}
+
+/* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
+static TreeStatus
+unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
+{
+	TreeStatus status = word_free(tree, hold);
+
+	assert(tree->client->holding);
+	if (status != TREE_OK)
+		return hold_strand(tree->client, hold, status);
+	hold_end(tree->client, hold);
+	return landed;
+}
+
+/* A chain of the holder failed for good: frees the word if the memory node still answers. Returns the status. */
+static TreeStatus
+hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
+{
+	assert(status != TREE_OK && status != TREE_RETRY);
+	assert(tree->client->holding);
+	if (status == TREE_FENCED || (tree->client->doubt & 1ull << hold->memory_node) != 0)
+		return hold_strand(tree->client, hold, status);
+	return unlock_alone(tree, hold, status);
+}
+
+/* ---- acquiring ---- */
+
+/* Waits before the next swap: another instance has the word. */
+static void
+backoff(TreeClient *client, int attempt)
+{
+	uint64_t random = client_random(client);
+
+	assert(!client->holding);
+	assert(attempt > 0);
+	if (attempt <= BACKOFF_SPINS)
+	{
+		uint64_t until = now_us(client) + 1 + random % (1u << attempt);
+
+		while (now_us(client) < until)
+			spin_pause();
+	}
+	else
+		client->options.environment.sleep(client->options.environment.argument, client->slot,
+		                                  1 + (uint32_t) (random % BACKOFF_SLEEP_MS));
+}
+
+static FabricOp
+node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
+{
+	FabricOp op;
+
+	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
+	memset(&op, 0, sizeof(op));
+	op.opcode = FABRIC_READ;
+	op.region = FABRIC_NODES;
+	op.length = bytes;
+	op.offset = pointer_offset(pointer);
+	op.buffer = image;
+	return op;
+}
+
+/*
+ * One try to win the word, with the node's READ behind it if `with_read`.  TREE_OK: *won; the hold and interrupts are as
+ * they were if it was lost.  Else nothing is held, and the entry is given up unless it is in doubt.
+ */
+static TreeStatus
+word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t *image, bool with_read,
+         bool *won, bool *read)
+{
+	TreeClient *client = tree->client;
+	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
+	FabricOp ops[2];
+	bool posted = false;
+	TreeStatus status;
+
+	*won = *read = false;
+	hold_interrupts(client);
+	waiter_remember(waiter, hold);
+	ops[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, 0, hold->word);
+	ops[1] = node_op(pointer, bytes, image);
+	status = access_execute(tree, hold->memory_node, ops, with_read ? 2 : 1);
+	if (status == TREE_OK)
+	{
+		*won = ops[0].result == 0;
+		*read = *won && with_read;
+	}
+	else if (status == TREE_RETRY)
+	{
+		uint64_t word = 0;
+
+		/* Doubt is over; the word says whether the swap came before the end of the channel. */
+		posted = true;
+		status = word_read(tree, hold, &word);
+		*won = status == TREE_OK && word == hold->word;
+	}
+	if (status != TREE_OK)
+	{
+		if (posted || (client->doubt & 1ull << hold->memory_node) != 0)
+			return hold_strand(client, hold, status);
+		hold_end(client, hold);
+		return status;
+	}
+	if (!*won)
+	{
+		waiter_forget(waiter);
+		resume_interrupts(client);
+	}
+	return TREE_OK;
+}
+
+/* Wins the word for the entry that we own. Not TREE_OK: nothing is held, the entry is given up unless in doubt. */
+static TreeStatus
+word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t *image, uint64_t *deadline,
+         bool *read)
+{
+	TreeClient *client = tree->client;
+	LockTable *table = client->shared->locks;
+	const FabricCapabilities *capabilities =
+		fabric_capabilities(client->options.endpoints[hold->memory_node]);
+	bool ordered = (capabilities->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
+	TreeStatus status;
+
+	for (int attempt = 0;; attempt++)
+	{
+		LockWaiter *waiter = table_waiter(table, client->slot);
+		bool won;
+
+		if (attempt > 0)
+		{
+			if (*deadline == 0)
+				*deadline = now_us(client) + (uint64_t) client->options.lock_timeout_ms * 1000;
+			status = TREE_OK;
+			if (client_should_stop(client))
+				status = client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
+			else if (now_us(client) >= *deadline)
+				status = client_fail(client, TREE_TIMED_OUT,
+				                     "memory node %u: lock word %u was not to be had in time",
+				                     hold->memory_node, hold->index);
+			if (status != TREE_OK)
+			{
+				entry_release(client, table_entry(table, hold->memory_node, hold->index));
+				return status;
+			}
+			backoff(client, attempt);
+		}
+		/* The ticket tells this try from all others of this process. */
+		waiter->ticket++;
+		capabilities = fabric_capabilities(client->options.endpoints[hold->memory_node]);
+		hold->word = fabric_lock_word(capabilities->instance, capabilities->incarnation,
+		                              (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
+		status = word_try(tree, hold, pointer, bytes, image, ordered && attempt == 0, &won, read);
+		if (status != TREE_OK)
+			return status;
+		if (won)
+		{
+			TREE_COUNT(tree, lock_acquisitions, 1);
+			hold->handovers = 0;
+			hold->held = true;
+			return TREE_OK;
+		}
+		TREE_COUNT(tree, lock_retries, 1);
+	}
+}
+
+/* Takes over what the last owner passed on. */
+static void
+word_take_over(Tree *tree, LockHold *hold, LockWaiter *waiter)
+{
+	assert(waiter->state == WAIT_PASSED);
+	assert(waiter->passed_handovers <= HANDOVER_MAX);
+	hold->word = waiter->passed_word;
+	hold->handovers = waiter->passed_handovers;
+	hold->held = true;
+	hold_interrupts(tree->client);
+	waiter_remember(waiter, hold);
+	TREE_COUNT(tree, handovers, 1);
+}
+
+/* Reads and judges the locked node. Not TREE_OK: the hold is over. */
+static TreeStatus
+node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
+{
+	TreeClient *client = tree->client;
+	NodeVerdict verdict = NODE_TORN;
+	TreeStatus status = TREE_OK;
+	TreeStatus released;
+
+	assert(hold->held);
+	for (int attempt = 0; attempt < LOCKED_READ_ATTEMPTS && verdict == NODE_TORN; attempt++)
+	{
+		if (!read)
+		{
+			FabricOp op = node_op(pointer, bytes, image);
+
+			status = access_execute(tree, hold->memory_node, &op, 1);
+			if (status == TREE_RETRY)
+				continue;
+			if (status != TREE_OK)
+				return hold_fail(tree, hold, status);
+		}
+		read = false;
+		/* A leaf's length was asked for and the root has grown: not the node that was expected. */
+		if (node_level(image) > 0 && bytes < INNER_BYTES)
+			verdict = NODE_STALE;
+		else
+			verdict = node_check(&tree->geometry, image, tree->tree, pointer);
+		if (verdict == NODE_TORN)
+			TREE_COUNT(tree, torn_reads, 1);
+	}
+	if (verdict == NODE_GOOD)
+		return TREE_OK;
+	released = lock_release(tree, hold, pointer, NULL, 0);
+	if (released != TREE_OK && released != TREE_RETRY)
+		return released;
+	if (verdict == NODE_TORN && status == TREE_OK)
+		return client_fail(client, TREE_DAMAGED, "node %016llx of tree %016llx is torn under its lock",
+		                   (unsigned long long) pointer, (unsigned long long) tree->tree);
+	return TREE_RETRY;
+}
+
+TreeStatus
+lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, LockHold *hold)
+{
+	TreeClient *client = tree->client;
+	LockTable *table = client->shared->locks;
+	LockWaiter *waiter = table_waiter(table, client->slot);
+	uint32_t memory_node = pointer_memory_node(pointer);
+	uint64_t deadline = 0;
+	bool read = false;
+	bool chosen;
+	uint32_t words;
+	LockEntry *entry;
+	TreeStatus status;
+
+	assert(!client->holding);
+	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
+	memset(hold, 0, sizeof(*hold));
+	if (memory_node >= client->options.nodes)
+		return client_fail(client, TREE_DAMAGED, "pointer %016llx names memory node %u of %u",
+		                   (unsigned long long) pointer, memory_node, client->options.nodes);
+	if (waiter->holds)
+	{
+		/* An earlier hold was left in doubt. */
+		status = lock_leave(client);
+		if (status != TREE_OK)
+			return status;
+	}
+	if ((client->doubt & 1ull << memory_node) != 0)
+		return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is in doubt",
+		                   memory_node);
+	if (client->options.lock_timeout_ms == 0)
+		client->options.lock_timeout_ms = LOCK_DEFAULT_TIMEOUT_MS;
+	words = fabric_capabilities(client->options.endpoints[memory_node])->lock_words;
+	if (words > table->options.lock_words)
+		words = table->options.lock_words;
+	hold->memory_node = memory_node;
+	hold->index =
+		(uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
+	entry = table_entry(table, memory_node, hold->index);
+	waiter->tree = tree->tree;
+	waiter->address = pointer_address(pointer);
+	waiter->wanted_bytes = bytes;
+	waiter->hold_memory_node = hold->memory_node;
+	waiter->hold_index = hold->index;
+
+	status = entry_acquire(tree, entry, waiter, &deadline, &chosen);
+	if (status != TREE_OK && !chosen)
+		return status;
+	if (waiter->state == WAIT_PASSED)
+	{
+		word_take_over(tree, hold, waiter);
+		waiter->state = WAIT_IDLE;
+		if (status != TREE_OK)
+		{
+			TreeStatus released = lock_release(tree, hold, pointer, NULL, 0);
+
+			return released == TREE_OK || released == TREE_RETRY ? status : released;
+		}
+		if (waiter->passed_bytes >= bytes)
+		{
+			memcpy(image, waiter->image, bytes);
+			TREE_COUNT(tree, handover_images, 1);
+			read = true;
+		}
+		return node_read_locked(tree, hold, pointer, bytes, image, read);
+	}
+	waiter->state = WAIT_IDLE;
+	if (status != TREE_OK)
+	{
+		entry_release(client, entry);
+		return status;
+	}
+	status = word_win(tree, hold, pointer, bytes, image, &deadline, &read);
+	if (status != TREE_OK)
+		return status;
+	return node_read_locked(tree, hold, pointer, bytes, image, read);
+}
+
+/* ---- releasing ---- */
+
+/* Passes entry and word on to the first of the queue. False: nobody waits any more. */
+static bool
+word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after, uint32_t bytes)
+{
+	TreeClient *client = tree->client;
+	LockTable *table = client->shared->locks;
+	LockEntry *entry = table_entry(table, hold->memory_node, hold->index);
+	LockWaiter *chosen;
+
+	assert(hold->held);
+	assert(hold->handovers < HANDOVER_MAX);
+	chosen = entry_pass(client, entry);
+	if (chosen == NULL)
+		return false;
+	/* The record is written by nobody else: its owner waits for the state. */
+	waiter_forget(table_waiter(table, client->slot));
+	chosen->passed_word = hold->word;
+	chosen->passed_handovers = hold->handovers + 1;
+	chosen->passed_bytes = 0;
+	if (after != NULL && chosen->tree == tree->tree && chosen->address == pointer_address(pointer) &&
+	    chosen->wanted_bytes <= bytes)
+	{
+		memcpy(chosen->image, after, bytes);
+		chosen->passed_bytes = bytes;
+	}
+	hold->held = false;
+	waiter_wake(client, table, chosen, WAIT_PASSED);
+	resume_interrupts(client);
+	return true;
+}
+
+/* The chain with the unlock at its end was lost, and its channel is reset: did the unlock land? */
+static TreeStatus
+unlock_settle(Tree *tree, LockHold *hold)
+{
+	uint64_t word = 0;
+	TreeStatus status = word_read(tree, hold, &word);
+
+	assert(hold->held);
+	if (status != TREE_OK)
+		return hold_strand(tree->client, hold, status);
+	if (word == hold->word) /* it did not, and perhaps not all of the writes */
+		return unlock_alone(tree, hold, TREE_RETRY);
+	/* It was the last of the chain: everything before it landed too. */
+	hold_end(tree->client, hold);
+	return TREE_OK;
+}
+
+TreeStatus
+lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+                       const uint64_t *after, uint32_t bytes)
+{
+	TreeClient *client = tree->client;
+	LockEntry *entry = table_entry(client->shared->locks, hold->memory_node, hold->index);
+	bool pass_on = hold->handovers < HANDOVER_MAX && __atomic_load_n(&entry->head, __ATOMIC_RELAXED) != 0;
+	TreeStatus status = TREE_OK;
+
+	assert(hold->held && client->holding);
+	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
+	if (!pass_on)
+	{
+		writes[count] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
+		status = access_execute(tree, hold->memory_node, writes, count + 1);
+		if (status == TREE_OK && writes[count].result != hold->word)
+			status =
+				client_fail(client, TREE_FENCED, "memory node %u: lock word %u was %016llx, not our %016llx",
+			                hold->memory_node, hold->index, (unsigned long long) writes[count].result,
+			                (unsigned long long) hold->word);
+		if (status == TREE_OK)
+		{
+			hold_end(client, hold);
+			return TREE_OK;
+		}
+		if (status == TREE_RETRY)
+			return unlock_settle(tree, hold);
+	}
+	else
+	{
+		if (count > 0)
+			status = access_execute(tree, hold->memory_node, writes, count);
+		if (status == TREE_OK)
+		{
+			if (word_pass_on(tree, hold, pointer, after, bytes))
+				return TREE_OK;
+			return unlock_alone(tree, hold, TREE_OK);
+		}
+		if (status == TREE_RETRY)
+			return unlock_alone(tree, hold, TREE_RETRY);
+	}
+	return hold_fail(tree, hold, status);
+}
+
+int
+lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes, FabricOp *ops)
+{
+	TreeClient *client = tree->client;
+	uint32_t memory_node = pointer_memory_node(pointer);
+	const FabricCapabilities *capabilities = fabric_capabilities(client->options.endpoints[memory_node]);
+	int count = 0;
+
+	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
+	assert(image[HEADER_SELF] == pointer_address(pointer));
+	if (bytes > capabilities->one_packet)
+	{
+		client->redo.target = pointer_address(pointer);
+		client->redo.generation = image[HEADER_GENERATION];
+		client->redo.bytes = bytes;
+		client->redo.sum = redo_sum(&client->redo, image);
+		ops[count] = node_op(pointer, bytes, (uint64_t *) image);
+		ops[count].opcode = FABRIC_WRITE;
+		ops[count].offset = capabilities->redo_offset + FABRIC_STRIPE_BYTES;
+		count++;
+		ops[count] = node_op(pointer, sizeof(RedoHeader), (uint64_t *) &client->redo);
+		ops[count].opcode = FABRIC_WRITE;
+		ops[count].offset = capabilities->redo_offset;
+		count++;
+	}
+	assert(count <= REDO_OPS);
+	ops[count] = node_op(pointer, bytes, (uint64_t *) image);
+	ops[count].opcode = FABRIC_WRITE;
+	return count + 1;
+}
+
+/* ---- leaving ---- */
+
+/* Frees the word of a hold that is in doubt, by chains that need no tree. */
+static TreeStatus
+leave_word(TreeClient *client, const LockWaiter *waiter)
+{
+	uint64_t bit = 1ull << waiter->hold_memory_node;
+	FabricStatus fabric = FABRIC_LOST;
+
+	assert(waiter->holds == 1);
+	assert(waiter->hold_memory_node < client->options.nodes);
+	for (int attempt = 0; attempt < DOUBT_ATTEMPTS; attempt++)
+	{
+		FabricOp op = word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0);
+
+		if ((client->doubt & bit) != 0)
+		{
+			TreeStatus status = access_settle(client, waiter->hold_memory_node);
+
+			if (status != TREE_OK)
+				return status;
+		}
+		fabric = fabric_execute(client->options.endpoints[waiter->hold_memory_node], &op, 1);
+		if (fabric == FABRIC_OK)
+			return TREE_OK; /* ours and now free, or not ours: the swap never landed, or the unlock had */
+		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
+			break;
+		client->doubt |= bit;
+	}
+	return client_fabric_fail(client, waiter->hold_memory_node, fabric);
+}
+
+/* Leaves a queue that a jump out of sleep() left us in. */
+static void
+leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
+{
+	LockEntry *entry = table_entry(table, waiter->hold_memory_node, waiter->hold_index);
+
+	assert(waiter->holds == 0);
+	if (entry_leave(client, entry, waiter))
+		return;
+	if (waiter->state == WAIT_PASSED)
+	{
+		waiter->hold_word = waiter->passed_word;
+		__atomic_store_n(&waiter->holds, 1, __ATOMIC_RELEASE);
+	}
+	else
+		entry_release(client, entry);
+	waiter->state = WAIT_IDLE;
+}
+
+TreeStatus
+lock_leave(TreeClient *client)
+{
+	LockTable *table = client->shared->locks;
+	LockWaiter *waiter = table_waiter(table, client->slot);
+	TreeStatus status;
+
+	assert(table->options.slots > client->slot);
+	if (client->holding)
+		resume_interrupts(client);
+	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_IDLE)
+		leave_queue(client, table, waiter);
+	assert(waiter->state == WAIT_IDLE);
+	if (waiter->holds == 0)
+		return TREE_OK;
+	status = leave_word(client, waiter);
+	if (status != TREE_OK && status != TREE_FENCED)
+		return status;
+	waiter_forget(waiter);
+	entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
+	return status;
+}

@@ -1,0 +1,455 @@
+/*
+ * node.h
+ *		Layout of nodes, cells, fences, redo slots and extents in node memory.
+ *
+ * Everything is words of 8 bytes, little endian, in lines of 64 bytes. A node lies inside one stripe of 4 KB.
+ *
+ * Line 0 of every node (word: content)
+ *		0	stamp:16 | level:8 | format:8 | count:8 | flags:24
+ *		1	tree id
+ *		2	generation, raised by every rewrite; stamp = its low 16 bits
+ *		3	right sibling (pointer with stamp hint), 0 = none
+ *		4	lsn                      \ the mutable unit: the only words outside cells that
+ *		5	epoch:32 | suspect:32    / change inside a generation (one 16-byte WRITE)
+ *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID)
+ *		7	self (pointer without stamp)
+ * Line 1 begins with the unit of the dead marks
+ *		8	stamp:16 | dead epoch:32 | 0:16
+ *		9	dead lsn
+ * Then, aligned to the cell size, the low fence and the high fence, one cell each, then the cells.
+ *
+ * Leaf: the first word of every line, and of every cell, carries the stamp in its low 16 bits.
+ * cells[0..count) are the base, sorted by cell_order() as of the last rewrite; the rest is the tail: every
+ * slot describes itself. cell_order() is total where the format is lossless; elsewhere cells with equal
+ * normalized keys lie together in the base, but in any order among themselves: whoever needs their order asks
+ * the comparator (and then the TID). Under NODE_BASE_ORDERED the base is in the comparator's order, too.
+ * Cell:	0	stamp:16 | block:32 | offset:12 | state:2 | high:1 | outside:1
+ *			1..	normalized key, norm_bytes; then, if the format is not lossless, the image: a length
+ *				byte and the bytes; or with `outside` {offset/16:40 | memory node:8 | length:16} and a
+ *				64-bit hash of the bytes
+ * A leaf cell in state CELL_POSTING is damage in version 1: nobody writes one yet.
+ *
+ * Inner node: cells of {child pointer, separator}; a separator is a cell with stamp 0 (fences of inner nodes
+ * too). The separator of the first cell is the node's low fence, byte for byte; it is never compared.
+ * Separator states: SEPARATOR_INFINITE, SEPARATOR_FULL (key and TID), SEPARATOR_CUT (normalized key only).
+ * Separators are copied as bytes between nodes and levels, never made anew (I-T7).
+ *
+ * Departures from reference/tree-protocol.md section 2: an inner cell is pointer + whole separator cell, so
+ * that no continuation cells are needed and fences compare as bytes; inner nodes are one stripe for every
+ * format.
+ */
+#ifndef SHERMAN_NODE_H
+#define SHERMAN_NODE_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "tree.h"
+
+#define LINE_BYTES 64u
+#define LINE_WORDS 8u
+
+/* One stripe: fan-out of 166, 98 or 53 and a tree of 3 inner levels for 10^7 entries. */
+#define INNER_BYTES FABRIC_STRIPE_BYTES
+#define NODE_MAX_BYTES FABRIC_STRIPE_BYTES
+
+/* Leaves hold about 60 cells, as in the paper: 1 KB for 16-byte cells. */
+#define LEAF_CELLS_TARGET 64u
+
+#define NODE_FORMAT_VERSION 1u
+
+#define HEADER_STATE 0 /* word numbers of the header */
+#define HEADER_TREE 1
+#define HEADER_GENERATION 2
+#define HEADER_RIGHT 3
+#define HEADER_LSN 4
+#define HEADER_EPOCH 5
+#define HEADER_SUM 6
+#define HEADER_SELF 7
+#define HEADER_DEAD_EPOCH 8
+#define HEADER_DEAD_LSN 9
+#define HEADER_WORDS 10
+
+/* Flags in word 0 of the header. */
+#define NODE_ROOT 0x000001u
+#define NODE_SUM_VALID 0x000002u
+#define NODE_POSTING_ALLOWED 0x000004u
+/*
+ * Leaf: the base is ascending by (key, TID) as the comparator says, not only as integers say. Rewrites know
+ * it or inherit it (leaf_gather()); readers search such a base by halves.
+ */
+#define NODE_BASE_ORDERED 0x000008u
+
+/* States of a leaf cell. */
+#define CELL_EMPTY 0u
+#define CELL_LIVE 1u
+#define CELL_DEAD 2u
+#define CELL_POSTING 3u
+
+/* States of a separator or fence. */
+#define SEPARATOR_INFINITE 0u
+#define SEPARATOR_FULL 1u
+#define SEPARATOR_CUT 2u
+
+#define STAMP_MASK 0xffffull
+#define CELL_BLOCK_SHIFT 16
+#define CELL_OFFSET_SHIFT 48
+#define CELL_OFFSET_MASK 0xfffull
+#define CELL_STATE_SHIFT 60
+#define CELL_HIGH_BIT (1ull << 62)
+#define CELL_OUTSIDE_BIT (1ull << 63)
+/* The TID bits of a cell's word 0: equal for equal TIDs, and ordered as TIDs once shifted. */
+#define CELL_TID_MASK 0x0fffffffffff0000ull
+
+/* Pointer of a node: memory node:8 | offset/64:40 | stamp:16 (a hint). */
+#define POINTER_NONE 0ull
+
+/* Bits of the hint that are used: tests show with fewer that nothing depends on it. */
+#ifndef STAMP_HINT_BITS
+#define STAMP_HINT_BITS 16
+#endif
+#define STAMP_HINT_MASK ((1ull << STAMP_HINT_BITS) - 1)
+
+static inline uint64_t
+pointer_make(uint32_t memory_node, uint64_t offset, uint16_t stamp)
+{
+	return (uint64_t) memory_node << 56 | (offset / 64) << 16 | (stamp & STAMP_HINT_MASK);
+}
+
+static inline uint32_t
+pointer_memory_node(uint64_t pointer)
+{
+	return (uint32_t) (pointer >> 56);
+}
+
+static inline uint64_t
+pointer_offset(uint64_t pointer)
+{
+	return ((pointer >> 16) & 0xffffffffffull) * 64;
+}
+
+/* The pointer without its stamp hint: the node's address, as in HEADER_SELF. */
+static inline uint64_t
+pointer_address(uint64_t pointer)
+{
+	return pointer & ~STAMP_MASK;
+}
+
+static inline uint64_t
+pointer_with_stamp(uint64_t pointer, uint64_t generation)
+{
+	return pointer_address(pointer) | (generation & STAMP_HINT_MASK);
+}
+
+/* Sizes that follow from a format; computed once at tree_open(). */
+typedef struct NodeGeometry
+{
+	TreeFormat format;
+	uint32_t cell_bytes;
+	uint32_t cell_words;
+	uint32_t norm_words;
+	uint32_t image_room; /* bytes behind the normalized key in a cell, 0 when lossless */
+	uint32_t leaf_bytes;
+	uint32_t leaf_cells;   /* cells in a leaf */
+	uint32_t inner_cells;  /* cells in an inner node */
+	uint32_t low_word;     /* word number of the low fence */
+	uint32_t high_word;    /* word number of the high fence */
+	uint32_t first_word;   /* word number of the first cell, leaf and inner */
+	uint32_t inner_stride; /* words from one inner cell to the next: 1 + cell_words */
+} NodeGeometry;
+
+static inline NodeGeometry
+node_geometry(const TreeFormat *format)
+{
+	NodeGeometry g;
+	uint32_t fences;
+
+	g.format = *format;
+	g.cell_bytes = format->cell_bytes;
+	g.cell_words = g.cell_bytes / 8;
+	g.norm_words = format->norm_bytes / 8u;
+	g.image_room = format->lossless ? 0 : g.cell_bytes - 8 - format->norm_bytes;
+	g.leaf_bytes = g.cell_bytes * LEAF_CELLS_TARGET;
+	fences = (HEADER_WORDS * 8 + g.cell_bytes - 1) / g.cell_bytes * g.cell_bytes;
+	g.low_word = fences / 8;
+	g.high_word = g.low_word + g.cell_words;
+	g.first_word = g.high_word + g.cell_words;
+	g.leaf_cells = (g.leaf_bytes - g.first_word * 8) / g.cell_bytes;
+	g.inner_stride = 1 + g.cell_words;
+	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
+	return g;
+}
+
+static inline uint32_t
+node_bytes(const NodeGeometry *g, uint32_t level)
+{
+	return level == 0 ? g->leaf_bytes : INNER_BYTES;
+}
+
+/*
+ * A word of a node that may lie in a shared cache frame: relaxed and atomic, so that one reading function
+ * serves private copies and frames (whose sequence tells afterwards whether what was read may be believed).
+ */
+static inline uint64_t
+node_word(const uint64_t *node, uint32_t word)
+{
+	return __atomic_load_n(&node[word], __ATOMIC_RELAXED);
+}
+
+static inline uint32_t
+node_level(const uint64_t *node)
+{
+	return (uint32_t) (node_word(node, HEADER_STATE) >> 16) & 0xff;
+}
+
+/* Leaf: cells of the base. Inner node: children. */
+static inline uint32_t
+node_count(const uint64_t *node)
+{
+	return (uint32_t) (node_word(node, HEADER_STATE) >> 32) & 0xff;
+}
+
+static inline uint32_t
+node_flags(const uint64_t *node)
+{
+	return (uint32_t) (node_word(node, HEADER_STATE) >> 40);
+}
+
+static inline uint64_t
+node_state_word(uint64_t generation, uint32_t level, uint32_t count, uint32_t flags)
+{
+	return (generation & STAMP_MASK) | (uint64_t) level << 16 | (uint64_t) NODE_FORMAT_VERSION << 24 |
+	       (uint64_t) count << 32 | (uint64_t) flags << 40;
+}
+
+static inline uint32_t
+leaf_cell_word(const NodeGeometry *g, uint32_t slot)
+{
+	return g->first_word + slot * g->cell_words;
+}
+
+/* Word number of the child pointer of an inner cell; its separator follows. */
+static inline uint32_t
+inner_cell_word(const NodeGeometry *g, uint32_t i)
+{
+	return g->first_word + i * g->inner_stride;
+}
+
+static inline uint32_t
+cell_state(uint64_t word0)
+{
+	return (uint32_t) (word0 >> CELL_STATE_SHIFT) & 3;
+}
+
+static inline uint32_t
+cell_block(uint64_t word0)
+{
+	return (uint32_t) (word0 >> CELL_BLOCK_SHIFT);
+}
+
+static inline uint16_t
+cell_offset(uint64_t word0)
+{
+	return (uint16_t) ((word0 >> CELL_OFFSET_SHIFT) & CELL_OFFSET_MASK);
+}
+
+/* TIDs as integers that order as TIDs do. */
+static inline uint64_t
+tid_order(uint32_t block, uint16_t offset)
+{
+	return (uint64_t) block << 16 | offset;
+}
+
+static inline uint64_t
+cell_word0(uint64_t generation, uint32_t block, uint16_t offset, uint32_t state, bool high, bool outside)
+{
+	return (generation & STAMP_MASK) | (uint64_t) block << CELL_BLOCK_SHIFT |
+	       ((uint64_t) offset & CELL_OFFSET_MASK) << CELL_OFFSET_SHIFT |
+	       (uint64_t) state << CELL_STATE_SHIFT | (high ? CELL_HIGH_BIT : 0) |
+	       (outside ? CELL_OUTSIDE_BIT : 0);
+}
+
+/* Reference to an image out of line: the two words at the image's place in a cell. */
+typedef struct OutsideReference
+{
+	uint32_t memory_node;
+	uint64_t offset; /* bytes in NODES, 16-aligned */
+	uint32_t bytes;
+	uint64_t hash; /* XXH3 of the bytes: the proof that they are these */
+} OutsideReference;
+
+#define OUTSIDE_ALIGN 16u
+
+/*
+ * Redo slot (FABRIC_REDO_BYTES at capabilities->redo_offset): header in the first stripe, image in the
+ * second.
+ */
+typedef struct RedoHeader
+{
+	uint64_t target;     /* pointer of the node to be rewritten */
+	uint64_t generation; /* of the image */
+	uint64_t bytes;      /* of the image */
+	uint64_t sum;        /* XXH3 of the image, seeded with target ^ generation ^ bytes */
+} RedoHeader;
+
+/* Extent header: the first stripe of an extent. */
+typedef struct ExtentHeader
+{
+	uint64_t magic; /* EXTENT_MAGIC */
+	uint64_t tree;
+	uint64_t bytes;      /* of the extent with this header */
+	uint64_t bump;       /* FETCH_ADD takes chunks: next free byte from the extent's start */
+	uint64_t generation; /* random: nodes begin with it, so that stamps of earlier uses do not match */
+} ExtentHeader;
+
+#define EXTENT_MAGIC 0x736865726d616e31ull
+#define EXTENT_MIN_BYTES 65536u
+#define EXTENT_MAX_BYTES (8u << 20)
+
+/* Nodes are taken from an extent in chunks: 16 leaves of 1 KB, 4 inner nodes. */
+#define CHUNK_BYTES 16384u
+
+_Static_assert(sizeof(FabricOp) % 8 == 0, "operations keep 8-byte alignment in arrays");
+_Static_assert(LEAF_CELLS_TARGET * 64 == NODE_MAX_BYTES, "the largest leaf is one stripe");
+_Static_assert(EXTENT_MIN_BYTES % CHUNK_BYTES == 0, "an extent is whole chunks");
+
+/* ---- node.c ---- */
+
+/* What integers say of two keys. */
+typedef enum Decision
+{
+	DECIDE_BELOW = -1,
+	DECIDE_EQUAL = 0,
+	DECIDE_ABOVE = 1,
+	DECIDE_UNKNOWN = 2
+} Decision;
+
+/*
+ * Compares a bound with a leaf cell or separator by integers only (tree-protocol.md F5): BELOW = the bound is
+ * before the cell. EQUAL only for the very same (key, TID) with side 0. `cell` may be shared memory. An
+ * infinite separator is never passed.
+ */
+extern Decision node_decide(const NodeGeometry *g, const TreeBound *bound, const uint64_t *cell,
+                            bool separator);
+
+/* The bound that stands for one whole key. */
+extern void bound_of_key(const NodeGeometry *g, const TreeKey *key, TreeBound *bound);
+
+/* Sum over all words but HEADER_SUM (XXH3). */
+extern uint64_t node_sum(const uint64_t *node, uint32_t bytes);
+
+typedef enum NodeVerdict
+{
+	NODE_GOOD,
+	NODE_TORN,  /* read again */
+	NODE_STALE, /* not the node expected: descend anew */
+	NODE_EMPTY  /* never written: generation 0 */
+} NodeVerdict;
+
+/*
+ * Whether a private copy may be believed to be node `pointer` of `tree` (check() of tree-protocol.md section
+ * 3): stamps or sum, tree, self, format version, sane counts. The level is left to the caller. The copy holds
+ * node_bytes() of the level in its header: a leaf that may have become an inner node meanwhile can only be
+ * the root, which is therefore always read with NODE_MAX_BYTES (tree_node_bytes() in internal.h).
+ */
+extern NodeVerdict node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer);
+
+/* Begins a node in private memory: zeroes it, writes the header; sums and stamps come with node_seal(). */
+extern void node_begin(const NodeGeometry *g, uint64_t *node, uint64_t tree, uint64_t pointer, uint32_t level,
+                       uint64_t generation, uint32_t flags);
+/*
+ * Begins the next image of a node, or a half of it at another place: level, flags, right sibling, (epoch,
+ * LSN), dead marks' unit and fences are old's; no cells.
+ */
+extern void node_begin_like(const NodeGeometry *g, uint64_t *node, const uint64_t *old, uint64_t pointer,
+                            uint64_t generation);
+/* Ends it: stamps in every line (leaf) or sum (inner). */
+extern void node_seal(const NodeGeometry *g, uint64_t *node);
+
+/* Fences: copies the separator bytes, without stamp. cell NULL = infinite. */
+extern void node_set_fence(const NodeGeometry *g, uint64_t *node, bool high, const uint64_t *separator);
+extern void node_get_fence(const NodeGeometry *g, const uint64_t *node, bool high, uint64_t *separator);
+extern bool separator_equal(const NodeGeometry *g, const uint64_t *a,
+                            const uint64_t *b); /* stamps do not count */
+
+static inline bool
+separator_infinite(const uint64_t *separator)
+{
+	return cell_state(node_word(separator, 0)) == SEPARATOR_INFINITE;
+}
+
+/* Hash of an image out of line, as its reference has it. */
+extern uint64_t image_hash(const void *image, uint32_t bytes);
+/* Builds a cell from a key; `outside` NULL when the image fits or there is none. */
+extern void cell_make(const NodeGeometry *g, uint64_t *cell, const TreeKey *key, uint64_t generation,
+                      const OutsideReference *outside);
+/* Whether the key's image needs a place out of line. */
+extern bool cell_needs_outside(const NodeGeometry *g, const TreeKey *key);
+/*
+ * Fills a key from a cell; an image inline points into the cell, one outside is left NULL with image_bytes
+ * set.
+ */
+extern void cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *key);
+extern void cell_outside(const NodeGeometry *g, const uint64_t *cell, OutsideReference *reference);
+/* Same bytes but for stamp, TID, state and, out of line, place. */
+extern bool cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
+/*
+ * Orders two leaf cells by integers: high, normalized key and, if the format is lossless, TID. 0 = integers
+ * do not tell (or the same entry).
+ */
+extern int cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
+
+/* ---- leaf.c: rewriting leaves in private memory ---- */
+
+#define LEAF_NO_SLOT UINT32_MAX
+
+/* Cells of a leaf in the order of a rewrite; they point into the copy they were gathered from. */
+typedef struct LeafCells
+{
+	uint32_t count;
+	bool ordered; /* they are ascending by (key, TID): no tie of theirs is open */
+	const uint64_t *cells[LEAF_CELLS_TARGET + 1];
+} LeafCells;
+
+/* What an insert wants to know of a leaf; one pass over the first words of the cells. */
+typedef struct LeafSurvey
+{
+	uint32_t same_tid; /* slot that holds the TID, live or dead-marked, or LEAF_NO_SLOT */
+	uint32_t empty;    /* first empty slot of the tail, or LEAF_NO_SLOT */
+} LeafSurvey;
+
+extern void leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_t offset,
+                        LeafSurvey *survey);
+/*
+ * Whether a cell is in the state that version 1 does not know: damage. Asked before a rewrite would lose it.
+ */
+extern bool leaf_posting(const NodeGeometry *g, const uint64_t *node);
+/* Number of live cells. */
+extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
+/*
+ * Gathers the live cells but `skip` (a slot or LEAF_NO_SLOT), and `extra` (a cell, or NULL), in cell_order();
+ * what that does not order stays as it was: base, tail, extra. They are `ordered` if integers decide
+ * everything but ties among cells of a base that is.
+ */
+extern void leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const uint64_t *extra,
+                        LeafCells *cells);
+/*
+ * Copies cells [from, to) as the base of a node begun by node_begin(), whose NODE_BASE_ORDERED becomes what
+ * they are; node_seal() stamps them.
+ */
+extern void leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from,
+                      uint32_t to);
+/*
+ * Chooses where to cut gathered cells: cells[0, cut) stay left. The place nearest to `wanted` between two
+ * cells that cell_order() tells apart, not closer than an eighth to an end; 0 when there is none: the
+ * comparator must order them.
+ */
+extern uint32_t leaf_cut(const NodeGeometry *g, const LeafCells *cells, uint32_t wanted);
+/*
+ * The separator in front of `right`, given its left neighbor: cut to the normalized key where that tells them
+ * apart and the format allows it, else the whole cell.
+ */
+extern void leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *right,
+                           uint64_t *separator);
+
+#endif /* SHERMAN_NODE_H */

@@ -1,0 +1,76 @@
+/*
+ * scan.h
+ *		What the two halves of a scan share: scan.c finds the leaves, batch.c takes the entries out of them.
+ */
+#ifndef SHERMAN_TREE_SCAN_H
+#define SHERMAN_TREE_SCAN_H
+
+#include "internal.h"
+
+/* Buffers for leaves: those read ahead, and one for leaves that are read alone. */
+#define SCAN_BUFFERS (TREE_PREFETCH_MAX + 1)
+
+/* The buffer for leaves that are read alone; it alone is long enough for the root. */
+#define SCAN_ALONE TREE_PREFETCH_MAX
+
+/* Leaves read ahead and not yet consumed: entries [next, count) of the buffers. */
+typedef struct ScanAhead
+{
+	int count;
+	int next;
+	uint64_t pointers[TREE_PREFETCH_MAX];
+	NodeVerdict verdicts[TREE_PREFETCH_MAX];
+} ScanAhead;
+
+/* The level-1 node whose children are read ahead. */
+typedef struct ScanParent
+{
+	uint64_t pointer; /* 0 = not known */
+	bool loaded;      /* `node` is a copy of it */
+	uint32_t hint;    /* child where the next separator is expected */
+	uint64_t *node;   /* NODE_MAX_BYTES */
+} ScanParent;
+
+struct TreeScan
+{
+	Tree *tree;
+	TreeDirection direction;
+	bool has_stop;
+	bool sought;      /* tree_scan_seek() was called */
+	bool begun;       /* a leaf was consumed: `want` is valid */
+	bool ended;       /* no more leaves */
+	bool stop_inside; /* the stop bound lies in the current leaf */
+	TreeBound start;  /* of a scan from an end of the tree: the bound that stands for the end */
+	TreeBound stop;
+	uint64_t want[LINE_WORDS]; /* fence where the next leaf begins, in the order of the scan */
+	uint64_t right;            /* right sibling of the leaf consumed last */
+	uint64_t left;             /* pointer of that leaf itself */
+	uint64_t *leaf;            /* the current leaf: one of the buffers */
+	uint64_t pointer;          /* where it came from */
+	int depth;                 /* leaves to read ahead by the next chain */
+	ScanAhead ahead;
+	ScanParent parent;
+	bool has_last;
+	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
+	uint64_t *buffers[SCAN_BUFFERS];
+	/* Images out of line of the current leaf: by slot, place in the pool plus 1; 0 = not fetched. */
+	uint32_t images[LEAF_CELLS_TARGET];
+	bool keys_fetched; /* room for all images of the batch is taken: the pool stays where it is */
+	uint8_t *pool;
+	uint32_t pool_bytes;
+	uint32_t pool_used;
+	uint8_t *fence_image; /* TREE_IMAGE_MAX_BYTES: of the bound to descend with */
+	TreeBatch batch;
+};
+
+/* The bound that stands for an end of the tree: below or above every entry and separator, by integers. */
+extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
+
+/*
+ * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each once.
+ * TREE_RETRY: an image out of line is not what its cell says: read the leaf again.  TREE_DAMAGED, TREE_NO_MEMORY,
+ * and what a chain returns.  Calls the comparator.
+ */
+extern TreeStatus batch_fill(TreeScan *scan);
+
+#endif /* SHERMAN_TREE_SCAN_H */

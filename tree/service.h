@@ -1,0 +1,95 @@
+/*
+ * service.h
+ *		The memory node as a whole: rdma/'s server with the directory of trees on top.
+ *
+ * Two callers: msd.c, the standalone daemon, and am/, whose background worker is the embedded node.  Use:
+ *
+ *		ServiceOptions options = {.memory_path = "/dev/shm/x", .socket_path = "...", .node_bytes = 1 << 30};
+ *		Service *service;
+ *		char detail[FABRIC_DETAIL_BYTES];
+ *
+ *		if (service_open(&options, &service, detail) != FABRIC_OK)
+ *			report(detail);
+ *		service_run(service);				-- until should_stop() is true or service_stop() was called
+ *		service_close(service, 2000, false);
+ *
+ * Everything runs in the caller's one thread; nothing here forks, exits, prints, jumps or handles signals.  Callbacks
+ * may not jump out (no ereport(ERROR)): should_stop() answers, log() writes.
+ *
+ * What the service keeps lies in the service area of the memory object and survives the end of the daemon at any
+ * instruction: see service.c.
+ */
+#ifndef SHERMAN_SERVICE_H
+#define SHERMAN_SERVICE_H
+
+#include "../rdma/server.h"
+
+typedef struct Service Service;
+
+/* Trees that one memory node can hold, if the options do not say. */
+#define SERVICE_DEFAULT_TREES 4096u
+/* Data channels at most (one for each process that uses the node), if the options do not say. */
+#define SERVICE_DEFAULT_CHANNELS 256u
+/* Node memory may not be smaller: 16 units. */
+#define SERVICE_MIN_BYTES (1u << 20)
+/* Nor larger: the tables' length has 32 bits. */
+#define SERVICE_MAX_BYTES (1ull << 44)
+#define SERVICE_MAX_TREES (1u << 20)
+
+typedef struct ServiceOptions
+{
+	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs; made if it is not there */
+	const char *socket_path; /* the control socket; clients connect to "shm:" and this path */
+	uint64_t node_bytes;     /* node memory at most, rounded down to 64 KB; taken as it is used */
+	uint32_t max_channels;   /* 0 = SERVICE_DEFAULT_CHANNELS */
+	uint32_t max_trees; /* 0 = SERVICE_DEFAULT_TREES; another number than before: the memory is made anew */
+	bool allow_other_users;                                                 /* as in FabricServerOptions */
+	void (*log)(void *argument, FabricLogLevel level, const char *message); /* NULL: no log */
+	void *log_argument;
+	bool (*should_stop)(void *argument); /* asked about every 100 ms; NULL: only service_stop() ends it */
+	void *should_stop_argument;
+} ServiceOptions;
+
+/*
+ * Opens or makes the memory object, repairs what an unclean end left (lock words, stripes, redo slots, tables), and
+ * listens.  The strings in `options` must outlive the service.  `detail` (FABRIC_DETAIL_BYTES) says why it failed:
+ * FABRIC_RANGE (options), FABRIC_EXISTS (another daemon serves this object), FABRIC_NO_MEMORY (no room on the file
+ * system, or in this process), FABRIC_UNREACHABLE (file or socket cannot be made), FABRIC_DENIED.
+ */
+extern FabricStatus service_open(const ServiceOptions *options, Service **service, char *detail);
+
+/* How the memory was found: new, kept from a clean end, or recovered. */
+extern FabricMemoryState service_memory_state(const Service *service);
+
+/* Serves until should_stop() or service_stop(). */
+extern FabricStatus service_run(Service *service);
+
+/* Serves what is ready now, and waits for more for at most `milliseconds`: for loops of one's own, and tests. */
+extern FabricStatus service_step(Service *service, int milliseconds);
+
+/* Makes service_run() return soon; async-signal-safe. */
+extern void service_stop(Service *service);
+
+/*
+ * Refuses new channels, gives the open ones `drain_ms` to go, marks the memory clean if they all went, removes the
+ * socket and frees the service.  The memory object stays unless `discard`.
+ */
+extern void service_close(Service *service, int drain_ms, bool discard);
+
+/* The server below, for its figures. */
+extern FabricServer *service_server(Service *service);
+
+/* ---- for the tests of service.c ---- */
+
+/*
+ * Replays a dead channel's redo image into `target`, the memory of its target node, if the channel died inside the WRITE of
+ * that node.  The caller has checked with redo_valid() that the image is whole, and that the target lies in the tree
+ * that it names.  True if it was replayed.
+ *
+ * On networks nobody knows which WRITE was in progress; there the node has to be a mixture of exactly the slot's
+ * generation and the one before (test/models/redo.pml, MIXED_ONLY).
+ */
+extern bool service_replay(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
+                           uint32_t target_bytes, void *target);
+
+#endif /* SHERMAN_SERVICE_H */

@@ -1,0 +1,292 @@
+/*
+ * shared.c
+ *		Shared memory of one instance: its parts, and the table of trees in use.
+ *
+ * Nothing here survives the instance.  A process that is killed inside a spin section leaves the instance unusable;
+ * PostgreSQL then restarts all of its processes with fresh shared memory, so there is no repair.
+ */
+#include <sched.h>
+
+#include "state.h"
+
+#define SHARED_MAGIC 0x7368657273686172ull
+
+/* Looks at a spin word before the processor is given away: the holder was preempted (two cores, many processes). */
+#define SPINS_BEFORE_YIELD 128
+
+static size_t
+line_align(size_t bytes)
+{
+	return (bytes + LINE_BYTES - 1) & ~(size_t) (LINE_BYTES - 1);
+}
+
+void
+spin_lock(uint32_t *spin)
+{
+	int spins = 0;
+
+	assert(spin != NULL);
+	assert(((uintptr_t) spin & 3) == 0);
+	while (__atomic_exchange_n(spin, 1, __ATOMIC_ACQUIRE) != 0)
+	{
+		while (__atomic_load_n(spin, __ATOMIC_RELAXED) != 0)
+		{
+			if (++spins % SPINS_BEFORE_YIELD == 0)
+				sched_yield();
+			else
+				spin_pause();
+		}
+	}
+}
+
+void
+spin_unlock(uint32_t *spin)
+{
+	assert(spin != NULL);
+	assert(__atomic_load_n(spin, __ATOMIC_RELAXED) == 1);
+	__atomic_store_n(spin, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- the region ---- */
+
+static bool
+options_valid(const TreeSharedOptions *options)
+{
+	return options->slots > 0 && options->slots < UINT16_MAX && options->trees > 0 && options->nodes > 0 &&
+	       options->nodes <= TREE_MAX_NODES && options->lock_words > 0 &&
+	       (options->lock_words & (options->lock_words - 1)) == 0;
+}
+
+/*
+ * Bytes that tree_shared_initialize() needs.  0: the options are outside the contract.
+ */
+size_t
+tree_shared_bytes(const TreeSharedOptions *options)
+{
+	assert(options != NULL);
+	if (!options_valid(options))
+		return 0;
+	/* one line more: the caller's region may begin anywhere */
+	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
+	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options));
+}
+
+/*
+ * Lays out the region, which is zeroed and tree_shared_bytes() long.  Called once, before any other process uses it.
+ * NULL: the options are outside the contract.
+ */
+TreeShared *
+tree_shared_initialize(void *memory, const TreeSharedOptions *options)
+{
+	TreeShared *shared = (TreeShared *) line_align((uintptr_t) memory);
+	char *next = (char *) shared + line_align(sizeof(TreeShared));
+
+	assert(memory != NULL);
+	assert(options != NULL);
+	if (!options_valid(options))
+		return NULL;
+	shared->options = *options;
+	shared->locks = next;
+	next += line_align(lock_shared_bytes(options));
+	shared->cache = next;
+	next += line_align(cache_shared_bytes(options));
+	shared->states = next;
+	lock_shared_initialize(shared->locks, options);
+	cache_shared_initialize(shared->cache, options);
+	state_shared_initialize(shared->states, options);
+	shared->magic = SHARED_MAGIC;
+	return shared;
+}
+
+void
+tree_shared_reset(TreeShared *shared)
+{
+	assert(shared != NULL);
+	assert(shared->magic == SHARED_MAGIC);
+	lock_shared_reset(shared->locks);
+	cache_shared_reset(shared->cache);
+	state_shared_reset(shared->states);
+}
+
+/* ---- the table of trees ---- */
+
+static uint64_t
+state_stride(const TreeSharedOptions *options)
+{
+	return line_align(sizeof(TreeState) + options->nodes * sizeof(StateAtNode));
+}
+
+size_t
+state_shared_bytes(const TreeSharedOptions *options)
+{
+	assert(options != NULL);
+	assert(options->trees > 0);
+	return line_align(sizeof(StateTable)) + options->trees * state_stride(options) +
+	       line_align(blocks_pool_bytes(options));
+}
+
+void
+state_shared_initialize(void *memory, const TreeSharedOptions *options)
+{
+	StateTable *table = memory;
+
+	assert(memory != NULL);
+	assert(((uintptr_t) memory & (LINE_BYTES - 1)) == 0);
+	table->options = *options;
+	table->stride = state_stride(options);
+	table->pool = line_align(sizeof(StateTable)) + options->trees * table->stride;
+	blocks_pool_reset(table);
+}
+
+static TreeState *
+state_entry(StateTable *table, uint32_t i)
+{
+	assert(i < table->options.trees);
+	assert(table->stride >= sizeof(TreeState));
+	return (TreeState *) ((char *) table + line_align(sizeof(StateTable)) + i * table->stride);
+}
+
+/* Forgets what it may allocate from; ids, references, counters and estimates stay for the handles that are open. */
+void
+state_shared_reset(void *memory)
+{
+	StateTable *table = memory;
+
+	assert(table != NULL);
+	assert(table->stride != 0);
+	for (uint32_t i = 0; i < table->options.trees; i++)
+	{
+		TreeState *state = state_entry(table, i);
+
+		memset(state->at, 0, table->options.nodes * sizeof(StateAtNode));
+		state->spin = 0;
+	}
+	table->spin = 0;
+	blocks_pool_reset(table);
+}
+
+TreeState *
+state_get(TreeClient *client, uint64_t tree)
+{
+	StateTable *table = client->shared->states;
+	TreeState *chosen = NULL;
+
+	assert(tree != 0);
+	assert(table->options.trees > 0);
+	spin_lock(&table->spin);
+	for (uint32_t i = 0; i < table->options.trees; i++)
+	{
+		TreeState *state = state_entry(table, i);
+
+		if (state->tree == tree)
+		{
+			chosen = state;
+			break;
+		}
+		if (state->references == 0 && (chosen == NULL || state->used < chosen->used))
+			chosen = state;
+	}
+	if (chosen != NULL && chosen->tree != tree)
+	{
+		for (uint32_t i = 0; i < table->options.nodes; i++)
+			blocks_forget(table, &chosen->at[i]);
+		memset(chosen, 0, table->stride);
+		chosen->tree = tree;
+	}
+	if (chosen != NULL)
+		chosen->references++;
+	spin_unlock(&table->spin);
+	return chosen;
+}
+
+void
+state_put(TreeClient *client, TreeState *state)
+{
+	StateTable *table = client->shared->states;
+
+	assert(state != NULL);
+	spin_lock(&table->spin);
+	assert(state->references > 0);
+	state->references--;
+	state->used = ++table->clock;
+	spin_unlock(&table->spin);
+}
+
+void
+state_forget_blocks(TreeShared *shared, uint64_t tree)
+{
+	StateTable *table = shared->states;
+
+	assert(tree != 0);
+	assert(table->options.nodes > 0);
+	spin_lock(&table->spin);
+	for (uint32_t i = 0; i < table->options.trees; i++)
+	{
+		TreeState *state = state_entry(table, i);
+
+		if (state->tree != tree)
+			continue;
+		spin_lock(&state->spin);
+		for (uint32_t node = 0; node < table->options.nodes; node++)
+			blocks_forget(table, &state->at[node]);
+		spin_unlock(&state->spin);
+	}
+	spin_unlock(&table->spin);
+}
+
+TreeCounters *
+state_counters(TreeState *state)
+{
+	assert(state != NULL);
+	assert(state->tree != 0);
+	return &state->counters;
+}
+
+void
+state_add(TreeState *state, int64_t entries, int64_t leaves, int64_t inner_nodes)
+{
+	assert(state != NULL);
+	assert(state->tree != 0);
+	if (entries != 0)
+		__atomic_fetch_add(&state->entries, entries, __ATOMIC_RELAXED);
+	if (leaves != 0)
+		__atomic_fetch_add(&state->leaves, leaves, __ATOMIC_RELAXED);
+	if (inner_nodes != 0)
+		__atomic_fetch_add(&state->inner_nodes, inner_nodes, __ATOMIC_RELAXED);
+}
+
+void
+state_set(TreeState *state, uint64_t entries, uint64_t leaves, uint64_t inner_nodes, uint32_t height)
+{
+	assert(state != NULL);
+	assert(height <= LEVELS_MAX);
+	__atomic_store_n(&state->entries, (int64_t) entries, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->leaves, (int64_t) leaves, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->inner_nodes, (int64_t) inner_nodes, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->height, height, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->known, 1, __ATOMIC_RELEASE);
+}
+
+/* An estimate that adds made negative (they began at 0 after a restart) is 0. */
+static uint64_t
+estimate_read(const int64_t *value)
+{
+	int64_t n = __atomic_load_n(value, __ATOMIC_RELAXED);
+
+	return n > 0 ? (uint64_t) n : 0;
+}
+
+void
+state_read(TreeState *state, TreeStatistics *statistics, bool *known)
+{
+	assert(state != NULL);
+	assert(statistics != NULL);
+	*known = __atomic_load_n(&state->known, __ATOMIC_ACQUIRE) != 0;
+	memset(statistics, 0, sizeof(*statistics));
+	statistics->entries = estimate_read(&state->entries);
+	statistics->leaves = estimate_read(&state->leaves);
+	statistics->inner_nodes = estimate_read(&state->inner_nodes);
+	statistics->height = __atomic_load_n(&state->height, __ATOMIC_RELAXED);
+	statistics->outside_bytes = estimate_read(&state->outside_bytes);
+	statistics->extent_bytes = __atomic_load_n(&state->extent_bytes, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,135 @@
+/*
+ * state.h
+ *		The allocation state, estimates and counters of one tree in an instance's shared memory.
+ *
+ * Private to shared.c and allocate.c.  Everything but the counters and estimates, which are added to relaxed, is
+ * read and written under `spin`, which is never held across a chain, a call or anything else that can wait.
+ */
+#ifndef SHERMAN_TREE_STATE_H
+#define SHERMAN_TREE_STATE_H
+
+#include "internal.h"
+
+/* What nodes and blocks are cut from: a run of bytes that is ours alone. */
+typedef struct StateRun
+{
+	uint64_t next; /* offset in NODES */
+	uint64_t end;
+	uint64_t generation; /* first generation of nodes in it */
+} StateRun;
+
+/* A node that was taken and never linked; its next generation. */
+typedef struct StateNode
+{
+	uint64_t offset;
+	uint64_t generation;
+} StateNode;
+
+/* A block for an image out of line, not in use: one of the pool that all trees share. */
+typedef struct StateBlock
+{
+	uint64_t offset;
+	uint32_t next; /* the next one of its list: number in the pool plus 1, 0 = none */
+	uint32_t reserved;
+} StateBlock;
+
+/* Runs, by what is cut from them. */
+typedef enum StateUse
+{
+	STATE_LEAVES,
+	STATE_INNER,
+	STATE_OUTSIDE,
+	STATE_USES
+} StateUse;
+
+/* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
+#define STATE_RETURNED_NODES 8
+/*
+ * Free blocks that can be remembered, for each tree that can be in use; one tree may have them all.  When there are more,
+ * one that is given back is forgotten, which REINDEX gets back.
+ */
+#define STATE_BLOCKS_PER_TREE 128
+/* Lists of free blocks: one for each length, in units of OUTSIDE_ALIGN; blocks are shorter than a stripe. */
+#define STATE_BLOCK_LENGTHS (FABRIC_STRIPE_BYTES / OUTSIDE_ALIGN)
+
+/* A tree at one memory node. */
+typedef struct StateAtNode
+{
+	uint64_t extent_offset; /* the extent to take chunks from; 0 bytes = none known */
+	uint64_t extent_bytes;
+	uint64_t extent_generation;
+	uint64_t tree_bytes; /* of its extents here, as last told */
+	uint32_t extents;    /* how many, as last told */
+	uint32_t exhausted;  /* the extent has no chunk left */
+	StateRun runs[STATE_USES];
+	uint32_t returned[2]; /* leaves, inner nodes in the arrays below */
+	StateNode returned_nodes[2][STATE_RETURNED_NODES];
+	uint64_t lengths[STATE_BLOCK_LENGTHS / 64]; /* a bit for each list of free blocks that is not empty */
+	uint32_t blocks[STATE_BLOCK_LENGTHS];       /* their first blocks: number in the pool plus 1 */
+} StateAtNode;
+
+struct TreeState
+{
+	uint64_t tree; /* 0 = this entry was never used */
+	uint32_t references;
+	uint32_t spin;
+	uint64_t used;  /* the table's clock when it was last put */
+	uint32_t known; /* estimates were set once */
+	uint32_t height;
+	int64_t entries;
+	int64_t leaves;
+	int64_t inner_nodes;
+	int64_t outside_bytes; /* blocks out of line in use, as far as this instance saw */
+	uint64_t extent_bytes; /* of its extents at all memory nodes, as last told */
+	TreeCounters counters;
+	StateAtNode at[]; /* one for each memory node */
+};
+
+typedef struct StateTable
+{
+	TreeSharedOptions options;
+	uint32_t spin; /* over tree, references, used of all entries */
+	uint32_t reserved;
+	uint64_t clock;
+	uint64_t stride; /* bytes from one entry to the next */
+	uint64_t pool;   /* offset of the pool of StateBlocks */
+	uint32_t pool_blocks;
+	uint32_t pool_used; /* blocks below were used once */
+	uint32_t pool_full; /* of them in use now */
+	uint32_t pool_free; /* list of those that are not in use now */
+	uint32_t pool_spin; /* over these; taken last */
+						/* entries follow, on the next line */
+} StateTable;
+
+/* Tells the processor that this is a loop that waits for another one. */
+static inline void
+spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+/* Short critical sections of plain memory accesses between processes. */
+extern void spin_lock(uint32_t *spin);
+extern void spin_unlock(uint32_t *spin);
+
+/* ---- blocks.c: free blocks for images out of line; all under the state's spin lock ---- */
+
+/* Bytes of the pool of a table for so many trees. */
+extern size_t blocks_pool_bytes(const TreeSharedOptions *options);
+/* Empties the pool; all lists are empty, too. Nobody uses the table. */
+extern void blocks_pool_reset(StateTable *table);
+/*
+ * Remembers a block that nothing refers to (0 bytes: none), or forgets it if the pool is used up.  A `rest` of another
+ * block, or of a stripe, fits perhaps nothing: it gets no room in the second half of the pool.
+ */
+extern void blocks_put(StateTable *table, StateAtNode *at, uint64_t offset, uint32_t bytes, bool rest);
+/* The shortest block that is long enough; its rest is remembered. False: there is none. */
+extern bool blocks_take(StateTable *table, StateAtNode *at, uint32_t bytes, uint64_t *offset);
+/* Forgets all blocks of a tree that is not in use any more. */
+extern void blocks_forget(StateTable *table, StateAtNode *at);
+
+#endif /* SHERMAN_TREE_STATE_H */

@@ -1,0 +1,402 @@
+/*
+ * tree.h
+ *		The index: a B-link tree whose nodes live in the memory of memory nodes.
+ *
+ * This is the one header that am/, the tests and the benchmark client include.  tree/README tells the
+ * algorithm; node.h the layout.  Nothing here prints, exits, jumps or uses PostgreSQL; every call returns
+ * a TreeStatus, and tree_detail() holds one line about the last error.
+ *
+ * Order of entries: (leading bit, normalized key, rest of the key as the comparator says, TID).  Every entry is
+ * distinct by its TID.  Integers decide as far as the normalized key reaches; the comparator, which is the
+ * caller's code and may jump out of the tree (ereport), is only ever called while no lock is held and nothing is
+ * in doubt, and on private memory.
+ */
+#ifndef SHERMAN_TREE_H
+#define SHERMAN_TREE_H
+
+#include "../rdma/fabric.h"
+
+/* Words of 8 bytes of normalized key in the largest cell: 64 bytes less the first word. */
+#define TREE_NORM_WORDS 7
+
+/* Longest image of a key: btree's limit for 8 KB pages is 2704 bytes of tuple; the image has less header. */
+#define TREE_IMAGE_MAX_BYTES 2704u
+
+/* Memory nodes of one instance. */
+#define TREE_MAX_NODES 8
+
+/* Length of the detail that goes with an error. */
+#define TREE_DETAIL_BYTES 256
+
+typedef enum TreeStatus
+{
+	TREE_OK = 0,
+	TREE_END,         /* a scan or walk has no more */
+	TREE_STOPPED,     /* the environment asked to stop (query cancel); nothing is held, nothing in doubt */
+	TREE_MEMORY_FULL, /* a memory node has no extent left; tree unchanged and whole */
+	TREE_NO_MEMORY,   /* this process has no memory */
+	TREE_UNREACHABLE, /* a memory node does not answer, or doubt could not be ended in time */
+	TREE_FENCED,      /* this instance was replaced: nothing more may be read or written */
+	TREE_DAMAGED,     /* a node that cannot be believed, twice under the lock, or a broken invariant */
+	TREE_NOT_FOUND,   /* no such tree at the memory node */
+	TREE_TIMED_OUT,   /* a lock was not to be had within the deadline */
+	TREE_INVALID      /* arguments outside the contract */
+} TreeStatus;
+
+/* How keys are stored in one tree; fixed when it is created, kept in the tree's record. */
+typedef struct TreeFormat
+{
+	uint8_t cell_bytes;   /* 16, 32 or 64 */
+	uint8_t norm_bytes;   /* normalized key in each cell: a multiple of 8 up to cell_bytes - 8 */
+	bool lossless;        /* equal normalized keys are equal keys: there are no images */
+	bool full_separators; /* never cut a separator to its normalized key */
+	uint8_t fill_percent; /* bulk load fills leaves to this, 50..100 */
+} TreeFormat;
+
+/* The key and TID of one entry, in private memory. */
+typedef struct TreeKey
+{
+	bool high; /* leading order bit: of two keys the one without it is smaller (NULLs, see am/keys) */
+	bool cut;  /* a separator cut to its normalized key: below all keys with these bytes */
+	uint16_t image_bytes; /* length of the image, 0 when the format is lossless or the key is cut */
+	uint32_t block;       /* heap TID */
+	uint16_t offset;      /* heap TID, 1..4095; 0 with block 0 sorts below all TIDs */
+	uint64_t
+		norm[TREE_NORM_WORDS]; /* normalized key: unsigned words, most significant first; unused ones 0 */
+	const uint8_t *image;      /* the stored key, opaque to the tree; owner: whoever filled the struct */
+} TreeKey;
+
+/*
+ * A place between entries, to search for.  Where the normalized part ties, norm_exact says whether that
+ * settles it; otherwise the comparator is asked; where that ties too, `side` decides.
+ */
+typedef struct TreeBound
+{
+	TreeKey key;
+	uint8_t norm_bits_valid; /* whether key.high and the first norm_length bytes of key.norm bind: 0 or 1 */
+	uint8_t norm_length;     /* bytes of key.norm that bind, 0..norm_bytes */
+	bool norm_exact;         /* entries that agree in high and these bytes agree in all bound columns */
+	int8_t side; /* -1: just below all entries that tie, +1: just above them, 0: ties go by key's TID */
+	const void *argument; /* for the comparator: NULL = key is a whole key (compare by images) */
+} TreeBound;
+
+/*
+ * Compares the bound's columns with an entry's or a cut separator's: < 0, 0, > 0 as the bound is before, ties
+ * with, or is behind it.  Of a cut entry only columns that its normalized key holds whole can be compared; the
+ * rest ties.  May jump (ereport); then the scan or insert is over, and nothing is held.
+ */
+typedef int (*TreeCompare)(void *argument, const TreeBound *bound, const TreeKey *entry);
+
+/* What PostgreSQL (or a test) lends the tree. Slots are numbers of processes of this instance, 0..slots-1. */
+typedef struct TreeEnvironment
+{
+	void *argument;
+	uint64_t (*now_us)(void *argument); /* monotonic microseconds */
+	/*
+	 * Sleeps until tree_environment.wake() was called for this slot or the time is over; a wake-up that came
+	 * before is not lost; spurious returns are allowed.
+	 */
+	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
+	void (*wake)(void *argument, uint32_t slot);
+	/* True when the operation should end early (query cancel). Asked only while nothing is held or in doubt. */
+	bool (*should_stop)(void *argument);
+	/*
+	 * Called before the first remote lock of an operation may be won and after the last is released: HOLD_ and
+	 * RESUME_INTERRUPTS in PostgreSQL.
+	 */
+	void (*hold)(void *argument);
+	void (*resume)(void *argument);
+} TreeEnvironment;
+
+/* Counters: of one client, and summed for one tree. Field order is the order of the SQL view. */
+typedef struct TreeCounters
+{
+	uint64_t lookups;     /* descents for a scan or a lookup */
+	uint64_t inserts;     /* entries inserted */
+	uint64_t insert_hits; /* inserts that found their entry there already */
+	uint64_t deletes;     /* entries removed */
+	uint64_t round_trips; /* chains */
+	uint64_t read_bytes;
+	uint64_t written_bytes;
+	uint64_t leaf_reads; /* leaves read without a lock */
+	uint64_t leaf_splits;
+	uint64_t inner_splits;
+	uint64_t root_splits;
+	uint64_t leaf_rewrites;     /* whole rewrites that are not splits */
+	uint64_t parent_posts;      /* separators posted */
+	uint64_t right_moves;       /* steps to a right sibling because a fence said so */
+	uint64_t torn_reads;        /* reads not believed and repeated */
+	uint64_t stale_reads;       /* nodes that were not the one expected: descents begun anew */
+	uint64_t lock_acquisitions; /* remote words won */
+	uint64_t lock_waits;        /* waits in the local queue */
+	uint64_t lock_retries;      /* compare-and-swaps lost to another instance or word */
+	uint64_t handovers;         /* locks taken over from a local predecessor */
+	uint64_t handover_images;   /* of them with the node's image */
+	uint64_t cache_hits;        /* inner nodes found in the cache */
+	uint64_t cache_misses;      /* inner nodes read */
+	uint64_t cache_evictions;
+	uint64_t undecided_fences; /* inserts that compared outside and locked again (budget exception) */
+	uint64_t undecided_cuts;   /* splits that sorted outside and locked again (budget exception) */
+	uint64_t stamp_writes;     /* inserts that also wrote the leaf's (epoch, LSN) */
+	uint64_t extents;          /* extents taken */
+} TreeCounters;
+
+/* ------------------------------------------------------------------------------------------------
+ * Shared memory of one instance: local lock table, wait slots with image buffers, cache, tree states.
+ * The caller lends one zeroed region; it is not kept across a restart of the instance.
+ */
+typedef struct TreeShared TreeShared;
+
+typedef struct TreeSharedOptions
+{
+	uint32_t slots;       /* processes that may use the tree at once */
+	uint32_t trees;       /* trees whose allocation state and counters are kept at once */
+	uint64_t cache_bytes; /* inner-node cache */
+	uint32_t lock_words;  /* words of the LOCKS region that the local table covers, a power of two */
+	uint32_t nodes;       /* memory nodes, 1..TREE_MAX_NODES */
+} TreeSharedOptions;
+
+extern size_t tree_shared_bytes(const TreeSharedOptions *options);
+extern TreeShared *tree_shared_initialize(void *memory, const TreeSharedOptions *options);
+
+/* Forgets cache frames, lock queues and allocation states: after a new incarnation was granted, before any use. */
+extern void tree_shared_reset(TreeShared *shared);
+
+/* ------------------------------------------------------------------------------------------------
+ * A client: one process's connections, scratch memory and slot.
+ */
+typedef struct TreeClient TreeClient;
+
+typedef struct TreeClientOptions
+{
+	TreeShared *shared;
+	uint32_t slot; /* this process's number, < slots; not used by another live client */
+	TreeEnvironment environment;
+	FabricEndpoint *endpoints[TREE_MAX_NODES]; /* connected, owned by the caller, outlive the client */
+	uint32_t nodes;
+	uint32_t lock_timeout_ms;                        /* deadline for winning a lock; 0 = 10 s */
+	void *(*allocate)(void *argument, size_t bytes); /* memory for handles; NULL: malloc */
+	void (*release)(void *argument, void *memory);
+	void *allocate_argument;
+	/* Memory that lives as long as `handle`, which allocate() gave; for what handles grow by. NULL: allocate(). */
+	void *(*allocate_beside)(void *argument, const void *handle, size_t bytes);
+} TreeClientOptions;
+
+/* TREE_INVALID, TREE_NO_MEMORY. */
+extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient **client);
+
+/*
+ * Leaves queues, settles doubt (resets the channels that need it) and frees the client.  Safe at process exit and
+ * after errors.  TREE_UNREACHABLE: doubt could not be ended; the caller must not let its transaction end well.
+ */
+extern TreeStatus tree_client_close(TreeClient *client);
+extern const char *tree_detail(const TreeClient *client);
+extern void tree_client_counters(const TreeClient *client, TreeCounters *counters);
+extern const char *tree_status_name(TreeStatus status);
+
+/* ------------------------------------------------------------------------------------------------
+ * The directory of trees at a memory node (served by msd).
+ */
+typedef struct TreeRecord
+{
+	uint64_t tree;        /* id, never reused while the memory lives; random high part */
+	uint64_t cluster[2];  /* owner instance */
+	uint32_t database;    /* hints and identity of PostgreSQL's side */
+	uint32_t index;       /* hint only */
+	uint64_t creator;     /* full transaction id of the creator */
+	uint64_t root;        /* pointer of the root (node.h) */
+	uint64_t nonce;       /* lineage (crash-safety.md rule 4) */
+	uint64_t removal_lsn; /* last_removal */
+	uint32_t removal_epoch;
+	uint32_t mutated_epoch; /* last epoch in which it was changed, 0 = never */
+	uint32_t flags;         /* TREE_RECORD_* */
+	TreeFormat format;
+	uint64_t bytes; /* of extents */
+	uint32_t extents;
+	uint32_t reserved;
+} TreeRecord;
+
+#define TREE_RECORD_BROKEN 0x01u /* never to be used again: only its memory is waited for */
+#define TREE_RECORD_BUILT 0x02u  /* the build has ended */
+
+typedef struct TreeNodeStatus
+{
+	uint64_t bytes_total;       /* node memory that may be granted */
+	uint64_t bytes_used;        /* granted */
+	uint64_t bytes_quarantined; /* freed, not yet given again */
+	uint64_t uuid[2];
+	uint64_t generation;
+	uint32_t trees;
+	uint32_t channels;
+	uint64_t epoch;       /* last epoch opened by this cluster, 0 = none */
+	uint32_t epoch_clean; /* whether that epoch was closed clean */
+	uint32_t draining;
+} TreeNodeStatus;
+
+/*
+ * Makes a tree: record, first extent, empty root leaf.  `record` gives database, index, creator, format and
+ * cluster, and takes tree and root.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ */
+extern TreeStatus tree_create(TreeClient *client, TreeRecord *record);
+
+/* Frees a tree: its extents go to quarantine and then back. Idempotent. The caller has proved it dead. */
+extern TreeStatus tree_drop(TreeClient *client, uint64_t tree);
+
+/* Reads or changes one record; fields changed: flags (or), mutated_epoch, removal_*, nonce when not 0. */
+extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, TreeRecord *record);
+extern TreeStatus tree_record_update(TreeClient *client, const TreeRecord *record);
+
+/* The i-th tree record of this cluster at node; TREE_END behind the last. The order is stable between drops. */
+extern TreeStatus tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
+extern TreeStatus tree_node_status(TreeClient *client, uint32_t node, TreeNodeStatus *status);
+
+/* Epochs of this cluster at a node: opens epoch `epoch`, or closes it clean. Idempotent. */
+extern TreeStatus tree_epoch_open(TreeClient *client, uint32_t node, uint64_t epoch);
+extern TreeStatus tree_epoch_close(TreeClient *client, uint32_t node, uint64_t epoch);
+
+/* ------------------------------------------------------------------------------------------------
+ * An open tree.
+ */
+typedef struct Tree Tree;
+
+/* `compare` may be NULL when the format is lossless and all bounds are exact. TREE_NO_MEMORY, TREE_INVALID. */
+extern TreeStatus tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *format,
+                            TreeCompare compare, void *argument, Tree **handle);
+extern void tree_close(Tree *handle);
+
+/* The (epoch, LSN) that an insert leaves on its leaf; LSN already with its slack. */
+typedef struct TreeStamp
+{
+	uint32_t epoch;
+	uint64_t lsn;
+} TreeStamp;
+
+/*
+ * Inserts one entry; returns after the memory node's acknowledgment (I-P2).  The same (key image, TID) twice is
+ * once: *hit tells it.  TREE_MEMORY_FULL, TREE_STOPPED, TREE_UNREACHABLE, TREE_FENCED, TREE_DAMAGED,
+ * TREE_TIMED_OUT: then the entry is surely not there, or is there and harmless (UNREACHABLE after doubt was not
+ * ended).
+ */
+extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
+
+/* ------------------------------------------------------------------------------------------------
+ * Scans
+ */
+typedef enum TreeDirection
+{
+	TREE_FORWARD,
+	TREE_BACKWARD
+} TreeDirection;
+
+/* Leaves read ahead by one chain at most; a scan starts with 1 and doubles. */
+#define TREE_PREFETCH_MAX 8
+
+/* Entries in one batch at most: cells of a leaf, postings counted by TIDs. */
+#define TREE_BATCH_MAX 512
+
+typedef struct TreeScan TreeScan;
+
+/* One leaf's entries within the bounds, in the order of the scan. Owned by the scan, valid until its next call. */
+typedef struct TreeBatch
+{
+	int count;
+	uint64_t leaf;       /* pointer of the leaf */
+	uint64_t generation; /* of the leaf when it was read */
+	struct
+	{
+		uint32_t block;
+		uint16_t offset;
+		uint16_t cell; /* slot in the leaf's copy, for tree_batch_key() */
+	} entries[TREE_BATCH_MAX];
+} TreeBatch;
+
+extern TreeStatus tree_scan_open(Tree *handle, TreeScan **scan);
+extern void tree_scan_close(TreeScan *scan);
+
+/*
+ * Begins at `start` (NULL: at the end of the tree where the direction begins) and ends at `stop` (NULL: never);
+ * bounds are given in the order of the scan: a forward scan returns entries > start and < stop, a backward scan
+ * entries < start and > stop, with side telling whether ties are in.  The bounds are copied, their images and
+ * arguments are not: they stay valid until the next seek.
+ */
+extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start,
+                                 const TreeBound *stop);
+
+/* The next leaf that has entries; TREE_END behind the last one. */
+extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
+
+/*
+ * The key of entry i of the batch; the image points into the scan's memory and is valid as long as the batch.
+ * TREE_NOT_FOUND: the entry was removed meanwhile, and its image out of line with it.
+ */
+extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key);
+
+/* ------------------------------------------------------------------------------------------------
+ * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the start is
+ * met at least once.
+ */
+typedef struct TreeVacuum TreeVacuum;
+
+/* Whether the entry with this TID is dead. Called without a lock, may not jump. */
+typedef bool (*TreeIsDead)(void *argument, uint32_t block, uint16_t offset);
+
+typedef struct TreeVacuumCounts
+{
+	uint64_t leaves;  /* leaves visited */
+	uint64_t entries; /* live entries left behind */
+	uint64_t removed; /* entries removed */
+	uint64_t empty;   /* leaves that hold no entry now */
+} TreeVacuumCounts;
+
+extern TreeStatus tree_vacuum_open(Tree *handle, TreeVacuum **vacuum);
+/* One leaf; TREE_END behind the last. Nothing is held between calls. `is_dead` NULL: only count. */
+extern TreeStatus tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument,
+                                   TreeVacuumCounts *counts);
+extern void tree_vacuum_close(TreeVacuum *vacuum);
+
+/* ------------------------------------------------------------------------------------------------
+ * Bulk load of an empty tree that nobody else uses yet, in key order.
+ */
+typedef struct TreeBulk TreeBulk;
+
+extern TreeStatus tree_bulk_open(Tree *handle, const TreeStamp *stamp, TreeBulk **bulk);
+/* Keys strictly ascending in (key, TID). */
+extern TreeStatus tree_bulk_add(TreeBulk *bulk, const TreeKey *key);
+/* Writes what is left, the inner levels and, last, the root. The bulk is gone in any case. */
+extern TreeStatus tree_bulk_finish(TreeBulk *bulk);
+extern void tree_bulk_abandon(TreeBulk *bulk);
+
+/* ------------------------------------------------------------------------------------------------
+ * Looking inside
+ */
+typedef struct TreeStatistics
+{
+	uint32_t height; /* levels, 1 = the root is a leaf */
+	uint64_t leaves;
+	uint64_t inner_nodes;
+	uint64_t entries;       /* live */
+	uint64_t dead;          /* dead marks */
+	uint64_t node_bytes;    /* leaves and inner nodes */
+	uint64_t outside_bytes; /* images out of line */
+	uint64_t extent_bytes;  /* memory taken from memory nodes */
+} TreeStatistics;
+
+/* Cheap estimate from the shared tree state and the record: entries, leaves, height, extent_bytes. */
+extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
+
+/* One broken invariant; the walk goes on. May jump. */
+typedef void (*TreeCheckReport)(void *argument, const char *message);
+/* One live entry, in key order. May jump. */
+typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key);
+
+/*
+ * Verifies every invariant that a quiet or busy tree keeps: header, stamps, sums, fences tiling each level, order
+ * inside and between leaves (with the comparator), right links, parents' separators byte-equal to fences, no TID
+ * twice in one leaf, images out of line matching their hashes.  *problems counts what was reported.
+ */
+extern TreeStatus tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
+                             TreeStatistics *statistics, uint64_t *problems);
+
+extern void tree_counters(const Tree *handle, TreeCounters *counters); /* the tree's, over all processes */
+
+#endif /* SHERMAN_TREE_H */

@@ -1,0 +1,27 @@
+# The index itself, without PostgreSQL: linked into the extension, msd and the C tests.
+TREE_SOURCES = \
+	tree/access.c \
+	tree/allocate.c \
+	tree/batch.c \
+	tree/blocks.c \
+	tree/bulk.c \
+	tree/cache.c \
+	tree/check.c \
+	tree/client.c \
+	tree/directory.c \
+	tree/estimate.c \
+	tree/insert.c \
+	tree/leaf.c \
+	tree/lock.c \
+	tree/lock_table.c \
+	tree/node.c \
+	tree/order.c \
+	tree/parent.c \
+	tree/redo.c \
+	tree/scan.c \
+	tree/search.c \
+	tree/service.c \
+	tree/service_tables.c \
+	tree/shared.c \
+	tree/split.c \
+	tree/vacuum.c

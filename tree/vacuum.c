@@ -1,0 +1,275 @@
+/*
+ * vacuum.c
+ *		Removing entries: from the leftmost leaf along the right links to the last one.
+ *
+ * A leaf is read and judged without a lock.  Only one with victims is locked, and they are removed by a rewrite, with
+ * the next generation, if it still is the generation that was judged: inside one nothing leaves its slot (I-T5), and an
+ * insert that finds its own entry there raises it (I-P3).  Entries only move right, so each that was there at the start of a
+ * walk is met at least once.  An empty leaf stays where it is, and is filled again.
+ */
+#include "scan.h"
+
+/* Times one leaf is judged before it is left to the next vacuum's error: each lost to a rewrite by somebody else. */
+#define JUDGE_ATTEMPTS 1000
+
+struct TreeVacuum
+{
+	Tree *tree;
+	bool begun;
+	bool ended;
+	uint64_t next;   /* the leaf to visit */
+	uint32_t height; /* of the tree when the walk began */
+	uint64_t leaves; /* visited so far, for the estimates */
+	uint64_t entries;
+	uint64_t *leaf;                  /* NODE_MAX_BYTES: the copy that was judged */
+	bool victims[LEAF_CELLS_TARGET]; /* by slot */
+	uint32_t victim_count;
+};
+
+TreeStatus
+tree_vacuum_open(Tree *handle, TreeVacuum **vacuum)
+{
+	const size_t head = (sizeof(TreeVacuum) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	TreeVacuum *v;
+
+	assert(handle->client != NULL);
+	assert(vacuum != NULL);
+	*vacuum = NULL;
+	v = client_allocate(handle->client, head + NODE_MAX_BYTES + LINE_BYTES);
+	if (v == NULL)
+		return client_fail(handle->client, TREE_NO_MEMORY, "no memory for a vacuum");
+	memset(v, 0, sizeof(*v));
+	v->tree = handle;
+	v->leaf = (uint64_t *) (((uintptr_t) v + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
+	*vacuum = v;
+	return TREE_OK;
+}
+
+void
+tree_vacuum_close(TreeVacuum *vacuum)
+{
+	if (vacuum == NULL)
+		return;
+	assert(vacuum->tree != NULL);
+	assert(!vacuum->tree->client->holding);
+	client_release(vacuum->tree->client, vacuum);
+}
+
+/* Finds the leftmost leaf. Not through the cache: the height goes into the estimates. */
+static TreeStatus
+vacuum_begin(TreeVacuum *vacuum)
+{
+	TreeBound bound;
+	Path path;
+	TreeStatus status;
+
+	assert(!vacuum->begun);
+	assert(!vacuum->tree->client->holding);
+	bound_of_end(&vacuum->tree->geometry, false, &bound);
+	status = search_descend(vacuum->tree, &bound, 0, true, &path);
+	if (status != TREE_OK)
+		return status;
+	vacuum->next = path.pointer;
+	vacuum->height = path.root_level + 1;
+	vacuum->begun = true;
+	return TREE_OK;
+}
+
+/* Marks the victims in the copy. Calls is_dead: nothing is held. */
+static TreeStatus
+vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
+{
+	const NodeGeometry *g = &vacuum->tree->geometry;
+
+	assert(!vacuum->tree->client->holding);
+	assert(node_level(vacuum->leaf) == 0);
+	memset(vacuum->victims, 0, sizeof(vacuum->victims));
+	vacuum->victim_count = 0;
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		uint64_t word0 = vacuum->leaf[leaf_cell_word(g, slot)];
+
+		if (cell_state(word0) == CELL_POSTING)
+			return client_fail(vacuum->tree->client, TREE_DAMAGED, "leaf %llx: posting",
+			                   (unsigned long long) vacuum->next);
+		if (is_dead == NULL || cell_state(word0) != CELL_LIVE ||
+		    !is_dead(argument, cell_block(word0), cell_offset(word0)))
+			continue;
+		vacuum->victims[slot] = true;
+		vacuum->victim_count++;
+	}
+	return TREE_OK;
+}
+
+/* Whether the locked leaf still has each victim as it was judged. */
+static bool
+victims_unchanged(const TreeVacuum *vacuum, const uint64_t *node)
+{
+	const NodeGeometry *g = &vacuum->tree->geometry;
+
+	assert(vacuum->victim_count > 0);
+	if (node_level(node) != 0 || node[HEADER_GENERATION] != vacuum->leaf[HEADER_GENERATION])
+		return false;
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		uint32_t word = leaf_cell_word(g, slot);
+
+		if (vacuum->victims[slot] && memcmp(node + word, vacuum->leaf + word, g->cell_bytes) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* After the acknowledgment: the blocks of cells that the rewrite dropped. */
+static void
+vacuum_free_blocks(TreeVacuum *vacuum, const uint64_t *old)
+{
+	Tree *tree = vacuum->tree;
+	const NodeGeometry *g = &tree->geometry;
+
+	assert(!tree->client->holding);
+	assert(node_level(old) == 0);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		const uint64_t *cell = old + leaf_cell_word(g, slot);
+		OutsideReference reference;
+
+		if (cell_state(cell[0]) != CELL_DEAD || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+			continue;
+		cell_outside(g, cell, &reference);
+		if (reference.memory_node < tree->client->options.nodes && reference.bytes > 0 &&
+		    reference.bytes <= TREE_IMAGE_MAX_BYTES)
+			allocate_outside_return(tree, reference.memory_node, reference.offset, reference.bytes);
+	}
+}
+
+/*
+ * Removes the victims under the leaf's lock; *live is what is left.  TREE_RETRY: it is not the generation that was judged, or
+ * doubt was settled: read it again.
+ */
+static TreeStatus
+vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
+{
+	Tree *tree = vacuum->tree;
+	TreeClient *client = tree->client;
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *old = client->image;
+	uint64_t *node = client->image_left;
+	uint32_t bytes = tree_node_bytes(tree, vacuum->next, 0);
+	FabricOp ops[REDO_OPS + 2];
+	LeafCells cells;
+	LockHold hold;
+	int count;
+	TreeStatus status;
+
+	assert(vacuum->victim_count > 0);
+	status = lock_and_read(tree, vacuum->next, bytes, old, &hold);
+	if (status != TREE_OK)
+		return status;
+	if (!victims_unchanged(vacuum, old))
+	{
+		status = lock_release(tree, &hold, vacuum->next, old, bytes);
+		return status == TREE_OK ? TREE_RETRY : status;
+	}
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		uint64_t *word0 = old + leaf_cell_word(g, slot);
+
+		if (vacuum->victims[slot])
+			*word0 = (*word0 & ~(3ull << CELL_STATE_SHIFT)) | (uint64_t) CELL_DEAD << CELL_STATE_SHIFT;
+	}
+	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
+	node_begin_like(g, node, old, vacuum->next, old[HEADER_GENERATION] + 1);
+	leaf_fill(g, node, &cells, 0, cells.count);
+	node_seal(g, node);
+	count = lock_rewrite_ops(tree, vacuum->next, node, g->leaf_bytes, ops);
+	status = lock_write_and_release(tree, &hold, ops, count, vacuum->next, node, bytes);
+	if (status != TREE_OK)
+		return status;
+	*live = cells.count;
+	TREE_COUNT(tree, leaf_rewrites, 1);
+	TREE_COUNT(tree, deletes, vacuum->victim_count);
+	vacuum_free_blocks(vacuum, old);
+	return TREE_OK;
+}
+
+/* One try at the leaf vacuum->next; TREE_RETRY: again. */
+static TreeStatus
+vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *live)
+{
+	Tree *tree = vacuum->tree;
+	TreeStatus status = access_read_node(tree, vacuum->next, 0, vacuum->leaf);
+
+	assert(vacuum->begun);
+	assert(live != NULL);
+	if (status == TREE_RETRY && pointer_address(vacuum->next) == tree->root)
+		vacuum->begun =
+			false; /* the only leaf has become the root of more: they are all still to be visited */
+	if (status != TREE_OK)
+		return status;
+	status = vacuum_judge(vacuum, is_dead, argument);
+	if (status != TREE_OK)
+		return status;
+	*live = leaf_live(&tree->geometry, vacuum->leaf);
+	return vacuum->victim_count > 0 ? vacuum_remove(vacuum, live) : TREE_OK;
+}
+
+/* The walk is over: what it counted is what the tree has, but for what changed meanwhile. */
+static void
+vacuum_end(TreeVacuum *vacuum)
+{
+	Tree *tree = vacuum->tree;
+	TreeStatistics before;
+	uint64_t inner = 0;
+	bool known;
+
+	assert(vacuum->leaves > 0);
+	assert(vacuum->height > 0);
+	vacuum->ended = true;
+	tree_count_flush(tree);
+	state_read(tree->state, &before, &known);
+	if (vacuum->height > 1)
+	{
+		/* Inner nodes were not walked: those known, or as many as half-filled ones would be. */
+		inner = before.inner_nodes;
+		if (!known || inner == 0)
+			inner = 1 + vacuum->leaves / (tree->geometry.inner_cells / 2);
+	}
+	state_set(tree->state, vacuum->entries, vacuum->leaves, inner, vacuum->height);
+}
+
+TreeStatus
+tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+{
+	Tree *tree = vacuum->tree;
+	uint32_t live = 0;
+	TreeStatus status = TREE_RETRY;
+
+	assert(counts != NULL);
+	assert(!tree->client->holding);
+	if (vacuum->ended)
+		return TREE_END;
+	for (int attempt = 0; attempt < JUDGE_ATTEMPTS && status == TREE_RETRY; attempt++)
+	{
+		status = vacuum->begun ? TREE_OK : vacuum_begin(vacuum);
+		if (status == TREE_OK)
+			status = vacuum_visit(vacuum, is_dead, argument, &live);
+		if (status == TREE_RETRY && client_should_stop(tree->client))
+			return client_fail(tree->client, TREE_STOPPED, "stopped between two tries at a leaf");
+	}
+	if (status == TREE_RETRY)
+		return client_fail(tree->client, TREE_DAMAGED, "leaf %llx: not the same in %d tries",
+		                   (unsigned long long) vacuum->next, JUDGE_ATTEMPTS);
+	if (status != TREE_OK)
+		return status;
+	counts->leaves++;
+	counts->entries += live;
+	counts->removed += vacuum->victim_count;
+	counts->empty += live == 0;
+	vacuum->leaves++;
+	vacuum->entries += live;
+	vacuum->next = vacuum->leaf[HEADER_RIGHT];
+	if (vacuum->next == POINTER_NONE)
+		vacuum_end(vacuum);
+	return TREE_OK;
+}
