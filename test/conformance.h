@@ -1,0 +1,66 @@
+/*
+ * conformance.h
+ *		What the parts of the conformance suite share.
+ */
+#ifndef SHERMAN_CONFORMANCE_H
+#define SHERMAN_CONFORMANCE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "support/fabric_process.h"
+
+/* Node memory that the suite takes: 16 units. */
+#define AREA_BYTES (16u * FABRIC_UNIT_BYTES)
+
+typedef struct Conformance
+{
+	FabricProcess process; /* the memory node, if it is ours */
+	bool own_process;      /* it is: it may be stopped and killed */
+	char address[256];     /* of the memory node */
+	uint64_t area;         /* first byte of the suite's node memory */
+	uint64_t next_cluster; /* every test is a compute instance of its own */
+} Conformance;
+
+extern Conformance suite;
+
+/* A new cluster, attached; returns its incarnation. */
+extern uint64_t new_cluster(uint32_t *incarnation);
+
+/* Fills a stripe of the area with zeroes. */
+extern void clear_stripe(TestChannel *channel, uint32_t stripe);
+
+static inline uint64_t
+stripe_offset(uint32_t stripe)
+{
+	return suite.area + (uint64_t) stripe * FABRIC_STRIPE_BYTES;
+}
+
+/* conformance_chains.c */
+extern void test_order_in_a_chain(void **state);
+extern void test_order_between_processes(void **state);
+extern void test_not_conditional(void **state);
+extern void test_forbidden_chains(void **state);
+extern void test_range(void **state);
+extern void test_operation_atomicity(void **state);
+extern void test_counting(void **state);
+extern void test_lock_and_read(void **state);
+extern void test_counters(void **state);
+extern void test_tickets(void **state);
+
+/* conformance_death.c */
+extern void test_doubt_and_reset(void **state);
+extern void test_late_delivery(void **state);
+extern void test_attach(void **state);
+extern void test_attach_frees_locks(void **state);
+extern void test_fence_stopped_client(void **state);
+extern void test_death_inside_write(void **state);
+extern void test_random_death(void **state);
+extern void test_deadline(void **state);
+extern void test_memory_node_restart(void **state);
+
+#endif /* SHERMAN_CONFORMANCE_H */

@@ -1,0 +1,455 @@
+/*
+ * environment.c
+ *		See environment.h.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "environment.h"
+#include "../tree/service.h"
+#include "support/require.h"
+
+/* Longest wait for a memory node to answer or to end. */
+#define NODE_WAIT_US 10000000u
+
+uint32_t test_lock_words = 16384;
+
+static Service *served; /* in the child that is a memory node */
+
+uint64_t
+test_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000000u + (uint64_t) now.tv_nsec / 1000u;
+}
+
+void
+test_sleep_us(uint64_t microseconds)
+{
+	struct timespec time = {.tv_sec = (time_t) (microseconds / 1000000u),
+	                        .tv_nsec = (long) (microseconds % 1000000u) * 1000};
+
+	while (nanosleep(&time, &time) != 0 && errno == EINTR)
+		;
+}
+
+/* ---- memory nodes ---- */
+
+static void
+node_terminate_handler(int signal_number)
+{
+	(void) signal_number;
+	service_stop(served);
+}
+
+static void
+node_log(void *argument, FabricLogLevel level, const char *message)
+{
+	(void) argument;
+	if (level >= FABRIC_LOG_WARNING && getenv("TEST_VERBOSE") != NULL)
+		fprintf(stderr, "node: %s\n", message);
+}
+
+/* The child: serves until SIGTERM, never returns. Says by one byte that it is ready. */
+static void
+node_serve(const TestNode *node, int ready)
+{
+	ServiceOptions options;
+	char detail[FABRIC_DETAIL_BYTES];
+	FabricStatus status;
+
+	memset(&options, 0, sizeof(options));
+	options.memory_path = node->memory_path;
+	options.socket_path = node->socket_path;
+	options.node_bytes = node->bytes;
+	options.max_trees = node->max_trees;
+	options.max_channels = 128;
+	options.log = node_log;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	status = service_open(&options, &served, detail);
+	REQUIRE(status == FABRIC_OK, "service_open: %s", detail);
+	signal(SIGTERM, node_terminate_handler);
+	REQUIRE(write(ready, "r", 1) == 1, "no reader");
+	close(ready);
+	status = service_run(served);
+	REQUIRE(status == FABRIC_OK, "service_run: %s", fabric_status_name(status));
+	service_close(served, 1000, false);
+	_exit(0);
+}
+
+void
+test_node_restart(TestNode *node)
+{
+	int ready[2];
+	char byte;
+
+	REQUIRE(pipe(ready) == 0, "pipe");
+	fflush(NULL);
+	node->pid = fork();
+	REQUIRE(node->pid >= 0, "fork");
+	if (node->pid == 0)
+	{
+		close(ready[0]);
+		node_serve(node, ready[1]);
+	}
+	close(ready[1]);
+	REQUIRE(read(ready[0], &byte, 1) == 1, "the memory node did not start");
+	close(ready[0]);
+}
+
+/* Directories that a test which fails or exits early leaves behind are removed when its process ends. */
+#define NODES_REMEMBERED 256
+
+static char remembered[NODES_REMEMBERED][sizeof(((TestNode *) NULL)->directory)];
+static int remembered_count;
+static pid_t remembered_by;
+
+static void
+node_remove_files(const char *directory)
+{
+	static const char *const names[] = {"memory", "memory.lock", "socket"};
+	char path[128];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	{
+		snprintf(path, sizeof(path), "%.100s/%s", directory, names[i]);
+		unlink(path);
+	}
+	rmdir(directory);
+}
+
+static void
+nodes_forget(void)
+{
+	if (getpid() != remembered_by)
+		return; /* a child: its parent still uses them */
+	for (int i = 0; i < remembered_count; i++)
+		node_remove_files(remembered[i]);
+}
+
+static void
+node_remember(const TestNode *node)
+{
+	if (remembered_by != getpid())
+	{
+		remembered_by = getpid();
+		remembered_count = 0;
+		atexit(nodes_forget);
+	}
+	if (remembered_count < NODES_REMEMBERED)
+		strcpy(remembered[remembered_count++], node->directory);
+}
+
+void
+test_node_start(TestNode *node, uint64_t bytes)
+{
+	const char *base = getenv("FABRIC_TEST_DIRECTORY"); /* of whoever cleans up after tests that fail */
+
+	if (base == NULL)
+		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	memset(node, 0, sizeof(*node));
+	node->bytes = bytes;
+	snprintf(node->directory, sizeof(node->directory), "%s/sherman-test-XXXXXX", base);
+	REQUIRE(mkdtemp(node->directory) != NULL, "mkdtemp");
+	node_remember(node);
+	snprintf(node->memory_path, sizeof(node->memory_path), "%s/memory", node->directory);
+	snprintf(node->socket_path, sizeof(node->socket_path), "%s/socket", node->directory);
+	snprintf(node->address, sizeof(node->address), "shm:%s", node->socket_path);
+	test_node_restart(node);
+}
+
+static void
+node_end(TestNode *node, int signal_number)
+{
+	uint64_t deadline = test_now_us() + NODE_WAIT_US;
+	int state = 0;
+
+	REQUIRE(node->pid > 0, "the memory node does not run");
+	kill(node->pid, signal_number);
+	while (waitpid(node->pid, &state, WNOHANG) == 0)
+	{
+		REQUIRE(test_now_us() < deadline, "the memory node does not end");
+		test_sleep_us(500);
+	}
+	if (signal_number == SIGTERM)
+		REQUIRE(WIFEXITED(state) && WEXITSTATUS(state) == 0, "the memory node ended with %x", state);
+	node->pid = 0;
+}
+
+void
+test_node_kill(TestNode *node)
+{
+	node_end(node, SIGKILL);
+}
+
+void
+test_node_terminate(TestNode *node)
+{
+	node_end(node, SIGTERM);
+}
+
+void
+test_node_stop(TestNode *node)
+{
+	if (node->pid > 0)
+		test_node_terminate(node);
+	node_remove_files(node->directory);
+}
+
+/* ---- the environment of a tree ---- */
+
+static uint64_t
+environment_now(void *argument)
+{
+	(void) argument;
+	return test_now_us();
+}
+
+/* A wake-up sets the word to 1; it is consumed here, and so never lost. */
+static void
+environment_sleep(void *argument, uint32_t slot, uint32_t milliseconds)
+{
+	TestSlot *place = &((TestEnvironment *) argument)->slots[slot];
+	struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = (long) (milliseconds % 1000) * 1000000};
+
+	place->sleeps++;
+	if (__atomic_exchange_n(&place->wakes, 0, __ATOMIC_ACQ_REL) != 0)
+		return;
+	syscall(SYS_futex, &place->wakes, FUTEX_WAIT, 0, &time, NULL, 0);
+	__atomic_store_n(&place->wakes, 0, __ATOMIC_RELEASE);
+}
+
+static void
+environment_wake(void *argument, uint32_t slot)
+{
+	TestSlot *place = &((TestEnvironment *) argument)->slots[slot];
+
+	__atomic_store_n(&place->wakes, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &place->wakes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+/* The slot of this process, for callbacks that do not get it. */
+static uint32_t environment_slot;
+
+static bool
+environment_should_stop(void *argument)
+{
+	TestEnvironment *environment = argument;
+
+	return __atomic_load_n(&environment->slots[environment_slot].stop, __ATOMIC_ACQUIRE) != 0;
+}
+
+static void
+environment_hold(void *argument)
+{
+	((TestEnvironment *) argument)->slots[environment_slot].holds++;
+}
+
+static void
+environment_resume(void *argument)
+{
+	TestSlot *place = &((TestEnvironment *) argument)->slots[environment_slot];
+
+	place->holds--;
+	REQUIRE(place->holds >= 0, "resume without hold");
+}
+
+TreeEnvironment
+test_environment(TestInstance *instance)
+{
+	TreeEnvironment environment = {
+		.argument = instance->environment,
+		.now_us = environment_now,
+		.sleep = environment_sleep,
+		.wake = environment_wake,
+		.should_stop = environment_should_stop,
+		.hold = environment_hold,
+		.resume = environment_resume,
+	};
+
+	return environment;
+}
+
+/* ---- compute instances ---- */
+
+static void *
+shared_map(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	REQUIRE(memory != MAP_FAILED, "mmap of %zu bytes", bytes);
+	return memory;
+}
+
+static Fabric *
+control_open(TestInstance *instance, uint32_t incarnation)
+{
+	FabricOptions options;
+	Fabric *fabric;
+	FabricStatus status;
+
+	memset(&options, 0, sizeof(options));
+	options.operation_timeout_ms = 5000;
+	options.cluster[0] = instance->cluster[0];
+	options.cluster[1] = instance->cluster[1];
+	options.incarnation = incarnation;
+	status = fabric_open(&options, &fabric);
+	REQUIRE(status == FABRIC_OK, "fabric_open: %s", fabric_status_name(status));
+	return fabric;
+}
+
+static FabricEndpoint *
+node_connect(Fabric *fabric, const TestNode *node)
+{
+	FabricEndpoint *endpoint;
+	FabricStatus status = fabric_connect(fabric, node->address, &endpoint);
+
+	REQUIRE(status == FABRIC_OK, "fabric_connect: %s: %s", fabric_status_name(status), fabric_detail(fabric));
+	return endpoint;
+}
+
+void
+test_instance_attach(TestInstance *instance)
+{
+	Fabric *fabric = control_open(instance, 0);
+
+	for (uint32_t i = 0; i < instance->count; i++)
+	{
+		FabricEndpoint *endpoint = node_connect(fabric, &instance->nodes[i]);
+		uint32_t incarnation;
+		FabricStatus status =
+			fabric_attach(endpoint, false, test_now_us(), &instance->instance, &incarnation);
+
+		REQUIRE(status == FABRIC_OK, "fabric_attach: %s", fabric_detail(fabric));
+		REQUIRE(i == 0 || incarnation == instance->incarnation, "incarnations differ between nodes");
+		instance->incarnation = incarnation;
+	}
+	fabric_close(fabric);
+	tree_shared_reset(instance->shared);
+}
+
+void
+test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uint32_t slots,
+                    uint64_t cache_bytes)
+{
+	static uint64_t started;
+
+	REQUIRE(slots <= TEST_MAX_SLOTS, "too many slots");
+	memset(instance, 0, sizeof(*instance));
+	instance->nodes = nodes;
+	instance->count = count;
+	instance->cluster[0] = 0x74657374u + ((uint64_t) getpid() << 32);
+	instance->cluster[1] = ++started;
+	instance->environment = shared_map(sizeof(TestEnvironment));
+	instance->scratch = shared_map(TEST_SCRATCH_WORDS * sizeof(uint64_t));
+	instance->options.slots = slots;
+	instance->options.trees = 16;
+	instance->options.cache_bytes = cache_bytes;
+	instance->options.lock_words = test_lock_words;
+	instance->options.nodes = count;
+	instance->shared =
+		tree_shared_initialize(shared_map(tree_shared_bytes(&instance->options)), &instance->options);
+	REQUIRE(instance->shared != NULL, "tree_shared_initialize");
+	test_instance_attach(instance);
+}
+
+void
+test_instance_stop(TestInstance *instance)
+{
+	munmap(instance->shared, tree_shared_bytes(&instance->options));
+	munmap(instance->environment, sizeof(TestEnvironment));
+	munmap(instance->scratch, TEST_SCRATCH_WORDS * sizeof(uint64_t));
+	memset(instance, 0, sizeof(*instance));
+}
+
+/* ---- clients ---- */
+
+void
+test_client_open(TestClient *client, TestInstance *instance, uint32_t slot)
+{
+	TreeClientOptions options;
+	TreeStatus status;
+
+	REQUIRE(slot < instance->options.slots, "slot %u is not there", slot);
+	memset(client, 0, sizeof(*client));
+	client->instance = instance;
+	client->slot = slot;
+	environment_slot = slot;
+	client->fabric = control_open(instance, instance->incarnation);
+	memset(&options, 0, sizeof(options));
+	options.shared = instance->shared;
+	options.slot = slot;
+	options.environment = test_environment(instance);
+	options.nodes = instance->count;
+	for (uint32_t i = 0; i < instance->count; i++)
+		options.endpoints[i] = client->endpoints[i] = node_connect(client->fabric, &instance->nodes[i]);
+	status = tree_client_open(&options, &client->tree);
+	REQUIRE(status == TREE_OK, "tree_client_open: %s", tree_status_name(status));
+}
+
+TreeStatus
+test_client_close(TestClient *client)
+{
+	TreeStatus status = tree_client_close(client->tree);
+
+	fabric_close(client->fabric);
+	memset(client, 0, sizeof(*client));
+	return status;
+}
+
+void
+test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record)
+{
+	TreeStatus status;
+
+	memset(record, 0, sizeof(*record));
+	record->cluster[0] = client->instance->cluster[0];
+	record->cluster[1] = client->instance->cluster[1];
+	record->database = 1;
+	record->format = *format;
+	status = tree_create(client->tree, record);
+	REQUIRE(status == TREE_OK, "tree_create: %s: %s", tree_status_name(status), tree_detail(client->tree));
+}
+
+int
+test_processes(int count, void (*body)(int number, void *argument), void *argument)
+{
+	pid_t children[TEST_MAX_SLOTS];
+	int failed = 0;
+
+	REQUIRE(count <= TEST_MAX_SLOTS, "too many processes");
+	fflush(NULL);
+	for (int i = 0; i < count; i++)
+	{
+		children[i] = fork();
+		REQUIRE(children[i] >= 0, "fork");
+		if (children[i] == 0)
+		{
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			body(i, argument);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < count; i++)
+	{
+		int state;
+
+		REQUIRE(waitpid(children[i], &state, 0) == children[i], "waitpid");
+		if (!WIFEXITED(state) || WEXITSTATUS(state) != 0)
+			failed++;
+	}
+	return failed;
+}

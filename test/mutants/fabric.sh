@@ -1,0 +1,44 @@
+# Safeguards of the fabric. Sourced by test/mutations.
+
+mutate read_without_second_look conformance rdma/stripe.h \
+	's/return __atomic_load_n\(stripe, __ATOMIC_RELAXED\) == before;/return true;/'
+mutate write_without_stripe conformance rdma/stripe.h \
+	's/return __atomic_compare_exchange_n\(stripe, &before, \*odd,.*?;/return true;/s'
+mutate first_word_first test_recovery rdma/shm.c \
+	's/words,\s+words - stored\);/stored, 0);/s'
+mutate killed_channel_goes_on conformance rdma/shm.c \
+	's/run->active = channel_is_live\(shm, __ATOMIC_SEQ_CST\);/run->active = true;/'
+mutate record_of_another_taken test_recovery rdma/shm.c \
+	's/if \(!__atomic_compare_exchange_n\(&shm->record->active.*?return false;/__atomic_store_n(\&shm->record->active, idle | 1, __ATOMIC_SEQ_CST);/s'
+mutate dead_stripe_stays_odd conformance rdma/channel.c \
+	's/stripe_release\(stripe, __atomic_load_n\(stripe, __ATOMIC_SEQ_CST\)\);//'
+mutate attach_does_not_wait test_recovery rdma/channel.c \
+	's/dead &= channel_settle\(server, i\);/channel_settle(server, i);/'
+mutate active_channel_is_quiet test_recovery rdma/channel.c \
+	's/\(active & MEMORY_ACTIVE_BUSY\) == 0 \|\| state->vanished/(active | 1) != 0/'
+mutate locks_stay conformance rdma/channel.c \
+	's/__atomic_store_n\(&server->memory.locks\[i\], 0, __ATOMIC_SEQ_CST\);//'
+mutate all_locks_freed conformance rdma/channel.c \
+	's/word >> 48 == number && holder != incarnation/word != 0/'
+mutate doubt_forgotten conformance rdma/fabric.c \
+	's/endpoint->doubt = true;/endpoint->doubt = false;/g'
+mutate write_after_atomic conformance rdma/fabric.c \
+	's/op->opcode == FABRIC_WRITE && \(\*atomic_seen \|\| /op->opcode == FABRIC_WRITE && (/'
+mutate stripe_crossing conformance rdma/fabric.c \
+	's/\+ op->length > FABRIC_STRIPE_BYTES\)\n\t\treturn FABRIC_RANGE/+ op->length > 2 * FABRIC_STRIPE_BYTES)\n\t\treturn FABRIC_RANGE/'
+mutate pages_not_given_back test_server rdma/server.c \
+	's/\(fallocate\(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/(0 && fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/'
+mutate pages_not_taken test_server rdma/server.c \
+	's/status = memory_allocate\(&server->memory, server->memory.nodes \+ offset, bytes\);//'
+mutate old_boot_believed test_server rdma/memory.c \
+	's/ && memcmp\(boot_id, header->boot_id, sizeof\(boot_id\)\) == 0//'
+mutate always_clean test_server rdma/server.c \
+	's/gone \? 1 : 0;/1;/'
+mutate death_seen_by_socket_only test_recovery rdma/connection.c \
+	's/epoll_ctl\(server->events, EPOLL_CTL_ADD, connection->process, &event\);//'
+mutate stale_reply_taken conformance rdma/control.c \
+	's/frame->request == request && //'
+mutate redo_slot_inherited conformance rdma/channel.c \
+	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
+mutate old_incarnation_connects conformance rdma/connection.c \
+	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'

@@ -1,0 +1,60 @@
+# Safeguards of scans, removals, bulk load and check, and those that the torture must see. Sourced by test/mutations.
+
+mutate tear_stamps_ignored torture=tear-16 tree/node.c \
+	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
+mutate leaf_fences_not_checked torture=domains-16 tree/insert.c \
+	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
+mutate redo_not_written test_loop tree/lock.c \
+	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
+mutate scan_any_leaf_is_next "test_scan" tree/scan.c \
+	's/return separator_equal\(&scan->tree->geometry, leaf_fence\(scan, leaf, scan->direction == TREE_BACKWARD\),\s+scan->want\);/return true;/s'
+mutate scan_skips_right_links "test_scan" tree/scan.c \
+	's/if \(right == POINTER_NONE \|\| \(leaf == NULL && !scan->parent.loaded\)\)\n\t\treturn TREE_RETRY;/{ scan->want[1] = leaf_fence(scan, leaf != NULL ? leaf : scan->leaf, false)[1]; if (leaf != NULL) { leaf_accept(scan, leaf, scan->ahead.pointers[scan->ahead.next++]); return TREE_OK; } }\n\tif (right == POINTER_NONE || (leaf == NULL \&\& !scan->parent.loaded))\n\t\treturn TREE_RETRY;/'
+mutate scan_reads_beyond_stop test_scan tree/scan.c \
+	's/(worth_reading\(const TreeScan \*scan, const uint64_t \*separator\)\n\{\n\tDecision decision;\n)/$1\n\treturn true;\n/'
+mutate scan_reads_nothing_ahead test_scan tree/scan.c \
+	's/scan->depth \*= 2;/scan->depth = 1;/'
+mutate scan_start_leaf_not_judged torture=domains-16 tree/scan.c \
+	's/where = -1;\n\treturn status;/where = 0;\n\treturn status;/; s/\*where = 1;/*where = 0;/'
+mutate scan_does_not_pay_debts test_check tree/scan.c \
+	's/if \(path->fresh\)/if (false)/; s/if \(!lacks\)/if (true)/'
+mutate ties_not_sorted test_scan tree/batch.c \
+	's/(candidates_compare\(scan, &range, &candidates\);\n\t\t)candidates_sort\(scan, &candidates\);/$1/'
+mutate tail_not_sorted test_scan tree/batch.c \
+	's/while \(place > 0 && candidate_order\(g, &tail.*?< 0\)/while (false)/'
+mutate order_claimed_wrongly test_scan tree/leaf.c \
+	's/cells->ordered = false;/(void) 0;/'
+mutate order_not_claimed test_scan tree/order.c \
+	's/cells->leaf.ordered = true;//'
+mutate order_not_used test_scan tree/batch.c \
+	's/bool ordered = !g->format.lossless && .*?;/bool ordered = false;/'
+mutate upper_bound_includes_its_entry test_scan tree/batch.c \
+	's/< \(upper \? 1 : 0\)/< 0/'
+mutate tail_taken_for_placed test_scan tree/batch.c \
+	's/candidate->placed = false;/candidate->placed = true;/; s/assert\(!tail->items\[t\].placed\);//'
+mutate claimed_order_not_checked test_check tree/check.c \
+	's/if \(before != NULL && cell < before\)/if (false)/'
+mutate ties_not_compared test_scan tree/batch.c \
+	's/return lower == DECIDE_UNKNOWN \|\| upper == DECIDE_UNKNOWN \? DECIDE_UNKNOWN : DECIDE_EQUAL;/return DECIDE_EQUAL;/'
+mutate image_not_proved test_scan tree/access.c \
+	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/; s/if \(XXH3_64bits\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
+mutate vacuum_trusts_old_judgment test_vacuum tree/vacuum.c \
+	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
+mutate vacuum_keeps_blocks test_vacuum tree/vacuum.c \
+	's/\tvacuum_free_blocks\(vacuum, old\);\n//; s/static void\nvacuum_free_blocks/static void __attribute__((unused))\nvacuum_free_blocks/'
+mutate vacuum_forgets_grown_root test_vacuum tree/vacuum.c \
+	's/if \(status == TREE_RETRY && pointer_address\(vacuum->next\) == tree->root\)/if (false)/'
+mutate vacuum_in_place test_vacuum tree/vacuum.c \
+	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
+mutate bulk_always_cuts "test_bulk" tree/bulk.c \
+	's/(leaf_separator\(g, bulk->leaf.*?;\n)/$1\tseparator[0] = (bulk->cell[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;\n/s'
+mutate bulk_shares_blocks test_bulk tree/bulk.c \
+	's/if \(cell_state\(separator\[0\]\) == SEPARATOR_CUT \|\| \(separator\[0\] & CELL_OUTSIDE_BIT\) == 0\)/if (true)/'
+mutate bulk_forgets_images test_bulk tree/bulk.c \
+	's/if \(status == TREE_OK && bulk->images.count > 0\)/if (false)/'
+mutate check_ignores_fences test_check tree/check.c \
+	's/if \(!check->first && !separator_equal\(g, low, check->high\)\)/if (false)/'
+mutate check_ignores_parents test_check tree/check.c \
+	's/if \(!separator_equal\(g, cell \+ 1, check->node \+ g->low_word\)\)/if (false)/'
+mutate check_ignores_order test_check tree/check.c \
+	's/if \(low < 0 \|\| high >= 0\)/if (false)/'

@@ -1,0 +1,61 @@
+# Safeguards of locks, cache, allocation and the memory node's service. Sourced by test/mutations.
+
+mutate handover_without_bound test_lock tree/lock.c \
+	's/hold->handovers < HANDOVER_MAX &&/true \&\&/; s/assert\(hold->handovers < HANDOVER_MAX\);//; s/assert\(waiter->passed_handovers <= HANDOVER_MAX\);//'
+mutate image_of_another_node test_lock tree/lock.c \
+	's/chosen->tree == tree->tree && chosen->address == pointer_address\(pointer\) &&//s'
+mutate lost_unlock_believed test_lock tree/lock.c \
+	's/if \(word == hold->word\)/if (false)/'
+mutate lost_swap_not_looked_at test_lock tree/lock.c \
+	's/\*won = status == TREE_OK && word == hold->word;/*won = false;/'
+mutate chosen_walks_away test_lock tree/lock.c \
+	's/if \(status != TREE_OK && !chosen\)/if (status != TREE_OK)/'
+mutate stranded_hold_given_up test_lock tree/lock.c \
+	's/(hold->held = false;\s+resume_interrupts\(client\);\s+return status;)/hold_end(client, hold); return status;/s'
+mutate tail_forgotten test_lock tree/lock_table.c \
+	's/if \(entry->tail == slot \+ 1\)\s+entry->tail = before;//s'
+mutate last_come_first_served test_lock tree/lock_table.c \
+	's/if \(entry->tail != 0\)\s+table_waiter\(table, entry->tail - 1\)->next = mine;\s+else\s+entry->head = mine;\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
+
+mutate frame_believed_unseen test_cache tree/cache.c \
+	's/return \(sequence & 1\) == 0 && __atomic_load_n\(&frame->sequence, __ATOMIC_RELAXED\) == sequence;/return true;/s'
+mutate parents_evicted test_cache tree/cache.c \
+	's/if \(__atomic_load_n\(&frame->children, __ATOMIC_SEQ_CST\) != 0\)/if (false)/; s/if \(__atomic_load_n\(&frame->children, __ATOMIC_RELAXED\) == 0 &&\s+\(victim/if (true \&\& (victim/s'
+mutate children_without_parent test_cache tree/cache.c \
+	's/if \(attached == CACHE_NO_FRAME\)\s+return;//s'
+mutate older_image_wins test_cache tree/cache.c \
+	's/word_load\(&frame->generation\) >= image\[HEADER_GENERATION\] \|\|//s'
+mutate first_word_only test_cache tree/cache.c \
+	's/low = first_not_below\(g, node, bound, low, count, false, &at\);/at = DECIDE_BELOW;/'
+
+mutate journal_left_out test_service tree/service_tables.c \
+	's/word_store\(&journal->valid, 1\);\s+journal_apply\(tables\);/for (size_t i = 0; i < bytes \/ 8; i++) word_store((uint64_t *) target + i, ((const uint64_t *) data)[i]);/s'
+mutate pending_not_swept test_service tree/service_tables.c \
+	's/if \(word & UNIT_PENDING\)/if (false)/'
+mutate units_before_record test_service tree/service_tables.c \
+	's/(word_store\(&slot->record.tree, 0\);)(.*?)(assert\(tables->used >= removed\);)/$2$1$3/s'
+mutate id_taken_twice test_service tree/service_tables.c \
+	's/word_store\(&tables->header->id_next, next \+ 1\);/(void) next;/'
+mutate no_quarantine test_service tree/service_tables.c \
+	's/\|\| now_us < tables->quarantine_us\)/)/; s/waits && due <= now_us/waits/'
+mutate call_twice_is_two test_service tree/service.c \
+	's/record.record.extents > 0 && request->extents != record.record.extents/false/'
+mutate trees_of_others test_service tree/service.c \
+	's/if \(record == NULL \|\| record->record.cluster\[0\] != peer->cluster\[0\] \|\|.*?\)\s+return NULL;//s'
+mutate epoch_goes_back test_service tree/service.c \
+	's/request->epoch < last \|\| //'
+mutate redo_not_replayed test_redo tree/service.c \
+	's/\tmemcpy\(target, image, target_bytes\);\n\treturn true;/\treturn true;/'
+mutate old_redo_replayed test_redo tree/service.c \
+	's/if \(dead->write_offset != target_offset \|\| dead->write_bytes != target_bytes\)/if (false)/; s/if \(dead->write_offset == UINT64_MAX \|\| slot == NULL\)/if (slot == NULL)/'
+
+mutate stripe_crossed test_allocate tree/allocate.c \
+	's/if \(room < bytes\)/if (false)/'
+mutate root_given_away test_allocate tree/directory.h \
+	's/#define DIRECTORY_FIRST_BUMP \(2u \* FABRIC_STRIPE_BYTES\)/#define DIRECTORY_FIRST_BUMP FABRIC_STRIPE_BYTES/'
+mutate generation_again test_allocate tree/allocate.c \
+	's/node->generation = generation \+ 1;/node->generation = generation;/'
+mutate chunk_not_reserved test_allocate tree/allocate.c \
+	's/op.operand = bytes;/op.operand = bytes - FABRIC_STRIPE_BYTES;/'
+mutate all_at_home test_allocate tree/allocate.c \
+	's/return own \* nodes \* 100 > .*?;/return memory_node;/s'

@@ -1,0 +1,54 @@
+# Safeguards of the tree: nodes, inserts, splits, parents. Sourced by test/mutations.
+
+mutate stamps_ignored test_node tree/node.c \
+	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
+mutate sums_ignored test_node tree/node.c \
+	's/node_sum\(node, INNER_BYTES\) != node\[HEADER_SUM\]/false/'
+mutate fences_not_checked test_tree_faults tree/insert.c \
+	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
+mutate right_sibling_skipped test_tree_faults tree/insert.c \
+	's/return PLACE_RIGHT;/return PLACE_HERE;/'
+mutate inner_right_sibling_skipped test_tree_faults tree/search.c \
+	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/'
+mutate entry_moves_inside_generation "test_tree" tree/insert.c \
+	's/client->image\[HEADER_GENERATION\] \+ 1\);/client->image[HEADER_GENERATION]);/; s/assert\(pointer_address\(pointer\) != old.*?;//s'
+mutate write_behind_unlock test_tree_faults tree/lock.c \
+	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
+mutate handover_before_acknowledgment test_tree_faults tree/lock.c \
+	's/if \(count > 0\)\s+status = access_execute\(tree, hold->memory_node, writes, count\);/if (word_pass_on(tree, hold, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = access_execute(tree, hold->memory_node, writes, count);/s'
+mutate no_redo test_tree_faults tree/lock.c \
+	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
+mutate node_before_sibling test_tree_faults tree/split.c \
+	's/(split->count \+=\s+lock_rewrite_ops.*?;\n)/{ FabricOp sibling = split->ops[--split->count]; $1 split->ops[split->count++] = sibling; }/s'
+mutate hit_is_silent test_tree tree/insert.c \
+	's/return insert_rewrite\(in, LEAF_NO_SLOT, NULL\);/return insert_release(in);/'
+mutate dead_slot_used_again test_tree tree/leaf.c \
+	's/if \(cell_state\(first\[slot \* words\]\) == CELL_EMPTY\)/if (cell_state(first[slot * words]) != CELL_LIVE)/'
+mutate same_tid_not_looked_for test_tree tree/leaf.c \
+	's/return hits >> 63 != 0;/return false;/'
+mutate old_epoch_forgotten test_tree tree/insert.c \
+	's/suspect = epoch;/suspect = 0;/'
+mutate stamp_not_inherited "test_node test_tree" tree/node.c \
+	's/node\[HEADER_EPOCH\] = old\[HEADER_EPOCH\];//'
+mutate debts_not_paid test_tree_faults tree/insert.c \
+	's/if \(in->path.fresh\)/if (false)/'
+mutate posted_twice test_tree_faults tree/parent.c \
+	's/return POST_PRESENT;/(void) 0;/'
+mutate behind_left_neighbor test_tree_faults tree/parent.c \
+	's/node_search_inner\(g, node, &posting->bound, &first, &last\)\)/false \&\& node_search_inner(g, node, \&posting->bound, \&first, \&last))/; s/if \(left != UINT32_MAX && high == DECIDE_BELOW\)/if (left != UINT32_MAX)/'
+mutate parents_high_fence_not_looked_at test_tree_faults tree/parent.c \
+	's/high = fence_decide\(g, &posting->bound, node, true\);/high = left != UINT32_MAX ? DECIDE_BELOW : fence_decide(g, \&posting->bound, node, true);/'
+mutate separator_made_anew "test_tree" tree/parent.c \
+	's/memcpy\(posting->separator, separator, tree->geometry.cell_bytes\);/memcpy(posting->separator, separator, tree->geometry.cell_bytes); if (cell_state(separator[0]) == SEPARATOR_FULL) posting->separator[0] = (separator[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;/'
+mutate separator_shares_block test_tree tree/order.c \
+	's/if \(\(separator\[0\] & CELL_OUTSIDE_BIT\) == 0 \|\|/if (true ||/'
+mutate plan_not_held_against_leaf test_tree_faults tree/insert.c \
+	's/if \(node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0\)/if (false)/s'
+mutate cut_between_ties "test_node test_tree" tree/leaf.c \
+	's/cell_order\(g, cells->cells\[wanted \+ distance - 1\], cells->cells\[wanted \+ distance\]\) != 0/true/'
+mutate block_lost_in_jump test_tree_faults tree/insert.c \
+	's/(\*hit = false;.*?)insert_abandon\(handle\);/$1handle->block.bytes = 0;/s'
+mutate block_freed_behind_acknowledgment test_tree_faults tree/insert.c \
+	's/if \(status != TREE_OK \|\| !in->kept\)\n\t\tin->tree->block.bytes = 0;//; s/insert_abandon\(handle\);\n\tif \(status/if (status == TREE_OK \&\& !in.kept) handle->block.bytes = 0;\n\tinsert_abandon(handle);\n\tif (status/'
+mutate doubt_not_told test_tree_faults tree/insert.c \
+	's/in->again = true;/in->again = false;/'

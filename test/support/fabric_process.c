@@ -1,0 +1,383 @@
+/*
+ * fabric_process.c
+ *		A memory node in a process of its own for the tests of the fabric, and clients of it.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "fabric_process.h"
+
+#define SERVICE_AREA_BYTES 8192u
+#define NANOSECONDS_PER_MS 1000000
+
+typedef struct TestService
+{
+	FabricServer *server;
+	ServiceInfo info;
+} TestService;
+
+/* For the signal handler of a serving process, which can be given nothing. */
+static FabricServer *serving;
+
+static FabricStatus
+service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
+             uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
+{
+	TestService *service = argument;
+	uint64_t words[2] = {0, 0};
+	uint64_t *counted = fabric_server_service_area(service->server);
+
+	*reply_bytes = 0;
+	memcpy(words, request, request_bytes < sizeof(words) ? request_bytes : sizeof(words));
+	switch (method)
+	{
+		case SERVICE_ECHO:
+			memcpy(reply, request, request_bytes);
+			*reply_bytes = request_bytes;
+			return FABRIC_OK;
+		case SERVICE_COMMIT:
+			(*counted)++;
+			return fabric_server_commit(service->server, words[0], words[1]);
+		case SERVICE_RELEASE:
+			fabric_server_release(service->server, words[0], words[1]);
+			return FABRIC_OK;
+		case SERVICE_INFO:
+			fabric_server_node_range(service->server, &service->info.first_unit, &service->info.end);
+			service->info.generation = fabric_server_generation(service->server);
+			service->info.live_channels = fabric_server_channels(service->server);
+			service->info.service_word = *counted;
+			memcpy(reply, &service->info, sizeof(service->info));
+			*reply_bytes = sizeof(service->info);
+			return FABRIC_OK;
+		case SERVICE_STATUS:
+			return (FabricStatus) words[0];
+		case SERVICE_SLEEP:
+			sleep_ms((uint32_t) words[0]);
+			memcpy(reply, words, 8);
+			*reply_bytes = 8;
+			return FABRIC_OK;
+		case SERVICE_PEER:
+			memcpy(reply, peer, sizeof(*peer));
+			*reply_bytes = sizeof(*peer);
+			return FABRIC_OK;
+		default:
+			return FABRIC_NOT_SUPPORTED;
+	}
+}
+
+static void
+service_recover(void *argument, const FabricDeadChannel *dead)
+{
+	TestService *service = argument;
+
+	service->info.recovered++;
+	if (dead->write_offset != UINT64_MAX)
+	{
+		service->info.recovered_inside++;
+		service->info.last_write_offset = dead->write_offset;
+		service->info.last_write_bytes = dead->write_bytes;
+	}
+}
+
+static void
+service_fenced(void *argument, uint32_t instance, uint32_t incarnation)
+{
+	TestService *service = argument;
+
+	(void) instance;
+	service->info.fenced++;
+	service->info.fenced_incarnation = incarnation;
+}
+
+static void
+service_log(void *argument, FabricLogLevel level, const char *message)
+{
+	(void) argument;
+	if (level >= FABRIC_LOG_INFO && getenv("TEST_VERBOSE") != NULL)
+		fprintf(stderr, "memory node %d: %s\n", (int) getpid(), message);
+}
+
+static void
+stop_serving(int signal_number)
+{
+	(void) signal_number;
+	fabric_server_stop(serving);
+}
+
+int
+fabric_process_serve(const FabricProcess *process, int ready)
+{
+	static TestService service;
+	char detail[FABRIC_DETAIL_BYTES];
+	FabricServerOptions options = {
+		.memory_path = process->memory_path,
+		.socket_path = process->socket_path,
+		.node_bytes = process->node_bytes,
+		.service_bytes = SERVICE_AREA_BYTES,
+		.max_channels = process->max_channels,
+		.log = service_log,
+	};
+	FabricService callbacks = {&service, service_call, service_recover, service_fenced};
+	FabricMemoryState state;
+	FabricStatus status = fabric_server_open(&options, &callbacks, &service.server, &state, detail);
+
+	if (status != FABRIC_OK)
+	{
+		fprintf(stderr, "memory node: %s: %s\n", fabric_status_name(status), detail);
+		return 1;
+	}
+	service.info.memory_state = state;
+	serving = service.server;
+	signal(SIGTERM, stop_serving);
+	if (ready >= 0)
+	{
+		if (write(ready, "", 1) != 1)
+			return 1;
+		close(ready);
+	}
+	status = fabric_server_run(service.server);
+	fabric_server_close(service.server, 500, false);
+	return status == FABRIC_OK ? 0 : 1;
+}
+
+void
+fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max_channels)
+{
+	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
+
+	memset(process, 0, sizeof(*process));
+	snprintf(process->directory, sizeof(process->directory), "%.90s/sherman-fabric-XXXXXX",
+	         parent == NULL ? "/dev/shm" : parent);
+	CHECK(mkdtemp(process->directory) != NULL);
+	snprintf(process->memory_path, sizeof(process->memory_path), "%s/memory", process->directory);
+	snprintf(process->socket_path, sizeof(process->socket_path), "%s/socket", process->directory);
+	snprintf(process->address, sizeof(process->address), "shm:%s", process->socket_path);
+	process->node_bytes = node_bytes;
+	process->max_channels = max_channels;
+}
+
+void
+fabric_process_start(FabricProcess *process)
+{
+	int pipes[2];
+	char byte;
+
+	CHECK(process->pid == 0 && pipe2(pipes, O_CLOEXEC) == 0);
+	process->pid = start_child();
+	if (process->pid == 0)
+	{
+		close(pipes[0]);
+		_exit(fabric_process_serve(process, pipes[1]));
+	}
+	close(pipes[1]);
+	CHECK(read(pipes[0], &byte, 1) == 1);
+	close(pipes[0]);
+}
+
+void
+fabric_process_stop(FabricProcess *process, int signal_number)
+{
+	int status;
+
+	if (process->pid == 0)
+		return;
+	kill(process->pid, signal_number);
+	status = wait_for_child(process->pid);
+	CHECK(status == (signal_number == SIGKILL ? 128 + SIGKILL : 0));
+	process->pid = 0;
+}
+
+void
+fabric_process_remove(FabricProcess *process)
+{
+	char path[192];
+
+	fabric_process_stop(process, SIGTERM);
+	unlink(process->memory_path);
+	unlink(process->socket_path);
+	snprintf(path, sizeof(path), "%s.lock", process->memory_path);
+	unlink(path);
+	rmdir(process->directory);
+}
+
+FabricStatus
+channel_try_open(TestChannel *channel, const char *address, uint64_t cluster, uint32_t incarnation,
+                 const FabricOptions *options)
+{
+	FabricOptions own = options == NULL ? (FabricOptions){0} : *options;
+	FabricStatus status;
+
+	own.cluster[0] = cluster;
+	own.cluster[1] = ~cluster;
+	own.incarnation = incarnation;
+	channel->endpoint = NULL;
+	CHECK(fabric_open(&own, &channel->fabric) == FABRIC_OK);
+	status = fabric_connect(channel->fabric, address, &channel->endpoint);
+	if (status != FABRIC_OK)
+		channel_close(channel);
+	return status;
+}
+
+void
+channel_open(TestChannel *channel, const char *address, uint64_t cluster, uint32_t incarnation)
+{
+	FabricStatus status = channel_try_open(channel, address, cluster, incarnation, NULL);
+
+	if (status != FABRIC_OK)
+		fprintf(stderr, "connect to %s: %s\n", address, fabric_status_name(status));
+	CHECK(status == FABRIC_OK);
+}
+
+void
+channel_close(TestChannel *channel)
+{
+	fabric_close(channel->fabric);
+	channel->fabric = NULL;
+	channel->endpoint = NULL;
+}
+
+uint32_t
+cluster_attach(const char *address, uint64_t cluster)
+{
+	TestChannel control;
+	uint32_t instance;
+	uint32_t incarnation = 0;
+
+	channel_open(&control, address, cluster, 0);
+	CHECK(fabric_attach(control.endpoint, false, 1, &instance, &incarnation) == FABRIC_OK);
+	CHECK(instance > 0 && incarnation > 0);
+	channel_close(&control);
+	return incarnation;
+}
+
+ServiceInfo
+service_info(const char *address)
+{
+	TestChannel control;
+	ServiceInfo info;
+	uint32_t bytes = sizeof(info);
+
+	channel_open(&control, address, 1, 0);
+	CHECK(fabric_call(control.endpoint, SERVICE_INFO, NULL, 0, &info, &bytes) == FABRIC_OK &&
+	      bytes == sizeof(info));
+	channel_close(&control);
+	return info;
+}
+
+FabricStatus
+service_commit(const char *address, uint64_t offset, uint64_t bytes)
+{
+	TestChannel control;
+	uint64_t request[2] = {offset, bytes};
+	FabricStatus status;
+
+	channel_open(&control, address, 1, 0);
+	status = fabric_call(control.endpoint, SERVICE_COMMIT, request, sizeof(request), NULL, NULL);
+	channel_close(&control);
+	return status;
+}
+
+void
+channel_read(TestChannel *channel, uint64_t offset, void *buffer, uint32_t bytes)
+{
+	FabricOp op = op_read(offset, buffer, bytes);
+	FabricStatus status = fabric_execute(channel->endpoint, &op, 1);
+
+	if (status != FABRIC_OK)
+		fprintf(stderr, "read: %s\n", fabric_detail(channel->fabric));
+	CHECK(status == FABRIC_OK);
+}
+
+void
+channel_write(TestChannel *channel, uint64_t offset, const void *buffer, uint32_t bytes)
+{
+	FabricOp op = op_write(offset, buffer, bytes);
+	FabricStatus status = fabric_execute(channel->endpoint, &op, 1);
+
+	if (status != FABRIC_OK)
+		fprintf(stderr, "write: %s\n", fabric_detail(channel->fabric));
+	CHECK(status == FABRIC_OK);
+}
+
+FabricOp
+op_read(uint64_t offset, void *buffer, uint32_t bytes)
+{
+	return (FabricOp){.opcode = FABRIC_READ, .offset = offset, .buffer = buffer, .length = bytes};
+}
+
+FabricOp
+op_write(uint64_t offset, const void *buffer, uint32_t bytes)
+{
+	/* The fabric only reads the buffer of a WRITE. */
+	return (FabricOp){
+		.opcode = FABRIC_WRITE, .offset = offset, .buffer = (void *) (uintptr_t) buffer, .length = bytes};
+}
+
+FabricOp
+op_compare_swap(FabricRegion region, uint64_t offset, uint64_t compare, uint64_t operand)
+{
+	return (FabricOp){.opcode = FABRIC_COMPARE_SWAP,
+	                  .region = (uint8_t) region,
+	                  .offset = offset,
+	                  .length = 8,
+	                  .compare = compare,
+	                  .operand = operand};
+}
+
+FabricOp
+op_fetch_add(FabricRegion region, uint64_t offset, uint64_t addend)
+{
+	return (FabricOp){.opcode = FABRIC_FETCH_ADD,
+	                  .region = (uint8_t) region,
+	                  .offset = offset,
+	                  .length = 8,
+	                  .operand = addend};
+}
+
+pid_t
+start_child(void)
+{
+	pid_t parent = getpid();
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	CHECK(child >= 0);
+	if (child == 0)
+	{
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* It may have died before it was asked for. */
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return child;
+}
+
+int
+wait_for_child(pid_t child)
+{
+	int status;
+	pid_t ended;
+
+	do
+		ended = waitpid(child, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	CHECK(ended == child);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void
+sleep_ms(uint32_t milliseconds)
+{
+	struct timespec left = {.tv_sec = milliseconds / 1000,
+	                        .tv_nsec = (long) (milliseconds % 1000) * NANOSECONDS_PER_MS};
+
+	while (nanosleep(&left, &left) != 0 && errno == EINTR)
+		;
+}

@@ -1,0 +1,118 @@
+/*
+ * fabric_process.h
+ *		For the tests of the fabric: a memory node in a process of its own, its small service, and clients.
+ *
+ * The service answers the calls below; `conformance --serve DIRECTORY` offers the same to other programs.
+ */
+#ifndef SHERMAN_FABRIC_PROCESS_H
+#define SHERMAN_FABRIC_PROCESS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "fabric.h"
+#include "fault.h"
+#include "server.h"
+
+/* Calls of the test service; integers of 8 bytes in the machine's order. */
+#define SERVICE_ECHO 1    /* any bytes -> the same */
+#define SERVICE_COMMIT 2  /* offset, bytes -> */
+#define SERVICE_RELEASE 3 /* offset, bytes -> */
+#define SERVICE_INFO 4    /* -> ServiceInfo */
+#define SERVICE_STATUS 5  /* a FabricStatus -> nothing, with that status */
+#define SERVICE_SLEEP 6   /* milliseconds -> the same, so much later */
+#define SERVICE_PEER 7    /* -> FabricPeer of the caller */
+
+typedef struct ServiceInfo
+{
+	uint64_t first_unit; /* of node memory */
+	uint64_t end;
+	uint64_t generation;
+	uint64_t memory_state; /* FabricMemoryState at open */
+	uint64_t live_channels;
+	uint64_t recovered;         /* channels given to recover() since the daemon started */
+	uint64_t recovered_inside;  /* of these, with a WRITE in progress */
+	uint64_t last_write_offset; /* of the last such */
+	uint64_t last_write_bytes;
+	uint64_t fenced; /* calls of fenced() */
+	uint64_t fenced_incarnation;
+	uint64_t service_word; /* first word of the service area; SERVICE_COMMIT counts it up */
+} ServiceInfo;
+
+typedef struct FabricProcess
+{
+	pid_t pid; /* 0: not running */
+	char directory[128];
+	char memory_path[160];
+	char socket_path[160];
+	char address[176];
+	uint32_t max_channels;
+	uint64_t node_bytes;
+} FabricProcess;
+
+/*
+ * Makes a directory for the memory node, in $FABRIC_TEST_DIRECTORY or /dev/shm; fabric_process_start() then starts it
+ * there, again and again.
+ */
+extern void fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max_channels);
+extern void fabric_process_start(FabricProcess *process);
+/* Ends it by SIGTERM (a clean end) or SIGKILL, and waits for it. */
+extern void fabric_process_stop(FabricProcess *process, int signal_number);
+/* Ends it and removes the directory. */
+extern void fabric_process_remove(FabricProcess *process);
+
+/* Serves in this process until SIGTERM; reports readiness by closing `ready`, if that is not -1. */
+extern int fabric_process_serve(const FabricProcess *process, int ready);
+
+/* What a check that fails in a child process does; the parent sees the status. */
+#define CHECK(condition)                                                                                     \
+	do                                                                                                       \
+	{                                                                                                        \
+		if (!(condition))                                                                                    \
+		{                                                                                                    \
+			fprintf(stderr, "%s:%d: process %d: %s\n", __FILE__, __LINE__, (int) getpid(), #condition);      \
+			_exit(1);                                                                                        \
+		}                                                                                                    \
+	} while (0)
+
+/* A client: a fabric with one endpoint. */
+typedef struct TestChannel
+{
+	Fabric *fabric;
+	FabricEndpoint *endpoint;
+} TestChannel;
+
+/* Connects; `options` may be NULL. incarnation 0: control only. */
+extern FabricStatus channel_try_open(TestChannel *channel, const char *address, uint64_t cluster,
+                                     uint32_t incarnation, const FabricOptions *options);
+/* The same, but a failure is the test's failure. */
+extern void channel_open(TestChannel *channel, const char *address, uint64_t cluster, uint32_t incarnation);
+extern void channel_close(TestChannel *channel);
+
+/* Attaches the cluster and returns the granted incarnation. */
+extern uint32_t cluster_attach(const char *address, uint64_t cluster);
+
+extern ServiceInfo service_info(const char *address);
+extern FabricStatus service_commit(const char *address, uint64_t offset, uint64_t bytes);
+
+/* One operation; CHECKs that it succeeds. */
+extern void channel_read(TestChannel *channel, uint64_t offset, void *buffer, uint32_t bytes);
+extern void channel_write(TestChannel *channel, uint64_t offset, const void *buffer, uint32_t bytes);
+
+/* Makes operations. */
+extern FabricOp op_read(uint64_t offset, void *buffer, uint32_t bytes);
+extern FabricOp op_write(uint64_t offset, const void *buffer, uint32_t bytes);
+extern FabricOp op_compare_swap(FabricRegion region, uint64_t offset, uint64_t compare, uint64_t operand);
+extern FabricOp op_fetch_add(FabricRegion region, uint64_t offset, uint64_t addend);
+
+/* fork(), with a child that does not outlive its parent: a test that is killed for its time leaves nobody. */
+extern pid_t start_child(void);
+
+/* Waits for a child: its exit status, or 128 + the signal that ended it. */
+extern int wait_for_child(pid_t child);
+
+extern void sleep_ms(uint32_t milliseconds);
+
+#endif /* SHERMAN_FABRIC_PROCESS_H */

@@ -1,0 +1,73 @@
+/*
+ * torture_work.h
+ *		What one process of the torture does, and how it knows what is right.
+ *
+ * All entries that may ever be are known beforehand: each process owns some TIDs, and every TID has its number.  Sorted, an
+ * entry is its rank.  A word in shared memory tells each rank's state, with a version: an entry that was in before a scan
+ * began and has the same word after it must have been found, once; one that was out must not.
+ */
+#ifndef SHERMAN_TEST_TORTURE_WORK_H
+#define SHERMAN_TEST_TORTURE_WORK_H
+
+#include "environment.h"
+#include "fault.h"
+#include "keyspace.h"
+
+typedef enum EntryState
+{
+	ENTRY_OUT, /* never inserted, or its removal was acknowledged */
+	ENTRY_INSERTING,
+	ENTRY_IN,
+	ENTRY_REMOVING
+} EntryState;
+
+#define ENTRY_STATE_BITS 2
+
+typedef struct TortureOptions
+{
+	const char *name;
+	uint64_t seed;
+	KeySpaceKind space;
+	uint32_t processes;
+	uint32_t domains;    /* separate local lock tables, caches and allocation states: 1 or 2 */
+	uint32_t nodes;      /* memory nodes */
+	uint32_t operations; /* of each process; in a crash run, of each life */
+	uint32_t entries;    /* TIDs of each process */
+	uint64_t range;      /* numbers are below; 0 = ascending with the TIDs */
+	bool tear;           /* torn READs and WRITEs */
+	uint32_t delay_us;
+	bool lose;        /* chains are lost or come late */
+	bool stop;        /* cancels */
+	uint32_t crashes; /* lives that end by SIGKILL */
+} TortureOptions;
+
+typedef struct Torture
+{
+	TortureOptions options;
+	const KeySpace *space;
+	TreeRecord record;
+	uint64_t count;   /* of entries: processes * entries */
+	KeyEntry *sorted; /* by rank; private copies after fork() */
+	uint32_t *rank;   /* by id: process * entries + i */
+	uint32_t *id;     /* by rank */
+	uint32_t *words;  /* by rank, in shared memory: version and EntryState */
+	/* As torture_settle() saw them last, for the report. */
+	TreeCounters counters;
+	TreeStatistics statistics;
+} Torture;
+
+/* Fills sorted, rank and id from the options; words are zeroed. */
+extern void torture_plan(Torture *torture);
+extern void torture_free(Torture *torture);
+
+/* A process's life: `operations` random operations. Aborts the process when something is wrong. */
+extern void torture_live(Torture *torture, TestInstance *instance, uint32_t slot, uint32_t process,
+                         uint64_t seed, uint64_t die_operation, uint32_t die_line);
+
+/*
+ * When no process lives: tree_check() and an exact comparison.  Entries that were being inserted or removed may be there or
+ * not, and are settled as they are found.  False after printing why.
+ */
+extern bool torture_settle(Torture *torture, TestInstance *instance, uint32_t slot);
+
+#endif /* SHERMAN_TEST_TORTURE_WORK_H */

@@ -1,0 +1,161 @@
+/*
+ * tree_fixture.c
+ *		See tree_fixture.h.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tree_fixture.h"
+
+const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+const TreeFormat middle = {.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90};
+const TreeFormat text = {.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .fill_percent = 90};
+const TreeFormat whole = {
+	.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .full_separators = true, .fill_percent = 90};
+
+const TreeStamp stamp = {.epoch = 7, .lsn = 1000};
+
+TestNode node;
+TestInstance instance;
+TestClient client;
+jmp_buf jump;
+int jump_after;         /* comparisons until the comparator jumps, 0 = never */
+bool jump_behind_split; /* it jumps as soon as a leaf was split */
+uint64_t splits_before;
+void (*compare_hook)(void);
+
+int
+compare_text(void *argument, const TreeBound *bound, const TreeKey *entry)
+{
+	uint16_t least =
+		bound->key.image_bytes < entry->image_bytes ? bound->key.image_bytes : entry->image_bytes;
+	int result;
+
+	(void) argument;
+	/* I-T2: never under a lock. */
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	assert_false(client.tree->holding);
+	if (compare_hook != NULL)
+	{
+		void (*hook)(void) = compare_hook;
+
+		compare_hook = NULL;
+		hook();
+	}
+	if (jump_after > 0 && --jump_after == 0)
+		longjmp(jump, 1);
+	if (jump_behind_split && client.tree->counters.leaf_splits > splits_before)
+		longjmp(jump, 1);
+	result = least == 0 ? 0 : memcmp(bound->key.image, entry->image, least);
+	return result != 0 ? result : (int) bound->key.image_bytes - (int) entry->image_bytes;
+}
+
+TreeKey
+number_key(uint64_t number, uint32_t tid)
+{
+	TreeKey key;
+
+	memset(&key, 0, sizeof(key));
+	key.norm[0] = number;
+	key.block = tid / 100;
+	key.offset = (uint16_t) (tid % 100 + 1);
+	return key;
+}
+
+TreeKey
+text_key(const char *string, uint32_t tid)
+{
+	size_t length = strlen(string);
+	TreeKey key = number_key(0, tid);
+
+	for (size_t i = 0; i < length && i < 24; i++)
+		key.norm[i / 8] |= (uint64_t) (uint8_t) string[i] << (56 - i % 8 * 8);
+	key.image = (const uint8_t *) string;
+	key.image_bytes = (uint16_t) length;
+	return key;
+}
+
+Tree *
+open_tree(TestClient *with, const TreeRecord *record)
+{
+	Tree *tree;
+
+	assert_int_equal(tree_open(with->tree, record->tree, record->root, &record->format,
+	                           record->format.lossless ? NULL : compare_text, NULL, &tree),
+	                 TREE_OK);
+	return tree;
+}
+
+Tree *
+new_tree(const TreeFormat *format, TreeRecord *record)
+{
+	test_tree_create(&client, format, record);
+	return open_tree(&client, record);
+}
+
+void
+must_insert(Tree *tree, const TreeKey *key, bool expected_hit)
+{
+	bool hit;
+	TreeStatus status = tree_insert(tree, key, &stamp, &hit);
+
+	if (status != TREE_OK)
+		fail_msg("insert: %s: %s", tree_status_name(status), tree_detail(tree->client));
+	assert_int_equal(hit, expected_hit);
+}
+
+/* TIDs 0..count-1 are there, each once, and nothing else. */
+void
+verify_tids(Tree *tree, uint32_t count, WalkResult *result)
+{
+	walk_tree(tree, result);
+	assert_int_equal(result->count, count);
+	for (uint32_t tid = 0; tid < count; tid++)
+		assert_true(walk_has(result, tid / 100, (uint16_t) (tid % 100 + 1)));
+}
+
+uint64_t
+scramble(uint64_t i)
+{
+	i *= 0x9e3779b97f4a7c15ull;
+	i ^= i >> 29;
+	return i * 0xbf58476d1ce4e5b9ull;
+}
+
+int
+fixture_start(void **state)
+{
+	(void) state;
+	test_node_start(&node, NODE_MEMORY);
+	test_instance_start(&instance, &node, 1, SLOTS, CACHE_MEMORY);
+	test_client_open(&client, &instance, 0);
+	return 0;
+}
+
+int
+fixture_stop(void **state)
+{
+	(void) state;
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_stop(&instance);
+	test_node_stop(&node);
+	return 0;
+}
+
+/*
+ * A string whose first bytes all strings share, so that normalized keys tie; some are long and lie out of
+ * line.
+ */
+void
+tied_string(char *string, uint32_t i, size_t length)
+{
+	memset(string, 'x', length);
+	snprintf(string + 30, 20, "%016llx", (unsigned long long) scramble(i));
+	string[46] = 'y';
+	string[length] = '\0';
+}

@@ -1,0 +1,60 @@
+/*
+ * tree_fixture.h
+ *		What test_tree.c and test_tree_faults.c share: one memory node, one instance, a client with slot 0,
+ *		keys, and a comparator that can jump away.
+ */
+#ifndef SHERMAN_TEST_TREE_FIXTURE_H
+#define SHERMAN_TEST_TREE_FIXTURE_H
+
+#include <setjmp.h>
+
+#include "environment.h"
+#include "tree_walk.h"
+
+#define NODE_MEMORY (64ull << 20)
+#define CACHE_MEMORY (4ull << 20)
+#define SLOTS 8
+
+extern const TreeFormat narrow; /* lossless, 16-byte cells */
+extern const TreeFormat middle; /* lossless, 32-byte cells */
+extern const TreeFormat text;   /* lossy, 64-byte cells */
+extern const TreeFormat whole;  /* the same with full separators */
+extern const TreeStamp stamp;
+
+extern TestNode node;
+extern TestInstance instance;
+extern TestClient client;
+
+extern jmp_buf jump;           /* where the comparator jumps to */
+extern int jump_after;         /* comparisons until it jumps, 0 = never */
+extern bool jump_behind_split; /* it jumps as soon as more leaves were split than splits_before */
+extern uint64_t splits_before;
+
+/*
+ * Called once, by the next comparison, before anything else: what happens to the tree while a process
+ * compares.
+ */
+extern void (*compare_hook)(void);
+/* Strings of bytes; asserts that nothing is held, calls the hook, jumps. */
+extern int compare_text(void *argument, const TreeBound *bound, const TreeKey *entry);
+
+/* Group fixtures of cmocka. */
+extern int fixture_start(void **state);
+extern int fixture_stop(void **state);
+
+/* TIDs are numbers: block number / 100, offset number % 100 + 1. */
+extern TreeKey number_key(uint64_t number, uint32_t tid);
+/* The image is the string itself, which must outlive the key. */
+extern TreeKey text_key(const char *string, uint32_t tid);
+/* String number i of this length (47..299): all share more bytes than the normalized key holds. */
+extern void tied_string(char *string, uint32_t i, size_t length);
+extern uint64_t scramble(uint64_t i);
+
+extern Tree *open_tree(TestClient *with, const TreeRecord *record);
+extern Tree *new_tree(const TreeFormat *format, TreeRecord *record);
+extern void must_insert(Tree *tree, const TreeKey *key, bool expected_hit);
+
+/* TIDs 0..count-1 are there, each once, and nothing else. walk_free() frees the result. */
+extern void verify_tids(Tree *tree, uint32_t count, WalkResult *result);
+
+#endif /* SHERMAN_TEST_TREE_FIXTURE_H */

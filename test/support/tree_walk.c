@@ -1,0 +1,211 @@
+/*
+ * tree_walk.c
+ *		See tree_walk.h.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tree_walk.h"
+#include "require.h"
+
+/* Children of one level as their parents list them, to hold against the next level's chain. */
+typedef struct Listed
+{
+	uint64_t child;
+	uint64_t separator[LINE_WORDS];
+} Listed;
+
+typedef struct Walk
+{
+	Tree *tree;
+	WalkResult *result;
+	size_t room;
+	Listed *listed; /* of the level being walked */
+	size_t listed_count;
+	size_t listed_next;
+	Listed *below; /* of the next level */
+	size_t below_count;
+	size_t below_room;
+} Walk;
+
+static void
+entry_add(Walk *walk, const uint64_t *node, uint32_t slot)
+{
+	WalkResult *result = walk->result;
+	uint64_t word0 = node[leaf_cell_word(&walk->tree->geometry, slot)];
+
+	if (result->count == walk->room)
+	{
+		walk->room = walk->room * 2 + 1024;
+		result->entries = realloc(result->entries, walk->room * sizeof(WalkEntry));
+		REQUIRE(result->entries != NULL, "no memory");
+	}
+	result->entries[result->count++] = (WalkEntry){
+		.block = cell_block(word0), .offset = cell_offset(word0), .leaf = node[HEADER_SELF], .slot = slot};
+}
+
+/* Every live cell lies in [low, high); the base is in order. */
+static void
+leaf_walk(Walk *walk, const uint64_t *node)
+{
+	Tree *tree = walk->tree;
+	const NodeGeometry *g = &tree->geometry;
+	uint8_t *buffer = (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES;
+
+	walk->result->leaves++;
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		const uint64_t *cell = node + leaf_cell_word(g, slot);
+		TreeBound bound;
+		TreeKey key;
+		int low, high;
+
+		REQUIRE(cell_state(cell[0]) != CELL_POSTING, "posting in slot %u", slot);
+		REQUIRE(cell_state(cell[0]) != CELL_EMPTY || slot >= node_count(node), "empty slot %u in the base",
+		        slot);
+		if (slot > 0 && slot < node_count(node))
+			REQUIRE(cell_order(g, cell - g->cell_words, cell) <= 0, "base out of order at %u", slot);
+		if (cell_state(cell[0]) != CELL_LIVE)
+			continue;
+		cell_key(g, cell, false, &key);
+		if ((cell[0] & CELL_OUTSIDE_BIT) != 0)
+		{
+			OutsideReference reference;
+
+			cell_outside(g, cell, &reference);
+			REQUIRE(access_read_outside(tree, &reference, 1, &buffer) == TREE_OK, "image of slot %u is lost",
+			        slot);
+			key.image = buffer;
+		}
+		bound_of_key(g, &key, &bound);
+		REQUIRE(search_compare_fence(tree, &bound, node, false, &low) == TREE_OK, "low fence");
+		REQUIRE(search_compare_fence(tree, &bound, node, true, &high) == TREE_OK, "high fence");
+		REQUIRE(low >= 0 && high < 0, "leaf %llx slot %u lies outside its fences (%d, %d)",
+		        (unsigned long long) node[HEADER_SELF], slot, low, high);
+		entry_add(walk, node, slot);
+	}
+}
+
+static void
+inner_walk(Walk *walk, const uint64_t *node)
+{
+	const NodeGeometry *g = &walk->tree->geometry;
+
+	walk->result->inner_nodes++;
+	REQUIRE(separator_equal(g, node + inner_cell_word(g, 0) + 1, node + g->low_word),
+	        "the first separator is not the low fence");
+	for (uint32_t i = 0; i < node_count(node); i++)
+	{
+		const uint64_t *cell = node + inner_cell_word(g, i);
+
+		if (walk->below_count == walk->below_room)
+		{
+			walk->below_room = walk->below_room * 2 + 256;
+			walk->below = realloc(walk->below, walk->below_room * sizeof(Listed));
+			REQUIRE(walk->below != NULL, "no memory");
+		}
+		walk->below[walk->below_count].child = pointer_address(cell[0]);
+		memcpy(walk->below[walk->below_count].separator, cell + 1, g->cell_bytes);
+		walk->below_count++;
+	}
+}
+
+/* One level, from its leftmost node. Returns the leftmost node of the level below, 0 under the leaves. */
+static uint64_t
+level_walk(Walk *walk, uint64_t pointer, uint32_t level)
+{
+	Tree *tree = walk->tree;
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t node[NODE_MAX_BYTES / 8] __attribute__((aligned(64)));
+	uint64_t high[LINE_WORDS] = {0};
+	uint64_t first = 0;
+
+	for (bool leftmost = true; pointer_address(pointer) != POINTER_NONE; leftmost = false)
+	{
+		TreeStatus status = access_read_node(tree, pointer, (int) level, node);
+
+		REQUIRE(status == TREE_OK, "level %u node %llx: %s", level, (unsigned long long) pointer,
+		        tree_status_name(status));
+		if (leftmost)
+			REQUIRE(separator_infinite(node + g->low_word), "the leftmost node has a low fence");
+		else
+			REQUIRE(separator_equal(g, node + g->low_word, high), "fences do not tile level %u", level);
+		node_get_fence(g, node, true, high);
+		REQUIRE(separator_infinite(high) == (pointer_address(node[HEADER_RIGHT]) == POINTER_NONE),
+		        "right sibling and high fence disagree");
+		if (walk->listed_next < walk->listed_count &&
+		    walk->listed[walk->listed_next].child == pointer_address(pointer))
+		{
+			REQUIRE(separator_equal(g, walk->listed[walk->listed_next].separator, node + g->low_word),
+			        "a separator is not its child's low fence");
+			walk->listed_next++;
+		}
+		else if (walk->listed_count > 0)
+			walk->result->unposted++;
+		if (level == 0)
+			leaf_walk(walk, node);
+		else
+		{
+			inner_walk(walk, node);
+			if (leftmost)
+				first = node[inner_cell_word(g, 0)];
+		}
+		pointer = node[HEADER_RIGHT];
+	}
+	REQUIRE(walk->listed_next == walk->listed_count, "%zu children of level %u are not in its chain",
+	        walk->listed_count - walk->listed_next, level);
+	return first;
+}
+
+static int
+tid_order_entries(const void *a, const void *b)
+{
+	const WalkEntry *mine = a, *theirs = b;
+	uint64_t left = tid_order(mine->block, mine->offset), right = tid_order(theirs->block, theirs->offset);
+
+	return left < right ? -1 : left > right;
+}
+
+void
+walk_tree(Tree *tree, WalkResult *result)
+{
+	Walk walk = {.tree = tree, .result = result};
+	uint64_t root[NODE_MAX_BYTES / 8] __attribute__((aligned(64)));
+	uint64_t pointer = tree->root;
+
+	memset(result, 0, sizeof(*result));
+	REQUIRE(access_read_node(tree, tree->root, -1, root) == TREE_OK, "the root cannot be read");
+	REQUIRE((node_flags(root) & NODE_ROOT) != 0, "the root does not say that it is one");
+	result->height = node_level(root) + 1;
+	for (uint32_t level = result->height; level-- > 0;)
+	{
+		pointer = level_walk(&walk, pointer, level);
+		free(walk.listed);
+		walk.listed = walk.below;
+		walk.listed_count = walk.below_count;
+		walk.listed_next = 0;
+		walk.below = NULL;
+		walk.below_count = walk.below_room = 0;
+	}
+	free(walk.listed);
+	if (result->count > 0)
+		qsort(result->entries, result->count, sizeof(WalkEntry), tid_order_entries);
+	for (uint64_t i = 1; i < result->count; i++)
+		REQUIRE(tid_order_entries(&result->entries[i - 1], &result->entries[i]) < 0,
+		        "TID (%u,%u) occurs twice", result->entries[i].block, result->entries[i].offset);
+}
+
+void
+walk_free(WalkResult *result)
+{
+	free(result->entries);
+	result->entries = NULL;
+}
+
+bool
+walk_has(const WalkResult *result, uint32_t block, uint16_t offset)
+{
+	WalkEntry wanted = {.block = block, .offset = offset};
+
+	return bsearch(&wanted, result->entries, result->count, sizeof(WalkEntry), tid_order_entries) != NULL;
+}

@@ -1,0 +1,42 @@
+# The C tests: each is test/NAME.c with cmocka.  Add one of tree/ with a line `TESTS += name`: it is linked with all of
+# rdma/ and tree/ and TEST_SUPPORT_SOURCES.  NAME_SOURCES names further sources of one test.
+
+# Tests of the fabric alone, linked with rdma/ only.
+FABRIC_TESTS += test_stripe
+FABRIC_TESTS += test_server
+FABRIC_TESTS += test_recovery
+FABRIC_TESTS += test_fault
+FABRIC_TESTS += conformance
+FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c
+conformance_SOURCES = test/conformance_chains.c test/conformance_death.c
+
+# Tests of tree/ and of the memory node's service.
+TEST_SUPPORT_SOURCES += test/environment.c
+TESTS += test_service
+TESTS += test_lock
+TESTS += test_cache
+TESTS += test_allocate
+TESTS += test_redo
+SCRIPT_TESTS += test_msd
+
+# The core of the tree.
+TEST_SUPPORT_SOURCES += test/support/tree_walk.c
+TESTS += test_node
+TESTS += test_tree
+TESTS += test_tree_faults
+test_tree_SOURCES = test/support/tree_fixture.c
+test_tree_faults_SOURCES = test/support/tree_fixture.c
+TESTS += test_budget
+
+# Scans, removals, bulk load, check.
+TEST_SUPPORT_SOURCES += test/support/keyspace.c
+TESTS += test_scan test_vacuum test_bulk test_check test_loop
+test_loop_SOURCES = test/support/fixture.c
+test_scan_SOURCES = test/support/fixture.c
+test_vacuum_SOURCES = test/support/fixture.c
+test_bulk_SOURCES = test/support/fixture.c
+test_check_SOURCES = test/support/fixture.c
+
+# The tree under many processes.
+TESTS += torture
+torture_SOURCES = test/support/torture_work.c

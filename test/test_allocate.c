@@ -1,0 +1,409 @@
+/*
+ * test_allocate.c
+ *		Nodes and blocks from extents: nothing is given twice, nothing crosses a stripe, nothing is lost but what the
+ *		contract says, and a full memory node is told as such.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+#include "../tree/directory.h"
+#include "../tree/internal.h"
+
+#define MEGABYTE (1ull << 20)
+
+static const TreeFormat formats[] = {
+	{.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
+	{.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90},
+	{.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90},
+};
+
+typedef struct Stage
+{
+	TestNode nodes[2];
+	uint32_t count;
+	TestInstance instance;
+	TreeRecord record;
+	const TreeFormat *format;
+} Stage;
+
+static void
+stage_open(Stage *stage, uint32_t nodes, uint64_t bytes, const TreeFormat *format)
+{
+	TestClient client;
+
+	memset(stage, 0, sizeof(*stage));
+	stage->count = nodes;
+	stage->format = format;
+	for (uint32_t i = 0; i < nodes; i++)
+		test_node_start(&stage->nodes[i], bytes);
+	test_instance_start(&stage->instance, stage->nodes, nodes, 8, MEGABYTE);
+	test_client_open(&client, &stage->instance, 0);
+	test_tree_create(&client, format, &stage->record);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+}
+
+static void
+stage_close(Stage *stage)
+{
+	for (uint32_t i = 0; i < stage->count; i++)
+		test_node_stop(&stage->nodes[i]);
+	test_instance_stop(&stage->instance);
+}
+
+typedef struct Actor
+{
+	TestClient client;
+	Tree *tree;
+} Actor;
+
+static void
+actor_open(Actor *actor, Stage *stage, uint32_t slot)
+{
+	test_client_open(&actor->client, &stage->instance, slot);
+	if (tree_open(actor->client.tree, stage->record.tree, stage->record.root, stage->format, NULL, NULL,
+	              &actor->tree) != TREE_OK)
+		abort();
+}
+
+static void
+actor_close(Actor *actor)
+{
+	tree_close(actor->tree);
+	(void) test_client_close(&actor->client);
+}
+
+/* One byte for each 16 of node memory, in the scratch: what was given out. */
+static bool
+mark(uint64_t *map, uint64_t offset, uint64_t bytes)
+{
+	uint8_t *marks = (uint8_t *) map;
+
+	for (uint64_t at = offset / 16; at < (offset + bytes) / 16; at++)
+	{
+		if (at >= TEST_SCRATCH_WORDS * 8 || __atomic_exchange_n(&marks[at], 1, __ATOMIC_ACQ_REL) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+unmark(uint64_t *map, uint64_t offset, uint64_t bytes)
+{
+	memset((uint8_t *) map + offset / 16, 0, bytes / 16);
+}
+
+/* Allocates all kinds until the memory node is full. */
+static void
+exhaust_body(int number, void *argument)
+{
+	Stage *stage = argument;
+	uint64_t *map = stage->instance.scratch;
+	uint64_t root = pointer_offset(stage->record.root);
+	uint32_t leaf_bytes = node_geometry(stage->format).leaf_bytes;
+	TreeStatus status = TREE_OK;
+	Actor actor;
+
+	actor_open(&actor, stage, (uint32_t) number);
+	for (uint32_t i = (uint32_t) number; status == TREE_OK; i++)
+	{
+		uint64_t pointer = 0, generation = 0, offset = 0, bytes = 0;
+
+		switch (i % 8)
+		{
+			case 0:
+				bytes = INNER_BYTES;
+				status = allocate_node(actor.tree, 0, 1 + i % 3, &pointer, &generation);
+				offset = pointer_offset(pointer);
+				break;
+			case 1:
+			case 2:
+				bytes = 16 + i * 48 % (TREE_IMAGE_MAX_BYTES / 16 * 16);
+				status = allocate_outside(actor.tree, 0, (uint32_t) bytes - 5, &offset);
+				break;
+			case 3:
+				if (i % 256 != 3)
+					continue;
+				bytes = 3 * CHUNK_BYTES + 1;
+				status = allocate_run(actor.tree, 0, &bytes, &offset, &generation);
+				break;
+			default:
+				bytes = leaf_bytes;
+				status = allocate_node(actor.tree, 0, 0, &pointer, &generation);
+				offset = pointer_offset(pointer);
+				break;
+		}
+		if (status != TREE_OK)
+			break;
+		/* Nobody else has it; nodes do not cross a stripe and begin on their own boundary. */
+		if (!mark(map, offset, bytes))
+			_exit(2);
+		if (offset < root + FABRIC_STRIPE_BYTES && offset + bytes > root)
+			_exit(3);
+		if (pointer != 0 &&
+		    (offset % bytes != 0 || generation == 0 || (pointer & STAMP_MASK) != (generation & STAMP_MASK)))
+			_exit(4);
+		if (bytes <= FABRIC_STRIPE_BYTES &&
+		    offset / FABRIC_STRIPE_BYTES != (offset + bytes - 1) / FABRIC_STRIPE_BYTES)
+			_exit(5);
+	}
+	if (status != TREE_MEMORY_FULL)
+		_exit(6);
+	actor_close(&actor);
+}
+
+static void
+test_exhaust(void **state)
+{
+	(void) state;
+	for (int f = 0; f < 3; f++)
+	{
+		Stage stage;
+		Actor actor;
+		TreeStatistics statistics;
+		uint64_t given = 0;
+		bool known;
+
+		stage_open(&stage, 1, 8 * MEGABYTE, &formats[f]);
+		assert_int_equal(test_processes(4, exhaust_body, &stage), 0);
+		for (uint64_t i = 0; i < TEST_SCRATCH_WORDS * 8; i++)
+			given += ((uint8_t *) stage.instance.scratch)[i] * 16u;
+		/* Headers, the root and the ends of chunks are all that is not given. */
+		assert_true(given > 8 * MEGABYTE * 90 / 100);
+		actor_open(&actor, &stage, 0);
+		state_read(actor.tree->state, &statistics, &known);
+		assert_int_equal(statistics.extent_bytes, 8 * MEGABYTE);
+		actor_close(&actor);
+		stage_close(&stage);
+	}
+}
+
+/* What was never linked comes back with a later generation; blocks are found again, split, and kept apart. */
+static void
+test_returns(void **state)
+{
+	Stage stage;
+	Actor actor;
+	uint64_t pointer, again, generation, later, offset;
+	uint64_t offsets[64];
+
+	(void) state;
+	stage_open(&stage, 1, 8 * MEGABYTE, &formats[0]);
+	actor_open(&actor, &stage, 0);
+	for (uint32_t level = 0; level < 2; level++)
+	{
+		assert_int_equal(allocate_node(actor.tree, 0, level, &pointer, &generation), TREE_OK);
+		allocate_return(actor.tree, pointer, level, generation);
+		assert_int_equal(allocate_node(actor.tree, 0, level, &again, &later), TREE_OK);
+		assert_int_equal(pointer_address(again), pointer_address(pointer));
+		assert_true(later > generation);
+		assert_int_equal(again & STAMP_MASK, later & STAMP_MASK);
+	}
+	assert_int_equal(allocate_outside(actor.tree, 0, 2000, &offset), TREE_OK);
+	allocate_outside_return(actor.tree, 0, offset, 2000);
+	/* Twenty blocks of 100 (112) bytes out of one of 2000: seventeen fit, three come from elsewhere. */
+	for (int i = 0; i < 20; i++)
+	{
+		assert_int_equal(allocate_outside(actor.tree, 0, 100, &offsets[i]), TREE_OK);
+		assert_true(mark(stage.instance.scratch, offsets[i], 112));
+		assert_int_equal(offsets[i] >= offset && offsets[i] < offset + 2000, i < 17);
+	}
+	/* Random takes and returns of all lengths: never twice the same byte. */
+	for (int i = 20; i < 64; i++)
+		offsets[i] = 0;
+	for (uint32_t i = 0; i < 5000; i++)
+	{
+		uint32_t slot = 20 + i * 7919 % 44;
+		uint32_t bytes = 1 + slot * 61 % TREE_IMAGE_MAX_BYTES;
+		uint32_t block = (bytes + 15) / 16 * 16;
+
+		if (offsets[slot] != 0)
+		{
+			unmark(stage.instance.scratch, offsets[slot], block);
+			allocate_outside_return(actor.tree, 0, offsets[slot], bytes);
+			offsets[slot] = 0;
+		}
+		else
+		{
+			assert_int_equal(allocate_outside(actor.tree, 0, bytes, &offsets[slot]), TREE_OK);
+			assert_true(mark(stage.instance.scratch, offsets[slot], block));
+		}
+	}
+	actor_close(&actor);
+	stage_close(&stage);
+}
+
+/* Blocks out of line that a removal of many long keys gives back. */
+#define MANY_BLOCKS 1500
+/* More than the shared memory of a test's instance has room for. */
+#define MORE_BLOCKS 4000
+
+/* Takes many blocks, of lengths that follow from their numbers, and gives them all back. True: all of them were `known`. */
+static bool
+take_and_return(Actor *actor, const uint8_t *known, uint8_t *seen)
+{
+	static uint64_t offsets[MANY_BLOCKS];
+	bool same = true;
+
+	for (uint32_t i = 0; i < MANY_BLOCKS; i++)
+	{
+		assert_int_equal(allocate_outside(actor->tree, 0, 40 + i % 300, &offsets[i]), TREE_OK);
+		assert_true(offsets[i] / 16 < TEST_SCRATCH_WORDS * 8);
+		same = same && known[offsets[i] / 16] != 0;
+		seen[offsets[i] / 16] = 1;
+	}
+	for (uint32_t i = 0; i < MANY_BLOCKS; i++)
+		allocate_outside_return(actor->tree, 0, offsets[i], 40 + i % 300);
+	return same;
+}
+
+/* What vacuum gives back is all taken again, or an index of long keys would grow with every round of updates. */
+static void
+test_many_returns(void **state)
+{
+	static uint8_t first[TEST_SCRATCH_WORDS * 8], second[TEST_SCRATCH_WORDS * 8];
+	static uint64_t offsets[MORE_BLOCKS];
+	Stage stage;
+	Actor actor;
+	uint64_t offset;
+	uint32_t all_again = 0;
+	bool again;
+
+	(void) state;
+	stage_open(&stage, 1, 14 * MEGABYTE, &formats[0]);
+	actor_open(&actor, &stage, 0);
+	assert_false(take_and_return(&actor, first, first));
+	for (int round = 0; round < 3; round++)
+		assert_true(take_and_return(&actor, first, second));
+
+	/* More than can be remembered are forgotten, and nothing else comes of it. */
+	for (int i = 0; i < MORE_BLOCKS; i++)
+		assert_int_equal(allocate_outside(actor.tree, 0, 16, &offsets[i]), TREE_OK);
+	for (int i = 0; i < MORE_BLOCKS; i++)
+		allocate_outside_return(actor.tree, 0, offsets[i], 16);
+	for (int i = 0; i < MORE_BLOCKS; i++)
+	{
+		assert_int_equal(allocate_outside(actor.tree, 0, 16, &offset), TREE_OK);
+		assert_true(mark(stage.instance.scratch, offset, 16));
+	}
+	for (int i = 0; i < MORE_BLOCKS; i++)
+		allocate_outside_return(actor.tree, 0, offsets[i], 16);
+	actor_close(&actor);
+
+	/* The room of a tree that is dropped, or whose place in shared memory another one gets, is that of others. */
+	for (uint32_t i = 0; i < stage.instance.options.trees + 4; i++)
+	{
+		TestClient client;
+		uint64_t before = stage.record.tree;
+
+		test_client_open(&client, &stage.instance, 0);
+		if (i < 2)
+			assert_int_equal(tree_drop(client.tree, before), TREE_OK);
+		test_tree_create(&client, stage.format, &stage.record);
+		assert_int_equal(test_client_close(&client), TREE_OK);
+		actor_open(&actor, &stage, 0);
+		memset(first, 0, sizeof(first));
+		(void) take_and_return(&actor, first, first);
+		again = take_and_return(&actor, first, second);
+		actor_close(&actor);
+		if (i < 2)
+			assert_true(again);
+		all_again += again;
+	}
+	assert_true(all_again > 2);
+	stage_close(&stage);
+}
+
+/* After a restart of the instance the newest extent is gone on with, not a new one taken. */
+static void
+test_goes_on_after_restart(void **state)
+{
+	Stage stage;
+	Actor actor;
+	TreeRecord record;
+	uint64_t pointer, generation;
+
+	(void) state;
+	stage_open(&stage, 1, 8 * MEGABYTE, &formats[0]);
+	for (int round = 0; round < 3; round++)
+	{
+		actor_open(&actor, &stage, 0);
+		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
+		/* A chunk a time: three of the first extent's 3.5 are begun. */
+		assert_true(mark(stage.instance.scratch, pointer_offset(pointer), CHUNK_BYTES));
+		assert_int_equal(tree_record_read(actor.client.tree, stage.record.tree, &record), TREE_OK);
+		assert_int_equal(record.extents, 1);
+		actor_close(&actor);
+		test_instance_attach(&stage.instance);
+	}
+	stage_close(&stage);
+}
+
+/* Two memory nodes: a tree that is far larger on one gives nodes away to the other; a full one too. */
+static void
+test_two_memory_nodes(void **state)
+{
+	Stage stage;
+	Actor actor;
+	TreeRecord record;
+	uint64_t pointer, generation;
+	uint32_t home;
+	int given[2] = {0, 0};
+	TreeStatus status = TREE_OK;
+
+	(void) state;
+	stage_open(&stage, 2, 2 * MEGABYTE, &formats[2]);
+	actor_open(&actor, &stage, 0);
+	home = pointer_memory_node(stage.record.root);
+	for (;;)
+	{
+		status = allocate_node(actor.tree, home, 0, &pointer, &generation);
+		if (status != TREE_OK)
+			break;
+		given[pointer_memory_node(pointer)]++;
+		if (given[home] + given[1 - home] == 200)
+		{
+			/* Most go home, but not all of them. */
+			assert_true(given[home] > given[1 - home]);
+			assert_true(given[1 - home] > 20);
+		}
+	}
+	assert_int_equal(status, TREE_MEMORY_FULL);
+	assert_true(given[0] > 400 && given[1] > 400);
+	assert_int_equal(tree_record_read(actor.client.tree, stage.record.tree, &record), TREE_OK);
+	assert_int_equal(record.bytes, 4 * MEGABYTE);
+	actor_close(&actor);
+
+	/* Dropped, it is gone from both. */
+	actor_open(&actor, &stage, 0);
+	assert_int_equal(tree_drop(actor.client.tree, stage.record.tree), TREE_OK);
+	for (uint32_t i = 0; i < 2; i++)
+	{
+		TreeNodeStatus node;
+
+		assert_int_equal(tree_node_status(actor.client.tree, i, &node), TREE_OK);
+		assert_int_equal(node.trees, 0);
+		assert_int_equal(node.bytes_used, 0);
+	}
+	actor_close(&actor);
+	stage_close(&stage);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exhaust),          cmocka_unit_test(test_returns),
+		cmocka_unit_test(test_many_returns),     cmocka_unit_test(test_goes_on_after_restart),
+		cmocka_unit_test(test_two_memory_nodes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,511 @@
+/*
+ * test_cache.c
+ *		The search of an inner node against a look at every separator, and the shared cache of inner nodes: newest
+ *		wins, children under their parents, eviction, and readers that race with fillers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+#include "../tree/internal.h"
+
+/* An instance without memory nodes: shared memory, a client and a tree are all that the cache looks at. */
+typedef struct Stage
+{
+	TreeSharedOptions options;
+	void *memory;
+	TreeClient client;
+	Tree tree;
+} Stage;
+
+static uint64_t seed = 1;
+
+static uint64_t
+random_next(uint64_t limit)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (seed >> 33) % limit;
+}
+
+static void
+stage_open(Stage *stage, const TreeFormat *format, uint64_t cache_bytes)
+{
+	memset(stage, 0, sizeof(*stage));
+	stage->options.slots = 8;
+	stage->options.trees = 4;
+	stage->options.nodes = 1;
+	stage->options.lock_words = 16;
+	stage->options.cache_bytes = cache_bytes;
+	stage->memory = mmap(NULL, tree_shared_bytes(&stage->options), PROT_READ | PROT_WRITE,
+	                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(stage->memory, MAP_FAILED);
+	stage->client.shared = tree_shared_initialize(stage->memory, &stage->options);
+	assert_non_null(stage->client.shared);
+	stage->tree.client = &stage->client;
+	stage->tree.tree = 4711;
+	stage->tree.geometry = node_geometry(format);
+}
+
+static void
+stage_close(Stage *stage)
+{
+	munmap(stage->memory, tree_shared_bytes(&stage->options));
+}
+
+static const TreeFormat formats[] = {
+	{.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
+	{.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90},
+	{.cell_bytes = 32, .norm_bytes = 8, .lossless = false, .fill_percent = 90},
+	{.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .fill_percent = 90},
+};
+
+#define FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+/* A key of few different words, so that many tie in the first, some in all. */
+static void
+random_key(const NodeGeometry *g, TreeKey *key)
+{
+	memset(key, 0, sizeof(*key));
+	key->high = random_next(8) == 0;
+	for (uint32_t word = 0; word < g->norm_words; word++)
+		key->norm[word] = random_next(4) << 62 | random_next(3);
+	key->block = (uint32_t) random_next(4);
+	key->offset = (uint16_t) (1 + random_next(3));
+	key->cut = random_next(4) == 0;
+	if (key->cut)
+		key->block = key->offset = 0;
+}
+
+/* A separator of that key; a key with an image that is not asked for here gets an empty one. */
+static void
+make_separator(const NodeGeometry *g, const TreeKey *key, uint64_t *separator)
+{
+	memset(separator, 0, g->cell_bytes);
+	separator[0] =
+		cell_word0(0, key->block, key->offset, key->cut ? SEPARATOR_CUT : SEPARATOR_FULL, key->high, false);
+	for (uint32_t word = 0; word < g->norm_words; word++)
+		separator[1 + word] = key->norm[word];
+}
+
+/* Order of separators, as integers tell it; keys without images are told by their TIDs. */
+static int
+compare_separators(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+	bool left_high = (left[0] & CELL_HIGH_BIT) != 0, right_high = (right[0] & CELL_HIGH_BIT) != 0;
+	uint64_t left_tid, right_tid;
+
+	if (left_high != right_high)
+		return left_high ? 1 : -1;
+	for (int word = 1; word < 8; word++)
+	{
+		if (left[word] != right[word])
+			return left[word] < right[word] ? -1 : 1;
+	}
+	if (cell_state(left[0]) != cell_state(right[0]))
+		return cell_state(left[0]) == SEPARATOR_CUT ? -1 : 1;
+	left_tid = tid_order(cell_block(left[0]), cell_offset(left[0]));
+	right_tid = tid_order(cell_block(right[0]), cell_offset(right[0]));
+	return left_tid < right_tid ? -1 : left_tid > right_tid;
+}
+
+/* An inner node with up to `count` different random separators. */
+static void
+random_node(const NodeGeometry *g, uint64_t *node, uint32_t count, uint64_t tree, uint64_t pointer)
+{
+	uint64_t separators[256][8];
+	uint32_t used = 0;
+
+	memset(separators, 0, sizeof(separators));
+	for (uint32_t i = 0; i < count; i++)
+	{
+		TreeKey key;
+
+		random_key(g, &key);
+		make_separator(g, &key, separators[i]);
+	}
+	qsort(separators, count, sizeof(separators[0]), compare_separators);
+	node_begin(g, node, tree, pointer, 1, 1 + random_next(100), 0);
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint32_t word = inner_cell_word(g, used);
+
+		if (i > 0 && compare_separators(separators[i - 1], separators[i]) == 0)
+			continue;
+		node[word] = pointer_make(0, (100 + used) * 4096ull, 0);
+		memcpy(node + word + 1, separators[i], g->cell_bytes);
+		used++;
+	}
+	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 1, used, 0);
+	node_set_fence(g, node, false, NULL);
+	node_set_fence(g, node, true, NULL);
+	node_seal(g, node);
+}
+
+static void
+random_bound(const NodeGeometry *g, TreeBound *bound)
+{
+	TreeKey key;
+
+	do
+		random_key(g, &key);
+	while (key.cut);
+	bound_of_key(g, &key, bound);
+	if (random_next(2) == 0)
+	{
+		bound->side = (int8_t) (random_next(3)) - 1;
+		if (bound->side != 0)
+			bound->norm_length = (uint8_t) random_next(g->format.norm_bytes + 1u);
+		bound->norm_exact = random_next(4) != 0;
+		bound->norm_bits_valid = bound->norm_length > 0 || random_next(2) == 0;
+		if (!bound->norm_bits_valid)
+			bound->norm_length = 0;
+	}
+}
+
+/* What a look at every separator says: the last that is not above the bound, and the last that may be so. */
+static void
+linear_search(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, uint32_t *first,
+              uint32_t *last)
+{
+	*first = *last = 0;
+	for (uint32_t i = 1; i < node_count(node); i++)
+	{
+		Decision decision = node_decide(g, bound, node + inner_cell_word(g, i) + 1, true);
+
+		if (decision == DECIDE_ABOVE || decision == DECIDE_EQUAL)
+			*first = i;
+		if (decision != DECIDE_BELOW)
+			*last = i;
+	}
+}
+
+static void
+test_search_agrees(void **state)
+{
+	uint64_t node[NODE_MAX_BYTES / 8];
+	int undecided = 0;
+
+	(void) state;
+	for (uint32_t f = 0; f < FORMATS; f++)
+	{
+		NodeGeometry g = node_geometry(&formats[f]);
+
+		for (int round = 0; round < 300; round++)
+		{
+			random_node(&g, node, 1 + (uint32_t) random_next(g.inner_cells), 7, pointer_make(0, 4096, 0));
+			for (int i = 0; i < 100; i++)
+			{
+				TreeBound bound;
+				uint32_t first, last, expected_first, expected_last;
+				bool decided;
+
+				random_bound(&g, &bound);
+				decided = node_search_inner(&g, node, &bound, &first, &last);
+				linear_search(&g, node, &bound, &expected_first, &expected_last);
+				assert_int_equal(first, expected_first);
+				assert_int_equal(last, expected_last);
+				assert_int_equal(decided, first == last);
+				undecided += !decided;
+			}
+		}
+	}
+	assert_true(undecided > 1000);
+}
+
+/* ---- the cache ---- */
+
+/* A node whose whole content follows from its number and generation: child i is (number, generation + i). */
+static void
+numbered_node(const NodeGeometry *g, uint64_t *node, uint64_t tree, uint32_t number, uint32_t level,
+              uint64_t generation)
+{
+	uint64_t separator[8] = {cell_word0(0, 0, 0, SEPARATOR_CUT, false, false)};
+
+	node_begin(g, node, tree, pointer_make(0, number * 4096ull, 0), level, generation, 0);
+	for (uint32_t i = 0; i < g->inner_cells; i++)
+	{
+		uint32_t word = inner_cell_word(g, i);
+
+		node[word] = pointer_make(0, (generation + i) * 4096, (uint16_t) number);
+		separator[1] = i * 10;
+		memcpy(node + word + 1, separator, g->cell_bytes);
+	}
+	node[HEADER_STATE] = node_state_word(generation, level, g->inner_cells, 0);
+	node_set_fence(g, node, false, NULL);
+	node_set_fence(g, node, true, NULL);
+	node_seal(g, node);
+}
+
+/* Looks key i * 10 + 5 up: is the child that of this number and generation? */
+static TreeStatus
+find(Stage *stage, uint32_t number, uint32_t i, ChildChoice *choice)
+{
+	uint64_t copy[NODE_MAX_BYTES / 8];
+	TreeBound bound;
+	TreeKey key;
+	TreeStatus status;
+
+	memset(&key, 0, sizeof(key));
+	key.norm[0] = i * 10 + 5;
+	key.offset = 1;
+	bound_of_key(&stage->tree.geometry, &key, &bound);
+	status = cache_find_child(&stage->tree, pointer_make(0, number * 4096ull, 0), &bound, choice, copy);
+	if (status != TREE_OK)
+		return status;
+	if (choice->index != i ||
+	    choice->child != pointer_make(0, (choice->generation + i) * 4096, (uint16_t) number) ||
+	    choice->low[1] != i * 10)
+		return TREE_DAMAGED;
+	return TREE_OK;
+}
+
+static void
+put(Stage *stage, uint32_t number, uint32_t parent, uint32_t level, uint64_t generation)
+{
+	uint64_t image[NODE_MAX_BYTES / 8];
+
+	numbered_node(&stage->tree.geometry, image, stage->tree.tree, number, level, generation);
+	cache_put(&stage->tree, pointer_make(0, number * 4096ull, 0),
+	          parent != 0 ? pointer_make(0, parent * 4096ull, 0) : 0, image);
+}
+
+static void
+test_newest_wins(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+	uint64_t copy[NODE_MAX_BYTES / 8];
+
+	(void) state;
+	stage_open(&stage, &formats[0], 1 << 20);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	put(&stage, 1, 0, 2, 5);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
+	assert_int_equal(choice.generation, 5);
+	assert_int_equal(choice.level, 2);
+	put(&stage, 1, 0, 2, 4);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
+	assert_int_equal(choice.generation, 5);
+	put(&stage, 1, 0, 2, 6);
+	assert_int_equal(find(&stage, 1, 0, &choice), TREE_OK);
+	assert_int_equal(choice.generation, 6);
+	assert_int_equal(find(&stage, 1, stage.tree.geometry.inner_cells - 1, &choice), TREE_OK);
+	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096, 17), copy), TREE_OK);
+	assert_int_equal(node_check(&stage.tree.geometry, copy, stage.tree.tree, pointer_make(0, 4096, 0)),
+	                 NODE_GOOD);
+
+	/* Another tree's node at the same address is another node. */
+	stage.tree.tree++;
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	stage.tree.tree--;
+	cache_drop(&stage.tree, pointer_make(0, 4096, 0));
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096, 0), copy), TREE_NOT_FOUND);
+	stage_close(&stage);
+}
+
+/* A tie that only the comparator can break brings a whole, private copy. */
+static void
+test_undecided_copies(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+	TreeBound bound;
+	TreeKey key;
+	uint64_t image[NODE_MAX_BYTES / 8], copy[NODE_MAX_BYTES / 8];
+	uint64_t separator[8];
+	const NodeGeometry *g;
+
+	(void) state;
+	stage_open(&stage, &formats[2], 1 << 20);
+	g = &stage.tree.geometry;
+	numbered_node(g, image, stage.tree.tree, 1, 1, 9);
+	memset(&key, 0, sizeof(key));
+	key.norm[0] = 30;
+	key.offset = 4;
+	make_separator(g, &key, separator);
+	memcpy(image + inner_cell_word(g, 3) + 1, separator, g->cell_bytes);
+	node_seal(g, image);
+	cache_put(&stage.tree, pointer_make(0, 4096, 0), 0, image);
+	bound_of_key(g, &key, &bound);
+	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
+	                 TREE_RETRY);
+	assert_memory_equal(copy, image, sizeof(copy));
+	stage_close(&stage);
+}
+
+/* Without its parent a node is not kept; a parent with children is not evicted; after all are gone, it can be. */
+static void
+test_children_under_parents(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+
+	(void) state;
+	/* One set: eight frames. */
+	stage_open(&stage, &formats[0], 8 * 4096 + 8 * 64 + 64);
+	put(&stage, 2, 1, 1, 5);
+	assert_int_equal(find(&stage, 2, 3, &choice), TREE_NOT_FOUND);
+	put(&stage, 1, 0, 2, 5);
+	put(&stage, 2, 1, 1, 5);
+	assert_int_equal(find(&stage, 2, 3, &choice), TREE_OK);
+	/* Far more children than frames: the parent stays, the least recently used go, node 2 is used all the time. */
+	for (uint32_t i = 10; i < 100; i++)
+	{
+		put(&stage, i, 1, 1, 5);
+		assert_int_equal(find(&stage, 2, 3, &choice), TREE_OK);
+		assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
+		assert_int_equal(find(&stage, i, 3, &choice), TREE_OK);
+	}
+	assert_true(stage.client.counters.cache_evictions >= 80);
+	assert_int_equal(find(&stage, 20, 3, &choice), TREE_NOT_FOUND);
+
+	/* A dropped parent keeps its place for its children, and takes the next image. */
+	cache_drop(&stage.tree, pointer_make(0, 4096, 0));
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 2, 3, &choice), TREE_OK);
+	put(&stage, 1, 0, 2, 5);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
+
+	/* With the whole tree gone all eight frames are free again, for roots of another one. */
+	cache_drop_tree(stage.client.shared, stage.tree.tree);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 2, 3, &choice), TREE_NOT_FOUND);
+	stage.tree.tree++;
+	stage.client.counters.cache_evictions = 0;
+	for (uint32_t i = 1; i <= 8; i++)
+		put(&stage, i, 0, 2, 5);
+	assert_int_equal(stage.client.counters.cache_evictions, 0);
+	for (uint32_t i = 1; i <= 8; i++)
+		assert_int_equal(find(&stage, i, 3, &choice), TREE_OK);
+	tree_shared_reset(stage.client.shared);
+	for (uint32_t i = 1; i <= 8; i++)
+		assert_int_equal(find(&stage, i, 3, &choice), TREE_NOT_FOUND);
+	stage_close(&stage);
+}
+
+#define RACERS 4
+#define RACE_ROUNDS 20000
+
+/* Fills, searches, copies and drops nodes of a tree of three levels in a cache of 16 frames. */
+static void
+race_body(int number, void *argument)
+{
+	Stage *stage = argument;
+	uint64_t copy[NODE_MAX_BYTES / 8];
+	uint64_t hits = 0;
+
+	seed = 100 + (uint64_t) number;
+	for (int i = 0; i < RACE_ROUNDS; i++)
+	{
+		uint32_t node = 1 + (uint32_t) random_next(21);
+		uint32_t level = node == 1 ? 3 : node <= 5 ? 2 : 1;
+		uint32_t parent = node == 1 ? 0 : node <= 5 ? 1 : 2 + (node - 6) / 4;
+		ChildChoice choice;
+		TreeStatus status;
+
+		switch (random_next(8))
+		{
+			case 0:
+			case 1:
+				put(stage, node, parent, level, 1 + random_next(1000));
+				break;
+			case 2:
+				if (random_next(8) == 0)
+					cache_drop(&stage->tree, pointer_make(0, node * 4096ull, 0));
+				break;
+			case 3:
+				status = cache_copy(&stage->tree, pointer_make(0, node * 4096ull, 0), copy);
+				if (status == TREE_OK &&
+				    (copy[HEADER_SUM] != node_sum(copy, INNER_BYTES) ||
+				     copy[HEADER_SELF] != pointer_make(0, node * 4096ull, 0) || node_level(copy) != level))
+					_exit(2);
+				break;
+			default:
+				status = find(stage, node, (uint32_t) random_next(100), &choice);
+				if (status == TREE_DAMAGED || (status == TREE_OK && choice.level != level))
+					_exit(3);
+				hits += status == TREE_OK;
+				break;
+		}
+	}
+	_exit(hits > RACE_ROUNDS / 100 ? 0 : 4);
+}
+
+static void
+test_race(void **state)
+{
+	Stage stage;
+
+	(void) state;
+	stage_open(&stage, &formats[0], 2 * (8 * 4096 + 8 * 64 + 64));
+	assert_int_equal(test_processes(RACERS, race_body, &stage), 0);
+	/* No count was lost: everything can be dropped, and all frames are had again. */
+	cache_drop_tree(stage.client.shared, stage.tree.tree);
+	stage.tree.tree++;
+	stage.client.counters.cache_evictions = 0;
+	for (uint32_t i = 1; i <= 200; i++)
+		put(&stage, i, 0, 2, 5);
+	assert_int_equal(stage.client.counters.cache_evictions, 200 - 16);
+	stage_close(&stage);
+}
+
+/* The hot path of every descent, in nanoseconds: printed, and bounded far above what is expected. */
+static void
+test_speed(void **state)
+{
+	enum
+	{
+		SEARCHES = 300000,
+		KEYS = 1024
+	};
+	static TreeBound bounds[KEYS];
+	static uint64_t pointers[KEYS];
+	Stage stage;
+	ChildChoice choice;
+	uint64_t copy[NODE_MAX_BYTES / 8];
+	uint64_t before, spent;
+
+	(void) state;
+	stage_open(&stage, &formats[0], 4 << 20);
+	for (uint32_t i = 1; i <= 50; i++)
+		put(&stage, i, 0, 1, 5);
+	for (int i = 0; i < KEYS; i++)
+	{
+		TreeKey key = {.norm = {random_next(1600)}, .offset = 1};
+
+		bound_of_key(&stage.tree.geometry, &key, &bounds[i]);
+		pointers[i] = pointer_make(0, (1 + random_next(50)) * 4096ull, 0);
+	}
+	before = test_now_us();
+	for (int i = 0; i < SEARCHES; i++)
+		(void) cache_find_child(&stage.tree, pointers[i % KEYS], &bounds[i % KEYS], &choice, copy);
+	spent = test_now_us() - before;
+	print_message("cache_find_child: %.0f ns\n", (double) spent * 1000 / SEARCHES);
+	assert_true(spent < (uint64_t) SEARCHES * 20);
+	stage_close(&stage);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_search_agrees),
+		cmocka_unit_test(test_newest_wins),
+		cmocka_unit_test(test_undecided_copies),
+		cmocka_unit_test(test_children_under_parents),
+		cmocka_unit_test(test_race),
+		cmocka_unit_test(test_speed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

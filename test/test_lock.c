@@ -1,0 +1,723 @@
+/*
+ * test_lock.c
+ *		HOCL: exclusion within and between instances, the queue, handover, doubt, death.
+ *
+ * The nodes that are locked are real leaves of real trees; what is counted under the lock is the leaf's LSN word.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+#include "../rdma/fault.h"
+#include "../tree/internal.h"
+
+#define MEGABYTE (1ull << 20)
+#define PROCESSES 6
+#define ROUNDS 2000
+
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+
+/* A node, an instance, two trees; clients are opened by those who need them. */
+typedef struct Stage
+{
+	TestNode node;
+	TestInstance instance;
+	TestInstance other; /* a second compute instance, if it was started */
+	TreeRecord records[2];
+} Stage;
+
+static void
+stage_open(Stage *stage, uint32_t lock_words, bool two_instances)
+{
+	TestClient client;
+
+	memset(stage, 0, sizeof(*stage));
+	test_lock_words = lock_words;
+	test_node_start(&stage->node, 8 * MEGABYTE);
+	test_instance_start(&stage->instance, &stage->node, 1, 16, MEGABYTE);
+	if (two_instances)
+		test_instance_start(&stage->other, &stage->node, 1, 16, MEGABYTE);
+	test_client_open(&client, &stage->instance, 0);
+	for (int i = 0; i < 2; i++)
+		test_tree_create(&client, &narrow, &stage->records[i]);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+}
+
+static void
+stage_close(Stage *stage)
+{
+	test_node_stop(&stage->node);
+	test_instance_stop(&stage->instance);
+	if (stage->other.shared != NULL)
+		test_instance_stop(&stage->other);
+}
+
+/* One process's way to a tree. */
+typedef struct Actor
+{
+	TestClient client;
+	Tree *tree;
+	LockHold hold;
+	uint64_t image[NODE_MAX_BYTES / 8];
+} Actor;
+
+static void
+actor_open(Actor *actor, Stage *stage, TestInstance *instance, uint32_t slot, int tree)
+{
+	memset(actor, 0, sizeof(*actor));
+	test_client_open(&actor->client, instance, slot);
+	if (tree_open(actor->client.tree, stage->records[tree].tree, stage->records[tree].root, &narrow, NULL,
+	              NULL, &actor->tree) != TREE_OK)
+		abort();
+}
+
+static TreeStatus
+actor_close(Actor *actor)
+{
+	tree_close(actor->tree);
+	return test_client_close(&actor->client);
+}
+
+static TreeStatus
+actor_lock(Actor *actor)
+{
+	return lock_and_read(actor->tree, actor->tree->root, actor->tree->geometry.leaf_bytes, actor->image,
+	                     &actor->hold);
+}
+
+/* Writes the LSN and releases; the next one gets the image with it. */
+static TreeStatus
+actor_write(Actor *actor, uint64_t value)
+{
+	FabricOp ops[2];
+
+	memset(ops, 0, sizeof(ops));
+	actor->image[HEADER_LSN] = value;
+	ops[0].opcode = FABRIC_WRITE;
+	ops[0].length = 16;
+	ops[0].offset = pointer_offset(actor->tree->root) + HEADER_LSN * 8;
+	ops[0].buffer = &actor->image[HEADER_LSN];
+	return lock_write_and_release(actor->tree, &actor->hold, ops, 1, actor->tree->root, actor->image,
+	                              actor->tree->geometry.leaf_bytes);
+}
+
+static TreeStatus
+actor_release(Actor *actor)
+{
+	return lock_release(actor->tree, &actor->hold, actor->tree->root, actor->image,
+	                    actor->tree->geometry.leaf_bytes);
+}
+
+/* A child's assertions: cmocka's jumps stay in its own process. */
+#define CHILD_ASSERT(condition)                                                                              \
+	do                                                                                                       \
+	{                                                                                                        \
+		if (!(condition))                                                                                    \
+		{                                                                                                    \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                  \
+			_exit(1);                                                                                        \
+		}                                                                                                    \
+	} while (0)
+
+/* Word of the scratch: how many processes are ready. */
+#define READY 202
+
+/* Waits until all of test_processes() have their connections: else the first is done before the last begins. */
+static void
+start_together(Stage *stage)
+{
+	__atomic_fetch_add(&stage->instance.scratch[READY], 1, __ATOMIC_ACQ_REL);
+	while (__atomic_load_n(&stage->instance.scratch[READY], __ATOMIC_ACQUIRE) < PROCESSES)
+		test_sleep_us(200);
+}
+
+/* Holds the lock now and then so long that the others surely queue up behind it. */
+static void
+linger(int round)
+{
+	if (round % 64 == 0)
+		test_sleep_us(1000);
+}
+
+/* ---- exclusion ---- */
+
+static void
+count_body(int number, void *argument)
+{
+	Stage *stage = argument;
+	bool second = stage->other.shared != NULL && number % 2 == 1;
+	TestInstance *instance = second ? &stage->other : &stage->instance;
+	Actor actor;
+
+	actor_open(&actor, stage, instance, (uint32_t) number, 0);
+	start_together(stage);
+	for (int i = 0; i < ROUNDS; i++)
+	{
+		CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+		linger(i);
+		CHILD_ASSERT(instance->environment->slots[number].holds == 1);
+		CHILD_ASSERT(actor_write(&actor, actor.image[HEADER_LSN] + 1) == TREE_OK);
+		CHILD_ASSERT(instance->environment->slots[number].holds == 0);
+	}
+	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+/* The tree's counters over all processes of the instance. */
+static TreeCounters
+stage_counters(Stage *stage, TestInstance *instance, uint64_t *lsn)
+{
+	TreeCounters counters;
+	Actor actor;
+
+	actor_open(&actor, stage, instance, 15, 0);
+	tree_counters(actor.tree, &counters);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	*lsn = actor.image[HEADER_LSN];
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	return counters;
+}
+
+static void
+test_exclusion(void **state)
+{
+	Stage stage;
+	TreeCounters counters;
+	uint64_t lsn;
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	assert_int_equal(test_processes(PROCESSES, count_body, &stage), 0);
+	counters = stage_counters(&stage, &stage.instance, &lsn);
+	assert_int_equal(lsn, PROCESSES * ROUNDS);
+	/* Each lock was won or handed over, and no more than four times in a row. */
+	assert_int_equal(counters.lock_acquisitions + counters.handovers, PROCESSES * ROUNDS);
+	assert_true(counters.handovers <= counters.lock_acquisitions * HANDOVER_MAX);
+	assert_true(counters.handovers > 0);
+	assert_int_equal(counters.handover_images, counters.handovers);
+	assert_int_equal(counters.lock_retries, 0);
+	/* Won: lock and read, write (and unlock). Handed over: nothing, write. The unlock goes with the write but rarely. */
+	assert_true(counters.round_trips >= 2 * counters.lock_acquisitions + counters.handovers);
+	assert_true(counters.round_trips <= 3 * counters.lock_acquisitions + counters.handovers);
+	stage_close(&stage);
+}
+
+static void
+test_exclusion_between_instances(void **state)
+{
+	Stage stage;
+	TreeCounters first, second;
+	uint64_t lsn;
+
+	(void) state;
+	stage_open(&stage, 16384, true);
+	assert_int_equal(test_processes(PROCESSES, count_body, &stage), 0);
+	first = stage_counters(&stage, &stage.instance, &lsn);
+	second = stage_counters(&stage, &stage.other, &lsn);
+	assert_int_equal(lsn, PROCESSES * ROUNDS);
+	assert_true(first.lock_retries + second.lock_retries > 0);
+	stage_close(&stage);
+}
+
+/* ---- the queue ---- */
+
+/* Waits until the slot sleeps in the queue. */
+static void
+wait_queued(TestInstance *instance, uint32_t slot)
+{
+	uint64_t deadline = test_now_us() + 5000000;
+
+	while (__atomic_load_n(&instance->environment->slots[slot].sleeps, __ATOMIC_ACQUIRE) == 0)
+	{
+		assert_true(test_now_us() < deadline);
+		test_sleep_us(500);
+	}
+}
+
+/* Starts a child with this slot; it ends by _exit(). */
+static pid_t
+start_child(Stage *stage, uint32_t slot, void (*body)(Stage *, uint32_t))
+{
+	pid_t child;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		body(stage, slot);
+		_exit(0);
+	}
+	return child;
+}
+
+static void
+join_child(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Locks once and notes its turn: scratch[0] counts, scratch[slot] is the turn, scratch[64 + slot] the round trips. */
+static void
+queue_body(Stage *stage, uint32_t slot)
+{
+	uint64_t *scratch = stage->instance.scratch;
+	TreeCounters counters;
+	Actor actor;
+
+	actor_open(&actor, stage, &stage->instance, slot, (int) scratch[128 + slot]);
+	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	scratch[slot] = __atomic_add_fetch(&scratch[0], 1, __ATOMIC_ACQ_REL);
+	CHILD_ASSERT(actor_write(&actor, actor.image[HEADER_LSN] + 1) == TREE_OK);
+	tree_client_counters(actor.client.tree, &counters);
+	scratch[64 + slot] = counters.round_trips;
+	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+#define QUEUED 8
+
+/* First come, first served; five locks by one win, then the others; with the image one round trip each. */
+static void
+test_queue_and_handover(void **state)
+{
+	Stage stage;
+	Actor actor;
+	pid_t children[QUEUED];
+	TreeCounters counters;
+	uint64_t *scratch;
+	uint64_t lsn;
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	scratch = stage.instance.scratch;
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	for (uint32_t i = 0; i < QUEUED; i++)
+	{
+		children[i] = start_child(&stage, i + 1, queue_body);
+		wait_queued(&stage.instance, i + 1);
+	}
+	assert_int_equal(actor_write(&actor, 1), TREE_OK);
+	for (uint32_t i = 0; i < QUEUED; i++)
+		join_child(children[i]);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	for (uint32_t i = 0; i < QUEUED; i++)
+	{
+		bool won = (i + 1) % (HANDOVER_MAX + 1) == 0;
+
+		assert_int_equal(scratch[i + 1], i + 1);
+		/* The last of the queue finds nobody when it has written, as nobody was there when it looked. */
+		assert_int_equal(scratch[64 + i + 1], won ? 2 : 1);
+	}
+	counters = stage_counters(&stage, &stage.instance, &lsn);
+	assert_int_equal(lsn, QUEUED + 1);
+	assert_int_equal(counters.lock_acquisitions, 2);
+	assert_int_equal(counters.handovers, QUEUED - 1);
+	assert_int_equal(counters.handover_images, QUEUED - 1);
+	assert_int_equal(counters.lock_waits, QUEUED);
+	stage_close(&stage);
+}
+
+/* Two nodes under one word: the word is handed over, the image is not. */
+static void
+test_handover_of_another_node(void **state)
+{
+	Stage stage;
+	Actor actor;
+	pid_t child;
+
+	(void) state;
+	stage_open(&stage, 1, false);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	stage.instance.scratch[128 + 1] = 1; /* the other tree */
+	child = start_child(&stage, 1, queue_body);
+	wait_queued(&stage.instance, 1);
+	assert_int_equal(actor_write(&actor, 1), TREE_OK);
+	join_child(child);
+	/* READ, then WRITE with the unlock. */
+	assert_int_equal(stage.instance.scratch[64 + 1], 2);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+static void
+cancelled_body(Stage *stage, uint32_t slot)
+{
+	Actor actor;
+
+	actor_open(&actor, stage, &stage->instance, slot, 0);
+	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
+	CHILD_ASSERT(!actor.hold.held);
+	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
+	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+/* The second of three leaves the queue; the others get the lock, in order. */
+static void
+test_cancel_in_queue(void **state)
+{
+	Stage stage;
+	Actor actor;
+	TreeEnvironment environment;
+	pid_t children[3];
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	environment = test_environment(&stage.instance);
+	for (int last = 0; last < 2; last++)
+	{
+		/* The one that leaves is in the middle, or the last one. */
+		assert_int_equal(actor_lock(&actor), TREE_OK);
+		memset(stage.instance.scratch, 0, 64 * 8);
+		memset(stage.instance.environment->slots + 1, 0, 3 * sizeof(TestSlot));
+		for (uint32_t i = 0; i < 3; i++)
+		{
+			children[i] = start_child(&stage, i + 1, i == 1 + (uint32_t) last ? cancelled_body : queue_body);
+			wait_queued(&stage.instance, i + 1);
+		}
+		__atomic_store_n(&stage.instance.environment->slots[2 + last].stop, 1, __ATOMIC_RELEASE);
+		environment.wake(environment.argument, 2 + (uint32_t) last);
+		join_child(children[1 + last]);
+		assert_int_equal(actor_release(&actor), TREE_OK);
+		join_child(children[0]);
+		join_child(children[2 - last]);
+		assert_int_equal(stage.instance.scratch[1], 1);
+		assert_int_equal(stage.instance.scratch[3 - last], 2);
+	}
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+/* Processes that are stopped at random moments, also just when they are chosen: no lock is lost, none is had twice. */
+static void
+storm_body(int number, void *argument)
+{
+	Stage *stage = argument;
+	TestSlot *place = &stage->instance.environment->slots[number];
+	TreeEnvironment environment = test_environment(&stage->instance);
+	Actor actor;
+
+	actor_open(&actor, stage, &stage->instance, (uint32_t) number, 0);
+	start_together(stage);
+	for (int i = 0; i < ROUNDS / 2; i++)
+	{
+		TreeStatus status = actor_lock(&actor);
+
+		CHILD_ASSERT(status == TREE_OK || status == TREE_STOPPED);
+		if (status == TREE_OK)
+		{
+			uint64_t next = actor.image[HEADER_LSN] + 1;
+
+			/* Somebody is stopped while we hold, or nobody. */
+			uint32_t victim = (uint32_t) (next * 7 + (uint64_t) i) % (PROCESSES + 2);
+
+			if (victim < PROCESSES)
+			{
+				__atomic_store_n(&stage->instance.environment->slots[victim].stop, 1, __ATOMIC_RELEASE);
+				environment.wake(environment.argument, victim);
+			}
+			linger(i);
+			CHILD_ASSERT(actor_write(&actor, next) == TREE_OK);
+			__atomic_fetch_add(&stage->instance.scratch[0], 1, __ATOMIC_RELAXED);
+		}
+		else
+			__atomic_fetch_add(&stage->instance.scratch[1], 1, __ATOMIC_RELAXED);
+		CHILD_ASSERT(place->holds == 0);
+		__atomic_store_n(&place->stop, 0, __ATOMIC_RELEASE);
+	}
+	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+static void
+test_cancel_storm(void **state)
+{
+	Stage stage;
+	uint64_t lsn;
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	assert_int_equal(test_processes(PROCESSES, storm_body, &stage), 0);
+	(void) stage_counters(&stage, &stage.instance, &lsn);
+	assert_int_equal(lsn, stage.instance.scratch[0]);
+	assert_true(stage.instance.scratch[1] > 0);
+	stage_close(&stage);
+}
+
+/* Words of the scratch: late_body() says that it has its connection, and waits while the gate is not 0. */
+#define LATE_READY 200
+#define LATE_GATE 201
+
+static void
+late_body(Stage *stage, uint32_t slot)
+{
+	uint64_t before;
+	Actor actor;
+
+	actor_open(&actor, stage, stage->other.shared != NULL ? &stage->other : &stage->instance, slot, 0);
+	actor.client.tree->options.lock_timeout_ms = 100;
+	__atomic_store_n(&stage->instance.scratch[LATE_READY], 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&stage->instance.scratch[LATE_GATE], __ATOMIC_ACQUIRE) != 0)
+		test_sleep_us(500);
+	before = test_now_us();
+	CHILD_ASSERT(actor_lock(&actor) == TREE_TIMED_OUT);
+	CHILD_ASSERT(test_now_us() - before >= 100000);
+	CHILD_ASSERT(test_now_us() - before < 5000000);
+	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
+	if (stage->instance.scratch[LATE_READY] != 2)
+		CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+/* Deadlines hold against a holder of the same instance and of another one; the lock is had afterwards. */
+static void
+test_timeout(void **state)
+{
+	(void) state;
+	for (int two = 0; two < 2; two++)
+	{
+		Stage stage;
+		Actor actor;
+
+		stage_open(&stage, 16384, two == 1);
+		actor_open(&actor, &stage, &stage.instance, 0, 0);
+		assert_int_equal(actor_lock(&actor), TREE_OK);
+		join_child(start_child(&stage, 1, late_body));
+		assert_int_equal(actor_release(&actor), TREE_OK);
+		join_child(start_child(&stage, 2, queue_body));
+		assert_int_equal(actor_close(&actor), TREE_OK);
+		stage_close(&stage);
+	}
+}
+
+/* ---- death and doubt ---- */
+
+static void
+die_holding_body(Stage *stage, uint32_t slot)
+{
+	Actor actor;
+
+	actor_open(&actor, stage, &stage->instance, slot, 0);
+	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	kill(getpid(), SIGKILL);
+}
+
+/* An instance that is killed while it holds: others wait until it is fenced, and then have the lock. */
+static void
+test_death_and_attach(void **state)
+{
+	Stage stage;
+	Actor actor;
+	pid_t child;
+	int status;
+
+	(void) state;
+	stage_open(&stage, 16384, true);
+	child = start_child(&stage, 1, die_holding_body);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	actor_open(&actor, &stage, &stage.other, 0, 0);
+	actor.client.tree->options.lock_timeout_ms = 100;
+	assert_int_equal(actor_lock(&actor), TREE_TIMED_OUT);
+	test_instance_attach(&stage.instance);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+
+	/* Its own next incarnation has it too. */
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+/* A holder that was fenced meanwhile: its unlock tells it. */
+static void
+test_fenced_holder(void **state)
+{
+	Stage stage;
+	Actor actor;
+	TestInstance successor;
+	TreeStatus status;
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	/* Same cluster, shared memory of its own: a takeover. */
+	test_instance_start(&successor, &stage.node, 1, 4, MEGABYTE);
+	successor.cluster[0] = stage.instance.cluster[0];
+	successor.cluster[1] = stage.instance.cluster[1];
+	test_instance_attach(&successor);
+	status = actor_write(&actor, 99);
+	assert_int_equal(status, TREE_FENCED);
+	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
+	assert_int_equal(actor_lock(&actor), TREE_FENCED);
+	(void) actor_close(&actor);
+
+	actor_open(&actor, &stage, &successor, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_not_equal(actor.image[HEADER_LSN], 99);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	test_instance_stop(&successor);
+	stage_close(&stage);
+}
+
+/* The word under index 0, when there is but one. */
+static uint64_t
+only_word(Actor *actor)
+{
+	uint64_t word = 1;
+	FabricOp op;
+
+	memset(&op, 0, sizeof(op));
+	op.opcode = FABRIC_READ;
+	op.region = FABRIC_LOCKS;
+	op.length = 8;
+	op.buffer = &word;
+	assert_int_equal(fabric_execute(actor->client.endpoints[0], &op, 1), FABRIC_OK);
+	return word;
+}
+
+/* The same by a connection of its own. */
+static uint64_t
+only_word_of(Stage *stage)
+{
+	Actor actor;
+	uint64_t word;
+
+	actor_open(&actor, stage, &stage->instance, 14, 0);
+	word = only_word(&actor);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	return word;
+}
+
+/*
+ * Each operation of lock, write, unlock is lost once, and so is what follows in its chain; or it is applied late, when
+ * the channel is reset.  In the end the write is there, the word is free, and nothing lands afterwards.
+ */
+static void
+test_doubt_is_ended(void **state)
+{
+	Stage stage;
+	Actor actor;
+	uint64_t value = 0;
+
+	(void) state;
+	stage_open(&stage, 1, false);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	for (int late = 0; late < 2; late++)
+	{
+		bool met = true;
+
+		for (uint64_t n = 1; met; n++)
+		{
+			FabricFaultPlan plan = {.seed = n};
+			int attempts = 0;
+			TreeStatus status;
+
+			value++;
+			assert_true(n < 20);
+			if (late)
+				plan.late_operation = n;
+			else
+				plan.fail_operation = n;
+			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], &plan), FABRIC_OK);
+			do
+			{
+				assert_true(++attempts <= 3);
+				status = actor_lock(&actor);
+				if (status == TREE_OK)
+					status = actor_write(&actor, value);
+			} while (status == TREE_RETRY);
+			assert_int_equal(status, TREE_OK);
+			met = fabric_fault_operations(actor.client.endpoints[0]) >= n;
+			fabric_fault_deliver(actor.client.endpoints[0]);
+			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], NULL), FABRIC_OK);
+			assert_int_equal(only_word(&actor), 0);
+			assert_int_equal(stage.instance.environment->slots[0].holds, 0);
+			assert_int_equal(actor_lock(&actor), TREE_OK);
+			assert_int_equal(actor.image[HEADER_LSN], value);
+			assert_int_equal(actor_release(&actor), TREE_OK);
+		}
+	}
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+/* A chain whose doubt cannot be ended strands the hold; the record lets lock_leave() end it. */
+static void
+test_stranded_hold(void **state)
+{
+	Stage stage;
+	Actor actor;
+	FabricFaultPlan plan = {.seed = 1, .fail_operation = 2};
+	FabricEndpoint *endpoint;
+	pid_t child;
+
+	(void) state;
+	stage_open(&stage, 1, false);
+	stage.instance.scratch[LATE_GATE] = 1;
+	child = start_child(&stage, 1, late_body);
+	while (__atomic_load_n(&stage.instance.scratch[LATE_READY], __ATOMIC_ACQUIRE) == 0)
+		test_sleep_us(500);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	endpoint = actor.client.endpoints[0];
+	/* {WRITE, unlock}: the unlock is lost, and no daemon is there to reset the channel. */
+	assert_int_equal(fabric_fault_set(endpoint, &plan), FABRIC_OK);
+	test_node_kill(&stage.node);
+	assert_int_equal(actor_write(&actor, 5), TREE_UNREACHABLE);
+	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
+	assert_int_equal(actor_lock(&actor), TREE_UNREACHABLE);
+	/* Another process of the instance does not get in. */
+	__atomic_store_n(&stage.instance.scratch[LATE_READY], 2, __ATOMIC_RELEASE);
+	__atomic_store_n(&stage.instance.scratch[LATE_GATE], 0, __ATOMIC_RELEASE);
+	join_child(child);
+
+	/* With the memory node back, leaving frees the word, and the lock is to be had without fencing. */
+	test_node_restart(&stage.node);
+	assert_int_not_equal(only_word_of(&stage), 0);
+	assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
+	assert_int_equal(only_word_of(&stage), 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_equal(actor.image[HEADER_LSN], 5);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exclusion),
+		cmocka_unit_test(test_exclusion_between_instances),
+		cmocka_unit_test(test_queue_and_handover),
+		cmocka_unit_test(test_handover_of_another_node),
+		cmocka_unit_test(test_cancel_in_queue),
+		cmocka_unit_test(test_cancel_storm),
+		cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_death_and_attach),
+		cmocka_unit_test(test_fenced_holder),
+		cmocka_unit_test(test_doubt_is_ended),
+		cmocka_unit_test(test_stranded_hold),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

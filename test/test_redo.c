@@ -1,0 +1,258 @@
+/*
+ * test_redo.c
+ *		Death in the middle of a node's rewrite: after fencing the node is the old image or the new one, whole, and
+ *		the lock is free; an entry that was added afterwards is not undone by an older redo slot.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+#include "../rdma/fault.h"
+#include "../tree/internal.h"
+
+#define MEGABYTE (1ull << 20)
+
+/* Leaves of 4 KB: 64 lines to die in. */
+static const TreeFormat wide = {.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90};
+
+typedef struct Stage
+{
+	TestNode node;
+	TestInstance instance;
+	TreeRecord record;
+} Stage;
+
+static void
+stage_open(Stage *stage)
+{
+	TestClient client;
+
+	memset(stage, 0, sizeof(*stage));
+	test_node_start(&stage->node, 4 * MEGABYTE);
+	test_instance_start(&stage->instance, &stage->node, 1, 4, MEGABYTE);
+	test_client_open(&client, &stage->instance, 0);
+	test_tree_create(&client, &wide, &stage->record);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+}
+
+static void
+stage_close(Stage *stage)
+{
+	test_node_stop(&stage->node);
+	test_instance_stop(&stage->instance);
+}
+
+/* Fills every cell with the generation, so that a mixture shows in each line. */
+static void
+fill(const NodeGeometry *g, uint64_t *image, const uint64_t *old, uint64_t pointer, uint64_t generation)
+{
+	node_begin_like(g, image, old, pointer, generation);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		uint64_t *cell = image + leaf_cell_word(g, slot);
+
+		cell[0] =
+			cell_word0(generation, (uint32_t) generation, (uint16_t) (slot + 1), CELL_LIVE, false, false);
+		for (uint32_t word = 1; word < g->cell_words; word++)
+			cell[word] = generation;
+	}
+	node_seal(g, image);
+}
+
+static bool
+filled(const NodeGeometry *g, const uint64_t *image)
+{
+	uint64_t generation = image[HEADER_GENERATION];
+
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		const uint64_t *cell = image + leaf_cell_word(g, slot);
+
+		if (cell_block(cell[0]) != (uint32_t) generation || cell[1] != generation ||
+		    cell[g->cell_words - 1] != generation)
+			return false;
+	}
+	return true;
+}
+
+/* The LSN that die_later() leaves behind. */
+#define LATER_LSN 4242u
+
+/* Writes the leaf's mutable unit, as an insert would, and dies. */
+static void
+die_later(Stage *stage, FabricEndpoint *endpoint)
+{
+	uint64_t unit[2] = {LATER_LSN, 1};
+	FabricOp op;
+
+	memset(&op, 0, sizeof(op));
+	op.opcode = FABRIC_WRITE;
+	op.length = sizeof(unit);
+	op.offset = pointer_offset(stage->record.root) + HEADER_LSN * 8;
+	op.buffer = unit;
+	if (fabric_execute(endpoint, &op, 1) == FABRIC_OK)
+		kill(getpid(), SIGKILL);
+}
+
+/* Rewrites the root leaf with the next generation; with a plan it dies on the way, with `later` after more. */
+static TreeStatus
+rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
+{
+	static uint64_t image[NODE_MAX_BYTES / 8], next[NODE_MAX_BYTES / 8];
+	FabricOp ops[REDO_OPS + 2];
+	TestClient client;
+	LockHold hold;
+	Tree *tree;
+	TreeStatus status;
+	int count;
+
+	test_client_open(&client, &stage->instance, slot);
+	status = tree_open(client.tree, stage->record.tree, stage->record.root, &wide, NULL, NULL, &tree);
+	if (status == TREE_OK)
+		status = lock_and_read(tree, tree->root, tree->geometry.leaf_bytes, image, &hold);
+	if (status != TREE_OK)
+		return status;
+	if (plan != NULL && fabric_fault_set(client.endpoints[0], plan) != FABRIC_OK)
+		return TREE_INVALID;
+	fill(&tree->geometry, next, image, tree->root, image[HEADER_GENERATION] + 1);
+	count = lock_rewrite_ops(tree, tree->root, next, tree->geometry.leaf_bytes, ops);
+	if (count != REDO_OPS + 1)
+		return TREE_INVALID;
+	status = lock_write_and_release(tree, &hold, ops, count, tree->root, NULL, 0);
+	if (later && status == TREE_OK)
+		die_later(stage, client.endpoints[0]);
+	tree_close(tree);
+	(void) test_client_close(&client);
+	return status;
+}
+
+/* Reads the root leaf as it is, by a client of its own. */
+static void
+read_root(Stage *stage, uint64_t *image, NodeGeometry *geometry)
+{
+	TestClient client;
+	FabricOp op;
+
+	*geometry = node_geometry(&wide);
+	test_client_open(&client, &stage->instance, 3);
+	memset(&op, 0, sizeof(op));
+	op.length = geometry->leaf_bytes;
+	op.offset = pointer_offset(stage->record.root);
+	op.buffer = image;
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+}
+
+/*
+ * Dies after operation `operation` of the rewrite's chain, in its line `line`; then a new incarnation, or the daemon
+ * killed and started again.  The image is whole; says whether it is the new one.
+ */
+static bool
+die_and_recover(Stage *stage, uint64_t operation, uint32_t line, bool restart)
+{
+	FabricFaultPlan plan = {.seed = 1, .die_operation = operation, .die_line = line};
+	uint64_t before[NODE_MAX_BYTES / 8], after[NODE_MAX_BYTES / 8];
+	NodeGeometry geometry;
+	pid_t child;
+	int status;
+
+	assert_int_equal(rewrite(stage, 0, NULL, false), TREE_OK);
+	read_root(stage, before, &geometry);
+	assert_true(filled(&geometry, before));
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		(void) rewrite(stage, 1, &plan, false);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	if (restart)
+	{
+		test_node_kill(&stage->node);
+		test_node_restart(&stage->node);
+	}
+	test_instance_attach(&stage->instance);
+	read_root(stage, after, &geometry);
+	assert_int_equal(node_check(&geometry, after, stage->record.tree, stage->record.root), NODE_GOOD);
+	assert_true(filled(&geometry, after));
+	assert_true(after[HEADER_GENERATION] == before[HEADER_GENERATION] ||
+	            after[HEADER_GENERATION] == before[HEADER_GENERATION] + 1);
+	return after[HEADER_GENERATION] != before[HEADER_GENERATION];
+}
+
+/* Operations of the chain: redo image, redo header, node, unlock. */
+static void
+test_death_in_rewrite(void **state)
+{
+	static const uint32_t lines[] = {1, 2, 31, 32, 63};
+	Stage stage;
+
+	(void) state;
+	stage_open(&stage);
+	assert_false(die_and_recover(&stage, 1, 0, false));
+	assert_false(die_and_recover(&stage, 1, 17, false));
+	assert_false(die_and_recover(&stage, 2, 0, false));
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	{
+		assert_true(die_and_recover(&stage, 3, lines[i], false));
+		assert_true(die_and_recover(&stage, 3, lines[i], true));
+	}
+	assert_true(die_and_recover(&stage, 3, 0, false));
+	assert_true(die_and_recover(&stage, 4, 0, false));
+	assert_true(die_and_recover(&stage, 4, 0, true));
+	/* And the lock was freed each time. */
+	assert_int_equal(rewrite(&stage, 2, NULL, false), TREE_OK);
+	stage_close(&stage);
+}
+
+/* A cell that was written after the rewrite stays, although the redo slot of the dead channel is whole. */
+static void
+test_later_write_is_not_undone(void **state)
+{
+	Stage stage;
+	uint64_t image[NODE_MAX_BYTES / 8];
+	NodeGeometry geometry;
+	pid_t child;
+	int status;
+
+	(void) state;
+	stage_open(&stage);
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		(void) rewrite(&stage, 0, NULL, true);
+		_exit(1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	test_instance_attach(&stage.instance);
+	read_root(&stage, image, &geometry);
+	assert_int_equal(image[HEADER_LSN], LATER_LSN);
+	assert_true(filled(&geometry, image));
+	stage_close(&stage);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_death_in_rewrite),
+		cmocka_unit_test(test_later_write_is_not_undone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,634 @@
+/*
+ * test_server.c
+ *		The memory node's server and its memory object: opening and keeping, pages, strange clients.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#include "control.h"
+#include "memory.h"
+#include "support/fabric_process.h"
+
+#define CLUSTER 99u
+#define NODE_BYTES (1u << 20)
+#define MAX_CHANNELS 6u
+
+static FabricProcess node;
+
+/* Each test has a memory node of its own. */
+static int
+start_node(void **state)
+{
+	(void) state;
+	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
+	fabric_process_start(&node);
+	return 0;
+}
+
+static int
+stop_node(void **state)
+{
+	char small[192];
+
+	(void) state;
+	/* Where test_full_file_system failed, its file system is still there. */
+	snprintf(small, sizeof(small), "%.150s/small", node.directory);
+	umount2(small, MNT_DETACH);
+	rmdir(small);
+	fabric_process_remove(&node);
+	return 0;
+}
+
+static FabricServerOptions
+options_of_node(void)
+{
+	return (FabricServerOptions){
+		.memory_path = node.memory_path,
+		.socket_path = node.socket_path,
+		.node_bytes = node.node_bytes,
+		.service_bytes = 8192,
+		.max_channels = node.max_channels,
+	};
+}
+
+static uint64_t
+blocks_of(const char *path)
+{
+	struct stat file;
+
+	assert_int_equal(stat(path, &file), 0);
+	return (uint64_t) file.st_blocks * 512;
+}
+
+static void
+test_states_of_memory(void **state)
+{
+	uint64_t uuid[2];
+	TestChannel channel;
+	uint32_t incarnation = cluster_attach(node.address, CLUSTER);
+	uint64_t area = service_info(node.address).first_unit;
+	uint64_t word = 5;
+
+	(void) state;
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+	assert_int_equal(service_info(node.address).generation, 1);
+	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	memcpy(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
+	channel_write(&channel, area, &word, 8);
+	channel_close(&channel);
+
+	/* A clean end: kept, clean. */
+	fabric_process_stop(&node, SIGTERM);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+	assert_int_equal(service_info(node.address).generation, 2);
+	assert_int_equal(service_info(node.address).service_word, 1);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	channel_read(&channel, area, &word, 8);
+	assert_true(word == 5);
+	assert_memory_equal(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
+
+	/* Killed with a channel open: kept, recovered, the channel given to recover(). */
+	fabric_process_stop(&node, SIGKILL);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_RECOVERED);
+	assert_int_equal(service_info(node.address).recovered, 1);
+	assert_int_equal(service_info(node.address).recovered_inside, 0);
+	{
+		FabricOp op = op_write(area, &word, 8);
+
+		assert_int_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_FENCED);
+	}
+	channel_close(&channel);
+
+	/* A clean signal, but a channel stays open past the drain: not clean. */
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	fabric_process_stop(&node, SIGTERM);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_RECOVERED);
+	channel_close(&channel);
+
+	/* Asked for fewer channels than it has: kept. */
+	fabric_process_stop(&node, SIGTERM);
+	node.max_channels--;
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+
+	/* Other sizes: made anew, with a new identity; the instance is unknown there. */
+	fabric_process_stop(&node, SIGTERM);
+	node.node_bytes *= 2;
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+	assert_int_equal(channel_try_open(&channel, node.address, CLUSTER, incarnation, NULL), FABRIC_FENCED);
+	incarnation = cluster_attach(node.address, CLUSTER);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	assert_memory_not_equal(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
+	channel_close(&channel);
+}
+
+/* Overwrites bytes of the memory object while no daemon runs. */
+static void
+damage_object(size_t offset, const void *bytes, size_t count)
+{
+	int file = open(node.memory_path, O_RDWR | O_CLOEXEC);
+
+	assert_true(file >= 0);
+	assert_int_equal(pwrite(file, bytes, count, (off_t) offset), count);
+	close(file);
+}
+
+static void
+test_strange_objects_are_discarded(void **state)
+{
+	const uint64_t wrong = 0x6262626262626262ull;
+	const struct
+	{
+		size_t offset;
+		size_t bytes;
+	} damages[] = {
+		{offsetof(MemoryHeader, magic), 8},         {offsetof(MemoryHeader, layout_version), 4},
+		{offsetof(MemoryHeader, fingerprint), 4},   {offsetof(MemoryHeader, boot_id), 8},
+		{offsetof(MemoryHeader, object_bytes), 8},  {offsetof(MemoryHeader, max_channels), 4},
+		{offsetof(MemoryHeader, locks_offset), 8},  {offsetof(MemoryHeader, nodes_offset), 8},
+		{offsetof(MemoryHeader, service_bytes), 4}, {offsetof(MemoryHeader, first_unit), 8},
+	};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
+	{
+		fabric_process_stop(&node, SIGTERM);
+		damage_object(damages[i].offset, &wrong, damages[i].bytes);
+		fabric_process_start(&node);
+		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+		assert_int_equal(service_info(node.address).generation, 1);
+	}
+	fabric_process_stop(&node, SIGTERM);
+	assert_int_equal(truncate(node.memory_path, 1000), 0);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+}
+
+static void
+test_one_daemon(void **state)
+{
+	FabricServerOptions options = options_of_node();
+	FabricService service = {0};
+	FabricServer *server = NULL;
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES] = "";
+	char other[192];
+
+	(void) state;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
+	assert_null(server);
+	assert_true(strlen(detail) > 0);
+	/* Nor at the same socket with other memory; the one that is served is not disturbed. */
+	snprintf(other, sizeof(other), "%s2", node.memory_path);
+	options.memory_path = other;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
+	assert_int_equal(service_info(node.address).generation, 1);
+	unlink(other);
+	snprintf(other, sizeof(other), "%s2.lock", node.memory_path);
+	unlink(other);
+	options.memory_path = "/nowhere/memory";
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail),
+	                 FABRIC_UNREACHABLE);
+	options.max_channels = 0;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_RANGE);
+}
+
+static void
+test_pages(void **state)
+{
+	uint64_t empty = blocks_of(node.memory_path);
+	ServiceInfo info = service_info(node.address);
+	uint32_t incarnation = cluster_attach(node.address, CLUSTER);
+	uint64_t request[2] = {info.first_unit, 4 * FABRIC_UNIT_BYTES};
+	uint64_t words[16];
+	TestChannel channel;
+	FabricOp op = op_write(info.first_unit, words, sizeof(words));
+	FabricOp add = op_fetch_add(FABRIC_NODES, info.first_unit, 1);
+
+	(void) state;
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	/* Memory that is not granted cannot be changed, and reads as zeroes without taking pages. */
+	assert_int_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_RANGE);
+	assert_int_equal(fabric_execute(channel.endpoint, &add, 1), FABRIC_RANGE);
+	memset(words, 0xff, sizeof(words));
+	channel_read(&channel, info.first_unit, words, sizeof(words));
+	assert_true(words[0] == 0 && words[15] == 0);
+	assert_int_equal(blocks_of(node.memory_path), empty);
+
+	assert_int_equal(service_commit(node.address, request[0], request[1]), FABRIC_OK);
+	/* All pages are there before anybody writes, those of the stripe words too. */
+	assert_in_range(blocks_of(node.memory_path) - empty, request[1], request[1] + 2 * 4096);
+	memset(words, 0x11, sizeof(words));
+	assert_int_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_OK);
+	assert_in_range(blocks_of(node.memory_path) - empty, request[1], request[1] + 2 * 4096);
+
+	/* Given back and taken again: the pages go, and come back empty. */
+	assert_int_equal(fabric_call(channel.endpoint, SERVICE_RELEASE, request, sizeof(request), NULL, NULL),
+	                 FABRIC_OK);
+	assert_in_range(blocks_of(node.memory_path) - empty, 0, 2 * 4096);
+	assert_int_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_RANGE);
+	assert_int_equal(service_commit(node.address, request[0], request[1]), FABRIC_OK);
+	channel_read(&channel, info.first_unit, words, sizeof(words));
+	assert_true(words[0] == 0 && words[15] == 0);
+	memset(words, 0x22, sizeof(words));
+	assert_int_equal(fabric_execute(channel.endpoint, &op, 1), FABRIC_OK);
+	assert_int_equal(service_commit(node.address, request[0], request[1]), FABRIC_OK);
+	channel_read(&channel, info.first_unit, words, sizeof(words));
+	assert_true(words[0] == 0 && words[15] == 0);
+
+	assert_int_equal(service_commit(node.address, 0, FABRIC_UNIT_BYTES), FABRIC_RANGE);
+	assert_int_equal(service_commit(node.address, info.first_unit + 4096, FABRIC_UNIT_BYTES), FABRIC_RANGE);
+	assert_int_equal(service_commit(node.address, info.end, FABRIC_UNIT_BYTES), FABRIC_RANGE);
+	assert_int_equal(service_commit(node.address, info.first_unit, info.end), FABRIC_RANGE);
+	assert_int_equal(service_commit(node.address, info.first_unit, 0), FABRIC_RANGE);
+	channel_close(&channel);
+}
+
+/* A small tmpfs: without it the test is skipped. */
+static bool
+mount_small(const char *directory)
+{
+	return mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0;
+}
+
+static void
+test_full_file_system(void **state)
+{
+	char mount_point[160];
+	FabricProcess small;
+	ServiceInfo info;
+	FabricStatus status = FABRIC_OK;
+	uint64_t taken = 0;
+
+	(void) state;
+	snprintf(mount_point, sizeof(mount_point), "%s/small", node.directory);
+	assert_int_equal(mkdir(mount_point, 0700), 0);
+	if (!mount_small(mount_point))
+	{
+		rmdir(mount_point);
+		skip();
+	}
+	memset(&small, 0, sizeof(small));
+	small.node_bytes = 16u << 20;
+	small.max_channels = MAX_CHANNELS;
+	snprintf(small.memory_path, sizeof(small.memory_path), "%.140s/memory", mount_point);
+	snprintf(small.socket_path, sizeof(small.socket_path), "%.140s/socket", mount_point);
+	snprintf(small.address, sizeof(small.address), "shm:%s", small.socket_path);
+	fabric_process_start(&small);
+	info = service_info(small.address);
+	while (status == FABRIC_OK && taken < 16u << 20)
+	{
+		status = service_commit(small.address, info.first_unit + taken, FABRIC_UNIT_BYTES);
+		if (status == FABRIC_OK)
+			taken += FABRIC_UNIT_BYTES;
+	}
+	assert_int_equal(status, FABRIC_NO_MEMORY);
+	assert_true(taken >= FABRIC_UNIT_BYTES);
+	{
+		/* Everything that was granted can be written: nobody meets SIGBUS. */
+		uint32_t incarnation = cluster_attach(small.address, CLUSTER);
+		uint64_t words[512];
+		TestChannel channel;
+
+		memset(words, 0x33, sizeof(words));
+		channel_open(&channel, small.address, CLUSTER, incarnation);
+		for (uint64_t offset = 0; offset < taken; offset += sizeof(words))
+			channel_write(&channel, info.first_unit + offset, words, sizeof(words));
+		channel_close(&channel);
+	}
+	fabric_process_stop(&small, SIGTERM);
+	assert_int_equal(umount(mount_point), 0);
+	rmdir(mount_point);
+}
+
+/* Connects to the control socket with no fabric between. */
+static int
+connect_raw(void)
+{
+	struct sockaddr_un address;
+	socklen_t length;
+	int directory;
+	int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(control_address(node.socket_path, &address, &length, &directory));
+	assert_int_equal(connect(descriptor, (struct sockaddr *) &address, length), 0);
+	return descriptor;
+}
+
+/* Waits for the other end to close. */
+static bool
+is_disconnected(int descriptor)
+{
+	uint8_t bytes[256];
+	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
+
+	while (poll(&polled, 1, 2000) > 0)
+	{
+		if (recv(descriptor, bytes, sizeof(bytes), 0) <= 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+test_strange_clients(void **state)
+{
+	uint8_t header[CONTROL_HEADER_BYTES];
+	uint8_t reply[64];
+	ControlFrame frame = {0, CONTROL_HELLO, CONTROL_VERSION, 1};
+	int descriptor = connect_raw();
+	int silent = connect_raw();
+
+	(void) state;
+	/* Bytes of no protocol, a length beyond all bounds, another version: disconnected. */
+	assert_int_equal(send(descriptor, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL), 18);
+	assert_true(is_disconnected(descriptor));
+	close(descriptor);
+	for (int i = 0; i < 2; i++)
+	{
+		descriptor = connect_raw();
+		frame.length = i == 0 ? UINT32_MAX : 0;
+		frame.version = i == 0 ? CONTROL_VERSION : CONTROL_VERSION + 1;
+		control_encode(&frame, header);
+		assert_int_equal(send(descriptor, header, sizeof(header), MSG_NOSIGNAL), sizeof(header));
+		assert_true(is_disconnected(descriptor));
+		close(descriptor);
+	}
+	/* A service call before HELLO, a HELLO cut short, an unknown method of the fabric's: refused. */
+	frame = (ControlFrame){0, SERVICE_ECHO, CONTROL_VERSION, 7};
+	for (int i = 0; i < 3; i++)
+	{
+		ControlFrame answer;
+
+		descriptor = connect_raw();
+		frame.method = i == 0 ? SERVICE_ECHO : i == 1 ? CONTROL_HELLO : 0xfff0;
+		control_encode(&frame, header);
+		/* A byte at a time. */
+		for (size_t byte = 0; byte < sizeof(header); byte++)
+			assert_int_equal(send(descriptor, header + byte, 1, MSG_NOSIGNAL), 1);
+		assert_int_equal(recv(descriptor, reply, sizeof(reply), 0),
+		                 CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES);
+		assert_true(control_decode(reply, &answer));
+		assert_true(answer.request == 7 && answer.method == frame.method);
+		assert_int_equal(reply[CONTROL_HEADER_BYTES], FABRIC_PROTOCOL);
+		close(descriptor);
+	}
+	/* Many that come and go, and a silent one: the others are served. */
+	for (int i = 0; i < 200; i++)
+		close(connect_raw());
+	assert_int_equal(service_info(node.address).live_channels, 0);
+	close(silent);
+}
+
+/* Pipelined requests whose replies nobody takes: the server waits for that client alone. */
+static void
+test_client_that_does_not_read(void **state)
+{
+	static uint8_t frame_bytes[CONTROL_HEADER_BYTES + FABRIC_MAX_CALL_BYTES];
+	ControlFrame frame = {0, CONTROL_HELLO, CONTROL_VERSION, 1};
+	ControlHello hello = {.cluster = {CLUSTER, 0}, .old_channel = CONTROL_NO_CHANNEL};
+	ControlPayload payload = {.data = frame_bytes + CONTROL_HEADER_BYTES, .bytes = FABRIC_MAX_CALL_BYTES};
+	int descriptor = connect_raw();
+	int sent = 0;
+	size_t left = 0;
+	uint64_t answered = 0;
+
+	(void) state;
+	control_put_hello(&payload, &hello);
+	frame.length = payload.position;
+	control_encode(&frame, frame_bytes);
+	assert_int_equal(send(descriptor, frame_bytes, CONTROL_HEADER_BYTES + frame.length, MSG_NOSIGNAL),
+	                 CONTROL_HEADER_BYTES + frame.length);
+	assert_true(recv(descriptor, frame_bytes, sizeof(frame_bytes), 0) > 0);
+	frame = (ControlFrame){FABRIC_MAX_CALL_BYTES, SERVICE_ECHO, CONTROL_VERSION, 2};
+	memset(frame_bytes, 0, sizeof(frame_bytes));
+	control_encode(&frame, frame_bytes);
+	for (;;)
+	{
+		ssize_t done =
+			send(descriptor, frame_bytes + left, sizeof(frame_bytes) - left, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (done < 0 && errno == EAGAIN)
+		{
+			struct pollfd polled = {.fd = descriptor, .events = POLLOUT};
+
+			if (poll(&polled, 1, 200) == 0)
+				break;
+			continue;
+		}
+		assert_true(done > 0);
+		left = (left + (size_t) done) % sizeof(frame_bytes);
+		sent += left == 0;
+		assert_true(sent < 10000);
+	}
+	assert_int_equal(service_info(node.address).live_channels, 0);
+	/* When it reads after all, no answer is missing. */
+	while (answered < (uint64_t) sent * (sizeof(frame_bytes) + CONTROL_STATUS_BYTES))
+	{
+		ssize_t done = recv(descriptor, frame_bytes, sizeof(frame_bytes), 0);
+
+		assert_true(done > 0);
+		answered += (uint64_t) done;
+	}
+	close(descriptor);
+}
+
+static void
+test_long_socket_path(void **state)
+{
+	FabricProcess far = {.node_bytes = NODE_BYTES, .max_channels = 2};
+	char directory[256];
+	char lock[256];
+	TestChannel control;
+
+	(void) state;
+	snprintf(directory, sizeof(directory), "%s/%0100d", node.directory, 1);
+	assert_int_equal(mkdir(directory, 0700), 0);
+	snprintf(far.memory_path, sizeof(far.memory_path), "%s/far", node.directory);
+	snprintf(far.socket_path, sizeof(far.socket_path), "%.150s/s", directory);
+	snprintf(far.address, sizeof(far.address), "shm:%s", far.socket_path);
+	assert_true(strlen(far.socket_path) > sizeof(((struct sockaddr_un *) 0)->sun_path));
+	fabric_process_start(&far);
+	channel_open(&control, far.address, CLUSTER, 0);
+	channel_close(&control);
+	fabric_process_stop(&far, SIGTERM);
+	assert_int_equal(access(far.socket_path, F_OK), -1);
+	unlink(far.memory_path);
+	snprintf(lock, sizeof(lock), "%s.lock", far.memory_path);
+	unlink(lock);
+	rmdir(directory);
+}
+
+static void
+test_other_users_are_denied(void **state)
+{
+	pid_t child;
+
+	(void) state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(node.directory, 0755), 0);
+	assert_int_equal(chmod(node.socket_path, 0666), 0);
+	child = start_child();
+	if (child == 0)
+	{
+		TestChannel channel;
+
+		CHECK(setuid(65534) == 0);
+		CHECK(channel_try_open(&channel, node.address, CLUSTER, 0, NULL) == FABRIC_DENIED);
+		_exit(0);
+	}
+	assert_int_equal(wait_for_child(child), 0);
+	/* By the socket's own mode they do not even get that far. */
+	assert_int_equal(chmod(node.socket_path, 0600), 0);
+	child = start_child();
+	if (child == 0)
+	{
+		TestChannel channel;
+
+		CHECK(setuid(65534) == 0);
+		CHECK(channel_try_open(&channel, node.address, CLUSTER, 0, NULL) == FABRIC_DENIED);
+		_exit(0);
+	}
+	assert_int_equal(wait_for_child(child), 0);
+}
+
+/* Both ends in one process: the client's wait hook drives the server. */
+static int
+serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	struct pollfd polled = {.fd = count > 0 ? descriptors[0] : -1, .events = POLLIN};
+
+	(void) milliseconds;
+	fabric_server_step(argument, 1);
+	return poll(&polled, 1, 0);
+}
+
+static FabricStatus
+echo_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
+          uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
+{
+	(void) argument;
+	(void) peer;
+	(void) method;
+	memcpy(reply, request, request_bytes);
+	*reply_bytes = request_bytes;
+	return FABRIC_OK;
+}
+
+typedef struct DeadChannels
+{
+	FabricServer **server;
+	uint32_t count;
+	FabricDeadChannel last;
+} DeadChannels;
+
+static void
+note_dead(void *argument, const FabricDeadChannel *dead)
+{
+	DeadChannels *channels = argument;
+
+	channels->count++;
+	channels->last = *dead;
+	/* The service may use the server already in here, also while it is being opened. */
+	assert_non_null(*channels->server);
+	assert_non_null(fabric_server_node(*channels->server, dead->redo_offset, FABRIC_REDO_BYTES));
+}
+
+static void
+test_embedded_server(void **state)
+{
+	FabricServerOptions options = options_of_node();
+	DeadChannels dead = {0};
+	FabricService service = {.argument = &dead, .call = echo_call, .recover = note_dead};
+	FabricServer *server = NULL;
+	FabricMemoryState memory_state;
+	FabricOptions waiting = {.wait = serve_while_waiting, .cluster = {1, 1}};
+	char detail[FABRIC_DETAIL_BYTES];
+	Fabric *fabric;
+	FabricEndpoint *endpoint;
+	uint32_t instance;
+	uint64_t word = 3;
+	uint64_t echo = 0;
+	uint64_t first;
+	uint64_t end;
+	uint32_t bytes = sizeof(echo);
+
+	(void) state;
+	fabric_process_stop(&node, SIGTERM);
+	dead.server = &server;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	waiting.wait_argument = server;
+	assert_int_equal(fabric_open(&waiting, &fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(fabric, node.address, &endpoint), FABRIC_OK);
+	assert_int_equal(fabric_attach(endpoint, false, 1, &instance, &waiting.incarnation), FABRIC_OK);
+	fabric_close(fabric);
+	assert_int_equal(fabric_open(&waiting, &fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(fabric, node.address, &endpoint), FABRIC_OK);
+	assert_int_equal(fabric_server_channels(server), 1);
+	assert_int_equal(fabric_call(endpoint, 1, &word, 8, &echo, &bytes), FABRIC_OK);
+	assert_true(echo == 3);
+	fabric_server_node_range(server, &first, &end);
+	assert_int_equal(fabric_server_commit(server, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+	{
+		FabricOp op = op_write(first + 8, &word, 8);
+
+		assert_int_equal(fabric_execute(endpoint, &op, 1), FABRIC_OK);
+	}
+	assert_true(((uint64_t *) fabric_server_node(server, first, 16))[1] == 3);
+	assert_null(fabric_server_node(server, end - 8, 16));
+	assert_int_equal(dead.count, 0);
+	fabric_disconnect(endpoint);
+	fabric_server_step(server, 100);
+	assert_int_equal(fabric_server_channels(server), 0);
+	assert_int_equal(dead.count, 1);
+	assert_true(dead.last.write_offset == UINT64_MAX);
+	/* Stopping works before running, and from a signal handler. */
+	fabric_server_stop(server);
+	assert_int_equal(fabric_server_run(server), FABRIC_OK);
+	fabric_close(fabric);
+	fabric_server_close(server, 0, true);
+	assert_int_equal(access(node.memory_path, F_OK), -1);
+	assert_int_equal(access(node.socket_path, F_OK), -1);
+	fabric_process_start(&node);
+}
+
+#define NODE_TEST(name) cmocka_unit_test_setup_teardown(name, start_node, stop_node)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		NODE_TEST(test_states_of_memory),
+		NODE_TEST(test_strange_objects_are_discarded),
+		NODE_TEST(test_one_daemon),
+		NODE_TEST(test_pages),
+		NODE_TEST(test_full_file_system),
+		NODE_TEST(test_strange_clients),
+		NODE_TEST(test_client_that_does_not_read),
+		NODE_TEST(test_long_socket_path),
+		NODE_TEST(test_other_users_are_denied),
+		NODE_TEST(test_embedded_server),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

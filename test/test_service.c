@@ -1,0 +1,677 @@
+/*
+ * test_service.c
+ *		The memory node's service: trees, extents, records, epochs, quarantine, and what is left when the daemon is
+ *		killed between any two of its stores.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+#include "../tree/directory.h"
+#include "../tree/service.h"
+#include "../tree/service_tables.h"
+
+#define MEGABYTE (1ull << 20)
+
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+
+/* One node, one instance, one client in this process. */
+typedef struct Stage
+{
+	TestNode node;
+	TestInstance instance;
+	TestClient client;
+} Stage;
+
+static void
+stage_open(Stage *stage, uint64_t bytes)
+{
+	test_node_start(&stage->node, bytes);
+	test_instance_start(&stage->instance, &stage->node, 1, 4, MEGABYTE);
+	test_client_open(&stage->client, &stage->instance, 0);
+}
+
+static void
+stage_close(Stage *stage)
+{
+	(void) test_client_close(&stage->client);
+	test_node_stop(&stage->node);
+	test_instance_stop(&stage->instance);
+}
+
+/* After the node was started again: a new incarnation and a new client. */
+static void
+stage_reconnect(Stage *stage)
+{
+	(void) test_client_close(&stage->client);
+	test_instance_attach(&stage->instance);
+	test_client_open(&stage->client, &stage->instance, 0);
+}
+
+static TreeNodeStatus
+node_status(Stage *stage)
+{
+	TreeNodeStatus status;
+
+	assert_int_equal(tree_node_status(stage->client.tree, 0, &status), TREE_OK);
+	return status;
+}
+
+/* Waits until the quarantine is over. */
+static TreeNodeStatus
+node_status_settled(Stage *stage)
+{
+	TreeNodeStatus status = node_status(stage);
+
+	for (int i = 0; i < 100 && status.bytes_quarantined > 0; i++)
+	{
+		test_sleep_us(5000);
+		status = node_status(stage);
+	}
+	assert_int_equal(status.bytes_quarantined, 0);
+	return status;
+}
+
+static void
+test_create_and_drop(void **state)
+{
+	Stage stage;
+	TreeRecord record, read;
+	TreeNodeStatus status;
+	Tree *tree;
+	NodeGeometry geometry = node_geometry(&narrow);
+	uint64_t image[NODE_MAX_BYTES / 8];
+	FabricOp op;
+	uint64_t freed;
+
+	(void) state;
+	stage_open(&stage, 8 * MEGABYTE);
+	status = node_status(&stage);
+	assert_int_equal(status.bytes_total, 8 * MEGABYTE);
+	assert_int_equal(status.bytes_used, 0);
+	assert_int_equal(status.trees, 0);
+	test_tree_create(&stage.client, &narrow, &record);
+	assert_int_not_equal(record.tree, 0);
+	assert_int_equal(record.extents, 1);
+	assert_int_equal(record.bytes, EXTENT_MIN_BYTES);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_OK);
+	assert_memory_equal(&record, &read, sizeof(record));
+
+	/* The root is there: an empty leaf that can be believed. */
+	memset(&op, 0, sizeof(op));
+	op.length = geometry.leaf_bytes;
+	op.offset = pointer_offset(record.root);
+	op.buffer = image;
+	assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(node_check(&geometry, image, record.tree, record.root), NODE_GOOD);
+	assert_int_equal(node_level(image), 0);
+	assert_true(node_flags(image) & NODE_ROOT);
+	assert_true(separator_infinite(image + geometry.low_word));
+	assert_true(separator_infinite(image + geometry.high_word));
+	assert_int_equal(tree_open(stage.client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
+	                 TREE_OK);
+	tree_close(tree);
+
+	freed = test_now_us();
+	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_NOT_FOUND);
+	status = node_status(&stage);
+	assert_int_equal(status.trees, 0);
+	assert_int_equal(status.bytes_used, 0);
+	if (test_now_us() - freed < QUARANTINE_US)
+		assert_int_equal(status.bytes_quarantined, EXTENT_MIN_BYTES);
+	status = node_status_settled(&stage);
+	assert_true(test_now_us() - freed >= QUARANTINE_US);
+	stage_close(&stage);
+}
+
+static void
+test_ids_are_not_reused(void **state)
+{
+	Stage stage;
+	TreeRecord record;
+	uint64_t last = 0;
+
+	(void) state;
+	stage_open(&stage, 8 * MEGABYTE);
+	for (int round = 0; round < 3; round++)
+	{
+		for (int i = 0; i < 20; i++)
+		{
+			test_tree_create(&stage.client, &narrow, &record);
+			assert_true(record.tree > last);
+			assert_int_equal(record.tree & ~UNIT_TREE_MASK, 0);
+			last = record.tree;
+			assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+		}
+		if (round == 0)
+			test_node_terminate(&stage.node);
+		else
+			test_node_kill(&stage.node);
+		test_node_restart(&stage.node);
+		stage_reconnect(&stage);
+	}
+	stage_close(&stage);
+}
+
+/* Extents double with the tree; the same question twice is one extent; a full node leaves the tree whole. */
+static void
+test_extents(void **state)
+{
+	Stage stage;
+	TreeRecord record, read;
+	DirectoryExtent extent, again;
+	uint64_t bytes = EXTENT_MIN_BYTES;
+	uint32_t extents = 1;
+	TreeStatus status;
+
+	(void) state;
+	stage_open(&stage, 16 * MEGABYTE);
+	test_tree_create(&stage.client, &narrow, &record);
+	for (;;)
+	{
+		status = directory_extent(stage.client.tree, 0, record.tree, extents, false, &extent);
+		if (status != TREE_OK)
+			break;
+		assert_int_equal(extent.extents, extents + 1);
+		assert_int_equal(extent.tree_bytes, bytes + extent.bytes);
+		if (bytes < 8 * MEGABYTE)
+		{
+			assert_true(extent.bytes == EXTENT_MIN_BYTES || extent.bytes * 4 <= bytes);
+			assert_true(extent.bytes * 16 > bytes);
+		}
+		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, extents, false, &again),
+		                 TREE_OK);
+		assert_memory_equal(&extent, &again, sizeof(extent));
+		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, false, &again), TREE_OK);
+		assert_memory_equal(&extent, &again, sizeof(extent));
+		bytes += extent.bytes;
+		extents++;
+	}
+	assert_int_equal(status, TREE_MEMORY_FULL);
+	assert_int_equal(bytes, 16 * MEGABYTE);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_OK);
+	assert_int_equal(read.extents, extents);
+	assert_int_equal(read.bytes, bytes);
+	memset(&read, 0, sizeof(read));
+	read.format = narrow;
+	assert_int_equal(tree_create(stage.client.tree, &read), TREE_MEMORY_FULL);
+
+	/* Memory that is in quarantine is waited for: a drop makes room at once. */
+	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+	test_tree_create(&stage.client, &narrow, &record);
+	stage_close(&stage);
+}
+
+/* Freed and granted again: nothing of the old tree is there. */
+static void
+test_memory_is_zeroed(void **state)
+{
+	Stage stage;
+	TreeRecord record;
+	DirectoryExtent extent;
+	uint64_t line[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	FabricOp op;
+
+	(void) state;
+	stage_open(&stage, MEGABYTE);
+	test_tree_create(&stage.client, &narrow, &record);
+	memset(&op, 0, sizeof(op));
+	op.length = sizeof(line);
+	op.buffer = line;
+	for (uint32_t extents = 1;
+	     directory_extent(stage.client.tree, 0, record.tree, extents, false, &extent) == TREE_OK; extents++)
+	{
+		op.opcode = FABRIC_WRITE;
+		op.offset = extent.offset + 8192;
+		assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+	}
+	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+	test_tree_create(&stage.client, &narrow, &record);
+	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES);
+	for (uint32_t extents = 1;
+	     directory_extent(stage.client.tree, 0, record.tree, extents, false, &extent) == TREE_OK; extents++)
+	{
+		op.opcode = FABRIC_READ;
+		op.offset = extent.offset + 8192;
+		assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(line[i], 0);
+	}
+	assert_int_equal(node_status(&stage).bytes_used, MEGABYTE);
+	stage_close(&stage);
+}
+
+static void
+test_records(void **state)
+{
+	Stage stage;
+	TreeRecord records[3], read, change;
+	uint32_t position = 0;
+	int found = 0;
+
+	(void) state;
+	stage_open(&stage, 8 * MEGABYTE);
+	for (int i = 0; i < 3; i++)
+		test_tree_create(&stage.client, &narrow, &records[i]);
+	memset(&change, 0, sizeof(change));
+	change.tree = records[1].tree;
+	change.flags = TREE_RECORD_BUILT;
+	change.mutated_epoch = 7;
+	change.removal_epoch = 7;
+	change.removal_lsn = 1000;
+	change.nonce = 99;
+	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_OK);
+	/* Nothing goes back, and flags are only added. */
+	change.flags = TREE_RECORD_BROKEN;
+	change.mutated_epoch = 6;
+	change.removal_epoch = 6;
+	change.removal_lsn = 2000;
+	change.nonce = 0;
+	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, records[1].tree, &read), TREE_OK);
+	assert_int_equal(read.flags, TREE_RECORD_BUILT | TREE_RECORD_BROKEN);
+	assert_int_equal(read.mutated_epoch, 7);
+	assert_int_equal(read.removal_epoch, 7);
+	assert_int_equal(read.removal_lsn, 1000);
+	assert_int_equal(read.nonce, 99);
+	assert_int_equal(read.root, records[1].root);
+	change.tree = 12345;
+	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_NOT_FOUND);
+
+	while (tree_record_list(stage.client.tree, 0, &position, &read) == TREE_OK)
+		found++;
+	assert_int_equal(found, 3);
+	assert_int_equal(tree_record_list(stage.client.tree, 0, &position, &read), TREE_END);
+
+	/* Another cluster neither sees nor drops them. */
+	{
+		TestInstance other;
+		TestClient stranger;
+
+		test_instance_start(&other, &stage.node, 1, 2, MEGABYTE);
+		test_client_open(&stranger, &other, 0);
+		position = 0;
+		assert_int_equal(tree_record_list(stranger.tree, 0, &position, &read), TREE_END);
+		assert_int_equal(tree_record_read(stranger.tree, records[0].tree, &read), TREE_NOT_FOUND);
+		assert_int_equal(tree_drop(stranger.tree, records[0].tree), TREE_OK);
+		(void) test_client_close(&stranger);
+		test_instance_stop(&other);
+		assert_int_equal(tree_record_read(stage.client.tree, records[0].tree, &read), TREE_OK);
+	}
+	stage_close(&stage);
+}
+
+static void
+test_epochs(void **state)
+{
+	Stage stage;
+	TreeNodeStatus status;
+
+	(void) state;
+	stage_open(&stage, MEGABYTE);
+	assert_int_equal(node_status(&stage).epoch, 0);
+	assert_int_equal(tree_epoch_close(stage.client.tree, 0, 1), TREE_INVALID);
+	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 5), TREE_OK);
+	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 5), TREE_OK);
+	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 4), TREE_INVALID);
+	status = node_status(&stage);
+	assert_int_equal(status.epoch, 5);
+	assert_int_equal(status.epoch_clean, 0);
+	test_node_kill(&stage.node);
+	test_node_restart(&stage.node);
+	stage_reconnect(&stage);
+	status = node_status(&stage);
+	assert_int_equal(status.epoch, 5);
+	assert_int_equal(status.epoch_clean, 0);
+	assert_int_equal(tree_epoch_close(stage.client.tree, 0, 5), TREE_OK);
+	assert_int_equal(tree_epoch_close(stage.client.tree, 0, 5), TREE_OK);
+	assert_int_equal(node_status(&stage).epoch_clean, 1);
+	/* Closed clean is closed. */
+	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 5), TREE_INVALID);
+	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 6), TREE_OK);
+	assert_int_equal(node_status(&stage).epoch_clean, 0);
+	stage_close(&stage);
+}
+
+/* Kept over a clean end and over SIGKILL; a tree's record, root and extents are as they were. */
+static void
+test_restart_keeps_trees(void **state)
+{
+	Stage stage;
+	TreeRecord record, read;
+	TreeNodeStatus before, after;
+
+	(void) state;
+	stage_open(&stage, 8 * MEGABYTE);
+	test_tree_create(&stage.client, &narrow, &record);
+	before = node_status(&stage);
+	for (int round = 0; round < 2; round++)
+	{
+		if (round == 0)
+			test_node_terminate(&stage.node);
+		else
+			test_node_kill(&stage.node);
+		test_node_restart(&stage.node);
+		stage_reconnect(&stage);
+		after = node_status(&stage);
+		assert_int_equal(after.uuid[0], before.uuid[0]);
+		assert_int_equal(after.uuid[1], before.uuid[1]);
+		assert_true(after.generation > before.generation);
+		assert_int_equal(after.bytes_used, before.bytes_used);
+		assert_int_equal(after.trees, 1);
+		assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_OK);
+		assert_memory_equal(&record, &read, sizeof(record));
+	}
+	stage_close(&stage);
+}
+
+/* Creates, grows and drops trees until the memory node is gone. */
+static void
+work_until_death(Stage *stage)
+{
+	TestClient client;
+
+	test_client_open(&client, &stage->instance, 1);
+	for (uint32_t i = 0;; i++)
+	{
+		TreeRecord record;
+		DirectoryExtent extent;
+		TreeStatus status;
+
+		memset(&record, 0, sizeof(record));
+		record.format = narrow;
+		status = tree_create(client.tree, &record);
+		for (uint32_t extents = 1; status == TREE_OK && extents < 1 + i % 6; extents++)
+			status = directory_extent(client.tree, 0, record.tree, extents, false, &extent);
+		if (status == TREE_OK && i % 4 != 0)
+			status = tree_drop(client.tree, record.tree);
+		if (status != TREE_OK && status != TREE_MEMORY_FULL)
+			_exit(0);
+		if (status == TREE_MEMORY_FULL && record.tree != 0)
+			(void) tree_drop(client.tree, record.tree);
+	}
+}
+
+/* The daemon is killed at random moments of its work: what it says is used is what the trees have. */
+static void
+test_killed_at_work(void **state)
+{
+	Stage stage;
+	uint32_t seen = 0;
+
+	(void) state;
+	stage_open(&stage, 16 * MEGABYTE);
+	for (uint64_t round = 0; round < 15; round++)
+	{
+		TreeNodeStatus status;
+		TreeRecord record;
+		uint64_t bytes = 0;
+		uint32_t position = 0, trees = 0;
+		pid_t child;
+
+		fflush(NULL);
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0)
+			work_until_death(&stage);
+		test_sleep_us(5000 + round * 1711);
+		test_node_kill(&stage.node);
+		kill(child, SIGKILL);
+		assert_int_equal(waitpid(child, NULL, 0), child);
+		test_node_restart(&stage.node);
+		stage_reconnect(&stage);
+		status = node_status_settled(&stage);
+		while (tree_record_list(stage.client.tree, 0, &position, &record) == TREE_OK)
+		{
+			bytes += record.bytes;
+			trees++;
+		}
+		assert_int_equal(status.trees, trees);
+		assert_int_equal(status.bytes_used, bytes);
+		position = 0;
+		while (tree_record_list(stage.client.tree, 0, &position, &record) == TREE_OK)
+			assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+		assert_int_equal(node_status_settled(&stage).bytes_used, 0);
+		seen += trees;
+	}
+	assert_true(seen > 15);
+	stage_close(&stage);
+}
+
+/* ---- the tables by themselves, killed at every store ---- */
+
+#define TABLE_UNITS 64u
+#define TABLE_TREES TABLES_TREES_STEP
+#define TABLE_FIRST (1u << 20)
+
+/* What the released callback saw. */
+static void
+count_release(void *argument, uint64_t offset, uint64_t bytes)
+{
+	assert_int_equal(offset % FABRIC_UNIT_BYTES, 0);
+	*(uint64_t *) argument += bytes;
+}
+
+static void
+tables_reopen(ServiceTables *tables, void *area, uint64_t *repaired)
+{
+	uint64_t released = 0;
+
+	tables_view(tables, area, TABLE_TREES, TABLE_FIRST, TABLE_UNITS);
+	assert_int_equal(tables_open(tables, tables_bytes(TABLE_UNITS, TABLE_TREES), 1000, 42, count_release,
+	                             &released, repaired),
+	                 FABRIC_OK);
+}
+
+/* What a daemon does with its tables: create, grow, drop; each step as service.c does it. */
+static void
+tables_work(ServiceTables *tables)
+{
+	ServiceRecord record;
+	ServiceRecord *slots[3];
+	uint64_t cluster[2] = {7, 8};
+
+	for (uint64_t i = 0; i < 3; i++)
+	{
+		memset(&record, 0, sizeof(record));
+		record.record.tree = tables_id(tables);
+		record.record.cluster[0] = cluster[0];
+		record.record.cluster[1] = cluster[1];
+		record.token[0] = i;
+		assert_true(tables_units_take(tables, record.record.tree, 1 + i, &record.last_offset));
+		record.last_bytes = (1 + i) * FABRIC_UNIT_BYTES;
+		record.record.bytes = record.last_bytes;
+		record.record.extents = 1;
+		slots[i] = tables_slot(tables);
+		tables_put(tables, slots[i], &record);
+		tables_units_grant(tables, record.last_offset, 1 + i);
+	}
+	record = *slots[1];
+	assert_true(tables_units_take(tables, record.record.tree, 4, &record.last_offset));
+	record.last_bytes = 4 * FABRIC_UNIT_BYTES;
+	record.record.bytes += record.last_bytes;
+	record.record.extents++;
+	tables_put(tables, slots[1], &record);
+	tables_units_grant(tables, record.last_offset, 4);
+	assert_int_equal(tables_remove(tables, slots[0], 2000), 1);
+	assert_int_equal(tables_epoch_set(tables, cluster, 3, false), FABRIC_OK);
+	assert_int_equal(tables_epoch_set(tables, cluster, 3, true), FABRIC_OK);
+}
+
+/* Every record's units are granted and add up to its bytes; no unit belongs to nobody. */
+static void
+tables_verify(ServiceTables *tables)
+{
+	uint64_t used = 0;
+
+	for (uint64_t unit = 0; unit < TABLE_UNITS; unit++)
+	{
+		uint64_t word = tables->units[unit];
+
+		if (word == 0 || (word & UNIT_QUARANTINE) != 0)
+			continue;
+		assert_int_equal(word & UNIT_PENDING, 0);
+		assert_non_null(tables_find(tables, word & UNIT_TREE_MASK));
+		used++;
+	}
+	assert_int_equal(used, tables->used);
+	for (uint32_t i = 0; i < TABLE_TREES; i++)
+	{
+		ServiceRecord *record = &tables->records[i];
+		uint64_t bytes = 0;
+
+		if (record->record.tree == 0)
+			continue;
+		for (uint64_t unit = 0; unit < TABLE_UNITS; unit++)
+		{
+			if ((tables->units[unit] & (UNIT_QUARANTINE | UNIT_TREE_MASK)) == record->record.tree)
+				bytes += FABRIC_UNIT_BYTES;
+		}
+		assert_int_equal(bytes, record->record.bytes);
+		used -= bytes / FABRIC_UNIT_BYTES;
+	}
+	assert_int_equal(used, 0);
+}
+
+/* A state that a kill would leave: what the next start makes of a copy of it, twice. */
+static bool
+tables_survive(const uint8_t *area, uint8_t *copy, size_t bytes)
+{
+	ServiceTables tables;
+	uint64_t first, second;
+
+	memcpy(copy, area, bytes);
+	tables_reopen(&tables, copy, &first);
+	tables_verify(&tables);
+	tables_close(&tables);
+	tables_reopen(&tables, copy, &second);
+	assert_int_equal(second, 0);
+	tables_verify(&tables);
+	tables_close(&tables);
+	return first > 0;
+}
+
+/* Runs the work instruction by instruction, and opens what is there after each one that changed the area. */
+static void
+test_tables_every_prefix(void **state)
+{
+	size_t bytes = tables_bytes(TABLE_UNITS, TABLE_TREES);
+	uint8_t *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint8_t *before = calloc(1, bytes);
+	uint8_t *copy = calloc(1, bytes);
+	int states = 0, repairs = 0;
+	int status;
+	pid_t child;
+
+	(void) state;
+	assert_ptr_not_equal(area, MAP_FAILED);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		ServiceTables tables;
+		uint64_t repaired;
+
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+			_exit(77);
+		raise(SIGSTOP);
+		tables_reopen(&tables, area, &repaired);
+		tables_work(&tables);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip(); /* no ptrace in this container */
+	while (WIFSTOPPED(status))
+	{
+		if (memcmp(area, before, bytes) != 0)
+		{
+			memcpy(before, area, bytes);
+			states++;
+			repairs += tables_survive(area, copy, bytes);
+		}
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	/* The work stores hundreds of words, and some of its states need repair: else this looked at nothing. */
+	print_message("%d states, %d of them repaired\n", states, repairs);
+	assert_true(states > 50);
+	assert_true(repairs > 5);
+	munmap(area, bytes);
+	free(before);
+	free(copy);
+}
+
+/* ---- redo ---- */
+
+/* A leaf and an inner node in private memory. */
+static void
+make_node(const NodeGeometry *geometry, uint64_t *node, uint32_t level, uint64_t generation)
+{
+	uint64_t pointer = pointer_make(0, TABLE_FIRST, 0);
+
+	memset(node, 0, NODE_MAX_BYTES);
+	node_begin(geometry, node, 77, pointer, level, generation, 0);
+	node_seal(geometry, node);
+}
+
+static void
+test_replay(void **state)
+{
+	NodeGeometry geometry = node_geometry(&narrow);
+	uint64_t old[NODE_MAX_BYTES / 8], new[NODE_MAX_BYTES / 8], target[NODE_MAX_BYTES / 8];
+	FabricDeadChannel dead = {.write_offset = TABLE_FIRST, .write_bytes = geometry.leaf_bytes};
+	uint32_t leaf_bytes = geometry.leaf_bytes;
+
+	(void) state;
+	make_node(&geometry, old, 0, 5);
+	make_node(&geometry, new, 0, 6);
+
+	/* The write in progress decides, whatever the node looks like. */
+	memcpy(target, old, sizeof(target));
+	dead.write_offset = TABLE_FIRST + 4096;
+	assert_false(service_replay(&dead, new, TABLE_FIRST, leaf_bytes, target));
+	dead.write_offset = TABLE_FIRST;
+	dead.write_bytes = 16;
+	assert_false(service_replay(&dead, new, TABLE_FIRST, leaf_bytes, target));
+	dead.write_offset = UINT64_MAX;
+	assert_false(service_replay(&dead, new, TABLE_FIRST, leaf_bytes, target));
+	assert_memory_equal(target, old, sizeof(target));
+	dead.write_offset = TABLE_FIRST;
+	dead.write_bytes = leaf_bytes;
+	assert_true(service_replay(&dead, new, TABLE_FIRST, leaf_bytes, target));
+	assert_memory_equal(target, new, leaf_bytes);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_create_and_drop),
+		cmocka_unit_test(test_ids_are_not_reused),
+		cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_memory_is_zeroed),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_epochs),
+		cmocka_unit_test(test_restart_keeps_trees),
+		cmocka_unit_test(test_killed_at_work),
+		cmocka_unit_test(test_tables_every_prefix),
+		cmocka_unit_test(test_replay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,746 @@
+/*
+ * test_tree_faults.c
+ *		The core of the tree when something is old, lost or gone: comparators that jump, stale clients, chains
+ *		in doubt, deaths, debts to parents, a full memory node, many processes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fault.h"
+#include "support/tree_fixture.h"
+
+/* Inserts string number i, or jumps away at a comparison. Every second one is long. */
+static void
+jump_insert(Tree *tree, uint32_t i, int after, bool expected_hit)
+{
+	char string[300];
+	TreeKey key;
+	bool hit;
+
+	tied_string(string, i, i % 2 == 0 ? 200 : 60);
+	key = text_key(string, i);
+	jump_after = after;
+	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+	jump_after = 0;
+	if (expected_hit)
+		assert_true(hit);
+}
+
+/*
+ * The comparator jumps away at its n-th call, for many n: nothing is held, nothing is lost, the insert can be
+ * repeated; its block was given back.
+ */
+static void
+test_jump(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	WalkResult result;
+	TreeStatistics statistics;
+	volatile uint32_t jumps = 0;
+	bool known;
+
+	(void) state;
+	for (volatile uint32_t i = 0; i < 400; i++)
+	{
+		volatile int wait = 1 + (int) (i % 11);
+
+		while (setjmp(jump) != 0)
+		{
+			assert_int_equal(instance.environment->slots[0].holds, 0);
+			jumps++;
+			wait += 7;
+		}
+		jump_insert(tree, i, wait, false);
+	}
+	assert_true(jumps > 100);
+	verify_tids(tree, 400, &result);
+	/* Each entry has a block, and some separators have. */
+	state_read(tree->state, &statistics, &known);
+	assert_in_range(statistics.outside_bytes, 200 * (208 + 64), 200 * (208 + 64) + result.leaves * 208);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+/*
+ * It jumps behind the acknowledgment, while the parent is told: the entry is there, and its block stays its
+ * own.
+ */
+static void
+test_jump_behind_split(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	WalkResult result;
+	volatile uint32_t jumps = 0, count = 0;
+
+	(void) state;
+	while (count < 1500)
+	{
+		volatile uint32_t i = count;
+
+		splits_before = client.tree->counters.leaf_splits;
+		jump_behind_split = true;
+		if (setjmp(jump) == 0)
+		{
+			jump_insert(tree, i, 0, false);
+			jump_behind_split = false;
+			count++;
+			continue;
+		}
+		jump_behind_split = false;
+		jumps++;
+		assert_int_equal(instance.environment->slots[0].holds, 0);
+		/* One as long: it takes the block, if that was given back. */
+		jump_insert(tree, i + 2, 0, false);
+		jump_insert(tree, i, 0, true);
+		jump_insert(tree, i + 1, 0, false);
+		count += 3;
+	}
+	assert_true(jumps > 5);
+	verify_tids(tree, count, &result);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+/* What another process does to the same leaves while this one compares outside of locks. */
+static Tree *their_tree;
+static uint32_t their_next;
+
+static void
+insert_theirs(void)
+{
+	char string[300];
+
+	for (int n = 0; n < 80; n++, their_next += 2)
+	{
+		TreeKey key;
+
+		tied_string(string, their_next, 60);
+		key = text_key(string, their_next);
+		must_insert(their_tree, &key, false);
+	}
+}
+
+/*
+ * F5, F24: between unlocking and locking again the leaf was split by somebody else: what was planned for it
+ * is void.
+ */
+static void
+test_changed_meanwhile(void **state)
+{
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	WalkResult result;
+	uint32_t count = 0;
+
+	(void) state;
+	test_client_open(&other, &instance, 1);
+	their_tree = open_tree(&other, &record);
+	their_next = 1;
+	while (count < 4000 || count != their_next - 1)
+	{
+		char string[300];
+		TreeKey key;
+
+		tied_string(string, count, 60);
+		key = text_key(string, count);
+		if (count % 50 == 0 && their_next < 4000)
+			compare_hook = insert_theirs;
+		must_insert(tree, &key, false);
+		count += 2;
+	}
+	verify_tids(tree, count, &result);
+	walk_free(&result);
+	compare_hook = NULL;
+	tree_close(their_tree);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+}
+
+/* F29, F27: another client splits the root and everything below while this one's hints and cache are old. */
+static void
+test_stale_client(void **state)
+{
+	TestInstance other_instance = instance;
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	Tree *theirs;
+	void *memory = NULL;
+	WalkResult result;
+	uint32_t tid = 0;
+
+	(void) state;
+	/* As if it were another instance: its cache and lock table know nothing of what this one does. */
+	assert_int_equal(posix_memalign(&memory, 64, tree_shared_bytes(&instance.options)), 0);
+	memset(memory, 0, tree_shared_bytes(&instance.options));
+	other_instance.shared = tree_shared_initialize(memory, &instance.options);
+	test_client_open(&other, &other_instance, 1);
+	theirs = open_tree(&other, &record);
+	for (int round = 0; round < 12; round++)
+	{
+		for (int i = 0; i < 40; i++)
+		{
+			TreeKey key = number_key(scramble(tid), tid);
+
+			must_insert(tree, &key, false);
+			tid++;
+		}
+		for (int i = 0; i < 100 << round % 6; i++)
+		{
+			TreeKey key = number_key(scramble(tid), tid);
+
+			must_insert(theirs, &key, false);
+			tid++;
+		}
+	}
+	verify_tids(tree, tid, &result);
+	assert_true(result.height >= 2);
+	walk_free(&result);
+	tree_close(theirs);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+	free(memory);
+}
+
+/*
+ * A chain is lost at the n-th operation, for every n, before it or with a late delivery: the insert ends
+ * well, once.
+ */
+static void
+test_doubt(void **state)
+{
+	(void) state;
+	for (int late = 0; late < 2; late++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(&narrow, &record);
+		WalkResult result;
+		uint32_t tid = 0;
+		uint64_t resets = 0;
+
+		for (uint64_t n = 1; n <= 400; n++)
+		{
+			FabricFaultPlan plan = {.seed = n};
+			FabricCounters before, after;
+
+			if (late)
+				plan.late_operation = n % 23 + 1;
+			else
+				plan.fail_operation = n % 23 + 1;
+			fabric_counters(client.endpoints[0], &before);
+			assert_int_equal(fabric_fault_set(client.endpoints[0], &plan), FABRIC_OK);
+			for (int i = 0; i < 6; i++, tid++)
+			{
+				TreeKey key = number_key(scramble(tid), tid);
+
+				must_insert(tree, &key, false);
+				assert_int_equal(instance.environment->slots[0].holds, 0);
+			}
+			assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
+			fabric_counters(client.endpoints[0], &after);
+			resets += after.resets - before.resets;
+		}
+		assert_true(resets > 100);
+		verify_tids(tree, tid, &result);
+		walk_free(&result);
+		tree_close(tree);
+	}
+}
+
+/*
+ * What a child of test_death() does: inserts until the plan kills it; `scratch` counts what was acknowledged.
+ */
+typedef struct Death
+{
+	TreeRecord record;
+	const TreeFormat *format;
+	uint64_t operation; /* of the first insert that splits a leaf, and dies */
+	uint32_t line;
+	uint32_t first;
+} Death;
+
+static bool
+will_split(Tree *tree, const TreeKey *key)
+{
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+	TreeBound bound;
+	Path path;
+
+	bound_of_key(&tree->geometry, key, &bound);
+	return search_descend(tree, &bound, 0, false, &path) == TREE_OK &&
+	       access_read_node(tree, path.pointer, 0, leaf) == TREE_OK &&
+	       leaf_live(&tree->geometry, leaf) == tree->geometry.leaf_cells;
+}
+
+static void
+death_body(int number, void *argument)
+{
+	const Death *death = argument;
+	FabricFaultPlan plan = {
+		.seed = death->operation, .die_operation = death->operation, .die_line = death->line};
+	TestClient mine;
+	Tree *tree;
+
+	(void) number;
+	test_client_open(&mine, &instance, 1);
+	if (tree_open(mine.tree, death->record.tree, death->record.root, death->format, NULL, NULL, &tree) !=
+	    TREE_OK)
+		_exit(2);
+	for (uint32_t tid = death->first; tid < TEST_SCRATCH_WORDS; tid++)
+	{
+		TreeKey key = number_key(scramble(tid), tid);
+		bool hit;
+
+		if (will_split(tree, &key) && fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
+			_exit(2);
+		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK)
+			_exit(3);
+		__atomic_store_n(&instance.scratch[0], (uint64_t) tid + 1, __ATOMIC_SEQ_CST);
+	}
+	_exit(4);
+}
+
+/*
+ * I-T3: a process dies after operation n of a split, or inside a WRITE after a line of it; its instance is
+ * fenced. What was acknowledged is there, the tree is whole, and the next ones go on, paying what is owed to
+ * parents.
+ */
+static void
+test_death(void **state)
+{
+	Death death = {.format = &narrow};
+	WalkResult result;
+	uint64_t unposted = 0;
+	Tree *tree;
+
+	(void) state;
+	test_tree_create(&client, &narrow, &death.record);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	for (int round = 0; round < 90; round++)
+	{
+		uint64_t acknowledged;
+		bool extra;
+
+		instance.scratch[0] = death.first;
+		death.operation = 1 + (uint64_t) round % 15;
+		death.line = (uint32_t) scramble((uint64_t) round) % 16;
+		assert_int_equal(test_processes(1, death_body, &death), 1);
+		acknowledged = instance.scratch[0];
+		assert_true(acknowledged < TEST_SCRATCH_WORDS);
+		test_instance_attach(&instance);
+		test_client_open(&client, &instance, 0);
+		tree = open_tree(&client, &death.record);
+		walk_tree(tree, &result);
+		extra = result.count == acknowledged + 1;
+		assert_true(result.count == acknowledged || extra);
+		for (uint32_t tid = 0; tid < result.count; tid++)
+			assert_true(walk_has(&result, tid / 100, (uint16_t) (tid % 100 + 1)));
+		unposted += result.unposted;
+		death.first = (uint32_t) result.count;
+		walk_free(&result);
+		tree_close(tree);
+		assert_int_equal(test_client_close(&client), TREE_OK);
+	}
+	test_client_open(&client, &instance, 0);
+	tree = open_tree(&client, &death.record);
+	for (uint32_t i = 0; i < 4000; i++, death.first++)
+	{
+		TreeKey key = number_key(scramble(death.first), death.first);
+
+		must_insert(tree, &key, false);
+	}
+	verify_tids(tree, death.first, &result);
+	printf("unposted after deaths: %llu, at the end: %llu\n", (unsigned long long) unposted,
+	       (unsigned long long) result.unposted);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+/*
+ * The root forgets every second child, as if the last steps of their splits had never come. Returns how many.
+ */
+static uint32_t
+root_forgets(Tree *tree)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t root[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = root};
+	uint32_t children;
+
+	assert_int_equal(access_read_node(tree, tree->root, -1, root), TREE_OK);
+	children = node_count(root);
+	for (uint32_t i = 1; 2 * i < children; i++)
+		memmove(root + inner_cell_word(g, i), root + inner_cell_word(g, 2 * i), g->inner_stride * 8);
+	root[HEADER_GENERATION]++;
+	root[HEADER_STATE] =
+		node_state_word(root[HEADER_GENERATION], node_level(root), (children + 1) / 2, NODE_ROOT);
+	node_seal(g, root);
+	op.offset = pointer_offset(tree->root);
+	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
+	cache_drop_tree(instance.shared, tree->tree);
+	return children / 2;
+}
+
+/* F28: separators that nobody posted are paid by who meets them with a freshly read parent; twice is once. */
+static void
+test_debts(void **state)
+{
+	(void) state;
+	for (int round = 0; round < 2; round++)
+	{
+		/* A root above leaves, then one above inner nodes. */
+		const uint32_t count = round == 0 ? 3000 : 30000;
+		TreeRecord record;
+		Tree *tree = new_tree(&narrow, &record);
+		uint64_t image[NODE_MAX_BYTES / 8], root[NODE_MAX_BYTES / 8];
+		WalkResult result;
+		uint64_t left;
+		uint32_t tid = 0, forgotten;
+
+		for (; tid < count; tid++)
+		{
+			TreeKey key = number_key(scramble(tid), tid);
+
+			must_insert(tree, &key, false);
+		}
+		forgotten = root_forgets(tree);
+		assert_true(forgotten > 1);
+		walk_tree(tree, &result);
+		assert_int_equal(result.height, round + 2);
+		assert_int_equal(result.unposted, forgotten);
+		walk_free(&result);
+
+		for (uint32_t i = 0; i < 3000; i++, tid++)
+		{
+			TreeKey key = number_key(scramble(tid), tid);
+
+			must_insert(tree, &key, false);
+			if (i % 10 == 0)
+				cache_drop(tree, tree->root);
+		}
+		verify_tids(tree, tid, &result);
+		assert_int_equal(result.unposted, 0);
+		walk_free(&result);
+
+		/* What is posted already is not posted again. */
+		assert_int_equal(access_read_node(tree, tree->root, round + 1, root), TREE_OK);
+		left = root[inner_cell_word(&tree->geometry, 1)];
+		assert_int_equal(access_read_node(tree, left, round, image), TREE_OK);
+		assert_int_equal(parent_post(tree, (uint32_t) round, left, image + tree->geometry.high_word,
+		                             image[HEADER_RIGHT], NULL),
+		                 TREE_OK);
+		verify_tids(tree, tid, &result);
+		assert_int_equal(result.unposted, 0);
+		walk_free(&result);
+		tree_close(tree);
+	}
+}
+
+/*
+ * A posting that comes so late that the parent was split between the left neighbor and a node that was split from it
+ * later: the left neighbor stands in one parent, the separator belongs into the next one.
+ */
+static void
+test_late_posting(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t parent[NODE_MAX_BYTES / 8], next[NODE_MAX_BYTES / 8], leaf[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = next};
+	WalkResult result;
+	Path path = {.level = 0};
+	uint64_t left, late;
+	uint32_t count = 20000;
+
+	(void) state;
+	for (uint32_t tid = 0; tid < count; tid++)
+	{
+		TreeKey key = number_key(scramble(tid), tid);
+
+		must_insert(tree, &key, false);
+	}
+	assert_int_equal(access_read_node(tree, tree->root, 2, parent), TREE_OK);
+	assert_int_equal(access_read_node(tree, parent[inner_cell_word(g, 0)], 1, parent), TREE_OK);
+	left = parent[inner_cell_word(g, node_count(parent) - 1)];
+	assert_int_equal(access_read_node(tree, parent[HEADER_RIGHT], 1, next), TREE_OK);
+	late = next[inner_cell_word(g, 1)];
+	for (uint32_t i = 1; i + 1 < node_count(next); i++)
+		memmove(next + inner_cell_word(g, i), next + inner_cell_word(g, i + 1), g->inner_stride * 8);
+	next[HEADER_GENERATION]++;
+	next[HEADER_STATE] = node_state_word(next[HEADER_GENERATION], 1, node_count(next) - 1, 0);
+	node_seal(g, next);
+	op.offset = pointer_offset(next[HEADER_SELF]);
+	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
+	cache_drop_tree(instance.shared, tree->tree);
+	walk_tree(tree, &result);
+	assert_int_equal(result.unposted, 1);
+	walk_free(&result);
+
+	assert_int_equal(access_read_node(tree, late, 0, leaf), TREE_OK);
+	path.parents[1] = parent[HEADER_SELF];
+	assert_int_equal(parent_post(tree, 0, left, leaf + g->low_word, late, &path), TREE_OK);
+	verify_tids(tree, count, &result);
+	assert_int_equal(result.unposted, 0);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+/* Children of a root that forgot every second one, and who is posted next while another one compares. */
+static uint64_t forgotten_root[NODE_MAX_BYTES / 8];
+static uint32_t forgotten_next;
+static uint32_t forgotten_mine;
+static uint64_t forgotten_attempt; /* locks that the first process had won at its last comparison */
+
+/* Posts child `i` of the root as it was before it forgot. */
+static TreeStatus
+post_forgotten(Tree *tree, uint32_t i)
+{
+	const NodeGeometry *g = &tree->geometry;
+	const uint64_t *cell = forgotten_root + inner_cell_word(g, i);
+	Path path;
+
+	memset(&path, 0, sizeof(path));
+	path.parents[1] = tree->root;
+	return parent_post(tree, 0, forgotten_root[inner_cell_word(g, i - 1)], cell + 1, cell[0], &path);
+}
+
+static void
+post_theirs(void)
+{
+	forgotten_next += forgotten_next == forgotten_mine ? 2 : 0;
+	if (forgotten_next >= node_count(forgotten_root))
+		return;
+	if (client.tree->counters.lock_acquisitions != forgotten_attempt)
+	{
+		forgotten_attempt = client.tree->counters.lock_acquisitions;
+		assert_int_equal(post_forgotten(their_tree, forgotten_next), TREE_OK);
+		forgotten_next += 2;
+	}
+	compare_hook = post_theirs;
+}
+
+/*
+ * Whenever one process compares to post a separator, another one changes the parent: what it found holds as long as
+ * nothing came between the same two neighbors, or a sound tree would count as damaged.
+ */
+static void
+test_posts_meanwhile(void **state)
+{
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	WalkResult result;
+	uint32_t count = 0;
+
+	(void) state;
+	test_client_open(&other, &instance, 1);
+	their_tree = open_tree(&other, &record);
+	do
+	{
+		char string[300];
+		TreeKey key;
+
+		tied_string(string, count, 60);
+		key = text_key(string, count++);
+		must_insert(tree, &key, false);
+		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
+	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < 46);
+	assert_int_equal(node_level(forgotten_root), 1);
+	assert_int_equal(root_forgets(tree), 23);
+	forgotten_mine = 23;
+	forgotten_next = 1;
+	compare_hook = post_theirs;
+	assert_int_equal(post_forgotten(tree, forgotten_mine), TREE_OK);
+	compare_hook = NULL;
+	assert_true(forgotten_next > 1);
+	for (; forgotten_next < node_count(forgotten_root); forgotten_next += 2)
+		assert_int_equal(post_forgotten(tree, forgotten_next), TREE_OK);
+	verify_tids(tree, count, &result);
+	assert_int_equal(result.unposted, 0);
+	walk_free(&result);
+	tree_close(their_tree);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+}
+
+/*
+ * A memory node without room: 53200's cause. What was acknowledged stays, the tree is whole, hits and
+ * rewrites go on.
+ */
+static void
+test_full(void **state)
+{
+	TestNode small;
+	TestInstance small_instance;
+	TestClient small_client;
+	TreeRecord record;
+	Tree *tree;
+	WalkResult result;
+	TreeStatus status = TREE_OK;
+	uint32_t tid = 0;
+	bool hit;
+
+	(void) state;
+	test_node_start(&small, 2u << 20);
+	test_instance_start(&small_instance, &small, 1, SLOTS, CACHE_MEMORY);
+	test_client_open(&small_client, &small_instance, 0);
+	test_tree_create(&small_client, &narrow, &record);
+	tree = open_tree(&small_client, &record);
+	while (tid < 1000000)
+	{
+		TreeKey key = number_key(scramble(tid), tid);
+
+		status = tree_insert(tree, &key, &stamp, &hit);
+		if (status != TREE_OK)
+			break;
+		tid++;
+	}
+	assert_int_equal(status, TREE_MEMORY_FULL);
+	assert_true(tid > 10000);
+	assert_int_equal(small_instance.environment->slots[0].holds, 0);
+	verify_tids(tree, tid, &result);
+	walk_free(&result);
+	for (uint32_t i = 0; i < tid; i += 500)
+	{
+		TreeKey key = number_key(scramble(i), i);
+
+		assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+		assert_true(hit);
+	}
+	verify_tids(tree, tid, &result);
+	walk_free(&result);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&small_client), TREE_OK);
+	test_instance_stop(&small_instance);
+	test_node_stop(&small);
+}
+
+/* Several processes of one instance insert into one tree, some of the keys twice. */
+static void
+crowd_body(int number, void *argument)
+{
+	const TreeRecord *record = argument;
+	TestClient mine;
+	Tree *tree;
+
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
+	if (tree_open(mine.tree, record->tree, record->root, &record->format, NULL, NULL, &tree) != TREE_OK)
+		_exit(2);
+	for (uint32_t i = 0; i < 5000; i++)
+	{
+		uint32_t tid = i * 4 + (uint32_t) number;
+		TreeKey key = number_key(number % 2 == 0 ? scramble(tid) : tid, tid);
+		bool hit;
+		TreeStatus status = tree_insert(tree, &key, &stamp, &hit);
+
+		if (status != TREE_OK || hit)
+		{
+			fprintf(stderr, "process %d: %s: %s\n", number, tree_status_name(status), tree_detail(mine.tree));
+			_exit(3);
+		}
+	}
+	tree_close(tree);
+	if (test_client_close(&mine) != TREE_OK)
+		_exit(4);
+	_exit(0);
+}
+
+static void
+test_crowd(void **state)
+{
+	TreeRecord record;
+	WalkResult result;
+	Tree *tree;
+
+	(void) state;
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(test_processes(4, crowd_body, &record), 0);
+	tree = open_tree(&client, &record);
+	verify_tids(tree, 20000, &result);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+/*
+ * All of them at the tree's right end, each chain delayed: whoever gets the lock too early overwrites a cell.
+ */
+static void
+delayed_body(int number, void *argument)
+{
+	const TreeRecord *record = argument;
+	FabricFaultPlan plan = {.seed = (uint64_t) number + 1, .delay_max_us = 100};
+	TestClient mine;
+	Tree *tree;
+
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
+	if (tree_open(mine.tree, record->tree, record->root, &record->format, NULL, NULL, &tree) != TREE_OK)
+		_exit(2);
+	if (fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
+		_exit(2);
+	/* All at once: processes may take long to start. */
+	__atomic_fetch_add(&instance.scratch[0], 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&instance.scratch[0], __ATOMIC_SEQ_CST) < 4)
+		test_sleep_us(100);
+	for (uint32_t i = 0; i < 400; i++)
+	{
+		uint32_t tid = i * 4 + (uint32_t) number;
+		TreeKey key = number_key(tid, tid);
+		bool hit;
+
+		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK || hit)
+			_exit(3);
+	}
+	tree_close(tree);
+	_exit(test_client_close(&mine) == TREE_OK ? 0 : 4);
+}
+
+static void
+test_crowd_delayed(void **state)
+{
+	TreeRecord record;
+	WalkResult result;
+	TreeCounters counters;
+	Tree *tree;
+
+	(void) state;
+	test_tree_create(&client, &narrow, &record);
+	instance.scratch[0] = 0;
+	assert_int_equal(test_processes(4, delayed_body, &record), 0);
+	tree = open_tree(&client, &record);
+	verify_tids(tree, 1600, &result);
+	tree_counters(tree, &counters);
+	assert_true(counters.handovers > 20 && counters.handover_images > 10);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_jump),
+		cmocka_unit_test(test_jump_behind_split),
+		cmocka_unit_test(test_changed_meanwhile),
+		cmocka_unit_test(test_stale_client),
+		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_debts),
+		cmocka_unit_test(test_posts_meanwhile),
+		cmocka_unit_test(test_late_posting),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_crowd),
+		cmocka_unit_test(test_crowd_delayed),
+		cmocka_unit_test(test_death),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}

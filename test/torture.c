@@ -1,0 +1,529 @@
+/*
+ * torture.c
+ *		The tree under many processes at once, against what each of them knows; with torn, slow and lost chains, cancels,
+ *		and lives that end in the middle of anything.
+ *
+ *		torture							the standard set, well under a minute
+ *		torture --name NAME [--seed N]	one of it
+ *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --delay N
+ *				--lose --stop --crashes N --seed N --rounds N
+ *
+ * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/torture_work.h"
+
+#define NODE_BYTES (128ull << 20)
+#define CACHE_BYTES (256u << 10)
+
+/* A run that takes longer hangs. */
+#define RUN_SECONDS 60
+
+/* A life that is to end by its fabric does so within so many operations. */
+#define DEATH_OPERATIONS 8000
+
+static const TortureOptions standard[] = {
+	{.name = "plain-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 30000,
+     .entries = 20000,
+     .range = 1000000},
+	{.name = "narrow-16",
+     .space = KEYSPACE_16,
+     .processes = 6,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 60,
+     .range = 90,
+     .stop = true},
+	{.name = "ascending-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 30000,
+     .range = 0},
+	{.name = "domains-16",
+     .space = KEYSPACE_16,
+     .processes = 6,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 12000,
+     .entries = 4000,
+     .range = 8000},
+	{.name = "tear-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 4000,
+     .entries = 1000,
+     .range = 1000,
+     .tear = true},
+	{.name = "tear-domains-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 1500,
+     .entries = 400,
+     .range = 500,
+     .tear = true,
+     .delay_us = 20},
+	{.name = "lose-32",
+     .space = KEYSPACE_32_WHOLE,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 8000,
+     .entries = 2000,
+     .range = 1000,
+     .lose = true,
+     .stop = true},
+	{.name = "lose-64",
+     .space = KEYSPACE_64_FULL,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 6000,
+     .entries = 1500,
+     .range = 1500,
+     .lose = true},
+	{.name = "nodes-32",
+     .space = KEYSPACE_32_WHOLE,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 2,
+     .operations = 15000,
+     .entries = 12000,
+     .range = 20000},
+	{.name = "tied-32",
+     .space = KEYSPACE_32_TIED,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 15000,
+     .entries = 6000,
+     .range = 9000,
+     .stop = true},
+	{.name = "prefix-32",
+     .space = KEYSPACE_32_PREFIX,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 3000,
+     .entries = 1000,
+     .range = 500},
+	{.name = "outside-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 12000,
+     .entries = 4000,
+     .range = 5000},
+	{.name = "prefix-64",
+     .space = KEYSPACE_64_PREFIX,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 3000,
+     .entries = 800,
+     .range = 900},
+	{.name = "crash-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 6000,
+     .range = 9000,
+     .crashes = 15},
+	{.name = "crash-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 1500,
+     .range = 1500,
+     .crashes = 12},
+	{.name = "crash-narrow-64",
+     .space = KEYSPACE_64_FULL,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 60,
+     .range = 40,
+     .crashes = 12},
+	{.name = "crash-ascending-32",
+     .space = KEYSPACE_32_WHOLE,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 20000,
+     .range = 0,
+     .crashes = 12},
+	{.name = "crash-tear-64",
+     .space = KEYSPACE_64_PREFIX,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 600,
+     .range = 500,
+     .crashes = 8,
+     .tear = true},
+};
+
+#define STANDARD (sizeof(standard) / sizeof(standard[0]))
+
+/* What one run stands on. */
+typedef struct Run
+{
+	Torture torture;
+	TestNode nodes[2];
+	TestInstance domains[2]; /* of one instance: they share its words' identity, and nothing else */
+	size_t shared_bytes;
+	pid_t children[TEST_MAX_SLOTS];
+	uint64_t deadline;
+} Run;
+
+static void
+rerun_help(const TortureOptions *o)
+{
+	fprintf(stderr, "run it again: torture");
+	if (o->name != NULL)
+		fprintf(stderr, " --name %s", o->name);
+	else
+		fprintf(stderr,
+		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
+		        " --delay %u --crashes %u%s%s%s",
+		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
+		        (unsigned long long) o->range, o->delay_us, o->crashes, o->tear ? " --tear" : "",
+		        o->lose ? " --lose" : "", o->stop ? " --stop" : "");
+	fprintf(stderr, " --seed %llu\n", (unsigned long long) o->seed);
+}
+
+/* Slots of the second domain follow those of the first: a lock word's ticket names the slot. The last one is the parent's. */
+static uint32_t
+slot_of(const Run *run, uint32_t process)
+{
+	(void) run;
+	return process;
+}
+
+static void
+run_start(Run *run)
+{
+	const TortureOptions *o = &run->torture.options;
+	uint32_t slots = o->processes + 1;
+	TestClient client;
+
+	for (uint32_t i = 0; i < o->nodes; i++)
+		test_node_start(&run->nodes[i], NODE_BYTES);
+	test_instance_start(&run->domains[0], run->nodes, o->nodes, slots, CACHE_BYTES);
+	run->domains[1] = run->domains[0];
+	if (o->domains > 1)
+	{
+		void *memory;
+
+		run->shared_bytes = tree_shared_bytes(&run->domains[0].options);
+		memory = mmap(NULL, run->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		run->domains[1].shared = tree_shared_initialize(memory, &run->domains[0].options);
+	}
+	test_client_open(&client, &run->domains[0], o->processes);
+	test_tree_create(&client, &run->torture.space->format, &run->torture.record);
+	test_client_close(&client);
+}
+
+static void
+run_stop(Run *run)
+{
+	if (run->torture.options.domains > 1)
+		munmap(run->domains[1].shared, run->shared_bytes);
+	test_instance_stop(&run->domains[0]);
+	for (uint32_t i = 0; i < run->torture.options.nodes; i++)
+		test_node_stop(&run->nodes[i]);
+	torture_free(&run->torture);
+}
+
+static void
+children_start(Run *run, uint64_t seed, int victim)
+{
+	const TortureOptions *o = &run->torture.options;
+	KeyRandom random = {seed + 12345};
+	uint64_t die_operation = 1 + key_random(&random, DEATH_OPERATIONS);
+	uint32_t die_line = (uint32_t) key_random(&random, 12);
+
+	fflush(NULL);
+	for (uint32_t i = 0; i < o->processes; i++)
+	{
+		run->children[i] = fork();
+		if (run->children[i] < 0)
+			abort();
+		if (run->children[i] > 0)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		torture_live(&run->torture, &run->domains[i % o->domains], slot_of(run, i), i, seed,
+		             victim == (int) i ? die_operation : 0, die_line);
+		_exit(0);
+	}
+}
+
+static void
+children_kill(Run *run)
+{
+	for (uint32_t i = 0; i < run->torture.options.processes; i++)
+		if (run->children[i] > 0)
+		{
+			kill(run->children[i], SIGKILL);
+			waitpid(run->children[i], NULL, 0);
+			run->children[i] = 0;
+		}
+}
+
+/* Waits for the children. True if all ended well, or, with `victim`, one was killed: then the others are too. */
+static bool
+children_wait(Run *run, bool victim)
+{
+	uint32_t left = run->torture.options.processes;
+
+	while (left > 0)
+	{
+		int state;
+		pid_t pid = -1;
+		uint32_t i;
+
+		for (i = 0; i < run->torture.options.processes && pid <= 0; i++)
+			if (run->children[i] > 0)
+				pid = waitpid(run->children[i], &state, WNOHANG);
+		if (pid <= 0)
+		{
+			if (test_now_us() > run->deadline)
+			{
+				fprintf(stderr, "the processes do not end\n");
+				if (getenv("TORTURE_HANG") != NULL)
+					pause();
+				children_kill(run);
+				return false;
+			}
+			test_sleep_us(1000);
+			continue;
+		}
+		run->children[i - 1] = 0;
+		left--;
+		if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
+			continue;
+		children_kill(run);
+		if (victim && WIFSIGNALED(state) && WTERMSIG(state) == SIGKILL)
+			return true;
+		fprintf(stderr, "process %u ended with state %x\n", i - 1, (unsigned) state);
+		return false;
+	}
+	return true;
+}
+
+/* After a crash: the next incarnation, nothing held by anybody. */
+static void
+run_attach(Run *run)
+{
+	test_instance_attach(&run->domains[0]);
+	if (run->torture.options.domains > 1)
+		tree_shared_reset(run->domains[1].shared);
+	run->domains[1].instance = run->domains[0].instance;
+	run->domains[1].incarnation = run->domains[0].incarnation;
+	memset(run->domains[0].environment, 0, sizeof(TestEnvironment));
+}
+
+static bool
+run_once(const TortureOptions *options)
+{
+	Run run;
+	const TortureOptions *o = &run.torture.options;
+	const TreeCounters *c = &run.torture.counters;
+	const TreeStatistics *s = &run.torture.statistics;
+	bool good = true;
+	uint64_t begin = test_now_us();
+
+	memset(&run, 0, sizeof(run));
+	run.torture.options = *options;
+	if (o->domains == 0)
+		run.torture.options.domains = 1;
+	if (o->nodes == 0)
+		run.torture.options.nodes = 1;
+	run.deadline = begin + RUN_SECONDS * 1000000ull;
+	torture_plan(&run.torture);
+	run_start(&run);
+	for (uint32_t life = 0; life <= o->crashes && good; life++)
+	{
+		bool crash = o->crashes > 0;
+
+		children_start(&run, o->seed + life * 1000003ull, crash ? (int) (life % o->processes) : -1);
+		good = children_wait(&run, crash);
+		if (crash)
+			run_attach(&run);
+		if (good)
+			good = torture_settle(&run.torture, &run.domains[0], o->processes);
+	}
+	run_stop(&run);
+	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
+	       "%llu"
+	       " removals, %llu splits, %llu handovers, %llu torn reads\n",
+	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
+	       (unsigned long long) ((test_now_us() - begin) / 1000), (unsigned long long) s->entries,
+	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
+	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
+	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
+	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
+	fflush(stdout);
+	if (!good)
+		rerun_help(o);
+	return good;
+}
+
+static uint64_t
+number(const char *text)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 0);
+
+	if (*text == 0 || *end != 0)
+	{
+		fprintf(stderr, "not a number: %s\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"name", required_argument, NULL, 'n'},
+		{"seed", required_argument, NULL, 's'},
+		{"space", required_argument, NULL, 'k'},
+		{"processes", required_argument, NULL, 'p'},
+		{"domains", required_argument, NULL, 'd'},
+		{"nodes", required_argument, NULL, 'm'},
+		{"operations", required_argument, NULL, 'o'},
+		{"entries", required_argument, NULL, 'e'},
+		{"range", required_argument, NULL, 'r'},
+		{"delay", required_argument, NULL, 'y'},
+		{"crashes", required_argument, NULL, 'c'},
+		{"tear", no_argument, NULL, 't'},
+		{"lose", no_argument, NULL, 'l'},
+		{"stop", no_argument, NULL, 'x'},
+		{"rounds", required_argument, NULL, 'u'},
+		{NULL, 0, NULL, 0},
+	};
+	TortureOptions given = {.processes = 4, .operations = 1000, .entries = 500, .range = 1000, .seed = 1};
+	const char *name = NULL;
+	uint64_t rounds = 1;
+	int passed = 0, failed = 0, option;
+	bool own = false;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
+	{
+		own = own || strchr("nsu", option) == NULL;
+		switch (option)
+		{
+			case 'n':
+				name = optarg;
+				break;
+			case 's':
+				given.seed = number(optarg);
+				break;
+			case 'k':
+				given.space = (KeySpaceKind) number(optarg);
+				break;
+			case 'p':
+				given.processes = (uint32_t) number(optarg);
+				break;
+			case 'd':
+				given.domains = (uint32_t) number(optarg);
+				break;
+			case 'm':
+				given.nodes = (uint32_t) number(optarg);
+				break;
+			case 'o':
+				given.operations = (uint32_t) number(optarg);
+				break;
+			case 'e':
+				given.entries = (uint32_t) number(optarg);
+				break;
+			case 'r':
+				given.range = number(optarg);
+				break;
+			case 'y':
+				given.delay_us = (uint32_t) number(optarg);
+				break;
+			case 'c':
+				given.crashes = (uint32_t) number(optarg);
+				break;
+			case 't':
+				given.tear = true;
+				break;
+			case 'l':
+				given.lose = true;
+				break;
+			case 'x':
+				given.stop = true;
+				break;
+			case 'u':
+				rounds = number(optarg);
+				break;
+			default:
+				return 2;
+		}
+	}
+	for (uint64_t round = 0; round < rounds; round++)
+	{
+		for (size_t i = 0; !own && i < STANDARD; i++)
+		{
+			TortureOptions o = standard[i];
+
+			if (name != NULL && strcmp(name, o.name) != 0)
+				continue;
+			o.seed = given.seed + round;
+			o.operations /= TEST_SLOWNESS;
+			o.crashes = (o.crashes + TEST_SLOWNESS - 1) / TEST_SLOWNESS;
+			if (run_once(&o))
+				passed++;
+			else
+				failed++;
+		}
+		if (own)
+		{
+			if (run_once(&given))
+				passed++;
+			else
+				failed++;
+			given.seed++;
+		}
+	}
+	if (passed + failed == 0)
+	{
+		fprintf(stderr, "no run is named %s\n", name);
+		return 2;
+	}
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed == 0 ? 0 : 1;
+}
