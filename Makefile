@@ -1,0 +1,70 @@
+# sherman: a PostgreSQL index access method whose nodes live in the memory of memory nodes.
+#
+#	make, make install, make installcheck		as every PGXS extension; CC=clang works
+#	make ASSERTS=1								with the assertions of rdma/ and tree/, as script/test does
+#	make -C test check							the C tests of rdma/ and tree/
+
+RDMA_SOURCES :=
+TREE_SOURCES :=
+include rdma/rdma.mk
+include tree/tree.mk
+
+LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(RDMA_SOURCES) $(TREE_SOURCES))
+MSD_OBJECTS = tree/msd.o tree/msd_config.o $(LIBRARY_OBJECTS)
+
+MODULE_big = sherman
+OBJS = sherman_am.o $(patsubst %.c,%.o,$(sort $(wildcard am/*.c))) $(LIBRARY_OBJECTS)
+EXTENSION = sherman
+DATA = sherman--1.0.sql
+PGFILEDESC = "sherman - ordered index in the memory of memory nodes"
+
+REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))
+REGRESS_OPTS = --load-extension=sherman
+ISOLATION = $(patsubst specs/%.spec,%,$(sort $(wildcard specs/*.spec)))
+ISOLATION_OPTS = --load-extension=sherman
+TAP_TESTS = 1
+
+# PostgreSQL's headers are read as system headers, so that -Wextra speaks of ours alone; its callbacks have parameters
+# that not every access method needs.
+PG_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-declaration-after-statement \
+	-isystem $(shell $(PG_CONFIG) --includedir-server) -pthread -MMD -MP
+# A failed assertion ends the backend, and with it the server's run: for tests.
+ifeq ($(ASSERTS),)
+PG_CFLAGS += -DNDEBUG
+endif
+# PostgreSQL was configured for gcc: clang does not know all of its options.
+ifneq ($(findstring clang,$(CC)),)
+PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
+endif
+# Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
+SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -pthread
+
+EXTRA_CLEAN = msd tree/msd.o tree/msd_config.o $(patsubst %.o,%.d,$(OBJS) tree/msd.o tree/msd_config.o)
+
+PG_CONFIG = pg_config
+# No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.
+override with_llvm = no
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+all: msd
+
+msd: $(MSD_OBJECTS)
+	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LDFLAGS) -lxxhash -pthread -o $@
+
+tree/msd.o tree/msd_config.o: override CFLAGS += $(CFLAGS_SL)
+
+install: install-msd
+
+install-msd: msd
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+	$(INSTALL_PROGRAM) msd '$(DESTDIR)$(bindir)/msd'
+
+uninstall: uninstall-msd
+
+uninstall-msd:
+	rm -f '$(DESTDIR)$(bindir)/msd'
+
+.PHONY: install-msd uninstall-msd
+
+-include $(patsubst %.o,%.d,$(OBJS) tree/msd.o tree/msd_config.o)

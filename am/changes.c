@@ -1,0 +1,192 @@
+/*
+ * changes.c
+ *		Before an index is used or changed: that it may be, that its tree is there and its record says
+ *		"mutated", and that a change is skipped only when everybody can know it.
+ */
+#include "sherman.h"
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+
+#include "shared.h"
+
+/*
+ * LSNs in stamps are rounded up to this, so that most inserts leave the leaf's stamp as it is (crash-safety
+ * rule 33).
+ */
+#define STAMP_SLACK ((XLogRecPtr) 1024 * 1024)
+
+ShermanIndex *
+sherman_index_for_scan(Relation index)
+{
+	ShermanIndex *opened = sherman_index(index);
+
+	if (unlikely(opened->state != SHERMAN_OK))
+		sherman_report_state(ERROR, index, opened->state, opened->reason);
+	return opened;
+}
+
+/*
+ * Says at the memory node that the tree changes in this epoch, before it does.
+ */
+static void
+mark_mutated(Relation relation, ShermanIndex *index)
+{
+	TreeRecord	record = {.tree = index->meta.tree, .mutated_epoch = sherman_epoch()};
+	ShermanTreeEntry entry;
+	TreeClient *client = sherman_client();
+	TreeStatus	status;
+
+	if (!sherman_trees_find(record.tree, &entry) || entry.mutated_epoch < record.mutated_epoch)
+	{
+		status = tree_record_update(client, &record);
+		if (status != TREE_OK)
+			sherman_report_failure(status, relation);
+		sherman_trees_mutated(record.tree, record.mutated_epoch);
+	}
+	index->mutated_epoch = record.mutated_epoch;
+}
+
+/*
+ * Makes the tree of an index that has none yet (unlogged, after a crash).  No buffer is locked meanwhile;
+ * whoever comes second takes the first one's tree.
+ */
+static ShermanIndex *
+make_lazy_tree(Relation relation, ShermanIndex *index)
+{
+	ShermanMetaPage meta = index->meta;
+	TreeFormat	format = *sherman_keys_format(index->keys);
+	TreeRecord	record;
+
+	format.fill_percent = (uint8) sherman_fillfactor(relation);
+	sherman_tree_new(relation, &format, &record);
+	meta.tree = record.tree;
+	meta.root = record.root;
+	meta.nonce_current = record.nonce;
+	meta.cell_bytes = format.cell_bytes;
+	meta.norm_bytes = format.norm_bytes;
+	meta.lossless = format.lossless;
+	meta.full_separators = format.full_separators;
+	if (!sherman_metapage_install_tree(relation, &meta))
+	{
+		if (tree_drop(sherman_client(), record.tree) == TREE_OK)
+			sherman_trees_remove(record.tree);
+		sherman_index_forget(RelationGetRelid(relation));
+	}
+	return sherman_index(relation);
+}
+
+/*
+ * What to do with a change of an index that is not OK: raises, or makes sure that the index is flagged as
+ * broken, durably, so that the change may be skipped.
+ */
+static void
+before_skip(Relation index, const ShermanIndex *opened)
+{
+	bool		constraint = index->rd_index->indisunique || index->rd_index->indisexclusion;
+
+	switch (opened->state)
+	{
+		case SHERMAN_BROKEN:
+			if (constraint)
+				break;
+			sherman_metapage_break(index, opened->reason);
+			return;
+		case SHERMAN_UNREACHABLE:
+			if (constraint || !index->rd_index->indisvalid ||
+				sherman_on_unavailable != SHERMAN_UNAVAILABLE_BREAK)
+				break;
+			sherman_metapage_break(index, SHERMAN_REASON_UNAVAILABLE);
+			return;
+		default:
+			break;
+	}
+	sherman_report_state(ERROR, index, opened->state, opened->reason);
+}
+
+ShermanIndex *
+sherman_index_for_insert(Relation index)
+{
+	ShermanIndex *opened = sherman_index(index);
+
+	if (likely(opened->state == SHERMAN_OK && opened->tree != NULL &&
+			   opened->mutated_epoch == sherman_epoch()))
+		return opened;
+	if (opened->state == SHERMAN_OK && opened->tree == NULL)
+		opened = make_lazy_tree(index, opened);
+	if (opened->state != SHERMAN_OK)
+	{
+		before_skip(index, opened);
+		return NULL;
+	}
+	mark_mutated(index, opened);
+	return opened;
+}
+
+ShermanIndex *
+sherman_index_for_vacuum(Relation index)
+{
+	ShermanIndex *opened = sherman_index(index);
+
+	if (opened->state == SHERMAN_OK)
+	{
+		if (opened->tree != NULL && opened->mutated_epoch != sherman_epoch())
+			mark_mutated(index, opened);
+		return opened;
+	}
+	/*
+	 * Where a table must be frozen in single-user mode or without us, VACUUM goes on, at the price of the
+	 * index, which such a run costs anyway.  Removals from a broken constraint's index may be skipped too.
+	 */
+	if (opened->state == SHERMAN_HIDDEN && !IsBinaryUpgrade)
+		sherman_metapage_break(index, SHERMAN_REASON_UNAVAILABLE);
+	else if (opened->state == SHERMAN_BROKEN)
+		sherman_metapage_break(index, opened->reason);
+	else
+		before_skip(index, opened);
+	return NULL;
+}
+
+void
+sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
+{
+	TreeClient *client = sherman_client();
+	ShermanTreeEntry entry = {0};
+	TreeStatus	status;
+
+	memset(record, 0, sizeof(*record));
+	record->cluster[0] = sherman_shared->local.cluster[0];
+	record->cluster[1] = sherman_shared->local.cluster[1];
+	record->database = MyDatabaseId;
+	record->index = RelationGetRelid(index);
+	record->creator = U64FromFullTransactionId(GetCurrentFullTransactionId());
+	record->nonce = sherman_shared->local.nonce;
+	record->mutated_epoch = sherman_epoch();
+	record->format = *format;
+	sherman_hint_collector();
+	status = tree_create(client, record);
+	if (status != TREE_OK)
+		sherman_report_failure(status, index);
+	entry.tree = record->tree;
+	entry.database = MyDatabaseId;
+	entry.flags = record->flags;
+	entry.mutated_epoch = record->mutated_epoch;
+	if (!sherman_trees_put(&entry))
+		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
+}
+
+void
+sherman_stamp(Relation index, TreeStamp *stamp)
+{
+	XLogRecPtr	lsn = index->rd_index->indisvalid ? XactLastRecEnd : InvalidXLogRecPtr;
+
+	/*
+	 * In validation of a concurrent build the row is another backend's, perhaps behind all that we have
+	 * written.
+	 */
+	if (lsn == InvalidXLogRecPtr)
+		lsn = GetXLogInsertRecPtr();
+	stamp->epoch = sherman_epoch();
+	stamp->lsn = (lsn + STAMP_SLACK - 1) / STAMP_SLACK * STAMP_SLACK;
+}

@@ -1,0 +1,318 @@
+/*
+ * check.c
+ *		sherman_check(): verifies an index, and the rows of its table against it, in the manner of amcheck.
+ *
+ * The tree verifies its own invariants (tree_check()).  With `heapallindexed`, every row that a snapshot
+ * sees, taken before the tree is read, must have exactly one entry, under its TID and with its key: such a
+ * row's entry was there when the snapshot was taken, and no VACUUM may remove it meanwhile.  Entries and rows
+ * go into two sorts of integers {TID:48, hash of the key:16}, which are then merged: memory is bounded by
+ * maintenance_work_mem, and a key that differs is overlooked once in 65536 times.
+ */
+#include "sherman.h"
+
+#include <xxhash.h>
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/tuplesort.h"
+
+#include "compat.h"
+
+PG_FUNCTION_INFO_V1(sherman_check);
+
+/* Problems that are told one by one; the rest is only counted. */
+#define PROBLEMS_TOLD 50
+
+/* Bits of the key's hash beside a TID. */
+#define HASH_BITS 16
+#define HASH_MASK ((UINT64CONST(1) << HASH_BITS) - 1)
+
+typedef struct CheckState
+{
+	Relation	heap;
+	Relation	index;
+	ShermanKeys *keys;
+	Tuplesortstate *entries;	/* of the index; NULL: not wanted */
+	Tuplesortstate *rows;
+	MemoryContext row_context;
+	int64		problems;
+} CheckState;
+
+/*
+ * Tells one problem.
+ */
+static void
+tell_problem(CheckState *state, const char *message)
+{
+	if (++state->problems <= PROBLEMS_TOLD)
+		ereport(WARNING,
+				(errcode(ERRCODE_INDEX_CORRUPTED),
+				 errmsg("index \"%s\": %s", RelationGetRelationName(state->index), message)));
+}
+
+/* TreeCheckReport. */
+static void
+check_report(void *argument, const char *message)
+{
+	tell_problem(argument, message);
+}
+
+/*
+ * {TID, hash of the key} as the sorts keep it.
+ */
+static int64
+fingerprint(const TreeKey *key)
+{
+	uint64		hash = XXH3_64bits_withSeed(key->norm, sizeof(key->norm), key->high ? 1 : 0);
+
+	if (key->image_bytes != 0)
+		hash = XXH3_64bits_withSeed(key->image, key->image_bytes, hash);
+	return (int64) (((uint64) key->block << 32 | (uint64) key->offset << HASH_BITS) | (hash & HASH_MASK));
+}
+
+/* Begins a sort of fingerprints. */
+static Tuplesortstate *
+begin_sort(void)
+{
+	return tuplesort_begin_datum(INT8OID, Int8LessOperator, InvalidOid, false, maintenance_work_mem, NULL,
+								 TUPLESORT_NONE);
+}
+
+/* TreeCheckEntry: one entry of the index. */
+static void
+check_entry(void *argument, const TreeKey *key)
+{
+	CheckState *state = argument;
+
+	tuplesort_putdatum(state->entries, Int64GetDatum(fingerprint(key)), false);
+}
+
+/* Callback of the table scan: one row that the snapshot sees. */
+static void
+check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool alive, void *argument)
+{
+	CheckState *state = argument;
+	MemoryContext caller = MemoryContextSwitchTo(state->row_context);
+	TreeKey		key;
+
+	sherman_keys_form(state->keys, index, values, isnull, tid, &key);
+	tuplesort_putdatum(state->rows, Int64GetDatum(fingerprint(&key)), false);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(state->row_context);
+}
+
+/* One sort while it is read. */
+typedef struct Cursor
+{
+	Tuplesortstate *sort;
+	bool		valid;
+	int64		value;
+} Cursor;
+
+static void
+cursor_next(Cursor *cursor)
+{
+	Datum		datum;
+	bool		isnull;
+
+	cursor->valid = tuplesort_getdatum(cursor->sort, true, &datum, &isnull, NULL);
+	if (cursor->valid)
+		cursor->value = DatumGetInt64(datum);
+}
+
+/* The TID's part of a fingerprint; ordered as the fingerprints are. */
+static int64
+fingerprint_tid(int64 value)
+{
+	return value >> HASH_BITS;
+}
+
+/*
+ * Merges rows and entries: each row must have one entry, with its hash.  Entries without a row are those of
+ * dead rows, or of rows that the snapshot does not see.
+ */
+static void
+compare_rows(CheckState *state)
+{
+	Cursor		entry = {.sort = state->entries};
+	Cursor		row = {.sort = state->rows};
+
+	tuplesort_performsort(state->entries);
+	tuplesort_performsort(state->rows);
+	cursor_next(&entry);
+	for (cursor_next(&row); row.valid; cursor_next(&row))
+	{
+		uint64		tid = (uint64) row.value >> HASH_BITS;
+		BlockNumber block = (BlockNumber) (tid >> 16);
+		int			offset = (int) (tid & 0xffff);
+		int			found = 0;
+		int			same = 0;
+
+		CHECK_FOR_INTERRUPTS();
+		while (entry.valid && fingerprint_tid(entry.value) < fingerprint_tid(row.value))
+			cursor_next(&entry);
+		for (; entry.valid && fingerprint_tid(entry.value) == fingerprint_tid(row.value); cursor_next(&entry))
+		{
+			found++;
+			if (entry.value == row.value)
+				same++;
+		}
+		if (found == 0)
+			tell_problem(state, psprintf("row (%u,%d) has no entry", block, offset));
+		else if (found > 1)
+			tell_problem(state, psprintf("row (%u,%d) has %d entries", block, offset, found));
+		else if (same == 0)
+			tell_problem(state, psprintf("row (%u,%d) and its entry differ in the key", block, offset));
+	}
+}
+
+/*
+ * Scans the table with the snapshot, which was taken before the index was read.
+ */
+static void
+scan_rows(CheckState *state, Snapshot snapshot)
+{
+	IndexInfo  *info = BuildIndexInfo(state->index);
+	TableScanDesc scan = table_beginscan_strat(state->heap, snapshot, 0, NULL, true, true);
+
+	/* The scan takes no lock that keeps writers out: that is what this flag tells it. */
+	info->ii_Concurrent = true;
+	info->ii_Unique = false;
+	info->ii_ExclusionOps = NULL;
+	info->ii_ExclusionProcs = NULL;
+	info->ii_ExclusionStrats = NULL;
+	(void) table_index_build_scan(state->heap, state->index, info, true, false, check_row, state, scan);
+}
+
+/*
+ * Runs both halves of the check; returns the number of problems.
+ */
+static int64
+check_index(Relation heap, Relation index, bool heapallindexed)
+{
+	CheckState	state = {.heap = heap, .index = index};
+	Snapshot	snapshot = NULL;
+	ShermanIndex *opened;
+
+	if (heapallindexed)
+	{
+		snapshot = RegisterSnapshot(GetTransactionSnapshot());
+		/* As in amcheck: an older snapshot may see rows that the build left out of a chain of updates. */
+		if (IsolationUsesXactSnapshot() && index->rd_index->indcheckxmin &&
+			!TransactionIdPrecedes(HeapTupleHeaderGetXmin(index->rd_indextuple->t_data), snapshot->xmin))
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+					 errmsg("index \"%s\" cannot be verified using transaction snapshot",
+							RelationGetRelationName(index))));
+		state.entries = begin_sort();
+		state.rows = begin_sort();
+	}
+	state.row_context = AllocSetContextCreate(CurrentMemoryContext, "sherman check", ALLOCSET_DEFAULT_SIZES);
+
+	opened = sherman_index_for_scan(index);
+	state.keys = opened->keys;
+	if (opened->tree != NULL)
+	{
+		TreeStatistics statistics;
+		uint64		problems;
+		TreeStatus	status;
+
+		status = tree_check(opened->tree, check_report, heapallindexed ? check_entry : NULL, &state,
+							&statistics, &problems);
+		if (status != TREE_OK)
+			sherman_report_failure(status, index);
+		state.problems = Max(state.problems, (int64) problems);
+	}
+	if (heapallindexed)
+	{
+		scan_rows(&state, snapshot);
+		compare_rows(&state);
+		tuplesort_end(state.entries);
+		tuplesort_end(state.rows);
+		UnregisterSnapshot(snapshot);
+	}
+	sherman_index_recheck(opened, index);
+	MemoryContextDelete(state.row_context);
+	return state.problems;
+}
+
+/*
+ * Opens and locks table and index, in this order; raises unless it is a sherman index that can be checked.
+ */
+static void
+open_relations(Oid index_oid, Relation *heap, Relation *index)
+{
+	Oid			heap_oid = IndexGetRelation(index_oid, true);
+	char	   *name = get_rel_name(index_oid);
+
+	if (name == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_OBJECT),
+				 errmsg("index with OID %u does not exist", index_oid)));
+	if (get_rel_relkind(index_oid) == RELKIND_PARTITIONED_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is a partitioned index", name),
+				 errhint("Check the indexes of the partitions.")));
+	if (!OidIsValid(heap_oid) || get_rel_relkind(index_oid) != RELKIND_INDEX)
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not an index", name)));
+	*heap = table_open(heap_oid, AccessShareLock);
+	*index = index_open(index_oid, AccessShareLock);
+	if (heap_oid != IndexGetRelation(index_oid, false))
+		ereport(ERROR,
+				(errcode(ERRCODE_UNDEFINED_TABLE),
+				 errmsg("could not open parent table of index \"%s\"", RelationGetRelationName(*index))));
+	if ((*index)->rd_indam->ambuild != sherman_build)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("\"%s\" is not a sherman index", RelationGetRelationName(*index))));
+	if (!(*index)->rd_index->indisvalid)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("cannot check index \"%s\"", RelationGetRelationName(*index)),
+				 errdetail("Index is not valid.")));
+}
+
+/*
+ * sherman_check(index regclass, heapallindexed boolean) returns bigint: the number of problems found, 0 for a
+ * sound index; each (of the first) is told by a WARNING.  Locks out nobody.  Expressions and predicates run
+ * as the table's owner, in a restricted security context.
+ */
+Datum
+sherman_check(PG_FUNCTION_ARGS)
+{
+	Oid			index_oid = PG_GETARG_OID(0);
+	bool		heapallindexed = PG_GETARG_BOOL(1);
+	Relation	heap;
+	Relation	index;
+	Oid			user;
+	int			security;
+	int			nest_level;
+	int64		problems;
+
+	open_relations(index_oid, &heap, &index);
+	GetUserIdAndSecContext(&user, &security);
+	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
+	nest_level = NewGUCNestLevel();
+
+	problems = check_index(heap, index, heapallindexed);
+
+	AtEOXact_GUC(false, nest_level);
+	SetUserIdAndSecContext(user, security);
+	index_close(index, AccessShareLock);
+	table_close(heap, AccessShareLock);
+	PG_RETURN_INT64(problems);
+}

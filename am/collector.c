@@ -1,0 +1,521 @@
+/*
+ * collector.c
+ *		Memory of trees that no index names any more: found by proof, given back after commit.
+ *
+ * A tree is alive if the metapage of any sherman index of its database names it and does not say "broken".
+ * It is dead if its creator's transaction has ended, and after that a new look at the catalogs and at all
+ * metapages does not find it, twice, some time apart.  Before it is freed all WAL is flushed, for what made
+ * it dead may be an asynchronous commit.
+ *
+ * The launcher decides which databases are worth a look: those with trees that somebody gave a hint about (a
+ * transaction that made or dropped indexes ended) and, once in an interval, those that are still suspect.
+ * Databases that are gone it sees itself.  A look at the others is a short visit of a worker of its own,
+ * which connects, looks and leaves: a worker that stayed would be in the way of DROP DATABASE.  Commands on
+ * databases end a visit (hooks.c).
+ */
+#include "sherman.h"
+
+#include "access/genam.h"
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/transam.h"
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "catalog/pg_am.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "storage/ipc.h"
+#include "storage/lmgr.h"
+#include "storage/procarray.h"
+#include "tcop/tcopprot.h"
+#include "utils/fmgroids.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/timestamp.h"
+
+#include "compat.h"
+#include "shared.h"
+
+/* Between a hint and the visit: the transaction that gave it still has to release its locks. */
+#define HINT_DELAY_MS 100
+
+/* Between the two times that a tree must be found dead. */
+#define CONFIRM_MS 500
+
+/* First delay until trees are looked at again that could not be judged; doubles up to the interval. */
+#define RETRY_MS 1000
+
+/* Timers are rounded: a second look that came too early would be in vain. */
+#define POLL_SLACK_MS 20
+
+/* The launcher's memory between rounds. */
+static struct
+{
+	uint32		hints;			/* as last seen */
+	uint64		request;		/* of sherman_collect(), being worked on; 0 = none */
+	int			request_rounds; /* done for it */
+	TimestampTz next;			/* next round, 0 = none is due */
+	long		retry_ms;
+	TimestampTz swept;			/* last time that everything became suspect */
+} plan;
+
+/* ---- what both the launcher and the visitor do ---- */
+
+/*
+ * Whether the transaction that made a tree has ended: then what it did is in the catalogs, or never will be.
+ */
+static bool
+creator_has_ended(uint64 creator)
+{
+	FullTransactionId next = ReadNextFullTransactionId();
+	TransactionId xid = (TransactionId) creator;
+
+	/* Of a history that a crash has cut off. */
+	if (creator >= U64FromFullTransactionId(next))
+		return true;
+	/* Too old to run: its number may belong to another one by now. */
+	if (creator + PG_INT32_MAX < U64FromFullTransactionId(next) || !TransactionIdIsNormal(xid))
+		return true;
+	/* Prepared transactions count as running. */
+	return !TransactionIdIsInProgress(xid);
+}
+
+/*
+ * Frees a tree that was found dead, if that is the second time.
+ */
+static void
+bury(TreeClient *client, const TreeRecord *record)
+{
+	TimestampTz dead_since = sherman_trees_judge(record, SHERMAN_TREE_DEAD);
+
+	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
+		return;
+	XLogFlush(compat_wal_end());
+	if (tree_drop(client, record->tree) != TREE_OK)
+		return;
+	sherman_trees_remove(record->tree);
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->trees_freed++;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	ereport(DEBUG1, (errmsg("sherman collector: freed tree %016llx", (unsigned long long) record->tree)));
+}
+
+/*
+ * All records of this instance at the memory node; NULL if they cannot be had.
+ */
+static TreeRecord *
+list_records(TreeClient *client, int *count)
+{
+	TreeRecord *records = palloc(sizeof(TreeRecord) * SHERMAN_MAX_TREES);
+	uint32_t	position = 0;
+	TreeStatus	status = TREE_END;
+
+	*count = 0;
+	while (*count < SHERMAN_MAX_TREES &&
+		   (status = tree_record_list(client, 0, &position, &records[*count])) == TREE_OK)
+		(*count)++;
+	return status == TREE_END ? records : NULL;
+}
+
+/* ---- the visit ---- */
+
+/*
+ * Looks at one index: adds the tree that it names to `alive`, unless it is broken.  False: it cannot be
+ * looked at now.
+ */
+static bool
+visit_index(Oid oid, HTAB *alive)
+{
+	ShermanMetaPage meta;
+	ShermanTreeEntry entry;
+	Relation	index;
+
+	/* Whoever holds it exclusively is about to change which tree it names. */
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return false;
+	index = try_relation_open(oid, NoLock);
+	if (index == NULL)
+		return true;			/* dropped, and that is committed: its lock was free */
+	if (sherman_metapage_read(index, &meta) && meta.tree != 0 && (meta.flags & SHERMAN_META_BROKEN) == 0 &&
+		meta.database == MyDatabaseId && meta.system_identifier == GetSystemIdentifier())
+	{
+		/*
+		 * What the node knows to be broken the metapage learns before the memory is freed: the reason stays
+		 * known.
+		 */
+		if (sherman_trees_find(meta.tree, &entry) && (entry.flags & TREE_RECORD_BROKEN))
+			sherman_metapage_break(index, SHERMAN_REASON_UNCLEAN);
+		else
+			hash_search(alive, &meta.tree, HASH_ENTER, NULL);
+	}
+	relation_close(index, NoLock);
+	return true;
+}
+
+/*
+ * Collects the trees that the indexes of this database name.  False: not all could be looked at.
+ */
+static bool
+visit_indexes(HTAB *alive)
+{
+	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
+	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	TableScanDesc scan = table_beginscan(catalog, snapshot, 0, NULL);
+	List	   *indexes = NIL;
+	bool		complete = true;
+	HeapTuple	tuple;
+	ListCell   *cell;
+
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+
+		if (form->relkind == RELKIND_INDEX && form->relam >= FirstNormalObjectId)
+			indexes = lappend_oid(indexes, form->oid);
+	}
+	table_endscan(scan);
+	UnregisterSnapshot(snapshot);
+	table_close(catalog, AccessShareLock);
+	foreach(cell, indexes)
+	{
+		CHECK_FOR_INTERRUPTS();
+		/* Ours by the access method's callbacks; what is gone meanwhile is not ours either. */
+		if (sherman_is_ours(lfirst_oid(cell)) && !visit_index(lfirst_oid(cell), alive))
+			complete = false;
+	}
+	return complete;
+}
+
+/*
+ * Judges all trees of this database.  The order matters: first who has ended, then, with a new snapshot, what
+ * they left.
+ */
+static void
+visit_database(TreeClient *client)
+{
+	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(uint64),
+	.hcxt = CurrentMemoryContext};
+	HTAB	   *alive = hash_create("living trees", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	int			count;
+	TreeRecord *records = list_records(client, &count);
+	bool	   *ended;
+	bool		complete;
+
+	if (records == NULL)
+		return;
+	ended = palloc(sizeof(bool) * (count + 1));
+	for (int i = 0; i < count; i++)
+	{
+		ended[i] = creator_has_ended(records[i].creator);
+		/* A hint that comes from now on counts. */
+		if (records[i].database == MyDatabaseId)
+			sherman_trees_judge(&records[i], SHERMAN_TREE_VISITED);
+	}
+	complete = visit_indexes(alive);
+	for (int i = 0; i < count; i++)
+	{
+		if (records[i].database != MyDatabaseId)
+			continue;
+		if (hash_search(alive, &records[i].tree, HASH_FIND, NULL) != NULL)
+			sherman_trees_judge(&records[i], SHERMAN_TREE_ALIVE);
+		else if (ended[i] && complete)
+			bury(client, &records[i]);
+		else
+			sherman_trees_judge(&records[i], SHERMAN_TREE_UNDECIDED);
+	}
+}
+
+static void
+visitor_exit(int code, Datum argument)
+{
+	LWLockReleaseAll();
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->visitor_pid = 0;
+	sherman_shared->visited_database = InvalidOid;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	ConditionVariableBroadcast(&sherman_shared->changed);
+}
+
+/*
+ * Main function of a visit: one database, one look.
+ */
+void
+sherman_collector_main(Datum argument)
+{
+	TreeClient *client;
+
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	/* Runs when this process is in no database any more: registered before it enters one. */
+	on_shmem_exit(visitor_exit, (Datum) 0);
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->visitor_pid = MyProcPid;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	pg_memory_barrier();
+	if (pg_atomic_read_u32(&sherman_shared->keep_out) != 0)
+		proc_exit(0);
+
+	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid,
+											  BGWORKER_BYPASS_ALLOWCONN);
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	client = sherman_client_if_ready();
+	if (client != NULL)
+		visit_database(client);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	proc_exit(0);
+}
+
+/* ---- the launcher's part ---- */
+
+/*
+ * Sends a worker into a database and waits until it is back.
+ */
+static void
+visit(Oid database)
+{
+	BackgroundWorker worker;
+	BackgroundWorkerHandle *handle;
+
+	if (pg_atomic_read_u32(&sherman_shared->keep_out) != 0)
+		return;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->visited_database = database;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	worker.bgw_main_arg = ObjectIdGetDatum(database);
+	worker.bgw_notify_pid = MyProcPid;
+	strlcpy(worker.bgw_library_name, "sherman", BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, "sherman_collector_main", BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "sherman collector", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "sherman collector", BGW_MAXLEN);
+	if (RegisterDynamicBackgroundWorker(&worker, &handle))
+		WaitForBackgroundWorkerShutdown(handle);
+}
+
+static bool
+database_exists(Oid database)
+{
+	Relation	catalog = table_open(DatabaseRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	bool		exists;
+
+	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(database));
+	/* Without a database of our own there may be no index to use. */
+	scan = systable_beginscan(catalog, DatabaseOidIndexId, criticalSharedRelcachesBuilt, NULL, 1, &key);
+	exists = HeapTupleIsValid(systable_getnext(scan));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return exists;
+}
+
+/*
+ * Trees of a database that does not exist: it can have no metapage.
+ */
+static void
+bury_database(TreeClient *client, Oid database)
+{
+	int			count;
+	TreeRecord *records = list_records(client, &count);
+
+	for (int i = 0; records != NULL && i < count; i++)
+	{
+		if (records[i].database != database)
+			continue;
+		if (creator_has_ended(records[i].creator))
+			bury(client, &records[i]);
+		else
+			sherman_trees_judge(&records[i], SHERMAN_TREE_UNDECIDED);
+	}
+}
+
+/*
+ * Takes up what the memory node has and the table does not: made by processes that ended before they could
+ * tell.
+ */
+static void
+sweep(TreeClient *client)
+{
+	int			count;
+	TreeRecord *records = list_records(client, &count);
+
+	for (int i = 0; records != NULL && i < count; i++)
+		sherman_trees_judge(&records[i], SHERMAN_TREE_KNOWN);
+	plan.swept = GetCurrentTimestamp();
+}
+
+/*
+ * Databases that have trees; `*visit` are those of them with trees to be judged, or, with `all`, every one.
+ */
+static List *
+databases_with_trees(bool all, List **visit)
+{
+	int			count;
+	ShermanTreeEntry *entries = sherman_trees_list(&count);
+	List	   *databases = NIL;
+
+	*visit = NIL;
+	for (int i = 0; i < count; i++)
+	{
+		databases = list_append_unique_oid(databases, entries[i].database);
+		if (all || entries[i].suspect || entries[i].dead_since != 0)
+			*visit = list_append_unique_oid(*visit, entries[i].database);
+	}
+	return databases;
+}
+
+/*
+ * One look at all databases that have something to look at.
+ */
+static void
+look(TreeClient *client, bool all)
+{
+	MemoryContext context = CurrentMemoryContext;
+	List	   *to_visit;
+	List	   *databases = databases_with_trees(all, &to_visit);
+	List	   *gone = NIL;
+	ListCell   *cell;
+
+	if (databases == NIL)
+		return;
+	StartTransactionCommand();
+	foreach(cell, databases)
+	{
+		if (!database_exists(lfirst_oid(cell)))
+		{
+			MemoryContext caller = MemoryContextSwitchTo(context);
+
+			gone = lappend_oid(gone, lfirst_oid(cell));
+			MemoryContextSwitchTo(caller);
+		}
+	}
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(context);
+	foreach(cell, gone)
+		bury_database(client, lfirst_oid(cell));
+	foreach(cell, to_visit)
+	{
+		if (!list_member_oid(gone, lfirst_oid(cell)) && sherman_phase() == SHERMAN_PHASE_ATTACHED)
+			visit(lfirst_oid(cell));
+	}
+}
+
+/*
+ * When to look again: soon if something was found dead once, later if something could not be judged.
+ */
+static void
+plan_next(void)
+{
+	int			count;
+	ShermanTreeEntry *entries = sherman_trees_list(&count);
+	bool		dead = false;
+	bool		suspect = false;
+	TimestampTz now = GetCurrentTimestamp();
+
+	for (int i = 0; i < count; i++)
+	{
+		dead |= entries[i].dead_since != 0;
+		suspect |= entries[i].suspect;
+	}
+	plan.next = 0;
+	if (dead)
+		plan.next = TimestampTzPlusMilliseconds(now, CONFIRM_MS + POLL_SLACK_MS);
+	else if (suspect)
+	{
+		plan.next = TimestampTzPlusMilliseconds(now, plan.retry_ms);
+		plan.retry_ms = Min(plan.retry_ms * 2, sherman_collect_interval_s * 1000L);
+	}
+}
+
+/*
+ * Takes up new hints and requests.
+ */
+static void
+plan_news(void)
+{
+	uint32		hints = pg_atomic_read_u32(&sherman_shared->hints);
+	TimestampTz now = GetCurrentTimestamp();
+	uint64		requested;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	requested = sherman_shared->collect_requested;
+	if (requested == sherman_shared->collect_done)
+		requested = 0;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	if (plan.request == 0 && requested != 0)
+	{
+		plan.request = requested;
+		plan.request_rounds = 0;
+		plan.next = now;
+	}
+	if (hints != plan.hints || plan.swept == 0)
+	{
+		TimestampTz due = TimestampTzPlusMilliseconds(now, HINT_DELAY_MS);
+
+		plan.hints = hints;
+		plan.retry_ms = RETRY_MS;
+		if (plan.next == 0 || plan.next > due)
+			plan.next = due;
+	}
+	if (TimestampDifferenceExceeds(plan.swept, now, sherman_collect_interval_s * 1000) && plan.next == 0)
+		plan.next = now;
+}
+
+/*
+ * The request is done when everything was looked at twice, far enough apart for the dead to be freed.
+ */
+static void
+finish_request(void)
+{
+	if (plan.request == 0)
+		return;
+	if (++plan.request_rounds < 2)
+	{
+		plan.next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CONFIRM_MS + POLL_SLACK_MS);
+		return;
+	}
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->collect_done = plan.request;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	ConditionVariableBroadcast(&sherman_shared->changed);
+	plan.request = 0;
+}
+
+long
+sherman_collect_round(void)
+{
+	static MemoryContext context = NULL;
+	MemoryContext caller = CurrentMemoryContext;
+	TreeClient *client = sherman_client_if_ready();
+	TimestampTz now;
+
+	if (client == NULL)
+		return RETRY_MS;
+	if (context == NULL)
+		context = AllocSetContextCreate(TopMemoryContext, "sherman collector", ALLOCSET_DEFAULT_SIZES);
+	plan_news();
+	now = GetCurrentTimestamp();
+	if (plan.next == 0 || plan.next > now)
+		return plan.next == 0 ? PG_INT32_MAX : TimestampDifferenceMilliseconds(now, plan.next) + 1;
+	MemoryContextSwitchTo(context);
+	sweep(client);
+	look(client, plan.request != 0);
+	plan_next();
+	finish_request();
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(context);
+	return 1;
+}

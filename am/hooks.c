@@ -1,0 +1,277 @@
+/*
+ * hooks.c
+ *		Hooks into the server: shared memory, commands on databases, dropped indexes, and (planner.c)
+ *		planning.
+ */
+#include "sherman.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "pgstat.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+#include "storage/shmem.h"
+#include "tcop/utility.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "shared.h"
+
+/* A visit of the collector ends much earlier; and core waits 5 s for the others in a database. */
+#define VISITOR_PATIENCE_MS 5000
+
+ShermanShared *sherman_shared = NULL;
+TreeShared *sherman_tree_shared = NULL;
+
+static shmem_request_hook_type previous_shmem_request = NULL;
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+static object_access_hook_type previous_object_access = NULL;
+static LWLockPadded *locks = NULL;
+
+bool
+sherman_preloaded(void)
+{
+	return sherman_shared != NULL;
+}
+
+LWLock *
+sherman_lock(ShermanLock lock)
+{
+	return &locks[lock].lock;
+}
+
+bool
+sherman_is_ours(Oid index)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	IndexAmRoutine *routine;
+	Form_pg_class form;
+	Oid			method;
+	bool		ours;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	method = form->relkind == RELKIND_INDEX ? form->relam : InvalidOid;
+	ReleaseSysCache(tuple);
+	if (method < FirstNormalObjectId)
+		return false;			/* core's own */
+	routine = GetIndexAmRoutineByAmId(method, true);
+	if (routine == NULL)
+		return false;
+	ours = routine->ambuild == sherman_build;
+	pfree(routine);
+	return ours;
+}
+
+/* ---- shared memory ---- */
+
+static TreeSharedOptions
+tree_options(void)
+{
+	TreeSharedOptions options = {
+		.slots = (uint32_t) MaxBackends,
+		.trees = (uint32_t) sherman_max_indexes,
+		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
+		.lock_words = SHERMAN_LOCK_WORDS,
+		.nodes = 1
+	};
+
+	return options;
+}
+
+static Size
+shared_bytes(void)
+{
+	return add_size(offsetof(ShermanShared, slot), mul_size(MaxBackends, sizeof(ShermanSlot)));
+}
+
+static void
+request_shared_memory(void)
+{
+	TreeSharedOptions options = tree_options();
+
+	if (previous_shmem_request != NULL)
+		previous_shmem_request();
+	RequestAddinShmemSpace(shared_bytes());
+	RequestAddinShmemSpace(sherman_trees_bytes());
+	RequestAddinShmemSpace(add_size(tree_shared_bytes(&options), PG_CACHE_LINE_SIZE));
+	RequestNamedLWLockTranche("sherman", SHERMAN_LOCKS);
+}
+
+static void
+initialize_shared(ShermanShared *shared)
+{
+	memset(shared, 0, shared_bytes());
+	pg_atomic_init_u64(&shared->generation, 1);
+	pg_atomic_init_u32(&shared->phase, SHERMAN_PHASE_NONE);
+	pg_atomic_init_u32(&shared->epoch, 0);
+	pg_atomic_init_u32(&shared->keep_out, 0);
+	pg_atomic_init_u32(&shared->hints, 0);
+	ConditionVariableInit(&shared->changed);
+	shared->slots = MaxBackends;
+	for (int i = 0; i < MaxBackends; i++)
+		pg_atomic_init_u32(&shared->slot[i].busy, 0);
+	if (sherman_embedded_memory_mb > 0 && IsPostmasterEnvironment && !IsBinaryUpgrade)
+		pg_atomic_write_u32(&shared->phase, SHERMAN_PHASE_ATTACHING);
+}
+
+/*
+ * Runs in the postmaster (or the only process), at its start and after each crash that it survives.
+ */
+static void
+start_shared_memory(void)
+{
+	TreeSharedOptions options = tree_options();
+	ShermanShared *shared;
+	void	   *region;
+	bool		found;
+
+	if (previous_shmem_startup != NULL)
+		previous_shmem_startup();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
+	locks = GetNamedLWLockTranche("sherman");
+	sherman_trees_initialize();
+	region = ShmemInitStruct("sherman tree", tree_shared_bytes(&options) + PG_CACHE_LINE_SIZE, &found);
+	region = (void *) TYPEALIGN(PG_CACHE_LINE_SIZE, region);
+	memset(region, 0, tree_shared_bytes(&options));
+	sherman_tree_shared = tree_shared_initialize(region, &options);
+	initialize_shared(shared);
+	LWLockRelease(AddinShmemInitLock);
+
+	sherman_recovery_start(shared);
+	sherman_shared = shared;
+}
+
+/* ---- commands on databases: no worker of ours may be in their way ---- */
+
+static void
+allow_visits(int code, Datum argument)
+{
+	pg_atomic_fetch_sub_u32(&sherman_shared->keep_out, 1);
+}
+
+/*
+ * Ends a visit of the collector and waits until it has left its database.  No visit begins while keep_out is
+ * not 0.
+ */
+static void
+end_visit(void)
+{
+	TimestampTz began = GetCurrentTimestamp();
+
+	for (;;)
+	{
+		pid_t		visitor;
+
+		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+		visitor = sherman_shared->visitor_pid;
+		/* It cannot be gone before it has taken this lock. */
+		if (visitor != 0)
+			kill(visitor, SIGTERM);
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+		if (visitor == 0 || TimestampDifferenceExceeds(began, GetCurrentTimestamp(), VISITOR_PATIENCE_MS))
+			break;
+		ConditionVariableTimedSleep(&sherman_shared->changed, 50, PG_WAIT_EXTENSION);
+	}
+	ConditionVariableCancelSleep();
+}
+
+/*
+ * Whether the command needs a database for itself.
+ */
+static bool
+needs_database(Node *statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_CreatedbStmt:
+		case T_DropdbStmt:
+		case T_AlterDatabaseStmt:
+			return true;
+		case T_RenameStmt:
+			return ((RenameStmt *) statement)->renameType == OBJECT_DATABASE;
+		default:
+			return false;
+	}
+}
+
+static void
+next_utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+			 ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+			 QueryCompletion *completion)
+{
+	if (previous_utility != NULL)
+		previous_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+						 completion);
+	else
+		standard_ProcessUtility(statement, text, read_only_tree, context, parameters, environment,
+								destination, completion);
+}
+
+static void
+utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+		QueryCompletion *completion)
+{
+	if (sherman_shared == NULL || !needs_database(statement->utilityStmt))
+	{
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+					 completion);
+		return;
+	}
+	pg_atomic_fetch_add_u32(&sherman_shared->keep_out, 1);
+	PG_ENSURE_ERROR_CLEANUP(allow_visits, (Datum) 0);
+	{
+		end_visit();
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+					 completion);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(allow_visits, (Datum) 0);
+	allow_visits(0, (Datum) 0);
+	/* A dropped database's trees. */
+	pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
+	sherman_wake_launcher();
+}
+
+/* ---- dropped indexes ---- */
+
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object, int sub, void *argument)
+{
+	if (previous_object_access != NULL)
+		previous_object_access(access, class_id, object, sub, argument);
+	if (access == OAT_DROP && class_id == RelationRelationId && sub == 0 && sherman_shared != NULL &&
+		sherman_is_ours(object))
+		sherman_hint_collector();
+}
+
+/*
+ * Called once in each process that loads the library, in the postmaster if preloaded: what it sets is
+ * inherited.
+ */
+void
+sherman_install_hooks(void)
+{
+	sherman_planner_install();
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	previous_shmem_request = shmem_request_hook;
+	shmem_request_hook = request_shared_memory;
+	previous_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = start_shared_memory;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
+	previous_object_access = object_access_hook;
+	object_access_hook = object_access;
+	sherman_opened_install();
+}

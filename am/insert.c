@@ -1,0 +1,66 @@
+/*
+ * insert.c
+ *		Adding the entry of one new row.
+ *
+ * This is the path that every INSERT and every non-HOT UPDATE takes for each index: it forms the key, stamps
+ * it and hands it to the tree, which returns after the memory node has acknowledged the entry (I-P2).
+ */
+#include "sherman.h"
+
+#include "miscadmin.h"
+#include "nodes/execnodes.h"
+#include "utils/memutils.h"
+
+/* What one executor state keeps for an index between rows; in IndexInfo's context. */
+typedef struct InsertState
+{
+	MemoryContext context;		/* of one row's key, emptied behind each row that used it */
+} InsertState;
+
+/*
+ * Makes the state at the first row.
+ */
+static InsertState *
+insert_state_make(IndexInfo *info)
+{
+	InsertState *state = MemoryContextAllocZero(info->ii_Context, sizeof(InsertState));
+
+	state->context = AllocSetContextCreate(info->ii_Context, "sherman insert", ALLOCSET_SMALL_SIZES);
+	info->ii_AmCache = state;
+	return state;
+}
+
+/*
+ * aminsert: adds the entry (values, tid).  Always returns false: the index is never unique.  A broken index
+ * without a constraint is passed over (its flag is durable by then).  Raises btree's error for a key that is
+ * too long, and what errors.c makes of the tree's status.
+ */
+bool
+sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+			   IndexUniqueCheck check_unique, bool index_unchanged, IndexInfo *info)
+{
+	ShermanIndex *opened = sherman_index_for_insert(index);
+	InsertState *state = info->ii_AmCache;
+	MemoryContext caller;
+	TreeKey		key;
+	TreeStamp	stamp;
+	TreeStatus	status;
+	bool		hit;
+
+	if (opened == NULL)
+		return false;
+	if (unlikely(state == NULL))
+		state = insert_state_make(info);
+
+	caller = MemoryContextSwitchTo(state->context);
+	sherman_keys_form(opened->keys, index, values, isnull, tid, &key);
+	MemoryContextSwitchTo(caller);
+	sherman_stamp(index, &stamp);
+	status = tree_insert(opened->tree, &key, &stamp, &hit);
+	if (unlikely(status != TREE_OK))
+		sherman_report_failure(status, index);
+
+	/* A no-op where the key needed no memory. */
+	MemoryContextReset(state->context);
+	return false;
+}

@@ -1,0 +1,133 @@
+/*
+ * keys.h
+ *		What keys.c, scankeys.c and scan.c share: the layout of an index's keys.
+ *
+ * Normalized key of an index, most significant byte first: the leading column's bytes (its NULL-ness is
+ * TreeKey.high), then for each further column one byte of NULL-ness and its bytes.  A flag of NULL-ness is
+ * set where the value sorts behind: NULL under NULLS LAST, not NULL under NULLS FIRST.  Bytes of a NULL are
+ * zeros; those of a DESC column are inverted. The first column that is not there whole is the last one with
+ * any byte there.
+ *
+ * Image: the index tuple without its TID, that is t_info and what follows, without the zeros at its end.
+ */
+#ifndef SHERMAN_KEYS_H
+#define SHERMAN_KEYS_H
+
+#include "sherman.h"
+
+#include "normalize.h"
+#include "utils/sortsupport.h"
+
+/* Bytes of normalized key at most. */
+#define KEY_NORM_MAX (TREE_NORM_WORDS * 8)
+
+typedef struct KeyColumn
+{
+	NormalizeKind kind;
+	int			null_at;		/* byte of its NULL-ness; -1 for the leading column */
+	int			at;				/* its first byte */
+	int			bytes;			/* its bytes in the normalized key, may be 0 */
+	bool		whole;			/* these bytes decide its order */
+	bool		descending;
+	bool		nulls_first;
+	Oid			type;			/* the operator class's input type */
+	Oid			family;
+	Oid			collation;
+	Oid			order_proc;
+	Oid			sort_proc;		/* InvalidOid if the class has none */
+	SortSupportData sort;		/* ready once ShermanKeys.sort_ready */
+} KeyColumn;
+
+struct ShermanKeys
+{
+	TreeFormat	format;
+	int			columns;		/* key columns */
+	int			in_norm;		/* leading columns whose NULL-ness is in the normalized key */
+	int			whole;			/* leading columns that are in it whole */
+	bool		sort_ready;
+	TupleDesc	descriptor;		/* of the index tuple, own copy */
+	MemoryContext context;
+	KeyColumn	column[FLEXIBLE_ARRAY_MEMBER];
+};
+
+/* What a scan binds one column to. */
+typedef struct ShermanSearchColumn
+{
+	Datum		value;
+	bool		isnull;
+	Oid			type;			/* of the value: a type of the column's family */
+	FmgrInfo   *compare;		/* order function (column, argument); NULL: argument of the column's type */
+} ShermanSearchColumn;
+
+/*
+ * What a scan's bound binds: TreeBound.argument.  The leading `whole` of its columns are decided by its
+ * normalized key.
+ */
+typedef struct ShermanSearch
+{
+	int			columns;
+	int			whole;
+	ShermanSearchColumn column[INDEX_MAX_KEYS];
+} ShermanSearch;
+
+/*
+ * An entry's columns, taken one by one.  Fill only by key_reader_open(); datums point into it or into its
+ * key.
+ */
+typedef struct KeyReader
+{
+	ShermanKeys *keys;
+	const TreeKey *key;
+	bool		formed;			/* tuple holds the image */
+	union
+	{
+		IndexTupleData header;
+		char		bytes[MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES)];
+		uint64		align;
+	}			tuple;
+	uint64		restored[INDEX_MAX_KEYS][NORMALIZE_RESTORE_BYTES / sizeof(uint64)];
+} KeyReader;
+
+static inline void
+key_reader_open(KeyReader *reader, ShermanKeys *keys, const TreeKey *key)
+{
+	reader->keys = keys;
+	reader->key = key;
+	reader->formed = false;
+}
+
+/* The datum of a key column (from 0) of an entry that is not cut. */
+extern Datum key_reader_column(KeyReader *reader, int column, bool *isnull);
+
+/* Flag of NULL-ness of a column. */
+static inline bool
+key_null_flag(const KeyColumn *column, bool isnull)
+{
+	return isnull != column->nulls_first;
+}
+
+static inline void
+key_invert_bytes(uint8 *bytes, int count)
+{
+	for (int i = 0; i < count; i++)
+		bytes[i] = (uint8) ~bytes[i];
+}
+
+/* Normalized bytes <-> words of a TreeKey. */
+extern void key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words);
+
+/* The part of a row's key that is integers: fills high and norm. */
+extern void keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *isnull,
+								 TreeKey *key);
+
+/* The rest of it, as sherman_keys_form(): the TID and, if the format is not lossless, the image. */
+extern void keys_form_rest(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid,
+						   TreeKey *key);
+
+/* Makes the columns' SortSupport, once. Raises what operator classes raise. */
+extern void keys_prepare_sort(ShermanKeys *keys);
+
+/* The bound that stands for one entry: itself is neither above nor below it. */
+extern void keys_entry_bound(const ShermanKeys *keys, const TreeKey *key, TreeBound *bound);
+
+#endif							/* SHERMAN_KEYS_H */

@@ -1,0 +1,427 @@
+/*
+ * keysort.c
+ *		Sorting of lossless keys for a build: by integers, in memory and in temporary files.
+ *
+ * A key and its TID are two to four words whose order as integers is the order of the index.  In an array
+ * they are sorted where they lie, by PostgreSQL's sort template: no comparison follows a pointer, and reading
+ * the result back walks through memory from end to end, whereas in a tuplesort each row is a cache miss, in
+ * which a build would spend a third of its time.  When the array is full it goes, sorted, into a temporary
+ * file as a run; in the end the runs are merged.
+ *
+ * Longer keys go through tuplesort as strings: the key's words big-endian, as far as the columns fill them,
+ * and the TID; under memcmp() they have the same order.  tuplesort compares abbreviated keys.
+ */
+#include "sherman.h"
+
+#include "catalog/pg_operator.h"
+#include "catalog/pg_type.h"
+#include "commands/tablespace.h"
+#include "lib/binaryheap.h"
+#include "miscadmin.h"
+#include "port/pg_bswap.h"
+#include "storage/buffile.h"
+#include "utils/memutils.h"
+#include "utils/tuplesort.h"
+
+#include "keysort.h"
+
+/* Words of normalized key that are sorted in an array: cells of 16 and 32 bytes. */
+#define ARRAY_WORDS_MAX 3
+
+/* Rows that the array begins with. */
+#define ARRAY_ROWS_FIRST 1024
+
+/* Rows that a run is read by at least when runs are merged: a block of a temporary file. */
+#define RUN_BUFFER_BYTES_LEAST BLCKSZ
+
+/* TID at the end of a string: block and offset, big-endian. */
+#define STRING_TID_BYTES 6
+
+/* The string that tuplesort sorts. */
+typedef struct KeyString
+{
+	uint8		vl_header;		/* varlena header of one byte: a bigint and a TID make 16 bytes with it */
+	uint8		bytes[KEY_NORM_MAX + STRING_TID_BYTES];
+} KeyString;
+
+/* A sorted run in the temporary file; while runs are merged, with a buffer. */
+typedef struct KeyRun
+{
+	int			file_number;	/* where its next rows are */
+	off_t		offset;
+	size_t		rows;			/* there */
+	uint64	   *buffer;
+	size_t		count;			/* rows in the buffer */
+	size_t		next;			/* of them, the one to return */
+	int			row_words;
+} KeyRun;
+
+struct KeySort
+{
+	MemoryContext context;		/* of all of this */
+	int			words;			/* of normalized key */
+	int			bytes;			/* of them that the columns fill; the others are 0 */
+	size_t		memory;			/* bytes */
+
+	/* the array; row_words 0: everything goes to tuplesort */
+	size_t		row_words;		/* normalized key and TID */
+	uint64	   *rows;
+	size_t		count;
+	size_t		capacity;
+	size_t		capacity_most;
+	size_t		next;			/* row to return */
+
+	BufFile    *file;			/* of the runs; NULL: the array has never been full */
+	KeyRun	   *runs;
+	int			run_count;
+	int			run_capacity;
+	size_t		run_buffer_rows;	/* room of a run's buffer */
+	binaryheap *heap;			/* of runs, by their next rows */
+
+	Tuplesortstate *strings;
+	KeyString	string;			/* with its header set */
+};
+
+/*
+ * Order of two rows of so many words, which the compiler knows.
+ */
+static inline int
+compare_rows(const uint64 *a, const uint64 *b, int row_words)
+{
+	for (int i = 0; i < row_words; i++)
+	{
+		if (a[i] != b[i])
+			return a[i] < b[i] ? -1 : 1;
+	}
+	return 0;
+}
+
+typedef struct Row2
+{
+	uint64		word[2];
+} Row2;
+
+#define ST_SORT sort_rows_2
+#define ST_ELEMENT_TYPE Row2
+#define ST_COMPARE(a, b) compare_rows((a)->word, (b)->word, 2)
+#define ST_SCOPE static
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+typedef struct Row3
+{
+	uint64		word[3];
+} Row3;
+
+#define ST_SORT sort_rows_3
+#define ST_ELEMENT_TYPE Row3
+#define ST_COMPARE(a, b) compare_rows((a)->word, (b)->word, 3)
+#define ST_SCOPE static
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+typedef struct Row4
+{
+	uint64		word[4];
+} Row4;
+
+#define ST_SORT sort_rows_4
+#define ST_ELEMENT_TYPE Row4
+#define ST_COMPARE(a, b) compare_rows((a)->word, (b)->word, 4)
+#define ST_SCOPE static
+#define ST_CHECK_FOR_INTERRUPTS
+#define ST_DEFINE
+#include "lib/sort_template.h"
+
+StaticAssertDecl(ARRAY_WORDS_MAX + 1 == 4, "each row length has its sort");
+
+KeySort *
+key_sort_begin(const ShermanKeys *keys, int memory_kb)
+{
+	KeySort    *sort = palloc0(sizeof(KeySort));
+	const KeyColumn *last = &keys->column[keys->in_norm - 1];
+
+	Assert(keys->format.lossless);
+	sort->context = CurrentMemoryContext;
+	sort->bytes = last->at + last->bytes;
+	/* Words that no column reaches are 0 in all keys. */
+	sort->words = (sort->bytes + sizeof(uint64) - 1) / sizeof(uint64);
+	sort->memory = (size_t) memory_kb * 1024;
+	if (sort->words > ARRAY_WORDS_MAX)
+	{
+		SET_VARSIZE_SHORT(&sort->string, VARHDRSZ_SHORT + sort->bytes + STRING_TID_BYTES);
+		sort->strings = tuplesort_begin_datum(BYTEAOID, ByteaLessOperator, InvalidOid, false, memory_kb, NULL,
+											  TUPLESORT_NONE);
+		return sort;
+	}
+	sort->row_words = sort->words + 1;
+	sort->capacity_most = Max(sort->memory / (sort->row_words * sizeof(uint64)), ARRAY_ROWS_FIRST);
+	sort->capacity = ARRAY_ROWS_FIRST;
+	sort->rows = palloc(sort->capacity * sort->row_words * sizeof(uint64));
+	return sort;
+}
+
+/* ---- strings ---- */
+
+/*
+ * Puts a key into the tuplesort.
+ */
+static void
+put_string(KeySort *sort, const TreeKey *key)
+{
+	uint8	   *tid_bytes = sort->string.bytes + sort->bytes;
+	uint32		block = pg_hton32(key->block);
+	uint16		offset = pg_hton16(key->offset);
+
+	for (int i = 0; i < sort->words; i++)
+	{
+		uint64		word = pg_hton64(key->norm[i]);
+
+		memcpy(sort->string.bytes + i * sizeof(word), &word, sizeof(word));
+	}
+	memcpy(tid_bytes, &block, sizeof(block));
+	memcpy(tid_bytes + sizeof(block), &offset, sizeof(offset));
+	tuplesort_putdatum(sort->strings, PointerGetDatum(&sort->string), false);
+}
+
+/*
+ * The next string of the tuplesort.
+ */
+static bool
+next_string(KeySort *sort, TreeKey *key)
+{
+	uint64		words[TREE_NORM_WORDS] = {0};
+	const KeyString *string;
+	const uint8 *tid_bytes;
+	uint32		block;
+	uint16		offset;
+	Datum		datum;
+	bool		isnull;
+
+	if (!tuplesort_getdatum(sort->strings, true, &datum, &isnull, NULL))
+		return false;
+	string = (const KeyString *) DatumGetPointer(datum);
+	tid_bytes = string->bytes + sort->bytes;
+	memcpy(words, string->bytes, sort->bytes);
+	for (int i = 0; i < sort->words; i++)
+		key->norm[i] = pg_ntoh64(words[i]);
+	memcpy(&block, tid_bytes, sizeof(block));
+	memcpy(&offset, tid_bytes + sizeof(block), sizeof(offset));
+	key->block = pg_ntoh32(block);
+	key->offset = pg_ntoh16(offset);
+	pfree(DatumGetPointer(datum));
+	return true;
+}
+
+/* ---- runs ---- */
+
+static void
+sort_rows(KeySort *sort)
+{
+	if (sort->row_words == 2)
+		sort_rows_2((Row2 *) sort->rows, sort->count);
+	else if (sort->row_words == 3)
+		sort_rows_3((Row3 *) sort->rows, sort->count);
+	else
+		sort_rows_4((Row4 *) sort->rows, sort->count);
+}
+
+/*
+ * Empties the array into a run.
+ */
+static void
+write_run(KeySort *sort)
+{
+	MemoryContext caller = MemoryContextSwitchTo(sort->context);
+	KeyRun	   *run;
+
+	if (sort->file == NULL)
+	{
+		PrepareTempTablespaces();
+		sort->file = BufFileCreateTemp(false);
+	}
+	if (sort->run_count == sort->run_capacity)
+	{
+		sort->run_capacity = Max(sort->run_capacity * 2, 16);
+		sort->runs = sort->runs == NULL ? palloc(sort->run_capacity * sizeof(KeyRun)) :
+			repalloc(sort->runs, sort->run_capacity * sizeof(KeyRun));
+	}
+	sort_rows(sort);
+	run = &sort->runs[sort->run_count++];
+	memset(run, 0, sizeof(*run));
+	run->rows = sort->count;
+	run->row_words = sort->row_words;
+	BufFileTell(sort->file, &run->file_number, &run->offset);
+	BufFileWrite(sort->file, sort->rows, sort->count * sort->row_words * sizeof(uint64));
+	sort->count = 0;
+	MemoryContextSwitchTo(caller);
+}
+
+/*
+ * Fills a run's buffer. False: the run has ended.
+ */
+static bool
+read_run(KeySort *sort, KeyRun *run)
+{
+	size_t		rows = Min(run->rows, sort->run_buffer_rows);
+	size_t		bytes = rows * sort->row_words * sizeof(uint64);
+
+	if (rows == 0)
+		return false;
+	CHECK_FOR_INTERRUPTS();
+	if (BufFileSeek(sort->file, run->file_number, run->offset, SEEK_SET) != 0 ||
+		BufFileRead(sort->file, run->buffer, bytes) != bytes)
+		ereport(ERROR,
+				(errcode_for_file_access(),
+				 errmsg("could not read temporary file of an index build: %m")));
+	BufFileTell(sort->file, &run->file_number, &run->offset);
+	run->rows -= rows;
+	run->count = rows;
+	run->next = 0;
+	return true;
+}
+
+static const uint64 *
+run_row(const KeyRun *run)
+{
+	return run->buffer + run->next * run->row_words;
+}
+
+/* Comparator of the heap, which has the greatest on top: the run with the least row is the greatest. */
+static int
+compare_runs(Datum a, Datum b, void *argument)
+{
+	const KeyRun *left = (const KeyRun *) DatumGetPointer(a);
+	const KeyRun *right = (const KeyRun *) DatumGetPointer(b);
+
+	return compare_rows(run_row(right), run_row(left), left->row_words);
+}
+
+/*
+ * Gives the array's memory to the runs' buffers, and reads the first rows of each.
+ */
+static void
+begin_merge(KeySort *sort)
+{
+	size_t		bytes = Max(sort->memory / sort->run_count, RUN_BUFFER_BYTES_LEAST);
+
+	pfree(sort->rows);
+	sort->rows = NULL;
+	sort->run_buffer_rows = bytes / (sort->row_words * sizeof(uint64));
+	sort->heap = binaryheap_allocate(sort->run_count, compare_runs, NULL);
+	for (int i = 0; i < sort->run_count; i++)
+	{
+		KeyRun	   *run = &sort->runs[i];
+
+		run->buffer = MemoryContextAllocHuge(CurrentMemoryContext, bytes);
+		if (read_run(sort, run))
+			binaryheap_add_unordered(sort->heap, PointerGetDatum(run));
+	}
+	binaryheap_build(sort->heap);
+}
+
+/* ---- the interface ---- */
+
+/*
+ * Makes room for one row more.
+ */
+static void
+make_room(KeySort *sort)
+{
+	size_t		capacity = Min(sort->capacity * 2, sort->capacity_most);
+
+	if (capacity == sort->capacity)
+	{
+		write_run(sort);
+		return;
+	}
+	sort->rows = repalloc_huge(sort->rows, capacity * sort->row_words * sizeof(uint64));
+	sort->capacity = capacity;
+}
+
+void
+key_sort_put(KeySort *sort, const TreeKey *key)
+{
+	uint64	   *row;
+
+	if (sort->strings != NULL)
+	{
+		put_string(sort, key);
+		return;
+	}
+	if (unlikely(sort->count == sort->capacity))
+		make_room(sort);
+	row = sort->rows + sort->count++ * sort->row_words;
+	for (int i = 0; i < sort->words; i++)
+		row[i] = key->norm[i];
+	row[sort->words] = (uint64) key->block << 16 | key->offset;
+}
+
+void
+key_sort_perform(KeySort *sort)
+{
+	if (sort->strings != NULL)
+		tuplesort_performsort(sort->strings);
+	else if (sort->file == NULL)
+		sort_rows(sort);
+	else
+	{
+		if (sort->count > 0)
+			write_run(sort);
+		begin_merge(sort);
+	}
+}
+
+bool
+key_sort_next(KeySort *sort, TreeKey *key)
+{
+	KeyRun	   *run = NULL;
+	const uint64 *row;
+
+	if (sort->strings != NULL)
+		return next_string(sort, key);
+	if (sort->heap == NULL)
+	{
+		if (sort->next == sort->count)
+			return false;
+		row = sort->rows + sort->next++ * sort->row_words;
+	}
+	else
+	{
+		if (binaryheap_empty(sort->heap))
+			return false;
+		run = (KeyRun *) DatumGetPointer(binaryheap_first(sort->heap));
+		row = run_row(run);
+	}
+	for (int i = 0; i < sort->words; i++)
+		key->norm[i] = row[i];
+	key->block = (uint32) (row[sort->words] >> 16);
+	key->offset = (uint16) row[sort->words];
+	if (run == NULL)
+		return true;
+	if (++run->next < run->count || read_run(sort, run))
+		binaryheap_replace_first(sort->heap, PointerGetDatum(run));
+	else
+		(void) binaryheap_remove_first(sort->heap);
+	return true;
+}
+
+void
+key_sort_end(KeySort *sort)
+{
+	if (sort->strings != NULL)
+		tuplesort_end(sort->strings);
+	if (sort->file != NULL)
+		BufFileClose(sort->file);
+	if (sort->heap != NULL)
+		binaryheap_free(sort->heap);
+	for (int i = 0; i < sort->run_count; i++)
+		pfree(sort->runs[i].buffer);
+	if (sort->runs != NULL)
+		pfree(sort->runs);
+	if (sort->rows != NULL)
+		pfree(sort->rows);
+	pfree(sort);
+}

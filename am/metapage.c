@@ -1,0 +1,262 @@
+/*
+ * metapage.c
+ *		The metapage: block 0 of the main fork, which names the tree.  It is what crash recovery, standbys and
+ *		backups carry along with the tables, and so the referee on what an index is.
+ */
+#include "sherman.h"
+
+#include "access/generic_xlog.h"
+#include "access/xlog.h"
+#include "access/xloginsert.h"
+#include "catalog/index.h"
+#include "miscadmin.h"
+#include "port/pg_crc32c.h"
+#include "storage/bufmgr.h"
+#include "storage/bufpage.h"
+#include "storage/sinval.h"
+#include "storage/smgr.h"
+#include "utils/timestamp.h"
+
+#include "shared.h"
+
+static const char *const reason_texts[] = {
+	[SHERMAN_REASON_NONE] = "",
+	[SHERMAN_REASON_UNCLEAN] = "the server or the memory node ended unclean after the index was changed",
+	[SHERMAN_REASON_MEMORY_LOST] = "the memory node's memory is not the one that the index was built in",
+	[SHERMAN_REASON_OTHER_CLUSTER] = "the index belongs to another database cluster",
+	[SHERMAN_REASON_OTHER_DATABASE] = "the index was copied with its database",
+	[SHERMAN_REASON_TREE_MISSING] = "the memory node does not know the index's tree",
+	[SHERMAN_REASON_UNAVAILABLE] = "a change was skipped while the memory node was away",
+	[SHERMAN_REASON_DAMAGED] = "a node of the index's tree is damaged",
+	[SHERMAN_REASON_FORMAT] = "the index was written by another version, or its metapage is damaged",
+	[SHERMAN_REASON_NOT_BUILT] = "the index was never built",
+};
+
+const char *
+sherman_reason_text(ShermanReason reason)
+{
+	return (unsigned) reason < lengthof(reason_texts) ? reason_texts[reason] : "unknown";
+}
+
+static uint32
+metapage_checksum(const ShermanMetaPage *meta)
+{
+	pg_crc32c	crc;
+
+	INIT_CRC32C(crc);
+	COMP_CRC32C(crc, meta, offsetof(ShermanMetaPage, checksum));
+	FIN_CRC32C(crc);
+	return crc;
+}
+
+static ShermanMetaPage *
+metapage_contents(Page page)
+{
+	return (ShermanMetaPage *) PageGetContents(page);
+}
+
+/*
+ * Puts the contents into a page that has been initialized.
+ */
+static void
+metapage_put(Page page, const ShermanMetaPage *meta)
+{
+	ShermanMetaPage *contents = metapage_contents(page);
+
+	*contents = *meta;
+	contents->checksum = metapage_checksum(contents);
+	/* Full-page images leave out what lies between the two. */
+	((PageHeader) page)->pd_lower = (char *) (contents + 1) - (char *) page;
+}
+
+static bool
+metapage_get(Page page, ShermanMetaPage *meta)
+{
+	if (PageIsNew(page) || ((PageHeader) page)->pd_lower < MAXALIGN(SizeOfPageHeaderData) + sizeof(*meta))
+		return false;
+	*meta = *metapage_contents(page);
+	return meta->magic == SHERMAN_MAGIC && meta->format == SHERMAN_FORMAT &&
+		meta->checksum == metapage_checksum(meta);
+}
+
+/*
+ * Who and where we are: what makes a copy of the page recognizable as a copy.
+ */
+static void
+metapage_identify(Relation index, ShermanMetaPage *meta)
+{
+	meta->magic = SHERMAN_MAGIC;
+	meta->format = SHERMAN_FORMAT;
+	meta->system_identifier = GetSystemIdentifier();
+	meta->database = MyDatabaseId;
+	meta->index = RelationGetRelid(index);
+	meta->copies_valid = 1;
+	meta->nodes = 1;
+	if (meta->tree == 0 || sherman_shared == NULL)
+		return;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	meta->pool[0] = meta->incarnations[0][0] = sherman_shared->memory[0];
+	meta->pool[1] = meta->incarnations[0][1] = sherman_shared->memory[1];
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+}
+
+/*
+ * An init fork is written around the buffer pool, and is always logged and durable: a crash copies it.
+ */
+static void
+create_init_fork(Relation index, const ShermanMetaPage *meta)
+{
+	Page		page = (Page) palloc(BLCKSZ);
+	SMgrRelation storage = RelationGetSmgr(index);
+
+	PageInit(page, BLCKSZ, 0);
+	metapage_put(page, meta);
+	PageSetChecksumInplace(page, 0);
+	if (smgrnblocks(storage, INIT_FORKNUM) == 0)
+		smgrextend(storage, INIT_FORKNUM, 0, (char *) page, true);
+	else
+		smgrwrite(storage, INIT_FORKNUM, 0, (char *) page, true);
+	log_newpage(&storage->smgr_rnode.node, INIT_FORKNUM, 0, page, true);
+	smgrimmedsync(storage, INIT_FORKNUM);
+	pfree(page);
+}
+
+static Buffer
+metapage_buffer(Relation index)
+{
+	BlockNumber block = RelationGetNumberOfBlocks(index) == 0 ? P_NEW : 0;
+	Buffer		buffer = ReadBuffer(index, block);
+
+	LockBuffer(buffer, BUFFER_LOCK_EXCLUSIVE);
+	return buffer;
+}
+
+/*
+ * Writes contents into the main fork's metapage, whose buffer is locked exclusively, and unlocks it.  Returns
+ * the end of the WAL record, if there is one.
+ */
+static XLogRecPtr
+metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
+{
+	GenericXLogState *state = GenericXLogStart(index);
+	Page		page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
+	XLogRecPtr	end;
+
+	PageInit(page, BLCKSZ, 0);
+	metapage_put(page, meta);
+	end = GenericXLogFinish(state);
+	UnlockReleaseBuffer(buffer);
+	return end;
+}
+
+void
+sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *meta)
+{
+	ShermanMetaPage filled = *meta;
+
+	metapage_identify(index, &filled);
+	if (fork == INIT_FORKNUM)
+	{
+		create_init_fork(index, &filled);
+		return;
+	}
+	metapage_write(index, metapage_buffer(index), &filled);
+	sherman_index_forget(RelationGetRelid(index));
+}
+
+bool
+sherman_metapage_read(Relation index, ShermanMetaPage *meta)
+{
+	Buffer		buffer;
+	bool		sound;
+
+	memset(meta, 0, sizeof(*meta));
+	if (!RELKIND_HAS_STORAGE(index->rd_rel->relkind) || RelationGetNumberOfBlocks(index) == 0)
+	{
+		meta->reason = SHERMAN_REASON_NOT_BUILT;
+		return false;
+	}
+	buffer = ReadBuffer(index, 0);
+	LockBuffer(buffer, BUFFER_LOCK_SHARE);
+	sound = metapage_get(BufferGetPage(buffer), meta);
+	UnlockReleaseBuffer(buffer);
+	return sound;
+}
+
+bool
+sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta)
+{
+	Buffer		buffer = metapage_buffer(index);
+	ShermanMetaPage present;
+
+	if (!metapage_get(BufferGetPage(buffer), &present) || present.tree != 0 ||
+		(present.flags & SHERMAN_META_BROKEN) != 0)
+	{
+		*meta = present;
+		UnlockReleaseBuffer(buffer);
+		return false;
+	}
+	metapage_identify(index, meta);
+	metapage_write(index, buffer, meta);
+	sherman_index_forget(RelationGetRelid(index));
+	return true;
+}
+
+/*
+ * Makes plans that use the index invalid everywhere, now: not when, or if, this transaction commits.
+ */
+static void
+invalidate_plans(Relation index)
+{
+	SharedInvalidationMessage messages[2];
+
+	memset(messages, 0, sizeof(messages));
+	for (int i = 0; i < 2; i++)
+	{
+		messages[i].rc.id = SHAREDINVALRELCACHE_ID;
+		messages[i].rc.dbId = MyDatabaseId;
+	}
+	messages[0].rc.relId = RelationGetRelid(index);
+	messages[1].rc.relId = index->rd_index->indrelid;
+	SendSharedInvalidMessages(messages, 2);
+}
+
+void
+sherman_metapage_break(Relation index, ShermanReason reason)
+{
+	ShermanMetaPage meta;
+	XLogRecPtr	end;
+	Buffer		buffer;
+
+	Assert(!RecoveryInProgress());
+	buffer = metapage_buffer(index);
+	if (!metapage_get(BufferGetPage(buffer), &meta))
+	{
+		/* Never to be believed again either way; now it says so. */
+		memset(&meta, 0, sizeof(meta));
+		metapage_identify(index, &meta);
+		reason = SHERMAN_REASON_FORMAT;
+	}
+	if (meta.flags & SHERMAN_META_BROKEN)
+	{
+		end = PageGetLSN(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+		if (RelationNeedsWAL(index))
+			XLogFlush(end);
+		return;
+	}
+	meta.flags |= SHERMAN_META_BROKEN;
+	meta.reason = reason;
+	meta.broken_at = GetCurrentTimestamp();
+	end = metapage_write(index, buffer, &meta);
+	/* Durable before anything is skipped, whatever becomes of this transaction. */
+	if (RelationNeedsWAL(index))
+		XLogFlush(end);
+	if (sherman_shared != NULL)
+		sherman_state_changed();
+	invalidate_plans(index);
+	ereport(WARNING,
+			(errmsg("index \"%s\" was marked as broken: %s", RelationGetRelationName(index),
+					sherman_reason_text(reason)),
+			 errhint("Rebuild it with REINDEX.")));
+}

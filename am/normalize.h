@@ -1,0 +1,93 @@
+/*
+ * normalize.h
+ *		Order-preserving bytes of single values, by kind of order.
+ *
+ * A kind stands for one order function (support function 1), not for a type: an operator class that orders
+ * int4 backwards has no kind here and is compared by its function alone.
+ */
+#ifndef SHERMAN_NORMALIZE_H
+#define SHERMAN_NORMALIZE_H
+
+#include "postgres.h"
+
+typedef enum NormalizeKind
+{
+	NORMALIZE_NONE,				/* only the order function knows the order */
+
+	/* lossless: the bytes are the value; normalize_restore() gives it back */
+	NORMALIZE_BOOL,
+	NORMALIZE_CHAR,
+	NORMALIZE_INT2,
+	NORMALIZE_INT4,
+	NORMALIZE_INT8,
+	NORMALIZE_OID,
+	NORMALIZE_DATE,
+	NORMALIZE_TIMESTAMP,		/* with and without time zone */
+	NORMALIZE_TIME,
+	NORMALIZE_MONEY,
+	NORMALIZE_LSN,
+	NORMALIZE_XID8,
+	NORMALIZE_MACADDR,
+	NORMALIZE_MACADDR8,
+	NORMALIZE_UUID,
+	NORMALIZE_TID,
+
+	/*
+	 * whole: equal bytes are equal values, but perhaps not the same image (-0.0, NaN, '1 day' = '24 hours')
+	 */
+	NORMALIZE_FLOAT4,
+	NORMALIZE_FLOAT8,
+	NORMALIZE_INTERVAL,
+
+	/* prefixes: as many bytes as there is room for */
+	NORMALIZE_TEXT,				/* where the collation orders bytes, or pattern operators */
+	NORMALIZE_BPCHAR,			/* the same, trailing blanks do not count */
+	NORMALIZE_NAME,				/* the same, in NameData */
+	NORMALIZE_BYTEA,
+	NORMALIZE_NUMERIC,
+	NORMALIZE_INET
+} NormalizeKind;
+
+#define NORMALIZE_IS_LOSSLESS(kind) ((kind) >= NORMALIZE_BOOL && (kind) <= NORMALIZE_TID)
+#define NORMALIZE_IS_PREFIX(kind) ((kind) >= NORMALIZE_TEXT)
+
+/* What normalized bytes say of a value. */
+typedef enum Normalized
+{
+	NORMALIZED_EXACT,			/* values with these bytes are equal to it, and no others */
+	NORMALIZED_PREFIX,			/* values equal to it have these bytes, but others may, too */
+	NORMALIZED_BELOW,			/* it is below every value of the column's type; the bytes are the lowest */
+	NORMALIZED_ABOVE,			/* it is above every value of the column's type; the bytes are the highest */
+	NORMALIZED_NOT				/* nothing was written: no common normalization */
+} Normalized;
+
+/* The kind of columns with this order function and collation. */
+extern NormalizeKind normalize_kind(Oid order_proc, Oid collation);
+
+/* Bytes of a value of this kind; 0 for NORMALIZE_NONE and prefixes. */
+extern int	normalize_width(NormalizeKind kind);
+
+/*
+ * Writes the normalized bytes of a value that is not NULL: normalize_width() of them, or `room` for a prefix.
+ * Ascending order; the caller inverts the bytes for DESC.  EXACT or PREFIX.  Raises only what detoasting
+ * raises.
+ */
+extern Normalized normalize_value(NormalizeKind kind, Datum value, uint8 *bytes, int room);
+
+/* normalize_value() for numeric: normalize_numeric.c. */
+extern Normalized normalize_numeric(Datum datum, uint8 *bytes, int room);
+
+/* The same for a scan key's argument, whose type may be another one of the column's family. Any result. */
+extern Normalized normalize_argument(NormalizeKind kind, Oid column_type, Oid argument_type, Datum argument,
+									 uint8 *bytes, int room);
+
+/* Room that normalize_restore() may need for a value passed by reference. */
+#define NORMALIZE_RESTORE_BYTES 16
+
+/*
+ * The value of a lossless kind again; by-reference values lie in `buffer` (8-aligned,
+ * NORMALIZE_RESTORE_BYTES).
+ */
+extern Datum normalize_restore(NormalizeKind kind, const uint8 *bytes, void *buffer);
+
+#endif							/* SHERMAN_NORMALIZE_H */

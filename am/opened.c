@@ -1,0 +1,459 @@
+/*
+ * opened.c
+ *		This process's open indexes: found again in a few nanoseconds as long as nothing has changed, retired
+ *		when the relcache says so, and freed at the end of the transaction, for scans may still refer to them.
+ */
+#include "sherman.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "miscadmin.h"
+#include "utils/hsearch.h"
+#include "utils/inval.h"
+#include "utils/memutils.h"
+
+#include "shared.h"
+
+/* Open indexes that are found without a hash table. */
+#define RECENT 64
+
+/*
+ * Between transactions a session keeps at most this part of sherman.max_indexes open: an open tree has a
+ * place in the table that all sessions share, and idle ones shall not keep it from those that work.
+ */
+#define KEPT_PART 8
+
+/* An open index with what only this file looks at. */
+typedef struct OpenIndex
+{
+	ShermanIndex index;			/* first: pointers to it are pointers to us */
+	RelFileNode storage;		/* of the metapage that was read */
+	bool		stale;			/* the relcache entry changed */
+	struct OpenIndex *next;		/* retired: waits for the end of the transaction */
+} OpenIndex;
+
+typedef struct KnownIndex
+{
+	Oid			oid;			/* key */
+	OpenIndex  *open;			/* or NULL */
+	bool		warned;			/* this session was told that it is broken */
+} KnownIndex;
+
+static HTAB *known = NULL;
+static OpenIndex *recent[RECENT];
+static OpenIndex *retired = NULL;
+static int	open_count = 0;		/* of `known` that are open */
+static bool some_stale = false;
+static bool hint_at_end = false;
+
+static KnownIndex *
+find_known(Oid oid, bool enter)
+{
+	KnownIndex *entry;
+	bool		found;
+
+	if (known == NULL)
+	{
+		HASHCTL		control = {.keysize = sizeof(Oid), .entrysize = sizeof(KnownIndex),
+		.hcxt = TopMemoryContext};
+
+		known = hash_create("sherman indexes", 64, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	}
+	entry = hash_search(known, &oid, enter ? HASH_ENTER : HASH_FIND, &found);
+	if (enter && !found)
+	{
+		entry->open = NULL;
+		entry->warned = false;
+	}
+	return entry;
+}
+
+/*
+ * The open index, if what is known of it still holds.
+ */
+static OpenIndex *
+find_valid(Relation relation)
+{
+	KnownIndex *entry = find_known(RelationGetRelid(relation), false);
+	OpenIndex  *open = entry != NULL ? entry->open : NULL;
+
+	if (open == NULL || open->stale || open->index.generation != sherman_generation() ||
+		!RelFileNodeEquals(open->storage, relation->rd_node))
+		return NULL;
+	return open;
+}
+
+ShermanState
+sherman_index_state(Relation index, ShermanReason *reason)
+{
+	ShermanMetaPage meta;
+	OpenIndex  *open;
+	bool		sound;
+
+	*reason = SHERMAN_REASON_NONE;
+	if (sherman_all_hidden())
+		return SHERMAN_HIDDEN;
+	open = find_valid(index);
+	if (open != NULL)
+	{
+		*reason = open->index.reason;
+		return open->index.state;
+	}
+	sound = sherman_metapage_read(index, &meta);
+	return sherman_judge(&meta, sound, reason);
+}
+
+/* ---- open indexes ---- */
+
+static void
+free_open(OpenIndex *open)
+{
+	if (open->index.tree != NULL)
+		tree_close(open->index.tree);
+	MemoryContextDelete(open->index.context);
+}
+
+/*
+ * Takes an open index out of use.  Scans of this transaction may still refer to it.
+ */
+static void
+retire(KnownIndex *entry)
+{
+	OpenIndex  *open = entry->open;
+
+	if (open == NULL)
+		return;
+	entry->open = NULL;
+	open_count--;
+	if (recent[open->index.oid % RECENT] == open)
+		recent[open->index.oid % RECENT] = NULL;
+	open->next = retired;
+	retired = open;
+}
+
+void
+sherman_index_forget(Oid index)
+{
+	KnownIndex *entry = find_known(index, false);
+
+	if (entry != NULL)
+		retire(entry);
+}
+
+static void
+free_retired(void)
+{
+	while (retired != NULL)
+	{
+		OpenIndex  *open = retired;
+
+		retired = open->next;
+		free_open(open);
+	}
+}
+
+static void
+retire_all(void)
+{
+	HASH_SEQ_STATUS sequence;
+	KnownIndex *entry;
+
+	if (known == NULL)
+		return;
+	hash_seq_init(&sequence, known);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+		retire(entry);
+}
+
+void
+sherman_opened_close(void)
+{
+	retire_all();
+	free_retired();
+}
+
+/*
+ * Retires what the relcache has invalidated, at the end of a transaction.
+ */
+static void
+retire_stale(void)
+{
+	HASH_SEQ_STATUS sequence;
+	KnownIndex *entry;
+
+	some_stale = false;
+	if (known == NULL)
+		return;
+	hash_seq_init(&sequence, known);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (entry->open != NULL && entry->open->stale)
+			retire(entry);
+	}
+}
+
+/*
+ * Makes the entry of an index: judged, not yet with its tree.
+ */
+static OpenIndex *
+make_open(Relation relation, KnownIndex *entry)
+{
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "sherman index", ALLOCSET_SMALL_SIZES);
+	OpenIndex  *open = MemoryContextAllocZero(context, sizeof(OpenIndex));
+
+	open->index.context = context;
+	open->index.oid = RelationGetRelid(relation);
+	open->storage = relation->rd_node;
+	entry->open = open;
+	open_count++;
+	return open;
+}
+
+/*
+ * Judges the index anew; if its metapage names another tree than before, the entry is replaced.
+ */
+static OpenIndex *
+judge_open(Relation relation, KnownIndex *entry)
+{
+	uint64		generation = sherman_generation();
+	ShermanMetaPage meta;
+	ShermanReason reason;
+	ShermanState state;
+	OpenIndex  *open;
+	bool		sound = sherman_metapage_read(relation, &meta);
+
+	open = entry->open;
+	if (open != NULL && (open->stale || !RelFileNodeEquals(open->storage, relation->rd_node) ||
+						 open->index.meta.tree != meta.tree))
+	{
+		retire(entry);
+		open = NULL;
+	}
+	state = sherman_judge(&meta, sound, &reason);
+	if (open == NULL)
+		open = make_open(relation, entry);
+	open->index.meta = meta;
+	open->index.state = state;
+	open->index.reason = reason;
+	open->index.generation = generation;
+	return open;
+}
+
+/*
+ * Gives an index that is OK its keys and its tree.  If the memory node cannot be reached it is UNREACHABLE,
+ * to be looked at again the next time; so it is if its tree cannot be opened and that is not to be raised
+ * (`quiet`).
+ */
+static void
+complete(Relation relation, OpenIndex *open, bool quiet)
+{
+	ShermanIndex *index = &open->index;
+	TreeClient *client = sherman_client_if_ready();
+	MemoryContext caller;
+	TreeStatus	status = TREE_OK;
+
+	if (client == NULL)
+	{
+		index->state = SHERMAN_UNREACHABLE;
+		index->generation = 0;
+		/* A cancel ends the attempt to connect: then the memory node is not what is missing. */
+		if (!quiet)
+			CHECK_FOR_INTERRUPTS();
+		return;
+	}
+	if (index->keys != NULL && (index->tree != NULL || index->meta.tree == 0))
+		return;
+	caller = MemoryContextSwitchTo(index->context);
+	if (index->keys == NULL)
+		index->keys = sherman_keys_make(relation);
+	if (index->meta.tree != 0)
+	{
+		const TreeFormat *format = sherman_keys_format(index->keys);
+
+		if (format->cell_bytes != index->meta.cell_bytes || format->norm_bytes != index->meta.norm_bytes ||
+			format->lossless != (index->meta.lossless != 0))
+		{
+			index->state = SHERMAN_BROKEN;
+			index->reason = SHERMAN_REASON_FORMAT;
+		}
+		else
+			status = tree_open(client, index->meta.tree, index->meta.root, format, sherman_keys_compare,
+							   index->keys, &index->tree);
+	}
+	MemoryContextSwitchTo(caller);
+	if (status == TREE_OK)
+		return;
+	if (!quiet)
+		sherman_report_failure(status, relation);
+	index->state = SHERMAN_UNREACHABLE;
+	index->generation = 0;
+}
+
+static pg_noinline ShermanIndex *
+open_index(Relation relation, bool quiet)
+{
+	KnownIndex *entry;
+	OpenIndex  *open;
+
+	if (sherman_all_hidden())
+	{
+		static ShermanIndex hidden;
+
+		hidden.oid = RelationGetRelid(relation);
+		hidden.state = SHERMAN_HIDDEN;
+		return &hidden;
+	}
+	sherman_connection_refresh();
+	sherman_connection_used = true;
+	entry = find_known(RelationGetRelid(relation), true);
+	open = judge_open(relation, entry);
+	if (open->index.state == SHERMAN_ATTACHING)
+	{
+		sherman_wait_attached();
+		open = judge_open(relation, entry);
+		/* Waited long enough. */
+		if (open->index.state == SHERMAN_ATTACHING)
+			open->index.state = SHERMAN_UNREACHABLE;
+	}
+	if (open->index.state == SHERMAN_OK)
+		complete(relation, open, quiet);
+	if (open->index.state == SHERMAN_OK)
+		recent[RelationGetRelid(relation) % RECENT] = open;
+	return &open->index;
+}
+
+ShermanIndex *
+sherman_index(Relation index)
+{
+	OpenIndex  *open = recent[RelationGetRelid(index) % RECENT];
+
+	if (likely(open != NULL && open->index.oid == RelationGetRelid(index) && !open->stale &&
+			   open->index.state == SHERMAN_OK && open->index.generation == sherman_generation() &&
+			   open->storage.relNode == index->rd_node.relNode))
+	{
+		sherman_connection_used = true;
+		return &open->index;
+	}
+	return open_index(index, false);
+}
+
+void
+sherman_index_recheck(ShermanIndex *index, Relation relation)
+{
+	ShermanMetaPage meta;
+	ShermanReason reason;
+	ShermanState state;
+	uint64		generation = sherman_generation();
+
+	if (likely(index->state == SHERMAN_OK && index->generation == generation))
+		return;
+	state = sherman_judge(&meta, sherman_metapage_read(relation, &meta), &reason);
+	if (state == SHERMAN_OK && meta.tree != index->meta.tree)
+	{
+		/* A tree made lazily since the scan began, or another one: not this scan's. */
+		state = index->meta.tree == 0 ? SHERMAN_OK : SHERMAN_BROKEN;
+		reason = SHERMAN_REASON_TREE_MISSING;
+	}
+	if (state == SHERMAN_OK && sherman_client_if_ready() == NULL)
+		state = SHERMAN_UNREACHABLE;
+	if (state != SHERMAN_OK)
+		sherman_report_state(ERROR, relation, state, reason);
+	index->generation = generation;
+}
+
+bool
+sherman_size(Relation index, TreeStatistics *statistics)
+{
+	ShermanReason reason;
+	ShermanIndex *opened;
+
+	if (sherman_index_state(index, &reason) != SHERMAN_OK)
+		return false;
+	sherman_connection_refresh();
+	if (sherman_client_if_ready() == NULL)
+		return false;
+	opened = open_index(index, true);
+	return opened->state == SHERMAN_OK && opened->tree != NULL &&
+		tree_estimate(opened->tree, statistics) == TREE_OK;
+}
+
+void
+sherman_warn_broken(Relation index, ShermanReason reason)
+{
+	KnownIndex *entry = find_known(RelationGetRelid(index), true);
+
+	if (entry->warned || IsParallelWorker())
+		return;
+	entry->warned = true;
+	ereport(WARNING,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" is broken and is not used: %s", RelationGetRelationName(index),
+					sherman_reason_text(reason)),
+			 errhint("Rebuild it with REINDEX.")));
+}
+
+/* ---- callbacks of the server ---- */
+
+void
+sherman_hint_collector(void)
+{
+	hint_at_end = true;
+}
+
+static void
+relcache_changed(Datum argument, Oid relation)
+{
+	HASH_SEQ_STATUS sequence;
+	KnownIndex *entry;
+
+	if (known == NULL)
+		return;
+	if (relation != InvalidOid)
+	{
+		entry = find_known(relation, false);
+		if (entry != NULL && entry->open != NULL)
+			entry->open->stale = some_stale = true;
+		return;
+	}
+	hash_seq_init(&sequence, known);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (entry->open != NULL)
+			entry->open->stale = some_stale = true;
+	}
+}
+
+/*
+ * The end of a transaction: nothing refers to retired indexes any more.  Raises nothing, and calls no memory
+ * node except to close a connection that is void.
+ */
+static void
+transaction_ended(XactEvent event, void *argument)
+{
+	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE &&
+		event != XACT_EVENT_PARALLEL_COMMIT && event != XACT_EVENT_PARALLEL_ABORT)
+		return;
+	if (unlikely(some_stale))
+		retire_stale();
+	if (unlikely(open_count > Max(sherman_max_indexes / KEPT_PART, 1)))
+		retire_all();
+	if (unlikely(retired != NULL))
+		free_retired();
+	if (sherman_shared == NULL)
+		return;
+	sherman_connection_end_transaction();
+	if (unlikely(hint_at_end))
+	{
+		hint_at_end = false;
+		sherman_trees_suspect(MyDatabaseId);
+		pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
+		sherman_wake_launcher();
+	}
+}
+
+void
+sherman_opened_install(void)
+{
+	RegisterXactCallback(transaction_ended, NULL);
+	CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
+}

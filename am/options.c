@@ -1,0 +1,64 @@
+/*
+ * options.c
+ *		Storage parameters of an index: btree's names, so that DDL moves between the two.
+ */
+#include "sherman.h"
+
+#include "access/nbtree.h"
+#include "access/reloptions.h"
+
+/* A tree fills its leaves to at least this: half a leaf (TreeFormat.fill_percent). */
+#define FILLFACTOR_LEAST 50
+
+typedef struct ShermanOptions
+{
+	int32		vl_len_;		/* varlena header (do not touch directly!) */
+	int			fillfactor;		/* of leaves in bulk load, percent */
+	bool		deduplicate_items;	/* accepted for btree's sake, without effect */
+} ShermanOptions;
+
+/* Set once in _PG_init(): the kind that reloptions.c knows our options by. */
+static relopt_kind sherman_relopt_kind;
+
+/*
+ * Registers the storage parameters; once in each process, from _PG_init().
+ */
+void
+sherman_define_options(void)
+{
+	sherman_relopt_kind = add_reloption_kind();
+	add_int_reloption(sherman_relopt_kind, "fillfactor",
+					  "Fills leaves to this percentage when the index is built; less than 50 counts as 50",
+					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100, ShareUpdateExclusiveLock);
+	add_bool_reloption(sherman_relopt_kind, "deduplicate_items",
+					   "Accepted as btree does, without effect", true, ShareUpdateExclusiveLock);
+}
+
+/*
+ * amoptions: parses and, if `validate`, checks the storage parameters.
+ */
+bytea *
+sherman_options(Datum reloptions, bool validate)
+{
+	static const relopt_parse_elt elements[] =
+	{
+		{"fillfactor", RELOPT_TYPE_INT, offsetof(ShermanOptions, fillfactor)},
+		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(ShermanOptions, deduplicate_items)},
+	};
+
+	return (bytea *) build_reloptions(reloptions, validate, sherman_relopt_kind, sizeof(ShermanOptions),
+									  elements, lengthof(elements));
+}
+
+/*
+ * Percent to which bulk load fills the leaves of this index: 50..100.
+ */
+int
+sherman_fillfactor(Relation index)
+{
+	const ShermanOptions *options = (const ShermanOptions *) index->rd_options;
+
+	if (options == NULL)
+		return BTREE_DEFAULT_FILLFACTOR;
+	return Max(options->fillfactor, FILLFACTOR_LEAST);
+}

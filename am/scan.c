@@ -1,0 +1,482 @@
+/*
+ * scan.c
+ *		Index scans: plain ones in both directions, with mark and restore, and bitmap scans.
+ *
+ * The tree hands out one leaf's entries at a time (a batch).  A scan walks its batch to and fro; where it
+ * leaves the batch on the side that it came from, it seeks anew from the batch's first entry, strictly beyond
+ * its (key, TID).  A mark is a place in a batch, and becomes a key when the scan leaves that batch.
+ *
+ * A batch's rows may be removed while it is walked.  Under an MVCC snapshot that is harmless: VACUUM removes
+ * only what no snapshot in use can see, and a row that takes over a freed TID is invisible to ours.  Other
+ * snapshots keep VACUUM from freeing TIDs as long as the scan lasts, by the scan barrier.
+ */
+#include "sherman.h"
+
+#include "miscadmin.h"
+#include "nodes/tidbitmap.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "scankeys.h"
+
+/* A place between two entries, or rather at one that has been returned. */
+typedef struct ScanPlace
+{
+	bool		valid;
+	TreeKey		key;
+	uint8	   *image;			/* TREE_IMAGE_MAX_BYTES, made when first needed */
+	int			arrays[INDEX_MAX_KEYS]; /* the combination it lies in */
+} ScanPlace;
+
+typedef enum MarkKind
+{
+	MARK_NONE,					/* the scan had not begun, or was over */
+	MARK_IN_BATCH,				/* position in the batch with this serial number */
+	MARK_PLACE
+} MarkKind;
+
+typedef struct ShermanScan
+{
+	MemoryContext context;		/* of the scan: all that is allocated here */
+	ShermanIndex *index;
+	Tree	   *tree;			/* that tree_scan is of */
+	TreeScan   *tree_scan;
+	ScanKeys   *keys;
+	bool		begun;			/* the edges of a combination are made; false also behind the end */
+	bool		barrier;		/* held */
+	bool		sought;			/* tree_scan was positioned for this combination and place */
+	ScanDirection batch_direction;	/* of the last seek */
+	const TreeBatch *batch;		/* NULL: none read since the last seek */
+	int			position;		/* of the entry returned last, in the batch */
+	uint64		serial;			/* of the batch */
+	ScanPlace	place;			/* valid: where to seek from, instead of from the combination's edge */
+	MarkKind	mark;
+	uint64		mark_serial;
+	int			mark_position;
+	ScanPlace	mark_place;
+	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
+} ShermanScan;
+
+/* ------------------------------------------------------------------------------------------------
+ * Opening
+ */
+
+/*
+ * The scan barrier: scans whose snapshot is not MVCC (EXCLUDE, ON CONFLICT, CLUSTER) hold it from start to
+ * end; VACUUM passes it after its last removal.  A heavyweight lock, so that waits can be canceled and
+ * deadlocks are found.
+ */
+#define SCAN_BARRIER_PAGE 0
+
+static void
+hold_barrier(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (!state->barrier)
+		LockPage(scan->indexRelation, SCAN_BARRIER_PAGE, ShareLock);
+	state->barrier = true;
+}
+
+static void
+release_barrier(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->barrier)
+		UnlockPage(scan->indexRelation, SCAN_BARRIER_PAGE, ShareLock);
+	state->barrier = false;
+}
+
+void
+sherman_scan_barrier_wait(Relation index)
+{
+	LockPage(index, SCAN_BARRIER_PAGE, ExclusiveLock);
+	UnlockPage(index, SCAN_BARRIER_PAGE, ExclusiveLock);
+}
+
+IndexScanDesc
+sherman_beginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	ShermanScan *state = palloc0(sizeof(ShermanScan));
+
+	Assert(norderbys == 0);
+	state->context = CurrentMemoryContext;
+	scan->opaque = state;
+	return scan;
+}
+
+void
+sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (keys != NULL && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	release_barrier(scan);
+	state->begun = false;
+	state->sought = false;
+	state->batch = NULL;
+	state->place.valid = false;
+	state->mark = MARK_NONE;
+}
+
+void
+sherman_endscan(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	release_barrier(scan);
+	tree_scan_close(state->tree_scan);
+	state->tree_scan = NULL;
+}
+
+static void
+report_status(IndexScanDesc scan, TreeStatus status)
+{
+	TreeClient *client = sherman_client_if_ready();
+
+	sherman_report(ERROR, status, client ? tree_detail(client) : NULL, scan->indexRelation);
+}
+
+/*
+ * Opens the index, the tree's scan and the digest of the scan keys, unless they are there from an earlier
+ * scan.
+ */
+static bool
+open_index(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->index == NULL || state->index->tree == NULL)
+		state->index = sherman_index_for_scan(scan->indexRelation);
+	else
+		sherman_index_recheck(state->index, scan->indexRelation);
+	if (state->index->tree == NULL)
+		return false;
+
+	if (state->tree != state->index->tree)
+	{
+		TreeStatus	status;
+		MemoryContext old;
+
+		Assert(state->tree_scan == NULL);
+		old = MemoryContextSwitchTo(state->context);
+		status = tree_scan_open(state->index->tree, &state->tree_scan);
+		MemoryContextSwitchTo(old);
+		if (status != TREE_OK)
+			report_status(scan, status);
+		state->tree = state->index->tree;
+	}
+	if (state->keys == NULL ||
+		!scan_keys_fit(state->keys, state->index->keys, scan->keyData, scan->numberOfKeys))
+		state->keys = scan_keys_make(scan->indexRelation, state->index->keys, scan->keyData,
+									 scan->numberOfKeys, state->context);
+	return true;
+}
+
+/* Begins a (re)scan in this direction. False: nothing can match. */
+static bool
+begin_scan(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	pgstat_count_index_scan(scan->indexRelation);
+	state->batch = NULL;
+	state->sought = false;
+	state->place.valid = false;
+	if (!open_index(scan))
+		return false;
+	if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
+		hold_barrier(scan);
+	state->begun = scan_keys_begin(state->keys, direction);
+	return state->begun;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Places
+ */
+
+/* The key of a batch's entry. False: it was removed meanwhile, and with it its image. */
+static bool
+batch_key(IndexScanDesc scan, int position, TreeKey *key)
+{
+	ShermanScan *state = scan->opaque;
+	TreeStatus	status = tree_batch_key(state->tree_scan, state->batch, position, key);
+
+	if (status != TREE_OK && status != TREE_NOT_FOUND)
+		report_status(scan, status);
+	return status == TREE_OK;
+}
+
+static void
+set_place(ShermanScan *state, ScanPlace *place, const TreeKey *key)
+{
+	place->valid = true;
+	place->key = *key;
+	if (key->image_bytes > 0)
+	{
+		if (place->image == NULL)
+			place->image = MemoryContextAlloc(state->context, TREE_IMAGE_MAX_BYTES);
+		memcpy(place->image, key->image, key->image_bytes);
+	}
+	place->key.image = place->image;
+	scan_keys_save(state->keys, place->arrays);
+}
+
+/*
+ * Takes the place of a batch's entry; of one further on in `step` if it was removed meanwhile, for then those
+ * passed over are gone as well.
+ */
+static void
+take_place(IndexScanDesc scan, ScanPlace *place, int position, int step)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	for (; position >= 0 && position < state->batch->count; position += step)
+	{
+		if (batch_key(scan, position, &key))
+		{
+			set_place(state, place, &key);
+			return;
+		}
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("position in index \"%s\" was lost", RelationGetRelationName(scan->indexRelation)),
+			 errdetail("All entries around it were removed while the scan stood there.")));
+}
+
+/* The batch at hand is about to go: a mark in it becomes a place. */
+static void
+leave_batch(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->batch == NULL)
+		return;
+	if (state->mark == MARK_IN_BATCH && state->mark_serial == state->serial)
+	{
+		take_place(scan, &state->mark_place, state->mark_position, -1);
+		state->mark = MARK_PLACE;
+	}
+	state->batch = NULL;
+}
+
+/* Positions the tree's scan at the place to go on from, or at the combination's edge. */
+static void
+seek(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+	const ScanEdge *near_edge = forward ? &state->keys->low_edge : &state->keys->high_edge;
+	const ScanEdge *far_edge = forward ? &state->keys->high_edge : &state->keys->low_edge;
+	TreeBound	from;
+	TreeStatus	status;
+
+	if (state->place.valid)
+		keys_entry_bound(state->index->keys, &state->place.key, &from);
+	status = tree_scan_seek(state->tree_scan, forward ? TREE_FORWARD : TREE_BACKWARD,
+							state->place.valid ? &from : near_edge->bound ? &near_edge->tree : NULL,
+							far_edge->bound ? &far_edge->tree : NULL);
+	if (status != TREE_OK)
+		report_status(scan, status);
+	state->sought = true;
+	state->batch_direction = direction;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Walking
+ */
+
+/* Reads the next batch of this combination. False: it has no more. */
+static bool
+read_batch(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	TreeStatus	status;
+
+	CHECK_FOR_INTERRUPTS();
+	sherman_index_recheck(state->index, scan->indexRelation);
+	status = tree_scan_next(state->tree_scan, &state->batch);
+	if (status == TREE_OK)
+	{
+		state->serial++;
+		state->position = -1;
+		return true;
+	}
+	state->batch = NULL;
+	if (status != TREE_END)
+		report_status(scan, status);
+	return false;
+}
+
+/* Whether a batch's entry passes what the edges do not tell. */
+static bool
+entry_matches(IndexScanDesc scan, int position)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	return state->keys->residual_count == 0 ||
+		(batch_key(scan, position, &key) && scan_keys_match(state->keys, &key));
+}
+
+/* Walks the batch at hand to the next entry that matches. False: left on that side. */
+static bool
+step_in_batch(IndexScanDesc scan, int step)
+{
+	ShermanScan *state = scan->opaque;
+
+	do
+	{
+		state->position += step;
+		if (state->position < 0 || state->position >= state->batch->count)
+			return false;
+	} while (!entry_matches(scan, state->position));
+	return true;
+}
+
+static bool
+return_entry(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	ItemPointerSet(&scan->xs_heaptid, state->batch->entries[state->position].block,
+				   state->batch->entries[state->position].offset);
+	return true;
+}
+
+/* The next entry by every way there is. */
+static bool
+find_entry(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (!state->begun && !begin_scan(scan, direction))
+		return false;
+	for (;;)
+	{
+		if (state->batch != NULL)
+		{
+			bool		with_batch = direction == state->batch_direction;
+
+			if (step_in_batch(scan, with_batch ? 1 : -1))
+				return return_entry(scan);
+			if (!with_batch)
+			{
+				/* Back over the batch's first entry: on from there, the other way. */
+				take_place(scan, &state->place, 0, 1);
+				state->sought = false;
+			}
+			leave_batch(scan);
+		}
+		if (!state->sought)
+			seek(scan, direction);
+		if (read_batch(scan))
+			continue;
+
+		state->place.valid = false;
+		state->sought = false;
+		if (!scan_keys_next(state->keys, direction))
+		{
+			state->begun = false;
+			return false;
+		}
+	}
+}
+
+bool
+sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	scan->xs_recheck = false;
+	if (likely(state->batch != NULL && state->batch_direction == direction &&
+			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count))
+	{
+		state->position++;
+		return return_entry(scan);
+	}
+	return find_entry(scan, direction);
+}
+
+int64
+sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	ShermanScan *state = scan->opaque;
+	int64		total = 0;
+
+	if (!begin_scan(scan, ForwardScanDirection))
+		return 0;
+	if (state->tids == NULL)
+		state->tids = MemoryContextAlloc(state->context, sizeof(ItemPointerData) * TREE_BATCH_MAX);
+	do
+	{
+		seek(scan, ForwardScanDirection);
+		while (read_batch(scan))
+		{
+			int			count = 0;
+
+			while (step_in_batch(scan, 1))
+			{
+				ItemPointerSet(&state->tids[count], state->batch->entries[state->position].block,
+							   state->batch->entries[state->position].offset);
+				count++;
+			}
+			tbm_add_tuples(bitmap, state->tids, count, false);
+			total += count;
+		}
+	} while (scan_keys_next(state->keys, ForwardScanDirection));
+	state->begun = false;
+	return total;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Mark and restore
+ */
+
+void
+sherman_markpos(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (!state->begun)
+		state->mark = MARK_NONE;
+	else if (state->batch != NULL)
+	{
+		state->mark = MARK_IN_BATCH;
+		state->mark_serial = state->serial;
+		state->mark_position = state->position;
+	}
+	else
+	{
+		/* Restored and not moved since. */
+		set_place(state, &state->mark_place, &state->place.key);
+		state->mark = MARK_PLACE;
+	}
+}
+
+void
+sherman_restrpos(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->mark == MARK_IN_BATCH && state->batch != NULL && state->mark_serial == state->serial)
+	{
+		state->position = state->mark_position;
+		return;
+	}
+	leave_batch(scan);
+	state->sought = false;
+	state->begun = false;
+	if (state->mark != MARK_PLACE)
+		return;
+	scan_keys_restore(state->keys, state->mark_place.arrays);
+	set_place(state, &state->place, &state->mark_place.key);
+	state->begun = true;
+}

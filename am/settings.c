@@ -1,0 +1,112 @@
+/*
+ * settings.c
+ *		The settings sherman.*: definitions and defaults.
+ */
+#include "sherman.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+/* Node memory of the embedded node: what a small application's indexes need; only what is used is taken. */
+#define DEFAULT_EMBEDDED_MEMORY_MB 1024
+/* A quarter of the inner nodes of 100 million entries' trees. */
+#define DEFAULT_CACHE_MB 64
+#define DEFAULT_MAX_INDEXES 1024
+#define DEFAULT_ATTACH_TIMEOUT_MS 10000
+#define DEFAULT_OPERATION_TIMEOUT_MS 10000
+#define DEFAULT_COLLECT_INTERVAL_S 60
+
+int			sherman_embedded_memory_mb = DEFAULT_EMBEDDED_MEMORY_MB;
+char	   *sherman_embedded_directory = NULL;
+int			sherman_cache_mb = DEFAULT_CACHE_MB;
+int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
+int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
+int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
+int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
+int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
+
+static const struct config_enum_entry on_unavailable_names[] = {
+	{"error", SHERMAN_UNAVAILABLE_ERROR, false},
+	{"break", SHERMAN_UNAVAILABLE_BREAK, false},
+	{NULL, 0, false}
+};
+
+/*
+ * The directory becomes part of a path that is stored with a fixed length.
+ */
+static bool
+check_directory(char **value, void **extra, GucSource source)
+{
+	if (!is_absolute_path(*value))
+	{
+		GUC_check_errdetail("The directory must be an absolute path.");
+		return false;
+	}
+	if (strlen(*value) > MAXPGPATH / 2)
+	{
+		GUC_check_errdetail("The path is too long.");
+		return false;
+	}
+	canonicalize_path(*value);
+	return true;
+}
+
+/*
+ * Sizes that shared memory or the memory node are made with: only before the server starts.
+ */
+static void
+define_sizes(void)
+{
+	DefineCustomIntVariable("sherman.embedded_memory",
+							"Node memory of the embedded memory node, 0 for none.",
+							"Memory is taken as it is used. Another value makes the memory anew at the next "
+							"start: all indexes must then be rebuilt.",
+							&sherman_embedded_memory_mb, DEFAULT_EMBEDDED_MEMORY_MB, 0, 16 * 1024 * 1024,
+							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomStringVariable("sherman.embedded_directory",
+							   "Directory that holds the embedded node's memory, on tmpfs.",
+							   NULL,
+							   &sherman_embedded_directory, "/dev/shm",
+							   PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_directory, NULL, NULL);
+	DefineCustomIntVariable("sherman.cache_size",
+							"Shared memory for the cache of inner nodes.",
+							NULL,
+							&sherman_cache_mb, DEFAULT_CACHE_MB, 1, 1024 * 1024,
+							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.max_indexes",
+							"Sherman indexes that can be in use at the same time.",
+							NULL,
+							&sherman_max_indexes, DEFAULT_MAX_INDEXES, 16, 65536,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
+}
+
+void
+sherman_define_settings(void)
+{
+	/* The sizes are of use, and changeable, only where shared memory is made. */
+	if (process_shared_preload_libraries_in_progress)
+		define_sizes();
+	DefineCustomIntVariable("sherman.attach_timeout",
+							"How long commands wait at the server's start for the memory node.",
+							NULL,
+							&sherman_attach_timeout_ms, DEFAULT_ATTACH_TIMEOUT_MS, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.operation_timeout",
+							"How long one operation on a memory node, or a lock there, is waited for.",
+							NULL,
+							&sherman_operation_timeout_ms, DEFAULT_OPERATION_TIMEOUT_MS, 100, 3600 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.collect_interval",
+							"How often memory of dropped indexes is looked for again.",
+							NULL,
+							&sherman_collect_interval_s, DEFAULT_COLLECT_INTERVAL_S, 1, 24 * 3600,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomEnumVariable("sherman.on_unavailable",
+							 "What a change does to an index while the memory node is away.",
+							 "\"error\" refuses the change, \"break\" breaks an index without a constraint.",
+							 &sherman_on_unavailable, SHERMAN_UNAVAILABLE_ERROR, on_unavailable_names,
+							 PGC_SUSET, 0, NULL, NULL, NULL);
+	/* Without preload the sizes stay placeholders: they are set in postgresql.conf, and no error then. */
+	if (process_shared_preload_libraries_in_progress)
+		MarkGUCPrefixReserved("sherman");
+}

@@ -1,0 +1,239 @@
+/*
+ * sherman.h
+ *		What the files of am/ share: PostgreSQL's side of the index.
+ *
+ * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c, build.c,
+ * keysort.c (sorting for builds), insert.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
+ * options.c, settings.c, metapage.c, connection.c (this process's client), opened.c (its open indexes), state.c (OK,
+ * BROKEN, ...), changes.c, trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
+ * collector.c, hooks.c, check.c, stats.c, errors.c, compat.h.
+ */
+#ifndef SHERMAN_AM_H
+#define SHERMAN_AM_H
+
+#include "postgres.h"
+
+#include "access/amapi.h"
+#include "access/genam.h"
+#include "access/itup.h"
+#include "access/relscan.h"
+#include "access/transam.h"
+#include "fmgr.h"
+#include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
+#include "storage/lwlock.h"
+#include "utils/rel.h"
+#include "utils/relcache.h"
+
+#include "../tree/tree.h"
+
+/* Strategy and support numbers are btree's. */
+#define SHERMAN_ORDER_PROC 1
+#define SHERMAN_SUPPORT_PROCS 5
+#define SHERMAN_STRATEGIES 5
+
+/* ---- errors.c: the one place that turns a TreeStatus into ereport (I-P1) ---- */
+
+/* Reports the status; `index` may be NULL. Never returns for elevel >= ERROR. Nothing may be locked. */
+extern void sherman_report(int elevel, TreeStatus status, const char *detail, Relation index);
+/* Raises what a call of the tree with this process's client returned, with the tree's detail. */
+extern void sherman_report_failure(TreeStatus status, Relation index) pg_attribute_noreturn();
+
+/* ---- settings (hooks.c defines them in _PG_init) ---- */
+extern int	sherman_embedded_memory_mb;		/* sherman.embedded_memory: node memory of the embedded node, 0 = none */
+extern char *sherman_embedded_directory;	/* sherman.embedded_directory: tmpfs that holds it, /dev/shm */
+extern int	sherman_cache_mb;				/* sherman.cache_size: inner-node cache in shared memory */
+extern int	sherman_max_indexes;			/* sherman.max_indexes: trees in use at once */
+extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
+extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
+extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
+extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
+
+typedef enum ShermanOnUnavailable
+{
+	SHERMAN_UNAVAILABLE_ERROR,
+	SHERMAN_UNAVAILABLE_BREAK
+} ShermanOnUnavailable;
+
+/* True when the library was preloaded and the shared memory is there. */
+extern bool sherman_preloaded(void);
+
+/* ---- metapage.c: block 0 of the main fork, WAL-logged ---- */
+
+#define SHERMAN_MAGIC 0x53484d31	/* "SHM1" */
+#define SHERMAN_FORMAT 1
+#define SHERMAN_MAX_POOL_NODES TREE_MAX_NODES
+
+#define SHERMAN_META_BROKEN 0x01	/* final; reason and time are set */
+#define SHERMAN_META_UNLOGGED 0x02
+
+typedef enum ShermanReason
+{
+	SHERMAN_REASON_NONE = 0,
+	SHERMAN_REASON_UNCLEAN,			/* PostgreSQL or the memory node ended unclean after the tree was changed */
+	SHERMAN_REASON_MEMORY_LOST,		/* the memory node's memory is new */
+	SHERMAN_REASON_OTHER_CLUSTER,	/* system identifier or pool differ: clone, restore, upgrade */
+	SHERMAN_REASON_OTHER_DATABASE,	/* copied with its database */
+	SHERMAN_REASON_TREE_MISSING,	/* the memory node does not know the tree */
+	SHERMAN_REASON_UNAVAILABLE,		/* an insert or removal was skipped while the memory node was away */
+	SHERMAN_REASON_DAMAGED,			/* a node could not be believed */
+	SHERMAN_REASON_FORMAT,			/* written by another version */
+	SHERMAN_REASON_NOT_BUILT		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
+} ShermanReason;
+
+typedef struct ShermanMetaPage
+{
+	uint32		magic;
+	uint32		format;
+	uint64		system_identifier;
+	Oid			database;
+	Oid			index;				/* hint */
+	uint64		tree;				/* 0 = made by the first insert (init fork of an unlogged index) */
+	uint64		root;
+	uint64		pool[2];			/* identity of the set of memory nodes: the embedded node's memory UUID */
+	uint64		nonce_previous;		/* lineage, crash-safety.md rule 4 */
+	uint64		nonce_current;
+	uint32		flags;				/* SHERMAN_META_* */
+	uint32		reason;				/* ShermanReason */
+	TimestampTz broken_at;
+	uint32		copies_valid;		/* bitmap of copies, 1 = the only one */
+	uint8		cell_bytes;			/* TreeFormat, so that a reader can check it against the opclasses' */
+	uint8		norm_bytes;
+	uint8		lossless;
+	uint8		full_separators;
+	uint32		nodes;				/* memory nodes used */
+	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* their memory UUIDs */
+	uint32		checksum;			/* of the above */
+} ShermanMetaPage;
+
+/* Writes the metapage of a new index (main fork has 0 blocks, or is rebuilt in place). WAL-logged where needed. */
+extern void sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *meta);
+/* Reads it; false: no page, wrong magic, format or checksum (never raises: usable in hooks). */
+extern bool sherman_metapage_read(Relation index, ShermanMetaPage *meta);
+/* Installs a lazily made tree if there is none yet; false: somebody else did (meta is re-read). */
+extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta);
+/* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
+extern void sherman_metapage_break(Relation index, ShermanReason reason);
+extern const char *sherman_reason_text(ShermanReason reason);
+
+/* ---- state.c ---- */
+typedef enum ShermanState
+{
+	SHERMAN_OK,
+	SHERMAN_ATTACHING,		/* the launcher has not attached yet: wait */
+	SHERMAN_UNREACHABLE,	/* transient; nothing skipped so far */
+	SHERMAN_BROKEN,			/* final: REINDEX */
+	SHERMAN_HIDDEN			/* recovery, binary upgrade, single user, not preloaded */
+} ShermanState;
+
+extern const char *sherman_state_name(ShermanState state);
+
+/* ---- keys.c ---- */
+typedef struct ShermanKeys ShermanKeys;
+
+/*
+ * The layout of an index's keys: format, per-column normalization, comparators.  Made in CurrentMemoryContext, from catalogs
+ * only (usable before the tree exists).
+ */
+extern ShermanKeys *sherman_keys_make(Relation index);
+extern const TreeFormat *sherman_keys_format(const ShermanKeys *keys);
+
+/*
+ * Forms the key of a row: normalized bytes and, unless lossless, the image (palloc'd in CurrentMemoryContext).  Raises btree's error
+ * (54000) beyond btree's limit, 0A000 for a TID offset above 4095.
+ */
+extern void sherman_keys_form(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid, TreeKey *key);
+
+/* Rebuilds the columns of an entry (datums may point into key->image or CurrentMemoryContext). */
+extern void sherman_keys_datums(ShermanKeys *keys, const TreeKey *key, Datum *values, bool *isnull);
+
+/* TreeCompare for trees of this index; argument = ShermanKeys. bound->argument: NULL or a ShermanSearch (scankeys.c). */
+extern int sherman_keys_compare(void *argument, const TreeBound *bound, const TreeKey *entry);
+
+/* ---- connection.c ---- */
+
+/* This process's client, connected on first use after the launcher attached (waits attach_timeout). Raises. */
+extern TreeClient *sherman_client(void);
+/* As sherman_client(), but NULL instead of an error or a wait: for hooks and views. */
+extern TreeClient *sherman_client_if_ready(void);
+
+/*
+ * A call of the tree ended with TREE_UNREACHABLE or TREE_FENCED: this process's connection is given up at the end of the
+ * transaction, and nobody uses the memory node until the launcher has fenced and attached anew.
+ */
+extern void sherman_connection_trouble(void);
+
+/* An open index of this process: lives in TopMemoryContext until the relcache entry changes and the transaction ends. */
+typedef struct ShermanIndex
+{
+	Oid			oid;
+	ShermanState state;
+	ShermanReason reason;
+	ShermanMetaPage meta;
+	ShermanKeys *keys;
+	Tree	   *tree;			/* NULL unless state is SHERMAN_OK (and meta.tree is not 0) */
+	uint64		generation;		/* of the shared state when it was checked */
+	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
+	MemoryContext context;		/* owns keys and tree */
+} ShermanIndex;
+
+/*
+ * Opens (or finds) the index and its state.  Waits while ATTACHING (interruptibly, attach_timeout).  Does not raise
+ * for BROKEN, UNREACHABLE or HIDDEN: the caller decides by ->state.
+ */
+extern ShermanIndex *sherman_index(Relation index);
+/* The same without waiting or connecting, for hooks and cost: never raises; state only. */
+extern ShermanState sherman_index_state(Relation index, ShermanReason *reason);
+/* For scans: raises 55000 (with the reason and the REINDEX hint) or 08006 unless OK. tree NULL = empty (lazy). */
+extern ShermanIndex *sherman_index_for_scan(Relation index);
+/* For inserts: makes a lazy tree, marks the tree as mutated in this epoch. NULL: broken and non-constraint: skip the insert. Raises else. */
+extern ShermanIndex *sherman_index_for_insert(Relation index);
+/* For vacuum: as insert; NULL: broken, nothing is removed (flag is durable before anything is skipped). */
+extern ShermanIndex *sherman_index_for_vacuum(Relation index);
+/* True if a running scan may go on: the index has not become broken since it was opened. Raises otherwise. */
+extern void sherman_index_recheck(ShermanIndex *index, Relation relation);
+/* Makes a new tree for ambuild and returns its record; registered for freeing on abort as a hint to the collector. */
+extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
+/* Stamp for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
+extern void sherman_stamp(Relation index, TreeStamp *stamp);
+/* Epoch in use. */
+extern uint32 sherman_epoch(void);
+
+/* ---- callbacks ---- */
+extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);
+extern void sherman_buildempty(Relation index);
+extern bool sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+						   IndexUniqueCheck check_unique, bool index_unchanged, struct IndexInfo *info);
+extern IndexBulkDeleteResult *sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+												 IndexBulkDeleteCallback callback, void *callback_state);
+extern IndexBulkDeleteResult *sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
+								 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
+extern bytea *sherman_options(Datum reloptions, bool validate);
+extern int	sherman_fillfactor(Relation index);
+/* Registers the storage parameters, once in each process. */
+extern void sherman_define_options(void);
+extern bool sherman_validate(Oid opclass);
+extern char *sherman_buildphasename(int64 phase);
+extern IndexScanDesc sherman_beginscan(Relation index, int nkeys, int norderbys);
+extern void sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern bool sherman_gettuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void sherman_endscan(IndexScanDesc scan);
+extern void sherman_markpos(IndexScanDesc scan);
+extern void sherman_restrpos(IndexScanDesc scan);
+/*
+ * For bulkdelete, after its last removal: waits until the scans with a dirty snapshot that may have read an entry before it
+ * was removed have ended (LockPage barrier, postgres-index-am.md section 4 rule 3). scan.c.
+ */
+extern void sherman_scan_barrier_wait(Relation index);
+
+/* True size for planner, cost and views, from the shared tree state; false when not known without waiting. */
+extern bool sherman_size(Relation index, TreeStatistics *statistics);
+
+/* ---- hooks.c, workers.c, recovery.c, collector.c: set up from _PG_init ---- */
+extern void sherman_define_settings(void);
+extern void sherman_install_hooks(void);
+extern void sherman_register_workers(void);
+
+#endif							/* SHERMAN_AM_H */

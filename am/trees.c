@@ -1,0 +1,167 @@
+/*
+ * trees.c
+ *		The table of trees in shared memory: what the memory node's records say of them, so that the planner
+ *		and others learn an index's state without asking the memory node.
+ *
+ * The launcher fills it at each attach; whoever makes, changes or drops a tree changes the entry after the
+ * record.
+ */
+#include "sherman.h"
+
+#include "storage/shmem.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "shared.h"
+
+static HTAB *trees = NULL;
+
+Size
+sherman_trees_bytes(void)
+{
+	return hash_estimate_size(SHERMAN_MAX_TREES, sizeof(ShermanTreeEntry));
+}
+
+void
+sherman_trees_initialize(void)
+{
+	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry)};
+
+	trees = ShmemInitHash("sherman trees", SHERMAN_MAX_TREES, SHERMAN_MAX_TREES, &control,
+						  HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+}
+
+bool
+sherman_trees_find(uint64 tree, ShermanTreeEntry *entry)
+{
+	ShermanTreeEntry *found;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_SHARED);
+	found = hash_search(trees, &tree, HASH_FIND, NULL);
+	if (found != NULL)
+		*entry = *found;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	return found != NULL;
+}
+
+bool
+sherman_trees_put(const ShermanTreeEntry *entry)
+{
+	ShermanTreeEntry *found;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	found = hash_search(trees, &entry->tree, HASH_ENTER_NULL, NULL);
+	if (found != NULL)
+		*found = *entry;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	return found != NULL;
+}
+
+void
+sherman_trees_mutated(uint64 tree, uint32 epoch)
+{
+	ShermanTreeEntry *found;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	found = hash_search(trees, &tree, HASH_FIND, NULL);
+	if (found != NULL && found->mutated_epoch < epoch)
+		found->mutated_epoch = epoch;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+TimestampTz
+sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
+{
+	ShermanTreeEntry *entry;
+	TimestampTz dead_since = 0;
+	bool		found;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	entry = hash_search(trees, &record->tree, HASH_ENTER_NULL, &found);
+	if (entry != NULL)
+	{
+		if (!found)
+			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database, .suspect = true};
+		entry->flags |= record->flags;
+		entry->mutated_epoch = Max(entry->mutated_epoch, record->mutated_epoch);
+		switch (verdict)
+		{
+			case SHERMAN_TREE_KNOWN:
+				break;
+			case SHERMAN_TREE_VISITED:
+				entry->suspect = false;
+				break;
+			case SHERMAN_TREE_ALIVE:
+				entry->dead_since = 0;
+				break;
+			case SHERMAN_TREE_UNDECIDED:
+				entry->suspect = true;
+				entry->dead_since = 0;
+				break;
+			case SHERMAN_TREE_DEAD:
+				if (entry->dead_since == 0)
+					entry->dead_since = GetCurrentTimestamp();
+				break;
+		}
+		dead_since = entry->dead_since;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	return dead_since;
+}
+
+void
+sherman_trees_remove(uint64 tree)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_search(trees, &tree, HASH_REMOVE, NULL);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
+sherman_trees_clear(void)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+		hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
+sherman_trees_suspect(Oid database)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (database == InvalidOid || entry->database == database)
+			entry->suspect = true;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+ShermanTreeEntry *
+sherman_trees_list(int *count)
+{
+	ShermanTreeEntry *list = palloc(sizeof(ShermanTreeEntry) * SHERMAN_MAX_TREES);
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	*count = 0;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_SHARED);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (*count < SHERMAN_MAX_TREES)
+			list[(*count)++] = *entry;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	return list;
+}

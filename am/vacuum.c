@@ -1,0 +1,200 @@
+/*
+ * vacuum.c
+ *		VACUUM: a walk over the leaves from left to right that removes the entries of dead rows.
+ *
+ * Entries only ever move right, so each entry that was there at the start is met, whatever splits meanwhile:
+ * VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
+ * everything, learns every TID.
+ *
+ * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree
+ * (I-P4): should the tail of the WAL be lost, a tree that has lost more entries than the table has lost rows
+ * is not believed.
+ */
+#include "sherman.h"
+
+#include "access/xlog.h"
+#include "commands/vacuum.h"
+#include "miscadmin.h"
+#include "utils/elog.h"
+
+#include "compat.h"
+
+/* What the tree's callback sees. */
+typedef struct RemovalState
+{
+	IndexBulkDeleteCallback callback;
+	void	   *callback_state;
+	ErrorData  *error;			/* raised by a callback that may: is to be raised again outside of the tree */
+	MemoryContext context;		/* of `error` */
+} RemovalState;
+
+/*
+ * TreeIsDead for VACUUM: its callback looks into an array and cannot raise.
+ */
+static bool
+is_dead(void *argument, uint32_t block, uint16_t offset)
+{
+	RemovalState *state = argument;
+	ItemPointerData tid;
+
+	ItemPointerSet(&tid, block, offset);
+	return state->callback(&tid, state->callback_state);
+}
+
+/*
+ * TreeIsDead for an index that is not valid yet: the callback of CREATE INDEX CONCURRENTLY puts TIDs into a
+ * sort, which may raise (temporary files).  Inside the tree nothing may jump: the error waits.
+ */
+static bool
+is_dead_guarded(void *argument, uint32_t block, uint16_t offset)
+{
+	RemovalState *state = argument;
+	volatile bool dead = false;
+
+	if (state->error != NULL)
+		return false;
+	PG_TRY();
+	{
+		dead = is_dead(argument, block, offset);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(state->context);
+		state->error = CopyErrorData();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return dead;
+}
+
+/*
+ * Makes removals safe: flushes the WAL, then notes at the tree how far the history went that they follow
+ * from.
+ */
+static void
+announce_removal(Relation relation, ShermanIndex *index)
+{
+	TreeClient *client = sherman_client();
+	TreeRecord	record = {0};
+	XLogRecPtr	end = compat_wal_end();
+	TreeStatus	status;
+
+	XLogFlush(end);
+	record.tree = index->meta.tree;
+	record.removal_lsn = end;
+	record.removal_epoch = sherman_epoch();
+	status = tree_record_update(client, &record);
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+}
+
+/*
+ * Walks over all leaves.  `removal` NULL: only counts.
+ */
+static void
+walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, TreeVacuumCounts *counts)
+{
+	TreeIsDead	test = removal == NULL ? NULL : relation->rd_index->indisvalid ? is_dead : is_dead_guarded;
+	TreeVacuum *vacuum;
+	TreeStatus	status;
+
+	status = tree_vacuum_open(index->tree, &vacuum);
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+	PG_TRY();
+	{
+		for (;;)
+		{
+			vacuum_delay_point();
+			status = tree_vacuum_next(vacuum, test, removal, counts);
+			if (removal != NULL && removal->error != NULL)
+				ReThrowError(removal->error);
+			if (status != TREE_OK)
+				break;
+		}
+		if (status != TREE_END)
+			sherman_report_failure(status, relation);
+	}
+	PG_FINALLY();
+	{
+		tree_vacuum_close(vacuum);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * The index's size in pages, for pg_class.relpages.
+ */
+static BlockNumber
+size_in_pages(const TreeStatistics *statistics)
+{
+	uint64		bytes = statistics->node_bytes != 0 ? statistics->node_bytes + statistics->outside_bytes
+		: statistics->extent_bytes;
+
+	return (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ, (uint64) MaxBlockNumber);
+}
+
+/*
+ * ambulkdelete: removes the entries that the callback says are dead.  Of a broken index nothing is removed
+ * (its flag is durable by then, nobody reads it any more); but CREATE INDEX CONCURRENTLY, which builds on the
+ * TIDs that it is shown, gets an error.
+ */
+IndexBulkDeleteResult *
+sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
+				   void *callback_state)
+{
+	Relation	relation = info->index;
+	ShermanIndex *index = sherman_index_for_vacuum(relation);
+	RemovalState removal = {callback, callback_state, NULL, CurrentMemoryContext};
+	TreeVacuumCounts counts = {0};
+	TreeStatistics statistics;
+
+	if (stats == NULL)
+		stats = palloc0(sizeof(IndexBulkDeleteResult));
+	if (index == NULL)
+	{
+		if (!relation->rd_index->indisvalid)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("index \"%s\" is broken", RelationGetRelationName(relation)),
+					 errhint("Drop the index and create it again.")));
+		stats->estimated_count = true;
+		return stats;
+	}
+	if (index->tree == NULL)
+		return stats;			/* nothing was inserted yet */
+
+	announce_removal(relation, index);
+	walk_leaves(relation, index, &removal, &counts);
+	/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
+	sherman_scan_barrier_wait(relation);
+
+	stats->estimated_count = false;
+	stats->num_index_tuples = (double) counts.entries;
+	stats->tuples_removed += (double) counts.removed;
+	if (sherman_size(relation, &statistics))
+		stats->num_pages = size_in_pages(&statistics);
+	return stats;
+}
+
+/*
+ * amvacuumcleanup: the final statistics.  Where nothing had to be removed they are the tree's estimate, as
+ * core's own for tables are; they are never an excuse to read the whole index.
+ */
+IndexBulkDeleteResult *
+sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
+{
+	TreeStatistics statistics;
+
+	if (info->analyze_only || stats != NULL)
+		return stats;
+	if (!sherman_size(info->index, &statistics))
+		return NULL;
+	stats = palloc0(sizeof(IndexBulkDeleteResult));
+	stats->estimated_count = true;
+	stats->num_index_tuples = (double) statistics.entries;
+	if (!info->estimated_count)
+		stats->num_index_tuples = Min(stats->num_index_tuples, info->num_heap_tuples);
+	stats->num_pages = size_in_pages(&statistics);
+	return stats;
+}

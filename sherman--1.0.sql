@@ -1,0 +1,245 @@
+/* sherman--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION sherman" to load this file. \quit
+
+------------------------------------------------------------------------------
+-- The access method and its operator classes
+------------------------------------------------------------------------------
+
+CREATE FUNCTION shermanhandler(internal)
+RETURNS index_am_handler
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT;
+
+CREATE ACCESS METHOD sherman TYPE INDEX HANDLER shermanhandler;
+
+COMMENT ON ACCESS METHOD sherman IS 'ordered index in the memory of memory nodes';
+
+-- Gives sherman the operator classes of one btree operator family, member by member, with the same strategy and support
+-- numbers.  What is there already is left alone, so it can be called again when the btree family has grown.  The new
+-- ones go beside the btree ones; those of pg_catalog into this extension's schema.
+CREATE FUNCTION sherman_mirror_opfamily(family_schema name, family_name name)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $mirror$
+DECLARE
+	own_schema name := family_schema;
+	source oid;
+	target oid;
+	class record;
+	members text;
+BEGIN
+	IF family_schema = 'pg_catalog' THEN
+		SELECT n.nspname INTO own_schema
+		FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+		WHERE e.extname = 'sherman';
+	END IF;
+
+	SELECT f.oid INTO source
+	FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod JOIN pg_namespace n ON n.oid = f.opfnamespace
+	WHERE a.amname = 'btree' AND n.nspname = family_schema AND f.opfname = family_name;
+	IF source IS NULL THEN
+		RAISE EXCEPTION USING ERRCODE = 'undefined_object',
+			MESSAGE = format('operator family "%s.%s" does not exist for access method "btree"', family_schema, family_name);
+	END IF;
+
+	FOR i IN 1..2 LOOP
+		SELECT f.oid INTO target
+		FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod JOIN pg_namespace n ON n.oid = f.opfnamespace
+		WHERE a.amname = 'sherman' AND n.nspname = own_schema AND f.opfname = family_name;
+		EXIT WHEN target IS NOT NULL;
+		EXECUTE format('CREATE OPERATOR FAMILY %I.%I USING sherman', own_schema, family_name);
+	END LOOP;
+
+	-- One class after the other, each with the members of its own type; then the members of two types.
+	FOR class IN
+		SELECT c.opcname, c.opcintype, c.opcdefault FROM pg_opclass c
+		WHERE c.opcfamily = source
+			AND NOT EXISTS (SELECT FROM pg_opclass o WHERE o.opcfamily = target AND o.opcname = c.opcname)
+		UNION ALL
+		SELECT NULL, NULL, NULL
+		ORDER BY 2 NULLS LAST, 3 DESC, 1
+	LOOP
+		SELECT string_agg(item, ', ') INTO members
+		FROM (
+			SELECT format('OPERATOR %s %I.%s (%s, %s)', amopstrategy, n.nspname, o.oprname,
+						  amoplefttype::regtype, amoprighttype::regtype) AS item
+			FROM pg_amop m JOIN pg_operator o ON o.oid = m.amopopr JOIN pg_namespace n ON n.oid = o.oprnamespace
+			WHERE m.amopfamily = source
+				AND (class.opcname IS NULL OR (amoplefttype = class.opcintype AND amoprighttype = class.opcintype))
+				AND NOT EXISTS (
+					SELECT FROM pg_amop t
+					WHERE t.amopfamily = target AND t.amopstrategy = m.amopstrategy
+						AND t.amoplefttype = m.amoplefttype AND t.amoprighttype = m.amoprighttype)
+			UNION ALL
+			SELECT format('FUNCTION %s (%s, %s) %s', amprocnum, amproclefttype::regtype, amprocrighttype::regtype,
+						  amproc::oid::regprocedure)
+			FROM pg_amproc m
+			WHERE m.amprocfamily = source
+				AND (class.opcname IS NULL OR (amproclefttype = class.opcintype AND amprocrighttype = class.opcintype))
+				AND NOT EXISTS (
+					SELECT FROM pg_amproc t
+					WHERE t.amprocfamily = target AND t.amprocnum = m.amprocnum
+						AND t.amproclefttype = m.amproclefttype AND t.amprocrighttype = m.amprocrighttype)) s;
+
+		IF class.opcname IS NOT NULL THEN
+			-- A class that shares its type with an earlier one (varchar_ops, text_ops) finds its members there.
+			EXECUTE format('CREATE OPERATOR CLASS %I.%I %s FOR TYPE %s USING sherman FAMILY %I.%I AS %s',
+						   own_schema, class.opcname, CASE WHEN class.opcdefault THEN 'DEFAULT' ELSE '' END,
+						   class.opcintype::regtype, own_schema, family_name,
+						   coalesce(members, format('STORAGE %s', class.opcintype::regtype)));
+		ELSIF members IS NOT NULL THEN
+			EXECUTE format('ALTER OPERATOR FAMILY %I.%I USING sherman ADD %s', own_schema, family_name, members);
+		END IF;
+	END LOOP;
+END
+$mirror$;
+
+COMMENT ON FUNCTION sherman_mirror_opfamily(name, name) IS
+	'gives sherman the operator classes of a btree operator family';
+
+DO $classes$
+BEGIN
+	PERFORM @extschema@.sherman_mirror_opfamily(n.nspname, f.opfname)
+	FROM pg_catalog.pg_opfamily f
+		JOIN pg_catalog.pg_am a ON a.oid = f.opfmethod
+		JOIN pg_catalog.pg_namespace n ON n.oid = f.opfnamespace
+	WHERE a.amname = 'btree' AND n.nspname = 'pg_catalog';
+END
+$classes$;
+
+------------------------------------------------------------------------------
+-- Verification
+------------------------------------------------------------------------------
+
+-- Verifies an index, and with heapallindexed that each row of its table has exactly one entry, in the manner of amcheck:
+-- warns of each problem and returns their number.  Reads what it checks, so it is granted to nobody.
+CREATE FUNCTION sherman_check(index regclass, heapallindexed boolean DEFAULT false)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'sherman_check'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sherman_check(regclass, boolean) IS
+	'verifies a sherman index: number of problems found';
+
+REVOKE ALL ON FUNCTION sherman_check(regclass, boolean) FROM PUBLIC;
+
+
+------------------------------------------------------------------------------
+-- Looking inside
+------------------------------------------------------------------------------
+
+CREATE FUNCTION sherman_version()
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+-- Memory nodes of this server: where they are, whether they are attached, how full they are (bytes).
+CREATE FUNCTION sherman_memory_nodes(
+	OUT address text,
+	OUT transport text,
+	OUT state text,
+	OUT memory_total bigint,
+	OUT memory_used bigint,
+	OUT memory_quarantined bigint,
+	OUT generation bigint,
+	OUT uuid text,
+	OUT detail text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW sherman_memory_nodes AS SELECT * FROM @extschema@.sherman_memory_nodes();
+
+-- State and size of one index.
+CREATE FUNCTION sherman_index_info(
+	index regclass,
+	OUT tree text,
+	OUT state text,
+	OUT reason text,
+	OUT broken_at timestamptz,
+	OUT height integer,
+	OUT leaves bigint,
+	OUT nodes bigint,
+	OUT node_bytes bigint,
+	OUT outside_bytes bigint,
+	OUT bytes bigint,
+	OUT entries bigint)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+-- Work done for one index since the server started: the order of the columns is that of TreeCounters in tree/tree.h.
+CREATE FUNCTION sherman_index_counters(
+	index regclass,
+	OUT lookups bigint,
+	OUT inserts bigint,
+	OUT insert_hits bigint,
+	OUT deletes bigint,
+	OUT round_trips bigint,
+	OUT read_bytes bigint,
+	OUT written_bytes bigint,
+	OUT leaf_reads bigint,
+	OUT leaf_splits bigint,
+	OUT inner_splits bigint,
+	OUT root_splits bigint,
+	OUT leaf_rewrites bigint,
+	OUT parent_posts bigint,
+	OUT right_moves bigint,
+	OUT torn_reads bigint,
+	OUT stale_reads bigint,
+	OUT lock_acquisitions bigint,
+	OUT lock_waits bigint,
+	OUT lock_retries bigint,
+	OUT handovers bigint,
+	OUT handover_images bigint,
+	OUT cache_hits bigint,
+	OUT cache_misses bigint,
+	OUT cache_evictions bigint,
+	OUT undecided_fences bigint,
+	OUT undecided_cuts bigint,
+	OUT stamp_writes bigint,
+	OUT extents bigint)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+-- The sherman indexes of the current database, whatever their access method is called.
+CREATE VIEW sherman_indexes AS
+	SELECT c.oid::pg_catalog.regclass AS index, i.*
+	FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_am a ON a.oid = c.relam
+		JOIN pg_catalog.pg_proc p ON p.oid = a.amhandler
+		CROSS JOIN LATERAL @extschema@.sherman_index_info(c.oid) i
+	WHERE c.relkind = 'i' AND p.prosrc = 'shermanhandler';
+
+CREATE VIEW sherman_counters AS
+	SELECT c.oid::pg_catalog.regclass AS index, i.*
+	FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_am a ON a.oid = c.relam
+		JOIN pg_catalog.pg_proc p ON p.oid = a.amhandler
+		CROSS JOIN LATERAL @extschema@.sherman_index_counters(c.oid) i
+	WHERE c.relkind = 'i' AND p.prosrc = 'shermanhandler';
+
+-- Bytes that an index has taken from memory nodes; pg_relation_size() sees its metapage only.
+CREATE FUNCTION sherman_relation_size(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+-- Looks for memory of dropped indexes now, and waits for it: number of trees freed.
+CREATE FUNCTION sherman_collect()
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+-- Sizes and states are public, as those of tables are; where the memory lies, and work for others, are not.
+REVOKE ALL ON FUNCTION sherman_memory_nodes() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_memory_nodes() TO pg_monitor;
+GRANT SELECT ON sherman_memory_nodes TO pg_monitor;
+REVOKE ALL ON FUNCTION sherman_collect() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_collect() TO pg_monitor;
+GRANT SELECT ON sherman_indexes TO PUBLIC;
+GRANT SELECT ON sherman_counters TO PUBLIC;

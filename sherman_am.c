@@ -1,0 +1,87 @@
+/*
+ * sherman_am.c
+ *		The front door: module magic, _PG_init() and the handler with its table of callbacks.
+ *
+ * The handler works whether or not the library was preloaded, so that a table with sherman indexes can always
+ * be read, dumped, dropped and frozen; whatever needs the memory nodes says so itself (am/connection.c).
+ */
+#include "am/sherman.h"
+
+#include "access/nbtree.h"
+#include "commands/vacuum.h"
+
+#include "am/compat.h"
+
+PG_MODULE_MAGIC;
+
+extern void _PG_init(void);
+
+PG_FUNCTION_INFO_V1(shermanhandler);
+
+/*
+ * Runs once in each process that loads the library: in the postmaster when preloaded, else in a backend,
+ * where only the settings, the reloptions and the hooks that hide unusable indexes are of use.
+ */
+void
+_PG_init(void)
+{
+	sherman_define_settings();
+	sherman_define_options();
+	sherman_register_workers();
+	sherman_install_hooks();
+}
+
+/*
+ * Returns the table of callbacks.  What is false here is refused by core with 0A000: unique indexes, INCLUDE.
+ */
+Datum
+shermanhandler(PG_FUNCTION_ARGS)
+{
+	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
+
+	routine->amstrategies = SHERMAN_STRATEGIES;
+	routine->amsupport = SHERMAN_SUPPORT_PROCS;
+	routine->amoptsprocnum = BTOPTIONS_PROC;
+	routine->amcanorder = true;
+	routine->amcanorderbyop = false;
+	routine->amcanbackward = true;
+	routine->amcanunique = false;
+	routine->amcanmulticol = true;
+	routine->amoptionalkey = true;
+	routine->amsearcharray = true;
+	routine->amsearchnulls = true;
+	routine->amstorage = false;
+	routine->amclusterable = true;
+	routine->ampredlocks = false;
+	routine->amcanparallel = false;
+	routine->amcaninclude = false;
+	routine->amusemaintenanceworkmem = false;
+	/* The main fork is one page: core would never choose a worker by its size. */
+	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	routine->amkeytype = InvalidOid;
+
+	routine->ambuild = sherman_build;
+	routine->ambuildempty = sherman_buildempty;
+	routine->aminsert = sherman_insert;
+	routine->ambulkdelete = sherman_bulkdelete;
+	routine->amvacuumcleanup = sherman_vacuumcleanup;
+	routine->amcanreturn = NULL;
+	routine->amcostestimate = sherman_costestimate;
+	routine->amoptions = sherman_options;
+	routine->amproperty = NULL;
+	routine->ambuildphasename = sherman_buildphasename;
+	routine->amvalidate = sherman_validate;
+	routine->amadjustmembers = btadjustmembers;
+	routine->ambeginscan = sherman_beginscan;
+	routine->amrescan = sherman_rescan;
+	routine->amgettuple = sherman_gettuple;
+	routine->amgetbitmap = sherman_getbitmap;
+	routine->amendscan = sherman_endscan;
+	routine->ammarkpos = sherman_markpos;
+	routine->amrestrpos = sherman_restrpos;
+	routine->amestimateparallelscan = NULL;
+	routine->aminitparallelscan = NULL;
+	routine->amparallelrescan = NULL;
+
+	PG_RETURN_POINTER(routine);
+}
