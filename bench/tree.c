@@ -1,0 +1,155 @@
+/*
+ * tree.c
+ *		The tree without PostgreSQL: nanoseconds and counters of inserts, lookups and scans over shared memory.
+ *
+ * Usage: tree [entries]		(default 1,000,000 random 8-byte keys)
+ * Build and run: make -C bench tree && /tmp/sherman-bench/tree
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../test/environment.h"
+
+/* Node memory and cache for 10^7 entries. */
+#define NODE_MEMORY_BYTES (1ull << 30)
+#define CACHE_BYTES (64ull << 20)
+
+static uint64_t
+mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdull;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53ull;
+	return x ^ x >> 33;
+}
+
+static TreeKey
+key_of(uint64_t i)
+{
+	TreeKey key;
+
+	memset(&key, 0, sizeof(key));
+	key.norm[0] = mix(i);
+	key.block = (uint32_t) (i / 200);
+	key.offset = (uint16_t) (i % 200 + 1);
+	return key;
+}
+
+static void
+print_line(const char *what, uint64_t began_us, uint64_t count, const TreeClient *client,
+           TreeCounters *before)
+{
+	uint64_t took = test_now_us() - began_us;
+	TreeCounters now;
+
+	tree_client_counters(client, &now);
+	printf("%-10s %8.1f ns each, %.3f round trips, %.1f bytes read, %.1f written, splits %" PRIu64
+	       ", cache misses %" PRIu64 "\n",
+	       what, (double) took * 1000 / (double) count,
+	       (double) (now.round_trips - before->round_trips) / (double) count,
+	       (double) (now.read_bytes - before->read_bytes) / (double) count,
+	       (double) (now.written_bytes - before->written_bytes) / (double) count,
+	       now.leaf_splits - before->leaf_splits, now.cache_misses - before->cache_misses);
+	*before = now;
+}
+
+static void
+require(TreeStatus status, const TreeClient *client)
+{
+	if (status == TREE_OK)
+		return;
+	fprintf(stderr, "%s: %s\n", tree_status_name(status), tree_detail(client));
+	exit(1);
+}
+
+static void
+bench_lookups(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before)
+{
+	uint64_t began = test_now_us();
+	const TreeBatch *batch;
+	TreeScan *scan;
+
+	require(tree_scan_open(tree, &scan), client);
+	for (uint64_t i = 0; i < entries; i++)
+	{
+		TreeBound start, stop;
+
+		memset(&start, 0, sizeof(start));
+		start.key = key_of(mix(i) % entries);
+		start.norm_bits_valid = 1;
+		start.norm_length = 8;
+		start.norm_exact = true;
+		start.side = -1;
+		stop = start;
+		stop.side = 1;
+		require(tree_scan_seek(scan, TREE_FORWARD, &start, &stop), client);
+		require(tree_scan_next(scan, &batch), client);
+		if (batch->count != 1)
+			require(TREE_DAMAGED, client);
+	}
+	tree_scan_close(scan);
+	print_line("lookup", began, entries, client, before);
+}
+
+static void
+bench_scan(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before,
+           TreeDirection direction)
+{
+	uint64_t began = test_now_us(), seen = 0;
+	const TreeBatch *batch;
+	TreeStatus status;
+	TreeScan *scan;
+
+	require(tree_scan_open(tree, &scan), client);
+	require(tree_scan_seek(scan, direction, NULL, NULL), client);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		seen += (uint64_t) batch->count;
+	if (status != TREE_END)
+		require(status, client);
+	tree_scan_close(scan);
+	if (seen != entries)
+		require(TREE_DAMAGED, client);
+	print_line(direction == TREE_FORWARD ? "scan" : "backward", began, entries, client, before);
+}
+
+int
+main(int count, char **arguments)
+{
+	uint64_t entries = count > 1 ? strtoull(arguments[1], NULL, 10) : 1000000;
+	TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeCounters before = {0};
+	TestInstance instance;
+	TestClient client;
+	TreeRecord record;
+	TestNode node;
+	uint64_t began;
+	Tree *tree;
+	bool hit;
+
+	memset(&node, 0, sizeof(node));
+	test_node_start(&node, NODE_MEMORY_BYTES);
+	test_instance_start(&instance, &node, 1, 4, CACHE_BYTES);
+	test_client_open(&client, &instance, 0);
+	test_tree_create(&client, &format, &record);
+	require(tree_open(client.tree, record.tree, record.root, &format, NULL, NULL, &tree), client.tree);
+	began = test_now_us();
+	for (uint64_t i = 0; i < entries; i++)
+	{
+		TreeKey key = key_of(i);
+
+		require(tree_insert(tree, &key, &stamp, &hit), client.tree);
+	}
+	print_line("insert", began, entries, client.tree, &before);
+	bench_lookups(tree, client.tree, entries, &before);
+	bench_scan(tree, client.tree, entries, &before, TREE_FORWARD);
+	bench_scan(tree, client.tree, entries, &before, TREE_BACKWARD);
+	tree_close(tree);
+	(void) test_client_close(&client);
+	test_instance_stop(&instance);
+	test_node_stop(&node);
+	return 0;
+}

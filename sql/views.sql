@@ -1,0 +1,59 @@
+-- What the views and functions show, and to whom.
+CREATE TABLE views_t (id int, word text);
+INSERT INTO views_t SELECT g, md5(g::text) FROM generate_series(1, 5000) g;
+CREATE INDEX views_id ON views_t USING sherman (id);
+CREATE INDEX views_word ON views_t USING sherman (word);
+CREATE INDEX views_btree ON views_t USING btree (id);
+
+SELECT sherman_version();
+SELECT address ~ '^shm:' AS address, transport, state, memory_used > 0 AS used, memory_used <= memory_total AS bounded, detail
+FROM sherman_memory_nodes;
+
+SELECT index, state, reason, height, leaves > 50 AS leaves, nodes > leaves AS nodes, node_bytes > 50000 AS node_bytes,
+	bytes >= node_bytes AS bytes, entries
+FROM sherman_indexes WHERE index::text LIKE 'views%' ORDER BY index::text;
+SELECT sherman_relation_size('views_id') > pg_relation_size('views_id') AS more_than_its_metapage;
+
+-- Counters count.
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT lookups AS before FROM sherman_counters WHERE index = 'views_id'::regclass \gset
+SELECT count(*) FROM views_t a WHERE a.id = 1;
+INSERT INTO views_t VALUES (6000, 'six');
+DROP INDEX views_btree;
+SELECT count(*) FROM views_t a WHERE a.id = 6000;
+SELECT lookups - :before > 0 AS lookups, inserts, round_trips >= inserts AS round_trips, extents >= 1 AS extents
+FROM sherman_counters WHERE index = 'views_id'::regclass;
+SELECT count(*) = 28 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
+
+-- What is not ours is refused, what is gone is NULL.
+SELECT sherman_relation_size('views_t');
+SELECT state FROM sherman_index_info('pg_class_oid_index');
+SELECT sherman_relation_size(4294967295::oid::regclass) IS NULL AS gone;
+
+-- The collector finds nothing to do here, and says so.
+SELECT sherman_collect() >= 0 AS collected;
+
+-- Sizes and states are for everybody, memory nodes for pg_monitor.
+CREATE ROLE regress_sherman_views;
+SET ROLE regress_sherman_views;
+SELECT count(*) FROM sherman_indexes WHERE index::text LIKE 'views%';
+SELECT count(*) FROM sherman_counters WHERE index::text LIKE 'views%';
+SELECT count(*) FROM sherman_memory_nodes;
+SELECT sherman_collect();
+SELECT sherman_check('views_id');
+RESET ROLE;
+GRANT pg_monitor TO regress_sherman_views;
+SET ROLE regress_sherman_views;
+SELECT count(*) FROM sherman_memory_nodes;
+RESET ROLE;
+
+-- What a failed build leaves behind says so, and is not used.
+CREATE TABLE views_failed AS SELECT g AS id FROM generate_series(0, 3) g;
+CREATE INDEX CONCURRENTLY views_quotient ON views_failed USING sherman ((12 / id));
+SELECT index, state, reason FROM sherman_indexes WHERE index = 'views_quotient'::regclass;
+SELECT count(*) FROM views_failed WHERE id > 1;
+DROP TABLE views_failed;
+
+DROP TABLE views_t;
+DROP ROLE regress_sherman_views;

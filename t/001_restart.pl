@@ -1,0 +1,97 @@
+
+# A clean restart keeps indexes: nothing is rebuilt, nothing is lost, however the server is restarted.
+
+use strict;
+use warnings;
+
+use FindBin;
+use IPC::Run;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = new_cluster('main');
+
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE words (id int, word text);
+	CREATE INDEX words_id ON words USING sherman (id);
+	CREATE INDEX words_word ON words USING sherman (word);
+	INSERT INTO words SELECT g, md5(g::text) FROM generate_series(1, 20000) g;
+	DELETE FROM words WHERE id % 10 = 0;
+	VACUUM words;
+	ANALYZE words;
+});
+my $answer = "SELECT id FROM words WHERE word BETWEEN '7' AND '72' ORDER BY word";
+my $expected = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; $answer");
+my $tree = $node->safe_psql('postgres', q{SELECT tree FROM sherman_indexes WHERE index = 'words_word'::regclass});
+my ($memory) = memory_files($node);
+
+isnt($expected, '', 'the query has an answer');
+
+for my $mode (qw(fast smart fast))
+{
+	my $used = used($node);
+
+	$node->stop($mode);
+	$node->start;
+	is(state_of($node, 'words_word'), 'ok', "index is good after a $mode restart");
+	is($node->safe_psql('postgres', q{SELECT tree FROM sherman_indexes WHERE index = 'words_word'::regclass}),
+		$tree, 'it is the same tree');
+	is(used($node), $used, 'it has the same memory');
+	is($node->safe_psql('postgres', q{SELECT inserts + extents FROM sherman_counters WHERE index = 'words_word'::regclass}),
+		'0', 'nothing was inserted into it');
+	ok(uses_index($node, 'words_word', $answer), 'the planner uses it');
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; $answer"), $expected, 'it answers as before');
+	is(check_index($node, 'words_word'), '0', 'it is whole');
+	is(check_index($node, 'words_id'), '0', 'so is the other one');
+	$node->safe_psql('postgres', q{INSERT INTO words SELECT g, md5(g::text) FROM generate_series(30001, 30100) g});
+	$node->safe_psql('postgres', q{DELETE FROM words WHERE id > 30000; VACUUM words});
+}
+
+# Two restarts in quick succession: the launcher of the one in between hardly comes to attach.
+$node->restart;
+$node->restart;
+is(state_of($node, 'words_word'), 'ok', 'index is good after two restarts');
+is(check_index($node, 'words_word'), '0', 'and whole');
+
+is_deeply([ memory_files($node) ], [$memory], 'one memory object, the one of the beginning');
+
+# Stop while clients are busy: their transactions end, the epoch is closed behind them.
+my $client = $node->background_psql('postgres', on_error_stop => 0);
+$client->query('BEGIN; INSERT INTO words VALUES (40000, md5(\'40000\'))');
+$node->stop('fast');
+$client->{run}->finish;
+$node->start;
+is(state_of($node, 'words_id'), 'ok', 'index is good after a stop with a client connected');
+is(check_index($node, 'words_id'), '0', 'and whole');
+
+# Restarts under load: whatever is in flight ends before the epoch does, and whoever comes early waits for the attach.
+my $script = $node->basedir . '/load.sql';
+append_to_file($script, q{
+	\set id random(1, 1000000)
+	INSERT INTO words SELECT :id + g, md5((:id + g)::text) FROM generate_series(1, 20) g;
+	DELETE FROM words WHERE id = :id + 5;
+	SELECT count(*) FROM words WHERE id BETWEEN :id AND :id + 100;
+});
+for my $round (1 .. 4)
+{
+	my $output = '';
+	my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '30', '-f', $script, $node->connstr('postgres') ],
+		'>', \$output, '2>&1');
+
+	usleep(500_000 + 100_000 * $round);
+	$node->stop('fast');
+	IPC::Run::finish($load);
+	$node->start;
+	# The first command after a start, perhaps before the launcher is there.
+	$node->safe_psql('postgres', "INSERT INTO words VALUES (-$round, 'early')");
+	is(state_of($node, 'words_id'), 'ok', "index is good after a restart under load, round $round");
+	is(check_index($node, 'words_id'), '0', 'and whole');
+	is(check_index($node, 'words_word'), '0', 'and the other one');
+}
+
+$node->stop;
+done_testing();

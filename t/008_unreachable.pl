@@ -1,0 +1,126 @@
+
+# The memory node does not answer for a while: who meets that gets an error, nobody goes on until all old channels are dead,
+# and then everything is as before, unless a change was skipped.
+
+use strict;
+use warnings;
+
+use FindBin;
+use IPC::Run;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+my $node = new_cluster('main', conf => "sherman.operation_timeout = 1s\nsherman.attach_timeout = 1s\n");
+my ($stdout, $stderr, $status);
+my $memory_node = node_pid($node);
+
+END { kill 'CONT', $memory_node if $memory_node }
+
+sub let_in
+{
+	kill 'CONT', $memory_node;
+	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached again';
+}
+
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE grows (id int);
+	CREATE INDEX grows_id ON grows USING sherman (id);
+	CREATE TABLE quiet (id int);
+	INSERT INTO quiet SELECT generate_series(1, 10000);
+	CREATE INDEX quiet_id ON quiet USING sherman (id);
+	ANALYZE;
+});
+
+# A session with a connection and a plan that does not depend on a parameter.
+my $session = $node->background_psql('postgres', on_error_stop => 0);
+$session->query('SET plan_cache_mode = force_generic_plan; PREPARE lookup(int) AS SELECT count(*) FROM quiet WHERE id = $1');
+is($session->query('EXECUTE lookup(5)'), '1', 'a prepared statement uses the index');
+
+# It had its connection before: the memory is still mapped, but nobody may use it until the doubt is ended.
+my $busy = $node->background_psql('postgres', on_error_stop => 0);
+$busy->query('INSERT INTO grows VALUES (0)');
+kill 'STOP', $memory_node;
+$busy->query('\set VERBOSITY verbose');
+$busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
+like($busy->{stderr}, qr/08006/, 'an insert that needs an extent fails with 08006');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'lost', 'nobody uses the memory node');
+is(state_of($node, 'quiet_id'), 'unreachable', 'indexes are unreachable');
+is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement is planned without the index');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM quiet WHERE id = 7'), '1', 'so are others');
+$status = $node->psql('postgres', 'INSERT INTO quiet VALUES (1)', stderr => \$stderr);
+isnt($status, 0, 'inserts are refused');
+
+let_in();
+is(state_of($node, 'quiet_id'), 'ok', 'when it answers again the indexes are good');
+is(state_of($node, 'grows_id'), 'ok', 'all of them');
+is(check_index($node, 'quiet_id'), '0', 'and whole');
+is(check_index($node, 'grows_id'), '0', 'all of them');
+is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement goes on');
+$busy->query('INSERT INTO grows VALUES (-1)');
+$busy->query('INSERT INTO grows VALUES (-2)');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM grows WHERE id = -2'), '1', 'the session that failed connects anew');
+is(check_index($node, 'grows_id'), '0', 'its rows are in the index');
+
+# A cursor in the middle of the index, which will be broken before it goes on.
+my $reader = $node->background_psql('postgres', on_error_stop => 0);
+$reader->query('\set VERBOSITY verbose');
+$reader->query('SET enable_seqscan = off; BEGIN; DECLARE c CURSOR FOR SELECT id FROM quiet ORDER BY id');
+is($reader->query('FETCH 1 FROM c'), '1', 'a cursor reads through the index');
+
+# The same, with a setting that prefers inserts to the index: the flag stays although its transaction is rolled back.
+kill 'STOP', $memory_node;
+$busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'lost', 'shut out again');
+$node->safe_psql('postgres', 'BEGIN; SET sherman.on_unavailable = break; INSERT INTO quiet VALUES (20000); ROLLBACK');
+is(state_of($node, 'quiet_id'), 'broken', 'the index is broken though the insert was rolled back');
+is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement answers');
+let_in();
+$reader->query('MOVE 9000 FROM c');
+like($reader->{stderr}, qr/ERROR:  55000: .*is broken and cannot be used/s, 'the cursor ends with 55000');
+$reader->query('ROLLBACK');
+$reader->quit;
+is(state_of($node, 'quiet_id'), 'broken', 'broken is final');
+is(state_of($node, 'grows_id'), 'ok', 'the other index is good');
+is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement answers');
+$node->safe_psql('postgres', 'INSERT INTO quiet VALUES (20001)');
+$node->safe_psql('postgres', 'REINDEX INDEX quiet_id');
+is(check_index($node, 'quiet_id'), '0', 'REINDEX heals it');
+is(check_index($node, 'grows_id'), '0', 'the other one is whole');
+$session->quit;
+$busy->quit;
+
+# A cancel or a termination while the memory node is asked is no doubt: it answers soon, and that is waited for.
+my $offset = -s $node->logfile;
+my $cancelled = 0;
+my $calls = 'DO $$ BEGIN FOR i IN 1..100000 LOOP REINDEX INDEX tiny_id; END LOOP; END $$';
+$node->safe_psql('postgres', 'CREATE TABLE tiny (id int); CREATE INDEX tiny_id ON tiny USING sherman (id)');
+for my $round (1 .. 6)
+{
+	my $out = '';
+	my $client = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $calls ], '>', \$out, '2>&1');
+	my $call = $round % 2 ? 'pg_cancel_backend' : 'pg_terminate_backend';
+
+	usleep(100_000);
+	kill 'STOP', $memory_node;
+	usleep(50_000);
+	$node->safe_psql('postgres', "SELECT $call(pid) FROM pg_stat_activity WHERE query LIKE 'DO%'");
+	usleep(100_000);
+	kill 'CONT', $memory_node;
+	IPC::Run::finish($client);
+	$cancelled++ if $out =~ /canceling statement|terminating connection/;
+}
+is($cancelled, 6, 'commands are cancelled and terminated');
+ok(!$node->log_contains('not attached|does not answer', $offset), 'nobody was shut out for that');
+is(state_of($node, 'grows_id'), 'ok', 'the index is good');
+is(check_index($node, 'grows_id'), '0', 'and whole');
+
+$node->restart;
+is(state_of($node, 'grows_id'), 'ok', 'the epoch ended clean');
+$memory_node = undef;
+
+$node->stop;
+done_testing();

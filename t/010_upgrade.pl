@@ -1,0 +1,58 @@
+
+# pg_upgrade copies files into a new cluster: no memory node is touched meanwhile, and the indexes are broken until REINDEX.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+
+my $old = new_cluster('old');
+
+$old->safe_psql(
+	'postgres', q{
+	CREATE TABLE t (id int, word text);
+	INSERT INTO t SELECT g, md5(g::text) FROM generate_series(1, 3000) g;
+	CREATE INDEX t_id ON t USING sherman (id);
+	CREATE UNLOGGED TABLE u (id int);
+	INSERT INTO u SELECT generate_series(1, 500);
+	CREATE INDEX u_id ON u USING sherman (id);
+});
+$old->stop;
+my $memory = join(' ', memory_files($old));
+
+my $new = new_cluster('new', start => 0);
+my $bindir = $new->config_data('--bindir');
+
+chdir $PostgreSQL::Test::Utils::tmp_check or die;
+command_ok(
+	[
+		'pg_upgrade', '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bindir, '-B', $bindir,
+		'-s', $new->host, '-p', $old->port, '-P', $new->port
+	],
+	'pg_upgrade');
+is(scalar memory_files($new), 0, 'the new cluster touched no memory node');
+
+$new->start;
+is(state_of($new, 't_id'), 'broken', 'the index is broken');
+like($new->safe_psql('postgres', q{SELECT reason FROM sherman_indexes WHERE index = 't_id'::regclass}),
+	qr/another database cluster/, 'the view says why');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id = 5'), '1', 'queries go on without it');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM u'), '500', 'the unlogged table is there');
+isnt(state_of($new, 'u_id'), 'ok', 'its index, whose rows were copied, is not taken for an empty one');
+$new->safe_psql('postgres', 'INSERT INTO t VALUES (4000); DELETE FROM t WHERE id < 100; VACUUM t');
+$new->safe_psql('postgres', 'REINDEX DATABASE postgres');
+is(check_index($new, 't_id'), '0', 'REINDEX heals it');
+is(check_index($new, 'u_id'), '0', 'and the unlogged one');
+$new->stop;
+
+is(join(' ', memory_files($old)), $memory, 'the old cluster has its memory');
+$old->start;
+is(state_of($old, 't_id'), 'ok', 'and its index');
+is(check_index($old, 't_id'), '0', 'which is whole');
+$old->stop;
+
+done_testing();

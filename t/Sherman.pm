@@ -1,0 +1,131 @@
+
+# What the TAP tests of sherman share: clusters with the extension preloaded, whose memory lies in a directory of the test's
+# own, and figures read from the views.
+
+package Sherman;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Temp ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid);
+
+my %directories;
+
+# A directory for memory objects, on tmpfs where there is one: removed when the test ends.
+sub memory_directory
+{
+	my $node = shift;
+	my $parent = $ENV{SHERMAN_TEST_MEMORY} // (-w '/dev/shm' ? '/dev/shm' : $PostgreSQL::Test::Utils::tmp_check);
+
+	$directories{ $node->name } //= File::Temp->newdir('sherman_test_XXXXXX', DIR => $parent);
+	return $directories{ $node->name }->dirname;
+}
+
+# Paths of the memory objects that are there.
+sub memory_files
+{
+	my $node = shift;
+
+	return grep { !/\.lock$/ } glob(memory_directory($node) . '/sherman.*');
+}
+
+# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1): with the extension in "postgres".
+sub new_cluster
+{
+	my ($name, %options) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	my $memory = $options{memory} // 256;
+
+	$node->init(allows_streaming => $options{allows_streaming} // 0);
+	$node->append_conf('postgresql.conf',
+			"shared_preload_libraries = 'sherman'\n"
+		  . "sherman.embedded_directory = '" . memory_directory($node) . "'\n"
+		  . "sherman.embedded_memory = ${memory}MB\n"
+		  . "sherman.cache_size = 8MB\n"
+		  . "autovacuum = off\n"
+		  . "log_min_messages = debug1\n"
+		  . ($options{conf} // ''));
+	if ($options{start} // 1)
+	{
+		$node->start;
+		$node->safe_psql('postgres', 'CREATE EXTENSION sherman');
+	}
+	return $node;
+}
+
+# Bytes that trees have taken at the memory node.
+sub used
+{
+	my $node = shift;
+
+	return $node->safe_psql('postgres', 'SELECT memory_used FROM sherman_memory_nodes');
+}
+
+# Waits until that many bytes are used; false after the time of poll_query_until().
+sub wait_until_used
+{
+	my ($node, $bytes) = @_;
+
+	return $node->poll_query_until('postgres', "SELECT memory_used = $bytes FROM sherman_memory_nodes");
+}
+
+# State of an index, once the launcher has attached.
+sub state_of
+{
+	my ($node, $index, $database) = @_;
+	my $state = "SELECT state FROM sherman_indexes WHERE index = '$index'::regclass";
+
+	$database //= 'postgres';
+	$node->poll_query_until($database, "SELECT ($state) <> 'attaching'") or die "$index is still attaching";
+	return $node->safe_psql($database, $state);
+}
+
+sub trees
+{
+	my ($node, $database) = @_;
+
+	return $node->safe_psql($database // 'postgres', 'SELECT count(tree) FROM sherman_indexes');
+}
+
+# Whether the plan of a query uses this index, if the planner has the choice between it and nothing else.
+sub uses_index
+{
+	my ($node, $index, $query) = @_;
+	my $plan = $node->safe_psql('postgres', "SET enable_seqscan = off; SET client_min_messages = error; EXPLAIN $query");
+
+	return $plan =~ /\b$index\b/;
+}
+
+# Number of problems that sherman_check() finds, table included.
+sub check_index
+{
+	my ($node, $index, $database) = @_;
+
+	return $node->safe_psql($database // 'postgres', "SELECT sherman_check('$index', true)");
+}
+
+# Process id of the embedded node: it has no entry in pg_stat_activity, but it is the postmaster's child.
+sub node_pid
+{
+	my $node = shift;
+	my $postmaster = slurp_file($node->data_dir . '/postmaster.pid');
+
+	$postmaster =~ /^(\d+)/ or die 'no postmaster.pid';
+	my $parent = $1;
+	foreach my $file (glob('/proc/[0-9]*/stat'))
+	{
+		my $stat = eval { slurp_file($file) } // next;
+		next unless $stat =~ /^(\d+) \(.*\) \S (\d+) / && $2 == $parent;
+		my $pid = $1;
+		my $title = eval { slurp_file("/proc/$pid/cmdline") } // '';
+		return $pid if $title =~ /sherman memory node/;
+	}
+	die 'no memory node';
+}
+
+1;
