@@ -47,8 +47,8 @@ typedef struct ShmState
 typedef struct ChainRun
 {
 	bool active;       /* this chain made the channel busy */
-	uint32_t attempts; /* of the present wait for a stripe */
-	uint64_t start;    /* of that wait */
+	uint64_t awaited;  /* the stripe word that the present wait is for; 0 = it has not waited yet */
+	uint64_t start;    /* when that word was met first */
 	uint64_t deadline; /* of the chain; 0 = it has not waited yet */
 } ChainRun;
 
@@ -76,9 +76,13 @@ channel_fenced(FabricEndpoint *endpoint)
 	return FABRIC_FENCED;
 }
 
-/* Waits a little for a stripe; anything but FABRIC_OK ends the chain here. */
+/*
+ * Waits a little for a stripe that was seen with `word`; anything but FABRIC_OK ends the chain here.  Only an
+ * owner who keeps it is slept for: where the word changes, owners come and go, and who sleeps meanwhile would
+ * meet another of them each time it wakes.
+ */
 static __attribute__((noinline)) FabricStatus
-wait_for_stripe(FabricEndpoint *endpoint, ChainRun *run)
+wait_for_stripe(FabricEndpoint *endpoint, ChainRun *run, uint64_t word)
 {
 	ShmState *shm = endpoint->state;
 	uint64_t now = fabric_now();
@@ -86,8 +90,11 @@ wait_for_stripe(FabricEndpoint *endpoint, ChainRun *run)
 
 	if (run->deadline == 0)
 		run->deadline = now + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
-	if (run->attempts++ == 0)
+	if (word != run->awaited)
+	{
+		run->awaited = word;
 		run->start = now;
+	}
 	if (!channel_is_live(shm, __ATOMIC_RELAXED))
 		return channel_fenced(endpoint);
 	if (now >= run->deadline)
@@ -124,10 +131,10 @@ take_stripe(FabricEndpoint *endpoint, uint64_t *stripe, uint64_t *odd, ChainRun 
 {
 	ShmState *shm = endpoint->state;
 
-	run->attempts = 0;
+	run->awaited = 0;
 	while (!stripe_try_take(stripe, shm->channel, odd))
 	{
-		FabricStatus status = wait_for_stripe(endpoint, run);
+		FabricStatus status = wait_for_stripe(endpoint, run, __atomic_load_n(stripe, __ATOMIC_RELAXED));
 
 		if (status != FABRIC_OK)
 			return status;
@@ -246,13 +253,17 @@ run_read(FabricEndpoint *endpoint, const FabricOp *op, ChainRun *run)
 	stripe = memory_stripe(&shm->memory, op->offset);
 	if (stripe_try_read(stripe, source, op->buffer, op->length / 8))
 		return FABRIC_OK;
-	run->attempts = 0;
+	run->awaited = 0;
 	for (uint32_t overtaken = 0; overtaken < READ_ATTEMPTS;)
 	{
-		if (stripe_is_odd(__atomic_load_n(stripe, __ATOMIC_RELAXED)))
-		{
-			FabricStatus status = wait_for_stripe(endpoint, run);
+		uint64_t word = __atomic_load_n(stripe, __ATOMIC_RELAXED);
 
+		if (stripe_is_odd(word))
+		{
+			FabricStatus status;
+
+			overtaken += word != run->awaited;
+			status = wait_for_stripe(endpoint, run, word);
 			if (status != FABRIC_OK)
 				return status;
 		}
