@@ -37,7 +37,7 @@ ifneq ($(findstring clang,$(CC)),)
 PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
 endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
-SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -pthread
+SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
 EXTRA_CLEAN = msd tree/msd.o tree/msd_config.o $(patsubst %.o,%.d,$(OBJS) tree/msd.o tree/msd_config.o)
 
@@ -50,7 +50,7 @@ include $(PGXS)
 all: msd
 
 msd: $(MSD_OBJECTS)
-	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LDFLAGS) -lxxhash -pthread -o $@
+	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LDFLAGS) -lxxhash -lssl -lcrypto -pthread -o $@
 
 tree/msd.o tree/msd_config.o: override CFLAGS += $(CFLAGS_SL)
 

@@ -1,0 +1,509 @@
+/*
+ * stream.c
+ *		See stream.h.
+ *
+ * Each stream has an OpenSSL context of its own, so that nothing is shared with other users of OpenSSL in the
+ * process (PostgreSQL is one) and nothing stays behind.  OpenSSL reads and writes through a BIO of ours,
+ * because its own would raise SIGPIPE.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "stream.h"
+
+/* Both have SHA-256, to which the key is bound. */
+#define CIPHER_SUITES "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256"
+/* Cheap ones only: a stranger must not choose what our side of a handshake costs. */
+#define GROUPS "X25519:P-256"
+/*
+ * Reads from the socket in one call: a peer that sends nothing but TLS's own messages cannot keep us in it.
+ */
+#define READS_PER_CALL 64u
+
+/* TLS_AES_128_GCM_SHA256 as it stands in a handshake. */
+static const unsigned char psk_cipher[2] = {0x13, 0x01};
+
+struct Stream
+{
+	int descriptor;
+	bool plain;
+	SSL *ssl; /* NULL: plain, or a server to which nothing was said yet */
+	BIO_METHOD *method;
+	SSL_SESSION *psk; /* a client's key until the handshake is over */
+	char identity[FABRIC_IDENTITY_BYTES];
+	StreamFindKey find;
+	void *argument;
+	uint32_t tenant;
+	bool ready;          /* the handshake is done */
+	bool drained;        /* no whole record is left of what was read from the socket */
+	bool ended;          /* the socket has shown its end */
+	int error;           /* errno of the socket's failure, or 0 */
+	StreamStatus broken; /* a failure for good, or STREAM_OK */
+	uint32_t reads_left; /* from the socket, in this call */
+	char detail[FABRIC_DETAIL_BYTES];
+};
+
+static void
+set_detail(Stream *stream, const char *doing, const char *what)
+{
+	snprintf(stream->detail, sizeof(stream->detail), "%s: %s", doing, what);
+}
+
+static bool
+would_wait(int error)
+{
+	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+/* ---- OpenSSL's way to the socket */
+
+static int
+socket_read(BIO *bio, char *buffer, int bytes)
+{
+	Stream *stream = BIO_get_data(bio);
+	ssize_t done = -1;
+
+	BIO_clear_retry_flags(bio);
+	errno = EAGAIN;
+	if (stream->reads_left > 0)
+	{
+		stream->reads_left--;
+		done = recv(stream->descriptor, buffer, (size_t) bytes, MSG_DONTWAIT);
+	}
+	if (done == 0)
+		stream->ended = true;
+	else if (done < 0 && would_wait(errno))
+		BIO_set_retry_read(bio);
+	else if (done < 0)
+		stream->error = errno;
+	return (int) done;
+}
+
+static int
+socket_write(BIO *bio, const char *buffer, int bytes)
+{
+	Stream *stream = BIO_get_data(bio);
+	ssize_t done = send(stream->descriptor, buffer, (size_t) bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	BIO_clear_retry_flags(bio);
+	if (done < 0 && would_wait(errno))
+		BIO_set_retry_write(bio);
+	else if (done < 0)
+		stream->error = errno;
+	return (int) done;
+}
+
+static long
+socket_control(BIO *bio, int command, long number, void *pointer)
+{
+	const Stream *stream = BIO_get_data(bio);
+
+	(void) number;
+	(void) pointer;
+	if (command == BIO_CTRL_EOF)
+		return stream->ended;
+	/* Nothing is held back that would have to be flushed. */
+	return command == BIO_CTRL_FLUSH;
+}
+
+/* ---- The key in OpenSSL's terms */
+
+/* A key takes the form of a session to be resumed; NULL: no memory. */
+static SSL_SESSION *
+make_session(SSL *ssl, const FabricKey *key)
+{
+	SSL_SESSION *session = SSL_SESSION_new();
+	const SSL_CIPHER *cipher = SSL_CIPHER_find(ssl, psk_cipher);
+
+	if (session != NULL && cipher != NULL &&
+	    SSL_SESSION_set1_master_key(session, key->key, sizeof(key->key)) == 1 &&
+	    SSL_SESSION_set_cipher(session, cipher) == 1 &&
+	    SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1)
+		return session;
+	SSL_SESSION_free(session);
+	return NULL;
+}
+
+/* Client: what to offer. OpenSSL owns a reference to the session. */
+static int
+offer_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *bytes,
+          SSL_SESSION **session)
+{
+	Stream *stream = SSL_get_app_data(ssl);
+
+	/* With a digest, the server has chosen a cipher suite: ours all have the same. */
+	(void) digest;
+	if (stream->psk == NULL || SSL_SESSION_up_ref(stream->psk) != 1)
+		return 0;
+	*session = stream->psk;
+	*identity = (const unsigned char *) stream->identity;
+	*bytes = strlen(stream->identity);
+	return 1;
+}
+
+/*
+ * Server: the key of an identity that is offered. Without one the handshake fails, as there are no
+ * certificates.
+ */
+static int
+find_session(SSL *ssl, const unsigned char *identity, size_t bytes, SSL_SESSION **session)
+{
+	Stream *stream = SSL_get_app_data(ssl);
+	char name[FABRIC_IDENTITY_BYTES];
+	FabricKey key;
+	int good = 1;
+
+	*session = NULL;
+	stream->tenant = 0;
+	if (bytes >= sizeof(name) || memchr(identity, '\0', bytes) != NULL)
+		return 1;
+	memcpy(name, identity, bytes);
+	name[bytes] = '\0';
+	if (stream->find(stream->argument, name, &key, &stream->tenant))
+	{
+		*session = make_session(ssl, &key);
+		good = *session != NULL;
+	}
+	explicit_bzero(&key, sizeof(key));
+	return good;
+}
+
+/* ---- Opening */
+
+/* Frees all but the socket. */
+static void
+stream_free(Stream *stream)
+{
+	SSL_SESSION_free(stream->psk);
+	SSL_free(stream->ssl);
+	BIO_meth_free(stream->method);
+	ERR_clear_error();
+	free(stream);
+}
+
+static Stream *
+stream_make(int descriptor)
+{
+	Stream *stream = calloc(1, sizeof(Stream));
+
+	if (stream == NULL)
+	{
+		close(descriptor);
+		return NULL;
+	}
+	stream->descriptor = descriptor;
+	stream->drained = true;
+	return stream;
+}
+
+Stream *
+stream_plain(int descriptor)
+{
+	Stream *stream = stream_make(descriptor);
+
+	if (stream != NULL)
+		stream->plain = stream->ready = true;
+	return stream;
+}
+
+/*
+ * What both sides agree on.  The system's configuration of OpenSSL may have set other values: all that we
+ * rely on is set here.
+ */
+static bool
+configure(SSL_CTX *context)
+{
+	SSL_CTX_clear_options(context, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF | SSL_SESS_CACHE_NO_INTERNAL);
+	/* A record is read by one call, and a connection that rests holds no buffers. */
+	SSL_CTX_set_read_ahead(context, 1);
+	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+	                              SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS);
+	/* A client takes no certificate in place of the key: there is none that it trusts. */
+	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+	return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+	       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
+	       SSL_CTX_set_ciphersuites(context, CIPHER_SUITES) == 1 &&
+	       SSL_CTX_set1_groups_list(context, GROUPS) == 1 && SSL_CTX_set_num_tickets(context, 0) == 1 &&
+	       SSL_CTX_set_max_early_data(context, 0) == 1;
+}
+
+static BIO *
+make_bio(Stream *stream)
+{
+	BIO *bio;
+
+	stream->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "sherman stream");
+	if (stream->method == NULL || BIO_meth_set_read(stream->method, socket_read) != 1 ||
+	    BIO_meth_set_write(stream->method, socket_write) != 1 ||
+	    BIO_meth_set_ctrl(stream->method, socket_control) != 1)
+		return NULL;
+	bio = BIO_new(stream->method);
+	if (bio == NULL)
+		return NULL;
+	BIO_set_data(bio, stream);
+	BIO_set_init(bio, 1);
+	return bio;
+}
+
+/* Gives the stream its TLS connection; false: no memory. */
+static bool
+start_tls(Stream *stream, const SSL_METHOD *method)
+{
+	SSL_CTX *context = SSL_CTX_new(method);
+	BIO *bio = NULL;
+
+	if (context != NULL && configure(context))
+		stream->ssl = SSL_new(context);
+	/* The connection holds what it needs of its context. */
+	SSL_CTX_free(context);
+	if (stream->ssl != NULL)
+		bio = make_bio(stream);
+	if (bio == NULL || SSL_set_app_data(stream->ssl, stream) != 1)
+	{
+		BIO_free(bio);
+		return false;
+	}
+	SSL_set_bio(stream->ssl, bio, bio);
+	return true;
+}
+
+Stream *
+stream_client(int descriptor, const FabricKey *key)
+{
+	Stream *stream = stream_make(descriptor);
+
+	if (stream == NULL)
+		return NULL;
+	ERR_clear_error();
+	if (start_tls(stream, TLS_client_method()))
+		stream->psk = make_session(stream->ssl, key);
+	ERR_clear_error();
+	if (stream->psk == NULL)
+	{
+		close(descriptor);
+		stream_free(stream);
+		return NULL;
+	}
+	memcpy(stream->identity, key->identity, sizeof(stream->identity));
+	SSL_set_psk_use_session_callback(stream->ssl, offer_key);
+	SSL_set_connect_state(stream->ssl);
+	return stream;
+}
+
+Stream *
+stream_server(int descriptor, StreamFindKey find, void *argument)
+{
+	Stream *stream = stream_make(descriptor);
+
+	if (stream == NULL)
+		return NULL;
+	stream->find = find;
+	stream->argument = argument;
+	return stream;
+}
+
+/* ---- Moving bytes */
+
+static StreamStatus
+fail(Stream *stream, StreamStatus status, const char *doing, const char *what)
+{
+	set_detail(stream, doing, what);
+	stream->broken = status;
+	return status;
+}
+
+/* What a call of the socket that did not succeed means: `done` is 0 at its end, else errno counts. */
+static StreamStatus
+socket_status(Stream *stream, ssize_t done, StreamStatus want, const char *doing)
+{
+	if (done < 0 && would_wait(errno))
+		return want;
+	return fail(stream, STREAM_CLOSED, doing, done == 0 ? "closed by the peer" : strerror(errno));
+}
+
+/*
+ * Before a call of OpenSSL: its verdict on the call stands in the queue of errors, which must be empty then.
+ */
+static void
+prepare(Stream *stream)
+{
+	ERR_clear_error();
+	stream->reads_left = READS_PER_CALL;
+}
+
+/* What a call of OpenSSL that did not succeed means. */
+static StreamStatus
+tls_status(Stream *stream, int result, const char *doing)
+{
+	int verdict = SSL_get_error(stream->ssl, result);
+	unsigned long reason = ERR_peek_error();
+	const char *text = ERR_reason_error_string(reason);
+	StreamStatus status;
+
+	if (verdict == SSL_ERROR_WANT_READ)
+		status = STREAM_WANT_READ;
+	else if (verdict == SSL_ERROR_WANT_WRITE)
+		status = STREAM_WANT_WRITE;
+	else if (verdict == SSL_ERROR_ZERO_RETURN || stream->ended)
+		status = fail(stream, STREAM_CLOSED, doing, "closed by the peer");
+	else if (stream->error != 0)
+		status = fail(stream, STREAM_CLOSED, doing, strerror(stream->error));
+	else if (ERR_GET_REASON(reason) == ERR_R_MALLOC_FAILURE)
+		status = fail(stream, STREAM_NO_MEMORY, doing, "no memory");
+	else
+		status = fail(stream, stream->ready ? STREAM_CLOSED : STREAM_REFUSED, doing,
+		              text != NULL ? text : "TLS failed");
+	ERR_clear_error();
+	return status;
+}
+
+/*
+ * A server's stream, before OpenSSL is asked: it costs ten times what a connection costs, and whoever only
+ * knocks shall not get it.
+ */
+static StreamStatus
+start_server(Stream *stream)
+{
+	uint8_t first;
+	ssize_t done = recv(stream->descriptor, &first, 1, MSG_DONTWAIT | MSG_PEEK);
+
+	if (done != 1)
+		return socket_status(stream, done, STREAM_WANT_READ, "TLS handshake");
+	if (first != SSL3_RT_HANDSHAKE)
+		return fail(stream, STREAM_REFUSED, "TLS handshake", "the peer does not speak TLS");
+	ERR_clear_error();
+	if (!start_tls(stream, TLS_server_method()))
+	{
+		ERR_clear_error();
+		return fail(stream, STREAM_NO_MEMORY, "TLS handshake", "no memory");
+	}
+	/* Its peer has no certificate to show. */
+	SSL_set_verify(stream->ssl, SSL_VERIFY_NONE, NULL);
+	SSL_set_psk_find_session_callback(stream->ssl, find_session);
+	SSL_set_accept_state(stream->ssl);
+	return STREAM_OK;
+}
+
+StreamStatus
+stream_handshake(Stream *stream)
+{
+	StreamStatus status = STREAM_OK;
+	int result;
+
+	if (stream->ready || stream->broken != STREAM_OK)
+		return stream->broken;
+	if (stream->ssl == NULL)
+		status = start_server(stream);
+	if (status != STREAM_OK)
+		return status;
+	prepare(stream);
+	result = SSL_do_handshake(stream->ssl);
+	if (result != 1)
+		return tls_status(stream, result, "TLS handshake");
+	ERR_clear_error();
+	SSL_SESSION_free(stream->psk);
+	stream->psk = NULL;
+	/* The peer is who it says by the key alone. */
+	if (SSL_session_reused(stream->ssl) != 1)
+		return fail(stream, STREAM_REFUSED, "TLS handshake", "without the pre-shared key");
+	stream->ready = true;
+	stream->drained = false;
+	return STREAM_OK;
+}
+
+StreamStatus
+stream_read(Stream *stream, void *buffer, size_t bytes, size_t *done)
+{
+	ssize_t count;
+	int result;
+
+	*done = 0;
+	if (stream->broken != STREAM_OK)
+		return stream->broken;
+	if (!stream->ready)
+		return STREAM_REFUSED;
+	if (stream->plain)
+	{
+		count = recv(stream->descriptor, buffer, bytes, MSG_DONTWAIT);
+		if (count <= 0)
+			return socket_status(stream, count, STREAM_WANT_READ, "read");
+		*done = (size_t) count;
+		return STREAM_OK;
+	}
+	prepare(stream);
+	result = SSL_read_ex(stream->ssl, buffer, bytes, done);
+	stream->drained = result != 1;
+	return result == 1 ? STREAM_OK : tls_status(stream, result, "read");
+}
+
+StreamStatus
+stream_write(Stream *stream, const void *buffer, size_t bytes, size_t *done)
+{
+	ssize_t count;
+	int result;
+
+	*done = 0;
+	if (stream->broken != STREAM_OK)
+		return stream->broken;
+	if (!stream->ready)
+		return STREAM_REFUSED;
+	if (stream->plain)
+	{
+		count = send(stream->descriptor, buffer, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (count <= 0)
+			return socket_status(stream, count, STREAM_WANT_WRITE, "write");
+		*done = (size_t) count;
+		return STREAM_OK;
+	}
+	prepare(stream);
+	result = SSL_write_ex(stream->ssl, buffer, bytes, done);
+	return result == 1 ? STREAM_OK : tls_status(stream, result, "write");
+}
+
+bool
+stream_pending(const Stream *stream)
+{
+	return !stream->plain && stream->ready && !stream->drained && SSL_has_pending(stream->ssl) == 1;
+}
+
+int
+stream_descriptor(const Stream *stream)
+{
+	return stream->descriptor;
+}
+
+uint32_t
+stream_tenant(const Stream *stream)
+{
+	return stream->ready ? stream->tenant : 0;
+}
+
+const char *
+stream_detail(const Stream *stream)
+{
+	return stream->detail;
+}
+
+void
+stream_close(Stream *stream)
+{
+	if (stream == NULL)
+		return;
+	if (!stream->plain && stream->ready && stream->broken == STREAM_OK)
+	{
+		prepare(stream);
+		SSL_shutdown(stream->ssl);
+	}
+	close(stream->descriptor);
+	stream_free(stream);
+}
