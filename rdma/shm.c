@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apply.h"
 #include "control.h"
-#include "stripe.h"
 #include "transport.h"
 
 /* A WRITE holds its stripe for well under this unless its process was preempted: then yield. */
@@ -29,28 +29,22 @@
 #define YIELD_NANOSECONDS 200000u
 #define SLEEP_MS 1
 
-/* READs that were overtaken by WRITEs so often take the stripe as a writer would, so that they end. */
-#define READ_ATTEMPTS 8u
-
 typedef struct ShmState
 {
 	ControlClient control;
 	Memory memory;
-	MemoryChannel *record;
-	uint64_t live;    /* record->state while this channel lives */
-	uint64_t idle;    /* record->active between its chains */
-	uint32_t channel; /* owner in stripe words */
-	char *path;       /* of the control socket */
+	ApplyChannel channel; /* its record is NULL before there is one */
+	char *path;           /* of the control socket */
 } ShmState;
 
-/* A running chain. */
-typedef struct ChainRun
+/* A chain's wait for stripes. */
+typedef struct StripeWait
 {
-	bool active;       /* this chain made the channel busy */
-	uint64_t awaited;  /* the stripe word that the present wait is for; 0 = it has not waited yet */
-	uint64_t start;    /* when that word was met first */
+	const uint64_t *stripe;
+	uint64_t word;     /* that it met */
+	uint64_t start;    /* when it met that first */
 	uint64_t deadline; /* of the chain; 0 = it has not waited yet */
-} ChainRun;
+} StripeWait;
 
 static inline void
 spin_hint(void)
@@ -62,53 +56,48 @@ spin_hint(void)
 #endif
 }
 
-static inline bool
-channel_is_live(const ShmState *shm, int order)
-{
-	return __atomic_load_n(&shm->record->state, order) == shm->live;
-}
-
 static FabricStatus
 channel_fenced(FabricEndpoint *endpoint)
 {
 	fabric_set_detail(endpoint->fabric, "the memory node has closed channel %u",
-	                  ((ShmState *) endpoint->state)->channel);
+	                  ((ShmState *) endpoint->state)->channel.channel);
 	return FABRIC_FENCED;
 }
 
 /*
- * Waits a little for a stripe that was seen with `word`; anything but FABRIC_OK ends the chain here.  Only an
+ * Waits a little for the stripe that the chain has met; anything but FABRIC_OK ends the chain here.  Only an
  * owner who keeps it is slept for: where the word changes, owners come and go, and who sleeps meanwhile would
  * meet another of them each time it wakes.
  */
 static __attribute__((noinline)) FabricStatus
-wait_for_stripe(FabricEndpoint *endpoint, ChainRun *run, uint64_t word)
+wait_for_stripe(FabricEndpoint *endpoint, const ApplyRun *run, StripeWait *wait)
 {
 	ShmState *shm = endpoint->state;
 	uint64_t now = fabric_now();
 	int ready;
 
-	if (run->deadline == 0)
-		run->deadline = now + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
-	if (word != run->awaited)
+	if (wait->deadline == 0)
+		wait->deadline = now + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
+	if (run->awaited != wait->word || run->stripe != wait->stripe)
 	{
-		run->awaited = word;
-		run->start = now;
+		wait->word = run->awaited;
+		wait->stripe = run->stripe;
+		wait->start = now;
 	}
-	if (!channel_is_live(shm, __ATOMIC_RELAXED))
+	if (!apply_is_live(&shm->channel, __ATOMIC_RELAXED))
 		return channel_fenced(endpoint);
-	if (now >= run->deadline)
+	if (now >= wait->deadline)
 	{
 		fabric_set_detail(endpoint->fabric, "a stripe stayed taken for %u ms",
 		                  endpoint->fabric->options.operation_timeout_ms);
 		return FABRIC_TIMED_OUT;
 	}
-	if (now - run->start < SPIN_NANOSECONDS)
+	if (now - wait->start < SPIN_NANOSECONDS)
 	{
 		spin_hint();
 		return FABRIC_OK;
 	}
-	if (now - run->start < YIELD_NANOSECONDS)
+	if (now - wait->start < YIELD_NANOSECONDS)
 	{
 		sched_yield();
 		return FABRIC_OK;
@@ -125,169 +114,25 @@ wait_for_stripe(FabricEndpoint *endpoint, ChainRun *run, uint64_t word)
 	return ready < 0 ? FABRIC_STOPPED : FABRIC_OK;
 }
 
-/* Takes the stripe of a WRITE, after its intent was recorded. */
+/* Runs the chain to its end, or to the end of the waiting for a stripe. */
 static inline FabricStatus
-take_stripe(FabricEndpoint *endpoint, uint64_t *stripe, uint64_t *odd, ChainRun *run)
+run_chain(FabricEndpoint *endpoint, ApplyRun *run)
 {
 	ShmState *shm = endpoint->state;
+	StripeWait wait = {0};
 
-	run->awaited = 0;
-	while (!stripe_try_take(stripe, shm->channel, odd))
+	for (;;)
 	{
-		FabricStatus status = wait_for_stripe(endpoint, run, __atomic_load_n(stripe, __ATOMIC_RELAXED));
+		ApplyStatus applied = apply_steps(&shm->channel, run);
+		FabricStatus status;
 
+		if (applied == APPLY_DONE)
+			return FABRIC_OK;
+		if (applied == APPLY_FENCED)
+			return channel_fenced(endpoint);
+		status = wait_for_stripe(endpoint, run, &wait);
 		if (status != FABRIC_OK)
 			return status;
-	}
-	return FABRIC_OK;
-}
-
-/*
- * Says that changes follow, and learns whether they still may.  False: the channel is dead, and nothing was
- * said.
- */
-static inline bool
-become_active(const ShmState *shm, ChainRun *run)
-{
-	uint64_t idle = shm->idle;
-
-	/* A record that was given to somebody else since bears another serial, and stays as it is. */
-	if (!__atomic_compare_exchange_n(&shm->record->active, &idle, shm->idle | MEMORY_ACTIVE_BUSY, false,
-	                                 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		return false;
-	run->active = channel_is_live(shm, __ATOMIC_SEQ_CST);
-	if (!run->active)
-	{
-		/* By a swap as well: the record may have a new owner by now, who is busy. */
-		idle = shm->idle | MEMORY_ACTIVE_BUSY;
-		__atomic_compare_exchange_n(&shm->record->active, &idle, shm->idle, false, __ATOMIC_SEQ_CST,
-		                            __ATOMIC_RELAXED);
-	}
-	return run->active;
-}
-
-static inline void
-become_idle(const ShmState *shm, ChainRun *run)
-{
-	if (!run->active)
-		return;
-	run->active = false;
-	__atomic_store_n(&shm->record->active, shm->idle, __ATOMIC_RELEASE);
-}
-
-static inline FabricStatus
-run_write(FabricEndpoint *endpoint, const FabricOp *op, ChainRun *run)
-{
-	ShmState *shm = endpoint->state;
-	uint64_t *stripe = memory_stripe(&shm->memory, op->offset);
-	uint64_t odd;
-	FabricStatus status;
-
-	__atomic_store_n(&shm->record->intent, memory_intent(op->offset, op->length), __ATOMIC_RELEASE);
-	status = take_stripe(endpoint, stripe, &odd, run);
-	if (status == FABRIC_OK)
-	{
-		stripe_copy_in((uint64_t *) (void *) (shm->memory.nodes + op->offset), op->buffer, op->length / 8, 0);
-		stripe_release(stripe, odd);
-	}
-	__atomic_store_n(&shm->record->intent, 0, __ATOMIC_RELEASE);
-	return status;
-}
-
-/*
- * A READ that WRITEs keep overtaking: excludes them while it copies.  An intent, for the stripe is odd
- * meanwhile.
- */
-static __attribute__((noinline)) FabricStatus
-run_read_as_writer(FabricEndpoint *endpoint, const FabricOp *op, ChainRun *run)
-{
-	ShmState *shm = endpoint->state;
-	uint64_t *stripe = memory_stripe(&shm->memory, op->offset);
-	uint64_t odd;
-	FabricStatus status;
-
-	/* It changes nothing, but a stripe is taken: from here on the chain is one that changes. */
-	if (!run->active && !become_active(shm, run))
-		return channel_fenced(endpoint);
-	__atomic_store_n(&shm->record->intent, memory_intent(op->offset, op->length) | MEMORY_INTENT_READ,
-	                 __ATOMIC_RELEASE);
-	status = take_stripe(endpoint, stripe, &odd, run);
-	if (status == FABRIC_OK)
-	{
-		stripe_copy_out(op->buffer, (const uint64_t *) (const void *) (shm->memory.nodes + op->offset),
-		                op->length / 8);
-		stripe_release(stripe, odd);
-	}
-	__atomic_store_n(&shm->record->intent, 0, __ATOMIC_RELEASE);
-	return status;
-}
-
-/*
- * Does NODES have pages at the offset?  Touching a unit that was given back would take memory, or meet
- * SIGBUS.
- */
-static inline bool
-unit_is_committed(const ShmState *shm, uint64_t offset)
-{
-	return __atomic_load_n(&shm->memory.units[offset / FABRIC_UNIT_BYTES], __ATOMIC_RELAXED) != 0;
-}
-
-static inline FabricStatus
-run_read(FabricEndpoint *endpoint, const FabricOp *op, ChainRun *run)
-{
-	ShmState *shm = endpoint->state;
-	const uint64_t *source;
-	uint64_t *stripe;
-
-	if (op->region == FABRIC_LOCKS)
-	{
-		*(uint64_t *) op->buffer = __atomic_load_n(&shm->memory.locks[op->offset / 8], __ATOMIC_SEQ_CST);
-		return FABRIC_OK;
-	}
-	if (!unit_is_committed(shm, op->offset))
-	{
-		memset(op->buffer, 0, op->length);
-		return FABRIC_OK;
-	}
-	source = (const uint64_t *) (const void *) (shm->memory.nodes + op->offset);
-	stripe = memory_stripe(&shm->memory, op->offset);
-	if (stripe_try_read(stripe, source, op->buffer, op->length / 8))
-		return FABRIC_OK;
-	run->awaited = 0;
-	for (uint32_t overtaken = 0; overtaken < READ_ATTEMPTS;)
-	{
-		uint64_t word = __atomic_load_n(stripe, __ATOMIC_RELAXED);
-
-		if (stripe_is_odd(word))
-		{
-			FabricStatus status;
-
-			overtaken += word != run->awaited;
-			status = wait_for_stripe(endpoint, run, word);
-			if (status != FABRIC_OK)
-				return status;
-		}
-		else if (stripe_try_read(stripe, source, op->buffer, op->length / 8))
-			return FABRIC_OK;
-		else
-			overtaken++;
-	}
-	return run_read_as_writer(endpoint, op, run);
-}
-
-static inline void
-run_atomic(const ShmState *shm, FabricOp *op)
-{
-	uint64_t *word = op->region == FABRIC_LOCKS ? &shm->memory.locks[op->offset / 8]
-	                                            : (uint64_t *) (void *) (shm->memory.nodes + op->offset);
-
-	if (op->opcode == FABRIC_FETCH_ADD)
-		op->result = __atomic_fetch_add(word, op->operand, __ATOMIC_SEQ_CST);
-	else
-	{
-		op->result = op->compare;
-		__atomic_compare_exchange_n(word, &op->result, op->operand, false, __ATOMIC_SEQ_CST,
-		                            __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -295,30 +140,16 @@ static FabricStatus
 shm_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 {
 	ShmState *shm = endpoint->state;
-	ChainRun run = {0};
-	FabricStatus status = FABRIC_OK;
-	bool changes = false;
+	ApplyRun run = {.ops = ops, .count = count};
+	ApplyStatus started = apply_start(&shm->channel, &run);
+	FabricStatus status;
 
-	for (int i = 0; i < count; i++)
-	{
-		if (ops[i].opcode == FABRIC_READ)
-			continue;
-		changes = true;
-		if (ops[i].region == FABRIC_NODES && !unit_is_committed(shm, ops[i].offset))
-			return FABRIC_RANGE;
-	}
-	if (changes ? !become_active(shm, &run) : !channel_is_live(shm, __ATOMIC_RELAXED))
+	if (started == APPLY_RANGE)
+		return FABRIC_RANGE;
+	if (started != APPLY_DONE)
 		return channel_fenced(endpoint);
-	for (int i = 0; i < count && status == FABRIC_OK; i++)
-	{
-		if (ops[i].opcode == FABRIC_READ)
-			status = run_read(endpoint, &ops[i], &run);
-		else if (ops[i].opcode == FABRIC_WRITE)
-			status = run_write(endpoint, &ops[i], &run);
-		else
-			run_atomic(shm, &ops[i]);
-	}
-	become_idle(shm, &run);
+	status = run_chain(endpoint, &run);
+	apply_leave(&shm->channel, &run);
 	return status;
 }
 
@@ -326,18 +157,24 @@ static void
 shm_abandon_write(FabricEndpoint *endpoint, const FabricOp *op, uint32_t lines)
 {
 	ShmState *shm = endpoint->state;
+	FabricOp copy = *op;
+	ApplyRun run = {.ops = &copy, .count = 1};
+	StripeWait wait = {0};
 	uint64_t *stripe = memory_stripe(&shm->memory, op->offset);
-	ChainRun run = {0};
 	uint32_t words = op->length / 8;
 	uint32_t stored = lines * 8 < words ? lines * 8 : words;
 	uint64_t odd;
 
-	if (!unit_is_committed(shm, op->offset) || !become_active(shm, &run))
+	if (apply_start(&shm->channel, &run) != APPLY_DONE)
 		return;
-	__atomic_store_n(&shm->record->intent, memory_intent(op->offset, op->length), __ATOMIC_RELEASE);
-	if (take_stripe(endpoint, stripe, &odd, &run) == FABRIC_OK)
-		stripe_copy_in((uint64_t *) (void *) (shm->memory.nodes + op->offset), op->buffer, words,
-		               words - stored);
+	__atomic_store_n(&shm->channel.record->intent, memory_intent(op->offset, op->length), __ATOMIC_RELEASE);
+	while (!stripe_try_take(stripe, shm->channel.channel, &odd))
+	{
+		apply_await(&run, stripe);
+		if (wait_for_stripe(endpoint, &run, &wait) != FABRIC_OK)
+			return;
+	}
+	stripe_copy_in(apply_node(&shm->channel, op->offset), op->buffer, words, words - stored);
 }
 
 /* Maps the memory object that came with a reply to HELLO, in place of an older mapping. */
@@ -391,10 +228,14 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 		    capabilities.region_bytes[FABRIC_NODES] != shm->memory.header->region_bytes ||
 		    capabilities.region_bytes[FABRIC_LOCKS] != MEMORY_LOCK_WORDS * sizeof(uint64_t))
 			return FABRIC_PROTOCOL;
-		shm->channel = capabilities.channel;
-		shm->record = &shm->memory.channels[shm->channel];
-		shm->idle = serial << 1;
-		shm->live = serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE;
+		shm->channel = (ApplyChannel){
+			.memory = &shm->memory,
+			.record = &shm->memory.channels[capabilities.channel],
+			.live = serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE,
+			.idle = serial << 1,
+			.locks = shm->memory.locks,
+			.channel = capabilities.channel,
+		};
 	}
 	else
 		capabilities.max_chain = 0;
@@ -423,10 +264,10 @@ say_hello(FabricEndpoint *endpoint, bool old)
 	int descriptor = -1;
 	FabricStatus status;
 
-	if (old && shm->record != NULL)
+	if (old && shm->channel.record != NULL)
 	{
-		hello.old_channel = shm->channel;
-		hello.old_serial = shm->live >> MEMORY_STATE_BITS;
+		hello.old_channel = shm->channel.channel;
+		hello.old_serial = shm->channel.live >> MEMORY_STATE_BITS;
 		memcpy(hello.old_node_uuid, endpoint->capabilities.node_uuid, sizeof(hello.old_node_uuid));
 	}
 	status = control_connect(&shm->control, endpoint->fabric, shm->path);

@@ -6,10 +6,10 @@ mutate write_without_stripe conformance rdma/stripe.h \
 	's/return __atomic_compare_exchange_n\(stripe, &before, \*odd,.*?;/return true;/s'
 mutate first_word_first test_recovery rdma/shm.c \
 	's/words,\s+words - stored\);/stored, 0);/s'
-mutate killed_channel_goes_on conformance rdma/shm.c \
-	's/run->active = channel_is_live\(shm, __ATOMIC_SEQ_CST\);/run->active = true;/'
-mutate record_of_another_taken test_recovery rdma/shm.c \
-	's/if \(!__atomic_compare_exchange_n\(&shm->record->active.*?return false;/__atomic_store_n(\&shm->record->active, idle | 1, __ATOMIC_SEQ_CST);/s'
+mutate killed_channel_goes_on conformance rdma/apply.h \
+	's/run->active = apply_is_live\(channel, __ATOMIC_SEQ_CST\);/run->active = true;/'
+mutate record_of_another_taken test_recovery rdma/apply.h \
+	's/if \(!__atomic_compare_exchange_n\(&channel->record->active.*?return false;/__atomic_store_n(\&channel->record->active, idle | 1, __ATOMIC_SEQ_CST);/s'
 mutate dead_stripe_stays_odd conformance rdma/channel.c \
 	's/stripe_release\(stripe, __atomic_load_n\(stripe, __ATOMIC_SEQ_CST\)\);//'
 mutate attach_does_not_wait test_recovery rdma/channel.c \
