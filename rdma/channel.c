@@ -48,6 +48,7 @@ channel_grant(FabricServer *server, ServerConnection *connection, uint32_t insta
 		__atomic_store_n(&record->state, serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE, __ATOMIC_SEQ_CST);
 		server->channels[i] = (ServerChannel){.process = -1, .connection = connection};
 		server->live++;
+		server->figures.channels_granted++;
 		connection->channel = i;
 		return FABRIC_OK;
 	}
@@ -67,6 +68,7 @@ channel_kill(FabricServer *server, uint32_t channel)
 	                 __ATOMIC_SEQ_CST);
 	server->live--;
 	server->dying++;
+	server->figures.channels_killed++;
 	if (connection != NULL)
 	{
 		if (connection->process >= 0)
@@ -139,6 +141,7 @@ channel_settle(FabricServer *server, uint32_t channel)
 	if (stripe != NULL)
 	{
 		server_log(server, FABRIC_LOG_INFO, "channel %u died with a stripe taken: settled", channel);
+		server->figures.channels_settled++;
 		stripe_release(stripe, __atomic_load_n(stripe, __ATOMIC_SEQ_CST));
 	}
 	record->intent = 0;
@@ -165,8 +168,11 @@ end_process(FabricServer *server, uint32_t channel)
 		return;
 	state->signalled = true;
 	if (process_kill(state->process))
+	{
+		server->figures.processes_killed++;
 		server_log(server, FABRIC_LOG_WARNING, "channel %u was closed inside a chain: process %u killed",
 		           channel, pid);
+	}
 	else
 		server_log(server, FABRIC_LOG_WARNING,
 		           "channel %u was closed inside a chain: process %u cannot be killed", channel, pid);
@@ -285,6 +291,8 @@ instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarn
 			freed++;
 		}
 	}
+	server->figures.incarnations++;
+	server->figures.locks_recovered += freed;
 	instance->launcher_nonce = nonce;
 	__atomic_store_n(&instance->incarnation, incarnation, __ATOMIC_SEQ_CST);
 	server_log(server, FABRIC_LOG_INFO, "instance %u: incarnation %u granted, %u lock words freed", number,

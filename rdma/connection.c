@@ -55,6 +55,7 @@ connection_start(FabricServer *server, int descriptor)
 		close(descriptor);
 		return;
 	}
+	server->figures.connections_accepted++;
 	connection->descriptor = descriptor;
 	connection->process = -1;
 	connection->passed = -1;
@@ -330,6 +331,7 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 		if (connection->passed >= 0)
 			close(connection->passed);
 		connection->passed = -1;
+		server->figures.connections_refused++;
 		connection_reply(server, connection, status, 0);
 		return;
 	}
@@ -473,7 +475,10 @@ handle_request(FabricServer *server, ServerConnection *connection, uint8_t *data
 	uint16_t method = connection->request.method;
 
 	if (connection->denied)
+	{
+		server->figures.connections_refused++;
 		connection_reply(server, connection, FABRIC_DENIED, 0);
+	}
 	else if (method == CONTROL_HELLO)
 		handle_hello(server, connection, &request);
 	else if (!connection->introduced)
@@ -501,6 +506,7 @@ connection_work(FabricServer *server, ServerConnection *connection)
 		{
 			server_log(server, FABRIC_LOG_WARNING, "process %u speaks another protocol: disconnected",
 			           connection->pid);
+			server->figures.connections_refused++;
 			connection_close(server, connection);
 			return;
 		}

@@ -152,6 +152,12 @@ fabric_capabilities(const FabricEndpoint *endpoint)
 	return &endpoint->capabilities;
 }
 
+bool
+fabric_is_draining(const FabricEndpoint *endpoint)
+{
+	return endpoint->transport->is_draining != NULL && endpoint->transport->is_draining(endpoint);
+}
+
 void
 fabric_counters(const FabricEndpoint *endpoint, FabricCounters *counters)
 {

@@ -218,6 +218,12 @@ extern FabricStatus fabric_attach(FabricEndpoint *endpoint, bool resume, uint64_
  */
 extern FabricStatus fabric_reset(FabricEndpoint *endpoint);
 
+/*
+ * Has the memory node said that it is about to stop?  It serves on for a while, for those who hold locks: no new ones
+ * should be taken.  Costs nothing; false as long as it is not known.
+ */
+extern bool fabric_is_draining(const FabricEndpoint *endpoint);
+
 extern void fabric_counters(const FabricEndpoint *endpoint, FabricCounters *counters);
 
 /* One line about the last error on this fabric, for a log or an error message; never NULL. */

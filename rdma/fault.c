@@ -256,6 +256,14 @@ fault_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uin
 	    ->below->attach(endpoint, resume, launcher_nonce, instance, incarnation);
 }
 
+static bool
+fault_is_draining(const FabricEndpoint *endpoint)
+{
+	const FabricTransport *below = ((const FaultState *) endpoint->fault)->below;
+
+	return below->is_draining != NULL && below->is_draining(endpoint);
+}
+
 /* No connect, for the layer comes on a connected endpoint; no disconnect, for it goes before that. */
 static const FabricTransport fault_transport = {
 	.name = "fault",
@@ -263,6 +271,7 @@ static const FabricTransport fault_transport = {
 	.call = fault_call,
 	.attach = fault_attach,
 	.reset = fault_reset,
+	.is_draining = fault_is_draining,
 };
 
 void

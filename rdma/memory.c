@@ -62,7 +62,8 @@ place_area(uint64_t *cursor, uint64_t bytes)
 }
 
 void
-memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes, uint32_t max_channels)
+memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes, uint32_t max_channels,
+            uint64_t page_bytes)
 {
 	uint64_t cursor = 0;
 
@@ -83,9 +84,9 @@ memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes, u
 	header->locks_offset = place_area(&cursor, MEMORY_LOCK_WORDS * sizeof(uint64_t));
 	header->stripes_offset =
 		place_area(&cursor, header->region_bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
-	cursor = round_up(cursor, FABRIC_UNIT_BYTES);
+	cursor = round_up(cursor, MEMORY_NODES_ALIGNMENT);
 	header->nodes_offset = place_area(&cursor, header->region_bytes);
-	header->object_bytes = cursor;
+	header->object_bytes = round_up(cursor, page_bytes);
 }
 
 /* Maps the whole file and points into it; the header was checked. */
@@ -119,14 +120,22 @@ memory_allocate(const Memory *memory, const void *start, uint64_t bytes)
 	uint64_t first = offset / MEMORY_PAGE_BYTES * MEMORY_PAGE_BYTES;
 	int error;
 
+	if (memory->populate)
+		pages_populate((void *) (uintptr_t) start, bytes);
 	do
 		error = posix_fallocate(memory->descriptor, (off_t) first, (off_t) (offset + bytes - first));
 	while (error == EINTR);
 	return error == 0 ? FABRIC_OK : FABRIC_NO_MEMORY;
 }
 
+void
+memory_advise(Memory *memory)
+{
+	memory->populate = madvise(memory->base, memory->bytes, MADV_HUGEPAGE) == 0;
+}
+
 FabricStatus
-memory_create(int descriptor, const MemoryHeader *plan, Memory *memory)
+memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *memory)
 {
 	FabricStatus status;
 
@@ -135,6 +144,8 @@ memory_create(int descriptor, const MemoryHeader *plan, Memory *memory)
 	status = map_areas(descriptor, plan, memory);
 	if (status != FABRIC_OK)
 		return status;
+	if (advise)
+		memory_advise(memory);
 	/* All tables in front of the stripe words, then what belongs to the redo slots. */
 	status = memory_allocate(memory, memory->base, plan->stripes_offset);
 	if (status == FABRIC_OK)
@@ -173,13 +184,13 @@ header_is_sane(const MemoryHeader *header, uint64_t file_bytes)
 	    header->first_unit > header->region_bytes || header->region_bytes > file_bytes)
 		return false;
 	memory_plan(&expected, header->region_bytes - header->first_unit, header->service_bytes,
-	            header->max_channels);
+	            header->max_channels, MEMORY_PAGE_BYTES);
 	if (header->instances_offset != expected.instances_offset ||
 	    header->channels_offset != expected.channels_offset ||
 	    header->units_offset != expected.units_offset || header->service_offset != expected.service_offset ||
 	    header->locks_offset != expected.locks_offset || header->stripes_offset != expected.stripes_offset ||
 	    header->nodes_offset != expected.nodes_offset || header->region_bytes != expected.region_bytes ||
-	    header->first_unit != expected.first_unit || header->object_bytes != expected.object_bytes)
+	    header->first_unit != expected.first_unit || header->object_bytes < expected.object_bytes)
 		return false;
 	return memory_boot_id(boot_id) && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
 }

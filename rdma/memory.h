@@ -15,7 +15,7 @@
  *
  * Everything up to and with the locks, and the pages of the redo slots with their stripe words, is allocated
  * when the object is made; the rest unit by unit in fabric_server_commit().  The file is sparse and never
- * grows.
+ * grows.  On hugetlbfs all pages are reserved by the mapping, and none is given back.
  *
  * A stripe word's low 48 bits count its changes; odd while a WRITE is in progress, and then the bits above
  * hold the writer's channel.
@@ -24,10 +24,11 @@
 #define SHERMAN_MEMORY_H
 
 #include "fabric.h"
+#include "pages.h"
 #include "server.h"
 
 #define MEMORY_MAGIC 0x6d656d616e6d7268ull
-#define MEMORY_LAYOUT_VERSION 1u
+#define MEMORY_LAYOUT_VERSION 2u
 
 /* 128 KB of lock words: what fits a NIC's on-chip memory in the paper; more only lowers false sharing. */
 #define MEMORY_LOCK_WORDS 16384u
@@ -39,6 +40,9 @@
 #define MEMORY_MAX_CHANNELS 65535u
 
 #define MEMORY_PAGE_BYTES 4096u
+
+/* NODES begins on a huge page, where there are some: of the usual size. */
+#define MEMORY_NODES_ALIGNMENT (2u << 20)
 #define MEMORY_BOOT_ID_BYTES 40u
 
 typedef struct MemoryHeader
@@ -49,7 +53,8 @@ typedef struct MemoryHeader
 	char boot_id[MEMORY_BOOT_ID_BYTES];
 	uint64_t node_uuid[2];
 	uint64_t generation;
-	uint64_t clean; /* 1 = the daemon closed it with no channel open */
+	uint64_t clean;    /* 1 = the daemon closed it with no lock held and no chain in progress */
+	uint64_t draining; /* 1 = the daemon is about to close it: no new lock is to be taken */
 	uint64_t object_bytes;
 	uint32_t max_channels;
 	uint32_t service_bytes;
@@ -132,6 +137,7 @@ memory_intent(uint64_t offset, uint32_t bytes)
 typedef struct Memory
 {
 	int descriptor;
+	bool populate; /* pages are taken by touching them, so that they can be huge: the server's choice */
 	size_t bytes;
 	uint8_t *base;
 	MemoryHeader *header;
@@ -153,15 +159,22 @@ memory_stripe(const Memory *memory, uint64_t offset)
 /* Reads this machine's boot id into `boot_id`, padded with zeroes. False: the kernel does not tell. */
 extern bool memory_boot_id(char boot_id[MEMORY_BOOT_ID_BYTES]);
 
-/* Fills a header for an object of these sizes; identity, generation and clean flag are zero. */
+/*
+ * Fills a header for an object of these sizes, in a file whose length is a multiple of page_bytes; identity, generation
+ * and clean flag are zero.
+ */
 extern void memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes,
-                        uint32_t max_channels);
+                        uint32_t max_channels, uint64_t page_bytes);
 
 /*
  * Makes a new object behind the empty file `descriptor`, maps it, and allocates the pages of its tables.  The
- * file descriptor belongs to *memory afterwards.  FABRIC_NO_MEMORY: no room, or no address space.
+ * file descriptor belongs to *memory afterwards.  FABRIC_NO_MEMORY: no room, or no address space.  With `advise` the
+ * kernel is asked for huge pages, where it waits to be asked (PAGES_TMPFS_ADVISE).
  */
-extern FabricStatus memory_create(int descriptor, const MemoryHeader *plan, Memory *memory);
+extern FabricStatus memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *memory);
+
+/* Asks the kernel for huge pages for what is taken from now on, as memory_create() does. */
+extern void memory_advise(Memory *memory);
 
 /*
  * Maps an object whose header is sane: magic, version, fingerprint, boot id and the file's length fit.

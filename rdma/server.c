@@ -14,7 +14,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "server_state.h"
@@ -25,13 +24,6 @@
 
 /* Connections that wait for accept: all backends of a server may come at once. */
 #define LISTEN_BACKLOG 1024
-
-/* Magic numbers of the file systems that do not outlive the machine's memory (statfs(2)). */
-#define TMPFS_TYPE 0x01021994
-#define HUGETLBFS_TYPE 0x958458f6
-
-/* How long a closing server waits for killed channels to come to the end of their chains. */
-#define CLOSE_PATIENCE_MS 500u
 
 void
 server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
@@ -97,7 +89,8 @@ object_fits(const FabricServer *server, const MemoryHeader *header)
 
 	if (header->max_channels < server->options.max_channels)
 		return false;
-	memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, header->max_channels);
+	memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, header->max_channels,
+	            server->pages.bytes);
 	return header->object_bytes == plan.object_bytes && header->service_bytes == plan.service_bytes &&
 	       header->region_bytes == plan.region_bytes;
 }
@@ -110,6 +103,25 @@ allocate_channels(FabricServer *server, uint32_t count)
 	for (uint32_t i = 0; server->channels != NULL && i < count; i++)
 		server->channels[i].process = -1;
 	return server->channels != NULL;
+}
+
+/* Learns what the file's pages are. FABRIC_NOT_SUPPORTED: not what the options ask for. */
+static FabricStatus
+check_pages(FabricServer *server, int descriptor, char *detail)
+{
+	server->pages = pages_of(descriptor);
+	if (server->options.huge_pages != FABRIC_HUGE_ON || pages_are_huge(&server->pages))
+		return FABRIC_OK;
+	set_detail(detail, "\"%s\" cannot have huge pages: it has %s", server->memory_path,
+	           pages_name(&server->pages));
+	return FABRIC_NOT_SUPPORTED;
+}
+
+/* Are huge pages wanted where the kernel waits to be asked for them? */
+static bool
+pages_are_asked_for(const FabricServer *server)
+{
+	return server->options.huge_pages != FABRIC_HUGE_OFF && server->pages.kind == PAGES_TMPFS_ADVISE;
 }
 
 /*
@@ -130,6 +142,12 @@ open_object(FabricServer *server, bool *keep, char *detail)
 		set_detail(detail, "cannot open \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
+	status = check_pages(server, descriptor, detail);
+	if (status != FABRIC_OK)
+	{
+		close(descriptor);
+		return status;
+	}
 	status = memory_map(descriptor, &server->memory);
 	if (status == FABRIC_PROTOCOL)
 	{
@@ -146,6 +164,8 @@ open_object(FabricServer *server, bool *keep, char *detail)
 		close(descriptor);
 		return status;
 	}
+	if (pages_are_asked_for(server))
+		memory_advise(&server->memory);
 	*keep = object_fits(server, server->memory.header);
 	if (!allocate_channels(server, server->memory.header->max_channels))
 		return FABRIC_NO_MEMORY;
@@ -178,11 +198,8 @@ create_object(FabricServer *server, char *detail)
 {
 	MemoryHeader plan;
 	FabricStatus status;
-	struct statfs file_system;
 	int descriptor;
 
-	memory_plan(&plan, server->options.node_bytes, server->options.service_bytes,
-	            server->options.max_channels);
 	/* A new file, not an emptied one: those who map the old one must not meet SIGBUS. */
 	unlink(server->memory_path);
 	descriptor = open(server->memory_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -191,15 +208,22 @@ create_object(FabricServer *server, char *detail)
 		set_detail(detail, "cannot create \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
-	if (fstatfs(descriptor, &file_system) == 0 && file_system.f_type != TMPFS_TYPE &&
-	    (unsigned long) file_system.f_type != HUGETLBFS_TYPE)
+	status = check_pages(server, descriptor, detail);
+	if (status == FABRIC_OK && server->pages.kind == PAGES_OTHER)
 		server_log(server, FABRIC_LOG_WARNING, "\"%s\" is not on tmpfs: it will be slow",
 		           server->memory_path);
-	status = memory_create(descriptor, &plan, &server->memory);
+	if (status == FABRIC_OK)
+	{
+		memory_plan(&plan, server->options.node_bytes, server->options.service_bytes,
+		            server->options.max_channels, server->pages.bytes);
+		status = memory_create(descriptor, &plan, pages_are_asked_for(server), &server->memory);
+		if (status != FABRIC_OK)
+			set_detail(detail, "no room for a memory object of %llu bytes with %u channels at \"%s\", of %s",
+			           (unsigned long long) plan.object_bytes, plan.max_channels, server->memory_path,
+			           pages_name(&server->pages));
+	}
 	if (status != FABRIC_OK)
 	{
-		set_detail(detail, "no room for a memory object of %llu bytes with %u channels at \"%s\"",
-		           (unsigned long long) plan.object_bytes, plan.max_channels, server->memory_path);
 		close(descriptor);
 		unlink(server->memory_path);
 		return status;
@@ -355,6 +379,7 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	if (status == FABRIC_OK)
 	{
 		opened->memory.header->clean = 0;
+		__atomic_store_n(&opened->memory.header->draining, 0, __ATOMIC_RELAXED);
 		opened->memory.header->generation++;
 		status = open_socket(opened, detail);
 	}
@@ -364,22 +389,6 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 		*server = NULL;
 	}
 	return status;
-}
-
-/* Stops listening; connections that are open stay. */
-static void
-close_listener(FabricServer *server)
-{
-	if (server->listener < 0)
-		return;
-	if (!server->listener_paused)
-		epoll_ctl(server->events, EPOLL_CTL_DEL, server->listener, NULL);
-	close(server->listener);
-	server->listener = -1;
-	server->listener_paused = false;
-	if (server->socket_made)
-		unlink(server->socket_path);
-	server->socket_made = false;
 }
 
 static bool
@@ -458,40 +467,16 @@ fabric_server_stop(FabricServer *server)
 	errno = saved;
 }
 
-/* Runs the loop until no channel is live (or, with `dying`, killed) or the time is over; true if none is. */
-static bool
-wait_for_channels(FabricServer *server, bool dying, uint64_t milliseconds)
-{
-	uint64_t deadline = fabric_now() + milliseconds * 1000000;
-
-	while (server->live > 0 || (dying && server->dying > 0))
-	{
-		if (fabric_now() >= deadline || fabric_server_step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
-			return false;
-	}
-	return true;
-}
-
 void
 fabric_server_close(FabricServer *server, int drain_ms, bool discard)
 {
-	bool gone;
+	bool quiet;
 
 	if (server == NULL)
 		return;
-	server->draining = true;
-	server->merciful = true;
-	close_listener(server);
-	/* What the clients sent before they went is still in the sockets. */
-	fabric_server_step(server, 0);
-	gone = wait_for_channels(server, true, drain_ms > 0 ? (uint64_t) drain_ms : 0);
-	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
-		channel_kill(server, i);
-	if (!wait_for_channels(server, true, CLOSE_PATIENCE_MS))
-		server_log(server, FABRIC_LOG_WARNING, "%u channels are in the middle of a chain at the end",
-		           server->dying);
-	server->memory.header->clean = gone ? 1 : 0;
-	server_log(server, FABRIC_LOG_INFO, "closed%s", gone ? "" : " with channels open");
+	quiet = server_drain(server, drain_ms);
+	server->memory.header->clean = quiet ? 1 : 0;
+	server_log(server, FABRIC_LOG_INFO, "closed%s", quiet ? "" : " in the middle of operations");
 	if (discard)
 	{
 		unlink(server->memory_path);
@@ -541,11 +526,15 @@ mark_units(FabricServer *server, uint64_t offset, uint64_t bytes, uint8_t mark)
 		__atomic_store_n(&server->memory.units[unit], mark, __ATOMIC_RELEASE);
 }
 
+/* Gives the pages back, so that they are zero when they come again. */
 static void
 drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
 {
 	uint64_t start = server->memory.header->nodes_offset + offset;
 
+	/* Units are smaller than the pages there, which stay in their pool's use anyway. */
+	if (server->pages.kind == PAGES_HUGETLBFS)
+		return;
 	if (fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) start,
 	              (off_t) bytes) != 0)
 		server_log(server, FABRIC_LOG_WARNING, "cannot give back %llu bytes: %s", (unsigned long long) bytes,
@@ -565,6 +554,8 @@ fabric_server_commit(FabricServer *server, uint64_t offset, uint64_t bytes)
 	                         bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
 	if (status == FABRIC_OK)
 		status = memory_allocate(&server->memory, server->memory.nodes + offset, bytes);
+	if (status == FABRIC_OK && server->pages.kind == PAGES_HUGETLBFS)
+		memset(server->memory.nodes + offset, 0, bytes);
 	if (status == FABRIC_OK)
 		mark_units(server, offset, bytes, 1);
 	else
@@ -598,4 +589,14 @@ uint32_t
 fabric_server_channels(const FabricServer *server)
 {
 	return server->live;
+}
+
+void
+fabric_server_figures(const FabricServer *server, FabricServerFigures *figures)
+{
+	*figures = server->figures;
+	figures->channels = server->live;
+	for (const ServerConnection *connection = server->connections; connection != NULL;
+	     connection = connection->next)
+		figures->connections++;
 }

@@ -67,6 +67,14 @@ typedef enum FabricLogLevel
 	FABRIC_LOG_ERROR
 } FabricLogLevel;
 
+/* Whether the memory object is to be made of huge pages. */
+typedef enum FabricHugePages
+{
+	FABRIC_HUGE_OFF = 0, /* nothing is done for it */
+	FABRIC_HUGE_TRY,     /* where the file system of memory_path has some */
+	FABRIC_HUGE_ON       /* refused (FABRIC_NOT_SUPPORTED) where it cannot have any */
+} FabricHugePages;
+
 typedef struct FabricServerOptions
 {
 	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs */
@@ -74,7 +82,8 @@ typedef struct FabricServerOptions
 	uint64_t node_bytes;     /* node memory at most; taken as extents are granted */
 	uint32_t service_bytes;  /* length of the service area */
 	uint32_t max_channels;   /* data channels at most */
-	bool allow_other_users;  /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
+	FabricHugePages huge_pages;
+	bool allow_other_users; /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
 	void (*log)(void *argument, FabricLogLevel level, const char *message);
 	void *log_argument;
 	/*
@@ -88,8 +97,8 @@ typedef struct FabricServerOptions
 /* How the memory was found at fabric_server_open(). */
 typedef enum FabricMemoryState
 {
-	FABRIC_MEMORY_NEW,      /* created empty: new node_uuid */
-	FABRIC_MEMORY_CLEAN,    /* kept from a clean shutdown of the daemon */
+	FABRIC_MEMORY_NEW,   /* created empty: new node_uuid */
+	FABRIC_MEMORY_CLEAN, /* kept from a shutdown of the daemon with no lock held and no chain in progress */
 	FABRIC_MEMORY_RECOVERED /* kept from an unclean end in the same boot: settled and replayed */
 } FabricMemoryState;
 
@@ -97,7 +106,7 @@ typedef enum FabricMemoryState
  * Opens or creates the memory object and the control socket.  A file with another magic, layout version,
  * sizes or boot id, or with fewer channels than asked for, is discarded and made anew (FABRIC_MEMORY_NEW): so
  * ask for more channels than you need today.  FABRIC_EXISTS: another daemon serves this object;
- * FABRIC_NO_MEMORY: no room for the tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says
+ * FABRIC_NOT_SUPPORTED: huge pages are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says
  * why); FABRIC_BUSY: a client of the object's last daemon is in the middle of a chain and can be neither
  * waited for nor killed.  `detail` has room for FABRIC_DETAIL_BYTES, or is NULL. On an object that was kept,
  * `service->recover` runs for each channel that was in use before this returns: *server is set by then, and
@@ -117,8 +126,9 @@ extern void fabric_server_stop(FabricServer *server);
 extern FabricStatus fabric_server_step(FabricServer *server, int milliseconds);
 
 /*
- * Closes: refuses new channels, gives the open ones `drain_ms` to finish, marks the object clean if all are
- * gone, removes the socket.  The memory object stays, unless `discard`.
+ * Closes: refuses new channels (FABRIC_DRAINING) and tells the open ones (fabric_is_draining()), gives them `drain_ms`
+ * to give up their locks, kills them, marks the object clean if nothing was held or in progress then, removes the
+ * socket.  The memory object stays, unless `discard`.
  */
 extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard);
 
@@ -144,5 +154,27 @@ extern void fabric_server_uuid(const FabricServer *server, uint64_t uuid[2]);
 
 /* Number of live data channels, for views and tests. */
 extern uint32_t fabric_server_channels(const FabricServer *server);
+
+/* What a server has and did, for its operator. Counters begin with the daemon. */
+typedef struct FabricServerFigures
+{
+	uint64_t channels;    /* live data channels now */
+	uint64_t connections; /* control connections now */
+	uint64_t connections_accepted;
+	uint64_t connections_refused;     /* ended by us: denied, draining, no channel left, another protocol */
+	uint64_t authentication_failures; /* no key or a wrong one */
+	uint64_t channels_granted;
+	uint64_t channels_killed;  /* closed, by their client or by us */
+	uint64_t channels_settled; /* of them: died inside an operation and were made whole */
+	uint64_t processes_killed; /* clients that would not leave the memory */
+	uint64_t incarnations;     /* granted: all older channels of the instance were fenced */
+	uint64_t locks_recovered;  /* lock words of fenced incarnations that were freed */
+	uint64_t chains;           /* executed for clients without the memory mapped */
+	uint64_t operations;       /* in them */
+	uint64_t chain_read_bytes;
+	uint64_t chain_written_bytes;
+} FabricServerFigures;
+
+extern void fabric_server_figures(const FabricServer *server, FabricServerFigures *figures);
 
 #endif /* SHERMAN_SERVER_H */

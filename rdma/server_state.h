@@ -74,6 +74,7 @@ struct FabricServer
 	char *lock_path;
 	char *socket_path;
 	Memory memory;
+	Pages pages; /* of the memory object's file */
 	int lock;
 	int listener;
 	int events;
@@ -88,11 +89,20 @@ struct FabricServer
 	ServerChannel *channels;
 	uint32_t live;  /* records that are LIVE */
 	uint32_t dying; /* records that are KILLED */
+	FabricServerFigures figures;
 };
 
 /* server.c */
 extern void server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* drain.c */
+
+/*
+ * The end of service: tells the clients, waits for at most drain_ms until nothing is held or in progress, kills all
+ * channels.  True if the memory was quiet then.
+ */
+extern bool server_drain(FabricServer *server, int drain_ms);
 
 /* connection.c */
 

@@ -390,6 +390,14 @@ shm_reset(FabricEndpoint *endpoint)
 	return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
 }
 
+static bool
+shm_is_draining(const FabricEndpoint *endpoint)
+{
+	const ShmState *shm = endpoint->state;
+
+	return shm->memory.base != NULL && __atomic_load_n(&shm->memory.header->draining, __ATOMIC_RELAXED) != 0;
+}
+
 const FabricTransport shm_transport = {
 	.name = "shm",
 	.connect = shm_connect,
@@ -398,5 +406,6 @@ const FabricTransport shm_transport = {
 	.call = shm_call,
 	.attach = shm_attach,
 	.reset = shm_reset,
+	.is_draining = shm_is_draining,
 	.abandon_write = shm_abandon_write,
 };

@@ -39,6 +39,8 @@ typedef struct FabricTransport
 	FabricStatus (*attach)(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
 	                       uint32_t *incarnation);
 	FabricStatus (*reset)(FabricEndpoint *endpoint);
+	/* As fabric_is_draining(). NULL: the client is never told. */
+	bool (*is_draining)(const FabricEndpoint *endpoint);
 
 	/*
 	 * For the fault layer: begins the WRITE `op`, stores `lines` lines of it in the transport's own order,

@@ -21,7 +21,10 @@
 #include "support/require.h"
 
 /* Longest wait for a memory node to answer or to end. */
-#define NODE_WAIT_US 10000000u
+#define NODE_WAIT_US 30000000u
+
+/* What its clients have after SIGTERM, if a test does not say. */
+#define DRAIN_MS 1000
 
 uint32_t test_lock_words = 16384;
 
@@ -86,7 +89,7 @@ node_serve(const TestNode *node, int ready)
 	close(ready);
 	status = service_run(served);
 	REQUIRE(status == FABRIC_OK, "service_run: %s", fabric_status_name(status));
-	service_close(served, 1000, false);
+	service_close(served, node->drain_ms, false);
 	_exit(0);
 }
 
@@ -162,6 +165,7 @@ test_node_start(TestNode *node, uint64_t bytes)
 		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 	memset(node, 0, sizeof(*node));
 	node->bytes = bytes;
+	node->drain_ms = DRAIN_MS;
 	snprintf(node->directory, sizeof(node->directory), "%s/sherman-test-XXXXXX", base);
 	REQUIRE(mkdtemp(node->directory) != NULL, "mkdtemp");
 	node_remember(node);
@@ -178,13 +182,14 @@ node_end(TestNode *node, int signal_number)
 	int state = 0;
 
 	REQUIRE(node->pid > 0, "the memory node does not run");
-	kill(node->pid, signal_number);
+	if (signal_number != 0)
+		kill(node->pid, signal_number);
 	while (waitpid(node->pid, &state, WNOHANG) == 0)
 	{
 		REQUIRE(test_now_us() < deadline, "the memory node does not end");
 		test_sleep_us(500);
 	}
-	if (signal_number == SIGTERM)
+	if (signal_number != SIGKILL)
 		REQUIRE(WIFEXITED(state) && WEXITSTATUS(state) == 0, "the memory node ended with %x", state);
 	node->pid = 0;
 }
@@ -199,6 +204,18 @@ void
 test_node_terminate(TestNode *node)
 {
 	node_end(node, SIGTERM);
+}
+
+void
+test_node_drain(TestNode *node)
+{
+	kill(node->pid, SIGTERM);
+}
+
+void
+test_node_wait(TestNode *node)
+{
+	node_end(node, 0);
 }
 
 void

@@ -33,6 +33,7 @@ typedef struct TestNode
 	pid_t pid; /* the child that serves, 0 = none */
 	uint64_t bytes;
 	uint32_t max_trees; /* 0 = the service's default; set before test_node_restart() to change it */
+	int drain_ms;       /* what clients have after SIGTERM; likewise */
 	char directory[64];
 	char memory_path[96];
 	char socket_path[96];
@@ -45,6 +46,9 @@ extern void test_node_start(TestNode *node, uint64_t bytes);
 extern void test_node_kill(TestNode *node);
 /* SIGTERM, and waits for its clean end. The memory stays. */
 extern void test_node_terminate(TestNode *node);
+/* The halves of that: the node drains, and ends. */
+extern void test_node_drain(TestNode *node);
+extern void test_node_wait(TestNode *node);
 /* Starts it again over the same memory. */
 extern void test_node_restart(TestNode *node);
 /* Terminates it if it runs, and removes its files. */

@@ -187,6 +187,43 @@ stage_counters(Stage *stage, TestInstance *instance, uint64_t *lsn)
 	return counters;
 }
 
+/* A memory node that is about to stop is waited for by those who hold a lock, and gives no more of them. */
+static void
+test_no_lock_while_draining(void **state)
+{
+	Stage stage;
+	Actor first, second;
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	test_node_terminate(&stage.node);
+	stage.node.drain_ms = 60000;
+	test_node_restart(&stage.node);
+	test_instance_attach(&stage.instance);
+	actor_open(&first, &stage, &stage.instance, 0, 0);
+	actor_open(&second, &stage, &stage.instance, 1, 1);
+	assert_int_equal(actor_lock(&first), TREE_OK);
+	test_node_drain(&stage.node);
+	for (int i = 0; i < 6000 && !fabric_is_draining(second.client.endpoints[0]); i++)
+		test_sleep_us(5000);
+	assert_true(fabric_is_draining(second.client.endpoints[0]));
+	assert_int_equal(actor_lock(&second), TREE_UNREACHABLE);
+	assert_non_null(strstr(tree_detail(second.client.tree), "shutting down"));
+	assert_int_equal(actor_write(&first, 7), TREE_OK);
+	test_node_wait(&stage.node);
+
+	test_node_restart(&stage.node);
+	(void) actor_close(&first);
+	(void) actor_close(&second);
+	test_instance_attach(&stage.instance);
+	actor_open(&first, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&first), TREE_OK);
+	assert_true(first.image[HEADER_LSN] == 7);
+	assert_int_equal(actor_release(&first), TREE_OK);
+	assert_int_equal(actor_close(&first), TREE_OK);
+	stage_close(&stage);
+}
+
 static void
 test_exclusion(void **state)
 {
@@ -717,6 +754,7 @@ main(void)
 		cmocka_unit_test(test_fenced_holder),
 		cmocka_unit_test(test_doubt_is_ended),
 		cmocka_unit_test(test_stranded_hold),
+		cmocka_unit_test(test_no_lock_while_draining),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

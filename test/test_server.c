@@ -116,11 +116,11 @@ test_states_of_memory(void **state)
 	}
 	channel_close(&channel);
 
-	/* A clean signal, but a channel stays open past the drain: not clean. */
+	/* A channel that is open and holds nothing loses nothing: clean. */
 	channel_open(&channel, node.address, CLUSTER, incarnation);
 	fabric_process_stop(&node, SIGTERM);
 	fabric_process_start(&node);
-	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_RECOVERED);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
 	channel_close(&channel);
 
 	/* Asked for fewer channels than it has: kept. */
@@ -139,6 +139,173 @@ test_states_of_memory(void **state)
 	channel_open(&channel, node.address, CLUSTER, incarnation);
 	assert_memory_not_equal(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
 	channel_close(&channel);
+}
+
+/* Takes or gives back the lock word at 0: from `compare` to `operand`. */
+static void
+swap_lock(TestChannel *channel, uint64_t compare, uint64_t operand)
+{
+	FabricOp op = op_compare_swap(FABRIC_LOCKS, 0, compare, operand);
+
+	assert_int_equal(fabric_execute(channel->endpoint, &op, 1), FABRIC_OK);
+	assert_true(op.result == compare);
+}
+
+/*
+ * After SIGTERM a client that holds a lock is told, served until it has given it up, and cut off then; nobody new is let
+ * in.  A lock that is kept past the deadline, or a word of one who is gone, decide whether that was a clean end.
+ */
+static void
+test_drain(void **state)
+{
+	TestChannel channel, other;
+	uint32_t incarnation = cluster_attach(node.address, CLUSTER);
+	uint64_t word;
+
+	(void) state;
+	fabric_process_stop(&node, SIGTERM);
+	node.drain_ms = 60000;
+	fabric_process_start(&node);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	word = fabric_lock_word(fabric_capabilities(channel.endpoint)->instance, incarnation, 1);
+	swap_lock(&channel, 0, word);
+	assert_false(fabric_is_draining(channel.endpoint));
+	fabric_process_signal(&node, SIGTERM);
+	for (int i = 0; i < 3000 && !fabric_is_draining(channel.endpoint); i++)
+		sleep_ms(10);
+	assert_true(fabric_is_draining(channel.endpoint));
+	assert_int_equal(channel_try_open(&other, node.address, CLUSTER, incarnation, NULL), FABRIC_DRAINING);
+	assert_int_equal(channel_try_open(&other, node.address, CLUSTER, 0, NULL), FABRIC_DRAINING);
+	swap_lock(&channel, word, 0);
+	fabric_process_wait(&node, SIGTERM);
+	channel_close(&channel);
+	node.drain_ms = 100;
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+
+	/* Kept too long. */
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	assert_false(fabric_is_draining(channel.endpoint));
+	swap_lock(&channel, 0, word);
+	fabric_process_stop(&node, SIGTERM);
+	channel_close(&channel);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_RECOVERED);
+
+	/* The word of an instance that is not here: nobody will give it back, and nobody waits for it. */
+	node.drain_ms = 5000;
+	fabric_process_stop(&node, SIGTERM);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+	fabric_process_stop(&node, SIGTERM);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+}
+
+/* Mounts a file system of our own below the node's directory; stop_node() cleans up.  False: we may not. */
+static bool
+mount_here(const char *type, const char *options, char *directory, size_t bytes)
+{
+	snprintf(directory, bytes, "%.150s/small", node.directory);
+	assert_true(mkdir(directory, 0700) == 0 || errno == EEXIST);
+	return mount("none", directory, type, 0, options) == 0;
+}
+
+/* Huge pages are refused where the file system has none, and used where it has; what is granted is zero in any case. */
+static void
+test_huge_pages(void **state)
+{
+	static const char *const policies[] = {"size=64m,huge=always", "size=64m,huge=advise"};
+	FabricServerOptions options = options_of_node();
+	FabricService service = {0};
+	FabricServer *server;
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES];
+	char directory[192];
+	char path[224];
+	uint64_t first, end;
+
+	(void) state;
+	fabric_process_stop(&node, SIGTERM);
+	if (!mount_here("tmpfs", "size=64m", directory, sizeof(directory)))
+		skip();
+	snprintf(path, sizeof(path), "%s/memory", directory);
+	options.memory_path = path;
+	options.huge_pages = FABRIC_HUGE_ON;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail),
+	                 FABRIC_NOT_SUPPORTED);
+	assert_non_null(strstr(detail, "huge pages"));
+	options.huge_pages = FABRIC_HUGE_TRY;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	fabric_server_close(server, 0, true);
+	umount2(directory, MNT_DETACH);
+	options.huge_pages = FABRIC_HUGE_ON;
+	for (int i = 0; i < 2; i++)
+	{
+		if (!mount_here("tmpfs", policies[i], directory, sizeof(directory)))
+			skip(); /* a kernel without them */
+		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+		fabric_server_node_range(server, &first, &end);
+		for (int round = 0; round < 2; round++)
+		{
+			uint8_t *unit = fabric_server_node(server, first, FABRIC_UNIT_BYTES);
+
+			assert_int_equal(fabric_server_commit(server, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+			for (uint32_t k = 0; k < FABRIC_UNIT_BYTES; k++)
+				assert_int_equal(unit[k], 0);
+			memset(unit, 1, FABRIC_UNIT_BYTES);
+			fabric_server_release(server, first, FABRIC_UNIT_BYTES);
+		}
+		fabric_server_close(server, 0, true);
+		umount2(directory, MNT_DETACH);
+	}
+}
+
+/* On hugetlbfs, if the machine's pool has pages for it: they are kept, and zeroed when they are granted again. */
+static void
+test_hugetlbfs(void **state)
+{
+	FabricServerOptions options = options_of_node();
+	FabricService service = {0};
+	FabricServer *server;
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES];
+	char directory[192];
+	char path[224];
+	uint64_t first, end;
+	FabricStatus status;
+
+	(void) state;
+	fabric_process_stop(&node, SIGTERM);
+	if (!mount_here("hugetlbfs", "pagesize=2M", directory, sizeof(directory)))
+		skip();
+	snprintf(path, sizeof(path), "%s/memory", directory);
+	options.memory_path = path;
+	options.huge_pages = FABRIC_HUGE_ON;
+	status = fabric_server_open(&options, &service, &server, &memory_state, detail);
+	if (status == FABRIC_NO_MEMORY)
+	{
+		assert_non_null(strstr(detail, "hugetlbfs"));
+		skip();
+	}
+	assert_int_equal(status, FABRIC_OK);
+	fabric_server_node_range(server, &first, &end);
+	for (int round = 0; round < 4; round++)
+	{
+		uint8_t *unit = fabric_server_node(server, first, FABRIC_UNIT_BYTES);
+
+		assert_int_equal(memory_state, round < 2 ? FABRIC_MEMORY_NEW : FABRIC_MEMORY_CLEAN);
+		assert_int_equal(fabric_server_commit(server, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+		for (uint32_t k = 0; k < FABRIC_UNIT_BYTES; k++)
+			assert_int_equal(unit[k], 0);
+		memset(unit, 1, FABRIC_UNIT_BYTES);
+		fabric_server_release(server, first, FABRIC_UNIT_BYTES);
+		if (round < 1 || round == 3)
+			continue;
+		fabric_server_close(server, 0, false);
+		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	}
+	fabric_server_close(server, 0, true);
 }
 
 /* Overwrites bytes of the memory object while no daemon runs. */
@@ -263,13 +430,6 @@ test_pages(void **state)
 	channel_close(&channel);
 }
 
-/* A small tmpfs: without it the test is skipped. */
-static bool
-mount_small(const char *directory)
-{
-	return mount("tmpfs", directory, "tmpfs", 0, "size=1m") == 0;
-}
-
 static void
 test_full_file_system(void **state)
 {
@@ -280,13 +440,8 @@ test_full_file_system(void **state)
 	uint64_t taken = 0;
 
 	(void) state;
-	snprintf(mount_point, sizeof(mount_point), "%s/small", node.directory);
-	assert_int_equal(mkdir(mount_point, 0700), 0);
-	if (!mount_small(mount_point))
-	{
-		rmdir(mount_point);
+	if (!mount_here("tmpfs", "size=1m", mount_point, sizeof(mount_point)))
 		skip();
-	}
 	memset(&small, 0, sizeof(small));
 	small.node_bytes = 16u << 20;
 	small.max_channels = MAX_CHANNELS;
@@ -618,15 +773,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		NODE_TEST(test_states_of_memory),
-		NODE_TEST(test_strange_objects_are_discarded),
-		NODE_TEST(test_one_daemon),
-		NODE_TEST(test_pages),
-		NODE_TEST(test_full_file_system),
-		NODE_TEST(test_strange_clients),
-		NODE_TEST(test_client_that_does_not_read),
-		NODE_TEST(test_long_socket_path),
-		NODE_TEST(test_other_users_are_denied),
+		NODE_TEST(test_states_of_memory), NODE_TEST(test_strange_objects_are_discarded),
+		NODE_TEST(test_one_daemon),       NODE_TEST(test_pages),
+		NODE_TEST(test_full_file_system), NODE_TEST(test_drain),
+		NODE_TEST(test_huge_pages),       NODE_TEST(test_hugetlbfs),
+		NODE_TEST(test_strange_clients),  NODE_TEST(test_client_that_does_not_read),
+		NODE_TEST(test_long_socket_path), NODE_TEST(test_other_users_are_denied),
 		NODE_TEST(test_embedded_server),
 	};
 

@@ -417,6 +417,8 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	if ((client->doubt & 1ull << memory_node) != 0)
 		return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is in doubt",
 		                   memory_node);
+	if (fabric_is_draining(client->options.endpoints[memory_node]))
+		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
 	if (client->options.lock_timeout_ms == 0)
 		client->options.lock_timeout_ms = LOCK_DEFAULT_TIMEOUT_MS;
 	words = fabric_capabilities(client->options.endpoints[memory_node])->lock_words;

@@ -15,6 +15,8 @@
 
 #define SERVICE_AREA_BYTES 8192u
 #define NANOSECONDS_PER_MS 1000000
+/* Clients have so long after SIGTERM, if a test does not say. */
+#define DRAIN_MS 500
 
 typedef struct TestService
 {
@@ -121,6 +123,7 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		.node_bytes = process->node_bytes,
 		.service_bytes = SERVICE_AREA_BYTES,
 		.max_channels = process->max_channels,
+		.huge_pages = process->huge_pages,
 		.log = service_log,
 	};
 	FabricService callbacks = {&service, service_call, service_recover, service_fenced};
@@ -142,7 +145,7 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		close(ready);
 	}
 	status = fabric_server_run(service.server);
-	fabric_server_close(service.server, 500, false);
+	fabric_server_close(service.server, process->drain_ms, false);
 	return status == FABRIC_OK ? 0 : 1;
 }
 
@@ -160,6 +163,7 @@ fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max
 	snprintf(process->address, sizeof(process->address), "shm:%s", process->socket_path);
 	process->node_bytes = node_bytes;
 	process->max_channels = max_channels;
+	process->drain_ms = DRAIN_MS;
 }
 
 void
@@ -181,16 +185,29 @@ fabric_process_start(FabricProcess *process)
 }
 
 void
-fabric_process_stop(FabricProcess *process, int signal_number)
+fabric_process_signal(const FabricProcess *process, int signal_number)
+{
+	if (process->pid != 0)
+		kill(process->pid, signal_number);
+}
+
+void
+fabric_process_wait(FabricProcess *process, int signal_number)
 {
 	int status;
 
 	if (process->pid == 0)
 		return;
-	kill(process->pid, signal_number);
 	status = wait_for_child(process->pid);
 	CHECK(status == (signal_number == SIGKILL ? 128 + SIGKILL : 0));
 	process->pid = 0;
+}
+
+void
+fabric_process_stop(FabricProcess *process, int signal_number)
+{
+	fabric_process_signal(process, signal_number);
+	fabric_process_wait(process, signal_number);
 }
 
 void

@@ -50,6 +50,8 @@ typedef struct FabricProcess
 	char address[176];
 	uint32_t max_channels;
 	uint64_t node_bytes;
+	int drain_ms;               /* what its clients have after SIGTERM; for the next start */
+	FabricHugePages huge_pages; /* likewise */
 } FabricProcess;
 
 /*
@@ -60,6 +62,9 @@ extern void fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, 
 extern void fabric_process_start(FabricProcess *process);
 /* Ends it by SIGTERM (a clean end) or SIGKILL, and waits for it. */
 extern void fabric_process_stop(FabricProcess *process, int signal_number);
+/* The two halves of that. */
+extern void fabric_process_signal(const FabricProcess *process, int signal_number);
+extern void fabric_process_wait(FabricProcess *process, int signal_number);
 /* Ends it and removes the directory. */
 extern void fabric_process_remove(FabricProcess *process);
 

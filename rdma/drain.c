@@ -1,0 +1,99 @@
+/*
+ * drain.c
+ *		The end of a server's service: clients are told, finish what they hold, and lose their channels.
+ *
+ * While it drains, a server serves on: whoever holds a lock needs calls and chains to give it up.  Only HELLO and
+ * ATTACH are refused.  A client that was told takes no new lock (tree/lock.c); the end comes as soon as no lock word is
+ * taken, or at the deadline.
+ */
+#include <string.h>
+
+#include "server_state.h"
+
+/* How long a closing server waits for killed channels to come to the end of their chains. */
+#define CLOSE_PATIENCE_MS 500u
+
+/* The instances that have channels, by number. */
+typedef struct Instances
+{
+	bool here[MEMORY_MAX_INSTANCES + 1];
+} Instances;
+
+static void
+find_instances(const FabricServer *server, Instances *instances)
+{
+	memset(instances, 0, sizeof(*instances));
+	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
+	{
+		uint32_t number = server->memory.channels[i].instance;
+
+		if (channel_state(server, i) != MEMORY_CHANNEL_FREE && number <= MEMORY_MAX_INSTANCES)
+			instances->here[number] = true;
+	}
+}
+
+/* Does one of them hold a lock?  Words of those that are gone wait for their next incarnation, not we for them. */
+static bool
+locks_are_held(const FabricServer *server, const Instances *instances)
+{
+	for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
+	{
+		uint64_t holder = __atomic_load_n(&server->memory.locks[i], __ATOMIC_SEQ_CST) >> 48;
+
+		if (holder != 0 && holder <= MEMORY_MAX_INSTANCES && instances->here[holder])
+			return true;
+	}
+	return false;
+}
+
+/* Runs the loop until all killed channels are settled; false: one of them is in the middle of a chain still. */
+static bool
+settle_all(FabricServer *server)
+{
+	uint64_t deadline = fabric_now() + (uint64_t) CLOSE_PATIENCE_MS * 1000000;
+
+	while (server->dying > 0)
+	{
+		if (fabric_now() >= deadline || fabric_server_step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
+			return server->dying == 0;
+	}
+	return true;
+}
+
+/* Serves on until nobody who is here holds a lock, or the time is over. */
+static void
+wait_for_locks(FabricServer *server, int drain_ms, Instances *instances)
+{
+	uint64_t deadline = fabric_now() + (drain_ms > 0 ? (uint64_t) drain_ms * 1000000 : 0);
+
+	/* What the clients sent before they went is still in the sockets. */
+	fabric_server_step(server, 0);
+	for (;;)
+	{
+		find_instances(server, instances);
+		if (!locks_are_held(server, instances) || fabric_now() >= deadline ||
+		    fabric_server_step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
+			return;
+	}
+}
+
+bool
+server_drain(FabricServer *server, int drain_ms)
+{
+	Instances instances;
+	uint64_t settled;
+	bool quiet;
+
+	server->draining = true;
+	server->merciful = true;
+	__atomic_store_n(&server->memory.header->draining, 1, __ATOMIC_RELAXED);
+	wait_for_locks(server, drain_ms, &instances);
+	settled = server->figures.channels_settled;
+	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
+		channel_kill(server, i);
+	quiet = settle_all(server);
+	if (!quiet)
+		server_log(server, FABRIC_LOG_WARNING, "%u channels are in the middle of a chain at the end",
+		           server->dying);
+	return quiet && server->figures.channels_settled == settled && !locks_are_held(server, &instances);
+}
