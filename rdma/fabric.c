@@ -90,6 +90,12 @@ fabric_close(Fabric *fabric)
 FabricStatus
 fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint)
 {
+	return fabric_connect_after(fabric, address, &(FabricChannel){0}, endpoint);
+}
+
+FabricStatus
+fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *old, FabricEndpoint **endpoint)
+{
 	const FabricTransport *transport = NULL;
 	const char *colon = strchr(address, ':');
 	FabricEndpoint *connected;
@@ -114,6 +120,7 @@ fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint)
 	connected->transport = transport;
 	connected->data = fabric->options.incarnation != 0;
 	connected->next_ticket = 1;
+	connected->channel = *old;
 	status = transport->connect(connected, colon + 1);
 	if (status != FABRIC_OK)
 	{
@@ -156,6 +163,12 @@ bool
 fabric_is_draining(const FabricEndpoint *endpoint)
 {
 	return endpoint->transport->is_draining != NULL && endpoint->transport->is_draining(endpoint);
+}
+
+void
+fabric_channel(const FabricEndpoint *endpoint, FabricChannel *channel)
+{
+	*channel = endpoint->channel;
 }
 
 void
@@ -314,6 +327,18 @@ fabric_wait(FabricEndpoint *endpoint, uint64_t ticket)
 	place->ticket = 0;
 	chain_ended(endpoint, place->ops, place->count, status);
 	return status;
+}
+
+bool
+fabric_ended(FabricEndpoint *endpoint, uint64_t ticket)
+{
+	return endpoint->transport->ended == NULL || endpoint->transport->ended(endpoint, ticket);
+}
+
+int
+fabric_descriptor(const FabricEndpoint *endpoint)
+{
+	return endpoint->transport->descriptor == NULL ? -1 : endpoint->transport->descriptor(endpoint);
 }
 
 FabricStatus

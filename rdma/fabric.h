@@ -97,7 +97,8 @@ typedef struct FabricOp
 #define FABRIC_CAP_LINE_ATOMIC 0x01u      /* an aligned 64-byte line is never torn in a READ */
 #define FABRIC_CAP_OPERATION_ATOMIC 0x02u /* a READ or WRITE is one atomic operation */
 #define FABRIC_CAP_ORDERED_CAS_READ                                                                          \
-	0x04u /* a READ after a COMPARE_SWAP in one chain sees what the swap saw */
+	0x04u                               /* a READ after a COMPARE_SWAP in one chain sees what the swap saw */
+#define FABRIC_CAP_SHARED_CHANNEL 0x08u /* other endpoints of the instance may use the same channel (proxy) */
 
 typedef struct FabricCapabilities
 {
@@ -115,6 +116,14 @@ typedef struct FabricCapabilities
 	uint32_t incarnation;     /* incarnation of that instance, 1..65535 */
 	char transport[8];        /* "shm", ... */
 } FabricCapabilities;
+
+/* Names one use of a channel for ever: numbers are used again, with the next serial. */
+typedef struct FabricChannel
+{
+	uint32_t channel;
+	uint64_t serial; /* from 1; 0 = no channel */
+	uint64_t node_uuid[2];
+} FabricChannel;
 
 /*
  * A redo slot: one node image with its header; the tree owns the format (tree/node.h). Two stripes, image
@@ -173,6 +182,16 @@ extern void fabric_close(Fabric *fabric);
 extern FabricStatus fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint);
 extern void fabric_disconnect(FabricEndpoint *endpoint);
 
+/*
+ * As fabric_connect(); before it returns FABRIC_OK or FABRIC_FENCED the memory node has killed the channel `old`
+ * of this instance, whose process has ended: what was in doubt on it is no longer.
+ */
+extern FabricStatus fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *old,
+                                         FabricEndpoint **endpoint);
+
+/* The channel that the endpoint has now; serial 0 for a control-only endpoint. A reset changes it. */
+extern void fabric_channel(const FabricEndpoint *endpoint, FabricChannel *channel);
+
 /* The capabilities agreed at connect; valid while the endpoint lives. */
 extern const FabricCapabilities *fabric_capabilities(const FabricEndpoint *endpoint);
 
@@ -188,6 +207,13 @@ extern FabricStatus fabric_post(FabricEndpoint *endpoint, FabricOp *ops, int cou
  * and FABRIC_FENCED leave the chain in doubt (contract 3).  Tickets are waited for in any order.
  */
 extern FabricStatus fabric_wait(FabricEndpoint *endpoint, uint64_t ticket);
+
+/*
+ * Would fabric_wait() return at once?  Never waits; moves bytes where that is needed.  To sleep until it may be
+ * true, poll fabric_descriptor() for reading, unless that is -1.
+ */
+extern bool fabric_ended(FabricEndpoint *endpoint, uint64_t ticket);
+extern int fabric_descriptor(const FabricEndpoint *endpoint);
 
 /* fabric_post() and fabric_wait() in one. */
 extern FabricStatus fabric_execute(FabricEndpoint *endpoint, FabricOp *ops, int count);

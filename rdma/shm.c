@@ -236,6 +236,8 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 			.locks = shm->memory.locks,
 			.channel = capabilities.channel,
 		};
+		endpoint->channel = (FabricChannel){
+			capabilities.channel, serial, {capabilities.node_uuid[0], capabilities.node_uuid[1]}};
 	}
 	else
 		capabilities.max_chain = 0;
@@ -244,11 +246,11 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 }
 
 /*
- * Connects the control socket and says who we are; `old` names a channel that must be dead before we get
- * one.
+ * Connects the control socket and says who we are; endpoint->channel, if there is one, must be dead before we
+ * get another.
  */
 static FabricStatus
-say_hello(FabricEndpoint *endpoint, bool old)
+say_hello(FabricEndpoint *endpoint)
 {
 	ShmState *shm = endpoint->state;
 	const FabricOptions *options = &endpoint->fabric->options;
@@ -264,11 +266,11 @@ say_hello(FabricEndpoint *endpoint, bool old)
 	int descriptor = -1;
 	FabricStatus status;
 
-	if (old && shm->channel.record != NULL)
+	if (endpoint->channel.serial != 0)
 	{
-		hello.old_channel = shm->channel.channel;
-		hello.old_serial = shm->channel.live >> MEMORY_STATE_BITS;
-		memcpy(hello.old_node_uuid, endpoint->capabilities.node_uuid, sizeof(hello.old_node_uuid));
+		hello.old_channel = endpoint->channel.channel;
+		hello.old_serial = endpoint->channel.serial;
+		memcpy(hello.old_node_uuid, endpoint->channel.node_uuid, sizeof(hello.old_node_uuid));
 	}
 	status = control_connect(&shm->control, endpoint->fabric, shm->path);
 	if (status != FABRIC_OK)
@@ -317,7 +319,7 @@ shm_connect(FabricEndpoint *endpoint, const char *location)
 	shm->control.descriptor = -1;
 	shm->memory.descriptor = -1;
 	shm->path = strdup(location);
-	status = shm->path == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint, false);
+	status = shm->path == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
 	/*
 	 * Before there is a channel nothing can be in doubt: the memory node frees what it granted and we never
 	 * saw.
@@ -375,7 +377,7 @@ shm_reset(FabricEndpoint *endpoint)
 	if (!endpoint->data)
 	{
 		control_disconnect(&shm->control);
-		status = say_hello(endpoint, false);
+		status = say_hello(endpoint);
 		return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
 	}
 	if (shm->control.descriptor >= 0)
@@ -386,7 +388,7 @@ shm_reset(FabricEndpoint *endpoint)
 		if (status != FABRIC_LOST)
 			return status;
 	}
-	status = say_hello(endpoint, true);
+	status = say_hello(endpoint);
 	return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
 }
 

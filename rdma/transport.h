@@ -18,8 +18,9 @@ typedef struct FabricTransport
 	const char *name; /* the address scheme in front of ':' */
 
 	/*
-	 * Connects to `location`, the address behind the scheme: sets endpoint->state and ->capabilities.
-	 * Statuses as fabric_connect(); on failure nothing is left behind.
+	 * Connects to `location`, the address behind the scheme: sets endpoint->state, ->capabilities and ->channel.
+	 * If endpoint->channel names a channel at entry, the memory node has to kill that one first.  Statuses as
+	 * fabric_connect(); on failure nothing is left behind.
 	 */
 	FabricStatus (*connect)(FabricEndpoint *endpoint, const char *location);
 	/* Releases endpoint->state; nothing is in flight. */
@@ -33,6 +34,9 @@ typedef struct FabricTransport
 	/* Starts a chain; NULL where execute() is all there is: then fabric.c runs it inside fabric_post(). */
 	FabricStatus (*post)(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket);
 	FabricStatus (*wait)(FabricEndpoint *endpoint, uint64_t ticket);
+	/* Would wait() return at once?  And what to poll until it may.  NULL: always; nothing. */
+	bool (*ended)(FabricEndpoint *endpoint, uint64_t ticket);
+	int (*descriptor)(const FabricEndpoint *endpoint);
 
 	FabricStatus (*call)(FabricEndpoint *endpoint, uint16_t method, const void *request,
 	                     uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
@@ -77,6 +81,7 @@ struct FabricEndpoint
 	uint64_t next_ticket;
 	FabricTicket tickets[TRANSPORT_TICKETS];
 	FabricCapabilities capabilities;
+	FabricChannel channel; /* the one it has, or had last */
 	FabricCounters counters;
 	FabricEndpoint *next;
 };

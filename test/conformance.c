@@ -371,6 +371,7 @@ main(int count, char **arguments)
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_tickets),
 		cmocka_unit_test(test_doubt_and_reset),
+		cmocka_unit_test(test_successor),
 		cmocka_unit_test(test_late_delivery),
 		cmocka_unit_test(test_attach),
 		cmocka_unit_test(test_attach_frees_locks),

@@ -54,6 +54,7 @@ extern void test_tickets(void **state);
 
 /* conformance_death.c */
 extern void test_doubt_and_reset(void **state);
+extern void test_successor(void **state);
 extern void test_late_delivery(void **state);
 extern void test_attach(void **state);
 extern void test_attach_frees_locks(void **state);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 
@@ -502,6 +503,13 @@ test_tickets(void **state)
 		assert_int_equal(fabric_post(channel.endpoint, &ops[i], 1, &tickets[i]), FABRIC_OK);
 	}
 	assert_int_equal(fabric_post(channel.endpoint, &one_more, 1, &unused), FABRIC_BUSY);
+	for (int waits = 0; !fabric_ended(channel.endpoint, tickets[outstanding - 1]); waits++)
+	{
+		struct pollfd polled = {.fd = fabric_descriptor(channel.endpoint), .events = POLLIN};
+
+		assert_in_range(waits, 0, 10000);
+		poll(&polled, 1, 10);
+	}
 	/* Waited for from the last to the first, each once. */
 	for (uint32_t i = outstanding; i > 0; i--)
 	{

@@ -82,6 +82,50 @@ test_doubt_and_reset(void **state)
 	channel_close(&channel);
 }
 
+/* Who connects after a channel knows that nothing of it can land any more. */
+void
+test_successor(void **state)
+{
+	uint32_t incarnation;
+	uint64_t cluster = new_cluster(&incarnation);
+	FabricOptions options = {.cluster = {cluster, ~cluster}, .incarnation = incarnation};
+	FabricChannel channel;
+	FabricChannel next;
+	TestChannel old;
+	TestChannel successors[2];
+	uint64_t word = 1;
+	FabricOp op = op_write(stripe_offset(0), &word, 8);
+
+	(void) state;
+	channel_open(&old, suite.address, cluster, incarnation);
+	if (fabric_capabilities(old.endpoint)->flags & FABRIC_CAP_SHARED_CHANNEL)
+	{
+		channel_close(&old);
+		skip();
+	}
+	clear_stripe(&old, 0);
+	fabric_channel(old.endpoint, &channel);
+	assert_int_equal(channel.channel, fabric_capabilities(old.endpoint)->channel);
+	assert_true(channel.serial != 0);
+	/* To name a channel that is dead already harms nobody. */
+	for (int i = 0; i < 2; i++)
+	{
+		assert_int_equal(fabric_open(&options, &successors[i].fabric), FABRIC_OK);
+		assert_int_equal(
+			fabric_connect_after(successors[i].fabric, suite.address, &channel, &successors[i].endpoint),
+			FABRIC_OK);
+		fabric_channel(successors[i].endpoint, &next);
+		assert_true(next.channel != channel.channel || next.serial != channel.serial);
+		assert_int_not_equal(fabric_execute(old.endpoint, &op, 1), FABRIC_OK);
+		assert_true(read_word(&successors[i], stripe_offset(0)) == 0);
+	}
+	channel_write(&successors[0], stripe_offset(0), &word, 8);
+	assert_true(read_word(&successors[1], stripe_offset(0)) == 1);
+	channel_close(&successors[1]);
+	channel_close(&successors[0]);
+	channel_close(&old);
+}
+
 void
 test_late_delivery(void **state)
 {
