@@ -33,7 +33,9 @@ sherman_index_for_scan(Relation index)
 static void
 mark_mutated(Relation relation, ShermanIndex *index)
 {
-	TreeRecord	record = {.tree = index->meta.tree, .mutated_epoch = sherman_epoch()};
+	TreeRecord	record = {
+		.tree = index->meta.tree,.root = index->meta.root,.mutated_epoch = sherman_epoch()
+	};
 	ShermanTreeEntry entry;
 	TreeClient *client = sherman_client();
 	TreeStatus	status;
@@ -70,7 +72,7 @@ make_lazy_tree(Relation relation, ShermanIndex *index)
 	meta.full_separators = format.full_separators;
 	if (!sherman_metapage_install_tree(relation, &meta))
 	{
-		if (tree_drop(sherman_client(), record.tree) == TREE_OK)
+		if (tree_drop(sherman_client(), record.tree, record.root) == TREE_OK)
 			sherman_trees_remove(record.tree);
 		sherman_index_forget(RelationGetRelid(relation));
 	}

@@ -98,7 +98,7 @@ bury(TreeClient *client, const TreeRecord *record)
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
 	XLogFlush(compat_wal_end());
-	if (tree_drop(client, record->tree) != TREE_OK)
+	if (tree_drop(client, record->tree, record->root) != TREE_OK)
 		return;
 	sherman_trees_remove(record->tree);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);

@@ -81,6 +81,7 @@ announce_removal(Relation relation, ShermanIndex *index)
 
 	XLogFlush(end);
 	record.tree = index->meta.tree;
+	record.root = index->meta.root;
 	record.removal_lsn = end;
 	record.removal_epoch = sherman_epoch();
 	status = tree_record_update(client, &record);

@@ -17,6 +17,7 @@ TESTS += test_lock
 TESTS += test_cache
 TESTS += test_allocate
 TESTS += test_redo
+TESTS += test_nodes
 SCRIPT_TESTS += test_msd
 
 # The core of the tree.

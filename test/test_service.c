@@ -104,7 +104,7 @@ test_create_and_drop(void **state)
 	assert_int_not_equal(record.tree, 0);
 	assert_int_equal(record.extents, 1);
 	assert_int_equal(record.bytes, EXTENT_MIN_BYTES);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_OK);
 	assert_memory_equal(&record, &read, sizeof(record));
 
 	/* The root is there: an empty leaf that can be believed. */
@@ -123,9 +123,9 @@ test_create_and_drop(void **state)
 	tree_close(tree);
 
 	freed = test_now_us();
-	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
-	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_NOT_FOUND);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_NOT_FOUND);
 	status = node_status(&stage);
 	assert_int_equal(status.trees, 0);
 	assert_int_equal(status.bytes_used, 0);
@@ -153,7 +153,7 @@ test_ids_are_not_reused(void **state)
 			assert_true(record.tree > last);
 			assert_int_equal(record.tree & ~UNIT_TREE_MASK, 0);
 			last = record.tree;
-			assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+			assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
 		}
 		if (round == 0)
 			test_node_terminate(&stage.node);
@@ -181,7 +181,7 @@ test_extents(void **state)
 	test_tree_create(&stage.client, &narrow, &record);
 	for (;;)
 	{
-		status = directory_extent(stage.client.tree, 0, record.tree, extents, false, &extent);
+		status = directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent);
 		if (status != TREE_OK)
 			break;
 		assert_int_equal(extent.extents, extents + 1);
@@ -191,17 +191,16 @@ test_extents(void **state)
 			assert_true(extent.bytes == EXTENT_MIN_BYTES || extent.bytes * 4 <= bytes);
 			assert_true(extent.bytes * 16 > bytes);
 		}
-		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, extents, false, &again),
-		                 TREE_OK);
+		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, extents, &again), TREE_OK);
 		assert_memory_equal(&extent, &again, sizeof(extent));
-		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, false, &again), TREE_OK);
+		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, 0, &again), TREE_OK);
 		assert_memory_equal(&extent, &again, sizeof(extent));
 		bytes += extent.bytes;
 		extents++;
 	}
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	assert_int_equal(bytes, 16 * MEGABYTE);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_OK);
 	assert_int_equal(read.extents, extents);
 	assert_int_equal(read.bytes, bytes);
 	memset(&read, 0, sizeof(read));
@@ -209,7 +208,7 @@ test_extents(void **state)
 	assert_int_equal(tree_create(stage.client.tree, &read), TREE_MEMORY_FULL);
 
 	/* Memory that is in quarantine is waited for: a drop makes room at once. */
-	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
 	test_tree_create(&stage.client, &narrow, &record);
 	stage_close(&stage);
 }
@@ -231,17 +230,17 @@ test_memory_is_zeroed(void **state)
 	op.length = sizeof(line);
 	op.buffer = line;
 	for (uint32_t extents = 1;
-	     directory_extent(stage.client.tree, 0, record.tree, extents, false, &extent) == TREE_OK; extents++)
+	     directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent) == TREE_OK; extents++)
 	{
 		op.opcode = FABRIC_WRITE;
 		op.offset = extent.offset + 8192;
 		assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
 	}
-	assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
 	test_tree_create(&stage.client, &narrow, &record);
 	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES);
 	for (uint32_t extents = 1;
-	     directory_extent(stage.client.tree, 0, record.tree, extents, false, &extent) == TREE_OK; extents++)
+	     directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent) == TREE_OK; extents++)
 	{
 		op.opcode = FABRIC_READ;
 		op.offset = extent.offset + 8192;
@@ -280,7 +279,7 @@ test_records(void **state)
 	change.removal_lsn = 2000;
 	change.nonce = 0;
 	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, records[1].tree, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, records[1].tree, records[1].root, &read), TREE_OK);
 	assert_int_equal(read.flags, TREE_RECORD_BUILT | TREE_RECORD_BROKEN);
 	assert_int_equal(read.mutated_epoch, 7);
 	assert_int_equal(read.removal_epoch, 7);
@@ -304,11 +303,13 @@ test_records(void **state)
 		test_client_open(&stranger, &other, 0);
 		position = 0;
 		assert_int_equal(tree_record_list(stranger.tree, 0, &position, &read), TREE_END);
-		assert_int_equal(tree_record_read(stranger.tree, records[0].tree, &read), TREE_NOT_FOUND);
-		assert_int_equal(tree_drop(stranger.tree, records[0].tree), TREE_OK);
+		assert_int_equal(tree_record_read(stranger.tree, records[0].tree, records[0].root, &read),
+		                 TREE_NOT_FOUND);
+		assert_int_equal(tree_drop(stranger.tree, records[0].tree, records[0].root), TREE_OK);
 		(void) test_client_close(&stranger);
 		test_instance_stop(&other);
-		assert_int_equal(tree_record_read(stage.client.tree, records[0].tree, &read), TREE_OK);
+		assert_int_equal(tree_record_read(stage.client.tree, records[0].tree, records[0].root, &read),
+		                 TREE_OK);
 	}
 	stage_close(&stage);
 }
@@ -371,7 +372,7 @@ test_restart_keeps_trees(void **state)
 		assert_true(after.generation > before.generation);
 		assert_int_equal(after.bytes_used, before.bytes_used);
 		assert_int_equal(after.trees, 1);
-		assert_int_equal(tree_record_read(stage.client.tree, record.tree, &read), TREE_OK);
+		assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_OK);
 		assert_memory_equal(&record, &read, sizeof(record));
 	}
 	stage_close(&stage);
@@ -394,13 +395,13 @@ work_until_death(Stage *stage)
 		record.format = narrow;
 		status = tree_create(client.tree, &record);
 		for (uint32_t extents = 1; status == TREE_OK && extents < 1 + i % 6; extents++)
-			status = directory_extent(client.tree, 0, record.tree, extents, false, &extent);
+			status = directory_extent(client.tree, 0, record.tree, 0, extents, &extent);
 		if (status == TREE_OK && i % 4 != 0)
-			status = tree_drop(client.tree, record.tree);
+			status = tree_drop(client.tree, record.tree, record.root);
 		if (status != TREE_OK && status != TREE_MEMORY_FULL)
 			_exit(0);
 		if (status == TREE_MEMORY_FULL && record.tree != 0)
-			(void) tree_drop(client.tree, record.tree);
+			(void) tree_drop(client.tree, record.tree, record.root);
 	}
 }
 
@@ -442,7 +443,7 @@ test_killed_at_work(void **state)
 		assert_int_equal(status.bytes_used, bytes);
 		position = 0;
 		while (tree_record_list(stage.client.tree, 0, &position, &record) == TREE_OK)
-			assert_int_equal(tree_drop(stage.client.tree, record.tree), TREE_OK);
+			assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
 		assert_int_equal(node_status_settled(&stage).bytes_used, 0);
 		seen += trees;
 	}

@@ -34,10 +34,38 @@ count_chain(Tree *tree, const FabricOp *ops, int count)
 		tree_count_flush(tree);
 }
 
+FabricEndpoint *
+access_connect(TreeClient *client, uint32_t memory_node)
+{
+	char detail[TREE_DETAIL_BYTES] = "";
+	FabricEndpoint *endpoint = client->options.endpoints[memory_node];
+
+	assert(memory_node < client->options.nodes);
+	assert(endpoint != NULL || client->options.environment.connect != NULL);
+	if (!node_is_open(client->shared, memory_node))
+		return NULL;
+	if (endpoint == NULL && !client->holding)
+		endpoint =
+			client->options.environment.connect(client->options.environment.argument, memory_node, detail);
+	if (endpoint == NULL)
+		(void) client_fail(client, TREE_UNREACHABLE, "memory node %u: %s", memory_node, detail);
+	client->options.endpoints[memory_node] = endpoint;
+	return endpoint;
+}
+
+const FabricCapabilities *
+access_capabilities(const TreeClient *client, uint32_t memory_node)
+{
+	assert(memory_node < client->options.nodes);
+	assert(client->options.endpoints[memory_node] != NULL);
+	return fabric_capabilities(client->options.endpoints[memory_node]);
+}
+
 TreeStatus
 access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {
 	TreeClient *client = tree->client;
+	FabricEndpoint *endpoint;
 	FabricStatus fabric;
 	TreeStatus status;
 
@@ -45,10 +73,12 @@ access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "tree %llx: pointer to memory node %u of %u",
 		                   (unsigned long long) tree->tree, memory_node, client->options.nodes);
+	endpoint = access_endpoint(client, memory_node);
+	if (endpoint == NULL)
+		return client_away(client, memory_node);
 	if ((client->doubt & 1ull << memory_node) != 0)
-		return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is in doubt",
-		                   memory_node);
-	fabric = fabric_execute(client->options.endpoints[memory_node], ops, count);
+		return access_doubt(client, memory_node);
+	fabric = fabric_execute(endpoint, ops, count);
 	if (fabric == FABRIC_OK)
 	{
 		count_chain(tree, ops, count);
@@ -70,6 +100,8 @@ access_settle(TreeClient *client, uint32_t memory_node)
 	assert(memory_node < client->options.nodes);
 	assert((client->doubt & 1ull << memory_node) != 0);
 
+	if (!node_is_open(client->shared, memory_node))
+		return client_away(client, memory_node);
 	fabric = fabric_reset(client->options.endpoints[memory_node]);
 	if (fabric == FABRIC_OK || fabric == FABRIC_FENCED)
 	{
@@ -81,9 +113,18 @@ access_settle(TreeClient *client, uint32_t memory_node)
 			return TREE_OK;
 		return client_fabric_fail(client, memory_node, fabric);
 	}
+	client->trouble |= 1u << memory_node;
 	return client_fail(client, TREE_UNREACHABLE,
 	                   "memory node %u: a chain is in doubt and its channel cannot be reset: %s", memory_node,
 	                   fabric_status_name(fabric));
+}
+
+TreeStatus
+access_doubt(TreeClient *client, uint32_t memory_node)
+{
+	assert((client->doubt & 1ull << memory_node) != 0);
+	client->trouble |= 1u << memory_node;
+	return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is in doubt", memory_node);
 }
 
 static FabricOp
@@ -120,8 +161,9 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "tree %llx: pointer to memory node %u of %u",
 		                   (unsigned long long) tree->tree, memory_node, client->options.nodes);
-	timed = (fabric_capabilities(client->options.endpoints[memory_node])->flags &
-	         FABRIC_CAP_OPERATION_ATOMIC) == 0;
+	if (access_endpoint(client, memory_node) == NULL)
+		return client_away(client, memory_node);
+	timed = (access_capabilities(client, memory_node)->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0;
 	if (timed)
 		begin = now_us(client);
 	status = access_execute(tree, memory_node, ops, count);

@@ -55,12 +55,11 @@ static TreeStatus
 extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 {
 	StateAtNode *at = state_at(tree, memory_node);
-	bool share = memory_node != pointer_memory_node(tree->root);
 	DirectoryExtent extent;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	status = directory_extent(tree->client, memory_node, tree->tree, seen, share, &extent);
+	status = directory_extent(tree->client, memory_node, tree->tree, tree_home(tree->root), seen, &extent);
 	if (status != TREE_OK)
 		return status;
 	spin_lock(&tree->state->spin);
@@ -184,6 +183,7 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 {
 	uint32_t nodes = tree->client->options.nodes;
 	uint32_t least = memory_node;
+	uint32_t present = 0;
 	uint64_t sum = 0, own = 0, smallest = UINT64_MAX;
 
 	assert(memory_node < nodes);
@@ -194,6 +194,9 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 	{
 		uint64_t bytes = tree->state->at[i].tree_bytes;
 
+		if (!node_is_open(tree->client->shared, i))
+			continue;
+		present++;
 		sum += bytes;
 		if (i == memory_node)
 			own = bytes;
@@ -204,8 +207,8 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 		}
 	}
 	spin_unlock(&tree->state->spin);
-	return own * nodes * 100 > sum * (100 + UNBALANCED_PERCENT) && own > EXTENT_MIN_BYTES ? least
-	                                                                                      : memory_node;
+	return own * present * 100 > sum * (100 + UNBALANCED_PERCENT) && own > EXTENT_MIN_BYTES ? least
+	                                                                                        : memory_node;
 }
 
 /* One node of the level from memory node `memory_node`, and no other. */
@@ -274,7 +277,7 @@ allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointe
 	{
 		if (status == TREE_FENCED)
 			break;
-		if (i != chosen)
+		if (i != chosen && node_is_open(tree->client->shared, i))
 			status = node_take(tree, i, level, pointer, generation);
 		if (status == TREE_OK)
 			break;

@@ -97,11 +97,16 @@ bulk_execute(TreeBulk *bulk, uint32_t memory_node, FabricOp *ops, int count)
 static TreeStatus
 chain_flush(TreeBulk *bulk, BulkChain *chain)
 {
-	uint32_t most = fabric_capabilities(bulk->tree->client->options.endpoints[chain->memory_node])->max_chain;
+	TreeClient *client = bulk->tree->client;
 	TreeStatus status = TREE_OK;
+	uint32_t most;
 
+	if (chain->count == 0)
+		return TREE_OK;
+	if (access_endpoint(client, chain->memory_node) == NULL)
+		return client_away(client, chain->memory_node);
+	most = access_capabilities(client, chain->memory_node)->max_chain;
 	assert(most > 0 && most <= FABRIC_MAX_CHAIN);
-	assert(chain->count >= 0);
 	for (int i = 0; i < chain->count && status == TREE_OK; i += (int) most)
 	{
 		int left = chain->count - i;
@@ -345,6 +350,8 @@ run_next(TreeBulk *bulk)
 		uint32_t memory_node = (bulk->run_node + (bulk->run_end != 0) + i) % nodes;
 		uint64_t bytes = bulk->run_bytes;
 
+		if (!node_is_open(tree->client->shared, memory_node) && memory_node != tree_home(tree->root))
+			continue;
 		status = allocate_run(tree, memory_node, &bytes, &bulk->run_next, &bulk->run_generation);
 		if (status != TREE_OK)
 			continue;

@@ -92,7 +92,53 @@ client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status
 			mine = TREE_UNREACHABLE;
 			break;
 	}
+	if (mine == TREE_UNREACHABLE || mine == TREE_FENCED)
+		client->trouble |= 1u << memory_node;
 	return client_fail(client, mine, "memory node %u: %s", memory_node, fabric_status_name(status));
+}
+
+TreeStatus
+client_away(TreeClient *client, uint32_t memory_node)
+{
+	assert(memory_node < client->options.nodes);
+	if (!node_is_open(client->shared, memory_node))
+		return client_fail(client, TREE_UNREACHABLE, "memory node %u is not attached", memory_node);
+	/* access_connect() has said why. */
+	return TREE_UNREACHABLE;
+}
+
+uint32_t
+tree_client_trouble(TreeClient *client)
+{
+	uint32_t trouble = client->trouble;
+
+	assert(client != NULL);
+	client->trouble = 0;
+	return trouble;
+}
+
+void
+tree_client_reconnect(TreeClient *client, uint32_t node)
+{
+	assert(node < client->options.nodes);
+	assert(!client->holding);
+	client->options.endpoints[node] = NULL;
+	client->doubt &= ~(1ull << node);
+	client->trouble &= ~(1u << node);
+}
+
+TreeStatus
+tree_client_connect(TreeClient *client, uint32_t node)
+{
+	if (node >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no memory node %u", node);
+	return access_endpoint(client, node) != NULL ? TREE_OK : client_away(client, node);
+}
+
+uint32_t
+tree_home(uint64_t root)
+{
+	return pointer_memory_node(root);
 }
 
 /* splitmix64: choices that need no quality, only difference between processes. */
@@ -155,7 +201,7 @@ options_valid(const TreeClientOptions *options)
 	    options->environment.wake == NULL)
 		return false;
 	for (uint32_t i = 0; i < options->nodes; i++)
-		if (options->endpoints[i] == NULL)
+		if (options->endpoints[i] == NULL && options->environment.connect == NULL)
 			return false;
 	return true;
 }
@@ -209,8 +255,11 @@ tree_client_close(TreeClient *client)
 	assert(client->options.release != NULL);
 
 	status = lock_leave(client);
+	/* What is in doubt at a closed memory node is ended by the fencing that precedes its opening. */
+	if (status == TREE_UNREACHABLE && client->trouble == 0)
+		status = TREE_OK;
 	for (uint32_t i = 0; i < client->options.nodes; i++)
-		if ((client->doubt & 1ull << i) != 0)
+		if ((client->doubt & 1ull << i) != 0 && node_is_open(client->shared, i))
 		{
 			TreeStatus settled = access_settle(client, i);
 

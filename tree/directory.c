@@ -21,8 +21,11 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 	assert(!client->holding);
 	for (int attempt = 0; attempt < CALL_ATTEMPTS; attempt++)
 	{
+		FabricEndpoint *endpoint = access_endpoint(client, memory_node);
 		uint32_t got = reply_bytes;
 
+		if (endpoint == NULL)
+			return client_away(client, memory_node);
 		if (client->doubt & 1ull << memory_node)
 		{
 			TreeStatus settled = access_settle(client, memory_node);
@@ -30,8 +33,7 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 			if (settled != TREE_OK && settled != TREE_RETRY)
 				return settled;
 		}
-		status = fabric_call(client->options.endpoints[memory_node], (uint16_t) method, request,
-		                     request_bytes, reply, &got);
+		status = fabric_call(endpoint, (uint16_t) method, request, request_bytes, reply, &got);
 		switch (status)
 		{
 			case FABRIC_OK:
@@ -61,14 +63,53 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 	return client_fabric_fail(client, memory_node, status);
 }
 
+/* What a memory node is called in records: connected, or 0. */
+static uint64_t
+member_of(TreeClient *client, uint32_t memory_node)
+{
+	assert(memory_node < client->options.nodes);
+	if (access_endpoint(client, memory_node) == NULL)
+		return 0;
+	return access_capabilities(client, memory_node)->node_uuid[0];
+}
+
+/* Has the tree's record say that the tree may have extents on the memory node. */
+static TreeStatus
+directory_join(TreeClient *client, uint64_t tree, uint32_t home, uint32_t memory_node)
+{
+	TreeRecord record;
+
+	assert(home != memory_node);
+	memset(&record, 0, sizeof(record));
+	record.tree = tree;
+	record.members[memory_node] = member_of(client, memory_node);
+	if (record.members[memory_node] == 0)
+		return client_away(client, memory_node);
+	return directory_call(client, home, DIRECTORY_UPDATE, &record, sizeof(record), NULL, 0);
+}
+
 TreeStatus
-directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t extents, bool share,
+directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home, uint32_t extents,
                  DirectoryExtent *extent)
 {
-	DirectoryExtentRequest request = {.tree = tree, .extents = extents, .share = share};
+	DirectoryExtentRequest request = {.tree = tree, .extents = extents, .home = home};
 
 	assert(tree != 0);
 	assert(extent != NULL);
+	if (memory_node != home)
+	{
+		request.share = 1;
+		request.home_member = member_of(client, home);
+		if (request.home_member == 0)
+			return client_away(client, home);
+		if (extents == 0)
+		{
+			TreeStatus status = directory_join(client, tree, home, memory_node);
+
+			if (status != TREE_OK)
+				return status;
+		}
+	}
 	return directory_call(client, memory_node, DIRECTORY_EXTENT, &request, sizeof(request), extent,
 	                      sizeof(*extent));
 }
@@ -97,9 +138,12 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 	op.buffer = client->image;
 	for (int attempt = 0; attempt < CALL_ATTEMPTS; attempt++)
 	{
+		FabricEndpoint *endpoint = access_endpoint(client, memory_node);
 		TreeStatus settled;
 
-		status = fabric_execute(client->options.endpoints[memory_node], &op, 1);
+		if (endpoint == NULL)
+			return client_away(client, memory_node);
+		status = fabric_execute(endpoint, &op, 1);
 		if (status == FABRIC_OK)
 			return TREE_OK;
 		if (status != FABRIC_TIMED_OUT && status != FABRIC_STOPPED && status != FABRIC_LOST)
@@ -112,6 +156,16 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 	return client_fabric_fail(client, memory_node, status);
 }
 
+static TreeStatus
+drop_at(TreeClient *client, uint32_t memory_node, uint64_t tree)
+{
+	DirectoryTree request = {.tree = tree};
+
+	assert(tree != 0);
+	assert(memory_node < client->options.nodes);
+	return directory_call(client, memory_node, DIRECTORY_DROP, &request, sizeof(request), NULL, 0);
+}
+
 TreeStatus
 tree_create(TreeClient *client, TreeRecord *record)
 {
@@ -119,7 +173,7 @@ tree_create(TreeClient *client, TreeRecord *record)
 	uint32_t first = (uint32_t) (client_random(client) % nodes);
 	DirectoryCreate request;
 	DirectoryCreated created;
-	TreeStatus status = TREE_UNREACHABLE;
+	TreeStatus status = client_fail(client, TREE_UNREACHABLE, "no memory node is attached");
 
 	assert(record != NULL);
 	if ((record->format.cell_bytes != 16 && record->format.cell_bytes != 32 &&
@@ -135,6 +189,10 @@ tree_create(TreeClient *client, TreeRecord *record)
 	for (uint32_t i = 0; i < nodes; i++)
 	{
 		request.memory_node = (first + i) % nodes;
+		if (!node_is_open(client->shared, request.memory_node))
+			continue;
+		memset(request.record.members, 0, sizeof(request.record.members));
+		request.record.members[request.memory_node] = member_of(client, request.memory_node);
 		status = directory_call(client, request.memory_node, DIRECTORY_CREATE, &request, sizeof(request),
 		                        &created, sizeof(created));
 		if (status == TREE_OK || status == TREE_FENCED)
@@ -146,10 +204,8 @@ tree_create(TreeClient *client, TreeRecord *record)
 	if (status != TREE_OK)
 	{
 		/* Nobody knows the tree; what cannot be freed now is the collector's: no metapage names it. */
-		DirectoryTree drop = {.tree = created.record.tree};
-
 		if ((client->doubt & 1ull << request.memory_node) == 0)
-			(void) directory_call(client, request.memory_node, DIRECTORY_DROP, &drop, sizeof(drop), NULL, 0);
+			(void) drop_at(client, request.memory_node, created.record.tree);
 		return status;
 	}
 	*record = created.record;
@@ -169,96 +225,68 @@ record_read_at(TreeClient *client, uint32_t memory_node, uint64_t tree, TreeReco
 }
 
 TreeStatus
-tree_drop(TreeClient *client, uint64_t tree)
+tree_drop(TreeClient *client, uint64_t tree, uint64_t root)
 {
-	DirectoryTree request = {.tree = tree};
-	uint32_t home = 0;
+	uint32_t home = tree_home(root);
+	TreeRecord record;
 	TreeStatus status;
 
-	assert(tree != 0);
-	/* The shares first: as long as the record is there somebody will come back and finish. */
-	for (uint32_t i = 0; client->options.nodes > 1 && i < client->options.nodes; i++)
-	{
-		TreeRecord record;
+	if (tree == 0 || home >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no tree %016llx", (unsigned long long) tree);
+	status = record_read_at(client, home, tree, &record);
+	/* The shares first; those that cannot be reached now have no tree from then on, which can be seen. */
+	for (uint32_t i = 0; status == TREE_OK && i < client->options.nodes; i++)
+		if (i != home && record.members[i] != 0 && node_is_open(client->shared, i))
+			(void) drop_at(client, i, tree);
+	if (status == TREE_OK)
+		status = drop_at(client, home, tree);
+	if (status != TREE_OK && status != TREE_NOT_FOUND)
+		return status;
+	cache_drop_tree(client->shared, tree);
+	state_forget_blocks(client->shared, tree);
+	return TREE_OK;
+}
 
-		status = record_read_at(client, i, tree, &record);
-		if (status == TREE_NOT_FOUND)
-			continue;
-		if (status == TREE_OK && (record.flags & TREE_RECORD_SHARE) == 0)
-		{
-			home = i;
-			continue;
-		}
-		if (status == TREE_OK)
-			status = directory_call(client, i, DIRECTORY_DROP, &request, sizeof(request), NULL, 0);
-		if (status != TREE_OK)
-			return status;
-	}
-	status = directory_call(client, home, DIRECTORY_DROP, &request, sizeof(request), NULL, 0);
-	if (status == TREE_OK || status == TREE_NOT_FOUND)
+TreeStatus
+tree_record_read(TreeClient *client, uint64_t tree, uint64_t root, TreeRecord *record)
+{
+	uint32_t home = tree_home(root);
+	TreeStatus status;
+
+	if (tree == 0 || home >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no tree %016llx", (unsigned long long) tree);
+	status = record_read_at(client, home, tree, record);
+	for (uint32_t i = 0; status == TREE_OK && i < client->options.nodes; i++)
 	{
-		cache_drop_tree(client->shared, tree);
-		state_forget_blocks(client->shared, tree);
-		return TREE_OK;
+		TreeRecord share;
+
+		if (i == home || record->members[i] == 0 || record_read_at(client, i, tree, &share) != TREE_OK)
+			continue;
+		record->bytes += share.bytes;
+		record->extents += share.extents;
 	}
 	return status;
 }
 
 TreeStatus
-tree_record_read(TreeClient *client, uint64_t tree, TreeRecord *record)
-{
-	uint64_t bytes = 0;
-	uint32_t extents = 0;
-	bool found = false;
-
-	assert(tree != 0);
-	for (uint32_t i = 0; i < client->options.nodes; i++)
-	{
-		TreeRecord part;
-		TreeStatus status = record_read_at(client, i, tree, &part);
-
-		if (status == TREE_NOT_FOUND)
-			continue;
-		if (status != TREE_OK)
-			return status;
-		bytes += part.bytes;
-		extents += part.extents;
-		if (part.flags & TREE_RECORD_SHARE)
-			continue;
-		*record = part;
-		found = true;
-	}
-	if (!found)
-		return client_fail(client, TREE_NOT_FOUND, "no memory node has tree %016llx",
-		                   (unsigned long long) tree);
-	record->bytes = bytes;
-	record->extents = extents;
-	return TREE_OK;
-}
-
-TreeStatus
 tree_record_update(TreeClient *client, const TreeRecord *record)
 {
-	assert(record->tree != 0);
-	for (uint32_t i = 0; i < client->options.nodes; i++)
-	{
-		TreeStatus status = directory_call(client, i, DIRECTORY_UPDATE, record, sizeof(*record), NULL, 0);
+	uint32_t home = tree_home(record->root);
 
-		if (status != TREE_NOT_FOUND)
-			return status;
-	}
-	return client_fail(client, TREE_NOT_FOUND, "no memory node has tree %016llx",
-	                   (unsigned long long) record->tree);
+	if (record->tree == 0 || home >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no tree %016llx",
+		                   (unsigned long long) record->tree);
+	return directory_call(client, home, DIRECTORY_UPDATE, record, sizeof(*record), NULL, 0);
 }
 
-TreeStatus
-tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record)
+static TreeStatus
+list_call(TreeClient *client, uint32_t node, bool shares, uint32_t *position, TreeRecord *record)
 {
-	DirectoryPosition request = {.position = *position};
+	DirectoryPosition request = {.position = *position, .shares = shares};
 	DirectoryListed listed;
 	TreeStatus status;
 
-	assert(position != NULL);
+	assert(record != NULL);
 	if (node >= client->options.nodes)
 		return client_fail(client, TREE_INVALID, "there is no memory node %u", node);
 	status = directory_call(client, node, DIRECTORY_LIST, &request, sizeof(request), &listed, sizeof(listed));
@@ -271,6 +299,27 @@ tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeReco
 	*position = listed.position;
 	*record = listed.record;
 	return TREE_OK;
+}
+
+TreeStatus
+tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record)
+{
+	return list_call(client, node, false, position, record);
+}
+
+TreeStatus
+tree_share_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record)
+{
+	return list_call(client, node, true, position, record);
+}
+
+TreeStatus
+tree_share_drop(TreeClient *client, uint32_t node, uint64_t tree)
+{
+	if (tree == 0 || node >= client->options.nodes)
+		return client_fail(client, TREE_INVALID, "there is no share of tree %016llx at memory node %u",
+		                   (unsigned long long) tree, node);
+	return drop_at(client, node, tree);
 }
 
 TreeStatus

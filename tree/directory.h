@@ -58,7 +58,7 @@ typedef struct DirectoryTree
 typedef struct DirectoryPosition
 {
 	uint32_t position;
-	uint32_t reserved;
+	uint32_t shares; /* 1: shares are listed instead of trees */
 } DirectoryPosition;
 
 typedef struct DirectoryListed
@@ -82,6 +82,9 @@ typedef struct DirectoryExtentRequest
 	uint64_t tree;
 	uint32_t extents;
 	uint32_t share;
+	uint32_t home; /* for a share: the memory node that has the tree's record */
+	uint32_t reserved;
+	uint64_t home_member; /* and the first word of its UUID */
 } DirectoryExtentRequest;
 
 /* The first extent's root: behind the extent's header, one stripe, whatever the leaf's size. */
@@ -91,10 +94,11 @@ typedef struct DirectoryExtentRequest
 #define DIRECTORY_OTHER_BUMP FABRIC_STRIPE_BYTES
 
 /*
- * Asks memory node `memory_node` for an extent.  TREE_MEMORY_FULL, TREE_NOT_FOUND, TREE_UNREACHABLE, TREE_FENCED.
- * Nothing may be held.
+ * Asks memory node `memory_node` for an extent.  A tree that has none there yet (`extents` 0) gets a share, unless this is its
+ * home: first its record learns of the memory node, then the share is made, so that a tree whose record does not name a
+ * memory node has nothing there.  TREE_MEMORY_FULL, TREE_NOT_FOUND, TREE_UNREACHABLE, TREE_FENCED.  Nothing may be held.
  */
-extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t extents,
-                                   bool share, DirectoryExtent *extent);
+extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home,
+                                   uint32_t extents, DirectoryExtent *extent);
 
 #endif /* SHERMAN_DIRECTORY_H */

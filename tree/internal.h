@@ -29,13 +29,30 @@
 /* Where a tree gets its nodes from: in shared memory, one per tree in use, made at tree_open(). */
 typedef struct TreeState TreeState;
 
+/* The parts of an instance's shared memory. */
+struct TreeShared
+{
+	TreeSharedOptions options;
+	uint64_t magic;
+	uint32_t closed; /* bit per memory node: tree_node_close() */
+	uint32_t reserved;
+	/*
+	 * Resolved for this mapping: PostgreSQL maps shared memory at one address in all processes, and so do
+	 * forks.
+	 */
+	void *locks;
+	void *cache;
+	void *states;
+};
+
 struct TreeClient
 {
 	TreeClientOptions options;
 	TreeShared *shared;
 	uint32_t slot;
-	uint64_t doubt; /* bit per memory node: its channel is in doubt, nothing more goes there */
-	bool holding;   /* between environment.hold and resume */
+	uint64_t doubt;   /* bit per memory node: its channel is in doubt, nothing more goes there */
+	uint32_t trouble; /* bit per memory node: for tree_client_trouble() */
+	bool holding;     /* between environment.hold and resume */
 	TreeCounters counters;
 	char detail[TREE_DETAIL_BYTES];
 	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */
@@ -91,6 +108,8 @@ extern TreeStatus client_fail(TreeClient *client, TreeStatus status, const char 
 	__attribute__((format(printf, 3, 4)));
 /* Turns a fabric status into ours, with the fabric's detail. */
 extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status);
+/* The same for a memory node that is not to be used now, or cannot be connected to: TREE_UNREACHABLE. */
+extern TreeStatus client_away(TreeClient *client, uint32_t memory_node);
 extern uint64_t client_random(TreeClient *client);
 extern void *client_allocate(TreeClient *client, size_t bytes);
 /* For what an open handle grows by: the caller's memory may be short-lived by then. */
@@ -119,6 +138,25 @@ tree_node_bytes(const Tree *tree, uint64_t pointer, uint32_t level)
 
 /* ---- access.c: chains to memory nodes ---- */
 
+/* The memory node's channel; NULL: closed, away (the detail says why), or not connected while something is held. */
+extern FabricEndpoint *access_connect(TreeClient *client, uint32_t memory_node);
+
+static inline bool
+node_is_open(const TreeShared *shared, uint32_t memory_node)
+{
+	return (__atomic_load_n(&shared->closed, __ATOMIC_RELAXED) & 1u << memory_node) == 0;
+}
+
+static inline FabricEndpoint *
+access_endpoint(TreeClient *client, uint32_t memory_node)
+{
+	FabricEndpoint *endpoint = client->options.endpoints[memory_node];
+
+	if (endpoint != NULL && node_is_open(client->shared, memory_node))
+		return endpoint;
+	return access_connect(client, memory_node);
+}
+
 /*
  * Executes a chain on one memory node and counts it. Must not be used while the node is in doubt
  * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node in doubt, calls
@@ -127,6 +165,10 @@ tree_node_bytes(const Tree *tree, uint64_t pointer, uint32_t level)
  */
 extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
+/* TREE_UNREACHABLE, for an earlier chain is in doubt. */
+extern TreeStatus access_doubt(TreeClient *client, uint32_t memory_node);
+/* The capabilities of a memory node that is connected. */
+extern const FabricCapabilities *access_capabilities(const TreeClient *client, uint32_t memory_node);
 
 /*
  * Reads a node without a lock and believes it: repeats torn reads with back-off, in the end under the lock.
@@ -198,6 +240,8 @@ extern int lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image,
 
 /* A process leaves: dequeues itself, passes on what was handed to it, finishes holds in doubt if it can. */
 extern TreeStatus lock_leave(TreeClient *client);
+/* The memory node's words of this instance were freed by fencing: so are entries whose owners have left them in doubt. */
+extern void lock_node_fenced(TreeClient *client, uint32_t memory_node);
 extern size_t lock_shared_bytes(const TreeSharedOptions *options);
 extern void lock_shared_initialize(void *memory, const TreeSharedOptions *options);
 
@@ -254,19 +298,6 @@ extern void cache_drop(Tree *tree, uint64_t pointer);
 extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
 
 /* ---- shared.c and allocate.c ---- */
-struct TreeShared
-{
-	TreeSharedOptions options;
-	uint64_t magic;
-	/*
-	 * Resolved for this mapping: PostgreSQL maps shared memory at one address in all processes, and so do
-	 * forks.
-	 */
-	void *locks;
-	void *cache;
-	void *states;
-};
-
 /*
  * Called by tree_shared_initialize() and _reset(): each empties its part (states keep ids, references,
  * counters).

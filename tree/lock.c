@@ -72,6 +72,13 @@ waiter_forget(LockWaiter *waiter)
 	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
 }
 
+/* Ends a hold that was left in doubt, of this process or another one: true for the one who is to release the entry. */
+static bool
+waiter_take_over(LockWaiter *waiter)
+{
+	return __atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0;
+}
+
 /* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
 static void
 hold_end(TreeClient *client, LockHold *hold)
@@ -284,8 +291,7 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	const FabricCapabilities *capabilities =
-		fabric_capabilities(client->options.endpoints[hold->memory_node]);
+	const FabricCapabilities *capabilities = access_capabilities(client, hold->memory_node);
 	bool ordered = (capabilities->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
 	TreeStatus status;
 
@@ -314,7 +320,7 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 		}
 		/* The ticket tells this try from all others of this process. */
 		waiter->ticket++;
-		capabilities = fabric_capabilities(client->options.endpoints[hold->memory_node]);
+		capabilities = access_capabilities(client, hold->memory_node);
 		hold->word = fabric_lock_word(capabilities->instance, capabilities->incarnation,
 		                              (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
 		status = word_try(tree, hold, pointer, bytes, image, ordered && attempt == 0, &won, read);
@@ -414,14 +420,15 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		if (status != TREE_OK)
 			return status;
 	}
+	if (access_endpoint(client, memory_node) == NULL)
+		return client_away(client, memory_node);
 	if ((client->doubt & 1ull << memory_node) != 0)
-		return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is in doubt",
-		                   memory_node);
+		return access_doubt(client, memory_node);
 	if (fabric_is_draining(client->options.endpoints[memory_node]))
 		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
 	if (client->options.lock_timeout_ms == 0)
 		client->options.lock_timeout_ms = LOCK_DEFAULT_TIMEOUT_MS;
-	words = fabric_capabilities(client->options.endpoints[memory_node])->lock_words;
+	words = access_capabilities(client, memory_node)->lock_words;
 	if (words > table->options.lock_words)
 		words = table->options.lock_words;
 	hold->memory_node = memory_node;
@@ -566,7 +573,7 @@ lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t b
 {
 	TreeClient *client = tree->client;
 	uint32_t memory_node = pointer_memory_node(pointer);
-	const FabricCapabilities *capabilities = fabric_capabilities(client->options.endpoints[memory_node]);
+	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
 	int count = 0;
 
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
@@ -599,10 +606,12 @@ static TreeStatus
 leave_word(TreeClient *client, const LockWaiter *waiter)
 {
 	uint64_t bit = 1ull << waiter->hold_memory_node;
+	FabricEndpoint *endpoint = access_endpoint(client, waiter->hold_memory_node);
 	FabricStatus fabric = FABRIC_LOST;
 
-	assert(waiter->holds == 1);
 	assert(waiter->hold_memory_node < client->options.nodes);
+	if (endpoint == NULL)
+		return client_away(client, waiter->hold_memory_node);
 	for (int attempt = 0; attempt < DOUBT_ATTEMPTS; attempt++)
 	{
 		FabricOp op = word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0);
@@ -614,7 +623,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 			if (status != TREE_OK)
 				return status;
 		}
-		fabric = fabric_execute(client->options.endpoints[waiter->hold_memory_node], &op, 1);
+		fabric = fabric_execute(endpoint, &op, 1);
 		if (fabric == FABRIC_OK)
 			return TREE_OK; /* ours and now free, or not ours: the swap never landed, or the unlock had */
 		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
@@ -661,7 +670,22 @@ lock_leave(TreeClient *client)
 	status = leave_word(client, waiter);
 	if (status != TREE_OK && status != TREE_FENCED)
 		return status;
-	waiter_forget(waiter);
-	entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
+	if (waiter_take_over(waiter))
+		entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
 	return status;
+}
+
+void
+lock_node_fenced(TreeClient *client, uint32_t memory_node)
+{
+	LockTable *table = client->shared->locks;
+
+	assert(memory_node < table->options.nodes);
+	for (uint32_t slot = 0; slot < table->options.slots; slot++)
+	{
+		LockWaiter *waiter = table_waiter(table, slot);
+
+		if (waiter->hold_memory_node == memory_node && waiter_take_over(waiter))
+			entry_release_for(client, table_entry(table, memory_node, waiter->hold_index), slot);
+	}
 }

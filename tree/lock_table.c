@@ -93,10 +93,16 @@ waiter_wake(TreeClient *client, LockTable *table, LockWaiter *chosen, WaitState 
 void
 entry_release(TreeClient *client, LockEntry *entry)
 {
+	entry_release_for(client, entry, client->slot);
+}
+
+void
+entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot)
+{
 	LockTable *table = client->shared->locks;
 	LockWaiter *chosen;
 
-	assert(entry->owner == client->slot + 1);
+	assert(entry->owner == slot + 1);
 	spin_lock(&entry->spin);
 	chosen = entry_choose(table, entry);
 	spin_unlock(&entry->spin);
@@ -178,6 +184,8 @@ queue_wait(Tree *tree, LockWaiter *waiter, uint64_t deadline)
 		}
 		if (client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
+		if (!node_is_open(client->shared, waiter->hold_memory_node))
+			return client_away(client, waiter->hold_memory_node);
 		now = now_us(client);
 		if (now >= deadline)
 			return client_fail(client, TREE_TIMED_OUT,

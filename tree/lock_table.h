@@ -63,7 +63,7 @@ extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
 
 /*
  * Becomes the owner of the entry.  On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED.  TREE_STOPPED,
- * TREE_TIMED_OUT: neither owner nor queued, unless *chosen: then what was handed over meanwhile (the state says what)
+ * TREE_TIMED_OUT, TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then what was handed over meanwhile (the state says what)
  * is to be given up again by the caller (F22).
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
@@ -71,6 +71,8 @@ extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter
 
 /* The owner gives the entry up, without a word: the first of the queue becomes the owner. */
 extern void entry_release(TreeClient *client, LockEntry *entry);
+/* The same for another owner, who will not. */
+extern void entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot);
 
 /*
  * The owner names the first of the queue as the next one, who sleeps on until waiter_wake(): between the two the chosen

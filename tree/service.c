@@ -290,6 +290,14 @@ call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 		return FABRIC_NOT_FOUND;
 	record = *slot;
 	record.record.flags |= request->flags & (TREE_RECORD_BROKEN | TREE_RECORD_BUILT);
+	for (uint32_t i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (request->members[i] == 0)
+			continue;
+		if (record.record.members[i] != 0 && record.record.members[i] != request->members[i])
+			return FABRIC_RANGE;
+		record.record.members[i] = request->members[i];
+	}
 	if (request->mutated_epoch > record.record.mutated_epoch)
 		record.record.mutated_epoch = request->mutated_epoch;
 	if (request->removal_epoch > record.record.removal_epoch ||
@@ -309,7 +317,7 @@ static FabricStatus
 call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *request, DirectoryListed *reply)
 {
 	uint32_t position = request->position;
-	ServiceRecord *record = tables_next(&service->tables, peer->cluster, &position);
+	ServiceRecord *record = tables_next(&service->tables, peer->cluster, request->shares != 0, &position);
 
 	assert(reply != NULL);
 	if (record == NULL)
@@ -360,15 +368,19 @@ call_epoch(Service *service, const FabricPeer *peer, const DirectoryEpoch *reque
 
 /* A record for the extents of a tree whose own record is at another memory node. */
 static ServiceRecord *
-share_make(Service *service, const FabricPeer *peer, uint64_t tree, ServiceRecord *record)
+share_make(Service *service, const FabricPeer *peer, const DirectoryExtentRequest *request,
+           ServiceRecord *record)
 {
 	ServiceRecord *slot = tables_slot(&service->tables);
+	uint64_t tree = request->tree;
 
 	assert(record != NULL);
-	if (tree == 0 || (tree & ~UNIT_TREE_MASK) != 0 || tables_find(&service->tables, tree) != NULL)
+	if (tree == 0 || (tree & ~UNIT_TREE_MASK) != 0 || tables_find(&service->tables, tree) != NULL ||
+	    request->home >= TREE_MAX_NODES)
 		return NULL;
 	memset(record, 0, sizeof(*record));
 	record->record.tree = tree;
+	record->record.members[request->home] = request->home_member;
 	record->record.cluster[0] = peer->cluster[0];
 	record->record.cluster[1] = peer->cluster[1];
 	record->record.flags = TREE_RECORD_SHARE;
@@ -388,7 +400,7 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 		return FABRIC_NOT_FOUND;
 	if (slot == NULL)
 	{
-		slot = share_make(service, peer, request->tree, &record);
+		slot = share_make(service, peer, request, &record);
 		if (slot == NULL)
 			return FABRIC_NO_MEMORY;
 	}

@@ -7,7 +7,7 @@
 #include "service_tables.h"
 
 #define TABLES_MAGIC 0x7461626c65733031ull
-#define TABLES_VERSION 1u
+#define TABLES_VERSION 2u
 
 _Static_assert(sizeof(ServiceRecord) <= JOURNAL_BYTES, "a record goes through the journal whole");
 _Static_assert(sizeof(ServiceEpoch) <= JOURNAL_BYTES, "an epoch goes through the journal whole");
@@ -238,7 +238,7 @@ tables_find_token(ServiceTables *tables, const uint64_t *cluster, const uint64_t
 }
 
 ServiceRecord *
-tables_next(ServiceTables *tables, const uint64_t *cluster, uint32_t *position)
+tables_next(ServiceTables *tables, const uint64_t *cluster, bool shares, uint32_t *position)
 {
 	assert(position != NULL);
 	assert(tables->ids != NULL);
@@ -247,7 +247,7 @@ tables_next(ServiceTables *tables, const uint64_t *cluster, uint32_t *position)
 		ServiceRecord *record = &tables->records[i];
 
 		if (tables->ids[i] == 0 || !same_cluster(record->record.cluster, cluster) ||
-		    (record->record.flags & TREE_RECORD_SHARE) != 0)
+		    ((record->record.flags & TREE_RECORD_SHARE) != 0) != shares)
 			continue;
 		*position = i + 1;
 		return record;

@@ -108,8 +108,9 @@ extern ServiceRecord *tables_find(ServiceTables *tables, uint64_t tree);
 extern ServiceRecord *tables_find_token(ServiceTables *tables, const uint64_t *cluster,
                                         const uint64_t *token);
 
-/* The next record of the cluster, from slot *position on; *position comes back behind it. NULL: no more. */
-extern ServiceRecord *tables_next(ServiceTables *tables, const uint64_t *cluster, uint32_t *position);
+/* The next tree or share of the cluster, from slot *position on; *position comes back behind it. NULL: no more. */
+extern ServiceRecord *tables_next(ServiceTables *tables, const uint64_t *cluster, bool shares,
+                                  uint32_t *position);
 
 /* A new id; never returned again. */
 extern uint64_t tables_id(ServiceTables *tables);

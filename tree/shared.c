@@ -108,6 +108,23 @@ tree_shared_reset(TreeShared *shared)
 	state_shared_reset(shared->states);
 }
 
+void
+tree_node_close(TreeShared *shared, uint32_t node)
+{
+	assert(shared->magic == SHARED_MAGIC);
+	assert(node < TREE_MAX_NODES);
+	__atomic_fetch_or(&shared->closed, 1u << node, __ATOMIC_SEQ_CST);
+}
+
+void
+tree_node_open(TreeClient *client, uint32_t node)
+{
+	assert(client->shared->magic == SHARED_MAGIC);
+	assert(node < client->options.nodes);
+	lock_node_fenced(client, node);
+	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);
+}
+
 /* ---- the table of trees ---- */
 
 static uint64_t

@@ -106,6 +106,12 @@ typedef struct TreeEnvironment
 	 */
 	void (*hold)(void *argument);
 	void (*resume)(void *argument);
+	/*
+	 * Connects to a memory node on first use; the endpoint is the caller's and stays until
+	 * tree_client_reconnect().  NULL: it cannot be reached now, and `detail` (TREE_DETAIL_BYTES) says why.
+	 * Called only while nothing is held.  NULL here: the endpoints of the options are all there are.
+	 */
+	FabricEndpoint *(*connect)(void *argument, uint32_t node, char *detail);
 } TreeEnvironment;
 
 /* Counters: of one client, and summed for one tree. Field order is the order of the SQL view. */
@@ -162,6 +168,13 @@ extern TreeShared *tree_shared_initialize(void *memory, const TreeSharedOptions 
 /* Forgets cache frames, lock queues and allocation states: after a new incarnation was granted, before any use. */
 extern void tree_shared_reset(TreeShared *shared);
 
+/*
+ * Closes a memory node for all processes of the instance: from now on chains and calls to it fail at once with
+ * TREE_UNREACHABLE, new nodes are taken elsewhere, and who waits for a lock there stops waiting.  Memory nodes are open
+ * at first.  tree_node_open() undoes it.
+ */
+extern void tree_node_close(TreeShared *shared, uint32_t node);
+
 /* ------------------------------------------------------------------------------------------------
  * A client: one process's connections, scratch memory and slot.
  */
@@ -172,8 +185,9 @@ typedef struct TreeClientOptions
 	TreeShared *shared;
 	uint32_t slot; /* this process's number, < slots; not used by another live client */
 	TreeEnvironment environment;
-	FabricEndpoint *endpoints[TREE_MAX_NODES]; /* connected, owned by the caller, outlive the client */
-	uint32_t nodes;
+	/* Connected, owned by the caller, outlive the client; NULL: environment.connect() makes it on first use. */
+	FabricEndpoint *endpoints[TREE_MAX_NODES];
+	uint32_t nodes;                                  /* as in the TreeSharedOptions */
 	uint32_t lock_timeout_ms;                        /* deadline for winning a lock; 0 = 10 s */
 	void *(*allocate)(void *argument, size_t bytes); /* memory for handles; NULL: malloc */
 	void (*release)(void *argument, void *memory);
@@ -191,6 +205,24 @@ extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient 
  */
 extern TreeStatus tree_client_close(TreeClient *client);
 extern const char *tree_detail(const TreeClient *client);
+
+/*
+ * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and has seen that
+ * no process is inside hold and resume.  What ended processes held or left in doubt there is over.
+ */
+extern void tree_node_open(TreeClient *client, uint32_t node);
+
+/*
+ * The connection to this memory node, which was fenced since it was made, is not used any more; the caller disconnects it.
+ * The next use connects anew.  Nothing may be in progress.
+ */
+extern void tree_client_reconnect(TreeClient *client, uint32_t node);
+
+/* Connects now, if there is no connection yet. TREE_UNREACHABLE. */
+extern TreeStatus tree_client_connect(TreeClient *client, uint32_t node);
+
+/* The memory nodes, a bit for each, that did not answer or refused since the last call of this function. */
+extern uint32_t tree_client_trouble(TreeClient *client);
 extern void tree_client_counters(const TreeClient *client, TreeCounters *counters);
 extern const char *tree_status_name(TreeStatus status);
 
@@ -214,7 +246,12 @@ typedef struct TreeRecord
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
 	uint32_t reserved;
+	/* First word of the UUID of each memory node that the tree has extents on, or may have soon; 0: it has none. */
+	uint64_t members[TREE_MAX_NODES];
 } TreeRecord;
+
+/* The memory node that a tree's root lies on, and so its record. */
+extern uint32_t tree_home(uint64_t root);
 
 #define TREE_RECORD_BROKEN 0x01u /* never to be used again: only its memory is waited for */
 #define TREE_RECORD_BUILT 0x02u  /* the build has ended */
@@ -234,20 +271,35 @@ typedef struct TreeNodeStatus
 } TreeNodeStatus;
 
 /*
- * Makes a tree: record, first extent, empty root leaf.  `record` gives database, index, creator, format and
- * cluster, and takes tree and root.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ * Makes a tree on one of the open memory nodes: record, first extent, empty root leaf.  `record` gives database, index,
+ * creator, format and cluster, and takes tree, root and members.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
  */
 extern TreeStatus tree_create(TreeClient *client, TreeRecord *record);
 
-/* Frees a tree: its extents go to quarantine and then back. Idempotent. The caller has proved it dead. */
-extern TreeStatus tree_drop(TreeClient *client, uint64_t tree);
+/*
+ * Frees a tree: its extents go to quarantine and then back.  Idempotent.  The caller has proved it dead.  Extents on
+ * memory nodes that are away stay: tree_share_list() finds them later.
+ */
+extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint64_t root);
 
-/* Reads or changes one record; fields changed: flags (or), mutated_epoch, removal_*, nonce when not 0. */
-extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, TreeRecord *record);
+/* Reads a record, with the bytes and extents at all memory nodes that can be asked. */
+extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint64_t root, TreeRecord *record);
+/*
+ * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce and members
+ * where not 0.  TREE_INVALID: another memory node is a member in that place.
+ */
 extern TreeStatus tree_record_update(TreeClient *client, const TreeRecord *record);
 
 /* The i-th tree record of this cluster at node; TREE_END behind the last. The order is stable between drops. */
 extern TreeStatus tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
+
+/*
+ * The same for shares: extents at node of trees whose record is at another memory node.  Of the record only tree, bytes,
+ * extents and members count, where members names the home and no other.
+ */
+extern TreeStatus tree_share_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
+/* Frees a share whose tree is gone. */
+extern TreeStatus tree_share_drop(TreeClient *client, uint32_t node, uint64_t tree);
 extern TreeStatus tree_node_status(TreeClient *client, uint32_t node, TreeNodeStatus *status);
 
 /* Epochs of this cluster at a node: opens epoch `epoch`, or closes it clean. Idempotent. */

@@ -1,0 +1,454 @@
+/*
+ * test_nodes.c
+ *		Trees on several memory nodes: what is where, connections on first use, memory nodes that are closed or gone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "directory.h"
+#include "environment.h"
+
+#define MEGABYTE (1ull << 20)
+#define NODES 3
+
+/* Enough for each memory node to have several extents of each tree. */
+#define MANY_KEYS 60000
+
+/* What is let off the average, on either side: an extent is up to a quarter of what the tree has. */
+#define BALANCE_PERCENT 25
+
+typedef struct Stage
+{
+	TestNode nodes[NODES];
+	TestInstance instance;
+	TestClient client;
+	uint32_t connects[NODES]; /* calls of connect() */
+	bool away[NODES];         /* what it says */
+} Stage;
+
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+
+static Stage *stage;
+
+/* environment.connect(): hands out the connections of the test's client. */
+static FabricEndpoint *
+stage_connect(void *argument, uint32_t node, char *detail)
+{
+	(void) argument;
+	stage->connects[node]++;
+	if (!stage->away[node])
+		return stage->client.endpoints[node];
+	strcpy(detail, "gone fishing");
+	return NULL;
+}
+
+/* A client that connects on first use, in place of the environment's. */
+static void
+client_reopen(void)
+{
+	TreeClientOptions options;
+
+	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
+	memset(&options, 0, sizeof(options));
+	options.shared = stage->instance.shared;
+	options.slot = 0;
+	options.environment = test_environment(&stage->instance);
+	options.environment.connect = stage_connect;
+	options.nodes = NODES;
+	options.lock_timeout_ms = 5000;
+	assert_int_equal(tree_client_open(&options, &stage->client.tree), TREE_OK);
+}
+
+static int
+setup(void **state)
+{
+	(void) state;
+	stage = calloc(1, sizeof(*stage));
+	for (int i = 0; i < NODES; i++)
+		test_node_start(&stage->nodes[i], 64 * MEGABYTE);
+	test_instance_start(&stage->instance, stage->nodes, NODES, 4, MEGABYTE);
+	test_client_open(&stage->client, &stage->instance, 0);
+	client_reopen();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void) state;
+	assert_int_equal(test_client_close(&stage->client), TREE_OK);
+	test_instance_stop(&stage->instance);
+	for (int i = 0; i < NODES; i++)
+		test_node_stop(&stage->nodes[i]);
+	free(stage);
+	return 0;
+}
+
+/* A tree whose home is `home`, as no other memory node is open while it is made. */
+static void
+tree_make(uint32_t home, TreeRecord *record, Tree **tree)
+{
+	for (uint32_t i = 0; i < NODES; i++)
+		if (i != home)
+			tree_node_close(stage->instance.shared, i);
+	test_tree_create(&stage->client, &narrow, record);
+	assert_int_equal(tree_home(record->root), home);
+	for (uint32_t i = 0; i < NODES; i++)
+		tree_node_open(stage->client.tree, i);
+	assert_int_equal(tree_open(stage->client.tree, record->tree, record->root, &narrow, NULL, NULL, tree),
+	                 TREE_OK);
+}
+
+static TreeKey
+key_of(uint64_t number)
+{
+	TreeKey key;
+
+	memset(&key, 0, sizeof(key));
+	key.norm[0] = number * 0x9e3779b97f4a7c15ull;
+	key.block = (uint32_t) number;
+	key.offset = 1;
+	return key;
+}
+
+static TreeStatus
+insert(Tree *tree, uint64_t number)
+{
+	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeKey key = key_of(number);
+	bool hit;
+
+	return tree_insert(tree, &key, &stamp, &hit);
+}
+
+static uint64_t
+count_entries(Tree *tree)
+{
+	TreeScan *scan;
+	const TreeBatch *batch;
+	uint64_t count = 0;
+
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	while (tree_scan_next(scan, &batch) == TREE_OK)
+		count += (uint64_t) batch->count;
+	tree_scan_close(scan);
+	return count;
+}
+
+/* Bytes of all trees at each memory node; how many memory nodes have some. */
+static uint32_t
+bytes_used(uint64_t bytes[NODES])
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < NODES; i++)
+	{
+		TreeNodeStatus status;
+
+		assert_int_equal(tree_node_status(stage->client.tree, i, &status), TREE_OK);
+		bytes[i] = status.bytes_used;
+		used += bytes[i] != 0;
+	}
+	return used;
+}
+
+static void
+require_balance(void)
+{
+	uint64_t bytes[NODES], sum = 0;
+
+	assert_int_equal(bytes_used(bytes), NODES);
+	for (int i = 0; i < NODES; i++)
+		sum += bytes[i];
+	for (int i = 0; i < NODES; i++)
+	{
+		assert_true(bytes[i] * NODES * 100 <= sum * (100 + BALANCE_PERCENT));
+		assert_true(bytes[i] * NODES * 100 >= sum * (100 - BALANCE_PERCENT));
+	}
+}
+
+/* Nothing is connected before it is used, and each memory node once. */
+static void
+test_connects_on_use(void **state)
+{
+	TreeRecord record;
+	Tree *tree;
+
+	(void) state;
+	assert_int_equal(stage->connects[0] + stage->connects[1] + stage->connects[2], 0);
+	tree_make(1, &record, &tree);
+	assert_int_equal(insert(tree, 1), TREE_OK);
+	assert_int_equal(stage->connects[0] + stage->connects[2], 0);
+	assert_int_equal(stage->connects[1], 1);
+	assert_int_equal(tree_client_connect(stage->client.tree, 2), TREE_OK);
+	assert_int_equal(stage->connects[2], 1);
+	tree_client_reconnect(stage->client.tree, 1);
+	assert_int_equal(insert(tree, 2), TREE_OK);
+	assert_int_equal(stage->connects[1], 2);
+
+	stage->away[0] = true;
+	assert_int_equal(tree_client_connect(stage->client.tree, 0), TREE_UNREACHABLE);
+	assert_non_null(strstr(tree_detail(stage->client.tree), "gone fishing"));
+	tree_close(tree);
+}
+
+/* A loaded tree, and one that grew by inserts, lie on all memory nodes in like parts, and their records say so. */
+static void
+test_balance(void **state)
+{
+	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeRecord record;
+	TreeBulk *bulk;
+	Tree *tree;
+
+	(void) state;
+	tree_make(2, &record, &tree);
+	assert_int_equal(tree_bulk_open(tree, &stamp, &bulk), TREE_OK);
+	for (uint64_t i = 0; i < 10 * MANY_KEYS; i++)
+	{
+		TreeKey key = key_of(i);
+
+		key.norm[0] = i;
+		assert_int_equal(tree_bulk_add(bulk, &key), TREE_OK);
+	}
+	assert_int_equal(tree_bulk_finish(bulk), TREE_OK);
+	require_balance();
+	tree_close(tree);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_OK);
+
+	tree_make(0, &record, &tree);
+	for (uint64_t i = 0; i < 5 * MANY_KEYS; i++)
+		assert_int_equal(insert(tree, i), TREE_OK);
+	require_balance();
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &record), TREE_OK);
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(record.members[i], fabric_capabilities(stage->client.endpoints[i])->node_uuid[0]);
+	for (int i = NODES; i < TREE_MAX_NODES; i++)
+		assert_int_equal(record.members[i], 0);
+	tree_close(tree);
+}
+
+/* A record names a memory node before the tree has anything there, and keeps to it. */
+static void
+test_members(void **state)
+{
+	TreeRecord record, read, change;
+	DirectoryExtent extent;
+	Tree *tree;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	assert_int_not_equal(record.members[0], 0);
+	assert_int_equal(record.members[1], 0);
+	assert_int_equal(directory_extent(stage->client.tree, 1, record.tree, 0, 0, &extent), TREE_OK);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &read), TREE_OK);
+	assert_int_equal(read.members[0], record.members[0]);
+	assert_int_not_equal(read.members[1], 0);
+	assert_int_equal(read.members[2], 0);
+	assert_int_equal(read.bytes, 2 * EXTENT_MIN_BYTES);
+
+	memset(&change, 0, sizeof(change));
+	change.tree = record.tree;
+	change.root = record.root;
+	change.members[1] = read.members[1] ^ 1;
+	assert_int_equal(tree_record_update(stage->client.tree, &change), TREE_INVALID);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &read), TREE_OK);
+	assert_int_not_equal(read.members[1], change.members[1]);
+	tree_close(tree);
+}
+
+/* A closed memory node is not used: trees elsewhere go on without it, those on it fail at once and are whole afterwards. */
+static void
+test_closed(void **state)
+{
+	TreeRecord home, other;
+	Tree *on_home, *on_other;
+	uint64_t bytes[NODES], before[NODES];
+	uint64_t failed = 0;
+
+	(void) state;
+	tree_make(0, &home, &on_home);
+	tree_make(1, &other, &on_other);
+	for (uint64_t i = 0; i < MANY_KEYS; i++)
+		assert_int_equal(insert(on_home, i), TREE_OK);
+	(void) bytes_used(before);
+	tree_node_close(stage->instance.shared, 0);
+	assert_int_equal(insert(on_home, MANY_KEYS), TREE_UNREACHABLE);
+	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
+	for (uint64_t i = 0; i < MANY_KEYS; i++)
+		assert_int_equal(insert(on_other, i), TREE_OK);
+	assert_int_equal(count_entries(on_other), MANY_KEYS);
+	tree_node_open(stage->client.tree, 0);
+	assert_int_equal(bytes_used(bytes), NODES);
+	assert_int_equal(bytes[0], before[0]);
+
+	/* One that has a part of the leaves: what lies elsewhere can be changed, the rest is refused. */
+	tree_node_close(stage->instance.shared, 2);
+	for (uint64_t i = MANY_KEYS; i < 2 * MANY_KEYS; i++)
+		failed += insert(on_home, i) != TREE_OK;
+	assert_in_range(failed, 1, MANY_KEYS - 1);
+	tree_node_open(stage->client.tree, 2);
+	/* An insert that could not post the split that it needed has failed, too, and its entry is there. */
+	assert_in_range(count_entries(on_home), 2 * MANY_KEYS - failed, 2 * MANY_KEYS - 1);
+	for (uint64_t i = 0; i < 2 * MANY_KEYS; i++)
+		assert_int_equal(insert(on_home, i), TREE_OK);
+	assert_int_equal(count_entries(on_home), 2 * MANY_KEYS);
+	tree_close(on_home);
+	tree_close(on_other);
+}
+
+/* Dropped while a memory node is away: the rest is free at once, its share is seen to have no tree when it is back. */
+static void
+test_drop_while_away(void **state)
+{
+	TreeRecord record, share;
+	Tree *tree;
+	uint64_t bytes[NODES];
+	uint32_t position = 0;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	for (uint64_t i = 0; i < MANY_KEYS; i++)
+		assert_int_equal(insert(tree, i), TREE_OK);
+	tree_close(tree);
+	assert_int_equal(bytes_used(bytes), NODES);
+	tree_node_close(stage->instance.shared, 1);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_OK);
+	tree_node_open(stage->client.tree, 1);
+	assert_int_equal(bytes_used(bytes), 1);
+	assert_int_not_equal(bytes[1], 0);
+	assert_int_equal(tree_record_list(stage->client.tree, 1, &position, &share), TREE_END);
+	assert_int_equal(tree_share_list(stage->client.tree, 1, &position, &share), TREE_OK);
+	assert_int_equal(share.tree, record.tree);
+	assert_int_equal(share.members[0], record.members[0]);
+	assert_int_equal(share.members[1], 0);
+	assert_int_equal(tree_share_drop(stage->client.tree, 1, share.tree), TREE_OK);
+	assert_int_equal(bytes_used(bytes), 0);
+
+	/* The home is away: nothing is done. */
+	tree_make(0, &record, &tree);
+	tree_close(tree);
+	tree_node_close(stage->instance.shared, 0);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_UNREACHABLE);
+	tree_node_open(stage->client.tree, 0);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &record), TREE_OK);
+}
+
+/* Killed: whoever meets it says so once, and only who asks it. */
+static void
+test_killed(void **state)
+{
+	TreeRecord record, other;
+	Tree *tree;
+	TreeNodeStatus status;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	assert_int_equal(insert(tree, 1), TREE_OK);
+	assert_int_equal(tree_client_connect(stage->client.tree, 1), TREE_OK);
+	test_node_kill(&stage->nodes[1]);
+	assert_int_equal(tree_node_status(stage->client.tree, 1, &status), TREE_UNREACHABLE);
+	assert_int_equal(tree_client_trouble(stage->client.tree), 1u << 1);
+	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
+	tree_node_close(stage->instance.shared, 1);
+	for (int i = 0; i < 8; i++)
+	{
+		test_tree_create(&stage->client, &narrow, &other);
+		assert_int_not_equal(tree_home(other.root), 1);
+	}
+	for (uint64_t i = 2; i < 10000; i++)
+		assert_int_equal(insert(tree, i), TREE_OK);
+	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
+	tree_close(tree);
+	test_node_restart(&stage->nodes[1]);
+}
+
+/* Locks the root, cannot unlock it because its memory node was closed meanwhile, and leaves. */
+static void
+leave_with_lock(int number, void *argument)
+{
+	const TreeRecord *record = argument;
+	uint64_t image[NODE_MAX_BYTES / 8];
+	TestClient client;
+	LockHold hold;
+	Tree *tree;
+
+	(void) number;
+	test_client_open(&client, &stage->instance, 1);
+	if (tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, &tree) != TREE_OK ||
+	    lock_and_read(tree, record->root, sizeof(image), image, &hold) != TREE_OK)
+		_exit(1);
+	tree_node_close(stage->instance.shared, 0);
+	if (lock_release(tree, &hold, record->root, NULL, 0) != TREE_UNREACHABLE)
+		_exit(2);
+	tree_close(tree);
+	if (test_client_close(&client) != TREE_OK)
+		_exit(3);
+	_exit(0);
+}
+
+/* Fences the instance at memory node 0, and connects the test's client there anew. */
+static void
+fence_first(Fabric **fabric)
+{
+	FabricOptions options = {
+		.cluster = {stage->instance.cluster[0], stage->instance.cluster[1]},
+		.operation_timeout_ms = 5000,
+	};
+	FabricEndpoint *endpoint;
+	uint32_t instance;
+
+	assert_int_equal(fabric_open(&options, fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(*fabric, stage->nodes[0].address, &endpoint), FABRIC_OK);
+	assert_int_equal(fabric_attach(endpoint, false, 1, &instance, &options.incarnation), FABRIC_OK);
+	fabric_close(*fabric);
+	assert_int_equal(fabric_open(&options, fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(*fabric, stage->nodes[0].address, &stage->client.endpoints[0]),
+	                 FABRIC_OK);
+	tree_client_reconnect(stage->client.tree, 0);
+}
+
+/* A process has left with a lock that it could not give back: fencing and opening the memory node frees it for others. */
+static void
+test_lock_left(void **state)
+{
+	TreeRecord record;
+	Fabric *fabric;
+	Tree *tree;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	assert_int_equal(insert(tree, 1), TREE_OK);
+	assert_int_equal(test_processes(1, leave_with_lock, &record), 0);
+	fence_first(&fabric);
+	tree_node_open(stage->client.tree, 0);
+	assert_int_equal(insert(tree, 5), TREE_OK);
+	assert_int_equal(count_entries(tree), 2);
+	tree_close(tree);
+	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
+	stage->client.tree = NULL;
+	fabric_close(fabric);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_drop_while_away, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lock_left, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
