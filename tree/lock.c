@@ -425,7 +425,10 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	if ((client->doubt & 1ull << memory_node) != 0)
 		return access_doubt(client, memory_node);
 	if (fabric_is_draining(client->options.endpoints[memory_node]))
+	{
+		client->trouble |= 1u << memory_node;
 		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
+	}
 	if (client->options.lock_timeout_ms == 0)
 		client->options.lock_timeout_ms = LOCK_DEFAULT_TIMEOUT_MS;
 	words = access_capabilities(client, memory_node)->lock_words;
