@@ -26,7 +26,7 @@
 /*
  * Reads from the socket in one call: a peer that sends nothing but TLS's own messages cannot keep us in it.
  */
-#define READS_PER_CALL 64u
+#define READS_PER_CALL 4u
 
 /* TLS_AES_128_GCM_SHA256 as it stands in a handshake. */
 static const unsigned char psk_cipher[2] = {0x13, 0x01};
@@ -37,8 +37,8 @@ struct Stream
 	bool plain;
 	SSL *ssl; /* NULL: plain, or a server to which nothing was said yet */
 	BIO_METHOD *method;
-	SSL_SESSION *psk; /* a client's key until the handshake is over */
-	char identity[FABRIC_IDENTITY_BYTES];
+	SSL_SESSION *psk;                     /* a client's key until the handshake is over */
+	char identity[FABRIC_IDENTITY_BYTES]; /* a server's peer has offered it last; fit to be printed */
 	StreamFindKey find;
 	void *argument;
 	uint32_t tenant;
@@ -54,7 +54,7 @@ struct Stream
 static void
 set_detail(Stream *stream, const char *doing, const char *what)
 {
-	snprintf(stream->detail, sizeof(stream->detail), "%s: %s", doing, what);
+	snprintf(stream->detail, sizeof(stream->detail), "%s: %.200s", doing, what);
 }
 
 static bool
@@ -149,6 +149,19 @@ offer_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t
 	return 1;
 }
 
+/* What a stranger calls itself, as a log may show it. */
+static void
+remember_identity(Stream *stream, const unsigned char *identity, size_t bytes)
+{
+	static const char harmless[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+	size_t length = bytes < sizeof(stream->identity) ? bytes : sizeof(stream->identity) - 1;
+
+	for (size_t i = 0; i < length; i++)
+		stream->identity[i] =
+			memchr(harmless, identity[i], sizeof(harmless) - 1) != NULL ? (char) identity[i] : '?';
+	stream->identity[length] = '\0';
+}
+
 /*
  * Server: the key of an identity that is offered. Without one the handshake fails, as there are no
  * certificates.
@@ -163,6 +176,7 @@ find_session(SSL *ssl, const unsigned char *identity, size_t bytes, SSL_SESSION 
 
 	*session = NULL;
 	stream->tenant = 0;
+	remember_identity(stream, identity, bytes);
 	if (bytes >= sizeof(name) || memchr(identity, '\0', bytes) != NULL)
 		return 1;
 	memcpy(name, identity, bytes);
@@ -174,6 +188,19 @@ find_session(SSL *ssl, const unsigned char *identity, size_t bytes, SSL_SESSION 
 	}
 	explicit_bzero(&key, sizeof(key));
 	return good;
+}
+
+/* After the handshake: OpenSSL would keep the key as long as the connection, of which it has no more use. */
+static void
+forget_key(Stream *stream)
+{
+	static const unsigned char zeroes[FABRIC_KEY_BYTES];
+	SSL_SESSION *session = SSL_get_session(stream->ssl);
+
+	if (session != NULL)
+		SSL_SESSION_set1_master_key(session, zeroes, sizeof(zeroes));
+	SSL_SESSION_free(stream->psk);
+	stream->psk = NULL;
 }
 
 /* ---- Opening */
@@ -341,6 +368,23 @@ prepare(Stream *stream)
 	stream->reads_left = READS_PER_CALL;
 }
 
+/* The handshake failed: OpenSSL's reason, and on a server whose it was. */
+static StreamStatus
+refuse(Stream *stream, const char *reason)
+{
+	char text[FABRIC_IDENTITY_BYTES + 100];
+
+	if (stream->find == NULL)
+		return fail(stream, STREAM_REFUSED, "TLS handshake", reason);
+	if (stream->identity[0] == '\0')
+		snprintf(text, sizeof(text), "no key was offered (%.60s)", reason);
+	else
+		snprintf(text, sizeof(text), "%s \"%s\" (%.60s)",
+		         stream->tenant == 0 ? "no key of the identity" : "not proven to be", stream->identity,
+		         reason);
+	return fail(stream, STREAM_REFUSED, "TLS handshake", text);
+}
+
 /* What a call of OpenSSL that did not succeed means. */
 static StreamStatus
 tls_status(Stream *stream, int result, const char *doing)
@@ -350,6 +394,8 @@ tls_status(Stream *stream, int result, const char *doing)
 	const char *text = ERR_reason_error_string(reason);
 	StreamStatus status;
 
+	if (text == NULL)
+		text = "TLS failed";
 	if (verdict == SSL_ERROR_WANT_READ)
 		status = STREAM_WANT_READ;
 	else if (verdict == SSL_ERROR_WANT_WRITE)
@@ -360,9 +406,10 @@ tls_status(Stream *stream, int result, const char *doing)
 		status = fail(stream, STREAM_CLOSED, doing, strerror(stream->error));
 	else if (ERR_GET_REASON(reason) == ERR_R_MALLOC_FAILURE)
 		status = fail(stream, STREAM_NO_MEMORY, doing, "no memory");
+	else if (stream->ready)
+		status = fail(stream, STREAM_CLOSED, doing, text);
 	else
-		status = fail(stream, stream->ready ? STREAM_CLOSED : STREAM_REFUSED, doing,
-		              text != NULL ? text : "TLS failed");
+		status = refuse(stream, text);
 	ERR_clear_error();
 	return status;
 }
@@ -411,8 +458,7 @@ stream_handshake(Stream *stream)
 	if (result != 1)
 		return tls_status(stream, result, "TLS handshake");
 	ERR_clear_error();
-	SSL_SESSION_free(stream->psk);
-	stream->psk = NULL;
+	forget_key(stream);
 	/* The peer is who it says by the key alone. */
 	if (SSL_session_reused(stream->ssl) != 1)
 		return fail(stream, STREAM_REFUSED, "TLS handshake", "without the pre-shared key");
