@@ -38,9 +38,20 @@ static const StatusReport status_reports[] =
 	{TREE_INVALID, ERRCODE_INTERNAL_ERROR, "invalid call to the tree of %s", NULL},
 };
 
+/* In place of TREE_MEMORY_FULL's where there is room, but not for us. */
+static const StatusReport quota_report =
+{
+	TREE_MEMORY_FULL, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "quota at the memory node is used up: cannot extend %s",
+	"Drop indexes that are not needed, or have the memory node's \"tenant-quota\" raised."
+};
+
 static const StatusReport *
 find_report(TreeStatus status)
 {
+	TreeClient *client = status == TREE_MEMORY_FULL ? sherman_client_if_ready() : NULL;
+
+	if (client != NULL && tree_full_by_quota(client))
+		return &quota_report;
 	for (size_t i = 0; i < lengthof(status_reports); i++)
 	{
 		if (status_reports[i].status == status)

@@ -420,6 +420,7 @@ fabric_status_name(FabricStatus status)
 		[FABRIC_UNREACHABLE] = "unreachable",
 		[FABRIC_NOT_FOUND] = "not found",
 		[FABRIC_EXISTS] = "already exists",
+		[FABRIC_QUOTA] = "quota used up",
 	};
 
 	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))

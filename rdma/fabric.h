@@ -64,7 +64,8 @@ typedef enum FabricStatus
 	FABRIC_DRAINING,      /* the memory node is shutting down: nothing happened */
 	FABRIC_UNREACHABLE,   /* no connection could be made: nothing happened */
 	FABRIC_NOT_FOUND,     /* call: the thing named does not exist */
-	FABRIC_EXISTS         /* call: the thing named exists already */
+	FABRIC_EXISTS,        /* call: the thing named exists already */
+	FABRIC_QUOTA          /* call: the tenant has as much as it may; nothing happened */
 } FabricStatus;
 
 typedef enum FabricOpcode

@@ -80,6 +80,9 @@ node_serve(const TestNode *node, int ready)
 	options.node_bytes = node->bytes;
 	options.max_trees = node->max_trees;
 	options.max_channels = 128;
+	options.quotas.count = node->local_quota != 0;
+	strcpy(options.quotas.quotas[0].tenant, SERVICE_LOCAL_TENANT);
+	options.quotas.quotas[0].bytes = node->local_quota;
 	options.log = node_log;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	status = service_open(&options, &served, detail);

@@ -32,8 +32,9 @@ typedef struct TestNode
 {
 	pid_t pid; /* the child that serves, 0 = none */
 	uint64_t bytes;
-	uint32_t max_trees; /* 0 = the service's default; set before test_node_restart() to change it */
-	int drain_ms;       /* what clients have after SIGTERM; likewise */
+	uint32_t max_trees;   /* 0 = the service's default; set before test_node_restart() to change it */
+	int drain_ms;         /* what clients have after SIGTERM; likewise */
+	uint64_t local_quota; /* of those without a key; 0 = none; likewise */
 	char directory[64];
 	char memory_path[96];
 	char socket_path[96];

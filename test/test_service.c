@@ -213,6 +213,70 @@ test_extents(void **state)
 	stage_close(&stage);
 }
 
+/* Extents of the tree until there is no more: how many bytes it has then. */
+static uint64_t
+fill(Stage *stage, const TreeRecord *record)
+{
+	DirectoryExtent extent = {.extents = 1};
+	TreeStatus status;
+
+	do
+		status = directory_extent(stage->client.tree, 0, record->tree, 0, extent.extents, &extent);
+	while (status == TREE_OK);
+	assert_int_equal(status, TREE_MEMORY_FULL);
+	return extent.tree_bytes;
+}
+
+/* A tenant gets as much as its quota, and no more; what it drops it can have again; the node has room for others. */
+static void
+test_quota(void **state)
+{
+	Stage stage;
+	TreeRecord record, other = {.format = narrow};
+	TreeNodeStatus status;
+
+	(void) state;
+	stage_open(&stage, 8 * MEGABYTE);
+	test_node_terminate(&stage.node);
+	stage.node.local_quota = 2 * MEGABYTE + EXTENT_MIN_BYTES;
+	test_node_restart(&stage.node);
+	stage_reconnect(&stage);
+	test_tree_create(&stage.client, &narrow, &record);
+	assert_int_equal(fill(&stage, &record), stage.node.local_quota);
+	assert_true(tree_full_by_quota(stage.client.tree));
+	assert_int_equal(tree_create(stage.client.tree, &other), TREE_MEMORY_FULL);
+	assert_true(tree_full_by_quota(stage.client.tree));
+	status = node_status(&stage);
+	assert_int_equal(status.tenant_quota, stage.node.local_quota);
+	assert_int_equal(status.tenant_bytes, stage.node.local_quota);
+	assert_int_equal(status.bytes_used, stage.node.local_quota);
+
+	/* The use is known after a restart, and a quota below it takes nothing away. */
+	test_node_terminate(&stage.node);
+	stage.node.local_quota = MEGABYTE;
+	test_node_restart(&stage.node);
+	stage_reconnect(&stage);
+	assert_int_equal(node_status(&stage).tenant_bytes, 2 * MEGABYTE + EXTENT_MIN_BYTES);
+	assert_int_equal(tree_create(stage.client.tree, &other), TREE_MEMORY_FULL);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(node_status(&stage).tenant_bytes, 0);
+	test_tree_create(&stage.client, &narrow, &record);
+	assert_int_equal(fill(&stage, &record), MEGABYTE);
+
+	/* Without a quota it is the node that is full. */
+	test_node_terminate(&stage.node);
+	stage.node.local_quota = 0;
+	test_node_restart(&stage.node);
+	stage_reconnect(&stage);
+	test_tree_create(&stage.client, &narrow, &other);
+	(void) fill(&stage, &other);
+	assert_false(tree_full_by_quota(stage.client.tree));
+	status = node_status(&stage);
+	assert_int_equal(status.tenant_quota, 0);
+	assert_int_equal(status.tenant_bytes, 8 * MEGABYTE);
+	stage_close(&stage);
+}
+
 /* Freed and granted again: nothing of the old tree is there. */
 static void
 test_memory_is_zeroed(void **state)
@@ -482,14 +546,15 @@ tables_work(ServiceTables *tables)
 {
 	ServiceRecord record;
 	ServiceRecord *slots[3];
-	uint64_t cluster[2] = {7, 8};
+	TablesOwner owner = {.cluster = {7, 8}, .tenant = 3};
 
 	for (uint64_t i = 0; i < 3; i++)
 	{
 		memset(&record, 0, sizeof(record));
 		record.record.tree = tables_id(tables);
-		record.record.cluster[0] = cluster[0];
-		record.record.cluster[1] = cluster[1];
+		record.record.cluster[0] = owner.cluster[0];
+		record.record.cluster[1] = owner.cluster[1];
+		record.tenant = owner.tenant;
 		record.token[0] = i;
 		assert_true(tables_units_take(tables, record.record.tree, 1 + i, &record.last_offset));
 		record.last_bytes = (1 + i) * FABRIC_UNIT_BYTES;
@@ -507,8 +572,8 @@ tables_work(ServiceTables *tables)
 	tables_put(tables, slots[1], &record);
 	tables_units_grant(tables, record.last_offset, 4);
 	assert_int_equal(tables_remove(tables, slots[0], 2000), 1);
-	assert_int_equal(tables_epoch_set(tables, cluster, 3, false), FABRIC_OK);
-	assert_int_equal(tables_epoch_set(tables, cluster, 3, true), FABRIC_OK);
+	assert_int_equal(tables_epoch_set(tables, &owner, 3, false), FABRIC_OK);
+	assert_int_equal(tables_epoch_set(tables, &owner, 3, true), FABRIC_OK);
 }
 
 /* Every record's units are granted and add up to its bytes; no unit belongs to nobody. */
@@ -662,15 +727,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_create_and_drop),
-		cmocka_unit_test(test_ids_are_not_reused),
-		cmocka_unit_test(test_extents),
-		cmocka_unit_test(test_memory_is_zeroed),
-		cmocka_unit_test(test_records),
-		cmocka_unit_test(test_epochs),
-		cmocka_unit_test(test_restart_keeps_trees),
-		cmocka_unit_test(test_killed_at_work),
-		cmocka_unit_test(test_tables_every_prefix),
+		cmocka_unit_test(test_create_and_drop),  cmocka_unit_test(test_ids_are_not_reused),
+		cmocka_unit_test(test_extents),          cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_memory_is_zeroed), cmocka_unit_test(test_records),
+		cmocka_unit_test(test_epochs),           cmocka_unit_test(test_restart_keeps_trees),
+		cmocka_unit_test(test_killed_at_work),   cmocka_unit_test(test_tables_every_prefix),
 		cmocka_unit_test(test_replay),
 	};
 

@@ -76,6 +76,8 @@ client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status
 			mine = TREE_FENCED;
 			break;
 		case FABRIC_NO_MEMORY:
+		case FABRIC_QUOTA:
+			client->full_by_quota = status == FABRIC_QUOTA;
 			mine = TREE_MEMORY_FULL;
 			break;
 		case FABRIC_NOT_FOUND:
@@ -275,6 +277,13 @@ tree_detail(const TreeClient *client)
 {
 	assert(client != NULL);
 	return client->detail;
+}
+
+bool
+tree_full_by_quota(const TreeClient *client)
+{
+	assert(client != NULL);
+	return client->full_by_quota;
 }
 
 void

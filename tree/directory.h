@@ -20,7 +20,8 @@ typedef enum DirectoryMethod
 	DIRECTORY_STATUS,     /* nothing -> TreeNodeStatus */
 	DIRECTORY_EPOCH_OPEN, /* DirectoryEpoch -> nothing */
 	DIRECTORY_EPOCH_CLOSE,
-	DIRECTORY_EXTENT /* DirectoryExtentRequest -> DirectoryExtent */
+	DIRECTORY_EXTENT, /* DirectoryExtentRequest -> DirectoryExtent */
+	DIRECTORY_METHODS /* how many, with 0, which is none */
 } DirectoryMethod;
 
 /* A share: extents of a tree whose record is at another memory node. Only in TreeRecord.flags at the service. */

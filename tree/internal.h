@@ -50,9 +50,10 @@ struct TreeClient
 	TreeClientOptions options;
 	TreeShared *shared;
 	uint32_t slot;
-	uint64_t doubt;   /* bit per memory node: its channel is in doubt, nothing more goes there */
-	uint32_t trouble; /* bit per memory node: for tree_client_trouble() */
-	bool holding;     /* between environment.hold and resume */
+	uint64_t doubt;     /* bit per memory node: its channel is in doubt, nothing more goes there */
+	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
+	bool holding;       /* between environment.hold and resume */
+	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
 	TreeCounters counters;
 	char detail[TREE_DETAIL_BYTES];
 	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */

@@ -22,9 +22,29 @@
 #ifndef SHERMAN_SERVICE_H
 #define SHERMAN_SERVICE_H
 
+#include "../rdma/keys.h"
 #include "../rdma/server.h"
 
 typedef struct Service Service;
+
+/* Tenants at most, with number 0: those without a key, who come by the local socket. */
+#define SERVICE_MAX_TENANTS (FABRIC_MAX_TENANTS + 1)
+/* The name of number 0 in quotas and figures. */
+#define SERVICE_LOCAL_TENANT "local"
+#define SERVICE_MAX_QUOTAS SERVICE_MAX_TENANTS
+
+/* Node memory that a tenant may have at most. */
+typedef struct ServiceQuota
+{
+	char tenant[FABRIC_TENANT_BYTES];
+	uint64_t bytes;
+} ServiceQuota;
+
+typedef struct ServiceQuotas
+{
+	uint32_t count;
+	ServiceQuota quotas[SERVICE_MAX_QUOTAS];
+} ServiceQuotas;
 
 /* Trees that one memory node can hold, if the options do not say. */
 #define SERVICE_DEFAULT_TREES 4096u
@@ -44,8 +64,10 @@ typedef struct ServiceOptions
 	uint32_t max_channels;   /* 0 = SERVICE_DEFAULT_CHANNELS */
 	uint32_t max_trees; /* 0 = SERVICE_DEFAULT_TREES; another number than before: the memory is made anew */
 	bool allow_other_users;                                                 /* as in FabricServerOptions */
+	FabricHugePages huge_pages;                                             /* likewise */
 	void (*log)(void *argument, FabricLogLevel level, const char *message); /* NULL: no log */
 	void *log_argument;
+	ServiceQuotas quotas;                /* of tenants by name; without one a tenant may have all */
 	bool (*should_stop)(void *argument); /* asked about every 100 ms; NULL: only service_stop() ends it */
 	void *should_stop_argument;
 } ServiceOptions;
@@ -76,8 +98,56 @@ extern void service_stop(Service *service);
  */
 extern void service_close(Service *service, int drain_ms, bool discard);
 
-/* The server below, for its figures. */
+/* Other quotas from now on. A tenant that has more than its new quota keeps it, and gets no more. */
+extern void service_set_quotas(Service *service, const ServiceQuotas *quotas);
+
+/* The server below. */
 extern FabricServer *service_server(Service *service);
+
+/* ---- figures, for the operator ---- */
+
+/* Upper bounds in microseconds of all but the last bucket of a histogram of times, which has none. */
+#define SERVICE_BUCKETS 12u
+extern const uint32_t service_bucket_us[SERVICE_BUCKETS - 1];
+
+/* Calls of one method, since the daemon started. */
+typedef struct ServiceCalls
+{
+	uint64_t buckets[SERVICE_BUCKETS]; /* by the time that they took */
+	uint64_t total_us;
+	uint64_t failed; /* of them: did not return FABRIC_OK */
+} ServiceCalls;
+
+/* Methods that are counted: those of directory.h; 0 stands for unknown ones. */
+#define SERVICE_METHODS 10u
+/* The name of a method, for figures. */
+extern const char *service_method_name(uint32_t method);
+
+typedef struct ServiceTenant
+{
+	char name[FABRIC_TENANT_BYTES];
+	uint64_t bytes; /* of node memory */
+	uint64_t quota; /* 0 = none */
+	uint64_t trees;
+} ServiceTenant;
+
+typedef struct ServiceFigures
+{
+	FabricServerFigures server;
+	ServiceCalls calls[SERVICE_METHODS];
+	uint64_t generation;
+	uint64_t bytes_total; /* node memory that may be granted */
+	uint64_t bytes_used;
+	uint64_t bytes_quarantined;
+	uint64_t trees;
+	uint64_t extents;
+	uint64_t memory_state; /* FabricMemoryState */
+	uint64_t tenants;
+	ServiceTenant tenant[SERVICE_MAX_TENANTS];
+} ServiceFigures;
+
+/* Reads them; from the service's own thread. */
+extern void service_figures(Service *service, ServiceFigures *figures);
 
 /* ---- for the tests of service.c ---- */
 

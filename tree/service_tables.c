@@ -7,7 +7,7 @@
 #include "service_tables.h"
 
 #define TABLES_MAGIC 0x7461626c65733031ull
-#define TABLES_VERSION 2u
+#define TABLES_VERSION 3u
 
 _Static_assert(sizeof(ServiceRecord) <= JOURNAL_BYTES, "a record goes through the journal whole");
 _Static_assert(sizeof(ServiceEpoch) <= JOURNAL_BYTES, "an epoch goes through the journal whole");
@@ -148,12 +148,23 @@ units_repair(ServiceTables *tables, uint64_t now_us, TablesRelease release, void
 		if (tables->units[unit] & UNIT_QUARANTINE)
 			tables->quarantined++;
 		else if (tables->units[unit] != 0)
+		{
 			tables->used++;
+			tables->extents += (tables->units[unit] & UNIT_FIRST) != 0;
+		}
 		else if (unit < tables->search)
 			tables->search = unit;
 	}
 	tables->quarantine_us = now_us + QUARANTINE_US;
+	tables->sweep_us = UINT64_MAX;
 	return repaired;
+}
+
+/* What the record's tenant has, or NULL: a record that no daemon of this kind wrote. */
+static TablesUse *
+tenant_use(ServiceTables *tables, const ServiceRecord *record)
+{
+	return record->tenant < TABLES_TENANTS ? &tables->tenants[record->tenant] : NULL;
 }
 
 FabricStatus
@@ -183,9 +194,17 @@ tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t 
 		return FABRIC_NO_MEMORY;
 	for (uint32_t i = 0; i < header->max_trees; i++)
 	{
-		tables->ids[i] = tables->records[i].record.tree;
-		if (tables->ids[i] != 0)
-			tables->trees++;
+		const ServiceRecord *record = &tables->records[i];
+		TablesUse *use = tenant_use(tables, record);
+
+		tables->ids[i] = record->record.tree;
+		if (tables->ids[i] == 0)
+			continue;
+		if (use == NULL)
+			return FABRIC_PROTOCOL;
+		tables->trees++;
+		use->trees++;
+		use->bytes += record->record.bytes;
 	}
 	*repaired = units_repair(tables, now_us, release, argument);
 	return FABRIC_OK;
@@ -215,30 +234,31 @@ tables_find(ServiceTables *tables, uint64_t tree)
 	return NULL;
 }
 
-static bool
-same_cluster(const uint64_t *a, const uint64_t *b)
+bool
+tables_owns(const TablesOwner *owner, const ServiceRecord *record)
 {
-	return a[0] == b[0] && a[1] == b[1];
+	return record->tenant == owner->tenant && record->record.cluster[0] == owner->cluster[0] &&
+	       record->record.cluster[1] == owner->cluster[1];
 }
 
 ServiceRecord *
-tables_find_token(ServiceTables *tables, const uint64_t *cluster, const uint64_t *token)
+tables_find_token(ServiceTables *tables, const TablesOwner *owner, const uint64_t *token)
 {
-	assert(cluster != NULL);
+	assert(owner != NULL);
 	assert(token != NULL);
 	for (uint32_t i = 0; i < tables->header->max_trees; i++)
 	{
 		ServiceRecord *record = &tables->records[i];
 
 		if (tables->ids[i] != 0 && record->token[0] == token[0] && record->token[1] == token[1] &&
-		    same_cluster(record->record.cluster, cluster))
+		    tables_owns(owner, record))
 			return record;
 	}
 	return NULL;
 }
 
 ServiceRecord *
-tables_next(ServiceTables *tables, const uint64_t *cluster, bool shares, uint32_t *position)
+tables_next(ServiceTables *tables, const TablesOwner *owner, bool shares, uint32_t *position)
 {
 	assert(position != NULL);
 	assert(tables->ids != NULL);
@@ -246,7 +266,7 @@ tables_next(ServiceTables *tables, const uint64_t *cluster, bool shares, uint32_
 	{
 		ServiceRecord *record = &tables->records[i];
 
-		if (tables->ids[i] == 0 || !same_cluster(record->record.cluster, cluster) ||
+		if (tables->ids[i] == 0 || !tables_owns(owner, record) ||
 		    ((record->record.flags & TREE_RECORD_SHARE) != 0) != shares)
 			continue;
 		*position = i + 1;
@@ -281,12 +301,18 @@ void
 tables_put(ServiceTables *tables, ServiceRecord *slot, const ServiceRecord *record)
 {
 	size_t i = (size_t) (slot - tables->records);
+	TablesUse *use = tenant_use(tables, record);
 
 	assert(i < tables->header->max_trees);
 	assert(tables->ids[i] == 0 || tables->ids[i] == record->record.tree);
+	assert(use != NULL);
+	use->bytes += record->record.bytes - (tables->ids[i] != 0 ? slot->record.bytes : 0);
 	journal_store(tables, slot, record, sizeof(*record));
 	if (tables->ids[i] == 0)
+	{
 		tables->trees++;
+		use->trees++;
+	}
 	tables->ids[i] = record->record.tree;
 }
 
@@ -295,8 +321,12 @@ tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64_t now_us)
 {
 	uint64_t tree = slot->record.tree;
 	uint64_t removed = 0;
+	TablesUse *use = tenant_use(tables, slot);
 
 	assert(tree != 0);
+	assert(use != NULL && use->trees > 0 && use->bytes >= slot->record.bytes);
+	use->trees--;
+	use->bytes -= slot->record.bytes;
 	/* The id makes the record: with this store it is gone. */
 	word_store(&slot->record.tree, 0);
 	tables->ids[slot - tables->records] = 0;
@@ -308,12 +338,15 @@ tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64_t now_us)
 		if ((word & UNIT_QUARANTINE) == 0 && (word & UNIT_TREE_MASK) == tree)
 		{
 			word_store(&tables->units[unit], UNIT_QUARANTINE | (now_us + QUARANTINE_US));
+			tables->extents -= (word & UNIT_FIRST) != 0;
 			removed++;
 		}
 	}
 	assert(tables->used >= removed);
 	if (tables->quarantined == 0)
 		tables->quarantine_us = now_us + QUARANTINE_US;
+	if (now_us + QUARANTINE_US < tables->sweep_us)
+		tables->sweep_us = now_us + QUARANTINE_US;
 	tables->used -= removed;
 	tables->quarantined += removed;
 	return removed;
@@ -345,6 +378,7 @@ tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t
 	for (uint64_t i = 0; i < count; i++)
 		word_store(&tables->units[unit + i], tree | UNIT_PENDING | (i == 0 ? UNIT_FIRST : 0));
 	tables->used += count;
+	tables->extents++;
 	*offset = tables->first + unit * FABRIC_UNIT_BYTES;
 	return true;
 }
@@ -372,23 +406,41 @@ tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count)
 	for (uint64_t i = 0; i < count; i++)
 		word_store(&tables->units[unit + i], 0);
 	tables->used -= count;
+	tables->extents--;
 	if (unit < tables->search)
 		tables->search = unit;
+}
+
+/* Frees a run of units. The pages first: a unit is free when nothing of it is left. */
+static void
+units_free(ServiceTables *tables, uint64_t first, uint64_t count, TablesRelease release, void *argument)
+{
+	assert(first + count <= tables->header->units);
+	assert(tables->quarantined >= count);
+	release(argument, tables->first + first * FABRIC_UNIT_BYTES, count * FABRIC_UNIT_BYTES);
+	for (uint64_t i = first; i < first + count; i++)
+		word_store(&tables->units[i], 0);
+	if (first < tables->search)
+		tables->search = first;
+	tables->quarantined -= count;
 }
 
 void
 tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release, void *argument)
 {
-	uint64_t next_due = UINT64_MAX;
+	uint64_t units = tables->header->units;
+	uint64_t unit = tables->sweep;
+	uint64_t end = units - unit > QUARANTINE_SCAN_UNITS ? unit + QUARANTINE_SCAN_UNITS : units;
+	uint64_t freed = 0;
 	uint64_t run = 0;
 
 	assert(tables->ids != NULL);
 	assert(release != NULL);
 	if (tables->quarantined == 0 || now_us < tables->quarantine_us)
 		return;
-	for (uint64_t unit = 0; unit <= tables->header->units; unit++)
+	for (; unit < end && freed + run < QUARANTINE_FREE_UNITS; unit++)
 	{
-		uint64_t word = unit < tables->header->units ? tables->units[unit] : 0;
+		uint64_t word = tables->units[unit];
 		bool waits = (word & UNIT_QUARANTINE) != 0;
 		uint64_t due = word & ~UNIT_QUARANTINE;
 
@@ -397,20 +449,22 @@ tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease rele
 			run++;
 			continue;
 		}
-		if (waits && due < next_due)
-			next_due = due;
-		if (run == 0)
-			continue;
-		/* The pages first: a unit is free when nothing of it is left. */
-		release(argument, tables->first + (unit - run) * FABRIC_UNIT_BYTES, run * FABRIC_UNIT_BYTES);
-		for (uint64_t i = unit - run; i < unit; i++)
-			word_store(&tables->units[i], 0);
-		if (unit - run < tables->search)
-			tables->search = unit - run;
-		tables->quarantined -= run;
+		if (waits && due < tables->sweep_us)
+			tables->sweep_us = due;
+		if (run > 0)
+			units_free(tables, unit - run, run, release, argument);
+		freed += run;
 		run = 0;
 	}
-	tables->quarantine_us = next_due;
+	if (run > 0)
+		units_free(tables, unit - run, run, release, argument);
+	tables->sweep = unit;
+	if (unit == units)
+	{
+		tables->sweep = 0;
+		tables->quarantine_us = tables->sweep_us;
+		tables->sweep_us = UINT64_MAX;
+	}
 }
 
 uint64_t
@@ -428,25 +482,25 @@ tables_owner(const ServiceTables *tables, uint64_t offset)
 /* ---- epochs ---- */
 
 const ServiceEpoch *
-tables_epoch(const ServiceTables *tables, const uint64_t *cluster)
+tables_epoch(const ServiceTables *tables, const TablesOwner *owner)
 {
 	assert(tables->header != NULL);
-	assert(cluster != NULL);
+	assert(owner != NULL);
 	for (uint32_t i = 0; i < TABLES_EPOCHS; i++)
 	{
 		const ServiceEpoch *epoch = &tables->header->epochs[i];
 
-		if (epoch->epoch != 0 && same_cluster(epoch->cluster, cluster))
+		if (epoch->epoch != 0 && memcmp(&epoch->owner, owner, sizeof(*owner)) == 0)
 			return epoch;
 	}
 	return NULL;
 }
 
 FabricStatus
-tables_epoch_set(ServiceTables *tables, const uint64_t *cluster, uint64_t epoch, bool clean)
+tables_epoch_set(ServiceTables *tables, const TablesOwner *owner, uint64_t epoch, bool clean)
 {
-	ServiceEpoch value = {.cluster = {cluster[0], cluster[1]}, .epoch = epoch, .clean = clean};
-	ServiceEpoch *slot = (ServiceEpoch *) tables_epoch(tables, cluster);
+	ServiceEpoch value = {.owner = *owner, .epoch = epoch, .clean = clean};
+	ServiceEpoch *slot = (ServiceEpoch *) tables_epoch(tables, owner);
 
 	assert(epoch != 0);
 	for (uint32_t i = 0; slot == NULL && i < TABLES_EPOCHS; i++)

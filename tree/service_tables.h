@@ -1,6 +1,6 @@
 /*
  * service_tables.h
- *		The tables of a memory node's service: trees, units of node memory, epochs.  Private to service.c.
+ *		The tables of a memory node's service: trees, units of node memory, epochs.  Private to the service.
  *
  * They lie in the service area of the memory object and outlive the daemon, which may be killed between any two
  * stores.  A change of one word is one store.  A longer one goes through the journal: its new bytes are
@@ -15,8 +15,16 @@
 #ifndef SHERMAN_SERVICE_TABLES_H
 #define SHERMAN_SERVICE_TABLES_H
 
+#include "../rdma/keys.h"
 #include "../rdma/server.h"
 #include "directory.h"
+
+/*
+ * Units of freed memory that are looked at, and given back, in one go: whoever does it has clients to serve, and giving
+ * back 32 MB takes milliseconds.
+ */
+#define QUARANTINE_SCAN_UNITS 65536u
+#define QUARANTINE_FREE_UNITS 512u
 
 /* Freed memory is not given again before the longest READ that is believed is over, twice (F34). */
 #define QUARANTINE_US (2 * READ_BOUND_US)
@@ -33,9 +41,20 @@
 #define UNIT_FIRST (1ull << 61)      /* an extent begins here */
 #define UNIT_TREE_MASK (UNIT_FIRST - 1)
 
+/* Tenants and those without a key: who owns memory is one of so many. */
+#define TABLES_TENANTS (FABRIC_MAX_TENANTS + 1)
+
+/* Whom trees and epochs belong to: nobody else is told that they exist. */
+typedef struct TablesOwner
+{
+	uint64_t cluster[2];
+	uint64_t tenant; /* < TABLES_TENANTS */
+} TablesOwner;
+
 typedef struct ServiceRecord
 {
 	TreeRecord record;
+	uint64_t tenant;      /* the owner's, with record.cluster */
 	uint64_t token[2];    /* of the call that made it */
 	uint64_t last_offset; /* the newest extent */
 	uint64_t last_bytes;
@@ -44,7 +63,7 @@ typedef struct ServiceRecord
 
 typedef struct ServiceEpoch
 {
-	uint64_t cluster[2];
+	TablesOwner owner;
 	uint64_t epoch; /* 0 = unused */
 	uint64_t clean;
 } ServiceEpoch;
@@ -72,6 +91,13 @@ typedef struct ServiceHeader
 	ServiceEpoch epochs[TABLES_EPOCHS];
 } ServiceHeader;
 
+/* What a tenant has: shares count as trees. */
+typedef struct TablesUse
+{
+	uint64_t bytes;
+	uint64_t trees;
+} TablesUse;
+
 /* The daemon's view of the area, and what it keeps in private memory. */
 typedef struct ServiceTables
 {
@@ -83,8 +109,12 @@ typedef struct ServiceTables
 	uint64_t used;          /* units with a tree */
 	uint64_t quarantined;   /* units in quarantine */
 	uint64_t quarantine_us; /* when the first of them is due */
+	uint64_t sweep;         /* the unit that tables_quarantine_end() goes on with */
+	uint64_t sweep_us;      /* when the first of those that it has passed is due */
 	uint64_t search;        /* no unit below this one is free */
+	uint64_t extents;
 	uint32_t trees;
+	TablesUse tenants[TABLES_TENANTS]; /* what each of them has */
 } ServiceTables;
 
 /* Length of the area for this many units and trees. */
@@ -105,11 +135,12 @@ extern FabricStatus tables_open(ServiceTables *tables, size_t area_bytes, uint64
 extern void tables_close(ServiceTables *tables);
 
 extern ServiceRecord *tables_find(ServiceTables *tables, uint64_t tree);
-extern ServiceRecord *tables_find_token(ServiceTables *tables, const uint64_t *cluster,
+extern ServiceRecord *tables_find_token(ServiceTables *tables, const TablesOwner *owner,
                                         const uint64_t *token);
+extern bool tables_owns(const TablesOwner *owner, const ServiceRecord *record);
 
-/* The next tree or share of the cluster, from slot *position on; *position comes back behind it. NULL: no more. */
-extern ServiceRecord *tables_next(ServiceTables *tables, const uint64_t *cluster, bool shares,
+/* The next tree or share of the owner, from slot *position on; *position comes back behind it. NULL: no more. */
+extern ServiceRecord *tables_next(ServiceTables *tables, const TablesOwner *owner, bool shares,
                                   uint32_t *position);
 
 /* A new id; never returned again. */
@@ -130,17 +161,20 @@ extern bool tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t cou
 extern void tables_units_grant(ServiceTables *tables, uint64_t offset, uint64_t count);
 extern void tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count);
 
-/* Frees the units whose quarantine is over; `release` is called for each run of them. */
+/*
+ * Frees units whose quarantine is over, as many as fit into one go; `release` is called for each run of them.  As long as
+ * some are due, quarantine_us has passed.
+ */
 extern void tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release,
                                   void *argument);
 
 /* The tree that owns the unit of this offset, 0 = none. */
 extern uint64_t tables_owner(const ServiceTables *tables, uint64_t offset);
 
-/* The cluster's epoch, or NULL. */
-extern const ServiceEpoch *tables_epoch(const ServiceTables *tables, const uint64_t *cluster);
+/* The owner's epoch, or NULL. */
+extern const ServiceEpoch *tables_epoch(const ServiceTables *tables, const TablesOwner *owner);
 /* Sets it. FABRIC_NO_MEMORY: too many clusters. */
-extern FabricStatus tables_epoch_set(ServiceTables *tables, const uint64_t *cluster, uint64_t epoch,
+extern FabricStatus tables_epoch_set(ServiceTables *tables, const TablesOwner *owner, uint64_t epoch,
                                      bool clean);
 
 #endif /* SHERMAN_SERVICE_TABLES_H */

@@ -205,6 +205,8 @@ extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient 
  */
 extern TreeStatus tree_client_close(TreeClient *client);
 extern const char *tree_detail(const TreeClient *client);
+/* Of a TREE_MEMORY_FULL that was returned last: was it the tenant's quota that was full, not the memory node? */
+extern bool tree_full_by_quota(const TreeClient *client);
 
 /*
  * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and has seen that
@@ -265,8 +267,10 @@ typedef struct TreeNodeStatus
 	uint64_t generation;
 	uint32_t trees;
 	uint32_t channels;
-	uint64_t epoch;       /* last epoch opened by this cluster, 0 = none */
-	uint32_t epoch_clean; /* whether that epoch was closed clean */
+	uint64_t epoch;        /* last epoch opened by this cluster, 0 = none */
+	uint64_t tenant_bytes; /* granted to this cluster's tenant */
+	uint64_t tenant_quota; /* the most that it may have; 0 = no quota */
+	uint32_t epoch_clean;  /* whether that epoch was closed clean */
 	uint32_t draining;
 } TreeNodeStatus;
 

@@ -21,6 +21,7 @@ TREE_SOURCES = \
 	tree/scan.c \
 	tree/search.c \
 	tree/service.c \
+	tree/service_calls.c \
 	tree/service_tables.c \
 	tree/shared.c \
 	tree/split.c \

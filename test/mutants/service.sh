@@ -41,11 +41,13 @@ mutate id_taken_twice test_service tree/service_tables.c \
 	's/word_store\(&tables->header->id_next, next \+ 1\);/(void) next;/'
 mutate no_quarantine test_service tree/service_tables.c \
 	's/\|\| now_us < tables->quarantine_us\)/)/; s/waits && due <= now_us/waits/'
-mutate call_twice_is_two test_service tree/service.c \
+mutate call_twice_is_two test_service tree/service_calls.c \
 	's/record.record.extents > 0 && request->extents != record.record.extents/false/'
-mutate trees_of_others test_service tree/service.c \
-	's/if \(record == NULL \|\| record->record.cluster\[0\] != peer->cluster\[0\] \|\|.*?\)\s+return NULL;//s'
-mutate epoch_goes_back test_service tree/service.c \
+mutate trees_of_others test_service tree/service_calls.c \
+	's/if \(record == NULL \|\| !tables_owns\(&owner, record\)\)\s+return NULL;//s'
+mutate quota_not_looked_at test_service tree/service_calls.c \
+	's/return used \+ \*bytes <= quota;/return true;/'
+mutate epoch_goes_back test_service tree/service_calls.c \
 	's/request->epoch < last \|\| //'
 mutate redo_not_replayed test_redo tree/service.c \
 	's/\tmemcpy\(target, image, target_bytes\);\n\treturn true;/\treturn true;/'

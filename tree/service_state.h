@@ -1,0 +1,40 @@
+/*
+ * service_state.h
+ *		What the files of the memory node's service share.  Private to them.
+ *
+ * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.  service_tables.c: what
+ * outlives the daemon.
+ */
+#ifndef SHERMAN_SERVICE_STATE_H
+#define SHERMAN_SERVICE_STATE_H
+
+#include "service.h"
+#include "service_tables.h"
+
+struct Service
+{
+	ServiceOptions options;
+	FabricServer *server;
+	FabricMemoryState state;
+	ServiceTables tables;
+	ServiceCalls calls[SERVICE_METHODS];
+	uint32_t max_trees;
+	uint32_t area_bytes;
+};
+
+/* service.c */
+extern uint64_t service_now_us(void);
+extern uint64_t service_random(void);
+extern void service_log(const Service *service, FabricLogLevel level, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A TablesRelease: gives the pages of units back to the server. `argument` is the service. */
+extern void service_release_units(void *argument, uint64_t offset, uint64_t bytes);
+
+/* The quota of a tenant in bytes; 0: it has none. */
+extern uint64_t service_quota(const Service *service, uint32_t tenant);
+
+/* service_calls.c: FabricService.call. */
+extern FabricStatus service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
+                                 uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
+
+#endif /* SHERMAN_SERVICE_STATE_H */
