@@ -130,19 +130,6 @@ run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 	                   memory_node, ALLOCATE_ATTEMPTS);
 }
 
-/*
- * Puts a chunk that was just taken behind a run that is empty; if another process was faster its run is kept when it is
- * longer, and the rest of the other is lost.  Under the spin lock.
- */
-static void
-run_install(StateRun *run, const StateRun *taken)
-{
-	assert(taken->next < taken->end);
-	assert(run->next <= run->end);
-	if (run->end - run->next < taken->end - taken->next)
-		*run = *taken;
-}
-
 /* The end of a stripe that was too short. */
 typedef struct SkippedBytes
 {
@@ -175,6 +162,60 @@ run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
 	*offset = next;
 	run->next = next + bytes;
 	return true;
+}
+
+/*
+ * Remembers what is left of a run that another one takes the place of: whole stripes for any use, and the end of a stripe
+ * as a free block if blocks were cut from it.  Under the spin lock.
+ */
+static void
+run_spare(StateTable *table, StateAtNode *at, StateUse use, StateRun run)
+{
+	uint64_t whole =
+		(run.next + FABRIC_STRIPE_BYTES - 1) / FABRIC_STRIPE_BYTES * (uint64_t) FABRIC_STRIPE_BYTES;
+
+	assert(run.end % FABRIC_STRIPE_BYTES == 0);
+	assert(whole <= run.end);
+	if (use == STATE_OUTSIDE)
+		blocks_put(table, at, run.next, (uint32_t) (whole - run.next), true);
+	run.next = whole;
+	if (run.next < run.end && at->spares < STATE_SPARE_RUNS)
+		at->spare_runs[at->spares++] = run;
+}
+
+/*
+ * Has a use's places cut from a run that was just taken.  If the use's own run is longer, because another process was
+ * faster, that one stays, and this one is spare.  Under the spin lock.
+ */
+static void
+run_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *taken)
+{
+	StateRun own = at->runs[use];
+	bool longer = own.end - own.next < taken->end - taken->next;
+
+	assert(taken->next < taken->end);
+	assert(own.next <= own.end);
+	if (longer)
+		at->runs[use] = *taken;
+	run_spare(table, at, use, longer ? own : *taken);
+}
+
+/* Cuts from the run of a use, or from a spare one that takes its place. False: a chunk is needed. Under the spin lock. */
+static bool
+use_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
+        SkippedBytes *skipped)
+{
+	StateRun own = at->runs[use];
+
+	assert(use < STATE_USES);
+	assert(at->spares <= STATE_SPARE_RUNS);
+	if (run_cut(&at->runs[use], bytes, offset, skipped))
+		return true;
+	if (at->spares == 0)
+		return false;
+	at->runs[use] = at->spare_runs[--at->spares];
+	run_spare(table, at, use, own);
+	return run_cut(&at->runs[use], bytes, offset, skipped);
 }
 
 /* The memory node for a new node: the one asked for unless its share is far above the average (F31). */
@@ -217,7 +258,8 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 {
 	StateAtNode *at = state_at(tree, memory_node);
 	uint32_t kind = level == 0 ? 0 : 1;
-	StateRun *run = &at->runs[level == 0 ? STATE_LEAVES : STATE_INNER];
+	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
+	StateTable *table = tree->client->shared->states;
 	uint32_t bytes = node_bytes(&tree->geometry, level);
 
 	assert(FABRIC_STRIPE_BYTES % bytes == 0);
@@ -239,8 +281,8 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 		}
 		else
 		{
-			found = run_cut(run, bytes, &offset, &skipped);
-			*generation = run->generation;
+			found = use_cut(table, at, use, bytes, &offset, &skipped);
+			*generation = at->runs[use].generation;
 		}
 		spin_unlock(&tree->state->spin);
 		if (found)
@@ -253,7 +295,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		run_install(run, &taken);
+		run_install(table, at, use, &taken);
 		spin_unlock(&tree->state->spin);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no node after %d attempts",
@@ -338,7 +380,7 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 	if (bytes == 0)
 		return;
 	spin_lock(&tree->state->spin);
-	run_install(&state_at(tree, memory_node)->runs[STATE_LEAVES], &run);
+	run_install(tree->client->shared->states, state_at(tree, memory_node), STATE_LEAVES, &run);
 	spin_unlock(&tree->state->spin);
 }
 
@@ -371,7 +413,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		found = blocks_take(table, at, block, offset);
 		if (!found)
 		{
-			found = run_cut(&at->runs[STATE_OUTSIDE], block, offset, &skipped);
+			found = use_cut(table, at, STATE_OUTSIDE, block, offset, &skipped);
 			if (found)
 				blocks_put(table, at, skipped.offset, skipped.bytes, true);
 		}
@@ -384,7 +426,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		run_install(&at->runs[STATE_OUTSIDE], &taken);
+		run_install(table, at, STATE_OUTSIDE, &taken);
 		spin_unlock(&tree->state->spin);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",

@@ -45,6 +45,11 @@ typedef enum StateUse
 /* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
 #define STATE_RETURNED_NODES 8
 /*
+ * Chunks that came when another process had brought one already.  A process brings one at a time, so that this is enough
+ * for as many as often meet; what finds no room is lost until REINDEX.
+ */
+#define STATE_SPARE_RUNS 8
+/*
  * Free blocks that can be remembered, for each tree that can be in use; one tree may have them all.  When there are more,
  * one that is given back is forgotten, which REINDEX gets back.
  */
@@ -62,6 +67,9 @@ typedef struct StateAtNode
 	uint32_t extents;    /* how many, as last told */
 	uint32_t exhausted;  /* the extent has no chunk left */
 	StateRun runs[STATE_USES];
+	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, for any use */
+	uint32_t spares;
+	uint32_t reserved;
 	uint32_t returned[2]; /* leaves, inner nodes in the arrays below */
 	StateNode returned_nodes[2][STATE_RETURNED_NODES];
 	uint64_t lengths[STATE_BLOCK_LENGTHS / 64]; /* a bit for each list of free blocks that is not empty */

@@ -64,3 +64,7 @@ mutate chunk_not_reserved test_allocate tree/allocate.c \
 	's/op.operand = bytes;/op.operand = bytes - FABRIC_STRIPE_BYTES;/'
 mutate all_at_home test_allocate tree/allocate.c \
 	's/return own \* nodes \* 100 > .*?;/return memory_node;/s'
+mutate late_chunk_lost test_allocate tree/allocate.c \
+	's/if \(run.next < run.end && at->spares < STATE_SPARE_RUNS\)/if (false)/'
+mutate last_stripes_end_lost test_allocate tree/allocate.c \
+	's/if \(use == STATE_OUTSIDE\)/if (false)/'
