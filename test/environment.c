@@ -20,9 +20,6 @@
 #include "../tree/service.h"
 #include "support/require.h"
 
-/* Longest wait for a memory node to answer or to end. */
-#define NODE_WAIT_US 30000000u
-
 /* What its clients have after SIGTERM, if a test does not say. */
 #define DRAIN_MS 1000
 
@@ -181,7 +178,7 @@ test_node_start(TestNode *node, uint64_t bytes)
 static void
 node_end(TestNode *node, int signal_number)
 {
-	uint64_t deadline = test_now_us() + NODE_WAIT_US;
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
 	int state = 0;
 
 	REQUIRE(node->pid > 0, "the memory node does not run");
@@ -322,7 +319,7 @@ control_open(TestInstance *instance, uint32_t incarnation)
 	FabricStatus status;
 
 	memset(&options, 0, sizeof(options));
-	options.operation_timeout_ms = 5000;
+	options.operation_timeout_ms = options.connect_timeout_ms = TEST_PATIENCE_US / 2000;
 	options.cluster[0] = instance->cluster[0];
 	options.cluster[1] = instance->cluster[1];
 	options.incarnation = incarnation;
@@ -414,6 +411,7 @@ test_client_open(TestClient *client, TestInstance *instance, uint32_t slot)
 	options.slot = slot;
 	options.environment = test_environment(instance);
 	options.nodes = instance->count;
+	options.lock_timeout_ms = TEST_PATIENCE_US / 2000;
 	for (uint32_t i = 0; i < instance->count; i++)
 		options.endpoints[i] = client->endpoints[i] = node_connect(client->fabric, &instance->nodes[i]);
 	status = tree_client_open(&options, &client->tree);

@@ -105,7 +105,7 @@ typedef struct TestClient
 	TreeClient *tree;
 } TestClient;
 
-/* Connects and opens a client with this slot, after fork(). lock timeout 10 s, operation timeout 5 s. */
+/* Connects and opens a client with this slot, after fork(). lock and operation timeouts of TEST_PATIENCE_US / 2. */
 extern void test_client_open(TestClient *client, TestInstance *instance, uint32_t slot);
 /* Closes it; returns what tree_client_close() said. */
 extern TreeStatus test_client_close(TestClient *client);
@@ -118,6 +118,9 @@ extern void test_tree_create(TestClient *client, const TreeFormat *format, TreeR
 
 /* Runs `body` in `count` child processes, numbered from 0; waits; returns how many did not end with exit(0). */
 extern int test_processes(int count, void (*body)(int number, void *argument), void *argument);
+
+/* How long tests wait for what must come: far longer than it takes, as the machine may be busy. */
+#define TEST_PATIENCE_US 60000000u
 
 extern uint64_t test_now_us(void);
 extern void test_sleep_us(uint64_t microseconds);

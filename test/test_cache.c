@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -459,6 +460,16 @@ test_race(void **state)
 	stage_close(&stage);
 }
 
+/* Processor time of this process: what others do at the same time does not count. */
+static uint64_t
+used_us(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return (uint64_t) used.tv_sec * 1000000u + (uint64_t) used.tv_nsec / 1000u;
+}
+
 /* The hot path of every descent, in nanoseconds: printed, and bounded far above what is expected. */
 static void
 test_speed(void **state)
@@ -486,10 +497,10 @@ test_speed(void **state)
 		bound_of_key(&stage.tree.geometry, &key, &bounds[i]);
 		pointers[i] = pointer_make(0, (1 + random_next(50)) * 4096ull, 0);
 	}
-	before = test_now_us();
+	before = used_us();
 	for (int i = 0; i < SEARCHES; i++)
 		(void) cache_find_child(&stage.tree, pointers[i % KEYS], &bounds[i % KEYS], &choice, copy);
-	spent = test_now_us() - before;
+	spent = used_us() - before;
 	print_message("cache_find_child: %.0f ns\n", (double) spent * 1000 / SEARCHES);
 	assert_true(spent < (uint64_t) SEARCHES * 20);
 	stage_close(&stage);

@@ -271,7 +271,7 @@ test_exclusion_between_instances(void **state)
 static void
 wait_queued(TestInstance *instance, uint32_t slot)
 {
-	uint64_t deadline = test_now_us() + 5000000;
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
 
 	while (__atomic_load_n(&instance->environment->slots[slot].sleeps, __ATOMIC_ACQUIRE) == 0)
 	{
@@ -513,7 +513,7 @@ late_body(Stage *stage, uint32_t slot)
 	before = test_now_us();
 	CHILD_ASSERT(actor_lock(&actor) == TREE_TIMED_OUT);
 	CHILD_ASSERT(test_now_us() - before >= 100000);
-	CHILD_ASSERT(test_now_us() - before < 5000000);
+	CHILD_ASSERT(test_now_us() - before < TEST_PATIENCE_US);
 	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
 	if (stage->instance.scratch[LATE_READY] != 2)
 		CHILD_ASSERT(actor_close(&actor) == TREE_OK);

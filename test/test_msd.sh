@@ -30,7 +30,7 @@ expect()
 {
 	local wanted=$1 pattern=$2 output status
 	shift 2
-	output=$(timeout 20 "$@" 2>&1)
+	output=$(timeout 60 "$@" 2>&1)
 	status=$?
 	[ "$status" = "$wanted" ] || fail "$* ended with $status, not $wanted: $output"
 	grep -qE -- "$pattern" <<<"$output" || fail "$* said \"$output\", nothing like \"$pattern\""
@@ -41,7 +41,7 @@ start()
 {
 	"$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" --log "$DIRECTORY/log" "$@" &
 	PID=$!
-	for _ in $(seq 100); do
+	for _ in $(seq 1200); do
 		[ -S "$DIRECTORY/socket" ] && tail -n 1 "$DIRECTORY/log" 2>/dev/null | grep -qE 'serving|warning' && return 0
 		kill -0 "$PID" 2>/dev/null || break
 		sleep 0.05
@@ -107,7 +107,7 @@ expect 1 'another msd serves' "$MSD" --memory "$DIRECTORY/memory" --socket "$DIR
 # SIGHUP opens the log anew
 mv "$DIRECTORY/log" "$DIRECTORY/log.old"
 kill -HUP "$PID"
-for _ in $(seq 60); do [ -s "$DIRECTORY/log" ] && break; sleep 0.05; done
+for _ in $(seq 1200); do [ -s "$DIRECTORY/log" ] && break; sleep 0.05; done
 logged 'log opened anew'
 
 # clean ends, and the memory kept over them; SIGKILL, and the memory recovered

@@ -496,7 +496,7 @@ is_disconnected(int descriptor)
 	uint8_t bytes[256];
 	struct pollfd polled = {.fd = descriptor, .events = POLLIN};
 
-	while (poll(&polled, 1, 2000) > 0)
+	while (poll(&polled, 1, PATIENCE_MS) > 0)
 	{
 		if (recv(descriptor, bytes, sizeof(bytes), 0) <= 0)
 			return true;

@@ -227,7 +227,9 @@ FabricStatus
 channel_try_open(TestChannel *channel, const char *address, uint64_t cluster, uint32_t incarnation,
                  const FabricOptions *options)
 {
-	FabricOptions own = options == NULL ? (FabricOptions){0} : *options;
+	const FabricOptions patient = {.operation_timeout_ms = PATIENCE_MS / 2,
+	                               .connect_timeout_ms = PATIENCE_MS / 2};
+	FabricOptions own = options == NULL ? patient : *options;
 	FabricStatus status;
 
 	own.cluster[0] = cluster;
@@ -387,6 +389,15 @@ wait_for_child(pid_t child)
 	while (ended < 0 && errno == EINTR);
 	CHECK(ended == child);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+uint64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000 + (uint64_t) (now.tv_nsec / NANOSECONDS_PER_MS);
 }
 
 void

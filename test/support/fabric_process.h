@@ -89,7 +89,7 @@ typedef struct TestChannel
 	FabricEndpoint *endpoint;
 } TestChannel;
 
-/* Connects; `options` may be NULL. incarnation 0: control only. */
+/* Connects; `options` may be NULL: timeouts of PATIENCE_MS / 2. incarnation 0: control only. */
 extern FabricStatus channel_try_open(TestChannel *channel, const char *address, uint64_t cluster,
                                      uint32_t incarnation, const FabricOptions *options);
 /* The same, but a failure is the test's failure. */
@@ -119,5 +119,11 @@ extern pid_t start_child(void);
 extern int wait_for_child(pid_t child);
 
 extern void sleep_ms(uint32_t milliseconds);
+
+/* How long tests wait for what must come: far longer than it takes, as the machine may be busy. */
+#define PATIENCE_MS 60000u
+
+/* Milliseconds of a clock that only goes on. */
+extern uint64_t now_ms(void);
 
 #endif /* SHERMAN_FABRIC_PROCESS_H */
