@@ -265,7 +265,8 @@ verify(Life *life, uint64_t from, uint64_t to, const TreeBound *start, const Tre
 			status = tree_batch_key(life->scan, batch, i, &key);
 			if (status == TREE_NOT_FOUND)
 			{
-				REQUIRE(word_read(torture, rank) != life->before[rank],
+				REQUIRE(word_state(life->before[rank]) != ENTRY_IN ||
+				            word_read(torture, rank) != life->before[rank],
 				        "the image of entry %" PRIu64 " is gone", rank);
 				continue;
 			}
