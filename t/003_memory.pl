@@ -133,7 +133,7 @@ $node->append_conf('postgresql.conf', "max_worker_processes = 0\nsherman.attach_
 $node->restart;
 is($node->safe_psql('postgres', 'SELECT count(*) FROM big WHERE id = 6000'), '1', 'queries wait, and go on without the index');
 like(fails('INSERT INTO big VALUES (1)', 'inserts are refused'), qr/ERROR:  08006/, 'with 08006');
-$node->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+$node->append_conf('postgresql.conf', "max_worker_processes = 8\nsherman.attach_timeout = 60s\n");
 $node->restart;
 is(state_of($node, 'big_id'), 'ok', 'the index is good when the launcher has its place');
 

@@ -24,11 +24,11 @@ $node->safe_psql(
 });
 
 $node->pgbench(
-	'--no-vacuum --client=8 --jobs=2 --time=12 --max-tries=1',
+	'--no-vacuum --client=8 --jobs=2 --transactions=800 --max-tries=1',
 	0,
 	[qr{number of failed transactions: 0 \(0.000%\)}, qr{latency average}],
 	[qr{^$}],
-	'8 clients for 12 seconds',
+	'8 clients with 800 transactions each',
 	{
 		'insert@4' => q{
 			\set key random(1, 1000)

@@ -13,14 +13,26 @@ use Sherman;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-my $node = new_cluster('main', conf => "sherman.operation_timeout = 1s\nsherman.attach_timeout = 1s\n");
+my $node = new_cluster('main');
 my ($stdout, $stderr, $status);
 my $memory_node = node_pid($node);
 
 END { kill 'CONT', $memory_node if $memory_node }
 
+# From now on the memory node does not answer, which is found out soon.
+sub shut_out
+{
+	kill 'STOP', $memory_node;
+	$node->safe_psql('postgres', "ALTER SYSTEM SET sherman.operation_timeout = '1s'");
+	$node->safe_psql('postgres', "ALTER SYSTEM SET sherman.attach_timeout = '1s'");
+	$node->reload;
+}
+
+# It answers again, and has as much time for that as a busy machine needs.
 sub let_in
 {
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+	$node->reload;
 	kill 'CONT', $memory_node;
 	$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached again';
 }
@@ -43,7 +55,7 @@ is($session->query('EXECUTE lookup(5)'), '1', 'a prepared statement uses the ind
 # It had its connection before: the memory is still mapped, but nobody may use it until the doubt is ended.
 my $busy = $node->background_psql('postgres', on_error_stop => 0);
 $busy->query('INSERT INTO grows VALUES (0)');
-kill 'STOP', $memory_node;
+shut_out();
 $busy->query('\set VERBOSITY verbose');
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
 like($busy->{stderr}, qr/08006/, 'an insert that needs an extent fails with 08006');
@@ -72,7 +84,7 @@ $reader->query('SET enable_seqscan = off; BEGIN; DECLARE c CURSOR FOR SELECT id 
 is($reader->query('FETCH 1 FROM c'), '1', 'a cursor reads through the index');
 
 # The same, with a setting that prefers inserts to the index: the flag stays although its transaction is rolled back.
-kill 'STOP', $memory_node;
+shut_out();
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
 is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'lost', 'shut out again');
 $node->safe_psql('postgres', 'BEGIN; SET sherman.on_unavailable = break; INSERT INTO quiet VALUES (20000); ROLLBACK');
@@ -103,7 +115,9 @@ for my $round (1 .. 6)
 	my $out = '';
 	my $client = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $calls ], '>', \$out, '2>&1');
 	my $call = $round % 2 ? 'pg_cancel_backend' : 'pg_terminate_backend';
+	my $working = q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'DO%' AND state = 'active'};
 
+	$node->poll_query_until('postgres', $working) or die 'nobody builds';
 	usleep(100_000);
 	kill 'STOP', $memory_node;
 	usleep(50_000);

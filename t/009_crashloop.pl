@@ -53,7 +53,10 @@ for my $round (1 .. 2)
 			[ 'pgbench', '-n', '-c', '6', '-T', '30', '-f', $script, $node->connstr('postgres') ],
 			'>', \$out, '2>&1');
 
-		usleep(700_000 + int(rand(400_000)));
+		# All indexes are being changed; then at any moment.
+		$node->poll_query_until('postgres',
+			"SELECT count(*) = 3 FROM sherman_counters WHERE index::text ~ '^mix_' AND inserts > 20") or die "no load: $out";
+		usleep(int(rand(400_000)));
 		$node->safe_psql('postgres', 'VACUUM mix');
 		if ($how eq 'immediate')
 		{
