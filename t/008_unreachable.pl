@@ -19,13 +19,23 @@ my $memory_node = node_pid($node);
 
 END { kill 'CONT', $memory_node if $memory_node }
 
-# From now on the memory node does not answer, which is found out soon.
+# The memory node does not answer from now on.  Whoever connects to it here finds that out soon.
+my $busy;
 sub shut_out
 {
-	kill 'STOP', $memory_node;
 	$node->safe_psql('postgres', "ALTER SYSTEM SET sherman.operation_timeout = '1s'");
 	$node->safe_psql('postgres', "ALTER SYSTEM SET sherman.attach_timeout = '1s'");
 	$node->reload;
+	$busy->quit if $busy;
+	$busy = $node->background_psql('postgres', on_error_stop => 0);
+	$busy->query('\set VERBOSITY verbose');
+	for my $try (1 .. 60)
+	{
+		$busy->query('INSERT INTO grows VALUES (0)');
+		last if $busy->{stderr} !~ /ERROR/;
+		$busy->{stderr} = '';
+	}
+	kill 'STOP', $memory_node;
 }
 
 # It answers again, and has as much time for that as a busy machine needs.
@@ -53,10 +63,7 @@ $session->query('SET plan_cache_mode = force_generic_plan; PREPARE lookup(int) A
 is($session->query('EXECUTE lookup(5)'), '1', 'a prepared statement uses the index');
 
 # It had its connection before: the memory is still mapped, but nobody may use it until the doubt is ended.
-my $busy = $node->background_psql('postgres', on_error_stop => 0);
-$busy->query('INSERT INTO grows VALUES (0)');
 shut_out();
-$busy->query('\set VERBOSITY verbose');
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
 like($busy->{stderr}, qr/08006/, 'an insert that needs an extent fails with 08006');
 is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'lost', 'nobody uses the memory node');
