@@ -6,11 +6,13 @@
 
 RDMA_SOURCES :=
 TREE_SOURCES :=
+MSD_SOURCES :=
 include rdma/rdma.mk
 include tree/tree.mk
 
 LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(RDMA_SOURCES) $(TREE_SOURCES))
-MSD_OBJECTS = tree/msd.o tree/msd_config.o $(LIBRARY_OBJECTS)
+# The daemon's own objects, beside those of the library.
+MSD_OBJECTS = $(patsubst %.c,%.o,$(MSD_SOURCES))
 
 MODULE_big = sherman
 OBJS = sherman_am.o $(patsubst %.c,%.o,$(sort $(wildcard am/*.c))) $(LIBRARY_OBJECTS)
@@ -39,7 +41,7 @@ endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
 SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
-EXTRA_CLEAN = msd tree/msd.o tree/msd_config.o $(patsubst %.o,%.d,$(OBJS) tree/msd.o tree/msd_config.o)
+EXTRA_CLEAN = msd $(MSD_OBJECTS) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/msd.service
 
 PG_CONFIG = pg_config
 # No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.
@@ -49,22 +51,34 @@ include $(PGXS)
 
 all: msd
 
-msd: $(MSD_OBJECTS)
-	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LDFLAGS) -lxxhash -lssl -lcrypto -pthread -o $@
+msd: $(MSD_OBJECTS) $(LIBRARY_OBJECTS)
+	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LIBRARY_OBJECTS) $(LDFLAGS) -lxxhash -lssl -lcrypto -lmicrohttpd -pthread -o $@
 
-tree/msd.o tree/msd_config.o: override CFLAGS += $(CFLAGS_SL)
+$(MSD_OBJECTS): override CFLAGS += $(CFLAGS_SL)
 
 install: install-msd
 
-install-msd: msd
-	$(MKDIR_P) '$(DESTDIR)$(bindir)'
+# The daemon, its page of the manual, its unit and an example of its settings.  The unit goes where systemd finds it with
+# systemdunitdir=/lib/systemd/system.
+mandir8 = $(mandir)/man8
+systemdunitdir = $(datadir)/sherman
+
+install-msd: msd doc/msd.service
+	$(MKDIR_P) '$(DESTDIR)$(bindir)' '$(DESTDIR)$(mandir8)' '$(DESTDIR)$(datadir)/sherman' '$(DESTDIR)$(systemdunitdir)'
 	$(INSTALL_PROGRAM) msd '$(DESTDIR)$(bindir)/msd'
+	$(INSTALL_DATA) doc/msd.8 '$(DESTDIR)$(mandir8)/msd.8'
+	$(INSTALL_DATA) doc/msd.service '$(DESTDIR)$(systemdunitdir)/msd.service'
+	$(INSTALL_DATA) doc/msd.conf '$(DESTDIR)$(datadir)/sherman/msd.conf'
+
+doc/msd.service: doc/msd.service.in
+	sed 's|@bindir@|$(bindir)|' $< > $@
 
 uninstall: uninstall-msd
 
 uninstall-msd:
-	rm -f '$(DESTDIR)$(bindir)/msd'
+	rm -f '$(DESTDIR)$(bindir)/msd' '$(DESTDIR)$(mandir8)/msd.8' '$(DESTDIR)$(systemdunitdir)/msd.service' \
+		'$(DESTDIR)$(datadir)/sherman/msd.conf'
 
 .PHONY: install-msd uninstall-msd
 
--include $(patsubst %.o,%.d,$(OBJS) tree/msd.o tree/msd_config.o)
+-include $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS))

@@ -378,6 +378,8 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	}
 	if (status == FABRIC_OK)
 	{
+		if (options->huge_pages != FABRIC_HUGE_OFF)
+			server_log(opened, FABRIC_LOG_INFO, "the memory has %s", pages_name(&opened->pages));
 		opened->memory.header->clean = 0;
 		__atomic_store_n(&opened->memory.header->draining, 0, __ATOMIC_RELAXED);
 		opened->memory.header->generation++;

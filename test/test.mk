@@ -21,7 +21,7 @@ TESTS += test_cache
 TESTS += test_allocate
 TESTS += test_redo
 TESTS += test_nodes
-SCRIPT_TESTS += test_msd
+SCRIPT_TESTS += test_msd test_msd_metrics
 
 # The core of the tree.
 TEST_SUPPORT_SOURCES += test/support/tree_walk.c

@@ -1,69 +1,12 @@
 #!/bin/bash
 #
 # test_msd.sh
-#		The daemon as a program: flags, configuration file, errors, log, signals, restart over its memory.
+#		The daemon as a program: flags, configuration file, errors, log, signals, restart over its memory, what it is
+#		installed with.
 #
 # Usage: test_msd.sh [path of msd]; without it, msd beside this script, where make -C test puts both.
 
-set -u
-MSD=${1:-$(dirname "$0")/msd}
-if [ -w /dev/shm ]; then BASE=/dev/shm; else BASE=${TMPDIR:-/tmp}; fi
-DIRECTORY=$(mktemp -d "$BASE/sherman-msd-XXXXXX") || exit 1
-PID=
-failures=0
-
-cleanup()
-{
-	[ -n "$PID" ] && kill -KILL "$PID" 2>/dev/null
-	rm -rf "$DIRECTORY"
-}
-trap cleanup EXIT
-
-fail()
-{
-	echo "FAILED: $*"
-	failures=$((failures + 1))
-}
-
-# expect STATUS PATTERN command...: the command's exit status, and what its output matches.
-expect()
-{
-	local wanted=$1 pattern=$2 output status
-	shift 2
-	output=$(timeout 60 "$@" 2>&1)
-	status=$?
-	[ "$status" = "$wanted" ] || fail "$* ended with $status, not $wanted: $output"
-	grep -qE -- "$pattern" <<<"$output" || fail "$* said \"$output\", nothing like \"$pattern\""
-}
-
-# start [flags]: msd in the background; waits until it serves.
-start()
-{
-	"$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" --log "$DIRECTORY/log" "$@" &
-	PID=$!
-	for _ in $(seq 1200); do
-		[ -S "$DIRECTORY/socket" ] && tail -n 1 "$DIRECTORY/log" 2>/dev/null | grep -qE 'serving|warning' && return 0
-		kill -0 "$PID" 2>/dev/null || break
-		sleep 0.05
-	done
-	fail "msd did not start: $(cat "$DIRECTORY/log" 2>/dev/null)"
-	return 1
-}
-
-# stop SIGNAL STATUS: ends it, and checks the exit status.
-stop()
-{
-	kill "-$1" "$PID"
-	wait "$PID" 2>/dev/null
-	local status=$?
-	PID=
-	[ "$status" = "$2" ] || fail "msd ended with $status after SIG$1, not $2"
-}
-
-logged()
-{
-	grep -qE "$1" "$DIRECTORY/log" || fail "the log has nothing like \"$1\": $(cat "$DIRECTORY/log")"
-}
+. "$(dirname "$0")/support/msd.sh"
 
 # flags and their errors
 expect 0 '--memory FILE' "$MSD" --help
@@ -73,14 +16,42 @@ expect 2 'size.*missing' "$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTOR
 expect 2 'unknown flag "--fast"' "$MSD" --fast
 expect 2 'is not a flag' "$MSD" memory
 expect 2 'needs a value' "$MSD" --memory
-expect 2 'number from 1048576' "$MSD" --memory a --socket b --size 12
-expect 2 'number from 1048576' "$MSD" --memory a --socket b --size 1X
-expect 2 'number from 1 to 65535' "$MSD" --memory a --socket b --size 1G --channels 0
+needed=(--memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" --size 16M)
+expect 2 'number from 1048576' "$MSD" "${needed[@]}" --size 12
+expect 2 'number from 1048576' "$MSD" "${needed[@]}" --size 1X
+expect 2 'number from 1 to 65535' "$MSD" "${needed[@]}" --channels 0
+expect 2 'number from 0 to 3600' "$MSD" "${needed[@]}" --drain-seconds 3601
+expect 2 'off, try or on' "$MSD" "${needed[@]}" --huge-pages yes
+expect 2 'auto, off or' "$MSD" "${needed[@]}" --numa-node first
+for address in 'localhost' ':1' '127.0.0.1:' '127.0.0.1:x' '127.0.0.1:65536' '::1:5' '[::1]' '[:5' 'a b:1' '[]:5'; do
+	expect 2 '"listen" must be host:port' "$MSD" "${needed[@]}" --listen "$address"
+	expect 2 '"metrics" must be host:port' "$MSD" "${needed[@]}" --metrics "$address"
+done
+for quota in '' 'orders' 'orders x' 'orders 12' ' 4G' 'orders 4G 5G' "$(printf 'x%.0s' {1..64}) 4G"; do
+	expect 2 "tenant's name and a size" "$MSD" "${needed[@]}" --tenant-quota "$quota"
+done
+many=()
+for i in $(seq 17); do many+=(--tenant-quota "tenant$i 1M"); done
+expect 2 'more than 16 tenants' "$MSD" "${needed[@]}" "${many[@]}"
+expect 2 'needs "keys = FILE"' "$MSD" "${needed[@]}" --listen 127.0.0.1:0
+expect 2 'exclude each other' "$MSD" "${needed[@]}" --listen 127.0.0.1:0 --keys a --insecure-loopback
+expect 2 '"listen = host:port" is missing' "$MSD" "${needed[@]}" --keys a
+expect 2 '"listen = host:port" is missing' "$MSD" "${needed[@]}" --insecure-loopback
 expect 2 'cannot read the configuration file' "$MSD" --config "$DIRECTORY/nothing"
+
+# what the machine does not give: a hint each
 expect 1 'hint: ' "$MSD" --memory /nonexistent/memory --socket "$DIRECTORY/socket" --size 16M
 expect 1 'hint: ' "$MSD" --memory "$DIRECTORY/memory" --socket /nonexistent/socket --size 16M
-expect 1 'cannot open the log file.*' "$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" --size 16M \
-	--log /nonexistent/log
+expect 1 'cannot open the log file.*' "$MSD" "${needed[@]}" --log /nonexistent/log
+expect 1 'no NUMA node 1000.*' "$MSD" "${needed[@]}" --numa-node 1000
+expect 1 'hint: set "numa-node"' "$MSD" "${needed[@]}" --numa-node 1000
+expect 1 'no loopback address' "$MSD" "${needed[@]}" --metrics 192.0.2.1:0
+expect 1 'hint: "metrics" is a free port' "$MSD" "${needed[@]}" --metrics 192.0.2.1:0
+if [ "$(stat -f -c %T "$DIRECTORY")" != tmpfs ] || ! grep -q '\[force\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled 2>/dev/null &&
+	! grep " $BASE tmpfs " /proc/mounts | grep -q 'huge='; then
+	expect 1 'cannot have huge pages' "$MSD" "${needed[@]}" --huge-pages on
+	expect 1 'hint: put the memory file on hugetlbfs' "$MSD" "${needed[@]}" --huge-pages on
+fi
 rm -f "$DIRECTORY"/memory*
 
 # the configuration file, and flags that win over it
@@ -90,6 +61,10 @@ memory = '$DIRECTORY/of-the-file'
 socket = "$DIRECTORY/socket"   # another one
 size = 32 MB
 verbose = on
+numa-node = off
+huge-pages = try
+tenant-quota = orders 2G
+tenant-quota = local 8M
 END
 printf 'size=4M\nsise = 3\n' > "$DIRECTORY/bad.config"
 expect 2 'config line 2: .*no setting "sise"' "$MSD" --config "$DIRECTORY/bad.config"
@@ -97,18 +72,41 @@ printf 'memory\n' > "$DIRECTORY/bad.config"
 expect 2 'line 1: a line is "name = value"' "$MSD" --config "$DIRECTORY/bad.config"
 printf 'verbose = perhaps\n' > "$DIRECTORY/bad.config"
 expect 2 'must be on or off' "$MSD" --config "$DIRECTORY/bad.config"
-start --config "$DIRECTORY/config" --size=16M || exit 1
+start --config "$DIRECTORY/config" --size=16M
 logged 'info: serving .*/memory \(new\).* 0 of 16 MB'
 [ -e "$DIRECTORY/of-the-file" ] && fail "the flag did not win over the file"
 
 # a second daemon over the same memory is refused
 expect 1 'another msd serves' "$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket2" --size 16M
 
-# SIGHUP opens the log anew
-mv "$DIRECTORY/log" "$DIRECTORY/log.old"
+# SIGHUP: the log anew, settings that may change, those that may not; what is wrong changes nothing
+mv "$LOG" "$LOG.old"
 kill -HUP "$PID"
-for _ in $(seq 1200); do [ -s "$DIRECTORY/log" ] && break; sleep 0.05; done
-logged 'log opened anew'
+wait_for 'info: reloaded'
+not_logged 'quota|restart|old settings'
+forget
+sed -i 's/orders 2G/orders 3G/; s/local 8M/archive 1M/; s/numa-node = off/numa-node = auto/' "$DIRECTORY/config"
+echo 'drain-seconds = 7' >> "$DIRECTORY/config"
+kill -HUP "$PID"
+wait_for 'info: reloaded'
+logged 'tenant "orders" has a quota of 3145728 KB now, it was 2097152 KB'
+logged 'tenant "archive" has a quota of 1024 KB now$'
+logged 'tenant "local" has no quota any more'
+logged 'clients will have 7 seconds to go, it was 2'
+logged 'changes of "numa-node" wait for a restart'
+forget
+echo 'sise = 3' >> "$DIRECTORY/config"
+sed -i 's/orders 3G/orders 4G/' "$DIRECTORY/config"
+kill -HUP "$PID"
+wait_for 'info: reloaded'
+logged 'the old settings stay in force: .*no setting "sise"'
+not_logged 'quota'
+forget
+sed -i '/sise/d; s/verbose = on/verbose = off/' "$DIRECTORY/config"
+kill -HUP "$PID"
+wait_for 'info: reloaded'
+logged 'tenant "orders" has a quota of 4194304 KB now, it was 3145728 KB'
+logged 'details are not logged now'
 
 # clean ends, and the memory kept over them; SIGKILL, and the memory recovered
 stop TERM 0
@@ -118,7 +116,6 @@ start --size 16M && logged '\(kept\)'
 stop INT 0
 start --size 16M
 stop KILL 137
-: > "$DIRECTORY/log"
 start --size 16M && logged '\(recovered\)'
 stop TERM 0
 
@@ -126,8 +123,68 @@ stop TERM 0
 start --size 8M && logged '\(new\).* 0 of 8 MB'
 stop TERM 0
 
-if [ "$failures" -gt 0 ]; then
-	echo "$failures failures"
-	exit 1
+# a tmpfs with huge pages, where we may mount one
+huge=$DIRECTORY/huge
+mkdir "$huge"
+if mount -t tmpfs -o size=64m,huge=always none "$huge" 2>/dev/null; then
+	start --memory "$huge/memory" --size 8M --huge-pages on && logged 'huge pages of tmpfs'
+	stop TERM 0
+	umount "$huge"
 fi
-echo "all passed"
+
+# NUMA: node 0 is everywhere
+if [ -d /sys/devices/system/node/node0 ]; then
+	start --size 8M --numa-node 0 && logged 'NUMA node 0'
+	grep -qE 'bind' "/proc/$PID/numa_maps" 2>/dev/null || [ ! -e "/proc/$PID/numa_maps" ] || fail "memory is not bound"
+	stop TERM 0
+fi
+
+# the service manager: every word, in its order; a sign of life twice in the watchdog's time while the loop turns
+notify=$DIRECTORY/notify
+perl -MIO::Socket::UNIX -MSocket -e '
+	my ($path, $ready, $log) = @ARGV;
+	my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => $path) or die "$path: $!";
+	open(my $out, ">", $log) or die;
+	$out->autoflush(1);
+	open(my $flag, ">", $ready); close($flag);
+	my $message;
+	while (defined recv($socket, $message, 1024, 0)) { print $out join(" ", split(/\n/, $message)), "\n"; }
+' "$notify" "$notify.ready" "$notify.log" &
+listener=$!
+for _ in $(seq $PATIENCE); do [ -e "$notify.ready" ] && break; sleep 0.05; done
+NOTIFY_SOCKET=$notify WATCHDOG_USEC=200000 start --size 8M
+for _ in $(seq $PATIENCE); do [ "$(grep -c '^WATCHDOG=1$' "$notify.log")" -ge 3 ] && break; sleep 0.05; done
+kill -HUP "$PID"
+wait_for 'info: reloaded'
+stop TERM 0
+for _ in $(seq $PATIENCE); do grep -q 'STOPPING=1' "$notify.log" && break; sleep 0.05; done
+kill "$listener"
+wait "$listener" 2>/dev/null
+told=$(grep -v WATCHDOG "$notify.log" | sed 's/USEC=[0-9]*/USEC=N/' | tr '\n' ';')
+[ "$told" = 'STATUS=opening the memory;READY=1 STATUS=serving;RELOADING=1 MONOTONIC_USEC=N;READY=1;STOPPING=1 STATUS=draining;' ] ||
+	fail "the service manager was told: $told"
+[ "$(grep -c '^WATCHDOG=1$' "$notify.log")" -ge 3 ] || fail "no signs of life: $(cat "$notify.log")"
+
+# what it is installed with
+if [ -n "${TOP:-}" ]; then
+	sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|" "$TOP/doc/msd.service.in" > "$DIRECTORY/msd.service"
+	if command -v systemd-analyze >/dev/null; then
+		expect 0 '^$' systemd-analyze verify --man=no "$DIRECTORY/msd.service"
+	fi
+	if command -v mandoc >/dev/null; then
+		expect 0 '^$' mandoc -Tlint -Wwarning "$TOP/doc/msd.8"
+	elif command -v man >/dev/null; then
+		expect 0 '^$' bash -c "man --warnings -l '$TOP/doc/msd.8' 2>&1 >/dev/null"
+	fi
+	for name in $("$MSD" --help | grep -oE '^  --[a-z-]+' | tr -d ' -' | grep -vE '^(help|version|config)$'); do
+		tr -d - < "$TOP/doc/msd.8" | grep -q "$name" || fail "msd.8 does not tell of $name"
+		tr -d - < "$TOP/doc/msd.conf" | grep -qE "^#?$name = " || fail "msd.conf does not tell of $name"
+	done
+	# The example is a configuration that is understood.
+	sed "s|^memory = .*|memory = $DIRECTORY/memory|; s|^socket = .*|socket = $DIRECTORY/socket|; s|^size = .*|size = 8M|" \
+		"$TOP/doc/msd.conf" > "$DIRECTORY/example"
+	start --config "$DIRECTORY/example"
+	stop TERM 0
+fi
+
+finish

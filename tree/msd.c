@@ -7,48 +7,34 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "msd_config.h"
-#include "service.h"
+#include "msd_machine.h"
+#include "msd_state.h"
 
 #define MSD_VERSION "1.0"
 
-/* Clients have this long to go when the daemon is told to stop. */
-#define DRAIN_MS 2000
-
-/* From linux/magic.h: memory that does not outlive the machine, as crash safety wants it. */
-#define MAGIC_TMPFS 0x01021994
-#define MAGIC_HUGETLBFS 0x958458f6
-
-typedef struct Msd
-{
-	MsdConfig config;
-	int log; /* descriptor that log lines go to */
-} Msd;
-
-static Service *msd_service; /* for the signal handlers */
-static volatile sig_atomic_t stop_requested;
-static volatile sig_atomic_t reopen_requested;
+/* The program's one context, for its signal handlers. */
+static Msd msd_context = {.log = STDERR_FILENO};
 
 static void
 handle_stop(int signal_number)
 {
 	(void) signal_number;
-	stop_requested = 1;
-	service_stop(msd_service);
+	msd_context.stop_requested = 1;
+	service_stop(msd_context.service);
 }
 
 static void
-handle_reopen(int signal_number)
+handle_reload(int signal_number)
 {
 	(void) signal_number;
-	reopen_requested = 1;
+	msd_context.reload_requested = 1; /* the signal ends the loop's sleep */
 }
 
 static void
@@ -59,31 +45,59 @@ print_help(void)
 		"\n"
 		"  msd --memory FILE --socket PATH --size BYTES [flag ...]\n"
 		"\n"
-		"  --memory FILE      the memory: a file on tmpfs or hugetlbfs; made if it is not there, and kept\n"
-		"                     over restarts of msd (not of the machine)\n"
-		"  --socket PATH      the socket that clients connect to, as shm:PATH\n"
-		"  --size BYTES       node memory at most, taken as it is used; k, M, G may follow the number\n"
-		"  --channels N       processes that may use the memory at once (%u)\n"
-		"  --trees N          indexes that it can hold (%u)\n"
-		"  --other-users      serve processes of other users, too\n"
-		"  --log FILE         log to FILE instead of stderr; SIGHUP opens it anew\n"
-		"  --verbose          log details\n"
-		"  --config FILE      read settings from FILE: the same names, as in \"size = 4G\"; flags win\n"
+		"  --memory FILE          the memory: a file on tmpfs or hugetlbfs; made if it is not there, and "
+		"kept\n"
+		"                         over restarts of msd (not of the machine)\n"
+		"  --size BYTES           node memory at most, taken as it is used; k, M, G may follow the number\n"
+		"  --huge-pages MODE      off, try (default): where the file system has some; on: refuse to go "
+		"without\n"
+		"  --numa-node N          take memory from NUMA node N only; off; auto (default): prefer the node of "
+		"the\n"
+		"                         network card that --listen is on\n"
+		"\n"
+		"  --socket PATH          the socket that clients on this machine connect to, as shm:PATH\n"
+		"  --other-users          serve processes of other users there, too\n"
+		"  --listen HOST:PORT     serve clients across the network, as tcp:HOST:PORT; port 0: any, see the "
+		"log\n"
+		"  --keys FILE            keys of tenants, lines of \"tenant key\", readable by nobody else\n"
+		"  --insecure-loopback    serve --listen without keys, on a loopback address\n"
+		"  --tenant-quota 'TENANT SIZE'  node memory that a tenant may have; may be repeated; \"%s\" is\n"
+		"                         whoever comes without a key\n"
+		"\n"
+		"  --channels N           processes that may use the memory at once (%u)\n"
+		"  --trees N              indexes that it can hold (%u)\n"
+		"  --drain-seconds N      how long clients have to give up their locks when msd is told to stop "
+		"(%u)\n"
+		"  --metrics HOST:PORT    metrics for Prometheus at http://HOST:PORT/metrics; a loopback address\n"
+		"  --log FILE             log to FILE instead of stderr\n"
+		"  --verbose              log details\n"
+		"  --config FILE          read settings from FILE: the same names, as in \"size = 4G\"; flags win\n"
 		"  --help, --version\n"
 		"\n"
-		"msd runs in the foreground until SIGTERM or SIGINT: it then lets its clients finish for %d "
-		"seconds,\n"
-		"leaves the memory in place and exits with 0.  Example:\n"
+		"msd runs in the foreground until SIGTERM or SIGINT: it then lets its clients finish, leaves the "
+		"memory\n"
+		"in place and exits with 0.  SIGHUP: keys, quotas and other settings are read again, the log is "
+		"opened\n"
+		"anew.  See msd(8).  Example:\n"
 		"\n"
 		"  msd --memory /dev/shm/sherman --socket /run/sherman.socket --size 4G\n",
-		SERVICE_DEFAULT_CHANNELS, SERVICE_DEFAULT_TREES, DRAIN_MS / 1000);
+		SERVICE_LOCAL_TENANT, SERVICE_DEFAULT_CHANNELS, SERVICE_DEFAULT_TREES, MSD_DRAIN_SECONDS);
+}
+
+uint64_t
+msd_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t) now.tv_sec * 1000000u + (uint64_t) now.tv_nsec / 1000u;
 }
 
 /* ---- log ---- */
 
 /* One line by one write(), so that lines of several processes do not mix. */
 static void
-msd_log(void *argument, FabricLogLevel level, const char *message)
+log_line(void *argument, FabricLogLevel level, const char *message)
 {
 	static const char *const names[] = {"debug", "info", "warning", "error"};
 	const Msd *msd = argument;
@@ -104,15 +118,25 @@ msd_log(void *argument, FabricLogLevel level, const char *message)
 		return; /* a full disk must not end the service */
 }
 
-/* Opens the log anew; keeps the old one if that fails. */
-static bool
-log_open(Msd *msd)
+void
+msd_log(const Msd *msd, FabricLogLevel level, const char *format, ...)
 {
-	int opened;
+	char message[MSD_MESSAGE_BYTES];
+	va_list arguments;
 
-	if (msd->config.log[0] == '\0')
-		return true;
-	opened = open(msd->config.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	log_line((void *) (uintptr_t) msd, level, message);
+}
+
+bool
+msd_log_open(Msd *msd)
+{
+	int opened = STDERR_FILENO;
+
+	if (msd->config.log[0] != '\0')
+		opened = open(msd->config.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 	if (opened < 0)
 		return false;
 	if (msd->log != STDERR_FILENO)
@@ -121,20 +145,163 @@ log_open(Msd *msd)
 	return true;
 }
 
+/* Says in the log why msd cannot serve, and what would help; the exit status. */
+static int
+cannot_serve(const Msd *msd, const char *why, const char *hint)
+{
+	msd_log(msd, FABRIC_LOG_ERROR, "cannot serve: %s", why);
+	msd_log(msd, FABRIC_LOG_ERROR, "hint: %s", hint);
+	return 1;
+}
+
+/* ---- serving ---- */
+
+static void
+publish(Msd *msd, MsdState state)
+{
+	MsdSnapshot snapshot = {.state = state, .started_us = msd->started_us, .published_us = msd_now_us()};
+
+	if (msd->metrics == NULL)
+		return;
+	service_figures(msd->service, &snapshot.figures);
+	msd_metrics_publish(msd->metrics, &snapshot);
+}
+
+/* What the loop that serves does in every round, beside serving. */
 static bool
-msd_should_stop(void *argument)
+loop_round(void *argument)
 {
 	Msd *msd = argument;
 
-	if (reopen_requested)
+	msd_notify_alive(&msd->notify);
+	if (msd_metrics_due(msd->metrics))
+		publish(msd, MSD_SERVING);
+	if (msd->reload_requested)
 	{
-		reopen_requested = 0;
-		if (!log_open(msd))
-			msd_log(msd, FABRIC_LOG_WARNING, "the log file cannot be opened anew: going on with the old one");
-		else
-			msd_log(msd, FABRIC_LOG_INFO, "log opened anew");
+		msd->reload_requested = 0;
+		msd_reload(msd);
 	}
-	return stop_requested != 0;
+	return msd->stop_requested != 0;
+}
+
+static const char *
+open_hint(FabricStatus status)
+{
+	switch (status)
+	{
+		case FABRIC_EXISTS:
+			return "another msd serves this memory: stop it, or give this one another --memory and --socket";
+		case FABRIC_NO_MEMORY:
+			return "the file system of the memory file is full: make room (on hugetlbfs raise "
+				   "vm.nr_hugepages), or "
+				   "lower --size, --channels or --trees";
+		case FABRIC_UNREACHABLE:
+			return "the directories of the memory file and of the socket must exist and be writable; "
+				   "a socket's path has at most 107 bytes";
+		case FABRIC_DENIED:
+			return "the memory file belongs to another user";
+		case FABRIC_NOT_SUPPORTED:
+			return "put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or set "
+				   "\"huge-pages = try\"";
+		default:
+			return "msd --help tells the flags";
+	}
+}
+
+/* Binds this process to a NUMA node, if the settings say so. False: they ask for one that cannot be had. */
+static bool
+bind_to_node(const Msd *msd, char *message, size_t bytes)
+{
+	int32_t node = msd->config.numa_node;
+	char host[MSD_ADDRESS_BYTES];
+	uint16_t port;
+
+	if (node == MSD_NUMA_AUTO && msd_config_address(msd->config.listen, host, &port))
+		node = msd_machine_node_of(host);
+	if (node < 0)
+		return true;
+	if (!msd_machine_bind((uint32_t) node, msd->config.numa_node >= 0, message, bytes))
+	{
+		if (msd->config.numa_node >= 0)
+			return false;
+		msd_log(msd, FABRIC_LOG_WARNING, "%s", message);
+		return true;
+	}
+	msd_log(msd, FABRIC_LOG_INFO, "memory is taken from NUMA node %d", (int) node);
+	return true;
+}
+
+static FabricStatus
+open_service(Msd *msd, char *detail)
+{
+	ServiceOptions options;
+
+	memset(&options, 0, sizeof(options));
+	options.memory_path = msd->config.memory;
+	options.socket_path = msd->config.socket;
+	options.node_bytes = msd->config.size;
+	options.max_channels = msd->config.channels;
+	options.max_trees = msd->config.trees;
+	options.allow_other_users = msd->config.other_users;
+	options.huge_pages = msd->config.huge_pages;
+	options.quotas = msd->config.quotas;
+	options.log = log_line;
+	options.log_argument = msd;
+	options.should_stop = loop_round;
+	options.should_stop_argument = msd;
+	return service_open(&options, &msd->service, detail);
+}
+
+/* Tells the clients, waits for them, closes. The handlers' pointer goes first. */
+static void
+close_service(Msd *msd)
+{
+	Service *service = msd->service;
+
+	msd_notify_send(&msd->notify, "STOPPING=1\nSTATUS=draining");
+	publish(msd, MSD_DRAINING);
+	msd->service = NULL;
+	service_close(service, (int) msd->config.drain_seconds * 1000, false);
+	msd_metrics_close(msd->metrics);
+}
+
+/* Serves until told to stop; the exit status. */
+static int
+serve(Msd *msd)
+{
+	char detail[FABRIC_DETAIL_BYTES] = "";
+	char message[MSD_MESSAGE_BYTES];
+	FabricStatus status;
+
+	msd_notify_send(&msd->notify, "STATUS=opening the memory");
+	if (!bind_to_node(msd, message, sizeof(message)))
+		return cannot_serve(msd, message, "set \"numa-node\" to one of this machine's, to auto or to off");
+	if (msd->config.listen[0] != '\0')
+		return cannot_serve(msd, "clients across the network are not served yet", "leave \"listen\" out");
+	status = open_service(msd, detail);
+	if (status != FABRIC_OK)
+		return cannot_serve(msd, detail[0] != '\0' ? detail : fabric_status_name(status), open_hint(status));
+	if (msd->config.metrics[0] != '\0' &&
+	    !msd_metrics_open(msd->config.metrics, MSD_VERSION, &msd->metrics, message, sizeof(message)))
+	{
+		close_service(msd);
+		return cannot_serve(msd, message,
+		                    "\"metrics\" is a free port of 127.0.0.1 or [::1], as in 127.0.0.1:9464");
+	}
+	if (msd->metrics != NULL)
+		msd_log(msd, FABRIC_LOG_INFO, "metrics at port %u of the loopback address",
+		        msd_metrics_port(msd->metrics));
+	publish(msd, MSD_SERVING);
+	msd_log(msd, FABRIC_LOG_INFO, "ready");
+	msd_notify_send(&msd->notify, "READY=1\nSTATUS=serving");
+	status = msd->stop_requested ? FABRIC_OK : service_run(msd->service);
+	if (status != FABRIC_OK)
+		msd_log(msd, FABRIC_LOG_ERROR, "serving ended: %s", fabric_status_name(status));
+	else
+		msd_log(msd, FABRIC_LOG_INFO, "stopping");
+	close_service(msd);
+	msd_log(msd, FABRIC_LOG_INFO, "stopped");
+	return status == FABRIC_OK ? 0 : 1;
 }
 
 /* ---- starting ---- */
@@ -150,115 +317,44 @@ handle_signal(int number, void (*handler)(int))
 	sigaction(number, &action, NULL);
 }
 
-/* Memory on a disk's file system comes back after a crash of the machine in pieces: say so. */
-static void
-check_file_system(Msd *msd)
-{
-	struct statfs figures;
-
-	if (statfs(msd->config.memory, &figures) != 0)
-		return;
-	if (figures.f_type != MAGIC_TMPFS && (unsigned long) figures.f_type != MAGIC_HUGETLBFS)
-		msd_log(msd, FABRIC_LOG_WARNING,
-		        "the memory file is not on tmpfs or hugetlbfs: it will be slow; /dev/shm is the usual place");
-}
-
-static const char *
-open_hint(FabricStatus status)
-{
-	switch (status)
-	{
-		case FABRIC_EXISTS:
-			return "another msd serves this memory: stop it, or give this one another --memory and --socket";
-		case FABRIC_NO_MEMORY:
-			return "the file system of the memory file is full: make room, or lower --size, --channels or "
-				   "--trees";
-		case FABRIC_UNREACHABLE:
-			return "the directories of the memory file and of the socket must exist and be writable; "
-				   "a socket's path has at most 107 bytes";
-		case FABRIC_DENIED:
-			return "the memory file belongs to another user";
-		default:
-			return "msd --help tells the flags";
-	}
-}
-
-static int
-serve(Msd *msd)
-{
-	ServiceOptions options;
-	char detail[FABRIC_DETAIL_BYTES] = "";
-	char message[MSD_MESSAGE_BYTES];
-	FabricStatus status;
-
-	memset(&options, 0, sizeof(options));
-	options.memory_path = msd->config.memory;
-	options.socket_path = msd->config.socket;
-	options.node_bytes = msd->config.size;
-	options.max_channels = msd->config.channels;
-	options.max_trees = msd->config.trees;
-	options.allow_other_users = msd->config.other_users;
-	options.log = msd_log;
-	options.log_argument = msd;
-	options.should_stop = msd_should_stop;
-	options.should_stop_argument = msd;
-	status = service_open(&options, &msd_service, detail);
-	if (status != FABRIC_OK)
-	{
-		snprintf(message, sizeof(message), "cannot serve: %s",
-		         detail[0] != '\0' ? detail : fabric_status_name(status));
-		msd_log(msd, FABRIC_LOG_ERROR, message);
-		snprintf(message, sizeof(message), "hint: %s", open_hint(status));
-		msd_log(msd, FABRIC_LOG_ERROR, message);
-		return 1;
-	}
-	check_file_system(msd);
-	status = stop_requested ? FABRIC_OK : service_run(msd_service);
-	if (status != FABRIC_OK)
-	{
-		snprintf(message, sizeof(message), "serving ended: %s", fabric_status_name(status));
-		msd_log(msd, FABRIC_LOG_ERROR, message);
-	}
-	else
-		msd_log(msd, FABRIC_LOG_INFO, "stopping");
-	service_close(msd_service, DRAIN_MS, false);
-	msd_service = NULL;
-	msd_log(msd, FABRIC_LOG_INFO, "stopped");
-	return status == FABRIC_OK ? 0 : 1;
-}
-
 int
 main(int argc, char **argv)
 {
-	static Msd msd;
+	Msd *msd = &msd_context;
 	char message[MSD_MESSAGE_BYTES];
+	int status;
 
-	msd.log = STDERR_FILENO;
-	if (!msd_config_read(argc, argv, &msd.config, message))
+	msd->argc = argc;
+	msd->argv = argv;
+	if (!msd_config_read(argc, argv, &msd->config, message))
 	{
 		fprintf(stderr, "msd: %s\nTry \"msd --help\".\n", message);
 		return 2;
 	}
-	if (msd.config.show_help)
+	if (msd->config.show_help)
 	{
 		print_help();
 		return 0;
 	}
-	if (msd.config.show_version)
+	if (msd->config.show_version)
 	{
 		printf("msd (sherman) %s\n", MSD_VERSION);
 		return 0;
 	}
-	if (!log_open(&msd))
+	if (!msd_log_open(msd))
 	{
 		fprintf(stderr,
 		        "msd: cannot open the log file \"%s\": %s\nhint: its directory must exist and be writable\n",
-		        msd.config.log, strerror(errno));
+		        msd->config.log, strerror(errno));
 		return 1;
 	}
+	msd->started_us = msd_now_us();
+	msd_notify_open(&msd->notify);
 	handle_signal(SIGTERM, handle_stop);
 	handle_signal(SIGINT, handle_stop);
-	handle_signal(SIGHUP, handle_reopen);
+	handle_signal(SIGHUP, handle_reload);
 	handle_signal(SIGPIPE, SIG_IGN);
-	return serve(&msd);
+	status = serve(msd);
+	msd_notify_close(&msd->notify);
+	return status;
 }

@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +15,22 @@
 /* Longest line of a configuration file. */
 #define LINE_MAX_BYTES 2048
 
+/* Longest drain: systemd's usual patience with a service that stops is 90 seconds. */
+#define DRAIN_MAX_SECONDS 3600u
+
+/* Machines have fewer NUMA nodes. */
+#define NUMA_MAX_NODES 1024u
+
 typedef enum SettingKind
 {
 	SETTING_PATH,
+	SETTING_ADDRESS,
 	SETTING_SIZE,
 	SETTING_COUNT,
-	SETTING_SWITCH
+	SETTING_SWITCH,
+	SETTING_HUGE_PAGES,
+	SETTING_NUMA_NODE,
+	SETTING_QUOTA
 } SettingKind;
 
 typedef struct Setting
@@ -27,19 +38,31 @@ typedef struct Setting
 	const char *name;
 	SettingKind kind;
 	size_t offset; /* in MsdConfig */
+	size_t bytes;
 	uint64_t least;
 	uint64_t most;
+	bool reloadable; /* SIGHUP applies a new value */
 } Setting;
 
+#define FIELD(name) offsetof(MsdConfig, name), sizeof(((MsdConfig *) NULL)->name)
+
 static const Setting settings[] = {
-	{"memory", SETTING_PATH, offsetof(MsdConfig, memory), 0, 0},
-	{"socket", SETTING_PATH, offsetof(MsdConfig, socket), 0, 0},
-	{"log", SETTING_PATH, offsetof(MsdConfig, log), 0, 0},
-	{"size", SETTING_SIZE, offsetof(MsdConfig, size), 1u << 20, 1ull << 44},
-	{"channels", SETTING_COUNT, offsetof(MsdConfig, channels), 1, 65535},
-	{"trees", SETTING_COUNT, offsetof(MsdConfig, trees), 1, 1u << 20},
-	{"other-users", SETTING_SWITCH, offsetof(MsdConfig, other_users), 0, 0},
-	{"verbose", SETTING_SWITCH, offsetof(MsdConfig, verbose), 0, 0},
+	{"memory", SETTING_PATH, FIELD(memory), 0, 0, false},
+	{"socket", SETTING_PATH, FIELD(socket), 0, 0, false},
+	{"log", SETTING_PATH, FIELD(log), 0, 0, true},
+	{"size", SETTING_SIZE, FIELD(size), SERVICE_MIN_BYTES, SERVICE_MAX_BYTES, false},
+	{"channels", SETTING_COUNT, FIELD(channels), 1, 65535, false},
+	{"trees", SETTING_COUNT, FIELD(trees), 1, SERVICE_MAX_TREES, false},
+	{"listen", SETTING_ADDRESS, FIELD(listen), 0, 0, false},
+	{"keys", SETTING_PATH, FIELD(keys), 0, 0, true},
+	{"insecure-loopback", SETTING_SWITCH, FIELD(insecure_loopback), 0, 0, false},
+	{"metrics", SETTING_ADDRESS, FIELD(metrics), 0, 0, false},
+	{"huge-pages", SETTING_HUGE_PAGES, FIELD(huge_pages), 0, 0, false},
+	{"numa-node", SETTING_NUMA_NODE, FIELD(numa_node), 0, NUMA_MAX_NODES - 1, false},
+	{"tenant-quota", SETTING_QUOTA, FIELD(quotas), FABRIC_UNIT_BYTES, SERVICE_MAX_BYTES, true},
+	{"drain-seconds", SETTING_COUNT, FIELD(drain_seconds), 0, DRAIN_MAX_SECONDS, true},
+	{"other-users", SETTING_SWITCH, FIELD(other_users), 0, 0, false},
+	{"verbose", SETTING_SWITCH, FIELD(verbose), 0, 0, true},
 };
 
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
@@ -54,6 +77,8 @@ setting_find(const char *name, size_t length)
 	}
 	return NULL;
 }
+
+/* ---- values ---- */
 
 bool
 msd_config_size(const char *text, uint64_t *bytes)
@@ -100,56 +125,199 @@ msd_config_size(const char *text, uint64_t *bytes)
 	return true;
 }
 
+bool
+msd_config_address(const char *text, char *host, uint16_t *port)
+{
+	const char *colon = strrchr(text, ':');
+	size_t length = colon == NULL ? 0 : (size_t) (colon - text);
+	unsigned long number;
+	char *end;
+
+	if (length == 0 || length >= MSD_ADDRESS_BYTES || !isdigit((unsigned char) colon[1]))
+		return false;
+	number = strtoul(colon + 1, &end, 10);
+	if (*end != '\0' || number > UINT16_MAX)
+		return false;
+	if (text[0] == '[')
+	{
+		if (length < 3 || text[length - 1] != ']')
+			return false;
+		text++;
+		length -= 2;
+	}
+	else if (memchr(text, ':', length) != NULL)
+		return false; /* an IPv6 address without brackets: where it ends is a guess */
+	for (size_t i = 0; i < length; i++)
+	{
+		if (isspace((unsigned char) text[i]) || text[i] == '[' || text[i] == ']')
+			return false;
+	}
+	memcpy(host, text, length);
+	host[length] = '\0';
+	*port = (uint16_t) number;
+	return true;
+}
+
+static bool set_failed(char *message, const char *place, const Setting *setting, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Writes the message "place: "name" ..." and returns false. */
+static bool
+set_failed(char *message, const char *place, const Setting *setting, const char *format, ...)
+{
+	va_list arguments;
+	int length = snprintf(message, MSD_MESSAGE_BYTES, "%.900s: \"%s\" ", place, setting->name);
+
+	if (length > 0 && length < MSD_MESSAGE_BYTES)
+	{
+		va_start(arguments, format);
+		vsnprintf(message + length, MSD_MESSAGE_BYTES - (size_t) length, format, arguments);
+		va_end(arguments);
+	}
+	return false;
+}
+
+static bool
+set_path(const Setting *setting, const char *value, char *field, const char *place, char *message)
+{
+	if (value[0] == '\0' || strlen(value) >= setting->bytes)
+		return set_failed(message, place, setting, "needs a path shorter than %zu bytes", setting->bytes);
+	memset(field, 0, setting->bytes); /* so that equal values are equal bytes */
+	strcpy(field, value);
+	return true;
+}
+
+static bool
+set_address(const Setting *setting, const char *value, char *field, const char *place, char *message)
+{
+	char host[MSD_ADDRESS_BYTES];
+	uint16_t port;
+
+	if (strlen(value) >= setting->bytes || !msd_config_address(value, host, &port))
+		return set_failed(message, place, setting, "must be host:port or [IPv6 address]:port, not \"%.200s\"",
+		                  value);
+	memset(field, 0, setting->bytes); /* so that equal values are equal bytes */
+	strcpy(field, value);
+	return true;
+}
+
+static bool
+set_number(const Setting *setting, const char *value, void *field, const char *place, char *message)
+{
+	uint64_t number;
+	uint32_t count;
+
+	if (!msd_config_size(value, &number) || number < setting->least || number > setting->most)
+		return set_failed(message, place, setting, "must be a number from %llu to %llu%s, not \"%.200s\"",
+		                  (unsigned long long) setting->least, (unsigned long long) setting->most,
+		                  setting->kind == SETTING_SIZE ? " bytes (k, M, G may follow it)" : "", value);
+	count = (uint32_t) number;
+	if (setting->kind == SETTING_SIZE)
+		memcpy(field, &number, sizeof(number));
+	else
+		memcpy(field, &count, sizeof(count));
+	return true;
+}
+
+static bool
+set_switch(const Setting *setting, const char *value, bool *field, const char *place, char *message)
+{
+	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		return set_failed(message, place, setting, "must be on or off, not \"%.200s\"", value);
+	*field = strcmp(value, "on") == 0;
+	return true;
+}
+
+static bool
+set_huge_pages(const Setting *setting, const char *value, FabricHugePages *field, const char *place,
+               char *message)
+{
+	if (strcmp(value, "off") == 0)
+		*field = FABRIC_HUGE_OFF;
+	else if (strcmp(value, "try") == 0)
+		*field = FABRIC_HUGE_TRY;
+	else if (strcmp(value, "on") == 0)
+		*field = FABRIC_HUGE_ON;
+	else
+		return set_failed(message, place, setting, "must be off, try or on, not \"%.200s\"", value);
+	return true;
+}
+
+static bool
+set_numa_node(const Setting *setting, const char *value, int32_t *field, const char *place, char *message)
+{
+	uint64_t number;
+
+	if (strcmp(value, "auto") == 0)
+		*field = MSD_NUMA_AUTO;
+	else if (strcmp(value, "off") == 0)
+		*field = MSD_NUMA_OFF;
+	else if (msd_config_size(value, &number) && number <= setting->most)
+		*field = (int32_t) number;
+	else
+		return set_failed(message, place, setting, "must be auto, off or a node's number, not \"%.200s\"",
+		                  value);
+	return true;
+}
+
+/* "NAME SIZE": a quota of that tenant, in place of an earlier one. */
+static bool
+set_quota(const Setting *setting, const char *value, ServiceQuotas *quotas, const char *place, char *message)
+{
+	size_t length = strcspn(value, " \t");
+	const char *size = value + length + strspn(value + length, " \t");
+	ServiceQuota *quota = NULL;
+	uint64_t bytes;
+
+	if (length == 0 || length >= FABRIC_TENANT_BYTES || !msd_config_size(size, &bytes) ||
+	    bytes < setting->least || bytes > setting->most)
+		return set_failed(
+			message, place, setting,
+			"must be a tenant's name and a size from 64k on, as in \"orders 4G\", not \"%.200s\"", value);
+	for (uint32_t i = 0; i < quotas->count && quota == NULL; i++)
+	{
+		if (strlen(quotas->quotas[i].tenant) == length &&
+		    strncmp(quotas->quotas[i].tenant, value, length) == 0)
+			quota = &quotas->quotas[i];
+	}
+	if (quota == NULL && quotas->count == SERVICE_MAX_QUOTAS)
+		return set_failed(message, place, setting, "is given for more than %u tenants", SERVICE_MAX_QUOTAS);
+	if (quota == NULL)
+		quota = &quotas->quotas[quotas->count++];
+	memset(quota, 0, sizeof(*quota));
+	memcpy(quota->tenant, value, length);
+	quota->bytes = bytes;
+	return true;
+}
+
 /* Sets one setting from its text. `place` says where it stands, for the message. */
 static bool
 setting_set(const Setting *setting, const char *value, MsdConfig *config, const char *place, char *message)
 {
-	char *field = (char *) config + setting->offset;
-	uint64_t number;
+	void *field = (char *) config + setting->offset;
 
 	switch (setting->kind)
 	{
 		case SETTING_PATH:
-			if (value[0] == '\0' || strlen(value) >= MSD_PATH_BYTES)
-			{
-				snprintf(message, MSD_MESSAGE_BYTES, "%s: \"%s\" needs a path shorter than %d bytes", place,
-				         setting->name, MSD_PATH_BYTES);
-				return false;
-			}
-			strcpy(field, value);
-			return true;
+			return set_path(setting, value, field, place, message);
+		case SETTING_ADDRESS:
+			return set_address(setting, value, field, place, message);
 		case SETTING_SIZE:
 		case SETTING_COUNT:
-			if (!msd_config_size(value, &number) || number < setting->least || number > setting->most)
-			{
-				snprintf(message, MSD_MESSAGE_BYTES,
-				         "%s: \"%s\" must be a number from %llu to %llu%s, not \"%.200s\"", place,
-				         setting->name, (unsigned long long) setting->least,
-				         (unsigned long long) setting->most,
-				         setting->kind == SETTING_SIZE ? " bytes (k, M, G may follow it)" : "", value);
-				return false;
-			}
-			if (setting->kind == SETTING_SIZE)
-				memcpy(field, &number, sizeof(number));
-			else
-			{
-				uint32_t count = (uint32_t) number;
-
-				memcpy(field, &count, sizeof(count));
-			}
-			return true;
+			return set_number(setting, value, field, place, message);
 		case SETTING_SWITCH:
-			if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
-			{
-				snprintf(message, MSD_MESSAGE_BYTES, "%s: \"%s\" must be on or off, not \"%.200s\"", place,
-				         setting->name, value);
-				return false;
-			}
-			*(bool *) field = strcmp(value, "on") == 0;
-			return true;
+			return set_switch(setting, value, field, place, message);
+		case SETTING_HUGE_PAGES:
+			return set_huge_pages(setting, value, field, place, message);
+		case SETTING_NUMA_NODE:
+			return set_numa_node(setting, value, field, place, message);
+		case SETTING_QUOTA:
+			return set_quota(setting, value, field, place, message);
 	}
 	return false;
 }
+
+/* ---- the file ---- */
 
 /* Cuts white space at both ends, and one pair of quotes. */
 static char *
@@ -212,23 +380,16 @@ line_read(char *line, MsdConfig *config, const char *place, char *message)
 	return setting_set(setting, trim(equals + 1), config, place, message);
 }
 
-static bool
-file_read(const char *path, MsdConfig *config, char *message)
+bool
+msd_config_lines(FILE *file, const char *name, MsdConfig *config, char *message)
 {
-	FILE *file = fopen(path, "r");
 	char line[LINE_MAX_BYTES];
 	char place[MSD_PATH_BYTES];
 	bool good = true;
 
-	if (file == NULL)
-	{
-		snprintf(message, MSD_MESSAGE_BYTES, "cannot read the configuration file \"%.900s\": %s", path,
-		         strerror(errno));
-		return false;
-	}
 	for (int number = 1; good && fgets(line, sizeof(line), file) != NULL; number++)
 	{
-		snprintf(place, sizeof(place), "%.900s line %d", path, number);
+		snprintf(place, sizeof(place), "%.900s line %d", name, number);
 		if (strlen(line) == sizeof(line) - 1 && line[sizeof(line) - 2] != '\n')
 		{
 			snprintf(message, MSD_MESSAGE_BYTES, "%s is longer than %d bytes", place, LINE_MAX_BYTES - 1);
@@ -239,12 +400,30 @@ file_read(const char *path, MsdConfig *config, char *message)
 	}
 	if (good && ferror(file))
 	{
-		snprintf(message, MSD_MESSAGE_BYTES, "cannot read the configuration file \"%.900s\"", path);
+		snprintf(message, MSD_MESSAGE_BYTES, "cannot read the configuration file \"%.900s\"", name);
 		good = false;
 	}
+	return good;
+}
+
+static bool
+file_read(const char *path, MsdConfig *config, char *message)
+{
+	FILE *file = fopen(path, "re");
+	bool good;
+
+	if (file == NULL)
+	{
+		snprintf(message, MSD_MESSAGE_BYTES, "cannot read the configuration file \"%.900s\": %s", path,
+		         strerror(errno));
+		return false;
+	}
+	good = msd_config_lines(file, path, config, message);
 	fclose(file);
 	return good;
 }
+
+/* ---- flags ---- */
 
 /*
  * One flag at argv[*i], which is moved on by what it takes.  `path` takes the value of --config; with `only_config` all
@@ -305,12 +484,49 @@ flags_read(int argc, char *const *argv, MsdConfig *config, const char **path, bo
 	return true;
 }
 
+/* ---- the whole ---- */
+
+void
+msd_config_defaults(MsdConfig *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->huge_pages = FABRIC_HUGE_TRY;
+	config->numa_node = MSD_NUMA_AUTO;
+	config->drain_seconds = MSD_DRAIN_SECONDS;
+}
+
+bool
+msd_config_check(const MsdConfig *config, char *message)
+{
+	const char *wrong = NULL;
+
+	if (config->memory[0] == '\0')
+		wrong = "\"memory\" is missing";
+	else if (config->socket[0] == '\0')
+		wrong = "\"socket\" is missing";
+	else if (config->size == 0)
+		wrong = "\"size\" is missing";
+	else if (config->listen[0] != '\0' && config->keys[0] == '\0' && !config->insecure_loopback)
+		wrong = "\"listen\" needs \"keys = FILE\"; without keys only loopback addresses are served, after "
+				"\"insecure-loopback = on\"";
+	else if (config->keys[0] != '\0' && config->insecure_loopback)
+		wrong = "\"keys\" and \"insecure-loopback\" exclude each other: with keys, clients on loopback need "
+				"one, too";
+	else if (config->listen[0] == '\0' && config->keys[0] != '\0')
+		wrong = "\"keys\" is for clients across the network: \"listen = host:port\" is missing";
+	else if (config->listen[0] == '\0' && config->insecure_loopback)
+		wrong = "\"insecure-loopback\" is for clients across the network: \"listen = host:port\" is missing";
+	if (wrong != NULL)
+		snprintf(message, MSD_MESSAGE_BYTES, "%s", wrong);
+	return wrong == NULL;
+}
+
 bool
 msd_config_read(int argc, char *const *argv, MsdConfig *config, char *message)
 {
 	const char *path = NULL;
 
-	memset(config, 0, sizeof(*config));
+	msd_config_defaults(config);
 	message[0] = '\0';
 	if (!flags_read(argc, argv, config, &path, true, message))
 		return false;
@@ -320,13 +536,23 @@ msd_config_read(int argc, char *const *argv, MsdConfig *config, char *message)
 		return false;
 	if (!flags_read(argc, argv, config, &path, false, message))
 		return false;
-	if (config->memory[0] == '\0' || config->socket[0] == '\0' || config->size == 0)
+	return msd_config_check(config, message);
+}
+
+void
+msd_config_fixed(const MsdConfig *old, const MsdConfig *now, char *names)
+{
+	size_t length = 0;
+
+	names[0] = '\0';
+	for (size_t i = 0; i < SETTINGS; i++)
 	{
-		snprintf(message, MSD_MESSAGE_BYTES, "\"%s\" is missing",
-		         config->memory[0] == '\0'   ? "memory"
-		         : config->socket[0] == '\0' ? "socket"
-		                                     : "size");
-		return false;
+		const Setting *setting = &settings[i];
+
+		if (setting->reloadable || memcmp((const char *) old + setting->offset,
+		                                  (const char *) now + setting->offset, setting->bytes) == 0)
+			continue;
+		length += (size_t) snprintf(names + length, MSD_MESSAGE_BYTES - length, "%s\"%s\"",
+		                            length > 0 ? ", " : "", setting->name);
 	}
-	return true;
 }

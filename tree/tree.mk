@@ -26,3 +26,13 @@ TREE_SOURCES = \
 	tree/shared.c \
 	tree/split.c \
 	tree/vacuum.c
+
+# The daemon's own, beside all of the above.
+MSD_SOURCES = \
+	tree/msd.c \
+	tree/msd_config.c \
+	tree/msd_machine.c \
+	tree/msd_metrics.c \
+	tree/msd_notify.c \
+	tree/msd_page.c \
+	tree/msd_reload.c

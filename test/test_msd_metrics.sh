@@ -1,0 +1,104 @@
+#!/bin/bash
+#
+# test_msd_metrics.sh
+#		Metrics of the daemon: the format, what is refused, that they change with what happens.
+#
+# Usage: test_msd_metrics.sh [path of msd]
+
+. "$(dirname "$0")/support/msd.sh"
+
+CHECK=$(dirname "$0")/support/check_metrics.pl
+
+# request METHOD PATH: what the daemon answers, head and body.
+request()
+{
+	perl -MIO::Socket::INET -e '
+		my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $ARGV[0]) or die "connect: $!";
+		print $socket "$ARGV[1] $ARGV[2] HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+		local $/;
+		print <$socket>;
+	' "$PORT" "$1" "$2"
+}
+
+# answered METHOD PATH PATTERN: the head of the answer.
+answered()
+{
+	local head
+	head=$(request "$1" "$2" | sed '/^\r$/q' | tr -d '\r')
+	grep -qE -- "$3" <<<"$head" || fail "$1 $2 was answered \"$head\", nothing like \"$3\""
+}
+
+# samples: the page, checked, one sample a line.
+samples()
+{
+	request GET /metrics | sed '1,/^\r$/d' | perl "$CHECK" || fail "the page is wrong"
+}
+
+# sample PATTERN: waits until a line of the samples matches.
+sample()
+{
+	local page
+	for _ in $(seq $PATIENCE); do
+		page=$(samples)
+		grep -qE -- "^sherman_msd_$1\$" <<<"$page" && return
+		sleep 0.1
+	done
+	fail "no sample is like \"$1\": $page"
+}
+
+serve()
+{
+	start --size 16M --metrics 127.0.0.1:0 --tenant-quota 'local 4M' "$@"
+	PORT=$(grep -oE 'metrics at port [0-9]+' "$LOG" | grep -oE '[0-9]+$')
+}
+
+serve
+answered GET /metrics '^HTTP/1.1 200 '
+answered GET /metrics '^Content-Type: text/plain; version=0.0.4; charset=utf-8$'
+answered HEAD /metrics '^HTTP/1.1 200 '
+answered GET / '^HTTP/1.1 404 '
+answered POST /metrics '^HTTP/1.1 405 '
+answered PUT /metrics '^Allow: GET, HEAD$'
+answered DELETE / '^HTTP/1.1 405 '
+sample 'info\{version="[0-9.]+",memory="new"\} 1'
+sample 'state\{state="serving"\} 1'
+sample 'state\{state="draining"\} 0'
+sample 'generation 1'
+sample 'uptime_seconds [0-9.]+'
+sample 'memory_bytes 16777216'
+sample 'memory_used_bytes 0'
+sample 'tenant_memory_bytes\{tenant="local"\} 0'
+sample 'tenant_quota_bytes\{tenant="local"\} 4194304'
+sample 'channels\{transport="shm"\} 0'
+sample 'call_duration_seconds_count\{method="create"\} 0'
+sample 'locks_recovered_total 0'
+sample 'authentication_failures_total 0'
+
+# who speaks another protocol is counted as refused
+sample 'connections_refused_total 0'
+perl -MIO::Socket::UNIX -e '
+	my $socket = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die;
+	print $socket "GET /metrics HTTP/1.1\r\n\r\n" x 4;
+	local $/;
+	my $answer = <$socket>;
+' "$DIRECTORY/socket"
+sample 'connections_refused_total 1'
+sample 'connections_accepted_total 1'
+sample 'connections 0'
+
+# the port is taken
+expect 1 'cannot listen at' "$MSD" --memory "$DIRECTORY/other" --socket "$DIRECTORY/other.socket" --size 16M \
+	--metrics "127.0.0.1:$PORT"
+
+# another life: the generation, and how the memory was found
+stop KILL 137
+serve
+sample 'generation 2'
+sample 'info\{version="[0-9.]+",memory="recovered"\} 1'
+stop TERM 0
+if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
+	serve --metrics '[::1]:0'
+	stop TERM 0
+fi
+
+finish
