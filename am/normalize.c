@@ -265,30 +265,6 @@ put_interval(uint8 *bytes, const Interval *interval)
 	put_uint64(bytes + 2, (uint64) span);
 }
 
-static void
-put_macaddr(uint8 *bytes, const macaddr *address)
-{
-	bytes[0] = address->a;
-	bytes[1] = address->b;
-	bytes[2] = address->c;
-	bytes[3] = address->d;
-	bytes[4] = address->e;
-	bytes[5] = address->f;
-}
-
-static void
-put_macaddr8(uint8 *bytes, const macaddr8 *address)
-{
-	bytes[0] = address->a;
-	bytes[1] = address->b;
-	bytes[2] = address->c;
-	bytes[3] = address->d;
-	bytes[4] = address->e;
-	bytes[5] = address->f;
-	bytes[6] = address->g;
-	bytes[7] = address->h;
-}
-
 /*
  * Bytes that order by memcmp() and then by length, filled up with zeros.  `zero_free`: no value contains a
  * zero byte, so that one that ends before the room does is told from all others.
@@ -390,10 +366,10 @@ normalize_value(NormalizeKind kind, Datum value, uint8 *bytes, int room)
 			put_uint64(bytes, DatumGetUInt64(value));
 			return NORMALIZED_EXACT;
 		case NORMALIZE_MACADDR:
-			put_macaddr(bytes, DatumGetMacaddrP(value));
+			memcpy(bytes, DatumGetMacaddrP(value), sizeof(macaddr));
 			return NORMALIZED_EXACT;
 		case NORMALIZE_MACADDR8:
-			put_macaddr8(bytes, DatumGetMacaddr8P(value));
+			memcpy(bytes, DatumGetMacaddr8P(value), sizeof(macaddr8));
 			return NORMALIZED_EXACT;
 		case NORMALIZE_UUID:
 			memcpy(bytes, DatumGetUUIDP(value)->data, UUID_LEN);

@@ -18,28 +18,8 @@
 #include "support/fabric_process.h"
 
 #define CLUSTER 99u
-#define NODE_BYTES (1u << 20)
-#define MAX_CHANNELS 6u
 
-static FabricProcess node;
-
-/* Each test has a memory node of its own. */
-static int
-start_node(void **state)
-{
-	(void) state;
-	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
-	fabric_process_start(&node);
-	return 0;
-}
-
-static int
-stop_node(void **state)
-{
-	(void) state;
-	fabric_process_remove(&node);
-	return 0;
-}
+static FabricProcess node; /* of the test that runs */
 
 /* A writer and its memory node die together: the next daemon settles the stripe before it serves anybody. */
 static void
@@ -283,7 +263,8 @@ test_death_with_child_alive(void **state)
 	close(hold[1]);
 }
 
-#define NODE_TEST(name) cmocka_unit_test_setup_teardown(name, start_node, stop_node)
+#define NODE_TEST(name)                                                                                      \
+	cmocka_unit_test_prestate_setup_teardown(name, fabric_process_setup, fabric_process_teardown, &node)
 
 int
 main(void)

@@ -24,33 +24,19 @@
 #include "support/fabric_process.h"
 
 #define CLUSTER 99u
-#define NODE_BYTES (1u << 20)
-#define MAX_CHANNELS 6u
 
-static FabricProcess node;
-
-/* Each test has a memory node of its own. */
-static int
-start_node(void **state)
-{
-	(void) state;
-	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
-	fabric_process_start(&node);
-	return 0;
-}
+static FabricProcess node; /* of the test that runs */
 
 static int
 stop_node(void **state)
 {
 	char small[192];
 
-	(void) state;
 	/* Where test_full_file_system failed, its file system is still there. */
 	snprintf(small, sizeof(small), "%.150s/small", node.directory);
 	umount2(small, MNT_DETACH);
 	rmdir(small);
-	fabric_process_remove(&node);
-	return 0;
+	return fabric_process_teardown(state);
 }
 
 static FabricServerOptions
@@ -444,7 +430,7 @@ test_full_file_system(void **state)
 		skip();
 	memset(&small, 0, sizeof(small));
 	small.node_bytes = 16u << 20;
-	small.max_channels = MAX_CHANNELS;
+	small.max_channels = SMALL_NODE_CHANNELS;
 	snprintf(small.memory_path, sizeof(small.memory_path), "%.140s/memory", mount_point);
 	snprintf(small.socket_path, sizeof(small.socket_path), "%.140s/socket", mount_point);
 	snprintf(small.address, sizeof(small.address), "shm:%s", small.socket_path);
@@ -610,7 +596,7 @@ test_client_that_does_not_read(void **state)
 static void
 test_long_socket_path(void **state)
 {
-	FabricProcess far = {.node_bytes = NODE_BYTES, .max_channels = 2};
+	FabricProcess far = {.node_bytes = SMALL_NODE_BYTES, .max_channels = 2};
 	char directory[256];
 	char lock[256];
 	TestChannel control;
@@ -767,7 +753,7 @@ test_embedded_server(void **state)
 	fabric_process_start(&node);
 }
 
-#define NODE_TEST(name) cmocka_unit_test_setup_teardown(name, start_node, stop_node)
+#define NODE_TEST(name) cmocka_unit_test_prestate_setup_teardown(name, fabric_process_setup, stop_node, &node)
 
 int
 main(void)

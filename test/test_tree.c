@@ -155,37 +155,17 @@ test_undecided(void **state)
 		Tree *tree = new_tree(of[f], &record);
 		TreeCounters counters;
 		WalkResult result;
-		char string[300];
 
 		for (uint32_t i = 0; i < count; i++)
-		{
-			TreeKey key;
-
-			tied_string(string, i, i % 3 == 0 ? 200 : 47);
-			key = text_key(string, i);
-			must_insert(tree, &key, false);
-		}
+			must_insert_tied(tree, i, i % 3 == 0 ? 200 : 47, "", false);
 		for (uint32_t i = 0; i < count; i += 97)
-		{
-			TreeKey key;
-
-			tied_string(string, i, i % 3 == 0 ? 200 : 47);
-			key = text_key(string, i);
-			must_insert(tree, &key, true);
-		}
+			must_insert_tied(tree, i, i % 3 == 0 ? 200 : 47, "", true);
 		/*
 		 * Each TID with a key right behind its old one: blocks of images are freed and used again,
 		 * separators' are not.
 		 */
 		for (uint32_t i = 0; i < count; i++)
-		{
-			TreeKey key;
-
-			tied_string(string, i, i % 3 == 0 ? 200 : 47);
-			strcat(string, "z");
-			key = text_key(string, i);
-			must_insert(tree, &key, false);
-		}
+			must_insert_tied(tree, i, i % 3 == 0 ? 200 : 47, "z", false);
 		verify_tids(tree, count, &result);
 		assert_int_equal(result.unposted, 0);
 		tree_counters(tree, &counters);
@@ -445,7 +425,6 @@ test_two_nodes(void **state)
 		TreeRecord record;
 		WalkResult result;
 		uint64_t elsewhere = 0, foreign = 0;
-		char string[300];
 		Tree *tree;
 
 		test_tree_create(&mine, of[f], &record);
@@ -455,13 +434,11 @@ test_two_nodes(void **state)
 			TreeKey key = number_key(scramble(i), i);
 			TreeCounters before, after;
 
-			if (f == 1)
-			{
-				tied_string(string, i, i % 4 == 0 ? 100 : 47);
-				key = text_key(string, i);
-			}
 			tree_client_counters(mine.tree, &before);
-			must_insert(tree, &key, false);
+			if (f == 1)
+				must_insert_tied(tree, i, i % 4 == 0 ? 100 : 47, "", false);
+			else
+				must_insert(tree, &key, false);
 			tree_client_counters(mine.tree, &after);
 			if (f == 0 && i > 1000 && after.leaf_splits > before.leaf_splits &&
 			    after.parent_posts == before.parent_posts + 1 &&

@@ -19,7 +19,7 @@
 static void
 jump_insert(Tree *tree, uint32_t i, int after, bool expected_hit)
 {
-	char string[300];
+	char string[TIED_MAX_BYTES];
 	TreeKey key;
 	bool hit;
 
@@ -116,16 +116,8 @@ static uint32_t their_next;
 static void
 insert_theirs(void)
 {
-	char string[300];
-
 	for (int n = 0; n < 80; n++, their_next += 2)
-	{
-		TreeKey key;
-
-		tied_string(string, their_next, 60);
-		key = text_key(string, their_next);
-		must_insert(their_tree, &key, false);
-	}
+		must_insert_tied(their_tree, their_next, 60, "", false);
 }
 
 /*
@@ -147,14 +139,9 @@ test_changed_meanwhile(void **state)
 	their_next = 1;
 	while (count < 4000 || count != their_next - 1)
 	{
-		char string[300];
-		TreeKey key;
-
-		tied_string(string, count, 60);
-		key = text_key(string, count);
 		if (count % 50 == 0 && their_next < 4000)
 			compare_hook = insert_theirs;
-		must_insert(tree, &key, false);
+		must_insert_tied(tree, count, 60, "", false);
 		count += 2;
 	}
 	verify_tids(tree, count, &result);
@@ -547,12 +534,7 @@ test_posts_meanwhile(void **state)
 	their_tree = open_tree(&other, &record);
 	do
 	{
-		char string[300];
-		TreeKey key;
-
-		tied_string(string, count, 60);
-		key = text_key(string, count++);
-		must_insert(tree, &key, false);
+		must_insert_tied(tree, count++, 60, "", false);
 		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
 	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < 46);
 	assert_int_equal(node_level(forgotten_root), 1);

@@ -404,16 +404,26 @@ load_descend(TreeScan *scan, bool fresh)
 
 /* ---- from leaf to leaf ---- */
 
-/* The leaf at the head of those read ahead, read once more if its copy was torn. NULL: none, or stale. */
+/*
+ * The leaf at the head of those read ahead, read once more if its copy was torn; when they are used up, the
+ * next ones are read.  NULL: none, or stale.
+ */
 static TreeStatus
 ahead_head(TreeScan *scan, uint64_t **leaf)
 {
 	ScanAhead *ahead = &scan->ahead;
-	int i = ahead->next;
+	int i;
 	TreeStatus status;
 
 	*leaf = NULL;
 	assert(ahead->next <= ahead->count);
+	if (ahead->next == ahead->count)
+	{
+		status = ahead_read(scan);
+		if (status != TREE_OK)
+			return status;
+	}
+	i = ahead->next;
 	if (i == ahead->count)
 		return TREE_OK;
 	if (ahead->verdicts[i] == NODE_TORN)
@@ -443,12 +453,6 @@ load_forward(TreeScan *scan)
 	TreeStatus status;
 
 	assert(scan->begun && scan->direction == TREE_FORWARD);
-	if (scan->ahead.next == scan->ahead.count)
-	{
-		status = ahead_read(scan);
-		if (status != TREE_OK)
-			return status;
-	}
 	status = ahead_head(scan, &leaf);
 	if (status != TREE_OK)
 		return status;
@@ -483,12 +487,6 @@ load_backward(TreeScan *scan)
 	TreeStatus status;
 
 	assert(scan->begun && scan->direction == TREE_BACKWARD);
-	if (scan->ahead.next == scan->ahead.count)
-	{
-		status = ahead_read(scan);
-		if (status != TREE_OK)
-			return status;
-	}
 	status = ahead_head(scan, &leaf);
 	if (status != TREE_OK)
 		return status;

@@ -223,6 +223,21 @@ fabric_process_remove(FabricProcess *process)
 	rmdir(process->directory);
 }
 
+int
+fabric_process_setup(void **state)
+{
+	fabric_process_prepare(*state, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
+	fabric_process_start(*state);
+	return 0;
+}
+
+int
+fabric_process_teardown(void **state)
+{
+	fabric_process_remove(*state);
+	return 0;
+}
+
 FabricStatus
 channel_try_open(TestChannel *channel, const char *address, uint64_t cluster, uint32_t incarnation,
                  const FabricOptions *options)

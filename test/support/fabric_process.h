@@ -68,6 +68,17 @@ extern void fabric_process_wait(FabricProcess *process, int signal_number);
 /* Ends it and removes the directory. */
 extern void fabric_process_remove(FabricProcess *process);
 
+/* A memory node that is large enough for most tests. */
+#define SMALL_NODE_BYTES (1u << 20)
+#define SMALL_NODE_CHANNELS 6u
+
+/*
+ * Fixtures of cmocka for tests that have a memory node each: the initial state is the FabricProcess, which is prepared
+ * as a small one and started, and removed afterwards.
+ */
+extern int fabric_process_setup(void **state);
+extern int fabric_process_teardown(void **state);
+
 /* Serves in this process until SIGTERM; reports readiness by closing `ready`, if that is not -1. */
 extern int fabric_process_serve(const FabricProcess *process, int ready);
 

@@ -109,6 +109,19 @@ must_insert(Tree *tree, const TreeKey *key, bool expected_hit)
 	assert_int_equal(hit, expected_hit);
 }
 
+void
+must_insert_tied(Tree *tree, uint32_t i, size_t length, const char *end, bool expected_hit)
+{
+	char string[TIED_MAX_BYTES];
+	TreeKey key;
+
+	assert_true(length + strlen(end) < sizeof(string));
+	tied_string(string, i, length);
+	strcat(string, end);
+	key = text_key(string, i);
+	must_insert(tree, &key, expected_hit);
+}
+
 /* TIDs 0..count-1 are there, each once, and nothing else. */
 void
 verify_tids(Tree *tree, uint32_t count, WalkResult *result)

@@ -46,6 +46,8 @@ extern int fixture_stop(void **state);
 extern TreeKey number_key(uint64_t number, uint32_t tid);
 /* The image is the string itself, which must outlive the key. */
 extern TreeKey text_key(const char *string, uint32_t tid);
+/* Room for a tied string. */
+#define TIED_MAX_BYTES 300
 /* String number i of this length (47..299): all share more bytes than the normalized key holds. */
 extern void tied_string(char *string, uint32_t i, size_t length);
 extern uint64_t scramble(uint64_t i);
@@ -53,6 +55,8 @@ extern uint64_t scramble(uint64_t i);
 extern Tree *open_tree(TestClient *with, const TreeRecord *record);
 extern Tree *new_tree(const TreeFormat *format, TreeRecord *record);
 extern void must_insert(Tree *tree, const TreeKey *key, bool expected_hit);
+/* Inserts the tied string number i of this length, followed by `end`, with TID i. */
+extern void must_insert_tied(Tree *tree, uint32_t i, size_t length, const char *end, bool expected_hit);
 
 /* TIDs 0..count-1 are there, each once, and nothing else. walk_free() frees the result. */
 extern void verify_tids(Tree *tree, uint32_t count, WalkResult *result);
