@@ -136,24 +136,27 @@ RETURNS text
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
 
--- Memory nodes of this server: where they are, whether they are attached, how full they are (bytes).
+-- Memory nodes of this server: where they are, whether they are attached and if not why, how full they are (bytes).  The
+-- position is the memory node's number in sherman_indexes.
 CREATE FUNCTION sherman_memory_nodes(
+	OUT "position" integer,
 	OUT address text,
 	OUT transport text,
 	OUT state text,
+	OUT reason text,
 	OUT memory_total bigint,
 	OUT memory_used bigint,
 	OUT memory_quarantined bigint,
 	OUT generation bigint,
 	OUT uuid text,
-	OUT detail text)
+	OUT capabilities text)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_memory_nodes AS SELECT * FROM @extschema@.sherman_memory_nodes();
 
--- State and size of one index.
+-- State and size of one index, and the positions of the memory nodes that it lies on.
 CREATE FUNCTION sherman_index_info(
 	index regclass,
 	OUT tree text,
@@ -166,7 +169,8 @@ CREATE FUNCTION sherman_index_info(
 	OUT node_bytes bigint,
 	OUT outside_bytes bigint,
 	OUT bytes bigint,
-	OUT entries bigint)
+	OUT entries bigint,
+	OUT memory_nodes integer[])
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

@@ -72,7 +72,7 @@ make_lazy_tree(Relation relation, ShermanIndex *index)
 	meta.full_separators = format.full_separators;
 	if (!sherman_metapage_install_tree(relation, &meta))
 	{
-		if (tree_drop(sherman_client(), record.tree, record.root) == TREE_OK)
+		if (tree_drop(sherman_client(), record.tree, tree_home(record.root)) == TREE_OK)
 			sherman_trees_remove(record.tree);
 		sherman_index_forget(RelationGetRelid(relation));
 	}
@@ -171,6 +171,8 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 	if (status != TREE_OK)
 		sherman_report_failure(status, index);
 	entry.tree = record->tree;
+	entry.home = tree_home(record->root);
+	memcpy(entry.members, record->members, sizeof(entry.members));
 	entry.database = MyDatabaseId;
 	entry.flags = record->flags;
 	entry.mutated_epoch = record->mutated_epoch;

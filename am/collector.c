@@ -98,8 +98,11 @@ bury(TreeClient *client, const TreeRecord *record)
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
 	XLogFlush(compat_wal_end());
-	if (tree_drop(client, record->tree, record->root) != TREE_OK)
+	if (tree_drop(client, record->tree, tree_home(record->root)) != TREE_OK)
+	{
+		(void) sherman_connection_trouble();
 		return;
+	}
 	sherman_trees_remove(record->tree);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_shared->trees_freed++;
@@ -107,21 +110,62 @@ bury(TreeClient *client, const TreeRecord *record)
 	ereport(DEBUG1, (errmsg("sherman collector: freed tree %016llx", (unsigned long long) record->tree)));
 }
 
+/* Records of trees or shares. */
+typedef struct RecordList
+{
+	TreeRecord *records;
+	int			count;
+	int			room;
+} RecordList;
+
+typedef TreeStatus (*ListCall) (TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
+
 /*
- * All records of this instance at the memory node; NULL if they cannot be had.
+ * Appends what a memory node lists; false: that cannot be had now.
+ */
+static bool
+list_at(TreeClient *client, int node, ListCall call, RecordList *list)
+{
+	uint32_t	position = 0;
+	TreeStatus	status;
+
+	for (;;)
+	{
+		if (list->count == list->room)
+		{
+			list->room = Max(2 * list->room, 64);
+			list->records = list->records == NULL ? palloc(sizeof(TreeRecord) * list->room) :
+				repalloc(list->records, sizeof(TreeRecord) * list->room);
+		}
+		status = call(client, node, &position, &list->records[list->count]);
+		if (status != TREE_OK)
+			break;
+		list->count++;
+	}
+	if (status != TREE_END)
+		(void) sherman_connection_trouble();
+	return status == TREE_END;
+}
+
+/*
+ * All records of this instance at the memory nodes that can be asked now.
  */
 static TreeRecord *
 list_records(TreeClient *client, int *count)
 {
-	TreeRecord *records = palloc(sizeof(TreeRecord) * SHERMAN_MAX_TREES);
-	uint32_t	position = 0;
-	TreeStatus	status = TREE_END;
+	RecordList	list = {0};
 
-	*count = 0;
-	while (*count < SHERMAN_MAX_TREES &&
-		   (status = tree_record_list(client, 0, &position, &records[*count])) == TREE_OK)
-		(*count)++;
-	return status == TREE_END ? records : NULL;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		int			before = list.count;
+
+		/* All that one has, or nothing of it. */
+		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED &&
+			!list_at(client, i, tree_record_list, &list))
+			list.count = before;
+	}
+	*count = list.count;
+	return list.records;
 }
 
 /* ---- the visit ---- */
@@ -208,8 +252,6 @@ visit_database(TreeClient *client)
 	bool	   *ended;
 	bool		complete;
 
-	if (records == NULL)
-		return;
 	ended = palloc(sizeof(bool) * (count + 1));
 	for (int i = 0; i < count; i++)
 	{
@@ -331,7 +373,7 @@ bury_database(TreeClient *client, Oid database)
 	int			count;
 	TreeRecord *records = list_records(client, &count);
 
-	for (int i = 0; records != NULL && i < count; i++)
+	for (int i = 0; i < count; i++)
 	{
 		if (records[i].database != database)
 			continue;
@@ -343,7 +385,51 @@ bury_database(TreeClient *client, Oid database)
 }
 
 /*
- * Takes up what the memory node has and the table does not: made by processes that ended before they could
+ * Whether the tree of a share is gone: its home is attached and does not know it, or its home's memory was given up.
+ */
+static bool
+share_is_orphan(TreeClient *client, const TreeRecord *share)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		TreeRecord	record;
+
+		if (share->members[i] == 0)
+			continue;
+		if (sherman_shared->node[i].memory[0] != share->members[i])
+			return true;
+		return sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED &&
+			tree_record_read(client, share->tree, i, &record) == TREE_NOT_FOUND;
+	}
+	return true;
+}
+
+/*
+ * Frees shares whose trees were dropped while their memory node was away, or whose home was lost.
+ */
+static void
+sweep_shares(TreeClient *client)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		RecordList	list = {0};
+
+		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED || !list_at(client, i, tree_share_list, &list))
+			continue;
+		for (int j = 0; j < list.count; j++)
+		{
+			if (share_is_orphan(client, &list.records[j]) &&
+				tree_share_drop(client, i, list.records[j].tree) == TREE_OK)
+				ereport(DEBUG1,
+						(errmsg("sherman collector: freed the share of tree %016llx at memory node %d",
+								(unsigned long long) list.records[j].tree, i)));
+		}
+		(void) sherman_connection_trouble();
+	}
+}
+
+/*
+ * Takes up what the memory nodes have and the table does not: made by processes that ended before they could
  * tell.
  */
 static void
@@ -352,8 +438,9 @@ sweep(TreeClient *client)
 	int			count;
 	TreeRecord *records = list_records(client, &count);
 
-	for (int i = 0; records != NULL && i < count; i++)
+	for (int i = 0; i < count; i++)
 		sherman_trees_judge(&records[i], SHERMAN_TREE_KNOWN);
+	sweep_shares(client);
 	plan.swept = GetCurrentTimestamp();
 }
 
@@ -408,7 +495,7 @@ look(TreeClient *client, bool all)
 		bury_database(client, lfirst_oid(cell));
 	foreach(cell, to_visit)
 	{
-		if (!list_member_oid(gone, lfirst_oid(cell)) && sherman_phase() == SHERMAN_PHASE_ATTACHED)
+		if (!list_member_oid(gone, lfirst_oid(cell)))
 			visit(lfirst_oid(cell));
 	}
 }

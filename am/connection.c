@@ -1,8 +1,7 @@
 /*
  * connection.c
- *		This process's client at the memory node: opened on first use, closed when the process ends or when
- *		the launcher has attached anew; and what PostgreSQL lends to the tree: latches, clock, memory,
- *		interrupts.
+ *		This process's client, and its connections to memory nodes: each made on first use, given up when the launcher has
+ *		attached the memory node anew; and what PostgreSQL lends to the tree: latches, clock, memory, interrupts.
  */
 #include "sherman.h"
 
@@ -11,6 +10,7 @@
 
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/pmsignal.h"
 #include "storage/proc.h"
@@ -33,18 +33,25 @@
 /* Descriptors that the fabric waits for at most. */
 #define WAIT_DESCRIPTORS 4
 
-/* This process's connection; client NULL: there is none. */
+/* The launcher looks after all memory nodes: it waits for one of them no longer than this. */
+#define LAUNCHER_PATIENCE_MS 3000
+
+/* This process's connection to one memory node. */
+typedef struct NodeConnection
+{
+	Fabric	   *fabric;			/* NULL: there is none */
+	uint64		serial;			/* ShermanNode.serial when it was made */
+	uint64		memory;			/* first word of the memory's identity, of this or the last connection of the transaction */
+	FabricStatus status;		/* of the last attempt */
+	char		failure[SHERMAN_FAILURE_BYTES]; /* "" = it did not fail */
+} NodeConnection;
+
 static struct
 {
-	Fabric	   *fabric;
-	TreeClient *client;
-	uint64		number;			/* ShermanShared.connection when it was opened */
-	bool		failed;			/* not to be used any more; given up at the end of the transaction */
-	bool		exit_registered;
+	TreeClient *client;			/* NULL: not opened yet */
+	NodeConnection node[TREE_MAX_NODES];
+	bool		launcher;		/* this process is the launcher */
 } connection;
-
-/* Trees of the connection were handed out in this transaction: scans may refer to it. */
-bool		sherman_connection_used = false;
 
 /* ---- what the fabric and the tree are lent ---- */
 
@@ -57,7 +64,7 @@ should_stop(void *argument)
 	if (unlikely(InterruptPending) && InterruptHoldoffCount == 0 && CritSectionCount == 0 &&
 		(QueryCancelPending || ProcDiePending))
 		return true;
-	return !PostmasterIsAlive();
+	return ShutdownRequestPending || !PostmasterIsAlive();
 }
 
 static uint64_t
@@ -153,24 +160,156 @@ release(void *argument, void *memory)
 }
 
 void
+sherman_connection_launcher(void)
+{
+	connection.launcher = true;
+}
+
+/*
+ * A chain that is not answered is settled by a reset before its error is raised: both together take no longer than
+ * the setting says.
+ */
+void
 sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 {
+	int			patience = sherman_operation_timeout_ms / 2;
+
+	if (connection.launcher)
+		patience = Min(patience, LAUNCHER_PATIENCE_MS);
 	memset(options, 0, sizeof(*options));
-	options->operation_timeout_ms = (uint32_t) sherman_operation_timeout_ms;
-	options->connect_timeout_ms = (uint32_t) sherman_operation_timeout_ms;
+	options->operation_timeout_ms = (uint32_t) patience;
+	options->connect_timeout_ms = (uint32_t) patience;
 	options->wait = wait_hook;
 	options->cluster[0] = sherman_shared->local.cluster[0];
 	options->cluster[1] = sherman_shared->local.cluster[1];
 	options->incarnation = incarnation;
 }
 
-void
-sherman_pool_address(char *address, Size bytes)
+/* ---- connections to memory nodes ---- */
+
+/*
+ * Connects to a memory node's memory as it is now known.
+ */
+static FabricEndpoint *
+connect_known(NodeConnection *mine, const ShermanNode *known)
 {
-	snprintf(address, bytes, "shm:%s", SHERMAN_SOCKET);
+	FabricOptions options;
+	FabricEndpoint *endpoint = NULL;
+
+	mine->failure[0] = '\0';
+	sherman_fabric_options(&options, known->incarnation);
+	mine->status = fabric_open(&options, &mine->fabric);
+	if (mine->status == FABRIC_OK)
+		mine->status = fabric_connect(mine->fabric, known->address, &endpoint);
+	if (mine->status == FABRIC_OK && fabric_capabilities(endpoint)->node_uuid[0] == known->memory[0])
+		return endpoint;
+	if (mine->status == FABRIC_OK)
+	{
+		mine->status = FABRIC_FENCED;
+		strlcpy(mine->failure, "its memory is new", sizeof(mine->failure));
+	}
+	else
+		sherman_describe_failure(mine->failure, mine->status, mine->fabric);
+	fabric_close(mine->fabric);
+	mine->fabric = NULL;
+	return NULL;
 }
 
-/* ---- opening and closing ---- */
+/*
+ * The tree's hook: connects to the memory node at a position.
+ */
+static FabricEndpoint *
+connect_node(void *argument, uint32_t position, char *detail)
+{
+	NodeConnection *mine = &connection.node[position];
+	ShermanNode known;
+	FabricEndpoint *endpoint;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	known = sherman_shared->node[position];
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	if (pg_atomic_read_u32(&known.phase) != SHERMAN_PHASE_ATTACHED && !connection.launcher)
+	{
+		strlcpy(detail, "it is not attached", TREE_DETAIL_BYTES);
+		return NULL;
+	}
+	/* What began on the memory that was here before must not go on here. */
+	if (mine->memory != 0 && mine->memory != known.memory[0] && !connection.launcher)
+	{
+		strlcpy(detail, "its memory was replaced during this transaction", TREE_DETAIL_BYTES);
+		return NULL;
+	}
+	endpoint = connect_known(mine, &known);
+	if (endpoint == NULL)
+	{
+		strlcpy(detail, mine->failure, TREE_DETAIL_BYTES);
+		/* The launcher will see whether that is so for all. */
+		if (mine->status == FABRIC_UNREACHABLE || mine->status == FABRIC_FENCED ||
+			mine->status == FABRIC_DRAINING)
+		{
+			pg_atomic_write_u32(&sherman_shared->node[position].suspected, 1);
+			sherman_wake_launcher();
+		}
+		return NULL;
+	}
+	mine->serial = pg_atomic_read_u64(&known.serial);
+	mine->memory = known.memory[0];
+	return endpoint;
+}
+
+void
+sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric)
+{
+	const char *detail = fabric != NULL ? fabric_detail(fabric) : "";
+
+	snprintf(failure, SHERMAN_FAILURE_BYTES, detail[0] != '\0' ? "%s: %s" : "%s", fabric_status_name(status), detail);
+}
+
+const char *
+sherman_connection_failure(int position, FabricStatus *status)
+{
+	if (connection.node[position].failure[0] != '\0')
+		*status = connection.node[position].status;
+	return connection.node[position].failure;
+}
+
+static void
+disconnect_node(int position)
+{
+	if (connection.node[position].fabric == NULL)
+		return;
+	tree_client_reconnect(connection.client, position);
+	fabric_close(connection.node[position].fabric);
+	connection.node[position].fabric = NULL;
+}
+
+void
+sherman_connection_refresh(void)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (connection.node[i].fabric != NULL &&
+			connection.node[i].serial != pg_atomic_read_u64(&sherman_shared->node[i].serial))
+			disconnect_node(i);
+	}
+}
+
+uint32
+sherman_connection_trouble(void)
+{
+	uint32		trouble = connection.client != NULL ? tree_client_trouble(connection.client) : 0;
+
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		/* A connection that was fenced by an attach since then says nothing of the memory node. */
+		if ((trouble & 1u << i) != 0 &&
+			connection.node[i].serial == pg_atomic_read_u64(&sherman_shared->node[i].serial))
+			sherman_node_lost(i);
+	}
+	return trouble;
+}
+
+/* ---- the client ---- */
 
 /*
  * Runs before the transaction of a process that ends is aborted (callbacks run in reverse order): what is in
@@ -185,198 +324,90 @@ connection_exit(int code, Datum argument)
 void
 sherman_connection_close(void)
 {
-	TreeStatus	status;
-
-	if (connection.fabric == NULL)
+	if (connection.client == NULL)
 		return;
 	sherman_opened_close();
-	status = tree_client_close(connection.client);
+	/* A doubt that cannot be ended here is ended by the launcher's fence; nobody works there until then. */
+	(void) tree_client_leave(connection.client);
+	(void) sherman_connection_trouble();
+	(void) tree_client_close(connection.client);
 	connection.client = NULL;
-	fabric_close(connection.fabric);
-	connection.fabric = NULL;
-	connection.failed = false;
-	/* A doubt that cannot be ended here is ended by the launcher's fence; nobody works until then. */
-	if (status == TREE_UNREACHABLE)
-		sherman_connection_lost();
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (connection.node[i].fabric != NULL)
+			fabric_close(connection.node[i].fabric);
+		connection.node[i].fabric = NULL;
+	}
+	pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 0);
 }
 
-/*
- * Opens the tree's client over a connected endpoint.
- */
-static TreeStatus
-open_client(FabricEndpoint *endpoint)
+TreeClient *
+sherman_connection_client(void)
 {
 	TreeClientOptions options = {
 		.shared = sherman_tree_shared,
-		.slot = (uint32_t) MyProc->pgprocno,
 		.environment = {
 			.now_us = now_us, .sleep = sleep_for, .wake = wake, .should_stop = should_stop,
-			.hold = hold, .resume = resume
+			.hold = hold, .resume = resume, .connect = connect_node
 		},
-		.endpoints = {endpoint},
-		.nodes = 1,
+		.nodes = TREE_MAX_NODES,
 		.lock_timeout_ms = (uint32_t) sherman_operation_timeout_ms,
 		.allocate = allocate,
 		.release = release,
 		.allocate_beside = allocate_beside
 	};
-	MemoryContext caller = MemoryContextSwitchTo(TopMemoryContext);
-	TreeStatus	status = tree_client_open(&options, &connection.client);
+	MemoryContext caller;
 
+	if (likely(connection.client != NULL) || sherman_shared == NULL || MyProc == NULL)
+		return connection.client;
+	options.slot = (uint32_t) MyProc->pgprocno;
+	caller = MemoryContextSwitchTo(TopMemoryContext);
+	if (tree_client_open(&options, &connection.client) != TREE_OK)
+		connection.client = NULL;
 	MemoryContextSwitchTo(caller);
-	return status;
-}
-
-TreeClient *
-sherman_connection_open(char *detail, Size detail_bytes)
-{
-	FabricOptions options;
-	FabricEndpoint *endpoint;
-	FabricStatus status;
-	TreeStatus	opened;
-	char		address[MAXPGPATH];
-	uint32		incarnation;
-	uint64		number;
-
-	if (!connection.exit_registered)
+	if (connection.client != NULL)
 	{
 		before_shmem_exit(connection_exit, (Datum) 0);
-		connection.exit_registered = true;
+		pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 1);
 	}
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	incarnation = sherman_shared->incarnation;
-	number = sherman_shared->connection;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	sherman_fabric_options(&options, incarnation);
-	sherman_pool_address(address, sizeof(address));
-
-	status = fabric_open(&options, &connection.fabric);
-	if (status != FABRIC_OK)
-	{
-		strlcpy(detail, fabric_status_name(status), detail_bytes);
-		return NULL;
-	}
-	status = fabric_connect(connection.fabric, address, &endpoint);
-	if (status == FABRIC_OK && fabric_capabilities(endpoint)->lock_words != SHERMAN_LOCK_WORDS)
-		status = FABRIC_PROTOCOL;
-	if (status != FABRIC_OK)
-		snprintf(detail, detail_bytes, "cannot connect to \"%s\": %s (%s)", address,
-				 fabric_status_name(status), fabric_detail(connection.fabric));
-	else
-	{
-		opened = open_client(endpoint);
-		if (opened == TREE_OK)
-		{
-			connection.number = number;
-			connection.failed = false;
-			return connection.client;
-		}
-		strlcpy(detail, tree_status_name(opened), detail_bytes);
-	}
-	fabric_close(connection.fabric);
-	connection.fabric = NULL;
-	return NULL;
-}
-
-void
-sherman_connection_lost(void)
-{
-	uint32		attached = SHERMAN_PHASE_ATTACHED;
-
-	if (sherman_shared == NULL ||
-		!pg_atomic_compare_exchange_u32(&sherman_shared->phase, &attached, SHERMAN_PHASE_LOST))
-		return;
-	sherman_state_changed();
-	sherman_invalidate_plans();
-	sherman_wake_launcher();
-}
-
-void
-sherman_connection_trouble(void)
-{
-	connection.failed = true;
-	sherman_connection_lost();
-}
-
-void
-sherman_connection_refresh(void)
-{
-	if (connection.client != NULL && !sherman_connection_used &&
-		(connection.failed || connection.number != sherman_shared->connection))
-		sherman_connection_close();
+	return connection.client;
 }
 
 void
 sherman_connection_end_transaction(void)
 {
-	sherman_connection_used = false;
+	if (connection.client == NULL)
+		return;
+	(void) sherman_connection_trouble();
 	sherman_connection_refresh();
-}
-
-/*
- * The connection, if it is good; opens it if there is none.  NULL: `detail` says why not.
- */
-static TreeClient *
-current_client(char *detail, Size detail_bytes)
-{
-	if (connection.client != NULL &&
-		likely(!connection.failed && connection.number == sherman_shared->connection))
-		return connection.client;
-	if (connection.client != NULL)
+	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		/* Scans of this transaction may still refer to it. */
-		connection.failed = true;
-		strlcpy(detail, "the memory node was attached anew during this transaction", detail_bytes);
-		return NULL;
+		if (connection.node[i].fabric == NULL)
+			connection.node[i].memory = 0;
 	}
-	return sherman_connection_open(detail, detail_bytes);
 }
 
 TreeClient *
 sherman_client_if_ready(void)
 {
-	char		detail[FABRIC_DETAIL_BYTES];
-
 	if (sherman_shared == NULL || MyProc == NULL || sherman_phase() != SHERMAN_PHASE_ATTACHED)
 		return NULL;
-	return current_client(detail, sizeof(detail));
+	return sherman_connection_client();
 }
 
 TreeClient *
 sherman_client(void)
 {
-	char		detail[FABRIC_DETAIL_BYTES] = "";
-	TreeClient *client = NULL;
+	TreeClient *client;
 
-	if (likely(connection.client != NULL && !connection.failed && sherman_phase() == SHERMAN_PHASE_ATTACHED &&
-			   connection.number == sherman_shared->connection))
-	{
-		sherman_connection_used = true;
-		return connection.client;
-	}
 	if (sherman_shared == NULL || !IsPostmasterEnvironment || RecoveryInProgress())
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
-	sherman_wait_attached();
+	sherman_wait_attached(NULL);
+	if (sherman_phase() != SHERMAN_PHASE_ATTACHED)
+		sherman_report_away(ERROR, "sherman indexes", -1);
+	client = sherman_connection_client();
+	if (client == NULL)
+		sherman_report(ERROR, TREE_NO_MEMORY, NULL, NULL);
 	sherman_connection_refresh();
-	if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
-		client = current_client(detail, sizeof(detail));
-	if (client != NULL)
-	{
-		sherman_connection_used = true;
-		return client;
-	}
-	CHECK_FOR_INTERRUPTS();
-	if (detail[0] == '\0')
-	{
-		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-		strlcpy(detail, sherman_shared->launcher_failure[0] != '\0' ? sherman_shared->launcher_failure :
-				sherman_shared->node_failure, sizeof(detail));
-		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	}
-	ereport(ERROR,
-			(errcode(ERRCODE_CONNECTION_FAILURE),
-			 errmsg("the memory node is not attached"),
-			 detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
-			 errhint("See the server's log and the view \"sherman_memory_nodes\".")));
-	return NULL;				/* not reached */
+	return client;
 }

@@ -7,6 +7,8 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
+#include "shared.h"
+
 typedef struct StatusReport
 {
 	TreeStatus	status;
@@ -15,6 +17,29 @@ typedef struct StatusReport
 	const char *hint;			/* %s: the index; or NULL */
 } StatusReport;
 
+typedef struct AwayReport
+{
+	FabricStatus status;
+	int			code;
+	const char *hint;
+} AwayReport;
+
+static const char look_hint[] = "See the server's log and the view \"sherman_memory_nodes\".";
+
+/* What an attempt to attach can end with, where there is more to say than that. */
+static const AwayReport away_reports[] =
+{
+	{FABRIC_DENIED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+	"Over the network \"sherman.key_file\" must hold a key that the memory node knows; over a socket the memory node "
+	"must run as this user, or serve others."},
+	{FABRIC_PROTOCOL, ERRCODE_PROTOCOL_VIOLATION, "Server and memory node must be of the same version."},
+	{FABRIC_NOT_SUPPORTED, ERRCODE_FEATURE_NOT_SUPPORTED,
+	"The library has no such transport, or the memory node does not offer it."},
+	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS, "The memory node serves as many clients as it can; see its log."},
+	{FABRIC_DRAINING, ERRCODE_CANNOT_CONNECT_NOW, "The memory node is shutting down."},
+};
+
+static const char full_hint[] = "Drop indexes that are not needed, or add a memory node to \"sherman.memory_nodes\".";
 static const char reindex_hint[] = "Rebuild the index with REINDEX INDEX %s.";
 
 static const StatusReport status_reports[] =
@@ -23,13 +48,13 @@ static const StatusReport status_reports[] =
 	{TREE_END, ERRCODE_INTERNAL_ERROR, "unexpected end of %s", NULL},
 	{TREE_STOPPED, ERRCODE_QUERY_CANCELED, "canceling access to %s due to user request", NULL},
 	{TREE_MEMORY_FULL, ERRCODE_OUT_OF_MEMORY, "memory node is full: cannot extend %s",
-	"Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and rebuild all of them."},
+	full_hint},
 	{TREE_NO_MEMORY, ERRCODE_OUT_OF_MEMORY, "out of memory while using %s",
 	"If more indexes are in use at once than \"sherman.max_indexes\", raise that setting."},
 	{TREE_UNREACHABLE, ERRCODE_CONNECTION_FAILURE, "memory node of %s does not answer",
-	"See the server's log and the view \"sherman_memory_nodes\"."},
-	{TREE_FENCED, ERRCODE_CONNECTION_FAILURE, "memory node of %s belongs to another server by now",
-	"Another PostgreSQL instance has taken over the memory node."},
+	look_hint},
+	{TREE_FENCED, ERRCODE_CONNECTION_FAILURE, "memory node of %s was attached anew, or by another server",
+	"Try again. " "If it does not help, see the server's log and the view \"sherman_memory_nodes\"."},
 	{TREE_DAMAGED, ERRCODE_INDEX_CORRUPTED, "%s is damaged", reindex_hint},
 	{TREE_NOT_FOUND, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "memory node does not know the tree of %s",
 	reindex_hint},
@@ -41,9 +66,40 @@ static const StatusReport status_reports[] =
 /* In place of TREE_MEMORY_FULL's where there is room, but not for us. */
 static const StatusReport quota_report =
 {
-	TREE_MEMORY_FULL, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "quota at the memory node is used up: cannot extend %s",
+	TREE_MEMORY_FULL, ERRCODE_OUT_OF_MEMORY, "quota at the memory node is used up: cannot extend %s",
 	"Drop indexes that are not needed, or have the memory node's \"tenant-quota\" raised."
 };
+
+/*
+ * What to do about a memory node that is full.
+ */
+static const char *
+what_if_full(void)
+{
+	if (sherman_shared != NULL && sherman_shared->embedded)
+		return "Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and rebuild all of them.";
+	return full_hint;
+}
+
+/*
+ * The memory nodes that a failed call met, for the reader who does not know them by their numbers; NULL: none.
+ */
+static char *
+name_nodes(uint32 positions)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if ((positions & 1u << i) == 0)
+			continue;
+		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+		appendStringInfo(&text, " Memory node %d is \"%s\".", i, sherman_shared->node[i].address);
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	}
+	return text.data;
+}
 
 static const StatusReport *
 find_report(TreeStatus status)
@@ -69,14 +125,17 @@ void
 sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
 {
 	const StatusReport *report = find_report(status);
+	const char *hint;
 	char	   *subject;
 	char	   *name;
+	char	   *nodes = "";
 
 	if (status == TREE_STOPPED && elevel >= ERROR)
 		CHECK_FOR_INTERRUPTS();
 	/* Before the error is raised: a write that is in doubt must not land while others go on. */
 	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
-		sherman_connection_trouble();
+		nodes = name_nodes(sherman_connection_trouble());
+	hint = report == NULL ? NULL : report->hint == full_hint ? what_if_full() : report->hint;
 	name = index != NULL ? pstrdup(RelationGetRelationName(index)) : NULL;
 	subject = name != NULL ? psprintf("index \"%s\"", name) : pstrdup("a sherman index");
 	if (report == NULL)
@@ -87,14 +146,52 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		ereport(elevel,
 				(errcode(report->code),
 				 errmsg(report->message, subject),
-				 detail != NULL && detail[0] != '\0' ? errdetail_internal("%s", detail) : 0,
-				 report->hint == NULL || (report->hint == reindex_hint && name == NULL) ? 0 :
-				 report->hint == reindex_hint ? errhint(reindex_hint, quote_identifier(name)) :
-				 errhint("%s", report->hint),
+				 detail != NULL && detail[0] != '\0' ? errdetail_internal("%s.%s", detail, nodes) : 0,
+				 hint == NULL || (hint == reindex_hint && name == NULL) ? 0 :
+				 hint == reindex_hint ? errhint(reindex_hint, quote_identifier(name)) :
+				 errhint("%s", hint),
 				 index != NULL ? errtable(index) : 0));
 	pfree(subject);
 	if (name != NULL)
 		pfree(name);
+}
+
+void
+sherman_report_away(int elevel, const char *subject, int position)
+{
+	ShermanListed listed = {.status = FABRIC_OK};
+	char		address[SHERMAN_ADDRESS_BYTES] = "";
+	bool		wanted = sherman_shared->listed_count > 0;
+	int			code = ERRCODE_CONNECTION_FAILURE;
+	const char *hint = look_hint;
+
+	if (position >= 0)
+	{
+		wanted = sherman_node_listed(position, &listed);
+		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+		strlcpy(address, sherman_shared->node[position].address, sizeof(address));
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	}
+	else
+		sherman_first_failure(&listed);
+	if (position >= 0 && listed.failure[0] == '\0')
+		strlcpy(listed.failure, sherman_connection_failure(position, &listed.status), sizeof(listed.failure));
+	for (size_t i = 0; i < lengthof(away_reports); i++)
+	{
+		if (away_reports[i].status == listed.status)
+		{
+			code = away_reports[i].code;
+			hint = away_reports[i].hint;
+		}
+	}
+	ereport(elevel,
+			(errcode(code),
+			 address[0] != '\0' ? errmsg("%s: memory node \"%s\" is not attached", subject, address) :
+			 errmsg("%s: no memory node is attached", subject),
+			 listed.failure[0] != '\0' ? errdetail_internal("%s.", listed.failure) :
+			 wanted ? 0 : position >= 0 ? errdetail("It is not in \"sherman.memory_nodes\".") :
+			 errdetail("\"sherman.memory_nodes\" is empty, and there is no embedded memory node."),
+			 errhint("%s", hint)));
 }
 
 /*
@@ -103,9 +200,8 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 void
 sherman_report_failure(TreeStatus status, Relation index)
 {
-	TreeClient *client = sherman_client_if_ready();
-	const char *detail = client != NULL ? tree_detail(client) : NULL;
+	TreeClient *client = sherman_connection_client();
 
-	sherman_report(ERROR, status, detail, index);
+	sherman_report(ERROR, status, client != NULL ? tree_detail(client) : NULL, index);
 	pg_unreachable();
 }

@@ -81,7 +81,7 @@ tree_options(void)
 		.trees = (uint32_t) sherman_max_indexes,
 		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
 		.lock_words = SHERMAN_LOCK_WORDS,
-		.nodes = 1
+		.nodes = TREE_MAX_NODES
 	};
 
 	return options;
@@ -111,16 +111,16 @@ initialize_shared(ShermanShared *shared)
 {
 	memset(shared, 0, shared_bytes());
 	pg_atomic_init_u64(&shared->generation, 1);
-	pg_atomic_init_u32(&shared->phase, SHERMAN_PHASE_NONE);
 	pg_atomic_init_u32(&shared->epoch, 0);
 	pg_atomic_init_u32(&shared->keep_out, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
 	ConditionVariableInit(&shared->changed);
 	shared->slots = MaxBackends;
 	for (int i = 0; i < MaxBackends; i++)
+	{
 		pg_atomic_init_u32(&shared->slot[i].busy, 0);
-	if (sherman_embedded_memory_mb > 0 && IsPostmasterEnvironment && !IsBinaryUpgrade)
-		pg_atomic_write_u32(&shared->phase, SHERMAN_PHASE_ATTACHING);
+		pg_atomic_init_u32(&shared->slot[i].connected, 0);
+	}
 }
 
 /*
@@ -149,6 +149,7 @@ start_shared_memory(void)
 	LWLockRelease(AddinShmemInitLock);
 
 	sherman_recovery_start(shared);
+	sherman_pool_start(shared);
 	sherman_shared = shared;
 }
 

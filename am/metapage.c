@@ -91,12 +91,14 @@ metapage_identify(Relation index, ShermanMetaPage *meta)
 	meta->database = MyDatabaseId;
 	meta->index = RelationGetRelid(index);
 	meta->copies_valid = 1;
-	meta->nodes = 1;
 	if (meta->tree == 0 || sherman_shared == NULL)
 		return;
+	meta->pool[0] = sherman_shared->local.cluster[0];
+	meta->pool[1] = sherman_shared->local.cluster[1];
+	meta->nodes = TREE_MAX_NODES;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	meta->pool[0] = meta->incarnations[0][0] = sherman_shared->memory[0];
-	meta->pool[1] = meta->incarnations[0][1] = sherman_shared->memory[1];
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+		memcpy(meta->incarnations[i], sherman_shared->node[i].memory, sizeof(meta->incarnations[i]));
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 

@@ -240,7 +240,25 @@ judge_open(Relation relation, KnownIndex *entry)
 }
 
 /*
- * Gives an index that is OK its keys and its tree.  If the memory node cannot be reached it is UNREACHABLE,
+ * Connects to the memory nodes that the tree lies on, as far as known; the others follow on first use.
+ */
+static bool
+connect_members(TreeClient *client, const ShermanMetaPage *meta)
+{
+	ShermanTreeEntry entry;
+
+	if (meta->tree == 0 || !sherman_trees_find(meta->tree, &entry))
+		return true;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (entry.members[i] != 0 && tree_client_connect(client, i) != TREE_OK)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Gives an index that is OK its keys and its tree.  If a memory node cannot be reached it is UNREACHABLE,
  * to be looked at again the next time; so it is if its tree cannot be opened and that is not to be raised
  * (`quiet`).
  */
@@ -252,7 +270,7 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 	MemoryContext caller;
 	TreeStatus	status = TREE_OK;
 
-	if (client == NULL)
+	if (client == NULL || !connect_members(client, &index->meta))
 	{
 		index->state = SHERMAN_UNREACHABLE;
 		index->generation = 0;
@@ -304,12 +322,11 @@ open_index(Relation relation, bool quiet)
 		return &hidden;
 	}
 	sherman_connection_refresh();
-	sherman_connection_used = true;
 	entry = find_known(RelationGetRelid(relation), true);
 	open = judge_open(relation, entry);
 	if (open->index.state == SHERMAN_ATTACHING)
 	{
-		sherman_wait_attached();
+		sherman_wait_attached(&open->index.meta);
 		open = judge_open(relation, entry);
 		/* Waited long enough. */
 		if (open->index.state == SHERMAN_ATTACHING)
@@ -330,10 +347,7 @@ sherman_index(Relation index)
 	if (likely(open != NULL && open->index.oid == RelationGetRelid(index) && !open->stale &&
 			   open->index.state == SHERMAN_OK && open->index.generation == sherman_generation() &&
 			   open->storage.relNode == index->rd_node.relNode))
-	{
-		sherman_connection_used = true;
 		return &open->index;
-	}
 	return open_index(index, false);
 }
 
@@ -354,10 +368,9 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 		state = index->meta.tree == 0 ? SHERMAN_OK : SHERMAN_BROKEN;
 		reason = SHERMAN_REASON_TREE_MISSING;
 	}
-	if (state == SHERMAN_OK && sherman_client_if_ready() == NULL)
-		state = SHERMAN_UNREACHABLE;
 	if (state != SHERMAN_OK)
 		sherman_report_state(ERROR, relation, state, reason);
+	sherman_connection_refresh();
 	index->generation = generation;
 }
 
@@ -368,9 +381,6 @@ sherman_size(Relation index, TreeStatistics *statistics)
 	ShermanIndex *opened;
 
 	if (sherman_index_state(index, &reason) != SHERMAN_OK)
-		return false;
-	sherman_connection_refresh();
-	if (sherman_client_if_ready() == NULL)
 		return false;
 	opened = open_index(index, true);
 	return opened->state == SHERMAN_OK && opened->tree != NULL &&
@@ -425,7 +435,7 @@ relcache_changed(Datum argument, Oid relation)
 
 /*
  * The end of a transaction: nothing refers to retired indexes any more.  Raises nothing, and calls no memory
- * node except to close a connection that is void.
+ * node.
  */
 static void
 transaction_ended(XactEvent event, void *argument)

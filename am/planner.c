@@ -169,7 +169,10 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 
 	if (state == SHERMAN_ATTACHING)
 	{
-		sherman_wait_attached();
+		ShermanMetaPage meta;
+
+		if (sherman_metapage_read(index, &meta))
+			sherman_wait_attached(&meta);
 		state = sherman_index_state(index, &reason);
 	}
 	if (state == SHERMAN_OK)

@@ -1,19 +1,22 @@
 /*
  * recovery.c
- *		Epochs and ends: whether the memory node's memory still fits the tables, decided at each start.
+ *		Epochs and ends: whether the memory nodes' memory still fits the tables, decided at each start.
  *
- * An epoch is the time between two attaches.  Before the first change of a tree in an epoch its record at the
- * memory node says so ("mutated").  At a start there are three cases, and no default (doc/crash-safety.md):
+ * An epoch is a run of the server that used memory nodes.  Before the first change of a tree in an epoch its record says
+ * so ("mutated").  At a start there are three cases, and no default (doc/crash-safety.md):
  *
- * CLEAN           the control file says that the server was shut down, at the very checkpoint that the
- * postmaster's own
- *				callback recorded when it ended.  All trees are good, if the memory node ended clean too.
- * CRASH           the same history (data directory, timeline, not set back), but the epoch has no clean end:
- * the trees that
- *				were changed in it are broken for ever, the others are good.
- * UNPROVEN                anything else: a copy, a restored backup, a promoted standby, a run without us.
- * New memory: every index is
- *				broken by derivation.
+ *		CLEAN: the control file says that the server was shut down, at the very checkpoint that the postmaster's own
+ *		callback recorded when it ended.  All trees are good.
+ *
+ *		CRASH: the same history (data directory, timeline, not set back), but the epoch has no clean end: the trees that
+ *		were changed in it are broken for ever, the others are good.
+ *
+ *		UNPROVEN: anything else: a copy, a restored backup, a promoted standby, a run without us.  All trees are broken;
+ *		the embedded node begins with new memory.
+ *
+ * What follows for a memory node is kept in the state file until it is attached: it may be away for several runs.  Each
+ * memory node counts epochs of its own, one for each attach: by them it is seen that its memory is the one that we knew
+ * last, and not an older copy.
  */
 #include "sherman.h"
 
@@ -34,7 +37,7 @@
 
 #define LOCAL_FILE "pg_dynshmem/sherman.state"
 #define LOCAL_MAGIC 0x5348534c
-#define LOCAL_VERSION 1
+#define LOCAL_VERSION 2
 
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
@@ -109,18 +112,13 @@ signal_file_exists(void)
 }
 
 /*
- * Whether the state file is about this very data directory, and its memory where the settings say.
+ * Whether the state file is about this very data directory.
  */
 static bool
 same_place(const ShermanLocal *local, const ControlFileData *control, const struct stat *directory)
 {
-	char		parent[MAXPGPATH];
-
-	strlcpy(parent, local->memory_path, sizeof(parent));
-	get_parent_directory(parent);
 	return local->system_identifier == control->system_identifier &&
-		local->device == (uint64) directory->st_dev && local->inode == (uint64) directory->st_ino &&
-		(sherman_embedded_directory == NULL || strcmp(parent, sherman_embedded_directory) == 0);
+		local->device == (uint64) directory->st_dev && local->inode == (uint64) directory->st_ino;
 }
 
 static ShermanStart
@@ -151,25 +149,21 @@ judge(const ShermanLocal *local, const ControlFileData *control)
 }
 
 /*
- * Begins with new memory under a new name.
+ * Begins the state of a data directory that has none: nothing in any memory node's memory is its own.
  */
 static void
 local_begin(ShermanLocal *local, const ControlFileData *control, const struct stat *directory)
 {
-	uint64		name[2];
-
 	memset(local, 0, sizeof(*local));
 	local->system_identifier = control->system_identifier;
 	local->device = directory->st_dev;
 	local->inode = directory->st_ino;
-	if (!pg_strong_random(local->cluster, sizeof(local->cluster)) || !pg_strong_random(name, sizeof(name)))
-		ereport(FATAL, (errmsg("could not generate random numbers for the memory node")));
-	snprintf(local->memory_path, sizeof(local->memory_path), "%s/sherman.%016llx%016llx",
-			 sherman_embedded_directory, (unsigned long long) name[0], (unsigned long long) name[1]);
+	if (!pg_strong_random(local->cluster, sizeof(local->cluster)))
+		ereport(FATAL, (errmsg("could not generate random numbers for the memory nodes")));
 }
 
 /*
- * Removes the memory of a history that has ended.  Nobody maps it: core's shared memory interlock lets no
+ * Removes the embedded node's memory of a history that has ended.  Nobody maps it: core's shared memory interlock lets no
  * process of an older run of this data directory live beside this one.
  */
 static void
@@ -181,6 +175,44 @@ remove_memory(const char *path)
 		ereport(LOG, (errmsg("removed memory \"%s\": it does not fit this data directory's history", path)));
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	unlink(lock);
+}
+
+/*
+ * Nothing that was done up to now is proven: external memory nodes stay what they are, and the trees in them are broken
+ * when they are attached.
+ */
+static void
+local_distrust(ShermanLocal *local)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+		local->node[i].unclean_from = 1;
+	if (local->memory_path[0] != '\0')
+		remove_memory(local->memory_path);
+	local->memory_path[0] = '\0';
+}
+
+/*
+ * Gives the embedded node's memory a name, where it has none or was elsewhere.
+ */
+static bool
+local_name_memory(ShermanLocal *local)
+{
+	char		parent[MAXPGPATH];
+	uint64		name[2];
+
+	strlcpy(parent, local->memory_path, sizeof(parent));
+	get_parent_directory(parent);
+	if (local->memory_path[0] != '\0' && strcmp(parent, sherman_embedded_directory) == 0)
+		return false;
+	if (local->memory_path[0] != '\0')
+		ereport(LOG,
+				(errmsg("the embedded memory node begins in \"%s\"", sherman_embedded_directory),
+				 errdetail("Memory \"%s\" stays; remove it if nobody uses it.", local->memory_path)));
+	if (!pg_strong_random(name, sizeof(name)))
+		ereport(FATAL, (errmsg("could not generate random numbers for the memory node")));
+	snprintf(local->memory_path, sizeof(local->memory_path), "%s/sherman.%016llx%016llx",
+			 sherman_embedded_directory, (unsigned long long) name[0], (unsigned long long) name[1]);
+	return true;
 }
 
 /* ---- the end ---- */
@@ -221,55 +253,148 @@ sherman_recovery_start(ShermanShared *shared)
 	struct stat directory;
 	bool		sound;
 	bool		found;
+	bool		changed;
 
 	control = get_controlfile(DataDir, &sound);
 	if (!sound || stat(DataDir, &directory) != 0)
 		ereport(FATAL, (errmsg("could not read the control file of \"%s\"", DataDir)));
 	shared->start_checkpoint = control->checkPoint;
 	found = local_read(local);
-	if (found && same_place(local, control, &directory))
-		shared->start = judge(local, control);
-	else
+	if (found && !same_place(local, control, &directory))
 	{
-		shared->start = SHERMAN_START_UNPROVEN;
-		if (found)
-			ereport(LOG,
-					(errmsg("sherman indexes were made in another data directory: they must be rebuilt"),
-					 errdetail("Memory \"%s\" stays; remove it if nobody uses it.", local->memory_path)));
+		ereport(LOG,
+				(errmsg("sherman indexes were made in another data directory: they must be rebuilt"),
+				 local->memory_path[0] != '\0' ?
+				 errdetail("Memory \"%s\" stays; remove it if nobody uses it.", local->memory_path) : 0));
 		found = false;
 	}
+	shared->start = found ? judge(local, control) : SHERMAN_START_UNPROVEN;
 	on_shmem_exit(record_clean_end, PointerGetDatum(shared));
-	if (shared->start != SHERMAN_START_UNPROVEN || !IsPostmasterEnvironment ||
-		sherman_embedded_memory_mb == 0)
+	if (!IsPostmasterEnvironment || IsBinaryUpgrade)
 		return;
-	if (found && local->epoch == 0)
-		return;					/* begun, and never attached: still as good as new */
-	if (found)
-		remove_memory(local->memory_path);
-	local_begin(local, control, &directory);
-	sherman_local_write(local);
+	/* Begun, and never attached: still as good as new. */
+	changed = shared->start == SHERMAN_START_UNPROVEN && (!found || local->epoch != 0);
+	if (!found)
+		local_begin(local, control, &directory);
+	else if (changed)
+		local_distrust(local);
+	if (sherman_embedded)
+		changed |= local_name_memory(local);
+	if (changed)
+		sherman_local_write(local);
 }
 
 /* ---- the attach ---- */
 
 /*
- * Walks the records at the memory node: marks as broken what was changed since epoch `first_unclean`, and
- * fills the table of trees.
+ * Writes a new state into the file, and if that was done into shared memory.
+ */
+static bool
+local_change(ShermanLocal *local, char *failure)
+{
+	if (!sherman_local_write(local))
+	{
+		snprintf(failure, SHERMAN_FAILURE_BYTES, "the state file \"%s\" cannot be written", LOCAL_FILE);
+		return false;
+	}
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->local = *local;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return true;
+}
+
+bool
+sherman_recovery_begin(char *failure)
+{
+	ShermanShared *shared = sherman_shared;
+	ShermanLocal local = shared->local;
+	bool		sound;
+	ControlFileData *control;
+
+	if (pg_atomic_read_u32(&shared->epoch) != 0)
+		return true;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (shared->start == SHERMAN_START_CRASH && local.node[i].unclean_from == 0)
+			local.node[i].unclean_from = local.epoch;
+	}
+	control = get_controlfile(DataDir, &sound);
+	local.epoch++;
+	local.closed = 0;
+	local.closed_at = InvalidXLogRecPtr;
+	local.opened_at = sound ? control->checkPoint : shared->start_checkpoint;
+	local.timeline = GetWALInsertionTimeLine();
+	if (!pg_strong_random(&local.nonce, sizeof(local.nonce)))
+	{
+		strlcpy(failure, "there are no random numbers", SHERMAN_FAILURE_BYTES);
+		return false;
+	}
+	if (!local_change(&local, failure))
+		return false;
+	pg_atomic_write_u32(&shared->epoch, local.epoch);
+	return true;
+}
+
+bool
+sherman_recovery_check(int position, const TreeNodeStatus *status, bool known, bool seen, bool *distrust,
+					   char *failure)
+{
+	const ShermanLocalNode *local = &sherman_shared->local.node[position];
+
+	*distrust = false;
+	if (!known)
+	{
+		if (status->epoch == 0)
+			return true;
+		/* What it holds cannot be told from an older copy any more. */
+		strlcpy(failure, "it holds indexes of this server that were given up: start it with new memory",
+				SHERMAN_FAILURE_BYTES);
+		return false;
+	}
+	if (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening))
+		return true;
+	if (seen && status->epoch > local->epoch)
+	{
+		strlcpy(failure, "another server with this one's identity, a copy perhaps, has attached to it",
+				SHERMAN_FAILURE_BYTES);
+		return false;
+	}
+	/* An older copy of what we know, or memory that others changed since. */
+	*distrust = true;
+	return true;
+}
+
+/*
+ * Whether a tree lies on memory that is not what is at its position.
+ */
+static bool
+member_was_replaced(const TreeRecord *record)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (record->members[i] != 0 && record->members[i] != sherman_shared->node[i].memory[0])
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Walks the records at a memory node: marks as broken what was changed in epoch `unclean_from` or later (0: none), or lies
+ * on memory that was given up, and brings the table of trees up to date.
  */
 static TreeStatus
-take_stock(TreeClient *client, uint32 first_unclean)
+take_stock(TreeClient *client, int position, uint32 unclean_from)
 {
-	uint32		position = 0;
+	uint32		place = 0;
 	uint32		broken = 0;
 	TreeRecord	record;
 	TreeStatus	status;
 
-	sherman_trees_clear();
-	while ((status = tree_record_list(client, 0, &position, &record)) == TREE_OK)
+	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
 	{
-		ShermanTreeEntry entry = {.tree = record.tree, .database = record.database, .suspect = true};
+		bool		unclean = unclean_from != 0 && record.mutated_epoch >= unclean_from;
 
-		if (record.mutated_epoch >= first_unclean && (record.flags & TREE_RECORD_BROKEN) == 0)
+		if ((unclean || member_was_replaced(&record)) && (record.flags & TREE_RECORD_BROKEN) == 0)
 		{
 			record.flags |= TREE_RECORD_BROKEN;
 			status = tree_record_update(client, &record);
@@ -277,134 +402,66 @@ take_stock(TreeClient *client, uint32 first_unclean)
 				return status;
 			broken++;
 		}
-		entry.flags = record.flags;
-		entry.mutated_epoch = record.mutated_epoch;
-		if (!sherman_trees_put(&entry))
+		if (!sherman_trees_note(&record))
 			return TREE_NO_MEMORY;
 	}
 	if (broken > 0)
 		ereport(LOG,
-				(errmsg("%u sherman indexes were changed before an unclean end and must be rebuilt", broken),
+				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part of "
+						"their memory was lost", broken),
 				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
 	return status == TREE_END ? TREE_OK : status;
 }
 
-/*
- * First epoch whose trees are not proven good.  PG_UINT32_MAX: all are.
- */
-static uint32
-first_unclean_epoch(const ShermanShared *shared, const TreeNodeStatus *node, bool again, bool memory_clean)
+TreeStatus
+sherman_recovery_review(TreeClient *client, int position)
 {
-	const ShermanLocal *local = &shared->local;
-
-	/*
-	 * Memory that we have not seen before, that saw others since, or that is an older copy of what we know:
-	 * there is no tree of ours, or none to believe.
-	 */
-	if (node->uuid[0] != local->memory[0] || node->uuid[1] != local->memory[1] ||
-		node->epoch > local->epoch || (local->opened && node->epoch != local->epoch))
-		return 0;
-	if (again)
-		return memory_clean ? PG_UINT32_MAX : local->epoch;
-	switch (shared->start)
-	{
-		case SHERMAN_START_CLEAN:
-			return memory_clean && node->epoch == local->epoch && node->epoch_clean ?
-				PG_UINT32_MAX : local->epoch;
-		case SHERMAN_START_CRASH:
-			return local->epoch;
-		case SHERMAN_START_UNPROVEN:
-			break;
-	}
-	return 0;
-}
-
-/*
- * Opens the next epoch: in the state file, at the memory node, and then as acknowledged in the state file
- * again.
- */
-static bool
-open_epoch(TreeClient *client, const TreeNodeStatus *node, ShermanLocal *local, char *detail,
-		   Size detail_bytes)
-{
-	bool		sound;
-	ControlFileData *control = get_controlfile(DataDir, &sound);
-	TreeStatus	status;
-
-	local->epoch = Max(local->epoch, (uint32) node->epoch) + 1;
-	local->opened = 0;
-	local->closed = 0;
-	local->closed_at = InvalidXLogRecPtr;
-	local->opened_at = sound ? control->checkPoint : sherman_shared->start_checkpoint;
-	local->timeline = GetWALInsertionTimeLine();
-	local->memory[0] = node->uuid[0];
-	local->memory[1] = node->uuid[1];
-	if (pg_strong_random(&local->nonce, sizeof(local->nonce)) && sherman_local_write(local))
-	{
-		status = tree_epoch_open(client, 0, local->epoch);
-		if (status != TREE_OK)
-		{
-			snprintf(detail, detail_bytes, "%s: %s", tree_status_name(status), tree_detail(client));
-			return false;
-		}
-		local->opened = 1;
-		if (sherman_local_write(local))
-			return true;
-	}
-	snprintf(detail, detail_bytes, "the state file \"%s\" cannot be written", LOCAL_FILE);
-	return false;
+	return take_stock(client, position, 0);
 }
 
 static const char *
-verdict_text(const ShermanShared *shared, bool again)
+verdict_text(uint32 unclean_from, bool distrust)
 {
-	if (again)
-		return "in this run";
-	switch (shared->start)
-	{
-		case SHERMAN_START_CLEAN:
-			return "clean";
-		case SHERMAN_START_CRASH:
-			return "ended unclean";
-		case SHERMAN_START_UNPROVEN:
-			break;
-	}
-	return "unknown";
+	if (distrust || unclean_from == 1)
+		return "Nothing is proven of what it holds.";
+	return unclean_from != 0 ? "It was away, or the server ended unclean." : "What it holds is good.";
 }
 
 bool
-sherman_recovery_attach(TreeClient *client, bool again, bool memory_clean, char *detail, Size detail_bytes)
+sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, bool distrust,
+						char *failure)
 {
 	ShermanShared *shared = sherman_shared;
 	ShermanLocal local = shared->local;
-	TreeNodeStatus node;
-	TreeStatus	status;
-	uint32		first_unclean = 0;
+	ShermanLocalNode *node = &local.node[position];
+	const ShermanNode *known = &shared->node[position];
+	TreeStatus	called;
 
-	status = tree_node_status(client, 0, &node);
-	if (status == TREE_OK)
+	if (memcmp(node->memory, known->memory, sizeof(node->memory)) != 0)
+		memset(node, 0, sizeof(*node));
+	memcpy(node->memory, known->memory, sizeof(node->memory));
+	strlcpy(node->address, known->address, sizeof(node->address));
+	if (distrust)
+		node->unclean_from = 1;
+	ereport(LOG,
+			(errmsg("attaching to memory node %d at \"%s\"", position, node->address),
+			 errdetail("%s", verdict_text(node->unclean_from, distrust))));
+	/* The table must not show trees of memory that was here before. */
+	sherman_trees_clear(position);
+	/* Broken first, for the next epoch hides that the last one was unclean. */
+	node->opening = Max(node->epoch, status->epoch) + 1;
+	if (!local_change(&local, failure))
+		return false;
+	called = take_stock(client, position, node->unclean_from);
+	if (called == TREE_OK)
+		called = tree_epoch_open(client, position, node->opening);
+	if (called != TREE_OK)
 	{
-		first_unclean = first_unclean_epoch(shared, &node, again, memory_clean);
-		ereport(LOG,
-				(errmsg("attaching to memory node \"%s\"", local.memory_path),
-				 errdetail("Last epoch %u, %s; the memory %s.", local.epoch, verdict_text(shared, again),
-						   first_unclean == 0 ? "is not one that we know" :
-						   memory_clean ? "was closed clean" : "was recovered")));
-		/* Broken first, for the next epoch hides that the last one was unclean. */
-		status = take_stock(client, first_unclean);
-	}
-	if (status != TREE_OK)
-	{
-		snprintf(detail, detail_bytes, "%s: %s", tree_status_name(status), tree_detail(client));
+		snprintf(failure, SHERMAN_FAILURE_BYTES, "%s: %s", tree_status_name(called), tree_detail(client));
 		return false;
 	}
-	if (!open_epoch(client, &node, &local, detail, detail_bytes))
-		return false;
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	shared->local = local;
-	shared->memory[0] = node.uuid[0];
-	shared->memory[1] = node.uuid[1];
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	pg_atomic_write_u32(&shared->epoch, local.epoch);
-	return true;
+	node->epoch = node->opening;
+	node->opening = 0;
+	node->unclean_from = 0;
+	return local_change(&local, failure);
 }

@@ -7,6 +7,8 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+#include "shared.h"
+
 /* Node memory of the embedded node: what a small application's indexes need; only what is used is taken. */
 #define DEFAULT_EMBEDDED_MEMORY_MB 1024
 /* A quarter of the inner nodes of 100 million entries' trees. */
@@ -23,6 +25,7 @@ int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
 int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
+char	   *sherman_memory_node_list = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
 
 static const struct config_enum_entry on_unavailable_names[] = {
@@ -49,6 +52,17 @@ check_directory(char **value, void **extra, GucSource source)
 	}
 	canonicalize_path(*value);
 	return true;
+}
+
+static bool
+check_memory_nodes(char **value, void **extra, GucSource source)
+{
+	const char *problem;
+
+	if (*value == NULL || sherman_parse_nodes(*value, NULL, &problem) >= 0)
+		return true;
+	GUC_check_errdetail("%s", problem);
+	return false;
 }
 
 /*
@@ -86,6 +100,12 @@ sherman_define_settings(void)
 	/* The sizes are of use, and changeable, only where shared memory is made. */
 	if (process_shared_preload_libraries_in_progress)
 		define_sizes();
+	DefineCustomStringVariable("sherman.memory_nodes",
+							   "Memory nodes to use instead of the embedded one: \"host:port, shm:/path\".",
+							   "More can be added while the server runs. One that is taken away makes the indexes "
+							   "in its memory unreachable until it is back.",
+							   &sherman_memory_node_list, "",
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, check_memory_nodes, NULL, NULL);
 	DefineCustomIntVariable("sherman.attach_timeout",
 							"How long commands wait at the server's start for the memory node.",
 							NULL,

@@ -47,13 +47,34 @@ typedef enum ShermanStart
 	SHERMAN_START_CLEAN			/* our history; its last epoch ended clean */
 } ShermanStart;
 
+/* Of one memory node, or of all: then the best of them. */
 typedef enum ShermanPhase
 {
 	SHERMAN_PHASE_NONE,			/* no memory node is configured, or pg_upgrade runs this server */
-	SHERMAN_PHASE_ATTACHING,
+	SHERMAN_PHASE_ATTACHING,	/* at the start: not attached yet, and awaited */
 	SHERMAN_PHASE_ATTACHED,
-	SHERMAN_PHASE_LOST			/* nobody may use the memory node until the launcher has attached again */
+	SHERMAN_PHASE_AWAY			/* nobody may use the memory node until the launcher has attached again */
 } ShermanPhase;
+
+/* Bytes of a memory node's address: "tcp:", a host's name, a port; or a path as long as a socket's may be. */
+#define SHERMAN_ADDRESS_BYTES 272
+
+/* Bytes of a sentence about a failure. */
+#define SHERMAN_FAILURE_BYTES 320
+
+/*
+ * What outlives a run about the memory node at one position.  A position is the node's number in pointers: it stays
+ * with the memory, wherever that is served.
+ */
+typedef struct ShermanLocalNode
+{
+	uint64		memory[2];		/* identity of its memory, 0 = the position is free */
+	uint64		epoch;			/* last epoch of ours that it acknowledged; it counts for itself, 0 = none */
+	uint64		opening;		/* the one that it may have opened since, 0 = none */
+	uint32		unclean_from;	/* what was changed in this epoch of the instance, or later, is not proven; 0 = all is */
+	uint32		reserved;
+	char		address[SHERMAN_ADDRESS_BYTES]; /* where it was last */
+} ShermanLocalNode;
 
 /* The local state file pg_dynshmem/sherman.state: neither backups nor pg_rewind copy it. */
 typedef struct ShermanLocal
@@ -64,15 +85,15 @@ typedef struct ShermanLocal
 	uint64		device;			/* of the data directory: tells a copy from the original */
 	uint64		inode;
 	uint64		cluster[2];		/* this instance's identity at memory nodes */
-	uint64		memory[2];		/* identity of the embedded node's memory; 0 = not attached yet */
 	uint64		nonce;			/* of the epoch */
-	XLogRecPtr	opened_at;		/* the control file's checkpoint when the epoch was opened */
+	XLogRecPtr	opened_at;		/* the control file's checkpoint when the epoch began */
 	XLogRecPtr	closed_at;		/* its shutdown checkpoint, if the epoch ended clean */
 	TimeLineID	timeline;		/* of the epoch */
-	uint32		epoch;			/* last epoch opened, 0 = none yet */
-	uint32		opened;			/* the memory node has acknowledged it: nothing is changed before that */
+	uint32		epoch;			/* last epoch begun, 0 = none yet */
 	uint32		closed;			/* it ended clean, at closed_at */
-	char		memory_path[MAXPGPATH];
+	uint32		reserved;
+	ShermanLocalNode node[TREE_MAX_NODES];
+	char		memory_path[MAXPGPATH]; /* of the embedded node, "" = it never ran */
 	uint32		checksum;		/* CRC-32C of the above */
 } ShermanLocal;
 
@@ -80,14 +101,35 @@ typedef struct ShermanLocal
 typedef struct ShermanSlot
 {
 	pg_atomic_uint32 busy;		/* between hold and resume */
-	char		padding[PG_CACHE_LINE_SIZE - sizeof(pg_atomic_uint32)];
+	pg_atomic_uint32 connected; /* it has a client */
+	char		padding[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32)];
 } ShermanSlot;
+
+/* The memory node at one position, in this run. */
+typedef struct ShermanNode
+{
+	pg_atomic_uint32 phase;		/* ShermanPhase; NONE = the position is free */
+	pg_atomic_uint32 suspected; /* somebody could not connect: the launcher is to look */
+	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
+	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */
+	uint32		incarnation;
+	char		address[SHERMAN_ADDRESS_BYTES];
+} ShermanNode;
+
+/* An entry of sherman.memory_nodes, or the embedded node. */
+typedef struct ShermanListed
+{
+	char		address[SHERMAN_ADDRESS_BYTES];
+	int			position;		/* -1 = not known: never reached so far */
+	FabricStatus status;		/* of the last attempt to attach */
+	char		failure[SHERMAN_FAILURE_BYTES]; /* why it failed, "" = it did not */
+} ShermanListed;
 
 typedef struct ShermanShared
 {
 	/* Atomics, read without the lock */
 	pg_atomic_uint64 generation;	/* changes whenever any index's state may have changed */
-	pg_atomic_uint32 phase;		/* ShermanPhase */
+	pg_atomic_uint32 awaited;	/* 1: it is too early to say that no memory node can be attached */
 	pg_atomic_uint32 epoch;		/* in use, 0 before the first attach of this run */
 
 	ConditionVariable changed;
@@ -101,18 +143,19 @@ typedef struct ShermanShared
 	/* Embedded node */
 	pid_t		node_pid;		/* 0 = does not serve */
 	uint64		node_serial;	/* counts its starts */
-	int			node_memory;	/* FabricMemoryState of its last start */
 	char		node_failure[256];	/* why it does not serve */
+
+	/* Memory nodes: the launcher changes them */
+	bool		embedded;		/* the one is the embedded node */
+	int			listed_count;
+	ShermanListed listed[TREE_MAX_NODES];
+	ShermanNode node[TREE_MAX_NODES];	/* by position */
 
 	/* Launcher */
 	pid_t		launcher_pid;
 	Latch	   *launcher_latch;
 	uint64		launcher_nonce;
-	uint64		connection;		/* counts attaches: clients of an older one are void */
 	uint64		attached_serial;	/* node_serial that we are attached to */
-	uint64		memory[2];		/* identity of its memory */
-	uint32		incarnation;
-	char		launcher_failure[256];	/* why we are not attached */
 
 	/* Collector */
 	pg_atomic_uint32 keep_out;	/* commands that want no worker of ours in their database */
@@ -127,11 +170,16 @@ typedef struct ShermanShared
 	ShermanSlot slot[FLEXIBLE_ARRAY_MEMBER];
 } ShermanShared;
 
-/* A tree at the memory node, as this instance knows it. */
+/* Trees that the table has room for, at all memory nodes. */
+#define SHERMAN_TABLE_TREES (4 * SHERMAN_MAX_TREES)
+
+/* A tree at a memory node, as this instance knows it. */
 typedef struct ShermanTreeEntry
 {
 	uint64		tree;			/* key */
+	uint64		members[TREE_MAX_NODES];	/* as in its record, perhaps not the newest */
 	Oid			database;
+	uint32		home;			/* position of its record's memory node */
 	uint32		flags;			/* TREE_RECORD_* */
 	uint32		mutated_epoch;
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
@@ -168,6 +216,8 @@ extern void sherman_trees_initialize(void);
 extern bool sherman_trees_find(uint64 tree, ShermanTreeEntry *entry);
 /* Adds or replaces. False: the table is full. */
 extern bool sherman_trees_put(const ShermanTreeEntry *entry);
+/* Brings an entry up to date with its record, or adds one. False: the table is full. */
+extern bool sherman_trees_note(const TreeRecord *record);
 extern void sherman_trees_mutated(uint64 tree, uint32 epoch);
 /*
  * Notes a verdict, adding an entry if there is none; returns since when the tree is taken for dead, 0 = it is
@@ -175,7 +225,8 @@ extern void sherman_trees_mutated(uint64 tree, uint32 epoch);
  */
 extern TimestampTz sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict);
 extern void sherman_trees_remove(uint64 tree);
-extern void sherman_trees_clear(void);
+/* Removes the trees whose home is at a position that nobody uses now. */
+extern void sherman_trees_clear(uint32 home);
 /* Makes all trees of a database suspects, or with InvalidOid all trees. */
 extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
@@ -186,34 +237,90 @@ extern ShermanTreeEntry *sherman_trees_list(int *count);
 /* In the startup hook: reads control file and state file, and judges the last end. */
 extern void sherman_recovery_start(ShermanShared *shared);
 /*
- * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the next epoch
- * and fills the table of trees.  `again`: this run was attached before.  False: `detail` says why.
+ * In the launcher, before the first memory node of this run is attached: begins the epoch, with what the last end says
+ * about each memory node.  False: `failure` (SHERMAN_FAILURE_BYTES) says why.
  */
-extern bool sherman_recovery_attach(TreeClient *client, bool again, bool memory_clean, char *detail,
-									Size detail_bytes);
+extern bool sherman_recovery_begin(char *failure);
+/*
+ * In the launcher, when a memory node answers and before it is fenced: whether its memory is what the state file knows
+ * of it.  `known`: its identity is in the state file; `seen`: it was attached in this run.  Says in *distrust whether
+ * nothing in it is to be believed.  False: it must not be attached; `failure` says why.
+ */
+extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, bool known, bool seen, bool *distrust,
+								   char *failure);
+/*
+ * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the memory node's next
+ * epoch and fills the table of trees.
+ */
+extern bool sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, bool distrust,
+									char *failure);
+/*
+ * Looks at the records of an attached memory node again: trees on memory that was replaced since are marked as broken,
+ * and the table learns on which memory nodes trees lie.
+ */
+extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
 /* Writes the state file durably; false, with a WARNING, if that failed. */
 extern bool sherman_local_write(ShermanLocal *local);
 
+/* ---- pool.c: the memory nodes of this instance ---- */
+
+/* In the startup hook, after sherman_recovery_start(): positions and list. */
+extern void sherman_pool_start(ShermanShared *shared);
+/* Takes the list from the settings as they now are. Launcher, with the lock, and startup hook. */
+extern void sherman_pool_configure(ShermanShared *shared);
+extern ShermanPhase sherman_node_phase(int position);
+/* The launcher has attached a memory node: everybody may use it. */
+extern void sherman_node_attached(int position);
+/* What the launcher could not attach so far is not waited for any more. */
+extern void sherman_pool_give_up_waiting(void);
+/* An attached memory node is closed for everybody until the launcher has fenced it. */
+extern void sherman_node_lost(int position);
+/* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
+extern bool sherman_node_listed(int position, ShermanListed *listed);
+/* Copies the first entry of the list that could not be attached; if there is none it stays as it is or is another one. */
+extern void sherman_first_failure(ShermanListed *listed);
+/*
+ * Splits sherman.memory_nodes into addresses as fabric_connect() takes them.  Returns their number, or -1: `problem` says
+ * why.  addresses NULL: only looks.
+ */
+extern int	sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRESS_BYTES], const char **problem);
+
+/* ---- attach.c: the launcher's part in it ---- */
+
+/* After the launcher was started anew: goes on with the memory nodes that are attached. */
+extern void sherman_attach_resume(void);
+/* One round: attaches what is due, looks after what is attached. Returns milliseconds until the next one is due. */
+extern long sherman_attach_round(void);
+/* Asked to end: closes the epochs, if no other process of the instance has a connection. False: some have. */
+extern bool sherman_attach_end(void);
+
 /* ---- connection.c ---- */
 
-/* Connects this process, whatever the phase is. NULL: `detail` says why. */
-extern TreeClient *sherman_connection_open(char *detail, Size detail_bytes);
+/* This process's client, whatever the phase is; NULL: no memory. */
+extern TreeClient *sherman_connection_client(void);
 extern void sherman_connection_close(void);
-/* Gives up a connection that the launcher has replaced, unless this transaction has used it. */
+/* Gives up connections to memory nodes that were attached anew. No call of the tree is in progress. */
 extern void sherman_connection_refresh(void);
-extern bool sherman_connection_used;
 /* At the end of a transaction. */
 extern void sherman_connection_end_transaction(void);
-/* The memory node is closed for everybody until the launcher has fenced it. */
-extern void sherman_connection_lost(void);
 /* Fills what fabric_open() needs. */
 extern void sherman_fabric_options(FabricOptions *options, uint32 incarnation);
-extern void sherman_pool_address(char *address, Size bytes);
+/* Writes what an attempt to connect ended with, SHERMAN_FAILURE_BYTES at most; fabric may be NULL. */
+extern void sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric);
+/* Why this process could not connect to a memory node that is attached, and the status of that; "" = it did. */
+extern const char *sherman_connection_failure(int position, FabricStatus *status);
+/* This process is the launcher: it may connect to what is not attached yet, and waits for less long. */
+extern void sherman_connection_launcher(void);
 
 /* ---- state.c ---- */
 extern ShermanPhase sherman_phase(void);
-/* Waits while ATTACHING, at most until attach_timeout after the first who waited began; cancel raises. */
-extern void sherman_wait_attached(void);
+/*
+ * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most until
+ * attach_timeout after the first who waited began; cancel raises.
+ */
+extern void sherman_wait_attached(const ShermanMetaPage *meta);
+/* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
+extern void sherman_report_away(int elevel, const char *subject, int position);
 /* States may have changed everywhere. */
 extern void sherman_state_changed(void);
 /* Has all sessions plan anew, with or without our indexes as their state now is. */
@@ -223,6 +330,8 @@ extern void sherman_report_state(int elevel, Relation index, ShermanState state,
 /* Whether indexes are out of use in this process, whatever they are. */
 extern bool sherman_all_hidden(void);
 extern uint64 sherman_generation(void);
+/* The memory node because of which an index is not reachable; -1: it is on none yet. */
+extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */
 extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
 
@@ -249,6 +358,8 @@ extern PGDLLEXPORT void sherman_collector_main(Datum argument);
 extern PGDLLEXPORT void sherman_node_main(Datum argument);
 extern PGDLLEXPORT void sherman_launcher_main(Datum argument);
 extern void sherman_wake_launcher(void);
+/* Whether this server runs the embedded node: decided when it starts, and then so until it ends. */
+extern bool sherman_embedded;
 /* Data channels that the embedded node serves at once. */
 extern uint32 sherman_node_channels(void);
 

@@ -4,7 +4,8 @@
  *
  * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c, build.c,
  * keysort.c (sorting for builds), insert.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
- * options.c, settings.c, metapage.c, connection.c (this process's client), opened.c (its open indexes), state.c (OK,
+ * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
+ * (the memory nodes), attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
  * BROKEN, ...), changes.c, trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
  * collector.c, hooks.c, check.c, stats.c, errors.c, compat.h.
  */
@@ -48,6 +49,7 @@ extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
+extern char *sherman_memory_node_list;			/* sherman.memory_nodes: addresses of external memory nodes */
 
 typedef enum ShermanOnUnavailable
 {
@@ -90,7 +92,7 @@ typedef struct ShermanMetaPage
 	Oid			index;				/* hint */
 	uint64		tree;				/* 0 = made by the first insert (init fork of an unlogged index) */
 	uint64		root;
-	uint64		pool[2];			/* identity of the set of memory nodes: the embedded node's memory UUID */
+	uint64		pool[2];			/* this instance's identity at its memory nodes */
 	uint64		nonce_previous;		/* lineage, crash-safety.md rule 4 */
 	uint64		nonce_current;
 	uint32		flags;				/* SHERMAN_META_* */
@@ -101,8 +103,8 @@ typedef struct ShermanMetaPage
 	uint8		norm_bytes;
 	uint8		lossless;
 	uint8		full_separators;
-	uint32		nodes;				/* memory nodes used */
-	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* their memory UUIDs */
+	uint32		nodes;				/* positions of memory nodes below */
+	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* their memory UUIDs; that of the root's must fit */
 	uint32		checksum;			/* of the above */
 } ShermanMetaPage;
 
@@ -158,10 +160,10 @@ extern TreeClient *sherman_client(void);
 extern TreeClient *sherman_client_if_ready(void);
 
 /*
- * A call of the tree ended with TREE_UNREACHABLE or TREE_FENCED: this process's connection is given up at the end of the
- * transaction, and nobody uses the memory node until the launcher has fenced and attached anew.
+ * A call of the tree ended with TREE_UNREACHABLE or TREE_FENCED: nobody uses the memory nodes that it met until the
+ * launcher has fenced and attached them anew.  Returns them, a bit for each.
  */
-extern void sherman_connection_trouble(void);
+extern uint32 sherman_connection_trouble(void);
 
 /* An open index of this process: lives in TopMemoryContext until the relcache entry changes and the transaction ends. */
 typedef struct ShermanIndex

@@ -30,14 +30,6 @@ sherman_state_name(ShermanState state)
 	return (unsigned) state < lengthof(state_names) ? state_names[state] : "unknown";
 }
 
-ShermanPhase
-sherman_phase(void)
-{
-	if (sherman_shared == NULL)
-		return SHERMAN_PHASE_NONE;
-	return (ShermanPhase) pg_atomic_read_u32(&sherman_shared->phase);
-}
-
 uint32
 sherman_epoch(void)
 {
@@ -75,12 +67,25 @@ sherman_all_hidden(void)
 	return sherman_shared == NULL || !IsPostmasterEnvironment || IsBinaryUpgrade || RecoveryInProgress();
 }
 
+/*
+ * Whether to wait goes on: for this index, or for any memory node.
+ */
+static bool
+is_attaching(const ShermanMetaPage *meta)
+{
+	ShermanReason reason;
+
+	if (meta == NULL)
+		return sherman_phase() == SHERMAN_PHASE_ATTACHING;
+	return sherman_judge(meta, true, &reason) == SHERMAN_ATTACHING;
+}
+
 void
-sherman_wait_attached(void)
+sherman_wait_attached(const ShermanMetaPage *meta)
 {
 	TimestampTz deadline;
 
-	if (sherman_phase() != SHERMAN_PHASE_ATTACHING)
+	if (!is_attaching(meta))
 		return;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	if (sherman_shared->wait_began == 0)
@@ -89,7 +94,7 @@ sherman_wait_attached(void)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 
 	ConditionVariablePrepareToSleep(&sherman_shared->changed);
-	while (sherman_phase() == SHERMAN_PHASE_ATTACHING)
+	while (is_attaching(meta))
 	{
 		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
 
@@ -100,12 +105,83 @@ sherman_wait_attached(void)
 	ConditionVariableCancelSleep();
 }
 
+/*
+ * State of an index that nothing speaks against, by the memory node at one position: whether its memory is the one that
+ * the index is in, and whether it can be used.
+ */
+static ShermanState
+judge_node(int position, uint64 member, ShermanReason *reason)
+{
+	if (sherman_shared->node[position].memory[0] != member)
+	{
+		*reason = SHERMAN_REASON_MEMORY_LOST;
+		return SHERMAN_BROKEN;
+	}
+	switch (sherman_node_phase(position))
+	{
+		case SHERMAN_PHASE_ATTACHED:
+			return SHERMAN_OK;
+		case SHERMAN_PHASE_ATTACHING:
+			return SHERMAN_ATTACHING;
+		default:
+			return SHERMAN_UNREACHABLE;
+	}
+}
+
+/*
+ * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is away.
+ */
+static ShermanState
+judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
+{
+	uint32		home = tree_home(meta->root);
+	ShermanState state;
+	ShermanTreeEntry entry;
+	bool		known;
+
+	if (home >= TREE_MAX_NODES)
+	{
+		*reason = SHERMAN_REASON_FORMAT;
+		return SHERMAN_BROKEN;
+	}
+	known = sherman_trees_find(meta->tree, &entry);
+	state = judge_node(home, meta->incarnations[home][0], reason);
+	/* Before its home is attached nothing may be known of a tree. */
+	if (state == SHERMAN_BROKEN || (!known && state != SHERMAN_OK))
+		return state;
+	if (!known)
+		*reason = SHERMAN_REASON_TREE_MISSING;
+	else if (entry.flags & TREE_RECORD_BROKEN)
+		*reason = SHERMAN_REASON_UNCLEAN;
+	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
+	{
+		if (entry.members[i] != 0)
+			state = Max(state, judge_node(i, entry.members[i], reason));
+	}
+	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
+}
+
+int
+sherman_away_position(const ShermanMetaPage *meta)
+{
+	uint32		home = tree_home(meta->root);
+	ShermanTreeEntry entry;
+
+	if (meta->tree == 0 || home >= TREE_MAX_NODES)
+		return -1;
+	if (sherman_node_phase(home) != SHERMAN_PHASE_ATTACHED || !sherman_trees_find(meta->tree, &entry))
+		return (int) home;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (entry.members[i] != 0 && sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
+			return i;
+	}
+	return (int) home;
+}
+
 ShermanState
 sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 {
-	ShermanTreeEntry entry;
-	ShermanPhase phase;
-
 	*reason = SHERMAN_REASON_NONE;
 	if (!sound)
 		*reason = meta->magic == 0 && meta->reason == SHERMAN_REASON_NOT_BUILT ?
@@ -121,22 +197,18 @@ sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 	if (*reason != SHERMAN_REASON_NONE)
 		return SHERMAN_BROKEN;
 
-	phase = sherman_phase();
-	if (phase == SHERMAN_PHASE_ATTACHING)
-		return SHERMAN_ATTACHING;
-	if (phase != SHERMAN_PHASE_ATTACHED)
-		return SHERMAN_UNREACHABLE;
-	if (meta->tree == 0)
-		return SHERMAN_OK;
-	/* Both change only while nobody is attached. */
-	if (meta->nodes != 1 || meta->incarnations[0][0] != sherman_shared->memory[0] ||
-		meta->incarnations[0][1] != sherman_shared->memory[1])
-		*reason = SHERMAN_REASON_MEMORY_LOST;
-	else if (!sherman_trees_find(meta->tree, &entry))
-		*reason = SHERMAN_REASON_TREE_MISSING;
-	else if (entry.flags & TREE_RECORD_BROKEN)
-		*reason = SHERMAN_REASON_UNCLEAN;
-	return *reason == SHERMAN_REASON_NONE ? SHERMAN_OK : SHERMAN_BROKEN;
+	if (meta->tree != 0)
+		return judge_nodes(meta, reason);
+	/* No tree yet: it is made on any memory node. */
+	switch (sherman_phase())
+	{
+		case SHERMAN_PHASE_ATTACHED:
+			return SHERMAN_OK;
+		case SHERMAN_PHASE_ATTACHING:
+			return SHERMAN_ATTACHING;
+		default:
+			return SHERMAN_UNREACHABLE;
+	}
 }
 
 void
@@ -152,10 +224,12 @@ sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReas
 				 errdetail("The reason: %s.", sherman_reason_text(reason)),
 				 errhint("Rebuild it with REINDEX.")));
 	else if (state != SHERMAN_HIDDEN)
-		ereport(elevel,
-				(errcode(ERRCODE_CONNECTION_FAILURE),
-				 errmsg("%s: the memory node is not attached", subject),
-				 errhint("See the server's log and the view \"sherman_memory_nodes\".")));
+	{
+		ShermanMetaPage meta;
+
+		sherman_report_away(elevel, subject, index != NULL && sherman_metapage_read(index, &meta) ?
+							sherman_away_position(&meta) : -1);
+	}
 	else if (sherman_shared == NULL)
 		ereport(elevel,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -7,9 +7,11 @@
 
 #include "access/relation.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
 #include "funcapi.h"
 #include "miscadmin.h"
 #include "pgstat.h"
+#include "utils/array.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
@@ -19,8 +21,8 @@
 #define SHERMAN_VERSION "1.0"
 
 /* Columns of the functions' results, as sherman--1.0.sql declares them. */
-#define MEMORY_NODE_COLUMNS 9
-#define INDEX_COLUMNS 11
+#define MEMORY_NODE_COLUMNS 11
+#define INDEX_COLUMNS 12
 #define COUNTER_COLUMNS ((int) (sizeof(TreeCounters) / sizeof(uint64)))
 
 PG_FUNCTION_INFO_V1(sherman_version);
@@ -64,72 +66,134 @@ static const char *
 phase_name(ShermanPhase phase)
 {
 	static const char *const names[] = {
-		[SHERMAN_PHASE_NONE] = "none",
+		[SHERMAN_PHASE_NONE] = "unreachable",
 		[SHERMAN_PHASE_ATTACHING] = "attaching",
 		[SHERMAN_PHASE_ATTACHED] = "attached",
-		[SHERMAN_PHASE_LOST] = "lost",
+		[SHERMAN_PHASE_AWAY] = "unreachable",
 	};
 
-	return names[phase];
+	return RecoveryInProgress() ? "hidden" : names[phase];
 }
 
 /*
- * Why the memory node is not attached; NULL if there is nothing to say.
+ * What a memory node vouches for over the connection in use.
  */
 static char *
-phase_detail(void)
+capabilities_text(const FabricCapabilities *capabilities)
 {
-	char	   *detail = NULL;
+	StringInfoData text;
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	if (sherman_shared->node_pid == 0 && sherman_shared->node_failure[0] != '\0')
-		detail = pstrdup(sherman_shared->node_failure);
-	else if (sherman_shared->launcher_failure[0] != '\0')
-		detail = pstrdup(sherman_shared->launcher_failure);
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	return detail;
+	initStringInfo(&text);
+	if (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC)
+		appendStringInfoString(&text, "operations atomic, ");
+	if (capabilities->flags & FABRIC_CAP_LINE_ATOMIC)
+		appendStringInfoString(&text, "lines atomic, ");
+	if (capabilities->flags & FABRIC_CAP_ORDERED_CAS_READ)
+		appendStringInfoString(&text, "reads ordered behind swaps, ");
+	appendStringInfo(&text, "chains of %u, %u outstanding, writes whole to %u bytes, %u lock words",
+					 capabilities->max_chain, capabilities->max_outstanding, capabilities->one_packet,
+					 capabilities->lock_words);
+	return text.data;
+}
+
+static void
+set_text(Datum *values, bool *nulls, int column, const char *text)
+{
+	nulls[column] = text == NULL || text[0] == '\0';
+	if (!nulls[column])
+		values[column] = CStringGetTextDatum(text);
 }
 
 /*
- * One row for each memory node; none without preload or if none is configured.
+ * Fills in what only the memory node knows.
+ */
+static void
+ask_node(int position, Datum *values, bool *nulls)
+{
+	TreeClient *client = sherman_client_if_ready();
+	const FabricCapabilities *capabilities;
+	TreeNodeStatus node;
+
+	if (client == NULL || tree_node_status(client, position, &node) != TREE_OK)
+		return;
+	values[5] = Int64GetDatum((int64) node.bytes_total);
+	values[6] = Int64GetDatum((int64) node.bytes_used);
+	values[7] = Int64GetDatum((int64) node.bytes_quarantined);
+	values[8] = Int64GetDatum((int64) node.generation);
+	memset(nulls + 5, false, 4);
+	capabilities = tree_client_capabilities(client, position);
+	if (capabilities != NULL)
+		set_text(values, nulls, 10, capabilities_text(capabilities));
+}
+
+/*
+ * One row: an entry of the list (NULL: it is not there), and the position that it leads to (-1: none so far).
+ */
+static void
+put_node(ReturnSetInfo *result, const ShermanListed *listed, int position)
+{
+	Datum		values[MEMORY_NODE_COLUMNS] = {0};
+	bool		nulls[MEMORY_NODE_COLUMNS];
+	ShermanPhase phase = position >= 0 ? sherman_node_phase(position) : sherman_phase();
+	const char *reason = listed != NULL ? listed->failure : "it is not in \"sherman.memory_nodes\"";
+	ShermanNode node = {0};
+	char	   *address;
+
+	memset(nulls, true, sizeof(nulls));
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	if (position >= 0)
+		node = sherman_shared->node[position];
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	/* Of an entry that was never reached nothing else is known. */
+	if (position < 0 && phase == SHERMAN_PHASE_ATTACHED)
+		phase = SHERMAN_PHASE_AWAY;
+	address = pstrdup(listed != NULL ? listed->address : node.address);
+	set_text(values, nulls, 1, address);
+	set_text(values, nulls, 3, phase_name(phase));
+	set_text(values, nulls, 4, phase == SHERMAN_PHASE_ATTACHED ? NULL : reason);
+	*strchrnul(address, ':') = '\0';
+	set_text(values, nulls, 2, address);
+	if (position >= 0)
+	{
+		values[0] = Int32GetDatum(position);
+		values[9] = hex_datum(node.memory[0], node.memory[1], true);
+		nulls[0] = nulls[9] = false;
+		if (phase == SHERMAN_PHASE_ATTACHED)
+			ask_node(position, values, nulls);
+	}
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/*
+ * One row for each memory node of the list, and for each that is not there any more; none without preload.
  */
 Datum
 sherman_memory_nodes(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	Datum		values[MEMORY_NODE_COLUMNS] = {0};
-	bool		nulls[MEMORY_NODE_COLUMNS];
-	ShermanPhase phase = sherman_phase();
-	TreeClient *client = sherman_client_if_ready();
-	TreeNodeStatus node;
-	char		address[MAXPGPATH];
-	char	   *detail;
+	ShermanListed listed[TREE_MAX_NODES];
+	uint32		seen = 0;
+	int			count;
 
 	InitMaterializedSRF(fcinfo, 0);
-	if (sherman_shared == NULL || sherman_embedded_memory_mb == 0)
+	if (sherman_shared == NULL)
 		return (Datum) 0;
-	memset(nulls, true, sizeof(nulls));
-	sherman_pool_address(address, sizeof(address));
-	values[0] = CStringGetTextDatum(address);
-	values[1] = CStringGetTextDatum("shm");
-	values[2] = CStringGetTextDatum(RecoveryInProgress() ? "hidden" : phase_name(phase));
-	nulls[0] = nulls[1] = nulls[2] = false;
-	detail = phase_detail();
-	if (detail != NULL)
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	count = sherman_shared->listed_count;
+	memcpy(listed, sherman_shared->listed, sizeof(listed));
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	for (int i = 0; i < count; i++)
 	{
-		values[8] = CStringGetTextDatum(detail);
-		nulls[8] = false;
+		put_node(result, &listed[i], listed[i].position);
+		if (listed[i].position >= 0)
+			seen |= 1u << listed[i].position;
 	}
-	if (client != NULL && tree_node_status(client, 0, &node) == TREE_OK)
+	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		values[3] = Int64GetDatum((int64) node.bytes_total);
-		values[4] = Int64GetDatum((int64) node.bytes_used);
-		values[5] = Int64GetDatum((int64) node.bytes_quarantined);
-		values[6] = Int64GetDatum((int64) node.generation);
-		values[7] = hex_datum(node.uuid[0], node.uuid[1], true);
-		memset(nulls + 3, false, 5);
+		if ((seen & 1u << i) == 0 && sherman_shared->node[i].memory[0] != 0)
+			put_node(result, NULL, i);
 	}
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	(void) sherman_connection_trouble();
 	return (Datum) 0;
 }
 
@@ -150,6 +214,29 @@ open_ours(Oid oid)
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not a sherman index", RelationGetRelationName(index))));
 	return index;
+}
+
+/*
+ * The positions of the memory nodes that a tree lies on, as far as known; always its home.
+ */
+static Datum
+positions_datum(const ShermanMetaPage *meta)
+{
+	TreeClient *client = sherman_client_if_ready();
+	Datum		positions[TREE_MAX_NODES];
+	int			count = 0;
+	ShermanTreeEntry entry = {0};
+	TreeRecord	record;
+
+	if (sherman_trees_find(meta->tree, &entry) && client != NULL &&
+		tree_record_read(client, meta->tree, tree_home(meta->root), &record) == TREE_OK)
+		memcpy(entry.members, record.members, sizeof(entry.members));
+	for (uint32 i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (entry.members[i] != 0 || i == tree_home(meta->root))
+			positions[count++] = Int32GetDatum((int32) i);
+	}
+	return PointerGetDatum(construct_array(positions, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
 /*
@@ -184,6 +271,9 @@ sherman_index_info(PG_FUNCTION_ARGS)
 		nulls[0] = meta.tree == 0;
 		values[3] = TimestampTzGetDatum(meta.broken_at);
 		nulls[3] = (meta.flags & SHERMAN_META_BROKEN) == 0;
+		nulls[11] = meta.tree == 0 || sherman_all_hidden();
+		if (!nulls[11])
+			values[11] = positions_datum(&meta);
 	}
 	if (sherman_size(index, &size))
 	{
@@ -194,7 +284,7 @@ sherman_index_info(PG_FUNCTION_ARGS)
 		values[8] = Int64GetDatum((int64) size.outside_bytes);
 		values[9] = Int64GetDatum((int64) size.extent_bytes);
 		values[10] = Int64GetDatum((int64) size.entries);
-		memset(nulls + 4, false, INDEX_COLUMNS - 4);
+		memset(nulls + 4, false, 7);
 	}
 	relation_close(index, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));

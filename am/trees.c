@@ -20,7 +20,7 @@ static HTAB *trees = NULL;
 Size
 sherman_trees_bytes(void)
 {
-	return hash_estimate_size(SHERMAN_MAX_TREES, sizeof(ShermanTreeEntry));
+	return hash_estimate_size(SHERMAN_TABLE_TREES, sizeof(ShermanTreeEntry));
 }
 
 void
@@ -28,7 +28,7 @@ sherman_trees_initialize(void)
 {
 	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry)};
 
-	trees = ShmemInitHash("sherman trees", SHERMAN_MAX_TREES, SHERMAN_MAX_TREES, &control,
+	trees = ShmemInitHash("sherman trees", SHERMAN_TABLE_TREES, SHERMAN_TABLE_TREES, &control,
 						  HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
 }
 
@@ -58,6 +58,15 @@ sherman_trees_put(const ShermanTreeEntry *entry)
 	return found != NULL;
 }
 
+bool
+sherman_trees_note(const TreeRecord *record)
+{
+	ShermanTreeEntry entry;
+
+	sherman_trees_judge(record, SHERMAN_TREE_KNOWN);
+	return sherman_trees_find(record->tree, &entry);
+}
+
 void
 sherman_trees_mutated(uint64 tree, uint32 epoch)
 {
@@ -82,7 +91,13 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 	if (entry != NULL)
 	{
 		if (!found)
-			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database, .suspect = true};
+			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database,
+			.home = tree_home(record->root), .suspect = true};
+		for (int i = 0; i < TREE_MAX_NODES; i++)
+		{
+			if (record->members[i] != 0)
+				entry->members[i] = record->members[i];
+		}
 		entry->flags |= record->flags;
 		entry->mutated_epoch = Max(entry->mutated_epoch, record->mutated_epoch);
 		switch (verdict)
@@ -119,7 +134,7 @@ sherman_trees_remove(uint64 tree)
 }
 
 void
-sherman_trees_clear(void)
+sherman_trees_clear(uint32 home)
 {
 	HASH_SEQ_STATUS sequence;
 	ShermanTreeEntry *entry;
@@ -127,7 +142,10 @@ sherman_trees_clear(void)
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
 	hash_seq_init(&sequence, trees);
 	while ((entry = hash_seq_search(&sequence)) != NULL)
-		hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
+	{
+		if (entry->home == home)
+			hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
+	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
@@ -150,18 +168,16 @@ sherman_trees_suspect(Oid database)
 ShermanTreeEntry *
 sherman_trees_list(int *count)
 {
-	ShermanTreeEntry *list = palloc(sizeof(ShermanTreeEntry) * SHERMAN_MAX_TREES);
 	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *list;
 	ShermanTreeEntry *entry;
 
 	*count = 0;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_SHARED);
+	list = palloc(sizeof(ShermanTreeEntry) * (hash_get_num_entries(trees) + 1));
 	hash_seq_init(&sequence, trees);
 	while ((entry = hash_seq_search(&sequence)) != NULL)
-	{
-		if (*count < SHERMAN_MAX_TREES)
-			list[(*count)++] = *entry;
-	}
+		list[(*count)++] = *entry;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 	return list;
 }

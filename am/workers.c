@@ -1,10 +1,10 @@
 /*
  * workers.c
  *		Two background workers: the embedded memory node, and the launcher, which attaches this instance to
- *		the memory node before anybody may use it, and starts the collector.
+ *		its memory nodes before anybody may use them (attach.c), and starts the collector.
  *
  * Both get SIGTERM together with the backends when the server shuts down, and both outlive the backends: the
- * launcher closes the epoch when it is the memory node's last client, the memory node ends when no client is
+ * launcher closes the epochs when it is the instance's last client, the memory node ends when no client is
  * left.  Both end with exit code 1, so that they come back if somebody else ended them.
  */
 #include "sherman.h"
@@ -31,8 +31,7 @@
 /* Seconds until a worker that failed is started again; after a crash of the server it starts at once. */
 #define RESTART_S 5
 
-/* How often things are looked at that nobody reports. */
-#define HEARTBEAT_MS 2000
+/* How often it is looked whether the other processes are gone. */
 #define POLL_MS 20
 
 /* Channels are a power of two and never few: another number makes the memory anew. */
@@ -43,12 +42,15 @@
 
 static Service *service = NULL;
 
+bool		sherman_embedded = false;
+
 void
 sherman_register_workers(void)
 {
 	BackgroundWorker worker;
+	const char *problem;
 
-	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade || sherman_embedded_memory_mb == 0)
+	if (!process_shared_preload_libraries_in_progress || IsBinaryUpgrade)
 		return;
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
@@ -59,7 +61,9 @@ sherman_register_workers(void)
 	strlcpy(worker.bgw_function_name, "sherman_node_main", BGW_MAXLEN);
 	strlcpy(worker.bgw_name, "sherman memory node", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "sherman memory node", BGW_MAXLEN);
-	RegisterBackgroundWorker(&worker);
+	sherman_embedded = sherman_embedded_memory_mb > 0 && sherman_parse_nodes(sherman_memory_node_list, NULL, &problem) == 0;
+	if (sherman_embedded)
+		RegisterBackgroundWorker(&worker);
 
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	strlcpy(worker.bgw_function_name, "sherman_launcher_main", BGW_MAXLEN);
@@ -100,15 +104,12 @@ node_should_stop(void *argument)
 }
 
 static void
-node_publish(pid_t pid, int memory, const char *failure)
+node_publish(pid_t pid, const char *failure)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_shared->node_pid = pid;
 	if (pid != 0)
-	{
 		sherman_shared->node_serial++;
-		sherman_shared->node_memory = memory;
-	}
 	strlcpy(sherman_shared->node_failure, failure, sizeof(sherman_shared->node_failure));
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	ConditionVariableBroadcast(&sherman_shared->changed);
@@ -119,7 +120,7 @@ static void
 node_exit(int code, Datum argument)
 {
 	LWLockReleaseAll();
-	node_publish(0, 0, "it has ended");
+	node_publish(0, "it has ended");
 }
 
 static void
@@ -152,7 +153,7 @@ node_open(const ServiceOptions *options)
 	}
 	if (status != FABRIC_OK)
 	{
-		node_publish(0, 0, detail);
+		node_publish(0, detail);
 		ereport(FATAL,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not start the sherman memory node: %s", fabric_status_name(status)),
@@ -184,7 +185,7 @@ sherman_node_main(Datum argument)
 	before_shmem_exit(node_exit, (Datum) 0);
 
 	node_open(&options);
-	node_publish(MyProcPid, service_memory_state(service), "");
+	node_publish(MyProcPid, "");
 	if (service_run(service) != FABRIC_OK)
 		ereport(LOG, (errmsg("the sherman memory node's loop has failed")));
 	service_close(service, 0, false);
@@ -215,17 +216,27 @@ launcher_exit(int code, Datum argument)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 
+/*
+ * The settings were read again: the list of memory nodes may be another one.
+ */
 static void
-launcher_failed(const char *failure)
+reload(void)
 {
-	bool		news;
+	const char *problem;
 
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	if (sherman_shared->embedded)
+	{
+		if (sherman_parse_nodes(sherman_memory_node_list, NULL, &problem) > 0)
+			ereport(LOG,
+					(errmsg("\"sherman.memory_nodes\" takes effect at the next start"),
+					 errdetail("This run uses the embedded memory node.")));
+		return;
+	}
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	news = strcmp(sherman_shared->launcher_failure, failure) != 0;
-	strlcpy(sherman_shared->launcher_failure, failure, sizeof(sherman_shared->launcher_failure));
+	sherman_pool_configure(sherman_shared);
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	if (news && failure[0] != '\0')
-		ereport(LOG, (errmsg("sherman launcher: %s", failure)));
 }
 
 /*
@@ -241,194 +252,13 @@ launcher_sleep(long milliseconds)
 		ResetLatch(MyLatch);
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
-	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-	}
-}
-
-/*
- * Whether no process is inside an operation that locks; waits a while for it.
- */
-static bool
-operations_have_ended(void)
-{
-	TimestampTz began = GetCurrentTimestamp();
-
-	for (int i = 0; i < sherman_shared->slots; i++)
-	{
-		while (pg_atomic_read_u32(&sherman_shared->slot[i].busy) != 0)
-		{
-			if (TimestampDifferenceExceeds(began, GetCurrentTimestamp(), 2 * sherman_operation_timeout_ms))
-				return false;
-			launcher_sleep(POLL_MS);
-		}
-	}
-	return true;
-}
-
-/*
- * Becomes the memory node's current incarnation; all channels of the one before are dead then.
- */
-static bool
-fence(bool resume, uint32 *incarnation, char *detail, Size detail_bytes)
-{
-	FabricOptions options;
-	Fabric	   *fabric;
-	FabricEndpoint *endpoint;
-	FabricStatus status;
-	char		address[MAXPGPATH];
-	uint32		instance;
-
-	sherman_fabric_options(&options, 0);
-	sherman_pool_address(address, sizeof(address));
-	status = fabric_open(&options, &fabric);
-	if (status == FABRIC_OK)
-	{
-		status = fabric_connect(fabric, address, &endpoint);
-		if (status == FABRIC_OK)
-			status = fabric_attach(endpoint, resume, sherman_shared->launcher_nonce, &instance, incarnation);
-		snprintf(detail, detail_bytes, "cannot attach to \"%s\": %s (%s)", address,
-				 fabric_status_name(status), fabric_detail(fabric));
-		fabric_close(fabric);
-	}
-	return status == FABRIC_OK;
-}
-
-/*
- * Lets everybody use the memory node, and plans be made anew that were made without our indexes.
- */
-static void
-publish_attach(void)
-{
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->wait_began = 0;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	pg_atomic_write_u32(&sherman_shared->phase, SHERMAN_PHASE_ATTACHED);
-	sherman_state_changed();
-	ConditionVariableBroadcast(&sherman_shared->changed);
-	sherman_invalidate_plans();
-}
-
-/*
- * Attaches to the memory node as it now is.  False: not yet.
- */
-static bool
-attach(void)
-{
-	ShermanShared *shared = sherman_shared;
-	char		detail[FABRIC_DETAIL_BYTES];
-	TreeClient *client;
-	uint64		serial;
-	uint32		incarnation;
-	bool		same_node;
-	bool		memory_clean;
-	bool		again = pg_atomic_read_u32(&shared->epoch) != 0;
-	pid_t		node;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	node = shared->node_pid;
-	serial = shared->node_serial;
-	memory_clean = shared->node_memory == FABRIC_MEMORY_CLEAN;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	if (node == 0)
-		return false;
-	same_node = again && serial == shared->attached_serial;
-
-	if (!fence(false, &incarnation, detail, sizeof(detail)))
-	{
-		launcher_failed(detail);
-		return false;
-	}
-	/* They have lost their channels: each meets an error soon. */
-	if (again && !operations_have_ended())
-	{
-		launcher_failed("a process does not leave its operation on the memory node");
-		return false;
-	}
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	shared->incarnation = incarnation;
-	shared->connection++;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	sherman_connection_close();
-	client = sherman_connection_open(detail, sizeof(detail));
-	/* Nothing was lost if only channels were fenced: the epoch goes on. */
-	if (client == NULL ||
-		(!same_node && !sherman_recovery_attach(client, again, memory_clean, detail, sizeof(detail))))
-	{
-		launcher_failed(detail);
-		return false;
-	}
-	shared->attached_serial = serial;
-	launcher_failed("");
-	publish_attach();
-	ereport(LOG, (errmsg("attached to the sherman memory node: epoch %u", sherman_epoch())));
-	return true;
-}
-
-/*
- * A launcher that was started anew while the instance is attached goes on with the same epoch.
- */
-static void
-resume(void)
-{
-	char		detail[FABRIC_DETAIL_BYTES];
-	uint32		incarnation;
-
-	if (sherman_phase() != SHERMAN_PHASE_ATTACHED)
-		return;
-	if (!fence(true, &incarnation, detail, sizeof(detail)))
-		launcher_failed(detail);
-	else if (incarnation == sherman_shared->incarnation &&
-			 sherman_connection_open(detail, sizeof(detail)) != NULL)
-		return;
-	sherman_connection_lost();
-}
-
-/*
- * Is the memory node still the one that we are attached to?
- */
-static void
-check_node(void)
-{
-	bool		gone;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	gone = sherman_shared->node_pid == 0 || sherman_shared->node_serial != sherman_shared->attached_serial;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	if (gone && sherman_phase() == SHERMAN_PHASE_ATTACHED)
-		sherman_connection_lost();
-}
-
-/*
- * Asked to end: if no other client is left the epoch ends clean.  False: others are there, who may still
- * change trees. Nobody tells whether the server is shutting down; if it is not, we are started again soon and
- * resume.
- */
-static bool
-may_end(void)
-{
-	TreeClient *client = sherman_client_if_ready();
-	TreeNodeStatus node;
-	TreeStatus	status;
-
-	if (client == NULL)
-		return true;
-	status = tree_node_status(client, 0, &node);
-	if (status == TREE_OK && node.channels > 1)
-		return false;
-	if (status == TREE_OK)
-		status = tree_epoch_close(client, 0, pg_atomic_read_u32(&sherman_shared->epoch));
-	if (status != TREE_OK)
-		ereport(LOG,
-				(errmsg("could not close the epoch at the sherman memory node: %s", tree_status_name(status)),
-				 errdetail("%s", tree_detail(client))));
-	return true;
+		reload();
 }
 
 static void
 launcher_start(void)
 {
+	sherman_connection_launcher();
 	before_shmem_exit(launcher_exit, (Datum) 0);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_shared->launcher_pid = MyProcPid;
@@ -451,25 +281,23 @@ sherman_launcher_main(Datum argument)
 	/* No database: pg_database can be read, and no database is kept from being dropped. */
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	launcher_start();
-	resume();
+	sherman_attach_resume();
 	for (;;)
 	{
-		long		pause = HEARTBEAT_MS;
+		long		pause = POLL_MS;
 
-		check_node();
 		if (ShutdownRequestPending)
 		{
-			if (may_end())
+			if (sherman_attach_end())
 				break;
-			pause = POLL_MS;
 		}
-		else if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
-			pause = sherman_collect_round();
-		else if (!attach())
-			pause = sherman_shared->node_pid == 0 ? HEARTBEAT_MS : 10 * POLL_MS;
 		else
-			continue;
-		launcher_sleep(Min(pause, HEARTBEAT_MS));
+		{
+			pause = sherman_attach_round();
+			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
+				pause = Min(pause, sherman_collect_round());
+		}
+		launcher_sleep(pause);
 	}
 	proc_exit(1);
 }

@@ -6,7 +6,7 @@ CREATE INDEX views_word ON views_t USING sherman (word);
 CREATE INDEX views_btree ON views_t USING btree (id);
 
 SELECT sherman_version();
-SELECT address ~ '^shm:' AS address, transport, state, memory_used > 0 AS used, memory_used <= memory_total AS bounded, detail
+SELECT address ~ '^shm:' AS address, transport, state, memory_used > 0 AS used, memory_used <= memory_total AS bounded, reason
 FROM sherman_memory_nodes;
 
 SELECT index, state, reason, height, leaves > 50 AS leaves, nodes > leaves AS nodes, node_bytes > 50000 AS node_bytes,

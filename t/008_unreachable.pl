@@ -66,7 +66,7 @@ is($session->query('EXECUTE lookup(5)'), '1', 'a prepared statement uses the ind
 shut_out();
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
 like($busy->{stderr}, qr/08006/, 'an insert that needs an extent fails with 08006');
-is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'lost', 'nobody uses the memory node');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'unreachable', 'nobody uses the memory node');
 is(state_of($node, 'quiet_id'), 'unreachable', 'indexes are unreachable');
 is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement is planned without the index');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM quiet WHERE id = 7'), '1', 'so are others');
@@ -93,7 +93,7 @@ is($reader->query('FETCH 1 FROM c'), '1', 'a cursor reads through the index');
 # The same, with a setting that prefers inserts to the index: the flag stays although its transaction is rolled back.
 shut_out();
 $busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
-is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'lost', 'shut out again');
+is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'unreachable', 'shut out again');
 $node->safe_psql('postgres', 'BEGIN; SET sherman.on_unavailable = break; INSERT INTO quiet VALUES (20000); ROLLBACK');
 is(state_of($node, 'quiet_id'), 'broken', 'the index is broken though the insert was rolled back');
 is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement answers');

@@ -414,7 +414,7 @@ test_many_returns(void **state)
 
 		test_client_open(&client, &stage.instance, 0);
 		if (i < 2)
-			assert_int_equal(tree_drop(client.tree, before.tree, before.root), TREE_OK);
+			assert_int_equal(tree_drop(client.tree, before.tree, tree_home(before.root)), TREE_OK);
 		test_tree_create(&client, stage.format, &stage.record);
 		assert_int_equal(test_client_close(&client), TREE_OK);
 		actor_open(&actor, &stage, 0);
@@ -447,8 +447,9 @@ test_goes_on_after_restart(void **state)
 		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
 		/* A chunk a time: three of the first extent's 3.5 are begun. */
 		assert_true(mark(stage.instance.scratch, pointer_offset(pointer), CHUNK_BYTES));
-		assert_int_equal(tree_record_read(actor.client.tree, stage.record.tree, stage.record.root, &record),
-		                 TREE_OK);
+		assert_int_equal(
+			tree_record_read(actor.client.tree, stage.record.tree, tree_home(stage.record.root), &record),
+			TREE_OK);
 		assert_int_equal(record.extents, 1);
 		actor_close(&actor);
 		test_instance_attach(&stage.instance);
@@ -487,14 +488,15 @@ test_two_memory_nodes(void **state)
 	}
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	assert_true(given[0] > 400 && given[1] > 400);
-	assert_int_equal(tree_record_read(actor.client.tree, stage.record.tree, stage.record.root, &record),
-	                 TREE_OK);
+	assert_int_equal(
+		tree_record_read(actor.client.tree, stage.record.tree, tree_home(stage.record.root), &record),
+		TREE_OK);
 	assert_int_equal(record.bytes, 4 * MEGABYTE);
 	actor_close(&actor);
 
 	/* Dropped, it is gone from both. */
 	actor_open(&actor, &stage, 0);
-	assert_int_equal(tree_drop(actor.client.tree, stage.record.tree, stage.record.root), TREE_OK);
+	assert_int_equal(tree_drop(actor.client.tree, stage.record.tree, tree_home(stage.record.root)), TREE_OK);
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		TreeNodeStatus node;

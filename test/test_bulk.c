@@ -186,7 +186,7 @@ load_until_full(void **state)
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	tree_bulk_abandon(bulk);
 	tree_close(tree);
-	require_ok(tree_drop(other.tree, record.tree, record.root));
+	require_ok(tree_drop(other.tree, record.tree, tree_home(record.root)));
 	require_ok(tree_node_status(other.tree, 0, &after));
 	assert_int_equal(after.trees, before.trees);
 	assert_int_equal(test_client_close(&other), TREE_OK);

@@ -220,13 +220,14 @@ test_balance(void **state)
 	assert_int_equal(tree_bulk_finish(bulk), TREE_OK);
 	require_balance();
 	tree_close(tree);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
 
 	tree_make(0, &record, &tree);
 	for (uint64_t i = 0; i < 5 * MANY_KEYS; i++)
 		assert_int_equal(insert(tree, i), TREE_OK);
 	require_balance();
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &record), TREE_OK);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &record),
+	                 TREE_OK);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(record.members[i], fabric_capabilities(stage->client.endpoints[i])->node_uuid[0]);
 	for (int i = NODES; i < TREE_MAX_NODES; i++)
@@ -247,7 +248,8 @@ test_members(void **state)
 	assert_int_not_equal(record.members[0], 0);
 	assert_int_equal(record.members[1], 0);
 	assert_int_equal(directory_extent(stage->client.tree, 1, record.tree, 0, 0, &extent), TREE_OK);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &read),
+	                 TREE_OK);
 	assert_int_equal(read.members[0], record.members[0]);
 	assert_int_not_equal(read.members[1], 0);
 	assert_int_equal(read.members[2], 0);
@@ -258,7 +260,8 @@ test_members(void **state)
 	change.root = record.root;
 	change.members[1] = read.members[1] ^ 1;
 	assert_int_equal(tree_record_update(stage->client.tree, &change), TREE_INVALID);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &read),
+	                 TREE_OK);
 	assert_int_not_equal(read.members[1], change.members[1]);
 	tree_close(tree);
 }
@@ -319,8 +322,8 @@ test_drop_while_away(void **state)
 	tree_close(tree);
 	assert_int_equal(bytes_used(bytes), NODES);
 	tree_node_close(stage->instance.shared, 1);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_OK);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	tree_node_open(stage->client.tree, 1);
 	assert_int_equal(bytes_used(bytes), 1);
 	assert_int_not_equal(bytes[1], 0);
@@ -336,9 +339,10 @@ test_drop_while_away(void **state)
 	tree_make(0, &record, &tree);
 	tree_close(tree);
 	tree_node_close(stage->instance.shared, 0);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, record.root), TREE_UNREACHABLE);
+	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_UNREACHABLE);
 	tree_node_open(stage->client.tree, 0);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, record.root, &record), TREE_OK);
+	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &record),
+	                 TREE_OK);
 }
 
 /* Killed: whoever meets it says so once, and only who asks it. */

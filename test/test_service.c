@@ -105,7 +105,8 @@ test_create_and_drop(void **state)
 	assert_int_not_equal(record.tree, 0);
 	assert_int_equal(record.extents, 1);
 	assert_int_equal(record.bytes, EXTENT_MIN_BYTES);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
+	                 TREE_OK);
 	assert_memory_equal(&record, &read, sizeof(record));
 
 	/* The root is there: an empty leaf that can be believed. */
@@ -124,9 +125,10 @@ test_create_and_drop(void **state)
 	tree_close(tree);
 
 	freed = test_now_us();
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_NOT_FOUND);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
+	                 TREE_NOT_FOUND);
 	status = node_status(&stage);
 	assert_int_equal(status.trees, 0);
 	assert_int_equal(status.bytes_used, 0);
@@ -154,7 +156,7 @@ test_ids_are_not_reused(void **state)
 			assert_true(record.tree > last);
 			assert_int_equal(record.tree & ~UNIT_TREE_MASK, 0);
 			last = record.tree;
-			assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+			assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
 		}
 		if (round == 0)
 			test_node_terminate(&stage.node);
@@ -201,7 +203,8 @@ test_extents(void **state)
 	}
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	assert_int_equal(bytes, 16 * MEGABYTE);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
+	                 TREE_OK);
 	assert_int_equal(read.extents, extents);
 	assert_int_equal(read.bytes, bytes);
 	memset(&read, 0, sizeof(read));
@@ -209,7 +212,7 @@ test_extents(void **state)
 	assert_int_equal(tree_create(stage.client.tree, &read), TREE_MEMORY_FULL);
 
 	/* Memory that is in quarantine is waited for: a drop makes room at once. */
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	test_tree_create(&stage.client, &narrow, &record);
 	stage_close(&stage);
 }
@@ -259,7 +262,7 @@ test_quota(void **state)
 	stage_reconnect(&stage);
 	assert_int_equal(node_status(&stage).tenant_bytes, 2 * MEGABYTE + EXTENT_MIN_BYTES);
 	assert_int_equal(tree_create(stage.client.tree, &other), TREE_MEMORY_FULL);
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	assert_int_equal(node_status(&stage).tenant_bytes, 0);
 	test_tree_create(&stage.client, &narrow, &record);
 	assert_int_equal(fill(&stage, &record), MEGABYTE);
@@ -301,7 +304,7 @@ test_memory_is_zeroed(void **state)
 		op.offset = extent.offset + 8192;
 		assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
 	}
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	test_tree_create(&stage.client, &narrow, &record);
 	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES);
 	for (uint32_t extents = 1;
@@ -344,7 +347,8 @@ test_records(void **state)
 	change.removal_lsn = 2000;
 	change.nonce = 0;
 	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, records[1].tree, records[1].root, &read), TREE_OK);
+	assert_int_equal(tree_record_read(stage.client.tree, records[1].tree, tree_home(records[1].root), &read),
+	                 TREE_OK);
 	assert_int_equal(read.flags, TREE_RECORD_BUILT | TREE_RECORD_BROKEN);
 	assert_int_equal(read.mutated_epoch, 7);
 	assert_int_equal(read.removal_epoch, 7);
@@ -368,13 +372,13 @@ test_records(void **state)
 		test_client_open(&stranger, &other, 0);
 		position = 0;
 		assert_int_equal(tree_record_list(stranger.tree, 0, &position, &read), TREE_END);
-		assert_int_equal(tree_record_read(stranger.tree, records[0].tree, records[0].root, &read),
+		assert_int_equal(tree_record_read(stranger.tree, records[0].tree, tree_home(records[0].root), &read),
 		                 TREE_NOT_FOUND);
-		assert_int_equal(tree_drop(stranger.tree, records[0].tree, records[0].root), TREE_OK);
+		assert_int_equal(tree_drop(stranger.tree, records[0].tree, tree_home(records[0].root)), TREE_OK);
 		(void) test_client_close(&stranger);
 		test_instance_stop(&other);
-		assert_int_equal(tree_record_read(stage.client.tree, records[0].tree, records[0].root, &read),
-		                 TREE_OK);
+		assert_int_equal(
+			tree_record_read(stage.client.tree, records[0].tree, tree_home(records[0].root), &read), TREE_OK);
 	}
 	stage_close(&stage);
 }
@@ -437,7 +441,8 @@ test_restart_keeps_trees(void **state)
 		assert_true(after.generation > before.generation);
 		assert_int_equal(after.bytes_used, before.bytes_used);
 		assert_int_equal(after.trees, 1);
-		assert_int_equal(tree_record_read(stage.client.tree, record.tree, record.root, &read), TREE_OK);
+		assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
+		                 TREE_OK);
 		assert_memory_equal(&record, &read, sizeof(record));
 	}
 	stage_close(&stage);
@@ -462,11 +467,11 @@ work_until_death(Stage *stage)
 		for (uint32_t extents = 1; status == TREE_OK && extents < 1 + i % 6; extents++)
 			status = directory_extent(client.tree, 0, record.tree, 0, extents, &extent);
 		if (status == TREE_OK && i % 4 != 0)
-			status = tree_drop(client.tree, record.tree, record.root);
+			status = tree_drop(client.tree, record.tree, tree_home(record.root));
 		if (status != TREE_OK && status != TREE_MEMORY_FULL)
 			_exit(0);
 		if (status == TREE_MEMORY_FULL && record.tree != 0)
-			(void) tree_drop(client.tree, record.tree, record.root);
+			(void) tree_drop(client.tree, record.tree, tree_home(record.root));
 		__atomic_fetch_add(&stage->instance.scratch[0], 1, __ATOMIC_RELEASE);
 	}
 }
@@ -515,7 +520,7 @@ test_killed_at_work(void **state)
 		assert_int_equal(status.bytes_used, bytes);
 		position = 0;
 		while (tree_record_list(stage.client.tree, 0, &position, &record) == TREE_OK)
-			assert_int_equal(tree_drop(stage.client.tree, record.tree, record.root), TREE_OK);
+			assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
 		assert_int_equal(node_status_settled(&stage).bytes_used, 0);
 		seen += trees;
 	}

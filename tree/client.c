@@ -137,6 +137,15 @@ tree_client_connect(TreeClient *client, uint32_t node)
 	return access_endpoint(client, node) != NULL ? TREE_OK : client_away(client, node);
 }
 
+const FabricCapabilities *
+tree_client_capabilities(const TreeClient *client, uint32_t node)
+{
+	assert(client != NULL);
+	if (node >= client->options.nodes || client->options.endpoints[node] == NULL)
+		return NULL;
+	return fabric_capabilities(client->options.endpoints[node]);
+}
+
 uint32_t
 tree_home(uint64_t root)
 {
@@ -248,18 +257,12 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 }
 
 TreeStatus
-tree_client_close(TreeClient *client)
+tree_client_leave(TreeClient *client)
 {
 	TreeStatus status;
 
-	if (client == NULL)
-		return TREE_OK;
-	assert(client->options.release != NULL);
-
+	assert(client != NULL);
 	status = lock_leave(client);
-	/* What is in doubt at a closed memory node is ended by the fencing that precedes its opening. */
-	if (status == TREE_UNREACHABLE && client->trouble == 0)
-		status = TREE_OK;
 	for (uint32_t i = 0; i < client->options.nodes; i++)
 		if ((client->doubt & 1ull << i) != 0 && node_is_open(client->shared, i))
 		{
@@ -268,6 +271,20 @@ tree_client_close(TreeClient *client)
 			if (settled != TREE_OK && settled != TREE_FENCED)
 				status = settled;
 		}
+	/* What is in doubt at a closed memory node is ended by the fencing that precedes its opening. */
+	return status == TREE_UNREACHABLE && client->trouble == 0 ? TREE_OK : status;
+}
+
+TreeStatus
+tree_client_close(TreeClient *client)
+{
+	TreeStatus status;
+
+	if (client == NULL)
+		return TREE_OK;
+	assert(client->options.release != NULL);
+
+	status = tree_client_leave(client);
 	client->options.release(client->options.allocate_argument, client);
 	return status;
 }

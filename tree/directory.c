@@ -230,9 +230,8 @@ record_read_at(TreeClient *client, uint32_t memory_node, uint64_t tree, TreeReco
 }
 
 TreeStatus
-tree_drop(TreeClient *client, uint64_t tree, uint64_t root)
+tree_drop(TreeClient *client, uint64_t tree, uint32_t home)
 {
-	uint32_t home = tree_home(root);
 	TreeRecord record;
 	TreeStatus status;
 
@@ -253,9 +252,8 @@ tree_drop(TreeClient *client, uint64_t tree, uint64_t root)
 }
 
 TreeStatus
-tree_record_read(TreeClient *client, uint64_t tree, uint64_t root, TreeRecord *record)
+tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record)
 {
-	uint32_t home = tree_home(root);
 	TreeStatus status;
 
 	if (tree == 0 || home >= client->options.nodes)
@@ -334,6 +332,17 @@ tree_node_status(TreeClient *client, uint32_t node, TreeNodeStatus *status)
 	if (node >= client->options.nodes)
 		return client_fail(client, TREE_INVALID, "there is no memory node %u", node);
 	return directory_call(client, node, DIRECTORY_STATUS, NULL, 0, status, sizeof(*status));
+}
+
+FabricStatus
+tree_node_probe(FabricEndpoint *endpoint, TreeNodeStatus *status)
+{
+	uint32_t got = sizeof(*status);
+	FabricStatus called;
+
+	assert(endpoint != NULL && status != NULL);
+	called = fabric_call(endpoint, DIRECTORY_STATUS, NULL, 0, status, &got);
+	return called == FABRIC_OK && got != sizeof(*status) ? FABRIC_PROTOCOL : called;
 }
 
 static TreeStatus

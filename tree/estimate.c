@@ -81,7 +81,7 @@ tree_estimate(Tree *handle, TreeStatistics *statistics)
 	{
 		TreeRecord record;
 
-		status = tree_record_read(handle->client, handle->tree, handle->root, &record);
+		status = tree_record_read(handle->client, handle->tree, tree_home(handle->root), &record);
 		if (status == TREE_OK)
 			statistics->extent_bytes = record.bytes;
 	}

@@ -200,9 +200,13 @@ typedef struct TreeClientOptions
 extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient **client);
 
 /*
- * Leaves queues, settles doubt (resets the channels that need it) and frees the client.  Safe at process exit and
- * after errors.  TREE_UNREACHABLE: doubt could not be ended; the caller must not let its transaction end well.
+ * Leaves queues and settles doubt (resets the channels that need it).  Safe at process exit and after errors.
+ * TREE_UNREACHABLE: doubt could not be ended at the memory nodes that tree_client_trouble() then tells; the caller must not
+ * let its transaction end well before they are closed.
  */
+extern TreeStatus tree_client_leave(TreeClient *client);
+
+/* The same, and frees the client. */
 extern TreeStatus tree_client_close(TreeClient *client);
 extern const char *tree_detail(const TreeClient *client);
 /* Of a TREE_MEMORY_FULL that was returned last: was it the tenant's quota that was full, not the memory node? */
@@ -222,6 +226,8 @@ extern void tree_client_reconnect(TreeClient *client, uint32_t node);
 
 /* Connects now, if there is no connection yet. TREE_UNREACHABLE. */
 extern TreeStatus tree_client_connect(TreeClient *client, uint32_t node);
+/* What was agreed with a memory node that is connected; NULL: it is not. */
+extern const FabricCapabilities *tree_client_capabilities(const TreeClient *client, uint32_t node);
 
 /* The memory nodes, a bit for each, that did not answer or refused since the last call of this function. */
 extern uint32_t tree_client_trouble(TreeClient *client);
@@ -284,10 +290,10 @@ extern TreeStatus tree_create(TreeClient *client, TreeRecord *record);
  * Frees a tree: its extents go to quarantine and then back.  Idempotent.  The caller has proved it dead.  Extents on
  * memory nodes that are away stay: tree_share_list() finds them later.
  */
-extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint64_t root);
+extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint32_t home);
 
 /* Reads a record, with the bytes and extents at all memory nodes that can be asked. */
-extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint64_t root, TreeRecord *record);
+extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
 /*
  * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce and members
  * where not 0.  TREE_INVALID: another memory node is a member in that place.
@@ -305,6 +311,8 @@ extern TreeStatus tree_share_list(TreeClient *client, uint32_t node, uint32_t *p
 /* Frees a share whose tree is gone. */
 extern TreeStatus tree_share_drop(TreeClient *client, uint32_t node, uint64_t tree);
 extern TreeStatus tree_node_status(TreeClient *client, uint32_t node, TreeNodeStatus *status);
+/* The same over a connection that belongs to no client, with a data channel or without. */
+extern FabricStatus tree_node_probe(FabricEndpoint *endpoint, TreeNodeStatus *status);
 
 /* Epochs of this cluster at a node: opens epoch `epoch`, or closes it clean. Idempotent. */
 extern TreeStatus tree_epoch_open(TreeClient *client, uint32_t node, uint64_t epoch);

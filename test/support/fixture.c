@@ -60,7 +60,7 @@ fixture_close(Fixture *f)
 {
 	tree_scan_close(f->scan);
 	tree_close(f->tree);
-	require_ok(tree_drop(client.tree, f->record.tree, f->record.root));
+	require_ok(tree_drop(client.tree, f->record.tree, tree_home(f->record.root)));
 	key_model_free(&f->model);
 }
 

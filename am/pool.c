@@ -1,0 +1,332 @@
+/*
+ * pool.c
+ *		The memory nodes of this instance: which are wanted (the list), and what is known of each (the positions).
+ *
+ * A memory node's position is its number in pointers.  It belongs to the memory, by its identity, and is kept in the
+ * state file; the list says only where to look.  So an address may change, or the list's order, and nothing else does.
+ * A position is given away again only when its memory is given up: because its address answers with new memory, or
+ * because the list has no place for it any more and others need one.
+ *
+ * The launcher alone changes list and positions (attach.c).  Others read; what they go by is a position's phase, and the
+ * counter of its attaches.
+ */
+#include "sherman.h"
+
+#include <ctype.h>
+
+#include "miscadmin.h"
+
+#include "shared.h"
+
+/* Schemes of fabric_connect() that may stand in front of an address; without one it is a host and a port. */
+static const char *const network_schemes[] = {"tcp:", "verbs:"};
+static const char path_scheme[] = "shm:";
+
+/* ---- the setting ---- */
+
+/*
+ * Whether text, which has no scheme, is a host and a port: "host:port", "[address]:port".
+ */
+static bool
+valid_host_and_port(const char *text, Size bytes)
+{
+	const char *colon = text + bytes;
+	const char *host_end;
+	long		port = 0;
+
+	while (colon > text && colon[-1] != ':')
+	{
+		colon--;
+		if (!isdigit((unsigned char) *colon))
+			return false;
+	}
+	if (colon == text || colon == text + bytes || text + bytes - colon > 5)
+		return false;
+	for (const char *digit = colon; digit < text + bytes; digit++)
+		port = port * 10 + (*digit - '0');
+	host_end = colon - 1;
+	if (port < 1 || port > 65535 || host_end == text)
+		return false;
+	if (text[0] == '[')
+		return host_end - text > 2 && host_end[-1] == ']';
+	for (const char *c = text; c < host_end; c++)
+	{
+		if (!isalnum((unsigned char) *c) && *c != '.' && *c != '-' && *c != '_')
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Makes an address of one element of the list, without spaces around it.  NULL: why not.
+ */
+static const char *
+parse_node(const char *text, Size bytes, char *address)
+{
+	Size		scheme = 0;
+
+	if (bytes == 0)
+		return "An element of the list is empty.";
+	if (bytes + sizeof("tcp:") > SHERMAN_ADDRESS_BYTES)
+		return "An address is too long.";
+	if (bytes > strlen(path_scheme) && strncmp(text, path_scheme, strlen(path_scheme)) == 0)
+	{
+		if (text[strlen(path_scheme)] != '/')
+			return "A path after \"shm:\" must be absolute.";
+		snprintf(address, SHERMAN_ADDRESS_BYTES, "%.*s", (int) bytes, text);
+		return NULL;
+	}
+	for (size_t i = 0; i < lengthof(network_schemes); i++)
+	{
+		if (bytes > strlen(network_schemes[i]) &&
+			strncmp(text, network_schemes[i], strlen(network_schemes[i])) == 0)
+			scheme = strlen(network_schemes[i]);
+	}
+	if (!valid_host_and_port(text + scheme, bytes - scheme))
+		return "An address is \"host:port\", \"tcp:host:port\", \"verbs:host:port\" or \"shm:/path\".";
+	snprintf(address, SHERMAN_ADDRESS_BYTES, "%s%.*s", scheme == 0 ? network_schemes[0] : "", (int) bytes, text);
+	return NULL;
+}
+
+int
+sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRESS_BYTES], const char **problem)
+{
+	char		parsed[TREE_MAX_NODES][SHERMAN_ADDRESS_BYTES];
+	const char *from = list;
+	int			count = 0;
+
+	*problem = NULL;
+	while (isspace((unsigned char) *from))
+		from++;
+	if (*from == '\0')
+		return 0;
+	for (;;)
+	{
+		const char *comma = strchrnul(from, ',');
+		const char *end = comma;
+
+		while (from < end && isspace((unsigned char) *from))
+			from++;
+		while (end > from && isspace((unsigned char) end[-1]))
+			end--;
+		if (count == TREE_MAX_NODES)
+		{
+			*problem = "There are more than " CppAsString2(TREE_MAX_NODES) " memory nodes.";
+			return -1;
+		}
+		*problem = parse_node(from, end - from, parsed[count]);
+		for (int i = 0; i < count && *problem == NULL; i++)
+		{
+			if (strcmp(parsed[i], parsed[count]) == 0)
+				*problem = "An address is there twice.";
+		}
+		if (*problem != NULL)
+			return -1;
+		count++;
+		if (*comma == '\0')
+			break;
+		from = comma + 1;
+	}
+	if (addresses != NULL)
+		memcpy(addresses, parsed, count * sizeof(parsed[0]));
+	return count;
+}
+
+/* ---- the list ---- */
+
+/*
+ * The position of the memory that was last at this address; -1: none was.
+ */
+static int
+position_at(const ShermanShared *shared, const char *address)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		const ShermanNode *node = &shared->node[i];
+
+		if ((node->memory[0] != 0 || node->memory[1] != 0) && strcmp(node->address, address) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/*
+ * Makes the list's entry for an address; what is known of it from the list as it was stays.
+ */
+static void
+make_listed(const ShermanShared *shared, const char *address, ShermanListed *listed)
+{
+	for (int i = 0; i < shared->listed_count; i++)
+	{
+		if (strcmp(shared->listed[i].address, address) == 0)
+		{
+			*listed = shared->listed[i];
+			return;
+		}
+	}
+	memset(listed, 0, sizeof(*listed));
+	strlcpy(listed->address, address, sizeof(listed->address));
+	listed->position = position_at(shared, address);
+}
+
+void
+sherman_pool_configure(ShermanShared *shared)
+{
+	char		addresses[TREE_MAX_NODES][SHERMAN_ADDRESS_BYTES];
+	ShermanListed listed[TREE_MAX_NODES];
+	const char *problem;
+	int			count = 0;
+
+	if (shared->embedded)
+	{
+		snprintf(addresses[0], sizeof(addresses[0]), "shm:%s", SHERMAN_SOCKET);
+		count = 1;
+	}
+	else if (sherman_memory_node_list != NULL)
+		count = Max(sherman_parse_nodes(sherman_memory_node_list, addresses, &problem), 0);
+	for (int i = 0; i < count; i++)
+		make_listed(shared, addresses[i], &listed[i]);
+	memcpy(shared->listed, listed, count * sizeof(listed[0]));
+	shared->listed_count = count;
+}
+
+bool
+sherman_node_listed(int position, ShermanListed *listed)
+{
+	bool		found = false;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	for (int i = 0; i < sherman_shared->listed_count && !found; i++)
+	{
+		found = sherman_shared->listed[i].position == position;
+		if (found)
+			*listed = sherman_shared->listed[i];
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return found;
+}
+
+void
+sherman_first_failure(ShermanListed *listed)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	for (int i = 0; i < sherman_shared->listed_count; i++)
+	{
+		if (i == 0 || listed->failure[0] == '\0')
+			*listed = sherman_shared->listed[i];
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+}
+
+/* ---- phases ---- */
+
+ShermanPhase
+sherman_node_phase(int position)
+{
+	Assert(position >= 0 && position < TREE_MAX_NODES);
+	return (ShermanPhase) pg_atomic_read_u32(&sherman_shared->node[position].phase);
+}
+
+ShermanPhase
+sherman_phase(void)
+{
+	ShermanPhase best;
+
+	if (sherman_shared == NULL || sherman_shared->listed_count == 0)
+		return SHERMAN_PHASE_NONE;
+	best = pg_atomic_read_u32(&sherman_shared->awaited) != 0 ? SHERMAN_PHASE_ATTACHING : SHERMAN_PHASE_AWAY;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		ShermanPhase phase = sherman_node_phase(i);
+
+		if (phase == SHERMAN_PHASE_ATTACHED)
+			return phase;
+		if (phase == SHERMAN_PHASE_ATTACHING)
+			best = phase;
+	}
+	return best;
+}
+
+/*
+ * What depends on phases is to be looked at again.
+ */
+static void
+tell(void)
+{
+	sherman_state_changed();
+	ConditionVariableBroadcast(&sherman_shared->changed);
+	sherman_invalidate_plans();
+}
+
+void
+sherman_node_attached(int position)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	pg_atomic_write_u32(&sherman_shared->node[position].phase, SHERMAN_PHASE_ATTACHED);
+	sherman_shared->wait_began = 0;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	tell();
+}
+
+void
+sherman_node_lost(int position)
+{
+	pg_atomic_uint32 *phase = &sherman_shared->node[position].phase;
+	bool		attached;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	attached = pg_atomic_read_u32(phase) == SHERMAN_PHASE_ATTACHED;
+	if (attached)
+	{
+		pg_atomic_write_u32(phase, SHERMAN_PHASE_AWAY);
+		tree_node_close(sherman_tree_shared, position);
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	if (!attached)
+		return;
+	tell();
+	sherman_wake_launcher();
+}
+
+void
+sherman_pool_give_up_waiting(void)
+{
+	pg_atomic_write_u32(&sherman_shared->awaited, 0);
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHING)
+			pg_atomic_write_u32(&sherman_shared->node[i].phase, SHERMAN_PHASE_AWAY);
+	}
+	tell();
+}
+
+void
+sherman_pool_start(ShermanShared *shared)
+{
+	bool		wanted;
+
+	shared->embedded = sherman_embedded;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		ShermanNode *node = &shared->node[i];
+		const ShermanLocalNode *local = &shared->local.node[i];
+
+		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
+		pg_atomic_init_u32(&node->suspected, 0);
+		pg_atomic_init_u64(&node->serial, 0);
+		memcpy(node->memory, local->memory, sizeof(node->memory));
+		strlcpy(node->address, local->address, sizeof(node->address));
+		tree_node_close(sherman_tree_shared, i);
+	}
+	sherman_pool_configure(shared);
+	wanted = shared->listed_count > 0 && IsPostmasterEnvironment && !IsBinaryUpgrade;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		ShermanNode *node = &shared->node[i];
+
+		/* Those that the list does not name may be behind another address of it. */
+		if (node->memory[0] != 0 || node->memory[1] != 0)
+			pg_atomic_write_u32(&node->phase, wanted ? SHERMAN_PHASE_ATTACHING : SHERMAN_PHASE_AWAY);
+	}
+	pg_atomic_init_u32(&shared->awaited, wanted ? 1 : 0);
+}
