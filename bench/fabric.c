@@ -2,7 +2,7 @@
  * fabric.c
  *		Chains per second and their latencies over each transport, with a memory node of its own.
  *
- * Usage: fabric [--transport shm|tcp] [--address ADDRESS] [--operation NAME] [--clients N] [--outstanding N]
+ * Usage: fabric [--transport shm|tcp|tls] [--address ADDRESS] [--operation NAME] [--clients N] [--outstanding N]
  *               [--seconds N] [--key-file FILE]
  * Without an operation all of them.  --address: a memory node that offers the test service (conformance --serve).
  * The lines are those of load.h; an operation is a chain.
@@ -147,7 +147,7 @@ static int
 usage(void)
 {
 	fprintf(stderr,
-	        "usage: fabric [--transport shm|tcp] [--address ADDRESS] [--operation NAME] [--clients N]\n"
+	        "usage: fabric [--transport shm|tcp|tls] [--address ADDRESS] [--operation NAME] [--clients N]\n"
 	        "              [--outstanding N] [--seconds N] [--key-file FILE]\n");
 	return 2;
 }
@@ -192,10 +192,16 @@ main(int count, char **arguments)
 	if (bench.own_node)
 	{
 		fabric_process_prepare(&bench.node, NODE_BYTES, LOAD_MAX_CLIENTS + 8);
+		if (strcmp(load.peer, "shm") != 0)
+			fabric_process_listen(&bench.node, strcmp(load.peer, "tls") == 0);
 		fabric_process_start(&bench.node);
-		snprintf(bench.address, sizeof(bench.address), "%s", bench.node.address);
+		snprintf(bench.address, sizeof(bench.address), "%s",
+		         strcmp(load.peer, "shm") == 0 ? bench.node.address : bench.node.network_address);
+		if (bench.node.key_file[0] != '\0')
+			bench.key_file = bench.node.key_file;
 		load.server = bench.node.pid;
 	}
+	channel_defaults(bench.key_file, NULL);
 	bench.area = service_info(bench.address).first_unit;
 	CHECK(service_commit(bench.address, bench.area, AREA_BYTES) == FABRIC_OK);
 	bench.incarnation = cluster_attach(bench.address, CLUSTER);

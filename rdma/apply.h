@@ -3,8 +3,8 @@
  *		Chains on a mapped memory object, as far as they get without waiting.  Private to rdma/.
  *
  * The shm transport runs its own chains by this and waits between the steps; the memory node's server runs
- * those of its tcp clients and parks a chain that meets a taken stripe.  Either way a chain runs on behalf of a
- * channel record, which says at each moment what the runner's death leaves behind (memory.h).
+ * those of its tcp clients and parks a chain that meets a taken stripe.  Either way a chain runs on behalf
+ * of a channel record, which says at each moment what the runner's death leaves behind (memory.h).
  *
  *		apply_start()	may the chain do what it does?  Then the channel is busy, if it changes anything
  *		apply_steps()	until the chain is through or meets a taken stripe; again later
@@ -37,6 +37,9 @@ typedef struct ApplyChannel
 	uint64_t idle;    /* record->active between its chains */
 	uint64_t *locks;  /* its tenant's slice of the lock words */
 	uint32_t channel; /* owner in stripe words */
+	uint8_t mark;     /* of the units that it may touch beside its redo slot; 0 = all that have pages */
+	MemoryStage
+		*stage; /* its WRITEs go through it, so that a dead runner's are finished; NULL: they do not */
 } ApplyChannel;
 
 /* A running chain; all zeroes but `ops` and `count` at its start. */
@@ -64,7 +67,11 @@ apply_is_live(const ApplyChannel *channel, int order)
 static inline bool
 apply_may_touch(const ApplyChannel *channel, uint64_t offset)
 {
-	return __atomic_load_n(&channel->memory->units[offset / FABRIC_UNIT_BYTES], __ATOMIC_RELAXED) != 0;
+	uint8_t mark = __atomic_load_n(&channel->memory->units[offset / FABRIC_UNIT_BYTES], __ATOMIC_RELAXED);
+
+	if (channel->mark == 0)
+		return mark != 0;
+	return mark == channel->mark || offset / FABRIC_REDO_BYTES == channel->channel;
 }
 
 /*
@@ -110,11 +117,14 @@ static inline ApplyStatus
 apply_write(const ApplyChannel *channel, ApplyRun *run, const FabricOp *op)
 {
 	uint64_t *stripe = memory_stripe(channel->memory, op->offset);
+	uint64_t intent = memory_intent(op->offset, op->length);
 	uint64_t odd;
 
-	__atomic_store_n(&channel->record->intent, memory_intent(op->offset, op->length), __ATOMIC_RELEASE);
+	__atomic_store_n(&channel->record->intent, intent, __ATOMIC_RELEASE);
 	if (!stripe_try_take(stripe, channel->channel, &odd))
 		return apply_await(run, stripe);
+	if (channel->stage != NULL)
+		memory_stage_write(channel->stage, odd, intent, op->buffer, op->length);
 	stripe_copy_in(apply_node(channel, op->offset), op->buffer, op->length / 8, 0);
 	stripe_release(stripe, odd);
 	__atomic_store_n(&channel->record->intent, 0, __ATOMIC_RELEASE);

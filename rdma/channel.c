@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -38,6 +39,7 @@ channel_grant(FabricServer *server, ServerConnection *connection, uint32_t insta
 		record->process_start = connection->process_start;
 		record->instance = instance;
 		record->incarnation = incarnation;
+		record->served = connection->stream != NULL;
 		record->intent = 0;
 		__atomic_store_n(&record->active, serial << 1, __ATOMIC_SEQ_CST);
 		/*
@@ -74,14 +76,30 @@ channel_kill(FabricServer *server, uint32_t channel)
 		if (connection->process >= 0)
 			state->process = fcntl(connection->process, F_DUPFD_CLOEXEC, 0);
 		connection->channel = CONTROL_NO_CHANNEL;
+		connection->fenced = true;
+		chains_drop(server, connection);
 	}
 	state->connection = NULL;
 	state->kill_time = fabric_now();
 }
 
 /*
- * Describes a dead channel to the service, with the WRITE that it left half-way, if any.  Returns the stripe
- * word that it left odd, or NULL.
+ * The last server died in a WRITE of one of its own clients: makes it whole, or leaves it not begun.
+ */
+static void
+finish_staged_write(const FabricServer *server, uint64_t odd, uint64_t intent, uint64_t offset,
+                    uint32_t bytes)
+{
+	const MemoryStage *stage = server->memory.stage;
+
+	if (stage->odd == odd && stage->intent == intent &&
+	    offset % FABRIC_STRIPE_BYTES + bytes <= FABRIC_STRIPE_BYTES)
+		stripe_copy_in((uint64_t *) (void *) (server->memory.nodes + offset), stage->data, bytes / 8, 0);
+}
+
+/*
+ * Describes a dead channel to the service, with the WRITE that it left half-way, if any and if that is not
+ * made whole here.  Returns the stripe word that it left odd, or NULL.
  */
 static uint64_t *
 describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *dead)
@@ -104,7 +122,11 @@ describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *d
 	word = __atomic_load_n(stripe, __ATOMIC_SEQ_CST);
 	if (!stripe_is_odd(word) || stripe_owner(word) != channel)
 		return NULL;
-	if ((intent & MEMORY_INTENT_READ) == 0)
+	if ((intent & MEMORY_INTENT_READ) != 0)
+		return stripe;
+	if (server->memory.channels[channel].served)
+		finish_staged_write(server, word, intent, offset, bytes);
+	else
 	{
 		dead->write_offset = offset;
 		dead->write_bytes = bytes;
@@ -209,9 +231,18 @@ channels_recover(FabricServer *server)
 		                 __ATOMIC_SEQ_CST);
 		server->dying++;
 		state->kill_time = fabric_now();
-		state->process = alone ? -1 : process_open(record->pid, record->process_start);
-		/* Not visible is not gone: only a number that we know can vanish. */
-		state->vanished = alone || (record->pid != 0 && state->process < 0);
+		/*
+		 * We have the lock that the last server held as long as it lived: its clients' chains ended with
+		 * it.
+		 */
+		if (alone || record->served)
+			state->vanished = true;
+		else
+		{
+			state->process = process_open(record->pid, record->process_start);
+			/* Not visible is not gone: only a number that we know can vanish. */
+			state->vanished = record->pid != 0 && state->process < 0;
+		}
 	}
 	for (;;)
 	{
@@ -225,29 +256,39 @@ channels_recover(FabricServer *server)
 }
 
 MemoryInstance *
-instance_find(FabricServer *server, const uint64_t cluster[2], bool create)
+instance_find(const FabricServer *server, const uint64_t cluster[2])
 {
-	MemoryInstance *unused = NULL;
-
-	for (uint32_t i = 0; i < MEMORY_MAX_INSTANCES; i++)
+	for (uint32_t i = 0; i < MEMORY_MAX_INSTANCES && server->memory.instances[i].used; i++)
 	{
 		MemoryInstance *instance = &server->memory.instances[i];
 
-		if (!instance->used)
-		{
-			if (unused == NULL)
-				unused = instance;
-		}
-		else if (instance->cluster[0] == cluster[0] && instance->cluster[1] == cluster[1])
+		if (instance->cluster[0] == cluster[0] && instance->cluster[1] == cluster[1])
 			return instance;
 	}
-	if (!create || unused == NULL)
+	return NULL;
+}
+
+MemoryInstance *
+instance_make(FabricServer *server, const uint64_t cluster[2], uint32_t tenant)
+{
+	MemoryInstance *instance = instance_find(server, cluster);
+	uint32_t i = 0;
+	uint32_t owned = 0;
+
+	if (instance != NULL)
+		return instance;
+	/* They are used from the first on and never given back. */
+	for (; i < MEMORY_MAX_INSTANCES && server->memory.instances[i].used; i++)
+		owned += server->memory.instances[i].tenant == tenant;
+	if (i == MEMORY_MAX_INSTANCES || owned >= MEMORY_TENANT_INSTANCES)
 		return NULL;
-	memset(unused, 0, sizeof(*unused));
-	unused->cluster[0] = cluster[0];
-	unused->cluster[1] = cluster[1];
-	__atomic_store_n(&unused->used, 1, __ATOMIC_SEQ_CST);
-	return unused;
+	instance = &server->memory.instances[i];
+	memset(instance, 0, sizeof(*instance));
+	instance->cluster[0] = cluster[0];
+	instance->cluster[1] = cluster[1];
+	instance->tenant = (uint16_t) tenant;
+	__atomic_store_n(&instance->used, 1, __ATOMIC_SEQ_CST);
+	return instance;
 }
 
 bool
@@ -263,8 +304,11 @@ instance_kill(FabricServer *server, uint32_t instance)
 		    server->memory.channels[i].instance != instance)
 			continue;
 		channel_kill(server, i);
-		/* Who asks for the attach may have had a channel, too; it still waits for the answer. */
-		if (connection != NULL && !connection->attaching)
+		/*
+		 * Who asks for the attach may have had a channel, too; it still waits for the answer.  A network
+		 * client learns from the answer to its next chain.
+		 */
+		if (connection != NULL && !connection->attaching && connection->stream == NULL)
 			connection_close(server, connection);
 		dead &= channel_settle(server, i);
 	}
@@ -275,19 +319,20 @@ void
 instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation, uint64_t nonce)
 {
 	uint32_t number = instance_number(server, instance);
+	uint64_t *locks = memory_tenant_locks(&server->memory, instance->tenant);
 	uint32_t freed = 0;
 
 	if (server->service.fenced != NULL)
 		server->service.fenced(server->service.argument, number, incarnation);
 	for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
 	{
-		uint64_t word = __atomic_load_n(&server->memory.locks[i], __ATOMIC_SEQ_CST);
+		uint64_t word = __atomic_load_n(&locks[i], __ATOMIC_SEQ_CST);
 		uint32_t holder = (uint32_t) (word >> 32) & LAST_INCARNATION;
 
 		/* Nobody else changes a word of this instance: all its channels are dead. */
 		if (word >> 48 == number && holder != incarnation)
 		{
-			__atomic_store_n(&server->memory.locks[i], 0, __ATOMIC_SEQ_CST);
+			__atomic_store_n(&locks[i], 0, __ATOMIC_SEQ_CST);
 			freed++;
 		}
 	}
@@ -297,4 +342,31 @@ instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarn
 	__atomic_store_n(&instance->incarnation, incarnation, __ATOMIC_SEQ_CST);
 	server_log(server, FABRIC_LOG_INFO, "instance %u: incarnation %u granted, %u lock words freed", number,
 	           incarnation, freed);
+}
+
+uint32_t
+tenant_number(FabricServer *server, const char *name)
+{
+	MemoryHeader *header = server->memory.header;
+	char padded[FABRIC_TENANT_BYTES] = "";
+	uint32_t number = 1;
+
+	snprintf(padded, sizeof(padded), "%s", name);
+	/* Numbers are given from the first on and never taken back. */
+	while (number < MEMORY_MAX_TENANTS && header->tenants[number][0] != '\0' &&
+	       memcmp(header->tenants[number], padded, sizeof(padded)) != 0)
+		number++;
+	if (number == MEMORY_MAX_TENANTS || padded[0] == '\0')
+		return 0;
+	if (header->tenants[number][0] == '\0')
+	{
+		if (memory_allocate(&server->memory, memory_tenant_locks(&server->memory, number),
+		                    MEMORY_LOCK_BYTES) != FABRIC_OK)
+			return 0;
+		/* The first character makes it known: all the others are there by then. */
+		memcpy(header->tenants[number] + 1, padded + 1, sizeof(padded) - 1);
+		__atomic_store_n(&header->tenants[number][0], padded[0], __ATOMIC_RELEASE);
+		server_log(server, FABRIC_LOG_INFO, "tenant %u is \"%s\"", number, padded);
+	}
+	return number;
 }

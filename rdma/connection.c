@@ -1,9 +1,11 @@
 /*
  * connection.c
- *		The memory node's end of a control connection: who it is, its requests and their replies.
+ *		The memory node's end of a connection: who it is, its bytes in and out, its end.
  *
- * Nothing here waits: sockets are non-blocking, and a reply that is owed later (ATTACH, while older channels
- * are dying) is sent by connections_round().
+ * A local client comes over a unix socket, is known by its user, and maps the memory object itself.  A
+ * network client comes over a Stream, is known by its tenant's key, and sends its chains.  Nothing here
+ * waits: what cannot go on now is looked at again when its socket is ready, or in the next round where
+ * something else is waited for.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -15,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "network.h"
 #include "process.h"
 #include "server_state.h"
 
@@ -23,6 +26,17 @@
 
 /* Connections taken in one round, so that nobody waits for a crowd at the door. */
 #define ACCEPT_ROUND 64
+
+/* Room for input at first: a call. It grows with the frames of who may send longer ones. */
+#define INPUT_BYTES CONTROL_MAX_FRAME
+/* Room for a batch of chains, of a client that has a channel. */
+#define CHAIN_INPUT_BYTES (32u << 10)
+/* Reads of one connection in a round: then it is the others' turn. */
+#define ROUND_TURNS 8
+
+/* How long a parked chain is tried again without sleep; a preempted writer runs again within a time slice. */
+#define PARKED_YIELD_NANOSECONDS 200000u
+#define PARKED_SLEEP_MS 1
 
 static bool
 peer_is_allowed(const FabricServer *server, uid_t user)
@@ -33,35 +47,67 @@ peer_is_allowed(const FabricServer *server, uid_t user)
 static void
 connection_free(ServerConnection *connection)
 {
-	close(connection->descriptor);
+	if (connection->stream != NULL)
+		stream_close(connection->stream);
+	else
+		close(connection->descriptor);
 	if (connection->process >= 0)
 		close(connection->process);
 	if (connection->passed >= 0)
 		close(connection->passed);
+	buffer_free(&connection->input);
+	buffer_free(&connection->output);
+	free(connection->chain);
 	free(connection);
 }
 
-/* Makes the connection for an accepted socket, or closes it. */
-static void
-connection_start(FabricServer *server, int descriptor)
+/* Has epoll watch for what the connection waits for; false: it cannot. */
+static bool
+connection_watch(const FabricServer *server, ServerConnection *connection, uint32_t interest)
+{
+	struct epoll_event event = {.events = interest, .data.ptr = connection};
+
+	if (interest == connection->interest)
+		return true;
+	if (epoll_ctl(server->events, connection->interest == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD,
+	              connection->descriptor, &event) != 0)
+		return false;
+	connection->interest = interest;
+	return true;
+}
+
+/* A connection for an accepted socket, which it takes over; NULL: no memory, and the socket is closed. */
+static ServerConnection *
+connection_make(FabricServer *server, int descriptor)
 {
 	ServerConnection *connection = calloc(1, sizeof(ServerConnection));
-	struct ucred peer = {0};
-	socklen_t length = sizeof(peer);
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = connection};
 
-	if (connection == NULL)
+	if (connection == NULL || !buffer_reserve(&connection->input, INPUT_BYTES))
 	{
+		free(connection);
 		close(descriptor);
-		return;
+		return NULL;
 	}
 	server->figures.connections_accepted++;
+	connection->server = server;
 	connection->descriptor = descriptor;
 	connection->process = -1;
 	connection->passed = -1;
 	connection->channel = CONTROL_NO_CHANNEL;
+	return connection;
+}
+
+static void
+start_local(FabricServer *server, int descriptor)
+{
+	ServerConnection *connection = connection_make(server, descriptor);
+	struct ucred peer = {0};
+	socklen_t length = sizeof(peer);
+
+	if (connection == NULL)
+		return;
 	if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-	    epoll_ctl(server->events, EPOLL_CTL_ADD, descriptor, &event) != 0)
+	    !connection_watch(server, connection, EPOLLIN | EPOLLRDHUP))
 	{
 		connection_free(connection);
 		return;
@@ -79,33 +125,129 @@ connection_start(FabricServer *server, int descriptor)
 		/*
 		 * A forked child may hold the socket longer than its owner lives: the process's own end counts too.
 		 */
-		event = (struct epoll_event){.events = EPOLLIN, .data.ptr = connection_process_tag(connection)};
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection_process_tag(connection)};
+
 		epoll_ctl(server->events, EPOLL_CTL_ADD, connection->process, &event);
 	}
-	connection->next = server->connections;
-	server->connections = connection;
+	TAILQ_INSERT_TAIL(&server->connections, connection, all);
+}
+
+/* The key of an identity that a network client shows. */
+static bool
+find_key(void *argument, const char *identity, FabricKey *key, uint32_t *tenant)
+{
+	ServerConnection *connection = argument;
+	const FabricKey *found = fabric_keys_find(connection->server->keys, identity);
+
+	if (found == NULL)
+		return false;
+	*key = *found;
+	snprintf(connection->identity, sizeof(connection->identity), "%s", identity);
+	*tenant = tenant_number(connection->server, found->tenant);
+	return *tenant != 0;
+}
+
+static void
+start_network(FabricServer *server, int descriptor)
+{
+	ServerConnection *connection;
+
+	if (server->network_connections >= server->options.max_connections ||
+	    server->stranger_count >= SERVER_MAX_STRANGERS)
+	{
+		ServerConnection *oldest = TAILQ_FIRST(&server->strangers);
+
+		server->figures.connections_refused++;
+		/* Who knows a key has said HELLO long before he is the oldest. */
+		if (oldest == NULL)
+		{
+			close(descriptor);
+			return;
+		}
+		connection_close(server, oldest);
+	}
+	connection = connection_make(server, descriptor);
+	if (connection == NULL)
+		return;
+	network_tune(descriptor);
+	connection->stream =
+		server->keys == NULL ? stream_plain(descriptor) : stream_server(descriptor, find_key, connection);
+	if (connection->stream == NULL)
+	{
+		/* The socket went with the stream. */
+		connection->descriptor = -1;
+		connection_free(connection);
+		return;
+	}
+	if (!connection_watch(server, connection, EPOLLIN | EPOLLRDHUP))
+	{
+		connection_free(connection);
+		return;
+	}
+	connection->handshake = server->keys != NULL;
+	connection->stranger = true;
+	connection->stranger_deadline = fabric_now() + (uint64_t) SERVER_STRANGER_MS * 1000000;
+	TAILQ_INSERT_TAIL(&server->connections, connection, all);
+	TAILQ_INSERT_TAIL(&server->strangers, connection, list);
+	server->stranger_count++;
+	server->network_connections++;
 }
 
 void
-connection_accept(FabricServer *server)
+connection_accept(FabricServer *server, int listener)
 {
 	for (int i = 0; i < ACCEPT_ROUND; i++)
 	{
-		int descriptor = accept4(server->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (descriptor >= 0)
-			connection_start(server, descriptor);
+		if (descriptor >= 0 && listener == server->listener)
+			start_local(server, descriptor);
+		else if (descriptor >= 0)
+			start_network(server, descriptor);
 		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 		{
 			server_log(server, FABRIC_LOG_WARNING, "cannot accept a connection: %s", strerror(errno));
-			epoll_ctl(server->events, EPOLL_CTL_DEL, server->listener, NULL);
-			server->listener_paused = true;
-			server->listener_resume = fabric_now() + (uint64_t) ACCEPT_PAUSE_MS * 1000000;
+			server_pause_listeners(server, ACCEPT_PAUSE_MS);
 			return;
 		}
 		else if (errno != EINTR && errno != ECONNABORTED)
 			return;
 	}
+}
+
+static void
+no_more_stranger(FabricServer *server, ServerConnection *connection)
+{
+	if (!connection->stranger)
+		return;
+	connection->stranger = false;
+	TAILQ_REMOVE(&server->strangers, connection, list);
+	server->stranger_count--;
+}
+
+void
+connection_introduced(FabricServer *server, ServerConnection *connection)
+{
+	connection->introduced = true;
+	no_more_stranger(server, connection);
+}
+
+static void
+connection_not_due(FabricServer *server, ServerConnection *connection)
+{
+	if (!connection->is_due)
+		return;
+	connection->is_due = false;
+	TAILQ_REMOVE(&server->due, connection, due);
+}
+
+void
+connection_make_due(FabricServer *server, ServerConnection *connection)
+{
+	if (connection->is_due || connection->closing)
+		return;
+	connection->is_due = true;
+	TAILQ_INSERT_TAIL(&server->due, connection, due);
 }
 
 void
@@ -116,6 +258,12 @@ connection_close(FabricServer *server, ServerConnection *connection)
 	if (connection->closing)
 		return;
 	connection->closing = true;
+	no_more_stranger(server, connection);
+	connection_not_due(server, connection);
+	TAILQ_REMOVE(&server->connections, connection, all);
+	TAILQ_INSERT_TAIL(&server->closed, connection, list);
+	server->network_connections -= connection->stream != NULL;
+	server->attaching -= connection->attaching;
 	epoll_ctl(server->events, EPOLL_CTL_DEL, connection->descriptor, NULL);
 	if (connection->process >= 0)
 		epoll_ctl(server->events, EPOLL_CTL_DEL, connection->process, NULL);
@@ -127,451 +275,350 @@ connection_close(FabricServer *server, ServerConnection *connection)
 	channel_settle(server, channel);
 }
 
-/* Sends what is left of the output; asks for a wake-up when the socket takes no more. */
-static void
-connection_send(FabricServer *server, ServerConnection *connection)
+/* ---- output */
+
+uint8_t *
+connection_reply_place(FabricServer *server, ServerConnection *connection, uint32_t bytes)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = connection};
+	Buffer *output = &connection->output;
 
-	while (connection->output_sent < connection->output_bytes)
+	if (!buffer_reserve(output, control_frame_bytes(CONTROL_STATUS_BYTES + bytes)))
 	{
-		union
-		{
-			struct cmsghdr align;
-			char bytes[CMSG_SPACE(sizeof(int))];
-		} ancillary;
-		struct iovec part = {connection->output + connection->output_sent,
-		                     connection->output_bytes - connection->output_sent};
-		struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-		ssize_t done;
+		server_log(server, FABRIC_LOG_WARNING, "no memory for a reply: disconnected");
+		connection_close(server, connection);
+		return NULL;
+	}
+	return output->data + output->end + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES;
+}
 
-		if (connection->passed >= 0)
-		{
-			memset(&ancillary, 0, sizeof(ancillary));
-			message.msg_control = ancillary.bytes;
-			message.msg_controllen = sizeof(ancillary.bytes);
-			CMSG_FIRSTHDR(&message)->cmsg_level = SOL_SOCKET;
-			CMSG_FIRSTHDR(&message)->cmsg_type = SCM_RIGHTS;
-			CMSG_FIRSTHDR(&message)->cmsg_len = CMSG_LEN(sizeof(int));
-			memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &connection->passed, sizeof(int));
-		}
+void
+connection_reply(FabricServer *server, ServerConnection *connection, const ControlFrame *request,
+                 FabricStatus status, uint32_t bytes)
+{
+	ControlFrame reply = *request;
+	Buffer *output = &connection->output;
+
+	if (bytes == 0 && connection_reply_place(server, connection, 0) == NULL)
+		return;
+	reply.length = bytes;
+	control_reply_frame(&reply, status, connection->server->draining ? CONTROL_DRAINING : 0,
+	                    output->data + output->end);
+	output->end += control_frame_bytes(CONTROL_STATUS_BYTES + bytes);
+}
+
+/* Sends bytes over a local socket, with the descriptor that is to be passed; as stream_write(). */
+static StreamStatus
+send_local(ServerConnection *connection, const uint8_t *bytes, size_t count, size_t *sent)
+{
+	union
+	{
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} ancillary;
+	struct iovec part = {(void *) (uintptr_t) bytes, count};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	ssize_t done;
+
+	*sent = 0;
+	if (connection->passed >= 0)
+	{
+		memset(&ancillary, 0, sizeof(ancillary));
+		message.msg_control = ancillary.bytes;
+		message.msg_controllen = sizeof(ancillary.bytes);
+		CMSG_FIRSTHDR(&message)->cmsg_level = SOL_SOCKET;
+		CMSG_FIRSTHDR(&message)->cmsg_type = SCM_RIGHTS;
+		CMSG_FIRSTHDR(&message)->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&message)), &connection->passed, sizeof(int));
+	}
+	do
 		done = sendmsg(connection->descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (done >= 0)
-		{
-			connection->output_sent += (uint32_t) done;
-			if (connection->passed >= 0)
-				close(connection->passed);
-			connection->passed = -1;
-		}
-		else if (errno == EAGAIN || errno == EWOULDBLOCK)
-		{
-			/* No more requests of this client before it has taken its reply. */
-			event.events = EPOLLOUT | EPOLLRDHUP;
+	while (done < 0 && errno == EINTR);
+	if (done < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK ? STREAM_WANT_WRITE : STREAM_CLOSED;
+	if (connection->passed >= 0)
+		close(connection->passed);
+	connection->passed = -1;
+	*sent = (size_t) done;
+	return STREAM_OK;
+}
+
+/* Sends what the socket takes of the output. False: the connection is closed. */
+static bool
+send_output(FabricServer *server, ServerConnection *connection)
+{
+	Buffer *output = &connection->output;
+
+	while (buffer_used(output) > 0)
+	{
+		const uint8_t *bytes = output->data + output->begin;
+		size_t sent;
+		StreamStatus status = connection->stream != NULL
+		                          ? stream_write(connection->stream, bytes, buffer_used(output), &sent)
+		                          : send_local(connection, bytes, buffer_used(output), &sent);
+
+		if (status == STREAM_WANT_WRITE || status == STREAM_WANT_READ)
 			break;
-		}
-		else if (errno != EINTR)
+		if (status != STREAM_OK)
 		{
 			connection_close(server, connection);
-			return;
+			return false;
 		}
+		output->begin += (uint32_t) sent;
 	}
-	if (connection->output_sent == connection->output_bytes)
-		connection->output_bytes = connection->output_sent = 0;
-	epoll_ctl(server->events, EPOLL_CTL_MOD, connection->descriptor, &event);
+	return true;
 }
 
-/* The place for a reply's data. */
-static ControlPayload
-reply_payload(ServerConnection *connection)
+/* ---- input */
+
+/* Does the connection take another request now? */
+static bool
+takes_requests(const ServerConnection *connection)
 {
-	return (ControlPayload){
-		.data = connection->output + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES,
-		.bytes = FABRIC_MAX_CALL_BYTES,
-	};
-}
-
-/* Sends the reply to the request being answered; its data is in the output already. */
-static void
-connection_reply(FabricServer *server, ServerConnection *connection, FabricStatus status, uint32_t bytes)
-{
-	ControlFrame frame = connection->request;
-	ControlPayload head = {.data = connection->output + CONTROL_HEADER_BYTES, .bytes = CONTROL_STATUS_BYTES};
-
-	frame.length = CONTROL_STATUS_BYTES + bytes;
-	frame.version = CONTROL_VERSION;
-	control_encode(&frame, connection->output);
-	control_put32(&head, (uint32_t) status);
-	control_put32(&head, 0);
-	connection->output_bytes = CONTROL_HEADER_BYTES + frame.length;
-	connection->output_sent = 0;
-	connection_send(server, connection);
-}
-
-/* Replies with what the client has now: the memory node's properties and its channel, if any. */
-static void
-reply_capabilities(FabricServer *server, ServerConnection *connection)
-{
-	const MemoryHeader *header = server->memory.header;
-	MemoryInstance *instance = instance_find(server, connection->cluster, false);
-	ControlPayload payload = reply_payload(connection);
-	FabricCapabilities capabilities = {
-		.flags = FABRIC_CAP_LINE_ATOMIC | FABRIC_CAP_OPERATION_ATOMIC | FABRIC_CAP_ORDERED_CAS_READ,
-		.max_chain = FABRIC_MAX_CHAIN,
-		.max_outstanding = TRANSPORT_TICKETS,
-		/* A dying client's stores end after any of them: one word. */
-		.one_packet = sizeof(uint64_t),
-		.lock_words = MEMORY_LOCK_WORDS,
-		.channel = connection->channel,
-		.region_bytes = {header->region_bytes, MEMORY_LOCK_WORDS * sizeof(uint64_t)},
-		.node_uuid = {header->node_uuid[0], header->node_uuid[1]},
-		.generation = header->generation,
-		.instance = instance == NULL || instance->incarnation == 0 ? 0 : instance_number(server, instance),
-		.incarnation = connection->incarnation,
-	};
-	uint64_t serial = 0;
-
-	if (connection->channel != CONTROL_NO_CHANNEL)
-	{
-		capabilities.redo_offset = (uint64_t) connection->channel * FABRIC_REDO_BYTES;
-		serial = server->memory.channels[connection->channel].state >> MEMORY_STATE_BITS;
-	}
-	control_put_capabilities(&payload, &capabilities, serial);
-	connection_reply(server, connection, FABRIC_OK, payload.position);
-}
-
-/* May this connection have a data channel now? */
-static FabricStatus
-check_incarnation(FabricServer *server, const ServerConnection *connection)
-{
-	MemoryInstance *instance = instance_find(server, connection->cluster, false);
-
-	if (server->draining)
-		return FABRIC_DRAINING;
-	if (instance == NULL || instance->incarnation == 0 || instance->incarnation != connection->incarnation)
-		return FABRIC_FENCED;
-	/* While the next incarnation waits for this one's death, nothing of it may start. */
-	for (ServerConnection *other = server->connections; other != NULL; other = other->next)
-	{
-		if (other->attaching && !other->closing && memcmp(other->cluster, connection->cluster, 16) == 0)
-			return FABRIC_FENCED;
-	}
-	return FABRIC_OK;
+	return !connection->closing && !connection->attaching &&
+	       (connection->chain == NULL || connection->chain->parked == 0) &&
+	       buffer_used(&connection->output) < SERVER_OUTPUT_BYTES;
 }
 
 /*
- * Kills the channel that a reconnecting client names, if it is still there. FABRIC_TIMED_OUT: it would not
- * die.
+ * The frame at the beginning of the input: its length on the wire, 0: not yet whole, and there is room for
+ * the rest of it. UINT32_MAX: the connection is closed.
  */
-static FabricStatus
-kill_old_channel(FabricServer *server, const ControlHello *hello)
+static uint32_t
+next_frame(FabricServer *server, ServerConnection *connection)
 {
-	const MemoryHeader *header = server->memory.header;
-	MemoryChannel *record;
-	ServerConnection *old;
+	Buffer *input = &connection->input;
+	uint32_t whole;
 
-	if (hello->old_channel >= header->max_channels ||
-	    memcmp(hello->old_node_uuid, header->node_uuid, 16) != 0)
-		return FABRIC_OK;
-	record = &server->memory.channels[hello->old_channel];
-	if (record->state >> MEMORY_STATE_BITS != hello->old_serial)
-		return FABRIC_OK;
-	old = server->channels[hello->old_channel].connection;
-	/* A channel is killed by its own instance only. */
-	if (old != NULL && memcmp(old->cluster, hello->cluster, sizeof(old->cluster)) != 0)
-		return FABRIC_DENIED;
-	channel_kill(server, hello->old_channel);
-	if (old != NULL)
-		connection_close(server, old);
-	return channel_settle(server, hello->old_channel) ? FABRIC_OK : FABRIC_TIMED_OUT;
-}
-
-/* A descriptor of the memory object that shares nothing with ours: the client's own, with its own lock. */
-static int
-open_for_client(const FabricServer *server)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", server->memory.descriptor);
-	return open(path, O_RDWR | O_CLOEXEC);
-}
-
-static void
-handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload *request)
-{
-	ControlHello hello;
-	FabricStatus status = FABRIC_OK;
-
-	control_get_hello(request, &hello);
-	if (request->failed || request->position != request->bytes || connection->introduced)
+	if (buffer_used(input) < CONTROL_HEADER_BYTES)
+		return 0;
+	/* Who has no channel has no chains: nothing long is kept for him. */
+	if (!control_decode(input->data + input->begin, &connection->request) ||
+	    (connection->request.method == CONTROL_CHAIN && connection->channel == CONTROL_NO_CHANNEL &&
+	     !connection->fenced))
 	{
-		connection_reply(server, connection, FABRIC_PROTOCOL, 0);
-		return;
-	}
-	memcpy(connection->cluster, hello.cluster, sizeof(connection->cluster));
-	connection->incarnation = hello.incarnation;
-	if (server->draining)
-		status = FABRIC_DRAINING;
-	if (status == FABRIC_OK && hello.old_channel != CONTROL_NO_CHANNEL)
-		status = kill_old_channel(server, &hello);
-	if (status == FABRIC_OK && hello.incarnation != 0)
-	{
-		status = check_incarnation(server, connection);
-		if (status == FABRIC_OK)
-		{
-			connection->passed = open_for_client(server);
-			status = connection->passed < 0 ? FABRIC_NO_MEMORY : FABRIC_OK;
-		}
-		if (status == FABRIC_OK)
-			status = channel_grant(server, connection,
-			                       instance_number(server, instance_find(server, hello.cluster, false)),
-			                       hello.incarnation);
-	}
-	if (status != FABRIC_OK)
-	{
-		if (connection->passed >= 0)
-			close(connection->passed);
-		connection->passed = -1;
+		server_log(server, FABRIC_LOG_WARNING, "a client speaks another protocol: disconnected");
 		server->figures.connections_refused++;
-		connection_reply(server, connection, status, 0);
-		return;
+		connection_close(server, connection);
+		return UINT32_MAX;
 	}
-	connection->introduced = true;
-	reply_capabilities(server, connection);
+	whole = control_frame_bytes(connection->request.length);
+	if (buffer_used(input) >= whole)
+		return whole;
+	if (!buffer_reserve(input, whole - buffer_used(input)))
+	{
+		server_log(server, FABRIC_LOG_WARNING, "no memory for a request: disconnected");
+		connection_close(server, connection);
+		return UINT32_MAX;
+	}
+	return 0;
 }
 
+/* Answers the requests that are in the input, one after the other. */
 static void
-handle_reset(FabricServer *server, ServerConnection *connection)
+handle_input(FabricServer *server, ServerConnection *connection)
 {
-	uint32_t old = connection->channel;
-	FabricStatus status;
+	Buffer *input = &connection->input;
 
-	if (connection->incarnation == 0)
+	while (takes_requests(connection))
 	{
-		connection_reply(server, connection, FABRIC_PROTOCOL, 0);
-		return;
-	}
-	if (old != CONTROL_NO_CHANNEL)
-	{
-		/* The client is in this call, and so in no chain: the channel is quiet. */
-		channel_kill(server, old);
-		if (!channel_settle(server, old))
-		{
-			connection_reply(server, connection, FABRIC_TIMED_OUT, 0);
+		uint32_t whole = next_frame(server, connection);
+		uint8_t *payload = input->data + input->begin + CONTROL_HEADER_BYTES;
+
+		if (whole == 0 || whole == UINT32_MAX)
 			return;
-		}
+		/* The bytes stay where they are while a parked chain needs them: nothing more is read meanwhile. */
+		input->begin += whole;
+		if (connection->request.method == CONTROL_CHAIN)
+			chains_handle(server, connection, payload, connection->request.length);
+		else
+			request_handle(server, connection, payload, connection->request.length);
 	}
-	status = check_incarnation(server, connection);
-	if (status == FABRIC_OK)
-		status = channel_grant(server, connection,
-		                       instance_number(server, instance_find(server, connection->cluster, false)),
-		                       connection->incarnation);
-	if (status == FABRIC_OK)
-		reply_capabilities(server, connection);
+}
+
+/* Reads once. False: there is no more for now, or the connection is closed. */
+static bool
+read_input(FabricServer *server, ServerConnection *connection)
+{
+	Buffer *input = &connection->input;
+	StreamStatus status = STREAM_OK;
+	size_t done = 0;
+	uint32_t room;
+
+	/* A small rest is moved to the front; the next frame has room in any case. */
+	if (!buffer_reserve(input, connection->chain != NULL ? CHAIN_INPUT_BYTES / 2 : BUFFER_ALIGNMENT))
+		return false;
+	room = buffer_room(input);
+	if (connection->stream != NULL)
+		status = stream_read(connection->stream, input->data + input->end, room, &done);
 	else
-		connection_reply(server, connection, status, 0);
+	{
+		ssize_t count = recv(connection->descriptor, input->data + input->end, room, MSG_DONTWAIT);
+
+		if (count > 0)
+			done = (size_t) count;
+		else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+			status = STREAM_WANT_READ;
+		else
+			status = STREAM_CLOSED;
+	}
+	input->end += (uint32_t) done;
+	if (status == STREAM_WANT_READ || status == STREAM_WANT_WRITE)
+		return false;
+	if (status != STREAM_OK)
+	{
+		connection_close(server, connection);
+		return false;
+	}
+	return done == room || (connection->stream != NULL && stream_pending(connection->stream));
 }
 
+/* What the connection waits for now. */
 static void
-reply_attach(FabricServer *server, ServerConnection *connection, const MemoryInstance *instance)
+watch_again(FabricServer *server, ServerConnection *connection)
 {
-	ControlPayload payload = reply_payload(connection);
+	uint32_t interest = EPOLLRDHUP;
 
-	connection->attaching = false;
-	control_put32(&payload, instance_number(server, instance));
-	control_put32(&payload, instance->incarnation);
-	connection_reply(server, connection, FABRIC_OK, payload.position);
-}
-
-/* Grants the next incarnation as soon as the last channel of the older ones is dead. */
-static void
-continue_attach(FabricServer *server, ServerConnection *connection)
-{
-	MemoryInstance *instance = instance_find(server, connection->cluster, false);
-
-	if (instance_kill(server, instance_number(server, instance)))
-	{
-		uint32_t next = instance->incarnation >= 65535 ? 1 : instance->incarnation + 1;
-
-		instance_advance(server, instance, next, connection->attach_nonce);
-		reply_attach(server, connection, instance);
-	}
-	else if (fabric_now() > connection->attach_deadline)
-	{
-		server_log(server, FABRIC_LOG_ERROR,
-		           "instance %u: an older channel cannot be proven dead, attach refused",
-		           instance_number(server, instance));
-		connection->attaching = false;
-		connection_reply(server, connection, FABRIC_BUSY, 0);
-	}
-}
-
-static void
-handle_attach(FabricServer *server, ServerConnection *connection, ControlPayload *request)
-{
-	bool resume = control_get32(request) != 0;
-	uint64_t nonce = control_get64(request);
-	MemoryInstance *instance;
-	FabricStatus status = FABRIC_OK;
-
-	if (request->failed || request->position != request->bytes)
-		status = FABRIC_PROTOCOL;
-	else if (server->draining)
-		status = FABRIC_DRAINING;
-	for (ServerConnection *other = server->connections; other != NULL && status == FABRIC_OK;
-	     other = other->next)
-	{
-		if (other->attaching && !other->closing && memcmp(other->cluster, connection->cluster, 16) == 0)
-			status = FABRIC_BUSY;
-	}
-	instance = status == FABRIC_OK ? instance_find(server, connection->cluster, true) : NULL;
-	if (status == FABRIC_OK && instance == NULL)
-		status = FABRIC_NO_MEMORY;
-	if (status != FABRIC_OK)
-	{
-		connection_reply(server, connection, status, 0);
+	if (connection->closing)
 		return;
-	}
-	if (resume && instance->incarnation != 0 && instance->launcher_nonce == nonce)
+	if (buffer_used(&connection->output) > 0)
+		interest |= EPOLLOUT;
+	if (takes_requests(connection))
+		interest |= EPOLLIN;
+	if (!connection_watch(server, connection, interest))
+		connection_close(server, connection);
+}
+
+/*
+ * Does all that can be done for the connection now; `readable`: its socket may have something.  What is
+ * left to do without the socket's becoming ready is done in the next round.
+ */
+static void
+connection_pump(FabricServer *server, ServerConnection *connection, bool readable)
+{
+	bool more = readable || (connection->stream != NULL && stream_pending(connection->stream));
+	bool unfinished = false;
+
+	for (int turns = 0; !connection->closing; turns++)
 	{
-		reply_attach(server, connection, instance);
+		handle_input(server, connection);
+		if (connection->closing || !send_output(server, connection))
+			return;
+		unfinished = takes_requests(connection) && turns == ROUND_TURNS;
+		if (!takes_requests(connection) || unfinished)
+			break;
+		if (more)
+			more = read_input(server, connection);
+		/* Else unsent replies may have been in the way of a request that has come already. */
+		else if (next_frame(server, connection) == 0)
+			break;
+	}
+	if (connection->closing)
 		return;
-	}
-	connection->attaching = true;
-	connection->attach_nonce = nonce;
-	connection->attach_deadline = fabric_now() + (uint64_t) SERVER_REFUSE_AFTER_MS * 1000000;
-	continue_attach(server, connection);
+	if (unfinished)
+		connection_make_due(server, connection);
+	else if (connection->chain == NULL || connection->chain->parked == 0)
+		connection_not_due(server, connection);
+	watch_again(server, connection);
 }
 
-static void
-handle_service_call(FabricServer *server, ServerConnection *connection, ControlPayload *request)
+/* Goes on with the handshake of a network client; true: it is done. */
+static bool
+shake_hands(FabricServer *server, ServerConnection *connection)
 {
-	MemoryInstance *instance = instance_find(server, connection->cluster, false);
-	FabricPeer peer = {
-		.cluster = {connection->cluster[0], connection->cluster[1]},
-		.instance = instance == NULL || instance->incarnation == 0 ? 0 : instance_number(server, instance),
-		.incarnation = connection->incarnation,
-		.channel = connection->channel,
-	};
-	ControlPayload reply = reply_payload(connection);
-	uint32_t bytes = FABRIC_MAX_CALL_BYTES;
-	FabricStatus status = FABRIC_NOT_SUPPORTED;
+	StreamStatus status = stream_handshake(connection->stream);
 
-	/* An older incarnation may change nothing at the memory node, by a call either. */
-	if (connection->incarnation != 0 &&
-	    (instance == NULL || instance->incarnation != connection->incarnation))
-		status = FABRIC_FENCED;
-	else if (server->service.call != NULL)
-		status = server->service.call(server->service.argument, &peer, connection->request.method,
-		                              request->data, request->bytes, reply.data, &bytes);
-	if (status != FABRIC_OK || bytes > FABRIC_MAX_CALL_BYTES)
-		bytes = 0;
-	connection_reply(server, connection, status, bytes);
-}
-
-static void
-handle_request(FabricServer *server, ServerConnection *connection, uint8_t *data, uint32_t bytes)
-{
-	ControlPayload request = {.data = data, .bytes = bytes};
-	uint16_t method = connection->request.method;
-
-	if (connection->denied)
+	if (status == STREAM_WANT_READ || status == STREAM_WANT_WRITE)
 	{
-		server->figures.connections_refused++;
-		connection_reply(server, connection, FABRIC_DENIED, 0);
-	}
-	else if (method == CONTROL_HELLO)
-		handle_hello(server, connection, &request);
-	else if (!connection->introduced)
-		connection_reply(server, connection, FABRIC_PROTOCOL, 0);
-	else if (method == CONTROL_ATTACH)
-		handle_attach(server, connection, &request);
-	else if (method == CONTROL_RESET)
-		handle_reset(server, connection);
-	else if (method >= CONTROL_FIRST_METHOD)
-		connection_reply(server, connection, FABRIC_PROTOCOL, 0);
-	else
-		handle_service_call(server, connection, &request);
-}
-
-/* Answers the requests that are in the input, one at a time. */
-static void
-connection_work(FabricServer *server, ServerConnection *connection)
-{
-	while (!connection->closing && !connection->attaching && connection->output_bytes == 0 &&
-	       connection->received >= CONTROL_HEADER_BYTES)
-	{
-		uint32_t whole;
-
-		if (!control_decode(connection->input, &connection->request))
-		{
-			server_log(server, FABRIC_LOG_WARNING, "process %u speaks another protocol: disconnected",
-			           connection->pid);
-			server->figures.connections_refused++;
+		if (!connection_watch(server, connection,
+		                      EPOLLRDHUP | (status == STREAM_WANT_READ ? EPOLLIN : EPOLLOUT)))
 			connection_close(server, connection);
-			return;
-		}
-		whole = CONTROL_HEADER_BYTES + connection->request.length;
-		if (connection->received < whole)
-			return;
-		handle_request(server, connection, connection->input + CONTROL_HEADER_BYTES,
-		               connection->request.length);
-		connection->received -= whole;
-		memmove(connection->input, connection->input + whole, connection->received);
+		return false;
 	}
+	if (status != STREAM_OK)
+	{
+		if (status == STREAM_REFUSED)
+		{
+			server->figures.authentication_failures++;
+			server_log(server, FABRIC_LOG_WARNING, "a client was refused: %s",
+			           stream_detail(connection->stream));
+		}
+		connection_close(server, connection);
+		return false;
+	}
+	connection->handshake = false;
+	connection->tenant = stream_tenant(connection->stream);
+	return true;
 }
 
 void
 connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events)
 {
-	ssize_t count;
+	bool readable = (events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0;
 
 	if (connection->closing)
 		return;
-	if (events & EPOLLOUT)
+	if (connection->handshake && !shake_hands(server, connection))
+		return;
+	/* While a request is being answered, only the end of the peer is of interest. */
+	if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0 && !takes_requests(connection))
 	{
-		connection_send(server, connection);
-		connection_work(server, connection);
+		connection_close(server, connection);
+		return;
 	}
-	/* While the buffer is full, a request is being answered: only the end of the peer is of interest. */
-	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR | EPOLLRDHUP)) && !connection->closing)
+	connection_pump(server, connection, readable);
+}
+
+/* ---- rounds */
+
+int
+connections_patience(const FabricServer *server, int milliseconds)
+{
+	ServerConnection *connection;
+	uint64_t now;
+
+	if (!TAILQ_EMPTY(&server->strangers) && milliseconds > SERVER_ROUND_MS)
+		milliseconds = SERVER_ROUND_MS;
+	if (TAILQ_EMPTY(&server->due))
+		return milliseconds;
+	now = fabric_now();
+	TAILQ_FOREACH(connection, &server->due, due)
 	{
-		if (connection->received < sizeof(connection->input))
-		{
-			count = recv(connection->descriptor, connection->input + connection->received,
-			             sizeof(connection->input) - connection->received, MSG_DONTWAIT);
-			if (count > 0)
-				connection->received += (uint32_t) count;
-			else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
-				connection_close(server, connection);
-		}
-		else if (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP))
-			connection_close(server, connection);
-		connection_work(server, connection);
+		const ServerChain *chain = connection->chain;
+
+		if (chain == NULL || chain->parked == 0 || now - chain->parked < PARKED_YIELD_NANOSECONDS)
+			return 0;
 	}
+	return milliseconds < PARKED_SLEEP_MS ? milliseconds : PARKED_SLEEP_MS;
 }
 
 void
 connections_round(FabricServer *server)
 {
-	for (ServerConnection *connection = server->connections; connection != NULL;
-	     connection = connection->next)
-	{
-		if (connection->attaching && !connection->closing)
-		{
-			continue_attach(server, connection);
-			connection_work(server, connection);
-		}
-	}
-	for (ServerConnection **link = &server->connections; *link != NULL;)
-	{
-		ServerConnection *connection = *link;
+	ServerConnection *connection;
+	ServerConnection *next;
 
-		if (connection->closing)
-		{
-			*link = connection->next;
-			connection_free(connection);
-		}
-		else
-			link = &connection->next;
+	for (connection = TAILQ_FIRST(&server->due); connection != NULL; connection = next)
+	{
+		next = TAILQ_NEXT(connection, due);
+		if (!connection->closing && !chains_continue(server, connection))
+			connection_pump(server, connection, false);
+	}
+	for (connection = TAILQ_FIRST(&server->connections); connection != NULL && server->attaching > 0;
+	     connection = next)
+	{
+		next = TAILQ_NEXT(connection, all);
+		if (!connection->attaching || connection->closing)
+			continue;
+		request_continue_attach(server, connection);
+		if (!connection->attaching)
+			connection_pump(server, connection, true);
+	}
+	while ((connection = TAILQ_FIRST(&server->strangers)) != NULL &&
+	       fabric_now() > connection->stranger_deadline)
+		connection_close(server, connection);
+	while ((connection = TAILQ_FIRST(&server->closed)) != NULL)
+	{
+		TAILQ_REMOVE(&server->closed, connection, list);
+		connection_free(connection);
 	}
 }

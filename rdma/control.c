@@ -49,7 +49,38 @@ control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame)
 	frame->method = (uint16_t) load_little(bytes + 4, 2);
 	frame->version = (uint16_t) load_little(bytes + 6, 2);
 	frame->request = load_little(bytes + 8, 8);
-	return frame->version == CONTROL_VERSION && frame->length <= CONTROL_MAX_PAYLOAD;
+	return frame->version == CONTROL_VERSION &&
+	       frame->length <= (frame->method == CONTROL_CHAIN ? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD);
+}
+
+uint8_t *
+control_frame(const ControlFrame *frame, uint8_t *place)
+{
+	uint32_t end = CONTROL_HEADER_BYTES + frame->length;
+
+	control_encode(frame, place);
+	memset(place + end, 0, control_frame_bytes(frame->length) - end);
+	return place + CONTROL_HEADER_BYTES;
+}
+
+uint8_t *
+control_reply_frame(const ControlFrame *frame, FabricStatus status, uint32_t flags, uint8_t *place)
+{
+	ControlFrame reply = *frame;
+	uint8_t *payload;
+
+	reply.length += CONTROL_STATUS_BYTES;
+	reply.version = CONTROL_VERSION;
+	payload = control_frame(&reply, place);
+	store_little(payload, (uint64_t) status | (uint64_t) flags << 32, CONTROL_STATUS_BYTES);
+	return payload + CONTROL_STATUS_BYTES;
+}
+
+FabricStatus
+control_status(const uint8_t *payload, uint32_t *flags)
+{
+	*flags = (uint32_t) load_little(payload + 4, 4);
+	return (FabricStatus) load_little(payload, 4);
 }
 
 static uint8_t *
@@ -98,6 +129,25 @@ control_get64(ControlPayload *payload)
 	uint8_t *place = payload_take(payload, 8);
 
 	return place == NULL ? 0 : load_little(place, 8);
+}
+
+ControlHello
+control_hello(const FabricEndpoint *endpoint)
+{
+	const FabricOptions *options = &endpoint->fabric->options;
+	ControlHello hello = {
+		.cluster = {options->cluster[0], options->cluster[1]},
+		.incarnation = options->incarnation,
+		.old_channel = CONTROL_NO_CHANNEL,
+	};
+
+	if (endpoint->channel.serial != 0)
+	{
+		hello.old_channel = endpoint->channel.channel;
+		hello.old_serial = endpoint->channel.serial;
+		memcpy(hello.old_node_uuid, endpoint->channel.node_uuid, sizeof(hello.old_node_uuid));
+	}
+	return hello;
 }
 
 void
@@ -376,7 +426,10 @@ receive_reply(ControlClient *client, uint16_t method, uint64_t request, int *pas
 			return status;
 		if (!control_decode(client->buffer, frame))
 			return control_broken(client, "the memory node speaks another version");
-		status = receive_until(client, CONTROL_HEADER_BYTES + frame->length, passed, deadline);
+		/* A server of no sense could announce a chain. */
+		if (frame->length > CONTROL_MAX_PAYLOAD)
+			return control_broken(client, "a reply too long");
+		status = receive_until(client, control_frame_bytes(frame->length), passed, deadline);
 		if (status != FABRIC_OK)
 			return status;
 		client->received = 0;
@@ -392,10 +445,11 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
              uint32_t *reply_bytes, int *passed)
 {
 	uint64_t deadline = fabric_now() + (uint64_t) client->fabric->options.connect_timeout_ms * 1000000;
-	uint8_t bytes[CONTROL_MAX_FRAME];
+	_Alignas(CONTROL_ALIGNMENT) uint8_t bytes[CONTROL_MAX_FRAME];
 	ControlFrame frame = {request_bytes, method, CONTROL_VERSION, ++client->request};
 	uint32_t room = reply_bytes == NULL ? 0 : *reply_bytes;
 	uint32_t length;
+	uint32_t flags;
 	int descriptor = -1;
 	FabricStatus status;
 
@@ -406,10 +460,10 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		fabric_set_detail(client->fabric, "control connection: not connected");
 		return FABRIC_LOST;
 	}
-	control_encode(&frame, bytes);
+	control_frame(&frame, bytes);
 	if (request_bytes > 0)
 		memcpy(bytes + CONTROL_HEADER_BYTES, request, request_bytes);
-	status = send_all(client, bytes, CONTROL_HEADER_BYTES + request_bytes, deadline);
+	status = send_all(client, bytes, control_frame_bytes(request_bytes), deadline);
 	if (status == FABRIC_OK)
 		status = receive_reply(client, method, client->request, &descriptor, deadline, &frame);
 	if (status == FABRIC_TIMED_OUT)
@@ -417,7 +471,7 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		                  client->fabric->options.connect_timeout_ms);
 	if (status == FABRIC_OK)
 	{
-		status = (FabricStatus) load_little(client->buffer + CONTROL_HEADER_BYTES, 4);
+		status = control_status(client->buffer + CONTROL_HEADER_BYTES, &flags);
 		length = frame.length - CONTROL_STATUS_BYTES;
 		if (length > room)
 		{
@@ -435,4 +489,26 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 	else if (descriptor >= 0)
 		close(descriptor);
 	return status;
+}
+
+FabricStatus
+control_attach(ControlCall call, void *connection, bool resume, uint64_t launcher_nonce, uint32_t *instance,
+               uint32_t *incarnation)
+{
+	uint8_t request[16];
+	uint8_t reply[16];
+	uint32_t reply_bytes = sizeof(reply);
+	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	ControlPayload answer = {.data = reply};
+	FabricStatus status;
+
+	control_put32(&payload, resume ? 1 : 0);
+	control_put64(&payload, launcher_nonce);
+	status = call(connection, CONTROL_ATTACH, request, payload.position, reply, &reply_bytes);
+	if (status != FABRIC_OK)
+		return status;
+	answer.bytes = reply_bytes;
+	*instance = control_get32(&answer);
+	*incarnation = control_get32(&answer);
+	return answer.failed ? FABRIC_PROTOCOL : FABRIC_OK;
 }

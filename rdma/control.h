@@ -1,12 +1,13 @@
 /*
  * control.h
- *		The control protocol: calls over a stream socket between a client and the memory node.  Private to
- * rdma/.
+ *		The protocol between a client and the memory node, over a local socket or a network stream.  Private
+ *		to rdma/.
  *
  * A frame is a header of 16 bytes {length of the payload (4), method (2), version (2), request id (8)} and
- * the payload, all little endian.  A reply repeats method and request id; its payload begins with the status
- * (4 bytes) and 4 bytes of zero.  One request at a time is outstanding on a connection; a reply to a request
- * that was given up is known by its id and dropped.
+ * the payload, all little endian, with zeroes behind it up to a multiple of 8 bytes.  A reply repeats method
+ * and request id; its payload begins with the status (4 bytes) and flags (4 bytes).  One call at a time is
+ * outstanding on a connection; a reply to a call that was given up is known by its id and dropped.  Chains of
+ * network clients are frames of their own (chain.h), of which many may be outstanding.
  */
 #ifndef SHERMAN_CONTROL_H
 #define SHERMAN_CONTROL_H
@@ -14,20 +15,28 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "chain.h"
 #include "transport.h"
 
-#define CONTROL_VERSION 1u
+#define CONTROL_VERSION 2u
 #define CONTROL_HEADER_BYTES 16u
 #define CONTROL_STATUS_BYTES 8u
 #define CONTROL_MAX_PAYLOAD (FABRIC_MAX_CALL_BYTES + CONTROL_STATUS_BYTES)
 #define CONTROL_MAX_FRAME (CONTROL_HEADER_BYTES + CONTROL_MAX_PAYLOAD)
+#define CONTROL_ALIGNMENT 8u
+
+_Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame needs no padding");
 
 /* Methods of the fabric itself; those below belong to the service. */
 #define CONTROL_FIRST_METHOD 0xff00u
 #define CONTROL_HELLO 0xff01u  /* cluster, incarnation, old channel -> capabilities, memory object */
 #define CONTROL_ATTACH 0xff02u /* resume, nonce -> instance, incarnation */
 #define CONTROL_RESET 0xff03u  /* -> capabilities with a new channel */
+#define CONTROL_CHAIN 0xff04u  /* network clients: chain.h */
 #define CONTROL_NO_CHANNEL UINT32_MAX
+
+/* A flag of replies: the memory node is about to stop (fabric_is_draining()). */
+#define CONTROL_DRAINING 0x01u
 
 typedef struct ControlFrame
 {
@@ -37,9 +46,29 @@ typedef struct ControlFrame
 	uint64_t request;
 } ControlFrame;
 
+/* Bytes of a frame with a payload of `length`, on the wire. */
+static inline uint32_t
+control_frame_bytes(uint32_t length)
+{
+	return CONTROL_HEADER_BYTES + (length + CONTROL_ALIGNMENT - 1) / CONTROL_ALIGNMENT * CONTROL_ALIGNMENT;
+}
+
 extern void control_encode(const ControlFrame *frame, uint8_t bytes[CONTROL_HEADER_BYTES]);
-/* False: another version, or a length that no frame has. */
+/* False: another version, or a length that no frame of that method has. */
 extern bool control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame);
+
+/*
+ * Begins a frame at `place`, which has room for all of it: writes the header and the zeroes behind the
+ * payload; returns the payload's place.
+ */
+extern uint8_t *control_frame(const ControlFrame *frame, uint8_t *place);
+/*
+ * The same for a reply: its status, too. `frame->length` counts the data behind that, whose place is
+ * returned.
+ */
+extern uint8_t *control_reply_frame(const ControlFrame *frame, FabricStatus status, uint32_t flags,
+                                    uint8_t *place);
+extern FabricStatus control_status(const uint8_t *payload, uint32_t *flags);
 
 /* A payload that is being built or taken apart. Running over its end sets `failed` and yields zeroes. */
 typedef struct ControlPayload
@@ -65,6 +94,8 @@ typedef struct ControlHello
 	uint64_t old_node_uuid[2];
 } ControlHello;
 
+/* What an endpoint says: endpoint->channel, if there is one, must be dead before it gets another. */
+extern ControlHello control_hello(const FabricEndpoint *endpoint);
 extern void control_put_hello(ControlPayload *payload, const ControlHello *hello);
 extern void control_get_hello(ControlPayload *payload, ControlHello *hello);
 
@@ -104,5 +135,13 @@ extern FabricStatus control_call(ControlClient *client, uint16_t method, const v
 
 /* Is the memory node's end of the connection closed?  Never blocks. */
 extern bool control_is_closed(const ControlClient *client);
+
+/* A call over some connection, as control_call() without descriptors. */
+typedef FabricStatus (*ControlCall)(void *connection, uint16_t method, const void *request,
+                                    uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
+
+/* The call ATTACH; as fabric_attach(). */
+extern FabricStatus control_attach(ControlCall call, void *connection, bool resume, uint64_t launcher_nonce,
+                                   uint32_t *instance, uint32_t *incarnation);
 
 #endif /* SHERMAN_CONTROL_H */

@@ -36,12 +36,20 @@ find_instances(const FabricServer *server, Instances *instances)
 static bool
 locks_are_held(const FabricServer *server, const Instances *instances)
 {
-	for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
+	/* Tenants are numbered from the first on; the lock words behind the last one have no pages. */
+	for (uint32_t tenant = 0;
+	     tenant == 0 || (tenant < MEMORY_MAX_TENANTS && server->memory.header->tenants[tenant][0] != '\0');
+	     tenant++)
 	{
-		uint64_t holder = __atomic_load_n(&server->memory.locks[i], __ATOMIC_SEQ_CST) >> 48;
+		const uint64_t *locks = memory_tenant_locks(&server->memory, tenant);
 
-		if (holder != 0 && holder <= MEMORY_MAX_INSTANCES && instances->here[holder])
-			return true;
+		for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
+		{
+			uint64_t holder = __atomic_load_n(&locks[i], __ATOMIC_SEQ_CST) >> 48;
+
+			if (holder != 0 && holder <= MEMORY_MAX_INSTANCES && instances->here[holder])
+				return true;
+		}
 	}
 	return false;
 }

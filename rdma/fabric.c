@@ -11,11 +11,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "chain.h"
 #include "transport.h"
 
 #define NANOSECONDS_PER_SECOND 1000000000ull
 
-static const FabricTransport *const transports[] = {&shm_transport};
+static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport};
 
 uint64_t
 fabric_now(void)
@@ -183,32 +184,6 @@ fabric_detail(const Fabric *fabric)
 	return fabric->detail;
 }
 
-/* Checks one operation against the contract; *atomic_seen says whether an atomic came before it. */
-static inline FabricStatus
-check_operation(const FabricCapabilities *capabilities, const FabricOp *op, bool *atomic_seen)
-{
-	bool atomic = op->opcode == FABRIC_COMPARE_SWAP || op->opcode == FABRIC_FETCH_ADD;
-	uint64_t limit;
-
-	if (op->opcode > FABRIC_FETCH_ADD || op->region > FABRIC_LOCKS)
-		return FABRIC_PROTOCOL;
-	if (op->opcode == FABRIC_WRITE && (*atomic_seen || op->region == FABRIC_LOCKS))
-		return FABRIC_PROTOCOL;
-	if (((op->offset | op->length) & 7) != 0 || op->length == 0 || op->length > FABRIC_STRIPE_BYTES)
-		return FABRIC_RANGE;
-	if ((op->region == FABRIC_LOCKS || atomic) && op->length != 8)
-		return FABRIC_RANGE;
-	limit = capabilities->region_bytes[op->region];
-	if (op->offset >= limit || op->length > limit - op->offset)
-		return FABRIC_RANGE;
-	if ((op->offset & (FABRIC_STRIPE_BYTES - 1)) + op->length > FABRIC_STRIPE_BYTES)
-		return FABRIC_RANGE;
-	if (!atomic && (op->buffer == NULL || ((uintptr_t) op->buffer & 7) != 0))
-		return FABRIC_RANGE;
-	*atomic_seen |= atomic;
-	return FABRIC_OK;
-}
-
 /* Checks a whole chain and the endpoint; nothing has happened when this fails. */
 static inline FabricStatus
 check_chain(const FabricEndpoint *endpoint, const FabricOp *ops, int count)
@@ -221,10 +196,12 @@ check_chain(const FabricEndpoint *endpoint, const FabricOp *ops, int count)
 		return FABRIC_PROTOCOL;
 	for (int i = 0; i < count; i++)
 	{
-		FabricStatus status = check_operation(&endpoint->capabilities, &ops[i], &atomic_seen);
+		FabricStatus status = chain_check(endpoint->capabilities.region_bytes, &ops[i], &atomic_seen);
 
 		if (status != FABRIC_OK)
 			return status;
+		if (!chain_is_atomic(&ops[i]) && (ops[i].buffer == NULL || ((uintptr_t) ops[i].buffer & 7) != 0))
+			return FABRIC_RANGE;
 	}
 	return FABRIC_OK;
 }

@@ -3,8 +3,8 @@
  *		The fabric: chains of one-sided operations on the memory of memory nodes.
  *
  * The unit of the interface is the chain: a list of operations that are posted together and cost one
- * round trip.  Four transports fill the table in transport.h (shm, and in time tcp, verbs and sim); all
- * of them pass test/conformance.c, which is written against this header alone.
+ * round trip.  Transports fill the table in transport.h (shm, tcp, and in time verbs and sim); all of them
+ * pass test/conformance.c, which is written against this header alone.
  *
  * Contract (design.md section 4, I-F1 to I-F6):
  *
@@ -162,6 +162,9 @@ typedef struct FabricOptions
 	void *wait_argument;
 	uint64_t cluster[2];  /* identity of the compute instance (a UUID): channels belong to it */
 	uint32_t incarnation; /* its incarnation as granted by fabric_attach(); 0 for control-only channels */
+	const char
+		*key_file; /* of the tenant, for the network transports (keys.h); read at each connect, and only
+	                       * then; it outlives the fabric.  NULL: no key, for a memory node that wants none */
 } FabricOptions;
 
 #define FABRIC_DEFAULT_TIMEOUT_MS 10000u
@@ -174,8 +177,8 @@ extern FabricStatus fabric_open(const FabricOptions *options, Fabric **fabric);
 extern void fabric_close(Fabric *fabric);
 
 /*
- * Connects to a memory node.  `address` is "shm:/path/of/control.socket" (tcp:host:port and verbs:host:port
- * belong to the network transports).  Returns FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_FENCED (the
+ * Connects to a memory node.  `address` is "shm:/path/of/control.socket" or "tcp:host:port" (a name, an IPv4
+ * address, or an IPv6 address in brackets).  Returns FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_FENCED (the
  * incarnation is not the current one), FABRIC_NO_MEMORY (no channel left), FABRIC_PROTOCOL (version),
  * FABRIC_NOT_SUPPORTED (unknown transport).  With incarnation 0 the endpoint has no data channel: only
  * fabric_call() and fabric_attach() work on it.

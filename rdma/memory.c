@@ -21,9 +21,17 @@
 static uint32_t
 memory_fingerprint(void)
 {
-	const uint32_t parts[] = {sizeof(MemoryHeader), sizeof(MemoryInstance), sizeof(MemoryChannel),
-	                          FABRIC_STRIPE_BYTES,  FABRIC_REDO_BYTES,      FABRIC_UNIT_BYTES,
-	                          MEMORY_LOCK_WORDS,    MEMORY_MAX_INSTANCES,   0x01020304u};
+	const uint32_t parts[] = {sizeof(MemoryHeader),
+	                          sizeof(MemoryInstance),
+	                          sizeof(MemoryChannel),
+	                          FABRIC_STRIPE_BYTES,
+	                          FABRIC_REDO_BYTES,
+	                          FABRIC_UNIT_BYTES,
+	                          MEMORY_LOCK_WORDS,
+	                          MEMORY_MAX_INSTANCES,
+	                          sizeof(MemoryStage),
+	                          MEMORY_MAX_TENANTS,
+	                          0x01020304u};
 	uint32_t hash = FINGERPRINT_START;
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
@@ -80,8 +88,9 @@ memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes, u
 	header->instances_offset = place_area(&cursor, sizeof(MemoryInstance) * MEMORY_MAX_INSTANCES);
 	header->channels_offset = place_area(&cursor, sizeof(MemoryChannel) * max_channels);
 	header->units_offset = place_area(&cursor, header->region_bytes / FABRIC_UNIT_BYTES);
+	header->stage_offset = place_area(&cursor, sizeof(MemoryStage));
 	header->service_offset = place_area(&cursor, service_bytes);
-	header->locks_offset = place_area(&cursor, MEMORY_LOCK_WORDS * sizeof(uint64_t));
+	header->locks_offset = place_area(&cursor, MEMORY_MAX_TENANTS * MEMORY_LOCK_BYTES);
 	header->stripes_offset =
 		place_area(&cursor, header->region_bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
 	cursor = round_up(cursor, MEMORY_NODES_ALIGNMENT);
@@ -106,6 +115,7 @@ map_areas(int descriptor, const MemoryHeader *header, Memory *memory)
 	memory->instances = (MemoryInstance *) (void *) (base + header->instances_offset);
 	memory->channels = (MemoryChannel *) (void *) (base + header->channels_offset);
 	memory->units = base + header->units_offset;
+	memory->stage = (MemoryStage *) (void *) (base + header->stage_offset);
 	memory->service = base + header->service_offset;
 	memory->locks = (uint64_t *) (void *) (base + header->locks_offset);
 	memory->stripes = (uint64_t *) (void *) (base + header->stripes_offset);
@@ -146,8 +156,8 @@ memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *mem
 		return status;
 	if (advise)
 		memory_advise(memory);
-	/* All tables in front of the stripe words, then what belongs to the redo slots. */
-	status = memory_allocate(memory, memory->base, plan->stripes_offset);
+	/* All tables with the first tenant's locks, then what belongs to the redo slots. */
+	status = memory_allocate(memory, memory->base, plan->locks_offset + MEMORY_LOCK_BYTES);
 	if (status == FABRIC_OK)
 		status = memory_allocate(memory, memory->stripes,
 		                         plan->first_unit / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
@@ -155,7 +165,7 @@ memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *mem
 		status = memory_allocate(memory, memory->nodes, plan->first_unit);
 	if (status == FABRIC_OK)
 	{
-		memset(memory->units, 1, plan->first_unit / FABRIC_UNIT_BYTES);
+		memset(memory->units, MEMORY_UNIT_REDO, plan->first_unit / FABRIC_UNIT_BYTES);
 		*memory->header = *plan;
 		if (!memory_boot_id(memory->header->boot_id) ||
 		    getrandom(memory->header->node_uuid, sizeof(memory->header->node_uuid), 0) !=
@@ -187,10 +197,11 @@ header_is_sane(const MemoryHeader *header, uint64_t file_bytes)
 	            header->max_channels, MEMORY_PAGE_BYTES);
 	if (header->instances_offset != expected.instances_offset ||
 	    header->channels_offset != expected.channels_offset ||
-	    header->units_offset != expected.units_offset || header->service_offset != expected.service_offset ||
-	    header->locks_offset != expected.locks_offset || header->stripes_offset != expected.stripes_offset ||
-	    header->nodes_offset != expected.nodes_offset || header->region_bytes != expected.region_bytes ||
-	    header->first_unit != expected.first_unit || header->object_bytes < expected.object_bytes)
+	    header->units_offset != expected.units_offset || header->stage_offset != expected.stage_offset ||
+	    header->service_offset != expected.service_offset || header->locks_offset != expected.locks_offset ||
+	    header->stripes_offset != expected.stripes_offset || header->nodes_offset != expected.nodes_offset ||
+	    header->region_bytes != expected.region_bytes || header->first_unit != expected.first_unit ||
+	    header->object_bytes < expected.object_bytes)
 		return false;
 	return memory_boot_id(boot_id) && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
 }

@@ -7,15 +7,17 @@
  *		header			MemoryHeader
  *		instances		MemoryInstance[MEMORY_MAX_INSTANCES]: compute instances and their current incarnation
  *		channels		MemoryChannel[max_channels]
- *		units			one byte per unit of NODES: 1 = its pages are there
+ *		units			one byte per unit of NODES: 0 = no pages; else whose it is, memory_unit_mark()
+ *		stage			the WRITE that the server is making for a client
  *		service			the service's own tables
- *		locks			the LOCKS region
+ *		locks			the LOCKS regions, one for each tenant
  *		stripes			one word per stripe of NODES
  *		nodes			the NODES region: redo slots of all channels, then node memory in units
  *
- * Everything up to and with the locks, and the pages of the redo slots with their stripe words, is allocated
- * when the object is made; the rest unit by unit in fabric_server_commit().  The file is sparse and never
- * grows.  On hugetlbfs all pages are reserved by the mapping, and none is given back.
+ * Everything up to and with the locks of tenant 0, and the pages of the redo slots with their stripe words,
+ * is allocated when the object is made; the other locks when a tenant comes for the first time, the rest
+ * unit by unit in fabric_server_commit().  The file is sparse and never grows.  On hugetlbfs all pages are
+ * reserved by the mapping, and none is given back.
  *
  * A stripe word's low 48 bits count its changes; odd while a WRITE is in progress, and then the bits above
  * hold the writer's channel.
@@ -23,18 +25,31 @@
 #ifndef SHERMAN_MEMORY_H
 #define SHERMAN_MEMORY_H
 
+#include <string.h>
+
 #include "fabric.h"
+#include "keys.h"
 #include "pages.h"
 #include "server.h"
 
 #define MEMORY_MAGIC 0x6d656d616e6d7268ull
-#define MEMORY_LAYOUT_VERSION 2u
+#define MEMORY_LAYOUT_VERSION 3u
 
-/* 128 KB of lock words: what fits a NIC's on-chip memory in the paper; more only lowers false sharing. */
+/*
+ * 128 KB of lock words for a tenant: what fits a NIC's on-chip memory in the paper; more only lowers false
+ * sharing.
+ */
 #define MEMORY_LOCK_WORDS 16384u
+#define MEMORY_LOCK_BYTES (MEMORY_LOCK_WORDS * sizeof(uint64_t))
+
+/* With tenant 0, which has no name. */
+#define MEMORY_MAX_TENANTS (FABRIC_MAX_TENANTS + 1u)
 
 /* Compute instances that ever attached; a record is never reused, for its number is in lock words. */
-#define MEMORY_MAX_INSTANCES 256u
+#define MEMORY_MAX_INSTANCES 4096u
+
+/* Of these a tenant may have so many, so that none can take them all. */
+#define MEMORY_TENANT_INSTANCES (MEMORY_MAX_INSTANCES / MEMORY_MAX_TENANTS)
 
 /* Owners of stripes are 16 bits. */
 #define MEMORY_MAX_CHANNELS 65535u
@@ -61,12 +76,15 @@ typedef struct MemoryHeader
 	uint64_t instances_offset;
 	uint64_t channels_offset;
 	uint64_t units_offset;
+	uint64_t stage_offset;
 	uint64_t service_offset;
 	uint64_t locks_offset;
 	uint64_t stripes_offset;
 	uint64_t nodes_offset;
 	uint64_t region_bytes; /* length of NODES, redo slots included */
 	uint64_t first_unit;   /* offset in NODES behind the redo slots */
+	/* Names of the tenants that ever came, by number; empty: the number is free. */
+	char tenants[MEMORY_MAX_TENANTS][FABRIC_TENANT_BYTES];
 } MemoryHeader;
 
 typedef struct MemoryInstance
@@ -74,7 +92,8 @@ typedef struct MemoryInstance
 	uint64_t cluster[2];
 	uint64_t launcher_nonce;
 	uint32_t incarnation; /* the current one */
-	uint32_t used;
+	uint16_t tenant;      /* whose clients may be this instance */
+	uint16_t used;
 } MemoryInstance;
 
 /* Low byte of MemoryChannel.state. */
@@ -102,12 +121,25 @@ typedef struct MemoryChannel
 	uint32_t pid;    /* of the client, as the server sees it; 0 = not visible */
 	uint32_t instance;
 	uint32_t incarnation;
-	uint32_t reserved;
+	uint32_t served; /* 1 = the server runs its chains: nothing of it lands when that process is gone */
 	uint64_t
 		process_start; /* of that pid, clock ticks since boot: tells it from a later owner of the number */
 	uint64_t
 		padding[10]; /* two lines a record: neighbours do not share what the prefetcher fetches in pairs */
 } MemoryChannel;
+
+/*
+ * A copy of the WRITE that the server is making for a client of its own, so that the next server can finish
+ * it: the client's death cannot tear it, nor the server's.  It counts when `odd` is the stripe's word and
+ * `intent` the channel's: no other WRITE ever has both.
+ */
+typedef struct MemoryStage
+{
+	uint64_t odd;
+	uint64_t intent;
+	uint64_t padding[6];
+	uint64_t data[FABRIC_STRIPE_BYTES / sizeof(uint64_t)];
+} MemoryStage;
 
 _Static_assert(sizeof(MemoryHeader) <= MEMORY_PAGE_BYTES, "the header is one page");
 _Static_assert(sizeof(MemoryInstance) == 32, "layout of the memory object");
@@ -133,6 +165,27 @@ memory_intent(uint64_t offset, uint32_t bytes)
 	return offset / 8 << MEMORY_INTENT_LENGTH_BITS | bytes / 8;
 }
 
+/* Notes a WRITE whose stripe was just taken with the word `odd`. */
+static inline void
+memory_stage_write(MemoryStage *stage, uint64_t odd, uint64_t intent, const void *data, uint32_t bytes)
+{
+	/* One word is stored at once. */
+	if (bytes <= sizeof(uint64_t))
+		return;
+	memcpy(stage->data, data, bytes);
+	__atomic_store_n(&stage->intent, intent, __ATOMIC_RELEASE);
+	__atomic_store_n(&stage->odd, odd, __ATOMIC_RELEASE);
+}
+
+/* The byte of a unit with pages that a tenant owns, and of those that hold redo slots. */
+#define MEMORY_UNIT_REDO 255u
+
+static inline uint8_t
+memory_unit_mark(uint32_t tenant)
+{
+	return (uint8_t) (tenant + 1);
+}
+
 /* A mapping of the memory object. */
 typedef struct Memory
 {
@@ -144,6 +197,7 @@ typedef struct Memory
 	MemoryInstance *instances;
 	MemoryChannel *channels;
 	uint8_t *units;
+	MemoryStage *stage;
 	uint8_t *service;
 	uint64_t *locks;
 	uint64_t *stripes;
@@ -156,20 +210,27 @@ memory_stripe(const Memory *memory, uint64_t offset)
 	return &memory->stripes[offset / FABRIC_STRIPE_BYTES];
 }
 
+/* The lock words of a tenant: its LOCKS region. */
+static inline uint64_t *
+memory_tenant_locks(const Memory *memory, uint32_t tenant)
+{
+	return memory->locks + (size_t) tenant * MEMORY_LOCK_WORDS;
+}
+
 /* Reads this machine's boot id into `boot_id`, padded with zeroes. False: the kernel does not tell. */
 extern bool memory_boot_id(char boot_id[MEMORY_BOOT_ID_BYTES]);
 
 /*
- * Fills a header for an object of these sizes, in a file whose length is a multiple of page_bytes; identity, generation
- * and clean flag are zero.
+ * Fills a header for an object of these sizes, in a file whose length is a multiple of page_bytes;
+ * identity, generation and clean flag are zero.
  */
 extern void memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes,
                         uint32_t max_channels, uint64_t page_bytes);
 
 /*
- * Makes a new object behind the empty file `descriptor`, maps it, and allocates the pages of its tables.  The
- * file descriptor belongs to *memory afterwards.  FABRIC_NO_MEMORY: no room, or no address space.  With `advise` the
- * kernel is asked for huge pages, where it waits to be asked (PAGES_TMPFS_ADVISE).
+ * Makes a new object behind the empty file `descriptor`, maps it, and allocates the pages of its tables.
+ * The file descriptor belongs to *memory afterwards.  FABRIC_NO_MEMORY: no room, or no address space.  With
+ * `advise` the kernel is asked for huge pages, where it waits to be asked (PAGES_TMPFS_ADVISE).
  */
 extern FabricStatus memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *memory);
 

@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "network.h"
 #include "server_state.h"
-#include "stripe.h"
 
 /* Events taken from the kernel in one round. */
 #define ROUND_EVENTS 64
@@ -287,15 +287,76 @@ done:
 	return status;
 }
 
+/*
+ * The default of max_connections: several channels may be behind one address, and calls before there is
+ * one.
+ */
+static uint32_t
+default_connections(uint32_t channels)
+{
+	return 4 * channels + 64;
+}
+
+/* Listens for network clients, if the options say so. */
+static FabricStatus
+open_network(FabricServer *server, char *detail)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->network_listener};
+	char failure[FABRIC_DETAIL_BYTES];
+	bool loopback = false;
+	FabricStatus status;
+
+	if (server->options.listen == NULL)
+		return FABRIC_OK;
+	status = network_listen(server->options.listen, LISTEN_BACKLOG, &server->network_listener,
+	                        &server->network_port, &loopback, failure);
+	if (status != FABRIC_OK)
+		set_detail(detail, "%s", failure);
+	else if (server->keys == NULL && (!server->options.insecure_loopback || !loopback))
+	{
+		set_detail(detail, "listening at \"%s\" needs keys%s", server->options.listen,
+		           loopback ? ", or the permission to serve this machine without" : "");
+		status = FABRIC_DENIED;
+	}
+	else if (epoll_ctl(server->events, EPOLL_CTL_ADD, server->network_listener, &event) != 0)
+	{
+		set_detail(detail, "cannot listen at \"%s\": %s", server->options.listen, strerror(errno));
+		status = FABRIC_UNREACHABLE;
+	}
+	return status;
+}
+
+void
+server_pause_listeners(FabricServer *server, uint32_t milliseconds)
+{
+	server->listener_paused = true;
+	server->listener_resume = fabric_now() + (uint64_t) milliseconds * 1000000;
+	epoll_ctl(server->events, EPOLL_CTL_DEL, server->listener, NULL);
+	if (server->network_listener >= 0)
+		epoll_ctl(server->events, EPOLL_CTL_DEL, server->network_listener, NULL);
+}
+
+static void
+resume_listeners(FabricServer *server)
+{
+	struct epoll_event local = {.events = EPOLLIN, .data.ptr = &server->listener};
+	struct epoll_event network = {.events = EPOLLIN, .data.ptr = &server->network_listener};
+
+	server->listener_paused = false;
+	if (server->listener >= 0 && epoll_ctl(server->events, EPOLL_CTL_ADD, server->listener, &local) != 0)
+		server->listener_paused = errno != EEXIST;
+	if (server->network_listener >= 0 &&
+	    epoll_ctl(server->events, EPOLL_CTL_ADD, server->network_listener, &network) != 0)
+		server->listener_paused |= errno != EEXIST;
+}
+
 /* Gives back all that the server holds, the object's contents excepted. */
 static void
 free_server(FabricServer *server)
 {
-	while (server->connections != NULL)
-	{
-		connection_close(server, server->connections);
-		connections_round(server);
-	}
+	while (!TAILQ_EMPTY(&server->connections))
+		connection_close(server, TAILQ_FIRST(&server->connections));
+	connections_round(server);
 	if (server->socket_made)
 		unlink(server->socket_path);
 	for (uint32_t i = 0;
@@ -308,12 +369,17 @@ free_server(FabricServer *server)
 	memory_unmap(&server->memory);
 	if (server->listener >= 0)
 		close(server->listener);
+	if (server->network_listener >= 0)
+		close(server->network_listener);
 	if (server->events >= 0)
 		close(server->events);
 	if (server->wake >= 0)
 		close(server->wake);
 	if (server->lock >= 0)
 		close(server->lock);
+	if (server->keys != NULL)
+		fabric_keys_forget(server->keys);
+	free(server->keys);
 	free(server->channels);
 	free(server->memory_path);
 	free(server->lock_path);
@@ -331,13 +397,26 @@ make_server(const FabricServerOptions *options, const FabricService *service)
 		return NULL;
 	server->options = *options;
 	server->service = *service;
-	server->lock = server->listener = server->events = server->wake = -1;
+	TAILQ_INIT(&server->connections);
+	TAILQ_INIT(&server->strangers);
+	TAILQ_INIT(&server->closed);
+	TAILQ_INIT(&server->due);
+	if (server->options.max_connections == 0)
+		server->options.max_connections = default_connections(options->max_channels);
+	server->lock = server->listener = server->network_listener = server->events = server->wake = -1;
 	server->memory.descriptor = -1;
 	server->memory_path = strdup(options->memory_path);
 	server->socket_path = strdup(options->socket_path);
 	if (asprintf(&server->lock_path, "%s.lock", options->memory_path) < 0)
 		server->lock_path = NULL;
-	if (server->memory_path == NULL || server->socket_path == NULL || server->lock_path == NULL)
+	if (options->keys != NULL)
+	{
+		server->keys = malloc(sizeof(FabricKeys));
+		if (server->keys != NULL)
+			*server->keys = *options->keys;
+	}
+	if (server->memory_path == NULL || server->socket_path == NULL || server->lock_path == NULL ||
+	    (options->keys != NULL && server->keys == NULL))
 	{
 		free_server(server);
 		return NULL;
@@ -384,6 +463,8 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 		__atomic_store_n(&opened->memory.header->draining, 0, __ATOMIC_RELAXED);
 		opened->memory.header->generation++;
 		status = open_socket(opened, detail);
+		if (status == FABRIC_OK)
+			status = open_network(opened, detail);
 	}
 	if (status != FABRIC_OK)
 	{
@@ -393,24 +474,14 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	return status;
 }
 
-static bool
-somebody_waits(const FabricServer *server)
-{
-	bool waits = server->dying > 0;
-
-	for (ServerConnection *connection = server->connections; connection != NULL && !waits;
-	     connection = connection->next)
-		waits = connection->attaching;
-	return waits;
-}
-
 FabricStatus
 fabric_server_step(FabricServer *server, int milliseconds)
 {
 	struct epoll_event ready[ROUND_EVENTS];
 	int count;
 
-	if (somebody_waits(server) && milliseconds > SERVER_DYING_ROUND_MS)
+	milliseconds = connections_patience(server, milliseconds);
+	if ((server->dying > 0 || server->attaching > 0) && milliseconds > SERVER_DYING_ROUND_MS)
 		milliseconds = SERVER_DYING_ROUND_MS;
 	count = epoll_wait(server->events, ready, ROUND_EVENTS, milliseconds);
 	if (count < 0 && errno != EINTR)
@@ -418,7 +489,9 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	for (int i = 0; i < count; i++)
 	{
 		if (ready[i].data.ptr == &server->listener)
-			connection_accept(server);
+			connection_accept(server, server->listener);
+		else if (ready[i].data.ptr == &server->network_listener)
+			connection_accept(server, server->network_listener);
 		else if (ready[i].data.ptr == &server->wake)
 		{
 			uint64_t woken;
@@ -433,11 +506,7 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	channels_round(server);
 	connections_round(server);
 	if (server->listener_paused && fabric_now() > server->listener_resume)
-	{
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = &server->listener};
-
-		server->listener_paused = epoll_ctl(server->events, EPOLL_CTL_ADD, server->listener, &event) != 0;
-	}
+		resume_listeners(server);
 	return FABRIC_OK;
 }
 
@@ -544,11 +613,11 @@ drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
 }
 
 FabricStatus
-fabric_server_commit(FabricServer *server, uint64_t offset, uint64_t bytes)
+fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset, uint64_t bytes)
 {
 	FabricStatus status;
 
-	if (!range_is_units(server, offset, bytes))
+	if (!range_is_units(server, offset, bytes) || tenant >= MEMORY_MAX_TENANTS)
 		return FABRIC_RANGE;
 	mark_units(server, offset, bytes, 0);
 	drop_pages(server, offset, bytes);
@@ -559,7 +628,7 @@ fabric_server_commit(FabricServer *server, uint64_t offset, uint64_t bytes)
 	if (status == FABRIC_OK && server->pages.kind == PAGES_HUGETLBFS)
 		memset(server->memory.nodes + offset, 0, bytes);
 	if (status == FABRIC_OK)
-		mark_units(server, offset, bytes, 1);
+		mark_units(server, offset, bytes, memory_unit_mark(tenant));
 	else
 		drop_pages(server, offset, bytes);
 	return status;
@@ -587,6 +656,40 @@ fabric_server_uuid(const FabricServer *server, uint64_t uuid[2])
 	uuid[1] = server->memory.header->node_uuid[1];
 }
 
+uint16_t
+fabric_server_port(const FabricServer *server)
+{
+	return server->network_port;
+}
+
+FabricStatus
+fabric_server_set_keys(FabricServer *server, const FabricKeys *keys)
+{
+	ServerConnection *connection;
+	ServerConnection *next;
+
+	if (server->keys == NULL)
+		return FABRIC_NOT_SUPPORTED;
+	*server->keys = *keys;
+	for (connection = TAILQ_FIRST(&server->connections); connection != NULL; connection = next)
+	{
+		next = TAILQ_NEXT(connection, all);
+		if (connection->stream == NULL || connection->handshake ||
+		    fabric_keys_find(keys, connection->identity) != NULL)
+			continue;
+		server_log(server, FABRIC_LOG_INFO,
+		           "a key of tenant %u is no longer valid: its client is disconnected", connection->tenant);
+		connection_close(server, connection);
+	}
+	return FABRIC_OK;
+}
+
+const char *
+fabric_server_tenant(const FabricServer *server, uint32_t tenant)
+{
+	return tenant < MEMORY_MAX_TENANTS ? server->memory.header->tenants[tenant] : "";
+}
+
 uint32_t
 fabric_server_channels(const FabricServer *server)
 {
@@ -596,9 +699,10 @@ fabric_server_channels(const FabricServer *server)
 void
 fabric_server_figures(const FabricServer *server, FabricServerFigures *figures)
 {
+	const ServerConnection *connection;
+
 	*figures = server->figures;
 	figures->channels = server->live;
-	for (const ServerConnection *connection = server->connections; connection != NULL;
-	     connection = connection->next)
-		figures->connections++;
+	TAILQ_FOREACH(connection, &server->connections, all)
+	figures->connections++;
 }

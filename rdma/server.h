@@ -13,6 +13,7 @@
 #define SHERMAN_SERVER_H
 
 #include "fabric.h"
+#include "keys.h"
 
 /* Node memory is granted in units of 64 KB: the smallest extent. */
 #define FABRIC_UNIT_BYTES 65536u
@@ -26,6 +27,7 @@ typedef struct FabricPeer
 	uint32_t instance;    /* its instance number, 0 before attach */
 	uint32_t incarnation; /* its incarnation, 0 for a control-only channel */
 	uint32_t channel;     /* its data channel, or UINT32_MAX */
+	uint32_t tenant;      /* 0: over the local socket, or the network without keys; else 1 to 15 */
 } FabricPeer;
 
 /* A channel that died, as its channel record in the memory object shows it. */
@@ -84,6 +86,17 @@ typedef struct FabricServerOptions
 	uint32_t max_channels;   /* data channels at most */
 	FabricHugePages huge_pages;
 	bool allow_other_users; /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
+
+	/*
+	 * Network clients: NULL: none; else "host:port", with "*" for every address and 0 for a free port.
+	 * They show one of the keys, which are copied.  Without keys (NULL) the address must be a loopback one,
+	 * and insecure_loopback be set: everybody on this machine is served then, as tenant 0.
+	 */
+	const char *listen;
+	const FabricKeys *keys;
+	bool insecure_loopback;
+	uint32_t max_connections; /* of network clients; 0 = four for each channel, and 64 */
+
 	void (*log)(void *argument, FabricLogLevel level, const char *message);
 	void *log_argument;
 	/*
@@ -104,13 +117,14 @@ typedef enum FabricMemoryState
 
 /*
  * Opens or creates the memory object and the control socket.  A file with another magic, layout version,
- * sizes or boot id, or with fewer channels than asked for, is discarded and made anew (FABRIC_MEMORY_NEW): so
- * ask for more channels than you need today.  FABRIC_EXISTS: another daemon serves this object;
- * FABRIC_NOT_SUPPORTED: huge pages are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says
- * why); FABRIC_BUSY: a client of the object's last daemon is in the middle of a chain and can be neither
- * waited for nor killed.  `detail` has room for FABRIC_DETAIL_BYTES, or is NULL. On an object that was kept,
- * `service->recover` runs for each channel that was in use before this returns: *server is set by then, and
- * the functions for service area and node memory below work on it.
+ * sizes or boot id, or with fewer channels than asked for, is discarded and made anew (FABRIC_MEMORY_NEW):
+ * so ask for more channels than you need today.  FABRIC_EXISTS: another daemon serves this object;
+ * FABRIC_NOT_SUPPORTED: huge pages are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the
+ * tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says why); FABRIC_BUSY: a client of the
+ * object's last daemon is in the middle of a chain and can be neither waited for nor killed; FABRIC_DENIED:
+ * network clients without keys where that is not allowed.  `detail` has room for FABRIC_DETAIL_BYTES, or is
+ * NULL. On an object that was kept, `service->recover` runs for each channel that was in use before this
+ * returns: *server is set by then, and the functions for service area and node memory below work on it.
  */
 extern FabricStatus fabric_server_open(const FabricServerOptions *options, const FabricService *service,
                                        FabricServer **server, FabricMemoryState *state, char *detail);
@@ -126,9 +140,9 @@ extern void fabric_server_stop(FabricServer *server);
 extern FabricStatus fabric_server_step(FabricServer *server, int milliseconds);
 
 /*
- * Closes: refuses new channels (FABRIC_DRAINING) and tells the open ones (fabric_is_draining()), gives them `drain_ms`
- * to give up their locks, kills them, marks the object clean if nothing was held or in progress then, removes the
- * socket.  The memory object stays, unless `discard`.
+ * Closes: refuses new channels (FABRIC_DRAINING) and tells the open ones (fabric_is_draining()), gives them
+ * `drain_ms` to give up their locks, kills them, marks the object clean if nothing was held or in progress
+ * then, removes the socket.  The memory object stays, unless `discard`.
  */
 extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard);
 
@@ -144,13 +158,27 @@ extern void fabric_server_node_range(FabricServer *server, uint64_t *first, uint
 /*
  * Takes (and zeroes) or gives back the pages behind [offset, offset + bytes), whole units.  commit returns
  * FABRIC_NO_MEMORY when the file system is full: then nothing is taken, and nobody meets a SIGBUS later.
+ * Network clients of other tenants than `tenant` (FabricPeer) can neither read nor change the memory.
  */
-extern FabricStatus fabric_server_commit(FabricServer *server, uint64_t offset, uint64_t bytes);
+extern FabricStatus fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset,
+                                         uint64_t bytes);
 extern void fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes);
 
 /* How often the daemon started over this memory, and the memory's identity. */
 extern uint64_t fabric_server_generation(const FabricServer *server);
 extern void fabric_server_uuid(const FabricServer *server, uint64_t uuid[2]);
+
+/* The port at which network clients are served; 0: they are not. */
+extern uint16_t fabric_server_port(const FabricServer *server);
+
+/*
+ * Other keys from now on (FABRIC_NOT_SUPPORTED: the server was opened without).  Connections whose key is
+ * no longer there are closed, and their channels dead.
+ */
+extern FabricStatus fabric_server_set_keys(FabricServer *server, const FabricKeys *keys);
+
+/* The name of a tenant that ever came, by FabricPeer's number; empty: there is none of that number. */
+extern const char *fabric_server_tenant(const FabricServer *server, uint32_t tenant);
 
 /* Number of live data channels, for views and tests. */
 extern uint32_t fabric_server_channels(const FabricServer *server);

@@ -2,25 +2,30 @@
  * server_state.h
  *		What the files of the memory node's server share.  Private to rdma/.
  *
- * server.c: the object's files, open, close and the event loop.  connection.c: control sockets and their
- * requests. channel.c: life and death of channels, instances and their lock words.
+ * server.c: the object's files, open, close and the event loop.  connection.c: sockets, their bytes and
+ * their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c: the chains of network
+ * clients.  channel.c: life and death of channels, instances and their lock words.
  *
  * Life of a channel record:
  *
  *		FREE --channel_grant--> LIVE --channel_kill--> KILLED --channel_settle--> FREE
  *
  * channel_settle() needs the proof that nothing of the channel can land any more: its record is not active,
- * or its process is gone.
+ * or its process is gone.  A network client's chains run in this server: channel_kill() ends the one that
+ * waits for a stripe, and that is the proof.
  */
 #ifndef SHERMAN_SERVER_STATE_H
 #define SHERMAN_SERVER_STATE_H
 
 #include <stdatomic.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
+#include "apply.h"
+#include "buffer.h"
 #include "control.h"
-#include "memory.h"
 #include "server.h"
+#include "stream.h"
 
 /* A killed channel that stays in the middle of a chain for so long has its process killed. */
 #define SERVER_KILL_AFTER_MS 1000u
@@ -30,31 +35,59 @@
 #define SERVER_DYING_ROUND_MS 2
 /* Longest sleep of the loop: should_stop is asked that often. */
 #define SERVER_ROUND_MS 100
+/* Time of a network client for handshake and HELLO. */
+#define SERVER_STRANGER_MS 5000u
+/* Network clients at most that have not said HELLO; then the oldest of them goes. */
+#define SERVER_MAX_STRANGERS 256u
+/* A reply is begun only while less than this is unsent: who does not read is not read from. */
+#define SERVER_OUTPUT_BYTES (64u << 10)
+
+/* The chain that a network client's channel runs; one at a time, in the order in which they came. */
+typedef struct ServerChain
+{
+	ApplyChannel channel;
+	ApplyRun run;
+	ControlFrame frame; /* of the request; its length is that of the reply's data */
+	uint64_t parked;    /* since when it waits for a stripe; 0: there is no chain */
+	FabricOp ops[FABRIC_MAX_CHAIN];
+} ServerChain;
 
 typedef struct ServerConnection
 {
-	struct ServerConnection *next;
+	TAILQ_ENTRY(ServerConnection) all;
+	TAILQ_ENTRY(ServerConnection) list; /* strangers or closed ones */
+	TAILQ_ENTRY(ServerConnection) due;
+	FabricServer *server;
 	int descriptor;
-	int process; /* handle of the peer's process, or -1 */
+	Stream *stream; /* of a network client; NULL: a local one */
+	int process;    /* handle of a local peer's process, or -1 */
 	uint32_t pid;
 	uint64_t process_start;
-	bool denied;     /* a user whom we do not serve: every request is answered so */
+	uint32_t tenant;
+	char identity[FABRIC_IDENTITY_BYTES]; /* of the key that proved it */
+	uint32_t interest;                    /* what epoll watches */
+	bool denied;                          /* a user whom we do not serve: every request is answered so */
+	bool stranger;   /* a network client that has not said HELLO: it has not much time for it */
+	bool handshake;  /* its stream's is not done */
 	bool introduced; /* HELLO was answered */
 	bool closing;    /* to be freed at the end of the round */
 	bool attaching;  /* the reply to ATTACH is owed until the older channels are dead */
+	bool fenced;     /* it had a channel, which is dead: its chains are refused */
+	bool is_due;     /* it is looked at in each round, not only when its socket is ready */
+	uint64_t stranger_deadline;
 	uint64_t attach_nonce;
 	uint64_t attach_deadline;
 	ControlFrame request; /* the one being answered */
 	uint64_t cluster[2];
 	uint32_t incarnation;
-	uint32_t channel; /* or CONTROL_NO_CHANNEL */
-	int passed;       /* descriptor to go with the output, or -1 */
-	uint32_t received;
-	uint32_t output_bytes;
-	uint32_t output_sent;
-	uint8_t input[CONTROL_MAX_FRAME];
-	uint8_t output[CONTROL_MAX_FRAME];
+	uint32_t channel;   /* or CONTROL_NO_CHANNEL */
+	int passed;         /* descriptor to go with the output, or -1 */
+	ServerChain *chain; /* of a network client with a channel */
+	Buffer input;
+	Buffer output;
 } ServerConnection;
+
+TAILQ_HEAD(ServerConnections, ServerConnection);
 
 /* What the server knows of a channel beside its record. */
 typedef struct ServerChannel
@@ -70,6 +103,7 @@ struct FabricServer
 {
 	FabricServerOptions options;
 	FabricService service;
+	FabricKeys *keys; /* NULL: network clients need none */
 	char *memory_path;
 	char *lock_path;
 	char *socket_path;
@@ -77,6 +111,8 @@ struct FabricServer
 	Pages pages; /* of the memory object's file */
 	int lock;
 	int listener;
+	int network_listener; /* or -1 */
+	uint16_t network_port;
 	int events;
 	int wake;
 	bool socket_made;
@@ -85,7 +121,14 @@ struct FabricServer
 	bool listener_paused;
 	uint64_t listener_resume;
 	atomic_bool stop;
-	ServerConnection *connections;
+	struct ServerConnections connections;
+	struct ServerConnections strangers; /* the oldest first */
+	struct ServerConnections closed;    /* to be freed */
+	struct ServerConnections due;
+	uint32_t network_connections;
+	uint32_t stranger_count;
+	uint32_t attaching;
+	uint32_t parked; /* chains that wait for stripes */
 	ServerChannel *channels;
 	uint32_t live;  /* records that are LIVE */
 	uint32_t dying; /* records that are KILLED */
@@ -95,12 +138,14 @@ struct FabricServer
 /* server.c */
 extern void server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Nobody is accepted for a while. */
+extern void server_pause_listeners(FabricServer *server, uint32_t milliseconds);
 
 /* drain.c */
 
 /*
- * The end of service: tells the clients, waits for at most drain_ms until nothing is held or in progress, kills all
- * channels.  True if the memory was quiet then.
+ * The end of service: tells the clients, waits for at most drain_ms until nothing is held or in progress,
+ * kills all channels.  True if the memory was quiet then.
  */
 extern bool server_drain(FabricServer *server, int drain_ms);
 
@@ -128,12 +173,49 @@ connection_of_process_tag(void *pointer)
 	return (ServerConnection *) (void *) ((char *) pointer - 1);
 }
 
-extern void connection_accept(FabricServer *server);
+/* Takes those who wait at a listening socket. */
+extern void connection_accept(FabricServer *server, int listener);
 extern void connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events);
 /* Ends the connection and kills its channel; it is freed by connections_round(). */
 extern void connection_close(FabricServer *server, ServerConnection *connection);
-/* Answers what waited for a channel's death; frees closed connections. */
+/*
+ * Has the connection looked at in the next round, and in all others until connection_pump() finds nothing
+ * to do.
+ */
+extern void connection_make_due(FabricServer *server, ServerConnection *connection);
+/*
+ * Appends a reply to the request being answered, whose `bytes` of data are in the place that
+ * connection_reply_place() gave, or are none.
+ */
+extern void connection_reply(FabricServer *server, ServerConnection *connection, const ControlFrame *request,
+                             FabricStatus status, uint32_t bytes);
+/* The place for a reply's data, 8-aligned; NULL: no memory, and the connection is closed. */
+extern uint8_t *connection_reply_place(FabricServer *server, ServerConnection *connection, uint32_t bytes);
+/* The network client said HELLO. */
+extern void connection_introduced(FabricServer *server, ServerConnection *connection);
+/* Goes on with what waited for something else than a socket; frees closed connections. */
 extern void connections_round(FabricServer *server);
+/* How long the loop may sleep, at most `milliseconds`. */
+extern int connections_patience(const FabricServer *server, int milliseconds);
+
+/* requests.c */
+/* Answers a request that is not a chain. */
+extern void request_handle(FabricServer *server, ServerConnection *connection, uint8_t *data, uint32_t bytes);
+/* Grants what ATTACH waits for, as soon as the older channels are dead. */
+extern void request_continue_attach(FabricServer *server, ServerConnection *connection);
+
+/* chains.c */
+/* Before channel_grant(): takes the memory that a network client's chains need. False: there is none. */
+extern bool chains_prepare(ServerConnection *connection);
+/* After it: the channel can be used. */
+extern void chains_begin(FabricServer *server, ServerConnection *connection);
+/* Runs the chain of a frame and replies, or parks it. */
+extern void chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *payload,
+                          uint32_t bytes);
+/* Goes on with a parked chain, if the connection has one; true if it still is parked. */
+extern bool chains_continue(FabricServer *server, ServerConnection *connection);
+/* The channel was killed: its parked chain will never go on. */
+extern void chains_drop(FabricServer *server, ServerConnection *connection);
 
 /* channel.c */
 static inline MemoryChannelState
@@ -158,7 +240,12 @@ extern void channels_round(FabricServer *server);
  */
 extern FabricStatus channels_recover(FabricServer *server);
 
-extern MemoryInstance *instance_find(FabricServer *server, const uint64_t cluster[2], bool create);
+/*
+ * The record of a cluster, or NULL.  instance_make() makes it if it is not there, for a tenant: NULL: there
+ * are too many.
+ */
+extern MemoryInstance *instance_find(const FabricServer *server, const uint64_t cluster[2]);
+extern MemoryInstance *instance_make(FabricServer *server, const uint64_t cluster[2], uint32_t tenant);
 static inline uint32_t
 instance_number(const FabricServer *server, const MemoryInstance *instance)
 {
@@ -170,5 +257,11 @@ extern bool instance_kill(FabricServer *server, uint32_t instance);
 /* Frees the lock words of the instance's other incarnations and makes `incarnation` the current one. */
 extern void instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation,
                              uint64_t nonce);
+
+/*
+ * The number of the tenant of that name, who becomes known if he was not; 0: there are too many, or no
+ * memory for his lock words.
+ */
+extern uint32_t tenant_number(FabricServer *server, const char *name);
 
 #endif /* SHERMAN_SERVER_STATE_H */

@@ -253,25 +253,14 @@ static FabricStatus
 say_hello(FabricEndpoint *endpoint)
 {
 	ShmState *shm = endpoint->state;
-	const FabricOptions *options = &endpoint->fabric->options;
 	uint8_t request[128];
 	uint8_t reply[256];
 	uint32_t reply_bytes = sizeof(reply);
 	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlHello hello = {
-		.cluster = {options->cluster[0], options->cluster[1]},
-		.incarnation = options->incarnation,
-		.old_channel = CONTROL_NO_CHANNEL,
-	};
+	ControlHello hello = control_hello(endpoint);
 	int descriptor = -1;
 	FabricStatus status;
 
-	if (endpoint->channel.serial != 0)
-	{
-		hello.old_channel = endpoint->channel.channel;
-		hello.old_serial = endpoint->channel.serial;
-		memcpy(hello.old_node_uuid, endpoint->channel.node_uuid, sizeof(hello.old_node_uuid));
-	}
 	status = control_connect(&shm->control, endpoint->fabric, shm->path);
 	if (status != FABRIC_OK)
 		return status;
@@ -343,27 +332,20 @@ shm_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_
 }
 
 static FabricStatus
+call_without_descriptor(void *connection, uint16_t method, const void *request, uint32_t request_bytes,
+                        void *reply, uint32_t *reply_bytes)
+{
+	return control_call(connection, method, request, request_bytes, reply, reply_bytes, NULL);
+}
+
+static FabricStatus
 shm_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
            uint32_t *incarnation)
 {
 	ShmState *shm = endpoint->state;
-	uint8_t request[16];
-	uint8_t reply[16];
-	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlPayload answer = {.data = reply};
-	FabricStatus status;
 
-	control_put32(&payload, resume ? 1 : 0);
-	control_put64(&payload, launcher_nonce);
-	status =
-		control_call(&shm->control, CONTROL_ATTACH, request, payload.position, reply, &reply_bytes, NULL);
-	if (status != FABRIC_OK)
-		return status;
-	answer.bytes = reply_bytes;
-	*instance = control_get32(&answer);
-	*incarnation = control_get32(&answer);
-	return answer.failed ? FABRIC_PROTOCOL : FABRIC_OK;
+	return control_attach(call_without_descriptor, &shm->control, resume, launcher_nonce, instance,
+	                      incarnation);
 }
 
 static FabricStatus

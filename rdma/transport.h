@@ -87,6 +87,7 @@ struct FabricEndpoint
 };
 
 extern const FabricTransport shm_transport;
+extern const FabricTransport tcp_transport;
 
 /* Frees the fault layer's state and puts the transport below back (fault.c); without a plan a no-op. */
 extern void fault_release(FabricEndpoint *endpoint);

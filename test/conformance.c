@@ -2,9 +2,14 @@
  * conformance.c
  *		The contract of fabric.h, clause by clause, against any transport.
  *
- *		conformance                     starts a memory node of its own over shm
- *		conformance ADDRESS             uses the one at ADDRESS, which must offer the test service
+ *		conformance [OPTION...]         starts a memory node of its own over shm
+ *		conformance [OPTION...] ADDRESS uses the one at ADDRESS, which must offer the test service
  *		conformance --serve DIRECTORY   is such a memory node, until SIGTERM
+ *
+ *		--tcp, --tls                    its own memory node is used over tcp, without and with keys
+ *		--key-file FILE                 for ADDRESS
+ *		--faults                        all clients run under the fault layer, which tears READs and delays
+ *		chains
  *
  * Exit status 77: this transport or memory node is not here.  Tests that must stop or kill the memory node
  * are skipped where it is not ours.
@@ -15,6 +20,7 @@
 #include "conformance.h"
 
 #define EXIT_SKIP 77
+#define EXIT_USAGE 2
 #define NODE_BYTES (4u << 20)
 #define MAX_CHANNELS 24u
 
@@ -311,6 +317,9 @@ test_control_only(void **state)
 	channel_close(&channel);
 }
 
+/* What a network does to chains all the time. */
+static const FabricFaultPlan all_faults = {.seed = 1, .tear_reads = true, .delay_max_us = 20};
+
 /* Starts or finds the memory node, and takes the suite's memory from it. */
 static int
 start_suite(void **state)
@@ -322,9 +331,15 @@ start_suite(void **state)
 	if (suite.own_process)
 	{
 		fabric_process_prepare(&suite.process, NODE_BYTES, MAX_CHANNELS);
+		if (suite.network)
+			fabric_process_listen(&suite.process, suite.keys);
 		fabric_process_start(&suite.process);
-		snprintf(suite.address, sizeof(suite.address), "%s", suite.process.address);
+		snprintf(suite.address, sizeof(suite.address), "%s",
+		         suite.network ? suite.process.network_address : suite.process.address);
+		if (suite.keys)
+			suite.key_file = suite.process.key_file;
 	}
+	channel_defaults(suite.key_file, suite.faults ? &all_faults : NULL);
 	status = channel_try_open(&control, suite.address, 1, 0, NULL);
 	if (status == FABRIC_NOT_SUPPORTED || status == FABRIC_UNREACHABLE)
 		exit(EXIT_SKIP);
@@ -354,6 +369,34 @@ serve(const char *directory)
 	snprintf(process.memory_path, sizeof(process.memory_path), "%s/memory", directory);
 	snprintf(process.socket_path, sizeof(process.socket_path), "%s/socket", directory);
 	return fabric_process_serve(&process, -1);
+}
+
+static bool
+parse_arguments(int count, char **arguments)
+{
+	suite.own_process = true;
+	for (int i = 1; i < count; i++)
+	{
+		const char *argument = arguments[i];
+
+		if (strcmp(argument, "--tcp") == 0 || strcmp(argument, "--tls") == 0)
+		{
+			suite.network = true;
+			suite.keys = strcmp(argument, "--tls") == 0;
+		}
+		else if (strcmp(argument, "--faults") == 0)
+			suite.faults = true;
+		else if (strcmp(argument, "--key-file") == 0 && i + 1 < count)
+			suite.key_file = arguments[++i];
+		else if (argument[0] != '-' && suite.own_process)
+		{
+			suite.own_process = false;
+			snprintf(suite.address, sizeof(suite.address), "%s", argument);
+		}
+		else
+			return false;
+	}
+	return true;
 }
 
 int
@@ -392,8 +435,7 @@ main(int count, char **arguments)
 
 	if (count == 3 && strcmp(arguments[1], "--serve") == 0)
 		return serve(arguments[2]);
-	suite.own_process = count == 1;
-	if (count == 2)
-		snprintf(suite.address, sizeof(suite.address), "%s", arguments[1]);
+	if (!parse_arguments(count, arguments))
+		return EXIT_USAGE;
 	return cmocka_run_group_tests(tests, start_suite, stop_suite);
 }

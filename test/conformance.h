@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -21,6 +22,10 @@ typedef struct Conformance
 {
 	FabricProcess process; /* the memory node, if it is ours */
 	bool own_process;      /* it is: it may be stopped and killed */
+	bool network;          /* ours is used over tcp */
+	bool keys;             /* ... with keys */
+	bool faults;           /* all clients are under the fault layer */
+	const char *key_file;  /* of the clients, or NULL */
 	char address[256];     /* of the memory node */
 	uint64_t area;         /* first byte of the suite's node memory */
 	uint64_t next_cluster; /* every test is a compute instance of its own */
@@ -33,6 +38,18 @@ extern uint64_t new_cluster(uint32_t *incarnation);
 
 /* Fills a stripe of the area with zeroes. */
 extern void clear_stripe(TestChannel *channel, uint32_t stripe);
+
+/*
+ * So many rounds of a loop of chains: fewer where a chain is a message, or one of the fault layer's that is
+ * many below.
+ */
+static inline uint32_t
+chain_rounds(uint32_t rounds)
+{
+	if (strncmp(suite.address, "shm:", 4) != 0)
+		rounds /= 100;
+	return suite.faults ? rounds / 20 : rounds;
+}
 
 static inline uint64_t
 stripe_offset(uint32_t stripe)

@@ -148,7 +148,7 @@ write_or_watch(void *argument, int number)
 void
 test_order_between_processes(void **state)
 {
-	SharedCluster shared = {.rounds = ORDER_ROUNDS};
+	SharedCluster shared = {.rounds = chain_rounds(ORDER_ROUNDS)};
 	TestChannel channel;
 
 	(void) state;
@@ -315,7 +315,7 @@ fill_or_check(void *argument, int number)
 void
 test_operation_atomicity(void **state)
 {
-	SharedCluster shared = {.rounds = ATOMICITY_ROUNDS};
+	SharedCluster shared = {.rounds = chain_rounds(ATOMICITY_ROUNDS)};
 	TestChannel channel;
 
 	(void) state;
@@ -361,7 +361,7 @@ count_up(void *argument, int number)
 void
 test_counting(void **state)
 {
-	SharedCluster shared = {.rounds = COUNTING_ROUNDS};
+	SharedCluster shared = {.rounds = chain_rounds(COUNTING_ROUNDS)};
 	TestChannel channel;
 	uint64_t counted[2] = {0};
 	FabricOp lock_read = op_read(COUNTED_LOCK_WORD, &counted[0], 8);
@@ -424,7 +424,7 @@ lock_and_count(void *argument, int number)
 void
 test_lock_and_read(void **state)
 {
-	SharedCluster shared = {.rounds = LOCK_ROUNDS};
+	SharedCluster shared = {.rounds = chain_rounds(LOCK_ROUNDS)};
 	TestChannel channel;
 	uint64_t found;
 

@@ -78,7 +78,8 @@ test_successor(void **state)
 {
 	uint32_t incarnation;
 	uint64_t cluster = new_cluster(&incarnation);
-	FabricOptions options = {.cluster = {cluster, ~cluster}, .incarnation = incarnation};
+	FabricOptions options = {
+		.cluster = {cluster, ~cluster}, .incarnation = incarnation, .key_file = suite.key_file};
 	FabricChannel channel;
 	FabricChannel next;
 	TestChannel old;
@@ -489,7 +490,7 @@ test_deadline(void **state)
 		FabricFaultPlan plan = {.die_operation = 1, .die_line = 5};
 		TestChannel own;
 
-		channel_open(&own, suite.address, cluster, incarnation);
+		CHECK(channel_try_open(&own, suite.address, cluster, incarnation, &quick) == FABRIC_OK);
 		CHECK(fabric_fault_set(own.endpoint, &plan) == FABRIC_OK);
 		memset(words, 0x77, sizeof(words));
 		kill(suite.process.pid, SIGSTOP);

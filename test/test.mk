@@ -12,6 +12,8 @@ test_handshake_SOURCES = test/support/stream_pair.c
 FABRIC_TESTS += conformance
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c
 conformance_SOURCES = test/conformance_chains.c test/conformance_death.c
+# The same on every transport, with the fault layer on and off.
+TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults
 
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c

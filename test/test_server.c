@@ -236,7 +236,7 @@ test_huge_pages(void **state)
 		{
 			uint8_t *unit = fabric_server_node(server, first, FABRIC_UNIT_BYTES);
 
-			assert_int_equal(fabric_server_commit(server, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+			assert_int_equal(fabric_server_commit(server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
 			for (uint32_t k = 0; k < FABRIC_UNIT_BYTES; k++)
 				assert_int_equal(unit[k], 0);
 			memset(unit, 1, FABRIC_UNIT_BYTES);
@@ -281,7 +281,7 @@ test_hugetlbfs(void **state)
 		uint8_t *unit = fabric_server_node(server, first, FABRIC_UNIT_BYTES);
 
 		assert_int_equal(memory_state, round < 2 ? FABRIC_MEMORY_NEW : FABRIC_MEMORY_CLEAN);
-		assert_int_equal(fabric_server_commit(server, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+		assert_int_equal(fabric_server_commit(server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
 		for (uint32_t k = 0; k < FABRIC_UNIT_BYTES; k++)
 			assert_int_equal(unit[k], 0);
 		memset(unit, 1, FABRIC_UNIT_BYTES);
@@ -729,7 +729,7 @@ test_embedded_server(void **state)
 	assert_int_equal(fabric_call(endpoint, 1, &word, 8, &echo, &bytes), FABRIC_OK);
 	assert_true(echo == 3);
 	fabric_server_node_range(server, &first, &end);
-	assert_int_equal(fabric_server_commit(server, first, FABRIC_UNIT_BYTES), FABRIC_OK);
+	assert_int_equal(fabric_server_commit(server, 0, first, FABRIC_UNIT_BYTES), FABRIC_OK);
 	{
 		FabricOp op = op_write(first + 8, &word, 8);
 

@@ -131,8 +131,7 @@ service_fenced(void *argument, uint32_t instance, uint32_t incarnation)
 static const char *
 tenant_name(const Service *service, uint32_t tenant)
 {
-	(void) service;
-	return tenant == 0 ? SERVICE_LOCAL_TENANT : "";
+	return tenant == 0 ? SERVICE_LOCAL_TENANT : fabric_server_tenant(service->server, tenant);
 }
 
 uint64_t

@@ -68,17 +68,18 @@ quota_allows(const Service *service, uint64_t tenant, uint64_t *bytes)
 
 /* Takes units for an extent of *bytes, or of less if there is no run so long. They stay pending. */
 static FabricStatus
-extent_take(Service *service, uint64_t tree, uint64_t *bytes, uint64_t *offset)
+extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint64_t *offset)
 {
 	uint64_t wanted = *bytes;
 
 	assert(wanted % FABRIC_UNIT_BYTES == 0);
-	assert(tree != 0);
+	assert(record->record.tree != 0);
 	for (;;)
 	{
-		if (tables_units_take(&service->tables, tree, *bytes / FABRIC_UNIT_BYTES, offset))
+		if (tables_units_take(&service->tables, record->record.tree, *bytes / FABRIC_UNIT_BYTES, offset))
 		{
-			if (fabric_server_commit(service->server, *offset, *bytes) == FABRIC_OK)
+			if (fabric_server_commit(service->server, (uint32_t) record->tenant, *offset, *bytes) ==
+			    FABRIC_OK)
 				return FABRIC_OK;
 			tables_units_cancel(&service->tables, *offset, *bytes / FABRIC_UNIT_BYTES);
 		}
@@ -109,7 +110,7 @@ extent_add(Service *service, ServiceRecord *record)
 	assert(record->record.tree != 0);
 	if (!quota_allows(service, record->tenant, &bytes))
 		return FABRIC_QUOTA;
-	status = extent_take(service, record->record.tree, &bytes, &offset);
+	status = extent_take(service, record, &bytes, &offset);
 	if (status != FABRIC_OK)
 		return status;
 	header = fabric_server_node(service->server, offset, sizeof(*header));
@@ -156,7 +157,7 @@ extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
 static TablesOwner
 peer_owner(const FabricPeer *peer)
 {
-	return (TablesOwner){.cluster = {peer->cluster[0], peer->cluster[1]}, .tenant = 0};
+	return (TablesOwner){.cluster = {peer->cluster[0], peer->cluster[1]}, .tenant = peer->tenant};
 }
 
 static FabricStatus

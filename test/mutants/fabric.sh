@@ -17,14 +17,14 @@ mutate attach_does_not_wait test_recovery rdma/channel.c \
 mutate active_channel_is_quiet test_recovery rdma/channel.c \
 	's/\(active & MEMORY_ACTIVE_BUSY\) == 0 \|\| state->vanished/(active | 1) != 0/'
 mutate locks_stay conformance rdma/channel.c \
-	's/__atomic_store_n\(&server->memory.locks\[i\], 0, __ATOMIC_SEQ_CST\);//'
+	's/__atomic_store_n\(&locks\[i\], 0, __ATOMIC_SEQ_CST\);//'
 mutate all_locks_freed conformance rdma/channel.c \
 	's/word >> 48 == number && holder != incarnation/word != 0/'
 mutate doubt_forgotten conformance rdma/fabric.c \
 	's/endpoint->doubt = true;/endpoint->doubt = false;/g'
-mutate write_after_atomic conformance rdma/fabric.c \
+mutate write_after_atomic conformance rdma/chain.h \
 	's/op->opcode == FABRIC_WRITE && \(\*atomic_seen \|\| /op->opcode == FABRIC_WRITE && (/'
-mutate stripe_crossing conformance rdma/fabric.c \
+mutate stripe_crossing conformance rdma/chain.h \
 	's/\+ op->length > FABRIC_STRIPE_BYTES\)\n\t\treturn FABRIC_RANGE/+ op->length > 2 * FABRIC_STRIPE_BYTES)\n\t\treturn FABRIC_RANGE/'
 mutate pages_not_given_back test_server rdma/server.c \
 	's/\(fallocate\(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/(0 && fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/'
@@ -48,5 +48,5 @@ mutate stale_reply_taken conformance rdma/control.c \
 	's/frame->request == request && //'
 mutate redo_slot_inherited conformance rdma/channel.c \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
-mutate old_incarnation_connects conformance rdma/connection.c \
+mutate old_incarnation_connects conformance rdma/requests.c \
 	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'

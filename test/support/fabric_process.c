@@ -3,11 +3,15 @@
  *		A memory node in a process of its own for the tests of the fabric, and clients of it.
  */
 #define _GNU_SOURCE 1
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -27,6 +31,10 @@ typedef struct TestService
 /* For the signal handler of a serving process, which can be given nothing. */
 static FabricServer *serving;
 
+/* channel_defaults() */
+static const char *client_key_file;
+static const FabricFaultPlan *client_plan;
+
 static FabricStatus
 service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
              uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
@@ -45,7 +53,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 			return FABRIC_OK;
 		case SERVICE_COMMIT:
 			(*counted)++;
-			return fabric_server_commit(service->server, words[0], words[1]);
+			return fabric_server_commit(service->server, peer->tenant, words[0], words[1]);
 		case SERVICE_RELEASE:
 			fabric_server_release(service->server, words[0], words[1]);
 			return FABRIC_OK;
@@ -116,6 +124,7 @@ int
 fabric_process_serve(const FabricProcess *process, int ready)
 {
 	static TestService service;
+	static FabricKeys keys;
 	char detail[FABRIC_DETAIL_BYTES];
 	FabricServerOptions options = {
 		.memory_path = process->memory_path,
@@ -124,12 +133,21 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		.service_bytes = SERVICE_AREA_BYTES,
 		.max_channels = process->max_channels,
 		.huge_pages = process->huge_pages,
+		.listen = process->listen[0] == '\0' ? NULL : process->listen,
+		.insecure_loopback = true,
 		.log = service_log,
 	};
 	FabricService callbacks = {&service, service_call, service_recover, service_fenced};
 	FabricMemoryState state;
-	FabricStatus status = fabric_server_open(&options, &callbacks, &service.server, &state, detail);
+	FabricStatus status = FABRIC_OK;
 
+	if (process->key_file[0] != '\0')
+	{
+		status = fabric_keys_read(process->key_file, &keys, detail);
+		options.keys = &keys;
+	}
+	if (status == FABRIC_OK)
+		status = fabric_server_open(&options, &callbacks, &service.server, &state, detail);
 	if (status != FABRIC_OK)
 	{
 		fprintf(stderr, "memory node: %s: %s\n", fabric_status_name(status), detail);
@@ -164,6 +182,48 @@ fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max
 	process->node_bytes = node_bytes;
 	process->max_channels = max_channels;
 	process->drain_ms = DRAIN_MS;
+	process->reserved = -1;
+}
+
+/* One key of one tenant, in a file that the memory node and its clients read. */
+static void
+write_key_file(const char *path)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	uint8_t key[FABRIC_KEY_BYTES];
+	char line[16 + 2 * FABRIC_KEY_BYTES] = "tests ";
+	size_t length = strlen(line);
+
+	CHECK(file >= 0 && getrandom(key, sizeof(key), 0) == (ssize_t) sizeof(key));
+	for (size_t i = 0; i < sizeof(key); i++)
+		length += (size_t) snprintf(line + length, sizeof(line) - length, "%02x", key[i]);
+	line[length++] = '\n';
+	CHECK(write(file, line, length) == (ssize_t) length);
+	close(file);
+}
+
+void
+fabric_process_listen(FabricProcess *process, bool keys)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int one = 1;
+
+	/*
+	 * A socket that has the port and does not listen: nobody else gets it, also between two memory nodes of
+	 * ours.
+	 */
+	process->reserved = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(process->reserved >= 0);
+	CHECK(setsockopt(process->reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
+	CHECK(bind(process->reserved, (struct sockaddr *) &address, length) == 0);
+	CHECK(getsockname(process->reserved, (struct sockaddr *) &address, &length) == 0);
+	snprintf(process->listen, sizeof(process->listen), "127.0.0.1:%u", ntohs(address.sin_port));
+	snprintf(process->network_address, sizeof(process->network_address), "tcp:%s", process->listen);
+	if (!keys)
+		return;
+	snprintf(process->key_file, sizeof(process->key_file), "%s/keys", process->directory);
+	write_key_file(process->key_file);
 }
 
 void
@@ -220,7 +280,19 @@ fabric_process_remove(FabricProcess *process)
 	unlink(process->socket_path);
 	snprintf(path, sizeof(path), "%s.lock", process->memory_path);
 	unlink(path);
+	if (process->key_file[0] != '\0')
+		unlink(process->key_file);
 	rmdir(process->directory);
+	if (process->reserved >= 0)
+		close(process->reserved);
+	process->reserved = -1;
+}
+
+void
+channel_defaults(const char *key_file, const FabricFaultPlan *plan)
+{
+	client_key_file = key_file;
+	client_plan = plan;
 }
 
 int
@@ -250,9 +322,13 @@ channel_try_open(TestChannel *channel, const char *address, uint64_t cluster, ui
 	own.cluster[0] = cluster;
 	own.cluster[1] = ~cluster;
 	own.incarnation = incarnation;
+	if (own.key_file == NULL)
+		own.key_file = client_key_file;
 	channel->endpoint = NULL;
 	CHECK(fabric_open(&own, &channel->fabric) == FABRIC_OK);
 	status = fabric_connect(channel->fabric, address, &channel->endpoint);
+	if (status == FABRIC_OK && client_plan != NULL)
+		status = fabric_fault_set(channel->endpoint, client_plan);
 	if (status != FABRIC_OK)
 		channel_close(channel);
 	return status;

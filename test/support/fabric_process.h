@@ -52,13 +52,19 @@ typedef struct FabricProcess
 	uint64_t node_bytes;
 	int drain_ms;               /* what its clients have after SIGTERM; for the next start */
 	FabricHugePages huge_pages; /* likewise */
+	char listen[32];            /* for network clients; empty: there are none */
+	char network_address[48];
+	char key_file[160]; /* of the clients and the memory node; empty: network clients need none */
+	int reserved;       /* keeps the port ours while the memory node is not running */
 } FabricProcess;
 
 /*
- * Makes a directory for the memory node, in $FABRIC_TEST_DIRECTORY or /dev/shm; fabric_process_start() then starts it
- * there, again and again.
+ * Makes a directory for the memory node, in $FABRIC_TEST_DIRECTORY or /dev/shm; fabric_process_start() then
+ * starts it there, again and again.
  */
 extern void fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max_channels);
+/* Between the two: it serves network clients, too, at ->network_address. With keys: one tenant, "tests". */
+extern void fabric_process_listen(FabricProcess *process, bool keys);
 extern void fabric_process_start(FabricProcess *process);
 /* Ends it by SIGTERM (a clean end) or SIGKILL, and waits for it. */
 extern void fabric_process_stop(FabricProcess *process, int signal_number);
@@ -99,6 +105,12 @@ typedef struct TestChannel
 	Fabric *fabric;
 	FabricEndpoint *endpoint;
 } TestChannel;
+
+/*
+ * What channel_try_open() and what stands on it give to all clients from now on: the key file, and a plan
+ * of the fault layer; both outlive the clients. NULL: none.
+ */
+extern void channel_defaults(const char *key_file, const FabricFaultPlan *plan);
 
 /* Connects; `options` may be NULL: timeouts of PATIENCE_MS / 2. incarnation 0: control only. */
 extern FabricStatus channel_try_open(TestChannel *channel, const char *address, uint64_t cluster,

@@ -1,0 +1,139 @@
+/*
+ * chains.c
+ *		The chains of network clients, run by the memory node's own thread on behalf of their channels.
+ *
+ * A chain runs between two looks at the sockets.  One that meets a stripe which a local client has taken is
+ * parked: its connection is due in each round until it is through, and answers nothing else meanwhile.  The
+ * channel's record says busy for all that time, as a local client's would; so the next server knows what
+ * this one's death left behind.
+ */
+#define _GNU_SOURCE 1
+#include <stdlib.h>
+
+#include "server_state.h"
+
+bool
+chains_prepare(ServerConnection *connection)
+{
+	if (connection->chain == NULL)
+		connection->chain = calloc(1, sizeof(ServerChain));
+	return connection->chain != NULL;
+}
+
+void
+chains_begin(FabricServer *server, ServerConnection *connection)
+{
+	MemoryChannel *record = &server->memory.channels[connection->channel];
+	uint64_t serial = record->state >> MEMORY_STATE_BITS;
+
+	connection->chain->channel = (ApplyChannel){
+		.memory = &server->memory,
+		.record = record,
+		.live = serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE,
+		.idle = serial << 1,
+		.locks = memory_tenant_locks(&server->memory, connection->tenant),
+		.channel = connection->channel,
+		.mark = memory_unit_mark(connection->tenant),
+		.stage = server->memory.stage,
+	};
+	connection->chain->parked = 0;
+	connection->fenced = false;
+}
+
+/* The chain is through, or will never be. */
+static void
+end_chain(FabricServer *server, ServerConnection *connection, FabricStatus status)
+{
+	ServerChain *chain = connection->chain;
+	Buffer *output = &connection->output;
+
+	apply_leave(&chain->channel, &chain->run);
+	if (chain->parked != 0)
+	{
+		chain->parked = 0;
+		server->parked--;
+	}
+	if (connection->closing)
+		return;
+	if (status == FABRIC_OK)
+	{
+		chain_put_results(chain->ops, chain->run.count,
+		                  output->data + output->end + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES);
+		server->figures.chains++;
+		server->figures.operations += (uint64_t) chain->run.count;
+	}
+	connection_reply(server, connection, &chain->frame, status,
+	                 status == FABRIC_OK ? chain->frame.length : 0);
+}
+
+/* Runs the chain as far as it gets; true if it waits for a stripe. */
+static bool
+run_chain(FabricServer *server, ServerConnection *connection)
+{
+	ServerChain *chain = connection->chain;
+	uint64_t awaited = chain->run.awaited;
+	ApplyStatus status = apply_steps(&chain->channel, &chain->run);
+
+	if (status != APPLY_STRIPE_TAKEN)
+	{
+		end_chain(server, connection, status == APPLY_DONE ? FABRIC_OK : FABRIC_FENCED);
+		return false;
+	}
+	server->parked += chain->parked == 0;
+	/* Only an owner who keeps the stripe is waited for with patience. */
+	if (chain->parked == 0 || chain->run.awaited != awaited)
+		chain->parked = fabric_now();
+	connection_make_due(server, connection);
+	return true;
+}
+
+void
+chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *payload, uint32_t bytes)
+{
+	const uint64_t region_bytes[2] = {server->memory.header->region_bytes, MEMORY_LOCK_BYTES};
+	ServerChain *chain = connection->chain;
+	int count = 0;
+	FabricStatus status = FABRIC_FENCED;
+	ApplyStatus started = APPLY_DONE;
+	uint8_t *reply;
+
+	chain->frame = connection->request;
+	if (!connection->fenced)
+		status = chain_decode(payload, bytes, region_bytes, chain->ops, &count);
+	if (status == FABRIC_OK)
+	{
+		chain->run = (ApplyRun){.ops = chain->ops, .count = count};
+		started = apply_start(&chain->channel, &chain->run);
+	}
+	if (started != APPLY_DONE)
+		status = started == APPLY_RANGE ? FABRIC_RANGE : FABRIC_FENCED;
+	if (status != FABRIC_OK)
+	{
+		connection_reply(server, connection, &chain->frame, status, 0);
+		return;
+	}
+	chain->frame.length = chain_reply_bytes(chain->ops, count);
+	reply = connection_reply_place(server, connection, chain->frame.length);
+	if (reply == NULL)
+		return;
+	chain_place_reads(chain->ops, count, reply);
+	run_chain(server, connection);
+}
+
+bool
+chains_continue(FabricServer *server, ServerConnection *connection)
+{
+	if (connection->chain == NULL || connection->chain->parked == 0)
+		return false;
+	return run_chain(server, connection);
+}
+
+void
+chains_drop(FabricServer *server, ServerConnection *connection)
+{
+	if (connection->chain == NULL || connection->chain->parked == 0)
+		return;
+	end_chain(server, connection, FABRIC_FENCED);
+	/* The reply goes with the next round. */
+	connection_make_due(server, connection);
+}
