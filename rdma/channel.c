@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -28,6 +27,8 @@ channel_grant(FabricServer *server, ServerConnection *connection, uint32_t insta
 {
 	Memory *memory = &server->memory;
 
+	if (!tenant_may_have_channel(server, connection->tenant))
+		return FABRIC_NO_MEMORY;
 	for (uint32_t i = 0; i < memory->header->max_channels; i++)
 	{
 		MemoryChannel *record = &memory->channels[i];
@@ -50,6 +51,7 @@ channel_grant(FabricServer *server, ServerConnection *connection, uint32_t insta
 		__atomic_store_n(&record->state, serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE, __ATOMIC_SEQ_CST);
 		server->channels[i] = (ServerChannel){.process = -1, .connection = connection};
 		server->live++;
+		server->tenants[connection->tenant].channels++;
 		server->figures.channels_granted++;
 		connection->channel = i;
 		return FABRIC_OK;
@@ -75,6 +77,7 @@ channel_kill(FabricServer *server, uint32_t channel)
 	{
 		if (connection->process >= 0)
 			state->process = fcntl(connection->process, F_DUPFD_CLOEXEC, 0);
+		server->tenants[connection->tenant].channels--;
 		connection->channel = CONTROL_NO_CHANNEL;
 		connection->fenced = true;
 		chains_drop(server, connection);
@@ -342,31 +345,4 @@ instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarn
 	__atomic_store_n(&instance->incarnation, incarnation, __ATOMIC_SEQ_CST);
 	server_log(server, FABRIC_LOG_INFO, "instance %u: incarnation %u granted, %u lock words freed", number,
 	           incarnation, freed);
-}
-
-uint32_t
-tenant_number(FabricServer *server, const char *name)
-{
-	MemoryHeader *header = server->memory.header;
-	char padded[FABRIC_TENANT_BYTES] = "";
-	uint32_t number = 1;
-
-	snprintf(padded, sizeof(padded), "%s", name);
-	/* Numbers are given from the first on and never taken back. */
-	while (number < MEMORY_MAX_TENANTS && header->tenants[number][0] != '\0' &&
-	       memcmp(header->tenants[number], padded, sizeof(padded)) != 0)
-		number++;
-	if (number == MEMORY_MAX_TENANTS || padded[0] == '\0')
-		return 0;
-	if (header->tenants[number][0] == '\0')
-	{
-		if (memory_allocate(&server->memory, memory_tenant_locks(&server->memory, number),
-		                    MEMORY_LOCK_BYTES) != FABRIC_OK)
-			return 0;
-		/* The first character makes it known: all the others are there by then. */
-		memcpy(header->tenants[number] + 1, padded + 1, sizeof(padded) - 1);
-		__atomic_store_n(&header->tenants[number][0], padded[0], __ATOMIC_RELEASE);
-		server_log(server, FABRIC_LOG_INFO, "tenant %u is \"%s\"", number, padded);
-	}
-	return number;
 }

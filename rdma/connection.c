@@ -21,12 +21,6 @@
 #include "process.h"
 #include "server_state.h"
 
-/* A process out of descriptors cannot accept: it tries again after this. */
-#define ACCEPT_PAUSE_MS 100u
-
-/* Connections taken in one round, so that nobody waits for a crowd at the door. */
-#define ACCEPT_ROUND 64
-
 /* Room for input at first: a call. It grows with the frames of who may send longer ones. */
 #define INPUT_BYTES CONTROL_MAX_FRAME
 /* Room for a batch of chains, of a client that has a channel. */
@@ -38,13 +32,7 @@
 #define PARKED_YIELD_NANOSECONDS 200000u
 #define PARKED_SLEEP_MS 1
 
-static bool
-peer_is_allowed(const FabricServer *server, uid_t user)
-{
-	return server->options.allow_other_users || user == 0 || user == geteuid();
-}
-
-static void
+void
 connection_free(ServerConnection *connection)
 {
 	if (connection->stream != NULL)
@@ -61,8 +49,7 @@ connection_free(ServerConnection *connection)
 	free(connection);
 }
 
-/* Has epoll watch for what the connection waits for; false: it cannot. */
-static bool
+bool
 connection_watch(const FabricServer *server, ServerConnection *connection, uint32_t interest)
 {
 	struct epoll_event event = {.events = interest, .data.ptr = connection};
@@ -76,8 +63,7 @@ connection_watch(const FabricServer *server, ServerConnection *connection, uint3
 	return true;
 }
 
-/* A connection for an accepted socket, which it takes over; NULL: no memory, and the socket is closed. */
-static ServerConnection *
+ServerConnection *
 connection_make(FabricServer *server, int descriptor)
 {
 	ServerConnection *connection = calloc(1, sizeof(ServerConnection));
@@ -95,124 +81,6 @@ connection_make(FabricServer *server, int descriptor)
 	connection->passed = -1;
 	connection->channel = CONTROL_NO_CHANNEL;
 	return connection;
-}
-
-static void
-start_local(FabricServer *server, int descriptor)
-{
-	ServerConnection *connection = connection_make(server, descriptor);
-	struct ucred peer = {0};
-	socklen_t length = sizeof(peer);
-
-	if (connection == NULL)
-		return;
-	if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-	    !connection_watch(server, connection, EPOLLIN | EPOLLRDHUP))
-	{
-		connection_free(connection);
-		return;
-	}
-	connection->denied = !peer_is_allowed(server, peer.uid);
-	connection->pid = (uint32_t) peer.pid;
-	/*
-	 * Should the number have a new owner already, then the socket shows its end, and nothing is granted on
-	 * it.
-	 */
-	connection->process_start = process_start_time(connection->pid);
-	connection->process = process_open(connection->pid, connection->process_start);
-	if (connection->process >= 0)
-	{
-		/*
-		 * A forked child may hold the socket longer than its owner lives: the process's own end counts too.
-		 */
-		struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection_process_tag(connection)};
-
-		epoll_ctl(server->events, EPOLL_CTL_ADD, connection->process, &event);
-	}
-	TAILQ_INSERT_TAIL(&server->connections, connection, all);
-}
-
-/* The key of an identity that a network client shows. */
-static bool
-find_key(void *argument, const char *identity, FabricKey *key, uint32_t *tenant)
-{
-	ServerConnection *connection = argument;
-	const FabricKey *found = fabric_keys_find(connection->server->keys, identity);
-
-	if (found == NULL)
-		return false;
-	*key = *found;
-	snprintf(connection->identity, sizeof(connection->identity), "%s", identity);
-	*tenant = tenant_number(connection->server, found->tenant);
-	return *tenant != 0;
-}
-
-static void
-start_network(FabricServer *server, int descriptor)
-{
-	ServerConnection *connection;
-
-	if (server->network_connections >= server->options.max_connections ||
-	    server->stranger_count >= SERVER_MAX_STRANGERS)
-	{
-		ServerConnection *oldest = TAILQ_FIRST(&server->strangers);
-
-		server->figures.connections_refused++;
-		/* Who knows a key has said HELLO long before he is the oldest. */
-		if (oldest == NULL)
-		{
-			close(descriptor);
-			return;
-		}
-		connection_close(server, oldest);
-	}
-	connection = connection_make(server, descriptor);
-	if (connection == NULL)
-		return;
-	network_tune(descriptor);
-	connection->stream =
-		server->keys == NULL ? stream_plain(descriptor) : stream_server(descriptor, find_key, connection);
-	if (connection->stream == NULL)
-	{
-		/* The socket went with the stream. */
-		connection->descriptor = -1;
-		connection_free(connection);
-		return;
-	}
-	if (!connection_watch(server, connection, EPOLLIN | EPOLLRDHUP))
-	{
-		connection_free(connection);
-		return;
-	}
-	connection->handshake = server->keys != NULL;
-	connection->stranger = true;
-	connection->stranger_deadline = fabric_now() + (uint64_t) SERVER_STRANGER_MS * 1000000;
-	TAILQ_INSERT_TAIL(&server->connections, connection, all);
-	TAILQ_INSERT_TAIL(&server->strangers, connection, list);
-	server->stranger_count++;
-	server->network_connections++;
-}
-
-void
-connection_accept(FabricServer *server, int listener)
-{
-	for (int i = 0; i < ACCEPT_ROUND; i++)
-	{
-		int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (descriptor >= 0 && listener == server->listener)
-			start_local(server, descriptor);
-		else if (descriptor >= 0)
-			start_network(server, descriptor);
-		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-		{
-			server_log(server, FABRIC_LOG_WARNING, "cannot accept a connection: %s", strerror(errno));
-			server_pause_listeners(server, ACCEPT_PAUSE_MS);
-			return;
-		}
-		else if (errno != EINTR && errno != ECONNABORTED)
-			return;
-	}
 }
 
 static void
@@ -263,6 +131,7 @@ connection_close(FabricServer *server, ServerConnection *connection)
 	TAILQ_REMOVE(&server->connections, connection, all);
 	TAILQ_INSERT_TAIL(&server->closed, connection, list);
 	server->network_connections -= connection->stream != NULL;
+	server->tenants[connection->tenant].connections -= connection->counted;
 	server->attaching -= connection->attaching;
 	epoll_ctl(server->events, EPOLL_CTL_DEL, connection->descriptor, NULL);
 	if (connection->process >= 0)
@@ -396,7 +265,7 @@ next_frame(FabricServer *server, ServerConnection *connection)
 	    (connection->request.method == CONTROL_CHAIN && connection->channel == CONTROL_NO_CHANNEL &&
 	     !connection->fenced))
 	{
-		server_log(server, FABRIC_LOG_WARNING, "a client speaks another protocol: disconnected");
+		server_complain(server, COMPLAINT_PROTOCOL, "a client speaks another protocol: disconnected");
 		server->figures.connections_refused++;
 		connection_close(server, connection);
 		return UINT32_MAX;
@@ -521,35 +390,6 @@ connection_pump(FabricServer *server, ServerConnection *connection, bool readabl
 	watch_again(server, connection);
 }
 
-/* Goes on with the handshake of a network client; true: it is done. */
-static bool
-shake_hands(FabricServer *server, ServerConnection *connection)
-{
-	StreamStatus status = stream_handshake(connection->stream);
-
-	if (status == STREAM_WANT_READ || status == STREAM_WANT_WRITE)
-	{
-		if (!connection_watch(server, connection,
-		                      EPOLLRDHUP | (status == STREAM_WANT_READ ? EPOLLIN : EPOLLOUT)))
-			connection_close(server, connection);
-		return false;
-	}
-	if (status != STREAM_OK)
-	{
-		if (status == STREAM_REFUSED)
-		{
-			server->figures.authentication_failures++;
-			server_log(server, FABRIC_LOG_WARNING, "a client was refused: %s",
-			           stream_detail(connection->stream));
-		}
-		connection_close(server, connection);
-		return false;
-	}
-	connection->handshake = false;
-	connection->tenant = stream_tenant(connection->stream);
-	return true;
-}
-
 void
 connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events)
 {
@@ -557,7 +397,7 @@ connection_ready(FabricServer *server, ServerConnection *connection, uint32_t ev
 
 	if (connection->closing)
 		return;
-	if (connection->handshake && !shake_hands(server, connection))
+	if (connection->handshake && !accept_handshake(server, connection))
 		return;
 	/* While a request is being answered, only the end of the peer is of interest. */
 	if ((events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0 && !takes_requests(connection))

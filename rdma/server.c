@@ -22,6 +22,16 @@
 /* Events taken from the kernel in one round. */
 #define ROUND_EVENTS 64
 
+/* So many warnings of a kind are written in a while, if others can cause them at will. */
+#define COMPLAINTS_SAID 5u
+#define COMPLAINTS_WHILE_NS 2000000000u
+
+static const char *const complaint_names[COMPLAINTS] = {
+	[COMPLAINT_ACCEPT] = "cannot accept a connection",
+	[COMPLAINT_REFUSED] = "a client was refused",
+	[COMPLAINT_PROTOCOL] = "a client speaks another protocol",
+};
+
 /* Connections that wait for accept: all backends of a server may come at once. */
 #define LISTEN_BACKLOG 1024
 
@@ -37,6 +47,43 @@ server_log(const FabricServer *server, FabricLogLevel level, const char *format,
 	vsnprintf(message, sizeof(message), format, arguments);
 	va_end(arguments);
 	server->options.log(server->options.log_argument, level, message);
+}
+
+void
+server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
+{
+	ServerComplaints *complaints = &server->complaints[kind];
+	char message[FABRIC_DETAIL_BYTES];
+	va_list arguments;
+
+	if (complaints->said == 0)
+		complaints->since = fabric_now();
+	if (complaints->said >= COMPLAINTS_SAID)
+	{
+		complaints->unsaid++;
+		return;
+	}
+	complaints->said++;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	server_log(server, FABRIC_LOG_WARNING, "%s", message);
+}
+
+void
+server_complaints_round(FabricServer *server)
+{
+	for (int kind = 0; kind < COMPLAINTS; kind++)
+	{
+		ServerComplaints *complaints = &server->complaints[kind];
+
+		if (complaints->said == 0 || fabric_now() - complaints->since < COMPLAINTS_WHILE_NS)
+			continue;
+		if (complaints->unsaid > 0)
+			server_log(server, FABRIC_LOG_WARNING, "%s: %u more of this kind", complaint_names[kind],
+			           complaints->unsaid);
+		*complaints = (ServerComplaints){0};
+	}
 }
 
 /* Writes an error's text for the caller of fabric_server_open(). */
@@ -474,6 +521,25 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	return status;
 }
 
+/* Waits for events; looks again for a moment before it sleeps, if the last round had chains to run. */
+static int
+wait_for_events(FabricServer *server, struct epoll_event *ready, int milliseconds)
+{
+	bool active = server->figures.chains != server->chains_before;
+	int count = 0;
+
+	server->chains_before = server->figures.chains;
+	if (server->options.spin && active && milliseconds > 0)
+	{
+		do
+			count = epoll_wait(server->events, ready, ROUND_EVENTS, 0);
+		while (count == 0 && spin_again(&server->spin));
+		if (count > 0)
+			spin_success(&server->spin);
+	}
+	return count != 0 ? count : epoll_wait(server->events, ready, ROUND_EVENTS, milliseconds);
+}
+
 FabricStatus
 fabric_server_step(FabricServer *server, int milliseconds)
 {
@@ -483,7 +549,7 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	milliseconds = connections_patience(server, milliseconds);
 	if ((server->dying > 0 || server->attaching > 0) && milliseconds > SERVER_DYING_ROUND_MS)
 		milliseconds = SERVER_DYING_ROUND_MS;
-	count = epoll_wait(server->events, ready, ROUND_EVENTS, milliseconds);
+	count = wait_for_events(server, ready, milliseconds);
 	if (count < 0 && errno != EINTR)
 		return FABRIC_LOST;
 	for (int i = 0; i < count; i++)
@@ -505,6 +571,7 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	}
 	channels_round(server);
 	connections_round(server);
+	server_complaints_round(server);
 	if (server->listener_paused && fabric_now() > server->listener_resume)
 		resume_listeners(server);
 	return FABRIC_OK;

@@ -2,9 +2,9 @@
  * server_state.h
  *		What the files of the memory node's server share.  Private to rdma/.
  *
- * server.c: the object's files, open, close and the event loop.  connection.c: sockets, their bytes and
- * their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c: the chains of network
- * clients.  channel.c: life and death of channels, instances and their lock words.
+ * server.c: the object's files, open, close and the event loop.  accept.c: who comes in.  connection.c:
+ * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
+ * the chains of network clients.  channel.c: life and death of channels, instances and their lock words.
  *
  * Life of a channel record:
  *
@@ -25,6 +25,7 @@
 #include "buffer.h"
 #include "control.h"
 #include "server.h"
+#include "spin.h"
 #include "stream.h"
 
 /* A killed channel that stays in the middle of a chain for so long has its process killed. */
@@ -69,6 +70,7 @@ typedef struct ServerConnection
 	bool denied;                          /* a user whom we do not serve: every request is answered so */
 	bool stranger;   /* a network client that has not said HELLO: it has not much time for it */
 	bool handshake;  /* its stream's is not done */
+	bool counted;    /* among its tenant's connections */
 	bool introduced; /* HELLO was answered */
 	bool closing;    /* to be freed at the end of the round */
 	bool attaching;  /* the reply to ATTACH is owed until the older channels are dead */
@@ -99,6 +101,29 @@ typedef struct ServerChannel
 	ServerConnection *connection;
 } ServerChannel;
 
+/* What a tenant has now. */
+typedef struct ServerTenant
+{
+	uint32_t channels;
+	uint32_t connections; /* across the network, after the handshake */
+} ServerTenant;
+
+/* What strangers can make us say is said a few times in a while; then it is counted. */
+typedef enum ServerComplaint
+{
+	COMPLAINT_ACCEPT,
+	COMPLAINT_REFUSED,
+	COMPLAINT_PROTOCOL,
+	COMPLAINTS
+} ServerComplaint;
+
+typedef struct ServerComplaints
+{
+	uint64_t since; /* of the present while */
+	uint32_t said;
+	uint32_t unsaid;
+} ServerComplaints;
+
 struct FabricServer
 {
 	FabricServerOptions options;
@@ -128,7 +153,11 @@ struct FabricServer
 	uint32_t network_connections;
 	uint32_t stranger_count;
 	uint32_t attaching;
-	uint32_t parked; /* chains that wait for stripes */
+	uint32_t parked;        /* chains that wait for stripes */
+	uint64_t chains_before; /* figures.chains, a round ago */
+	Spin spin;
+	ServerTenant tenants[MEMORY_MAX_TENANTS];
+	ServerComplaints complaints[COMPLAINTS];
 	ServerChannel *channels;
 	uint32_t live;  /* records that are LIVE */
 	uint32_t dying; /* records that are KILLED */
@@ -138,6 +167,10 @@ struct FabricServer
 /* server.c */
 extern void server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same for a warning that others can cause at will; with server_complaints_round(). */
+extern void server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+extern void server_complaints_round(FabricServer *server);
 /* Nobody is accepted for a while. */
 extern void server_pause_listeners(FabricServer *server, uint32_t milliseconds);
 
@@ -149,7 +182,19 @@ extern void server_pause_listeners(FabricServer *server, uint32_t milliseconds);
  */
 extern bool server_drain(FabricServer *server, int drain_ms);
 
+/* accept.c */
+/* Takes those who wait at a listening socket. */
+extern void connection_accept(FabricServer *server, int listener);
+/* Goes on with the handshake of a network client; true: it is done. */
+extern bool accept_handshake(FabricServer *server, ServerConnection *connection);
+
 /* connection.c */
+/* A connection for an accepted socket, which it takes over; NULL: no memory, and the socket is closed. */
+extern ServerConnection *connection_make(FabricServer *server, int descriptor);
+/* Frees one that was not begun, or is closed. */
+extern void connection_free(ServerConnection *connection);
+/* Has epoll watch for what the connection waits for; false: it cannot. */
+extern bool connection_watch(const FabricServer *server, ServerConnection *connection, uint32_t interest);
 
 /*
  * What epoll says when the peer's process ended, in place of the connection: its address with the lowest
@@ -173,8 +218,6 @@ connection_of_process_tag(void *pointer)
 	return (ServerConnection *) (void *) ((char *) pointer - 1);
 }
 
-/* Takes those who wait at a listening socket. */
-extern void connection_accept(FabricServer *server, int listener);
 extern void connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events);
 /* Ends the connection and kills its channel; it is freed by connections_round(). */
 extern void connection_close(FabricServer *server, ServerConnection *connection);
@@ -258,10 +301,15 @@ extern bool instance_kill(FabricServer *server, uint32_t instance);
 extern void instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation,
                              uint64_t nonce);
 
+/* tenant.c */
+
 /*
- * The number of the tenant of that name, who becomes known if he was not; 0: there are too many, or no
- * memory for his lock words.
+ * The number of the tenant of that name, who becomes known if he was not; 0: there are too many, or no memory
+ * for his lock words.
  */
 extern uint32_t tenant_number(FabricServer *server, const char *name);
+/* May the tenant have one more?  What the others are sure of is left to them. */
+extern bool tenant_may_have_channel(const FabricServer *server, uint32_t tenant);
+extern bool tenant_may_have_connection(const FabricServer *server, uint32_t tenant);
 
 #endif /* SHERMAN_SERVER_STATE_H */

@@ -9,6 +9,7 @@ FABRIC_TESTS += test_fault
 FABRIC_TESTS += test_keys test_stream test_handshake
 test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
+FABRIC_TESTS += test_tcp
 FABRIC_TESTS += conformance
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c
 conformance_SOURCES = test/conformance_chains.c test/conformance_death.c

@@ -135,6 +135,7 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		.huge_pages = process->huge_pages,
 		.listen = process->listen[0] == '\0' ? NULL : process->listen,
 		.insecure_loopback = true,
+		.spin = true,
 		.log = service_log,
 	};
 	FabricService callbacks = {&service, service_call, service_recover, service_fenced};

@@ -1,0 +1,199 @@
+/*
+ * accept.c
+ *		Who comes in: sockets that are accepted, the users and keys behind them, and how many there may be.
+ *
+ * A network client is a stranger until it has said HELLO: for that it has not much time, and strangers that
+ * are too many give way to those who come after them.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "network.h"
+#include "process.h"
+#include "server_state.h"
+
+/* A process out of descriptors cannot accept: it tries again after this. */
+#define ACCEPT_PAUSE_MS 100u
+
+/* Connections taken in one round, so that nobody waits for a crowd at the door. */
+#define ACCEPT_ROUND 64
+
+static bool
+peer_is_allowed(const FabricServer *server, uid_t user)
+{
+	return server->options.allow_other_users || user == 0 || user == geteuid();
+}
+
+static void
+start_local(FabricServer *server, int descriptor)
+{
+	ServerConnection *connection = connection_make(server, descriptor);
+	struct ucred peer = {0};
+	socklen_t length = sizeof(peer);
+
+	if (connection == NULL)
+		return;
+	if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
+	    !connection_watch(server, connection, EPOLLIN | EPOLLRDHUP))
+	{
+		connection_free(connection);
+		return;
+	}
+	connection->denied = !peer_is_allowed(server, peer.uid);
+	connection->pid = (uint32_t) peer.pid;
+	/*
+	 * Should the number have a new owner already, then the socket shows its end, and nothing is granted on
+	 * it.
+	 */
+	connection->process_start = process_start_time(connection->pid);
+	connection->process = process_open(connection->pid, connection->process_start);
+	if (connection->process >= 0)
+	{
+		/*
+		 * A forked child may hold the socket longer than its owner lives: the process's own end counts too.
+		 */
+		struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection_process_tag(connection)};
+
+		epoll_ctl(server->events, EPOLL_CTL_ADD, connection->process, &event);
+	}
+	TAILQ_INSERT_TAIL(&server->connections, connection, all);
+}
+
+/* The key of an identity that a network client shows. */
+static bool
+find_key(void *argument, const char *identity, FabricKey *key, uint32_t *tenant)
+{
+	ServerConnection *connection = argument;
+	const FabricKey *found = fabric_keys_find(connection->server->keys, identity);
+
+	if (found == NULL)
+		return false;
+	*key = *found;
+	snprintf(connection->identity, sizeof(connection->identity), "%s", identity);
+	*tenant = tenant_number(connection->server, found->tenant);
+	return *tenant != 0;
+}
+
+/* Sends the oldest strangers away: who knows a key has said HELLO long before. False: there is none. */
+static bool
+send_away(FabricServer *server, int count)
+{
+	ServerConnection *oldest = TAILQ_FIRST(&server->strangers);
+
+	if (oldest == NULL)
+		return false;
+	for (; oldest != NULL && count > 0; count--)
+	{
+		server->figures.connections_refused++;
+		connection_close(server, oldest);
+		oldest = TAILQ_FIRST(&server->strangers);
+	}
+	return true;
+}
+
+static void
+start_network(FabricServer *server, int descriptor)
+{
+	ServerConnection *connection;
+
+	if ((server->network_connections >= server->options.max_connections ||
+	     server->stranger_count >= SERVER_MAX_STRANGERS) &&
+	    !send_away(server, 1))
+	{
+		server->figures.connections_refused++;
+		close(descriptor);
+		return;
+	}
+	connection = connection_make(server, descriptor);
+	if (connection == NULL)
+		return;
+	network_tune(descriptor);
+	connection->stream =
+		server->keys == NULL ? stream_plain(descriptor) : stream_server(descriptor, find_key, connection);
+	if (connection->stream == NULL)
+	{
+		/* The socket went with the stream. */
+		connection->descriptor = -1;
+		connection_free(connection);
+		return;
+	}
+	if (!connection_watch(server, connection, EPOLLIN | EPOLLRDHUP))
+	{
+		connection_free(connection);
+		return;
+	}
+	connection->handshake = server->keys != NULL;
+	connection->stranger = true;
+	connection->stranger_deadline = fabric_now() + (uint64_t) SERVER_STRANGER_MS * 1000000;
+	TAILQ_INSERT_TAIL(&server->connections, connection, all);
+	TAILQ_INSERT_TAIL(&server->strangers, connection, list);
+	server->stranger_count++;
+	server->network_connections++;
+}
+
+void
+connection_accept(FabricServer *server, int listener)
+{
+	for (int i = 0; i < ACCEPT_ROUND; i++)
+	{
+		int descriptor = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (descriptor >= 0 && listener == server->listener)
+			start_local(server, descriptor);
+		else if (descriptor >= 0)
+			start_network(server, descriptor);
+		else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+		{
+			server_complain(server, COMPLAINT_ACCEPT, "cannot accept a connection: %s", strerror(errno));
+			/* Their descriptors are free in the next round. */
+			if (!send_away(server, ACCEPT_ROUND))
+				server_pause_listeners(server, ACCEPT_PAUSE_MS);
+			return;
+		}
+		else if (errno != EINTR && errno != ECONNABORTED)
+			return;
+	}
+}
+
+bool
+accept_handshake(FabricServer *server, ServerConnection *connection)
+{
+	StreamStatus status = stream_handshake(connection->stream);
+
+	if (status == STREAM_WANT_READ || status == STREAM_WANT_WRITE)
+	{
+		if (!connection_watch(server, connection,
+		                      EPOLLRDHUP | (status == STREAM_WANT_READ ? EPOLLIN : EPOLLOUT)))
+			connection_close(server, connection);
+		return false;
+	}
+	if (status != STREAM_OK)
+	{
+		if (status == STREAM_REFUSED)
+		{
+			server->figures.authentication_failures++;
+			server_complain(server, COMPLAINT_REFUSED, "a client was refused: %s",
+			                stream_detail(connection->stream));
+		}
+		connection_close(server, connection);
+		return false;
+	}
+	connection->handshake = false;
+	connection->tenant = stream_tenant(connection->stream);
+	if (!tenant_may_have_connection(server, connection->tenant))
+	{
+		server->figures.connections_refused++;
+		server_complain(server, COMPLAINT_REFUSED, "tenant \"%s\" has all the connections that it can have",
+		                fabric_server_tenant(server, connection->tenant));
+		connection_close(server, connection);
+		return false;
+	}
+	connection->counted = true;
+	server->tenants[connection->tenant].connections++;
+	return true;
+}

@@ -1,0 +1,34 @@
+# Safeguards of network clients' chains. Sourced by test/mutations.
+
+mutate parked_chain_goes_on test_tcp rdma/channel.c \
+	's/chains_drop\(server, connection\);//'
+mutate reply_before_operation test_tcp rdma/chains.c \
+	's/if \(status != APPLY_STRIPE_TAKEN\)/if (true)/; s/status == APPLY_DONE \? FABRIC_OK : FABRIC_FENCED/FABRIC_OK/'
+mutate parked_chain_is_overtaken test_tcp rdma/connection.c \
+	's/\(connection->chain == NULL \|\| connection->chain->parked == 0\) &&//'
+mutate channel_granted_too_early test_tcp rdma/requests.c \
+	's/channel_kill\(server, hello->old_channel\);.*?return channel_settle\(server, hello->old_channel\) \? FABRIC_OK : FABRIC_TIMED_OUT;/return FABRIC_OK;/s'
+mutate fenced_client_not_told conformance=--tcp rdma/chains.c \
+	's/FabricStatus status = FABRIC_FENCED;/FabricStatus status = FABRIC_LOST;/'
+mutate foreign_unit_not_checked test_tcp rdma/apply.h \
+	's/return mark == channel->mark \|\|/return mark != 0 ||/'
+mutate lock_word_of_another_tenant test_tcp rdma/memory.h \
+	's/return memory->locks \+ \(size_t\) tenant \* MEMORY_LOCK_WORDS;/(void) tenant;\n\treturn memory->locks;/'
+mutate unlock_by_write conformance rdma/chain.h \
+	's/\(\*atomic_seen \|\| op->region == FABRIC_LOCKS\)/*atomic_seen/'
+mutate instance_of_another_tenant test_tcp rdma/requests.c \
+	's/instance == NULL \|\| instance->tenant == connection->tenant \? FABRIC_OK : FABRIC_DENIED/(void) instance, FABRIC_OK/'
+mutate removed_key_still_serves test_tcp rdma/server.c \
+	's/fabric_keys_find\(keys, connection->identity\) != NULL\)/true)/'
+mutate write_not_staged test_tcp rdma/apply.h \
+	's/if \(channel->stage != NULL\)/if (false)/'
+mutate staged_write_not_finished test_tcp rdma/channel.c \
+	's/finish_staged_write\(server, word, intent, offset, bytes\);/(void) word;/'
+mutate stage_of_another_write test_tcp rdma/channel.c \
+	's/stage->odd == odd && stage->intent == intent &&//'
+mutate silent_peer_stays test_tcp rdma/network.c \
+	's/setsockopt\(descriptor, SOL_SOCKET, SO_KEEPALIVE.*?;//'
+mutate no_key_needed test_tcp rdma/server.c \
+	's/!server->options.insecure_loopback \|\| !loopback/false/'
+mutate wait_without_deadline conformance=--tcp rdma/network.c \
+	's/if \(now >= deadline\)\n\t\treturn FABRIC_TIMED_OUT;//'
