@@ -18,7 +18,7 @@ TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults c
 
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c
-TESTS += test_service
+TESTS += test_service test_calls
 TESTS += test_lock
 TESTS += test_cache
 TESTS += test_allocate

@@ -43,6 +43,8 @@ mutate no_quarantine test_service tree/service_tables.c \
 	's/\|\| now_us < tables->quarantine_us\)/)/; s/waits && due <= now_us/waits/'
 mutate call_twice_is_two test_service tree/service_calls.c \
 	's/record.record.extents > 0 && request->extents != record.record.extents/false/'
+mutate create_twice_is_two test_calls tree/service_calls.c \
+	's/ServiceRecord \*slot = tables_find_token\(.*?\);/ServiceRecord *slot = NULL;/'
 mutate trees_of_others test_service tree/service_calls.c \
 	's/if \(record == NULL \|\| !tables_owns\(&owner, record\)\)\s+return NULL;//s'
 mutate quota_not_looked_at test_service tree/service_calls.c \
