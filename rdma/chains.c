@@ -40,6 +40,20 @@ chains_begin(FabricServer *server, ServerConnection *connection)
 	connection->fenced = false;
 }
 
+static void
+count_chain(FabricServerFigures *figures, const ServerChain *chain)
+{
+	figures->chains++;
+	figures->operations += (uint64_t) chain->run.count;
+	for (int i = 0; i < chain->run.count; i++)
+	{
+		if (chain->ops[i].opcode == FABRIC_READ)
+			figures->chain_read_bytes += chain->ops[i].length;
+		else
+			figures->chain_written_bytes += chain->ops[i].length;
+	}
+}
+
 /* The chain is through, or will never be. */
 static void
 end_chain(FabricServer *server, ServerConnection *connection, FabricStatus status)
@@ -59,8 +73,7 @@ end_chain(FabricServer *server, ServerConnection *connection, FabricStatus statu
 	{
 		chain_put_results(chain->ops, chain->run.count,
 		                  output->data + output->end + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES);
-		server->figures.chains++;
-		server->figures.operations += (uint64_t) chain->run.count;
+		count_chain(&server->figures, chain);
 	}
 	connection_reply(server, connection, &chain->frame, status,
 	                 status == FABRIC_OK ? chain->frame.length : 0);

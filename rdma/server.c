@@ -771,5 +771,8 @@ fabric_server_figures(const FabricServer *server, FabricServerFigures *figures)
 	*figures = server->figures;
 	figures->channels = server->live;
 	TAILQ_FOREACH(connection, &server->connections, all)
-	figures->connections++;
+	{
+		figures->connections++;
+		figures->channels_network += connection->stream != NULL && connection->channel != CONTROL_NO_CHANNEL;
+	}
 }

@@ -191,8 +191,9 @@ extern uint32_t fabric_server_channels(const FabricServer *server);
 /* What a server has and did, for its operator. Counters begin with the daemon. */
 typedef struct FabricServerFigures
 {
-	uint64_t channels;    /* live data channels now */
-	uint64_t connections; /* control connections now */
+	uint64_t channels;         /* live data channels now */
+	uint64_t channels_network; /* of them: of network clients */
+	uint64_t connections;      /* control connections now */
 	uint64_t connections_accepted;
 	uint64_t connections_refused;     /* ended by us: denied, draining, no channel left, another protocol */
 	uint64_t authentication_failures; /* no key or a wrong one */

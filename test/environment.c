@@ -24,6 +24,7 @@
 #define DRAIN_MS 1000
 
 uint32_t test_lock_words = 16384;
+const char *test_key_file;
 
 static Service *served; /* in the child that is a memory node */
 
@@ -323,6 +324,7 @@ control_open(TestInstance *instance, uint32_t incarnation)
 	options.cluster[0] = instance->cluster[0];
 	options.cluster[1] = instance->cluster[1];
 	options.incarnation = incarnation;
+	options.key_file = instance->key_file;
 	status = fabric_open(&options, &fabric);
 	REQUIRE(status == FABRIC_OK, "fabric_open: %s", fabric_status_name(status));
 	return fabric;
@@ -372,6 +374,7 @@ test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uin
 	instance->cluster[1] = ++started;
 	instance->environment = shared_map(sizeof(TestEnvironment));
 	instance->scratch = shared_map(TEST_SCRATCH_WORDS * sizeof(uint64_t));
+	instance->key_file = test_key_file;
 	instance->options.slots = slots;
 	instance->options.trees = 16;
 	instance->options.cache_bytes = cache_bytes;

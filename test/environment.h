@@ -81,10 +81,14 @@ typedef struct TestInstance
 	TestEnvironment *environment;
 	TreeShared *shared;
 	TreeSharedOptions options;
+	const char *key_file;
 	uint64_t *scratch; /* TEST_SCRATCH_WORDS zeroed words shared by the processes, for the test's own use */
 } TestInstance;
 
 #define TEST_SCRATCH_WORDS (1u << 17)
+
+/* Key file of instances that are started, for memory nodes across the network; NULL: none. */
+extern const char *test_key_file;
 
 /* Words of the local lock table of instances that are started: 16384, or 1 to make all nodes share one word. */
 extern uint32_t test_lock_words;

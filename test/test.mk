@@ -24,6 +24,7 @@ TESTS += test_cache
 TESTS += test_allocate
 TESTS += test_redo
 TESTS += test_nodes
+TESTS += test_daemon
 SCRIPT_TESTS += test_msd test_msd_metrics
 
 # The core of the tree.

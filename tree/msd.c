@@ -197,9 +197,9 @@ open_hint(FabricStatus status)
 				   "lower --size, --channels or --trees";
 		case FABRIC_UNREACHABLE:
 			return "the directories of the memory file and of the socket must exist and be writable; "
-				   "a socket's path has at most 107 bytes";
+				   "the address of \"listen\" must be one of this machine's, and its port free";
 		case FABRIC_DENIED:
-			return "the memory file belongs to another user";
+			return "the memory file must belong to msd's user; without keys \"listen\" is 127.0.0.1 or [::1]";
 		case FABRIC_NOT_SUPPORTED:
 			return "put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or set "
 				   "\"huge-pages = try\"";
@@ -231,6 +231,13 @@ bind_to_node(const Msd *msd, char *message, size_t bytes)
 	return true;
 }
 
+/* Reads the key file, if there is one. */
+static bool
+read_keys(Msd *msd, char *detail)
+{
+	return msd->config.keys[0] == '\0' || fabric_keys_read(msd->config.keys, &msd->keys, detail) == FABRIC_OK;
+}
+
 static FabricStatus
 open_service(Msd *msd, char *detail)
 {
@@ -245,6 +252,9 @@ open_service(Msd *msd, char *detail)
 	options.allow_other_users = msd->config.other_users;
 	options.huge_pages = msd->config.huge_pages;
 	options.quotas = msd->config.quotas;
+	options.listen = msd->config.listen[0] != '\0' ? msd->config.listen : NULL;
+	options.keys = msd->config.keys[0] != '\0' ? &msd->keys : NULL;
+	options.insecure_loopback = msd->config.insecure_loopback;
 	options.log = log_line;
 	options.log_argument = msd;
 	options.should_stop = loop_round;
@@ -276,8 +286,11 @@ serve(Msd *msd)
 	msd_notify_send(&msd->notify, "STATUS=opening the memory");
 	if (!bind_to_node(msd, message, sizeof(message)))
 		return cannot_serve(msd, message, "set \"numa-node\" to one of this machine's, to auto or to off");
-	if (msd->config.listen[0] != '\0')
-		return cannot_serve(msd, "clients across the network are not served yet", "leave \"listen\" out");
+	if (!read_keys(msd, detail))
+		return cannot_serve(
+			msd, detail,
+			"the key file has lines of \"tenant key\", the key as 64 hexadecimal digits (openssl "
+			"rand -hex 32); only msd's user may have a right to it (chmod 600)");
 	status = open_service(msd, detail);
 	if (status != FABRIC_OK)
 		return cannot_serve(msd, detail[0] != '\0' ? detail : fabric_status_name(status), open_hint(status));
@@ -291,6 +304,11 @@ serve(Msd *msd)
 	if (msd->metrics != NULL)
 		msd_log(msd, FABRIC_LOG_INFO, "metrics at port %u of the loopback address",
 		        msd_metrics_port(msd->metrics));
+	if (msd->config.listen[0] != '\0')
+		msd_log(msd, msd->config.insecure_loopback ? FABRIC_LOG_WARNING : FABRIC_LOG_INFO,
+		        "listening at %s, port %u%s", msd->config.listen,
+		        fabric_server_port(service_server(msd->service)),
+		        msd->config.insecure_loopback ? ", without keys: everybody on this machine is served" : "");
 	publish(msd, MSD_SERVING);
 	msd_log(msd, FABRIC_LOG_INFO, "ready");
 	msd_notify_send(&msd->notify, "READY=1\nSTATUS=serving");
@@ -355,6 +373,7 @@ main(int argc, char **argv)
 	handle_signal(SIGHUP, handle_reload);
 	handle_signal(SIGPIPE, SIG_IGN);
 	status = serve(msd);
+	fabric_keys_forget(&msd->keys);
 	msd_notify_close(&msd->notify);
 	return status;
 }

@@ -148,7 +148,9 @@ msd_metrics_write(FILE *page, const MsdSnapshot *snapshot, const char *version, 
 	        (double) (now_us - snapshot->published_us) / MICROSECONDS_PER_SECOND);
 	write_words(page, snapshot);
 	write_head(page, "channels", "gauge", "Data channels now.");
-	fprintf(page, "sherman_msd_channels{transport=\"shm\"} %" PRIu64 "\n", figures->server.channels);
+	fprintf(page, "sherman_msd_channels{transport=\"shm\"} %" PRIu64 "\n",
+	        figures->server.channels - figures->server.channels_network);
+	fprintf(page, "sherman_msd_channels{transport=\"tcp\"} %" PRIu64 "\n", figures->server.channels_network);
 	write_tenants(page, figures, "tenant_memory_bytes", "Node memory granted to a tenant.",
 	              offsetof(ServiceTenant, bytes));
 	write_tenants(page, figures, "tenant_quota_bytes", "The most that a tenant may have; 0 is no quota.",

@@ -51,6 +51,38 @@ reload_quotas(Msd *msd, const ServiceQuotas *now)
 	service_set_quotas(msd->service, now);
 }
 
+/* Names the keys that are not among the others. */
+static void
+log_keys(const Msd *msd, const FabricKeys *keys, const FabricKeys *others, const char *change)
+{
+	for (uint32_t i = 0; i < keys->count; i++)
+	{
+		/* The identity tells keys apart and gives nothing away. */
+		if (fabric_keys_find(others, keys->keys[i].identity) == NULL)
+			msd_log(msd, FABRIC_LOG_INFO, "key %s is %s", keys->keys[i].identity, change);
+	}
+}
+
+static void
+reload_keys(Msd *msd, const char *path)
+{
+	char detail[FABRIC_DETAIL_BYTES];
+	FabricKeys now;
+
+	if (path[0] == '\0')
+		return;
+	if (fabric_keys_read(path, &now, detail) != FABRIC_OK)
+	{
+		msd_log(msd, FABRIC_LOG_ERROR, "the old keys stay in force: %s", detail);
+		return;
+	}
+	log_keys(msd, &now, &msd->keys, "added");
+	log_keys(msd, &msd->keys, &now, "removed: its clients are disconnected");
+	msd->keys = now;
+	(void) fabric_server_set_keys(service_server(msd->service), &now);
+	fabric_keys_forget(&now);
+}
+
 /* Takes over new settings. */
 static void
 reload_settings(Msd *msd, const MsdConfig *now)
@@ -62,6 +94,7 @@ reload_settings(Msd *msd, const MsdConfig *now)
 	if (names[0] != '\0')
 		msd_log(msd, FABRIC_LOG_WARNING, "changes of %s wait for a restart", names);
 	reload_quotas(msd, &now->quotas);
+	reload_keys(msd, now->keys);
 	if (msd->config.drain_seconds != now->drain_seconds)
 		msd_log(msd, FABRIC_LOG_INFO, "clients will have %u seconds to go, it was %u", now->drain_seconds,
 		        msd->config.drain_seconds);
@@ -72,6 +105,7 @@ reload_settings(Msd *msd, const MsdConfig *now)
 	kept.drain_seconds = now->drain_seconds;
 	kept.verbose = now->verbose;
 	memcpy(kept.log, now->log, sizeof(kept.log));
+	memcpy(kept.keys, now->keys, sizeof(kept.keys));
 	msd->config = kept;
 }
 

@@ -20,7 +20,8 @@ typedef struct Msd
 	int argc; /* for reading the settings again */
 	char **argv;
 	MsdConfig config;
-	int log; /* descriptor that log lines go to */
+	int log;         /* descriptor that log lines go to */
+	FabricKeys keys; /* in force */
 	Service *service;
 	MsdNotify notify;
 	MsdMetrics *metrics; /* NULL: none are wanted */

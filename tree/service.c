@@ -265,6 +265,9 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	server_options.max_channels = service->options.max_channels;
 	server_options.allow_other_users = service->options.allow_other_users;
 	server_options.huge_pages = service->options.huge_pages;
+	server_options.listen = service->options.listen;
+	server_options.keys = service->options.keys;
+	server_options.insecure_loopback = service->options.insecure_loopback;
 	server_options.log = service->options.log;
 	server_options.log_argument = service->options.log_argument;
 	server_options.should_stop = service_should_stop;

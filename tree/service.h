@@ -67,7 +67,10 @@ typedef struct ServiceOptions
 	FabricHugePages huge_pages;                                             /* likewise */
 	void (*log)(void *argument, FabricLogLevel level, const char *message); /* NULL: no log */
 	void *log_argument;
-	ServiceQuotas quotas;                /* of tenants by name; without one a tenant may have all */
+	ServiceQuotas quotas;   /* of tenants by name; without one a tenant may have all */
+	const char *listen;     /* clients across the network, as in FabricServerOptions; NULL: none */
+	const FabricKeys *keys; /* likewise */
+	bool insecure_loopback; /* likewise */
 	bool (*should_stop)(void *argument); /* asked about every 100 ms; NULL: only service_stop() ends it */
 	void *should_stop_argument;
 } ServiceOptions;

@@ -1,0 +1,663 @@
+/*
+ * test_daemon.c
+ *		A running msd and its clients, over the network and on the machine: tenants, keys and quotas that change, the end
+ *		of service, death, metrics.
+ *
+ * The daemon is the program beside this one.
+ */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "environment.h"
+#include "../tree/directory.h"
+#include "../tree/service.h"
+
+#define MEGABYTE (1ull << 20)
+#define LOG_BYTES (256u << 10)
+
+/* Keys of 64 digits, by their digit. */
+#define KEY_OLD '1'
+#define KEY_NEW '2'
+#define KEY_OTHER '3'
+#define KEY_WRONG '4'
+
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+
+static char program[512]; /* msd */
+
+/* A daemon with its files, all in node.directory. */
+typedef struct Daemon
+{
+	TestNode node;
+	char config[96];
+	char keys[96];     /* the daemon's */
+	char tenant_a[96]; /* key files of clients */
+	char tenant_b[96];
+	char log[96];
+	char text[LOG_BYTES]; /* the log as it was read last */
+	char shm[112];        /* the other address */
+	uint16_t metrics;
+	bool keyed;
+} Daemon;
+
+static Daemon daemon_of_test;
+
+/* ---- files ---- */
+
+static void write_file(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+write_file(const char *path, const char *format, ...)
+{
+	va_list arguments;
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *file = fdopen(descriptor, "w");
+
+	assert_non_null(file);
+	va_start(arguments, format);
+	vfprintf(file, format, arguments);
+	va_end(arguments);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* A line of a key file. */
+static const char *
+key_line(const char *tenant, char digit)
+{
+	static char lines[4][128];
+	static unsigned next;
+	char *line = lines[next++ % 4];
+	int length = snprintf(line, sizeof(lines[0]), "%s ", tenant);
+
+	memset(line + length, digit, 64);
+	strcpy(line + length + 64, "\n");
+	return line;
+}
+
+static const char *
+read_log(Daemon *msd)
+{
+	FILE *file = fopen(msd->log, "r");
+	size_t length = 0;
+
+	if (file != NULL)
+	{
+		length = fread(msd->text, 1, sizeof(msd->text) - 1, file);
+		fclose(file);
+	}
+	msd->text[length] = '\0';
+	return msd->text;
+}
+
+/* Waits until the log has the text behind its first `from` bytes; where it begins. */
+static const char *
+wait_for_log(Daemon *msd, size_t from, const char *text)
+{
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
+
+	for (;;)
+	{
+		const char *log = read_log(msd);
+		const char *found = strlen(log) >= from ? strstr(log + from, text) : NULL;
+
+		if (found != NULL)
+			return found;
+		if (test_now_us() > deadline)
+			fail_msg("the log has nothing like \"%s\": %s", text, log + (strlen(log) >= from ? from : 0));
+		test_sleep_us(2000);
+	}
+}
+
+/* ---- the daemon ---- */
+
+static void
+daemon_configure(const Daemon *msd, const char *more)
+{
+	write_file(msd->config,
+	           "memory = %s\nsocket = %s\nlog = %s\nsize = 16M\nlisten = 127.0.0.1:0\nmetrics = 127.0.0.1:0\n"
+	           "%s%s\n%s",
+	           msd->node.memory_path, msd->node.socket_path, msd->log,
+	           msd->keyed ? "keys = " : "insecure-loopback = on", msd->keyed ? msd->keys : "", more);
+}
+
+static uint16_t
+port_after(Daemon *msd, size_t from, const char *text)
+{
+	unsigned port = 0;
+	const char *found = wait_for_log(msd, from, text);
+
+	assert_int_equal(sscanf(strstr(found, "port "), "port %u", &port), 1);
+	return (uint16_t) port;
+}
+
+static void
+daemon_start(Daemon *msd)
+{
+	size_t from = strlen(read_log(msd));
+	pid_t parent = getpid();
+
+	fflush(NULL);
+	msd->node.pid = fork();
+	assert_true(msd->node.pid >= 0);
+	if (msd->node.pid == 0)
+	{
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() == parent)
+			execl(program, "msd", "--config", msd->config, (char *) NULL);
+		_exit(127);
+	}
+	(void) wait_for_log(msd, from, "info: ready");
+	msd->metrics = port_after(msd, from, "metrics at");
+	snprintf(msd->node.address, sizeof(msd->node.address), "tcp:127.0.0.1:%u",
+	         (unsigned) port_after(msd, from, "listening at"));
+}
+
+/* Sends the signal; with `status` >= 0 waits for its end with that exit status, else for its death. */
+static void
+daemon_end(Daemon *msd, int signal_number, int status)
+{
+	int state;
+
+	assert_int_equal(kill(msd->node.pid, signal_number), 0);
+	assert_true(waitpid(msd->node.pid, &state, 0) == msd->node.pid);
+	if (status >= 0)
+		assert_true(WIFEXITED(state) && WEXITSTATUS(state) == status);
+	else
+		assert_true(WIFSIGNALED(state));
+	msd->node.pid = 0;
+}
+
+static void
+daemon_reload(Daemon *msd)
+{
+	size_t from = strlen(read_log(msd));
+
+	assert_int_equal(kill(msd->node.pid, SIGHUP), 0);
+	(void) wait_for_log(msd, from, "info: reloaded");
+}
+
+/* A file of the daemon's. */
+static void
+place(const Daemon *msd, const char *name, char *path, size_t bytes)
+{
+	snprintf(path, bytes, "%.60s/%s", msd->node.directory, name);
+}
+
+static int
+daemon_prepare(void **state)
+{
+	Daemon *msd = &daemon_of_test;
+	const char *base = getenv("FABRIC_TEST_DIRECTORY");
+
+	memset(msd, 0, sizeof(*msd));
+	if (base == NULL)
+		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+	snprintf(msd->node.directory, sizeof(msd->node.directory), "%s/sherman-daemon-XXXXXX", base);
+	if (mkdtemp(msd->node.directory) == NULL)
+		return 1;
+	place(msd, "memory", msd->node.memory_path, sizeof(msd->node.memory_path));
+	place(msd, "socket", msd->node.socket_path, sizeof(msd->node.socket_path));
+	place(msd, "config", msd->config, sizeof(msd->config));
+	place(msd, "keys", msd->keys, sizeof(msd->keys));
+	place(msd, "keys.a", msd->tenant_a, sizeof(msd->tenant_a));
+	place(msd, "keys.b", msd->tenant_b, sizeof(msd->tenant_b));
+	place(msd, "log", msd->log, sizeof(msd->log));
+	snprintf(msd->shm, sizeof(msd->shm), "shm:%.96s", msd->node.socket_path);
+	write_file(msd->keys, "%s%s", key_line("a", KEY_OLD), key_line("b", KEY_OTHER));
+	write_file(msd->tenant_a, "%s", key_line("a", KEY_OLD));
+	write_file(msd->tenant_b, "%s", key_line("b", KEY_OTHER));
+	msd->keyed = true;
+	*state = msd;
+	return 0;
+}
+
+static int
+daemon_remove(void **state)
+{
+	static const char *const names[] = {"memory", "memory.lock", "socket", "config",
+	                                    "keys",   "keys.a",      "keys.b", "log"};
+	Daemon *msd = *state;
+	char path[128];
+
+	if (msd->node.pid > 0)
+	{
+		kill(msd->node.pid, SIGKILL);
+		waitpid(msd->node.pid, NULL, 0);
+	}
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	{
+		place(msd, names[i], path, sizeof(path));
+		unlink(path);
+	}
+	rmdir(msd->node.directory);
+	return 0;
+}
+
+/* ---- metrics ---- */
+
+/* The value of a sample, whose name and labels are given; -1: there is none. */
+static double
+metric(const Daemon *msd, const char *sample)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(msd->metrics)};
+	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+	static char page[256u << 10];
+	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t length = 0;
+	ssize_t got;
+	char line[256];
+	const char *found;
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(descriptor, (struct sockaddr *) &address, sizeof(address)), 0);
+	assert_int_equal(write(descriptor, request, sizeof(request) - 1), sizeof(request) - 1);
+	while ((got = read(descriptor, page + length, sizeof(page) - 1 - length)) > 0)
+		length += (size_t) got;
+	close(descriptor);
+	page[length] = '\0';
+	snprintf(line, sizeof(line), "\nsherman_msd_%s ", sample);
+	found = strstr(page, line);
+	return found == NULL ? -1 : strtod(found + strlen(line), NULL);
+}
+
+/* Waits until a sample has a value, at least. */
+static void
+wait_for_metric(const Daemon *msd, const char *sample, double value)
+{
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
+
+	while (metric(msd, sample) < value)
+	{
+		if (test_now_us() > deadline)
+			fail_msg("%s is %g, not %g", sample, metric(msd, sample), value);
+		test_sleep_us(20000);
+	}
+}
+
+/* ---- clients ---- */
+
+static void
+instance_start(TestInstance *instance, Daemon *msd, const char *key_file)
+{
+	test_key_file = key_file;
+	test_instance_start(instance, &msd->node, 1, 4, MEGABYTE);
+}
+
+/* Can a client of this instance with that key file connect? */
+static FabricStatus
+try_connect(const TestInstance *instance, const Daemon *msd, const char *key_file, uint32_t incarnation)
+{
+	FabricOptions options = {.connect_timeout_ms = TEST_PATIENCE_US / 1000, .key_file = key_file};
+	Fabric *fabric;
+	FabricEndpoint *endpoint;
+	FabricStatus status;
+
+	options.cluster[0] = instance->cluster[0];
+	options.cluster[1] = instance->cluster[1];
+	options.incarnation = incarnation;
+	assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
+	status = fabric_connect(fabric, msd->node.address, &endpoint);
+	fabric_close(fabric);
+	return status;
+}
+
+/* One word of node memory. */
+static FabricStatus
+word_access(TestClient *client, FabricOpcode opcode, uint64_t offset, uint64_t *word)
+{
+	FabricOp op = {.opcode = (uint8_t) opcode, .length = 8, .offset = offset, .buffer = word};
+
+	return fabric_execute(client->endpoints[0], &op, 1);
+}
+
+static TreeNodeStatus
+node_status(TestClient *client)
+{
+	TreeNodeStatus status;
+
+	assert_int_equal(tree_node_status(client->tree, 0, &status), TREE_OK);
+	return status;
+}
+
+/* Takes extents for a tree until there are no more; bytes that it has then. */
+static uint64_t
+fill(TestClient *client, const TreeRecord *record)
+{
+	DirectoryExtent extent = {.extents = 1};
+
+	while (directory_extent(client->tree, 0, record->tree, 0, extent.extents, &extent) == TREE_OK)
+		;
+	return extent.tree_bytes;
+}
+
+/* Takes or gives back the lock word at 0. */
+static void
+swap_lock(TestClient *client, uint64_t compare, uint64_t operand)
+{
+	FabricOp op = {.opcode = FABRIC_COMPARE_SWAP,
+	               .region = FABRIC_LOCKS,
+	               .length = 8,
+	               .compare = compare,
+	               .operand = operand};
+
+	assert_int_equal(fabric_execute(client->endpoints[0], &op, 1), FABRIC_OK);
+	assert_true(op.result == compare);
+}
+
+static uint64_t
+lock_word(const TestClient *client)
+{
+	const FabricCapabilities *capabilities = fabric_capabilities(client->endpoints[0]);
+
+	return fabric_lock_word(capabilities->instance, capabilities->incarnation, 1);
+}
+
+/* ---- tests ---- */
+
+/* A tenant sees, reaches and drops its own; what it had is zero when another gets it. */
+static void
+test_tenants(void **state)
+{
+	Daemon *msd = *state;
+	TestInstance a, b, local;
+	TestClient client_a, client_b, client_local;
+	TreeRecord record, other;
+	TreeRecord listed;
+	uint32_t position = 0;
+	uint64_t word = 0x5ec2e7;
+	uint64_t offset;
+
+	daemon_configure(msd, "tenant-quota = a 2M\ntenant-quota = local 1M\n");
+	daemon_start(msd);
+	instance_start(&a, msd, msd->tenant_a);
+	instance_start(&b, msd, msd->tenant_b);
+	test_client_open(&client_a, &a, 0);
+	test_client_open(&client_b, &b, 0);
+	test_tree_create(&client_a, &narrow, &record);
+	offset = pointer_offset(record.root) + FABRIC_STRIPE_BYTES;
+	assert_int_equal(word_access(&client_a, FABRIC_WRITE, offset, &word), FABRIC_OK);
+	word = 0;
+	assert_int_equal(word_access(&client_a, FABRIC_READ, offset, &word), FABRIC_OK);
+	assert_true(word == 0x5ec2e7);
+
+	/* b: not in its list, not by its number, not by its address, not in its name. */
+	assert_int_equal(tree_record_list(client_b.tree, 0, &position, &listed), TREE_END);
+	assert_int_equal(tree_record_read(client_b.tree, record.tree, 0, &listed), TREE_NOT_FOUND);
+	assert_int_equal(tree_drop(client_b.tree, record.tree, 0), TREE_OK); /* as if it were gone */
+	assert_int_equal(tree_record_read(client_a.tree, record.tree, 0, &listed), TREE_OK);
+	assert_int_equal(word_access(&client_b, FABRIC_READ, offset, &word), FABRIC_OK);
+	assert_true(word == 0); /* where a client has no memory it reads zeroes */
+	assert_int_equal(word_access(&client_b, FABRIC_WRITE, offset, &word), FABRIC_RANGE);
+	assert_int_equal(word_access(&client_a, FABRIC_READ, offset, &word), FABRIC_OK);
+	assert_true(word == 0x5ec2e7);
+	assert_int_equal(try_connect(&a, msd, msd->tenant_b, 0), FABRIC_DENIED);
+	assert_int_not_equal(try_connect(&a, msd, NULL, 0), FABRIC_OK);
+
+	/* Quotas by name; each tells of its own. */
+	assert_int_equal(fill(&client_a, &record), 2 * MEGABYTE);
+	assert_true(tree_full_by_quota(client_a.tree));
+	assert_int_equal(node_status(&client_a).tenant_bytes, 2 * MEGABYTE);
+	assert_int_equal(node_status(&client_a).tenant_quota, 2 * MEGABYTE);
+	test_tree_create(&client_b, &narrow, &other);
+	assert_int_equal(node_status(&client_b).tenant_bytes, EXTENT_MIN_BYTES);
+	assert_int_equal(node_status(&client_b).tenant_quota, 0);
+
+	/* On the machine, without a key: a third one. */
+	{
+		TestNode here = msd->node;
+
+		strcpy(here.address, msd->shm);
+		test_key_file = NULL;
+		test_instance_start(&local, &here, 1, 4, MEGABYTE);
+		test_client_open(&client_local, &local, 0);
+		assert_int_equal(node_status(&client_local).tenant_quota, MEGABYTE);
+		assert_int_equal(node_status(&client_local).tenant_bytes, 0);
+		assert_int_equal(tree_record_read(client_local.tree, record.tree, 0, &listed), TREE_NOT_FOUND);
+		assert_int_equal(test_client_close(&client_local), TREE_OK);
+		test_instance_stop(&local);
+	}
+
+	/* a drops; b gets everything there is, and nothing of a's is in it. */
+	assert_int_equal(tree_drop(client_a.tree, record.tree, 0), TREE_OK);
+	assert_int_equal(node_status(&client_a).tenant_bytes, 0);
+	assert_int_equal(fill(&client_b, &other), 16 * MEGABYTE);
+	assert_int_equal(word_access(&client_b, FABRIC_READ, offset, &word), FABRIC_OK);
+	assert_true(word != 0x5ec2e7);
+	assert_int_equal(word_access(&client_b, FABRIC_WRITE, offset, &word), FABRIC_OK);
+	assert_int_equal(word_access(&client_a, FABRIC_READ, offset, &word), FABRIC_OK);
+	assert_true(word == 0);
+	wait_for_metric(msd, "tenant_memory_bytes{tenant=\"b\"}", 16 * MEGABYTE);
+	assert_true(metric(msd, "tenant_memory_bytes{tenant=\"a\"}") == 0);
+	assert_true(metric(msd, "tenant_quota_bytes{tenant=\"a\"}") == 2 * MEGABYTE);
+	assert_int_equal(test_client_close(&client_a), TREE_OK);
+	assert_int_equal(test_client_close(&client_b), TREE_OK);
+	test_instance_stop(&a);
+	test_instance_stop(&b);
+	daemon_end(msd, SIGTERM, 0);
+}
+
+/* A key is changed without a pause: old and new side by side, then the old one goes, and with it who uses it. */
+static void
+test_keys_and_quotas_change(void **state)
+{
+	Daemon *msd = *state;
+	TestInstance a;
+	TestClient client;
+	TreeRecord record;
+	size_t from;
+
+	daemon_configure(msd, "");
+	daemon_start(msd);
+	instance_start(&a, msd, msd->tenant_a);
+	test_client_open(&client, &a, 0);
+	test_tree_create(&client, &narrow, &record);
+	write_file(msd->tenant_b, "%s", key_line("a", KEY_NEW));
+	assert_int_equal(try_connect(&a, msd, msd->tenant_b, 0), FABRIC_DENIED);
+
+	/* Both. */
+	write_file(msd->keys, "%s%s", key_line("a", KEY_OLD), key_line("a", KEY_NEW));
+	from = strlen(read_log(msd));
+	daemon_reload(msd);
+	(void) wait_for_log(msd, from, "info: key a/");
+	assert_null(strstr(read_log(msd), "2222222222222222"));
+	assert_int_equal(try_connect(&a, msd, msd->tenant_a, a.incarnation), FABRIC_OK);
+	assert_int_equal(try_connect(&a, msd, msd->tenant_b, a.incarnation), FABRIC_OK);
+	assert_int_equal(node_status(&client).trees, 1);
+
+	/* What is wrong changes nothing. */
+	write_file(msd->keys, "a 12\n");
+	from = strlen(read_log(msd));
+	daemon_reload(msd);
+	(void) wait_for_log(msd, from, "the old keys stay in force");
+	assert_int_equal(try_connect(&a, msd, msd->tenant_a, a.incarnation), FABRIC_OK);
+	write_file(msd->keys, "%s", key_line("a", KEY_WRONG));
+	assert_int_equal(chmod(msd->keys, 0644), 0);
+	from = strlen(read_log(msd));
+	daemon_reload(msd);
+	(void) wait_for_log(msd, from, "the old keys stay in force");
+	assert_int_equal(chmod(msd->keys, 0600), 0);
+
+	/* A quota comes. */
+	daemon_configure(msd, "tenant-quota = a 1M\n");
+	write_file(msd->keys, "%s%s", key_line("a", KEY_OLD), key_line("a", KEY_NEW));
+	daemon_reload(msd);
+	assert_int_equal(fill(&client, &record), MEGABYTE);
+	daemon_configure(msd, "tenant-quota = a 3M\n");
+	daemon_reload(msd);
+	assert_int_equal(fill(&client, &record), 3 * MEGABYTE);
+
+	/* The old key goes. */
+	write_file(msd->keys, "%s", key_line("a", KEY_NEW));
+	from = strlen(read_log(msd));
+	daemon_reload(msd);
+	(void) wait_for_log(msd, from, "is removed");
+	assert_int_equal(try_connect(&a, msd, msd->tenant_a, 0), FABRIC_DENIED);
+	assert_int_equal(try_connect(&a, msd, msd->tenant_b, a.incarnation), FABRIC_OK);
+	assert_int_not_equal(fabric_reset(client.endpoints[0]), FABRIC_OK);
+	wait_for_metric(msd, "authentication_failures_total", 2);
+	(void) test_client_close(&client);
+	test_instance_stop(&a);
+	daemon_end(msd, SIGTERM, 0);
+}
+
+/* SIGTERM: who holds a lock over the network is waited for, nobody new is let in; then the memory is clean. */
+static void
+test_drain(void **state)
+{
+	Daemon *msd = *state;
+	TestInstance a;
+	TestClient client;
+	TreeRecord record, read;
+	uint64_t word = 0;
+	size_t from;
+
+	msd->keyed = false;
+	daemon_configure(msd, "drain-seconds = 600\n");
+	daemon_start(msd);
+	assert_true(metric(msd, "generation") == 1);
+	instance_start(&a, msd, NULL);
+	test_client_open(&client, &a, 0);
+	test_tree_create(&client, &narrow, &record);
+	swap_lock(&client, 0, lock_word(&client));
+	from = strlen(read_log(msd));
+	assert_int_equal(kill(msd->node.pid, SIGTERM), 0);
+	(void) wait_for_log(msd, from, "info: stopping");
+	while (!fabric_is_draining(client.endpoints[0]))
+		assert_int_equal(word_access(&client, FABRIC_READ, pointer_offset(record.root), &word), FABRIC_OK);
+	assert_int_equal(try_connect(&a, msd, NULL, a.incarnation), FABRIC_DRAINING);
+	assert_int_equal(try_connect(&a, msd, NULL, 0), FABRIC_DRAINING);
+	wait_for_metric(msd, "state{state=\"draining\"}", 1);
+	swap_lock(&client, lock_word(&client), 0);
+	daemon_end(msd, 0, 0);
+	assert_int_not_equal(word_access(&client, FABRIC_READ, pointer_offset(record.root), &word), FABRIC_OK);
+	(void) test_client_close(&client);
+
+	daemon_start(msd);
+	assert_true(metric(msd, "generation") == 2);
+	(void) wait_for_log(msd, from, "(kept)");
+	test_instance_attach(&a);
+	test_client_open(&client, &a, 0);
+	assert_int_equal(tree_record_read(client.tree, record.tree, 0, &read), TREE_OK);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_stop(&a);
+	daemon_end(msd, SIGTERM, 0);
+}
+
+/* SIGKILL with a lock held and channels open: the memory is there again, and the next incarnation gets the lock. */
+static void
+test_death(void **state)
+{
+	Daemon *msd = *state;
+	TestInstance a;
+	TestClient client;
+	TreeRecord record;
+	uint64_t word = 77;
+	size_t from;
+
+	msd->keyed = false;
+	daemon_configure(msd, "");
+	daemon_start(msd);
+	instance_start(&a, msd, NULL);
+	test_client_open(&client, &a, 0);
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(
+		word_access(&client, FABRIC_WRITE, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
+		FABRIC_OK);
+	swap_lock(&client, 0, lock_word(&client));
+	daemon_end(msd, SIGKILL, -1);
+	(void) test_client_close(&client);
+
+	from = strlen(read_log(msd));
+	daemon_start(msd);
+	(void) wait_for_log(msd, from, "(recovered)");
+	assert_true(metric(msd, "generation") == 2);
+	test_instance_attach(&a);
+	test_client_open(&client, &a, 0);
+	word = 0;
+	assert_int_equal(
+		word_access(&client, FABRIC_READ, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
+		FABRIC_OK);
+	assert_true(word == 77);
+	swap_lock(&client, 0, lock_word(&client));
+	swap_lock(&client, lock_word(&client), 0);
+	wait_for_metric(msd, "locks_recovered_total", 1);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_stop(&a);
+	daemon_end(msd, SIGTERM, 0);
+}
+
+/* What clients do is counted. */
+static void
+test_metrics(void **state)
+{
+	Daemon *msd = *state;
+	TestInstance a;
+	TestClient clients[2];
+	TreeRecord record;
+	uint64_t word = 0;
+
+	daemon_configure(msd, "");
+	daemon_start(msd);
+	assert_true(metric(msd, "chains_total") == 0);
+	instance_start(&a, msd, msd->tenant_a);
+	test_client_open(&clients[0], &a, 0);
+	test_client_open(&clients[1], &a, 1);
+	test_tree_create(&clients[0], &narrow, &record);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(word_access(&clients[i % 2], FABRIC_READ, pointer_offset(record.root), &word),
+		                 FABRIC_OK);
+	wait_for_metric(msd, "chains_total", 100);
+	wait_for_metric(msd, "chain_operations_total", 100);
+	wait_for_metric(msd, "chain_read_bytes_total", 800);
+	wait_for_metric(msd, "chain_written_bytes_total", 1024); /* the root */
+	wait_for_metric(msd, "channels{transport=\"tcp\"}", 2);
+	assert_true(metric(msd, "channels{transport=\"shm\"}") == 0);
+	wait_for_metric(msd, "trees", 1);
+	wait_for_metric(msd, "extents", 1);
+	wait_for_metric(msd, "memory_used_bytes", (double) EXTENT_MIN_BYTES);
+	wait_for_metric(msd, "tenant_trees{tenant=\"a\"}", 1);
+	wait_for_metric(msd, "call_duration_seconds_count{method=\"create\"}", 1);
+	assert_int_equal(tree_record_read(clients[0].tree, 12345, 0, &record), TREE_NOT_FOUND);
+	wait_for_metric(msd, "call_failures_total{method=\"read\"}", 1);
+	wait_for_metric(msd, "incarnations_total", 1);
+	write_file(msd->tenant_b, "%s", key_line("a", KEY_WRONG));
+	assert_int_equal(try_connect(&a, msd, msd->tenant_b, 0), FABRIC_DENIED);
+	wait_for_metric(msd, "authentication_failures_total", 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(test_client_close(&clients[i]), TREE_OK);
+	wait_for_metric(msd, "channels_killed_total", 2);
+	test_instance_stop(&a);
+	daemon_end(msd, SIGTERM, 0);
+}
+
+#define DAEMON_TEST(name) cmocka_unit_test_setup_teardown(name, daemon_prepare, daemon_remove)
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		DAEMON_TEST(test_tenants), DAEMON_TEST(test_keys_and_quotas_change),
+		DAEMON_TEST(test_drain),   DAEMON_TEST(test_death),
+		DAEMON_TEST(test_metrics),
+	};
+
+	(void) argc;
+	snprintf(program, sizeof(program), "%s/msd", dirname(argv[0]));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
