@@ -166,7 +166,7 @@ operations_have_ended(void)
  * Takes a position for the memory node that is fenced: connections of before are void, and its memory is what is there.
  */
 static void
-take_position(int entry, int position, const TreeNodeStatus *status, uint32 incarnation)
+take_position(int entry, int position, const TreeNodeStatus *status, uint64 member, uint32 incarnation)
 {
 	ShermanNode *node = &sherman_shared->node[position];
 	ShermanListed *listed = &sherman_shared->listed[entry];
@@ -180,6 +180,7 @@ take_position(int entry, int position, const TreeNodeStatus *status, uint32 inca
 	if (other_entry(entry, position) >= 0)
 		sherman_shared->listed[other_entry(entry, position)].position = -1;
 	memcpy(node->memory, status->uuid, sizeof(node->memory));
+	node->member = member;
 	strlcpy(node->address, listed->address, sizeof(node->address));
 	node->incarnation = incarnation;
 	listed->position = position;
@@ -209,7 +210,7 @@ review_others(TreeClient *client, int position)
  * The memory node is fenced, and this position is its: what it holds is proven or marked, and everybody is let in.
  */
 static bool
-let_in(int position, const TreeNodeStatus *status, bool distrust, char *failure)
+let_in(int position, const TreeNodeStatus *status, char *failure)
 {
 	TreeClient *client = sherman_connection_client();
 
@@ -219,8 +220,8 @@ let_in(int position, const TreeNodeStatus *status, bool distrust, char *failure)
 		return false;
 	}
 	sherman_connection_refresh();
-	tree_node_open(client, position);
-	if (!sherman_recovery_attach(client, position, status, distrust, failure))
+	tree_node_open(client, position, sherman_shared->node[position].member);
+	if (!sherman_recovery_attach(client, position, status, failure))
 	{
 		(void) tree_client_trouble(client);
 		tree_node_close(sherman_tree_shared, position);
@@ -249,9 +250,7 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 	FabricStatus called = tree_node_probe(endpoint, &status);
 	uint32		instance;
 	uint32		incarnation;
-	bool		known;
-	bool		seen;
-	bool		distrust;
+	uint64		member;
 	int			position;
 
 	if (called == FABRIC_OK && status.draining)
@@ -262,18 +261,16 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		return called;
 	}
 	position = position_of(status.uuid);
-	known = position >= 0;
-	if (known && sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
+	if (position >= 0 && sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
 	{
 		Assert(other_entry(entry, position) >= 0);
 		snprintf(failure, SHERMAN_FAILURE_BYTES, "it is the same memory node as \"%s\"",
 				 sherman_shared->listed[other_entry(entry, position)].address);
 		return FABRIC_EXISTS;
 	}
-	if (!known)
+	if (position < 0)
 		position = position_for_new(entry);
-	seen = known && pg_atomic_read_u64(&sherman_shared->node[position].serial) != 0;
-	if (!sherman_recovery_check(position, &status, known, seen, &distrust, failure) || !sherman_recovery_begin(failure))
+	if (!sherman_recovery_check(position, &status, &member, failure) || !sherman_recovery_begin(failure))
 		return FABRIC_EXISTS;
 	called = fabric_attach(endpoint, false, sherman_shared->launcher_nonce, &instance, &incarnation);
 	if (called != FABRIC_OK)
@@ -287,8 +284,8 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		strlcpy(failure, "a process does not leave its operation", SHERMAN_FAILURE_BYTES);
 		return FABRIC_BUSY;
 	}
-	take_position(entry, position, &status, incarnation);
-	return let_in(position, &status, distrust, failure) ? FABRIC_OK : FABRIC_LOST;
+	take_position(entry, position, &status, member, incarnation);
+	return let_in(position, &status, failure) ? FABRIC_OK : FABRIC_LOST;
 }
 
 static bool
@@ -474,14 +471,11 @@ attend(int entry)
 	attempt->next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), attempt->retry_ms);
 }
 
-long
+void
 sherman_attach_round(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	long		pause = HEARTBEAT_MS;
-
 	if (plan.began == 0)
-		plan.began = now;
+		plan.began = GetCurrentTimestamp();
 	follow_list();
 	leave_unlisted();
 	for (int i = 0; i < sherman_shared->listed_count && !ShutdownRequestPending; i++)
@@ -493,9 +487,20 @@ sherman_attach_round(void)
 	if (pg_atomic_read_u32(&sherman_shared->awaited) != 0 &&
 		TimestampDifferenceExceeds(plan.began, GetCurrentTimestamp(), sherman_attach_timeout_ms))
 		sherman_pool_give_up_waiting();
-	now = GetCurrentTimestamp();
+}
+
+long
+sherman_attach_pause(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	long		pause = HEARTBEAT_MS;
+
 	for (int i = 0; i < sherman_shared->listed_count; i++)
-		pause = Min(pause, Max(TimestampDifferenceMilliseconds(now, plan.attempt[i].next), POLL_MS));
+	{
+		long		left = TimestampDifferenceMilliseconds(now, plan.attempt[i].next);
+
+		pause = Min(pause, Max(left, POLL_MS));
+	}
 	return pause;
 }
 

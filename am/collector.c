@@ -396,7 +396,7 @@ share_is_orphan(TreeClient *client, const TreeRecord *share)
 
 		if (share->members[i] == 0)
 			continue;
-		if (sherman_shared->node[i].memory[0] != share->members[i])
+		if (sherman_shared->node[i].member != share->members[i])
 			return true;
 		return sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED &&
 			tree_record_read(client, share->tree, i, &record) == TREE_NOT_FOUND;

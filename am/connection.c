@@ -41,7 +41,7 @@ typedef struct NodeConnection
 {
 	Fabric	   *fabric;			/* NULL: there is none */
 	uint64		serial;			/* ShermanNode.serial when it was made */
-	uint64		memory;			/* first word of the memory's identity, of this or the last connection of the transaction */
+	uint64		member;			/* name of the memory, of this or the last connection of the transaction */
 	FabricStatus status;		/* of the last attempt */
 	char		failure[SHERMAN_FAILURE_BYTES]; /* "" = it did not fail */
 } NodeConnection;
@@ -51,6 +51,7 @@ static struct
 	TreeClient *client;			/* NULL: not opened yet */
 	NodeConnection node[TREE_MAX_NODES];
 	bool		launcher;		/* this process is the launcher */
+	char		key_file[MAXPGPATH];	/* the setting's own may be freed while a connection refers to it */
 } connection;
 
 /* ---- what the fabric and the tree are lent ---- */
@@ -183,6 +184,8 @@ sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 	options->cluster[0] = sherman_shared->local.cluster[0];
 	options->cluster[1] = sherman_shared->local.cluster[1];
 	options->incarnation = incarnation;
+	strlcpy(connection.key_file, sherman_key_file, sizeof(connection.key_file));
+	options->key_file = connection.key_file[0] != '\0' ? connection.key_file : NULL;
 }
 
 /* ---- connections to memory nodes ---- */
@@ -234,7 +237,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 		return NULL;
 	}
 	/* What began on the memory that was here before must not go on here. */
-	if (mine->memory != 0 && mine->memory != known.memory[0] && !connection.launcher)
+	if (mine->member != 0 && mine->member != known.member && !connection.launcher)
 	{
 		strlcpy(detail, "its memory was replaced during this transaction", TREE_DETAIL_BYTES);
 		return NULL;
@@ -253,7 +256,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 		return NULL;
 	}
 	mine->serial = pg_atomic_read_u64(&known.serial);
-	mine->memory = known.memory[0];
+	mine->member = known.member;
 	return endpoint;
 }
 
@@ -383,7 +386,7 @@ sherman_connection_end_transaction(void)
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		if (connection.node[i].fabric == NULL)
-			connection.node[i].memory = 0;
+			connection.node[i].member = 0;
 	}
 }
 

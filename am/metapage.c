@@ -98,7 +98,10 @@ metapage_identify(Relation index, ShermanMetaPage *meta)
 	meta->nodes = TREE_MAX_NODES;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
 	for (int i = 0; i < TREE_MAX_NODES; i++)
-		memcpy(meta->incarnations[i], sherman_shared->node[i].memory, sizeof(meta->incarnations[i]));
+	{
+		meta->incarnations[i][0] = sherman_shared->node[i].member;
+		meta->incarnations[i][1] = sherman_shared->node[i].memory[1];
+	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 

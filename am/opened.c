@@ -383,8 +383,13 @@ sherman_size(Relation index, TreeStatistics *statistics)
 	if (sherman_index_state(index, &reason) != SHERMAN_OK)
 		return false;
 	opened = open_index(index, true);
-	return opened->state == SHERMAN_OK && opened->tree != NULL &&
-		tree_estimate(opened->tree, statistics) == TREE_OK;
+	if (opened->state != SHERMAN_OK || opened->tree == NULL)
+		return false;
+	if (tree_estimate(opened->tree, statistics) == TREE_OK)
+		return true;
+	/* It did not answer in time: nobody is to wait for it again. */
+	(void) sherman_connection_trouble();
+	return false;
 }
 
 void

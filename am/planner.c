@@ -179,6 +179,8 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 	{
 		set_size(info, index, rel);
 		show_families(info);
+		/* Perhaps it turned out just now that a memory node is away. */
+		state = sherman_index_state(index, &reason);
 	}
 	else if (state == SHERMAN_BROKEN)
 		sherman_warn_broken(index, reason);

@@ -183,7 +183,9 @@ sherman_pool_configure(ShermanShared *shared)
 		count = 1;
 	}
 	else if (sherman_memory_node_list != NULL)
-		count = Max(sherman_parse_nodes(sherman_memory_node_list, addresses, &problem), 0);
+		count = sherman_parse_nodes(sherman_memory_node_list, addresses, &problem);
+	/* The setting was checked; one that is wrong all the same is as good as none. */
+	count = Max(count, 0);
 	for (int i = 0; i < count; i++)
 		make_listed(shared, addresses[i], &listed[i]);
 	memcpy(shared->listed, listed, count * sizeof(listed[0]));
@@ -315,6 +317,7 @@ sherman_pool_start(ShermanShared *shared)
 		pg_atomic_init_u32(&node->suspected, 0);
 		pg_atomic_init_u64(&node->serial, 0);
 		memcpy(node->memory, local->memory, sizeof(node->memory));
+		node->member = local->member;
 		strlcpy(node->address, local->address, sizeof(node->address));
 		tree_node_close(sherman_tree_shared, i);
 	}

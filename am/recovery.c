@@ -148,6 +148,13 @@ judge(const ShermanLocal *local, const ControlFileData *control)
 	}
 }
 
+static void
+random_word(uint64 *word)
+{
+	if (!pg_strong_random(word, sizeof(*word)))
+		ereport(FATAL, (errmsg("could not generate random numbers for the memory nodes")));
+}
+
 /*
  * Begins the state of a data directory that has none: nothing in any memory node's memory is its own.
  */
@@ -158,8 +165,8 @@ local_begin(ShermanLocal *local, const ControlFileData *control, const struct st
 	local->system_identifier = control->system_identifier;
 	local->device = directory->st_dev;
 	local->inode = directory->st_ino;
-	if (!pg_strong_random(local->cluster, sizeof(local->cluster)))
-		ereport(FATAL, (errmsg("could not generate random numbers for the memory nodes")));
+	random_word(&local->cluster[0]);
+	random_word(&local->cluster[1]);
 }
 
 /*
@@ -178,14 +185,16 @@ remove_memory(const char *path)
 }
 
 /*
- * Nothing that was done up to now is proven: external memory nodes stay what they are, and the trees in them are broken
- * when they are attached.
+ * Nothing that was done up to now is proven: external memory nodes stay what they are, but no tree in them is believed.
  */
 static void
 local_distrust(ShermanLocal *local)
 {
 	for (int i = 0; i < TREE_MAX_NODES; i++)
-		local->node[i].unclean_from = 1;
+	{
+		if (local->node[i].member != 0)
+			random_word(&local->node[i].member);
+	}
 	if (local->memory_path[0] != '\0')
 		remove_memory(local->memory_path);
 	local->memory_path[0] = '\0';
@@ -208,8 +217,8 @@ local_name_memory(ShermanLocal *local)
 		ereport(LOG,
 				(errmsg("the embedded memory node begins in \"%s\"", sherman_embedded_directory),
 				 errdetail("Memory \"%s\" stays; remove it if nobody uses it.", local->memory_path)));
-	if (!pg_strong_random(name, sizeof(name)))
-		ereport(FATAL, (errmsg("could not generate random numbers for the memory node")));
+	random_word(&name[0]);
+	random_word(&name[1]);
 	snprintf(local->memory_path, sizeof(local->memory_path), "%s/sherman.%016llx%016llx",
 			 sherman_embedded_directory, (unsigned long long) name[0], (unsigned long long) name[1]);
 	return true;
@@ -336,43 +345,45 @@ sherman_recovery_begin(char *failure)
 }
 
 bool
-sherman_recovery_check(int position, const TreeNodeStatus *status, bool known, bool seen, bool *distrust,
-					   char *failure)
+sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure)
 {
 	const ShermanLocalNode *local = &sherman_shared->local.node[position];
+	bool		known = memcmp(local->memory, status->uuid, sizeof(local->memory)) == 0;
+	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != 0;
 
-	*distrust = false;
-	if (!known)
+	if (known && (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening)))
 	{
-		if (status->epoch == 0)
-			return true;
-		/* What it holds cannot be told from an older copy any more. */
-		strlcpy(failure, "it holds indexes of this server that were given up: start it with new memory",
-				SHERMAN_FAILURE_BYTES);
-		return false;
-	}
-	if (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening))
+		*member = local->member;
 		return true;
-	if (seen && status->epoch > local->epoch)
+	}
+	if (known && seen && status->epoch > local->epoch)
 	{
 		strlcpy(failure, "another server with this one's identity, a copy perhaps, has attached to it",
 				SHERMAN_FAILURE_BYTES);
 		return false;
 	}
-	/* An older copy of what we know, or memory that others changed since. */
-	*distrust = true;
+	/*
+	 * New to us; or an older copy of what we know, or memory that others changed since, or that was given up: what
+	 * it holds of ours cannot be told from anything older.
+	 */
+	*member = status->uuid[0];
+	if ((known || status->epoch != 0) && !pg_strong_random(member, sizeof(*member)))
+	{
+		strlcpy(failure, "there are no random numbers", SHERMAN_FAILURE_BYTES);
+		return false;
+	}
 	return true;
 }
 
 /*
- * Whether a tree lies on memory that is not what is at its position.
+ * Whether a tree lies on memory that is not at its position any more, or is not believed any more.
  */
 static bool
-member_was_replaced(const TreeRecord *record)
+member_was_given_up(const TreeRecord *record)
 {
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		if (record->members[i] != 0 && record->members[i] != sherman_shared->node[i].memory[0])
+		if (record->members[i] != 0 && record->members[i] != sherman_shared->node[i].member)
 			return true;
 	}
 	return false;
@@ -394,7 +405,7 @@ take_stock(TreeClient *client, int position, uint32 unclean_from)
 	{
 		bool		unclean = unclean_from != 0 && record.mutated_epoch >= unclean_from;
 
-		if ((unclean || member_was_replaced(&record)) && (record.flags & TREE_RECORD_BROKEN) == 0)
+		if ((unclean || member_was_given_up(&record)) && (record.flags & TREE_RECORD_BROKEN) == 0)
 		{
 			record.flags |= TREE_RECORD_BROKEN;
 			status = tree_record_update(client, &record);
@@ -419,33 +430,26 @@ sherman_recovery_review(TreeClient *client, int position)
 	return take_stock(client, position, 0);
 }
 
-static const char *
-verdict_text(uint32 unclean_from, bool distrust)
-{
-	if (distrust || unclean_from == 1)
-		return "Nothing is proven of what it holds.";
-	return unclean_from != 0 ? "It was away, or the server ended unclean." : "What it holds is good.";
-}
-
 bool
-sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, bool distrust,
-						char *failure)
+sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, char *failure)
 {
 	ShermanShared *shared = sherman_shared;
 	ShermanLocal local = shared->local;
 	ShermanLocalNode *node = &local.node[position];
 	const ShermanNode *known = &shared->node[position];
+	bool		same = node->member == known->member;
 	TreeStatus	called;
 
-	if (memcmp(node->memory, known->memory, sizeof(node->memory)) != 0)
+	ereport(LOG,
+			(errmsg("attaching to memory node %d at \"%s\"", position, known->address),
+			 errdetail("%s", !same ? "It is new, or what it holds of this server is not believed." :
+					   node->unclean_from != 0 ? "The server ended unclean since it was attached." :
+					   "What it holds is good.")));
+	if (!same)
 		memset(node, 0, sizeof(*node));
 	memcpy(node->memory, known->memory, sizeof(node->memory));
+	node->member = known->member;
 	strlcpy(node->address, known->address, sizeof(node->address));
-	if (distrust)
-		node->unclean_from = 1;
-	ereport(LOG,
-			(errmsg("attaching to memory node %d at \"%s\"", position, node->address),
-			 errdetail("%s", verdict_text(node->unclean_from, distrust))));
 	/* The table must not show trees of memory that was here before. */
 	sherman_trees_clear(position);
 	/* Broken first, for the next epoch hides that the last one was unclean. */

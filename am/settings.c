@@ -26,6 +26,7 @@ int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
 char	   *sherman_memory_node_list = NULL;
+char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
 
 static const struct config_enum_entry on_unavailable_names[] = {
@@ -52,6 +53,15 @@ check_directory(char **value, void **extra, GucSource source)
 	}
 	canonicalize_path(*value);
 	return true;
+}
+
+static bool
+check_key_file(char **value, void **extra, GucSource source)
+{
+	if (*value == NULL || strlen(*value) < MAXPGPATH)
+		return true;
+	GUC_check_errdetail("The path is too long.");
+	return false;
 }
 
 static bool
@@ -106,6 +116,12 @@ sherman_define_settings(void)
 							   "in its memory unreachable until it is back.",
 							   &sherman_memory_node_list, "",
 							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, check_memory_nodes, NULL, NULL);
+	DefineCustomStringVariable("sherman.key_file",
+							   "File with this server's key for memory nodes across the network.",
+							   "A line \"tenant key\", as the memory node has it; readable by nobody else. It is read at "
+							   "each connect.",
+							   &sherman_key_file, "",
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, check_key_file, NULL, NULL);
 	DefineCustomIntVariable("sherman.attach_timeout",
 							"How long commands wait at the server's start for the memory node.",
 							NULL,

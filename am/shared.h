@@ -69,9 +69,10 @@ typedef enum ShermanPhase
 typedef struct ShermanLocalNode
 {
 	uint64		memory[2];		/* identity of its memory, 0 = the position is free */
+	uint64		member;			/* what trees call it: another name means that those of before are not believed */
 	uint64		epoch;			/* last epoch of ours that it acknowledged; it counts for itself, 0 = none */
 	uint64		opening;		/* the one that it may have opened since, 0 = none */
-	uint32		unclean_from;	/* what was changed in this epoch of the instance, or later, is not proven; 0 = all is */
+	uint32		unclean_from;	/* what was changed in this epoch of the instance, or later, is not proven; 0 = all of it is */
 	uint32		reserved;
 	char		address[SHERMAN_ADDRESS_BYTES]; /* where it was last */
 } ShermanLocalNode;
@@ -111,7 +112,8 @@ typedef struct ShermanNode
 	pg_atomic_uint32 phase;		/* ShermanPhase; NONE = the position is free */
 	pg_atomic_uint32 suspected; /* somebody could not connect: the launcher is to look */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
-	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */
+	uint64		memory[2];		/* identity of its memory; this and the next change only while it is not attached */
+	uint64		member;			/* what trees call it */
 	uint32		incarnation;
 	char		address[SHERMAN_ADDRESS_BYTES];
 } ShermanNode;
@@ -243,17 +245,15 @@ extern void sherman_recovery_start(ShermanShared *shared);
 extern bool sherman_recovery_begin(char *failure);
 /*
  * In the launcher, when a memory node answers and before it is fenced: whether its memory is what the state file knows
- * of it.  `known`: its identity is in the state file; `seen`: it was attached in this run.  Says in *distrust whether
- * nothing in it is to be believed.  False: it must not be attached; `failure` says why.
+ * of it.  *member is what trees are to call it: a new name, if nothing of ours in it is to be believed.  False: it must
+ * not be attached; `failure` says why.
  */
-extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, bool known, bool seen, bool *distrust,
-								   char *failure);
+extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure);
 /*
  * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the memory node's next
  * epoch and fills the table of trees.
  */
-extern bool sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, bool distrust,
-									char *failure);
+extern bool sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, char *failure);
 /*
  * Looks at the records of an attached memory node again: trees on memory that was replaced since are marked as broken,
  * and the table learns on which memory nodes trees lie.
@@ -289,8 +289,10 @@ extern int	sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRE
 
 /* After the launcher was started anew: goes on with the memory nodes that are attached. */
 extern void sherman_attach_resume(void);
-/* One round: attaches what is due, looks after what is attached. Returns milliseconds until the next one is due. */
-extern long sherman_attach_round(void);
+/* One round: attaches what is due, looks after what is attached. */
+extern void sherman_attach_round(void);
+/* Milliseconds until the next round is due. */
+extern long sherman_attach_pause(void);
 /* Asked to end: closes the epochs, if no other process of the instance has a connection. False: some have. */
 extern bool sherman_attach_end(void);
 

@@ -49,7 +49,8 @@ extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
-extern char *sherman_memory_node_list;			/* sherman.memory_nodes: addresses of external memory nodes */
+extern char *sherman_memory_node_list;	/* sherman.memory_nodes: addresses of external memory nodes */
+extern char *sherman_key_file;			/* sherman.key_file: this server's key for them, "" = none */
 
 typedef enum ShermanOnUnavailable
 {
@@ -104,7 +105,8 @@ typedef struct ShermanMetaPage
 	uint8		lossless;
 	uint8		full_separators;
 	uint32		nodes;				/* positions of memory nodes below */
-	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* their memory UUIDs; that of the root's must fit */
+	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* what trees call their memory, and half of its
+																 * UUID; the first of the root's must fit */
 	uint32		checksum;			/* of the above */
 } ShermanMetaPage;
 

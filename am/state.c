@@ -112,7 +112,7 @@ sherman_wait_attached(const ShermanMetaPage *meta)
 static ShermanState
 judge_node(int position, uint64 member, ShermanReason *reason)
 {
-	if (sherman_shared->node[position].memory[0] != member)
+	if (sherman_shared->node[position].member != member)
 	{
 		*reason = SHERMAN_REASON_MEMORY_LOST;
 		return SHERMAN_BROKEN;

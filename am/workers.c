@@ -293,9 +293,13 @@ sherman_launcher_main(Datum argument)
 		}
 		else
 		{
-			pause = sherman_attach_round();
+			long		collector = LONG_MAX;
+
+			sherman_attach_round();
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
-				pause = Min(pause, sherman_collect_round());
+				collector = sherman_collect_round();
+			pause = sherman_attach_pause();
+			pause = Min(pause, collector);
 		}
 		launcher_sleep(pause);
 	}

@@ -99,7 +99,7 @@ tree_make(uint32_t home, TreeRecord *record, Tree **tree)
 	test_tree_create(&stage->client, &narrow, record);
 	assert_int_equal(tree_home(record->root), home);
 	for (uint32_t i = 0; i < NODES; i++)
-		tree_node_open(stage->client.tree, i);
+		tree_node_open(stage->client.tree, i, 0);
 	assert_int_equal(tree_open(stage->client.tree, record->tree, record->root, &narrow, NULL, NULL, tree),
 	                 TREE_OK);
 }
@@ -287,7 +287,7 @@ test_closed(void **state)
 	for (uint64_t i = 0; i < MANY_KEYS; i++)
 		assert_int_equal(insert(on_other, i), TREE_OK);
 	assert_int_equal(count_entries(on_other), MANY_KEYS);
-	tree_node_open(stage->client.tree, 0);
+	tree_node_open(stage->client.tree, 0, 0);
 	assert_int_equal(bytes_used(bytes), NODES);
 	assert_int_equal(bytes[0], before[0]);
 
@@ -296,7 +296,7 @@ test_closed(void **state)
 	for (uint64_t i = MANY_KEYS; i < 2 * MANY_KEYS; i++)
 		failed += insert(on_home, i) != TREE_OK;
 	assert_in_range(failed, 1, MANY_KEYS - 1);
-	tree_node_open(stage->client.tree, 2);
+	tree_node_open(stage->client.tree, 2, 0);
 	/* An insert that could not post the split that it needed has failed, too, and its entry is there. */
 	assert_in_range(count_entries(on_home), 2 * MANY_KEYS - failed, 2 * MANY_KEYS - 1);
 	for (uint64_t i = 0; i < 2 * MANY_KEYS; i++)
@@ -324,7 +324,7 @@ test_drop_while_away(void **state)
 	tree_node_close(stage->instance.shared, 1);
 	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	tree_node_open(stage->client.tree, 1);
+	tree_node_open(stage->client.tree, 1, 0);
 	assert_int_equal(bytes_used(bytes), 1);
 	assert_int_not_equal(bytes[1], 0);
 	assert_int_equal(tree_record_list(stage->client.tree, 1, &position, &share), TREE_END);
@@ -340,7 +340,7 @@ test_drop_while_away(void **state)
 	tree_close(tree);
 	tree_node_close(stage->instance.shared, 0);
 	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_UNREACHABLE);
-	tree_node_open(stage->client.tree, 0);
+	tree_node_open(stage->client.tree, 0, 0);
 	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &record),
 	                 TREE_OK);
 }
@@ -432,7 +432,7 @@ test_lock_left(void **state)
 	assert_int_equal(insert(tree, 1), TREE_OK);
 	assert_int_equal(test_processes(1, leave_with_lock, &record), 0);
 	fence_first(&fabric);
-	tree_node_open(stage->client.tree, 0);
+	tree_node_open(stage->client.tree, 0, 0);
 	assert_int_equal(insert(tree, 5), TREE_OK);
 	assert_int_equal(count_entries(tree), 2);
 	tree_close(tree);

@@ -68,14 +68,16 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 	return client_fabric_fail(client, memory_node, status);
 }
 
-/* What a memory node is called in records: connected, or 0. */
+/* What records call a memory node's memory; 0: it is not connected. */
 static uint64_t
 member_of(TreeClient *client, uint32_t memory_node)
 {
+	uint64_t member = __atomic_load_n(&client->shared->members[memory_node], __ATOMIC_ACQUIRE);
+
 	assert(memory_node < client->options.nodes);
 	if (access_endpoint(client, memory_node) == NULL)
 		return 0;
-	return access_capabilities(client, memory_node)->node_uuid[0];
+	return member != 0 ? member : access_capabilities(client, memory_node)->node_uuid[0];
 }
 
 /* Has the tree's record say that the tree may have extents on the memory node. */

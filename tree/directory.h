@@ -85,7 +85,7 @@ typedef struct DirectoryExtentRequest
 	uint32_t share;
 	uint32_t home; /* for a share: the memory node that has the tree's record */
 	uint32_t reserved;
-	uint64_t home_member; /* and the first word of its UUID */
+	uint64_t home_member; /* and what records call its memory */
 } DirectoryExtentRequest;
 
 /* The first extent's root: behind the extent's header, one stripe, whatever the leaf's size. */

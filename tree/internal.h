@@ -36,6 +36,7 @@ struct TreeShared
 	uint64_t magic;
 	uint32_t closed; /* bit per memory node: tree_node_close() */
 	uint32_t reserved;
+	uint64_t members[TREE_MAX_NODES]; /* by tree_node_open() */
 	/*
 	 * Resolved for this mapping: PostgreSQL maps shared memory at one address in all processes, and so do
 	 * forks.

@@ -117,11 +117,12 @@ tree_node_close(TreeShared *shared, uint32_t node)
 }
 
 void
-tree_node_open(TreeClient *client, uint32_t node)
+tree_node_open(TreeClient *client, uint32_t node, uint64_t member)
 {
 	assert(client->shared->magic == SHARED_MAGIC);
 	assert(node < client->options.nodes);
 	lock_node_fenced(client, node);
+	__atomic_store_n(&client->shared->members[node], member, __ATOMIC_RELEASE);
 	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);
 }
 

@@ -214,9 +214,10 @@ extern bool tree_full_by_quota(const TreeClient *client);
 
 /*
  * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and has seen that
- * no process is inside hold and resume.  What ended processes held or left in doubt there is over.
+ * no process is inside hold and resume.  What ended processes held or left in doubt there is over.  `member` is what
+ * records call the node's memory from now on; 0: the first word of its UUID.
  */
-extern void tree_node_open(TreeClient *client, uint32_t node);
+extern void tree_node_open(TreeClient *client, uint32_t node, uint64_t member);
 
 /*
  * The connection to this memory node, which was fenced since it was made, is not used any more; the caller disconnects it.
@@ -254,7 +255,7 @@ typedef struct TreeRecord
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
 	uint32_t reserved;
-	/* First word of the UUID of each memory node that the tree has extents on, or may have soon; 0: it has none. */
+	/* For each memory node that the tree has extents on, or may have soon, what tree_node_open() called its memory; else 0. */
 	uint64_t members[TREE_MAX_NODES];
 } TreeRecord;
 

@@ -1,0 +1,16 @@
+# Safeguards of trees on several memory nodes. Sourced by test/mutations.
+
+mutate closed_node_used test_nodes tree/internal.h \
+	's/return \(__atomic_load_n\(&shared->closed, __ATOMIC_RELAXED\) & 1u << memory_node\) == 0;/return shared != NULL || memory_node != 0;/'
+mutate record_does_not_name_member test_nodes tree/directory.c \
+	's/return directory_call\(client, home, DIRECTORY_UPDATE, &record, sizeof\(record\), NULL, 0\);(\s+\}\s+TreeStatus\s+directory_extent)/return TREE_OK;$1/s'
+mutate another_member_taken test_nodes tree/service_calls.c \
+	's/if \(record\.record\.members\[i\] != 0 && record\.record\.members\[i\] != request->members\[i\]\)/if (false)/'
+mutate share_without_home test_nodes tree/service_calls.c \
+	's/record->record\.members\[request->home\] = request->home_member;//'
+mutate shares_left_behind test_nodes tree/directory.c \
+	's/\(void\) drop_at\(client, i, tree\);/;/'
+mutate left_lock_stays test_nodes tree/shared.c \
+	's/lock_node_fenced\(client, node\);//'
+mutate all_on_one_node test_nodes tree/allocate.c \
+	's/\? least\s+: memory_node;/? memory_node : memory_node;/s'
