@@ -113,8 +113,8 @@ start_network(FabricServer *server, int descriptor)
 	if (connection == NULL)
 		return;
 	network_tune(descriptor);
-	connection->stream =
-		server->keys == NULL ? stream_plain(descriptor) : stream_server(descriptor, find_key, connection);
+	connection->stream = server->keys == NULL ? stream_plain(descriptor)
+	                                          : stream_server(descriptor, server->tls, find_key, connection);
 	if (connection->stream == NULL)
 	{
 		/* The socket went with the stream. */

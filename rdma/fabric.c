@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "chain.h"
+#include "stream.h"
 #include "transport.h"
 
 #define NANOSECONDS_PER_SECOND 1000000000ull
@@ -85,6 +86,7 @@ fabric_close(Fabric *fabric)
 		return;
 	while (fabric->endpoints != NULL)
 		fabric_disconnect(fabric->endpoints);
+	stream_context_close(fabric->tls);
 	free(fabric);
 }
 

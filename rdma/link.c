@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "keys.h"
 #include "link.h"
@@ -59,7 +60,14 @@ read_key(const Link *link, FabricKey *key)
 static FabricStatus
 make_stream(Link *link, int descriptor, const FabricKey *key)
 {
-	link->stream = key == NULL ? stream_plain(descriptor) : stream_client(descriptor, key);
+	StreamContext **tls = &link->fabric->tls;
+
+	if (key != NULL && *tls == NULL && (*tls = stream_context_open()) == NULL)
+	{
+		close(descriptor);
+		return FABRIC_NO_MEMORY;
+	}
+	link->stream = key == NULL ? stream_plain(descriptor) : stream_client(descriptor, *tls, key);
 	return link->stream == NULL ? FABRIC_NO_MEMORY : FABRIC_OK;
 }
 

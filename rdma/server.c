@@ -427,6 +427,7 @@ free_server(FabricServer *server)
 	if (server->keys != NULL)
 		fabric_keys_forget(server->keys);
 	free(server->keys);
+	stream_context_close(server->tls);
 	free(server->channels);
 	free(server->memory_path);
 	free(server->lock_path);
@@ -461,9 +462,10 @@ make_server(const FabricServerOptions *options, const FabricService *service)
 		server->keys = malloc(sizeof(FabricKeys));
 		if (server->keys != NULL)
 			*server->keys = *options->keys;
+		server->tls = stream_context_open();
 	}
 	if (server->memory_path == NULL || server->socket_path == NULL || server->lock_path == NULL ||
-	    (options->keys != NULL && server->keys == NULL))
+	    (options->keys != NULL && (server->keys == NULL || server->tls == NULL)))
 	{
 		free_server(server);
 		return NULL;

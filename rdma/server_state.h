@@ -128,6 +128,7 @@ struct FabricServer
 {
 	FabricServerOptions options;
 	FabricService service;
+	StreamContext *tls;
 	FabricKeys *keys; /* NULL: network clients need none */
 	char *memory_path;
 	char *lock_path;

@@ -2,9 +2,8 @@
  * stream.c
  *		See stream.h.
  *
- * Each stream has an OpenSSL context of its own, so that nothing is shared with other users of OpenSSL in the
- * process (PostgreSQL is one) and nothing stays behind.  OpenSSL reads and writes through a BIO of ours,
- * because its own would raise SIGPIPE.
+ * Nothing is shared with other users of OpenSSL in the process (PostgreSQL is one), and nothing stays behind.
+ * OpenSSL reads and writes through a BIO of ours, because its own would raise SIGPIPE.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -31,12 +30,17 @@
 /* TLS_AES_128_GCM_SHA256 as it stands in a handshake. */
 static const unsigned char psk_cipher[2] = {0x13, 0x01};
 
+struct StreamContext
+{
+	SSL_CTX *tls;
+	BIO_METHOD *method;
+};
+
 struct Stream
 {
 	int descriptor;
-	bool plain;
-	SSL *ssl; /* NULL: plain, or a server to which nothing was said yet */
-	BIO_METHOD *method;
+	SSL *ssl;                             /* NULL: plain, or a server to which nothing was said yet */
+	StreamContext *context;               /* NULL: plain */
 	SSL_SESSION *psk;                     /* a client's key until the handshake is over */
 	char identity[FABRIC_IDENTITY_BYTES]; /* a server's peer has offered it last; fit to be printed */
 	StreamFindKey find;
@@ -211,7 +215,6 @@ stream_free(Stream *stream)
 {
 	SSL_SESSION_free(stream->psk);
 	SSL_free(stream->ssl);
-	BIO_meth_free(stream->method);
 	ERR_clear_error();
 	free(stream);
 }
@@ -237,7 +240,7 @@ stream_plain(int descriptor)
 	Stream *stream = stream_make(descriptor);
 
 	if (stream != NULL)
-		stream->plain = stream->ready = true;
+		stream->ready = true;
 	return stream;
 }
 
@@ -246,73 +249,82 @@ stream_plain(int descriptor)
  * rely on is set here.
  */
 static bool
-configure(SSL_CTX *context)
+configure(SSL_CTX *tls)
 {
-	SSL_CTX_clear_options(context, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_IGNORE_UNEXPECTED_EOF);
-	SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
-	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF | SSL_SESS_CACHE_NO_INTERNAL);
+	SSL_CTX_clear_options(tls, SSL_OP_ALLOW_NO_DHE_KEX | SSL_OP_IGNORE_UNEXPECTED_EOF);
+	SSL_CTX_set_options(tls, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+	SSL_CTX_set_session_cache_mode(tls, SSL_SESS_CACHE_OFF | SSL_SESS_CACHE_NO_INTERNAL);
 	/* A record is read by one call, and a connection that rests holds no buffers. */
-	SSL_CTX_set_read_ahead(context, 1);
-	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-	                              SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS);
-	/* A client takes no certificate in place of the key: there is none that it trusts. */
-	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-	return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
-	       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
-	       SSL_CTX_set_ciphersuites(context, CIPHER_SUITES) == 1 &&
-	       SSL_CTX_set1_groups_list(context, GROUPS) == 1 && SSL_CTX_set_num_tickets(context, 0) == 1 &&
-	       SSL_CTX_set_max_early_data(context, 0) == 1;
+	SSL_CTX_set_read_ahead(tls, 1);
+	SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+	                          SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS);
+	return SSL_CTX_set_min_proto_version(tls, TLS1_3_VERSION) == 1 &&
+	       SSL_CTX_set_max_proto_version(tls, TLS1_3_VERSION) == 1 &&
+	       SSL_CTX_set_ciphersuites(tls, CIPHER_SUITES) == 1 && SSL_CTX_set1_groups_list(tls, GROUPS) == 1 &&
+	       SSL_CTX_set_num_tickets(tls, 0) == 1 && SSL_CTX_set_max_early_data(tls, 0) == 1;
 }
 
-static BIO *
-make_bio(Stream *stream)
+StreamContext *
+stream_context_open(void)
 {
-	BIO *bio;
+	StreamContext *context = calloc(1, sizeof(StreamContext));
 
-	stream->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "sherman stream");
-	if (stream->method == NULL || BIO_meth_set_read(stream->method, socket_read) != 1 ||
-	    BIO_meth_set_write(stream->method, socket_write) != 1 ||
-	    BIO_meth_set_ctrl(stream->method, socket_control) != 1)
+	if (context == NULL)
 		return NULL;
-	bio = BIO_new(stream->method);
-	if (bio == NULL)
+	ERR_clear_error();
+	context->tls = SSL_CTX_new(TLS_method());
+	context->method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "sherman stream");
+	if (context->tls == NULL || context->method == NULL || !configure(context->tls) ||
+	    BIO_meth_set_read(context->method, socket_read) != 1 ||
+	    BIO_meth_set_write(context->method, socket_write) != 1 ||
+	    BIO_meth_set_ctrl(context->method, socket_control) != 1)
+	{
+		stream_context_close(context);
 		return NULL;
-	BIO_set_data(bio, stream);
-	BIO_set_init(bio, 1);
-	return bio;
+	}
+	ERR_clear_error();
+	return context;
+}
+
+void
+stream_context_close(StreamContext *context)
+{
+	if (context == NULL)
+		return;
+	SSL_CTX_free(context->tls);
+	BIO_meth_free(context->method);
+	free(context);
+	ERR_clear_error();
 }
 
 /* Gives the stream its TLS connection; false: no memory. */
 static bool
-start_tls(Stream *stream, const SSL_METHOD *method)
+start_tls(Stream *stream)
 {
-	SSL_CTX *context = SSL_CTX_new(method);
-	BIO *bio = NULL;
+	BIO *bio;
 
-	if (context != NULL && configure(context))
-		stream->ssl = SSL_new(context);
-	/* The connection holds what it needs of its context. */
-	SSL_CTX_free(context);
-	if (stream->ssl != NULL)
-		bio = make_bio(stream);
-	if (bio == NULL || SSL_set_app_data(stream->ssl, stream) != 1)
-	{
-		BIO_free(bio);
+	stream->ssl = SSL_new(stream->context->tls);
+	if (stream->ssl == NULL || SSL_set_app_data(stream->ssl, stream) != 1)
 		return false;
-	}
+	bio = BIO_new(stream->context->method);
+	if (bio == NULL)
+		return false;
+	BIO_set_data(bio, stream);
+	BIO_set_init(bio, 1);
 	SSL_set_bio(stream->ssl, bio, bio);
 	return true;
 }
 
 Stream *
-stream_client(int descriptor, const FabricKey *key)
+stream_client(int descriptor, StreamContext *context, const FabricKey *key)
 {
 	Stream *stream = stream_make(descriptor);
 
 	if (stream == NULL)
 		return NULL;
+	stream->context = context;
 	ERR_clear_error();
-	if (start_tls(stream, TLS_client_method()))
+	if (start_tls(stream))
 		stream->psk = make_session(stream->ssl, key);
 	ERR_clear_error();
 	if (stream->psk == NULL)
@@ -322,18 +334,21 @@ stream_client(int descriptor, const FabricKey *key)
 		return NULL;
 	}
 	memcpy(stream->identity, key->identity, sizeof(stream->identity));
+	/* It takes no certificate in place of the key: there is none that it trusts. */
+	SSL_set_verify(stream->ssl, SSL_VERIFY_PEER, NULL);
 	SSL_set_psk_use_session_callback(stream->ssl, offer_key);
 	SSL_set_connect_state(stream->ssl);
 	return stream;
 }
 
 Stream *
-stream_server(int descriptor, StreamFindKey find, void *argument)
+stream_server(int descriptor, StreamContext *context, StreamFindKey find, void *argument)
 {
 	Stream *stream = stream_make(descriptor);
 
 	if (stream == NULL)
 		return NULL;
+	stream->context = context;
 	stream->find = find;
 	stream->argument = argument;
 	return stream;
@@ -414,10 +429,7 @@ tls_status(Stream *stream, int result, const char *doing)
 	return status;
 }
 
-/*
- * A server's stream, before OpenSSL is asked: it costs ten times what a connection costs, and whoever only
- * knocks shall not get it.
- */
+/* A server's stream, before OpenSSL is asked: whoever only knocks shall cost no memory. */
 static StreamStatus
 start_server(Stream *stream)
 {
@@ -429,7 +441,7 @@ start_server(Stream *stream)
 	if (first != SSL3_RT_HANDSHAKE)
 		return fail(stream, STREAM_REFUSED, "TLS handshake", "the peer does not speak TLS");
 	ERR_clear_error();
-	if (!start_tls(stream, TLS_server_method()))
+	if (!start_tls(stream))
 	{
 		ERR_clear_error();
 		return fail(stream, STREAM_NO_MEMORY, "TLS handshake", "no memory");
@@ -478,7 +490,7 @@ stream_read(Stream *stream, void *buffer, size_t bytes, size_t *done)
 		return stream->broken;
 	if (!stream->ready)
 		return STREAM_REFUSED;
-	if (stream->plain)
+	if (stream->context == NULL)
 	{
 		count = recv(stream->descriptor, buffer, bytes, MSG_DONTWAIT);
 		if (count <= 0)
@@ -503,7 +515,7 @@ stream_write(Stream *stream, const void *buffer, size_t bytes, size_t *done)
 		return stream->broken;
 	if (!stream->ready)
 		return STREAM_REFUSED;
-	if (stream->plain)
+	if (stream->context == NULL)
 	{
 		count = send(stream->descriptor, buffer, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (count <= 0)
@@ -519,7 +531,7 @@ stream_write(Stream *stream, const void *buffer, size_t bytes, size_t *done)
 bool
 stream_pending(const Stream *stream)
 {
-	return !stream->plain && stream->ready && !stream->drained && SSL_has_pending(stream->ssl) == 1;
+	return stream->context != NULL && stream->ready && !stream->drained && SSL_has_pending(stream->ssl) == 1;
 }
 
 int
@@ -545,7 +557,7 @@ stream_close(Stream *stream)
 {
 	if (stream == NULL)
 		return;
-	if (!stream->plain && stream->ready && stream->broken == STREAM_OK)
+	if (stream->context != NULL && stream->ready && stream->broken == STREAM_OK)
 	{
 		prepare(stream);
 		SSL_shutdown(stream->ssl);

@@ -21,6 +21,17 @@
 
 typedef struct Stream Stream;
 
+/*
+ * What streams under TLS have in common. To make it costs as much as a handshake: one for each Fabric or
+ * server.  It outlives its streams.
+ */
+typedef struct StreamContext StreamContext;
+
+/* NULL: no memory. */
+extern StreamContext *stream_context_open(void);
+/* NULL is fine. */
+extern void stream_context_close(StreamContext *context);
+
 typedef enum StreamStatus
 {
 	STREAM_OK = 0,
@@ -43,8 +54,8 @@ typedef bool (*StreamFindKey)(void *argument, const char *identity, FabricKey *k
  * overwritten when the handshake is over; `find` is called in stream_handshake() only.
  */
 extern Stream *stream_plain(int descriptor);
-extern Stream *stream_client(int descriptor, const FabricKey *key);
-extern Stream *stream_server(int descriptor, StreamFindKey find, void *argument);
+extern Stream *stream_client(int descriptor, StreamContext *context, const FabricKey *key);
+extern Stream *stream_server(int descriptor, StreamContext *context, StreamFindKey find, void *argument);
 
 /* Goes on with the handshake. STREAM_OK: done, the peer is authenticated. */
 extern StreamStatus stream_handshake(Stream *stream);

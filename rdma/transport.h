@@ -67,6 +67,7 @@ struct Fabric
 {
 	FabricOptions options;
 	FabricEndpoint *endpoints; /* list of the open ones */
+	struct StreamContext *tls; /* of all connections with a key; NULL: there was none yet */
 	char detail[FABRIC_DETAIL_BYTES];
 };
 

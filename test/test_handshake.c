@@ -33,6 +33,17 @@
 /* OpenSSL allocates about 1500 times in one exchange: each of so many of them is made to fail. */
 #define ALLOCATION_STRIDE 5
 
+/* Of our ends, where the other is OpenSSL's own. */
+static StreamContext *our_context;
+
+static int
+close_context(void **state)
+{
+	(void) state;
+	stream_context_close(our_context);
+	return 0;
+}
+
 /* ---- An end of OpenSSL's own */
 
 typedef struct RawEnd
@@ -211,7 +222,7 @@ raw_client_against_server(RawEnd *raw, int *reason)
 	pair_key(&keys.keys[1], "beta", 2);
 	pair_sockets(ends);
 	raw_start(raw, ends[0], true);
-	server = stream_server(ends[1], pair_find, &keys);
+	server = stream_server(ends[1], our_context, pair_find, &keys);
 	status = shake_hands(raw, server, reason);
 	assert_true(status == STREAM_OK || strlen(stream_detail(server)) > 0);
 	/* Whatever the peer calls itself can stand in a log. */
@@ -236,7 +247,7 @@ raw_server_against_client(RawEnd *raw)
 	pair_key(&key, "alpha", 1);
 	pair_sockets(ends);
 	raw_start(raw, ends[0], false);
-	client = stream_client(ends[1], &key);
+	client = stream_client(ends[1], our_context, &key);
 	status = shake_hands(raw, client, &reason);
 	stream_close(client);
 	close(ends[0]);
@@ -467,7 +478,7 @@ test_early_data(void **state)
 	pair_sockets(ends);
 	raw_start(&raw, ends[0], true);
 	assert_int_equal(SSL_write_early_data(raw.ssl, "early", 5, &done), 1);
-	server = stream_server(ends[1], pair_find, &keys);
+	server = stream_server(ends[1], our_context, pair_find, &keys);
 	assert_int_equal(shake_hands(&raw, server, &reason), STREAM_OK);
 	assert_int_equal(SSL_get_early_data_status(raw.ssl), SSL_EARLY_DATA_REJECTED);
 	assert_int_equal(stream_read(server, bytes, sizeof(bytes), &done), STREAM_WANT_READ);
@@ -571,11 +582,13 @@ typedef struct Recording
 static Recording recording;
 
 static int
-record_handshake(void **state)
+prepare(void **state)
 {
 	StreamPair pair;
 
 	(void) state;
+	our_context = stream_context_open();
+	assert_non_null(our_context);
 	signal(SIGPIPE, SIG_DFL);
 	pair_open(&pair, true);
 	assert_int_equal(stream_handshake(pair.client), STREAM_WANT_READ);
@@ -845,7 +858,7 @@ test_floods_of_key_updates(void **state)
 		assert_int_equal(SSL_CTX_set_ciphersuites(raw.context, "TLS_AES_128_GCM_SHA256"), 1);
 		pair_sockets(ends);
 		raw_start(&raw, ends[0], true);
-		server = stream_server(ends[1], pair_find, &keys);
+		server = stream_server(ends[1], our_context, pair_find, &keys);
 		assert_int_equal(shake_hands(&raw, server, &reason), STREAM_OK);
 		flood(&raw, ends[0], updates[i]);
 		/* One call does a bounded part of it. */
@@ -913,10 +926,13 @@ exchange(const PairKeys *keys)
 	size_t done;
 	bool whole = false;
 
-	pair_sockets(ends);
-	pair.client = stream_client(ends[0], &pair.keys.keys[0]);
-	pair.server = stream_server(ends[1], pair_find, &pair.keys);
 	pair.to_client = pair.to_server = -1;
+	pair.context = stream_context_open();
+	if (pair.context == NULL)
+		return false;
+	pair_sockets(ends);
+	pair.client = stream_client(ends[0], pair.context, &pair.keys.keys[0]);
+	pair.server = stream_server(ends[1], pair.context, pair_find, &pair.keys);
 	assert_non_null(pair.server);
 	if (pair.client != NULL)
 	{
@@ -1002,5 +1018,5 @@ main(void)
 	/* Before OpenSSL allocates anything. */
 	if (CRYPTO_set_mem_functions(failing_malloc, failing_realloc, failing_free) != 1)
 		return 1;
-	return cmocka_run_group_tests(tests, record_handshake, NULL);
+	return cmocka_run_group_tests(tests, prepare, close_context);
 }

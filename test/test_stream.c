@@ -301,7 +301,11 @@ end_after(int steps, bool client_goes)
 		status = live_one_step(left);
 	assert_int_equal(status, STREAM_CLOSED);
 	assert_true(strlen(stream_detail(left)) > 0);
-	stream_close(left);
+	if (client_goes)
+		pair.client = NULL;
+	else
+		pair.server = NULL;
+	pair_close(&pair);
 }
 
 static void

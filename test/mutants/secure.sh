@@ -1,13 +1,13 @@
 # Safeguards of streams and keys. Sourced by test/mutations.
 
 mutate older_tls_allowed test_handshake rdma/stream.c \
-	's/set_min_proto_version\(context, TLS1_3_VERSION\)/set_min_proto_version(context, TLS1_2_VERSION)/'
+	's/set_min_proto_version\(tls, TLS1_3_VERSION\)/set_min_proto_version(tls, TLS1_2_VERSION)/'
 mutate certificate_in_place_of_key test_handshake rdma/stream.c \
 	's/SSL_session_reused\(stream->ssl\) != 1/false/; s/SSL_VERIFY_PEER/SSL_VERIFY_NONE/'
 mutate no_forward_secrecy test_handshake rdma/stream.c \
-	's/SSL_CTX_clear_options\(context, /SSL_CTX_set_options(context, /'
+	's/SSL_CTX_clear_options\(tls, /SSL_CTX_set_options(tls, /'
 mutate tickets_given test_handshake rdma/stream.c \
-	's/SSL_CTX_set_num_tickets\(context, 0\)/SSL_CTX_set_num_tickets(context, 2)/'
+	's/SSL_CTX_set_num_tickets\(tls, 0\)/SSL_CTX_set_num_tickets(tls, 2)/'
 mutate other_hash_allowed test_handshake rdma/stream.c \
 	's/"TLS_AES_128_GCM_SHA256:/"TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256:/; s/\{0x13, 0x01\}/{0x13, 0x02}/'
 mutate identity_cut_at_zero test_handshake rdma/stream.c \

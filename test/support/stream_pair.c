@@ -89,8 +89,10 @@ pair_open_keys(StreamPair *pair, bool wire, const FabricKey *client, const PairK
 	make_wire(pair, wire, ends);
 	pair->keys = *server;
 	pair->client_status = pair->server_status = STREAM_WANT_READ;
-	pair->client = stream_client(ends[0], client);
-	pair->server = stream_server(ends[1], pair_find, &pair->keys);
+	pair->context = stream_context_open();
+	assert_non_null(pair->context);
+	pair->client = stream_client(ends[0], pair->context, client);
+	pair->server = stream_server(ends[1], pair->context, pair_find, &pair->keys);
 	assert_non_null(pair->client);
 	assert_non_null(pair->server);
 }
@@ -123,6 +125,7 @@ pair_close(StreamPair *pair)
 {
 	stream_close(pair->client);
 	stream_close(pair->server);
+	stream_context_close(pair->context);
 	if (pair->to_client >= 0)
 		close(pair->to_client);
 	if (pair->to_server >= 0)

@@ -26,6 +26,7 @@ extern bool pair_find(void *argument, const char *identity, FabricKey *key, uint
 typedef struct StreamPair
 {
 	PairKeys keys;
+	StreamContext *context;
 	Stream *client;
 	Stream *server;
 	/* The test's ends of a wire, or -1: then the two ends are connected directly. */
