@@ -3,8 +3,9 @@
  *		Chains per second and their latencies over each transport, with a memory node of its own.
  *
  * Usage: fabric [--transport shm|tcp|tls] [--address ADDRESS] [--operation NAME] [--clients N] [--outstanding N]
- *               [--seconds N] [--key-file FILE]
+ *               [--seconds N] [--key-file FILE] [--workers N]
  * Without an operation all of them.  --address: a memory node that offers the test service (conformance --serve).
+ * --workers: connection workers are between the clients and the memory node; their time is not the server's.
  * The lines are those of load.h; an operation is a chain.
  */
 #include <signal.h>
@@ -25,6 +26,7 @@ typedef struct Bench
 	bool own_node;
 	char address[256];
 	const char *key_file;
+	uint32_t workers;
 	uint64_t area;
 	uint32_t incarnation;
 } Bench;
@@ -127,8 +129,11 @@ run_client(const Load *load, uint32_t client)
 {
 	const Bench *bench = load->argument;
 	TestChannel channel;
-	FabricStatus status = channel_try_open(&channel, bench->address, CLUSTER, bench->incarnation, NULL);
+	char address[300];
+	FabricStatus status;
 
+	snprintf(address, sizeof(address), "%s%s", bench->workers > 0 ? "proxy:" : "", bench->address);
+	status = channel_try_open(&channel, address, CLUSTER, bench->incarnation, NULL);
 	if (status != FABRIC_OK)
 	{
 		fprintf(stderr, "%s: %s\n", bench->address, fabric_status_name(status));
@@ -148,7 +153,7 @@ usage(void)
 {
 	fprintf(stderr,
 	        "usage: fabric [--transport shm|tcp|tls] [--address ADDRESS] [--operation NAME] [--clients N]\n"
-	        "              [--outstanding N] [--seconds N] [--key-file FILE]\n");
+	        "              [--outstanding N] [--seconds N] [--key-file FILE] [--workers N]\n");
 	return 2;
 }
 
@@ -170,6 +175,8 @@ parse_arguments(Load *load, Bench *bench, int count, char **arguments)
 			load->operation = value;
 		else if (strcmp(name, "--key-file") == 0)
 			bench->key_file = value;
+		else if (strcmp(name, "--workers") == 0)
+			bench->workers = (uint32_t) atoi(value);
 		else if (!load_option(load, name, value))
 			return false;
 	}
@@ -205,6 +212,13 @@ main(int count, char **arguments)
 	bench.area = service_info(bench.address).first_unit;
 	CHECK(service_commit(bench.address, bench.area, AREA_BYTES) == FABRIC_OK);
 	bench.incarnation = cluster_attach(bench.address, CLUSTER);
+	if (bench.workers > 0)
+	{
+		ProxyProcessOptions options = {.workers = bench.workers, .slots = LOAD_MAX_CLIENTS};
+
+		load.peer = "proxy";
+		test_proxies = proxy_processes_start(&options);
+	}
 	chosen = load.operation;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
 	{
@@ -213,6 +227,8 @@ main(int count, char **arguments)
 		load.operation = operations[i];
 		good &= load_execute(&load);
 	}
+	if (bench.workers > 0)
+		proxy_processes_stop(test_proxies);
 	if (bench.own_node)
 		fabric_process_remove(&bench.node);
 	return good ? 0 : 1;

@@ -17,7 +17,7 @@
 
 #define NANOSECONDS_PER_SECOND 1000000000ull
 
-static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport};
+static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport, &proxy_transport};
 
 uint64_t
 fabric_now(void)
@@ -267,7 +267,7 @@ fabric_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket
 
 	if (status != FABRIC_OK)
 		return chain_refused(endpoint, status);
-	if (place->ticket != 0)
+	if (place->ticket != 0 || endpoint->outstanding >= endpoint->capabilities.max_outstanding)
 		return chain_refused(endpoint, FABRIC_BUSY);
 	if (transport->post != NULL)
 	{
@@ -286,6 +286,7 @@ fabric_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket
 	}
 	*place = (FabricTicket){.ticket = next, .ops = ops, .count = count, .status = status};
 	endpoint->next_ticket = next + 1;
+	endpoint->outstanding++;
 	*ticket = next;
 	return FABRIC_OK;
 }
@@ -304,6 +305,7 @@ fabric_wait(FabricEndpoint *endpoint, uint64_t ticket)
 	if (endpoint->transport->post != NULL)
 		status = endpoint->transport->wait(endpoint, ticket);
 	place->ticket = 0;
+	endpoint->outstanding--;
 	chain_ended(endpoint, place->ops, place->count, status);
 	return status;
 }
@@ -375,6 +377,7 @@ fabric_reset(FabricEndpoint *endpoint)
 	/* Tickets that nobody waited for belong to the dead channel. */
 	for (uint32_t i = 0; i < TRANSPORT_TICKETS; i++)
 		endpoint->tickets[i].ticket = 0;
+	endpoint->outstanding = 0;
 	endpoint->doubt = false;
 	endpoint->counters.resets++;
 	return FABRIC_OK;

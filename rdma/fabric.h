@@ -165,6 +165,7 @@ typedef struct FabricOptions
 	const char
 		*key_file; /* of the tenant, for the network transports (keys.h); read at each connect, and only
 	                       * then; it outlives the fabric.  NULL: no key, for a memory node that wants none */
+	const struct FabricProxy *proxy; /* for "proxy:" addresses (proxy.h), else NULL */
 } FabricOptions;
 
 #define FABRIC_DEFAULT_TIMEOUT_MS 10000u
@@ -178,7 +179,8 @@ extern void fabric_close(Fabric *fabric);
 
 /*
  * Connects to a memory node.  `address` is "shm:/path/of/control.socket" or "tcp:host:port" (a name, an IPv4
- * address, or an IPv6 address in brackets).  Returns FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_FENCED (the
+ * address, or an IPv6 address in brackets), or "proxy:" in front of an address that a connection worker connects
+ * to: FABRIC_BUSY if no worker serves.  Returns FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_FENCED (the
  * incarnation is not the current one), FABRIC_NO_MEMORY (no channel left), FABRIC_PROTOCOL (version),
  * FABRIC_NOT_SUPPORTED (unknown transport).  With incarnation 0 the endpoint has no data channel: only
  * fabric_call() and fabric_attach() work on it.

@@ -80,6 +80,7 @@ struct FabricEndpoint
 	bool data;   /* it has a data channel */
 	bool doubt;  /* a chain is in doubt: nothing is posted before a reset */
 	uint64_t next_ticket;
+	uint32_t outstanding; /* tickets that are not waited for yet */
 	FabricTicket tickets[TRANSPORT_TICKETS];
 	FabricCapabilities capabilities;
 	FabricChannel channel; /* the one it has, or had last */
@@ -89,6 +90,7 @@ struct FabricEndpoint
 
 extern const FabricTransport shm_transport;
 extern const FabricTransport tcp_transport;
+extern const FabricTransport proxy_transport;
 
 /* Frees the fault layer's state and puts the transport below back (fault.c); without a plan a no-op. */
 extern void fault_release(FabricEndpoint *endpoint);

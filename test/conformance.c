@@ -10,6 +10,8 @@
  *		--key-file FILE                 for ADDRESS
  *		--faults                        all clients run under the fault layer, which tears READs and delays
  *		chains
+ *		--workers N                     connection workers are between the clients and its own memory node
+ *		--torn                          and their operations are torn
  *
  * Exit status 77: this transport or memory node is not here.  Tests that must stop or kill the memory node
  * are skipped where it is not ours.
@@ -23,6 +25,12 @@
 #define EXIT_USAGE 2
 #define NODE_BYTES (4u << 20)
 #define MAX_CHANNELS 24u
+
+/* The workers keep the channels of earlier tests. */
+#define PROXY_CHANNELS 64u
+
+/* Slots of the connection workers: fewer than test_no_channel_left tries. */
+#define PROXY_SLOTS 20u
 
 Conformance suite;
 
@@ -41,6 +49,12 @@ clear_stripe(TestChannel *channel, uint32_t stripe)
 	static const uint64_t zeroes[FABRIC_STRIPE_BYTES / 8];
 
 	channel_write(channel, stripe_offset(stripe), zeroes, sizeof(zeroes));
+}
+
+bool
+shares_channel(const TestChannel *channel)
+{
+	return (fabric_capabilities(channel->endpoint)->flags & FABRIC_CAP_SHARED_CHANNEL) != 0;
 }
 
 static void
@@ -72,8 +86,11 @@ test_capabilities(void **state)
 	assert_memory_equal(capabilities->transport, suite.address, strcspn(suite.address, ":"));
 
 	channel_open(&other, suite.address, cluster, incarnation);
-	assert_int_not_equal(fabric_capabilities(other.endpoint)->channel, capabilities->channel);
-	assert_true(fabric_capabilities(other.endpoint)->redo_offset != capabilities->redo_offset);
+	if (!shares_channel(&channel))
+	{
+		assert_int_not_equal(fabric_capabilities(other.endpoint)->channel, capabilities->channel);
+		assert_true(fabric_capabilities(other.endpoint)->redo_offset != capabilities->redo_offset);
+	}
 	assert_memory_equal(fabric_capabilities(other.endpoint)->node_uuid, capabilities->node_uuid, 16);
 	channel_close(&other);
 	channel_close(&channel);
@@ -106,7 +123,7 @@ test_redo_slot(void **state)
 	assert_int_equal(fabric_reset(channel.endpoint), FABRIC_OK);
 	offset = fabric_capabilities(channel.endpoint)->redo_offset;
 	channel_read(&channel, offset, found, sizeof(found));
-	for (size_t i = 0; i < FABRIC_STRIPE_BYTES / 8; i++)
+	for (size_t i = 0; i < FABRIC_STRIPE_BYTES / 8 && !shares_channel(&channel); i++)
 		assert_true(found[i] == 0);
 	channel_close(&channel);
 }
@@ -330,14 +347,24 @@ start_suite(void **state)
 	(void) state;
 	if (suite.own_process)
 	{
-		fabric_process_prepare(&suite.process, NODE_BYTES, MAX_CHANNELS);
+		fabric_process_prepare(&suite.process, NODE_BYTES, suite.workers > 0 ? PROXY_CHANNELS : MAX_CHANNELS);
 		if (suite.network)
 			fabric_process_listen(&suite.process, suite.keys);
 		fabric_process_start(&suite.process);
-		snprintf(suite.address, sizeof(suite.address), "%s",
+		snprintf(suite.address, sizeof(suite.address), "%s%s", suite.workers > 0 ? "proxy:" : "",
 		         suite.network ? suite.process.network_address : suite.process.address);
 		if (suite.keys)
 			suite.key_file = suite.process.key_file;
+	}
+	if (suite.workers > 0)
+	{
+		FabricFaultPlan torn = {.seed = 1, .tear_reads = true, .tear_writes = true};
+		ProxyProcessOptions options = {.workers = suite.workers,
+		                               .slots = PROXY_SLOTS,
+		                               .key_file = suite.key_file,
+		                               .below = suite.torn ? &torn : NULL};
+
+		test_proxies = proxy_processes_start(&options);
 	}
 	channel_defaults(suite.key_file, suite.faults ? &all_faults : NULL);
 	status = channel_try_open(&control, suite.address, 1, 0, NULL);
@@ -356,6 +383,8 @@ static int
 stop_suite(void **state)
 {
 	(void) state;
+	if (suite.workers > 0)
+		proxy_processes_stop(test_proxies);
 	if (suite.own_process)
 		fabric_process_remove(&suite.process);
 	return 0;
@@ -388,6 +417,10 @@ parse_arguments(int count, char **arguments)
 			suite.faults = true;
 		else if (strcmp(argument, "--key-file") == 0 && i + 1 < count)
 			suite.key_file = arguments[++i];
+		else if (strcmp(argument, "--workers") == 0 && i + 1 < count)
+			suite.workers = (uint32_t) atoi(arguments[++i]);
+		else if (strcmp(argument, "--torn") == 0)
+			suite.torn = true;
 		else if (argument[0] != '-' && suite.own_process)
 		{
 			suite.own_process = false;

@@ -27,6 +27,8 @@ typedef struct Conformance
 	bool faults;           /* all clients are under the fault layer */
 	const char *key_file;  /* of the clients, or NULL */
 	char address[256];     /* of the memory node */
+	uint32_t workers;      /* connection workers in front of it */
+	bool torn;             /* whose operations are torn */
 	uint64_t area;         /* first byte of the suite's node memory */
 	uint64_t next_cluster; /* every test is a compute instance of its own */
 } Conformance;
@@ -35,6 +37,9 @@ extern Conformance suite;
 
 /* A new cluster, attached; returns its incarnation. */
 extern uint64_t new_cluster(uint32_t *incarnation);
+
+/* Do others use the channel, too? */
+extern bool shares_channel(const TestChannel *channel);
 
 /* Fills a stripe of the area with zeroes. */
 extern void clear_stripe(TestChannel *channel, uint32_t stripe);

@@ -18,6 +18,7 @@
 
 #include "environment.h"
 #include "../tree/service.h"
+#include "support/proxy_process.h"
 #include "support/require.h"
 
 /* What its clients have after SIGTERM, if a test does not say. */
@@ -325,6 +326,7 @@ control_open(TestInstance *instance, uint32_t incarnation)
 	options.cluster[1] = instance->cluster[1];
 	options.incarnation = incarnation;
 	options.key_file = instance->key_file;
+	options.proxy = test_proxies == NULL ? NULL : proxy_processes_client(test_proxies);
 	status = fabric_open(&options, &fabric);
 	REQUIRE(status == FABRIC_OK, "fabric_open: %s", fabric_status_name(status));
 	return fabric;
@@ -334,8 +336,11 @@ static FabricEndpoint *
 node_connect(Fabric *fabric, const TestNode *node)
 {
 	FabricEndpoint *endpoint;
-	FabricStatus status = fabric_connect(fabric, node->address, &endpoint);
+	char address[128];
+	FabricStatus status;
 
+	snprintf(address, sizeof(address), "%s%s", test_proxies != NULL ? "proxy:" : "", node->address);
+	status = fabric_connect(fabric, address, &endpoint);
 	REQUIRE(status == FABRIC_OK, "fabric_connect: %s: %s", fabric_status_name(status), fabric_detail(fabric));
 	return endpoint;
 }

@@ -16,6 +16,8 @@
  *		test_instance_stop(&instance);
  *		test_node_stop(&node);
  *
+ * Where test_proxies is set (support/proxy_process.h), clients connect through connection workers.
+ *
  * Everything that fails prints why and aborts the process: a test without its environment cannot go on.
  * Files lie in a directory of mkdtemp() under /dev/shm (or TMPDIR) and are removed by test_node_stop().
  */

@@ -11,13 +11,16 @@ test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
 FABRIC_TESTS += test_tcp
 FABRIC_TESTS += conformance
-FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c
+FABRIC_TESTS += test_proxy
+FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c
 conformance_SOURCES = test/conformance_chains.c test/conformance_death.c
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults
+TEST_RUNS += conformance=--workers,2 conformance=--workers,1,--torn conformance=--workers,2,--faults
+TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn conformance=--workers,1,--tls,--faults
 
 # Tests of tree/ and of the memory node's service.
-TEST_SUPPORT_SOURCES += test/environment.c
+TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c
 TESTS += test_service test_calls
 TESTS += test_lock
 TESTS += test_cache

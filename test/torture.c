@@ -6,7 +6,7 @@
  *		torture							the standard set, well under a minute
  *		torture --name NAME [--seed N]	one of it
  *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --delay N
- *				--lose --stop --crashes N --seed N --rounds N
+ *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
  */
@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/proxy_process.h"
 #include "support/torture_work.h"
 
 #define NODE_BYTES (128ull << 20)
@@ -31,6 +32,11 @@
 
 /* A life that is to end by its fabric does so within so many operations. */
 #define DEATH_OPERATIONS 8000
+
+/* Chains of a worker's endpoint until one is lost below, and until the worker dies; operations until it dies by itself. */
+#define LOSS_OPERATIONS 3000
+#define WORKER_CHAINS 3000
+#define WORKER_OPERATIONS 20000
 
 static const TortureOptions standard[] = {
 	{.name = "plain-16",
@@ -191,6 +197,60 @@ static const TortureOptions standard[] = {
      .range = 500,
      .crashes = 8,
      .tear = true},
+	{.name = "workers-16",
+     .space = KEYSPACE_16,
+     .processes = 6,
+     .domains = 2,
+     .nodes = 2,
+     .operations = 2500,
+     .entries = 3000,
+     .range = 4000,
+     .stop = true,
+     .workers = 2},
+	{.name = "workers-lose-64",
+     .space = KEYSPACE_64_FULL,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 2000,
+     .entries = 800,
+     .range = 800,
+     .lose = true,
+     .stop = true,
+     .workers = 1,
+     .lose_below = true},
+	{.name = "workers-tear-32",
+     .space = KEYSPACE_32_WHOLE,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 1000,
+     .entries = 400,
+     .range = 400,
+     .tear = true,
+     .workers = 2},
+	{.name = "workers-die-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 2500,
+     .entries = 300,
+     .range = 200,
+     .workers = 2,
+     .lose_below = true,
+     .deaths = 12},
+	{.name = "workers-crash-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 4000,
+     .entries = 600,
+     .range = 500,
+     .crashes = 8,
+     .workers = 2,
+     .deaths = 12},
 };
 
 #define STANDARD (sizeof(standard) / sizeof(standard[0]))
@@ -204,6 +264,10 @@ typedef struct Run
 	size_t shared_bytes;
 	pid_t children[TEST_MAX_SLOTS];
 	uint64_t deadline;
+	ProxyProcesses *proxies;
+	KeyRandom random; /* for the workers' deaths */
+	uint32_t deaths;  /* that were brought about */
+	uint64_t next_death;
 } Run;
 
 static void
@@ -215,10 +279,11 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
-		        (unsigned long long) o->range, o->delay_us, o->crashes, o->tear ? " --tear" : "",
-		        o->lose ? " --lose" : "", o->stop ? " --stop" : "");
+		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
+		        o->tear ? " --tear" : "", o->lose ? " --lose" : "", o->stop ? " --stop" : "",
+		        o->lose_below ? " --lose-below" : "");
 	fprintf(stderr, " --seed %llu\n", (unsigned long long) o->seed);
 }
 
@@ -228,6 +293,50 @@ slot_of(const Run *run, uint32_t process)
 {
 	(void) run;
 	return process;
+}
+
+/* The parent's own clients connect directly: the workers are only the children's. */
+static void
+workers_start(Run *run)
+{
+	const TortureOptions *o = &run->torture.options;
+	FabricFaultPlan plan = {.seed = o->seed + 1, .tear_reads = o->tear, .tear_writes = o->tear};
+	ProxyProcessOptions options = {
+		.workers = o->workers,
+		.slots = o->processes * o->nodes + 1,
+		.timeout_ms = TEST_PATIENCE_US / 2000,
+		.below = &plan,
+		.random_places = true,
+	};
+
+	if (o->lose_below)
+		plan.fail_operation = plan.late_operation = LOSS_OPERATIONS;
+	if (o->deaths > 0)
+	{
+		plan.die_operation = WORKER_OPERATIONS;
+		plan.die_line = 12;
+	}
+	run->random.state = o->seed + 777;
+	run->proxies = o->workers > 0 ? proxy_processes_start(&options) : NULL;
+}
+
+/* Kills workers now and then, after so many chains of theirs, and starts those that have died. */
+static void
+workers_tend(Run *run)
+{
+	uint32_t worker = run->deaths % (run->torture.options.workers + (run->proxies == NULL));
+
+	if (run->proxies == NULL)
+		return;
+	(void) proxy_processes_tend(run->proxies);
+	if (run->deaths == run->torture.options.deaths ||
+	    proxy_processes_figures(run->proxies, worker).chains < run->next_death)
+		return;
+	proxy_processes_kill(run->proxies, worker);
+	run->deaths++;
+	worker = run->deaths % run->torture.options.workers;
+	run->next_death =
+		proxy_processes_figures(run->proxies, worker).chains + key_random(&run->random, WORKER_CHAINS);
 }
 
 static void
@@ -252,11 +361,19 @@ run_start(Run *run)
 	test_client_open(&client, &run->domains[0], o->processes);
 	test_tree_create(&client, &run->torture.space->format, &run->torture.record);
 	test_client_close(&client);
+	workers_start(run);
 }
 
 static void
 run_stop(Run *run)
 {
+	/* One that has just killed itself cannot end in order. */
+	if (run->proxies != NULL)
+	{
+		proxy_processes_faults(run->proxies, NULL);
+		(void) proxy_processes_tend(run->proxies);
+		proxy_processes_stop(run->proxies);
+	}
 	if (run->torture.options.domains > 1)
 		munmap(run->domains[1].shared, run->shared_bytes);
 	test_instance_stop(&run->domains[0]);
@@ -273,6 +390,9 @@ children_start(Run *run, uint64_t seed, int victim)
 	uint64_t die_operation = 1 + key_random(&random, DEATH_OPERATIONS);
 	uint32_t die_line = (uint32_t) key_random(&random, 12);
 
+	/* What was handed to a worker is written whole, whoever dies; only the worker's own death can cut it. */
+	if (o->workers > 0)
+		die_line = 0;
 	fflush(NULL);
 	for (uint32_t i = 0; i < o->processes; i++)
 	{
@@ -282,6 +402,7 @@ children_start(Run *run, uint64_t seed, int victim)
 		if (run->children[i] > 0)
 			continue;
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		test_proxies = run->proxies;
 		torture_live(&run->torture, &run->domains[i % o->domains], slot_of(run, i), i, seed,
 		             victim == (int) i ? die_operation : 0, die_line);
 		_exit(0);
@@ -325,6 +446,7 @@ children_wait(Run *run, bool victim)
 				children_kill(run);
 				return false;
 			}
+			workers_tend(run);
 			test_sleep_us(1000);
 			continue;
 		}
@@ -431,6 +553,9 @@ main(int argc, char **argv)
 		{"tear", no_argument, NULL, 't'},
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
+		{"workers", required_argument, NULL, 'w'},
+		{"lose-below", no_argument, NULL, 'b'},
+		{"deaths", required_argument, NULL, 'a'},
 		{"rounds", required_argument, NULL, 'u'},
 		{NULL, 0, NULL, 0},
 	};
@@ -486,6 +611,15 @@ main(int argc, char **argv)
 				break;
 			case 'x':
 				given.stop = true;
+				break;
+			case 'w':
+				given.workers = (uint32_t) number(optarg);
+				break;
+			case 'b':
+				given.lose_below = true;
+				break;
+			case 'a':
+				given.deaths = (uint32_t) number(optarg);
 				break;
 			case 'u':
 				rounds = number(optarg);

@@ -303,6 +303,21 @@ outside_op(const OutsideReference *reference, uint8_t *buffer)
 	return op;
 }
 
+/* READs that were lost are done again: to the callers, TREE_RETRY says that an image is another one by now. */
+static TreeStatus
+read_outside_chain(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	TreeStatus status = TREE_RETRY;
+
+	assert(count > 0);
+	for (int attempt = 0; attempt < READ_ATTEMPTS && status == TREE_RETRY; attempt++)
+		status = access_execute(tree, memory_node, ops, count);
+	if (status == TREE_RETRY)
+		status = client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d reads of images were lost",
+		                     memory_node, READ_ATTEMPTS);
+	return status;
+}
+
 TreeStatus
 access_read_outside(Tree *tree, const OutsideReference *references, int count, uint8_t *const *buffers)
 {
@@ -331,7 +346,7 @@ access_read_outside(Tree *tree, const OutsideReference *references, int count, u
 			done |= 1ull << i;
 			left--;
 		}
-		status = access_execute(tree, memory_node, ops, posted);
+		status = read_outside_chain(tree, memory_node, ops, posted);
 		if (status != TREE_OK)
 			return status;
 	}

@@ -325,6 +325,7 @@ channel_try_open(TestChannel *channel, const char *address, uint64_t cluster, ui
 	own.incarnation = incarnation;
 	if (own.key_file == NULL)
 		own.key_file = client_key_file;
+	own.proxy = test_proxies == NULL ? NULL : proxy_processes_client(test_proxies);
 	channel->endpoint = NULL;
 	CHECK(fabric_open(&own, &channel->fabric) == FABRIC_OK);
 	status = fabric_connect(channel->fabric, address, &channel->endpoint);

@@ -14,6 +14,7 @@
 
 #include "fabric.h"
 #include "fault.h"
+#include "proxy_process.h"
 #include "server.h"
 
 /* Calls of the test service; integers of 8 bytes in the machine's order. */

@@ -382,6 +382,12 @@ is_removing(void *argument, uint32_t block, uint16_t offset)
 	       word_state(life->torture->words[rank]) == ENTRY_REMOVING;
 }
 
+static bool
+chains_are_lost(const TortureOptions *options)
+{
+	return options->lose || options->lose_below || options->deaths > 0;
+}
+
 /* Removes some of one's own by a walk over the whole tree, beside others that do the same. */
 static void
 life_remove(Life *life)
@@ -417,7 +423,7 @@ life_remove(Life *life)
 	no_stop(life);
 	tree_vacuum_close(vacuum);
 	/* A chain that was lost after it landed is done again and finds nothing left to remove. */
-	REQUIRE(counts.removed == chosen || (torture->options.lose && counts.removed < chosen),
+	REQUIRE(counts.removed == chosen || (chains_are_lost(&torture->options) && counts.removed < chosen),
 	        "vacuum removed %" PRIu64 " of %" PRIu64, counts.removed, chosen);
 	for (uint64_t id = first; id < first + entries; id++)
 		if (word_state(torture->words[torture->rank[id]]) == ENTRY_REMOVING)

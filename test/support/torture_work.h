@@ -39,6 +39,9 @@ typedef struct TortureOptions
 	bool lose;        /* chains are lost or come late */
 	bool stop;        /* cancels */
 	uint32_t crashes; /* lives that end by SIGKILL */
+	uint32_t workers; /* connection workers between the processes and the memory nodes */
+	bool lose_below;  /* chains of theirs are lost or come late */
+	uint32_t deaths;  /* of workers by SIGKILL from outside; and then they also die inside chains */
 } TortureOptions;
 
 typedef struct Torture
