@@ -28,9 +28,11 @@ INSERT INTO e (id, t) SELECT 2, string_agg(md5(i::text), '') FROM generate_serie
 INSERT INTO e (id, t) SELECT 3, repeat('x', 100000);
 SELECT id, length(t) FROM e WHERE t > '' ORDER BY id;
 DROP INDEX e_t;
+-- in a transaction that comes to nothing: a deleted row would count as long as any snapshot may see it
+BEGIN;
 INSERT INTO e (id, t) SELECT 4, string_agg(md5(i::text), '') FROM generate_series(1, 500) i;
 CREATE INDEX e_t ON e USING sherman (t);
-DELETE FROM e WHERE id = 4;
+ROLLBACK;
 CREATE INDEX e_t ON e USING sherman (t);
 SELECT sherman_check('e_t', true);
 \set VERBOSITY default
