@@ -23,6 +23,9 @@
 /* Connections taken in one round, so that nobody waits for a crowd at the door. */
 #define ACCEPT_ROUND 64
 
+/* Steps of handshakes in one round, for the same reason: one costs as much as a hundred chains. */
+#define ROUND_HANDSHAKES 4u
+
 static bool
 peer_is_allowed(const FabricServer *server, uid_t user)
 {
@@ -152,7 +155,7 @@ connection_accept(FabricServer *server, int listener)
 			server_complain(server, COMPLAINT_ACCEPT, "cannot accept a connection: %s", strerror(errno));
 			/* Their descriptors are free in the next round. */
 			if (!send_away(server, ACCEPT_ROUND))
-				server_pause_listeners(server, ACCEPT_PAUSE_MS);
+				listen_pause(server, ACCEPT_PAUSE_MS);
 			return;
 		}
 		else if (errno != EINTR && errno != ECONNABORTED)
@@ -163,8 +166,12 @@ connection_accept(FabricServer *server, int listener)
 bool
 accept_handshake(FabricServer *server, ServerConnection *connection)
 {
-	StreamStatus status = stream_handshake(connection->stream);
+	StreamStatus status;
 
+	/* The others wait for the next round: their sockets stay ready. */
+	if (server->handshakes++ >= ROUND_HANDSHAKES)
+		return false;
+	status = stream_handshake(connection->stream);
 	if (status == STREAM_WANT_READ || status == STREAM_WANT_WRITE)
 	{
 		if (!connection_watch(server, connection,

@@ -51,4 +51,12 @@ buffer_reserve(Buffer *buffer, uint32_t bytes)
 
 extern void buffer_free(Buffer *buffer);
 
+/* Gives the memory of an empty buffer back, if it is more than that. */
+static inline void
+buffer_trim(Buffer *buffer, uint32_t most)
+{
+	if (buffer->begin == buffer->end && buffer->capacity > most)
+		buffer_free(buffer);
+}
+
 #endif /* SHERMAN_BUFFER_H */

@@ -3,26 +3,10 @@
  *		See chain.h.
  */
 #define _GNU_SOURCE 1
-#include <endian.h>
 #include <string.h>
 
 #include "chain.h"
-
-static inline void
-store64(uint8_t *place, uint64_t value)
-{
-	value = htole64(value);
-	memcpy(place, &value, sizeof(value));
-}
-
-static inline uint64_t
-load64(const uint8_t *place)
-{
-	uint64_t value;
-
-	memcpy(&value, place, sizeof(value));
-	return le64toh(value);
-}
+#include "wire.h"
 
 /* Bytes that follow the operation's first two words in a request. */
 static inline uint32_t
@@ -71,24 +55,24 @@ chain_reply_bytes(const FabricOp *ops, int count)
 void
 chain_encode(const FabricOp *ops, int count, uint8_t *payload)
 {
-	store64(payload, (uint64_t) (uint32_t) count);
+	wire_put64(payload, (uint64_t) (uint32_t) count);
 	payload += CHAIN_HEAD_BYTES;
 	for (int i = 0; i < count; i++)
 	{
 		const FabricOp *op = &ops[i];
 
-		store64(payload, op->opcode | (uint64_t) op->region << 8 | (uint64_t) op->length << 32);
-		store64(payload + 8, op->offset);
+		wire_put64(payload, op->opcode | (uint64_t) op->region << 8 | (uint64_t) op->length << 32);
+		wire_put64(payload + 8, op->offset);
 		payload += CHAIN_OPERATION_BYTES;
 		if (op->opcode == FABRIC_WRITE)
 			memcpy(payload, op->buffer, op->length);
 		else if (op->opcode == FABRIC_COMPARE_SWAP)
 		{
-			store64(payload, op->compare);
-			store64(payload + 8, op->operand);
+			wire_put64(payload, op->compare);
+			wire_put64(payload + 8, op->operand);
 		}
 		else if (op->opcode == FABRIC_FETCH_ADD)
-			store64(payload, op->operand);
+			wire_put64(payload, op->operand);
 		payload += argument_bytes(op);
 	}
 }
@@ -104,11 +88,11 @@ decode_operation(uint8_t *place, uint32_t bytes, FabricOp *op)
 
 	if (bytes < CHAIN_OPERATION_BYTES)
 		return 0;
-	head = load64(place);
+	head = wire_get64(place);
 	op->opcode = (uint8_t) head;
 	op->region = (uint8_t) (head >> 8);
 	op->length = (uint32_t) (head >> 32);
-	op->offset = load64(place + 8);
+	op->offset = wire_get64(place + 8);
 	op->buffer = NULL;
 	if ((head >> 16 & 0xffff) != 0 || bytes - CHAIN_OPERATION_BYTES < argument_bytes(op))
 		return 0;
@@ -117,11 +101,11 @@ decode_operation(uint8_t *place, uint32_t bytes, FabricOp *op)
 		op->buffer = place;
 	else if (op->opcode == FABRIC_COMPARE_SWAP)
 	{
-		op->compare = load64(place);
-		op->operand = load64(place + 8);
+		op->compare = wire_get64(place);
+		op->operand = wire_get64(place + 8);
 	}
 	else if (op->opcode == FABRIC_FETCH_ADD)
-		op->operand = load64(place);
+		op->operand = wire_get64(place);
 	return CHAIN_OPERATION_BYTES + argument_bytes(op);
 }
 
@@ -133,7 +117,7 @@ chain_decode(uint8_t *payload, uint32_t bytes, const uint64_t region_bytes[2], F
 
 	if (bytes < CHAIN_HEAD_BYTES)
 		return FABRIC_PROTOCOL;
-	head = load64(payload);
+	head = wire_get64(payload);
 	if (head < 1 || head > FABRIC_MAX_CHAIN)
 		return FABRIC_PROTOCOL;
 	*count = (int) head;
@@ -169,7 +153,7 @@ chain_put_results(const FabricOp *ops, int count, uint8_t *reply)
 	for (int i = 0; i < count; i++)
 	{
 		if (chain_is_atomic(&ops[i]))
-			store64(reply, ops[i].result);
+			wire_put64(reply, ops[i].result);
 		reply += result_bytes(&ops[i]);
 	}
 }
@@ -182,7 +166,7 @@ chain_take_reply(FabricOp *ops, int count, const uint8_t *reply)
 		if (ops[i].opcode == FABRIC_READ)
 			memcpy(ops[i].buffer, reply, ops[i].length);
 		else if (chain_is_atomic(&ops[i]))
-			ops[i].result = load64(reply);
+			ops[i].result = wire_get64(reply);
 		reply += result_bytes(&ops[i]);
 	}
 }

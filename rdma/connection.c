@@ -25,6 +25,8 @@
 #define INPUT_BYTES CONTROL_MAX_FRAME
 /* Room for a batch of chains, of a client that has a channel. */
 #define CHAIN_INPUT_BYTES (32u << 10)
+/* An empty buffer is kept up to this. */
+#define KEPT_BYTES (128u << 10)
 /* Reads of one connection in a round: then it is the others' turn. */
 #define ROUND_TURNS 8
 
@@ -239,12 +241,18 @@ send_output(FabricServer *server, ServerConnection *connection)
 
 /* ---- input */
 
+/* Does a chain of the connection wait for a stripe? */
+static inline bool
+parked(const ServerConnection *connection)
+{
+	return connection->chain != NULL && connection->chain->parked != 0;
+}
+
 /* Does the connection take another request now? */
 static bool
 takes_requests(const ServerConnection *connection)
 {
-	return !connection->closing && !connection->attaching &&
-	       (connection->chain == NULL || connection->chain->parked == 0) &&
+	return !connection->closing && !connection->attaching && !parked(connection) &&
 	       buffer_used(&connection->output) < SERVER_OUTPUT_BYTES;
 }
 
@@ -383,9 +391,18 @@ connection_pump(FabricServer *server, ServerConnection *connection, bool readabl
 	}
 	if (connection->closing)
 		return;
+	/*
+	 * Long frames do not keep their room for ever; those of a parked chain are in both buffers, behind the
+	 * end.
+	 */
+	if (!parked(connection))
+	{
+		buffer_trim(&connection->input, KEPT_BYTES);
+		buffer_trim(&connection->output, KEPT_BYTES);
+	}
 	if (unfinished)
 		connection_make_due(server, connection);
-	else if (connection->chain == NULL || connection->chain->parked == 0)
+	else if (!parked(connection))
 		connection_not_due(server, connection);
 	watch_again(server, connection);
 }

@@ -12,43 +12,27 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "wire.h"
 
 /* Sleep between attempts when the socket takes no more: rare, so a short fixed time does. */
 #define RETRY_MS 1
 
-static void
-store_little(uint8_t *bytes, uint64_t value, int count)
-{
-	for (int i = 0; i < count; i++)
-		bytes[i] = (uint8_t) (value >> (8 * i));
-}
-
-static uint64_t
-load_little(const uint8_t *bytes, int count)
-{
-	uint64_t value = 0;
-
-	for (int i = 0; i < count; i++)
-		value |= (uint64_t) bytes[i] << (8 * i);
-	return value;
-}
-
 void
 control_encode(const ControlFrame *frame, uint8_t bytes[CONTROL_HEADER_BYTES])
 {
-	store_little(bytes, frame->length, 4);
-	store_little(bytes + 4, frame->method, 2);
-	store_little(bytes + 6, frame->version, 2);
-	store_little(bytes + 8, frame->request, 8);
+	wire_put64(bytes, frame->length | (uint64_t) frame->method << 32 | (uint64_t) frame->version << 48);
+	wire_put64(bytes + 8, frame->request);
 }
 
 bool
 control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame)
 {
-	frame->length = (uint32_t) load_little(bytes, 4);
-	frame->method = (uint16_t) load_little(bytes + 4, 2);
-	frame->version = (uint16_t) load_little(bytes + 6, 2);
-	frame->request = load_little(bytes + 8, 8);
+	uint64_t head = wire_get64(bytes);
+
+	frame->length = (uint32_t) head;
+	frame->method = (uint16_t) (head >> 32);
+	frame->version = (uint16_t) (head >> 48);
+	frame->request = wire_get64(bytes + 8);
 	return frame->version == CONTROL_VERSION &&
 	       frame->length <= (frame->method == CONTROL_CHAIN ? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD);
 }
@@ -72,15 +56,15 @@ control_reply_frame(const ControlFrame *frame, FabricStatus status, uint32_t fla
 	reply.length += CONTROL_STATUS_BYTES;
 	reply.version = CONTROL_VERSION;
 	payload = control_frame(&reply, place);
-	store_little(payload, (uint64_t) status | (uint64_t) flags << 32, CONTROL_STATUS_BYTES);
+	wire_put64(payload, (uint64_t) status | (uint64_t) flags << 32);
 	return payload + CONTROL_STATUS_BYTES;
 }
 
 FabricStatus
 control_status(const uint8_t *payload, uint32_t *flags)
 {
-	*flags = (uint32_t) load_little(payload + 4, 4);
-	return (FabricStatus) load_little(payload, 4);
+	*flags = wire_get32(payload + 4);
+	return (FabricStatus) wire_get32(payload);
 }
 
 static uint8_t *
@@ -103,7 +87,7 @@ control_put32(ControlPayload *payload, uint32_t value)
 	uint8_t *place = payload_take(payload, 4);
 
 	if (place != NULL)
-		store_little(place, value, 4);
+		wire_put32(place, value);
 }
 
 void
@@ -112,7 +96,7 @@ control_put64(ControlPayload *payload, uint64_t value)
 	uint8_t *place = payload_take(payload, 8);
 
 	if (place != NULL)
-		store_little(place, value, 8);
+		wire_put64(place, value);
 }
 
 uint32_t
@@ -120,7 +104,7 @@ control_get32(ControlPayload *payload)
 {
 	uint8_t *place = payload_take(payload, 4);
 
-	return place == NULL ? 0 : (uint32_t) load_little(place, 4);
+	return place == NULL ? 0 : wire_get32(place);
 }
 
 uint64_t
@@ -128,7 +112,7 @@ control_get64(ControlPayload *payload)
 {
 	uint8_t *place = payload_take(payload, 8);
 
-	return place == NULL ? 0 : load_little(place, 8);
+	return place == NULL ? 0 : wire_get64(place);
 }
 
 ControlHello

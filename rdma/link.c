@@ -14,6 +14,9 @@
 /* Bytes asked from the socket at once: a batch of replies, or most of a long one. */
 #define READ_BYTES (64u << 10)
 
+/* An empty buffer is kept up to this. */
+#define KEPT_BYTES (256u << 10)
+
 void
 link_init(Link *link, Fabric *fabric, LinkTake take, void *argument)
 {
@@ -156,6 +159,7 @@ link_send(Link *link)
 		else
 			return link_broken(link, stream_detail(link->stream));
 	}
+	buffer_trim(&link->output, KEPT_BYTES);
 	return FABRIC_OK;
 }
 
@@ -251,6 +255,7 @@ link_receive(Link *link)
 			return link_broken(link, stream_detail(link->stream));
 		input->end += (uint32_t) done;
 		status = take_frames(link, &wanted);
+		buffer_trim(input, KEPT_BYTES);
 	} while (status == FABRIC_OK && stream_pending(link->stream));
 	return status;
 }

@@ -2,7 +2,8 @@
  * server_state.h
  *		What the files of the memory node's server share.  Private to rdma/.
  *
- * server.c: the object's files, open, close and the event loop.  accept.c: who comes in.  connection.c:
+ * server.c: open, close and the event loop.  object.c: the object's file.  units.c: node memory.  listen.c,
+ * accept.c: who comes in.  connection.c:
  * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
  * the chains of network clients.  channel.c: life and death of channels, instances and their lock words.
  *
@@ -153,6 +154,7 @@ struct FabricServer
 	struct ServerConnections due;
 	uint32_t network_connections;
 	uint32_t stranger_count;
+	uint32_t handshakes; /* that went on in this round */
 	uint32_t attaching;
 	uint32_t parked;        /* chains that wait for stripes */
 	uint64_t chains_before; /* figures.chains, a round ago */
@@ -165,15 +167,36 @@ struct FabricServer
 	FabricServerFigures figures;
 };
 
-/* server.c */
+/* log.c */
 extern void server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same for a warning that others can cause at will; with server_complaints_round(). */
 extern void server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 extern void server_complaints_round(FabricServer *server);
-/* Nobody is accepted for a while. */
-extern void server_pause_listeners(FabricServer *server, uint32_t milliseconds);
+/* Writes an error's text for the caller of fabric_server_open(); `detail` may be NULL. */
+extern void server_set_detail(char *detail, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* object.c; for all of them: `detail` says what is wrong */
+/* Takes the lock that says: this daemon serves the object.  It lasts as long as the process. */
+extern FabricStatus object_lock(FabricServer *server, char *detail);
+/*
+ * Takes over the object of an earlier daemon, if there is a sane one: FABRIC_OK with *keep, or not: then its
+ * file is of no more use and nobody can change it any more.  FABRIC_BUSY: somebody still can.
+ */
+extern FabricStatus object_open(FabricServer *server, bool *keep, char *detail);
+/* Recovers the object that was found; one that does not fit loses its channels and is forgotten. */
+extern FabricStatus object_recover(FabricServer *server, bool keep, char *detail);
+extern FabricStatus object_create(FabricServer *server, char *detail);
+
+/* listen.c */
+/* The control socket, and what the loop waits on. */
+extern FabricStatus listen_local(FabricServer *server, char *detail);
+/* Listens for network clients, if the options say so. */
+extern FabricStatus listen_network(FabricServer *server, char *detail);
+/* Nobody is accepted for a while; listen_resume() ends it. */
+extern void listen_pause(FabricServer *server, uint32_t milliseconds);
+extern void listen_resume(FabricServer *server);
 
 /* drain.c */
 

@@ -26,9 +26,9 @@ mutate write_after_atomic conformance rdma/chain.h \
 	's/op->opcode == FABRIC_WRITE && \(\*atomic_seen \|\| /op->opcode == FABRIC_WRITE && (/'
 mutate stripe_crossing conformance rdma/chain.h \
 	's/\+ op->length > FABRIC_STRIPE_BYTES\)\n\t\treturn FABRIC_RANGE/+ op->length > 2 * FABRIC_STRIPE_BYTES)\n\t\treturn FABRIC_RANGE/'
-mutate pages_not_given_back test_server rdma/server.c \
+mutate pages_not_given_back test_server rdma/units.c \
 	's/\(fallocate\(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/(0 && fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/'
-mutate pages_not_taken test_server rdma/server.c \
+mutate pages_not_taken test_server rdma/units.c \
 	's/status = memory_allocate\(&server->memory, server->memory.nodes \+ offset, bytes\);//'
 mutate old_boot_believed test_server rdma/memory.c \
 	's/ && memcmp\(boot_id, header->boot_id, sizeof\(boot_id\)\) == 0//'
@@ -40,7 +40,7 @@ mutate drain_not_told test_server rdma/drain.c \
 	's/header->draining, 1,/header->draining, 0,/'
 mutate drain_waits_for_the_dead test_server rdma/drain.c \
 	's/ && holder <= MEMORY_MAX_INSTANCES && instances->here\[holder\]//'
-mutate huge_pages_not_looked_at test_server rdma/server.c \
+mutate huge_pages_not_looked_at test_server rdma/object.c \
 	's/if \(server->options.huge_pages != FABRIC_HUGE_ON \|\| /if (true || /'
 mutate death_seen_by_socket_only test_recovery rdma/connection.c \
 	's/epoll_ctl\(server->events, EPOLL_CTL_ADD, connection->process, &event\);//'

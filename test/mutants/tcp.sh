@@ -5,7 +5,7 @@ mutate parked_chain_goes_on test_tcp rdma/channel.c \
 mutate reply_before_operation test_tcp rdma/chains.c \
 	's/if \(status != APPLY_STRIPE_TAKEN\)/if (true)/; s/status == APPLY_DONE \? FABRIC_OK : FABRIC_FENCED/FABRIC_OK/'
 mutate parked_chain_is_overtaken test_tcp rdma/connection.c \
-	's/\(connection->chain == NULL \|\| connection->chain->parked == 0\) &&//'
+	's/!connection->attaching && !parked\(connection\) &&/!connection->attaching \&\&/'
 mutate channel_granted_too_early test_tcp rdma/requests.c \
 	's/channel_kill\(server, hello->old_channel\);.*?return channel_settle\(server, hello->old_channel\) \? FABRIC_OK : FABRIC_TIMED_OUT;/return FABRIC_OK;/s'
 mutate fenced_client_not_told conformance=--tcp rdma/chains.c \
@@ -28,7 +28,7 @@ mutate stage_of_another_write test_tcp rdma/channel.c \
 	's/stage->odd == odd && stage->intent == intent &&//'
 mutate silent_peer_stays test_tcp rdma/network.c \
 	's/setsockopt\(descriptor, SOL_SOCKET, SO_KEEPALIVE.*?;//'
-mutate no_key_needed test_tcp rdma/server.c \
+mutate no_key_needed test_tcp rdma/listen.c \
 	's/!server->options.insecure_loopback \|\| !loopback/false/'
 mutate wait_without_deadline conformance=--tcp rdma/network.c \
 	's/if \(now >= deadline\)\n\t\treturn FABRIC_TIMED_OUT;//'

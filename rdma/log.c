@@ -1,0 +1,82 @@
+/*
+ * log.c
+ *		What the memory node's server says: to its log, and to whoever opens it.
+ */
+#define _GNU_SOURCE 1
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "server_state.h"
+
+/* So many warnings of a kind are written in a while, if others can cause them at will. */
+#define COMPLAINTS_SAID 5u
+#define COMPLAINTS_WHILE_NS 2000000000u
+
+static const char *const complaint_names[COMPLAINTS] = {
+	[COMPLAINT_ACCEPT] = "cannot accept a connection",
+	[COMPLAINT_REFUSED] = "a client was refused",
+	[COMPLAINT_PROTOCOL] = "a client speaks another protocol",
+};
+
+void
+server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
+{
+	char message[FABRIC_DETAIL_BYTES];
+	va_list arguments;
+
+	if (server->options.log == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	server->options.log(server->options.log_argument, level, message);
+}
+
+void
+server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
+{
+	ServerComplaints *complaints = &server->complaints[kind];
+	char message[FABRIC_DETAIL_BYTES];
+	va_list arguments;
+
+	if (complaints->said == 0)
+		complaints->since = fabric_now();
+	if (complaints->said >= COMPLAINTS_SAID)
+	{
+		complaints->unsaid++;
+		return;
+	}
+	complaints->said++;
+	va_start(arguments, format);
+	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
+	server_log(server, FABRIC_LOG_WARNING, "%s", message);
+}
+
+void
+server_complaints_round(FabricServer *server)
+{
+	for (int kind = 0; kind < COMPLAINTS; kind++)
+	{
+		ServerComplaints *complaints = &server->complaints[kind];
+
+		if (complaints->said == 0 || fabric_now() - complaints->since < COMPLAINTS_WHILE_NS)
+			continue;
+		if (complaints->unsaid > 0)
+			server_log(server, FABRIC_LOG_WARNING, "%s: %u more of this kind", complaint_names[kind],
+			           complaints->unsaid);
+		*complaints = (ServerComplaints){0};
+	}
+}
+
+void
+server_set_detail(char *detail, const char *format, ...)
+{
+	va_list arguments;
+
+	if (detail == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(detail, FABRIC_DETAIL_BYTES, format, arguments);
+	va_end(arguments);
+}

@@ -1,0 +1,110 @@
+/*
+ * units.c
+ *		Node memory for the service: where it is, whose it is, and the pages behind it.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "server_state.h"
+
+void *
+fabric_server_service_area(FabricServer *server)
+{
+	return server->memory.service;
+}
+
+void *
+fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	uint64_t limit = server->memory.header->region_bytes;
+
+	if (offset > limit || bytes > limit - offset)
+		return NULL;
+	return server->memory.nodes + offset;
+}
+
+void
+fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end)
+{
+	*first = server->memory.header->first_unit;
+	*end = server->memory.header->region_bytes;
+}
+
+/* Is the range whole units of node memory? */
+static bool
+range_is_units(const FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	const MemoryHeader *header = server->memory.header;
+
+	return offset % FABRIC_UNIT_BYTES == 0 && bytes % FABRIC_UNIT_BYTES == 0 && bytes > 0 &&
+	       offset >= header->first_unit && offset < header->region_bytes &&
+	       bytes <= header->region_bytes - offset;
+}
+
+static void
+mark_units(FabricServer *server, uint64_t offset, uint64_t bytes, uint8_t mark)
+{
+	for (uint64_t unit = offset / FABRIC_UNIT_BYTES; unit < (offset + bytes) / FABRIC_UNIT_BYTES; unit++)
+		__atomic_store_n(&server->memory.units[unit], mark, __ATOMIC_RELEASE);
+}
+
+/* Gives the pages back, so that they are zero when they come again. */
+static void
+drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	uint64_t start = server->memory.header->nodes_offset + offset;
+
+	/* Units are smaller than the pages there, which stay in their pool's use anyway. */
+	if (server->pages.kind == PAGES_HUGETLBFS)
+		return;
+	if (fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) start,
+	              (off_t) bytes) != 0)
+		server_log(server, FABRIC_LOG_WARNING, "cannot give back %llu bytes: %s", (unsigned long long) bytes,
+		           strerror(errno));
+}
+
+FabricStatus
+fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset, uint64_t bytes)
+{
+	FabricStatus status;
+
+	if (!range_is_units(server, offset, bytes) || tenant >= MEMORY_MAX_TENANTS)
+		return FABRIC_RANGE;
+	mark_units(server, offset, bytes, 0);
+	drop_pages(server, offset, bytes);
+	status = memory_allocate(&server->memory, memory_stripe(&server->memory, offset),
+	                         bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
+	if (status == FABRIC_OK)
+		status = memory_allocate(&server->memory, server->memory.nodes + offset, bytes);
+	if (status == FABRIC_OK && server->pages.kind == PAGES_HUGETLBFS)
+		memset(server->memory.nodes + offset, 0, bytes);
+	if (status == FABRIC_OK)
+		mark_units(server, offset, bytes, memory_unit_mark(tenant));
+	else
+		drop_pages(server, offset, bytes);
+	return status;
+}
+
+void
+fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes)
+{
+	if (!range_is_units(server, offset, bytes))
+		return;
+	mark_units(server, offset, bytes, 0);
+	drop_pages(server, offset, bytes);
+}
+
+uint64_t
+fabric_server_generation(const FabricServer *server)
+{
+	return server->memory.header->generation;
+}
+
+void
+fabric_server_uuid(const FabricServer *server, uint64_t uuid[2])
+{
+	uuid[0] = server->memory.header->node_uuid[0];
+	uuid[1] = server->memory.header->node_uuid[1];
+}
