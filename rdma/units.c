@@ -50,35 +50,38 @@ mark_units(FabricServer *server, uint64_t offset, uint64_t bytes, uint8_t mark)
 		__atomic_store_n(&server->memory.units[unit], mark, __ATOMIC_RELEASE);
 }
 
-/* Gives the pages back, so that they are zero when they come again. */
-static void
+/* Gives the pages back; true: they are zero when they come again. */
+static bool
 drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
 {
 	uint64_t start = server->memory.header->nodes_offset + offset;
 
 	/* Units are smaller than the pages there, which stay in their pool's use anyway. */
 	if (server->pages.kind == PAGES_HUGETLBFS)
-		return;
+		return false;
 	if (fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) start,
-	              (off_t) bytes) != 0)
-		server_log(server, FABRIC_LOG_WARNING, "cannot give back %llu bytes: %s", (unsigned long long) bytes,
-		           strerror(errno));
+	              (off_t) bytes) == 0)
+		return true;
+	server_log(server, FABRIC_LOG_WARNING, "cannot give back %llu bytes: %s", (unsigned long long) bytes,
+	           strerror(errno));
+	return false;
 }
 
 FabricStatus
 fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset, uint64_t bytes)
 {
 	FabricStatus status;
+	bool zero;
 
 	if (!range_is_units(server, offset, bytes) || tenant >= MEMORY_MAX_TENANTS)
 		return FABRIC_RANGE;
 	mark_units(server, offset, bytes, 0);
-	drop_pages(server, offset, bytes);
+	zero = drop_pages(server, offset, bytes);
 	status = memory_allocate(&server->memory, memory_stripe(&server->memory, offset),
 	                         bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
 	if (status == FABRIC_OK)
 		status = memory_allocate(&server->memory, server->memory.nodes + offset, bytes);
-	if (status == FABRIC_OK && server->pages.kind == PAGES_HUGETLBFS)
+	if (status == FABRIC_OK && !zero)
 		memset(server->memory.nodes + offset, 0, bytes);
 	if (status == FABRIC_OK)
 		mark_units(server, offset, bytes, memory_unit_mark(tenant));

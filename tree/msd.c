@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ print_help(void)
 		"  --log FILE             log to FILE instead of stderr\n"
 		"  --verbose              log details\n"
 		"  --config FILE          read settings from FILE: the same names, as in \"size = 4G\"; flags win\n"
+		"  --drop-tenant TENANT   instead of serving: drop all indexes of a tenant that is gone, and exit\n"
 		"  --help, --version\n"
 		"\n"
 		"msd runs in the foreground until SIGTERM or SIGINT: it then lets its clients finish, leaves the "
@@ -275,6 +277,35 @@ close_service(Msd *msd)
 	msd_metrics_close(msd->metrics);
 }
 
+/* Drops the trees of a tenant in the memory of a daemon that does not run; the exit status. */
+static int
+drop_tenant(Msd *msd)
+{
+	const char *name = msd->config.drop_tenant;
+	uint64_t trees, bytes;
+	FabricStatus status = service_drop_tenant(msd->service, name, &trees, &bytes);
+
+	if (status == FABRIC_OK)
+		msd_log(msd, FABRIC_LOG_INFO, "tenant \"%s\": %llu trees dropped, %llu KB given back", name,
+		        (unsigned long long) trees, (unsigned long long) bytes >> 10);
+	else
+		msd_log(msd, FABRIC_LOG_ERROR, "tenant \"%s\" never came to this memory", name);
+	close_service(msd);
+	return status == FABRIC_OK ? 0 : 1;
+}
+
+/* Takes as many descriptors as the system lets us have: each client is one or two. */
+static void
+raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* Serves until told to stop; the exit status. */
 static int
 serve(Msd *msd)
@@ -294,6 +325,8 @@ serve(Msd *msd)
 	status = open_service(msd, detail);
 	if (status != FABRIC_OK)
 		return cannot_serve(msd, detail[0] != '\0' ? detail : fabric_status_name(status), open_hint(status));
+	if (msd->config.drop_tenant[0] != '\0')
+		return drop_tenant(msd);
 	if (msd->config.metrics[0] != '\0' &&
 	    !msd_metrics_open(msd->config.metrics, MSD_VERSION, &msd->metrics, message, sizeof(message)))
 	{
@@ -366,6 +399,7 @@ main(int argc, char **argv)
 		        msd->config.log, strerror(errno));
 		return 1;
 	}
+	raise_descriptors();
 	msd->started_us = msd_now_us();
 	msd_notify_open(&msd->notify);
 	handle_signal(SIGTERM, handle_stop);

@@ -425,6 +425,26 @@ file_read(const char *path, MsdConfig *config, char *message)
 
 /* ---- flags ---- */
 
+/* The tenant that is to be dropped: an order, not a setting, so it stands in no file. */
+static bool
+set_drop_tenant(MsdConfig *config, const char *value, char *message)
+{
+	if (value[0] == '\0' || strlen(value) >= sizeof(config->drop_tenant))
+	{
+		snprintf(message, MSD_MESSAGE_BYTES,
+		         "command line: \"drop-tenant\" must be a tenant's name, not \"%.200s\"", value);
+		return false;
+	}
+	strcpy(config->drop_tenant, value);
+	return true;
+}
+
+static bool
+flag_is(const char *name, size_t length, const char *flag)
+{
+	return length == strlen(flag) && strncmp(name, flag, length) == 0;
+}
+
 /*
  * One flag at argv[*i], which is moved on by what it takes.  `path` takes the value of --config; with `only_config` all
  * other flags are only looked at.
@@ -435,11 +455,12 @@ flag_read(int argc, char *const *argv, int *i, MsdConfig *config, const char **p
 {
 	const char *name = argv[*i] + 2;
 	size_t length = strcspn(name, "=");
-	bool is_config = length == strlen("config") && strncmp(name, "config", length) == 0;
+	bool is_config = flag_is(name, length, "config");
+	bool is_drop = flag_is(name, length, "drop-tenant");
 	const Setting *setting = setting_find(name, length);
 	const char *value = name[length] == '=' ? name + length + 1 : NULL;
 
-	if (setting == NULL && !is_config)
+	if (setting == NULL && !is_config && !is_drop)
 	{
 		snprintf(message, MSD_MESSAGE_BYTES, "unknown flag \"%.200s\"", argv[*i]);
 		return false;
@@ -456,11 +477,11 @@ flag_read(int argc, char *const *argv, int *i, MsdConfig *config, const char **p
 		value = argv[++*i];
 	}
 	if (is_config)
-	{
 		*path = value;
+	if (is_config || only_config)
 		return true;
-	}
-	return only_config || setting_set(setting, value, config, "command line", message);
+	return is_drop ? set_drop_tenant(config, value, message)
+	               : setting_set(setting, value, config, "command line", message);
 }
 
 /* All flags, in their order. */

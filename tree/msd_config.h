@@ -41,9 +41,10 @@ typedef struct MsdConfig
 	uint32_t drain_seconds;
 	int32_t numa_node; /* or MSD_NUMA_* */
 	FabricHugePages huge_pages;
-	bool other_users;       /* serve peers of another uid */
-	bool insecure_loopback; /* serve `listen` without keys, on loopback */
-	bool verbose;           /* log debug lines too */
+	bool other_users;                      /* serve peers of another uid */
+	bool insecure_loopback;                /* serve `listen` without keys, on loopback */
+	bool verbose;                          /* log debug lines too */
+	char drop_tenant[FABRIC_TENANT_BYTES]; /* a flag only; empty: serve */
 	bool show_help;
 	bool show_version;
 	ServiceQuotas quotas;

@@ -147,6 +147,31 @@ service_quota(const Service *service, uint32_t tenant)
 	return 0;
 }
 
+FabricStatus
+service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_t *bytes)
+{
+	ServiceTables *tables = &service->tables;
+	uint32_t tenant = 0;
+
+	assert(trees != NULL && bytes != NULL);
+	while (tenant < SERVICE_MAX_TENANTS && strcmp(tenant_name(service, tenant), name) != 0)
+		tenant++;
+	if (tenant == SERVICE_MAX_TENANTS || name[0] == '\0')
+		return FABRIC_NOT_FOUND;
+	*trees = tables->tenants[tenant].trees;
+	*bytes = tables->tenants[tenant].bytes;
+	for (uint32_t i = 0; i < service->max_trees && tables->tenants[tenant].trees > 0; i++)
+	{
+		ServiceRecord *record = &tables->records[i];
+
+		if (tables->ids[i] != 0 && record->tenant == tenant)
+			(void) tables_remove(tables, record, service_now_us());
+	}
+	while (tables->quarantined > 0)
+		service_quarantine_wait(service);
+	return FABRIC_OK;
+}
+
 void
 service_set_quotas(Service *service, const ServiceQuotas *quotas)
 {

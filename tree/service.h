@@ -104,6 +104,12 @@ extern void service_close(Service *service, int drain_ms, bool discard);
 /* Other quotas from now on. A tenant that has more than its new quota keeps it, and gets no more. */
 extern void service_set_quotas(Service *service, const ServiceQuotas *quotas);
 
+/*
+ * Drops all trees of a tenant, of whichever clusters, and gives their memory back: for a tenant that is gone, while nobody
+ * is served.  *trees and *bytes say what that was.  FABRIC_NOT_FOUND: no tenant of that name ever came.
+ */
+extern FabricStatus service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_t *bytes);
+
 /* The server below. */
 extern FabricServer *service_server(Service *service);
 

@@ -34,9 +34,8 @@ extent_bytes_next(uint64_t tree_bytes)
 	return bytes;
 }
 
-/* Waits for freed memory whose quarantine is short before its end. The data path does not run through this thread. */
-static void
-quarantine_wait(Service *service)
+void
+service_quarantine_wait(Service *service)
 {
 	uint64_t now = service_now_us();
 
@@ -87,7 +86,7 @@ extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint
 			*bytes /= 2;
 		else if (service->tables.quarantined > 0)
 		{
-			quarantine_wait(service);
+			service_quarantine_wait(service);
 			*bytes = wanted;
 		}
 		else

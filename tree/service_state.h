@@ -33,7 +33,14 @@ extern void service_release_units(void *argument, uint64_t offset, uint64_t byte
 /* The quota of a tenant in bytes; 0: it has none. */
 extern uint64_t service_quota(const Service *service, uint32_t tenant);
 
-/* service_calls.c: FabricService.call. */
+/* service_calls.c */
+
+/*
+ * Waits for freed memory whose quarantine is short before its end, and gives some of it back.  The data path of clients
+ * that map the memory does not run through this thread.
+ */
+extern void service_quarantine_wait(Service *service);
+/* FabricService.call. */
 extern FabricStatus service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
                                  uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
 
