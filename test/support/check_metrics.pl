@@ -5,7 +5,7 @@
 #		sample as "name{labels} value" or, on the first error, says what it is and fails.
 
 use strict;
-use warnings;
+use warnings FATAL => 'all';
 
 my (%family, %done, %seen, $current, %buckets, %counts, %sums);
 
@@ -28,11 +28,12 @@ while (my $line = <STDIN>)
 	}
 	elsif ($line =~ /^# TYPE ($name) (counter|gauge|histogram)$/)
 	{
-		wrong("type of $1 without its help") unless defined $current && $current eq $1;
-		wrong("$1 has two types") if $family{$1}{type};
-		$family{$1}{type} = $2;
-		wrong("counter $1 does not end in _total") if $2 eq 'counter' && $1 !~ /_total$/;
-		wrong("gauge $1 ends in _total") if $2 ne 'counter' && $1 =~ /_total$/;
+		my ($typed, $type) = ($1, $2);
+		wrong("type of $typed without its help") unless defined $current && $current eq $typed;
+		wrong("$typed has two types") if $family{$typed}{type};
+		$family{$typed}{type} = $type;
+		wrong("counter $typed does not end in _total") if $type eq 'counter' && $typed !~ /_total$/;
+		wrong("$type $typed ends in _total") if $type ne 'counter' && $typed =~ /_total$/;
 	}
 	elsif ($line =~ /^($name)(?:\{((?:$label)(?:,$label)*)\})? ($value)$/)
 	{
