@@ -642,6 +642,43 @@ tables_survive(const uint8_t *area, uint8_t *copy, size_t bytes)
 	return first > 0;
 }
 
+/* The same cluster by another tenant is another owner; what each has is counted, and known after a start. */
+static void
+test_tables_of_tenants(void **state)
+{
+	size_t bytes = tables_bytes(TABLE_UNITS, TABLE_TREES);
+	uint8_t *area = calloc(1, bytes);
+	TablesOwner owner = {.cluster = {7, 8}, .tenant = 3};
+	TablesOwner other = {.cluster = {7, 8}, .tenant = 4};
+	ServiceTables tables;
+	uint64_t repaired, token[2] = {1, 0};
+
+	(void) state;
+	assert_non_null(area);
+	tables_reopen(&tables, area, &repaired);
+	tables_work(&tables);
+	for (int start = 0; start < 2; start++)
+	{
+		uint32_t position = 0;
+
+		assert_non_null(tables_find_token(&tables, &owner, token));
+		assert_null(tables_find_token(&tables, &other, token));
+		assert_null(tables_next(&tables, &other, false, &position));
+		assert_non_null(tables_next(&tables, &owner, false, &position));
+		assert_non_null(tables_epoch(&tables, &owner));
+		assert_null(tables_epoch(&tables, &other));
+		/* Trees of 1, 2 and 4, and 3 units were made, and the first dropped. */
+		assert_int_equal(tables.tenants[3].trees, 2);
+		assert_int_equal(tables.tenants[3].bytes, 9 * FABRIC_UNIT_BYTES);
+		assert_int_equal(tables.tenants[4].bytes, 0);
+		assert_int_equal(tables.extents, 3);
+		tables_close(&tables);
+		tables_reopen(&tables, area, &repaired);
+	}
+	tables_close(&tables);
+	free(area);
+}
+
 /* Runs the work instruction by instruction, and opens what is there after each one that changed the area. */
 static void
 test_tables_every_prefix(void **state)

@@ -1,0 +1,22 @@
+# Safeguards of the memory node's daemon. Sourced by test/mutations.
+
+mutate wrong_keys_taken test_daemon tree/msd_reload.c \
+	's/if \(fabric_keys_read\(path, &now, detail\) != FABRIC_OK\)/(void) fabric_keys_read(path, \&now, detail);\n\tif (false)/'
+mutate keys_not_read_again test_daemon tree/msd_reload.c \
+	's/reload_keys\(msd, now->keys\);//'
+mutate wrong_settings_taken test_msd tree/msd_reload.c \
+	's/if \(!msd_config_read\((.*?)\)\)\n\t\tmsd_log\(.*?\);\n\telse\n/(void) msd_config_read($1);\n/s'
+mutate no_sign_of_life test_msd tree/msd_notify.c \
+	's/now \+ notify->watchdog_us \/ 2/now + notify->watchdog_us * 1000/'
+mutate metrics_for_everybody test_msd tree/msd_metrics.c \
+	's/loopback = is_loopback\(list->ai_addr\);/loopback = true;/'
+mutate metrics_can_be_posted test_msd_metrics tree/msd_metrics.c \
+	's/if \(strcmp\(method, MHD_HTTP_METHOD_GET\) != 0 && .*?\)\n/if (false)\n/'
+mutate buckets_do_not_add_up test_msd_metrics tree/msd_page.c \
+	's/fprintf\(page, "\\"\} %" PRIu64 "\\n", count\);/fprintf(page, "\\"} %" PRIu64 "\\n", calls->buckets[i] + SERVICE_BUCKETS - i);/'
+mutate listens_without_keys test_msd tree/msd_config.c \
+	's/config->listen\[0\] != .\\0. && config->keys\[0\] == .\\0. && !config->insecure_loopback/false/'
+mutate tenant_not_looked_at test_service tree/service_tables.c \
+	's/record->tenant == owner->tenant && //'
+mutate tenant_keeps_memory test_daemon tree/service.c \
+	's/\(void\) tables_remove\(tables, record, service_now_us\(\)\);/break;/'
