@@ -777,11 +777,17 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_create_and_drop),  cmocka_unit_test(test_ids_are_not_reused),
-		cmocka_unit_test(test_extents),          cmocka_unit_test(test_quota),
-		cmocka_unit_test(test_memory_is_zeroed), cmocka_unit_test(test_records),
-		cmocka_unit_test(test_epochs),           cmocka_unit_test(test_restart_keeps_trees),
-		cmocka_unit_test(test_killed_at_work),   cmocka_unit_test(test_tables_every_prefix),
+		cmocka_unit_test(test_create_and_drop),
+		cmocka_unit_test(test_ids_are_not_reused),
+		cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_memory_is_zeroed),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_epochs),
+		cmocka_unit_test(test_restart_keeps_trees),
+		cmocka_unit_test(test_killed_at_work),
+		cmocka_unit_test(test_tables_every_prefix),
+		cmocka_unit_test(test_tables_of_tenants),
 		cmocka_unit_test(test_replay),
 	};
 
