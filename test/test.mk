@@ -51,3 +51,7 @@ test_check_SOURCES = test/support/fixture.c
 # The tree under many processes.
 TESTS += torture
 torture_SOURCES = test/support/torture_work.c
+
+# Enemies of a memory node.
+FABRIC_TESTS += test_security
+test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c

@@ -47,3 +47,33 @@ mutate keys_not_overwritten test_keys rdma/keys.c \
 	's/explicit_bzero\(keys, sizeof\(\*keys\)\);/keys->count = 0;/'
 mutate identity_shows_the_key test_keys rdma/keys.c \
 	's/"%02x", hash\[i\]/"%02x", key->key[i]/'
+
+# Safeguards of the memory node's network side.
+mutate length_of_frame_not_checked test_security rdma/control.c \
+	's/ &&\s+frame->length <= \(frame->method == CONTROL_CHAIN \? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD\)//'
+mutate other_versions_taken test_security rdma/control.c \
+	's/frame->version == CONTROL_VERSION/true/'
+mutate served_before_hello test_security rdma/requests.c \
+	's/else if \(!connection->introduced\)/else if (false)/'
+mutate hello_twice test_security rdma/requests.c \
+	's/ \|\| connection->introduced\)/)/'
+mutate end_of_region_not_checked test_security rdma/chain.h \
+	's/op->offset >= limit \|\| op->length > limit - op->offset/op->offset + op->length > limit/'
+mutate operations_not_aligned test_security rdma/chain.h \
+	's/\(\(op->offset \| op->length\) & 7\) != 0 \|\| //'
+mutate chain_with_a_rest test_security rdma/chain.c \
+	's/return bytes == 0 \? FABRIC_OK : FABRIC_PROTOCOL;/return FABRIC_OK;/'
+mutate write_beyond_its_frame test_security rdma/chain.c \
+	's/ \|\| bytes - CHAIN_OPERATION_BYTES < argument_bytes\(op\)//'
+mutate units_of_all_tenants test_security rdma/apply.h \
+	's/return mark == channel->mark \|\|/return mark != 0 ||/'
+mutate redo_slots_of_all test_security rdma/apply.h \
+	's/offset \/ FABRIC_REDO_BYTES == channel->channel/offset < FABRIC_UNIT_BYTES/'
+mutate one_lock_table_for_all test_security rdma/memory.h \
+	's/return memory->locks \+ \(size_t\) tenant \* MEMORY_LOCK_WORDS;/return memory->locks + 0 * tenant;/'
+mutate clusters_of_all_tenants test_security rdma/requests.c \
+	's/instance == NULL \|\| instance->tenant == connection->tenant \?/true ?/'
+mutate channels_of_all_clusters test_security rdma/requests.c \
+	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
+mutate refusal_not_logged test_security rdma/connection.c \
+	's/server_log\(server, FABRIC_LOG_WARNING, "a client was refused.*?;//s'

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,6 +25,7 @@
 
 typedef struct TestService
 {
+	int log; /* file of the log, or -1 */
 	FabricServer *server;
 	ServiceInfo info;
 } TestService;
@@ -42,6 +44,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 	TestService *service = argument;
 	uint64_t words[2] = {0, 0};
 	uint64_t *counted = fabric_server_service_area(service->server);
+	FabricServerFigures figures;
 
 	*reply_bytes = 0;
 	memcpy(words, request, request_bytes < sizeof(words) ? request_bytes : sizeof(words));
@@ -62,6 +65,9 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 			service->info.generation = fabric_server_generation(service->server);
 			service->info.live_channels = fabric_server_channels(service->server);
 			service->info.service_word = *counted;
+			fabric_server_figures(service->server, &figures);
+			service->info.connections = figures.connections;
+			service->info.authentication_failures = figures.authentication_failures;
 			memcpy(reply, &service->info, sizeof(service->info));
 			*reply_bytes = sizeof(service->info);
 			return FABRIC_OK;
@@ -108,7 +114,10 @@ service_fenced(void *argument, uint32_t instance, uint32_t incarnation)
 static void
 service_log(void *argument, FabricLogLevel level, const char *message)
 {
-	(void) argument;
+	const TestService *service = argument;
+
+	if (service->log >= 0)
+		dprintf(service->log, "%s\n", message);
 	if (level >= FABRIC_LOG_INFO && getenv("TEST_VERBOSE") != NULL)
 		fprintf(stderr, "memory node %d: %s\n", (int) getpid(), message);
 }
@@ -137,11 +146,18 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		.insecure_loopback = true,
 		.spin = true,
 		.log = service_log,
+		.log_argument = &service,
 	};
 	FabricService callbacks = {&service, service_call, service_recover, service_fenced};
 	FabricMemoryState state;
 	FabricStatus status = FABRIC_OK;
 
+	if (process->descriptors != 0 &&
+	    setrlimit(RLIMIT_NOFILE, &(struct rlimit){process->descriptors, process->descriptors}) != 0)
+		return 1;
+	service.log = process->log_path[0] == '\0'
+	                  ? -1
+	                  : open(process->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (process->key_file[0] != '\0')
 	{
 		status = fabric_keys_read(process->key_file, &keys, detail);
@@ -283,6 +299,8 @@ fabric_process_remove(FabricProcess *process)
 	unlink(path);
 	if (process->key_file[0] != '\0')
 		unlink(process->key_file);
+	if (process->log_path[0] != '\0')
+		unlink(process->log_path);
 	rmdir(process->directory);
 	if (process->reserved >= 0)
 		close(process->reserved);

@@ -39,6 +39,8 @@ typedef struct ServiceInfo
 	uint64_t last_write_bytes;
 	uint64_t fenced; /* calls of fenced() */
 	uint64_t fenced_incarnation;
+	uint64_t connections; /* of all kinds */
+	uint64_t authentication_failures;
 	uint64_t service_word; /* first word of the service area; SERVICE_COMMIT counts it up */
 } ServiceInfo;
 
@@ -55,8 +57,10 @@ typedef struct FabricProcess
 	FabricHugePages huge_pages; /* likewise */
 	char listen[32];            /* for network clients; empty: there are none */
 	char network_address[48];
-	char key_file[160]; /* of the clients and the memory node; empty: network clients need none */
-	int reserved;       /* keeps the port ours while the memory node is not running */
+	char key_file[160];   /* of the clients and the memory node; empty: network clients need none */
+	uint32_t descriptors; /* that it may have; 0: as many as the test */
+	char log_path[160];   /* everything that it logs goes there; empty: nothing does */
+	int reserved;         /* keeps the port ours while the memory node is not running */
 } FabricProcess;
 
 /*
@@ -80,8 +84,8 @@ extern void fabric_process_remove(FabricProcess *process);
 #define SMALL_NODE_CHANNELS 6u
 
 /*
- * Fixtures of cmocka for tests that have a memory node each: the initial state is the FabricProcess, which is prepared
- * as a small one and started, and removed afterwards.
+ * Fixtures of cmocka for tests that have a memory node each: the initial state is the FabricProcess, which is
+ * prepared as a small one and started, and removed afterwards.
  */
 extern int fabric_process_setup(void **state);
 extern int fabric_process_teardown(void **state);

@@ -13,7 +13,9 @@
 /* A key of this tenant as its file would give it; the same number is the same key. */
 extern void pair_key(FabricKey *key, const char *tenant, unsigned number);
 
-/* A memory node's keys: the argument of pair_find(). Tenants have the numbers 1, 2, ... in the order of keys. */
+/*
+ * A memory node's keys: the argument of pair_find(). Tenants have the numbers 1, 2, ... in the order of keys.
+ */
 typedef struct PairKeys
 {
 	uint32_t count;
@@ -40,8 +42,8 @@ typedef struct StreamPair
 extern void pair_sockets(int sockets[2]);
 
 /*
- * Both ends, with TLS: the client with the first key of the tenant "alpha", the server with that and one of "beta".
- * With `wire` whatever they say goes through the test.
+ * Both ends, with TLS: the client with the first key of the tenant "alpha", the server with that and one of
+ * "beta". With `wire` whatever they say goes through the test.
  */
 extern void pair_open(StreamPair *pair, bool wire);
 extern void pair_open_keys(StreamPair *pair, bool wire, const FabricKey *client, const PairKeys *server);
@@ -49,7 +51,9 @@ extern void pair_open_plain(StreamPair *pair);
 /* Closes what is open. */
 extern void pair_close(StreamPair *pair);
 
-/* Runs the handshake of both ends until neither has anything left to do; a wire passes on all that is said. */
+/*
+ * Runs the handshake of both ends until neither has anything left to do; a wire passes on all that is said.
+ */
 extern void pair_handshake(StreamPair *pair);
 
 /* What arrived at a socket and nobody has taken, as far as there is room. */
