@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@
 #include <cmocka.h>
 
 #include "support/fabric_process.h"
+#include "transport.h"
 
 #define NODE_BYTES (4u << 20)
 #define AREA_BYTES (4u * FABRIC_UNIT_BYTES)
@@ -38,8 +40,9 @@ static struct
 	FabricProxy proxy;
 	FabricFaultPlan plan; /* for workers' endpoints, once */
 	bool planned;
-	bool frozen; /* the workers do not get on */
-	int stop_at; /* the wait hook of clients stops at this call; 0 = never */
+	uint32_t timeout_ms; /* of the workers' endpoints, 0 = the default */
+	bool frozen;         /* the workers do not get on */
+	int stop_at;         /* the wait hook of clients stops at this call; 0 = never */
 	uint64_t cluster;
 	uint32_t incarnation;
 	uint64_t nodes; /* first byte of node memory */
@@ -115,6 +118,7 @@ open_worker(uint32_t number)
 	scene.options[number] = (FabricWorkerOptions){
 		.area = scene.area,
 		.worker = number,
+		.fabric = {.operation_timeout_ms = scene.timeout_ms, .connect_timeout_ms = scene.timeout_ms},
 		.wake_client = nobody_to_wake,
 		.wait = worker_hook,
 		.connected = plan_faults,
@@ -180,8 +184,16 @@ connect_client(void)
 {
 	TestChannel channel;
 
-	assert_int_equal(try_connect(&channel, 30000), FABRIC_OK);
+	assert_int_equal(try_connect(&channel, PATIENCE_MS), FABRIC_OK);
 	return channel;
+}
+
+/* From now on: short where nobody will answer, long where somebody will. */
+static void
+set_patience(TestChannel *channel, uint32_t timeout_ms)
+{
+	channel->fabric->options.operation_timeout_ms = timeout_ms;
+	channel->fabric->options.connect_timeout_ms = timeout_ms;
 }
 
 /* A word as the memory node has it, by a channel of its own. */
@@ -367,18 +379,18 @@ test_no_worker_no_slot(void **state)
 	begin(1, 3);
 	for (int i = 0; i < 3; i++)
 		clients[i] = connect_client();
-	assert_int_equal(try_connect(&one_more, 30000), FABRIC_NO_MEMORY);
+	assert_int_equal(try_connect(&one_more, PATIENCE_MS), FABRIC_NO_MEMORY);
 	/* The slot of a client that leaves is free only when the worker has nothing of it left. */
 	scene.frozen = true;
 	channel_close(&clients[1]);
 	assert_int_equal(figures(0).clients, 3);
 	assert_int_equal(try_connect(&one_more, 50), FABRIC_NO_MEMORY);
 	scene.frozen = false;
-	assert_int_equal(try_connect(&one_more, 30000), FABRIC_OK);
+	assert_int_equal(try_connect(&one_more, PATIENCE_MS), FABRIC_OK);
 	channel_close(&one_more);
 	close_worker(0);
 	assert_false(figures(0).serves);
-	assert_int_equal(try_connect(&one_more, 50), FABRIC_BUSY);
+	assert_int_equal(try_connect(&one_more, PATIENCE_MS), FABRIC_BUSY);
 	channel_close(&clients[0]);
 	channel_close(&clients[2]);
 	/* The next worker finds what the clients left. */
@@ -527,13 +539,15 @@ test_worker_dies(void **state)
 	(void) state;
 	begin(1, 4);
 	clients[0] = connect_client();
-	assert_int_equal(try_connect(&clients[1], 200), FABRIC_OK);
+	clients[1] = connect_client();
 	live = service_info(scene.process.address).live_channels;
 	channel_write(&clients[0], stripe_offset(0), &(uint64_t){0}, 8);
 	scene.dead = scene.workers[0];
 	scene.frozen = true;
+	set_patience(&clients[1], 50);
 	assert_int_equal(fabric_execute(clients[1].endpoint, &op, 1), FABRIC_TIMED_OUT);
 	assert_int_equal(fabric_reset(clients[1].endpoint), FABRIC_TIMED_OUT);
+	set_patience(&clients[1], PATIENCE_MS);
 	open_worker(0);
 	scene.frozen = false;
 	/* It was not begun, and never will be: it was made for the dead worker's channel. */
@@ -560,11 +574,13 @@ test_worker_ends(void **state)
 
 	(void) state;
 	begin(1, 4);
-	assert_int_equal(try_connect(&client, 300), FABRIC_OK);
+	client = connect_client();
 	channel_write(&client, stripe_offset(0), &(uint64_t){0}, 8);
 	close_worker(0);
 	assert_int_equal(fabric_execute(client.endpoint, &op, 1), FABRIC_LOST);
+	set_patience(&client, 50);
 	assert_int_equal(fabric_reset(client.endpoint), FABRIC_TIMED_OUT);
+	set_patience(&client, PATIENCE_MS);
 	assert_int_equal(fabric_execute(client.endpoint, &op, 1), FABRIC_LOST);
 	open_worker(0);
 	assert_int_equal(fabric_reset(client.endpoint), FABRIC_OK);
@@ -599,7 +615,190 @@ test_next_incarnation(void **state)
 	finish();
 }
 
+/* ---- over tcp, where chains are under way while the worker does something else ---- */
+
+static void
+use_network(bool yes)
+{
+	snprintf(scene.address, sizeof(scene.address), "proxy:%s",
+	         yes ? scene.process.network_address : scene.process.address);
+}
+
+static void
+test_chains_under_way(void **state)
+{
+	TestChannel clients[8];
+	FabricOp adds[8][7];
+	uint64_t tickets[8][7];
+	uint64_t first;
+
+	(void) state;
+	use_network(true);
+	begin(1, 8);
+	for (int i = 0; i < 8; i++)
+		clients[i] = connect_client();
+	first = read_through(&clients[0], stripe_offset(0));
+	fabric_process_signal(&scene.process, SIGSTOP);
+	for (int i = 0; i < 8; i++)
+		for (int j = 0; j < 7; j++)
+		{
+			adds[i][j] = op_fetch_add(FABRIC_NODES, stripe_offset(0), 1);
+			assert_int_equal(fabric_post(clients[i].endpoint, &adds[i][j], 1, &tickets[i][j]), FABRIC_OK);
+		}
+	for (int i = 0; i < 20; i++)
+		step_workers();
+	/* All are posted below: the worker waits for none of them. */
+	assert_int_equal(figures(0).chains, 8 * 7 + 1);
+	for (int i = 0; i < 8; i++)
+		assert_false(fabric_ended(clients[i].endpoint, tickets[i][0]));
+	fabric_process_signal(&scene.process, SIGCONT);
+	for (int i = 0; i < 8; i++)
+		for (int j = 0; j < 7; j++)
+		{
+			assert_int_equal(fabric_wait(clients[i].endpoint, tickets[i][j]), FABRIC_OK);
+			assert_true(j == 0 || adds[i][j].result > adds[i][j - 1].result);
+		}
+	assert_true(read_through(&clients[0], stripe_offset(0)) == first + 8 * 7);
+	for (int i = 0; i < 8; i++)
+		channel_close(&clients[i]);
+	finish();
+	use_network(false);
+}
+
+/* A client has gone, its chain has not: nobody gets the slot, into whose room the chain's READ will come. */
+static void
+test_slot_of_chain_under_way(void **state)
+{
+	TestChannel client;
+	TestChannel next;
+	uint64_t found;
+	FabricOp ops[] = {op_read(stripe_offset(0), &found, 8), op_fetch_add(FABRIC_NODES, stripe_offset(1), 1)};
+	uint64_t first;
+
+	(void) state;
+	use_network(true);
+	begin(1, 1);
+	client = connect_client();
+	first = read_through(&client, stripe_offset(1));
+	fabric_process_signal(&scene.process, SIGSTOP);
+	set_patience(&client, 50);
+	assert_int_equal(fabric_execute(client.endpoint, ops, 2), FABRIC_TIMED_OUT);
+	channel_close(&client);
+	for (int i = 0; i < 5; i++)
+		step_workers();
+	assert_int_equal(figures(0).clients, 1);
+	assert_int_equal(try_connect(&next, PATIENCE_MS), FABRIC_NO_MEMORY);
+	fabric_process_signal(&scene.process, SIGCONT);
+	for (uint32_t i = 0; i < PATIENCE_MS && figures(0).clients > 0; i++)
+	{
+		step_workers();
+		sleep_ms(1);
+	}
+	next = connect_client();
+	assert_true(read_through(&next, stripe_offset(1)) == first + 1);
+	channel_close(&next);
+	finish();
+	use_network(false);
+}
+
+/* A memory node that does not answer: the chain's end is not known before the reset, and then it is. */
+static void
+test_silent_memory_node(void **state)
+{
+	TestChannel client;
+	FabricOp op = op_fetch_add(FABRIC_NODES, stripe_offset(1), 1);
+	FabricStatus status = FABRIC_LOST;
+	uint64_t count;
+
+	(void) state;
+	use_network(true);
+	scene.timeout_ms = 200;
+	begin(1, 2);
+	scene.timeout_ms = 0;
+	/* The worker's short time may not do on a busy machine. */
+	for (uint32_t i = 0; i < 100 && try_connect(&client, PATIENCE_MS) != FABRIC_OK; i++)
+		;
+	count = true_word(stripe_offset(1));
+	fabric_process_signal(&scene.process, SIGSTOP);
+	assert_int_equal(fabric_execute(client.endpoint, &op, 1), FABRIC_TIMED_OUT);
+	assert_int_not_equal(fabric_reset(client.endpoint), FABRIC_OK);
+	assert_int_equal(fabric_execute(client.endpoint, &op, 1), FABRIC_LOST);
+	fabric_process_signal(&scene.process, SIGCONT);
+	for (uint32_t i = 0; i < 100 && status != FABRIC_OK; i++)
+		status = fabric_reset(client.endpoint);
+	assert_int_equal(status, FABRIC_OK);
+	assert_in_range(true_word(stripe_offset(1)) - count, 0, 1);
+	count = true_word(stripe_offset(1));
+	for (int i = 0; i < 20; i++)
+		assert_true(true_word(stripe_offset(1)) == count);
+	channel_close(&client);
+	finish();
+	use_network(false);
+}
+
 /* ---- with processes ---- */
+
+/* Connects to a memory node that stands still; tells by a byte that it is about to. */
+static void
+wait_for_memory_node(const char *address, int ready)
+{
+	TestChannel client;
+
+	CHECK(write(ready, "", 1) == 1);
+	channel_open(&client, address, scene.cluster, scene.incarnation);
+	channel_close(&client);
+}
+
+/* A memory node that does not answer holds up its own clients, and nobody else's. */
+static void
+test_others_go_on(void **state)
+{
+	ProxyProcessOptions options = {.workers = 1, .slots = 4};
+	FabricProcess other;
+	char address[64];
+	TestChannel client;
+	uint64_t calls;
+	int pipes[2];
+	char byte;
+	pid_t child;
+
+	(void) state;
+	scene.cluster++;
+	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+	fabric_process_prepare(&other, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
+	fabric_process_listen(&other, false);
+	fabric_process_start(&other);
+	assert_int_equal(cluster_attach(other.address, scene.cluster), scene.incarnation);
+	snprintf(address, sizeof(address), "proxy:%s", other.network_address);
+	test_proxies = proxy_processes_start(&options);
+	channel_open(&client, scene.address, scene.cluster, scene.incarnation);
+	calls = proxy_processes_figures(test_proxies, 0).calls;
+	fabric_process_signal(&other, SIGSTOP);
+	assert_int_equal(pipe(pipes), 0);
+	child = start_child();
+	if (child == 0)
+	{
+		wait_for_memory_node(address, pipes[1]);
+		_exit(0);
+	}
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	for (uint32_t i = 0; i < PATIENCE_MS && proxy_processes_figures(test_proxies, 0).calls == calls; i++)
+		sleep_ms(1);
+	/* The worker is in the middle of that now, and stays there. */
+	assert_int_equal(proxy_processes_figures(test_proxies, 0).calls, calls + 1);
+	for (int i = 0; i < 100; i++)
+		(void) read_through(&client, stripe_offset(0));
+	assert_int_equal(proxy_processes_figures(test_proxies, 0).endpoints, 1);
+	fabric_process_signal(&other, SIGCONT);
+	assert_int_equal(wait_for_child(child), 0);
+	assert_int_equal(proxy_processes_figures(test_proxies, 0).endpoints, 2);
+	channel_close(&client);
+	proxy_processes_stop(test_proxies);
+	test_proxies = NULL;
+	fabric_process_remove(&other);
+	close(pipes[0]);
+	close(pipes[1]);
+}
 
 /* A client whose chain its worker does not survive. */
 static void
@@ -852,8 +1051,9 @@ start(void **state)
 {
 	(void) state;
 	fabric_process_prepare(&scene.process, NODE_BYTES, 64);
+	fabric_process_listen(&scene.process, false);
 	fabric_process_start(&scene.process);
-	snprintf(scene.address, sizeof(scene.address), "proxy:%s", scene.process.address);
+	use_network(false);
 	scene.nodes = service_info(scene.process.address).first_unit;
 	return service_commit(scene.process.address, scene.nodes, AREA_BYTES) == FABRIC_OK ? 0 : 1;
 }
@@ -880,6 +1080,10 @@ main(void)
 		cmocka_unit_test(test_worker_dies),
 		cmocka_unit_test(test_worker_ends),
 		cmocka_unit_test(test_next_incarnation),
+		cmocka_unit_test(test_chains_under_way),
+		cmocka_unit_test(test_slot_of_chain_under_way),
+		cmocka_unit_test(test_silent_memory_node),
+		cmocka_unit_test(test_others_go_on),
 		cmocka_unit_test(test_worker_killed_inside),
 		cmocka_unit_test(test_threads),
 	};
