@@ -5,12 +5,10 @@ use strict;
 use warnings;
 
 use FindBin;
-use IPC::Run;
 use lib $FindBin::RealBin;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
-use Time::HiRes qw(usleep);
 
 my $node = new_cluster('main');
 
@@ -67,31 +65,6 @@ $client->{run}->finish;
 $node->start;
 is(state_of($node, 'words_id'), 'ok', 'index is good after a stop with a client connected');
 is(check_index($node, 'words_id'), '0', 'and whole');
-
-# Restarts under load: whatever is in flight ends before the epoch does, and whoever comes early waits for the attach.
-my $script = $node->basedir . '/load.sql';
-append_to_file($script, q{
-	\set id random(1, 1000000)
-	INSERT INTO words SELECT :id + g, md5((:id + g)::text) FROM generate_series(1, 20) g;
-	DELETE FROM words WHERE id = :id + 5;
-	SELECT count(*) FROM words WHERE id BETWEEN :id AND :id + 100;
-});
-for my $round (1 .. 4)
-{
-	my $output = '';
-	my $load = IPC::Run::start([ 'pgbench', '-n', '-c', '6', '-T', '30', '-f', $script, $node->connstr('postgres') ],
-		'>', \$output, '2>&1');
-
-	usleep(500_000 + 100_000 * $round);
-	$node->stop('fast');
-	IPC::Run::finish($load);
-	$node->start;
-	# The first command after a start, perhaps before the launcher is there.
-	$node->safe_psql('postgres', "INSERT INTO words VALUES (-$round, 'early')");
-	is(state_of($node, 'words_id'), 'ok', "index is good after a restart under load, round $round");
-	is(check_index($node, 'words_id'), '0', 'and whole');
-	is(check_index($node, 'words_word'), '0', 'and the other one');
-}
 
 $node->stop;
 done_testing();

@@ -91,6 +91,8 @@ for my $round (1 .. $rounds)
 	$node->restart;
 	IPC::Run::finish($_) for @clients;
 	unlike(join('', @output), qr/WARNING|PANIC|is broken|damaged|not answer/, "round $round: nobody met anything but the end of the server");
+	# The first command after a start, perhaps before the launcher is there.
+	$node->safe_psql('postgres', q{INSERT INTO load (word) VALUES ('early')});
 	state_of($node, $indexes[0]);
 	# What a concurrent rebuild leaves behind when it is ended is invalid.
 	is($node->safe_psql('postgres', q{
