@@ -12,7 +12,7 @@ test_handshake_SOURCES = test/support/stream_pair.c
 FABRIC_TESTS += test_tcp
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy
-FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c
+FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/namespace.c
 conformance_SOURCES = test/conformance_chains.c test/conformance_death.c
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults

@@ -17,11 +17,14 @@
 #include <time.h>
 
 #include "fabric_process.h"
+#include "namespace.h"
 
 #define SERVICE_AREA_BYTES 8192u
 #define NANOSECONDS_PER_MS 1000000
 /* Clients have so long after SIGTERM, if a test does not say. */
 #define DRAIN_MS 500
+/* In a namespace of its own a memory node has all ports to itself. */
+#define NAMESPACE_PORT 7700
 
 typedef struct TestService
 {
@@ -219,23 +222,30 @@ write_key_file(const char *path)
 	close(file);
 }
 
-void
-fabric_process_listen(FabricProcess *process, bool keys)
+/* A port of the loopback device that nobody else gets, also between two memory nodes of ours. */
+static void
+reserve_port(FabricProcess *process)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t length = sizeof(address);
 	int one = 1;
 
-	/*
-	 * A socket that has the port and does not listen: nobody else gets it, also between two memory nodes of
-	 * ours.
-	 */
+	/* A socket that has the port and does not listen. */
 	process->reserved = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	CHECK(process->reserved >= 0);
 	CHECK(setsockopt(process->reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
 	CHECK(bind(process->reserved, (struct sockaddr *) &address, length) == 0);
 	CHECK(getsockname(process->reserved, (struct sockaddr *) &address, &length) == 0);
 	snprintf(process->listen, sizeof(process->listen), "127.0.0.1:%u", ntohs(address.sin_port));
+}
+
+void
+fabric_process_listen(FabricProcess *process, bool keys)
+{
+	if (namespace_address() == NULL)
+		reserve_port(process);
+	else
+		snprintf(process->listen, sizeof(process->listen), "%s:%d", namespace_address(), NAMESPACE_PORT);
 	snprintf(process->network_address, sizeof(process->network_address), "tcp:%s", process->listen);
 	if (!keys)
 		return;
@@ -254,6 +264,7 @@ fabric_process_start(FabricProcess *process)
 	if (process->pid == 0)
 	{
 		close(pipes[0]);
+		CHECK(namespace_enter());
 		_exit(fabric_process_serve(process, pipes[1]));
 	}
 	close(pipes[1]);
