@@ -11,7 +11,7 @@
  * Commands on stdin, each answered by one line on stdout:
  *		fault              the clock of the times to errors starts
  *		heal               the clock of the times to recovery starts
- *		recover SECONDS    waits until every client had a statement begun and done after `heal`: "ok", else why not,
+ *		recover SECONDS    waits until every client had a change begun and done after `heal`: "ok", else why not,
  *		                   and the times since `fault` and `heal` in seconds
  *		pause, resume      no statement under way; go on
  *		verify             while paused: compares the whole table, by a sequential scan and by each index
@@ -113,14 +113,14 @@ mark(double *clock)
 	printf("ok\n");
 }
 
-/* Clients without a statement begun and done since the end of the fault. */
+/* Clients without a change begun and done since the end of the fault. */
 static int
 waiting_clients(void)
 {
 	int waiting = 0;
 
 	for (int i = 0; i < load.count; i++)
-		waiting += load.clients[i].last_success_begun < load.heal;
+		waiting += load.clients[i].last_change_begun < load.heal;
 	return waiting;
 }
 

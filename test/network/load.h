@@ -36,7 +36,7 @@ typedef struct Client
 	uint32_t count;
 	uint32_t room;
 	uint64_t random;
-	double last_success_begun;
+	double last_change_begun;
 	bool idle;
 } Client;
 
@@ -45,7 +45,7 @@ typedef struct Load
 	const char *connection;
 	Client clients[MAX_CLIENTS];
 	int count;
-	pthread_mutex_t mutex; /* guards all below, and the clients' last_success_begun and idle */
+	pthread_mutex_t mutex; /* guards all below, and the clients' last_change_begun and idle */
 	pthread_cond_t changed;
 	bool pause;
 	bool quit;

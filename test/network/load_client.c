@@ -65,15 +65,17 @@ note_error(const char *state, const char *message)
 	pthread_mutex_unlock(&load.mutex);
 }
 
+/* Only a change shows that all memory nodes are back: a query may do without. */
 static void
-note_success(Client *client, double begun)
+note_success(Client *client, double begun, bool change)
 {
 	double now = now_seconds();
 
 	pthread_mutex_lock(&load.mutex);
 	load.statements++;
-	client->last_success_begun = begun;
-	if (load.heal > 0 && begun >= load.heal && load.first_success == 0)
+	if (change)
+		client->last_change_begun = begun;
+	if (change && load.heal > 0 && begun >= load.heal && load.first_success == 0)
 		load.first_success = now;
 	pthread_cond_broadcast(&load.changed);
 	pthread_mutex_unlock(&load.mutex);
@@ -90,7 +92,7 @@ typedef enum Outcome
 
 /* Runs a client's statement, counts it, and hands over its result after DONE. */
 static Outcome
-run_statement(Client *client, const char *statement, PGresult **answer)
+run_statement(Client *client, const char *statement, bool change, PGresult **answer)
 {
 	double begun = now_seconds();
 	PGresult *result = execute(client->connection, statement);
@@ -105,7 +107,7 @@ run_statement(Client *client, const char *statement, PGresult **answer)
 	pthread_mutex_unlock(&load.mutex);
 	if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
 	{
-		note_success(client, begun);
+		note_success(client, begun, change);
 		*answer = result;
 		return DONE;
 	}
@@ -121,7 +123,7 @@ static Outcome
 run_change(Client *client, const char *statement, uint32_t row, uint64_t new)
 {
 	PGresult *answer;
-	Outcome outcome = run_statement(client, statement, &answer);
+	Outcome outcome = run_statement(client, statement, true, &answer);
 
 	if (outcome == DONE)
 	{
@@ -161,7 +163,7 @@ insert_rows(Client *client)
 		length += sprintf(statement + length, "%s(%lld, %llu, 'name %016llx')", i > 0 ? ", " : "",
 		                  id_of(client, client->count + i), key, key);
 	}
-	outcome = run_statement(client, statement, &answer);
+	outcome = run_statement(client, statement, true, &answer);
 	for (uint32_t i = 0; i < many; i++)
 	{
 		Row row = {.version = 0};
@@ -217,7 +219,7 @@ read_row(Client *client, uint32_t row)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 	snprintf(statement, sizeof(statement), ways[draw(client, 3)], key);
 #pragma GCC diagnostic pop
-	outcome = run_statement(client, statement, &answer);
+	outcome = run_statement(client, statement, false, &answer);
 	if (outcome == DONE && (PQntuples(answer) != 1 || atoll(PQgetvalue(answer, 0, 0)) != id_of(client, row) ||
 	                        strtoull(PQgetvalue(answer, 0, 1), NULL, 10) != key))
 		note_wrong("%d rows (%s, %s), not the row %lld, by: %s", PQntuples(answer),
@@ -279,7 +281,7 @@ settle(Client *client)
 		if (!row->doubt)
 			continue;
 		sprintf(statement, "SELECT key FROM load WHERE id = %lld", id_of(client, i));
-		if (run_statement(client, statement, &answer) != DONE)
+		if (run_statement(client, statement, false, &answer) != DONE)
 			return false;
 		key = PQntuples(answer) == 1 ? strtoull(PQgetvalue(answer, 0, 0), NULL, 10) : 0;
 		if (key != row->key && key != row->perhaps)
@@ -302,7 +304,7 @@ reconnect(Client *client)
 	client->connection = PQconnectdb(load.connection);
 	if (PQstatus(client->connection) != CONNECTION_OK)
 		return false;
-	if (run_statement(client, "SET enable_seqscan = off", &answer) != DONE)
+	if (run_statement(client, "SET enable_seqscan = off", false, &answer) != DONE)
 		return false;
 	PQclear(answer);
 	return settle(client);
