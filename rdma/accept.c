@@ -82,21 +82,27 @@ find_key(void *argument, const char *identity, FabricKey *key, uint32_t *tenant)
 	return *tenant != 0;
 }
 
-/* Sends the oldest strangers away: who knows a key has said HELLO long before. False: there is none. */
+/* Sends the oldest strangers away who have not proven a key. False: there is none. */
 static bool
 send_away(FabricServer *server, int count)
 {
 	ServerConnection *oldest = TAILQ_FIRST(&server->strangers);
+	bool sent = false;
 
-	if (oldest == NULL)
-		return false;
-	for (; oldest != NULL && count > 0; count--)
+	while (oldest != NULL && count > 0)
 	{
-		server->figures.connections_refused++;
-		connection_close(server, oldest);
-		oldest = TAILQ_FIRST(&server->strangers);
+		ServerConnection *next = TAILQ_NEXT(oldest, list);
+
+		if (!oldest->counted)
+		{
+			server->figures.connections_refused++;
+			connection_close(server, oldest);
+			sent = true;
+			count--;
+		}
+		oldest = next;
 	}
-	return true;
+	return sent;
 }
 
 static void
@@ -104,14 +110,8 @@ start_network(FabricServer *server, int descriptor)
 {
 	ServerConnection *connection;
 
-	if ((server->network_connections >= server->options.max_connections ||
-	     server->stranger_count >= SERVER_MAX_STRANGERS) &&
-	    !send_away(server, 1))
-	{
-		server->figures.connections_refused++;
-		close(descriptor);
-		return;
-	}
+	if (server->stranger_count >= SERVER_MAX_STRANGERS)
+		send_away(server, 1);
 	connection = connection_make(server, descriptor);
 	if (connection == NULL)
 		return;
@@ -136,7 +136,6 @@ start_network(FabricServer *server, int descriptor)
 	TAILQ_INSERT_TAIL(&server->connections, connection, all);
 	TAILQ_INSERT_TAIL(&server->strangers, connection, list);
 	server->stranger_count++;
-	server->network_connections++;
 }
 
 void
@@ -161,6 +160,17 @@ connection_accept(FabricServer *server, int listener)
 		else if (errno != EINTR && errno != ECONNABORTED)
 			return;
 	}
+}
+
+void
+accept_count(FabricServer *server, ServerConnection *connection)
+{
+	if (connection->counted || connection->stream == NULL)
+		return;
+	connection->counted = true;
+	server->stranger_count--;
+	server->network_connections++;
+	server->tenants[connection->tenant].connections++;
 }
 
 bool
@@ -200,7 +210,7 @@ accept_handshake(FabricServer *server, ServerConnection *connection)
 		connection_close(server, connection);
 		return false;
 	}
-	connection->counted = true;
-	server->tenants[connection->tenant].connections++;
+	/* Among its tenant's connections from now on, and no more among the strangers'. */
+	accept_count(server, connection);
 	return true;
 }

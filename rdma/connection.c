@@ -21,8 +21,8 @@
 #include "process.h"
 #include "server_state.h"
 
-/* Room for input at first: a call. It grows with the frames of who may send longer ones. */
-#define INPUT_BYTES CONTROL_MAX_FRAME
+/* Room for input at first: HELLO. It grows with the frames that come. */
+#define INPUT_BYTES 512u
 /* Room for a batch of chains, of a client that has a channel. */
 #define CHAIN_INPUT_BYTES (32u << 10)
 /* An empty buffer is kept up to this. */
@@ -92,13 +92,14 @@ no_more_stranger(FabricServer *server, ServerConnection *connection)
 		return;
 	connection->stranger = false;
 	TAILQ_REMOVE(&server->strangers, connection, list);
-	server->stranger_count--;
+	server->stranger_count -= !connection->counted;
 }
 
 void
 connection_introduced(FabricServer *server, ServerConnection *connection)
 {
 	connection->introduced = true;
+	accept_count(server, connection);
 	no_more_stranger(server, connection);
 }
 
@@ -132,7 +133,7 @@ connection_close(FabricServer *server, ServerConnection *connection)
 	connection_not_due(server, connection);
 	TAILQ_REMOVE(&server->connections, connection, all);
 	TAILQ_INSERT_TAIL(&server->closed, connection, list);
-	server->network_connections -= connection->stream != NULL;
+	server->network_connections -= connection->counted;
 	server->tenants[connection->tenant].connections -= connection->counted;
 	server->attaching -= connection->attaching;
 	epoll_ctl(server->events, EPOLL_CTL_DEL, connection->descriptor, NULL);

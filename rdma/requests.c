@@ -165,6 +165,9 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 	memcpy(connection->cluster, hello.cluster, sizeof(connection->cluster));
 	connection->incarnation = hello.incarnation;
 	status = server->draining ? FABRIC_DRAINING : check_tenant(server, connection);
+	if (status == FABRIC_OK && connection->stream != NULL && !connection->counted &&
+	    server->network_connections >= server->options.max_connections)
+		status = FABRIC_NO_MEMORY;
 	if (status == FABRIC_OK && hello.old_channel != CONTROL_NO_CHANNEL)
 		status = kill_old_channel(server, &hello);
 	if (status == FABRIC_OK && hello.incarnation != 0)

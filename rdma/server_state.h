@@ -39,8 +39,11 @@
 #define SERVER_ROUND_MS 100
 /* Time of a network client for handshake and HELLO. */
 #define SERVER_STRANGER_MS 5000u
-/* Network clients at most that have not said HELLO; then the oldest of them goes. */
-#define SERVER_MAX_STRANGERS 256u
+/*
+ * Network clients at most that have not proven a key, or where there are none have not said HELLO; then the
+ * oldest of them goes.  Who has to wait for a processor must not be the oldest by then.
+ */
+#define SERVER_MAX_STRANGERS 2048u
 /* A reply is begun only while less than this is unsent: who does not read is not read from. */
 #define SERVER_OUTPUT_BYTES (64u << 10)
 
@@ -152,7 +155,7 @@ struct FabricServer
 	struct ServerConnections strangers; /* the oldest first */
 	struct ServerConnections closed;    /* to be freed */
 	struct ServerConnections due;
-	uint32_t network_connections;
+	uint32_t network_connections; /* that are counted: max_connections bounds them */
 	uint32_t stranger_count;
 	uint32_t handshakes; /* that went on in this round */
 	uint32_t attaching;
@@ -211,6 +214,8 @@ extern bool server_drain(FabricServer *server, int drain_ms);
 extern void connection_accept(FabricServer *server, int listener);
 /* Goes on with the handshake of a network client; true: it is done. */
 extern bool accept_handshake(FabricServer *server, ServerConnection *connection);
+/* Counts a network client that has proven a key, or has said HELLO where there are none. */
+extern void accept_count(FabricServer *server, ServerConnection *connection);
 
 /* connection.c */
 /* A connection for an accepted socket, which it takes over; NULL: no memory, and the socket is closed. */
