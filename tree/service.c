@@ -292,6 +292,7 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	server_options.huge_pages = service->options.huge_pages;
 	server_options.listen = service->options.listen;
 	server_options.keys = service->options.keys;
+	server_options.spin = service->options.listen != NULL;
 	server_options.insecure_loopback = service->options.insecure_loopback;
 	server_options.log = service->options.log;
 	server_options.log_argument = service->options.log_argument;
