@@ -41,7 +41,7 @@ endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
 SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
-EXTRA_CLEAN = msd $(MSD_OBJECTS) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/msd.service
+EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/msd.service
 
 PG_CONFIG = pg_config
 # No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.
@@ -50,6 +50,28 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 
 all: msd
+
+# The driver of the verbs transport: loaded when it is needed, so that all else works without libibverbs.
+ifneq ($(VERBS_SOURCES),)
+VERBS_MODULE = sherman_verbs.so
+all: $(VERBS_MODULE)
+install: install-verbs
+uninstall: uninstall-verbs
+endif
+
+# msd is not installed beside it.
+rdma/verbs_load.o: override CFLAGS += -DSHERMAN_LIBRARY_DIRECTORY='"$(pkglibdir)"'
+
+sherman_verbs.so: $(VERBS_SOURCES) rdma/verbs_device.h rdma/verbs_driver.h
+	$(CC) -std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread -fPIC -shared -fvisibility=hidden $(VERBS_SOURCES) $(LDFLAGS) \
+		-libverbs -o $@
+
+install-verbs: $(VERBS_MODULE)
+	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)'
+	$(INSTALL_SHLIB) sherman_verbs.so '$(DESTDIR)$(pkglibdir)/sherman_verbs.so'
+
+uninstall-verbs:
+	rm -f '$(DESTDIR)$(pkglibdir)/sherman_verbs.so'
 
 msd: $(MSD_OBJECTS) $(LIBRARY_OBJECTS)
 	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LIBRARY_OBJECTS) $(LDFLAGS) -lxxhash -lssl -lcrypto -lmicrohttpd -pthread -o $@
@@ -79,6 +101,6 @@ uninstall-msd:
 	rm -f '$(DESTDIR)$(bindir)/msd' '$(DESTDIR)$(mandir8)/msd.8' '$(DESTDIR)$(systemdunitdir)/msd.service' \
 		'$(DESTDIR)$(datadir)/sherman/msd.conf'
 
-.PHONY: install-msd uninstall-msd
+.PHONY: install-msd uninstall-msd install-verbs uninstall-verbs
 
 -include $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS))

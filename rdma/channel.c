@@ -12,9 +12,7 @@
 #include "process.h"
 #include "server_state.h"
 #include "stripe.h"
-
-/* Incarnations are 16 bits in a lock word, and 0 means none. */
-#define LAST_INCARNATION 65535u
+#include "verbs_server.h"
 
 static uint64_t
 redo_offset(uint32_t channel)
@@ -70,6 +68,7 @@ channel_kill(FabricServer *server, uint32_t channel)
 		return;
 	__atomic_store_n(&record->state, (record->state & ~MEMORY_STATE_MASK) | MEMORY_CHANNEL_KILLED,
 	                 __ATOMIC_SEQ_CST);
+	verbs_server_kill(server, channel);
 	server->live--;
 	server->dying++;
 	server->figures.channels_killed++;
@@ -81,6 +80,8 @@ channel_kill(FabricServer *server, uint32_t channel)
 		connection->channel = CONTROL_NO_CHANNEL;
 		connection->fenced = true;
 		chains_drop(server, connection);
+		if (server->verbs != NULL)
+			connection_notify(server, connection, FABRIC_FENCED);
 	}
 	state->connection = NULL;
 	state->kill_time = fabric_now();
@@ -117,6 +118,7 @@ describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *d
 		.channel = channel,
 		.redo_offset = redo_offset(channel),
 		.write_offset = UINT64_MAX,
+		.write_unknown = server->memory.header->through_device != 0,
 	};
 	/* The client wrote the intent: it is not to be believed beyond the region. */
 	if (intent == 0 || bytes > FABRIC_STRIPE_BYTES || offset >= server->memory.header->region_bytes)
@@ -318,26 +320,39 @@ instance_kill(FabricServer *server, uint32_t instance)
 	return dead;
 }
 
-void
-instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation, uint64_t nonce)
+/* Frees stale lock words by the processor, as all others of access class CPU use them. */
+static uint32_t
+free_locks(FabricServer *server, uint32_t tenant, uint32_t instance, uint32_t incarnation)
 {
-	uint32_t number = instance_number(server, instance);
-	uint64_t *locks = memory_tenant_locks(&server->memory, instance->tenant);
+	uint64_t *locks = memory_tenant_locks(&server->memory, tenant);
 	uint32_t freed = 0;
 
-	if (server->service.fenced != NULL)
-		server->service.fenced(server->service.argument, number, incarnation);
 	for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
 	{
-		uint64_t word = __atomic_load_n(&locks[i], __ATOMIC_SEQ_CST);
-		uint32_t holder = (uint32_t) (word >> 32) & LAST_INCARNATION;
-
 		/* Nobody else changes a word of this instance: all its channels are dead. */
-		if (word >> 48 == number && holder != incarnation)
+		if (memory_lock_is_stale(__atomic_load_n(&locks[i], __ATOMIC_SEQ_CST), instance, incarnation))
 		{
 			__atomic_store_n(&locks[i], 0, __ATOMIC_SEQ_CST);
 			freed++;
 		}
+	}
+	return freed;
+}
+
+bool
+instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation, uint64_t nonce)
+{
+	uint32_t number = instance_number(server, instance);
+	uint32_t freed = 0;
+
+	if (server->service.fenced != NULL)
+		server->service.fenced(server->service.argument, number, incarnation);
+	if (!verbs_server_has_locks(server, instance->tenant))
+		freed = free_locks(server, instance->tenant, number, incarnation);
+	else if (!verbs_server_free_locks(server, number, incarnation, &freed))
+	{
+		server_log(server, FABRIC_LOG_ERROR, "instance %u: the device does not free its lock words", number);
+		return false;
 	}
 	server->figures.incarnations++;
 	server->figures.locks_recovered += freed;
@@ -345,4 +360,5 @@ instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarn
 	__atomic_store_n(&instance->incarnation, incarnation, __ATOMIC_SEQ_CST);
 	server_log(server, FABRIC_LOG_INFO, "instance %u: incarnation %u granted, %u lock words freed", number,
 	           incarnation, freed);
+	return true;
 }

@@ -271,8 +271,7 @@ next_frame(FabricServer *server, ServerConnection *connection)
 		return 0;
 	/* Who has no channel has no chains: nothing long is kept for him. */
 	if (!control_decode(input->data + input->begin, &connection->request) ||
-	    (connection->request.method == CONTROL_CHAIN && connection->channel == CONTROL_NO_CHANNEL &&
-	     !connection->fenced))
+	    (connection->request.method == CONTROL_CHAIN && connection->chain == NULL))
 	{
 		server_complain(server, COMPLAINT_PROTOCOL, "a client speaks another protocol: disconnected");
 		server->figures.connections_refused++;
@@ -424,6 +423,17 @@ connection_ready(FabricServer *server, ServerConnection *connection, uint32_t ev
 		return;
 	}
 	connection_pump(server, connection, readable);
+}
+
+void
+connection_notify(FabricServer *server, ServerConnection *connection, FabricStatus status)
+{
+	ControlFrame unasked = {.method = CONTROL_CHAIN, .version = CONTROL_VERSION};
+
+	if (connection->closing)
+		return;
+	connection_reply(server, connection, &unasked, status, 0);
+	connection_make_due(server, connection);
 }
 
 /* ---- rounds */

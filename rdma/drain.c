@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server_state.h"
+#include "verbs_server.h"
 
 /* How long a closing server waits for killed channels to come to the end of their chains. */
 #define CLOSE_PATIENCE_MS 500u
@@ -41,7 +42,9 @@ locks_are_held(const FabricServer *server, const Instances *instances)
 	     tenant == 0 || (tenant < MEMORY_MAX_TENANTS && server->memory.header->tenants[tenant][0] != '\0');
 	     tenant++)
 	{
-		const uint64_t *locks = memory_tenant_locks(&server->memory, tenant);
+		const uint64_t *locks = verbs_server_has_locks(server, tenant)
+		                            ? verbs_server_locks(server)
+		                            : memory_tenant_locks(&server->memory, tenant);
 
 		for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
 		{
@@ -85,6 +88,21 @@ wait_for_locks(FabricServer *server, int drain_ms, Instances *instances)
 	}
 }
 
+/* Clients of verbs have nothing else to learn it from; the frame says it. */
+static void
+tell_clients(FabricServer *server)
+{
+	ServerConnection *connection;
+
+	if (server->verbs == NULL)
+		return;
+	TAILQ_FOREACH(connection, &server->connections, all)
+	{
+		if (connection->channel != CONTROL_NO_CHANNEL)
+			connection_notify(server, connection, FABRIC_OK);
+	}
+}
+
 bool
 server_drain(FabricServer *server, int drain_ms)
 {
@@ -95,6 +113,7 @@ server_drain(FabricServer *server, int drain_ms)
 	server->draining = true;
 	server->merciful = true;
 	__atomic_store_n(&server->memory.header->draining, 1, __ATOMIC_RELAXED);
+	tell_clients(server);
 	wait_for_locks(server, drain_ms, &instances);
 	settled = server->figures.channels_settled;
 	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)

@@ -17,7 +17,8 @@
 
 #define NANOSECONDS_PER_SECOND 1000000000ull
 
-static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport, &proxy_transport};
+static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport, &verbs_transport,
+                                                    &proxy_transport};
 
 uint64_t
 fabric_now(void)

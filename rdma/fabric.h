@@ -145,6 +145,7 @@ typedef struct FabricCounters
 	uint64_t calls;         /* fabric_call() completed */
 	uint64_t resets;
 	uint64_t errors; /* chains and calls that did not return FABRIC_OK */
+	uint64_t fences; /* waits inside the network that the order of chains asked for: a round trip each */
 } FabricCounters;
 
 /*

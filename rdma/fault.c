@@ -18,10 +18,10 @@
 
 #define LINE_BYTES 64u
 
-/* Lines that one operation touches, at most: it may start and end inside one. */
-#define MAX_LINES (FABRIC_STRIPE_BYTES / LINE_BYTES)
+/* Pieces that one operation is cut into, at most: words; or lines, of which it may start and end inside one. */
+#define MAX_PIECES (FABRIC_STRIPE_BYTES / sizeof(uint64_t))
 
-/* One in so many gaps between two lines of a torn operation gives the processor away. */
+/* One in so many gaps between two pieces of a torn operation gives the processor away. */
 #define YIELD_CHANCE 4u
 
 /* The rest of a chain that is to arrive late. WRITE data are copies, for the caller has its buffers back. */
@@ -59,16 +59,16 @@ run_below(FabricEndpoint *endpoint, FabricOp *op)
 	return ((FaultState *) endpoint->fault)->below->execute(endpoint, op, 1);
 }
 
-/* Cuts an operation at the lines' borders; returns how many pieces there are. */
+/* Cuts an operation at the borders of lines (or words); returns how many pieces there are. */
 static uint32_t
-cut_lines(const FabricOp *op, FabricOp pieces[MAX_LINES + 1])
+cut_operation(const FabricOp *op, uint32_t unit, FabricOp pieces[MAX_PIECES])
 {
 	uint32_t count = 0;
 
 	for (uint32_t done = 0; done < op->length;)
 	{
 		FabricOp *piece = &pieces[count++];
-		uint32_t room = LINE_BYTES - (uint32_t) ((op->offset + done) % LINE_BYTES);
+		uint32_t room = unit - (uint32_t) ((op->offset + done) % unit);
 
 		*piece = *op;
 		piece->offset = op->offset + done;
@@ -79,13 +79,20 @@ cut_lines(const FabricOp *op, FabricOp pieces[MAX_LINES + 1])
 	return count;
 }
 
-/* Runs a READ or WRITE line by line, in random order. */
+/* What is not torn by the plan. */
+static uint32_t
+tear_unit(const FaultState *fault)
+{
+	return fault->plan.tear_words ? (uint32_t) sizeof(uint64_t) : LINE_BYTES;
+}
+
+/* Runs a READ or WRITE piece by piece, in random order. */
 static FabricStatus
 run_torn(FabricEndpoint *endpoint, const FabricOp *op)
 {
 	FaultState *fault = endpoint->fault;
-	FabricOp pieces[MAX_LINES + 1];
-	uint32_t count = cut_lines(op, pieces);
+	FabricOp pieces[MAX_PIECES];
+	uint32_t count = cut_operation(op, tear_unit(fault), pieces);
 
 	for (uint32_t left = count; left > 0; left--)
 	{
@@ -104,11 +111,12 @@ run_torn(FabricEndpoint *endpoint, const FabricOp *op)
 static FabricStatus
 run_operation(FabricEndpoint *endpoint, FabricOp *op)
 {
-	const FabricFaultPlan *plan = &((FaultState *) endpoint->fault)->plan;
+	const FaultState *fault = endpoint->fault;
+	const FabricFaultPlan *plan = &fault->plan;
 
-	if (op->region == FABRIC_NODES && op->length > LINE_BYTES &&
-	    ((op->opcode == FABRIC_READ && plan->tear_reads) ||
-	     (op->opcode == FABRIC_WRITE && plan->tear_writes)))
+	if (op->region == FABRIC_NODES && op->length > tear_unit(fault) &&
+	    ((op->opcode == FABRIC_READ && (plan->tear_reads || plan->tear_words)) ||
+	     (op->opcode == FABRIC_WRITE && (plan->tear_writes || plan->tear_words))))
 		return run_torn(endpoint, op);
 	return run_below(endpoint, op);
 }
@@ -126,8 +134,8 @@ die(FabricEndpoint *endpoint, FabricOp *op)
 		fault->below->abandon_write(endpoint, op, lines);
 	else
 	{
-		FabricOp pieces[MAX_LINES + 1];
-		uint32_t count = cut_lines(op, pieces);
+		FabricOp pieces[MAX_PIECES];
+		uint32_t count = cut_operation(op, LINE_BYTES, pieces);
 
 		for (uint32_t i = 0; i < count && i < lines; i++)
 			run_below(endpoint, &pieces[i]);
@@ -207,8 +215,10 @@ limit_capabilities(FabricEndpoint *endpoint)
 	FaultState *fault = endpoint->fault;
 
 	fault->flags_below = endpoint->capabilities.flags;
-	if (fault->plan.tear_reads || fault->plan.tear_writes)
+	if (fault->plan.tear_reads || fault->plan.tear_writes || fault->plan.tear_words)
 		endpoint->capabilities.flags &= ~FABRIC_CAP_OPERATION_ATOMIC;
+	if (fault->plan.tear_words)
+		endpoint->capabilities.flags &= ~FABRIC_CAP_LINE_ATOMIC;
 }
 
 void

@@ -51,6 +51,9 @@
 /* Of these a tenant may have so many, so that none can take them all. */
 #define MEMORY_TENANT_INSTANCES (MEMORY_MAX_INSTANCES / MEMORY_MAX_TENANTS)
 
+/* Incarnations are 16 bits in a lock word, and 0 means none. */
+#define MEMORY_LAST_INCARNATION 65535u
+
 /* Owners of stripes are 16 bits. */
 #define MEMORY_MAX_CHANNELS 65535u
 
@@ -81,8 +84,9 @@ typedef struct MemoryHeader
 	uint64_t locks_offset;
 	uint64_t stripes_offset;
 	uint64_t nodes_offset;
-	uint64_t region_bytes; /* length of NODES, redo slots included */
-	uint64_t first_unit;   /* offset in NODES behind the redo slots */
+	uint64_t region_bytes;   /* length of NODES, redo slots included */
+	uint64_t first_unit;     /* offset in NODES behind the redo slots */
+	uint64_t through_device; /* 1 = its last daemon was of access class NIC */
 	/* Names of the tenants that ever came, by number; empty: the number is free. */
 	char tenants[MEMORY_MAX_TENANTS][FABRIC_TENANT_BYTES];
 } MemoryHeader;
@@ -215,6 +219,13 @@ static inline uint64_t *
 memory_tenant_locks(const Memory *memory, uint32_t tenant)
 {
 	return memory->locks + (size_t) tenant * MEMORY_LOCK_WORDS;
+}
+
+/* Is this a lock word of another incarnation than this one of the instance? */
+static inline bool
+memory_lock_is_stale(uint64_t word, uint32_t instance, uint32_t incarnation)
+{
+	return word >> 48 == instance && ((word >> 32) & MEMORY_LAST_INCARNATION) != incarnation;
 }
 
 /* Reads this machine's boot id into `boot_id`, padded with zeroes. False: the kernel does not tell. */

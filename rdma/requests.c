@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server_state.h"
+#include "verbs_server.h"
 
 /* Replies to the request being answered, without data. */
 static void
@@ -19,9 +20,12 @@ reply_status(FabricServer *server, ServerConnection *connection, FabricStatus st
 	connection_reply(server, connection, &connection->request, status, 0);
 }
 
-/* Replies with what the client has now: the memory node's properties and its channel, if any. */
+/*
+ * Replies with what the client has now: the memory node's properties and its channel, if any; `grant` is what a client of verbs
+ * gets with it, else NULL.
+ */
 static void
-reply_capabilities(FabricServer *server, ServerConnection *connection)
+reply_capabilities(FabricServer *server, ServerConnection *connection, const VerbsGrant *grant)
 {
 	const MemoryHeader *header = server->memory.header;
 	MemoryInstance *instance = instance_find(server, connection->cluster);
@@ -45,6 +49,8 @@ reply_capabilities(FabricServer *server, ServerConnection *connection)
 	};
 	uint64_t serial = 0;
 
+	if (server->verbs != NULL)
+		verbs_server_capabilities(server, &capabilities);
 	if (connection->channel != CONTROL_NO_CHANNEL)
 	{
 		capabilities.redo_offset = (uint64_t) connection->channel * FABRIC_REDO_BYTES;
@@ -54,6 +60,8 @@ reply_capabilities(FabricServer *server, ServerConnection *connection)
 	if (payload.data == NULL)
 		return;
 	control_put_capabilities(&payload, &capabilities, serial);
+	if (grant != NULL)
+		verbs_put_grant(&payload, grant);
 	connection_reply(server, connection, &connection->request, FABRIC_OK, payload.position);
 }
 
@@ -124,20 +132,59 @@ open_for_client(const FabricServer *server)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
+/*
+ * Takes the address of the client's queue pair from the rest of the request, if there is one: a client of verbs sends it.
+ * FABRIC_NOT_SUPPORTED: this memory node is of the other access class.
+ */
+static FabricStatus
+take_client(const FabricServer *server, const ServerConnection *connection, ControlPayload *request,
+            VerbsAddress *client)
+{
+	bool verbs = request->position < request->bytes;
+
+	if (verbs)
+		verbs_get_address(request, client);
+	if (request->failed || request->position != request->bytes)
+		return FABRIC_PROTOCOL;
+	/* A local client would map the memory. */
+	if (verbs && connection->stream == NULL)
+		return FABRIC_NOT_SUPPORTED;
+	return verbs == (server->verbs != NULL) ? FABRIC_OK : FABRIC_NOT_SUPPORTED;
+}
+
+/* Makes the queue pair of a channel that was just granted; gives the channel back if there is none. */
+static FabricStatus
+grant_queue(FabricServer *server, ServerConnection *connection, const VerbsAddress *client, VerbsGrant *grant)
+{
+	uint32_t channel = connection->channel;
+	FabricStatus status = verbs_server_connect(server, channel, client, grant);
+
+	if (status != FABRIC_OK)
+	{
+		channel_kill(server, channel);
+		channel_settle(server, channel);
+	}
+	return status;
+}
+
 /* Makes a channel for the connection; what is needed for that is undone if there is none. */
 static FabricStatus
-grant_channel(FabricServer *server, ServerConnection *connection)
+grant_channel(FabricServer *server, ServerConnection *connection, const VerbsAddress *client,
+              VerbsGrant *grant)
 {
+	bool chains = connection->stream != NULL && server->verbs == NULL;
 	FabricStatus status = check_incarnation(server, connection);
 
-	if (status == FABRIC_OK && connection->stream != NULL && !chains_prepare(connection))
+	if (status == FABRIC_OK && chains && !chains_prepare(connection))
 		status = FABRIC_NO_MEMORY;
 	if (status == FABRIC_OK)
 		status = channel_grant(server, connection,
 		                       instance_number(server, instance_find(server, connection->cluster)),
 		                       connection->incarnation);
-	if (status == FABRIC_OK && connection->stream != NULL)
+	if (status == FABRIC_OK && chains)
 		chains_begin(server, connection);
+	if (status == FABRIC_OK && server->verbs != NULL)
+		status = grant_queue(server, connection, client, grant);
 	return status;
 }
 
@@ -154,12 +201,20 @@ static void
 handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload *request)
 {
 	ControlHello hello;
-	FabricStatus status;
+	VerbsAddress client = {0};
+	VerbsGrant grant;
+	FabricStatus status = FABRIC_OK;
 
 	control_get_hello(request, &hello);
-	if (request->failed || request->position != request->bytes || connection->introduced)
+	if (request->failed || connection->introduced)
+		status = FABRIC_PROTOCOL;
+	else if (hello.incarnation != 0)
+		status = take_client(server, connection, request, &client);
+	else if (request->position != request->bytes)
+		status = FABRIC_PROTOCOL;
+	if (status != FABRIC_OK)
 	{
-		reply_status(server, connection, FABRIC_PROTOCOL);
+		reply_status(server, connection, status);
 		return;
 	}
 	memcpy(connection->cluster, hello.cluster, sizeof(connection->cluster));
@@ -174,8 +229,9 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 	{
 		if (connection->stream == NULL)
 			connection->passed = open_for_client(server);
-		status = connection->stream == NULL && connection->passed < 0 ? FABRIC_NO_MEMORY
-		                                                              : grant_channel(server, connection);
+		status = connection->stream == NULL && connection->passed < 0
+		             ? FABRIC_NO_MEMORY
+		             : grant_channel(server, connection, &client, &grant);
 	}
 	if (status != FABRIC_OK)
 	{
@@ -187,16 +243,18 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 		return;
 	}
 	connection_introduced(server, connection);
-	reply_capabilities(server, connection);
+	reply_capabilities(server, connection, server->verbs != NULL && hello.incarnation != 0 ? &grant : NULL);
 }
 
 static void
-handle_reset(FabricServer *server, ServerConnection *connection)
+handle_reset(FabricServer *server, ServerConnection *connection, ControlPayload *request)
 {
 	uint32_t old = connection->channel;
+	VerbsAddress client = {0};
+	VerbsGrant grant;
 	FabricStatus status;
 
-	if (connection->incarnation == 0)
+	if (connection->incarnation == 0 || take_client(server, connection, request, &client) != FABRIC_OK)
 	{
 		reply_status(server, connection, FABRIC_PROTOCOL);
 		return;
@@ -211,9 +269,9 @@ handle_reset(FabricServer *server, ServerConnection *connection)
 			return;
 		}
 	}
-	status = grant_channel(server, connection);
+	status = grant_channel(server, connection, &client, &grant);
 	if (status == FABRIC_OK)
-		reply_capabilities(server, connection);
+		reply_capabilities(server, connection, server->verbs != NULL ? &grant : NULL);
 	else
 		reply_status(server, connection, status);
 }
@@ -245,11 +303,14 @@ request_continue_attach(FabricServer *server, ServerConnection *connection)
 
 	if (instance_kill(server, instance_number(server, instance)))
 	{
-		uint32_t next = instance->incarnation >= 65535 ? 1 : instance->incarnation + 1;
+		bool advanced = instance_advance(server, instance, incarnation_next(instance->incarnation),
+		                                 connection->attach_nonce);
 
-		instance_advance(server, instance, next, connection->attach_nonce);
 		stop_attaching(server, connection);
-		reply_attach(server, connection, instance);
+		if (advanced)
+			reply_attach(server, connection, instance);
+		else
+			reply_status(server, connection, FABRIC_LOST);
 	}
 	else if (fabric_now() > connection->attach_deadline)
 	{
@@ -350,7 +411,7 @@ request_handle(FabricServer *server, ServerConnection *connection, uint8_t *data
 	else if (method == CONTROL_ATTACH)
 		handle_attach(server, connection, &request);
 	else if (method == CONTROL_RESET)
-		handle_reset(server, connection);
+		handle_reset(server, connection, &request);
 	else if (method >= CONTROL_FIRST_METHOD)
 		reply_status(server, connection, FABRIC_PROTOCOL);
 	else

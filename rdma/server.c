@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "server_state.h"
+#include "verbs_server.h"
 
 /* Events taken from the kernel in one round. */
 #define ROUND_EVENTS 64
@@ -35,6 +36,7 @@ free_server(FabricServer *server)
 	connections_round(server);
 	if (server->socket_made)
 		unlink(server->socket_path);
+	verbs_server_close(server);
 	for (uint32_t i = 0;
 	     server->channels != NULL && server->memory.base != NULL && i < server->memory.header->max_channels;
 	     i++)
@@ -102,6 +104,19 @@ make_server(const FabricServerOptions *options, const FabricService *service)
 	return server;
 }
 
+/* Fixes the access class: by processors, or through a device. */
+static FabricStatus
+open_class(FabricServer *server, char *detail)
+{
+	FabricStatus status = FABRIC_OK;
+
+	if (server->options.verbs_device != NULL)
+		status = verbs_server_open(server, detail);
+	if (status == FABRIC_OK)
+		server->memory.header->through_device = server->verbs != NULL;
+	return status;
+}
+
 FabricStatus
 fabric_server_open(const FabricServerOptions *options, const FabricService *service, FabricServer **server,
                    FabricMemoryState *state, char *detail)
@@ -133,6 +148,8 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 		*state = FABRIC_MEMORY_NEW;
 		status = object_create(opened, detail);
 	}
+	if (status == FABRIC_OK)
+		status = open_class(opened, detail);
 	if (status == FABRIC_OK)
 	{
 		if (options->huge_pages != FABRIC_HUGE_OFF)

@@ -37,6 +37,7 @@ typedef struct FabricDeadChannel
 	uint64_t redo_offset;  /* its redo slot in NODES */
 	uint64_t write_offset; /* the WRITE that was in progress (NODES), or UINT64_MAX: none */
 	uint32_t write_bytes;
+	bool write_unknown; /* its WRITEs went through a device: which was in progress, nobody knows */
 } FabricDeadChannel;
 
 /* What the daemon built on the server provides. All callbacks run in the server's one thread. */
@@ -85,6 +86,11 @@ typedef struct FabricServerOptions
 	uint32_t service_bytes;  /* length of the service area */
 	uint32_t max_channels;   /* data channels at most */
 	FabricHugePages huge_pages;
+	/*
+	 * Access class NIC: the RDMA device through which clients use the memory, with verbs alone; all of node_bytes is
+	 * taken and pinned at once.  NULL: access class CPU.
+	 */
+	const char *verbs_device;
 	bool allow_other_users; /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
 
 	/*
@@ -124,7 +130,7 @@ typedef enum FabricMemoryState
  * Opens or creates the memory object and the control socket.  A file with another magic, layout version,
  * sizes or boot id, or with fewer channels than asked for, is discarded and made anew (FABRIC_MEMORY_NEW):
  * so ask for more channels than you need today.  FABRIC_EXISTS: another daemon serves this object;
- * FABRIC_NOT_SUPPORTED: huge pages are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the
+ * FABRIC_NOT_SUPPORTED: huge pages or verbs are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the
  * tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says why); FABRIC_BUSY: a client of the
  * object's last daemon is in the middle of a chain and can be neither waited for nor killed; FABRIC_DENIED:
  * network clients without keys where that is not allowed.  `detail` has room for FABRIC_DETAIL_BYTES, or is

@@ -47,6 +47,8 @@
 /* A reply is begun only while less than this is unsent: who does not read is not read from. */
 #define SERVER_OUTPUT_BYTES (64u << 10)
 
+typedef struct VerbsServer VerbsServer;
+
 /* The chain that a network client's channel runs; one at a time, in the order in which they came. */
 typedef struct ServerChain
 {
@@ -165,8 +167,9 @@ struct FabricServer
 	ServerTenant tenants[MEMORY_MAX_TENANTS];
 	ServerComplaints complaints[COMPLAINTS];
 	ServerChannel *channels;
-	uint32_t live;  /* records that are LIVE */
-	uint32_t dying; /* records that are KILLED */
+	VerbsServer *verbs; /* access class NIC; NULL: class CPU */
+	uint32_t live;      /* records that are LIVE */
+	uint32_t dying;     /* records that are KILLED */
 	FabricServerFigures figures;
 };
 
@@ -263,6 +266,8 @@ extern void connection_reply(FabricServer *server, ServerConnection *connection,
                              FabricStatus status, uint32_t bytes);
 /* The place for a reply's data, 8-aligned; NULL: no memory, and the connection is closed. */
 extern uint8_t *connection_reply_place(FabricServer *server, ServerConnection *connection, uint32_t bytes);
+/* Tells a client of verbs, whose chains do not pass the server, how the next of them would end. */
+extern void connection_notify(FabricServer *server, ServerConnection *connection, FabricStatus status);
 /* The network client said HELLO. */
 extern void connection_introduced(FabricServer *server, ServerConnection *connection);
 /* Goes on with what waited for something else than a socket; frees closed connections. */
@@ -326,9 +331,19 @@ instance_number(const FabricServer *server, const MemoryInstance *instance)
 
 /* Kills all channels of the instance; true if none is left to settle. */
 extern bool instance_kill(FabricServer *server, uint32_t instance);
-/* Frees the lock words of the instance's other incarnations and makes `incarnation` the current one. */
-extern void instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation,
+/*
+ * Frees the lock words of the instance's other incarnations and makes `incarnation` the current one.  False: they cannot be
+ * freed, and nothing else was done.
+ */
+extern bool instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarnation,
                              uint64_t nonce);
+
+/* The incarnation after this one. */
+static inline uint32_t
+incarnation_next(uint32_t incarnation)
+{
+	return incarnation >= MEMORY_LAST_INCARNATION ? 1 : incarnation + 1;
+}
 
 /* tenant.c */
 

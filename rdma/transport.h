@@ -89,6 +89,7 @@ struct FabricEndpoint
 };
 
 extern const FabricTransport shm_transport;
+extern const FabricTransport verbs_transport;
 extern const FabricTransport tcp_transport;
 extern const FabricTransport proxy_transport;
 

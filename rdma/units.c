@@ -56,8 +56,8 @@ drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
 {
 	uint64_t start = server->memory.header->nodes_offset + offset;
 
-	/* Units are smaller than the pages there, which stay in their pool's use anyway. */
-	if (server->pages.kind == PAGES_HUGETLBFS)
+	/* Units are smaller than the pages there, which stay in their pool's use anyway; a device has others pinned. */
+	if (server->pages.kind == PAGES_HUGETLBFS || server->verbs != NULL)
 		return false;
 	if (fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) start,
 	              (off_t) bytes) == 0)

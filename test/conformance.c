@@ -4,10 +4,12 @@
  *
  *		conformance [OPTION...]         starts a memory node of its own over shm
  *		conformance [OPTION...] ADDRESS uses the one at ADDRESS, which must offer the test service
- *		conformance --serve DIRECTORY   is such a memory node, until SIGTERM
+ *		conformance [OPTION...] --serve DIRECTORY   is such a memory node, until SIGTERM
  *
  *		--tcp, --tls                    its own memory node is used over tcp, without and with keys
- *		--key-file FILE                 for ADDRESS
+ *		--verbs DEVICE                  its own memory node is used over verbs, with this RDMA device
+ *		--key-file FILE                 for ADDRESS, and for --serve
+ *		--listen HOST:PORT              --serve serves network clients there
  *		--faults                        all clients run under the fault layer, which tears READs and delays
  *		chains
  *		--workers N                     connection workers are between the clients and its own memory node
@@ -69,7 +71,8 @@ test_capabilities(void **state)
 	(void) state;
 	channel_open(&channel, suite.address, cluster, incarnation);
 	capabilities = fabric_capabilities(channel.endpoint);
-	assert_true(capabilities->flags & FABRIC_CAP_LINE_ATOMIC);
+	if (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC)
+		assert_true(capabilities->flags & FABRIC_CAP_LINE_ATOMIC);
 	assert_in_range(capabilities->max_chain, 4, FABRIC_MAX_CHAIN);
 	assert_true(capabilities->max_outstanding >= 1);
 	assert_true(capabilities->one_packet >= 8);
@@ -350,6 +353,8 @@ start_suite(void **state)
 		fabric_process_prepare(&suite.process, NODE_BYTES, suite.workers > 0 ? PROXY_CHANNELS : MAX_CHANNELS);
 		if (suite.network)
 			fabric_process_listen(&suite.process, suite.keys);
+		if (suite.verbs_device != NULL)
+			fabric_process_verbs(&suite.process, suite.verbs_device);
 		fabric_process_start(&suite.process);
 		snprintf(suite.address, sizeof(suite.address), "%s%s", suite.workers > 0 ? "proxy:" : "",
 		         suite.network ? suite.process.network_address : suite.process.address);
@@ -390,13 +395,19 @@ stop_suite(void **state)
 	return 0;
 }
 
+/* Is a memory node for suites in other processes, or on other machines. */
 static int
-serve(const char *directory)
+serve(void)
 {
 	FabricProcess process = {.node_bytes = NODE_BYTES, .max_channels = MAX_CHANNELS};
 
-	snprintf(process.memory_path, sizeof(process.memory_path), "%s/memory", directory);
-	snprintf(process.socket_path, sizeof(process.socket_path), "%s/socket", directory);
+	snprintf(process.memory_path, sizeof(process.memory_path), "%s/memory", suite.serve);
+	snprintf(process.socket_path, sizeof(process.socket_path), "%s/socket", suite.serve);
+	if (suite.listen != NULL)
+		snprintf(process.listen, sizeof(process.listen), "%s", suite.listen);
+	if (suite.key_file != NULL)
+		snprintf(process.key_file, sizeof(process.key_file), "%s", suite.key_file);
+	process.verbs_device = suite.verbs_device;
 	return fabric_process_serve(&process, -1);
 }
 
@@ -413,6 +424,15 @@ parse_arguments(int count, char **arguments)
 			suite.network = true;
 			suite.keys = strcmp(argument, "--tls") == 0;
 		}
+		else if (strcmp(argument, "--verbs") == 0 && i + 1 < count)
+		{
+			suite.network = true;
+			suite.verbs_device = arguments[++i];
+		}
+		else if (strcmp(argument, "--serve") == 0 && i + 1 < count)
+			suite.serve = arguments[++i];
+		else if (strcmp(argument, "--listen") == 0 && i + 1 < count)
+			suite.listen = arguments[++i];
 		else if (strcmp(argument, "--faults") == 0)
 			suite.faults = true;
 		else if (strcmp(argument, "--key-file") == 0 && i + 1 < count)
@@ -466,9 +486,9 @@ main(int count, char **arguments)
 		cmocka_unit_test(test_memory_node_restart),
 	};
 
-	if (count == 3 && strcmp(arguments[1], "--serve") == 0)
-		return serve(arguments[2]);
 	if (!parse_arguments(count, arguments))
 		return EXIT_USAGE;
+	if (suite.serve != NULL)
+		return serve();
 	return cmocka_run_group_tests(tests, start_suite, stop_suite);
 }

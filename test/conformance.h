@@ -20,17 +20,20 @@
 
 typedef struct Conformance
 {
-	FabricProcess process; /* the memory node, if it is ours */
-	bool own_process;      /* it is: it may be stopped and killed */
-	bool network;          /* ours is used over tcp */
-	bool keys;             /* ... with keys */
-	bool faults;           /* all clients are under the fault layer */
-	const char *key_file;  /* of the clients, or NULL */
-	char address[256];     /* of the memory node */
-	uint32_t workers;      /* connection workers in front of it */
-	bool torn;             /* whose operations are torn */
-	uint64_t area;         /* first byte of the suite's node memory */
-	uint64_t next_cluster; /* every test is a compute instance of its own */
+	FabricProcess process;    /* the memory node, if it is ours */
+	bool own_process;         /* it is: it may be stopped and killed */
+	bool network;             /* ours is used over tcp */
+	bool keys;                /* ... with keys */
+	bool faults;              /* all clients are under the fault layer */
+	const char *key_file;     /* of the clients, or NULL */
+	const char *serve;        /* directory: we are a memory node */
+	const char *listen;       /* and serve network clients there */
+	const char *verbs_device; /* ours is used over verbs, with keys or without */
+	char address[256];        /* of the memory node */
+	uint32_t workers;         /* connection workers in front of it */
+	bool torn;                /* whose operations are torn */
+	uint64_t area;            /* first byte of the suite's node memory */
+	uint64_t next_cluster;    /* every test is a compute instance of its own */
 } Conformance;
 
 extern Conformance suite;
@@ -53,6 +56,9 @@ chain_rounds(uint32_t rounds)
 {
 	if (strncmp(suite.address, "shm:", 4) != 0)
 		rounds /= 100;
+	/* Verbs are tested in an emulated machine. */
+	if (strncmp(suite.address, "verbs:", 6) == 0)
+		rounds /= 4;
 	return suite.faults ? rounds / 20 : rounds;
 }
 

@@ -124,22 +124,30 @@ write_or_watch(void *argument, int number)
 {
 	const SharedCluster *shared = argument;
 	TestChannel channel;
-	uint64_t seen[2];
+	uint64_t seen[2][2];
+	bool lines;
 
 	channel_open(&channel, suite.address, shared->cluster, shared->incarnation);
+	lines = (fabric_capabilities(channel.endpoint)->flags & FABRIC_CAP_LINE_ATOMIC) != 0;
 	for (uint64_t i = 1; number == 0 && i <= shared->rounds; i++)
 	{
-		FabricOp ops[] = {op_write(stripe_offset(1), &i, 8), op_write(stripe_offset(2), &i, 8)};
+		uint64_t count[2] = {i, ~i};
+		FabricOp ops[] = {op_write(stripe_offset(1), count, 16), op_write(stripe_offset(2), count, 16)};
 
 		CHECK(fabric_execute(channel.endpoint, ops, 2) == FABRIC_OK);
 	}
 	while (number != 0)
 	{
-		FabricOp ops[] = {op_read(stripe_offset(2), &seen[1], 8), op_read(stripe_offset(1), &seen[0], 8)};
+		FabricOp ops[] = {op_read(stripe_offset(2), seen[1], 16), op_read(stripe_offset(1), seen[0], 16)};
+		bool whole;
 
 		CHECK(fabric_execute(channel.endpoint, ops, 2) == FABRIC_OK);
-		CHECK(seen[0] >= seen[1]);
-		if (seen[1] == shared->rounds)
+		/* Zeroes are the start. */
+		whole = (seen[0][0] == ~seen[0][1] || (seen[0][0] | seen[0][1]) == 0) &&
+		        (seen[1][0] == ~seen[1][1] || (seen[1][0] | seen[1][1]) == 0);
+		CHECK(whole || !lines);
+		CHECK(!whole || seen[0][0] >= seen[1][0]);
+		if (whole && seen[1][0] == shared->rounds)
 			break;
 	}
 	channel_close(&channel);
@@ -289,11 +297,12 @@ fill_or_check(void *argument, int number)
 {
 	const SharedCluster *shared = argument;
 	uint64_t words[STRIPE_WORDS];
-	bool whole;
+	bool whole, lines;
 	TestChannel channel;
 
 	channel_open(&channel, suite.address, shared->cluster, shared->incarnation);
 	whole = (fabric_capabilities(channel.endpoint)->flags & FABRIC_CAP_OPERATION_ATOMIC) != 0;
+	lines = (fabric_capabilities(channel.endpoint)->flags & FABRIC_CAP_LINE_ATOMIC) != 0;
 	for (uint32_t i = 0; i < shared->rounds; i++)
 	{
 		if (number < 2)
@@ -305,7 +314,7 @@ fill_or_check(void *argument, int number)
 		else
 		{
 			channel_read(&channel, stripe_offset(3), words, sizeof(words));
-			for (uint32_t word = 0; word < STRIPE_WORDS; word++)
+			for (uint32_t word = 0; lines && word < STRIPE_WORDS; word++)
 				CHECK(words[word] == words[whole ? 0 : word / LINE_WORDS * LINE_WORDS]);
 		}
 	}

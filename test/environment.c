@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -79,6 +81,9 @@ node_serve(const TestNode *node, int ready)
 	options.node_bytes = node->bytes;
 	options.max_trees = node->max_trees;
 	options.max_channels = 128;
+	options.verbs_device = getenv("FABRIC_TEST_VERBS");
+	options.listen = options.verbs_device == NULL ? NULL : strchr(node->address, ':') + 1;
+	options.insecure_loopback = true;
 	options.quotas.count = node->local_quota != 0;
 	strcpy(options.quotas.quotas[0].tenant, SERVICE_LOCAL_TENANT);
 	options.quotas.quotas[0].bytes = node->local_quota;
@@ -158,6 +163,25 @@ node_remember(const TestNode *node)
 		strcpy(remembered[remembered_count++], node->directory);
 }
 
+/*
+ * With $FABRIC_TEST_VERBS, the name of an RDMA device, memory nodes serve verbs, on a port that a socket keeps for them
+ * until this process ends: it does not listen.
+ */
+static void
+node_choose_port(TestNode *node)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int one = 1;
+	int reserved = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	REQUIRE(reserved >= 0 && setsockopt(reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+	            bind(reserved, (struct sockaddr *) &address, length) == 0 &&
+	            getsockname(reserved, (struct sockaddr *) &address, &length) == 0,
+	        "no port: %s", strerror(errno));
+	snprintf(node->address, sizeof(node->address), "verbs:127.0.0.1:%u", ntohs(address.sin_port));
+}
+
 void
 test_node_start(TestNode *node, uint64_t bytes)
 {
@@ -174,6 +198,8 @@ test_node_start(TestNode *node, uint64_t bytes)
 	snprintf(node->memory_path, sizeof(node->memory_path), "%s/memory", node->directory);
 	snprintf(node->socket_path, sizeof(node->socket_path), "%s/socket", node->directory);
 	snprintf(node->address, sizeof(node->address), "shm:%s", node->socket_path);
+	if (getenv("FABRIC_TEST_VERBS") != NULL)
+		node_choose_port(node);
 	test_node_restart(node);
 }
 

@@ -55,3 +55,6 @@ torture_SOURCES = test/support/torture_work.c
 # Enemies of a memory node.
 FABRIC_TESTS += test_security
 test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c
+
+# For script/test-rdma alone, in virtual machines: linked with rdma/ only.
+RDMA_TESTS += partition connections

@@ -742,6 +742,8 @@ make_node(const NodeGeometry *geometry, uint64_t *node, uint32_t level, uint64_t
 
 	memset(node, 0, NODE_MAX_BYTES);
 	node_begin(geometry, node, 77, pointer, level, generation, 0);
+	for (uint32_t word = geometry->first_word; word < node_bytes(geometry, level) / 8; word++)
+		node[word] = generation << 32;
 	node_seal(geometry, node);
 }
 
@@ -773,6 +775,49 @@ test_replay(void **state)
 	assert_memory_equal(target, new, leaf_bytes);
 }
 
+/* Through a device: the first packets of the new image are there, the rest is the old one. */
+static void
+test_replay_mixture(void **state)
+{
+	NodeGeometry geometry = node_geometry(&narrow);
+	uint64_t old[NODE_MAX_BYTES / 8], new[NODE_MAX_BYTES / 8], target[NODE_MAX_BYTES / 8];
+	FabricDeadChannel dead = {.write_offset = UINT64_MAX, .write_unknown = true};
+	FabricDeadChannel local = {.write_offset = UINT64_MAX};
+
+	(void) state;
+	for (uint32_t level = 0; level < 2; level++)
+	{
+		uint32_t bytes = node_bytes(&geometry, level);
+
+		make_node(&geometry, old, level, 5);
+		make_node(&geometry, new, level, 6);
+		memcpy(target, old, bytes);
+		assert_false(service_replay(&dead, new, TABLE_FIRST, bytes, target));
+		assert_memory_equal(target, old, bytes);
+		for (uint32_t landed = LINE_BYTES; landed < bytes; landed += LINE_BYTES)
+		{
+			memcpy(target, old, bytes);
+			memcpy(target, new, landed);
+			assert_false(service_replay(&local, new, TABLE_FIRST, bytes, target));
+			assert_true(service_replay(&dead, new, TABLE_FIRST, bytes, target));
+			assert_memory_equal(target, new, bytes);
+		}
+		assert_false(service_replay(&dead, new, TABLE_FIRST, bytes, target));
+		/* What came later is not undone, and a mixture of others is not ours. */
+		make_node(&geometry, target, level, 7);
+		assert_false(service_replay(&dead, new, TABLE_FIRST, bytes, target));
+		memcpy(target + LINE_WORDS, new + LINE_WORDS, bytes - LINE_BYTES);
+		assert_false(service_replay(&dead, new, TABLE_FIRST, bytes, target));
+	}
+	/* A line of a third generation: no single WRITE left this. */
+	make_node(&geometry, old, 0, 4);
+	make_node(&geometry, new, 0, 6);
+	make_node(&geometry, target, 0, 5);
+	memcpy(target, new, LINE_BYTES);
+	memcpy(target + LINE_WORDS, old + LINE_WORDS, LINE_BYTES);
+	assert_false(service_replay(&dead, new, TABLE_FIRST, geometry.leaf_bytes, target));
+}
+
 int
 main(void)
 {
@@ -789,6 +834,7 @@ main(void)
 		cmocka_unit_test(test_tables_every_prefix),
 		cmocka_unit_test(test_tables_of_tenants),
 		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_replay_mixture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

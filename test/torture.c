@@ -5,7 +5,7 @@
  *
  *		torture							the standard set, well under a minute
  *		torture --name NAME [--seed N]	one of it
- *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --delay N
+ *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
@@ -81,6 +81,24 @@ static const TortureOptions standard[] = {
      .entries = 1000,
      .range = 1000,
      .tear = true},
+	{.name = "tear-words-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 400,
+     .entries = 200,
+     .range = 300,
+     .tear_words = true},
+	{.name = "tear-words-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 3,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 150,
+     .entries = 100,
+     .range = 100,
+     .tear_words = true},
 	{.name = "tear-domains-64",
      .space = KEYSPACE_64_OUTSIDE,
      .processes = 4,
@@ -282,8 +300,10 @@ rerun_help(const TortureOptions *o)
 		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
-		        o->tear ? " --tear" : "", o->lose ? " --lose" : "", o->stop ? " --stop" : "",
-		        o->lose_below ? " --lose-below" : "");
+		        o->tear         ? " --tear"
+		        : o->tear_words ? " --tear-words"
+		                        : "",
+		        o->lose ? " --lose" : "", o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "");
 	fprintf(stderr, " --seed %llu\n", (unsigned long long) o->seed);
 }
 
@@ -551,6 +571,7 @@ main(int argc, char **argv)
 		{"delay", required_argument, NULL, 'y'},
 		{"crashes", required_argument, NULL, 'c'},
 		{"tear", no_argument, NULL, 't'},
+		{"tear-words", no_argument, NULL, 'W'},
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
 		{"workers", required_argument, NULL, 'w'},
@@ -605,6 +626,9 @@ main(int argc, char **argv)
 				break;
 			case 't':
 				given.tear = true;
+				break;
+			case 'W':
+				given.tear_words = true;
 				break;
 			case 'l':
 				given.lose = true;

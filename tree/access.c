@@ -50,6 +50,7 @@ access_connect(TreeClient *client, uint32_t memory_node)
 	if (endpoint == NULL)
 		(void) client_fail(client, TREE_UNREACHABLE, "memory node %u: %s", memory_node, detail);
 	client->options.endpoints[memory_node] = endpoint;
+	(void) client_leaf_sums(client);
 	return endpoint;
 }
 
@@ -183,7 +184,26 @@ pause_us(const TreeClient *client, uint64_t microseconds)
 		;
 }
 
-/* Reads a node under its lock: nobody writes it then. It is given back untouched. */
+/* Gives back a locked leaf with the right sum: whoever wrote its last cell died before the sum landed, or after. */
+static TreeStatus
+leaf_sum_repair(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes)
+{
+	uint64_t *node = tree->client->image;
+	FabricOp ops[2] = {{
+		.opcode = FABRIC_WRITE,
+		.region = FABRIC_NODES,
+		.length = 8,
+		.offset = pointer_offset(pointer) + HEADER_SUM * 8,
+		.buffer = node + HEADER_SUM,
+	}};
+
+	assert(hold->held);
+	assert(node_level(node) == 0);
+	node[HEADER_SUM] = node_sum(node, tree->geometry.leaf_bytes);
+	return lock_write_and_release(tree, hold, ops, 1, pointer, node, bytes);
+}
+
+/* Reads a node under its lock: nobody writes it then. It is given back untouched, but for a leaf's stale sum. */
 static TreeStatus
 read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 {
@@ -196,9 +216,13 @@ read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 	if (status != TREE_OK)
 		return status;
 	assert(hold.held);
+	if (leaf_sum_is_stale(&tree->geometry, client->image))
+		status = leaf_sum_repair(tree, &hold, pointer, bytes);
+	else
+		status = lock_release(tree, &hold, pointer, client->image, bytes);
 	if (image != client->image)
 		memcpy(image, client->image, bytes);
-	return lock_release(tree, &hold, pointer, client->image, bytes);
+	return status;
 }
 
 TreeStatus

@@ -64,6 +64,23 @@ client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
 	return status;
 }
 
+const uint64_t *
+client_leaf_sums(TreeClient *client)
+{
+	uint64_t nodes = 0;
+
+	assert(client->options.nodes <= 64);
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+	{
+		FabricEndpoint *endpoint = client->options.endpoints[i];
+
+		if (endpoint != NULL && (fabric_capabilities(endpoint)->flags & FABRIC_CAP_LINE_ATOMIC) == 0)
+			nodes |= 1ull << i;
+	}
+	client->leaf_sums = nodes;
+	return &client->leaf_sums;
+}
+
 TreeStatus
 client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status)
 {
@@ -346,6 +363,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->tree = tree;
 	t->root = pointer_address(root);
 	t->geometry = node_geometry(format);
+	t->geometry.leaf_sums = client_leaf_sums(client);
 	t->compare = compare;
 	t->compare_argument = argument;
 	t->outside = (uint64_t *) ((char *) t + handle_bytes);

@@ -132,6 +132,7 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 
 	assert(pointer_offset(created->record.root) == created->extent.offset + DIRECTORY_ROOT_OFFSET);
 	assert(!client->holding);
+	geometry.leaf_sums = client_leaf_sums(client);
 	node_begin(&geometry, client->image, created->record.tree, created->record.root, 0,
 	           created->extent.generation, NODE_ROOT);
 	node_set_fence(&geometry, client->image, false, NULL);

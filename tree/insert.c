@@ -237,21 +237,26 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	uint64_t offset = pointer_offset(in->path.pointer);
 	FabricOp ops[4];
 	int n = insert_chain_begin(in, ops);
+	bool stamped = insert_stamp(in, node);
+	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 
 	assert(slot >= node_count(node) && slot < g->leaf_cells);
 	assert(cell_state(node[word]) == CELL_EMPTY);
 
-	if (insert_stamp(in, node))
-	{
-		ops[n++] = (FabricOp){.opcode = FABRIC_WRITE,
-		                      .region = FABRIC_NODES,
-		                      .length = 16,
-		                      .offset = offset + HEADER_LSN * 8,
-		                      .buffer = node + HEADER_LSN};
-		TREE_COUNT(tree, stamp_writes, 1);
-	}
 	memcpy(node + word, in->cell, g->cell_bytes);
 	node[word] |= node[HEADER_GENERATION] & STAMP_MASK;
+	if (summed)
+		node[HEADER_SUM] = node_sum(node, g->leaf_bytes);
+	if (stamped || summed)
+	{
+		/* The mutable unit, with the sum behind it: readers without lock wait until the cell is there, too. */
+		ops[n++] = (FabricOp){.opcode = FABRIC_WRITE,
+		                      .region = FABRIC_NODES,
+		                      .length = summed ? 24 : 16,
+		                      .offset = offset + HEADER_LSN * 8,
+		                      .buffer = node + HEADER_LSN};
+		TREE_COUNT(tree, stamp_writes, stamped ? 1 : 0);
+	}
 	ops[n++] = (FabricOp){.opcode = FABRIC_WRITE,
 	                      .region = FABRIC_NODES,
 	                      .length = g->cell_bytes,

@@ -52,6 +52,7 @@ struct TreeClient
 	TreeShared *shared;
 	uint32_t slot;
 	uint64_t doubt;     /* bit per memory node: its channel is in doubt, nothing more goes there */
+	uint64_t leaf_sums; /* bit per memory node: its leaves carry sums, client_leaf_sums() */
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
 	bool holding;       /* between environment.hold and resume */
 	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
@@ -108,6 +109,8 @@ struct Tree
 /* ---- client.c ---- */
 extern TreeStatus client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Finds out anew which connected memory nodes' READs may tear lines: NodeGeometry.leaf_sums, for the client's life. */
+extern const uint64_t *client_leaf_sums(TreeClient *client);
 /* Turns a fabric status into ours, with the fabric's detail. */
 extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status);
 /* The same for a memory node that is not to be used now, or cannot be connected to: TREE_UNREACHABLE. */

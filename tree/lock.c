@@ -378,7 +378,7 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 		if (node_level(image) > 0 && bytes < INNER_BYTES)
 			verdict = NODE_STALE;
 		else
-			verdict = node_check(&tree->geometry, image, tree->tree, pointer);
+			verdict = node_check_locked(&tree->geometry, image, tree->tree, pointer);
 		if (verdict == NODE_TORN)
 			TREE_COUNT(tree, torn_reads, 1);
 	}

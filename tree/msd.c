@@ -61,6 +61,10 @@ print_help(void)
 		"  --listen HOST:PORT     serve clients across the network, as tcp:HOST:PORT; port 0: any, see the "
 		"log\n"
 		"  --keys FILE            keys of tenants, lines of \"tenant key\", readable by nobody else\n"
+		"  --verbs DEVICE         serve those clients with verbs through this RDMA device, as "
+		"verbs:HOST:PORT, and "
+		"no\n"
+		"                         others; takes and pins all of --size\n"
 		"  --insecure-loopback    serve --listen without keys, on a loopback address\n"
 		"  --tenant-quota 'TENANT SIZE'  node memory that a tenant may have; may be repeated; \"%s\" is\n"
 		"                         whoever comes without a key\n"
@@ -203,8 +207,10 @@ open_hint(FabricStatus status)
 		case FABRIC_DENIED:
 			return "the memory file must belong to msd's user; without keys \"listen\" is 127.0.0.1 or [::1]";
 		case FABRIC_NOT_SUPPORTED:
-			return "put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or set "
-				   "\"huge-pages = try\"";
+			return "huge pages: put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or "
+				   "set "
+				   "\"huge-pages = try\"; verbs: install libibverbs1 and name a device that \"rdma link\" "
+				   "shows";
 		default:
 			return "msd --help tells the flags";
 	}
@@ -251,6 +257,7 @@ open_service(Msd *msd, char *detail)
 	options.node_bytes = msd->config.size;
 	options.max_channels = msd->config.channels;
 	options.max_trees = msd->config.trees;
+	options.verbs_device = msd->config.verbs[0] != '\0' ? msd->config.verbs : NULL;
 	options.allow_other_users = msd->config.other_users;
 	options.huge_pages = msd->config.huge_pages;
 	options.quotas = msd->config.quotas;

@@ -55,6 +55,7 @@ static const Setting settings[] = {
 	{"trees", SETTING_COUNT, FIELD(trees), 1, SERVICE_MAX_TREES, false},
 	{"listen", SETTING_ADDRESS, FIELD(listen), 0, 0, false},
 	{"keys", SETTING_PATH, FIELD(keys), 0, 0, true},
+	{"verbs", SETTING_PATH, FIELD(verbs), 0, 0, false},
 	{"insecure-loopback", SETTING_SWITCH, FIELD(insecure_loopback), 0, 0, false},
 	{"metrics", SETTING_ADDRESS, FIELD(metrics), 0, 0, false},
 	{"huge-pages", SETTING_HUGE_PAGES, FIELD(huge_pages), 0, 0, false},

@@ -35,8 +35,9 @@ typedef struct MsdConfig
 	char keys[MSD_PATH_BYTES];      /* key file; empty: none */
 	char listen[MSD_ADDRESS_BYTES]; /* host:port; empty: the unix socket only */
 	char metrics[MSD_ADDRESS_BYTES];
-	uint64_t size;     /* bytes; 0 = not given */
-	uint32_t channels; /* 0 = the service's default */
+	uint64_t size;              /* bytes; 0 = not given */
+	uint32_t channels;          /* 0 = the service's default */
+	char verbs[MSD_PATH_BYTES]; /* name of an RDMA device; empty: access class CPU */
 	uint32_t trees;
 	uint32_t drain_seconds;
 	int32_t numa_node; /* or MSD_NUMA_* */

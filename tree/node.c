@@ -122,8 +122,18 @@ stamps_agree(const uint64_t *node, uint32_t bytes, uint64_t generation)
 	return (differ & STAMP_MASK) == 0;
 }
 
-NodeVerdict
-node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+/* Does a leaf's sum, where it has or needs one, vouch for the copy? */
+static bool
+leaf_sum_agrees(const NodeGeometry *g, const uint64_t *node)
+{
+	if ((node_flags(node) & NODE_SUM_VALID) == 0)
+		return !leaf_needs_sum(g, node[HEADER_SELF]);
+	return node_sum(node, g->leaf_bytes) == node[HEADER_SUM];
+}
+
+/* What can be said of a copy; `locked`: nobody wrote while it was taken. */
+static NodeVerdict
+node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer, bool locked)
 {
 	uint64_t state = node[HEADER_STATE];
 	uint32_t level = node_level(node);
@@ -132,7 +142,10 @@ node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 	assert(g->first_word > g->high_word && g->high_word > g->low_word);
 	assert(pointer_address(pointer) != POINTER_NONE);
 
-	/* Line 0 is never torn on any class, so it tells who this is even when the rest is not to be believed. */
+	/*
+	 * Tree, self and format never change while a node is linked, so that they tell who this is even when the rest is not
+	 * to be believed.
+	 */
 	if (node[HEADER_GENERATION] == 0 && state == 0)
 		return NODE_EMPTY;
 	if (node[HEADER_TREE] != tree || node[HEADER_SELF] != pointer_address(pointer) ||
@@ -142,7 +155,7 @@ node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 	{
 		if (!stamps_agree(node, g->leaf_bytes, node[HEADER_GENERATION]))
 			return NODE_TORN;
-		if ((node_flags(node) & NODE_SUM_VALID) != 0 && node_sum(node, g->leaf_bytes) != node[HEADER_SUM])
+		if (!locked && !leaf_sum_agrees(g, node))
 			return NODE_TORN;
 		return count <= g->leaf_cells ? NODE_GOOD : NODE_TORN;
 	}
@@ -150,6 +163,25 @@ node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 	    node_sum(node, INNER_BYTES) != node[HEADER_SUM])
 		return NODE_TORN;
 	return count >= 1 && count <= g->inner_cells ? NODE_GOOD : NODE_TORN;
+}
+
+NodeVerdict
+node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+{
+	return node_judge(g, node, tree, pointer, false);
+}
+
+NodeVerdict
+node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+{
+	return node_judge(g, node, tree, pointer, true);
+}
+
+bool
+leaf_sum_is_stale(const NodeGeometry *g, const uint64_t *node)
+{
+	assert(node[HEADER_GENERATION] != 0);
+	return node_level(node) == 0 && (node_flags(node) & NODE_SUM_VALID) != 0 && !leaf_sum_agrees(g, node);
 }
 
 void
@@ -194,6 +226,8 @@ node_seal(const NodeGeometry *g, uint64_t *node)
 	node[HEADER_STATE] = (node[HEADER_STATE] & ~STAMP_MASK) | stamp;
 	if (node_level(node) == 0)
 	{
+		if (leaf_needs_sum(g, node[HEADER_SELF]))
+			node[HEADER_STATE] |= (uint64_t) NODE_SUM_VALID << 40;
 		for (uint32_t word = 0; word < g->leaf_bytes / 8; word += LINE_WORDS)
 			node[word] = (node[word] & ~STAMP_MASK) | stamp;
 		for (uint32_t slot = 0; slot < g->leaf_cells; slot++)

@@ -11,7 +11,8 @@
  *		3	right sibling (pointer with stamp hint), 0 = none
  *		4	lsn                      \ the mutable unit: the only words outside cells that
  *		5	epoch:32 | suspect:32    / change inside a generation (one 16-byte WRITE)
- *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID)
+ *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have
+ *			on memory nodes without line-atomic READs)
  *		7	self (pointer without stamp)
  * Line 1 begins with the unit of the dead marks
  *		8	stamp:16 | dead epoch:32 | 0:16
@@ -156,6 +157,8 @@ typedef struct NodeGeometry
 	uint32_t high_word;    /* word number of the high fence */
 	uint32_t first_word;   /* word number of the first cell, leaf and inner */
 	uint32_t inner_stride; /* words from one inner cell to the next: 1 + cell_words */
+	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
+	const uint64_t *leaf_sums;
 } NodeGeometry;
 
 static inline NodeGeometry
@@ -176,6 +179,7 @@ node_geometry(const TreeFormat *format)
 	g.first_word = g.high_word + g.cell_words;
 	g.leaf_cells = (g.leaf_bytes - g.first_word * 8) / g.cell_bytes;
 	g.inner_stride = 1 + g.cell_words;
+	g.leaf_sums = NULL;
 	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
 	return g;
 }
@@ -353,6 +357,22 @@ typedef enum NodeVerdict
  * the root, which is therefore always read with NODE_MAX_BYTES (tree_node_bytes() in internal.h).
  */
 extern NodeVerdict node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer);
+/*
+ * The same for a copy that was read under the node's lock: nobody wrote meanwhile, so a leaf's sum is not looked at. It is
+ * wrong there when a writer died between a cell and the sum.
+ */
+extern NodeVerdict node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree,
+                                     uint64_t pointer);
+
+/* Must leaves at this memory node carry a sum? */
+static inline bool
+leaf_needs_sum(const NodeGeometry *g, uint64_t pointer)
+{
+	return g->leaf_sums != NULL && (*g->leaf_sums & 1ull << (pointer_memory_node(pointer) & 63)) != 0;
+}
+
+/* Is this leaf, read under its lock, one that readers without lock cannot believe for its sum? */
+extern bool leaf_sum_is_stale(const NodeGeometry *g, const uint64_t *node);
 
 /* Begins a node in private memory: zeroes it, writes the header; sums and stamps come with node_seal(). */
 extern void node_begin(const NodeGeometry *g, uint64_t *node, uint64_t tree, uint64_t pointer, uint32_t level,
@@ -363,7 +383,7 @@ extern void node_begin(const NodeGeometry *g, uint64_t *node, uint64_t tree, uin
  */
 extern void node_begin_like(const NodeGeometry *g, uint64_t *node, const uint64_t *old, uint64_t pointer,
                             uint64_t generation);
-/* Ends it: stamps in every line (leaf) or sum (inner). */
+/* Ends it: stamps in every line (leaf), and a sum (inner; leaves where READs may tear lines). */
 extern void node_seal(const NodeGeometry *g, uint64_t *node);
 
 /* Fences: copies the separator bytes, without stamp. cell NULL = infinite. */

@@ -64,12 +64,61 @@ service_release_units(void *argument, uint64_t offset, uint64_t bytes)
 
 /* ---- redo ---- */
 
+/*
+ * Did a WRITE of `image` begin to land on `target` and not come to its end?  Packets land in order, so line 0 is of the image's
+ * generation, and what follows is of the one before: stamps tell in a leaf, the sum in an inner node.
+ */
+static bool
+image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
+{
+	uint64_t generation = image[HEADER_GENERATION];
+	uint64_t seen_old = 0, seen_other = 0;
+
+	assert(bytes % LINE_BYTES == 0);
+	assert(generation != 0);
+	if (target[HEADER_GENERATION] != generation || target[HEADER_TREE] != image[HEADER_TREE] ||
+	    target[HEADER_SELF] != image[HEADER_SELF])
+		return false;
+	if (node_level(image) != 0)
+		return node_sum(target, bytes) != target[HEADER_SUM];
+	for (uint32_t word = 0; word < bytes / 8; word += LINE_WORDS)
+	{
+		uint64_t stamp = target[word] & STAMP_MASK;
+
+		seen_old |= stamp == ((generation - 1) & STAMP_MASK);
+		seen_other |= stamp != ((generation - 1) & STAMP_MASK) && stamp != (generation & STAMP_MASK);
+	}
+	return seen_old && !seen_other;
+}
+
+/*
+ * Stores the image while others may read the target through a device: every line's stamp comes last, so that no line is
+ * believed before it is whole.
+ */
+static void
+image_store(const uint64_t *image, uint32_t bytes, uint64_t *target)
+{
+	assert(bytes % LINE_BYTES == 0 && bytes <= NODE_MAX_BYTES);
+	for (uint32_t line = 0; line < bytes / 8; line += LINE_WORDS)
+	{
+		for (uint32_t word = LINE_WORDS; word > 0; word--)
+			__atomic_store_n(&target[line + word - 1], image[line + word - 1], __ATOMIC_RELEASE);
+	}
+}
+
 bool
 service_replay(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
                uint32_t target_bytes, void *target)
 {
 	assert(target_bytes <= NODE_MAX_BYTES);
 	assert(dead != NULL && target != NULL);
+	if (dead->write_unknown)
+	{
+		if (!image_half_landed(image, target_bytes, target))
+			return false;
+		image_store(image, target_bytes, target);
+		return true;
+	}
 	if (dead->write_offset != target_offset || dead->write_bytes != target_bytes)
 		return false;
 	memcpy(target, image, target_bytes);
@@ -87,7 +136,7 @@ service_recover(void *argument, const FabricDeadChannel *dead)
 	const uint64_t *image;
 	void *node;
 
-	if (dead->write_offset == UINT64_MAX || slot == NULL)
+	if ((dead->write_offset == UINT64_MAX && !dead->write_unknown) || slot == NULL)
 		return;
 	if (service->tables.header == NULL)
 	{
@@ -288,6 +337,7 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	server_options.node_bytes = service->options.node_bytes;
 	server_options.service_bytes = service->area_bytes;
 	server_options.max_channels = service->options.max_channels;
+	server_options.verbs_device = service->options.verbs_device;
 	server_options.allow_other_users = service->options.allow_other_users;
 	server_options.huge_pages = service->options.huge_pages;
 	server_options.listen = service->options.listen;

@@ -63,8 +63,9 @@ typedef struct ServiceOptions
 	uint64_t node_bytes;     /* node memory at most, rounded down to 64 KB; taken as it is used */
 	uint32_t max_channels;   /* 0 = SERVICE_DEFAULT_CHANNELS */
 	uint32_t max_trees; /* 0 = SERVICE_DEFAULT_TREES; another number than before: the memory is made anew */
-	bool allow_other_users;                                                 /* as in FabricServerOptions */
-	FabricHugePages huge_pages;                                             /* likewise */
+	const char *verbs_device;   /* access class NIC, as in FabricServerOptions; NULL: class CPU */
+	bool allow_other_users;     /* as in FabricServerOptions */
+	FabricHugePages huge_pages; /* likewise */
 	void (*log)(void *argument, FabricLogLevel level, const char *message); /* NULL: no log */
 	void *log_argument;
 	ServiceQuotas quotas;   /* of tenants by name; without one a tenant may have all */
@@ -165,8 +166,8 @@ extern void service_figures(Service *service, ServiceFigures *figures);
  * that node.  The caller has checked with redo_valid() that the image is whole, and that the target lies in the tree
  * that it names.  True if it was replayed.
  *
- * On networks nobody knows which WRITE was in progress; there the node has to be a mixture of exactly the slot's
- * generation and the one before (test/models/redo.pml, MIXED_ONLY).
+ * Through a device nobody knows which WRITE was in progress (write_unknown): there the node has to be a mixture of exactly
+ * the slot's generation and the one before, as packets that land in order leave it (test/models/redo.pml, case NODE).
  */
 extern bool service_replay(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
                            uint32_t target_bytes, void *target);

@@ -54,7 +54,16 @@ mutate epoch_goes_back test_service tree/service_calls.c \
 mutate redo_not_replayed test_redo tree/service.c \
 	's/\tmemcpy\(target, image, target_bytes\);\n\treturn true;/\treturn true;/'
 mutate old_redo_replayed test_redo tree/service.c \
-	's/if \(dead->write_offset != target_offset \|\| dead->write_bytes != target_bytes\)/if (false)/; s/if \(dead->write_offset == UINT64_MAX \|\| slot == NULL\)/if (slot == NULL)/'
+	's/if \(dead->write_offset != target_offset \|\| dead->write_bytes != target_bytes\)/if (false)/; s/if \(\(dead->write_offset == UINT64_MAX && !dead->write_unknown\) \|\| slot == NULL\)/if (slot == NULL)/'
+
+mutate half_landed_not_replayed test_service tree/service.c \
+	's/return seen_old && !seen_other;/return false;/'
+mutate half_landed_by_others_replayed test_service tree/service.c \
+	's/return seen_old && !seen_other;/return seen_old;/'
+mutate half_landed_inner_not_replayed test_service tree/service.c \
+	's/return node_sum\(target, bytes\) != target\[HEADER_SUM\];/return false;/'
+mutate later_rewrite_undone test_service tree/service.c \
+	's/if \(target\[HEADER_GENERATION\] != generation \|\| /if (/'
 
 mutate stripe_crossed test_allocate tree/allocate.c \
 	's/if \(room < bytes\)/if (false)/'

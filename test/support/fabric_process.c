@@ -145,6 +145,7 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		.service_bytes = SERVICE_AREA_BYTES,
 		.max_channels = process->max_channels,
 		.huge_pages = process->huge_pages,
+		.verbs_device = process->verbs_device,
 		.listen = process->listen[0] == '\0' ? NULL : process->listen,
 		.insecure_loopback = true,
 		.spin = true,
@@ -251,6 +252,13 @@ fabric_process_listen(FabricProcess *process, bool keys)
 		return;
 	snprintf(process->key_file, sizeof(process->key_file), "%s/keys", process->directory);
 	write_key_file(process->key_file);
+}
+
+void
+fabric_process_verbs(FabricProcess *process, const char *device)
+{
+	process->verbs_device = device;
+	snprintf(process->network_address, sizeof(process->network_address), "verbs:%s", process->listen);
 }
 
 void

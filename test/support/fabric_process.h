@@ -55,6 +55,7 @@ typedef struct FabricProcess
 	uint64_t node_bytes;
 	int drain_ms;               /* what its clients have after SIGTERM; for the next start */
 	FabricHugePages huge_pages; /* likewise */
+	const char *verbs_device;   /* it serves verbs with that; NULL: it does not */
 	char listen[32];            /* for network clients; empty: there are none */
 	char network_address[48];
 	char key_file[160];   /* of the clients and the memory node; empty: network clients need none */
@@ -70,6 +71,8 @@ typedef struct FabricProcess
 extern void fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max_channels);
 /* Between the two: it serves network clients, too, at ->network_address. With keys: one tenant, "tests". */
 extern void fabric_process_listen(FabricProcess *process, bool keys);
+/* And between these two: network clients are clients of verbs. */
+extern void fabric_process_verbs(FabricProcess *process, const char *device);
 extern void fabric_process_start(FabricProcess *process);
 /* Ends it by SIGTERM (a clean end) or SIGKILL, and waits for it. */
 extern void fabric_process_stop(FabricProcess *process, int signal_number);

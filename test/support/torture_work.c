@@ -170,6 +170,7 @@ life_plan_faults(Life *life)
 		memset(&plan, 0, sizeof(plan));
 		plan.seed = key_random(&life->random, UINT32_MAX) + 1;
 		plan.tear_reads = options->tear;
+		plan.tear_words = options->tear_words;
 		/* What dies between two lines is no WRITE that shm could know as unfinished: replay is for whole ones. */
 		plan.tear_writes = options->tear && options->crashes == 0;
 		plan.delay_max_us = options->delay_us;
@@ -191,6 +192,7 @@ life_plan_death(Life *life)
 	memset(&plan, 0, sizeof(plan));
 	plan.seed = key_random(&life->random, UINT32_MAX) + 1;
 	plan.tear_reads = options->tear;
+	plan.tear_words = options->tear_words;
 	plan.die_operation = life->die_operation;
 	plan.die_line = life->die_line;
 	REQUIRE(fabric_fault_set(life->client.endpoints[0], &plan) == FABRIC_OK, "no fault layer");
@@ -471,6 +473,11 @@ life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 	life->before = malloc(torture->count * sizeof(uint32_t));
 	life->found = malloc(torture->count);
 	REQUIRE(life->before != NULL && life->found != NULL, "no memory");
+	/* What the endpoint vouches for is asked when the tree is opened. */
+	for (uint32_t i = 0; torture->options.tear_words && i < instance->count; i++)
+		REQUIRE(fabric_fault_set(life->client.endpoints[i], &(FabricFaultPlan){.tear_words = true}) ==
+		            FABRIC_OK,
+		        "no fault layer");
 	require_status(life,
 	               tree_open(life->client.tree, torture->record.tree, torture->record.root,
 	                         &torture->space->format, keyspace_compare, (void *) torture->space, &life->tree),
@@ -501,7 +508,7 @@ torture_live(Torture *torture, TestInstance *instance, uint32_t slot, uint32_t p
 	life_open(&life, torture, instance, slot);
 	life.process = process;
 	life.random.state = seed * 0x2545f4914f6cdd1dull + process + 1;
-	life.faults = options->tear || options->lose || options->delay_us != 0;
+	life.faults = options->tear || options->tear_words || options->lose || options->delay_us != 0;
 	life.die_operation = die_operation;
 	life.die_line = die_line;
 	if (die_operation != 0)

@@ -35,6 +35,7 @@ typedef struct TortureOptions
 	uint32_t entries;    /* TIDs of each process */
 	uint64_t range;      /* numbers are below; 0 = ascending with the TIDs */
 	bool tear;           /* torn READs and WRITEs */
+	bool tear_words;     /* torn inside of lines, too */
 	uint32_t delay_us;
 	bool lose;        /* chains are lost or come late */
 	bool stop;        /* cancels */
