@@ -156,6 +156,24 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_memory_nodes AS SELECT * FROM @extschema@.sherman_memory_nodes();
 
+-- Connection workers: their clients and connections now, and what they have done since the server was started.
+CREATE FUNCTION sherman_connection_workers_info(
+	OUT worker integer,
+	OUT pid integer,
+	OUT clients integer,
+	OUT connections integer,
+	OUT starts bigint,
+	OUT chains bigint,
+	OUT operations bigint,
+	OUT calls bigint,
+	OUT resets bigint,
+	OUT lost bigint)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW sherman_connection_workers AS SELECT * FROM @extschema@.sherman_connection_workers_info();
+
 -- State and size of one index, and the positions of the memory nodes that it lies on.
 CREATE FUNCTION sherman_index_info(
 	index regclass,
@@ -243,6 +261,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 REVOKE ALL ON FUNCTION sherman_memory_nodes() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_memory_nodes() TO pg_monitor;
 GRANT SELECT ON sherman_memory_nodes TO pg_monitor;
+REVOKE ALL ON FUNCTION sherman_connection_workers_info() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_connection_workers_info() TO pg_monitor;
+GRANT SELECT ON sherman_connection_workers TO pg_monitor;
 REVOKE ALL ON FUNCTION sherman_collect() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_collect() TO pg_monitor;
 GRANT SELECT ON sherman_indexes TO PUBLIC;

@@ -51,6 +51,8 @@ static struct
 	TreeClient *client;			/* NULL: not opened yet */
 	NodeConnection node[TREE_MAX_NODES];
 	bool		launcher;		/* this process is the launcher */
+	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
+	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
 	char		key_file[MAXPGPATH];	/* the setting's own may be freed while a connection refers to it */
 } connection;
 
@@ -78,21 +80,28 @@ now_us(void *argument)
 }
 
 /*
+ * Another wait, or the last one still?
+ */
+static void
+wait_goes_on(uint64 now)
+{
+	if (now - connection.wait_ended > WAIT_GAP_US)
+		connection.wait_began = now;
+}
+
+/*
  * Fabric's wait hook.  It leaves the latch alone, whose wake-ups are the tree's.
  */
 static int
 wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 {
-	static uint64 began = 0;
-	static uint64 ended = 0;
 	struct pollfd polled[WAIT_DESCRIPTORS];
 	uint64		now = now_us(argument);
 	int			ready;
 
 	Assert(count <= WAIT_DESCRIPTORS);
-	if (now - ended > WAIT_GAP_US)
-		began = now;
-	if (now - began > CANCEL_PATIENCE_US && should_stop(argument))
+	wait_goes_on(now);
+	if (now - connection.wait_began > CANCEL_PATIENCE_US && should_stop(argument))
 		return -1;
 	for (int i = 0; i < count; i++)
 		polled[i] = (struct pollfd) {.fd = descriptors[i], .events = POLLIN};
@@ -100,7 +109,7 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 	ready = poll(polled, count, Min(milliseconds, WAIT_SLICE_MS));
 	pgstat_report_wait_end();
 	/* What was answered is over. */
-	ended = ready > 0 ? 0 : now_us(argument);
+	connection.wait_ended = ready > 0 ? 0 : now_us(argument);
 	/* An interrupted or a cut sleep is a short one: the fabric looks at its deadline and comes again. */
 	return Max(ready, 0);
 }
@@ -113,6 +122,18 @@ sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
 
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);
+}
+
+/*
+ * Sleeps until a connection worker has answered.  The latch's other wake-ups may be taken here: who waits for one looks at
+ * what it waits for before it sleeps.
+ */
+static void
+sleep_for_worker(void *argument, int milliseconds)
+{
+	wait_goes_on(now_us(argument));
+	sleep_for(argument, 0, (uint32_t) milliseconds);
+	connection.wait_ended = now_us(argument);
 }
 
 static void
@@ -186,9 +207,30 @@ sherman_fabric_options(FabricOptions *options, uint32 incarnation)
 	options->incarnation = incarnation;
 	strlcpy(connection.key_file, sherman_key_file, sizeof(connection.key_file));
 	options->key_file = connection.key_file[0] != '\0' ? connection.key_file : NULL;
+	/* The launcher has to reach memory nodes whatever the workers do. */
+	options->proxy = connection.launcher ? NULL : sherman_connection_proxy(sleep_for_worker);
 }
 
 /* ---- connections to memory nodes ---- */
+
+/*
+ * Connects through a connection worker, or, if there is none for us, directly.
+ */
+static FabricStatus
+connect_address(Fabric *fabric, const char *address, const FabricOptions *options, FabricEndpoint **endpoint)
+{
+	char		through[SHERMAN_ADDRESS_BYTES + sizeof("proxy:")];
+	FabricStatus status = FABRIC_BUSY;
+
+	if (options->proxy != NULL)
+	{
+		snprintf(through, sizeof(through), "proxy:%s", address);
+		status = fabric_connect(fabric, through, endpoint);
+	}
+	if (status == FABRIC_BUSY || status == FABRIC_NO_MEMORY)
+		status = fabric_connect(fabric, address, endpoint);
+	return status;
+}
 
 /*
  * Connects to a memory node's memory as it is now known.
@@ -203,7 +245,7 @@ connect_known(NodeConnection *mine, const ShermanNode *known)
 	sherman_fabric_options(&options, known->incarnation);
 	mine->status = fabric_open(&options, &mine->fabric);
 	if (mine->status == FABRIC_OK)
-		mine->status = fabric_connect(mine->fabric, known->address, &endpoint);
+		mine->status = connect_address(mine->fabric, known->address, &options, &endpoint);
 	if (mine->status == FABRIC_OK && fabric_capabilities(endpoint)->node_uuid[0] == known->memory[0])
 		return endpoint;
 	if (mine->status == FABRIC_OK)

@@ -102,6 +102,7 @@ request_shared_memory(void)
 		previous_shmem_request();
 	RequestAddinShmemSpace(shared_bytes());
 	RequestAddinShmemSpace(sherman_trees_bytes());
+	RequestAddinShmemSpace(sherman_connection_workers_bytes());
 	RequestAddinShmemSpace(add_size(tree_shared_bytes(&options), PG_CACHE_LINE_SIZE));
 	RequestNamedLWLockTranche("sherman", SHERMAN_LOCKS);
 }
@@ -141,6 +142,7 @@ start_shared_memory(void)
 	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
 	locks = GetNamedLWLockTranche("sherman");
 	sherman_trees_initialize();
+	sherman_connection_workers_initialize();
 	region = ShmemInitStruct("sherman tree", tree_shared_bytes(&options) + PG_CACHE_LINE_SIZE, &found);
 	region = (void *) TYPEALIGN(PG_CACHE_LINE_SIZE, region);
 	memset(region, 0, tree_shared_bytes(&options));

@@ -21,6 +21,7 @@
 int			sherman_embedded_memory_mb = DEFAULT_EMBEDDED_MEMORY_MB;
 char	   *sherman_embedded_directory = NULL;
 int			sherman_cache_mb = DEFAULT_CACHE_MB;
+int			sherman_connection_workers = 0;
 int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
 int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
@@ -97,6 +98,11 @@ define_sizes(void)
 							NULL,
 							&sherman_cache_mb, DEFAULT_CACHE_MB, 1, 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.connection_workers",
+							"Background workers that hold the connections to memory nodes for all sessions.",
+							"0 has each session connect for itself.",
+							&sherman_connection_workers, 0, 0, FABRIC_PROXY_MAX_WORKERS,
+							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.max_indexes",
 							"Sherman indexes that can be in use at the same time.",
 							NULL,

@@ -12,6 +12,7 @@
 
 #include "sherman.h"
 
+#include "../tree/proxy.h"
 #include "datatype/timestamp.h"
 #include "port/atomics.h"
 #include "storage/condition_variable.h"
@@ -355,6 +356,14 @@ extern void sherman_hint_collector(void);
 /* One round of the launcher; returns milliseconds until it wants to run again. */
 extern long sherman_collect_round(void);
 extern PGDLLEXPORT void sherman_collector_main(Datum argument);
+
+/* ---- connection_workers.c ---- */
+extern Size sherman_connection_workers_bytes(void);
+extern void sherman_connection_workers_initialize(void);
+extern void sherman_register_connection_workers(void);
+extern PGDLLEXPORT void sherman_connection_worker_main(Datum argument);
+/* What this process lends as a client of the workers; NULL: there are none. */
+extern const FabricProxy *sherman_connection_proxy(void (*sleep) (void *argument, int milliseconds));
 
 /* ---- workers.c ---- */
 extern PGDLLEXPORT void sherman_node_main(Datum argument);

@@ -5,7 +5,7 @@
  * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c, build.c,
  * keysort.c (sorting for builds), insert.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
  * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
- * (the memory nodes), attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
+ * (the memory nodes), connection_workers.c, attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
  * BROKEN, ...), changes.c, trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
  * collector.c, hooks.c, check.c, stats.c, errors.c, compat.h.
  */
@@ -44,6 +44,7 @@ extern void sherman_report_failure(TreeStatus status, Relation index) pg_attribu
 extern int	sherman_embedded_memory_mb;		/* sherman.embedded_memory: node memory of the embedded node, 0 = none */
 extern char *sherman_embedded_directory;	/* sherman.embedded_directory: tmpfs that holds it, /dev/shm */
 extern int	sherman_cache_mb;				/* sherman.cache_size: inner-node cache in shared memory */
+extern int	sherman_connection_workers; /* sherman.connection_workers: 0 = each process connects for itself */
 extern int	sherman_max_indexes;			/* sherman.max_indexes: trees in use at once */
 extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */

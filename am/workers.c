@@ -70,6 +70,7 @@ sherman_register_workers(void)
 	strlcpy(worker.bgw_name, "sherman launcher", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "sherman launcher", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
+	sherman_register_connection_workers();
 }
 
 uint32

@@ -1,0 +1,103 @@
+
+# Connection workers: all kinds of work go through them; a worker that ends under load is replaced, and nobody's rows suffer;
+# cancels, short sessions, and what happens when there is no worker.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+use Time::HiRes 'usleep';
+
+my $node = new_cluster('workers', conf => "sherman.connection_workers = 2\nsherman.operation_timeout = 120s\n");
+
+sub figure
+{
+	my $column = shift;
+
+	return $node->safe_psql('postgres', "SELECT sum($column) FROM sherman_connection_workers");
+}
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE entries (id bigint, name text, number int);
+	INSERT INTO entries SELECT i, md5(i::text), i % 100 FROM generate_series(1, 5000) i;
+	CREATE INDEX entries_id ON entries USING sherman (id);
+	CREATE INDEX entries_name ON entries USING sherman (name);
+	CREATE UNIQUE INDEX entries_unique ON entries USING sherman (id, name);
+	UPDATE entries SET number = number + 1 WHERE id % 7 = 0;
+	DELETE FROM entries WHERE id % 11 = 0;
+	VACUUM entries;
+});
+cmp_ok(figure('chains'), '>', 100, 'chains went through the workers');
+check_index($node, $_) for qw(entries_id entries_name entries_unique);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_connection_workers WHERE connections = 1'),
+	2, 'each worker has one connection');
+
+# A load whose workers are ended again and again.
+$node->safe_psql('postgres', 'CREATE TABLE load (id bigserial, value double precision);'
+	  . 'CREATE INDEX load_value ON load USING sherman (value)');
+my $script = PostgreSQL::Test::Utils::tempdir() . '/load.sql';
+append_to_file($script, "INSERT INTO load (value) SELECT random() FROM generate_series(1, 5);\n"
+	  . "SELECT count(*) FROM load WHERE value BETWEEN 0.5 AND 0.501;\n");
+my $load = IPC::Run::start(
+	[ 'pgbench', '-n', '-c', '4', '-t', '400', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'>', \my $output, '2>&1');
+for my $round (1 .. 3)
+{
+	my $starts = figure('starts');
+
+	$node->safe_psql('postgres', 'SELECT count(pg_terminate_backend(pid)) FROM sherman_connection_workers');
+	ok( $node->poll_query_until('postgres',
+			"SELECT sum(starts) >= $starts + 2 AND count(pid) = 2 FROM sherman_connection_workers"),
+		"ended workers are started again, round $round");
+}
+$load->finish;
+is($load->result(0), 0, 'the load has met no error') or diag($output);
+is($node->safe_psql('postgres', 'SELECT count(*) FROM load'), 4 * 400 * 5, 'all rows are there');
+check_index($node, 'load_value');
+is(state_of($node, 'load_value'), 'ok', 'its index is good');
+
+# Cancels in the middle of everything.
+$load = IPC::Run::start(
+	[ 'pgbench', '-n', '-c', '4', '-t', '300', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'>', \$output, '2>&1');
+for (1 .. 20)
+{
+	$node->safe_psql('postgres',
+		"SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE application_name = 'pgbench'");
+	usleep(20_000);
+}
+$load->finish;
+check_index($node, 'load_value');
+
+# Short sessions, and more of them than before; each takes its slot from one that has gone.
+my $calls = figure('calls');
+$node->command_ok(
+	[ 'pgbench', '-n', '-C', '-c', '8', '-t', '25', '-f', $script, '-h', $node->host, '-p', $node->port, 'postgres' ],
+	'a session for each transaction');
+cmp_ok(figure('calls'), '>=', $calls + 200, 'each of them was served');
+ok($node->poll_query_until('postgres', 'SELECT sum(clients) <= 1 FROM sherman_connection_workers'),
+	'and has given its slot back');
+is($node->safe_psql('postgres', 'SELECT sum(connections) FROM sherman_connection_workers'),
+	2, 'over the same connections');
+check_index($node, 'load_value');
+
+# A clean end with workers, and indexes that survive it.
+$node->restart;
+is($node->safe_psql('postgres', "SELECT count(*) FROM sherman_indexes WHERE state = 'ok'"),
+	4, 'all indexes are good after a restart');
+check_index($node, 'load_value');
+
+# A crash of a worker takes the server down as any process's does.
+my $pid = $node->safe_psql('postgres', 'SELECT pid FROM sherman_connection_workers LIMIT 1');
+kill 'KILL', $pid;
+ok( $node->poll_query_until('postgres',
+		"SELECT count(pid) = 2 AND bool_and(pid <> $pid) FROM sherman_connection_workers"),
+	'both workers are there after a crash');
+$node->stop;
+
+done_testing();
