@@ -75,5 +75,5 @@ mutate clusters_of_all_tenants test_security rdma/requests.c \
 	's/instance == NULL \|\| instance->tenant == connection->tenant \?/true ?/'
 mutate channels_of_all_clusters test_security rdma/requests.c \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
-mutate refusal_not_logged test_security rdma/connection.c \
-	's/server_log\(server, FABRIC_LOG_WARNING, "a client was refused.*?;//s'
+mutate refusal_not_logged test_security rdma/accept.c \
+	's/server_complain\(server, COMPLAINT_REFUSED, "a client was refused.*?;//s'
