@@ -302,7 +302,8 @@ sherman_launcher_main(Datum argument)
 			pause = sherman_attach_pause();
 			pause = Min(pause, collector);
 		}
-		launcher_sleep(pause);
+		/* The request to end may have come in a wait of this round, which took its wake-up. */
+		launcher_sleep(ShutdownRequestPending ? POLL_MS : pause);
 	}
 	proc_exit(1);
 }
