@@ -2,11 +2,11 @@
  * allocate.c
  *		Where nodes and images out of line get their place.
  *
- * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks of
- * the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is used (F32),
- * and cuts nodes and blocks from its chunks in shared memory.  Lost with the instance is at most what is left of its
- * chunks.  Leaves, inner nodes and blocks have chunks of their own: inner nodes need whole stripes, and leaves that
- * follow each other in the tree lie side by side.
+ * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
+ * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
+ * used (F32), and cuts nodes and blocks from its chunks in shared memory.  Lost with the instance is at most
+ * what is left of its chunks.  Leaves, inner nodes and blocks have chunks of their own: inner nodes need
+ * whole stripes, and leaves that follow each other in the tree lie side by side.
  *
  * Every function may wait for chains and calls and is used while no lock word is held.
  */
@@ -14,8 +14,8 @@
 #include "state.h"
 
 /*
- * Tries to find a run before the tree is called unallocatable: each failed one is a chunk or an extent that other
- * processes emptied in between.
+ * Tries to find a run before the tree is called unallocatable: each failed one is a chunk or an extent that
+ * other processes emptied in between.
  */
 #define ALLOCATE_ATTEMPTS 64
 
@@ -33,7 +33,10 @@ state_at(Tree *tree, uint32_t memory_node)
 	return &tree->state->at[memory_node];
 }
 
-/* Makes an extent that a call returned the one to take chunks from, unless another process did. Under the spin lock. */
+/*
+ * Makes an extent that a call returned the one to take chunks from, unless another process did. Under the
+ * spin lock.
+ */
 static void
 extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent)
 {
@@ -50,7 +53,10 @@ extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent)
 	at->exhausted = 0;
 }
 
-/* Gets an extent with room, by a call. The caller saw that extent number `seen` is exhausted (or 0: knows none). */
+/*
+ * Gets an extent with room, by a call. The caller saw that extent number `seen` is exhausted (or 0: knows
+ * none).
+ */
 static TreeStatus
 extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 {
@@ -71,8 +77,8 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 }
 
 /*
- * Takes `bytes` (whole chunks) from the newest extent by FETCH_ADD.  *run comes back at most that long, and shorter
- * at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ * Takes `bytes` (whole chunks) from the newest extent by FETCH_ADD.  *run comes back at most that long, and
+ * shorter at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
  */
 static TreeStatus
 run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
@@ -137,7 +143,10 @@ typedef struct SkippedBytes
 	uint32_t bytes;
 } SkippedBytes;
 
-/* Cuts `bytes` that do not cross a stripe from a run; what is skipped is told, for blocks. Under the spin lock. */
+/*
+ * Cuts `bytes` that do not cross a stripe from a run; what is skipped is told, for blocks. Under the spin
+ * lock.
+ */
 static bool
 run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
 {
@@ -165,8 +174,8 @@ run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
 }
 
 /*
- * Remembers what is left of a run that another one takes the place of: whole stripes for any use, and the end of a stripe
- * as a free block if blocks were cut from it.  Under the spin lock.
+ * Remembers what is left of a run that another one takes the place of: whole stripes for any use, and the end
+ * of a stripe as a free block if blocks were cut from it.  Under the spin lock.
  */
 static void
 run_spare(StateTable *table, StateAtNode *at, StateUse use, StateRun run)
@@ -184,8 +193,8 @@ run_spare(StateTable *table, StateAtNode *at, StateUse use, StateRun run)
 }
 
 /*
- * Has a use's places cut from a run that was just taken.  If the use's own run is longer, because another process was
- * faster, that one stays, and this one is spare.  Under the spin lock.
+ * Has a use's places cut from a run that was just taken.  If the use's own run is longer, because another
+ * process was faster, that one stays, and this one is spare.  Under the spin lock.
  */
 static void
 run_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *taken)
@@ -200,7 +209,10 @@ run_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *ta
 	run_spare(table, at, use, longer ? own : *taken);
 }
 
-/* Cuts from the run of a use, or from a spare one that takes its place. False: a chunk is needed. Under the spin lock. */
+/*
+ * Cuts from the run of a use, or from a spare one that takes its place. False: a chunk is needed. Under the
+ * spin lock.
+ */
 static bool
 use_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
         SkippedBytes *skipped)
@@ -347,8 +359,8 @@ allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generatio
 }
 
 /*
- * The rest of an earlier run is not used: a bulk load takes large runs and gives its last rest to the tree's leaves
- * by allocate_run_return().
+ * The rest of an earlier run is not used: a bulk load takes large runs and gives its last rest to the tree's
+ * leaves by allocate_run_return().
  */
 TreeStatus
 allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset, uint64_t *generation)

@@ -2,17 +2,21 @@
  * batch.c
  *		The entries of one leaf within a scan's bounds, in order.
  *
- * The leaf is a private copy.  Its base is sorted as far as integers tell, so the bounds are found in it by halves; its
- * tail is looked at cell by cell, and what is taken is sorted and merged.  Where normalized keys tie, the comparator decides:
- * in a base that is ordered by it (NODE_BASE_ORDERED) by halves, too, and only the tail is sorted into such a base; elsewhere
- * for every cell that ties.
+ * The leaf is a private copy.  Its base is sorted as far as integers tell, so the bounds are found in it by
+ * halves; its tail is looked at cell by cell, and what is taken is sorted and merged.  Where normalized keys
+ * tie, the comparator decides: in a base that is ordered by it (NODE_BASE_ORDERED) by halves, too, and only
+ * the tail is sorted into such a base; elsewhere for every cell that ties.
  *
- * The images out of line of all cells that tie with a bound, or with a neighbor whose order is open, are fetched by one
- * chain before the first comparison, also for a search by halves: that would look at few of them, but by a chain for each.
+ * The images out of line of all cells that tie with a bound, or with a neighbor whose order is open, are
+ * fetched by one chain before the first comparison, also for a search by halves: that would look at few of
+ * them, but by a chain for each.
  */
 #include "scan.h"
 
-/* Steps from the begin of a range to its end before it is looked for by halves: most lookups find one entry or none. */
+/*
+ * Steps from the begin of a range to its end before it is looked for by halves: most lookups find one entry
+ * or none.
+ */
 #define RANGE_STEPS 3
 
 /* A cell that may be in the batch. */
@@ -40,7 +44,9 @@ typedef struct Range
 	const TreeBound *upper;
 } Range;
 
-/* Compares only the bytes that bind: < 0, 0, > 0 as the bound's are below, the same as, or above the cell's. */
+/*
+ * Compares only the bytes that bind: < 0, 0, > 0 as the bound's are below, the same as, or above the cell's.
+ */
 static inline int
 bound_bytes(const TreeBound *bound, const uint64_t *cell)
 {
@@ -132,7 +138,10 @@ candidate_order(const NodeGeometry *g, const Candidate *a, const Candidate *b)
 	return cell_order(g, a->cell, b->cell);
 }
 
-/* Whether integers or, later, the comparator keep a candidate that ties with a bound. UNKNOWN: the comparator. */
+/*
+ * Whether integers or, later, the comparator keep a candidate that ties with a bound. UNKNOWN: the
+ * comparator.
+ */
 static Decision
 candidate_decide(const NodeGeometry *g, const Range *range, const Candidate *candidate)
 {
@@ -256,7 +265,10 @@ scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 	return TREE_OK;
 }
 
-/* Adds a slot to those whose images out of line are to be fetched, if it has one that the comparator will want. */
+/*
+ * Adds a slot to those whose images out of line are to be fetched, if it has one that the comparator will
+ * want.
+ */
 static void
 bound_wants(const TreeScan *scan, const TreeBound *bound, uint32_t slot, uint16_t *slots, uint32_t *count)
 {
@@ -295,8 +307,8 @@ base_fetch(TreeScan *scan, const Range *range, const Slots *ties)
 }
 
 /*
- * Where the bound stands among these slots of an ordered base: the first one above a lower bound, or not below an upper one,
- * which mostly is one of the first.
+ * Where the bound stands among these slots of an ordered base: the first one above a lower bound, or not
+ * below an upper one, which mostly is one of the first.
  */
 static uint32_t
 base_search(const TreeScan *scan, const TreeBound *bound, uint32_t low, uint32_t high, bool upper)
@@ -318,7 +330,10 @@ base_search(const TreeScan *scan, const TreeBound *bound, uint32_t low, uint32_t
 	return low;
 }
 
-/* Narrows the slots of an ordered base, which integers have chosen, to those within the range: by the comparator. */
+/*
+ * Narrows the slots of an ordered base, which integers have chosen, to those within the range: by the
+ * comparator.
+ */
 static TreeStatus
 base_narrow(TreeScan *scan, const Range *range, Slots *slots)
 {
@@ -368,8 +383,8 @@ candidates_take(TreeScan *scan, const Slots *slots, const Range *range, Candidat
 }
 
 /*
- * Puts each of the tail's into its place among the base's, behind those that it ties with: few, and mostly near the end of a
- * growing index.
+ * Puts each of the tail's into its place among the base's, behind those that it ties with: few, and mostly
+ * near the end of a growing index.
  */
 static void
 candidates_merge(const NodeGeometry *g, Candidates *candidates, const Candidates *tail)
@@ -389,7 +404,10 @@ candidates_merge(const NodeGeometry *g, Candidates *candidates, const Candidates
 	}
 }
 
-/* The live cells within the range, in cell_order(): the base's, merged with the tail's. TREE_DAMAGED, as scan_fetch(). */
+/*
+ * The live cells within the range, in cell_order(): the base's, merged with the tail's. TREE_DAMAGED, as
+ * scan_fetch().
+ */
 static TreeStatus
 candidates_collect(TreeScan *scan, const Range *range, Candidates *candidates)
 {
@@ -491,8 +509,8 @@ candidates_compare(TreeScan *scan, const Range *range, Candidates *candidates)
 }
 
 /*
- * Sorts candidates [from, to), which have one normalized key, by the comparator and then TID: binary insertion of those that
- * are not in their places.
+ * Sorts candidates [from, to), which have one normalized key, by the comparator and then TID: binary
+ * insertion of those that are not in their places.
  */
 static void
 candidates_sort_tied(TreeScan *scan, Candidates *candidates, uint32_t from, uint32_t to)
@@ -552,8 +570,8 @@ same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 }
 
 /*
- * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as entries only
- * move right; this is the second line behind it (F38).
+ * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as
+ * entries only move right; this is the second line behind it (F38).
  */
 static bool
 returned_before(const TreeScan *scan, const uint64_t *cell)
@@ -662,7 +680,10 @@ tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key)
 		return TREE_OK;
 	if (!scan->keys_fetched)
 	{
-		/* One chain for the whole batch: who asks for one key asks for all; and the pool does not move after this. */
+		/*
+		 * One chain for the whole batch: who asks for one key asks for all; and the pool does not move after
+		 * this.
+		 */
 		for (int j = 0; j < batch->count; j++)
 			if ((scan->leaf[leaf_cell_word(g, batch->entries[j].cell)] & CELL_OUTSIDE_BIT) != 0)
 				slots[count++] = batch->entries[j].cell;

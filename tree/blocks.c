@@ -2,9 +2,9 @@
  * blocks.c
  *		Free blocks for images out of line.
  *
- * VACUUM gives back as many as it removes long keys, and inserts take them again: a tree that forgot them would grow with
- * every round.  They are remembered in shared memory, in a pool that all trees share, by lists of one length each, so that
- * the shortest that is long enough is found at once.
+ * VACUUM gives back as many as it removes long keys, and inserts take them again: a tree that forgot them
+ * would grow with every round.  They are remembered in shared memory, in a pool that all trees share, by
+ * lists of one length each, so that the shortest that is long enough is found at once.
  */
 #include "state.h"
 

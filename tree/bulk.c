@@ -2,10 +2,11 @@
  * bulk.c
  *		Loading an empty tree in key order.
  *
- * Leaves are built side by side in a window of private memory that stands for a part of a run, and go out by long chains
- * of WRITEs, a stripe each; every cell is written once.  The separator in front of a leaf goes to the open node of the next
- * level as the leaf is opened, and so on upward.  Until the root is written, last and at its fixed address, nothing of all
- * this is part of the tree: a load that ends early leaves an empty tree, whose extents are freed with it.
+ * Leaves are built side by side in a window of private memory that stands for a part of a run, and go out by
+ * long chains of WRITEs, a stripe each; every cell is written once.  The separator in front of a leaf goes to
+ * the open node of the next level as the leaf is opened, and so on upward.  Until the root is written, last
+ * and at its fixed address, nothing of all this is part of the tree: a load that ends early leaves an empty
+ * tree, whose extents are freed with it.
  *
  * Nothing is locked: nobody else uses the tree.
  */
@@ -14,7 +15,10 @@
 /* The window of leaves, and of images out of line: one chain of stripes. */
 #define WINDOW_BYTES (FABRIC_MAX_CHAIN * FABRIC_STRIPE_BYTES)
 
-/* Runs of leaves begin with this and double up to the last, so that a small tree does not take more than it fills. */
+/*
+ * Runs of leaves begin with this and double up to the last, so that a small tree does not take more than it
+ * fills.
+ */
 #define RUN_FIRST_BYTES CHUNK_BYTES
 #define RUN_LAST_BYTES (64u * CHUNK_BYTES)
 
@@ -119,7 +123,10 @@ chain_flush(TreeBulk *bulk, BulkChain *chain)
 	return status;
 }
 
-/* Adds a WRITE of bytes that lie in the window already; joins it to the last one where both lie in one stripe. */
+/*
+ * Adds a WRITE of bytes that lie in the window already; joins it to the last one where both lie in one
+ * stripe.
+ */
 static void
 chain_add(BulkChain *chain, uint32_t memory_node, uint64_t offset, void *buffer, uint32_t bytes)
 {
@@ -193,7 +200,10 @@ cell_place(TreeBulk *bulk, const TreeKey *key, uint64_t *cell)
 	return status;
 }
 
-/* The separator in front of the key whose cell is bulk->cell; an image out of line is copied into a block of its own. */
+/*
+ * The separator in front of the key whose cell is bulk->cell; an image out of line is copied into a block of
+ * its own.
+ */
 static TreeStatus
 separator_make(TreeBulk *bulk, const TreeKey *key, uint64_t *separator)
 {
@@ -289,8 +299,8 @@ level_open(TreeBulk *bulk, uint32_t level)
 }
 
 /*
- * Posts a new node of level - 1 to `level`: the separator in front of it (NULL: the first of its level).  What is full is
- * closed, and its successor posted one level up, and so on.
+ * Posts a new node of level - 1 to `level`: the separator in front of it (NULL: the first of its level).
+ * What is full is closed, and its successor posted one level up, and so on.
  */
 static TreeStatus
 level_post(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t child)
@@ -383,7 +393,9 @@ leaf_take(TreeBulk *bulk, uint64_t *pointer, uint64_t *generation)
 	return TREE_OK;
 }
 
-/* Begins a leaf at the window's next place; `low` NULL: the first one, which has no place in node memory yet. */
+/*
+ * Begins a leaf at the window's next place; `low` NULL: the first one, which has no place in node memory yet.
+ */
 static void
 leaf_begin(TreeBulk *bulk, uint64_t pointer, uint64_t generation, const uint64_t *low)
 {
@@ -456,7 +468,9 @@ leaf_advance(TreeBulk *bulk, const TreeKey *key)
 	before = bulk->leaf_pointer;
 	leaf_end(bulk, separator, pointer, 0);
 	chain_add(&bulk->leaves, pointer_memory_node(before), pointer_offset(before), bulk->leaf, g->leaf_bytes);
-	/* The window stands for consecutive leaves: it goes out when it is full, or the next leaf lies elsewhere. */
+	/*
+	 * The window stands for consecutive leaves: it goes out when it is full, or the next leaf lies elsewhere.
+	 */
 	if (bulk->leaves.bytes == WINDOW_BYTES || pointer_memory_node(pointer) != pointer_memory_node(before) ||
 	    pointer_offset(pointer) != pointer_offset(before) + g->leaf_bytes)
 		status = chain_flush(bulk, &bulk->leaves);

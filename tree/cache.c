@@ -2,18 +2,23 @@
  * cache.c
  *		Inner nodes in shared memory, and the search of an inner node.
  *
- * A frame is one node's image under a 64-bit sequence, odd while it is being filled.  Readers look for the tag in the
- * set's line, search the frame in place by relaxed word loads and integer decisions, and believe the result if
- * the sequence is as it was: then nobody filled it meanwhile.  Whatever was read before is bytes of any kind, so nothing
- * here asserts on them, and no comparator ever sees them (F35).  Nobody waits for a filler (F36).
+ * A frame is one node's image under a 64-bit sequence, odd while it is being filled.  Readers look for the
+ * tag in the set's line, search the frame in place by relaxed word loads and integer decisions, and believe
+ * the result if the sequence is as it was: then nobody filled it meanwhile.  Whatever was read before is
+ * bytes of any kind, so nothing here asserts on them, and no comparator ever sees them (F35).  Nobody waits
+ * for a filler (F36).
  *
  * A child is put in only under its cached parent, whose count of children keeps it from being evicted; so the
- * nodes above a cached node are cached (F37: counts belong to a frame, and a frame with children keeps its node).
- * Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends the instance.
+ * nodes above a cached node are cached (F37: counts belong to a frame, and a frame with children keeps its
+ * node). Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends
+ * the instance.
  */
 #include "internal.h"
 
-/* Gcc's thread sanitizer does not follow fences and says so; what they order here are atomic words, no races to it. */
+/*
+ * Gcc's thread sanitizer does not follow fences and says so; what they order here are atomic words, no races
+ * to it.
+ */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #pragma GCC diagnostic ignored "-Wtsan"
 #endif
@@ -227,7 +232,10 @@ decide_child(const NodeGeometry *g, const uint64_t *node, uint32_t i, const Tree
 	return node_decide(g, bound, separator, true);
 }
 
-/* The first of cells [low, high) whose decision is beyond ABOVE and EQUAL, and beyond UNKNOWN too if `unknown`. */
+/*
+ * The first of cells [low, high) whose decision is beyond ABOVE and EQUAL, and beyond UNKNOWN too if
+ * `unknown`.
+ */
 static uint32_t
 first_not_below(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, uint32_t low,
                 uint32_t high, bool unknown, Decision *at)
@@ -250,8 +258,8 @@ first_not_below(const NodeGeometry *g, const uint64_t *node, const TreeBound *bo
 }
 
 /*
- * The first of cells [1, count) that is not below the bound by its leading bit and first word. Ten steps without an
- * unforeseeable branch: this is the hot path of every descent.
+ * The first of cells [1, count) that is not below the bound by its leading bit and first word. Ten steps
+ * without an unforeseeable branch: this is the hot path of every descent.
  */
 static uint32_t
 first_word_search(const NodeGeometry *g, const uint64_t *node, uint32_t count, const TreeBound *bound)
@@ -513,7 +521,10 @@ cache_refresh(CacheTable *table, uint64_t hash, uint64_t tree, uint64_t address,
 	return known;
 }
 
-/* Counts a new child at its parent's frame, which so can not be evicted. CACHE_NO_FRAME: the parent is not there. */
+/*
+ * Counts a new child at its parent's frame, which so can not be evicted. CACHE_NO_FRAME: the parent is not
+ * there.
+ */
 static uint32_t
 parent_attach(CacheTable *table, uint64_t tree, uint64_t parent)
 {

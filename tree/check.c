@@ -2,9 +2,10 @@
  * check.c
  *		Verifying a tree: level by level from the root down, each along its right links.
  *
- * Every node is judged as a private copy, so that a busy tree is no different from a quiet one: low fences never
- * change, a child is linked before its parent names it, and a parent is read before the first of its children.  What
- * looks wrong is read again before it is reported; only an image out of line can be gone with its cell in between.
+ * Every node is judged as a private copy, so that a busy tree is no different from a quiet one: low fences
+ * never change, a child is linked before its parent names it, and a parent is read before the first of its
+ * children.  What looks wrong is read again before it is reported; only an image out of line can be gone with
+ * its cell in between.
  *
  * The comparator and the callbacks may jump: nothing is held, and all memory is the stack's or the handle's.
  */
@@ -18,7 +19,10 @@
 
 #define MESSAGE_BYTES 256
 
-/* Looks at a node before what is found is reported: images out of line go away with their cells while vacuum runs. */
+/*
+ * Looks at a node before what is found is reported: images out of line go away with their cells while vacuum
+ * runs.
+ */
 #define LOOKS 4
 
 /* The children that the level above names, in order. */
@@ -263,7 +267,9 @@ check_cells(Check *check)
 		}
 }
 
-/* Every ordered cell above the one before it, the first not below the low fence, the last below the high one. */
+/*
+ * Every ordered cell above the one before it, the first not below the low fence, the last below the high one.
+ */
 static TreeStatus
 check_order(Check *check, const OrderedCells *cells)
 {
@@ -297,7 +303,9 @@ check_order(Check *check, const OrderedCells *cells)
 	return status;
 }
 
-/* Whether a base that says so lies in the order of all cells, which the comparator and nothing else has made. */
+/*
+ * Whether a base that says so lies in the order of all cells, which the comparator and nothing else has made.
+ */
 static void
 check_base(Check *check, const OrderedCells *cells)
 {
@@ -380,7 +388,9 @@ check_entries(Check *check, const OrderedCells *cells)
 
 /* ---- parents ---- */
 
-/* Reads the first of the parents that has a child that was not met yet. They are read before their children. */
+/*
+ * Reads the first of the parents that has a child that was not met yet. They are read before their children.
+ */
 static TreeStatus
 parents_advance(Check *check)
 {
@@ -409,7 +419,10 @@ parents_advance(Check *check)
 	return status;
 }
 
-/* Holds the node against the next child that its parents name. One that they do not name is owed to them: no problem. */
+/*
+ * Holds the node against the next child that its parents name. One that they do not name is owed to them: no
+ * problem.
+ */
 static void
 check_parent(Check *check)
 {

@@ -2,8 +2,8 @@
  * directory.h
  *		The calls between clients and the service of a memory node (service.c): methods, requests and replies.
  *
- * Both sides are built from one source and run on one kind of machine; the control channel's version covers the
- * layout.  Every call may be repeated: what it does is told by the request's content alone.
+ * Both sides are built from one source and run on one kind of machine; the control channel's version covers
+ * the layout.  Every call may be repeated: what it does is told by the request's content alone.
  */
 #ifndef SHERMAN_DIRECTORY_H
 #define SHERMAN_DIRECTORY_H
@@ -24,7 +24,9 @@ typedef enum DirectoryMethod
 	DIRECTORY_METHODS /* how many, with 0, which is none */
 } DirectoryMethod;
 
-/* A share: extents of a tree whose record is at another memory node. Only in TreeRecord.flags at the service. */
+/*
+ * A share: extents of a tree whose record is at another memory node. Only in TreeRecord.flags at the service.
+ */
 #define TREE_RECORD_SHARE 0x100u
 
 typedef struct DirectoryCreate
@@ -75,8 +77,9 @@ typedef struct DirectoryEpoch
 } DirectoryEpoch;
 
 /*
- * The tree has `extents` extents here, as the caller knows: if it has more the last one is returned, else one is
- * added.  With 0 and a tree that has some: the last one.  `share`: make a share if the tree is not known here.
+ * The tree has `extents` extents here, as the caller knows: if it has more the last one is returned, else one
+ * is added.  With 0 and a tree that has some: the last one.  `share`: make a share if the tree is not known
+ * here.
  */
 typedef struct DirectoryExtentRequest
 {
@@ -95,9 +98,10 @@ typedef struct DirectoryExtentRequest
 #define DIRECTORY_OTHER_BUMP FABRIC_STRIPE_BYTES
 
 /*
- * Asks memory node `memory_node` for an extent.  A tree that has none there yet (`extents` 0) gets a share, unless this is its
- * home: first its record learns of the memory node, then the share is made, so that a tree whose record does not name a
- * memory node has nothing there.  TREE_MEMORY_FULL, TREE_NOT_FOUND, TREE_UNREACHABLE, TREE_FENCED.  Nothing may be held.
+ * Asks memory node `memory_node` for an extent.  A tree that has none there yet (`extents` 0) gets a share,
+ * unless this is its home: first its record learns of the memory node, then the share is made, so that a tree
+ * whose record does not name a memory node has nothing there.  TREE_MEMORY_FULL, TREE_NOT_FOUND,
+ * TREE_UNREACHABLE, TREE_FENCED.  Nothing may be held.
  */
 extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home,
                                    uint32_t extents, DirectoryExtent *extent);

@@ -2,8 +2,8 @@
  * lock_table.h
  *		The local lock table: who of this instance owns a lock word, and who waits for it.  Private to lock.c.
  *
- * An entry stands for one lock word of one memory node.  Its owner may win the word or holds it; the others wait in
- * its queue, first come first served.  Everything here is shared memory and wake-ups, no chains.
+ * An entry stands for one lock word of one memory node.  Its owner may win the word or holds it; the others
+ * wait in its queue, first come first served.  Everything here is shared memory and wake-ups, no chains.
  *
  * Lock order: an entry's spin lock is the only lock in here and is held over plain memory accesses alone.
  */
@@ -62,9 +62,9 @@ extern LockEntry *table_entry(LockTable *table, uint32_t memory_node, uint32_t i
 extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
 
 /*
- * Becomes the owner of the entry.  On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED.  TREE_STOPPED,
- * TREE_TIMED_OUT, TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then what was handed over meanwhile (the state says what)
- * is to be given up again by the caller (F22).
+ * Becomes the owner of the entry.  On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED.
+ * TREE_STOPPED, TREE_TIMED_OUT, TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then what was
+ * handed over meanwhile (the state says what) is to be given up again by the caller (F22).
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
                                 bool *chosen);
@@ -75,8 +75,8 @@ extern void entry_release(TreeClient *client, LockEntry *entry);
 extern void entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot);
 
 /*
- * The owner names the first of the queue as the next one, who sleeps on until waiter_wake(): between the two the chosen
- * record may be filled.  NULL: nobody waits, and the caller is the owner still.
+ * The owner names the first of the queue as the next one, who sleeps on until waiter_wake(): between the two
+ * the chosen record may be filled.  NULL: nobody waits, and the caller is the owner still.
  */
 extern LockWaiter *entry_pass(TreeClient *client, LockEntry *entry);
 
@@ -84,8 +84,8 @@ extern LockWaiter *entry_pass(TreeClient *client, LockEntry *entry);
 extern void waiter_wake(TreeClient *client, LockTable *table, LockWaiter *chosen, WaitState state);
 
 /*
- * Leaves the queue that the record is in, if it is queued still.  Otherwise waits until the state says what was
- * handed over and returns false.
+ * Leaves the queue that the record is in, if it is queued still.  Otherwise waits until the state says what
+ * was handed over and returns false.
  */
 extern bool entry_leave(TreeClient *client, LockEntry *entry, LockWaiter *waiter);
 

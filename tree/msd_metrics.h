@@ -2,9 +2,9 @@
  * msd_metrics.h
  *		What msd has and does, for Prometheus: text over HTTP on a loopback port, read-only.  Private to msd.
  *
- * The thread that serves clients publishes a snapshot now and then; libmicrohttpd's thread writes it out when it is
- * asked.  Neither waits for the other: the snapshot lies in atomic words under a sequence number, and a reader that met a
- * change reads again.
+ * The thread that serves clients publishes a snapshot now and then; libmicrohttpd's thread writes it out when
+ * it is asked.  Neither waits for the other: the snapshot lies in atomic words under a sequence number, and a
+ * reader that met a change reads again.
  */
 #ifndef SHERMAN_MSD_METRICS_H
 #define SHERMAN_MSD_METRICS_H
@@ -34,8 +34,8 @@ typedef struct MsdSnapshot
 typedef struct MsdMetrics MsdMetrics;
 
 /*
- * Listens at `address` (host:port, a loopback address; port 0: any) with a thread of its own, which takes no signals.
- * False: `message` (`bytes` long) says why.
+ * Listens at `address` (host:port, a loopback address; port 0: any) with a thread of its own, which takes no
+ * signals. False: `message` (`bytes` long) says why.
  */
 extern bool msd_metrics_open(const char *address, const char *version, MsdMetrics **metrics, char *message,
                              size_t bytes);

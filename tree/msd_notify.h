@@ -28,8 +28,8 @@ extern void msd_notify_send(const MsdNotify *notify, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Sends the sign of life if it is due, which is at half of the watchdog's time.  To be called from the loop that serves,
- * and from nowhere else: so it is sent only while that loop turns.
+ * Sends the sign of life if it is due, which is at half of the watchdog's time.  To be called from the loop
+ * that serves, and from nowhere else: so it is sent only while that loop turns.
  */
 extern void msd_notify_alive(MsdNotify *notify);
 

@@ -61,7 +61,10 @@ write_head(FILE *page, const char *name, const char *type, const char *help)
 	fprintf(page, "# HELP sherman_msd_%s %s\n# TYPE sherman_msd_%s %s\n", name, help, name, type);
 }
 
-/* The value of a label in quotes. Names are of letters and digits; whatever they are, the page is well formed. */
+/*
+ * The value of a label in quotes. Names are of letters and digits; whatever they are, the page is well
+ * formed.
+ */
 static void
 write_quoted(FILE *page, const char *text)
 {

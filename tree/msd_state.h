@@ -2,8 +2,9 @@
  * msd_state.h
  *		What the files of msd share.  Private to msd.
  *
- * msd.c: starting, the log, signals, stopping.  msd_reload.c: SIGHUP.  msd_config.c: the settings.  msd_machine.c: NUMA nodes.
- * msd_metrics.c, msd_page.c: figures over HTTP.  msd_notify.c: the service manager.
+ * msd.c: starting, the log, signals, stopping.  msd_reload.c:  SIGHUP.  msd_config.c: the settings.
+ * msd_machine.c:  NUMA nodes. msd_metrics.c, msd_page.c: figures over HTTP.  msd_notify.c: the service
+ * manager.
  */
 #ifndef SHERMAN_MSD_STATE_H
 #define SHERMAN_MSD_STATE_H

@@ -4,14 +4,15 @@
  *		whoever split, or moved right past an unposted node, does it; twice is once.
  *
  * Under the parent's lock the place is found by integers, or by the left neighbor's address. Where neither
- * tells, the node is released, searched with the comparator, and locked again; the same neighbors mean the same
- * place.
+ * tells, the node is released, searched with the comparator, and locked again; the same neighbors mean the
+ * same place.
  */
 #include "internal.h"
 
 /*
- * Tries to post one separator.  One is lost when others post between the same two neighbors while we compare, or split the
- * parent, or move what a cached path names: many in a row on a busy tree, none for ever on a sound one.
+ * Tries to post one separator.  One is lost when others post between the same two neighbors while we compare,
+ * or split the parent, or move what a cached path names: many in a row on a busy tree, none for ever on a
+ * sound one.
  */
 #define POST_ATTEMPTS 256
 
@@ -27,8 +28,8 @@ typedef struct Posting
 	uint64_t parent; /* where it is being posted */
 	Path path;       /* how that was found: its parents are the next level's hint */
 	/*
-	 * What the comparator found: the place is between this child and this separator (or high fence), as long as they
-	 * are neighbors.  Child 0: it was not asked.
+	 * What the comparator found: the place is between this child and this separator (or high fence), as long
+	 * as they are neighbors.  Child 0: it was not asked.
 	 */
 	uint64_t known_child;
 	uint64_t known_next[LINE_WORDS];
@@ -77,8 +78,9 @@ child_end(const NodeGeometry *g, const uint64_t *node, uint32_t i)
 }
 
 /*
- * Whether the place that the comparator found is a place still.  Separators of a node stay as they are, and only another
- * one between the same two neighbors makes the comparator's answer void: what else others post meanwhile does not.
+ * Whether the place that the comparator found is a place still.  Separators of a node stay as they are, and
+ * only another one between the same two neighbors makes the comparator's answer void: what else others post
+ * meanwhile does not.
  */
 static bool
 post_known(const Posting *posting, const uint64_t *node, uint32_t *index)
@@ -98,9 +100,10 @@ post_known(const Posting *posting, const uint64_t *node, uint32_t *index)
 }
 
 /*
- * Where the new cell goes: in front of cell *index.  The left neighbor's presence proves that the separator lies
- * above the low fence.  Not more: nodes that were split from the left neighbor later may stand behind it, with lower
- * separators, and this node may have been split in front of one of them (test/models/redo.pml, POST).
+ * Where the new cell goes: in front of cell *index.  The left neighbor's presence proves that the separator
+ * lies above the low fence.  Not more: nodes that were split from the left neighbor later may stand behind
+ * it, with lower separators, and this node may have been split in front of one of them (test/models/redo.pml,
+ * POST).
  */
 static PostPlace
 post_place(const Posting *posting, const uint64_t *node, uint32_t *index)

@@ -2,13 +2,13 @@
  * scan.c
  *		Scans: from leaf to leaf in either direction, reading ahead.
  *
- * A scan tiles the key space by fences (F38): after a leaf [low, high) a forward scan accepts only a leaf whose low fence
- * is byte for byte that high, and a backward scan only one whose high fence is that low.  Low fences never change and entries
- * only move right, so nothing is missed and nothing met twice, however old the copies are that led there.  What was
- * split in between is reached by right links.
+ * A scan tiles the key space by fences (F38): after a leaf [low, high) a forward scan accepts only a leaf
+ * whose low fence is byte for byte that high, and a backward scan only one whose high fence is that low.  Low
+ * fences never change and entries only move right, so nothing is missed and nothing met twice, however old
+ * the copies are that led there.  What was split in between is reached by right links.
  *
- * Leaves are read ahead as children of a cached level-1 node, one chain for several.  Nothing is held between calls,
- * and nothing while the comparator runs: it may jump away, and tree_scan_close() frees everything.
+ * Leaves are read ahead as children of a cached level-1 node, one chain for several.  Nothing is held between
+ * calls, and nothing while the comparator runs: it may jump away, and tree_scan_close() frees everything.
  */
 #include "scan.h"
 
@@ -97,7 +97,10 @@ parent_load(TreeScan *scan)
 	return true;
 }
 
-/* Whether the parent's copy has `want` as a separator: then *place is the child on its right (count: its high fence). */
+/*
+ * Whether the parent's copy has `want` as a separator: then *place is the child on its right (count: its high
+ * fence).
+ */
 static bool
 parent_place(TreeScan *scan, uint32_t *place)
 {
@@ -119,7 +122,9 @@ parent_place(TreeScan *scan, uint32_t *place)
 	return separator_equal(g, parent->node + g->high_word, scan->want);
 }
 
-/* As parent_place(), going on to the right sibling in the cache where a forward scan has used up the parent. */
+/*
+ * As parent_place(), going on to the right sibling in the cache where a forward scan has used up the parent.
+ */
 static bool
 parent_find(TreeScan *scan, uint32_t *place)
 {
@@ -136,7 +141,10 @@ parent_find(TreeScan *scan, uint32_t *place)
 	return parent_place(scan, place) && *place < node_count(parent->node);
 }
 
-/* Whether integers say that the scan does not end before it comes to the child on the far side of this separator. */
+/*
+ * Whether integers say that the scan does not end before it comes to the child on the far side of this
+ * separator.
+ */
 static bool
 worth_reading(const TreeScan *scan, const uint64_t *separator)
 {
@@ -151,7 +159,10 @@ worth_reading(const TreeScan *scan, const uint64_t *separator)
 	return decision == (scan->direction == TREE_FORWARD ? DECIDE_ABOVE : DECIDE_BELOW);
 }
 
-/* Collects the pointers of the next leaves: children from `place` on, in the order of the scan, on one memory node. */
+/*
+ * Collects the pointers of the next leaves: children from `place` on, in the order of the scan, on one memory
+ * node.
+ */
 static void
 ahead_choose(TreeScan *scan, uint32_t place)
 {
@@ -227,8 +238,8 @@ parent_has(const TreeScan *scan, uint64_t pointer)
 }
 
 /*
- * The scan met a leaf that the copy of the level-1 node does not have: it is read anew, and if even that one lacks the leaf
- * its last step is owed and paid here (F28).  `separator` lies between `left` and `right`.
+ * The scan met a leaf that the copy of the level-1 node does not have: it is read anew, and if even that one
+ * lacks the leaf its last step is owed and paid here (F28).  `separator` lies between `left` and `right`.
  */
 static TreeStatus
 parent_repair(TreeScan *scan, uint64_t left, const uint64_t *separator, uint64_t right)
@@ -305,7 +316,10 @@ target_compare(TreeScan *scan, const Target *target, const Path *path, const uin
 	return status;
 }
 
-/* Pays for, or remembers, a split that the descent's parent did not know: the leaf at hand ends before the target. */
+/*
+ * Pays for, or remembers, a split that the descent's parent did not know: the leaf at hand ends before the
+ * target.
+ */
 static TreeStatus
 right_move(TreeScan *scan, Path *path, uint64_t pointer, const uint64_t *leaf)
 {
@@ -372,7 +386,9 @@ descend_once(TreeScan *scan, const Target *target, bool fresh)
 	return TREE_OK;
 }
 
-/* Descends to the next leaf: for the start bound, or for the fence where the last leaf ended. TREE_DAMAGED. */
+/*
+ * Descends to the next leaf: for the start bound, or for the fence where the last leaf ended. TREE_DAMAGED.
+ */
 static TreeStatus
 load_descend(TreeScan *scan, bool fresh)
 {
@@ -444,7 +460,9 @@ ahead_head(TreeScan *scan, uint64_t **leaf)
 	return TREE_OK;
 }
 
-/* Forward: the leaf read ahead if it fits, else what the last leaf's right link names. TREE_RETRY: descend. */
+/*
+ * Forward: the leaf read ahead if it fits, else what the last leaf's right link names. TREE_RETRY: descend.
+ */
 static TreeStatus
 load_forward(TreeScan *scan)
 {
@@ -475,8 +493,8 @@ load_forward(TreeScan *scan)
 }
 
 /*
- * Backward: the leaf read ahead if it ends where it should, else a leaf to the right of it, split from it meanwhile; the one
- * read ahead then keeps its turn.  TREE_RETRY: descend.
+ * Backward: the leaf read ahead if it ends where it should, else a leaf to the right of it, split from it
+ * meanwhile; the one read ahead then keeps its turn.  TREE_RETRY: descend.
  */
 static TreeStatus
 load_backward(TreeScan *scan)
@@ -532,7 +550,9 @@ load_next(TreeScan *scan, bool afresh)
 	return status;
 }
 
-/* Whether the scan ends with the current leaf: its far fence is the tree's end, or not before the stop bound. */
+/*
+ * Whether the scan ends with the current leaf: its far fence is the tree's end, or not before the stop bound.
+ */
 static TreeStatus
 leaf_judge(TreeScan *scan, bool *last)
 {

@@ -67,9 +67,9 @@ struct TreeScan
 extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
 
 /*
- * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each once.
- * TREE_RETRY: an image out of line is not what its cell says: read the leaf again.  TREE_DAMAGED, TREE_NO_MEMORY,
- * and what a chain returns.  Calls the comparator.
+ * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each
+ * once.  TREE_RETRY: an image out of line is not what its cell says: read the leaf again.  TREE_DAMAGED,
+ * TREE_NO_MEMORY, and what a chain returns.  Calls the comparator.
  */
 extern TreeStatus batch_fill(TreeScan *scan);
 

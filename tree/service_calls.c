@@ -2,15 +2,18 @@
  * service_calls.c
  *		The calls of directory.h: trees, extents, epochs, and what a client may know of them.
  *
- * A client that does not know whether its call ran repeats it.  So each of them does the same when it comes twice:
+ * A client that does not know whether its call ran repeats it.  So each of them does the same when it comes
+ * twice:
  *
  *		CREATE		the request bears a random token: the tree that has it is the answer
  *		DROP		ids are used once: a tree that is not there was dropped
  *		READ, LIST, STATUS	change nothing
- *		UPDATE		flags and members are only set, epochs only rise; the nonce is the request's in either case
+ *		UPDATE		flags and members are only set, epochs only rise; the nonce is the request's in either
+ *					case
  *		EPOCH_OPEN	opens what is open already; an epoch that was closed is not opened again
  *		EPOCH_CLOSE	closes what is closed already; an older epoch is refused
- *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the answer
+ *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the
+ *					answer
  */
 #include <time.h>
 

@@ -2,8 +2,8 @@
  * service_state.h
  *		What the files of the memory node's service share.  Private to them.
  *
- * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.  service_tables.c: what
- * outlives the daemon.
+ * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.
+ * service_tables.c: what outlives the daemon.
  */
 #ifndef SHERMAN_SERVICE_STATE_H
 #define SHERMAN_SERVICE_STATE_H
@@ -36,8 +36,8 @@ extern uint64_t service_quota(const Service *service, uint32_t tenant);
 /* service_calls.c */
 
 /*
- * Waits for freed memory whose quarantine is short before its end, and gives some of it back.  The data path of clients
- * that map the memory does not run through this thread.
+ * Waits for freed memory whose quarantine is short before its end, and gives some of it back.  The data path
+ * of clients that map the memory does not run through this thread.
  */
 extern void service_quarantine_wait(Service *service);
 /* FabricService.call. */

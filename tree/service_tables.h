@@ -2,12 +2,14 @@
  * service_tables.h
  *		The tables of a memory node's service: trees, units of node memory, epochs.  Private to the service.
  *
- * They lie in the service area of the memory object and outlive the daemon, which may be killed between any two
- * stores.  A change of one word is one store.  A longer one goes through the journal: its new bytes are
- * written beside it, then the journal is marked valid by one word, then they are put in place; opening the tables
- * repeats a valid journal.  What takes several changes is ordered so that each prefix is repaired at the next start:
+ * They lie in the service area of the memory object and outlive the daemon, which may be killed between any
+ * two stores.  A change of one word is one store.  A longer one goes through the journal: its new bytes are
+ * written beside it, then the journal is marked valid by one word, then they are put in place; opening the
+ * tables repeats a valid journal.  What takes several changes is ordered so that each prefix is repaired at
+ * the next start:
  *
- *		extent granted:	units marked pending, pages taken, extent header written, record changed, marks cleared
+ *		extent granted:	units marked pending, pages taken, extent header written, record changed, marks
+ *						cleared
  *						(pending units that the record does not name are free)
  *		tree dropped:	record removed, then units into quarantine (units without a record go there)
  *		tree id taken:	counter raised, then used (a number may be skipped, and is never used twice)
@@ -20,8 +22,8 @@
 #include "directory.h"
 
 /*
- * Units of freed memory that are looked at, and given back, in one go: whoever does it has clients to serve, and giving
- * back 32 MB takes milliseconds.
+ * Units of freed memory that are looked at, and given back, in one go: whoever does it has clients to serve,
+ * and giving back 32 MB takes milliseconds.
  */
 #define QUARANTINE_SCAN_UNITS 65536u
 #define QUARANTINE_FREE_UNITS 512u
@@ -125,9 +127,9 @@ extern void tables_view(ServiceTables *tables, void *area, uint32_t max_trees, u
                         uint64_t units);
 
 /*
- * Makes the tables in a zeroed area, or repairs what is there.  *repaired counts units that were pending or without
- * a record.  `release` is called for pending units that nobody owns.  FABRIC_PROTOCOL: tables of another shape;
- * FABRIC_NO_MEMORY.
+ * Makes the tables in a zeroed area, or repairs what is there.  *repaired counts units that were pending or
+ * without a record.  `release` is called for pending units that nobody owns.  FABRIC_PROTOCOL: tables of
+ * another shape; FABRIC_NO_MEMORY.
  */
 typedef void (*TablesRelease)(void *argument, uint64_t offset, uint64_t bytes);
 extern FabricStatus tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t random,
@@ -139,7 +141,9 @@ extern ServiceRecord *tables_find_token(ServiceTables *tables, const TablesOwner
                                         const uint64_t *token);
 extern bool tables_owns(const TablesOwner *owner, const ServiceRecord *record);
 
-/* The next tree or share of the owner, from slot *position on; *position comes back behind it. NULL: no more. */
+/*
+ * The next tree or share of the owner, from slot *position on; *position comes back behind it. NULL: no more.
+ */
 extern ServiceRecord *tables_next(ServiceTables *tables, const TablesOwner *owner, bool shares,
                                   uint32_t *position);
 
@@ -162,8 +166,8 @@ extern void tables_units_grant(ServiceTables *tables, uint64_t offset, uint64_t 
 extern void tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count);
 
 /*
- * Frees units whose quarantine is over, as many as fit into one go; `release` is called for each run of them.  As long as
- * some are due, quarantine_us has passed.
+ * Frees units whose quarantine is over, as many as fit into one go; `release` is called for each run of them.
+ * As long as some are due, quarantine_us has passed.
  */
 extern void tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release,
                                   void *argument);

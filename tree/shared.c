@@ -2,8 +2,8 @@
  * shared.c
  *		Shared memory of one instance: its parts, and the table of trees in use.
  *
- * Nothing here survives the instance.  A process that is killed inside a spin section leaves the instance unusable;
- * PostgreSQL then restarts all of its processes with fresh shared memory, so there is no repair.
+ * Nothing here survives the instance.  A process that is killed inside a spin section leaves the instance
+ * unusable; PostgreSQL then restarts all of its processes with fresh shared memory, so there is no repair.
  */
 #include <sched.h>
 
@@ -11,7 +11,10 @@
 
 #define SHARED_MAGIC 0x7368657273686172ull
 
-/* Looks at a spin word before the processor is given away: the holder was preempted (two cores, many processes). */
+/*
+ * Looks at a spin word before the processor is given away: the holder was preempted (two cores, many
+ * processes).
+ */
 #define SPINS_BEFORE_YIELD 128
 
 static size_t
@@ -72,8 +75,8 @@ tree_shared_bytes(const TreeSharedOptions *options)
 }
 
 /*
- * Lays out the region, which is zeroed and tree_shared_bytes() long.  Called once, before any other process uses it.
- * NULL: the options are outside the contract.
+ * Lays out the region, which is zeroed and tree_shared_bytes() long.  Called once, before any other process
+ * uses it.  NULL: the options are outside the contract.
  */
 TreeShared *
 tree_shared_initialize(void *memory, const TreeSharedOptions *options)
@@ -164,7 +167,10 @@ state_entry(StateTable *table, uint32_t i)
 	return (TreeState *) ((char *) table + line_align(sizeof(StateTable)) + i * table->stride);
 }
 
-/* Forgets what it may allocate from; ids, references, counters and estimates stay for the handles that are open. */
+/*
+ * Forgets what it may allocate from; ids, references, counters and estimates stay for the handles that are
+ * open.
+ */
 void
 state_shared_reset(void *memory)
 {

@@ -2,8 +2,9 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c and allocate.c.  Everything but the counters and estimates, which are added to relaxed, is
- * read and written under `spin`, which is never held across a chain, a call or anything else that can wait.
+ * Private to shared.c and allocate.c.  Everything but the counters and estimates, which are added to relaxed,
+ * is read and written under `spin`, which is never held across a chain, a call or anything else that can
+ * wait.
  */
 #ifndef SHERMAN_TREE_STATE_H
 #define SHERMAN_TREE_STATE_H
@@ -45,13 +46,13 @@ typedef enum StateUse
 /* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
 #define STATE_RETURNED_NODES 8
 /*
- * Chunks that came when another process had brought one already.  A process brings one at a time, so that this is enough
- * for as many as often meet; what finds no room is lost until REINDEX.
+ * Chunks that came when another process had brought one already.  A process brings one at a time, so that
+ * this is enough for as many as often meet; what finds no room is lost until REINDEX.
  */
 #define STATE_SPARE_RUNS 8
 /*
- * Free blocks that can be remembered, for each tree that can be in use; one tree may have them all.  When there are more,
- * one that is given back is forgotten, which REINDEX gets back.
+ * Free blocks that can be remembered, for each tree that can be in use; one tree may have them all.  When
+ * there are more, one that is given back is forgotten, which REINDEX gets back.
  */
 #define STATE_BLOCKS_PER_TREE 128
 /* Lists of free blocks: one for each length, in units of OUTSIDE_ALIGN; blocks are shorter than a stripe. */
@@ -131,8 +132,8 @@ extern size_t blocks_pool_bytes(const TreeSharedOptions *options);
 /* Empties the pool; all lists are empty, too. Nobody uses the table. */
 extern void blocks_pool_reset(StateTable *table);
 /*
- * Remembers a block that nothing refers to (0 bytes: none), or forgets it if the pool is used up.  A `rest` of another
- * block, or of a stripe, fits perhaps nothing: it gets no room in the second half of the pool.
+ * Remembers a block that nothing refers to (0 bytes: none), or forgets it if the pool is used up.  A `rest`
+ * of another block, or of a stripe, fits perhaps nothing: it gets no room in the second half of the pool.
  */
 extern void blocks_put(StateTable *table, StateAtNode *at, uint64_t offset, uint32_t bytes, bool rest);
 /* The shortest block that is long enough; its rest is remembered. False: there is none. */

@@ -6,10 +6,10 @@
  * algorithm; node.h the layout.  Nothing here prints, exits, jumps or uses PostgreSQL; every call returns
  * a TreeStatus, and tree_detail() holds one line about the last error.
  *
- * Order of entries: (leading bit, normalized key, rest of the key as the comparator says, TID).  Every entry is
- * distinct by its TID.  Integers decide as far as the normalized key reaches; the comparator, which is the
- * caller's code and may jump out of the tree (ereport), is only ever called while no lock is held and nothing is
- * in doubt, and on private memory.
+ * Order of entries: (leading bit, normalized key, rest of the key as the comparator says, TID).  Every entry
+ * is distinct by its TID.  Integers decide as far as the normalized key reaches; the comparator, which is the
+ * caller's code and may jump out of the tree (ereport), is only ever called while no lock is held and nothing
+ * is in doubt, and on private memory.
  */
 #ifndef SHERMAN_TREE_H
 #define SHERMAN_TREE_H
@@ -82,8 +82,8 @@ typedef struct TreeBound
 
 /*
  * Compares the bound's columns with an entry's or a cut separator's: < 0, 0, > 0 as the bound is before, ties
- * with, or is behind it.  Of a cut entry only columns that its normalized key holds whole can be compared; the
- * rest ties.  May jump (ereport); then the scan or insert is over, and nothing is held.
+ * with, or is behind it.  Of a cut entry only columns that its normalized key holds whole can be compared;
+ * the rest ties.  May jump (ereport); then the scan or insert is over, and nothing is held.
  */
 typedef int (*TreeCompare)(void *argument, const TreeBound *bound, const TreeKey *entry);
 
@@ -98,11 +98,13 @@ typedef struct TreeEnvironment
 	 */
 	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
 	void (*wake)(void *argument, uint32_t slot);
-	/* True when the operation should end early (query cancel). Asked only while nothing is held or in doubt. */
+	/*
+	 * True when the operation should end early (query cancel). Asked only while nothing is held or in doubt.
+	 */
 	bool (*should_stop)(void *argument);
 	/*
-	 * Called before the first remote lock of an operation may be won and after the last is released: HOLD_ and
-	 * RESUME_INTERRUPTS in PostgreSQL.
+	 * Called before the first remote lock of an operation may be won and after the last is released: HOLD_
+	 * and RESUME_INTERRUPTS in PostgreSQL.
 	 */
 	void (*hold)(void *argument);
 	void (*resume)(void *argument);
@@ -165,13 +167,16 @@ typedef struct TreeSharedOptions
 extern size_t tree_shared_bytes(const TreeSharedOptions *options);
 extern TreeShared *tree_shared_initialize(void *memory, const TreeSharedOptions *options);
 
-/* Forgets cache frames, lock queues and allocation states: after a new incarnation was granted, before any use. */
+/*
+ * Forgets cache frames, lock queues and allocation states: after a new incarnation was granted, before any
+ * use.
+ */
 extern void tree_shared_reset(TreeShared *shared);
 
 /*
- * Closes a memory node for all processes of the instance: from now on chains and calls to it fail at once with
- * TREE_UNREACHABLE, new nodes are taken elsewhere, and who waits for a lock there stops waiting.  Memory nodes are open
- * at first.  tree_node_open() undoes it.
+ * Closes a memory node for all processes of the instance: from now on chains and calls to it fail at once
+ * with TREE_UNREACHABLE, new nodes are taken elsewhere, and who waits for a lock there stops waiting.  Memory
+ * nodes are open at first.  tree_node_open() undoes it.
  */
 extern void tree_node_close(TreeShared *shared, uint32_t node);
 
@@ -185,14 +190,19 @@ typedef struct TreeClientOptions
 	TreeShared *shared;
 	uint32_t slot; /* this process's number, < slots; not used by another live client */
 	TreeEnvironment environment;
-	/* Connected, owned by the caller, outlive the client; NULL: environment.connect() makes it on first use. */
+	/*
+	 * Connected, owned by the caller, outlive the client; NULL: environment.connect() makes it on first use.
+	 */
 	FabricEndpoint *endpoints[TREE_MAX_NODES];
 	uint32_t nodes;                                  /* as in the TreeSharedOptions */
 	uint32_t lock_timeout_ms;                        /* deadline for winning a lock; 0 = 10 s */
 	void *(*allocate)(void *argument, size_t bytes); /* memory for handles; NULL: malloc */
 	void (*release)(void *argument, void *memory);
 	void *allocate_argument;
-	/* Memory that lives as long as `handle`, which allocate() gave; for what handles grow by. NULL: allocate(). */
+	/*
+	 * Memory that lives as long as `handle`, which allocate() gave; for what handles grow by. NULL:
+	 * allocate().
+	 */
 	void *(*allocate_beside)(void *argument, const void *handle, size_t bytes);
 } TreeClientOptions;
 
@@ -201,27 +211,29 @@ extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient 
 
 /*
  * Leaves queues and settles doubt (resets the channels that need it).  Safe at process exit and after errors.
- * TREE_UNREACHABLE: doubt could not be ended at the memory nodes that tree_client_trouble() then tells; the caller must not
- * let its transaction end well before they are closed.
+ * TREE_UNREACHABLE: doubt could not be ended at the memory nodes that tree_client_trouble() then tells; the
+ * caller must not let its transaction end well before they are closed.
  */
 extern TreeStatus tree_client_leave(TreeClient *client);
 
 /* The same, and frees the client. */
 extern TreeStatus tree_client_close(TreeClient *client);
 extern const char *tree_detail(const TreeClient *client);
-/* Of a TREE_MEMORY_FULL that was returned last: was it the tenant's quota that was full, not the memory node? */
+/*
+ * Of a TREE_MEMORY_FULL that was returned last: was it the tenant's quota that was full, not the memory node?
+ */
 extern bool tree_full_by_quota(const TreeClient *client);
 
 /*
- * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and has seen that
- * no process is inside hold and resume.  What ended processes held or left in doubt there is over.  `member` is what
- * records call the node's memory from now on; 0: the first word of its UUID.
+ * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and
+ * has seen that no process is inside hold and resume.  What ended processes held or left in doubt there is
+ * over.  `member` is what records call the node's memory from now on; 0: the first word of its UUID.
  */
 extern void tree_node_open(TreeClient *client, uint32_t node, uint64_t member);
 
 /*
- * The connection to this memory node, which was fenced since it was made, is not used any more; the caller disconnects it.
- * The next use connects anew.  Nothing may be in progress.
+ * The connection to this memory node, which was fenced since it was made, is not used any more; the caller
+ * disconnects it.  The next use connects anew.  Nothing may be in progress.
  */
 extern void tree_client_reconnect(TreeClient *client, uint32_t node);
 
@@ -255,7 +267,10 @@ typedef struct TreeRecord
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
 	uint32_t reserved;
-	/* For each memory node that the tree has extents on, or may have soon, what tree_node_open() called its memory; else 0. */
+	/*
+	 * For each memory node that the tree has extents on, or may have soon, what tree_node_open() called its
+	 * memory; else 0.
+	 */
 	uint64_t members[TREE_MAX_NODES];
 } TreeRecord;
 
@@ -282,31 +297,34 @@ typedef struct TreeNodeStatus
 } TreeNodeStatus;
 
 /*
- * Makes a tree on one of the open memory nodes: record, first extent, empty root leaf.  `record` gives database, index,
- * creator, format and cluster, and takes tree, root and members.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ * Makes a tree on one of the open memory nodes: record, first extent, empty root leaf.  `record` gives
+ * database, index, creator, format and cluster, and takes tree, root and members.  TREE_MEMORY_FULL,
+ * TREE_UNREACHABLE, TREE_FENCED.
  */
 extern TreeStatus tree_create(TreeClient *client, TreeRecord *record);
 
 /*
- * Frees a tree: its extents go to quarantine and then back.  Idempotent.  The caller has proved it dead.  Extents on
- * memory nodes that are away stay: tree_share_list() finds them later.
+ * Frees a tree: its extents go to quarantine and then back.  Idempotent.  The caller has proved it dead.
+ * Extents on memory nodes that are away stay: tree_share_list() finds them later.
  */
 extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint32_t home);
 
 /* Reads a record, with the bytes and extents at all memory nodes that can be asked. */
 extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
 /*
- * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce and members
- * where not 0.  TREE_INVALID: another memory node is a member in that place.
+ * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce
+ * and members where not 0.  TREE_INVALID: another memory node is a member in that place.
  */
 extern TreeStatus tree_record_update(TreeClient *client, const TreeRecord *record);
 
-/* The i-th tree record of this cluster at node; TREE_END behind the last. The order is stable between drops. */
+/*
+ * The i-th tree record of this cluster at node; TREE_END behind the last. The order is stable between drops.
+ */
 extern TreeStatus tree_record_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
 
 /*
- * The same for shares: extents at node of trees whose record is at another memory node.  Of the record only tree, bytes,
- * extents and members count, where members names the home and no other.
+ * The same for shares: extents at node of trees whose record is at another memory node.  Of the record only
+ * tree, bytes, extents and members count, where members names the home and no other.
  */
 extern TreeStatus tree_share_list(TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
 /* Frees a share whose tree is gone. */
@@ -324,7 +342,9 @@ extern TreeStatus tree_epoch_close(TreeClient *client, uint32_t node, uint64_t e
  */
 typedef struct Tree Tree;
 
-/* `compare` may be NULL when the format is lossless and all bounds are exact. TREE_NO_MEMORY, TREE_INVALID. */
+/*
+ * `compare` may be NULL when the format is lossless and all bounds are exact. TREE_NO_MEMORY, TREE_INVALID.
+ */
 extern TreeStatus tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *format,
                             TreeCompare compare, void *argument, Tree **handle);
 extern void tree_close(Tree *handle);
@@ -337,10 +357,10 @@ typedef struct TreeStamp
 } TreeStamp;
 
 /*
- * Inserts one entry; returns after the memory node's acknowledgment (I-P2).  The same (key image, TID) twice is
- * once: *hit tells it.  TREE_MEMORY_FULL, TREE_STOPPED, TREE_UNREACHABLE, TREE_FENCED, TREE_DAMAGED,
- * TREE_TIMED_OUT: then the entry is surely not there, or is there and harmless (UNREACHABLE after doubt was not
- * ended).
+ * Inserts one entry; returns after the memory node's acknowledgment (I-P2).  The same (key image, TID) twice
+ * is once: *hit tells it.  TREE_MEMORY_FULL, TREE_STOPPED, TREE_UNREACHABLE, TREE_FENCED, TREE_DAMAGED,
+ * TREE_TIMED_OUT: then the entry is surely not there, or is there and harmless (UNREACHABLE after doubt was
+ * not ended).
  */
 extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
 
@@ -361,7 +381,10 @@ typedef enum TreeDirection
 
 typedef struct TreeScan TreeScan;
 
-/* One leaf's entries within the bounds, in the order of the scan. Owned by the scan, valid until its next call. */
+/*
+ * One leaf's entries within the bounds, in the order of the scan. Owned by the scan, valid until its next
+ * call.
+ */
 typedef struct TreeBatch
 {
 	int count;
@@ -379,10 +402,10 @@ extern TreeStatus tree_scan_open(Tree *handle, TreeScan **scan);
 extern void tree_scan_close(TreeScan *scan);
 
 /*
- * Begins at `start` (NULL: at the end of the tree where the direction begins) and ends at `stop` (NULL: never);
- * bounds are given in the order of the scan: a forward scan returns entries > start and < stop, a backward scan
- * entries < start and > stop, with side telling whether ties are in.  The bounds are copied, their images and
- * arguments are not: they stay valid until the next seek.
+ * Begins at `start` (NULL: at the end of the tree where the direction begins) and ends at `stop` (NULL:
+ * never); bounds are given in the order of the scan: a forward scan returns entries > start and < stop, a
+ * backward scan entries < start and > stop, with side telling whether ties are in.  The bounds are copied,
+ * their images and arguments are not: they stay valid until the next seek.
  */
 extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start,
                                  const TreeBound *stop);
@@ -397,8 +420,8 @@ extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
 extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key);
 
 /* ------------------------------------------------------------------------------------------------
- * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the start is
- * met at least once.
+ * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the
+ * start is met at least once.
  */
 typedef struct TreeVacuum TreeVacuum;
 
@@ -455,9 +478,10 @@ typedef void (*TreeCheckReport)(void *argument, const char *message);
 typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key);
 
 /*
- * Verifies every invariant that a quiet or busy tree keeps: header, stamps, sums, fences tiling each level, order
- * inside and between leaves (with the comparator), right links, parents' separators byte-equal to fences, no TID
- * twice in one leaf, images out of line matching their hashes.  *problems counts what was reported.
+ * Verifies every invariant that a quiet or busy tree keeps: header, stamps, sums, fences tiling each level,
+ * order inside and between leaves (with the comparator), right links, parents' separators byte-equal to
+ * fences, no TID twice in one leaf, images out of line matching their hashes.  *problems counts what was
+ * reported.
  */
 extern TreeStatus tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
                              TreeStatistics *statistics, uint64_t *problems);

@@ -2,14 +2,18 @@
  * vacuum.c
  *		Removing entries: from the leftmost leaf along the right links to the last one.
  *
- * A leaf is read and judged without a lock.  Only one with victims is locked, and they are removed by a rewrite, with
- * the next generation, if it still is the generation that was judged: inside one nothing leaves its slot (I-T5), and an
- * insert that finds its own entry there raises it (I-P3).  Entries only move right, so each that was there at the start of a
- * walk is met at least once.  An empty leaf stays where it is, and is filled again.
+ * A leaf is read and judged without a lock.  Only one with victims is locked, and they are removed by a
+ * rewrite, with the next generation, if it still is the generation that was judged: inside one nothing leaves
+ * its slot (I-T5), and an insert that finds its own entry there raises it (I-P3).  Entries only move right,
+ * so each that was there at the start of a walk is met at least once.  An empty leaf stays where it is, and
+ * is filled again.
  */
 #include "scan.h"
 
-/* Times one leaf is judged before it is left to the next vacuum's error: each lost to a rewrite by somebody else. */
+/*
+ * Times one leaf is judged before it is left to the next vacuum's error: each lost to a rewrite by somebody
+ * else.
+ */
 #define JUDGE_ATTEMPTS 1000
 
 struct TreeVacuum
@@ -144,8 +148,8 @@ vacuum_free_blocks(TreeVacuum *vacuum, const uint64_t *old)
 }
 
 /*
- * Removes the victims under the leaf's lock; *live is what is left.  TREE_RETRY: it is not the generation that was judged, or
- * doubt was settled: read it again.
+ * Removes the victims under the leaf's lock; *live is what is left.  TREE_RETRY: it is not the generation
+ * that was judged, or doubt was settled: read it again.
  */
 static TreeStatus
 vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
