@@ -28,10 +28,10 @@ answered()
 	grep -qE -- "$3" <<<"$head" || fail "$1 $2 was answered \"$head\", nothing like \"$3\""
 }
 
-# samples: the page, checked, one sample a line.
+# samples: the page, checked, one sample a line; its status tells whether it is right.
 samples()
 {
-	request GET /metrics | sed '1,/^\r$/d' | perl "$CHECK" || fail "the page is wrong"
+	request GET /metrics | sed '1,/^\r$/d' | perl "$CHECK"
 }
 
 # sample PATTERN: waits until a line of the samples matches.
@@ -39,7 +39,7 @@ sample()
 {
 	local page
 	for _ in $(seq $PATIENCE); do
-		page=$(samples)
+		page=$(samples) || { fail "the page is wrong"; return; }
 		grep -qE -- "^sherman_msd_$1\$" <<<"$page" && return
 		sleep 0.1
 	done
