@@ -1,11 +1,12 @@
 /*
  * attach.c
- *		The launcher's work with memory nodes: it finds each of the list, attaches to it before anybody may use it, looks
- *		after it, and attaches anew when it was away.
+ *		The launcher's work with memory nodes: it finds each of the list, attaches to it before anybody may
+ *		use it, looks after it, and attaches anew when it was away.
  *
- * To attach is: look who is there (its memory's identity gives the position), fence (all older channels of this instance
- * are dead then), let processes that are inside an operation come to its end, mark as broken what is not proven, open the
- * memory node's next epoch, and let everybody in.  Whatever fails is tried again, less and less often.
+ * To attach is: look who is there (its memory's identity gives the position), fence (all older channels of
+ * this instance are dead then), let processes that are inside an operation come to its end, mark as broken
+ * what is not proven, open the memory node's next epoch, and let everybody in.  Whatever fails is tried
+ * again, less and less often.
  */
 #include "sherman.h"
 
@@ -38,7 +39,7 @@ typedef struct Attempt
 static struct
 {
 	Attempt		attempt[TREE_MAX_NODES];	/* as the list */
-	uint32		reviewed;		/* positions that were attached when records were last looked at, a bit for each */
+	uint32		reviewed;		/* bit per position: attached when records were last looked at */
 	TimestampTz began;			/* first round, 0 = not yet */
 } plan;
 
@@ -101,9 +102,9 @@ some_entry_unknown(int entry)
 }
 
 /*
- * The position for new memory that was found through an entry of the list: that of the memory which was there before,
- * unless that may be elsewhere now; a free one; or one whose memory the list does not lead to any more.  The indexes in
- * the memory that is so given up are broken for ever.
+ * The position for new memory that was found through an entry of the list: that of the memory which was there
+ * before, unless that may be elsewhere now; a free one; or one whose memory the list does not lead to any
+ * more.  The indexes in the memory that is so given up are broken for ever.
  */
 static int
 position_for_new(int entry)
@@ -163,7 +164,8 @@ operations_have_ended(void)
 }
 
 /*
- * Takes a position for the memory node that is fenced: connections of before are void, and its memory is what is there.
+ * Takes a position for the memory node that is fenced: connections of before are void, and its memory is what
+ * is there.
  */
 static void
 take_position(int entry, int position, const TreeNodeStatus *status, uint64 member, uint32 incarnation)
@@ -173,8 +175,8 @@ take_position(int entry, int position, const TreeNodeStatus *status, uint64 memb
 
 	if (!position_is_free(position) && memcmp(node->memory, status->uuid, sizeof(node->memory)) != 0)
 		ereport(LOG,
-				(errmsg("the memory of memory node %d at \"%s\" is given up: its indexes must be rebuilt", position,
-						node->address),
+				(errmsg("the memory of memory node %d at \"%s\" is given up: its indexes must be rebuilt",
+						position, node->address),
 				 errdetail("There is new memory at \"%s\".", listed->address)));
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	if (other_entry(entry, position) >= 0)
@@ -207,7 +209,8 @@ review_others(TreeClient *client, int position)
 }
 
 /*
- * The memory node is fenced, and this position is its: what it holds is proven or marked, and everybody is let in.
+ * The memory node is fenced, and this position is its: what it holds is proven or marked, and everybody is
+ * let in.
  */
 static bool
 let_in(int position, const TreeNodeStatus *status, char *failure)
@@ -411,8 +414,8 @@ leave_unlisted(void)
 		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED && other_entry(-1, i) < 0)
 		{
 			ereport(LOG,
-					(errmsg("memory node %d at \"%s\" is not used any more: it is not in \"sherman.memory_nodes\"", i,
-							sherman_shared->node[i].address)));
+					(errmsg("memory node %d at \"%s\" is not used any more: it is not in \"sherman.memory_nodes\"",
+							i, sherman_shared->node[i].address)));
 			sherman_node_lost(i);
 		}
 	}

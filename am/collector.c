@@ -385,7 +385,8 @@ bury_database(TreeClient *client, Oid database)
 }
 
 /*
- * Whether the tree of a share is gone: its home is attached and does not know it, or its home's memory was given up.
+ * Whether the tree of a share is gone: its home is attached and does not know it, or its home's memory was
+ * given up.
  */
 static bool
 share_is_orphan(TreeClient *client, const TreeRecord *share)

@@ -1,7 +1,8 @@
 /*
  * connection.c
- *		This process's client, and its connections to memory nodes: each made on first use, given up when the launcher has
- *		attached the memory node anew; and what PostgreSQL lends to the tree: latches, clock, memory, interrupts.
+ *		This process's client, and its connections to memory nodes: each made on first use, given up when the
+ *		launcher has attached the memory node anew; and what PostgreSQL lends to the tree: latches, clock,
+ *		memory, interrupts.
  */
 #include "sherman.h"
 
@@ -188,8 +189,8 @@ sherman_connection_launcher(void)
 }
 
 /*
- * A chain that is not answered is settled by a reset before its error is raised: both together take no longer than
- * the setting says.
+ * A chain that is not answered is settled by a reset before its error is raised: both together take no longer
+ * than the setting says.
  */
 void
 sherman_fabric_options(FabricOptions *options, uint32 incarnation)
@@ -307,7 +308,8 @@ sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric)
 {
 	const char *detail = fabric != NULL ? fabric_detail(fabric) : "";
 
-	snprintf(failure, SHERMAN_FAILURE_BYTES, detail[0] != '\0' ? "%s: %s" : "%s", fabric_status_name(status), detail);
+	snprintf(failure, SHERMAN_FAILURE_BYTES, detail[0] != '\0' ? "%s: %s" : "%s",
+			 fabric_status_name(status), detail);
 }
 
 const char *

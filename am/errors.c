@@ -30,16 +30,18 @@ static const char look_hint[] = "See the server's log and the view \"sherman_mem
 static const AwayReport away_reports[] =
 {
 	{FABRIC_DENIED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
-	"Over the network \"sherman.key_file\" must hold a key that the memory node knows; over a socket the memory node "
-	"must run as this user, or serve others."},
+	"Over the network \"sherman.key_file\" must hold a key that the memory node knows; over a socket the "
+	"memory node must run as this user, or serve others."},
 	{FABRIC_PROTOCOL, ERRCODE_PROTOCOL_VIOLATION, "Server and memory node must be of the same version."},
 	{FABRIC_NOT_SUPPORTED, ERRCODE_FEATURE_NOT_SUPPORTED,
 	"The library has no such transport, or the memory node does not offer it."},
-	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS, "The memory node serves as many clients as it can; see its log."},
-	{FABRIC_DRAINING, ERRCODE_CANNOT_CONNECT_NOW, "The memory node is shutting down."},
+	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS,
+	"The memory node serves as many clients as it can; see its log."},
+	{FABRIC_DRAINING, ERRCODE_CONNECTION_FAILURE, "The memory node is shutting down."},
 };
 
-static const char full_hint[] = "Drop indexes that are not needed, or add a memory node to \"sherman.memory_nodes\".";
+static const char full_hint[] =
+"Drop indexes that are not needed, or add a memory node to \"sherman.memory_nodes\".";
 static const char reindex_hint[] = "Rebuild the index with REINDEX INDEX %s.";
 
 static const StatusReport status_reports[] =
@@ -77,12 +79,14 @@ static const char *
 what_if_full(void)
 {
 	if (sherman_shared != NULL && sherman_shared->embedded)
-		return "Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and rebuild all of them.";
+		return "Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and rebuild all of "
+			"them.";
 	return full_hint;
 }
 
 /*
- * The memory nodes that a failed call met, for the reader who does not know them by their numbers; NULL: none.
+ * The memory nodes that a failed call met, for the reader who does not know them by their numbers; NULL:
+ * none.
  */
 static char *
 name_nodes(uint32 positions)

@@ -1,14 +1,15 @@
 /*
  * pool.c
- *		The memory nodes of this instance: which are wanted (the list), and what is known of each (the positions).
+ *		The memory nodes of this instance: which are wanted (the list), and what is known of each (the
+ *		positions).
  *
- * A memory node's position is its number in pointers.  It belongs to the memory, by its identity, and is kept in the
- * state file; the list says only where to look.  So an address may change, or the list's order, and nothing else does.
- * A position is given away again only when its memory is given up: because its address answers with new memory, or
- * because the list has no place for it any more and others need one.
+ * A memory node's position is its number in pointers.  It belongs to the memory, by its identity, and is kept
+ * in the state file; the list says only where to look.  So an address may change, or the list's order, and
+ * nothing else does. A position is given away again only when its memory is given up: because its address
+ * answers with new memory, or because the list has no place for it any more and others need one.
  *
- * The launcher alone changes list and positions (attach.c).  Others read; what they go by is a position's phase, and the
- * counter of its attaches.
+ * The launcher alone changes list and positions (attach.c).  Others read; what they go by is a position's
+ * phase, and the counter of its attaches.
  */
 #include "sherman.h"
 
@@ -84,7 +85,8 @@ parse_node(const char *text, Size bytes, char *address)
 	}
 	if (!valid_host_and_port(text + scheme, bytes - scheme))
 		return "An address is \"host:port\", \"tcp:host:port\", \"verbs:host:port\" or \"shm:/path\".";
-	snprintf(address, SHERMAN_ADDRESS_BYTES, "%s%.*s", scheme == 0 ? network_schemes[0] : "", (int) bytes, text);
+	snprintf(address, SHERMAN_ADDRESS_BYTES, "%s%.*s", scheme == 0 ? network_schemes[0] : "", (int) bytes,
+			 text);
 	return NULL;
 }
 

@@ -2,21 +2,21 @@
  * recovery.c
  *		Epochs and ends: whether the memory nodes' memory still fits the tables, decided at each start.
  *
- * An epoch is a run of the server that used memory nodes.  Before the first change of a tree in an epoch its record says
- * so ("mutated").  At a start there are three cases, and no default (doc/crash-safety.md):
+ * An epoch is a run of the server that used memory nodes.  Before the first change of a tree in an epoch its
+ * record says so ("mutated").  At a start there are three cases, and no default (doc/crash-safety.md):
  *
- *		CLEAN: the control file says that the server was shut down, at the very checkpoint that the postmaster's own
- *		callback recorded when it ended.  All trees are good.
+ *		CLEAN: the control file says that the server was shut down, at the very checkpoint that the
+ *		postmaster's own callback recorded when it ended.  All trees are good.
  *
- *		CRASH: the same history (data directory, timeline, not set back), but the epoch has no clean end: the trees that
- *		were changed in it are broken for ever, the others are good.
+ *		CRASH: the same history (data directory, timeline, not set back), but the epoch has no clean end: the
+ *		trees that were changed in it are broken for ever, the others are good.
  *
- *		UNPROVEN: anything else: a copy, a restored backup, a promoted standby, a run without us.  All trees are broken;
- *		the embedded node begins with new memory.
+ *		UNPROVEN: anything else: a copy, a restored backup, a promoted standby, a run without us.  All trees
+ *		are broken; the embedded node begins with new memory.
  *
- * What follows for a memory node is kept in the state file until it is attached: it may be away for several runs.  Each
- * memory node counts epochs of its own, one for each attach: by them it is seen that its memory is the one that we knew
- * last, and not an older copy.
+ * What follows for a memory node is kept in the state file until it is attached: it may be away for several
+ * runs.  Each memory node counts epochs of its own, one for each attach: by them it is seen that its memory
+ * is the one that we knew last, and not an older copy.
  */
 #include "sherman.h"
 
@@ -170,8 +170,8 @@ local_begin(ShermanLocal *local, const ControlFileData *control, const struct st
 }
 
 /*
- * Removes the embedded node's memory of a history that has ended.  Nobody maps it: core's shared memory interlock lets no
- * process of an older run of this data directory live beside this one.
+ * Removes the embedded node's memory of a history that has ended.  Nobody maps it: core's shared memory
+ * interlock lets no process of an older run of this data directory live beside this one.
  */
 static void
 remove_memory(const char *path)
@@ -185,7 +185,8 @@ remove_memory(const char *path)
 }
 
 /*
- * Nothing that was done up to now is proven: external memory nodes stay what they are, but no tree in them is believed.
+ * Nothing that was done up to now is proven: external memory nodes stay what they are, but no tree in them is
+ * believed.
  */
 static void
 local_distrust(ShermanLocal *local)
@@ -363,8 +364,8 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 		return false;
 	}
 	/*
-	 * New to us; or an older copy of what we know, or memory that others changed since, or that was given up: what
-	 * it holds of ours cannot be told from anything older.
+	 * New to us; or an older copy of what we know, or memory that others changed since, or that was given up:
+	 * what it holds of ours cannot be told from anything older.
 	 */
 	*member = status->uuid[0];
 	if ((known || status->epoch != 0) && !pg_strong_random(member, sizeof(*member)))
@@ -390,8 +391,8 @@ member_was_given_up(const TreeRecord *record)
 }
 
 /*
- * Walks the records at a memory node: marks as broken what was changed in epoch `unclean_from` or later (0: none), or lies
- * on memory that was given up, and brings the table of trees up to date.
+ * Walks the records at a memory node: marks as broken what was changed in epoch `unclean_from` or later (0:
+ * none), or lies on memory that was given up, and brings the table of trees up to date.
  */
 static TreeStatus
 take_stock(TreeClient *client, int position, uint32 unclean_from)
@@ -418,8 +419,8 @@ take_stock(TreeClient *client, int position, uint32 unclean_from)
 	}
 	if (broken > 0)
 		ereport(LOG,
-				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part of "
-						"their memory was lost", broken),
+				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part "
+						"of their memory was lost", broken),
 				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
 	return status == TREE_END ? TREE_OK : status;
 }

@@ -64,16 +64,17 @@ typedef enum ShermanPhase
 #define SHERMAN_FAILURE_BYTES 320
 
 /*
- * What outlives a run about the memory node at one position.  A position is the node's number in pointers: it stays
- * with the memory, wherever that is served.
+ * What outlives a run about the memory node at one position.  A position is the node's number in pointers: it
+ * stays with the memory, wherever that is served.
  */
 typedef struct ShermanLocalNode
 {
 	uint64		memory[2];		/* identity of its memory, 0 = the position is free */
-	uint64		member;			/* what trees call it: another name means that those of before are not believed */
+	uint64		member;			/* what trees call it: those that say otherwise are not believed */
 	uint64		epoch;			/* last epoch of ours that it acknowledged; it counts for itself, 0 = none */
 	uint64		opening;		/* the one that it may have opened since, 0 = none */
-	uint32		unclean_from;	/* what was changed in this epoch of the instance, or later, is not proven; 0 = all of it is */
+	uint32		unclean_from;	/* trees changed in this epoch of the instance, or later, are not
+								 * proven good; 0 = all are */
 	uint32		reserved;
 	char		address[SHERMAN_ADDRESS_BYTES]; /* where it was last */
 } ShermanLocalNode;
@@ -113,8 +114,8 @@ typedef struct ShermanNode
 	pg_atomic_uint32 phase;		/* ShermanPhase; NONE = the position is free */
 	pg_atomic_uint32 suspected; /* somebody could not connect: the launcher is to look */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
-	uint64		memory[2];		/* identity of its memory; this and the next change only while it is not attached */
-	uint64		member;			/* what trees call it */
+	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */
+	uint64		member;			/* what trees call it; likewise */
 	uint32		incarnation;
 	char		address[SHERMAN_ADDRESS_BYTES];
 } ShermanNode;
@@ -240,24 +241,25 @@ extern ShermanTreeEntry *sherman_trees_list(int *count);
 /* In the startup hook: reads control file and state file, and judges the last end. */
 extern void sherman_recovery_start(ShermanShared *shared);
 /*
- * In the launcher, before the first memory node of this run is attached: begins the epoch, with what the last end says
- * about each memory node.  False: `failure` (SHERMAN_FAILURE_BYTES) says why.
+ * In the launcher, before the first memory node of this run is attached: begins the epoch, with what the last
+ * end says about each memory node.  False: `failure` (SHERMAN_FAILURE_BYTES) says why.
  */
 extern bool sherman_recovery_begin(char *failure);
 /*
- * In the launcher, when a memory node answers and before it is fenced: whether its memory is what the state file knows
- * of it.  *member is what trees are to call it: a new name, if nothing of ours in it is to be believed.  False: it must
- * not be attached; `failure` says why.
+ * In the launcher, when a memory node answers and before it is fenced: whether its memory is what the state
+ * file knows of it.  *member is what trees are to call it: a new name, if nothing of ours in it is to be
+ * believed.  False: it must not be attached; `failure` says why.
  */
 extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure);
 /*
- * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the memory node's next
- * epoch and fills the table of trees.
+ * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the memory
+ * node's next epoch and fills the table of trees.
  */
-extern bool sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status, char *failure);
+extern bool sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status,
+									char *failure);
 /*
- * Looks at the records of an attached memory node again: trees on memory that was replaced since are marked as broken,
- * and the table learns on which memory nodes trees lie.
+ * Looks at the records of an attached memory node again: trees on memory that was replaced since are marked
+ * as broken, and the table learns on which memory nodes trees lie.
  */
 extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
 /* Writes the state file durably; false, with a WARNING, if that failed. */
@@ -278,13 +280,14 @@ extern void sherman_pool_give_up_waiting(void);
 extern void sherman_node_lost(int position);
 /* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
 extern bool sherman_node_listed(int position, ShermanListed *listed);
-/* Copies the first entry of the list that could not be attached; if there is none it stays as it is or is another one. */
+/* Copies the first entry of the list that could not be attached, or if there is none any. */
 extern void sherman_first_failure(ShermanListed *listed);
 /*
- * Splits sherman.memory_nodes into addresses as fabric_connect() takes them.  Returns their number, or -1: `problem` says
- * why.  addresses NULL: only looks.
+ * Splits sherman.memory_nodes into addresses as fabric_connect() takes them.  Returns their number, or -1:
+ * `problem` says why.  addresses NULL: only looks.
  */
-extern int	sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRESS_BYTES], const char **problem);
+extern int	sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRESS_BYTES],
+								const char **problem);
 
 /* ---- attach.c: the launcher's part in it ---- */
 
@@ -318,8 +321,8 @@ extern void sherman_connection_launcher(void);
 /* ---- state.c ---- */
 extern ShermanPhase sherman_phase(void);
 /*
- * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most until
- * attach_timeout after the first who waited began; cancel raises.
+ * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most
+ * until attach_timeout after the first who waited began; cancel raises.
  */
 extern void sherman_wait_attached(const ShermanMetaPage *meta);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */

@@ -106,8 +106,8 @@ sherman_wait_attached(const ShermanMetaPage *meta)
 }
 
 /*
- * State of an index that nothing speaks against, by the memory node at one position: whether its memory is the one that
- * the index is in, and whether it can be used.
+ * State of an index that nothing speaks against, by the memory node at one position: whether its memory is
+ * the one that the index is in, and whether it can be used.
  */
 static ShermanState
 judge_node(int position, uint64 member, ShermanReason *reason)
@@ -129,7 +129,8 @@ judge_node(int position, uint64 member, ShermanReason *reason)
 }
 
 /*
- * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is away.
+ * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is
+ * away.
  */
 static ShermanState
 judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)

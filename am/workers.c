@@ -61,7 +61,8 @@ sherman_register_workers(void)
 	strlcpy(worker.bgw_function_name, "sherman_node_main", BGW_MAXLEN);
 	strlcpy(worker.bgw_name, "sherman memory node", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "sherman memory node", BGW_MAXLEN);
-	sherman_embedded = sherman_embedded_memory_mb > 0 && sherman_parse_nodes(sherman_memory_node_list, NULL, &problem) == 0;
+	sherman_embedded = sherman_embedded_memory_mb > 0 &&
+		sherman_parse_nodes(sherman_memory_node_list, NULL, &problem) == 0;
 	if (sherman_embedded)
 		RegisterBackgroundWorker(&worker);
 

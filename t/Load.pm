@@ -31,7 +31,7 @@ sub start
 
 		if ($pid == 0)
 		{
-			run($file, $self->{flag}, $node->connstr('postgres'), $number);
+			eval { run($file, $self->{flag}, $node->connstr('postgres'), $number) };
 			POSIX::_exit(0);
 		}
 		push @{ $self->{pids} }, $pid;

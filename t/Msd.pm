@@ -14,7 +14,38 @@ use Time::HiRes qw(usleep);
 
 my @all;
 
-# new(name, size => MB, transport => 'shm'): started, and serving.
+# The key that all memory nodes know, and all servers have.
+my $keys;
+
+# Writes a file of keys, one line for each tenant.
+sub write_keys
+{
+	my ($file, %keys) = @_;
+
+	open(my $out, '>', $file) or die "$file: $!";
+	chmod 0600, $file;
+	print {$out} "$_ $keys{$_}\n" foreach sort keys %keys;
+	close $out;
+	return;
+}
+
+sub random_key
+{
+	return join('', map { sprintf('%02x', int(rand(256))) } 1 .. 32);
+}
+
+# Lines for a server's configuration.
+sub configuration
+{
+	if (!defined $keys)
+	{
+		$keys = "$PostgreSQL::Test::Utils::tmp_check/keys_$$";
+		write_keys($keys, main => random_key());
+	}
+	return "sherman.key_file = '$keys'\n";
+}
+
+# new(name, size => MB, transport => 'shm' | 'tcp' | 'tls'): started, and serving. 'tcp' is without a key, 'tls' with one.
 sub new
 {
 	my ($class, $name, %options) = @_;
@@ -22,6 +53,9 @@ sub new
 	my $self = bless {
 		name => $name,
 		size => $options{size} // 256,
+		transport => $options{transport} // 'shm',
+		flags => $options{flags} // [],
+		port => 0,
 		directory => File::Temp->newdir('msd_XXXXXX', DIR => $parent),
 		log => "$PostgreSQL::Test::Utils::log_path/msd_$name.log",
 	}, $class;
@@ -38,13 +72,31 @@ sub address
 {
 	my $self = shift;
 
-	return "shm:$self->{socket}";
+	return $self->{transport} eq 'shm' ? "shm:$self->{socket}" : "tcp:127.0.0.1:$self->{port}";
+}
+
+sub scheme
+{
+	my $self = shift;
+
+	return $self->{transport} eq 'shm' ? 'shm' : 'tcp';
+}
+
+# The flags that say where to listen.
+sub listen_flags
+{
+	my $self = shift;
+
+	configuration();
+	return () if $self->{transport} eq 'shm';
+	return ('--listen', "127.0.0.1:$self->{port}", $self->{transport} eq 'tls' ? ('--keys', $self->{keys} // $keys) : '--insecure-loopback');
 }
 
 sub start
 {
 	my $self = shift;
 	my $offset = -s $self->{log} // 0;
+	my @listen = $self->listen_flags;
 	my $pid = fork // die "fork: $!";
 
 	if ($pid == 0)
@@ -53,12 +105,17 @@ sub start
 		open STDIN, '<', '/dev/null';
 		open STDOUT, '>>', $self->{log};
 		open STDERR, '>>', $self->{log};
-		exec('msd', '--memory', $self->{memory}, '--socket', $self->{socket}, '--size', "$self->{size}M") or POSIX::_exit(127);
+		exec('msd', '--memory', $self->{memory}, '--socket', $self->{socket}, '--size', "$self->{size}M", @listen, @{ $self->{flags} })
+		  or POSIX::_exit(127);
 	}
 	$self->{pid} = $pid;
 	foreach my $i (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
-		return if -e $self->{log} && slurp_file($self->{log}, $offset) =~ /serving/;
+		my $log = -e $self->{log} ? slurp_file($self->{log}, $offset) : '';
+
+		# The port stays the same from the first start on.
+		$self->{port} = $1 if $log =~ /listening at \S+, port (\d+)/;
+		return if $log =~ /: ready$/m;
 		last if waitpid($pid, POSIX::WNOHANG()) == $pid;
 		usleep(100_000);
 	}
@@ -106,6 +163,7 @@ sub move
 	my $self = shift;
 
 	$self->{socket} .= '_moved';
+	$self->{port} = 0;
 	return;
 }
 
@@ -113,6 +171,7 @@ END
 {
 	my $status = $?;
 
+	unlink $keys if defined $keys;
 	foreach my $node (grep { defined $_->{pid} } @all)
 	{
 		$node->end('KILL');
