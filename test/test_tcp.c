@@ -227,6 +227,19 @@ test_read_waits(void **state)
 	channel_close(&channel);
 }
 
+/* Two clients, of whom the first has a chain that waits for stripe 1, which is taken: returns its odd word. */
+static uint64_t
+begin_waiting(TestChannel *channel, TestChannel *other, WaitingChain *chain)
+{
+	uint64_t odd = take_stripe(1);
+
+	*channel = open_channel();
+	*other = open_channel();
+	post_waiting_chain(channel, chain, 7);
+	wait_for_beginning(other, 7);
+	return odd;
+}
+
 /* After this the chain must not go on, though nothing is in its way any more. */
 static void
 expect_no_more(TestChannel *other, uint64_t odd)
@@ -249,14 +262,12 @@ expect_no_more(TestChannel *other, uint64_t odd)
 static void
 test_reset_ends_waiting_chain(void **state)
 {
-	TestChannel channel = open_channel();
-	TestChannel other = open_channel();
+	TestChannel channel;
+	TestChannel other;
 	WaitingChain chain;
-	uint64_t odd = take_stripe(1);
+	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
 	(void) state;
-	post_waiting_chain(&channel, &chain, 7);
-	wait_for_beginning(&other, 7);
 	assert_int_equal(fabric_reset(channel.endpoint), FABRIC_OK);
 	expect_no_more(&other, odd);
 	assert_int_equal(service_info(node.address).live_channels, 2);
@@ -269,16 +280,14 @@ static void
 test_successor_ends_waiting_chain(void **state)
 {
 	FabricOptions options = {.cluster = {CLUSTER, ~(uint64_t) CLUSTER}, .incarnation = incarnation};
-	TestChannel channel = open_channel();
-	TestChannel other = open_channel();
+	TestChannel channel;
+	TestChannel other;
 	TestChannel successor;
 	FabricChannel name;
 	WaitingChain chain;
-	uint64_t odd = take_stripe(1);
+	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
 	(void) state;
-	post_waiting_chain(&channel, &chain, 7);
-	wait_for_beginning(&other, 7);
 	fabric_channel(channel.endpoint, &name);
 	assert_int_equal(fabric_open(&options, &successor.fabric), FABRIC_OK);
 	assert_int_equal(fabric_connect_after(successor.fabric, node.network_address, &name, &successor.endpoint),
@@ -293,15 +302,13 @@ test_successor_ends_waiting_chain(void **state)
 static void
 test_end_of_client_ends_waiting_chain(void **state)
 {
-	TestChannel channel = open_channel();
-	TestChannel other = open_channel();
+	TestChannel channel;
+	TestChannel other;
 	WaitingChain chain;
-	uint64_t odd = take_stripe(1);
+	uint64_t odd = begin_waiting(&channel, &other, &chain);
 	uint64_t until = now_ms() + PATIENCE_MS;
 
 	(void) state;
-	post_waiting_chain(&channel, &chain, 7);
-	wait_for_beginning(&other, 7);
 	channel_close(&channel);
 	while (service_info(node.address).live_channels != 1)
 		assert_true(now_ms() < until);
@@ -312,14 +319,12 @@ test_end_of_client_ends_waiting_chain(void **state)
 static void
 test_attach_ends_waiting_chain(void **state)
 {
-	TestChannel channel = open_channel();
-	TestChannel other = open_channel();
+	TestChannel channel;
+	TestChannel other;
 	WaitingChain chain;
-	uint64_t odd = take_stripe(1);
+	uint64_t odd = begin_waiting(&channel, &other, &chain);
 
 	(void) state;
-	post_waiting_chain(&channel, &chain, 7);
-	wait_for_beginning(&other, 7);
 	channel_close(&other);
 	incarnation = cluster_attach(node.network_address, CLUSTER);
 	other = open_channel();
