@@ -207,9 +207,9 @@ open_hint(FabricStatus status)
 		case FABRIC_DENIED:
 			return "the memory file must belong to msd's user; without keys \"listen\" is 127.0.0.1 or [::1]";
 		case FABRIC_NOT_SUPPORTED:
-			return "huge pages: put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or "
+			return "put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or "
 				   "set "
-				   "\"huge-pages = try\"; verbs: install libibverbs1 and name a device that \"rdma link\" "
+				   "\"huge-pages = try\"; for verbs install libibverbs1 and name a device that \"rdma link\" "
 				   "shows";
 		default:
 			return "msd --help tells the flags";
