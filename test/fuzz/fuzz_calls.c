@@ -54,8 +54,13 @@ model_find(Model *model, uint64_t tree)
 static void
 model_add(Model *model, uint64_t tree, unsigned client)
 {
+	KnownTree *known = model_find(model, tree);
+
 	fuzz_require(tree != 0);
-	if (model_find(model, tree) == NULL && model->count < MAX_TREES)
+	/* The id of a share is its client's word: one that was dropped may be made again, by anybody. */
+	if (known != NULL && known->gone)
+		*known = (KnownTree){tree, client, false};
+	if (known == NULL && model->count < MAX_TREES)
 		model->trees[model->count++] = (KnownTree){tree, client, false};
 }
 

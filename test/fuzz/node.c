@@ -23,6 +23,8 @@ open_service(uint64_t node_bytes)
 		.node_bytes = node_bytes,
 		.max_channels = FUZZ_CHANNELS,
 		.max_trees = FUZZ_TREES,
+		.listen = "127.0.0.1:0",
+		.insecure_loopback = true,
 	};
 	Service *service;
 	char detail[FABRIC_DETAIL_BYTES];
