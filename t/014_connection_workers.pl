@@ -34,8 +34,8 @@ $node->safe_psql('postgres', q{
 });
 cmp_ok(figure('chains'), '>', 100, 'chains went through the workers');
 check_index($node, $_) for qw(entries_id entries_name entries_both);
-is($node->safe_psql('postgres', 'SELECT count(*) FROM sherman_connection_workers WHERE connections = 1'),
-	2, 'each worker has one connection');
+is($node->safe_psql('postgres', 'SELECT max(connections) FROM sherman_connection_workers'),
+	1, 'no worker has more than one connection');
 
 # A load whose workers are ended again and again.
 $node->safe_psql('postgres', 'CREATE TABLE load (id bigserial, value double precision);'
@@ -88,8 +88,7 @@ check_index($node, 'load_value');
 
 # A clean end with workers, and indexes that survive it.
 $node->restart;
-is($node->safe_psql('postgres', "SELECT count(*) FROM sherman_indexes WHERE state = 'ok'"),
-	4, 'all indexes are good after a restart');
+is(state_of($node, $_), 'ok', "$_ is good after a restart") for qw(entries_id entries_name entries_both load_value);
 check_index($node, 'load_value');
 
 $node->stop;
