@@ -48,3 +48,18 @@ apply_contended_read(const ApplyChannel *channel, ApplyRun *run, const FabricOp 
 	}
 	return read_as_writer(channel, run, op);
 }
+
+bool
+apply_may_go_on(const ApplyChannel *channel, const ApplyRun *run)
+{
+	for (int i = run->next; i < run->count; i++)
+	{
+		const FabricOp *op = &run->ops[i];
+
+		/* A READ that has not begun looks for itself. */
+		if (op->region == FABRIC_NODES && (op->opcode != FABRIC_READ || i == run->next) &&
+		    !apply_may_touch(channel, op->offset))
+			return false;
+	}
+	return true;
+}

@@ -194,6 +194,11 @@ apply_start(const ApplyChannel *channel, ApplyRun *run)
 }
 
 /*
+ * May a chain that had to wait go on?  The memory may have been given to somebody else meanwhile.
+ */
+extern bool apply_may_go_on(const ApplyChannel *channel, const ApplyRun *run);
+
+/*
  * Runs the operations that are due.  APPLY_DONE: all are done.  After APPLY_STRIPE_TAKEN the caller looks
  * whether the channel still lives before it comes again.
  */

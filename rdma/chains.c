@@ -136,8 +136,16 @@ chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *paylo
 bool
 chains_continue(FabricServer *server, ServerConnection *connection)
 {
-	if (connection->chain == NULL || connection->chain->parked == 0)
+	const ServerChain *chain = connection->chain;
+
+	if (chain == NULL || chain->parked == 0)
 		return false;
+	if (!apply_may_go_on(&chain->channel, &chain->run))
+	{
+		/* Part of it is done: the client has to reset. */
+		end_chain(server, connection, FABRIC_FENCED);
+		return false;
+	}
 	return run_chain(server, connection);
 }
 

@@ -316,6 +316,27 @@ test_end_of_client_ends_waiting_chain(void **state)
 	channel_close(&other);
 }
 
+/* The memory that the chain was to write was freed meanwhile, and belongs to another tenant. */
+static void
+test_lost_memory_ends_waiting_chain(void **state)
+{
+	uint8_t *mark = &memory.units[place(1) / FABRIC_UNIT_BYTES];
+	uint8_t mine = __atomic_load_n(mark, __ATOMIC_ACQUIRE);
+	TestChannel channel;
+	TestChannel other;
+	WaitingChain chain;
+	uint64_t odd = begin_waiting(&channel, &other, &chain);
+
+	(void) state;
+	__atomic_store_n(mark, (uint8_t) (mine + 1), __ATOMIC_RELEASE);
+	assert_int_equal(fabric_wait(channel.endpoint, chain.ticket), FABRIC_FENCED);
+	__atomic_store_n(mark, mine, __ATOMIC_RELEASE);
+	expect_no_more(&other, odd);
+	assert_int_equal(fabric_reset(channel.endpoint), FABRIC_OK);
+	channel_close(&channel);
+	channel_close(&other);
+}
+
 static void
 test_attach_ends_waiting_chain(void **state)
 {
@@ -818,6 +839,7 @@ main(void)
 		NODE_TEST(test_reset_ends_waiting_chain),
 		NODE_TEST(test_successor_ends_waiting_chain),
 		NODE_TEST(test_end_of_client_ends_waiting_chain),
+		NODE_TEST(test_lost_memory_ends_waiting_chain),
 		NODE_TEST(test_attach_ends_waiting_chain),
 		NODE_TEST(test_deadline_of_waiting_chain),
 		NODE_TEST(test_server_dies_in_write),

@@ -97,8 +97,8 @@ extern FabricStatus service_step(Service *service, int milliseconds);
 extern void service_stop(Service *service);
 
 /*
- * Refuses new channels, gives the open ones `drain_ms` to go, marks the memory clean if they all went, removes the
- * socket and frees the service.  The memory object stays unless `discard`.
+ * Refuses new channels, gives the open ones `drain_ms` to go, marks the memory clean if no lock is held and no chain is
+ * inside an operation, removes the socket and frees the service.  The memory object stays unless `discard`.
  */
 extern void service_close(Service *service, int drain_ms, bool discard);
 
