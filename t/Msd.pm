@@ -55,6 +55,7 @@ sub new
 		size => $options{size} // 256,
 		transport => $options{transport} // 'shm',
 		flags => $options{flags} // [],
+		keys => $options{keys},
 		port => 0,
 		directory => File::Temp->newdir('msd_XXXXXX', DIR => $parent),
 		log => "$PostgreSQL::Test::Utils::log_path/msd_$name.log",
