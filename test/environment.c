@@ -5,14 +5,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,6 +26,9 @@
 
 uint32_t test_lock_words = 16384;
 const char *test_key_file;
+
+static char network_key_file[96]; /* empty: test_use_network() was not called */
+static pid_t network_user;
 
 static Service *served; /* in the child that is a memory node */
 
@@ -71,18 +72,29 @@ node_log(void *argument, FabricLogLevel level, const char *message)
 static void
 node_serve(const TestNode *node, int ready)
 {
+	static FabricKeys keys;
 	ServiceOptions options;
 	char detail[FABRIC_DETAIL_BYTES];
 	FabricStatus status;
 
 	memset(&options, 0, sizeof(options));
+	if (node->listen[0] != '\0')
+	{
+		listen_enter();
+		options.listen = node->listen;
+	}
+	if (network_key_file[0] != '\0')
+	{
+		status = fabric_keys_read(network_key_file, &keys, detail);
+		REQUIRE(status == FABRIC_OK, "fabric_keys_read: %s", detail);
+		options.keys = &keys;
+	}
 	options.memory_path = node->memory_path;
 	options.socket_path = node->socket_path;
 	options.node_bytes = node->bytes;
 	options.max_trees = node->max_trees;
 	options.max_channels = 128;
 	options.verbs_device = getenv("FABRIC_TEST_VERBS");
-	options.listen = options.verbs_device == NULL ? NULL : strchr(node->address, ':') + 1;
 	options.insecure_loopback = true;
 	options.quotas.count = node->local_quota != 0;
 	strcpy(options.quotas.quotas[0].tenant, SERVICE_LOCAL_TENANT);
@@ -163,43 +175,59 @@ node_remember(const TestNode *node)
 		strcpy(remembered[remembered_count++], node->directory);
 }
 
-/*
- * With $FABRIC_TEST_VERBS, the name of an RDMA device, memory nodes serve verbs, on a port that a socket keeps for them
- * until this process ends: it does not listen.
- */
-static void
-node_choose_port(TestNode *node)
+static const char *
+files_base(void)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
-	int one = 1;
-	int reserved = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const char *base = getenv("FABRIC_TEST_DIRECTORY"); /* of whoever cleans up after tests that fail */
 
-	REQUIRE(reserved >= 0 && setsockopt(reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-	            bind(reserved, (struct sockaddr *) &address, length) == 0 &&
-	            getsockname(reserved, (struct sockaddr *) &address, &length) == 0,
-	        "no port: %s", strerror(errno));
-	snprintf(node->address, sizeof(node->address), "verbs:127.0.0.1:%u", ntohs(address.sin_port));
+	if (base != NULL)
+		return base;
+	return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+}
+
+static void
+network_end(void)
+{
+	if (getpid() == network_user)
+		unlink(network_key_file);
+}
+
+void
+test_use_network(void)
+{
+	snprintf(network_key_file, sizeof(network_key_file), "%s/sherman-test-%d.keys", files_base(),
+	         (int) getpid());
+	unlink(network_key_file);
+	listen_write_key(network_key_file);
+	test_key_file = network_key_file;
+	network_user = getpid();
+	atexit(network_end);
+}
+
+/* Clients come over tcp, or with $FABRIC_TEST_VERBS, the name of an RDMA device, over verbs. */
+static void
+node_listen(TestNode *node)
+{
+	listen_take(node->listen, &node->reserved);
+	snprintf(node->address, sizeof(node->address), "%s:%s",
+	         getenv("FABRIC_TEST_VERBS") == NULL ? "tcp" : "verbs", node->listen);
 }
 
 void
 test_node_start(TestNode *node, uint64_t bytes)
 {
-	const char *base = getenv("FABRIC_TEST_DIRECTORY"); /* of whoever cleans up after tests that fail */
-
-	if (base == NULL)
-		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 	memset(node, 0, sizeof(*node));
 	node->bytes = bytes;
 	node->drain_ms = DRAIN_MS;
-	snprintf(node->directory, sizeof(node->directory), "%s/sherman-test-XXXXXX", base);
+	snprintf(node->directory, sizeof(node->directory), "%s/sherman-test-XXXXXX", files_base());
 	REQUIRE(mkdtemp(node->directory) != NULL, "mkdtemp");
 	node_remember(node);
 	snprintf(node->memory_path, sizeof(node->memory_path), "%s/memory", node->directory);
 	snprintf(node->socket_path, sizeof(node->socket_path), "%s/socket", node->directory);
 	snprintf(node->address, sizeof(node->address), "shm:%s", node->socket_path);
-	if (getenv("FABRIC_TEST_VERBS") != NULL)
-		node_choose_port(node);
+	node->reserved = -1;
+	if (getenv("FABRIC_TEST_VERBS") != NULL || network_key_file[0] != '\0')
+		node_listen(node);
 	test_node_restart(node);
 }
 
@@ -251,6 +279,8 @@ test_node_stop(TestNode *node)
 {
 	if (node->pid > 0)
 		test_node_terminate(node);
+	if (node->reserved >= 0)
+		close(node->reserved);
 	node_remove_files(node->directory);
 }
 

@@ -27,6 +27,7 @@
 #include <sys/types.h>
 
 #include "../tree/tree.h"
+#include "support/listen.h"
 
 #define TEST_MAX_SLOTS 64
 
@@ -40,8 +41,13 @@ typedef struct TestNode
 	char directory[64];
 	char memory_path[96];
 	char socket_path[96];
-	char address[112]; /* for fabric_connect() */
+	char listen[LISTEN_BYTES]; /* for clients across the network; empty: there are none */
+	int reserved;              /* see listen_take() */
+	char address[112];         /* for fabric_connect() */
 } TestNode;
+
+/* Memory nodes that are started from now on are reached over tcp, with the keys of test_key_file. */
+extern void test_use_network(void);
 
 /* Starts a memory node with `bytes` of node memory and waits until it answers. */
 extern void test_node_start(TestNode *node, uint64_t bytes);

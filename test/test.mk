@@ -12,7 +12,7 @@ test_handshake_SOURCES = test/support/stream_pair.c
 FABRIC_TESTS += test_tcp
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy
-FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/namespace.c
+FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c
 conformance_SOURCES = test/conformance_chains.c test/conformance_death.c
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults
@@ -20,7 +20,7 @@ TEST_RUNS += conformance=--workers,2 conformance=--workers,1,--torn conformance=
 TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn conformance=--workers,1,--tls,--faults
 
 # Tests of tree/ and of the memory node's service.
-TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c
+TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
 TESTS += test_service test_calls
 TESTS += test_lock
 TESTS += test_cache

@@ -5,6 +5,7 @@
  *
  *		torture							the standard set, well under a minute
  *		torture --name NAME [--seed N]	one of it
+ *		torture --network ...			the same over tcp, with keys
  *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
  *
@@ -315,6 +316,13 @@ slot_of(const Run *run, uint32_t process)
 	return process;
 }
 
+/* Whether a death in the middle of a WRITE leaves a part of it: what goes over tcp arrives whole or not at all. */
+static bool
+writes_can_be_cut(const Run *run)
+{
+	return strncmp(run->nodes[0].address, "tcp:", 4) != 0;
+}
+
 /* The parent's own clients connect directly: the workers are only the children's. */
 static void
 workers_start(Run *run)
@@ -324,6 +332,7 @@ workers_start(Run *run)
 	ProxyProcessOptions options = {
 		.workers = o->workers,
 		.slots = o->processes * o->nodes + 1,
+		.key_file = test_key_file,
 		.timeout_ms = TEST_PATIENCE_US / 2000,
 		.below = &plan,
 		.random_places = true,
@@ -334,7 +343,7 @@ workers_start(Run *run)
 	if (o->deaths > 0)
 	{
 		plan.die_operation = WORKER_OPERATIONS;
-		plan.die_line = 12;
+		plan.die_line = writes_can_be_cut(run) ? 12 : 0;
 	}
 	run->random.state = o->seed + 777;
 	run->proxies = o->workers > 0 ? proxy_processes_start(&options) : NULL;
@@ -411,7 +420,7 @@ children_start(Run *run, uint64_t seed, int victim)
 	uint32_t die_line = (uint32_t) key_random(&random, 12);
 
 	/* What was handed to a worker is written whole, whoever dies; only the worker's own death can cut it. */
-	if (o->workers > 0)
+	if (o->workers > 0 || !writes_can_be_cut(run))
 		die_line = 0;
 	fflush(NULL);
 	for (uint32_t i = 0; i < o->processes; i++)
@@ -578,6 +587,7 @@ main(int argc, char **argv)
 		{"lose-below", no_argument, NULL, 'b'},
 		{"deaths", required_argument, NULL, 'a'},
 		{"rounds", required_argument, NULL, 'u'},
+		{"network", no_argument, NULL, 'q'},
 		{NULL, 0, NULL, 0},
 	};
 	TortureOptions given = {.processes = 4, .operations = 1000, .entries = 500, .range = 1000, .seed = 1};
@@ -588,7 +598,7 @@ main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
 	{
-		own = own || strchr("nsu", option) == NULL;
+		own = own || strchr("nsuq", option) == NULL;
 		switch (option)
 		{
 			case 'n':
@@ -647,6 +657,9 @@ main(int argc, char **argv)
 				break;
 			case 'u':
 				rounds = number(optarg);
+				break;
+			case 'q':
+				test_use_network();
 				break;
 			default:
 				return 2;

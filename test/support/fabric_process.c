@@ -3,28 +3,22 @@
  *		A memory node in a process of its own for the tests of the fabric, and clients of it.
  */
 #define _GNU_SOURCE 1
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "fabric_process.h"
-#include "namespace.h"
+#include "listen.h"
 
 #define SERVICE_AREA_BYTES 8192u
 #define NANOSECONDS_PER_MS 1000000
 /* Clients have so long after SIGTERM, if a test does not say. */
 #define DRAIN_MS 500
-/* In a namespace of its own a memory node has all ports to itself. */
-#define NAMESPACE_PORT 7700
 
 typedef struct TestService
 {
@@ -206,52 +200,15 @@ fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max
 	process->reserved = -1;
 }
 
-/* One key of one tenant, in a file that the memory node and its clients read. */
-static void
-write_key_file(const char *path)
-{
-	int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	uint8_t key[FABRIC_KEY_BYTES];
-	char line[16 + 2 * FABRIC_KEY_BYTES] = "tests ";
-	size_t length = strlen(line);
-
-	CHECK(file >= 0 && getrandom(key, sizeof(key), 0) == (ssize_t) sizeof(key));
-	for (size_t i = 0; i < sizeof(key); i++)
-		length += (size_t) snprintf(line + length, sizeof(line) - length, "%02x", key[i]);
-	line[length++] = '\n';
-	CHECK(write(file, line, length) == (ssize_t) length);
-	close(file);
-}
-
-/* A port of the loopback device that nobody else gets, also between two memory nodes of ours. */
-static void
-reserve_port(FabricProcess *process)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
-	int one = 1;
-
-	/* A socket that has the port and does not listen. */
-	process->reserved = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	CHECK(process->reserved >= 0);
-	CHECK(setsockopt(process->reserved, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0);
-	CHECK(bind(process->reserved, (struct sockaddr *) &address, length) == 0);
-	CHECK(getsockname(process->reserved, (struct sockaddr *) &address, &length) == 0);
-	snprintf(process->listen, sizeof(process->listen), "127.0.0.1:%u", ntohs(address.sin_port));
-}
-
 void
 fabric_process_listen(FabricProcess *process, bool keys)
 {
-	if (namespace_address() == NULL)
-		reserve_port(process);
-	else
-		snprintf(process->listen, sizeof(process->listen), "%s:%d", namespace_address(), NAMESPACE_PORT);
+	listen_take(process->listen, &process->reserved);
 	snprintf(process->network_address, sizeof(process->network_address), "tcp:%s", process->listen);
 	if (!keys)
 		return;
 	snprintf(process->key_file, sizeof(process->key_file), "%s/keys", process->directory);
-	write_key_file(process->key_file);
+	listen_write_key(process->key_file);
 }
 
 void
@@ -272,7 +229,7 @@ fabric_process_start(FabricProcess *process)
 	if (process->pid == 0)
 	{
 		close(pipes[0]);
-		CHECK(namespace_enter());
+		listen_enter();
 		_exit(fabric_process_serve(process, pipes[1]));
 	}
 	close(pipes[1]);

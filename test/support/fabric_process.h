@@ -16,6 +16,7 @@
 #include "fault.h"
 #include "proxy_process.h"
 #include "server.h"
+#include "listen.h"
 
 /* Calls of the test service; integers of 8 bytes in the machine's order. */
 #define SERVICE_ECHO 1    /* any bytes -> the same */
@@ -56,8 +57,8 @@ typedef struct FabricProcess
 	int drain_ms;               /* what its clients have after SIGTERM; for the next start */
 	FabricHugePages huge_pages; /* likewise */
 	const char *verbs_device;   /* it serves verbs with that; NULL: it does not */
-	char listen[32];            /* for network clients; empty: there are none */
-	char network_address[48];
+	char listen[LISTEN_BYTES];  /* for network clients; empty: there are none */
+	char network_address[LISTEN_BYTES + 4];
 	char key_file[160];   /* of the clients and the memory node; empty: network clients need none */
 	uint32_t descriptors; /* that it may have; 0: as many as the test */
 	char log_path[160];   /* everything that it logs goes there; empty: nothing does */
