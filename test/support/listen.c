@@ -49,7 +49,7 @@ listen_take(char listen[LISTEN_BYTES], int *reserved)
 	if (address == NULL)
 		take_loopback(listen, reserved);
 	else
-		snprintf(listen, LISTEN_BYTES, "%.50s:%u", address, FIRST_PORT + taken++ % PORTS);
+		snprintf(listen, LISTEN_BYTES, "%.20s:%u", address, FIRST_PORT + taken++ % PORTS);
 }
 
 void

@@ -10,7 +10,7 @@
 #ifndef SHERMAN_TEST_LISTEN_H
 #define SHERMAN_TEST_LISTEN_H
 
-#define LISTEN_BYTES 64
+#define LISTEN_BYTES 32
 
 /*
  * Takes "address:port" for one memory node, which it can come back to after its end.  *reserved, if not -1, is a
