@@ -299,10 +299,11 @@ handle_input(FabricServer *server, ServerConnection *connection)
 	while (takes_requests(connection))
 	{
 		uint32_t whole = next_frame(server, connection);
-		uint8_t *payload = input->data + input->begin + CONTROL_HEADER_BYTES;
+		uint8_t *payload;
 
 		if (whole == 0 || whole == UINT32_MAX)
 			return;
+		payload = input->data + input->begin + CONTROL_HEADER_BYTES;
 		/* The bytes stay where they are while a parked chain needs them: nothing more is read meanwhile. */
 		input->begin += whole;
 		if (connection->request.method == CONTROL_CHAIN)
