@@ -40,7 +40,7 @@ sub shut_out
 	kill 'STOP', $memory_node;
 	$asks->query('INSERT INTO asks SELECT g FROM generate_series(1, 100000) g');
 	$asks->quit;
-	is(sql('SELECT state FROM sherman_memory_nodes'), 'lost', 'nobody uses the memory node');
+	is(sql('SELECT state FROM sherman_memory_nodes'), 'unreachable', 'nobody uses the memory node');
 }
 
 # It answers again.  From now on sessions are patient again, unless they shall be shut out once more.
