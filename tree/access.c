@@ -4,6 +4,12 @@
  */
 #include "internal.h"
 
+/*
+ * READs that are lost are done again so often: each time the channel was reset, so the memory node is there. On a channel
+ * that many share (a connection worker's) the losses of all of them come together.
+ */
+#define LOST_READ_ATTEMPTS 64
+
 /* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
 #define TORN_PAUSE_US 2u
 
@@ -334,11 +340,11 @@ read_outside_chain(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	TreeStatus status = TREE_RETRY;
 
 	assert(count > 0);
-	for (int attempt = 0; attempt < READ_ATTEMPTS && status == TREE_RETRY; attempt++)
+	for (int attempt = 0; attempt < LOST_READ_ATTEMPTS && status == TREE_RETRY; attempt++)
 		status = access_execute(tree, memory_node, ops, count);
 	if (status == TREE_RETRY)
 		status = client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d reads of images were lost",
-		                     memory_node, READ_ATTEMPTS);
+		                     memory_node, LOST_READ_ATTEMPTS);
 	return status;
 }
 
