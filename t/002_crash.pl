@@ -121,8 +121,9 @@ change();
 $client = $node->background_psql('postgres', on_error_stop => 0);
 $client->query_until(qr/begun/,
 	"\\echo begun\nDO \$\$BEGIN FOR i IN 1..1000000 LOOP INSERT INTO changed VALUES (i); END LOOP; END\$\$;\n");
+my $before = -s $node->logfile;
 kill 'KILL', node_pid($node);
-$node->wait_for_log(qr/all server processes terminated; reinitializing/);
+$node->wait_for_log(qr/all server processes terminated; reinitializing/, $before);
 wait_for_recovery();
 eval { $client->{run}->finish };
 check_broken('killed memory node');
