@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "chain.h"
+#include "control.h"
 #include "stream.h"
 #include "transport.h"
 
@@ -341,7 +342,8 @@ fabric_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint
 {
 	FabricStatus status;
 
-	if (request_bytes > FABRIC_MAX_CALL_BYTES)
+	/* The fabric's own methods are not the caller's. */
+	if (request_bytes > FABRIC_MAX_CALL_BYTES || method >= CONTROL_FIRST_METHOD)
 		status = FABRIC_PROTOCOL;
 	else
 		status = endpoint->transport->call(endpoint, method, request, request_bytes, reply, reply_bytes);

@@ -328,3 +328,16 @@ link_call(Link *link, uint16_t method, const void *request, uint32_t request_byt
 		*reply_bytes = call.length;
 	return call.status;
 }
+
+static FabricStatus
+call_for_attach(void *link, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
+                uint32_t *reply_bytes)
+{
+	return link_call(link, method, request, request_bytes, reply, reply_bytes);
+}
+
+FabricStatus
+link_attach(Link *link, bool resume, uint64_t launcher_nonce, uint32_t *instance, uint32_t *incarnation)
+{
+	return control_attach(call_for_attach, link, resume, launcher_nonce, instance, incarnation);
+}

@@ -81,4 +81,8 @@ extern FabricStatus link_wait(Link *link, uint64_t deadline);
 extern FabricStatus link_call(Link *link, uint16_t method, const void *request, uint32_t request_bytes,
                               void *reply, uint32_t *reply_bytes);
 
+/* fabric_attach() by such a call. */
+extern FabricStatus link_attach(Link *link, bool resume, uint64_t launcher_nonce, uint32_t *instance,
+                                uint32_t *incarnation);
+
 #endif /* SHERMAN_LINK_H */

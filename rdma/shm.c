@@ -326,8 +326,6 @@ shm_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_
 {
 	ShmState *shm = endpoint->state;
 
-	if (method >= CONTROL_FIRST_METHOD)
-		return FABRIC_PROTOCOL;
 	return control_call(&shm->control, method, request, request_bytes, reply, reply_bytes, NULL);
 }
 

@@ -229,20 +229,11 @@ tcp_connect(FabricEndpoint *endpoint, const char *location)
 }
 
 static FabricStatus
-call_link(void *connection, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
-          uint32_t *reply_bytes)
-{
-	return link_call(connection, method, request, request_bytes, reply, reply_bytes);
-}
-
-static FabricStatus
 tcp_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
          uint32_t *reply_bytes)
 {
 	TcpState *tcp = endpoint->state;
 
-	if (method >= CONTROL_FIRST_METHOD)
-		return FABRIC_PROTOCOL;
 	return link_call(&tcp->link, method, request, request_bytes, reply, reply_bytes);
 }
 
@@ -252,7 +243,7 @@ tcp_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint3
 {
 	TcpState *tcp = endpoint->state;
 
-	return control_attach(call_link, &tcp->link, resume, launcher_nonce, instance, incarnation);
+	return link_attach(&tcp->link, resume, launcher_nonce, instance, incarnation);
 }
 
 static FabricStatus

@@ -632,20 +632,11 @@ verbs_connect(FabricEndpoint *endpoint, const char *location)
 }
 
 static FabricStatus
-call_link(void *connection, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
-          uint32_t *reply_bytes)
-{
-	return link_call(connection, method, request, request_bytes, reply, reply_bytes);
-}
-
-static FabricStatus
 verbs_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes,
            void *reply, uint32_t *reply_bytes)
 {
 	VerbsState *verbs = endpoint->state;
 
-	if (method >= CONTROL_FIRST_METHOD)
-		return FABRIC_PROTOCOL;
 	return link_call(&verbs->link, method, request, request_bytes, reply, reply_bytes);
 }
 
@@ -655,7 +646,7 @@ verbs_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uin
 {
 	VerbsState *verbs = endpoint->state;
 
-	return control_attach(call_link, &verbs->link, resume, launcher_nonce, instance, incarnation);
+	return link_attach(&verbs->link, resume, launcher_nonce, instance, incarnation);
 }
 
 static FabricStatus
