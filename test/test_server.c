@@ -39,18 +39,6 @@ stop_node(void **state)
 	return fabric_process_teardown(state);
 }
 
-static FabricServerOptions
-options_of_node(void)
-{
-	return (FabricServerOptions){
-		.memory_path = node.memory_path,
-		.socket_path = node.socket_path,
-		.node_bytes = node.node_bytes,
-		.service_bytes = 8192,
-		.max_channels = node.max_channels,
-	};
-}
-
 static uint64_t
 blocks_of(const char *path)
 {
@@ -202,7 +190,7 @@ static void
 test_huge_pages(void **state)
 {
 	static const char *const policies[] = {"size=64m,huge=always", "size=64m,huge=advise"};
-	FabricServerOptions options = options_of_node();
+	FabricServerOptions options = fabric_process_options(&node);
 	FabricService service = {0};
 	FabricServer *server;
 	FabricMemoryState memory_state;
@@ -251,7 +239,7 @@ test_huge_pages(void **state)
 static void
 test_hugetlbfs(void **state)
 {
-	FabricServerOptions options = options_of_node();
+	FabricServerOptions options = fabric_process_options(&node);
 	FabricService service = {0};
 	FabricServer *server;
 	FabricMemoryState memory_state;
@@ -339,7 +327,7 @@ test_strange_objects_are_discarded(void **state)
 static void
 test_one_daemon(void **state)
 {
-	FabricServerOptions options = options_of_node();
+	FabricServerOptions options = fabric_process_options(&node);
 	FabricService service = {0};
 	FabricServer *server = NULL;
 	FabricMemoryState memory_state;
@@ -698,7 +686,7 @@ note_dead(void *argument, const FabricDeadChannel *dead)
 static void
 test_embedded_server(void **state)
 {
-	FabricServerOptions options = options_of_node();
+	FabricServerOptions options = fabric_process_options(&node);
 	DeadChannels dead = {0};
 	FabricService service = {.argument = &dead, .call = echo_call, .recover = note_dead};
 	FabricServer *server = NULL;

@@ -606,18 +606,6 @@ serve_while_waiting(void *argument, const int *descriptors, int count, int milli
 	return poll(&polled, 1, 0);
 }
 
-static FabricServerOptions
-options_of_node(void)
-{
-	return (FabricServerOptions){
-		.memory_path = node.memory_path,
-		.socket_path = node.socket_path,
-		.node_bytes = node.node_bytes,
-		.service_bytes = 8192,
-		.max_channels = node.max_channels,
-	};
-}
-
 /* Writes a key file of one key, whose digits are all `digit`, and reads it. */
 static void
 make_key(const char *path, const char *tenant, char digit, FabricKeys *keys)
@@ -658,7 +646,7 @@ join(FabricServer *server, const char *key_file, uint64_t cluster, TestChannel *
 static void
 test_keys_come_and_go(void **state)
 {
-	FabricServerOptions options = options_of_node();
+	FabricServerOptions options = fabric_process_options(&node);
 	FabricService service = {0};
 	FabricServer *server = NULL;
 	FabricMemoryState memory_state;
@@ -748,7 +736,7 @@ test_keys_come_and_go(void **state)
 static void
 test_listening(void **state)
 {
-	FabricServerOptions options = options_of_node();
+	FabricServerOptions options = fabric_process_options(&node);
 	FabricService service = {0};
 	FabricServer *server = NULL;
 	FabricMemoryState memory_state;

@@ -126,30 +126,36 @@ stop_serving(int signal_number)
 	fabric_server_stop(serving);
 }
 
+FabricServerOptions
+fabric_process_options(const FabricProcess *process)
+{
+	return (FabricServerOptions){
+		.memory_path = process->memory_path,
+		.socket_path = process->socket_path,
+		.node_bytes = process->node_bytes,
+		.service_bytes = SERVICE_AREA_BYTES,
+		.max_channels = process->max_channels,
+	};
+}
+
 int
 fabric_process_serve(const FabricProcess *process, int ready)
 {
 	static TestService service;
 	static FabricKeys keys;
 	char detail[FABRIC_DETAIL_BYTES];
-	FabricServerOptions options = {
-		.memory_path = process->memory_path,
-		.socket_path = process->socket_path,
-		.node_bytes = process->node_bytes,
-		.service_bytes = SERVICE_AREA_BYTES,
-		.max_channels = process->max_channels,
-		.huge_pages = process->huge_pages,
-		.verbs_device = process->verbs_device,
-		.listen = process->listen[0] == '\0' ? NULL : process->listen,
-		.insecure_loopback = true,
-		.spin = true,
-		.log = service_log,
-		.log_argument = &service,
-	};
+	FabricServerOptions options = fabric_process_options(process);
 	FabricService callbacks = {&service, service_call, service_recover, service_fenced};
 	FabricMemoryState state;
 	FabricStatus status = FABRIC_OK;
 
+	options.huge_pages = process->huge_pages;
+	options.verbs_device = process->verbs_device;
+	options.listen = process->listen[0] == '\0' ? NULL : process->listen;
+	options.insecure_loopback = true;
+	options.spin = true;
+	options.log = service_log;
+	options.log_argument = &service;
 	if (process->descriptors != 0 &&
 	    setrlimit(RLIMIT_NOFILE, &(struct rlimit){process->descriptors, process->descriptors}) != 0)
 		return 1;

@@ -94,6 +94,9 @@ extern void fabric_process_remove(FabricProcess *process);
 extern int fabric_process_setup(void **state);
 extern int fabric_process_teardown(void **state);
 
+/* How it is served, as far as every memory node has it; paths are the process's own. */
+extern FabricServerOptions fabric_process_options(const FabricProcess *process);
+
 /* Serves in this process until SIGTERM; reports readiness by closing `ready`, if that is not -1. */
 extern int fabric_process_serve(const FabricProcess *process, int ready);
 
