@@ -115,8 +115,20 @@ control_get64(ControlPayload *payload)
 	return place == NULL ? 0 : wire_get64(place);
 }
 
-ControlHello
-control_hello(const FabricEndpoint *endpoint)
+void
+control_put_hello(ControlPayload *payload, const ControlHello *hello)
+{
+	control_put64(payload, hello->cluster[0]);
+	control_put64(payload, hello->cluster[1]);
+	control_put32(payload, hello->incarnation);
+	control_put32(payload, hello->old_channel);
+	control_put64(payload, hello->old_serial);
+	control_put64(payload, hello->old_node_uuid[0]);
+	control_put64(payload, hello->old_node_uuid[1]);
+}
+
+void
+control_put_own_hello(ControlPayload *payload, const FabricEndpoint *endpoint)
 {
 	const FabricOptions *options = &endpoint->fabric->options;
 	ControlHello hello = {
@@ -131,19 +143,7 @@ control_hello(const FabricEndpoint *endpoint)
 		hello.old_serial = endpoint->channel.serial;
 		memcpy(hello.old_node_uuid, endpoint->channel.node_uuid, sizeof(hello.old_node_uuid));
 	}
-	return hello;
-}
-
-void
-control_put_hello(ControlPayload *payload, const ControlHello *hello)
-{
-	control_put64(payload, hello->cluster[0]);
-	control_put64(payload, hello->cluster[1]);
-	control_put32(payload, hello->incarnation);
-	control_put32(payload, hello->old_channel);
-	control_put64(payload, hello->old_serial);
-	control_put64(payload, hello->old_node_uuid[0]);
-	control_put64(payload, hello->old_node_uuid[1]);
+	control_put_hello(payload, &hello);
 }
 
 void
@@ -196,6 +196,26 @@ control_get_capabilities(ControlPayload *payload, FabricCapabilities *capabiliti
 	capabilities->instance = control_get32(payload);
 	capabilities->incarnation = control_get32(payload);
 	*serial = control_get64(payload);
+}
+
+FabricStatus
+control_get_channel(ControlPayload *payload, const FabricEndpoint *endpoint, FabricCapabilities *capabilities,
+                    FabricChannel *channel)
+{
+	uint64_t serial;
+
+	memset(capabilities, 0, sizeof(*capabilities));
+	control_get_capabilities(payload, capabilities, &serial);
+	if (payload->failed)
+		return FABRIC_PROTOCOL;
+	snprintf(capabilities->transport, sizeof(capabilities->transport), "%s", endpoint->transport->name);
+	*channel = endpoint->channel;
+	if (endpoint->data)
+		*channel = (FabricChannel){
+			capabilities->channel, serial, {capabilities->node_uuid[0], capabilities->node_uuid[1]}};
+	else
+		capabilities->max_chain = 0;
+	return FABRIC_OK;
 }
 
 bool

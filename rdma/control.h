@@ -94,8 +94,8 @@ typedef struct ControlHello
 	uint64_t old_node_uuid[2];
 } ControlHello;
 
-/* What an endpoint says: endpoint->channel, if there is one, must be dead before it gets another. */
-extern ControlHello control_hello(const FabricEndpoint *endpoint);
+/* Puts what an endpoint says: endpoint->channel, if there is one, must be dead before it gets another. */
+extern void control_put_own_hello(ControlPayload *payload, const FabricEndpoint *endpoint);
 extern void control_put_hello(ControlPayload *payload, const ControlHello *hello);
 extern void control_get_hello(ControlPayload *payload, ControlHello *hello);
 
@@ -104,6 +104,13 @@ extern void control_put_capabilities(ControlPayload *payload, const FabricCapabi
                                      uint64_t serial);
 extern void control_get_capabilities(ControlPayload *payload, FabricCapabilities *capabilities,
                                      uint64_t *serial);
+
+/*
+ * Gets the same for an endpoint, into the two that it will have if the transport agrees: the name of the transport is
+ * filled in, and one for calls alone has no chains and no channel.  FABRIC_PROTOCOL: the reply is cut short.
+ */
+extern FabricStatus control_get_channel(ControlPayload *payload, const FabricEndpoint *endpoint,
+                                        FabricCapabilities *capabilities, FabricChannel *channel);
 
 /*
  * Fills the address of a unix socket, however long its path: a long one goes through a descriptor of its

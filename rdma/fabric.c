@@ -129,8 +129,11 @@ fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *o
 	status = transport->connect(connected, colon + 1);
 	if (status != FABRIC_OK)
 	{
+		if (connected->state != NULL)
+			transport->disconnect(connected);
 		free(connected);
-		return status;
+		/* Before there is a channel nothing is in doubt: the memory node frees what it granted and we never saw. */
+		return status == FABRIC_LOST || status == FABRIC_TIMED_OUT ? FABRIC_UNREACHABLE : status;
 	}
 	connected->next = fabric->endpoints;
 	fabric->endpoints = connected;
@@ -371,6 +374,8 @@ fabric_reset(FabricEndpoint *endpoint)
 {
 	FabricStatus status = endpoint->transport->reset(endpoint);
 
+	if (status == FABRIC_LOST)
+		status = FABRIC_UNREACHABLE;
 	if (status != FABRIC_OK)
 	{
 		endpoint->counters.errors++;

@@ -743,11 +743,6 @@ proxy_connect(FabricEndpoint *endpoint, const char *location)
 		p->slot->incarnation = options->incarnation;
 		status = establish(endpoint);
 	}
-	/* There was no chain yet: nothing is in doubt. */
-	if (status == FABRIC_LOST || status == FABRIC_TIMED_OUT)
-		status = FABRIC_UNREACHABLE;
-	if (status != FABRIC_OK)
-		proxy_disconnect(endpoint);
 	return status;
 }
 

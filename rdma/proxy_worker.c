@@ -197,8 +197,7 @@ run_establish(FabricWorker *worker, uint32_t number)
 		slot->answer.life = worker->state->life;
 		links_trim(worker);
 	}
-	/* To the client, LOST says that the worker has ended: this is another matter. */
-	return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
+	return status;
 }
 
 /* A request that waits for the memory node in the worker: none of them begins while another goes on. */

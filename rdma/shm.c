@@ -215,13 +215,12 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 {
 	ShmState *shm = endpoint->state;
 	ControlPayload payload = {.data = reply, .bytes = bytes};
-	FabricCapabilities capabilities = {0};
-	uint64_t serial;
+	FabricCapabilities capabilities;
+	FabricChannel channel;
+	FabricStatus status = control_get_channel(&payload, endpoint, &capabilities, &channel);
 
-	control_get_capabilities(&payload, &capabilities, &serial);
-	if (payload.failed)
-		return FABRIC_PROTOCOL;
-	memcpy(capabilities.transport, "shm", 4);
+	if (status != FABRIC_OK)
+		return status;
 	if (endpoint->data)
 	{
 		if (shm->memory.base == NULL || capabilities.channel >= shm->memory.header->max_channels ||
@@ -231,17 +230,14 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 		shm->channel = (ApplyChannel){
 			.memory = &shm->memory,
 			.record = &shm->memory.channels[capabilities.channel],
-			.live = serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE,
-			.idle = serial << 1,
+			.live = channel.serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE,
+			.idle = channel.serial << 1,
 			.locks = shm->memory.locks,
-			.channel = capabilities.channel,
+			.channel = channel.channel,
 		};
-		endpoint->channel = (FabricChannel){
-			capabilities.channel, serial, {capabilities.node_uuid[0], capabilities.node_uuid[1]}};
 	}
-	else
-		capabilities.max_chain = 0;
 	endpoint->capabilities = capabilities;
+	endpoint->channel = channel;
 	return FABRIC_OK;
 }
 
@@ -257,14 +253,13 @@ say_hello(FabricEndpoint *endpoint)
 	uint8_t reply[256];
 	uint32_t reply_bytes = sizeof(reply);
 	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlHello hello = control_hello(endpoint);
 	int descriptor = -1;
 	FabricStatus status;
 
 	status = control_connect(&shm->control, endpoint->fabric, shm->path);
 	if (status != FABRIC_OK)
 		return status;
-	control_put_hello(&payload, &hello);
+	control_put_own_hello(&payload, endpoint);
 	status = control_call(&shm->control, CONTROL_HELLO, request, payload.position, reply, &reply_bytes,
 	                      &descriptor);
 	if (status == FABRIC_OK && endpoint->data)
@@ -300,7 +295,6 @@ static FabricStatus
 shm_connect(FabricEndpoint *endpoint, const char *location)
 {
 	ShmState *shm = calloc(1, sizeof(ShmState));
-	FabricStatus status;
 
 	if (shm == NULL)
 		return FABRIC_NO_MEMORY;
@@ -308,16 +302,7 @@ shm_connect(FabricEndpoint *endpoint, const char *location)
 	shm->control.descriptor = -1;
 	shm->memory.descriptor = -1;
 	shm->path = strdup(location);
-	status = shm->path == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
-	/*
-	 * Before there is a channel nothing can be in doubt: the memory node frees what it granted and we never
-	 * saw.
-	 */
-	if (status == FABRIC_LOST || status == FABRIC_TIMED_OUT)
-		status = FABRIC_UNREACHABLE;
-	if (status != FABRIC_OK)
-		shm_disconnect(endpoint);
-	return status;
+	return shm->path == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
 }
 
 static FabricStatus
@@ -357,8 +342,7 @@ shm_reset(FabricEndpoint *endpoint)
 	if (!endpoint->data)
 	{
 		control_disconnect(&shm->control);
-		status = say_hello(endpoint);
-		return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
+		return say_hello(endpoint);
 	}
 	if (shm->control.descriptor >= 0)
 	{
@@ -368,8 +352,7 @@ shm_reset(FabricEndpoint *endpoint)
 		if (status != FABRIC_LOST)
 			return status;
 	}
-	status = say_hello(endpoint);
-	return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
+	return say_hello(endpoint);
 }
 
 static bool

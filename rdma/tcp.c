@@ -161,20 +161,19 @@ say_hello(FabricEndpoint *endpoint)
 	uint32_t reply_bytes = sizeof(reply);
 	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
 	ControlPayload answer = {.data = reply};
-	ControlHello hello = control_hello(endpoint);
-	FabricCapabilities capabilities = {0};
-	uint64_t serial;
+	FabricCapabilities capabilities;
+	FabricChannel channel;
 	FabricStatus status = link_open(&tcp->link, tcp->location);
 
 	if (status != FABRIC_OK)
 		return status;
-	control_put_hello(&payload, &hello);
+	control_put_own_hello(&payload, endpoint);
 	status = link_call(&tcp->link, CONTROL_HELLO, request, payload.position, reply, &reply_bytes);
 	if (status == FABRIC_OK)
 	{
 		answer.bytes = reply_bytes;
-		control_get_capabilities(&answer, &capabilities, &serial);
-		if (answer.failed || capabilities.max_chain > FABRIC_MAX_CHAIN)
+		status = control_get_channel(&answer, endpoint, &capabilities, &channel);
+		if (status == FABRIC_OK && capabilities.max_chain > FABRIC_MAX_CHAIN)
 			status = FABRIC_PROTOCOL;
 	}
 	if (status != FABRIC_OK)
@@ -182,15 +181,10 @@ say_hello(FabricEndpoint *endpoint)
 		link_close(&tcp->link);
 		return status;
 	}
-	memcpy(capabilities.transport, "tcp", 4);
 	if (capabilities.max_outstanding > TRANSPORT_TICKETS)
 		capabilities.max_outstanding = TRANSPORT_TICKETS;
-	if (!endpoint->data)
-		capabilities.max_chain = 0;
 	endpoint->capabilities = capabilities;
-	if (endpoint->data)
-		endpoint->channel = (FabricChannel){
-			capabilities.channel, serial, {capabilities.node_uuid[0], capabilities.node_uuid[1]}};
+	endpoint->channel = channel;
 	return FABRIC_OK;
 }
 
@@ -209,23 +203,13 @@ static FabricStatus
 tcp_connect(FabricEndpoint *endpoint, const char *location)
 {
 	TcpState *tcp = calloc(1, sizeof(TcpState));
-	FabricStatus status;
 
 	if (tcp == NULL)
 		return FABRIC_NO_MEMORY;
 	endpoint->state = tcp;
 	link_init(&tcp->link, endpoint->fabric, take_chain, tcp);
 	tcp->location = strdup(location);
-	status = tcp->location == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
-	/*
-	 * Before there is a channel nothing can be in doubt: the memory node frees what it granted and we never
-	 * saw.
-	 */
-	if (status == FABRIC_LOST || status == FABRIC_TIMED_OUT)
-		status = FABRIC_UNREACHABLE;
-	if (status != FABRIC_OK)
-		tcp_disconnect(endpoint);
-	return status;
+	return tcp->location == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
 }
 
 static FabricStatus
@@ -255,7 +239,7 @@ tcp_reset(FabricEndpoint *endpoint)
 	if (status != FABRIC_OK)
 	{
 		chains_fail(tcp, FABRIC_LOST);
-		return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
+		return status;
 	}
 	memset(tcp->chains, 0, sizeof(tcp->chains));
 	tcp->under_way = 0;

@@ -20,7 +20,8 @@ typedef struct FabricTransport
 	/*
 	 * Connects to `location`, the address behind the scheme: sets endpoint->state, ->capabilities and ->channel.
 	 * If endpoint->channel names a channel at entry, the memory node has to kill that one first.  Statuses as
-	 * fabric_connect(); on failure nothing is left behind.
+	 * fabric_connect(), and FABRIC_LOST and FABRIC_TIMED_OUT, for which the caller says FABRIC_UNREACHABLE.  After a
+	 * failure the caller disconnects, if ->state is set.
 	 */
 	FabricStatus (*connect)(FabricEndpoint *endpoint, const char *location);
 	/* Releases endpoint->state; nothing is in flight. */

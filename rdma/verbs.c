@@ -515,13 +515,14 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 {
 	VerbsState *verbs = endpoint->state;
 	ControlPayload payload = {.data = reply, .bytes = bytes};
-	FabricCapabilities capabilities = {0};
+	FabricCapabilities capabilities;
+	FabricChannel channel;
 	char detail[FABRIC_DETAIL_BYTES];
 	VerbsProperties properties;
-	uint64_t serial;
+	FabricStatus status = control_get_channel(&payload, endpoint, &capabilities, &channel);
 
-	control_get_capabilities(&payload, &capabilities, &serial);
-	memcpy(capabilities.transport, "verbs", 6);
+	if (status != FABRIC_OK)
+		return status;
 	if (endpoint->data)
 	{
 		verbs_get_grant(&payload, &verbs->grant);
@@ -536,16 +537,11 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 		if (capabilities.one_packet > properties.mtu)
 			capabilities.one_packet = properties.mtu;
 		capabilities.max_outstanding = CHAINS;
-		endpoint->channel = (FabricChannel){
-			capabilities.channel, serial, {capabilities.node_uuid[0], capabilities.node_uuid[1]}};
 		verbs->broken = FABRIC_OK;
 		verbs->fenced = false;
 	}
-	else
-		capabilities.max_chain = 0;
-	if (payload.failed)
-		return FABRIC_PROTOCOL;
 	endpoint->capabilities = capabilities;
+	endpoint->channel = channel;
 	return FABRIC_OK;
 }
 
@@ -560,12 +556,11 @@ say_hello(FabricEndpoint *endpoint)
 	uint8_t reply[256];
 	uint32_t reply_bytes = sizeof(reply);
 	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlHello hello = control_hello(endpoint);
 	FabricStatus status = link_open(&verbs->link, verbs->location);
 
 	if (status != FABRIC_OK)
 		return status;
-	control_put_hello(&payload, &hello);
+	control_put_own_hello(&payload, endpoint);
 	if (endpoint->data)
 		status = make_queue(endpoint, &payload);
 	if (status == FABRIC_OK)
@@ -604,7 +599,6 @@ verbs_connect(FabricEndpoint *endpoint, const char *location)
 {
 	VerbsState *verbs = calloc(1, sizeof(VerbsState));
 	char detail[FABRIC_DETAIL_BYTES];
-	FabricStatus status = FABRIC_OK;
 
 	if (verbs == NULL)
 		return FABRIC_NO_MEMORY;
@@ -615,20 +609,13 @@ verbs_connect(FabricEndpoint *endpoint, const char *location)
 	verbs->location = strdup(location);
 	verbs->driver = verbs_load(detail);
 	if (verbs->location == NULL)
-		status = FABRIC_NO_MEMORY;
-	else if (verbs->driver == NULL)
+		return FABRIC_NO_MEMORY;
+	if (verbs->driver == NULL)
 	{
 		fabric_set_detail(endpoint->fabric, "%s", detail);
-		status = FABRIC_NOT_SUPPORTED;
+		return FABRIC_NOT_SUPPORTED;
 	}
-	else
-		status = say_hello(endpoint);
-	/* Before there is a channel nothing can be in doubt: the memory node frees what it granted and we never saw. */
-	if (status == FABRIC_LOST || status == FABRIC_TIMED_OUT)
-		status = FABRIC_UNREACHABLE;
-	if (status != FABRIC_OK)
-		verbs_disconnect(endpoint);
-	return status;
+	return say_hello(endpoint);
 }
 
 static FabricStatus
@@ -669,8 +656,7 @@ verbs_reset(FabricEndpoint *endpoint)
 		if (status != FABRIC_LOST)
 			return status;
 	}
-	status = say_hello(endpoint);
-	return status == FABRIC_LOST ? FABRIC_UNREACHABLE : status;
+	return say_hello(endpoint);
 }
 
 static bool
