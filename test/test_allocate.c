@@ -176,7 +176,7 @@ require_own(uint64_t *map, uint64_t root, const Given *given)
 	if (offset < root + FABRIC_STRIPE_BYTES && end > root)
 		_exit(3);
 	if (given->pointer != 0 && (offset % given->bytes != 0 || given->generation == 0 ||
-	                            (given->pointer & STAMP_MASK) != (given->generation & STAMP_MASK)))
+	                            (given->pointer & STAMP_MASK) != (given->generation & STAMP_HINT_MASK)))
 		_exit(4);
 	if (given->bytes <= FABRIC_STRIPE_BYTES &&
 	    offset / FABRIC_STRIPE_BYTES != (end - 1) / FABRIC_STRIPE_BYTES)

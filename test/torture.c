@@ -537,12 +537,12 @@ run_once(const TortureOptions *options)
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
-	       " removals, %llu splits, %llu handovers, %llu torn reads\n",
+	       " removals, %llu splits, height %u, %llu handovers, %llu torn reads\n",
 	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
 	       (unsigned long long) ((test_now_us() - begin) / 1000), (unsigned long long) s->entries,
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
-	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
+	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits), s->height,
 	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
 	fflush(stdout);
 	if (!good)

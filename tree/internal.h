@@ -455,7 +455,6 @@ extern TreeStatus order_separator(Tree *tree, uint32_t memory_node, const Ordere
 #define SPLIT_CHAIN_OPS (1 + 2 + REDO_OPS + 1 + 1)
 
 /* Cells of an inner node with one more, each a pointer to {child, separator}. */
-#define INNER_CELLS_MAX ((INNER_BYTES - HEADER_WORDS * 8) / 24)
 typedef struct InnerCells
 {
 	uint32_t count;

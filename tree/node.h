@@ -54,8 +54,18 @@
 #define INNER_BYTES FABRIC_STRIPE_BYTES
 #define NODE_MAX_BYTES FABRIC_STRIPE_BYTES
 
-/* Leaves hold about 60 cells, as in the paper: 1 KB for 16-byte cells. */
+/*
+ * Leaves hold about 60 cells, as in the paper: 1 KB for 16-byte cells. Tests also run with 16, of which 9 to 12
+ * are not header and fences, so that splits are common.
+ */
+#ifndef LEAF_CELLS_TARGET
 #define LEAF_CELLS_TARGET 64u
+#endif
+
+/* Children of an inner node: what a stripe holds of the narrowest cells. Tests also run with 6. */
+#ifndef INNER_CELLS_MAX
+#define INNER_CELLS_MAX ((INNER_BYTES - HEADER_WORDS * 8) / 24)
+#endif
 
 #define NODE_FORMAT_VERSION 1u
 
@@ -181,6 +191,8 @@ node_geometry(const TreeFormat *format)
 	g.inner_stride = 1 + g.cell_words;
 	g.leaf_sums = NULL;
 	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
+	if (g.inner_cells > INNER_CELLS_MAX)
+		g.inner_cells = INNER_CELLS_MAX;
 	return g;
 }
 
@@ -314,7 +326,9 @@ typedef struct ExtentHeader
 #define CHUNK_BYTES 16384u
 
 _Static_assert(sizeof(FabricOp) % 8 == 0, "operations keep 8-byte alignment in arrays");
-_Static_assert(LEAF_CELLS_TARGET * 64 == NODE_MAX_BYTES, "the largest leaf is one stripe");
+_Static_assert(LEAF_CELLS_TARGET * 64 <= NODE_MAX_BYTES, "the largest leaf is one stripe at most");
+_Static_assert(NODE_MAX_BYTES % (LEAF_CELLS_TARGET * 16) == 0, "leaves share stripes without a rest");
+_Static_assert(INNER_CELLS_MAX >= 3, "a full inner node can be split");
 _Static_assert(EXTENT_MIN_BYTES % CHUNK_BYTES == 0, "an extent is whole chunks");
 
 /* ---- node.c ---- */
