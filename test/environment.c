@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@
 
 uint32_t test_lock_words = 16384;
 const char *test_key_file;
+bool test_threads;
 
 static char network_key_file[96]; /* empty: test_use_network() was not called */
 static pid_t network_user;
@@ -316,8 +318,8 @@ environment_wake(void *argument, uint32_t slot)
 	syscall(SYS_futex, &place->wakes, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The slot of this process, for callbacks that do not get it. */
-static uint32_t environment_slot;
+/* The slot of this process or thread, for callbacks that do not get it. */
+static _Thread_local uint32_t environment_slot;
 
 static bool
 environment_should_stop(void *argument)
@@ -506,6 +508,46 @@ test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *recor
 	REQUIRE(status == TREE_OK, "tree_create: %s: %s", tree_status_name(status), tree_detail(client->tree));
 }
 
+/* ---- processes, or threads in their place ---- */
+
+bool
+test_threads_wanted(int argc, char **argv)
+{
+	test_threads = argc == 2 && strcmp(argv[1], "--threads") == 0;
+	return test_threads;
+}
+
+typedef struct BodyThread
+{
+	pthread_t thread;
+	int number;
+	void (*body)(int number, void *argument);
+	void *argument;
+} BodyThread;
+
+static void *
+body_thread(void *argument)
+{
+	const BodyThread *own = argument;
+
+	own->body(own->number, own->argument);
+	return NULL;
+}
+
+static void
+bodies_as_threads(int count, void (*body)(int number, void *argument), void *argument)
+{
+	BodyThread threads[TEST_MAX_SLOTS];
+
+	for (int i = 0; i < count; i++)
+	{
+		threads[i] = (BodyThread){.number = i, .body = body, .argument = argument};
+		REQUIRE(pthread_create(&threads[i].thread, NULL, body_thread, &threads[i]) == 0, "pthread_create");
+	}
+	for (int i = 0; i < count; i++)
+		REQUIRE(pthread_join(threads[i].thread, NULL) == 0, "pthread_join");
+}
+
 int
 test_processes(int count, void (*body)(int number, void *argument), void *argument)
 {
@@ -514,6 +556,11 @@ test_processes(int count, void (*body)(int number, void *argument), void *argume
 
 	REQUIRE(count <= TEST_MAX_SLOTS, "too many processes");
 	fflush(NULL);
+	if (test_threads)
+	{
+		bodies_as_threads(count, body, argument);
+		return 0;
+	}
 	for (int i = 0; i < count; i++)
 	{
 		children[i] = fork();

@@ -128,6 +128,14 @@ extern TreeEnvironment test_environment(TestInstance *instance);
 /* Creates a tree of this format on node 0, or aborts. */
 extern void test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
 
+/*
+ * Bodies of test_processes() run as threads of this process: for the thread sanitizer, which sees nothing
+ * between processes. A body that fails ends them all.
+ */
+extern bool test_threads;
+/* Whether this is the command line NAME --threads; then it is so from now on. */
+extern bool test_threads_wanted(int argc, char **argv);
+
 /* Runs `body` in `count` child processes, numbered from 0; waits; returns how many did not end with exit(0). */
 extern int test_processes(int count, void (*body)(int number, void *argument), void *argument);
 

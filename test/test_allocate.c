@@ -510,8 +510,11 @@ test_two_memory_nodes(void **state)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+	const struct CMUnitTest threads[] = {
+		cmocka_unit_test(test_exhaust),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exhaust),
 		cmocka_unit_test(test_returns),
@@ -521,5 +524,7 @@ main(void)
 		cmocka_unit_test(test_two_memory_nodes),
 	};
 
+	if (test_threads_wanted(argc, argv))
+		return cmocka_run_group_tests(threads, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

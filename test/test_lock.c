@@ -740,8 +740,13 @@ test_stranded_hold(void **state)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+	const struct CMUnitTest threads[] = {
+		cmocka_unit_test(test_exclusion),
+		cmocka_unit_test(test_exclusion_between_instances),
+		cmocka_unit_test(test_cancel_storm),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exclusion),
 		cmocka_unit_test(test_exclusion_between_instances),
@@ -757,5 +762,7 @@ main(void)
 		cmocka_unit_test(test_no_lock_while_draining),
 	};
 
+	if (test_threads_wanted(argc, argv))
+		return cmocka_run_group_tests(threads, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

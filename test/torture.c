@@ -6,6 +6,7 @@
  *		torture							the standard set, well under a minute
  *		torture --name NAME [--seed N]	one of it
  *		torture --network ...			the same over tcp, with keys
+ *		torture --threads				a few runs with threads in place of processes
  *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
  *
@@ -274,6 +275,30 @@ static const TortureOptions standard[] = {
 
 #define STANDARD (sizeof(standard) / sizeof(standard[0]))
 
+/* What the thread sanitizer looks at: everything in shared memory, by as many as meet there. */
+static const TortureOptions threaded[] = {
+	{.name = "threads-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 300,
+     .range = 500,
+     .stop = true},
+	{.name = "threads-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 8000,
+     .entries = 1000,
+     .range = 1000,
+     .lose = true},
+};
+
+#define THREADED (sizeof(threaded) / sizeof(threaded[0]))
+
 /* What one run stands on. */
 typedef struct Run
 {
@@ -305,7 +330,7 @@ rerun_help(const TortureOptions *o)
 		        : o->tear_words ? " --tear-words"
 		                        : "",
 		        o->lose ? " --lose" : "", o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "");
-	fprintf(stderr, " --seed %llu\n", (unsigned long long) o->seed);
+	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
 
 /* Slots of the second domain follow those of the first: a lock word's ticket names the slot. The last one is the parent's. */
@@ -409,6 +434,31 @@ run_stop(Run *run)
 	for (uint32_t i = 0; i < run->torture.options.nodes; i++)
 		test_node_stop(&run->nodes[i]);
 	torture_free(&run->torture);
+}
+
+typedef struct ThreadedLife
+{
+	Run *run;
+	uint64_t seed;
+} ThreadedLife;
+
+static void
+threaded_body(int number, void *argument)
+{
+	const ThreadedLife *life = argument;
+	Run *run = life->run;
+
+	torture_live(&run->torture, &run->domains[(uint32_t) number % run->torture.options.domains],
+	             slot_of(run, (uint32_t) number), (uint32_t) number, life->seed, 0, 0);
+}
+
+/* In place of children_start() and children_wait(). */
+static bool
+threads_live(Run *run, uint64_t seed)
+{
+	ThreadedLife life = {.run = run, .seed = seed};
+
+	return test_processes((int) run->torture.options.processes, threaded_body, &life) == 0;
 }
 
 static void
@@ -527,8 +577,13 @@ run_once(const TortureOptions *options)
 	{
 		bool crash = o->crashes > 0;
 
-		children_start(&run, o->seed + life * 1000003ull, crash ? (int) (life % o->processes) : -1);
-		good = children_wait(&run, crash);
+		if (test_threads)
+			good = threads_live(&run, o->seed);
+		else
+		{
+			children_start(&run, o->seed + life * 1000003ull, crash ? (int) (life % o->processes) : -1);
+			good = children_wait(&run, crash);
+		}
 		if (crash)
 			run_attach(&run);
 		if (good)
@@ -588,6 +643,7 @@ main(int argc, char **argv)
 		{"deaths", required_argument, NULL, 'a'},
 		{"rounds", required_argument, NULL, 'u'},
 		{"network", no_argument, NULL, 'q'},
+		{"threads", no_argument, NULL, 'T'},
 		{NULL, 0, NULL, 0},
 	};
 	TortureOptions given = {.processes = 4, .operations = 1000, .entries = 500, .range = 1000, .seed = 1};
@@ -598,7 +654,7 @@ main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
 	{
-		own = own || strchr("nsuq", option) == NULL;
+		own = own || strchr("nsuqT", option) == NULL;
 		switch (option)
 		{
 			case 'n':
@@ -661,15 +717,21 @@ main(int argc, char **argv)
 			case 'q':
 				test_use_network();
 				break;
+			case 'T':
+				test_threads = true;
+				break;
 			default:
 				return 2;
 		}
 	}
+	/* What kills processes kills all threads. */
+	if (test_threads && (given.crashes > 0 || given.workers > 0))
+		return 2;
 	for (uint64_t round = 0; round < rounds; round++)
 	{
-		for (size_t i = 0; !own && i < STANDARD; i++)
+		for (size_t i = 0; !own && i < (test_threads ? THREADED : STANDARD); i++)
 		{
-			TortureOptions o = standard[i];
+			TortureOptions o = test_threads ? threaded[i] : standard[i];
 
 			if (name != NULL && strcmp(name, o.name) != 0)
 				continue;

@@ -44,7 +44,8 @@ extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent)
 	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
 	if (extent->extents <= at->extents)
 		return;
-	state->extent_bytes += extent->tree_bytes - at->tree_bytes;
+	/* Readers of estimates take no lock. */
+	__atomic_fetch_add(&state->extent_bytes, extent->tree_bytes - at->tree_bytes, __ATOMIC_RELAXED);
 	at->extent_offset = extent->offset;
 	at->extent_bytes = extent->bytes;
 	at->extent_generation = extent->generation;
@@ -430,7 +431,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 				blocks_put(table, at, skipped.offset, skipped.bytes, true);
 		}
 		if (found)
-			tree->state->outside_bytes += block;
+			__atomic_fetch_add(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
 		spin_unlock(&tree->state->spin);
 		if (found)
 			return TREE_OK;
@@ -454,6 +455,6 @@ allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint3
 	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
 	spin_lock(&tree->state->spin);
 	blocks_put(tree->client->shared->states, state_at(tree, memory_node), offset, block, false);
-	tree->state->outside_bytes -= block;
+	__atomic_fetch_sub(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
 	spin_unlock(&tree->state->spin);
 }

@@ -533,7 +533,7 @@ lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, 
 {
 	TreeClient *client = tree->client;
 	LockEntry *entry = table_entry(client->shared->locks, hold->memory_node, hold->index);
-	bool pass_on = hold->handovers < HANDOVER_MAX && __atomic_load_n(&entry->head, __ATOMIC_RELAXED) != 0;
+	bool pass_on = hold->handovers < HANDOVER_MAX && entry_has_waiters(entry);
 	TreeStatus status = TREE_OK;
 
 	assert(hold->held && client->holding);

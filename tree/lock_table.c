@@ -60,6 +60,19 @@ now_us(const TreeClient *client)
 	return client->options.environment.now_us(client->options.environment.argument);
 }
 
+/* A link of the queue, its head or a waiter's next. Under the entry's spin lock. */
+static void
+link_store(uint32_t *link, uint32_t slot)
+{
+	__atomic_store_n(link, slot, __ATOMIC_RELAXED);
+}
+
+bool
+entry_has_waiters(const LockEntry *entry)
+{
+	return __atomic_load_n(&entry->head, __ATOMIC_RELAXED) != 0;
+}
+
 /* Takes the first of the queue and makes it the owner: NULL if there is none. Under the entry's spin lock. */
 static LockWaiter *
 entry_choose(LockTable *table, LockEntry *entry)
@@ -74,7 +87,7 @@ entry_choose(LockTable *table, LockEntry *entry)
 	chosen = table_waiter(table, entry->head - 1);
 	assert(__atomic_load_n(&chosen->state, __ATOMIC_RELAXED) == WAIT_QUEUED);
 	entry->owner = entry->head;
-	entry->head = chosen->next;
+	link_store(&entry->head, chosen->next);
 	if (entry->head == 0)
 		entry->tail = 0;
 	return chosen;
@@ -141,7 +154,7 @@ entry_dequeue(LockTable *table, LockEntry *entry, uint32_t slot)
 			before = *link;
 			link = &table_waiter(table, before - 1)->next;
 		}
-		*link = table_waiter(table, slot)->next;
+		link_store(link, table_waiter(table, slot)->next);
 		if (entry->tail == slot + 1)
 			entry->tail = before;
 		__atomic_store_n(&table_waiter(table, slot)->state, WAIT_IDLE, __ATOMIC_RELAXED);
@@ -219,9 +232,9 @@ entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadli
 	waiter->next = 0;
 	waiter->passed_bytes = 0;
 	if (entry->tail != 0)
-		table_waiter(table, entry->tail - 1)->next = mine;
+		link_store(&table_waiter(table, entry->tail - 1)->next, mine);
 	else
-		entry->head = mine;
+		link_store(&entry->head, mine);
 	entry->tail = mine;
 	spin_unlock(&entry->spin);
 

@@ -18,7 +18,7 @@ typedef struct LockEntry
 {
 	uint32_t spin;
 	uint32_t owner;
-	uint32_t head; /* of the queue */
+	uint32_t head; /* of the queue: written under `spin`, and looked at without it by entry_has_waiters() */
 	uint32_t tail;
 } LockEntry;
 
@@ -68,6 +68,9 @@ extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
                                 bool *chosen);
+
+/* Whether somebody waits, as far as can be said without the spin lock. */
+extern bool entry_has_waiters(const LockEntry *entry);
 
 /* The owner gives the entry up, without a word: the first of the queue becomes the owner. */
 extern void entry_release(TreeClient *client, LockEntry *entry);

@@ -2,8 +2,8 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c and allocate.c.  Everything but the counters and estimates, which are added to relaxed,
- * is read and written under `spin`, which is never held across a chain, a call or anything else that can
+ * Private to shared.c and allocate.c.  Everything but the counters and estimates, which are added to and read
+ * relaxed, is read and written under `spin`, which is never held across a chain, a call or anything else that can
  * wait.
  */
 #ifndef SHERMAN_TREE_STATE_H

@@ -15,7 +15,7 @@ mutate stranded_hold_given_up test_lock tree/lock.c \
 mutate tail_forgotten test_lock tree/lock_table.c \
 	's/if \(entry->tail == slot \+ 1\)\s+entry->tail = before;//s'
 mutate last_come_first_served test_lock tree/lock_table.c \
-	's/if \(entry->tail != 0\)\s+table_waiter\(table, entry->tail - 1\)->next = mine;\s+else\s+entry->head = mine;\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
+	's/if \(entry->tail != 0\)\s+link_store\(&table_waiter\(table, entry->tail - 1\)->next, mine\);\s+else\s+link_store\(&entry->head, mine\);\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
 
 mutate lock_while_draining test_lock tree/lock.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'

@@ -8,10 +8,10 @@
 #include "keyspace.h"
 #include "require.h"
 
-const int32_t *keyspace_holds;
-uint64_t keyspace_compares;
-uint64_t keyspace_jump_at;
-jmp_buf keyspace_jump;
+_Thread_local const int32_t *keyspace_holds;
+_Thread_local uint64_t keyspace_compares;
+_Thread_local uint64_t keyspace_jump_at;
+_Thread_local jmp_buf keyspace_jump;
 
 static const KeySpace spaces[KEYSPACES] = {
 	{KEYSPACE_16, "16", {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90}, 1},

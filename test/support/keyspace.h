@@ -83,15 +83,15 @@ extern void keyspace_bound(const KeySpace *space, const uint64_t *number, int8_t
 extern int keyspace_compare(void *argument, const TreeBound *bound, const TreeKey *entry);
 
 /* If set, the comparator aborts unless this is 0: it must not be called while anything is held. */
-extern const int32_t *keyspace_holds;
+extern _Thread_local const int32_t *keyspace_holds;
 
 /* Calls of the comparator so far. */
-extern uint64_t keyspace_compares;
+extern _Thread_local uint64_t keyspace_compares;
 
 /* If not 0, the comparator jumps to keyspace_jump when this many calls were made. */
 #include <setjmp.h>
-extern uint64_t keyspace_jump_at;
-extern jmp_buf keyspace_jump;
+extern _Thread_local uint64_t keyspace_jump_at;
+extern _Thread_local jmp_buf keyspace_jump;
 
 /* xorshift: the tests' random numbers. */
 typedef struct KeyRandom
