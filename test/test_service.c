@@ -217,6 +217,41 @@ test_extents(void **state)
 	stage_close(&stage);
 }
 
+/* A tree of 72 MB: extents grow with it by doubling, to 8 MB and no further. */
+static void
+test_largest_extents(void **state)
+{
+	Stage stage;
+	TreeRecord record;
+	uint64_t bytes = EXTENT_MIN_BYTES, last = EXTENT_MIN_BYTES, doubled = 0;
+
+	(void) state;
+	stage_open(&stage, 80 * MEGABYTE);
+	test_tree_create(&stage.client, &narrow, &record);
+	for (uint32_t extents = 1; bytes < 72 * MEGABYTE; extents++)
+	{
+		uint64_t expected = last;
+		DirectoryExtent extent;
+
+		/* A quarter of the tree at most: the next size as soon as the tree has four times that. */
+		if (last < EXTENT_MAX_BYTES && bytes >= 4 * 2 * last)
+		{
+			expected = 2 * last;
+			doubled++;
+		}
+		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent), TREE_OK);
+		assert_int_equal(extent.bytes, expected);
+		last = extent.bytes;
+		bytes += extent.bytes;
+		assert_int_equal(extent.tree_bytes, bytes);
+	}
+	/* 64 KB to 8 MB is seven times; at 64 MB the next size would be due. */
+	assert_int_equal(doubled, 7);
+	assert_int_equal(last, 8 * MEGABYTE);
+	assert_int_equal(bytes, 72 * MEGABYTE);
+	stage_close(&stage);
+}
+
 /* Extents of the tree until there is no more: how many bytes it has then. */
 static uint64_t
 fill(Stage *stage, const TreeRecord *record)
@@ -278,6 +313,69 @@ test_quota(void **state)
 	status = node_status(&stage);
 	assert_int_equal(status.tenant_quota, 0);
 	assert_int_equal(status.tenant_bytes, 8 * MEGABYTE);
+	stage_close(&stage);
+}
+
+/* An extent's header, as it lies in node memory. */
+static ExtentHeader
+extent_header(Stage *stage, uint64_t offset)
+{
+	ExtentHeader header;
+	FabricOp op = {.opcode = FABRIC_READ,
+	               .region = FABRIC_NODES,
+	               .length = sizeof(header),
+	               .offset = offset,
+	               .buffer = &header};
+
+	assert_int_equal(fabric_execute(stage->client.endpoints[0], &op, 1), FABRIC_OK);
+	return header;
+}
+
+/*
+ * Nodes at the same place in an extent that was dropped and granted again have other generations than those
+ * before, also after a restart: what was read of the old ones never passes for the new ones (F30).
+ */
+static void
+test_first_generations(void **state)
+{
+	enum
+	{
+		ROUNDS = 6
+	};
+	Stage stage;
+	uint64_t generations[ROUNDS];
+	uint64_t offset = 0;
+	TreeRecord record, other;
+
+	(void) state;
+	stage_open(&stage, MEGABYTE);
+	test_tree_create(&stage.client, &narrow, &record);
+	test_tree_create(&stage.client, &narrow, &other);
+	(void) fill(&stage, &other);
+	/* There is no other place for it from here on. */
+	for (int round = 0; round < ROUNDS; round++)
+	{
+		DirectoryExtent extent;
+
+		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, 0, &extent), TREE_OK);
+		assert_true(round == 0 || extent.offset == offset);
+		offset = extent.offset;
+		generations[round] = extent.generation;
+		assert_int_not_equal(extent.generation, 0);
+		assert_int_equal(extent_header(&stage, offset).generation, extent.generation);
+		/* So far apart that one does not count up to the other. */
+		for (int before = 0; before < round; before++)
+			assert_true(generations[before] - generations[round] > 1ull << 32 &&
+			            generations[round] - generations[before] > 1ull << 32);
+		assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+		if (round == ROUNDS / 2)
+		{
+			test_node_terminate(&stage.node);
+			test_node_restart(&stage.node);
+			stage_reconnect(&stage);
+		}
+		test_tree_create(&stage.client, &narrow, &record);
+	}
 	stage_close(&stage);
 }
 
@@ -825,7 +923,9 @@ main(void)
 		cmocka_unit_test(test_create_and_drop),
 		cmocka_unit_test(test_ids_are_not_reused),
 		cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_largest_extents),
 		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_first_generations),
 		cmocka_unit_test(test_memory_is_zeroed),
 		cmocka_unit_test(test_records),
 		cmocka_unit_test(test_epochs),
