@@ -1,16 +1,17 @@
 /*
  * test_cache.c
  *		The search of an inner node against a look at every separator, and the shared cache of inner nodes: newest
- *		wins, children under their parents, eviction, and readers that
- *		race with fillers.
+ *		wins, children under their parents, eviction, readers that race with fillers, and fillers that die.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -463,6 +464,180 @@ test_race(void **state)
 	stage_close(&stage);
 }
 
+/* ---- a filler that dies ---- */
+
+#define PAGE_BYTES 4096
+
+static void
+die(int signal_number)
+{
+	(void) signal_number;
+	kill(getpid(), SIGKILL);
+}
+
+/* Ends this process in the middle of filling a frame: the image's second half lies where nothing may be read. */
+static void
+die_in_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image)
+{
+	uint8_t *pages = mmap(NULL, 2 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *half = pages + PAGE_BYTES - INNER_BYTES / 2;
+
+	if (pages == MAP_FAILED || mprotect(pages + PAGE_BYTES, PAGE_BYTES, PROT_NONE) != 0)
+		_exit(2);
+	memcpy(half, image, INNER_BYTES / 2);
+	signal(SIGSEGV, die);
+	cache_put(tree, pointer, parent, (uint64_t *) half);
+	_exit(3);
+}
+
+static void
+join_killed(pid_t child)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+/* The same put() by a process that dies in it. */
+static void
+put_dying(Stage *stage, uint32_t number, uint32_t parent, uint32_t level, uint64_t generation)
+{
+	uint64_t image[NODE_MAX_BYTES / 8];
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		numbered_node(&stage->tree.geometry, image, stage->tree.tree, number, level, generation);
+		die_in_put(&stage->tree, pointer_make(0, number * 4096ull, 0),
+		           parent != 0 ? pointer_make(0, parent * 4096ull, 0) : 0, image);
+	}
+	join_killed(child);
+}
+
+/*
+ * Half of one image and half of another are nobody's; nobody waits for the dead; the next instance has all
+ * frames again.
+ */
+static void
+test_filler_dies(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+	uint64_t copy[NODE_MAX_BYTES / 8];
+	uint32_t last;
+
+	(void) state;
+	stage_open(&stage, &formats[0], 1 << 20);
+	last = stage.tree.geometry.inner_cells - 1;
+	put(&stage, 1, 0, 2, 5);
+	put(&stage, 2, 1, 1, 5);
+	put(&stage, 3, 1, 1, 5);
+	put_dying(&stage, 2, 1, 1, 6); /* over an older image */
+	put_dying(&stage, 4, 1, 1, 6); /* into an empty frame */
+	for (uint32_t number = 2; number <= 4; number += 2)
+	{
+		assert_int_equal(find(&stage, number, 0, &choice), TREE_NOT_FOUND);
+		assert_int_equal(find(&stage, number, last, &choice), TREE_NOT_FOUND);
+		assert_int_equal(cache_copy(&stage.tree, pointer_make(0, number * 4096ull, 0), copy), TREE_NOT_FOUND);
+		put(&stage, number, 1, 1, 7);
+		cache_drop(&stage.tree, pointer_make(0, number * 4096ull, 0));
+	}
+	assert_int_equal(find(&stage, 2, 0, &choice), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 1, last, &choice), TREE_OK);
+	assert_int_equal(find(&stage, 3, last, &choice), TREE_OK);
+
+	tree_shared_reset(stage.client.shared);
+	put(&stage, 1, 0, 2, 5);
+	for (uint32_t number = 2; number <= 4; number++)
+	{
+		put(&stage, number, 1, 1, 5);
+		assert_int_equal(find(&stage, number, last, &choice), TREE_OK);
+	}
+	stage_close(&stage);
+}
+
+/* Chains of one lookup's way to its leaf. */
+static uint64_t
+descend(Tree *tree, uint64_t number)
+{
+	uint64_t before = tree->client->counters.round_trips;
+	TreeKey key = {.norm = {number}, .offset = 1};
+	TreeBound bound;
+	Path path;
+
+	bound_of_key(&tree->geometry, &key, &bound);
+	assert_int_equal(search_descend(tree, &bound, 0, false, &path), TREE_OK);
+	assert_true(path.fences_known);
+	return tree->client->counters.round_trips - before;
+}
+
+/* A real tree's root: the others read it from the memory node, each for itself, and find what is right. */
+static void
+test_filler_of_root_dies(void **state)
+{
+	static const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	uint64_t image[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = image};
+	TestNode node;
+	TestInstance instance;
+	TestClient client;
+	TreeRecord record;
+	Tree *tree;
+	pid_t child;
+	bool hit;
+
+	(void) state;
+	test_node_start(&node, 8 << 20);
+	test_instance_start(&instance, &node, 1, 4, 1 << 20);
+	test_client_open(&client, &instance, 0);
+	test_tree_create(&client, &formats[0], &record);
+	assert_int_equal(tree_open(client.tree, record.tree, record.root, &formats[0], NULL, NULL, &tree),
+	                 TREE_OK);
+	/* Two levels: the root is the only inner node. */
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(
+			tree_insert(tree, &(TreeKey){.norm = {i}, .block = (uint32_t) i, .offset = 1}, &stamp, &hit),
+			TREE_OK);
+	assert_int_equal(descend(tree, 50), 0);
+	op.offset = pointer_offset(record.root);
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(node_level(image), 1);
+	fflush(NULL);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		image[HEADER_GENERATION]++;
+		die_in_put(tree, record.root, 0, image);
+	}
+	join_killed(child);
+	for (uint64_t i = 0; i < 100; i++)
+	{
+		assert_int_equal(descend(tree, i), 1);
+		assert_int_equal(
+			tree_insert(tree, &(TreeKey){.norm = {i}, .block = (uint32_t) i, .offset = 1}, &stamp, &hit),
+			TREE_OK);
+		assert_true(hit);
+	}
+	tree_close(tree);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+
+	/* What follows the death of a process. */
+	test_instance_attach(&instance);
+	test_client_open(&client, &instance, 0);
+	assert_int_equal(tree_open(client.tree, record.tree, record.root, &formats[0], NULL, NULL, &tree),
+	                 TREE_OK);
+	(void) descend(tree, 50);
+	assert_int_equal(descend(tree, 50), 0);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_stop(&instance);
+	test_node_stop(&node);
+}
+
 /* Processor time of this process: what others do at the same time does not count. */
 static uint64_t
 used_us(void)
@@ -521,6 +696,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_undecided_copies),
 		cmocka_unit_test(test_children_under_parents),
 		cmocka_unit_test(test_race),
+		cmocka_unit_test(test_filler_dies),
+		cmocka_unit_test(test_filler_of_root_dies),
 		cmocka_unit_test(test_speed),
 	};
 

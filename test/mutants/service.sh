@@ -22,6 +22,10 @@ mutate lock_while_draining test_lock tree/lock.c \
 
 mutate frame_believed_unseen test_cache tree/cache.c \
 	's/return \(sequence & 1\) == 0 && __atomic_load_n\(&frame->sequence, __ATOMIC_RELAXED\) == sequence;/return true;/s'
+mutate unfinished_frame_believed test_cache tree/cache.c \
+	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//g; s/return \(sequence & 1\) == 0 && /return /'
+mutate frames_of_the_dead_stay test_cache tree/cache.c \
+	's/memset\(cache_sets\(table\), 0, [^;]*;//'
 mutate parents_evicted test_cache tree/cache.c \
 	's/if \(__atomic_load_n\(&frame->children, __ATOMIC_SEQ_CST\) != 0\)/if (false)/; s/if \(__atomic_load_n\(&frame->children, __ATOMIC_RELAXED\) == 0 &&\s+\(victim/if (true \&\& (victim/s'
 mutate children_without_parent test_cache tree/cache.c \
