@@ -38,6 +38,7 @@
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -172,7 +173,7 @@ list_records(TreeClient *client, int *count)
 
 /*
  * Looks at one index: adds the tree that it names to `alive`, unless it is broken.  False: it cannot be
- * looked at now.
+ * looked at now, or is gone.
  */
 static bool
 visit_index(Oid oid, HTAB *alive)
@@ -186,7 +187,7 @@ visit_index(Oid oid, HTAB *alive)
 		return false;
 	index = try_relation_open(oid, NoLock);
 	if (index == NULL)
-		return true;			/* dropped, and that is committed: its lock was free */
+		return false;
 	if (sherman_metapage_read(index, &meta) && meta.tree != 0 && (meta.flags & SHERMAN_META_BROKEN) == 0 &&
 		meta.database == MyDatabaseId && meta.system_identifier == GetSystemIdentifier())
 	{
@@ -229,9 +230,17 @@ visit_indexes(HTAB *alive)
 	table_close(catalog, AccessShareLock);
 	foreach(cell, indexes)
 	{
+		Oid			oid = lfirst_oid(cell);
+
 		CHECK_FOR_INTERRUPTS();
-		/* Ours by the access method's callbacks; what is gone meanwhile is not ours either. */
-		if (sherman_is_ours(lfirst_oid(cell)) && !visit_index(lfirst_oid(cell), alive))
+		/*
+		 * What is gone since the snapshot was taken may have left its tree to an index that the snapshot does
+		 * not show: ALTER TYPE does that.
+		 */
+		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)))
+			complete = false;
+		/* Ours by the access method's callbacks. */
+		else if (sherman_is_ours(oid) && !visit_index(oid, alive))
 			complete = false;
 	}
 	return complete;
