@@ -37,6 +37,8 @@ TESTS += test_tree
 TESTS += test_tree_faults
 test_tree_SOURCES = test/support/tree_fixture.c
 test_tree_faults_SOURCES = test/support/tree_fixture.c
+TESTS += test_damage
+test_damage_SOURCES = test/support/tree_fixture.c
 TESTS += test_budget
 
 # Scans, removals, bulk load, check.

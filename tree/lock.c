@@ -28,6 +28,8 @@
 /* Chains about one word that are lost one after the other before the memory node counts as unreachable. */
 #define DOUBT_ATTEMPTS 3
 /* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
+#define LOCKED_TORN_READS 2
+/* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
 static uint64_t
@@ -357,11 +359,13 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 {
 	TreeClient *client = tree->client;
 	NodeVerdict verdict = NODE_TORN;
-	TreeStatus status = TREE_OK;
+	int torn = 0;
+	TreeStatus status;
 	TreeStatus released;
 
 	assert(hold->held);
-	for (int attempt = 0; attempt < LOCKED_READ_ATTEMPTS && verdict == NODE_TORN; attempt++)
+	for (int attempt = 0; attempt < LOCKED_READ_ATTEMPTS && torn < LOCKED_TORN_READS && verdict == NODE_TORN;
+	     attempt++)
 	{
 		if (!read)
 		{
@@ -380,14 +384,17 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 		else
 			verdict = node_check_locked(&tree->geometry, image, tree->tree, pointer);
 		if (verdict == NODE_TORN)
+		{
 			TREE_COUNT(tree, torn_reads, 1);
+			torn++;
+		}
 	}
 	if (verdict == NODE_GOOD)
 		return TREE_OK;
 	released = lock_release(tree, hold, pointer, NULL, 0);
 	if (released != TREE_OK && released != TREE_RETRY)
 		return released;
-	if (verdict == NODE_TORN && status == TREE_OK)
+	if (torn == LOCKED_TORN_READS)
 		return client_fail(client, TREE_DAMAGED, "node %016llx of tree %016llx is torn under its lock",
 		                   (unsigned long long) pointer, (unsigned long long) tree->tree);
 	return TREE_RETRY;

@@ -54,3 +54,13 @@ mutate block_freed_behind_acknowledgment test_tree_faults tree/insert.c \
 	's/if \(status != TREE_OK \|\| !in->kept\)\n\t\tin->tree->block.bytes = 0;//; s/insert_abandon\(handle\);\n\tif \(status/if (status == TREE_OK \&\& !in.kept) handle->block.bytes = 0;\n\tinsert_abandon(handle);\n\tif (status/'
 mutate doubt_not_told test_tree_faults tree/insert.c \
 	's/in->again = true;/in->again = false;/'
+mutate torn_means_not_found test_damage tree/lock.c \
+	's/return client_fail\(client, TREE_DAMAGED, "node %016llx of tree %016llx is torn.*?;/return TREE_NOT_FOUND;/s'
+mutate torn_is_believed_under_lock test_damage tree/lock.c \
+	's/if \(verdict == NODE_GOOD\)\n\t\treturn TREE_OK;/if (verdict != NODE_STALE)\n\t\treturn TREE_OK;/'
+mutate torn_begins_anew test_damage tree/lock.c \
+	's/if \(torn == LOCKED_TORN_READS\)/if (false)/'
+mutate torn_stays_locked test_damage tree/lock.c \
+	's/released = lock_release\(tree, hold, pointer, NULL, 0\);/released = TREE_OK;/'
+mutate torn_is_stale test_damage tree/access.c \
+	's/status = read_locked\(tree, pointer, bytes, image\);/status = TREE_RETRY;/; s/static TreeStatus\nread_locked/static TreeStatus __attribute__((unused))\nread_locked/'

@@ -1,0 +1,422 @@
+/*
+ * test_damage.c
+ *		Nodes that stay torn and pointers that lead astray: every operation ends, and says that the tree is
+ *		damaged, never that something is not there. Nothing stays held, and what is sound goes on.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/tree_fixture.h"
+
+/* Entries of trees of two levels, and of three. */
+#define ENTRIES_LOW 3000
+#define ENTRIES_HIGH 12000
+
+/* The entry whose leaf, or the way to it, is damaged. */
+#define VICTIM 100
+
+/* READs of a node under its lock, when it stays torn: the second one is damage. */
+#define LOCKED_READS 2
+
+/* What operations cost: differences of the client's counters. */
+static TreeCounters before;
+
+static void
+cost_begin(void)
+{
+	tree_client_counters(client.tree, &before);
+}
+
+static TreeCounters
+cost_end(void)
+{
+	TreeCounters cost;
+
+	tree_client_counters(client.tree, &cost);
+	for (size_t i = 0; i < sizeof(cost) / 8; i++)
+		((uint64_t *) &cost)[i] -= ((uint64_t *) &before)[i];
+	return cost;
+}
+
+/* A tree of entries 0..count-1, each key the scrambled number of its TID. */
+static Tree *
+numbers_tree(uint32_t count, TreeRecord *record)
+{
+	Tree *tree = new_tree(&narrow, record);
+
+	for (uint32_t tid = 0; tid < count; tid++)
+	{
+		TreeKey key = number_key(scramble(tid), tid);
+
+		must_insert(tree, &key, false);
+	}
+	return tree;
+}
+
+/* Writes words of node memory behind the tree's back. */
+static void
+poke(Tree *tree, uint64_t pointer, uint32_t word, uint64_t *words, uint32_t count)
+{
+	FabricOp op = {
+		.opcode = FABRIC_WRITE,
+		.region = FABRIC_NODES,
+		.length = count * 8,
+		.offset = pointer_offset(pointer) + word * 8,
+		.buffer = words,
+	};
+
+	assert_int_equal(access_execute(tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
+	cache_drop_tree(instance.shared, tree->tree);
+}
+
+/* The pointer of the victim's leaf, or of the node of another level above it. */
+static uint64_t
+victim_node(Tree *tree, uint32_t level)
+{
+	TreeKey key = number_key(scramble(VICTIM), VICTIM);
+	TreeBound bound;
+	Path path;
+
+	bound_of_key(&tree->geometry, &key, &bound);
+	assert_int_equal(search_descend(tree, &bound, level, true, &path), TREE_OK);
+	return path.pointer;
+}
+
+static TreeStatus
+lookup(Tree *tree, uint32_t tid)
+{
+	TreeKey key = number_key(scramble(tid), tid);
+	TreeBound low, high;
+	const TreeBatch *batch;
+	TreeScan *scan;
+	TreeStatus status;
+
+	bound_of_key(&tree->geometry, &key, &low);
+	low.side = -1;
+	high = low;
+	high.side = 1;
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, &low, &high), TREE_OK);
+	status = tree_scan_next(scan, &batch);
+	if (status == TREE_OK)
+		assert_int_equal(batch->entries[0].block * 100 + batch->entries[0].offset - 1, tid);
+	tree_scan_close(scan);
+	return status;
+}
+
+/* Scans the tree whole; *count is what was met before it ended. An error stays one when it is asked again. */
+static TreeStatus
+scan_all(Tree *tree, TreeDirection direction, uint32_t *count)
+{
+	const TreeBatch *batch;
+	TreeScan *scan;
+	TreeStatus status;
+
+	*count = 0;
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, direction, NULL, NULL), TREE_OK);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		*count += (uint32_t) batch->count;
+	assert_int_equal(tree_scan_next(scan, &batch), status);
+	tree_scan_close(scan);
+	return status;
+}
+
+static TreeStatus
+insert(Tree *tree, uint64_t number, uint32_t tid)
+{
+	TreeKey key = number_key(number, tid);
+	bool hit;
+
+	return tree_insert(tree, &key, &stamp, &hit);
+}
+
+static bool
+nobody_is_dead(void *argument, uint32_t block, uint16_t offset)
+{
+	(void) argument;
+	(void) block;
+	(void) offset;
+	return false;
+}
+
+static bool
+everybody_is_dead(void *argument, uint32_t block, uint16_t offset)
+{
+	(void) argument;
+	(void) block;
+	(void) offset;
+	return true;
+}
+
+static TreeStatus
+vacuum_all(Tree *tree, TreeIsDead is_dead)
+{
+	TreeVacuumCounts counts = {.leaves = 0};
+	TreeVacuum *vacuum;
+	TreeStatus status;
+
+	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
+	do
+	{
+		status = tree_vacuum_next(vacuum, is_dead, NULL, &counts);
+	} while (status == TREE_OK);
+	tree_vacuum_close(vacuum);
+	return status;
+}
+
+/* Neither interrupts nor the lock word, of which there is one for all nodes. */
+static void
+assert_nothing_held(void)
+{
+	uint64_t word = UINT64_MAX;
+	FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &word};
+
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	assert_false(client.tree->holding);
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(word, 0);
+}
+
+/* What lies in sound leaves is found and inserted, by this process and another one, under the one lock word. */
+static void
+assert_goes_on(const TreeRecord *record, Tree *tree, uint64_t number, uint32_t tid, uint32_t there)
+{
+	TestClient other;
+	Tree *theirs;
+
+	assert_nothing_held();
+	assert_int_equal(insert(tree, number, tid), TREE_OK);
+	assert_int_equal(lookup(tree, there), TREE_OK);
+	test_client_open(&other, &instance, 1);
+	theirs = open_tree(&other, record);
+	assert_int_equal(insert(theirs, number, tid + 1), TREE_OK);
+	assert_int_equal(lookup(theirs, there), TREE_OK);
+	tree_close(theirs);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+}
+
+/* An entry outside of these fences. */
+static uint32_t
+entry_elsewhere(const Tree *tree, const uint64_t *node)
+{
+	const uint64_t *low = node + tree->geometry.low_word;
+	const uint64_t *high = node + tree->geometry.high_word;
+
+	for (uint32_t tid = 0;; tid++)
+		if ((!separator_infinite(low) && scramble(tid) < low[1]) ||
+		    (!separator_infinite(high) && scramble(tid) > high[1]))
+			return tid;
+}
+
+/* F42: a line of a leaf has another stamp for good. */
+static void
+test_torn_leaf(void **state)
+{
+	TreeRecord record;
+	Tree *tree = numbers_tree(ENTRIES_LOW, &record);
+	uint64_t pointer = victim_node(tree, 0);
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+	uint32_t word = tree->geometry.leaf_bytes / 8 - 2 * LINE_WORDS;
+	uint32_t count, elsewhere;
+	uint64_t torn;
+	WalkResult result;
+	TreeCounters cost;
+
+	(void) state;
+	assert_int_equal(access_read_node(tree, pointer, 0, leaf), TREE_OK);
+	elsewhere = entry_elsewhere(tree, leaf);
+	torn = leaf[word] ^ 1;
+	poke(tree, pointer, word, &torn, 1);
+	assert_int_equal(lookup(tree, elsewhere), TREE_OK); /* the root is in the cache */
+
+	cost_begin();
+	assert_int_equal(lookup(tree, VICTIM), TREE_DAMAGED);
+	cost = cost_end();
+	assert_int_equal(cost.round_trips, READ_ATTEMPTS + LOCKED_READS + 1);
+	assert_int_equal(cost.read_bytes, (READ_ATTEMPTS + LOCKED_READS) * tree->geometry.leaf_bytes);
+	assert_int_equal(cost.torn_reads, READ_ATTEMPTS - 1 + LOCKED_READS);
+	assert_nothing_held();
+
+	/* One that is there, and one that is not. */
+	for (uint32_t tid = VICTIM; tid <= ENTRIES_LOW; tid += ENTRIES_LOW - VICTIM)
+	{
+		cost_begin();
+		assert_int_equal(insert(tree, scramble(VICTIM) + (tid != VICTIM), tid), TREE_DAMAGED);
+		cost = cost_end();
+		assert_int_equal(cost.round_trips, LOCKED_READS + 1);
+		assert_int_equal(cost.torn_reads, LOCKED_READS);
+		assert_nothing_held();
+	}
+	assert_int_equal(scan_all(tree, TREE_FORWARD, &count), TREE_DAMAGED);
+	assert_true(count < ENTRIES_LOW);
+	assert_int_equal(scan_all(tree, TREE_BACKWARD, &count), TREE_DAMAGED);
+	assert_true(count < ENTRIES_LOW);
+	assert_int_equal(vacuum_all(tree, nobody_is_dead), TREE_DAMAGED);
+	assert_goes_on(&record, tree, scramble(elsewhere) + 1, ENTRIES_LOW, elsewhere);
+
+	poke(tree, pointer, word, leaf + word, 1);
+	assert_int_equal(lookup(tree, VICTIM), TREE_OK);
+	verify_tids(tree, ENTRIES_LOW + 2, &result);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+/* F42: it becomes torn between vacuum's READ and its lock. */
+static Tree *torn_tree;
+static uint64_t torn_pointer;
+static uint64_t torn_word;
+
+static bool
+tears_and_is_dead(void *argument, uint32_t block, uint16_t offset)
+{
+	poke(torn_tree, torn_pointer, LINE_WORDS, &torn_word, 1);
+	return everybody_is_dead(argument, block, offset);
+}
+
+static void
+test_torn_before_removal(void **state)
+{
+	TreeRecord record;
+	TreeVacuumCounts counts = {.leaves = 0};
+	TreeVacuum *vacuum;
+	WalkResult result;
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+
+	(void) state;
+	torn_tree = numbers_tree(20, &record); /* its root is a leaf */
+	torn_pointer = torn_tree->root;
+	assert_int_equal(access_read_node(torn_tree, torn_pointer, 0, leaf), TREE_OK);
+	torn_word = leaf[LINE_WORDS] ^ 1;
+	assert_int_equal(tree_vacuum_open(torn_tree, &vacuum), TREE_OK);
+	for (int i = 0; i < 2; i++)
+	{
+		assert_int_equal(tree_vacuum_next(vacuum, tears_and_is_dead, NULL, &counts), TREE_DAMAGED);
+		assert_nothing_held();
+	}
+	tree_vacuum_close(vacuum);
+	assert_int_equal(counts.removed, 0);
+	poke(torn_tree, torn_pointer, LINE_WORDS, leaf + LINE_WORDS, 1);
+	verify_tids(torn_tree, 20, &result);
+	walk_free(&result);
+	tree_close(torn_tree);
+}
+
+/* F42: an inner node's sum is wrong for good: the root's, or that of the first node below it. */
+static void
+test_torn_inner(void **state)
+{
+	(void) state;
+	for (int below = 0; below < 2; below++)
+	{
+		const uint32_t entries = below ? ENTRIES_HIGH : ENTRIES_LOW;
+		TreeRecord record;
+		Tree *tree = numbers_tree(entries, &record);
+		const NodeGeometry *g = &tree->geometry;
+		uint64_t node_image[NODE_MAX_BYTES / 8];
+		uint64_t pointer = tree->root, wrong;
+		uint32_t count, inside = 0;
+		TreeCounters cost;
+		WalkResult result;
+
+		assert_int_equal(access_read_node(tree, tree->root, 1 + below, node_image), TREE_OK);
+		if (below)
+		{
+			pointer = node_image[inner_cell_word(g, 0)];
+			assert_int_equal(access_read_node(tree, pointer, 1, node_image), TREE_OK);
+			while (scramble(inside) >= node_image[g->high_word + 1])
+				inside++;
+		}
+		wrong = node_image[HEADER_SUM] + 1;
+		poke(tree, pointer, HEADER_SUM, &wrong, 1);
+
+		cost_begin();
+		assert_int_equal(lookup(tree, inside), TREE_DAMAGED);
+		cost = cost_end();
+		assert_int_equal(cost.round_trips, below + READ_ATTEMPTS + LOCKED_READS + 1);
+		assert_int_equal(cost.torn_reads, READ_ATTEMPTS - 1 + LOCKED_READS);
+		assert_int_equal(insert(tree, scramble(inside) + 1, entries), TREE_DAMAGED);
+		assert_int_equal(scan_all(tree, TREE_FORWARD, &count), TREE_DAMAGED);
+		assert_int_equal(count, 0);
+		assert_int_equal(scan_all(tree, TREE_BACKWARD, &count), TREE_DAMAGED);
+		assert_true(below ? count > 0 && count < entries : count == 0);
+		assert_int_equal(vacuum_all(tree, nobody_is_dead), TREE_DAMAGED);
+		assert_nothing_held();
+		count = 0;
+		if (below)
+		{
+			uint32_t elsewhere = entry_elsewhere(tree, node_image);
+
+			assert_goes_on(&record, tree, scramble(elsewhere) + 1, entries, elsewhere);
+			count = 2;
+		}
+		poke(tree, pointer, HEADER_SUM, node_image + HEADER_SUM, 1);
+		assert_int_equal(lookup(tree, inside), TREE_OK);
+		verify_tids(tree, entries + count, &result);
+		walk_free(&result);
+		tree_close(tree);
+	}
+}
+
+/* F42: the parent of a leaf that is split is torn: the entry is in, the lock free, the debt is paid later. */
+static void
+test_torn_parent(void **state)
+{
+	TreeRecord record;
+	Tree *tree = numbers_tree(ENTRIES_LOW, &record);
+	uint64_t root[NODE_MAX_BYTES / 8];
+	uint64_t wrong, splits;
+	uint32_t tid = ENTRIES_LOW;
+	WalkResult result;
+	TreeStatus status;
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = 8, .buffer = &wrong};
+
+	(void) state;
+	assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);
+	assert_int_equal(lookup(tree, VICTIM), TREE_OK);
+	/* Its copy in the cache goes on leading to leaves. */
+	wrong = root[HEADER_SUM] + 1;
+	op.offset = pointer_offset(tree->root) + HEADER_SUM * 8;
+	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
+	splits = client.tree->counters.leaf_splits;
+	do
+	{
+		status = insert(tree, scramble(tid), tid);
+		tid++;
+	} while (status == TREE_OK);
+	assert_int_equal(status, TREE_DAMAGED);
+	assert_int_equal(client.tree->counters.leaf_splits, splits + 1);
+	assert_nothing_held();
+
+	poke(tree, tree->root, HEADER_SUM, root + HEADER_SUM, 1);
+	verify_tids(tree, tid, &result);
+	assert_int_equal(result.unposted, 1);
+	walk_free(&result);
+	assert_int_equal(lookup(tree, tid - 1), TREE_OK);
+	tree_close(tree);
+}
+
+static int
+start(void **state)
+{
+	/* All nodes share a lock word: one that stays locked stops everything. */
+	test_lock_words = 1;
+	return fixture_start(state);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_torn_leaf),
+		cmocka_unit_test(test_torn_before_removal),
+		cmocka_unit_test(test_torn_inner),
+		cmocka_unit_test(test_torn_parent),
+	};
+
+	return cmocka_run_group_tests(tests, start, fixture_stop);
+}
