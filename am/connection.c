@@ -54,6 +54,7 @@ static struct
 	bool		launcher;		/* this process is the launcher */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
+	uint64		silence;		/* since when no memory node has answered: the tree's and the connections' clock */
 	char		key_file[MAXPGPATH];	/* the setting's own may be freed while a connection refers to it */
 } connection;
 
@@ -190,7 +191,7 @@ sherman_connection_launcher(void)
 
 /*
  * A chain that is not answered is settled by a reset before its error is raised: both together take no longer
- * than the setting says.
+ * than the setting says. For what is waited for alone; connect_known() has one deadline for all.
  */
 void
 sherman_fabric_options(FabricOptions *options, uint32 incarnation)
@@ -244,6 +245,9 @@ connect_known(NodeConnection *mine, const ShermanNode *known)
 
 	mine->failure[0] = '\0';
 	sherman_fabric_options(&options, known->incarnation);
+	/* What an operation waits for has one deadline, however many attempts, resets and memory nodes it is. */
+	options.connect_timeout_ms *= 2;
+	options.silence = &connection.silence;
 	mine->status = fabric_open(&options, &mine->fabric);
 	if (mine->status == FABRIC_OK)
 		mine->status = connect_address(mine->fabric, known->address, &options, &endpoint);
@@ -398,7 +402,8 @@ sherman_connection_client(void)
 			.hold = hold, .resume = resume, .connect = connect_node
 		},
 		.nodes = TREE_MAX_NODES,
-		.lock_timeout_ms = (uint32_t) sherman_operation_timeout_ms,
+		.operation_timeout_ms = (uint32_t) sherman_operation_timeout_ms,
+		.silence = &connection.silence,
 		.allocate = allocate,
 		.release = release,
 		.allocate_beside = allocate_beside

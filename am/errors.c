@@ -133,12 +133,14 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 	char	   *subject;
 	char	   *name;
 	char	   *nodes = "";
+	uint32		trouble;
 
 	if (status == TREE_STOPPED && elevel >= ERROR)
 		CHECK_FOR_INTERRUPTS();
 	/* Before the error is raised: a write that is in doubt must not land while others go on. */
+	trouble = sherman_connection_trouble();
 	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
-		nodes = name_nodes(sherman_connection_trouble());
+		nodes = name_nodes(trouble);
 	hint = report == NULL ? NULL : report->hint == full_hint ? what_if_full() : report->hint;
 	name = index != NULL ? pstrdup(RelationGetRelationName(index)) : NULL;
 	subject = name != NULL ? psprintf("index \"%s\"", name) : pstrdup("a sherman index");

@@ -259,7 +259,7 @@ control_address(const char *path, struct sockaddr_un *address, socklen_t *length
 FabricStatus
 control_connect(ControlClient *client, Fabric *fabric, const char *path)
 {
-	uint64_t deadline = fabric_now() + (uint64_t) fabric->options.connect_timeout_ms * 1000000;
+	uint64_t deadline = fabric_deadline(fabric, FABRIC_WAIT_CONNECT);
 	struct sockaddr_un address;
 	socklen_t length;
 	int directory;
@@ -448,7 +448,7 @@ FabricStatus
 control_call(ControlClient *client, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
              uint32_t *reply_bytes, int *passed)
 {
-	uint64_t deadline = fabric_now() + (uint64_t) client->fabric->options.connect_timeout_ms * 1000000;
+	uint64_t deadline = fabric_deadline(client->fabric, control_wait(method));
 	_Alignas(CONTROL_ALIGNMENT) uint8_t bytes[CONTROL_MAX_FRAME];
 	ControlFrame frame = {request_bytes, method, CONTROL_VERSION, ++client->request};
 	uint32_t room = reply_bytes == NULL ? 0 : *reply_bytes;
@@ -471,8 +471,7 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 	if (status == FABRIC_OK)
 		status = receive_reply(client, method, client->request, &descriptor, deadline, &frame);
 	if (status == FABRIC_TIMED_OUT)
-		fabric_set_detail(client->fabric, "control connection: no answer in %u ms",
-		                  client->fabric->options.connect_timeout_ms);
+		fabric_set_detail(client->fabric, "control connection: no answer in time");
 	if (status == FABRIC_OK)
 	{
 		status = control_status(client->buffer + CONTROL_HEADER_BYTES, &flags);

@@ -140,6 +140,13 @@ extern void control_disconnect(ControlClient *client);
 extern FabricStatus control_call(ControlClient *client, uint16_t method, const void *request,
                                  uint32_t request_bytes, void *reply, uint32_t *reply_bytes, int *passed);
 
+/* The fabric's own calls make, end and renew connections. */
+static inline FabricWait
+control_wait(uint16_t method)
+{
+	return method >= CONTROL_FIRST_METHOD ? FABRIC_WAIT_CONNECT : FABRIC_WAIT_CALL;
+}
+
 /* Is the memory node's end of the connection closed?  Never blocks. */
 extern bool control_is_closed(const ControlClient *client);
 

@@ -17,6 +17,10 @@
 #include "transport.h"
 
 #define NANOSECONDS_PER_SECOND 1000000000ull
+#define NANOSECONDS_PER_MS 1000000ull
+
+/* Of its own deadline a wait has this part at least, whatever the waits before it have left: time for a few answers. */
+#define LEAST_PART 8
 
 static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport, &verbs_transport,
                                                     &proxy_transport};
@@ -28,6 +32,27 @@ fabric_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t) now.tv_sec * NANOSECONDS_PER_SECOND + (uint64_t) now.tv_nsec;
+}
+
+uint64_t
+fabric_deadline(const Fabric *fabric, FabricWait wait)
+{
+	const FabricOptions *options = &fabric->options;
+	uint64_t together = options->connect_timeout_ms * NANOSECONDS_PER_MS;
+	uint64_t own = wait == FABRIC_WAIT_CHAIN ? options->operation_timeout_ms * NANOSECONDS_PER_MS : together;
+	uint64_t now = fabric_now();
+	uint64_t left;
+
+	if (options->silence == NULL)
+		return now + own;
+	if (*options->silence == 0)
+		*options->silence = now;
+	left = *options->silence + together > now ? *options->silence + together - now : 0;
+	if (wait != FABRIC_WAIT_CONNECT)
+		left /= 2;
+	if (left < own / LEAST_PART)
+		left = own / LEAST_PART;
+	return now + (left < own ? left : own);
 }
 
 static int

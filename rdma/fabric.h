@@ -157,9 +157,17 @@ typedef int (*FabricWaitHook)(void *argument, const int *descriptors, int count,
 
 typedef struct FabricOptions
 {
-	uint32_t operation_timeout_ms; /* deadline of a chain; 0 = FABRIC_DEFAULT_TIMEOUT_MS */
+	uint32_t operation_timeout_ms; /* deadline of a chain, from its wait on; 0 = FABRIC_DEFAULT_TIMEOUT_MS */
 	uint32_t connect_timeout_ms;   /* deadline of connect, call and reset; 0 = the same default */
-	FabricWaitHook wait;           /* NULL: poll(2) */
+	/*
+	 * What makes one deadline of several: the time (CLOCK_MONOTONIC, nanoseconds) since which the caller has had no
+	 * answer.  The first wait sets it; the caller makes it 0 when a chain or call was answered.  The waits of all
+	 * fabrics that share the word have connect_timeout_ms together: a connect or reset gets what is left of that, a
+	 * chain or call half of it, as a reset may have to follow; each at most its own deadline, and an eighth of
+	 * that at least.  NULL: each wait has its own deadline and no other.
+	 */
+	uint64_t *silence;
+	FabricWaitHook wait; /* NULL: poll(2) */
 	void *wait_argument;
 	uint64_t cluster[2];  /* identity of the compute instance (a UUID): channels belong to it */
 	uint32_t incarnation; /* its incarnation as granted by fabric_attach(); 0 for control-only channels */

@@ -107,13 +107,14 @@ shake_hands(Link *link, uint64_t deadline)
 FabricStatus
 link_open(Link *link, const char *location)
 {
-	uint64_t deadline = fabric_now() + (uint64_t) link->fabric->options.connect_timeout_ms * 1000000;
+	uint64_t deadline = fabric_deadline(link->fabric, FABRIC_WAIT_CONNECT);
 	bool keyed = link->fabric->options.key_file != NULL;
 	FabricKey key;
 	FabricStatus status = FABRIC_OK;
 	int descriptor;
 
 	link_close(link);
+	link->deadline = deadline;
 	if (keyed)
 		status = read_key(link, &key);
 	if (status == FABRIC_OK)
@@ -295,7 +296,8 @@ FabricStatus
 link_call(Link *link, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
           uint32_t *reply_bytes)
 {
-	uint64_t deadline = fabric_now() + (uint64_t) link->fabric->options.connect_timeout_ms * 1000000;
+	uint64_t deadline =
+		method == CONTROL_HELLO ? link->deadline : fabric_deadline(link->fabric, control_wait(method));
 	LinkCall call = {.method = method, .reply = reply, .room = reply_bytes == NULL ? 0 : *reply_bytes};
 	FabricStatus status = FABRIC_OK;
 	uint8_t *payload;
@@ -315,8 +317,7 @@ link_call(Link *link, uint16_t method, const void *request, uint32_t request_byt
 		status = link_wait(link, deadline);
 	link->call = NULL;
 	if (status == FABRIC_TIMED_OUT)
-		fabric_set_detail(link->fabric, "connection to the memory node: no answer in %u ms",
-		                  link->fabric->options.connect_timeout_ms);
+		fabric_set_detail(link->fabric, "connection to the memory node: no answer in time");
 	if (status != FABRIC_OK)
 		return status;
 	if (call.length > call.room)

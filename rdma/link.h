@@ -38,7 +38,8 @@ typedef struct Link
 	Stream *stream; /* NULL: not connected */
 	LinkTake take;
 	void *argument;
-	uint64_t request; /* of the last call */
+	uint64_t deadline; /* of the last link_open(), and of the HELLO that follows it */
+	uint64_t request;  /* of the last call */
 	LinkCall *call;
 	uint64_t frames; /* that were taken */
 	bool draining;   /* the memory node has said so */
@@ -77,7 +78,10 @@ extern FabricStatus link_poll(Link *link);
  */
 extern FabricStatus link_wait(Link *link, uint64_t deadline);
 
-/* A call, as control_call() (control.h) without descriptors; its deadline is the fabric's for calls. */
+/*
+ * A call, as control_call() (control.h) without descriptors; its deadline is the fabric's for calls, HELLO's that of
+ * link_open().
+ */
 extern FabricStatus link_call(Link *link, uint16_t method, const void *request, uint32_t request_bytes,
                               void *reply, uint32_t *reply_bytes);
 

@@ -249,11 +249,11 @@ place_post(ProxyState *p, ProxyPlace *place)
 
 /* Waits for a request to its end, or gives it up. */
 static FabricStatus
-request_wait(FabricEndpoint *endpoint, uint64_t position, uint32_t timeout_ms)
+request_wait(FabricEndpoint *endpoint, uint64_t position, FabricWait wait)
 {
 	ProxyState *p = endpoint->state;
 	const ProxyPlace *place = &p->slot->places[position % PROXY_PLACES];
-	FabricStatus status = place_wait(endpoint, position, fabric_now() + (uint64_t) timeout_ms * 1000000);
+	FabricStatus status = place_wait(endpoint, position, fabric_deadline(endpoint->fabric, wait));
 
 	if (status == FABRIC_OK)
 	{
@@ -265,8 +265,7 @@ request_wait(FabricEndpoint *endpoint, uint64_t position, uint32_t timeout_ms)
 	else if (status == FABRIC_LOST)
 		fabric_set_detail(endpoint->fabric, "connection worker %u has ended", p->worker);
 	else if (status == FABRIC_TIMED_OUT)
-		fabric_set_detail(endpoint->fabric, "connection worker %u has not answered in %u ms", p->worker,
-		                  timeout_ms);
+		fabric_set_detail(endpoint->fabric, "connection worker %u has not answered in time", p->worker);
 	p->requests[position % PROXY_PLACES].over = true;
 	return status;
 }
@@ -340,7 +339,7 @@ part_wait(FabricEndpoint *endpoint, uint64_t position)
 {
 	ProxyState *p = endpoint->state;
 	const ProxyRequest *request = &p->requests[position % PROXY_PLACES];
-	FabricStatus status = request_wait(endpoint, position, endpoint->fabric->options.operation_timeout_ms);
+	FabricStatus status = request_wait(endpoint, position, FABRIC_WAIT_CHAIN);
 	const ProxyOp *shared;
 	const uint8_t *data;
 
@@ -489,7 +488,7 @@ proxy_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint3
 	if (request_bytes > 0)
 		memcpy(p->slot->room + place->start, request, request_bytes);
 	position = place_post(p, place);
-	status = request_wait(endpoint, position, endpoint->fabric->options.connect_timeout_ms);
+	status = request_wait(endpoint, position, FABRIC_WAIT_CALL);
 	if (status == FABRIC_OK && place->answer > 0)
 	{
 		memcpy(reply, answer, place->answer);
@@ -515,7 +514,7 @@ proxy_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uin
 		return FABRIC_BUSY;
 	memcpy(p->slot->room + place->start, words, sizeof(words));
 	position = place_post(p, place);
-	status = request_wait(endpoint, position, endpoint->fabric->options.connect_timeout_ms);
+	status = request_wait(endpoint, position, FABRIC_WAIT_CONNECT);
 	if (status == FABRIC_OK)
 	{
 		memcpy(words, p->slot->room + place->start, sizeof(words));
@@ -550,7 +549,7 @@ static FabricStatus
 establish(FabricEndpoint *endpoint)
 {
 	ProxyState *p = endpoint->state;
-	uint64_t deadline = fabric_now() + (uint64_t) endpoint->fabric->options.connect_timeout_ms * 1000000;
+	uint64_t deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CONNECT);
 	FabricStatus status = FABRIC_OK;
 
 	while (status == FABRIC_OK)
@@ -670,7 +669,7 @@ sweep(FabricEndpoint *endpoint, uint64_t deadline)
 static FabricStatus
 slot_take(FabricEndpoint *endpoint)
 {
-	uint64_t deadline = fabric_now() + (uint64_t) endpoint->fabric->options.connect_timeout_ms * 1000000;
+	uint64_t deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CONNECT);
 	FabricStatus status = slot_try_take(endpoint->state);
 
 	if (status == FABRIC_NO_MEMORY && sweep(endpoint, deadline) == FABRIC_OK)
@@ -688,7 +687,7 @@ static void
 drain(FabricEndpoint *endpoint)
 {
 	ProxyState *p = endpoint->state;
-	uint64_t deadline = fabric_now() + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
+	uint64_t deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
 
 	for (uint64_t position = p->tail; position < p->next; position++)
 	{

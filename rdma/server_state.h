@@ -37,8 +37,11 @@
 #define SERVER_DYING_ROUND_MS 2
 /* Longest sleep of the loop: should_stop is asked that often. */
 #define SERVER_ROUND_MS 100
-/* Time of a network client for handshake and HELLO. */
-#define SERVER_STRANGER_MS 5000u
+/*
+ * Time of a network client for handshake and HELLO: as long as a client waits unless told otherwise.  Where packets are
+ * lost, what follows a repeated SYN is sent again after 3 seconds, and after 6 more.
+ */
+#define SERVER_STRANGER_MS FABRIC_DEFAULT_TIMEOUT_MS
 /*
  * Network clients at most that have not proven a key, or where there are none have not said HELLO; then the
  * oldest of them goes.  Who has to wait for a processor must not be the oldest by then.

@@ -77,7 +77,7 @@ wait_for_stripe(FabricEndpoint *endpoint, const ApplyRun *run, StripeWait *wait)
 	int ready;
 
 	if (wait->deadline == 0)
-		wait->deadline = now + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
+		wait->deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
 	if (run->awaited != wait->word || run->stripe != wait->stripe)
 	{
 		wait->word = run->awaited;
@@ -88,8 +88,7 @@ wait_for_stripe(FabricEndpoint *endpoint, const ApplyRun *run, StripeWait *wait)
 		return channel_fenced(endpoint);
 	if (now >= wait->deadline)
 	{
-		fabric_set_detail(endpoint->fabric, "a stripe stayed taken for %u ms",
-		                  endpoint->fabric->options.operation_timeout_ms);
+		fabric_set_detail(endpoint->fabric, "a stripe stayed taken for too long");
 		return FABRIC_TIMED_OUT;
 	}
 	if (now - wait->start < SPIN_NANOSECONDS)

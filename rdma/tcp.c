@@ -118,11 +118,10 @@ tcp_wait(FabricEndpoint *endpoint, uint64_t ticket)
 		else
 		{
 			if (deadline == 0)
-				deadline = fabric_now() + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
+				deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
 			status = link_wait(&tcp->link, deadline);
 			if (status == FABRIC_TIMED_OUT)
-				fabric_set_detail(endpoint->fabric, "the memory node did not answer in %u ms",
-				                  endpoint->fabric->options.operation_timeout_ms);
+				fabric_set_detail(endpoint->fabric, "the memory node did not answer in time");
 			if (status != FABRIC_OK)
 				chains_fail(tcp, status);
 		}

@@ -103,6 +103,16 @@ extern void fabric_set_detail(Fabric *fabric, const char *format, ...) __attribu
 /* Monotonic time in nanoseconds. */
 extern uint64_t fabric_now(void);
 
+typedef enum FabricWait
+{
+	FABRIC_WAIT_CHAIN,
+	FABRIC_WAIT_CALL,
+	FABRIC_WAIT_CONNECT /* or reset, or attach */
+} FabricWait;
+
+/* When a wait that begins now must be over (FabricOptions.silence). */
+extern uint64_t fabric_deadline(const Fabric *fabric, FabricWait wait);
+
 /* Calls the wait hook of the options, or poll(2). */
 extern int fabric_sleep(const Fabric *fabric, const int *descriptors, int count, int milliseconds);
 

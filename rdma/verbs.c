@@ -222,11 +222,10 @@ await_chain(FabricEndpoint *endpoint, VerbsChain *chain)
 		}
 		now = fabric_now();
 		if (deadline == 0)
-			deadline = now + (uint64_t) endpoint->fabric->options.operation_timeout_ms * 1000000;
+			deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
 		if (now >= deadline)
 		{
-			fabric_set_detail(endpoint->fabric, "no completion in %u ms",
-			                  endpoint->fabric->options.operation_timeout_ms);
+			fabric_set_detail(endpoint->fabric, "no completion in time");
 			status = FABRIC_TIMED_OUT;
 		}
 		else

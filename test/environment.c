@@ -372,14 +372,16 @@ shared_map(size_t bytes)
 }
 
 static Fabric *
-control_open(TestInstance *instance, uint32_t incarnation)
+control_open(TestInstance *instance, uint32_t incarnation, uint64_t *silence)
 {
 	FabricOptions options;
 	Fabric *fabric;
 	FabricStatus status;
 
 	memset(&options, 0, sizeof(options));
-	options.operation_timeout_ms = options.connect_timeout_ms = TEST_PATIENCE_US / 2000;
+	options.operation_timeout_ms = TEST_PATIENCE_US / 2000;
+	options.connect_timeout_ms = TEST_PATIENCE_US / 1000;
+	options.silence = silence;
 	options.cluster[0] = instance->cluster[0];
 	options.cluster[1] = instance->cluster[1];
 	options.incarnation = incarnation;
@@ -406,7 +408,7 @@ node_connect(Fabric *fabric, const TestNode *node)
 void
 test_instance_attach(TestInstance *instance)
 {
-	Fabric *fabric = control_open(instance, 0);
+	Fabric *fabric = control_open(instance, 0, NULL);
 
 	for (uint32_t i = 0; i < instance->count; i++)
 	{
@@ -471,13 +473,14 @@ test_client_open(TestClient *client, TestInstance *instance, uint32_t slot)
 	client->instance = instance;
 	client->slot = slot;
 	environment_slot = slot;
-	client->fabric = control_open(instance, instance->incarnation);
+	client->fabric = control_open(instance, instance->incarnation, &client->silence);
 	memset(&options, 0, sizeof(options));
 	options.shared = instance->shared;
 	options.slot = slot;
 	options.environment = test_environment(instance);
 	options.nodes = instance->count;
-	options.lock_timeout_ms = TEST_PATIENCE_US / 2000;
+	options.operation_timeout_ms = TEST_PATIENCE_US / 1000;
+	options.silence = &client->silence;
 	for (uint32_t i = 0; i < instance->count; i++)
 		options.endpoints[i] = client->endpoints[i] = node_connect(client->fabric, &instance->nodes[i]);
 	status = tree_client_open(&options, &client->tree);

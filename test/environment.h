@@ -115,9 +115,10 @@ typedef struct TestClient
 	Fabric *fabric;
 	FabricEndpoint *endpoints[TREE_MAX_NODES];
 	TreeClient *tree;
+	uint64_t silence; /* FabricOptions.silence of the fabric and the tree */
 } TestClient;
 
-/* Connects and opens a client with this slot, after fork(). lock and operation timeouts of TEST_PATIENCE_US / 2. */
+/* Connects and opens a client with this slot, after fork(). An operation has TEST_PATIENCE_US, a chain half. */
 extern void test_client_open(TestClient *client, TestInstance *instance, uint32_t slot);
 /* Closes it; returns what tree_client_close() said. */
 extern TreeStatus test_client_close(TestClient *client);

@@ -506,7 +506,7 @@ late_body(Stage *stage, uint32_t slot)
 	Actor actor;
 
 	actor_open(&actor, stage, stage->other.shared != NULL ? &stage->other : &stage->instance, slot, 0);
-	actor.client.tree->options.lock_timeout_ms = 100;
+	actor.client.tree->options.operation_timeout_ms = 100;
 	__atomic_store_n(&stage->instance.scratch[LATE_READY], 1, __ATOMIC_RELEASE);
 	while (__atomic_load_n(&stage->instance.scratch[LATE_GATE], __ATOMIC_ACQUIRE) != 0)
 		test_sleep_us(500);
@@ -567,7 +567,7 @@ test_death_and_attach(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	actor_open(&actor, &stage, &stage.other, 0, 0);
-	actor.client.tree->options.lock_timeout_ms = 100;
+	actor.client.tree->options.operation_timeout_ms = 100;
 	assert_int_equal(actor_lock(&actor), TREE_TIMED_OUT);
 	test_instance_attach(&stage.instance);
 	assert_int_equal(actor_lock(&actor), TREE_OK);

@@ -60,7 +60,7 @@ client_reopen(void)
 	options.environment = test_environment(&stage->instance);
 	options.environment.connect = stage_connect;
 	options.nodes = NODES;
-	options.lock_timeout_ms = 5000;
+	options.operation_timeout_ms = 5000;
 	assert_int_equal(tree_client_open(&options, &stage->client.tree), TREE_OK);
 }
 

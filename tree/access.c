@@ -4,12 +4,6 @@
  */
 #include "internal.h"
 
-/*
- * READs that are lost are done again so often: each time the channel was reset, so the memory node is there. On a channel
- * that many share (a connection worker's) the losses of all of them come together.
- */
-#define LOST_READ_ATTEMPTS 64
-
 /* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
 #define TORN_PAUSE_US 2u
 
@@ -55,6 +49,8 @@ access_connect(TreeClient *client, uint32_t memory_node)
 			client->options.environment.connect(client->options.environment.argument, memory_node, detail);
 	if (endpoint == NULL)
 		(void) client_fail(client, TREE_UNREACHABLE, "memory node %u: %s", memory_node, detail);
+	else
+		client_silence_ends(client);
 	client->options.endpoints[memory_node] = endpoint;
 	(void) client_leaf_sums(client);
 	return endpoint;
@@ -88,6 +84,7 @@ access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	fabric = fabric_execute(endpoint, ops, count);
 	if (fabric == FABRIC_OK)
 	{
+		client_silence_ends(client);
 		count_chain(tree, ops, count);
 		return TREE_OK;
 	}
@@ -96,7 +93,12 @@ access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	count_chain(tree, ops, count);
 	client->doubt |= 1ull << memory_node;
 	status = access_settle(client, memory_node);
-	return status == TREE_OK ? TREE_RETRY : status;
+	if (status != TREE_OK)
+		return status;
+	/* What is held has to be settled and given back: that is not cut short here. */
+	if (client->holding || client_tries_again(client, 1))
+		return TREE_RETRY;
+	return client_unanswered(client, memory_node, "chains");
 }
 
 TreeStatus
@@ -340,11 +342,10 @@ read_outside_chain(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	TreeStatus status = TREE_RETRY;
 
 	assert(count > 0);
-	for (int attempt = 0; attempt < LOST_READ_ATTEMPTS && status == TREE_RETRY; attempt++)
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
 		status = access_execute(tree, memory_node, ops, count);
 	if (status == TREE_RETRY)
-		status = client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d reads of images were lost",
-		                     memory_node, LOST_READ_ATTEMPTS);
+		status = client_unanswered(tree->client, memory_node, "reads of images");
 	return status;
 }
 

@@ -25,9 +25,6 @@
 /* Leaves are filled to this where the format does not say. */
 #define FILL_PERCENT 90u
 
-/* Times a chain is sent anew after its channel was reset. */
-#define CHAIN_ATTEMPTS 8
-
 /* The open node of one inner level. */
 typedef struct BulkLevel
 {
@@ -90,11 +87,10 @@ bulk_execute(TreeBulk *bulk, uint32_t memory_node, FabricOp *ops, int count)
 
 	assert(count > 0 && (uint32_t) count <= FABRIC_MAX_CHAIN);
 	assert(!client->holding);
-	for (int attempt = 0; attempt < CHAIN_ATTEMPTS && status == TREE_RETRY; attempt++)
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(client, attempt); attempt++)
 		status = access_execute(bulk->tree, memory_node, ops, count);
 	if (status == TREE_RETRY)
-		return client_fail(client, TREE_UNREACHABLE, "memory node %u: a chain was lost %d times", memory_node,
-		                   CHAIN_ATTEMPTS);
+		return client_unanswered(client, memory_node, "chains of a build");
 	return status;
 }
 

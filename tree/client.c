@@ -12,6 +12,9 @@
 /* Scratch nodes of a client: image, image_left, image_right, image_root, descent. */
 #define SCRATCH_NODES 5
 
+/* Deadline of an operation when the client names none. */
+#define DEFAULT_TIMEOUT_MS 10000u
+
 static void *
 allocate_malloc(void *argument, size_t bytes)
 {
@@ -117,6 +120,15 @@ client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status
 }
 
 TreeStatus
+client_unanswered(TreeClient *client, uint32_t memory_node, const char *what)
+{
+	assert(memory_node < client->options.nodes);
+	client->trouble |= 1u << memory_node;
+	return client_fail(client, TREE_UNREACHABLE, "memory node %u: %s are not answered in time", memory_node,
+	                   what);
+}
+
+TreeStatus
 client_away(TreeClient *client, uint32_t memory_node)
 {
 	assert(memory_node < client->options.nodes);
@@ -133,6 +145,7 @@ tree_client_trouble(TreeClient *client)
 
 	assert(client != NULL);
 	client->trouble = 0;
+	client_silence_ends(client);
 	return trouble;
 }
 
@@ -217,6 +230,27 @@ client_should_stop(TreeClient *client)
 	return environment->should_stop != NULL && environment->should_stop(environment->argument);
 }
 
+uint64_t
+client_deadline(TreeClient *client)
+{
+	const TreeEnvironment *environment = &client->options.environment;
+	uint64_t *silence = client->options.silence;
+
+	if (*silence == 0)
+		*silence = environment->now_us(environment->argument) * 1000;
+	return *silence / 1000 + (uint64_t) client->options.operation_timeout_ms * 1000;
+}
+
+bool
+client_tries_again(TreeClient *client, int attempt)
+{
+	const TreeEnvironment *environment = &client->options.environment;
+
+	assert(attempt >= 0);
+	return attempt == 0 ||
+	       (attempt < LOST_ATTEMPTS && environment->now_us(environment->argument) < client_deadline(client));
+}
+
 static bool
 options_valid(const TreeClientOptions *options)
 {
@@ -258,6 +292,12 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 		c->options.allocate = allocate_malloc;
 		c->options.release = release_malloc;
 	}
+	if (c->options.operation_timeout_ms == 0)
+		c->options.operation_timeout_ms = DEFAULT_TIMEOUT_MS;
+	if (c->options.silence == NULL)
+		c->options.silence = &c->silence;
+	/* What was waited for to connect is over. */
+	client_silence_ends(c);
 	c->shared = options->shared;
 	c->slot = options->slot;
 	c->random = options->environment.now_us(options->environment.argument) ^ (uint64_t) options->slot << 32 ^
@@ -288,6 +328,7 @@ tree_client_leave(TreeClient *client)
 			if (settled != TREE_OK && settled != TREE_FENCED)
 				status = settled;
 		}
+	client_silence_ends(client);
 	/* What is in doubt at a closed memory node is ended by the fencing that precedes its opening. */
 	return status == TREE_UNREACHABLE && client->trouble == 0 ? TREE_OK : status;
 }

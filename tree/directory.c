@@ -3,12 +3,9 @@
  *		The client's side of the calls to a memory node's service: trees, records, extents, epochs.
  *
  * Calls are rare and wait for microseconds to milliseconds: nothing is held here.  A call whose fate is not known is
- * repeated once on a fresh channel, for all of them are idempotent.
+ * repeated on a fresh channel, for all of them are idempotent.
  */
 #include "directory.h"
-
-/* A call that was lost is repeated so often. */
-#define CALL_ATTEMPTS 2
 
 /* Calls, and turns the answer into a TreeStatus; the reply must be exactly reply_bytes long. */
 static TreeStatus
@@ -19,7 +16,7 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 
 	assert(memory_node < client->options.nodes);
 	assert(!client->holding);
-	for (int attempt = 0; attempt < CALL_ATTEMPTS; attempt++)
+	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
 	{
 		FabricEndpoint *endpoint = access_endpoint(client, memory_node);
 		uint32_t got = reply_bytes;
@@ -30,10 +27,14 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 		{
 			TreeStatus settled = access_settle(client, memory_node);
 
-			if (settled != TREE_OK && settled != TREE_RETRY)
+			if (settled != TREE_OK)
 				return settled;
 		}
+		if (attempt > 0 && client_should_stop(client))
+			return client_fail(client, TREE_STOPPED, "stopped while a call was repeated");
 		status = fabric_call(endpoint, (uint16_t) method, request, request_bytes, reply, &got);
+		if (status != FABRIC_TIMED_OUT && status != FABRIC_STOPPED && status != FABRIC_LOST)
+			client_silence_ends(client);
 		switch (status)
 		{
 			case FABRIC_OK:
@@ -128,7 +129,7 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 	NodeGeometry geometry = node_geometry(&created->record.format);
 	uint32_t memory_node = pointer_memory_node(created->record.root);
 	FabricOp op;
-	FabricStatus status;
+	FabricStatus status = FABRIC_LOST;
 
 	assert(pointer_offset(created->record.root) == created->extent.offset + DIRECTORY_ROOT_OFFSET);
 	assert(!client->holding);
@@ -144,7 +145,7 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 	op.length = geometry.leaf_bytes;
 	op.offset = pointer_offset(created->record.root);
 	op.buffer = client->image;
-	for (int attempt = 0; attempt < CALL_ATTEMPTS; attempt++)
+	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
 	{
 		FabricEndpoint *endpoint = access_endpoint(client, memory_node);
 		TreeStatus settled;
@@ -153,12 +154,15 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 			return client_away(client, memory_node);
 		status = fabric_execute(endpoint, &op, 1);
 		if (status == FABRIC_OK)
+		{
+			client_silence_ends(client);
 			return TREE_OK;
+		}
 		if (status != FABRIC_TIMED_OUT && status != FABRIC_STOPPED && status != FABRIC_LOST)
 			break;
 		client->doubt |= 1ull << memory_node;
 		settled = access_settle(client, memory_node);
-		if (settled != TREE_OK && settled != TREE_RETRY)
+		if (settled != TREE_OK)
 			return settled;
 	}
 	return client_fabric_fail(client, memory_node, status);

@@ -16,6 +16,11 @@
 #define DESCENT_ATTEMPTS 16
 /* Handovers of one won lock word, as in the paper. */
 #define HANDOVER_MAX 4
+/*
+ * Chains and calls that are lost are done again so often, as long as resets succeed and the operation has time: on a
+ * channel that many share (a connection worker's) the losses of all of them come together.
+ */
+#define LOST_ATTEMPTS 64
 /* Steps to the right on one level before the descent is begun anew. */
 #define RIGHT_MOVES_MAX 1024
 /* Nodes of one kind taken ahead: a root's split takes two. */
@@ -54,6 +59,7 @@ struct TreeClient
 	uint64_t doubt;     /* bit per memory node: its channel is in doubt, nothing more goes there */
 	uint64_t leaf_sums; /* bit per memory node: its leaves carry sums, client_leaf_sums() */
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
+	uint64_t silence;   /* options.silence points here, if not to the caller's */
 	bool holding;       /* between environment.hold and resume */
 	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
 	TreeCounters counters;
@@ -115,12 +121,26 @@ extern const uint64_t *client_leaf_sums(TreeClient *client);
 extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status);
 /* The same for a memory node that is not to be used now, or cannot be connected to: TREE_UNREACHABLE. */
 extern TreeStatus client_away(TreeClient *client, uint32_t memory_node);
+/* The same for one that lets itself be reset and answers nothing: `what` the chains were. */
+extern TreeStatus client_unanswered(TreeClient *client, uint32_t memory_node, const char *what);
 extern uint64_t client_random(TreeClient *client);
 extern void *client_allocate(TreeClient *client, size_t bytes);
 /* For what an open handle grows by: the caller's memory may be short-lived by then. */
 extern void *client_allocate_beside(TreeClient *client, const void *handle, size_t bytes);
 extern void client_release(TreeClient *client, void *memory);
 extern bool client_should_stop(TreeClient *client);
+
+/* An answer has come, or nobody waits any more. */
+static inline void
+client_silence_ends(TreeClient *client)
+{
+	*client->options.silence = 0;
+}
+
+/* When the operation has waited for too long, in microseconds; it begins to wait now, if it has not yet. */
+extern uint64_t client_deadline(TreeClient *client);
+/* May a chain or call that was lost be tried once more?  `attempt` counts from 0. */
+extern bool client_tries_again(TreeClient *client, int attempt);
 /*
  * Adds to the client's and the tree's counters. The tree's lie in shared memory and are added to (relaxed)
  * every COUNTERS_FLUSH_CHAINS chains, in tree_counters() and in tree_close(): not once per insert, which

@@ -20,13 +20,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Deadline for winning a lock when the client has none. */
-#define LOCK_DEFAULT_TIMEOUT_MS 10000u
 /* Lost swaps that are answered by spinning for up to 2^n microseconds; after that by sleeping. */
 #define BACKOFF_SPINS 6
 #define BACKOFF_SLEEP_MS 3u
-/* Chains about one word that are lost one after the other before the memory node counts as unreachable. */
-#define DOUBT_ATTEMPTS 3
 /* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
 #define LOCKED_TORN_READS 2
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
@@ -134,7 +130,7 @@ word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 {
 	TreeStatus status = TREE_RETRY;
 
-	for (int attempt = 0; attempt < DOUBT_ATTEMPTS && status == TREE_RETRY; attempt++)
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
 	{
 		FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
 
@@ -142,9 +138,7 @@ word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 		status = access_execute(tree, hold->memory_node, &op, 1);
 	}
 	if (status == TREE_RETRY)
-		status =
-			client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d reads of a lock word were lost",
-		                hold->memory_node, DOUBT_ATTEMPTS);
+		status = client_unanswered(tree->client, hold->memory_node, "reads of a lock word");
 	return status;
 }
 
@@ -152,7 +146,7 @@ word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 static TreeStatus
 word_free(Tree *tree, const LockHold *hold)
 {
-	for (int attempt = 0; attempt < DOUBT_ATTEMPTS; attempt++)
+	for (int attempt = 0; client_tries_again(tree->client, attempt); attempt++)
 	{
 		FabricOp op = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
 		uint64_t word = 0;
@@ -172,8 +166,7 @@ word_free(Tree *tree, const LockHold *hold)
 		if (word != hold->word)
 			return TREE_OK;
 	}
-	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: %d unlocks were lost",
-	                   hold->memory_node, DOUBT_ATTEMPTS);
+	return client_unanswered(tree->client, hold->memory_node, "unlocks");
 }
 
 /* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
@@ -305,7 +298,7 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 		if (attempt > 0)
 		{
 			if (*deadline == 0)
-				*deadline = now_us(client) + (uint64_t) client->options.lock_timeout_ms * 1000;
+				*deadline = client_deadline(client);
 			status = TREE_OK;
 			if (client_should_stop(client))
 				status = client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
@@ -436,8 +429,6 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		client->trouble |= 1u << memory_node;
 		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
 	}
-	if (client->options.lock_timeout_ms == 0)
-		client->options.lock_timeout_ms = LOCK_DEFAULT_TIMEOUT_MS;
 	words = access_capabilities(client, memory_node)->lock_words;
 	if (words > table->options.lock_words)
 		words = table->options.lock_words;
@@ -622,7 +613,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 	assert(waiter->hold_memory_node < client->options.nodes);
 	if (endpoint == NULL)
 		return client_away(client, waiter->hold_memory_node);
-	for (int attempt = 0; attempt < DOUBT_ATTEMPTS; attempt++)
+	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
 	{
 		FabricOp op = word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0);
 
@@ -635,7 +626,11 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 		}
 		fabric = fabric_execute(endpoint, &op, 1);
 		if (fabric == FABRIC_OK)
-			return TREE_OK; /* ours and now free, or not ours: the swap never landed, or the unlock had */
+		{
+			/* Ours and now free, or not ours: the swap never landed, or the unlock had. */
+			client_silence_ends(client);
+			return TREE_OK;
+		}
 		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
 			break;
 		client->doubt |= bit;

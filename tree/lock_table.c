@@ -6,6 +6,11 @@
 
 /* Looks at the own record before sleeping: about the time that a handover over shared memory takes. */
 #define WAIT_SPINS 64
+/*
+ * Who waits for an owner does so longer than its deadline, by this part of it: an owner that has met no answer since before is
+ * to say so first, for then it was not the lock.
+ */
+#define OWNER_FIRST_PART 8
 /* One sleep is at most this long, so that should_stop() is asked where no wake-up comes with a cancel. */
 #define WAIT_SLICE_MS 50u
 
@@ -238,9 +243,12 @@ entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadli
 	entry->tail = mine;
 	spin_unlock(&entry->spin);
 
-	*deadline = now_us(client) + (uint64_t) client->options.lock_timeout_ms * 1000;
+	*deadline = client_deadline(client) + client->options.operation_timeout_ms * 1000ull / OWNER_FIRST_PART;
 	status = queue_wait(tree, waiter, *deadline);
 	if (status != TREE_OK)
+	{
+		client_silence_ends(client);
 		*chosen = !entry_leave(client, entry, waiter);
+	}
 	return status;
 }

@@ -194,8 +194,17 @@ typedef struct TreeClientOptions
 	 * Connected, owned by the caller, outlive the client; NULL: environment.connect() makes it on first use.
 	 */
 	FabricEndpoint *endpoints[TREE_MAX_NODES];
-	uint32_t nodes;                                  /* as in the TreeSharedOptions */
-	uint32_t lock_timeout_ms;                        /* deadline for winning a lock; 0 = 10 s */
+	uint32_t nodes; /* as in the TreeSharedOptions */
+	/*
+	 * An operation that waits so long, for answers or for a lock, fails (TREE_UNREACHABLE, TREE_TIMED_OUT): all of its
+	 * attempts together; what an answer ends is counted anew.  0 = 10 s.
+	 */
+	uint32_t operation_timeout_ms;
+	/*
+	 * FabricOptions.silence of the endpoints, for their waits to share that deadline; then now_us() is CLOCK_MONOTONIC.
+	 * NULL: each wait of theirs has its own.
+	 */
+	uint64_t *silence;
 	void *(*allocate)(void *argument, size_t bytes); /* memory for handles; NULL: malloc */
 	void (*release)(void *argument, void *memory);
 	void *allocate_argument;
@@ -242,7 +251,10 @@ extern TreeStatus tree_client_connect(TreeClient *client, uint32_t node);
 /* What was agreed with a memory node that is connected; NULL: it is not. */
 extern const FabricCapabilities *tree_client_capabilities(const TreeClient *client, uint32_t node);
 
-/* The memory nodes, a bit for each, that did not answer or refused since the last call of this function. */
+/*
+ * The memory nodes, a bit for each, that did not answer or refused since the last call of this function.  To be called after
+ * an operation that failed: the next one has its whole operation_timeout_ms again.
+ */
 extern uint32_t tree_client_trouble(TreeClient *client);
 extern void tree_client_counters(const TreeClient *client, TreeCounters *counters);
 extern const char *tree_status_name(TreeStatus status);

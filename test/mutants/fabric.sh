@@ -50,3 +50,5 @@ mutate redo_slot_inherited conformance rdma/channel.c \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
 mutate old_incarnation_connects conformance rdma/requests.c \
 	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'
+mutate waits_share_no_deadline test_deadline rdma/fabric.c \
+	's/if \(options->silence == NULL\)/if (true)/'

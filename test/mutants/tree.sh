@@ -64,3 +64,9 @@ mutate torn_stays_locked test_damage tree/lock.c \
 	's/released = lock_release\(tree, hold, pointer, NULL, 0\);/released = TREE_OK;/'
 mutate torn_is_stale test_damage tree/access.c \
 	's/status = read_locked\(tree, pointer, bytes, image\);/status = TREE_RETRY;/; s/static TreeStatus\nread_locked/static TreeStatus __attribute__((unused))\nread_locked/'
+mutate lost_chains_are_few test_deadline tree/internal.h \
+	's/#define LOST_ATTEMPTS 64/#define LOST_ATTEMPTS 3/'
+mutate attempts_outlast_deadline test_deadline tree/client.c \
+	's/environment->now_us\(environment->argument\) < client_deadline\(client\)/true/'
+mutate lock_waits_alone test_deadline tree/lock_table.c \
+	's/\*deadline = client_deadline\(client\) \+/client_silence_ends(client); *deadline = client_deadline(client) +/'
