@@ -53,6 +53,8 @@ test_check_SOURCES = test/support/fixture.c
 
 # The tree under many processes.
 TESTS += torture
+# Connection workers over a network, killed, and their clients too.
+TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
 torture_SOURCES = test/support/torture_work.c
 
 # Enemies of a memory node.
