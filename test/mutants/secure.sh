@@ -77,3 +77,13 @@ mutate channels_of_all_clusters test_security rdma/requests.c \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
 mutate refusal_not_logged test_security rdma/accept.c \
 	's/server_complain\(server, COMPLAINT_REFUSED, "a client was refused.*?;//s'
+mutate strangers_stay test_crowd rdma/connection.c \
+	's/fabric_now\(\) > connection->stranger_deadline/false/'
+mutate slow_readers_read_from test_crowd rdma/connection.c \
+	's/buffer_used\(&connection->output\) < SERVER_OUTPUT_BYTES/true/'
+mutate channels_for_the_greedy test_crowd rdma/channel.c \
+	's/!tenant_may_have_channel\(server, connection->tenant\)/false/'
+mutate connections_for_the_greedy test_crowd rdma/accept.c \
+	's/!tenant_may_have_connection\(server, connection->tenant\)/false/'
+mutate complaints_without_end test_crowd rdma/log.c \
+	's/COMPLAINTS_SAID 5u/COMPLAINTS_SAID 5000u/'

@@ -65,6 +65,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 			fabric_server_figures(service->server, &figures);
 			service->info.connections = figures.connections;
 			service->info.authentication_failures = figures.authentication_failures;
+			service->info.chain_read_bytes = figures.chain_read_bytes;
 			memcpy(reply, &service->info, sizeof(service->info));
 			*reply_bytes = sizeof(service->info);
 			return FABRIC_OK;
