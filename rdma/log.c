@@ -16,6 +16,7 @@ static const char *const complaint_names[COMPLAINTS] = {
 	[COMPLAINT_ACCEPT] = "cannot accept a connection",
 	[COMPLAINT_REFUSED] = "a client was refused",
 	[COMPLAINT_PROTOCOL] = "a client speaks another protocol",
+	[COMPLAINT_SERVICE] = "the service has warned",
 };
 
 void
@@ -32,12 +33,11 @@ server_log(const FabricServer *server, FabricLogLevel level, const char *format,
 	server->options.log(server->options.log_argument, level, message);
 }
 
-void
-server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
+static void __attribute__((format(printf, 3, 0)))
+complain(FabricServer *server, ServerComplaint kind, const char *format, va_list arguments)
 {
 	ServerComplaints *complaints = &server->complaints[kind];
 	char message[FABRIC_DETAIL_BYTES];
-	va_list arguments;
 
 	if (complaints->said == 0)
 		complaints->since = fabric_now();
@@ -47,10 +47,28 @@ server_complain(FabricServer *server, ServerComplaint kind, const char *format, 
 		return;
 	}
 	complaints->said++;
-	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
 	server_log(server, FABRIC_LOG_WARNING, "%s", message);
+}
+
+void
+server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	complain(server, kind, format, arguments);
+	va_end(arguments);
+}
+
+void
+fabric_server_warn(FabricServer *server, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	complain(server, COMPLAINT_SERVICE, format, arguments);
+	va_end(arguments);
 }
 
 void

@@ -191,6 +191,18 @@ extern FabricStatus fabric_server_set_keys(FabricServer *server, const FabricKey
 /* The name of a tenant that ever came, by FabricPeer's number; empty: there is none of that number. */
 extern const char *fabric_server_tenant(const FabricServer *server, uint32_t tenant);
 
+/*
+ * May the tenant have one more of the service's things, of which there are `most`, and of which used[] says how
+ * many each has?  As for channels: half is for whoever comes first, of the rest each tenant that has a key has an equal
+ * part.  The local tenant may always, for local clients are trusted.
+ */
+extern bool fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
+                                        const uint32_t used[FABRIC_MAX_TENANTS + 1]);
+
+/* Warns of what clients can cause at will: a few times in a while; then it is counted. */
+extern void fabric_server_warn(FabricServer *server, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* Number of live data channels, for views and tests. */
 extern uint32_t fabric_server_channels(const FabricServer *server);
 

@@ -2,7 +2,7 @@
  * tenant.c
  *		Tenants: their numbers, and what they leave to each other.
  *
- * Half of the channels and of the connections is for whoever comes first; of the other half each tenant has
+ * Half of the channels, of the connections and of the service's trees is for whoever comes first; of the other half each tenant has
  * an equal part that nobody else can take.  Only tenants with a key count.
  */
 #define _GNU_SOURCE 1
@@ -55,12 +55,9 @@ count_tenants(const FabricKeys *keys)
 	return count;
 }
 
-/*
- * Is there one more for the tenant, of `most` that there are?  `used` says how many a tenant has.
- */
-static bool
-leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
-              uint32_t (*used)(const ServerTenant *tenant))
+bool
+fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
+                            const uint32_t used[FABRIC_MAX_TENANTS + 1])
 {
 	uint32_t tenants = server->keys == NULL ? 0 : count_tenants(server->keys);
 	uint32_t part = tenants < 2 ? 0 : most / (2 * tenants);
@@ -71,10 +68,9 @@ leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
 		return true;
 	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
 	{
-		uint32_t count = used(&server->tenants[i]);
-		uint32_t had = count < part ? count : part;
+		uint32_t had = used[i] < part ? used[i] : part;
 
-		taken += count;
+		taken += used[i];
 		/* What another one has already is not owed to it any more. */
 		if (i != 0 && i != tenant)
 			owed -= had < owed ? had : owed;
@@ -82,26 +78,22 @@ leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
 	return taken + owed < most;
 }
 
-static uint32_t
-channels_of(const ServerTenant *tenant)
-{
-	return tenant->channels;
-}
-
-static uint32_t
-connections_of(const ServerTenant *tenant)
-{
-	return tenant->connections;
-}
-
 bool
 tenant_may_have_channel(const FabricServer *server, uint32_t tenant)
 {
-	return leaves_enough(server, tenant, server->memory.header->max_channels, channels_of);
+	uint32_t used[MEMORY_MAX_TENANTS];
+
+	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
+		used[i] = server->tenants[i].channels;
+	return fabric_server_leaves_enough(server, tenant, server->memory.header->max_channels, used);
 }
 
 bool
 tenant_may_have_connection(const FabricServer *server, uint32_t tenant)
 {
-	return leaves_enough(server, tenant, server->options.max_connections, connections_of);
+	uint32_t used[MEMORY_MAX_TENANTS];
+
+	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
+		used[i] = server->tenants[i].connections;
+	return fabric_server_leaves_enough(server, tenant, server->options.max_connections, used);
 }

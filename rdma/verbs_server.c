@@ -240,7 +240,7 @@ verbs_server_connect(FabricServer *server, uint32_t channel, const VerbsAddress 
 	queue = verbs->driver->queue_create(verbs->device, local, 0, &grant->address, detail);
 	if (queue == NULL || !verbs->driver->queue_connect(queue, client, detail))
 	{
-		server_log(server, FABRIC_LOG_WARNING, "channel %u: %s", channel, detail);
+		server_complain(server, COMPLAINT_REFUSED, "channel %u: %s", channel, detail);
 		if (queue != NULL)
 			verbs->driver->queue_destroy(queue);
 		return FABRIC_NO_MEMORY;

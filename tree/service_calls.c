@@ -154,6 +154,29 @@ extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
 	extent->extents = record->record.extents;
 }
 
+/* ---- trees ---- */
+
+/* May the tenant have one more record, of which others leave it enough? */
+static FabricStatus
+tree_allowed(Service *service, uint64_t tenant)
+{
+	uint32_t used[TABLES_TENANTS];
+
+	assert(tenant < TABLES_TENANTS);
+	if (service->tables.trees >= service->max_trees)
+	{
+		fabric_server_warn(service->server, "no room for a tree: %u trees are the most", service->max_trees);
+		return FABRIC_NO_MEMORY;
+	}
+	for (uint32_t i = 0; i < TABLES_TENANTS; i++)
+		used[i] = (uint32_t) service->tables.tenants[i].trees;
+	if (fabric_server_leaves_enough(service->server, (uint32_t) tenant, service->max_trees, used))
+		return FABRIC_OK;
+	fabric_server_warn(service->server, "tenant \"%s\" has all the trees that it can have",
+	                   fabric_server_tenant(service->server, (uint32_t) tenant));
+	return FABRIC_QUOTA;
+}
+
 /* ---- calls ---- */
 
 static TablesOwner
@@ -174,13 +197,10 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		return FABRIC_RANGE;
 	if (slot == NULL)
 	{
+		status = tree_allowed(service, owner.tenant);
+		if (status != FABRIC_OK)
+			return status;
 		slot = tables_slot(&service->tables);
-		if (slot == NULL)
-		{
-			service_log(service, FABRIC_LOG_WARNING, "no room for a tree: %u trees are the most",
-			            service->max_trees);
-			return FABRIC_NO_MEMORY;
-		}
 		memset(&record, 0, sizeof(record));
 		record.record = request->record;
 		record.record.cluster[0] = owner.cluster[0];
@@ -339,18 +359,17 @@ call_epoch(Service *service, const FabricPeer *peer, const DirectoryEpoch *reque
 }
 
 /* A record for the extents of a tree whose own record is at another memory node. */
-static ServiceRecord *
+static FabricStatus
 share_make(Service *service, const FabricPeer *peer, const DirectoryExtentRequest *request,
            ServiceRecord *record)
 {
-	ServiceRecord *slot = tables_slot(&service->tables);
 	uint64_t tree = request->tree;
 	TablesOwner owner = peer_owner(peer);
 
 	assert(record != NULL);
 	if (tree == 0 || (tree & ~UNIT_TREE_MASK) != 0 || tables_find(&service->tables, tree) != NULL ||
 	    request->home >= TREE_MAX_NODES)
-		return NULL;
+		return FABRIC_NO_MEMORY;
 	memset(record, 0, sizeof(*record));
 	record->record.tree = tree;
 	record->record.members[request->home] = request->home_member;
@@ -358,7 +377,7 @@ share_make(Service *service, const FabricPeer *peer, const DirectoryExtentReques
 	record->record.cluster[1] = owner.cluster[1];
 	record->tenant = owner.tenant;
 	record->record.flags = TREE_RECORD_SHARE;
-	return slot;
+	return tree_allowed(service, owner.tenant);
 }
 
 static FabricStatus
@@ -374,9 +393,10 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 		return FABRIC_NOT_FOUND;
 	if (slot == NULL)
 	{
-		slot = share_make(service, peer, request, &record);
-		if (slot == NULL)
-			return FABRIC_NO_MEMORY;
+		status = share_make(service, peer, request, &record);
+		if (status != FABRIC_OK)
+			return status;
+		slot = tables_slot(&service->tables);
 	}
 	else
 	{
@@ -401,21 +421,22 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 typedef struct Method
 {
 	const char *name;
+	bool changes; /* something that stays */
 	uint32_t request_bytes;
 	uint32_t reply_bytes;
 } Method;
 
 static const Method methods[DIRECTORY_METHODS] = {
-	[0] = {"unknown", UINT32_MAX, 0},
-	[DIRECTORY_CREATE] = {"create", sizeof(DirectoryCreate), sizeof(DirectoryCreated)},
-	[DIRECTORY_DROP] = {"drop", sizeof(DirectoryTree), 0},
-	[DIRECTORY_READ] = {"read", sizeof(DirectoryTree), sizeof(TreeRecord)},
-	[DIRECTORY_UPDATE] = {"update", sizeof(TreeRecord), 0},
-	[DIRECTORY_LIST] = {"list", sizeof(DirectoryPosition), sizeof(DirectoryListed)},
-	[DIRECTORY_STATUS] = {"status", 0, sizeof(TreeNodeStatus)},
-	[DIRECTORY_EPOCH_OPEN] = {"epoch_open", sizeof(DirectoryEpoch), 0},
-	[DIRECTORY_EPOCH_CLOSE] = {"epoch_close", sizeof(DirectoryEpoch), 0},
-	[DIRECTORY_EXTENT] = {"extent", sizeof(DirectoryExtentRequest), sizeof(DirectoryExtent)},
+	[0] = {"unknown", false, UINT32_MAX, 0},
+	[DIRECTORY_CREATE] = {"create", true, sizeof(DirectoryCreate), sizeof(DirectoryCreated)},
+	[DIRECTORY_DROP] = {"drop", true, sizeof(DirectoryTree), 0},
+	[DIRECTORY_READ] = {"read", false, sizeof(DirectoryTree), sizeof(TreeRecord)},
+	[DIRECTORY_UPDATE] = {"update", true, sizeof(TreeRecord), 0},
+	[DIRECTORY_LIST] = {"list", false, sizeof(DirectoryPosition), sizeof(DirectoryListed)},
+	[DIRECTORY_STATUS] = {"status", false, 0, sizeof(TreeNodeStatus)},
+	[DIRECTORY_EPOCH_OPEN] = {"epoch_open", true, sizeof(DirectoryEpoch), 0},
+	[DIRECTORY_EPOCH_CLOSE] = {"epoch_close", true, sizeof(DirectoryEpoch), 0},
+	[DIRECTORY_EXTENT] = {"extent", true, sizeof(DirectoryExtentRequest), sizeof(DirectoryExtent)},
 };
 
 _Static_assert(DIRECTORY_METHODS == SERVICE_METHODS, "every method is counted");
@@ -516,7 +537,13 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 	uint64_t began = service_now_us();
 	FabricStatus status = FABRIC_PROTOCOL;
 
-	if (known != 0)
+	/*
+	 * Only who is of a cluster's current incarnation changes anything: so the number of clusters is bounded by what can
+	 * attach, and a fenced incarnation cannot come in by a side door.
+	 */
+	if (known != 0 && methods[known].changes && peer->incarnation == 0)
+		status = FABRIC_DENIED;
+	else if (known != 0)
 		status = method_run(service, peer, (DirectoryMethod) known, request, reply);
 	*reply_bytes = status == FABRIC_OK ? methods[known].reply_bytes : 0;
 	count_call(&service->calls[known], service_now_us() - began, status);

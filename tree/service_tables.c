@@ -7,7 +7,7 @@
 #include "service_tables.h"
 
 #define TABLES_MAGIC 0x7461626c65733031ull
-#define TABLES_VERSION 3u
+#define TABLES_VERSION 4u
 
 _Static_assert(sizeof(ServiceRecord) <= JOURNAL_BYTES, "a record goes through the journal whole");
 _Static_assert(sizeof(ServiceEpoch) <= JOURNAL_BYTES, "an epoch goes through the journal whole");
@@ -484,11 +484,10 @@ tables_owner(const ServiceTables *tables, uint64_t offset)
 const ServiceEpoch *
 tables_epoch(const ServiceTables *tables, const TablesOwner *owner)
 {
-	assert(tables->header != NULL);
-	assert(owner != NULL);
+	assert(owner->tenant < TABLES_TENANTS);
 	for (uint32_t i = 0; i < TABLES_EPOCHS; i++)
 	{
-		const ServiceEpoch *epoch = &tables->header->epochs[i];
+		const ServiceEpoch *epoch = &tables->header->epochs[owner->tenant][i];
 
 		if (epoch->epoch != 0 && memcmp(&epoch->owner, owner, sizeof(*owner)) == 0)
 			return epoch;
@@ -505,8 +504,8 @@ tables_epoch_set(ServiceTables *tables, const TablesOwner *owner, uint64_t epoch
 	assert(epoch != 0);
 	for (uint32_t i = 0; slot == NULL && i < TABLES_EPOCHS; i++)
 	{
-		if (tables->header->epochs[i].epoch == 0)
-			slot = &tables->header->epochs[i];
+		if (tables->header->epochs[owner->tenant][i].epoch == 0)
+			slot = &tables->header->epochs[owner->tenant][i];
 	}
 	if (slot == NULL)
 		return FABRIC_NO_MEMORY;

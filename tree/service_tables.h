@@ -31,7 +31,7 @@
 /* Freed memory is not given again before the longest READ that is believed is over, twice (F34). */
 #define QUARANTINE_US (2 * READ_BOUND_US)
 
-/* Clusters whose epochs are kept; as many as can ever attach. */
+/* Clusters of each tenant whose epochs are kept; as many as can ever attach. */
 #define TABLES_EPOCHS 256u
 
 /* Trees are counted in this step, so that another number is another length of the area. */
@@ -90,7 +90,7 @@ typedef struct ServiceHeader
 	uint64_t id_high; /* random, in the upper half of tree ids */
 	uint64_t id_next; /* counter in the lower half */
 	ServiceJournal journal;
-	ServiceEpoch epochs[TABLES_EPOCHS];
+	ServiceEpoch epochs[TABLES_TENANTS][TABLES_EPOCHS]; /* nobody fills another one's */
 } ServiceHeader;
 
 /* What a tenant has: shares count as trees. */
@@ -175,7 +175,7 @@ extern void tables_quarantine_end(ServiceTables *tables, uint64_t now_us, Tables
 /* The tree that owns the unit of this offset, 0 = none. */
 extern uint64_t tables_owner(const ServiceTables *tables, uint64_t offset);
 
-/* The owner's epoch, or NULL. */
+/* The owner's epoch, or NULL. For both: its tenant is one that there can be. */
 extern const ServiceEpoch *tables_epoch(const ServiceTables *tables, const TablesOwner *owner);
 /* Sets it. FABRIC_NO_MEMORY: too many clusters. */
 extern FabricStatus tables_epoch_set(ServiceTables *tables, const TablesOwner *owner, uint64_t epoch,

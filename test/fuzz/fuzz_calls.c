@@ -2,9 +2,10 @@
  * fuzz_calls.c
  *		The calls of a memory node's service, from several clients with any requests, in any order.
  *
- * The input is a byte, 1 if the memory node is to be opened anew at the end, and a list of calls: a byte for the client, one for the method, one that says what is put into the request,
- * and the request's bytes.  What comes back is held against what was granted before: no unit belongs to two trees, and
- * nobody sees a tree of another cluster.
+ * The input is a byte, 1 if the memory node is to be opened anew at the end, and a list of calls: a byte for the client,
+ * one for the method, one that says what is put into the request, and the request's bytes.  What comes back is held
+ * against what was granted before: no unit belongs to two trees, nobody sees a tree of another cluster or tenant, and who
+ * has not attached changes nothing.
  */
 #include <string.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 /* What a byte of the input asks to be put into the request. */
 #define PUT_TREE 0x01u   /* in place of its first word: the tree that the byte behind says */
 #define OTHER_SIZE 0x02u /* its length is the byte behind, instead of the method's */
+#define ONLOOKER 0x04u   /* the client has not attached */
 
 typedef struct KnownTree
 {
@@ -157,10 +159,22 @@ request_bytes(uint32_t method)
 	}
 }
 
+/* Two of the clients are of one cluster by its name, and of two tenants. */
 static FabricPeer
 peer_of(unsigned client)
 {
-	return (FabricPeer){.cluster = {client + 1, 1}, .instance = client + 1, .channel = UINT32_MAX};
+	return (FabricPeer){.cluster = {client / 2 + 1, 1},
+	                    .instance = client + 1,
+	                    .incarnation = 1,
+	                    .channel = UINT32_MAX,
+	                    .tenant = client};
+}
+
+/* Does an onlooker get that? */
+static bool
+is_harmless(uint16_t method)
+{
+	return method == DIRECTORY_READ || method == DIRECTORY_LIST || method == DIRECTORY_STATUS;
 }
 
 static void
@@ -185,7 +199,10 @@ one_call(Service *service, Model *model, FuzzInput *input)
 		memcpy(request, data, count);
 	if ((puts & PUT_TREE) != 0 && model->count > 0)
 		request[0] = model->trees[which % model->count].tree;
+	if ((puts & ONLOOKER) != 0)
+		peer.incarnation = 0;
 	status = service_call(service, &peer, method, request, bytes, reply, &reply_bytes);
+	fuzz_require(status != FABRIC_OK || (puts & ONLOOKER) == 0 || is_harmless(method));
 	fuzz_require(status <= FABRIC_QUOTA);
 	fuzz_require(reply_bytes <= FABRIC_MAX_CALL_BYTES && (status == FABRIC_OK || reply_bytes == 0));
 	if (status == FABRIC_OK)

@@ -1,0 +1,292 @@
+/*
+ * test_tenants.c
+ *		What one tenant can take from the others of the memory node's service, and who may change anything: calls
+ *		made in this process, with peers as the server would describe them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../tree/service_state.h"
+
+/* The fewest that a service takes. */
+#define TREES TABLES_TREES_STEP
+#define NODE_BYTES ((TREES + 16) * (uint64_t) FABRIC_UNIT_BYTES)
+/* Every one of so many calls is refused. */
+#define REFUSED_CALLS 1000
+
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+
+typedef struct Stage
+{
+	char directory[128];
+	char memory[160];
+	char socket[160];
+	FabricKeys keys; /* of two tenants */
+	Service *service;
+	uint32_t warnings;
+} Stage;
+
+static void
+take_log(void *argument, FabricLogLevel level, const char *message)
+{
+	(void) message;
+	((Stage *) argument)->warnings += level >= FABRIC_LOG_WARNING;
+}
+
+static void
+open_service(Stage *stage)
+{
+	char detail[FABRIC_DETAIL_BYTES] = "";
+	ServiceOptions options = {
+		.memory_path = stage->memory,
+		.socket_path = stage->socket,
+		.node_bytes = NODE_BYTES,
+		.max_trees = TREES,
+		.keys = &stage->keys,
+		.log = take_log,
+		.log_argument = stage,
+	};
+
+	if (service_open(&options, &stage->service, detail) != FABRIC_OK)
+		fail_msg("%s", detail);
+}
+
+static int
+open_stage(void **state)
+{
+	static Stage stage;
+	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
+
+	memset(&stage, 0, sizeof(stage));
+	snprintf(stage.directory, sizeof(stage.directory), "%.90s/sherman-tenants-XXXXXX",
+	         parent == NULL ? "/dev/shm" : parent);
+	assert_non_null(mkdtemp(stage.directory));
+	snprintf(stage.memory, sizeof(stage.memory), "%s/memory", stage.directory);
+	snprintf(stage.socket, sizeof(stage.socket), "%s/socket", stage.directory);
+	stage.keys.count = 2;
+	strcpy(stage.keys.keys[0].tenant, "first");
+	strcpy(stage.keys.keys[1].tenant, "second");
+	open_service(&stage);
+	*state = &stage;
+	return 0;
+}
+
+static int
+close_stage(void **state)
+{
+	Stage *stage = *state;
+	char lock[176];
+
+	service_close(stage->service, 0, true);
+	snprintf(lock, sizeof(lock), "%s.lock", stage->memory);
+	unlink(lock);
+	rmdir(stage->directory);
+	return 0;
+}
+
+/* A client of a tenant with a channel, as the server describes it. */
+static FabricPeer
+make_peer(uint32_t tenant, uint64_t cluster)
+{
+	return (FabricPeer){
+		.cluster = {cluster, tenant}, .instance = 1, .incarnation = 1, .channel = 0, .tenant = tenant};
+}
+
+static FabricStatus
+call(Stage *stage, const FabricPeer *peer, DirectoryMethod method, const void *request, uint32_t bytes,
+     void *reply)
+{
+	uint64_t room[FABRIC_MAX_CALL_BYTES / 8];
+	uint32_t reply_bytes = sizeof(room);
+
+	return service_call(stage->service, peer, (uint16_t) method, request, bytes, reply != NULL ? reply : room,
+	                    &reply_bytes);
+}
+
+static FabricStatus
+open_epoch(Stage *stage, const FabricPeer *peer, uint64_t epoch)
+{
+	DirectoryEpoch request = {.epoch = epoch};
+
+	return call(stage, peer, DIRECTORY_EPOCH_OPEN, &request, sizeof(request), NULL);
+}
+
+static uint64_t
+epoch_of(Stage *stage, const FabricPeer *peer)
+{
+	TreeNodeStatus status;
+
+	assert_int_equal(call(stage, peer, DIRECTORY_STATUS, NULL, 0, &status), FABRIC_OK);
+	return status.epoch;
+}
+
+/* Makes a tree, or finds the one that was made with the token. */
+static FabricStatus
+create(Stage *stage, const FabricPeer *peer, uint64_t token, DirectoryCreated *created)
+{
+	DirectoryCreate request = {.token = {token, peer->tenant}, .record = {.format = narrow}};
+
+	return call(stage, peer, DIRECTORY_CREATE, &request, sizeof(request), created);
+}
+
+static FabricStatus
+make_share(Stage *stage, const FabricPeer *peer, uint64_t tree)
+{
+	DirectoryExtentRequest request = {.tree = tree, .share = 1, .home = 1, .home_member = 1};
+
+	return call(stage, peer, DIRECTORY_EXTENT, &request, sizeof(request), NULL);
+}
+
+/* Who has not shown an incarnation that is the current one of its cluster looks, and changes nothing. */
+static void
+test_looking_only(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer peer = make_peer(1, 1);
+	FabricPeer onlooker = peer;
+	DirectoryCreated created, again;
+	DirectoryTree tree;
+	DirectoryEpoch epoch = {.epoch = 5};
+	DirectoryExtentRequest extent = {.extents = 1};
+	DirectoryPosition position = {0};
+	TreeRecord record;
+
+	onlooker.incarnation = 0;
+	assert_int_equal(create(stage, &onlooker, 1, &created), FABRIC_DENIED);
+	assert_int_equal(open_epoch(stage, &onlooker, 5), FABRIC_DENIED);
+	onlooker.instance = 0;
+	assert_int_equal(open_epoch(stage, &onlooker, 5), FABRIC_DENIED);
+	assert_int_equal(create(stage, &peer, 1, &created), FABRIC_OK);
+	assert_int_equal(open_epoch(stage, &peer, 5), FABRIC_OK);
+
+	record = created.record;
+	record.flags = TREE_RECORD_BROKEN;
+	tree.tree = extent.tree = record.tree;
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_UPDATE, &record, sizeof(record), NULL), FABRIC_DENIED);
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_EXTENT, &extent, sizeof(extent), NULL), FABRIC_DENIED);
+	assert_int_equal(make_share(stage, &onlooker, 77), FABRIC_DENIED);
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_DENIED);
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_EPOCH_CLOSE, &epoch, sizeof(epoch), NULL),
+	                 FABRIC_DENIED);
+	assert_int_equal(stage->service->tables.trees, 1);
+	assert_false(tables_epoch(&stage->service->tables, &(TablesOwner){{1, 1}, 1})->clean);
+
+	assert_int_equal(epoch_of(stage, &onlooker), 5);
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_LIST, &position, sizeof(position), NULL), FABRIC_OK);
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_READ, &tree, sizeof(tree), &record), FABRIC_OK);
+	assert_memory_equal(&record, &created.record, sizeof(record));
+	assert_int_equal(create(stage, &peer, 1, &again), FABRIC_OK);
+	assert_memory_equal(&created, &again, sizeof(created));
+}
+
+/* A tenant's clusters have its own places for epochs, as many as can attach. */
+static void
+test_epochs(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer other = make_peer(2, 1);
+	FabricPeer local = make_peer(0, 1);
+
+	for (uint64_t cluster = 1; cluster <= TABLES_EPOCHS; cluster++)
+	{
+		FabricPeer peer = make_peer(1, cluster);
+
+		assert_int_equal(open_epoch(stage, &peer, cluster), FABRIC_OK);
+	}
+	assert_int_equal(
+		open_epoch(stage, &(FabricPeer){.cluster = {TABLES_EPOCHS + 1}, .incarnation = 1, .tenant = 1}, 1),
+		FABRIC_NO_MEMORY);
+	assert_int_equal(open_epoch(stage, &other, 1001), FABRIC_OK);
+	assert_int_equal(open_epoch(stage, &local, 1002), FABRIC_OK);
+
+	/* They are there after a restart. */
+	service_close(stage->service, 0, false);
+	open_service(stage);
+	assert_int_equal(service_memory_state(stage->service), FABRIC_MEMORY_CLEAN);
+	for (uint64_t cluster = 1; cluster <= TABLES_EPOCHS; cluster++)
+	{
+		FabricPeer peer = make_peer(1, cluster);
+
+		assert_int_equal(epoch_of(stage, &peer), cluster);
+	}
+	assert_int_equal(epoch_of(stage, &other), 1001);
+	assert_int_equal(epoch_of(stage, &local), 1002);
+}
+
+/* Makes trees until the service refuses; returns how many. */
+static uint32_t
+create_all(Stage *stage, const FabricPeer *peer, FabricStatus refusal)
+{
+	DirectoryCreated created;
+	FabricStatus status = FABRIC_OK;
+	uint32_t count = 0;
+
+	while (status == FABRIC_OK)
+	{
+		assert_true(count <= TREES);
+		status = create(stage, peer, ++count, &created);
+	}
+	assert_int_equal(status, refusal);
+	return count - 1;
+}
+
+/* A quarter is left for the other one of two tenants, whatever the first does. */
+static void
+test_trees(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer first = make_peer(1, 1);
+	FabricPeer second = make_peer(2, 1);
+	FabricPeer local = make_peer(0, 1);
+	DirectoryCreated created;
+	DirectoryTree tree;
+
+	assert_int_equal(create_all(stage, &first, FABRIC_QUOTA), TREES - TREES / 4);
+	assert_int_equal(make_share(stage, &first, 77), FABRIC_QUOTA);
+	/* What it has it has. */
+	assert_int_equal(create(stage, &first, 1, &created), FABRIC_OK);
+	tree.tree = created.record.tree;
+	assert_int_equal(make_share(stage, &second, 77), FABRIC_OK);
+	assert_int_equal(create_all(stage, &second, FABRIC_NO_MEMORY), TREES / 4 - 1);
+	assert_int_equal(make_share(stage, &second, 78), FABRIC_NO_MEMORY);
+	assert_int_equal(create(stage, &local, 1, &created), FABRIC_NO_MEMORY);
+
+	/* A place that is given up is for anybody, as each has its part. */
+	assert_int_equal(call(stage, &first, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
+	assert_int_equal(create(stage, &second, 1000, &created), FABRIC_OK);
+	assert_int_equal(create(stage, &first, 1000, &created), FABRIC_NO_MEMORY);
+}
+
+/* Refusals that clients can have at will do not fill the log. */
+static void
+test_warnings(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer first = make_peer(1, 1);
+	DirectoryCreated created;
+
+	(void) create_all(stage, &first, FABRIC_QUOTA);
+	for (uint64_t i = 0; i < REFUSED_CALLS; i++)
+		assert_int_equal(create(stage, &first, 2000 + i, &created), FABRIC_QUOTA);
+	assert_in_range(stage->warnings, 1, 10);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_looking_only, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_epochs, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_trees, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_warnings, open_stage, close_stage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
