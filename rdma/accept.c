@@ -23,6 +23,9 @@
 /* Connections taken in one round, so that nobody waits for a crowd at the door. */
 #define ACCEPT_ROUND 64
 
+/* What is read of a stranger's words before he is sent away: HELLO. */
+#define STRANGER_BYTES 512u
+
 /* Steps of handshakes in one round, for the same reason: one costs as much as a hundred chains. */
 #define ROUND_HANDSHAKES 4u
 
@@ -173,6 +176,23 @@ accept_count(FabricServer *server, ServerConnection *connection)
 	server->tenants[connection->tenant].connections++;
 }
 
+/* Tells whoever has said HELLO instead of showing a key that he needs one; to anybody else there is nothing to say. */
+static void
+ask_for_key(const ServerConnection *connection)
+{
+	uint8_t bytes[STRANGER_BYTES];
+	uint8_t reply[CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES];
+	ssize_t count = recv(connection->descriptor, bytes, sizeof(bytes), MSG_DONTWAIT);
+	ControlFrame frame;
+
+	if (count < (ssize_t) CONTROL_HEADER_BYTES || !control_decode(bytes, &frame) ||
+	    frame.method != CONTROL_HELLO)
+		return;
+	frame.length = 0;
+	control_reply_frame(&frame, FABRIC_DENIED, CONTROL_KEY_WANTED, reply);
+	(void) send(connection->descriptor, reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 bool
 accept_handshake(FabricServer *server, ServerConnection *connection)
 {
@@ -196,6 +216,7 @@ accept_handshake(FabricServer *server, ServerConnection *connection)
 			server->figures.authentication_failures++;
 			server_complain(server, COMPLAINT_REFUSED, "a client was refused: %s",
 			                stream_detail(connection->stream));
+			ask_for_key(connection);
 		}
 		connection_close(server, connection);
 		return false;

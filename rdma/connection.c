@@ -258,6 +258,37 @@ takes_requests(const ServerConnection *connection)
 }
 
 /*
+ * Sends a client away whose words are no frame.  If it has not been introduced it is told why, where it can
+ * understand that: it shows a key and there are none here, or it speaks another version.
+ */
+static void
+refuse_protocol(FabricServer *server, ServerConnection *connection)
+{
+	const Buffer *input = &connection->input;
+	const ControlFrame *frame = &connection->request;
+
+	if (!connection->introduced && connection->stream != NULL && server->keys == NULL &&
+	    stream_is_hello(input->data + input->begin, buffer_used(input)))
+	{
+		server_complain(server, COMPLAINT_PROTOCOL, "a client shows a key, and there are no keys here");
+		stream_refuse_hello(connection->stream);
+	}
+	else if (!connection->introduced && frame->method == CONTROL_HELLO && frame->version != CONTROL_VERSION)
+	{
+		server_complain(server, COMPLAINT_PROTOCOL,
+		                "a client speaks version %u of the protocol, and this is version %u", frame->version,
+		                CONTROL_VERSION);
+		connection_reply(server, connection, frame, FABRIC_PROTOCOL, 0);
+		if (!send_output(server, connection))
+			return;
+	}
+	else
+		server_complain(server, COMPLAINT_PROTOCOL, "a client speaks another protocol: disconnected");
+	server->figures.connections_refused++;
+	connection_close(server, connection);
+}
+
+/*
  * The frame at the beginning of the input: its length on the wire, 0: not yet whole, and there is room for
  * the rest of it. UINT32_MAX: the connection is closed.
  */
@@ -273,9 +304,7 @@ next_frame(FabricServer *server, ServerConnection *connection)
 	if (!control_decode(input->data + input->begin, &connection->request) ||
 	    (connection->request.method == CONTROL_CHAIN && connection->chain == NULL))
 	{
-		server_complain(server, COMPLAINT_PROTOCOL, "a client speaks another protocol: disconnected");
-		server->figures.connections_refused++;
-		connection_close(server, connection);
+		refuse_protocol(server, connection);
 		return UINT32_MAX;
 	}
 	whole = control_frame_bytes(connection->request.length);

@@ -37,6 +37,13 @@ control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame)
 	       frame->length <= (frame->method == CONTROL_CHAIN ? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD);
 }
 
+void
+control_other_version(Fabric *fabric, const ControlFrame *frame)
+{
+	fabric_set_detail(fabric, "the memory node speaks version %u of the protocol, and this is version %u",
+	                  frame->version, CONTROL_VERSION);
+}
+
 uint8_t *
 control_frame(const ControlFrame *frame, uint8_t *place)
 {
@@ -429,7 +436,13 @@ receive_reply(ControlClient *client, uint16_t method, uint64_t request, int *pas
 		if (status != FABRIC_OK)
 			return status;
 		if (!control_decode(client->buffer, frame))
-			return control_broken(client, "the memory node speaks another version");
+		{
+			status = control_broken(client, "no reply");
+			client->other_version = frame->version != CONTROL_VERSION;
+			if (client->other_version)
+				control_other_version(client->fabric, frame);
+			return status;
+		}
 		/* A server of no sense could announce a chain. */
 		if (frame->length > CONTROL_MAX_PAYLOAD)
 			return control_broken(client, "a reply too long");
@@ -464,6 +477,7 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		fabric_set_detail(client->fabric, "control connection: not connected");
 		return FABRIC_LOST;
 	}
+	client->other_version = false;
 	control_frame(&frame, bytes);
 	if (request_bytes > 0)
 		memcpy(bytes + CONTROL_HEADER_BYTES, request, request_bytes);
@@ -472,6 +486,8 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		status = receive_reply(client, method, client->request, &descriptor, deadline, &frame);
 	if (status == FABRIC_TIMED_OUT)
 		fabric_set_detail(client->fabric, "control connection: no answer in time");
+	if (status == FABRIC_LOST && method == CONTROL_HELLO && client->other_version)
+		status = FABRIC_PROTOCOL;
 	if (status == FABRIC_OK)
 	{
 		status = control_status(client->buffer + CONTROL_HEADER_BYTES, &flags);

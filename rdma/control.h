@@ -35,8 +35,9 @@ _Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame ne
 #define CONTROL_CHAIN 0xff04u  /* network clients: chain.h */
 #define CONTROL_NO_CHANNEL UINT32_MAX
 
-/* A flag of replies: the memory node is about to stop (fabric_is_draining()). */
-#define CONTROL_DRAINING 0x01u
+/* Flags of replies. */
+#define CONTROL_DRAINING 0x01u   /* the memory node is about to stop (fabric_is_draining()) */
+#define CONTROL_KEY_WANTED 0x02u /* FABRIC_DENIED, as this memory node serves nobody without a key */
 
 typedef struct ControlFrame
 {
@@ -54,7 +55,7 @@ control_frame_bytes(uint32_t length)
 }
 
 extern void control_encode(const ControlFrame *frame, uint8_t bytes[CONTROL_HEADER_BYTES]);
-/* False: another version, or a length that no frame of that method has. */
+/* False: another version, or a length that no frame of that method has. *frame is what was read in any case. */
 extern bool control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame);
 
 /*
@@ -118,11 +119,15 @@ extern FabricStatus control_get_channel(ControlPayload *payload, const FabricEnd
  */
 extern bool control_address(const char *path, struct sockaddr_un *address, socklen_t *length, int *directory);
 
+/* Writes into the fabric's detail which version the memory node speaks. */
+extern void control_other_version(Fabric *fabric, const ControlFrame *frame);
+
 /* The client's end. */
 typedef struct ControlClient
 {
 	Fabric *fabric;
-	int descriptor; /* -1: not connected */
+	int descriptor;     /* -1: not connected */
+	bool other_version; /* the memory node has answered in one */
 	uint64_t request;
 	uint32_t received;
 	uint8_t buffer[CONTROL_MAX_FRAME]; /* what arrived of the next reply */
@@ -135,7 +140,7 @@ extern void control_disconnect(ControlClient *client);
 /*
  * One call: status of the reply, or FABRIC_TIMED_OUT, FABRIC_STOPPED, FABRIC_LOST.  A descriptor that came
  * with the reply is given to *passed (else -1), or closed if `passed` is NULL.  FABRIC_PROTOCOL: the reply
- * does not fit.
+ * does not fit, or is one to HELLO from a memory node of another version.
  */
 extern FabricStatus control_call(ControlClient *client, uint16_t method, const void *request,
                                  uint32_t request_bytes, void *reply, uint32_t *reply_bytes, int *passed);

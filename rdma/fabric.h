@@ -189,7 +189,8 @@ extern void fabric_close(Fabric *fabric);
 /*
  * Connects to a memory node.  `address` is "shm:/path/of/control.socket" or "tcp:host:port" (a name, an IPv4
  * address, or an IPv6 address in brackets), or "proxy:" in front of an address that a connection worker connects
- * to: FABRIC_BUSY if no worker serves.  Returns FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_FENCED (the
+ * to: FABRIC_BUSY if no worker serves.  Returns FABRIC_UNREACHABLE, FABRIC_DENIED (a wrong key, none, one that
+ * is not wanted, or a key file that cannot be used; another tenant's cluster), FABRIC_FENCED (the
  * incarnation is not the current one), FABRIC_NO_MEMORY (no channel left), FABRIC_PROTOCOL (version),
  * FABRIC_NOT_SUPPORTED (unknown transport).  With incarnation 0 the endpoint has no data channel: only
  * fabric_call() and fabric_attach() work on it.

@@ -42,7 +42,7 @@ link_broken(Link *link, const char *what)
 	return FABRIC_LOST;
 }
 
-/* Reads the key that the options name: the first one of its file. */
+/* Reads the key that the options name: the first one of its file. FABRIC_DENIED: we have none to show. */
 static FabricStatus
 read_key(const Link *link, FabricKey *key)
 {
@@ -56,7 +56,7 @@ read_key(const Link *link, FabricKey *key)
 		*key = keys->keys[0];
 	fabric_keys_forget(keys);
 	free(keys);
-	return status;
+	return status == FABRIC_OK ? FABRIC_OK : FABRIC_DENIED;
 }
 
 /* Makes the stream over a connected socket, which belongs to it. */
@@ -115,6 +115,7 @@ link_open(Link *link, const char *location)
 
 	link_close(link);
 	link->deadline = deadline;
+	link->other_version = false;
 	if (keyed)
 		status = read_key(link, &key);
 	if (status == FABRIC_OK)
@@ -193,6 +194,8 @@ take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 		return false;
 	status = control_status(payload, &flags);
 	link->draining |= (flags & CONTROL_DRAINING) != 0;
+	if ((flags & CONTROL_KEY_WANTED) != 0)
+		fabric_set_detail(link->fabric, "the memory node serves nobody without a key");
 	frame->length -= CONTROL_STATUS_BYTES;
 	payload += CONTROL_STATUS_BYTES;
 	if (frame->method != CONTROL_CHAIN)
@@ -217,7 +220,13 @@ take_frames(Link *link, uint32_t *wanted)
 		uint32_t whole;
 
 		if (!control_decode(place, &frame))
-			return link_broken(link, "the memory node speaks another version");
+		{
+			link_broken(link, "no reply");
+			link->other_version = frame.version != CONTROL_VERSION;
+			if (link->other_version)
+				control_other_version(link->fabric, &frame);
+			return FABRIC_LOST;
+		}
 		whole = control_frame_bytes(frame.length);
 		if (buffer_used(input) < whole)
 		{
@@ -318,6 +327,8 @@ link_call(Link *link, uint16_t method, const void *request, uint32_t request_byt
 	link->call = NULL;
 	if (status == FABRIC_TIMED_OUT)
 		fabric_set_detail(link->fabric, "connection to the memory node: no answer in time");
+	if (status == FABRIC_LOST && method == CONTROL_HELLO && link->other_version)
+		status = FABRIC_PROTOCOL;
 	if (status != FABRIC_OK)
 		return status;
 	if (call.length > call.room)

@@ -41,8 +41,9 @@ typedef struct Link
 	uint64_t deadline; /* of the last link_open(), and of the HELLO that follows it */
 	uint64_t request;  /* of the last call */
 	LinkCall *call;
-	uint64_t frames; /* that were taken */
-	bool draining;   /* the memory node has said so */
+	uint64_t frames;    /* that were taken */
+	bool draining;      /* the memory node has said so */
+	bool other_version; /* the memory node has answered in one */
 	Spin spin;
 	Buffer input;
 	Buffer output;
@@ -53,8 +54,7 @@ extern void link_init(Link *link, Fabric *fabric, LinkTake take, void *argument)
 
 /*
  * Connects to "host:port" and proves who we are, if there is a key; closes an earlier connection first.
- * FABRIC_UNREACHABLE, FABRIC_DENIED, FABRIC_PROTOCOL (the key file is wrong), FABRIC_STOPPED,
- * FABRIC_NO_MEMORY.
+ * FABRIC_UNREACHABLE, FABRIC_DENIED (also: the key file cannot be used), FABRIC_STOPPED, FABRIC_NO_MEMORY.
  */
 extern FabricStatus link_open(Link *link, const char *location);
 /* Closes the connection and gives all memory back. */

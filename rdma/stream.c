@@ -27,6 +27,9 @@
  */
 #define READS_PER_CALL 4u
 
+/* What a memory node without keys answers to a handshake; OpenSSL itself has no use for it. */
+#define NO_KEYS_ALERT TLS1_AD_ACCESS_DENIED
+
 /* TLS_AES_128_GCM_SHA256 as it stands in a handshake. */
 static const unsigned char psk_cipher[2] = {0x13, 0x01};
 
@@ -354,6 +357,22 @@ stream_server(int descriptor, StreamContext *context, StreamFindKey find, void *
 	return stream;
 }
 
+bool
+stream_is_hello(const void *bytes, size_t count)
+{
+	const uint8_t *record = bytes;
+
+	return count >= 2 && record[0] == SSL3_RT_HANDSHAKE && record[1] == SSL3_VERSION_MAJOR;
+}
+
+void
+stream_refuse_hello(Stream *stream)
+{
+	static const uint8_t alert[] = {SSL3_RT_ALERT, SSL3_VERSION_MAJOR, 3, 0, 2, SSL3_AL_FATAL, NO_KEYS_ALERT};
+
+	(void) send(stream->descriptor, alert, sizeof(alert), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 /* ---- Moving bytes */
 
 static StreamStatus
@@ -383,15 +402,21 @@ prepare(Stream *stream)
 	stream->reads_left = READS_PER_CALL;
 }
 
-/* The handshake failed: OpenSSL's reason, and on a server whose it was. */
+/* The handshake failed: OpenSSL's reason, and whose it was. */
 static StreamStatus
-refuse(Stream *stream, const char *reason)
+refuse(Stream *stream, int code, const char *reason)
 {
 	char text[FABRIC_IDENTITY_BYTES + 100];
 
-	if (stream->find == NULL)
-		return fail(stream, STREAM_REFUSED, "TLS handshake", reason);
-	if (stream->identity[0] == '\0')
+	if (stream->find == NULL && code == SSL_AD_REASON_OFFSET + NO_KEYS_ALERT)
+		snprintf(text, sizeof(text), "it has no keys, and serves those who show none");
+	else if (stream->find == NULL)
+		/* Codes of this kind say what the other side has sent. */
+		snprintf(text, sizeof(text), "%s (%.60s)",
+		         code > SSL_AD_REASON_OFFSET ? "it does not know our key"
+		                                     : "it does not prove to know our key",
+		         reason);
+	else if (stream->identity[0] == '\0')
 		snprintf(text, sizeof(text), "no key was offered (%.60s)", reason);
 	else
 		snprintf(text, sizeof(text), "%s \"%s\" (%.60s)",
@@ -424,7 +449,7 @@ tls_status(Stream *stream, int result, const char *doing)
 	else if (stream->ready)
 		status = fail(stream, STREAM_CLOSED, doing, text);
 	else
-		status = refuse(stream, text);
+		status = refuse(stream, ERR_GET_REASON(reason), text);
 	ERR_clear_error();
 	return status;
 }

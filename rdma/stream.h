@@ -57,6 +57,14 @@ extern Stream *stream_plain(int descriptor);
 extern Stream *stream_client(int descriptor, StreamContext *context, const FabricKey *key);
 extern Stream *stream_server(int descriptor, StreamContext *context, StreamFindKey find, void *argument);
 
+/* Does a peer that has a key begin so? */
+extern bool stream_is_hello(const void *bytes, size_t count);
+/*
+ * Tells the peer of a plain stream that has begun so that there are no keys here, as far as it goes without
+ * waiting: its handshake then fails, and says why.
+ */
+extern void stream_refuse_hello(Stream *stream);
+
 /* Goes on with the handshake. STREAM_OK: done, the peer is authenticated. */
 extern StreamStatus stream_handshake(Stream *stream);
 

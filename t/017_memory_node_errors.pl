@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 use Msd;
+use OtherVersion;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
@@ -55,11 +56,39 @@ sub use_node
 	return;
 }
 
+sub use_key
+{
+	$node->adjust_conf('postgresql.conf', 'sherman.key_file', "'$_[0]'");
+	$node->reload;
+	return;
+}
+
 $node->safe_psql('postgres', "CREATE TABLE t AS SELECT g AS id, md5(g::text) AS pad FROM generate_series(1, 1000) g");
 
 # Keys: wrong, readable by others, none, and at last the right one; the server looks again by itself.
 ok(wait_for_reason('denied'), 'with a wrong key the memory node is not attached');
 like(build_fails('nothing can be built'), qr/ERROR:  28000: .*HINT: .*sherman\.key_file/s, '28000, and a hint at the key file');
+like($stderr, qr/DETAIL: .*does not know our key/s, 'and says so');
+use_key('');
+ok(wait_for_reason('without a key'), 'nor with none');
+like(build_fails('nothing can be built'), qr/ERROR:  28000: .*DETAIL: .*nobody without a key.*HINT: .*sherman\.key_file/s, '28000, and says so');
+use_key($file);
+
+# A key that is not wanted; a memory node of another version.
+my $open = Msd->new('open', transport => 'tcp', size => 1);
+use_node($open->address);
+ok(wait_for_reason('it has no keys'), 'a memory node without keys does not take one');
+like(build_fails('nothing can be built'), qr/ERROR:  28000: .*DETAIL: .*no keys.*HINT: .*sherman\.key_file/s, '28000, and a hint at the key file');
+$open->stop;
+my $other = OtherVersion->new;
+use_key('');
+use_node($other->address);
+ok(wait_for_reason('version 99'), 'nor is one of another version attached');
+like(build_fails('nothing can be built'), qr/ERROR:  08P01: .*DETAIL: .*speaks version 99.*HINT: .*same version/s, '08P01, and says so');
+$other->stop;
+use_node($msd->address);
+use_key($file);
+
 Msd::write_keys($file, main => $key);
 ok(attached(), 'with the right key in the file it is attached');
 $node->safe_psql('postgres', 'CREATE INDEX t_id ON t USING sherman (id)');

@@ -58,9 +58,10 @@ TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,wo
 torture_SOURCES = test/support/torture_work.c
 
 # Enemies of a memory node.
-FABRIC_TESTS += test_security test_crowd
+FABRIC_TESTS += test_security test_crowd test_refusals
 test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_crowd_SOURCES = test/support/hostile_node.c test/support/raw_client.c
+test_refusals_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 
 # For script/test-rdma alone, in virtual machines: linked with rdma/ only.
 RDMA_TESTS += partition connections

@@ -87,3 +87,17 @@ mutate connections_for_the_greedy test_crowd rdma/accept.c \
 	's/!tenant_may_have_connection\(server, connection->tenant\)/false/'
 mutate complaints_without_end test_crowd rdma/log.c \
 	's/COMPLAINTS_SAID 5u/COMPLAINTS_SAID 5000u/'
+mutate key_not_asked_for test_refusals rdma/accept.c \
+	's/ask_for_key\(connection\);//; s/static void\nask_for_key/static inline void\nask_for_key/'
+mutate anybody_asked_for_key test_refusals rdma/accept.c \
+	's/ \|\|\s+frame.method != CONTROL_HELLO//'
+mutate unwanted_key_not_told test_refusals rdma/connection.c \
+	's/stream_refuse_hello\(connection->stream\);//'
+mutate version_not_told test_refusals rdma/connection.c \
+	's/connection_reply\(server, connection, frame, FABRIC_PROTOCOL, 0\);//'
+mutate version_told_later test_refusals rdma/connection.c \
+	's/!connection->introduced && frame->method == CONTROL_HELLO/frame->method == CONTROL_HELLO/'
+mutate other_version_is_away test_refusals rdma/link.c \
+	's/method == CONTROL_HELLO && link->other_version/false/'
+mutate other_version_is_away_locally test_refusals rdma/control.c \
+	's/method == CONTROL_HELLO && client->other_version/false/'

@@ -1,0 +1,294 @@
+/*
+ * test_refusals.c
+ *		What a client is told that cannot come in: no key, a wrong one, one that is not wanted, a key file that cannot
+ *		be used, another version.  And what those are told who do not speak our protocol: nothing.
+ */
+#define _GNU_SOURCE 1
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/hostile_node.h"
+
+#define CLUSTER 17u
+/* Of a memory node or a client to come. */
+#define NEXT_VERSION (CONTROL_VERSION + 1)
+
+static HostileNode node;
+
+static int
+start_keyed(void **state)
+{
+	(void) state;
+	hostile_node_start(&node, true, 0);
+	return 0;
+}
+
+static int
+start_open(void **state)
+{
+	(void) state;
+	hostile_node_start(&node, false, 0);
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	(void) state;
+	hostile_node_stop(&node);
+	return 0;
+}
+
+static void
+write_key_file(const char *path, const char *text, mode_t mode)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+
+	assert_true(file >= 0);
+	assert_int_equal(write(file, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(file, mode), 0);
+	close(file);
+}
+
+/* Connects as any client does; its status and its detail must be these. */
+static void
+expect_connect(const char *address, const char *key_file, FabricStatus status, const char *detail)
+{
+	const FabricOptions options = {.operation_timeout_ms = PATIENCE_MS,
+	                               .connect_timeout_ms = PATIENCE_MS,
+	                               .cluster = {CLUSTER, ~(uint64_t) CLUSTER},
+	                               .key_file = key_file};
+	FabricEndpoint *endpoint;
+	Fabric *fabric;
+
+	assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(fabric, address, &endpoint), status);
+	if (strstr(fabric_detail(fabric), detail) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", fabric_detail(fabric), detail);
+	fabric_close(fabric);
+}
+
+/* ---- Keys */
+
+static void
+test_keys_wanted(void **state)
+{
+	const char *address = node.process.network_address;
+	char path[192];
+	char line[200];
+
+	(void) state;
+	snprintf(path, sizeof(path), "%s/mine", node.process.directory);
+	expect_connect(address, node.process.key_file, FABRIC_OK, "");
+	expect_connect(address, NULL, FABRIC_DENIED, "serves nobody without a key");
+	/* Another key of a tenant that is known, and any of one that is not. */
+	for (int i = 0; i < 2; i++)
+	{
+		snprintf(line, sizeof(line), "%s %064x\n", i == 0 ? "tests" : "nobody", 0x1234u);
+		write_key_file(path, line, 0600);
+		expect_connect(address, path, FABRIC_DENIED, "it does not know our key");
+	}
+	/* A file that is not to be used is as good as none, and says what is wrong. */
+	write_key_file(path, line, 0644);
+	expect_connect(address, path, FABRIC_DENIED, "wanted is mode 0600");
+	write_key_file(path, "tests 0\n", 0600);
+	expect_connect(address, path, FABRIC_DENIED, "line 1");
+	unlink(path);
+	expect_connect(address, path, FABRIC_DENIED, "No such file");
+	expect_connect(address, node.process.key_file, FABRIC_OK, "");
+}
+
+static void
+test_key_not_wanted(void **state)
+{
+	char path[192];
+
+	(void) state;
+	snprintf(path, sizeof(path), "%s/mine", node.process.directory);
+	write_key_file(path, "tests 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n", 0600);
+	expect_connect(node.process.network_address, path, FABRIC_DENIED, "it has no keys");
+	hostile_node_expect_log(&node, "a client shows a key, and there are no keys here");
+	unlink(path);
+	expect_connect(node.process.network_address, NULL, FABRIC_OK, "");
+}
+
+/* Whoever does not say HELLO to a memory node with keys is told nothing, not even whose port that is. */
+static void
+test_others_told_nothing(void **state)
+{
+	static const char *const words[] = {"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "HELO",
+	                                    "\x08\0\0\0\x04\xff\x02\0\1\0\0\0\0\0\0\0abcdefgh"};
+	static const size_t counts[] = {28, 4, 24};
+	uint8_t byte;
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	{
+		int descriptor = raw_socket(&node.process);
+
+		assert_int_equal(send(descriptor, words[i], counts[i], MSG_NOSIGNAL), counts[i]);
+		assert_int_equal(fcntl(descriptor, F_SETFL, 0), 0);
+		assert_true(recv(descriptor, &byte, 1, 0) <= 0);
+		close(descriptor);
+	}
+	hostile_node_expect_log(&node, "does not speak TLS");
+	witness_expect(&node.witness, 1);
+}
+
+/* ---- Versions */
+
+/* A frame as the next version has it, behind which nothing is known. */
+static size_t
+next_version_frame(uint8_t *place, uint16_t method)
+{
+	const ControlFrame frame = {64, method, NEXT_VERSION, 1};
+
+	memset(place, 0, CONTROL_HEADER_BYTES + 64);
+	control_encode(&frame, place);
+	return CONTROL_HEADER_BYTES + 64;
+}
+
+/* A client of the next version learns which one this memory node speaks, and is sent away. */
+static void
+expect_version_told(RawClient *raw)
+{
+	uint8_t bytes[RAW_FRAME_BYTES];
+	ControlFrame frame;
+	uint32_t flags;
+
+	assert_true(raw_send(raw, bytes, next_version_frame(bytes, CONTROL_HELLO)));
+	assert_true(raw_receive(raw, &frame, bytes));
+	assert_int_equal(frame.version, CONTROL_VERSION);
+	assert_int_equal(frame.method, CONTROL_HELLO);
+	assert_int_equal(control_status(bytes, &flags), FABRIC_PROTOCOL);
+	raw_expect_closed(raw);
+	raw_close(raw);
+}
+
+/* A socket at a path, however long that is: connected, or listening. */
+static int
+local_socket(const char *path, int (*enter)(int, const struct sockaddr *, socklen_t))
+{
+	int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	socklen_t length;
+	int directory;
+
+	assert_true(control_address(path, &address, &length, &directory));
+	assert_int_equal(enter(descriptor, (struct sockaddr *) &address, length), 0);
+	if (directory >= 0)
+		close(directory);
+	return descriptor;
+}
+
+static void
+test_next_client(void **state)
+{
+	char told[FABRIC_DETAIL_BYTES];
+	int descriptor;
+	uint8_t bytes[RAW_FRAME_BYTES];
+	RawClient raw;
+
+	(void) state;
+	raw_open(&raw, &node.process, node.keyed ? &node.key : NULL);
+	expect_version_told(&raw);
+	snprintf(told, sizeof(told), "a client speaks version %u of the protocol, and this is version %u",
+	         NEXT_VERSION, CONTROL_VERSION);
+	hostile_node_expect_log(&node, told);
+	descriptor = local_socket(node.process.socket_path, connect);
+	assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK), 0);
+	raw_start(&raw, descriptor, NULL);
+	expect_version_told(&raw);
+	/* Who has said HELLO has no reason to do it. */
+	raw_open(&raw, &node.process, node.keyed ? &node.key : NULL);
+	assert_int_equal(raw_hello(&raw, CLUSTER, 0, NULL), FABRIC_OK);
+	assert_true(raw_send(&raw, bytes, next_version_frame(bytes, CONTROL_HELLO)));
+	raw_expect_closed(&raw);
+	raw_close(&raw);
+	witness_expect(&node.witness, 1);
+}
+
+/* A memory node of the next version: it answers what it has to, whatever it is asked, to one client. */
+static pid_t
+start_next_node(int listener)
+{
+	pid_t child = start_child();
+	uint8_t bytes[RAW_FRAME_BYTES];
+	int descriptor;
+
+	if (child != 0)
+		return child;
+	descriptor = accept(listener, NULL, NULL);
+	CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) > 0);
+	CHECK(send(descriptor, bytes, next_version_frame(bytes, CONTROL_HELLO), MSG_NOSIGNAL) > 0);
+	while (recv(descriptor, bytes, sizeof(bytes), 0) > 0)
+		;
+	_exit(0);
+}
+
+static void
+test_next_node(void **state)
+{
+	struct sockaddr_in network = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(network);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char told[FABRIC_DETAIL_BYTES];
+	char path[160];
+	char address[200];
+	pid_t child;
+
+	(void) state;
+	snprintf(told, sizeof(told), "the memory node speaks version %u of the protocol, and this is version %u",
+	         NEXT_VERSION, CONTROL_VERSION);
+	assert_int_equal(bind(listener, (struct sockaddr *) &network, sizeof(network)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *) &network, &length), 0);
+	child = start_next_node(listener);
+	snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", ntohs(network.sin_port));
+	expect_connect(address, NULL, FABRIC_PROTOCOL, told);
+	assert_int_equal(wait_for_child(child), 0);
+	close(listener);
+
+	snprintf(path, sizeof(path), "%s/next", node.process.directory);
+	listener = local_socket(path, bind);
+	assert_int_equal(listen(listener, 1), 0);
+	child = start_next_node(listener);
+	snprintf(address, sizeof(address), "shm:%s", path);
+	expect_connect(address, NULL, FABRIC_PROTOCOL, told);
+	assert_int_equal(wait_for_child(child), 0);
+	unlink(path);
+	close(listener);
+}
+
+#define KEYED(function)                                                                                      \
+	{                                                                                                        \
+#function, function, start_keyed, stop, NULL                                                         \
+	}
+#define OPEN(function)                                                                                       \
+	{                                                                                                        \
+#function "_without_keys", function, start_open, stop, NULL                                          \
+	}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		KEYED(test_keys_wanted), OPEN(test_key_not_wanted), KEYED(test_others_told_nothing),
+		KEYED(test_next_client), OPEN(test_next_client),    OPEN(test_next_node),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
