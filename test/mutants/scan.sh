@@ -19,8 +19,8 @@ mutate scan_reads_beyond_stop test_scan tree/scan.c \
 	's/(worth_reading\(const TreeScan \*scan, const uint64_t \*separator\)\n\{\n\tDecision decision;\n)/$1\n\treturn true;\n/'
 mutate scan_not_stopped test_scan tree/scan.c \
 	's/if \(!scan->ended && client_should_stop\(client\)\)/if (false)/'
-mutate stopped_scan_begins_anew test_scan tree/scan.c \
-	's/(if \(!scan->ended && client_should_stop\(client\)\))/if (!scan->ended \&\& client_should_stop(client))\n\t\t\tscan->begun = false;\n\t\t$1/'
+mutate stopped_scan_ends test_scan tree/scan.c \
+	's/(return client_fail\(client, TREE_STOPPED, "stopped between two leaves"\);)/{ scan->ended = true; $1 }/'
 mutate scan_reads_nothing_ahead test_scan tree/scan.c \
 	's/scan->depth \*= 2;/scan->depth = 1;/'
 mutate scan_start_leaf_not_judged torture=domains-16 tree/scan.c \
