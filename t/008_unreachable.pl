@@ -141,7 +141,32 @@ is(check_index($node, 'grows_id'), '0', 'and whole');
 
 $node->restart;
 is(state_of($node, 'grows_id'), 'ok', 'the epoch ended clean');
+
+# What breaks an index is durable before the change is skipped, whatever becomes of that: nothing flushes it later, neither a commit
+# nor the WAL writer. The index was not changed in this epoch, so nothing else tells.
+$node->append_conf('postgresql.conf', "synchronous_commit = off\nwal_writer_delay = 10s\nsherman.on_unavailable = break\n");
+$node->restart;
+is(state_of($node, 'quiet_id'), 'ok', 'the index is good, and not changed');
+$memory_node = node_pid($node);
+$busy = undef;
+$session = $node->background_psql('postgres', on_error_stop => 0);
+shut_out();
+$busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 100000) g');
+$session->query('BEGIN');
+$session->query('INSERT INTO quiet VALUES (20002)');
+like($session->{stderr}, qr/WARNING:  index "quiet_id" was marked as broken/, 'an open transaction breaks it');
+$node->stop('immediate');
+foreach my $client ($session, $busy)
+{
+	eval { $client->{run}->finish };
+}
+$node->append_conf('postgresql.conf', "synchronous_commit = on\nwal_writer_delay = 200ms\n");
+$node->start;
 $memory_node = undef;
+is(state_of($node, 'quiet_id'), 'broken', 'the index is broken after a crash at once');
+is($node->safe_psql('postgres', q{SELECT reason FROM sherman_indexes WHERE index = 'quiet_id'::regclass}),
+	'a change was skipped while the memory node was away', 'by what its metapage says');
 
 $node->stop;
 done_testing();
+
