@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $node = new_cluster('main');
+my $node = new_cluster('main', conf => "autovacuum_freeze_max_age = 100000\n");
 my ($stdout, $stderr, $status);
 
 # Runs SQL that must fail with 55000 and the hint to preload.
@@ -31,6 +31,10 @@ $node->safe_psql(
 	CREATE INDEX t_id ON t USING sherman (id);
 	CREATE TABLE rescued AS SELECT id FROM t;
 	CREATE INDEX rescued_id ON rescued USING sherman (id);
+	CREATE TABLE old (id int, pad text);
+	INSERT INTO old SELECT g, 'x' FROM generate_series(1, 3000) g;
+	CREATE INDEX old_id ON old USING sherman (id);
+	CREATE TABLE spent (id int);
 	CREATE TABLE dropped (id int);
 	CREATE INDEX dropped_id ON dropped USING sherman (id);
 	ANALYZE;
@@ -49,15 +53,41 @@ fails('INSERT INTO t VALUES (6000)', 'insert');
 fails('CREATE INDEX another ON t USING sherman (word)', 'build');
 fails('REINDEX INDEX t_id', 'rebuild');
 fails('SELECT sherman_check(\'t_id\')', 'check');
+# The planner is not asked which index this one scans.
+fails('CLUSTER t USING t_id', 'scan');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '5000', 'nothing was changed by what failed');
 $node->safe_psql('postgres', 'DELETE FROM t WHERE id <= 100');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM t'), '4900', 'rows are deleted');
 $status = $node->psql('postgres', 'VACUUM FREEZE t', stdout => \$stdout, stderr => \$stderr);
 is($status, 0, 'VACUUM comes to its end');
 like($stderr, qr/WARNING:  index "t_id" was marked as broken/, 'at the price of the index');
 is($node->safe_psql('postgres', q{SELECT age(relfrozenxid) < 10 FROM pg_class WHERE relname = 't'}), 't', 'the table is frozen');
+
+# Near wraparound VACUUM passes by all indexes, and so leaves this one as it is; its failsafe begins at 1.05 times
+# autovacuum_freeze_max_age.
+$node->safe_psql('postgres', 'DELETE FROM old WHERE id <= 1000');
+$node->safe_psql('postgres', q{
+	DO $$
+	BEGIN
+		FOR i IN 1 .. 110000 LOOP
+			BEGIN
+				INSERT INTO spent VALUES (i);
+			EXCEPTION WHEN division_by_zero THEN
+				NULL;
+			END;
+		END LOOP;
+	END $$});
+$status = $node->psql('postgres', 'SET vacuum_failsafe_age = 0; VACUUM FREEZE old', stdout => \$stdout, stderr => \$stderr);
+is($status, 0, 'VACUUM by its failsafe comes to its end');
+like($stderr, qr/WARNING:  bypassing nonessential maintenance of table "postgres.public.old" as a failsafe/, 'it was the failsafe');
+unlike($stderr, qr/broken/, 'not at the price of the index');
+is($node->safe_psql('postgres', q{SELECT age(relfrozenxid) < 10 FROM pg_class WHERE relname = 'old'}), 't', 'the table is frozen');
 $node->safe_psql('postgres', 'DROP TABLE dropped');
 is($node->safe_psql('postgres', q{SELECT to_regclass('dropped_id') IS NULL}), 't', 'a table with an index is dropped');
 $node->stop;
+
+# Nor shall autovacuum find all tables old from here on.
+$node->append_conf('postgresql.conf', "autovacuum_freeze_max_age = 200000000\n");
 
 # Single-user mode: VACUUM must come to its end, at the price of the index.
 $node->adjust_conf('postgresql.conf', 'shared_preload_libraries', "'sherman'");
