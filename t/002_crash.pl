@@ -30,6 +30,17 @@ sub worker_pid
 	return $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = '$type'");
 }
 
+# Runs SQL that must meet a broken index and say so.
+sub refused
+{
+	my ($sql, $what) = @_;
+	my ($stdout, $stderr);
+	my $status = $node->psql('postgres', "\\set VERBOSITY verbose\n$sql", stdout => \$stdout, stderr => \$stderr);
+
+	isnt($status, 0, $what);
+	like($stderr, qr/ERROR:  55000: index "\w+" is broken and cannot be used.*HINT:  Rebuild it with REINDEX/s, "$what: 55000 with a hint");
+}
+
 # What must hold of a broken index, whatever broke it; ends with a REINDEX that heals it.
 sub check_broken
 {
@@ -45,6 +56,8 @@ sub check_broken
 	ok(!uses_index($node, 'changed_id', $lookup), "$what: the planner does not see the broken one");
 	$status = $node->psql('postgres', $lookup, stdout => \$stdout, stderr => \$stderr);
 	like($stderr, qr/WARNING:  index "changed_id" is broken/, "$what: a query says so");
+	# The planner is not asked which index this one scans.
+	refused('CLUSTER changed USING changed_id', "$what: CLUSTER by it");
 
 	$node->safe_psql('postgres', 'INSERT INTO changed SELECT generate_series(100001, 100100)');
 	$node->safe_psql('postgres', 'DELETE FROM changed WHERE id % 7 = 0');
@@ -96,13 +109,15 @@ $node->safe_psql('postgres', 'INSERT INTO volatile SELECT generate_series(1, 50)
 ok(uses_index($node, 'volatile_id', 'SELECT * FROM volatile WHERE id = 5'), 'it is used');
 is(check_index($node, 'volatile_id'), '0', 'it has a new tree');
 
-my ($stdout, $stderr);
-my $status = $node->psql('postgres', 'INSERT INTO excluded VALUES (1000)', stdout => \$stdout, stderr => \$stderr);
-isnt($status, 0, 'a broken index with a constraint refuses new rows');
-like($stderr, qr/is broken and cannot be used.*REINDEX/s, 'and says how to heal it');
+refused('INSERT INTO excluded VALUES (1000)', 'an insert past a broken constraint');
+refused('INSERT INTO excluded VALUES (1000) ON CONFLICT DO NOTHING', 'an insert that looks for conflicts in it');
+refused('INSERT INTO excluded VALUES (1) ON CONFLICT ON CONSTRAINT excluded_id_excl DO NOTHING', 'one that names it');
+refused('UPDATE excluded SET id = -1 WHERE id = 2', 'an update');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM excluded WHERE id IN (-1, 1, 2, 1000)'), '2', 'none of them came through');
 $node->safe_psql('postgres', 'DELETE FROM excluded WHERE id = 1; VACUUM excluded; REINDEX TABLE excluded');
 $node->safe_psql('postgres', 'INSERT INTO excluded VALUES (1000)');
-$status = $node->psql('postgres', 'INSERT INTO excluded VALUES (1000)', stdout => \$stdout, stderr => \$stderr);
+my ($stdout, $stderr);
+$node->psql('postgres', 'INSERT INTO excluded VALUES (1000)', stdout => \$stdout, stderr => \$stderr);
 like($stderr, qr/conflicting key value violates exclusion constraint/, 'healed, it enforces its constraint');
 check_broken('immediate stop');
 
