@@ -34,6 +34,30 @@ CREATE INDEX c_moody ON c USING sherman (k) WHERE moody(k);
 CREATE OR REPLACE FUNCTION moody(v int) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS 'BEGIN RETURN v IN (31, 62); END';
 SELECT sherman_check('c_moody'), sherman_check('c_moody', true);
 
+-- a row with two entries is found: VACUUM gave it the place of another one, whose entry lies in another leaf, without a word to
+-- this index
+CREATE TABLE twice (k int) WITH (autovacuum_enabled = off);
+CREATE INDEX twice_k ON twice USING sherman (k);
+BEGIN;
+INSERT INTO twice SELECT generate_series(1, 1000);
+ROLLBACK;
+CREATE FUNCTION ignore_index(ignored boolean) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	UPDATE pg_index SET indislive = NOT ignored WHERE indexrelid = 'twice_k'::regclass;
+	-- VACUUM takes this back when it sees no index.
+	UPDATE pg_class SET relhasindex = true WHERE oid = 'twice'::regclass;
+END $$;
+SELECT ignore_index(true);
+VACUUM twice;
+SELECT ignore_index(false);
+INSERT INTO twice VALUES (5000), (6000);
+SELECT ctid, k FROM twice;
+SELECT sherman_check('twice_k'), sherman_check('twice_k', true);
+REINDEX INDEX twice_k;
+SELECT sherman_check('twice_k', true);
+DROP TABLE twice;
+DROP FUNCTION ignore_index;
+
 -- the table's owner's functions run as the owner
 CREATE ROLE check_owner;
 CREATE ROLE check_other;
