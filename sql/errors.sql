@@ -5,16 +5,21 @@ CREATE TABLE e (id int, a int, t text, p point, b box, j json, x xid);
 
 -- not supported
 CREATE UNIQUE INDEX ON e USING sherman (a);
+\echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (a) INCLUDE (t);
+\echo :LAST_ERROR_SQLSTATE
 CREATE TEMP TABLE te (a int);
 CREATE INDEX ON te USING sherman (a);
+\echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (p);
+\echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (j);
 CREATE INDEX ON e USING sherman (x);
 SELECT count(*) FROM pg_index WHERE indrelid = 'e'::regclass;
 
 -- storage parameters
 CREATE INDEX ON e USING sherman (a) WITH (fillfactor = 9);
+\echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (a) WITH (fillfactor = 101);
 CREATE INDEX ON e USING sherman (a) WITH (buffering = on);
 CREATE INDEX e_a ON e USING sherman (a) WITH (fillfactor = 70, deduplicate_items = off);
@@ -23,7 +28,9 @@ CREATE INDEX e_a ON e USING sherman (a) WITH (fillfactor = 70, deduplicate_items
 CREATE INDEX e_t ON e USING sherman (t);
 \set VERBOSITY terse
 INSERT INTO e (id, t) SELECT 1, string_agg(md5(i::text), '') FROM generate_series(1, 500) i;
+\echo :LAST_ERROR_SQLSTATE
 INSERT INTO e (id, t) SELECT 1, string_agg(md5(i::text), '') FROM generate_series(1, 90) i;
+\echo :LAST_ERROR_SQLSTATE
 INSERT INTO e (id, t) SELECT 2, string_agg(md5(i::text), '') FROM generate_series(1, 84) i;
 INSERT INTO e (id, t) SELECT 3, repeat('x', 100000);
 SELECT id, length(t) FROM e WHERE t > '' ORDER BY id;
@@ -32,6 +39,7 @@ DROP INDEX e_t;
 BEGIN;
 INSERT INTO e (id, t) SELECT 4, string_agg(md5(i::text), '') FROM generate_series(1, 500) i;
 CREATE INDEX e_t ON e USING sherman (t);
+\echo :LAST_ERROR_SQLSTATE
 ROLLBACK;
 CREATE INDEX e_t ON e USING sherman (t);
 SELECT sherman_check('e_t', true);
@@ -58,6 +66,7 @@ SELECT sherman_check('e_a', true);
 ALTER TABLE e ADD CONSTRAINT e_alone EXCLUDE USING sherman (id WITH =);
 INSERT INTO e (id) VALUES (13);
 INSERT INTO e (id) VALUES (99), (99);
+\echo :LAST_ERROR_SQLSTATE
 INSERT INTO e (id) VALUES (99) ON CONFLICT DO NOTHING;
 INSERT INTO e (id) VALUES (99) ON CONFLICT DO NOTHING;
 SELECT count(*) FROM e WHERE id = 99;
@@ -72,6 +81,7 @@ SELECT count(*) FROM pg_class WHERE relname = 'e_slow';
 -- sherman_check says what it cannot check
 CREATE INDEX e_btree ON e (a);
 SELECT sherman_check('e_btree');
+\echo :LAST_ERROR_SQLSTATE
 SELECT sherman_check('e');
 SELECT sherman_check(0);
 CREATE TABLE ep (a int) PARTITION BY LIST (a);
