@@ -1,32 +1,9 @@
 -- The index gives the rows that a sequential scan gives, in the order asked for.
 \set VERBOSITY terse
 SET jit = off;
-
--- Runs a query by index and by sequential scan and compares: in order if the query orders, else as sets.
-CREATE FUNCTION agrees(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	part text := CASE WHEN query ~ 'ORDER BY' THEN '' ELSE ' ORDER BY q::text COLLATE "C"' END;
-	line text;
-	plan text := '';
-	by_index text[];
-	by_table text[];
-BEGIN
-	PERFORM set_config(name, setting, true) FROM (VALUES ('enable_seqscan', 'off'), ('enable_sort', 'off'),
-		('enable_indexscan', 'on'), ('enable_bitmapscan', 'on')) AS v(name, setting);
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		plan := plan || E'\n' || line;
-	END LOOP;
-	EXECUTE format('SELECT array_agg(q::text%s) FROM (%s) q', part, query) INTO by_index;
-	PERFORM set_config(name, setting, true) FROM (VALUES ('enable_seqscan', 'on'), ('enable_sort', 'on'),
-		('enable_indexscan', 'off'), ('enable_bitmapscan', 'off')) AS v(name, setting);
-	EXECUTE format('SELECT array_agg(q::text%s) FROM (%s) q', part, query) INTO by_table;
-	IF plan !~ 'Index Scan|Bitmap Index Scan' THEN
-		RETURN 'the index is not used:' || plan;
-	ELSIF by_index IS DISTINCT FROM by_table THEN
-		RETURN format('%s rows by index, %s by table, or in another order:%s', cardinality(by_index), cardinality(by_table), plan);
-	END IF;
-	RETURN format('%s rows agree', coalesce(cardinality(by_index), 0));
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/agrees.psql'
+\i :include
 
 -- one column, random order of insertion, duplicates, NULLs
 CREATE TABLE numbers (id int, n bigint, t text COLLATE "C");
@@ -121,4 +98,4 @@ RESET enable_bitmapscan;
 
 SELECT sherman_check(i, true) FROM (VALUES ('numbers_n'::regclass), ('numbers_t'), ('several_mixed'), ('words_lower'), ('words_some')) v(i);
 DROP TABLE numbers, several, words;
-DROP FUNCTION agrees;
+DROP FUNCTION agrees, by_table_too;
