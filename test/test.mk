@@ -40,6 +40,7 @@ test_tree_SOURCES = test/support/tree_fixture.c
 test_tree_faults_SOURCES = test/support/tree_fixture.c
 TESTS += test_damage
 test_damage_SOURCES = test/support/tree_fixture.c
+TEST_SUPPORT_SOURCES += test/support/cost.c
 TESTS += test_budget
 
 # Scans, removals, bulk load, check.
