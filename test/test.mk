@@ -41,7 +41,8 @@ test_tree_faults_SOURCES = test/support/tree_fixture.c
 TESTS += test_damage
 test_damage_SOURCES = test/support/tree_fixture.c
 TEST_SUPPORT_SOURCES += test/support/cost.c
-TESTS += test_budget
+TESTS += test_budget test_budget_ties
+test_budget_ties_SOURCES = test/support/tree_fixture.c
 
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c

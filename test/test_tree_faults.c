@@ -69,6 +69,47 @@ test_jump(void **state)
 }
 
 /*
+ * The root forgets every second child, as if the last steps of their splits had never come. Returns how many.
+ */
+static uint32_t
+root_forgets(Tree *tree)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t root[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = root};
+	uint32_t children;
+
+	assert_int_equal(access_read_node(tree, tree->root, -1, root), TREE_OK);
+	children = node_count(root);
+	for (uint32_t i = 1; 2 * i < children; i++)
+		memmove(root + inner_cell_word(g, i), root + inner_cell_word(g, 2 * i), g->inner_stride * 8);
+	root[HEADER_GENERATION]++;
+	root[HEADER_STATE] =
+		node_state_word(root[HEADER_GENERATION], node_level(root), (children + 1) / 2, NODE_ROOT);
+	node_seal(g, root);
+	op.offset = pointer_offset(tree->root);
+	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
+	cache_drop_tree(instance.shared, tree->tree);
+	return children / 2;
+}
+
+/*
+ * Between the plan of a split, which the comparator makes, and its posting the root forgets children: the
+ * posting does not find what the descent saw, and compares.
+ */
+static Tree *forgetful_tree;
+static uint64_t cuts_before;
+
+static void
+forget_in_split(void)
+{
+	if (client.tree->counters.undecided_cuts == cuts_before)
+		compare_hook = forget_in_split;
+	else if (!forgetful_tree->root_is_leaf)
+		(void) root_forgets(forgetful_tree);
+}
+
+/*
  * It jumps behind the acknowledgment, while the parent is told: the entry is there, and its block stays its
  * own.
  */
@@ -81,11 +122,14 @@ test_jump_behind_split(void **state)
 	volatile uint32_t jumps = 0, count = 0;
 
 	(void) state;
+	forgetful_tree = tree;
 	while (count < 1500)
 	{
 		volatile uint32_t i = count;
 
 		splits_before = client.tree->counters.leaf_splits;
+		cuts_before = client.tree->counters.undecided_cuts;
+		compare_hook = forget_in_split;
 		jump_behind_split = true;
 		if (setjmp(jump) == 0)
 		{
@@ -95,6 +139,7 @@ test_jump_behind_split(void **state)
 			continue;
 		}
 		jump_behind_split = false;
+		compare_hook = NULL;
 		jumps++;
 		assert_int_equal(instance.environment->slots[0].holds, 0);
 		/* One as long: it takes the block, if that was given back. */
@@ -103,6 +148,7 @@ test_jump_behind_split(void **state)
 		jump_insert(tree, i + 1, 0, false);
 		count += 3;
 	}
+	compare_hook = NULL;
 	assert_true(jumps > 5);
 	verify_tids(tree, count, &result);
 	walk_free(&result);
@@ -350,31 +396,6 @@ test_death(void **state)
 	       (unsigned long long) result.unposted);
 	walk_free(&result);
 	tree_close(tree);
-}
-
-/*
- * The root forgets every second child, as if the last steps of their splits had never come. Returns how many.
- */
-static uint32_t
-root_forgets(Tree *tree)
-{
-	const NodeGeometry *g = &tree->geometry;
-	uint64_t root[NODE_MAX_BYTES / 8];
-	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = root};
-	uint32_t children;
-
-	assert_int_equal(access_read_node(tree, tree->root, -1, root), TREE_OK);
-	children = node_count(root);
-	for (uint32_t i = 1; 2 * i < children; i++)
-		memmove(root + inner_cell_word(g, i), root + inner_cell_word(g, 2 * i), g->inner_stride * 8);
-	root[HEADER_GENERATION]++;
-	root[HEADER_STATE] =
-		node_state_word(root[HEADER_GENERATION], node_level(root), (children + 1) / 2, NODE_ROOT);
-	node_seal(g, root);
-	op.offset = pointer_offset(tree->root);
-	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
-	cache_drop_tree(instance.shared, tree->tree);
-	return children / 2;
 }
 
 /* F28: separators that nobody posted are paid by who meets them with a freshly read parent; twice is once. */

@@ -9,7 +9,8 @@
  *
  * The images out of line of all cells that tie with a bound, or with a neighbor whose order is open, are
  * fetched by one chain before the first comparison, also for a search by halves: that would look at few of
- * them, but by a chain for each.
+ * them, but by a chain for each.  In the first leaf the far fence's image, if the stop bound ties with it,
+ * comes with them.
  */
 #include "scan.h"
 
@@ -18,6 +19,9 @@
  * or none.
  */
 #define RANGE_STEPS 3
+
+/* Stands for the leaf's far fence among the slots whose images are fetched. */
+#define FENCE_SLOT LEAF_CELLS_TARGET
 
 /* A cell that may be in the batch. */
 typedef struct Candidate
@@ -194,7 +198,7 @@ candidates_tie(const NodeGeometry *g, const Candidates *candidates, uint32_t i)
 static const uint8_t *
 scan_image(const TreeScan *scan, uint32_t slot)
 {
-	assert(slot < LEAF_CELLS_TARGET);
+	assert(slot <= FENCE_SLOT);
 	assert(scan->images[slot] <= scan->pool_used);
 	return scan->images[slot] != 0 ? scan->pool + (scan->images[slot] - 1) : NULL;
 }
@@ -222,7 +226,20 @@ scan_pool_grow(TreeScan *scan, uint32_t bytes)
 	return TREE_OK;
 }
 
-/* Fetches the images of these slots, which are out of line, by one chain; those at hand are left alone. */
+/* The fence where the scan leaves the leaf. */
+static const uint64_t *
+far_fence(const TreeScan *scan)
+{
+	const NodeGeometry *g = &scan->tree->geometry;
+
+	assert(node_level(scan->leaf) == 0);
+	return scan->leaf + (scan->direction == TREE_FORWARD ? g->high_word : g->low_word);
+}
+
+/*
+ * Fetches the images of these slots, which are out of line, by one chain for FABRIC_MAX_CHAIN of them; those
+ * at hand are left alone.
+ */
 static TreeStatus
 scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 {
@@ -241,7 +258,8 @@ scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 	{
 		if (scan->images[slots[i]] != 0)
 			continue;
-		cell_outside(g, scan->leaf + leaf_cell_word(g, slots[i]), &references[fetched]);
+		cell_outside(g, slots[i] == FENCE_SLOT ? far_fence(scan) : scan->leaf + leaf_cell_word(g, slots[i]),
+		             &references[fetched]);
 		if (references[fetched].bytes == 0 || references[fetched].bytes > TREE_IMAGE_MAX_BYTES)
 			return TREE_RETRY;
 		places[fetched] = used;
@@ -283,6 +301,29 @@ bound_wants(const TreeScan *scan, const TreeBound *bound, uint32_t slot, uint16_
 		return;
 	if (*count == 0 || slots[*count - 1] != slot)
 		slots[(*count)++] = (uint16_t) slot;
+}
+
+TreeStatus
+batch_compare_stop(TreeScan *scan, int *result)
+{
+	Tree *tree = scan->tree;
+	const NodeGeometry *g = &tree->geometry;
+	const uint64_t *fence = far_fence(scan);
+	uint16_t slots[LEAF_CELLS_TARGET];
+	uint32_t count = 0;
+	TreeStatus status;
+
+	assert(scan->has_stop && !separator_infinite(fence));
+	if (scan->begun || (fence[0] & CELL_OUTSIDE_BIT) == 0 ||
+	    node_decide(g, &scan->stop, fence, true) != DECIDE_UNKNOWN)
+		return search_compare(tree, &scan->stop, fence, true, result);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		bound_wants(scan, &scan->start, slot, slots, &count);
+	slots[count++] = FENCE_SLOT;
+	status = scan_fetch(scan, slots, count);
+	if (status == TREE_OK)
+		*result = search_compare_image(tree, &scan->stop, fence, true, scan_image(scan, FENCE_SLOT));
+	return status;
 }
 
 /* Fetches the images of the base's slots whose bytes tie with a bound, and of the tail's, by one chain. */
@@ -624,6 +665,16 @@ batch_emit(TreeScan *scan, const Candidates *candidates)
 	}
 }
 
+void
+batch_begin(TreeScan *scan)
+{
+	assert(scan->leaf != NULL);
+	if (!scan->tree->geometry.format.lossless)
+		memset(scan->images, 0, sizeof(scan->images));
+	scan->pool_used = 0;
+	scan->keys_fetched = false;
+}
+
 TreeStatus
 batch_fill(TreeScan *scan)
 {
@@ -638,10 +689,6 @@ batch_fill(TreeScan *scan)
 	assert(scan->leaf != NULL && node_level(scan->leaf) == 0);
 	assert(!scan->stop_inside || scan->has_stop);
 
-	if (!g->format.lossless)
-		memset(scan->images, 0, sizeof(scan->images));
-	scan->pool_used = 0;
-	scan->keys_fetched = false;
 	status = candidates_collect(scan, &range, &candidates);
 	if (status != TREE_OK)
 		return status;

@@ -28,8 +28,8 @@ typedef struct Posting
 	uint64_t parent; /* where it is being posted */
 	Path path;       /* how that was found: its parents are the next level's hint */
 	/*
-	 * What the comparator found: the place is between this child and this separator (or high fence), as long
-	 * as they are neighbors.  Child 0: it was not asked.
+	 * What the comparator found, or the descent: the place is between this child and this separator (or high
+	 * fence), as long as they are neighbors.  Child 0: it is not known.
 	 */
 	uint64_t known_child;
 	uint64_t known_next[LINE_WORDS];
@@ -78,8 +78,8 @@ child_end(const NodeGeometry *g, const uint64_t *node, uint32_t i)
 }
 
 /*
- * Whether the place that the comparator found is a place still.  Separators of a node stay as they are, and
- * only another one between the same two neighbors makes the comparator's answer void: what else others post
+ * Whether the place that the comparator or the descent found is a place still.  Separators of a node stay as
+ * they are, and only another one between the same two neighbors makes that answer void: what else others post
  * meanwhile does not.
  */
 static bool
@@ -151,6 +151,7 @@ post_compare(Posting *posting)
 
 	assert(!tree->client->holding);
 	assert(node_level(node) == posting->level + 1);
+	TREE_COUNT(tree, undecided_fences, 1);
 
 	status = search_separator_bound(tree, posting->separator, 0, &bound,
 	                                (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES);
@@ -361,6 +362,16 @@ posting_begin(Posting *posting, Tree *tree, uint32_t level, uint64_t left, const
 		memset(&posting->path, 0, sizeof(posting->path));
 	posting->parent = posting->path.parents[level + 1];
 	posting->known_child = 0;
+	/*
+	 * The descent came to the left one, and `path->high` stood behind it: above our separator, as high fences
+	 * only fall.
+	 */
+	if (path == NULL || !path->fences_known || path->level != level ||
+	    pointer_address(path->pointer) != pointer_address(left) ||
+	    separator_equal(&tree->geometry, path->high, separator))
+		return;
+	posting->known_child = pointer_address(left);
+	memcpy(posting->known_next, path->high, tree->geometry.cell_bytes);
 }
 
 TreeStatus

@@ -566,7 +566,7 @@ leaf_judge(TreeScan *scan, bool *last)
 	scan->stop_inside = scan->has_stop && *last;
 	if (*last || !scan->has_stop)
 		return TREE_OK;
-	status = search_compare(scan->tree, &scan->stop, fence, true, &result);
+	status = batch_compare_stop(scan, &result);
 	if (status != TREE_OK)
 		return status;
 	/* An entry may be equal to a low fence, but never to a high one. */
@@ -684,7 +684,10 @@ tree_scan_next(TreeScan *scan, const TreeBatch **batch)
 		TreeStatus status = load_next(scan, attempts > 0);
 
 		if (status == TREE_OK)
+		{
+			batch_begin(scan);
 			status = leaf_judge(scan, &last);
+		}
 		if (status == TREE_OK)
 			status = batch_fill(scan);
 		if (status == TREE_RETRY)

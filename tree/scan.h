@@ -53,8 +53,11 @@ struct TreeScan
 	bool has_last;
 	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
 	uint64_t *buffers[SCAN_BUFFERS];
-	/* Images out of line of the current leaf: by slot, place in the pool plus 1; 0 = not fetched. */
-	uint32_t images[LEAF_CELLS_TARGET];
+	/*
+	 * Images out of line of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
+	 * is the far fence's.
+	 */
+	uint32_t images[LEAF_CELLS_TARGET + 1];
 	bool keys_fetched; /* room for all images of the batch is taken: the pool stays where it is */
 	uint8_t *pool;
 	uint32_t pool_bytes;
@@ -65,6 +68,16 @@ struct TreeScan
 
 /* The bound that stands for an end of the tree: below or above every entry and separator, by integers. */
 extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
+
+/* Forgets what was fetched for the leaf before: scan->leaf is another one. */
+extern void batch_begin(TreeScan *scan);
+
+/*
+ * Compares the stop bound with the fence where the scan leaves scan->leaf, which is not infinite.  In the
+ * first leaf its image out of line comes by the chain that fetches those which the start bound ties with.
+ * Otherwise as batch_fill().
+ */
+extern TreeStatus batch_compare_stop(TreeScan *scan, int *result);
 
 /*
  * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each

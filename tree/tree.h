@@ -143,7 +143,7 @@ typedef struct TreeCounters
 	uint64_t cache_hits;        /* inner nodes found in the cache */
 	uint64_t cache_misses;      /* inner nodes read */
 	uint64_t cache_evictions;
-	uint64_t undecided_fences; /* inserts that compared outside and locked again (budget exception) */
+	uint64_t undecided_fences; /* locks given back to compare outside (budget exception) */
 	uint64_t undecided_cuts;   /* splits that sorted outside and locked again (budget exception) */
 	uint64_t stamp_writes;     /* inserts that also wrote the leaf's (epoch, LSN) */
 	uint64_t extents;          /* extents taken */

@@ -67,3 +67,9 @@ mutate check_ignores_parents test_check tree/check.c \
 	's/if \(!separator_equal\(g, cell \+ 1, check->node \+ g->low_word\)\)/if (false)/'
 mutate check_ignores_order test_check tree/check.c \
 	's/if \(low < 0 \|\| high >= 0\)/if (false)/'
+mutate tied_images_one_by_one test_budget_ties tree/batch.c \
+	's/(candidates_fetch\(TreeScan.*?)return count > 0 \? scan_fetch\(scan, slots, count\) : TREE_OK;/$1for (uint32_t i = 0; i < count; i++)\n\t{\n\t\tTreeStatus status = scan_fetch(scan, slots + i, 1);\n\t\tif (status != TREE_OK)\n\t\t\treturn status;\n\t}\n\treturn TREE_OK;/s'
+mutate fence_by_a_chain_of_its_own test_budget_ties tree/batch.c \
+	's/if \(scan->begun \|\| \(fence\[0\]/if (true || (fence[0]/'
+mutate fence_taken_for_a_cell test_scan tree/batch.c \
+	's/slots\[i\] == FENCE_SLOT \? far_fence\(scan\) : //'

@@ -70,3 +70,7 @@ mutate attempts_outlast_deadline test_deadline tree/client.c \
 	's/environment->now_us\(environment->argument\) < client_deadline\(client\)/true/'
 mutate lock_waits_alone test_deadline tree/lock_table.c \
 	's/\*deadline = client_deadline\(client\) \+/client_silence_ends(client); *deadline = client_deadline(client) +/'
+mutate tied_separators_one_by_one test_budget_ties tree/search.c \
+	's/status = search_images\(tree, cells, \(int\) \(last - begin\), images\);\n\twhile \(status == TREE_OK && low < last\)/while (low < last)/; s/uint32_t i = middle - begin - 1;\n\n\t\tif \(search_compare_image\(tree, bound, cells\[i\], true, images\[i\]\) >= 0\)/int result;\n\n\t\tstatus = search_compare(tree, bound, cells[middle - begin - 1], true, \&result);\n\t\tif (status != TREE_OK)\n\t\t\tbreak;\n\t\tif (result >= 0)/; s/(search_tied\(Tree \*tree.*?)const uint8_t \*images\[INNER_CELLS_MAX\];/$1/s; s/TreeStatus status;\n\n\tassert\(begin < last/TreeStatus status = TREE_OK;\n\n\tassert(begin < last/'
+mutate separators_place_not_known test_budget_ties tree/parent.c \
+	's/posting->known_child = pointer_address\(left\);/posting->known_child = 0;/'

@@ -1,0 +1,291 @@
+/*
+ * test_budget_ties.c
+ *		The budget's exceptions: what it costs, to the round trip, when integers do not tell keys apart, in
+ *		leaves, in inner nodes, at fences and where a leaf is to be cut; each by its own counter.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/cost.h"
+#include "support/tree_fixture.h"
+
+/* Bytes of strings whose images lie out of line. */
+#define LONG_BYTES 100
+
+/* Bytes that all strings share: as many as the normalized key holds, or more. */
+#define SHARED_BYTES 24
+
+/* READs of so many images are one chain. */
+static uint64_t
+chains(uint64_t images)
+{
+	return (images + FABRIC_MAX_CHAIN - 1) / FABRIC_MAX_CHAIN;
+}
+
+/* String number i, short enough for its cell, but for the normalized key the same as all others. */
+static void
+short_string(char string[TIED_MAX_BYTES], uint32_t i)
+{
+	memset(string, 'x', SHARED_BYTES);
+	snprintf(string + SHARED_BYTES, 7, "%06x", (unsigned) (scramble(i) >> 40));
+}
+
+static void
+tied(char string[TIED_MAX_BYTES], uint32_t i, bool outside)
+{
+	if (outside)
+		tied_string(string, i, LONG_BYTES);
+	else
+		short_string(string, i);
+}
+
+static void
+insert_tied(Tree *tree, uint32_t i, bool outside)
+{
+	char string[TIED_MAX_BYTES];
+	TreeKey key;
+
+	tied(string, i, outside);
+	key = text_key(string, i);
+	must_insert(tree, &key, false);
+}
+
+/* Looks for string number i, to the end of the scan, after a look at the leaf that it lies in. */
+static void
+look_up(Tree *tree, uint32_t i, bool outside, Cost *cost, uint64_t *leaf)
+{
+	char string[TIED_MAX_BYTES];
+	TreeKey key;
+	TreeBound low, high;
+	const TreeBatch *batch;
+	TreeScan *scan;
+	Path path;
+
+	tied(string, i, outside);
+	key = text_key(string, i);
+	bound_of_key(&tree->geometry, &key, &low);
+	low.side = -1;
+	high = low;
+	high.side = 1;
+	assert_int_equal(search_descend(tree, &low, 0, false, &path), TREE_OK);
+	assert_int_equal(access_read_node(tree, path.pointer, 0, leaf), TREE_OK);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	cost_begin(&client, cost);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, &low, &high), TREE_OK);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	assert_int_equal(batch->count, 1);
+	assert_int_equal(batch->entries[0].block * 100 + batch->entries[0].offset - 1, i);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_END);
+	cost_end(&client, cost);
+	tree_scan_close(scan);
+}
+
+/*
+ * F40: a leaf alone; the images of all that ties come by one chain, for 32 of them, if they are out of line.
+ */
+static void
+test_tied_leaf(void **state)
+{
+	(void) state;
+	for (int outside = 0; outside < 2; outside++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(&text, &record);
+		uint64_t leaf[NODE_MAX_BYTES / 8];
+
+		for (uint32_t count = 1; count <= tree->geometry.leaf_cells; count++)
+		{
+			Cost cost;
+
+			insert_tied(tree, count - 1, outside);
+			look_up(tree, count / 2, outside, &cost, leaf);
+			assert_int_equal(cost.tree.leaf_reads, 1);
+			assert_int_equal(cost.fabric.round_trips, 1 + (outside ? chains(count) : 0));
+			assert_int_equal(cost.fabric.reads, 1 + (outside ? count : 0));
+		}
+		tree_close(tree);
+	}
+}
+
+/*
+ * F40: below a root of separators that tie: the descent costs one chain for all of them, not one for each
+ * that a search by halves looks at; the leaf one for its cells and its far fence.
+ */
+static void
+test_tied_descent(void **state)
+{
+	(void) state;
+	for (int outside = 0; outside < 2; outside++)
+	{
+		const uint32_t entries = 1500;
+		TreeRecord record;
+		Tree *tree = new_tree(&text, &record);
+		const NodeGeometry *g = &tree->geometry;
+		uint64_t root[NODE_MAX_BYTES / 8], leaf[NODE_MAX_BYTES / 8];
+		uint64_t separators, alone = 0;
+
+		for (uint32_t i = 0; i < entries; i++)
+			insert_tied(tree, i, outside);
+		assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);
+		separators = node_count(root) - 1;
+		assert_in_range(separators, 20, FABRIC_MAX_CHAIN * 2);
+		for (uint32_t i = 0; i < entries; i++)
+		{
+			Cost cost;
+			uint64_t images;
+
+			look_up(tree, i, outside, &cost, leaf);
+			/* An entry that is its leaf's separator is looked for on the left of it, too. */
+			if (cost.tree.leaf_reads != 1)
+				continue;
+			alone++;
+			assert_int_equal(cost.tree.cache_misses, 0);
+			images = leaf_live(g, leaf) + !separator_infinite(leaf + g->high_word);
+			assert_int_equal(cost.fabric.round_trips,
+			                 1 + (outside ? chains(separators) + chains(images) : 0));
+			assert_int_equal(cost.fabric.reads, 1 + (outside ? separators + images : 0));
+		}
+		assert_true(alone > entries * 9 / 10);
+		tree_close(tree);
+	}
+}
+
+/*
+ * Inserts of strings that all tie: 2 round trips, and a chain for the images of the parent's separators. Each
+ * split is planned outside (undecided_cuts): +2, and where images are out of line a chain for the leaf's and
+ * one that writes the separator's. The parent costs its 2, as the place is known from the descent.
+ */
+static void
+test_undecided_cuts(void **state)
+{
+	(void) state;
+	for (int outside = 0; outside < 2; outside++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(&text, &record);
+		const NodeGeometry *g = &tree->geometry;
+		uint64_t root[NODE_MAX_BYTES / 8];
+		uint64_t separators = 0, cuts = 0;
+
+		for (uint32_t i = 0; i < 1500; i++)
+		{
+			uint64_t expected, taken;
+			Cost cost;
+
+			cost_begin(&client, &cost);
+			insert_tied(tree, i, outside);
+			cost_end(&client, &cost);
+			if (tree->root_is_leaf || cost.tree.root_splits != 0)
+				continue;
+			assert_int_equal(cost.tree.undecided_cuts, cost.tree.leaf_splits);
+			assert_int_equal(cost.tree.parent_posts, cost.tree.leaf_splits);
+			assert_int_equal(cost.tree.undecided_fences + cost.tree.right_moves + cost.tree.cache_misses, 0);
+			assert_int_equal(cost.tree.lock_acquisitions,
+			                 1 + cost.tree.undecided_cuts + cost.tree.parent_posts);
+			taken = cost.fabric.atomics - 2 * cost.tree.lock_acquisitions;
+			expected = 2 + 2 * cost.tree.undecided_cuts + 2 * cost.tree.parent_posts + taken;
+			if (outside)
+				expected += chains(separators);
+			if (outside && cost.tree.undecided_cuts != 0)
+				expected += chains(g->leaf_cells) + 1;
+			/* The first one below a root that has just been split. */
+			if (separators != 0)
+				assert_int_equal(cost.fabric.round_trips, expected);
+			cuts += cost.tree.undecided_cuts;
+			if (separators == 0 || cost.tree.parent_posts != 0)
+			{
+				assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);
+				separators = node_count(root) - 1;
+			}
+		}
+		assert_true(cuts > 20);
+		tree_close(tree);
+	}
+}
+
+/*
+ * Another instance has split a leaf that this one's cache knows whole, and the key ties with the new
+ * separator: +2 for the comparator's look at the fences (undecided_fences); on the right of it once more for
+ * the right sibling, behind a right move.
+ */
+static void
+test_undecided_fences(void **state)
+{
+	TestInstance other_instance = instance;
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	Tree *theirs;
+	const NodeGeometry *g = &tree->geometry;
+	void *memory = NULL;
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+	uint64_t left = 0, right = 0;
+	uint32_t i = 0;
+
+	(void) state;
+	assert_int_equal(posix_memalign(&memory, 64, tree_shared_bytes(&instance.options)), 0);
+	memset(memory, 0, tree_shared_bytes(&instance.options));
+	other_instance.shared = tree_shared_initialize(memory, &instance.options);
+	test_client_open(&other, &other_instance, 1);
+	theirs = open_tree(&other, &record);
+	for (; i < 400; i++)
+		insert_tied(tree, i, false);
+	for (; i < 1500 && (left < 3 || right < 3); i++)
+	{
+		char string[TIED_MAX_BYTES];
+		uint64_t pointer, taken, splits = other.tree->counters.leaf_splits;
+		TreeBound bound;
+		TreeKey key;
+		Path path;
+		Cost cost;
+
+		/* Theirs splits a leaf; the next key belongs somewhere. */
+		while (other.tree->counters.leaf_splits == splits)
+			insert_tied(theirs, i++, false);
+		short_string(string, i);
+		key = text_key(string, i);
+		bound_of_key(g, &key, &bound);
+		assert_int_equal(search_descend(tree, &bound, 0, false, &path), TREE_OK);
+		pointer = path.pointer;
+		assert_int_equal(access_read_node(tree, pointer, 0, leaf), TREE_OK);
+		if (separator_equal(g, leaf + g->high_word, path.high))
+		{
+			insert_tied(theirs, i, false);
+			continue;
+		}
+		cost_begin(&client, &cost);
+		must_insert(tree, &key, false);
+		cost_end(&client, &cost);
+		if (cost.tree.leaf_splits != 0)
+			continue;
+		assert_int_equal(cost.tree.undecided_fences, 1 + cost.tree.right_moves);
+		taken = cost.fabric.atomics - 2 * cost.tree.lock_acquisitions;
+		assert_int_equal(cost.fabric.round_trips, 2 + 2 * cost.tree.undecided_fences + taken);
+		assert_int_equal(cost.tree.lock_acquisitions, 1 + cost.tree.undecided_fences);
+		left += cost.tree.right_moves == 0;
+		right += cost.tree.right_moves == 1;
+	}
+	assert_true(left >= 3 && right >= 3);
+	tree_close(theirs);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+	free(memory);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tied_leaf),
+		cmocka_unit_test(test_tied_descent),
+		cmocka_unit_test(test_undecided_cuts),
+		cmocka_unit_test(test_undecided_fences),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}
