@@ -74,3 +74,13 @@ mutate tied_separators_one_by_one test_budget_ties tree/search.c \
 	's/status = search_images\(tree, cells, \(int\) \(last - begin\), images\);\n\twhile \(status == TREE_OK && low < last\)/while (low < last)/; s/uint32_t i = middle - begin - 1;\n\n\t\tif \(search_compare_image\(tree, bound, cells\[i\], true, images\[i\]\) >= 0\)/int result;\n\n\t\tstatus = search_compare(tree, bound, cells[middle - begin - 1], true, \&result);\n\t\tif (status != TREE_OK)\n\t\t\tbreak;\n\t\tif (result >= 0)/; s/(search_tied\(Tree \*tree.*?)const uint8_t \*images\[INNER_CELLS_MAX\];/$1/s; s/TreeStatus status;\n\n\tassert\(begin < last/TreeStatus status = TREE_OK;\n\n\tassert(begin < last/'
 mutate separators_place_not_known test_budget_ties tree/parent.c \
 	's/posting->known_child = pointer_address\(left\);/posting->known_child = 0;/'
+mutate leaf_sum_not_repaired test_damage tree/access.c \
+	's/if \(leaf_sum_is_stale\(&tree->geometry, client->image\)\)/if (false)/'
+mutate leaf_sum_repaired_wrongly test_damage tree/access.c \
+	's/node\[HEADER_SUM\] = node_sum\(node, tree->geometry.leaf_bytes\);//'
+mutate late_read_believed test_damage tree/access.c \
+	's/\*late = now_us\(client\) - begin > READ_BOUND_US;/*late = false;/'
+mutate late_leaves_believed test_damage tree/access.c \
+	's/verdicts\[i\] = late \? NODE_TORN : /verdicts[i] = /'
+mutate time_bound_where_reads_are_atomic test_damage tree/access.c \
+	's/timed = \(access_capabilities.*?;/timed = true;/s'
