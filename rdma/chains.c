@@ -100,6 +100,18 @@ run_chain(FabricServer *server, ServerConnection *connection)
 	return true;
 }
 
+/* A tree does not send such a chain: either the client is none, or something is damaged. */
+static void
+report_refusal(FabricServer *server, const ServerConnection *connection, FabricStatus status)
+{
+	server->figures.chains_refused++;
+	server_complain(server, COMPLAINT_CHAIN,
+	                "a chain was refused: %s (channel %u, instance %u, tenant \"%s\")",
+	                fabric_status_name(status), connection->channel,
+	                instance_number(server, instance_find(server, connection->cluster)),
+	                fabric_server_tenant(server, connection->tenant));
+}
+
 void
 chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *payload, uint32_t bytes)
 {
@@ -122,6 +134,8 @@ chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *paylo
 		status = started == APPLY_RANGE ? FABRIC_RANGE : FABRIC_FENCED;
 	if (status != FABRIC_OK)
 	{
+		if (status != FABRIC_FENCED)
+			report_refusal(server, connection, status);
 		connection_reply(server, connection, &chain->frame, status, 0);
 		return;
 	}

@@ -358,7 +358,7 @@ instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarn
 	server->figures.locks_recovered += freed;
 	instance->launcher_nonce = nonce;
 	__atomic_store_n(&instance->incarnation, incarnation, __ATOMIC_SEQ_CST);
-	server_log(server, FABRIC_LOG_INFO, "instance %u: incarnation %u granted, %u lock words freed", number,
-	           incarnation, freed);
+	server_complain(server, COMPLAINT_ATTACHED, "instance %u: incarnation %u granted, %u lock words freed",
+	                number, incarnation, freed);
 	return true;
 }

@@ -8,15 +8,24 @@
 
 #include "server_state.h"
 
-/* So many warnings of a kind are written in a while, if others can cause them at will. */
+/* So many lines of a kind are written in a while, if others can cause them at will. */
 #define COMPLAINTS_SAID 5u
 #define COMPLAINTS_WHILE_NS 2000000000u
 
-static const char *const complaint_names[COMPLAINTS] = {
-	[COMPLAINT_ACCEPT] = "cannot accept a connection",
-	[COMPLAINT_REFUSED] = "a client was refused",
-	[COMPLAINT_PROTOCOL] = "a client speaks another protocol",
-	[COMPLAINT_SERVICE] = "the service has warned",
+typedef struct ComplaintKind
+{
+	const char *name;
+	FabricLogLevel level;
+} ComplaintKind;
+
+static const ComplaintKind complaint_kinds[COMPLAINTS] = {
+	[COMPLAINT_ACCEPT] = {"cannot accept a connection", FABRIC_LOG_WARNING},
+	[COMPLAINT_REFUSED] = {"a client was refused", FABRIC_LOG_WARNING},
+	[COMPLAINT_PROTOCOL] = {"a client speaks another protocol", FABRIC_LOG_WARNING},
+	[COMPLAINT_REQUEST] = {"a request was refused", FABRIC_LOG_WARNING},
+	[COMPLAINT_CHAIN] = {"a chain was refused", FABRIC_LOG_WARNING},
+	[COMPLAINT_ATTACHED] = {"an incarnation was granted", FABRIC_LOG_INFO},
+	[COMPLAINT_SERVICE] = {"the service has warned", FABRIC_LOG_WARNING},
 };
 
 void
@@ -48,7 +57,7 @@ complain(FabricServer *server, ServerComplaint kind, const char *format, va_list
 	}
 	complaints->said++;
 	vsnprintf(message, sizeof(message), format, arguments);
-	server_log(server, FABRIC_LOG_WARNING, "%s", message);
+	server_log(server, complaint_kinds[kind].level, "%s", message);
 }
 
 void
@@ -81,8 +90,8 @@ server_complaints_round(FabricServer *server)
 		if (complaints->said == 0 || fabric_now() - complaints->since < COMPLAINTS_WHILE_NS)
 			continue;
 		if (complaints->unsaid > 0)
-			server_log(server, FABRIC_LOG_WARNING, "%s: %u more of this kind", complaint_names[kind],
-			           complaints->unsaid);
+			server_log(server, complaint_kinds[kind].level, "%s: %u more of this kind",
+			           complaint_kinds[kind].name, complaints->unsaid);
 		*complaints = (ServerComplaints){0};
 	}
 }

@@ -13,10 +13,26 @@
 #include "server_state.h"
 #include "verbs_server.h"
 
+/* Logs what no client of ours asks for or none may, and that there is no room for one. */
+static void
+report_refusal(FabricServer *server, const ServerConnection *connection, FabricStatus status)
+{
+	uint16_t method = connection->request.method;
+
+	if (status != FABRIC_PROTOCOL && status != FABRIC_DENIED && status != FABRIC_NOT_SUPPORTED &&
+	    (status != FABRIC_NO_MEMORY || method < CONTROL_FIRST_METHOD))
+		return;
+	server_complain(server, COMPLAINT_REQUEST,
+	                "request %#x of cluster %016llx%016llx, tenant \"%s\", was refused: %s", method,
+	                (unsigned long long) connection->cluster[0], (unsigned long long) connection->cluster[1],
+	                fabric_server_tenant(server, connection->tenant), fabric_status_name(status));
+}
+
 /* Replies to the request being answered, without data. */
 static void
 reply_status(FabricServer *server, ServerConnection *connection, FabricStatus status)
 {
+	report_refusal(server, connection, status);
 	connection_reply(server, connection, &connection->request, status, 0);
 }
 
@@ -388,6 +404,7 @@ handle_service_call(FabricServer *server, ServerConnection *connection, ControlP
 	else if (server->service.call != NULL)
 		status = server->service.call(server->service.argument, &peer, connection->request.method,
 		                              request->data, request->bytes, reply, &bytes);
+	report_refusal(server, connection, status);
 	if (status != FABRIC_OK || bytes > FABRIC_MAX_CALL_BYTES)
 		bytes = 0;
 	connection_reply(server, connection, &connection->request, status, bytes);

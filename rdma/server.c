@@ -327,6 +327,11 @@ fabric_server_figures(const FabricServer *server, FabricServerFigures *figures)
 	TAILQ_FOREACH(connection, &server->connections, all)
 	{
 		figures->connections++;
-		figures->channels_network += connection->stream != NULL && connection->channel != CONTROL_NO_CHANNEL;
+		if (connection->stream == NULL || connection->channel == CONTROL_NO_CHANNEL)
+			continue;
+		if (server->verbs != NULL)
+			figures->channels_verbs++;
+		else
+			figures->channels_tcp++;
 	}
 }

@@ -209,9 +209,10 @@ extern uint32_t fabric_server_channels(const FabricServer *server);
 /* What a server has and did, for its operator. Counters begin with the daemon. */
 typedef struct FabricServerFigures
 {
-	uint64_t channels;         /* live data channels now */
-	uint64_t channels_network; /* of them: of network clients */
-	uint64_t connections;      /* control connections now */
+	uint64_t channels;       /* live data channels now */
+	uint64_t channels_tcp;   /* of them: of network clients whose chains the server runs */
+	uint64_t channels_verbs; /* of them: of clients of a device */
+	uint64_t connections;    /* control connections now */
 	uint64_t connections_accepted;
 	uint64_t connections_refused;     /* ended by us: denied, draining, no channel left, another protocol */
 	uint64_t authentication_failures; /* no key or a wrong one */
@@ -223,6 +224,7 @@ typedef struct FabricServerFigures
 	uint64_t locks_recovered;  /* lock words of fenced incarnations that were freed */
 	uint64_t chains;           /* executed for clients without the memory mapped */
 	uint64_t operations;       /* in them */
+	uint64_t chains_refused;   /* outside of the contract, or of what their client may reach */
 	uint64_t chain_read_bytes;
 	uint64_t chain_written_bytes;
 } FabricServerFigures;

@@ -117,12 +117,15 @@ typedef struct ServerTenant
 	uint32_t connections; /* across the network, after the handshake */
 } ServerTenant;
 
-/* What strangers can make us say is said a few times in a while; then it is counted. */
+/* What clients can make us say at will is said a few times in a while; then it is counted. */
 typedef enum ServerComplaint
 {
 	COMPLAINT_ACCEPT,
 	COMPLAINT_REFUSED,
 	COMPLAINT_PROTOCOL,
+	COMPLAINT_REQUEST,
+	COMPLAINT_CHAIN,
+	COMPLAINT_ATTACHED,
 	COMPLAINT_SERVICE,
 	COMPLAINTS
 } ServerComplaint;
@@ -180,7 +183,7 @@ struct FabricServer
 /* log.c */
 extern void server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same for a warning that others can cause at will; with server_complaints_round(). */
+/* The same for what clients can cause at will; with server_complaints_round(). */
 extern void server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 extern void server_complaints_round(FabricServer *server);

@@ -32,6 +32,8 @@
 /* The crowd comes in parts; between them the witness is looked at. */
 #define CROWD_PART 500
 #define FAILED_HANDSHAKES 600
+#define REFUSED_REQUESTS 600
+#define ATTACHES 200
 /* An endless stranger would give up after 40 seconds; it has 5. */
 #define ENDLESS_BYTES 400
 #define ENDLESS_PAUSE_MS 100
@@ -170,6 +172,15 @@ test_half_open_connections(void **state)
 	witness_expect(&node.witness, 3);
 }
 
+/* What the memory node has said of one kind since `began`: something, and so little that nobody fills its log. */
+static void
+expect_few_lines(const char *text, uint64_t began)
+{
+	hostile_node_expect_log(&node, text);
+	/* Five in two seconds and the number of the rest, and what begins or ends in the middle of that. */
+	assert_in_range(hostile_node_log_lines(&node, text), 1, 6 * ((now_ms() - began) / 2000 + 2));
+}
+
 /*
  * Strangers by the hundred, each of whom the memory node has to look at: refused, and the log does not grow
  * with them.
@@ -196,11 +207,44 @@ test_failed_handshakes(void **state)
 			witness_expect(&node.witness, 1);
 	}
 	assert_int_equal(service_info(node.process.network_address).authentication_failures, FAILED_HANDSHAKES);
-	hostile_node_expect_log(&node, "no key of the identity");
 	hostile_node_expect_log(&node, "more of this kind");
-	/* Five in two seconds, and whatever begins or ends in the middle of that. */
-	assert_in_range(hostile_node_log_lines(&node, "no key of the identity"), 1,
-	                5 * ((now_ms() - began) / 2000 + 2));
+	expect_few_lines("no key of the identity", began);
+}
+
+/* The same for what somebody with a key asks for and may not have, and for what he may have as often as he likes. */
+static void
+test_refused_requests(void **state)
+{
+	const uint32_t attach[3] = {0, 1, 1};
+	uint64_t word = 0;
+	uint64_t began = now_ms();
+	FabricCapabilities capabilities;
+	RawClient raw;
+
+	(void) state;
+	open_enemy(&raw);
+	assert_int_equal(
+		raw_hello(&raw, ENEMY, cluster_attach(node.process.network_address, ENEMY), &capabilities),
+		FABRIC_OK);
+	for (int i = 0; i < REFUSED_REQUESTS; i++)
+	{
+		FabricOp write = op_write(
+			i % 2 == 0 ? capabilities.region_bytes[FABRIC_NODES] : capabilities.redo_offset + 4, &word, 8);
+
+		assert_int_equal(raw_chain(&raw, &write, 1), FABRIC_RANGE);
+		assert_int_equal(raw_call(&raw, CONTROL_FIRST_METHOD + 99, NULL, 0, NULL, NULL), FABRIC_PROTOCOL);
+		if (i % 100 == 99)
+			witness_expect(&node.witness, 1);
+	}
+	assert_int_equal(service_info(node.process.network_address).chains_refused, REFUSED_REQUESTS);
+	for (int i = 0; i < ATTACHES; i++)
+		assert_int_equal(raw_call(&raw, CONTROL_ATTACH, attach, sizeof(attach), NULL, NULL), FABRIC_OK);
+	raw_close(&raw);
+	hostile_node_expect_log(&node, "a chain was refused: out of range");
+	expect_few_lines("a chain was refused: ", began);
+	expect_few_lines("request 0xff63 of cluster ", began);
+	expect_few_lines(" granted, ", began);
+	witness_expect(&node.witness, 3);
 }
 
 /* ---- Too slow */
@@ -366,13 +410,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEYED(test_half_open_connections),
-		OPEN(test_half_open_connections),
-		KEYED(test_failed_handshakes),
-		KEYED(test_byte_by_byte),
-		OPEN(test_byte_by_byte),
-		KEYED(test_slow_reader),
-		OPEN(test_slow_reader),
+		KEYED(test_half_open_connections), OPEN(test_half_open_connections), KEYED(test_failed_handshakes),
+		KEYED(test_refused_requests),      OPEN(test_refused_requests),      KEYED(test_byte_by_byte),
+		OPEN(test_byte_by_byte),           KEYED(test_slow_reader),          OPEN(test_slow_reader),
 		KEYED(test_greedy_tenant),
 	};
 	struct rlimit limit;

@@ -50,6 +50,8 @@ static const Metric metrics[] = {
 	{"chains_total", "counter", "Chains executed for clients that do not map the memory.",
      FIGURE(server.chains)},
 	{"chain_operations_total", "counter", "Operations in these chains.", FIGURE(server.operations)},
+	{"chains_refused_total", "counter", "Chains against the contract, or to what their client may not reach.",
+     FIGURE(server.chains_refused)},
 	{"chain_read_bytes_total", "counter", "Bytes read by these chains.", FIGURE(server.chain_read_bytes)},
 	{"chain_written_bytes_total", "counter", "Bytes written by these chains.",
      FIGURE(server.chain_written_bytes)},
@@ -152,8 +154,9 @@ msd_metrics_write(FILE *page, const MsdSnapshot *snapshot, const char *version, 
 	write_words(page, snapshot);
 	write_head(page, "channels", "gauge", "Data channels now.");
 	fprintf(page, "sherman_msd_channels{transport=\"shm\"} %" PRIu64 "\n",
-	        figures->server.channels - figures->server.channels_network);
-	fprintf(page, "sherman_msd_channels{transport=\"tcp\"} %" PRIu64 "\n", figures->server.channels_network);
+	        figures->server.channels - figures->server.channels_tcp - figures->server.channels_verbs);
+	fprintf(page, "sherman_msd_channels{transport=\"tcp\"} %" PRIu64 "\n", figures->server.channels_tcp);
+	fprintf(page, "sherman_msd_channels{transport=\"verbs\"} %" PRIu64 "\n", figures->server.channels_verbs);
 	write_tenants(page, figures, "tenant_memory_bytes", "Node memory granted to a tenant.",
 	              offsetof(ServiceTenant, bytes));
 	write_tenants(page, figures, "tenant_quota_bytes", "The most that a tenant may have; 0 is no quota.",

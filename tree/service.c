@@ -170,7 +170,7 @@ service_fenced(void *argument, uint32_t instance, uint32_t incarnation)
 {
 	Service *service = argument;
 
-	service_log(service, FABRIC_LOG_INFO, "instance %u: incarnations before %u are fenced", instance,
+	service_log(service, FABRIC_LOG_DEBUG, "instance %u: incarnations before %u are fenced", instance,
 	            incarnation);
 }
 

@@ -87,6 +87,12 @@ mutate connections_for_the_greedy test_crowd rdma/accept.c \
 	's/!tenant_may_have_connection\(server, connection->tenant\)/false/'
 mutate complaints_without_end test_crowd rdma/log.c \
 	's/COMPLAINTS_SAID 5u/COMPLAINTS_SAID 5000u/'
+mutate refused_chains_not_logged test_crowd rdma/chains.c \
+	's/server_complain\(server, COMPLAINT_CHAIN.*?;//s'
+mutate refused_chains_all_logged test_crowd rdma/chains.c \
+	's/server_complain\(server, COMPLAINT_CHAIN,/server_log(server, FABRIC_LOG_WARNING,/'
+mutate refused_requests_not_logged test_crowd rdma/requests.c \
+	's/server_complain\(server, COMPLAINT_REQUEST.*?;//s'
 mutate key_not_asked_for test_refusals rdma/accept.c \
 	's/ask_for_key\(connection\);//; s/static void\nask_for_key/static inline void\nask_for_key/'
 mutate anybody_asked_for_key test_refusals rdma/accept.c \

@@ -66,6 +66,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 			service->info.connections = figures.connections;
 			service->info.authentication_failures = figures.authentication_failures;
 			service->info.chain_read_bytes = figures.chain_read_bytes;
+			service->info.chains_refused = figures.chains_refused;
 			memcpy(reply, &service->info, sizeof(service->info));
 			*reply_bytes = sizeof(service->info);
 			return FABRIC_OK;

@@ -43,6 +43,7 @@ typedef struct ServiceInfo
 	uint64_t connections; /* of all kinds */
 	uint64_t authentication_failures;
 	uint64_t chain_read_bytes;
+	uint64_t chains_refused;
 	uint64_t service_word; /* first word of the service area; SERVICE_COMMIT counts it up */
 } ServiceInfo;
 
