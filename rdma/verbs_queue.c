@@ -12,10 +12,10 @@
 #include "verbs_device.h"
 
 /*
- * 4.096 us * 2^14 = 67 ms until a packet is sent again, 6 times: about half a second until a silent peer is an error.  Never 7
- * times: soft-RoCE takes that for "for ever".
+ * 4.096 us * 2^16 = 268 ms until a packet is sent again, 6 times: about two seconds until a silent peer is an error, so that
+ * a machine that stood still for a second is none.  Never 7 times: soft-RoCE takes that for "for ever".
  */
-#define ACK_TIMEOUT 14
+#define ACK_TIMEOUT 16
 #define RETRIES 6
 
 /* Asked for; what the device grants is used.  A cell with its unit, or an unlock's neighbor. */

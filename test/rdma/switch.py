@@ -10,6 +10,9 @@ that starts with the first frame:
     9 heal 1 0        ... and pass again from second 9 on
     3 loss 0 1 0.05   5 % of the frames from 0 to 1 are dropped (0 ends it)
     3 delay 0 1 0.02  frames from 0 to 1 come 20 ms late (0 ends it)
+    3 burst 1 0 20    each 20th frame from 1 to 0 is dropped, and the one behind it (0 ends it)
+    3 double 0 1 0.05 5 % of the frames from 0 to 1 come twice, the second time 10 ms late (0 ends it)
+    3 swap 0 1 0.05   5 % of the frames from 0 to 1 come 10 ms late, behind others (0 ends it)
 """
 import heapq
 import os
@@ -32,9 +35,27 @@ for host in range(hosts):
     end.setblocking(False)
     ends.append(end)
 where = {}  # MAC address -> host
-cut, loss, delay = set(), {}, {}
+cut, loss, delay, burst, double, swap = set(), {}, {}, {}, {}, {}
+LATE = 0.01  # seconds
+counts = {}  # (from, to) -> frames seen
 late = []  # heap of (due, number, host, frame)
 start, number = None, 0
+
+
+def lost(link):
+    """Is the next frame on this link to be dropped?"""
+    counts[link] = counts.get(link, 0) + 1
+    period = burst.get(link, 0)
+    return link in cut or random.random() < loss.get(link, 0) or (period > 0 and counts[link] % period < 2)
+
+
+def pass_on(link, frame, wait):
+    global number
+    if wait > 0:
+        number += 1
+        heapq.heappush(late, (time.monotonic() + wait, number, link[1], frame))
+    else:
+        send(link[1], frame)
 
 
 def send(host, frame):
@@ -53,6 +74,9 @@ while os.path.exists(f"{directory}/switch.0"):
             "heal": lambda: cut.discard((a, b)),
             "loss": lambda: loss.__setitem__((a, b), value),
             "delay": lambda: delay.__setitem__((a, b), value),
+            "burst": lambda: burst.__setitem__((a, b), int(value)),
+            "double": lambda: double.__setitem__((a, b), value),
+            "swap": lambda: swap.__setitem__((a, b), value),
         }[action]()
         print(f"[net] {now - start:.1f} s: {action} {a} -> {b} {value or ''}", flush=True)
     while late and late[0][0] <= now:
@@ -69,10 +93,9 @@ while os.path.exists(f"{directory}/switch.0"):
             known = where.get(frame[0:6])
             for host in range(hosts) if known is None else [known]:
                 link = (source, host)
-                if host == source or link in cut or random.random() < loss.get(link, 0):
+                if host == source or lost(link):
                     continue
-                if delay.get(link):
-                    number += 1
-                    heapq.heappush(late, (time.monotonic() + delay[link], number, host, frame))
-                else:
-                    send(host, frame)
+                wait = delay.get(link, 0)
+                pass_on(link, frame, wait + (LATE if random.random() < swap.get(link, 0) else 0))
+                if random.random() < double.get(link, 0):
+                    pass_on(link, frame, wait + LATE)
