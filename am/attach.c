@@ -209,6 +209,21 @@ review_others(TreeClient *client, int position)
 }
 
 /*
+ * One line, with what was agreed.
+ */
+static void
+log_attached(const TreeClient *client, int position)
+{
+	const FabricCapabilities *capabilities = tree_client_capabilities(client, position);
+	char	   *text = capabilities != NULL ? sherman_capabilities_text(capabilities) : pstrdup("not connected");
+
+	ereport(LOG,
+			(errmsg("attached to memory node %d at \"%s\": epoch %u: %s", position,
+					sherman_shared->node[position].address, sherman_epoch(), text)));
+	pfree(text);
+}
+
+/*
  * The memory node is fenced, and this position is its: what it holds is proven or marked, and everybody is
  * let in.
  */
@@ -237,9 +252,7 @@ let_in(int position, const TreeNodeStatus *status, char *failure)
 		return false;
 	}
 	sherman_node_attached(position);
-	ereport(LOG,
-			(errmsg("attached to memory node %d at \"%s\": epoch %u", position,
-					sherman_shared->node[position].address, sherman_epoch())));
+	log_attached(client, position);
 	return true;
 }
 

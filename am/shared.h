@@ -368,6 +368,10 @@ extern PGDLLEXPORT void sherman_connection_worker_main(Datum argument);
 /* What this process lends as a client of the workers; NULL: there are none. */
 extern const FabricProxy *sherman_connection_proxy(void (*sleep) (void *argument, int milliseconds));
 
+/* ---- stats.c ---- */
+/* What a memory node vouches for over the connection in use, in words; palloc'd. */
+extern char *sherman_capabilities_text(const FabricCapabilities *capabilities);
+
 /* ---- workers.c ---- */
 extern PGDLLEXPORT void sherman_node_main(Datum argument);
 extern PGDLLEXPORT void sherman_launcher_main(Datum argument);

@@ -75,24 +75,22 @@ phase_name(ShermanPhase phase)
 	return RecoveryInProgress() ? "hidden" : names[phase];
 }
 
-/*
- * What a memory node vouches for over the connection in use.
- */
-static char *
-capabilities_text(const FabricCapabilities *capabilities)
+char *
+sherman_capabilities_text(const FabricCapabilities *capabilities)
 {
 	StringInfoData text;
 
 	initStringInfo(&text);
 	if (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC)
 		appendStringInfoString(&text, "operations atomic, ");
-	if (capabilities->flags & FABRIC_CAP_LINE_ATOMIC)
-		appendStringInfoString(&text, "lines atomic, ");
+	appendStringInfoString(&text, capabilities->flags & FABRIC_CAP_LINE_ATOMIC ? "lines atomic, " :
+						   "lines not atomic, ");
 	if (capabilities->flags & FABRIC_CAP_ORDERED_CAS_READ)
 		appendStringInfoString(&text, "reads ordered behind swaps, ");
-	appendStringInfo(&text, "chains of %u, %u outstanding, writes whole to %u bytes, %u lock words",
+	appendStringInfo(&text, "chains of %u, %u outstanding, writes whole to %u bytes, "
+					 "%u lock words in the %s's memory, 64-bit swaps",
 					 capabilities->max_chain, capabilities->max_outstanding, capabilities->one_packet,
-					 capabilities->lock_words);
+					 capabilities->lock_words, capabilities->flags & FABRIC_CAP_DEVICE_LOCKS ? "device" : "host");
 	return text.data;
 }
 
@@ -123,7 +121,7 @@ ask_node(int position, Datum *values, bool *nulls)
 	memset(nulls + 5, false, 4);
 	capabilities = tree_client_capabilities(client, position);
 	if (capabilities != NULL)
-		set_text(values, nulls, 10, capabilities_text(capabilities));
+		set_text(values, nulls, 10, sherman_capabilities_text(capabilities));
 }
 
 /*

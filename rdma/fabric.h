@@ -100,6 +100,7 @@ typedef struct FabricOp
 #define FABRIC_CAP_ORDERED_CAS_READ                                                                          \
 	0x04u                               /* a READ after a COMPARE_SWAP in one chain sees what the swap saw */
 #define FABRIC_CAP_SHARED_CHANNEL 0x08u /* other endpoints of the instance may use the same channel (proxy) */
+#define FABRIC_CAP_DEVICE_LOCKS 0x10u   /* the LOCKS region lies in the network card's own memory */
 
 typedef struct FabricCapabilities
 {

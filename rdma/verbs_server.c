@@ -273,7 +273,8 @@ verbs_server_capabilities(const FabricServer *server, FabricCapabilities *capabi
 {
 	const VerbsServer *verbs = server->verbs;
 
-	capabilities->flags = FABRIC_CAP_ORDERED_CAS_READ | (verbs->line_atomic ? FABRIC_CAP_LINE_ATOMIC : 0);
+	capabilities->flags = FABRIC_CAP_ORDERED_CAS_READ | (verbs->line_atomic ? FABRIC_CAP_LINE_ATOMIC : 0) |
+	                      (verbs->device_locks ? FABRIC_CAP_DEVICE_LOCKS : 0);
 	capabilities->one_packet = verbs->properties.mtu;
 }
 

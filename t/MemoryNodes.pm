@@ -115,7 +115,10 @@ sub memory_nodes_test
 	ok(wait_for('state', 'attached|attached'), 'both memory nodes are attached');
 	is(nodes('address'), join('|', map { $_->address } @msd), 'in the order of the list');
 	is(nodes('transport'), join('|', map { $_->scheme } @msd), 'the transport is shown');
-	like(nodes('capabilities'), qr/operations atomic/, 'and what it can do');
+	my $agreed = qr/operations atomic, lines atomic, .* lock words in the host's memory, 64-bit swaps/;
+	like(nodes('capabilities'), qr/^$agreed\|$agreed$/, 'and what it can do');
+	like(slurp_file($node->logfile), qr/LOG:  attached to memory node $_ at "[^"]*": epoch \d+: $agreed$/m, 'in one line of the log, too')
+	  foreach 0, 1;
 	is(scalar(memory_files($node)), 0, 'there is no embedded memory node');
 
 	foreach my $bad ('host', 'host:', ':5', 'host:0', 'host:70000', 'ho st:5', 'tcp:', 'udp:h:5', 'shm:relative', 'a:1,,b:2', 'a:1, tcp:a:1', '[::1:5')
