@@ -135,6 +135,42 @@ cluster_stop()
 	as_server "$PGBIN/pg_ctl" -D "$WORK/$1" -m "${2:-fast}" -w -t 60 stop >/dev/null
 }
 
+# regress NAME: pg_regress and the isolation tests in a cluster of this name, with the settings on stdin.
+regress()
+{
+	cluster_create "$1"
+	cluster_start "$1"
+	as_server env PATH="$PGBIN:$PATH" PGHOST="$PGHOST" PGUSER=postgres make -s -C "$WORK/source" PG_CONFIG="$PGBIN/pg_config" \
+		installcheck TAP_TESTS= PGUSER=postgres || { cat "$WORK"/source/regression.diffs "$WORK"/source/output_iso/regression.diffs 2>/dev/null | head -n 200; return 1; }
+	cluster_stop "$1"
+}
+
+# keys_create: one tenant's new key in $MEMORY/keys.
+keys_create()
+{
+	printf 'main %s\n' "$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')" | as_server tee "$MEMORY/keys" >/dev/null
+	as_server chmod 600 "$MEMORY/keys"
+}
+
+# node_start NAME HOST:PORT FLAG...: a memory node across the network, with the keys in $MEMORY/keys; sets PORT (which 0 lets
+# the system choose) and adds to NODE_PIDS.
+node_start()
+{
+	local name=$1 listen=$2 log=$MEMORY/$1.log i
+
+	shift 2
+	as_server touch "$log"
+	as_server "$PGBIN/msd" --memory "$MEMORY/$name" --socket "$MEMORY/$name.socket" --listen "$listen" --keys "$MEMORY/keys" \
+		--log "$log" "$@" &
+	for i in $(seq 600); do
+		grep -q ': ready$' "$log" && break
+		sleep 0.1
+	done
+	PORT=$(sed -nE 's/.*listening at .*, port ([0-9]+)$/\1/p' "$log")
+	NODE_PIDS+=("$(sed -nE 's/.*\[([0-9]+)\] info: ready$/\1/p' "$log")")
+	[ -n "$PORT" ] || { cat "$log" >&2; die "msd does not serve"; }
+}
+
 run_psql()
 {
 	"$PGBIN/psql" -X -q -v ON_ERROR_STOP=1 "$@"
