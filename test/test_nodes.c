@@ -18,6 +18,7 @@
 
 /* Enough for each memory node to have several extents of each tree. */
 #define MANY_KEYS 60000
+#define MANY_TREES 900
 
 /* What is let off the average, on either side: an extent is up to a quarter of what the tree has. */
 #define BALANCE_PERCENT 25
@@ -235,6 +236,26 @@ test_balance(void **state)
 	tree_close(tree);
 }
 
+/* A tree begins on any memory node that is open, on each as often. */
+static void
+test_homes(void **state)
+{
+	TreeRecord record;
+	uint32_t homes[NODES] = {0};
+
+	(void) state;
+	tree_node_close(stage->instance.shared, 0);
+	for (int i = 0; i < MANY_TREES; i++)
+	{
+		test_tree_create(&stage->client, &narrow, &record);
+		homes[tree_home(record.root)]++;
+		assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	}
+	assert_int_equal(homes[0], 0);
+	/* Six times the standard deviation. */
+	assert_in_range(homes[1], MANY_TREES / 2 - 90, MANY_TREES / 2 + 90);
+}
+
 /* A record names a memory node before the tree has anything there, and keeps to it. */
 static void
 test_members(void **state)
@@ -447,6 +468,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_homes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_drop_while_away, setup, teardown),

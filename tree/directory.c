@@ -178,11 +178,27 @@ drop_at(TreeClient *client, uint32_t memory_node, uint64_t tree)
 	return directory_call(client, memory_node, DIRECTORY_DROP, &request, sizeof(request), NULL, 0);
 }
 
+/* The memory nodes that are open, beginning with any of them, each as likely as another; returns how many. */
+static uint32_t
+open_nodes(TreeClient *client, uint32_t open[TREE_MAX_NODES])
+{
+	uint32_t found[TREE_MAX_NODES];
+	uint32_t count = 0, first;
+
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		if (node_is_open(client->shared, i))
+			found[count++] = i;
+	first = count == 0 ? 0 : (uint32_t) (client_random(client) % count);
+	for (uint32_t i = 0; i < count; i++)
+		open[i] = found[(first + i) % count];
+	return count;
+}
+
 TreeStatus
 tree_create(TreeClient *client, TreeRecord *record)
 {
-	uint32_t nodes = client->options.nodes;
-	uint32_t first = (uint32_t) (client_random(client) % nodes);
+	uint32_t nodes[TREE_MAX_NODES];
+	uint32_t count = open_nodes(client, nodes);
 	DirectoryCreate request;
 	DirectoryCreated created;
 	TreeStatus status = client_fail(client, TREE_UNREACHABLE, "no memory node is attached");
@@ -198,11 +214,9 @@ tree_create(TreeClient *client, TreeRecord *record)
 	request.token[0] = client_random(client);
 	request.token[1] = client_random(client);
 	request.record = *record;
-	for (uint32_t i = 0; i < nodes; i++)
+	for (uint32_t i = 0; i < count; i++)
 	{
-		request.memory_node = (first + i) % nodes;
-		if (!node_is_open(client->shared, request.memory_node))
-			continue;
+		request.memory_node = nodes[i];
 		memset(request.record.members, 0, sizeof(request.record.members));
 		request.record.members[request.memory_node] = member_of(client, request.memory_node);
 		status = directory_call(client, request.memory_node, DIRECTORY_CREATE, &request, sizeof(request),
