@@ -27,7 +27,8 @@ TESTS += test_cache
 TESTS += test_allocate
 TESTS += test_redo
 TESTS += test_nodes
-TESTS += test_daemon
+TESTS += test_daemon test_page
+test_page_SOURCES = tree/msd_page.c
 SCRIPT_TESTS += test_msd test_msd_metrics
 
 # The core of the tree.

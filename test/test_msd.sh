@@ -140,30 +140,18 @@ if [ -d /sys/devices/system/node/node0 ]; then
 fi
 
 # the service manager: every word, in its order; a sign of life twice in the watchdog's time while the loop turns
-notify=$DIRECTORY/notify
-perl -MIO::Socket::UNIX -MSocket -e '
-	my ($path, $ready, $log) = @ARGV;
-	my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => $path) or die "$path: $!";
-	open(my $out, ">", $log) or die;
-	$out->autoflush(1);
-	open(my $flag, ">", $ready); close($flag);
-	my $message;
-	while (defined recv($socket, $message, 1024, 0)) { print $out join(" ", split(/\n/, $message)), "\n"; }
-' "$notify" "$notify.ready" "$notify.log" &
-listener=$!
-for _ in $(seq $PATIENCE); do [ -e "$notify.ready" ] && break; sleep 0.05; done
-NOTIFY_SOCKET=$notify WATCHDOG_USEC=200000 start --size 8M
-for _ in $(seq $PATIENCE); do [ "$(grep -c '^WATCHDOG=1$' "$notify.log")" -ge 3 ] && break; sleep 0.05; done
+listen_to_signs
+NOTIFY_SOCKET=$NOTIFY WATCHDOG_USEC=200000 start --size 8M
+for _ in $(seq $PATIENCE); do [ "$(grep -c '^WATCHDOG=1$' "$NOTIFY.log")" -ge 3 ] && break; sleep 0.05; done
 kill -HUP "$PID"
 wait_for 'info: reloaded'
 stop TERM 0
-for _ in $(seq $PATIENCE); do grep -q 'STOPPING=1' "$notify.log" && break; sleep 0.05; done
-kill "$listener"
-wait "$listener" 2>/dev/null
-told=$(grep -v WATCHDOG "$notify.log" | sed 's/USEC=[0-9]*/USEC=N/' | tr '\n' ';')
+for _ in $(seq $PATIENCE); do grep -q 'STOPPING=1' "$NOTIFY.log" && break; sleep 0.05; done
+stop_listening
+told=$(grep -v WATCHDOG "$NOTIFY.log" | sed 's/USEC=[0-9]*/USEC=N/' | tr '\n' ';')
 [ "$told" = 'STATUS=opening the memory;READY=1 STATUS=serving;RELOADING=1 MONOTONIC_USEC=N;READY=1;STOPPING=1 STATUS=draining;' ] ||
 	fail "the service manager was told: $told"
-[ "$(grep -c '^WATCHDOG=1$' "$notify.log")" -ge 3 ] || fail "no signs of life: $(cat "$notify.log")"
+[ "$(grep -c '^WATCHDOG=1$' "$NOTIFY.log")" -ge 3 ] || fail "no signs of life: $(cat "$NOTIFY.log")"
 
 # what it is installed with
 if [ -d "${TOP:-/nonexistent}/doc" ]; then

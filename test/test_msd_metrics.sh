@@ -70,6 +70,9 @@ sample 'memory_used_bytes 0'
 sample 'tenant_memory_bytes\{tenant="local"\} 0'
 sample 'tenant_quota_bytes\{tenant="local"\} 4194304'
 sample 'channels\{transport="shm"\} 0'
+sample 'channels\{transport="tcp"\} 0'
+sample 'channels\{transport="verbs"\} 0'
+sample 'chains_refused_total 0'
 sample 'call_duration_seconds_count\{method="create"\} 0'
 sample 'locks_recovered_total 0'
 sample 'authentication_failures_total 0'
@@ -100,5 +103,68 @@ if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
 	serve --metrics '[::1]:0'
 	stop TERM 0
 fi
+
+# A loop that hangs, here because its log is a pipe that nobody empties: the page says so, and no sign of life is given, for the
+# service manager to end it.
+signs() { grep -c '^WATCHDOG=1$' "$NOTIFY.log"; }
+
+# mark TEXT: what the daemon has told before is in NOTIFY.log.
+mark()
+{
+	perl -MIO::Socket::UNIX -MSocket -e '
+		my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Peer => $ARGV[0]) or die "$ARGV[0]: $!";
+		send($socket, $ARGV[1], 0) or die $!;
+	' "$NOTIFY" "$1"
+	for _ in $(seq $PATIENCE); do grep -q "^$1\$" "$NOTIFY.log" && return; sleep 0.05; done
+	fail "the listener does not hear"
+}
+
+# switches: how often the daemon's first thread has gone to sleep, if it sleeps.
+switches()
+{
+	awk '/^State:/ { state = $2 } /^voluntary_ctxt_switches:/ && state == "S" { print $2 }' "/proc/$PID/task/$PID/status"
+}
+
+# hangs: it sleeps, and did not wake for longer than any wait of the loop.
+hangs()
+{
+	local before
+	before=$(switches)
+	sleep 0.5
+	[ -n "$before" ] && [ "$(switches)" = "$before" ]
+}
+
+PIPE=$DIRECTORY/pipe
+mkfifo "$PIPE"
+perl -MFcntl -e '
+	sysopen(my $pipe, $ARGV[0], O_RDWR) or die "$ARGV[0]: $!";
+	fcntl($pipe, 1031, 4096) or die "F_SETPIPE_SZ: $!";
+	open(my $log, ">>", $ARGV[1]) or die;
+	while (sysread($pipe, my $bytes, 4096)) { syswrite($log, $bytes); }
+' "$PIPE" "$LOG" &
+READER=$!
+listen_to_signs
+NOTIFY_SOCKET=$NOTIFY WATCHDOG_USEC=200000 serve --log "$PIPE"
+for _ in $(seq $PATIENCE); do [ "$(signs)" -ge 3 ] && break; sleep 0.05; done
+kill -STOP "$READER"
+for _ in $(seq $PATIENCE); do
+	for _ in $(seq 20); do kill -HUP "$PID"; sleep 0.005; done
+	hangs && break
+done
+hangs || fail "the loop cannot be made to hang"
+mark first
+before=$(signs)
+sample 'snapshot_age_seconds ([2-9]|[1-9][0-9]+)\.[0-9]+'
+mark second
+[ "$(signs)" = "$before" ] || fail "a loop that hangs gives signs of life"
+kill -CONT "$READER"
+for _ in $(seq $PATIENCE); do [ "$(signs)" -gt "$before" ] && break; sleep 0.05; done
+[ "$(signs)" -gt "$before" ] || fail "a loop that goes on gives no sign of life"
+sample 'snapshot_age_seconds 0\.[0-9]+'
+stop TERM 0
+kill "$READER"
+wait "$READER" 2>/dev/null
+READER=
+stop_listening
 
 finish

@@ -8,6 +8,8 @@ mutate wrong_settings_taken test_msd tree/msd_reload.c \
 	's/if \(!msd_config_read\((.*?)\)\)\n\t\tmsd_log\(.*?\);\n\telse\n/(void) msd_config_read($1);\n/s'
 mutate no_sign_of_life test_msd tree/msd_notify.c \
 	's/now \+ notify->watchdog_us \/ 2/now + notify->watchdog_us * 1000/'
+mutate sign_of_life_from_aside test_msd_metrics tree/msd_notify.c \
+	's/void\nmsd_notify_open\(/#include <pthread.h>\nstatic void *beat(void *n) { for (;;) { usleep(50000); msd_notify_send(n, "WATCHDOG=1"); } return NULL; }\nvoid\nmsd_notify_open(/; s/(notify->watchdog_us = environment_number\("WATCHDOG_USEC"\);)/{ pthread_t thread; $1 if (notify->watchdog_us > 0) pthread_create(&thread, NULL, beat, notify); }/'
 mutate metrics_for_everybody test_msd tree/msd_metrics.c \
 	's/loopback = is_loopback\(list->ai_addr\);/loopback = true;/'
 mutate metrics_can_be_posted test_msd_metrics tree/msd_metrics.c \

@@ -1,6 +1,6 @@
 # What the script tests of msd share: a daemon over memory in a directory of its own, and checks. Sourced.
 #
-# MSD is the program; DIRECTORY is removed at the end; PID is the daemon that runs, LOG its log.
+# MSD is the program; DIRECTORY is removed at the end; PID is the daemon that runs, LOG its log; LISTENER and READER are helpers.
 
 set -u
 MSD=${1:-$(dirname "$0")/msd}
@@ -8,6 +8,8 @@ if [ -w /dev/shm ]; then BASE=/dev/shm; else BASE=${TMPDIR:-/tmp}; fi
 DIRECTORY=$(mktemp -d "$BASE/sherman-msd-XXXXXX") || exit 1
 LOG=$DIRECTORY/log
 PID=
+LISTENER=
+READER=
 failures=0
 
 # Longest wait for anything that will happen, in twentieths of a second.
@@ -15,7 +17,7 @@ PATIENCE=1200
 
 cleanup()
 {
-	[ -n "$PID" ] && kill -KILL "$PID" 2>/dev/null
+	kill -KILL $PID $LISTENER $READER 2>/dev/null
 	umount "$DIRECTORY/huge" 2>/dev/null
 	rm -rf "$DIRECTORY"
 }
@@ -84,6 +86,30 @@ logged()
 not_logged()
 {
 	! grep -qE -- "$1" "$LOG" || fail "the log has something like \"$1\": $(cat "$LOG")"
+}
+
+# listen_to_signs: takes in the service manager's place what daemons tell it at NOTIFY from now on, a message a line of NOTIFY.log.
+listen_to_signs()
+{
+	NOTIFY=$DIRECTORY/notify
+	perl -MIO::Socket::UNIX -MSocket -e '
+		my ($path, $ready, $log) = @ARGV;
+		my $socket = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => $path) or die "$path: $!";
+		open(my $out, ">", $log) or die;
+		$out->autoflush(1);
+		open(my $flag, ">", $ready); close($flag);
+		my $message;
+		while (defined recv($socket, $message, 1024, 0)) { print $out join(" ", split(/\n/, $message)), "\n"; }
+	' "$NOTIFY" "$NOTIFY.ready" "$NOTIFY.log" &
+	LISTENER=$!
+	for _ in $(seq $PATIENCE); do [ -e "$NOTIFY.ready" ] && break; sleep 0.05; done
+}
+
+stop_listening()
+{
+	kill "$LISTENER"
+	wait "$LISTENER" 2>/dev/null
+	LISTENER=
 }
 
 finish()
