@@ -54,7 +54,7 @@ static struct
 	bool		launcher;		/* this process is the launcher */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
-	uint64		silence;		/* since when no memory node has answered: the tree's and the connections' clock */
+	uint64		silence;		/* since when no memory node has answered, for tree and fabric */
 	char		key_file[MAXPGPATH];	/* the setting's own may be freed while a connection refers to it */
 } connection;
 
