@@ -570,6 +570,7 @@ establish(FabricEndpoint *endpoint)
 
 			if (place == NULL)
 				return FABRIC_BUSY;
+			place->asked = fabric_now();
 			place_post(p, place);
 			p->establishing = true;
 		}

@@ -140,15 +140,20 @@ link_connect(FabricWorker *worker, ProxyLink *link)
 }
 
 FabricStatus
-link_ready(FabricWorker *worker, ProxyLink *link)
+link_ready(FabricWorker *worker, ProxyLink *link, uint64_t asked)
 {
 	ProxyLink *outer = worker->busy;
+	uint64_t now = fabric_now();
 	FabricStatus status = FABRIC_OK;
 
+	if (link->endpoint != NULL && !link_in_doubt(link))
+		return FABRIC_OK;
+	if (asked < link->tried)
+		return link->failure;
 	worker->busy = link;
 	if (link->endpoint == NULL)
 		status = link_connect(worker, link);
-	else if (link_in_doubt(link))
+	else
 	{
 		status = fabric_reset(link->endpoint);
 		link->fenced = status == FABRIC_FENCED;
@@ -159,6 +164,11 @@ link_ready(FabricWorker *worker, ProxyLink *link)
 		}
 	}
 	worker->busy = outer;
+	if (status != FABRIC_OK)
+	{
+		link->tried = now;
+		link->failure = status;
+	}
 	return status;
 }
 

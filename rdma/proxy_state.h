@@ -99,6 +99,7 @@ typedef struct ProxyPlace
 	uint32_t answer;   /* bytes of the reply */
 	uint32_t draining; /* the memory node is about to stop */
 	uint32_t status;   /* FabricStatus */
+	uint64_t asked;    /* PROXY_ESTABLISH: when it was posted, as fabric_now() */
 	char detail[FABRIC_DETAIL_BYTES];
 } ProxyPlace;
 

@@ -184,11 +184,11 @@ run_attach(ProxyLink *link, ProxySlot *slot, const ProxyPlace *place)
 }
 
 static FabricStatus
-run_establish(FabricWorker *worker, uint32_t number)
+run_establish(FabricWorker *worker, uint32_t number, const ProxyPlace *place)
 {
 	ProxySlot *slot = proxy_slot(worker->area, number);
 	ProxyLink *link = worker->clients[number].link;
-	FabricStatus status = link_ready(worker, link);
+	FabricStatus status = link_ready(worker, link, place->asked);
 
 	if (status == FABRIC_OK)
 	{
@@ -230,7 +230,7 @@ serve_slowly(FabricWorker *worker, uint32_t number, ProxyPlace *place)
 		client->flights++;
 		worker->busy = link;
 		if (place->kind == PROXY_ESTABLISH)
-			status = run_establish(worker, number);
+			status = run_establish(worker, number, place);
 		else if (link->endpoint == NULL || link->epoch != place->epoch)
 			status = FABRIC_LOST;
 		else if (place->kind == PROXY_CALL)

@@ -31,9 +31,11 @@ typedef struct ProxyLink
 	ProxyRecord *record;
 	Fabric *fabric;
 	FabricEndpoint *endpoint;
-	uint64_t epoch; /* of the present use of its channel */
-	bool suspect;   /* a call was lost: the connection is gone */
-	bool fenced;    /* the memory node says that the incarnation is over: nothing of it can land */
+	uint64_t epoch;       /* of the present use of its channel */
+	bool suspect;         /* a call was lost: the connection is gone */
+	bool fenced;          /* the memory node says that the incarnation is over: nothing of it can land */
+	uint64_t tried;       /* when the last connect or reset that failed began */
+	FabricStatus failure; /* of that */
 	ProxyFlight *first;
 	ProxyFlight **last;
 } ProxyLink;
@@ -84,8 +86,12 @@ link_in_doubt(const ProxyLink *link)
 	                              : link->endpoint->doubt || link->suspect;
 }
 
-/* Connects or resets it, as is needed; nothing is under way on it if it is in doubt. */
-extern FabricStatus link_ready(FabricWorker *worker, ProxyLink *link);
+/*
+ * Connects or resets it, as is needed; nothing is under way on it if it is in doubt.  Who asked (`asked`, as fabric_now())
+ * before the last attempt that failed has that one's answer: many clients wait for one memory node, and no attempt for
+ * each of them shall hold up the others.
+ */
+extern FabricStatus link_ready(FabricWorker *worker, ProxyLink *link, uint64_t asked);
 
 /*
  * Runs or starts the operations, whose buffers lie in the slot's room.  FABRIC_BUSY: later.  FABRIC_OK: place_finish()

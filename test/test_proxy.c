@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "support/fabric_process.h"
-#include "transport.h"
+#include "proxy_worker.h"
 
 #define NODE_BYTES (4u << 20)
 #define AREA_BYTES (4u * FABRIC_UNIT_BYTES)
@@ -736,6 +736,72 @@ test_silent_memory_node(void **state)
 	use_network(false);
 }
 
+/* What the worker's endpoint has met of errors; a reset that fails is one. */
+static uint64_t
+errors_of_worker(void)
+{
+	FabricCounters counters;
+	uint64_t errors = 0;
+
+	for (uint32_t i = 0; i < PROXY_LINKS; i++)
+	{
+		if (scene.workers[0]->links[i].endpoint == NULL)
+			continue;
+		fabric_counters(scene.workers[0]->links[i].endpoint, &counters);
+		errors += counters.errors;
+	}
+	return errors;
+}
+
+/* All clients that wait for a memory node's reset have the answer of one attempt. */
+static void
+test_one_attempt_for_all(void **state)
+{
+	TestChannel clients[4];
+	FabricOp op = op_fetch_add(FABRIC_NODES, stripe_offset(1), 1);
+	FabricStatus status = FABRIC_LOST;
+	uint64_t before;
+
+	(void) state;
+	use_network(true);
+	scene.timeout_ms = 200;
+	begin(1, 5);
+	scene.timeout_ms = 0;
+	for (int i = 0; i < 4; i++)
+	{
+		status = FABRIC_LOST;
+		for (uint32_t attempt = 0; attempt < 100 && status != FABRIC_OK; attempt++)
+			status = try_connect(&clients[i], PATIENCE_MS);
+		assert_int_equal(status, FABRIC_OK);
+	}
+	fabric_process_signal(&scene.process, SIGSTOP);
+	assert_int_equal(fabric_execute(clients[0].endpoint, &op, 1), FABRIC_TIMED_OUT);
+	/* Three ask while the worker stands still, and do not wait for long. */
+	scene.frozen = true;
+	for (int i = 1; i < 4; i++)
+	{
+		set_patience(&clients[i], 1);
+		assert_int_equal(fabric_reset(clients[i].endpoint), FABRIC_TIMED_OUT);
+		set_patience(&clients[i], PATIENCE_MS);
+	}
+	scene.frozen = false;
+	before = errors_of_worker();
+	for (int i = 0; i < 4; i++)
+	{
+		status = fabric_reset(clients[i].endpoint);
+		assert_true(status == FABRIC_UNREACHABLE || status == FABRIC_TIMED_OUT);
+		assert_int_equal(errors_of_worker() - before, 1);
+	}
+	/* Who asks again has an attempt again. */
+	assert_int_not_equal(fabric_reset(clients[3].endpoint), FABRIC_OK);
+	assert_int_equal(errors_of_worker() - before, 2);
+	fabric_process_signal(&scene.process, SIGCONT);
+	for (int i = 0; i < 4; i++)
+		channel_close(&clients[i]);
+	finish();
+	use_network(false);
+}
+
 /* ---- with processes ---- */
 
 /* Connects to a memory node that stands still; tells by a byte that it is about to. */
@@ -1083,6 +1149,7 @@ main(void)
 		cmocka_unit_test(test_chains_under_way),
 		cmocka_unit_test(test_slot_of_chain_under_way),
 		cmocka_unit_test(test_silent_memory_node),
+		cmocka_unit_test(test_one_attempt_for_all),
 		cmocka_unit_test(test_others_go_on),
 		cmocka_unit_test(test_worker_killed_inside),
 		cmocka_unit_test(test_threads),

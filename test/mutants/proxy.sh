@@ -26,3 +26,5 @@ mutate slot_free_with_chain_under_way test_proxy rdma/proxy_worker.c \
 	's/if \(worker->clients\[number\]\.flights > 0\)\n\t\t\treturn SERVE_LATER;\n//'
 mutate one_memory_node_holds_up_all test_proxy rdma/proxy_worker.c \
 	's/any = serve_round\(worker\);\n\tworker->nested = false;/worker->nested = false;/'
+mutate reset_tried_for_each_client test_proxy rdma/proxy_link.c \
+	's/if \(asked < link->tried\)/if (false)/'
