@@ -20,7 +20,7 @@
 /* Entries of trees of two levels, small and large, and of three. */
 #define ENTRIES_FEW 300
 #define ENTRIES_LOW 3000
-#define ENTRIES_HIGH 12000
+#define ENTRIES_HIGH 30000
 
 /* The entry whose leaf, or the way to it, is damaged. */
 #define VICTIM 100
@@ -57,6 +57,14 @@ poke(Tree *tree, uint64_t pointer, uint32_t word, uint64_t *words, uint32_t coun
 
 	assert_int_equal(access_execute(tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
 	cache_drop_tree(instance.shared, tree->tree);
+}
+
+/* Writes a node whole: damage that its stamps and its sum vouch for. */
+static void
+poke_sealed(Tree *tree, uint64_t *image)
+{
+	node_seal(&tree->geometry, image);
+	poke(tree, image[HEADER_SELF], 0, image, node_bytes(&tree->geometry, node_level(image)) / 8);
 }
 
 /* The pointer of the victim's leaf, or of the node of another level above it. */
@@ -156,6 +164,7 @@ vacuum_all(Tree *tree, TreeIsDead is_dead)
 	do
 	{
 		status = tree_vacuum_next(vacuum, is_dead, NULL, &counts);
+		assert_true(counts.leaves <= ENTRIES_HIGH);
 	} while (status == TREE_OK);
 	tree_vacuum_close(vacuum);
 	return status;
@@ -603,6 +612,133 @@ test_delayed_read(void **state)
 	tree_close(tree);
 }
 
+/* Reads the root, and the tid of an entry below its child `i`. */
+static uint32_t
+root_read(Tree *tree, uint64_t *root, uint32_t i)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint32_t tid = 0;
+
+	assert_int_equal(access_read_node(tree, tree->root, -1, root), TREE_OK);
+	assert_in_range(i, 1, node_count(root) - 2);
+	while (scramble(tid) <= root[inner_cell_word(g, i) + 2] ||
+	       scramble(tid) >= root[inner_cell_word(g, i + 1) + 2])
+		tid++;
+	return tid;
+}
+
+/* F27: a cell of the root leads to the child on the right of its own: a leaf, or a node above leaves. */
+static void
+test_pointer_too_far(void **state)
+{
+	(void) state;
+	for (int below = 0; below < 2; below++)
+	{
+		const uint32_t entries = below ? ENTRIES_HIGH : ENTRIES_LOW;
+		TreeRecord record;
+		Tree *tree = numbers_tree(entries, &record);
+		const NodeGeometry *g = &tree->geometry;
+		uint64_t root[NODE_MAX_BYTES / 8], wrong[NODE_MAX_BYTES / 8];
+		uint32_t inside = root_read(tree, root, 1);
+		uint32_t elsewhere = 0, count;
+		WalkResult result;
+		Cost cost;
+
+		memcpy(wrong, root, INNER_BYTES);
+		wrong[inner_cell_word(g, 1)] = root[inner_cell_word(g, 2)];
+		poke_sealed(tree, wrong);
+		cost_begin(&client, &cost);
+		assert_int_equal(lookup(tree, inside), TREE_DAMAGED);
+		cost_end(&client, &cost);
+		assert_int_equal(cost.fabric.round_trips, 2 * DESCENT_ATTEMPTS);
+		assert_int_equal(cost.tree.stale_reads, DESCENT_ATTEMPTS);
+		cache_drop_tree(instance.shared, tree->tree);
+		cost_begin(&client, &cost);
+		assert_int_equal(insert(tree, scramble(inside) + 1, entries), TREE_DAMAGED);
+		cost_end(&client, &cost);
+		/* The parent; the leaf under its lock, and its release. */
+		assert_int_equal(cost.fabric.round_trips, (below ? 2 : 3) * DESCENT_ATTEMPTS);
+		assert_nothing_held();
+		assert_int_equal(scan_all(tree, TREE_BACKWARD, &count), TREE_DAMAGED);
+		assert_true(count < entries);
+		assert_nothing_held();
+		assert_int_equal(vacuum_all(tree, nobody_is_dead), TREE_END);
+		while (scramble(elsewhere) <= root[inner_cell_word(g, 2) + 2])
+			elsewhere++;
+		assert_goes_on(&record, tree, scramble(elsewhere) + 1, entries, elsewhere);
+		/* Right links lead a scan past the cell, and it posts the leaf again: then it is found. */
+		assert_int_equal(scan_all(tree, TREE_FORWARD, &count), below ? TREE_DAMAGED : TREE_END);
+		assert_true(below ? count < entries : count == entries + 2);
+		assert_int_equal(lookup(tree, inside), below ? TREE_DAMAGED : TREE_OK);
+
+		poke_sealed(tree, root);
+		assert_int_equal(lookup(tree, inside), TREE_OK);
+		verify_tids(tree, entries + 2, &result);
+		walk_free(&result);
+		tree_close(tree);
+	}
+}
+
+/*
+ * F27: right links go round, and a cell leads into the ring, so that the bound is above every node of it. A
+ * step is a READ, or a lock and its release, and again these two for what seems to be owed to the parent. A
+ * leaf that names itself is seen at once.
+ */
+static void
+test_right_links_in_ring(void **state)
+{
+	(void) state;
+	/* A ring of two leaves, of one that names itself, and of two nodes above leaves. */
+	for (int round = 0; round < 3; round++)
+	{
+		const int below = round == 2;
+		const uint32_t entries = below ? ENTRIES_HIGH : ENTRIES_LOW;
+		const uint64_t steps = round == 1 ? 3 : (uint64_t) DESCENT_ATTEMPTS * (4 * RIGHT_MOVES_MAX + 1);
+		TreeRecord record;
+		Tree *tree = numbers_tree(entries, &record);
+		const NodeGeometry *g = &tree->geometry;
+		uint64_t root[NODE_MAX_BYTES / 8], wrong[NODE_MAX_BYTES / 8], ring[NODE_MAX_BYTES / 8];
+		uint64_t first, last, right;
+		uint32_t inside = root_read(tree, root, 3), count;
+		WalkResult result;
+		Cost cost;
+
+		memcpy(wrong, root, INNER_BYTES);
+		first = root[inner_cell_word(g, 0)];
+		last = root[inner_cell_word(g, round == 1 ? 0 : 1)];
+		wrong[inner_cell_word(g, 3)] = first;
+		assert_int_equal(access_read_node(tree, last, below, ring), TREE_OK);
+		right = ring[HEADER_RIGHT];
+		ring[HEADER_RIGHT] = first;
+		poke_sealed(tree, ring);
+		poke_sealed(tree, wrong);
+
+		cost_begin(&client, &cost);
+		assert_int_equal(lookup(tree, inside), TREE_DAMAGED);
+		cost_end(&client, &cost);
+		assert_in_range(cost.fabric.round_trips, 2, steps);
+		cache_drop_tree(instance.shared, tree->tree);
+		cost_begin(&client, &cost);
+		assert_int_equal(insert(tree, scramble(inside) + 1, entries), TREE_DAMAGED);
+		cost_end(&client, &cost);
+		assert_in_range(cost.fabric.round_trips, 2, steps);
+		assert_int_equal(scan_all(tree, TREE_BACKWARD, &count), TREE_DAMAGED);
+		assert_true(count < entries);
+		assert_int_equal(vacuum_all(tree, nobody_is_dead), below ? TREE_END : TREE_DAMAGED);
+		assert_nothing_held();
+		assert_int_equal(scan_all(tree, TREE_FORWARD, &count), below ? TREE_DAMAGED : TREE_END);
+		assert_true(below ? count < entries : count == entries);
+
+		ring[HEADER_RIGHT] = right;
+		poke_sealed(tree, ring);
+		poke_sealed(tree, root);
+		assert_int_equal(lookup(tree, inside), TREE_OK);
+		verify_tids(tree, entries, &result);
+		walk_free(&result);
+		tree_close(tree);
+	}
+}
+
 static int
 start(void **state)
 {
@@ -615,10 +751,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_torn_leaf),       cmocka_unit_test(test_torn_before_removal),
-		cmocka_unit_test(test_torn_inner),      cmocka_unit_test(test_torn_parent),
-		cmocka_unit_test(test_sum_of_the_dead), cmocka_unit_test(test_late_reads),
-		cmocka_unit_test(test_delayed_read),
+		cmocka_unit_test(test_torn_leaf),           cmocka_unit_test(test_torn_before_removal),
+		cmocka_unit_test(test_torn_inner),          cmocka_unit_test(test_torn_parent),
+		cmocka_unit_test(test_sum_of_the_dead),     cmocka_unit_test(test_late_reads),
+		cmocka_unit_test(test_delayed_read),        cmocka_unit_test(test_pointer_too_far),
+		cmocka_unit_test(test_right_links_in_ring),
 	};
 
 	return cmocka_run_group_tests(tests, start, fixture_stop);

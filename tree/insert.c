@@ -36,7 +36,8 @@ typedef struct Insertion
 	bool image_pending; /* the image out of line is not written yet */
 	bool again;         /* a chain of this insert may have been applied before */
 	bool hit;
-	bool kept; /* the leaf keeps another cell than ours: our block is free */
+	bool kept;  /* the leaf keeps another cell than ours: our block is free */
+	int astray; /* descents that led nowhere */
 } Insertion;
 
 typedef enum InsertPlace
@@ -548,6 +549,21 @@ insert_move_right(Insertion *in)
 }
 
 /*
+ * A descent led too far right, or right links led on and on: the path was old. It is begun anew, but not for
+ * ever, as on a sound tree one past the cache leads to the leaf (F27).
+ */
+static TreeStatus
+insert_astray(Insertion *in)
+{
+	assert(!in->tree->client->holding);
+	assert(in->astray < DESCENT_ATTEMPTS);
+	if (++in->astray < DESCENT_ATTEMPTS)
+		return TREE_RETRY;
+	return client_fail(in->tree->client, TREE_DAMAGED, "tree %llx: no way to an entry's leaf in %d descents",
+	                   (unsigned long long) in->tree->tree, DESCENT_ATTEMPTS);
+}
+
+/*
  * The comparator judges the fences of the copy in client->image; what it says holds for as long as their
  * bytes do.
  */
@@ -566,7 +582,7 @@ insert_compare_fences(Insertion *in)
 	if (status != TREE_OK)
 		return status;
 	if (low < 0)
-		return TREE_RETRY;
+		return insert_astray(in);
 	if (high >= 0)
 		return insert_move_right(in);
 	node_get_fence(&tree->geometry, node, false, in->path.low);
@@ -601,7 +617,7 @@ insert_elsewhere(Insertion *in, InsertPlace place)
 			TREE_COUNT(tree, stale_reads, 1);
 			if (in->path.parents[1] != 0)
 				cache_drop(tree, in->path.parents[1]);
-			return TREE_RETRY;
+			return insert_astray(in);
 	}
 }
 
@@ -634,7 +650,7 @@ insert_attempt(Insertion *in, bool fresh)
 			return insert_locked(in);
 		status = insert_elsewhere(in, place);
 	}
-	return status == TREE_OK ? TREE_RETRY : status;
+	return status == TREE_OK ? insert_astray(in) : status;
 }
 
 static bool
@@ -665,6 +681,7 @@ tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
 	in.key = key;
 	in.stamp = stamp;
 	in.cell[0] = 0;
+	in.astray = 0;
 	in.has_outside = in.image_pending = in.again = in.hit = in.kept = false;
 	bound_of_key(&handle->geometry, key, &in.bound);
 	for (int attempt = 0; attempt < INSERT_ATTEMPTS && status == TREE_RETRY; attempt++)

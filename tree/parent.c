@@ -383,8 +383,9 @@ parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator
 	TreeStatus status = TREE_RETRY;
 
 	assert(!client->holding);
-	assert(pointer_address(left) != pointer_address(right));
-
+	if (pointer_address(left) == pointer_address(right))
+		return client_fail(client, TREE_DAMAGED, "tree %llx: node %llx is its own right sibling",
+		                   (unsigned long long) tree->tree, (unsigned long long) left);
 	posting_begin(&posting, tree, level, left, separator, right, path);
 	for (int attempt = 0; attempt < POST_ATTEMPTS && status == TREE_RETRY; attempt++)
 	{

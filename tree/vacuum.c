@@ -21,9 +21,10 @@ struct TreeVacuum
 	Tree *tree;
 	bool begun;
 	bool ended;
-	uint64_t next;   /* the leaf to visit */
-	uint32_t height; /* of the tree when the walk began */
-	uint64_t leaves; /* visited so far, for the estimates */
+	uint64_t next;            /* the leaf to visit */
+	uint64_t low[LINE_WORDS]; /* where it begins, unless it is the first: the last one's high fence */
+	uint32_t height;          /* of the tree when the walk began */
+	uint64_t leaves;          /* visited so far, for the estimates */
 	uint64_t entries;
 	uint64_t *leaf;                  /* NODE_MAX_BYTES: the copy that was judged */
 	bool victims[LEAF_CELLS_TARGET]; /* by slot */
@@ -197,6 +198,16 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 	return TREE_OK;
 }
 
+/* Whether the leaf begins where the one before it ended: a walk that always goes up comes to an end. */
+static bool
+vacuum_goes_up(const TreeVacuum *vacuum)
+{
+	const NodeGeometry *g = &vacuum->tree->geometry;
+
+	assert(vacuum->begun);
+	return vacuum->leaves == 0 || separator_equal(g, vacuum->leaf + g->low_word, vacuum->low);
+}
+
 /* One try at the leaf vacuum->next; TREE_RETRY: again. */
 static TreeStatus
 vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *live)
@@ -211,6 +222,10 @@ vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 			false; /* the only leaf has become the root of more: they are all still to be visited */
 	if (status != TREE_OK)
 		return status;
+	if (!vacuum_goes_up(vacuum))
+		return client_fail(tree->client, TREE_DAMAGED,
+		                   "leaf %llx: does not begin where the one before it ends",
+		                   (unsigned long long) vacuum->next);
 	status = vacuum_judge(vacuum, is_dead, argument);
 	if (status != TREE_OK)
 		return status;
@@ -273,6 +288,7 @@ tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVac
 	vacuum->leaves++;
 	vacuum->entries += live;
 	vacuum->next = vacuum->leaf[HEADER_RIGHT];
+	node_get_fence(&tree->geometry, vacuum->leaf, true, vacuum->low);
 	if (vacuum->next == POINTER_NONE)
 		vacuum_end(vacuum);
 	return TREE_OK;

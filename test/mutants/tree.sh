@@ -84,3 +84,15 @@ mutate late_leaves_believed test_damage tree/access.c \
 	's/verdicts\[i\] = late \? NODE_TORN : /verdicts[i] = /'
 mutate time_bound_where_reads_are_atomic test_damage tree/access.c \
 	's/timed = \(access_capabilities.*?;/timed = true;/s'
+mutate astray_means_not_found test_damage tree/search.c \
+	's/return client_fail\(client, TREE_DAMAGED, "tree %llx: no way down.*?;/return TREE_NOT_FOUND;/s'
+mutate scan_astray_means_the_end test_damage tree/scan.c \
+	's/return client_fail\(tree->client, TREE_DAMAGED, "tree %llx: no way to the next leaf.*?;/return TREE_END;/s'
+mutate insert_goes_astray_on_and_on test_damage tree/insert.c \
+	's/if \(\+\+in->astray < DESCENT_ATTEMPTS\)/if (++in->astray < 100)/; s/assert\(in->astray < DESCENT_ATTEMPTS\);//'
+mutate right_moves_on_and_on test_damage tree/scan.c \
+	's/steps < RIGHT_MOVES_MAX; steps/steps < 8 * RIGHT_MOVES_MAX; steps/'
+mutate own_right_sibling_not_seen test_damage tree/parent.c \
+	's/if \(pointer_address\(left\) == pointer_address\(right\)\)/if (false)/'
+mutate vacuum_goes_round test_damage tree/vacuum.c \
+	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
