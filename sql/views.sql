@@ -22,12 +22,16 @@ SELECT sherman_relation_size('views_id') > pg_relation_size('views_id') AS more_
 -- Counters count.
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SELECT lookups AS before FROM sherman_counters WHERE index = 'views_id'::regclass \gset
+SELECT lookups AS before, read_bytes AS read_before, written_bytes AS written_before, cache_hits AS hits_before,
+	lock_acquisitions AS locks_before
+FROM sherman_counters WHERE index = 'views_id'::regclass \gset
 SELECT count(*) FROM views_t a WHERE a.id = 1;
 INSERT INTO views_t VALUES (6000, 'six');
 DROP INDEX views_btree;
 SELECT count(*) FROM views_t a WHERE a.id = 6000;
-SELECT lookups - :before > 0 AS lookups, inserts, round_trips >= inserts AS round_trips, extents >= 0 AS extents
+SELECT lookups - :before > 0 AS lookups, inserts, round_trips >= inserts AS round_trips, extents >= 0 AS extents,
+	read_bytes - :read_before > 500 AS read_bytes, written_bytes - :written_before >= 16 AS written_bytes,
+	cache_hits - :hits_before > 0 AS cache_hits, lock_acquisitions - :locks_before > 0 AS lock_acquisitions
 FROM sherman_counters WHERE index = 'views_id'::regclass;
 SELECT count(*) = 28 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
 

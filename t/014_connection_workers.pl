@@ -74,6 +74,21 @@ for (1 .. 20)
 $load->finish;
 is(check_index($node, 'load_value'), '0', 'its index is whole after cancels');
 
+# Writers of one leaf wait for each other in this server, and take the lock over from each other: as often as it takes.
+$node->safe_psql('postgres', 'CREATE TABLE hot (id int); CREATE INDEX hot_id ON hot USING sherman (id)');
+my $hot = PostgreSQL::Test::Utils::tempdir() . '/hot.sql';
+my $counters = q{SELECT lock_waits > 0 AND handovers > 0, handovers <= lock_waits AND handover_images <= handovers
+	AND lock_acquisitions > 0 FROM sherman_counters WHERE index = 'hot_id'::regclass};
+append_to_file($hot, "INSERT INTO hot VALUES (1);\n");
+for my $round (1 .. 100)
+{
+	last if $node->safe_psql('postgres', $counters) =~ /^t/;
+	system_log('pgbench', '-n', '-c', '8', '-t', '50', '-f', $hot, '-h', $node->host, '-p', $node->port, 'postgres') == 0
+	  or die 'pgbench failed';
+}
+is($node->safe_psql('postgres', $counters), 't|t', 'waits for locks and handovers are counted');
+is(check_index($node, 'hot_id'), '0', 'and nothing is lost by them');
+
 # Short sessions, and more of them than before; each takes its slot from one that has gone.
 my $calls = figure('calls');
 $node->command_ok(
