@@ -37,7 +37,10 @@
 /* Channels are a power of two and never few: another number makes the memory anew. */
 #define LEAST_CHANNELS 256
 
-/* The launcher's plea to the kernel: whoever is killed for memory, it should not be the memory node. */
+/*
+ * A plea to the kernel: whoever is killed for memory, it should not be the memory node, which takes all
+ * sessions with it.  What Debian's service gives to the postmaster.
+ */
 #define NODE_OOM_SCORE "-900"
 
 static Service *service = NULL;
@@ -125,15 +128,36 @@ node_exit(int code, Datum argument)
 	node_publish(0, "it has ended");
 }
 
+static bool
+set_oom_score(const char *score)
+{
+	int			file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	bool		done = file >= 0 && write(file, score, strlen(score)) > 0;
+
+	if (file >= 0)
+		close(file);
+	return done;
+}
+
+/*
+ * The kernel lets a process without privileges go down to what one with privileges gave to it or its parents,
+ * as the server's service may; PostgreSQL raises its children above that (PG_OOM_ADJUST_FILE).  What the
+ * postmaster has is open to us in any case but odd ones.
+ */
 static void
 avoid_oom_killer(void)
 {
-	int			file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	char		path[64];
+	char		score[16] = "";
+	int			file;
 
+	if (set_oom_score(NODE_OOM_SCORE))
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int) PostmasterPid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
 	if (file < 0)
 		return;
-	/* Only with privileges; without them the value of the postmaster stays. */
-	if (write(file, NODE_OOM_SCORE, strlen(NODE_OOM_SCORE)) < 0)
+	if (read(file, score, sizeof(score) - 1) <= 0 || !set_oom_score(score))
 		elog(DEBUG1, "sherman: could not lower oom_score_adj: %m");
 	close(file);
 }

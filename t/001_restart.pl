@@ -65,6 +65,30 @@ $client->{run}->finish;
 $node->start;
 is(state_of($node, 'words_id'), 'ok', 'index is good after a stop with a client connected');
 is(check_index($node, 'words_id'), '0', 'and whole');
-
 $node->stop;
+
+# PostgreSQL may make its children more killable than the postmaster for the kernel that wants memory: the memory node does not
+# stay so.
+sub oom_score
+{
+	my $score = slurp_file('/proc/' . shift . '/oom_score_adj');
+
+	chomp $score;
+	return $score;
+}
+
+SKIP:
+{
+	skip 'the system has no oom_score_adj', 3 unless -w '/proc/self/oom_score_adj';
+	local $ENV{PG_OOM_ADJUST_FILE} = '/proc/self/oom_score_adj';
+	local $ENV{PG_OOM_ADJUST_VALUE} = 1000;
+
+	$node->start;
+	is(state_of($node, 'words_id'), 'ok', 'the memory node is there');
+	is($node->safe_psql('postgres', q{SELECT trim(E'\n' FROM pg_read_file('/proc/self/oom_score_adj'))}),
+		'1000', 'a session is the first to be killed');
+	cmp_ok(oom_score(node_pid($node)), '<=', oom_score(slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/),
+		'the memory node is no more killable than the postmaster');
+	$node->stop;
+}
 done_testing();
