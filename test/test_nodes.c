@@ -12,6 +12,7 @@
 
 #include "directory.h"
 #include "environment.h"
+#include "support/keyspace.h"
 
 #define MEGABYTE (1ull << 20)
 #define NODES 3
@@ -462,9 +463,126 @@ test_lock_left(void **state)
 	fabric_close(fabric);
 }
 
-int
-main(void)
+/* ---- a memory node is opened while the others are in use ---- */
+
+#define LOCKERS 3
+#define OPENINGS 300
+
+/* Words of the scratch: nobody is to begin at the node that opens; who is inside; it was opened often enough. */
+#define OPENING 0
+#define INSIDE 8
+#define DONE 1
+
+typedef struct BesideTrees
 {
+	TreeRecord here;
+	TreeRecord opened;
+} BesideTrees;
+
+static uint64_t *
+beside_word(uint32_t word)
+{
+	return &stage->instance.scratch[word];
+}
+
+static void
+lock_for(Tree *tree, const TreeRecord *record, uint64_t microseconds)
+{
+	uint64_t image[NODE_MAX_BYTES / 8];
+	LockHold hold;
+
+	if (lock_and_read(tree, record->root, sizeof(image), image, &hold) != TREE_OK)
+		_exit(5);
+	test_sleep_us(microseconds);
+	if (lock_release(tree, &hold, record->root, NULL, 0) != TREE_OK)
+		_exit(2);
+}
+
+/* Locks at the node that opens, when it does not, and then at the other one. */
+static void
+locker_body(int number, const BesideTrees *trees)
+{
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
+	TestClient client;
+	Tree *here, *opened;
+
+	test_client_open(&client, &stage->instance, (uint32_t) number);
+	if (tree_open(client.tree, trees->here.tree, trees->here.root, &narrow, NULL, NULL, &here) != TREE_OK ||
+	    tree_open(client.tree, trees->opened.tree, trees->opened.root, &narrow, NULL, NULL, &opened) !=
+	        TREE_OK)
+		_exit(1);
+	for (uint64_t i = 0; __atomic_load_n(beside_word(DONE), __ATOMIC_SEQ_CST) == 0; i++)
+	{
+		if (test_now_us() > deadline)
+			_exit(4);
+		__atomic_store_n(beside_word(INSIDE + (uint32_t) number), 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(beside_word(OPENING), __ATOMIC_SEQ_CST) == 0)
+			lock_for(opened, &trees->opened, 0);
+		__atomic_store_n(beside_word(INSIDE + (uint32_t) number), 0, __ATOMIC_SEQ_CST);
+		test_sleep_us(i % 8 * 20); /* what it locked last is that node still */
+		lock_for(here, &trees->here, 100);
+	}
+	tree_close(here);
+	tree_close(opened);
+	if (test_client_close(&client) != TREE_OK)
+		_exit(3);
+}
+
+/* Closes the node when nobody is inside, and opens it. */
+static void
+opener_body(void)
+{
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
+
+	for (int i = 0; i < OPENINGS / TEST_SLOWNESS; i++)
+	{
+		__atomic_store_n(beside_word(OPENING), 1, __ATOMIC_SEQ_CST);
+		for (uint32_t locker = 1; locker <= LOCKERS; locker++)
+			while (__atomic_load_n(beside_word(INSIDE + locker), __ATOMIC_SEQ_CST) != 0)
+			{
+				if (test_now_us() > deadline)
+					_exit(4);
+				test_sleep_us(10);
+			}
+		tree_node_close(stage->instance.shared, 1);
+		tree_node_open(stage->client.tree, 1, 0);
+		__atomic_store_n(beside_word(OPENING), 0, __ATOMIC_SEQ_CST);
+		test_sleep_us(50);
+	}
+	__atomic_store_n(beside_word(DONE), 1, __ATOMIC_SEQ_CST);
+}
+
+static void
+beside_body(int number, void *argument)
+{
+	if (number == 0)
+		opener_body();
+	else
+		locker_body(number, argument);
+}
+
+/* Who held a lock at that node before, and now holds one elsewhere, keeps it. */
+static void
+test_open_beside_locks(void **state)
+{
+	BesideTrees trees;
+	Tree *tree;
+
+	(void) state;
+	tree_make(0, &trees.here, &tree);
+	tree_close(tree);
+	tree_make(1, &trees.opened, &tree);
+	tree_close(tree);
+	memset(stage->instance.scratch, 0, 64 * sizeof(uint64_t));
+	assert_int_equal(test_processes(1 + LOCKERS, beside_body, &trees), 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest threads[] = {
+		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, teardown),
+	};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
@@ -474,7 +592,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_drop_while_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, teardown),
 	};
 
+	if (test_threads_wanted(argc, argv))
+		return cmocka_run_group_tests(threads, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

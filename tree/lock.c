@@ -60,21 +60,32 @@ waiter_remember(LockWaiter *waiter, const LockHold *hold)
 {
 	assert(waiter->hold_memory_node == hold->memory_node && waiter->hold_index == hold->index);
 	waiter->hold_word = hold->word;
-	__atomic_store_n(&waiter->holds, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&waiter->holds, hold->memory_node + 1, __ATOMIC_RELEASE);
+}
+
+static bool
+waiter_holds(const LockWaiter *waiter)
+{
+	return __atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != 0;
 }
 
 static void
 waiter_forget(LockWaiter *waiter)
 {
-	assert(waiter->holds == 1);
+	assert(waiter_holds(waiter));
 	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
 }
 
-/* Ends a hold that was left in doubt, of this process or another one: true for the one who is to release the entry. */
+/*
+ * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one who is to
+ * release the entry. One step tells and takes: the process may win a word of another memory node at any time.
+ */
 static bool
-waiter_take_over(LockWaiter *waiter)
+waiter_take_over(LockWaiter *waiter, uint32_t memory_node)
 {
-	return __atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0;
+	uint32_t held = memory_node + 1;
+
+	return __atomic_compare_exchange_n(&waiter->holds, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 /* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
@@ -98,7 +109,7 @@ static TreeStatus
 hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
 {
 	assert(client->holding);
-	assert(table_waiter(client->shared->locks, client->slot)->holds == 1);
+	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
 	if ((client->doubt & 1ull << hold->memory_node) == 0 && status == TREE_FENCED)
 	{
 		hold_end(client, hold);
@@ -413,7 +424,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "pointer %016llx names memory node %u of %u",
 		                   (unsigned long long) pointer, memory_node, client->options.nodes);
-	if (waiter->holds)
+	if (waiter_holds(waiter))
 	{
 		/* An earlier hold was left in doubt. */
 		status = lock_leave(client);
@@ -440,7 +451,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	waiter->address = pointer_address(pointer);
 	waiter->wanted_bytes = bytes;
 	waiter->hold_memory_node = hold->memory_node;
-	waiter->hold_index = hold->index;
+	__atomic_store_n(&waiter->hold_index, hold->index, __ATOMIC_RELAXED);
 
 	status = entry_acquire(tree, entry, waiter, &deadline, &chosen);
 	if (status != TREE_OK && !chosen)
@@ -644,13 +655,13 @@ leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
 {
 	LockEntry *entry = table_entry(table, waiter->hold_memory_node, waiter->hold_index);
 
-	assert(waiter->holds == 0);
+	assert(!waiter_holds(waiter));
 	if (entry_leave(client, entry, waiter))
 		return;
 	if (waiter->state == WAIT_PASSED)
 	{
 		waiter->hold_word = waiter->passed_word;
-		__atomic_store_n(&waiter->holds, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&waiter->holds, waiter->hold_memory_node + 1, __ATOMIC_RELEASE);
 	}
 	else
 		entry_release(client, entry);
@@ -670,12 +681,12 @@ lock_leave(TreeClient *client)
 	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_IDLE)
 		leave_queue(client, table, waiter);
 	assert(waiter->state == WAIT_IDLE);
-	if (waiter->holds == 0)
+	if (!waiter_holds(waiter))
 		return TREE_OK;
 	status = leave_word(client, waiter);
 	if (status != TREE_OK && status != TREE_FENCED)
 		return status;
-	if (waiter_take_over(waiter))
+	if (waiter_take_over(waiter, waiter->hold_memory_node))
 		entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
 	return status;
 }
@@ -689,8 +700,13 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 	for (uint32_t slot = 0; slot < table->options.slots; slot++)
 	{
 		LockWaiter *waiter = table_waiter(table, slot);
+		uint32_t index;
 
-		if (waiter->hold_memory_node == memory_node && waiter_take_over(waiter))
-			entry_release_for(client, table_entry(table, memory_node, waiter->hold_index), slot);
+		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
+			continue;
+		/* Before it is taken over: from then on the record is its owner's again. */
+		index = __atomic_load_n(&waiter->hold_index, __ATOMIC_RELAXED);
+		if (waiter_take_over(waiter, memory_node))
+			entry_release_for(client, table_entry(table, memory_node, index), slot);
 	}
 }

@@ -41,7 +41,7 @@ typedef struct LockWaiter
 	uint32_t passed_handovers;
 	uint32_t passed_bytes; /* of the image below; 0 = none */
 	uint32_t wanted_bytes;
-	uint32_t holds;            /* 1: hold_word may be ours */
+	uint32_t holds;            /* memory node + 1: hold_word may be ours there; 0: nothing is */
 	uint32_t hold_memory_node; /* of what is waited for, owned or held */
 	uint32_t hold_index;
 	uint64_t hold_word;

@@ -17,6 +17,8 @@ mutate tail_forgotten test_lock tree/lock_table.c \
 mutate last_come_first_served test_lock tree/lock_table.c \
 	's/if \(entry->tail != 0\)\s+link_store\(&table_waiter\(table, entry->tail - 1\)->next, mine\);\s+else\s+link_store\(&entry->head, mine\);\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
 
+mutate holder_elsewhere_robbed test_nodes tree/lock.c \
+	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->hold_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
 mutate lock_while_draining test_lock tree/lock.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
 
