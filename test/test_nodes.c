@@ -200,19 +200,15 @@ test_connects_on_use(void **state)
 	tree_close(tree);
 }
 
-/* A loaded tree, and one that grew by inserts, lie on all memory nodes in like parts, and their records say so. */
+/* Loads keys in order into a tree with nothing in it. */
 static void
-test_balance(void **state)
+load(Tree *tree, uint64_t count)
 {
 	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
-	TreeRecord record;
 	TreeBulk *bulk;
-	Tree *tree;
 
-	(void) state;
-	tree_make(2, &record, &tree);
 	assert_int_equal(tree_bulk_open(tree, &stamp, &bulk), TREE_OK);
-	for (uint64_t i = 0; i < 10 * MANY_KEYS; i++)
+	for (uint64_t i = 0; i < count; i++)
 	{
 		TreeKey key = key_of(i);
 
@@ -220,6 +216,37 @@ test_balance(void **state)
 		assert_int_equal(tree_bulk_add(bulk, &key), TREE_OK);
 	}
 	assert_int_equal(tree_bulk_finish(bulk), TREE_OK);
+}
+
+/* A memory node that is open, but does not let us in yet: a load does without it. */
+static void
+test_load_without(void **state)
+{
+	TreeRecord record;
+	Tree *tree;
+	uint64_t bytes[NODES];
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	stage->away[2] = true;
+	load(tree, 10 * MANY_KEYS);
+	assert_int_equal(count_entries(tree), 10 * MANY_KEYS);
+	tree_close(tree);
+	stage->away[2] = false;
+	assert_int_equal(bytes_used(bytes), 2);
+	assert_int_equal(bytes[2], 0);
+}
+
+/* A loaded tree, and one that grew by inserts, lie on all memory nodes in like parts, and their records say so. */
+static void
+test_balance(void **state)
+{
+	TreeRecord record;
+	Tree *tree;
+
+	(void) state;
+	tree_make(2, &record, &tree);
+	load(tree, 10 * MANY_KEYS);
 	require_balance();
 	tree_close(tree);
 	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
@@ -586,6 +613,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_load_without, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_homes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),

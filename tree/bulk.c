@@ -342,7 +342,7 @@ level_post(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t c
 
 /* ---- leaves ---- */
 
-/* Takes the next run, from the memory nodes in turn; from any that has room if need be. */
+/* Takes the next run, from the memory nodes in turn; from any that has room and answers if need be. */
 static TreeStatus
 run_next(TreeBulk *bulk)
 {
@@ -351,7 +351,7 @@ run_next(TreeBulk *bulk)
 	TreeStatus status = TREE_MEMORY_FULL;
 
 	assert(bulk->run_next == bulk->run_end);
-	for (uint32_t i = 0; i < nodes && status == TREE_MEMORY_FULL; i++)
+	for (uint32_t i = 0; i < nodes && (status == TREE_MEMORY_FULL || status == TREE_UNREACHABLE); i++)
 	{
 		uint32_t memory_node = (bulk->run_node + (bulk->run_end != 0) + i) % nodes;
 		uint64_t bytes = bulk->run_bytes;
