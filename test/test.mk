@@ -67,4 +67,4 @@ test_crowd_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_refusals_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 
 # For script/test-rdma alone, in virtual machines: linked with rdma/ only.
-RDMA_TESTS += bad_network connections
+RDMA_TESTS += bad_network clients connections

@@ -3,6 +3,7 @@
  *		A client of verbs whose network cuts, loses, delays, doubles and reorders frames: what the fabric says is exact all the same.
  *
  *		bad_network ADDRESS KEY_FILE cut SECONDS			so long, and until it was cut off at least once
+ *		bad_network ADDRESS KEY_FILE stop SECONDS			the same, and its user loses patience with each chain that stalls
  *		bad_network ADDRESS KEY_FILE chains COUNT DOUBTS	so many chains, of which at most DOUBTS end in doubt
  *
  * It is alone, so that it knows each word: a count that goes up, a word that is written with it, a lock word, and a block of
@@ -10,6 +11,7 @@
  * twice, no call takes longer than its deadline, a chain in doubt is settled by the reset, and nothing of it lands afterwards.
  */
 #define _GNU_SOURCE 1
+#include <poll.h>
 #include <string.h>
 
 #include "support/fabric_process.h"
@@ -20,6 +22,8 @@
 #define SLACK_MS 10000u
 /* Longest that we wait for the network to come back. */
 #define RETURN_MS 120000u
+/* Patience of a user, far below what the devices take to give up. */
+#define STOP_MS 200u
 /* A late chain would land in this time. */
 #define LATE_MS 300u
 
@@ -42,7 +46,9 @@ typedef struct Client
 	uint64_t lock;
 	uint64_t version;   /* of the block */
 	bool block_unknown; /* it may be a mixture of two versions */
-	uint64_t chains, doubts, landed;
+	bool stops_early;
+	uint64_t stop_at; /* the wait hook says so from then on; 0: never */
+	uint64_t chains, doubts, stops, landed;
 	uint64_t failed_resets;
 	uint64_t longest_ms; /* call */
 } Client;
@@ -56,6 +62,22 @@ note_time(Client *client, uint64_t begin, uint32_t deadline_ms)
 	if (took > client->longest_ms)
 		client->longest_ms = took;
 	CHECK(took <= deadline_ms + SLACK_MS);
+}
+
+/* The wait hook: a user who cancels. */
+static int
+wait_or_stop(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	const Client *client = argument;
+	struct pollfd polled[8];
+
+	CHECK(count <= 8);
+	for (int i = 0; i < count; i++)
+		polled[i] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
+	if (client->stop_at != 0 && now_ms() >= client->stop_at)
+		return -1;
+	return poll(polled, (nfds_t) count,
+	            client->stop_at != 0 && milliseconds > (int) STOP_MS ? (int) STOP_MS : milliseconds);
 }
 
 /* Resets until it succeeds. */
@@ -152,13 +174,18 @@ static bool
 run_chain(Client *client, FabricOp *ops, int count, uint64_t next, uint64_t lock, uint64_t version)
 {
 	uint64_t begin = now_ms();
-	FabricStatus status = fabric_execute(client->channel.endpoint, ops, count);
+	FabricStatus status;
 
+	client->stop_at = client->stops_early ? begin + STOP_MS : 0;
+	status = fabric_execute(client->channel.endpoint, ops, count);
+	client->stop_at = 0;
 	note_time(client, begin, CHAIN_TIMEOUT_MS);
 	client->chains++;
 	if (status == FABRIC_OK)
 		return true;
-	CHECK(status == FABRIC_LOST || status == FABRIC_TIMED_OUT);
+	CHECK(status == FABRIC_LOST || status == FABRIC_TIMED_OUT ||
+	      (client->stops_early && status == FABRIC_STOPPED));
+	client->stops += status == FABRIC_STOPPED;
 	printf("chain %llu (%s at the end): %s, %s\n", (unsigned long long) client->chains,
 	       ops[count - 1].opcode == FABRIC_READ ? "a READ" : "an atomic", fabric_status_name(status),
 	       fabric_detail(client->channel.fabric));
@@ -239,7 +266,9 @@ static void
 connect_client(Client *client, const char *address)
 {
 	FabricOptions options = {.operation_timeout_ms = CHAIN_TIMEOUT_MS,
-	                         .connect_timeout_ms = CONNECT_TIMEOUT_MS};
+	                         .connect_timeout_ms = CONNECT_TIMEOUT_MS,
+	                         .wait = wait_or_stop,
+	                         .wait_argument = client};
 	uint32_t incarnation;
 
 	client->area = service_info(address).first_unit;
@@ -249,40 +278,44 @@ connect_client(Client *client, const char *address)
 	client->block_unknown = true;
 }
 
+/* For so long, and until what is to be seen was seen. */
+static void
+run_seconds(Client *client, uint64_t seconds)
+{
+	uint64_t end = now_ms() + seconds * 1000;
+
+	while (now_ms() < end || client->doubts == 0 || (client->stops_early && client->stops == 0))
+	{
+		run_turn(client);
+		CHECK(now_ms() < end + RETURN_MS);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
-	bool cut = argc == 5 && strcmp(argv[3], "cut") == 0;
 	Client client = {0};
+	bool counted = argc == 6 && strcmp(argv[3], "chains") == 0;
 	uint64_t begin;
 
-	if (!cut && (argc != 6 || strcmp(argv[3], "chains") != 0))
+	client.stops_early = argc == 5 && strcmp(argv[3], "stop") == 0;
+	if (!counted && !client.stops_early && (argc != 5 || strcmp(argv[3], "cut") != 0))
 		return 2;
 	channel_defaults(argv[2], NULL);
 	connect_client(&client, argv[1]);
 	begin = now_ms();
-	if (cut)
-	{
-		uint64_t end = begin + (uint64_t) atoi(argv[4]) * 1000;
-
-		while (now_ms() < end || client.doubts == 0)
-		{
-			run_turn(&client);
-			CHECK(now_ms() < end + RETURN_MS);
-		}
-	}
-	else
-	{
-		while (client.chains < (uint64_t) atoi(argv[4]))
-			run_turn(&client);
-	}
-	printf("%llu chains in %llu ms, %llu in doubt, %llu of them landed; %llu resets failed; longest call "
-	       "%llu ms\n",
+	if (!counted)
+		run_seconds(&client, (uint64_t) atoi(argv[4]));
+	while (counted && client.chains < (uint64_t) atoi(argv[4]))
+		run_turn(&client);
+	printf("%llu chains in %llu ms; %llu in doubt, %llu of them stopped, %llu landed; %llu resets failed; "
+	       "longest call %llu ms\n",
 	       (unsigned long long) client.chains, (unsigned long long) (now_ms() - begin),
-	       (unsigned long long) client.doubts, (unsigned long long) client.landed,
-	       (unsigned long long) client.failed_resets, (unsigned long long) client.longest_ms);
+	       (unsigned long long) client.doubts, (unsigned long long) client.stops,
+	       (unsigned long long) client.landed, (unsigned long long) client.failed_resets,
+	       (unsigned long long) client.longest_ms);
 	fflush(stdout);
-	CHECK(cut || client.doubts <= (uint64_t) atoi(argv[5]));
+	CHECK(!counted || client.doubts <= (uint64_t) atoi(argv[5]));
 	channel_close(&client.channel);
 	return 0;
 }
