@@ -34,6 +34,7 @@
 #define KEY_MAX_OFFSET 4095
 
 StaticAssertDecl(KEY_TUPLE_MAX_BYTES <= INDEX_SIZE_MASK, "an index tuple knows its size");
+StaticAssertDecl(MaxHeapTuplesPerPage <= KEY_MAX_OFFSET, "only rows of other table access methods are refused");
 
 /* Bytes that the columns would take in a normalized key without end. */
 typedef struct KeyDemand
