@@ -440,6 +440,71 @@ test_cancel_in_queue(void **state)
 	stage_close(&stage);
 }
 
+/* Words of the scratch: the waiter asks whether to stop; it was chosen meanwhile. */
+#define STOP_ASKED 203
+#define STOP_CHOSEN 204
+
+static uint64_t *stop_scratch;
+
+/* should_stop() of a waiter: yes, but only once it was made the owner. */
+static bool
+stop_when_chosen(void *argument)
+{
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
+
+	(void) argument;
+	__atomic_store_n(&stop_scratch[STOP_ASKED], 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&stop_scratch[STOP_CHOSEN], __ATOMIC_ACQUIRE) == 0 && test_now_us() < deadline)
+		test_sleep_us(200);
+	return true;
+}
+
+static void
+chosen_body(Stage *stage, uint32_t slot)
+{
+	Actor actor;
+
+	actor_open(&actor, stage, &stage->instance, slot, 0);
+	stop_scratch = stage->instance.scratch;
+	actor.client.tree->options.environment.should_stop = stop_when_chosen;
+	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
+	CHILD_ASSERT(!actor.hold.held);
+	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
+	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	CHILD_ASSERT(actor_release(&actor) == TREE_OK);
+	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+/* Stopped just when it was chosen, with the word or to win it: it takes what it was given and gives it up again (F22). */
+static void
+test_cancel_when_chosen(void **state)
+{
+	(void) state;
+	for (uint32_t handovers = 0; handovers <= HANDOVER_MAX; handovers += HANDOVER_MAX)
+	{
+		Stage stage;
+		Actor actor;
+		pid_t child;
+
+		stage_open(&stage, 16384, false);
+		actor_open(&actor, &stage, &stage.instance, 0, 0);
+		assert_int_equal(actor_lock(&actor), TREE_OK);
+		child = start_child(&stage, 1, chosen_body);
+		while (__atomic_load_n(&stage.instance.scratch[STOP_ASKED], __ATOMIC_ACQUIRE) == 0)
+			test_sleep_us(200);
+		actor.hold.handovers =
+			handovers; /* at the limit the word is freed, and who is chosen has to win it */
+		assert_int_equal(actor_write(&actor, 1), TREE_OK);
+		__atomic_store_n(&stage.instance.scratch[STOP_CHOSEN], 1, __ATOMIC_RELEASE);
+		join_child(child);
+		assert_int_equal(actor_lock(&actor), TREE_OK);
+		assert_int_equal(actor.image[HEADER_LSN], 1);
+		assert_int_equal(actor_release(&actor), TREE_OK);
+		assert_int_equal(actor_close(&actor), TREE_OK);
+		stage_close(&stage);
+	}
+}
+
 /* Processes that are stopped at random moments, also just when they are chosen: no lock is lost, none is had twice. */
 static void
 storm_body(int number, void *argument)
@@ -753,6 +818,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_queue_and_handover),
 		cmocka_unit_test(test_handover_of_another_node),
 		cmocka_unit_test(test_cancel_in_queue),
+		cmocka_unit_test(test_cancel_when_chosen),
 		cmocka_unit_test(test_cancel_storm),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_death_and_attach),
