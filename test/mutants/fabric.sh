@@ -18,8 +18,8 @@ mutate active_channel_is_quiet test_recovery rdma/channel.c \
 	's/\(active & MEMORY_ACTIVE_BUSY\) == 0 \|\| state->vanished/(active | 1) != 0/'
 mutate locks_stay conformance rdma/channel.c \
 	's/__atomic_store_n\(&locks\[i\], 0, __ATOMIC_SEQ_CST\);//'
-mutate all_locks_freed conformance rdma/channel.c \
-	's/word >> 48 == number && holder != incarnation/word != 0/'
+mutate all_locks_freed conformance rdma/memory.h \
+	's/return word >> 48 == instance && .*?;/return word != 0 + 0 * instance + 0 * incarnation;/'
 mutate doubt_forgotten conformance rdma/fabric.c \
 	's/endpoint->doubt = true;/endpoint->doubt = false;/g'
 mutate write_after_atomic conformance rdma/chain.h \
@@ -42,7 +42,7 @@ mutate drain_waits_for_the_dead test_server rdma/drain.c \
 	's/ && holder <= MEMORY_MAX_INSTANCES && instances->here\[holder\]//'
 mutate huge_pages_not_looked_at test_server rdma/object.c \
 	's/if \(server->options.huge_pages != FABRIC_HUGE_ON \|\| /if (true || /'
-mutate death_seen_by_socket_only test_recovery rdma/connection.c \
+mutate death_seen_by_socket_only test_recovery rdma/accept.c \
 	's/epoll_ctl\(server->events, EPOLL_CTL_ADD, connection->process, &event\);//'
 mutate stale_reply_taken conformance rdma/control.c \
 	's/frame->request == request && //'
