@@ -30,26 +30,6 @@
 /* Mappings beyond this are a sanitizer's. */
 #define LARGEST_MAPPING (64ull << 20)
 
-static int descriptors;
-
-static int
-count_descriptors(void **state)
-{
-	(void) state;
-	descriptors = pair_open_descriptors();
-	return 0;
-}
-
-/* No test leaves a descriptor, nor an error in OpenSSL's queue for others to find. */
-static int
-check_leavings(void **state)
-{
-	(void) state;
-	assert_int_equal(pair_open_descriptors(), descriptors);
-	assert_true(ERR_peek_error() == 0);
-	return 0;
-}
-
 /* Bytes both ways. */
 static void
 converse(StreamPair *pair)
@@ -436,7 +416,7 @@ test_key_leaves_no_trace(void **state)
 	assert_int_equal(occurrences(inverted), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, count_descriptors, check_leavings)
+#define TEST(function) cmocka_unit_test_setup_teardown(function, pair_count_leavings, pair_check_leavings)
 
 int
 main(void)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <openssl/err.h>
 
 /* Turns of both ends that no handshake needs. */
 #define MANY_TURNS 100
@@ -238,4 +239,23 @@ pair_open_descriptors(void)
 		count++;
 	closedir(directory);
 	return count;
+}
+
+static int descriptors;
+
+int
+pair_count_leavings(void **state)
+{
+	(void) state;
+	descriptors = pair_open_descriptors();
+	return 0;
+}
+
+int
+pair_check_leavings(void **state)
+{
+	(void) state;
+	assert_int_equal(pair_open_descriptors(), descriptors);
+	assert_true(ERR_peek_error() == 0);
+	return 0;
 }

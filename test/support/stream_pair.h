@@ -70,4 +70,8 @@ extern bool pair_is_settled(StreamStatus status);
 /* Descriptors that this process has open. */
 extern int pair_open_descriptors(void);
 
+/* Fixtures of cmocka: a test leaves no descriptor open, and no error in OpenSSL's queue. */
+extern int pair_count_leavings(void **state);
+extern int pair_check_leavings(void **state);
+
 #endif /* SHERMAN_STREAM_PAIR_H */
