@@ -22,7 +22,7 @@ TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn 
 
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
-TESTS += test_service test_calls test_tenants
+TESTS += test_service test_tables test_calls test_tenants
 TESTS += test_lock
 TESTS += test_cache
 TESTS += test_allocate

@@ -18,11 +18,15 @@
 #include "environment.h"
 #include "../rdma/fault.h"
 #include "../tree/internal.h"
+#include "../tree/service.h"
 
 #define MEGABYTE (1ull << 20)
+/* Of a node in private memory. */
+#define NODE_OFFSET (1u << 20)
 
 /* Leaves of 4 KB: 64 lines to die in. */
 static const TreeFormat wide = {.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90};
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 
 typedef struct Stage
 {
@@ -246,12 +250,100 @@ test_later_write_is_not_undone(void **state)
 	stage_close(&stage);
 }
 
+/* ---- Which WRITE was it? */
+
+/* A leaf and an inner node in private memory. */
+static void
+make_node(const NodeGeometry *geometry, uint64_t *node, uint32_t level, uint64_t generation)
+{
+	uint64_t pointer = pointer_make(0, NODE_OFFSET, 0);
+
+	memset(node, 0, NODE_MAX_BYTES);
+	node_begin(geometry, node, 77, pointer, level, generation, 0);
+	for (uint32_t word = geometry->first_word; word < node_bytes(geometry, level) / 8; word++)
+		node[word] = generation << 32;
+	node_seal(geometry, node);
+}
+
+static void
+test_replay(void **state)
+{
+	NodeGeometry geometry = node_geometry(&narrow);
+	uint64_t old[NODE_MAX_BYTES / 8], new[NODE_MAX_BYTES / 8], target[NODE_MAX_BYTES / 8];
+	FabricDeadChannel dead = {.write_offset = NODE_OFFSET, .write_bytes = geometry.leaf_bytes};
+	uint32_t leaf_bytes = geometry.leaf_bytes;
+
+	(void) state;
+	make_node(&geometry, old, 0, 5);
+	make_node(&geometry, new, 0, 6);
+
+	/* The write in progress decides, whatever the node looks like. */
+	memcpy(target, old, sizeof(target));
+	dead.write_offset = NODE_OFFSET + 4096;
+	assert_false(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	dead.write_offset = NODE_OFFSET;
+	dead.write_bytes = 16;
+	assert_false(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	dead.write_offset = UINT64_MAX;
+	assert_false(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	assert_memory_equal(target, old, sizeof(target));
+	dead.write_offset = NODE_OFFSET;
+	dead.write_bytes = leaf_bytes;
+	assert_true(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	assert_memory_equal(target, new, leaf_bytes);
+}
+
+/* Through a device: the first packets of the new image are there, the rest is the old one. */
+static void
+test_replay_mixture(void **state)
+{
+	NodeGeometry geometry = node_geometry(&narrow);
+	uint64_t old[NODE_MAX_BYTES / 8], new[NODE_MAX_BYTES / 8], target[NODE_MAX_BYTES / 8];
+	FabricDeadChannel dead = {.write_offset = UINT64_MAX, .write_unknown = true};
+	FabricDeadChannel local = {.write_offset = UINT64_MAX};
+
+	(void) state;
+	for (uint32_t level = 0; level < 2; level++)
+	{
+		uint32_t bytes = node_bytes(&geometry, level);
+
+		make_node(&geometry, old, level, 5);
+		make_node(&geometry, new, level, 6);
+		memcpy(target, old, bytes);
+		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		assert_memory_equal(target, old, bytes);
+		for (uint32_t landed = LINE_BYTES; landed < bytes; landed += LINE_BYTES)
+		{
+			memcpy(target, old, bytes);
+			memcpy(target, new, landed);
+			assert_false(service_replay(&local, new, NODE_OFFSET, bytes, target));
+			assert_true(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+			assert_memory_equal(target, new, bytes);
+		}
+		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		/* What came later is not undone, and a mixture of others is not ours. */
+		make_node(&geometry, target, level, 7);
+		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		memcpy(target + LINE_WORDS, new + LINE_WORDS, bytes - LINE_BYTES);
+		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+	}
+	/* A line of a third generation: no single WRITE left this. */
+	make_node(&geometry, old, 0, 4);
+	make_node(&geometry, new, 0, 6);
+	make_node(&geometry, target, 0, 5);
+	memcpy(target, new, LINE_BYTES);
+	memcpy(target + LINE_WORDS, old + LINE_WORDS, LINE_BYTES);
+	assert_false(service_replay(&dead, new, NODE_OFFSET, geometry.leaf_bytes, target));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_death_in_rewrite),
 		cmocka_unit_test(test_later_write_is_not_undone),
+		cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_replay_mixture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ mutate buckets_do_not_add_up test_msd_metrics tree/msd_page.c \
 	's/fprintf\(page, "\\"\} %" PRIu64 "\\n", count\);/fprintf(page, "\\"} %" PRIu64 "\\n", calls->buckets[i] + SERVICE_BUCKETS - i);/'
 mutate listens_without_keys test_msd tree/msd_config.c \
 	's/config->listen\[0\] != .\\0. && config->keys\[0\] == .\\0. && !config->insecure_loopback/false/'
-mutate tenant_not_looked_at test_service tree/service_tables.c \
+mutate tenant_not_looked_at test_tables tree/service_tables.c \
 	's/record->tenant == owner->tenant && //'
 mutate tenant_keeps_memory test_daemon tree/service.c \
 	's/\(void\) tables_remove\(tables, record, service_now_us\(\)\);/break;/'

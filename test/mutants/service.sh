@@ -37,11 +37,11 @@ mutate older_image_wins test_cache tree/cache.c \
 mutate first_word_only test_cache tree/cache.c \
 	's/low = first_not_below\(g, node, bound, low, count, false, &at\);/at = DECIDE_BELOW;/'
 
-mutate journal_left_out test_service tree/service_tables.c \
+mutate journal_left_out test_tables tree/service_tables.c \
 	's/word_store\(&journal->valid, 1\);\s+journal_apply\(tables\);/for (size_t i = 0; i < bytes \/ 8; i++) word_store((uint64_t *) target + i, ((const uint64_t *) data)[i]);/s'
-mutate pending_not_swept test_service tree/service_tables.c \
+mutate pending_not_swept test_tables tree/service_tables.c \
 	's/if \(word & UNIT_PENDING\)/if (false)/'
-mutate units_before_record test_service tree/service_tables.c \
+mutate units_before_record test_tables tree/service_tables.c \
 	's/(word_store\(&slot->record.tree, 0\);)(.*?)(assert\(tables->used >= removed\);)/$2$1$3/s'
 mutate id_taken_twice test_service tree/service_tables.c \
 	's/word_store\(&tables->header->id_next, next \+ 1\);/(void) next;/'
@@ -74,13 +74,13 @@ mutate redo_not_replayed test_redo tree/service.c \
 mutate old_redo_replayed test_redo tree/service.c \
 	's/if \(dead->write_offset != target_offset \|\| dead->write_bytes != target_bytes\)/if (false)/; s/if \(\(dead->write_offset == UINT64_MAX && !dead->write_unknown\) \|\| slot == NULL\)/if (slot == NULL)/'
 
-mutate half_landed_not_replayed test_service tree/service.c \
+mutate half_landed_not_replayed test_redo tree/service.c \
 	's/return seen_old && !seen_other;/return false;/'
-mutate half_landed_by_others_replayed test_service tree/service.c \
+mutate half_landed_by_others_replayed test_redo tree/service.c \
 	's/return seen_old && !seen_other;/return seen_old;/'
-mutate half_landed_inner_not_replayed test_service tree/service.c \
+mutate half_landed_inner_not_replayed test_redo tree/service.c \
 	's/return node_sum\(target, bytes\) != target\[HEADER_SUM\];/return false;/'
-mutate later_rewrite_undone test_service tree/service.c \
+mutate later_rewrite_undone test_redo tree/service.c \
 	's/if \(target\[HEADER_GENERATION\] != generation \|\| /if (/'
 
 mutate stripe_crossed test_allocate tree/allocate.c \
