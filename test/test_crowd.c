@@ -34,7 +34,7 @@
 #define FAILED_HANDSHAKES 600
 #define REFUSED_REQUESTS 600
 #define ATTACHES 200
-/* An endless stranger would give up after 40 seconds; it has 5. */
+/* An endless stranger would give up after 40 seconds; it has 10. */
 #define ENDLESS_BYTES 400
 #define ENDLESS_PAUSE_MS 100
 /* What a memory node has by itself (FabricServerOptions.max_connections). */
@@ -50,30 +50,6 @@
 #define SLOW_READER_BUFFER 65536
 
 static HostileNode node;
-
-static int
-start_keyed(void **state)
-{
-	(void) state;
-	hostile_node_start(&node, true, 0);
-	return 0;
-}
-
-static int
-start_open(void **state)
-{
-	(void) state;
-	hostile_node_start(&node, false, 0);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	(void) state;
-	hostile_node_stop(&node);
-	return 0;
-}
 
 static void
 open_enemy(RawClient *raw)
@@ -397,14 +373,8 @@ test_greedy_tenant(void **state)
 	witness_expect(&node.witness, 3);
 }
 
-#define KEYED(function)                                                                                      \
-	{                                                                                                        \
-#function, function, start_keyed, stop, NULL                                                         \
-	}
-#define OPEN(function)                                                                                       \
-	{                                                                                                        \
-#function "_without_keys", function, start_open, stop, NULL                                          \
-	}
+#define KEYED(function) HOSTILE_KEYED(function, &node)
+#define OPEN(function) HOSTILE_OPEN(function, &node)
 
 int
 main(void)

@@ -28,30 +28,6 @@
 
 static HostileNode node;
 
-static int
-start_keyed(void **state)
-{
-	(void) state;
-	hostile_node_start(&node, true, 0);
-	return 0;
-}
-
-static int
-start_open(void **state)
-{
-	(void) state;
-	hostile_node_start(&node, false, 0);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	(void) state;
-	hostile_node_stop(&node);
-	return 0;
-}
-
 static void
 write_key_file(const char *path, const char *text, mode_t mode)
 {
@@ -273,14 +249,8 @@ test_next_node(void **state)
 	close(listener);
 }
 
-#define KEYED(function)                                                                                      \
-	{                                                                                                        \
-#function, function, start_keyed, stop, NULL                                                         \
-	}
-#define OPEN(function)                                                                                       \
-	{                                                                                                        \
-#function "_without_keys", function, start_open, stop, NULL                                          \
-	}
+#define KEYED(function) HOSTILE_KEYED(function, &node)
+#define OPEN(function) HOSTILE_OPEN(function, &node)
 
 int
 main(void)

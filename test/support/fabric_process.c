@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -158,9 +157,6 @@ fabric_process_serve(const FabricProcess *process, int ready)
 	options.spin = true;
 	options.log = service_log;
 	options.log_argument = &service;
-	if (process->descriptors != 0 &&
-	    setrlimit(RLIMIT_NOFILE, &(struct rlimit){process->descriptors, process->descriptors}) != 0)
-		return 1;
 	service.log = process->log_path[0] == '\0'
 	                  ? -1
 	                  : open(process->log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);

@@ -62,7 +62,6 @@ typedef struct FabricProcess
 	char listen[LISTEN_BYTES];  /* for network clients; empty: there are none */
 	char network_address[LISTEN_BYTES + 16];
 	char key_file[160];   /* of the clients and the memory node; empty: network clients need none */
-	uint32_t descriptors; /* that it may have; 0: as many as the test */
 	char log_path[160];   /* everything that it logs goes there; empty: nothing does */
 	int reserved;         /* keeps the port ours while the memory node is not running */
 } FabricProcess;

@@ -30,15 +30,14 @@ add_foreign_key(HostileNode *node)
 	node->foreign_key = keys.keys[1];
 }
 
-void
-hostile_node_start(HostileNode *node, bool keyed, uint32_t descriptors)
+static void
+start(HostileNode *node, bool keyed)
 {
 	memset(node, 0, sizeof(*node));
 	node->keyed = keyed;
 	fabric_process_prepare(&node->process, NODE_BYTES, HOSTILE_CHANNELS);
 	fabric_process_listen(&node->process, keyed);
 	snprintf(node->process.log_path, sizeof(node->process.log_path), "%s/log", node->process.directory);
-	node->process.descriptors = descriptors;
 	if (keyed)
 		add_foreign_key(node);
 	channel_defaults(keyed ? node->process.key_file : NULL, NULL);
@@ -46,15 +45,32 @@ hostile_node_start(HostileNode *node, bool keyed, uint32_t descriptors)
 	witness_start(&node->witness, node->process.network_address, HOSTILE_WITNESS);
 }
 
-void
-hostile_node_stop(HostileNode *node)
+int
+hostile_node_setup_keyed(void **state)
 {
+	start(*state, true);
+	return 0;
+}
+
+int
+hostile_node_setup_open(void **state)
+{
+	start(*state, false);
+	return 0;
+}
+
+int
+hostile_node_teardown(void **state)
+{
+	HostileNode *node = *state;
+
 	if (node->witness.page != NULL)
 		witness_stop(&node->witness);
 	/* A clean end: whatever was done to it, it has not come to harm. */
 	fabric_process_stop(&node->process, SIGTERM);
 	fabric_process_remove(&node->process);
 	channel_defaults(NULL, NULL);
+	return 0;
 }
 
 uint32_t

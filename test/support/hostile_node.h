@@ -23,12 +23,24 @@ typedef struct HostileNode
 	Witness witness;
 } HostileNode;
 
-/* A memory node that demands keys, or none, and may have so many descriptors (0: as many as we). */
-extern void hostile_node_start(HostileNode *node, bool keyed, uint32_t descriptors);
 /*
- * Ends the witness, which must have been served all the time, and then the memory node, which must end well.
+ * Fixtures of cmocka: the initial state is the HostileNode.  The set-ups start it, one that demands keys or one that
+ * has none, and its witness.  The teardown ends the witness, which must have been served all the time, and then the
+ * memory node, which must end well.
  */
-extern void hostile_node_stop(HostileNode *node);
+extern int hostile_node_setup_keyed(void **state);
+extern int hostile_node_setup_open(void **state);
+extern int hostile_node_teardown(void **state);
+
+/* A test at `node` with keys, and the same without. */
+#define HOSTILE_KEYED(function, node)                                                                        \
+	{                                                                                                        \
+#function, function, hostile_node_setup_keyed, hostile_node_teardown, node                           \
+	}
+#define HOSTILE_OPEN(function, node)                                                                         \
+	{                                                                                                        \
+#function "_without_keys", function, hostile_node_setup_open, hostile_node_teardown, node            \
+	}
 
 /* Waits until the log contains the text. */
 extern void hostile_node_expect_log(const HostileNode *node, const char *text);
