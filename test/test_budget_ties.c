@@ -277,14 +277,72 @@ test_undecided_fences(void **state)
 	free(memory);
 }
 
+/*
+ * Posts child 2 of the root anew, which the root forgets before; `known`: as behind a descent to its left
+ * neighbor.
+ */
+static void
+post_again(Tree *tree, const uint64_t *root, bool known, Cost *cost)
+{
+	const NodeGeometry *g = &tree->geometry;
+	const uint64_t *cell = root + inner_cell_word(g, 2);
+	uint64_t without[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = without};
+	uint32_t count = node_count(root);
+	Path path = {.pointer = root[inner_cell_word(g, 1)], .fences_known = known};
+
+	memcpy(without, root, INNER_BYTES);
+	memmove(without + inner_cell_word(g, 2), without + inner_cell_word(g, 3),
+	        (size_t) (count - 3) * g->inner_stride * 8);
+	without[HEADER_STATE] = node_state_word(root[HEADER_GENERATION], 1, count - 1, NODE_ROOT);
+	node_seal(g, without);
+	op.offset = pointer_offset(tree->root);
+	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
+	path.parents[1] = tree->root;
+	memcpy(path.low, root + inner_cell_word(g, 1) + 1, g->cell_bytes);
+	memcpy(path.high, root + inner_cell_word(g, 3) + 1, g->cell_bytes);
+	cost_begin(&client, cost);
+	assert_int_equal(parent_post(tree, 0, path.pointer, cell + 1, cell[0], &path), TREE_OK);
+	cost_end(&client, cost);
+}
+
+/* A separator that ties with the parent's: 2 round trips behind a descent, else +2 (undecided_fences). */
+static void
+test_undecided_posts(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	uint64_t root[NODE_MAX_BYTES / 8];
+	WalkResult result;
+
+	(void) state;
+	for (uint32_t i = 0; i < 400; i++)
+		insert_tied(tree, i, false);
+	assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);
+	assert_true(node_count(root) > 5);
+	for (int known = 0; known < 2; known++)
+	{
+		Cost cost;
+
+		post_again(tree, root, known, &cost);
+		assert_int_equal(cost.tree.parent_posts, 1);
+		assert_int_equal(cost.tree.undecided_fences, !known);
+		assert_int_equal(cost.fabric.round_trips - (cost.fabric.atomics - 2 * cost.tree.lock_acquisitions),
+		                 known ? 2 : 4);
+		verify_tids(tree, 400, &result);
+		assert_int_equal(result.unposted, 0);
+		walk_free(&result);
+	}
+	tree_close(tree);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tied_leaf),
-		cmocka_unit_test(test_tied_descent),
-		cmocka_unit_test(test_undecided_cuts),
-		cmocka_unit_test(test_undecided_fences),
+		cmocka_unit_test(test_tied_leaf),       cmocka_unit_test(test_tied_descent),
+		cmocka_unit_test(test_undecided_cuts),  cmocka_unit_test(test_undecided_fences),
+		cmocka_unit_test(test_undecided_posts),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

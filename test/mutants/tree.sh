@@ -96,3 +96,5 @@ mutate own_right_sibling_not_seen test_damage tree/parent.c \
 	's/if \(pointer_address\(left\) == pointer_address\(right\)\)/if (false)/'
 mutate vacuum_goes_round test_damage tree/vacuum.c \
 	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
+mutate undecided_posts_not_counted test_budget_ties tree/parent.c \
+	's/TREE_COUNT\(tree, undecided_fences, 1\);//'
