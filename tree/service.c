@@ -155,8 +155,10 @@ service_recover(void *argument, const FabricDeadChannel *dead)
 	if (node == NULL || target.offset % FABRIC_STRIPE_BYTES + target.bytes > FABRIC_STRIPE_BYTES ||
 	    tables_owner(&service->tables, target.offset) != image[HEADER_TREE])
 	{
-		fabric_server_warn(service->server, "channel %u: the redo slot names a node that is not its tree's",
-		                   dead->channel);
+		/* An image of long ago may be of a tree that was dropped since; one that was being written may not. */
+		if (!dead->write_unknown)
+			fabric_server_warn(service->server, "channel %u: the redo slot names a node that is not its tree's",
+			                   dead->channel);
 		return;
 	}
 	if (service_replay(dead, image, target.offset, target.bytes, node))
