@@ -20,6 +20,7 @@
 #include "network.h"
 #include "process.h"
 #include "server_state.h"
+#include "verbs_server.h"
 
 /* Room for input at first: HELLO. It grows with the frames that come. */
 #define INPUT_BYTES 512u
@@ -163,6 +164,19 @@ connection_reply_place(FabricServer *server, ServerConnection *connection, uint3
 	return output->data + output->end + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES;
 }
 
+/* What a reply says beside its status. */
+static uint32_t
+reply_flags(const ServerConnection *connection, FabricStatus status)
+{
+	const FabricServer *server = connection->server;
+	uint32_t flags = server->draining ? CONTROL_DRAINING : 0;
+
+	if (status == FABRIC_DENIED && connection->stream != NULL &&
+	    !verbs_server_serves(server, connection->tenant))
+		flags |= CONTROL_OTHERS;
+	return flags;
+}
+
 void
 connection_reply(FabricServer *server, ServerConnection *connection, const ControlFrame *request,
                  FabricStatus status, uint32_t bytes)
@@ -173,8 +187,7 @@ connection_reply(FabricServer *server, ServerConnection *connection, const Contr
 	if (bytes == 0 && connection_reply_place(server, connection, 0) == NULL)
 		return;
 	reply.length = bytes;
-	control_reply_frame(&reply, status, connection->server->draining ? CONTROL_DRAINING : 0,
-	                    output->data + output->end);
+	control_reply_frame(&reply, status, reply_flags(connection, status), output->data + output->end);
 	output->end += control_frame_bytes(CONTROL_STATUS_BYTES + bytes);
 }
 

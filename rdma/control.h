@@ -38,6 +38,7 @@ _Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame ne
 /* Flags of replies. */
 #define CONTROL_DRAINING 0x01u   /* the memory node is about to stop (fabric_is_draining()) */
 #define CONTROL_KEY_WANTED 0x02u /* FABRIC_DENIED, as this memory node serves nobody without a key */
+#define CONTROL_OTHERS 0x04u     /* FABRIC_DENIED, as this memory node serves verbs, to another tenant */
 
 typedef struct ControlFrame
 {

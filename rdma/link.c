@@ -196,6 +196,9 @@ take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 	link->draining |= (flags & CONTROL_DRAINING) != 0;
 	if ((flags & CONTROL_KEY_WANTED) != 0)
 		fabric_set_detail(link->fabric, "the memory node serves nobody without a key");
+	if ((flags & CONTROL_OTHERS) != 0)
+		fabric_set_detail(link->fabric,
+		                  "the memory node serves verbs to another tenant, and can serve only one");
 	frame->length -= CONTROL_STATUS_BYTES;
 	payload += CONTROL_STATUS_BYTES;
 	if (frame->method != CONTROL_CHAIN)

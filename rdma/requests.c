@@ -204,12 +204,20 @@ grant_channel(FabricServer *server, ServerConnection *connection, const VerbsAdd
 	return status;
 }
 
-/* May clients of this connection's tenant speak for the cluster? */
+/* May clients of this connection's tenant come here, and speak for the cluster? */
 static FabricStatus
 check_tenant(FabricServer *server, const ServerConnection *connection)
 {
 	const MemoryInstance *instance = instance_find(server, connection->cluster);
 
+	if (connection->stream != NULL && !verbs_server_serves(server, connection->tenant))
+	{
+		server_complain(server, COMPLAINT_REFUSED,
+		                "tenant %u (\"%s\") is refused: verbs is served to one tenant, until the next start "
+		                "to the one that came first",
+		                connection->tenant, server->memory.header->tenants[connection->tenant]);
+		return FABRIC_DENIED;
+	}
 	return instance == NULL || instance->tenant == connection->tenant ? FABRIC_OK : FABRIC_DENIED;
 }
 

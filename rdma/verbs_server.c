@@ -328,6 +328,14 @@ verbs_server_locks(const FabricServer *server)
 }
 
 bool
+verbs_server_serves(const FabricServer *server, uint32_t tenant)
+{
+	const VerbsServer *verbs = server->verbs;
+
+	return verbs == NULL || verbs->tenant == NO_TENANT || verbs->tenant == tenant;
+}
+
+bool
 verbs_server_has_locks(const FabricServer *server, uint32_t tenant)
 {
 	return server->verbs != NULL && server->verbs->tenant == tenant;

@@ -31,6 +31,12 @@ extern void verbs_server_kill(FabricServer *server, uint32_t channel);
 /* Fills in what clients of verbs are told of this node. */
 extern void verbs_server_capabilities(const FabricServer *server, FabricCapabilities *capabilities);
 
+/*
+ * May clients of the tenant come over the network?  A node that serves verbs is for the tenant whose client got the first
+ * channel after the start, as a device could not keep two apart; any other serves all.
+ */
+extern bool verbs_server_serves(const FabricServer *server, uint32_t tenant);
+
 /* Are the tenant's lock words used through the device?  Not before its first client has a channel. */
 extern bool verbs_server_has_locks(const FabricServer *server, uint32_t tenant);
 
