@@ -11,6 +11,7 @@ test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
 test_wire_SOURCES = test/support/stream_pair.c
 FABRIC_TESTS += test_tcp
+FABRIC_TESTS += test_tcp test_flight
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c

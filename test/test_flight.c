@@ -1,0 +1,355 @@
+/*
+ * test_flight.c
+ *		Chains in flight of the verbs transport on a device that this file plays: what is posted when, and what is believed of its
+ * answers.  script/test-rdma has the real thing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "verbs_flight.h"
+
+#define MEMORY_WORDS 64u
+#define LOCK_WORDS 8u
+#define MAX_POSTS 64
+
+/* The device: it executes what was posted when it is polled, as much as it may. */
+struct VerbsQueue
+{
+	uint64_t memory[MEMORY_WORDS];
+	uint64_t locks[LOCK_WORDS];
+	VerbsRequest requests[MAX_POSTS * 8];
+	int posted; /* requests */
+	int executed;
+	struct
+	{
+		int end; /* requests up to its last one */
+		uint64_t id;
+	} posts[MAX_POSTS];
+	int post_count;
+	int completed; /* posts */
+	int may_complete;
+	int room;          /* posts that it takes */
+	bool loses_answer; /* atomics are executed, but what they bring back is lost */
+};
+
+typedef struct Stage
+{
+	struct VerbsQueue queue;
+	VerbsFlight flight;
+	uint64_t fences;
+} Stage;
+
+static VerbsOutcome
+queue_post(VerbsQueue *queue, const VerbsRequest *requests, int count, uint64_t id)
+{
+	if (queue->post_count >= queue->room)
+		return VERBS_NONE;
+	assert_in_range(count, 1, FABRIC_MAX_CHAIN);
+	memcpy(&queue->requests[queue->posted], requests, sizeof(*requests) * (size_t) count);
+	queue->posted += count;
+	queue->posts[queue->post_count].end = queue->posted;
+	queue->posts[queue->post_count++].id = id;
+	return VERBS_DONE;
+}
+
+static void
+execute(const VerbsQueue *queue, const VerbsRequest *request)
+{
+	uint64_t *word = (uint64_t *) (uintptr_t) request->remote_address;
+	uint64_t old = *word;
+
+	if (request->opcode == VERBS_READ)
+		memcpy(request->buffer, word, request->length);
+	else if (request->opcode == VERBS_WRITE)
+		memcpy(word, request->buffer, request->length);
+	else
+	{
+		if (request->opcode == VERBS_FETCH_ADD)
+			*word += request->operand;
+		else if (old == request->compare)
+			*word = request->operand;
+		if (!queue->loses_answer)
+			memcpy(request->buffer, &old, sizeof(old));
+	}
+}
+
+static VerbsOutcome
+queue_poll(VerbsQueue *queue, uint64_t *id, const char **reason)
+{
+	(void) reason;
+	if (queue->completed == queue->post_count || queue->may_complete == 0)
+		return VERBS_NONE;
+	queue->may_complete--;
+	while (queue->executed < queue->posts[queue->completed].end)
+		execute(queue, &queue->requests[queue->executed++]);
+	*id = queue->posts[queue->completed++].id;
+	return VERBS_DONE;
+}
+
+static const VerbsDriver played = {.queue_post = queue_post, .queue_poll = queue_poll};
+
+static int
+setup(void **state)
+{
+	Stage *stage = calloc(1, sizeof(*stage));
+
+	stage->flight.driver = &played;
+	stage->flight.arena = aligned_alloc(64, VERBS_ARENA_BYTES);
+	/* What lay in the arena before looks like a free lock word. */
+	memset(stage->flight.arena, 0, VERBS_ARENA_BYTES);
+	flight_clear(&stage->flight);
+	stage->flight.queue = &stage->queue;
+	stage->flight.broken = FABRIC_OK;
+	stage->flight.grant.base[FABRIC_NODES] = (uintptr_t) stage->queue.memory;
+	stage->flight.grant.base[FABRIC_LOCKS] = (uintptr_t) stage->queue.locks;
+	stage->queue.room = MAX_POSTS;
+	*state = stage;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	Stage *stage = *state;
+
+	free(stage->flight.arena);
+	free(stage);
+	return 0;
+}
+
+static FabricOp
+operation(FabricOpcode opcode, FabricRegion region, uint64_t word, uint64_t *buffer)
+{
+	return (FabricOp){.opcode = (uint8_t) opcode,
+	                  .region = (uint8_t) region,
+	                  .length = 8,
+	                  .offset = word * 8,
+	                  .buffer = buffer};
+}
+
+static FabricOp
+swap(uint64_t word, uint64_t compare, uint64_t operand)
+{
+	FabricOp op = operation(FABRIC_COMPARE_SWAP, FABRIC_LOCKS, word, NULL);
+
+	op.compare = compare;
+	op.operand = operand;
+	return op;
+}
+
+static VerbsChain *
+post(Stage *stage, FabricOp *ops, int count)
+{
+	VerbsChain *chain = NULL;
+
+	assert_int_equal(flight_post(&stage->flight, ops, count, 1, &stage->fences, &chain), FABRIC_OK);
+	assert_non_null(chain);
+	return chain;
+}
+
+/* Lets the device complete so many posts. */
+static VerbsOutcome
+complete(Stage *stage, int posts)
+{
+	const char *reason = NULL;
+	VerbsOutcome outcome;
+
+	stage->queue.may_complete = posts;
+	outcome = flight_poll(&stage->flight, &reason);
+	assert_true(outcome == VERBS_NONE || reason != NULL);
+	return outcome;
+}
+
+static void
+test_results(void **state)
+{
+	Stage *stage = *state;
+	uint64_t written = 7, found = 0;
+	FabricOp lock[] = {swap(0, 0, 5), operation(FABRIC_READ, FABRIC_NODES, 1, &found)};
+	FabricOp unlock[] = {operation(FABRIC_WRITE, FABRIC_NODES, 1, &written), swap(0, 5, 0)};
+	VerbsChain *chain;
+
+	stage->queue.memory[1] = 6;
+	chain = post(stage, lock, 2);
+	assert_false(chain->done);
+	assert_int_equal(complete(stage, 1), VERBS_NONE);
+	assert_true(chain->done && chain->status == FABRIC_OK && lock[0].result == 0 && found == 6);
+	chain = post(stage, unlock, 2);
+	assert_int_equal(complete(stage, 1), VERBS_NONE);
+	assert_true(chain->done && unlock[1].result == 5 && stage->queue.memory[1] == 7);
+	/* Nothing of it had to wait: one post each, and not one fence. */
+	assert_int_equal(stage->queue.post_count, 2);
+	assert_true(stage->fences == 0);
+}
+
+/* A lock that looks free because its answer never came: doubt, and not a lock. */
+static void
+test_missing_answer(void **state)
+{
+	Stage *stage = *state;
+	FabricOp take = swap(3, 0, 5);
+	VerbsChain *chain;
+
+	stage->queue.locks[3] = 4; /* somebody else's */
+	stage->queue.loses_answer = true;
+	chain = post(stage, &take, 1);
+	assert_int_equal(complete(stage, 1), VERBS_LOST);
+	assert_false(chain->done);
+	flight_break(&stage->flight, FABRIC_LOST);
+	assert_true(chain->done && chain->status == FABRIC_LOST);
+	assert_int_equal(flight_post(&stage->flight, &take, 1, 2, &stage->fences, &chain), FABRIC_LOST);
+}
+
+/* A lock word is read by an atomic, too. */
+static void
+test_missing_lock_word(void **state)
+{
+	Stage *stage = *state;
+	uint64_t found = 0;
+	FabricOp look = operation(FABRIC_READ, FABRIC_LOCKS, 3, &found);
+
+	stage->queue.locks[3] = 4;
+	post(stage, &look, 1);
+	assert_int_equal(stage->queue.requests[0].opcode, VERBS_FETCH_ADD);
+	assert_int_equal(complete(stage, 1), VERBS_NONE);
+	assert_true(found == 4 && stage->queue.locks[3] == 4);
+	stage->queue.loses_answer = true;
+	post(stage, &look, 1);
+	assert_int_equal(complete(stage, 1), VERBS_LOST);
+}
+
+/* Nor are answers mixed up if the same words stand for missing ones in two queues. */
+static void
+test_another_word_for_each_queue(void **state)
+{
+	Stage *stage = *state;
+	uint64_t missing = stage->flight.missing;
+
+	flight_clear(&stage->flight);
+	assert_true(stage->flight.missing != missing);
+}
+
+/* A device without fences: what has to wait is posted when all before it has completed, and what is behind it afterwards. */
+static void
+test_waits(void **state)
+{
+	Stage *stage = *state;
+	struct VerbsQueue *queue = &stage->queue;
+	uint64_t found[2] = {0}, written = 9;
+	FabricOp first[] = {operation(FABRIC_READ, FABRIC_NODES, 0, &found[0]), swap(0, 0, 5)};
+	FabricOp second[] = {operation(FABRIC_WRITE, FABRIC_NODES, 0, &written)};
+	FabricOp third[] = {operation(FABRIC_READ, FABRIC_NODES, 0, &found[1])};
+	VerbsChain *chains[3];
+
+	queue->memory[0] = 1;
+	chains[0] = post(stage, first, 2);
+	chains[1] = post(stage, second, 1);
+	chains[2] = post(stage, third, 1);
+	assert_int_equal(queue->posted, 1);
+	assert_int_equal(complete(stage, 1), VERBS_NONE);
+	assert_false(chains[0]->done);
+	assert_int_equal(queue->posted, 2);
+	assert_int_equal(complete(stage, 1), VERBS_NONE);
+	assert_true(chains[0]->done && found[0] == 1 && first[1].result == 0);
+	/* The WRITE waited for the atomic; the READ behind it waits for nothing. */
+	assert_int_equal(queue->posted, 4);
+	assert_false(chains[1]->done || chains[2]->done);
+	assert_int_equal(complete(stage, 2), VERBS_NONE);
+	assert_true(chains[1]->done && chains[2]->done && found[1] == 9);
+	assert_true(stage->fences == 2);
+	for (int i = 0; i < queue->posted; i++)
+		assert_false(queue->requests[i].fence);
+}
+
+/* A device that keeps fences gets all at once. */
+static void
+test_fences(void **state)
+{
+	Stage *stage = *state;
+	uint64_t found = 0, written = 9;
+	FabricOp first[] = {operation(FABRIC_READ, FABRIC_NODES, 0, &found), swap(0, 0, 5)};
+	FabricOp second[] = {operation(FABRIC_WRITE, FABRIC_NODES, 0, &written)};
+
+	stage->flight.device_fences = true;
+	post(stage, first, 2);
+	post(stage, second, 1);
+	assert_int_equal(stage->queue.posted, 3);
+	assert_false(stage->queue.requests[0].fence);
+	assert_true(stage->queue.requests[1].fence && stage->queue.requests[2].fence);
+	assert_true(stage->fences == 2);
+	assert_int_equal(complete(stage, 2), VERBS_NONE);
+	assert_true(stage->queue.memory[0] == 9);
+}
+
+/* A device that takes no more for now, and one that takes nothing at all. */
+static void
+test_no_room(void **state)
+{
+	Stage *stage = *state;
+	FabricOp ops[2][1] = {{swap(0, 0, 5)}, {swap(0, 5, 6)}};
+	FabricOp last = swap(0, 6, 7);
+	VerbsChain *chains[2];
+	VerbsChain *unused;
+
+	stage->queue.room = 1;
+	chains[0] = post(stage, ops[0], 1);
+	chains[1] = post(stage, ops[1], 1);
+	assert_int_equal(stage->queue.posted, 1);
+	stage->queue.room = 2;
+	assert_int_equal(complete(stage, 2), VERBS_NONE);
+	assert_true(chains[0]->done && chains[1]->done && ops[1][0].result == 5);
+	assert_int_equal(flight_post(&stage->flight, &last, 1, 1, &stage->fences, &unused), FABRIC_LOST);
+	assert_true(stage->flight.broken == FABRIC_LOST);
+}
+
+/* As many chains as there are places; each is found by its ticket until it is waited for. */
+static void
+test_places(void **state)
+{
+	Stage *stage = *state;
+	static FabricOp ops[VERBS_CHAINS + 1];
+	VerbsChain *chain;
+
+	for (uint64_t i = 0; i < VERBS_CHAINS; i++)
+	{
+		ops[i] = operation(FABRIC_FETCH_ADD, FABRIC_NODES, 0, NULL);
+		ops[i].operand = 1;
+		assert_int_equal(flight_post(&stage->flight, &ops[i], 1, i + 1, &stage->fences, &chain), FABRIC_OK);
+	}
+	assert_int_equal(
+		flight_post(&stage->flight, &ops[VERBS_CHAINS], 1, VERBS_CHAINS + 1, &stage->fences, &chain),
+		FABRIC_BUSY);
+	assert_int_equal(complete(stage, MAX_POSTS), VERBS_NONE);
+	for (uint64_t i = VERBS_CHAINS; i > 0; i--)
+	{
+		chain = flight_find(&stage->flight, i);
+		assert_non_null(chain);
+		assert_true(chain->done && ops[i - 1].result == i - 1);
+		chain->used = false;
+		assert_null(flight_find(&stage->flight, i));
+	}
+	assert_true(stage->flight.arena_taken == 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_results, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missing_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_missing_lock_word, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_another_word_for_each_queue, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fences, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
