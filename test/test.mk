@@ -10,7 +10,6 @@ FABRIC_TESTS += test_keys test_stream test_handshake test_wire
 test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
 test_wire_SOURCES = test/support/stream_pair.c
-FABRIC_TESTS += test_tcp
 FABRIC_TESTS += test_tcp test_flight
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy

@@ -157,7 +157,8 @@ service_recover(void *argument, const FabricDeadChannel *dead)
 	{
 		/* An image of long ago may be of a tree that was dropped since; one that was being written may not. */
 		if (!dead->write_unknown)
-			fabric_server_warn(service->server, "channel %u: the redo slot names a node that is not its tree's",
+			fabric_server_warn(service->server,
+			                   "channel %u: the redo slot names a node that is not its tree's",
 			                   dead->channel);
 		return;
 	}
