@@ -65,8 +65,8 @@ foreach my $case (
 	$locker->query_safe('BEGIN; LOCK pg_db_role_setting IN ACCESS EXCLUSIVE MODE');
 	$maker->query_safe('CREATE INDEX suspect ON t USING sherman (id); DROP INDEX suspect');
 	$maker->quit;
-	# Its server process may outlive it, and would be in the way too.
-	poll($locker, q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'visited' AND backend_type = 'client backend'}, qr/^0$/);
+	# Its server process may outlive it, and would be in the way too. (The locker's transaction would see the same each time.)
+	poll($commander, q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'visited' AND backend_type = 'client backend'}, qr/^0$/);
 	my $visitor = poll($locker, $held, qr/^\d+$/);
 	like($visitor, qr/^\d+$/, "$command: the collector is in the database");
 	my $log = -s $node->logfile;
