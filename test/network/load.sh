@@ -107,7 +107,7 @@ ask()
 	[[ $answer == ok* ]]
 }
 
-# recovered ERRORS: all clients work again, and had only errors that match this expression.
+# recovered ERRORS: all clients work again, and had only errors that match this expression; `met` is which.
 recovered()
 {
 	local answer code
@@ -118,7 +118,8 @@ recovered()
 	# No statement may outlast its deadline by far, but for a machine that stands still.
 	awk -v longest="$(sed -E 's/.* longest=([0-9.]+).*/\1/' <<<"$answer")" -v most=$((OPERATION_TIMEOUT + 90)) \
 		'BEGIN { exit longest > most }' || { echo "a statement took too long"; return 1; }
-	for code in $(sed 's/.*errors=//; s/,/ /g' <<<"$answer"); do
+	met=$(sed 's/.*errors=//; s/,/ /g' <<<"$answer")
+	for code in $met; do
 		[[ ${code%:*} =~ ^($1)$ ]] || { echo "unexpected error $code: $(cat "$WORK/load.err")"; return 1; }
 	done
 }
@@ -196,6 +197,7 @@ disturbance()
 case_partition_long()
 {
 	disturbance $LONG_FAULT "$UNREACHABLE" 'cut * *'
+	[ -n "$met" ] || { echo "nobody noticed the cut"; return 1; }
 }
 
 # Who needs nothing of the other memory node goes on.
