@@ -216,36 +216,31 @@ test_undecided_cuts(void **state)
 static void
 test_undecided_fences(void **state)
 {
-	TestInstance other_instance = instance;
-	TestClient other;
+	OtherInstance other;
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	Tree *theirs;
 	const NodeGeometry *g = &tree->geometry;
-	void *memory = NULL;
 	uint64_t leaf[NODE_MAX_BYTES / 8];
 	uint64_t left = 0, right = 0;
 	uint32_t i = 0;
 
 	(void) state;
-	assert_int_equal(posix_memalign(&memory, 64, tree_shared_bytes(&instance.options)), 0);
-	memset(memory, 0, tree_shared_bytes(&instance.options));
-	other_instance.shared = tree_shared_initialize(memory, &instance.options);
-	test_client_open(&other, &other_instance, 1);
-	theirs = open_tree(&other, &record);
+	other_start(&other);
+	theirs = open_tree(&other.client, &record);
 	for (; i < 400; i++)
 		insert_tied(tree, i, false);
 	for (; i < 1500 && (left < 3 || right < 3); i++)
 	{
 		char string[TIED_MAX_BYTES];
-		uint64_t pointer, taken, splits = other.tree->counters.leaf_splits;
+		uint64_t pointer, taken, splits = other.client.tree->counters.leaf_splits;
 		TreeBound bound;
 		TreeKey key;
 		Path path;
 		Cost cost;
 
 		/* Theirs splits a leaf; the next key belongs somewhere. */
-		while (other.tree->counters.leaf_splits == splits)
+		while (other.client.tree->counters.leaf_splits == splits)
 			insert_tied(theirs, i++, false);
 		short_string(string, i);
 		key = text_key(string, i);
@@ -273,8 +268,7 @@ test_undecided_fences(void **state)
 	assert_true(left >= 3 && right >= 3);
 	tree_close(theirs);
 	tree_close(tree);
-	assert_int_equal(test_client_close(&other), TREE_OK);
-	free(memory);
+	other_stop(&other);
 }
 
 /*

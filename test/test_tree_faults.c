@@ -202,22 +202,16 @@ test_changed_meanwhile(void **state)
 static void
 test_stale_client(void **state)
 {
-	TestInstance other_instance = instance;
-	TestClient other;
+	OtherInstance other;
 	TreeRecord record;
 	Tree *tree = new_tree(&narrow, &record);
 	Tree *theirs;
-	void *memory = NULL;
 	WalkResult result;
 	uint32_t tid = 0;
 
 	(void) state;
-	/* As if it were another instance: its cache and lock table know nothing of what this one does. */
-	assert_int_equal(posix_memalign(&memory, 64, tree_shared_bytes(&instance.options)), 0);
-	memset(memory, 0, tree_shared_bytes(&instance.options));
-	other_instance.shared = tree_shared_initialize(memory, &instance.options);
-	test_client_open(&other, &other_instance, 1);
-	theirs = open_tree(&other, &record);
+	other_start(&other);
+	theirs = open_tree(&other.client, &record);
 	for (int round = 0; round < 12; round++)
 	{
 		for (int i = 0; i < 40; i++)
@@ -240,8 +234,7 @@ test_stale_client(void **state)
 	walk_free(&result);
 	tree_close(theirs);
 	tree_close(tree);
-	assert_int_equal(test_client_close(&other), TREE_OK);
-	free(memory);
+	other_stop(&other);
 }
 
 /*

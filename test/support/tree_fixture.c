@@ -160,6 +160,25 @@ fixture_stop(void **state)
 	return 0;
 }
 
+void
+other_start(OtherInstance *other)
+{
+	size_t bytes = tree_shared_bytes(&instance.options);
+
+	other->instance = instance;
+	assert_int_equal(posix_memalign(&other->memory, 64, bytes), 0);
+	memset(other->memory, 0, bytes);
+	other->instance.shared = tree_shared_initialize(other->memory, &instance.options);
+	test_client_open(&other->client, &other->instance, 1);
+}
+
+void
+other_stop(OtherInstance *other)
+{
+	assert_int_equal(test_client_close(&other->client), TREE_OK);
+	free(other->memory);
+}
+
 /*
  * A string whose first bytes all strings share, so that normalized keys tie; some are long and lie out of
  * line.

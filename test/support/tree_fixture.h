@@ -52,6 +52,19 @@ extern TreeKey text_key(const char *string, uint32_t tid);
 extern void tied_string(char *string, uint32_t i, size_t length);
 extern uint64_t scramble(uint64_t i);
 
+/*
+ * As if it were another instance: a client with slot 1 whose cache and lock table know nothing of what ours does.
+ */
+typedef struct OtherInstance
+{
+	TestInstance instance;
+	TestClient client;
+	void *memory; /* its shared part */
+} OtherInstance;
+
+extern void other_start(OtherInstance *other);
+extern void other_stop(OtherInstance *other);
+
 extern Tree *open_tree(TestClient *with, const TreeRecord *record);
 extern Tree *new_tree(const TreeFormat *format, TreeRecord *record);
 extern void must_insert(Tree *tree, const TreeKey *key, bool expected_hit);
