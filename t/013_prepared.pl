@@ -66,6 +66,16 @@ sql(q{
 	ANALYZE;
 });
 
+# What is executed all the time.
+my $statements = q{
+	PREPARE lookup(int) AS SELECT count(*) FROM t WHERE id = $1;
+	PREPARE ordered(int) AS SELECT array_agg(id) FROM (SELECT id FROM t WHERE id >= $1 ORDER BY id LIMIT 5) s;
+	PREPARE backward(text) AS SELECT count(*) FROM (SELECT word FROM t WHERE word < $1 ORDER BY word DESC LIMIT 5) s;
+	PREPARE listed(int[]) AS SELECT array_agg(id ORDER BY id) FROM t WHERE id = ANY ($1);
+	PREPARE joined(int) AS SELECT count(*) FROM small s JOIN t ON t.id = s.id WHERE s.id <= $1;
+	PREPARE changes(int) AS UPDATE t SET word = word || 'x' WHERE id = $1 RETURNING id;
+};
+
 # The session with the plans.  It plans by indexes where it can, so that plans without one are plain.
 my $session = $node->background_psql('postgres', on_error_stop => 0);
 $session->query(q{
@@ -75,13 +85,7 @@ $session->query(q{
 	SET jit = off;
 	SET client_min_messages = error;
 	\set VERBOSITY verbose
-	PREPARE lookup(int) AS SELECT count(*) FROM t WHERE id = $1;
-	PREPARE ordered(int) AS SELECT array_agg(id) FROM (SELECT id FROM t WHERE id >= $1 ORDER BY id LIMIT 5) s;
-	PREPARE backward(text) AS SELECT count(*) FROM (SELECT word FROM t WHERE word < $1 ORDER BY word DESC LIMIT 5) s;
-	PREPARE listed(int[]) AS SELECT array_agg(id ORDER BY id) FROM t WHERE id = ANY ($1);
-	PREPARE joined(int) AS SELECT count(*) FROM small s JOIN t ON t.id = s.id WHERE s.id <= $1;
-	PREPARE changes(int) AS UPDATE t SET word = word || 'x' WHERE id = $1 RETURNING id;
-});
+} . $statements);
 
 # What the plans say now. $more: rows with id 6000 there.
 sub executions
@@ -129,14 +133,7 @@ for my $command ('REINDEX INDEX t_id', 'REINDEX TABLE t', 'REINDEX TABLE CONCURR
 	is(plan_of('lookup(5)'), 't_id', "$command: by the new index");
 }
 $session->query('DEALLOCATE ALL');
-$session->query(q{
-	PREPARE lookup(int) AS SELECT count(*) FROM t WHERE id = $1;
-	PREPARE ordered(int) AS SELECT array_agg(id) FROM (SELECT id FROM t WHERE id >= $1 ORDER BY id LIMIT 5) s;
-	PREPARE backward(text) AS SELECT count(*) FROM (SELECT word FROM t WHERE word < $1 ORDER BY word DESC LIMIT 5) s;
-	PREPARE listed(int[]) AS SELECT array_agg(id ORDER BY id) FROM t WHERE id = ANY ($1);
-	PREPARE joined(int) AS SELECT count(*) FROM small s JOIN t ON t.id = s.id WHERE s.id <= $1;
-	PREPARE changes(int) AS UPDATE t SET word = word || 'x' WHERE id = $1 RETURNING id;
-});
+$session->query($statements);
 is(execute_all(), executions(0), 'right rows after all of them');
 
 # Dropped, and there again.

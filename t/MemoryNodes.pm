@@ -29,20 +29,24 @@ sub set_nodes
 	return;
 }
 
-# One column of the view for all positions in order, as "a|b".
-sub nodes
+# SQL: one column of the view for all positions in order, as "a|b".
+sub column_of_nodes
 {
 	my $column = shift;
 
-	return $node->safe_psql('postgres', "SELECT string_agg(coalesce(($column)::text, '-'), '|' ORDER BY position) FROM sherman_memory_nodes");
+	return "(SELECT string_agg(coalesce(($column)::text, '-'), '|' ORDER BY position) FROM sherman_memory_nodes)";
+}
+
+sub nodes
+{
+	return $node->safe_psql('postgres', 'SELECT ' . column_of_nodes(@_));
 }
 
 sub wait_for
 {
 	my ($column, $value) = @_;
 
-	return $node->poll_query_until('postgres',
-		"SELECT string_agg(coalesce(($column)::text, '-'), '|' ORDER BY position) = '$value' FROM sherman_memory_nodes");
+	return $node->poll_query_until('postgres', 'SELECT ' . column_of_nodes($column) . " = '$value'");
 }
 
 sub wait_for_state
