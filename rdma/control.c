@@ -37,11 +37,14 @@ control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame)
 	       frame->length <= (frame->method == CONTROL_CHAIN ? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD);
 }
 
-void
+bool
 control_other_version(Fabric *fabric, const ControlFrame *frame)
 {
+	if (frame->version == CONTROL_VERSION)
+		return false;
 	fabric_set_detail(fabric, "the memory node speaks version %u of the protocol, and this is version %u",
 	                  frame->version, CONTROL_VERSION);
+	return true;
 }
 
 uint8_t *
@@ -438,9 +441,7 @@ receive_reply(ControlClient *client, uint16_t method, uint64_t request, int *pas
 		if (!control_decode(client->buffer, frame))
 		{
 			status = control_broken(client, "no reply");
-			client->other_version = frame->version != CONTROL_VERSION;
-			if (client->other_version)
-				control_other_version(client->fabric, frame);
+			client->other_version = control_other_version(client->fabric, frame);
 			return status;
 		}
 		/* A server of no sense could announce a chain. */

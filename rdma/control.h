@@ -120,8 +120,8 @@ extern FabricStatus control_get_channel(ControlPayload *payload, const FabricEnd
  */
 extern bool control_address(const char *path, struct sockaddr_un *address, socklen_t *length, int *directory);
 
-/* Writes into the fabric's detail which version the memory node speaks. */
-extern void control_other_version(Fabric *fabric, const ControlFrame *frame);
+/* Is a reply that control_decode() refused of another version?  Then the fabric's detail says of which. */
+extern bool control_other_version(Fabric *fabric, const ControlFrame *frame);
 
 /* The client's end. */
 typedef struct ControlClient

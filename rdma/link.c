@@ -225,9 +225,7 @@ take_frames(Link *link, uint32_t *wanted)
 		if (!control_decode(place, &frame))
 		{
 			link_broken(link, "no reply");
-			link->other_version = frame.version != CONTROL_VERSION;
-			if (link->other_version)
-				control_other_version(link->fabric, &frame);
+			link->other_version = control_other_version(link->fabric, &frame);
 			return FABRIC_LOST;
 		}
 		whole = control_frame_bytes(frame.length);
