@@ -152,21 +152,21 @@ keys_create()
 	as_server chmod 600 "$MEMORY/keys"
 }
 
-# node_start NAME HOST:PORT FLAG...: a memory node across the network, with the keys in $MEMORY/keys; sets PORT (which 0 lets
-# the system choose) and adds to NODE_PIDS.
+# node_start NAME HOST:PORT FLAG...: a memory node across the network; sets PORT (which 0 lets the system choose) and adds to
+# NODE_PIDS. Flags say who is let in: --keys "$MEMORY/keys".
 node_start()
 {
 	local name=$1 listen=$2 log=$MEMORY/$1.log i
 
 	shift 2
 	as_server touch "$log"
-	as_server "$PGBIN/msd" --memory "$MEMORY/$name" --socket "$MEMORY/$name.socket" --listen "$listen" --keys "$MEMORY/keys" \
+	as_server "$PGBIN/msd" --memory "$MEMORY/$name" --socket "$MEMORY/$name.socket" --listen "$listen" \
 		--log "$log" "$@" &
 	for i in $(seq 600); do
 		grep -q ': ready$' "$log" && break
 		sleep 0.1
 	done
-	PORT=$(sed -nE 's/.*listening at .*, port ([0-9]+)$/\1/p' "$log")
+	PORT=$(sed -nE 's/.*listening at .*, port ([0-9]+)(,.*)?$/\1/p' "$log")
 	NODE_PIDS+=("$(sed -nE 's/.*\[([0-9]+)\] info: ready$/\1/p' "$log")")
 	[ -n "$PORT" ] || { cat "$log" >&2; die "msd does not serve"; }
 }
