@@ -20,6 +20,10 @@ TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults c
 TEST_RUNS += conformance=--workers,2 conformance=--workers,1,--torn conformance=--workers,2,--faults
 TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn conformance=--workers,1,--tls,--faults
 
+# The verbs transport over a device that test/support/soft_device.c plays; over real queue pairs: script/test-rdma.
+TEST_RUNS += soft/conformance=--verbs,soft0 soft/conformance=--tls,--verbs,soft0
+TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,classes,tenants,drain,restart,kill
+
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
 TESTS += test_service test_tables test_calls test_tenants

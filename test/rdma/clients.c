@@ -2,7 +2,7 @@
  * clients.c
  *		What clients of verbs may not do, what they survive, and what becomes of those that are killed.
  *
- *		clients CASE...								against a memory node of its own
+ *		clients [--verbs DEVICE] CASE...			against a memory node of its own; else the device is $FABRIC_TEST_VERBS
  *		clients at ADDRESS KEY_FILE kill			against one elsewhere
  */
 #define _GNU_SOURCE 1
@@ -36,6 +36,8 @@ _Static_assert(KILL_CHAINS *BLOCKS *FABRIC_STRIPE_BYTES <= AREA_BYTES, "the bloc
 
 /* Of a memory node elsewhere; NULL: each case starts its own. */
 static const char *remote_address;
+/* The RDMA device of all others. */
+static const char *device;
 
 typedef struct Stage
 {
@@ -55,7 +57,7 @@ stage_start(Stage *stage)
 	{
 		fabric_process_prepare(&stage->process, NODE_BYTES, MAX_CHANNELS);
 		fabric_process_listen(&stage->process, false);
-		fabric_process_verbs(&stage->process, getenv("FABRIC_TEST_VERBS"));
+		fabric_process_verbs(&stage->process, device);
 		stage->process.drain_ms = DRAIN_MS;
 		fabric_process_start(&stage->process);
 		stage->address = stage->process.network_address;
@@ -165,7 +167,7 @@ case_domains(void)
 {
 	char detail[FABRIC_DETAIL_BYTES];
 	const VerbsDriver *driver = verbs_load(detail);
-	const char *name = getenv("FABRIC_TEST_VERBS");
+	const char *name = device;
 	uint64_t source = 0xbad, here = 1, there = 1;
 	VerbsDevice *client, *own, *foreign;
 	VerbsMemory *memories[3];
@@ -372,7 +374,7 @@ case_tenants(void)
 
 	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
 	fabric_process_listen(&node, true);
-	fabric_process_verbs(&node, getenv("FABRIC_TEST_VERBS"));
+	fabric_process_verbs(&node, device);
 	snprintf(path, sizeof(path), "%s/second", node.directory);
 	add_tenant(&node, "second", path);
 	fabric_process_start(&node);
@@ -638,7 +640,13 @@ main(int argc, char **argv)
 {
 	int first = 1;
 
-	if (argc > 3 && strcmp(argv[1], "at") == 0)
+	device = getenv("FABRIC_TEST_VERBS");
+	if (argc > 2 && strcmp(argv[1], "--verbs") == 0)
+	{
+		device = argv[2];
+		first = 3;
+	}
+	else if (argc > 3 && strcmp(argv[1], "at") == 0)
 	{
 		remote_address = argv[2];
 		channel_defaults(argv[3], NULL);
