@@ -32,7 +32,7 @@ _PG_init(void)
 }
 
 /*
- * Returns the table of callbacks.  What is false here is refused by core with 0A000: unique indexes, INCLUDE.
+ * Returns the table of callbacks.  What is false here is refused by core with 0A000: INCLUDE.
  */
 Datum
 shermanhandler(PG_FUNCTION_ARGS)
@@ -45,7 +45,7 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amcanorder = true;
 	routine->amcanorderbyop = false;
 	routine->amcanbackward = true;
-	routine->amcanunique = false;
+	routine->amcanunique = true;
 	routine->amcanmulticol = true;
 	routine->amoptionalkey = true;
 	routine->amsearcharray = true;

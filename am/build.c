@@ -14,6 +14,9 @@
  * tuple's address in the sort, so most comparisons touch no tuple.  Where there is no normalized key the first
  * column is in its place, abbreviated if its operator class can.
  *
+ * Of a unique index equal keys follow each other in the sorted order: two of live rows are an error.  Rows that
+ * the scan says are dead are indexed, but are nobody's duplicates.
+ *
  * The metapage comes last.  A build that ends early leaves a tree that no metapage names; the collector finds
  * it.
  */
@@ -58,6 +61,13 @@ typedef struct BuildState
 
 	/* lossless: sorts of the keys without and with the leading bit, made with their first key */
 	KeySort    *sorts[2];
+
+	/* unique: the last key of a live row that was loaded */
+	bool		unique;
+	bool		nulls_distinct;
+	bool		has_last;
+	TreeKey		last;
+	uint8	   *last_image;		/* TREE_IMAGE_MAX_BYTES */
 
 	/* lossy: one sort of tuples (words of normalized key, key columns, TID) */
 	TupleDesc	descriptor;
@@ -109,7 +119,7 @@ begin_tuples_sort(BuildState *state)
 
 	state->words = words;
 	state->columns = columns;
-	state->descriptor = CreateTemplateTupleDesc(words + columns + 1);
+	state->descriptor = CreateTemplateTupleDesc(words + columns + (state->unique ? 2 : 1));
 	for (int i = 0; i < words; i++)
 	{
 		TupleDescInitEntry(state->descriptor, i + 1, "word", INT8OID, -1, 0);
@@ -136,6 +146,8 @@ begin_tuples_sort(BuildState *state)
 		nulls_first[count++] = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
 	}
 	TupleDescInitEntry(state->descriptor, words + columns + 1, "tid", TIDOID, -1, 0);
+	if (state->unique)
+		TupleDescInitEntry(state->descriptor, words + columns + 2, "dead", BOOLOID, -1, 0);
 	attributes[count] = words + columns + 1;
 	operators[count] = TIDLessOperator;
 	collations[count] = InvalidOid;
@@ -167,7 +179,7 @@ build_callback_keys(Relation index, ItemPointer tid, Datum *values, bool *isnull
 		*sort = key_sort_begin(state->keys, key.high ? work_mem : maintenance_work_mem);
 		MemoryContextSwitchTo(caller);
 	}
-	key_sort_put(*sort, &key);
+	key_sort_put(*sort, &key, !alive);
 	state->tuples++;
 }
 
@@ -196,6 +208,11 @@ build_callback_tuples(Relation index, ItemPointer tid, Datum *values, bool *isnu
 	}
 	sorted[state->columns] = PointerGetDatum(tid);
 	sorted_null[state->columns] = false;
+	if (state->unique)
+	{
+		sorted[state->columns + 1] = BoolGetDatum(!alive);
+		sorted_null[state->columns + 1] = false;
+	}
 	if (state->words > 0)
 		keys_form_normalized(state->keys, sorted, sorted_null, &key);
 	for (int i = 0; i < state->words; i++)
@@ -212,6 +229,68 @@ build_callback_tuples(Relation index, ItemPointer tid, Datum *values, bool *isnu
 
 /* ---- loading ---- */
 
+static void
+report_duplicate(BuildState *state, const TreeKey *key)
+{
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	char	   *description;
+
+	sherman_keys_datums(state->keys, key, values, isnull);
+	description = BuildIndexValueDescription(state->index, values, isnull);
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("could not create unique index \"%s\"", RelationGetRelationName(state->index)),
+			 description ? errdetail("Key %s is duplicated.", description) :
+			 errdetail("Duplicate keys exist."),
+			 errtableconstraint(state->heap, RelationGetRelationName(state->index))));
+}
+
+static bool
+has_null(ShermanKeys *keys, const TreeKey *key)
+{
+	KeyReader	reader;
+	bool		isnull = false;
+
+	key_reader_open(&reader, keys, key);
+	for (int i = 0; i < keys->columns && !isnull; i++)
+		(void) key_reader_column(&reader, i, &isnull);
+	return isnull;
+}
+
+/*
+ * Raises an error if the key of a live row is that of the live row before.
+ */
+static void
+check_unique(BuildState *state, const TreeKey *key)
+{
+	TreeBound	last;
+
+	if (state->has_last)
+	{
+		keys_entry_bound(state->keys, &state->last, &last);
+		if (sherman_keys_compare(state->keys, &last, key) == 0 &&
+			!(state->nulls_distinct && has_null(state->keys, key)))
+			report_duplicate(state, &state->last);
+	}
+	state->has_last = true;
+	state->last = *key;
+	if (key->image_bytes > 0)
+		memcpy(state->last_image, key->image, key->image_bytes);
+	state->last.image = state->last_image;
+}
+
+/*
+ * Loads an entry.
+ */
+static TreeStatus
+load_entry(BuildState *state, const TreeKey *key, bool dead, TreeBulk *bulk)
+{
+	if (state->unique && !dead)
+		check_unique(state, key);
+	return tree_bulk_add(bulk, key);
+}
+
 /*
  * Counts a loaded entry; now and then looks around.
  */
@@ -226,17 +305,18 @@ load_progress(BuildState *state)
 }
 
 /*
- * Loads one sort of keys.
+ * Loads one sort of keys.  Not inlined: its caller catches errors.
  */
-static TreeStatus
+static pg_noinline TreeStatus
 load_keys(BuildState *state, KeySort *sort, bool high, TreeBulk *bulk)
 {
 	TreeKey		key = {.high = high};
 	TreeStatus	status = TREE_OK;
+	bool		dead;
 
-	while (status == TREE_OK && key_sort_next(sort, &key))
+	while (status == TREE_OK && key_sort_next(sort, &key, &dead))
 	{
-		status = tree_bulk_add(bulk, &key);
+		status = load_entry(state, &key, dead, bulk);
 		load_progress(state);
 	}
 	return status;
@@ -277,12 +357,15 @@ load_tuples(BuildState *state, TreeBulk *bulk)
 	while (status == TREE_OK && tuplesort_gettupleslot(state->tuples_sort, true, false, slot, NULL))
 	{
 		MemoryContext caller = MemoryContextSwitchTo(state->row_context);
+		bool		dead = false;
 		TreeKey		key;
 
 		slot_getallattrs(slot);
+		if (state->unique)
+			dead = DatumGetBool(slot->tts_values[state->words + state->columns + 1]);
 		form_sorted_key(state, slot, &key);
+		status = load_entry(state, &key, dead, bulk);
 		MemoryContextSwitchTo(caller);
-		status = tree_bulk_add(bulk, &key);
 		load_progress(state);
 	}
 	return status;
@@ -434,7 +517,8 @@ IndexBuildResult *
 sherman_build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
-	BuildState	state = {.heap = heap, .index = index};
+	BuildState	state = {.heap = heap, .index = index, .unique = info->ii_Unique,
+	.nulls_distinct = !info->ii_NullsNotDistinct};
 	TreeRecord	record;
 
 	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
@@ -455,6 +539,8 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 		result->heap_tuples = result->index_tuples = 0;
 		return result;
 	}
+	if (state.unique)
+		state.last_image = palloc(TREE_IMAGE_MAX_BYTES);
 	state.context = CurrentMemoryContext;
 	state.row_context = AllocSetContextCreate(CurrentMemoryContext, "sherman build", ALLOCSET_DEFAULT_SIZES);
 

@@ -3,7 +3,8 @@
  *		Adding the entry of one new row.
  *
  * This is the path that every INSERT and every non-HOT UPDATE takes for each index: it forms the key, stamps
- * it and hands it to the tree, which returns after the memory node has acknowledged the entry (I-P2).
+ * it and hands it to the tree, which returns after the memory node has acknowledged the entry (I-P2).  Of a
+ * unique index the key is locked before, and looked for (unique.c).
  */
 #include "sherman.h"
 
@@ -11,10 +12,13 @@
 #include "nodes/execnodes.h"
 #include "utils/memutils.h"
 
+#include "unique.h"
+
 /* What one executor state keeps for an index between rows; in IndexInfo's context. */
 typedef struct InsertState
 {
 	MemoryContext context;		/* of one row's key, emptied behind each row that used it */
+	UniqueChecker unique;
 } InsertState;
 
 /*
@@ -26,14 +30,32 @@ insert_state_make(IndexInfo *info)
 	InsertState *state = MemoryContextAllocZero(info->ii_Context, sizeof(InsertState));
 
 	state->context = AllocSetContextCreate(info->ii_Context, "sherman insert", ALLOCSET_SMALL_SIZES);
+	state->unique.context = info->ii_Context;
 	info->ii_AmCache = state;
 	return state;
 }
 
 /*
- * aminsert: adds the entry (values, tid).  Always returns false: the index is never unique.  A broken index
- * without a constraint is passed over (its flag is durable by then).  Raises btree's error for a key that is
- * too long, and what errors.c makes of the tree's status.
+ * Adds an entry to the tree.
+ */
+static void
+add_entry(Relation index, ShermanIndex *opened, const TreeKey *key)
+{
+	TreeStamp	stamp;
+	TreeStatus	status;
+	bool		hit;
+
+	sherman_stamp(index, &stamp);
+	status = tree_insert(opened->tree, key, &stamp, &hit);
+	if (unlikely(status != TREE_OK))
+		sherman_report_failure(status, index);
+}
+
+/*
+ * aminsert: adds the entry (values, tid), or, for UNIQUE_CHECK_EXISTING, checks the one that is there.  False
+ * for UNIQUE_CHECK_PARTIAL alone: the key is perhaps not unique.  A broken index without a constraint is
+ * passed over (its flag is durable by then).  Raises btree's errors for a key that is too long or a duplicate,
+ * and what errors.c makes of the tree's status.
  */
 bool
 sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
@@ -43,24 +65,29 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	InsertState *state = info->ii_AmCache;
 	MemoryContext caller;
 	TreeKey		key;
-	TreeStamp	stamp;
-	TreeStatus	status;
-	bool		hit;
+	bool		unique = true;
 
 	if (opened == NULL)
-		return false;
+		return true;
 	if (unlikely(state == NULL))
 		state = insert_state_make(info);
 
 	caller = MemoryContextSwitchTo(state->context);
 	sherman_keys_form(opened->keys, index, values, isnull, tid, &key);
+	if (check_unique != UNIQUE_CHECK_NO)
+	{
+		UniqueRow	row = {index, heap, values, isnull, tid, &key, check_unique};
+
+		unique = unique_begin(&state->unique, &row, &opened);
+	}
 	MemoryContextSwitchTo(caller);
-	sherman_stamp(index, &stamp);
-	status = tree_insert(opened->tree, &key, &stamp, &hit);
-	if (unlikely(status != TREE_OK))
-		sherman_report_failure(status, index);
+
+	if (check_unique != UNIQUE_CHECK_EXISTING)
+		add_entry(index, opened, &key);
+	if (check_unique != UNIQUE_CHECK_NO)
+		unique_end(&state->unique, index);
 
 	/* A no-op where the key needed no memory. */
 	MemoryContextReset(state->context);
-	return false;
+	return unique;
 }

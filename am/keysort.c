@@ -34,7 +34,7 @@
 /* Rows that a run is read by at least when runs are merged: a block of a temporary file. */
 #define RUN_BUFFER_BYTES_LEAST BLCKSZ
 
-/* TID at the end of a string: block and offset, big-endian. */
+/* TID at the end of a string: block and offset, big-endian, the latter as encode_offset() makes it. */
 #define STRING_TID_BYTES 6
 
 /* The string that tuplesort sorts. */
@@ -81,6 +81,23 @@ struct KeySort
 	Tuplesortstate *strings;
 	KeyString	string;			/* with its header set */
 };
+
+/*
+ * An offset with a bit behind it that says whether the row is dead: it does not change the order of TIDs, each
+ * of which is there once.
+ */
+static inline uint16
+encode_offset(const TreeKey *key, bool dead)
+{
+	return (uint16) (key->offset << 1 | (dead ? 1 : 0));
+}
+
+static inline void
+decode_offset(uint16 encoded, TreeKey *key, bool *dead)
+{
+	key->offset = encoded >> 1;
+	*dead = (encoded & 1) != 0;
+}
 
 /*
  * Order of two rows of so many words, which the compiler knows.
@@ -169,11 +186,11 @@ key_sort_begin(const ShermanKeys *keys, int memory_kb)
  * Puts a key into the tuplesort.
  */
 static void
-put_string(KeySort *sort, const TreeKey *key)
+put_string(KeySort *sort, const TreeKey *key, bool dead)
 {
 	uint8	   *tid_bytes = sort->string.bytes + sort->bytes;
 	uint32		block = pg_hton32(key->block);
-	uint16		offset = pg_hton16(key->offset);
+	uint16		offset = pg_hton16(encode_offset(key, dead));
 
 	for (int i = 0; i < sort->words; i++)
 	{
@@ -190,7 +207,7 @@ put_string(KeySort *sort, const TreeKey *key)
  * The next string of the tuplesort.
  */
 static bool
-next_string(KeySort *sort, TreeKey *key)
+next_string(KeySort *sort, TreeKey *key, bool *dead)
 {
 	uint64		words[TREE_NORM_WORDS] = {0};
 	const KeyString *string;
@@ -210,7 +227,7 @@ next_string(KeySort *sort, TreeKey *key)
 	memcpy(&block, tid_bytes, sizeof(block));
 	memcpy(&offset, tid_bytes + sizeof(block), sizeof(offset));
 	key->block = pg_ntoh32(block);
-	key->offset = pg_ntoh16(offset);
+	decode_offset(pg_ntoh16(offset), key, dead);
 	pfree(DatumGetPointer(datum));
 	return true;
 }
@@ -342,13 +359,13 @@ make_room(KeySort *sort)
 }
 
 void
-key_sort_put(KeySort *sort, const TreeKey *key)
+key_sort_put(KeySort *sort, const TreeKey *key, bool dead)
 {
 	uint64	   *row;
 
 	if (sort->strings != NULL)
 	{
-		put_string(sort, key);
+		put_string(sort, key, dead);
 		return;
 	}
 	if (unlikely(sort->count == sort->capacity))
@@ -356,7 +373,7 @@ key_sort_put(KeySort *sort, const TreeKey *key)
 	row = sort->rows + sort->count++ * sort->row_words;
 	for (int i = 0; i < sort->words; i++)
 		row[i] = key->norm[i];
-	row[sort->words] = (uint64) key->block << 16 | key->offset;
+	row[sort->words] = (uint64) key->block << 16 | encode_offset(key, dead);
 }
 
 void
@@ -375,13 +392,13 @@ key_sort_perform(KeySort *sort)
 }
 
 bool
-key_sort_next(KeySort *sort, TreeKey *key)
+key_sort_next(KeySort *sort, TreeKey *key, bool *dead)
 {
 	KeyRun	   *run = NULL;
 	const uint64 *row;
 
 	if (sort->strings != NULL)
-		return next_string(sort, key);
+		return next_string(sort, key, dead);
 	if (sort->heap == NULL)
 	{
 		if (sort->next == sort->count)
@@ -398,7 +415,7 @@ key_sort_next(KeySort *sort, TreeKey *key)
 	for (int i = 0; i < sort->words; i++)
 		key->norm[i] = row[i];
 	key->block = (uint32) (row[sort->words] >> 16);
-	key->offset = (uint16) row[sort->words];
+	decode_offset((uint16) row[sort->words], key, dead);
 	if (run == NULL)
 		return true;
 	if (++run->next < run->count || read_run(sort, run))

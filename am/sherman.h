@@ -3,7 +3,7 @@
  *		What the files of am/ share: PostgreSQL's side of the index.
  *
  * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c, build.c,
- * keysort.c (sorting for builds), insert.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
+ * keysort.c (sorting for builds), insert.c, unique.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
  * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
  * (the memory nodes), connection_workers.c, attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
  * BROKEN, ...), changes.c, trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),

@@ -1,0 +1,368 @@
+/*
+ * unique.c
+ *		Uniqueness: whether a row's key may be added to a unique index.
+ *
+ * A heap has one primary, so all rows of an index are added by one instance, and a lock of that instance is
+ * enough to let only one row with a key be checked and added at a time (tree-protocol.md F15): the key lock,
+ * a heavyweight lock whose name is a hash of the key.  Waits for it can be canceled, deadlocks are found, an
+ * error releases it.  It is never held while a transaction is waited for.
+ *
+ * Under it the entries with this key are read, without any lock at the memory nodes, and their rows looked at
+ * as nbtree does.  An entry may be removed and its TID be given to another row between the two: VACUUM frees
+ * a TID only after every index has lost its entry.  So what was seen in the heap counts only if the entry is
+ * in the tree still, when it is read again afterwards: then the TID was not free in between.  (It cannot have
+ * left and come back: who adds an entry with this key holds the key lock.)  If it is gone, everything is looked
+ * at again.  Where no row is found no second look is needed: an entry is only removed when its row is dead to
+ * all, and then there was no conflict either.
+ */
+#include "sherman.h"
+
+#include "access/nbtree.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/lsyscache.h"
+#include "utils/snapmgr.h"
+#include "utils/typcache.h"
+
+#include "unique.h"
+
+/* What was found among the rows with this key. */
+typedef enum Finding
+{
+	FOUND_NOTHING,
+	FOUND_MAYBE,				/* UNIQUE_CHECK_PARTIAL: a row that is not dead for sure */
+	FOUND_PENDING,				/* a transaction or a speculative insertion decides */
+	FOUND_DUPLICATE
+} Finding;
+
+/* One look at the rows with a key. */
+typedef struct UniqueLook
+{
+	const UniqueRow *row;
+	ShermanIndex *opened;
+	TreeScan   *scan;
+	TreeBound	low;
+	TreeBound	high;
+	uint32		block;			/* of the entry whose row was found */
+	uint16		offset;
+	bool		self_seen;		/* the row's own entry was met */
+	TransactionId waited;		/* FOUND_PENDING: by whom it is decided */
+	uint32		speculative;	/* its token, or 0 */
+} UniqueLook;
+
+/* ---- the key lock ---- */
+
+/*
+ * Finds hash functions for the key columns that the normalized key does not hold whole: those of the column's
+ * type, if its equality is the index's.  The others do not count: keys that differ in them alone share a
+ * lock, which costs time only.
+ */
+static void
+find_hash_functions(UniqueChecker *checker, const ShermanKeys *keys)
+{
+	for (int i = keys->whole; i < keys->columns; i++)
+	{
+		const KeyColumn *column = &keys->column[i];
+		TypeCacheEntry *type = lookup_type_cache(TupleDescAttr(keys->descriptor, i)->atttypid,
+												 TYPECACHE_EQ_OPR | TYPECACHE_HASH_PROC |
+												 TYPECACHE_HASH_PROC_FINFO);
+
+		if (OidIsValid(type->hash_proc) &&
+			type->eq_opr == get_opfamily_member(column->family, column->type, column->type,
+												BTEqualStrategyNumber))
+			checker->hash[i] = &type->hash_proc_finfo;
+	}
+	checker->ready = true;
+}
+
+/*
+ * Names the key: equal keys have equal names.  They have the same normalized bytes, however few of the columns
+ * these hold.
+ */
+static void
+lock_name(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys, ItemPointer name)
+{
+	uint64		hash;
+
+	if (!checker->ready)
+		find_hash_functions(checker, keys);
+	hash = hash_bytes_extended((const unsigned char *) row->key->norm, keys->format.norm_bytes,
+							   row->key->high);
+	for (int i = keys->whole; i < keys->columns; i++)
+	{
+		if (checker->hash[i] != NULL && !row->isnull[i])
+			hash = hash_combine64(hash, DatumGetUInt32(FunctionCall1Coll(checker->hash[i],
+																		 keys->column[i].collation,
+																		 row->values[i])));
+	}
+	/* 0 is no valid offset. */
+	ItemPointerSet(name, (BlockNumber) (hash >> 32), (OffsetNumber) (hash | 1));
+}
+
+/*
+ * Takes the key lock.  A lock on a "tuple" of the index: nobody else takes such, and its name has room for 47
+ * bits of hash.
+ */
+static void
+lock_key(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
+{
+	lock_name(checker, row, keys, &checker->lock);
+	LockTuple(row->index, &checker->lock, ExclusiveLock);
+	checker->locked = true;
+}
+
+void
+unique_end(UniqueChecker *checker, Relation index)
+{
+	if (!checker->locked)
+		return;
+	UnlockTuple(index, &checker->lock, ExclusiveLock);
+	checker->locked = false;
+}
+
+/* ---- looking at entries and rows ---- */
+
+/*
+ * Opens the tree's scan, once for an executor state.
+ */
+static void
+open_scan(UniqueChecker *checker, const ShermanIndex *opened, Relation index)
+{
+	MemoryContext caller;
+	TreeStatus	status;
+
+	if (likely(checker->tree == opened->tree))
+		return;
+	/* That of a tree taken out of use goes with the context. */
+	caller = MemoryContextSwitchTo(checker->context);
+	status = tree_scan_open(opened->tree, &checker->scan);
+	MemoryContextSwitchTo(caller);
+	if (status != TREE_OK)
+		sherman_report_failure(status, index);
+	checker->tree = opened->tree;
+}
+
+/*
+ * Begins a look: between its bounds lie all entries whose key columns are equal to the row's.
+ */
+static void
+begin_look(UniqueLook *look, const UniqueRow *row, ShermanIndex *opened, TreeScan *scan)
+{
+	memset(look, 0, sizeof(*look));
+	look->row = row;
+	look->opened = opened;
+	look->scan = scan;
+	keys_entry_bound(opened->keys, row->key, &look->low);
+	look->low.norm_exact = opened->keys->whole == opened->keys->columns;
+	look->high = look->low;
+	look->low.side = -1;
+	look->high.side = 1;
+}
+
+static void
+seek(UniqueLook *look)
+{
+	TreeStatus	status = tree_scan_seek(look->scan, TREE_FORWARD, &look->low, &look->high);
+
+	if (status != TREE_OK)
+		sherman_report_failure(status, look->row->index);
+}
+
+/* The next leaf's entries. NULL: there are no more. */
+static const TreeBatch *
+next_batch(UniqueLook *look)
+{
+	const TreeBatch *batch;
+	TreeStatus	status;
+
+	CHECK_FOR_INTERRUPTS();
+	status = tree_scan_next(look->scan, &batch);
+	if (status == TREE_OK)
+		return batch;
+	if (status != TREE_END)
+		sherman_report_failure(status, look->row->index);
+	return NULL;
+}
+
+/*
+ * Looks at the row of an entry.
+ */
+static Finding
+look_at_row(UniqueLook *look, ItemPointer tid)
+{
+	const UniqueRow *row = look->row;
+	SnapshotData dirty;
+	ItemPointerData own = *row->tid;
+
+	InitDirtySnapshot(dirty);
+	if (!table_index_fetch_tuple_check(row->heap, tid, &dirty, NULL))
+		return FOUND_NOTHING;
+	if (row->check == UNIQUE_CHECK_PARTIAL)
+		return FOUND_MAYBE;
+	look->waited = TransactionIdIsValid(dirty.xmin) ? dirty.xmin : dirty.xmax;
+	look->speculative = dirty.speculativeToken;
+	if (TransactionIdIsValid(look->waited))
+		return FOUND_PENDING;
+
+	/*
+	 * CREATE INDEX CONCURRENTLY may add a row that has been deleted meanwhile: no error then.  What is added
+	 * is the root of a HOT chain, any member of which counts: a live one has this key.
+	 */
+	if (!table_index_fetch_tuple_check(row->heap, &own, SnapshotSelf, NULL))
+		return FOUND_NOTHING;
+	return FOUND_DUPLICATE;
+}
+
+/*
+ * Looks at the rows of all entries with this key until one is in the way.
+ */
+static Finding
+look_at_entries(UniqueLook *look)
+{
+	const TreeBatch *batch;
+
+	look->self_seen = false;
+	seek(look);
+	while ((batch = next_batch(look)) != NULL)
+	{
+		for (int i = 0; i < batch->count; i++)
+		{
+			ItemPointerData tid;
+			Finding		finding;
+
+			look->block = batch->entries[i].block;
+			look->offset = batch->entries[i].offset;
+			ItemPointerSet(&tid, look->block, look->offset);
+			/* A row is no duplicate of itself: checked again, or added before by an attempt that failed. */
+			if (ItemPointerEquals(&tid, look->row->tid))
+			{
+				look->self_seen = true;
+				continue;
+			}
+			finding = look_at_row(look, &tid);
+			if (finding != FOUND_NOTHING)
+				return finding;
+		}
+	}
+	return FOUND_NOTHING;
+}
+
+/*
+ * Whether the entry whose row was found is still in the tree.
+ */
+static bool
+still_there(UniqueLook *look)
+{
+	const TreeBatch *batch;
+
+	seek(look);
+	while ((batch = next_batch(look)) != NULL)
+	{
+		for (int i = 0; i < batch->count; i++)
+		{
+			if (batch->entries[i].block == look->block && batch->entries[i].offset == look->offset)
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The finding that counts: of an entry that was there all the time.  FOUND_MAYBE may be wrong: whoever asked
+ * for it looks again.
+ */
+static Finding
+find_conflict(UniqueLook *look)
+{
+	for (;;)
+	{
+		Finding		finding = look_at_entries(look);
+
+		if (finding == FOUND_NOTHING || finding == FOUND_MAYBE || still_there(look))
+			return finding;
+	}
+}
+
+/* ---- errors and waits: nothing is locked ---- */
+
+static void
+report_duplicate(const UniqueRow *row)
+{
+	char	   *key = BuildIndexValueDescription(row->index, row->values, row->isnull);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_UNIQUE_VIOLATION),
+			 errmsg("duplicate key value violates unique constraint \"%s\"",
+					RelationGetRelationName(row->index)),
+			 key ? errdetail("Key %s already exists.", key) : 0,
+			 errtableconstraint(row->heap, RelationGetRelationName(row->index))));
+}
+
+static void
+report_not_found_again(const UniqueRow *row)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INTERNAL_ERROR),
+			 errmsg("failed to re-find tuple within index \"%s\"", RelationGetRelationName(row->index)),
+			 errhint("This may be because of a non-immutable index expression."),
+			 errtableconstraint(row->heap, RelationGetRelationName(row->index))));
+}
+
+static void
+wait_for_decision(const UniqueLook *look)
+{
+	if (look->speculative != 0)
+		SpeculativeInsertionWait(look->waited, look->speculative);
+	else
+		XactLockTableWait(look->waited, look->row->index, look->row->tid, XLTW_InsertIndex);
+}
+
+/*
+ * Whether the key is unique by its NULLs: each is different from every value, other NULLs included.
+ */
+static bool
+unique_by_null(const UniqueRow *row)
+{
+	if (row->index->rd_index->indnullsnotdistinct)
+		return false;
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(row->index); i++)
+	{
+		if (row->isnull[i])
+			return true;
+	}
+	return false;
+}
+
+bool
+unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened)
+{
+	/* What an error left of the row before has gone with its transaction. */
+	checker->locked = false;
+	if (unique_by_null(row))
+		return true;
+
+	for (;;)
+	{
+		UniqueLook	look;
+		Finding		finding;
+
+		lock_key(checker, row, (*opened)->keys);
+		open_scan(checker, *opened, row->index);
+		begin_look(&look, row, *opened, checker->scan);
+		finding = find_conflict(&look);
+		if (finding == FOUND_NOTHING && row->check == UNIQUE_CHECK_EXISTING && !look.self_seen)
+			report_not_found_again(row);
+		if (finding == FOUND_NOTHING || finding == FOUND_MAYBE)
+			return finding == FOUND_NOTHING;
+
+		unique_end(checker, row->index);
+		if (finding == FOUND_DUPLICATE)
+			report_duplicate(row);
+		wait_for_decision(&look);
+		/* The index may have become broken, or unreachable, in the meantime. */
+		*opened = sherman_index_for_insert(row->index);
+	}
+}
