@@ -65,7 +65,7 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->aminsert = sherman_insert;
 	routine->ambulkdelete = sherman_bulkdelete;
 	routine->amvacuumcleanup = sherman_vacuumcleanup;
-	routine->amcanreturn = NULL;
+	routine->amcanreturn = sherman_canreturn;
 	routine->amcostestimate = sherman_costestimate;
 	routine->amoptions = sherman_options;
 	routine->amproperty = NULL;

@@ -17,12 +17,6 @@
 
 #include "keys.h"
 
-/* BTMaxItemSize() for pages of 8 KB, with header: a row that fits btree fits us. */
-#define KEY_TUPLE_MAX_BYTES TREE_IMAGE_MAX_BYTES
-
-/* Bytes in front of the image in an index tuple: its TID. */
-#define KEY_IMAGE_START offsetof(IndexTupleData, t_info)
-
 /* The image's length byte in a cell. */
 #define CELL_LENGTH_BYTES 1
 /* A cell's first word: state, TID, stamp. */
@@ -262,17 +256,6 @@ key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words)
 		words[i] = 0;
 }
 
-static void
-key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes)
-{
-	for (int i = 0; i < keys->format.norm_bytes / 8; i++)
-	{
-		uint64		word = pg_hton64(words[i]);
-
-		memcpy(bytes + i * 8, &word, sizeof(word));
-	}
-}
-
 void
 keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *isnull, TreeKey *key)
 {
@@ -352,79 +335,6 @@ sherman_keys_form(ShermanKeys *keys, Relation index, Datum *values, bool *isnull
 {
 	keys_form_normalized(keys, values, isnull, key);
 	keys_form_rest(keys, index, values, isnull, tid, key);
-}
-
-/*
- * The entry's image as an index tuple again.  The image comes from a memory node: its lengths are not
- * believed.
- */
-static IndexTuple
-reader_tuple(KeyReader *reader)
-{
-	const TreeKey *key = reader->key;
-	IndexTuple	tuple = &reader->tuple.header;
-	Size		stored = KEY_IMAGE_START + key->image_bytes;
-	Size		size;
-
-	if (reader->formed)
-		return tuple;
-	if (key->image == NULL || key->image_bytes < sizeof(tuple->t_info) || stored > KEY_TUPLE_MAX_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("key image of %d bytes in a sherman index", key->image_bytes),
-				 errhint("REINDEX the index.")));
-	memcpy(reader->tuple.bytes + KEY_IMAGE_START, key->image, key->image_bytes);
-	size = IndexTupleSize(tuple);
-	if (size < stored || size > KEY_TUPLE_MAX_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("key image of %d bytes in a sherman index stands for %zu", key->image_bytes, size),
-				 errhint("REINDEX the index.")));
-	memset(reader->tuple.bytes + stored, 0, size - stored);
-	reader->formed = true;
-	return tuple;
-}
-
-/* Restores a column from the normalized key, where it stands whole and without loss. */
-static Datum
-restore_column(KeyReader *reader, int i, bool *isnull)
-{
-	const KeyColumn *column = &reader->keys->column[i];
-	uint8		bytes[KEY_NORM_MAX];
-	bool		flag;
-
-	Assert(column->whole && NORMALIZE_IS_LOSSLESS(column->kind));
-	key_bytes_from_words(reader->keys, reader->key->norm, bytes);
-	flag = i == 0 ? reader->key->high : bytes[column->null_at] != 0;
-	*isnull = flag != column->nulls_first;
-	if (*isnull)
-		return (Datum) 0;
-	if (column->descending)
-		key_invert_bytes(bytes + column->at, column->bytes);
-	return normalize_restore(column->kind, bytes + column->at, reader->restored[i]);
-}
-
-Datum
-key_reader_column(KeyReader *reader, int column, bool *isnull)
-{
-	if (reader->keys->column[column].whole && NORMALIZE_IS_LOSSLESS(reader->keys->column[column].kind))
-		return restore_column(reader, column, isnull);
-	return index_getattr(reader_tuple(reader), column + 1, reader->keys->descriptor, isnull);
-}
-
-void
-sherman_keys_datums(ShermanKeys *keys, const TreeKey *key, Datum *values, bool *isnull)
-{
-	KeyReader  *reader = palloc(sizeof(KeyReader));
-
-	key_reader_open(reader, keys, key);
-	if (keys->format.lossless)
-	{
-		for (int i = 0; i < keys->columns; i++)
-			values[i] = restore_column(reader, i, &isnull[i]);
-	}
-	else
-		index_deform_tuple(reader_tuple(reader), keys->descriptor, values, isnull);
 }
 
 void
@@ -536,7 +446,7 @@ compare_cut(KeyReader *reader, int i, const ShermanSearchColumn *bound, bool *de
 	if (result == NORMALIZED_NOT && column->whole)
 	{
 		bool		isnull;
-		Datum		value = restore_column(reader, i, &isnull);
+		Datum		value = key_reader_column(reader, i, &isnull);
 
 		order = compare_argument(column, bound, value, isnull);
 		*decided = order != 0;

@@ -21,6 +21,12 @@
 /* Bytes of normalized key at most. */
 #define KEY_NORM_MAX (TREE_NORM_WORDS * 8)
 
+/* BTMaxItemSize() for pages of 8 KB, with header: a row that fits btree fits us. */
+#define KEY_TUPLE_MAX_BYTES TREE_IMAGE_MAX_BYTES
+
+/* Bytes in front of the image in an index tuple: its TID. */
+#define KEY_IMAGE_START offsetof(IndexTupleData, t_info)
+
 typedef struct KeyColumn
 {
 	NormalizeKind kind;
@@ -99,6 +105,9 @@ key_reader_open(KeyReader *reader, ShermanKeys *keys, const TreeKey *key)
 /* The datum of a key column (from 0) of an entry that is not cut. */
 extern Datum key_reader_column(KeyReader *reader, int column, bool *isnull);
 
+/* The entry, which is not cut, as an index tuple of all columns, with its TID. It lies in the reader. */
+extern IndexTuple key_reader_tuple(KeyReader *reader);
+
 /* Flag of NULL-ness of a column. */
 static inline bool
 key_null_flag(const KeyColumn *column, bool isnull)
@@ -115,6 +124,7 @@ key_invert_bytes(uint8 *bytes, int count)
 
 /* Normalized bytes <-> words of a TreeKey. */
 extern void key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words);
+extern void key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes);
 
 /* The part of a row's key that is integers: fills high and norm. */
 extern void keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *isnull,

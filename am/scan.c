@@ -20,6 +20,7 @@
 #include "utils/snapmgr.h"
 
 #include "scankeys.h"
+#include "scan_only.h"
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace
@@ -57,6 +58,7 @@ typedef struct ShermanScan
 	int			mark_position;
 	ScanPlace	mark_place;
 	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
+	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
 } ShermanScan;
 
 /* ------------------------------------------------------------------------------------------------
@@ -106,6 +108,7 @@ sherman_beginscan(Relation index, int nkeys, int norderbys)
 	Assert(norderbys == 0);
 	state->context = CurrentMemoryContext;
 	scan->opaque = state;
+	scan->xs_itupdesc = RelationGetDescr(index);
 	return scan;
 }
 
@@ -117,6 +120,8 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	release_barrier(scan);
+	if (state->only != NULL)
+		scan_only_pause(state->only);
 	state->begun = false;
 	state->sought = false;
 	state->batch = NULL;
@@ -130,6 +135,8 @@ sherman_endscan(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	release_barrier(scan);
+	if (state->only != NULL)
+		scan_only_end(state->only);
 	tree_scan_close(state->tree_scan);
 	state->tree_scan = NULL;
 }
@@ -341,11 +348,19 @@ step_in_batch(IndexScanDesc scan, int step)
 	return true;
 }
 
+/* False: of an index-only scan, whose snapshot does not see the row. */
 static bool
 return_entry(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
+	if (scan->xs_want_itup)
+	{
+		if (state->only == NULL)
+			state->only = scan_only_make(state->context);
+		return scan_only_return(state->only, scan, state->index->keys, state->tree_scan, state->batch,
+								state->serial, state->position);
+	}
 	ItemPointerSet(&scan->xs_heaptid, state->batch->entries[state->position].block,
 				   state->batch->entries[state->position].offset);
 	return true;
@@ -366,7 +381,11 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 			bool		with_batch = direction == state->batch_direction;
 
 			if (step_in_batch(scan, with_batch ? 1 : -1))
-				return return_entry(scan);
+			{
+				if (return_entry(scan))
+					return true;
+				continue;
+			}
 			if (!with_batch)
 			{
 				/* Back over the batch's first entry: on from there, the other way. */
@@ -385,6 +404,8 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 		if (!scan_keys_next(state->keys, direction))
 		{
 			state->begun = false;
+			if (state->only != NULL)
+				scan_only_pause(state->only);
 			return false;
 		}
 	}
@@ -400,7 +421,8 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count))
 	{
 		state->position++;
-		return return_entry(scan);
+		if (likely(return_entry(scan)))
+			return true;
 	}
 	return find_entry(scan, direction);
 }

@@ -2,8 +2,9 @@
  * sherman.h
  *		What the files of am/ share: PostgreSQL's side of the index.
  *
- * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c, build.c,
- * keysort.c (sorting for builds), insert.c, unique.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
+ * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c,
+ * scan_only.c (index-only scans), key_reader.c (entries -> rows), build.c, keysort.c (sorting for builds), insert.c,
+ * unique.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
  * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
  * (the memory nodes), connection_workers.c, attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
  * BROKEN, ...), changes.c, trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
@@ -227,6 +228,7 @@ extern int64 sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
 extern void sherman_endscan(IndexScanDesc scan);
 extern void sherman_markpos(IndexScanDesc scan);
 extern void sherman_restrpos(IndexScanDesc scan);
+extern bool sherman_canreturn(Relation index, int attribute);
 /*
  * For bulkdelete, after its last removal: waits until the scans with a dirty snapshot that may have read an entry before it
  * was removed have ended (LockPage barrier, postgres-index-am.md section 4 rule 3). scan.c.

@@ -59,7 +59,7 @@ FROM (VALUES ('SELECT * FROM %s WHERE n = 5'), ('SELECT * FROM %s WHERE n < 400 
 SELECT relname, reltuples FROM pg_class WHERE relname IN ('plan_n', 'plan_u', 'plan_flag') ORDER BY 1;
 SELECT pg_relation_size('plan_n') = current_setting('block_size')::int AS one_page, sherman_relation_size('plan_n') > 300000 AS memory;
 
--- no column is needed, the table is all-visible: still no index-only scan, and priced as what it is
+-- no column is needed, the table is all-visible: an index-only scan
 CREATE TABLE bare (n int);
 INSERT INTO bare SELECT i % 100 FROM generate_series(1, 20000) i;
 CREATE INDEX bare_n ON bare USING sherman (n);

@@ -9,63 +9,8 @@ CREATE SCHEMA test_types;
 SET search_path = test_types, public;
 \i :include
 
-CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
-ALTER TYPE mood ADD VALUE 'bored' BEFORE 'ok';
-CREATE TYPE pair AS (a int, b text);
-
--- What to store for each class: a column type with its collation, and values.
-CREATE TABLE samples (class text, type text, lits text[]);
-INSERT INTO samples VALUES
-	('array_ops', 'int[]', '{"{}","{1}","{1,2}","{1,NULL}","{2}","{-5,7,8}","{{1,2},{3,4}}","{NULL}"}'),
-	('array_ops', 'text[] COLLATE "C"', '{"{}","{a}","{a,b}","{A}","{aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa,b}"}'),
-	('bit_ops', 'bit(12)', '{000000000000,111111111111,101010101010,000000000001,100000000000}'),
-	('bool_ops', 'bool', '{t,f}'),
-	('bpchar_ops', 'char(12) COLLATE "C"', '{"","a","a b","ab","abcdefghijkl","abcdefgh","abcdefghi","Z","é"}'),
-	('bpchar_ops', 'char(30) COLLATE "en-x-icu"', '{"","a","a b","ab","B","abcdefghijklmnopqrstuvwxyz","é","É"}'),
-	('bpchar_pattern_ops', 'char(12)', '{"","a","a b","ab","abcdefghijkl","abcdefgh","abcdefghi","Z","é"}'),
-	('bytea_ops', 'bytea', '{"","\\\\x00","\\\\x0000","\\\\x01","\\\\xff","\\\\x0102030405060708","\\\\x010203040506070800","\\\\x010203040506070801","\\\\xffffffffffffffffffffffffffffffffffff"}'),
-	('char_ops', '"char"', '{"",a,b,A,~,é}'),
-	('cidr_ops', 'cidr', '{10.0.0.0/8,10.0.0.0/16,10.1.0.0/16,::/0,0.0.0.0/0,ffff::/16,192.168.1.1/32}'),
-	('date_ops', 'date', '{-infinity,infinity,"4713-01-01 BC",5874897-12-31,2000-01-01,1999-12-31,2000-01-02}'),
-	('enum_ops', 'mood', '{sad,bored,ok,happy}'),
-	('float4_ops', 'float4', '{-Infinity,-3.4e38,-1,-1e-45,-0,0,1e-45,1,1.5,3.4e38,Infinity,NaN}'),
-	('float8_ops', 'float8', '{-Infinity,-1.7e308,-1,-4.9e-324,-0,0,4.9e-324,0.1,1,1.7e308,Infinity,NaN}'),
-	('inet_ops', 'inet', '{10.0.0.1,10.0.0.1/8,10.0.0.2/8,10.0.0.2,10.0.0.2/9,10.128.0.2/9,10.128.0.2/8,10.128.0.2/10,10.0.0.3/31,10.0.0.2/31,10.0.0.2/0,::1,::,::/0,255.255.255.255,ffff::1/16,ffff::1/17,ffff::2/16,ffff:8000::1/17,fe80::1:2:3,fe80::1:2:4/127,0.0.0.0,0.0.0.0/0}'),
-	('int2_ops', 'int2', '{-32768,-32767,-256,-1,0,1,255,256,32766,32767}'),
-	('int4_ops', 'int4', '{-2147483648,-65536,-1,0,1,255,256,65535,2147483647}'),
-	('int8_ops', 'int8', '{-9223372036854775808,-4294967296,-1,0,1,255,4294967295,4294967296,9223372036854775807}'),
-	('interval_ops', 'interval', '{0,"1 day","24 hours","1 mon","30 days","29 days","-1 mon","-178000000 years","178000000 years","1 us","-1 us","2000000000 days","-2000000000 days 1 us"}'),
-	('jsonb_ops', 'jsonb', '{"null","1","1.0","true","\"a\"","[]","[1,2]","{}","{\"a\":1}","{\"a\":2,\"b\":[1,2,3,4,5,6,7,8,9]}"}'),
-	('macaddr8_ops', 'macaddr8', '{00:00:00:00:00:00:00:00,ff:ff:ff:ff:ff:ff:ff:ff,08:00:2b:01:02:03:04:05,7f:ff:ff:ff:00:00:00:00,80:00:00:00:00:00:00:00,00:00:00:00:80:00:00:00}'),
-	('macaddr_ops', 'macaddr', '{00:00:00:00:00:00,ff:ff:ff:ff:ff:ff,08:00:2b:01:02:03,08:00:2b:81:02:03,80:00:00:00:00:00,00:00:00:00:00:01}'),
-	('money_ops', 'money', '{-92233720368547758.08,-0.01,0,0.01,1,92233720368547758.07}'),
-	('multirange_ops', 'int4multirange', '{"{}","{[1,2)}","{[1,2),[5,9)}","{(,)}","{[3,)}"}'),
-	('name_ops', 'name', '{"",a,ab,B,abcdefgh,abcdefghi,abcdefghij,zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz,é}'),
-	('name_ops', 'name COLLATE "en-x-icu"', '{"",a,ab,B,abcdefgh,abcdefghi,é,É}'),
-	('numeric_ops', 'numeric', '{NaN,Infinity,-Infinity,0,0.00,1,1.0,1.000000000000000000000001,-1,-1.000000000000000000000001,1e-20,-1e-20,9999,10000,10001,-9999,-10000,0.0001,0.00010001,12345678901234567890.123456789,12345678901234567890.123456788,-12345678901234567890.123456789,1e1000,-1e1000,1e-1000,-1e-1000,1e70000,-1e70000,2e70000}'),
-	('oid_ops', 'oid', '{0,1,2147483647,2147483648,4294967295}'),
-	('oidvector_ops', 'oidvector', '{"","1","1 2","2","4294967295 0","1 2 3 4 5 6 7 8"}'),
-	('pg_lsn_ops', 'pg_lsn', '{0/0,0/1,0/FFFFFFFF,1/0,FFFFFFFF/FFFFFFFF,7FFFFFFF/FFFFFFFF,80000000/0}'),
-	('range_ops', 'int4range', '{empty,"[1,2)","[1,5)","(,)","(,3)","[3,)"}'),
-	('range_ops', 'numrange', '{empty,"[1.0,2)","[1,2]","[1.00,2.0]","(,)","(0.1,3)"}'),
-	('record_image_ops', 'pair', '{"(1,a)","(1,)","(,a)","(-1,b)","(2,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa)"}'),
-	('record_ops', 'pair', '{"(1,a)","(1,)","(,a)","(-1,b)","(2,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa)"}'),
-	('text_ops', 'text COLLATE "C"', '{"",a,A,ab,abcdefg,abcdefgh,abcdefghi,abcdefghj,abcdefghabcdefghabcdefghabcdefgh,abcdefghabcdefghabcdefghabcdefgi,é,zzz," a"}'),
-	('text_ops', 'text COLLATE "en-x-icu"', '{"",a,A,b,B,é,É,"a b",ab,abcdefghabcdefghabcdefghabcdefgh,abcdefghabcdefghabcdefghabcdefgi,abcdefghabcdefghabcdefghabcdefghabcdefghabcdefgh}'),
-	('text_ops', 'text', '{"",a,A,b,B,é,É,"a b",ab,abcdefghabcdefghabcdefghabcdefgh,abcdefghabcdefghabcdefghabcdefgi}'),
-	('text_pattern_ops', 'text', '{"",a,A,b,B,é,É,"a b",ab,abcdefgh,abcdefghi,abcdefghabcdefghabcdefghabcdefgi}'),
-	('tid_ops', 'tid', '{"(0,0)","(0,1)","(1,0)","(4294967295,65535)","(2147483648,1)","(2147483647,65535)"}'),
-	('time_ops', 'time', '{00:00,24:00,23:59:59.999999,12:00,00:00:00.000001}'),
-	('timestamp_ops', 'timestamp', '{-infinity,infinity,"4713-01-01 BC","294276-12-31 23:59:59.999999","2000-01-01","1999-12-31 23:59:59.999999"}'),
-	('timestamptz_ops', 'timestamptz', '{-infinity,infinity,"4713-01-02 BC +0","294276-12-30 23:59:59.999999+0","2000-01-01","1999-12-31 23:59:59.999999"}'),
-	('timetz_ops', 'timetz', '{00:00+0,24:00-12,12:00+1,12:00+2,11:00+1,23:59:59.999999+15}'),
-	('tsquery_ops', 'tsquery', '{"","a","a & b","a | b","!a","aaaaaaaaaaaaa <-> bbbbbbbbbbbbbbbbbbbbbbbb"}'),
-	('tsvector_ops', 'tsvector', '{"","a","a b","a:1","a:1A b:2","aaaaaaaaaaaaaaaa bbbbbbbbbbbbbbbbbbbbbbbbbbbb"}'),
-	('uuid_ops', 'uuid', '{00000000-0000-0000-0000-000000000000,ffffffff-ffff-ffff-ffff-ffffffffffff,00000000-0000-0000-0000-000000000001,80000000-0000-0000-8000-000000000000,7fffffff-ffff-ffff-ffff-ffffffffffff}'),
-	('varbit_ops', 'varbit', '{"",0,1,00,01,10,11111111,111111110,11111111111111111111111111111111111111111111111111111}'),
-	('varchar_ops', 'varchar(40) COLLATE "C"', '{"",a,A,ab,abcdefgh,abcdefghi,abcdefghj}'),
-	('varchar_pattern_ops', 'varchar', '{"",a,A,ab,abcdefgh,abcdefghi,abcdefghj,é}'),
-	('xid8_ops', 'xid8', '{0,1,4294967296,9223372036854775807,9223372036854775808,18446744073709551615}');
+\set include :abs_srcdir '/sql/include/samples.psql'
+\i :include
 
 -- Nothing is left out.
 SELECT opcname FROM pg_opclass c JOIN pg_am a ON a.oid = c.opcmethod

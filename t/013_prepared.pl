@@ -114,7 +114,7 @@ sub plan_of
 {
 	my $plan = $session->query("EXPLAIN EXECUTE $_[0]");
 
-	return $plan =~ /Index Scan.* using (\w+)/ ? $1 : 'none';
+	return $plan =~ /Index (?:Only )?Scan.* using (\w+)/ ? $1 : 'none';
 }
 
 is(execute_all(), executions(0), 'plans by index: right rows');

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "support/cost.h"
 #include "support/fixture.h"
 
 /* From an empty tree to one of three levels, with ranges at every size; then removals. */
@@ -579,6 +580,55 @@ scan_is_stopped(void **state)
 	fixture_close(&f);
 }
 
+/* Whether the batch's leaf is the one that was read: one READ of its header. */
+static bool
+unchanged(Fixture *f, const TreeBatch *batch)
+{
+	Cost cost;
+	bool result;
+
+	cost_begin(&client, &cost);
+	require_ok(tree_batch_unchanged(f->scan, batch, &result));
+	cost_end(&client, &cost);
+	assert_int_equal(cost.tree.round_trips, 1);
+	assert_int_equal(cost.tree.read_bytes, 64);
+	return result;
+}
+
+/* What is added beside a batch's entries changes nothing for them; a removal, and a split, are told. */
+static void
+scan_is_told_of_removals(void **state)
+{
+	Fixture f;
+	const TreeBatch *batch;
+
+	(void) state;
+	for (KeySpaceKind kind = 0; kind < KEYSPACES; kind++)
+	{
+		fixture_open(&f, kind);
+		for (uint64_t i = 0; i < 4; i++)
+			insert(&f, 10 * i, 3 * i + 1); /* TIDs in blocks that stay */
+		require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
+		require_ok(tree_scan_next(f.scan, &batch));
+		assert_int_equal(batch->count, 4);
+		assert_true(unchanged(&f, batch));
+		insert(&f, 15, 100);
+		assert_true(unchanged(&f, batch));
+		vacuum(&f);
+		assert_true(unchanged(&f, batch));
+		insert(&f, 25, 2);
+		assert_true(unchanged(&f, batch));
+		vacuum(&f); /* the last one */
+		assert_false(unchanged(&f, batch));
+		require_ok(tree_scan_seek(f.scan, TREE_BACKWARD, NULL, NULL));
+		require_ok(tree_scan_next(f.scan, &batch));
+		assert_true(unchanged(&f, batch));
+		insert_random(&f, 200, 100, 1000);
+		assert_false(unchanged(&f, batch)); /* it was split */
+		fixture_close(&f);
+	}
+}
+
 int
 main(void)
 {
@@ -602,6 +652,7 @@ main(void)
 		cmocka_unit_test(scan_images_gone),
 		cmocka_unit_test(scan_jumps),
 		cmocka_unit_test(scan_is_stopped),
+		cmocka_unit_test(scan_is_told_of_removals),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

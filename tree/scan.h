@@ -62,7 +62,8 @@ struct TreeScan
 	uint8_t *pool;
 	uint32_t pool_bytes;
 	uint32_t pool_used;
-	uint8_t *fence_image; /* TREE_IMAGE_MAX_BYTES: of the bound to descend with */
+	uint8_t *fence_image;        /* TREE_IMAGE_MAX_BYTES: of the bound to descend with */
+	uint64_t reread[LINE_WORDS]; /* a leaf's first line, for tree_batch_unchanged() */
 	TreeBatch batch;
 };
 

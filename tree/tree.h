@@ -431,6 +431,13 @@ extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
  */
 extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key);
 
+/*
+ * Reads the leaf's header once more (64 bytes). *unchanged: all that the batch holds is still in the leaf; then no removal of
+ * any of it had been acknowledged when this was called.  Otherwise entries may have been removed, moved, or neither.
+ * TREE_UNREACHABLE, TREE_FENCED, TREE_STOPPED.
+ */
+extern TreeStatus tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged);
+
 /* ------------------------------------------------------------------------------------------------
  * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the
  * start is met at least once.

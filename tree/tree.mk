@@ -18,6 +18,7 @@ TREE_SOURCES = \
 	tree/order.c \
 	tree/parent.c \
 	tree/redo.c \
+	tree/reread.c \
 	tree/scan.c \
 	tree/search.c \
 	tree/service.c \

@@ -73,3 +73,5 @@ mutate fence_by_a_chain_of_its_own test_budget_ties tree/batch.c \
 	's/if \(scan->begun \|\| \(fence\[0\]/if (true || (fence[0]/'
 mutate fence_taken_for_a_cell test_scan tree/batch.c \
 	's/slots\[i\] == FENCE_SLOT \? far_fence\(scan\) : //'
+mutate removals_not_told test_scan tree/reread.c \
+	's/scan->reread\[HEADER_GENERATION\] == batch->generation/true/'

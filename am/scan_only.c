@@ -1,0 +1,187 @@
+/*
+ * scan_only.c
+ *		Index-only scans: entries as index tuples, and only those whose row the snapshot sees.
+ *
+ * The executor (nodeIndexonlyscan.c) looks each TID's page up in the visibility map, and fetches the row only
+ * where the bit is not set.  btree holds a pin on the leaf meanwhile, and VACUUM waits for it before it frees
+ * a TID.  Here nobody waits: what is returned is right whatever the executor finds.  See
+ * doc/index-only-scans.md for the argument; in short, for an entry that was read at t0:
+ *
+ * - At t1 > t0 the map is looked at, for all entries of the batch; at t2 > t1 the leaf's generation is read
+ *	 again.  If it is the same, no entry had been removed by t2, so no VACUUM that met their TIDs had come to
+ *	 its second pass over the table by t1: a bit that was set spoke of the row that the entry is of.  All rows of
+ *	 that page were visible to everybody, and so to our snapshot, which is older than t1.
+ * - All other entries, and all if the generation is another one, are looked up in the table with the
+ *	 snapshot, when their turn comes.  Those it does not see are passed over, which is what the executor would do.
+ *
+ * So each entry returned has a row that our snapshot sees, with the entry's key.  The executor finds at t3
+ * - the bit set: it takes the entry, rightly.  That the page may be all-visible only since its other TIDs were
+ *	 freed and used again does not matter: this row cannot have gone, as our snapshot is still in use;
+ * - the bit not set: it fetches the row with the same snapshot, and sees what we saw.
+ * A TID that was freed and used again between t0 and our look at the table holds a row that was inserted
+ * behind our snapshot (by another transaction, or by a later command of our own), which therefore sees none: the
+ * entry is passed over, and the row that it was of was dead to every snapshot.
+ *
+ * A snapshot that is not MVCC proves none of this.  Such a scan holds the barrier (scan.c): VACUUM frees no TID
+ * until it has ended, the map says the truth, and the caller tests it and the row itself.
+ */
+#include "sherman.h"
+
+#include "access/tableam.h"
+#include "access/visibilitymap.h"
+#include "executor/tuptable.h"
+#include "port/atomics.h"
+#include "storage/bufmgr.h"
+#include "utils/snapmgr.h"
+
+#include "scan_only.h"
+
+#define TRUTHFUL_WORDS (TREE_BATCH_MAX / 64)
+
+struct ScanOnly
+{
+	MemoryContext context;		/* of the scan */
+	uint64		serial;			/* of the batch that `truthful` is of; 0: none */
+	uint64		truthful[TRUTHFUL_WORDS];	/* by position: the row was visible to everybody */
+	Buffer		map_buffer;		/* page of the visibility map looked at last */
+	IndexFetchTableData *fetch; /* NULL: no row was looked up yet */
+	TupleTableSlot *slot;
+	KeyReader	reader;			/* holds xs_itup */
+};
+
+ScanOnly *
+scan_only_make(MemoryContext context)
+{
+	ScanOnly   *only = MemoryContextAlloc(context, sizeof(ScanOnly));
+
+	only->context = context;
+	only->serial = 0;
+	only->map_buffer = InvalidBuffer;
+	only->fetch = NULL;
+	only->slot = NULL;
+	return only;
+}
+
+void
+scan_only_pause(ScanOnly *only)
+{
+	if (only->fetch != NULL)
+	{
+		ExecClearTuple(only->slot);
+		table_index_fetch_reset(only->fetch);
+	}
+}
+
+void
+scan_only_end(ScanOnly *only)
+{
+	if (only->fetch != NULL)
+	{
+		table_index_fetch_end(only->fetch);
+		ExecDropSingleTupleTableSlot(only->slot);
+		only->fetch = NULL;
+	}
+	if (BufferIsValid(only->map_buffer))
+		ReleaseBuffer(only->map_buffer);
+	only->map_buffer = InvalidBuffer;
+}
+
+/* t1: marks the entries whose pages are all-visible, says the map. False: there is none. */
+static bool
+ask_map(ScanOnly *only, Relation table, const TreeBatch *batch)
+{
+	BlockNumber block = InvalidBlockNumber;
+	bool		visible = false;
+	bool		any = false;
+
+	memset(only->truthful, 0, sizeof(only->truthful));
+	for (int i = 0; i < batch->count; i++)
+	{
+		if (batch->entries[i].block != block)
+		{
+			block = batch->entries[i].block;
+			visible = VM_ALL_VISIBLE(table, block, &only->map_buffer);
+			any |= visible;
+		}
+		if (visible)
+			only->truthful[i / 64] |= UINT64CONST(1) << (i % 64);
+	}
+	return any;
+}
+
+/* t1 and t2 for a batch: marks the entries that need no look at the table. */
+static void
+judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeBatch *batch, uint64 serial)
+{
+	bool		unchanged = true;
+	TreeStatus	status = TREE_OK;
+
+	only->serial = 0;
+	/* The map is read without a lock: not before the leaf, and not behind its generation. */
+	pg_memory_barrier();
+	if (ask_map(only, scan->heapRelation, batch))
+	{
+		pg_memory_barrier();
+		status = tree_batch_unchanged(tree_scan, batch, &unchanged);
+	}
+	if (status != TREE_OK)
+		sherman_report_failure(status, scan->indexRelation);
+	if (!unchanged)
+		memset(only->truthful, 0, sizeof(only->truthful));
+	only->serial = serial;
+}
+
+/* Whether the scan's snapshot sees a row under scan->xs_heaptid. */
+static bool
+row_is_visible(ScanOnly *only, IndexScanDesc scan)
+{
+	ItemPointerData tid = scan->xs_heaptid;
+	bool		again = false;
+	bool		visible;
+
+	if (only->fetch == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(only->context);
+
+		only->slot = table_slot_create(scan->heapRelation, NULL);
+		only->fetch = table_index_fetch_begin(scan->heapRelation);
+		MemoryContextSwitchTo(caller);
+	}
+	visible = table_index_fetch_tuple(only->fetch, &tid, scan->xs_snapshot, only->slot, &again, NULL);
+	ExecClearTuple(only->slot);
+	return visible;
+}
+
+bool
+scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan,
+				 const TreeBatch *batch, uint64 serial, int position)
+{
+	TreeKey		key;
+	TreeStatus	status;
+
+	ItemPointerSet(&scan->xs_heaptid, batch->entries[position].block, batch->entries[position].offset);
+	if (IsMVCCSnapshot(scan->xs_snapshot))
+	{
+		if (only->serial != serial)
+			judge_batch(only, scan, tree_scan, batch, serial);
+		if ((only->truthful[position / 64] & (UINT64CONST(1) << (position % 64))) == 0 &&
+			!row_is_visible(only, scan))
+			return false;
+	}
+	status = tree_batch_key(tree_scan, batch, position, &key);
+	/* Removed meanwhile: VACUUM found its row dead to everybody. */
+	if (status == TREE_NOT_FOUND)
+		return false;
+	if (status != TREE_OK)
+		sherman_report_failure(status, scan->indexRelation);
+	key_reader_open(&only->reader, keys, &key);
+	scan->xs_itup = key_reader_tuple(&only->reader);
+	return true;
+}
+
+/* amcanreturn: every column is stored. */
+bool
+sherman_canreturn(Relation index, int attribute)
+{
+	return true;
+}
