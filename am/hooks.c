@@ -266,6 +266,7 @@ void
 sherman_install_hooks(void)
 {
 	sherman_planner_install();
+	sherman_row_comparison_install();
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	previous_shmem_request = shmem_request_hook;

@@ -188,6 +188,15 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 	return state == SHERMAN_OK;
 }
 
+/*
+ * Whether an index that the planner considers is one of ours, and is there.
+ */
+bool
+sherman_plans(const IndexOptInfo *info)
+{
+	return !info->hypothetical && (void *) info->amcostestimate == (void *) sherman_costestimate;
+}
+
 static void
 relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
 {
@@ -199,7 +208,7 @@ relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
 	{
 		IndexOptInfo *info = lfirst_node(IndexOptInfo, cell);
 
-		if (info->hypothetical || (void *) info->amcostestimate != (void *) sherman_costestimate)
+		if (!sherman_plans(info))
 			continue;
 		if (!fill_index(info, rel))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);

@@ -202,6 +202,10 @@ extern bool sherman_is_ours(Oid index);
 
 /* ---- planner.c ---- */
 extern void sherman_planner_install(void);
+/* Whether an index that the planner considers is one of ours. */
+extern bool sherman_plans(const struct IndexOptInfo *info);
+/* Sets up row_comparison.c. */
+extern void sherman_row_comparison_install(void);
 
 /* What the collector has found out about a tree. */
 typedef enum ShermanVerdict
