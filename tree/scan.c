@@ -31,8 +31,8 @@ bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound)
 	bound->side = above ? 1 : -1;
 }
 
-static const uint64_t *
-leaf_fence(const TreeScan *scan, const uint64_t *leaf, bool high)
+const uint64_t *
+scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
 
@@ -45,7 +45,7 @@ static bool
 leaf_is_next(const TreeScan *scan, const uint64_t *leaf)
 {
 	assert(scan->begun);
-	return separator_equal(&scan->tree->geometry, leaf_fence(scan, leaf, scan->direction == TREE_BACKWARD),
+	return separator_equal(&scan->tree->geometry, scan_fence(scan, leaf, scan->direction == TREE_BACKWARD),
 	                       scan->want);
 }
 
@@ -537,8 +537,8 @@ load_backward(TreeScan *scan)
 	return TREE_RETRY;
 }
 
-static TreeStatus
-load_next(TreeScan *scan, bool afresh)
+TreeStatus
+scan_load(TreeScan *scan, bool afresh)
 {
 	TreeStatus status = TREE_RETRY;
 
@@ -557,7 +557,7 @@ static TreeStatus
 leaf_judge(TreeScan *scan, bool *last)
 {
 	bool forward = scan->direction == TREE_FORWARD;
-	const uint64_t *fence = leaf_fence(scan, scan->leaf, forward);
+	const uint64_t *fence = scan_fence(scan, scan->leaf, forward);
 	int result;
 	TreeStatus status;
 
@@ -583,12 +583,12 @@ leaf_consume(TreeScan *scan, bool last)
 
 	assert(scan->leaf != NULL);
 	scan->begun = true;
-	scan->ended = last;
 	scan->left = scan->pointer;
 	scan->right = scan->leaf[HEADER_RIGHT];
 	memset(scan->want, 0, sizeof(scan->want));
 	node_get_fence(g, scan->leaf, scan->direction == TREE_FORWARD, scan->want);
 	assert(last || !separator_infinite(scan->want));
+	scan->ended = last || (scan->taking && separator_equal(g, scan->want, scan->taken_end));
 }
 
 /* ---- the calls ---- */
@@ -651,6 +651,8 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 	scan->sought = true;
 	scan->begun = false;
 	scan->ended = false;
+	scan->loaded = false;
+	scan->taking = false;
 	scan->stop_inside = false;
 	scan->has_last = false;
 	scan->leaf = NULL;
@@ -681,8 +683,9 @@ tree_scan_next(TreeScan *scan, const TreeBatch **batch)
 	while (!scan->ended)
 	{
 		bool last = false;
-		TreeStatus status = load_next(scan, attempts > 0);
+		TreeStatus status = scan->loaded ? TREE_OK : scan_load(scan, attempts > 0);
 
+		scan->loaded = false;
 		if (status == TREE_OK)
 		{
 			batch_begin(scan);

@@ -39,15 +39,18 @@ struct TreeScan
 	bool sought;      /* tree_scan_seek() was called */
 	bool begun;       /* a leaf was consumed: `want` is valid */
 	bool ended;       /* no more leaves */
+	bool loaded;      /* the current leaf was not consumed yet: tree_scan_take() left it */
+	bool taking;      /* the scan ends at `taken_end`, until it takes more leaves */
 	bool stop_inside; /* the stop bound lies in the current leaf */
 	TreeBound start;  /* of a scan from an end of the tree: the bound that stands for the end */
 	TreeBound stop;
-	uint64_t want[LINE_WORDS]; /* fence where the next leaf begins, in the order of the scan */
-	uint64_t right;            /* right sibling of the leaf consumed last */
-	uint64_t left;             /* pointer of that leaf itself */
-	uint64_t *leaf;            /* the current leaf: one of the buffers */
-	uint64_t pointer;          /* where it came from */
-	int depth;                 /* leaves to read ahead by the next chain */
+	uint64_t want[LINE_WORDS];      /* fence where the next leaf begins, in the order of the scan */
+	uint64_t taken_end[LINE_WORDS]; /* far fence of the last leaf that was taken */
+	uint64_t right;                 /* right sibling of the leaf consumed last */
+	uint64_t left;                  /* pointer of that leaf itself */
+	uint64_t *leaf;                 /* the current leaf: one of the buffers */
+	uint64_t pointer;               /* where it came from */
+	int depth;                      /* leaves to read ahead by the next chain */
 	ScanAhead ahead;
 	ScanParent parent;
 	bool has_last;
@@ -69,6 +72,15 @@ struct TreeScan
 
 /* The bound that stands for an end of the tree: below or above every entry and separator, by integers. */
 extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
+
+/* A leaf's fence, in place. */
+extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high);
+
+/*
+ * Makes the next leaf, or the first, scan->leaf; `afresh`: by a descent.  Nothing is held.  TREE_DAMAGED, and what a chain
+ * returns.  Calls the comparator.
+ */
+extern TreeStatus scan_load(TreeScan *scan, bool afresh);
 
 /* Forgets what was fetched for the leaf before: scan->leaf is another one. */
 extern void batch_begin(TreeScan *scan);

@@ -426,6 +426,37 @@ extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const 
 extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
 
 /*
+ * A place between two leaves where a scan may go on: plain bytes, of use to every process of the instance as long
+ * as the tree is there, whatever is split meanwhile.
+ */
+typedef struct TreeScanPosition
+{
+	uint64_t want[TREE_NORM_WORDS + 1]; /* fence there */
+	uint64_t left;                      /* pointer of the leaf that ends there, and its right sibling */
+	uint64_t right;
+	uint64_t parent; /* pointer of the level-1 node, 0 = not known: a hint, as is the next one */
+	uint32_t depth;  /* leaves to read ahead */
+	bool ended;      /* nothing follows: not to be gone on from */
+	uint8_t padding[3];
+} TreeScanPosition;
+
+/*
+ * For one scan done by several processes, each with a TreeScan of its own.  Who may go on with it takes what the
+ * next chain reads, one leaf to TREE_PREFETCH_MAX, for itself: tree_scan_next() then returns these leaves'
+ * entries and no others before its TREE_END, while *behind lets another process go on behind them already.  So
+ * each entry comes once, from one of them, and to each of them in order.  To be called after tree_scan_seek(), which
+ * begins the scan, or tree_scan_resume().  Calls the comparator.
+ */
+extern TreeStatus tree_scan_take(TreeScan *scan, TreeScanPosition *behind);
+
+/*
+ * As tree_scan_seek(), at a position that a scan with the same direction and stop handed on.  For
+ * tree_scan_take().  TREE_INVALID: nothing follows there.
+ */
+extern TreeStatus tree_scan_resume(TreeScan *scan, TreeDirection direction, const TreeBound *stop,
+                                   const TreeScanPosition *position);
+
+/*
  * The key of entry i of the batch; the image points into the scan's memory and is valid as long as the batch.
  * TREE_NOT_FOUND: the entry was removed meanwhile, and its image out of line with it.
  */

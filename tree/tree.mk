@@ -20,6 +20,7 @@ TREE_SOURCES = \
 	tree/redo.c \
 	tree/reread.c \
 	tree/scan.c \
+	tree/scan_take.c \
 	tree/search.c \
 	tree/service.c \
 	tree/service_calls.c \
