@@ -53,7 +53,7 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amstorage = false;
 	routine->amclusterable = true;
 	routine->ampredlocks = false;
-	routine->amcanparallel = false;
+	routine->amcanparallel = true;
 	routine->amcaninclude = false;
 	routine->amusemaintenanceworkmem = false;
 	/* The main fork is one page: core would never choose a worker by its size. */
@@ -79,9 +79,9 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amendscan = sherman_endscan;
 	routine->ammarkpos = sherman_markpos;
 	routine->amrestrpos = sherman_restrpos;
-	routine->amestimateparallelscan = NULL;
-	routine->aminitparallelscan = NULL;
-	routine->amparallelrescan = NULL;
+	routine->amestimateparallelscan = sherman_estimateparallelscan;
+	routine->aminitparallelscan = sherman_initparallelscan;
+	routine->amparallelrescan = sherman_parallelrescan;
 
 	PG_RETURN_POINTER(routine);
 }

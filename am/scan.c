@@ -1,6 +1,6 @@
 /*
  * scan.c
- *		Index scans: plain ones in both directions, with mark and restore, and bitmap scans.
+ *		Index scans: plain ones in both directions, with mark and restore, parallel ones, and bitmap scans.
  *
  * The tree hands out one leaf's entries at a time (a batch).  A scan walks its batch to and fro; where it
  * leaves the batch on the side that it came from, it seeks anew from the batch's first entry, strictly beyond
@@ -19,8 +19,9 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "scankeys.h"
 #include "scan_only.h"
+#include "scan_parallel.h"
+#include "scankeys.h"
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace
@@ -191,7 +192,8 @@ begin_scan(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
-	pgstat_count_index_scan(scan->indexRelation);
+	if (scan->parallel_scan == NULL || parallel_scan_first(scan))
+		pgstat_count_index_scan(scan->indexRelation);
 	state->batch = NULL;
 	state->sought = false;
 	state->place.valid = false;
@@ -274,26 +276,84 @@ leave_batch(IndexScanDesc scan)
 	state->batch = NULL;
 }
 
-/* Positions the tree's scan at the place to go on from, or at the combination's edge. */
+/*
+ * Positions the tree's scan: at `resumed`, where a participant of a parallel scan has read up to; else at the
+ * place to go on from; else at the combination's edge.
+ */
 static void
-seek(IndexScanDesc scan, ScanDirection direction)
+seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resumed)
 {
 	ShermanScan *state = scan->opaque;
 	bool		forward = ScanDirectionIsForward(direction);
 	const ScanEdge *near_edge = forward ? &state->keys->low_edge : &state->keys->high_edge;
 	const ScanEdge *far_edge = forward ? &state->keys->high_edge : &state->keys->low_edge;
+	TreeDirection towards = forward ? TREE_FORWARD : TREE_BACKWARD;
+	const TreeBound *stop = far_edge->bound ? &far_edge->tree : NULL;
 	TreeBound	from;
 	TreeStatus	status;
 
 	if (state->place.valid)
 		keys_entry_bound(state->index->keys, &state->place.key, &from);
-	status = tree_scan_seek(state->tree_scan, forward ? TREE_FORWARD : TREE_BACKWARD,
-							state->place.valid ? &from : near_edge->bound ? &near_edge->tree : NULL,
-							far_edge->bound ? &far_edge->tree : NULL);
+	if (resumed != NULL)
+		status = tree_scan_resume(state->tree_scan, towards, stop, resumed);
+	else
+		status = tree_scan_seek(state->tree_scan, towards,
+								state->place.valid ? &from : near_edge->bound ? &near_edge->tree : NULL,
+								stop);
 	if (status != TREE_OK)
 		report_status(scan, status);
 	state->sought = true;
 	state->batch_direction = direction;
+}
+
+/*
+ * Takes the next leaves of a parallel scan for this participant; what the others read lies before or behind them.
+ * False: nothing is left.
+ */
+static bool
+take_leaves(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	const TreeScanPosition *resumed = NULL;
+	ParallelPlace place;
+	TreeStatus	status;
+
+	CHECK_FOR_INTERRUPTS();
+	sherman_index_recheck(state->index, scan->indexRelation);
+	if (!parallel_scan_seize(scan, &place))
+		return false;
+	if (place.begun)
+	{
+		scan_keys_restore(state->keys, place.arrays);
+		if (!place.position.ended)
+			resumed = &place.position;
+		else if (!scan_keys_next(state->keys, direction))
+		{
+			parallel_scan_finish(scan);
+			return false;
+		}
+	}
+	seek(scan, direction, resumed);
+	status = tree_scan_take(state->tree_scan, &place.position);
+	if (status != TREE_OK)
+		report_status(scan, status);
+	place.begun = true;
+	scan_keys_save(state->keys, place.arrays);
+	if (place.position.ended && state->keys->array_count == 0)
+		parallel_scan_finish(scan);
+	else
+		parallel_scan_release(scan, &place);
+	return true;
+}
+
+/* Positions the tree's scan where this process is to read next. False: nothing is left. */
+static bool
+seek_next(IndexScanDesc scan, ScanDirection direction)
+{
+	if (scan->parallel_scan != NULL)
+		return take_leaves(scan, direction);
+	seek(scan, direction, NULL);
+	return true;
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -388,27 +448,29 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 			}
 			if (!with_batch)
 			{
+				if (scan->parallel_scan != NULL)
+					elog(ERROR, "a parallel scan of index \"%s\" was turned around",
+						 RelationGetRelationName(scan->indexRelation));
 				/* Back over the batch's first entry: on from there, the other way. */
 				take_place(scan, &state->place, 0, 1);
 				state->sought = false;
 			}
 			leave_batch(scan);
 		}
-		if (!state->sought)
-			seek(scan, direction);
+		if (!state->sought && !seek_next(scan, direction))
+			break;
 		if (read_batch(scan))
 			continue;
 
 		state->place.valid = false;
 		state->sought = false;
-		if (!scan_keys_next(state->keys, direction))
-		{
-			state->begun = false;
-			if (state->only != NULL)
-				scan_only_pause(state->only);
-			return false;
-		}
+		if (scan->parallel_scan == NULL && !scan_keys_next(state->keys, direction))
+			break;
 	}
+	state->begun = false;
+	if (state->only != NULL)
+		scan_only_pause(state->only);
+	return false;
 }
 
 bool
@@ -439,7 +501,7 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		state->tids = MemoryContextAlloc(state->context, sizeof(ItemPointerData) * TREE_BATCH_MAX);
 	do
 	{
-		seek(scan, ForwardScanDirection);
+		seek(scan, ForwardScanDirection, NULL);
 		while (read_batch(scan))
 		{
 			int			count = 0;

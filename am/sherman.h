@@ -229,6 +229,9 @@ extern void sherman_endscan(IndexScanDesc scan);
 extern void sherman_markpos(IndexScanDesc scan);
 extern void sherman_restrpos(IndexScanDesc scan);
 extern bool sherman_canreturn(Relation index, int attribute);
+extern Size sherman_estimateparallelscan(void);
+extern void sherman_initparallelscan(void *target);
+extern void sherman_parallelrescan(IndexScanDesc scan);
 /*
  * For bulkdelete, after its last removal: waits until the scans with a dirty snapshot that may have read an entry before it
  * was removed have ended (LockPage barrier, postgres-index-am.md section 4 rule 3). scan.c.
