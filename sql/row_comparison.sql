@@ -89,3 +89,4 @@ SELECT agrees('SELECT * FROM parts WHERE (a, b) > (95, 5) ORDER BY a, b');
 CREATE VIEW guarded WITH (security_barrier) AS SELECT a, b FROM paged WHERE f > 0;
 SELECT agrees('SELECT * FROM guarded WHERE (a, b) > (190, 5)');
 DROP TABLE paged, parts CASCADE;
+DROP FUNCTION agrees, by_table_too;
