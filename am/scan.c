@@ -440,11 +440,10 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 		{
 			bool		with_batch = direction == state->batch_direction;
 
-			if (step_in_batch(scan, with_batch ? 1 : -1))
+			while (step_in_batch(scan, with_batch ? 1 : -1))
 			{
 				if (return_entry(scan))
 					return true;
-				continue;
 			}
 			if (!with_batch)
 			{
@@ -468,8 +467,6 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 			break;
 	}
 	state->begun = false;
-	if (state->only != NULL)
-		scan_only_pause(state->only);
 	return false;
 }
 
@@ -486,7 +483,11 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 		if (likely(return_entry(scan)))
 			return true;
 	}
-	return find_entry(scan, direction);
+	if (find_entry(scan, direction))
+		return true;
+	if (state->only != NULL)
+		scan_only_pause(state->only);
+	return false;
 }
 
 int64
