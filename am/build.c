@@ -38,6 +38,7 @@
 
 #include "compat.h"
 #include "keysort.h"
+#include "shared.h"
 
 /* Phases as pg_stat_progress_create_index shows them; the first is core's. */
 #define PHASE_SCAN 2
@@ -526,6 +527,8 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("access method \"sherman\" does not support temporary tables"),
 				 errhint("Use btree.")));
+	if (state.unique && heap->rd_rel->relispartition)
+		sherman_refuse_on_partition(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 

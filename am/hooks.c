@@ -1,7 +1,7 @@
 /*
  * hooks.c
- *		Hooks into the server: shared memory, commands on databases, dropped indexes, and (planner.c)
- *		planning.
+ *		Hooks into the server: shared memory, commands on databases, dropped indexes; planning (planner.c),
+ *		ON CONFLICT (on_conflict.c) and constraints (constraints.c).
  */
 #include "sherman.h"
 
@@ -267,6 +267,7 @@ sherman_install_hooks(void)
 {
 	sherman_planner_install();
 	sherman_row_comparison_install();
+	sherman_on_conflict_install();
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	previous_shmem_request = shmem_request_hook;
@@ -275,6 +276,7 @@ sherman_install_hooks(void)
 	shmem_startup_hook = start_shared_memory;
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
+	sherman_constraints_install();
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;
 	sherman_opened_install();

@@ -148,6 +148,12 @@ sherman_define_settings(void)
 							 "\"error\" refuses the change, \"break\" breaks an index without a constraint.",
 							 &sherman_on_unavailable, SHERMAN_UNAVAILABLE_ERROR, on_unavailable_names,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("sherman.constraints",
+							 "Gives PRIMARY KEY and UNIQUE constraints sherman indexes.",
+							 "Of tables made or changed while it is on; not of temporary and partitioned tables "
+							 "and partitions.",
+							 &sherman_constraints, false,
+							 PGC_USERSET, 0, NULL, NULL, NULL);
 	/* Without preload the sizes stay placeholders: they are set in postgresql.conf, and no error then. */
 	if (process_shared_preload_libraries_in_progress)
 		MarkGUCPrefixReserved("sherman");

@@ -358,6 +358,18 @@ extern void sherman_warn_broken(Relation index, ShermanReason reason);
 /* At the end of this transaction the collector is to look at this database. */
 extern void sherman_hint_collector(void);
 
+/* ---- on_conflict.c ---- */
+
+/* Installs its hook. */
+extern void sherman_on_conflict_install(void);
+
+/* ---- constraints.c ---- */
+
+/* Installs its hook. */
+extern void sherman_constraints_install(void);
+/* Raises: no unique index of ours on a partition. */
+extern void sherman_refuse_on_partition(Relation index) pg_attribute_noreturn();
+
 /* ---- collector.c ---- */
 
 /* One round of the launcher; returns milliseconds until it wants to run again. */

@@ -1,0 +1,198 @@
+/*
+ * constraints.c
+ *		Constraints: PRIMARY KEY and UNIQUE over sherman indexes, and where unique indexes cannot be.
+ *
+ * The grammar lets these constraints name no access method, and core takes btree.  With the setting
+ * sherman.constraints they get sherman: the statement's parse tree has a field for it.  Temporary and
+ * partitioned tables and partitions, which cannot have unique sherman indexes, get btree still.
+ *
+ * No unique sherman index on a partition: INSERT ... ON CONFLICT into the partitioned table would fail inside
+ * core (on_conflict.c).  Builds refuse it, and here ATTACH PARTITION does.
+ */
+#include "sherman.h"
+
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_class.h"
+#include "commands/defrem.h"
+#include "nodes/parsenodes.h"
+#include "tcop/utility.h"
+#include "utils/syscache.h"
+
+#include "shared.h"
+
+/* The access method's name, as the extension's script gives it. */
+#define ACCESS_METHOD "sherman"
+
+bool		sherman_constraints = false;
+
+static ProcessUtility_hook_type previous_utility = NULL;
+
+void
+sherman_refuse_on_partition(Relation index)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("access method \"sherman\" does not support unique indexes on partitions"),
+			 errdetail("INSERT ... ON CONFLICT into the partitioned table could not use index \"%s\".",
+					   RelationGetRelationName(index)),
+			 errhint("Use btree.")));
+}
+
+/* ---- the access method of constraints ---- */
+
+static void
+set_method(Node *node)
+{
+	Constraint *constraint = (Constraint *) node;
+
+	if (node == NULL || !IsA(node, Constraint) ||
+		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
+		constraint->access_method != NULL || constraint->indexname != NULL)
+		return;
+	constraint->access_method = pstrdup(ACCESS_METHOD);
+}
+
+/*
+ * The same for a table's element: a column with its constraints, or a constraint.
+ */
+static void
+set_method_of_element(Node *element)
+{
+	ListCell   *cell;
+
+	set_method(element);
+	if (element == NULL || !IsA(element, ColumnDef))
+		return;
+	foreach(cell, ((ColumnDef *) element)->constraints)
+		set_method(lfirst(cell));
+}
+
+/*
+ * Whether the table that is to be made can have unique sherman indexes.
+ */
+static bool
+new_table_can(const CreateStmt *statement)
+{
+	return statement->relation->relpersistence != RELPERSISTENCE_TEMP &&
+		statement->partspec == NULL && statement->partbound == NULL &&
+		!isAnyTempNamespace(RangeVarGetCreationNamespace(statement->relation));
+}
+
+static bool
+table_can(const RangeVar *name)
+{
+	Oid			table = RangeVarGetRelid(name, NoLock, true);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(table));
+	Form_pg_class form;
+	bool		can;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	form = (Form_pg_class) GETSTRUCT(tuple);
+	can = form->relkind == RELKIND_RELATION && form->relpersistence != RELPERSISTENCE_TEMP &&
+		!form->relispartition;
+	ReleaseSysCache(tuple);
+	return can;
+}
+
+/*
+ * Whether the statement may make constraints that sherman can keep; if there is such an access method in this
+ * database.
+ */
+static bool
+may_constrain(Node *statement)
+{
+	bool		can = false;
+
+	if (IsA(statement, CreateStmt))
+		can = new_table_can((CreateStmt *) statement);
+	else if (IsA(statement, AlterTableStmt))
+		can = ((AlterTableStmt *) statement)->objtype == OBJECT_TABLE &&
+			table_can(((AlterTableStmt *) statement)->relation);
+	return can && OidIsValid(get_am_oid(ACCESS_METHOD, true));
+}
+
+static void
+set_methods(Node *statement)
+{
+	ListCell   *cell;
+
+	if (IsA(statement, CreateStmt))
+	{
+		foreach(cell, ((CreateStmt *) statement)->tableElts)
+			set_method_of_element(lfirst(cell));
+		return;
+	}
+	foreach(cell, ((AlterTableStmt *) statement)->cmds)
+		set_method_of_element(lfirst_node(AlterTableCmd, cell)->def);
+}
+
+/* ---- partitions ---- */
+
+/*
+ * Raises if the table, which has just become a partition, has a unique index of ours.
+ */
+static void
+check_partition(const RangeVar *name)
+{
+	Relation	table = table_openrv(name, AccessShareLock);
+	List	   *indexes = RelationGetIndexList(table);
+	ListCell   *cell;
+
+	foreach(cell, indexes)
+	{
+		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
+
+		if (index->rd_index->indisunique && index->rd_indam->ambuild == sherman_build)
+			sherman_refuse_on_partition(index);
+		index_close(index, AccessShareLock);
+	}
+	list_free(indexes);
+	table_close(table, NoLock);
+}
+
+/* The table that ALTER TABLE is to attach as a partition; it is its only command then. Or NULL. */
+static const RangeVar *
+attached_table(Node *statement)
+{
+	AlterTableCmd *command;
+
+	if (!IsA(statement, AlterTableStmt) || ((AlterTableStmt *) statement)->objtype != OBJECT_TABLE)
+		return NULL;
+	command = linitial_node(AlterTableCmd, ((AlterTableStmt *) statement)->cmds);
+	return command->subtype == AT_AttachPartition ? ((PartitionCmd *) command->def)->name : NULL;
+}
+
+static void
+utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+		QueryCompletion *completion)
+{
+	const RangeVar *attached = attached_table(statement->utilityStmt);
+
+	if (sherman_constraints && may_constrain(statement->utilityStmt))
+	{
+		if (read_only_tree)
+			statement = copyObject(statement);
+		read_only_tree = false;
+		set_methods(statement->utilityStmt);
+	}
+	if (previous_utility != NULL)
+		previous_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+						 completion);
+	else
+		standard_ProcessUtility(statement, text, read_only_tree, context, parameters, environment,
+								destination, completion);
+	/* Its lock is held still: nobody adds an index meanwhile. */
+	if (attached != NULL)
+		check_partition(attached);
+}
+
+void
+sherman_constraints_install(void)
+{
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
+}

@@ -1,0 +1,161 @@
+-- INSERT ... ON CONFLICT by unique sherman indexes: the rows are those of a twin with btree's.
+\set VERBOSITY terse
+SET client_min_messages = warning;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/twins.psql'
+\i :include
+CREATE TABLE c_btree (k int, t text, v int DEFAULT 0, extra int);
+CREATE TABLE c_sherman (LIKE c_btree INCLUDING DEFAULTS);
+-- same(): whether the tables hold the same rows, and how many; and whether the indexes are sound.
+CREATE FUNCTION same(OUT rows bigint, OUT same boolean, OUT problems bigint) LANGUAGE sql AS $$
+	SELECT (SELECT count(*) FROM c_sherman),
+		NOT EXISTS (TABLE c_btree EXCEPT ALL TABLE c_sherman) AND NOT EXISTS (TABLE c_sherman EXCEPT ALL TABLE c_btree),
+		(SELECT sum(sherman_check(indexrelid, true)) FROM sherman_indexes JOIN pg_index ON indexrelid = index WHERE indrelid = 'c_sherman'::regclass)
+$$;
+
+-- without an index, and with several
+SELECT twins('INSERT INTO c_@ VALUES (1, ''one''), (1, ''one'') ON CONFLICT DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (1, ''one'') ON CONFLICT (k) DO NOTHING');
+TRUNCATE c_btree, c_sherman;
+SELECT twins('CREATE UNIQUE INDEX c_@_k ON c_@ USING @ (k)');
+SELECT twins('CREATE UNIQUE INDEX c_@_t ON c_@ USING @ (lower(t)) WHERE v >= 0');
+SELECT twins('CREATE UNIQUE INDEX c_@_kv ON c_@ USING @ (extra DESC, k) NULLS NOT DISTINCT WHERE extra > 0');
+SELECT twins('CREATE INDEX c_@_v ON c_@ USING @ (v)');
+CREATE UNIQUE INDEX c_sherman_second ON c_sherman (k);
+CREATE UNIQUE INDEX c_btree_second ON c_btree (k);
+
+-- DO NOTHING
+SELECT twins('INSERT INTO c_@ SELECT i, ''t'' || i FROM generate_series(1, 100) i ON CONFLICT DO NOTHING');
+SELECT twins('INSERT INTO c_@ SELECT i, ''T'' || i FROM generate_series(50, 200) i ON CONFLICT DO NOTHING');
+SELECT twins('INSERT INTO c_@ SELECT i % 300, ''s'' || i FROM generate_series(1, 1000) i ON CONFLICT (k) DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (1000, ''T7'') ON CONFLICT (k) DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (1000, ''T7'') ON CONFLICT (lower(t)) WHERE v >= 0 DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (1000, ''T7'', -1), (1001, ''T7'', -1) ON CONFLICT (lower(t)) WHERE v >= 0 DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (NULL, ''n1''), (NULL, ''n2'') ON CONFLICT (k) DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (NULL, ''n3'', 1, 9), (NULL, ''n4'', 1, 9) ON CONFLICT (extra, k) WHERE extra > 0 DO NOTHING');
+SELECT * FROM same();
+
+-- DO UPDATE
+SELECT twins('INSERT INTO c_@ VALUES (5, ''x''), (6, ''y''), (7000, ''z'') ON CONFLICT (k) DO UPDATE SET v = c_@.v + 1, t = c_@.t || excluded.t');
+SELECT twins('INSERT INTO c_@ VALUES (5, ''x'') ON CONFLICT (k) DO UPDATE SET k = 6');
+SELECT twins('INSERT INTO c_@ VALUES (5, ''x'') ON CONFLICT (k) DO UPDATE SET k = 9000');
+SELECT twins('INSERT INTO c_@ VALUES (10, ''x''), (10, ''y'') ON CONFLICT (k) DO UPDATE SET v = 7');
+SELECT twins('INSERT INTO c_@ VALUES (8000, ''x''), (8000, ''y'') ON CONFLICT (k) DO UPDATE SET v = 7');
+SELECT twins('INSERT INTO c_@ SELECT i, ''u'' || i FROM generate_series(1, 400) i ON CONFLICT (k) DO UPDATE SET v = excluded.k WHERE c_@.k % 3 = 0');
+SELECT twins('INSERT INTO c_@ VALUES (9001, ''T20'') ON CONFLICT (lower(t)) WHERE v >= 0 DO UPDATE SET extra = 1');
+SELECT twins('INSERT INTO c_@ VALUES (NULL, ''n5'', 1, 9) ON CONFLICT (extra, k) WHERE extra > 0 DO UPDATE SET v = 99');
+SELECT twins('INSERT INTO c_@ VALUES (20, ''x'') ON CONFLICT (v) DO NOTHING');
+SELECT twins('INSERT INTO c_@ VALUES (20, ''x'') ON CONFLICT DO UPDATE SET v = 1');
+SELECT * FROM same();
+INSERT INTO c_sherman VALUES (21, 'w') ON CONFLICT (k) DO UPDATE SET v = 5 RETURNING k, t, v;
+INSERT INTO c_btree VALUES (21, 'w') ON CONFLICT (k) DO UPDATE SET v = 5 RETURNING k, t, v;
+
+-- in WITH, with other changes around
+SELECT twins($$WITH a AS (INSERT INTO c_@ VALUES (30, 'x'), (50000, 'cte') ON CONFLICT (k) DO UPDATE SET v = 31 RETURNING k),
+	b AS (DELETE FROM c_@ WHERE k = 31 RETURNING k) SELECT k FROM a UNION ALL SELECT k FROM b$$);
+SELECT twins($$WITH a AS (INSERT INTO c_@ VALUES (50001, 'cte2') ON CONFLICT DO NOTHING RETURNING k)
+	INSERT INTO c_@ SELECT k + 1, 'cte3' FROM a ON CONFLICT DO NOTHING$$);
+SELECT twins($$WITH a AS (INSERT INTO c_@ VALUES (30, 'x') ON CONFLICT (k) DO UPDATE SET v = 32 RETURNING k, v)
+	UPDATE c_@ c SET extra = a.v FROM a WHERE c.k = a.k + 1$$);
+SELECT * FROM same();
+
+-- prepared, explained, by cursor-like functions, COPY
+PREPARE upsert(int) AS INSERT INTO c_sherman VALUES ($1, 'p' || $1) ON CONFLICT (k) DO UPDATE SET v = c_sherman.v + 1 RETURNING k, t, v;
+EXECUTE upsert(60000);
+EXECUTE upsert(60000);
+SET plan_cache_mode = force_generic_plan;
+EXECUTE upsert(60000);
+BEGIN;
+DROP INDEX c_sherman_second;
+EXECUTE upsert(60000);
+CREATE UNIQUE INDEX c_sherman_third ON c_sherman USING sherman (k) WHERE k > 0;
+EXECUTE upsert(60000);
+ROLLBACK;
+EXECUTE upsert(60001);
+RESET plan_cache_mode;
+EXPLAIN (COSTS OFF) EXECUTE upsert(1);
+EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) INSERT INTO c_sherman VALUES (60002, 'e') ON CONFLICT (k) DO NOTHING;
+DELETE FROM c_sherman WHERE k >= 60000;
+CREATE FUNCTION upsert_sql(int) RETURNS int LANGUAGE sql AS
+	'INSERT INTO c_sherman VALUES ($1, ''f'' || $1) ON CONFLICT (k) DO UPDATE SET v = c_sherman.v + 10 RETURNING v';
+CREATE FUNCTION upsert_plpgsql(n int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	got int;
+BEGIN
+	INSERT INTO c_sherman VALUES (n, 'g' || n) ON CONFLICT (k) DO UPDATE SET v = c_sherman.v + 100 RETURNING v INTO got;
+	RETURN got;
+EXCEPTION WHEN unique_violation THEN
+	RETURN -1;
+END $$;
+SELECT upsert_sql(70000 + i % 2), upsert_plpgsql(70000 + i % 2), upsert_plpgsql(70001) FROM generate_series(1, 4) i;
+DELETE FROM c_sherman WHERE k >= 60000;
+COPY (INSERT INTO c_sherman VALUES (60010, 'copied') ON CONFLICT (k) DO NOTHING RETURNING k) TO STDOUT;
+DELETE FROM c_sherman WHERE k >= 60000;
+COPY c_sherman (k, t) FROM STDIN;
+60020	from
+60021	stdin
+\.
+COPY c_sherman (k, t) FROM STDIN;
+60022	from
+60021	stdin again
+\.
+DELETE FROM c_sherman WHERE k >= 60000;
+SELECT * FROM same();
+
+-- triggers whose own inserts conflict; rules and views
+CREATE FUNCTION also() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	EXECUTE format('INSERT INTO %I VALUES ($1, $2, 0, 0) ON CONFLICT (k) DO UPDATE SET v = excluded.v - 1', TG_TABLE_NAME)
+		USING NEW.k + 100000, NEW.t || ' also';
+	RETURN NULL;
+END $$;
+CREATE TRIGGER also AFTER INSERT OR UPDATE ON c_btree FOR EACH ROW WHEN (NEW.k < 100000) EXECUTE FUNCTION also();
+CREATE TRIGGER also AFTER INSERT OR UPDATE ON c_sherman FOR EACH ROW WHEN (NEW.k < 100000) EXECUTE FUNCTION also();
+SELECT twins('INSERT INTO c_@ SELECT i, ''tr'' || i FROM generate_series(380, 420) i ON CONFLICT (k) DO UPDATE SET v = -5');
+SELECT * FROM same();
+CREATE VIEW view_btree AS SELECT k, t, v FROM c_btree WHERE k > 0;
+CREATE VIEW view_sherman AS SELECT k, t, v FROM c_sherman WHERE k > 0;
+SELECT twins('INSERT INTO view_@ VALUES (400, ''view''), (430, ''view2'') ON CONFLICT (k) DO UPDATE SET t = excluded.t');
+SELECT * FROM same();
+DROP TRIGGER also ON c_btree;
+DROP TRIGGER also ON c_sherman;
+
+-- many rows of few keys, and all of it undone
+SELECT twins('INSERT INTO c_@ SELECT -(i * 7 % 50), ''m'' || i % 60, i FROM generate_series(1, 1000) i ON CONFLICT DO NOTHING');
+SELECT * FROM same();
+BEGIN;
+INSERT INTO c_sherman SELECT i, 'undone' || i FROM generate_series(-300, 300) i ON CONFLICT (k) DO UPDATE SET t = excluded.t;
+ROLLBACK;
+SELECT * FROM same();
+
+-- exclusion constraints beside them
+CREATE TABLE both_kinds (k int, r int, EXCLUDE USING sherman (r WITH =));
+CREATE UNIQUE INDEX ON both_kinds USING sherman (k);
+INSERT INTO both_kinds VALUES (1, 1), (1, 2), (2, 1), (2, 2) ON CONFLICT DO NOTHING;
+TABLE both_kinds;
+
+-- what core refuses to all but btree
+INSERT INTO both_kinds VALUES (1, 5) ON CONFLICT (k int4_ops) DO NOTHING;
+INSERT INTO both_kinds VALUES (1, 5) ON CONFLICT (k) DO NOTHING;
+-- partitions: their indexes cannot be unique, whichever came first
+CREATE TABLE parted (k int, v int) PARTITION BY LIST (v);
+CREATE TABLE part1 PARTITION OF parted FOR VALUES IN (1);
+CREATE TABLE part2 (k int, v int);
+CREATE UNIQUE INDEX part1_k ON part1 USING sherman (k);
+\echo :LAST_ERROR_SQLSTATE
+CREATE UNIQUE INDEX part2_k ON part2 USING sherman (k);
+ALTER TABLE parted ATTACH PARTITION part2 FOR VALUES IN (2);
+\echo :LAST_ERROR_SQLSTATE
+DROP INDEX part2_k;
+CREATE INDEX part2_k ON part2 USING sherman (k);
+ALTER TABLE parted ATTACH PARTITION part2 FOR VALUES IN (2);
+CREATE UNIQUE INDEX CONCURRENTLY part2_unique ON part2 USING sherman (k);
+DROP INDEX part2_unique;
+CREATE UNIQUE INDEX ON parted USING sherman (k, v);
+CREATE UNIQUE INDEX ON part2 (k);
+INSERT INTO parted VALUES (1, 1), (2, 2), (2, 2) ON CONFLICT DO NOTHING;
+SELECT * FROM parted ORDER BY k;
+
+DROP VIEW view_btree, view_sherman;
+DROP TABLE c_btree, c_sherman, both_kinds, parted;
+DROP FUNCTION one, twins, same, upsert_sql, upsert_plpgsql, also;
