@@ -52,7 +52,7 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amsearchnulls = true;
 	routine->amstorage = false;
 	routine->amclusterable = true;
-	routine->ampredlocks = false;
+	routine->ampredlocks = true;
 	routine->amcanparallel = true;
 	routine->amcaninclude = false;
 	routine->amusemaintenanceworkmem = false;

@@ -114,7 +114,10 @@ sherman_index_for_insert(Relation index)
 
 	if (likely(opened->state == SHERMAN_OK && opened->tree != NULL &&
 			   opened->mutated_epoch == sherman_epoch()))
+	{
+		sherman_predicate_changes(index, opened);
 		return opened;
+	}
 	if (opened->state == SHERMAN_OK && opened->tree == NULL)
 		opened = make_lazy_tree(index, opened);
 	if (opened->state != SHERMAN_OK)
@@ -123,6 +126,7 @@ sherman_index_for_insert(Relation index)
 		return NULL;
 	}
 	mark_mutated(index, opened);
+	sherman_predicate_changes(index, opened);
 	return opened;
 }
 

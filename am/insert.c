@@ -49,6 +49,7 @@ add_entry(Relation index, ShermanIndex *opened, const TreeKey *key)
 	status = tree_insert(opened->tree, key, &stamp, &hit);
 	if (unlikely(status != TREE_OK))
 		sherman_report_failure(status, index);
+	sherman_predicate_inserted(index, opened);
 }
 
 /*
@@ -68,7 +69,10 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	bool		unique = true;
 
 	if (opened == NULL)
+	{
+		sherman_predicate_skipped(index, heap);
 		return true;
+	}
 	if (unlikely(state == NULL))
 		state = insert_state_make(info);
 

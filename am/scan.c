@@ -45,6 +45,7 @@ typedef struct ShermanScan
 	ShermanIndex *index;
 	Tree	   *tree;			/* that tree_scan is of */
 	TreeScan   *tree_scan;
+	ShermanPredicateScan predicate;	/* what tree_scan locks for */
 	ScanKeys   *keys;
 	bool		begun;			/* the edges of a combination are made; false also behind the end */
 	bool		barrier;		/* held */
@@ -163,6 +164,8 @@ open_index(IndexScanDesc scan)
 		state->index = sherman_index_for_scan(scan->indexRelation);
 	else
 		sherman_index_recheck(state->index, scan->indexRelation);
+	if (state->index->tree == NULL)
+		state->index = sherman_predicate_empty(scan, state->index);
 	if (state->index->tree == NULL)
 		return false;
 
@@ -292,6 +295,7 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 	TreeBound	from;
 	TreeStatus	status;
 
+	sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
 	if (state->place.valid)
 		keys_entry_bound(state->index->keys, &state->place.key, &from);
 	if (resumed != NULL)

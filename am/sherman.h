@@ -7,7 +7,7 @@
  * unique.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
  * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
  * (the memory nodes), connection_workers.c, attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
- * BROKEN, ...), changes.c, trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
+ * BROKEN, ...), changes.c, predicate.c (SERIALIZABLE), trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
  * collector.c, hooks.c, check.c, stats.c, errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
@@ -182,6 +182,7 @@ typedef struct ShermanIndex
 	uint64		generation;		/* of the shared state when it was checked */
 	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
 	MemoryContext context;		/* owns keys and tree */
+	Relation	relation;		/* of the insert in progress: predicate.c */
 } ShermanIndex;
 
 /*
@@ -205,6 +206,24 @@ extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecor
 extern void sherman_stamp(Relation index, TreeStamp *stamp);
 /* Epoch in use. */
 extern uint32 sherman_epoch(void);
+
+/* ---- predicate.c: SERIALIZABLE ---- */
+
+/* What the hook of a scan's leaves needs; lives as long as the tree's scan. */
+typedef struct ShermanPredicateScan
+{
+	IndexScanDesc scan;
+	ShermanIndex *index;
+} ShermanPredicateScan;
+
+extern void sherman_predicate_scan(ShermanPredicateScan *reader, IndexScanDesc scan, ShermanIndex *index,
+								   TreeScan *tree_scan);
+extern ShermanIndex *sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index);
+/* By sherman_index_for_insert(). */
+extern void sherman_predicate_changes(Relation relation, ShermanIndex *index);
+/* Behind every tree_insert() of a row, and every insert that was passed over. Raise 40001. */
+extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *index);
+extern void sherman_predicate_skipped(Relation relation, Relation heap);
 
 /* ---- callbacks ---- */
 extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);

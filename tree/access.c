@@ -181,8 +181,8 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
 	return status;
 }
 
-static void
-pause_us(const TreeClient *client, uint64_t microseconds)
+void
+access_pause(const TreeClient *client, uint64_t microseconds)
 {
 	uint64_t until = now_us(client) + microseconds;
 
@@ -254,7 +254,7 @@ access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 			TREE_COUNT(tree, torn_reads, 1);
 			if (client_should_stop(client))
 				return TREE_STOPPED;
-			pause_us(client, (uint64_t) TORN_PAUSE_US << attempt);
+			access_pause(client, (uint64_t) TORN_PAUSE_US << attempt);
 		}
 		status = read_in_time(tree, pointer_memory_node(pointer), &op, 1, &late);
 		if (status == TREE_RETRY)

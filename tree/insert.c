@@ -78,7 +78,9 @@ insert_wrote(Insertion *in, TreeStatus status)
 {
 	assert(!in->hold.held);
 	assert(!in->tree->client->holding);
-	if (status != TREE_OK)
+	if (status == TREE_OK)
+		in->tree->inserted = in->path.pointer;
+	else
 		in->again = true;
 	if (status != TREE_OK || !in->kept)
 		in->tree->block.bytes = 0;
@@ -386,6 +388,17 @@ insert_wanted_cut(const Insertion *in, const LeafCells *cells)
 	return ascending ? cells->count * SPLIT_ASCENDING_PERCENT / 100 : cells->count / 2;
 }
 
+/* The half that the new entry went to. */
+static uint64_t
+split_side(const Insertion *in, const LeafCells *cells, const Split *split)
+{
+	assert(split->cut < cells->count);
+	for (uint32_t i = 0; i < split->cut; i++)
+		if (cells->cells[i] == in->cell)
+			return split->left;
+	return split->right;
+}
+
 static TreeStatus
 insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 {
@@ -400,6 +413,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 	tree->cut.bytes = 0;
 	if (insert_wrote(in, status) != TREE_OK)
 		return status;
+	tree->inserted = split_side(in, cells, split);
 	if (split->root)
 	{
 		cache_put(tree, tree->root, 0, tree->client->image_root);

@@ -108,6 +108,9 @@ struct Tree
 	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
 	OutsideBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
 	OutsideBlock cut;   /* of a separator in the making, likewise */
+	uint64_t inserted;  /* pointer of the leaf that the last insert put its entry into */
+	TreeSplitHook split_hook; /* predicate.c; NULL = none */
+	void *split_argument;
 	TreeCounters pending; /* counted and not yet added to the tree's counters in shared memory */
 	uint32_t pending_chains;
 };
@@ -190,6 +193,8 @@ access_endpoint(TreeClient *client, uint32_t memory_node)
  */
 extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
+/* Passes less than READ_BOUND_US without sleeping. */
+extern void access_pause(const TreeClient *client, uint64_t microseconds);
 /* TREE_UNREACHABLE, for an earlier chain is in doubt. */
 extern TreeStatus access_doubt(TreeClient *client, uint32_t memory_node);
 /* The capabilities of a memory node that is connected. */
@@ -342,6 +347,10 @@ extern void state_add(TreeState *state, int64_t entries, int64_t leaves, int64_t
 extern void state_set(TreeState *state, uint64_t entries, uint64_t leaves, uint64_t inner_nodes,
                       uint32_t height);
 extern void state_read(TreeState *state, TreeStatistics *statistics, bool *known);
+/* How many splits of leaves are between split_announce() and split_over(). Each orders all memory accesses. */
+extern void state_split_begins(TreeState *state);
+extern void state_split_ends(TreeState *state);
+extern bool state_splits(const TreeState *state);
 extern size_t state_shared_bytes(const TreeSharedOptions *options);
 extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
 
@@ -502,6 +511,12 @@ extern TreeStatus split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const
                              Split *split);
 extern TreeStatus split_inner(Tree *tree, LockHold *hold, uint64_t pointer, const InnerCells *cells,
                               Split *split);
+/*
+ * predicate.c: before the halves of a leaf's split, which have their addresses, can be reached; and once the split
+ * was written, or failed with this status.
+ */
+extern void split_announce(Tree *tree, uint64_t pointer, const Split *split);
+extern void split_over(Tree *tree, TreeStatus status);
 /*
  * Whether the reserve has the nodes that a split of this node takes.  If not, the lock is released for
  * reserve_fill(): once for each handle, as from then on one is kept ahead.

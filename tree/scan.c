@@ -211,6 +211,7 @@ ahead_read(TreeScan *scan)
 		return client_fail(scan->tree->client, TREE_DAMAGED, "node %llx: the root is its child",
 		                   (unsigned long long) scan->parent.pointer);
 	}
+	leaves_mark(scan, ahead->pointers, ahead->count);
 	status = access_read_leaves(scan->tree, ahead->pointers, ahead->count, scan->buffers, ahead->verdicts);
 	if (status != TREE_OK)
 	{
@@ -361,7 +362,7 @@ descend_once(TreeScan *scan, const Target *target, bool fresh)
 	pointer = path.pointer;
 	for (int steps = 0; steps < RIGHT_MOVES_MAX; steps++)
 	{
-		status = access_read_node(tree, pointer, 0, leaf);
+		status = leaf_read(scan, pointer, leaf);
 		if (status == TREE_RETRY && path.parents[1] != 0)
 			cache_drop(tree, path.parents[1]);
 		if (status == TREE_OK)
@@ -444,7 +445,7 @@ ahead_head(TreeScan *scan, uint64_t **leaf)
 		return TREE_OK;
 	if (ahead->verdicts[i] == NODE_TORN)
 	{
-		status = access_read_node(scan->tree, ahead->pointers[i], 0, scan->buffers[i]);
+		status = leaf_read(scan, ahead->pointers[i], scan->buffers[i]);
 		if (status != TREE_OK && status != TREE_RETRY)
 			return status;
 		ahead->verdicts[i] = status == TREE_OK ? NODE_GOOD : NODE_STALE;
@@ -483,7 +484,7 @@ load_forward(TreeScan *scan)
 	if (right == POINTER_NONE || (leaf == NULL && !scan->parent.loaded))
 		return TREE_RETRY;
 	leaf = scan->buffers[SCAN_ALONE];
-	status = access_read_node(scan->tree, right, 0, leaf);
+	status = leaf_read(scan, right, leaf);
 	if (status != TREE_OK)
 		return status;
 	if (!leaf_is_next(scan, leaf))
@@ -523,7 +524,7 @@ load_backward(TreeScan *scan)
 		uint64_t separator[LINE_WORDS];
 
 		node_get_fence(&scan->tree->geometry, leaf, true, separator);
-		status = access_read_node(scan->tree, right, 0, alone);
+		status = leaf_read(scan, right, alone);
 		if (status != TREE_OK)
 			return status;
 		leaf = alone;

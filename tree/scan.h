@@ -67,6 +67,8 @@ struct TreeScan
 	uint32_t pool_used;
 	uint8_t *fence_image;        /* TREE_IMAGE_MAX_BYTES: of the bound to descend with */
 	uint64_t reread[LINE_WORDS]; /* a leaf's first line, for tree_batch_unchanged() */
+	TreeLeafHook leaf_hook;      /* NULL = none */
+	void *leaf_argument;
 	TreeBatch batch;
 };
 
@@ -81,6 +83,10 @@ extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bo
  * returns.  Calls the comparator.
  */
 extern TreeStatus scan_load(TreeScan *scan, bool afresh);
+/* predicate.c: tells the caller's hook of leaves that are about to be read. It may jump. */
+extern void leaves_mark(TreeScan *scan, const uint64_t *pointers, int count);
+/* access_read_node() of a leaf for this scan, of which its caller's hook is told before. */
+extern TreeStatus leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf);
 
 /* Forgets what was fetched for the leaf before: scan->leaf is another one. */
 extern void batch_begin(TreeScan *scan);

@@ -184,6 +184,7 @@ state_shared_reset(void *memory)
 
 		memset(state->at, 0, table->options.nodes * sizeof(StateAtNode));
 		state->spin = 0;
+		state->splits = 0;
 	}
 	table->spin = 0;
 	blocks_pool_reset(table);
@@ -256,6 +257,36 @@ state_forget_blocks(TreeShared *shared, uint64_t tree)
 		spin_unlock(&state->spin);
 	}
 	spin_unlock(&table->spin);
+}
+
+void
+state_split_begins(TreeState *state)
+{
+	assert(state != NULL);
+	assert(state->references > 0);
+	__atomic_fetch_add(&state->splits, 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void
+state_split_ends(TreeState *state)
+{
+	uint32_t before = __atomic_fetch_sub(&state->splits, 1, __ATOMIC_SEQ_CST);
+
+	assert(before > 0);
+	(void) before;
+}
+
+bool
+state_splits(const TreeState *state)
+{
+	bool some;
+
+	assert(state != NULL);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	some = __atomic_load_n(&state->splits, __ATOMIC_SEQ_CST) != 0;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return some;
 }
 
 TreeCounters *

@@ -229,6 +229,7 @@ TreeStatus
 split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const LeafCells *cells, Split *split)
 {
 	const NodeGeometry *g = &tree->geometry;
+	TreeStatus status;
 
 	assert(split->cut > 0 && split->cut < cells->count);
 	assert(node_level(tree->client->image) == 0);
@@ -238,7 +239,10 @@ split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const LeafCells *cells,
 	leaf_fill(g, tree->client->image_right, cells, split->cut, cells->count);
 	if (split->root)
 		tree->root_is_leaf = false;
-	return split_write(tree, hold, pointer, split);
+	split_announce(tree, pointer, split);
+	status = split_write(tree, hold, pointer, split);
+	split_over(tree, status);
+	return status;
 }
 
 /* Copies cells [from, to); the first one's separator becomes the node's low fence. */

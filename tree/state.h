@@ -2,9 +2,8 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c and allocate.c.  Everything but the counters and estimates, which are added to and read
- * relaxed, is read and written under `spin`, which is never held across a chain, a call or anything else that can
- * wait.
+ * Private to shared.c and allocate.c.  Everything but the counters, the estimates and `splits`, which are atomic, is read and
+ * written under `spin`, which is never held across a chain, a call or anything else that can wait.
  */
 #ifndef SHERMAN_TREE_STATE_H
 #define SHERMAN_TREE_STATE_H
@@ -82,8 +81,10 @@ struct TreeState
 	uint64_t tree; /* 0 = this entry was never used */
 	uint32_t references;
 	uint32_t spin;
-	uint64_t used;  /* the table's clock when it was last put */
-	uint32_t known; /* estimates were set once */
+	uint64_t used;   /* the table's clock when it was last put */
+	uint32_t known;  /* estimates were set once */
+	uint32_t splits; /* of leaves, in progress: predicate.c */
+	uint32_t reserved;
 	uint32_t height;
 	int64_t entries;
 	int64_t leaves;

@@ -376,6 +376,19 @@ typedef struct TreeStamp
  */
 extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
 
+/*
+ * For callers that lock predicates by leaf (predicate.c has the proof): the address of the leaf that the last
+ * tree_insert() with this handle put its entry into, or found it in.  It may have been split since.
+ */
+extern uint64_t tree_inserted_leaf(const Tree *handle);
+
+/*
+ * Called in a split by tree_insert(), before leaf `to` can be reached: it gets a part of the keys of `from`, whose locks must
+ * cover it from now on.  Under the leaf's lock: the hook does not wait, fail or jump.  NULL: no hook, as at first.
+ */
+typedef void (*TreeSplitHook)(void *argument, uint64_t from, uint64_t to);
+extern void tree_on_split(Tree *handle, TreeSplitHook hook, void *argument);
+
 /* ------------------------------------------------------------------------------------------------
  * Scans
  */
@@ -421,6 +434,16 @@ extern void tree_scan_close(TreeScan *scan);
  */
 extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start,
                                  const TreeBound *stop);
+
+/* Instead of a leaf's address: all leaves of the tree. */
+#define TREE_LEAF_ALL 0
+
+/*
+ * Called before the scan reads a leaf, also one read ahead, with its address, at least once; TREE_LEAF_ALL as well when
+ * splits go on that the scan cannot wait for.  Nothing is held, and the hook may jump.  NULL: no hook, as at first.
+ */
+typedef void (*TreeLeafHook)(void *argument, uint64_t leaf);
+extern void tree_scan_on_leaf(TreeScan *scan, TreeLeafHook hook, void *argument);
 
 /* The next leaf that has entries; TREE_END behind the last one. */
 extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);

@@ -17,6 +17,7 @@ TREE_SOURCES = \
 	tree/node.c \
 	tree/order.c \
 	tree/parent.c \
+	tree/predicate.c \
 	tree/redo.c \
 	tree/reread.c \
 	tree/scan.c \

@@ -1,0 +1,16 @@
+# Safeguards of predicate locks by leaf. Sourced by test/mutations.
+
+mutate leaf_marked_behind_read test_predicate tree/predicate.c \
+	's/leaves_mark\(scan, &pointer, 1\);\n\treturn (access_read_node\(.*?\));/TreeStatus status = $1;\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
+mutate leaves_ahead_not_marked test_predicate tree/scan.c \
+	's/\tleaves_mark\(scan, ahead->pointers, ahead->count\);\n//'
+mutate splits_not_waited_for test_predicate tree/predicate.c \
+	's/if \(!splits_end\(scan->tree\)\)/if (false)/'
+mutate split_not_told test_predicate tree/split.c \
+	's/\tsplit_announce\(tree, pointer, split\);\n/\tstate_split_begins(tree->state);\n/'
+mutate split_told_behind test_predicate tree/split.c \
+	's/\tsplit_announce\(tree, pointer, split\);\n(\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
+mutate root_split_told_by_half test_predicate tree/predicate.c \
+	's/if \(split->root\)/if (false)/'
+mutate inserted_half_not_told test_predicate tree/insert.c \
+	's/tree->inserted = split_side\(in, cells, split\);/(void) split_side(in, cells, split);/'
