@@ -7,13 +7,16 @@
  */
 #include "sherman.h"
 
+#include "access/htup_details.h"
 #include "access/itup.h"
 #include "access/nbtree.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
 #include "port/pg_bswap.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
+#include "utils/syscache.h"
 
 #include "keys.h"
 
@@ -156,16 +159,24 @@ place_columns(ShermanKeys *keys)
 
 /*
  * Pattern operators order bytes, but their = is text's: under a collation where different bytes may be equal
- * the two disagree.  Core refuses that for btree's classes, by their OIDs.
+ * the two disagree.  Core refuses that for btree's classes, by their OIDs, and in these words.
  */
 static void
-refuse_nondeterministic(const KeyColumn *column)
+refuse_nondeterministic(Relation index, int column, Oid order_proc)
 {
-	if ((column->order_proc == F_BTTEXT_PATTERN_CMP || column->order_proc == F_BTBPCHAR_PATTERN_CMP) &&
-		OidIsValid(column->collation) && !get_collation_isdeterministic(column->collation))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("nondeterministic collations are not supported for pattern operator classes")));
+	Oid			collation = index->rd_indcollation[column];
+	HeapTuple	tuple;
+
+	if ((order_proc != F_BTTEXT_PATTERN_CMP && order_proc != F_BTBPCHAR_PATTERN_CMP) ||
+		!OidIsValid(collation) || get_collation_isdeterministic(collation))
+		return;
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(get_index_column_opclass(RelationGetRelid(index), column + 1)));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator class of column %d", column + 1);
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+					NameStr(((Form_pg_opclass) GETSTRUCT(tuple))->opcname))));
 }
 
 ShermanKeys *
@@ -189,7 +200,7 @@ sherman_keys_make(Relation index)
 		column->collation = index->rd_indcollation[i];
 		column->order_proc = index_getprocid(index, i + 1, SHERMAN_ORDER_PROC);
 		column->sort_proc = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
-		refuse_nondeterministic(column);
+		refuse_nondeterministic(index, i, column->order_proc);
 		column->kind = normalize_kind(column->order_proc, column->collation);
 	}
 	measure_demand(keys, &demand);
