@@ -47,6 +47,13 @@ extern bool shares_channel(const TestChannel *channel);
 /* Fills a stripe of the area with zeroes. */
 extern void clear_stripe(TestChannel *channel, uint32_t stripe);
 
+/* Is the suite's memory node used over verbs? */
+static inline bool
+suite_verbs(void)
+{
+	return strncmp(suite.address, "verbs:", 6) == 0;
+}
+
 /*
  * So many rounds of a loop of chains: fewer where a chain is a message, or one of the fault layer's that is
  * many below.
@@ -57,7 +64,7 @@ chain_rounds(uint32_t rounds)
 	if (strncmp(suite.address, "shm:", 4) != 0)
 		rounds /= 100;
 	/* Verbs are tested in an emulated machine. */
-	if (strncmp(suite.address, "verbs:", 6) == 0)
+	if (suite_verbs())
 		rounds /= 4;
 	return suite.faults ? rounds / 20 : rounds;
 }

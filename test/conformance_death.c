@@ -173,6 +173,7 @@ test_attach(void **state)
 	TestChannel control;
 	TestChannel old;
 	TestChannel stranger;
+	FabricStatus status;
 
 	(void) state;
 	channel_open(&control, suite.address, cluster, 0);
@@ -193,7 +194,9 @@ test_attach(void **state)
 	assert_int_equal(instance[1], instance[0]);
 	assert_int_not_equal(incarnation[1], incarnation[0]);
 	word = 4;
-	assert_int_equal(fabric_execute(old.endpoint, &op, 1), FABRIC_FENCED);
+	status = fabric_execute(old.endpoint, &op, 1);
+	/* Over verbs the queue pair's end may be seen before the memory node's word for it: the reset tells, then. */
+	assert_true(status == FABRIC_FENCED || (suite_verbs() && status == FABRIC_LOST));
 	assert_true(read_word(&stranger, stripe_offset(0)) == 3);
 	assert_int_equal(fabric_reset(old.endpoint), FABRIC_FENCED);
 	assert_int_equal(fabric_execute(old.endpoint, &op, 1), FABRIC_LOST);
