@@ -31,7 +31,7 @@ static const AwayReport away_reports[] =
 {
 	{FABRIC_DENIED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
 	"Over the network \"sherman.key_file\" must hold a key that the memory node knows, or be empty if it has "
-	"none, and where it serves verbs another tenant must not have come first; over a socket the memory node must run "
+	"none, and where it serves verbs memory must be left for its tenant; over a socket the memory node must run "
 	"as this user, or serve others."},
 	{FABRIC_PROTOCOL, ERRCODE_PROTOCOL_VIOLATION, "Server and memory node must be of the same version."},
 	{FABRIC_NOT_SUPPORTED, ERRCODE_FEATURE_NOT_SUPPORTED,

@@ -1,9 +1,10 @@
 /*
  * chains.c
- *		The chains of network clients, run by the memory node's own thread on behalf of their channels.
+ *		The chains of clients that send them in frames, run by the memory node's own thread on behalf of their channels.
  *
- * A chain runs between two looks at the sockets.  One that meets a stripe which a local client has taken is
- * parked: its connection is due in each round until it is through, and answers nothing else meanwhile.  The
+ * Of access class CPU, a chain runs between two looks at the sockets.  One that meets a stripe which a local client has taken
+ * is parked; of access class NIC each is handed to the device, over a queue pair with both ends here, and parked until that
+ * has done it: its connection is due in each round until it is through, and answers nothing else meanwhile.  The
  * channel's record says busy for all that time, as a local client's would; so the next server knows what
  * this one's death left behind.
  */
@@ -11,6 +12,10 @@
 #include <stdlib.h>
 
 #include "server_state.h"
+#include "verbs_server.h"
+
+/* A device answers in microseconds, on a busy machine in milliseconds; after this it is broken. */
+#define DEVICE_MS 5000u
 
 bool
 chains_prepare(ServerConnection *connection)
@@ -37,6 +42,7 @@ chains_begin(FabricServer *server, ServerConnection *connection)
 		.stage = server->memory.stage,
 	};
 	connection->chain->parked = 0;
+	connection->chain->posted = false;
 	connection->fenced = false;
 }
 
@@ -62,6 +68,7 @@ end_chain(FabricServer *server, ServerConnection *connection, FabricStatus statu
 	Buffer *output = &connection->output;
 
 	apply_leave(&chain->channel, &chain->run);
+	chain->posted = false;
 	if (chain->parked != 0)
 	{
 		chain->parked = 0;
@@ -79,9 +86,9 @@ end_chain(FabricServer *server, ServerConnection *connection, FabricStatus statu
 	                 status == FABRIC_OK ? chain->frame.length : 0);
 }
 
-/* Runs the chain as far as it gets; true if it waits for a stripe. */
+/* Runs the chain by the processor as far as it gets; true if it waits for a stripe. */
 static bool
-run_chain(FabricServer *server, ServerConnection *connection)
+run_own_chain(FabricServer *server, ServerConnection *connection)
 {
 	ServerChain *chain = connection->chain;
 	uint64_t awaited = chain->run.awaited;
@@ -98,6 +105,71 @@ run_chain(FabricServer *server, ServerConnection *connection)
 		chain->parked = fabric_now();
 	connection_make_due(server, connection);
 	return true;
+}
+
+/* The device failed in the middle of a chain: with its channel nothing of it lands any more, and the client has to reset. */
+static void
+give_up_device(FabricServer *server, ServerConnection *connection, const char *reason)
+{
+	uint32_t channel = connection->channel;
+
+	server_complain(server, COMPLAINT_CHAIN, "channel %u: a chain came to no end on the device: %s", channel,
+	                reason);
+	/* Whatever the chain waits for goes with the channel: so it is parked. */
+	if (connection->chain->parked == 0)
+	{
+		connection->chain->parked = fabric_now();
+		server->parked++;
+	}
+	channel_kill(server, channel);
+	channel_settle(server, channel);
+}
+
+/* Has the device run the chain, without waiting for it; true if it is not through. */
+static bool
+run_device_chain(FabricServer *server, ServerConnection *connection)
+{
+	ServerChain *chain = connection->chain;
+	FabricStatus status = FABRIC_OK;
+	const char *reason = "it takes no request";
+
+	if (!chain->posted)
+		status = verbs_server_post(server, connection->channel, chain->ops, chain->run.count);
+	chain->posted = status == FABRIC_OK;
+	if (status == FABRIC_OK)
+		status = verbs_server_poll(server, connection->channel, &reason);
+	if (status == FABRIC_OK)
+	{
+		end_chain(server, connection, FABRIC_OK);
+		return false;
+	}
+	if (status == FABRIC_BUSY && chain->parked != 0 &&
+	    fabric_now() - chain->parked > (uint64_t) DEVICE_MS * 1000000)
+	{
+		status = FABRIC_TIMED_OUT;
+		reason = "no completion in time";
+	}
+	if (status != FABRIC_BUSY)
+	{
+		give_up_device(server, connection, reason);
+		return false;
+	}
+	if (chain->parked == 0)
+	{
+		server->parked++;
+		chain->parked = fabric_now();
+	}
+	connection_make_due(server, connection);
+	return true;
+}
+
+/* Runs the chain as far as it gets; true if it waits for a stripe or the device. */
+static bool
+run_chain(FabricServer *server, ServerConnection *connection)
+{
+	if (server->verbs != NULL)
+		return run_device_chain(server, connection);
+	return run_own_chain(server, connection);
 }
 
 /* A tree does not send such a chain: either the client is none, or something is damaged. */
@@ -154,7 +226,8 @@ chains_continue(FabricServer *server, ServerConnection *connection)
 
 	if (chain == NULL || chain->parked == 0)
 		return false;
-	if (!apply_may_go_on(&chain->channel, &chain->run))
+	/* What the device has cannot be called back. */
+	if (!chain->posted && !apply_may_go_on(&chain->channel, &chain->run))
 	{
 		/* Part of it is done: the client has to reset. */
 		end_chain(server, connection, FABRIC_FENCED);

@@ -38,7 +38,7 @@ channel_grant(FabricServer *server, ServerConnection *connection, uint32_t insta
 		record->process_start = connection->process_start;
 		record->instance = instance;
 		record->incarnation = incarnation;
-		record->served = connection->stream != NULL;
+		record->served = connection->stream != NULL || server->verbs != NULL;
 		record->intent = 0;
 		__atomic_store_n(&record->active, serial << 1, __ATOMIC_SEQ_CST);
 		/*
@@ -80,7 +80,7 @@ channel_kill(FabricServer *server, uint32_t channel)
 		connection->channel = CONTROL_NO_CHANNEL;
 		connection->fenced = true;
 		chains_drop(server, connection);
-		if (server->verbs != NULL)
+		if (connection->verbs)
 			connection_notify(server, connection, FABRIC_FENCED);
 	}
 	state->connection = NULL;
@@ -310,10 +310,11 @@ instance_kill(FabricServer *server, uint32_t instance)
 			continue;
 		channel_kill(server, i);
 		/*
-		 * Who asks for the attach may have had a channel, too; it still waits for the answer.  A network
-		 * client learns from the answer to its next chain.
+		 * Who asks for the attach may have had a channel, too; it still waits for the answer.  Who sends its
+		 * chains learns from the answer to the next one.
 		 */
-		if (connection != NULL && !connection->attaching && connection->stream == NULL)
+		if (connection != NULL && !connection->attaching && connection->stream == NULL &&
+		    server->verbs == NULL)
 			connection_close(server, connection);
 		dead &= channel_settle(server, i);
 	}
@@ -349,7 +350,7 @@ instance_advance(FabricServer *server, MemoryInstance *instance, uint32_t incarn
 		server->service.fenced(server->service.argument, number, incarnation);
 	if (!verbs_server_has_locks(server, instance->tenant))
 		freed = free_locks(server, instance->tenant, number, incarnation);
-	else if (!verbs_server_free_locks(server, number, incarnation, &freed))
+	else if (!verbs_server_free_locks(server, instance->tenant, number, incarnation, &freed))
 	{
 		server_log(server, FABRIC_LOG_ERROR, "instance %u: the device does not free its lock words", number);
 		return false;

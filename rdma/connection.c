@@ -2,8 +2,9 @@
  * connection.c
  *		The memory node's end of a connection: who it is, its bytes in and out, its end.
  *
- * A local client comes over a unix socket, is known by its user, and maps the memory object itself.  A
- * network client comes over a Stream, is known by its tenant's key, and sends its chains.  Nothing here
+ * A local client comes over a unix socket, is known by its user, and maps the memory object itself, or sends its
+ * chains if that is a device's (class NIC).  A network client comes over a Stream, is known by its tenant's key, and
+ * sends its chains, or has a device of its own (verbs).  Nothing here
  * waits: what cannot go on now is looked at again when its socket is ready, or in the next round where
  * something else is waited for.
  */
@@ -171,9 +172,8 @@ reply_flags(const ServerConnection *connection, FabricStatus status)
 	const FabricServer *server = connection->server;
 	uint32_t flags = server->draining ? CONTROL_DRAINING : 0;
 
-	if (status == FABRIC_DENIED && connection->stream != NULL &&
-	    !verbs_server_serves(server, connection->tenant))
-		flags |= CONTROL_OTHERS;
+	if (status == FABRIC_DENIED && !verbs_server_serves(server, connection->tenant))
+		flags |= CONTROL_NO_PART;
 	return flags;
 }
 

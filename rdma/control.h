@@ -38,7 +38,9 @@ _Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame ne
 /* Flags of replies. */
 #define CONTROL_DRAINING 0x01u   /* the memory node is about to stop (fabric_is_draining()) */
 #define CONTROL_KEY_WANTED 0x02u /* FABRIC_DENIED, as this memory node serves nobody without a key */
-#define CONTROL_OTHERS 0x04u     /* FABRIC_DENIED, as this memory node serves verbs, to another tenant */
+/* Behind HELLO over a control socket: the client sends its chains. Then no memory is passed. */
+#define CONTROL_FRAMES 1u
+#define CONTROL_NO_PART 0x04u /* FABRIC_DENIED, as no part of node memory is left for the tenant (verbs) */
 
 typedef struct ControlFrame
 {

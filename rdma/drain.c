@@ -43,9 +43,12 @@ locks_are_held(const FabricServer *server, const Instances *instances)
 	     tenant++)
 	{
 		const uint64_t *locks = verbs_server_has_locks(server, tenant)
-		                            ? verbs_server_locks(server)
+		                            ? verbs_server_locks(server, tenant)
 		                            : memory_tenant_locks(&server->memory, tenant);
 
+		/* Nobody can say: then it is not clean. */
+		if (locks == NULL)
+			return true;
 		for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
 		{
 			uint64_t holder = __atomic_load_n(&locks[i], __ATOMIC_SEQ_CST) >> 48;
@@ -94,11 +97,9 @@ tell_clients(FabricServer *server)
 {
 	ServerConnection *connection;
 
-	if (server->verbs == NULL)
-		return;
 	TAILQ_FOREACH(connection, &server->connections, all)
 	{
-		if (connection->channel != CONTROL_NO_CHANNEL)
+		if (connection->verbs && connection->channel != CONTROL_NO_CHANNEL)
 			connection_notify(server, connection, FABRIC_OK);
 	}
 }

@@ -155,7 +155,7 @@ fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *o
 	if (status != FABRIC_OK)
 	{
 		if (connected->state != NULL)
-			transport->disconnect(connected);
+			connected->transport->disconnect(connected);
 		free(connected);
 		/* Before there is a channel nothing is in doubt: the memory node frees what it granted and we never saw. */
 		return status == FABRIC_LOST || status == FABRIC_TIMED_OUT ? FABRIC_UNREACHABLE : status;

@@ -104,11 +104,25 @@ shake_hands(Link *link, uint64_t deadline)
 	}
 }
 
+/* A socket that is connected with the memory node. */
+static FabricStatus
+connect_socket(const Link *link, const char *location, uint64_t deadline, int *descriptor)
+{
+	ControlClient control = {.descriptor = -1};
+	FabricStatus status;
+
+	if (!link->local)
+		return network_connect(link->fabric, location, deadline, descriptor);
+	status = control_connect(&control, link->fabric, location);
+	*descriptor = control.descriptor;
+	return status;
+}
+
 FabricStatus
 link_open(Link *link, const char *location)
 {
 	uint64_t deadline = fabric_deadline(link->fabric, FABRIC_WAIT_CONNECT);
-	bool keyed = link->fabric->options.key_file != NULL;
+	bool keyed = !link->local && link->fabric->options.key_file != NULL;
 	FabricKey key;
 	FabricStatus status = FABRIC_OK;
 	int descriptor;
@@ -119,7 +133,7 @@ link_open(Link *link, const char *location)
 	if (keyed)
 		status = read_key(link, &key);
 	if (status == FABRIC_OK)
-		status = network_connect(link->fabric, location, deadline, &descriptor);
+		status = connect_socket(link, location, deadline, &descriptor);
 	if (status == FABRIC_OK)
 		status = make_stream(link, descriptor, keyed ? &key : NULL);
 	explicit_bzero(&key, sizeof(key));
@@ -196,9 +210,8 @@ take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 	link->draining |= (flags & CONTROL_DRAINING) != 0;
 	if ((flags & CONTROL_KEY_WANTED) != 0)
 		fabric_set_detail(link->fabric, "the memory node serves nobody without a key");
-	if ((flags & CONTROL_OTHERS) != 0)
-		fabric_set_detail(link->fabric,
-		                  "the memory node serves verbs to another tenant, and can serve only one");
+	if ((flags & CONTROL_NO_PART) != 0)
+		fabric_set_detail(link->fabric, "the memory node has no memory left that is this tenant's alone");
 	frame->length -= CONTROL_STATUS_BYTES;
 	payload += CONTROL_STATUS_BYTES;
 	if (frame->method != CONTROL_CHAIN)

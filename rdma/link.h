@@ -36,6 +36,7 @@ typedef struct Link
 {
 	Fabric *fabric;
 	Stream *stream; /* NULL: not connected */
+	bool local;     /* over a control socket, whose path is the location; without a key */
 	LinkTake take;
 	void *argument;
 	uint64_t deadline; /* of the last link_open(), and of the HELLO that follows it */
@@ -53,7 +54,7 @@ typedef struct Link
 extern void link_init(Link *link, Fabric *fabric, LinkTake take, void *argument);
 
 /*
- * Connects to "host:port" and proves who we are, if there is a key; closes an earlier connection first.
+ * Connects to "host:port", or the control socket, and proves who we are, if there is a key; closes an earlier connection first.
  * FABRIC_UNREACHABLE, FABRIC_DENIED (also: the key file cannot be used), FABRIC_STOPPED, FABRIC_NO_MEMORY.
  */
 extern FabricStatus link_open(Link *link, const char *location);

@@ -66,7 +66,7 @@ reply_capabilities(FabricServer *server, ServerConnection *connection, const Ver
 	uint64_t serial = 0;
 
 	if (server->verbs != NULL)
-		verbs_server_capabilities(server, &capabilities);
+		verbs_server_capabilities(server, connection->tenant, &capabilities);
 	if (connection->channel != CONTROL_NO_CHANNEL)
 	{
 		capabilities.redo_offset = (uint64_t) connection->channel * FABRIC_REDO_BYTES;
@@ -149,23 +149,25 @@ open_for_client(const FabricServer *server)
 }
 
 /*
- * Takes the address of the client's queue pair from the rest of the request, if there is one: a client of verbs sends it.
- * FABRIC_NOT_SUPPORTED: this memory node is of the other access class.
+ * Takes the rest of the request, which says how the client's chains come: the address of its queue pair (*verbs), or for a local
+ * client that it sends them.  FABRIC_NOT_SUPPORTED: not here: there is no device; or the memory is a device's, and not to be
+ * mapped; or it is to be mapped.
  */
 static FabricStatus
 take_client(const FabricServer *server, const ServerConnection *connection, ControlPayload *request,
-            VerbsAddress *client)
+            VerbsAddress *client, bool *verbs)
 {
-	bool verbs = request->position < request->bytes;
+	bool more = request->position < request->bytes;
+	bool frames = more && connection->stream == NULL && control_get32(request) == CONTROL_FRAMES;
 
-	if (verbs)
+	*verbs = more && connection->stream != NULL;
+	if (*verbs)
 		verbs_get_address(request, client);
 	if (request->failed || request->position != request->bytes)
 		return FABRIC_PROTOCOL;
-	/* A local client would map the memory. */
-	if (verbs && connection->stream == NULL)
-		return FABRIC_NOT_SUPPORTED;
-	return verbs == (server->verbs != NULL) ? FABRIC_OK : FABRIC_NOT_SUPPORTED;
+	if (connection->stream == NULL)
+		return frames == (server->verbs != NULL) ? FABRIC_OK : FABRIC_NOT_SUPPORTED;
+	return *verbs && server->verbs == NULL ? FABRIC_NOT_SUPPORTED : FABRIC_OK;
 }
 
 /* Makes the queue pair of a channel that was just granted; gives the channel back if there is none. */
@@ -173,7 +175,8 @@ static FabricStatus
 grant_queue(FabricServer *server, ServerConnection *connection, const VerbsAddress *client, VerbsGrant *grant)
 {
 	uint32_t channel = connection->channel;
-	FabricStatus status = verbs_server_connect(server, channel, client, grant);
+	FabricStatus status = connection->verbs ? verbs_server_connect(server, channel, client, grant)
+	                                        : verbs_server_loop(server, channel);
 
 	if (status != FABRIC_OK)
 	{
@@ -188,7 +191,7 @@ static FabricStatus
 grant_channel(FabricServer *server, ServerConnection *connection, const VerbsAddress *client,
               VerbsGrant *grant)
 {
-	bool chains = connection->stream != NULL && server->verbs == NULL;
+	bool chains = !connection->verbs && (connection->stream != NULL || server->verbs != NULL);
 	FabricStatus status = check_incarnation(server, connection);
 
 	if (status == FABRIC_OK && chains && !chains_prepare(connection))
@@ -204,21 +207,30 @@ grant_channel(FabricServer *server, ServerConnection *connection, const VerbsAdd
 	return status;
 }
 
-/* May clients of this connection's tenant come here, and speak for the cluster? */
+/* May clients of this connection's tenant speak for the cluster? */
 static FabricStatus
-check_tenant(FabricServer *server, const ServerConnection *connection)
+check_tenant(const FabricServer *server, const ServerConnection *connection)
 {
 	const MemoryInstance *instance = instance_find(server, connection->cluster);
 
-	if (connection->stream != NULL && !verbs_server_serves(server, connection->tenant))
-	{
-		server_complain(server, COMPLAINT_REFUSED,
-		                "tenant %u (\"%s\") is refused: verbs is served to one tenant, until the next start "
-		                "to the one that came first",
-		                connection->tenant, server->memory.header->tenants[connection->tenant]);
-		return FABRIC_DENIED;
-	}
 	return instance == NULL || instance->tenant == connection->tenant ? FABRIC_OK : FABRIC_DENIED;
+}
+
+/* May they come here?  Local clients that only call need no memory. */
+static FabricStatus
+admit_tenant(FabricServer *server, const ServerConnection *connection)
+{
+	FabricStatus status = FABRIC_OK;
+
+	if (connection->stream != NULL || connection->incarnation != 0)
+		status = verbs_server_admit(server, connection->tenant);
+	if (status == FABRIC_DENIED)
+		server_complain(
+			server, COMPLAINT_REFUSED,
+			"tenant %u (\"%s\") is refused: of the node memory, which verbs is served from, no part is "
+			"left for it until the next start",
+			connection->tenant, server->memory.header->tenants[connection->tenant]);
+	return status == FABRIC_OK ? check_tenant(server, connection) : status;
 }
 
 static void
@@ -233,7 +245,7 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 	if (request->failed || connection->introduced)
 		status = FABRIC_PROTOCOL;
 	else if (hello.incarnation != 0)
-		status = take_client(server, connection, request, &client);
+		status = take_client(server, connection, request, &client, &connection->verbs);
 	else if (request->position != request->bytes)
 		status = FABRIC_PROTOCOL;
 	if (status != FABRIC_OK)
@@ -243,7 +255,7 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 	}
 	memcpy(connection->cluster, hello.cluster, sizeof(connection->cluster));
 	connection->incarnation = hello.incarnation;
-	status = server->draining ? FABRIC_DRAINING : check_tenant(server, connection);
+	status = server->draining ? FABRIC_DRAINING : admit_tenant(server, connection);
 	if (status == FABRIC_OK && connection->stream != NULL && !connection->counted &&
 	    server->network_connections >= server->options.max_connections)
 		status = FABRIC_NO_MEMORY;
@@ -251,11 +263,12 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 		status = kill_old_channel(server, &hello);
 	if (status == FABRIC_OK && hello.incarnation != 0)
 	{
-		if (connection->stream == NULL)
+		bool maps = connection->stream == NULL && server->verbs == NULL;
+
+		if (maps)
 			connection->passed = open_for_client(server);
-		status = connection->stream == NULL && connection->passed < 0
-		             ? FABRIC_NO_MEMORY
-		             : grant_channel(server, connection, &client, &grant);
+		status = maps && connection->passed < 0 ? FABRIC_NO_MEMORY
+		                                        : grant_channel(server, connection, &client, &grant);
 	}
 	if (status != FABRIC_OK)
 	{
@@ -267,7 +280,7 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 		return;
 	}
 	connection_introduced(server, connection);
-	reply_capabilities(server, connection, server->verbs != NULL && hello.incarnation != 0 ? &grant : NULL);
+	reply_capabilities(server, connection, connection->verbs ? &grant : NULL);
 }
 
 static void
@@ -277,8 +290,10 @@ handle_reset(FabricServer *server, ServerConnection *connection, ControlPayload 
 	VerbsAddress client = {0};
 	VerbsGrant grant;
 	FabricStatus status;
+	bool verbs;
 
-	if (connection->incarnation == 0 || take_client(server, connection, request, &client) != FABRIC_OK)
+	if (connection->incarnation == 0 ||
+	    take_client(server, connection, request, &client, &verbs) != FABRIC_OK || verbs != connection->verbs)
 	{
 		reply_status(server, connection, FABRIC_PROTOCOL);
 		return;
@@ -295,7 +310,7 @@ handle_reset(FabricServer *server, ServerConnection *connection, ControlPayload 
 	}
 	status = grant_channel(server, connection, &client, &grant);
 	if (status == FABRIC_OK)
-		reply_capabilities(server, connection, server->verbs != NULL ? &grant : NULL);
+		reply_capabilities(server, connection, verbs ? &grant : NULL);
 	else
 		reply_status(server, connection, status);
 }

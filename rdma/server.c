@@ -327,11 +327,11 @@ fabric_server_figures(const FabricServer *server, FabricServerFigures *figures)
 	TAILQ_FOREACH(connection, &server->connections, all)
 	{
 		figures->connections++;
-		if (connection->stream == NULL || connection->channel == CONTROL_NO_CHANNEL)
+		if (connection->channel == CONTROL_NO_CHANNEL)
 			continue;
-		if (server->verbs != NULL)
+		if (connection->verbs)
 			figures->channels_verbs++;
-		else
+		else if (connection->stream != NULL || server->verbs != NULL)
 			figures->channels_tcp++;
 	}
 }

@@ -60,6 +60,12 @@ typedef struct FabricService
 	 * words are about to be freed and `incarnation` to be granted.
 	 */
 	void (*fenced)(void *argument, uint32_t instance, uint32_t incarnation);
+
+	/*
+	 * Bytes of node memory that the tenant may have at most, 0: no bound; NULL: for nobody.  Asked from within
+	 * fabric_server_open(), too: *server is set by then, and tenants have their names.
+	 */
+	uint64_t (*quota)(void *argument, uint32_t tenant);
 } FabricService;
 
 typedef enum FabricLogLevel
@@ -87,8 +93,8 @@ typedef struct FabricServerOptions
 	uint32_t max_channels;   /* data channels at most */
 	FabricHugePages huge_pages;
 	/*
-	 * Access class NIC: the RDMA device through which clients use the memory, with verbs alone; all of node_bytes is
-	 * taken and pinned at once.  NULL: access class CPU.
+	 * Access class NIC: the RDMA device through which the memory is used, by clients with verbs, and for all others by the
+	 * server; all of node_bytes is taken at once, and each tenant's part of it pinned.  NULL: access class CPU.
 	 */
 	const char *verbs_device;
 	bool allow_other_users; /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
@@ -167,6 +173,12 @@ extern void *fabric_server_node(FabricServer *server, uint64_t offset, uint64_t 
 extern void fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end);
 
 /*
+ * Where in NODES the tenant may be granted units: everywhere, or where the memory node serves verbs in [*first, *end), which nobody else
+ * has, and which stays the same until the next start.  False: nothing is left for it.
+ */
+extern bool fabric_server_part(FabricServer *server, uint32_t tenant, uint64_t *first, uint64_t *end);
+
+/*
  * Takes (and zeroes) or gives back the pages behind [offset, offset + bytes), whole units.  commit returns
  * FABRIC_NO_MEMORY when the file system is full: then nothing is taken, and nobody meets a SIGBUS later.
  * Network clients of other tenants than `tenant` (FabricPeer) can neither read nor change the memory.
@@ -210,7 +222,7 @@ extern uint32_t fabric_server_channels(const FabricServer *server);
 typedef struct FabricServerFigures
 {
 	uint64_t channels;       /* live data channels now */
-	uint64_t channels_tcp;   /* of them: of network clients whose chains the server runs */
+	uint64_t channels_tcp;   /* of them: of clients whose chains come in frames */
 	uint64_t channels_verbs; /* of them: of clients of a device */
 	uint64_t connections;    /* control connections now */
 	uint64_t connections_accepted;

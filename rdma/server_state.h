@@ -5,7 +5,7 @@
  * server.c: open, close and the event loop.  object.c: the object's file.  units.c: node memory.  listen.c,
  * accept.c: who comes in.  connection.c:
  * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
- * the chains of network clients.  channel.c: life and death of channels, instances and their lock words.
+ * the chains that come in frames.  tenant.c, parts.c: what a tenant may have.  channel.c: life and death of channels, instances and their lock words.
  *
  * Life of a channel record:
  *
@@ -52,13 +52,14 @@
 
 typedef struct VerbsServer VerbsServer;
 
-/* The chain that a network client's channel runs; one at a time, in the order in which they came. */
+/* The chain that the channel of a client who sends frames runs; one at a time, in the order in which they came. */
 typedef struct ServerChain
 {
 	ApplyChannel channel;
 	ApplyRun run;
 	ControlFrame frame; /* of the request; its length is that of the reply's data */
-	uint64_t parked;    /* since when it waits for a stripe; 0: there is no chain */
+	uint64_t parked;    /* since when it waits for a stripe or the device; 0: it does not */
+	bool posted;        /* the device has it */
 	FabricOp ops[FABRIC_MAX_CHAIN];
 } ServerChain;
 
@@ -84,6 +85,7 @@ typedef struct ServerConnection
 	bool closing;    /* to be freed at the end of the round */
 	bool attaching;  /* the reply to ATTACH is owed until the older channels are dead */
 	bool fenced;     /* it had a channel, which is dead: its chains are refused */
+	bool verbs;      /* its chains go through a device of its own, and not over this connection */
 	bool is_due;     /* it is looked at in each round, not only when its socket is ready */
 	uint64_t stranger_deadline;
 	uint64_t attach_nonce;
@@ -93,7 +95,7 @@ typedef struct ServerConnection
 	uint32_t incarnation;
 	uint32_t channel;   /* or CONTROL_NO_CHANNEL */
 	int passed;         /* descriptor to go with the output, or -1 */
-	ServerChain *chain; /* of a network client with a channel */
+	ServerChain *chain; /* of a client with a channel whose chains come in frames */
 	Buffer input;
 	Buffer output;
 } ServerConnection;
@@ -116,6 +118,13 @@ typedef struct ServerTenant
 	uint32_t channels;
 	uint32_t connections; /* across the network, after the handshake */
 } ServerTenant;
+
+/* A tenant's part of NODES, on a memory node of access class NIC: [first, end), whole units; empty: it has none. */
+typedef struct ServerPart
+{
+	uint64_t first;
+	uint64_t end;
+} ServerPart;
 
 /* What clients can make us say at will is said a few times in a while; then it is counted. */
 typedef enum ServerComplaint
@@ -168,10 +177,11 @@ struct FabricServer
 	uint32_t stranger_count;
 	uint32_t handshakes; /* that went on in this round */
 	uint32_t attaching;
-	uint32_t parked;        /* chains that wait for stripes */
+	uint32_t parked;        /* chains that wait for stripes or the device */
 	uint64_t chains_before; /* figures.chains, a round ago */
 	Spin spin;
 	ServerTenant tenants[MEMORY_MAX_TENANTS];
+	ServerPart parts[MEMORY_MAX_TENANTS];
 	ServerComplaints complaints[COMPLAINTS];
 	ServerChannel *channels;
 	VerbsServer *verbs; /* access class NIC; NULL: class CPU */
@@ -289,7 +299,7 @@ extern void request_handle(FabricServer *server, ServerConnection *connection, u
 extern void request_continue_attach(FabricServer *server, ServerConnection *connection);
 
 /* chains.c */
-/* Before channel_grant(): takes the memory that a network client's chains need. False: there is none. */
+/* Before channel_grant(): takes the memory that chains in frames need. False: there is none. */
 extern bool chains_prepare(ServerConnection *connection);
 /* After it: the channel can be used. */
 extern void chains_begin(FabricServer *server, ServerConnection *connection);
@@ -362,5 +372,15 @@ extern uint32_t tenant_number(FabricServer *server, const char *name);
 /* May the tenant have one more?  What the others are sure of is left to them. */
 extern bool tenant_may_have_channel(const FabricServer *server, uint32_t tenant);
 extern bool tenant_may_have_connection(const FabricServer *server, uint32_t tenant);
+
+/* parts.c, for access class NIC */
+
+/*
+ * Deals the parts, while nobody is served; tenants that have keys become known.  FABRIC_NOT_SUPPORTED: units of several tenants
+ * lie among each other.
+ */
+extern FabricStatus parts_deal(FabricServer *server, char *detail);
+/* Makes sure that the tenant has a part. False: nothing is left. */
+extern bool part_make(FabricServer *server, uint32_t tenant);
 
 #endif /* SHERMAN_SERVER_STATE_H */

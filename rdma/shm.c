@@ -35,6 +35,7 @@ typedef struct ShmState
 	Memory memory;
 	ApplyChannel channel; /* its record is NULL before there is one */
 	char *path;           /* of the control socket */
+	bool frames; /* the memory is a device's: chains go over the socket, by tcp's half of the protocol */
 } ShmState;
 
 /* A chain's wait for stripes. */
@@ -261,6 +262,12 @@ say_hello(FabricEndpoint *endpoint)
 	control_put_own_hello(&payload, endpoint);
 	status = control_call(&shm->control, CONTROL_HELLO, request, payload.position, reply, &reply_bytes,
 	                      &descriptor);
+	if (status == FABRIC_NOT_SUPPORTED && endpoint->data)
+	{
+		shm->frames = true;
+		fabric_set_detail(endpoint->fabric,
+		                  "the memory node serves verbs since it was started again: connect anew");
+	}
 	if (status == FABRIC_OK && endpoint->data)
 	{
 		status = map_object(endpoint, descriptor);
@@ -294,6 +301,7 @@ static FabricStatus
 shm_connect(FabricEndpoint *endpoint, const char *location)
 {
 	ShmState *shm = calloc(1, sizeof(ShmState));
+	FabricStatus status;
 
 	if (shm == NULL)
 		return FABRIC_NO_MEMORY;
@@ -301,7 +309,11 @@ shm_connect(FabricEndpoint *endpoint, const char *location)
 	shm->control.descriptor = -1;
 	shm->memory.descriptor = -1;
 	shm->path = strdup(location);
-	return shm->path == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
+	status = shm->path == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
+	if (!shm->frames)
+		return status;
+	shm_disconnect(endpoint);
+	return tcp_connect_local(endpoint, location);
 }
 
 static FabricStatus

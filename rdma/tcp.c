@@ -167,6 +167,8 @@ say_hello(FabricEndpoint *endpoint)
 	if (status != FABRIC_OK)
 		return status;
 	control_put_own_hello(&payload, endpoint);
+	if (tcp->link.local && endpoint->data)
+		control_put32(&payload, CONTROL_FRAMES);
 	status = link_call(&tcp->link, CONTROL_HELLO, request, payload.position, reply, &reply_bytes);
 	if (status == FABRIC_OK)
 	{
@@ -199,7 +201,7 @@ tcp_disconnect(FabricEndpoint *endpoint)
 }
 
 static FabricStatus
-tcp_connect(FabricEndpoint *endpoint, const char *location)
+connect_to(FabricEndpoint *endpoint, const char *location, bool local)
 {
 	TcpState *tcp = calloc(1, sizeof(TcpState));
 
@@ -207,8 +209,22 @@ tcp_connect(FabricEndpoint *endpoint, const char *location)
 		return FABRIC_NO_MEMORY;
 	endpoint->state = tcp;
 	link_init(&tcp->link, endpoint->fabric, take_chain, tcp);
+	tcp->link.local = local;
 	tcp->location = strdup(location);
 	return tcp->location == NULL ? FABRIC_NO_MEMORY : say_hello(endpoint);
+}
+
+static FabricStatus
+tcp_connect(FabricEndpoint *endpoint, const char *location)
+{
+	return connect_to(endpoint, location, false);
+}
+
+FabricStatus
+tcp_connect_local(FabricEndpoint *endpoint, const char *path)
+{
+	endpoint->transport = &tcp_transport;
+	return connect_to(endpoint, path, true);
 }
 
 static FabricStatus

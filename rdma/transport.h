@@ -21,7 +21,7 @@ typedef struct FabricTransport
 	 * Connects to `location`, the address behind the scheme: sets endpoint->state, ->capabilities and ->channel.
 	 * If endpoint->channel names a channel at entry, the memory node has to kill that one first.  Statuses as
 	 * fabric_connect(), and FABRIC_LOST and FABRIC_TIMED_OUT, for which the caller says FABRIC_UNREACHABLE.  After a
-	 * failure the caller disconnects, if ->state is set.
+	 * failure the caller disconnects, if ->state is set.  It may hand over to another transport, and sets ->transport then.
 	 */
 	FabricStatus (*connect)(FabricEndpoint *endpoint, const char *location);
 	/* Releases endpoint->state; nothing is in flight. */
@@ -93,6 +93,9 @@ extern const FabricTransport shm_transport;
 extern const FabricTransport verbs_transport;
 extern const FabricTransport tcp_transport;
 extern const FabricTransport proxy_transport;
+
+/* tcp's connect() over the control socket at `path`; sets ->transport.  For local clients of a device's memory node. */
+extern FabricStatus tcp_connect_local(FabricEndpoint *endpoint, const char *path);
 
 /* Frees the fault layer's state and puts the transport below back (fault.c); without a plan a no-op. */
 extern void fault_release(FabricEndpoint *endpoint);

@@ -71,9 +71,11 @@ FabricStatus
 fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset, uint64_t bytes)
 {
 	FabricStatus status;
+	uint64_t first, end;
 	bool zero;
 
-	if (!range_is_units(server, offset, bytes) || tenant >= MEMORY_MAX_TENANTS)
+	if (!range_is_units(server, offset, bytes) || tenant >= MEMORY_MAX_TENANTS ||
+	    !fabric_server_part(server, tenant, &first, &end) || offset < first || offset + bytes > end)
 		return FABRIC_RANGE;
 	mark_units(server, offset, bytes, 0);
 	zero = drop_pages(server, offset, bytes);

@@ -250,6 +250,7 @@ open_device(FabricEndpoint *endpoint, const struct sockaddr *local)
 		/* A forked child must not share pages that the device writes to. */
 		madvise(arena, VERBS_ARENA_BYTES, MADV_DONTFORK);
 		verbs->flight.arena = arena;
+		verbs->flight.arena_bytes = VERBS_ARENA_BYTES;
 	}
 	verbs->memory = verbs->flight.driver->memory_register(verbs->device, verbs->flight.arena,
 	                                                      VERBS_ARENA_BYTES, false, detail);
@@ -308,7 +309,7 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 	if (endpoint->data)
 	{
 		verbs_get_grant(&payload, &verbs->flight.grant);
-		if (payload.failed)
+		if (payload.failed || payload.position != payload.bytes)
 			return FABRIC_PROTOCOL;
 		if (!verbs->flight.driver->queue_connect(verbs->flight.queue, &verbs->flight.grant.address, detail))
 		{
@@ -336,7 +337,7 @@ say_hello(FabricEndpoint *endpoint)
 {
 	VerbsState *verbs = endpoint->state;
 	uint8_t request[128];
-	uint8_t reply[256];
+	uint8_t reply[512];
 	uint32_t reply_bytes = sizeof(reply);
 	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
 	FabricStatus status = link_open(&verbs->link, verbs->location);
@@ -424,7 +425,7 @@ verbs_reset(FabricEndpoint *endpoint)
 {
 	VerbsState *verbs = endpoint->state;
 	uint8_t request[VERBS_REQUEST_BYTES];
-	uint8_t reply[256];
+	uint8_t reply[512];
 	uint32_t reply_bytes = sizeof(reply);
 	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
 	FabricStatus status;

@@ -11,12 +11,29 @@
 #include "control.h"
 #include "verbs_driver.h"
 
+/* What a channel reaches: its tenant's part of NODES, its own redo slot there, and its tenant's LOCKS. */
+typedef enum VerbsReach
+{
+	VERBS_PART,
+	VERBS_REDO,
+	VERBS_LOCKS,
+	VERBS_WINDOWS
+} VerbsReach;
+
+/* Memory that is registered for a channel: [first, end) of a region. */
+typedef struct VerbsWindow
+{
+	uint64_t first;
+	uint64_t end;
+	uint64_t base; /* remote address of `first` */
+	uint32_t key;
+} VerbsWindow;
+
 /* The reply's part that belongs to verbs. */
 typedef struct VerbsGrant
 {
 	VerbsAddress address; /* of the memory node's queue pair */
-	uint64_t base[2];     /* remote address of each region, by FabricRegion */
-	uint32_t key[2];
+	VerbsWindow windows[VERBS_WINDOWS];
 } VerbsGrant;
 
 /* Bytes of what follows HELLO and RESET. */

@@ -45,6 +45,23 @@ is_word_read(const FabricOp *op)
 	return op->opcode == FABRIC_READ && op->region == FABRIC_LOCKS;
 }
 
+/* Through which window the channel reaches what the operation is about; NULL: through none. */
+static const VerbsWindow *
+find_window(const VerbsFlight *flight, const FabricOp *op)
+{
+	const VerbsWindow *windows = flight->grant.windows;
+
+	if (op->region == FABRIC_LOCKS)
+		return &windows[VERBS_LOCKS];
+	for (int i = VERBS_PART; i <= VERBS_REDO; i++)
+	{
+		if (op->offset >= windows[i].first && op->offset < windows[i].end &&
+		    op->length <= windows[i].end - op->offset)
+			return &windows[i];
+	}
+	return NULL;
+}
+
 void
 flight_clear(VerbsFlight *flight)
 {
@@ -91,7 +108,9 @@ deliver_chain(const VerbsFlight *flight, const VerbsChain *chain)
 	{
 		FabricOp *op = &chain->ops[i];
 
-		if (op->opcode == FABRIC_READ)
+		if (op->opcode == FABRIC_READ && find_window(flight, op) == NULL)
+			memset(op->buffer, 0, op->length);
+		else if (op->opcode == FABRIC_READ)
 			memcpy(op->buffer, data, op->length);
 		else if (op->opcode != FABRIC_WRITE)
 			memcpy(&op->result, data, sizeof(op->result));
@@ -143,9 +162,9 @@ take_arena(VerbsFlight *flight, uint32_t bytes, VerbsChain *chain)
 
 	if (flight->arena_taken == 0)
 		flight->arena_next = 0;
-	if (VERBS_ARENA_BYTES - flight->arena_next < bytes)
-		skipped = VERBS_ARENA_BYTES - flight->arena_next;
-	if (flight->arena_taken + skipped + bytes > VERBS_ARENA_BYTES)
+	if (flight->arena_bytes - flight->arena_next < bytes)
+		skipped = flight->arena_bytes - flight->arena_next;
+	if (flight->arena_taken + skipped + bytes > flight->arena_bytes)
 		return false;
 	chain->start = skipped > 0 ? 0 : flight->arena_next;
 	chain->taken = skipped + bytes;
@@ -183,17 +202,22 @@ make_request(VerbsFlight *flight, const FabricOp *op, uint8_t *data)
 		[FABRIC_COMPARE_SWAP] = VERBS_COMPARE_SWAP,
 		[FABRIC_FETCH_ADD] = VERBS_FETCH_ADD,
 	};
+	const VerbsWindow *window = find_window(flight, op);
+	/* A READ of what is not ours brings no error and nothing: it goes to the redo slot, and is not looked at. */
+	uint64_t offset = window == NULL ? 0 : op->offset - window->first;
 	VerbsRequest request = {
 		.opcode = opcodes[op->opcode],
 		.length = op->length,
 		.buffer = data,
 		.local_key = flight->keys.local,
-		.remote_key = flight->grant.key[op->region],
-		.remote_address = flight->grant.base[op->region] + op->offset,
 		.compare = op->compare,
 		.operand = op->operand,
 	};
 
+	if (window == NULL)
+		window = &flight->grant.windows[VERBS_REDO];
+	request.remote_key = window->key;
+	request.remote_address = window->base + offset;
 	if (is_word_read(op))
 	{
 		request.opcode = VERBS_FETCH_ADD;
@@ -272,7 +296,11 @@ flight_post(VerbsFlight *flight, FabricOp *ops, int count, uint64_t ticket, uint
 	if (flight->queue == NULL || flight->broken != FABRIC_OK)
 		return FABRIC_LOST;
 	for (int i = 0; i < count; i++)
+	{
+		if (ops[i].opcode != FABRIC_READ && find_window(flight, &ops[i]) == NULL)
+			return FABRIC_RANGE;
 		bytes += ops[i].length;
+	}
 	if (chain->used || !take_arena(flight, bytes, chain))
 		return FABRIC_BUSY;
 	chain->ticket = ticket;

@@ -37,7 +37,8 @@ typedef struct VerbsFlight
 {
 	const VerbsDriver *driver;
 	VerbsQueue *queue;     /* NULL: there is none */
-	uint8_t *arena;        /* VERBS_ARENA_BYTES, registered */
+	uint8_t *arena;        /* registered */
+	uint32_t arena_bytes;  /* its length: one of the largest chains fits */
 	VerbsMemoryKeys keys;  /* of the arena */
 	VerbsGrant grant;      /* what the memory node gave */
 	FabricStatus broken;   /* what became of the queue; FABRIC_OK: it works */
@@ -60,8 +61,8 @@ typedef struct VerbsFlight
 extern void flight_clear(VerbsFlight *flight);
 
 /*
- * Posts a chain and sets *posted to its place, which is the caller's until it clears `used`.  FABRIC_BUSY: no room now, nothing
- * happened.  FABRIC_LOST: the queue is of no more use (flight_break() is done).  Adds to *fences what the order cost.  A part of
+ * Posts a chain and sets *posted to its place, which is the caller's until it clears `used`.  FABRIC_BUSY: no room now;
+ * FABRIC_RANGE: it changes what the channel does not reach; nothing happened.  FABRIC_LOST: the queue is of no more use (flight_break() is done).  Adds to *fences what the order cost.  A part of
  * the chain that has to wait for others is posted by flight_poll().
  */
 extern FabricStatus flight_post(VerbsFlight *flight, FabricOp *ops, int count, uint64_t ticket,

@@ -49,10 +49,12 @@ void
 verbs_put_grant(ControlPayload *payload, const VerbsGrant *grant)
 {
 	verbs_put_address(payload, &grant->address);
-	for (int region = FABRIC_NODES; region <= FABRIC_LOCKS; region++)
+	for (int i = 0; i < VERBS_WINDOWS; i++)
 	{
-		control_put64(payload, grant->base[region]);
-		control_put32(payload, grant->key[region]);
+		control_put64(payload, grant->windows[i].first);
+		control_put64(payload, grant->windows[i].end);
+		control_put64(payload, grant->windows[i].base);
+		control_put32(payload, grant->windows[i].key);
 	}
 }
 
@@ -60,10 +62,12 @@ void
 verbs_get_grant(ControlPayload *payload, VerbsGrant *grant)
 {
 	verbs_get_address(payload, &grant->address);
-	for (int region = FABRIC_NODES; region <= FABRIC_LOCKS; region++)
+	for (int i = 0; i < VERBS_WINDOWS; i++)
 	{
-		grant->base[region] = control_get64(payload);
-		grant->key[region] = control_get32(payload);
+		grant->windows[i].first = control_get64(payload);
+		grant->windows[i].end = control_get64(payload);
+		grant->windows[i].base = control_get64(payload);
+		grant->windows[i].key = control_get32(payload);
 	}
 }
 

@@ -1,7 +1,7 @@
 /*
  * verbs_server.c
- *		The memory node's half of the verbs transport: memory for the device, a queue pair for each channel, and a loopback
- * queue pair for what the memory node itself does with lock words.
+ *		The memory node's half of the verbs transport: the device, the domains of the tenants, and a queue pair for each
+ * channel.
  */
 #define _GNU_SOURCE 1
 #include <stdio.h>
@@ -10,36 +10,38 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "verbs_domain.h"
+#include "verbs_flight.h"
 #include "verbs_server.h"
 
 /* How long the device is watched for tears at the start. */
 #define PROBE_MS 300u
 
-/* A loopback queue pair answers in microseconds; after this its device is broken. */
-#define LOOPBACK_MS 5000u
+/* One chain of a client whose chains come in frames. */
+#define LOOP_ARENA_BYTES (FABRIC_MAX_CHAIN * FABRIC_STRIPE_BYTES)
 
-/* The lock table is read by one chain. */
-#define LOCK_READS (MEMORY_LOCK_BYTES / FABRIC_STRIPE_BYTES)
+/* What a channel of frames has in place of a client with a device. */
+typedef struct VerbsLoop
+{
+	VerbsFlight flight; /* its queue posts to the channel's */
+	VerbsMemory *memory;
+	VerbsChain *chain; /* under way; NULL: none is */
+} VerbsLoop;
 
-/* All clients of the device can reach all of NODES: they are of one tenant. */
-#define NO_TENANT UINT32_MAX
-
-_Static_assert(LOCK_READS <= VERBS_MAX_POST, "the lock table fits one chain");
+typedef struct VerbsChannel
+{
+	VerbsQueue *queue; /* serves the client; NULL: there is none */
+	VerbsMemory *redo; /* the channel's redo slot, in the domain of whose it is now */
+	VerbsLoop *loop;
+} VerbsChannel;
 
 struct VerbsServer
 {
 	const VerbsDriver *driver;
-	VerbsDevice *device;
 	VerbsProperties properties;
-	VerbsMemory *regions[2]; /* by FabricRegion; LOCKS of the tenant, once there is one */
-	bool device_locks;       /* LOCKS lies on the device */
-	uint32_t tenant;         /* whose clients have the channels, or NO_TENANT before the first */
-	VerbsQueue *active;      /* the loopback's end that posts */
-	VerbsQueue *passive;
-	uint64_t *copy; /* of the lock table, for the loopback */
-	VerbsMemory *copy_memory;
 	bool line_atomic;
-	VerbsQueue **queues; /* of the channels */
+	VerbsDomain *domains[MEMORY_MAX_TENANTS]; /* NULL: the tenant has none yet */
+	VerbsChannel *channels;
 };
 
 void
@@ -49,35 +51,26 @@ verbs_server_close(FabricServer *server)
 
 	if (verbs == NULL)
 		return;
-	for (uint32_t i = 0; verbs->queues != NULL && i < server->memory.header->max_channels; i++)
+	for (uint32_t i = 0; verbs->channels != NULL && i < server->memory.header->max_channels; i++)
 		verbs_server_kill(server, i);
-	if (verbs->active != NULL)
-		verbs->driver->queue_destroy(verbs->active);
-	if (verbs->passive != NULL)
-		verbs->driver->queue_destroy(verbs->passive);
-	if (verbs->copy_memory != NULL)
-		verbs->driver->memory_release(verbs->copy_memory);
-	for (int region = FABRIC_NODES; region <= FABRIC_LOCKS; region++)
-	{
-		if (verbs->regions[region] != NULL)
-			verbs->driver->memory_release(verbs->regions[region]);
-	}
-	if (verbs->device != NULL)
-		verbs->driver->device_close(verbs->device);
-	free(verbs->copy);
-	free(verbs->queues);
+	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
+		domain_close(verbs->domains[i]);
+	free(verbs->channels);
 	free(verbs);
 	server->verbs = NULL;
 }
 
-/* Pins all of node memory, for the device needs it where it is, and registers both regions. */
+/* Takes all of node memory, for the device needs it where it is, and opens the domains of the tenants that have a part of it. */
 static FabricStatus
-register_regions(FabricServer *server, char *detail)
+open_domains(FabricServer *server, char *detail)
 {
 	VerbsServer *verbs = server->verbs;
 	Memory *memory = &server->memory;
 	uint64_t bytes = memory->header->region_bytes;
+	FabricStatus status = parts_deal(server, detail);
 
+	if (status != FABRIC_OK)
+		return status;
 	if (memory_allocate(memory, memory->nodes, bytes) != FABRIC_OK)
 	{
 		snprintf(detail, FABRIC_DETAIL_BYTES,
@@ -85,61 +78,14 @@ register_regions(FabricServer *server, char *detail)
 		         (unsigned long long) bytes);
 		return FABRIC_NO_MEMORY;
 	}
-	verbs->regions[FABRIC_NODES] =
-		verbs->driver->memory_register(verbs->device, memory->nodes, bytes, true, detail);
-	if (verbs->regions[FABRIC_NODES] == NULL)
-		return FABRIC_NO_MEMORY;
-	if (verbs->properties.lock_memory < MEMORY_LOCK_BYTES)
-		return FABRIC_OK;
-	verbs->regions[FABRIC_LOCKS] = verbs->driver->memory_on_device(verbs->device, MEMORY_LOCK_BYTES, detail);
-	verbs->device_locks = verbs->regions[FABRIC_LOCKS] != NULL;
-	if (!verbs->device_locks)
-		server_log(server, FABRIC_LOG_WARNING, "%s: they stay in the host's memory", detail);
-	return FABRIC_OK;
-}
-
-/* The first client with a channel decides for which tenant this node is. */
-static FabricStatus
-admit_tenant(FabricServer *server, uint32_t tenant)
-{
-	VerbsServer *verbs = server->verbs;
-	char detail[FABRIC_DETAIL_BYTES];
-
-	if (verbs->tenant == tenant)
-		return FABRIC_OK;
-	if (verbs->tenant != NO_TENANT)
-		return FABRIC_DENIED;
-	if (!verbs->device_locks)
-		verbs->regions[FABRIC_LOCKS] = verbs->driver->memory_register(
-			verbs->device, memory_tenant_locks(&server->memory, tenant), MEMORY_LOCK_BYTES, true, detail);
-	if (verbs->regions[FABRIC_LOCKS] == NULL)
+	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
 	{
-		server_log(server, FABRIC_LOG_WARNING, "%s", detail);
-		return FABRIC_NO_MEMORY;
+		if (server->parts[i].first == server->parts[i].end)
+			continue;
+		verbs->domains[i] = domain_open(server, verbs->driver, i, detail);
+		if (verbs->domains[i] == NULL)
+			return FABRIC_NO_MEMORY;
 	}
-	verbs->tenant = tenant;
-	return FABRIC_OK;
-}
-
-static FabricStatus
-open_loopback(VerbsServer *verbs, char *detail)
-{
-	VerbsAddress active, passive;
-
-	verbs->copy = aligned_alloc(MEMORY_PAGE_BYTES, MEMORY_LOCK_BYTES);
-	if (verbs->copy == NULL)
-		return FABRIC_NO_MEMORY;
-	verbs->copy_memory =
-		verbs->driver->memory_register(verbs->device, verbs->copy, MEMORY_LOCK_BYTES, false, detail);
-	if (verbs->copy_memory == NULL)
-		return FABRIC_NO_MEMORY;
-	verbs->active = verbs->driver->queue_create(verbs->device, NULL, VERBS_MAX_POST, &active, detail);
-	verbs->passive = verbs->driver->queue_create(verbs->device, NULL, 0, &passive, detail);
-	if (verbs->active == NULL || verbs->passive == NULL)
-		return FABRIC_NO_MEMORY;
-	if (!verbs->driver->queue_connect(verbs->active, &passive, detail) ||
-	    !verbs->driver->queue_connect(verbs->passive, &active, detail))
-		return FABRIC_NOT_SUPPORTED;
 	return FABRIC_OK;
 }
 
@@ -148,23 +94,43 @@ open_loopback(VerbsServer *verbs, char *detail)
  * is not believed, whatever the probe saw.
  */
 static FabricStatus
-probe_device(FabricServer *server, char *detail)
+probe_device(FabricServer *server, VerbsDevice *device, char *detail)
 {
 	VerbsServer *verbs = server->verbs;
 	VerbsTears tears;
 
-	if (!verbs->driver->device_probe_tears(verbs->device, PROBE_MS, &tears, detail))
+	if (!verbs->driver->device_probe_tears(device, PROBE_MS, &tears, detail))
 		return FABRIC_NOT_SUPPORTED;
 	verbs->line_atomic = verbs->properties.hardware && tears.torn_lines == 0;
 	server_log(server, FABRIC_LOG_INFO,
-	           "verbs on %s: packets of %u bytes, lock words in the %s's memory, lines %s (%s device; %llu "
-	           "of %llu probes torn, %llu lines, %llu words), native 16-bit swaps: no",
-	           verbs->properties.name, verbs->properties.mtu, verbs->device_locks ? "device" : "host",
+	           "verbs on %s: packets of %u bytes, lock words in the %s's memory, lines %s (%s device; "
+	           "%llu of %llu probes torn, %llu lines, %llu words), native 16-bit swaps: no",
+	           verbs->properties.name, verbs->properties.mtu,
+	           verbs->properties.lock_memory >= MEMORY_LOCK_BYTES ? "device" : "host",
 	           verbs->line_atomic ? "atomic" : "not atomic: leaves carry sums",
 	           verbs->properties.hardware ? "hardware" : "software", (unsigned long long) tears.torn_reads,
 	           (unsigned long long) tears.reads, (unsigned long long) tears.torn_lines,
 	           (unsigned long long) tears.torn_words);
 	return FABRIC_OK;
+}
+
+/* Learns what the device is. */
+static FabricStatus
+open_device(FabricServer *server, char *detail)
+{
+	VerbsServer *verbs = server->verbs;
+	VerbsDevice *device = verbs->driver->device_open(server->options.verbs_device, NULL, detail);
+	FabricStatus status = FABRIC_NOT_SUPPORTED;
+
+	if (device == NULL)
+		return status;
+	verbs->driver->device_properties(device, &verbs->properties);
+	if (verbs->properties.atomics)
+		status = probe_device(server, device, detail);
+	else
+		snprintf(detail, FABRIC_DETAIL_BYTES, "device %s has no atomic operations", verbs->properties.name);
+	verbs->driver->device_close(device);
+	return status;
 }
 
 /*
@@ -197,180 +163,245 @@ verbs_server_open(FabricServer *server, char *detail)
 	if (verbs == NULL)
 		return FABRIC_NO_MEMORY;
 	server->verbs = verbs;
-	verbs->tenant = NO_TENANT;
-	verbs->queues = calloc(server->memory.header->max_channels, sizeof(VerbsQueue *));
+	verbs->channels = calloc(server->memory.header->max_channels, sizeof(VerbsChannel));
 	verbs->driver = verbs_load(detail);
-	if (verbs->queues == NULL || verbs->driver == NULL)
-		return verbs->queues == NULL ? FABRIC_NO_MEMORY : FABRIC_NOT_SUPPORTED;
-	verbs->device = verbs->driver->device_open(server->options.verbs_device, NULL, detail);
-	if (verbs->device == NULL)
-		return FABRIC_NOT_SUPPORTED;
-	verbs->driver->device_properties(verbs->device, &verbs->properties);
-	if (!verbs->properties.atomics)
-	{
-		snprintf(detail, FABRIC_DETAIL_BYTES, "device %s has no atomic operations", verbs->properties.name);
-		return FABRIC_NOT_SUPPORTED;
-	}
-	status = register_regions(server, detail);
+	if (verbs->channels == NULL || verbs->driver == NULL)
+		return verbs->channels == NULL ? FABRIC_NO_MEMORY : FABRIC_NOT_SUPPORTED;
+	status = open_device(server, detail);
 	if (status == FABRIC_OK)
-		status = open_loopback(verbs, detail);
-	if (status == FABRIC_OK)
-		status = probe_device(server, detail);
-	if (status == FABRIC_OK && verbs->device_locks)
+		status = open_domains(server, detail);
+	if (status == FABRIC_OK && verbs->properties.lock_memory >= MEMORY_LOCK_BYTES)
 		fence_instances(server);
 	return status;
 }
 
 FabricStatus
-verbs_server_connect(FabricServer *server, uint32_t channel, const VerbsAddress *client, VerbsGrant *grant)
+verbs_server_admit(FabricServer *server, uint32_t tenant)
 {
 	VerbsServer *verbs = server->verbs;
-	ServerConnection *connection = server->channels[channel].connection;
+	char detail[FABRIC_DETAIL_BYTES];
+
+	if (verbs == NULL || verbs->domains[tenant] != NULL)
+		return FABRIC_OK;
+	if (!part_make(server, tenant))
+		return FABRIC_DENIED;
+	verbs->domains[tenant] = domain_open(server, verbs->driver, tenant, detail);
+	if (verbs->domains[tenant] != NULL)
+		return FABRIC_OK;
+	server_log(server, FABRIC_LOG_WARNING, "tenant %u: %s", tenant, detail);
+	return FABRIC_NO_MEMORY;
+}
+
+bool
+verbs_server_serves(const FabricServer *server, uint32_t tenant)
+{
+	return server->verbs == NULL || server->parts[tenant].first != server->parts[tenant].end;
+}
+
+/* ---- channels ---- */
+
+static VerbsDomain *
+domain_of(const FabricServer *server, uint32_t channel)
+{
+	return server->verbs->domains[server->channels[channel].connection->tenant];
+}
+
+static VerbsWindow
+make_window(const VerbsDomain *domain, const VerbsMemory *memory, uint64_t first, uint64_t end)
+{
+	VerbsMemoryKeys keys;
+
+	domain->driver->memory_keys(memory, &keys);
+	return (VerbsWindow){.first = first, .end = end, .base = keys.base, .key = keys.remote};
+}
+
+/* Registers the channel's redo slot, and says what the channel reaches. False: `detail`. */
+static bool
+open_windows(FabricServer *server, uint32_t channel, VerbsGrant *grant, char *detail)
+{
+	const VerbsDomain *domain = domain_of(server, channel);
+	VerbsChannel *own = &server->verbs->channels[channel];
+	const ServerPart *part = &server->parts[server->channels[channel].connection->tenant];
+	uint64_t slot = (uint64_t) channel * FABRIC_REDO_BYTES;
+
+	own->redo = domain->driver->memory_register(domain->device, server->memory.nodes + slot,
+	                                            FABRIC_REDO_BYTES, true, detail);
+	if (own->redo == NULL)
+		return false;
+	grant->windows[VERBS_PART] = make_window(domain, domain->nodes, part->first, part->end);
+	grant->windows[VERBS_REDO] = make_window(domain, own->redo, slot, slot + FABRIC_REDO_BYTES);
+	grant->windows[VERBS_LOCKS] = make_window(domain, domain->locks, 0, MEMORY_LOCK_BYTES);
+	return true;
+}
+
+static FabricStatus
+refuse_channel(FabricServer *server, uint32_t channel, const char *detail)
+{
+	server_complain(server, COMPLAINT_REFUSED, "channel %u: %s", channel, detail);
+	verbs_server_kill(server, channel);
+	return FABRIC_NO_MEMORY;
+}
+
+FabricStatus
+verbs_server_connect(FabricServer *server, uint32_t channel, const VerbsAddress *client, VerbsGrant *grant)
+{
+	const VerbsDomain *domain = domain_of(server, channel);
+	VerbsChannel *own = &server->verbs->channels[channel];
+	int descriptor = server->channels[channel].connection->descriptor;
 	struct sockaddr_storage address;
 	const struct sockaddr *local = (const struct sockaddr *) &address;
 	socklen_t length = sizeof(address);
 	char detail[FABRIC_DETAIL_BYTES];
-	VerbsQueue *queue;
-	FabricStatus status = admit_tenant(server, connection->tenant);
 
-	if (status != FABRIC_OK)
-		return status;
-	if (getsockname(connection->descriptor, (struct sockaddr *) &address, &length) != 0)
+	if (getsockname(descriptor, (struct sockaddr *) &address, &length) != 0)
 		local = NULL;
-	queue = verbs->driver->queue_create(verbs->device, local, 0, &grant->address, detail);
-	if (queue == NULL || !verbs->driver->queue_connect(queue, client, detail))
-	{
-		server_complain(server, COMPLAINT_REFUSED, "channel %u: %s", channel, detail);
-		if (queue != NULL)
-			verbs->driver->queue_destroy(queue);
-		return FABRIC_NO_MEMORY;
-	}
-	verbs->queues[channel] = queue;
-	for (int region = FABRIC_NODES; region <= FABRIC_LOCKS; region++)
-	{
-		VerbsMemoryKeys keys;
-
-		verbs->driver->memory_keys(verbs->regions[region], &keys);
-		grant->base[region] = keys.base;
-		grant->key[region] = keys.remote;
-	}
+	own->queue = domain->driver->queue_create(domain->device, local, 0, &grant->address, detail);
+	if (own->queue == NULL || !domain->driver->queue_connect(own->queue, client, detail) ||
+	    !open_windows(server, channel, grant, detail))
+		return refuse_channel(server, channel, detail);
 	return FABRIC_OK;
+}
+
+/* ---- clients whose chains come in frames ---- */
+
+static void
+loop_close(const VerbsServer *verbs, VerbsLoop *loop)
+{
+	if (loop == NULL)
+		return;
+	if (loop->flight.queue != NULL)
+		verbs->driver->queue_destroy(loop->flight.queue);
+	if (loop->memory != NULL)
+		verbs->driver->memory_release(loop->memory);
+	if (loop->flight.arena != NULL)
+		munmap(loop->flight.arena, LOOP_ARENA_BYTES);
+	free(loop);
+}
+
+/* A flight with an arena, and no queue yet. NULL: `detail`. */
+static VerbsLoop *
+loop_open(const VerbsDomain *domain, bool device_fences, char *detail)
+{
+	VerbsLoop *loop = calloc(1, sizeof(VerbsLoop));
+	void *arena = mmap(NULL, LOOP_ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (loop == NULL || arena == MAP_FAILED)
+	{
+		if (arena != MAP_FAILED)
+			munmap(arena, LOOP_ARENA_BYTES);
+		free(loop);
+		snprintf(detail, FABRIC_DETAIL_BYTES, "out of memory");
+		return NULL;
+	}
+	flight_clear(&loop->flight);
+	loop->flight.driver = domain->driver;
+	loop->flight.arena = arena;
+	loop->flight.arena_bytes = LOOP_ARENA_BYTES;
+	loop->flight.device_fences = device_fences;
+	loop->memory = domain->driver->memory_register(domain->device, arena, LOOP_ARENA_BYTES, false, detail);
+	if (loop->memory == NULL)
+	{
+		munmap(arena, LOOP_ARENA_BYTES);
+		free(loop);
+		return NULL;
+	}
+	domain->driver->memory_keys(loop->memory, &loop->flight.keys);
+	return loop;
+}
+
+FabricStatus
+verbs_server_loop(FabricServer *server, uint32_t channel)
+{
+	const VerbsDomain *domain = domain_of(server, channel);
+	VerbsChannel *own = &server->verbs->channels[channel];
+	char detail[FABRIC_DETAIL_BYTES];
+
+	own->loop = loop_open(domain, server->verbs->properties.hardware, detail);
+	if (own->loop == NULL ||
+	    !domain_loopback(domain, FABRIC_MAX_CHAIN, &own->loop->flight.queue, &own->queue, detail) ||
+	    !open_windows(server, channel, &own->loop->flight.grant, detail))
+		return refuse_channel(server, channel, detail);
+	own->loop->flight.broken = FABRIC_OK;
+	return FABRIC_OK;
+}
+
+FabricStatus
+verbs_server_post(FabricServer *server, uint32_t channel, FabricOp *ops, int count)
+{
+	VerbsLoop *loop = server->verbs->channels[channel].loop;
+	uint64_t fences = 0;
+
+	return flight_post(&loop->flight, ops, count, 0, &fences, &loop->chain);
+}
+
+FabricStatus
+verbs_server_poll(FabricServer *server, uint32_t channel, const char **reason)
+{
+	VerbsLoop *loop = server->verbs->channels[channel].loop;
+	VerbsChain *chain = loop->chain;
+
+	*reason = "";
+	if (!chain->done && flight_poll(&loop->flight, reason) != VERBS_NONE)
+		flight_break(&loop->flight, FABRIC_LOST);
+	if (!chain->done)
+		return FABRIC_BUSY;
+	chain->used = false;
+	loop->chain = NULL;
+	return chain->status;
 }
 
 void
 verbs_server_kill(FabricServer *server, uint32_t channel)
 {
 	VerbsServer *verbs = server->verbs;
+	VerbsChannel *own;
 
-	if (verbs == NULL || verbs->queues[channel] == NULL)
+	if (verbs == NULL)
 		return;
-	verbs->driver->queue_destroy(verbs->queues[channel]);
-	verbs->queues[channel] = NULL;
+	own = &verbs->channels[channel];
+	/* What serves goes first: then nothing lands, whatever is still posted. */
+	if (own->queue != NULL)
+		verbs->driver->queue_destroy(own->queue);
+	loop_close(verbs, own->loop);
+	if (own->redo != NULL)
+		verbs->driver->memory_release(own->redo);
+	*own = (VerbsChannel){0};
 }
+
+/* ---- what the memory node says and does itself ---- */
 
 void
-verbs_server_capabilities(const FabricServer *server, FabricCapabilities *capabilities)
+verbs_server_capabilities(const FabricServer *server, uint32_t tenant, FabricCapabilities *capabilities)
 {
 	const VerbsServer *verbs = server->verbs;
+	const VerbsDomain *domain = verbs->domains[tenant];
+	bool device_locks = domain != NULL && domain->host_locks == NULL;
 
 	capabilities->flags = FABRIC_CAP_ORDERED_CAS_READ | (verbs->line_atomic ? FABRIC_CAP_LINE_ATOMIC : 0) |
-	                      (verbs->device_locks ? FABRIC_CAP_DEVICE_LOCKS : 0);
+	                      (device_locks ? FABRIC_CAP_DEVICE_LOCKS : 0);
 	capabilities->one_packet = verbs->properties.mtu;
-}
-
-/* Runs a chain on the loopback queue pair to its end. */
-static bool
-run_loopback(VerbsServer *verbs, const VerbsRequest *requests, int count)
-{
-	uint64_t deadline = fabric_now() + (uint64_t) LOOPBACK_MS * 1000000;
-	VerbsOutcome outcome = VERBS_NONE;
-	const char *reason;
-	uint64_t id;
-
-	if (verbs->driver->queue_post(verbs->active, requests, count, 1) != VERBS_DONE)
-		return false;
-	while (outcome == VERBS_NONE && fabric_now() < deadline)
-		outcome = verbs->driver->queue_poll(verbs->active, &id, &reason);
-	return outcome == VERBS_DONE;
-}
-
-/* Reads the lock table into the copy. */
-static bool
-read_locks(VerbsServer *verbs)
-{
-	VerbsRequest requests[LOCK_READS];
-	VerbsMemoryKeys locks, copy;
-
-	verbs->driver->memory_keys(verbs->regions[FABRIC_LOCKS], &locks);
-	verbs->driver->memory_keys(verbs->copy_memory, &copy);
-	for (uint32_t i = 0; i < LOCK_READS; i++)
-		requests[i] = (VerbsRequest){
-			.opcode = VERBS_READ,
-			.length = FABRIC_STRIPE_BYTES,
-			.buffer = (uint8_t *) verbs->copy + (size_t) i * FABRIC_STRIPE_BYTES,
-			.local_key = copy.local,
-			.remote_key = locks.remote,
-			.remote_address = locks.base + (uint64_t) i * FABRIC_STRIPE_BYTES,
-		};
-	return run_loopback(verbs, requests, LOCK_READS);
-}
-
-const uint64_t *
-verbs_server_locks(const FabricServer *server)
-{
-	VerbsServer *verbs = server->verbs;
-
-	if (!verbs->device_locks)
-		return memory_tenant_locks(&server->memory, verbs->tenant);
-	if (!read_locks(verbs))
-		server_log(server, FABRIC_LOG_WARNING, "the lock words on %s cannot be read", verbs->properties.name);
-	return verbs->copy;
-}
-
-bool
-verbs_server_serves(const FabricServer *server, uint32_t tenant)
-{
-	const VerbsServer *verbs = server->verbs;
-
-	return verbs == NULL || verbs->tenant == NO_TENANT || verbs->tenant == tenant;
 }
 
 bool
 verbs_server_has_locks(const FabricServer *server, uint32_t tenant)
 {
-	return server->verbs != NULL && server->verbs->tenant == tenant;
+	return server->verbs != NULL && server->verbs->domains[tenant] != NULL;
+}
+
+const uint64_t *
+verbs_server_locks(const FabricServer *server, uint32_t tenant)
+{
+	const uint64_t *locks = domain_locks(server->verbs->domains[tenant]);
+
+	if (locks == NULL)
+		server_log(server, FABRIC_LOG_WARNING, "the lock words of tenant %u on %s cannot be read", tenant,
+		           server->verbs->properties.name);
+	return locks;
 }
 
 bool
-verbs_server_free_locks(FabricServer *server, uint32_t instance, uint32_t incarnation, uint32_t *freed)
+verbs_server_free_locks(FabricServer *server, uint32_t tenant, uint32_t instance, uint32_t incarnation,
+                        uint32_t *freed)
 {
-	VerbsServer *verbs = server->verbs;
-	VerbsMemoryKeys locks, copy;
-	bool good;
-
-	verbs->driver->memory_keys(verbs->regions[FABRIC_LOCKS], &locks);
-	verbs->driver->memory_keys(verbs->copy_memory, &copy);
-	*freed = 0;
-	good = read_locks(verbs);
-	for (uint32_t i = 0; good && i < MEMORY_LOCK_WORDS; i++)
-	{
-		uint64_t word = verbs->copy[i];
-		VerbsRequest swap = {
-			.opcode = VERBS_COMPARE_SWAP,
-			.length = sizeof(uint64_t),
-			.buffer = &verbs->copy[i],
-			.local_key = copy.local,
-			.remote_key = locks.remote,
-			.remote_address = locks.base + (uint64_t) i * sizeof(uint64_t),
-			.compare = word,
-			.operand = 0,
-		};
-
-		if (word == 0 || !memory_lock_is_stale(word, instance, incarnation))
-			continue;
-		/* By the device: a store of ours could be undone by a failing swap of another client, which writes back. */
-		good = run_loopback(verbs, &swap, 1);
-		*freed += good;
-	}
-	return good;
+	return domain_free_locks(server->verbs->domains[tenant], instance, incarnation, freed);
 }

@@ -8,6 +8,7 @@
  *
  *		--tcp, --tls                    its own memory node is used over tcp, without and with keys
  *		--verbs DEVICE                  its own memory node is used over verbs, with this RDMA device
+ *		--beside-tcp, --beside-shm      ... which serves others with verbs, and is used over tcp, or its socket
  *		--key-file FILE                 for ADDRESS, and for --serve
  *		--listen HOST:PORT              --serve serves network clients there
  *		--faults                        all clients run under the fault layer, which tears READs and delays
@@ -86,7 +87,11 @@ test_capabilities(void **state)
 	assert_true(capabilities->generation >= 1);
 	assert_in_range(capabilities->instance, 1, 65535);
 	assert_int_equal(capabilities->incarnation, incarnation);
-	assert_memory_equal(capabilities->transport, suite.address, strcspn(suite.address, ":"));
+	/* Over the socket of a device's memory node go frames. */
+	if (suite.beside)
+		assert_string_equal(capabilities->transport, "tcp");
+	else
+		assert_memory_equal(capabilities->transport, suite.address, strcspn(suite.address, ":"));
 
 	channel_open(&other, suite.address, cluster, incarnation);
 	if (!shares_channel(&channel))
@@ -353,8 +358,9 @@ start_suite(void **state)
 		fabric_process_prepare(&suite.process, NODE_BYTES, suite.workers > 0 ? PROXY_CHANNELS : MAX_CHANNELS);
 		if (suite.network)
 			fabric_process_listen(&suite.process, suite.keys);
-		if (suite.verbs_device != NULL)
+		if (suite.verbs_device != NULL && !suite.beside)
 			fabric_process_verbs(&suite.process, suite.verbs_device);
+		suite.process.verbs_device = suite.verbs_device;
 		fabric_process_start(&suite.process);
 		snprintf(suite.address, sizeof(suite.address), "%s%s", suite.workers > 0 ? "proxy:" : "",
 		         suite.network ? suite.process.network_address : suite.process.address);
@@ -428,6 +434,11 @@ parse_arguments(int count, char **arguments)
 		{
 			suite.network = true;
 			suite.verbs_device = arguments[++i];
+		}
+		else if (strcmp(argument, "--beside-tcp") == 0 || strcmp(argument, "--beside-shm") == 0)
+		{
+			suite.beside = true;
+			suite.network = strcmp(argument, "--beside-tcp") == 0;
 		}
 		else if (strcmp(argument, "--serve") == 0 && i + 1 < count)
 			suite.serve = arguments[++i];

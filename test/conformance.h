@@ -29,6 +29,7 @@ typedef struct Conformance
 	const char *serve;        /* directory: we are a memory node */
 	const char *listen;       /* and serve network clients there */
 	const char *verbs_device; /* ours is used over verbs, with keys or without */
+	bool beside;              /* not over verbs, though it serves that */
 	char address[256];        /* of the memory node */
 	uint32_t workers;         /* connection workers in front of it */
 	bool torn;                /* whose operations are torn */
@@ -61,10 +62,10 @@ suite_verbs(void)
 static inline uint32_t
 chain_rounds(uint32_t rounds)
 {
-	if (strncmp(suite.address, "shm:", 4) != 0)
+	if (strncmp(suite.address, "shm:", 4) != 0 || suite.verbs_device != NULL)
 		rounds /= 100;
 	/* Verbs are tested in an emulated machine. */
-	if (suite_verbs())
+	if (suite.verbs_device != NULL || suite_verbs())
 		rounds /= 4;
 	return suite.faults ? rounds / 20 : rounds;
 }

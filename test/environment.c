@@ -206,13 +206,20 @@ test_use_network(void)
 	atexit(network_end);
 }
 
-/* Clients come over tcp, or with $FABRIC_TEST_VERBS, the name of an RDMA device, over verbs. */
+/*
+ * Clients come over tcp, or with $FABRIC_TEST_VERBS, the name of an RDMA device, over verbs; then with $FABRIC_TEST_BESIDE over that
+ * transport all the same, tcp or shm.
+ */
 static void
 node_listen(TestNode *node)
 {
+	const char *beside = getenv("FABRIC_TEST_BESIDE");
+
 	listen_take(node->listen, &node->reserved);
+	if (beside != NULL && strcmp(beside, "shm") == 0)
+		return;
 	snprintf(node->address, sizeof(node->address), "%s:%s",
-	         getenv("FABRIC_TEST_VERBS") == NULL ? "tcp" : "verbs", node->listen);
+	         getenv("FABRIC_TEST_VERBS") == NULL || beside != NULL ? "tcp" : "verbs", node->listen);
 }
 
 void

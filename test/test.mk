@@ -10,7 +10,7 @@ FABRIC_TESTS += test_keys test_stream test_handshake test_wire
 test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
 test_wire_SOURCES = test/support/stream_pair.c
-FABRIC_TESTS += test_tcp test_flight
+FABRIC_TESTS += test_tcp test_flight test_parts
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c
@@ -21,8 +21,13 @@ TEST_RUNS += conformance=--workers,2 conformance=--workers,1,--torn conformance=
 TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn conformance=--workers,1,--tls,--faults
 
 # The verbs transport over a device that test/support/soft_device.c plays; over real queue pairs: script/test-rdma.
-TEST_RUNS += soft/conformance=--verbs,soft0 soft/conformance=--tls,--verbs,soft0
-TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,classes,tenants,drain,restart,kill
+TEST_RUNS += soft/conformance=--verbs,soft0
+TEST_RUNS += soft/conformance=--tls,--verbs,soft0,--beside-tcp soft/conformance=--verbs,soft0,--beside-shm
+TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,drain,restart,kill
+TEST_RUNS += soft/torture=--verbs,soft0,--space,5,--processes,4,--operations,1000,--entries,300,--range,600,--crashes,4
+TEST_RUNS += soft/torture=--verbs,soft0,--beside,tcp,--space,1,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
+TEST_RUNS += soft/torture=--verbs,soft0,--beside,shm,--space,0,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
+TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks,broken
 
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
@@ -75,4 +80,4 @@ test_crowd_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_refusals_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 
 # For script/test-rdma alone, in virtual machines: linked with rdma/ only.
-RDMA_TESTS += bad_network clients connections
+RDMA_TESTS += bad_network clients tenants connections

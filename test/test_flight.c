@@ -101,13 +101,16 @@ setup(void **state)
 
 	stage->flight.driver = &played;
 	stage->flight.arena = aligned_alloc(64, VERBS_ARENA_BYTES);
+	stage->flight.arena_bytes = VERBS_ARENA_BYTES;
 	/* What lay in the arena before looks like a free lock word. */
 	memset(stage->flight.arena, 0, VERBS_ARENA_BYTES);
 	flight_clear(&stage->flight);
 	stage->flight.queue = &stage->queue;
 	stage->flight.broken = FABRIC_OK;
-	stage->flight.grant.base[FABRIC_NODES] = (uintptr_t) stage->queue.memory;
-	stage->flight.grant.base[FABRIC_LOCKS] = (uintptr_t) stage->queue.locks;
+	stage->flight.grant.windows[VERBS_PART] =
+		(VerbsWindow){.end = sizeof(stage->queue.memory), .base = (uintptr_t) stage->queue.memory};
+	stage->flight.grant.windows[VERBS_LOCKS] =
+		(VerbsWindow){.end = sizeof(stage->queue.locks), .base = (uintptr_t) stage->queue.locks};
 	stage->queue.room = MAX_POSTS;
 	*state = stage;
 	return 0;
@@ -337,6 +340,43 @@ test_places(void **state)
 	assert_true(stage->flight.arena_taken == 0);
 }
 
+/* What the channel does not reach is not written, no request for it leaves, and a READ of it brings zeroes. */
+static void
+test_windows(void **state)
+{
+	Stage *stage = *state;
+	VerbsWindow *windows = stage->flight.grant.windows;
+	uint64_t buffer[3] = {5, 6, 7};
+	FabricOp ops[3];
+	VerbsChain *chain = NULL;
+
+	windows[VERBS_REDO] = (VerbsWindow){.end = 64, .base = (uintptr_t) stage->queue.memory, .key = 2};
+	windows[VERBS_PART] =
+		(VerbsWindow){.first = 256, .end = 320, .base = (uintptr_t) &stage->queue.memory[32], .key = 1};
+	for (uint64_t word = 0; word < MEMORY_WORDS; word++)
+		stage->queue.memory[word] = 100 + word;
+	for (int i = 0; i < 4; i++)
+	{
+		/* In front of the part, behind it, across its end, and an atomic. */
+		const uint64_t words[] = {31, 40, 39, 40};
+
+		ops[0] = operation(i == 3 ? FABRIC_FETCH_ADD : FABRIC_WRITE, FABRIC_NODES, words[i], buffer);
+		ops[0].length = i == 2 ? 16 : 8;
+		assert_int_equal(flight_post(&stage->flight, ops, 1, 1, &stage->fences, &chain), FABRIC_RANGE);
+	}
+	assert_int_equal(stage->queue.posted, 0);
+	ops[0] = operation(FABRIC_READ, FABRIC_NODES, 40, &buffer[0]);
+	ops[1] = operation(FABRIC_READ, FABRIC_NODES, 33, &buffer[1]);
+	ops[2] = operation(FABRIC_READ, FABRIC_NODES, 7, &buffer[2]);
+	chain = post(stage, ops, 3);
+	assert_int_equal(complete(stage, MAX_POSTS), VERBS_NONE);
+	assert_true(chain->done);
+	assert_true(buffer[0] == 0 && buffer[1] == 133 && buffer[2] == 107);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(stage->queue.requests[i].remote_key, i == 1 ? 1 : 2);
+	chain->used = false;
+}
+
 int
 main(void)
 {
@@ -349,6 +389,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_fences, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_places, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_windows, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,14 @@ tables_reopen(ServiceTables *tables, void *area, uint64_t *repaired)
 	                 FABRIC_OK);
 }
 
+/* From all of node memory. */
+static bool
+take_units(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t *offset)
+{
+	return tables_units_take(tables, tree, count, TABLE_FIRST, TABLE_FIRST + TABLE_UNITS * FABRIC_UNIT_BYTES,
+	                         offset);
+}
+
 /* What a daemon does with its tables: create, grow, drop; each step as service.c does it. */
 static void
 tables_work(ServiceTables *tables)
@@ -58,7 +66,7 @@ tables_work(ServiceTables *tables)
 		record.record.cluster[1] = owner.cluster[1];
 		record.tenant = owner.tenant;
 		record.token[0] = i;
-		assert_true(tables_units_take(tables, record.record.tree, 1 + i, &record.last_offset));
+		assert_true(take_units(tables, record.record.tree, 1 + i, &record.last_offset));
 		record.last_bytes = (1 + i) * FABRIC_UNIT_BYTES;
 		record.record.bytes = record.last_bytes;
 		record.record.extents = 1;
@@ -67,7 +75,7 @@ tables_work(ServiceTables *tables)
 		tables_units_grant(tables, record.last_offset, 1 + i);
 	}
 	record = *slots[1];
-	assert_true(tables_units_take(tables, record.record.tree, 4, &record.last_offset));
+	assert_true(take_units(tables, record.record.tree, 4, &record.last_offset));
 	record.last_bytes = 4 * FABRIC_UNIT_BYTES;
 	record.record.bytes += record.last_bytes;
 	record.record.extents++;

@@ -6,6 +6,8 @@
  *		torture							the standard set, well under a minute
  *		torture --name NAME [--seed N]	one of it
  *		torture --network ...			the same over tcp, with keys
+ *		torture --verbs DEVICE ...		the same over verbs, with this RDMA device
+ *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
  *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
@@ -643,6 +645,8 @@ main(int argc, char **argv)
 		{"deaths", required_argument, NULL, 'a'},
 		{"rounds", required_argument, NULL, 'u'},
 		{"network", no_argument, NULL, 'q'},
+		{"verbs", required_argument, NULL, 'V'},
+		{"beside", required_argument, NULL, 'B'},
 		{"threads", no_argument, NULL, 'T'},
 		{NULL, 0, NULL, 0},
 	};
@@ -654,11 +658,17 @@ main(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
 	{
-		own = own || strchr("nsuqT", option) == NULL;
+		own = own || strchr("nsuqTVB", option) == NULL;
 		switch (option)
 		{
 			case 'n':
 				name = optarg;
+				break;
+			case 'V':
+				setenv("FABRIC_TEST_VERBS", optarg, 1);
+				break;
+			case 'B':
+				setenv("FABRIC_TEST_BESIDE", optarg, 1);
 				break;
 			case 's':
 				given.seed = number(optarg);

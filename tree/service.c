@@ -179,6 +179,12 @@ service_fenced(void *argument, uint32_t instance, uint32_t incarnation)
 
 /* ---- tenants ---- */
 
+static uint64_t
+quota_for_server(void *argument, uint32_t tenant)
+{
+	return service_quota(argument, tenant);
+}
+
 /* The name of a tenant that ever came; empty: there is none of this number. */
 static const char *
 tenant_name(const Service *service, uint32_t tenant)
@@ -355,6 +361,7 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	callbacks.call = service_call;
 	callbacks.recover = service_recover;
 	callbacks.fenced = service_fenced;
+	callbacks.quota = quota_for_server;
 	status = fabric_server_open(&server_options, &callbacks, &service->server, &service->state, detail);
 	if (status != FABRIC_OK)
 	{

@@ -73,12 +73,16 @@ static FabricStatus
 extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint64_t *offset)
 {
 	uint64_t wanted = *bytes;
+	uint64_t first, end;
 
 	assert(wanted % FABRIC_UNIT_BYTES == 0);
 	assert(record->record.tree != 0);
+	if (!fabric_server_part(service->server, (uint32_t) record->tenant, &first, &end))
+		return FABRIC_NO_MEMORY;
 	for (;;)
 	{
-		if (tables_units_take(&service->tables, record->record.tree, *bytes / FABRIC_UNIT_BYTES, offset))
+		if (tables_units_take(&service->tables, record->record.tree, *bytes / FABRIC_UNIT_BYTES, first, end,
+		                      offset))
 		{
 			if (fabric_server_commit(service->server, (uint32_t) record->tenant, *offset, *bytes) ==
 			    FABRIC_OK)

@@ -355,15 +355,22 @@ tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64_t now_us)
 /* ---- units ---- */
 
 bool
-tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t *offset)
+tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t first, uint64_t end,
+                  uint64_t *offset)
 {
+	uint64_t begin = (first - tables->first) / FABRIC_UNIT_BYTES;
+	uint64_t limit = (end - tables->first) / FABRIC_UNIT_BYTES;
 	uint64_t found = 0;
 	uint64_t unit;
-	bool lowest = true;
+	/* Who begins further up does not see the lowest free unit of all. */
+	bool lowest = begin <= tables->search;
 
 	assert(count > 0);
+	assert(first >= tables->first && limit <= tables->header->units);
+	if (begin < tables->search)
+		begin = tables->search;
 	assert(tree != 0 && (tree & ~UNIT_TREE_MASK) == 0);
-	for (unit = tables->search; unit < tables->header->units && found < count; unit++)
+	for (unit = begin; unit < limit && found < count; unit++)
 	{
 		found = tables->units[unit] == 0 ? found + 1 : 0;
 		if (found == 1 && lowest)

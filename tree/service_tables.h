@@ -159,8 +159,12 @@ extern void tables_put(ServiceTables *tables, ServiceRecord *slot, const Service
 /* Removes the record and sends the tree's units into quarantine. Returns how many. */
 extern uint64_t tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64_t now_us);
 
-/* Finds `count` free units in a row and marks them pending for the tree. False: there are none. */
-extern bool tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t *offset);
+/*
+ * Finds `count` free units in a row between the offsets `first` and `end` and marks them pending for the tree. False: there are
+ * none.
+ */
+extern bool tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t first,
+                              uint64_t end, uint64_t *offset);
 /* Ends pending: granted, or given back. */
 extern void tables_units_grant(ServiceTables *tables, uint64_t offset, uint64_t count);
 extern void tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count);

@@ -12,3 +12,19 @@ mutate fenced_request_not_held_back test_flight rdma/verbs_flight.c \
 	's/if \(chain->requests\[first\]\.fence && flight->posted != flight->completed\)/if (false)/'
 mutate lock_word_read_plainly test_flight rdma/verbs_flight.c \
 	's/if \(is_word_read\(op\)\)/if (false)/'
+mutate foreign_write_leaves test_flight rdma/verbs_flight.c \
+	's/if \(ops\[i\]\.opcode != FABRIC_READ && find_window\(flight, &ops\[i\]\) == NULL\)/if (false)/'
+
+# Tenants on one device, and clients of other transports beside, over the device that soft_device plays.
+mutate one_domain_for_all_tenants soft/tenants=--verbs,soft0,foreign rdma/verbs_server.c \
+	's/domains\[server->channels\[channel\]\.connection->tenant\]/domains[1]/'
+mutate granted_outside_of_the_part soft/tenants=--verbs,soft0,parts rdma/units.c \
+	's/ \|\| offset < first \|\| offset \+ bytes > end\)/)/'
+mutate parts_overlap test_parts rdma/parts.c \
+	's/!part_is_empty\(part\) && part->end > offset && part->first < end/false/'
+mutate chains_beside_a_device_by_processor soft/tenants=--verbs,soft0,beside rdma/chains.c \
+	's/if \(server->verbs != NULL\)/if (false)/'
+mutate device_locks_freed_by_processor soft/tenants=--verbs,soft0,locks rdma/channel.c \
+	's/if \(!verbs_server_has_locks\(server, instance->tenant\)\)/if (true)/'
+mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken rdma/verbs_server.c \
+	's/flight_break\(&loop->flight, FABRIC_LOST\)/flight_break(&loop->flight, FABRIC_OK)/'

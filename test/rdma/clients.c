@@ -101,8 +101,8 @@ try_forged(Stage *stage, uint8_t opcode, int64_t key_change, uint64_t base_chang
 	              : opcode == FABRIC_WRITE ? op_write(stage->area, &word, 8)
 	                                       : op_fetch_add(FABRIC_NODES, stage->area, 1);
 
-	flight->grant.key[FABRIC_NODES] += (uint32_t) key_change;
-	flight->grant.base[FABRIC_NODES] += base_change;
+	flight->grant.windows[VERBS_PART].key += (uint32_t) key_change;
+	flight->grant.windows[VERBS_PART].base += base_change;
 	CHECK(fabric_execute(stage->channel.endpoint, &op, 1) == FABRIC_LOST);
 	CHECK(fabric_reset(stage->channel.endpoint) == FABRIC_OK);
 }
@@ -295,112 +295,6 @@ case_pressure(void)
 		}
 	}
 	stage_end(&stage);
-}
-
-/* ---- classes ---- */
-
-/* Of the two access classes a memory node has one: whoever comes with the other is told so, and calls work. */
-static void
-case_classes(void)
-{
-	char tcp[sizeof(((FabricProcess *) NULL)->network_address)];
-	char verbs[sizeof(tcp)];
-	FabricProcess node;
-	TestChannel channel;
-	uint32_t incarnation;
-	Stage stage;
-
-	stage_start(&stage);
-	snprintf(tcp, sizeof(tcp), "tcp:%s", stage.process.listen);
-	CHECK(channel_try_open(&channel, tcp, 1, stage.incarnation, NULL) == FABRIC_NOT_SUPPORTED);
-	CHECK(channel_try_open(&channel, stage.process.address, 1, stage.incarnation, NULL) ==
-	      FABRIC_NOT_SUPPORTED);
-	CHECK(service_info(tcp).first_unit == stage.area);
-	CHECK(service_info(stage.process.address).first_unit == stage.area);
-	stage_end(&stage);
-
-	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
-	fabric_process_listen(&node, false);
-	fabric_process_start(&node);
-	snprintf(verbs, sizeof(verbs), "verbs:%s", node.listen);
-	incarnation = cluster_attach(verbs, 1);
-	CHECK(channel_try_open(&channel, verbs, 1, incarnation, NULL) == FABRIC_NOT_SUPPORTED);
-	channel_open(&channel, node.network_address, 1, incarnation);
-	channel_close(&channel);
-	fabric_process_remove(&node);
-}
-
-/* ---- tenants ---- */
-
-/* Adds a tenant to the keys of a memory node that is not running yet, and writes its own file. */
-static void
-add_tenant(const FabricProcess *process, const char *name, const char *path)
-{
-	const char *files[] = {process->key_file, path};
-
-	for (int i = 0; i < 2; i++)
-	{
-		int file = open(files[i], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-
-		CHECK(file >= 0 && dprintf(file, "%s %064x\n", name, 0xf0f0u) > 0);
-		close(file);
-	}
-}
-
-/* A client of the second tenant is refused, and told why. */
-static void
-expect_denied(const char *address, const char *key_file, uint64_t cluster, uint32_t incarnation)
-{
-	FabricOptions options = {
-		.key_file = key_file, .cluster = {cluster, ~cluster}, .incarnation = incarnation};
-	FabricEndpoint *endpoint;
-	Fabric *fabric;
-
-	CHECK(fabric_open(&options, &fabric) == FABRIC_OK);
-	CHECK(fabric_connect(fabric, address, &endpoint) == FABRIC_DENIED);
-	CHECK(strstr(fabric_detail(fabric), "another tenant") != NULL);
-	fabric_close(fabric);
-}
-
-/* A memory node that serves verbs is for one tenant, the first that gets a channel: the device could not keep two apart. */
-static void
-case_tenants(void)
-{
-	char path[200];
-	FabricProcess node;
-	TestChannel channel;
-	uint64_t area, word = 1;
-	uint32_t incarnation;
-
-	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
-	fabric_process_listen(&node, true);
-	fabric_process_verbs(&node, device);
-	snprintf(path, sizeof(path), "%s/second", node.directory);
-	add_tenant(&node, "second", path);
-	fabric_process_start(&node);
-	/* Before there is a channel, both may come. */
-	channel_defaults(path, NULL);
-	incarnation = cluster_attach(node.network_address, 2);
-	channel_defaults(node.key_file, NULL);
-	area = service_info(node.network_address).first_unit;
-	channel_open(&channel, node.network_address, 1, cluster_attach(node.network_address, 1));
-	/* To call, to have a channel of its own, and to have one of the first's instance. */
-	expect_denied(node.network_address, path, 2, 0);
-	expect_denied(node.network_address, path, 2, incarnation);
-	expect_denied(node.network_address, path, 1, 1);
-	channel_read(&channel, area, &word, 8);
-	channel_close(&channel);
-	/* Not even when the first has left; the next start decides anew. */
-	expect_denied(node.network_address, path, 2, incarnation);
-	fabric_process_stop(&node, SIGTERM);
-	fabric_process_start(&node);
-	channel_defaults(path, NULL);
-	channel_open(&channel, node.network_address, 2, incarnation);
-	channel_close(&channel);
-	expect_denied(node.network_address, node.key_file, 1, 0);
-	channel_defaults(NULL, NULL);
-	unlink(path);
-	fabric_process_remove(&node);
 }
 
 /* ---- drain ---- */
@@ -630,9 +524,8 @@ typedef struct Case
 } Case;
 
 static const Case cases[] = {
-	{"foreign", case_foreign},   {"domains", case_domains}, {"fork", case_fork},
-	{"pressure", case_pressure}, {"classes", case_classes}, {"drain", case_drain},
-	{"restart", case_restart},   {"tenants", case_tenants}, {"kill", case_kill},
+	{"foreign", case_foreign}, {"domains", case_domains}, {"fork", case_fork}, {"pressure", case_pressure},
+	{"drain", case_drain},     {"restart", case_restart}, {"kill", case_kill},
 };
 
 int

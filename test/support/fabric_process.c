@@ -57,7 +57,9 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 			fabric_server_release(service->server, words[0], words[1]);
 			return FABRIC_OK;
 		case SERVICE_INFO:
-			fabric_server_node_range(service->server, &service->info.first_unit, &service->info.end);
+			if (!fabric_server_part(service->server, peer->tenant, &service->info.first_unit,
+			                        &service->info.end))
+				return FABRIC_NO_MEMORY;
 			service->info.generation = fabric_server_generation(service->server);
 			service->info.live_channels = fabric_server_channels(service->server);
 			service->info.service_word = *counted;
@@ -146,7 +148,7 @@ fabric_process_serve(const FabricProcess *process, int ready)
 	static FabricKeys keys;
 	char detail[FABRIC_DETAIL_BYTES];
 	FabricServerOptions options = fabric_process_options(process);
-	FabricService callbacks = {&service, service_call, service_recover, service_fenced};
+	FabricService callbacks = {&service, service_call, service_recover, service_fenced, NULL};
 	FabricMemoryState state;
 	FabricStatus status = FABRIC_OK;
 

@@ -35,6 +35,9 @@
 /* A post that waits, with all its requests. */
 #define MAX_POSTS 512u
 #define OWN_MEMORY (16u * 128u * 1024u)
+/* Atomics that add this are orders to fail: the request never ends, or it is lost. */
+#define STALL 0x5011d57a11ull
+#define LOSE 0x5011d1057ull
 /* The largest READ or WRITE. */
 #define LONGEST (64u << 10)
 
@@ -370,6 +373,21 @@ run_remote(int socket, const VerbsRequest *request)
 	return receive(socket, request->buffer, request->length) ? VERBS_DONE : VERBS_LOST;
 }
 
+/* The same, unless it is an order to fail. */
+static VerbsOutcome
+run_or_fail(VerbsQueue *queue, const VerbsRequest *request)
+{
+	bool add = request->opcode == VERBS_FETCH_ADD;
+
+	if (add && request->operand == LOSE)
+		return VERBS_LOST;
+	pthread_mutex_lock(&queue->lock);
+	while (add && request->operand == STALL && !atomic_load(&queue->stop))
+		pthread_cond_wait(&queue->posted, &queue->lock);
+	pthread_mutex_unlock(&queue->lock);
+	return run_remote(queue->socket, request);
+}
+
 /* Takes post after post; after an error all end at once, as a real queue is flushed. */
 static void *
 send_posts(void *argument)
@@ -390,7 +408,7 @@ send_posts(void *argument)
 		post = &queue->posts[queue->first_post % MAX_POSTS];
 		pthread_mutex_unlock(&queue->lock);
 		for (int i = 0; i < post->count && outcome == VERBS_DONE; i++)
-			outcome = run_remote(queue->socket, &post->requests[i]);
+			outcome = run_or_fail(queue, &post->requests[i]);
 		pthread_mutex_lock(&queue->lock);
 		queue->broken |= outcome != VERBS_DONE;
 		queue->done[queue->next_done++ % MAX_POSTS] = (SoftCompletion){post->id, outcome};

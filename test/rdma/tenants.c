@@ -1,0 +1,439 @@
+/*
+ * tenants.c
+ *		Several tenants on one device, and clients of other transports beside those of verbs.
+ *
+ *		tenants [--verbs DEVICE] CASE...		the device is else $FABRIC_TEST_VERBS
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+
+#include "support/fabric_process.h"
+#include "transport.h"
+#include "verbs_flight.h"
+
+#define NODE_BYTES (4u << 20)
+#define MAX_CHANNELS 8u
+
+/* Of each client that counts, beside the others. */
+#define COUNTS 200u
+
+/* What test/support/soft_device.c takes for an order: an atomic that adds this never ends, or is lost. */
+#define SOFT_STALL 0x5011d57a11ull
+#define SOFT_LOSE 0x5011d1057ull
+
+static const char *device;
+
+/* Two tenants, each with a client. */
+typedef struct Stage
+{
+	FabricProcess process;
+	char key_files[2][200];
+	ServiceInfo info[2]; /* as each of them sees it */
+	uint32_t incarnation[2];
+	TestChannel channel[2];
+} Stage;
+
+/* Adds a tenant to the keys of a memory node that is not running yet, and writes its own file. */
+static void
+add_tenant(const FabricProcess *process, const char *name, const char *path)
+{
+	const char *files[] = {process->key_file, path};
+
+	for (int i = 0; i < 2; i++)
+	{
+		int file = open(files[i], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+		CHECK(file >= 0 && dprintf(file, "%s %064x\n", name, 0xf0f0u) > 0);
+		close(file);
+	}
+}
+
+/* A call by one of the tenants. */
+static FabricStatus
+call_as(const Stage *stage, int which, uint16_t method, const uint64_t request[2], ServiceInfo *info)
+{
+	uint32_t bytes = info == NULL ? 0 : sizeof(*info);
+	TestChannel control;
+	FabricStatus status;
+
+	channel_defaults(stage->key_files[which], NULL);
+	channel_open(&control, stage->process.network_address, (uint64_t) which + 1, 0);
+	status = fabric_call(control.endpoint, method, request, request == NULL ? 0 : 16, info, &bytes);
+	channel_close(&control);
+	return status;
+}
+
+static FabricStatus
+commit_as(const Stage *stage, int which, uint64_t offset)
+{
+	return call_as(stage, which, SERVICE_COMMIT, (uint64_t[2]){offset, FABRIC_UNIT_BYTES}, NULL);
+}
+
+/* Opens the channel of one of them, which has its own part, with the first unit of it. */
+static void
+open_client(Stage *stage, int which)
+{
+	uint64_t cluster = (uint64_t) which + 1;
+
+	CHECK(call_as(stage, which, SERVICE_INFO, NULL, &stage->info[which]) == FABRIC_OK);
+	CHECK(commit_as(stage, which, stage->info[which].first_unit) == FABRIC_OK);
+	stage->incarnation[which] = cluster_attach(stage->process.network_address, cluster);
+	channel_open(&stage->channel[which], stage->process.network_address, cluster, stage->incarnation[which]);
+}
+
+static void
+stage_start(Stage *stage)
+{
+	memset(stage, 0, sizeof(*stage));
+	fabric_process_prepare(&stage->process, NODE_BYTES, MAX_CHANNELS);
+	fabric_process_listen(&stage->process, true);
+	fabric_process_verbs(&stage->process, device);
+	snprintf(stage->key_files[0], sizeof(stage->key_files[0]), "%s", stage->process.key_file);
+	snprintf(stage->key_files[1], sizeof(stage->key_files[1]), "%s/second", stage->process.directory);
+	add_tenant(&stage->process, "second", stage->key_files[1]);
+	fabric_process_start(&stage->process);
+	open_client(stage, 0);
+	open_client(stage, 1);
+}
+
+static void
+stage_end(Stage *stage)
+{
+	channel_close(&stage->channel[0]);
+	channel_close(&stage->channel[1]);
+	channel_defaults(NULL, NULL);
+	unlink(stage->key_files[1]);
+	fabric_process_remove(&stage->process);
+}
+
+static FabricStatus
+run_one(TestChannel *channel, FabricOp op, uint64_t *result)
+{
+	FabricStatus status = fabric_execute(channel->endpoint, &op, 1);
+
+	if (result != NULL)
+		*result = op.result;
+	return status;
+}
+
+/* ---- parts ---- */
+
+/* Each has half of the memory, lock words of its own, and what an honest client does elsewhere is refused before it leaves. */
+static void
+case_parts(void)
+{
+	Stage stage;
+	uint64_t word, first, old;
+
+	stage_start(&stage);
+	CHECK(stage.info[0].end <= stage.info[1].first_unit);
+	CHECK(stage.info[0].end - stage.info[0].first_unit == NODE_BYTES / 2);
+	CHECK(stage.info[1].end - stage.info[1].first_unit == NODE_BYTES / 2);
+	for (int i = 0; i < 2; i++)
+	{
+		word = 0xa0 + (uint64_t) i;
+		channel_write(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+		CHECK(run_one(&stage.channel[i], op_compare_swap(FABRIC_LOCKS, 0, 0, word), &old) == FABRIC_OK &&
+		      old == 0);
+	}
+	for (int i = 0; i < 2; i++)
+	{
+		first = stage.info[1 - i].first_unit;
+		CHECK(commit_as(&stage, i, first + FABRIC_UNIT_BYTES) == FABRIC_RANGE);
+		CHECK(run_one(&stage.channel[i], op_write(first, &word, 8), NULL) == FABRIC_RANGE);
+		CHECK(run_one(&stage.channel[i], op_fetch_add(FABRIC_NODES, first, 1), NULL) == FABRIC_RANGE);
+		word = 1;
+		channel_read(&stage.channel[i], first, &word, 8);
+		CHECK(word == 0);
+		channel_read(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+		CHECK(word == 0xa0 + (uint64_t) i);
+		CHECK(run_one(&stage.channel[i], op_compare_swap(FABRIC_LOCKS, 0, word, 0), &old) == FABRIC_OK &&
+		      old == word);
+	}
+	/* Those on this machine have no key, and all is dealt. */
+	channel_defaults(NULL, NULL);
+	CHECK(channel_try_open(&(TestChannel){0}, stage.process.address, 3,
+	                       cluster_attach(stage.process.address, 3), NULL) == FABRIC_DENIED);
+	stage_end(&stage);
+}
+
+/* ---- foreign ---- */
+
+/* The second client makes up that it reaches what the first one does, with the right keys and addresses. */
+static void
+try_foreign(Stage *stage, VerbsReach reach, FabricOp op)
+{
+	const VerbsFlight *victim = stage->channel[0].endpoint->state;
+	VerbsFlight *flight = stage->channel[1].endpoint->state;
+
+	flight->grant.windows[reach] = victim->grant.windows[reach];
+	CHECK(run_one(&stage->channel[1], op, NULL) == FABRIC_LOST);
+	CHECK(fabric_reset(stage->channel[1].endpoint) == FABRIC_OK);
+}
+
+/* The device refuses all of another tenant's memory, its owner notices nothing, and who tried is served again after a reset. */
+static void
+case_foreign(void)
+{
+	Stage stage;
+	uint64_t mine = 0x600d, bad = 0xbad, found, slot;
+
+	stage_start(&stage);
+	slot = fabric_capabilities(stage.channel[0].endpoint)->redo_offset;
+	channel_write(&stage.channel[0], stage.info[0].first_unit, &mine, 8);
+	channel_write(&stage.channel[0], slot, &mine, 8);
+	CHECK(run_one(&stage.channel[0], op_compare_swap(FABRIC_LOCKS, 8, 0, mine), &found) == FABRIC_OK);
+	channel_defaults(stage.key_files[1], NULL);
+	try_foreign(&stage, VERBS_PART, op_read(stage.info[0].first_unit, &found, 8));
+	try_foreign(&stage, VERBS_PART, op_write(stage.info[0].first_unit, &bad, 8));
+	try_foreign(&stage, VERBS_PART, op_fetch_add(FABRIC_NODES, stage.info[0].first_unit, 1));
+	try_foreign(&stage, VERBS_REDO, op_write(slot, &bad, 8));
+	try_foreign(&stage, VERBS_LOCKS, op_fetch_add(FABRIC_LOCKS, 8, 1));
+	channel_read(&stage.channel[0], stage.info[0].first_unit, &found, 8);
+	CHECK(found == mine);
+	channel_read(&stage.channel[0], slot, &found, 8);
+	CHECK(found == mine);
+	CHECK(run_one(&stage.channel[0], op_compare_swap(FABRIC_LOCKS, 8, mine, 0), &found) == FABRIC_OK &&
+	      found == mine);
+	channel_write(&stage.channel[1], stage.info[1].first_unit, &bad, 8);
+	stage_end(&stage);
+}
+
+/* ---- restart ---- */
+
+/* After the memory node's death each finds its part where it was, and what it wrote there. */
+static void
+case_restart(void)
+{
+	ServiceInfo info;
+	Stage stage;
+	uint64_t word;
+
+	stage_start(&stage);
+	for (uint64_t i = 0; i < 2; i++)
+	{
+		word = 0xb0 + i;
+		channel_write(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+	}
+	fabric_process_stop(&stage.process, SIGKILL);
+	fabric_process_start(&stage.process);
+	for (int i = 1; i >= 0; i--)
+	{
+		CHECK(call_as(&stage, i, SERVICE_INFO, NULL, &info) == FABRIC_OK);
+		CHECK(info.first_unit == stage.info[i].first_unit && info.end == stage.info[i].end);
+		CHECK(fabric_reset(stage.channel[i].endpoint) == FABRIC_OK);
+		channel_read(&stage.channel[i], stage.info[i].first_unit, &word, 8);
+		CHECK(word == 0xb0 + (uint64_t) i);
+	}
+	stage_end(&stage);
+}
+
+/* ---- beside ---- */
+
+static void
+count(const char *address, uint32_t incarnation, uint64_t offset)
+{
+	TestChannel channel;
+
+	channel_open(&channel, address, 1, incarnation);
+	for (uint32_t i = 0; i < COUNTS; i++)
+	{
+		CHECK(run_one(&channel, op_fetch_add(FABRIC_NODES, offset, 1), NULL) == FABRIC_OK);
+		CHECK(run_one(&channel, op_fetch_add(FABRIC_LOCKS, 64, 1), NULL) == FABRIC_OK);
+	}
+	channel_close(&channel);
+	_exit(0);
+}
+
+/* Clients of verbs, of tcp and of the socket count together: there is one atomic domain, that of the device. */
+static void
+case_beside(void)
+{
+	FabricProcess node;
+	char tcp[sizeof(node.network_address)];
+	const char *addresses[3] = {NULL, tcp, NULL};
+	TestChannel channels[3];
+	pid_t children[3];
+	uint64_t offset, word, old;
+	uint32_t incarnation;
+
+	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
+	fabric_process_listen(&node, false);
+	snprintf(tcp, sizeof(tcp), "%s", node.network_address);
+	fabric_process_verbs(&node, device);
+	addresses[0] = node.network_address;
+	addresses[2] = node.address;
+	fabric_process_start(&node);
+	offset = service_info(tcp).first_unit;
+	CHECK(service_commit(tcp, offset, FABRIC_UNIT_BYTES) == FABRIC_OK);
+	incarnation = cluster_attach(tcp, 1);
+	for (int i = 0; i < 3; i++)
+	{
+		const FabricCapabilities *capabilities;
+
+		channel_open(&channels[i], addresses[i], 1, incarnation);
+		capabilities = fabric_capabilities(channels[i].endpoint);
+		CHECK((capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0);
+		CHECK(capabilities->flags == fabric_capabilities(channels[0].endpoint)->flags);
+		CHECK(capabilities->one_packet < FABRIC_STRIPE_BYTES);
+	}
+	for (int i = 0; i < 3; i++)
+	{
+		children[i] = start_child();
+		if (children[i] == 0)
+			count(addresses[i], incarnation, offset);
+	}
+	for (int i = 0; i < 3; i++)
+		CHECK(wait_for_child(children[i]) == 0);
+	for (uint64_t i = 0; i < 3; i++)
+	{
+		channel_read(&channels[i], offset, &word, 8);
+		CHECK(word == 3 * COUNTS + i);
+		word++;
+		channel_write(&channels[i], offset, &word, 8);
+		CHECK(run_one(&channels[i], op_fetch_add(FABRIC_LOCKS, 64, 0), &old) == FABRIC_OK &&
+		      old == 3 * COUNTS);
+		/* What is not granted is refused, where the memory node sees it. */
+		if (i > 0)
+			CHECK(run_one(&channels[i], op_write(offset + FABRIC_UNIT_BYTES, &word, 8), NULL) ==
+			      FABRIC_RANGE);
+	}
+	/* An attach ends them all. */
+	incarnation = cluster_attach(tcp, 1);
+	for (int i = 0; i < 3; i++)
+	{
+		CHECK(run_one(&channels[i], op_fetch_add(FABRIC_LOCKS, 64, 0), NULL) != FABRIC_OK);
+		CHECK(fabric_reset(channels[i].endpoint) == FABRIC_FENCED);
+		channel_close(&channels[i]);
+	}
+	fabric_process_remove(&node);
+
+	/* Without a device there is no verbs. */
+	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
+	fabric_process_listen(&node, false);
+	fabric_process_start(&node);
+	incarnation = cluster_attach(node.network_address, 1);
+	snprintf(tcp, sizeof(tcp), "verbs:%s", node.listen);
+	CHECK(channel_try_open(&channels[0], tcp, 1, incarnation, NULL) == FABRIC_NOT_SUPPORTED);
+	channel_open(&channels[0], node.network_address, 1, incarnation);
+	channel_close(&channels[0]);
+	fabric_process_remove(&node);
+}
+
+/* ---- locks ---- */
+
+/* Lock words on the device: won, given back, freed at an attach, and everybody is fenced when the memory node starts again. */
+static void
+case_locks(void)
+{
+	Stage stage;
+	uint64_t words[2], old;
+	uint32_t first;
+
+	setenv("SOFT_DEVICE_LOCKS", "1", 1);
+	stage_start(&stage);
+	CHECK(fabric_capabilities(stage.channel[0].endpoint)->flags & FABRIC_CAP_DEVICE_LOCKS);
+	for (int i = 0; i < 2; i++)
+	{
+		words[i] = fabric_lock_word(fabric_capabilities(stage.channel[i].endpoint)->instance,
+		                            stage.incarnation[i], 7);
+		CHECK(run_one(&stage.channel[i], op_compare_swap(FABRIC_LOCKS, 16, 0, words[i]), &old) == FABRIC_OK &&
+		      old == 0);
+	}
+	channel_defaults(stage.key_files[0], NULL);
+	first = cluster_attach(stage.process.network_address, 1);
+	channel_close(&stage.channel[0]);
+	channel_open(&stage.channel[0], stage.process.network_address, 1, first);
+	for (int i = 0; i < 2; i++)
+		CHECK(run_one(&stage.channel[i], op_fetch_add(FABRIC_LOCKS, 16, 0), &old) == FABRIC_OK &&
+		      old == (i == 0 ? 0 : words[1]));
+	fabric_process_stop(&stage.process, SIGKILL);
+	fabric_process_start(&stage.process);
+	CHECK(fabric_reset(stage.channel[0].endpoint) == FABRIC_FENCED);
+	stage_end(&stage);
+	unsetenv("SOFT_DEVICE_LOCKS");
+}
+
+/* ---- broken ---- */
+
+/* A device that loses a chain of a tcp client, or never ends it: that client has to reset, and nobody else waits for it. */
+static void
+case_broken(void)
+{
+	static const uint64_t orders[] = {SOFT_LOSE, SOFT_STALL};
+	FabricProcess node;
+	TestChannel victim, other;
+	uint64_t offset, word = 1, ticket;
+	uint32_t incarnation;
+
+	fabric_process_prepare(&node, NODE_BYTES, MAX_CHANNELS);
+	fabric_process_listen(&node, false);
+	node.verbs_device = device;
+	fabric_process_start(&node);
+	offset = service_info(node.network_address).first_unit;
+	CHECK(service_commit(node.network_address, offset, FABRIC_UNIT_BYTES) == FABRIC_OK);
+	incarnation = cluster_attach(node.network_address, 1);
+	channel_open(&victim, node.network_address, 1, incarnation);
+	channel_open(&other, node.network_address, 1, incarnation);
+	for (int i = 0; i < 2; i++)
+	{
+		FabricOp op = op_fetch_add(FABRIC_NODES, offset, orders[i]);
+
+		CHECK(fabric_post(victim.endpoint, &op, 1, &ticket) == FABRIC_OK);
+		for (uint32_t round = 0; round < COUNTS; round++)
+		{
+			word = round;
+			channel_write(&other, offset + 8, &word, 8);
+			channel_read(&other, offset + 8, &word, 8);
+			CHECK(word == round);
+		}
+		CHECK(i == 0 || !fabric_ended(victim.endpoint, ticket));
+		CHECK(fabric_wait(victim.endpoint, ticket) == FABRIC_FENCED);
+		CHECK(fabric_reset(victim.endpoint) == FABRIC_OK);
+		channel_read(&victim, offset, &word, 8);
+		CHECK(word == 0);
+	}
+	channel_close(&victim);
+	channel_close(&other);
+	fabric_process_remove(&node);
+}
+
+typedef struct Case
+{
+	const char *name;
+	void (*run)(void);
+} Case;
+
+/* The last two need the device that plays one. */
+static const Case cases[] = {
+	{"parts", case_parts},   {"foreign", case_foreign}, {"restart", case_restart},
+	{"beside", case_beside}, {"locks", case_locks},     {"broken", case_broken},
+};
+
+int
+main(int argc, char **argv)
+{
+	int first = 1;
+
+	device = getenv("FABRIC_TEST_VERBS");
+	if (argc > 2 && strcmp(argv[1], "--verbs") == 0)
+	{
+		device = argv[2];
+		first = 3;
+	}
+	for (int i = first; i < argc; i++)
+	{
+		size_t number = 0;
+
+		while (number < sizeof(cases) / sizeof(cases[0]) && strcmp(cases[number].name, argv[i]) != 0)
+			number++;
+		if (number == sizeof(cases) / sizeof(cases[0]))
+			return 2;
+		cases[number].run();
+		printf("%s: ok\n", argv[i]);
+		fflush(stdout);
+	}
+	return argc > first ? 0 : 2;
+}
