@@ -34,7 +34,8 @@ guess_size(IndexOptInfo *info)
 	if (info->indpred == NIL || info->tuples < 1)
 		info->tuples = info->rel->tuples;
 	bytes = info->tuples * ENTRY_BYTES_GUESS;
-	info->pages = (BlockNumber) Min(Max(ceil(bytes / BLCKSZ), 1.0), (double) MaxBlockNumber);
+	/* One more, as in planner.c. */
+	info->pages = 1 + (BlockNumber) Min(Max(ceil(bytes / BLCKSZ), 1.0), (double) (MaxBlockNumber - 1));
 	info->tree_height = 0;
 	if (info->tuples > LEAF_ENTRIES_GUESS)
 		info->tree_height = (int) (log(info->tuples / LEAF_ENTRIES_GUESS) / log(FANOUT_GUESS)) + 1;

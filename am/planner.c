@@ -149,7 +149,8 @@ set_size(IndexOptInfo *info, Relation index, const RelOptInfo *rel)
 
 	if (!sherman_size(index, &statistics))
 		return;
-	info->pages = (BlockNumber) Max(1, Min(statistics.node_bytes / BLCKSZ, MaxBlockNumber));
+	/* Never less than two: btree's metapage is counted, too, and small indexes are to cost what btree's do. */
+	info->pages = 1 + (BlockNumber) Max(1, Min(statistics.node_bytes / BLCKSZ, MaxBlockNumber - 1));
 	/*
 	 * As for core's: entries of a whole index are the table's rows, those of a partial one are at most that.
 	 */
