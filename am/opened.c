@@ -45,6 +45,7 @@ static OpenIndex *retired = NULL;
 static int	open_count = 0;		/* of `known` that are open */
 static bool some_stale = false;
 static bool hint_at_end = false;
+static int	spares_taken = 0;
 
 static KnownIndex *
 find_known(Oid oid, bool enter)
@@ -407,6 +408,60 @@ sherman_warn_broken(Relation index, ShermanReason reason)
 			 errhint("Rebuild it with REINDEX.")));
 }
 
+/* ---- scans of trees: most are short, and to make one takes longer than to use it ---- */
+
+TreeStatus
+sherman_take_scan(ShermanIndex *index, TreeScan **scan)
+{
+	if (index->spare_taken)
+		return tree_scan_open(index->tree, scan);
+	if (index->spare == NULL)
+	{
+		MemoryContext caller = MemoryContextSwitchTo(index->context);
+		TreeStatus	status = tree_scan_open(index->tree, &index->spare);
+
+		MemoryContextSwitchTo(caller);
+		if (status != TREE_OK)
+			return status;
+	}
+	/* Whoever had it last may have ended by an error. */
+	tree_scan_on_leaf(index->spare, NULL, NULL);
+	index->spare_taken = true;
+	spares_taken++;
+	*scan = index->spare;
+	return TREE_OK;
+}
+
+void
+sherman_return_scan(ShermanIndex *index, TreeScan *scan)
+{
+	if (scan != index->spare)
+	{
+		tree_scan_close(scan);
+		return;
+	}
+	index->spare_taken = false;
+	spares_taken--;
+}
+
+/*
+ * Takes back what errors have left lent: no scan outlives its transaction.
+ */
+static void
+take_spares_back(void)
+{
+	HASH_SEQ_STATUS sequence;
+	KnownIndex *entry;
+
+	spares_taken = 0;
+	hash_seq_init(&sequence, known);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (entry->open != NULL)
+			entry->open->index.spare_taken = false;
+	}
+}
+
 /* ---- callbacks of the server ---- */
 
 void
@@ -448,6 +503,8 @@ transaction_ended(XactEvent event, void *argument)
 	if (event != XACT_EVENT_COMMIT && event != XACT_EVENT_ABORT && event != XACT_EVENT_PREPARE &&
 		event != XACT_EVENT_PARALLEL_COMMIT && event != XACT_EVENT_PARALLEL_ABORT)
 		return;
+	if (unlikely(spares_taken > 0))
+		take_spares_back();
 	if (unlikely(some_stale))
 		retire_stale();
 	if (unlikely(open_count > Max(sherman_max_indexes / KEPT_PART, 1)))

@@ -131,6 +131,10 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 	state->mark = MARK_NONE;
 }
 
+/*
+ * amendscan: frees all that the scan has taken.  The checks of ON CONFLICT and EXCLUDE make a scan for each row, in
+ * memory that lasts as long as the query.
+ */
 void
 sherman_endscan(IndexScanDesc scan)
 {
@@ -139,8 +143,17 @@ sherman_endscan(IndexScanDesc scan)
 	release_barrier(scan);
 	if (state->only != NULL)
 		scan_only_end(state->only);
-	tree_scan_close(state->tree_scan);
-	state->tree_scan = NULL;
+	if (state->tree_scan != NULL)
+		sherman_return_scan(state->index, state->tree_scan);
+	scan_keys_free(state->keys);
+	if (state->place.image != NULL)
+		pfree(state->place.image);
+	if (state->mark_place.image != NULL)
+		pfree(state->mark_place.image);
+	if (state->tids != NULL)
+		pfree(state->tids);
+	pfree(state);
+	scan->opaque = NULL;
 }
 
 static void
@@ -176,7 +189,7 @@ open_index(IndexScanDesc scan)
 
 		Assert(state->tree_scan == NULL);
 		old = MemoryContextSwitchTo(state->context);
-		status = tree_scan_open(state->index->tree, &state->tree_scan);
+		status = sherman_take_scan(state->index, &state->tree_scan);
 		MemoryContextSwitchTo(old);
 		if (status != TREE_OK)
 			report_status(scan, status);
@@ -184,8 +197,12 @@ open_index(IndexScanDesc scan)
 	}
 	if (state->keys == NULL ||
 		!scan_keys_fit(state->keys, state->index->keys, scan->keyData, scan->numberOfKeys))
+	{
+		scan_keys_free(state->keys);
+		state->keys = NULL;
 		state->keys = scan_keys_make(scan->indexRelation, state->index->keys, scan->keyData,
 									 scan->numberOfKeys, state->context);
+	}
 	return true;
 }
 

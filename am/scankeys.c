@@ -74,6 +74,18 @@ scan_keys_make(Relation index, ShermanKeys *keys, ScanKey scan_keys, int count, 
 	return made;
 }
 
+void
+scan_keys_free(ScanKeys *made)
+{
+	if (made == NULL)
+		return;
+	if (made->arrays != NULL)
+		MemoryContextDelete(made->arrays);
+	pfree(made->quals);
+	pfree(made->residual);
+	pfree(made);
+}
+
 bool
 scan_keys_fit(const ScanKeys *made, const ShermanKeys *keys, ScanKey scan_keys, int count)
 {

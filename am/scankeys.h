@@ -74,6 +74,9 @@ typedef struct ScanKeys
 extern ScanKeys *scan_keys_make(Relation index, ShermanKeys *keys, ScanKey scan_keys, int count,
 								MemoryContext context);
 
+/* Frees it; NULL is nothing. */
+extern void scan_keys_free(ScanKeys *made);
+
 /* Whether `made` still fits: the same quals, but for arguments. */
 extern bool scan_keys_fit(const ScanKeys *made, const ShermanKeys *keys, ScanKey scan_keys, int count);
 

@@ -181,7 +181,9 @@ typedef struct ShermanIndex
 	Tree	   *tree;			/* NULL unless state is SHERMAN_OK (and meta.tree is not 0) */
 	uint64		generation;		/* of the shared state when it was checked */
 	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
-	MemoryContext context;		/* owns keys and tree */
+	TreeScan   *spare;			/* for whoever needs one next, made when first needed */
+	bool		spare_taken;
+	MemoryContext context;		/* owns keys, tree and spare */
 	Relation	relation;		/* of the insert in progress: predicate.c */
 } ShermanIndex;
 
@@ -196,6 +198,12 @@ extern ShermanState sherman_index_state(Relation index, ShermanReason *reason);
 extern ShermanIndex *sherman_index_for_scan(Relation index);
 /* For inserts: makes a lazy tree, marks the tree as mutated in this epoch. NULL: broken and non-constraint: skip the insert. Raises else. */
 extern ShermanIndex *sherman_index_for_insert(Relation index);
+/*
+ * Lends a scan of the index's tree, which is not NULL: a kept one, or one made in CurrentMemoryContext while that is lent.
+ * To be given back unless the transaction ends; an error may keep the kept one out of use until then.
+ */
+extern TreeStatus sherman_take_scan(ShermanIndex *index, TreeScan **scan);
+extern void sherman_return_scan(ShermanIndex *index, TreeScan *scan);
 /* For vacuum: as insert; NULL: broken, nothing is removed (flag is durable before anything is skipped). */
 extern ShermanIndex *sherman_index_for_vacuum(Relation index);
 /* True if a running scan may go on: the index has not become broken since it was opened. Raises otherwise. */

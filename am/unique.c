@@ -42,7 +42,6 @@ typedef enum Finding
 typedef struct UniqueLook
 {
 	const UniqueRow *row;
-	ShermanIndex *opened;
 	TreeScan   *scan;
 	TreeBound	low;
 	TreeBound	high;
@@ -126,35 +125,18 @@ unique_end(UniqueChecker *checker, Relation index)
 /* ---- looking at entries and rows ---- */
 
 /*
- * Opens the tree's scan, once for an executor state.
- */
-static void
-open_scan(UniqueChecker *checker, const ShermanIndex *opened, Relation index)
-{
-	MemoryContext caller;
-	TreeStatus	status;
-
-	if (likely(checker->tree == opened->tree))
-		return;
-	/* That of a tree taken out of use goes with the context. */
-	caller = MemoryContextSwitchTo(checker->context);
-	status = tree_scan_open(opened->tree, &checker->scan);
-	MemoryContextSwitchTo(caller);
-	if (status != TREE_OK)
-		sherman_report_failure(status, index);
-	checker->tree = opened->tree;
-}
-
-/*
  * Begins a look: between its bounds lie all entries whose key columns are equal to the row's.
  */
 static void
-begin_look(UniqueLook *look, const UniqueRow *row, ShermanIndex *opened, TreeScan *scan)
+begin_look(UniqueLook *look, const UniqueRow *row, ShermanIndex *opened)
 {
+	TreeStatus	status;
+
 	memset(look, 0, sizeof(*look));
 	look->row = row;
-	look->opened = opened;
-	look->scan = scan;
+	status = sherman_take_scan(opened, &look->scan);
+	if (status != TREE_OK)
+		sherman_report_failure(status, row->index);
 	keys_entry_bound(opened->keys, row->key, &look->low);
 	look->low.norm_exact = opened->keys->whole == opened->keys->columns;
 	look->high = look->low;
@@ -350,9 +332,9 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 		Finding		finding;
 
 		lock_key(checker, row, (*opened)->keys);
-		open_scan(checker, *opened, row->index);
-		begin_look(&look, row, *opened, checker->scan);
+		begin_look(&look, row, *opened);
 		finding = find_conflict(&look);
+		sherman_return_scan(*opened, look.scan);
 		if (finding == FOUND_NOTHING && row->check == UNIQUE_CHECK_EXISTING && !look.self_seen)
 			report_not_found_again(row);
 		if (finding == FOUND_NOTHING || finding == FOUND_MAYBE)

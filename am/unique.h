@@ -21,14 +21,11 @@ typedef struct UniqueRow
 	IndexUniqueCheck check;		/* not UNIQUE_CHECK_NO */
 } UniqueRow;
 
-/* What one executor state keeps for a unique index between rows. */
+/* What one executor state keeps for a unique index between rows; zeroed at first. */
 typedef struct UniqueChecker
 {
-	MemoryContext context;		/* of the executor state's IndexInfo */
 	bool		ready;			/* the hash functions were looked up */
 	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that the normalized key does not hold whole, or NULL */
-	Tree	   *tree;			/* that the scan is of */
-	TreeScan   *scan;
 	bool		locked;			/* `lock` is held */
 	ItemPointerData lock;		/* names the key: lock_name() */
 } UniqueChecker;
