@@ -32,7 +32,7 @@ _PG_init(void)
 }
 
 /*
- * Returns the table of callbacks.  What is false here is refused by core with 0A000: INCLUDE.
+ * Returns the table of callbacks.
  */
 Datum
 shermanhandler(PG_FUNCTION_ARGS)
@@ -54,7 +54,7 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amclusterable = true;
 	routine->ampredlocks = true;
 	routine->amcanparallel = true;
-	routine->amcaninclude = false;
+	routine->amcaninclude = true;
 	routine->amusemaintenanceworkmem = false;
 	/* The main fork is one page: core would never choose a worker by its size. */
 	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;

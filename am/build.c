@@ -73,7 +73,7 @@ typedef struct BuildState
 	/* lossy: one sort of tuples (words of normalized key, key columns, TID) */
 	TupleDesc	descriptor;
 	int			words;
-	int			columns;		/* key columns */
+	int			columns;		/* of the index, included ones too */
 	Tuplesortstate *tuples_sort;
 	TupleTableSlot *put_slot;
 	TupleTableSlot *get_slot;
@@ -110,7 +110,8 @@ begin_tuples_sort(BuildState *state)
 {
 	Relation	index = state->index;
 	const KeyColumn *leading = &state->keys->column[0];
-	int			columns = IndexRelationGetNumberOfKeyAttributes(index);
+	int			key_columns = IndexRelationGetNumberOfKeyAttributes(index);
+	int			columns = IndexRelationGetNumberOfAttributes(index);
 	int			words = tuple_words(state->keys);
 	AttrNumber	attributes[TREE_NORM_WORDS + INDEX_MAX_KEYS + 1];
 	Oid			operators[TREE_NORM_WORDS + INDEX_MAX_KEYS + 1];
@@ -131,12 +132,14 @@ begin_tuples_sort(BuildState *state)
 	}
 	for (int i = 0; i < columns; i++)
 	{
-		bool		descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
-		Oid			type = index->rd_opcintype[i];
+		bool		descending;
+		Oid			type;
 
 		TupleDescCopyEntry(state->descriptor, words + i + 1, RelationGetDescr(index), i + 1);
-		if (i == 0 && words > 0 && leading->whole)
-			continue;			/* the words, and where they are NULL, say it all */
+		if (i >= key_columns || (i == 0 && words > 0 && leading->whole))
+			continue;			/* the words, and where they are NULL, say it all; included columns nothing */
+		descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+		type = index->rd_opcintype[i];
 		attributes[count] = words + i + 1;
 		operators[count] = get_opfamily_member(index->rd_opfamily[i], type, type,
 											   descending ? BTGreaterStrategyNumber : BTLessStrategyNumber);

@@ -21,6 +21,7 @@
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "utils/datum.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -68,16 +69,54 @@ check_report(void *argument, const char *message)
 	tell_problem(argument, message);
 }
 
+/* Hash of one column's value that goes on from the others' hash. */
+static uint64
+hash_value(Form_pg_attribute attribute, Datum value, uint64 hash)
+{
+	if (attribute->attbyval)
+		return XXH3_64bits_withSeed(&value, sizeof(value), hash);
+	if (attribute->attlen == -1)
+	{
+		struct varlena *whole = PG_DETOAST_DATUM_PACKED(value);
+
+		return XXH3_64bits_withSeed(VARDATA_ANY(whole), VARSIZE_ANY_EXHDR(whole), hash);
+	}
+	return XXH3_64bits_withSeed(DatumGetPointer(value), datumGetSize(value, false, attribute->attlen), hash);
+}
+
+/*
+ * Hash of all columns, included ones too.  Not of the image: one value may be stored compressed here and plain
+ * there, as it came from the table or from the statement.
+ */
+static uint64
+hash_columns(CheckState *state, const TreeKey *key)
+{
+	TupleDesc	descriptor = RelationGetDescr(state->index);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	uint64		hash = 0;
+
+	sherman_keys_datums(state->keys, key, values, isnull);
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		if (isnull[i])
+			hash = XXH3_64bits_withSeed("", 0, ~hash);
+		else
+			hash = hash_value(TupleDescAttr(descriptor, i), values[i], hash);
+	}
+	return hash;
+}
+
 /*
  * {TID, hash of the key} as the sorts keep it.
  */
 static int64
-fingerprint(const TreeKey *key)
+fingerprint(CheckState *state, const TreeKey *key)
 {
 	uint64		hash = XXH3_64bits_withSeed(key->norm, sizeof(key->norm), key->high ? 1 : 0);
 
 	if (key->image_bytes != 0)
-		hash = XXH3_64bits_withSeed(key->image, key->image_bytes, hash);
+		hash ^= hash_columns(state, key);
 	return (int64) (((uint64) key->block << 32 | (uint64) key->offset << HASH_BITS) | (hash & HASH_MASK));
 }
 
@@ -94,8 +133,11 @@ static void
 check_entry(void *argument, const TreeKey *key)
 {
 	CheckState *state = argument;
+	MemoryContext caller = MemoryContextSwitchTo(state->row_context);
 
-	tuplesort_putdatum(state->entries, Int64GetDatum(fingerprint(key)), false);
+	tuplesort_putdatum(state->entries, Int64GetDatum(fingerprint(state, key)), false);
+	MemoryContextSwitchTo(caller);
+	MemoryContextReset(state->row_context);
 }
 
 /* Callback of the table scan: one row that the snapshot sees. */
@@ -107,7 +149,7 @@ check_row(Relation index, ItemPointer tid, Datum *values, bool *isnull, bool ali
 	TreeKey		key;
 
 	sherman_keys_form(state->keys, index, values, isnull, tid, &key);
-	tuplesort_putdatum(state->rows, Int64GetDatum(fingerprint(&key)), false);
+	tuplesort_putdatum(state->rows, Int64GetDatum(fingerprint(state, &key)), false);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(state->row_context);
 }

@@ -24,34 +24,6 @@ key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes)
 	}
 }
 
-/* The entry's image as an index tuple again. */
-static IndexTuple
-image_tuple(KeyReader *reader)
-{
-	const TreeKey *key = reader->key;
-	IndexTuple	tuple = &reader->tuple.header;
-	Size		stored = KEY_IMAGE_START + key->image_bytes;
-	Size		size;
-
-	if (reader->formed)
-		return tuple;
-	if (key->image == NULL || key->image_bytes < sizeof(tuple->t_info) || stored > KEY_TUPLE_MAX_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("key image of %d bytes in a sherman index", key->image_bytes),
-				 errhint("REINDEX the index.")));
-	memcpy(reader->tuple.bytes + KEY_IMAGE_START, key->image, key->image_bytes);
-	size = IndexTupleSize(tuple);
-	if (size < stored || size > KEY_TUPLE_MAX_BYTES)
-		ereport(ERROR,
-				(errcode(ERRCODE_INDEX_CORRUPTED),
-				 errmsg("key image of %d bytes in a sherman index stands for %zu", key->image_bytes, size),
-				 errhint("REINDEX the index.")));
-	memset(reader->tuple.bytes + stored, 0, size - stored);
-	reader->formed = true;
-	return tuple;
-}
-
 /* Whether a column's NULL-ness and value stand in the normalized key, without loss. */
 static inline bool
 column_in_key(const KeyColumn *column)
@@ -78,15 +50,20 @@ restore_column(const KeyReader *reader, int i, const uint8 *bytes, void *room, b
 	return normalize_restore(column->kind, inverted, room);
 }
 
-Datum
-key_reader_column(KeyReader *reader, int column, bool *isnull)
+/* All key columns, of which each is in the key. Returns whether one is NULL. */
+static bool
+restore_columns(KeyReader *reader, Datum *values, bool *isnull)
 {
 	uint8		bytes[KEY_NORM_MAX];
+	bool		any_null = false;
 
-	if (!column_in_key(&reader->keys->column[column]))
-		return index_getattr(image_tuple(reader), column + 1, reader->keys->descriptor, isnull);
 	key_bytes_from_words(reader->keys, reader->key->norm, bytes);
-	return restore_column(reader, column, bytes, reader->restored[column], isnull);
+	for (int i = 0; i < reader->keys->columns; i++)
+	{
+		values[i] = restore_column(reader, i, bytes, reader->restored[i], &isnull[i]);
+		any_null |= isnull[i];
+	}
+	return any_null;
 }
 
 /* Goes on to where the alignment allows. Gaps are zeros, as in a tuple of PostgreSQL's own. */
@@ -102,7 +79,7 @@ align_with_zeros(char *data, char *end, char alignment)
 
 /*
  * Writes the columns, which are in the key all of them, as an index tuple's data.  `bitmap`: of those that are
- * not NULL, or NULL where none is.  Returns the end of the data, which is aligned.
+ * not NULL, or NULL where none is.  Returns the end of the data.
  */
 static char *
 write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, char *data, bits8 *bitmap)
@@ -124,7 +101,83 @@ write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, 
 			memcpy(end, DatumGetPointer(values[i]), attribute->attlen);
 		end += attribute->attlen;
 	}
-	return align_with_zeros(data, end, TYPALIGN_DOUBLE);
+	return end;
+}
+
+static void
+report_image(const TreeKey *key, Size size)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INDEX_CORRUPTED),
+			 errmsg("key image of %d bytes in a sherman index stands for %zu", key->image_bytes, size),
+			 errhint("REINDEX the index.")));
+}
+
+/* Copies the image to its place in the reader, with the zeros at its end. Returns the tuple's size. */
+static Size
+copy_image(KeyReader *reader)
+{
+	const TreeKey *key = reader->key;
+	IndexTuple	tuple = &reader->tuple.header;
+	Size		stored = KEY_IMAGE_START + key->image_bytes;
+	Size		size;
+
+	if (key->image == NULL || key->image_bytes < sizeof(tuple->t_info) || stored > KEY_TUPLE_MAX_BYTES)
+		report_image(key, 0);
+	memcpy(reader->tuple.bytes + KEY_IMAGE_START, key->image, key->image_bytes);
+	size = IndexTupleSize(tuple);
+	if (size < stored || size > KEY_TUPLE_MAX_BYTES)
+		report_image(key, size);
+	memset(reader->tuple.bytes + stored, 0, size - stored);
+	return size;
+}
+
+/* Puts the key columns' data, which the image lacks, into the tuple of this size. */
+static void
+insert_key_data(KeyReader *reader, Size size)
+{
+	const ShermanKeys *keys = reader->keys;
+	char	   *data = reader->tuple.bytes + IndexInfoFindDataOffset(reader->tuple.header.t_info);
+	bool		has_nulls = IndexTupleHasNulls(&reader->tuple.header);
+	const bits8 *bitmap = (const bits8 *) (&reader->tuple.header + 1);
+	Datum		values[INDEX_MAX_KEYS];
+	bool		isnull[INDEX_MAX_KEYS];
+	Size		bytes;
+	Size		room = reader->tuple.bytes + size - data;
+
+	restore_columns(reader, values, isnull);
+	bytes = key_data_bytes(keys, isnull, has_nulls && att_isnull(keys->columns, bitmap));
+	if (reader->tuple.bytes + size < data || bytes > room)
+		report_image(reader->key, size);
+	memmove(data + bytes, data, room - bytes);
+	memset(data, 0, bytes);
+	(void) write_columns(keys, values, isnull, data, NULL);
+}
+
+/* The entry's image as an index tuple again. */
+static IndexTuple
+image_tuple(KeyReader *reader)
+{
+	if (!reader->formed)
+	{
+		Size		size = copy_image(reader);
+
+		if (reader->keys->exact)
+			insert_key_data(reader, size);
+		reader->formed = true;
+	}
+	return &reader->tuple.header;
+}
+
+Datum
+key_reader_column(KeyReader *reader, int column, bool *isnull)
+{
+	uint8		bytes[KEY_NORM_MAX];
+
+	if (!column_in_key(&reader->keys->column[column]))
+		return index_getattr(image_tuple(reader), column + 1, reader->keys->descriptor, isnull);
+	key_bytes_from_words(reader->keys, reader->key->norm, bytes);
+	return restore_column(reader, column, bytes, reader->restored[column], isnull);
 }
 
 /* The tuple of an entry without an image. */
@@ -135,21 +188,16 @@ form_tuple(KeyReader *reader)
 	IndexTuple	tuple = &reader->tuple.header;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
-	uint8		bytes[KEY_NORM_MAX];
-	bool		any_null = false;
+	bool		any_null;
 	Size		start;
 	char	   *end;
 
-	key_bytes_from_words(keys, reader->key->norm, bytes);
-	for (int i = 0; i < keys->columns; i++)
-	{
-		values[i] = restore_column(reader, i, bytes, reader->restored[i], &isnull[i]);
-		any_null |= isnull[i];
-	}
+	any_null = restore_columns(reader, values, isnull);
 	start = IndexInfoFindDataOffset(any_null ? INDEX_NULL_MASK : 0);
 	memset(tuple + 1, 0, start - sizeof(IndexTupleData));
 	end = write_columns(keys, values, isnull, reader->tuple.bytes + start,
 						any_null ? (bits8 *) (tuple + 1) : NULL);
+	end = align_with_zeros(reader->tuple.bytes, end, TYPALIGN_DOUBLE);
 	tuple->t_info = (unsigned short) ((end - reader->tuple.bytes) | (any_null ? INDEX_NULL_MASK : 0));
 	reader->formed = true;
 }

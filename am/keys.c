@@ -37,9 +37,12 @@ StaticAssertDecl(MaxHeapTuplesPerPage <= KEY_MAX_OFFSET, "only rows of other tab
 typedef struct KeyDemand
 {
 	int			bytes;			/* of the leading columns that have a normalization */
-	bool		lossless;		/* all of them, each without loss */
+	bool		exact;			/* all key columns, each without loss */
 	bool		open;			/* the last of them is a prefix that takes whatever there is */
+	bool		included;		/* there are included columns */
+	bool		prefix_alone;	/* one key column, a prefix, and included ones */
 	int			image_bytes;	/* 0 = not known: of variable length */
+	int			rest_bytes;		/* of the image without the key columns; 0 = not known, or not exact */
 } KeyDemand;
 
 /* name is stored with its 64 bytes, but its zeros are cut off the image: it is as long as its text. */
@@ -49,13 +52,34 @@ attribute_is_fixed(Form_pg_attribute attribute)
 	return attribute->attlen > 0 && attribute->attlen != NAMEDATALEN;
 }
 
+/* Bytes of image for rows without NULLs, where no column's length varies. */
+static void
+measure_image(const ShermanKeys *keys, KeyDemand *demand)
+{
+	Size		data = 0;
+	Size		rest_from = 0;
+
+	for (int i = 0; i < keys->descriptor->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
+
+		if (!attribute_is_fixed(attribute))
+			return;
+		data = att_align_nominal(data, attribute->attalign);
+		if (i == keys->columns)
+			rest_from = data;
+		data += attribute->attlen;
+	}
+	demand->image_bytes = (int) (sizeof(unsigned short) + data);
+	demand->rest_bytes = demand->exact ? (int) (demand->image_bytes - rest_from) : 0;
+}
+
 static void
 measure_demand(ShermanKeys *keys, KeyDemand *demand)
 {
-	Size		data = 0;
-
 	memset(demand, 0, sizeof(*demand));
-	demand->lossless = keys->columns == keys->descriptor->natts;
+	demand->exact = true;
+	demand->included = keys->columns < keys->descriptor->natts;
 	for (int i = 0; i < keys->columns; i++)
 	{
 		NormalizeKind kind = keys->column[i].kind;
@@ -65,46 +89,67 @@ measure_demand(ShermanKeys *keys, KeyDemand *demand)
 		demand->bytes += normalize_width(kind);
 		demand->open = NORMALIZE_IS_PREFIX(kind);
 		if (!NORMALIZE_IS_LOSSLESS(kind))
-			demand->lossless = false;
+			demand->exact = false;
 		if (kind == NORMALIZE_NONE || demand->open)
 			break;
 	}
 
-	for (int i = 0; i < keys->descriptor->natts; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
+	demand->prefix_alone = demand->included && demand->open && keys->columns == 1;
+	measure_image(keys, demand);
+}
 
-		if (!attribute_is_fixed(attribute))
-			return;
-		data = att_align_nominal(data, attribute->attalign) + attribute->attlen;
+/* Whole bytes of normalized key beside which the cells have room for an image, or for what stands for it. */
+#define EXACT_NORM_MAX (64 - CELL_HEAD_BYTES - CELL_REFERENCE_BYTES)
+
+/*
+ * Whether the normalized key can hold the key columns without loss, all of them.  Sets the format's sizes if so:
+ * the smallest cell that holds the key and, with included columns, the image of these.
+ */
+static bool
+choose_exact(const KeyDemand *demand, TreeFormat *format)
+{
+	int			wanted = (demand->bytes + 7) / 8 * 8;
+
+	if (!demand->exact || demand->bytes > (demand->included ? EXACT_NORM_MAX : KEY_NORM_MAX))
+		return false;
+	if (!demand->included)
+	{
+		format->lossless = true;
+		format->cell_bytes = demand->bytes <= 8 ? 16 : demand->bytes <= 24 ? 32 : 64;
+		format->norm_bytes = format->cell_bytes - CELL_HEAD_BYTES;
+		return true;
 	}
-	demand->image_bytes = (int) (sizeof(unsigned short) + data);
+	format->norm_bytes = wanted;
+	format->cell_bytes = 64;
+	if (demand->rest_bytes > 0 &&
+		wanted + Max(demand->rest_bytes + CELL_LENGTH_BYTES, CELL_REFERENCE_BYTES) <= 32 - CELL_HEAD_BYTES)
+		format->cell_bytes = 32;
+	return true;
 }
 
 /*
- * Lossless keys take the smallest cell they fit.  Others have their image beside at least 8 normalized bytes:
+ * Keys without loss are kept whole: choose_exact().  Others have their image beside at least 8 normalized bytes:
  * - of fixed length: the smallest cell that holds both; then as many normalized bytes as leave the image its
  *	 room.  An image too long for any cell leaves its place to normalized bytes.
  * - one column of variable length: 32 bytes, half of it normalized.  A word or a short name fits; what does
  *	 not lies out of line, and is only fetched where the first 8 bytes tie.  Without a normalization every
  *	 comparison wants the image: 64 bytes, so that it is rarely out of line.
  * - several columns: 64 bytes, up to 24 of them normalized, so that a leading column and the start of the
- *	 next decide.
+ *	 next decide; 16 of a single prefix, to leave room for what is included.
+ *
+ * Returns whether the key is exact.
  */
-static void
+static bool
 choose_format(const KeyDemand *demand, int attributes, TreeFormat *format)
 {
 	int			wanted = demand->open ? KEY_NORM_MAX : (Max(demand->bytes, 1) + 7) / 8 * 8;
 	int			room = 64 - CELL_HEAD_BYTES;
 
-	format->lossless = demand->lossless && demand->bytes <= KEY_NORM_MAX;
+	format->lossless = false;
+	if (choose_exact(demand, format))
+		return true;
 	format->cell_bytes = 64;
-	if (format->lossless)
-	{
-		format->cell_bytes = demand->bytes <= 8 ? 16 : demand->bytes <= 24 ? 32 : 64;
-		format->norm_bytes = format->cell_bytes - CELL_HEAD_BYTES;
-	}
-	else if (demand->image_bytes > 0)
+	if (demand->image_bytes > 0)
 	{
 		int			image = demand->image_bytes + CELL_LENGTH_BYTES;
 
@@ -121,7 +166,8 @@ choose_format(const KeyDemand *demand, int attributes, TreeFormat *format)
 		format->norm_bytes = 8;
 	}
 	else
-		format->norm_bytes = Min(wanted, 24);
+		format->norm_bytes = Min(wanted, demand->prefix_alone ? 16 : 24);
+	return false;
 }
 
 /* Gives the columns their places in the normalized key. */
@@ -204,7 +250,7 @@ sherman_keys_make(Relation index)
 		column->kind = normalize_kind(column->order_proc, column->collation);
 	}
 	measure_demand(keys, &demand);
-	choose_format(&demand, keys->descriptor->natts, &keys->format);
+	keys->exact = choose_format(&demand, keys->descriptor->natts, &keys->format);
 	keys->format.fill_percent = (uint8) sherman_fillfactor(index);
 
 	/*
@@ -291,6 +337,36 @@ keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *i
 	key_words_from_bytes(keys, bytes, key->norm);
 }
 
+Size
+key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null)
+{
+	const TupleDesc descriptor = keys->descriptor;
+	Size		data = 0;
+
+	for (int i = 0; i < keys->columns; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
+
+		if (!isnull[i])
+			data = att_align_nominal(data, attribute->attalign) + attribute->attlen;
+	}
+	/* The gap before a value of variable length depends on the value. */
+	if (!first_null && TupleDescAttr(descriptor, keys->columns)->attlen > 0)
+		data = att_align_nominal(data, TupleDescAttr(descriptor, keys->columns)->attalign);
+	return data;
+}
+
+/* Takes the key columns' data out of a tuple of `size` bytes. Returns what is left. */
+static Size
+leave_out_key_data(const ShermanKeys *keys, IndexTuple tuple, Size size, const bool *isnull)
+{
+	char	   *data = (char *) tuple + IndexInfoFindDataOffset(tuple->t_info);
+	Size		left_out = key_data_bytes(keys, isnull, isnull[keys->columns]);
+
+	memmove(data, data + left_out, (char *) tuple + size - (data + left_out));
+	return size - left_out;
+}
+
 static void
 report_too_large(Relation index, Size size, ItemPointer tid)
 {
@@ -334,6 +410,8 @@ keys_form_rest(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, I
 	size = IndexTupleSize(tuple);
 	if (size > KEY_TUPLE_MAX_BYTES)
 		report_too_large(index, size, tid);
+	if (keys->exact)
+		size = leave_out_key_data(keys, tuple, size, isnull);
 	while (size > sizeof(IndexTupleData) && ((char *) tuple)[size - 1] == 0)
 		size--;
 	key->image = (const uint8 *) tuple + KEY_IMAGE_START;
@@ -354,7 +432,7 @@ keys_entry_bound(const ShermanKeys *keys, const TreeKey *key, TreeBound *bound)
 	bound->key = *key;
 	bound->norm_bits_valid = 1;
 	bound->norm_length = keys->format.norm_bytes;
-	bound->norm_exact = keys->format.lossless;
+	bound->norm_exact = keys->exact;
 	bound->side = 0;
 	bound->argument = NULL;
 }

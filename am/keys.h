@@ -8,7 +8,9 @@
  * zeros; those of a DESC column are inverted. The first column that is not there whole is the last one with
  * any byte there.
  *
- * Image: the index tuple without its TID, that is t_info and what follows, without the zeros at its end.
+ * Image: the index tuple without its TID, that is t_info and what follows, without the zeros at its end.  Where
+ * the normalized key holds all key columns without loss, and there are included columns, the data of the key
+ * columns are left out of it; where there are none, there is no image (TreeFormat.lossless).
  */
 #ifndef SHERMAN_KEYS_H
 #define SHERMAN_KEYS_H
@@ -47,7 +49,8 @@ typedef struct KeyColumn
 struct ShermanKeys
 {
 	TreeFormat	format;
-	int			columns;		/* key columns */
+	int			columns;		/* key columns; the descriptor's others are included ones */
+	bool		exact;			/* the normalized key holds all key columns without loss */
 	int			in_norm;		/* leading columns whose NULL-ness is in the normalized key */
 	int			whole;			/* leading columns that are in it whole */
 	bool		sort_ready;
@@ -133,6 +136,12 @@ extern void keys_form_normalized(const ShermanKeys *keys, const Datum *values, c
 /* The rest of it, as sherman_keys_form(): the TID and, if the format is not lossless, the image. */
 extern void keys_form_rest(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid,
 						   TreeKey *key);
+
+/*
+ * Bytes of the key columns' data, and of the gap behind them, in an index tuple of these columns: where the data
+ * of the included ones begin.  `first_null`: the first included one is NULL.
+ */
+extern Size key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null);
 
 /* Makes the columns' SortSupport, once. Raises what operator classes raise. */
 extern void keys_prepare_sort(ShermanKeys *keys);

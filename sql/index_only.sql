@@ -10,53 +10,10 @@ SET search_path = test_only, public;
 \set include :abs_srcdir '/sql/include/samples.psql'
 \i :include
 
--- agrees() by an index-only scan
-CREATE FUNCTION index_only(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	plan text := '';
-BEGIN
-	PERFORM set_config(name, setting, true) FROM (VALUES ('enable_seqscan', 'off'), ('enable_sort', 'off'),
-		('enable_indexscan', 'on'), ('enable_bitmapscan', 'off')) AS v(name, setting);
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		plan := plan || E'\n' || line;
-	END LOOP;
-	IF plan !~ 'Index Only Scan' THEN
-		RETURN 'no index-only scan:' || plan;
-	END IF;
-	RETURN by_table_too(query);
-END $$;
+\set include :abs_srcdir '/sql/include/index_only.psql'
+\i :include
 
--- Every type: alone, and as the second of three columns; half of the rows built, half inserted; NULLs; DESC.
-CREATE FUNCTION fill(sample samples, definition text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-	rows text := format('INSERT INTO t SELECT i, $1[1 + (i * 7919 %% (cardinality($1) + 1))]::%s, nullif(i %% 5, 0)
-						FROM generate_series($2, $2 + 3 * cardinality($1) + 2) i', regexp_replace(sample.type, ' COLLATE.*', ''));
-BEGIN
-	DROP TABLE IF EXISTS t;
-	EXECUTE format('CREATE TABLE t (id int, v %s, n int2)', sample.type);
-	EXECUTE rows USING sample.lits, 1;
-	EXECUTE format('CREATE INDEX t_v ON t USING sherman ' || definition, sample.class);
-	EXECUTE rows USING sample.lits, 1001;
-END $$;
-CREATE FUNCTION try_types(definition text, query text, OUT types bigint, OUT agree bigint, OUT sound bigint) LANGUAGE plpgsql AS $$
-DECLARE
-	sample samples;
-	answer text;
-BEGIN
-	types := 0; agree := 0; sound := 0;
-	FOR sample IN SELECT * FROM samples LOOP
-		PERFORM fill(sample, definition);
-		answer := index_only(query);
-		types := types + 1;
-		IF answer ~ '^\d\d+ rows agree$' THEN
-			agree := agree + 1;
-		ELSE
-			RAISE WARNING '% %: %', sample.type, definition, answer;
-		END IF;
-		sound := sound + (sherman_check('t_v', true) = 0)::int;
-	END LOOP;
-END $$;
+-- alone, DESC, as the second of three columns
 SELECT * FROM try_types('(v %s)', 'SELECT v FROM t');
 SELECT * FROM try_types('(v %s DESC)', 'SELECT v FROM t');
 SELECT * FROM try_types('(n DESC, v %s NULLS FIRST, id)', 'SELECT v, n, id FROM t');
