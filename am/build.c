@@ -17,6 +17,9 @@
  * Of a unique index equal keys follow each other in the sorted order: two of live rows are an error.  Rows that
  * the scan says are dead are indexed, but are nobody's duplicates.
  *
+ * In a parallel build (build_parallel.c) each process scans and sorts a part of the table in these ways; one merges
+ * and loads.
+ *
  * The metapage comes last.  A build that ends early leaves a tree that no metapage names; the collector finds
  * it.
  */
@@ -36,8 +39,8 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "build.h"
 #include "compat.h"
-#include "keysort.h"
 #include "shared.h"
 
 /* Phases as pg_stat_progress_create_index shows them; the first is core's. */
@@ -50,37 +53,6 @@
 
 /* Words with this bit inverted have, as signed integers, the order of the words. */
 #define WORD_SIGN (UINT64CONST(1) << 63)
-
-typedef struct BuildState
-{
-	Relation	heap;
-	Relation	index;
-	ShermanKeys *keys;
-	TreeFormat	format;
-	double		tuples;			/* index entries */
-	int64		loaded;			/* of them, so far */
-
-	/* lossless: sorts of the keys without and with the leading bit, made with their first key */
-	KeySort    *sorts[2];
-
-	/* unique: the last key of a live row that was loaded */
-	bool		unique;
-	bool		nulls_distinct;
-	bool		has_last;
-	TreeKey		last;
-	uint8	   *last_image;		/* TREE_IMAGE_MAX_BYTES */
-
-	/* lossy: one sort of tuples (words of normalized key, key columns, TID) */
-	TupleDesc	descriptor;
-	int			words;
-	int			columns;		/* of the index, included ones too */
-	Tuplesortstate *tuples_sort;
-	TupleTableSlot *put_slot;
-	TupleTableSlot *get_slot;
-
-	MemoryContext context;		/* of the build: sorts */
-	MemoryContext row_context;	/* of one row's key, or of LOAD_STRIDE of them */
-} BuildState;
 
 /* ---- sorting ---- */
 
@@ -104,9 +76,11 @@ tuple_words(const ShermanKeys *keys)
  *
  * Words cannot hold the key's leading bit, which is the leading column's NULL-ness: they are NULL where it is,
  * and sort as it does.  Such rows are ordered by their columns alone.
+ *
+ * `coordinate` NULL: this process sorts alone.
  */
 static void
-begin_tuples_sort(BuildState *state)
+begin_tuples_sort(BuildState *state, SortCoordinate coordinate)
 {
 	Relation	index = state->index;
 	const KeyColumn *leading = &state->keys->column[0];
@@ -158,7 +132,7 @@ begin_tuples_sort(BuildState *state)
 	nulls_first[count++] = false;
 
 	state->tuples_sort = tuplesort_begin_heap(state->descriptor, count, attributes, operators, collations,
-											  nulls_first, maintenance_work_mem, NULL, TUPLESORT_NONE);
+											  nulls_first, state->memory_kb, coordinate, TUPLESORT_NONE);
 	state->put_slot = MakeSingleTupleTableSlot(state->descriptor, &TTSOpsVirtual);
 	state->get_slot = MakeSingleTupleTableSlot(state->descriptor, &TTSOpsMinimalTuple);
 }
@@ -180,7 +154,9 @@ build_callback_keys(Relation index, ItemPointer tid, Datum *values, bool *isnull
 		MemoryContext caller = MemoryContextSwitchTo(state->context);
 
 		/* Most indexes have one of the two; the other gets what a query would. */
-		*sort = key_sort_begin(state->keys, key.high ? work_mem : maintenance_work_mem);
+		*sort = key_sort_begin(state->keys, key.high ? Min(work_mem, state->memory_kb) : state->memory_kb);
+		if (state->share != NULL)
+			key_sort_hand_over_to(*sort, state->share->keys, state->participant, key.high);
 		MemoryContextSwitchTo(caller);
 	}
 	key_sort_put(*sort, &key, !alive);
@@ -375,6 +351,18 @@ load_tuples(BuildState *state, TreeBulk *bulk)
 	return status;
 }
 
+static void
+perform_sorts(BuildState *state)
+{
+	if (state->tuples_sort != NULL)
+		tuplesort_performsort(state->tuples_sort);
+	for (int i = 0; i < 2; i++)
+	{
+		if (state->sorts[i] != NULL)
+			key_sort_perform(state->sorts[i]);
+	}
+}
+
 /*
  * Sorts and loads everything into the tree.
  */
@@ -386,13 +374,7 @@ load_tree(BuildState *state, Tree *tree)
 	TreeStatus	status;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
-	if (state->tuples_sort != NULL)
-		tuplesort_performsort(state->tuples_sort);
-	for (int i = 0; i < 2; i++)
-	{
-		if (state->sorts[i] != NULL)
-			key_sort_perform(state->sorts[i]);
-	}
+	perform_sorts(state);
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) state->tuples);
@@ -429,18 +411,59 @@ load_tree(BuildState *state, Tree *tree)
 
 /* ---- the callbacks ---- */
 
-/*
- * Scans the table into the sorts.  Returns the number of rows, live or not, that were met.
- */
-static double
-scan_table(BuildState *state, IndexInfo *info)
+void
+build_begin(BuildState *state, Relation heap, Relation index, IndexInfo *info)
+{
+	memset(state, 0, sizeof(*state));
+	state->heap = heap;
+	state->index = index;
+	state->unique = info->ii_Unique;
+	state->nulls_distinct = !info->ii_NullsNotDistinct;
+	state->keys = sherman_keys_make(index);
+	state->format = *sherman_keys_format(state->keys);
+	state->format.fill_percent = (uint8) sherman_fillfactor(index);
+	if (state->unique)
+		state->last_image = palloc(TREE_IMAGE_MAX_BYTES);
+	state->memory_kb = maintenance_work_mem;
+	state->context = CurrentMemoryContext;
+	state->row_context = AllocSetContextCreate(CurrentMemoryContext, "sherman build", ALLOCSET_DEFAULT_SIZES);
+}
+
+double
+build_scan(BuildState *state, IndexInfo *info, TableScanDesc scan, bool progress)
 {
 	IndexBuildCallback callback = state->format.lossless ? build_callback_keys : build_callback_tuples;
+	SortCoordinateData coordinate = {.isWorker = true,.nParticipants = -1};
 
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
+	if (progress)
+		pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SCAN);
+	if (state->share != NULL)
+		coordinate.sharedsort = state->share->tuples;
 	if (!state->format.lossless)
-		begin_tuples_sort(state);
-	return table_index_build_scan(state->heap, state->index, info, true, true, callback, state, NULL);
+		begin_tuples_sort(state, state->share != NULL ? &coordinate : NULL);
+	return table_index_build_scan(state->heap, state->index, info, true, progress, callback, state, scan);
+}
+
+void
+build_hand_over(BuildState *state)
+{
+	/* Also of no keys at all: who merges knows the sorts by their number. */
+	perform_sorts(state);
+}
+
+void
+build_take_over(BuildState *state, int participants)
+{
+	SortCoordinateData coordinate = {.isWorker = false,.nParticipants = participants,
+	.sharedsort = state->share->tuples};
+
+	if (!state->format.lossless)
+	{
+		begin_tuples_sort(state, &coordinate);
+		return;
+	}
+	for (int i = 0; i < 2; i++)
+		state->sorts[i] = key_sort_take_over(state->keys, state->memory_kb, state->share->keys, i == 1);
 }
 
 /*
@@ -471,11 +494,8 @@ build_tree(BuildState *state, TreeRecord *record)
 	PG_END_TRY();
 }
 
-/*
- * Frees the sorts.
- */
-static void
-end_sorts(BuildState *state)
+void
+build_end(BuildState *state)
 {
 	if (state->tuples_sort != NULL)
 	{
@@ -488,6 +508,7 @@ end_sorts(BuildState *state)
 		if (state->sorts[i] != NULL)
 			key_sort_end(state->sorts[i]);
 	}
+	MemoryContextDelete(state->row_context);
 }
 
 /*
@@ -521,8 +542,8 @@ IndexBuildResult *
 sherman_build(Relation heap, Relation index, IndexInfo *info)
 {
 	IndexBuildResult *result = palloc(sizeof(IndexBuildResult));
-	BuildState	state = {.heap = heap, .index = index, .unique = info->ii_Unique,
-	.nulls_distinct = !info->ii_NullsNotDistinct};
+	ParallelBuild *parallel;
+	BuildState	state;
 	TreeRecord	record;
 
 	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
@@ -535,9 +556,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 
-	state.keys = sherman_keys_make(index);
-	state.format = *sherman_keys_format(state.keys);
-	state.format.fill_percent = (uint8) sherman_fillfactor(index);
+	build_begin(&state, heap, index, info);
 	if (IsBinaryUpgrade)
 	{
 		/* pg_upgrade copies the old cluster's files over this: no memory node is touched. */
@@ -545,18 +564,16 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 		result->heap_tuples = result->index_tuples = 0;
 		return result;
 	}
-	if (state.unique)
-		state.last_image = palloc(TREE_IMAGE_MAX_BYTES);
-	state.context = CurrentMemoryContext;
-	state.row_context = AllocSetContextCreate(CurrentMemoryContext, "sherman build", ALLOCSET_DEFAULT_SIZES);
-
 	/* Raises before the long scan if there is no memory node. */
 	(void) sherman_client();
-	result->heap_tuples = scan_table(&state, info);
+	parallel = build_parallel(&state, info, &result->heap_tuples);
+	if (parallel == NULL)
+		result->heap_tuples = build_scan(&state, info, NULL, true);
 	result->index_tuples = state.tuples;
 	build_tree(&state, &record);
-	end_sorts(&state);
-	MemoryContextDelete(state.row_context);
+	build_end(&state);
+	if (parallel != NULL)
+		build_parallel_end(parallel);
 	write_metapage(index, MAIN_FORKNUM, &state.format, &record);
 	return result;
 }
@@ -574,7 +591,7 @@ sherman_buildempty(Relation index)
 }
 
 /*
- * ambuildphasename.
+ * ambuildphasename: btree's names, which monitoring knows.
  */
 char *
 sherman_buildphasename(int64 phase)
@@ -586,9 +603,9 @@ sherman_buildphasename(int64 phase)
 		case PHASE_SCAN:
 			return "scanning table";
 		case PHASE_SORT:
-			return "sorting";
+			return "sorting live tuples";
 		case PHASE_LOAD:
-			return "loading";
+			return "loading tuples in tree";
 		default:
 			return NULL;
 	}

@@ -10,6 +10,9 @@
  *
  * Longer keys go through tuplesort as strings: the key's words big-endian, as far as the columns fill them,
  * and the TID; under memcmp() they have the same order.  tuplesort compares abbreviated keys.
+ *
+ * Several processes: each sorts its rows into runs in a temporary file that all can read, which is a copy in the kernel's
+ * cache at most, and one process merges them.
  */
 #include "sherman.h"
 
@@ -20,6 +23,7 @@
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 #include "storage/buffile.h"
+#include "storage/sharedfileset.h"
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
@@ -44,9 +48,30 @@ typedef struct KeyString
 	uint8		bytes[KEY_NORM_MAX + STRING_TID_BYTES];
 } KeyString;
 
-/* A sorted run in the temporary file; while runs are merged, with a buffer. */
+/* Rows that a participant moves at once out of its tuplesort. */
+#define MOVED_ROWS 512
+
+/* Bytes of a shared file's name. */
+#define SHARED_NAME_BYTES 32
+
+/* One participant's rows with one leading bit, in a file of the set. */
+typedef struct KeySortPart
+{
+	size_t		rows;
+	size_t		run_rows;		/* of each run but the last */
+} KeySortPart;
+
+struct KeySortShare
+{
+	SharedFileSet files;
+	int			participants;
+	KeySortPart part[FLEXIBLE_ARRAY_MEMBER][2]; /* by the leading bit */
+};
+
+/* A sorted run in a temporary file; while runs are merged, with a buffer. */
 typedef struct KeyRun
 {
+	BufFile    *file;
 	int			file_number;	/* where its next rows are */
 	off_t		offset;
 	size_t		rows;			/* there */
@@ -63,7 +88,7 @@ struct KeySort
 	int			bytes;			/* of them that the columns fill; the others are 0 */
 	size_t		memory;			/* bytes */
 
-	/* the array; row_words 0: everything goes to tuplesort */
+	/* the array; NULL: everything goes to tuplesort, or comes from others' runs */
 	size_t		row_words;		/* normalized key and TID */
 	uint64	   *rows;
 	size_t		count;
@@ -71,7 +96,7 @@ struct KeySort
 	size_t		capacity_most;
 	size_t		next;			/* row to return */
 
-	BufFile    *file;			/* of the runs; NULL: the array has never been full */
+	BufFile    *file;			/* of the runs that are written here; NULL: none was */
 	KeyRun	   *runs;
 	int			run_count;
 	int			run_capacity;
@@ -80,6 +105,10 @@ struct KeySort
 
 	Tuplesortstate *strings;
 	KeyString	string;			/* with its header set */
+
+	KeySortShare *share;		/* not NULL: what is sorted is handed over there */
+	int			participant;
+	bool		high;
 };
 
 /*
@@ -97,6 +126,23 @@ decode_offset(uint16 encoded, TreeKey *key, bool *dead)
 {
 	key->offset = encoded >> 1;
 	*dead = (encoded & 1) != 0;
+}
+
+static inline void
+encode_row(const TreeKey *key, bool dead, int words, uint64 *row)
+{
+	for (int i = 0; i < words; i++)
+		row[i] = key->norm[i];
+	row[words] = (uint64) key->block << 16 | encode_offset(key, dead);
+}
+
+static inline void
+decode_row(const uint64 *row, int words, TreeKey *key, bool *dead)
+{
+	for (int i = 0; i < words; i++)
+		key->norm[i] = row[i];
+	key->block = (uint32) (row[words] >> 16);
+	decode_offset((uint16) row[words], key, dead);
 }
 
 /*
@@ -154,8 +200,11 @@ typedef struct Row4
 
 StaticAssertDecl(ARRAY_WORDS_MAX + 1 == 4, "each row length has its sort");
 
-KeySort *
-key_sort_begin(const ShermanKeys *keys, int memory_kb)
+/*
+ * Makes a sort that cannot take keys yet.
+ */
+static KeySort *
+make_sort(const ShermanKeys *keys, int memory_kb)
 {
 	KeySort    *sort = palloc0(sizeof(KeySort));
 	const KeyColumn *last = &keys->column[keys->in_norm - 1];
@@ -165,7 +214,16 @@ key_sort_begin(const ShermanKeys *keys, int memory_kb)
 	sort->bytes = last->at + last->bytes;
 	/* Words that no column reaches are 0 in all keys. */
 	sort->words = (sort->bytes + sizeof(uint64) - 1) / sizeof(uint64);
+	sort->row_words = sort->words + 1;
 	sort->memory = (size_t) memory_kb * 1024;
+	return sort;
+}
+
+KeySort *
+key_sort_begin(const ShermanKeys *keys, int memory_kb)
+{
+	KeySort    *sort = make_sort(keys, memory_kb);
+
 	if (sort->words > ARRAY_WORDS_MAX)
 	{
 		SET_VARSIZE_SHORT(&sort->string, VARHDRSZ_SHORT + sort->bytes + STRING_TID_BYTES);
@@ -173,7 +231,6 @@ key_sort_begin(const ShermanKeys *keys, int memory_kb)
 											  TUPLESORT_NONE);
 		return sort;
 	}
-	sort->row_words = sort->words + 1;
 	sort->capacity_most = Max(sort->memory / (sort->row_words * sizeof(uint64)), ARRAY_ROWS_FIRST);
 	sort->capacity = ARRAY_ROWS_FIRST;
 	sort->rows = palloc(sort->capacity * sort->row_words * sizeof(uint64));
@@ -245,6 +302,54 @@ sort_rows(KeySort *sort)
 		sort_rows_4((Row4 *) sort->rows, sort->count);
 }
 
+static void
+name_part(char *name, int participant, bool high)
+{
+	snprintf(name, SHARED_NAME_BYTES, "keys.%d.%d", participant, high ? 1 : 0);
+}
+
+/*
+ * Makes the file for runs, unless it is there.
+ */
+static void
+open_file(KeySort *sort)
+{
+	char		name[SHARED_NAME_BYTES];
+
+	if (sort->file != NULL)
+		return;
+	if (sort->share != NULL)
+	{
+		name_part(name, sort->participant, sort->high);
+		sort->file = BufFileCreateFileSet(&sort->share->files.fs, name);
+		return;
+	}
+	PrepareTempTablespaces();
+	sort->file = BufFileCreateTemp(false);
+}
+
+/*
+ * Adds a run of so many rows, to be read from `file`.
+ */
+static KeyRun *
+add_run(KeySort *sort, BufFile *file, size_t rows)
+{
+	KeyRun	   *run;
+
+	if (sort->run_count == sort->run_capacity)
+	{
+		sort->run_capacity = Max(sort->run_capacity * 2, 16);
+		sort->runs = sort->runs == NULL ? palloc(sort->run_capacity * sizeof(KeyRun)) :
+			repalloc(sort->runs, sort->run_capacity * sizeof(KeyRun));
+	}
+	run = &sort->runs[sort->run_count++];
+	memset(run, 0, sizeof(*run));
+	run->file = file;
+	run->rows = rows;
+	run->row_words = sort->row_words;
+	return run;
+}
+
 /*
  * Empties the array into a run.
  */
@@ -254,22 +359,9 @@ write_run(KeySort *sort)
 	MemoryContext caller = MemoryContextSwitchTo(sort->context);
 	KeyRun	   *run;
 
-	if (sort->file == NULL)
-	{
-		PrepareTempTablespaces();
-		sort->file = BufFileCreateTemp(false);
-	}
-	if (sort->run_count == sort->run_capacity)
-	{
-		sort->run_capacity = Max(sort->run_capacity * 2, 16);
-		sort->runs = sort->runs == NULL ? palloc(sort->run_capacity * sizeof(KeyRun)) :
-			repalloc(sort->runs, sort->run_capacity * sizeof(KeyRun));
-	}
+	open_file(sort);
 	sort_rows(sort);
-	run = &sort->runs[sort->run_count++];
-	memset(run, 0, sizeof(*run));
-	run->rows = sort->count;
-	run->row_words = sort->row_words;
+	run = add_run(sort, sort->file, sort->count);
 	BufFileTell(sort->file, &run->file_number, &run->offset);
 	BufFileWrite(sort->file, sort->rows, sort->count * sort->row_words * sizeof(uint64));
 	sort->count = 0;
@@ -288,12 +380,12 @@ read_run(KeySort *sort, KeyRun *run)
 	if (rows == 0)
 		return false;
 	CHECK_FOR_INTERRUPTS();
-	if (BufFileSeek(sort->file, run->file_number, run->offset, SEEK_SET) != 0 ||
-		BufFileRead(sort->file, run->buffer, bytes) != bytes)
+	if (BufFileSeek(run->file, run->file_number, run->offset, SEEK_SET) != 0 ||
+		BufFileRead(run->file, run->buffer, bytes) != bytes)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not read temporary file of an index build: %m")));
-	BufFileTell(sort->file, &run->file_number, &run->offset);
+	BufFileTell(run->file, &run->file_number, &run->offset);
 	run->rows -= rows;
 	run->count = rows;
 	run->next = 0;
@@ -324,7 +416,8 @@ begin_merge(KeySort *sort)
 {
 	size_t		bytes = Max(sort->memory / sort->run_count, RUN_BUFFER_BYTES_LEAST);
 
-	pfree(sort->rows);
+	if (sort->rows != NULL)
+		pfree(sort->rows);
 	sort->rows = NULL;
 	sort->run_buffer_rows = bytes / (sort->row_words * sizeof(uint64));
 	sort->heap = binaryheap_allocate(sort->run_count, compare_runs, NULL);
@@ -337,6 +430,129 @@ begin_merge(KeySort *sort)
 			binaryheap_add_unordered(sort->heap, PointerGetDatum(run));
 	}
 	binaryheap_build(sort->heap);
+}
+
+/* ---- several processes ---- */
+
+Size
+key_sort_share_bytes(int participants)
+{
+	return offsetof(KeySortShare, part) + mul_size(participants, sizeof(KeySortPart[2]));
+}
+
+void
+key_sort_share_initialize(KeySortShare *share, int participants, dsm_segment *segment)
+{
+	memset(share, 0, key_sort_share_bytes(participants));
+	share->participants = participants;
+	SharedFileSetInit(&share->files, segment);
+}
+
+void
+key_sort_share_attach(KeySortShare *share, dsm_segment *segment)
+{
+	SharedFileSetAttach(&share->files, segment);
+}
+
+void
+key_sort_hand_over_to(KeySort *sort, KeySortShare *share, int participant, bool high)
+{
+	Assert(participant < share->participants);
+	sort->share = share;
+	sort->participant = participant;
+	sort->high = high;
+}
+
+/*
+ * Moves the strings into the file, as one run of rows.  Returns their number.
+ */
+static size_t
+move_strings(KeySort *sort)
+{
+	size_t		row_bytes = sort->row_words * sizeof(uint64);
+	uint64	   *rows = palloc(MOVED_ROWS * row_bytes);
+	size_t		total = 0;
+	int			count = 0;
+	TreeKey		key;
+	bool		dead;
+
+	while (next_string(sort, &key, &dead))
+	{
+		encode_row(&key, dead, sort->words, rows + count++ * sort->row_words);
+		total++;
+		if (count < MOVED_ROWS)
+			continue;
+		CHECK_FOR_INTERRUPTS();
+		BufFileWrite(sort->file, rows, count * row_bytes);
+		count = 0;
+	}
+	BufFileWrite(sort->file, rows, count * row_bytes);
+	pfree(rows);
+	return total;
+}
+
+/*
+ * Leaves everything sorted in the shared file, and says how much it is.
+ */
+static void
+hand_over(KeySort *sort)
+{
+	KeySortPart *part = &sort->share->part[sort->participant][sort->high ? 1 : 0];
+
+	open_file(sort);
+	if (sort->strings != NULL)
+	{
+		tuplesort_performsort(sort->strings);
+		part->rows = part->run_rows = move_strings(sort);
+	}
+	else
+	{
+		if (sort->count > 0)
+			write_run(sort);
+		/* The array was full each time but the last. */
+		for (int i = 0; i < sort->run_count; i++)
+			part->rows += sort->runs[i].rows;
+		part->run_rows = sort->run_count > 1 ? sort->capacity_most : part->rows;
+	}
+	BufFileExportFileSet(sort->file);
+	BufFileClose(sort->file);
+	sort->file = NULL;
+	sort->run_count = 0;
+}
+
+/*
+ * Adds a participant's runs.
+ */
+static void
+add_part(KeySort *sort, KeySortShare *share, int participant, bool high)
+{
+	const KeySortPart *part = &share->part[participant][high ? 1 : 0];
+	char		name[SHARED_NAME_BYTES];
+	BufFile    *file;
+
+	if (part->rows == 0)
+		return;
+	name_part(name, participant, high);
+	file = BufFileOpenFileSet(&share->files.fs, name, O_RDONLY, false);
+	for (size_t done = 0; done < part->rows; done += part->run_rows)
+	{
+		KeyRun	   *run = add_run(sort, file, Min(part->run_rows, part->rows - done));
+
+		run->offset = (off_t) (done * sort->row_words * sizeof(uint64));
+	}
+}
+
+KeySort *
+key_sort_take_over(const ShermanKeys *keys, int memory_kb, KeySortShare *share, bool high)
+{
+	KeySort    *sort = make_sort(keys, memory_kb);
+
+	for (int i = 0; i < share->participants; i++)
+		add_part(sort, share, i, high);
+	if (sort->run_count > 0)
+		return sort;
+	key_sort_end(sort);
+	return NULL;
 }
 
 /* ---- the interface ---- */
@@ -371,17 +587,17 @@ key_sort_put(KeySort *sort, const TreeKey *key, bool dead)
 	if (unlikely(sort->count == sort->capacity))
 		make_room(sort);
 	row = sort->rows + sort->count++ * sort->row_words;
-	for (int i = 0; i < sort->words; i++)
-		row[i] = key->norm[i];
-	row[sort->words] = (uint64) key->block << 16 | encode_offset(key, dead);
+	encode_row(key, dead, sort->words, row);
 }
 
 void
 key_sort_perform(KeySort *sort)
 {
-	if (sort->strings != NULL)
+	if (sort->share != NULL)
+		hand_over(sort);
+	else if (sort->strings != NULL)
 		tuplesort_performsort(sort->strings);
-	else if (sort->file == NULL)
+	else if (sort->run_count == 0)
 		sort_rows(sort);
 	else
 	{
@@ -412,10 +628,7 @@ key_sort_next(KeySort *sort, TreeKey *key, bool *dead)
 		run = (KeyRun *) DatumGetPointer(binaryheap_first(sort->heap));
 		row = run_row(run);
 	}
-	for (int i = 0; i < sort->words; i++)
-		key->norm[i] = row[i];
-	key->block = (uint32) (row[sort->words] >> 16);
-	decode_offset((uint16) row[sort->words], key, dead);
+	decode_row(row, sort->words, key, dead);
 	if (run == NULL)
 		return true;
 	if (++run->next < run->count || read_run(sort, run))
@@ -430,12 +643,16 @@ key_sort_end(KeySort *sort)
 {
 	if (sort->strings != NULL)
 		tuplesort_end(sort->strings);
-	if (sort->file != NULL)
-		BufFileClose(sort->file);
 	if (sort->heap != NULL)
 		binaryheap_free(sort->heap);
 	for (int i = 0; i < sort->run_count; i++)
-		pfree(sort->runs[i].buffer);
+	{
+		KeyRun	   *run = &sort->runs[i];
+
+		if (i == 0 || run->file != run[-1].file)
+			BufFileClose(run->file);
+		pfree(run->buffer);
+	}
 	if (sort->runs != NULL)
 		pfree(sort->runs);
 	if (sort->rows != NULL)

@@ -15,6 +15,7 @@
 #include "catalog/pg_amproc.h"
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
+#include "storage/bufmgr.h"
 #include "utils/catcache.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -166,8 +167,15 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 {
 	Relation	index = index_open(info->indexoid, NoLock);
 	ShermanReason reason;
-	ShermanState state = sherman_index_state(index, &reason);
+	ShermanState state;
 
+	/* It is being built: our own question for workers comes here. */
+	if (RelationGetNumberOfBlocks(index) == 0)
+	{
+		index_close(index, NoLock);
+		return false;
+	}
+	state = sherman_index_state(index, &reason);
 	if (state == SHERMAN_ATTACHING)
 	{
 		ShermanMetaPage meta;
