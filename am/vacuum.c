@@ -9,12 +9,17 @@
  * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree
  * (I-P4): should the tail of the WAL be lost, a tree that has lost more entries than the table has lost rows
  * is not believed.
+ *
+ * Leaves cost what as many bytes of pages would: a page read from disk for what is read, a dirtied one for what is
+ * rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where nothing is held.
  */
 #include "sherman.h"
 
 #include "access/xlog.h"
+#include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/elog.h"
 
 #include "compat.h"
@@ -27,6 +32,17 @@ typedef struct RemovalState
 	ErrorData  *error;			/* raised by a callback that may: is to be raised again outside of the tree */
 	MemoryContext context;		/* of `error` */
 } RemovalState;
+
+/* How far a walk is, in pages of BLCKSZ. */
+typedef struct Progress
+{
+	double		pages_per_leaf;
+	BlockNumber pages;			/* of the whole index */
+	bool		report;
+	double		read;
+	double		uncharged_read; /* of which less than a page is left over */
+	double		uncharged_written;
+} Progress;
 
 /*
  * TreeIsDead for VACUUM: its callback looks into an array and cannot raise.
@@ -90,12 +106,70 @@ announce_removal(Relation relation, ShermanIndex *index)
 }
 
 /*
- * Walks over all leaves.  `removal` NULL: only counts.
+ * The index's size in pages, for pg_class.relpages.
+ */
+static BlockNumber
+size_in_pages(const TreeStatistics *statistics)
+{
+	uint64		bytes = statistics->node_bytes != 0 ? statistics->node_bytes + statistics->outside_bytes
+		: statistics->extent_bytes;
+
+	return (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ, (uint64) MaxBlockNumber);
+}
+
+static void
+begin_progress(Relation relation, bool report, Progress *progress)
+{
+	TreeStatistics statistics;
+
+	memset(progress, 0, sizeof(*progress));
+	if (!sherman_size(relation, &statistics))
+		return;
+	progress->pages = size_in_pages(&statistics);
+	progress->pages_per_leaf = (double) progress->pages / Max(statistics.leaves, 1);
+	progress->report = report;
+	if (report)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_TOTAL, progress->pages);
+}
+
+/*
+ * Adds a part of a page to what is to be charged, and charges whole pages.
  */
 static void
-walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, TreeVacuumCounts *counts)
+charge(double *uncharged, double pages, int page_cost)
 {
-	TreeIsDead	test = removal == NULL ? NULL : relation->rd_index->indisvalid ? is_dead : is_dead_guarded;
+	int			whole;
+
+	*uncharged += pages;
+	whole = (int) *uncharged;
+	*uncharged -= whole;
+	if (VacuumCostActive)
+		VacuumCostBalance += whole * page_cost;
+}
+
+/*
+ * A leaf was visited, and perhaps rewritten.
+ */
+static void
+note_leaf(Progress *progress, bool rewritten)
+{
+	progress->read += progress->pages_per_leaf;
+	charge(&progress->uncharged_read, progress->pages_per_leaf, VacuumCostPageMiss);
+	if (rewritten)
+		charge(&progress->uncharged_written, progress->pages_per_leaf, VacuumCostPageDirty);
+	if (progress->report)
+		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
+									 (int64) Min(progress->read, (double) progress->pages));
+}
+
+/*
+ * Walks over all leaves.
+ */
+static void
+walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, Progress *progress,
+			TreeVacuumCounts *counts)
+{
+	TreeIsDead	test = relation->rd_index->indisvalid ? is_dead : is_dead_guarded;
 	TreeVacuum *vacuum;
 	TreeStatus	status;
 
@@ -106,12 +180,15 @@ walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, TreeV
 	{
 		for (;;)
 		{
+			uint64		removed = counts->removed;
+
 			vacuum_delay_point();
 			status = tree_vacuum_next(vacuum, test, removal, counts);
-			if (removal != NULL && removal->error != NULL)
+			if (removal->error != NULL)
 				ReThrowError(removal->error);
 			if (status != TREE_OK)
 				break;
+			note_leaf(progress, counts->removed != removed);
 		}
 		if (status != TREE_END)
 			sherman_report_failure(status, relation);
@@ -121,18 +198,6 @@ walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, TreeV
 		tree_vacuum_close(vacuum);
 	}
 	PG_END_TRY();
-}
-
-/*
- * The index's size in pages, for pg_class.relpages.
- */
-static BlockNumber
-size_in_pages(const TreeStatistics *statistics)
-{
-	uint64		bytes = statistics->node_bytes != 0 ? statistics->node_bytes + statistics->outside_bytes
-		: statistics->extent_bytes;
-
-	return (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ, (uint64) MaxBlockNumber);
 }
 
 /*
@@ -149,6 +214,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	RemovalState removal = {callback, callback_state, NULL, CurrentMemoryContext};
 	TreeVacuumCounts counts = {0};
 	TreeStatistics statistics;
+	Progress	progress;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -166,7 +232,8 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 		return stats;			/* nothing was inserted yet */
 
 	announce_removal(relation, index);
-	walk_leaves(relation, index, &removal, &counts);
+	begin_progress(relation, info->report_progress, &progress);
+	walk_leaves(relation, index, &removal, &progress, &counts);
 	/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
 	sherman_scan_barrier_wait(relation);
 
