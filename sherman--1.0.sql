@@ -223,7 +223,9 @@ CREATE FUNCTION sherman_index_counters(
 	OUT undecided_fences bigint,
 	OUT undecided_cuts bigint,
 	OUT stamp_writes bigint,
-	OUT extents bigint)
+	OUT extents bigint,
+	OUT dead_marks bigint,
+	OUT dead_removals bigint)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

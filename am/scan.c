@@ -54,6 +54,7 @@ typedef struct ShermanScan
 	const TreeBatch *batch;		/* NULL: none read since the last seek */
 	int			position;		/* of the entry returned last, in the batch */
 	uint64		serial;			/* of the batch */
+	ShermanKills kills;			/* in the batch */
 	ScanPlace	place;			/* valid: where to seek from, instead of from the combination's edge */
 	MarkKind	mark;
 	uint64		mark_serial;
@@ -101,6 +102,14 @@ sherman_scan_barrier_wait(Relation index)
 	UnlockPage(index, SCAN_BARRIER_PAGE, ExclusiveLock);
 }
 
+/* The batch at hand is about to go: its dead entries are marked. */
+static void
+kill_marked(ShermanScan *state)
+{
+	if (unlikely(state->kills.count > 0))
+		sherman_kill_flush(&state->kills, state->index, state->batch);
+}
+
 IndexScanDesc
 sherman_beginscan(Relation index, int nkeys, int norderbys)
 {
@@ -124,6 +133,7 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 	release_barrier(scan);
 	if (state->only != NULL)
 		scan_only_pause(state->only);
+	kill_marked(state);
 	state->begun = false;
 	state->sought = false;
 	state->batch = NULL;
@@ -141,6 +151,7 @@ sherman_endscan(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	release_barrier(scan);
+	kill_marked(state);
 	if (state->only != NULL)
 		scan_only_end(state->only);
 	if (state->tree_scan != NULL)
@@ -150,6 +161,8 @@ sherman_endscan(IndexScanDesc scan)
 		pfree(state->place.image);
 	if (state->mark_place.image != NULL)
 		pfree(state->mark_place.image);
+	if (state->kills.entries != NULL)
+		pfree(state->kills.entries);
 	if (state->tids != NULL)
 		pfree(state->tids);
 	pfree(state);
@@ -293,6 +306,7 @@ leave_batch(IndexScanDesc scan)
 		take_place(scan, &state->mark_place, state->mark_position, -1);
 		state->mark = MARK_PLACE;
 	}
+	kill_marked(state);
 	state->batch = NULL;
 }
 
@@ -497,6 +511,8 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 	ShermanScan *state = scan->opaque;
 
 	scan->xs_recheck = false;
+	if (unlikely(scan->kill_prior_tuple) && state->batch != NULL)
+		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
 	if (likely(state->batch != NULL && state->batch_direction == direction &&
 			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count))
 	{

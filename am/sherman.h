@@ -7,7 +7,7 @@
  * unique.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
  * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
  * (the memory nodes), connection_workers.c, attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
- * BROKEN, ...), changes.c, predicate.c (SERIALIZABLE), trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
+ * BROKEN, ...), changes.c, predicate.c (SERIALIZABLE), kill.c (dead marks), trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
  * collector.c, hooks.c, check.c, stats.c, errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
@@ -232,6 +232,20 @@ extern void sherman_predicate_changes(Relation relation, ShermanIndex *index);
 /* Behind every tree_insert() of a row, and every insert that was passed over. Raise 40001. */
 extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *index);
 extern void sherman_predicate_skipped(Relation relation, Relation heap);
+
+/* ---- kill.c: dead marks ---- */
+
+/* Entries of a scan's batch that are dead to everybody. */
+typedef struct ShermanKills
+{
+	int			count;
+	TreeDead   *entries;		/* TREE_BATCH_MAX, made when first needed */
+} ShermanKills;
+
+/* The entry at this position of the batch, if it has one, is dead. */
+extern void sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *batch, int position);
+/* The scan leaves the batch, which is valid still: marks what was noted. Raises nothing. */
+extern void sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch);
 
 /* ---- callbacks ---- */
 extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);

@@ -93,6 +93,7 @@ announce_removal(Relation relation, ShermanIndex *index)
 	TreeClient *client = sherman_client();
 	TreeRecord	record = {0};
 	XLogRecPtr	end = compat_wal_end();
+	TreeStamp	proven;
 	TreeStatus	status;
 
 	XLogFlush(end);
@@ -103,6 +104,9 @@ announce_removal(Relation relation, ShermanIndex *index)
 	status = tree_record_update(client, &record);
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
+	proven.epoch = record.removal_epoch;
+	proven.lsn = end;
+	tree_removal_proven(index->tree, &proven);
 }
 
 /*

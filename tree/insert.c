@@ -279,6 +279,7 @@ insert_free_blocks(const Insertion *in, uint32_t dropped)
 	Tree *tree = in->tree;
 	const NodeGeometry *g = &tree->geometry;
 	const uint64_t *old = tree->client->image;
+	bool proven = leaf_dead_proven(g, old);
 
 	assert(!tree->client->holding);
 	assert(dropped == LEAF_NO_SLOT || dropped < g->leaf_cells);
@@ -287,7 +288,7 @@ insert_free_blocks(const Insertion *in, uint32_t dropped)
 		const uint64_t *cell = old + leaf_cell_word(g, slot);
 		OutsideReference reference;
 
-		if ((slot != dropped && cell_state(cell[0]) != CELL_DEAD) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+		if ((slot != dropped && leaf_keeps(cell[0], proven)) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
 			continue;
 		cell_outside(g, cell, &reference);
 		/* A cell of an earlier attempt of this insert has the block that the new cell has. */

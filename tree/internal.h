@@ -109,6 +109,7 @@ struct Tree
 	OutsideBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
 	OutsideBlock cut;   /* of a separator in the making, likewise */
 	uint64_t inserted;  /* pointer of the leaf that the last insert put its entry into */
+	TreeStamp proven;   /* tree_removal_proven(); the geometry refers to it */
 	TreeSplitHook split_hook; /* predicate.c; NULL = none */
 	void *split_argument;
 	TreeCounters pending; /* counted and not yet added to the tree's counters in shared memory */

@@ -82,12 +82,13 @@ leaf_posting(const NodeGeometry *g, const uint64_t *node)
 uint32_t
 leaf_live(const NodeGeometry *g, const uint64_t *node)
 {
+	bool proven = leaf_dead_proven(g, node);
 	uint32_t live = 0;
 
 	assert(node_level(node) == 0);
 	assert(node_count(node) <= g->leaf_cells);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-		live += cell_state(node[leaf_cell_word(g, slot)]) == CELL_LIVE;
+		live += leaf_keeps(node[leaf_cell_word(g, slot)], proven);
 	return live;
 }
 
@@ -124,6 +125,7 @@ leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const ui
 	uint32_t base_count = 0, tail_count = 0, b = 0, t = 0;
 	bool base_ordered = (node_flags(node) & NODE_BASE_ORDERED) != 0;
 	bool tail_before = false;
+	bool proven = leaf_dead_proven(g, node);
 
 	assert(node_level(node) == 0 && node_count(node) <= g->leaf_cells);
 	assert(skip == LEAF_NO_SLOT || skip < g->leaf_cells);
@@ -132,7 +134,7 @@ leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const ui
 	{
 		const uint64_t *cell = node + leaf_cell_word(g, slot);
 
-		if (slot == skip || cell_state(cell[0]) != CELL_LIVE)
+		if (slot == skip || !leaf_keeps(cell[0], proven))
 			continue;
 		/* The base is sorted already: each of its cells stays where it is put. */
 		if (slot < node_count(node))
@@ -202,7 +204,7 @@ leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *righ
 {
 	uint64_t differ = (left[0] ^ right[0]) & CELL_HIGH_BIT;
 
-	assert(cell_state(right[0]) == CELL_LIVE);
+	assert(leaf_keeps(right[0], false));
 	assert(cell_order(g, left, right) <= 0);
 
 	memset(separator, 0, g->cell_bytes);
@@ -216,6 +218,7 @@ leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *righ
 	else
 	{
 		memcpy(separator, right, g->cell_bytes);
-		separator[0] &= ~STAMP_MASK;
+		separator[0] &= ~(STAMP_MASK | 3ull << CELL_STATE_SHIFT);
+		separator[0] |= (uint64_t) SEPARATOR_FULL << CELL_STATE_SHIFT;
 	}
 }

@@ -169,6 +169,8 @@ typedef struct NodeGeometry
 	uint32_t inner_stride; /* words from one inner cell to the next: 1 + cell_words */
 	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
 	const uint64_t *leaf_sums;
+	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
+	const TreeStamp *proven;
 } NodeGeometry;
 
 static inline NodeGeometry
@@ -190,6 +192,7 @@ node_geometry(const TreeFormat *format)
 	g.leaf_cells = (g.leaf_bytes - g.first_word * 8) / g.cell_bytes;
 	g.inner_stride = 1 + g.cell_words;
 	g.leaf_sums = NULL;
+	g.proven = NULL;
 	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
 	if (g.inner_cells > INNER_CELLS_MAX)
 		g.inner_cells = INNER_CELLS_MAX;
@@ -267,6 +270,28 @@ static inline uint16_t
 cell_offset(uint64_t word0)
 {
 	return (uint16_t) ((word0 >> CELL_OFFSET_SHIFT) & CELL_OFFSET_MASK);
+}
+
+/* The epoch of a leaf's dead marks' unit. */
+static inline uint32_t
+leaf_dead_epoch(const uint64_t *node)
+{
+	return (uint32_t) (node_word(node, HEADER_DEAD_EPOCH) >> 16);
+}
+
+/*
+ * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4).  Marks of an
+ * earlier epoch are: it ended clean, or the tree would be broken.
+ */
+static inline bool
+leaf_dead_proven(const NodeGeometry *g, const uint64_t *node)
+{
+	const TreeStamp none = {0};
+	const TreeStamp *proven = g->proven != NULL ? g->proven : &none;
+	uint32_t epoch = leaf_dead_epoch(node);
+
+	return epoch < proven->epoch ||
+	       (epoch == proven->epoch && node_word(node, HEADER_DEAD_LSN) <= proven->lsn);
 }
 
 /* TIDs as integers that order as TIDs do. */
@@ -458,10 +483,17 @@ extern void leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t bl
  * Whether a cell is in the state that version 1 does not know: damage. Asked before a rewrite would lose it.
  */
 extern bool leaf_posting(const NodeGeometry *g, const uint64_t *node);
-/* Number of live cells. */
+/* Whether a rewrite keeps a cell with this first word: it is live, or dead-marked and not proven so. */
+static inline bool
+leaf_keeps(uint64_t word0, bool dead_proven)
+{
+	return cell_state(word0) == CELL_LIVE || (cell_state(word0) == CELL_DEAD && !dead_proven);
+}
+
+/* Number of cells that a rewrite would keep. */
 extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
 /*
- * Gathers the live cells but `skip` (a slot or LEAF_NO_SLOT), and `extra` (a cell, or NULL), in cell_order();
+ * Gathers the cells that leaf_keeps() but `skip` (a slot or LEAF_NO_SLOT), and `extra` (a cell, or NULL), in cell_order();
  * what that does not order stays as it was: base, tail, extra. They are `ordered` if integers decide
  * everything but ties among cells of a base that is.
  */

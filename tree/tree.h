@@ -147,6 +147,8 @@ typedef struct TreeCounters
 	uint64_t undecided_cuts;   /* splits that sorted outside and locked again (budget exception) */
 	uint64_t stamp_writes;     /* inserts that also wrote the leaf's (epoch, LSN) */
 	uint64_t extents;          /* extents taken */
+	uint64_t dead_marks;       /* entries marked as dead */
+	uint64_t dead_removals;    /* entries that inserts removed in place of a split */
 } TreeCounters;
 
 /* ------------------------------------------------------------------------------------------------
@@ -491,6 +493,33 @@ extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, 
  * TREE_UNREACHABLE, TREE_FENCED, TREE_STOPPED.
  */
 extern TreeStatus tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged);
+
+/* ------------------------------------------------------------------------------------------------
+ * Dead marks: entries that a scan found dead to everybody. Scans do not return them; they leave their leaf by a rewrite, once
+ * the WAL that makes them dead is known to be durable (I-P4).
+ */
+
+/* An entry of a batch. */
+typedef struct TreeDead
+{
+	uint32_t block;
+	uint16_t offset;
+	uint16_t cell;
+} TreeDead;
+
+/*
+ * Marks entries of the batch that was read from `leaf` in `generation`; none if it has another one by now: then an entry may be a
+ * new one of the same TID.  `stamp`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
+ * As tree_insert().
+ */
+extern TreeStatus tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead,
+                                 int count, const TreeStamp *stamp, int *marked);
+
+/*
+ * The WAL up to this LSN is durable, and the record's removal_lsn says that entries were removed which it made dead:
+ * from now on rewrites by this handle drop entries with marks up to there.  It never goes back.
+ */
+extern void tree_removal_proven(Tree *handle, const TreeStamp *proven);
 
 /* ------------------------------------------------------------------------------------------------
  * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the

@@ -8,6 +8,7 @@ TREE_SOURCES = \
 	tree/cache.c \
 	tree/check.c \
 	tree/client.c \
+	tree/dead.c \
 	tree/directory.c \
 	tree/estimate.c \
 	tree/insert.c \

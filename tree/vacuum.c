@@ -97,7 +97,8 @@ vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 		if (cell_state(word0) == CELL_POSTING)
 			return client_fail(vacuum->tree->client, TREE_DAMAGED, "leaf %llx: posting",
 			                   (unsigned long long) vacuum->next);
-		if (is_dead == NULL || cell_state(word0) != CELL_LIVE ||
+		/* Dead-marked ones, too: their TIDs are given free like those of others. */
+		if (is_dead == NULL || !leaf_keeps(word0, false) ||
 		    !is_dead(argument, cell_block(word0), cell_offset(word0)))
 			continue;
 		vacuum->victims[slot] = true;
@@ -132,6 +133,8 @@ vacuum_free_blocks(TreeVacuum *vacuum, const uint64_t *old)
 	Tree *tree = vacuum->tree;
 	const NodeGeometry *g = &tree->geometry;
 
+	bool proven = leaf_dead_proven(g, old);
+
 	assert(!tree->client->holding);
 	assert(node_level(old) == 0);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
@@ -139,7 +142,8 @@ vacuum_free_blocks(TreeVacuum *vacuum, const uint64_t *old)
 		const uint64_t *cell = old + leaf_cell_word(g, slot);
 		OutsideReference reference;
 
-		if (cell_state(cell[0]) != CELL_DEAD || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+		/* Victims are empty by now; other empty cells never had a block. */
+		if (leaf_keeps(cell[0], proven) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
 			continue;
 		cell_outside(g, cell, &reference);
 		if (reference.memory_node < tree->client->options.nodes && reference.bytes > 0 &&
@@ -181,7 +185,7 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 		uint64_t *word0 = old + leaf_cell_word(g, slot);
 
 		if (vacuum->victims[slot])
-			*word0 = (*word0 & ~(3ull << CELL_STATE_SHIFT)) | (uint64_t) CELL_DEAD << CELL_STATE_SHIFT;
+			*word0 &= ~(3ull << CELL_STATE_SHIFT);
 	}
 	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
 	node_begin_like(g, node, old, vacuum->next, old[HEADER_GENERATION] + 1);

@@ -1,0 +1,67 @@
+
+# Dead marks whose evidence a crash takes away hide no row: the rows are alive again, and the index says that it is broken rather
+# than leave them out.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+
+my $node = new_cluster('main', conf => "wal_writer_delay = 10s\nsynchronous_commit = off\n");
+my $count = 'SELECT count(filler) FROM marked WHERE k BETWEEN 1 AND 500';
+
+$node->safe_psql('postgres', q{
+	CREATE TABLE marked (k int, filler text);
+	INSERT INTO marked SELECT i, 'x' FROM generate_series(1, 500) i;
+	CREATE INDEX marked_k ON marked USING sherman (k);
+	INSERT INTO marked VALUES (501, 'x');
+	CHECKPOINT;
+});
+my $marks = $node->safe_psql('postgres', q{
+	DELETE FROM marked WHERE k <= 400;
+	SET enable_seqscan = off;
+	SET enable_bitmapscan = off;
+	DO $$
+	BEGIN
+		FOR i IN 1..3000 LOOP
+			PERFORM pg_current_xact_id();
+			COMMIT;
+			PERFORM count(filler) FROM marked WHERE k BETWEEN 1 AND 500;
+			EXIT WHEN (SELECT dead_marks >= 400 FROM sherman_counters WHERE index = 'marked_k'::regclass);
+			PERFORM pg_sleep(0.02);
+		END LOOP;
+	END $$;
+	SELECT dead_marks FROM sherman_counters WHERE index = 'marked_k'::regclass;
+});
+is($marks, '400', 'the deleted rows are marked in the index');
+
+$node->stop('immediate');
+$node->start;
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+
+my $alive = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; $count");
+note("$alive rows after the crash: 500 if the deletion was lost, 100 if it was not");
+is(state_of($node, 'marked_k'), 'broken', 'the index is broken');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; SET client_min_messages = error; $count"),
+	$alive, 'queries leave out no row');
+$node->safe_psql('postgres', 'REINDEX INDEX marked_k');
+is($node->safe_psql('postgres', "SET enable_seqscan = off; $count"), $alive, 'nor do they with the index built anew');
+is(check_index($node, 'marked_k'), '0', 'which is whole');
+
+# A clean end proves the marks.
+$node->safe_psql('postgres', q{INSERT INTO marked SELECT i, 'x' FROM generate_series(501, 1000) i});
+$node->safe_psql('postgres', q{DELETE FROM marked WHERE k BETWEEN 600 AND 900});
+$node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(filler) FROM marked WHERE k > 500});
+$node->restart;
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+is(state_of($node, 'marked_k'), 'ok', 'after a clean end the index is good');
+$node->safe_psql('postgres', q{INSERT INTO marked SELECT 700, 'y' FROM generate_series(1, 500) i});
+is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(filler) FROM marked WHERE k BETWEEN 600 AND 900}),
+	'500', 'dead entries have gone, and new ones are there');
+is(check_index($node, 'marked_k'), '0', 'and the index is whole');
+
+done_testing();

@@ -1,0 +1,12 @@
+# Safeguards of dead marks. Sourced by test/mutations.
+
+mutate mark_without_generation test_dead tree/dead.c \
+	's/node\[HEADER_GENERATION\] == generation &&/true \&\&/'
+mutate dead_removed_unproven test_dead tree/node.h \
+	's/return epoch < proven->epoch \|\|[^;]*;/(void) epoch;\n\treturn proven != NULL;/'
+mutate vacuum_passes_marked_over test_dead tree/vacuum.c \
+	's/!leaf_keeps\(word0, false\)/!leaf_keeps(word0, true)/'
+mutate dead_unit_not_raised test_dead tree/dead.c \
+	's/\tdead_stamp\(node, stamp\);\n//'
+mutate dead_blocks_freed_early test_dead tree/insert.c \
+	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'

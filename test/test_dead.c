@@ -1,0 +1,302 @@
+/*
+ * test_dead.c
+ *		Dead marks (tree/dead.c): seen by nobody, never on a new entry, and not removed before they are proven.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/tree_fixture.h"
+
+/* What a scan of the whole tree returned, and of its first leaf what marks need. */
+typedef struct Read
+{
+	int count;
+	int first_count; /* entries of the first leaf */
+	uint64_t leaf;
+	uint64_t generation;
+	TreeDead first[TREE_BATCH_MAX];
+} Read;
+
+static void
+read_all(Tree *tree, Read *read)
+{
+	const TreeBatch *batch;
+	TreeScan *scan;
+	TreeStatus status;
+
+	memset(read, 0, sizeof(*read));
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+	{
+		if (read->count == 0)
+		{
+			read->leaf = batch->leaf;
+			read->generation = batch->generation;
+			read->first_count = batch->count;
+			for (int i = 0; i < batch->count; i++)
+				read->first[i] =
+					(TreeDead){batch->entries[i].block, batch->entries[i].offset, batch->entries[i].cell};
+		}
+		read->count += batch->count;
+	}
+	assert_int_equal(status, TREE_END);
+	tree_scan_close(scan);
+}
+
+static int
+count_all(Tree *tree)
+{
+	Read read;
+
+	read_all(tree, &read);
+	return read.count;
+}
+
+static int
+mark_first(Tree *tree, const Read *read, int count)
+{
+	int marked;
+
+	assert_int_equal(tree_mark_dead(tree, read->leaf, read->generation, read->first, count, &stamp, &marked),
+	                 TREE_OK);
+	return marked;
+}
+
+static void
+no_problem(void *argument, const char *message)
+{
+	(void) argument;
+	fail_msg("check: %s", message);
+}
+
+static void
+check(Tree *tree, uint64_t live, uint64_t dead)
+{
+	TreeStatistics statistics;
+	uint64_t problems;
+
+	assert_int_equal(tree_check(tree, no_problem, NULL, NULL, &statistics, &problems), TREE_OK);
+	assert_int_equal(problems, 0);
+	assert_int_equal(statistics.entries, live);
+	assert_int_equal(statistics.dead, dead);
+}
+
+static void
+insert_numbers(Tree *tree, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+	{
+		TreeKey key = number_key(i, i);
+
+		must_insert(tree, &key, false);
+	}
+}
+
+/* Strings that tie with each other, half of them out of line. */
+static void
+insert_strings(Tree *tree, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+		must_insert_tied(tree, i, i % 2 == 0 ? 47 : 299, "", false);
+}
+
+/* Marked entries are not returned; unproven they go along with every rewrite and split. */
+static void
+test_kept_until_proven(void **state)
+{
+	const TreeFormat *formats[] = {&narrow, &middle, &text, &whole};
+
+	(void) state;
+	for (int f = 0; f < 4; f++)
+	{
+		void (*insert)(Tree *, uint32_t, uint32_t) = f < 2 ? insert_numbers : insert_strings;
+		TreeStamp before = {.epoch = stamp.epoch, .lsn = stamp.lsn - 1};
+		TreeRecord record;
+		Tree *tree = new_tree(formats[f], &record);
+		TreeCounters counters;
+		Read read;
+
+		insert(tree, 0, 40);
+		read_all(tree, &read);
+		assert_int_equal(mark_first(tree, &read, 30), 30);
+		assert_int_equal(mark_first(tree, &read, 30), 0);
+		assert_int_equal(count_all(tree), 10);
+		check(tree, 10, 30);
+		tree_counters(tree, &counters);
+		assert_int_equal(counters.dead_marks, 30);
+
+		tree_removal_proven(tree, &before);
+		insert(tree, 40, 400);
+		assert_int_equal(count_all(tree), 370);
+		check(tree, 370, 30);
+
+		/* What is proven goes with the next rewrite of its leaf. */
+		tree_removal_proven(tree, &stamp);
+		tree_removal_proven(tree, &before);
+		insert(tree, 400, 3000);
+		assert_int_equal(count_all(tree), 2970);
+		tree_close(tree);
+	}
+}
+
+/* Proven marks make room: the leaf is rewritten and not split. */
+static void
+test_proven_go(void **state)
+{
+	TreeStamp later = {.epoch = stamp.epoch + 1, .lsn = 1};
+
+	(void) state;
+	for (int pass = 0; pass < 2; pass++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(&narrow, &record);
+		TreeCounters counters;
+		Read read;
+
+		insert_numbers(tree, 0, 50);
+		read_all(tree, &read);
+		assert_int_equal(mark_first(tree, &read, 40), 40);
+		/* By the LSN, or as marks of an epoch that has ended. */
+		tree_removal_proven(tree, pass == 0 ? &stamp : &later);
+		insert_numbers(tree, 50, 90);
+		check(tree, 50, 0);
+		tree_counters(tree, &counters);
+		assert_int_equal(counters.leaf_splits, 0);
+		tree_close(tree);
+	}
+}
+
+/* Images out of line stay as long as the marked cells do: blocks that a rewrite gave back early are others' soon. */
+static void
+test_images_kept(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	Read read;
+
+	(void) state;
+	insert_strings(tree, 0, 40);
+	read_all(tree, &read);
+	assert_int_equal(mark_first(tree, &read, 30), 30);
+	/* A hit rewrites the leaf: of those that are not marked, one for each that the marks left. */
+	for (int i = 30; i < 40; i++)
+	{
+		uint32_t number = read.first[i].block * 100 + read.first[i].offset - 1u;
+
+		must_insert_tied(tree, number, number % 2 == 0 ? 47 : 299, "", true);
+	}
+	insert_strings(tree, 40, 200);
+	check(tree, 170, 30);
+	tree_close(tree);
+}
+
+static bool
+dead_below_20(void *argument, uint32_t block, uint16_t offset)
+{
+	(void) argument;
+	return block * 100 + offset - 1 < 20;
+}
+
+static void
+vacuum_all(Tree *tree, uint64_t removed)
+{
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *vacuum;
+	TreeStatus status;
+
+	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
+	while ((status = tree_vacuum_next(vacuum, dead_below_20, NULL, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	assert_int_equal(counts.removed, removed);
+	tree_vacuum_close(vacuum);
+}
+
+/* An entry of the same key and TID as one that was judged before is a new one: no mark (F2, N17). */
+static void
+test_never_a_new_entry(void **state)
+{
+	(void) state;
+	for (int pass = 0; pass < 3; pass++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(&narrow, &record);
+		Read read;
+
+		insert_numbers(tree, 0, 30);
+		read_all(tree, &read);
+		if (pass == 0)
+		{
+			TreeKey key = number_key(5, 5);
+
+			/* Found again: a new row's, as far as anybody knows. */
+			must_insert(tree, &key, true);
+		}
+		else if (pass == 1)
+		{
+			vacuum_all(tree, 20);
+			insert_numbers(tree, 0, 20);
+		}
+		else
+			insert_numbers(tree, 30, 300);
+		assert_int_equal(mark_first(tree, &read, read.first_count), 0);
+		assert_int_equal(count_all(tree), pass == 2 ? 300 : 30);
+		tree_close(tree);
+	}
+}
+
+/* VACUUM removes what it is told to, marked or not: the TIDs will be others' rows. */
+static void
+test_vacuum_takes_marked(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	Read read;
+
+	(void) state;
+	insert_numbers(tree, 0, 40);
+	read_all(tree, &read);
+	assert_int_equal(mark_first(tree, &read, 30), 30);
+	vacuum_all(tree, 20);
+	check(tree, 10, 10);
+	insert_numbers(tree, 0, 20);
+	assert_int_equal(count_all(tree), 30);
+	tree_close(tree);
+}
+
+/* The row of a dead-marked entry is gone, and its TID is another row's with the same key (F11). */
+static void
+test_inserted_over(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	TreeKey key = number_key(3, 3);
+	Read read;
+
+	(void) state;
+	insert_numbers(tree, 0, 10);
+	read_all(tree, &read);
+	assert_int_equal(mark_first(tree, &read, 6), 6);
+	must_insert(tree, &key, false);
+	assert_int_equal(count_all(tree), 5);
+	check(tree, 5, 5);
+	tree_close(tree);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kept_until_proven), cmocka_unit_test(test_proven_go),
+		cmocka_unit_test(test_never_a_new_entry), cmocka_unit_test(test_vacuum_takes_marked),
+		cmocka_unit_test(test_inserted_over),     cmocka_unit_test(test_images_kept),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}
