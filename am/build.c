@@ -551,7 +551,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("access method \"sherman\" does not support temporary tables"),
 				 errhint("Use btree.")));
-	if (state.unique && heap->rd_rel->relispartition)
+	if (info->ii_Unique && heap->rd_rel->relispartition)
 		sherman_refuse_on_partition(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
