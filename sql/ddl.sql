@@ -121,7 +121,7 @@ END $$;
 CREATE FUNCTION note_drop() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO seen (event, tag, identity)
-	SELECT TG_EVENT, TG_TAG, object_identity FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index';
+	SELECT TG_EVENT, TG_TAG, object_identity FROM pg_event_trigger_dropped_objects() WHERE object_type = 'index' AND schema_name = 'public';
 END $$;
 CREATE FUNCTION note_rewrite() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN
