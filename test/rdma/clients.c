@@ -517,13 +517,7 @@ case_kill(void)
 	stage_end(&stage);
 }
 
-typedef struct Case
-{
-	const char *name;
-	void (*run)(void);
-} Case;
-
-static const Case cases[] = {
+static const TestCase cases[] = {
 	{"foreign", case_foreign}, {"domains", case_domains}, {"fork", case_fork}, {"pressure", case_pressure},
 	{"drain", case_drain},     {"restart", case_restart}, {"kill", case_kill},
 };
@@ -545,17 +539,5 @@ main(int argc, char **argv)
 		channel_defaults(argv[3], NULL);
 		first = 4;
 	}
-	for (int i = first; i < argc; i++)
-	{
-		size_t number = 0;
-
-		while (number < sizeof(cases) / sizeof(cases[0]) && strcmp(cases[number].name, argv[i]) != 0)
-			number++;
-		if (number == sizeof(cases) / sizeof(cases[0]))
-			return 2;
-		cases[number].run();
-		printf("%s: ok\n", argv[i]);
-		fflush(stdout);
-	}
-	return argc > first ? 0 : 2;
+	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argv + first);
 }

@@ -400,14 +400,8 @@ case_broken(void)
 	fabric_process_remove(&node);
 }
 
-typedef struct Case
-{
-	const char *name;
-	void (*run)(void);
-} Case;
-
 /* The last two need the device that plays one. */
-static const Case cases[] = {
+static const TestCase cases[] = {
 	{"parts", case_parts},   {"foreign", case_foreign}, {"restart", case_restart},
 	{"beside", case_beside}, {"locks", case_locks},     {"broken", case_broken},
 };
@@ -423,17 +417,5 @@ main(int argc, char **argv)
 		device = argv[2];
 		first = 3;
 	}
-	for (int i = first; i < argc; i++)
-	{
-		size_t number = 0;
-
-		while (number < sizeof(cases) / sizeof(cases[0]) && strcmp(cases[number].name, argv[i]) != 0)
-			number++;
-		if (number == sizeof(cases) / sizeof(cases[0]))
-			return 2;
-		cases[number].run();
-		printf("%s: ok\n", argv[i]);
-		fflush(stdout);
-	}
-	return argc > first ? 0 : 2;
+	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argv + first);
 }

@@ -502,3 +502,23 @@ sleep_ms(uint32_t milliseconds)
 	while (nanosleep(&left, &left) != 0 && errno == EINTR)
 		;
 }
+
+int
+run_cases(const TestCase *cases, size_t count, char **names)
+{
+	int status = names[0] == NULL ? 2 : 0;
+
+	for (; *names != NULL; names++)
+	{
+		size_t number = 0;
+
+		while (number < count && strcmp(cases[number].name, *names) != 0)
+			number++;
+		if (number == count)
+			return 2;
+		cases[number].run();
+		printf("%s: ok\n", *names);
+		fflush(stdout);
+	}
+	return status;
+}

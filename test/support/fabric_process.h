@@ -154,6 +154,16 @@ extern pid_t start_child(void);
 /* Waits for a child: its exit status, or 128 + the signal that ended it. */
 extern int wait_for_child(pid_t child);
 
+/* A part of a program that is called by its name. */
+typedef struct TestCase
+{
+	const char *name;
+	void (*run)(void);
+} TestCase;
+
+/* Runs the cases that are named, up to a NULL; the program's status: 2 = none is, or there is no such case. */
+extern int run_cases(const TestCase *cases, size_t count, char **names);
+
 extern void sleep_ms(uint32_t milliseconds);
 
 /* How long tests wait for what must come: far longer than it takes, as the machine may be busy. */
