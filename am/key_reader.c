@@ -104,6 +104,63 @@ write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, 
 	return end;
 }
 
+/* An integer's last bytes, most significant first, but for the bits to invert, to where a tuple has it. */
+static inline void
+write_integer(char *to, const uint8 *bytes, int count, uint64 inverted)
+{
+	uint16		two;
+	uint32		four;
+	uint64		eight;
+
+	switch (count)
+	{
+		case 1:
+			*to = (char) (*bytes ^ (uint8) inverted);
+			break;
+		case 2:
+			memcpy(&two, bytes, sizeof(two));
+			two = pg_ntoh16(two) ^ (uint16) inverted;
+			memcpy(to, &two, sizeof(two));
+			break;
+		case 4:
+			memcpy(&four, bytes, sizeof(four));
+			four = pg_ntoh32(four) ^ (uint32) inverted;
+			memcpy(to, &four, sizeof(four));
+			break;
+		default:
+			memcpy(&eight, bytes, sizeof(eight));
+			eight = pg_ntoh64(eight) ^ inverted;
+			memcpy(to, &eight, sizeof(eight));
+			break;
+	}
+}
+
+/*
+ * The short way for keys that are integers: writes the key columns' data.  False: one of them is NULL, and what was
+ * written means nothing.
+ */
+static bool
+write_integers(const KeyReader *reader, char *data)
+{
+	const ShermanKeys *keys = reader->keys;
+	uint8		bytes[KEY_NORM_MAX];
+
+	if (reader->key->high != key_null_flag(&keys->column[0], false))
+		return false;
+	key_bytes_from_words(keys, reader->key->norm, bytes);
+	if (keys->data_bytes > keys->column[0].bytes)
+		memset(data, 0, keys->data_bytes);
+	for (int i = 0; i < keys->columns; i++)
+	{
+		const KeyColumn *column = &keys->column[i];
+
+		if (i > 0 && (bytes[column->null_at] != 0) != key_null_flag(column, false))
+			return false;
+		write_integer(data + column->data_at, bytes + column->at, column->bytes, column->inverted);
+	}
+	return true;
+}
+
 static void
 report_image(const TreeKey *key, Size size)
 {
@@ -113,59 +170,82 @@ report_image(const TreeKey *key, Size size)
 			 errhint("REINDEX the index.")));
 }
 
-/* Copies the image to its place in the reader, with the zeros at its end. Returns the tuple's size. */
-static Size
-copy_image(KeyReader *reader)
+/* Copies `count` bytes of the image from `from` on, or zeros where it ends. */
+static inline void
+copy_image(const TreeKey *key, Size from, Size count, char *to)
 {
-	const TreeKey *key = reader->key;
-	IndexTuple	tuple = &reader->tuple.header;
-	Size		stored = KEY_IMAGE_START + key->image_bytes;
-	Size		size;
+	Size		stored = key->image_bytes > from ? Min(count, key->image_bytes - from) : 0;
 
-	if (key->image == NULL || key->image_bytes < sizeof(tuple->t_info) || stored > KEY_TUPLE_MAX_BYTES)
-		report_image(key, 0);
-	memcpy(reader->tuple.bytes + KEY_IMAGE_START, key->image, key->image_bytes);
-	size = IndexTupleSize(tuple);
-	if (size < stored || size > KEY_TUPLE_MAX_BYTES)
-		report_image(key, size);
-	memset(reader->tuple.bytes + stored, 0, size - stored);
-	return size;
+	memcpy(to, key->image + from, stored);
+	if (count > stored)
+		memset(to + stored, 0, count - stored);
 }
 
-/* Puts the key columns' data, which the image lacks, into the tuple of this size. */
-static void
-insert_key_data(KeyReader *reader, Size size)
+/*
+ * The tuple's t_info, whose size is one that a tuple may have; its head, with the bitmap if there is one, is copied
+ * to the reader.
+ */
+static unsigned short
+copy_head(KeyReader *reader)
+{
+	const TreeKey *key = reader->key;
+	unsigned short info;
+	Size		start;
+
+	if (key->image == NULL || key->image_bytes < sizeof(info))
+		report_image(key, 0);
+	memcpy(&info, key->image, sizeof(info));
+	start = IndexInfoFindDataOffset(info);
+	if ((info & INDEX_SIZE_MASK) < start || (info & INDEX_SIZE_MASK) > KEY_TUPLE_MAX_BYTES)
+		report_image(key, info & INDEX_SIZE_MASK);
+	reader->tuple.header.t_info = info;
+	if (start > sizeof(IndexTupleData))
+		copy_image(key, sizeof(info), start - sizeof(IndexTupleData), (char *) (&reader->tuple.header + 1));
+	return info;
+}
+
+/* Puts the key columns' data, which the image lacks, at the beginning. Returns how many bytes that are. */
+static Size
+insert_key_data(KeyReader *reader, unsigned short info)
 {
 	const ShermanKeys *keys = reader->keys;
-	char	   *data = reader->tuple.bytes + IndexInfoFindDataOffset(reader->tuple.header.t_info);
-	bool		has_nulls = IndexTupleHasNulls(&reader->tuple.header);
 	const bits8 *bitmap = (const bits8 *) (&reader->tuple.header + 1);
+	char	   *data = reader->tuple.bytes + IndexInfoFindDataOffset(info);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
+	bool		first_null = (info & INDEX_NULL_MASK) != 0 && att_isnull(keys->columns, bitmap);
+	char	   *end;
 	Size		bytes;
-	Size		room = reader->tuple.bytes + size - data;
 
+	if (keys->integers && (info & INDEX_NULL_MASK) == 0 && write_integers(reader, data))
+		return keys->data_bytes;
 	restore_columns(reader, values, isnull);
-	bytes = key_data_bytes(keys, isnull, has_nulls && att_isnull(keys->columns, bitmap));
-	if (reader->tuple.bytes + size < data || bytes > room)
-		report_image(reader->key, size);
-	memmove(data + bytes, data, room - bytes);
-	memset(data, 0, bytes);
-	(void) write_columns(keys, values, isnull, data, NULL);
+	bytes = key_data_bytes(keys, isnull, first_null);
+	end = write_columns(keys, values, isnull, data, NULL);
+	memset(end, 0, data + bytes - end);
+	return bytes;
 }
 
 /* The entry's image as an index tuple again. */
 static IndexTuple
 image_tuple(KeyReader *reader)
 {
-	if (!reader->formed)
-	{
-		Size		size = copy_image(reader);
+	const TreeKey *key = reader->key;
+	unsigned short info;
+	Size		size;
+	Size		start;
+	Size		inserted;
 
-		if (reader->keys->exact)
-			insert_key_data(reader, size);
-		reader->formed = true;
-	}
+	if (reader->formed)
+		return &reader->tuple.header;
+	info = copy_head(reader);
+	size = info & INDEX_SIZE_MASK;
+	start = IndexInfoFindDataOffset(info);
+	inserted = reader->keys->exact ? insert_key_data(reader, info) : 0;
+	if (start + inserted > size || KEY_IMAGE_START + key->image_bytes + inserted > size)
+		report_image(key, size);
+	copy_image(key, start - KEY_IMAGE_START, size - start - inserted, reader->tuple.bytes + start + inserted);
+	reader->formed = true;
 	return &reader->tuple.header;
 }
 
@@ -192,6 +272,13 @@ form_tuple(KeyReader *reader)
 	Size		start;
 	char	   *end;
 
+	reader->formed = true;
+	if (keys->integers && write_integers(reader, (char *) (tuple + 1)))
+	{
+		tuple->t_info = (unsigned short) (sizeof(IndexTupleData) + MAXALIGN(keys->data_bytes));
+		memset((char *) (tuple + 1) + keys->data_bytes, 0, MAXALIGN(keys->data_bytes) - keys->data_bytes);
+		return;
+	}
 	any_null = restore_columns(reader, values, isnull);
 	start = IndexInfoFindDataOffset(any_null ? INDEX_NULL_MASK : 0);
 	memset(tuple + 1, 0, start - sizeof(IndexTupleData));
@@ -199,7 +286,6 @@ form_tuple(KeyReader *reader)
 						any_null ? (bits8 *) (tuple + 1) : NULL);
 	end = align_with_zeros(reader->tuple.bytes, end, TYPALIGN_DOUBLE);
 	tuple->t_info = (unsigned short) ((end - reader->tuple.bytes) | (any_null ? INDEX_NULL_MASK : 0));
-	reader->formed = true;
 }
 
 IndexTuple
@@ -209,7 +295,6 @@ key_reader_tuple(KeyReader *reader)
 		(void) image_tuple(reader);
 	else if (!reader->formed)
 		form_tuple(reader);
-	ItemPointerSet(&reader->tuple.header.t_tid, reader->key->block, reader->key->offset);
 	return &reader->tuple.header;
 }
 

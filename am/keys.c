@@ -203,6 +203,32 @@ place_columns(ShermanKeys *keys)
 	}
 }
 
+/* Where the data of an exact key's columns lie in an index tuple without NULLs: so that they are put there fast. */
+static void
+place_data(ShermanKeys *keys)
+{
+	bool		isnull[INDEX_MAX_KEYS] = {false};
+	Size		data = 0;
+
+	keys->integers = keys->exact;
+	if (!keys->exact)
+		return;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		KeyColumn  *column = &keys->column[i];
+		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
+
+		data = att_align_nominal(data, attribute->attalign);
+		column->data_at = (int) data;
+		data += attribute->attlen;
+		keys->integers &= normalize_is_integer(column->kind, &column->inverted) &&
+			column->bytes == attribute->attlen;
+		if (column->descending)
+			column->inverted = ~column->inverted;
+	}
+	keys->data_bytes = (int) key_data_bytes(keys, isnull, false);
+}
+
 /*
  * Pattern operators order bytes, but their = is text's: under a collation where different bytes may be equal
  * the two disagree.  Core refuses that for btree's classes, by their OIDs, and in these words.
@@ -259,6 +285,7 @@ sherman_keys_make(Relation index)
 	 */
 	keys->format.full_separators = false;
 	place_columns(keys);
+	place_data(keys);
 	return keys;
 }
 
@@ -351,7 +378,8 @@ key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null)
 			data = att_align_nominal(data, attribute->attalign) + attribute->attlen;
 	}
 	/* The gap before a value of variable length depends on the value. */
-	if (!first_null && TupleDescAttr(descriptor, keys->columns)->attlen > 0)
+	if (!first_null && keys->columns < descriptor->natts &&
+		TupleDescAttr(descriptor, keys->columns)->attlen > 0)
 		data = att_align_nominal(data, TupleDescAttr(descriptor, keys->columns)->attalign);
 	return data;
 }

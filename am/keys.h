@@ -38,6 +38,8 @@ typedef struct KeyColumn
 	bool		whole;			/* these bytes decide its order */
 	bool		descending;
 	bool		nulls_first;
+	int			data_at;		/* of an exact key: its data in an index tuple without NULLs */
+	uint64		inverted;		/* bits of the integer that its bytes are, if the keys are integers */
 	Oid			type;			/* the operator class's input type */
 	Oid			family;
 	Oid			collation;
@@ -51,6 +53,8 @@ struct ShermanKeys
 	TreeFormat	format;
 	int			columns;		/* key columns; the descriptor's others are included ones */
 	bool		exact;			/* the normalized key holds all key columns without loss */
+	bool		integers;		/* exact, and all key columns are integers: normalize_is_integer() */
+	int			data_bytes;		/* of an exact key: key_data_bytes() without NULLs */
 	int			in_norm;		/* leading columns whose NULL-ness is in the normalized key */
 	int			whole;			/* leading columns that are in it whole */
 	bool		sort_ready;
@@ -108,7 +112,7 @@ key_reader_open(KeyReader *reader, ShermanKeys *keys, const TreeKey *key)
 /* The datum of a key column (from 0) of an entry that is not cut. */
 extern Datum key_reader_column(KeyReader *reader, int column, bool *isnull);
 
-/* The entry, which is not cut, as an index tuple of all columns, with its TID. It lies in the reader. */
+/* The entry, which is not cut, as an index tuple of all columns, but for its TID. It lies in the reader. */
 extern IndexTuple key_reader_tuple(KeyReader *reader);
 
 /* Flag of NULL-ness of a column. */

@@ -512,6 +512,36 @@ normalize_restore(NormalizeKind kind, const uint8 *bytes, void *buffer)
 	return (Datum) 0;
 }
 
+bool
+normalize_is_integer(NormalizeKind kind, uint64 *inverted)
+{
+	*inverted = 0;
+	switch (kind)
+	{
+		case NORMALIZE_INT2:
+			*inverted = 0x8000u;
+			return true;
+		case NORMALIZE_INT4:
+		case NORMALIZE_DATE:
+			*inverted = 0x80000000u;
+			return true;
+		case NORMALIZE_INT8:
+		case NORMALIZE_TIMESTAMP:
+		case NORMALIZE_TIME:
+		case NORMALIZE_MONEY:
+			*inverted = UINT64CONST(0x8000000000000000);
+			return true;
+		case NORMALIZE_BOOL:
+		case NORMALIZE_CHAR:
+		case NORMALIZE_OID:
+		case NORMALIZE_LSN:
+		case NORMALIZE_XID8:
+			return true;
+		default:
+			return false;
+	}
+}
+
 StaticAssertDecl(sizeof(macaddr) == 6 && sizeof(macaddr8) == 8, "MAC addresses are their bytes");
 StaticAssertDecl(UUID_LEN == 16, "a uuid is 16 bytes");
 StaticAssertDecl(sizeof(ItemPointerData) == 6, "a TID is 6 bytes");

@@ -90,4 +90,10 @@ extern Normalized normalize_argument(NormalizeKind kind, Oid column_type, Oid ar
  */
 extern Datum normalize_restore(NormalizeKind kind, const uint8 *bytes, void *buffer);
 
+/*
+ * Whether the bytes of this kind, most significant first, are the value as the integer that a table stores, but
+ * for some bits that are inverted: these are set in *inverted.
+ */
+extern bool normalize_is_integer(NormalizeKind kind, uint64 *inverted);
+
 #endif							/* SHERMAN_NORMALIZE_H */

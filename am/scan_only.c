@@ -109,8 +109,8 @@ ask_map(ScanOnly *only, Relation table, const TreeBatch *batch)
 	return any;
 }
 
-/* t1 and t2 for a batch: marks the entries that need no look at the table. */
-static void
+/* t1 and t2 for a batch: marks the entries that need no look at the table. Not inlined: most entries need it not. */
+static pg_noinline void
 judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeBatch *batch, uint64 serial)
 {
 	bool		unchanged = true;
@@ -132,7 +132,7 @@ judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeB
 }
 
 /* Whether the scan's snapshot sees a row under scan->xs_heaptid. */
-static bool
+static pg_noinline bool
 row_is_visible(ScanOnly *only, IndexScanDesc scan)
 {
 	ItemPointerData tid = scan->xs_heaptid;

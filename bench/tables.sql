@@ -20,4 +20,9 @@ CREATE TABLE ordered_btree AS SELECT i::bigint AS k, i AS v FROM generate_series
 CREATE TABLE ordered_sherman AS SELECT * FROM ordered_btree;
 CREATE INDEX ON ordered_btree USING btree (k);
 CREATE INDEX ON ordered_sherman USING sherman (k);
+-- The same with the value in the index.
+CREATE TABLE covered_btree AS SELECT * FROM ordered_btree;
+CREATE TABLE covered_sherman AS SELECT * FROM ordered_btree;
+CREATE INDEX ON covered_btree USING btree (k) INCLUDE (v);
+CREATE INDEX ON covered_sherman USING sherman (k) INCLUDE (v);
 VACUUM ANALYZE;

@@ -353,8 +353,9 @@ cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *k
 	key->offset = cell_offset(cell[0]);
 	key->image_bytes = 0;
 	key->image = NULL;
-	for (uint32_t i = 0; i < TREE_NORM_WORDS; i++)
-		key->norm[i] = i < g->norm_words ? cell[1 + i] : 0;
+	memset(key->norm, 0, sizeof(key->norm));
+	for (uint32_t i = 0; i < g->norm_words; i++)
+		key->norm[i] = cell[1 + i];
 	if (key->cut || g->format.lossless)
 		return;
 	if ((cell[0] & CELL_OUTSIDE_BIT) != 0)
