@@ -422,6 +422,7 @@ build_begin(BuildState *state, Relation heap, Relation index, IndexInfo *info)
 	state->keys = sherman_keys_make(index);
 	state->format = *sherman_keys_format(state->keys);
 	state->format.fill_percent = (uint8) sherman_fillfactor(index);
+	state->format.postings = sherman_deduplicates(index, &state->format);
 	if (state->unique)
 		state->last_image = palloc(TREE_IMAGE_MAX_BYTES);
 	state->memory_kb = maintenance_work_mem;
@@ -519,10 +520,7 @@ write_metapage(Relation index, ForkNumber fork, const TreeFormat *format, const 
 {
 	ShermanMetaPage meta = {0};
 
-	meta.cell_bytes = format->cell_bytes;
-	meta.norm_bytes = format->norm_bytes;
-	meta.lossless = format->lossless;
-	meta.full_separators = format->full_separators;
+	sherman_metapage_set_format(&meta, format);
 	if (record != NULL)
 	{
 		meta.tree = record->tree;

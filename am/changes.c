@@ -62,14 +62,12 @@ make_lazy_tree(Relation relation, ShermanIndex *index)
 	TreeRecord	record;
 
 	format.fill_percent = (uint8) sherman_fillfactor(relation);
+	format.postings = sherman_deduplicates(relation, &format);
 	sherman_tree_new(relation, &format, &record);
 	meta.tree = record.tree;
 	meta.root = record.root;
 	meta.nonce_current = record.nonce;
-	meta.cell_bytes = format.cell_bytes;
-	meta.norm_bytes = format.norm_bytes;
-	meta.lossless = format.lossless;
-	meta.full_separators = format.full_separators;
+	sherman_metapage_set_format(&meta, &format);
 	if (!sherman_metapage_install_tree(relation, &meta))
 	{
 		if (tree_drop(sherman_client(), record.tree, tree_home(record.root)) == TREE_OK)

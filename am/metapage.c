@@ -75,8 +75,28 @@ metapage_get(Page page, ShermanMetaPage *meta)
 	if (PageIsNew(page) || ((PageHeader) page)->pd_lower < MAXALIGN(SizeOfPageHeaderData) + sizeof(*meta))
 		return false;
 	*meta = *metapage_contents(page);
-	return meta->magic == SHERMAN_MAGIC && meta->format == SHERMAN_FORMAT &&
-		meta->checksum == metapage_checksum(meta);
+	return meta->magic == SHERMAN_MAGIC && meta->format >= SHERMAN_FORMAT_OLDEST &&
+		meta->format <= SHERMAN_FORMAT && meta->checksum == metapage_checksum(meta);
+}
+
+void
+sherman_metapage_set_format(ShermanMetaPage *meta, const TreeFormat *format)
+{
+	meta->cell_bytes = format->cell_bytes;
+	meta->norm_bytes = format->norm_bytes;
+	meta->lossless = format->lossless;
+	meta->full_separators = format->full_separators;
+	meta->flags &= ~SHERMAN_META_POSTINGS;
+	if (format->postings)
+		meta->flags |= SHERMAN_META_POSTINGS;
+}
+
+bool
+sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat *format)
+{
+	format->postings = (meta->flags & SHERMAN_META_POSTINGS) != 0;
+	return format->cell_bytes == meta->cell_bytes && format->norm_bytes == meta->norm_bytes &&
+		format->lossless == (meta->lossless != 0);
 }
 
 /*

@@ -287,16 +287,15 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 		index->keys = sherman_keys_make(relation);
 	if (index->meta.tree != 0)
 	{
-		const TreeFormat *format = sherman_keys_format(index->keys);
+		TreeFormat	format = *sherman_keys_format(index->keys);
 
-		if (format->cell_bytes != index->meta.cell_bytes || format->norm_bytes != index->meta.norm_bytes ||
-			format->lossless != (index->meta.lossless != 0))
+		if (!sherman_metapage_has_format(&index->meta, &format))
 		{
 			index->state = SHERMAN_BROKEN;
 			index->reason = SHERMAN_REASON_FORMAT;
 		}
 		else
-			status = tree_open(client, index->meta.tree, index->meta.root, format, sherman_keys_compare,
+			status = tree_open(client, index->meta.tree, index->meta.root, &format, sherman_keys_compare,
 							   index->keys, &index->tree);
 	}
 	MemoryContextSwitchTo(caller);

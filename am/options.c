@@ -14,7 +14,7 @@ typedef struct ShermanOptions
 {
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
 	int			fillfactor;		/* of leaves in bulk load, percent */
-	bool		deduplicate_items;	/* accepted for btree's sake, without effect */
+	bool		deduplicate_items;	/* whether a build makes an index whose leaves keep TIDs of one key together */
 } ShermanOptions;
 
 /* Set once in _PG_init(): the kind that reloptions.c knows our options by. */
@@ -31,7 +31,7 @@ sherman_define_options(void)
 					  "Fills leaves to this percentage when the index is built; less than 50 counts as 50",
 					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100, ShareUpdateExclusiveLock);
 	add_bool_reloption(sherman_relopt_kind, "deduplicate_items",
-					   "Accepted as btree does, without effect", true, ShareUpdateExclusiveLock);
+					   "Stores duplicates of a key compactly, from the next build on", true, ShareUpdateExclusiveLock);
 }
 
 /*
@@ -61,4 +61,17 @@ sherman_fillfactor(Relation index)
 	if (options == NULL)
 		return BTREE_DEFAULT_FILLFACTOR;
 	return Max(options->fillfactor, FILLFACTOR_LEAST);
+}
+
+/*
+ * Whether a tree of this format, made for the index now, keeps duplicates compactly: TreeFormat.postings.
+ */
+bool
+sherman_deduplicates(Relation index, const TreeFormat *format)
+{
+	const ShermanOptions *options = (const ShermanOptions *) index->rd_options;
+
+	if (!format->lossless || format->cell_bytes > TREE_POSTING_CELL_MAX_BYTES)
+		return false;
+	return options == NULL || options->deduplicate_items;
 }

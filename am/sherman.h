@@ -67,11 +67,13 @@ extern bool sherman_preloaded(void);
 /* ---- metapage.c: block 0 of the main fork, WAL-logged ---- */
 
 #define SHERMAN_MAGIC 0x53484d31	/* "SHM1" */
-#define SHERMAN_FORMAT 1
+#define SHERMAN_FORMAT 2
+#define SHERMAN_FORMAT_OLDEST 1	/* that is read: the same without postings */
 #define SHERMAN_MAX_POOL_NODES TREE_MAX_NODES
 
 #define SHERMAN_META_BROKEN 0x01	/* final; reason and time are set */
 #define SHERMAN_META_UNLOGGED 0x02
+#define SHERMAN_META_POSTINGS 0x04	/* TreeFormat.postings of the tree that it names */
 
 typedef enum ShermanReason
 {
@@ -122,6 +124,10 @@ extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta)
 /* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
 extern void sherman_metapage_break(Relation index, ShermanReason reason);
 extern const char *sherman_reason_text(ShermanReason reason);
+/* Notes the format of the tree that it names or will name. */
+extern void sherman_metapage_set_format(ShermanMetaPage *meta, const TreeFormat *format);
+/* Whether it was that; fills the postings, which the index's definition alone does not tell. */
+extern bool sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat *format);
 
 /* ---- state.c ---- */
 typedef enum ShermanState
@@ -259,6 +265,7 @@ extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *pat
 								 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
 extern bytea *sherman_options(Datum reloptions, bool validate);
 extern int	sherman_fillfactor(Relation index);
+extern bool sherman_deduplicates(Relation index, const TreeFormat *format);
 /* Registers the storage parameters, once in each process. */
 extern void sherman_define_options(void);
 extern bool sherman_validate(Oid opclass);

@@ -55,7 +55,7 @@ write_node(Fixture *f, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 	require_ok(access_execute(f->tree, pointer_memory_node(pointer), &op, 1));
 }
 
-/* Leaf and parent in the middle of the tree. */
+/* Leaf and parent in the middle of a tree that has each key `each` times. */
 typedef struct Damage
 {
 	Fixture f;
@@ -68,16 +68,16 @@ typedef struct Damage
 } Damage;
 
 static void
-damage_open(Damage *d, KeySpaceKind kind)
+damage_open(Damage *d, KeySpaceKind kind, uint64_t each)
 {
 	Path path;
 	TreeBound bound;
 
 	fixture_open(&d->f, kind);
 	for (uint64_t i = 0; i < 600; i++)
-		insert(&d->f, i * 3, i);
+		insert(&d->f, i / each * 3, i);
 	assert_int_equal(check(&d->f), 0);
-	d->f.low = 900;
+	d->f.low = 900 / each;
 	keyspace_bound(d->f.space, &d->f.low, -1, &bound);
 	require_ok(search_descend(d->f.tree, &bound, 0, true, &path));
 	d->pointer = path.pointer;
@@ -126,7 +126,7 @@ check_leaf_damage(void **state)
 	uint64_t saved[LINE_WORDS];
 
 	(void) state;
-	damage_open(&d, KEYSPACE_16);
+	damage_open(&d, KEYSPACE_16, 1);
 	g = &d.f.tree->geometry;
 
 	memcpy(saved, cell(&d, 1), g->cell_bytes);
@@ -135,7 +135,7 @@ check_leaf_damage(void **state)
 	damage_check(&d, "is below the one before it");
 
 	cell(&d, 1)[0] = cell(&d, 2)[0];
-	damage_check(&d, "have one TID");
+	damage_check(&d, "is there twice");
 
 	cell(&d, 0)[1] = 5 << 8;
 	damage_check(&d, "below the low fence");
@@ -144,7 +144,7 @@ check_leaf_damage(void **state)
 	damage_check(&d, "not below the high fence");
 
 	cell(&d, 1)[0] |= (uint64_t) CELL_POSTING << CELL_STATE_SHIFT;
-	damage_check(&d, "is in state 3");
+	damage_check(&d, "a posting that is none");
 
 	cell(&d, 1)[0] &= ~((uint64_t) CELL_POSTING << CELL_STATE_SHIFT);
 	damage_check(&d, "is in state 0");
@@ -180,6 +180,45 @@ check_leaf_damage(void **state)
 	fixture_close(&d.f);
 }
 
+/* What a posting may not be. */
+static void
+check_posting_damage(void **state)
+{
+	Damage d;
+	const NodeGeometry *g;
+	uint32_t slot = 1;
+
+	(void) state;
+	damage_open(&d, KEYSPACE_16, 30);
+	g = &d.f.tree->geometry;
+	while (!cell_is_posting(cell(&d, slot)) || !cell_is_posting(cell(&d, slot + 1)))
+		slot++;
+
+	posting_remove(cell(&d, slot), 1);
+	damage_check(&d, "is not above the one before it");
+
+	cell(&d, slot)[1] = cell(&d, slot)[1] << 32 | cell(&d, slot)[1] >> 32;
+	damage_check(&d, "is not above the one before it");
+
+	posting_remove(cell(&d, slot), 2);
+	damage_check(&d, "has room, and another one behind it");
+
+	posting_remove(cell(&d, slot), 0);
+	damage_check(&d, "is malformed");
+
+	cell(&d, slot)[0] |= CELL_HIGH_BIT;
+	damage_check(&d, "is malformed");
+
+	d.leaf[HEADER_STATE] ^= (uint64_t) NODE_POSTINGS << 40;
+	damage_check(&d, "a posting that is none");
+
+	/* The cell in front of it is another key's last one. */
+	slot = posting_head(g, d.leaf, slot);
+	cell(&d, slot)[1] += 1 << 8;
+	damage_check(&d, "of the base is below the one before it");
+	fixture_close(&d.f);
+}
+
 static void
 check_inner_damage(void **state)
 {
@@ -187,7 +226,7 @@ check_inner_damage(void **state)
 	const NodeGeometry *g;
 
 	(void) state;
-	damage_open(&d, KEYSPACE_16);
+	damage_open(&d, KEYSPACE_16, 1);
 	g = &d.f.tree->geometry;
 
 	child(&d, 2)[2] += 1 << 8;
@@ -229,7 +268,7 @@ check_unposted(void **state)
 	uint32_t count;
 
 	(void) state;
-	damage_open(&d, KEYSPACE_16);
+	damage_open(&d, KEYSPACE_16, 1);
 	g = &d.f.tree->geometry;
 	count = node_count(d.parent);
 	memmove(child(&d, 2), child(&d, 3), (count - 3) * g->inner_stride * 8);
@@ -255,7 +294,7 @@ check_images(void **state)
 	uint64_t zero = 0;
 
 	(void) state;
-	damage_open(&d, KEYSPACE_64_PREFIX);
+	damage_open(&d, KEYSPACE_64_PREFIX, 1);
 	g = &d.f.tree->geometry;
 	cell_outside(g, cell(&d, 1), &reference);
 	FabricOp op = {.opcode = FABRIC_WRITE,
@@ -277,7 +316,7 @@ check_tied_order(void **state)
 	const NodeGeometry *g;
 
 	(void) state;
-	damage_open(&d, KEYSPACE_32_PREFIX);
+	damage_open(&d, KEYSPACE_32_PREFIX, 1);
 	g = &d.f.tree->geometry;
 	/* A key of another leaf in this one: the same normalized key, another number. */
 	for (uint32_t i = 0; i < 8; i++)
@@ -297,7 +336,7 @@ check_claimed_order(void **state)
 	uint64_t saved[LINE_WORDS];
 
 	(void) state;
-	damage_open(&d, KEYSPACE_32_PREFIX);
+	damage_open(&d, KEYSPACE_32_PREFIX, 1);
 	g = &d.f.tree->geometry;
 	assert_true((node_flags(d.leaf) & NODE_BASE_ORDERED) != 0);
 	for (int claimed = 1; claimed >= 0; claimed--)
@@ -347,7 +386,7 @@ main(void)
 		cmocka_unit_test(check_empty_tree),    cmocka_unit_test(check_leaf_damage),
 		cmocka_unit_test(check_inner_damage),  cmocka_unit_test(check_unposted),
 		cmocka_unit_test(check_images),        cmocka_unit_test(check_tied_order),
-		cmocka_unit_test(check_claimed_order),
+		cmocka_unit_test(check_claimed_order), cmocka_unit_test(check_posting_damage),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -492,7 +492,7 @@ test_survey(void **state)
 			leaf_survey(&g, node, 1000, 1, &survey);
 			assert_int_equal(survey.same_tid, LEAF_NO_SLOT);
 			assert_int_equal(survey.empty, live < g.leaf_cells ? live : LEAF_NO_SLOT);
-			assert_false(leaf_posting(&g, node));
+			assert_false(leaf_posting_stray(&g, node));
 			assert_int_equal(leaf_live(&g, node), live);
 		}
 		/*
@@ -507,7 +507,7 @@ test_survey(void **state)
 		assert_int_equal(survey.same_tid, 41);
 		assert_int_equal(leaf_live(&g, node), g.leaf_cells - 2);
 		node[leaf_cell_word(&g, 42)] |= 3ull << CELL_STATE_SHIFT;
-		assert_true(leaf_posting(&g, node));
+		assert_true(leaf_posting_stray(&g, node));
 	}
 }
 

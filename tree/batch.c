@@ -3,7 +3,8 @@
  *		The entries of one leaf within a scan's bounds, in order.
  *
  * The leaf is a private copy.  Its base is sorted as far as integers tell, so the bounds are found in it by
- * halves; its tail is looked at cell by cell, and what is taken is sorted and merged.  Where normalized keys
+ * halves; its tail is looked at cell by cell, and what is taken is sorted and merged.  What is taken of a posting
+ * are cells, too, made here: nothing behind that knows of postings.  Where normalized keys
  * tie, the comparator decides: in a base that is ordered by it (NODE_BASE_ORDERED) by halves, too, and only
  * the tail is sorted into such a base; elsewhere for every cell that ties.
  *
@@ -38,7 +39,7 @@ typedef struct Candidate
 typedef struct Candidates
 {
 	uint32_t count;
-	Candidate items[LEAF_CELLS_TARGET];
+	Candidate items[LEAF_ENTRIES_MAX];
 } Candidates;
 
 /* The bounds in the order of keys; NULL = the whole leaf is within. */
@@ -84,7 +85,21 @@ typedef struct Slots
 	uint32_t end;
 } Slots;
 
-/* The first base slot in [from, count) whose bytes are not below the bound's, or with `above`, above them. */
+/* The next base slot behind this one that has no posting cell. */
+static inline uint32_t
+base_next(const NodeGeometry *g, const uint64_t *leaf, uint32_t slot)
+{
+	assert(slot < node_count(leaf));
+	do
+		slot++;
+	while (slot < node_count(leaf) && cell_is_posting(leaf + leaf_cell_word(g, slot)));
+	return slot;
+}
+
+/*
+ * The first base slot in [from, count) whose bytes are not below the bound's, or with `above`, above them. Neither it nor
+ * `from` is a posting cell's: those have the key of the cell in front.
+ */
 static uint32_t
 base_find(const NodeGeometry *g, const uint64_t *leaf, const TreeBound *bound, uint32_t from, bool above)
 {
@@ -99,39 +114,76 @@ base_find(const NodeGeometry *g, const uint64_t *leaf, const TreeBound *bound, u
 	{
 		if (bound_bytes(bound, leaf + leaf_cell_word(g, low)) < limit)
 			return low;
-		low++;
+		low = base_next(g, leaf, low);
 	}
 	while (low < high)
 	{
-		uint32_t middle = (low + high) / 2;
+		uint32_t middle = posting_head(g, leaf, (low + high) / 2);
 
 		if (bound_bytes(bound, leaf + leaf_cell_word(g, middle)) >= limit)
-			low = middle + 1;
+			low = base_next(g, leaf, middle);
 		else
 			high = middle;
 	}
 	return low;
 }
 
+/* What a cell's bytes, which it has in common with its posting, say against the bounds. */
+typedef struct Sides
+{
+	int lower; /* of the lower bound: as bound_bytes(); < 0 if there is none */
+	int upper; /* > 0 if there is none */
+} Sides;
+
+static inline Sides
+cell_sides(const uint64_t *cell, const Range *range)
+{
+	Sides sides = {-1, 1};
+
+	if (range->lower != NULL)
+		sides.lower = bound_bytes(range->lower, cell);
+	if (range->upper != NULL)
+		sides.upper = bound_bytes(range->upper, cell);
+	return sides;
+}
+
 /* Puts a cell at the end if its bytes are within the bounds or tie with them. */
 static inline void
-candidate_add(Candidates *candidates, const uint64_t *cell, uint32_t slot, const Range *range)
+candidate_add(Candidates *candidates, const uint64_t *cell, uint32_t slot, Sides sides)
 {
 	Candidate *candidate = &candidates->items[candidates->count];
-	int lower = range->lower != NULL ? bound_bytes(range->lower, cell) : -1;
-	int upper = range->upper != NULL ? bound_bytes(range->upper, cell) : 1;
 
-	assert(candidates->count < LEAF_CELLS_TARGET);
-	if (lower > 0 || upper < 0)
+	assert(candidates->count < LEAF_ENTRIES_MAX);
+	if (sides.lower > 0 || sides.upper < 0)
 		return;
 	candidate->cell = cell;
 	candidate->rank = cell[1];
 	candidate->slot = (uint16_t) slot;
-	candidate->lower_tie = lower == 0;
-	candidate->upper_tie = upper == 0;
+	candidate->lower_tie = sides.lower == 0;
+	candidate->upper_tie = sides.upper == 0;
 	candidate->outside = false;
 	candidate->placed = false;
 	candidates->count++;
+}
+
+/* Puts a posting cell's entries at the end likewise, made in the scan's memory behind the *made cells that are there. */
+static void
+candidates_add_posting(TreeScan *scan, Candidates *candidates, const uint64_t *head, uint32_t slot,
+                       Sides sides, uint32_t *made)
+{
+	const NodeGeometry *g = &scan->tree->geometry;
+	const uint64_t *cell = scan->leaf + leaf_cell_word(g, slot);
+
+	assert(scan->entries != NULL);
+	assert(*made + g->posting_tids <= LEAF_ENTRIES_MAX);
+	for (uint32_t i = 0; i < g->posting_tids && posting_get(cell, i) != 0; i++)
+	{
+		uint64_t *entry = scan->entries + (*made)++ * g->cell_words;
+
+		memcpy(entry, head, g->cell_bytes);
+		entry[0] = posting_word0(head, posting_get(cell, i));
+		candidate_add(candidates, entry, slot, sides);
+	}
 }
 
 static inline int
@@ -168,7 +220,7 @@ candidates_filter(const NodeGeometry *g, const Range *range, Candidates *candida
 {
 	uint32_t kept = 0;
 
-	assert(candidates->count <= LEAF_CELLS_TARGET);
+	assert(candidates->count <= LEAF_ENTRIES_MAX);
 	for (uint32_t i = 0; i < candidates->count; i++)
 	{
 		Candidate *candidate = &candidates->items[i];
@@ -402,11 +454,14 @@ base_narrow(TreeScan *scan, const Range *range, Slots *slots)
 	return TREE_OK;
 }
 
-/* Adds the live cells of some slots that are within the range or may be. TREE_DAMAGED. */
+/* Adds the live entries of some slots that are within the range or may be. TREE_DAMAGED. */
 static TreeStatus
 candidates_take(TreeScan *scan, const Slots *slots, const Range *range, Candidates *candidates)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
+	const uint64_t *head = NULL;
+	Sides sides = {1, -1};
+	uint32_t made = 0;
 
 	assert(slots->end <= g->leaf_cells);
 	assert(candidates->count == 0);
@@ -414,11 +469,20 @@ candidates_take(TreeScan *scan, const Slots *slots, const Range *range, Candidat
 	{
 		const uint64_t *cell = scan->leaf + leaf_cell_word(g, slot);
 
-		if (cell_state(cell[0]) == CELL_LIVE)
-			candidate_add(candidates, cell, slot, range);
-		else if (cell_state(cell[0]) == CELL_POSTING)
-			return client_fail(scan->tree->client, TREE_DAMAGED, "leaf %llx: posting",
+		if (cell_state(cell[0]) == CELL_EMPTY)
+			continue;
+		if (!cell_is_posting(cell))
+		{
+			head = cell;
+			sides = cell_sides(cell, range);
+			if (cell_state(cell[0]) == CELL_LIVE)
+				candidate_add(candidates, cell, slot, sides);
+		}
+		else if (head == NULL || scan->entries == NULL || slot >= node_count(scan->leaf))
+			return client_fail(scan->tree->client, TREE_DAMAGED, "leaf %llx: a posting that is none",
 			                   (unsigned long long) scan->pointer);
+		else
+			candidates_add_posting(scan, candidates, head, slot, sides, &made);
 	}
 	return TREE_OK;
 }
@@ -430,7 +494,7 @@ candidates_take(TreeScan *scan, const Slots *slots, const Range *range, Candidat
 static void
 candidates_merge(const NodeGeometry *g, Candidates *candidates, const Candidates *tail)
 {
-	assert(candidates->count + tail->count <= LEAF_CELLS_TARGET);
+	assert(candidates->count + tail->count <= LEAF_ENTRIES_MAX);
 	for (uint32_t t = 0; t < tail->count; t++)
 	{
 		uint32_t place = candidates->count++;
@@ -532,7 +596,7 @@ candidates_compare(TreeScan *scan, const Range *range, Candidates *candidates)
 	uint32_t kept = 0;
 
 	assert(!tree->client->holding);
-	assert(candidates->count <= LEAF_CELLS_TARGET);
+	assert(candidates->count <= LEAF_ENTRIES_MAX);
 	for (uint32_t i = 0; i < candidates->count; i++)
 	{
 		const Candidate *candidate = &candidates->items[i];
@@ -720,9 +784,11 @@ tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key)
 	assert(batch == &scan->batch);
 	assert(i >= 0 && i < batch->count);
 
-	slot = batch->entries[i].cell;
+	slot = posting_head(g, scan->leaf, batch->entries[i].cell);
 	cell = scan->leaf + leaf_cell_word(g, slot);
 	cell_key(g, cell, false, key);
+	key->block = batch->entries[i].block;
+	key->offset = batch->entries[i].offset;
 	if (g->format.lossless || (cell[0] & CELL_OUTSIDE_BIT) == 0)
 		return TREE_OK;
 	if (!scan->keys_fetched)

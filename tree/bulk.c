@@ -53,8 +53,9 @@ struct TreeBulk
 	uint32_t inner_fill; /* children of a full inner node */
 	uint64_t root_generation;
 
-	uint64_t *leaf; /* the open leaf, in the window; NULL before the first key */
-	uint32_t count; /* its cells */
+	uint64_t *leaf;    /* the open leaf, in the window; NULL before the first key */
+	uint32_t count;    /* its cells */
+	uint32_t postings; /* NODE_POSTINGS if there are any in it */
 	uint64_t leaf_pointer;
 	uint64_t leaf_generation;
 	bool first_leaf; /* the open leaf has no place yet: as the last one it would be the root */
@@ -72,7 +73,9 @@ struct TreeBulk
 	uint64_t entries;
 	uint64_t leaf_count;
 	uint64_t inner_count;
-	uint64_t cell[LINE_WORDS]; /* of the key that opens the next leaf */
+	uint64_t cell[LINE_WORDS]; /* of the key that opens the next leaf; with postings, of the key at hand */
+	uint64_t last[LINE_WORDS]; /* with postings: of the key before it */
+	Packer packer;             /* with postings: of the open leaf's cells */
 	BulkLevel levels[LEVELS_MAX];
 };
 
@@ -196,6 +199,18 @@ cell_place(TreeBulk *bulk, const TreeKey *key, uint64_t *cell)
 	return status;
 }
 
+/* The cell of the key before the one at hand; NULL: it is the leaf's first. */
+static const uint64_t *
+bulk_before(const TreeBulk *bulk)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+
+	assert(bulk->count <= bulk->leaf_fill);
+	if (bulk->count == 0)
+		return NULL;
+	return g->format.postings ? bulk->last : bulk->leaf + leaf_cell_word(g, bulk->count - 1);
+}
+
 /*
  * The separator in front of the key whose cell is bulk->cell; an image out of line is copied into a block of
  * its own.
@@ -210,7 +225,7 @@ separator_make(TreeBulk *bulk, const TreeKey *key, uint64_t *separator)
 
 	assert(bulk->count > 0);
 	assert(bulk->leaf != NULL);
-	leaf_separator(g, bulk->leaf + leaf_cell_word(g, bulk->count - 1), bulk->cell, separator);
+	leaf_separator(g, bulk_before(bulk), bulk->cell, separator);
 	if (cell_state(separator[0]) == SEPARATOR_CUT || (separator[0] & CELL_OUTSIDE_BIT) == 0)
 		return TREE_OK;
 	status = image_place(bulk, &whole, &reference);
@@ -402,6 +417,8 @@ leaf_begin(TreeBulk *bulk, uint64_t pointer, uint64_t generation, const uint64_t
 	bulk->leaf = (uint64_t *) (bulk->leaves.window + bulk->leaves.bytes);
 	bulk->leaves.bytes += tree->geometry.leaf_bytes;
 	bulk->count = 0;
+	bulk->postings = 0;
+	bulk->packer = (Packer){.cells = bulk->leaf + leaf_cell_word(&tree->geometry, 0)};
 	bulk->leaf_pointer = pointer;
 	bulk->leaf_generation = generation;
 	node_begin(&tree->geometry, bulk->leaf, tree->tree, pointer, 0, generation, 0);
@@ -421,7 +438,8 @@ leaf_end(TreeBulk *bulk, const uint64_t *high, uint64_t right, uint32_t flags)
 	assert((high == NULL) == (right == POINTER_NONE));
 	leaf[HEADER_GENERATION] = bulk->leaf_generation;
 	leaf[HEADER_SELF] = pointer_address(bulk->leaf_pointer);
-	leaf[HEADER_STATE] = node_state_word(bulk->leaf_generation, 0, bulk->count, flags | NODE_BASE_ORDERED);
+	flags |= NODE_BASE_ORDERED | bulk->postings;
+	leaf[HEADER_STATE] = node_state_word(bulk->leaf_generation, 0, bulk->count, flags);
 	leaf[HEADER_RIGHT] = right;
 	node_set_fence(g, leaf, true, high);
 	node_seal(g, leaf);
@@ -474,6 +492,29 @@ leaf_advance(TreeBulk *bulk, const TreeKey *key)
 		return status;
 	leaf_begin(bulk, pointer, generation, separator);
 	return level_post(bulk, 1, separator, pointer);
+}
+
+/* Adds bulk->cell to the open leaf, or to the next one if it has no cell left for it, in a posting if it can. */
+static TreeStatus
+bulk_pack(TreeBulk *bulk, const TreeKey *key)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+
+	assert(g->format.postings);
+	assert(bulk->packer.count == bulk->count);
+	if (bulk->count == bulk->leaf_fill && packer_takes_cell(g, &bulk->packer, bulk->cell))
+	{
+		TreeStatus status = leaf_advance(bulk, key);
+
+		if (status != TREE_OK)
+			return status;
+	}
+	packer_add(g, &bulk->packer, bulk->cell);
+	bulk->count = bulk->packer.count;
+	if (cell_is_posting(bulk->packer.cells + (bulk->count - 1) * g->cell_words))
+		bulk->postings = NODE_POSTINGS;
+	memcpy(bulk->last, bulk->cell, g->cell_bytes);
+	return TREE_OK;
 }
 
 /* ---- the calls ---- */
@@ -538,6 +579,7 @@ TreeStatus
 tree_bulk_add(TreeBulk *bulk, const TreeKey *key)
 {
 	const NodeGeometry *g = &bulk->tree->geometry;
+	bool room = bulk->count < bulk->leaf_fill && !g->format.postings;
 	uint64_t *cell;
 	const uint64_t *before;
 	TreeStatus status;
@@ -546,21 +588,24 @@ tree_bulk_add(TreeBulk *bulk, const TreeKey *key)
 	assert(key->image_bytes == 0 || !g->format.lossless);
 	if (bulk->leaf == NULL)
 		leaf_begin(bulk, bulk->tree->root, bulk->root_generation, NULL);
-	cell = bulk->count < bulk->leaf_fill ? bulk->leaf + leaf_cell_word(g, bulk->count) : bulk->cell;
+	cell = room ? bulk->leaf + leaf_cell_word(g, bulk->count) : bulk->cell;
 	status = cell_place(bulk, key, cell);
 	if (status != TREE_OK)
 		return status;
-	before = bulk->count > 0 ? bulk->leaf + leaf_cell_word(g, bulk->count - 1) : NULL;
+	before = bulk_before(bulk);
 	if (before != NULL && cell_order(g, before, cell) > (g->format.lossless ? -1 : 0))
 		return client_fail(bulk->tree->client, TREE_INVALID, "a bulk load of keys that are not ascending");
-	if (cell == bulk->cell)
+	if (g->format.postings)
+		status = bulk_pack(bulk, key);
+	else if (!room)
 	{
 		status = leaf_advance(bulk, key);
-		if (status != TREE_OK)
-			return status;
-		memcpy(bulk->leaf + leaf_cell_word(g, 0), bulk->cell, g->cell_bytes);
+		if (status == TREE_OK)
+			memcpy(bulk->leaf + leaf_cell_word(g, 0), bulk->cell, g->cell_bytes);
 	}
-	bulk->count++;
+	if (status != TREE_OK)
+		return status;
+	bulk->count += !g->format.postings;
 	bulk->entries++;
 	return TREE_OK;
 }

@@ -225,6 +225,47 @@ check_inner(Check *check)
 
 /* ---- leaves ---- */
 
+static uint64_t
+tid_of(const uint64_t *cell)
+{
+	assert(!cell_is_posting(cell));
+	return tid_order(cell_block(cell[0]), cell_offset(cell[0]));
+}
+
+/*
+ * A posting cell: its TIDs are above those before it, `above` being the last, and nothing but zeros is behind them. Returns the
+ * last one.
+ */
+static uint64_t
+check_posting(Check *check, uint32_t slot, const uint64_t *head, uint64_t above)
+{
+	const NodeGeometry *g = &check->tree->geometry;
+	const uint64_t *cell = check->node + leaf_cell_word(g, slot);
+	bool ended = false;
+
+	assert(cell_is_posting(cell));
+	assert(!cell_is_posting(head));
+	if ((cell[0] & (CELL_HIGH_BIT | CELL_OUTSIDE_BIT | CELL_OFFSET_MASK << CELL_OFFSET_SHIFT)) != 0 ||
+	    posting_get(cell, 0) == 0)
+		problem(check, "posting cell %u is malformed", slot);
+	for (uint32_t i = 0; i < g->posting_tids; i++)
+	{
+		uint64_t word0 = posting_word0(head, posting_get(cell, i));
+
+		if (posting_get(cell, i) == 0)
+		{
+			ended = true;
+			continue;
+		}
+		if (ended || cell_offset(word0) == 0 || tid_of(&word0) <= above)
+			problem(check, "TID %u of posting cell %u is not above the one before it", i, slot);
+		above = tid_of(&word0);
+	}
+	if (ended && slot + 1 < node_count(check->node) && cell_is_posting(cell + g->cell_words))
+		problem(check, "posting cell %u has room, and another one behind it", slot);
+	return above;
+}
+
 /* States and stamps of all slots, and the order of the base as far as integers know it. */
 static void
 check_cells(Check *check)
@@ -232,9 +273,12 @@ check_cells(Check *check)
 	const NodeGeometry *g = &check->tree->geometry;
 	const uint64_t *node = check->node;
 	const uint64_t *before = NULL;
+	uint64_t tid = 0; /* the last of `before` and its posting */
 
 	assert(check->level == 0);
 	assert(node_count(node) <= g->leaf_cells);
+	if (leaf_posting_stray(g, node))
+		problem(check, "a posting that is none");
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = node + leaf_cell_word(g, slot);
@@ -242,9 +286,11 @@ check_cells(Check *check)
 
 		if (((cell[0] ^ node[HEADER_GENERATION]) & STAMP_MASK) != 0)
 			problem(check, "cell %u carries a foreign stamp", slot);
-		if (state == CELL_POSTING || (state == CELL_EMPTY && slot < node_count(node)))
+		if (state == CELL_EMPTY && slot < node_count(node))
 			problem(check, "cell %u is in state %u", slot, state);
-		if (state == CELL_EMPTY)
+		if (state == CELL_POSTING && before != NULL)
+			tid = check_posting(check, slot, before, tid);
+		if (state == CELL_EMPTY || state == CELL_POSTING)
 			continue;
 		if (cell_offset(cell[0]) == 0)
 			problem(check, "cell %u has no TID", slot);
@@ -252,18 +298,27 @@ check_cells(Check *check)
 			separator_shape(check, cell, "cell");
 		if (slot >= node_count(node))
 			continue;
-		if (before != NULL && cell_order(g, before, cell) > 0)
+		if (before != NULL && (cell_order(g, before, cell) > 0 ||
+		                       (g->format.lossless && cell_same_key(g, before, cell) && tid > tid_of(cell))))
 			problem(check, "cell %u of the base is below the one before it", slot);
 		before = cell;
+		tid = tid_of(cell);
 	}
-	for (uint32_t i = 1; i < g->leaf_cells; i++)
+}
+
+/* A TID stands in a leaf once. */
+static void
+check_tids(Check *check, const OrderedCells *cells)
+{
+	assert(check->level == 0);
+	assert(cells->leaf.count <= LEAF_ENTRIES_MAX);
+	for (uint32_t i = 1; i < cells->leaf.count; i++)
 		for (uint32_t j = 0; j < i; j++)
 		{
-			uint64_t a = node[leaf_cell_word(g, i)];
-			uint64_t b = node[leaf_cell_word(g, j)];
+			uint64_t tid = cells->leaf.cells[i][0];
 
-			if (((a ^ b) & CELL_TID_MASK) == 0 && cell_state(a) == CELL_LIVE && cell_state(b) == CELL_LIVE)
-				problem(check, "cells %u and %u have one TID", j, i);
+			if (((tid ^ cells->leaf.cells[j][0]) & CELL_TID_MASK) == 0)
+				problem(check, "TID (%u,%u) is there twice", cell_block(tid), cell_offset(tid));
 		}
 }
 
@@ -277,7 +332,7 @@ check_order(Check *check, const OrderedCells *cells)
 	const NodeGeometry *g = &tree->geometry;
 	TreeStatus status = TREE_OK;
 
-	assert(cells->leaf.count <= g->leaf_cells);
+	assert(cells->leaf.count <= LEAF_ENTRIES_MAX);
 	assert(check->level == 0);
 	for (uint32_t i = 0; i < cells->leaf.count && status == TREE_OK; i++)
 	{
@@ -315,8 +370,9 @@ check_base(Check *check, const OrderedCells *cells)
 	const uint64_t *before = NULL;
 
 	assert(check->level == 0);
-	assert(cells->leaf.count <= g->leaf_cells);
-	if ((node_flags(node) & NODE_BASE_ORDERED) == 0)
+	assert(cells->leaf.count <= LEAF_ENTRIES_MAX);
+	/* What integers order, check_cells() has seen. */
+	if ((node_flags(node) & NODE_BASE_ORDERED) == 0 || g->format.lossless)
 		return;
 	for (uint32_t i = 0; i < cells->leaf.count; i++)
 	{
@@ -346,6 +402,7 @@ check_leaf(Check *check, OrderedCells *cells)
 	if (check->found > 0)
 		return TREE_OK;
 	leaf_gather(g, check->node, LEAF_NO_SLOT, NULL, &cells->leaf);
+	check_tids(check, cells);
 	status = order_cells(check->tree, cells);
 	if (status != TREE_OK)
 		return status;
@@ -363,12 +420,12 @@ check_entries(Check *check, const OrderedCells *cells)
 
 	assert(check->level == 0);
 	assert(statistics != NULL);
+	statistics->entries += leaf_live(g, check->node);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = check->node + leaf_cell_word(g, slot);
 		OutsideReference reference;
 
-		statistics->entries += cell_state(cell[0]) == CELL_LIVE;
 		statistics->dead += cell_state(cell[0]) == CELL_DEAD;
 		if (g->format.lossless || cell_state(cell[0]) == CELL_EMPTY || (cell[0] & CELL_OUTSIDE_BIT) == 0)
 			continue;

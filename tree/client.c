@@ -375,6 +375,8 @@ format_valid(const TreeFormat *format)
 		return false;
 	if (format->norm_bytes == 0 || format->norm_bytes % 8 != 0 || format->norm_bytes + 8 > format->cell_bytes)
 		return false;
+	if (format->postings && (!format->lossless || format->cell_bytes > TREE_POSTING_CELL_MAX_BYTES))
+		return false;
 	/* Without the whole key in the normalized bytes there must be room for a reference out of line. */
 	return format->lossless || format->norm_bytes + 8 + 16 <= format->cell_bytes;
 }

@@ -298,25 +298,33 @@ insert_free_blocks(const Insertion *in, uint32_t dropped)
 	}
 }
 
-/* Writes the leaf anew, with the next generation: without dead cells and `skip`, with `extra` if not NULL. */
+/* What the leaf holds without dead cells and `skip`, and with `extra` if not NULL, packed as it may be written. */
+static void
+insert_gather(const Insertion *in, uint32_t skip, const uint64_t *extra, LeafCells *cells)
+{
+	assert(in->hold.held);
+	leaf_gather(&in->tree->geometry, in->tree->client->image, skip, extra, cells);
+	leaf_pack(&in->tree->geometry, cells);
+	assert(cells->count <= in->tree->geometry.leaf_cells + 1);
+}
+
+/* Writes the leaf anew, with the next generation and what insert_gather() found: without `skip`; `added`: with our cell. */
 static TreeStatus
-insert_rewrite(Insertion *in, uint32_t skip, const uint64_t *extra)
+insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 {
 	Tree *tree = in->tree;
 	TreeClient *client = tree->client;
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = client->image_left;
 	FabricOp ops[1 + REDO_OPS + 2];
-	int n = extra != NULL ? insert_chain_begin(in, ops) : 0;
-	LeafCells cells;
+	int n = added ? insert_chain_begin(in, ops) : 0;
 	TreeStatus status;
 
 	assert(in->hold.held);
-	leaf_gather(g, client->image, skip, extra, &cells);
-	assert(cells.count <= g->leaf_cells);
+	assert(cells->count <= g->leaf_cells);
 	node_begin_like(g, node, client->image, in->path.pointer, client->image[HEADER_GENERATION] + 1);
 	(void) insert_stamp(in, node);
-	leaf_fill(g, node, &cells, 0, cells.count);
+	leaf_fill(g, node, cells, 0, cells->count);
 	node_seal(g, node);
 	n += lock_rewrite_ops(tree, in->path.pointer, node, g->leaf_bytes, ops + n);
 	status = lock_write_and_release(tree, &in->hold, ops, n, in->path.pointer, node,
@@ -326,32 +334,6 @@ insert_rewrite(Insertion *in, uint32_t skip, const uint64_t *extra)
 	TREE_COUNT(tree, leaf_rewrites, 1);
 	insert_free_blocks(in, skip);
 	return TREE_OK;
-}
-
-/*
- * The TID is there. As the very same live entry: a rewrite all the same, so that nobody who judged the old
- * generation can remove it (I-P3). Else it is a leftover or dead-marked: replaced, by a rewrite, as an entry
- * never changes its slot.
- */
-static TreeStatus
-insert_over(Insertion *in, uint32_t slot)
-{
-	const NodeGeometry *g = &in->tree->geometry;
-	const uint64_t *cell = in->tree->client->image + leaf_cell_word(g, slot);
-	OutsideReference reference;
-
-	assert(slot < g->leaf_cells);
-	assert(cell_state(cell[0]) == CELL_LIVE || cell_state(cell[0]) == CELL_DEAD);
-
-	if (cell_state(cell[0]) != CELL_LIVE || !cell_same_key(g, cell, in->cell))
-		return insert_rewrite(in, slot, in->cell);
-	in->hit = in->hit || !in->again;
-	if (in->has_outside)
-	{
-		cell_outside(g, cell, &reference);
-		in->kept = reference.memory_node != in->outside.memory_node || reference.offset != in->outside.offset;
-	}
-	return insert_rewrite(in, LEAF_NO_SLOT, NULL);
 }
 
 /*
@@ -382,7 +364,7 @@ insert_wanted_cut(const Insertion *in, const LeafCells *cells)
 {
 	const NodeGeometry *g = &in->tree->geometry;
 	const uint64_t *node = in->tree->client->image;
-	bool ascending = separator_infinite(node + g->high_word) && cells->cells[cells->count - 1] == in->cell;
+	bool ascending = separator_infinite(node + g->high_word) && cells->extra + 1 == cells->count;
 
 	assert(cells->count >= 2);
 	assert(node_level(node) == 0);
@@ -391,13 +373,11 @@ insert_wanted_cut(const Insertion *in, const LeafCells *cells)
 
 /* The half that the new entry went to. */
 static uint64_t
-split_side(const Insertion *in, const LeafCells *cells, const Split *split)
+split_side(const LeafCells *cells, const Split *split)
 {
 	assert(split->cut < cells->count);
-	for (uint32_t i = 0; i < split->cut; i++)
-		if (cells->cells[i] == in->cell)
-			return split->left;
-	return split->right;
+	assert(cells->extra < cells->count);
+	return cells->extra < split->cut ? split->left : split->right;
 }
 
 static TreeStatus
@@ -414,7 +394,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 	tree->cut.bytes = 0;
 	if (insert_wrote(in, status) != TREE_OK)
 		return status;
-	tree->inserted = split_side(in, cells, split);
+	tree->inserted = split_side(cells, split);
 	if (split->root)
 	{
 		cache_put(tree, tree->root, 0, tree->client->image_root);
@@ -439,6 +419,7 @@ insert_split_outside(Insertion *in, OrderedCells *cells, Split *split)
 	uint64_t *now = client->descent;
 	TreeStatus status = insert_release(in);
 
+	assert(!g->format.postings);
 	assert(cells->leaf.count == g->leaf_cells + 1 || leaf_live(g, client->image) < g->leaf_cells);
 	TREE_COUNT(tree, undecided_cuts, 1);
 	if (status == TREE_OK)
@@ -469,12 +450,11 @@ insert_split_outside(Insertion *in, OrderedCells *cells, Split *split)
 }
 
 static TreeStatus
-insert_split(Insertion *in)
+insert_split(Insertion *in, OrderedCells *cells)
 {
 	Tree *tree = in->tree;
 	const NodeGeometry *g = &tree->geometry;
 	bool root = pointer_address(in->path.pointer) == tree->root;
-	OrderedCells cells = {.extra = in->cell, .extra_key = in->key};
 	Split split;
 	TreeStatus status;
 
@@ -486,21 +466,89 @@ insert_split(Insertion *in)
 			status = reserve_fill(tree, 0, root ? 2 : 1);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
-	leaf_gather(g, tree->client->image, LEAF_NO_SLOT, in->cell, &cells.leaf);
-	split.cut = leaf_cut(g, &cells.leaf, insert_wanted_cut(in, &cells.leaf));
+	split.cut = leaf_cut(g, &cells->leaf, insert_wanted_cut(in, &cells->leaf));
 	if (split.cut == 0)
-		return insert_split_outside(in, &cells, &split);
-	leaf_separator(g, cells.leaf.cells[split.cut - 1], cells.leaf.cells[split.cut], split.separator);
+		return insert_split_outside(in, cells, &split);
+	leaf_separator(g, leaf_cut_left(&cells->leaf, split.cut), cells->leaf.cells[split.cut], split.separator);
 	/*
 	 * A whole separator is the least of the right half: where that is one of a tie, the comparator must find
 	 * it.
 	 */
 	if (cell_state(split.separator[0]) == SEPARATOR_FULL && !g->format.lossless &&
 	    ((split.separator[0] & CELL_OUTSIDE_BIT) != 0 ||
-	     (split.cut + 1 < cells.leaf.count &&
-	      cell_order(g, cells.leaf.cells[split.cut], cells.leaf.cells[split.cut + 1]) == 0)))
-		return insert_split_outside(in, &cells, &split);
-	return insert_split_write(in, &cells.leaf, &split);
+	     (split.cut + 1 < cells->leaf.count &&
+	      cell_order(g, cells->leaf.cells[split.cut], cells->leaf.cells[split.cut + 1]) == 0)))
+		return insert_split_outside(in, cells, &split);
+	return insert_split_write(in, &cells->leaf, &split);
+}
+
+/*
+ * The TID is there. As the very same live entry: a rewrite all the same, so that nobody who judged the old
+ * generation can remove it (I-P3). Else it is a leftover or dead-marked: replaced, by a rewrite, as an entry
+ * never changes its slot; or by a split, where its posting does not get shorter by it and no cell is free.
+ */
+static TreeStatus
+insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
+{
+	const NodeGeometry *g = &in->tree->geometry;
+	const uint64_t *node = in->tree->client->image;
+	const uint64_t *cell = node + leaf_cell_word(g, slot);
+	const uint64_t *head = node + leaf_cell_word(g, posting_head(g, node, slot));
+	OutsideReference reference;
+
+	assert(slot < g->leaf_cells);
+	assert(cell_state(cell[0]) != CELL_EMPTY);
+
+	if (cell_state(cell[0]) == CELL_DEAD || !cell_same_key(g, head, in->cell))
+	{
+		insert_gather(in, slot, in->cell, &cells->leaf);
+		if (cells->leaf.count > g->leaf_cells)
+			return insert_split(in, cells);
+		return insert_rewrite(in, slot, true, &cells->leaf);
+	}
+	in->hit = in->hit || !in->again;
+	if (in->has_outside)
+	{
+		cell_outside(g, cell, &reference);
+		in->kept = reference.memory_node != in->outside.memory_node || reference.offset != in->outside.offset;
+	}
+	insert_gather(in, LEAF_NO_SLOT, NULL, &cells->leaf);
+	return insert_rewrite(in, LEAF_NO_SLOT, false, &cells->leaf);
+}
+
+/* No slot is empty: what the leaf holds is packed anew if that makes room, else split. */
+static TreeStatus
+insert_full(Insertion *in, OrderedCells *cells)
+{
+	uint32_t most = in->tree->geometry.leaf_cells * REWRITE_LIVE_NUMERATOR;
+
+	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
+	assert(cells->leaf.count > 0);
+	if ((cells->leaf.count - 1) * REWRITE_LIVE_DENOMINATOR <= most)
+		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
+	return insert_split(in, cells);
+}
+
+/*
+ * More than a cell is to be written; `same_tid` as in LeafSurvey. Not inline: the common path needs none of its memory.
+ */
+static TreeStatus __attribute__((noinline)) insert_anew(Insertion *in, uint32_t same_tid)
+{
+	Tree *tree = in->tree;
+	OrderedCells cells;
+
+	assert(in->hold.held);
+	if (leaf_posting_stray(&tree->geometry, tree->client->image))
+	{
+		(void) insert_release(in);
+		return client_fail(tree->client, TREE_DAMAGED, "tree %llx: leaf %llx has a posting that is none",
+		                   (unsigned long long) tree->tree, (unsigned long long) in->path.pointer);
+	}
+	cells.extra = in->cell;
+	cells.extra_key = in->key;
+	if (same_tid != LEAF_NO_SLOT)
+		return insert_over(in, same_tid, &cells);
+	return insert_full(in, &cells);
 }
 
 /* Under the lock, in the right leaf. */
@@ -519,17 +567,7 @@ insert_locked(Insertion *in)
 	leaf_survey(g, node, in->key->block, in->key->offset, &survey);
 	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT)
 		return insert_into_slot(in, survey.empty);
-	if (leaf_posting(g, node))
-	{
-		(void) insert_release(in);
-		return client_fail(tree->client, TREE_DAMAGED, "tree %llx: leaf %llx has a cell in an unknown state",
-		                   (unsigned long long) tree->tree, (unsigned long long) in->path.pointer);
-	}
-	if (survey.same_tid != LEAF_NO_SLOT)
-		return insert_over(in, survey.same_tid);
-	if (leaf_live(g, node) * REWRITE_LIVE_DENOMINATOR <= g->leaf_cells * REWRITE_LIVE_NUMERATOR)
-		return insert_rewrite(in, LEAF_NO_SLOT, in->cell);
-	return insert_split(in);
+	return insert_anew(in, survey.same_tid);
 }
 
 /*

@@ -459,7 +459,7 @@ typedef struct OrderedCells
 	LeafCells leaf;
 	const uint64_t *extra;    /* the cell that is being inserted: its image is not in node memory yet */
 	const TreeKey *extra_key; /* and its key */
-	const uint8_t *images[LEAF_CELLS_TARGET + 1];
+	const uint8_t *images[LEAF_ENTRIES_MAX + 1];
 } OrderedCells;
 
 /*

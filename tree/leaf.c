@@ -56,8 +56,10 @@ leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_
 	survey->same_tid = LEAF_NO_SLOT;
 	for (uint32_t slot = 0; hit && slot < cells && survey->same_tid == LEAF_NO_SLOT; slot++)
 		if (((first[slot * words] ^ tid) & CELL_TID_MASK) == 0 &&
-		    cell_state(first[slot * words]) != CELL_EMPTY)
+		    cell_state(first[slot * words]) != CELL_EMPTY && cell_state(first[slot * words]) != CELL_POSTING)
 			survey->same_tid = slot;
+	if (survey->same_tid == LEAF_NO_SLOT && (node_flags(node) & NODE_POSTINGS) != 0)
+		survey->same_tid = posting_find(g, node, block, offset);
 	survey->empty = LEAF_NO_SLOT;
 	for (uint32_t slot = node_count(node); slot < cells; slot++)
 		if (cell_state(first[slot * words]) == CELL_EMPTY)
@@ -68,15 +70,20 @@ leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_
 }
 
 bool
-leaf_posting(const NodeGeometry *g, const uint64_t *node)
+leaf_posting_stray(const NodeGeometry *g, const uint64_t *node)
 {
-	bool posting = false;
+	bool allowed = g->format.postings && (node_flags(node) & NODE_POSTINGS) != 0;
+	uint32_t length = POSTING_CELLS_MAX; /* nothing is in front of the first cell */
 
 	assert(node_level(node) == 0);
 	assert(node_count(node) <= g->leaf_cells);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-		posting |= cell_state(node[leaf_cell_word(g, slot)]) == CELL_POSTING;
-	return posting;
+	{
+		length = cell_is_posting(node + leaf_cell_word(g, slot)) ? length + 1 : 0;
+		if (length > POSTING_CELLS_MAX || (length > 0 && (!allowed || slot >= node_count(node))))
+			return true;
+	}
+	return false;
 }
 
 uint32_t
@@ -88,7 +95,13 @@ leaf_live(const NodeGeometry *g, const uint64_t *node)
 	assert(node_level(node) == 0);
 	assert(node_count(node) <= g->leaf_cells);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-		live += leaf_keeps(node[leaf_cell_word(g, slot)], proven);
+	{
+		const uint64_t *cell = node + leaf_cell_word(g, slot);
+
+		live += leaf_keeps(cell[0], proven);
+		for (uint32_t i = 0; g->format.postings && cell_is_posting(cell) && i < g->posting_tids; i++)
+			live += posting_get(cell, i) != 0;
+	}
 	return live;
 }
 
@@ -107,7 +120,7 @@ ranked_insert(const NodeGeometry *g, Ranked *sorted, uint32_t count, const uint6
 	Ranked item = {cell[1], cell};
 	uint32_t i = count;
 
-	assert(count < LEAF_CELLS_TARGET + 1);
+	assert(count < LEAF_ENTRIES_MAX + 1);
 	while (i > 0 && ranked_before(g, &item, &sorted[i - 1]))
 	{
 		sorted[i] = sorted[i - 1];
@@ -116,41 +129,78 @@ ranked_insert(const NodeGeometry *g, Ranked *sorted, uint32_t count, const uint6
 	sorted[i] = item;
 }
 
+/*
+ * The base's entries that leaf_keeps(), as cells; those of postings are made in cells->entries. `without` (or NULL): a cell whose TID is
+ * left out. Returns their number.
+ */
+static uint32_t
+gather_base(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const uint64_t *without,
+            LeafCells *cells, Ranked *base)
+{
+	const uint64_t *head = node + leaf_cell_word(g, 0);
+	uint64_t *made = cells->entries;
+	bool proven = leaf_dead_proven(g, node);
+	uint32_t count = 0;
+
+	assert(!leaf_posting_stray(g, node));
+	assert(skip == LEAF_NO_SLOT || skip < g->leaf_cells);
+	for (uint32_t slot = 0; slot < node_count(node); slot++)
+	{
+		const uint64_t *cell = node + leaf_cell_word(g, slot);
+
+		if (!cell_is_posting(cell))
+			head = cell;
+		/* The base is sorted already: each of its cells stays where it is put. */
+		if (slot != skip && leaf_keeps(cell[0], proven))
+			ranked_insert(g, base, count++, cell);
+		for (uint32_t i = 0; cell_is_posting(cell) && i < g->posting_tids; i++)
+		{
+			if (posting_get(cell, i) == 0)
+				continue;
+			memcpy(made, head, g->cell_bytes);
+			made[0] = posting_word0(head, posting_get(cell, i));
+			if (slot == skip && without != NULL && ((made[0] ^ without[0]) & CELL_TID_MASK) == 0)
+				continue;
+			ranked_insert(g, base, count++, made);
+			made += g->cell_words;
+		}
+	}
+	return count;
+}
+
 void
 leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const uint64_t *extra,
             LeafCells *cells)
 {
-	Ranked base[LEAF_CELLS_TARGET + 1];
+	Ranked base[LEAF_ENTRIES_MAX + 1];
 	Ranked tail[LEAF_CELLS_TARGET + 1];
-	uint32_t base_count = 0, tail_count = 0, b = 0, t = 0;
+	uint32_t base_count = gather_base(g, node, skip, extra, cells, base);
+	uint32_t tail_count = 0, b = 0, t = 0;
 	bool base_ordered = (node_flags(node) & NODE_BASE_ORDERED) != 0;
 	bool tail_before = false;
 	bool proven = leaf_dead_proven(g, node);
 
 	assert(node_level(node) == 0 && node_count(node) <= g->leaf_cells);
-	assert(skip == LEAF_NO_SLOT || skip < g->leaf_cells);
 
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	for (uint32_t slot = node_count(node); slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = node + leaf_cell_word(g, slot);
 
-		if (slot == skip || !leaf_keeps(cell[0], proven))
-			continue;
-		/* The base is sorted already: each of its cells stays where it is put. */
-		if (slot < node_count(node))
-			ranked_insert(g, base, base_count++, cell);
-		else
+		if (slot != skip && leaf_keeps(cell[0], proven))
 			ranked_insert(g, tail, tail_count++, cell);
 	}
 	if (extra != NULL)
 		ranked_insert(g, tail, tail_count++, extra);
 	cells->count = base_count + tail_count;
 	cells->ordered = true;
+	cells->extra = LEAF_NO_SLOT;
 	for (uint32_t i = 0; i < cells->count; i++)
 	{
 		bool from_tail = b == base_count || (t < tail_count && ranked_before(g, &tail[t], &base[b]));
 
 		cells->cells[i] = from_tail ? tail[t++].cell : base[b++].cell;
+		if (cells->cells[i] == extra)
+			cells->extra = i;
 		/* A tie is open unless both cells come from a base without open ones. */
 		if (i > 0 && cells->ordered && (from_tail || tail_before || !base_ordered) &&
 		    cell_order(g, cells->cells[i - 1], cells->cells[i]) == 0)
@@ -160,17 +210,69 @@ leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const ui
 }
 
 void
+leaf_pack(const NodeGeometry *g, LeafCells *cells)
+{
+	Packer packer = {.cells = cells->packed};
+	uint32_t extra = cells->extra;
+	bool pays = false;
+
+	assert(cells->ordered || !g->format.postings);
+	for (uint32_t i = 2; g->format.postings && !pays && i < cells->count; i++)
+		pays = cell_same_key(g, cells->cells[i - 2], cells->cells[i]);
+	if (!pays)
+		return;
+	for (uint32_t i = 0; i < cells->count; i++)
+	{
+		packer_add(g, &packer, cells->cells[i]);
+		if (i == extra)
+			cells->extra = packer.count - 1;
+	}
+	assert(packer.count <= LEAF_CELLS_TARGET + 1);
+	cells->count = packer.count;
+	for (uint32_t i = 0; i < cells->count; i++)
+		cells->cells[i] = cells->packed + i * g->cell_words;
+}
+
+void
 leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from, uint32_t to)
 {
-	uint32_t flags;
+	uint32_t flags = node_flags(node) & ~(NODE_BASE_ORDERED | NODE_POSTINGS);
 
 	assert(node_level(node) == 0 && from <= to && to <= cells->count);
 	assert(to - from <= g->leaf_cells);
 
 	for (uint32_t i = from; i < to; i++)
+	{
 		memcpy(node + leaf_cell_word(g, i - from), cells->cells[i], g->cell_bytes);
-	flags = (node_flags(node) & ~NODE_BASE_ORDERED) | (cells->ordered ? NODE_BASE_ORDERED : 0);
+		if (cell_is_posting(cells->cells[i]))
+			flags |= NODE_POSTINGS;
+	}
+	if (cells->ordered)
+		flags |= NODE_BASE_ORDERED;
 	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 0, to - from, flags);
+}
+
+/* Whether gathered cells may be cut in front of number `cut`. */
+static bool
+cut_possible(const NodeGeometry *g, const LeafCells *cells, uint32_t cut)
+{
+	assert(cut > 0 && cut < cells->count);
+	if (cell_is_posting(cells->cells[cut]))
+		return false;
+	/* Behind a posting there is another key, or another of its TIDs: postings are lossless. */
+	return cell_is_posting(cells->cells[cut - 1]) ||
+	       cell_order(g, cells->cells[cut - 1], cells->cells[cut]) != 0;
+}
+
+const uint64_t *
+leaf_cut_left(const LeafCells *cells, uint32_t cut)
+{
+	assert(cut > 0 && cut < cells->count);
+	assert(!cell_is_posting(cells->cells[0]));
+	do
+		cut--;
+	while (cell_is_posting(cells->cells[cut]));
+	return cells->cells[cut];
 }
 
 uint32_t
@@ -189,11 +291,9 @@ leaf_cut(const NodeGeometry *g, const LeafCells *cells, uint32_t wanted)
 		wanted = high;
 	for (uint32_t distance = 0; distance < cells->count; distance++)
 	{
-		if (wanted + distance <= high &&
-		    cell_order(g, cells->cells[wanted + distance - 1], cells->cells[wanted + distance]) != 0)
+		if (wanted + distance <= high && cut_possible(g, cells, wanted + distance))
 			return wanted + distance;
-		if (wanted >= low + distance &&
-		    cell_order(g, cells->cells[wanted - distance - 1], cells->cells[wanted - distance]) != 0)
+		if (wanted >= low + distance && cut_possible(g, cells, wanted - distance))
 			return wanted - distance;
 	}
 	return 0;

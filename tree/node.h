@@ -28,7 +28,12 @@
  *			1..	normalized key, norm_bytes; then, if the format is not lossless, the image: a length
  *				byte and the bytes; or with `outside` {offset/16:40 | memory node:8 | length:16} and a
  *				64-bit hash of the bytes
- * A leaf cell in state CELL_POSTING is damage in version 1: nobody writes one yet.
+ * Posting: behind a cell of the base, in cells of its own, further TIDs of the same key, ascending. Only rewrites and the bulk
+ * load make and change them (posting.c), and only where TreeFormat.postings allows it.
+ * Posting cell:	0	stamp:16 | TID:32 | 0:12 | state CELL_POSTING:2 | 0:2
+ *			1..	two TIDs each, the lower half first
+ * TID: block:20 | offset:12, the block's upper 12 bits being those of the cell in front; 0 = none. That cell is a cell like any
+ * other: it has the key and the lowest TID, and may be dead-marked, which says nothing of the posting behind it.
  *
  * Inner node: cells of {child pointer, separator}; a separator is a cell with stamp 0 (fences of inner nodes
  * too). The separator of the first cell is the node's low fence, byte for byte; it is never compared.
@@ -37,7 +42,8 @@
  *
  * Departures from reference/tree-protocol.md section 2: an inner cell is pointer + whole separator cell, so
  * that no continuation cells are needed and fences compare as bytes; inner nodes are one stripe for every
- * format.
+ * format. A posting is not one line of 64 bytes with up to 8 TIDs of 6 bytes, but cells with 3 or 7 TIDs of 4: so it needs no
+ * place of its own in the leaf, the cell in front is a cell to whoever knows nothing of postings, and 25 or 57 TIDs take 9 cells.
  */
 #ifndef SHERMAN_NODE_H
 #define SHERMAN_NODE_H
@@ -84,7 +90,7 @@
 /* Flags in word 0 of the header. */
 #define NODE_ROOT 0x000001u
 #define NODE_SUM_VALID 0x000002u
-#define NODE_POSTING_ALLOWED 0x000004u
+#define NODE_POSTINGS 0x000004u /* leaf: there are postings in its base */
 /*
  * Leaf: the base is ascending by (key, TID) as the comparator says, not only as integers say. Rewrites know
  * it or inherit it (leaf_gather()); readers search such a base by halves.
@@ -167,6 +173,7 @@ typedef struct NodeGeometry
 	uint32_t high_word;    /* word number of the high fence */
 	uint32_t first_word;   /* word number of the first cell, leaf and inner */
 	uint32_t inner_stride; /* words from one inner cell to the next: 1 + cell_words */
+	uint32_t posting_tids; /* TIDs in a posting cell */
 	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
 	const uint64_t *leaf_sums;
 	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
@@ -191,6 +198,7 @@ node_geometry(const TreeFormat *format)
 	g.first_word = g.high_word + g.cell_words;
 	g.leaf_cells = (g.leaf_bytes - g.first_word * 8) / g.cell_bytes;
 	g.inner_stride = 1 + g.cell_words;
+	g.posting_tids = 2 * g.cell_words - 1;
 	g.leaf_sums = NULL;
 	g.proven = NULL;
 	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
@@ -458,31 +466,105 @@ extern bool cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64
  */
 extern int cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
 
+/* ---- posting.c: TIDs of one key, together ---- */
+
+#define POSTING_TIDS_MAX 7u /* in one cell */
+
+/*
+ * Posting cells behind one cell. A search by halves goes back over as many, and a leaf is cut between two postings, never
+ * inside one.
+ */
+#define POSTING_CELLS_MAX (LEAF_CELLS_TARGET / 8)
+
+/* Entries of a leaf. */
+#define LEAF_ENTRIES_MAX (LEAF_CELLS_TARGET * POSTING_TIDS_MAX)
+
+/* Bits of a TID's block that a posting cell has; the others are those of the cell in front. */
+#define POSTING_BLOCK_BITS 20
+#define POSTING_OFFSET_BITS 12
+
+_Static_assert(LEAF_ENTRIES_MAX <= TREE_BATCH_MAX, "the entries of a leaf are one batch");
+_Static_assert(POSTING_CELLS_MAX >= 2, "a posting may be longer than a cell");
+
+/* Of a leaf cell in any state, private or not. */
+static inline bool
+cell_is_posting(const uint64_t *cell)
+{
+	return cell_state(cell[0]) == CELL_POSTING;
+}
+
+/* TID number i of a posting cell, as stored; 0 = none. */
+static inline uint32_t
+posting_get(const uint64_t *cell, uint32_t i)
+{
+	return (uint32_t) (i == 0 ? cell[0] >> CELL_BLOCK_SHIFT : cell[(i + 1) / 2] >> (i % 2 != 0 ? 0 : 32));
+}
+
+/* The first word of the entry with this TID, whose posting stands behind `head`: a live cell's, with head's stamp. */
+static inline uint64_t
+posting_word0(const uint64_t *head, uint32_t tid)
+{
+	uint32_t block = (cell_block(head[0]) & ~0u << POSTING_BLOCK_BITS) | tid >> POSTING_OFFSET_BITS;
+
+	return cell_word0(head[0], block, (uint16_t) (tid & CELL_OFFSET_MASK), CELL_LIVE,
+	                  (head[0] & CELL_HIGH_BIT) != 0, false);
+}
+
+/* Removes the TID number i, in a private copy that a rewrite is made from. */
+extern void posting_remove(uint64_t *cell, uint32_t i);
+/* The slot of the cell in front of the posting that the cell in `slot` is of; else `slot` itself. */
+extern uint32_t posting_head(const NodeGeometry *g, const uint64_t *node, uint32_t slot);
+/* The slot of the posting cell that has the TID, or LEAF_NO_SLOT. */
+extern uint32_t posting_find(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_t offset);
+
+/*
+ * Puts entries, which come in the order of the tree, into cells side by side, those of one key into postings. So n entries of
+ * one key take as few cells as can be, and never more than they took as cells and postings before: for that, dead marks, which
+ * are hints, are lost.
+ */
+typedef struct Packer
+{
+	uint64_t *cells; /* the first cell's place; the caller's */
+	uint32_t count;  /* cells so far */
+	uint32_t head;   /* number of the cell in front of the posting at the end */
+	uint32_t tids;   /* entries that this cell stands for, itself among them */
+} Packer;
+
+/* Whether the entry takes a cell more. */
+extern bool packer_takes_cell(const NodeGeometry *g, const Packer *packer, const uint64_t *cell);
+extern void packer_add(const NodeGeometry *g, Packer *packer, const uint64_t *cell);
+
 /* ---- leaf.c: rewriting leaves in private memory ---- */
 
 #define LEAF_NO_SLOT UINT32_MAX
 
-/* Cells of a leaf in the order of a rewrite; they point into the copy they were gathered from. */
+/*
+ * Cells of a leaf in the order of a rewrite. They point into the copy they were gathered from, or, where they come out of
+ * postings or go into them, to memory in here: so it is not copied.
+ */
 typedef struct LeafCells
 {
 	uint32_t count;
-	bool ordered; /* they are ascending by (key, TID): no tie of theirs is open */
-	const uint64_t *cells[LEAF_CELLS_TARGET + 1];
+	bool ordered;   /* they are ascending by (key, TID): no tie of theirs is open */
+	uint32_t extra; /* number of the cell that has the extra cell's entry, or LEAF_NO_SLOT */
+	const uint64_t *cells[LEAF_ENTRIES_MAX + 1];
+	uint64_t entries[LEAF_ENTRIES_MAX * TREE_POSTING_CELL_MAX_BYTES / 8];
+	uint64_t packed[(LEAF_CELLS_TARGET + 1) * TREE_POSTING_CELL_MAX_BYTES / 8];
 } LeafCells;
 
 /* What an insert wants to know of a leaf; one pass over the first words of the cells. */
 typedef struct LeafSurvey
 {
-	uint32_t same_tid; /* slot that holds the TID, live or dead-marked, or LEAF_NO_SLOT */
+	uint32_t same_tid; /* slot that holds the TID, live, dead-marked or in a posting, or LEAF_NO_SLOT */
 	uint32_t empty;    /* first empty slot of the tail, or LEAF_NO_SLOT */
 } LeafSurvey;
 
 extern void leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_t offset,
                         LeafSurvey *survey);
 /*
- * Whether a cell is in the state that version 1 does not know: damage. Asked before a rewrite would lose it.
+ * Whether a posting cell stands where none can be: damage. Asked before a rewrite would lose it.
  */
-extern bool leaf_posting(const NodeGeometry *g, const uint64_t *node);
+extern bool leaf_posting_stray(const NodeGeometry *g, const uint64_t *node);
 /* Whether a rewrite keeps a cell with this first word: it is live, or dead-marked and not proven so. */
 static inline bool
 leaf_keeps(uint64_t word0, bool dead_proven)
@@ -490,27 +572,31 @@ leaf_keeps(uint64_t word0, bool dead_proven)
 	return cell_state(word0) == CELL_LIVE || (cell_state(word0) == CELL_DEAD && !dead_proven);
 }
 
-/* Number of cells that a rewrite would keep. */
+/* Number of entries that a rewrite would keep. */
 extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
 /*
- * Gathers the cells that leaf_keeps() but `skip` (a slot or LEAF_NO_SLOT), and `extra` (a cell, or NULL), in cell_order();
- * what that does not order stays as it was: base, tail, extra. They are `ordered` if integers decide
- * everything but ties among cells of a base that is.
+ * Gathers the entries that leaf_keeps() but the one in `skip` (a slot or LEAF_NO_SLOT; of a posting cell, the TID that extra
+ * has), and `extra` (a cell, or NULL), in cell_order(), each as a cell; what that does not order stays as it was: base, tail,
+ * extra. They are `ordered` if integers decide everything but ties among cells of a base that is.
  */
 extern void leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const uint64_t *extra,
                         LeafCells *cells);
+/* Puts gathered entries of one key into postings, if the format has them: from now on cells may be posting cells. */
+extern void leaf_pack(const NodeGeometry *g, LeafCells *cells);
 /*
- * Copies cells [from, to) as the base of a node begun by node_begin(), whose NODE_BASE_ORDERED becomes what
- * they are; node_seal() stamps them.
+ * Copies cells [from, to) as the base of a node begun by node_begin(), whose NODE_BASE_ORDERED and
+ * NODE_POSTINGS become what they are; node_seal() stamps them.
  */
 extern void leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from,
                       uint32_t to);
 /*
  * Chooses where to cut gathered cells: cells[0, cut) stay left. The place nearest to `wanted` between two
- * cells that cell_order() tells apart, not closer than an eighth to an end; 0 when there is none: the
- * comparator must order them.
+ * cells that cell_order() tells apart, not closer than an eighth to an end and not inside a posting; 0 when there is none:
+ * the comparator must order them.
  */
 extern uint32_t leaf_cut(const NodeGeometry *g, const LeafCells *cells, uint32_t wanted);
+/* The cell in front of the cut, with its key: of a posting, the one before it. */
+extern const uint64_t *leaf_cut_left(const LeafCells *cells, uint32_t cut);
 /*
  * The separator in front of `right`, given its left neighbor: cut to the normalized key where that tells them
  * apart and the format allows it, else the whole cell.

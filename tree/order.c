@@ -13,12 +13,12 @@
 static TreeStatus
 order_images(Tree *tree, OrderedCells *cells)
 {
-	const uint64_t *others[LEAF_CELLS_TARGET + 1];
-	const uint8_t *images[LEAF_CELLS_TARGET + 1];
+	const uint64_t *others[LEAF_ENTRIES_MAX + 1];
+	const uint8_t *images[LEAF_ENTRIES_MAX + 1];
 	uint32_t count = 0;
 	TreeStatus status;
 
-	assert(cells->leaf.count <= LEAF_CELLS_TARGET + 1);
+	assert(cells->leaf.count <= LEAF_ENTRIES_MAX + 1);
 	assert(!tree->client->holding);
 
 	for (uint32_t i = 0; i < cells->leaf.count; i++)
@@ -99,6 +99,9 @@ order_cells(Tree *tree, OrderedCells *cells)
 			order_insert(tree, cells, begin, i);
 	}
 	cells->leaf.ordered = true;
+	for (uint32_t i = 0; i < cells->leaf.count; i++)
+		if (cells->leaf.cells[i] == cells->extra)
+			cells->leaf.extra = i;
 	return TREE_OK;
 }
 
@@ -116,7 +119,7 @@ order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uin
 	assert(cut > 0 && cut < cells->leaf.count);
 	assert(tree->cut.bytes == 0);
 
-	leaf_separator(g, cells->leaf.cells[cut - 1], cells->leaf.cells[cut], separator);
+	leaf_separator(g, leaf_cut_left(&cells->leaf, cut), cells->leaf.cells[cut], separator);
 	if ((separator[0] & CELL_OUTSIDE_BIT) == 0 || cell_state(separator[0]) == SEPARATOR_CUT)
 		return TREE_OK;
 	cell_key(g, separator, true, &key);

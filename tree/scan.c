@@ -599,7 +599,9 @@ tree_scan_open(Tree *handle, TreeScan **scan)
 {
 	const size_t head = (sizeof(TreeScan) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 	const size_t leaf = handle->geometry.leaf_bytes;
-	const size_t bytes = head + LINE_BYTES + TREE_PREFETCH_MAX * leaf + 2 * NODE_MAX_BYTES +
+	const size_t entries =
+		handle->geometry.format.postings ? LEAF_ENTRIES_MAX * handle->geometry.cell_bytes : 0;
+	const size_t bytes = head + LINE_BYTES + TREE_PREFETCH_MAX * leaf + 2 * NODE_MAX_BYTES + entries +
 	                     TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN;
 	TreeScan *s;
 	char *place;
@@ -619,7 +621,8 @@ tree_scan_open(Tree *handle, TreeScan **scan)
 		s->buffers[i] = (uint64_t *) place;
 	s->buffers[SCAN_ALONE] = (uint64_t *) place;
 	s->parent.node = (uint64_t *) (place + NODE_MAX_BYTES);
-	s->fence_image = (uint8_t *) (place + 2 * NODE_MAX_BYTES);
+	s->entries = entries != 0 ? (uint64_t *) (place + 2 * NODE_MAX_BYTES) : NULL;
+	s->fence_image = (uint8_t *) (place + 2 * NODE_MAX_BYTES + entries);
 	*scan = s;
 	return TREE_OK;
 }

@@ -61,6 +61,8 @@ struct TreeScan
 	 * is the far fence's.
 	 */
 	uint32_t images[LEAF_CELLS_TARGET + 1];
+	uint64_t *
+		entries; /* LEAF_ENTRIES_MAX cells: those of the current leaf's postings, as they are taken; NULL: no postings */
 	bool keys_fetched; /* room for all images of the batch is taken: the pool stays where it is */
 	uint8_t *pool;
 	uint32_t pool_bytes;

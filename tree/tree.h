@@ -43,6 +43,9 @@ typedef enum TreeStatus
 	TREE_INVALID      /* arguments outside the contract */
 } TreeStatus;
 
+/* Cells may be this long for TreeFormat.postings. */
+#define TREE_POSTING_CELL_MAX_BYTES 32u
+
 /* How keys are stored in one tree; fixed when it is created, kept in the tree's record. */
 typedef struct TreeFormat
 {
@@ -51,6 +54,7 @@ typedef struct TreeFormat
 	bool lossless;        /* equal normalized keys are equal keys: there are no images */
 	bool full_separators; /* never cut a separator to its normalized key */
 	uint8_t fill_percent; /* bulk load fills leaves to this, 50..100 */
+	bool postings; /* leaves keep TIDs of one key together; lossless keys in cells of 16 or 32 bytes only */
 } TreeFormat;
 
 /* The key and TID of one entry, in private memory. */
@@ -421,7 +425,7 @@ typedef struct TreeBatch
 	{
 		uint32_t block;
 		uint16_t offset;
-		uint16_t cell; /* slot in the leaf's copy, for tree_batch_key() */
+		uint16_t cell; /* slot in the leaf's copy, for tree_batch_key(); many entries of a posting have one */
 	} entries[TREE_BATCH_MAX];
 } TreeBatch;
 

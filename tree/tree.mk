@@ -18,6 +18,7 @@ TREE_SOURCES = \
 	tree/node.c \
 	tree/order.c \
 	tree/parent.c \
+	tree/posting.c \
 	tree/predicate.c \
 	tree/redo.c \
 	tree/reread.c \

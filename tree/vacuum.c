@@ -26,8 +26,8 @@ struct TreeVacuum
 	uint32_t height;          /* of the tree when the walk began */
 	uint64_t leaves;          /* visited so far, for the estimates */
 	uint64_t entries;
-	uint64_t *leaf;                  /* NODE_MAX_BYTES: the copy that was judged */
-	bool victims[LEAF_CELLS_TARGET]; /* by slot */
+	uint64_t *leaf;                     /* NODE_MAX_BYTES: the copy that was judged */
+	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
 };
 
@@ -80,29 +80,53 @@ vacuum_begin(TreeVacuum *vacuum)
 	return TREE_OK;
 }
 
+/* Which TIDs of a posting cell are dead: a bit for each. */
+static uint8_t
+posting_judge(const NodeGeometry *g, const uint64_t *head, const uint64_t *cell, TreeIsDead is_dead,
+              void *argument)
+{
+	uint8_t dead = 0;
+
+	assert(cell_is_posting(cell) && !cell_is_posting(head));
+	assert(g->posting_tids <= 8 || !g->format.postings);
+	for (uint32_t i = 0; i < g->posting_tids; i++)
+	{
+		uint64_t word0 = posting_word0(head, posting_get(cell, i));
+
+		if (posting_get(cell, i) != 0 && is_dead(argument, cell_block(word0), cell_offset(word0)))
+			dead |= (uint8_t) (1u << i);
+	}
+	return dead;
+}
+
 /* Marks the victims in the copy. Calls is_dead: nothing is held. */
 static TreeStatus
 vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 {
 	const NodeGeometry *g = &vacuum->tree->geometry;
+	const uint64_t *head = NULL;
 
 	assert(!vacuum->tree->client->holding);
 	assert(node_level(vacuum->leaf) == 0);
+	if (leaf_posting_stray(g, vacuum->leaf))
+		return client_fail(vacuum->tree->client, TREE_DAMAGED, "leaf %llx: a posting that is none",
+		                   (unsigned long long) vacuum->next);
 	memset(vacuum->victims, 0, sizeof(vacuum->victims));
 	vacuum->victim_count = 0;
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	for (uint32_t slot = 0; is_dead != NULL && slot < g->leaf_cells; slot++)
 	{
-		uint64_t word0 = vacuum->leaf[leaf_cell_word(g, slot)];
+		const uint64_t *cell = vacuum->leaf + leaf_cell_word(g, slot);
 
-		if (cell_state(word0) == CELL_POSTING)
-			return client_fail(vacuum->tree->client, TREE_DAMAGED, "leaf %llx: posting",
-			                   (unsigned long long) vacuum->next);
 		/* Dead-marked ones, too: their TIDs are given free like those of others. */
-		if (is_dead == NULL || !leaf_keeps(word0, false) ||
-		    !is_dead(argument, cell_block(word0), cell_offset(word0)))
-			continue;
-		vacuum->victims[slot] = true;
-		vacuum->victim_count++;
+		if (cell_is_posting(cell))
+			vacuum->victims[slot] = posting_judge(g, head, cell, is_dead, argument);
+		else
+		{
+			head = cell;
+			vacuum->victims[slot] =
+				leaf_keeps(cell[0], false) && is_dead(argument, cell_block(cell[0]), cell_offset(cell[0]));
+		}
+		vacuum->victim_count += (uint32_t) __builtin_popcount(vacuum->victims[slot]);
 	}
 	return TREE_OK;
 }
@@ -120,10 +144,30 @@ victims_unchanged(const TreeVacuum *vacuum, const uint64_t *node)
 	{
 		uint32_t word = leaf_cell_word(g, slot);
 
-		if (vacuum->victims[slot] && memcmp(node + word, vacuum->leaf + word, g->cell_bytes) != 0)
+		if (vacuum->victims[slot] != 0 && memcmp(node + word, vacuum->leaf + word, g->cell_bytes) != 0)
 			return false;
 	}
 	return true;
+}
+
+/* Takes the victims out of the image that the rewrite is made from. */
+static void
+victims_mark(const TreeVacuum *vacuum, uint64_t *node)
+{
+	const NodeGeometry *g = &vacuum->tree->geometry;
+
+	assert(vacuum->victim_count > 0);
+	assert(node != vacuum->leaf);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		uint64_t *cell = node + leaf_cell_word(g, slot);
+
+		for (uint32_t i = 0; cell_is_posting(cell) && i < g->posting_tids; i++)
+			if ((vacuum->victims[slot] & 1u << i) != 0)
+				posting_remove(cell, i);
+		if (vacuum->victims[slot] != 0 && !cell_is_posting(cell))
+			cell[0] &= ~(3ull << CELL_STATE_SHIFT);
+	}
 }
 
 /* After the acknowledgment: the blocks of cells that the rewrite dropped. */
@@ -168,6 +212,7 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 	FabricOp ops[REDO_OPS + 2];
 	LeafCells cells;
 	LockHold hold;
+	uint32_t live_left;
 	int count;
 	TreeStatus status;
 
@@ -180,14 +225,10 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 		status = lock_release(tree, &hold, vacuum->next, old, bytes);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-	{
-		uint64_t *word0 = old + leaf_cell_word(g, slot);
-
-		if (vacuum->victims[slot])
-			*word0 &= ~(3ull << CELL_STATE_SHIFT);
-	}
+	victims_mark(vacuum, old);
 	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
+	live_left = cells.count;
+	leaf_pack(g, &cells);
 	node_begin_like(g, node, old, vacuum->next, old[HEADER_GENERATION] + 1);
 	leaf_fill(g, node, &cells, 0, cells.count);
 	node_seal(g, node);
@@ -195,7 +236,7 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 	status = lock_write_and_release(tree, &hold, ops, count, vacuum->next, node, bytes);
 	if (status != TREE_OK)
 		return status;
-	*live = cells.count;
+	*live = live_left;
 	TREE_COUNT(tree, leaf_rewrites, 1);
 	TREE_COUNT(tree, deletes, vacuum->victim_count);
 	vacuum_free_blocks(vacuum, old);

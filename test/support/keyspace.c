@@ -14,10 +14,17 @@ _Thread_local uint64_t keyspace_jump_at;
 _Thread_local jmp_buf keyspace_jump;
 
 static const KeySpace spaces[KEYSPACES] = {
-	{KEYSPACE_16, "16", {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90}, 1},
+	{KEYSPACE_16,
+     "16",
+     {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90, .postings = true},
+     1},
+	{KEYSPACE_16_SINGLE,
+     "16-single",
+     {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
+     1},
 	{KEYSPACE_32_WHOLE,
      "32-whole",
-     {.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90},
+     {.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90, .postings = true},
      1},
 	{KEYSPACE_32_TIED, "32-tied", {.cell_bytes = 32, .norm_bytes = 8, .fill_percent = 90}, 16},
 	{KEYSPACE_32_PREFIX, "32-prefix", {.cell_bytes = 32, .norm_bytes = 8, .fill_percent = 90}, 0},
@@ -54,6 +61,7 @@ keyspace_image_bytes(const KeySpace *space, uint64_t number)
 	switch (space->kind)
 	{
 		case KEYSPACE_16:
+		case KEYSPACE_16_SINGLE:
 		case KEYSPACE_32_WHOLE:
 			return 0;
 		case KEYSPACE_32_TIED:
@@ -117,7 +125,7 @@ keyspace_number(const KeySpace *space, const TreeKey *key)
 	TreeKey other;
 
 	REQUIRE(!key->cut, "a cut key has no number");
-	if (space->kind == KEYSPACE_16)
+	if (space->kind == KEYSPACE_16 || space->kind == KEYSPACE_16_SINGLE)
 		number = key->norm[0] >> 8;
 	else if (space->kind == KEYSPACE_32_WHOLE)
 		number = key->norm[0] << 12 | (key->norm[1] >> 48) << 4 | key->norm[2];

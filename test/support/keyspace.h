@@ -31,8 +31,9 @@
 
 typedef enum KeySpaceKind
 {
-	KEYSPACE_16,         /* 16 bytes, lossless */
-	KEYSPACE_32_WHOLE,   /* 32 bytes, 24 of normalized key in three words, lossless */
+	KEYSPACE_16,         /* 16 bytes, lossless, postings */
+	KEYSPACE_16_SINGLE,  /* the same without postings */
+	KEYSPACE_32_WHOLE,   /* 32 bytes, 24 of normalized key in three words, lossless, postings */
 	KEYSPACE_32_TIED,    /* 32 bytes, 8 of normalized key for runs of 16 numbers, image in the cell */
 	KEYSPACE_32_PREFIX,  /* the same with one normalized key for all: only the comparator orders */
 	KEYSPACE_64_OUTSIDE, /* 64 bytes, ties, images of all lengths in the cell and out of line */

@@ -29,10 +29,9 @@ typedef struct Walk
 } Walk;
 
 static void
-entry_add(Walk *walk, const uint64_t *node, uint32_t slot)
+entry_add(Walk *walk, const uint64_t *node, uint32_t slot, uint64_t word0)
 {
 	WalkResult *result = walk->result;
-	uint64_t word0 = node[leaf_cell_word(&walk->tree->geometry, slot)];
 
 	if (result->count == walk->room)
 	{
@@ -44,6 +43,33 @@ entry_add(Walk *walk, const uint64_t *node, uint32_t slot)
 		.block = cell_block(word0), .offset = cell_offset(word0), .leaf = node[HEADER_SELF], .slot = slot};
 }
 
+/* The entries of a posting cell, if it is one: they are above those before them. Moves *last on. */
+static void
+posting_walk(Walk *walk, const uint64_t *node, uint32_t slot, uint64_t *last)
+{
+	const NodeGeometry *g = &walk->tree->geometry;
+	const uint64_t *cell = node + leaf_cell_word(g, slot);
+
+	if (!cell_is_posting(cell))
+	{
+		*last = tid_order(cell_block(cell[0]), cell_offset(cell[0]));
+		return;
+	}
+	REQUIRE(posting_head(g, node, slot) != slot && slot < node_count(node), "posting in slot %u", slot);
+	REQUIRE((node_flags(node) & NODE_POSTINGS) != 0, "an unknown posting in slot %u", slot);
+	for (uint32_t i = 0; i < g->posting_tids && posting_get(cell, i) != 0; i++)
+	{
+		const uint64_t *head = node + leaf_cell_word(g, posting_head(g, node, slot));
+		uint64_t word0 = posting_word0(head, posting_get(cell, i));
+		uint64_t tid = tid_order(cell_block(word0), cell_offset(word0));
+
+		REQUIRE(tid > *last, "posting in slot %u is not in order", slot);
+		*last = tid;
+		entry_add(walk, node, slot, word0);
+		walk->result->in_postings++;
+	}
+}
+
 /* Every live cell lies in [low, high); the base is in order. */
 static void
 leaf_walk(Walk *walk, const uint64_t *node)
@@ -51,6 +77,7 @@ leaf_walk(Walk *walk, const uint64_t *node)
 	Tree *tree = walk->tree;
 	const NodeGeometry *g = &tree->geometry;
 	uint8_t *buffer = (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES;
+	uint64_t last = 0;
 
 	walk->result->leaves++;
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
@@ -60,11 +87,12 @@ leaf_walk(Walk *walk, const uint64_t *node)
 		TreeKey key;
 		int low, high;
 
-		REQUIRE(cell_state(cell[0]) != CELL_POSTING, "posting in slot %u", slot);
+		posting_walk(walk, node, slot, &last);
 		REQUIRE(cell_state(cell[0]) != CELL_EMPTY || slot >= node_count(node), "empty slot %u in the base",
 		        slot);
-		if (slot > 0 && slot < node_count(node))
-			REQUIRE(cell_order(g, cell - g->cell_words, cell) <= 0, "base out of order at %u", slot);
+		if (slot > 0 && slot < node_count(node) && !cell_is_posting(cell))
+			REQUIRE(cell_order(g, node + leaf_cell_word(g, posting_head(g, node, slot - 1)), cell) <= 0,
+			        "base out of order at %u", slot);
 		if (cell_state(cell[0]) != CELL_LIVE)
 			continue;
 		cell_key(g, cell, false, &key);
@@ -82,7 +110,7 @@ leaf_walk(Walk *walk, const uint64_t *node)
 		REQUIRE(search_compare_fence(tree, &bound, node, true, &high) == TREE_OK, "high fence");
 		REQUIRE(low >= 0 && high < 0, "leaf %llx slot %u lies outside its fences (%d, %d)",
 		        (unsigned long long) node[HEADER_SELF], slot, low, high);
-		entry_add(walk, node, slot);
+		entry_add(walk, node, slot, cell[0]);
 	}
 }
 

@@ -23,7 +23,8 @@ typedef struct WalkResult
 	uint64_t inner_nodes;
 	uint64_t unposted; /* nodes that their parent's level does not know: allowed, counted */
 	uint64_t count;
-	WalkEntry *entries; /* live ones, leaf by leaf; freed by walk_free() */
+	uint64_t in_postings; /* of them */
+	WalkEntry *entries;   /* live ones, leaf by leaf; freed by walk_free() */
 } WalkResult;
 
 /*
