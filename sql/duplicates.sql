@@ -94,12 +94,12 @@ SET enable_bitmapscan = off;
 SELECT sherman_check('dup_k', true), agrees('SELECT * FROM dup WHERE k = 30');
 INSERT INTO dup VALUES (1, 30), (2, 30);
 SELECT sherman_check('dup_k', true), agrees('SELECT * FROM dup WHERE k = 30');
-CREATE TEMP TABLE before AS SELECT row_bytes('dup_k') AS bytes;
 REINDEX INDEX dup_k;
-SELECT row_bytes('dup_k') > 1.5 * bytes AS larger, sherman_check('dup_k', true) FROM before;
+CREATE TEMP TABLE single AS SELECT row_bytes('dup_k') AS bytes;
+SELECT sherman_check('dup_k', true);
 ALTER INDEX dup_k RESET (deduplicate_items);
 REINDEX INDEX dup_k;
-SELECT row_bytes('dup_k') <= bytes AS small_again, sherman_check('dup_k', true) FROM before;
+SELECT 1.5 * row_bytes('dup_k') < bytes AS smaller, sherman_check('dup_k', true) FROM single;
 
 -- A unique value many times over, as updates leave it.
 UPDATE grown SET id = id + 1 WHERE k = 7;

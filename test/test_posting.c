@@ -486,7 +486,9 @@ mark_heads(Fixture *f)
 		               .buffer = leaf + word};
 		TreeKey key;
 
-		if (cell_state(leaf[word]) != CELL_LIVE || !cell_is_posting(leaf + leaf_cell_word(g, slot + 1)))
+		/* Those that vacuum() will find dead it counts, marked or not. */
+		if (cell_state(leaf[word]) != CELL_LIVE || !cell_is_posting(leaf + leaf_cell_word(g, slot + 1)) ||
+		    is_dead(NULL, entry.block, entry.offset))
 			continue;
 		cell_key(g, leaf + word, false, &key);
 		entry.number = keyspace_number(f->space, &key);

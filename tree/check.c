@@ -420,12 +420,13 @@ check_entries(Check *check, const OrderedCells *cells)
 
 	assert(check->level == 0);
 	assert(statistics != NULL);
-	statistics->entries += leaf_live(g, check->node);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = check->node + leaf_cell_word(g, slot);
 		OutsideReference reference;
 
+		statistics->entries +=
+			cell_is_posting(cell) ? posting_count(g, cell) : cell_state(cell[0]) == CELL_LIVE;
 		statistics->dead += cell_state(cell[0]) == CELL_DEAD;
 		if (g->format.lossless || cell_state(cell[0]) == CELL_EMPTY || (cell[0] & CELL_OUTSIDE_BIT) == 0)
 			continue;

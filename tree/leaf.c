@@ -98,9 +98,7 @@ leaf_live(const NodeGeometry *g, const uint64_t *node)
 	{
 		const uint64_t *cell = node + leaf_cell_word(g, slot);
 
-		live += leaf_keeps(cell[0], proven);
-		for (uint32_t i = 0; g->format.postings && cell_is_posting(cell) && i < g->posting_tids; i++)
-			live += posting_get(cell, i) != 0;
+		live += cell_is_posting(cell) ? posting_count(g, cell) : leaf_keeps(cell[0], proven);
 	}
 	return live;
 }

@@ -510,6 +510,8 @@ posting_word0(const uint64_t *head, uint32_t tid)
 	                  (head[0] & CELL_HIGH_BIT) != 0, false);
 }
 
+/* How many TIDs a posting cell has. */
+extern uint32_t posting_count(const NodeGeometry *g, const uint64_t *cell);
 /* Removes the TID number i, in a private copy that a rewrite is made from. */
 extern void posting_remove(uint64_t *cell, uint32_t i);
 /* The slot of the cell in front of the posting that the cell in `slot` is of; else `slot` itself. */

@@ -35,6 +35,17 @@ posting_set(uint64_t *cell, uint32_t i, uint32_t tid)
 		cell[(i + 1) / 2] = (cell[(i + 1) / 2] & 0xffffffffull) | (uint64_t) tid << 32;
 }
 
+uint32_t
+posting_count(const NodeGeometry *g, const uint64_t *cell)
+{
+	uint32_t count = 0;
+
+	assert(cell_is_posting(cell));
+	for (uint32_t i = 0; g->format.postings && i < g->posting_tids; i++)
+		count += posting_get(cell, i) != 0;
+	return count;
+}
+
 void
 posting_remove(uint64_t *cell, uint32_t i)
 {
