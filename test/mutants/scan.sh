@@ -56,7 +56,7 @@ mutate vacuum_forgets_grown_root test_vacuum tree/vacuum.c \
 mutate vacuum_in_place test_vacuum tree/vacuum.c \
 	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
 mutate bulk_always_cuts "test_bulk" tree/bulk.c \
-	's/(leaf_separator\(g, bulk->leaf.*?;\n)/$1\tseparator[0] = (bulk->cell[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;\n/s'
+	's/(leaf_separator\(g, bulk_before.*?;\n)/$1\tseparator[0] = (bulk->cell[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;\n/s'
 mutate bulk_shares_blocks test_bulk tree/bulk.c \
 	's/if \(cell_state\(separator\[0\]\) == SEPARATOR_CUT \|\| \(separator\[0\] & CELL_OUTSIDE_BIT\) == 0\)/if (true)/'
 mutate bulk_forgets_images test_bulk tree/bulk.c \

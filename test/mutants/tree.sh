@@ -23,7 +23,7 @@ mutate no_redo test_tree_faults tree/lock.c \
 mutate node_before_sibling test_tree_faults tree/split.c \
 	's/(split->count \+=\s+lock_rewrite_ops.*?;\n)/{ FabricOp sibling = split->ops[--split->count]; $1 split->ops[split->count++] = sibling; }/s'
 mutate hit_is_silent test_tree tree/insert.c \
-	's/return insert_rewrite\(in, LEAF_NO_SLOT, NULL\);/return insert_release(in);/'
+	's/return insert_rewrite\(in, LEAF_NO_SLOT, false, &cells->leaf\);/return insert_release(in);/'
 mutate dead_slot_used_again test_tree tree/leaf.c \
 	's/if \(cell_state\(first\[slot \* words\]\) == CELL_EMPTY\)/if (cell_state(first[slot * words]) != CELL_LIVE)/'
 mutate same_tid_not_looked_for test_tree tree/leaf.c \
@@ -47,7 +47,7 @@ mutate separator_shares_block test_tree tree/order.c \
 mutate plan_not_held_against_leaf test_tree_faults tree/insert.c \
 	's/if \(node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0\)/if (false)/s'
 mutate cut_between_ties "test_node test_tree" tree/leaf.c \
-	's/cell_order\(g, cells->cells\[wanted \+ distance - 1\], cells->cells\[wanted \+ distance\]\) != 0/true/'
+	's/return cell_is_posting\(cells->cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells->cells\[cut - 1\], cells->cells\[cut\]\) != 0;/return true;/'
 mutate block_lost_in_jump test_tree_faults tree/insert.c \
 	's/(\*hit = false;.*?)insert_abandon\(handle\);/$1handle->block.bytes = 0;/s'
 mutate block_freed_behind_acknowledgment test_tree_faults tree/insert.c \
