@@ -79,13 +79,14 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	sherman_keys_form(opened->keys, index, values, isnull, tid, &key);
 	if (check_unique != UNIQUE_CHECK_NO)
 	{
-		UniqueRow	row = {index, heap, values, isnull, tid, &key, check_unique};
+		UniqueRow	row = {index, heap, values, isnull, tid, &key, check_unique, index_unchanged};
 
 		unique = unique_begin(&state->unique, &row, &opened);
 	}
 	MemoryContextSwitchTo(caller);
 
-	if (check_unique != UNIQUE_CHECK_EXISTING)
+	if (check_unique == UNIQUE_CHECK_NO ||
+		(check_unique != UNIQUE_CHECK_EXISTING && !state->unique.added))
 		add_entry(index, opened, &key);
 	if (check_unique != UNIQUE_CHECK_NO)
 		unique_end(&state->unique, index);

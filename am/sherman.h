@@ -189,6 +189,7 @@ typedef struct ShermanIndex
 	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
 	TreeScan   *spare;			/* for whoever needs one next, made when first needed */
 	bool		spare_taken;
+	int			alone_credit;	/* unique.c: whether keys are tried to be added alone */
 	MemoryContext context;		/* owns keys, tree and spare */
 	Relation	relation;		/* of the insert in progress: predicate.c */
 } ShermanIndex;

@@ -7,7 +7,11 @@
  * a heavyweight lock whose name is a hash of the key.  Waits for it can be canceled, deadlocks are found, an
  * error releases it.  It is never held while a transaction is waited for.
  *
- * Under it the entries with this key are read, without any lock at the memory nodes, and their rows looked at
+ * Most keys are new.  So the entry is first added on condition that its leaf shows no other with its normalized
+ * key (tree_insert_alone()), which costs what an insert costs.  Only if there is one, of an equal key or of one
+ * that begins like it, a check goes before the insert.
+ *
+ * Under the lock the entries with this key are read, without any lock at the memory nodes, and their rows looked at
  * as nbtree does.  An entry may be removed and its TID be given to another row between the two: VACUUM frees
  * a TID only after every index has lost its entry.  So what was seen in the heap counts only if the entry is
  * in the tree still, when it is read again afterwards: then the TID was not free in between.  (It cannot have
@@ -28,6 +32,12 @@
 #include "utils/typcache.h"
 
 #include "unique.h"
+
+/*
+ * An attempt to add an entry alone that fails costs two round trips: each takes so many that succeed to make up
+ * for it, or as many inserts without an attempt.
+ */
+#define ALONE_LOSS 8
 
 /* What was found among the rows with this key. */
 typedef enum Finding
@@ -303,6 +313,33 @@ wait_for_decision(const UniqueLook *look)
 }
 
 /*
+ * Adds the entry if its leaf shows that the key is new.  Where that has failed often, keys have common beginnings
+ * or come again: it is not tried then.
+ */
+static bool
+add_alone(const UniqueRow *row, ShermanIndex *opened)
+{
+	TreeStamp	stamp;
+	TreeStatus	status;
+	bool		hit;
+	bool		alone;
+
+	if (row->check == UNIQUE_CHECK_EXISTING || row->unchanged)
+		return false;
+	if (opened->alone_credit < 0)
+	{
+		opened->alone_credit++;
+		return false;
+	}
+	sherman_stamp(row->index, &stamp);
+	status = tree_insert_alone(opened->tree, row->key, &stamp, &hit, &alone);
+	if (status != TREE_OK)
+		sherman_report_failure(status, row->index);
+	opened->alone_credit = alone ? Min(opened->alone_credit + 1, ALONE_LOSS) : opened->alone_credit - ALONE_LOSS;
+	return alone;
+}
+
+/*
  * Whether the key is unique by its NULLs: each is different from every value, other NULLs included.
  */
 static bool
@@ -323,15 +360,19 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 {
 	/* What an error left of the row before has gone with its transaction. */
 	checker->locked = false;
+	checker->added = false;
 	if (unique_by_null(row))
 		return true;
 
+	lock_key(checker, row, (*opened)->keys);
+	checker->added = add_alone(row, *opened);
+	if (checker->added)
+		return true;
 	for (;;)
 	{
 		UniqueLook	look;
 		Finding		finding;
 
-		lock_key(checker, row, (*opened)->keys);
 		begin_look(&look, row, *opened);
 		finding = find_conflict(&look);
 		sherman_return_scan(*opened, look.scan);
@@ -346,5 +387,6 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 		wait_for_decision(&look);
 		/* The index may have become broken, or unreachable, in the meantime. */
 		*opened = sherman_index_for_insert(row->index);
+		lock_key(checker, row, (*opened)->keys);
 	}
 }

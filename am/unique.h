@@ -19,6 +19,7 @@ typedef struct UniqueRow
 	ItemPointer tid;
 	const TreeKey *key;			/* formed from these */
 	IndexUniqueCheck check;		/* not UNIQUE_CHECK_NO */
+	bool		unchanged;		/* a version of a row that is there with this key */
 } UniqueRow;
 
 /* What one executor state keeps for a unique index between rows; zeroed at first. */
@@ -28,13 +29,14 @@ typedef struct UniqueChecker
 	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that the normalized key does not hold whole, or NULL */
 	bool		locked;			/* `lock` is held */
 	ItemPointerData lock;		/* names the key: lock_name() */
+	bool		added;			/* the entry was added by the check already */
 } UniqueChecker;
 
 /*
  * Checks that no other row has this key, as nbtree's _bt_check_unique() does: raises 23505, waits for the
  * transaction that decides, or, for UNIQUE_CHECK_PARTIAL, returns false ("perhaps not").  Else true.
  *
- * On return the key is locked (checker->locked) unless it needs no check: until unique_end() no other row with
+ * The entry itself may be added on the way: checker->added.  On return the key is locked (checker->locked) unless it needs no check: until unique_end() no other row with
  * it is added by this instance.  An error releases the lock with the transaction's others.  `opened` may be
  * replaced while it waits.  Memory is taken from CurrentMemoryContext, which the caller empties.
  */

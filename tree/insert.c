@@ -36,8 +36,10 @@ typedef struct Insertion
 	bool image_pending; /* the image out of line is not written yet */
 	bool again;         /* a chain of this insert may have been applied before */
 	bool hit;
-	bool kept;  /* the leaf keeps another cell than ours: our block is free */
-	int astray; /* descents that led nowhere */
+	bool kept;         /* the leaf keeps another cell than ours: our block is free */
+	bool alone_wanted; /* insert only where the leaf shows no other entry with this normalized key */
+	bool alone;        /* no leaf has shown one */
+	int astray;        /* descents that led nowhere */
 } Insertion;
 
 typedef enum InsertPlace
@@ -564,6 +566,11 @@ insert_locked(Insertion *in)
 	assert(node_level(node) == 0);
 
 	in->kept = false;
+	if (in->alone_wanted && !leaf_alone(g, node, in->cell))
+	{
+		in->alone = false;
+		return insert_release(in);
+	}
 	leaf_survey(g, node, in->key->block, in->key->offset, &survey);
 	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT)
 		return insert_into_slot(in, survey.empty);
@@ -716,8 +723,8 @@ insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 	return key->image_bytes <= TREE_IMAGE_MAX_BYTES && (key->image_bytes == 0 || key->image != NULL);
 }
 
-TreeStatus
-tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
+static TreeStatus
+insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
 {
 	TreeClient *client = handle->client;
 	Insertion in;
@@ -736,6 +743,8 @@ tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
 	in.cell[0] = 0;
 	in.astray = 0;
 	in.has_outside = in.image_pending = in.again = in.hit = in.kept = false;
+	in.alone_wanted = alone != NULL;
+	in.alone = true;
 	bound_of_key(&handle->geometry, key, &in.bound);
 	for (int attempt = 0; attempt < INSERT_ATTEMPTS && status == TREE_RETRY; attempt++)
 	{
@@ -750,10 +759,28 @@ tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
 	insert_abandon(handle);
 	if (status != TREE_OK)
 		return status;
+	if (alone != NULL)
+		*alone = in.alone;
+	if (!in.alone)
+		return TREE_OK;
 	*hit = in.hit;
 	if (in.hit)
 		TREE_COUNT(handle, insert_hits, 1);
 	else
 		TREE_COUNT(handle, inserts, 1);
 	return TREE_OK;
+}
+
+TreeStatus
+tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
+{
+	return insert_entry(handle, key, stamp, hit, NULL);
+}
+
+TreeStatus
+tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
+{
+	assert(alone != NULL);
+	*alone = false;
+	return insert_entry(handle, key, stamp, hit, alone);
 }

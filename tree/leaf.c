@@ -320,3 +320,25 @@ leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *righ
 		separator[0] |= (uint64_t) SEPARATOR_FULL << CELL_STATE_SHIFT;
 	}
 }
+
+bool
+leaf_alone(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell)
+{
+	const uint64_t *low = node + g->low_word;
+	const uint64_t *high = node + g->high_word;
+
+	assert(node_level(node) == 0);
+	/* Equal keys in a neighbor: a fence inside their run. */
+	if ((!separator_infinite(low) && cell_order_normalized(g, low, cell) == 0) ||
+	    (!separator_infinite(high) && cell_order_normalized(g, high, cell) == 0))
+		return false;
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		const uint64_t *other = node + leaf_cell_word(g, slot);
+
+		if (other[1] == cell[1] && cell_state(other[0]) != CELL_EMPTY &&
+		    ((other[0] ^ cell[0]) & CELL_TID_MASK) != 0 && cell_order_normalized(g, other, cell) == 0)
+			return false;
+	}
+	return true;
+}

@@ -408,10 +408,8 @@ cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 }
 
 int
-cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
+cell_order_normalized(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 {
-	uint64_t mine, theirs;
-
 	assert(a != NULL && b != NULL);
 	assert(g->norm_words >= 1);
 
@@ -420,8 +418,17 @@ cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 	for (uint32_t i = 1; i <= g->norm_words; i++)
 		if (a[i] != b[i])
 			return a[i] < b[i] ? -1 : 1;
-	if (!g->format.lossless)
-		return 0;
+	return 0;
+}
+
+int
+cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
+{
+	int order = cell_order_normalized(g, a, b);
+	uint64_t mine, theirs;
+
+	if (order != 0 || !g->format.lossless)
+		return order;
 	mine = tid_order(cell_block(a[0]), cell_offset(a[0]));
 	theirs = tid_order(cell_block(b[0]), cell_offset(b[0]));
 	return mine < theirs ? -1 : mine > theirs;

@@ -465,6 +465,13 @@ extern bool cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64
  * do not tell (or the same entry).
  */
 extern int cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
+/* The same by the normalized keys alone. */
+extern int cell_order_normalized(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
+/*
+ * Whether a leaf in private memory shows that no entry but the cell's own TID has its normalized key: none in the leaf, and
+ * its fences differ from it.
+ */
+extern bool leaf_alone(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell);
 
 /* ---- posting.c: TIDs of one key, together ---- */
 

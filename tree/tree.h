@@ -383,6 +383,14 @@ typedef struct TreeStamp
 extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
 
 /*
+ * The same for a key of which there shall be one entry, at no cost more: *alone tells whether the leaf showed under its lock
+ * that no other entry, dead-marked ones included, has its normalized key, so none has its key. If not, or if that cannot be
+ * seen in one leaf, nothing is inserted. Who wants to be sure lets nobody else insert the key meanwhile.
+ */
+extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit,
+                                    bool *alone);
+
+/*
  * For callers that lock predicates by leaf (predicate.c has the proof): the address of the leaf that the last
  * tree_insert() with this handle put its entry into, or found it in.  It may have been split since.
  */

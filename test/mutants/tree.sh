@@ -98,3 +98,11 @@ mutate vacuum_goes_round test_damage tree/vacuum.c \
 	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
 mutate undecided_posts_not_counted test_budget_ties tree/parent.c \
 	's/TREE_COUNT\(tree, undecided_fences, 1\);//'
+mutate alone_by_fences_alone test_alone tree/leaf.c \
+	's/\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0 && cell_order_normalized\(g, other, cell\) == 0/false/'
+mutate alone_in_one_leaf test_alone tree/leaf.c \
+	's/if \(\(!separator_infinite\(low\) && cell_order_normalized.*?\n\t\treturn false;/;/s'
+mutate not_alone_by_itself test_alone tree/leaf.c \
+	's/ &&\s+\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0//'
+mutate alone_not_asked test_alone tree/insert.c \
+	's/if \(in->alone_wanted && /if (false \&\& /'
