@@ -79,11 +79,10 @@ scan_only_end(ScanOnly *only)
 	{
 		table_index_fetch_end(only->fetch);
 		ExecDropSingleTupleTableSlot(only->slot);
-		only->fetch = NULL;
 	}
 	if (BufferIsValid(only->map_buffer))
 		ReleaseBuffer(only->map_buffer);
-	only->map_buffer = InvalidBuffer;
+	pfree(only);
 }
 
 /* t1: marks the entries whose pages are all-visible, says the map. False: there is none. */

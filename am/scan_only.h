@@ -23,7 +23,7 @@ extern bool scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *ke
 /* The scan is at its end, or begins anew: lets go of the table's page. */
 extern void scan_only_pause(ScanOnly *only);
 
-/* Lets go of all that is not memory. */
+/* Lets go of everything; `only` is gone. */
 extern void scan_only_end(ScanOnly *only);
 
 #endif							/* SHERMAN_SCAN_ONLY_H */
