@@ -11,13 +11,13 @@
  * key (tree_insert_alone()), which costs what an insert costs.  Only if there is one, of an equal key or of one
  * that begins like it, a check goes before the insert.
  *
- * Under the lock the entries with this key are read, without any lock at the memory nodes, and their rows looked at
- * as nbtree does.  An entry may be removed and its TID be given to another row between the two: VACUUM frees
- * a TID only after every index has lost its entry.  So what was seen in the heap counts only if the entry is
- * in the tree still, when it is read again afterwards: then the TID was not free in between.  (It cannot have
- * left and come back: who adds an entry with this key holds the key lock.)  If it is gone, everything is looked
- * at again.  Where no row is found no second look is needed: an entry is only removed when its row is dead to
- * all, and then there was no conflict either.
+ * Under the lock the entries with this key are read, without any lock at the memory nodes, and their rows
+ * looked at as nbtree does.  An entry may be removed and its TID be given to another row between the two:
+ * VACUUM frees a TID only after every index has lost its entry.  So what was seen in the heap counts only if
+ * the entry is in the tree still, when it is read again afterwards: then the TID was not free in between.  (It
+ * cannot have left and come back: who adds an entry with this key holds the key lock.)  If it is gone,
+ * everything is looked at again.  Where no row is found no second look is needed: an entry is only removed
+ * when its row is dead to all, and then there was no conflict either.
  */
 #include "sherman.h"
 
@@ -313,8 +313,8 @@ wait_for_decision(const UniqueLook *look)
 }
 
 /*
- * Adds the entry if its leaf shows that the key is new.  Where that has failed often, keys have common beginnings
- * or come again: it is not tried then.
+ * Adds the entry if its leaf shows that the key is new.  Where that has failed often, keys have common
+ * beginnings or come again: it is not tried then.
  */
 static bool
 add_alone(const UniqueRow *row, ShermanIndex *opened)

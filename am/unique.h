@@ -26,7 +26,7 @@ typedef struct UniqueRow
 typedef struct UniqueChecker
 {
 	bool		ready;			/* the hash functions were looked up */
-	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that the normalized key does not hold whole, or NULL */
+	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that are not whole in the normalized key */
 	bool		locked;			/* `lock` is held */
 	ItemPointerData lock;		/* names the key: lock_name() */
 	bool		added;			/* the entry was added by the check already */
@@ -34,9 +34,10 @@ typedef struct UniqueChecker
 
 /*
  * Checks that no other row has this key, as nbtree's _bt_check_unique() does: raises 23505, waits for the
- * transaction that decides, or, for UNIQUE_CHECK_PARTIAL, returns false ("perhaps not").  Else true.
+ * transaction that decides, or, for UNIQUE_CHECK_PARTIAL, returns false ("perhaps not").  Else true.  The entry
+ * itself may be added on the way: checker->added.
  *
- * The entry itself may be added on the way: checker->added.  On return the key is locked (checker->locked) unless it needs no check: until unique_end() no other row with
+ * On return the key is locked (checker->locked) unless it needs no check: until unique_end() no other row with
  * it is added by this instance.  An error releases the lock with the transaction's others.  `opened` may be
  * replaced while it waits.  Memory is taken from CurrentMemoryContext, which the caller empties.
  */
