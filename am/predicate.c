@@ -115,6 +115,27 @@ sherman_predicate_inserted(Relation relation, const ShermanIndex *index)
 }
 
 /*
+ * TreeLeafHook of a look at a duplicate: an insert would go to this leaf.
+ */
+static void
+look_for_readers(void *argument, uint64 leaf)
+{
+	CheckForSerializableConflictIn((Relation) argument, NULL,
+								   leaf == TREE_LEAF_ALL ? InvalidBlockNumber : page_of_leaf(leaf));
+}
+
+/*
+ * Before an insert is refused as a duplicate: from now on the scan looks for locks on the leaves that it reads, as
+ * if the entry went there, and raises 40001.  Whoever had found no such row, and then finds that there is one,
+ * is to hear that it cannot be, and to try again (as with btree).
+ */
+void
+sherman_predicate_refused(Relation relation, TreeScan *tree_scan)
+{
+	tree_scan_on_leaf(tree_scan, look_for_readers, relation);
+}
+
+/*
  * An insert into a broken index was passed over, so that nobody will meet its locks: what scans locked here
  * while it was whole becomes a lock on the table, for which the row's insert is looked at once more.
  */

@@ -238,6 +238,8 @@ extern ShermanIndex *sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *i
 extern void sherman_predicate_changes(Relation relation, ShermanIndex *index);
 /* Behind every tree_insert() of a row, and every insert that was passed over. Raise 40001. */
 extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *index);
+/* Before an insert is refused as a duplicate: what the scan reads next is looked at for 40001. */
+extern void sherman_predicate_refused(Relation relation, TreeScan *tree_scan);
 extern void sherman_predicate_skipped(Relation relation, Relation heap);
 
 /* ---- kill.c: dead marks ---- */

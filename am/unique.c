@@ -278,6 +278,21 @@ find_conflict(UniqueLook *look)
 	}
 }
 
+/*
+ * Raises 40001 if somebody has read that there was no such row: see sherman_predicate_refused().
+ */
+static void
+check_readers(const UniqueRow *row, ShermanIndex *opened)
+{
+	UniqueLook	look;
+
+	begin_look(&look, row, opened);
+	sherman_predicate_refused(row->index, look.scan);
+	seek(&look);
+	(void) next_batch(&look);
+	sherman_return_scan(opened, look.scan);
+}
+
 /* ---- errors and waits: nothing is locked ---- */
 
 static void
@@ -383,7 +398,11 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 
 		unique_end(checker, row->index);
 		if (finding == FOUND_DUPLICATE)
+		{
+			if (IsolationIsSerializable())
+				check_readers(row, *opened);
 			report_duplicate(row);
+		}
 		wait_for_decision(&look);
 		/* The index may have become broken, or unreachable, in the meantime. */
 		*opened = sherman_index_for_insert(row->index);
