@@ -17,8 +17,8 @@
  * Of a unique index equal keys follow each other in the sorted order: two of live rows are an error.  Rows that
  * the scan says are dead are indexed, but are nobody's duplicates.
  *
- * In a parallel build (build_parallel.c) each process scans and sorts a part of the table in these ways; one merges
- * and loads.
+ * In a parallel build (build_parallel.c) each process scans and sorts a part of the table in these ways;
+ * one merges and loads.
  *
  * The metapage comes last.  A build that ends early leaves a tree that no metapage names; the collector finds
  * it.

@@ -60,8 +60,8 @@ typedef struct BuildState
 extern void build_begin(BuildState *state, Relation heap, Relation index, IndexInfo *info);
 
 /*
- * Reads the table, or this process's share of it (`scan` not NULL), into sorts.  Returns the number of rows, live or not,
- * that were met.  `progress`: reports it.
+ * Reads the table, or this process's share of it (`scan` not NULL), into sorts.  Returns the number of
+ * rows, live or not, that were met.  `progress`: reports it.
  */
 extern double build_scan(BuildState *state, IndexInfo *info, TableScanDesc scan, bool progress);
 
@@ -79,9 +79,9 @@ extern void build_end(BuildState *state);
 typedef struct ParallelBuild ParallelBuild;
 
 /*
- * Starts the workers that the planner finds worth their while, and has them and this process read the table into sorts
- * that `state` then returns merged.  NULL: none could be had, nothing was read.  Else *rows is as build_scan() returns
- * it, and parallel mode lasts until build_parallel_end().
+ * Starts the workers that the planner finds worth their while, and has them and this process read the table
+ * into sorts that `state` then returns merged.  NULL: none could be had, nothing was read.  Else *rows is
+ * as build_scan() returns it, and parallel mode lasts until build_parallel_end().
  */
 extern ParallelBuild *build_parallel(BuildState *state, IndexInfo *info, double *rows);
 extern void build_parallel_end(ParallelBuild *build);

@@ -1,11 +1,11 @@
 /*
  * build_parallel.c
- *		Builds by several processes: each reads a share of the table's blocks and sorts it, this one merges what they
- *		have sorted and loads the tree.
+ *		Builds by several processes: each reads a share of the table's blocks and sorts it, this one merges
+ *		what they have sorted and loads the tree.
  *
- * Core up to 16 starts workers for btree alone.  What it does there is done here: as many workers as the planner
- * advises, maintenance_work_mem divided among all, this process reads and sorts as one of them.  Workers need no memory
- * node.
+ * Core up to 16 starts workers for btree alone.  What it does there is done here: as many workers as the
+ * planner advises, maintenance_work_mem divided among all, this process reads and sorts as one of them.
+ * Workers need no memory node.
  */
 #include "build.h"
 

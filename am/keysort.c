@@ -11,8 +11,8 @@
  * Longer keys go through tuplesort as strings: the key's words big-endian, as far as the columns fill them,
  * and the TID; under memcmp() they have the same order.  tuplesort compares abbreviated keys.
  *
- * Several processes: each sorts its rows into runs in a temporary file that all can read, which is a copy in the kernel's
- * cache at most, and one process merges them.
+ * Several processes: each sorts its rows into runs in a temporary file that all can read, which is a copy
+ * in the kernel's cache at most, and one process merges them.
  */
 #include "sherman.h"
 

@@ -41,8 +41,8 @@ extern void key_sort_share_attach(KeySortShare *share, dsm_segment *segment);
 extern void key_sort_hand_over_to(KeySort *sort, KeySortShare *share, int participant, bool high);
 
 /*
- * A sort that returns what all participants have handed over, after key_sort_perform().  NULL: nothing with this
- * leading bit.
+ * A sort that returns what all participants have handed over, after key_sort_perform().  NULL: nothing with
+ * this leading bit.
  */
 extern KeySort *key_sort_take_over(const ShermanKeys *keys, int memory_kb, KeySortShare *share, bool high);
 

@@ -342,8 +342,8 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 }
 
 /*
- * Takes the next leaves of a parallel scan for this participant; what the others read lies before or behind them.
- * False: nothing is left.
+ * Takes the next leaves of a parallel scan for this participant; what the others read lies before or behind
+ * them. False: nothing is left.
  */
 static bool
 take_leaves(IndexScanDesc scan, ScanDirection direction)

@@ -19,8 +19,9 @@ typedef struct ParallelPlace
 extern bool parallel_scan_first(IndexScanDesc scan);
 
 /*
- * Waits until no other participant is reading and takes the scan over: parallel_scan_release() or parallel_scan_finish() must
- * follow, or an error, which ends the query for all.  False: the scan has ended.  Interrupts are served.
+ * Waits until no other participant is reading and takes the scan over: parallel_scan_release() or
+ * parallel_scan_finish() must follow, or an error, which ends the query for all.  False: the scan has
+ * ended.  Interrupts are served.
  */
 extern bool parallel_scan_seize(IndexScanDesc scan, ParallelPlace *place);
 

@@ -10,8 +10,9 @@
  * (I-P4): should the tail of the WAL be lost, a tree that has lost more entries than the table has lost rows
  * is not believed.
  *
- * Leaves cost what as many bytes of pages would: a page read from disk for what is read, a dirtied one for what is
- * rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where nothing is held.
+ * Leaves cost what as many bytes of pages would: a page read from disk for what is read, a dirtied one for
+ * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where
+ * nothing is held.
  */
 #include "sherman.h"
 

@@ -1,7 +1,7 @@
 /*
  * test_scan_take.c
- *		One scan by several clients, each with a connection and a scan of its own: every entry comes once, to each of
- *		them in order, while the tree is split under them.
+ *		One scan by several clients, each with a connection and a scan of its own: every entry comes once,
+ *		to each of them in order, while the tree is split under them.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -81,8 +81,8 @@ extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
 extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high);
 
 /*
- * Makes the next leaf, or the first, scan->leaf; `afresh`: by a descent.  Nothing is held.  TREE_DAMAGED, and what a chain
- * returns.  Calls the comparator.
+ * Makes the next leaf, or the first, scan->leaf; `afresh`: by a descent.  Nothing is held.  TREE_DAMAGED,
+ * and what a chain returns.  Calls the comparator.
  */
 extern TreeStatus scan_load(TreeScan *scan, bool afresh);
 /* predicate.c: tells the caller's hook of leaves that are about to be read. It may jump. */

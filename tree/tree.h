@@ -463,8 +463,8 @@ extern void tree_scan_on_leaf(TreeScan *scan, TreeLeafHook hook, void *argument)
 extern TreeStatus tree_scan_next(TreeScan *scan, const TreeBatch **batch);
 
 /*
- * A place between two leaves where a scan may go on: plain bytes, of use to every process of the instance as long
- * as the tree is there, whatever is split meanwhile.
+ * A place between two leaves where a scan may go on: plain bytes, of use to every process of the instance
+ * as long as the tree is there, whatever is split meanwhile.
  */
 typedef struct TreeScanPosition
 {
@@ -478,11 +478,11 @@ typedef struct TreeScanPosition
 } TreeScanPosition;
 
 /*
- * For one scan done by several processes, each with a TreeScan of its own.  Who may go on with it takes what the
- * next chain reads, one leaf to TREE_PREFETCH_MAX, for itself: tree_scan_next() then returns these leaves'
- * entries and no others before its TREE_END, while *behind lets another process go on behind them already.  So
- * each entry comes once, from one of them, and to each of them in order.  To be called after tree_scan_seek(), which
- * begins the scan, or tree_scan_resume().  Calls the comparator.
+ * For one scan done by several processes, each with a TreeScan of its own.  Who may go on with it takes
+ * what the next chain reads, one leaf to TREE_PREFETCH_MAX, for itself: tree_scan_next() then returns these
+ * leaves' entries and no others before its TREE_END, while *behind lets another process go on behind them
+ * already.  So each entry comes once, from one of them, and to each of them in order.  To be called after
+ * tree_scan_seek(), which begins the scan, or tree_scan_resume().  Calls the comparator.
  */
 extern TreeStatus tree_scan_take(TreeScan *scan, TreeScanPosition *behind);
 
