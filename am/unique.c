@@ -350,6 +350,8 @@ add_alone(const UniqueRow *row, ShermanIndex *opened)
 	status = tree_insert_alone(opened->tree, row->key, &stamp, &hit, &alone);
 	if (status != TREE_OK)
 		sherman_report_failure(status, row->index);
+	if (alone)
+		sherman_predicate_inserted(row->index, opened);
 	opened->alone_credit = alone ? Min(opened->alone_credit + 1, ALONE_LOSS) : opened->alone_credit - ALONE_LOSS;
 	return alone;
 }
