@@ -1,6 +1,6 @@
 -- VACUUM is held back by the cost of leaves, which are no pages of PostgreSQL's: the table's own cost nothing here.
 CREATE TABLE costly (k bigint) WITH (autovacuum_enabled = off);
-INSERT INTO costly SELECT i FROM generate_series(1, 30000) i;
+INSERT INTO costly SELECT i FROM generate_series(1, 50000) i;
 CREATE INDEX costly_k ON costly USING sherman (k);
 DELETE FROM costly WHERE k % 10 = 0;
 -- Nobody has a snapshot that still sees the rows, a visitor that cleans up, say: else VACUUM would leave them alone.
