@@ -73,6 +73,14 @@ prepare_full_leaf(Fixture *f)
 		insert(f, i * 10, i);
 }
 
+/* One leaf, nearly full: numbers that are there many times, by the one or the other in postings. */
+static void
+prepare_duplicates(Fixture *f)
+{
+	for (uint64_t i = 0; i < f->tree->geometry.leaf_cells * 9 / 8; i++)
+		insert(f, 100 + i % 3 * 300, i);
+}
+
 /* Enough to split a leaf for certain, and to post to the parent. */
 static TreeStatus
 run_inserts(Fixture *f)
@@ -170,7 +178,9 @@ static const Work works[] = {
 	{"insert", prepare_some, run_insert, WORK_TID / 200, UINT32_MAX},
 	{"root split", prepare_full_root, run_inserts, WORK_TID / 200, UINT32_MAX},
 	{"leaf split", prepare_full_leaf, run_inserts, WORK_TID / 200, UINT32_MAX},
+	{"merge", prepare_duplicates, run_inserts, WORK_TID / 200, UINT32_MAX},
 	{"removal", prepare_full_leaf, run_vacuum, 0, 0},
+	{"removal from postings", prepare_duplicates, run_vacuum, 0, 0},
 	{"bulk load", prepare_nothing, run_bulk, WORK_TID / 200, UINT32_MAX},
 	{"scan", prepare_full_leaf, run_scan, UINT32_MAX, 0},
 };
