@@ -2,13 +2,18 @@
  * sherman.h
  *		What the files of am/ share: PostgreSQL's side of the index.
  *
- * Files: keys.c (keys <-> normalized bytes and images), normalize.c, scankeys.c (scan keys -> bounds), scan.c,
- * scan_only.c (index-only scans), key_reader.c (entries -> rows), build.c, keysort.c (sorting for builds), insert.c,
- * unique.c, vacuum.c, cost.c, planner.c (which indexes the planner sees), validate.c,
- * options.c, settings.c, metapage.c, connection.c (this process's client), pool.c
- * (the memory nodes), connection_workers.c, attach.c (the launcher's work with them), opened.c (its open indexes), state.c (OK,
- * BROKEN, ...), changes.c, predicate.c (SERIALIZABLE), kill.c (dead marks), trees.c (table of trees), recovery.c (epochs, clean ends), workers.c (launcher, embedded node),
- * collector.c, hooks.c, check.c, stats.c, errors.c, compat.h.
+ * Files, by subject:
+ * keys: keys.c (keys <-> normalized bytes and images), normalize.c, normalize_numeric.c, key_reader.c (entries -> rows),
+ *   scankeys.c (scan keys -> bounds);
+ * callbacks: build.c, build_parallel.c, keysort.c (sorting for builds), insert.c, unique.c, scan.c, scan_only.c (index-only
+ *   scans), scan_parallel.c, kill.c (dead marks), vacuum.c, cost.c, validate.c, options.c;
+ * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
+ *   and UNIQUE), predicate.c (SERIALIZABLE);
+ * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
+ *   recovery.c (epochs, clean ends), collector.c;
+ * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
+ *   workers.c (launcher, embedded node);
+ * the rest: settings.c, hooks.c, check.c, stats.c, errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
 #define SHERMAN_AM_H
