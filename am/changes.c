@@ -105,6 +105,18 @@ before_skip(Relation index, const ShermanIndex *opened)
 	sherman_report_state(ERROR, index, opened->state, opened->reason);
 }
 
+/*
+ * What an insert's statement brings with it is of this relation, and not of an earlier one.
+ */
+static ShermanIndex *
+begin_insert(Relation relation, ShermanIndex *index)
+{
+	index->heap = NULL;
+	index->churn = false;
+	sherman_predicate_changes(relation, index);
+	return index;
+}
+
 ShermanIndex *
 sherman_index_for_insert(Relation index)
 {
@@ -112,10 +124,7 @@ sherman_index_for_insert(Relation index)
 
 	if (likely(opened->state == SHERMAN_OK && opened->tree != NULL &&
 			   opened->mutated_epoch == sherman_epoch()))
-	{
-		sherman_predicate_changes(index, opened);
-		return opened;
-	}
+		return begin_insert(index, opened);
 	if (opened->state == SHERMAN_OK && opened->tree == NULL)
 		opened = make_lazy_tree(index, opened);
 	if (opened->state != SHERMAN_OK)
@@ -124,8 +133,7 @@ sherman_index_for_insert(Relation index)
 		return NULL;
 	}
 	mark_mutated(index, opened);
-	sherman_predicate_changes(index, opened);
-	return opened;
+	return begin_insert(index, opened);
 }
 
 ShermanIndex *

@@ -87,7 +87,10 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 
 	if (check_unique == UNIQUE_CHECK_NO ||
 		(check_unique != UNIQUE_CHECK_EXISTING && !state->unique.added))
+	{
+		sherman_delete_prepare(opened, heap, index_unchanged);
 		add_entry(index, opened, &key);
+	}
 	if (check_unique != UNIQUE_CHECK_NO)
 		unique_end(&state->unique, index);
 

@@ -102,6 +102,18 @@ sherman_scan_barrier_wait(Relation index)
 	UnlockPage(index, SCAN_BARRIER_PAGE, ExclusiveLock);
 }
 
+bool
+sherman_scan_barrier_try(Relation index)
+{
+	return ConditionalLockPage(index, SCAN_BARRIER_PAGE, ShareLock);
+}
+
+void
+sherman_scan_barrier_leave(Relation index)
+{
+	UnlockPage(index, SCAN_BARRIER_PAGE, ShareLock);
+}
+
 /* The batch at hand is about to go: its dead entries are marked. */
 static void
 kill_marked(ShermanScan *state)

@@ -6,7 +6,8 @@
  * keys: keys.c (keys <-> normalized bytes and images), normalize.c, normalize_numeric.c, key_reader.c (entries -> rows),
  *   scankeys.c (scan keys -> bounds);
  * callbacks: build.c, build_parallel.c, keysort.c (sorting for builds), insert.c, unique.c, scan.c, scan_only.c (index-only
- *   scans), scan_parallel.c, kill.c (dead marks), vacuum.c, cost.c, validate.c, options.c;
+ *   scans), scan_parallel.c, kill.c (dead marks), delete.c (dead entries in full leaves),
+ *   vacuum.c, cost.c, validate.c, options.c;
  * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
  *   and UNIQUE), predicate.c (SERIALIZABLE);
  * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
@@ -197,6 +198,9 @@ typedef struct ShermanIndex
 	int			alone_credit;	/* unique.c: whether keys are tried to be added alone */
 	MemoryContext context;		/* owns keys, tree and spare */
 	Relation	relation;		/* of the insert in progress: predicate.c */
+	Relation	heap;			/* of the insert in progress: delete.c */
+	bool		churn;			/* it is for a new version of a row with the same key */
+	TreeStamp	proven;			/* tree_removal_proven() was told */
 } ShermanIndex;
 
 /*
@@ -261,6 +265,11 @@ extern void sherman_kill_note(ShermanKills *kills, MemoryContext context, const 
 /* The scan leaves the batch, which is valid still: marks what was noted. Raises nothing. */
 extern void sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch);
 
+/* ---- delete.c: entries that go before a leaf is split ---- */
+
+/* Before tree_insert(), behind sherman_index_for_insert(). */
+extern void sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged);
+
 /* ---- callbacks ---- */
 extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);
 extern void sherman_buildempty(Relation index);
@@ -294,6 +303,9 @@ extern void sherman_parallelrescan(IndexScanDesc scan);
  * was removed have ended (LockPage barrier, postgres-index-am.md section 4 rule 3). scan.c.
  */
 extern void sherman_scan_barrier_wait(Relation index);
+/* Holds the barrier as such a scan does; false: it is not to be had without waiting. */
+extern bool sherman_scan_barrier_try(Relation index);
+extern void sherman_scan_barrier_leave(Relation index);
 
 /* True size for planner, cost and views, from the shared tree state; false when not known without waiting. */
 extern bool sherman_size(Relation index, TreeStatistics *statistics);

@@ -347,6 +347,7 @@ add_alone(const UniqueRow *row, ShermanIndex *opened)
 		return false;
 	}
 	sherman_stamp(row->index, &stamp);
+	sherman_delete_prepare(opened, row->heap, false);
 	status = tree_insert_alone(opened->tree, row->key, &stamp, &hit, &alone);
 	if (status != TREE_OK)
 		sherman_report_failure(status, row->index);

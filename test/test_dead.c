@@ -196,6 +196,114 @@ test_images_kept(void **state)
 	tree_close(tree);
 }
 
+/* What a hook for full leaves does. */
+typedef struct Full
+{
+	Tree *tree;
+	Tree *other;  /* inserts an entry again before it returns */
+	uint32_t key; /* that entry's number */
+	bool prove;   /* proves the marks */
+	int remove;   /* removes so many entries that are live */
+	bool answer;
+	int calls;
+	int marked;
+	int duplicates;
+} Full;
+
+static bool
+full_leaf(void *argument, TreeFullLeaf *leaf)
+{
+	Full *full = argument;
+
+	assert_false(full->tree->client->holding);
+	assert_true(tree_leaf_unchanged(full->tree, leaf->leaf, leaf->generation));
+	full->calls++;
+	full->marked = leaf->marked;
+	full->duplicates = leaf->duplicates;
+	for (int slot = 0, n = 0; slot < leaf->count && n < full->remove; slot++)
+		if (leaf->entries[slot].live)
+			leaf->entries[slot].remove = ++n > 0;
+	if (full->other != NULL)
+	{
+		TreeKey key = number_key(full->key, full->key);
+
+		must_insert(full->other, &key, true);
+		assert_false(tree_leaf_unchanged(full->tree, leaf->leaf, leaf->generation));
+	}
+	if (full->prove)
+		tree_removal_proven(full->tree, &stamp);
+	return full->answer;
+}
+
+/* A full leaf asks for its marks to be proven, or for others that are dead; then it is not split. */
+static void
+test_room(void **state)
+{
+
+	(void) state;
+	for (int pass = 0; pass < 5; pass++)
+	{
+		Full full = {.answer = pass != 1, .prove = pass == 0, .remove = pass < 2 ? 0 : pass == 3 ? 2 : 20};
+		int marks = pass < 2 ? 30 : 0;
+		TreeRecord record;
+		TestClient second;
+		TreeCounters counters;
+		uint32_t full_at;
+		Read read;
+
+		full.tree = new_tree(&narrow, &record);
+		full_at = full.tree->geometry.leaf_cells;
+		insert_numbers(full.tree, 0, full_at);
+		read_all(full.tree, &read);
+		assert_int_equal(mark_first(full.tree, &read, marks), marks);
+		tree_on_full(full.tree, full_leaf, &full, pass >= 2);
+		test_client_open(&second, &instance, 1);
+		/* The answer is about a generation that has gone. */
+		if (pass == 4)
+		{
+			full.other = open_tree(&second, &record);
+			full.key = 30;
+		}
+		insert_numbers(full.tree, full_at, full_at + 1);
+		assert_int_equal(full.calls, 1);
+		assert_int_equal(full.marked, marks);
+		assert_int_equal(full.duplicates, 0);
+		tree_counters(full.tree, &counters);
+		/* Two that go make no room that is worth a rewrite. */
+		assert_int_equal(counters.leaf_splits, pass == 0 || pass == 2 ? 0 : 1);
+		assert_int_equal(counters.dead_removals, pass == 0 ? 30 : pass == 2 ? 20 : 0);
+		assert_int_equal(count_all(full.tree), (int) full_at + 1 -
+		                                           (pass == 0 || pass == 1 ? 30
+		                                            : pass == 2            ? 20
+		                                                                   : 0));
+		check(full.tree, (uint64_t) count_all(full.tree), pass == 1 ? 30 : 0);
+		tree_close(full.other);
+		tree_close(full.tree);
+		assert_int_equal(test_client_close(&second), TREE_OK);
+	}
+}
+
+/* Versions of one row are what a table is asked about first. */
+static void
+test_room_duplicates(void **state)
+{
+	TreeRecord record;
+	Full full = {.answer = false};
+
+	(void) state;
+	full.tree = new_tree(&narrow, &record);
+	tree_on_full(full.tree, full_leaf, &full, true);
+	for (uint32_t i = 0; full.calls == 0; i++)
+	{
+		TreeKey key = number_key(i < 40 ? i : i - 20, i);
+
+		must_insert(full.tree, &key, false);
+	}
+	/* Numbers from 20 on are there twice, of 40 and what is left of the leaf. */
+	assert_int_equal(full.duplicates, 2 * (full.tree->geometry.leaf_cells - 40));
+	tree_close(full.tree);
+}
+
 static bool
 dead_below_20(void *argument, uint32_t block, uint16_t offset)
 {
@@ -293,9 +401,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kept_until_proven), cmocka_unit_test(test_proven_go),
-		cmocka_unit_test(test_never_a_new_entry), cmocka_unit_test(test_vacuum_takes_marked),
-		cmocka_unit_test(test_inserted_over),     cmocka_unit_test(test_images_kept),
+		cmocka_unit_test(test_kept_until_proven),
+		cmocka_unit_test(test_proven_go),
+		cmocka_unit_test(test_never_a_new_entry),
+		cmocka_unit_test(test_vacuum_takes_marked),
+		cmocka_unit_test(test_inserted_over),
+		cmocka_unit_test(test_images_kept),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_room_duplicates),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

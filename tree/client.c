@@ -444,7 +444,8 @@ tree_count_flush(Tree *tree)
 	uint64_t *to = (uint64_t *) state_counters(tree->state);
 
 	assert(to != NULL);
-	state_add(tree->state, (int64_t) tree->pending.inserts, (int64_t) tree->pending.leaf_splits,
+	state_add(tree->state, (int64_t) tree->pending.inserts - (int64_t) tree->pending.dead_removals,
+	          (int64_t) tree->pending.leaf_splits,
 	          (int64_t) (tree->pending.inner_splits + tree->pending.root_splits));
 	_Static_assert(sizeof(TreeCounters) % sizeof(uint64_t) == 0, "counters are words");
 	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)

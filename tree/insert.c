@@ -9,9 +9,14 @@
  */
 #include "internal.h"
 
-/* A full leaf with no more live cells than this part is rewritten in place. */
+/*
+ * A full leaf is rewritten in place if no more than this part of its cells is taken afterwards: it pays for itself when some
+ * inserts have room.  Where dead entries go that is soon: the leaf would grow for what nobody sees.
+ */
 #define REWRITE_LIVE_NUMERATOR 3
 #define REWRITE_LIVE_DENOMINATOR 4
+#define REWRITE_DEAD_NUMERATOR 15
+#define REWRITE_DEAD_DENOMINATOR 16
 
 /*
  * Tries at one entry.  One is lost when the leaf changes between the comparator's work outside and the lock, and each time
@@ -21,6 +26,22 @@
 
 /* Writes of an image out of line to another memory node than the leaf's, when its channel had to be reset. */
 #define IMAGE_ATTEMPTS 3
+
+/*
+ * Whether a rewrite of a full leaf in place makes room: it would have these cells, the new one among them, less those of
+ * `cleared` entries.
+ */
+static bool
+leaf_worth_rewrite(const NodeGeometry *g, const uint64_t *node, const LeafCells *cells, uint32_t cleared)
+{
+	uint32_t taken = cells->count - 1;
+
+	assert(cells->count > 0);
+	taken -= cleared < taken ? cleared : taken;
+	if (cleared > 0 || leaf_proven_dead(g, node) > 0)
+		return taken * REWRITE_DEAD_DENOMINATOR <= g->leaf_cells * REWRITE_DEAD_NUMERATOR;
+	return taken * REWRITE_LIVE_DENOMINATOR <= g->leaf_cells * REWRITE_LIVE_NUMERATOR;
+}
 
 typedef struct Insertion
 {
@@ -36,6 +57,8 @@ typedef struct Insertion
 	bool image_pending; /* the image out of line is not written yet */
 	bool again;         /* a chain of this insert may have been applied before */
 	bool hit;
+	uint32_t cleared;  /* entries of the leaf's image that go, by its answer */
+	bool asked;        /* the caller's hook, about a full leaf */
 	bool kept;         /* the leaf keeps another cell than ours: our block is free */
 	bool alone_wanted; /* insert only where the leaf shows no other entry with this normalized key */
 	bool alone;        /* no leaf has shown one */
@@ -320,6 +343,7 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	uint64_t *node = client->image_left;
 	FabricOp ops[1 + REDO_OPS + 2];
 	int n = added ? insert_chain_begin(in, ops) : 0;
+	uint32_t dropped = leaf_proven_dead(g, client->image) + in->cleared;
 	TreeStatus status;
 
 	assert(in->hold.held);
@@ -334,6 +358,7 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	if (insert_wrote(in, status) != TREE_OK)
 		return status;
 	TREE_COUNT(tree, leaf_rewrites, 1);
+	TREE_COUNT(tree, dead_removals, dropped);
 	insert_free_blocks(in, skip);
 	return TREE_OK;
 }
@@ -518,16 +543,63 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
 	return insert_rewrite(in, LEAF_NO_SLOT, false, &cells->leaf);
 }
 
-/* No slot is empty: what the leaf holds is packed anew if that makes room, else split. */
+/*
+ * The leaf is full: what of it is dead goes in place of a split, or nothing does.  The caller is asked about the copy in
+ * client->image while nothing is held; what it says is good for the same generation.
+ */
+static TreeStatus
+insert_make_room(Insertion *in, OrderedCells *cells)
+{
+	Tree *tree = in->tree;
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->image;
+	uint32_t bytes = tree_node_bytes(tree, in->path.pointer, 0);
+	TreeFullLeaf full;
+	TreeStatus status = insert_release(in);
+	bool room;
+
+	assert(!in->asked);
+	in->asked = true;
+	if (status != TREE_OK)
+		return status;
+	room = room_ask(tree, in->path.pointer, node, &full);
+	status = lock_and_read(tree, in->path.pointer, bytes, node, &in->hold);
+	if (status != TREE_OK)
+		return status;
+	if (node_level(node) != 0 || node[HEADER_GENERATION] != full.generation)
+	{
+		status = insert_release(in);
+		return status == TREE_OK ? TREE_RETRY : status;
+	}
+	in->cleared = room ? room_removable(g, node, &full) : 0;
+	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
+	if (!leaf_worth_rewrite(g, node, &cells->leaf, in->cleared))
+	{
+		in->cleared = 0;
+		return insert_split(in, cells);
+	}
+	room_clear(g, node, &full);
+	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
+	/* Of a posting fewer entries may take as many cells. */
+	status = cells->leaf.count <= g->leaf_cells ? insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf)
+	                                            : insert_split(in, cells);
+	in->cleared = 0;
+	return status;
+}
+
+/* No slot is empty: what the leaf holds is packed anew if that makes room, dead entries go if that does, else it is split. */
 static TreeStatus
 insert_full(Insertion *in, OrderedCells *cells)
 {
-	uint32_t most = in->tree->geometry.leaf_cells * REWRITE_LIVE_NUMERATOR;
+	const NodeGeometry *g = &in->tree->geometry;
+	const uint64_t *node = in->tree->client->image;
 
 	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
 	assert(cells->leaf.count > 0);
-	if ((cells->leaf.count - 1) * REWRITE_LIVE_DENOMINATOR <= most)
+	if (leaf_worth_rewrite(g, node, &cells->leaf, 0))
 		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
+	if (!in->asked && room_is_asked(in->tree, node))
+		return insert_make_room(in, cells);
 	return insert_split(in, cells);
 }
 
@@ -742,7 +814,8 @@ insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit
 	in.stamp = stamp;
 	in.cell[0] = 0;
 	in.astray = 0;
-	in.has_outside = in.image_pending = in.again = in.hit = in.kept = false;
+	in.cleared = 0;
+	in.has_outside = in.image_pending = in.again = in.hit = in.kept = in.asked = false;
 	in.alone_wanted = alone != NULL;
 	in.alone = true;
 	bound_of_key(&handle->geometry, key, &in.bound);

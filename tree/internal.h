@@ -110,6 +110,9 @@ struct Tree
 	OutsideBlock cut;   /* of a separator in the making, likewise */
 	uint64_t inserted;  /* pointer of the leaf that the last insert put its entry into */
 	TreeStamp proven;   /* tree_removal_proven(); the geometry refers to it */
+	TreeFullHook full_hook; /* room.c; NULL = none */
+	void *full_argument;
+	bool full_always;
 	TreeSplitHook split_hook; /* predicate.c; NULL = none */
 	void *split_argument;
 	TreeCounters pending; /* counted and not yet added to the tree's counters in shared memory */
@@ -450,6 +453,17 @@ extern TreeStatus search_separator_bound(Tree *tree, const uint64_t *separator, 
  * comparator's jump).
  */
 extern void insert_abandon(Tree *tree);
+
+/* ---- room.c: dead entries of a full leaf ---- */
+
+/* Whether the caller's hook is to be asked about the full leaf in this image. */
+extern bool room_is_asked(const Tree *tree, const uint64_t *node);
+/* Asks it; nothing is held. `node` is private. False: split. */
+extern bool room_ask(Tree *tree, uint64_t pointer, const uint64_t *node, TreeFullLeaf *full);
+/* How many cells, which a rewrite would keep, the hook said are to be removed. */
+extern uint32_t room_removable(const NodeGeometry *g, const uint64_t *node, const TreeFullLeaf *full);
+/* Empties them, in a private image. */
+extern void room_clear(const NodeGeometry *g, uint64_t *node, const TreeFullLeaf *full);
 
 /* ---- order.c: what only the comparator can order, done outside of locks ---- */
 

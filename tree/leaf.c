@@ -103,6 +103,20 @@ leaf_live(const NodeGeometry *g, const uint64_t *node)
 	return live;
 }
 
+uint32_t
+leaf_proven_dead(const NodeGeometry *g, const uint64_t *node)
+{
+	uint32_t dead = 0;
+
+	assert(node_level(node) == 0);
+	assert(node_count(node) <= g->leaf_cells);
+	if (!leaf_dead_proven(g, node))
+		return 0;
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		dead += cell_state(node[leaf_cell_word(g, slot)]) == CELL_DEAD;
+	return dead;
+}
+
 static inline bool
 ranked_before(const NodeGeometry *g, const Ranked *a, const Ranked *b)
 {

@@ -583,6 +583,8 @@ leaf_keeps(uint64_t word0, bool dead_proven)
 
 /* Number of entries that a rewrite would keep. */
 extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
+/* Number of dead-marked cells that it would drop. */
+extern uint32_t leaf_proven_dead(const NodeGeometry *g, const uint64_t *node);
 /*
  * Gathers the entries that leaf_keeps() but the one in `skip` (a slot or LEAF_NO_SLOT; of a posting cell, the TID that extra
  * has), and `extra` (a cell, or NULL), in cell_order(), each as a cell; what that does not order stays as it was: base, tail,

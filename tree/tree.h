@@ -533,6 +533,40 @@ extern TreeStatus tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generatio
  */
 extern void tree_removal_proven(Tree *handle, const TreeStamp *proven);
 
+/* Slots of a leaf at most. */
+#define TREE_FULL_LEAF_MAX 64
+
+/* A copy of a leaf that an insert found full. */
+typedef struct TreeFullLeaf
+{
+	uint64_t leaf; /* pointer */
+	uint64_t generation;
+	uint64_t dead_lsn; /* the highest of its dead marks */
+	uint32_t dead_epoch;
+	int count;      /* of slots */
+	int marked;     /* dead-marked entries that are not proven */
+	int duplicates; /* live entries whose key another live entry has, too */
+	struct
+	{
+		uint32_t block;
+		uint16_t offset;
+		bool live; /* else dead-marked, or none */
+		bool duplicate;
+		bool remove; /* by the hook: the entry is dead, and that is proven (tree_removal_proven()) */
+	} entries[TREE_FULL_LEAF_MAX];
+} TreeFullLeaf;
+
+/*
+ * Called by tree_insert() before it splits a full leaf that has dead-marked entries which are not proven, or any (`always`). True:
+ * marks were proven, or entries are to be removed: those go if the leaf still has its generation.  Nothing is held, and the
+ * hook may jump; of calls with this handle it may make tree_leaf_unchanged() and tree_removal_proven().  NULL: no hook.
+ */
+typedef bool (*TreeFullHook)(void *argument, TreeFullLeaf *leaf);
+extern void tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool always);
+
+/* Whether the leaf has this generation still; false also if that cannot be found out. */
+extern bool tree_leaf_unchanged(Tree *handle, uint64_t leaf, uint64_t generation);
+
 /* ------------------------------------------------------------------------------------------------
  * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the
  * start is met at least once.

@@ -22,6 +22,7 @@ TREE_SOURCES = \
 	tree/predicate.c \
 	tree/redo.c \
 	tree/reread.c \
+	tree/room.c \
 	tree/scan.c \
 	tree/scan_take.c \
 	tree/search.c \

@@ -10,3 +10,9 @@ mutate dead_unit_not_raised test_dead tree/dead.c \
 	's/\tdead_stamp\(node, stamp\);\n//'
 mutate dead_blocks_freed_early test_dead tree/insert.c \
 	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'
+mutate room_of_another_generation test_dead tree/insert.c \
+	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.generation/node_level(node) != 0/; s/\z/\n/'
+mutate room_not_asked_for test_dead tree/room.c \
+	's/return tree->full_hook != NULL && .*?;/return false;/'
+mutate room_for_one_is_enough test_dead tree/insert.c \
+	's/#define REWRITE_LIVE_NUMERATOR 15/#define REWRITE_LIVE_NUMERATOR 16/; s/without\) \* REWRITE_LIVE_DENOMINATOR <= /without) * REWRITE_LIVE_DENOMINATOR < /'

@@ -1,0 +1,177 @@
+/*
+ * delete.c
+ *		Room in a full leaf: entries of dead rows go before the leaf is split (what btree calls simple and bottom-up
+ *		deletion).
+ *
+ * The tree asks when an insert finds its leaf full.  Entries that scans have marked as dead (kill.c) go once the WAL up
+ * to their mark is durable.  If the insert is for a new version of a row whose key did not change, the table is asked
+ * which of the leaf's entries nobody can see any more: that is how old versions pile up.  Nothing is locked at the
+ * tree meanwhile; it takes the answer only if the leaf still is what was shown (tree/insert.c).
+ *
+ * The table complains of TIDs that are free.  So VACUUM is kept from giving any free, by the scan barrier, and then the
+ * leaf is looked at once more: what it has now VACUUM has still to remove, and to wait for us afterwards.
+ *
+ * Before anything goes the WAL that makes it dead is flushed, and the removal noted at the tree (I-P4).
+ */
+#include "sherman.h"
+
+#include "access/tableam.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/proc.h"
+
+#include "compat.h"
+#include "shared.h"
+
+/* The part of a leaf's entries that is worth looking for: less, and the leaf is full again at once. */
+#define WANTED_PART 4
+
+/* Up to where the WAL holds the ends of all transactions below an xmin of this process. */
+static struct
+{
+	TransactionId xmin;
+	XLogRecPtr	end;
+}			evidence;
+
+/*
+ * The end of the WAL that proves a row dead that the table says is dead to everybody: whoever deleted it precedes our
+ * xmin, and so had ended when that was set.  One flush is enough for all leaves that a statement fills.
+ */
+static XLogRecPtr
+evidence_end(void)
+{
+	TransactionId xmin = MyProc->xmin;
+
+	if (!TransactionIdIsValid(xmin) || xmin != evidence.xmin)
+	{
+		evidence.end = compat_wal_end();
+		evidence.xmin = xmin;
+	}
+	return evidence.end;
+}
+
+/*
+ * Makes removals safe for which the WAL up to here is the evidence.
+ */
+static void
+prove_removal(ShermanIndex *index, XLogRecPtr end)
+{
+	TreeRecord	record = {0};
+	TreeStamp	proven;
+	TreeStatus	status;
+
+	if (GetFlushRecPtr(NULL) < end)
+		XLogFlush(end);
+	record.tree = index->meta.tree;
+	record.root = index->meta.root;
+	record.removal_lsn = end;
+	record.removal_epoch = sherman_epoch();
+	status = tree_record_update(sherman_client(), &record);
+	if (status != TREE_OK)
+		sherman_report_failure(status, index->relation);
+	proven.epoch = record.removal_epoch;
+	proven.lsn = end;
+	tree_removal_proven(index->tree, &proven);
+	index->proven = proven;
+}
+
+static bool
+is_proven(const ShermanIndex *index, XLogRecPtr end)
+{
+	return index->proven.epoch == sherman_epoch() && index->proven.lsn >= end;
+}
+
+/*
+ * Asks the table about entries that are neither marked nor to be removed; flags those that may go, and returns their
+ * number.  `probe`: about all of them, as btree's bottom-up deletion does: the table looks at a few of its pages,
+ * first at those of versions of one row, and soon gives up.  Else about versions of one row, on whatever pages.
+ */
+static int
+ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
+{
+	TM_IndexDelete tids[TREE_FULL_LEAF_MAX];
+	TM_IndexStatus status[TREE_FULL_LEAF_MAX];
+	TM_IndexDeleteOp op = {
+		.irel = index->relation,.bottomup = probe,.deltids = tids,.status = status
+	};
+	int			cell_bytes = index->meta.cell_bytes;
+	int			removed = 0;
+
+	op.bottomupfreespace = probe ? leaf->count / WANTED_PART * cell_bytes : 0;
+	for (int slot = 0; slot < leaf->count; slot++)
+	{
+		if (!leaf->entries[slot].live || leaf->entries[slot].remove || (!probe && !leaf->entries[slot].duplicate))
+			continue;
+		ItemPointerSet(&tids[op.ndeltids].tid, leaf->entries[slot].block, leaf->entries[slot].offset);
+		tids[op.ndeltids].id = (int16) op.ndeltids;
+		status[op.ndeltids].idxoffnum = (OffsetNumber) (slot + 1);
+		status[op.ndeltids].knowndeletable = false;
+		status[op.ndeltids].promising = probe && leaf->entries[slot].duplicate;
+		status[op.ndeltids].freespace = (int16) (probe ? cell_bytes : 0);
+		op.ndeltids++;
+	}
+	if (op.ndeltids == 0)
+		return 0;
+	(void) table_index_delete_tuples(index->heap, &op);
+	for (int i = 0; i < op.ndeltids; i++)
+	{
+		const TM_IndexStatus *of = &status[tids[i].id];
+
+		leaf->entries[of->idxoffnum - 1].remove = of->knowndeletable;
+		removed += of->knowndeletable;
+	}
+	return removed;
+}
+
+/*
+ * The same under the scan barrier, which is not waited for: behind it VACUUM waits.
+ */
+static int
+ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
+{
+	int			removed = 0;
+
+	if (!sherman_scan_barrier_try(index->relation))
+		return 0;
+	if (tree_leaf_unchanged(index->tree, leaf->leaf, leaf->generation))
+	{
+		removed = ask_table(index, leaf, true);
+		/* Leaves are small, and so are a few pages' shares of one: where there are dead rows all are looked for. */
+		if (removed > 0)
+			removed += ask_table(index, leaf, false);
+	}
+	sherman_scan_barrier_leave(index->relation);
+	return removed;
+}
+
+/*
+ * TreeFullHook.
+ */
+static bool
+make_room(void *argument, TreeFullLeaf *leaf)
+{
+	ShermanIndex *index = argument;
+	int			removed = 0;
+	XLogRecPtr	end;
+
+	CHECK_FOR_INTERRUPTS();
+	if (index->churn && leaf->duplicates > 0)
+		removed = ask_table_safely(index, leaf);
+	if (removed == 0 && leaf->marked == 0)
+		return false;
+	end = evidence_end();
+	/* A mark that another session made may be younger than what is evidence for us. */
+	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn > end)
+		end = compat_wal_end();
+	if (!is_proven(index, end))
+		prove_removal(index, end);
+	return true;
+}
+
+void
+sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged)
+{
+	index->heap = heap;
+	index->churn = index_unchanged && index->relation->rd_index->indisvalid;
+	tree_on_full(index->tree, make_room, index, index->churn);
+}
