@@ -528,8 +528,8 @@ extern uint32_t posting_find(const NodeGeometry *g, const uint64_t *node, uint32
 
 /*
  * Puts entries, which come in the order of the tree, into cells side by side, those of one key into postings. So n entries of
- * one key take as few cells as can be, and never more than they took as cells and postings before: for that, dead marks, which
- * are hints, are lost.
+ * one key take as few cells as can be, and never more than they took as cells and postings before. A dead mark stays with a cell
+ * that stays a cell; in a posting there is none.
  */
 typedef struct Packer
 {

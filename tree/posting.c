@@ -144,10 +144,7 @@ packer_add(const NodeGeometry *g, Packer *packer, const uint64_t *cell)
 	if (packer->tids == 2)
 		packer_begin_posting(g, packer);
 	if (packer->tids < 2)
-	{
 		memcpy(place, cell, g->cell_bytes);
-		place[0] = (place[0] & ~(3ull << CELL_STATE_SHIFT)) | (uint64_t) CELL_LIVE << CELL_STATE_SHIFT;
-	}
 	else
 	{
 		if (takes)

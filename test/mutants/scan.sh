@@ -12,9 +12,9 @@ mutate inner_splits_not_followed torture=domains-16 tree/search.c \
 mutate redo_not_written test_loop tree/lock.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate scan_any_leaf_is_next "test_scan" tree/scan.c \
-	's/return separator_equal\(&scan->tree->geometry, leaf_fence\(scan, leaf, scan->direction == TREE_BACKWARD\),\s+scan->want\);/return true;/s'
+	's/return separator_equal\(&scan->tree->geometry, scan_fence\(scan, leaf, scan->direction == TREE_BACKWARD\),\s+scan->want\);/return true;/s'
 mutate scan_skips_right_links "test_scan" tree/scan.c \
-	's/if \(right == POINTER_NONE \|\| \(leaf == NULL && !scan->parent.loaded\)\)\n\t\treturn TREE_RETRY;/{ scan->want[1] = leaf_fence(scan, leaf != NULL ? leaf : scan->leaf, false)[1]; if (leaf != NULL) { leaf_accept(scan, leaf, scan->ahead.pointers[scan->ahead.next++]); return TREE_OK; } }\n\tif (right == POINTER_NONE || (leaf == NULL \&\& !scan->parent.loaded))\n\t\treturn TREE_RETRY;/'
+	's/if \(right == POINTER_NONE \|\| \(leaf == NULL && !scan->parent.loaded\)\)\n\t\treturn TREE_RETRY;/{ scan->want[1] = scan_fence(scan, leaf != NULL ? leaf : scan->leaf, false)[1]; if (leaf != NULL) { leaf_accept(scan, leaf, scan->ahead.pointers[scan->ahead.next++]); return TREE_OK; } }\n\tif (right == POINTER_NONE || (leaf == NULL \&\& !scan->parent.loaded))\n\t\treturn TREE_RETRY;/'
 mutate scan_reads_beyond_stop test_scan tree/scan.c \
 	's/(worth_reading\(const TreeScan \*scan, const uint64_t \*separator\)\n\{\n\tDecision decision;\n)/$1\n\treturn true;\n/'
 mutate scan_not_stopped test_scan tree/scan.c \

@@ -19,7 +19,7 @@ mutate kept_in_the_read test_handshake rdma/stream.c \
 mutate key_stays_with_connection test_stream rdma/stream.c \
 	's/SSL_SESSION_set1_master_key\(session, zeroes, sizeof\(zeroes\)\);//'
 mutate errors_left_for_others test_handshake rdma/stream.c \
-	's/(refuse\(stream, text\);\n)\tERR_clear_error\(\);/$1/'
+	's/(refuse\(stream, ERR_GET_REASON\(reason\), text\);\n)\tERR_clear_error\(\);/$1/'
 mutate errors_of_others_believed test_stream rdma/stream.c \
 	's/(\nprepare\(Stream \*stream\)\n\{\n)\tERR_clear_error\(\);/$1/'
 mutate signal_on_plain_end test_stream rdma/stream.c \
