@@ -82,9 +82,9 @@ is_proven(const ShermanIndex *index, XLogRecPtr end)
 }
 
 /*
- * Asks the table about entries that are neither marked nor to be removed; flags those that may go, and returns their
- * number.  `probe`: about all of them, as btree's bottom-up deletion does: the table looks at a few of its pages,
- * first at those of versions of one row, and soon gives up.  Else about versions of one row, on whatever pages.
+ * Asks the table about entries that are not marked; flags those that may go, and returns the number of new ones.  `probe`: about all of them, as btree's bottom-up deletion does: the table looks at a few of its pages,
+ * first at those of versions of one row, and soon gives up.  Else about versions of one row, on whatever pages; it wants to
+ * hear then of one at least that may go.
  */
 static int
 ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
@@ -100,12 +100,15 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	op.bottomupfreespace = probe ? leaf->count / WANTED_PART * cell_bytes : 0;
 	for (int slot = 0; slot < leaf->count; slot++)
 	{
-		if (!leaf->entries[slot].live || leaf->entries[slot].remove || (!probe && !leaf->entries[slot].duplicate))
+		bool		known = leaf->entries[slot].remove;
+
+		if (!leaf->entries[slot].live || (!probe && !known && !leaf->entries[slot].duplicate))
 			continue;
+		Assert(!probe || !known);
 		ItemPointerSet(&tids[op.ndeltids].tid, leaf->entries[slot].block, leaf->entries[slot].offset);
 		tids[op.ndeltids].id = (int16) op.ndeltids;
 		status[op.ndeltids].idxoffnum = (OffsetNumber) (slot + 1);
-		status[op.ndeltids].knowndeletable = false;
+		status[op.ndeltids].knowndeletable = known;
 		status[op.ndeltids].promising = probe && leaf->entries[slot].duplicate;
 		status[op.ndeltids].freespace = (int16) (probe ? cell_bytes : 0);
 		op.ndeltids++;
@@ -116,9 +119,10 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	for (int i = 0; i < op.ndeltids; i++)
 	{
 		const TM_IndexStatus *of = &status[tids[i].id];
+		bool	   *remove = &leaf->entries[of->idxoffnum - 1].remove;
 
-		leaf->entries[of->idxoffnum - 1].remove = of->knowndeletable;
-		removed += of->knowndeletable;
+		removed += of->knowndeletable && !*remove;
+		*remove = of->knowndeletable;
 	}
 	return removed;
 }
