@@ -10,13 +10,14 @@
 #include "internal.h"
 
 /*
- * A full leaf is rewritten in place if no more than this part of its cells is taken afterwards: it pays for itself when some
- * inserts have room.  Where dead entries go that is soon: the leaf would grow for what nobody sees.
+ * A full leaf of which a rewrite keeps no more cells than this part is rewritten in place: it pays for itself when some inserts
+ * have room afterwards.
  */
-#define REWRITE_LIVE_NUMERATOR 3
-#define REWRITE_LIVE_DENOMINATOR 4
-#define REWRITE_DEAD_NUMERATOR 15
-#define REWRITE_DEAD_DENOMINATOR 16
+#define REWRITE_LIVE_NUMERATOR 15
+#define REWRITE_LIVE_DENOMINATOR 16
+/* The same of one where packing alone makes room: more, as the next duplicates will come. */
+#define REWRITE_PACKED_NUMERATOR 3
+#define REWRITE_PACKED_DENOMINATOR 4
 
 /*
  * Tries at one entry.  One is lost when the leaf changes between the comparator's work outside and the lock, and each time
@@ -27,20 +28,16 @@
 /* Writes of an image out of line to another memory node than the leaf's, when its channel had to be reset. */
 #define IMAGE_ATTEMPTS 3
 
-/*
- * Whether a rewrite of a full leaf in place makes room: it would have these cells, the new one among them, less those of
- * `cleared` entries.
- */
+/* Whether a full leaf whose entries take these cells, with the new one, is rewritten; `dropped`: dead ones that they are without. */
 static bool
-leaf_worth_rewrite(const NodeGeometry *g, const uint64_t *node, const LeafCells *cells, uint32_t cleared)
+leaf_worth_rewrite(const NodeGeometry *g, const LeafCells *cells, uint32_t dropped)
 {
-	uint32_t taken = cells->count - 1;
+	uint32_t kept = cells->count - 1;
 
 	assert(cells->count > 0);
-	taken -= cleared < taken ? cleared : taken;
-	if (cleared > 0 || leaf_proven_dead(g, node) > 0)
-		return taken * REWRITE_DEAD_DENOMINATOR <= g->leaf_cells * REWRITE_DEAD_NUMERATOR;
-	return taken * REWRITE_LIVE_DENOMINATOR <= g->leaf_cells * REWRITE_LIVE_NUMERATOR;
+	if (dropped > 0 && kept * REWRITE_LIVE_DENOMINATOR <= g->leaf_cells * REWRITE_LIVE_NUMERATOR)
+		return true;
+	return kept * REWRITE_PACKED_DENOMINATOR <= g->leaf_cells * REWRITE_PACKED_NUMERATOR;
 }
 
 typedef struct Insertion
@@ -325,10 +322,11 @@ insert_free_blocks(const Insertion *in, uint32_t dropped)
 
 /* What the leaf holds without dead cells and `skip`, and with `extra` if not NULL, packed as it may be written. */
 static void
-insert_gather(const Insertion *in, uint32_t skip, const uint64_t *extra, LeafCells *cells)
+insert_gather(const Insertion *in, const uint64_t *node, uint32_t skip, const uint64_t *extra,
+              LeafCells *cells)
 {
 	assert(in->hold.held);
-	leaf_gather(&in->tree->geometry, in->tree->client->image, skip, extra, cells);
+	leaf_gather(&in->tree->geometry, node, skip, extra, cells);
 	leaf_pack(&in->tree->geometry, cells);
 	assert(cells->count <= in->tree->geometry.leaf_cells + 1);
 }
@@ -398,15 +396,6 @@ insert_wanted_cut(const Insertion *in, const LeafCells *cells)
 	return ascending ? cells->count * SPLIT_ASCENDING_PERCENT / 100 : cells->count / 2;
 }
 
-/* The half that the new entry went to. */
-static uint64_t
-split_side(const LeafCells *cells, const Split *split)
-{
-	assert(split->cut < cells->count);
-	assert(cells->extra < cells->count);
-	return cells->extra < split->cut ? split->left : split->right;
-}
-
 static TreeStatus
 insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 {
@@ -421,7 +410,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 	tree->cut.bytes = 0;
 	if (insert_wrote(in, status) != TREE_OK)
 		return status;
-	tree->inserted = split_side(cells, split);
+	tree->inserted = cells->extra < split->cut ? split->left : split->right;
 	if (split->root)
 	{
 		cache_put(tree, tree->root, 0, tree->client->image_root);
@@ -528,7 +517,7 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
 
 	if (cell_state(cell[0]) == CELL_DEAD || !cell_same_key(g, head, in->cell))
 	{
-		insert_gather(in, slot, in->cell, &cells->leaf);
+		insert_gather(in, node, slot, in->cell, &cells->leaf);
 		if (cells->leaf.count > g->leaf_cells)
 			return insert_split(in, cells);
 		return insert_rewrite(in, slot, true, &cells->leaf);
@@ -539,7 +528,7 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
 		cell_outside(g, cell, &reference);
 		in->kept = reference.memory_node != in->outside.memory_node || reference.offset != in->outside.offset;
 	}
-	insert_gather(in, LEAF_NO_SLOT, NULL, &cells->leaf);
+	insert_gather(in, node, LEAF_NO_SLOT, NULL, &cells->leaf);
 	return insert_rewrite(in, LEAF_NO_SLOT, false, &cells->leaf);
 }
 
@@ -553,6 +542,7 @@ insert_make_room(Insertion *in, OrderedCells *cells)
 	Tree *tree = in->tree;
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image;
+	uint64_t *without = tree->client->descent;
 	uint32_t bytes = tree_node_bytes(tree, in->path.pointer, 0);
 	TreeFullLeaf full;
 	TreeStatus status = insert_release(in);
@@ -572,31 +562,33 @@ insert_make_room(Insertion *in, OrderedCells *cells)
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
 	in->cleared = room ? room_removable(g, node, &full) : 0;
-	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
-	if (!leaf_worth_rewrite(g, node, &cells->leaf, in->cleared))
+	/* Out of a copy: if the leaf is handed over after all, it is as it was. */
+	memcpy(without, node, g->leaf_bytes);
+	if (in->cleared > 0)
+		room_clear(g, without, &full);
+	insert_gather(in, without, LEAF_NO_SLOT, in->cell, &cells->leaf);
+	if (!leaf_worth_rewrite(g, &cells->leaf, in->cleared + leaf_proven_dead(g, node)))
 	{
 		in->cleared = 0;
+		insert_gather(in, node, LEAF_NO_SLOT, in->cell, &cells->leaf);
 		return insert_split(in, cells);
 	}
-	room_clear(g, node, &full);
-	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
-	/* Of a posting fewer entries may take as many cells. */
-	status = cells->leaf.count <= g->leaf_cells ? insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf)
-	                                            : insert_split(in, cells);
+	if (in->cleared > 0)
+		room_clear(g, node, &full);
+	status = insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
 	in->cleared = 0;
 	return status;
 }
 
-/* No slot is empty: what the leaf holds is packed anew if that makes room, dead entries go if that does, else it is split. */
+/* No slot is empty: what the leaf holds is packed anew if that makes room, else it is split. */
 static TreeStatus
 insert_full(Insertion *in, OrderedCells *cells)
 {
 	const NodeGeometry *g = &in->tree->geometry;
 	const uint64_t *node = in->tree->client->image;
 
-	insert_gather(in, LEAF_NO_SLOT, in->cell, &cells->leaf);
-	assert(cells->leaf.count > 0);
-	if (leaf_worth_rewrite(g, node, &cells->leaf, 0))
+	insert_gather(in, node, LEAF_NO_SLOT, in->cell, &cells->leaf);
+	if (leaf_worth_rewrite(g, &cells->leaf, leaf_proven_dead(g, node)))
 		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
 	if (!in->asked && room_is_asked(in->tree, node))
 		return insert_make_room(in, cells);

@@ -5,7 +5,7 @@ mutate mark_without_generation test_dead tree/dead.c \
 mutate dead_removed_unproven test_dead tree/node.h \
 	's/return epoch < proven->epoch \|\|[^;]*;/(void) epoch;\n\treturn proven != NULL;/'
 mutate vacuum_passes_marked_over test_dead tree/vacuum.c \
-	's/leaf_keeps\(cell\[0\], false\) && is_dead/leaf_keeps(cell[0], true) \&\& is_dead/'
+	's/leaf_keeps\(cell\[0\], false\) && is_dead/leaf_keeps(cell[0], true) && is_dead/'
 mutate dead_unit_not_raised test_dead tree/dead.c \
 	's/\tdead_stamp\(node, stamp\);\n//'
 mutate dead_blocks_freed_early test_dead tree/insert.c \
@@ -15,4 +15,4 @@ mutate room_of_another_generation test_dead tree/insert.c \
 mutate room_not_asked_for test_dead tree/room.c \
 	's/return tree->full_hook != NULL && .*?;/return false;/'
 mutate room_for_one_is_enough test_dead tree/insert.c \
-	's/#define REWRITE_DEAD_NUMERATOR 15/#define REWRITE_DEAD_NUMERATOR 16/; s/taken \* REWRITE_DEAD_DENOMINATOR <= /taken * REWRITE_DEAD_DENOMINATOR < /'
+	's/#define REWRITE_LIVE_NUMERATOR 15/#define REWRITE_LIVE_NUMERATOR 16/; s/kept \* REWRITE_LIVE_DENOMINATOR <= /kept * REWRITE_LIVE_DENOMINATOR < /'
