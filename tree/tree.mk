@@ -12,6 +12,7 @@ TREE_SOURCES = \
 	tree/directory.c \
 	tree/estimate.c \
 	tree/insert.c \
+	tree/insert_full.c \
 	tree/leaf.c \
 	tree/lock.c \
 	tree/lock_table.c \

@@ -8,11 +8,11 @@ mutate vacuum_passes_marked_over test_dead tree/vacuum.c \
 	's/leaf_keeps\(cell\[0\], false\) && is_dead/leaf_keeps(cell[0], true) && is_dead/'
 mutate dead_unit_not_raised test_dead tree/dead.c \
 	's/\tdead_stamp\(node, stamp\);\n//'
-mutate dead_blocks_freed_early test_dead tree/insert.c \
+mutate dead_blocks_freed_early test_dead tree/insert_full.c \
 	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'
-mutate room_of_another_generation test_dead tree/insert.c \
-	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.generation/node_level(node) != 0/; s/\z/\n/'
+mutate room_of_another_generation test_dead tree/insert_full.c \
+	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.generation/node_level(node) != 0/'
 mutate room_not_asked_for test_dead tree/room.c \
 	's/return tree->full_hook != NULL && .*?;/return false;/'
-mutate room_for_one_is_enough test_dead tree/insert.c \
+mutate room_for_one_is_enough test_dead tree/insert_full.c \
 	's/#define REWRITE_LIVE_NUMERATOR 15/#define REWRITE_LIVE_NUMERATOR 16/; s/kept \* REWRITE_LIVE_DENOMINATOR <= /kept * REWRITE_LIVE_DENOMINATOR < /'

@@ -20,7 +20,7 @@ mutate posting_key_is_its_own test_posting tree/batch.c \
 	's/slot = posting_head\(g, scan->leaf, batch->entries\[i\].cell\);/slot = batch->entries[i].cell;/'
 mutate posting_not_vacuumed test_posting tree/vacuum.c \
 	's/dead \|= \(uint8_t\) \(1u << i\);/dead |= 0;/'
-mutate duplicates_not_merged test_posting tree/insert.c \
+mutate duplicates_not_merged test_posting tree/insert_full.c \
 	's/leaf_pack\(&in->tree->geometry, cells\);//'
 mutate duplicates_not_loaded_together test_posting tree/bulk.c \
 	's/packer_add\(g, &bulk->packer, bulk->cell\);/bulk->packer.tids = 0; packer_add(g, \&bulk->packer, bulk->cell);/; s/packer_takes_cell\(g, &bulk->packer, bulk->cell\)/true/'

@@ -12,5 +12,5 @@ mutate split_told_behind test_predicate tree/split.c \
 	's/\tsplit_announce\(tree, pointer, split\);\n(\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
 mutate root_split_told_by_half test_predicate tree/predicate.c \
 	's/if \(split->root\)/if (false)/'
-mutate inserted_half_not_told test_predicate tree/insert.c \
+mutate inserted_half_not_told test_predicate tree/insert_full.c \
 	's/tree->inserted = cells->extra < split->cut \? split->left : split->right;//'

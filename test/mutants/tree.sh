@@ -12,7 +12,7 @@ mutate right_sibling_skipped test_tree_faults tree/insert.c \
 	's/return PLACE_RIGHT;/return PLACE_HERE;/'
 mutate inner_right_sibling_skipped test_tree_faults tree/search.c \
 	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/'
-mutate entry_moves_inside_generation "test_tree" tree/insert.c \
+mutate entry_moves_inside_generation "test_tree" tree/insert_full.c \
 	's/client->image\[HEADER_GENERATION\] \+ 1\);/client->image[HEADER_GENERATION]);/; s/assert\(pointer_address\(pointer\) != old.*?;//s'
 mutate write_behind_unlock test_tree_faults tree/lock.c \
 	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
@@ -22,7 +22,7 @@ mutate no_redo test_tree_faults tree/lock.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate node_before_sibling test_tree_faults tree/split.c \
 	's/(split->count \+=\s+lock_rewrite_ops.*?;\n)/{ FabricOp sibling = split->ops[--split->count]; $1 split->ops[split->count++] = sibling; }/s'
-mutate hit_is_silent test_tree tree/insert.c \
+mutate hit_is_silent test_tree tree/insert_full.c \
 	's/return insert_rewrite\(in, LEAF_NO_SLOT, false, &cells->leaf\);/return insert_release(in);/'
 mutate dead_slot_used_again test_tree tree/leaf.c \
 	's/if \(cell_state\(first\[slot \* words\]\) == CELL_EMPTY\)/if (cell_state(first[slot * words]) != CELL_LIVE)/'
@@ -44,7 +44,7 @@ mutate separator_made_anew "test_tree" tree/parent.c \
 	's/memcpy\(posting->separator, separator, tree->geometry.cell_bytes\);/memcpy(posting->separator, separator, tree->geometry.cell_bytes); if (cell_state(separator[0]) == SEPARATOR_FULL) posting->separator[0] = (separator[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;/'
 mutate separator_shares_block test_tree tree/order.c \
 	's/if \(\(separator\[0\] & CELL_OUTSIDE_BIT\) == 0 \|\|/if (true ||/'
-mutate plan_not_held_against_leaf test_tree_faults tree/insert.c \
+mutate plan_not_held_against_leaf test_tree_faults tree/insert_full.c \
 	's/if \(node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0\)/if (false)/s'
 mutate cut_between_ties "test_node test_tree" tree/leaf.c \
 	's/return cell_is_posting\(cells->cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells->cells\[cut - 1\], cells->cells\[cut\]\) != 0;/return true;/'
