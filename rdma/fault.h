@@ -24,7 +24,8 @@ typedef struct FabricFaultPlan
 	uint64_t late_operation; /* as fail_operation, but the rest of the chain is applied when fabric_reset()
 	                          * or fabric_fault_deliver() is called: a late delivery; 0 = never */
 	uint64_t die_operation;  /* the process ends by SIGKILL after the n-th operation; 0 = never */
-	uint32_t die_line;       /* with die_operation on a WRITE: it ends after so many lines of it; 0 = whole */
+	uint32_t die_line;       /* with die_operation on a WRITE: it ends after so many lines of it, unless it is
+	                          * one packet (FabricCapabilities); 0 = whole */
 } FabricFaultPlan;
 
 /* Puts the plan on the endpoint, replacing an earlier one; NULL takes the layer away. FABRIC_NO_MEMORY. */
