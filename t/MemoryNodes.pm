@@ -295,11 +295,12 @@ sub memory_nodes_test
 	#
 	# Memory is lost.
 	#
+	my $before = nodes('uuid');
 	$msd[1]->crash;
 	$msd[1]->lose_memory;
 	$msd[1]->start;
+	ok($node->poll_query_until('postgres', 'SELECT ' . column_of_nodes('uuid') . " <> '$before'"), 'the view shows that its memory is new');
 	ok(wait_for('state', 'attached|attached|attached'), 'with new memory it is attached');
-	isnt(nodes('uuid'), $uuid, 'the view shows that it is new');
 	is(state_of($node, 'rows_id'), 'broken', 'an index that had a part there is broken');
 	is(state_of($node, 'small_id'), 'ok', 'one that had not is good');
 	$node->safe_psql('postgres', 'INSERT INTO rows VALUES (-1)');
