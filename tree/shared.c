@@ -263,7 +263,6 @@ void
 state_split_begins(TreeState *state)
 {
 	assert(state != NULL);
-	assert(state->references > 0);
 	__atomic_fetch_add(&state->splits, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
