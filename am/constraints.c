@@ -27,8 +27,6 @@
 
 bool		sherman_constraints = false;
 
-static ProcessUtility_hook_type previous_utility = NULL;
-
 void
 sherman_refuse_on_partition(Relation index)
 {
@@ -129,13 +127,22 @@ set_methods(Node *statement)
 		set_method_of_element(lfirst_node(AlterTableCmd, cell)->def);
 }
 
+PlannedStmt *
+sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
+{
+	if (!sherman_constraints || !may_constrain(statement->utilityStmt))
+		return statement;
+	if (*read_only_tree)
+		statement = copyObject(statement);
+	*read_only_tree = false;
+	set_methods(statement->utilityStmt);
+	return statement;
+}
+
 /* ---- partitions ---- */
 
-/*
- * Raises if the table, which has just become a partition, has a unique index of ours.
- */
-static void
-check_partition(const RangeVar *name)
+void
+sherman_check_partition(const RangeVar *name)
 {
 	Relation	table = table_openrv(name, AccessShareLock);
 	List	   *indexes = RelationGetIndexList(table);
@@ -145,7 +152,7 @@ check_partition(const RangeVar *name)
 	{
 		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
 
-		if (index->rd_index->indisunique && index->rd_indam->ambuild == sherman_build)
+		if (index->rd_index->indisunique && sherman_owns(index))
 			sherman_refuse_on_partition(index);
 		index_close(index, AccessShareLock);
 	}
@@ -153,9 +160,8 @@ check_partition(const RangeVar *name)
 	table_close(table, NoLock);
 }
 
-/* The table that ALTER TABLE is to attach as a partition; it is its only command then. Or NULL. */
-static const RangeVar *
-attached_table(Node *statement)
+const RangeVar *
+sherman_attached_table(Node *statement)
 {
 	AlterTableCmd *command;
 
@@ -163,36 +169,4 @@ attached_table(Node *statement)
 		return NULL;
 	command = linitial_node(AlterTableCmd, ((AlterTableStmt *) statement)->cmds);
 	return command->subtype == AT_AttachPartition ? ((PartitionCmd *) command->def)->name : NULL;
-}
-
-static void
-utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
-		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
-		QueryCompletion *completion)
-{
-	const RangeVar *attached = attached_table(statement->utilityStmt);
-
-	if (sherman_constraints && may_constrain(statement->utilityStmt))
-	{
-		if (read_only_tree)
-			statement = copyObject(statement);
-		read_only_tree = false;
-		set_methods(statement->utilityStmt);
-	}
-	if (previous_utility != NULL)
-		previous_utility(statement, text, read_only_tree, context, parameters, environment, destination,
-						 completion);
-	else
-		standard_ProcessUtility(statement, text, read_only_tree, context, parameters, environment,
-								destination, completion);
-	/* Its lock is held still: nobody adds an index meanwhile. */
-	if (attached != NULL)
-		check_partition(attached);
-}
-
-void
-sherman_constraints_install(void)
-{
-	previous_utility = ProcessUtility_hook;
-	ProcessUtility_hook = utility;
 }

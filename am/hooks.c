@@ -1,7 +1,7 @@
 /*
  * hooks.c
- *		Hooks into the server: shared memory, commands on databases, dropped indexes; planning (planner.c),
- *		ON CONFLICT (on_conflict.c) and constraints (constraints.c).
+ *		Hooks into the server: shared memory, utility commands (on databases; on constraints: constraints.c),
+ *		dropped indexes; planning (planner.c) and ON CONFLICT (on_conflict.c).
  */
 #include "sherman.h"
 
@@ -45,6 +45,12 @@ LWLock *
 sherman_lock(ShermanLock lock)
 {
 	return &locks[lock].lock;
+}
+
+bool
+sherman_owns(Relation index)
+{
+	return index->rd_indam->ambuild == sherman_build;
 }
 
 bool
@@ -221,17 +227,14 @@ next_utility(PlannedStmt *statement, const char *text, bool read_only_tree, Proc
 								destination, completion);
 }
 
+/*
+ * Runs a command that needs a database for itself.
+ */
 static void
-utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
-		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
-		QueryCompletion *completion)
+next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree,
+				   ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
+				   DestReceiver *destination, QueryCompletion *completion)
 {
-	if (sherman_shared == NULL || !needs_database(statement->utilityStmt))
-	{
-		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
-					 completion);
-		return;
-	}
 	pg_atomic_fetch_add_u32(&sherman_shared->keep_out, 1);
 	PG_ENSURE_ERROR_CLEANUP(allow_visits, (Datum) 0);
 	{
@@ -244,6 +247,25 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	/* A dropped database's trees. */
 	pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
 	sherman_wake_launcher();
+}
+
+static void
+utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+		QueryCompletion *completion)
+{
+	const RangeVar *attached = sherman_attached_table(statement->utilityStmt);
+
+	statement = sherman_set_methods(statement, &read_only_tree);
+	if (sherman_shared != NULL && needs_database(statement->utilityStmt))
+		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
+						   completion);
+	else
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+					 completion);
+	/* Its lock is held still: nobody adds an index meanwhile. */
+	if (attached != NULL)
+		sherman_check_partition(attached);
 }
 
 /* ---- dropped indexes ---- */
@@ -276,7 +298,6 @@ sherman_install_hooks(void)
 	shmem_startup_hook = start_shared_memory;
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
-	sherman_constraints_install();
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;
 	sherman_opened_install();

@@ -20,12 +20,6 @@
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
 
-static bool
-is_ours(Relation index)
-{
-	return index->rd_indam->ambuild == sherman_build;
-}
-
 /*
  * Whether core would refuse the relation's indexes.
  */
@@ -40,7 +34,7 @@ has_unique_index(Relation relation)
 	{
 		Relation	index = index_open(lfirst_oid(cell), RowExclusiveLock);
 
-		found = index->rd_index->indisunique && is_ours(index);
+		found = index->rd_index->indisunique && sherman_owns(index);
 		index_close(index, NoLock);
 		if (found)
 			break;
@@ -94,7 +88,7 @@ open_indexes(ResultRelInfo *target)
 
 		if (!info->ii_Unique)
 			continue;
-		if (is_ours(index))
+		if (sherman_owns(index))
 			fill_speculative(index, info);
 		else
 			BuildSpeculativeIndexInfo(index, info);

@@ -15,7 +15,6 @@
 #include "catalog/pg_amproc.h"
 #include "miscadmin.h"
 #include "optimizer/plancat.h"
-#include "storage/bufmgr.h"
 #include "utils/catcache.h"
 #include "utils/hsearch.h"
 #include "utils/inval.h"
@@ -165,16 +164,14 @@ set_size(IndexOptInfo *info, Relation index, const RelOptInfo *rel)
 static bool
 fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 {
-	Relation	index = index_open(info->indexoid, NoLock);
+	Relation	index;
 	ShermanReason reason;
 	ShermanState state;
 
-	/* It is being built: our own question for workers comes here. */
-	if (RelationGetNumberOfBlocks(index) == 0)
-	{
-		index_close(index, NoLock);
+	/* No block, as core has found: it is being built, our own question for workers comes here. */
+	if (info->pages == 0)
 		return false;
-	}
+	index = index_open(info->indexoid, NoLock);
 	state = sherman_index_state(index, &reason);
 	if (state == SHERMAN_ATTACHING)
 	{

@@ -197,8 +197,9 @@ extern ShermanShared *sherman_shared;
 extern TreeShared *sherman_tree_shared;
 extern LWLock *sherman_lock(ShermanLock lock);
 
-/* Whether an index is one of ours, whatever its access method is called. */
+/* Whether an index is one of ours, whatever its access method is called; the same of one that is open. */
 extern bool sherman_is_ours(Oid index);
+extern bool sherman_owns(Relation index);
 
 /* ---- planner.c ---- */
 extern void sherman_planner_install(void);
@@ -365,8 +366,15 @@ extern void sherman_on_conflict_install(void);
 
 /* ---- constraints.c ---- */
 
-/* Installs its hook. */
-extern void sherman_constraints_install(void);
+/*
+ * The statement with the access method of the constraints that it makes, if the setting wants it: a copy where
+ * the tree may not be written.
+ */
+extern PlannedStmt *sherman_set_methods(PlannedStmt *statement, bool *read_only_tree);
+/* The table that ALTER TABLE is to attach as a partition; it is its only command then. Or NULL. */
+extern const RangeVar *sherman_attached_table(Node *statement);
+/* Raises if the table, which has just become a partition, has a unique index of ours. */
+extern void sherman_check_partition(const RangeVar *name);
 /* Raises: no unique index of ours on a partition. */
 extern void sherman_refuse_on_partition(Relation index) pg_attribute_noreturn();
 
