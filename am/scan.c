@@ -463,10 +463,17 @@ return_entry(IndexScanDesc scan)
 
 	if (scan->xs_want_itup)
 	{
+		bool		dead = false;
+		bool		returned;
+
 		if (state->only == NULL)
 			state->only = scan_only_make(state->context);
-		return scan_only_return(state->only, scan, state->index->keys, state->tree_scan, state->batch,
-								state->serial, state->position);
+		returned = scan_only_return(state->only, scan, state->index->keys, state->tree_scan, state->batch,
+									state->serial, state->position, &dead);
+		/* Of a row that was looked up here the executor learns nothing. */
+		if (unlikely(dead))
+			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+		return returned;
 	}
 	ItemPointerSet(&scan->xs_heaptid, state->batch->entries[state->position].block,
 				   state->batch->entries[state->position].offset);

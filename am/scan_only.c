@@ -130,9 +130,9 @@ judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeB
 	only->serial = serial;
 }
 
-/* Whether the scan's snapshot sees a row under scan->xs_heaptid. */
+/* Whether the scan's snapshot sees a row under scan->xs_heaptid. *dead: nobody does, nor ever will. */
 static pg_noinline bool
-row_is_visible(ScanOnly *only, IndexScanDesc scan)
+row_is_visible(ScanOnly *only, IndexScanDesc scan, bool *dead)
 {
 	ItemPointerData tid = scan->xs_heaptid;
 	bool		again = false;
@@ -146,14 +146,14 @@ row_is_visible(ScanOnly *only, IndexScanDesc scan)
 		only->fetch = table_index_fetch_begin(scan->heapRelation);
 		MemoryContextSwitchTo(caller);
 	}
-	visible = table_index_fetch_tuple(only->fetch, &tid, scan->xs_snapshot, only->slot, &again, NULL);
+	visible = table_index_fetch_tuple(only->fetch, &tid, scan->xs_snapshot, only->slot, &again, dead);
 	ExecClearTuple(only->slot);
 	return visible;
 }
 
 bool
 scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan,
-				 const TreeBatch *batch, uint64 serial, int position)
+				 const TreeBatch *batch, uint64 serial, int position, bool *dead)
 {
 	TreeKey		key;
 	TreeStatus	status;
@@ -164,7 +164,7 @@ scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan
 		if (only->serial != serial)
 			judge_batch(only, scan, tree_scan, batch, serial);
 		if ((only->truthful[position / 64] & (UINT64CONST(1) << (position % 64))) == 0 &&
-			!row_is_visible(only, scan))
+			!row_is_visible(only, scan, dead))
 			return false;
 	}
 	status = tree_batch_key(tree_scan, batch, position, &key);
