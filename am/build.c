@@ -549,8 +549,6 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("access method \"sherman\" does not support temporary tables"),
 				 errhint("Use btree.")));
-	if (info->ii_Unique && heap->rd_rel->relispartition)
-		sherman_refuse_on_partition(index);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 

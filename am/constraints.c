@@ -1,18 +1,15 @@
 /*
  * constraints.c
- *		Constraints: PRIMARY KEY and UNIQUE over sherman indexes, and where unique indexes cannot be.
+ *		Constraints: PRIMARY KEY and UNIQUE over sherman indexes.
  *
  * The grammar lets these constraints name no access method, and core takes btree.  With the setting
  * sherman.constraints they get sherman: the statement's parse tree has a field for it.  Temporary and
- * partitioned tables and partitions, which cannot have unique sherman indexes, get btree still.
- *
- * No unique sherman index on a partition: INSERT ... ON CONFLICT into the partitioned table would fail inside
- * core (on_conflict.c).  Builds refuse it, and here ATTACH PARTITION does.
+ * partitioned tables, which cannot have unique sherman indexes, get btree still, and so do partitions: INSERT
+ * ... ON CONFLICT into the partitioned table would fail (on_conflict.c).
  */
 #include "sherman.h"
 
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "commands/defrem.h"
@@ -26,17 +23,6 @@
 #define ACCESS_METHOD "sherman"
 
 bool		sherman_constraints = false;
-
-void
-sherman_refuse_on_partition(Relation index)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-			 errmsg("access method \"sherman\" does not support unique indexes on partitions"),
-			 errdetail("INSERT ... ON CONFLICT into the partitioned table could not use index \"%s\".",
-					   RelationGetRelationName(index)),
-			 errhint("Use btree.")));
-}
 
 /* ---- the access method of constraints ---- */
 
@@ -68,7 +54,7 @@ set_method_of_element(Node *element)
 }
 
 /*
- * Whether the table that is to be made can have unique sherman indexes.
+ * Whether the constraints of the table that is to be made can be sherman's.
  */
 static bool
 new_table_can(const CreateStmt *statement)
@@ -137,36 +123,4 @@ sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
 	*read_only_tree = false;
 	set_methods(statement->utilityStmt);
 	return statement;
-}
-
-/* ---- partitions ---- */
-
-void
-sherman_check_partition(const RangeVar *name)
-{
-	Relation	table = table_openrv(name, AccessShareLock);
-	List	   *indexes = RelationGetIndexList(table);
-	ListCell   *cell;
-
-	foreach(cell, indexes)
-	{
-		Relation	index = index_open(lfirst_oid(cell), AccessShareLock);
-
-		if (index->rd_index->indisunique && sherman_owns(index))
-			sherman_refuse_on_partition(index);
-		index_close(index, AccessShareLock);
-	}
-	list_free(indexes);
-	table_close(table, NoLock);
-}
-
-const RangeVar *
-sherman_attached_table(Node *statement)
-{
-	AlterTableCmd *command;
-
-	if (!IsA(statement, AlterTableStmt) || ((AlterTableStmt *) statement)->objtype != OBJECT_TABLE)
-		return NULL;
-	command = linitial_node(AlterTableCmd, ((AlterTableStmt *) statement)->cmds);
-	return command->subtype == AT_AttachPartition ? ((PartitionCmd *) command->def)->name : NULL;
 }

@@ -254,8 +254,6 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
 		QueryCompletion *completion)
 {
-	const RangeVar *attached = sherman_attached_table(statement->utilityStmt);
-
 	statement = sherman_set_methods(statement, &read_only_tree);
 	if (sherman_shared != NULL && needs_database(statement->utilityStmt))
 		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
@@ -263,9 +261,6 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	else
 		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
 					 completion);
-	/* Its lock is held still: nobody adds an index meanwhile. */
-	if (attached != NULL)
-		sherman_check_partition(attached);
 }
 
 /* ---- dropped indexes ---- */

@@ -6,8 +6,8 @@
  * refuses unique ones that are not btree's.  It does so at the first row, unless they are open already: so we
  * open them when the executor starts, and fill in for ours what core fills in for btree's.
  *
- * Partitions that rows are routed to are opened out of our reach: hence no unique sherman indexes on them
- * (constraints.c).
+ * Partitions that rows are routed to are opened out of our reach: INSERT ... ON CONFLICT into the partitioned
+ * table fails at the first row for one that has a unique sherman index, and here the error gets its words.
  */
 #include "sherman.h"
 
@@ -18,7 +18,13 @@
 
 #include "shared.h"
 
+/* The function of core that refuses an index. */
+#define REFUSING_FUNCTION "BuildSpeculativeIndexInfo"
+
 static ExecutorStart_hook_type previous_executor_start = NULL;
+
+/* Core's ExecModifyTable(), which it does not export. */
+static ExecProcNodeMtd modify_table = NULL;
 
 /*
  * Whether core would refuse the relation's indexes.
@@ -95,6 +101,53 @@ open_indexes(ResultRelInfo *target)
 	}
 }
 
+/* ---- partitions ---- */
+
+/*
+ * What core says of an index as an internal error, said as what it is: something that cannot be had.
+ */
+static void
+raise_refusal(Relation partitioned)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("ON CONFLICT is not supported through partitioned table \"%s\" into a partition with a unique index of access method \"sherman\"",
+					RelationGetRelationName(partitioned)),
+			 errhint("Insert into the partition itself, or use btree for its unique indexes.")));
+}
+
+/*
+ * An INSERT ... ON CONFLICT into a partitioned table goes on.
+ */
+static TupleTableSlot *
+insert_into_partitions(PlanState *state)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	TupleTableSlot *slot;
+
+	PG_TRY();
+	{
+		slot = modify_table(state);
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		if (geterrcode() != ERRCODE_INTERNAL_ERROR)
+			PG_RE_THROW();
+		MemoryContextSwitchTo(caller);
+		error = CopyErrorData();
+		if (error->funcname == NULL || strcmp(error->funcname, REFUSING_FUNCTION) != 0)
+			PG_RE_THROW();
+		FlushErrorState();
+		raise_refusal(((ModifyTableState *) state)->rootResultRelInfo->ri_RelationDesc);
+	}
+	PG_END_TRY();
+	return slot;
+}
+
+/* ---- the hook ---- */
+
 /*
  * Prepares one INSERT, UPDATE, ... of a query.
  */
@@ -107,6 +160,12 @@ prepare_change(PlanState *state)
 		((ModifyTable *) state->plan)->onConflictAction == ONCONFLICT_NONE)
 		return;
 	change = (ModifyTableState *) state;
+	if (change->rootResultRelInfo->ri_RelationDesc->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
+	{
+		modify_table = state->ExecProcNodeReal;
+		state->ExecProcNodeReal = insert_into_partitions;
+		return;
+	}
 	for (int i = 0; i < change->mt_nrels; i++)
 		open_indexes(&change->resultRelInfo[i]);
 }

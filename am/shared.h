@@ -371,12 +371,6 @@ extern void sherman_on_conflict_install(void);
  * the tree may not be written.
  */
 extern PlannedStmt *sherman_set_methods(PlannedStmt *statement, bool *read_only_tree);
-/* The table that ALTER TABLE is to attach as a partition; it is its only command then. Or NULL. */
-extern const RangeVar *sherman_attached_table(Node *statement);
-/* Raises if the table, which has just become a partition, has a unique index of ours. */
-extern void sherman_check_partition(const RangeVar *name);
-/* Raises: no unique index of ours on a partition. */
-extern void sherman_refuse_on_partition(Relation index) pg_attribute_noreturn();
 
 /* ---- collector.c ---- */
 

@@ -91,6 +91,9 @@ SELECT * FROM constraints('parted') UNION ALL SELECT * FROM constraints('part1')
 -- one that becomes a partition
 CREATE TABLE part2 (k int NOT NULL, v int UNIQUE);
 ALTER TABLE parted ATTACH PARTITION part2 FOR VALUES FROM (10) TO (20);
+SELECT * FROM constraints('part2');
+INSERT INTO parted VALUES (10, 1), (11, 1);
+INSERT INTO parted VALUES (12, 2) ON CONFLICT (k) DO NOTHING;
 INSERT INTO parted VALUES (1, 1), (1, 2) ON CONFLICT (k) DO NOTHING;
 -- schemas, prepared and repeated statements, functions
 CREATE SCHEMA inner_schema CREATE TABLE t (k int PRIMARY KEY) CREATE TABLE t2 (k int UNIQUE);
