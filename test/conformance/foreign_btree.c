@@ -299,7 +299,8 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 {
 	Node	   *tree = statement->utilityStmt;
 
-	if (temporary_by_core && is_substitute(get_am_oid("btree", true)))
+	/* In a transaction that has failed nothing can be looked up; nor is anything made in it. */
+	if (temporary_by_core && IsTransactionState() && is_substitute(get_am_oid("btree", true)))
 	{
 		bool		index = IsA(tree, IndexStmt) && strcmp(((IndexStmt *) tree)->accessMethod, "btree") == 0;
 
