@@ -526,6 +526,36 @@ test_dead_head(void **state)
 	}
 }
 
+/* TIDs that come between those of postings. */
+static void
+test_between(void **state)
+{
+	(void) state;
+	for (size_t k = 0; k < KINDS; k++)
+	{
+		Fixture f;
+
+		fixture_open(&f, kinds[k]);
+		for (uint64_t i = 0; i < 2000; i++)
+		{
+			KeyEntry entry = entry_of(i % 9, 2 * i);
+
+			(void) key_model_add(&f.model, &entry);
+		}
+		load_model(&f);
+		vacuum(&f);
+		for (uint64_t i = 0; i < 2000; i += 37)
+		{
+			KeyEntry entry = entry_of(i % 9, 2 * i + 1);
+
+			assert_false(insert_entry(&f, &entry));
+			(void) key_model_add(&f.model, &entry);
+		}
+		compare_everything(&f, 10, 20);
+		fixture_close(&f);
+	}
+}
+
 /* All ways of change on few keys, with TIDs that do not fit one posting. */
 static void
 test_changes(void **state)
@@ -599,17 +629,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cells_needed),
-		cmocka_unit_test(test_gather),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_stray),
-		cmocka_unit_test(test_loaded_size),
-		cmocka_unit_test(test_inserted_size),
-		cmocka_unit_test(test_again),
-		cmocka_unit_test(test_leftover),
-		cmocka_unit_test(test_dead_head),
-		cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_from_the_middle),
+		cmocka_unit_test(test_cells_needed), cmocka_unit_test(test_gather),
+		cmocka_unit_test(test_cut),          cmocka_unit_test(test_stray),
+		cmocka_unit_test(test_loaded_size),  cmocka_unit_test(test_inserted_size),
+		cmocka_unit_test(test_again),        cmocka_unit_test(test_leftover),
+		cmocka_unit_test(test_dead_head),    cmocka_unit_test(test_between),
+		cmocka_unit_test(test_changes),      cmocka_unit_test(test_from_the_middle),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

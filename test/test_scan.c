@@ -280,6 +280,25 @@ scan_claims(void **state)
 	fixture_close(&f);
 }
 
+/* Entries that only the comparator orders, in tails whose leaves have no other like them. */
+static void
+scan_tied_tails(void **state)
+{
+	Fixture f;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_32_TIED);
+	for (uint64_t i = 0; i < 300; i++)
+		insert(&f, 32 * i, i);
+	for (uint64_t i = 0; i < 300; i += 10)
+	{
+		insert(&f, 32 * i + 21, 1000 + i);
+		insert(&f, 32 * i + 19, 1001 + i);
+	}
+	compare_everything(&f, 32 * 300, 20);
+	fixture_close(&f);
+}
+
 /* ---- chains ---- */
 
 static uint64_t
@@ -645,6 +664,7 @@ main(void)
 		cmocka_unit_test(scan_by_comparator),
 		cmocka_unit_test(scan_ordered_bases),
 		cmocka_unit_test(scan_claims),
+		cmocka_unit_test(scan_tied_tails),
 		cmocka_unit_test(scan_reads_ahead),
 		cmocka_unit_test(scan_stops_reading),
 		cmocka_unit_test(scan_forward_while_splitting),

@@ -674,12 +674,8 @@ same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 	return ((a[0] ^ b[0]) & CELL_TID_MASK) == 0 && cell_same_key(g, a, b);
 }
 
-/*
- * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as
- * entries only move right; this is the second line behind it (F38).
- */
-static bool
-returned_before(const TreeScan *scan, const uint64_t *cell)
+bool
+batch_returned_before(const TreeScan *scan, const uint64_t *cell)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
 	int order;
@@ -693,6 +689,15 @@ returned_before(const TreeScan *scan, const uint64_t *cell)
 	return order < 0 || (order == 0 && same_entry(g, cell, scan->last));
 }
 
+void
+batch_open(TreeScan *scan)
+{
+	assert(pointer_address(scan->pointer) != POINTER_NONE);
+	scan->batch.count = 0;
+	scan->batch.leaf = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]);
+	scan->batch.generation = scan->leaf[HEADER_GENERATION];
+}
+
 /* Candidates to batch, in the order of the scan, equal neighbors once. */
 static void
 batch_emit(TreeScan *scan, const Candidates *candidates)
@@ -703,10 +708,7 @@ batch_emit(TreeScan *scan, const Candidates *candidates)
 	bool forward = scan->direction == TREE_FORWARD;
 
 	assert(candidates->count <= TREE_BATCH_MAX);
-	assert(pointer_address(scan->pointer) != POINTER_NONE);
-	batch->count = 0;
-	batch->leaf = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]);
-	batch->generation = scan->leaf[HEADER_GENERATION];
+	batch_open(scan);
 	for (uint32_t i = 0; i < candidates->count; i++)
 	{
 		const Candidate *candidate = &candidates->items[forward ? i : candidates->count - 1 - i];
@@ -714,7 +716,7 @@ batch_emit(TreeScan *scan, const Candidates *candidates)
 
 		if (before != NULL && same_entry(g, before, cell))
 			continue;
-		if (before == NULL && returned_before(scan, cell))
+		if (before == NULL && batch_returned_before(scan, cell))
 			continue;
 		before = cell;
 		batch->entries[batch->count].block = cell_block(cell[0]);
@@ -744,7 +746,7 @@ batch_fill(TreeScan *scan)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
 	bool forward = scan->direction == TREE_FORWARD;
-	const TreeBound *start = scan->begun ? NULL : &scan->start;
+	const TreeBound *start = scan->begun || scan->from_end ? NULL : &scan->start;
 	const TreeBound *stop = scan->stop_inside ? &scan->stop : NULL;
 	Range range = {forward ? start : stop, forward ? stop : start};
 	Candidates candidates;
@@ -753,6 +755,8 @@ batch_fill(TreeScan *scan)
 	assert(scan->leaf != NULL && node_level(scan->leaf) == 0);
 	assert(!scan->stop_inside || scan->has_stop);
 
+	if (start == NULL && stop == NULL && batch_fill_whole(scan))
+		return TREE_OK;
 	status = candidates_collect(scan, &range, &candidates);
 	if (status != TREE_OK)
 		return status;

@@ -653,6 +653,7 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 		return client_fail(scan->tree->client, TREE_INVALID, "a bound longer than the normalized key");
 	scan->direction = direction;
 	scan->sought = true;
+	scan->from_end = start == NULL;
 	scan->begun = false;
 	scan->ended = false;
 	scan->loaded = false;

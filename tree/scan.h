@@ -1,6 +1,6 @@
 /*
  * scan.h
- *		What the two halves of a scan share: scan.c finds the leaves, batch.c takes the entries out of them.
+ *		What the parts of a scan share: scan.c finds the leaves, batch.c and batch_whole.c take the entries out of them.
  */
 #ifndef SHERMAN_TREE_SCAN_H
 #define SHERMAN_TREE_SCAN_H
@@ -37,6 +37,7 @@ struct TreeScan
 	TreeDirection direction;
 	bool has_stop;
 	bool sought;      /* tree_scan_seek() was called */
+	bool from_end;    /* it starts at an end of the tree */
 	bool begun;       /* a leaf was consumed: `want` is valid */
 	bool ended;       /* no more leaves */
 	bool loaded;      /* the current leaf was not consumed yet: tree_scan_take() left it */
@@ -106,5 +107,20 @@ extern TreeStatus batch_compare_stop(TreeScan *scan, int *result);
  * TREE_NO_MEMORY, and what a chain returns.  Calls the comparator.
  */
 extern TreeStatus batch_fill(TreeScan *scan);
+
+/*
+ * batch_whole.c: the same of a leaf that is within the bounds from end to end, where integers tell the order of all that is in
+ * it. False: they do not, or it looks damaged; the batch is none then.
+ */
+extern bool batch_fill_whole(TreeScan *scan);
+
+/* Begins the batch of scan->leaf: it has no entries yet. */
+extern void batch_open(TreeScan *scan);
+
+/*
+ * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as
+ * entries only move right; this is the second line behind it (F38).
+ */
+extern bool batch_returned_before(const TreeScan *scan, const uint64_t *cell);
 
 #endif /* SHERMAN_TREE_SCAN_H */

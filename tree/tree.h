@@ -420,6 +420,13 @@ typedef enum TreeDirection
 
 typedef struct TreeScan TreeScan;
 
+typedef struct TreeBatchEntry
+{
+	uint32_t block;
+	uint16_t offset;
+	uint16_t cell; /* slot in the leaf's copy, for tree_batch_key(); many entries of a posting have one */
+} TreeBatchEntry;
+
 /*
  * One leaf's entries within the bounds, in the order of the scan. Owned by the scan, valid until its next
  * call.
@@ -429,12 +436,7 @@ typedef struct TreeBatch
 	int count;
 	uint64_t leaf;       /* pointer of the leaf */
 	uint64_t generation; /* of the leaf when it was read */
-	struct
-	{
-		uint32_t block;
-		uint16_t offset;
-		uint16_t cell; /* slot in the leaf's copy, for tree_batch_key(); many entries of a posting have one */
-	} entries[TREE_BATCH_MAX];
+	TreeBatchEntry entries[TREE_BATCH_MAX];
 } TreeBatch;
 
 extern TreeStatus tree_scan_open(Tree *handle, TreeScan **scan);

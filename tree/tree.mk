@@ -3,6 +3,7 @@ TREE_SOURCES = \
 	tree/access.c \
 	tree/allocate.c \
 	tree/batch.c \
+	tree/batch_whole.c \
 	tree/blocks.c \
 	tree/bulk.c \
 	tree/cache.c \

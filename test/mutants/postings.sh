@@ -26,3 +26,7 @@ mutate duplicates_not_loaded_together test_posting tree/bulk.c \
 	's/packer_add\(g, &bulk->packer, bulk->cell\);/bulk->packer.tids = 0; packer_add(g, \&bulk->packer, bulk->cell);/; s/packer_takes_cell\(g, &bulk->packer, bulk->cell\)/true/'
 mutate posting_stray_unnoticed "test_posting test_check" tree/leaf.c \
 	's/if \(length > POSTING_CELLS_MAX \|\| \(length > 0 && \(!allowed \|\| slot >= node_count\(node\)\)\)\)/if (false \&\& allowed)/'
+mutate whole_posting_dead_with_its_head test_posting tree/batch_whole.c \
+	's/if \(head == NULL \|\| !g->format.postings/if (cell_state(head[0]) != CELL_LIVE)\n\t\t\t\tcontinue;\n\t\t\tif (head == NULL || !g->format.postings/'
+mutate whole_tail_behind_the_posting test_posting tree/batch_whole.c \
+	's/if \(tail->next < tail->count && !tail_put_before\(scan, tail, entry\)\)/if (false)/'

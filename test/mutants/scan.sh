@@ -82,3 +82,16 @@ mutate taken_leaves_have_no_end test_scan_take tree/scan_take.c \
 	's/scan->taking = true;//'
 mutate taken_one_by_one test_scan_take tree/scan_take.c \
 	's/i < ahead->count && ahead->verdicts\[i\] == NODE_GOOD/false/'
+# A leaf within the bounds: its tail is sorted and merged, and ties that integers do not order are left to the comparator.
+mutate whole_tail_not_sorted test_scan tree/batch_whole.c \
+	's/while \(place > 0 &&\n\s+\(order = quick_order.*?< 0\)/while (false)/'
+mutate whole_tail_behind_the_base test_scan tree/batch_whole.c \
+	's/if \(tail->next < tail->count && !tail_put_before\(scan, tail, cell\)\)/if (false)/'
+mutate whole_tie_with_the_base test_scan tree/batch_whole.c \
+	's/\t\t\treturn order > 0;/\t\t\treturn true;/'
+mutate whole_tie_in_the_tail test_scan tree/batch_whole.c \
+	's/return place == 0 \|\| order > 0;/return true;/'
+mutate whole_base_without_order test_scan tree/batch_whole.c \
+	's/if \(!g->format.lossless && \(node_flags\(scan->leaf\) & NODE_BASE_ORDERED\) == 0\)/if (false)/'
+mutate whole_leaf_not_turned test_scan tree/batch_whole.c \
+	's/scan->direction == TREE_BACKWARD && i < j/false \&\& i < j/'
