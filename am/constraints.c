@@ -6,15 +6,26 @@
  * sherman.constraints they get sherman: the statement's parse tree has a field for it.  Temporary and
  * partitioned tables, which cannot have unique sherman indexes, get btree still, and so do partitions: INSERT
  * ... ON CONFLICT into the partitioned table would fail (on_conflict.c).
+ *
+ * ALTER COLUMN TYPE makes a constraint anew from its definition, inside core, and takes btree: who loses a
+ * sherman index so is told.
  */
 #include "sherman.h"
 
+#include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/table.h"
+#include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
+#include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
 #include "nodes/parsenodes.h"
 #include "tcop/utility.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
 #include "shared.h"
@@ -123,4 +134,98 @@ sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
 	*read_only_tree = false;
 	set_methods(statement->utilityStmt);
 	return statement;
+}
+
+/* ---- constraints that lose their access method ---- */
+
+typedef struct
+{
+	Oid			table;
+	NameData	name;
+} NamedConstraint;
+
+/*
+ * Adds the table's constraints over sherman indexes for which the grammar has no access method.
+ */
+static List *
+add_constraints(List *found, Oid table)
+{
+	Relation	catalog = table_open(ConstraintRelationId, AccessShareLock);
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_constraint_conrelid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(table));
+	scan = systable_beginscan(catalog, ConstraintRelidTypidNameIndexId, true, NULL, 1, &key);
+	while ((tuple = systable_getnext(scan)) != NULL)
+	{
+		Form_pg_constraint form = (Form_pg_constraint) GETSTRUCT(tuple);
+		NamedConstraint *constraint;
+
+		if ((form->contype != CONSTRAINT_PRIMARY && form->contype != CONSTRAINT_UNIQUE) ||
+			!sherman_is_ours(form->conindid))
+			continue;
+		constraint = palloc(sizeof(NamedConstraint));
+		constraint->table = table;
+		constraint->name = form->conname;
+		found = lappend(found, constraint);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
+
+static bool
+changes_type(const AlterTableStmt *statement)
+{
+	ListCell   *cell;
+
+	foreach(cell, statement->cmds)
+	{
+		if (lfirst_node(AlterTableCmd, cell)->subtype == AT_AlterColumnType)
+			return true;
+	}
+	return false;
+}
+
+List *
+sherman_constraints_at_risk(Node *statement)
+{
+	List	   *found = NIL;
+	List	   *tables;
+	ListCell   *cell;
+	Oid			table;
+
+	if (!IsA(statement, AlterTableStmt) || !changes_type((AlterTableStmt *) statement) ||
+		!OidIsValid(get_am_oid(ACCESS_METHOD, true)))
+		return NIL;
+	table = RangeVarGetRelid(((AlterTableStmt *) statement)->relation, NoLock, true);
+	if (!OidIsValid(table))
+		return NIL;
+	tables = find_all_inheritors(table, NoLock, NULL);
+	foreach(cell, tables)
+		found = add_constraints(found, lfirst_oid(cell));
+	list_free(tables);
+	return found;
+}
+
+void
+sherman_warn_of_lost(List *constraints)
+{
+	ListCell   *cell;
+
+	foreach(cell, constraints)
+	{
+		NamedConstraint *constraint = lfirst(cell);
+		char	   *name = NameStr(constraint->name);
+		Oid			now = get_relation_constraint_oid(constraint->table, name, true);
+
+		if (!OidIsValid(now) || sherman_is_ours(get_constraint_index(now)))
+			continue;
+		ereport(WARNING,
+				(errmsg("the index of constraint \"%s\" of table \"%s\" is btree's now",
+						name, get_rel_name(constraint->table)),
+				 errdetail("A constraint is made anew when the type of its column changes, with core's access method."),
+				 errhint("Set sherman.constraints, drop the constraint and add it again.")));
+	}
 }

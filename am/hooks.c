@@ -254,6 +254,8 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
 		QueryCompletion *completion)
 {
+	List	   *at_risk = sherman_constraints_at_risk(statement->utilityStmt);
+
 	statement = sherman_set_methods(statement, &read_only_tree);
 	if (sherman_shared != NULL && needs_database(statement->utilityStmt))
 		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
@@ -261,6 +263,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	else
 		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
 					 completion);
+	sherman_warn_of_lost(at_risk);
 }
 
 /* ---- dropped indexes ---- */

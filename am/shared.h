@@ -367,6 +367,13 @@ extern void sherman_on_conflict_install(void);
 /* ---- constraints.c ---- */
 
 /*
+ * The constraints over sherman indexes that the statement may give to btree; those that it did the user is
+ * warned of when it has run.
+ */
+extern List *sherman_constraints_at_risk(Node *statement);
+extern void sherman_warn_of_lost(List *constraints);
+
+/*
  * The statement with the access method of the constraints that it makes, if the setting wants it: a copy where
  * the tree may not be written.
  */
