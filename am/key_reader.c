@@ -37,7 +37,7 @@ restore_column(const KeyReader *reader, int i, const uint8 *bytes, void *room, b
 {
 	const KeyColumn *column = &reader->keys->column[i];
 	uint8		inverted[NORMALIZE_RESTORE_BYTES];
-	bool		flag = i == 0 ? reader->key->high : bytes[column->null_at] != 0;
+	bool		flag = i == 0 ? reader->key.high : bytes[column->null_at] != 0;
 
 	Assert(column_in_key(column));
 	*isnull = flag != column->nulls_first;
@@ -57,7 +57,7 @@ restore_columns(KeyReader *reader, Datum *values, bool *isnull)
 	uint8		bytes[KEY_NORM_MAX];
 	bool		any_null = false;
 
-	key_bytes_from_words(reader->keys, reader->key->norm, bytes);
+	key_bytes_from_words(reader->keys, reader->key.norm, bytes);
 	for (int i = 0; i < reader->keys->columns; i++)
 	{
 		values[i] = restore_column(reader, i, bytes, reader->restored[i], &isnull[i]);
@@ -104,65 +104,88 @@ write_columns(const ShermanKeys *keys, const Datum *values, const bool *isnull, 
 	return end;
 }
 
-/* An integer's last bytes, most significant first, but for the bits to invert, to where a tuple has it. */
-static inline void
-write_integer(char *to, const uint8 *bytes, int count, uint64 inverted)
+/* The integer that these bytes of a normalized key are, most significant first. */
+static inline uint64
+words_integer(const uint64 *words, int at, int bytes)
 {
-	uint16		two;
-	uint32		four;
-	uint64		eight;
+	int			skipped = at % 8 * 8;
+	uint64		value = words[at / 8] << skipped;
 
-	switch (count)
+	if (skipped + bytes * 8 > 64)
+		value |= words[at / 8 + 1] >> (64 - skipped);
+	return value >> (64 - bytes * 8);
+}
+
+/* An integer of so many bytes to where a tuple has it. */
+static inline void
+write_integer(char *to, uint64 value, int bytes)
+{
+	uint16		two = (uint16) value;
+	uint32		four = (uint32) value;
+
+	switch (bytes)
 	{
 		case 1:
-			*to = (char) (*bytes ^ (uint8) inverted);
+			*to = (char) value;
 			break;
 		case 2:
-			memcpy(&two, bytes, sizeof(two));
-			two = pg_ntoh16(two) ^ (uint16) inverted;
 			memcpy(to, &two, sizeof(two));
 			break;
 		case 4:
-			memcpy(&four, bytes, sizeof(four));
-			four = pg_ntoh32(four) ^ (uint32) inverted;
 			memcpy(to, &four, sizeof(four));
 			break;
 		default:
-			memcpy(&eight, bytes, sizeof(eight));
-			eight = pg_ntoh64(eight) ^ inverted;
-			memcpy(to, &eight, sizeof(eight));
+			memcpy(to, &value, sizeof(value));
 			break;
 	}
 }
 
-/*
- * The short way for keys that are integers: writes the key columns' data.  False: one of them is NULL, and what was
- * written means nothing.
- */
-static bool
-write_integers(const KeyReader *reader, char *data)
+/* Zeros up to where the alignment ends; of the lengths that are frequent without a call. */
+static inline void
+clear_data(char *data, int bytes)
 {
-	const ShermanKeys *keys = reader->keys;
-	uint8		bytes[KEY_NORM_MAX];
+	if (bytes <= 8)
+		memset(data, 0, 8);
+	else if (bytes <= 16)
+		memset(data, 0, 16);
+	else
+		memset(data, 0, MAXALIGN(bytes));
+}
 
-	if (reader->key->high != key_null_flag(&keys->column[0], false))
-		return false;
-	key_bytes_from_words(keys, reader->key->norm, bytes);
-	if (keys->data_bytes > keys->column[0].bytes)
-		memset(data, 0, keys->data_bytes);
-	for (int i = 0; i < keys->columns; i++)
+/* write_integers() behind the first column. */
+static pg_noinline bool
+write_further_integers(const ShermanKeys *keys, const uint64 *words, char *data)
+{
+	for (int i = 1; i < keys->columns; i++)
 	{
 		const KeyColumn *column = &keys->column[i];
 
-		if (i > 0 && (bytes[column->null_at] != 0) != key_null_flag(column, false))
+		if ((words_integer(words, column->null_at, 1) != 0) != key_null_flag(column, false))
 			return false;
-		write_integer(data + column->data_at, bytes + column->at, column->bytes, column->inverted);
+		write_integer(data + column->data_at, words_integer(words, column->at, column->bytes) ^ column->inverted,
+					  column->bytes);
 	}
 	return true;
 }
 
+/*
+ * The short way for keys that are integers: writes the key columns' data, and zeros up to the alignment's end.  False:
+ * one of them is NULL, and what was written means nothing.
+ */
+static inline bool
+write_integers(const ShermanKeys *keys, const TreeKeyView *key, char *data)
+{
+	const KeyColumn *first = &keys->column[0];
+
+	if (key->high != key_null_flag(first, false))
+		return false;
+	clear_data(data, keys->data_bytes);
+	write_integer(data, (key->norm[0] >> (64 - first->bytes * 8)) ^ first->inverted, first->bytes);
+	return keys->columns == 1 || write_further_integers(keys, key->norm, data);
+}
+
 static void
-report_image(const TreeKey *key, Size size)
+report_image(const TreeKeyView *key, Size size)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_INDEX_CORRUPTED),
@@ -172,7 +195,7 @@ report_image(const TreeKey *key, Size size)
 
 /* Copies `count` bytes of the image from `from` on, or zeros where it ends. */
 static inline void
-copy_image(const TreeKey *key, Size from, Size count, char *to)
+copy_image(const TreeKeyView *key, Size from, Size count, char *to)
 {
 	Size		stored = key->image_bytes > from ? Min(count, key->image_bytes - from) : 0;
 
@@ -188,7 +211,7 @@ copy_image(const TreeKey *key, Size from, Size count, char *to)
 static unsigned short
 copy_head(KeyReader *reader)
 {
-	const TreeKey *key = reader->key;
+	const TreeKeyView *key = &reader->key;
 	unsigned short info;
 	Size		start;
 
@@ -198,9 +221,9 @@ copy_head(KeyReader *reader)
 	start = IndexInfoFindDataOffset(info);
 	if ((info & INDEX_SIZE_MASK) < start || (info & INDEX_SIZE_MASK) > KEY_TUPLE_MAX_BYTES)
 		report_image(key, info & INDEX_SIZE_MASK);
-	reader->tuple.header.t_info = info;
+	reader->tuple->t_info = info;
 	if (start > sizeof(IndexTupleData))
-		copy_image(key, sizeof(info), start - sizeof(IndexTupleData), (char *) (&reader->tuple.header + 1));
+		copy_image(key, sizeof(info), start - sizeof(IndexTupleData), (char *) (reader->tuple + 1));
 	return info;
 }
 
@@ -209,15 +232,15 @@ static Size
 insert_key_data(KeyReader *reader, unsigned short info)
 {
 	const ShermanKeys *keys = reader->keys;
-	const bits8 *bitmap = (const bits8 *) (&reader->tuple.header + 1);
-	char	   *data = reader->tuple.bytes + IndexInfoFindDataOffset(info);
+	const bits8 *bitmap = (const bits8 *) (reader->tuple + 1);
+	char	   *data = (char *) reader->tuple + IndexInfoFindDataOffset(info);
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	bool		first_null = (info & INDEX_NULL_MASK) != 0 && att_isnull(keys->columns, bitmap);
 	char	   *end;
 	Size		bytes;
 
-	if (keys->integers && (info & INDEX_NULL_MASK) == 0 && write_integers(reader, data))
+	if (keys->integers && (info & INDEX_NULL_MASK) == 0 && write_integers(keys, &reader->key, data))
 		return keys->data_bytes;
 	restore_columns(reader, values, isnull);
 	bytes = key_data_bytes(keys, isnull, first_null);
@@ -230,23 +253,23 @@ insert_key_data(KeyReader *reader, unsigned short info)
 static IndexTuple
 image_tuple(KeyReader *reader)
 {
-	const TreeKey *key = reader->key;
+	const TreeKeyView *key = &reader->key;
 	unsigned short info;
 	Size		size;
 	Size		start;
 	Size		inserted;
 
 	if (reader->formed)
-		return &reader->tuple.header;
+		return reader->tuple;
 	info = copy_head(reader);
 	size = info & INDEX_SIZE_MASK;
 	start = IndexInfoFindDataOffset(info);
 	inserted = reader->keys->exact ? insert_key_data(reader, info) : 0;
 	if (start + inserted > size || KEY_IMAGE_START + key->image_bytes + inserted > size)
 		report_image(key, size);
-	copy_image(key, start - KEY_IMAGE_START, size - start - inserted, reader->tuple.bytes + start + inserted);
+	copy_image(key, start - KEY_IMAGE_START, size - start - inserted, (char *) reader->tuple + start + inserted);
 	reader->formed = true;
-	return &reader->tuple.header;
+	return reader->tuple;
 }
 
 Datum
@@ -256,7 +279,7 @@ key_reader_column(KeyReader *reader, int column, bool *isnull)
 
 	if (!column_in_key(&reader->keys->column[column]))
 		return index_getattr(image_tuple(reader), column + 1, reader->keys->descriptor, isnull);
-	key_bytes_from_words(reader->keys, reader->key->norm, bytes);
+	key_bytes_from_words(reader->keys, reader->key.norm, bytes);
 	return restore_column(reader, column, bytes, reader->restored[column], isnull);
 }
 
@@ -265,7 +288,7 @@ static void
 form_tuple(KeyReader *reader)
 {
 	const ShermanKeys *keys = reader->keys;
-	IndexTuple	tuple = &reader->tuple.header;
+	IndexTuple	tuple = reader->tuple;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 	bool		any_null;
@@ -273,19 +296,48 @@ form_tuple(KeyReader *reader)
 	char	   *end;
 
 	reader->formed = true;
-	if (keys->integers && write_integers(reader, (char *) (tuple + 1)))
+	if (keys->integers && write_integers(keys, &reader->key, (char *) (tuple + 1)))
 	{
 		tuple->t_info = (unsigned short) (sizeof(IndexTupleData) + MAXALIGN(keys->data_bytes));
-		memset((char *) (tuple + 1) + keys->data_bytes, 0, MAXALIGN(keys->data_bytes) - keys->data_bytes);
 		return;
 	}
 	any_null = restore_columns(reader, values, isnull);
 	start = IndexInfoFindDataOffset(any_null ? INDEX_NULL_MASK : 0);
 	memset(tuple + 1, 0, start - sizeof(IndexTupleData));
-	end = write_columns(keys, values, isnull, reader->tuple.bytes + start,
+	end = write_columns(keys, values, isnull, (char *) reader->tuple + start,
 						any_null ? (bits8 *) (tuple + 1) : NULL);
-	end = align_with_zeros(reader->tuple.bytes, end, TYPALIGN_DOUBLE);
-	tuple->t_info = (unsigned short) ((end - reader->tuple.bytes) | (any_null ? INDEX_NULL_MASK : 0));
+	end = align_with_zeros((char *) reader->tuple, end, TYPALIGN_DOUBLE);
+	tuple->t_info = (unsigned short) ((end - (char *) reader->tuple) | (any_null ? INDEX_NULL_MASK : 0));
+}
+
+bool
+key_integer_tuple(const ShermanKeys *keys, const TreeKeyView *key, IndexTuple tuple)
+{
+	char	   *data = (char *) (tuple + 1);
+	Size		size = sizeof(IndexTupleData) + MAXALIGN(keys->data_bytes);
+	Size		stored;
+	Size		rest;
+
+	Assert(keys->integers);
+	if (keys->format.lossless)
+	{
+		tuple->t_info = (unsigned short) size;
+		return write_integers(keys, key, data);
+	}
+	if (key->image == NULL || key->image_bytes < sizeof(tuple->t_info))
+		return false;
+	memcpy(&tuple->t_info, key->image, sizeof(tuple->t_info));
+	size = IndexTupleSize(tuple);
+	stored = key->image_bytes - sizeof(tuple->t_info);
+	if (IndexTupleHasNulls(tuple) || size > KEY_TUPLE_MAX_BYTES || size < sizeof(IndexTupleData) + keys->data_bytes)
+		return false;
+	rest = size - sizeof(IndexTupleData) - keys->data_bytes;
+	if (stored > rest || !write_integers(keys, key, data))
+		return false;
+	data += keys->data_bytes;
+	clear_data(data, (int) rest);
+	memcpy(data, key->image + sizeof(tuple->t_info), stored);
+	return true;
 }
 
 IndexTuple
@@ -295,7 +347,7 @@ key_reader_tuple(KeyReader *reader)
 		(void) image_tuple(reader);
 	else if (!reader->formed)
 		form_tuple(reader);
-	return &reader->tuple.header;
+	return reader->tuple;
 }
 
 void

@@ -551,8 +551,8 @@ compare_cut(KeyReader *reader, int i, const ShermanSearchColumn *bound, bool *de
 	*decided = true;
 	if (i >= reader->keys->in_norm)
 		return 1;
-	key_bytes_from_words(reader->keys, reader->key->norm, stored);
-	flag = i == 0 ? reader->key->high : stored[column->null_at] != 0;
+	key_bytes_from_words(reader->keys, reader->key.norm, stored);
+	flag = i == 0 ? reader->key.high : stored[column->null_at] != 0;
 	if (flag != key_null_flag(column, bound->isnull))
 		return flag ? -1 : 1;
 	*decided = false;

@@ -26,6 +26,9 @@
 /* BTMaxItemSize() for pages of 8 KB, with header: a row that fits btree fits us. */
 #define KEY_TUPLE_MAX_BYTES TREE_IMAGE_MAX_BYTES
 
+/* What forming a tuple of an entry may write to, one that is damaged included. */
+#define KEY_TUPLE_ROOM MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES)
+
 /* Bytes in front of the image in an index tuple: its TID. */
 #define KEY_IMAGE_START offsetof(IndexTupleData, t_info)
 
@@ -90,14 +93,15 @@ typedef struct ShermanSearch
 typedef struct KeyReader
 {
 	ShermanKeys *keys;
-	const TreeKey *key;
-	bool		formed;			/* tuple holds the image */
+	TreeKeyView key;
+	bool		formed;			/* tuple holds the entry */
+	IndexTuple	tuple;
 	union
 	{
 		IndexTupleData header;
-		char		bytes[MAXALIGN(sizeof(IndexTupleData) + TREE_IMAGE_MAX_BYTES)];
+		char		bytes[KEY_TUPLE_ROOM];
 		uint64		align;
-	}			tuple;
+	}			own;			/* where the tuple lies unless the caller has a place */
 	uint64		restored[INDEX_MAX_KEYS][NORMALIZE_RESTORE_BYTES / sizeof(uint64)];
 } KeyReader;
 
@@ -105,15 +109,35 @@ static inline void
 key_reader_open(KeyReader *reader, ShermanKeys *keys, const TreeKey *key)
 {
 	reader->keys = keys;
-	reader->key = key;
+	reader->key.norm = key->norm;
+	reader->key.image = key->image;
+	reader->key.image_bytes = key->image_bytes;
+	reader->key.high = key->high;
 	reader->formed = false;
+	reader->tuple = &reader->own.header;
+}
+
+/* The same of a batch's entry; the tuple will lie at `place`, which is aligned and has KEY_TUPLE_ROOM bytes. */
+static inline void
+key_reader_open_at(KeyReader *reader, ShermanKeys *keys, const TreeKeyView *key, void *place)
+{
+	reader->keys = keys;
+	reader->key = *key;
+	reader->formed = false;
+	reader->tuple = place;
 }
 
 /* The datum of a key column (from 0) of an entry that is not cut. */
 extern Datum key_reader_column(KeyReader *reader, int column, bool *isnull);
 
-/* The entry, which is not cut, as an index tuple of all columns, but for its TID. It lies in the reader. */
+/* The entry, which is not cut, as an index tuple of all columns, but for its TID. */
 extern IndexTuple key_reader_tuple(KeyReader *reader);
+
+/*
+ * As key_reader_tuple() of an entry whose key columns are integers (ShermanKeys.integers), at a place as key_reader_open_at()
+ * wants it.  False: it is none for this short way, for a NULL, say.
+ */
+extern bool key_integer_tuple(const ShermanKeys *keys, const TreeKeyView *key, IndexTuple tuple);
 
 /* Flag of NULL-ness of a column. */
 static inline bool

@@ -455,26 +455,34 @@ step_in_batch(IndexScanDesc scan, int step)
 	return true;
 }
 
+/* return_entry() of an index-only scan, whatever it takes. */
+static pg_noinline bool
+return_only(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	bool		dead = false;
+	bool		returned;
+
+	if (state->only == NULL)
+		state->only = scan_only_make(state->context);
+	returned = scan_only_return(state->only, scan, state->index->keys, state->tree_scan, state->batch,
+								state->serial, state->position, &dead);
+	/* Of a row that was looked up here the executor learns nothing. */
+	if (dead)
+		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+	return returned;
+}
+
 /* False: of an index-only scan, whose snapshot does not see the row. */
-static bool
+static inline bool
 return_entry(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
 	if (scan->xs_want_itup)
-	{
-		bool		dead = false;
-		bool		returned;
-
-		if (state->only == NULL)
-			state->only = scan_only_make(state->context);
-		returned = scan_only_return(state->only, scan, state->index->keys, state->tree_scan, state->batch,
-									state->serial, state->position, &dead);
-		/* Of a row that was looked up here the executor learns nothing. */
-		if (unlikely(dead))
-			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
-		return returned;
-	}
+		return (likely(state->only != NULL) &&
+				likely(scan_only_ready(state->only, scan, state->batch, state->serial, state->position))) ||
+			return_only(scan);
 	ItemPointerSet(&scan->xs_heaptid, state->batch->entries[state->position].block,
 				   state->batch->entries[state->position].offset);
 	return true;
@@ -524,26 +532,36 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 	return false;
 }
 
+/* The next entry, and what is due before it and behind the last one. */
+static pg_noinline bool
+advance(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (scan->kill_prior_tuple && state->batch != NULL)
+		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+	if (find_entry(scan, direction))
+		return true;
+	if (state->only != NULL)
+		scan_only_pause(state->only);
+	return false;
+}
+
 bool
 sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
 	scan->xs_recheck = false;
-	if (unlikely(scan->kill_prior_tuple) && state->batch != NULL)
-		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
-	if (likely(state->batch != NULL && state->batch_direction == direction &&
+	/* The short way from an entry to the next one in its batch. */
+	if (likely(state->batch != NULL && state->batch_direction == direction && !scan->kill_prior_tuple &&
 			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count))
 	{
 		state->position++;
 		if (likely(return_entry(scan)))
 			return true;
 	}
-	if (find_entry(scan, direction))
-		return true;
-	if (state->only != NULL)
-		scan_only_pause(state->only);
-	return false;
+	return advance(scan, direction);
 }
 
 int64

@@ -36,19 +36,6 @@
 
 #include "scan_only.h"
 
-#define TRUTHFUL_WORDS (TREE_BATCH_MAX / 64)
-
-struct ScanOnly
-{
-	MemoryContext context;		/* of the scan */
-	uint64		serial;			/* of the batch that `truthful` is of; 0: none */
-	uint64		truthful[TRUTHFUL_WORDS];	/* by position: the row was visible to everybody */
-	Buffer		map_buffer;		/* page of the visibility map looked at last */
-	IndexFetchTableData *fetch; /* NULL: no row was looked up yet */
-	TupleTableSlot *slot;
-	KeyReader	reader;			/* holds xs_itup */
-};
-
 ScanOnly *
 scan_only_make(MemoryContext context)
 {
@@ -93,7 +80,6 @@ ask_map(ScanOnly *only, Relation table, const TreeBatch *batch)
 	bool		visible = false;
 	bool		any = false;
 
-	memset(only->truthful, 0, sizeof(only->truthful));
 	for (int i = 0; i < batch->count; i++)
 	{
 		if (batch->entries[i].block != block)
@@ -102,20 +88,23 @@ ask_map(ScanOnly *only, Relation table, const TreeBatch *batch)
 			visible = VM_ALL_VISIBLE(table, block, &only->map_buffer);
 			any |= visible;
 		}
-		if (visible)
-			only->truthful[i / 64] |= UINT64CONST(1) << (i % 64);
+		only->truthful[i] = visible;
 	}
 	return any;
 }
 
-/* t1 and t2 for a batch: marks the entries that need no look at the table. Not inlined: most entries need it not. */
-static pg_noinline void
-judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeBatch *batch, uint64 serial)
+/* t1 and t2 for a batch: marks the entries that need no look at the table. */
+static void
+judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeBatch *batch)
 {
 	bool		unchanged = true;
 	TreeStatus	status = TREE_OK;
 
-	only->serial = 0;
+	if (!IsMVCCSnapshot(scan->xs_snapshot))
+	{
+		memset(only->truthful, true, sizeof(only->truthful));
+		return;
+	}
 	/* The map is read without a lock: not before the leaf, and not behind its generation. */
 	pg_memory_barrier();
 	if (ask_map(only, scan->heapRelation, batch))
@@ -126,7 +115,61 @@ judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeB
 	if (status != TREE_OK)
 		sherman_report_failure(status, scan->indexRelation);
 	if (!unchanged)
-		memset(only->truthful, 0, sizeof(only->truthful));
+		memset(only->truthful, false, sizeof(only->truthful));
+}
+
+/* Where a tuple begins that stands so many units behind the first. */
+static inline char *
+tuple_place(ScanOnly *only, Size unit)
+{
+	return (char *) only->tuples + unit * MAXIMUM_ALIGNOF;
+}
+
+/*
+ * Makes the tuples of all entries that may be returned as they are, in one go, as far as there is room.  Not those whose
+ * images lie out of line, which may be gone, and which nobody may ask for.
+ */
+static void
+make_tuples(ScanOnly *only, ShermanKeys *keys, const TreeBatch *batch, const TreeKeyView *views)
+{
+	Size		unit = 1;		/* 0 stands for none */
+
+	for (int i = 0; i < batch->count; i++)
+	{
+		IndexTuple	place = (IndexTuple) tuple_place(only, unit);
+
+		only->ready[i] = 0;
+		if (!only->truthful[i] || (views[i].image == NULL && views[i].image_bytes != 0))
+			continue;
+		/* A posting's entries have one key, and so one tuple. */
+		if (i > 0 && views[i].norm == views[i - 1].norm && only->ready[i - 1] != 0)
+		{
+			only->ready[i] = only->ready[i - 1];
+			continue;
+		}
+		if (unit + KEY_TUPLE_ROOM / MAXIMUM_ALIGNOF > SCAN_ONLY_TUPLE_UNITS)
+			continue;
+		if (!keys->integers || !key_integer_tuple(keys, &views[i], place))
+		{
+			key_reader_open_at(&only->reader, keys, &views[i], place);
+			(void) key_reader_tuple(&only->reader);
+		}
+		only->ready[i] = (uint16) unit;
+		unit += MAXALIGN(IndexTupleSize(place)) / MAXIMUM_ALIGNOF;
+	}
+}
+
+/* Not inlined: most entries need it not. */
+static pg_noinline void
+prepare_batch(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan, const TreeBatch *batch,
+			  uint64 serial)
+{
+	TreeKeyView views[TREE_BATCH_MAX];
+
+	only->serial = 0;
+	judge_batch(only, scan, tree_scan, batch);
+	tree_batch_views(tree_scan, batch, views);
+	make_tuples(only, keys, batch, views);
 	only->serial = serial;
 }
 
@@ -158,15 +201,13 @@ scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan
 	TreeKey		key;
 	TreeStatus	status;
 
+	if (only->serial != serial)
+		prepare_batch(only, scan, keys, tree_scan, batch, serial);
+	if (scan_only_ready(only, scan, batch, serial, position))
+		return true;
 	ItemPointerSet(&scan->xs_heaptid, batch->entries[position].block, batch->entries[position].offset);
-	if (IsMVCCSnapshot(scan->xs_snapshot))
-	{
-		if (only->serial != serial)
-			judge_batch(only, scan, tree_scan, batch, serial);
-		if ((only->truthful[position / 64] & (UINT64CONST(1) << (position % 64))) == 0 &&
-			!row_is_visible(only, scan, dead))
-			return false;
-	}
+	if (!only->truthful[position] && !row_is_visible(only, scan, dead))
+		return false;
 	status = tree_batch_key(tree_scan, batch, position, &key);
 	/* Removed meanwhile: VACUUM found its row dead to everybody. */
 	if (status == TREE_NOT_FOUND)

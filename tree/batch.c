@@ -821,3 +821,30 @@ tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key)
 		key->image = scan_image(scan, slot);
 	return status;
 }
+
+void
+tree_batch_views(const TreeScan *scan, const TreeBatch *batch, TreeKeyView *views)
+{
+	const NodeGeometry *g = &scan->tree->geometry;
+	const bool lossless = g->format.lossless;
+
+	assert(batch == &scan->batch);
+	assert(batch->count == 0 || scan->leaf != NULL);
+	for (int i = 0; i < batch->count; i++)
+	{
+		uint32_t slot = batch->entries[i].cell;
+		const uint64_t *cell = scan->leaf + leaf_cell_word(g, slot);
+
+		if (i > 0 && slot == batch->entries[i - 1].cell)
+		{
+			views[i] = views[i - 1];
+			continue;
+		}
+		if (cell_is_posting(cell))
+			cell = scan->leaf + leaf_cell_word(g, posting_head(g, scan->leaf, slot));
+		views[i].norm = cell + 1;
+		views[i].image = NULL;
+		views[i].image_bytes = lossless ? 0 : cell_image(g, cell, &views[i].image);
+		views[i].high = (cell[0] & CELL_HIGH_BIT) != 0;
+	}
+}

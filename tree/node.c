@@ -339,11 +339,28 @@ cell_make(const NodeGeometry *g, uint64_t *cell, const TreeKey *key, uint64_t ge
 	}
 }
 
+uint16_t
+cell_image(const NodeGeometry *g, const uint64_t *cell, const uint8_t **image)
+{
+	const uint8_t *place = (const uint8_t *) (cell + 1 + g->norm_words);
+	OutsideReference reference;
+
+	*image = NULL;
+	if (g->format.lossless)
+		return 0;
+	if ((cell[0] & CELL_OUTSIDE_BIT) != 0)
+	{
+		cell_outside(g, cell, &reference);
+		return (uint16_t) reference.bytes;
+	}
+	*image = place + 1;
+	/* The length comes from node memory: never beyond the cell. */
+	return place[0] < g->image_room ? place[0] : (uint16_t) (g->image_room - 1);
+}
+
 void
 cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *key)
 {
-	const uint8_t *image = (const uint8_t *) (cell + 1 + g->norm_words);
-
 	assert(!separator || cell_state(cell[0]) != SEPARATOR_INFINITE);
 	assert(g->norm_words >= 1 && g->norm_words <= TREE_NORM_WORDS);
 
@@ -356,21 +373,8 @@ cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *k
 	memset(key->norm, 0, sizeof(key->norm));
 	for (uint32_t i = 0; i < g->norm_words; i++)
 		key->norm[i] = cell[1 + i];
-	if (key->cut || g->format.lossless)
-		return;
-	if ((cell[0] & CELL_OUTSIDE_BIT) != 0)
-	{
-		OutsideReference reference;
-
-		cell_outside(g, cell, &reference);
-		key->image_bytes = (uint16_t) reference.bytes;
-	}
-	else
-	{
-		/* The length comes from node memory: never beyond the cell. */
-		key->image_bytes = image[0] < g->image_room ? image[0] : (uint16_t) (g->image_room - 1);
-		key->image = image + 1;
-	}
+	if (!key->cut)
+		key->image_bytes = cell_image(g, cell, &key->image);
 }
 
 void

@@ -457,6 +457,8 @@ extern bool cell_needs_outside(const NodeGeometry *g, const TreeKey *key);
  * set.
  */
 extern void cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *key);
+/* The length of an entry's or whole separator's image, 0 = none; *image: where it lies in the cell, NULL = not there. */
+extern uint16_t cell_image(const NodeGeometry *g, const uint64_t *cell, const uint8_t **image);
 extern void cell_outside(const NodeGeometry *g, const uint64_t *cell, OutsideReference *reference);
 /* Same bytes but for stamp, TID, state and, out of line, place. */
 extern bool cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);

@@ -501,6 +501,21 @@ extern TreeStatus tree_scan_resume(TreeScan *scan, TreeDirection direction, cons
  */
 extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key);
 
+/* What a TreeKey tells of an entry, where the scan has it. */
+typedef struct TreeKeyView
+{
+	const uint64_t *norm; /* the format's norm_bytes, as TreeKey.norm */
+	const uint8_t *image; /* NULL: there is none, or it lies out of line and image_bytes is not 0 */
+	uint16_t image_bytes;
+	bool high;
+} TreeKeyView;
+
+/*
+ * Where the keys of all entries of the batch lie, in its order: nothing is copied, and nothing fetched that lies out of line.
+ * `views` has room for batch->count; they are valid as long as the batch.
+ */
+extern void tree_batch_views(const TreeScan *scan, const TreeBatch *batch, TreeKeyView *views);
+
 /*
  * Reads the leaf's header once more (64 bytes). *unchanged: all that the batch holds is still in the leaf; then no removal of
  * any of it had been acknowledged when this was called.  Otherwise entries may have been removed, moved, or neither.

@@ -30,3 +30,5 @@ mutate whole_posting_dead_with_its_head test_posting tree/batch_whole.c \
 	's/if \(head == NULL \|\| !g->format.postings/if (cell_state(head[0]) != CELL_LIVE)\n\t\t\t\tcontinue;\n\t\t\tif (head == NULL || !g->format.postings/'
 mutate whole_tail_behind_the_posting test_posting tree/batch_whole.c \
 	's/if \(tail->next < tail->count && !tail_put_before\(scan, tail, entry\)\)/if (false)/'
+mutate posting_view_is_its_own test_posting tree/batch.c \
+	's/if \(cell_is_posting\(cell\)\)\n\t\t\tcell = /if (false)\n\t\t\tcell = /'

@@ -95,3 +95,5 @@ mutate whole_base_without_order test_scan tree/batch_whole.c \
 	's/if \(!g->format.lossless && \(node_flags\(scan->leaf\) & NODE_BASE_ORDERED\) == 0\)/if (false)/'
 mutate whole_leaf_not_turned test_scan tree/batch_whole.c \
 	's/scan->direction == TREE_BACKWARD && i < j/false \&\& i < j/'
+mutate view_without_image test_scan tree/batch.c \
+	's/lossless \? 0 : cell_image\(g, cell, &views\[i\].image\)/0/'

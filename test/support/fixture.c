@@ -123,10 +123,24 @@ vacuum(Fixture *f)
 	f->model.count = kept;
 }
 
+/* The view of an entry's key says what the key itself says. */
+static void
+compare_view(const Fixture *f, const TreeKeyView *view, const TreeKey *key)
+{
+	assert_int_equal(view->high, key->high);
+	assert_memory_equal(view->norm, key->norm, f->tree->geometry.format.norm_bytes);
+	assert_int_equal(view->image_bytes, key->image_bytes);
+	if (view->image != NULL)
+		assert_memory_equal(view->image, key->image, key->image_bytes);
+}
+
 void
 compare_batch(Fixture *f, const TreeBatch *batch, TreeDirection direction, int64_t *place)
 {
+	TreeKeyView views[TREE_BATCH_MAX];
+
 	assert_true(batch->count > 0);
+	tree_batch_views(f->scan, batch, views);
 	for (int i = 0; i < batch->count; i++)
 	{
 		const KeyEntry *expected;
@@ -135,6 +149,7 @@ compare_batch(Fixture *f, const TreeBatch *batch, TreeDirection direction, int64
 		assert_true(*place >= 0 && *place < (int64_t) f->model.count);
 		expected = &f->model.entries[*place];
 		require_ok(tree_batch_key(f->scan, batch, i, &key));
+		compare_view(f, &views[i], &key);
 		if (batch->entries[i].block != expected->block || batch->entries[i].offset != expected->offset ||
 		    keyspace_number(f->space, &key) != expected->number)
 			fail_msg("%s, direction %d, leaf %llx: entry %d of %d is %llu (%u,%u), not %lld: %llu (%u,%u)",

@@ -46,7 +46,7 @@ mutate raised_error_forgotten specs/comparator-raises am/vacuum.c \
 mutate all_rows_taken_for_dead sql/kill am/scan.c \
 	's/unlikely\(scan->kill_prior_tuple\)/true/'
 mutate unseen_taken_for_dead sql/kill_only am/scan.c \
-	's/if \(unlikely\(dead\)\)/if (!returned)/'
+	's/if \(dead\)\n\t\tsherman_kill_note/if (!returned)\n\t\tsherman_kill_note/'
 mutate marks_in_a_tree_of_before t/021_dead_marks am/kill.c \
 	's/ \|\| !tree_is_mutated\(index\)//; s/static bool\ntree_is_mutated/static pg_attribute_unused() bool\ntree_is_mutated/'
 
