@@ -173,6 +173,7 @@ device_prepare(VerbsDevice *device, const struct sockaddr *local, char *detail)
 	device->properties.atomics = attributes.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
 	device->properties.hardware = is_hardware(device->context->device);
 	device->properties.lock_memory = attributes.max_dm_size;
+	device->properties.no_masked_swap = "the device has none";
 	device->domain = ibv_alloc_pd(device->context);
 	if (device->domain == NULL)
 		verbs_detail(detail, "device %s: no protection domain: %s", name, strerror(errno));

@@ -42,6 +42,7 @@ typedef struct VerbsFlight
 	VerbsMemoryKeys keys;  /* of the arena */
 	VerbsGrant grant;      /* what the memory node gave */
 	FabricStatus broken;   /* what became of the queue; FABRIC_OK: it works */
+	bool masked_swaps;     /* MASKED_SWAP may be posted */
 	bool device_fences;    /* the device keeps fences; else we wait in its stead */
 	bool reads_pending;    /* READs are not fenced or known to be done */
 	bool atomics_pending;  /* atomics are not */
@@ -62,7 +63,8 @@ extern void flight_clear(VerbsFlight *flight);
 
 /*
  * Posts a chain and sets *posted to its place, which is the caller's until it clears `used`.  FABRIC_BUSY: no room now;
- * FABRIC_RANGE: it changes what the channel does not reach; nothing happened.  FABRIC_LOST: the queue is of no more use (flight_break() is done).  Adds to *fences what the order cost.  A part of
+ * FABRIC_RANGE: it changes what the channel does not reach, FABRIC_NOT_SUPPORTED: the device is not known to do it; nothing
+ * happened.  FABRIC_LOST: the queue is of no more use (flight_break() is done).  Adds to *fences what the order cost.  A part of
  * the chain that has to wait for others is posted by flight_poll().
  */
 extern FabricStatus flight_post(VerbsFlight *flight, FabricOp *ops, int count, uint64_t ticket,

@@ -77,6 +77,8 @@ stripe_offset(uint32_t stripe)
 }
 
 /* conformance_chains.c */
+/* Starts `count` processes (up to 16) that run work(argument, own number) at the same time; all must end well. */
+extern void run_processes(int count, void (*work)(void *argument, int number), void *argument);
 extern void test_order_in_a_chain(void **state);
 extern void test_order_between_processes(void **state);
 extern void test_not_conditional(void **state);
@@ -87,6 +89,13 @@ extern void test_counting(void **state);
 extern void test_lock_and_read(void **state);
 extern void test_counters(void **state);
 extern void test_tickets(void **state);
+
+/* conformance_swaps.c */
+extern void test_masked_swap(void **state);
+extern void test_masked_swap_range(void **state);
+extern void test_masked_swap_order(void **state);
+extern void test_masked_swap_neighbors(void **state);
+extern void test_masked_swap_not_offered(void **state);
 
 /* conformance_death.c */
 extern void test_doubt_and_reset(void **state);

@@ -14,7 +14,7 @@ FABRIC_TESTS += test_tcp test_flight test_parts
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c
-conformance_SOURCES = test/conformance_chains.c test/conformance_death.c
+conformance_SOURCES = test/conformance_chains.c test/conformance_swaps.c test/conformance_death.c
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults
 TEST_RUNS += conformance=--workers,2 conformance=--workers,1,--torn conformance=--workers,2,--faults
@@ -27,6 +27,7 @@ TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,drain,rest
 TEST_RUNS += soft/torture=--verbs,soft0,--space,5,--processes,4,--operations,1000,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,tcp,--space,1,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,shm,--space,0,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
+TEST_RUNS += soft/swaps=--verbs,soft0,good,node,client,mixed,own
 TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks,broken
 
 # Tests of tree/ and of the memory node's service.
@@ -86,4 +87,4 @@ test_crowd_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_refusals_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 
 # For script/test-rdma alone, in virtual machines: linked with rdma/ only.
-RDMA_TESTS += bad_network clients tenants connections
+RDMA_TESTS += bad_network clients tenants connections swaps

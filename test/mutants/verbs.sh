@@ -28,3 +28,25 @@ mutate device_locks_freed_by_processor soft/tenants=--verbs,soft0,locks rdma/cha
 	's/if \(!verbs_server_has_locks\(server, instance->tenant\)\)/if (true)/'
 mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken rdma/verbs_server.c \
 	's/flight_break\(&loop->flight, FABRIC_LOST\)/flight_break(&loop->flight, FABRIC_OK)/'
+
+# Swaps of 16 bits: a device is believed only when it has shown them.
+mutate node_believes_the_device soft/swaps=--verbs,soft0,node rdma/verbs_swap.c \
+	's/return chain->done \? swap_test_judge\(&trial->test\) : "the device does not answer";/return NULL;/'
+mutate node_tries_nothing soft/swaps=--verbs,soft0,node rdma/verbs_server.c \
+	's/verbs_try_swaps\(verbs->driver, device\)/verbs->properties.no_masked_swap/'
+mutate client_tries_nothing soft/swaps=--verbs,soft0,client rdma/verbs.c \
+	's/status = try_swaps\(endpoint, &reason\);/reason = NULL;/'
+mutate client_believes_the_device soft/swaps=--verbs,soft0,client rdma/verbs.c \
+	's/\*reason = swap_test_judge\(test\);/*reason = NULL;/'
+mutate failed_trial_keeps_the_channel soft/swaps=--verbs,soft0,client rdma/verbs.c \
+	's/status = renew_channel\(endpoint\);\n\t\}\n\tfree/status = FABRIC_OK;\n\t}\n\tfree/'
+mutate trial_leaves_its_words soft/swaps=--verbs,soft0,client rdma/verbs.c \
+	's/status = run_trial\(endpoint, &test->clean, 1\);/;/'
+mutate trial_looks_at_one_word soft/swaps=--verbs,soft0,client rdma/swap_test.c \
+	's/memcmp\(test->found, test->expected, SWAP_TEST_BYTES\) != 0/test->found[1] != test->expected[1]/'
+mutate masked_swap_sent_unasked test_flight rdma/verbs_flight.c \
+	's/ && !flight->masked_swaps\)/ \&\& false)/'
+mutate masked_swap_taken_unasked soft/swaps=--verbs,soft0,node rdma/chains.c \
+	's/!verbs_server_takes\(server, chain->ops, count\)/false/'
+mutate lane_without_a_mask soft/swaps=--verbs,soft0,good rdma/verbs_flight.c \
+	's/request\.mask = \(uint64_t\) FABRIC_LANE_MAX << .*?;/request.mask = UINT64_MAX;/'
