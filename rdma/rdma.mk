@@ -7,4 +7,5 @@ RDMA_SOURCES = rdma/fabric.c rdma/chain.c rdma/memory.c rdma/pages.c rdma/contro
 	rdma/verbs.c rdma/verbs_flight.c rdma/swap_test.c rdma/verbs_load.c rdma/verbs_server.c rdma/verbs_domain.c rdma/verbs_swap.c
 
 # sherman_verbs.so: the driver of the verbs transport, alone with libibverbs. Built where its header is.
-VERBS_SOURCES = $(if $(wildcard /usr/include/infiniband/verbs.h),rdma/verbs_device.c rdma/verbs_queue.c rdma/verbs_probe.c)
+VERBS_SOURCES = $(if $(wildcard /usr/include/infiniband/verbs.h),rdma/verbs_device.c rdma/verbs_queue.c rdma/verbs_probe.c \
+	rdma/verbs_mlx5.c)

@@ -50,3 +50,15 @@ mutate masked_swap_taken_unasked soft/swaps=--verbs,soft0,node rdma/chains.c \
 	's/!verbs_server_takes\(server, chain->ops, count\)/false/'
 mutate lane_without_a_mask soft/swaps=--verbs,soft0,good rdma/verbs_flight.c \
 	's/request\.mask = \(uint64_t\) FABRIC_LANE_MAX << .*?;/request.mask = UINT64_MAX;/'
+
+# The entry of a work queue, as a Mellanox device reads it.
+mutate entry_in_another_byte_order mlx5/swaps=--verbs,mlx5_soft,good rdma/verbs_mlx5.c \
+	's/htobe64\(request->mask\)/request->mask/g'
+mutate entry_without_its_modifier mlx5/swaps=--verbs,mlx5_soft,good rdma/verbs_mlx5.c \
+	's/#define EXTENDED_ON_8_BYTES 9/#define EXTENDED_ON_8_BYTES 0/'
+mutate entry_is_not_signaled mlx5/swaps=--verbs,mlx5_soft,good rdma/verbs_mlx5.c \
+	's/last \? MLX5_WQE_CTRL_CQ_UPDATE : 0/0 * last/'
+mutate old_words_within_completions mlx5/swaps=--verbs,mlx5_soft,good rdma/verbs_mlx5.c \
+	's/\.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE/.create_flags = 0/'
+mutate any_device_of_any_driver mlx5/swaps=--verbs,soft1,absent rdma/verbs_mlx5.c \
+	's/!mlx5->is_supported\(device->context->device\)/false/'

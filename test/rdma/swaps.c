@@ -2,7 +2,8 @@
  * swaps.c
  *		Swaps of 16 bits on devices that do them, do not, or say that they do: on the memory node's side and on the client's.
  *
- *		swaps [--verbs DEVICE] CASE...		the device is else $FABRIC_TEST_VERBS; one that soft_device.c or soft_verbs.c plays
+ *		swaps [--verbs DEVICE] CASE...		the device is else $FABRIC_TEST_VERBS; one that soft_device.c or soft_verbs.c plays,
+ *		and for the case `absent` one that has none
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -88,7 +89,9 @@ stage_start(Stage *stage, const char *kind)
 	fabric_process_verbs(&stage->process, device);
 	start_node(stage, kind);
 	/* A machine that stands still for seconds looks like a device that does not answer. */
-	for (int i = 0; i < 5 && strcmp(kind, "good") == 0 && !log_says(stage, "native 16-bit swaps: yes"); i++)
+	for (int i = 0; i < 5 && log_says(stage, "native 16-bit swaps: no (the device does not answer)") &&
+	                strcmp(kind, "good") == 0;
+	     i++)
 	{
 		fabric_process_stop(&stage->process, SIGTERM);
 		start_node(stage, kind);
@@ -223,6 +226,29 @@ case_node(void)
 	}
 }
 
+/* ---- absent ---- */
+
+/* A device that nobody claims it of: libmlx5 is not there, or drives another one. */
+static void
+case_absent(void)
+{
+	static const char *const kinds[] = {"none", "good"};
+
+	for (int i = 0; i < 2; i++)
+	{
+		Stage stage;
+		TestChannel channel;
+
+		stage_start(&stage, kinds[i]);
+		CHECK(log_says(&stage, "native 16-bit swaps: no (the device has none)"));
+		open_client(&stage, stage.process.network_address, kinds[i], &channel);
+		CHECK(!has_swaps(&channel));
+		check_without(&channel, stage.offset);
+		channel_close(&channel);
+		fabric_process_remove(&stage.process);
+	}
+}
+
 /* ---- client ---- */
 
 /* A client whose device does not keep its word does without, whatever the memory node offers, and knows why. */
@@ -326,7 +352,7 @@ case_own(void)
 
 static const TestCase cases[] = {
 	{"good", case_good},   {"node", case_node}, {"client", case_client},
-	{"mixed", case_mixed}, {"own", case_own},
+	{"mixed", case_mixed}, {"own", case_own},   {"absent", case_absent},
 };
 
 int

@@ -550,8 +550,8 @@ name_queue(struct sockaddr_un *name, const VerbsAddress *address)
 	name->sun_family = AF_UNIX;
 	memcpy(&process, address->gid, sizeof(process));
 	/* Abstract: it goes with the socket. */
-	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "sherman-soft-%u-%u-%u", process,
-	                  address->queue, address->sequence);
+	length = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "sherman-soft-%u-%u", process,
+	                  address->queue);
 	return (socklen_t) (offsetof(struct sockaddr_un, sun_path) + 1 + (size_t) length);
 }
 
