@@ -61,6 +61,8 @@ test_tree_SOURCES = test/support/tree_fixture.c
 test_tree_faults_SOURCES = test/support/tree_fixture.c
 TESTS += test_dead
 test_dead_SOURCES = test/support/tree_fixture.c
+TESTS += test_estimate
+test_estimate_SOURCES = test/support/tree_fixture.c
 TESTS += test_predicate
 test_predicate_SOURCES = test/support/tree_fixture.c
 TESTS += test_damage
@@ -71,8 +73,7 @@ test_budget_ties_SOURCES = test/support/tree_fixture.c
 
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
-TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_loop
-TESTS += test_scan test_vacuum test_bulk test_check test_loop test_posting
+TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_loop test_posting
 test_loop_SOURCES = test/support/fixture.c
 test_scan_SOURCES = test/support/fixture.c
 test_scan_take_SOURCES = test/support/fixture.c

@@ -7,12 +7,43 @@
 /* Nodes are this full where nobody counted: between halves that were just split and full ones. */
 #define FULLNESS_PERCENT 67u
 
-/* Counts from the root alone: what it has, times what the levels below it would have. */
+/*
+ * Descends from the root, whose copy is in the client's descent buffer, by the middle of each node, which goes there next, and counts what
+ * the leaf has. 0 if a node was another one by then: who estimates does not try again.
+ */
+static TreeStatus
+sample_leaf(Tree *tree, uint32_t *entries)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->descent;
+
+	*entries = 0;
+	for (uint32_t level = node_level(node); level > 0; level--)
+	{
+		uint32_t middle = node_count(node) / 2;
+		uint64_t child = node_word(node, inner_cell_word(g, middle));
+		TreeStatus status = access_read_node(tree, child, (int) level - 1, node);
+
+		if (status == TREE_RETRY)
+			return TREE_OK;
+		if (status != TREE_OK)
+			return status;
+	}
+	*entries = leaf_live(g, node);
+	return TREE_OK;
+}
+
+/*
+ * Counts from the root alone: what it has, times what the levels below it would have. A leaf in the middle says how many entries one
+ * has, where that is more than its cells would hold: one cell of a posting stands for several.
+ */
 static TreeStatus
 estimate_from_root(Tree *tree, TreeStatistics *statistics)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *root = tree->client->descent;
+	uint32_t usual = g->leaf_cells * FULLNESS_PERCENT / 100;
+	uint32_t sampled;
 	uint64_t nodes = 1;
 	TreeStatus status = access_read_node(tree, tree->root, -1, root);
 
@@ -34,8 +65,9 @@ estimate_from_root(Tree *tree, TreeStatistics *statistics)
 			level == node_level(root) ? node_count(root) : nodes * g->inner_cells * FULLNESS_PERCENT / 100;
 	}
 	statistics->leaves = nodes;
-	statistics->entries = nodes * g->leaf_cells * FULLNESS_PERCENT / 100;
-	return TREE_OK;
+	status = sample_leaf(tree, &sampled);
+	statistics->entries = nodes * (sampled > usual ? sampled : usual);
+	return status;
 }
 
 /* The height as the cache has it: a root that was split says so nowhere else. */
