@@ -5,8 +5,8 @@
  *
  * The entry, of five units of 16 bytes: control, remote address, {swap, compare}, {swap mask, compare mask}, where the old word
  * goes.  All integers are big-endian.  Opcode 0x14 is ATOMIC_MASKED_CS; its modifier says that the operation is one of the
- * extended atomics, and on 8 bytes.  The responder's queue pair has to be in extended atomic mode, which the kernel sets (since about
- * 5.10) if the firmware offers it; nothing tells a user of verbs whether.  So what is here is a claim and no more: swap_test.h.
+ * extended atomics, and on 8 bytes.  The responder's queue pair has to be in extended atomic mode, which the kernel (Linux 6.1) sets if
+ * the firmware offers it; nothing tells a user of verbs whether.  So what is here is a claim and no more: swap_test.h.
  *
  * libmlx5 is not linked: a host without it must load this object.  libibverbs has loaded it where a device needs it; it is looked for
  * among what is loaded, and nowhere else.

@@ -32,7 +32,7 @@ TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks,broke
 
 # Where its headers are, the same with the driver itself, over a libibverbs and a libmlx5 that play the device; soft1 is none of libmlx5's.
 ifneq ($(VERBS_SOURCES),)
-TEST_RUNS += mlx5/swaps=--verbs,mlx5_soft,good,node,client,mixed,own mlx5/swaps=--verbs,soft1,absent
+TEST_RUNS += mlx5/swaps=--verbs,mlx5_soft,good,client,mixed,own mlx5/swaps=--verbs,soft1,absent
 TEST_RUNS += mlx5/conformance=--verbs,mlx5_soft mlx5/tenants=--verbs,mlx5_soft,foreign,restart,beside,locks,broken
 TEST_RUNS += mlx5/torture=--verbs,mlx5_soft,--space,5,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 endif

@@ -89,8 +89,8 @@ stage_start(Stage *stage, const char *kind)
 	fabric_process_verbs(&stage->process, device);
 	start_node(stage, kind);
 	/* A machine that stands still for seconds looks like a device that does not answer. */
-	for (int i = 0; i < 5 && log_says(stage, "native 16-bit swaps: no (the device does not answer)") &&
-	                strcmp(kind, "good") == 0;
+	for (int i = 0; i < 5 && strcmp(kind, "hang") != 0 &&
+	                log_says(stage, "native 16-bit swaps: no (the device does not answer)");
 	     i++)
 	{
 		fabric_process_stop(&stage->process, SIGTERM);
