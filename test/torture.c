@@ -9,7 +9,7 @@
  *		torture --verbs DEVICE ...		the same over verbs, with this RDMA device
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
- *		torture --space N --processes N --operations N --entries N --range N --domains N --nodes N --tear --tear-words --delay N
+ *		torture --space N --processes N --operations N --entries N --range N --fold --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
@@ -254,6 +254,66 @@ static const TortureOptions standard[] = {
      .range = 500,
      .crashes = 8,
      .tear = true},
+	{.name = "fold-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 15000,
+     .entries = 1500,
+     .range = 1,
+     .fold = true,
+     .stop = true},
+	{.name = "fold-nodes-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 4000,
+     .entries = 500,
+     .range = 1,
+     .fold = true},
+	{.name = "fold-tear-32",
+     .space = KEYSPACE_32_PREFIX,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 1500,
+     .entries = 300,
+     .range = 1,
+     .fold = true,
+     .tear = true},
+	{.name = "fold-lose-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 4000,
+     .entries = 800,
+     .range = 1,
+     .fold = true,
+     .lose = true},
+	{.name = "fold-crash-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 1000,
+     .range = 1,
+     .fold = true,
+     .crashes = 15},
+	{.name = "fold-crash-64",
+     .space = KEYSPACE_64_FULL,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 400,
+     .range = 1,
+     .fold = true,
+     .crashes = 10,
+     .tear = true},
 	{.name = "workers-16",
      .space = KEYSPACE_16,
      .processes = 6,
@@ -323,6 +383,16 @@ static const TortureOptions threaded[] = {
      .entries = 300,
      .range = 500,
      .stop = true},
+	{.name = "threads-fold-32",
+     .space = KEYSPACE_32_WHOLE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 8000,
+     .entries = 600,
+     .range = 1,
+     .fold = true,
+     .stop = true},
 	{.name = "threads-64",
      .space = KEYSPACE_64_OUTSIDE,
      .processes = 4,
@@ -360,13 +430,14 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
 		        o->tear         ? " --tear"
 		        : o->tear_words ? " --tear-words"
 		                        : "",
-		        o->lose ? " --lose" : "", o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "");
+		        o->fold ? " --fold" : "", o->lose ? " --lose" : "", o->stop ? " --stop" : "",
+		        o->lose_below ? " --lose-below" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
 
@@ -598,6 +669,7 @@ run_once(const TortureOptions *options)
 	const TortureOptions *o = &run.torture.options;
 	const TreeCounters *c = &run.torture.counters;
 	const TreeStatistics *s = &run.torture.statistics;
+	uint64_t folded;
 	bool good = true;
 	uint64_t begin = test_now_us();
 
@@ -626,16 +698,18 @@ run_once(const TortureOptions *options)
 		if (good)
 			good = torture_settle(&run.torture, &run.domains[0], o->processes);
 	}
+	folded = *run.torture.folded;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
-	       " removals, %llu splits, height %u, %llu handovers, %llu torn reads\n",
+	       " removals, %llu splits, %llu folded, height %u, %llu handovers, %llu torn reads\n",
 	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
 	       (unsigned long long) ((test_now_us() - begin) / 1000), (unsigned long long) s->entries,
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
-	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits), s->height,
-	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
+	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
+	       (unsigned long long) folded, s->height, (unsigned long long) c->handovers,
+	       (unsigned long long) c->torn_reads);
 	fflush(stdout);
 	if (!good)
 		rerun_help(o);
@@ -675,6 +749,7 @@ main(int argc, char **argv)
 		{"tear-words", no_argument, NULL, 'W'},
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
+		{"fold", no_argument, NULL, 'f'},
 		{"workers", required_argument, NULL, 'w'},
 		{"lose-below", no_argument, NULL, 'b'},
 		{"deaths", required_argument, NULL, 'a'},
@@ -743,6 +818,9 @@ main(int argc, char **argv)
 				break;
 			case 'l':
 				given.lose = true;
+				break;
+			case 'f':
+				given.fold = true;
 				break;
 			case 'x':
 				given.stop = true;

@@ -274,8 +274,11 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
 	StateTable *table = tree->client->shared->states;
 	uint32_t bytes = node_bytes(&tree->geometry, level);
+	TreeStatus freed = freed_take(tree, memory_node, level, pointer, generation);
 
 	assert(FABRIC_STRIPE_BYTES % bytes == 0);
+	if (freed != TREE_NOT_FOUND)
+		return freed;
 	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
 		StateRun taken;

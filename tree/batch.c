@@ -746,8 +746,10 @@ batch_fill(TreeScan *scan)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
 	bool forward = scan->direction == TREE_FORWARD;
-	const TreeBound *start = scan->begun || scan->from_end ? NULL : &scan->start;
-	const TreeBound *stop = scan->stop_inside ? &scan->stop : NULL;
+	const TreeBound *begin = scan->near_inside ? &scan->near : NULL;
+	const TreeBound *start = scan->begun ? begin : (scan->from_end ? NULL : &scan->start);
+	const TreeBound *end = scan->far_inside ? &scan->limit : NULL;
+	const TreeBound *stop = scan->stop_inside ? &scan->stop : end;
 	Range range = {forward ? start : stop, forward ? stop : start};
 	Candidates candidates;
 	TreeStatus status;

@@ -44,6 +44,7 @@ typedef struct CacheFrame
 	uint32_t parent;   /* frame that counts this one, or CACHE_NO_FRAME */
 	uint32_t children; /* frames that name this one: only ever added to and taken from */
 	uint32_t used;     /* the cache's clock at the last use */
+	uint64_t epoch;    /* of the tree: of another one than its present, the frame is nobody's */
 } CacheFrame;
 
 typedef struct CacheTable
@@ -199,9 +200,10 @@ word_store(uint64_t *word, uint64_t value)
 }
 
 static bool
-frame_is(const CacheFrame *frame, uint64_t tree, uint64_t address)
+frame_is(const CacheFrame *frame, const Tree *tree, uint64_t address)
 {
-	return word_load(&frame->tree) == tree && word_load(&frame->address) == address;
+	return word_load(&frame->tree) == tree->tree && word_load(&frame->address) == address &&
+	       word_load(&frame->epoch) == tree->epoch;
 }
 
 /* Marks it used; a write only when the clock has moved on. */
@@ -424,7 +426,7 @@ cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoi
 
 		if ((sequence & 1) != 0)
 			break;
-		if (!frame_is(frame, tree->tree, address))
+		if (!frame_is(frame, tree, address))
 		{
 			found = cache_way_find(table, hash, found % CACHE_WAYS + 1);
 			continue;
@@ -460,7 +462,7 @@ cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
 
 		if ((sequence & 1) != 0)
 			break;
-		if (!frame_is(frame, tree->tree, address))
+		if (!frame_is(frame, tree, address))
 		{
 			found = cache_way_find(table, hash, found % CACHE_WAYS + 1);
 			continue;
@@ -497,7 +499,7 @@ frame_fill(CacheTable *table, uint32_t number, const uint64_t *image)
 
 /* Refreshes the frames that hold the node already. False: there are none. */
 static bool
-cache_refresh(CacheTable *table, uint64_t hash, uint64_t tree, uint64_t address, const uint64_t *image)
+cache_refresh(CacheTable *table, uint64_t hash, const Tree *tree, uint64_t address, const uint64_t *image)
 {
 	bool known = false;
 
@@ -526,9 +528,9 @@ cache_refresh(CacheTable *table, uint64_t hash, uint64_t tree, uint64_t address,
  * there.
  */
 static uint32_t
-parent_attach(CacheTable *table, uint64_t tree, uint64_t parent)
+parent_attach(CacheTable *table, const Tree *tree, uint64_t parent)
 {
-	uint64_t hash = cache_hash(tree, parent);
+	uint64_t hash = cache_hash(tree->tree, parent);
 
 	assert(parent == pointer_address(parent));
 	for (uint32_t found = cache_way_find(table, hash, 0); found != CACHE_NO_FRAME;
@@ -616,11 +618,11 @@ cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image)
 
 	assert(node_level(image) > 0);
 	assert(image[HEADER_SELF] == address && image[HEADER_TREE] == tree->tree);
-	if (cache_refresh(table, hash, tree->tree, address, image))
+	if (cache_refresh(table, hash, tree, address, image))
 		return;
 	if (parent != POINTER_NONE)
 	{
-		attached = parent_attach(table, tree->tree, pointer_address(parent));
+		attached = parent_attach(table, tree, pointer_address(parent));
 		if (attached == CACHE_NO_FRAME)
 			return;
 	}
@@ -641,6 +643,7 @@ cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image)
 	__atomic_fetch_add(&table->clock, 1, __ATOMIC_RELAXED);
 	word_store(&frame->tree, tree->tree);
 	word_store(&frame->address, address);
+	word_store(&frame->epoch, tree->epoch);
 	__atomic_store_n(&frame->parent, attached, __ATOMIC_RELAXED);
 	frame_fill(table, (uint32_t) (set * CACHE_WAYS) + way, image);
 	word_store(&cache_sets(table)[set].tags[way], hash | 1);
@@ -655,7 +658,8 @@ frame_drop(CacheTable *table, uint32_t number, uint64_t tree, uint64_t address)
 	uint64_t sequence = frame_begin_read(frame);
 
 	assert(tree != 0);
-	if (!frame_is(frame, tree, address) || !frame_claim(frame, sequence))
+	if (word_load(&frame->tree) != tree || word_load(&frame->address) != address ||
+	    !frame_claim(frame, sequence))
 		return;
 	word_store(&frame->generation, 0);
 	frame_release(frame);

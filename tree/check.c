@@ -622,8 +622,9 @@ check_level(Check *check, uint64_t leftmost, uint64_t *below)
 	return status;
 }
 
-TreeStatus
-tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
+/* tree_check(), as a passage. */
+static TreeStatus
+check_tree(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
            TreeStatistics *statistics, uint64_t *problems)
 {
 	Check check;
@@ -632,10 +633,7 @@ tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *arg
 	bool estimated;
 	TreeStatus status;
 
-	assert(statistics != NULL && problems != NULL);
-	assert(!handle->client->holding);
-	memset(statistics, 0, sizeof(*statistics));
-	*problems = 0;
+	assert(handle->client->passages > 0);
 	check.tree = handle;
 	check.report = report;
 	check.entry = entry;
@@ -679,4 +677,23 @@ tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *arg
 	state_read(handle->state, &known, &estimated);
 	statistics->extent_bytes = known.extent_bytes;
 	return status == TREE_RETRY ? TREE_OK : status;
+}
+
+TreeStatus
+tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
+           TreeStatistics *statistics, uint64_t *problems)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(statistics != NULL && problems != NULL);
+	assert(!handle->client->holding);
+	memset(statistics, 0, sizeof(*statistics));
+	*problems = 0;
+	status = gate_enter(handle, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = check_tree(handle, report, entry, argument, statistics, problems);
+	gate_leave(handle, passage);
+	return status;
 }

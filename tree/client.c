@@ -300,6 +300,7 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 	client_silence_ends(c);
 	c->shared = options->shared;
 	c->slot = options->slot;
+	gate_rest(c);
 	c->random = options->environment.now_us(options->environment.argument) ^ (uint64_t) options->slot << 32 ^
 	            (uint64_t) (uintptr_t) c;
 	/* Lines of a node are copied as lines. */
@@ -320,6 +321,8 @@ tree_client_leave(TreeClient *client)
 
 	assert(client != NULL);
 	status = lock_leave(client);
+	gate_open(client);
+	gate_rest(client);
 	for (uint32_t i = 0; i < client->options.nodes; i++)
 		if ((client->doubt & 1ull << i) != 0 && node_is_open(client->shared, i))
 		{
@@ -412,6 +415,8 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->compare_argument = argument;
 	t->outside = (uint64_t *) ((char *) t + handle_bytes);
 	t->state = state_get(client, tree);
+	if (t->state != NULL)
+		t->epoch = state_epoch(t->state);
 	if (t->state == NULL)
 	{
 		client_release(client, t);

@@ -127,15 +127,14 @@ mark_some(Tree *tree, uint64_t pointer, uint64_t generation, const TreeDead *dea
 	return TREE_OK;
 }
 
-TreeStatus
-tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead, int count,
-               const TreeStamp *stamp, int *marked)
+/* tree_mark_dead(), as a passage. */
+static TreeStatus
+mark_all(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead, int count,
+         const TreeStamp *stamp, int *marked)
 {
 	bool current = true;
 
-	assert(!handle->client->holding);
-	assert(count >= 0);
-	*marked = 0;
+	assert(handle->client->passages > 0);
 	for (int from = 0; from < count && current; from += MARKS_PER_CHAIN)
 	{
 		int some = count - from < MARKS_PER_CHAIN ? count - from : MARKS_PER_CHAIN;
@@ -148,4 +147,22 @@ tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead 
 			return status;
 	}
 	return TREE_OK;
+}
+
+TreeStatus
+tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead, int count,
+               const TreeStamp *stamp, int *marked)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(!handle->client->holding);
+	assert(count >= 0);
+	*marked = 0;
+	status = gate_enter(handle, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = mark_all(handle, leaf, generation, dead, count, stamp, marked);
+	gate_leave(handle, passage);
+	return status;
 }

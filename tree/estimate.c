@@ -87,15 +87,15 @@ height_find(Tree *tree, uint32_t *height)
 	return status;
 }
 
-TreeStatus
-tree_estimate(Tree *handle, TreeStatistics *statistics)
+/* tree_estimate(), as a passage. */
+static TreeStatus
+estimate(Tree *handle, TreeStatistics *statistics)
 {
 	TreeStatistics known;
 	bool estimated;
 	TreeStatus status;
 
-	assert(handle->state != NULL);
-	assert(statistics != NULL);
+	assert(handle->client->passages > 0);
 	tree_count_flush(handle);
 	state_read(handle->state, &known, &estimated);
 	*statistics = known;
@@ -122,5 +122,21 @@ tree_estimate(Tree *handle, TreeStatistics *statistics)
 		                     (unsigned long long) handle->tree);
 	statistics->node_bytes =
 		statistics->leaves * handle->geometry.leaf_bytes + statistics->inner_nodes * INNER_BYTES;
+	return status;
+}
+
+TreeStatus
+tree_estimate(Tree *handle, TreeStatistics *statistics)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(handle->state != NULL);
+	assert(statistics != NULL);
+	status = gate_enter(handle, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = estimate(handle, statistics);
+	gate_leave(handle, passage);
 	return status;
 }

@@ -423,16 +423,15 @@ insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 	return key->image_bytes <= TREE_IMAGE_MAX_BYTES && (key->image_bytes == 0 || key->image != NULL);
 }
 
+/* insert_entry(), as a passage. */
 static TreeStatus
-insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
+insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
 {
 	TreeClient *client = handle->client;
 	Insertion in;
 	TreeStatus status = TREE_RETRY;
 
-	assert(!client->holding);
-	assert(hit != NULL);
-
+	assert(client->passages > 0);
 	*hit = false;
 	if (!insert_valid(handle, key, stamp))
 		return client_fail(client, TREE_INVALID, "an entry outside of the tree's format");
@@ -470,6 +469,22 @@ insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit
 	else
 		TREE_COUNT(handle, inserts, 1);
 	return TREE_OK;
+}
+
+static TreeStatus
+insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(!handle->client->holding);
+	assert(hit != NULL);
+	status = gate_enter(handle, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = insert_inside(handle, key, stamp, hit, alone);
+	gate_leave(handle, passage);
+	return status;
 }
 
 TreeStatus

@@ -34,6 +34,9 @@
 /* Where a tree gets its nodes from: in shared memory, one per tree in use, made at tree_open(). */
 typedef struct TreeState TreeState;
 
+/* A process's passages through the gates of trees, in shared memory: gate.c. */
+typedef struct GateSlot GateSlot;
+
 /* The parts of an instance's shared memory. */
 struct TreeShared
 {
@@ -49,6 +52,7 @@ struct TreeShared
 	void *locks;
 	void *cache;
 	void *states;
+	GateSlot *gates;
 };
 
 struct TreeClient
@@ -61,6 +65,8 @@ struct TreeClient
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
 	uint64_t silence;   /* options.silence points here, if not to the caller's */
 	bool holding;       /* between environment.hold and resume */
+	int passages;       /* gate.c: calls in progress, one inside another */
+	TreeState *closed;  /* gate.c: the tree whose gate this process has closed */
 	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
 	TreeCounters counters;
 	char detail[TREE_DETAIL_BYTES];
@@ -99,6 +105,7 @@ struct Tree
 	TreeCompare compare;
 	void *compare_argument;
 	TreeState *state;
+	uint64_t epoch;     /* the tree's, as of the call in progress (gate.c) */
 	uint64_t *outside;  /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
 	uint8_t *pool;      /* images out of line of cells that tie; grows (search_images()) */
 	size_t pool_bytes;  /* its length */
@@ -226,6 +233,26 @@ extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int c
 extern TreeStatus access_read_outside(Tree *tree, const OutsideReference *references, int count,
                                       uint8_t *const *buffers);
 
+/* ---- gate.c: passages, and instants without any ---- */
+extern size_t gate_shared_bytes(const TreeSharedOptions *options);
+/*
+ * Begins a call that follows pointers of the tree, perhaps inside another one: waits while the gate is closed.  TREE_STOPPED,
+ * TREE_TIMED_OUT.  gate_leave() ends it, with what *passage was set to.
+ */
+extern TreeStatus gate_enter(Tree *tree, int *passage);
+extern void gate_leave(Tree *tree, int passage);
+/* No call of this client is in progress any more, whatever was jumped out of. */
+extern void gate_rest(TreeClient *client);
+/*
+ * Closes the gate, from inside an outermost call: true if from now on this is the only call in progress on the tree in the
+ * instance.  Interrupts are held until gate_open(). False: somebody took too long, or closed it before; it is as it was.
+ */
+extern bool gate_close(Tree *tree);
+/* Opens what this client has closed, if anything. */
+extern void gate_open(TreeClient *client);
+/* While it is closed: pointers of calls that are over are not followed any more. */
+extern void gate_next_epoch(Tree *tree);
+
 /* ---- lock.c: HOCL ---- */
 typedef struct LockHold
 {
@@ -271,6 +298,12 @@ lock_release(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
 #define REDO_OPS 2
 extern int lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes,
                             FabricOp *ops);
+
+/*
+ * Whether nobody holds the node's word, not even one who left it in doubt: then nothing that was written under it can land
+ * any more. As access_execute().
+ */
+extern TreeStatus lock_is_free(Tree *tree, uint64_t pointer, bool *free);
 
 /* A process leaves: dequeues itself, passes on what was handed to it, finishes holds in doubt if it can. */
 extern TreeStatus lock_leave(TreeClient *client);
@@ -355,6 +388,9 @@ extern void state_read(TreeState *state, TreeStatistics *statistics, bool *known
 extern void state_split_begins(TreeState *state);
 extern void state_split_ends(TreeState *state);
 extern bool state_splits(const TreeState *state);
+/* The tree's epoch in this instance: never the same again once it was raised. */
+extern uint64_t state_epoch(const TreeState *state);
+extern void state_next_epoch(TreeClient *client, TreeState *state);
 extern size_t state_shared_bytes(const TreeSharedOptions *options);
 extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
 
@@ -368,6 +404,14 @@ extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level
                                 uint64_t *generation);
 /* Gives back a node that was never linked. */
 extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
+/*
+ * freed.c: nodes that nobody can reach any more, kept for the next ones of their kind.  freed_put() gives one away, whose last
+ * generation is known; a failure loses it until REINDEX.  freed_take(): TREE_NOT_FOUND, there is none.
+ */
+extern TreeStatus freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
+extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
+                             uint64_t *generation);
+
 /*
  * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of
  * an extent.

@@ -404,6 +404,43 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 	return TREE_RETRY;
 }
 
+/* The lock word of a node, of so many. */
+static uint32_t
+word_index(uint64_t pointer, uint32_t words)
+{
+	assert(words > 0 && (words & (words - 1)) == 0);
+	return (uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
+}
+
+/* How many lock words of this connected memory node are used. */
+static uint32_t
+words_of(const TreeClient *client, uint32_t memory_node)
+{
+	const LockTable *table = client->shared->locks;
+	uint32_t words = access_capabilities(client, memory_node)->lock_words;
+
+	assert(memory_node < client->options.nodes);
+	return words < table->options.lock_words ? words : table->options.lock_words;
+}
+
+TreeStatus
+lock_is_free(Tree *tree, uint64_t pointer, bool *free)
+{
+	TreeClient *client = tree->client;
+	LockHold hold = {.memory_node = pointer_memory_node(pointer)};
+	uint64_t word = 1;
+	TreeStatus status;
+
+	assert(!client->holding);
+	*free = false;
+	if (access_endpoint(client, hold.memory_node) == NULL)
+		return client_away(client, hold.memory_node);
+	hold.index = word_index(pointer, words_of(client, hold.memory_node));
+	status = word_read(tree, &hold, &word);
+	*free = status == TREE_OK && word == 0;
+	return status;
+}
+
 TreeStatus
 lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, LockHold *hold)
 {
@@ -414,7 +451,6 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	uint64_t deadline = 0;
 	bool read = false;
 	bool chosen;
-	uint32_t words;
 	LockEntry *entry;
 	TreeStatus status;
 
@@ -440,12 +476,8 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		client->trouble |= 1u << memory_node;
 		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
 	}
-	words = access_capabilities(client, memory_node)->lock_words;
-	if (words > table->options.lock_words)
-		words = table->options.lock_words;
 	hold->memory_node = memory_node;
-	hold->index =
-		(uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
+	hold->index = word_index(pointer, words_of(client, memory_node));
 	entry = table_entry(table, memory_node, hold->index);
 	waiter->tree = tree->tree;
 	waiter->address = pointer_address(pointer);

@@ -149,7 +149,7 @@ node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 	if (node[HEADER_GENERATION] == 0 && state == 0)
 		return NODE_EMPTY;
 	if (node[HEADER_TREE] != tree || node[HEADER_SELF] != pointer_address(pointer) ||
-	    (uint8_t) (state >> 24) != NODE_FORMAT_VERSION)
+	    (uint8_t) (state >> 24) != NODE_FORMAT_VERSION || (node_flags(node) & NODE_FREE) != 0)
 		return NODE_STALE;
 	if (level == 0)
 	{

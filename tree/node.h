@@ -96,6 +96,8 @@
  * it or inherit it (leaf_gather()); readers search such a base by halves.
  */
 #define NODE_BASE_ORDERED 0x000008u
+/* It is in no tree: one of a list of nodes to be used again, whose next one is its right sibling (freed.c). */
+#define NODE_FREE 0x000010u
 
 /* States of a leaf cell. */
 #define CELL_EMPTY 0u

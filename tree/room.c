@@ -24,10 +24,16 @@ bool
 tree_leaf_unchanged(Tree *handle, uint64_t leaf, uint64_t generation)
 {
 	uint64_t *node = handle->client->descent;
+	int passage;
+	bool unchanged;
 
 	assert(!handle->client->holding);
 	assert(generation != 0);
-	return access_read_node(handle, leaf, 0, node) == TREE_OK && node[HEADER_GENERATION] == generation;
+	if (gate_enter(handle, &passage) != TREE_OK)
+		return false;
+	unchanged = access_read_node(handle, leaf, 0, node) == TREE_OK && node[HEADER_GENERATION] == generation;
+	gate_leave(handle, passage);
+	return unchanged;
 }
 
 static int

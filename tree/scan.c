@@ -55,6 +55,8 @@ leaf_accept(TreeScan *scan, uint64_t *leaf, uint64_t pointer)
 	assert(node_level(leaf) == 0);
 	assert(pointer_address(pointer) == leaf[HEADER_SELF]);
 	scan->leaf = leaf;
+	scan->leaf_epoch = scan->epoch;
+	scan->near_inside = false;
 	scan->pointer = pointer_with_stamp(pointer, leaf[HEADER_GENERATION]);
 }
 
@@ -64,6 +66,20 @@ ahead_drop(TreeScan *scan)
 	assert(scan->ahead.next <= scan->ahead.count);
 	scan->ahead.count = 0;
 	scan->ahead.next = 0;
+}
+
+void
+scan_refresh(TreeScan *scan)
+{
+	assert(!scan->tree->client->holding);
+	assert(scan->tree->client->passages > 0);
+	if (scan->epoch == scan->tree->epoch)
+		return;
+	ahead_drop(scan);
+	scan->parent.pointer = 0;
+	scan->parent.loaded = false;
+	scan->right = POINTER_NONE;
+	scan->epoch = scan->tree->epoch;
 }
 
 /* ---- the level-1 node ---- */
@@ -288,7 +304,10 @@ typedef struct Target
 	bool first; /* any leaf that covers the bound; else the one that leaf_is_next() accepts */
 } Target;
 
-/* Whether the leaf is the target: < 0 it lies left of it, 0 it is it, > 0 right of it. */
+/*
+ * Whether the leaf is the target: < 0 it lies left of it, 0 it is it, > 0 right of it.  The fence where the last leaf
+ * ended is one no more if the leaves on its both sides were folded into one: that one covers it.
+ */
 static TreeStatus
 target_compare(TreeScan *scan, const Target *target, const Path *path, const uint64_t *leaf, int *where)
 {
@@ -299,12 +318,8 @@ target_compare(TreeScan *scan, const Target *target, const Path *path, const uin
 
 	assert(node_level(leaf) == 0);
 	*where = 0;
-	if (!target->first)
-	{
-		if (!leaf_is_next(scan, leaf))
-			*where = -1;
+	if (!target->first && leaf_is_next(scan, leaf))
 		return TREE_OK;
-	}
 	/* Fences that the parent's separators settled already need no look. */
 	if (!path->fences_known || !separator_equal(g, leaf + g->low_word, path->low))
 		status = search_compare_fence(tree, target->bound, leaf, false, &low);
@@ -342,6 +357,19 @@ right_move(TreeScan *scan, Path *path, uint64_t pointer, const uint64_t *leaf)
 	if (status == TREE_MEMORY_FULL || status == TREE_TIMED_OUT || status == TREE_RETRY)
 		status = TREE_OK;
 	return status;
+}
+
+/* Of the leaf that a descent came to: if it begins on the near side of where the last one ended, the part behind counts. */
+static TreeStatus
+near_find(TreeScan *scan)
+{
+	bool forward = scan->direction == TREE_FORWARD;
+
+	assert(scan->begun);
+	if (leaf_is_next(scan, scan->leaf))
+		return TREE_OK;
+	scan->near_inside = true;
+	return search_separator_bound(scan->tree, scan->want, forward ? -1 : 0, &scan->near, scan->near_image);
 }
 
 /* One descent to the target. TREE_RETRY: stale. */
@@ -384,7 +412,7 @@ descend_once(TreeScan *scan, const Target *target, bool fresh)
 	scan->parent.pointer = path.parents[1];
 	scan->parent.loaded = false;
 	leaf_accept(scan, leaf, pointer);
-	return TREE_OK;
+	return target->first ? TREE_OK : near_find(scan);
 }
 
 /*
@@ -552,6 +580,39 @@ scan_load(TreeScan *scan, bool afresh)
 }
 
 /*
+ * Whether what the scan has taken ends inside the current leaf, which was folded with the one behind it meanwhile: then
+ * scan->limit is where, unless the stop bound comes first.
+ */
+static TreeStatus
+taken_judge(TreeScan *scan)
+{
+	Tree *tree = scan->tree;
+	bool forward = scan->direction == TREE_FORWARD;
+	int low = 1, high = -1, stop = 1;
+	TreeStatus status;
+
+	scan->far_inside = false;
+	if (!scan->taking || separator_infinite(scan->taken_end) ||
+	    separator_equal(&tree->geometry, scan_fence(scan, scan->leaf, forward), scan->taken_end))
+		return TREE_OK;
+	status = search_separator_bound(tree, scan->taken_end, forward ? 0 : -1, &scan->limit, scan->limit_image);
+	if (status == TREE_OK)
+		status = search_compare_fence(tree, &scan->limit, scan->leaf, false, &low);
+	if (status == TREE_OK)
+		status = search_compare_fence(tree, &scan->limit, scan->leaf, true, &high);
+	if (status != TREE_OK || low < 0 || high >= 0)
+		return status;
+	scan->far_inside = true;
+	if (scan->stop_inside)
+		status = search_compare(tree, &scan->stop, scan->taken_end, true, &stop);
+	else
+		stop = forward ? 1 : -1;
+	if (forward ? stop > 0 : stop < 0)
+		scan->stop_inside = false;
+	return status;
+}
+
+/*
  * Whether the scan ends with the current leaf: its far fence is the tree's end, or not before the stop bound.
  */
 static TreeStatus
@@ -585,11 +646,12 @@ leaf_consume(TreeScan *scan, bool last)
 	assert(scan->leaf != NULL);
 	scan->begun = true;
 	scan->left = scan->pointer;
-	scan->right = scan->leaf[HEADER_RIGHT];
+	scan->right = scan->leaf_epoch == scan->epoch ? scan->leaf[HEADER_RIGHT] : POINTER_NONE;
 	memset(scan->want, 0, sizeof(scan->want));
 	node_get_fence(g, scan->leaf, scan->direction == TREE_FORWARD, scan->want);
-	assert(last || !separator_infinite(scan->want));
-	scan->ended = last || (scan->taking && separator_equal(g, scan->want, scan->taken_end));
+	assert(last || scan->far_inside || !separator_infinite(scan->want));
+	scan->ended =
+		last || scan->far_inside || (scan->taking && separator_equal(g, scan->want, scan->taken_end));
 }
 
 /* ---- the calls ---- */
@@ -601,8 +663,8 @@ tree_scan_open(Tree *handle, TreeScan **scan)
 	const size_t leaf = handle->geometry.leaf_bytes;
 	const size_t entries =
 		handle->geometry.format.postings ? LEAF_ENTRIES_MAX * handle->geometry.cell_bytes : 0;
-	const size_t bytes = head + LINE_BYTES + TREE_PREFETCH_MAX * leaf + 2 * NODE_MAX_BYTES + entries +
-	                     TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN;
+	const size_t bytes =
+		head + LINE_BYTES + TREE_PREFETCH_MAX * leaf + 2 * NODE_MAX_BYTES + entries + 3 * FENCE_IMAGE_BYTES;
 	TreeScan *s;
 	char *place;
 
@@ -623,6 +685,8 @@ tree_scan_open(Tree *handle, TreeScan **scan)
 	s->parent.node = (uint64_t *) (place + NODE_MAX_BYTES);
 	s->entries = entries != 0 ? (uint64_t *) (place + 2 * NODE_MAX_BYTES) : NULL;
 	s->fence_image = (uint8_t *) (place + 2 * NODE_MAX_BYTES + entries);
+	s->near_image = s->fence_image + FENCE_IMAGE_BYTES;
+	s->limit_image = s->near_image + FENCE_IMAGE_BYTES;
 	*scan = s;
 	return TREE_OK;
 }
@@ -659,6 +723,8 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 	scan->loaded = false;
 	scan->taking = false;
 	scan->stop_inside = false;
+	scan->near_inside = false;
+	scan->far_inside = false;
 	scan->has_last = false;
 	scan->leaf = NULL;
 	scan->depth = 1;
@@ -675,16 +741,14 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 	return TREE_OK;
 }
 
-TreeStatus
-tree_scan_next(TreeScan *scan, const TreeBatch **batch)
+/* tree_scan_next(), as a passage. */
+static TreeStatus
+scan_next(TreeScan *scan, const TreeBatch **batch)
 {
 	TreeClient *client = scan->tree->client;
 	int attempts = 0;
 
-	assert(batch != NULL);
-	assert(!client->holding);
-	if (!scan->sought)
-		return client_fail(client, TREE_INVALID, "a scan without a seek");
+	scan_refresh(scan);
 	while (!scan->ended)
 	{
 		bool last = false;
@@ -696,6 +760,8 @@ tree_scan_next(TreeScan *scan, const TreeBatch **batch)
 			batch_begin(scan);
 			status = leaf_judge(scan, &last);
 		}
+		if (status == TREE_OK)
+			status = taken_judge(scan);
 		if (status == TREE_OK)
 			status = batch_fill(scan);
 		if (status == TREE_RETRY)
@@ -720,4 +786,23 @@ tree_scan_next(TreeScan *scan, const TreeBatch **batch)
 			return client_fail(client, TREE_STOPPED, "stopped between two leaves");
 	}
 	return TREE_END;
+}
+
+TreeStatus
+tree_scan_next(TreeScan *scan, const TreeBatch **batch)
+{
+	TreeClient *client = scan->tree->client;
+	int passage;
+	TreeStatus status;
+
+	assert(batch != NULL);
+	assert(!client->holding);
+	if (!scan->sought)
+		return client_fail(client, TREE_INVALID, "a scan without a seek");
+	status = gate_enter(scan->tree, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = scan_next(scan, batch);
+	gate_leave(scan->tree, passage);
+	return status;
 }

@@ -13,6 +13,9 @@
 /* The buffer for leaves that are read alone; it alone is long enough for the root. */
 #define SCAN_ALONE TREE_PREFETCH_MAX
 
+/* Room for a fence's image: it is read in whole words. */
+#define FENCE_IMAGE_BYTES (TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN)
+
 /* Leaves read ahead and not yet consumed: entries [next, count) of the buffers. */
 typedef struct ScanAhead
 {
@@ -43,8 +46,14 @@ struct TreeScan
 	bool loaded;      /* the current leaf was not consumed yet: tree_scan_take() left it */
 	bool taking;      /* the scan ends at `taken_end`, until it takes more leaves */
 	bool stop_inside; /* the stop bound lies in the current leaf */
+	bool near_inside; /* so does the fence where it is entered: entries on the far side of `near` count */
+	bool far_inside;  /* so does `taken_end`: entries on the near side of `limit` count */
 	TreeBound start;  /* of a scan from an end of the tree: the bound that stands for the end */
 	TreeBound stop;
+	TreeBound near;
+	TreeBound limit;
+	uint64_t epoch;                 /* of the tree, when the pointers below were read */
+	uint64_t leaf_epoch;            /* the same of the current leaf */
 	uint64_t want[LINE_WORDS];      /* fence where the next leaf begins, in the order of the scan */
 	uint64_t taken_end[LINE_WORDS]; /* far fence of the last leaf that was taken */
 	uint64_t right;                 /* right sibling of the leaf consumed last */
@@ -68,7 +77,9 @@ struct TreeScan
 	uint8_t *pool;
 	uint32_t pool_bytes;
 	uint32_t pool_used;
-	uint8_t *fence_image;        /* TREE_IMAGE_MAX_BYTES: of the bound to descend with */
+	uint8_t *fence_image; /* FENCE_IMAGE_BYTES: of the bound to descend with */
+	uint8_t *near_image;  /* the same of `near` and `limit` */
+	uint8_t *limit_image;
 	uint64_t reread[LINE_WORDS]; /* a leaf's first line, for tree_batch_unchanged() */
 	TreeLeafHook leaf_hook;      /* NULL = none */
 	void *leaf_argument;
@@ -80,6 +91,9 @@ extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
 
 /* A leaf's fence, in place. */
 extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high);
+
+/* Before a call follows pointers: those of another epoch of the tree are forgotten (gate.c). */
+extern void scan_refresh(TreeScan *scan);
 
 /*
  * Makes the next leaf, or the first, scan->leaf; `afresh`: by a descent.  Nothing is held.  TREE_DAMAGED,

@@ -10,7 +10,8 @@
  * would cost a round trip during which the others wait.
  *
  * What was taken is bounded by a fence and not by a count of leaves: one of them may have to be read anew,
- * and may have been split by then.  Its far fence is still where one of its parts ends (I-T6, I-T7).
+ * and may have been split by then.  Its far fence is still where one of its parts ends (I-T6, I-T7), or it lies
+ * inside of a leaf that emptied ones were folded into: then the scan ends there (taken_judge()).
  */
 #include "scan.h"
 
@@ -70,17 +71,14 @@ is_end(const TreeScan *scan, const uint64_t *fence)
 	       decision == (scan->direction == TREE_FORWARD ? DECIDE_BELOW : DECIDE_ABOVE);
 }
 
-TreeStatus
-tree_scan_take(TreeScan *scan, TreeScanPosition *behind)
+/* tree_scan_take(), as a passage. */
+static TreeStatus
+scan_take(TreeScan *scan, TreeScanPosition *behind)
 {
-	TreeClient *client = scan->tree->client;
 	const uint64_t *last;
 	TreeStatus status;
 
-	assert(behind != NULL);
-	assert(!client->holding);
-	if (!scan->sought || scan->taking)
-		return client_fail(client, TREE_INVALID, "leaves are taken after a seek or a resume");
+	scan_refresh(scan);
 	status = scan_load(scan, false);
 	if (status != TREE_OK)
 		return status;
@@ -92,9 +90,29 @@ tree_scan_take(TreeScan *scan, TreeScanPosition *behind)
 	memcpy(scan->taken_end, behind->want, sizeof(scan->taken_end));
 	behind->right = last[HEADER_RIGHT];
 	behind->parent = scan->parent.pointer;
+	behind->epoch = scan->epoch;
 	behind->depth = (uint32_t) scan->depth;
 	behind->ended = is_end(scan, behind->want);
 	return TREE_OK;
+}
+
+TreeStatus
+tree_scan_take(TreeScan *scan, TreeScanPosition *behind)
+{
+	TreeClient *client = scan->tree->client;
+	int passage;
+	TreeStatus status;
+
+	assert(behind != NULL);
+	assert(!client->holding);
+	if (!scan->sought || scan->taking)
+		return client_fail(client, TREE_INVALID, "leaves are taken after a seek or a resume");
+	status = gate_enter(scan->tree, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = scan_take(scan, behind);
+	gate_leave(scan->tree, passage);
+	return status;
 }
 
 TreeStatus
@@ -116,6 +134,7 @@ tree_scan_resume(TreeScan *scan, TreeDirection direction, const TreeBound *stop,
 	scan->right = position->right;
 	scan->parent.pointer = position->parent;
 	scan->depth = (int) position->depth;
+	scan->epoch = position->epoch;
 	scan->begun = true;
 	return TREE_OK;
 }

@@ -71,7 +71,8 @@ tree_shared_bytes(const TreeSharedOptions *options)
 		return 0;
 	/* one line more: the caller's region may begin anywhere */
 	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
-	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options));
+	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options)) +
+	       line_align(gate_shared_bytes(options));
 }
 
 /*
@@ -94,6 +95,8 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	shared->cache = next;
 	next += line_align(cache_shared_bytes(options));
 	shared->states = next;
+	next += line_align(state_shared_bytes(options));
+	shared->gates = (GateSlot *) next;
 	lock_shared_initialize(shared->locks, options);
 	cache_shared_initialize(shared->cache, options);
 	state_shared_initialize(shared->states, options);
@@ -185,6 +188,9 @@ state_shared_reset(void *memory)
 		memset(state->at, 0, table->options.nodes * sizeof(StateAtNode));
 		state->spin = 0;
 		state->splits = 0;
+		state->gate = 0;
+		__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
+		                 __ATOMIC_RELEASE);
 	}
 	table->spin = 0;
 	blocks_pool_reset(table);
@@ -217,6 +223,7 @@ state_get(TreeClient *client, uint64_t tree)
 			blocks_forget(table, &chosen->at[i]);
 		memset(chosen, 0, table->stride);
 		chosen->tree = tree;
+		state_next_epoch(client, chosen);
 	}
 	if (chosen != NULL)
 		chosen->references++;
@@ -257,6 +264,23 @@ state_forget_blocks(TreeShared *shared, uint64_t tree)
 		spin_unlock(&state->spin);
 	}
 	spin_unlock(&table->spin);
+}
+
+uint64_t
+state_epoch(const TreeState *state)
+{
+	assert(state != NULL);
+	return __atomic_load_n(&state->epoch, __ATOMIC_ACQUIRE);
+}
+
+void
+state_next_epoch(TreeClient *client, TreeState *state)
+{
+	StateTable *table = client->shared->states;
+	uint64_t epoch = __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED);
+
+	assert(epoch > state_epoch(state));
+	__atomic_store_n(&state->epoch, epoch, __ATOMIC_RELEASE);
 }
 
 void

@@ -2,8 +2,8 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c and allocate.c.  Everything but the counters, the estimates and `splits`, which are atomic, is read and
- * written under `spin`, which is never held across a chain, a call or anything else that can wait.
+ * Private to shared.c, allocate.c, freed.c and gate.c.  Everything but the counters, the estimates, `splits`, `gate` and
+ * `epoch`, which are atomic, is read and written under `spin`, which is never held across a chain, a call or anything else that can wait.
  */
 #ifndef SHERMAN_TREE_STATE_H
 #define SHERMAN_TREE_STATE_H
@@ -70,6 +70,12 @@ typedef struct StateAtNode
 	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, for any use */
 	uint32_t spares;
 	uint32_t reserved;
+	/*
+	 * freed.c: the first node of the list, by kind (0 = none), how many there are, and how often that changed.
+	 */
+	uint64_t freed_first[2];
+	uint64_t freed_count[2];
+	uint64_t freed_changes[2];
 	uint32_t returned[2]; /* leaves, inner nodes in the arrays below */
 	StateNode returned_nodes[2][STATE_RETURNED_NODES];
 	uint64_t lengths[STATE_BLOCK_LENGTHS / 64]; /* a bit for each list of free blocks that is not empty */
@@ -84,8 +90,9 @@ struct TreeState
 	uint64_t used;   /* the table's clock when it was last put */
 	uint32_t known;  /* estimates were set once */
 	uint32_t splits; /* of leaves, in progress: predicate.c */
-	uint32_t reserved;
+	uint32_t gate;   /* 1 = closed: gate.c */
 	uint32_t height;
+	uint64_t epoch; /* atomic: gate.c */
 	int64_t entries;
 	int64_t leaves;
 	int64_t inner_nodes;
@@ -101,6 +108,7 @@ typedef struct StateTable
 	uint32_t spin; /* over tree, references, used of all entries */
 	uint32_t reserved;
 	uint64_t clock;
+	uint64_t epochs; /* the last epoch that any tree was given */
 	uint64_t stride; /* bytes from one entry to the next */
 	uint64_t pool;   /* offset of the pool of StateBlocks */
 	uint32_t pool_blocks;

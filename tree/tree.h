@@ -231,7 +231,13 @@ extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient 
  */
 extern TreeStatus tree_client_leave(TreeClient *client);
 
-/* The same, and frees the client. */
+/*
+ * No call of this client is in progress: one that the comparator or a hook jumped out of is over.  To be called at the latest
+ * when a transaction ends; until then emptied leaves of trees stay where they are.
+ */
+extern void tree_client_rest(TreeClient *client);
+
+/* The same as leaving, and frees the client. */
 extern TreeStatus tree_client_close(TreeClient *client);
 extern const char *tree_detail(const TreeClient *client);
 /*
@@ -398,7 +404,7 @@ extern uint64_t tree_inserted_leaf(const Tree *handle);
 
 /*
  * Called in a split by tree_insert(), before leaf `to` can be reached: it gets a part of the keys of `from`, whose locks must
- * cover it from now on.  Under the leaf's lock: the hook does not wait, fail or jump.  NULL: no hook, as at first.
+ * cover it from now on; and in a fold, before `to` gets all the keys of `from`.  The hook does not wait, fail or jump.  NULL: no hook, as at first.
  */
 typedef void (*TreeSplitHook)(void *argument, uint64_t from, uint64_t to);
 extern void tree_on_split(Tree *handle, TreeSplitHook hook, void *argument);
@@ -474,6 +480,7 @@ typedef struct TreeScanPosition
 	uint64_t left;                      /* pointer of the leaf that ends there, and its right sibling */
 	uint64_t right;
 	uint64_t parent; /* pointer of the level-1 node, 0 = not known: a hint, as is the next one */
+	uint64_t epoch;  /* of the tree, when these pointers were read */
 	uint32_t depth;  /* leaves to read ahead */
 	bool ended;      /* nothing follows: not to be gone on from */
 	uint8_t padding[3];
@@ -606,6 +613,28 @@ extern TreeStatus tree_vacuum_open(Tree *handle, TreeVacuum **vacuum);
 extern TreeStatus tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument,
                                    TreeVacuumCounts *counts);
 extern void tree_vacuum_close(TreeVacuum *vacuum);
+
+/* ------------------------------------------------------------------------------------------------
+ * Folding: takes emptied leaves, and inner nodes of few children, out of the tree, to be used again (fold.c). Only by
+ * the one instance that uses the tree. Beside anything: it waits for no scan, and holds up calls for as long as the children
+ * of one node take.
+ */
+typedef struct TreeFold TreeFold;
+
+typedef struct TreeFoldCounts
+{
+	uint64_t leaves;      /* taken out */
+	uint64_t inner_nodes; /* taken out */
+	uint64_t bytes;       /* of both */
+	uint64_t missed;      /* parents left as they are, as calls in progress took too long: for another time */
+} TreeFoldCounts;
+
+extern TreeStatus tree_fold_open(Tree *handle, TreeFold **fold);
+/* The children of one node; TREE_END behind the last. Nothing is held between calls. Tells the hook of tree_on_split(). */
+extern TreeStatus tree_fold_next(TreeFold *fold, TreeFoldCounts *counts);
+extern void tree_fold_close(TreeFold *fold);
+/* Bytes of nodes that wait to be used again. */
+extern uint64_t tree_freed_bytes(const Tree *handle);
 
 /* ------------------------------------------------------------------------------------------------
  * Bulk load of an empty tree that nobody else uses yet, in key order.

@@ -12,6 +12,9 @@ TREE_SOURCES = \
 	tree/dead.c \
 	tree/directory.c \
 	tree/estimate.c \
+	tree/fold.c \
+	tree/freed.c \
+	tree/gate.c \
 	tree/insert.c \
 	tree/insert_full.c \
 	tree/leaf.c \

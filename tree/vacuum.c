@@ -6,7 +6,7 @@
  * rewrite, with the next generation, if it still is the generation that was judged: inside one nothing leaves
  * its slot (I-T5), and an insert that finds its own entry there raises it (I-P3).  Entries only move right,
  * so each that was there at the start of a walk is met at least once.  An empty leaf stays where it is, and
- * is filled again.
+ * is filled again, or folded into its left neighbor behind the walk (fold.c).
  */
 #include "scan.h"
 
@@ -21,6 +21,7 @@ struct TreeVacuum
 	Tree *tree;
 	bool begun;
 	bool ended;
+	uint64_t epoch;           /* of the tree, when `next` was read */
 	uint64_t next;            /* the leaf to visit */
 	uint64_t low[LINE_WORDS]; /* where it begins, unless it is the first: the last one's high fence */
 	uint32_t height;          /* of the tree when the walk began */
@@ -302,17 +303,29 @@ vacuum_end(TreeVacuum *vacuum)
 	state_set(tree->state, vacuum->entries, vacuum->leaves, inner, vacuum->height);
 }
 
-TreeStatus
-tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+/* Leaves were taken out of the tree since the last call, by somebody else: the walk begins anew. */
+static void
+vacuum_refresh(TreeVacuum *vacuum)
+{
+	assert(!vacuum->ended);
+	assert(vacuum->tree->client->passages > 0);
+	if (vacuum->epoch == vacuum->tree->epoch)
+		return;
+	vacuum->epoch = vacuum->tree->epoch;
+	vacuum->begun = false;
+	vacuum->leaves = 0;
+	vacuum->entries = 0;
+}
+
+/* tree_vacuum_next(), as a passage. */
+static TreeStatus
+vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
 {
 	Tree *tree = vacuum->tree;
 	uint32_t live = 0;
 	TreeStatus status = TREE_RETRY;
 
-	assert(counts != NULL);
-	assert(!tree->client->holding);
-	if (vacuum->ended)
-		return TREE_END;
+	vacuum_refresh(vacuum);
 	for (int attempt = 0; attempt < JUDGE_ATTEMPTS && status == TREE_RETRY; attempt++)
 	{
 		status = vacuum->begun ? TREE_OK : vacuum_begin(vacuum);
@@ -337,4 +350,23 @@ tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVac
 	if (vacuum->next == POINTER_NONE)
 		vacuum_end(vacuum);
 	return TREE_OK;
+}
+
+TreeStatus
+tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+{
+	Tree *tree = vacuum->tree;
+	int passage;
+	TreeStatus status;
+
+	assert(counts != NULL);
+	assert(!tree->client->holding);
+	if (vacuum->ended)
+		return TREE_END;
+	status = gate_enter(tree, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = vacuum_next(vacuum, is_dead, argument, counts);
+	gate_leave(tree, passage);
+	return status;
 }

@@ -107,14 +107,17 @@ torture_plan(Torture *torture)
 	torture->id = malloc(count * sizeof(uint32_t));
 	torture->words =
 		mmap(NULL, count * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	torture->folded = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
-	            torture->words != MAP_FAILED,
+	            torture->words != MAP_FAILED && torture->folded != MAP_FAILED,
 	        "no memory");
 	for (uint64_t id = 0; id < count; id++)
 	{
 		by_id[id].block = (uint32_t) (id / TIDS_PER_BLOCK);
 		by_id[id].offset = (uint16_t) (1 + id % TIDS_PER_BLOCK);
-		if (options->range != 0)
+		if (options->fold)
+			by_id[id].number = id;
+		else if (options->range != 0)
 			by_id[id].number = key_random(&random, options->range);
 		else
 			by_id[id].number = id % options->entries * options->processes + id / options->entries;
@@ -134,6 +137,7 @@ void
 torture_free(Torture *torture)
 {
 	munmap(torture->words, torture->count * sizeof(uint32_t));
+	munmap(torture->folded, sizeof(uint64_t));
 	free(torture->sorted);
 	free(torture->rank);
 	free(torture->id);
@@ -359,7 +363,7 @@ own_rank_out(Life *life)
 	uint32_t entries = torture->options.entries;
 	uint64_t rank = own_rank(life);
 
-	if (torture->options.range == 0)
+	if (torture->options.range == 0 && !torture->options.fold)
 	{
 		for (uint32_t i = 0; i < entries; i++)
 		{
@@ -390,6 +394,39 @@ chains_are_lost(const TortureOptions *options)
 	return options->lose || options->lose_below || options->deaths > 0;
 }
 
+/* Whether one's own entry number i is to be removed: some of all, or, `fold`, the most of a range. */
+static bool
+chooses(Life *life, uint64_t i, uint64_t part, uint64_t from, uint64_t to)
+{
+	if (!life->torture->options.fold)
+		return key_random(&life->random, part) == 0;
+	return i >= from && i < to && (part % 4 != 0 || key_random(&life->random, 50) != 0);
+}
+
+/* Takes emptied leaves out of the tree. Only where all processes share one instance's memory. */
+static void
+life_fold(Life *life)
+{
+	TreeFoldCounts counts = {0};
+	TreeFold *fold;
+	TreeStatus status;
+
+	if (life->torture->options.domains > 1)
+		return;
+	require_status(life, tree_fold_open(life->tree, &fold), "fold");
+	maybe_stop(life);
+	while ((status = tree_fold_next(fold, &counts)) != TREE_END)
+	{
+		if (status == TREE_STOPPED)
+			no_stop(life);
+		else
+			require_status(life, status, "fold");
+	}
+	no_stop(life);
+	tree_fold_close(fold);
+	__atomic_fetch_add(life->torture->folded, counts.leaves + counts.inner_nodes, __ATOMIC_RELAXED);
+}
+
 /* Removes some of one's own by a walk over the whole tree, beside others that do the same. */
 static void
 life_remove(Life *life)
@@ -398,6 +435,8 @@ life_remove(Life *life)
 	uint32_t entries = torture->options.entries;
 	uint64_t first = (uint64_t) life->process * entries;
 	uint64_t part = 3 + key_random(&life->random, 30);
+	uint64_t from = key_random(&life->random, entries);
+	uint64_t to = from + key_random(&life->random, entries);
 	uint64_t chosen = 0;
 	TreeVacuumCounts counts;
 	TreeVacuum *vacuum;
@@ -407,7 +446,7 @@ life_remove(Life *life)
 	{
 		uint64_t rank = torture->rank[id];
 
-		if (word_state(torture->words[rank]) != ENTRY_IN || key_random(&life->random, part) != 0)
+		if (word_state(torture->words[rank]) != ENTRY_IN || !chooses(life, id - first, part, from, to))
 			continue;
 		word_set(torture, rank, ENTRY_REMOVING);
 		chosen++;
@@ -430,6 +469,7 @@ life_remove(Life *life)
 	for (uint64_t id = first; id < first + entries; id++)
 		if (word_state(torture->words[torture->rank[id]]) == ENTRY_REMOVING)
 			word_set(torture, torture->rank[id], ENTRY_OUT);
+	life_fold(life);
 }
 
 static void

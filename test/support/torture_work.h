@@ -34,8 +34,10 @@ typedef struct TortureOptions
 	uint32_t operations; /* of each process; in a crash run, of each life */
 	uint32_t entries;    /* TIDs of each process */
 	uint64_t range;      /* numbers are below; 0 = ascending with the TIDs */
-	bool tear;           /* torn READs and WRITEs */
-	bool tear_words;     /* torn inside of lines, too */
+	bool
+		fold; /* numbers are the TIDs, each process's apart; removals are of ranges, so that leaves are emptied */
+	bool tear;       /* torn READs and WRITEs */
+	bool tear_words; /* torn inside of lines, too */
 	uint32_t delay_us;
 	bool lose;        /* chains are lost or come late */
 	bool stop;        /* cancels */
@@ -55,6 +57,7 @@ typedef struct Torture
 	uint32_t *rank;   /* by id: process * entries + i */
 	uint32_t *id;     /* by rank */
 	uint32_t *words;  /* by rank, in shared memory: version and EntryState */
+	uint64_t *folded; /* nodes that left the tree, in shared memory */
 	/* As torture_settle() saw them last, for the report. */
 	TreeCounters counters;
 	TreeStatistics statistics;

@@ -1,0 +1,21 @@
+# Safeguards of folding: emptied leaves that leave the tree (test/models/fold.pml has those that a schedule must hit).
+# Sourced by test/mutations.
+
+mutate fold_not_alone test_fold tree/gate.c \
+	's/if \(slot != client->slot && !slot_drain\(client, slot, deadline\)\)/if (false \&\& slot_drain(client, slot, deadline))/'
+mutate fold_same_epoch test_fold tree/fold.c \
+	's/\tgate_next_epoch\(tree\);\n//'
+mutate fold_not_told test_fold tree/fold.c \
+	's/\trun_announce\(fold, run\);\n/\t(void) run_announce;\n/'
+mutate fold_forgets_nodes test_fold tree/fold.c \
+	's/status = freed_put\(tree, /status = freed_put == NULL ? TREE_OK : TREE_OK;\n\t(void) (/;s/\(void\) \(fold->nodes\[i - 1\]\.pointer, level, fold->nodes\[i - 1\]\.generation\);/(void) level;/'
+mutate fold_full_leaf test_fold tree/fold.c \
+	's/if \(cell_state\(leaf\[leaf_cell_word\(g, slot\)\]\) != CELL_EMPTY\)/if (slot >= node_count(leaf) \&\& cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)/'
+mutate rest_does_nothing test_fold tree/gate.c \
+	's/\tclient->passages = 0;\n\tif \(.*?\n\t\tslot_leave\(client\);/\t(void) client;/s'
+mutate scan_enters_unfiltered test_fold tree/scan.c \
+	's/\tscan->near_inside = true;\n/\tscan->near_inside = false;\n/'
+mutate scan_wants_its_fence test_fold tree/scan.c \
+	's/\tif \(!target->first && leaf_is_next\(scan, leaf\)\)\n\t\treturn TREE_OK;/\tif (!target->first)\n\t{\n\t\t*where = leaf_is_next(scan, leaf) ? 0 : -1;\n\t\treturn TREE_OK;\n\t}/'
+mutate scan_passes_taken_end test_fold tree/scan.c \
+	's/\tscan->far_inside = true;\n/\tscan->far_inside = false;\n/'

@@ -1,0 +1,543 @@
+/*
+ * test_fold.c
+ *		Emptied leaves that leave the tree and are used again: rounds of filling and emptying, scans that stand
+ *		where a leaf goes, by one client and by several, calls in progress, old copies, and who is told of what.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/fixture.h"
+
+/* Entries of one round. */
+#define ENTRIES 1500
+
+/* The smallest extent. */
+#define EXTENT_LEAST_BYTES 65536u
+
+/* TIDs in [from, to), as entry_of() makes them of numbers. */
+typedef struct Range
+{
+	uint64_t from;
+	uint64_t to;
+} Range;
+
+static bool
+in_range(void *argument, uint32_t block, uint16_t offset)
+{
+	const Range *range = argument;
+	KeyEntry first = entry_of(0, range->from), end = entry_of(0, range->to);
+	uint64_t tid = (uint64_t) block << 16 | offset;
+
+	return tid >= ((uint64_t) first.block << 16 | first.offset) &&
+	       tid < ((uint64_t) end.block << 16 | end.offset);
+}
+
+/* Removes the entries with these TIDs, from tree and model. */
+static void
+empty(Fixture *f, uint64_t from, uint64_t to)
+{
+	Range range = {from, to};
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *walk;
+	TreeStatus status;
+	uint64_t kept = 0;
+
+	require_ok(tree_vacuum_open(f->tree, &walk));
+	while ((status = tree_vacuum_next(walk, in_range, &range, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	tree_vacuum_close(walk);
+	for (uint64_t i = 0; i < f->model.count; i++)
+		if (!in_range(&range, f->model.entries[i].block, f->model.entries[i].offset))
+			f->model.entries[kept++] = f->model.entries[i];
+	f->model.count = kept;
+}
+
+static TreeFoldCounts
+fold_with(Tree *tree)
+{
+	TreeFoldCounts counts = {0};
+	TreeFold *fold;
+	TreeStatus status;
+
+	require_ok(tree_fold_open(tree, &fold));
+	while ((status = tree_fold_next(fold, &counts)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	tree_fold_close(fold);
+	return counts;
+}
+
+/* Numbers [from, to), with the TIDs of the same numbers. */
+static void
+fill(Fixture *f, uint64_t from, uint64_t to)
+{
+	for (uint64_t i = from; i < to; i++)
+		insert(f, i, i);
+}
+
+/*
+ * Filled, emptied and filled ten times, with ascending numbers and with the same: nodes and extents are those
+ * of the first time.
+ */
+static void
+ten_rounds(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+		for (int moving = 0; moving < 2; moving++)
+		{
+			Fixture f;
+			TreeStatistics first = {0}, now;
+
+			fixture_open(&f, (KeySpaceKind) kind);
+			for (uint64_t round = 0; round < 10; round++)
+			{
+				uint64_t from = moving ? round * ENTRIES : 0;
+				TreeFoldCounts counts;
+
+				fill(&f, from, from + ENTRIES);
+				compare_check(&f, &now);
+				if (round == 0)
+					first = now;
+				if (round == 9)
+					break;
+				empty(&f, from, from + ENTRIES);
+				counts = fold_with(f.tree);
+				assert_true(counts.leaves > 10);
+				assert_int_equal(counts.missed, 0);
+				compare_check(&f, &now);
+				assert_true(now.leaves <= 2);
+				assert_true(tree_freed_bytes(f.tree) >= counts.bytes);
+			}
+			assert_true(now.node_bytes * 5 <= first.node_bytes * 6);
+			/* They come in extents, of which the least may be begun by the last few bytes. */
+			assert_true(now.extent_bytes * 5 <= first.extent_bytes * 6 + 5 * EXTENT_LEAST_BYTES);
+			compare_everything(&f, ENTRIES, 10);
+			fixture_close(&f);
+		}
+}
+
+/* Reads `batches` batches of a whole scan; *place is behind them. */
+static void
+scan_begin(Fixture *f, TreeDirection direction, int batches, int64_t *place)
+{
+	const TreeBatch *batch;
+
+	require_ok(tree_scan_seek(f->scan, direction, NULL, NULL));
+	for (int i = 0; i < batches; i++)
+	{
+		require_ok(tree_scan_next(f->scan, &batch));
+		compare_batch(f, batch, direction, place);
+	}
+}
+
+/* The rest of it: the model's entries from `place` on, and none twice. */
+static void
+scan_rest(Fixture *f, TreeDirection direction, int64_t place)
+{
+	const TreeBatch *batch;
+	TreeStatus status;
+
+	while ((status = tree_scan_next(f->scan, &batch)) == TREE_OK)
+		compare_batch(f, batch, direction, &place);
+	assert_int_equal(status, TREE_END);
+	assert_int_equal(place, direction == TREE_FORWARD ? (int64_t) f->model.count : -1);
+}
+
+/*
+ * The leaves on both sides of the place where a scan rests are emptied and folded, so that there is no fence
+ * any more, and what was read ahead is gone; then both sides are filled again.  The scan meets what lies on
+ * its side.
+ */
+static void
+scans_rest(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+		for (int direction = 0; direction < 2; direction++)
+			for (int batches = 1; batches < 12; batches += 3)
+			{
+				Fixture f;
+				TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
+				int64_t place = 0, rank;
+				uint64_t number, kept;
+
+				fixture_open(&f, (KeySpaceKind) kind);
+				fill(&f, 0, ENTRIES);
+				place = way == TREE_FORWARD ? 0 : ENTRIES - 1;
+				scan_begin(&f, way, batches, &place);
+				/* the entry returned last, and what lies beyond */
+				number = way == TREE_FORWARD ? (uint64_t) place - 1 : (uint64_t) place + 1;
+				kept = number;
+				empty(&f, kept >= 200 ? kept - 200 : 0, kept);
+				empty(&f, kept + 1, kept + 200);
+				assert_true(fold_with(f.tree).leaves > 0);
+				/* On its far side the scan must meet what is there; behind it, it must not. */
+				for (uint64_t i = 0; i < 100; i++)
+				{
+					if (kept + 5 + i < ENTRIES)
+						insert(&f, kept + 5 + i, kept + 5 + i);
+					if (kept >= 5 + i)
+						insert(&f, kept - 5 - i, kept - 5 - i);
+				}
+				for (rank = 0; rank < (int64_t) f.model.count && f.model.entries[rank].number != kept; rank++)
+					;
+				assert_true(rank < (int64_t) f.model.count);
+				scan_rest(&f, way, way == TREE_FORWARD ? rank + 1 : rank - 1);
+				fixture_close(&f);
+			}
+}
+
+/* A client of its own beside the fixture's. */
+typedef struct Other
+{
+	TestClient client;
+	Tree *tree;
+	TreeScan *scan;
+	Fixture *f;
+	uint64_t missed;
+} Other;
+
+static void
+other_open(Other *other, Fixture *f)
+{
+	memset(other, 0, sizeof(*other));
+	other->f = f;
+	test_client_open(&other->client, &instance, 1);
+	require_ok(tree_open(other->client.tree, f->record.tree, f->record.root, &f->space->format,
+	                     keyspace_compare, (void *) (uintptr_t) f->space, &other->tree));
+	require_ok(tree_scan_open(other->tree, &other->scan));
+}
+
+static void
+other_close(Other *other)
+{
+	tree_scan_close(other->scan);
+	tree_close(other->tree);
+	test_client_close(&other->client);
+}
+
+static uint64_t
+batch_count(TreeScan *scan)
+{
+	const TreeBatch *batch;
+	uint64_t count = 0;
+	TreeStatus status;
+
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		count += (uint64_t) batch->count;
+	assert_int_equal(status, TREE_END);
+	return count;
+}
+
+/* A scan by two: what one has handed on is a fence, which is gone when the other one goes on there. */
+static void
+takers_meet(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+		for (int direction = 0; direction < 2; direction++)
+		{
+			Fixture f;
+			Other other;
+			TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
+			TreeScanPosition position;
+			uint64_t met;
+
+			fixture_open(&f, (KeySpaceKind) kind);
+			other_open(&other, &f);
+			fill(&f, 0, ENTRIES);
+			require_ok(tree_scan_seek(f.scan, way, NULL, NULL));
+			require_ok(tree_scan_take(f.scan, &position));
+			met = batch_count(f.scan);
+			for (int i = 0; i < 3 && !position.ended; i++)
+			{
+				require_ok(tree_scan_resume(other.scan, way, NULL, &position));
+				require_ok(tree_scan_take(other.scan, &position));
+				met += batch_count(other.scan);
+			}
+			/* Around the position nothing is left but the entries at both ends. */
+			empty(&f, 20, ENTRIES - 20);
+			assert_true(fold_with(f.tree).leaves > 10);
+			require_ok(tree_scan_resume(f.scan, way, NULL, &position));
+			require_ok(tree_scan_take(f.scan, &position));
+			met = batch_count(f.scan);
+			while (!position.ended)
+			{
+				require_ok(tree_scan_resume(other.scan, way, NULL, &position));
+				require_ok(tree_scan_take(other.scan, &position));
+				met += batch_count(other.scan);
+			}
+			assert_int_equal(met, 20);
+			other_close(&other);
+			fixture_close(&f);
+		}
+}
+
+/* Counts, by number, what a scan returns until its end, or one batch of it. */
+static void
+meet(const Fixture *f, TreeScan *scan, bool all, uint8_t *met)
+{
+	const TreeBatch *batch;
+	TreeStatus status;
+
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+	{
+		for (int i = 0; i < batch->count; i++)
+		{
+			TreeKey key;
+
+			require_ok(tree_batch_key(scan, batch, i, &key));
+			met[keyspace_number(f->space, &key)]++;
+		}
+		if (!all)
+			return;
+	}
+	assert_int_equal(status, TREE_END);
+}
+
+/*
+ * One of two has taken several leaves, and rests in the first of them while all are folded into one that goes
+ * on behind what was taken.  It ends where the other one goes on: nothing is met twice.
+ */
+static void
+taken_leaves_go(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+		for (int direction = 0; direction < 2; direction++)
+		{
+			Fixture f;
+			Other other;
+			TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
+			TreeScanPosition position;
+			uint8_t met[ENTRIES] = {0};
+
+			fixture_open(&f, (KeySpaceKind) kind);
+			other_open(&other, &f);
+			fill(&f, 0, ENTRIES);
+			require_ok(tree_scan_seek(f.scan, way, NULL, NULL));
+			require_ok(tree_scan_take(f.scan, &position));
+			for (int i = 0; i < 3; i++)
+			{
+				meet(&f, f.scan, true, met);
+				require_ok(tree_scan_resume(f.scan, way, NULL, &position));
+				require_ok(tree_scan_take(f.scan, &position));
+			}
+			meet(&f, f.scan, false, met);
+			empty(&f, 20, ENTRIES - 20);
+			assert_true(fold_with(f.tree).leaves > 10);
+			/* Into one leaf, as it is. */
+			for (uint64_t i = 40; i < ENTRIES - 40; i += 100)
+				insert(&f, i, i);
+			meet(&f, f.scan, true, met);
+			while (!position.ended)
+			{
+				require_ok(tree_scan_resume(other.scan, way, NULL, &position));
+				require_ok(tree_scan_take(other.scan, &position));
+				meet(&f, other.scan, true, met);
+			}
+			for (uint64_t i = 0; i < ENTRIES; i++)
+				assert_true(met[i] <= 1);
+			for (uint64_t i = 0; i < 20; i++)
+				assert_true(met[i] == 1 && met[ENTRIES - 1 - i] == 1);
+			other_close(&other);
+			fixture_close(&f);
+		}
+}
+
+/* In the middle of one client's call the other one wants to fold: it does not get the tree alone. */
+static bool
+fold_meanwhile(void *argument, uint32_t block, uint16_t offset)
+{
+	Other *other = argument;
+
+	(void) block;
+	(void) offset;
+	if (other->missed == 0)
+	{
+		TreeFoldCounts counts = fold_with(other->tree);
+
+		assert_int_equal(counts.leaves, 0);
+		other->missed = counts.missed;
+	}
+	return false;
+}
+
+static void
+calls_are_waited_for(void **state)
+{
+	Fixture f;
+	Other other;
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *walk;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16);
+	other_open(&other, &f);
+	fill(&f, 0, ENTRIES);
+	empty(&f, 100, ENTRIES);
+	require_ok(tree_vacuum_open(f.tree, &walk));
+	require_ok(tree_vacuum_next(walk, fold_meanwhile, &other, &counts));
+	tree_vacuum_close(walk);
+	assert_true(other.missed > 0);
+	assert_true(fold_with(other.tree).leaves > 10);
+	other_close(&other);
+	fixture_close(&f);
+}
+
+/* What an error jumped out of is in progress until the client rests. */
+static bool
+jump_out(void *argument, uint32_t block, uint16_t offset)
+{
+	(void) block;
+	(void) offset;
+	longjmp(*(jmp_buf *) argument, 1);
+}
+
+static void
+jumps_end_with_rest(void **state)
+{
+	Fixture f;
+	Other other;
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *walk;
+	jmp_buf place;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16);
+	other_open(&other, &f);
+	fill(&f, 0, ENTRIES);
+	empty(&f, 100, ENTRIES);
+	require_ok(tree_vacuum_open(f.tree, &walk));
+	if (setjmp(place) == 0)
+		(void) tree_vacuum_next(walk, jump_out, &place, &counts);
+	assert_int_equal(fold_with(other.tree).leaves, 0);
+	tree_client_rest(client.tree);
+	assert_true(fold_with(other.tree).leaves > 10);
+	tree_vacuum_close(walk);
+	other_close(&other);
+	fixture_close(&f);
+}
+
+/* An insert and a lookup by a client whose handle and cache are those from before. */
+static void
+old_copies_are_not_followed(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+	{
+		Fixture f;
+		Other other;
+		TreeStatistics statistics;
+
+		fixture_open(&f, (KeySpaceKind) kind);
+		other_open(&other, &f);
+		fill(&f, 0, ENTRIES);
+		require_ok(tree_scan_seek(other.scan, TREE_FORWARD, NULL, NULL));
+		assert_int_equal(batch_count(other.scan), ENTRIES);
+		empty(&f, 10, ENTRIES - 10);
+		assert_true(fold_with(other.tree).leaves > 10);
+		fill(&f, 700, 760);
+		compare_check(&f, &statistics);
+		compare_everything(&f, ENTRIES, 50);
+		other_close(&other);
+		fixture_close(&f);
+	}
+}
+
+/* Who locks predicates by leaf hears, of each leaf that goes, which one gets its keys. */
+typedef struct Told
+{
+	uint64_t count;
+	uint64_t to;
+} Told;
+
+static void
+hear(void *argument, uint64_t from, uint64_t to)
+{
+	Told *told = argument;
+
+	assert_int_not_equal(from, to);
+	if (told->count > 0)
+		assert_int_equal(told->to, to);
+	told->to = to;
+	told->count++;
+}
+
+static void
+folds_are_told(void **state)
+{
+	Fixture f;
+	Told told = {0};
+	TreeFoldCounts counts;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16);
+	fill(&f, 0, ENTRIES);
+	empty(&f, 10, ENTRIES);
+	tree_on_split(f.tree, hear, &told);
+	counts = fold_with(f.tree);
+	tree_on_split(f.tree, NULL, NULL);
+	assert_true(counts.leaves > 10);
+	assert_int_equal(told.count, counts.leaves);
+	/* An insert into the range goes to the leaf that was told. */
+	insert(&f, 700, 700);
+	assert_int_equal(tree_inserted_leaf(f.tree), told.to);
+	fixture_close(&f);
+}
+
+/* A node's next life is another generation of it: what was read of it before is known to be old. */
+static void
+generations_rise(void **state)
+{
+	Fixture f;
+	const TreeBatch *batch;
+	TreeStatistics before, after;
+	bool unchanged;
+	int marked;
+	TreeDead dead;
+	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16);
+	fill(&f, 0, ENTRIES);
+	compare_check(&f, &before);
+	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
+	for (int i = 0; i < 5; i++)
+		require_ok(tree_scan_next(f.scan, &batch));
+	dead = (TreeDead){batch->entries[0].block, batch->entries[0].offset, batch->entries[0].cell};
+	empty(&f, 0, ENTRIES);
+	assert_true(fold_with(f.tree).leaves > 10);
+	for (int round = 0; round < 2; round++)
+	{
+		require_ok(tree_batch_unchanged(f.scan, batch, &unchanged));
+		assert_false(unchanged);
+		require_ok(tree_mark_dead(f.tree, batch->leaf, batch->generation, &dead, 1, &stamp, &marked));
+		assert_int_equal(marked, 0);
+		if (round == 0)
+			fill(&f, 0, ENTRIES);
+	}
+	compare_check(&f, &after);
+	assert_int_equal(after.extent_bytes, before.extent_bytes);
+	fixture_close(&f);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ten_rounds),
+		cmocka_unit_test(scans_rest),
+		cmocka_unit_test(takers_meet),
+		cmocka_unit_test(taken_leaves_go),
+		cmocka_unit_test(calls_are_waited_for),
+		cmocka_unit_test(jumps_end_with_rest),
+		cmocka_unit_test(old_copies_are_not_followed),
+		cmocka_unit_test(folds_are_told),
+		cmocka_unit_test(generations_rise),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}

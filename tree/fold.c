@@ -1,0 +1,653 @@
+/*
+ * fold.c
+ *		Taking emptied leaves out of the tree, and inner nodes of few children.
+ *
+ * A node is folded into its left neighbor, where both are children of one parent: the neighbor gets its keys'
+ * range (a leaf that is folded has no entry), its children, its high fence and its right link.  Two writes do
+ * it, in this order:
+ *
+ *		1	the parent, without the cells of the nodes that go;
+ *		2	the left neighbor, which from this write on covers them all: they are linked from nowhere.
+ *
+ * Between the two the tree is as it is between a split and its posting: readers go right, and whoever does
+ * posts the node anew.  So whatever ends us, every prefix is a valid tree (I-T3).
+ *
+ * Low fences stay (I-T6), but a high fence rises here and a fence ceases to be one, and what is between L and
+ * E is not looked for there again.  No reader is made to bear that in the middle of a call: it is done while
+ * this is the only call in progress on the tree (gate.c), for the children of one node at a time.  Each child
+ * is looked at without that first; only where something is to be folded the gate is closed, and what was seen
+ * is looked at anew.  Scans between two calls, positions, and cached nodes know by the tree's epoch that
+ * their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf
+ * now (scan.c).
+ *
+ * Then no pointer to a folded node is left, and the next nodes of its kind are taken from them at once
+ * (freed.c).  Not before its lock word was seen free: a writer whose chain is in doubt holds it still, and
+ * what he wrote may come late.
+ */
+#include "internal.h"
+
+/* An inner node is folded into its neighbor if both together fill no more than this part of a node. */
+#define INNER_FULL_NUMERATOR 3
+#define INNER_FULL_DENOMINATOR 4
+
+/* Tries to find and read a parent; each is lost to somebody else's change. */
+#define PARENT_ATTEMPTS 8
+/* Tries to have the tree alone for one parent. */
+#define GATE_ATTEMPTS 4
+/* So many parents in a row that were missed end the walk: somebody is busy in the tree for long. */
+#define MISSED_MAX 3
+
+/* Children that lie side by side and go into the one before them. */
+typedef struct FoldRun
+{
+	uint32_t left;  /* the child that stays */
+	uint32_t last;  /* children left + 1 .. last go */
+	uint64_t right; /* right link and high fence of the last */
+	uint64_t high[LINE_WORDS];
+} FoldRun;
+
+/* What can be folded of one parent's children. */
+typedef struct FoldPlan
+{
+	uint32_t runs;
+	FoldRun run[INNER_CELLS_MAX / 2 + 1];
+	uint64_t generations[INNER_CELLS_MAX]; /* of the children */
+} FoldPlan;
+
+/* The child that was looked at last. */
+typedef struct FoldNeighbor
+{
+	bool there;        /* it could be read */
+	uint32_t left;     /* the child that it is, or is to be folded into */
+	uint32_t children; /* inner nodes: that this one would have */
+	uint64_t pointer;
+	uint64_t right;
+	uint64_t high[LINE_WORDS];
+} FoldNeighbor;
+
+typedef struct FoldedNode
+{
+	uint64_t pointer;
+	uint64_t generation;
+} FoldedNode;
+
+struct TreeFold
+{
+	Tree *tree;
+	uint32_t level; /* of the parents that are walked */
+	bool begun;
+	bool ended;
+	bool inner; /* inner nodes were folded: leaves that were the first of them have a left neighbor now */
+	bool again; /* that was looked into already */
+	bool alone; /* the gate is closed */
+	uint32_t missed;
+	uint64_t epoch;   /* of the tree, when `next` was read */
+	uint64_t next;    /* the parent to look at */
+	uint64_t *parent; /* NODE_MAX_BYTES each: its image, cells that move, and children */
+	uint64_t *gathered;
+	uint64_t *children[TREE_PREFETCH_MAX];
+	NodeVerdict verdicts[TREE_PREFETCH_MAX];
+	FoldPlan plan;
+	uint32_t folded;
+	FoldedNode nodes[INNER_CELLS_MAX];
+};
+
+TreeStatus
+tree_fold_open(Tree *handle, TreeFold **fold)
+{
+	const size_t head = (sizeof(TreeFold) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	TreeFold *f;
+	char *place;
+
+	assert(handle->client != NULL);
+	assert(fold != NULL);
+	*fold = NULL;
+	f = client_allocate(handle->client, head + LINE_BYTES + (2 + TREE_PREFETCH_MAX) * NODE_MAX_BYTES);
+	if (f == NULL)
+		return client_fail(handle->client, TREE_NO_MEMORY, "no memory to fold leaves");
+	memset(f, 0, sizeof(*f));
+	f->tree = handle;
+	f->level = 1;
+	place = (char *) (((uintptr_t) f + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
+	f->parent = (uint64_t *) place;
+	f->gathered = (uint64_t *) (place + NODE_MAX_BYTES);
+	for (int i = 0; i < TREE_PREFETCH_MAX; i++)
+		f->children[i] = (uint64_t *) (place + (2 + i) * NODE_MAX_BYTES);
+	*fold = f;
+	return TREE_OK;
+}
+
+void
+tree_fold_close(TreeFold *fold)
+{
+	if (fold == NULL)
+		return;
+	assert(fold->tree != NULL);
+	assert(!fold->tree->client->holding);
+	client_release(fold->tree->client, fold);
+}
+
+static uint64_t
+child_pointer(const TreeFold *fold, uint32_t i)
+{
+	assert(i < node_count(fold->parent));
+	return fold->parent[inner_cell_word(&fold->tree->geometry, i)];
+}
+
+/* ---- what can be folded ---- */
+
+/* A leaf without any cell, dead-marked ones included: so it has no image out of line either. */
+static bool
+leaf_is_empty(const NodeGeometry *g, const uint64_t *leaf)
+{
+	assert(node_level(leaf) == 0);
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+		if (cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)
+			return false;
+	return true;
+}
+
+/* Whether the node may be folded into the neighbor on its left, for what it holds. */
+static bool
+node_is_light(const NodeGeometry *g, const FoldNeighbor *neighbor, const uint64_t *node)
+{
+	uint32_t children = neighbor->children + node_count(node);
+
+	if (node_level(node) == 0)
+		return leaf_is_empty(g, node);
+	return children * INNER_FULL_DENOMINATOR <= g->inner_cells * INNER_FULL_NUMERATOR;
+}
+
+/* Whether parent, neighbor and node agree that the node stands right behind the neighbor. */
+static bool
+node_follows(const TreeFold *fold, const FoldNeighbor *neighbor, uint32_t i, const uint64_t *node)
+{
+	const NodeGeometry *g = &fold->tree->geometry;
+
+	assert(i > 0);
+	return neighbor->there && pointer_address(neighbor->right) == pointer_address(child_pointer(fold, i)) &&
+	       separator_equal(g, neighbor->high, node + g->low_word) &&
+	       separator_equal(g, fold->parent + inner_cell_word(g, i) + 1, node + g->low_word);
+}
+
+/* Adds child i to what is folded into the neighbor. */
+static void
+plan_add(TreeFold *fold, FoldNeighbor *neighbor, uint32_t i, const uint64_t *node)
+{
+	FoldPlan *plan = &fold->plan;
+	FoldRun *run;
+
+	assert(neighbor->left < i);
+	if (plan->runs == 0 || plan->run[plan->runs - 1].left != neighbor->left)
+		plan->run[plan->runs++].left = neighbor->left;
+	assert(plan->runs <= INNER_CELLS_MAX / 2 + 1);
+	run = &plan->run[plan->runs - 1];
+	run->last = i;
+	run->right = node[HEADER_RIGHT];
+	node_get_fence(&fold->tree->geometry, node, true, run->high);
+	neighbor->children += node_count(node);
+}
+
+/*
+ * A child whose right sibling the parent does not name: the last step of a split, or the second of a fold, is
+ * owed.
+ */
+static TreeStatus
+plan_owed(TreeFold *fold, const FoldNeighbor *neighbor, uint32_t i)
+{
+	TreeStatus status;
+
+	if (fold->alone || !neighbor->there || neighbor->right == POINTER_NONE ||
+	    pointer_address(neighbor->right) == pointer_address(child_pointer(fold, i)) ||
+	    separator_infinite(neighbor->high))
+		return TREE_OK;
+	status =
+		parent_post(fold->tree, fold->level - 1, neighbor->pointer, neighbor->high, neighbor->right, NULL);
+	return status == TREE_MEMORY_FULL || status == TREE_TIMED_OUT ? TREE_OK : status;
+}
+
+/* Looks at child i in `node`; NULL: it could not be read. */
+static TreeStatus
+plan_child(TreeFold *fold, FoldNeighbor *neighbor, uint32_t i, const uint64_t *node)
+{
+	const NodeGeometry *g = &fold->tree->geometry;
+	uint64_t pointer = child_pointer(fold, i);
+	bool folds = false, free = true;
+	TreeStatus status = TREE_OK;
+
+	if (node == NULL)
+	{
+		neighbor->there = false;
+		return TREE_OK;
+	}
+	fold->plan.generations[i] = node[HEADER_GENERATION];
+	if (i > 0)
+		folds = node_follows(fold, neighbor, i, node) && node_is_light(g, neighbor, node);
+	if (i > 0 && !folds)
+		status = plan_owed(fold, neighbor, i);
+	if (folds && fold->alone)
+		status = lock_is_free(fold->tree, pointer, &free);
+	if (status != TREE_OK)
+		return status;
+	if (folds && free)
+		plan_add(fold, neighbor, i, node);
+	else
+	{
+		neighbor->left = i;
+		neighbor->children = node_count(node);
+	}
+	neighbor->there = true;
+	neighbor->pointer = pointer;
+	neighbor->right = node[HEADER_RIGHT];
+	memset(neighbor->high, 0, sizeof(neighbor->high));
+	node_get_fence(g, node, true, neighbor->high);
+	return TREE_OK;
+}
+
+/* Reads child `from` and those behind it that can be read by the same chain; *count of them. */
+static TreeStatus
+children_read(TreeFold *fold, uint32_t from, uint32_t *count)
+{
+	Tree *tree = fold->tree;
+	uint64_t pointers[TREE_PREFETCH_MAX];
+	uint32_t last = node_count(fold->parent);
+	TreeStatus status;
+
+	assert(from < last);
+	*count = 0;
+	while (*count < TREE_PREFETCH_MAX && from + *count < last)
+	{
+		uint64_t pointer = child_pointer(fold, from + *count);
+
+		if (pointer_address(pointer) == tree->root)
+			return client_fail(tree->client, TREE_DAMAGED, "node %llx: the root is its child",
+			                   (unsigned long long) fold->next);
+		if (*count > 0 &&
+		    (fold->level > 1 || pointer_memory_node(pointer) != pointer_memory_node(pointers[0])))
+			break;
+		pointers[(*count)++] = pointer;
+	}
+	if (fold->level == 1)
+		return access_read_leaves(tree, pointers, (int) *count, fold->children, fold->verdicts);
+	status = access_read_node(tree, pointers[0], (int) fold->level - 1, fold->children[0]);
+	fold->verdicts[0] = status == TREE_OK ? NODE_GOOD : NODE_STALE;
+	return status == TREE_RETRY ? TREE_OK : status;
+}
+
+/* Makes the plan for the parent's children. */
+static TreeStatus
+plan_make(TreeFold *fold)
+{
+	FoldNeighbor neighbor = {.there = false};
+	uint32_t count;
+	TreeStatus status = TREE_OK;
+
+	assert(node_level(fold->parent) == fold->level);
+	fold->plan.runs = 0;
+	for (uint32_t i = 0; i < node_count(fold->parent); i += count)
+	{
+		status = children_read(fold, i, &count);
+		for (uint32_t k = 0; k < count && status == TREE_OK; k++)
+			status =
+				plan_child(fold, &neighbor, i + k, fold->verdicts[k] == NODE_GOOD ? fold->children[k] : NULL);
+		if (status != TREE_OK)
+			break;
+	}
+	return status;
+}
+
+/* ---- folding, alone in the tree ---- */
+
+/*
+ * Writes client->image_left over the locked node, which is then not locked any more.  TREE_OK: it is written.
+ * TREE_RETRY: it is not.
+ */
+static TreeStatus
+node_replace(TreeFold *fold, LockHold *hold, uint64_t pointer, uint32_t level)
+{
+	Tree *tree = fold->tree;
+	uint64_t *node = tree->client->image_left;
+	uint64_t generation = node[HEADER_GENERATION];
+	FabricOp ops[REDO_OPS + 2];
+	int count = lock_rewrite_ops(tree, pointer, node, node_bytes(&tree->geometry, level), ops);
+	TreeStatus status =
+		lock_write_and_release(tree, hold, ops, count, pointer, node, tree_node_bytes(tree, pointer, level));
+
+	assert(fold->alone);
+	if (status != TREE_RETRY)
+		return status;
+	/* The chain was lost, and a part of it may have landed: nobody else writes. */
+	status = access_read_node(tree, pointer, (int) level, tree->client->image);
+	if (status == TREE_OK && tree->client->image[HEADER_GENERATION] != generation)
+		status = TREE_RETRY;
+	return status;
+}
+
+/*
+ * Locks a node that was seen in this generation; TREE_RETRY: it has another one, which cannot be while we are
+ * alone.
+ */
+static TreeStatus
+node_lock(TreeFold *fold, uint64_t pointer, uint32_t level, uint64_t generation, LockHold *hold)
+{
+	Tree *tree = fold->tree;
+	uint32_t bytes = tree_node_bytes(tree, pointer, level);
+	TreeStatus status = lock_and_read(tree, pointer, bytes, tree->client->image, hold);
+
+	assert(fold->alone);
+	if (status != TREE_OK ||
+	    (node_level(tree->client->image) == level && tree->client->image[HEADER_GENERATION] == generation))
+		return status;
+	status = lock_release(tree, hold, pointer, tree->client->image, bytes);
+	return status == TREE_OK ? TREE_RETRY : status;
+}
+
+/* Begins the next image of the locked node in client->image_left: the same bytes. */
+static uint64_t *
+image_begin(const Tree *tree, uint32_t level)
+{
+	uint64_t *node = tree->client->image_left;
+
+	memcpy(node, tree->client->image, node_bytes(&tree->geometry, level));
+	node[HEADER_GENERATION]++;
+	assert(node_level(node) == level);
+	return node;
+}
+
+/* The parent without the children that go. */
+static TreeStatus
+parent_write(TreeFold *fold)
+{
+	Tree *tree = fold->tree;
+	const NodeGeometry *g = &tree->geometry;
+	const FoldPlan *plan = &fold->plan;
+	uint32_t kept = 0, run = 0;
+	uint64_t *node;
+	LockHold hold;
+	TreeStatus status = node_lock(fold, fold->next, fold->level, fold->parent[HEADER_GENERATION], &hold);
+
+	if (status != TREE_OK)
+		return status;
+	node = image_begin(tree, fold->level);
+	for (uint32_t i = 0; i < node_count(fold->parent); i++)
+	{
+		if (run < plan->runs && i > plan->run[run].last)
+			run++;
+		if (run < plan->runs && i > plan->run[run].left)
+			continue;
+		memcpy(node + inner_cell_word(g, kept++), fold->parent + inner_cell_word(g, i), g->inner_stride * 8);
+	}
+	assert(kept >= 1 && kept < node_count(fold->parent));
+	memset(node + inner_cell_word(g, kept), 0, (node_count(fold->parent) - kept) * g->inner_stride * 8);
+	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], fold->level, kept, node_flags(node));
+	node_seal(g, node);
+	return node_replace(fold, &hold, fold->next, fold->level);
+}
+
+/* Collects the cells of inner nodes that go, from fold->gathered on; *count of them. */
+static TreeStatus
+run_gather(TreeFold *fold, const FoldRun *run, uint32_t *count)
+{
+	Tree *tree = fold->tree;
+	const NodeGeometry *g = &tree->geometry;
+	const uint64_t *node = fold->children[0];
+
+	*count = 0;
+	for (uint32_t i = run->left + 1; fold->level > 1 && i <= run->last; i++)
+	{
+		TreeStatus status =
+			access_read_node(tree, child_pointer(fold, i), (int) fold->level - 1, fold->children[0]);
+
+		if (status != TREE_OK)
+			return status;
+		if (node[HEADER_GENERATION] != fold->plan.generations[i] ||
+		    *count + node_count(node) > g->inner_cells)
+			return TREE_RETRY;
+		memcpy(fold->gathered + *count * g->inner_stride, node + inner_cell_word(g, 0),
+		       (size_t) node_count(node) * g->inner_stride * 8);
+		*count += node_count(node);
+	}
+	return TREE_OK;
+}
+
+/* Who locks predicates by leaf hears that the left one gets the keys of those that go. */
+static void
+run_announce(const TreeFold *fold, const FoldRun *run)
+{
+	const Tree *tree = fold->tree;
+
+	if (tree->split_hook == NULL || fold->level > 1)
+		return;
+	assert(fold->alone);
+	for (uint32_t i = run->left + 1; i <= run->last; i++)
+		tree->split_hook(tree->split_argument, pointer_address(child_pointer(fold, i)),
+		                 pointer_address(child_pointer(fold, run->left)));
+}
+
+/* The left one with all that the others have; then they are linked from nowhere. */
+static TreeStatus
+run_write(TreeFold *fold, const FoldRun *run)
+{
+	Tree *tree = fold->tree;
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t pointer = child_pointer(fold, run->left);
+	uint32_t level = fold->level - 1;
+	uint32_t gathered;
+	uint64_t *node;
+	LockHold hold;
+	TreeStatus status = run_gather(fold, run, &gathered);
+
+	if (status == TREE_OK)
+		status = node_lock(fold, pointer, level, fold->plan.generations[run->left], &hold);
+	if (status != TREE_OK)
+		return status;
+	run_announce(fold, run);
+	node = image_begin(tree, level);
+	node[HEADER_RIGHT] = run->right;
+	node_set_fence(g, node, true, run->high);
+	if (gathered > 0)
+	{
+		uint32_t count = node_count(node);
+
+		assert(level > 0 && count + gathered <= g->inner_cells);
+		memcpy(node + inner_cell_word(g, count), fold->gathered, (size_t) gathered * g->inner_stride * 8);
+		node[HEADER_STATE] =
+			node_state_word(node[HEADER_GENERATION], level, count + gathered, node_flags(node));
+	}
+	node_seal(g, node);
+	status = node_replace(fold, &hold, pointer, level);
+	for (uint32_t i = run->left + 1; status == TREE_OK && i <= run->last; i++)
+		fold->nodes[fold->folded++] = (FoldedNode){child_pointer(fold, i), fold->plan.generations[i]};
+	return status;
+}
+
+/* Folds what can be folded of the parent's children, as they are now that nobody else is in the tree. */
+static TreeStatus
+fold_alone(TreeFold *fold)
+{
+	TreeStatus status = access_read_node(fold->tree, fold->next, (int) fold->level, fold->parent);
+
+	assert(fold->alone);
+	if (status == TREE_OK)
+		status = plan_make(fold);
+	if (status != TREE_OK || fold->plan.runs == 0)
+		return status;
+	status = parent_write(fold);
+	for (uint32_t i = 0; i < fold->plan.runs && status == TREE_OK; i++)
+	{
+		status = run_write(fold, &fold->plan.run[i]);
+		/* What is not folded after all is owed to the parent again. */
+		if (status == TREE_RETRY)
+			status = TREE_OK;
+	}
+	return status;
+}
+
+/* Has the tree alone for a while, and folds. *alone: that was so. */
+static TreeStatus
+fold_closed(TreeFold *fold, bool *alone)
+{
+	Tree *tree = fold->tree;
+	const TreeEnvironment *environment = &tree->client->options.environment;
+	TreeStatus status;
+
+	assert(!fold->alone);
+	for (int attempt = 0; attempt < GATE_ATTEMPTS && !fold->alone; attempt++)
+	{
+		if (attempt > 0)
+			environment->sleep(environment->argument, tree->client->slot, 1);
+		fold->alone = gate_close(tree);
+	}
+	*alone = fold->alone;
+	if (!fold->alone)
+		return TREE_OK;
+	status = fold_alone(fold);
+	gate_next_epoch(tree);
+	fold->epoch = tree->epoch;
+	fold->alone = false;
+	gate_open(tree->client);
+	return status;
+}
+
+/* Nobody can reach what was folded any more: it is kept for the next nodes. */
+static TreeStatus
+fold_keep(TreeFold *fold, TreeFoldCounts *counts)
+{
+	Tree *tree = fold->tree;
+	uint32_t level = fold->level - 1;
+	uint32_t bytes = node_bytes(&tree->geometry, level);
+	TreeStatus status = TREE_OK;
+
+	assert(!fold->alone);
+	if (level == 0)
+		counts->leaves += fold->folded;
+	else
+		counts->inner_nodes += fold->folded;
+	counts->bytes += (uint64_t) fold->folded * bytes;
+	fold->inner = fold->inner || (level > 0 && fold->folded > 0);
+	tree_count_flush(tree);
+	state_add(tree->state, 0, level == 0 ? -(int64_t) fold->folded : 0,
+	          level > 0 ? -(int64_t) fold->folded : 0);
+	/* The lowest address goes last, to be the first that is taken. */
+	for (uint32_t i = fold->folded; i > 0 && status == TREE_OK; i--)
+		status = freed_put(tree, fold->nodes[i - 1].pointer, level, fold->nodes[i - 1].generation);
+	fold->folded = 0;
+	return status == TREE_RETRY ? TREE_OK : status;
+}
+
+/* ---- the walk ---- */
+
+/* Finds the leftmost node of fold->level. TREE_END: the tree is not that high. TREE_RETRY: it changes. */
+static TreeStatus
+fold_begin(TreeFold *fold)
+{
+	Tree *tree = fold->tree;
+	uint64_t pointer = tree->root;
+	TreeStatus status = access_read_node(tree, pointer, -1, fold->parent);
+
+	while (status == TREE_OK && node_level(fold->parent) > fold->level)
+	{
+		pointer = child_pointer(fold, 0);
+		status = access_read_node(tree, pointer, (int) node_level(fold->parent) - 1, fold->parent);
+	}
+	if (status != TREE_OK)
+		return status;
+	if (node_level(fold->parent) < fold->level)
+		return TREE_END;
+	fold->next = pointer;
+	fold->epoch = tree->epoch;
+	fold->begun = true;
+	return TREE_OK;
+}
+
+/* Behind the last parent of a level: the next level, or once more the first, or the end. */
+static void
+fold_rise(TreeFold *fold, bool top)
+{
+	fold->begun = false;
+	fold->level++;
+	if (!top)
+		return;
+	fold->ended = fold->ended || fold->again || !fold->inner;
+	fold->again = true;
+	fold->level = 1;
+}
+
+/* Finds the parent and reads it. TREE_END: there is none on this level. */
+static TreeStatus
+fold_read(TreeFold *fold)
+{
+	Tree *tree = fold->tree;
+	TreeStatus status = TREE_RETRY;
+
+	for (int attempt = 0; attempt < PARENT_ATTEMPTS && status == TREE_RETRY; attempt++)
+	{
+		if (fold->begun && fold->epoch != tree->epoch)
+			fold->begun = false;
+		status = fold->begun ? TREE_OK : fold_begin(fold);
+		if (status == TREE_OK)
+			status = access_read_node(tree, fold->next, (int) fold->level, fold->parent);
+		if (status == TREE_RETRY)
+			fold->begun = false;
+	}
+	return status;
+}
+
+/* tree_fold_next(), as a passage. */
+static TreeStatus
+fold_next(TreeFold *fold, TreeFoldCounts *counts)
+{
+	bool alone = true, top;
+	uint64_t right;
+	TreeStatus kept, status = fold_read(fold);
+
+	if (status == TREE_END || status == TREE_RETRY)
+	{
+		fold_rise(fold, true);
+		return TREE_OK;
+	}
+	if (status != TREE_OK)
+		return status;
+	right = fold->parent[HEADER_RIGHT];
+	top = (node_flags(fold->parent) & NODE_ROOT) != 0;
+	status = plan_make(fold);
+	if (status == TREE_OK && fold->plan.runs > 0)
+		status = fold_closed(fold, &alone);
+	kept = fold_keep(fold, counts);
+	if (status == TREE_OK)
+		status = kept;
+	if (status != TREE_OK && status != TREE_RETRY)
+		return status;
+	counts->missed += !alone;
+	fold->missed = alone ? 0 : fold->missed + 1;
+	fold->ended = fold->missed >= MISSED_MAX;
+	fold->next = right;
+	if (right == POINTER_NONE)
+		fold_rise(fold, top);
+	return TREE_OK;
+}
+
+TreeStatus
+tree_fold_next(TreeFold *fold, TreeFoldCounts *counts)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(counts != NULL);
+	assert(!fold->tree->client->holding);
+	if (fold->ended)
+		return TREE_END;
+	/* Inside of another call, or before tree_client_rest(): this client itself is in the way. */
+	if (fold->tree->client->passages > 0)
+	{
+		counts->missed++;
+		fold->ended = true;
+		return TREE_END;
+	}
+	status = gate_enter(fold->tree, &passage);
+	if (status != TREE_OK)
+		return status;
+	status = fold_next(fold, counts);
+	gate_leave(fold->tree, passage);
+	return status;
+}
