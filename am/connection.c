@@ -430,6 +430,8 @@ sherman_connection_end_transaction(void)
 {
 	if (connection.client == NULL)
 		return;
+	/* An error may have jumped out of the tree. */
+	tree_client_rest(connection.client);
 	(void) sherman_connection_trouble();
 	sherman_connection_refresh();
 	for (int i = 0; i < TREE_MAX_NODES; i++)

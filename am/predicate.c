@@ -95,7 +95,7 @@ sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index)
 }
 
 /*
- * Before inserts: splits that they make copy the locks.
+ * Before inserts, and before VACUUM folds leaves: splits and folds copy the locks.
  */
 void
 sherman_predicate_changes(Relation relation, ShermanIndex *index)

@@ -13,6 +13,10 @@
  * Leaves cost what as many bytes of pages would: a page read from disk for what is read, a dirtied one for
  * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where
  * nothing is held.
+ *
+ * Where leaves are empty behind the walk they are taken out of the tree (tree/fold.c), and the next leaves are made
+ * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
+ * reusable.  Both are bytes, in pages of BLCKSZ.
  */
 #include "sherman.h"
 
@@ -111,6 +115,15 @@ announce_removal(Relation relation, ShermanIndex *index)
 }
 
 /*
+ * Bytes in pages, of which a part counts as one.
+ */
+static BlockNumber
+pages_of(uint64 bytes)
+{
+	return (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ, (uint64) MaxBlockNumber);
+}
+
+/*
  * The index's size in pages, for pg_class.relpages.
  */
 static BlockNumber
@@ -119,7 +132,7 @@ size_in_pages(const TreeStatistics *statistics)
 	uint64		bytes = statistics->node_bytes != 0 ? statistics->node_bytes + statistics->outside_bytes
 		: statistics->extent_bytes;
 
-	return (BlockNumber) Min((bytes + BLCKSZ - 1) / BLCKSZ, (uint64) MaxBlockNumber);
+	return pages_of(bytes);
 }
 
 static void
@@ -206,6 +219,37 @@ walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, Progr
 }
 
 /*
+ * Takes emptied leaves out of the tree.  What splits owe to the parents is paid on the way, with the index's comparator.
+ */
+static void
+fold_leaves(Relation relation, ShermanIndex *index, TreeFoldCounts *folded)
+{
+	TreeFold   *fold;
+	TreeStatus	status;
+
+	/* Predicate locks on a leaf that goes are for the one that gets its keys. */
+	sherman_predicate_changes(relation, index);
+	status = tree_fold_open(index->tree, &fold);
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+	PG_TRY();
+	{
+		do
+		{
+			vacuum_delay_point();
+			status = tree_fold_next(fold, folded);
+		} while (status == TREE_OK);
+		if (status != TREE_END)
+			sherman_report_failure(status, relation);
+	}
+	PG_FINALLY();
+	{
+		tree_fold_close(fold);
+	}
+	PG_END_TRY();
+}
+
+/*
  * ambulkdelete: removes the entries that the callback says are dead.  Of a broken index nothing is removed
  * (its flag is durable by then, nobody reads it any more); but CREATE INDEX CONCURRENTLY, which builds on the
  * TIDs that it is shown, gets an error.
@@ -218,6 +262,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	ShermanIndex *index = sherman_index_for_vacuum(relation);
 	RemovalState removal = {callback, callback_state, NULL, CurrentMemoryContext};
 	TreeVacuumCounts counts = {0};
+	TreeFoldCounts folded = {0};
 	TreeStatistics statistics;
 	Progress	progress;
 
@@ -241,10 +286,15 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	walk_leaves(relation, index, &removal, &progress, &counts);
 	/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
 	sherman_scan_barrier_wait(relation);
+	if (counts.empty > 0 && relation->rd_index->indisvalid)
+		fold_leaves(relation, index, &folded);
 
 	stats->estimated_count = false;
 	stats->num_index_tuples = (double) counts.entries;
 	stats->tuples_removed += (double) counts.removed;
+	stats->pages_newly_deleted += pages_of(folded.bytes);
+	stats->pages_free = pages_of(tree_freed_bytes(index->tree));
+	stats->pages_deleted = stats->pages_free;
 	if (sherman_size(relation, &statistics))
 		stats->num_pages = size_in_pages(&statistics);
 	return stats;

@@ -1,0 +1,54 @@
+-- A table that is filled, emptied and filled ten times: the leaves that VACUUM finds empty are used again.
+\set VERBOSITY terse
+SET jit = off;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/agrees.psql'
+\i :include
+CREATE TABLE space (id bigint, k int, t text) WITH (autovacuum_enabled = off);
+CREATE INDEX space_id ON space USING sherman (id);
+CREATE INDEX space_k ON space USING sherman (k);
+CREATE INDEX space_t ON space USING sherman (t COLLATE "C");
+CREATE TABLE sizes (round int, name text, nodes bigint, node_bytes bigint, bytes bigint);
+-- Waits until nobody in this database has a snapshot that still sees what was deleted: autovacuum looks at other tables.
+CREATE PROCEDURE space_settle() LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..3000 LOOP
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+			AND (age(backend_xmin) > 0 OR backend_xid IS NOT NULL));
+		PERFORM pg_stat_clear_snapshot();
+		PERFORM pg_sleep(0.02);
+		COMMIT;
+	END LOOP;
+END $$;
+-- A round: ids ascend from round to round, as in a queue; k is the same each time; t is one key of 80 bytes for each row.
+CREATE PROCEDURE fill(round int) LANGUAGE sql AS $$
+	INSERT INTO space SELECT round * 20000 + i, (i * 7919::bigint) % 20011, md5(i::text) || md5(round::text) || repeat('x', 16)
+		FROM generate_series(1, 15000) i;
+	INSERT INTO sizes SELECT round, name, nodes, node_bytes, bytes
+		FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name, sherman_index_info(name::regclass);
+$$;
+CREATE PROCEDURE empty() LANGUAGE sql AS $$ DELETE FROM space $$;
+SELECT format('CALL fill(%s)', round), 'CALL empty()', 'CALL space_settle()', 'VACUUM space'
+	FROM generate_series(1, 9) round \gexec
+-- of the emptied trees nearly nothing is left
+SELECT name, leaves <= 4 AS few, entries FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name,
+	sherman_index_info(name::regclass);
+CALL fill(10);
+SELECT name, count(*), max(nodes) FILTER (WHERE round = 10) <= 1.2 * max(nodes) FILTER (WHERE round = 1) AS nodes,
+	max(node_bytes) FILTER (WHERE round = 10) <= 1.2 * max(node_bytes) FILTER (WHERE round = 1) AS node_bytes,
+	max(bytes) FILTER (WHERE round = 10) <= 1.2 * max(bytes) FILTER (WHERE round = 1) AS bytes
+	FROM sizes GROUP BY name ORDER BY name;
+SELECT sherman_check('space_id', true), sherman_check('space_k', true), sherman_check('space_t', true);
+SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), agrees('SELECT k FROM space WHERE k >= 0 ORDER BY k DESC'),
+	agrees('SELECT t FROM space WHERE t >= ''8'' COLLATE "C" ORDER BY t COLLATE "C"');
+-- a queue whose readers are always some rows behind: what it held before does not stay
+DELETE FROM space WHERE id < 213000;
+CALL space_settle();
+VACUUM space;
+SELECT leaves < (SELECT nodes / 3 FROM sizes WHERE name = 'space_id' AND round = 10) AS few, entries
+	FROM sherman_index_info('space_id');
+SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), sherman_check('space_id', true),
+	sherman_check('space_t', true);
+DROP TABLE space, sizes;
+DROP FUNCTION agrees, by_table_too;
+DROP PROCEDURE fill, empty, space_settle;
