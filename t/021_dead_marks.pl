@@ -64,4 +64,44 @@ is($node->safe_psql('postgres', q{SET enable_seqscan = off; SELECT count(filler)
 	'500', 'dead entries have gone, and new ones are there');
 is(check_index($node, 'marked_k'), '0', 'and the index is whole');
 
+# A tree that nobody has changed since the start is believed after a crash: so it is not marked either. Beside it is one that was
+# changed, to tell when marks would be made.
+$node->safe_psql('postgres', q{
+	CREATE TABLE changed (k int, filler text);
+	INSERT INTO changed SELECT i, 'x' FROM generate_series(1, 100) i;
+	CREATE INDEX changed_k ON changed USING sherman (k);
+});
+$node->restart;
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+$node->safe_psql('postgres', q{INSERT INTO changed VALUES (101, 'x'); CHECKPOINT});
+$marks = $node->safe_psql('postgres', q{
+	BEGIN;
+	DELETE FROM marked WHERE k = 700;
+	DELETE FROM changed WHERE k <= 100;
+	COMMIT;
+	SET enable_seqscan = off;
+	SET enable_bitmapscan = off;
+	DO $$
+	BEGIN
+		FOR i IN 1..3000 LOOP
+			PERFORM pg_current_xact_id();
+			COMMIT;
+			PERFORM count(filler) FROM marked WHERE k = 700;
+			PERFORM count(filler) FROM changed WHERE k <= 100;
+			EXIT WHEN (SELECT dead_marks >= 100 FROM sherman_counters WHERE index = 'changed_k'::regclass);
+			PERFORM pg_sleep(0.02);
+		END LOOP;
+		-- What the last round has not told yet.
+		PERFORM count(filler) FROM marked WHERE k = 700;
+	END $$;
+	SELECT string_agg(dead_marks::text, ' ' ORDER BY index::text) FROM sherman_counters
+		WHERE index IN ('marked_k'::regclass, 'changed_k'::regclass);
+});
+is($marks, '100 0', 'the changed index is marked, the other is not');
+$node->stop('immediate');
+$node->start;
+$node->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes}) or die 'not attached';
+is(state_of($node, 'marked_k'), 'ok', 'after a crash the one that was not changed is good');
+is(check_index($node, 'marked_k'), '0', 'and leaves out no row');
+
 done_testing();

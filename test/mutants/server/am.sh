@@ -13,12 +13,11 @@ mutate insert_looks_for_no_reader specs/serializable am/predicate.c \
 	's/CheckForSerializableConflictIn\(relation, NULL, page_of_leaf\(tree_inserted_leaf\(index->tree\)\)\);/(void) index;/'
 mutate locks_stay_at_the_split_leaf specs/serializable am/predicate.c \
 	's/index->relation != NULL && from_page != to_page/false \&\& from_page != to_page/'
-mutate empty_index_not_locked specs/serializable am/predicate.c \
-	's/if \(scan->xs_snapshot != InvalidSnapshot\)\n\t\tPredicateLockRelation/if (false)\n\t\tPredicateLockRelation/'
-mutate skipped_insert_looks_for_no_reader specs/serializable am/predicate.c \
-	's/\tTransferPredicateLocksToHeapRelation\(relation\);\n/\t(void) relation;\n/'
 mutate refused_duplicate_looks_for_no_reader specs/unique-serializable am/unique.c \
 	's/if \(IsolationIsSerializable\(\)\)\n\t\t\t\tcheck_readers/if (false)\n\t\t\t\tcheck_readers/'
+
+mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/vacuum.c \
+	's/\tsherman_predicate_changes\(relation, index\);\n//'
 
 # ---- uniqueness
 mutate key_not_locked specs/unique-lock am/unique.c \
@@ -27,9 +26,7 @@ mutate conflict_not_looked_at_again specs/unique-lock am/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
 mutate pending_row_not_waited_for specs/unique-wait am/unique.c \
 	's/return FOUND_PENDING;/return FOUND_NOTHING;/'
-mutate speculative_row_not_waited_for specs/on-conflict am/unique.c \
-	's/if \(look->speculative != 0\)/if (false)/'
-mutate duplicate_of_itself sql/unique am/unique.c \
+mutate duplicate_of_itself sql/constraints am/unique.c \
 	's/look->self_seen = true;\n\t\t\t\tcontinue;/look->self_seen = true;/'
 mutate nulls_are_equal sql/unique am/unique.c \
 	's/if \(row->isnull\[i\]\)\n\t\t\treturn true;/if (false)\n\t\t\treturn true;/'
@@ -41,11 +38,9 @@ mutate refusal_in_cores_words sql/on_conflict am/on_conflict.c \
 # ---- VACUUM and dead entries
 mutate barrier_not_waited_for specs/scan-barrier am/vacuum.c \
 	's/\tsherman_scan_barrier_wait\(relation\);\n//'
-mutate raised_error_forgotten specs/comparator-raises am/vacuum.c \
-	's/if \(removal->error != NULL\)\n\t\t\t\tReThrowError/if (false)\n\t\t\t\tReThrowError/'
 mutate all_rows_taken_for_dead sql/kill am/scan.c \
 	's/unlikely\(scan->kill_prior_tuple\)/true/'
-mutate unseen_taken_for_dead sql/kill_only am/scan.c \
+mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
 	's/if \(dead\)\n\t\tsherman_kill_note/if (!returned)\n\t\tsherman_kill_note/'
 mutate marks_in_a_tree_of_before t/021_dead_marks am/kill.c \
 	's/ \|\| !tree_is_mutated\(index\)//; s/static bool\ntree_is_mutated/static pg_attribute_unused() bool\ntree_is_mutated/'
