@@ -13,7 +13,7 @@ CREATE TABLE sizes (round int, name text, nodes bigint, node_bytes bigint, bytes
 CREATE PROCEDURE space_settle() LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1..3000 LOOP
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
 			AND (age(backend_xmin) > 0 OR backend_xid IS NOT NULL));
 		PERFORM pg_stat_clear_snapshot();
 		PERFORM pg_sleep(0.02);
@@ -23,7 +23,7 @@ END $$;
 -- A round: ids ascend from round to round, as in a queue; k is the same each time; t is one key of 80 bytes for each row.
 CREATE PROCEDURE fill(round int) LANGUAGE sql AS $$
 	INSERT INTO space SELECT round * 20000 + i, (i * 7919::bigint) % 20011, md5(i::text) || md5(round::text) || repeat('x', 16)
-		FROM generate_series(1, 15000) i;
+		FROM generate_series(1, 8000) i;
 	INSERT INTO sizes SELECT round, name, nodes, node_bytes, bytes
 		FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name, sherman_index_info(name::regclass);
 $$;
@@ -34,15 +34,17 @@ SELECT format('CALL fill(%s)', round), 'CALL empty()', 'CALL space_settle()', 'V
 SELECT name, leaves <= 4 AS few, entries FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name,
 	sherman_index_info(name::regclass);
 CALL fill(10);
+-- Over several memory nodes the shares of images out of line even out in the first rounds, by an extent or two.
 SELECT name, count(*), max(nodes) FILTER (WHERE round = 10) <= 1.2 * max(nodes) FILTER (WHERE round = 1) AS nodes,
 	max(node_bytes) FILTER (WHERE round = 10) <= 1.2 * max(node_bytes) FILTER (WHERE round = 1) AS node_bytes,
-	max(bytes) FILTER (WHERE round = 10) <= 1.2 * max(bytes) FILTER (WHERE round = 1) AS bytes
+	max(bytes) FILTER (WHERE round = 10) <= 1.2 * max(bytes) FILTER (WHERE round = 1)
+		+ 524288 * (SELECT count(*) - 1 FROM sherman_memory_nodes) AS bytes
 	FROM sizes GROUP BY name ORDER BY name;
 SELECT sherman_check('space_id', true), sherman_check('space_k', true), sherman_check('space_t', true);
 SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), agrees('SELECT k FROM space WHERE k >= 0 ORDER BY k DESC'),
 	agrees('SELECT t FROM space WHERE t >= ''8'' COLLATE "C" ORDER BY t COLLATE "C"');
 -- a queue whose readers are always some rows behind: what it held before does not stay
-DELETE FROM space WHERE id < 213000;
+DELETE FROM space WHERE id < 206000;
 CALL space_settle();
 VACUUM space;
 SELECT leaves < (SELECT nodes / 3 FROM sizes WHERE name = 'space_id' AND round = 10) AS few, entries

@@ -321,7 +321,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 TreeStatus
 allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
-	uint32_t chosen = memory_node_choose(tree, memory_node);
+	uint32_t chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
 	TreeStatus status;
 
 	assert(!tree->client->holding);

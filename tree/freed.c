@@ -91,6 +91,26 @@ freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 	return TREE_RETRY;
 }
 
+uint32_t
+freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level)
+{
+	const TreeClient *client = tree->client;
+	const StateAtNode *at = tree->state->at;
+	uint32_t kind = kind_of(level);
+	uint32_t most = memory_node;
+	bool own;
+
+	assert(memory_node < client->options.nodes);
+	spin_lock(&tree->state->spin);
+	own = at[memory_node].freed_count[kind] > 0;
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		if (at[i].freed_count[kind] > at[most].freed_count[kind] && node_is_open(client->shared, i) &&
+		    (client->doubt & 1ull << i) == 0)
+			most = i;
+	spin_unlock(&tree->state->spin);
+	return own ? memory_node : most;
+}
+
 /* Forgets a list whose first node is not a free one: it is damaged, and what is lost is only room. */
 static void
 list_forget(TreeState *state, StateAtNode *at, uint32_t kind)

@@ -406,9 +406,11 @@ extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level
 extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 /*
  * freed.c: nodes that nobody can reach any more, kept for the next ones of their kind.  freed_put() gives one away, whose last
- * generation is known; a failure loses it until REINDEX.  freed_take(): TREE_NOT_FOUND, there is none.
+ * generation is known; a failure loses it until REINDEX.  freed_take(): TREE_NOT_FOUND, there is none.  freed_choose(): the
+ * memory node to take one from: the one asked for, or where it has none the one that has most, before the tree grows.
  */
 extern TreeStatus freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
+extern uint32_t freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level);
 extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
                              uint64_t *generation);
 
