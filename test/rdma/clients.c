@@ -525,15 +525,10 @@ static const TestCase cases[] = {
 int
 main(int argc, char **argv)
 {
-	int first = 1;
+	int first;
 
-	device = getenv("FABRIC_TEST_VERBS");
-	if (argc > 2 && strcmp(argv[1], "--verbs") == 0)
-	{
-		device = argv[2];
-		first = 3;
-	}
-	else if (argc > 3 && strcmp(argv[1], "at") == 0)
+	device = test_device(argc, argv, &first);
+	if (argc > 3 && strcmp(argv[1], "at") == 0)
 	{
 		remote_address = argv[2];
 		channel_defaults(argv[3], NULL);

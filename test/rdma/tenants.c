@@ -409,13 +409,8 @@ static const TestCase cases[] = {
 int
 main(int argc, char **argv)
 {
-	int first = 1;
+	int first;
 
-	device = getenv("FABRIC_TEST_VERBS");
-	if (argc > 2 && strcmp(argv[1], "--verbs") == 0)
-	{
-		device = argv[2];
-		first = 3;
-	}
+	device = test_device(argc, argv, &first);
 	return run_cases(cases, sizeof(cases) / sizeof(cases[0]), argv + first);
 }

@@ -513,6 +513,15 @@ sleep_ms(uint32_t milliseconds)
 		;
 }
 
+const char *
+test_device(int argc, char **argv, int *first)
+{
+	bool named = argc > 2 && strcmp(argv[1], "--verbs") == 0;
+
+	*first = named ? 3 : 1;
+	return named ? argv[2] : getenv("FABRIC_TEST_VERBS");
+}
+
 int
 run_cases(const TestCase *cases, size_t count, char **names)
 {

@@ -163,6 +163,12 @@ typedef struct TestCase
 	void (*run)(void);
 } TestCase;
 
+/*
+ * The device that a test's memory node serves: of `--verbs DEVICE` at the front of the arguments, else $FABRIC_TEST_VERBS; NULL:
+ * none. *first: of the arguments behind it.
+ */
+extern const char *test_device(int argc, char **argv, int *first);
+
 /* Runs the cases that are named, up to a NULL; the program's status: 2 = none is, or there is no such case. */
 extern int run_cases(const TestCase *cases, size_t count, char **names);
 
