@@ -218,6 +218,53 @@ other_close(Other *other)
 	test_client_close(&other->client);
 }
 
+/* A tree of ENTRIES entries with two clients. */
+static void
+filled_open(Fixture *f, Other *other, KeySpaceKind kind)
+{
+	fixture_open(f, kind);
+	other_open(other, f);
+	fill(f, 0, ENTRIES);
+}
+
+static void
+filled_close(Fixture *f, Other *other)
+{
+	other_close(other);
+	fixture_close(f);
+}
+
+/* Takes the next leaves for this scan, behind what was taken last. */
+static void
+take_on(TreeScan *scan, TreeDirection direction, TreeScanPosition *position)
+{
+	require_ok(tree_scan_resume(scan, direction, NULL, position));
+	require_ok(tree_scan_take(scan, position));
+}
+
+/* What two who scan together do; f->scan has taken the first leaves, up to *position. */
+typedef void (*TakersTest)(Fixture *f, Other *other, TreeDirection direction, TreeScanPosition *position);
+
+/* Runs it on ENTRIES entries of every kind, in both directions. */
+static void
+with_takers(TakersTest test)
+{
+	for (int kind = 0; kind < KEYSPACES; kind++)
+		for (int direction = 0; direction < 2; direction++)
+		{
+			Fixture f;
+			Other other;
+			TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
+			TreeScanPosition position;
+
+			filled_open(&f, &other, (KeySpaceKind) kind);
+			require_ok(tree_scan_seek(f.scan, way, NULL, NULL));
+			require_ok(tree_scan_take(f.scan, &position));
+			test(&f, &other, way, &position);
+			filled_close(&f, &other);
+		}
+}
+
 static uint64_t
 batch_count(TreeScan *scan)
 {
@@ -233,46 +280,34 @@ batch_count(TreeScan *scan)
 
 /* A scan by two: what one has handed on is a fence, which is gone when the other one goes on there. */
 static void
+takers_meet_with(Fixture *f, Other *other, TreeDirection direction, TreeScanPosition *position)
+{
+	uint64_t met;
+
+	(void) batch_count(f->scan);
+	for (int i = 0; i < 3 && !position->ended; i++)
+	{
+		take_on(other->scan, direction, position);
+		(void) batch_count(other->scan);
+	}
+	/* Around the position nothing is left but the entries at both ends. */
+	empty(f, 20, ENTRIES - 20);
+	assert_true(fold_with(f->tree).leaves > 10);
+	take_on(f->scan, direction, position);
+	met = batch_count(f->scan);
+	while (!position->ended)
+	{
+		take_on(other->scan, direction, position);
+		met += batch_count(other->scan);
+	}
+	assert_int_equal(met, 20);
+}
+
+static void
 takers_meet(void **state)
 {
 	(void) state;
-	for (int kind = 0; kind < KEYSPACES; kind++)
-		for (int direction = 0; direction < 2; direction++)
-		{
-			Fixture f;
-			Other other;
-			TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
-			TreeScanPosition position;
-			uint64_t met;
-
-			fixture_open(&f, (KeySpaceKind) kind);
-			other_open(&other, &f);
-			fill(&f, 0, ENTRIES);
-			require_ok(tree_scan_seek(f.scan, way, NULL, NULL));
-			require_ok(tree_scan_take(f.scan, &position));
-			met = batch_count(f.scan);
-			for (int i = 0; i < 3 && !position.ended; i++)
-			{
-				require_ok(tree_scan_resume(other.scan, way, NULL, &position));
-				require_ok(tree_scan_take(other.scan, &position));
-				met += batch_count(other.scan);
-			}
-			/* Around the position nothing is left but the entries at both ends. */
-			empty(&f, 20, ENTRIES - 20);
-			assert_true(fold_with(f.tree).leaves > 10);
-			require_ok(tree_scan_resume(f.scan, way, NULL, &position));
-			require_ok(tree_scan_take(f.scan, &position));
-			met = batch_count(f.scan);
-			while (!position.ended)
-			{
-				require_ok(tree_scan_resume(other.scan, way, NULL, &position));
-				require_ok(tree_scan_take(other.scan, &position));
-				met += batch_count(other.scan);
-			}
-			assert_int_equal(met, 20);
-			other_close(&other);
-			fixture_close(&f);
-		}
+	with_takers(takers_meet_with);
 }
 
 /* Counts, by number, what a scan returns until its end, or one batch of it. */
@@ -302,49 +337,38 @@ meet(const Fixture *f, TreeScan *scan, bool all, uint8_t *met)
  * on behind what was taken.  It ends where the other one goes on: nothing is met twice.
  */
 static void
+taken_leaves_go_with(Fixture *f, Other *other, TreeDirection direction, TreeScanPosition *position)
+{
+	uint8_t met[ENTRIES] = {0};
+
+	for (int i = 0; i < 3; i++)
+	{
+		meet(f, f->scan, true, met);
+		take_on(f->scan, direction, position);
+	}
+	meet(f, f->scan, false, met);
+	empty(f, 20, ENTRIES - 20);
+	assert_true(fold_with(f->tree).leaves > 10);
+	/* Into one leaf, as it is. */
+	for (uint64_t i = 40; i < ENTRIES - 40; i += 100)
+		insert(f, i, i);
+	meet(f, f->scan, true, met);
+	while (!position->ended)
+	{
+		take_on(other->scan, direction, position);
+		meet(f, other->scan, true, met);
+	}
+	for (uint64_t i = 0; i < ENTRIES; i++)
+		assert_true(met[i] <= 1);
+	for (uint64_t i = 0; i < 20; i++)
+		assert_true(met[i] == 1 && met[ENTRIES - 1 - i] == 1);
+}
+
+static void
 taken_leaves_go(void **state)
 {
 	(void) state;
-	for (int kind = 0; kind < KEYSPACES; kind++)
-		for (int direction = 0; direction < 2; direction++)
-		{
-			Fixture f;
-			Other other;
-			TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
-			TreeScanPosition position;
-			uint8_t met[ENTRIES] = {0};
-
-			fixture_open(&f, (KeySpaceKind) kind);
-			other_open(&other, &f);
-			fill(&f, 0, ENTRIES);
-			require_ok(tree_scan_seek(f.scan, way, NULL, NULL));
-			require_ok(tree_scan_take(f.scan, &position));
-			for (int i = 0; i < 3; i++)
-			{
-				meet(&f, f.scan, true, met);
-				require_ok(tree_scan_resume(f.scan, way, NULL, &position));
-				require_ok(tree_scan_take(f.scan, &position));
-			}
-			meet(&f, f.scan, false, met);
-			empty(&f, 20, ENTRIES - 20);
-			assert_true(fold_with(f.tree).leaves > 10);
-			/* Into one leaf, as it is. */
-			for (uint64_t i = 40; i < ENTRIES - 40; i += 100)
-				insert(&f, i, i);
-			meet(&f, f.scan, true, met);
-			while (!position.ended)
-			{
-				require_ok(tree_scan_resume(other.scan, way, NULL, &position));
-				require_ok(tree_scan_take(other.scan, &position));
-				meet(&f, other.scan, true, met);
-			}
-			for (uint64_t i = 0; i < ENTRIES; i++)
-				assert_true(met[i] <= 1);
-			for (uint64_t i = 0; i < 20; i++)
-				assert_true(met[i] == 1 && met[ENTRIES - 1 - i] == 1);
-			other_close(&other);
-			fixture_close(&f);
-		}
+	with_takers(taken_leaves_go_with);
 }
 
 /* In the middle of one client's call the other one wants to fold: it does not get the tree alone. */
@@ -374,17 +398,14 @@ calls_are_waited_for(void **state)
 	TreeVacuum *walk;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
-	other_open(&other, &f);
-	fill(&f, 0, ENTRIES);
+	filled_open(&f, &other, KEYSPACE_16);
 	empty(&f, 100, ENTRIES);
 	require_ok(tree_vacuum_open(f.tree, &walk));
 	require_ok(tree_vacuum_next(walk, fold_meanwhile, &other, &counts));
 	tree_vacuum_close(walk);
 	assert_true(other.missed > 0);
 	assert_true(fold_with(other.tree).leaves > 10);
-	other_close(&other);
-	fixture_close(&f);
+	filled_close(&f, &other);
 }
 
 /* What an error jumped out of is in progress until the client rests. */
@@ -406,9 +427,7 @@ jumps_end_with_rest(void **state)
 	jmp_buf place;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
-	other_open(&other, &f);
-	fill(&f, 0, ENTRIES);
+	filled_open(&f, &other, KEYSPACE_16);
 	empty(&f, 100, ENTRIES);
 	require_ok(tree_vacuum_open(f.tree, &walk));
 	if (setjmp(place) == 0)
@@ -417,8 +436,7 @@ jumps_end_with_rest(void **state)
 	tree_client_rest(client.tree);
 	assert_true(fold_with(other.tree).leaves > 10);
 	tree_vacuum_close(walk);
-	other_close(&other);
-	fixture_close(&f);
+	filled_close(&f, &other);
 }
 
 /* An insert and a lookup by a client whose handle and cache are those from before. */
@@ -432,9 +450,7 @@ old_copies_are_not_followed(void **state)
 		Other other;
 		TreeStatistics statistics;
 
-		fixture_open(&f, (KeySpaceKind) kind);
-		other_open(&other, &f);
-		fill(&f, 0, ENTRIES);
+		filled_open(&f, &other, (KeySpaceKind) kind);
 		require_ok(tree_scan_seek(other.scan, TREE_FORWARD, NULL, NULL));
 		assert_int_equal(batch_count(other.scan), ENTRIES);
 		empty(&f, 10, ENTRIES - 10);
@@ -442,8 +458,7 @@ old_copies_are_not_followed(void **state)
 		fill(&f, 700, 760);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES, 50);
-		other_close(&other);
-		fixture_close(&f);
+		filled_close(&f, &other);
 	}
 }
 
