@@ -7,17 +7,14 @@ CREATE INDEX churn_b ON churn USING btree (k);
 CREATE INDEX churn_v ON churn USING btree (v);
 CREATE INDEX churn_t ON churn USING sherman (filler, id);
 
--- Each round waits until nobody has a snapshot of before the last one: a visitor that cleans up, say.
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/settle.psql'
+\i :include
+-- Each round waits until nobody has a snapshot of before the last one.
 CREATE PROCEDURE churn(rounds int) LANGUAGE plpgsql AS $$
 BEGIN
 	FOR i IN 1..rounds LOOP
-		FOR n IN 1..3000 LOOP
-			PERFORM pg_stat_clear_snapshot();
-			EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL);
-			COMMIT;
-			PERFORM pg_sleep(0.02);
-		END LOOP;
+		CALL settle();
 		UPDATE churn SET v = v + 1;
 		COMMIT;
 	END LOOP;
@@ -66,4 +63,4 @@ SELECT dead_marks, dead_removals > 400 AS removed FROM sherman_counters WHERE in
 SELECT sherman_check('queue_k', true);
 
 DROP TABLE churn, queue;
-DROP PROCEDURE churn, run_queue;
+DROP PROCEDURE churn, run_queue, settle;

@@ -19,44 +19,10 @@ ANALYZE s, b;
 -- As many processes as there may be for each scan, whatever they cost.
 ALTER TABLE s SET (parallel_workers = 3);
 ALTER TABLE b SET (parallel_workers = 3);
-SET parallel_setup_cost = 0;
-SET parallel_tuple_cost = 0;
-SET seq_page_cost = 0;
-SET random_page_cost = 0;
-SET cpu_operator_cost = 0;
-SET cpu_index_tuple_cost = 0;
-SET min_parallel_table_scan_size = 0;
-SET min_parallel_index_scan_size = 0;
-SET max_parallel_workers_per_gather = 3;
-SET enable_seqscan = off;
-SET enable_bitmapscan = off;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/parallel.psql'
+\i :include
 SET enable_indexonlyscan = off;
-
--- How a query's plan gathers and scans.
-CREATE FUNCTION plan_of(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-	nodes text[];
-BEGIN
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		IF line ~ 'Gather|Scan' THEN
-			nodes := nodes || regexp_replace(line, '^[ >-]*', '');
-		END IF;
-	END LOOP;
-	RETURN array_to_string(nodes, ', ');
-END $$;
--- How sherman answers a query, number of its rows, and whether they are btree's. TABLE stands for the table.
-CREATE FUNCTION compare(query text, ordered boolean DEFAULT false) RETURNS TABLE (plan text, rows bigint, same boolean) LANGUAGE plpgsql AS $$
-DECLARE
-	digest text := format('SELECT count(*) AS n, md5(string_agg(x.r, '','' %s)) AS d FROM (SELECT x::text AS r FROM (%s) x) x',
-						  CASE WHEN ordered THEN '' ELSE 'ORDER BY x.r' END, query);
-	ours record;
-	theirs record;
-BEGIN
-	EXECUTE replace(digest, 'TABLE', 's') INTO ours;
-	EXECUTE replace(digest, 'TABLE', 'b') INTO theirs;
-	RETURN QUERY SELECT plan_of(replace(digest, 'TABLE', 's')), ours.n, ours.n = theirs.n AND ours.d IS NOT DISTINCT FROM theirs.d;
-END $$;
 
 -- All entries, ranges, both ends; types with images; NULLs.
 SELECT * FROM compare('SELECT k, v FROM TABLE WHERE k > 0');

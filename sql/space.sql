@@ -4,22 +4,13 @@ SET jit = off;
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/agrees.psql'
 \i :include
+\set include :abs_srcdir '/sql/include/settle.psql'
+\i :include
 CREATE TABLE space (id bigint, k int, t text) WITH (autovacuum_enabled = off);
 CREATE INDEX space_id ON space USING sherman (id);
 CREATE INDEX space_k ON space USING sherman (k);
 CREATE INDEX space_t ON space USING sherman (t COLLATE "C");
 CREATE TABLE sizes (round int, name text, nodes bigint, node_bytes bigint, bytes bigint);
--- Waits until nobody in this database has a snapshot that still sees what was deleted: autovacuum looks at other tables.
-CREATE PROCEDURE space_settle() LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1..3000 LOOP
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE (datname = current_database() OR datname IS NULL) AND pid <> pg_backend_pid()
-			AND (age(backend_xmin) > 0 OR backend_xid IS NOT NULL));
-		PERFORM pg_stat_clear_snapshot();
-		PERFORM pg_sleep(0.02);
-		COMMIT;
-	END LOOP;
-END $$;
 -- A round: ids ascend from round to round, as in a queue; k is the same each time; t is one key of 80 bytes for each row.
 CREATE PROCEDURE fill(round int) LANGUAGE sql AS $$
 	INSERT INTO space SELECT round * 20000 + i, (i * 7919::bigint) % 20011, md5(i::text) || md5(round::text) || repeat('x', 16)
@@ -28,7 +19,7 @@ CREATE PROCEDURE fill(round int) LANGUAGE sql AS $$
 		FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name, sherman_index_info(name::regclass);
 $$;
 CREATE PROCEDURE empty() LANGUAGE sql AS $$ DELETE FROM space $$;
-SELECT format('CALL fill(%s)', round), 'CALL empty()', 'CALL space_settle()', 'VACUUM space'
+SELECT format('CALL fill(%s)', round), 'CALL empty()', 'CALL settle()', 'VACUUM space'
 	FROM generate_series(1, 9) round \gexec
 -- of the emptied trees nearly nothing is left
 SELECT name, leaves <= 4 AS few, entries FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name,
@@ -45,7 +36,7 @@ SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), agrees('SELE
 	agrees('SELECT t FROM space WHERE t >= ''8'' COLLATE "C" ORDER BY t COLLATE "C"');
 -- a queue whose readers are always some rows behind: what it held before does not stay
 DELETE FROM space WHERE id < 206000;
-CALL space_settle();
+CALL settle();
 VACUUM space;
 SELECT leaves < (SELECT nodes / 3 FROM sizes WHERE name = 'space_id' AND round = 10) AS few, entries
 	FROM sherman_index_info('space_id');
@@ -53,4 +44,4 @@ SELECT agrees('SELECT id, k FROM space WHERE id >= 0 ORDER BY id'), sherman_chec
 	sherman_check('space_t', true);
 DROP TABLE space, sizes;
 DROP FUNCTION agrees, by_table_too;
-DROP PROCEDURE fill, empty, space_settle;
+DROP PROCEDURE fill, empty, settle;

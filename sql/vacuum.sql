@@ -4,21 +4,12 @@ SET jit = off;
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/agrees.psql'
 \i :include
+\set include :abs_srcdir '/sql/include/settle.psql'
+\i :include
 CREATE TABLE v (id int, k bigint, t text) WITH (autovacuum_enabled = off);
 INSERT INTO v SELECT i, (i * 7919) % 10007, md5(i::text) FROM generate_series(1, 10000) i;
 CREATE INDEX v_k ON v USING sherman (k);
 CREATE INDEX v_t ON v USING sherman (t);
--- Waits until nobody in this database has a snapshot that still sees what was deleted: autovacuum looks at other tables.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1..1000 LOOP
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
-			AND (age(backend_xmin) > 0 OR backend_xid IS NOT NULL));
-		PERFORM pg_stat_clear_snapshot();
-		PERFORM pg_sleep(0.02);
-		COMMIT;
-	END LOOP;
-END $$;
 CREATE FUNCTION sizes() RETURNS TABLE (name name, entries bigint) LANGUAGE sql AS $$
 	SELECT relname, reltuples::bigint FROM pg_class WHERE relname IN ('v', 'v_k', 'v_t') ORDER BY 1;
 $$;

@@ -3,16 +3,9 @@ CREATE TABLE costly (k bigint) WITH (autovacuum_enabled = off);
 INSERT INTO costly SELECT i FROM generate_series(1, 50000) i;
 CREATE INDEX costly_k ON costly USING sherman (k);
 DELETE FROM costly WHERE k % 10 = 0;
--- Nobody has a snapshot that still sees the rows, a visitor that cleans up, say: else VACUUM would leave them alone.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1..3000 LOOP
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL));
-		PERFORM pg_sleep(0.02);
-		COMMIT;
-	END LOOP;
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/settle.psql'
+\i :include
 CALL settle();
 SELECT sherman_relation_size('costly_k') / 8192 > 60 AS pages;
 -- 60 pages read, each a wait of 5 ms at the least; that they are rewritten costs nothing.
