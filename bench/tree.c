@@ -3,7 +3,7 @@
  *		The tree without PostgreSQL: nanoseconds and counters of inserts, lookups and scans over shared memory.
  *
  * Usage: tree [entries]		(default 1,000,000 random 8-byte keys)
- * Build and run: make -C bench tree && /tmp/sherman-bench/tree
+ * Build and run: make -C bench && /tmp/sherman-bench/tree
  */
 #include <inttypes.h>
 #include <stdio.h>
