@@ -56,8 +56,8 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amcanparallel = true;
 	routine->amcaninclude = true;
 	routine->amusemaintenanceworkmem = false;
-	/* The main fork is one page: core would never choose a worker by its size. */
-	routine->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
+	/* The main fork is one page: core gives it to a worker if min_parallel_index_scan_size is no more. */
+	routine->amparallelvacuumoptions = VACUUM_OPTION_PARALLEL_BULKDEL | VACUUM_OPTION_PARALLEL_COND_CLEANUP;
 	routine->amkeytype = InvalidOid;
 
 	routine->ambuild = sherman_build;
