@@ -122,6 +122,11 @@ initialize_shared(ShermanShared *shared)
 	pg_atomic_init_u32(&shared->keep_out, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
 	ConditionVariableInit(&shared->changed);
+	for (int i = 0; i < SHERMAN_KEY_PARTS; i++)
+	{
+		pg_atomic_init_u32(&shared->key_part[i].adding, 0);
+		pg_atomic_init_u32(&shared->key_part[i].checking, 0);
+	}
 	shared->slots = MaxBackends;
 	for (int i = 0; i < MaxBackends; i++)
 	{

@@ -108,6 +108,16 @@ typedef struct ShermanSlot
 	char		padding[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32)];
 } ShermanSlot;
 
+/* Parts that the keys of all unique indexes fall into, by a hash: so many that two sessions seldom meet in one. */
+#define SHERMAN_KEY_PARTS 4096
+
+/* Who is busy with keys of one part (key_parts.c). */
+typedef struct ShermanKeyPart
+{
+	pg_atomic_uint32 adding;	/* rows without a key lock */
+	pg_atomic_uint32 checking;	/* rows with one */
+} ShermanKeyPart;
+
 /* The memory node at one position, in this run. */
 typedef struct ShermanNode
 {
@@ -169,6 +179,9 @@ typedef struct ShermanShared
 	uint64		collect_requested;	/* by sherman_collect() */
 	uint64		collect_done;
 	uint64		trees_freed;
+
+	/* Unique indexes */
+	ShermanKeyPart key_part[SHERMAN_KEY_PARTS];
 
 	int			slots;
 	ShermanSlot slot[FLEXIBLE_ARRAY_MEMBER];

@@ -5,7 +5,7 @@
  * Files, by subject:
  * keys: keys.c (keys <-> normalized bytes and images), normalize.c, normalize_numeric.c, key_reader.c (entries -> rows),
  *   scankeys.c (scan keys -> bounds);
- * callbacks: build.c, build_parallel.c, keysort.c (sorting for builds), insert.c, unique.c, scan.c, scan_only.c (index-only
+ * callbacks: build.c, build_parallel.c, keysort.c (sorting for builds), insert.c, unique.c, key_parts.c, scan.c, scan_only.c (index-only
  *   scans), scan_parallel.c, kill.c (dead marks), delete.c (dead entries in full leaves),
  *   vacuum.c, cost.c, validate.c, options.c;
  * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY

@@ -8,14 +8,14 @@
  * error releases it.  It is never held while a transaction is waited for.
  *
  * Most keys are new.  So the entry is first added on condition that its leaf shows no other with its normalized
- * key (tree_insert_alone()), which costs what an insert costs.  Only if there is one, of an equal key or of one
- * that begins like it, a check goes before the insert.
+ * key (tree_insert_alone()), which costs what an insert costs, and takes no key lock (key_parts.c).  Only if there is
+ * one, of an equal key or of one that begins like it, a check goes before the insert.
  *
- * Under the lock the entries with this key are read, without any lock at the memory nodes, and their rows
+ * Under the key lock the entries with this key are read, without any lock at the memory nodes, and their rows
  * looked at as nbtree does.  An entry may be removed and its TID be given to another row between the two:
  * VACUUM frees a TID only after every index has lost its entry.  So what was seen in the heap counts only if
  * the entry is in the tree still, when it is read again afterwards: then the TID was not free in between.  (It
- * cannot have left and come back: who adds an entry with this key holds the key lock.)  If it is gone,
+ * cannot have left and come back: nobody else adds an entry with this key meanwhile.)  If it is gone,
  * everything is looked at again.  Where no row is found no second look is needed: an entry is only removed
  * when its row is dead to all, and then there was no conflict either.
  */
@@ -31,6 +31,7 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
+#include "shared.h"
 #include "unique.h"
 
 /*
@@ -111,9 +112,19 @@ lock_name(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys,
 	ItemPointerSet(name, (BlockNumber) (hash >> 32), (OffsetNumber) (hash | 1));
 }
 
+/* The part of all keys that the key belongs to: equal keys have equal normalized bytes. */
+static uint32
+key_part(const UniqueRow *row, const ShermanKeys *keys)
+{
+	uint64		hash = hash_bytes_extended((const unsigned char *) row->key->norm, keys->format.norm_bytes,
+										   hash_combine64(row->key->high, RelationGetRelid(row->index)));
+
+	return (uint32) (hash % SHERMAN_KEY_PARTS);
+}
+
 /*
  * Takes the key lock.  A lock on a "tuple" of the index: nobody else takes such, and its name has room for 47
- * bits of hash.
+ * bits of hash.  Those who add the key without it are waited for.
  */
 static void
 lock_key(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
@@ -121,6 +132,8 @@ lock_key(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
 	lock_name(checker, row, keys, &checker->lock);
 	LockTuple(row->index, &checker->lock, ExclusiveLock);
 	checker->locked = true;
+	checker->part = key_part(row, keys);
+	key_part_check(checker->part);
 }
 
 void
@@ -128,6 +141,7 @@ unique_end(UniqueChecker *checker, Relation index)
 {
 	if (!checker->locked)
 		return;
+	key_part_end(KEY_PART_CHECK, checker->part);
 	UnlockTuple(index, &checker->lock, ExclusiveLock);
 	checker->locked = false;
 }
@@ -328,12 +342,13 @@ wait_for_decision(const UniqueLook *look)
 }
 
 /*
- * Adds the entry if its leaf shows that the key is new.  Where that has failed often, keys have common
- * beginnings or come again: it is not tried then.
+ * Adds the entry if its leaf shows that the key is new, and nobody checks such a key.  Where that has failed often,
+ * keys have common beginnings or come again: it is not tried then.
  */
 static bool
 add_alone(const UniqueRow *row, ShermanIndex *opened)
 {
+	uint32		part = key_part(row, opened->keys);
 	TreeStamp	stamp;
 	TreeStatus	status;
 	bool		hit;
@@ -348,7 +363,10 @@ add_alone(const UniqueRow *row, ShermanIndex *opened)
 	}
 	sherman_stamp(row->index, &stamp);
 	sherman_delete_prepare(opened, row->heap, false);
+	if (!key_part_add(part))
+		return false;
 	status = tree_insert_alone(opened->tree, row->key, &stamp, &hit, &alone);
+	key_part_end(KEY_PART_ADD, part);
 	if (status != TREE_OK)
 		sherman_report_failure(status, row->index);
 	if (alone)
@@ -382,10 +400,10 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 	if (unique_by_null(row))
 		return true;
 
-	lock_key(checker, row, (*opened)->keys);
 	checker->added = add_alone(row, *opened);
 	if (checker->added)
 		return true;
+	lock_key(checker, row, (*opened)->keys);
 	for (;;)
 	{
 		UniqueLook	look;

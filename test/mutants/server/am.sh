@@ -22,6 +22,10 @@ mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/vacuum.c \
 # ---- uniqueness
 mutate key_not_locked specs/unique-lock am/unique.c \
 	's/\tLockTuple\(row->index, &checker->lock, ExclusiveLock\);\n\tchecker->locked = true;/\tchecker->locked = false;/'
+mutate check_not_looked_for specs/unique-lock am/key_parts.c \
+	's/if \(likely\([^\n]*KEY_PART_CHECK, part\)\) == 0\)\)/if (part < SHERMAN_KEY_PARTS)/'
+mutate check_given_up_early specs/unique-lock am/unique.c \
+	's/(\tkey_part_check\(checker->part\);)/$1\n\tkey_part_end(KEY_PART_CHECK, checker->part);/; s/\tkey_part_end\(KEY_PART_CHECK, checker->part\);\n\tUnlock/\tUnlock/'
 mutate conflict_not_looked_at_again specs/unique-lock am/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
 mutate pending_row_not_waited_for specs/unique-wait am/unique.c \
