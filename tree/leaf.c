@@ -16,23 +16,36 @@ typedef struct Ranked
 } Ranked;
 
 /*
- * Whether one of `cells` first words, `words` apart, has the TID: it nearly never does, so looking for where
- * it is can wait. Four operations for each and no branch: a difference of zero is the only one whose
- * decrement has the top bit.
+ * Whether one of `cells` words, `words` apart, is the value in the bits of the mask, the top one not among
+ * them: it nearly never is, so looking for where it is can wait. Four operations for each and no branch: a
+ * difference of zero is the only one whose decrement has the top bit.
  */
 static inline __attribute__((always_inline)) bool
-survey_tid(const uint64_t *first, uint32_t words, uint32_t cells, uint64_t tid)
+survey_strided(const uint64_t *word, uint32_t words, uint32_t cells, uint64_t value, uint64_t mask)
 {
 	uint64_t hits = 0;
 
 	assert(words >= 2 && words <= LINE_WORDS);
 	assert(cells <= LEAF_CELLS_TARGET);
+	assert(mask >> 63 == 0);
 	for (uint32_t slot = 0; slot < cells; slot++)
-		hits |= ((first[slot * words] ^ tid) & CELL_TID_MASK) - 1;
+		hits |= ((word[slot * words] ^ value) & mask) - 1;
 	return hits >> 63 != 0;
 }
 
-_Static_assert(CELL_TID_MASK >> 60 == 0, "survey_tid() needs the top bit clear");
+/* The same of the word with this number of each of the leaf's cells. */
+static bool
+survey_cells(const NodeGeometry *g, const uint64_t *node, uint32_t number, uint64_t value, uint64_t mask)
+{
+	const uint64_t *word = node + g->first_word + number;
+
+	/* Constant strides, for the compiler's sake. */
+	if (g->cell_words == 2)
+		return survey_strided(word, 2, g->leaf_cells, value, mask);
+	if (g->cell_words == 4)
+		return survey_strided(word, 4, g->leaf_cells, value, mask);
+	return survey_strided(word, 8, g->leaf_cells, value, mask);
+}
 
 void
 leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_t offset, LeafSurvey *survey)
@@ -46,13 +59,7 @@ leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_
 	assert(node_level(node) == 0 && node_count(node) <= cells);
 	assert(offset != 0);
 
-	/* Constant strides, for the compiler's sake. */
-	if (words == 2)
-		hit = survey_tid(first, 2, cells, tid);
-	else if (words == 4)
-		hit = survey_tid(first, 4, cells, tid);
-	else
-		hit = survey_tid(first, 8, cells, tid);
+	hit = survey_cells(g, node, 0, tid, CELL_TID_MASK);
 	survey->same_tid = LEAF_NO_SLOT;
 	for (uint32_t slot = 0; hit && slot < cells && survey->same_tid == LEAF_NO_SLOT; slot++)
 		if (((first[slot * words] ^ tid) & CELL_TID_MASK) == 0 &&
@@ -346,6 +353,8 @@ leaf_alone(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell)
 	if ((!separator_infinite(low) && cell_order_normalized(g, low, cell) == 0) ||
 	    (!separator_infinite(high) && cell_order_normalized(g, high, cell) == 0))
 		return false;
+	if (!survey_cells(g, node, 1, cell[1], UINT64_MAX >> 1))
+		return true;
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *other = node + leaf_cell_word(g, slot);
