@@ -28,6 +28,7 @@ survey_strided(const uint64_t *word, uint32_t words, uint32_t cells, uint64_t va
 	assert(words >= 2 && words <= LINE_WORDS);
 	assert(cells <= LEAF_CELLS_TARGET);
 	assert(mask >> 63 == 0);
+#pragma GCC unroll 4
 	for (uint32_t slot = 0; slot < cells; slot++)
 		hits |= ((word[slot * words] ^ value) & mask) - 1;
 	return hits >> 63 != 0;
