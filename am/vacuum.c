@@ -184,52 +184,41 @@ note_leaf(Progress *progress, bool rewritten)
  * Walks over all leaves.
  */
 static void
-walk_leaves(Relation relation, ShermanIndex *index, RemovalState *removal, Progress *progress,
+walk_leaves(Relation relation, TreeVacuum *vacuum, RemovalState *removal, Progress *progress,
 			TreeVacuumCounts *counts)
 {
 	TreeIsDead	test = relation->rd_index->indisvalid ? is_dead : is_dead_guarded;
-	TreeVacuum *vacuum;
 	TreeStatus	status;
 
-	status = tree_vacuum_open(index->tree, &vacuum);
-	if (status != TREE_OK)
-		sherman_report_failure(status, relation);
-	PG_TRY();
+	for (;;)
 	{
-		for (;;)
-		{
-			uint64		removed = counts->removed;
+		uint64		removed = counts->removed;
 
-			vacuum_delay_point();
-			status = tree_vacuum_next(vacuum, test, removal, counts);
-			if (removal->error != NULL)
-				ReThrowError(removal->error);
-			if (status != TREE_OK)
-				break;
-			note_leaf(progress, counts->removed != removed);
-		}
-		if (status != TREE_END)
-			sherman_report_failure(status, relation);
+		vacuum_delay_point();
+		status = tree_vacuum_next(vacuum, test, removal, counts);
+		if (removal->error != NULL)
+			ReThrowError(removal->error);
+		if (status != TREE_OK)
+			break;
+		note_leaf(progress, counts->removed != removed);
 	}
-	PG_FINALLY();
-	{
-		tree_vacuum_close(vacuum);
-	}
-	PG_END_TRY();
+	if (status != TREE_END)
+		sherman_report_failure(status, relation);
 }
 
 /*
- * Takes emptied leaves out of the tree.  What splits owe to the parents is paid on the way, with the index's comparator.
+ * Takes leaves that the walk has left empty out of the tree.  What splits owe to their parents is paid on the way, with the
+ * index's comparator.
  */
 static void
-fold_leaves(Relation relation, ShermanIndex *index, TreeFoldCounts *folded)
+fold_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
 {
 	TreeFold   *fold;
 	TreeStatus	status;
 
 	/* Predicate locks on a leaf that goes are for the one that gets its keys. */
 	sherman_predicate_changes(relation, index);
-	status = tree_fold_open(index->tree, &fold);
+	status = tree_fold_open(index->tree, vacuum, &fold);
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
 	PG_TRY();
@@ -245,6 +234,33 @@ fold_leaves(Relation relation, ShermanIndex *index, TreeFoldCounts *folded)
 	PG_FINALLY();
 	{
 		tree_fold_close(fold);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * Removes the entries of dead rows, and then the leaves that are empty.
+ */
+static void
+remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Progress *progress,
+			   TreeVacuumCounts *counts, TreeFoldCounts *folded)
+{
+	TreeVacuum *vacuum;
+	TreeStatus	status = tree_vacuum_open(index->tree, &vacuum);
+
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+	PG_TRY();
+	{
+		walk_leaves(relation, vacuum, removal, progress, counts);
+		/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
+		sherman_scan_barrier_wait(relation);
+		if (counts->empty > 0 && relation->rd_index->indisvalid)
+			fold_leaves(relation, index, vacuum, folded);
+	}
+	PG_FINALLY();
+	{
+		tree_vacuum_close(vacuum);
 	}
 	PG_END_TRY();
 }
@@ -283,11 +299,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 
 	announce_removal(relation, index);
 	begin_progress(relation, info->report_progress, &progress);
-	walk_leaves(relation, index, &removal, &progress, &counts);
-	/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
-	sherman_scan_barrier_wait(relation);
-	if (counts.empty > 0 && relation->rd_index->indisvalid)
-		fold_leaves(relation, index, &folded);
+	remove_entries(relation, index, &removal, &progress, &counts, &folded);
 
 	stats->estimated_count = false;
 	stats->num_index_tuples = (double) counts.entries;

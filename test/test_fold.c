@@ -6,75 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/fixture.h"
+#include "support/fold_fixture.h"
 
 /* Entries of one round. */
 #define ENTRIES 1500
 
 /* The smallest extent. */
 #define EXTENT_LEAST_BYTES 65536u
-
-/* TIDs in [from, to), as entry_of() makes them of numbers. */
-typedef struct Range
-{
-	uint64_t from;
-	uint64_t to;
-} Range;
-
-static bool
-in_range(void *argument, uint32_t block, uint16_t offset)
-{
-	const Range *range = argument;
-	KeyEntry first = entry_of(0, range->from), end = entry_of(0, range->to);
-	uint64_t tid = (uint64_t) block << 16 | offset;
-
-	return tid >= ((uint64_t) first.block << 16 | first.offset) &&
-	       tid < ((uint64_t) end.block << 16 | end.offset);
-}
-
-/* Removes the entries with these TIDs, from tree and model. */
-static void
-empty(Fixture *f, uint64_t from, uint64_t to)
-{
-	Range range = {from, to};
-	TreeVacuumCounts counts = {0};
-	TreeVacuum *walk;
-	TreeStatus status;
-	uint64_t kept = 0;
-
-	require_ok(tree_vacuum_open(f->tree, &walk));
-	while ((status = tree_vacuum_next(walk, in_range, &range, &counts)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
-	tree_vacuum_close(walk);
-	for (uint64_t i = 0; i < f->model.count; i++)
-		if (!in_range(&range, f->model.entries[i].block, f->model.entries[i].offset))
-			f->model.entries[kept++] = f->model.entries[i];
-	f->model.count = kept;
-}
-
-static TreeFoldCounts
-fold_with(Tree *tree)
-{
-	TreeFoldCounts counts = {0};
-	TreeFold *fold;
-	TreeStatus status;
-
-	require_ok(tree_fold_open(tree, &fold));
-	while ((status = tree_fold_next(fold, &counts)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
-	tree_fold_close(fold);
-	return counts;
-}
-
-/* Numbers [from, to), with the TIDs of the same numbers. */
-static void
-fill(Fixture *f, uint64_t from, uint64_t to)
-{
-	for (uint64_t i = from; i < to; i++)
-		insert(f, i, i);
-}
 
 /*
  * Filled, emptied and filled ten times, with ascending numbers and with the same: nodes and extents are those

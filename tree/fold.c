@@ -16,7 +16,7 @@
  * E is not looked for there again.  No reader is made to bear that in the middle of a call: it is done while
  * this is the only call in progress on the tree (gate.c), for the children of one node at a time.  Each child
  * is looked at without that first; only where something is to be folded the gate is closed, and what was seen
- * is looked at anew.  Scans between two calls, positions, and cached nodes know by the tree's epoch that
+ * is looked at anew.  Which children are looked at, and in which order, says fold_walk.c.  Scans between two calls, positions, and cached nodes know by the tree's epoch that
  * their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf
  * now (scan.c).
  *
@@ -24,36 +24,14 @@
  * (freed.c).  Not before its lock word was seen free: a writer whose chain is in doubt holds it still, and
  * what he wrote may come late.
  */
-#include "internal.h"
+#include "fold.h"
 
 /* An inner node is folded into its neighbor if both together fill no more than this part of a node. */
 #define INNER_FULL_NUMERATOR 3
 #define INNER_FULL_DENOMINATOR 4
 
-/* Tries to find and read a parent; each is lost to somebody else's change. */
-#define PARENT_ATTEMPTS 8
 /* Tries to have the tree alone for one parent. */
 #define GATE_ATTEMPTS 4
-/* So many parents in a row that were missed end the walk: somebody is busy in the tree for long. */
-#define MISSED_MAX 3
-
-/* Children that lie side by side and go into the one before them. */
-typedef struct FoldRun
-{
-	uint32_t left;  /* the child that stays */
-	uint32_t last;  /* children left + 1 .. last go */
-	uint64_t right; /* right link and high fence of the last */
-	uint64_t high[LINE_WORDS];
-} FoldRun;
-
-/* What can be folded of one parent's children. */
-typedef struct FoldPlan
-{
-	uint32_t runs;
-	FoldRun run[INNER_CELLS_MAX / 2 + 1];
-	uint64_t generations[INNER_CELLS_MAX]; /* of the children */
-} FoldPlan;
-
 /* The child that was looked at last. */
 typedef struct FoldNeighbor
 {
@@ -64,68 +42,6 @@ typedef struct FoldNeighbor
 	uint64_t right;
 	uint64_t high[LINE_WORDS];
 } FoldNeighbor;
-
-typedef struct FoldedNode
-{
-	uint64_t pointer;
-	uint64_t generation;
-} FoldedNode;
-
-struct TreeFold
-{
-	Tree *tree;
-	uint32_t level; /* of the parents that are walked */
-	bool begun;
-	bool ended;
-	bool inner; /* inner nodes were folded: leaves that were the first of them have a left neighbor now */
-	bool again; /* that was looked into already */
-	bool alone; /* the gate is closed */
-	uint32_t missed;
-	uint64_t epoch;   /* of the tree, when `next` was read */
-	uint64_t next;    /* the parent to look at */
-	uint64_t *parent; /* NODE_MAX_BYTES each: its image, cells that move, and children */
-	uint64_t *gathered;
-	uint64_t *children[TREE_PREFETCH_MAX];
-	NodeVerdict verdicts[TREE_PREFETCH_MAX];
-	FoldPlan plan;
-	uint32_t folded;
-	FoldedNode nodes[INNER_CELLS_MAX];
-};
-
-TreeStatus
-tree_fold_open(Tree *handle, TreeFold **fold)
-{
-	const size_t head = (sizeof(TreeFold) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-	TreeFold *f;
-	char *place;
-
-	assert(handle->client != NULL);
-	assert(fold != NULL);
-	*fold = NULL;
-	f = client_allocate(handle->client, head + LINE_BYTES + (2 + TREE_PREFETCH_MAX) * NODE_MAX_BYTES);
-	if (f == NULL)
-		return client_fail(handle->client, TREE_NO_MEMORY, "no memory to fold leaves");
-	memset(f, 0, sizeof(*f));
-	f->tree = handle;
-	f->level = 1;
-	place = (char *) (((uintptr_t) f + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
-	f->parent = (uint64_t *) place;
-	f->gathered = (uint64_t *) (place + NODE_MAX_BYTES);
-	for (int i = 0; i < TREE_PREFETCH_MAX; i++)
-		f->children[i] = (uint64_t *) (place + (2 + i) * NODE_MAX_BYTES);
-	*fold = f;
-	return TREE_OK;
-}
-
-void
-tree_fold_close(TreeFold *fold)
-{
-	if (fold == NULL)
-		return;
-	assert(fold->tree != NULL);
-	assert(!fold->tree->client->holding);
-	client_release(fold->tree->client, fold);
-}
 
 static uint64_t
 child_pointer(const TreeFold *fold, uint32_t i)
@@ -188,6 +104,17 @@ plan_add(TreeFold *fold, FoldNeighbor *neighbor, uint32_t i, const uint64_t *nod
 	neighbor->children += node_count(node);
 }
 
+/* Notes that the first child stays only for want of a left neighbor with the same parent. */
+static void
+plan_first(TreeFold *fold, const uint64_t *node)
+{
+	const NodeGeometry *g = &fold->tree->geometry;
+
+	assert(node_level(node) + 1 == fold->level);
+	if (!separator_infinite(node + g->low_word))
+		fold->first_waits = node_level(node) > 0 || leaf_is_empty(g, node);
+}
+
 /*
  * A child whose right sibling the parent does not name: the last step of a split, or the second of a fold, is
  * owed.
@@ -221,7 +148,9 @@ plan_child(TreeFold *fold, FoldNeighbor *neighbor, uint32_t i, const uint64_t *n
 		return TREE_OK;
 	}
 	fold->plan.generations[i] = node[HEADER_GENERATION];
-	if (i > 0)
+	if (i == 0)
+		plan_first(fold, node);
+	else
 		folds = node_follows(fold, neighbor, i, node) && node_is_light(g, neighbor, node);
 	if (i > 0 && !folds)
 		status = plan_owed(fold, neighbor, i);
@@ -253,9 +182,9 @@ children_read(TreeFold *fold, uint32_t from, uint32_t *count)
 	uint32_t last = node_count(fold->parent);
 	TreeStatus status;
 
-	assert(from < last);
+	assert(from < last && fold->look[from]);
 	*count = 0;
-	while (*count < TREE_PREFETCH_MAX && from + *count < last)
+	while (*count < TREE_PREFETCH_MAX && from + *count < last && fold->look[from + *count])
 	{
 		uint64_t pointer = child_pointer(fold, from + *count);
 
@@ -274,7 +203,7 @@ children_read(TreeFold *fold, uint32_t from, uint32_t *count)
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
-/* Makes the plan for the parent's children. */
+/* Makes the plan for those of the parent's children that are to be looked at. */
 static TreeStatus
 plan_make(TreeFold *fold)
 {
@@ -286,6 +215,12 @@ plan_make(TreeFold *fold)
 	fold->plan.runs = 0;
 	for (uint32_t i = 0; i < node_count(fold->parent); i += count)
 	{
+		if (!fold->look[i])
+		{
+			neighbor.there = false;
+			count = 1;
+			continue;
+		}
 		status = children_read(fold, i, &count);
 		for (uint32_t k = 0; k < count && status == TREE_OK; k++)
 			status =
@@ -461,13 +396,21 @@ run_write(TreeFold *fold, const FoldRun *run)
 	return status;
 }
 
-/* Folds what can be folded of the parent's children, as they are now that nobody else is in the tree. */
+/*
+ * Folds what can be folded of the parent's children, as they are now that nobody else is in the tree; nothing if the
+ * parent is another one by now, as its children have other numbers.
+ */
 static TreeStatus
 fold_alone(TreeFold *fold)
 {
+	uint64_t generation = fold->parent[HEADER_GENERATION];
 	TreeStatus status = access_read_node(fold->tree, fold->next, (int) fold->level, fold->parent);
 
 	assert(fold->alone);
+	fold->changed =
+		status == TREE_RETRY || (status == TREE_OK && fold->parent[HEADER_GENERATION] != generation);
+	if (fold->changed)
+		return TREE_OK;
 	if (status == TREE_OK)
 		status = plan_make(fold);
 	if (status != TREE_OK || fold->plan.runs == 0)
@@ -503,7 +446,6 @@ fold_closed(TreeFold *fold, bool *alone)
 		return TREE_OK;
 	status = fold_alone(fold);
 	gate_next_epoch(tree);
-	fold->epoch = tree->epoch;
 	fold->alone = false;
 	gate_open(tree->client);
 	return status;
@@ -524,7 +466,6 @@ fold_keep(TreeFold *fold, TreeFoldCounts *counts)
 	else
 		counts->inner_nodes += fold->folded;
 	counts->bytes += (uint64_t) fold->folded * bytes;
-	fold->inner = fold->inner || (level > 0 && fold->folded > 0);
 	tree_count_flush(tree);
 	state_add(tree->state, 0, level == 0 ? -(int64_t) fold->folded : 0,
 	          level > 0 ? -(int64_t) fold->folded : 0);
@@ -535,119 +476,21 @@ fold_keep(TreeFold *fold, TreeFoldCounts *counts)
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
-/* ---- the walk ---- */
-
-/* Finds the leftmost node of fold->level. TREE_END: the tree is not that high. TREE_RETRY: it changes. */
-static TreeStatus
-fold_begin(TreeFold *fold)
+TreeStatus
+fold_children(TreeFold *fold, TreeFoldCounts *counts, bool *alone, uint32_t *folded)
 {
-	Tree *tree = fold->tree;
-	uint64_t pointer = tree->root;
-	TreeStatus status = access_read_node(tree, pointer, -1, fold->parent);
+	TreeStatus kept, status;
 
-	while (status == TREE_OK && node_level(fold->parent) > fold->level)
-	{
-		pointer = child_pointer(fold, 0);
-		status = access_read_node(tree, pointer, (int) node_level(fold->parent) - 1, fold->parent);
-	}
-	if (status != TREE_OK)
-		return status;
-	if (node_level(fold->parent) < fold->level)
-		return TREE_END;
-	fold->next = pointer;
-	fold->epoch = tree->epoch;
-	fold->begun = true;
-	return TREE_OK;
-}
-
-/* Behind the last parent of a level: the next level, or once more the first, or the end. */
-static void
-fold_rise(TreeFold *fold, bool top)
-{
-	fold->begun = false;
-	fold->level++;
-	if (!top)
-		return;
-	fold->ended = fold->ended || fold->again || !fold->inner;
-	fold->again = true;
-	fold->level = 1;
-}
-
-/* Finds the parent and reads it. TREE_END: there is none on this level. */
-static TreeStatus
-fold_read(TreeFold *fold)
-{
-	Tree *tree = fold->tree;
-	TreeStatus status = TREE_RETRY;
-
-	for (int attempt = 0; attempt < PARENT_ATTEMPTS && status == TREE_RETRY; attempt++)
-	{
-		if (fold->begun && fold->epoch != tree->epoch)
-			fold->begun = false;
-		status = fold->begun ? TREE_OK : fold_begin(fold);
-		if (status == TREE_OK)
-			status = access_read_node(tree, fold->next, (int) fold->level, fold->parent);
-		if (status == TREE_RETRY)
-			fold->begun = false;
-	}
-	return status;
-}
-
-/* tree_fold_next(), as a passage. */
-static TreeStatus
-fold_next(TreeFold *fold, TreeFoldCounts *counts)
-{
-	bool alone = true, top;
-	uint64_t right;
-	TreeStatus kept, status = fold_read(fold);
-
-	if (status == TREE_END || status == TREE_RETRY)
-	{
-		fold_rise(fold, true);
-		return TREE_OK;
-	}
-	if (status != TREE_OK)
-		return status;
-	right = fold->parent[HEADER_RIGHT];
-	top = (node_flags(fold->parent) & NODE_ROOT) != 0;
+	assert(!fold->tree->client->holding);
+	*alone = true;
+	fold->first_waits = false;
+	fold->changed = false;
 	status = plan_make(fold);
 	if (status == TREE_OK && fold->plan.runs > 0)
-		status = fold_closed(fold, &alone);
+		status = fold_closed(fold, alone);
+	*folded = fold->folded;
 	kept = fold_keep(fold, counts);
 	if (status == TREE_OK)
 		status = kept;
-	if (status != TREE_OK && status != TREE_RETRY)
-		return status;
-	counts->missed += !alone;
-	fold->missed = alone ? 0 : fold->missed + 1;
-	fold->ended = fold->missed >= MISSED_MAX;
-	fold->next = right;
-	if (right == POINTER_NONE)
-		fold_rise(fold, top);
-	return TREE_OK;
-}
-
-TreeStatus
-tree_fold_next(TreeFold *fold, TreeFoldCounts *counts)
-{
-	int passage;
-	TreeStatus status;
-
-	assert(counts != NULL);
-	assert(!fold->tree->client->holding);
-	if (fold->ended)
-		return TREE_END;
-	/* Inside of another call, or before tree_client_rest(): this client itself is in the way. */
-	if (fold->tree->client->passages > 0)
-	{
-		counts->missed++;
-		fold->ended = true;
-		return TREE_END;
-	}
-	status = gate_enter(fold->tree, &passage);
-	if (status != TREE_OK)
-		return status;
-	status = fold_next(fold, counts);
-	gate_leave(fold->tree, passage);
-	return status;
+	return status == TREE_RETRY ? TREE_OK : status;
 }

@@ -615,8 +615,8 @@ extern TreeStatus tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void 
 extern void tree_vacuum_close(TreeVacuum *vacuum);
 
 /* ------------------------------------------------------------------------------------------------
- * Folding: takes emptied leaves, and inner nodes of few children, out of the tree, to be used again (fold.c). Only by
- * the one instance that uses the tree. Beside anything: it waits for no scan, and holds up calls for as long as the children
+ * Folding: takes the leaves that a vacuum's walk saw empty, and inner nodes of few children above them, out of the tree, to be
+ * used again (fold.c, fold_walk.c). Only by the one instance that uses the tree. Beside anything: it waits for no scan, and holds up calls for as long as the children
  * of one node take.
  */
 typedef struct TreeFold TreeFold;
@@ -629,7 +629,8 @@ typedef struct TreeFoldCounts
 	uint64_t missed;      /* parents left as they are, as calls in progress took too long: for another time */
 } TreeFoldCounts;
 
-extern TreeStatus tree_fold_open(Tree *handle, TreeFold **fold);
+/* `vacuum`: of the same handle, its walk is over; it is closed after the fold. */
+extern TreeStatus tree_fold_open(Tree *handle, const TreeVacuum *vacuum, TreeFold **fold);
 /* The children of one node; TREE_END behind the last. Nothing is held between calls. Tells the hook of tree_on_split(). */
 extern TreeStatus tree_fold_next(TreeFold *fold, TreeFoldCounts *counts);
 extern void tree_fold_close(TreeFold *fold);

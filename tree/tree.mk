@@ -13,6 +13,7 @@ TREE_SOURCES = \
 	tree/directory.c \
 	tree/estimate.c \
 	tree/fold.c \
+	tree/fold_walk.c \
 	tree/freed.c \
 	tree/gate.c \
 	tree/insert.c \

@@ -6,8 +6,10 @@
  * rewrite, with the next generation, if it still is the generation that was judged: inside one nothing leaves
  * its slot (I-T5), and an insert that finds its own entry there raises it (I-P3).  Entries only move right,
  * so each that was there at the start of a walk is met at least once.  An empty leaf stays where it is, and
- * is filled again, or folded into its left neighbor behind the walk (fold.c).
+ * is filled again, or folded into its left neighbor behind the walk: where that is to be looked for is remembered
+ * (fold_walk.c).
  */
+#include "fold.h"
 #include "scan.h"
 
 /*
@@ -30,6 +32,7 @@ struct TreeVacuum
 	uint64_t *leaf;                     /* NODE_MAX_BYTES: the copy that was judged */
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
+	EmptyRanges empty; /* where leaves were left without an entry */
 };
 
 TreeStatus
@@ -59,6 +62,13 @@ tree_vacuum_close(TreeVacuum *vacuum)
 	assert(vacuum->tree != NULL);
 	assert(!vacuum->tree->client->holding);
 	client_release(vacuum->tree->client, vacuum);
+}
+
+const EmptyRanges *
+vacuum_empty_ranges(const TreeVacuum *vacuum)
+{
+	assert(vacuum->tree != NULL);
+	return &vacuum->empty;
 }
 
 /* Finds the leftmost leaf. Not through the cache: the height goes into the estimates. */
@@ -315,6 +325,7 @@ vacuum_refresh(TreeVacuum *vacuum)
 	vacuum->begun = false;
 	vacuum->leaves = 0;
 	vacuum->entries = 0;
+	vacuum->empty.count = 0;
 }
 
 /* tree_vacuum_next(), as a passage. */
@@ -343,6 +354,8 @@ vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCo
 	counts->entries += live;
 	counts->removed += vacuum->victim_count;
 	counts->empty += live == 0;
+	if (live == 0)
+		empty_ranges_add(&tree->geometry, &vacuum->empty, vacuum->leaf);
 	vacuum->leaves++;
 	vacuum->entries += live;
 	vacuum->next = vacuum->leaf[HEADER_RIGHT];

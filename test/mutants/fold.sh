@@ -19,3 +19,18 @@ mutate scan_wants_its_fence test_fold tree/scan.c \
 	's/\tif \(!target->first && leaf_is_next\(scan, leaf\)\)\n\t\treturn TREE_OK;/\tif (!target->first)\n\t{\n\t\t*where = leaf_is_next(scan, leaf) ? 0 : -1;\n\t\treturn TREE_OK;\n\t}/'
 mutate scan_passes_taken_end test_fold tree/scan.c \
 	's/\tscan->far_inside = true;\n/\tscan->far_inside = false;\n/'
+# ---- what a fold looks at
+mutate fold_first_leaf_remembered test_fold_walk tree/fold_walk.c \
+	's/\tif \(separator_infinite\(leaf \+ g->low_word\)\)\n\t\treturn;\n//'
+mutate fold_looks_at_all test_fold_walk tree/fold_walk.c \
+	's/i <= last \+ 1 && i < count/i < count/'
+mutate fold_forgets_the_rest test_fold_walk tree/fold_walk.c \
+	's/(empty->ranges\[empty->count - 1\] : NULL;\n)/$1\n\tif (empty->count == EMPTY_RANGES_MAX)\n\t\treturn;\n/'
+mutate fold_one_range_a_parent test_fold_walk tree/fold_walk.c \
+	's/(\t\tif \(!fold->goes_on\)\n)(\t\t\trange = range_from\(fold, range \+ 1\);\n)/$1\t\t{\n$2\t\t\tbreak;\n\t\t}\n/'
+mutate fold_never_rises_for_first "test_fold test_fold_walk" tree/fold_walk.c \
+	's/folded > 0 \|\| fold->first_waits/folded > 0/'
+mutate fold_not_again "test_fold test_fold_walk" tree/fold_walk.c \
+	's/fold->ended = fold->again \|\| !fold->inner;/fold->ended = true;/'
+mutate fold_of_two_walks test_fold_walk tree/vacuum.c \
+	's/\tvacuum->empty.count = 0;\n//'

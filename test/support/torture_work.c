@@ -403,9 +403,9 @@ chooses(Life *life, uint64_t i, uint64_t part, uint64_t from, uint64_t to)
 	return i >= from && i < to && (part % 4 != 0 || key_random(&life->random, 50) != 0);
 }
 
-/* Takes emptied leaves out of the tree. Only where all processes share one instance's memory. */
+/* Takes leaves that the walk has left empty out of the tree. Only where all processes share one instance's memory. */
 static void
-life_fold(Life *life)
+life_fold(Life *life, const TreeVacuum *vacuum)
 {
 	TreeFoldCounts counts = {0};
 	TreeFold *fold;
@@ -413,7 +413,7 @@ life_fold(Life *life)
 
 	if (life->torture->options.domains > 1)
 		return;
-	require_status(life, tree_fold_open(life->tree, &fold), "fold");
+	require_status(life, tree_fold_open(life->tree, vacuum, &fold), "fold");
 	maybe_stop(life);
 	while ((status = tree_fold_next(fold, &counts)) != TREE_END)
 	{
@@ -462,14 +462,14 @@ life_remove(Life *life)
 			require_status(life, status, "vacuum");
 	}
 	no_stop(life);
-	tree_vacuum_close(vacuum);
 	/* A chain that was lost after it landed is done again and finds nothing left to remove. */
 	REQUIRE(counts.removed == chosen || (chains_are_lost(&torture->options) && counts.removed < chosen),
 	        "vacuum removed %" PRIu64 " of %" PRIu64, counts.removed, chosen);
 	for (uint64_t id = first; id < first + entries; id++)
 		if (word_state(torture->words[torture->rank[id]]) == ENTRY_REMOVING)
 			word_set(torture, torture->rank[id], ENTRY_OUT);
-	life_fold(life);
+	life_fold(life, vacuum);
+	tree_vacuum_close(vacuum);
 }
 
 static void
