@@ -8,17 +8,9 @@ CREATE FUNCTION note_costs(round int) RETURNS void LANGUAGE sql AS $$
 	INSERT INTO costs SELECT round, leaf_reads, leaves FROM sherman_counters JOIN sherman_indexes USING (index)
 	WHERE index = 'queue_k'::regclass;
 $$;
--- Waits until nobody has a snapshot that still sees what was deleted.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-BEGIN
-	FOR i IN 1..3000 LOOP
-		PERFORM pg_stat_clear_snapshot();
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL));
-		COMMIT;
-		PERFORM pg_sleep(0.02);
-	END LOOP;
-END $$;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/settle.psql'
+\i :include
 -- 0: emptied leaves go. 1: one entry at the other end. 2: one leaf in the middle.
 DELETE FROM queue WHERE k <= 10000;
 CALL settle();
