@@ -527,9 +527,24 @@ write_metapage(Relation index, ForkNumber fork, const TreeFormat *format, const 
 		meta.root = record->root;
 		meta.nonce_current = record->nonce;
 	}
-	if (index->rd_rel->relpersistence == RELPERSISTENCE_UNLOGGED)
+	if (index->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		meta.flags |= SHERMAN_META_UNLOGGED;
 	sherman_metapage_create(index, fork, &meta);
+}
+
+/*
+ * Leaves the tree of a temporary index to the first insert, as the table is empty.  ON COMMIT DELETE ROWS
+ * comes here at each commit when it has emptied table and indexes for good: no memory node is asked, since an
+ * error now would leave others of the table's indexes with entries of rows that are gone.
+ */
+static void
+build_later(Relation index)
+{
+	if (sherman_all_hidden())
+		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
+	sherman_index_abandon_tree(index);
+	write_metapage(index, MAIN_FORKNUM, sherman_keys_format(sherman_keys_make(index)), NULL);
+	sherman_index_set_treeless(index);
 }
 
 /*
@@ -544,13 +559,14 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	BuildState	state;
 	TreeRecord	record;
 
-	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("access method \"sherman\" does not support temporary tables"),
-				 errhint("Use btree.")));
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP && RelationGetNumberOfBlocks(heap) == 0)
+	{
+		build_later(index);
+		result->heap_tuples = result->index_tuples = 0;
+		return result;
+	}
 
 	build_begin(&state, heap, index, info);
 	if (IsBinaryUpgrade)

@@ -16,29 +16,22 @@
 #include "sherman.h"
 
 #include "access/genam.h"
-#include "access/heapam.h"
 #include "access/htup_details.h"
-#include "access/relation.h"
 #include "access/table.h"
-#include "access/tableam.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_am.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
-#include "storage/lmgr.h"
 #include "storage/procarray.h"
 #include "tcop/tcopprot.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
@@ -89,6 +82,24 @@ creator_has_ended(uint64 creator)
 }
 
 /*
+ * Frees a tree that nobody uses.
+ */
+static void
+free_tree(TreeClient *client, uint64 tree, uint32 home)
+{
+	if (tree_drop(client, tree, home) != TREE_OK)
+	{
+		(void) sherman_connection_trouble();
+		return;
+	}
+	sherman_trees_remove(tree);
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->trees_freed++;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	ereport(DEBUG1, (errmsg("sherman collector: freed tree %016llx", (unsigned long long) tree)));
+}
+
+/*
  * Frees a tree that was found dead, if that is the second time.
  */
 static void
@@ -99,16 +110,7 @@ bury(TreeClient *client, const TreeRecord *record)
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
 	XLogFlush(compat_wal_end());
-	if (tree_drop(client, record->tree, tree_home(record->root)) != TREE_OK)
-	{
-		(void) sherman_connection_trouble();
-		return;
-	}
-	sherman_trees_remove(record->tree);
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->trees_freed++;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	ereport(DEBUG1, (errmsg("sherman collector: freed tree %016llx", (unsigned long long) record->tree)));
+	free_tree(client, record->tree, tree_home(record->root));
 }
 
 /* Records of trees or shares. */
@@ -172,90 +174,13 @@ list_records(TreeClient *client, int *count)
 /* ---- the visit ---- */
 
 /*
- * Looks at one index: adds the tree that it names to `alive`, unless it is broken.  False: it cannot be
- * looked at now, or is gone.
- */
-static bool
-visit_index(Oid oid, HTAB *alive)
-{
-	ShermanMetaPage meta;
-	ShermanTreeEntry entry;
-	Relation	index;
-
-	/* Whoever holds it exclusively is about to change which tree it names. */
-	if (!ConditionalLockRelationOid(oid, AccessShareLock))
-		return false;
-	index = try_relation_open(oid, NoLock);
-	if (index == NULL)
-		return false;
-	if (sherman_metapage_read(index, &meta) && meta.tree != 0 && (meta.flags & SHERMAN_META_BROKEN) == 0 &&
-		meta.database == MyDatabaseId && meta.system_identifier == GetSystemIdentifier())
-	{
-		/*
-		 * What the node knows to be broken the metapage learns before the memory is freed: the reason stays
-		 * known.
-		 */
-		if (sherman_trees_find(meta.tree, &entry) && (entry.flags & TREE_RECORD_BROKEN))
-			sherman_metapage_break(index, SHERMAN_REASON_UNCLEAN);
-		else
-			hash_search(alive, &meta.tree, HASH_ENTER, NULL);
-	}
-	relation_close(index, NoLock);
-	return true;
-}
-
-/*
- * Collects the trees that the indexes of this database name.  False: not all could be looked at.
- */
-static bool
-visit_indexes(HTAB *alive)
-{
-	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
-	TableScanDesc scan = table_beginscan(catalog, snapshot, 0, NULL);
-	List	   *indexes = NIL;
-	bool		complete = true;
-	HeapTuple	tuple;
-	ListCell   *cell;
-
-	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-
-		if (form->relkind == RELKIND_INDEX && form->relam >= FirstNormalObjectId)
-			indexes = lappend_oid(indexes, form->oid);
-	}
-	table_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	table_close(catalog, AccessShareLock);
-	foreach(cell, indexes)
-	{
-		Oid			oid = lfirst_oid(cell);
-
-		CHECK_FOR_INTERRUPTS();
-		/*
-		 * What is gone since the snapshot was taken may have left its tree to an index that the snapshot does
-		 * not show: ALTER TYPE does that.
-		 */
-		if (!SearchSysCacheExists1(RELOID, ObjectIdGetDatum(oid)))
-			complete = false;
-		/* Ours by the access method's callbacks. */
-		else if (sherman_is_ours(oid) && !visit_index(oid, alive))
-			complete = false;
-	}
-	return complete;
-}
-
-/*
  * Judges all trees of this database.  The order matters: first who has ended, then, with a new snapshot, what
  * they left.
  */
 static void
 visit_database(TreeClient *client)
 {
-	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(uint64),
-	.hcxt = CurrentMemoryContext};
-	HTAB	   *alive = hash_create("living trees", 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	HTAB	   *alive = NULL;
 	int			count;
 	TreeRecord *records = list_records(client, &count);
 	bool	   *ended;
@@ -269,7 +194,7 @@ visit_database(TreeClient *client)
 		if (records[i].database == MyDatabaseId)
 			sherman_trees_judge(&records[i], SHERMAN_TREE_VISITED);
 	}
-	complete = visit_indexes(alive);
+	complete = sherman_living_trees(&alive);
 	for (int i = 0; i < count; i++)
 	{
 		if (records[i].database != MyDatabaseId)
@@ -439,6 +364,22 @@ sweep_shares(TreeClient *client)
 }
 
 /*
+ * Frees the trees that were abandoned: nothing needs to be proved.
+ */
+static void
+free_abandoned(TreeClient *client)
+{
+	int			count;
+	ShermanTreeEntry *entries = sherman_trees_list(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (entries[i].abandoned && sherman_node_phase((int) entries[i].home) == SHERMAN_PHASE_ATTACHED)
+			free_tree(client, entries[i].tree, entries[i].home);
+	}
+}
+
+/*
  * Takes up what the memory nodes have and the table does not: made by processes that ended before they could
  * tell.
  */
@@ -525,7 +466,7 @@ plan_next(void)
 	for (int i = 0; i < count; i++)
 	{
 		dead |= entries[i].dead_since != 0;
-		suspect |= entries[i].suspect;
+		suspect |= entries[i].suspect || entries[i].abandoned;
 	}
 	plan.next = 0;
 	if (dead)
@@ -608,6 +549,7 @@ sherman_collect_round(void)
 	if (plan.next == 0 || plan.next > now)
 		return plan.next == 0 ? PG_INT32_MAX : TimestampDifferenceMilliseconds(now, plan.next) + 1;
 	MemoryContextSwitchTo(context);
+	free_abandoned(client);
 	sweep(client);
 	look(client, plan.request != 0);
 	plan_next();

@@ -3,9 +3,9 @@
  *		Constraints: PRIMARY KEY and UNIQUE over sherman indexes.
  *
  * The grammar lets these constraints name no access method, and core takes btree.  With the setting
- * sherman.constraints they get sherman: the statement's parse tree has a field for it.  Temporary and
- * partitioned tables, which cannot have unique sherman indexes, get btree still, and so do partitions: INSERT
- * ... ON CONFLICT into the partitioned table would fail (on_conflict.c).
+ * sherman.constraints they get sherman: the statement's parse tree has a field for it.  Partitioned tables,
+ * which cannot have unique sherman indexes, get btree still, and so do partitions: INSERT ... ON CONFLICT into
+ * the partitioned table would fail (on_conflict.c).
  *
  * ALTER COLUMN TYPE makes a constraint anew from its definition, inside core, and takes btree: who loses a
  * sherman index so is told.
@@ -70,9 +70,7 @@ set_method_of_element(Node *element)
 static bool
 new_table_can(const CreateStmt *statement)
 {
-	return statement->relation->relpersistence != RELPERSISTENCE_TEMP &&
-		statement->partspec == NULL && statement->partbound == NULL &&
-		!isAnyTempNamespace(RangeVarGetCreationNamespace(statement->relation));
+	return statement->partspec == NULL && statement->partbound == NULL;
 }
 
 static bool
@@ -86,8 +84,7 @@ table_can(const RangeVar *name)
 	if (!HeapTupleIsValid(tuple))
 		return false;
 	form = (Form_pg_class) GETSTRUCT(tuple);
-	can = form->relkind == RELKIND_RELATION && form->relpersistence != RELPERSISTENCE_TEMP &&
-		!form->relispartition;
+	can = form->relkind == RELKIND_RELATION && !form->relispartition;
 	ReleaseSysCache(tuple);
 	return can;
 }

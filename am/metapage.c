@@ -9,6 +9,7 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/index.h"
+#include "catalog/namespace.h"
 #include "miscadmin.h"
 #include "port/pg_crc32c.h"
 #include "storage/bufmgr.h"
@@ -30,6 +31,7 @@ static const char *const reason_texts[] = {
 	[SHERMAN_REASON_DAMAGED] = "a node of the index's tree is damaged",
 	[SHERMAN_REASON_FORMAT] = "the index was written by another version, or its metapage is damaged",
 	[SHERMAN_REASON_NOT_BUILT] = "the index was never built",
+	[SHERMAN_REASON_SESSION_ENDED] = "the session of its temporary table has ended",
 };
 
 const char *
@@ -48,6 +50,13 @@ metapage_checksum(const ShermanMetaPage *meta)
 	FIN_CRC32C(crc);
 	return crc;
 }
+
+/*
+ * Looks at a page that another process may be writing, and pauses between them: a write takes some
+ * microseconds.
+ */
+#define FILE_ATTEMPTS 20
+#define FILE_PAUSE_US 1000
 
 static ShermanMetaPage *
 metapage_contents(Page page)
@@ -159,6 +168,9 @@ metapage_buffer(Relation index)
 /*
  * Writes contents into the main fork's metapage, whose buffer is locked exclusively, and unlocks it.  Returns
  * the end of the WAL record, if there is one.
+ *
+ * The buffers of a temporary index are its session's own.  For all others the page is written to the file,
+ * too, and first: a tree that the session uses is named there.
  */
 static XLogRecPtr
 metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
@@ -169,6 +181,11 @@ metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
 
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
+	if (RelationUsesLocalBuffers(index))
+	{
+		PageSetChecksumInplace(page, 0);
+		smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, 0, (char *) page, true);
+	}
 	end = GenericXLogFinish(state);
 	UnlockReleaseBuffer(buffer);
 	return end;
@@ -189,6 +206,45 @@ sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *
 	sherman_index_forget(RelationGetRelid(index));
 }
 
+/*
+ * Reads the metapage of another session's temporary index, which may be writing it: the checksum tells.
+ * Without a page there is a reason in `meta`; with one that cannot be believed there is none.
+ */
+static bool
+read_of_other_session(Relation index, ShermanMetaPage *meta)
+{
+	SMgrRelation storage = RelationGetSmgr(index);
+	PGAlignedBlock block;
+
+	/*
+	 * Whoever takes the namespace over drops what is in it before anything else; a crash has removed the file.
+	 */
+	if (checkTempNamespaceStatus(RelationGetNamespace(index)) != TEMP_NAMESPACE_IN_USE)
+	{
+		meta->reason = SHERMAN_REASON_SESSION_ENDED;
+		return false;
+	}
+	if (!smgrexists(storage, MAIN_FORKNUM) || smgrnblocks(storage, MAIN_FORKNUM) == 0)
+	{
+		meta->reason = SHERMAN_REASON_NOT_BUILT;
+		return false;
+	}
+	for (int i = 0; i < FILE_ATTEMPTS; i++)
+	{
+		smgrread(storage, MAIN_FORKNUM, 0, block.data);
+		if (PageIsNew((Page) block.data))
+		{
+			meta->reason = SHERMAN_REASON_NOT_BUILT;
+			return false;
+		}
+		if (metapage_get((Page) block.data, meta))
+			return true;
+		pg_usleep(FILE_PAUSE_US);
+	}
+	memset(meta, 0, sizeof(*meta));
+	return false;
+}
+
 bool
 sherman_metapage_read(Relation index, ShermanMetaPage *meta)
 {
@@ -196,6 +252,8 @@ sherman_metapage_read(Relation index, ShermanMetaPage *meta)
 	bool		sound;
 
 	memset(meta, 0, sizeof(*meta));
+	if (RELATION_IS_OTHER_TEMP(index))
+		return read_of_other_session(index, meta);
 	if (!RELKIND_HAS_STORAGE(index->rd_rel->relkind) || RelationGetNumberOfBlocks(index) == 0)
 	{
 		meta->reason = SHERMAN_REASON_NOT_BUILT;

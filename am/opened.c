@@ -37,6 +37,7 @@ typedef struct KnownIndex
 	Oid			oid;			/* key */
 	OpenIndex  *open;			/* or NULL */
 	bool		warned;			/* this session was told that it is broken */
+	RelFileNode treeless;		/* storage whose metapage was written last by us, and names no tree */
 } KnownIndex;
 
 static HTAB *known = NULL;
@@ -65,6 +66,7 @@ find_known(Oid oid, bool enter)
 	{
 		entry->open = NULL;
 		entry->warned = false;
+		memset(&entry->treeless, 0, sizeof(entry->treeless));
 	}
 	return entry;
 }
@@ -137,8 +139,34 @@ sherman_index_forget(Oid index)
 {
 	KnownIndex *entry = find_known(index, false);
 
-	if (entry != NULL)
-		retire(entry);
+	if (entry == NULL)
+		return;
+	retire(entry);
+	memset(&entry->treeless, 0, sizeof(entry->treeless));
+}
+
+void
+sherman_index_abandon_tree(Relation index)
+{
+	KnownIndex *entry = find_known(RelationGetRelid(index), true);
+	OpenIndex  *open = entry->open;
+	/* Of a file that this transaction has made there may be an older copy, to which it may return. */
+	bool		is_new = index->rd_createSubid != InvalidSubTransactionId ||
+		index->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+
+	if (RelFileNodeEquals(entry->treeless, index->rd_node))
+		return;
+	if (!is_new && open != NULL && RelFileNodeEquals(open->storage, index->rd_node) && open->index.meta.tree != 0)
+		sherman_trees_abandon(open->index.meta.tree);
+	else
+		sherman_hint_collector();
+	retire(entry);
+}
+
+void
+sherman_index_set_treeless(Relation index)
+{
+	find_known(RelationGetRelid(index), true)->treeless = index->rd_node;
 }
 
 static void

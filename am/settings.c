@@ -150,8 +150,8 @@ sherman_define_settings(void)
 							 PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.constraints",
 							 "Gives PRIMARY KEY and UNIQUE constraints sherman indexes.",
-							 "Of tables made or changed while it is on; not of temporary and partitioned tables "
-							 "and partitions.",
+							 "Of tables made or changed while it is on; not of partitioned tables and "
+							 "partitions.",
 							 &sherman_constraints, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
 	/* Without preload the sizes stay placeholders: they are set in postgresql.conf, and no error then. */

@@ -200,6 +200,7 @@ typedef struct ShermanTreeEntry
 	uint32		flags;			/* TREE_RECORD_* */
 	uint32		mutated_epoch;
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
+	bool		abandoned;		/* no metapage names it, for good: to be freed */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;
 
@@ -247,6 +248,8 @@ extern void sherman_trees_mutated(uint64 tree, uint32 epoch);
  */
 extern TimestampTz sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict);
 extern void sherman_trees_remove(uint64 tree);
+/* Whoever had the only metapage that names it has made that void, whatever becomes of his transaction. */
+extern void sherman_trees_abandon(uint64 tree);
 /* Removes the trees whose home is at a position that nobody uses now. */
 extern void sherman_trees_clear(uint32 home);
 /* Makes all trees of a database suspects, or with InvalidOid all trees. */
@@ -365,6 +368,13 @@ extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, Sherm
 extern void sherman_opened_install(void);
 /* This index changed in place: what this process knows of it is void. */
 extern void sherman_index_forget(Oid index);
+/*
+ * The file of a temporary index of this session was emptied, for good: the collector is to free the tree that
+ * it named, or to look for it if we do not know it any more.
+ */
+extern void sherman_index_abandon_tree(Relation index);
+/* It has a metapage again, that names no tree. */
+extern void sherman_index_set_treeless(Relation index);
 /* Closes what depends on this process's client. */
 extern void sherman_opened_close(void);
 /* Says once in each session that a broken index is not used. */
@@ -391,6 +401,14 @@ extern void sherman_warn_of_lost(List *constraints);
  * the tree may not be written.
  */
 extern PlannedStmt *sherman_set_methods(PlannedStmt *statement, bool *read_only_tree);
+
+/* ---- living_trees.c ---- */
+
+/*
+ * Collects the trees, keyed by number, that the indexes of this database name and that are not broken.  False:
+ * not all indexes could be looked at.
+ */
+extern bool sherman_living_trees(struct HTAB **trees);
 
 /* ---- collector.c ---- */
 

@@ -11,7 +11,7 @@
  * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
  *   and UNIQUE), predicate.c (SERIALIZABLE);
  * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
- *   recovery.c (epochs, clean ends), collector.c;
+ *   recovery.c (epochs, clean ends), collector.c, living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
  * the rest: settings.c, hooks.c, check.c, stats.c, errors.c, compat.h.
@@ -78,7 +78,7 @@ extern bool sherman_preloaded(void);
 #define SHERMAN_MAX_POOL_NODES TREE_MAX_NODES
 
 #define SHERMAN_META_BROKEN 0x01	/* final; reason and time are set */
-#define SHERMAN_META_UNLOGGED 0x02
+#define SHERMAN_META_UNLOGGED 0x02	/* of an unlogged or temporary table: may have no tree yet */
 #define SHERMAN_META_POSTINGS 0x04	/* TreeFormat.postings of the tree that it names */
 
 typedef enum ShermanReason
@@ -92,7 +92,8 @@ typedef enum ShermanReason
 	SHERMAN_REASON_UNAVAILABLE,		/* an insert or removal was skipped while the memory node was away */
 	SHERMAN_REASON_DAMAGED,			/* a node could not be believed */
 	SHERMAN_REASON_FORMAT,			/* written by another version */
-	SHERMAN_REASON_NOT_BUILT		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
+	SHERMAN_REASON_NOT_BUILT,		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
+	SHERMAN_REASON_SESSION_ENDED	/* temporary, and the session did not drop it: never in a metapage */
 } ShermanReason;
 
 typedef struct ShermanMetaPage
@@ -102,7 +103,7 @@ typedef struct ShermanMetaPage
 	uint64		system_identifier;
 	Oid			database;
 	Oid			index;				/* hint */
-	uint64		tree;				/* 0 = made by the first insert (init fork of an unlogged index) */
+	uint64		tree;				/* 0 = made by the first insert (unlogged after a crash, temporary) */
 	uint64		root;
 	uint64		pool[2];			/* this instance's identity at its memory nodes */
 	uint64		nonce_previous;		/* lineage, crash-safety.md rule 4 */
@@ -123,7 +124,11 @@ typedef struct ShermanMetaPage
 
 /* Writes the metapage of a new index (main fork has 0 blocks, or is rebuilt in place). WAL-logged where needed. */
 extern void sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *meta);
-/* Reads it; false: no page, wrong magic, format or checksum (never raises: usable in hooks). */
+/*
+ * Reads it; false: no page, wrong magic, format or checksum (never raises: usable in hooks).  Without a page,
+ * meta->magic is 0 and meta->reason says why; it is NONE if another session's temporary index has a page that
+ * cannot be believed.
+ */
 extern bool sherman_metapage_read(Relation index, ShermanMetaPage *meta);
 /* Installs a lazily made tree if there is none yet; false: somebody else did (meta is re-read). */
 extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta);

@@ -185,8 +185,8 @@ sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 {
 	*reason = SHERMAN_REASON_NONE;
 	if (!sound)
-		*reason = meta->magic == 0 && meta->reason == SHERMAN_REASON_NOT_BUILT ?
-			SHERMAN_REASON_NOT_BUILT : SHERMAN_REASON_FORMAT;
+		*reason = meta->magic == 0 && meta->reason >= SHERMAN_REASON_NOT_BUILT ?
+			(ShermanReason) meta->reason : SHERMAN_REASON_FORMAT;
 	else if (meta->flags & SHERMAN_META_BROKEN)
 		*reason = (ShermanReason) meta->reason;
 	else if (meta->system_identifier != GetSystemIdentifier())

@@ -134,6 +134,20 @@ sherman_trees_remove(uint64 tree)
 }
 
 void
+sherman_trees_abandon(uint64 tree)
+{
+	ShermanTreeEntry *found;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	found = hash_search(trees, &tree, HASH_FIND, NULL);
+	if (found != NULL)
+		found->abandoned = true;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
+	sherman_wake_launcher();
+}
+
+void
 sherman_trees_clear(uint32 home)
 {
 	HASH_SEQ_STATUS sequence;

@@ -77,16 +77,17 @@ SELECT sherman_check('a_sherman_pkey', true), sherman_check('p_sherman_later', t
 SELECT twins($$ALTER TABLE l_@ ALTER k TYPE bigint$$);
 SELECT * FROM constraints('l_sherman');
 
--- where it stays btree's
+-- temporary tables
 SET sherman.constraints = on;
 CREATE TEMP TABLE temporary (k int PRIMARY KEY);
 CREATE TABLE pg_temp.temporary2 (k int PRIMARY KEY);
 ALTER TABLE temporary ADD v int UNIQUE;
+SELECT * FROM constraints('temporary') UNION ALL SELECT * FROM constraints('temporary2');
+-- where it stays btree's
 CREATE TABLE parted (k int PRIMARY KEY, v int) PARTITION BY RANGE (k);
 CREATE TABLE part1 PARTITION OF parted (v UNIQUE) FOR VALUES FROM (1) TO (10);
 ALTER TABLE part1 ADD UNIQUE (v, k);
 ALTER TABLE parted ADD UNIQUE (v, k);
-SELECT * FROM constraints('temporary') UNION ALL SELECT * FROM constraints('temporary2') UNION ALL
 SELECT * FROM constraints('parted') UNION ALL SELECT * FROM constraints('part1');
 -- one that becomes a partition
 CREATE TABLE part2 (k int NOT NULL, v int UNIQUE);

@@ -4,9 +4,6 @@
 CREATE TABLE e (id int, a int, t text, p point, b box, j json, x xid);
 
 -- not supported
-CREATE TEMP TABLE te (a int);
-CREATE INDEX ON te USING sherman (a);
-\echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (p);
 \echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (j);

@@ -55,6 +55,24 @@ mutate broken_hot_chain_of_a_worker_lost specs/parallel-build am/build_parallel.
 mutate participants_not_waited_for sql/parallel_build am/build_parallel.c \
 	's/\twait_for_participants\(build, participants\);\n/\t(void) wait_for_participants;\n/'
 
+# ---- temporary tables
+mutate metapage_not_written_through t/027_temporary am/metapage.c \
+	's/if \(RelationUsesLocalBuffers\(index\)\)/if (false)/'
+mutate torn_metapage_names_nothing t/027_temporary am/living_trees.c \
+	's/return temporary \&\& meta.reason == SHERMAN_REASON_NONE \? LOOK_REFUSED : LOOK_DONE;/return LOOK_DONE;/'
+mutate others_metapage_not_looked_at t/027_temporary am/living_trees.c \
+	's/if \(!sherman_metapage_read/if (temporary)\n\t\treturn LOOK_REFUSED;\n\tif (!sherman_metapage_read/'
+mutate ended_session_alive t/027_temporary am/metapage.c \
+	's/!= TEMP_NAMESPACE_IN_USE/== TEMP_NAMESPACE_NOT_TEMP/'
+mutate emptied_table_needs_memory_node t/027_temporary am/build.c \
+	's/ \&\& RelationGetNumberOfBlocks\(heap\) == 0\)/ \&\& false)/; s/static void\nbuild_later/static pg_attribute_unused() void\nbuild_later/'
+mutate emptied_tree_not_given_up t/027_temporary am/build.c \
+	's/\tsherman_index_abandon_tree\(index\);\n//'
+mutate tree_of_a_copy_given_up sql/temporary am/opened.c \
+	's/if \(!is_new \&\& open != NULL/(void) is_new;\n\tif (open != NULL/'
+mutate others_temporary_scanned t/027_temporary am/changes.c \
+	's/unlikely\(RELATION_IS_OTHER_TEMP\(index\)\)/false/'
+
 # ---- conditions
 mutate row_comparison_bounds_too_much sql/row_comparison am/row_comparison.c \
 	's/less \? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber/less ? BTLessStrategyNumber : BTGreaterStrategyNumber/'
