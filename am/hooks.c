@@ -280,7 +280,10 @@ object_access(ObjectAccessType access, Oid class_id, Oid object, int sub, void *
 		previous_object_access(access, class_id, object, sub, argument);
 	if (access == OAT_DROP && class_id == RelationRelationId && sub == 0 && sherman_shared != NULL &&
 		sherman_is_ours(object))
+	{
 		sherman_hint_collector();
+		sherman_index_dropped(object);
+	}
 }
 
 /*

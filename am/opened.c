@@ -37,6 +37,7 @@ typedef struct KnownIndex
 	Oid			oid;			/* key */
 	OpenIndex  *open;			/* or NULL */
 	bool		warned;			/* this session was told that it is broken */
+	bool		dropped;		/* by this transaction */
 	RelFileNode treeless;		/* storage whose metapage was written last by us, and names no tree */
 } KnownIndex;
 
@@ -66,6 +67,7 @@ find_known(Oid oid, bool enter)
 	{
 		entry->open = NULL;
 		entry->warned = false;
+		entry->dropped = false;
 		memset(&entry->treeless, 0, sizeof(entry->treeless));
 	}
 	return entry;
@@ -201,8 +203,18 @@ sherman_opened_close(void)
 	free_retired();
 }
 
+void
+sherman_index_dropped(Oid index)
+{
+	KnownIndex *entry = find_known(index, false);
+
+	if (entry != NULL)
+		entry->dropped = some_stale = true;
+}
+
 /*
- * Retires what the relcache has invalidated, at the end of a transaction.
+ * Retires what the relcache has invalidated, at the end of a transaction, and forgets what was dropped (if
+ * that was rolled back, too): a session may make and drop temporary tables for ever.
  */
 static void
 retire_stale(void)
@@ -216,8 +228,10 @@ retire_stale(void)
 	hash_seq_init(&sequence, known);
 	while ((entry = hash_seq_search(&sequence)) != NULL)
 	{
-		if (entry->open != NULL && entry->open->stale)
+		if (entry->dropped || (entry->open != NULL && entry->open->stale))
 			retire(entry);
+		if (entry->dropped)
+			hash_search(known, &entry->oid, HASH_REMOVE, NULL);
 	}
 }
 

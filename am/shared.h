@@ -368,6 +368,8 @@ extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, Sherm
 extern void sherman_opened_install(void);
 /* This index changed in place: what this process knows of it is void. */
 extern void sherman_index_forget(Oid index);
+/* It is being dropped: at the end of the transaction nothing is to be known of it any more. */
+extern void sherman_index_dropped(Oid index);
 /*
  * The file of a temporary index of this session was emptied, for good: the collector is to free the tree that
  * it named, or to look for it if we do not know it any more.

@@ -213,7 +213,7 @@ $discarder->quit;
 $owner->quit;
 ok(wait_until_used($node, $base), 'the memory is what it was at the beginning');
 
-# ---- a crash leaves rows in the catalogs: with the files, as the setting says, or without
+# ---- a crash leaves rows in the catalogs: with the files, as the setting says, or without; autovacuum or the next session drops them
 
 for my $remove (qw(on off))
 {
@@ -233,12 +233,19 @@ for my $remove (qw(on off))
 		"crash (files removed: $remove): the rows are left, and the view says of what");
 	sql('SELECT sherman_collect()');
 	is(used($node), sql(q{SELECT bytes FROM sherman_indexes WHERE index = 'base_id'::regclass}), 'their memory is freed');
-	# The next session in that place drops them.
+	if ($remove eq 'off')
+	{
+		sql("ALTER SYSTEM SET autovacuum_naptime = '1s'");
+		sql('ALTER SYSTEM SET autovacuum = on');
+		$node->reload;
+		ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM sherman_indexes}), 'autovacuum drops them');
+		is(sql('SELECT count(*) FROM pg_class WHERE relpersistence = \'t\''), '0', 'and their tables');
+	}
 	$owner = session();
 	$owner->query_safe($make);
 	is($owner->query_safe($whole), '0', 'the next session makes its own');
 	survives($owner, 'in the same place');
-	is(sql(q{SELECT count(*) FROM sherman_indexes WHERE index::text LIKE '%t\__'}), '2', 'and has dropped the old ones');
+	is(sql(q{SELECT count(*) FROM sherman_indexes WHERE index::text LIKE '%t\__'}), '2', 'and nothing is left of the old ones');
 	$owner->quit;
 	ok(wait_until_used($node, sql(q{SELECT bytes FROM sherman_indexes WHERE index = 'base_id'::regclass})), 'its memory comes back');
 	$log = substr(slurp_file($node->logfile), $log);
