@@ -82,9 +82,24 @@ is_proven(const ShermanIndex *index, XLogRecPtr end)
 }
 
 /*
- * Asks the table about entries that are not marked; flags those that may go, and returns the number of new ones.  `probe`: about all of them, as btree's bottom-up deletion does: the table looks at a few of its pages,
- * first at those of versions of one row, and soon gives up.  Else about versions of one row, on whatever pages; it wants to
- * hear then of one at least that may go.
+ * Whether the table is asked about an entry: about versions of one row.  `probe`: not about the last one, which is probably
+ * alive.
+ */
+static bool
+is_asked_about(const TreeFullLeaf *leaf, int slot, bool probe)
+{
+	if (!leaf->entries[slot].live)
+		return false;
+	if (probe)
+		return leaf->entries[slot].duplicate && !leaf->entries[slot].newest;
+	return leaf->entries[slot].duplicate || leaf->entries[slot].remove;
+}
+
+/*
+ * Asks the table about entries that are not marked; flags those that may go, and returns the number of new ones.  `probe`: as
+ * btree's bottom-up deletion does: the table looks at a few of its pages, and gives up at the first where nothing may go.  That is
+ * a page of old versions, as it is not asked about others: a leaf has so few entries of each page that one with the last versions
+ * would come first as well.  Else on whatever pages; it wants to hear then of one at least that may go.
  */
 static int
 ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
@@ -102,14 +117,14 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 	{
 		bool		known = leaf->entries[slot].remove;
 
-		if (!leaf->entries[slot].live || (!probe && !known && !leaf->entries[slot].duplicate))
+		if (!is_asked_about(leaf, slot, probe))
 			continue;
 		Assert(!probe || !known);
 		ItemPointerSet(&tids[op.ndeltids].tid, leaf->entries[slot].block, leaf->entries[slot].offset);
 		tids[op.ndeltids].id = (int16) op.ndeltids;
 		status[op.ndeltids].idxoffnum = (OffsetNumber) (slot + 1);
 		status[op.ndeltids].knowndeletable = known;
-		status[op.ndeltids].promising = probe && leaf->entries[slot].duplicate;
+		status[op.ndeltids].promising = probe;
 		status[op.ndeltids].freespace = (int16) (probe ? cell_bytes : 0);
 		op.ndeltids++;
 	}

@@ -99,7 +99,38 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	return TREE_OK;
 }
 
-/* Where a split would best cut: in the middle, or near the end when keys come in ascending order. */
+/*
+ * Where both halves will be as full when each row has a new version: a key that two cells have has one already, one that stands
+ * alone is to get one.  In the middle if rows are updated in any order, and where they are updated in the order of their
+ * keys, nearer to the end that is done.
+ */
+static uint32_t
+insert_churn_cut(const NodeGeometry *g, const LeafCells *cells)
+{
+	uint32_t to_come[LEAF_CELLS_TARGET + 1]; /* cells of the first ones in the end */
+	uint32_t all = 0, cut = 1;
+	bool same = false; /* as the one in front */
+
+	assert(cells->count >= 2 && cells->count <= LEAF_CELLS_TARGET + 1);
+	for (uint32_t i = 0; i < cells->count; i++)
+	{
+		const uint64_t *cell = cells->cells[i];
+		const uint64_t *next = i + 1 < cells->count ? cells->cells[i + 1] : NULL;
+		bool goes_on = next != NULL && (cell_is_posting(next) || cell_same_key(g, cell, next));
+
+		all += same || goes_on || cell_is_posting(cell) ? 1 : 2;
+		to_come[i] = all;
+		same = goes_on;
+	}
+	while (cut + 1 < cells->count && to_come[cut - 1] * 2 < all)
+		cut++;
+	return cut;
+}
+
+/*
+ * Where a split would best cut: in the middle, or near the end when keys come in ascending order; and if it is for a new version of
+ * a row, with an eye to those that the others will get.
+ */
 static uint32_t
 insert_wanted_cut(const Insertion *in, const LeafCells *cells)
 {
@@ -109,7 +140,9 @@ insert_wanted_cut(const Insertion *in, const LeafCells *cells)
 
 	assert(cells->count >= 2);
 	assert(node_level(node) == 0);
-	return ascending ? cells->count * SPLIT_ASCENDING_PERCENT / 100 : cells->count / 2;
+	if (ascending)
+		return cells->count * SPLIT_ASCENDING_PERCENT / 100;
+	return in->tree->full_always ? insert_churn_cut(g, cells) : cells->count / 2;
 }
 
 static TreeStatus

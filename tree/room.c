@@ -55,21 +55,27 @@ room_is_asked(const Tree *tree, const uint64_t *node)
 	return tree->full_hook != NULL && (tree->full_always || room_marked(&tree->geometry, node) > 0);
 }
 
-/* Whether another live cell has this one's key. */
+/* Whether another live cell has this one's key. *newest: none of them lies behind it in the table. */
 static bool
-room_duplicate(const NodeGeometry *g, const uint64_t *node, uint32_t slot)
+room_duplicate(const NodeGeometry *g, const uint64_t *node, uint32_t slot, bool *newest)
 {
 	const uint64_t *cell = node + leaf_cell_word(g, slot);
+	uint64_t tid = tid_order(cell_block(cell[0]), cell_offset(cell[0]));
+	bool duplicate = false;
 
+	*newest = true;
 	for (uint32_t i = 0; i < g->leaf_cells; i++)
 	{
 		const uint64_t *other = node + leaf_cell_word(g, i);
 
 		if (i != slot && other[1] == cell[1] && cell_state(other[0]) == CELL_LIVE &&
 		    cell_same_key(g, cell, other))
-			return true;
+		{
+			duplicate = true;
+			*newest = *newest && tid_order(cell_block(other[0]), cell_offset(other[0])) < tid;
+		}
 	}
-	return false;
+	return duplicate;
 }
 
 bool
@@ -94,7 +100,7 @@ room_ask(Tree *tree, uint64_t pointer, const uint64_t *node, TreeFullLeaf *full)
 			continue;
 		full->entries[slot].block = cell_block(word0);
 		full->entries[slot].offset = cell_offset(word0);
-		full->entries[slot].duplicate = room_duplicate(g, node, slot);
+		full->entries[slot].duplicate = room_duplicate(g, node, slot, &full->entries[slot].newest);
 		full->duplicates += full->entries[slot].duplicate;
 	}
 	return tree->full_hook(tree->full_argument, full);

@@ -576,6 +576,7 @@ typedef struct TreeFullLeaf
 		uint16_t offset;
 		bool live; /* else dead-marked, or none */
 		bool duplicate;
+		bool newest; /* no entry of its key has a higher TID: probably the row's last version */
 		bool remove; /* by the hook: the entry is dead, and that is proven (tree_removal_proven()) */
 	} entries[TREE_FULL_LEAF_MAX];
 } TreeFullLeaf;

@@ -16,3 +16,7 @@ mutate room_not_asked_for test_dead tree/room.c \
 	's/return tree->full_hook != NULL && .*?;/return false;/'
 mutate room_for_one_is_enough test_dead tree/insert_full.c \
 	's/#define REWRITE_LIVE_NUMERATOR 15/#define REWRITE_LIVE_NUMERATOR 16/; s/kept \* REWRITE_LIVE_DENOMINATOR <= /kept * REWRITE_LIVE_DENOMINATOR < /'
+mutate churn_cut_in_the_middle test_churn tree/insert_full.c \
+	's/return in->tree->full_always \? insert_churn_cut\(g, cells\) : cells->count \/ 2;/(void) insert_churn_cut;\n\treturn cells->count \/ 2;/'
+mutate newest_by_offset test_churn tree/room.c \
+	's/tid_order\(cell_block\(other\[0\]\), cell_offset\(other\[0\]\)\) < tid/cell_offset(other[0]) < (tid \& 0xffff)/'

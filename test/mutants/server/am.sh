@@ -49,6 +49,9 @@ mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
 mutate marks_in_a_tree_of_before t/021_dead_marks am/kill.c \
 	's/ \|\| !tree_is_mutated\(index\)//; s/static bool\ntree_is_mutated/static pg_attribute_unused() bool\ntree_is_mutated/'
 
+mutate last_versions_asked_about_first sql/churn_sizes am/delete.c \
+	's/ && !leaf->entries\[slot\]\.newest//'
+
 # ---- builds
 mutate broken_hot_chain_of_a_worker_lost specs/parallel-build am/build_parallel.c \
 	's/\tinfo->ii_BrokenHotChain \|= [^;]*;\n//'
