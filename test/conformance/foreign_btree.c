@@ -4,7 +4,7 @@
  *
  * For script/test-conformance only.  Three things are here.  The handler is btree's, but for the build, which
  * core ties to btree's own OID.  The hooks of the baseline are those that sherman has: btree's operator families
- * and the tree's height shown to the planner, and ON CONFLICT made ready before the executor would refuse it.  And two hooks change
+ * and the tree's height shown to the planner, and ON CONFLICT made ready before the executor would refuse it.  And a hook changes
  * what the suites do, for either access method: see the settings.
  */
 #include "postgres.h"
@@ -17,7 +17,6 @@
 #include "access/xact.h"
 #include "catalog/index.h"
 #include "catalog/indexing.h"
-#include "catalog/namespace.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
@@ -28,7 +27,6 @@
 #include "fmgr.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/plancat.h"
-#include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
 #include "utils/fmgroids.h"
@@ -44,17 +42,12 @@ extern void _PG_init(void);
 
 PG_FUNCTION_INFO_V1(foreign_btree_handler);
 
-/* What the real btree is called while another access method has its name. */
-#define CORE_NAME "btree_core"
-
 /* Settings. */
 static bool baseline;			/* the access method called btree is ours, and wants the baseline's hooks */
 static bool btree_classes;		/* its indexes are recorded with btree's operator classes: foreign keys work */
-static bool temporary_by_core;	/* indexes of temporary tables are the real btree's */
 
 static get_relation_info_hook_type previous_relation_info;
 static ExecutorStart_hook_type previous_executor_start;
-static ProcessUtility_hook_type previous_utility;
 static object_access_hook_type previous_object_access;
 
 /* Whether this is the access method that has btree's name and is not btree. */
@@ -267,62 +260,6 @@ object_access(ObjectAccessType access, Oid class, Oid object, int sub, void *arg
 		record_btree_classes(object);
 }
 
-static bool
-is_temporary(RangeVar *name)
-{
-	Oid			table = name == NULL ? InvalidOid : RangeVarGetRelid(name, NoLock, true);
-
-	return OidIsValid(table) && get_rel_persistence(table) == RELPERSISTENCE_TEMP;
-}
-
-/* Names the real btree in an ALTER TABLE's new constraints. */
-static void
-constraints_by_core(AlterTableStmt *statement)
-{
-	ListCell   *cell;
-
-	foreach(cell, statement->cmds)
-	{
-		Node	   *def = lfirst_node(AlterTableCmd, cell)->def;
-
-		if (def != NULL && IsA(def, Constraint) && ((Constraint *) def)->access_method == NULL &&
-			((Constraint *) def)->indexname == NULL &&
-			(((Constraint *) def)->contype == CONSTR_PRIMARY || ((Constraint *) def)->contype == CONSTR_UNIQUE))
-			((Constraint *) def)->access_method = CORE_NAME;
-	}
-}
-
-static void
-utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
-		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
-		QueryCompletion *completion)
-{
-	Node	   *tree = statement->utilityStmt;
-
-	/* In a transaction that has failed nothing can be looked up; nor is anything made in it. */
-	if (temporary_by_core && IsTransactionState() && is_substitute(get_am_oid("btree", true)))
-	{
-		bool		index = IsA(tree, IndexStmt) && strcmp(((IndexStmt *) tree)->accessMethod, "btree") == 0;
-
-		if ((index && is_temporary(((IndexStmt *) tree)->relation)) ||
-			(IsA(tree, AlterTableStmt) && is_temporary(((AlterTableStmt *) tree)->relation)))
-		{
-			statement = copyObject(statement);
-			tree = statement->utilityStmt;
-			if (index)
-				((IndexStmt *) tree)->accessMethod = CORE_NAME;
-			else
-				constraints_by_core((AlterTableStmt *) tree);
-		}
-	}
-	if (previous_utility != NULL)
-		previous_utility(statement, text, read_only_tree, context, parameters, environment, destination,
-						 completion);
-	else
-		standard_ProcessUtility(statement, text, read_only_tree, context, parameters, environment, destination,
-								completion);
-}
-
 /*
  * Runs in the postmaster: the module is preloaded.
  */
@@ -333,15 +270,11 @@ _PG_init(void)
 							 &baseline, false, PGC_SUSET, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("foreign_btree.btree_classes", "Indexes are recorded with btree's classes.", NULL,
 							 &btree_classes, false, PGC_SUSET, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("foreign_btree.temporary_by_core", "Temporary tables keep the real btree.", NULL,
-							 &temporary_by_core, false, PGC_SUSET, 0, NULL, NULL, NULL);
 	MarkGUCPrefixReserved("foreign_btree");
 	previous_relation_info = get_relation_info_hook;
 	get_relation_info_hook = relation_info;
 	previous_executor_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
-	previous_utility = ProcessUtility_hook;
-	ProcessUtility_hook = utility;
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;
 }
