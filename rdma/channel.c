@@ -296,6 +296,20 @@ instance_make(FabricServer *server, const uint64_t cluster[2], uint32_t tenant)
 	return instance;
 }
 
+void
+instances_fence(FabricServer *server)
+{
+	for (uint32_t i = 0; i < MEMORY_MAX_INSTANCES; i++)
+	{
+		MemoryInstance *instance = &server->memory.instances[i];
+
+		if (!instance->used || instance->incarnation == 0)
+			continue;
+		instance->launcher_nonce = 0;
+		instance->incarnation = incarnation_next(instance->incarnation);
+	}
+}
+
 bool
 instance_kill(FabricServer *server, uint32_t instance)
 {

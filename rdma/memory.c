@@ -180,29 +180,34 @@ memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *mem
 	return status;
 }
 
-/* Does the header describe an object of this build, of this boot, laid out as memory_plan() would? */
-static bool
-header_is_sane(const MemoryHeader *header, uint64_t file_bytes)
+bool
+memory_header_is_sane(const MemoryHeader *header)
 {
 	MemoryHeader expected;
-	char boot_id[MEMORY_BOOT_ID_BYTES];
 
 	if (header->magic != MEMORY_MAGIC || header->layout_version != MEMORY_LAYOUT_VERSION ||
-	    header->fingerprint != memory_fingerprint() || header->object_bytes != file_bytes)
+	    header->fingerprint != memory_fingerprint())
 		return false;
 	if (header->max_channels == 0 || header->max_channels > MEMORY_MAX_CHANNELS ||
-	    header->first_unit > header->region_bytes || header->region_bytes > file_bytes)
+	    header->first_unit > header->region_bytes || header->region_bytes > header->object_bytes)
 		return false;
 	memory_plan(&expected, header->region_bytes - header->first_unit, header->service_bytes,
 	            header->max_channels, MEMORY_PAGE_BYTES);
-	if (header->instances_offset != expected.instances_offset ||
-	    header->channels_offset != expected.channels_offset ||
-	    header->units_offset != expected.units_offset || header->stage_offset != expected.stage_offset ||
-	    header->service_offset != expected.service_offset || header->locks_offset != expected.locks_offset ||
-	    header->stripes_offset != expected.stripes_offset || header->nodes_offset != expected.nodes_offset ||
-	    header->region_bytes != expected.region_bytes || header->first_unit != expected.first_unit ||
-	    header->object_bytes < expected.object_bytes)
-		return false;
+	return header->instances_offset == expected.instances_offset &&
+	       header->channels_offset == expected.channels_offset &&
+	       header->units_offset == expected.units_offset && header->stage_offset == expected.stage_offset &&
+	       header->service_offset == expected.service_offset &&
+	       header->locks_offset == expected.locks_offset &&
+	       header->stripes_offset == expected.stripes_offset &&
+	       header->nodes_offset == expected.nodes_offset && header->region_bytes == expected.region_bytes &&
+	       header->first_unit == expected.first_unit && header->object_bytes >= expected.object_bytes;
+}
+
+static bool
+is_of_this_boot(const MemoryHeader *header)
+{
+	char boot_id[MEMORY_BOOT_ID_BYTES];
+
 	return memory_boot_id(boot_id) && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
 }
 
@@ -216,7 +221,8 @@ memory_map(int descriptor, Memory *memory)
 		return FABRIC_PROTOCOL;
 	if (pread(descriptor, &header, sizeof(header), 0) != (ssize_t) sizeof(header))
 		return FABRIC_PROTOCOL;
-	if (!header_is_sane(&header, (uint64_t) file.st_size))
+	if (!memory_header_is_sane(&header) || header.object_bytes != (uint64_t) file.st_size ||
+	    !is_of_this_boot(&header))
 		return FABRIC_PROTOCOL;
 	return map_areas(descriptor, &header, memory);
 }

@@ -41,8 +41,8 @@ object_lock(FabricServer *server, char *detail)
 	}
 }
 
-/* Is this the object that the options ask for?  More channels than asked for do no harm. */
-static bool
+/* More channels than asked for do no harm. */
+bool
 object_fits(const FabricServer *server, const MemoryHeader *header)
 {
 	MemoryHeader plan;
@@ -149,7 +149,7 @@ object_recover(FabricServer *server, bool keep, char *detail)
 }
 
 FabricStatus
-object_create(FabricServer *server, char *detail)
+object_create(FabricServer *server, uint32_t channels, bool believed, char *detail)
 {
 	MemoryHeader plan;
 	FabricStatus status;
@@ -169,8 +169,10 @@ object_create(FabricServer *server, char *detail)
 		           server->memory_path);
 	if (status == FABRIC_OK)
 	{
-		memory_plan(&plan, server->options.node_bytes, server->options.service_bytes,
-		            server->options.max_channels, server->pages.bytes);
+		memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, channels,
+		            server->pages.bytes);
+		if (!believed)
+			plan.magic = 0;
 		status = memory_create(descriptor, &plan, pages_are_asked_for(server), &server->memory);
 		if (status != FABRIC_OK)
 			server_set_detail(detail,

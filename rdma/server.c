@@ -27,15 +27,28 @@ default_connections(uint32_t channels)
 	return 4 * channels + 64;
 }
 
-/* Gives back all that the server holds, the object's contents excepted. */
+/* Ends all connections, and the places where they come in. */
 static void
-free_server(FabricServer *server)
+close_doors(FabricServer *server)
 {
 	while (!TAILQ_EMPTY(&server->connections))
 		connection_close(server, TAILQ_FIRST(&server->connections));
 	connections_round(server);
 	if (server->socket_made)
 		unlink(server->socket_path);
+	server->socket_made = false;
+	if (server->listener >= 0)
+		close(server->listener);
+	if (server->network_listener >= 0)
+		close(server->network_listener);
+	server->listener = server->network_listener = -1;
+}
+
+/* Gives back all that the server holds, the object's contents excepted. */
+static void
+free_server(FabricServer *server)
+{
+	close_doors(server);
 	verbs_server_close(server);
 	for (uint32_t i = 0;
 	     server->channels != NULL && server->memory.base != NULL && i < server->memory.header->max_channels;
@@ -45,10 +58,6 @@ free_server(FabricServer *server)
 			close(server->channels[i].process);
 	}
 	memory_unmap(&server->memory);
-	if (server->listener >= 0)
-		close(server->listener);
-	if (server->network_listener >= 0)
-		close(server->network_listener);
 	if (server->events >= 0)
 		close(server->events);
 	if (server->wake >= 0)
@@ -117,13 +126,56 @@ open_class(FabricServer *server, char *detail)
 	return status;
 }
 
+/* Takes over the object that is there, or loads it, or makes a new one. */
+static FabricStatus
+open_object(FabricServer *server, FabricMemoryState *state, char *detail)
+{
+	bool keep = false;
+	bool loaded = false;
+	FabricStatus status = object_open(server, &keep, detail);
+
+	if (status == FABRIC_OK)
+		status = object_recover(server, keep, detail);
+	if (status != FABRIC_OK)
+		return status;
+	if (keep)
+	{
+		*state = server->memory.header->clean ? FABRIC_MEMORY_CLEAN : FABRIC_MEMORY_RECOVERED;
+		return saved_forget(server, detail);
+	}
+	status = saved_load(server, &loaded, detail);
+	*state = loaded ? FABRIC_MEMORY_LOADED : FABRIC_MEMORY_NEW;
+	if (status == FABRIC_OK && !loaded)
+		status = object_create(server, server->options.max_channels, true, detail);
+	return status;
+}
+
+/* Begins a run over the object: from here on clients may come. */
+static FabricStatus
+begin_service(FabricServer *server, char *detail)
+{
+	MemoryHeader *header = server->memory.header;
+	FabricStatus status;
+
+	if (server->options.huge_pages != FABRIC_HUGE_OFF)
+		server_log(server, FABRIC_LOG_INFO, "the memory has %s", pages_name(&server->pages));
+	/* Whoever used it when it was saved is to be asked what he knows of it. */
+	if (header->saved)
+		instances_fence(server);
+	header->saved = 0;
+	header->clean = 0;
+	__atomic_store_n(&header->draining, 0, __ATOMIC_RELAXED);
+	header->generation++;
+	status = listen_local(server, detail);
+	return status == FABRIC_OK ? listen_network(server, detail) : status;
+}
+
 FabricStatus
 fabric_server_open(const FabricServerOptions *options, const FabricService *service, FabricServer **server,
                    FabricMemoryState *state, char *detail)
 {
 	FabricServer *opened;
 	FabricStatus status;
-	bool keep;
 
 	server_set_detail(detail, "%s", "");
 	if (options->max_channels == 0 || options->max_channels > MEMORY_MAX_CHANNELS ||
@@ -138,29 +190,11 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	*server = opened;
 	status = object_lock(opened, detail);
 	if (status == FABRIC_OK)
-		status = object_open(opened, &keep, detail);
-	if (status == FABRIC_OK)
-		status = object_recover(opened, keep, detail);
-	if (status == FABRIC_OK && keep)
-		*state = opened->memory.header->clean ? FABRIC_MEMORY_CLEAN : FABRIC_MEMORY_RECOVERED;
-	else if (status == FABRIC_OK)
-	{
-		*state = FABRIC_MEMORY_NEW;
-		status = object_create(opened, detail);
-	}
+		status = open_object(opened, state, detail);
 	if (status == FABRIC_OK)
 		status = open_class(opened, detail);
 	if (status == FABRIC_OK)
-	{
-		if (options->huge_pages != FABRIC_HUGE_OFF)
-			server_log(opened, FABRIC_LOG_INFO, "the memory has %s", pages_name(&opened->pages));
-		opened->memory.header->clean = 0;
-		__atomic_store_n(&opened->memory.header->draining, 0, __ATOMIC_RELAXED);
-		opened->memory.header->generation++;
-		status = listen_local(opened, detail);
-		if (status == FABRIC_OK)
-			status = listen_network(opened, detail);
-	}
+		status = begin_service(opened, detail);
 	if (status != FABRIC_OK)
 	{
 		free_server(opened);
@@ -260,15 +294,23 @@ fabric_server_stop(FabricServer *server)
 }
 
 void
+server_end_service(FabricServer *server, int drain_ms)
+{
+	if (server->drained)
+		return;
+	server->quiet = server_drain(server, drain_ms);
+	server->drained = true;
+	close_doors(server);
+}
+
+void
 fabric_server_close(FabricServer *server, int drain_ms, bool discard)
 {
-	bool quiet;
-
 	if (server == NULL)
 		return;
-	quiet = server_drain(server, drain_ms);
-	server->memory.header->clean = quiet ? 1 : 0;
-	server_log(server, FABRIC_LOG_INFO, "closed%s", quiet ? "" : " in the middle of operations");
+	server_end_service(server, drain_ms);
+	server->memory.header->clean = server->quiet ? 1 : 0;
+	server_log(server, FABRIC_LOG_INFO, "closed%s", server->quiet ? "" : " in the middle of operations");
 	if (discard)
 	{
 		unlink(server->memory_path);

@@ -107,6 +107,14 @@ typedef struct FabricServerOptions
 	const char *listen;
 	const FabricKeys *keys;
 	bool insecure_loopback;
+	/*
+	 * A file on disk that the memory is saved to by fabric_server_save(), and loaded from if its object is not
+	 * there; NULL: none.  It is removed at each start.  snapshot_go_on() is called all the time that takes, with
+	 * bytes; false breaks it off.  NULL: it goes on.
+	 */
+	const char *snapshot_path;
+	bool (*snapshot_go_on)(void *argument, bool saving, uint64_t done, uint64_t total);
+	void *snapshot_argument;
 	uint32_t max_connections; /* of network clients; 0 = four for each channel, and 64 */
 	/*
 	 * While network clients are active, look again for some microseconds before sleeping: their round trips take
@@ -129,7 +137,8 @@ typedef enum FabricMemoryState
 {
 	FABRIC_MEMORY_NEW,   /* created empty: new node_uuid */
 	FABRIC_MEMORY_CLEAN, /* kept from a shutdown of the daemon with no lock held and no chain in progress */
-	FABRIC_MEMORY_RECOVERED /* kept from an unclean end in the same boot: settled and replayed */
+	FABRIC_MEMORY_RECOVERED, /* kept from an unclean end in the same boot: settled and replayed */
+	FABRIC_MEMORY_LOADED     /* it was gone, and is as the snapshot has it: all instances attach anew */
 } FabricMemoryState;
 
 /*
@@ -139,7 +148,8 @@ typedef enum FabricMemoryState
  * FABRIC_NOT_SUPPORTED: huge pages or verbs are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the
  * tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says why); FABRIC_BUSY: a client of the
  * object's last daemon is in the middle of a chain and can be neither waited for nor killed; FABRIC_DENIED:
- * network clients without keys where that is not allowed.  `detail` has room for FABRIC_DETAIL_BYTES, or is
+ * network clients without keys where that is not allowed; FABRIC_STOPPED: snapshot_go_on() broke it off.
+ * `detail` has room for FABRIC_DETAIL_BYTES, or is
  * NULL. On an object that was kept, `service->recover` runs for each channel that was in use before this
  * returns: *server is set by then, and the functions for service area and node memory below work on it.
  */
@@ -162,6 +172,13 @@ extern FabricStatus fabric_server_step(FabricServer *server, int milliseconds);
  * then, removes the socket.  The memory object stays, unless `discard`.
  */
 extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard);
+
+/*
+ * To be called before fabric_server_close(): ends the service as that does, with the same `drain_ms`, and saves
+ * the memory to the options' snapshot_path.  The log says how it goes.  FABRIC_NOT_SUPPORTED: there is no such
+ * path; any other error: there is no snapshot.  Afterwards the server can only be closed.
+ */
+extern FabricStatus fabric_server_save(FabricServer *server, int drain_ms);
 
 /* The service area, kept with the object across restarts: the service's own tables. */
 extern void *fabric_server_service_area(FabricServer *server);

@@ -2,7 +2,8 @@
  * server_state.h
  *		What the files of the memory node's server share.  Private to rdma/.
  *
- * server.c: open, close and the event loop.  object.c: the object's file.  units.c: node memory.  listen.c,
+ * server.c: open, close and the event loop.  object.c: the object's file.  saved.c: its snapshot.
+ * units.c: node memory.  listen.c,
  * accept.c: who comes in.  connection.c:
  * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
  * the chains that come in frames.  tenant.c, parts.c: what a tenant may have.  channel.c: life and death of channels, instances and their lock words.
@@ -165,6 +166,8 @@ struct FabricServer
 	int wake;
 	bool socket_made;
 	bool draining;
+	bool drained;  /* nobody is served any more */
+	bool quiet;    /* nothing was held or in progress then */
 	bool merciful; /* closing: nobody is killed for it */
 	bool listener_paused;
 	uint64_t listener_resume;
@@ -210,7 +213,23 @@ extern FabricStatus object_lock(FabricServer *server, char *detail);
 extern FabricStatus object_open(FabricServer *server, bool *keep, char *detail);
 /* Recovers the object that was found; one that does not fit loses its channels and is forgotten. */
 extern FabricStatus object_recover(FabricServer *server, bool keep, char *detail);
-extern FabricStatus object_create(FabricServer *server, char *detail);
+/* Makes one, which is not `believed` before its header gets its magic. */
+extern FabricStatus object_create(FabricServer *server, uint32_t channels, bool believed, char *detail);
+/* Is this the object that the options ask for, in the file that object_open() or object_create() had open? */
+extern bool object_fits(const FabricServer *server, const MemoryHeader *header);
+
+/* saved.c; likewise */
+/*
+ * Makes the object from the snapshot, if there is one that is to be believed (*loaded), and removes the file.
+ * FABRIC_STOPPED: the options' snapshot_go_on() said so; the file stays, as with any other error.
+ */
+extern FabricStatus saved_load(FabricServer *server, bool *loaded, char *detail);
+/* The object was kept: removes the snapshot, if there is one. */
+extern FabricStatus saved_forget(const FabricServer *server, char *detail);
+
+/* server.c */
+/* Drains, if that was not done yet, and closes all connections and listening sockets. */
+extern void server_end_service(FabricServer *server, int drain_ms);
 
 /* listen.c */
 /* The control socket, and what the loop waits on. */
@@ -346,6 +365,8 @@ instance_number(const FabricServer *server, const MemoryInstance *instance)
 	return (uint32_t) (instance - server->memory.instances) + 1;
 }
 
+/* At the start, before anybody is served: every instance has to attach anew, its launcher too. */
+extern void instances_fence(FabricServer *server);
 /* Kills all channels of the instance; true if none is left to settle. */
 extern bool instance_kill(FabricServer *server, uint32_t instance);
 /*

@@ -137,24 +137,6 @@ open_device(FabricServer *server, char *detail)
 	return status;
 }
 
-/*
- * Lock words on the device are free again at every start: who held one before must not go on.  Every instance has to attach
- * anew.
- */
-static void
-fence_instances(FabricServer *server)
-{
-	for (uint32_t i = 0; i < MEMORY_MAX_INSTANCES; i++)
-	{
-		MemoryInstance *instance = &server->memory.instances[i];
-
-		if (!instance->used || instance->incarnation == 0)
-			continue;
-		instance->launcher_nonce = 0;
-		instance->incarnation = incarnation_next(instance->incarnation);
-	}
-}
-
 FabricStatus
 verbs_server_open(FabricServer *server, char *detail)
 {
@@ -174,8 +156,9 @@ verbs_server_open(FabricServer *server, char *detail)
 	status = open_device(server, detail);
 	if (status == FABRIC_OK)
 		status = open_domains(server, detail);
+	/* Lock words on the device are free again at every start: who held one before must not go on. */
 	if (status == FABRIC_OK && verbs->properties.lock_memory >= MEMORY_LOCK_BYTES)
-		fence_instances(server);
+		instances_fence(server);
 	return status;
 }
 

@@ -5,6 +5,7 @@
 FABRIC_TESTS += test_stripe
 FABRIC_TESTS += test_server
 FABRIC_TESTS += test_recovery
+FABRIC_TESTS += test_snapshot
 FABRIC_TESTS += test_fault
 FABRIC_TESTS += test_keys test_stream test_handshake test_wire
 test_stream_SOURCES = test/support/stream_pair.c

@@ -249,8 +249,8 @@ daemon_prepare(void **state)
 static int
 daemon_remove(void **state)
 {
-	static const char *const names[] = {"memory", "memory.lock", "socket", "config",
-	                                    "keys",   "keys.a",      "keys.b", "log"};
+	static const char *const names[] = {"memory", "memory.lock", "socket", "config", "keys",
+	                                    "keys.a", "keys.b",      "log",    "saved"};
 	Daemon *msd = *state;
 	char path[128];
 
@@ -680,6 +680,87 @@ test_metrics(void **state)
 	daemon_end(msd, SIGTERM, 0);
 }
 
+/* Takes away what a restart of the machine takes away. */
+static void
+lose_memory(const Daemon *msd)
+{
+	assert_int_equal(unlink(msd->node.memory_path), 0);
+}
+
+/*
+ * The memory outlives the machine: trees, their content, epochs, lock words of the dead.  Ids go on in another
+ * series.  A second signal ends the daemon without a snapshot.
+ */
+static void
+test_snapshot(void **state)
+{
+	Daemon *msd = *state;
+	TestInstance a;
+	TestClient client;
+	TreeRecord record, later, found;
+	uint64_t word = 77;
+	char saved[128], setting[160];
+	size_t from;
+
+	place(msd, "saved", saved, sizeof(saved));
+	snprintf(setting, sizeof(setting), "snapshot = %s\n", saved);
+	daemon_configure(msd, setting);
+	daemon_start(msd);
+	daemon_end(msd, SIGTERM, 0);
+	(void) wait_for_log(msd, 0, "no snapshot is needed");
+	assert_int_not_equal(access(saved, F_OK), 0);
+	daemon_start(msd);
+	instance_start(&a, msd, msd->tenant_a);
+	test_client_open(&client, &a, 0);
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(tree_epoch_open(client.tree, 0, 41), TREE_OK);
+	assert_int_equal(
+		word_access(&client, FABRIC_WRITE, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
+		FABRIC_OK);
+	swap_lock(&client, 0, lock_word(&client));
+	(void) test_client_close(&client);
+	from = strlen(read_log(msd));
+	daemon_end(msd, SIGTERM, 0);
+	(void) wait_for_log(msd, from, "the memory is saved");
+	lose_memory(msd);
+
+	from = strlen(read_log(msd));
+	daemon_start(msd);
+	(void) wait_for_log(msd, from, "(loaded)");
+	assert_int_not_equal(access(saved, F_OK), 0);
+	wait_for_metric(msd, "trees", 1);
+	test_instance_attach(&a);
+	test_client_open(&client, &a, 0);
+	assert_int_equal(node_status(&client).epoch, 41);
+	word = 0;
+	assert_int_equal(
+		word_access(&client, FABRIC_READ, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
+		FABRIC_OK);
+	assert_true(word == 77);
+	swap_lock(&client, 0, lock_word(&client));
+	swap_lock(&client, lock_word(&client), 0);
+	wait_for_metric(msd, "locks_recovered_total", 1);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &found), TREE_OK);
+	assert_memory_equal(&found, &record, sizeof(record));
+	test_tree_create(&client, &narrow, &later);
+	assert_true(later.tree >> 32 != record.tree >> 32);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+
+	/* Both signals are there when it goes on. */
+	from = strlen(read_log(msd));
+	assert_int_equal(kill(msd->node.pid, SIGSTOP), 0);
+	assert_int_equal(kill(msd->node.pid, SIGTERM), 0);
+	assert_int_equal(kill(msd->node.pid, SIGINT), 0);
+	daemon_end(msd, SIGCONT, 0);
+	(void) wait_for_log(msd, from, "not saved to the snapshot");
+	assert_int_not_equal(access(saved, F_OK), 0);
+	from = strlen(read_log(msd));
+	daemon_start(msd);
+	(void) wait_for_log(msd, from, "(kept)");
+	test_instance_stop(&a);
+	daemon_end(msd, SIGTERM, 0);
+}
+
 #define DAEMON_TEST(name) cmocka_unit_test_setup_teardown(name, daemon_prepare, daemon_remove)
 
 int
@@ -688,7 +769,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		DAEMON_TEST(test_tenants), DAEMON_TEST(test_keys_and_quotas_change),
 		DAEMON_TEST(test_drain),   DAEMON_TEST(test_death),
-		DAEMON_TEST(test_metrics),
+		DAEMON_TEST(test_metrics), DAEMON_TEST(test_snapshot),
 	};
 
 	(void) argc;

@@ -153,6 +153,19 @@ told=$(grep -v WATCHDOG "$NOTIFY.log" | sed 's/USEC=[0-9]*/USEC=N/' | tr '\n' ';
 	fail "the service manager was told: $told"
 [ "$(grep -c '^WATCHDOG=1$' "$NOTIFY.log")" -ge 3 ] || fail "no signs of life: $(cat "$NOTIFY.log")"
 
+# a snapshot that is none: refused, kept aside, and served all the same; one that a killed daemon began goes
+expect 2 'are the same file' "$MSD" "${needed[@]}" --snapshot "$DIRECTORY/memory"
+rm -f "$DIRECTORY/memory"
+echo nothing > "$DIRECTORY/saved"
+echo half > "$DIRECTORY/saved.new"
+start --size 8M --snapshot "$DIRECTORY/saved"
+logged 'warning: the snapshot ".*/saved" is refused: .*; it is kept as ".*/saved.refused"'
+logged '\(new\)'
+[ -e "$DIRECTORY/saved.refused" ] && ! [ -e "$DIRECTORY/saved" ] && ! [ -e "$DIRECTORY/saved.new" ] || fail "files: $(ls "$DIRECTORY")"
+stop TERM 0
+logged 'there are no trees: no snapshot is needed'
+rm -f "$DIRECTORY/memory"
+
 # what it is installed with
 if [ -d "${TOP:-/nonexistent}/doc" ]; then
 	sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|" "$TOP/doc/msd.service.in" > "$DIRECTORY/msd.service"

@@ -20,6 +20,13 @@
 
 #define MSD_VERSION "1.0"
 
+/* The first asks for an end, the second for one at once: more are the same. */
+#define MSD_STOPS_MAX 2
+
+/* While the memory is saved or loaded the service manager hears of us so often, and is asked for so long. */
+#define SNAPSHOT_TELL_US 1000000u
+#define SNAPSHOT_MORE_US 60000000u
+
 /* The program's one context, for its signal handlers. */
 static Msd msd_context = {.log = STDERR_FILENO};
 
@@ -27,7 +34,8 @@ static void
 handle_stop(int signal_number)
 {
 	(void) signal_number;
-	msd_context.stop_requested = 1;
+	if (msd_context.stop_requested < MSD_STOPS_MAX)
+		msd_context.stop_requested++;
 	service_stop(msd_context.service);
 }
 
@@ -48,8 +56,10 @@ print_help(void)
 		"\n"
 		"  --memory FILE          the memory: a file on tmpfs or hugetlbfs; made if it is not there, and "
 		"kept\n"
-		"                         over restarts of msd (not of the machine)\n"
+		"                         over restarts of msd (of the machine with --snapshot)\n"
 		"  --size BYTES           node memory at most, taken as it is used; k, M, G may follow the number\n"
+		"  --snapshot FILE        on disk: the memory is saved there when msd is told to stop, and loaded\n"
+		"                         from it after a restart of the machine\n"
 		"  --huge-pages MODE      off, try (default): where the file system has some; on: refuse to go "
 		"without\n"
 		"  --numa-node N          take memory from NUMA node N only; off; auto (default): prefer the node of "
@@ -81,8 +91,8 @@ print_help(void)
 		"\n"
 		"msd runs in the foreground until SIGTERM or SIGINT: it then lets its clients finish, leaves the "
 		"memory\n"
-		"in place and exits with 0.  SIGHUP: keys, quotas and other settings are read again, the log is "
-		"opened\n"
+		"in place and exits with 0; a second signal does not wait for the snapshot.  SIGHUP: keys, quotas\n"
+		"and other settings are read again, the log is opened\n"
 		"anew.  See msd(8).  Example:\n"
 		"\n"
 		"  msd --memory /dev/shm/sherman --socket /run/sherman.socket --size 4G\n",
@@ -189,6 +199,24 @@ loop_round(void *argument)
 	return msd->stop_requested != 0;
 }
 
+/* The memory is being saved or loaded: tells the service manager; false breaks it off. */
+static bool
+snapshot_go_on(void *argument, bool saving, uint64_t done, uint64_t total)
+{
+	Msd *msd = argument;
+	uint64_t now = msd_now_us();
+
+	if (now - msd->snapshot_told_us >= SNAPSHOT_TELL_US)
+	{
+		msd->snapshot_told_us = now;
+		msd_notify_send(&msd->notify,
+		                "EXTEND_TIMEOUT_USEC=%u\nWATCHDOG=1\nSTATUS=%s the snapshot: %llu of %llu MB",
+		                SNAPSHOT_MORE_US, saving ? "saving" : "loading", (unsigned long long) done >> 20,
+		                (unsigned long long) total >> 20);
+	}
+	return msd->stop_requested < (saving ? MSD_STOPS_MAX : 1);
+}
+
 static const char *
 open_hint(FabricStatus status)
 {
@@ -201,7 +229,8 @@ open_hint(FabricStatus status)
 				   "vm.nr_hugepages), or "
 				   "lower --size, --channels or --trees";
 		case FABRIC_UNREACHABLE:
-			return "the directories of the memory file and of the socket must exist and be writable; "
+			return "the directories of the memory file, of the socket and of the snapshot must exist and be "
+				   "writable; "
 				   "the address of \"listen\" must be one of this machine's, and its port free";
 		case FABRIC_DENIED:
 			return "the memory file must belong to msd's user; without keys \"listen\" is 127.0.0.1 or [::1]";
@@ -263,6 +292,9 @@ open_service(Msd *msd, char *detail)
 	options.listen = msd->config.listen[0] != '\0' ? msd->config.listen : NULL;
 	options.keys = msd->config.keys[0] != '\0' ? &msd->keys : NULL;
 	options.insecure_loopback = msd->config.insecure_loopback;
+	options.snapshot_path = msd->config.snapshot[0] != '\0' ? msd->config.snapshot : NULL;
+	options.snapshot_go_on = snapshot_go_on;
+	options.snapshot_argument = msd;
 	options.log = log_line;
 	options.log_argument = msd;
 	options.should_stop = loop_round;
@@ -270,16 +302,22 @@ open_service(Msd *msd, char *detail)
 	return service_open(&options, &msd->service, detail);
 }
 
-/* Tells the clients, waits for them, closes. The handlers' pointer goes first. */
+/*
+ * Tells the clients, waits for them, saves the memory if it is to be saved, closes. The handlers' pointer goes
+ * first.
+ */
 static void
-close_service(Msd *msd)
+close_service(Msd *msd, bool save)
 {
+	int drain_ms = (int) msd->config.drain_seconds * 1000;
 	Service *service = msd->service;
 
 	msd_notify_send(&msd->notify, "STOPPING=1\nSTATUS=draining");
 	publish(msd, MSD_DRAINING);
 	msd->service = NULL;
-	service_close(service, (int) msd->config.drain_seconds * 1000, false);
+	if (save)
+		(void) service_save(service, drain_ms);
+	service_close(service, drain_ms, false);
 	msd_metrics_close(msd->metrics);
 }
 
@@ -296,7 +334,7 @@ drop_tenant(Msd *msd)
 		        (unsigned long long) trees, (unsigned long long) bytes >> 10);
 	else
 		msd_log(msd, FABRIC_LOG_ERROR, "tenant \"%s\" never came to this memory", name);
-	close_service(msd);
+	close_service(msd, true);
 	return status == FABRIC_OK ? 0 : 1;
 }
 
@@ -329,6 +367,11 @@ serve(Msd *msd)
 			"the key file has lines of \"tenant key\", the key as 64 hexadecimal digits (openssl "
 			"rand -hex 32); only msd's user may have a right to it (chmod 600)");
 	status = open_service(msd, detail);
+	if (status == FABRIC_STOPPED)
+	{
+		msd_log(msd, FABRIC_LOG_INFO, "stopped: %s", detail);
+		return 0;
+	}
 	if (status != FABRIC_OK)
 		return cannot_serve(msd, detail[0] != '\0' ? detail : fabric_status_name(status), open_hint(status));
 	if (msd->config.drop_tenant[0] != '\0')
@@ -336,7 +379,7 @@ serve(Msd *msd)
 	if (msd->config.metrics[0] != '\0' &&
 	    !msd_metrics_open(msd->config.metrics, MSD_VERSION, &msd->metrics, message, sizeof(message)))
 	{
-		close_service(msd);
+		close_service(msd, false);
 		return cannot_serve(msd, message,
 		                    "\"metrics\" is a free port of 127.0.0.1 or [::1], as in 127.0.0.1:9464");
 	}
@@ -356,7 +399,7 @@ serve(Msd *msd)
 		msd_log(msd, FABRIC_LOG_ERROR, "serving ended: %s", fabric_status_name(status));
 	else
 		msd_log(msd, FABRIC_LOG_INFO, "stopping");
-	close_service(msd);
+	close_service(msd, status == FABRIC_OK);
 	msd_log(msd, FABRIC_LOG_INFO, "stopped");
 	return status == FABRIC_OK ? 0 : 1;
 }

@@ -49,6 +49,7 @@ typedef struct Setting
 static const Setting settings[] = {
 	{"memory", SETTING_PATH, FIELD(memory), 0, 0, false},
 	{"socket", SETTING_PATH, FIELD(socket), 0, 0, false},
+	{"snapshot", SETTING_PATH, FIELD(snapshot), 0, 0, false},
 	{"log", SETTING_PATH, FIELD(log), 0, 0, true},
 	{"size", SETTING_SIZE, FIELD(size), SERVICE_MIN_BYTES, SERVICE_MAX_BYTES, false},
 	{"channels", SETTING_COUNT, FIELD(channels), 1, 65535, false},
@@ -528,6 +529,8 @@ msd_config_check(const MsdConfig *config, char *message)
 		wrong = "\"socket\" is missing";
 	else if (config->size == 0)
 		wrong = "\"size\" is missing";
+	else if (config->snapshot[0] != '\0' && strcmp(config->snapshot, config->memory) == 0)
+		wrong = "\"snapshot\" and \"memory\" are the same file";
 	else if (config->listen[0] != '\0' && config->keys[0] == '\0' && !config->insecure_loopback)
 		wrong = "\"listen\" needs \"keys = FILE\"; without keys only loopback addresses are served, after "
 				"\"insecure-loopback = on\"";

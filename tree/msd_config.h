@@ -33,6 +33,7 @@ typedef struct MsdConfig
 	char socket[MSD_PATH_BYTES];
 	char log[MSD_PATH_BYTES];       /* empty: stderr */
 	char keys[MSD_PATH_BYTES];      /* key file; empty: none */
+	char snapshot[MSD_PATH_BYTES];  /* file that the memory is saved to; empty: none */
 	char listen[MSD_ADDRESS_BYTES]; /* host:port; empty: the unix socket only */
 	char metrics[MSD_ADDRESS_BYTES];
 	uint64_t size;              /* bytes; 0 = not given */

@@ -135,7 +135,7 @@ write_calls(FILE *page, const char *method, const ServiceCalls *calls)
 void
 msd_metrics_write(FILE *page, const MsdSnapshot *snapshot, const char *version, uint64_t now_us)
 {
-	static const char *const memory_states[] = {"new", "kept", "recovered"};
+	static const char *const memory_states[] = {"new", "kept", "recovered", "loaded"};
 	const ServiceFigures *figures = &snapshot->figures;
 
 	write_head(page, "info", "gauge", "The daemon, and how it found its memory.");

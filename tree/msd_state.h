@@ -27,7 +27,8 @@ typedef struct Msd
 	MsdNotify notify;
 	MsdMetrics *metrics; /* NULL: none are wanted */
 	uint64_t started_us;
-	volatile sig_atomic_t stop_requested;
+	uint64_t snapshot_told_us;            /* when the service manager heard of it last */
+	volatile sig_atomic_t stop_requested; /* times */
 	volatile sig_atomic_t reload_requested;
 } Msd;
 

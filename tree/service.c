@@ -307,6 +307,9 @@ service_open_tables(Service *service, char *detail)
 		                       : "the memory object holds tables of another shape: remove it");
 		return status;
 	}
+	/* It may be an older one than the node ended with: ids given since then are not given again. */
+	if (service->state == FABRIC_MEMORY_LOADED)
+		tables_renumber(&service->tables, service_random());
 	if (repaired > 0)
 		service_log(service, FABRIC_LOG_INFO, "%llu units of node memory belonged to no tree: freed",
 		            (unsigned long long) repaired);
@@ -316,7 +319,7 @@ service_open_tables(Service *service, char *detail)
 FabricStatus
 service_open(const ServiceOptions *options, Service **result, char *detail)
 {
-	static const char *const states[] = {"new", "kept", "recovered"};
+	static const char *const states[] = {"new", "kept", "recovered", "loaded"};
 	FabricServerOptions server_options;
 	FabricService callbacks;
 	Service *service;
@@ -353,6 +356,9 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	server_options.keys = service->options.keys;
 	server_options.spin = service->options.listen != NULL;
 	server_options.insecure_loopback = service->options.insecure_loopback;
+	server_options.snapshot_path = service->options.snapshot_path;
+	server_options.snapshot_go_on = service->options.snapshot_go_on;
+	server_options.snapshot_argument = service->options.snapshot_argument;
 	server_options.log = service->options.log;
 	server_options.log_argument = service->options.log_argument;
 	server_options.should_stop = service_should_stop;
@@ -412,6 +418,22 @@ service_stop(Service *service)
 {
 	if (service != NULL)
 		fabric_server_stop(service->server);
+}
+
+bool
+service_save(Service *service, int drain_ms)
+{
+	if (service->options.snapshot_path == NULL)
+		return false;
+	if (service->tables.trees == 0)
+	{
+		service_log(service, FABRIC_LOG_INFO, "there are no trees: no snapshot is needed");
+		return true;
+	}
+	/* What was dropped is not saved. */
+	while (service->tables.quarantined > 0)
+		service_quarantine_wait(service);
+	return fabric_server_save(service->server, drain_ms) == FABRIC_OK;
 }
 
 void

@@ -66,6 +66,9 @@ typedef struct ServiceOptions
 	const char *verbs_device;   /* access class NIC, as in FabricServerOptions; NULL: class CPU */
 	bool allow_other_users;     /* as in FabricServerOptions */
 	FabricHugePages huge_pages; /* likewise */
+	const char *snapshot_path;  /* as in FabricServerOptions: the file of service_save(); NULL: none */
+	bool (*snapshot_go_on)(void *argument, bool saving, uint64_t done, uint64_t total); /* likewise */
+	void *snapshot_argument;
 	void (*log)(void *argument, FabricLogLevel level, const char *message); /* NULL: no log */
 	void *log_argument;
 	ServiceQuotas quotas;   /* of tenants by name; without one a tenant may have all */
@@ -80,11 +83,12 @@ typedef struct ServiceOptions
  * Opens or makes the memory object, repairs what an unclean end left (lock words, stripes, redo slots, tables), and
  * listens.  The strings in `options` must outlive the service.  `detail` (FABRIC_DETAIL_BYTES) says why it failed:
  * FABRIC_RANGE (options), FABRIC_EXISTS (another daemon serves this object), FABRIC_NO_MEMORY (no room on the file
- * system, or in this process), FABRIC_UNREACHABLE (file or socket cannot be made), FABRIC_DENIED.
+ * system, or in this process), FABRIC_UNREACHABLE (file or socket cannot be made, the snapshot not removed),
+ * FABRIC_DENIED, FABRIC_STOPPED (snapshot_go_on() said so).
  */
 extern FabricStatus service_open(const ServiceOptions *options, Service **service, char *detail);
 
-/* How the memory was found: new, kept from a clean end, or recovered. */
+/* How the memory was found: new, kept from a clean end, recovered, or loaded from the snapshot. */
 extern FabricMemoryState service_memory_state(const Service *service);
 
 /* Serves until should_stop() or service_stop(). */
@@ -101,6 +105,13 @@ extern void service_stop(Service *service);
  * inside an operation, removes the socket and frees the service.  The memory object stays unless `discard`.
  */
 extern void service_close(Service *service, int drain_ms, bool discard);
+
+/*
+ * To be called before service_close(), for a planned end: gives the channels `drain_ms` to go, and saves the
+ * memory to the snapshot, if one is configured and there is a tree.  False: there is none, and the log says why;
+ * but a node without trees needs none.
+ */
+extern bool service_save(Service *service, int drain_ms);
 
 /* Other quotas from now on. A tenant that has more than its new quota keeps it, and gets no more. */
 extern void service_set_quotas(Service *service, const ServiceQuotas *quotas);

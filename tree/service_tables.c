@@ -167,6 +167,13 @@ tenant_use(ServiceTables *tables, const ServiceRecord *record)
 	return record->tenant < TABLES_TENANTS ? &tables->tenants[record->tenant] : NULL;
 }
 
+void
+tables_renumber(ServiceTables *tables, uint64_t random)
+{
+	word_store(&tables->header->id_high, (random & 0x0fffffff) | 1);
+	word_store(&tables->header->id_next, 1);
+}
+
 FabricStatus
 tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t random, TablesRelease release,
             void *argument, uint64_t *repaired)
@@ -180,8 +187,7 @@ tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t 
 	{
 		header->version = TABLES_VERSION;
 		header->area_bytes = area_bytes;
-		header->id_high = (random & 0x0fffffff) | 1;
-		header->id_next = 1;
+		tables_renumber(tables, random);
 		word_store(&header->magic, TABLES_MAGIC);
 	}
 	if (header->magic != TABLES_MAGIC || header->version != TABLES_VERSION ||

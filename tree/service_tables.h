@@ -150,6 +150,9 @@ extern ServiceRecord *tables_next(ServiceTables *tables, const TablesOwner *owne
 /* A new id; never returned again. */
 extern uint64_t tables_id(ServiceTables *tables);
 
+/* Ids are of another series from now on, which was never begun before: `random` tells it. */
+extern void tables_renumber(ServiceTables *tables, uint64_t random);
+
 /* A free slot for a record, or NULL. */
 extern ServiceRecord *tables_slot(ServiceTables *tables);
 

@@ -153,6 +153,7 @@ fabric_process_serve(const FabricProcess *process, int ready)
 	FabricStatus status = FABRIC_OK;
 
 	options.huge_pages = process->huge_pages;
+	options.snapshot_path = process->snapshot_path[0] == '\0' ? NULL : process->snapshot_path;
 	options.verbs_device = process->verbs_device;
 	options.listen = process->listen[0] == '\0' ? NULL : process->listen;
 	options.insecure_loopback = true;
@@ -184,6 +185,8 @@ fabric_process_serve(const FabricProcess *process, int ready)
 		close(ready);
 	}
 	status = fabric_server_run(service.server);
+	if (options.snapshot_path != NULL && fabric_server_save(service.server, process->drain_ms) != FABRIC_OK)
+		return 1;
 	fabric_server_close(service.server, process->drain_ms, false);
 	return status == FABRIC_OK ? 0 : 1;
 }
@@ -283,6 +286,8 @@ fabric_process_remove(FabricProcess *process)
 		unlink(process->key_file);
 	if (process->log_path[0] != '\0')
 		unlink(process->log_path);
+	if (process->snapshot_path[0] != '\0')
+		unlink(process->snapshot_path);
 	rmdir(process->directory);
 	if (process->reserved >= 0)
 		close(process->reserved);

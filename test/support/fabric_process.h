@@ -61,9 +61,10 @@ typedef struct FabricProcess
 	const char *verbs_device;   /* it serves verbs with that; NULL: it does not */
 	char listen[LISTEN_BYTES];  /* for network clients; empty: there are none */
 	char network_address[LISTEN_BYTES + 16];
-	char key_file[160]; /* of the clients and the memory node; empty: network clients need none */
-	char log_path[160]; /* everything that it logs goes there; empty: nothing does */
-	int reserved;       /* keeps the port ours while the memory node is not running */
+	char key_file[160];      /* of the clients and the memory node; empty: network clients need none */
+	char log_path[160];      /* everything that it logs goes there; empty: nothing does */
+	char snapshot_path[160]; /* it saves its memory there; empty: it does not */
+	int reserved;            /* keeps the port ours while the memory node is not running */
 } FabricProcess;
 
 /*

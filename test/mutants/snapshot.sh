@@ -1,0 +1,38 @@
+# Safeguards of snapshots. Sourced by test/mutations.
+
+mutate snapshot_stays test_snapshot rdma/saved.c \
+	's/if \(\*loaded\)\s+status = consume\(server, why\);//s'
+mutate snapshot_of_kept_memory_stays test_snapshot rdma/saved.c \
+	's/snapshot_clean\(path\);\s+return consume\(server, detail\);/return FABRIC_OK;/s'
+mutate block_believed_unseen test_snapshot rdma/snapshot.c \
+	's/if \(block_sum\(&reader->file->header, &block, place\) != block\.sum\)/if (false)/'
+mutate block_anywhere test_snapshot rdma/snapshot.c \
+	's/const uint64_t place\[\] = \{header->key, block->offset, block->bytes\};/const uint64_t place[] = {0, block->offset, block->bytes};/; s/if \(reader\.sums != header->sums\)/if (false)/'
+mutate header_believed_unseen test_snapshot rdma/snapshot.c \
+	's/if \(header->sum != header_sum\(header\)\)/if (false)/'
+mutate any_length test_snapshot rdma/snapshot.c \
+	's/if \(header->file_bytes != \(uint64_t\) status\.st_size\)/if (false)/'
+mutate any_version test_snapshot rdma/snapshot.c \
+	's/if \(header->version != SNAPSHOT_VERSION \|\| header->header_bytes != sizeof\(\*header\)\)/if (false)/'
+mutate any_size test_snapshot rdma/saved.c \
+	's/if \(object_fits\(server, &file->header\.memory\)\)/if (true)/'
+mutate half_a_file_has_the_name test_snapshot rdma/snapshot.c \
+	's/!name_with\(path, SNAPSHOT_NEW, name\)/!name_with(path, "", name)/; s/rename\(name, path\) != 0/false/'
+mutate header_written_first test_snapshot rdma/snapshot.c \
+	's/memory->header->tenants, header->memory\.tenants, sizeof\(header->memory\.tenants\)\);/memory->header->tenants, header->memory.tenants, sizeof(header->memory.tenants));\n\t(void) name_object(file, memory);/'
+mutate zeroes_without_pages test_snapshot rdma/snapshot.c \
+	's/if \(take_pages\(memory\) != FABRIC_OK\)/if (false)/; s/static FabricStatus\ntake_pages/static FabricStatus __attribute__((unused))\ntake_pages/'
+mutate failed_save_stays test_snapshot rdma/snapshot.c \
+	's/if \(status != FABRIC_OK && status != FABRIC_EXISTS\)\s+unlink\(name\);//s'
+mutate free_units_saved test_snapshot rdma/snapshot.c \
+	's/return unit >= first && memory->units\[unit\] != 0 && /return unit >= first \&\& /'
+mutate locks_not_saved test_daemon rdma/snapshot.c \
+	's/if \(number >= MEMORY_MAX_TENANTS \|\|/if (number >= 0 ||/'
+mutate instances_go_on test_snapshot rdma/server.c \
+	's/if \(header->saved\)\s+instances_fence\(server\);//s'
+mutate saved_unmarked test_snapshot rdma/saved.c \
+	's/server->memory\.header->saved = 1;//'
+mutate ids_again test_daemon tree/service.c \
+	's/if \(service->state == FABRIC_MEMORY_LOADED\)\s+tables_renumber\([^;]*;//s'
+mutate second_signal_unheard test_daemon tree/msd.c \
+	's/return msd->stop_requested < \(saving \? MSD_STOPS_MAX : 1\);/return true;/'

@@ -1,0 +1,683 @@
+/*
+ * test_snapshot.c
+ *		A memory node's snapshot: what comes back, and what is never believed: a damaged one, half of one, one
+ *		that was used already.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "memory.h"
+#include "snapshot.h"
+#include "support/fabric_process.h"
+
+#define CLUSTER 77u
+#define CHANNELS 4u
+#define SERVICE_BYTES (256u << 10)
+#define NODE_BYTES (2u << 20)
+
+/* Units that are committed: with data, of zeroes alone, and one between them that is not. */
+#define UNITS 5u
+#define ZERO_UNIT 2u
+#define FREE_UNIT 3u
+
+/* A memory node that is served in this process, without clients. */
+typedef struct Stage
+{
+	char directory[64];
+	char memory_path[96];
+	char socket_path[96];
+	char snapshot[96];
+	char refused[112];
+	char unfinished[112];
+	FabricServerOptions options;
+	FabricServer *server;
+	FabricMemoryState found;
+	char detail[FABRIC_DETAIL_BYTES];
+	char log[4096]; /* warnings */
+	uint64_t first; /* offset of the first unit */
+	uint64_t blocks;
+	uint64_t limit; /* of blocks: then it is stopped, or the process dies */
+	bool dies;
+} Stage;
+
+static bool
+go_on(void *argument, bool saving, uint64_t done, uint64_t total)
+{
+	Stage *stage = argument;
+
+	(void) saving;
+	CHECK(done <= total);
+	if (++stage->blocks < stage->limit)
+		return true;
+	if (stage->dies)
+		kill(getpid(), SIGKILL);
+	return false;
+}
+
+static void
+note(void *argument, FabricLogLevel level, const char *message)
+{
+	Stage *stage = argument;
+	size_t length = strlen(stage->log);
+
+	if (level >= FABRIC_LOG_WARNING)
+		snprintf(stage->log + length, sizeof(stage->log) - length, "%s\n", message);
+}
+
+static int
+stage_setup(void **state)
+{
+	static Stage stage;
+	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
+
+	memset(&stage, 0, sizeof(stage));
+	snprintf(stage.directory, sizeof(stage.directory), "%.40s/snapshot-XXXXXX",
+	         parent == NULL ? "/dev/shm" : parent);
+	CHECK(mkdtemp(stage.directory) != NULL);
+	snprintf(stage.memory_path, sizeof(stage.memory_path), "%s/memory", stage.directory);
+	snprintf(stage.socket_path, sizeof(stage.socket_path), "%s/socket", stage.directory);
+	snprintf(stage.snapshot, sizeof(stage.snapshot), "%s/saved", stage.directory);
+	snprintf(stage.refused, sizeof(stage.refused), "%s" SNAPSHOT_REFUSED, stage.snapshot);
+	snprintf(stage.unfinished, sizeof(stage.unfinished), "%s" SNAPSHOT_NEW, stage.snapshot);
+	stage.limit = UINT64_MAX;
+	stage.options = (FabricServerOptions){
+		.memory_path = stage.memory_path,
+		.socket_path = stage.socket_path,
+		.node_bytes = NODE_BYTES,
+		.service_bytes = SERVICE_BYTES,
+		.max_channels = CHANNELS,
+		.snapshot_path = stage.snapshot,
+		.snapshot_go_on = go_on,
+		.snapshot_argument = &stage,
+		.log = note,
+		.log_argument = &stage,
+	};
+	*state = &stage;
+	return 0;
+}
+
+static int
+stage_teardown(void **state)
+{
+	Stage *stage = *state;
+	char lock[112];
+
+	if (stage->server != NULL)
+		fabric_server_close(stage->server, 0, false);
+	snprintf(lock, sizeof(lock), "%s.lock", stage->memory_path);
+	unlink(lock);
+	unlink(stage->memory_path);
+	unlink(stage->snapshot);
+	unlink(stage->refused);
+	unlink(stage->unfinished);
+	rmdir(stage->directory);
+	return 0;
+}
+
+static FabricStatus
+stage_try_open(Stage *stage)
+{
+	static const FabricService service;
+	uint64_t end;
+	FabricStatus status =
+		fabric_server_open(&stage->options, &service, &stage->server, &stage->found, stage->detail);
+
+	if (status == FABRIC_OK)
+		fabric_server_node_range(stage->server, &stage->first, &end);
+	return status;
+}
+
+static void
+stage_open(Stage *stage, FabricMemoryState expected)
+{
+	assert_int_equal(stage_try_open(stage), FABRIC_OK);
+	assert_int_equal(stage->found, expected);
+	/* Before anybody is served. */
+	assert_int_not_equal(access(stage->snapshot, F_OK), 0);
+	assert_int_not_equal(access(stage->unfinished, F_OK), 0);
+}
+
+static FabricStatus
+stage_save(Stage *stage)
+{
+	FabricStatus status = fabric_server_save(stage->server, 0);
+
+	fabric_server_close(stage->server, 0, false);
+	stage->server = NULL;
+	return status;
+}
+
+/* What is at a place of the memory, told by the round. */
+static uint64_t
+content(uint64_t round, uint64_t word)
+{
+	return (round + 1) * 0x9e3779b97f4a7c15ull ^ word;
+}
+
+static uint64_t *
+unit_words(Stage *stage, uint64_t unit)
+{
+	return fabric_server_node(stage->server, stage->first + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
+}
+
+static void
+fill(Stage *stage, uint64_t round)
+{
+	uint64_t *area = fabric_server_service_area(stage->server);
+
+	for (uint64_t unit = 0; unit < UNITS; unit++)
+	{
+		if (unit == FREE_UNIT)
+			continue;
+		assert_int_equal(fabric_server_commit(stage->server, 0, stage->first + unit * FABRIC_UNIT_BYTES,
+		                                      FABRIC_UNIT_BYTES),
+		                 FABRIC_OK);
+		for (uint64_t word = 0; unit != ZERO_UNIT && word < FABRIC_UNIT_BYTES / 8; word++)
+			unit_words(stage, unit)[word] = content(round, unit << 32 | word);
+	}
+	/* A page in the middle is zero, and so is most of the service area. */
+	memset(unit_words(stage, 1) + 1024, 0, MEMORY_PAGE_BYTES);
+	area[0] = content(round, 1);
+	area[SERVICE_BYTES / 8 - 1] = content(round, 2);
+}
+
+static void
+check_filled(Stage *stage, uint64_t round)
+{
+	const uint64_t *area = fabric_server_service_area(stage->server);
+	const uint64_t page = 1024 * 8 / MEMORY_PAGE_BYTES;
+
+	for (uint64_t unit = 0; unit < UNITS; unit++)
+	{
+		for (uint64_t word = 0; unit != FREE_UNIT && word < FABRIC_UNIT_BYTES / 8; word++)
+		{
+			bool zero = unit == ZERO_UNIT || (unit == 1 && word * 8 / MEMORY_PAGE_BYTES == page);
+
+			assert_int_equal(unit_words(stage, unit)[word], zero ? 0 : content(round, unit << 32 | word));
+		}
+	}
+	assert_int_equal(area[0], content(round, 1));
+	for (uint64_t word = 1; word < SERVICE_BYTES / 8 - 1; word++)
+		assert_int_equal(area[word], 0);
+	assert_int_equal(area[SERVICE_BYTES / 8 - 1], content(round, 2));
+}
+
+static uint64_t
+file_bytes(const char *path)
+{
+	struct stat file;
+
+	assert_int_equal(stat(path, &file), 0);
+	return (uint64_t) file.st_size;
+}
+
+/* The machine was restarted. */
+static void
+lose_memory(const Stage *stage)
+{
+	assert_int_equal(unlink(stage->memory_path), 0);
+}
+
+/* A snapshot of the round; nothing else is left. */
+static void
+make_snapshot(Stage *stage, uint64_t round)
+{
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, round);
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	lose_memory(stage);
+}
+
+static void *
+read_file(const char *path, uint64_t bytes)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	void *copy = malloc(bytes);
+
+	assert_true(descriptor >= 0 && copy != NULL);
+	assert_int_equal(read(descriptor, copy, bytes), bytes);
+	close(descriptor);
+	return copy;
+}
+
+static void
+write_file(const char *path, const void *data, uint64_t bytes)
+{
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(descriptor >= 0);
+	assert_int_equal(write(descriptor, data, bytes), bytes);
+	close(descriptor);
+}
+
+/*
+ * What was saved comes back, under the same identity, and so again and again; memory that is free is not in
+ * the file.
+ */
+static void
+test_round_trip(void **state)
+{
+	Stage *stage = *state;
+	uint64_t uuid[2], again[2];
+	uint64_t generation;
+
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fabric_server_uuid(stage->server, uuid);
+	generation = fabric_server_generation(stage->server);
+	for (uint64_t round = 0; round < 3; round++)
+	{
+		struct stat before, file;
+
+		fill(stage, round);
+		assert_int_equal(stat(stage->memory_path, &before), 0);
+		assert_int_equal(stage_save(stage), FABRIC_OK);
+		/* Three units with data, both ends of the service area, instances and channels. */
+		assert_in_range(file_bytes(stage->snapshot), 3 * FABRIC_UNIT_BYTES, 4 * FABRIC_UNIT_BYTES);
+		assert_int_not_equal(access(stage->unfinished, F_OK), 0);
+		lose_memory(stage);
+		stage_open(stage, FABRIC_MEMORY_LOADED);
+		/*
+		 * Pages are taken as they were: for a unit of zeroes too, and for one that is free not. A look would
+		 * take them.
+		 */
+		assert_int_equal(stat(stage->memory_path, &file), 0);
+		assert_int_equal(file.st_blocks, before.st_blocks);
+		check_filled(stage, round);
+		fabric_server_uuid(stage->server, again);
+		assert_memory_equal(uuid, again, sizeof(uuid));
+		assert_int_equal(fabric_server_generation(stage->server), generation + round + 1);
+	}
+	assert_string_equal(stage->log, "");
+}
+
+/* The memory outlived the daemon: it is used, and the snapshot goes, as does a half one. */
+static void
+test_memory_kept(void **state)
+{
+	Stage *stage = *state;
+
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, 0);
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	write_file(stage->unfinished, "half", 4);
+	stage_open(stage, FABRIC_MEMORY_CLEAN);
+	check_filled(stage, 0);
+}
+
+/* Memory of another boot is not believed: the snapshot is. */
+static void
+test_other_boot(void **state)
+{
+	Stage *stage = *state;
+	char boot_id[MEMORY_BOOT_ID_BYTES] = "another boot";
+	int memory;
+
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, 0);
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	memory = open(stage->memory_path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(memory, boot_id, sizeof(boot_id), offsetof(MemoryHeader, boot_id)),
+	                 sizeof(boot_id));
+	close(memory);
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	check_filled(stage, 0);
+}
+
+/* Without a snapshot all is as it was. */
+static void
+test_none(void **state)
+{
+	Stage *stage = *state;
+
+	stage->options.snapshot_path = NULL;
+	assert_int_equal(stage_try_open(stage), FABRIC_OK);
+	fill(stage, 0);
+	assert_int_equal(stage_save(stage), FABRIC_NOT_SUPPORTED);
+	assert_int_not_equal(access(stage->snapshot, F_OK), 0);
+	lose_memory(stage);
+	assert_int_equal(stage_try_open(stage), FABRIC_OK);
+	assert_int_equal(stage->found, FABRIC_MEMORY_NEW);
+}
+
+/*
+ * Opens over a snapshot that is not to be believed: there is new memory, the file is kept aside, and the log
+ * says why.
+ */
+static void
+expect_refused(Stage *stage, const char *why)
+{
+	stage->log[0] = '\0';
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	assert_int_equal(access(stage->refused, F_OK), 0);
+	assert_non_null(strstr(stage->log, "refused"));
+	if (strstr(stage->log, why) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", why, stage->log);
+	for (uint64_t word = 0; word < SERVICE_BYTES / 8; word++)
+		assert_int_equal(((uint64_t *) fabric_server_service_area(stage->server))[word], 0);
+	fabric_server_close(stage->server, 0, true);
+	stage->server = NULL;
+}
+
+/* Every byte of the file counts but those behind the header that mean nothing, and so does its length. */
+static void
+test_damage(void **state)
+{
+	Stage *stage = *state;
+	uint64_t bytes;
+	uint8_t *good;
+
+	make_snapshot(stage, 0);
+	bytes = file_bytes(stage->snapshot);
+	good = read_file(stage->snapshot, bytes);
+	for (uint64_t at = 0; at < bytes; at += at < sizeof(SnapshotHeader) ? 5 : 911)
+	{
+		uint8_t *bad;
+
+		if (at >= sizeof(SnapshotHeader) && at < SNAPSHOT_HEADER_BYTES)
+			at = SNAPSHOT_HEADER_BYTES;
+		bad = malloc(bytes);
+		memcpy(bad, good, bytes);
+		bad[at] ^= (uint8_t) (1u << at % 8);
+		write_file(stage->snapshot, bad, bytes);
+		free(bad);
+		expect_refused(stage, at < 8 ? "does not begin" : at < 16 ? "format version" : "");
+	}
+	/* The first block, field by field. */
+	for (uint64_t at = SNAPSHOT_HEADER_BYTES; at < SNAPSHOT_HEADER_BYTES + sizeof(SnapshotBlock); at++)
+	{
+		good[at] ^= 4;
+		write_file(stage->snapshot, good, bytes);
+		good[at] ^= 4;
+		expect_refused(stage, "");
+	}
+	for (uint64_t length = 0; length < bytes; length += length < SNAPSHOT_HEADER_BYTES ? 1021 : 40009)
+	{
+		write_file(stage->snapshot, good, length);
+		expect_refused(stage, length < sizeof(SnapshotHeader) ? "too short" : "should have");
+	}
+	good = realloc(good, bytes + 1);
+	good[bytes] = 0;
+	write_file(stage->snapshot, good, bytes + 1);
+	expect_refused(stage, "should have");
+	/* And whole, it is good. */
+	write_file(stage->snapshot, good, bytes);
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	check_filled(stage, 0);
+	free(good);
+}
+
+/* Blocks that are whole, but of another snapshot of the same memory. */
+static void
+test_mixture(void **state)
+{
+	Stage *stage = *state;
+	uint64_t bytes;
+	uint8_t *first, *second;
+
+	make_snapshot(stage, 0);
+	bytes = file_bytes(stage->snapshot);
+	first = read_file(stage->snapshot, bytes);
+	unlink(stage->snapshot);
+	make_snapshot(stage, 0);
+	assert_int_equal(file_bytes(stage->snapshot), bytes);
+	second = read_file(stage->snapshot, bytes);
+	memcpy(second + bytes / 2, first + bytes / 2, bytes - bytes / 2);
+	write_file(stage->snapshot, second, bytes);
+	expect_refused(stage, "block");
+	free(first);
+	free(second);
+}
+
+/* Memory of another shape than is asked for. */
+static void
+test_misfit(void **state)
+{
+	Stage *stage = *state;
+
+	make_snapshot(stage, 0);
+	stage->options.node_bytes = 2 * NODE_BYTES;
+	expect_refused(stage, "another size");
+	stage->options.node_bytes = NODE_BYTES;
+	make_snapshot(stage, 0);
+	stage->options.max_channels = CHANNELS + 1;
+	expect_refused(stage, "fewer channels");
+	stage->options.max_channels = CHANNELS;
+	make_snapshot(stage, 0);
+	stage->options.max_channels = CHANNELS - 1;
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	check_filled(stage, 0);
+}
+
+/*
+ * Saving ends early, at every block and for want of room at many places: no snapshot, and the memory is what
+ * it was.
+ */
+static void
+test_save_broken_off(void **state)
+{
+	Stage *stage = *state;
+	const struct rlimit *none = &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+	uint64_t blocks, bytes;
+
+	make_snapshot(stage, 0);
+	blocks = stage->blocks;
+	bytes = file_bytes(stage->snapshot);
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	for (stage->limit = 1; stage->limit <= blocks; stage->limit++)
+	{
+		stage->blocks = 0;
+		assert_int_equal(stage_save(stage), FABRIC_STOPPED);
+		assert_int_not_equal(access(stage->unfinished, F_OK), 0);
+		stage_open(stage, FABRIC_MEMORY_CLEAN);
+		check_filled(stage, 0);
+	}
+	stage->limit = UINT64_MAX;
+	signal(SIGXFSZ, SIG_IGN);
+	for (uint64_t room = 0; room < bytes; room += 5003)
+	{
+		stage->log[0] = '\0';
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){room, RLIM_INFINITY}), 0);
+		assert_int_equal(stage_save(stage), FABRIC_NO_MEMORY);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, none), 0);
+		assert_non_null(strstr(stage->log, "not saved"));
+		assert_int_not_equal(access(stage->unfinished, F_OK), 0);
+		stage_open(stage, FABRIC_MEMORY_CLEAN);
+		check_filled(stage, 0);
+	}
+}
+
+/* The process dies at every block of saving: there is no snapshot then, and what is left of it goes. */
+static void
+test_save_killed(void **state)
+{
+	Stage *stage = *state;
+	uint64_t blocks;
+
+	make_snapshot(stage, 0);
+	blocks = stage->blocks;
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	fabric_server_close(stage->server, 0, true);
+	stage->server = NULL;
+	for (uint64_t limit = 1; limit <= blocks; limit++)
+	{
+		pid_t child = start_child();
+
+		if (child == 0)
+		{
+			CHECK(stage_try_open(stage) == FABRIC_OK);
+			fill(stage, 1);
+			stage->blocks = 0;
+			stage->limit = limit;
+			stage->dies = true;
+			(void) stage_save(stage);
+			_exit(1);
+		}
+		assert_int_equal(wait_for_child(child), 128 + SIGKILL);
+		assert_int_equal(access(stage->unfinished, F_OK), 0);
+		lose_memory(stage);
+		stage_open(stage, FABRIC_MEMORY_NEW);
+		fabric_server_close(stage->server, 0, true);
+		stage->server = NULL;
+	}
+}
+
+/*
+ * The process dies, or is stopped, at every block of loading: half of the memory is not believed, and the
+ * snapshot is.
+ */
+static void
+test_load_broken_off(void **state)
+{
+	Stage *stage = *state;
+	uint64_t blocks;
+
+	make_snapshot(stage, 0);
+	stage->blocks = 0;
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	blocks = stage->blocks;
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	lose_memory(stage);
+	for (uint64_t limit = 1; limit <= blocks; limit++)
+	{
+		pid_t child = start_child();
+
+		if (child == 0)
+		{
+			stage->blocks = 0;
+			stage->limit = limit;
+			stage->dies = true;
+			(void) stage_try_open(stage);
+			_exit(1);
+		}
+		assert_int_equal(wait_for_child(child), 128 + SIGKILL);
+		assert_int_equal(access(stage->snapshot, F_OK), 0);
+		stage->blocks = 0;
+		stage->limit = limit;
+		assert_int_equal(stage_try_open(stage), FABRIC_STOPPED);
+		assert_int_equal(access(stage->snapshot, F_OK), 0);
+		assert_int_not_equal(access(stage->memory_path, F_OK), 0);
+	}
+	stage->limit = UINT64_MAX;
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	check_filled(stage, 0);
+}
+
+/* No room for the memory: the daemon does not start, and nothing is lost. */
+static void
+test_load_without_room(void **state)
+{
+	Stage *stage = *state;
+	uint64_t bytes;
+
+	make_snapshot(stage, 0);
+	bytes = file_bytes(stage->snapshot);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){bytes, RLIM_INFINITY}), 0);
+	assert_int_equal(stage_try_open(stage), FABRIC_NO_MEMORY);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}), 0);
+	assert_int_equal(access(stage->snapshot, F_OK), 0);
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+	check_filled(stage, 0);
+}
+
+/* A snapshot that another daemon reads is not ours. */
+static void
+test_in_use(void **state)
+{
+	Stage *stage = *state;
+	SnapshotFile file;
+	char detail[FABRIC_DETAIL_BYTES];
+
+	make_snapshot(stage, 0);
+	assert_int_equal(snapshot_open(stage->snapshot, &file, detail), FABRIC_OK);
+	assert_int_equal(stage_try_open(stage), FABRIC_EXISTS);
+	snapshot_close(&file);
+	stage_open(stage, FABRIC_MEMORY_LOADED);
+}
+
+/*
+ * Clients of before come back only when their instance has attached anew, over memory that was loaded and
+ * over memory that was kept: for there may be a copy of the snapshot, and an instance knows its age by the
+ * last attach.  Its channels and lock words are what they were.
+ */
+static void
+test_attached_anew(void **state)
+{
+	FabricProcess node;
+	TestChannel channel;
+	uint64_t word = 0x123456789abcull;
+	uint64_t area;
+	uint32_t incarnation;
+
+	(void) state;
+	fabric_process_prepare(&node, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
+	snprintf(node.snapshot_path, sizeof(node.snapshot_path), "%.100s/saved", node.directory);
+	fabric_process_start(&node);
+	area = service_info(node.address).first_unit;
+	incarnation = cluster_attach(node.address, CLUSTER);
+	assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
+	for (int round = 0; round < 3; round++)
+	{
+		FabricOp lock = op_fetch_add(FABRIC_LOCKS, 8, 1);
+
+		channel_open(&channel, node.address, CLUSTER, incarnation);
+		channel_write(&channel, area, &word, sizeof(word));
+		assert_int_equal(fabric_execute(channel.endpoint, &lock, 1), FABRIC_OK);
+		assert_int_equal(lock.result, round);
+		channel_close(&channel);
+		fabric_process_stop(&node, SIGTERM);
+		assert_int_equal(access(node.snapshot_path, F_OK), 0);
+		if (round != 1)
+			unlink(node.memory_path);
+		fabric_process_start(&node);
+		assert_int_equal(service_info(node.address).memory_state,
+		                 round != 1 ? FABRIC_MEMORY_LOADED : FABRIC_MEMORY_CLEAN);
+		assert_int_equal(channel_try_open(&channel, node.address, CLUSTER, incarnation, NULL), FABRIC_FENCED);
+		channel_close(&channel);
+		incarnation = cluster_attach(node.address, CLUSTER);
+		word = 0;
+		channel_open(&channel, node.address, CLUSTER, incarnation);
+		channel_read(&channel, area, &word, sizeof(word));
+		assert_int_equal(word, 0x123456789abcull);
+		channel_close(&channel);
+	}
+	/* After a death nobody can have a snapshot of what is there. */
+	fabric_process_stop(&node, SIGKILL);
+	fabric_process_start(&node);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	channel_close(&channel);
+	fabric_process_remove(&node);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_round_trip, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_memory_kept, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_other_boot, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_none, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_damage, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_mixture, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_misfit, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_save_broken_off, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_save_killed, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_load_broken_off, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_load_without_room, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_in_use, stage_setup, stage_teardown),
+		cmocka_unit_test(test_attached_anew),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
