@@ -185,6 +185,20 @@ remove_memory(const char *path)
 }
 
 /*
+ * Removes the embedded node's snapshot of a history that has ended, or is another data directory's.
+ */
+static void
+remove_snapshot(void)
+{
+	struct stat file;
+
+	if (stat(SHERMAN_SNAPSHOT, &file) == 0 && durable_unlink(SHERMAN_SNAPSHOT, WARNING) == 0)
+		ereport(LOG,
+				(errmsg("removed snapshot \"%s\": it does not fit this data directory's history",
+						SHERMAN_SNAPSHOT)));
+}
+
+/*
  * Nothing that was done up to now is proven: external memory nodes stay what they are, but no tree in them is
  * believed.
  */
@@ -288,6 +302,8 @@ sherman_recovery_start(ShermanShared *shared)
 		local_begin(local, control, &directory);
 	else if (changed)
 		local_distrust(local);
+	if (changed)
+		remove_snapshot();
 	if (sherman_embedded)
 		changed |= local_name_memory(local);
 	if (changed)
@@ -350,9 +366,11 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 {
 	const ShermanLocalNode *local = &sherman_shared->local.node[position];
 	bool		known = memcmp(local->memory, status->uuid, sizeof(local->memory)) == 0;
+	uint64		last = Max(local->epoch, local->opening);
 	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != 0;
 
-	if (known && (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening)))
+	/* Nobody was let in in an epoch behind the acknowledged one. */
+	if (known && status->epoch >= local->epoch && status->epoch <= last)
 	{
 		*member = local->member;
 		return true;
@@ -439,6 +457,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	ShermanLocalNode *node = &local.node[position];
 	const ShermanNode *known = &shared->node[position];
 	bool		same = node->member == known->member;
+	uint64		last = status->epoch;
 	TreeStatus	called;
 
 	ereport(LOG,
@@ -446,6 +465,12 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 			 errdetail("%s", !same ? "It is new, or what it holds of this server is not believed." :
 					   node->unclean_from != 0 ? "The server ended unclean since it was attached." :
 					   "What it holds is good.")));
+	/*
+	 * No number is used twice for this memory, even if what we find is older than what we know: there may be
+	 * copies of it.
+	 */
+	if (memcmp(node->memory, known->memory, sizeof(node->memory)) == 0)
+		last = Max(last, Max(node->epoch, node->opening));
 	if (!same)
 		memset(node, 0, sizeof(*node));
 	memcpy(node->memory, known->memory, sizeof(node->memory));
@@ -454,7 +479,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	/* The table must not show trees of memory that was here before. */
 	sherman_trees_clear(position);
 	/* Broken first, for the next epoch hides that the last one was unclean. */
-	node->opening = Max(node->epoch, status->epoch) + 1;
+	node->opening = last + 1;
 	if (!local_change(&local, failure))
 		return false;
 	called = take_stock(client, position, node->unclean_from);

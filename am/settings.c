@@ -20,6 +20,7 @@
 
 int			sherman_embedded_memory_mb = DEFAULT_EMBEDDED_MEMORY_MB;
 char	   *sherman_embedded_directory = NULL;
+bool		sherman_embedded_snapshot = true;
 int			sherman_cache_mb = DEFAULT_CACHE_MB;
 int			sherman_connection_workers = 0;
 int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
@@ -128,6 +129,12 @@ sherman_define_settings(void)
 							   "each connect.",
 							   &sherman_key_file, "",
 							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, check_key_file, NULL, NULL);
+	DefineCustomBoolVariable("sherman.embedded_snapshot",
+							 "Saves the embedded node's memory when the server is shut down.",
+							 "To a file in the data directory, from which it is loaded at the next start if the machine was "
+							 "restarted.",
+							 &sherman_embedded_snapshot, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.attach_timeout",
 							"How long commands wait at the server's start for the memory node.",
 							NULL,

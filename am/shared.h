@@ -32,6 +32,9 @@
  */
 #define SHERMAN_SOCKET "pg_dynshmem/sherman.socket"
 
+/* Its snapshot: neither backups nor pg_rewind copy it, and a server that starts leaves it alone. */
+#define SHERMAN_SNAPSHOT "pg_dynshmem/sherman.snapshot"
+
 /* Our lightweight locks. */
 typedef enum ShermanLock
 {

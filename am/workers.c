@@ -43,7 +43,13 @@
  */
 #define NODE_OOM_SCORE "-900"
 
+/* Who waits for the node is told that it loads its snapshot when that has taken so long. */
+#define LOADING_TOLD_MS 1000
+
 static Service *service = NULL;
+
+/* When the node began to open its memory, or 0: those who wait have been told why. */
+static TimestampTz node_opening = 0;
 
 bool		sherman_embedded = false;
 
@@ -128,6 +134,38 @@ node_exit(int code, Datum argument)
 	node_publish(0, "it has ended");
 }
 
+/*
+ * Whether the node's snapshot is to be gone on with: not when the server died, nor when the node was asked to
+ * end, again if it saves because it was asked to.
+ */
+static bool
+node_snapshot_go_on(void *argument, bool saving, uint64_t done, uint64_t total)
+{
+	if (!saving && node_opening != 0 &&
+		TimestampDifferenceExceeds(node_opening, GetCurrentTimestamp(), LOADING_TOLD_MS))
+	{
+		node_opening = 0;
+		node_publish(0, "its snapshot is being loaded");
+	}
+	return PostmasterIsAlive() && !ShutdownRequestPending;
+}
+
+/*
+ * Saves the memory, when the server is shut down and everybody has gone.
+ */
+static void
+node_save(void)
+{
+	if (!ShutdownRequestPending || !PostmasterIsAlive())
+		return;
+	if (ConfigReloadPending)
+		ProcessConfigFile(PGC_SIGHUP);
+	/* One more request does not wait for it. */
+	ShutdownRequestPending = false;
+	if (sherman_embedded_snapshot)
+		(void) service_save(service, 0);
+}
+
 static bool
 set_oom_score(const char *score)
 {
@@ -169,8 +207,12 @@ static void
 node_open(const ServiceOptions *options)
 {
 	char		detail[FABRIC_DETAIL_BYTES] = "";
-	FabricStatus status = service_open(options, &service, detail);
+	FabricStatus status;
 
+	node_opening = GetCurrentTimestamp();
+	status = service_open(options, &service, detail);
+	if (status == FABRIC_STOPPED)
+		proc_exit(1);
 	if (status == FABRIC_PROTOCOL)
 	{
 		ereport(WARNING, (errmsg("memory \"%s\" is replaced: %s", options->memory_path, detail)));
@@ -200,12 +242,14 @@ sherman_node_main(Datum argument)
 		.node_bytes = (uint64) sherman_embedded_memory_mb * 1024 * 1024,
 		.max_channels = sherman_node_channels(),
 		.max_trees = SHERMAN_MAX_TREES,
+		.snapshot_path = SHERMAN_SNAPSHOT,
+		.snapshot_go_on = node_snapshot_go_on,
 		.log = node_log,
 		.should_stop = node_should_stop
 	};
 
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGHUP, SIG_IGN);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	BackgroundWorkerUnblockSignals();
 	avoid_oom_killer();
 	before_shmem_exit(node_exit, (Datum) 0);
@@ -214,6 +258,7 @@ sherman_node_main(Datum argument)
 	node_publish(MyProcPid, "");
 	if (service_run(service) != FABRIC_OK)
 		ereport(LOG, (errmsg("the sherman memory node's loop has failed")));
+	node_save();
 	service_close(service, 0, false);
 	proc_exit(1);
 }

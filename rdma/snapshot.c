@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -25,6 +26,12 @@
  * and an end that cannot be broken off for minutes is none.
  */
 #define SNAPSHOT_SYNC_BYTES (64u << 20)
+
+/*
+ * So much of the file system is left to others: the server whose data directory it is in has a checkpoint to make
+ * behind us.
+ */
+#define SNAPSHOT_SPARE_BYTES (16u << 20)
 
 /* Zeroes are looked for, and left out, in pieces of this length. */
 #define SNAPSHOT_PIECE_BYTES MEMORY_PAGE_BYTES
@@ -286,6 +293,24 @@ write_blocks(Writer *writer)
 	return status;
 }
 
+/* Before minutes are spent: is there room for all that is in use? */
+static FabricStatus
+check_room(const Writer *writer)
+{
+	uint64_t needed = writer->total + SNAPSHOT_HEADER_BYTES + SNAPSHOT_SPARE_BYTES;
+	struct statvfs room;
+	uint64_t free_bytes;
+
+	if (fstatvfs(writer->descriptor, &room) != 0)
+		return write_failed(writer);
+	free_bytes = (uint64_t) room.f_bavail * room.f_frsize;
+	if (free_bytes >= needed)
+		return FABRIC_OK;
+	server_set_detail(writer->detail, "it needs %llu MB, and %llu MB of the file system are free",
+	                  (unsigned long long) (needed >> 20), (unsigned long long) (free_bytes >> 20));
+	return FABRIC_NO_MEMORY;
+}
+
 /* Opens the file to write: nobody else does that, and nothing is in it. */
 static FabricStatus
 writer_open(Writer *writer)
@@ -328,6 +353,8 @@ write_all(Writer *writer)
 {
 	FabricStatus status = writer_open(writer);
 
+	if (status == FABRIC_OK)
+		status = check_room(writer);
 	if (status == FABRIC_OK)
 		status = write_blocks(writer);
 	return status == FABRIC_OK ? write_header(writer) : status;

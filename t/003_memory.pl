@@ -1,5 +1,5 @@
 
-# The memory itself: full, removed, replaced by an older copy, of another size; and a copy of the data directory.
+# The memory itself, without snapshots: full, removed, replaced by an older copy, of another size; and a copy of the data directory.
 
 use strict;
 use warnings;
@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $node = new_cluster('main', memory => 8);
+my $node = new_cluster('main', memory => 8, conf => "sherman.embedded_snapshot = off\n");
 my ($stdout, $stderr, $status);
 
 # Runs SQL that must fail; returns the error.

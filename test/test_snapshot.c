@@ -5,12 +5,14 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -497,6 +499,35 @@ test_save_broken_off(void **state)
 	}
 }
 
+/* A file system without room is seen before anything is written. */
+static void
+test_no_room(void **state)
+{
+	Stage *stage = *state;
+	char small[96], path[112];
+
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, 0);
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	snprintf(small, sizeof(small), "%s/small", stage->directory);
+	assert_int_equal(mkdir(small, 0700), 0);
+	if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", small, "tmpfs", 0, "size=16m") != 0)
+	{
+		rmdir(small);
+		skip();
+	}
+	snprintf(path, sizeof(path), "%s/saved", small);
+	stage_open(stage, FABRIC_MEMORY_CLEAN);
+	fabric_server_close(stage->server, 0, false);
+	stage->options.snapshot_path = path;
+	assert_int_equal(stage_try_open(stage), FABRIC_OK);
+	assert_int_equal(stage_save(stage), FABRIC_NO_MEMORY);
+	assert_non_null(strstr(stage->log, "MB of the file system are free"));
+	assert_int_equal(umount2(small, MNT_DETACH), 0);
+	assert_int_equal(rmdir(small), 0);
+}
+
 /* The process dies at every block of saving: there is no snapshot then, and what is left of it goes. */
 static void
 test_save_killed(void **state)
@@ -677,6 +708,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_load_without_room, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_in_use, stage_setup, stage_teardown),
 		cmocka_unit_test(test_attached_anew),
+		/* The last: it leaves the process with mounts of its own. */
+		cmocka_unit_test_setup_teardown(test_no_room, stage_setup, stage_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
