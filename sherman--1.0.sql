@@ -156,6 +156,20 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_memory_nodes AS SELECT * FROM @extschema@.sherman_memory_nodes();
 
+-- Runs of this server that used memory nodes, as far back as stamps in indexes may tell of them: when each began, whether it
+-- ended clean, where its WAL ended and how that is known.  The last one is in use, unless no memory node is attached.
+CREATE FUNCTION sherman_epochs(
+	OUT epoch bigint,
+	OUT began timestamptz,
+	OUT clean boolean,
+	OUT wal_end pg_lsn,
+	OUT known_by text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE VIEW sherman_epochs AS SELECT * FROM @extschema@.sherman_epochs();
+
 -- Connection workers: their clients and connections now, and what they have done since the server was started.
 CREATE FUNCTION sherman_connection_workers_info(
 	OUT worker integer,
@@ -263,6 +277,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 REVOKE ALL ON FUNCTION sherman_memory_nodes() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_memory_nodes() TO pg_monitor;
 GRANT SELECT ON sherman_memory_nodes TO pg_monitor;
+REVOKE ALL ON FUNCTION sherman_epochs() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_epochs() TO pg_monitor;
+GRANT SELECT ON sherman_epochs TO pg_monitor;
 REVOKE ALL ON FUNCTION sherman_connection_workers_info() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_connection_workers_info() TO pg_monitor;
 GRANT SELECT ON sherman_connection_workers TO pg_monitor;

@@ -29,6 +29,7 @@ _PG_init(void)
 	sherman_define_options();
 	sherman_register_workers();
 	sherman_install_hooks();
+	sherman_wal_end_install();
 }
 
 /*

@@ -37,7 +37,7 @@
 
 #define LOCAL_FILE "pg_dynshmem/sherman.state"
 #define LOCAL_MAGIC 0x5348534c
-#define LOCAL_VERSION 2
+#define LOCAL_VERSION 3
 
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
@@ -256,16 +256,20 @@ record_clean_end(int code, Datum argument)
 	if (code != 0 || (IsPostmasterEnvironment && MyProcPid != PostmasterPid))
 		return;
 	control = get_controlfile(DataDir, &sound);
-	if (!sound || control->state != DB_SHUTDOWNED || !local_read(&local))
+	if (!sound || control->state != DB_SHUTDOWNED || !local_read(&local) || local.epoch == 0)
 		return;
 	/*
 	 * Either the epoch was ours, or nothing was attached and the clean end before this run is still the last
 	 * one.
 	 */
-	if (epoch != 0 ? epoch != local.epoch : shared->start != SHERMAN_START_CLEAN)
-		return;
-	local.closed = 1;
-	local.closed_at = control->checkPoint;
+	if (epoch != 0 ? epoch == local.epoch : shared->start == SHERMAN_START_CLEAN)
+	{
+		local.closed = 1;
+		local.closed_at = control->checkPoint;
+	}
+	/* Nobody but us ran up to here. */
+	if (shared->end_awaited == SHERMAN_AWAITED_NOTHING)
+		local.checkpoint = control->checkPoint;
 	sherman_local_write(&local);
 }
 
@@ -294,39 +298,48 @@ sherman_recovery_start(ShermanShared *shared)
 	}
 	shared->start = found ? judge(local, control) : SHERMAN_START_UNPROVEN;
 	on_shmem_exit(record_clean_end, PointerGetDatum(shared));
-	if (!IsPostmasterEnvironment || IsBinaryUpgrade)
+	if (IsBinaryUpgrade)
 		return;
-	/* Begun, and never attached: still as good as new. */
-	changed = shared->start == SHERMAN_START_UNPROVEN && (!found || local->epoch != 0);
-	if (!found)
-		local_begin(local, control, &directory);
-	else if (changed)
-		local_distrust(local);
-	if (changed)
-		remove_snapshot();
-	if (sherman_embedded)
-		changed |= local_name_memory(local);
+	changed = found && sherman_wal_end_start(shared, control);
+	if (IsPostmasterEnvironment)
+	{
+		/* Begun, and never attached: still as good as new. */
+		bool		unproven = shared->start == SHERMAN_START_UNPROVEN && (!found || local->epoch != 0);
+
+		if (!found)
+			local_begin(local, control, &directory);
+		else if (unproven)
+			local_distrust(local);
+		if (unproven)
+			remove_snapshot();
+		if (sherman_embedded)
+			changed |= local_name_memory(local);
+		changed |= unproven;
+	}
 	if (changed)
 		sherman_local_write(local);
 }
 
 /* ---- the attach ---- */
 
-/*
- * Writes a new state into the file, and if that was done into shared memory.
- */
-static bool
-local_change(ShermanLocal *local, char *failure)
+bool
+sherman_local_change(ShermanLocal *local)
 {
 	if (!sherman_local_write(local))
-	{
-		snprintf(failure, SHERMAN_FAILURE_BYTES, "the state file \"%s\" cannot be written", LOCAL_FILE);
 		return false;
-	}
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_shared->local = *local;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	return true;
+}
+
+static bool
+local_change(ShermanLocal *local, char *failure)
+{
+	if (sherman_local_change(local))
+		return true;
+	snprintf(failure, SHERMAN_FAILURE_BYTES, "the state file \"%s\" cannot be written", LOCAL_FILE);
+	return false;
 }
 
 bool
@@ -339,16 +352,20 @@ sherman_recovery_begin(char *failure)
 
 	if (pg_atomic_read_u32(&shared->epoch) != 0)
 		return true;
+	if (shared->end_awaited != SHERMAN_AWAITED_NOTHING)
+	{
+		strlcpy(failure, "it is not known yet where the WAL of the last run ends", SHERMAN_FAILURE_BYTES);
+		return false;
+	}
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		if (shared->start == SHERMAN_START_CRASH && local.node[i].unclean_from == 0)
 			local.node[i].unclean_from = local.epoch;
 	}
 	control = get_controlfile(DataDir, &sound);
-	local.epoch++;
-	local.closed = 0;
-	local.closed_at = InvalidXLogRecPtr;
+	sherman_epoch_begin(&local);
 	local.opened_at = sound ? control->checkPoint : shared->start_checkpoint;
+	local.checkpoint = local.opened_at;
 	local.timeline = GetWALInsertionTimeLine();
 	if (!pg_strong_random(&local.nonce, sizeof(local.nonce)))
 	{
@@ -357,6 +374,8 @@ sherman_recovery_begin(char *failure)
 	}
 	if (!local_change(&local, failure))
 		return false;
+	sherman_epoch_limits(&local, &shared->ends);
+	pg_write_barrier();
 	pg_atomic_write_u32(&shared->epoch, local.epoch);
 	return true;
 }

@@ -18,6 +18,8 @@
 #include "storage/condition_variable.h"
 #include "storage/latch.h"
 
+struct ControlFileData;
+
 /*
  * Words of the LOCKS region that the local lock table covers; the launcher checks that the memory node has as
  * many.
@@ -42,6 +44,14 @@ typedef enum ShermanLock
 	SHERMAN_LOCK_TREES,			/* table of trees */
 	SHERMAN_LOCKS
 } ShermanLock;
+
+/* What is to tell where the WAL of the run before this one ends. */
+typedef enum ShermanAwaited
+{
+	SHERMAN_AWAITED_NOTHING,	/* it is known */
+	SHERMAN_AWAITED_RECOVERY,	/* recovery; if it does not, it had nothing to do */
+	SHERMAN_AWAITED_WAL			/* the WAL itself */
+} ShermanAwaited;
 
 /* What is known about the end of the run before this one. */
 typedef enum ShermanStart
@@ -82,6 +92,32 @@ typedef struct ShermanLocalNode
 	char		address[SHERMAN_ADDRESS_BYTES]; /* where it was last */
 } ShermanLocalNode;
 
+/* How the end of an epoch's WAL is known. */
+typedef enum ShermanKnownBy
+{
+	SHERMAN_KNOWN_NOT,			/* it has not ended */
+	SHERMAN_KNOWN_SHUTDOWN,		/* the shutdown checkpoint of a clean end that we saw */
+	SHERMAN_KNOWN_RECOVERY,		/* recovery told where it ended */
+	SHERMAN_KNOWN_CHECKPOINT,	/* recovery had nothing to do behind this checkpoint */
+	SHERMAN_KNOWN_WAL,			/* somebody else may have run this server: the WAL shows the first start behind */
+	SHERMAN_KNOWN_NOTHING		/* nothing of it is proven */
+} ShermanKnownBy;
+
+/* An epoch, for as long as nodes may bear stamps of it. */
+typedef struct ShermanEpoch
+{
+	uint32		epoch;
+	uint32		known_by;		/* ShermanKnownBy */
+	TimestampTz began;
+	XLogRecPtr	end;			/* what was written beyond has no WAL: the smallest that any start since it began
+								 * found */
+} ShermanEpoch;
+
+/*
+ * Epochs that are kept. Stamps of older ones are judged by the oldest, which those before it are merged into.
+ */
+#define SHERMAN_EPOCHS_KEPT TREE_ENDS_MAX
+
 /* The local state file pg_dynshmem/sherman.state: neither backups nor pg_rewind copy it. */
 typedef struct ShermanLocal
 {
@@ -97,7 +133,13 @@ typedef struct ShermanLocal
 	TimeLineID	timeline;		/* of the epoch */
 	uint32		epoch;			/* last epoch begun, 0 = none yet */
 	uint32		closed;			/* it ended clean, at closed_at */
+	uint32		known_by;		/* ShermanKnownBy: how `end` is known */
+	TimestampTz began;			/* the epoch */
+	XLogRecPtr	end;			/* of the epoch's WAL, the smallest that a start since it began has found */
+	XLogRecPtr	checkpoint;		/* the control file's, as a process of ours last saw it */
+	uint32		past_count;
 	uint32		reserved;
+	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];	/* before the last one, ascending */
 	ShermanLocalNode node[TREE_MAX_NODES];
 	char		memory_path[MAXPGPATH]; /* of the embedded node, "" = it never ran */
 	uint32		checksum;		/* CRC-32C of the above */
@@ -154,8 +196,10 @@ typedef struct ShermanShared
 
 	/* Last end; set before any other process runs */
 	ShermanStart start;
-	ShermanLocal local;			/* the launcher changes it, and the file with it */
+	ShermanLocal local;			/* the launcher changes it, and the file with it; before, the startup process */
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
+	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
+	TreeEnds	ends;			/* of all epochs before the one in use; set before that is */
 
 	/* Embedded node */
 	pid_t		node_pid;		/* 0 = does not serve */
@@ -288,6 +332,27 @@ extern bool sherman_recovery_attach(TreeClient *client, int position, const Tree
 extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
 /* Writes the state file durably; false, with a WARNING, if that failed. */
 extern bool sherman_local_write(ShermanLocal *local);
+/* The same of a new state, which then is the one in shared memory, too. */
+extern bool sherman_local_change(ShermanLocal *local);
+
+/* ---- wal_end.c: where the WAL of the last epoch ends ---- */
+
+/* In the startup hook, after the verdict. True: the state file is to be written. */
+extern bool sherman_wal_end_start(ShermanShared *shared, const struct ControlFileData *control);
+/*
+ * In the launcher, in each round: settles what recovery has not told, and notes the checkpoint by which the next
+ * start sees that nobody else ran this server.
+ */
+extern void sherman_wal_end_round(void);
+
+/* ---- epochs.c ---- */
+
+/* Notes where a start found the end of the last epoch's WAL: the smallest counts. */
+extern void sherman_epoch_end(ShermanLocal *local, XLogRecPtr end, ShermanKnownBy known_by);
+/* The last epoch has ended, and the next one begins. */
+extern void sherman_epoch_begin(ShermanLocal *local);
+/* What stamps of the epochs before the current one prove. */
+extern void sherman_epoch_limits(const ShermanLocal *local, TreeEnds *ends);
 
 /* ---- pool.c: the memory nodes of this instance ---- */
 

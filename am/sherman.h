@@ -11,7 +11,7 @@
  * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
  *   and UNIQUE), predicate.c (SERIALIZABLE);
  * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
- *   recovery.c (epochs, clean ends), collector.c, living_trees.c (what it finds alive);
+ *   recovery.c (clean ends), wal_end.c (where lost WAL began), epochs.c, collector.c, living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
  * the rest: settings.c, hooks.c, check.c, stats.c, errors.c, compat.h.
@@ -320,5 +320,6 @@ extern bool sherman_size(Relation index, TreeStatistics *statistics);
 extern void sherman_define_settings(void);
 extern void sherman_install_hooks(void);
 extern void sherman_register_workers(void);
+extern void sherman_wal_end_install(void);
 
 #endif							/* SHERMAN_AM_H */

@@ -366,6 +366,7 @@ sherman_launcher_main(Datum argument)
 		{
 			long		collector = LONG_MAX;
 
+			sherman_wal_end_round();
 			sherman_attach_round();
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
 				collector = sherman_collect_round();

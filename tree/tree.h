@@ -187,6 +187,23 @@ extern void tree_shared_reset(TreeShared *shared);
 extern void tree_node_close(TreeShared *shared, uint32_t node);
 
 /* ------------------------------------------------------------------------------------------------
+ * What stamps prove.  A leaf's stamp (epoch, LSN) says how far the WAL went when its last entry was added; where
+ * the WAL of an epoch was lost behind some LSN, entries of leaves with a higher one may have no row.
+ */
+
+/* Epochs that are judged one by one; those before them by the first. */
+#define TREE_ENDS_MAX 64
+
+typedef struct TreeEnds
+{
+	uint32_t epoch; /* in use: its stamps need no proof */
+	uint32_t first; /* epoch that limit[0] is of, and of those before it */
+	uint32_t count;
+	uint32_t reserved;
+	uint64_t limit[TREE_ENDS_MAX]; /* by epoch: stamps up to this LSN are proven; UINT64_MAX: all */
+} TreeEnds;
+
+/* ------------------------------------------------------------------------------------------------
  * A client: one process's connections, scratch memory and slot.
  */
 typedef struct TreeClient TreeClient;

@@ -79,11 +79,17 @@ mutate others_temporary_scanned t/027_temporary am/changes.c \
 # ---- conditions
 mutate row_comparison_bounds_too_much sql/row_comparison am/row_comparison.c \
 	's/less \? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber/less ? BTLessStrategyNumber : BTGreaterStrategyNumber/'
-mutate relation_not_locked_without_tree t/026_serializable am/predicate.c \
+mutate relation_not_locked_without_tree t/029_serializable am/predicate.c \
 	's/\tif \(scan->xs_snapshot != InvalidSnapshot\)\n\t\tPredicateLockRelation\(relation, scan->xs_snapshot\);\n//'
-mutate insert_passed_over_looks_for_no_reader t/026_serializable am/insert.c \
+mutate insert_passed_over_looks_for_no_reader t/029_serializable am/insert.c \
 	's/\t\tsherman_predicate_skipped\(index, heap\);\n//'
-mutate locks_stay_at_the_broken_index t/026_serializable am/predicate.c \
+mutate locks_stay_at_the_broken_index t/029_serializable am/predicate.c \
 	's/\tTransferPredicateLocksToHeapRelation\(relation\);\n//'
 mutate error_of_the_callback_forgotten specs/concurrent-build-error am/vacuum.c \
 	's/\t\tif \(removal->error != NULL\)\n\t\t\tReThrowError\(removal->error\);\n//'
+
+# ---- epochs
+mutate last_end_counts t/030_epochs am/epochs.c \
+	's/local->end <= end\)\)/local->end == end))/'
+mutate runs_of_others_not_seen t/030_epochs am/wal_end.c \
+	's/control->checkPoint != local->checkpoint\)/local->checkpoint == 0)/'

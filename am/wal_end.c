@@ -1,0 +1,241 @@
+/*
+ * wal_end.c
+ *		Where the WAL of the last run ends: exactly, or not at all.
+ *
+ * After a crash the WAL ends where recovery found no more, and the next records are written over what was lost.
+ * What a tree took over from behind that place has no row.  So the place must be known for each start since
+ * the epoch began, also for those that never reached a memory node, and the first one counts: the smallest
+ * (sherman_epoch_end()).
+ *
+ * Recovery calls the cleanup of every resource manager when it is through, before anything new is written: ours
+ * notes the place in the state file.  It writes no records, so that a server starts without it.
+ * If recovery finds nothing behind the checkpoint that it begins with, it calls nobody: then that checkpoint is
+ * the place.
+ *
+ * Both is only true if nobody else has run this server in between, without us: his recovery, earlier than ours,
+ * found the place that counts.  That is so if the control file names the checkpoint which we saw last.  Else we
+ * read the WAL from there on: the first record of a shutdown, or of an end of recovery, stands at the place, for
+ * each start behind a crash writes one before anything else.  If that WAL is gone nothing is known.
+ */
+#include "sherman.h"
+
+#include "access/rmgr.h"
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xlogrecovery.h"
+#include "access/xlogreader.h"
+#include "access/xlogutils.h"
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "shared.h"
+
+/* How often the launcher looks for a new checkpoint. */
+#define LOOK_MS 2000
+
+/* ---- recovery tells ---- */
+
+/*
+ * Runs in the startup process, or the single one, when recovery has come to its end.
+ */
+static void
+recovery_ended(void)
+{
+	ShermanShared *shared = sherman_shared;
+
+	if (shared == NULL || shared->end_awaited != SHERMAN_AWAITED_RECOVERY)
+		return;
+	sherman_epoch_end(&shared->local, GetXLogReplayRecPtr(NULL), SHERMAN_KNOWN_RECOVERY);
+	/* If that fails the next start looks into the WAL. */
+	if (sherman_local_write(&shared->local))
+		shared->end_awaited = SHERMAN_AWAITED_NOTHING;
+	else
+		shared->end_awaited = SHERMAN_AWAITED_WAL;
+}
+
+static void
+no_redo(XLogReaderState *record)
+{
+	elog(PANIC, "sherman writes no WAL records of its own");
+}
+
+static void
+no_description(StringInfo text, XLogReaderState *record)
+{
+}
+
+static const char *
+no_name(uint8 info)
+{
+	return NULL;
+}
+
+/*
+ * As no record bears our number, any will do: the one for experiments, or if somebody has that, the last one
+ * that is free.
+ */
+void
+sherman_wal_end_install(void)
+{
+	static RmgrData manager = {
+		.rm_name = "sherman",.rm_redo = no_redo,.rm_desc = no_description,.rm_identify = no_name,
+		.rm_cleanup = recovery_ended
+	};
+	int			number = RM_EXPERIMENTAL_ID;
+
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	if (RmgrIdExists(number))
+		number = RM_MAX_CUSTOM_ID;
+	while (number > RM_MIN_CUSTOM_ID && RmgrIdExists(number))
+		number--;
+	if (RmgrIdExists(number))
+		ereport(FATAL, (errmsg("there is no free resource manager ID for sherman")));
+	RegisterCustomRmgr((RmgrId) number, &manager);
+}
+
+/* ---- the start ---- */
+
+bool
+sherman_wal_end_start(ShermanShared *shared, const ControlFileData *control)
+{
+	ShermanLocal *local = &shared->local;
+
+	shared->end_awaited = SHERMAN_AWAITED_NOTHING;
+	if (local->epoch == 0 || shared->start == SHERMAN_START_CLEAN)
+		return false;
+	if (shared->start == SHERMAN_START_UNPROVEN)
+	{
+		sherman_epoch_end(local, InvalidXLogRecPtr, SHERMAN_KNOWN_NOTHING);
+		return true;
+	}
+	if (control->checkPoint != local->checkpoint)
+		shared->end_awaited = SHERMAN_AWAITED_WAL;
+	else if (control->state != DB_SHUTDOWNED)
+		shared->end_awaited = SHERMAN_AWAITED_RECOVERY;
+	else
+	{
+		/* A run of ours that used no memory node, and ended well: what it wrote is there. */
+		sherman_epoch_end(local, control->checkPoint, SHERMAN_KNOWN_CHECKPOINT);
+		return true;
+	}
+	return false;
+}
+
+/* ---- the WAL tells ---- */
+
+/*
+ * Whether the record is of a shutdown or an end of recovery.
+ */
+static bool
+is_border(XLogReaderState *reader)
+{
+	uint8		info = XLogRecGetInfo(reader) & ~XLR_INFO_MASK;
+
+	return XLogRecGetRmid(reader) == RM_XLOG_ID &&
+		(info == XLOG_CHECKPOINT_SHUTDOWN || info == XLOG_END_OF_RECOVERY);
+}
+
+/*
+ * Reads the WAL behind the record at `from`; returns where the first border stands, or an invalid position.
+ */
+static XLogRecPtr
+read_to_border(XLogReaderState *reader, XLogRecPtr from)
+{
+	char	   *message;
+
+	XLogBeginRead(reader, from);
+	/* The checkpoint itself. */
+	if (XLogReadRecord(reader, &message) == NULL)
+		return InvalidXLogRecPtr;
+	while (XLogReadRecord(reader, &message) != NULL)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (is_border(reader))
+			return reader->ReadRecPtr;
+	}
+	return InvalidXLogRecPtr;
+}
+
+/*
+ * The first border behind the record at `from`.  Files that are gone are no error here.
+ */
+static XLogRecPtr
+find_border(XLogRecPtr from)
+{
+	ReadLocalXLogPageNoWaitPrivate private = {0};
+	MemoryContext caller = CurrentMemoryContext;
+	XLogReaderState *reader = XLogReaderAllocate(wal_segment_size, NULL,
+												 XL_ROUTINE(.page_read = read_local_xlog_page_no_wait,
+															.segment_open = wal_segment_open,
+															.segment_close = wal_segment_close),
+												 &private);
+	volatile XLogRecPtr border = InvalidXLogRecPtr;
+
+	if (reader == NULL)
+		return InvalidXLogRecPtr;
+	PG_TRY();
+	{
+		border = read_to_border(reader, from);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(caller);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	XLogReaderFree(reader);
+	return border;
+}
+
+/*
+ * Settles what recovery did not: it had nothing to do, or it was not the first.
+ */
+static void
+settle(void)
+{
+	ShermanShared *shared = sherman_shared;
+	ShermanLocal local = shared->local;
+	XLogRecPtr	border;
+
+	if (shared->end_awaited == SHERMAN_AWAITED_RECOVERY)
+		sherman_epoch_end(&local, shared->start_checkpoint, SHERMAN_KNOWN_CHECKPOINT);
+	else
+	{
+		border = find_border(local.checkpoint);
+		sherman_epoch_end(&local, border,
+						  XLogRecPtrIsInvalid(border) ? SHERMAN_KNOWN_NOTHING : SHERMAN_KNOWN_WAL);
+	}
+	if (sherman_local_change(&local))
+		shared->end_awaited = SHERMAN_AWAITED_NOTHING;
+}
+
+void
+sherman_wal_end_round(void)
+{
+	static TimestampTz looked = 0;
+	ShermanShared *shared = sherman_shared;
+	ShermanLocal local;
+	ControlFileData *control;
+	bool		sound;
+
+	if (shared->local.epoch == 0)
+		return;
+	if (shared->end_awaited != SHERMAN_AWAITED_NOTHING)
+		settle();
+	if (shared->end_awaited != SHERMAN_AWAITED_NOTHING ||
+		!TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), LOOK_MS))
+		return;
+	looked = GetCurrentTimestamp();
+	control = get_controlfile(DataDir, &sound);
+	if (sound && control->checkPoint != shared->local.checkpoint)
+	{
+		local = shared->local;
+		local.checkpoint = control->checkPoint;
+		(void) sherman_local_change(&local);
+	}
+	pfree(control);
+}
