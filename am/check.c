@@ -130,7 +130,7 @@ begin_sort(void)
 
 /* TreeCheckEntry: one entry of the index. */
 static void
-check_entry(void *argument, const TreeKey *key)
+check_entry(void *argument, const TreeKey *key, bool suspect)
 {
 	CheckState *state = argument;
 	MemoryContext caller = MemoryContextSwitchTo(state->row_context);

@@ -413,6 +413,7 @@ sherman_connection_client(void)
 	if (likely(connection.client != NULL) || sherman_shared == NULL || MyProc == NULL)
 		return connection.client;
 	options.slot = (uint32_t) MyProc->pgprocno;
+	options.ends = &sherman_shared->ends;
 	caller = MemoryContextSwitchTo(TopMemoryContext);
 	if (tree_client_open(&options, &connection.client) != TREE_OK)
 		connection.client = NULL;

@@ -467,6 +467,7 @@ sherman_take_scan(ShermanIndex *index, TreeScan **scan)
 	}
 	/* Whoever had it last may have ended by an error. */
 	tree_scan_on_leaf(index->spare, NULL, NULL);
+	tree_scan_suspects(index->spare, false);
 	index->spare_taken = true;
 	spares_taken++;
 	*scan = index->spare;

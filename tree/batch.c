@@ -694,6 +694,8 @@ batch_open(TreeScan *scan)
 {
 	assert(pointer_address(scan->pointer) != POINTER_NONE);
 	scan->batch.count = 0;
+	scan->batch.suspect = leaf_is_suspect(&scan->tree->geometry, scan->leaf);
+	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
 	scan->batch.leaf = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]);
 	scan->batch.generation = scan->leaf[HEADER_GENERATION];
 }
@@ -739,6 +741,8 @@ batch_begin(TreeScan *scan)
 		memset(scan->images, 0, sizeof(scan->images));
 	scan->pool_used = 0;
 	scan->keys_fetched = false;
+	if (leaf_marks_void(&scan->tree->geometry, scan->leaf))
+		leaf_revive(&scan->tree->geometry, scan->leaf);
 }
 
 TreeStatus

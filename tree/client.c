@@ -411,6 +411,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->geometry = node_geometry(format);
 	t->geometry.leaf_sums = client_leaf_sums(client);
 	t->geometry.proven = &t->proven;
+	t->geometry.ends = client->options.ends;
 	t->compare = compare;
 	t->compare_argument = argument;
 	t->outside = (uint64_t *) ((char *) t + handle_bytes);

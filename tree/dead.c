@@ -9,6 +9,8 @@
  * A mark is reversible until the WAL proves it: it may be younger than the durable commit of whoever deleted the row.
  * The leaf keeps the highest (epoch, LSN) of its marks; rewrites carry marked entries along until that is known to be
  * durable (tree_removal_proven()), and drop them then.  The unit is written in front of the marks that it covers.
+ * After a crash marks may be of commits that are lost: where the unit is not proven by the WAL that is left, all marks of
+ * the leaf are void, which scans do not look at, and no new ones are made, for its unit would cover up the old one's.
  */
 #include "internal.h"
 
@@ -115,7 +117,8 @@ mark_some(Tree *tree, uint64_t pointer, uint64_t generation, const TreeDead *dea
 	if (status != TREE_OK)
 		return status;
 	*current = node_level(node) == 0 && node[HEADER_GENERATION] == generation &&
-	           stamp->epoch >= leaf_dead_epoch(node);
+	           stamp->epoch >= leaf_dead_epoch(node) && !leaf_is_suspect(g, node) &&
+	           !leaf_marks_void(g, node);
 	if (*current)
 		n = dead_chain(g, pointer, node, dead, count, stamp, ops);
 	status = lock_write_and_release(tree, &hold, ops, n, pointer, node, bytes);

@@ -170,12 +170,13 @@ bool
 insert_stamp(const Insertion *in, uint64_t *node)
 {
 	uint32_t epoch = (uint32_t) node[HEADER_EPOCH];
-	uint32_t suspect = (uint32_t) (node[HEADER_EPOCH] >> 32);
+	uint32_t suspect = leaf_suspect_since(node);
 
 	assert(node_level(node) == 0);
 	if (epoch > in->stamp->epoch || (epoch == in->stamp->epoch && node[HEADER_LSN] >= in->stamp->lsn))
 		return false;
-	if (epoch != in->stamp->epoch && suspect == 0)
+	/* The new stamp is proven, or will be judged by itself; what it covers up stays known. */
+	if (suspect == 0 && leaf_is_suspect(&in->tree->geometry, node))
 		suspect = epoch;
 	node[HEADER_LSN] = in->stamp->lsn;
 	node[HEADER_EPOCH] = (uint64_t) suspect << 32 | in->stamp->epoch;

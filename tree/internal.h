@@ -618,4 +618,13 @@ extern uint64_t redo_sum(const RedoHeader *header, const void *image);
 
 /* ---- directory.h has the calls between client and msd ---- */
 
+/* ---- vacuum.c ---- */
+
+/*
+ * Writes the locked leaf anew with what leaf_keeps() of `old`, the client's image as it was or changed by the caller, and releases it.
+ * *live counts the entries. Blocks of images that are not referred to any more are given back.
+ */
+extern TreeStatus leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old,
+                               uint32_t *live);
+
 #endif /* SHERMAN_TREE_INTERNAL_H */

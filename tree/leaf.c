@@ -111,6 +111,20 @@ leaf_live(const NodeGeometry *g, const uint64_t *node)
 	return live;
 }
 
+void
+leaf_revive(const NodeGeometry *g, uint64_t *node)
+{
+	assert(node_level(node) == 0);
+	assert(leaf_marks_void(g, node));
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		uint64_t *cell = node + leaf_cell_word(g, slot);
+
+		if (cell_state(cell[0]) == CELL_DEAD)
+			cell[0] ^= (uint64_t) (CELL_DEAD ^ CELL_LIVE) << CELL_STATE_SHIFT;
+	}
+}
+
 uint32_t
 leaf_proven_dead(const NodeGeometry *g, const uint64_t *node)
 {

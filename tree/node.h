@@ -180,6 +180,7 @@ typedef struct NodeGeometry
 	const uint64_t *leaf_sums;
 	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
 	const TreeStamp *proven;
+	const TreeEnds *ends; /* what stamps of earlier epochs prove; the client's caller's; NULL: everything */
 } NodeGeometry;
 
 static inline NodeGeometry
@@ -203,6 +204,7 @@ node_geometry(const TreeFormat *format)
 	g.posting_tids = 2 * g.cell_words - 1;
 	g.leaf_sums = NULL;
 	g.proven = NULL;
+	g.ends = NULL;
 	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
 	if (g.inner_cells > INNER_CELLS_MAX)
 		g.inner_cells = INNER_CELLS_MAX;
@@ -290,8 +292,46 @@ leaf_dead_epoch(const uint64_t *node)
 }
 
 /*
- * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4).  Marks of an
- * earlier epoch are: it ended clean, or the tree would be broken.
+ * Whether the WAL of the stamp's epoch went as far as its LSN, and no later start began before it.  Epoch 0: never
+ * stamped.
+ */
+static inline bool
+stamp_is_proven(const NodeGeometry *g, uint32_t epoch, uint64_t lsn)
+{
+	const TreeEnds *ends = g->ends;
+	uint32_t i;
+
+	if (ends == NULL || epoch == ends->epoch || epoch == 0)
+		return true;
+	i = epoch < ends->first ? 0 : epoch - ends->first;
+	return i < ends->count && lsn <= ends->limit[i];
+}
+
+/* The epoch since which entries of the leaf may have lost their rows, though its stamp is a younger one; 0 = none. */
+static inline uint32_t
+leaf_suspect_since(const uint64_t *node)
+{
+	return (uint32_t) (node_word(node, HEADER_EPOCH) >> 32);
+}
+
+/* Whether entries of the leaf may have lost their rows with the WAL. */
+static inline bool
+leaf_is_suspect(const NodeGeometry *g, const uint64_t *node)
+{
+	return leaf_suspect_since(node) != 0 ||
+	       !stamp_is_proven(g, (uint32_t) node_word(node, HEADER_EPOCH), node_word(node, HEADER_LSN));
+}
+
+/* Whether what made the leaf's marked entries dead may be lost: then its marks say nothing. */
+static inline bool
+leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
+{
+	return !stamp_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
+}
+
+/*
+ * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4).  Those of an
+ * earlier epoch do unless they are void; whoever proves removals has done so for this epoch, which is behind it.
  */
 static inline bool
 leaf_dead_proven(const NodeGeometry *g, const uint64_t *node)
@@ -300,8 +340,9 @@ leaf_dead_proven(const NodeGeometry *g, const uint64_t *node)
 	const TreeStamp *proven = g->proven != NULL ? g->proven : &none;
 	uint32_t epoch = leaf_dead_epoch(node);
 
-	return epoch < proven->epoch ||
-	       (epoch == proven->epoch && node_word(node, HEADER_DEAD_LSN) <= proven->lsn);
+	if (epoch < proven->epoch)
+		return !leaf_marks_void(g, node);
+	return epoch == proven->epoch && node_word(node, HEADER_DEAD_LSN) <= proven->lsn;
 }
 
 /* TIDs as integers that order as TIDs do. */
@@ -585,6 +626,8 @@ leaf_keeps(uint64_t word0, bool dead_proven)
 	return cell_state(word0) == CELL_LIVE || (cell_state(word0) == CELL_DEAD && !dead_proven);
 }
 
+/* Takes the marks off all dead-marked cells of a private copy: they are void. */
+extern void leaf_revive(const NodeGeometry *g, uint64_t *node);
 /* Number of entries that a rewrite would keep. */
 extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
 /* Number of dead-marked cells that it would drop. */

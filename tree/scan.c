@@ -777,7 +777,7 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 			return status;
 		attempts = 0;
 		leaf_consume(scan, last);
-		if (scan->batch.count > 0)
+		if (scan->batch.count > 0 || (scan->suspects && (scan->batch.suspect || scan->batch.marks_void)))
 		{
 			*batch = &scan->batch;
 			return TREE_OK;

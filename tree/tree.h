@@ -236,6 +236,8 @@ typedef struct TreeClientOptions
 	 * allocate().
 	 */
 	void *(*allocate_beside)(void *argument, const void *handle, size_t bytes);
+	/* The caller's, which outlives the client and does not change while trees are open; NULL: every stamp is proven. */
+	const TreeEnds *ends;
 } TreeClientOptions;
 
 /* TREE_INVALID, TREE_NO_MEMORY. */
@@ -457,6 +459,8 @@ typedef struct TreeBatchEntry
 typedef struct TreeBatch
 {
 	int count;
+	bool suspect;        /* the leaf's stamp is not proven: entries may have lost their rows */
+	bool marks_void;     /* it has dead marks that are not proven: entries under them are here like others */
 	uint64_t leaf;       /* pointer of the leaf */
 	uint64_t generation; /* of the leaf when it was read */
 	TreeBatchEntry entries[TREE_BATCH_MAX];
@@ -562,7 +566,7 @@ typedef struct TreeDead
 
 /*
  * Marks entries of the batch that was read from `leaf` in `generation`; none if it has another one by now: then an entry may be a
- * new one of the same TID.  `stamp`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
+ * new one of the same TID.  None either in a leaf whose stamps are not proven.  `stamp`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
  * As tree_insert().
  */
 extern TreeStatus tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead,
@@ -608,6 +612,21 @@ extern void tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool a
 
 /* Whether the leaf has this generation still; false also if that cannot be found out. */
 extern bool tree_leaf_unchanged(Tree *handle, uint64_t leaf, uint64_t generation);
+
+/* ------------------------------------------------------------------------------------------------
+ * Healing: leaves whose stamps are not proven are looked at entry by entry, and then they are like others.
+ */
+
+/* tree_scan_next() returns such leaves also when they have no entries, until the scan is given back or closed. */
+extern void tree_scan_suspects(TreeScan *scan, bool wanted);
+
+/*
+ * Every entry of the leaf that was read as `leaf` in `generation` was looked at: those in `gone` have no row and go, the
+ * others stay, and the leaf gets the stamp as if they all had been added by then. What was added since is not touched.
+ * *healed: false if it has another generation by now, and nothing was done. As tree_insert().
+ */
+extern TreeStatus tree_heal_leaf(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *gone,
+                                 int count, const TreeStamp *stamp, bool *healed);
 
 /* ------------------------------------------------------------------------------------------------
  * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the
@@ -687,8 +706,8 @@ extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
 
 /* One broken invariant; the walk goes on. May jump. */
 typedef void (*TreeCheckReport)(void *argument, const char *message);
-/* One live entry, in key order. May jump. */
-typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key);
+/* One live entry, in key order; `suspect`: of a leaf whose stamp is not proven. May jump. */
+typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key, bool suspect);
 
 /*
  * Verifies every invariant that a quiet or busy tree keeps: header, stamps, sums, fences tiling each level,

@@ -16,6 +16,7 @@ TREE_SOURCES = \
 	tree/fold_walk.c \
 	tree/freed.c \
 	tree/gate.c \
+	tree/heal.c \
 	tree/insert.c \
 	tree/insert_full.c \
 	tree/leaf.c \

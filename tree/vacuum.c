@@ -183,11 +183,9 @@ victims_mark(const TreeVacuum *vacuum, uint64_t *node)
 
 /* After the acknowledgment: the blocks of cells that the rewrite dropped. */
 static void
-vacuum_free_blocks(TreeVacuum *vacuum, const uint64_t *old)
+leaf_free_blocks(Tree *tree, const uint64_t *old)
 {
-	Tree *tree = vacuum->tree;
 	const NodeGeometry *g = &tree->geometry;
-
 	bool proven = leaf_dead_proven(g, old);
 
 	assert(!tree->client->holding);
@@ -207,6 +205,35 @@ vacuum_free_blocks(TreeVacuum *vacuum, const uint64_t *old)
 	}
 }
 
+TreeStatus
+leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old, uint32_t *live)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->image_left;
+	FabricOp ops[REDO_OPS + 2];
+	LeafCells cells;
+	uint32_t kept;
+	int count;
+	TreeStatus status;
+
+	assert(hold->held);
+	assert(node != old);
+	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
+	kept = cells.count;
+	leaf_pack(g, &cells);
+	node_begin_like(g, node, old, pointer, old[HEADER_GENERATION] + 1);
+	leaf_fill(g, node, &cells, 0, cells.count);
+	node_seal(g, node);
+	count = lock_rewrite_ops(tree, pointer, node, g->leaf_bytes, ops);
+	status = lock_write_and_release(tree, hold, ops, count, pointer, node, tree_node_bytes(tree, pointer, 0));
+	if (status != TREE_OK)
+		return status;
+	*live = kept;
+	TREE_COUNT(tree, leaf_rewrites, 1);
+	leaf_free_blocks(tree, old);
+	return TREE_OK;
+}
+
 /*
  * Removes the victims under the leaf's lock; *live is what is left.  TREE_RETRY: it is not the generation
  * that was judged, or doubt was settled: read it again.
@@ -215,16 +242,9 @@ static TreeStatus
 vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 {
 	Tree *tree = vacuum->tree;
-	TreeClient *client = tree->client;
-	const NodeGeometry *g = &tree->geometry;
-	uint64_t *old = client->image;
-	uint64_t *node = client->image_left;
+	uint64_t *old = tree->client->image;
 	uint32_t bytes = tree_node_bytes(tree, vacuum->next, 0);
-	FabricOp ops[REDO_OPS + 2];
-	LeafCells cells;
 	LockHold hold;
-	uint32_t live_left;
-	int count;
 	TreeStatus status;
 
 	assert(vacuum->victim_count > 0);
@@ -237,21 +257,10 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
 	victims_mark(vacuum, old);
-	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
-	live_left = cells.count;
-	leaf_pack(g, &cells);
-	node_begin_like(g, node, old, vacuum->next, old[HEADER_GENERATION] + 1);
-	leaf_fill(g, node, &cells, 0, cells.count);
-	node_seal(g, node);
-	count = lock_rewrite_ops(tree, vacuum->next, node, g->leaf_bytes, ops);
-	status = lock_write_and_release(tree, &hold, ops, count, vacuum->next, node, bytes);
-	if (status != TREE_OK)
-		return status;
-	*live = live_left;
-	TREE_COUNT(tree, leaf_rewrites, 1);
-	TREE_COUNT(tree, deletes, vacuum->victim_count);
-	vacuum_free_blocks(vacuum, old);
-	return TREE_OK;
+	status = leaf_rewrite(tree, &hold, vacuum->next, old, live);
+	if (status == TREE_OK)
+		TREE_COUNT(tree, deletes, vacuum->victim_count);
+	return status;
 }
 
 /* Whether the leaf begins where the one before it ended: a walk that always goes up comes to an end. */

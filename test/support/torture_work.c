@@ -583,12 +583,13 @@ settle_report(void *argument, const char *message)
 }
 
 static void
-settle_entry(void *argument, const TreeKey *key)
+settle_entry(void *argument, const TreeKey *key, bool suspect)
 {
 	Settlement *settlement = argument;
 	Torture *torture = settlement->torture;
 	uint64_t rank = rank_of_tid(torture, key->block, key->offset);
 
+	(void) suspect;
 	if (keyspace_number(torture->space, key) != torture->sorted[rank].number ||
 	    (settlement->any && rank <= settlement->last))
 	{

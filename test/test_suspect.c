@@ -1,0 +1,334 @@
+/*
+ * test_suspect.c
+ *		Leaves whose stamps a crash has left unproven (node.h): known as such whatever is added to them and split, until
+ *		somebody has looked at every entry (heal.c); and marks of the dead that are void.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/tree_fixture.h"
+
+/* Epoch 1 ended at LSN 100 and epoch 2, clean, at 300; epoch 3 ended at 400, but later 4 at 350; 5 is in use. */
+static const TreeEnds ends = {.epoch = 5, .first = 1, .count = 4, .limit = {100, UINT64_MAX, 350, 350}};
+
+/* Whether a root leaf with this stamp is suspect. */
+static bool
+stamped(uint32_t epoch, uint64_t lsn)
+{
+	TreeStamp at = {epoch, lsn};
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	TreeKey key = number_key(1, 1);
+	const TreeBatch *batch;
+	TreeScan *scan;
+	bool hit, suspect;
+
+	assert_int_equal(tree_insert(tree, &key, &at, &hit), TREE_OK);
+	tree->geometry.ends = &ends;
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	suspect = batch->suspect;
+	tree_scan_close(scan);
+	tree_close(tree);
+	return suspect;
+}
+
+static void
+test_limits(void **state)
+{
+	TreeEnds later = {.epoch = 9, .first = 7, .count = 2, .limit = {100, 200}};
+	NodeGeometry g = node_geometry(&narrow);
+
+	(void) state;
+	assert_false(stamped(1, 100));
+	assert_true(stamped(1, 101));
+	assert_false(stamped(2, 1000));
+	assert_false(stamped(3, 350));
+	assert_true(stamped(3, 351));
+	assert_true(stamped(4, 351));
+	assert_false(stamped(5, 1000));
+	assert_true(stamped(6, 1));
+	/* Without ends everything is proven; epochs that are merged are judged by the first. */
+	assert_true(stamp_is_proven(&g, 6, 1000));
+	g.ends = &later;
+	assert_true(stamp_is_proven(&g, 3, 100));
+	assert_false(stamp_is_proven(&g, 3, 101));
+	assert_false(stamp_is_proven(&g, 7, 101));
+	assert_true(stamp_is_proven(&g, 8, 200));
+	assert_true(stamp_is_proven(&g, 0, 1000));
+}
+
+/* Numbers [from, to) with TIDs of the same number. */
+static void
+insert_at(Tree *tree, uint32_t from, uint32_t to, TreeStamp at)
+{
+	for (uint32_t i = from; i < to; i++)
+	{
+		TreeKey key = number_key(i, i);
+		bool hit;
+
+		assert_int_equal(tree_insert(tree, &key, &at, &hit), TREE_OK);
+	}
+}
+
+/* What a scan says of the tree. */
+typedef struct Seen
+{
+	int leaves;
+	int suspect; /* leaves */
+	int marks_void;
+	int count;
+	int suspect_count; /* entries of suspect leaves */
+	TreeBatch first;   /* the first leaf that is suspect or has void marks */
+} Seen;
+
+static Seen
+see(Tree *tree)
+{
+	static Seen seen;
+	const TreeBatch *batch;
+	TreeScan *scan;
+	TreeStatus status;
+
+	memset(&seen, 0, sizeof(seen));
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	tree_scan_suspects(scan, true);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+	{
+		if ((batch->suspect || batch->marks_void) && seen.suspect + seen.marks_void == 0)
+			seen.first = *batch;
+		seen.leaves++;
+		seen.suspect += batch->suspect;
+		seen.marks_void += batch->marks_void;
+		seen.count += batch->count;
+		seen.suspect_count += batch->suspect ? batch->count : 0;
+	}
+	assert_int_equal(status, TREE_END);
+	tree_scan_close(scan);
+	return seen;
+}
+
+static const TreeStamp lost = {.epoch = 3, .lsn = 500};
+static const TreeStamp kept = {.epoch = 3, .lsn = 300};
+static const TreeStamp now = {.epoch = 5, .lsn = 400};
+
+/* Inserts and splits hand the doubt on; leaves that were proven stay so. */
+static void
+test_handed_on(void **state)
+{
+	(void) state;
+	for (int pass = 0; pass < 2; pass++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(&narrow, &record);
+		Seen seen;
+
+		insert_at(tree, 0, 40, pass == 0 ? lost : kept);
+		tree->geometry.ends = &ends;
+		insert_at(tree, 40, 1000, now);
+		seen = see(tree);
+		assert_int_equal(seen.count, 1000);
+		assert_true(seen.leaves > 10);
+		assert_true(pass == 0 ? seen.suspect == seen.leaves : seen.suspect == 0);
+		tree_close(tree);
+	}
+}
+
+/* The first `count` entries of the leaf that was seen, as those that are gone. */
+static TreeDead *
+gone_of(const Seen *seen, int count)
+{
+	static TreeDead gone[TREE_BATCH_MAX];
+
+	assert_true(count <= seen->first.count);
+	for (int i = 0; i < count; i++)
+		gone[i] = (TreeDead){seen->first.entries[i].block, seen->first.entries[i].offset,
+		                     seen->first.entries[i].cell};
+	return gone;
+}
+
+static bool
+heal_first(Tree *tree, const Seen *seen, int gone)
+{
+	bool healed;
+
+	assert_int_equal(tree_heal_leaf(tree, seen->first.leaf, seen->first.generation, gone_of(seen, gone), gone,
+	                                &now, &healed),
+	                 TREE_OK);
+	return healed;
+}
+
+/* Healing ends the doubt, of each leaf for itself, and takes what is gone, from postings too; an empty leaf as well. */
+static void
+test_healed(void **state)
+{
+	TreeFormat postings = narrow;
+
+	(void) state;
+	postings.postings = true;
+	for (int pass = 0; pass < 3; pass++)
+	{
+		TreeRecord record;
+		Tree *tree = new_tree(pass == 2 ? &postings : &narrow, &record);
+		TreeStatistics statistics;
+		uint64_t problems;
+		int expected = 600;
+		Seen seen;
+
+		if (pass < 2)
+			insert_at(tree, 0, 600, lost);
+		else
+			for (uint32_t i = 0; i < 600; i++)
+			{
+				TreeKey key = number_key(i / 150, i);
+				bool hit;
+
+				assert_int_equal(tree_insert(tree, &key, &lost, &hit), TREE_OK);
+			}
+		tree->geometry.ends = &ends;
+		for (seen = see(tree); seen.suspect > 0; seen = see(tree))
+		{
+			int gone = pass == 1 ? seen.first.count : seen.first.count / 3;
+			int suspect = seen.suspect;
+
+			assert_int_equal(seen.count, expected);
+			assert_true(heal_first(tree, &seen, gone));
+			expected -= gone;
+			seen = see(tree);
+			assert_int_equal(seen.suspect, suspect - 1);
+		}
+		assert_int_equal(seen.count, expected);
+		assert_true(pass == 1 ? expected == 0 : expected > 300);
+		assert_int_equal(tree_check(tree, NULL, NULL, NULL, &statistics, &problems), TREE_OK);
+		assert_int_equal(problems, 0);
+		assert_int_equal(statistics.entries, expected);
+		/* As good as new: what is added does not bring the doubt back. */
+		insert_at(tree, 1000, 1400, now);
+		assert_int_equal(see(tree).suspect, 0);
+		tree_close(tree);
+	}
+}
+
+/* The same entry is added for a new row while it is being looked up: it is not removed (N8). */
+static void
+test_never_a_new_entry(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	TreeKey key = number_key(5, 5);
+	bool hit;
+	Seen seen;
+
+	(void) state;
+	insert_at(tree, 0, 30, lost);
+	tree->geometry.ends = &ends;
+	seen = see(tree);
+	assert_int_equal(tree_insert(tree, &key, &now, &hit), TREE_OK);
+	assert_true(hit);
+	assert_false(heal_first(tree, &seen, 10));
+	assert_int_equal(see(tree).count, 30);
+	assert_int_equal(see(tree).suspect, 1);
+	/* Others that were added since are not touched. */
+	seen = see(tree);
+	insert_at(tree, 30, 35, now);
+	assert_true(heal_first(tree, &seen, 10));
+	assert_int_equal(see(tree).count, 25);
+	assert_int_equal(see(tree).suspect, 0);
+	tree_close(tree);
+}
+
+/* Marks that are not proven say nothing, are carried along, and nobody makes new ones, until the leaf is healed. */
+static void
+test_void_marks(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	int marked;
+	Seen seen;
+
+	(void) state;
+	insert_at(tree, 0, 40, kept);
+	seen = see(tree);
+	seen.first = (TreeBatch){0};
+	{
+		const TreeBatch *batch;
+		TreeScan *scan;
+
+		assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+		assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+		assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+		seen.first = *batch;
+		tree_scan_close(scan);
+	}
+	assert_int_equal(
+		tree_mark_dead(tree, seen.first.leaf, seen.first.generation, gone_of(&seen, 20), 20, &lost, &marked),
+		TREE_OK);
+	assert_int_equal(marked, 20);
+	assert_int_equal(see(tree).count, 20);
+
+	tree->geometry.ends = &ends;
+	tree_removal_proven(tree, &now);
+	seen = see(tree);
+	assert_int_equal(seen.suspect, 0);
+	assert_int_equal(seen.marks_void, 1);
+	assert_int_equal(seen.count, 40);
+	insert_at(tree, 40, 300, now);
+	seen = see(tree);
+	assert_int_equal(seen.count, 300);
+	assert_true(seen.marks_void > 0);
+	assert_int_equal(
+		tree_mark_dead(tree, seen.first.leaf, seen.first.generation, gone_of(&seen, 1), 1, &now, &marked),
+		TREE_OK);
+	assert_int_equal(marked, 0);
+	while (seen.marks_void > 0)
+	{
+		assert_true(heal_first(tree, &seen, 0));
+		seen = see(tree);
+	}
+	assert_int_equal(seen.count, 300);
+	tree_close(tree);
+}
+
+static bool
+never_asked(void *argument, TreeFullLeaf *leaf)
+{
+	(void) argument;
+	(void) leaf;
+	fail_msg("asked about a leaf in doubt");
+	return false;
+}
+
+/* The table is not asked about entries that may have no row. */
+static void
+test_no_room(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+
+	(void) state;
+	insert_at(tree, 0, 40, lost);
+	tree->geometry.ends = &ends;
+	tree_on_full(tree, never_asked, NULL, true);
+	insert_at(tree, 40, 200, now);
+	assert_int_equal(see(tree).count, 200);
+	tree_close(tree);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limits),     cmocka_unit_test(test_handed_on),
+		cmocka_unit_test(test_healed),     cmocka_unit_test(test_never_a_new_entry),
+		cmocka_unit_test(test_void_marks), cmocka_unit_test(test_no_room),
+	};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}
