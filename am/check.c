@@ -29,6 +29,7 @@
 #include "utils/tuplesort.h"
 
 #include "compat.h"
+#include "suspect.h"
 
 PG_FUNCTION_INFO_V1(sherman_check);
 
@@ -46,7 +47,10 @@ typedef struct CheckState
 	ShermanKeys *keys;
 	Tuplesortstate *entries;	/* of the index; NULL: not wanted */
 	Tuplesortstate *rows;
-	MemoryContext row_context;
+	Snapshot	snapshot;
+	SuspectRows *suspects;		/* NULL: no leaf in doubt was met */
+	MemoryContext context;		/* of the check */
+	MemoryContext row_context;	/* of one row, or entry */
 	int64		problems;
 } CheckState;
 
@@ -128,13 +132,26 @@ begin_sort(void)
 								 TUPLESORT_NONE);
 }
 
+/* Whether an entry of a leaf in doubt is one for the snapshot. */
+static bool
+has_row(CheckState *state, const TreeKey *key)
+{
+	if (state->suspects == NULL)
+		state->suspects = suspect_rows_make(state->heap, state->index, state->keys,
+											state->context);
+	return suspect_row_fits(state->suspects, key, state->snapshot);
+}
+
 /* TreeCheckEntry: one entry of the index. */
 static void
 check_entry(void *argument, const TreeKey *key, bool suspect)
 {
 	CheckState *state = argument;
-	MemoryContext caller = MemoryContextSwitchTo(state->row_context);
+	MemoryContext caller;
 
+	if (suspect && !has_row(state, key))
+		return;
+	caller = MemoryContextSwitchTo(state->row_context);
 	tuplesort_putdatum(state->entries, Int64GetDatum(fingerprint(state, key)), false);
 	MemoryContextSwitchTo(caller);
 	MemoryContextReset(state->row_context);
@@ -243,7 +260,7 @@ scan_rows(CheckState *state, Snapshot snapshot)
 static int64
 check_index(Relation heap, Relation index, bool heapallindexed)
 {
-	CheckState	state = {.heap = heap, .index = index};
+	CheckState	state = {.heap = heap, .index = index, .context = CurrentMemoryContext};
 	Snapshot	snapshot = NULL;
 	ShermanIndex *opened;
 
@@ -257,6 +274,7 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 					(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 					 errmsg("index \"%s\" cannot be verified using transaction snapshot",
 							RelationGetRelationName(index))));
+		state.snapshot = snapshot;
 		state.entries = begin_sort();
 		state.rows = begin_sort();
 	}
@@ -282,6 +300,8 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 		compare_rows(&state);
 		tuplesort_end(state.entries);
 		tuplesort_end(state.rows);
+		if (state.suspects != NULL)
+			suspect_rows_end(state.suspects);
 		UnregisterSnapshot(snapshot);
 	}
 	sherman_index_recheck(opened, index);

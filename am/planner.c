@@ -158,6 +158,14 @@ set_size(IndexOptInfo *info, Relation index, const RelOptInfo *rel)
 	info->tree_height = (int) statistics.height - 1;
 }
 
+static bool
+is_healing(Relation index)
+{
+	ShermanMetaPage meta;
+
+	return sherman_metapage_read(index, &meta) && sherman_is_healing(&meta);
+}
+
 /*
  * Fills in what we know of an index; false: it is not to be used.
  */
@@ -185,6 +193,9 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 	{
 		set_size(info, index, rel);
 		show_families(info);
+		/* Rows of leaves in doubt are looked up with them, and nobody says that a worker may run them. */
+		if ((info->indexprs != NIL || info->indpred != NIL) && is_healing(index))
+			info->amcanparallel = false;
 		/* Perhaps it turned out just now that a memory node is away. */
 		state = sherman_index_state(index, &reason);
 	}

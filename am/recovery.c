@@ -428,28 +428,58 @@ member_was_given_up(const TreeRecord *record)
 }
 
 /*
+ * Whether what a tree has lost, no row has: each removal followed from WAL that is there.  Then its leaves tell by
+ * their stamps which entries may be too many.
+ */
+static bool
+can_be_healed(const TreeRecord *record)
+{
+	return sherman_heal && tree_stamp_is_proven(&sherman_shared->ends, record->removal_epoch, record->removal_lsn);
+}
+
+/*
+ * Notes in a tree's record what is to become of it; false: nothing new.
+ */
+static bool
+judge_record(TreeRecord *record, uint32 unclean_from)
+{
+	bool		unclean = unclean_from != 0 && record->mutated_epoch >= unclean_from;
+
+	if ((record->flags & TREE_RECORD_BROKEN) != 0)
+		return false;
+	if (member_was_given_up(record) || (unclean && !can_be_healed(record)))
+	{
+		record->flags |= TREE_RECORD_BROKEN;
+		return true;
+	}
+	if (!unclean || record->suspect_epoch != 0)
+		return false;
+	record->suspect_epoch = unclean_from;
+	return true;
+}
+
+/*
  * Walks the records at a memory node: marks as broken what was changed in epoch `unclean_from` or later (0:
- * none), or lies on memory that was given up, and brings the table of trees up to date.
+ * none) and cannot be healed, or lies on memory that was given up, and brings the table of trees up to date.
  */
 static TreeStatus
 take_stock(TreeClient *client, int position, uint32 unclean_from)
 {
 	uint32		place = 0;
 	uint32		broken = 0;
+	uint32		suspect = 0;
 	TreeRecord	record;
 	TreeStatus	status;
 
 	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
 	{
-		bool		unclean = unclean_from != 0 && record.mutated_epoch >= unclean_from;
-
-		if ((unclean || member_was_given_up(&record)) && (record.flags & TREE_RECORD_BROKEN) == 0)
+		if (judge_record(&record, unclean_from))
 		{
-			record.flags |= TREE_RECORD_BROKEN;
 			status = tree_record_update(client, &record);
 			if (status != TREE_OK)
 				return status;
-			broken++;
+			broken += (record.flags & TREE_RECORD_BROKEN) != 0;
+			suspect += (record.flags & TREE_RECORD_BROKEN) == 0;
 		}
 		if (!sherman_trees_note(&record))
 			return TREE_NO_MEMORY;
@@ -459,6 +489,10 @@ take_stock(TreeClient *client, int position, uint32 unclean_from)
 				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part "
 						"of their memory was lost", broken),
 				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
+	if (suspect > 0)
+		ereport(LOG,
+				(errmsg("%u sherman indexes are healed while they are used: the server ended unclean after they "
+						"were changed", suspect)));
 	return status == TREE_END ? TREE_OK : status;
 }
 

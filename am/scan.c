@@ -22,6 +22,7 @@
 #include "scan_only.h"
 #include "scan_parallel.h"
 #include "scankeys.h"
+#include "suspect.h"
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace
@@ -62,6 +63,7 @@ typedef struct ShermanScan
 	ScanPlace	mark_place;
 	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
 	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
+	SuspectRows *rows;			/* NULL: no leaf in doubt was met yet */
 } ShermanScan;
 
 /* ------------------------------------------------------------------------------------------------
@@ -122,6 +124,16 @@ kill_marked(ShermanScan *state)
 		sherman_kill_flush(&state->kills, state->index, state->batch);
 }
 
+/* No row is looked up for now: lets go of the table's pages. */
+static void
+pause_lookups(ShermanScan *state)
+{
+	if (state->only != NULL)
+		scan_only_pause(state->only);
+	if (state->rows != NULL)
+		suspect_rows_pause(state->rows);
+}
+
 IndexScanDesc
 sherman_beginscan(Relation index, int nkeys, int norderbys)
 {
@@ -143,8 +155,7 @@ sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, in
 	if (keys != NULL && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
 	release_barrier(scan);
-	if (state->only != NULL)
-		scan_only_pause(state->only);
+	pause_lookups(state);
 	kill_marked(state);
 	state->begun = false;
 	state->sought = false;
@@ -166,6 +177,8 @@ sherman_endscan(IndexScanDesc scan)
 	kill_marked(state);
 	if (state->only != NULL)
 		scan_only_end(state->only);
+	if (state->rows != NULL)
+		suspect_rows_end(state->rows);
 	if (state->tree_scan != NULL)
 		sherman_return_scan(state->index, state->tree_scan);
 	scan_keys_free(state->keys);
@@ -473,12 +486,47 @@ return_only(IndexScanDesc scan)
 	return returned;
 }
 
-/* False: of an index-only scan, whose snapshot does not see the row. */
+/* What looks up the rows of leaves in doubt. */
+static SuspectRows *
+suspect_rows(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->rows == NULL)
+		state->rows = suspect_rows_make(scan->heapRelation, scan->indexRelation, state->index->keys,
+										state->context);
+	return state->rows;
+}
+
+/* return_entry() of a leaf in doubt: its row is looked up, whatever kind of scan this is. */
+static pg_noinline bool
+return_suspect(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	/* Gone meanwhile: then nobody sees its row. */
+	if (!batch_key(scan, state->position, &key) ||
+		!suspect_row_fits(suspect_rows(scan), &key, scan->xs_snapshot))
+		return false;
+	ItemPointerSet(&scan->xs_heaptid, key.block, key.offset);
+	if (scan->xs_want_itup)
+	{
+		if (state->only == NULL)
+			state->only = scan_only_make(state->context);
+		scan->xs_itup = scan_only_tuple(state->only, state->index->keys, &key);
+	}
+	return true;
+}
+
+/* False: a row that the snapshot does not see, of an index-only scan or of a leaf in doubt. */
 static inline bool
 return_entry(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
+	if (unlikely(state->batch->suspect))
+		return return_suspect(scan);
 	if (scan->xs_want_itup)
 		return (likely(state->only != NULL) &&
 				likely(scan_only_ready(state->only, scan, state->batch, state->serial, state->position))) ||
@@ -538,12 +586,11 @@ advance(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
-	if (scan->kill_prior_tuple && state->batch != NULL)
+	if (scan->kill_prior_tuple && state->batch != NULL && !state->batch->suspect)
 		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
 	if (find_entry(scan, direction))
 		return true;
-	if (state->only != NULL)
-		scan_only_pause(state->only);
+	pause_lookups(state);
 	return false;
 }
 
@@ -583,11 +630,18 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 
 			while (step_in_batch(scan, 1))
 			{
+				if (unlikely(state->batch->suspect) &&
+					!suspect_block_is_there(suspect_rows(scan), state->batch->entries[state->position].block))
+					continue;
 				ItemPointerSet(&state->tids[count], state->batch->entries[state->position].block,
 							   state->batch->entries[state->position].offset);
 				count++;
 			}
-			tbm_add_tuples(bitmap, state->tids, count, false);
+			/*
+			 * In doubt, the rows are to be tested for the conditions, and the predicate, which are all that a
+			 * bitmap scan returns them for: it returns each once, in the order of the table, whole.
+			 */
+			tbm_add_tuples(bitmap, state->tids, count, state->batch->suspect);
 			total += count;
 		}
 	} while (scan_keys_next(state->keys, ForwardScanDirection));

@@ -214,9 +214,15 @@ scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan
 		return false;
 	if (status != TREE_OK)
 		sherman_report_failure(status, scan->indexRelation);
-	key_reader_open(&only->reader, keys, &key);
-	scan->xs_itup = key_reader_tuple(&only->reader);
+	scan->xs_itup = scan_only_tuple(only, keys, &key);
 	return true;
+}
+
+IndexTuple
+scan_only_tuple(ScanOnly *only, ShermanKeys *keys, const TreeKey *key)
+{
+	key_reader_open(&only->reader, keys, key);
+	return key_reader_tuple(&only->reader);
 }
 
 /* amcanreturn: every column is stored. */

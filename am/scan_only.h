@@ -48,6 +48,9 @@ scan_only_ready(const ScanOnly *only, IndexScanDesc scan, const TreeBatch *batch
 extern bool scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan,
 							 const TreeBatch *batch, uint64 serial, int position, bool *dead);
 
+/* The tuple of an entry whose row was looked up; valid until the next one, or as long as the key. */
+extern IndexTuple scan_only_tuple(ScanOnly *only, ShermanKeys *keys, const TreeKey *key);
+
 /* The scan is at its end, or begins anew: lets go of the table's page. */
 extern void scan_only_pause(ScanOnly *only);
 

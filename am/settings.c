@@ -27,6 +27,7 @@ int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
 int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
+bool		sherman_heal = true;
 char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
@@ -155,6 +156,11 @@ sherman_define_settings(void)
 							 "\"error\" refuses the change, \"break\" breaks an index without a constraint.",
 							 &sherman_on_unavailable, SHERMAN_UNAVAILABLE_ERROR, on_unavailable_names,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("sherman.heal",
+							 "Heals indexes that were changed before the server ended unclean.",
+							 "Off breaks them: they must be rebuilt. It counts when a memory node is attached.",
+							 &sherman_heal, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.constraints",
 							 "Gives PRIMARY KEY and UNIQUE constraints sherman indexes.",
 							 "Of tables made or changed while it is on; not of partitioned tables and "

@@ -246,6 +246,7 @@ typedef struct ShermanTreeEntry
 	uint32		home;			/* position of its record's memory node */
 	uint32		flags;			/* TREE_RECORD_* */
 	uint32		mutated_epoch;
+	uint32		suspect_epoch;	/* as in its record */
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
@@ -425,6 +426,8 @@ extern void sherman_report_state(int elevel, Relation index, ShermanState state,
 /* Whether indexes are out of use in this process, whatever they are. */
 extern bool sherman_all_hidden(void);
 extern uint64 sherman_generation(void);
+/* Whether leaves of an index that can be used may be in doubt still: their entries are looked up before they count. */
+extern bool sherman_is_healing(const ShermanMetaPage *meta);
 /* The memory node because of which an index is not reachable; -1: it is on none yet. */
 extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */

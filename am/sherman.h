@@ -58,6 +58,7 @@ extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
+extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than broken */
 extern bool sherman_constraints;		/* sherman.constraints: PRIMARY KEY and UNIQUE get sherman */
 extern char *sherman_memory_node_list;	/* sherman.memory_nodes: addresses of external memory nodes */
 extern char *sherman_key_file;			/* sherman.key_file: this server's key for them, "" = none */

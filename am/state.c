@@ -162,6 +162,14 @@ judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
 	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
 }
 
+bool
+sherman_is_healing(const ShermanMetaPage *meta)
+{
+	ShermanTreeEntry entry;
+
+	return meta->tree != 0 && sherman_trees_find(meta->tree, &entry) && entry.suspect_epoch != 0;
+}
+
 int
 sherman_away_position(const ShermanMetaPage *meta)
 {

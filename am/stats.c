@@ -271,6 +271,8 @@ sherman_index_info(PG_FUNCTION_ARGS)
 	}
 	if (sherman_metapage_read(index, &meta))
 	{
+		if (state == SHERMAN_OK && sherman_is_healing(&meta))
+			values[1] = CStringGetTextDatum("healing");
 		values[0] = hex_datum(meta.tree, 0, false);
 		nulls[0] = meta.tree == 0;
 		values[3] = TimestampTzGetDatum(meta.broken_at);

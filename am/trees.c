@@ -92,7 +92,7 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 	{
 		if (!found)
 			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database,
-			.home = tree_home(record->root), .suspect = true};
+			.home = tree_home(record->root), .suspect_epoch = record->suspect_epoch, .suspect = true};
 		for (int i = 0; i < TREE_MAX_NODES; i++)
 		{
 			if (record->members[i] != 0)

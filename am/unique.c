@@ -32,6 +32,7 @@
 #include "utils/typcache.h"
 
 #include "shared.h"
+#include "suspect.h"
 #include "unique.h"
 
 /*
@@ -53,7 +54,9 @@ typedef enum Finding
 typedef struct UniqueLook
 {
 	const UniqueRow *row;
+	ShermanIndex *opened;
 	TreeScan   *scan;
+	SuspectRows *rows;			/* NULL: no leaf in doubt was met */
 	TreeBound	low;
 	TreeBound	high;
 	uint32		block;			/* of the entry whose row was found */
@@ -158,6 +161,7 @@ begin_look(UniqueLook *look, const UniqueRow *row, ShermanIndex *opened)
 
 	memset(look, 0, sizeof(*look));
 	look->row = row;
+	look->opened = opened;
 	status = sherman_take_scan(opened, &look->scan);
 	if (status != TREE_OK)
 		sherman_report_failure(status, row->index);
@@ -166,6 +170,14 @@ begin_look(UniqueLook *look, const UniqueRow *row, ShermanIndex *opened)
 	look->high = look->low;
 	look->low.side = -1;
 	look->high.side = 1;
+}
+
+static void
+end_look(UniqueLook *look)
+{
+	if (look->rows != NULL)
+		suspect_rows_end(look->rows);
+	sherman_return_scan(look->opened, look->scan);
 }
 
 static void
@@ -191,6 +203,27 @@ next_batch(UniqueLook *look)
 	if (status != TREE_END)
 		sherman_report_failure(status, look->row->index);
 	return NULL;
+}
+
+/*
+ * Whether an entry of a leaf in doubt has a row that may be in the way.
+ */
+static bool
+has_row(UniqueLook *look, const TreeBatch *batch, int i)
+{
+	SnapshotData dirty;
+	TreeKey		key;
+	TreeStatus	status = tree_batch_key(look->scan, batch, i, &key);
+
+	if (status == TREE_NOT_FOUND)
+		return false;
+	if (status != TREE_OK)
+		sherman_report_failure(status, look->row->index);
+	if (look->rows == NULL)
+		look->rows = suspect_rows_make(look->row->heap, look->row->index, look->opened->keys,
+									   CurrentMemoryContext);
+	InitDirtySnapshot(dirty);
+	return suspect_row_fits(look->rows, &key, &dirty);
 }
 
 /*
@@ -248,6 +281,8 @@ look_at_entries(UniqueLook *look)
 				look->self_seen = true;
 				continue;
 			}
+			if (unlikely(batch->suspect) && !has_row(look, batch, i))
+				continue;
 			finding = look_at_row(look, &tid);
 			if (finding != FOUND_NOTHING)
 				return finding;
@@ -304,7 +339,7 @@ check_readers(const UniqueRow *row, ShermanIndex *opened)
 	sherman_predicate_refused(row->index, look.scan);
 	seek(&look);
 	(void) next_batch(&look);
-	sherman_return_scan(opened, look.scan);
+	end_look(&look);
 }
 
 /* ---- errors and waits: nothing is locked ---- */
@@ -411,7 +446,7 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 
 		begin_look(&look, row, *opened);
 		finding = find_conflict(&look);
-		sherman_return_scan(*opened, look.scan);
+		end_look(&look);
 		if (finding == FOUND_NOTHING && row->check == UNIQUE_CHECK_EXISTING && !look.self_seen)
 			report_not_found_again(row);
 		if (finding == FOUND_NOTHING || finding == FOUND_MAYBE)

@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $node = new_cluster('main', conf => "deadlock_timeout = 20ms\nmax_prepared_transactions = 2\n");
+my $node = new_cluster('main', conf => "deadlock_timeout = 20ms\nmax_prepared_transactions = 2\nsherman.heal = off\n");
 my $sessions = 4;
 my $steps = 600;
 my $keys = 40;

@@ -107,7 +107,7 @@ sub memory_nodes_test
 	my @transports = @_;
 
 	@msd = (Msd->new('a', transport => $transports[0]), Msd->new('b', transport => $transports[1]));
-	$node = new_cluster('main', conf => "sherman.attach_timeout = 2s\nsherman.operation_timeout = 10s\n" . Msd::configuration(), start => 0);
+	$node = new_cluster('main', conf => "sherman.attach_timeout = 2s\nsherman.operation_timeout = 10s\nsherman.heal = off\n" . Msd::configuration(), start => 0);
 
 	#
 	# Setting up.

@@ -12,7 +12,7 @@ use File::Temp ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid);
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose start_again);
 
 my %directories;
 
@@ -126,6 +126,47 @@ sub node_pid
 		return $pid if $title =~ /sherman memory node/;
 	}
 	die 'no memory node';
+}
+
+# lose(node, sql, ...): runs the statements, which write little and commit asynchronously, and ends the server before any of their WAL
+# is written. Nobody else may write meanwhile, and bgwriter_lru_maxpages be 0.
+sub lose
+{
+	my ($node, @statements) = @_;
+	my $writer = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'});
+
+	$writer =~ /^[1-9]\d+$/ or die 'no WAL writer';
+	kill 'STOP', $writer;
+	$node->safe_psql('postgres', $_) foreach @statements;
+	# It writes nothing more; everybody else is ended for that.
+	kill 'KILL', $writer;
+	$node->stop('immediate', fail_ok => 1);
+	return;
+}
+
+# Starts the server, perhaps behind an end that others saw to, and waits until its memory nodes are attached.
+sub start_again
+{
+	my $node = shift;
+	my $file = $node->data_dir . '/postmaster.pid';
+
+	# It may be about to end.
+	for my $try (1 .. 300)
+	{
+		my ($pid) = -e $file ? (eval { slurp_file($file) } // '') =~ /^(\d+)/ : ();
+
+		last unless $pid && kill(0, $pid);
+		select(undef, undef, undef, 0.1);
+	}
+	for my $try (1 .. 300)
+	{
+		$node->_update_pid(-1);
+		# Refused as long as an orphan is attached to the old shared memory.
+		last if $node->start(fail_ok => 1);
+		select(undef, undef, undef, 0.1);
+	}
+	$node->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+	return;
 }
 
 # psql that finds no server may be gone before it has read its query; IPC::Run dies of that (EPIPE), though the server may be there

@@ -291,20 +291,11 @@ leaf_dead_epoch(const uint64_t *node)
 	return (uint32_t) (node_word(node, HEADER_DEAD_EPOCH) >> 16);
 }
 
-/*
- * Whether the WAL of the stamp's epoch went as far as its LSN, and no later start began before it.  Epoch 0: never
- * stamped.
- */
+/* tree_stamp_is_proven(), with what the client was told. */
 static inline bool
 stamp_is_proven(const NodeGeometry *g, uint32_t epoch, uint64_t lsn)
 {
-	const TreeEnds *ends = g->ends;
-	uint32_t i;
-
-	if (ends == NULL || epoch == ends->epoch || epoch == 0)
-		return true;
-	i = epoch < ends->first ? 0 : epoch - ends->first;
-	return i < ends->count && lsn <= ends->limit[i];
+	return g->ends == NULL || tree_stamp_is_proven(g->ends, epoch, lsn);
 }
 
 /* The epoch since which entries of the leaf may have lost their rows, though its stamp is a younger one; 0 = none. */

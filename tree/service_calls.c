@@ -211,7 +211,7 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		record.record.cluster[1] = owner.cluster[1];
 		record.tenant = owner.tenant;
 		record.record.flags &= TREE_RECORD_BROKEN | TREE_RECORD_BUILT;
-		record.record.bytes = record.record.extents = record.record.reserved = 0;
+		record.record.bytes = record.record.extents = record.record.suspect_epoch = 0;
 		record.token[0] = request->token[0];
 		record.token[1] = request->token[1];
 		record.record.tree = tables_id(&service->tables);
@@ -300,6 +300,10 @@ call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 	}
 	if (request->nonce != 0)
 		record.record.nonce = request->nonce;
+	if ((request->flags & TREE_RECORD_HEALED) != 0)
+		record.record.suspect_epoch = 0;
+	else if (record.record.suspect_epoch == 0)
+		record.record.suspect_epoch = request->suspect_epoch;
 	tables_put(&service->tables, slot, &record);
 	return FABRIC_OK;
 }

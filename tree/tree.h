@@ -203,6 +203,20 @@ typedef struct TreeEnds
 	uint64_t limit[TREE_ENDS_MAX]; /* by epoch: stamps up to this LSN are proven; UINT64_MAX: all */
 } TreeEnds;
 
+/*
+ * Whether the WAL of the stamp's epoch went as far as its LSN, and no later start began before it.  Epoch 0: never
+ * stamped.
+ */
+static inline bool
+tree_stamp_is_proven(const TreeEnds *ends, uint32_t epoch, uint64_t lsn)
+{
+	uint32_t i = epoch < ends->first ? 0 : epoch - ends->first;
+
+	if (epoch == ends->epoch || epoch == 0)
+		return true;
+	return i < ends->count && lsn <= ends->limit[i];
+}
+
 /* ------------------------------------------------------------------------------------------------
  * A client: one process's connections, scratch memory and slot.
  */
@@ -309,7 +323,8 @@ typedef struct TreeRecord
 	TreeFormat format;
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
-	uint32_t reserved;
+	/* The first epoch whose leaves may be in doubt still, 0 = none are: those that see to them find the tree by it. */
+	uint32_t suspect_epoch;
 	/*
 	 * For each memory node that the tree has extents on, or may have soon, what tree_node_open() called its
 	 * memory; else 0.
@@ -322,6 +337,7 @@ extern uint32_t tree_home(uint64_t root);
 
 #define TREE_RECORD_BROKEN 0x01u /* never to be used again: only its memory is waited for */
 #define TREE_RECORD_BUILT 0x02u  /* the build has ended */
+#define TREE_RECORD_HEALED 0x04u /* not kept; in a change: no leaf is in doubt */
 
 typedef struct TreeNodeStatus
 {
@@ -355,8 +371,8 @@ extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint32_t home);
 /* Reads a record, with the bytes and extents at all memory nodes that can be asked. */
 extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
 /*
- * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce
- * and members where not 0.  TREE_INVALID: another memory node is a member in that place.
+ * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce,
+ * suspect_epoch (the first one stays) and members where not 0.  TREE_INVALID: another memory node is a member in that place.
  */
 extern TreeStatus tree_record_update(TreeClient *client, const TreeRecord *record);
 

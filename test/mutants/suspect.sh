@@ -4,14 +4,14 @@ mutate doubt_covered_up test_suspect tree/insert.c \
 	's/if \(suspect == 0 && leaf_is_suspect/if (false \&\& leaf_is_suspect/'
 mutate old_doubt_forgotten test_suspect tree/node.h \
 	's/return leaf_suspect_since\(node\) != 0 \|\|/return/'
-mutate stamps_of_the_future test_suspect tree/node.h \
+mutate stamps_of_the_future test_suspect tree/tree.h \
 	's/return i < ends->count && lsn <= ends->limit\[i\];/return i >= ends->count || lsn <= ends->limit[i];/'
 mutate void_marks_believed test_suspect tree/batch.c \
 	's/if \(leaf_marks_void\(&scan->tree->geometry, scan->leaf\)\)\n\t\tleaf_revive/if (false)\n\t\tleaf_revive/'
 mutate void_marks_proven test_suspect tree/node.h \
 	's/return !leaf_marks_void\(g, node\);/return true;/'
 mutate void_marks_covered_up test_suspect tree/dead.c \
-	's/ &&\s+!leaf_is_suspect\(g, node\) && !leaf_marks_void\(g, node\)//'
+	's/ && !leaf_is_suspect\(g, node\) &&\s+!leaf_marks_void\(g, node\)//'
 mutate heal_of_another_generation test_suspect tree/heal.c \
 	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != generation/node_level(node) != 0/'
 mutate healed_without_a_stamp test_suspect tree/heal.c \

@@ -93,3 +93,17 @@ mutate last_end_counts t/030_epochs am/epochs.c \
 	's/local->end <= end\)\)/local->end == end))/'
 mutate runs_of_others_not_seen t/030_epochs am/wal_end.c \
 	's/control->checkPoint != local->checkpoint\)/local->checkpoint == 0)/'
+
+# ---- leaves in doubt
+mutate doubt_not_looked_up t/031_heal am/scan.c \
+	's/if \(unlikely\(state->batch->suspect\)\)\n\t\treturn return_suspect/if (false)\n\t\treturn return_suspect/'
+mutate any_row_will_do t/031_heal am/suspect.c \
+	's/return same_columns\(rows, entry, values, isnull\);/return same_columns(rows, entry, values, isnull) || true;/'
+mutate bitmap_not_rechecked t/031_heal am/scan.c \
+	's/count, state->batch->suspect\);/count, false);/'
+mutate blocks_not_looked_for t/031_heal am/suspect.c \
+	's/return block < rows->blocks;/return true;/'
+mutate lost_keys_are_taken t/031_heal am/unique.c \
+	's/if \(unlikely\(batch->suspect\) && /if (false \&\& /'
+mutate last_removal_not_looked_at t/031_heal am/recovery.c \
+	's/return sherman_heal && tree_stamp_is_proven\([^;]*;/return sherman_heal;/'

@@ -1,0 +1,171 @@
+
+# After an unclean end indexes are whole again at the first query: entries whose rows are lost are found out by a look at the table,
+# whatever rows have taken their places since.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+
+my $node = new_cluster('main', conf => "synchronous_commit = off\nbgwriter_lru_maxpages = 0\nmax_prepared_transactions = 5\n");
+my $index_scan = 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET client_min_messages = error;';
+my $bitmap_scan = 'SET enable_seqscan = off; SET enable_indexscan = off; SET enable_indexonlyscan = off;';
+
+# The answer is the same by every way to the rows.
+sub answers
+{
+	my ($query, $expected, $what) = @_;
+
+	is($node->safe_psql('postgres', "$index_scan $query"), $expected, "$what: by the index");
+	is($node->safe_psql('postgres', "$bitmap_scan $query"), $expected, "$what: by a bitmap");
+	is($node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off; $query"),
+		$expected, "$what: by the table");
+	return;
+}
+
+sub fails
+{
+	my ($sql, $error, $what) = @_;
+	my ($stdout, $stderr);
+
+	$node->psql('postgres', $sql, stdout => \$stdout, stderr => \$stderr);
+	like($stderr, $error, $what);
+	return;
+}
+
+$node->safe_psql(
+	'postgres', q{
+	CREATE TABLE rows (k int, n numeric, word text, flag bool);
+	INSERT INTO rows SELECT g, g, 'word ' || g, true FROM generate_series(1, 1000) g;
+	CREATE INDEX rows_k ON rows USING sherman (k);
+	CREATE INDEX rows_n ON rows USING sherman (n) INCLUDE (word);
+	CREATE INDEX rows_word ON rows USING sherman (word);
+	CREATE INDEX rows_long ON rows USING sherman (repeat(word, 9));
+	CREATE INDEX rows_flag ON rows USING sherman (k) WHERE flag;
+	CREATE UNIQUE INDEX rows_unique ON rows USING sherman (k, n);
+	CREATE TABLE excluded (k int, EXCLUDE USING sherman (k WITH =));
+	INSERT INTO excluded SELECT generate_series(1, 1000);
+	CREATE TABLE still AS SELECT generate_series(1, 1000) AS k;
+	CREATE INDEX still_k ON still USING sherman (k);
+});
+my @indexes = qw(rows_k rows_n rows_word rows_long rows_flag rows_unique excluded_k_excl);
+$node->restart;
+
+# Rows are lost, and nobody has taken their places: not even the table's blocks are there.
+lose($node, q{
+	INSERT INTO rows SELECT g, g, 'lost ' || g, true FROM generate_series(1001, 3000) g;
+	INSERT INTO excluded SELECT generate_series(1001, 2000)});
+start_again($node);
+my $rows = $node->safe_psql('postgres', 'SET enable_indexscan = off; SET enable_bitmapscan = off; SELECT count(*) FROM rows');
+is($rows, '1000', 'the rows are lost');
+is(state_of($node, $_), 'healing', "$_ is being healed") for @indexes;
+is(state_of($node, 'still_k'), 'ok', 'an index that was not changed is not');
+answers('SELECT count(*), max(word) FROM rows WHERE k > 900', '100|word 999', 'rows without blocks');
+answers('SELECT count(*), max(k) FROM rows WHERE n > 900', '100|1000', 'numbers');
+is($node->safe_psql('postgres', "$index_scan SELECT k FROM rows ORDER BY k DESC LIMIT 2"), "1000\n999", 'backward');
+is($node->safe_psql('postgres', "$index_scan SELECT max(k) FROM rows"), '1000', 'the last one');
+is(check_index($node, $_), '0', "$_ is whole") for @indexes;
+
+# Others take their places.
+$node->safe_psql('postgres', q{INSERT INTO rows SELECT g, g, 'new ' || g, false FROM generate_series(3001, 4500) g});
+answers('SELECT count(*) FROM rows WHERE k > 1000', '1500', 'rows in the place of others');
+answers('SELECT count(*) FROM rows WHERE k BETWEEN 1001 AND 3000', '0', 'lost keys');
+answers(q{SELECT count(*) FROM rows WHERE word LIKE 'lost%'}, '0', 'lost words');
+answers('SELECT count(*) FROM rows WHERE flag AND k > 500', '500', 'a partial index');
+is($node->safe_psql('postgres', "$index_scan SELECT k FROM rows WHERE k > 998 ORDER BY k LIMIT 3"), "999\n1000\n3001", 'in order');
+is(check_index($node, $_), '0', "$_ is whole") for @indexes;
+
+# Keys that are lost are free; those that are there are not.
+$node->safe_psql('postgres', q{INSERT INTO rows VALUES (1001, 1001, 'again', true); INSERT INTO excluded VALUES (1001), (1500)});
+$node->safe_psql('postgres', q{INSERT INTO excluded VALUES (1502) ON CONFLICT DO NOTHING});
+answers('SELECT word FROM rows WHERE k = 1001', 'again', 'a lost key');
+fails(q{INSERT INTO rows VALUES (1001, 1001, 'twice', true)}, qr/duplicate key value violates unique constraint "rows_unique"/, 'it is one once');
+fails('INSERT INTO excluded VALUES (1500)', qr/conflicting key value violates exclusion constraint/, 'the same of a constraint');
+fails('INSERT INTO excluded VALUES (17)', qr/conflicting key value violates exclusion constraint/, 'and of a row from before');
+is($node->safe_psql('postgres', 'INSERT INTO excluded VALUES (1502) ON CONFLICT DO NOTHING; SELECT count(*) FROM excluded WHERE k = 1502'), '1', 'ON CONFLICT');
+is(check_index($node, $_), '0', "$_ is whole") for @indexes;
+
+# Another crash, over leaves that are in doubt still (N9).
+$node->safe_psql('postgres', q{SET synchronous_commit = on; DELETE FROM rows WHERE k > 3500;});
+lose($node, q{INSERT INTO rows SELECT g, g, 'lost again ' || g, true FROM generate_series(5001, 6000) g});
+start_again($node);
+answers('SELECT count(*) FROM rows WHERE k > 3000', '500', 'twice lost');
+answers(q{SELECT count(*) FROM rows WHERE word LIKE 'lost%'}, '0', 'twice lost words');
+is(check_index($node, $_), '0', "$_ is whole") for @indexes;
+
+# A clean end in between changes nothing: what is in doubt stays so.
+$node->restart;
+is(state_of($node, 'rows_k'), 'healing', 'a restart does not end the doubt');
+answers('SELECT count(*) FROM rows WHERE k BETWEEN 1002 AND 3000', '0', 'after a restart');
+
+# The place of a lost row is taken by one with an equal key that is another value, and other included columns (N7); by one that does not
+# fit a partial index's predicate.
+$node->safe_psql('postgres', q{
+	CREATE TABLE equal (n numeric, word text, open bool);
+	INSERT INTO equal SELECT g, 'before', true FROM generate_series(1, 10) g;
+	CREATE INDEX equal_n ON equal USING sherman (n) INCLUDE (word);
+	CREATE INDEX equal_open ON equal USING sherman (n) WHERE open;
+	CHECKPOINT});
+lose($node, q{INSERT INTO equal VALUES (100.0, 'lost', true)});
+start_again($node);
+$node->safe_psql('postgres', q{SET synchronous_commit = on; INSERT INTO equal VALUES (100.00, 'there', false)});
+is($node->safe_psql('postgres', 'SELECT count(*) FROM equal WHERE ctid = (SELECT max(ctid) FROM equal)'), '1', 'a row is where another one was');
+is($node->safe_psql('postgres', "$index_scan SELECT n, word FROM equal WHERE n = 100"), '100.00|there', 'included columns are those of the row');
+is($node->safe_psql('postgres', "$index_scan SELECT n FROM equal WHERE n = 100"), '100.00', 'and so is the key');
+is($node->safe_psql('postgres', "$index_scan SELECT count(word) FROM equal WHERE n = 100 AND open"), '0', 'a row that the predicate leaves out');
+is($node->safe_psql('postgres', "$bitmap_scan SELECT count(word) FROM equal WHERE n = 100 AND open"), '0', 'by a bitmap as well');
+is(check_index($node, 'equal_n'), '0', 'the index is whole');
+
+# A chain of updates whose first member has another key, and which a prepared transaction keeps (finding 8).
+$node->safe_psql('postgres', q{CREATE TABLE chain (a int, b int); INSERT INTO chain VALUES (1, 1)});
+$node->safe_psql('postgres', q{BEGIN; SELECT txid_current(); CREATE TABLE held (); PREPARE TRANSACTION 'holds'});
+$node->safe_psql('postgres', q{UPDATE chain SET a = 2});
+$node->safe_psql('postgres', q{CREATE INDEX chain_a ON chain USING sherman (a); INSERT INTO chain VALUES (3, 3)});
+$node->safe_psql('postgres', q{SET synchronous_commit = on; CREATE TABLE flushed ()});
+lose($node, q{INSERT INTO chain VALUES (4, 4)});
+start_again($node);
+is(state_of($node, 'chain_a'), 'healing', 'an index over a chain');
+is($node->safe_psql('postgres', "$index_scan SELECT string_agg(a::text, ' ') FROM (SELECT a FROM chain WHERE a > 0 ORDER BY a) s"), '2 3', 'a later member of the chain');
+$node->safe_psql('postgres', 'CLUSTER chain USING chain_a');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM chain'), '2', 'CLUSTER takes it along');
+$node->safe_psql('postgres', q{ROLLBACK PREPARED 'holds'});
+
+# What an index's owner has written runs as he, whoever reads (N22).
+$node->safe_psql('postgres', q{
+	SET synchronous_commit = on; CREATE ROLE owner; GRANT CREATE ON SCHEMA public TO owner; SET ROLE owner;
+	CREATE TABLE owned (k int);
+	CREATE FUNCTION told(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+	BEGIN IF current_user <> 'owner' THEN RAISE 'it runs as %', current_user; END IF; RETURN k; END $$;
+	CREATE INDEX owned_told ON owned USING sherman (told(k)) WHERE told(k) > 0;
+	INSERT INTO owned SELECT generate_series(1, 10)});
+lose($node, q{SET ROLE owner; INSERT INTO owned SELECT generate_series(11, 20)});
+start_again($node);
+is(state_of($node, 'owned_told'), 'healing', 'an index over functions');
+is($node->safe_psql('postgres', "$index_scan SELECT count(k) FROM owned WHERE told(k) > 0"), '10', 'its functions run as its owner');
+
+# The data directory is set back to where rows are alive whose entries were removed since: nobody has them any more.
+$node->safe_psql('postgres', q{
+	CREATE TABLE back (k int); INSERT INTO back SELECT generate_series(1, 1000); CREATE INDEX back_k ON back USING sherman (k);
+	CREATE TABLE ahead (k int); INSERT INTO ahead SELECT generate_series(1, 1000); CREATE INDEX ahead_k ON ahead USING sherman (k);
+	CHECKPOINT; CHECKPOINT});
+my $copy = $node->basedir . '/copy';
+my $data = $node->data_dir;
+system_or_bail('cp', '-a', $data, $copy);
+$node->safe_psql('postgres', q{SET synchronous_commit = on; DELETE FROM back WHERE k > 500; INSERT INTO ahead SELECT generate_series(1001, 2000)});
+$node->safe_psql('postgres', 'VACUUM back');
+$node->stop('immediate');
+# Into the very same directory.
+system_or_bail('sh', '-c', "find '$data' -mindepth 1 -delete && cp -a '$copy'/. '$data' && rm -f '$data/postmaster.pid'");
+start_again($node);
+is(state_of($node, 'back_k'), 'broken', 'an index whose entries were removed is broken');
+is(state_of($node, 'ahead_k'), 'healing', 'one that has too many is not');
+answers('SELECT count(*) FROM back WHERE k > 400', '600', 'rows that are there again');
+answers('SELECT count(*) FROM ahead WHERE k > 400', '600', 'rows that are not there any more');
+is(check_index($node, 'ahead_k'), '0', 'it is whole');
+
+$node->stop;
+done_testing();

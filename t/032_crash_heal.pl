@@ -1,0 +1,18 @@
+
+# Crashes in the middle of everything, again and again: every index is whole at the first query, and never rebuilt.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use CrashLoop;
+use Test::More;
+
+my $loop = CrashLoop->prepare('main');
+
+$loop->cycle($_) for (1 .. ($ENV{SHERMAN_CRASH_CYCLES} // 20));
+note("$loop->{rows} rows compared with each index, $loop->{healed} indexes found being healed");
+ok($loop->{healed} > 0, 'indexes were being healed');
+$loop->{node}->stop;
+done_testing();
