@@ -1,7 +1,7 @@
 /*
  * test_daemon.c
- *		A running msd and its clients, over the network and on the machine: tenants, keys and quotas that change, the end
- *		of service, death, metrics.
+ *		A running msd and its clients, over the network and on the machine: tenants, keys and quotas that
+ *		change, the end of service, death, metrics.
  *
  * The daemon is the program beside this one.
  */
@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -250,7 +251,7 @@ static int
 daemon_remove(void **state)
 {
 	static const char *const names[] = {"memory", "memory.lock", "socket", "config", "keys",
-	                                    "keys.a", "keys.b",      "log",    "saved"};
+	                                    "keys.a", "keys.b",      "log",    "saved",  "manager"};
 	Daemon *msd = *state;
 	char path[128];
 
@@ -486,7 +487,9 @@ test_tenants(void **state)
 	daemon_end(msd, SIGTERM, 0);
 }
 
-/* A key is changed without a pause: old and new side by side, then the old one goes, and with it who uses it. */
+/*
+ * A key is changed without a pause: old and new side by side, then the old one goes, and with it who uses it.
+ */
 static void
 test_keys_and_quotas_change(void **state)
 {
@@ -550,7 +553,9 @@ test_keys_and_quotas_change(void **state)
 	daemon_end(msd, SIGTERM, 0);
 }
 
-/* SIGTERM: who holds a lock over the network is waited for, nobody new is let in; then the memory is clean. */
+/*
+ * SIGTERM: who holds a lock over the network is waited for, nobody new is let in; then the memory is clean.
+ */
 static void
 test_drain(void **state)
 {
@@ -593,7 +598,10 @@ test_drain(void **state)
 	daemon_end(msd, SIGTERM, 0);
 }
 
-/* SIGKILL with a lock held and channels open: the memory is there again, and the next incarnation gets the lock. */
+/*
+ * SIGKILL with a lock held and channels open: the memory is there again, and the next incarnation gets the
+ * lock.
+ */
 static void
 test_death(void **state)
 {
@@ -688,8 +696,41 @@ lose_memory(const Daemon *msd)
 }
 
 /*
- * The memory outlives the machine: trees, their content, epochs, lock words of the dead.  Ids go on in another
- * series.  A second signal ends the daemon without a snapshot.
+ * Listens as the service manager does, for daemons that are started from now on; a descriptor to hear them
+ * by.
+ */
+static int
+listen_as_manager(const Daemon *msd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int descriptor = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	place(msd, "manager", address.sun_path, sizeof(address.sun_path));
+	assert_true(descriptor >= 0);
+	assert_int_equal(bind(descriptor, (struct sockaddr *) &address, sizeof(address)), 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
+	return descriptor;
+}
+
+/* Did the manager hear a request for more time with this text?  Takes all messages that came meanwhile. */
+static bool
+manager_heard(int descriptor, const char *text)
+{
+	char message[512];
+	bool heard = false;
+	ssize_t got;
+
+	while ((got = recv(descriptor, message, sizeof(message) - 1, 0)) > 0)
+	{
+		message[got] = '\0';
+		heard |= strstr(message, "EXTEND_TIMEOUT_USEC=") == message && strstr(message, text) != NULL;
+	}
+	return heard;
+}
+
+/*
+ * The memory outlives the machine: trees, their content, epochs, lock words of the dead.  Ids go on in
+ * another series.  A second signal ends the daemon without a snapshot.
  */
 static void
 test_snapshot(void **state)
@@ -700,6 +741,7 @@ test_snapshot(void **state)
 	TreeRecord record, later, found;
 	uint64_t word = 77;
 	char saved[128], setting[160];
+	int manager = listen_as_manager(msd);
 	size_t from;
 
 	place(msd, "saved", saved, sizeof(saved));
@@ -719,14 +761,18 @@ test_snapshot(void **state)
 		FABRIC_OK);
 	swap_lock(&client, 0, lock_word(&client));
 	(void) test_client_close(&client);
+	/* Its queue is short. */
+	(void) manager_heard(manager, "");
 	from = strlen(read_log(msd));
 	daemon_end(msd, SIGTERM, 0);
 	(void) wait_for_log(msd, from, "the memory is saved");
+	assert_true(manager_heard(manager, "STATUS=saving the snapshot: "));
 	lose_memory(msd);
 
 	from = strlen(read_log(msd));
 	daemon_start(msd);
 	(void) wait_for_log(msd, from, "(loaded)");
+	assert_true(manager_heard(manager, "STATUS=loading the snapshot: "));
 	assert_int_not_equal(access(saved, F_OK), 0);
 	wait_for_metric(msd, "trees", 1);
 	test_instance_attach(&a);
@@ -759,6 +805,8 @@ test_snapshot(void **state)
 	(void) wait_for_log(msd, from, "(kept)");
 	test_instance_stop(&a);
 	daemon_end(msd, SIGTERM, 0);
+	unsetenv("NOTIFY_SOCKET");
+	close(manager);
 }
 
 #define DAEMON_TEST(name) cmocka_unit_test_setup_teardown(name, daemon_prepare, daemon_remove)
