@@ -127,6 +127,18 @@ COMMENT ON FUNCTION sherman_check(regclass, boolean) IS
 REVOKE ALL ON FUNCTION sherman_check(regclass, boolean) FROM PUBLIC;
 
 
+-- Ends the doubt that a crash has left in an index (sherman_indexes.state is "healing"): looks its entries up in the table.
+-- Returns the number of leaves that are left, for others were changing them.
+CREATE FUNCTION sherman_heal(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'sherman_heal_index'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sherman_heal(regclass) IS
+	'ends the doubt that a crash has left in a sherman index: number of leaves left';
+
+REVOKE ALL ON FUNCTION sherman_heal(regclass) FROM PUBLIC;
+
 ------------------------------------------------------------------------------
 -- Looking inside
 ------------------------------------------------------------------------------

@@ -196,17 +196,28 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
 }
 
+static void
+make_stamp(XLogRecPtr lsn, TreeStamp *stamp)
+{
+	stamp->epoch = sherman_epoch();
+	stamp->lsn = (lsn + STAMP_SLACK - 1) / STAMP_SLACK * STAMP_SLACK;
+}
+
+void
+sherman_stamp_now(TreeStamp *stamp)
+{
+	make_stamp(GetXLogInsertRecPtr(), stamp);
+}
+
 void
 sherman_stamp(Relation index, TreeStamp *stamp)
 {
-	XLogRecPtr	lsn = index->rd_index->indisvalid ? XactLastRecEnd : InvalidXLogRecPtr;
-
 	/*
 	 * In validation of a concurrent build the row is another backend's, perhaps behind all that we have
 	 * written.
 	 */
-	if (lsn == InvalidXLogRecPtr)
-		lsn = GetXLogInsertRecPtr();
-	stamp->epoch = sherman_epoch();
-	stamp->lsn = (lsn + STAMP_SLACK - 1) / STAMP_SLACK * STAMP_SLACK;
+	if (index->rd_index->indisvalid && XactLastRecEnd != InvalidXLogRecPtr)
+		make_stamp(XactLastRecEnd, stamp);
+	else
+		sherman_stamp_now(stamp);
 }

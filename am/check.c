@@ -309,11 +309,8 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 	return state.problems;
 }
 
-/*
- * Opens and locks table and index, in this order; raises unless it is a sherman index that can be checked.
- */
-static void
-open_relations(Oid index_oid, Relation *heap, Relation *index)
+void
+sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *index)
 {
 	Oid			heap_oid = IndexGetRelation(index_oid, true);
 	char	   *name = get_rel_name(index_oid);
@@ -331,8 +328,8 @@ open_relations(Oid index_oid, Relation *heap, Relation *index)
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not an index", name)));
-	*heap = table_open(heap_oid, AccessShareLock);
-	*index = index_open(index_oid, AccessShareLock);
+	*heap = table_open(heap_oid, mode);
+	*index = index_open(index_oid, mode);
 	if (heap_oid != IndexGetRelation(index_oid, false))
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
@@ -371,7 +368,7 @@ sherman_check(PG_FUNCTION_ARGS)
 	int			nest_level;
 	int64		problems;
 
-	open_relations(index_oid, &heap, &index);
+	sherman_open_with_table(index_oid, AccessShareLock, &heap, &index);
 	GetUserIdAndSecContext(&user, &security);
 	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
 	nest_level = NewGUCNestLevel();

@@ -290,6 +290,8 @@ extern bool sherman_trees_put(const ShermanTreeEntry *entry);
 /* Brings an entry up to date with its record, or adds one. False: the table is full. */
 extern bool sherman_trees_note(const TreeRecord *record);
 extern void sherman_trees_mutated(uint64 tree, uint32 epoch);
+/* No leaf is in doubt any more. */
+extern void sherman_trees_healed(uint64 tree);
 /*
  * Notes a verdict, adding an entry if there is none; returns since when the tree is taken for dead, 0 = it is
  * not.

@@ -14,6 +14,7 @@
  *   recovery.c (clean ends), wal_end.c (where lost WAL began), epochs.c, collector.c, living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
+ * behind a crash: suspect.c (entries that may have lost their rows), heal.c;
  * the rest: settings.c, hooks.c, check.c, stats.c, errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
@@ -235,6 +236,12 @@ extern void sherman_index_recheck(ShermanIndex *index, Relation relation);
 extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
 /* Stamp for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
 extern void sherman_stamp(Relation index, TreeStamp *stamp);
+/* The same for what was seen of others' rows: behind all WAL so far. */
+extern void sherman_stamp_now(TreeStamp *stamp);
+/*
+ * Makes removals safe: flushes the WAL, then notes at the tree how far the history went that they follow from. vacuum.c.
+ */
+extern void sherman_announce_removal(Relation relation, ShermanIndex *index);
 /* Epoch in use. */
 extern uint32 sherman_epoch(void);
 
@@ -313,6 +320,11 @@ extern void sherman_scan_barrier_wait(Relation index);
 /* Holds the barrier as such a scan does; false: it is not to be had without waiting. */
 extern bool sherman_scan_barrier_try(Relation index);
 extern void sherman_scan_barrier_leave(Relation index);
+
+/*
+ * Opens and locks table and index, in this order; raises unless it is a sherman index that can be checked, or healed. check.c.
+ */
+extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *index);
 
 /* True size for planner, cost and views, from the shared tree state; false when not known without waiting. */
 extern bool sherman_size(Relation index, TreeStatistics *statistics);

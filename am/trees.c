@@ -79,6 +79,18 @@ sherman_trees_mutated(uint64 tree, uint32 epoch)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
+void
+sherman_trees_healed(uint64 tree)
+{
+	ShermanTreeEntry *found;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	found = hash_search(trees, &tree, HASH_FIND, NULL);
+	if (found != NULL)
+		found->suspect_epoch = 0;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
 TimestampTz
 sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 {

@@ -88,12 +88,8 @@ is_dead_guarded(void *argument, uint32_t block, uint16_t offset)
 	return dead;
 }
 
-/*
- * Makes removals safe: flushes the WAL, then notes at the tree how far the history went that they follow
- * from.
- */
-static void
-announce_removal(Relation relation, ShermanIndex *index)
+void
+sherman_announce_removal(Relation relation, ShermanIndex *index)
 {
 	TreeClient *client = sherman_client();
 	TreeRecord	record = {0};
@@ -297,7 +293,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	if (index->tree == NULL)
 		return stats;			/* nothing was inserted yet */
 
-	announce_removal(relation, index);
+	sherman_announce_removal(relation, index);
 	begin_progress(relation, info->report_progress, &progress);
 	remove_entries(relation, index, &removal, &progress, &counts, &folded);
 
