@@ -107,7 +107,7 @@ mutate lost_keys_are_taken t/031_heal am/unique.c \
 	's/if \(unlikely\(batch->suspect\) && /if (false \&\& /'
 mutate last_removal_not_looked_at t/031_heal am/recovery.c \
 	's/return sherman_heal && tree_stamp_is_proven\([^;]*;/return sherman_heal;/'
-mutate rows_lose_their_entries t/027_heal am/heal.c \
+mutate rows_lose_their_entries t/031_heal am/heal.c \
 	's/if \(!suspect_row_fits/if (true || !suspect_row_fits/'
-mutate healing_forgotten t/027_heal am/heal.c \
+mutate healing_forgotten t/031_heal am/heal.c \
 	's/\tsherman_trees_healed\(record.tree\);\n//'
