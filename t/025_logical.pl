@@ -13,7 +13,7 @@ use Test::More;
 
 my $conf = "wal_retrieve_retry_interval = 100ms\nmax_worker_processes = 12\n";
 my $publisher = new_cluster('publisher', allows_streaming => 'logical', conf => $conf);
-my $subscriber = new_cluster('subscriber', allows_streaming => 'logical', conf => $conf);
+my $subscriber = new_cluster('subscriber', allows_streaming => 'logical', conf => "${conf}sherman.heal = off\n");
 
 sub publish { return $publisher->safe_psql('postgres', "SET client_min_messages = error; $_[0]"); }
 sub subscribe { return $subscriber->safe_psql('postgres', "SET client_min_messages = error; $_[0]"); }
