@@ -36,13 +36,16 @@ typedef struct Healer
 } Healer;
 
 /*
- * Collects the entries of the leaf that have no row.  False: one could not be read, for the leaf has changed.
+ * Collects the entries of the leaf that have no row.  False: not all could be looked up.  The leaf has changed, or it has
+ * taken up the one behind it since we were there (tree/fold.c), and only that one's entries are shown.
  */
 static bool
 look_up_entries(Healer *healer, const TreeBatch *batch)
 {
 	SnapshotData any;
 
+	if (!batch->whole)
+		return false;
 	healer->gone_count = 0;
 	InitNonVacuumableSnapshot(any, GlobalVisTestFor(healer->heap));
 	for (int i = 0; i < batch->count && batch->suspect; i++)

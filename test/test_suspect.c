@@ -216,6 +216,94 @@ test_healed(void **state)
 	}
 }
 
+/* Numbers [from, to), as entries that are dead. */
+typedef struct Span
+{
+	uint32_t from;
+	uint32_t to;
+} Span;
+
+static bool
+in_span(void *argument, uint32_t block, uint16_t offset)
+{
+	const Span *span = argument;
+
+	for (uint32_t i = span->from; i < span->to; i++)
+	{
+		TreeKey key = number_key(i, i);
+
+		if (key.block == block && key.offset == offset)
+			return true;
+	}
+	return false;
+}
+
+/* Removes the numbers, and takes the leaves that this empties out of the tree; returns how many those are. */
+static uint64_t
+fold_span(Tree *tree, uint32_t from, uint32_t to)
+{
+	Span span = {from, to};
+	TreeVacuumCounts removed = {0};
+	TreeFoldCounts folded = {0};
+	TreeVacuum *vacuum;
+	TreeFold *fold;
+	TreeStatus status;
+
+	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
+	while ((status = tree_vacuum_next(vacuum, in_span, &span, &removed)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	assert_int_equal(tree_fold_open(tree, vacuum, &fold), TREE_OK);
+	while ((status = tree_fold_next(fold, &folded)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	tree_fold_close(fold);
+	tree_vacuum_close(vacuum);
+	return folded.leaves;
+}
+
+/*
+ * A scan rests behind a leaf, which takes up the next ones meanwhile: it is met a second time, for what lies behind, and that is
+ * not all that must be looked up before the leaf is like others.
+ */
+static void
+test_met_in_part(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	const TreeBatch *batch;
+	TreeScan *scan;
+	uint64_t leaf;
+	uint32_t count;
+
+	(void) state;
+	insert_at(tree, 0, 600, lost);
+	tree->geometry.ends = &ends;
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	assert_true(batch->suspect && batch->whole);
+	leaf = pointer_address(batch->leaf);
+	count = (uint32_t) batch->count;
+	assert_true(fold_span(tree, count / 2, 400) > 0);
+	insert_at(tree, count, count + 3, now);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	assert_true(pointer_address(batch->leaf) == leaf);
+	assert_int_equal(batch->count, 3);
+	assert_true(batch->suspect && !batch->whole);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	assert_true(batch->suspect && batch->whole);
+	tree_scan_close(scan);
+	/* One that begins anew meets all of it. */
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	assert_true(pointer_address(batch->leaf) == leaf && batch->whole);
+	assert_int_equal(batch->count, (int) (count / 2 + 3));
+	tree_scan_close(scan);
+	tree_close(tree);
+}
+
 /* The same entry is added for a new row while it is being looked up: it is not removed (N8). */
 static void
 test_never_a_new_entry(void **state)
@@ -325,9 +413,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limits),     cmocka_unit_test(test_handed_on),
-		cmocka_unit_test(test_healed),     cmocka_unit_test(test_never_a_new_entry),
-		cmocka_unit_test(test_void_marks), cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_handed_on),
+		cmocka_unit_test(test_healed),
+		cmocka_unit_test(test_met_in_part),
+		cmocka_unit_test(test_never_a_new_entry),
+		cmocka_unit_test(test_void_marks),
+		cmocka_unit_test(test_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

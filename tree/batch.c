@@ -694,6 +694,7 @@ batch_open(TreeScan *scan)
 {
 	assert(pointer_address(scan->pointer) != POINTER_NONE);
 	scan->batch.count = 0;
+	scan->batch.whole = true;
 	scan->batch.suspect = leaf_is_suspect(&scan->tree->geometry, scan->leaf);
 	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
 	scan->batch.leaf = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]);
@@ -719,7 +720,10 @@ batch_emit(TreeScan *scan, const Candidates *candidates)
 		if (before != NULL && same_entry(g, before, cell))
 			continue;
 		if (before == NULL && batch_returned_before(scan, cell))
+		{
+			batch->whole = false;
 			continue;
+		}
 		before = cell;
 		batch->entries[batch->count].block = cell_block(cell[0]);
 		batch->entries[batch->count].offset = cell_offset(cell[0]);
@@ -778,6 +782,8 @@ batch_fill(TreeScan *scan)
 	else
 		candidates_compare(scan, &range, &candidates);
 	batch_emit(scan, &candidates);
+	if (start != NULL || stop != NULL)
+		scan->batch.whole = false;
 	return TREE_OK;
 }
 

@@ -477,6 +477,7 @@ typedef struct TreeBatch
 	int count;
 	bool suspect;        /* the leaf's stamp is not proven: entries may have lost their rows */
 	bool marks_void;     /* it has dead marks that are not proven: entries under them are here like others */
+	bool whole;          /* no entry of the leaf is left out for a bound, or as it was returned before */
 	uint64_t leaf;       /* pointer of the leaf */
 	uint64_t generation; /* of the leaf when it was read */
 	TreeBatchEntry entries[TREE_BATCH_MAX];

@@ -20,3 +20,5 @@ mutate marks_stay_void test_suspect tree/heal.c \
 	's/\t\tleaf_revive\(g, node\);\n//'
 mutate table_asked_about_suspects test_suspect tree/room.c \
 	's/ \|\| leaf_is_suspect\(&tree->geometry, node\)//'
+mutate part_taken_for_whole test_suspect tree/batch.c \
+	's/\tif \(start != NULL \|\| stop != NULL\)\n\t\tscan->batch.whole = false;\n//'
