@@ -196,6 +196,22 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
 }
 
+void
+sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
+{
+	TreeRecord	record = {
+		.tree = index->meta.tree,.root = index->meta.root,.removal_lsn = end,.removal_epoch = sherman_epoch()
+	};
+	TreeStatus	status;
+
+	XLogFlush(end);
+	status = tree_record_update(sherman_client(), &record);
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+	index->proven = (TreeStamp) {.epoch = record.removal_epoch, .lsn = end};
+	tree_removal_proven(index->tree, &index->proven);
+}
+
 static void
 make_stamp(XLogRecPtr lsn, TreeStamp *stamp)
 {

@@ -16,7 +16,6 @@
 #include "sherman.h"
 
 #include "access/tableam.h"
-#include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/proc.h"
 
@@ -48,31 +47,6 @@ evidence_end(void)
 		evidence.xmin = xmin;
 	}
 	return evidence.end;
-}
-
-/*
- * Makes removals safe for which the WAL up to here is the evidence.
- */
-static void
-prove_removal(ShermanIndex *index, XLogRecPtr end)
-{
-	TreeRecord	record = {0};
-	TreeStamp	proven;
-	TreeStatus	status;
-
-	if (GetFlushRecPtr(NULL) < end)
-		XLogFlush(end);
-	record.tree = index->meta.tree;
-	record.root = index->meta.root;
-	record.removal_lsn = end;
-	record.removal_epoch = sherman_epoch();
-	status = tree_record_update(sherman_client(), &record);
-	if (status != TREE_OK)
-		sherman_report_failure(status, index->relation);
-	proven.epoch = record.removal_epoch;
-	proven.lsn = end;
-	tree_removal_proven(index->tree, &proven);
-	index->proven = proven;
 }
 
 static bool
@@ -183,7 +157,7 @@ make_room(void *argument, TreeFullLeaf *leaf)
 	if (leaf->marked > 0 && leaf->dead_epoch == sherman_epoch() && leaf->dead_lsn > end)
 		end = compat_wal_end();
 	if (!is_proven(index, end))
-		prove_removal(index, end);
+		sherman_prove_removal(index->relation, index, end);
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "compat.h"
 #include "shared.h"
 #include "suspect.h"
 
@@ -75,7 +76,7 @@ heal_leaf(Healer *healer, const TreeBatch *batch)
 	{
 		sherman_stamp_now(&stamp);
 		if (healer->gone_count > 0)
-			sherman_announce_removal(healer->index, healer->opened);
+			sherman_prove_removal(healer->index, healer->opened, compat_wal_end());
 		status = tree_heal_leaf(healer->opened->tree, batch->leaf, batch->generation, healer->gone, healer->gone_count,
 								&stamp, &healed);
 		if (status != TREE_OK)

@@ -239,9 +239,10 @@ extern void sherman_stamp(Relation index, TreeStamp *stamp);
 /* The same for what was seen of others' rows: behind all WAL so far. */
 extern void sherman_stamp_now(TreeStamp *stamp);
 /*
- * Makes removals safe: flushes the WAL, then notes at the tree how far the history went that they follow from. vacuum.c.
+ * Makes removals safe for which the WAL up to `end` is the evidence: flushes it, then notes at the tree how far the history
+ * went that they follow from (I-P4). changes.c.
  */
-extern void sherman_announce_removal(Relation relation, ShermanIndex *index);
+extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
 /* Epoch in use. */
 extern uint32 sherman_epoch(void);
 

@@ -20,7 +20,6 @@
  */
 #include "sherman.h"
 
-#include "access/xlog.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
@@ -86,28 +85,6 @@ is_dead_guarded(void *argument, uint32_t block, uint16_t offset)
 	}
 	PG_END_TRY();
 	return dead;
-}
-
-void
-sherman_announce_removal(Relation relation, ShermanIndex *index)
-{
-	TreeClient *client = sherman_client();
-	TreeRecord	record = {0};
-	XLogRecPtr	end = compat_wal_end();
-	TreeStamp	proven;
-	TreeStatus	status;
-
-	XLogFlush(end);
-	record.tree = index->meta.tree;
-	record.root = index->meta.root;
-	record.removal_lsn = end;
-	record.removal_epoch = sherman_epoch();
-	status = tree_record_update(client, &record);
-	if (status != TREE_OK)
-		sherman_report_failure(status, relation);
-	proven.epoch = record.removal_epoch;
-	proven.lsn = end;
-	tree_removal_proven(index->tree, &proven);
 }
 
 /*
@@ -293,7 +270,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	if (index->tree == NULL)
 		return stats;			/* nothing was inserted yet */
 
-	sherman_announce_removal(relation, index);
+	sherman_prove_removal(relation, index, compat_wal_end());
 	begin_progress(relation, info->report_progress, &progress);
 	remove_entries(relation, index, &removal, &progress, &counts, &folded);
 
