@@ -67,13 +67,21 @@ sherman_trees_note(const TreeRecord *record)
 	return sherman_trees_find(record->tree, &entry);
 }
 
+/*
+ * Locks the table and returns the tree's entry, or NULL.  The caller unlocks it.
+ */
+static ShermanTreeEntry *
+lock_to_change(uint64 tree)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	return hash_search(trees, &tree, HASH_FIND, NULL);
+}
+
 void
 sherman_trees_mutated(uint64 tree, uint32 epoch)
 {
-	ShermanTreeEntry *found;
+	ShermanTreeEntry *found = lock_to_change(tree);
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	found = hash_search(trees, &tree, HASH_FIND, NULL);
 	if (found != NULL && found->mutated_epoch < epoch)
 		found->mutated_epoch = epoch;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
@@ -82,10 +90,8 @@ sherman_trees_mutated(uint64 tree, uint32 epoch)
 void
 sherman_trees_healed(uint64 tree)
 {
-	ShermanTreeEntry *found;
+	ShermanTreeEntry *found = lock_to_change(tree);
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	found = hash_search(trees, &tree, HASH_FIND, NULL);
 	if (found != NULL)
 		found->suspect_epoch = 0;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
@@ -148,10 +154,8 @@ sherman_trees_remove(uint64 tree)
 void
 sherman_trees_abandon(uint64 tree)
 {
-	ShermanTreeEntry *found;
+	ShermanTreeEntry *found = lock_to_change(tree);
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	found = hash_search(trees, &tree, HASH_FIND, NULL);
 	if (found != NULL)
 		found->abandoned = true;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
