@@ -77,7 +77,7 @@ test_budget_ties_SOURCES = test/support/tree_fixture.c
 
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
-TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_loop test_posting
+TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_debts test_loop test_posting
 TESTS += test_fold test_fold_walk
 test_loop_SOURCES = test/support/fixture.c
 test_scan_SOURCES = test/support/fixture.c
@@ -87,6 +87,7 @@ test_fold_SOURCES = test/support/fixture.c test/support/fold_fixture.c
 test_fold_walk_SOURCES = test/support/fixture.c test/support/fold_fixture.c
 test_bulk_SOURCES = test/support/fixture.c
 test_check_SOURCES = test/support/fixture.c
+test_debts_SOURCES = test/support/fixture.c
 test_posting_SOURCES = test/support/fixture.c
 
 # The tree under many processes.

@@ -69,31 +69,6 @@ test_jump(void **state)
 }
 
 /*
- * The root forgets every second child, as if the last steps of their splits had never come. Returns how many.
- */
-static uint32_t
-root_forgets(Tree *tree)
-{
-	const NodeGeometry *g = &tree->geometry;
-	uint64_t root[NODE_MAX_BYTES / 8];
-	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = root};
-	uint32_t children;
-
-	assert_int_equal(access_read_node(tree, tree->root, -1, root), TREE_OK);
-	children = node_count(root);
-	for (uint32_t i = 1; 2 * i < children; i++)
-		memmove(root + inner_cell_word(g, i), root + inner_cell_word(g, 2 * i), g->inner_stride * 8);
-	root[HEADER_GENERATION]++;
-	root[HEADER_STATE] =
-		node_state_word(root[HEADER_GENERATION], node_level(root), (children + 1) / 2, NODE_ROOT);
-	node_seal(g, root);
-	op.offset = pointer_offset(tree->root);
-	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
-	cache_drop_tree(instance.shared, tree->tree);
-	return children / 2;
-}
-
-/*
  * Between the plan of a split, which the comparator makes, and its posting the root forgets children: the
  * posting does not find what the descent saw, and compares.
  */
@@ -106,7 +81,7 @@ forget_in_split(void)
 	if (client.tree->counters.undecided_cuts == cuts_before)
 		compare_hook = forget_in_split;
 	else if (!forgetful_tree->root_is_leaf)
-		(void) root_forgets(forgetful_tree);
+		(void) walk_root_forgets(forgetful_tree);
 }
 
 /*
@@ -413,7 +388,7 @@ test_debts(void **state)
 
 			must_insert(tree, &key, false);
 		}
-		forgotten = root_forgets(tree);
+		forgotten = walk_root_forgets(tree);
 		assert_true(forgotten > 1);
 		walk_tree(tree, &result);
 		assert_int_equal(result.height, round + 2);
@@ -552,7 +527,7 @@ test_posts_meanwhile(void **state)
 		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
 	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < 46);
 	assert_int_equal(node_level(forgotten_root), 1);
-	assert_int_equal(root_forgets(tree), 23);
+	assert_int_equal(walk_root_forgets(tree), 23);
 	forgotten_mine = 23;
 	forgotten_next = 1;
 	compare_hook = post_theirs;

@@ -33,6 +33,8 @@ typedef struct Posting
 	 */
 	uint64_t known_child;
 	uint64_t known_next[LINE_WORDS];
+	/* The separator's, while the comparator sees it: the descent may post others on its way, each with its own. */
+	_Alignas(uint64_t) uint8_t image[TREE_IMAGE_MAX_BYTES];
 } Posting;
 
 typedef enum PostPlace
@@ -153,8 +155,7 @@ post_compare(Posting *posting)
 	assert(node_level(node) == posting->level + 1);
 	TREE_COUNT(tree, undecided_fences, 1);
 
-	status = search_separator_bound(tree, posting->separator, 0, &bound,
-	                                (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES);
+	status = search_separator_bound(tree, posting->separator, 0, &bound, posting->image);
 	if (status == TREE_OK)
 		status = search_inner(tree, node, &bound, &choice);
 	if (status != TREE_OK)
@@ -329,8 +330,7 @@ post_find(Posting *posting, bool fresh)
 
 	assert(!tree->client->holding);
 	assert(posting->parent == 0);
-	status = search_separator_bound(tree, posting->separator, 0, &bound,
-	                                (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES);
+	status = search_separator_bound(tree, posting->separator, 0, &bound, posting->image);
 	if (status == TREE_OK)
 		status = search_descend(tree, &bound, posting->level + 1, fresh, &posting->path);
 	if (status == TREE_OK)

@@ -96,6 +96,8 @@ mutate own_right_sibling_not_seen test_damage tree/parent.c \
 	's/if \(pointer_address\(left\) == pointer_address\(right\)\)/if (false)/'
 mutate vacuum_goes_round test_damage tree/vacuum.c \
 	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
+mutate posting_loses_its_key test_debts tree/parent.c \
+	's/0, &bound, posting->image\)/0, &bound, (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES)/g'
 mutate undecided_posts_not_counted test_budget_ties tree/parent.c \
 	's/TREE_COUNT\(tree, undecided_fences, 1\);//'
 mutate alone_by_fences_alone test_alone tree/leaf.c \

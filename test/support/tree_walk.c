@@ -237,3 +237,26 @@ walk_has(const WalkResult *result, uint32_t block, uint16_t offset)
 
 	return bsearch(&wanted, result->entries, result->count, sizeof(WalkEntry), tid_order_entries) != NULL;
 }
+
+uint32_t
+walk_root_forgets(Tree *tree)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t root[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = root};
+	uint32_t children;
+
+	REQUIRE(access_read_node(tree, tree->root, -1, root) == TREE_OK, "the root cannot be read");
+	children = node_count(root);
+	for (uint32_t i = 1; 2 * i < children; i++)
+		memmove(root + inner_cell_word(g, i), root + inner_cell_word(g, 2 * i), g->inner_stride * 8);
+	root[HEADER_GENERATION]++;
+	root[HEADER_STATE] =
+		node_state_word(root[HEADER_GENERATION], node_level(root), (children + 1) / 2, NODE_ROOT);
+	node_seal(g, root);
+	op.offset = pointer_offset(tree->root);
+	REQUIRE(access_execute(tree, pointer_memory_node(tree->root), &op, 1) == TREE_OK,
+	        "the root cannot be written");
+	cache_drop_tree(tree->client->shared, tree->tree);
+	return children / 2;
+}

@@ -38,4 +38,10 @@ extern void walk_free(WalkResult *result);
 /* Whether the walk saw this TID. */
 extern bool walk_has(const WalkResult *result, uint32_t block, uint16_t offset);
 
+/*
+ * The root forgets every second child, as if the last steps of their splits had never come, and the instance's cache the tree.
+ * Returns how many.
+ */
+extern uint32_t walk_root_forgets(Tree *tree);
+
 #endif /* SHERMAN_TEST_TREE_WALK_H */
