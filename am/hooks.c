@@ -268,6 +268,8 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	else
 		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
 					 completion);
+	if (sherman_shared != NULL && IsA(statement->utilityStmt, CheckPointStmt))
+		sherman_wal_end_wait();
 	sherman_warn_of_lost(at_risk);
 }
 

@@ -6,7 +6,8 @@
  * record says so ("mutated").  At a start there are three cases, and no default (doc/crash-safety.md):
  *
  *		CLEAN: the control file says that the server was shut down, at the very checkpoint that the
- *		postmaster's own callback recorded when it ended.  All trees are good.
+ *		postmaster's own callback recorded when it ended; or has crashed since, in runs of ours that used no
+ *		memory node.  All trees are good.
  *
  *		CRASH: the same history (data directory, timeline, not set back), but the epoch has no clean end: the
  *		trees that were changed in it are broken for ever, the others are good.
@@ -37,7 +38,7 @@
 
 #define LOCAL_FILE "pg_dynshmem/sherman.state"
 #define LOCAL_MAGIC 0x5348534c
-#define LOCAL_VERSION 3
+#define LOCAL_VERSION 4
 
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
@@ -121,6 +122,16 @@ same_place(const ShermanLocal *local, const ControlFileData *control, const stru
 		local->device == (uint64) directory->st_dev && local->inode == (uint64) directory->st_ino;
 }
 
+/*
+ * Whether a server that was no standby has crashed.
+ */
+static bool
+ended_in_production(const ControlFileData *control)
+{
+	return control->state == DB_IN_PRODUCTION || control->state == DB_IN_CRASH_RECOVERY ||
+		control->state == DB_SHUTDOWNING;
+}
+
 static ShermanStart
 judge(const ShermanLocal *local, const ControlFileData *control)
 {
@@ -130,22 +141,17 @@ judge(const ShermanLocal *local, const ControlFileData *control)
 		return SHERMAN_START_UNPROVEN;
 	if (local->closed)
 	{
-		return control->state == DB_SHUTDOWNED && control->checkPoint == local->closed_at ?
+		if (control->state == DB_SHUTDOWNED)
+			return control->checkPoint == local->closed_at ? SHERMAN_START_CLEAN : SHERMAN_START_UNPROVEN;
+		/* Runs of ours that used no memory node, and ended somehow: what the epoch wrote is there. */
+		return ended_in_production(control) && sherman_checkpoint_is_ours(local, control) ?
 			SHERMAN_START_CLEAN : SHERMAN_START_UNPROVEN;
 	}
 	/* Set back to an earlier time (a copy of the whole directory was put in place): not what a crash does. */
 	if (control->checkPoint < local->opened_at)
 		return SHERMAN_START_UNPROVEN;
-	switch (control->state)
-	{
-		case DB_SHUTDOWNED:		/* an end that nobody of us saw */
-		case DB_SHUTDOWNING:
-		case DB_IN_CRASH_RECOVERY:
-		case DB_IN_PRODUCTION:
-			return SHERMAN_START_CRASH;
-		default:
-			return SHERMAN_START_UNPROVEN;
-	}
+	/* Shut down: an end that nobody of us saw. */
+	return control->state == DB_SHUTDOWNED || ended_in_production(control) ? SHERMAN_START_CRASH : SHERMAN_START_UNPROVEN;
 }
 
 static void

@@ -137,6 +137,7 @@ typedef struct ShermanLocal
 	TimestampTz began;			/* the epoch */
 	XLogRecPtr	end;			/* of the epoch's WAL, the smallest that a start since it began has found */
 	XLogRecPtr	checkpoint;		/* the control file's, as a process of ours last saw it */
+	XLogRecPtr	redo;			/* where redo begins of the newest checkpoint that a process of ours saw begin */
 	uint32		past_count;
 	uint32		reserved;
 	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];	/* before the last one, ascending */
@@ -340,6 +341,8 @@ extern bool sherman_local_change(ShermanLocal *local);
 
 /* ---- wal_end.c: where the WAL of the last epoch ends ---- */
 
+/* Whether the last checkpoint was made in a run of ours, as its launcher has seen: nobody else has made one since. */
+extern bool sherman_checkpoint_is_ours(const ShermanLocal *local, const struct ControlFileData *control);
 /* In the startup hook, after the verdict. True: the state file is to be written. */
 extern bool sherman_wal_end_start(ShermanShared *shared, const struct ControlFileData *control);
 /*
@@ -347,6 +350,8 @@ extern bool sherman_wal_end_start(ShermanShared *shared, const struct ControlFil
  * start sees that nobody else ran this server.
  */
 extern void sherman_wal_end_round(void);
+/* A command has made a checkpoint: waits until the launcher has noted it, at most a second. */
+extern void sherman_wal_end_wait(void);
 
 /* ---- epochs.c ---- */
 

@@ -13,7 +13,9 @@
  * the place.
  *
  * Both is only true if nobody else has run this server in between, without us: his recovery, earlier than ours,
- * found the place that counts.  That is so if the control file names the checkpoint which we saw last.  Else we
+ * found the place that counts.  That is so if the control file names the checkpoint which we saw last, or one
+ * which we saw begin: we flushed WAL from behind where its redo begins, so that whoever recovers comes beyond that
+ * place, and his own checkpoints have redo begin later.  Else we
  * read the WAL from there on: the first record of a shutdown, or of an end of recovery, stands at the place, for
  * each start behind a crash writes one before anything else.  If that WAL is gone nothing is known.
  */
@@ -28,13 +30,18 @@
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "compat.h"
 #include "shared.h"
 
-/* How often the launcher looks for a new checkpoint. */
+/* How often the launcher looks for a checkpoint that has ended. */
 #define LOOK_MS 2000
+
+/* How long a command that makes checkpoints waits for the launcher to note its own; in the file it is one write. */
+#define WAIT_MS 1000
 
 /* ---- recovery tells ---- */
 
@@ -100,6 +107,12 @@ sherman_wal_end_install(void)
 /* ---- the start ---- */
 
 bool
+sherman_checkpoint_is_ours(const ShermanLocal *local, const ControlFileData *control)
+{
+	return control->checkPoint == local->checkpoint || control->checkPointCopy.redo == local->redo;
+}
+
+bool
 sherman_wal_end_start(ShermanShared *shared, const ControlFileData *control)
 {
 	ShermanLocal *local = &shared->local;
@@ -112,7 +125,7 @@ sherman_wal_end_start(ShermanShared *shared, const ControlFileData *control)
 		sherman_epoch_end(local, InvalidXLogRecPtr, SHERMAN_KNOWN_NOTHING);
 		return true;
 	}
-	if (control->checkPoint != local->checkpoint)
+	if (!sherman_checkpoint_is_ours(local, control))
 		shared->end_awaited = SHERMAN_AWAITED_WAL;
 	else if (control->state != DB_SHUTDOWNED)
 		shared->end_awaited = SHERMAN_AWAITED_RECOVERY;
@@ -140,16 +153,26 @@ is_border(XLogReaderState *reader)
 }
 
 /*
- * Reads the WAL behind the record at `from`; returns where the first border stands, or an invalid position.
+ * Where the record at `from` ends.
+ */
+static XLogRecPtr
+read_record_end(XLogReaderState *reader, XLogRecPtr from)
+{
+	char	   *message;
+
+	XLogBeginRead(reader, from);
+	return XLogReadRecord(reader, &message) == NULL ? InvalidXLogRecPtr : reader->EndRecPtr;
+}
+
+/*
+ * Reads the WAL behind the record at `from`, a checkpoint; returns where the first border stands.
  */
 static XLogRecPtr
 read_to_border(XLogReaderState *reader, XLogRecPtr from)
 {
 	char	   *message;
 
-	XLogBeginRead(reader, from);
-	/* The checkpoint itself. */
-	if (XLogReadRecord(reader, &message) == NULL)
+	if (XLogRecPtrIsInvalid(read_record_end(reader, from)))
 		return InvalidXLogRecPtr;
 	while (XLogReadRecord(reader, &message) != NULL)
 	{
@@ -161,10 +184,10 @@ read_to_border(XLogReaderState *reader, XLogRecPtr from)
 }
 
 /*
- * The first border behind the record at `from`.  Files that are gone are no error here.
+ * What is found in the WAL from a record on; an invalid position: nothing.  Files that are gone are no error here.
  */
 static XLogRecPtr
-find_border(XLogRecPtr from)
+look_into_wal(XLogRecPtr (*look) (XLogReaderState *reader, XLogRecPtr from), XLogRecPtr from)
 {
 	ReadLocalXLogPageNoWaitPrivate private = {0};
 	MemoryContext caller = CurrentMemoryContext;
@@ -173,13 +196,13 @@ find_border(XLogRecPtr from)
 															.segment_open = wal_segment_open,
 															.segment_close = wal_segment_close),
 												 &private);
-	volatile XLogRecPtr border = InvalidXLogRecPtr;
+	volatile XLogRecPtr found = InvalidXLogRecPtr;
 
 	if (reader == NULL)
 		return InvalidXLogRecPtr;
 	PG_TRY();
 	{
-		border = read_to_border(reader, from);
+		found = look(reader, from);
 	}
 	PG_CATCH();
 	{
@@ -188,7 +211,7 @@ find_border(XLogRecPtr from)
 	}
 	PG_END_TRY();
 	XLogReaderFree(reader);
-	return border;
+	return found;
 }
 
 /*
@@ -199,18 +222,60 @@ settle(void)
 {
 	ShermanShared *shared = sherman_shared;
 	ShermanLocal local = shared->local;
-	XLogRecPtr	border;
+	XLogRecPtr	end;
 
 	if (shared->end_awaited == SHERMAN_AWAITED_RECOVERY)
-		sherman_epoch_end(&local, shared->start_checkpoint, SHERMAN_KNOWN_CHECKPOINT);
+	{
+		/* Behind the checkpoint's record, where others may have taken the WAL to end before they wrote any. */
+		end = look_into_wal(read_record_end, shared->start_checkpoint);
+		sherman_epoch_end(&local, Max(end, shared->start_checkpoint), SHERMAN_KNOWN_CHECKPOINT);
+	}
 	else
 	{
-		border = find_border(local.checkpoint);
-		sherman_epoch_end(&local, border,
-						  XLogRecPtrIsInvalid(border) ? SHERMAN_KNOWN_NOTHING : SHERMAN_KNOWN_WAL);
+		end = look_into_wal(read_to_border, local.checkpoint);
+		sherman_epoch_end(&local, end, XLogRecPtrIsInvalid(end) ? SHERMAN_KNOWN_NOTHING : SHERMAN_KNOWN_WAL);
 	}
 	if (sherman_local_change(&local))
 		shared->end_awaited = SHERMAN_AWAITED_NOTHING;
+}
+
+/*
+ * A checkpoint has begun: what is older may be removed from the WAL as soon as it ends.  As long as nothing stands
+ * behind its beginning, which then is where it ends, too, nothing is known by it.
+ */
+static void
+note_beginning(XLogRecPtr redo)
+{
+	ShermanLocal local = sherman_shared->local;
+	XLogRecPtr	end = compat_wal_end();
+
+	if (end <= redo)
+		return;
+	XLogFlush(end);
+	local.redo = redo;
+	if (sherman_local_change(&local))
+	{
+		elog(DEBUG1, "sherman: a checkpoint has begun at %X/%X", LSN_FORMAT_ARGS(redo));
+		ConditionVariableBroadcast(&sherman_shared->changed);
+	}
+}
+
+/*
+ * A checkpoint has ended.
+ */
+static void
+note_end(void)
+{
+	ShermanLocal local = sherman_shared->local;
+	bool		sound;
+	ControlFileData *control = get_controlfile(DataDir, &sound);
+
+	if (sound && control->checkPoint != local.checkpoint)
+	{
+		local.checkpoint = control->checkPoint;
+		(void) sherman_local_change(&local);
+	}
+	pfree(control);
 }
 
 void
@@ -218,24 +283,55 @@ sherman_wal_end_round(void)
 {
 	static TimestampTz looked = 0;
 	ShermanShared *shared = sherman_shared;
-	ShermanLocal local;
-	ControlFileData *control;
-	bool		sound;
+	XLogRecPtr	redo;
 
 	if (shared->local.epoch == 0)
 		return;
 	if (shared->end_awaited != SHERMAN_AWAITED_NOTHING)
 		settle();
-	if (shared->end_awaited != SHERMAN_AWAITED_NOTHING ||
-		!TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), LOOK_MS))
+	if (shared->end_awaited != SHERMAN_AWAITED_NOTHING)
 		return;
-	looked = GetCurrentTimestamp();
-	control = get_controlfile(DataDir, &sound);
-	if (sound && control->checkPoint != shared->local.checkpoint)
+	redo = GetRedoRecPtr();
+	if (redo != shared->local.redo)
+		note_beginning(redo);
+	if (TimestampDifferenceExceeds(looked, GetCurrentTimestamp(), LOOK_MS))
 	{
-		local = shared->local;
-		local.checkpoint = control->checkPoint;
-		(void) sherman_local_change(&local);
+		looked = GetCurrentTimestamp();
+		note_end();
 	}
-	pfree(control);
+}
+
+/*
+ * Whether the newest checkpoint is in the state file.
+ */
+static bool
+beginning_is_noted(void)
+{
+	bool		noted;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	noted = sherman_shared->local.epoch == 0 || sherman_shared->launcher_pid == 0 ||
+		sherman_shared->local.redo == GetRedoRecPtr();
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return noted;
+}
+
+void
+sherman_wal_end_wait(void)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WAIT_MS);
+
+	if (RecoveryInProgress() || !IsPostmasterEnvironment || beginning_is_noted())
+		return;
+	sherman_wake_launcher();
+	ConditionVariablePrepareToSleep(&sherman_shared->changed);
+	while (!beginning_is_noted())
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+
+		if (left <= 0)
+			break;
+		ConditionVariableTimedSleep(&sherman_shared->changed, left, PG_WAIT_EXTENSION);
+	}
+	ConditionVariableCancelSleep();
 }

@@ -7,6 +7,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
@@ -125,6 +126,82 @@ $node->start;
 is(last_epoch(), 'f||not known', 'without the WAL nothing is known');
 is(state_of($node, 'rows_id'), 'healing', 'and all that was changed is in doubt');
 is(check_index($node, 'rows_id'), '0', 'the index is whole');
+
+# Removals that were noted where the last record ends, a checkpoint's, are proven if recovery finds nothing behind.
+$node->safe_psql('postgres', q{DELETE FROM rows; VACUUM rows; SELECT sherman_heal('rows_id')});
+lose($node, 'INSERT INTO rows SELECT generate_series(1, 100)');
+$node->start;
+is(state_of($node, 'rows_id'), 'healing', 'rows were lost once more');
+is($node->safe_psql('postgres', q{SELECT sherman_heal('rows_id')}), '0', 'their entries are removed');
+$node->stop('immediate');
+$node->start;
+isnt(state_of($node, 'rows_id'), 'broken', 'a crash right behind that costs nothing');
+is(check_index($node, 'rows_id'), '0', 'the index is whole');
+
+# Older WAL is gone as soon as a checkpoint ends: that it was ours is known when it begins.
+sub fill_wal
+{
+	$node->safe_psql('postgres', "INSERT INTO others SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g; SELECT pg_switch_wal()") for (1 .. 4);
+	return;
+}
+
+$node->safe_psql('postgres', 'VACUUM others; CHECKPOINT');
+fill_wal();
+$lost = lose_rows();
+$node->start;
+($clean, $end, $known_by) = split(/\|/, last_epoch());
+like("$clean $known_by", qr/^f (end of recovery|last checkpoint, no recovery)$/, 'a crash behind the command CHECKPOINT, whose older WAL is gone');
+isnt(state_of($node, 'rows_id'), 'broken', 'costs nothing');
+
+# One that takes its time: it is seen to begin, and not to end.
+$node->append_conf('postgresql.conf', "wal_level = replica\nmax_wal_size = 1GB\n");
+$node->restart;
+fill_wal();
+my $offset = -s $node->logfile;
+my $out = '';
+my $backup = IPC::Run::start([ 'psql', '-XAtc', "SELECT 'begun' FROM pg_backup_start('slow')", '-d', $node->connstr('postgres') ], '>', \$out, '2>&1');
+$node->wait_for_log(qr/checkpoint starting: force wait/, $offset);
+$node->safe_psql('postgres', 'INSERT INTO others VALUES (0)');
+$node->wait_for_log(qr/sherman: a checkpoint has begun at/, $offset);
+my $launcher = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'sherman launcher'});
+kill 'STOP', $launcher;
+unlike(slurp_file($node->logfile, $offset), qr/checkpoint complete/, 'it goes on');
+$node->append_conf('postgresql.conf', "checkpoint_completion_target = 0\n");
+$node->reload;
+IPC::Run::finish($backup);
+like($out, qr/^begun$/, 'it has ended, and the launcher has not seen it');
+$node->safe_psql('postgres', 'INSERT INTO rows SELECT generate_series(1, 100)');
+kill 'KILL', $launcher;
+$node->stop('immediate', fail_ok => 1);
+$node->start;
+($clean, $end, $known_by) = split(/\|/, last_epoch());
+is("$clean $known_by", 'f end of recovery', 'a crash behind a checkpoint that was only seen to begin');
+isnt(state_of($node, 'rows_id'), 'broken', 'costs nothing');
+is(check_index($node, 'rows_id'), '0', 'the index is whole');
+
+# A crash of a run that used no memory node, behind a clean end: that end still holds.
+$node->safe_psql('postgres', q{SELECT sherman_heal('rows_id')});
+foreach my $checkpoint ('', '; CHECKPOINT; INSERT INTO others VALUES (0)')
+{
+	$node->stop;
+	$node->append_conf('postgresql.conf', "sherman.embedded_memory = 0\n");
+	$node->start;
+	$node->safe_psql('postgres', "INSERT INTO others VALUES (0)$checkpoint");
+	$node->stop('immediate');
+	$node->adjust_conf('postgresql.conf', 'sherman.embedded_memory', '256MB');
+	$node->start;
+	like(last_epoch(), qr/^t\|.*\|shutdown checkpoint$/, 'a crash of a run without a memory node is none of the epoch');
+	is(state_of($node, 'rows_id'), 'ok', 'and all indexes are good');
+}
+# Of a run without us nothing is known.
+$node->stop;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+$node->start;
+$node->safe_psql('postgres', 'INSERT INTO others VALUES (0); CHECKPOINT');
+$node->stop('immediate');
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'sherman'\n");
+$node->start;
+is(state_of($node, 'rows_id'), 'broken', 'a crash of a run without us is not believed');
 
 $node->stop;
 done_testing();
