@@ -34,26 +34,36 @@ sherman_index_for_scan(Relation index)
 }
 
 /*
- * Says at the memory node that the tree changes in this epoch, before it does.
+ * Says that the tree changes in this epoch, before it does: in the metapage, which shares the tables' fate, then at the
+ * memory node.  A history in which that was lost does not believe the tree any more (sherman_judge()).  No buffer is
+ * locked, and nothing at a memory node.  False: the index is not what it was; it is to be judged anew.
  */
-static void
+static bool
 mark_mutated(Relation relation, ShermanIndex *index)
 {
 	TreeRecord	record = {
-		.tree = index->meta.tree,.root = index->meta.root,.mutated_epoch = sherman_epoch()
+		.tree = index->meta.tree,.root = index->meta.root,.mutated_epoch = sherman_epoch(),
+		.nonce = sherman_shared->local.nonce
 	};
 	ShermanTreeEntry entry;
 	TreeClient *client = sherman_client();
+	bool		known = sherman_trees_find(record.tree, &entry);
 	TreeStatus	status;
 
-	if (!sherman_trees_find(record.tree, &entry) || entry.mutated_epoch < record.mutated_epoch)
+	if (!known || entry.mutated_epoch < record.mutated_epoch)
 	{
+		if (!known || !sherman_metapage_adopt(relation, record.tree, entry.nonce, record.nonce))
+		{
+			sherman_index_forget(RelationGetRelid(relation));
+			return false;
+		}
 		status = tree_record_update(client, &record);
 		if (status != TREE_OK)
 			sherman_report_failure(status, relation);
-		sherman_trees_mutated(record.tree, record.mutated_epoch);
+		sherman_trees_mutated(record.tree, record.mutated_epoch, record.nonce);
 	}
 	index->mutated_epoch = record.mutated_epoch;
+	return true;
 }
 
 /*
@@ -138,7 +148,8 @@ sherman_index_for_insert(Relation index)
 		before_skip(index, opened);
 		return NULL;
 	}
-	mark_mutated(index, opened);
+	if (!mark_mutated(index, opened))
+		return sherman_index_for_insert(index);
 	return begin_insert(index, opened);
 }
 
@@ -149,8 +160,8 @@ sherman_index_for_vacuum(Relation index)
 
 	if (opened->state == SHERMAN_OK)
 	{
-		if (opened->tree != NULL && opened->mutated_epoch != sherman_epoch())
-			mark_mutated(index, opened);
+		if (opened->tree != NULL && opened->mutated_epoch != sherman_epoch() && !mark_mutated(index, opened))
+			return sherman_index_for_vacuum(index);
 		return opened;
 	}
 	/*
@@ -192,6 +203,7 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 	entry.database = MyDatabaseId;
 	entry.flags = record->flags;
 	entry.mutated_epoch = record->mutated_epoch;
+	entry.nonce = record->nonce;
 	if (!sherman_trees_put(&entry))
 		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
 }

@@ -32,6 +32,7 @@ static const char *const reason_texts[] = {
 	[SHERMAN_REASON_FORMAT] = "the index was written by another version, or its metapage is damaged",
 	[SHERMAN_REASON_NOT_BUILT] = "the index was never built",
 	[SHERMAN_REASON_SESSION_ENDED] = "the session of its temporary table has ended",
+	[SHERMAN_REASON_OTHER_HISTORY] = "the index was changed in another history of this server, by a copy of it perhaps",
 };
 
 const char *
@@ -282,6 +283,36 @@ sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta)
 	metapage_identify(index, meta);
 	metapage_write(index, buffer, meta);
 	sherman_index_forget(RelationGetRelid(index));
+	return true;
+}
+
+bool
+sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonce)
+{
+	Buffer		buffer = metapage_buffer(index);
+	ShermanMetaPage meta;
+	XLogRecPtr	end;
+
+	Assert(!RecoveryInProgress());
+	if (!metapage_get(BufferGetPage(buffer), &meta) || meta.tree != tree || (meta.flags & SHERMAN_META_BROKEN) != 0)
+	{
+		UnlockReleaseBuffer(buffer);
+		return false;
+	}
+	if (meta.nonce_current == nonce)
+	{
+		/* Another session has written it, and perhaps not flushed yet. */
+		end = PageGetLSN(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+	}
+	else
+	{
+		meta.nonce_previous = previous;
+		meta.nonce_current = nonce;
+		end = metapage_write(index, buffer, &meta);
+	}
+	if (RelationNeedsWAL(index))
+		XLogFlush(end);
 	return true;
 }
 

@@ -248,6 +248,7 @@ typedef struct ShermanTreeEntry
 	uint32		flags;			/* TREE_RECORD_* */
 	uint32		mutated_epoch;
 	uint32		suspect_epoch;	/* as in its record */
+	uint64		nonce;			/* in its record when we saw it first, or that of the epoch in use: since then */
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
@@ -290,7 +291,8 @@ extern bool sherman_trees_find(uint64 tree, ShermanTreeEntry *entry);
 extern bool sherman_trees_put(const ShermanTreeEntry *entry);
 /* Brings an entry up to date with its record, or adds one. False: the table is full. */
 extern bool sherman_trees_note(const TreeRecord *record);
-extern void sherman_trees_mutated(uint64 tree, uint32 epoch);
+/* Its record has this epoch and nonce. */
+extern void sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce);
 /* No leaf is in doubt any more. */
 extern void sherman_trees_healed(uint64 tree);
 /*

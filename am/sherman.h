@@ -96,7 +96,8 @@ typedef enum ShermanReason
 	SHERMAN_REASON_DAMAGED,			/* a node could not be believed */
 	SHERMAN_REASON_FORMAT,			/* written by another version */
 	SHERMAN_REASON_NOT_BUILT,		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
-	SHERMAN_REASON_SESSION_ENDED	/* temporary, and the session did not drop it: never in a metapage */
+	SHERMAN_REASON_SESSION_ENDED,	/* temporary, and the session did not drop it: never in a metapage */
+	SHERMAN_REASON_OTHER_HISTORY	/* somebody else changed the tree, or we did behind what we were set back to */
 } ShermanReason;
 
 typedef struct ShermanMetaPage
@@ -109,8 +110,8 @@ typedef struct ShermanMetaPage
 	uint64		tree;				/* 0 = made by the first insert (unlogged after a crash, temporary) */
 	uint64		root;
 	uint64		pool[2];			/* this instance's identity at its memory nodes */
-	uint64		nonce_previous;		/* lineage, crash-safety.md rule 4 */
-	uint64		nonce_current;
+	uint64		nonce_previous;		/* of the epoch in which the tree was changed last, before ... */
+	uint64		nonce_current;		/* ... this one, in which it perhaps was: its record has one of the two */
 	uint32		flags;				/* SHERMAN_META_* */
 	uint32		reason;				/* ShermanReason */
 	TimestampTz broken_at;
@@ -135,6 +136,11 @@ extern void sherman_metapage_create(Relation index, ForkNumber fork, const Sherm
 extern bool sherman_metapage_read(Relation index, ShermanMetaPage *meta);
 /* Installs a lazily made tree if there is none yet; false: somebody else did (meta is re-read). */
 extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta);
+/*
+ * Says by WAL, durably, that the tree is going to be changed in the epoch with this nonce.  `previous`: what its record
+ * has now.  False: the metapage names another tree, or is flagged as broken.
+ */
+extern bool sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonce);
 /* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
 extern void sherman_metapage_break(Relation index, ShermanReason reason);
 extern const char *sherman_reason_text(ShermanReason reason);

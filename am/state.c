@@ -129,6 +129,17 @@ judge_node(int position, uint64 member, ShermanReason *reason)
 }
 
 /*
+ * Whether it was in the history that the metapage is of that the tree was changed last.  Who has put this epoch's nonce
+ * into the record has asked before; the metapage may have been read before that.
+ */
+static bool
+same_history(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
+{
+	return entry->nonce == meta->nonce_current || entry->nonce == meta->nonce_previous ||
+		entry->nonce == sherman_shared->local.nonce;
+}
+
+/*
  * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is
  * away.
  */
@@ -154,6 +165,8 @@ judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
 		*reason = SHERMAN_REASON_TREE_MISSING;
 	else if (entry.flags & TREE_RECORD_BROKEN)
 		*reason = SHERMAN_REASON_UNCLEAN;
+	else if (!same_history(meta, &entry))
+		*reason = SHERMAN_REASON_OTHER_HISTORY;
 	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
 	{
 		if (entry.members[i] != 0)

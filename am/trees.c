@@ -78,12 +78,15 @@ lock_to_change(uint64 tree)
 }
 
 void
-sherman_trees_mutated(uint64 tree, uint32 epoch)
+sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce)
 {
 	ShermanTreeEntry *found = lock_to_change(tree);
 
 	if (found != NULL && found->mutated_epoch < epoch)
+	{
 		found->mutated_epoch = epoch;
+		found->nonce = nonce;
+	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
@@ -110,7 +113,7 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 	{
 		if (!found)
 			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database,
-			.home = tree_home(record->root), .suspect_epoch = record->suspect_epoch, .suspect = true};
+			.home = tree_home(record->root), .suspect_epoch = record->suspect_epoch, .nonce = record->nonce, .suspect = true};
 		for (int i = 0; i < TREE_MAX_NODES; i++)
 		{
 			if (record->members[i] != 0)

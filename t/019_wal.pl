@@ -1,5 +1,6 @@
 
-# What an index writes into the WAL: its metapage when it is built, and nothing for what becomes of its entries.
+# What an index writes into the WAL: its metapage when it is built, and once in each epoch that changes it; nothing for what becomes
+# of its entries.
 
 use strict;
 use warnings;
@@ -52,6 +53,11 @@ cmp_ok(records_about('words', @records), '>', 10000, 'the table writes its rows'
 is(records_about($_, @records), 0, "$_ writes nothing") foreach qw(words_word words_id);
 is(scalar(grep { /rmgr: Generic/ } @records), 0, 'nor does anything else in their name');
 is(check_index($node, $_), '0', "$_ is whole") foreach qw(words_word words_id);
+
+# In each epoch the first change says so in the metapage.
+$node->restart;
+@records = records_of('INSERT INTO words SELECT g, md5(g::text) FROM generate_series(40001, 40500) g; DELETE FROM words WHERE id % 5 = 0; VACUUM words');
+is(records_about($_, @records), 1, "$_ writes its metapage once in another epoch") foreach qw(words_word words_id);
 
 # That records of an index are seen at all.
 $node->safe_psql('postgres', 'CREATE INDEX words_btree ON words (word)');
