@@ -9,9 +9,7 @@
  *
  * The launcher decides which databases are worth a look: those with trees that somebody gave a hint about (a
  * transaction that made or dropped indexes ended) and, once in an interval, those that are still suspect.
- * Databases that are gone it sees itself.  A look at the others is a short visit of a worker of its own,
- * which connects, looks and leaves: a worker that stayed would be in the way of DROP DATABASE.  Commands on
- * databases end a visit (hooks.c).
+ * Databases that are gone it sees itself.  A look at the others is a short visit (visits.c), which it waits for.
  */
 #include "sherman.h"
 
@@ -23,11 +21,7 @@
 #include "access/xlog.h"
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
-#include "pgstat.h"
-#include "postmaster/bgworker.h"
-#include "storage/ipc.h"
 #include "storage/procarray.h"
-#include "tcop/tcopprot.h"
 #include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -208,38 +202,11 @@ visit_database(TreeClient *client)
 	}
 }
 
-static void
-visitor_exit(int code, Datum argument)
-{
-	LWLockReleaseAll();
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->visitor_pid = 0;
-	sherman_shared->visited_database = InvalidOid;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	ConditionVariableBroadcast(&sherman_shared->changed);
-}
-
-/*
- * Main function of a visit: one database, one look.
- */
 void
-sherman_collector_main(Datum argument)
+sherman_collect_here(void)
 {
 	TreeClient *client;
 
-	pqsignal(SIGTERM, die);
-	BackgroundWorkerUnblockSignals();
-	/* Runs when this process is in no database any more: registered before it enters one. */
-	on_shmem_exit(visitor_exit, (Datum) 0);
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->visitor_pid = MyProcPid;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	pg_memory_barrier();
-	if (pg_atomic_read_u32(&sherman_shared->keep_out) != 0)
-		proc_exit(0);
-
-	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(argument), InvalidOid,
-											  BGWORKER_BYPASS_ALLOWCONN);
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
 	client = sherman_client_if_ready();
@@ -247,39 +214,9 @@ sherman_collector_main(Datum argument)
 		visit_database(client);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
-	proc_exit(0);
 }
 
 /* ---- the launcher's part ---- */
-
-/*
- * Sends a worker into a database and waits until it is back.
- */
-static void
-visit(Oid database)
-{
-	BackgroundWorker worker;
-	BackgroundWorkerHandle *handle;
-
-	if (pg_atomic_read_u32(&sherman_shared->keep_out) != 0)
-		return;
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->visited_database = database;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-
-	memset(&worker, 0, sizeof(worker));
-	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
-	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
-	worker.bgw_restart_time = BGW_NEVER_RESTART;
-	worker.bgw_main_arg = ObjectIdGetDatum(database);
-	worker.bgw_notify_pid = MyProcPid;
-	strlcpy(worker.bgw_library_name, "sherman", BGW_MAXLEN);
-	strlcpy(worker.bgw_function_name, "sherman_collector_main", BGW_MAXLEN);
-	strlcpy(worker.bgw_name, "sherman collector", BGW_MAXLEN);
-	strlcpy(worker.bgw_type, "sherman collector", BGW_MAXLEN);
-	if (RegisterDynamicBackgroundWorker(&worker, &handle))
-		WaitForBackgroundWorkerShutdown(handle);
-}
 
 static bool
 database_exists(Oid database)
@@ -446,8 +383,8 @@ look(TreeClient *client, bool all)
 		bury_database(client, lfirst_oid(cell));
 	foreach(cell, to_visit)
 	{
-		if (!list_member_oid(gone, lfirst_oid(cell)))
-			visit(lfirst_oid(cell));
+		if (!list_member_oid(gone, lfirst_oid(cell)) && sherman_visit_begin(SHERMAN_VISIT_COLLECT, lfirst_oid(cell)))
+			sherman_visit_wait(SHERMAN_VISIT_COLLECT);
 	}
 }
 

@@ -12,19 +12,13 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "pgstat.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
-#include "storage/proc.h"
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 #include "utils/syscache.h"
-#include "utils/timestamp.h"
 
 #include "shared.h"
-
-/* A visit of the collector ends much earlier; and core waits 5 s for the others in a database. */
-#define VISITOR_PATIENCE_MS 5000
 
 ShermanShared *sherman_shared = NULL;
 TreeShared *sherman_tree_shared = NULL;
@@ -168,38 +162,6 @@ start_shared_memory(void)
 
 /* ---- commands on databases: no worker of ours may be in their way ---- */
 
-static void
-allow_visits(int code, Datum argument)
-{
-	pg_atomic_fetch_sub_u32(&sherman_shared->keep_out, 1);
-}
-
-/*
- * Ends a visit of the collector and waits until it has left its database.  No visit begins while keep_out is
- * not 0.
- */
-static void
-end_visit(void)
-{
-	TimestampTz began = GetCurrentTimestamp();
-
-	for (;;)
-	{
-		pid_t		visitor;
-
-		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-		visitor = sherman_shared->visitor_pid;
-		/* It cannot be gone before it has taken this lock. */
-		if (visitor != 0)
-			kill(visitor, SIGTERM);
-		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-		if (visitor == 0 || TimestampDifferenceExceeds(began, GetCurrentTimestamp(), VISITOR_PATIENCE_MS))
-			break;
-		ConditionVariableTimedSleep(&sherman_shared->changed, 50, PG_WAIT_EXTENSION);
-	}
-	ConditionVariableCancelSleep();
-}
-
 /*
  * Whether the command needs a database for itself.
  */
@@ -240,15 +202,15 @@ next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree
 				   ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
 				   DestReceiver *destination, QueryCompletion *completion)
 {
-	pg_atomic_fetch_add_u32(&sherman_shared->keep_out, 1);
-	PG_ENSURE_ERROR_CLEANUP(allow_visits, (Datum) 0);
+	sherman_visits_forbid();
+	PG_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
 	{
-		end_visit();
+		sherman_visits_end();
 		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
 					 completion);
 	}
-	PG_END_ENSURE_ERROR_CLEANUP(allow_visits, (Datum) 0);
-	allow_visits(0, (Datum) 0);
+	PG_END_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
+	sherman_visits_allow(0, (Datum) 0);
 	/* A dropped database's trees. */
 	pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
 	sherman_wake_launcher();

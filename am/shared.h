@@ -185,6 +185,13 @@ typedef struct ShermanListed
 	char		failure[SHERMAN_FAILURE_BYTES]; /* why it failed, "" = it did not */
 } ShermanListed;
 
+/* What the launcher sends workers into databases for (visits.c). */
+typedef enum ShermanVisit
+{
+	SHERMAN_VISIT_COLLECT,		/* which trees nobody names any more */
+	SHERMAN_VISITS
+} ShermanVisit;
+
 typedef struct ShermanShared
 {
 	/* Atomics, read without the lock */
@@ -219,11 +226,12 @@ typedef struct ShermanShared
 	uint64		launcher_nonce;
 	uint64		attached_serial;	/* node_serial that we are attached to */
 
-	/* Collector */
+	/* Visits */
 	pg_atomic_uint32 keep_out;	/* commands that want no worker of ours in their database */
+	pid_t		visitor_pid[SHERMAN_VISITS];	/* 0 = no visit */
+
+	/* Collector */
 	pg_atomic_uint32 hints;		/* transactions that made or dropped trees, or databases */
-	Oid			visited_database;
-	pid_t		visitor_pid;	/* 0 = no visit */
 	uint64		collect_requested;	/* by sherman_collect() */
 	uint64		collect_done;
 	uint64		trees_freed;
@@ -496,7 +504,26 @@ extern bool sherman_living_trees(struct HTAB **trees);
 
 /* One round of the launcher; returns milliseconds until it wants to run again. */
 extern long sherman_collect_round(void);
-extern PGDLLEXPORT void sherman_collector_main(Datum argument);
+/* A visit: judges all trees of this database. */
+extern void sherman_collect_here(void);
+
+/* ---- visits.c: workers that go into one database, do something there and leave ---- */
+
+/*
+ * In the launcher: sends a worker into a database and does not wait for it: whatever it does, its end wakes the launcher.
+ * False: it cannot be sent now, for one of this kind is there, a command on databases runs or there is no room for a worker.
+ */
+extern bool sherman_visit_begin(ShermanVisit kind, Oid database);
+/* In the launcher: whether a visit of this kind has not ended yet. */
+extern bool sherman_visit_lasts(ShermanVisit kind);
+/* In the launcher: waits for the visit that it began last. */
+extern void sherman_visit_wait(ShermanVisit kind);
+/* Before a command on databases: from now on no visit begins, until sherman_visits_allow(), which is called in any case. */
+extern void sherman_visits_forbid(void);
+extern void sherman_visits_allow(int code, Datum argument);
+/* Ends the visits that there are, and waits until they have left their databases; at most for some seconds. */
+extern void sherman_visits_end(void);
+extern PGDLLEXPORT void sherman_visit_main(Datum database);
 
 /* ---- connection_workers.c ---- */
 extern Size sherman_connection_workers_bytes(void);
