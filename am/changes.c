@@ -216,7 +216,7 @@ sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 	};
 	TreeStatus	status;
 
-	XLogFlush(end);
+	sherman_flush(end);
 	status = tree_record_update(sherman_client(), &record);
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);

@@ -103,7 +103,7 @@ bury(TreeClient *client, const TreeRecord *record)
 
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
-	XLogFlush(compat_wal_end());
+	sherman_flush(compat_wal_end());
 	free_tree(client, record->tree, tree_home(record->root));
 }
 

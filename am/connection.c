@@ -250,7 +250,11 @@ connect_known(NodeConnection *mine, const ShermanNode *known)
 	options.silence = &connection.silence;
 	mine->status = fabric_open(&options, &mine->fabric);
 	if (mine->status == FABRIC_OK)
+	{
+		sherman_step("connect", true);
 		mine->status = connect_address(mine->fabric, known->address, &options, &endpoint);
+		sherman_step("connect", false);
+	}
 	if (mine->status == FABRIC_OK && fabric_capabilities(endpoint)->node_uuid[0] == known->memory[0])
 		return endpoint;
 	if (mine->status == FABRIC_OK)
@@ -399,7 +403,8 @@ sherman_connection_client(void)
 		.shared = sherman_tree_shared,
 		.environment = {
 			.now_us = now_us, .sleep = sleep_for, .wake = wake, .should_stop = should_stop,
-			.hold = hold, .resume = resume, .connect = connect_node
+			.hold = hold, .resume = resume, .connect = connect_node,
+			.step = sherman_client_step()
 		},
 		.nodes = TREE_MAX_NODES,
 		.operation_timeout_ms = (uint32_t) sherman_operation_timeout_ms,
@@ -424,6 +429,13 @@ sherman_connection_client(void)
 		pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 1);
 	}
 	return connection.client;
+}
+
+void
+sherman_connection_set_step(void)
+{
+	if (connection.client != NULL)
+		tree_client_steps(connection.client, sherman_client_step());
 }
 
 void

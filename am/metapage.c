@@ -147,12 +147,14 @@ create_init_fork(Relation index, const ShermanMetaPage *meta)
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
 	PageSetChecksumInplace(page, 0);
+	sherman_step("init fork", true);
 	if (smgrnblocks(storage, INIT_FORKNUM) == 0)
 		smgrextend(storage, INIT_FORKNUM, 0, (char *) page, true);
 	else
 		smgrwrite(storage, INIT_FORKNUM, 0, (char *) page, true);
 	log_newpage(&storage->smgr_rnode.node, INIT_FORKNUM, 0, page, true);
 	smgrimmedsync(storage, INIT_FORKNUM);
+	sherman_step("init fork", false);
 	pfree(page);
 }
 
@@ -180,6 +182,7 @@ metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
 	Page		page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
 	XLogRecPtr	end;
 
+	sherman_step("metapage", true);
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
 	if (RelationUsesLocalBuffers(index))
@@ -188,6 +191,7 @@ metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
 		smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, 0, (char *) page, true);
 	}
 	end = GenericXLogFinish(state);
+	sherman_step("metapage", false);
 	UnlockReleaseBuffer(buffer);
 	return end;
 }
@@ -356,7 +360,7 @@ sherman_metapage_break(Relation index, ShermanReason reason)
 		end = PageGetLSN(BufferGetPage(buffer));
 		UnlockReleaseBuffer(buffer);
 		if (RelationNeedsWAL(index))
-			XLogFlush(end);
+			sherman_flush(end);
 		return;
 	}
 	meta.flags |= SHERMAN_META_BROKEN;
@@ -365,7 +369,7 @@ sherman_metapage_break(Relation index, ShermanReason reason)
 	end = metapage_write(index, buffer, &meta);
 	/* Durable before anything is skipped, whatever becomes of this transaction. */
 	if (RelationNeedsWAL(index))
-		XLogFlush(end);
+		sherman_flush(end);
 	if (sherman_shared != NULL)
 		sherman_state_changed();
 	invalidate_plans(index);

@@ -84,6 +84,7 @@ sherman_local_write(ShermanLocal *local)
 	local->magic = LOCAL_MAGIC;
 	local->version = LOCAL_VERSION;
 	local->checksum = local_checksum(local);
+	sherman_step("state file", true);
 	file = OpenTransientFile(temporary, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
 	if (file < 0)
 	{
@@ -94,7 +95,9 @@ sherman_local_write(ShermanLocal *local)
 	if (!written)
 		ereport(WARNING, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary)));
 	CloseTransientFile(file);
-	return written && durable_rename(temporary, LOCAL_FILE, WARNING) == 0;
+	written = written && durable_rename(temporary, LOCAL_FILE, WARNING) == 0;
+	sherman_step("state file", false);
+	return written;
 }
 
 /* ---- the verdict ---- */

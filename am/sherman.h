@@ -16,7 +16,7 @@
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
  * behind a crash: suspect.c (entries that may have lost their rows), heal.c;
- * the rest: settings.c, hooks.c, check.c, stats.c, errors.c, compat.h.
+ * the rest: settings.c, hooks.c, check.c, stats.c, steps.c (crash points), errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
 #define SHERMAN_AM_H
@@ -339,6 +339,15 @@ extern bool sherman_size(Relation index, TreeStatistics *statistics);
 
 /* ---- hooks.c, workers.c, recovery.c, collector.c: set up from _PG_init ---- */
 extern void sherman_define_settings(void);
+
+/* ---- steps.c: crash points ---- */
+extern void sherman_define_steps(void);
+/* What is done right before or right behind this call outlives the process. Locks may be held; it does not jump. */
+extern void sherman_step(const char *name, bool before);
+/* XLogFlush(), as a step. */
+extern void sherman_flush(XLogRecPtr end);
+/* What this process's client is to tell its steps; NULL: nobody counts them. */
+extern TreeStep *sherman_client_step(void);
 extern void sherman_install_hooks(void);
 extern void sherman_register_workers(void);
 extern void sherman_wal_end_install(void);

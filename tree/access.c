@@ -81,7 +81,7 @@ access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 		return client_away(client, memory_node);
 	if ((client->doubt & 1ull << memory_node) != 0)
 		return access_doubt(client, memory_node);
-	fabric = fabric_execute(endpoint, ops, count);
+	fabric = step_execute(client, endpoint, ops, count);
 	if (fabric == FABRIC_OK)
 	{
 		client_silence_ends(client);

@@ -32,7 +32,7 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 		}
 		if (attempt > 0 && client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped while a call was repeated");
-		status = fabric_call(endpoint, (uint16_t) method, request, request_bytes, reply, &got);
+		status = step_call(client, endpoint, method, request, request_bytes, reply, &got);
 		if (status != FABRIC_TIMED_OUT && status != FABRIC_STOPPED && status != FABRIC_LOST)
 			client_silence_ends(client);
 		switch (status)
@@ -152,7 +152,7 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 
 		if (endpoint == NULL)
 			return client_away(client, memory_node);
-		status = fabric_execute(endpoint, &op, 1);
+		status = step_execute(client, endpoint, &op, 1);
 		if (status == FABRIC_OK)
 		{
 			client_silence_ends(client);

@@ -97,6 +97,11 @@ typedef struct DirectoryExtentRequest
 #define DIRECTORY_FIRST_BUMP (2u * FABRIC_STRIPE_BYTES)
 #define DIRECTORY_OTHER_BUMP FABRIC_STRIPE_BYTES
 
+/* fabric_call(), of which the client's environment is told. */
+extern FabricStatus step_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method,
+                              const void *request, uint32_t request_bytes, void *reply,
+                              uint32_t *reply_bytes);
+
 /*
  * Asks memory node `memory_node` for an extent.  A tree that has none there yet (`extents` 0) gets a share,
  * unless this is its home: first its record learns of the memory node, then the share is made, so that a tree

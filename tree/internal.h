@@ -196,6 +196,10 @@ access_endpoint(TreeClient *client, uint32_t memory_node)
 	return access_connect(client, memory_node);
 }
 
+/* fabric_execute(), of which the client's environment is told. */
+extern FabricStatus step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops,
+                                 int count);
+
 /*
  * Executes a chain on one memory node and counts it. Must not be used while the node is in doubt
  * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node in doubt, calls

@@ -667,7 +667,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 			if (status != TREE_OK)
 				return status;
 		}
-		fabric = fabric_execute(endpoint, &op, 1);
+		fabric = step_execute(client, endpoint, &op, 1);
 		if (fabric == FABRIC_OK)
 		{
 			/* Ours and now free, or not ours: the swap never landed, or the unlock had. */

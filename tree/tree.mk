@@ -38,6 +38,7 @@ TREE_SOURCES = \
 	tree/service_tables.c \
 	tree/shared.c \
 	tree/split.c \
+	tree/step.c \
 	tree/vacuum.c
 
 # The daemon's own, beside all of the above.

@@ -1,0 +1,337 @@
+
+# Crash points (am/steps.c): the same statement on as many tables in the same state as it has steps, each held up at another one.  Then
+# the server ends, and behind that every index must find what its table has.  One end serves many steps, as the tables have nothing
+# to do with each other; with SHERMAN_CRASH_POINTS=each there is one end for each, by SIGKILL of the process.
+
+package CrashPoints;
+
+use strict;
+use warnings;
+
+use IPC::Run;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+# A step that nobody gets to: only counts.
+my $never = 1_000_000;
+
+# Sessions that are held up at once.
+my $at_once = 60;
+
+sub new
+{
+	my ($class, %options) = @_;
+	my $node = new_cluster('points',
+		memory => 512,
+		conf => "max_connections = 120\nmax_prepared_transactions = 80\nfsync = off\nsynchronous_commit = off\nwal_writer_delay = 10s\n"
+		  . "bgwriter_lru_maxpages = 0\nsherman.collect_interval = 1s\n" . ($options{conf} // ''));
+	my $self = bless { node => $node, each => ($ENV{SHERMAN_CRASH_POINTS} // '') eq 'each', points => 0, names => {}, wrong => 0 }, $class;
+
+	$node->safe_psql('postgres', <<'SQL');
+CREATE FUNCTION answers(t regclass, k text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE direction text; answer text; answers text := '';
+BEGIN
+	FOREACH direction IN ARRAY ARRAY['ASC', 'DESC'] LOOP
+		EXECUTE format('SELECT count(*) || '' '' || sum(hashtext(r::text)::bigint) || '' '' || md5(string_agg(k::text, '','')) FROM (SELECT r, %2$s AS k FROM %1$s r ORDER BY %2$s %3$s) s', t, k, direction) INTO answer;
+		answers := answers || coalesce(answer, 'none') || '; ';
+		EXECUTE format('SELECT count(*) || '' '' || md5(string_agg(k::text, '','')) FROM (SELECT %2$s AS k FROM %1$s r ORDER BY %2$s %3$s) s', t, k, direction) INTO answer;
+		answers := answers || coalesce(answer, 'none') || '; ';
+	END LOOP;
+	RETURN answers;
+END $$;
+CREATE FUNCTION by_table(t regclass, k text) RETURNS text LANGUAGE sql
+	SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off
+	AS 'SELECT answers(t, k)';
+CREATE FUNCTION by_index(t regclass, k text) RETURNS text LANGUAGE sql
+	SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off
+	AS 'SELECT answers(t, k)';
+CREATE VIEW points AS SELECT i.indrelid::regclass AS t, x.index AS i, x.state AS state, pg_get_indexdef(x.index, 1, true) AS k
+	FROM sherman_indexes x JOIN pg_index i ON i.indexrelid = x.index WHERE i.indisvalid;
+SQL
+	return $self;
+}
+
+# A statement's text for table number `number`: T stands for its name.
+sub for_table
+{
+	my ($text, $number) = @_;
+
+	return $text =~ s/\bT(?![A-Z])/p$number/gr;
+}
+
+sub for_tables
+{
+	my ($text, @numbers) = @_;
+
+	return join("\n", map { for_table($text, $_) } @numbers);
+}
+
+# The steps that a session takes with the statement, alone.
+sub count_steps
+{
+	my ($self, $act, $number) = @_;
+	my (undef, $out, $err) = $self->{node}->psql('postgres',
+		"SET sherman.debug_step = $never;\n" . for_table($act, $number) . ";\nSHOW sherman.debug_passed", on_error_stop => 1);
+
+	# Of a statement with results their last line.
+	my ($steps) = (($out // '') =~ /(\d+)\z/) or die "no steps: $act";
+	return $steps;
+}
+
+# Brings so many tables into the state in which the statement finds them.
+sub prepare
+{
+	my ($self, $what, @numbers) = @_;
+	my $node = $self->{node};
+
+	# That is there behind the end, whatever it takes away of the statement.
+	$node->safe_psql('postgres', "SET synchronous_commit = on;\n" . for_tables("$what->{prepare};", @numbers));
+	# What a session of its own sees as long past.
+	$node->safe_psql('postgres', for_tables("$what->{then};", @numbers)) if defined $what->{then};
+	if (defined $what->{lost})
+	{
+		lose($node, for_tables("$what->{lost};", @numbers));
+		start_again($node);
+	}
+	elsif (defined $what->{restart})
+	{
+		$node->append_conf('postgresql.conf', $what->{conf} // '');
+		$node->stop($what->{restart});
+		start_again($node);
+	}
+	$node->safe_psql('postgres', $what->{begin}) if defined $what->{begin};
+	return;
+}
+
+# One session with the statement, to be held up or ended at a step; it says in the log when it is through.
+sub session
+{
+	my ($self, $act, $number, $step, $action) = @_;
+	my @command = (
+		'psql', '-X', '-q', '-d', $self->{node}->connstr('postgres'),
+		'-c', "SET sherman.debug_action = $action",
+		'-c', "SET sherman.debug_step = $step");
+	my $output = '';
+
+	push @command, '-c', for_table($_, $number) foreach split /;\n/, $act;
+	push @command, '-c', "DO 'BEGIN RAISE LOG ''test: through with $number''; END'";
+	return IPC::Run::start(\@command, '<', \undef, '>', \$output, '2>&1');
+}
+
+# Sessions that wait for one that is held up, as VACUUM does for its turn at the database's oldest transaction.
+sub waiting
+{
+	my ($self) = @_;
+
+	return $self->{node}->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'});
+}
+
+# Waits until the log has so many lines like that since the offset, those left out whose sessions wait; returns what it says since.
+sub wait_for_lines
+{
+	my ($self, $offset, $pattern, $count) = @_;
+
+	for my $try (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my $log = slurp_file($self->{node}->logfile, $offset);
+		my @lines = $log =~ /$pattern/g;
+
+		return $log if @lines >= $count || ($try % 10 == 0 && @lines + $self->waiting >= $count);
+		usleep(50_000);
+	}
+	die "the log has less than $count lines like $pattern";
+}
+
+# What must hold of all indexes, whatever has happened.
+sub verify
+{
+	my ($self, $name, $state) = @_;
+	my $result = $self->{node}->safe_psql('postgres', q{
+		SET client_min_messages = error;
+		SELECT t, i, state, by_table(t, k), CASE state WHEN 'broken' THEN by_table(t, k) ELSE by_index(t, k) END,
+			CASE state WHEN 'broken' THEN 0 ELSE sherman_check(i, true) END FROM points});
+	my $wrong = 0;
+	my $looked = 0;
+
+	foreach my $line (split /\n/, $result)
+	{
+		my ($table, $index, $is, $by_table, $by_index, $problems) = split /\|/, $line;
+
+		$looked++;
+		next if $is =~ /^($state)$/ && $by_table eq $by_index && $problems eq '0';
+		$wrong++;
+		diag("$name: $index is $is, $problems problems; by the table:\n$by_table\nby the index:\n$by_index");
+	}
+	$self->{wrong} += $wrong;
+	is($wrong, 0, "$name: each of $looked indexes finds what its table has");
+	return;
+}
+
+# Ends prepared transactions, half of them by a commit.
+sub end_prepared
+{
+	my ($self) = @_;
+	my $commands = $self->{node}->safe_psql('postgres',
+		q{SELECT CASE row_number() OVER (ORDER BY gid) % 2 WHEN 0 THEN 'COMMIT' ELSE 'ROLLBACK' END || ' PREPARED ' || quote_literal(gid) || ';' FROM pg_prepared_xacts});
+
+	$self->{node}->safe_psql('postgres', $commands) if $commands ne '';
+	return;
+}
+
+# Behind the end: looks as it was left, looks again when the statement was run once more and doubts are ended.
+sub look
+{
+	my ($self, $what, @numbers) = @_;
+	my $node = $self->{node};
+	my $state = $what->{state} // 'ok|healing';
+
+	$self->verify("$what->{name}, at once", $state);
+	$self->end_prepared;
+	$node->psql('postgres', for_tables("$what->{act};", @numbers), on_error_stop => 0);
+	$self->end_prepared;
+	is($node->safe_psql('postgres', q{SELECT coalesce(sum(sherman_heal(i)), 0) FROM points WHERE state <> 'broken'}), '0', "$what->{name}: all is healed");
+	$self->verify("$what->{name}, again", $what->{state} // 'ok');
+	return;
+}
+
+sub drop_tables
+{
+	my ($self) = @_;
+	my $node = $self->{node};
+
+	$self->end_prepared;
+	my $commands = $node->safe_psql('postgres', q{SELECT 'DROP TABLE ' || oid::regclass || ';' FROM pg_class WHERE relname ~ '^p\d+$'});
+
+	$node->safe_psql('postgres', $commands) if $commands ne '';
+	return;
+}
+
+# The steps that are looked at, of so many: all, or those evenly spread that the situation asks for.
+sub chosen_steps
+{
+	my ($self, $what, $steps) = @_;
+	my $most = $ENV{SHERMAN_CRASH_POINTS} ? $steps : $what->{most} // $steps;
+	my %chosen = map { (1 + int(($_ - 1) * $steps / $most)) => 1 } 1 .. ($most < $steps ? $most : $steps);
+
+	return sort { $a <=> $b } keys %chosen;
+}
+
+# All steps of a statement, each on a table of its own, with one end of the server for all.
+sub hang_at_all
+{
+	my ($self, $what, $meanwhile, @steps) = @_;
+	my $node = $self->{node};
+	my $offset;
+
+	$self->prepare($what, @steps);
+	$offset = -s $node->logfile;
+	my @sessions = map { $self->session($what->{act}, $_, $_, 'hang') } @steps;
+	my $log = $self->wait_for_lines($offset, qr/sherman\.debug_step: hang at|LOG:  test: through/, scalar @steps);
+
+	$self->{names}{$what->{name}}{$_} = 1 foreach $log =~ /hang at step \d+, (.*)/g;
+	$self->{points} += () = $log =~ /hang at step/g;
+	$meanwhile->($self, $what, @steps) if defined $meanwhile;
+	$node->stop('immediate', fail_ok => 1);
+	eval { IPC::Run::finish($_) } foreach @sessions;
+	start_again($node);
+	$self->look($what, @steps);
+	$self->drop_tables;
+	return;
+}
+
+# One end for one step: the process that is there is killed.
+sub crash_at
+{
+	my ($self, $what, $step) = @_;
+	my $node = $self->{node};
+	my $offset;
+
+	$self->prepare($what, $step);
+	$offset = -s $node->logfile;
+	my $session = $self->session($what->{act}, $step, $step, 'crash');
+	my $log = $self->wait_for_lines($offset, qr/sherman\.debug_step: crash at|LOG:  test: through/, 1);
+
+	$self->{names}{$what->{name}}{$_} = 1 foreach $log =~ /crash at step \d+, (.*)/g;
+	$self->{points} += () = $log =~ /crash at step/g;
+	$node->stop('immediate', fail_ok => 1) if $log !~ /crash at step/;
+	eval { IPC::Run::finish($session) };
+	start_again($node);
+	$self->look({ %$what, name => "$what->{name}, step $step" }, $step);
+	$self->drop_tables;
+	return;
+}
+
+# A command canceled at each of its steps is an error, or is done, and no more: no end of the server.
+sub cancel_at_all
+{
+	my ($self, $what, @steps) = @_;
+	my $script = '';
+
+	$self->prepare($what, @steps);
+	foreach my $step (@steps)
+	{
+		$script .= "SET sherman.debug_step = $step;\n" . for_table($what->{act}, $step) . ";\nSET sherman.debug_step = 0;\n";
+	}
+	$self->{node}->psql('postgres', "SET sherman.debug_action = cancel;\n$script", on_error_stop => 0);
+	$self->look({ %$what, name => "$what->{name}, canceled" }, @steps);
+	$self->drop_tables;
+	return;
+}
+
+# enumerate(situation): name, prepare, then, lost, restart, begin, conf, act, steps that must be met, most, cancel, meanwhile, state.
+sub enumerate
+{
+	my ($self, %what) = @_;
+
+	$self->prepare(\%what, 0);
+	my $steps = $self->count_steps($what{act}, 0);
+	$self->drop_tables;
+	my @steps = $self->chosen_steps(\%what, $steps);
+
+	note("$what{name}: " . scalar(@steps) . " of $steps steps");
+	$self->cancel_at_all(\%what, @steps) if $what{cancel};
+	if ($self->{each})
+	{
+		$self->crash_at(\%what, $_) foreach @steps;
+	}
+	else
+	{
+		while (my @some = splice(@steps, 0, $at_once))
+		{
+			$self->hang_at_all(\%what, $what{meanwhile}, @some);
+		}
+	}
+	foreach my $name (@{ $what{met} // [] })
+	{
+		ok($self->{names}{ $what{name} }{$name}, "$what{name}: it was met $name") or note(join(', ', sort keys %{ $self->{names}{ $what{name} } }));
+	}
+	return;
+}
+
+# The insert, counted from 1, of those that `insert` makes (G is the number), at which so many at least have been made and a leaf is split.
+sub insert_with_most_steps
+{
+	my ($self, $prepare, $insert, $from, $to) = @_;
+	my $node = $self->{node};
+	my $loop = for_table($insert, 0) =~ s/\bG\b/i/gr;
+
+	$node->safe_psql('postgres', for_table($prepare, 0));
+	my $found = $node->safe_psql('postgres', <<"SQL");
+SET sherman.debug_step = $never;
+CREATE TEMP TABLE counted (i int, steps int);
+DO \$\$ DECLARE before int; BEGIN
+	FOR i IN 1 .. $to LOOP
+		before := current_setting('sherman.debug_passed');
+		$loop;
+		INSERT INTO counted VALUES (i, current_setting('sherman.debug_passed')::int - before);
+	END LOOP;
+END \$\$;
+SELECT i FROM counted WHERE i >= $from ORDER BY steps DESC, i LIMIT 1;
+SQL
+	$self->drop_tables;
+	return $found;
+}
+
+1;
