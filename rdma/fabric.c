@@ -123,21 +123,31 @@ fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint)
 	return fabric_connect_after(fabric, address, &(FabricChannel){0}, endpoint);
 }
 
+/* The transport whose name stands in front of the colon; NULL: there is none. */
+static const FabricTransport *
+find_transport(const Fabric *fabric, const char *address, const char *colon)
+{
+	size_t length = (size_t) (colon - address);
+
+	for (size_t i = 0; i <= sizeof(transports) / sizeof(transports[0]); i++)
+	{
+		const FabricTransport *transport = i == 0 ? fabric->options.transport : transports[i - 1];
+
+		if (transport != NULL && strlen(transport->name) == length &&
+		    memcmp(transport->name, address, length) == 0)
+			return transport;
+	}
+	return NULL;
+}
+
 FabricStatus
 fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *old, FabricEndpoint **endpoint)
 {
-	const FabricTransport *transport = NULL;
 	const char *colon = strchr(address, ':');
+	const FabricTransport *transport = colon == NULL ? NULL : find_transport(fabric, address, colon);
 	FabricEndpoint *connected;
 	FabricStatus status;
 
-	for (size_t i = 0; colon != NULL && i < sizeof(transports) / sizeof(transports[0]); i++)
-	{
-		size_t length = strlen(transports[i]->name);
-
-		if (length == (size_t) (colon - address) && memcmp(transports[i]->name, address, length) == 0)
-			transport = transports[i];
-	}
 	if (transport == NULL)
 	{
 		fabric_set_detail(fabric, "no transport serves the address \"%s\"", address);

@@ -186,6 +186,8 @@ typedef struct FabricOptions
 		*key_file; /* of the tenant, for the network transports (keys.h); read at each connect, and only
 	                       * then; it outlives the fabric.  NULL: no key, for a memory node that wants none */
 	const struct FabricProxy *proxy; /* for "proxy:" addresses (proxy.h), else NULL */
+	const struct FabricTransport
+		*transport; /* one more than there are (transport.h): the simulator's; else NULL */
 } FabricOptions;
 
 #define FABRIC_DEFAULT_TIMEOUT_MS 10000u

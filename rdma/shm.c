@@ -16,9 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "apply.h"
 #include "control.h"
-#include "transport.h"
+#include "shm.h"
 
 /* A WRITE holds its stripe for well under this unless its process was preempted: then yield. */
 #define SPIN_NANOSECONDS 2000u
@@ -151,6 +150,12 @@ shm_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 	status = run_chain(endpoint, &run);
 	apply_leave(&shm->channel, &run);
 	return status;
+}
+
+const ApplyChannel *
+shm_channel(const FabricEndpoint *endpoint)
+{
+	return &((const ShmState *) endpoint->state)->channel;
 }
 
 static void

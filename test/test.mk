@@ -96,6 +96,11 @@ TESTS += torture
 TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
 torture_SOURCES = test/support/torture_work.c
 
+# The simulator.
+FABRIC_TESTS += test_scheduler
+test_scheduler_SOURCES = $(SIM_SOURCES)
+test_scheduler_LDFLAGS = $(SIM_LDFLAGS)
+
 # Enemies of a memory node.
 FABRIC_TESTS += test_security test_crowd test_refusals
 test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c

@@ -189,7 +189,7 @@ access_pause(const TreeClient *client, uint64_t microseconds)
 	assert(microseconds < READ_BOUND_US);
 	assert(client->options.environment.now_us != NULL);
 	while (now_us(client) < until)
-		;
+		client_pause(client);
 }
 
 /* Gives back a locked leaf with the right sum: whoever wrote its last cell died before the sum landed, or after. */

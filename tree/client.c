@@ -3,7 +3,7 @@
  *		A client (one process's connections, scratch memory and slot) and its open trees: opening and closing,
  *		errors with their detail, memory, counters.
  */
-#include "internal.h"
+#include "state.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -219,6 +219,15 @@ client_release(TreeClient *client, void *memory)
 	assert(client != NULL);
 	if (memory != NULL)
 		client->options.release(client->options.allocate_argument, memory);
+}
+
+void
+client_pause(const TreeClient *client)
+{
+	if (client->options.environment.pause != NULL)
+		client->options.environment.pause(client->options.environment.argument);
+	else
+		spin_pause();
 }
 
 bool

@@ -143,6 +143,8 @@ extern void *client_allocate(TreeClient *client, size_t bytes);
 extern void *client_allocate_beside(TreeClient *client, const void *handle, size_t bytes);
 extern void client_release(TreeClient *client, void *memory);
 extern bool client_should_stop(TreeClient *client);
+/* A turn of a loop that waits awake. */
+extern void client_pause(const TreeClient *client);
 
 /* An answer has come, or nobody waits any more. */
 static inline void

@@ -219,7 +219,7 @@ backoff(TreeClient *client, int attempt)
 		uint64_t until = now_us(client) + 1 + random % (1u << attempt);
 
 		while (now_us(client) < until)
-			spin_pause();
+			client_pause(client);
 	}
 	else
 		client->options.environment.sleep(client->options.environment.argument, client->slot,

@@ -178,7 +178,7 @@ entry_leave(TreeClient *client, LockEntry *entry, LockWaiter *waiter)
 		return true;
 	/* Chosen already (F22): what is being passed to us has to be taken. */
 	while (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == WAIT_QUEUED)
-		spin_pause();
+		client_pause(client);
 	return false;
 }
 
@@ -198,7 +198,7 @@ queue_wait(Tree *tree, LockWaiter *waiter, uint64_t deadline)
 		{
 			if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_QUEUED)
 				return TREE_OK;
-			spin_pause();
+			client_pause(client);
 		}
 		if (client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");

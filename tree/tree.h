@@ -109,6 +109,11 @@ typedef struct TreeEnvironment
 	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
 	void (*wake)(void *argument, uint32_t slot);
 	/*
+	 * Called in each turn of a loop that waits awake, for what another process does or for time to pass.  NULL: the processor is
+	 * told; otherwise where time passes by such calls only.
+	 */
+	void (*pause)(void *argument);
+	/*
 	 * True when the operation should end early (query cancel). Asked only while nothing is held or in doubt.
 	 */
 	bool (*should_stop)(void *argument);

@@ -1,0 +1,409 @@
+/*
+ * scheduler.c
+ *		See scheduler.h.
+ *
+ * A coroutine begins by setcontext() and is switched to and from by _setjmp() and _longjmp(), which ask nothing
+ * of the kernel.
+ */
+/* Its longjmp() takes a jump to another stack for an error. */
+#undef _FORTIFY_SOURCE
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "scheduler.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIBERS 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define FIBERS 1
+#endif
+
+#ifdef FIBERS
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+/* Of a stack, the page below it included that nobody may touch. The deepest users are the memory node's calls. */
+#define STACK_BYTES (512u << 10)
+#define GUARD_BYTES 4096u
+
+struct Coroutine
+{
+	CoroutineBody body;
+	void *argument;
+	uint8_t *stack; /* NULL: it has ended */
+	ucontext_t first;
+	jmp_buf place;
+	void *fake_stack; /* the address sanitizer's */
+	uint64_t wait;    /* counts its waits: events of an earlier one are nothing to it */
+	bool begun;
+	bool waiting; /* and may be woken */
+	bool woken;
+	bool serves;
+	Coroutine *next;
+};
+
+typedef struct Event
+{
+	uint64_t time;
+	uint64_t order;
+	SchedulerEvent happen;
+	void *argument;
+	uint64_t number;
+} Event;
+
+typedef struct Scheduler
+{
+	uint64_t now;
+	uint64_t random;
+	uint64_t fingerprint;
+	uint64_t order;
+	Event *heap; /* binary, the next one first */
+	uint32_t count;
+	uint32_t room;
+	Coroutine *coroutines;
+	uint32_t awaited; /* that have not ended and do not serve */
+	Coroutine *current;
+	jmp_buf home;
+	const void *home_stack; /* for the address sanitizer */
+	size_t home_bytes;
+	uint8_t **free_stacks;
+	uint32_t free_count;
+	uint32_t free_room;
+} Scheduler;
+
+static Scheduler scheduler;
+
+static void *
+grown(void *memory, uint32_t count, uint32_t *room, size_t bytes)
+{
+	if (count < *room)
+		return memory;
+	*room = *room == 0 ? 64 : *room * 2;
+	memory = realloc(memory, *room * bytes);
+	if (memory == NULL)
+		abort();
+	return memory;
+}
+
+/* splitmix64 */
+static uint64_t
+mix(uint64_t value)
+{
+	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ull;
+	value = (value ^ (value >> 27)) * 0x94d049bb133111ebull;
+	return value ^ (value >> 31);
+}
+
+uint64_t
+scheduler_now(void)
+{
+	return scheduler.now;
+}
+
+uint64_t
+scheduler_random(uint64_t below)
+{
+	return mix(scheduler.random += 0x9e3779b97f4a7c15ull) % below;
+}
+
+void
+scheduler_note(uint64_t what)
+{
+	scheduler.fingerprint = mix(scheduler.fingerprint + 0x9e3779b97f4a7c15ull) ^ what;
+}
+
+uint64_t
+scheduler_fingerprint(void)
+{
+	return scheduler.fingerprint;
+}
+
+/* ---- events ---- */
+
+static bool
+is_before(const Event *a, const Event *b)
+{
+	return a->time != b->time ? a->time < b->time : a->order < b->order;
+}
+
+void
+scheduler_after(uint64_t delay, SchedulerEvent event, void *argument, uint64_t number)
+{
+	Event added = {scheduler.now + delay, scheduler.order++, event, argument, number};
+	uint32_t place = scheduler.count;
+
+	scheduler.heap = grown(scheduler.heap, scheduler.count, &scheduler.room, sizeof(Event));
+	scheduler.count++;
+	for (; place > 0 && is_before(&added, &scheduler.heap[(place - 1) / 2]); place = (place - 1) / 2)
+		scheduler.heap[place] = scheduler.heap[(place - 1) / 2];
+	scheduler.heap[place] = added;
+}
+
+static Event
+take_event(void)
+{
+	Event first = scheduler.heap[0];
+	Event last = scheduler.heap[--scheduler.count];
+	uint32_t place = 0;
+
+	for (;;)
+	{
+		uint32_t child = 2 * place + 1;
+
+		if (child + 1 < scheduler.count && is_before(&scheduler.heap[child + 1], &scheduler.heap[child]))
+			child++;
+		if (child >= scheduler.count || !is_before(&scheduler.heap[child], &last))
+			break;
+		scheduler.heap[place] = scheduler.heap[child];
+		place = child;
+	}
+	scheduler.heap[place] = last;
+	return first;
+}
+
+/* ---- switching ---- */
+
+/* Tells the address sanitizer that another stack is about to be used; `fake` NULL: the present one is given up. */
+static inline void
+before_switch(void **fake, const void *stack, size_t bytes)
+{
+#ifdef FIBERS
+	__sanitizer_start_switch_fiber(fake, stack, bytes);
+#else
+	(void) fake;
+	(void) stack;
+	(void) bytes;
+#endif
+}
+
+static inline void
+after_switch(void *fake, const void **stack, size_t *bytes)
+{
+#ifdef FIBERS
+	__sanitizer_finish_switch_fiber(fake, stack, bytes);
+#else
+	(void) fake;
+	(void) stack;
+	(void) bytes;
+#endif
+}
+
+static uint8_t *
+take_stack(void)
+{
+	uint8_t *stack;
+
+	if (scheduler.free_count > 0)
+		stack = scheduler.free_stacks[--scheduler.free_count];
+	else
+	{
+		stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		             -1, 0);
+		if (stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0)
+			abort();
+	}
+#ifdef FIBERS
+	__asan_unpoison_memory_region(stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
+#endif
+	return stack;
+}
+
+/* It has ended: its stack is free, although it may be the one in use until the next switch. */
+static void
+retire(Coroutine *coroutine)
+{
+	scheduler.free_stacks =
+		grown(scheduler.free_stacks, scheduler.free_count, &scheduler.free_room, sizeof(uint8_t *));
+	scheduler.free_stacks[scheduler.free_count++] = coroutine->stack;
+	coroutine->stack = NULL;
+	scheduler.awaited -= !coroutine->serves;
+}
+
+static void
+first_steps(void)
+{
+	Coroutine *self = scheduler.current;
+
+	after_switch(NULL, &scheduler.home_stack, &scheduler.home_bytes);
+	self->body(self->argument);
+	retire(self);
+	before_switch(NULL, scheduler.home_stack, scheduler.home_bytes);
+	_longjmp(scheduler.home, 1);
+}
+
+static void
+begin(Coroutine *coroutine)
+{
+	coroutine->begun = true;
+	if (getcontext(&coroutine->first) != 0)
+		abort();
+	coroutine->first.uc_stack.ss_sp = coroutine->stack + GUARD_BYTES;
+	coroutine->first.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
+	makecontext(&coroutine->first, first_steps, 0);
+	setcontext(&coroutine->first);
+	abort();
+}
+
+static void
+switch_to(Coroutine *coroutine)
+{
+	void *fake = NULL;
+
+	scheduler.current = coroutine;
+	before_switch(&fake, coroutine->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
+	if (_setjmp(scheduler.home) == 0)
+	{
+		if (!coroutine->begun)
+			begin(coroutine);
+		_longjmp(coroutine->place, 1);
+	}
+	after_switch(fake, NULL, NULL);
+	scheduler.current = NULL;
+}
+
+static void
+switch_home(Coroutine *self)
+{
+	before_switch(&self->fake_stack, scheduler.home_stack, scheduler.home_bytes);
+	if (_setjmp(self->place) == 0)
+		_longjmp(scheduler.home, 1);
+	after_switch(self->fake_stack, &scheduler.home_stack, &scheduler.home_bytes);
+}
+
+/* ---- coroutines ---- */
+
+/* The event of a wait's end. */
+static void
+go_on(void *argument, uint64_t wait)
+{
+	Coroutine *coroutine = argument;
+
+	if (coroutine->stack != NULL && coroutine->wait == wait)
+		switch_to(coroutine);
+}
+
+Coroutine *
+coroutine_start(CoroutineBody body, void *argument, bool serves)
+{
+	Coroutine *coroutine = calloc(1, sizeof(Coroutine));
+
+	if (coroutine == NULL)
+		abort();
+	coroutine->body = body;
+	coroutine->argument = argument;
+	coroutine->serves = serves;
+	coroutine->stack = take_stack();
+	coroutine->next = scheduler.coroutines;
+	scheduler.coroutines = coroutine;
+	scheduler.awaited += !serves;
+	scheduler_after(0, go_on, coroutine, 0);
+	return coroutine;
+}
+
+Coroutine *
+coroutine_current(void)
+{
+	return scheduler.current;
+}
+
+void
+coroutine_end(Coroutine *coroutine)
+{
+	if (coroutine->stack != NULL)
+		retire(coroutine);
+}
+
+bool
+coroutine_has_ended(const Coroutine *coroutine)
+{
+	return coroutine->stack == NULL;
+}
+
+void
+coroutine_sleep(uint64_t nanoseconds)
+{
+	Coroutine *self = scheduler.current;
+
+	self->wait++;
+	scheduler_after(nanoseconds, go_on, self, self->wait);
+	switch_home(self);
+}
+
+bool
+coroutine_wait(uint64_t nanoseconds)
+{
+	Coroutine *self = scheduler.current;
+	bool woken = self->woken;
+
+	if (!woken)
+	{
+		self->wait++;
+		self->waiting = true;
+		if (nanoseconds != SCHEDULER_NEVER)
+			scheduler_after(nanoseconds, go_on, self, self->wait);
+		switch_home(self);
+		self->waiting = false;
+		woken = self->woken;
+	}
+	self->woken = false;
+	return woken;
+}
+
+void
+coroutine_wake(Coroutine *coroutine)
+{
+	if (coroutine->stack == NULL || coroutine->woken)
+		return;
+	coroutine->woken = true;
+	if (coroutine->waiting)
+		scheduler_after(0, go_on, coroutine, coroutine->wait);
+}
+
+/* ---- the simulation ---- */
+
+void
+scheduler_open(uint64_t seed)
+{
+	memset(&scheduler, 0, sizeof(scheduler));
+	scheduler.random = seed;
+}
+
+bool
+scheduler_run(uint64_t limit)
+{
+	while (scheduler.awaited > 0)
+	{
+		Event event;
+
+		if (scheduler.count == 0 || scheduler.heap[0].time > limit)
+			return false;
+		event = take_event();
+		scheduler.now = event.time;
+		event.happen(event.argument, event.number);
+	}
+	return true;
+}
+
+void
+scheduler_close(void)
+{
+	while (scheduler.coroutines != NULL)
+	{
+		Coroutine *coroutine = scheduler.coroutines;
+
+		coroutine_end(coroutine);
+		scheduler.coroutines = coroutine->next;
+		free(coroutine);
+	}
+	while (scheduler.free_count > 0)
+		munmap(scheduler.free_stacks[--scheduler.free_count], STACK_BYTES);
+	free(scheduler.free_stacks);
+	free(scheduler.heap);
+	memset(&scheduler, 0, sizeof(scheduler));
+}

@@ -1,0 +1,73 @@
+/*
+ * scheduler.h
+ *		Virtual time: coroutines and events in one thread, the same run for the same seed.
+ *
+ *		scheduler_open(seed);
+ *		coroutine_start(body, argument, false);
+ *		scheduler_run(limit);
+ *		scheduler_close();
+ *
+ * Time passes from event to event only: what a coroutine does between two waits takes none.  Nothing here
+ * looks at a real clock or at addresses.  There is one simulation at a time in a process, so functions take no
+ * handle.
+ */
+#ifndef SHERMAN_SCHEDULER_H
+#define SHERMAN_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NANOSECONDS_PER_US 1000ull
+#define NANOSECONDS_PER_MS 1000000ull
+
+/* In place of a time: never. */
+#define SCHEDULER_NEVER UINT64_MAX
+
+typedef struct Coroutine Coroutine;
+typedef void (*CoroutineBody)(void *argument);
+/* What an event does. It may start, wake and end coroutines, and never waits. */
+typedef void (*SchedulerEvent)(void *argument, uint64_t number);
+
+/* Begins a simulation at time 0. All that is random in it follows from the seed. Aborts without memory. */
+extern void scheduler_open(uint64_t seed);
+/* Ends it, with all coroutines that are left, which must not be the caller. */
+extern void scheduler_close(void);
+
+/*
+ * Runs until all coroutines have ended but those that serve.  False: they did not by `limit` (nanoseconds of
+ * virtual time), or nothing is left that could happen and they still wait.
+ */
+extern bool scheduler_run(uint64_t limit);
+
+/* Nanoseconds of virtual time. */
+extern uint64_t scheduler_now(void);
+/* A random number below `below`, which is not 0. */
+extern uint64_t scheduler_random(uint64_t below);
+/* Something happens `delay` nanoseconds from now. What is due at one time happens in the order of these calls. */
+extern void scheduler_after(uint64_t delay, SchedulerEvent event, void *argument, uint64_t number);
+
+/* Takes something that happened into the run's fingerprint, which two runs of a seed have in common. */
+extern void scheduler_note(uint64_t what);
+extern uint64_t scheduler_fingerprint(void);
+
+/*
+ * A new coroutine, which begins when its event is due, now.  It lasts until scheduler_close(), although it ends when its body
+ * returns.  One that `serves` is not waited for by scheduler_run().
+ */
+extern Coroutine *coroutine_start(CoroutineBody body, void *argument, bool serves);
+/* The one that runs; NULL: an event, or nothing is simulated. */
+extern Coroutine *coroutine_current(void);
+/* Ends one that has not ended yet, wherever it waits; not the caller. Nothing that it has is released. */
+extern void coroutine_end(Coroutine *coroutine);
+extern bool coroutine_has_ended(const Coroutine *coroutine);
+
+/* The caller lets so much time pass. */
+extern void coroutine_sleep(uint64_t nanoseconds);
+/*
+ * The caller waits to be woken, for so long at most.  True: it was, perhaps before it came here; false: the time is over.
+ */
+extern bool coroutine_wait(uint64_t nanoseconds);
+/* One that has ended is not disturbed. */
+extern void coroutine_wake(Coroutine *coroutine);
+
+#endif /* SHERMAN_SCHEDULER_H */

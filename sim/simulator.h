@@ -1,0 +1,43 @@
+/*
+ * simulator.h
+ *		The transport "sim": chains that take effect in virtual time on the memory of a memory node (doc/simulator.md).
+ *
+ *		scheduler_open(seed);
+ *		simulator_open(&options);
+ *		... coroutines: a memory node that serves; clients with FabricOptions.transport = &sim_transport, which
+ *		    connect to "sim:" and the path of its control socket
+ *		scheduler_run(limit);
+ *		simulator_close();
+ *		scheduler_close();
+ */
+#ifndef SHERMAN_SIMULATOR_H
+#define SHERMAN_SIMULATOR_H
+
+#include "../rdma/transport.h"
+
+typedef struct SimulatorOptions
+{
+	/*
+	 * Whatever the order of operations leaves open happens, at random: READs are sampled and packets of WRITEs placed line by
+	 * line in any order, others come in between, and all of it takes its time.  Else each operation takes effect at once, after
+	 * a fixed time.
+	 */
+	bool adversarial;
+	bool operation_atomic; /* READs and WRITEs are whole all the same */
+	uint32_t packet_bytes; /* of a WRITE: what its channel's death cannot tear; a multiple of 64 */
+	uint32_t lose_one_in;  /* one chain in so many loses its channel; 0 = none */
+} SimulatorOptions;
+
+extern const FabricTransport sim_transport;
+
+/* Begins; the scheduler is open. */
+extern void simulator_open(const SimulatorOptions *options);
+/* Ends; all of its clients are closed, or will never run again. */
+extern void simulator_close(void);
+/* Other options for chains that are posted from now on. */
+extern void simulator_change(const SimulatorOptions *options);
+
+/* Steps that operations have taken so far. */
+extern uint64_t simulator_steps(void);
+
+#endif /* SHERMAN_SIMULATOR_H */

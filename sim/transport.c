@@ -1,0 +1,624 @@
+/*
+ * transport.c
+ *		The transport "sim".  See simulator.h.
+ *
+ * Connecting and calls are those of shm: the memory node is the real one, in a coroutine of its own.  A chain goes into
+ * the queue of its endpoint, which takes a step at a time: a *part* of an operation (a READ, an atomic, one packet
+ * of a WRITE) begins, some of its lines are read or placed, it ends.  Between two steps others take theirs.
+ *
+ * A queue ends as a channel of shm does: its record is busy while a part that changes something is under way, and no part begins once the
+ * memory node has killed the channel (channel.c).  So a packet lands whole or not at all, and nothing lands after a reset. As
+ * with a device, nobody knows which WRITE of a dead queue was in progress: through_device says so to the service.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../rdma/shm.h"
+#include "scheduler.h"
+#include "simulator.h"
+
+#define LINE_BYTES 64u
+#define LINES_MAX (FABRIC_STRIPE_BYTES / LINE_BYTES)
+#define CHAINS_OUTSTANDING 16u
+
+/* A ticket of a chain that was not posted by fabric_post(). */
+#define SINGLE_TICKET (1ull << 63)
+
+/* Without an adversary: half a round trip, and an operation behind another one. */
+#define CALM_TRAVEL_NANOSECONDS 900u
+#define CALM_STEP_NANOSECONDS 100u
+
+/* How long a step takes, in nanoseconds at most, by percent of the steps: mostly short, sometimes as long as many others' chains. */
+#define SHORT_PERCENT 60u
+#define SHORT_NANOSECONDS 400u
+#define MIDDLE_PERCENT 36u
+#define MIDDLE_NANOSECONDS 6000u
+#define LONG_NANOSECONDS 120000u
+
+/* One part in so many is read or placed at once. */
+#define WHOLE_ONE_IN 3u
+
+typedef struct SimChain
+{
+	struct SimChain *next;
+	uint64_t ticket;
+	FabricOp *caller; /* where results go */
+	int count;
+	int done;        /* operations that took effect */
+	int lost_behind; /* the channel is lost when so many took effect; -1: it is not */
+	bool lands_late; /* ... or is said to be, and the rest takes effect all the same */
+	bool ended;      /* the client may know */
+	bool abandoned;  /* the client has it back */
+	FabricStatus status;
+	FabricOp ops[FABRIC_MAX_CHAIN]; /* with buffers of their own, in `data` */
+	uint64_t data[];
+} SimChain;
+
+typedef struct SimQueue
+{
+	struct SimQueue *next;
+	FabricEndpoint *endpoint; /* NULL: it has another queue by now, or is gone */
+	ApplyChannel channel;
+	ApplyRun run;     /* says whether the record is busy */
+	SimChain *chains; /* that were not given back, in order */
+	bool moving;      /* a step is due */
+	bool broken;      /* nothing takes effect any more */
+	uint64_t delivered;
+	Coroutine *waiter;
+	/* The part that is under way. */
+	uint32_t part_offset; /* in the operation's bytes */
+	uint32_t part_bytes;
+	uint32_t lines_left;
+	uint8_t lines[LINES_MAX];
+} SimQueue;
+
+typedef struct Simulator
+{
+	SimulatorOptions options;
+	SimQueue *queues;
+	uint64_t steps;
+	uint64_t tickets; /* of chains that were executed, not posted */
+} Simulator;
+
+static Simulator simulator;
+
+/* ---- time ---- */
+
+static uint64_t
+random_delay(void)
+{
+	uint64_t percent = scheduler_random(100);
+
+	if (percent < SHORT_PERCENT)
+		return 1 + scheduler_random(SHORT_NANOSECONDS);
+	if (percent < SHORT_PERCENT + MIDDLE_PERCENT)
+		return 1 + scheduler_random(MIDDLE_NANOSECONDS);
+	return 1 + scheduler_random(LONG_NANOSECONDS);
+}
+
+static uint64_t
+delay(uint64_t calm)
+{
+	return simulator.options.adversarial ? random_delay() : calm;
+}
+
+/* ---- queues ---- */
+
+static SimQueue *
+queue_of(const FabricEndpoint *endpoint)
+{
+	SimQueue *queue = simulator.queues;
+
+	while (queue != NULL && queue->endpoint != endpoint)
+		queue = queue->next;
+	return queue;
+}
+
+static void queue_step(void *argument, uint64_t number);
+
+static void
+queue_move(SimQueue *queue, uint64_t nanoseconds)
+{
+	if (queue->moving || queue->broken)
+		return;
+	queue->moving = true;
+	scheduler_after(nanoseconds, queue_step, queue, 0);
+}
+
+/* The first chain that has not taken effect. */
+static SimChain *
+queue_first(const SimQueue *queue)
+{
+	SimChain *chain = queue->chains;
+
+	while (chain != NULL && chain->done == chain->count)
+		chain = chain->next;
+	return chain;
+}
+
+static SimChain *
+queue_find(const SimQueue *queue, uint64_t ticket)
+{
+	SimChain *chain = queue->chains;
+
+	while (chain != NULL && chain->ticket != ticket)
+		chain = chain->next;
+	return chain;
+}
+
+static void
+chain_remove(SimQueue *queue, SimChain *removed)
+{
+	SimChain **link = &queue->chains;
+
+	while (*link != removed)
+		link = &(*link)->next;
+	*link = removed->next;
+	free(removed);
+}
+
+static void
+chain_end(SimQueue *queue, SimChain *chain, FabricStatus status)
+{
+	if (chain->ended)
+		return;
+	chain->ended = true;
+	chain->status = status;
+	if (queue->waiter != NULL)
+		coroutine_wake(queue->waiter);
+}
+
+/* A chain's completion arrives. */
+static void
+deliver(void *argument, uint64_t ticket)
+{
+	SimQueue *queue = argument;
+	SimChain *chain = queue_find(queue, ticket);
+
+	if (chain != NULL)
+		chain_end(queue, chain, FABRIC_OK);
+}
+
+/* Nothing takes effect any more; its clients learn why. */
+static void
+queue_break(SimQueue *queue, FabricStatus status)
+{
+	queue->broken = true;
+	for (SimChain *chain = queue->chains; chain != NULL; chain = chain->next)
+		chain_end(queue, chain, status);
+}
+
+/* What a client learns of a channel that the memory node has killed. */
+static FabricStatus
+killed_status(const SimQueue *queue)
+{
+	const FabricCapabilities *capabilities;
+
+	if (queue->endpoint == NULL)
+		return FABRIC_LOST;
+	capabilities = &queue->endpoint->capabilities;
+	return queue->channel.memory->instances[capabilities->instance - 1].incarnation ==
+	               capabilities->incarnation
+	           ? FABRIC_LOST
+	           : FABRIC_FENCED;
+}
+
+/* ---- parts ---- */
+
+static uint64_t *
+words_at(const SimQueue *queue, const FabricOp *op)
+{
+	return op->region == FABRIC_LOCKS ? &queue->channel.locks[op->offset / 8]
+	                                  : apply_node(&queue->channel, op->offset);
+}
+
+/* Puts the part's lines in any order. */
+static void
+shuffle_lines(SimQueue *queue, const FabricOp *op)
+{
+	uint64_t first = (op->offset + queue->part_offset) / LINE_BYTES;
+	uint64_t last = (op->offset + queue->part_offset + queue->part_bytes - 1) / LINE_BYTES;
+
+	queue->lines_left = (uint32_t) (last - first + 1);
+	for (uint32_t i = 0; i < queue->lines_left; i++)
+	{
+		uint32_t place = simulator.options.adversarial ? (uint32_t) scheduler_random(i + 1) : i;
+
+		queue->lines[i] = queue->lines[place];
+		queue->lines[place] = (uint8_t) i;
+	}
+}
+
+/* Begins the next part of the operation. False: the channel is dead, or may not do it. */
+static bool
+part_begin(SimQueue *queue, const FabricOp *op)
+{
+	uint32_t left = op->length - queue->part_offset;
+	uint32_t packet = simulator.options.packet_bytes;
+
+	queue->part_bytes = op->opcode == FABRIC_WRITE && left > packet ? packet : left;
+	if (op->opcode == FABRIC_READ)
+	{
+		if (!apply_is_live(&queue->channel, __ATOMIC_SEQ_CST))
+			return false;
+	}
+	else if ((op->region == FABRIC_NODES && !apply_may_touch(&queue->channel, op->offset)) ||
+	         !apply_become_active(&queue->channel, &queue->run))
+		return false;
+	shuffle_lines(queue, op);
+	return true;
+}
+
+/* Reads or places one line of the part: the words of it that the part has. */
+static void
+line_copy(const SimQueue *queue, const FabricOp *op, uint32_t line)
+{
+	uint64_t begin = op->offset + queue->part_offset;
+	uint64_t end = begin + queue->part_bytes;
+	uint64_t from = (begin / LINE_BYTES + line) * LINE_BYTES;
+	uint64_t to = from + LINE_BYTES < end ? from + LINE_BYTES : end;
+	uint64_t *memory = words_at(queue, op);
+	uint64_t *buffer = op->buffer;
+	bool touch = op->region == FABRIC_LOCKS || apply_may_touch(&queue->channel, op->offset);
+
+	for (uint64_t at = from < begin ? begin : from; at < to; at += 8)
+	{
+		uint64_t word = (at - op->offset) / 8;
+
+		if (op->opcode == FABRIC_WRITE)
+			__atomic_store_n(&memory[word], buffer[word], __ATOMIC_RELAXED);
+		else
+			buffer[word] = touch ? __atomic_load_n(&memory[word], __ATOMIC_RELAXED) : 0;
+	}
+}
+
+/* Does some of the part that is under way, or all that is left of it. */
+static void
+part_go_on(SimQueue *queue, FabricOp *op, bool all)
+{
+	uint32_t lines = queue->lines_left;
+
+	if (op->opcode != FABRIC_READ && op->opcode != FABRIC_WRITE)
+	{
+		apply_atomic(&queue->channel, op);
+		scheduler_note(op->result);
+		queue->lines_left = 0;
+		return;
+	}
+	if (!all && simulator.options.adversarial && !simulator.options.operation_atomic &&
+	    scheduler_random(WHOLE_ONE_IN) != 0)
+		lines = 1 + (uint32_t) scheduler_random(lines);
+	for (; lines > 0; lines--)
+		line_copy(queue, op, queue->lines[--queue->lines_left]);
+}
+
+/* The part is through: so may be its operation, and the record is not busy with it any more. */
+static void
+part_end(SimQueue *queue, SimChain *chain)
+{
+	queue->run.next = queue->run.count;
+	apply_leave(&queue->channel, &queue->run);
+	queue->part_offset += queue->part_bytes;
+	queue->part_bytes = 0;
+	if (queue->part_offset < chain->ops[chain->done].length)
+		return;
+	queue->part_offset = 0;
+	chain->done++;
+}
+
+/* Completions come in the order of the chains. */
+static void
+chain_complete(SimQueue *queue, const SimChain *chain)
+{
+	uint64_t now = scheduler_now();
+	uint64_t time = now + delay(CALM_TRAVEL_NANOSECONDS);
+
+	if (time <= queue->delivered)
+		time = queue->delivered + 1;
+	queue->delivered = time;
+	scheduler_after(time - now, deliver, queue, chain->ticket);
+}
+
+/* Loses the channel, where that was drawn. True: it is gone. */
+static bool
+chain_lose(SimQueue *queue, SimChain *chain)
+{
+	if (chain->lost_behind != chain->done || queue->part_bytes != 0)
+		return false;
+	if (!chain->lands_late)
+	{
+		queue_break(queue, FABRIC_LOST);
+		return true;
+	}
+	for (; chain != NULL; chain = chain->next)
+		chain_end(queue, chain, FABRIC_LOST);
+	return false;
+}
+
+/* An event: the queue takes a step. */
+static void
+queue_step(void *argument, uint64_t number)
+{
+	SimQueue *queue = argument;
+	SimChain *chain = queue_first(queue);
+	FabricOp *op;
+
+	(void) number;
+	queue->moving = false;
+	if (queue->broken || chain == NULL || chain_lose(queue, chain))
+		return;
+	op = &chain->ops[chain->done];
+	if (queue->part_bytes == 0 && !part_begin(queue, op))
+	{
+		queue_break(queue, killed_status(queue));
+		return;
+	}
+	simulator.steps++;
+	scheduler_note(scheduler_now() ^ (uint64_t) queue->channel.channel << 48 ^ op->offset << 8 ^ op->opcode);
+	part_go_on(queue, op, false);
+	if (queue->lines_left == 0)
+		part_end(queue, chain);
+	if (chain->done == chain->count)
+	{
+		chain_complete(queue, chain);
+		if (chain->abandoned)
+			chain_remove(queue, chain);
+	}
+	if (queue_first(queue) != NULL)
+		queue_move(queue, delay(CALM_STEP_NANOSECONDS));
+}
+
+/* The endpoint's channel, once it has one. */
+static FabricStatus
+queue_begin(FabricEndpoint *endpoint)
+{
+	FabricCapabilities *capabilities = &endpoint->capabilities;
+	SimQueue *queue = calloc(1, sizeof(SimQueue));
+
+	if (queue == NULL)
+		return FABRIC_NO_MEMORY;
+	queue->endpoint = endpoint;
+	queue->channel = *shm_channel(endpoint);
+	queue->next = simulator.queues;
+	simulator.queues = queue;
+	queue->channel.memory->header->through_device = 1;
+	capabilities->max_outstanding = CHAINS_OUTSTANDING;
+	capabilities->one_packet = simulator.options.packet_bytes;
+	if (!simulator.options.operation_atomic)
+		capabilities->flags &= ~FABRIC_CAP_OPERATION_ATOMIC;
+	return FABRIC_OK;
+}
+
+/* Its channel is dead, or its client is gone: what is under way comes to its end now, and nothing else does. */
+static void
+queue_end(SimQueue *queue)
+{
+	SimChain *chain = queue_first(queue);
+
+	if (queue->part_bytes != 0 && chain != NULL)
+	{
+		part_go_on(queue, &chain->ops[chain->done], true);
+		part_end(queue, chain);
+	}
+	queue->broken = true;
+	queue->endpoint = NULL;
+	queue->waiter = NULL;
+	while (queue->chains != NULL)
+		chain_remove(queue, queue->chains);
+}
+
+/* ---- the transport ---- */
+
+static FabricStatus
+sim_connect(FabricEndpoint *endpoint, const char *location)
+{
+	FabricStatus status = shm_transport.connect(endpoint, location);
+
+	return status == FABRIC_OK && endpoint->data ? queue_begin(endpoint) : status;
+}
+
+static void
+sim_disconnect(FabricEndpoint *endpoint)
+{
+	SimQueue *queue = queue_of(endpoint);
+
+	if (queue != NULL)
+		queue_end(queue);
+	shm_transport.disconnect(endpoint);
+}
+
+/* While the memory node has not killed the old channel its chains go on. */
+static FabricStatus
+sim_reset(FabricEndpoint *endpoint)
+{
+	SimQueue *queue = queue_of(endpoint);
+	FabricStatus status = shm_transport.reset(endpoint);
+
+	if (!endpoint->data || (status != FABRIC_OK && status != FABRIC_FENCED))
+		return status;
+	if (queue != NULL)
+		queue_end(queue);
+	return status == FABRIC_OK ? queue_begin(endpoint) : status;
+}
+
+/* A copy of the chain, whose client has its buffers back whenever it gives up. */
+static SimChain *
+chain_make(FabricOp *ops, int count, uint64_t ticket)
+{
+	uint64_t words = 0;
+	SimChain *chain;
+
+	for (int i = 0; i < count; i++)
+		words += ops[i].length / 8;
+	chain = malloc(sizeof(SimChain) + words * sizeof(uint64_t));
+	if (chain == NULL)
+		return NULL;
+	*chain = (SimChain){.ticket = ticket, .caller = ops, .count = count, .lost_behind = -1};
+	words = 0;
+	for (int i = 0; i < count; i++)
+	{
+		chain->ops[i] = ops[i];
+		chain->ops[i].buffer = &chain->data[words];
+		if (ops[i].opcode == FABRIC_WRITE)
+			memcpy(&chain->data[words], ops[i].buffer, ops[i].length);
+		words += ops[i].length / 8;
+	}
+	return chain;
+}
+
+static FabricStatus
+sim_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket)
+{
+	SimQueue *queue = queue_of(endpoint);
+	SimChain **link;
+	SimChain *chain;
+
+	if (queue == NULL)
+		return FABRIC_LOST;
+	for (int i = 0; i < count; i++)
+		if (ops[i].opcode != FABRIC_READ && ops[i].region == FABRIC_NODES &&
+		    !apply_may_touch(&queue->channel, ops[i].offset))
+			return FABRIC_RANGE;
+	chain = chain_make(ops, count, ticket);
+	if (chain == NULL)
+		return FABRIC_NO_MEMORY;
+	if (simulator.options.lose_one_in != 0 && scheduler_random(simulator.options.lose_one_in) == 0)
+	{
+		chain->lost_behind = (int) scheduler_random((uint64_t) count + 1);
+		chain->lands_late = scheduler_random(2) != 0;
+	}
+	for (link = &queue->chains; *link != NULL; link = &(*link)->next)
+		;
+	*link = chain;
+	if (queue->broken)
+		chain_end(queue, chain, killed_status(queue));
+	queue_move(queue, delay(CALM_TRAVEL_NANOSECONDS));
+	return FABRIC_OK;
+}
+
+/* The chain is the client's again, with its results. */
+static FabricStatus
+chain_give_back(SimQueue *queue, SimChain *chain)
+{
+	FabricStatus status = chain->ended ? chain->status : FABRIC_TIMED_OUT;
+
+	for (int i = 0; status == FABRIC_OK && i < chain->count; i++)
+	{
+		chain->caller[i].result = chain->ops[i].result;
+		if (chain->ops[i].opcode == FABRIC_READ)
+			memcpy(chain->caller[i].buffer, chain->ops[i].buffer, chain->ops[i].length);
+	}
+	if (status == FABRIC_TIMED_OUT)
+		fabric_set_detail(queue->endpoint->fabric, "a chain was not answered in time");
+	else if (status != FABRIC_OK)
+		fabric_set_detail(queue->endpoint->fabric, "channel %u is gone", queue->channel.channel);
+	/* What has not taken effect still may. */
+	if (chain->done < chain->count && !queue->broken)
+		chain->abandoned = true;
+	else
+		chain_remove(queue, chain);
+	return status;
+}
+
+static FabricStatus
+sim_wait(FabricEndpoint *endpoint, uint64_t ticket)
+{
+	SimQueue *queue = queue_of(endpoint);
+	uint64_t deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
+	SimChain *chain = queue == NULL ? NULL : queue_find(queue, ticket);
+
+	if (chain == NULL)
+		return FABRIC_LOST;
+	queue->waiter = coroutine_current();
+	while (!chain->ended && fabric_now() < deadline)
+		coroutine_wait(deadline - fabric_now());
+	queue->waiter = NULL;
+	return chain_give_back(queue, chain);
+}
+
+static FabricStatus
+sim_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
+{
+	/* Not one of those that fabric_post() gives. */
+	uint64_t ticket = ++simulator.tickets | SINGLE_TICKET;
+	FabricStatus status = sim_post(endpoint, ops, count, ticket);
+
+	return status == FABRIC_OK ? sim_wait(endpoint, ticket) : status;
+}
+
+static bool
+sim_ended(FabricEndpoint *endpoint, uint64_t ticket)
+{
+	const SimQueue *queue = queue_of(endpoint);
+	const SimChain *chain = queue == NULL ? NULL : queue_find(queue, ticket);
+
+	return chain == NULL || chain->ended;
+}
+
+static FabricStatus
+sim_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
+         uint32_t *reply_bytes)
+{
+	return shm_transport.call(endpoint, method, request, request_bytes, reply, reply_bytes);
+}
+
+static FabricStatus
+sim_attach(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
+           uint32_t *incarnation)
+{
+	return shm_transport.attach(endpoint, resume, launcher_nonce, instance, incarnation);
+}
+
+static bool
+sim_is_draining(const FabricEndpoint *endpoint)
+{
+	return shm_transport.is_draining(endpoint);
+}
+
+const FabricTransport sim_transport = {
+	.name = "sim",
+	.connect = sim_connect,
+	.disconnect = sim_disconnect,
+	.execute = sim_execute,
+	.post = sim_post,
+	.wait = sim_wait,
+	.ended = sim_ended,
+	.call = sim_call,
+	.attach = sim_attach,
+	.reset = sim_reset,
+	.is_draining = sim_is_draining,
+};
+
+/* ---- the simulation ---- */
+
+void
+simulator_open(const SimulatorOptions *options)
+{
+	simulator = (Simulator){.options = *options};
+}
+
+void
+simulator_change(const SimulatorOptions *options)
+{
+	simulator.options = *options;
+}
+
+uint64_t
+simulator_steps(void)
+{
+	return simulator.steps;
+}
+
+void
+simulator_close(void)
+{
+	while (simulator.queues != NULL)
+	{
+		SimQueue *queue = simulator.queues;
+
+		simulator.queues = queue->next;
+		while (queue->chains != NULL)
+			chain_remove(queue, queue->chains);
+		free(queue);
+	}
+}
