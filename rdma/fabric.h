@@ -3,7 +3,7 @@
  *		The fabric: chains of one-sided operations on the memory of memory nodes.
  *
  * The unit of the interface is the chain: a list of operations that are posted together and cost one
- * round trip.  Transports fill the table in transport.h (shm, tcp, and in time verbs and sim); all of them
+ * round trip.  Transports fill the table in transport.h (shm, tcp, verbs; sim of the simulator); all of them
  * pass test/conformance.c, which is written against this header alone.
  *
  * Contract (design.md section 4, I-F1 to I-F6):

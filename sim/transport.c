@@ -102,6 +102,13 @@ delay(uint64_t calm)
 	return simulator.options.adversarial ? random_delay() : calm;
 }
 
+/* Whole WRITEs are one packet each. */
+static uint32_t
+packet_bytes(void)
+{
+	return simulator.options.operation_atomic ? FABRIC_STRIPE_BYTES : simulator.options.packet_bytes;
+}
+
 /* ---- queues ---- */
 
 static SimQueue *
@@ -234,7 +241,7 @@ static bool
 part_begin(SimQueue *queue, const FabricOp *op)
 {
 	uint32_t left = op->length - queue->part_offset;
-	uint32_t packet = simulator.options.packet_bytes;
+	uint32_t packet = packet_bytes();
 
 	queue->part_bytes = op->opcode == FABRIC_WRITE && left > packet ? packet : left;
 	if (op->opcode == FABRIC_READ)
@@ -383,7 +390,7 @@ queue_begin(FabricEndpoint *endpoint)
 	simulator.queues = queue;
 	queue->channel.memory->header->through_device = 1;
 	capabilities->max_outstanding = CHAINS_OUTSTANDING;
-	capabilities->one_packet = simulator.options.packet_bytes;
+	capabilities->one_packet = packet_bytes();
 	if (!simulator.options.operation_atomic)
 		capabilities->flags &= ~FABRIC_CAP_OPERATION_ATOMIC;
 	return FABRIC_OK;

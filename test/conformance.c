@@ -15,6 +15,9 @@
  *		chains
  *		--workers N                     connection workers are between the clients and its own memory node
  *		--torn                          and their operations are torn
+ *		--sim, --sim-adversarial, --sim-whole   everything is simulated: at a fixed pace, with all that is left open, or with that
+ *		                                but for whole operations
+ *		--seed NUMBER                   of the simulation
  *
  * Exit status 77: this transport or memory node is not here.  Tests that must stop or kill the memory node
  * are skipped where it is not ours.
@@ -26,8 +29,6 @@
 
 #define EXIT_SKIP 77
 #define EXIT_USAGE 2
-#define NODE_BYTES (4u << 20)
-#define MAX_CHANNELS 24u
 
 /* The workers keep the channels of earlier tests. */
 #define PROXY_CHANNELS 64u
@@ -353,7 +354,9 @@ start_suite(void **state)
 	TestChannel control;
 
 	(void) state;
-	if (suite.own_process)
+	if (suite.simulated)
+		simulated_node_start();
+	else if (suite.own_process)
 	{
 		fabric_process_prepare(&suite.process, NODE_BYTES, suite.workers > 0 ? PROXY_CHANNELS : MAX_CHANNELS);
 		if (suite.network)
@@ -386,7 +389,7 @@ start_suite(void **state)
 	channel_close(&control);
 	suite.area = service_info(suite.address).first_unit;
 	/* Not those of an earlier run against the same memory node. */
-	suite.next_cluster = ((uint64_t) getpid() << 32) + 1;
+	suite.next_cluster = suite.simulated ? 2 : ((uint64_t) getpid() << 32) + 1;
 	return service_commit(suite.address, suite.area, AREA_BYTES) == FABRIC_OK ? 0 : 1;
 }
 
@@ -396,6 +399,8 @@ stop_suite(void **state)
 	(void) state;
 	if (suite.workers > 0)
 		proxy_processes_stop(test_proxies);
+	if (suite.simulated)
+		simulated_node_stop();
 	if (suite.own_process)
 		fabric_process_remove(&suite.process);
 	return 0;
@@ -452,6 +457,15 @@ parse_arguments(int count, char **arguments)
 			suite.workers = (uint32_t) atoi(arguments[++i]);
 		else if (strcmp(argument, "--torn") == 0)
 			suite.torn = true;
+		else if (strcmp(argument, "--sim") == 0 || strcmp(argument, "--sim-adversarial") == 0 ||
+		         strcmp(argument, "--sim-whole") == 0)
+		{
+			suite.simulated = true;
+			suite.simulator.adversarial = argument[5] != '\0';
+			suite.simulator.operation_atomic = strcmp(argument, "--sim-whole") == 0;
+		}
+		else if (strcmp(argument, "--seed") == 0 && i + 1 < count)
+			suite.seed = strtoull(arguments[++i], NULL, 0);
 		else if (argument[0] != '-' && suite.own_process)
 		{
 			suite.own_process = false;
@@ -463,8 +477,9 @@ parse_arguments(int count, char **arguments)
 	return true;
 }
 
-int
-main(int count, char **arguments)
+/* The suite; the program's status. */
+static int
+run_suite(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_capabilities),
@@ -502,9 +517,15 @@ main(int count, char **arguments)
 		cmocka_unit_test(test_memory_node_restart),
 	};
 
+	return cmocka_run_group_tests(tests, start_suite, stop_suite);
+}
+
+int
+main(int count, char **arguments)
+{
 	if (!parse_arguments(count, arguments))
 		return EXIT_USAGE;
 	if (suite.serve != NULL)
 		return serve();
-	return cmocka_run_group_tests(tests, start_suite, stop_suite);
+	return suite.simulated ? simulate(run_suite) : run_suite();
 }

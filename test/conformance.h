@@ -13,7 +13,13 @@
 
 #include <cmocka.h>
 
+#include "../sim/scheduler.h"
+#include "../sim/simulator.h"
 #include "support/fabric_process.h"
+
+/* The suite's own memory node. */
+#define NODE_BYTES (4u << 20)
+#define MAX_CHANNELS 24u
 
 /* Node memory that the suite takes: 16 units. */
 #define AREA_BYTES (16u * FABRIC_UNIT_BYTES)
@@ -33,8 +39,11 @@ typedef struct Conformance
 	char address[256];        /* of the memory node */
 	uint32_t workers;         /* connection workers in front of it */
 	bool torn;                /* whose operations are torn */
-	uint64_t area;            /* first byte of the suite's node memory */
-	uint64_t next_cluster;    /* every test is a compute instance of its own */
+	bool simulated;           /* memory node and clients are coroutines in virtual time */
+	uint64_t seed;            /* of that */
+	SimulatorOptions simulator;
+	uint64_t area;         /* first byte of the suite's node memory */
+	uint64_t next_cluster; /* every test is a compute instance of its own */
 } Conformance;
 
 extern Conformance suite;
@@ -75,6 +84,15 @@ stripe_offset(uint32_t stripe)
 {
 	return suite.area + (uint64_t) stripe * FABRIC_STRIPE_BYTES;
 }
+
+/* conformance_sim.c */
+/* Runs main() in a simulation; it returns the program's status. */
+extern int simulate(int (*main_body)(void));
+/* The suite's memory node, as a coroutine; and its end. */
+extern void simulated_node_start(void);
+extern void simulated_node_stop(void);
+/* As run_processes(). */
+extern void run_coroutines(int count, void (*work)(void *argument, int number), void *argument);
 
 /* conformance_chains.c */
 /* Starts `count` processes (up to 16) that run work(argument, own number) at the same time; all must end well. */

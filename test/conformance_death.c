@@ -22,10 +22,19 @@ read_word(TestChannel *channel, uint64_t offset)
 	return word;
 }
 
+/* Tests that stop or kill clients need a process for each; in the simulator all are one. */
+static void
+need_processes(void)
+{
+	if (suite.simulated)
+		skip();
+}
+
 /* Tests that stop the memory node need one of their own. */
 static void
 need_own_process(void)
 {
+	need_processes();
 	if (!suite.own_process)
 		skip();
 }
@@ -78,8 +87,10 @@ test_successor(void **state)
 {
 	uint32_t incarnation;
 	uint64_t cluster = new_cluster(&incarnation);
-	FabricOptions options = {
-		.cluster = {cluster, ~cluster}, .incarnation = incarnation, .key_file = suite.key_file};
+	FabricOptions options = {.cluster = {cluster, ~cluster},
+	                         .incarnation = incarnation,
+	                         .key_file = suite.key_file,
+	                         .transport = suite.simulated ? &sim_transport : NULL};
 	FabricChannel channel;
 	FabricChannel next;
 	TestChannel old;
@@ -338,6 +349,7 @@ test_fence_stopped_client(void **state)
 	uint64_t cluster = new_cluster(&incarnation);
 
 	(void) state;
+	need_processes();
 	for (int round = 0; round < 4; round++)
 	{
 		uint64_t before[STRIPE_WORDS];
@@ -392,6 +404,7 @@ test_death_inside_write(void **state)
 	ServiceInfo start = service_info(suite.address);
 
 	(void) state;
+	need_processes();
 	channel_open(&channel, suite.address, cluster, incarnation);
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 	{
@@ -456,6 +469,7 @@ test_random_death(void **state)
 	uint64_t words[STRIPE_WORDS];
 
 	(void) state;
+	need_processes();
 	channel_open(&channel, suite.address, cluster, incarnation);
 	clear_stripe(&channel, 8);
 	for (int round = 0; round < 40; round++)

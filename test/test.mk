@@ -15,11 +15,14 @@ FABRIC_TESTS += test_tcp test_flight test_parts
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c
-conformance_SOURCES = test/conformance_chains.c test/conformance_swaps.c test/conformance_death.c
+conformance_SOURCES = test/conformance_chains.c test/conformance_swaps.c test/conformance_death.c test/conformance_sim.c $(SIM_SOURCES)
+conformance_LDFLAGS = $(SIM_LDFLAGS)
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults
 TEST_RUNS += conformance=--workers,2 conformance=--workers,1,--torn conformance=--workers,2,--faults
 TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn conformance=--workers,1,--tls,--faults
+
+TEST_RUNS += conformance=--sim conformance=--sim-adversarial conformance=--sim-whole
 
 # The verbs transport over a device that test/support/soft_device.c plays; over real queue pairs: script/test-rdma.
 TEST_RUNS += soft/conformance=--verbs,soft0

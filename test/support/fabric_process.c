@@ -32,6 +32,7 @@ static FabricServer *serving;
 /* channel_defaults() */
 static const char *client_key_file;
 static const FabricFaultPlan *client_plan;
+static const struct FabricTransport *client_transport;
 
 static FabricStatus
 service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
@@ -301,6 +302,12 @@ channel_defaults(const char *key_file, const FabricFaultPlan *plan)
 	client_plan = plan;
 }
 
+void
+channel_transport(const struct FabricTransport *transport)
+{
+	client_transport = transport;
+}
+
 int
 fabric_process_setup(void **state)
 {
@@ -331,6 +338,7 @@ channel_try_open(TestChannel *channel, const char *address, uint64_t cluster, ui
 	if (own.key_file == NULL)
 		own.key_file = client_key_file;
 	own.proxy = test_proxies == NULL ? NULL : proxy_processes_client(test_proxies);
+	own.transport = client_transport;
 	channel->endpoint = NULL;
 	CHECK(fabric_open(&own, &channel->fabric) == FABRIC_OK);
 	status = fabric_connect(channel->fabric, address, &channel->endpoint);

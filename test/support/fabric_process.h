@@ -125,6 +125,8 @@ typedef struct TestChannel
  * of the fault layer; both outlive the clients. NULL: none.
  */
 extern void channel_defaults(const char *key_file, const FabricFaultPlan *plan);
+/* And FabricOptions.transport. */
+extern void channel_transport(const struct FabricTransport *transport);
 
 /* Connects; `options` may be NULL: timeouts of PATIENCE_MS / 2. incarnation 0: control only. */
 extern FabricStatus channel_try_open(TestChannel *channel, const char *address, uint64_t cluster,
