@@ -202,6 +202,20 @@ $node->stop('immediate');
 $node->append_conf('postgresql.conf', "shared_preload_libraries = 'sherman'\n");
 $node->start;
 is(state_of($node, 'rows_id'), 'broken', 'a crash of a run without us is not believed');
+$node->safe_psql('postgres', 'REINDEX INDEX rows_id');
+
+# pg_resetwal takes the WAL away, and with it the metapage of what was changed in the epoch.
+$node->restart;
+lose_rows();
+command_ok([ 'pg_resetwal', '-f', '-D', $node->data_dir ], 'pg_resetwal behind a crash');
+$node->start;
+is(last_epoch(), 'f||not known', 'nothing is known of the WAL');
+is(state_of($node, 'rows_id'), 'broken', 'what was changed is broken');
+$node->safe_psql('postgres', 'REINDEX INDEX rows_id');
+$node->stop;
+command_ok([ 'pg_resetwal', '-D', $node->data_dir ], 'pg_resetwal behind a clean end');
+$node->start;
+is(state_of($node, 'rows_id'), 'broken', 'nothing is believed behind an end that we did not see');
 
 $node->stop;
 done_testing();

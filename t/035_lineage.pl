@@ -1,6 +1,6 @@
 
-# Whose history an index belongs to: copies of a server, servers that are set back, promoted or rewound.  An index that was changed in
-# another history than the tables were is broken; what is left of the original while a copy runs is untouched.
+# Whose history an index belongs to: before an index is changed in an epoch its metapage says so, by WAL.  An index that was changed in
+# another history than the tables were is broken, whatever numbers of epochs and LSNs say (N4).
 
 use strict;
 use warnings;

@@ -8,3 +8,5 @@ mutate nonce_before_forgotten t/035_lineage am/metapage.c \
 	's/meta.nonce_previous = previous;/meta.nonce_previous = 0 * previous;/'
 mutate metapage_not_flushed t/035_lineage am/metapage.c \
 	's/(end = metapage_write\(index, buffer, &meta\);\n\t\}\n\tif \()RelationNeedsWAL\(index\)/$1end == 0/'
+mutate copy_is_fought_for t/036_copies am/recovery.c \
+	's/if \(known && seen && status->epoch > local->epoch\)/if (seen \&\& !known \&\& status->epoch == 0)/'
