@@ -10,7 +10,7 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $primary = new_cluster('primary', allows_streaming => 1);
+my $primary = new_cluster('primary', allows_streaming => 1, conf => "sherman.heal = off\n");
 my ($stdout, $stderr, $status);
 
 $primary->safe_psql(

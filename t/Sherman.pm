@@ -129,7 +129,8 @@ sub node_pid
 }
 
 # lose(node, sql, ...): runs the statements, which write little and commit asynchronously, and ends the server before any of their WAL
-# is written. Nobody else may write meanwhile, and bgwriter_lru_maxpages be 0.
+# is written. Nobody else may write meanwhile, and bgwriter_lru_maxpages be 0. Indexes must have been changed in this run before: the
+# first change flushes WAL.
 sub lose
 {
 	my ($node, @statements) = @_;
