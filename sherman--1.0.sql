@@ -128,7 +128,8 @@ REVOKE ALL ON FUNCTION sherman_check(regclass, boolean) FROM PUBLIC;
 
 
 -- Ends the doubt that a crash has left in an index (sherman_indexes.state is "healing"): looks its entries up in the table.
--- Returns the number of leaves that are left, for others were changing them.
+-- Returns the number of leaves that are left, for others were changing them, or their rows raised errors.  The healer does the same
+-- by itself where sherman.autoheal is on.
 CREATE FUNCTION sherman_heal(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'sherman_heal_index'
@@ -181,6 +182,29 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_epochs AS SELECT * FROM @extschema@.sherman_epochs();
+
+-- Indexes that are being healed now, by whom and how far: leaves_done were looked at, leaves_left of them are in doubt still.
+CREATE FUNCTION sherman_heal_progress_info(
+	OUT pid integer,
+	OUT datid oid,
+	OUT relid oid,
+	OUT phase text,
+	OUT leaves_total bigint,
+	OUT leaves_done bigint,
+	OUT leaves_healed bigint,
+	OUT entries_removed bigint,
+	OUT leaves_left bigint,
+	OUT started timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW sherman_heal_progress AS
+	SELECT p.pid, p.datid, d.datname, p.relid, c.relname AS index, p.phase, p.leaves_total, p.leaves_done, p.leaves_healed,
+		p.entries_removed, p.leaves_left, p.started
+	FROM @extschema@.sherman_heal_progress_info() p
+		LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid
+		LEFT JOIN pg_catalog.pg_class c ON c.oid = p.relid AND d.datname = pg_catalog.current_database();
 
 -- Connection workers: their clients and connections now, and what they have done since the server was started.
 CREATE FUNCTION sherman_connection_workers_info(
@@ -297,5 +321,6 @@ GRANT EXECUTE ON FUNCTION sherman_connection_workers_info() TO pg_monitor;
 GRANT SELECT ON sherman_connection_workers TO pg_monitor;
 REVOKE ALL ON FUNCTION sherman_collect() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_collect() TO pg_monitor;
+GRANT SELECT ON sherman_heal_progress TO PUBLIC;
 GRANT SELECT ON sherman_indexes TO PUBLIC;
 GRANT SELECT ON sherman_counters TO PUBLIC;

@@ -7,67 +7,152 @@
  * predicate and has the entry's columns.  It is kept also if that row is not committed yet, or is another snapshot's.
  * What is taken away follows the rule for removals: first the WAL that it follows from is flushed, and noted at the
  * tree.  The leaf's new stamp is behind all that was seen.
+ *
+ * Rows may raise errors when they are looked up: expressions and predicates of the index, values that cannot be read.
+ * The leaf is then left as it is, in doubt, and the others are healed.
  */
 #include "sherman.h"
 
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
+#include "commands/vacuum.h"
 #include "miscadmin.h"
 #include "utils/fmgrprotos.h"
 #include "utils/memutils.h"
+#include "utils/resowner.h"
 #include "utils/snapmgr.h"
+#include "utils/timestamp.h"
 
 #include "compat.h"
-#include "shared.h"
+#include "heal.h"
 #include "suspect.h"
 
 PG_FUNCTION_INFO_V1(sherman_heal_index);
 
-/* One walk over an index. */
+/* One part of a walk over an index. */
 typedef struct Healer
 {
+	Healing    *healing;
 	Relation	heap;
 	Relation	index;
 	ShermanIndex *opened;
 	TreeScan   *scan;
-	SuspectRows *rows;
-	int64		left;			/* leaves that others were changing */
+	MemoryContext context;		/* of one leaf */
+	TreeKey    *keys;			/* of one leaf: TREE_BATCH_MAX */
 	TreeDead	gone[TREE_BATCH_MAX];
 	int			gone_count;
 } Healer;
 
 /*
- * Collects the entries of the leaf that have no row.  False: not all could be looked up.  The leaf has changed, or it has
- * taken up the one behind it since we were there (tree/fold.c), and only that one's entries are shown.
+ * Reads the keys of the leaf's entries.  False: not all could be read.  The leaf has changed, or it has taken up the one behind it
+ * since we were there (tree/fold.c), and only that one's entries are shown.
  */
 static bool
-look_up_entries(Healer *healer, const TreeBatch *batch)
+read_keys(Healer *healer, const TreeBatch *batch)
 {
-	SnapshotData any;
-
 	if (!batch->whole)
 		return false;
-	healer->gone_count = 0;
-	InitNonVacuumableSnapshot(any, GlobalVisTestFor(healer->heap));
-	for (int i = 0; i < batch->count && batch->suspect; i++)
+	for (int i = 0; i < batch->count; i++)
 	{
-		TreeKey		key;
-		TreeStatus	status = tree_batch_key(healer->scan, batch, i, &key);
+		TreeStatus	status = tree_batch_key(healer->scan, batch, i, &healer->keys[i]);
 
 		if (status == TREE_NOT_FOUND)
 			return false;
 		if (status != TREE_OK)
 			sherman_report_failure(status, healer->index);
-		if (!suspect_row_fits(healer->rows, &key, &any))
-			healer->gone[healer->gone_count++] = (TreeDead) {key.block, key.offset, batch->entries[i].cell};
 	}
-	suspect_rows_pause(healer->rows);
 	return true;
+}
+
+/*
+ * Collects the entries that have no row.
+ */
+static void
+look_up_keys(Healer *healer, const TreeBatch *batch)
+{
+	SuspectRows *rows = suspect_rows_make(healer->heap, healer->index, healer->opened->keys, healer->context);
+	SnapshotData any;
+
+	InitNonVacuumableSnapshot(any, GlobalVisTestFor(healer->heap));
+	for (int i = 0; i < batch->count; i++)
+	{
+		const TreeKey *key = &healer->keys[i];
+
+		if (!suspect_row_fits(rows, key, &any))
+			healer->gone[healer->gone_count++] = (TreeDead) {key->block, key->offset, batch->entries[i].cell};
+	}
+	suspect_rows_end(rows);
+}
+
+/*
+ * A row has raised an error: says so once, unless healing is to end.
+ */
+static void
+note_error(Healer *healer, ErrorData *error)
+{
+	Healing    *healing = healer->healing;
+
+	if (error->sqlerrcode == ERRCODE_QUERY_CANCELED)
+		ReThrowError(error);
+	if (!healing->complained)
+		ereport(healing->complaint,
+				(errcode(error->sqlerrcode),
+				 errmsg("entries of index \"%s\" are left in doubt, as their rows cannot be looked up",
+						RelationGetRelationName(healer->index)),
+				 errdetail("%s", error->message)));
+	healing->complained = true;
+}
+
+/*
+ * look_up_keys() in a subtransaction: it runs what users have written.  False: it has raised an error.
+ */
+static bool
+look_up_guarded(Healer *healer, const TreeBatch *batch)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(healer->context);
+	PG_TRY();
+	{
+		look_up_keys(healer, batch);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(healer->context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(caller);
+	CurrentResourceOwner = owner;
+	if (error != NULL)
+		note_error(healer, error);
+	MemoryContextReset(healer->context);
+	return error == NULL;
+}
+
+/*
+ * Collects the entries of the leaf that have no row.  False: not all could be looked up.
+ */
+static bool
+look_up_entries(Healer *healer, const TreeBatch *batch)
+{
+	healer->gone_count = 0;
+	if (!read_keys(healer, batch))
+		return false;
+	return !batch->suspect || look_up_guarded(healer, batch);
 }
 
 static void
 heal_leaf(Healer *healer, const TreeBatch *batch)
 {
+	Healing    *healing = healer->healing;
 	bool		healed = false;
 	TreeStamp	stamp;
 	TreeStatus	status;
@@ -82,28 +167,65 @@ heal_leaf(Healer *healer, const TreeBatch *batch)
 		if (status != TREE_OK)
 			sherman_report_failure(status, healer->index);
 	}
-	healer->left += !healed;
+	healing->left += !healed;
+	healing->healed += healed;
+	healing->removed += healed ? healer->gone_count : 0;
+	if (VacuumCostActive && healed)
+		VacuumCostBalance += VacuumCostPageDirty;
 }
 
-/* Looks at all leaves. */
+/*
+ * Looks at the leaves that the scan has taken.  Holds back as VACUUM does, where it is to.
+ */
 static void
-walk(Healer *healer)
+heal_taken(Healer *healer)
 {
 	const TreeBatch *batch;
-	TreeStatus	status = tree_scan_seek(healer->scan, TREE_FORWARD, NULL, NULL);
+	TreeStatus	status;
 
-	tree_scan_suspects(healer->scan, true);
-	if (status != TREE_OK)
-		sherman_report_failure(status, healer->index);
 	while ((status = tree_scan_next(healer->scan, &batch)) == TREE_OK)
 	{
-		CHECK_FOR_INTERRUPTS();
+		vacuum_delay_point();
 		sherman_index_recheck(healer->opened, healer->index);
+		if (VacuumCostActive)
+			VacuumCostBalance += VacuumCostPageMiss;
+		healer->healing->leaves++;
 		if (batch->suspect || batch->marks_void)
 			heal_leaf(healer, batch);
+		heal_show_counts(healer->healing, 0);
 	}
 	if (status != TREE_END)
 		sherman_report_failure(status, healer->index);
+}
+
+/*
+ * Goes on from leaf to leaf.
+ */
+static void
+walk(Healer *healer, int milliseconds)
+{
+	Healing    *healing = healer->healing;
+	TimestampTz began = GetCurrentTimestamp();
+	bool		begun = healing->tree != 0;
+
+	healing->tree = healer->opened->meta.tree;
+	tree_scan_suspects(healer->scan, true);
+	do
+	{
+		TreeScanPosition behind;
+		TreeStatus	status = begun ? tree_scan_resume(healer->scan, TREE_FORWARD, NULL, &healing->behind) :
+			tree_scan_seek(healer->scan, TREE_FORWARD, NULL, NULL);
+
+		if (status == TREE_OK)
+			status = tree_scan_take(healer->scan, &behind);
+		if (status != TREE_OK)
+			sherman_report_failure(status, healer->index);
+		heal_taken(healer);
+		begun = true;
+		healing->behind = behind;
+		healing->ended = behind.ended;
+	} while (!healing->ended &&
+			 (milliseconds == 0 || !TimestampDifferenceExceeds(began, GetCurrentTimestamp(), milliseconds)));
 }
 
 /*
@@ -124,35 +246,80 @@ note_healed(Healer *healer)
 }
 
 /*
+ * Walks, with what that needs.
+ */
+static void
+heal_opened(Healer *healer, int milliseconds)
+{
+	Healing    *healing = healer->healing;
+	TreeStatistics statistics;
+	TreeStatus	status = sherman_take_scan(healer->opened, &healer->scan);
+
+	if (status != TREE_OK)
+		sherman_report_failure(status, healer->index);
+	healer->context = AllocSetContextCreate(CurrentMemoryContext, "sherman healing", ALLOCSET_DEFAULT_SIZES);
+	healer->keys = palloc(sizeof(TreeKey) * TREE_BATCH_MAX);
+	heal_show_counts(healing, sherman_size(healer->index, &statistics) ? statistics.leaves : 0);
+	heal_show_phase(healing, SHERMAN_HEAL_LEAVES);
+	walk(healer, milliseconds);
+	heal_show_phase(healing, SHERMAN_HEAL_ENDING);
+	pfree(healer->keys);
+	MemoryContextDelete(healer->context);
+	sherman_return_scan(healer->opened, healer->scan);
+	if (healing->ended && healing->left == 0)
+		note_healed(healer);
+}
+
+void
+heal_part(Healing *healing, Relation heap, Relation index, int milliseconds)
+{
+	Healer		healer = {.healing = healing,.heap = heap,.index = index};
+
+	healer.opened = sherman_index_for_vacuum(index);
+	if (healer.opened == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" is broken and cannot be healed", RelationGetRelationName(index)),
+				 errhint("Rebuild it with REINDEX.")));
+	/* It may have been rebuilt between two parts. */
+	if (healer.opened->tree == NULL || (healing->tree != 0 && healing->tree != healer.opened->meta.tree))
+		healing->ended = true;
+	else
+		heal_opened(&healer, milliseconds);
+}
+
+int64
+heal_whole(Relation heap, Relation index)
+{
+	Healing		healing = {.complaint = WARNING};
+
+	heal_show(&healing, RelationGetRelid(index));
+	PG_TRY();
+	{
+		heal_part(&healing, heap, index, 0);
+	}
+	PG_FINALLY();
+	{
+		heal_show_no_more(&healing);
+	}
+	PG_END_TRY();
+	return healing.left;
+}
+
+/*
  * sherman_heal(index regclass) returns bigint: ends the doubt in all leaves of an index.  Returns the number of leaves
- * that are left, as others were changing them: 0, or call it again.
+ * that are left, as others were changing them or rows of them raised errors: 0, or call it again.
  */
 Datum
 sherman_heal_index(PG_FUNCTION_ARGS)
 {
-	Healer		healer = {0};
-	TreeStatus	status;
+	Relation	heap;
+	Relation	index;
+	int64		left;
 
-	sherman_open_with_table(PG_GETARG_OID(0), RowExclusiveLock, &healer.heap, &healer.index);
-	healer.opened = sherman_index_for_vacuum(healer.index);
-	if (healer.opened == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is broken and cannot be healed", RelationGetRelationName(healer.index)),
-				 errhint("Rebuild it with REINDEX.")));
-	if (healer.opened->tree != NULL)
-	{
-		status = sherman_take_scan(healer.opened, &healer.scan);
-		if (status != TREE_OK)
-			sherman_report_failure(status, healer.index);
-		healer.rows = suspect_rows_make(healer.heap, healer.index, healer.opened->keys, CurrentMemoryContext);
-		walk(&healer);
-		suspect_rows_end(healer.rows);
-		sherman_return_scan(healer.opened, healer.scan);
-		if (healer.left == 0)
-			note_healed(&healer);
-	}
-	index_close(healer.index, NoLock);
-	table_close(healer.heap, NoLock);
-	PG_RETURN_INT64(healer.left);
+	sherman_open_with_table(PG_GETARG_OID(0), RowExclusiveLock, &heap, &index);
+	left = heal_whole(heap, index);
+	index_close(index, NoLock);
+	table_close(heap, NoLock);
+	PG_RETURN_INT64(left);
 }

@@ -108,6 +108,17 @@ request_shared_memory(void)
 }
 
 static void
+initialize_shown(ShermanHealShown *shown)
+{
+	pg_atomic_init_u32(&shown->phase, SHERMAN_HEAL_OPENING);
+	pg_atomic_init_u64(&shown->leaves_total, 0);
+	pg_atomic_init_u64(&shown->leaves, 0);
+	pg_atomic_init_u64(&shown->healed, 0);
+	pg_atomic_init_u64(&shown->removed, 0);
+	pg_atomic_init_u64(&shown->left, 0);
+}
+
+static void
 initialize_shared(ShermanShared *shared)
 {
 	memset(shared, 0, shared_bytes());
@@ -116,6 +127,8 @@ initialize_shared(ShermanShared *shared)
 	pg_atomic_init_u32(&shared->keep_out, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
 	ConditionVariableInit(&shared->changed);
+	for (int i = 0; i < SHERMAN_HEALS_SHOWN; i++)
+		initialize_shown(&shared->heal[i]);
 	for (int i = 0; i < SHERMAN_KEY_PARTS; i++)
 	{
 		pg_atomic_init_u32(&shared->key_part[i].adding, 0);

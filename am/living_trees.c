@@ -41,13 +41,6 @@ typedef enum Look
 	LOOK_REFUSED				/* not now */
 } Look;
 
-/* An index of an access method that is not core's. */
-typedef struct Candidate
-{
-	Oid			oid;
-	bool		temporary;
-} Candidate;
-
 typedef struct Living
 {
 	HTAB	   *trees;			/* that are named */
@@ -60,7 +53,7 @@ typedef struct Living
  * moment again and again: these are tried some more times.
  */
 static bool
-lock_candidate(const Candidate *candidate, Living *living)
+lock_candidate(const ShermanCandidate *candidate, Living *living)
 {
 	while (!ConditionalLockRelationOid(candidate->oid, AccessShareLock))
 	{
@@ -100,7 +93,7 @@ look_at_metapage(Relation index, Living *living)
 }
 
 static Look
-look_at_candidate(const Candidate *candidate, Living *living)
+look_at_candidate(const ShermanCandidate *candidate, Living *living)
 {
 	Relation	index;
 	Look		look;
@@ -121,11 +114,8 @@ look_at_candidate(const Candidate *candidate, Living *living)
 	return look;
 }
 
-/*
- * The indexes that are there now and have not been looked at.
- */
-static List *
-list_candidates(Living *living)
+List *
+sherman_list_candidates(void)
 {
 	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
 	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
@@ -136,12 +126,11 @@ list_candidates(Living *living)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-		Candidate  *candidate;
+		ShermanCandidate *candidate;
 
-		if (form->relkind != RELKIND_INDEX || form->relam < FirstNormalObjectId ||
-			hash_search(living->seen, &form->oid, HASH_FIND, NULL) != NULL)
+		if (form->relkind != RELKIND_INDEX || form->relam < FirstNormalObjectId)
 			continue;
-		candidate = palloc(sizeof(Candidate));
+		candidate = palloc(sizeof(ShermanCandidate));
 		candidate->oid = form->oid;
 		candidate->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
 		candidates = lappend(candidates, candidate);
@@ -161,11 +150,13 @@ look_at_new(Living *living)
 	Look		worst = LOOK_DONE;
 	ListCell   *cell;
 
-	foreach(cell, list_candidates(living))
+	foreach(cell, sherman_list_candidates())
 	{
-		Candidate  *candidate = lfirst(cell);
+		ShermanCandidate *candidate = lfirst(cell);
 		Look		look;
 
+		if (hash_search(living->seen, &candidate->oid, HASH_FIND, NULL) != NULL)
+			continue;
 		CHECK_FOR_INTERRUPTS();
 		look = look_at_candidate(candidate, living);
 		if (look == LOOK_DONE)

@@ -28,6 +28,7 @@ int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
 bool		sherman_heal = true;
+bool		sherman_autoheal = true;
 char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
@@ -160,6 +161,12 @@ sherman_define_settings(void)
 							 "Heals indexes that were changed before the server ended unclean.",
 							 "Off breaks them: they must be rebuilt. It counts when a memory node is attached.",
 							 &sherman_heal, true,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("sherman.autoheal",
+							 "Sends workers to indexes that a crash has left in doubt.",
+							 "They look the entries up and end the doubt, held back as autovacuum is. Answers are right "
+							 "without them.",
+							 &sherman_autoheal, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.constraints",
 							 "Gives PRIMARY KEY and UNIQUE constraints sherman indexes.",

@@ -189,8 +189,34 @@ typedef struct ShermanListed
 typedef enum ShermanVisit
 {
 	SHERMAN_VISIT_COLLECT,		/* which trees nobody names any more */
+	SHERMAN_VISIT_HEAL,			/* indexes in doubt */
 	SHERMAN_VISITS
 } ShermanVisit;
+
+typedef enum ShermanHealPhase
+{
+	SHERMAN_HEAL_OPENING,
+	SHERMAN_HEAL_LEAVES,
+	SHERMAN_HEAL_ENDING
+} ShermanHealPhase;
+
+/* An index that is being healed, as sherman_heal_progress shows it (heal_progress.c). */
+typedef struct ShermanHealShown
+{
+	pid_t		pid;			/* 0 = free */
+	Oid			database;
+	Oid			index;
+	TimestampTz started;
+	pg_atomic_uint32 phase;		/* ShermanHealPhase */
+	pg_atomic_uint64 leaves_total;	/* estimate */
+	pg_atomic_uint64 leaves;	/* looked at */
+	pg_atomic_uint64 healed;
+	pg_atomic_uint64 removed;	/* entries */
+	pg_atomic_uint64 left;		/* leaves */
+} ShermanHealShown;
+
+/* More that heal at once are not shown. */
+#define SHERMAN_HEALS_SHOWN 32
 
 typedef struct ShermanShared
 {
@@ -236,6 +262,9 @@ typedef struct ShermanShared
 	uint64		collect_done;
 	uint64		trees_freed;
 
+	/* Healing */
+	ShermanHealShown heal[SHERMAN_HEALS_SHOWN];
+
 	/* Unique indexes */
 	ShermanKeyPart key_part[SHERMAN_KEY_PARTS];
 
@@ -259,6 +288,8 @@ typedef struct ShermanTreeEntry
 	uint64		nonce;			/* in its record when we saw it first, or that of the epoch in use: since then */
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
+	uint32		heal_tries;		/* visits of the healer, since suspect_epoch is not 0 */
+	TimestampTz heal_after;		/* not before this time it comes again */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;
 
@@ -313,6 +344,12 @@ extern void sherman_trees_remove(uint64 tree);
 extern void sherman_trees_abandon(uint64 tree);
 /* Removes the trees whose home is at a position that nobody uses now. */
 extern void sherman_trees_clear(uint32 home);
+/*
+ * The tree in doubt that the healer is to see to next, of those that could be reached: its database, and when.  False: there is none.
+ */
+extern bool sherman_trees_next_to_heal(Oid *database, TimestampTz *due);
+/* Takes those of a database that are due, each for another time later if it is in doubt still; palloc'd. */
+extern uint64 *sherman_trees_take_to_heal(Oid database, int *count);
 /* Makes all trees of a database suspects, or with InvalidOid all trees. */
 extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
@@ -496,6 +533,16 @@ extern PlannedStmt *sherman_set_methods(PlannedStmt *statement, bool *read_only_
 
 /* ---- living_trees.c ---- */
 
+/* An index of an access method that is not core's. */
+typedef struct ShermanCandidate
+{
+	Oid			oid;
+	bool		temporary;
+} ShermanCandidate;
+
+/* Those that are in this database now, as palloc'd ShermanCandidates. */
+extern List *sherman_list_candidates(void);
+
 /*
  * Collects the trees, keyed by number, that the indexes of this database name and that are not broken.  False:
  * not all indexes could be looked at.
@@ -508,6 +555,13 @@ extern bool sherman_living_trees(struct HTAB **trees);
 extern long sherman_collect_round(void);
 /* A visit: judges all trees of this database. */
 extern void sherman_collect_here(void);
+
+/* ---- healer.c ---- */
+
+/* One round of the launcher; returns milliseconds until it wants to run again. */
+extern long sherman_heal_round(void);
+/* A visit: heals the indexes of this database that are due. */
+extern void sherman_heal_here(void);
 
 /* ---- visits.c: workers that go into one database, do something there and leave ---- */
 

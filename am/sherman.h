@@ -15,7 +15,7 @@
  *   living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
- * behind a crash: suspect.c (entries that may have lost their rows), heal.c;
+ * behind a crash: suspect.c (entries that may have lost their rows), heal.c, heal_progress.c, healer.c (by itself);
  * the rest: settings.c, hooks.c, check.c, stats.c, steps.c (crash points), errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
@@ -61,6 +61,7 @@ extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
 extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than broken */
+extern bool sherman_autoheal;			/* sherman.autoheal: the healer sees to indexes in doubt */
 extern bool sherman_constraints;		/* sherman.constraints: PRIMARY KEY and UNIQUE get sherman */
 extern char *sherman_memory_node_list;	/* sherman.memory_nodes: addresses of external memory nodes */
 extern char *sherman_key_file;			/* sherman.key_file: this server's key for them, "" = none */

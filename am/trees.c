@@ -15,6 +15,10 @@
 
 #include "shared.h"
 
+/* Until the healer comes again to a tree that is in doubt still; doubles each time. */
+#define HEAL_RETRY_MS 1000
+#define HEAL_RETRY_MOST_MS (300 * 1000)
+
 static HTAB *trees = NULL;
 
 Size
@@ -180,6 +184,69 @@ sherman_trees_clear(uint32 home)
 			hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+/*
+ * Whether the healer can see to a tree: it is in doubt, and all memory nodes that it lies on are attached.
+ */
+static bool
+is_to_heal(const ShermanTreeEntry *entry)
+{
+	if (entry->suspect_epoch == 0 || (entry->flags & TREE_RECORD_BROKEN) != 0 || entry->abandoned ||
+		sherman_node_phase((int) entry->home) != SHERMAN_PHASE_ATTACHED)
+		return false;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (entry->members[i] != 0 && sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
+			return false;
+	}
+	return true;
+}
+
+bool
+sherman_trees_next_to_heal(Oid *database, TimestampTz *due)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+	bool		found = false;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_SHARED);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (!is_to_heal(entry) || (found && entry->heal_after >= *due))
+			continue;
+		*database = entry->database;
+		*due = entry->heal_after;
+		found = true;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	return found;
+}
+
+uint64 *
+sherman_trees_take_to_heal(Oid database, int *count)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+	uint64	   *taken;
+
+	*count = 0;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	taken = palloc(sizeof(uint64) * (hash_get_num_entries(trees) + 1));
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (entry->database != database || !is_to_heal(entry) || entry->heal_after > now)
+			continue;
+		entry->heal_after = TimestampTzPlusMilliseconds(now, Min(HEAL_RETRY_MS << Min(entry->heal_tries, 16),
+																 HEAL_RETRY_MOST_MS));
+		entry->heal_tries++;
+		taken[(*count)++] = entry->tree;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+	return taken;
 }
 
 void

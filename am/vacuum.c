@@ -17,9 +17,13 @@
  * Where leaves are empty behind the walk they are taken out of the tree (tree/fold.c), and the next leaves are made
  * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
  * reusable.  Both are bytes, in pages of BLCKSZ.
+ *
+ * An index that is in doubt after a crash is healed at the end (heal.c): by a walk of its own, which others do not need.
  */
 #include "sherman.h"
 
+#include "access/table.h"
+#include "access/xact.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
@@ -27,6 +31,7 @@
 #include "utils/elog.h"
 
 #include "compat.h"
+#include "heal.h"
 
 /* What the tree's callback sees. */
 typedef struct RemovalState
@@ -286,7 +291,27 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 }
 
 /*
- * amvacuumcleanup: the final statistics.  Where nothing had to be removed they are the tree's estimate, as
+ * Ends the doubt that a crash has left in an index, behind the removals.  Only where nobody's expressions have to run: others do not
+ * wait for the snapshots of a VACUUM, so that what those read might go meanwhile.  Nor can errors of rows be survived in
+ * parallel.  Both are left to the healer.
+ */
+static void
+heal(Relation index)
+{
+	ShermanReason reason;
+	ShermanMetaPage meta;
+	Relation	heap;
+
+	if (IsInParallelMode() || sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_metapage_read(index, &meta) ||
+		!sherman_is_healing(&meta) || RelationGetIndexExpressions(index) != NIL || RelationGetIndexPredicate(index) != NIL)
+		return;
+	heap = table_open(index->rd_index->indrelid, NoLock);
+	(void) heal_whole(heap, index);
+	table_close(heap, NoLock);
+}
+
+/*
+ * amvacuumcleanup: heals, and gives the final statistics.  Where nothing had to be removed they are the tree's estimate, as
  * core's own for tables are; they are never an excuse to read the whole index.
  */
 IndexBulkDeleteResult *
@@ -294,7 +319,10 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	TreeStatistics statistics;
 
-	if (info->analyze_only || stats != NULL)
+	if (info->analyze_only)
+		return stats;
+	heal(info->index);
+	if (stats != NULL)
 		return stats;
 	if (!sherman_size(info->index, &statistics))
 		return NULL;

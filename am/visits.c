@@ -28,6 +28,7 @@ static const struct
 }			kinds[SHERMAN_VISITS] =
 {
 	[SHERMAN_VISIT_COLLECT] = {"sherman collector", sherman_collect_here},
+	[SHERMAN_VISIT_HEAL] = {"sherman healer", sherman_heal_here},
 };
 
 /* The launcher's: the last visit of each kind; NULL: it is over, or another launcher began it. */

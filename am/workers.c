@@ -1,7 +1,7 @@
 /*
  * workers.c
  *		Two background workers: the embedded memory node, and the launcher, which attaches this instance to
- *		its memory nodes before anybody may use them (attach.c), and starts the collector.
+ *		its memory nodes before anybody may use them (attach.c), and starts visits of databases (collector.c, healer.c).
  *
  * Both get SIGTERM together with the backends when the server shuts down, and both outlive the backends: the
  * launcher closes the epochs when it is the instance's last client, the memory node ends when no client is
@@ -364,14 +364,14 @@ sherman_launcher_main(Datum argument)
 		}
 		else
 		{
-			long		collector = LONG_MAX;
+			long		visits = LONG_MAX;
 
 			sherman_wal_end_round();
 			sherman_attach_round();
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
-				collector = sherman_collect_round();
+				visits = Min(sherman_heal_round(), sherman_collect_round());
 			pause = sherman_attach_pause();
-			pause = Min(pause, collector);
+			pause = Min(pause, visits);
 		}
 		/* The request to end may have come in a wait of this round, which took its wake-up. */
 		launcher_sleep(ShutdownRequestPending ? POLL_MS : pause);

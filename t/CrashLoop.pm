@@ -161,7 +161,8 @@ sub cycle
 	# Some go into the next crash healed, others in doubt.
 	if ($number % 3 == 0)
 	{
-		is($node->safe_psql('postgres', 'SELECT sum(sherman_heal(index)) FROM sherman_indexes'), '0', "cycle $number: everything is healed");
+		# The healer may be at it, too: a leaf that it has healed first is left.
+		ok($node->poll_query_until('postgres', 'SELECT sum(sherman_heal(index)) = 0 FROM sherman_indexes'), "cycle $number: everything is healed");
 		is($node->safe_psql('postgres', q{SELECT count(*) FROM sherman_indexes WHERE state <> 'ok'}), '0', "cycle $number: nothing is in doubt");
 		$self->verify("cycle $number, healed");
 	}

@@ -34,7 +34,8 @@ sub memory_files
 	return grep { !/\.lock$/ } glob(memory_directory($node) . '/sherman.*');
 }
 
-# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1): with the extension in "postgres".
+# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1): with the extension in "postgres".  Nothing
+# happens there by itself: no autovacuum, and nobody heals.
 sub new_cluster
 {
 	my ($name, %options) = @_;
@@ -48,6 +49,7 @@ sub new_cluster
 		  . "sherman.embedded_memory = ${memory}MB\n"
 		  . "sherman.cache_size = 8MB\n"
 		  . "autovacuum = off\n"
+		  . "sherman.autoheal = off\n"
 		  . "log_min_messages = debug1\n"
 		  . ($options{conf} // ''));
 	if ($options{start} // 1)
