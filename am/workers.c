@@ -364,14 +364,18 @@ sherman_launcher_main(Datum argument)
 		}
 		else
 		{
-			long		visits = LONG_MAX;
+			long		healer = LONG_MAX;
+			long		collector = LONG_MAX;
 
 			sherman_wal_end_round();
 			sherman_attach_round();
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
-				visits = Min(sherman_heal_round(), sherman_collect_round());
+			{
+				healer = sherman_heal_round();
+				collector = sherman_collect_round();
+			}
 			pause = sherman_attach_pause();
-			pause = Min(pause, visits);
+			pause = Min(pause, Min(healer, collector));
 		}
 		/* The request to end may have come in a wait of this round, which took its wake-up. */
 		launcher_sleep(ShutdownRequestPending ? POLL_MS : pause);
