@@ -38,7 +38,12 @@ sub filled
 
 $points->enumerate(name => 'insert', prepare => $base, act => q{INSERT INTO T VALUES (55, 'new')}, cancel => 1);
 $points->enumerate(name => 'split of the root', prepare => filled($root_split), act => nth($root_split), cancel => 1);
-$points->enumerate(name => 'split of a leaf', prepare => filled($leaf_split), act => nth($leaf_split), cancel => 1);
+$points->enumerate(
+	name => 'split of a leaf',
+	prepare => filled($leaf_split),
+	act => nth($leaf_split),
+	meanwhile => \&CrashPoints::work_beside,
+	cancel => 1);
 $points->enumerate(
 	name => 'room in a full leaf',
 	prepare => filled($root_split) . '; DELETE FROM T WHERE k % 2 = 0',
@@ -96,6 +101,33 @@ $points->enumerate(
 	begin => q{SET synchronous_commit = on; SELECT pg_logical_emit_message(true, 'points', 'WAL behind the checkpoint')},
 	act => q{SELECT sherman_heal('T_k')},
 	met => [ 'before flush of WAL', 'after flush of WAL', 'before call UPDATE', 'after call UPDATE' ]);
+$points->enumerate(
+	name => 'index that breaks',
+	prepare => $base,
+	conf => "sherman.heal = off\n",
+	restart => 'immediate',
+	state => 'broken',
+	act => q{INSERT INTO T VALUES (55, 'new')},
+	met => [ 'before metapage', 'after flush of WAL' ]);
+$node->append_conf('postgresql.conf', "sherman.heal = on\n");
+$node->restart;
+
+# The server's own processes.
+$points->ends_of_process(
+	name => 'attach behind a crash',
+	process => 'sherman launcher',
+	prepare => $base,
+	act => sub { $_[0]->stop('immediate'); $_[0]->start(fail_ok => 1); },
+	done => 'attached to memory node',
+	every => 4);
+$points->ends_of_process(
+	name => 'collector',
+	process => 'sherman collector',
+	prepare => $base,
+	act => sub { $_[0]->reload; $_[0]->safe_psql('postgres', 'DROP INDEX p0_k'); },
+	done => 'sherman collector: freed tree',
+	every => 6);
+ok(wait_until_used($node, $node->safe_psql('postgres', 'SELECT coalesce(sum(bytes), 0) FROM sherman_indexes')), 'the memory of what was given up comes back');
 note("$points->{points} points");
 is($points->{wrong}, 0, 'nothing is wrong');
 $node->stop;

@@ -1,5 +1,5 @@
 
-# Crashes in the middle of everything, and what must hold behind each: no index is broken, none is rebuilt, and by every index the same
+# Faults in the middle of everything, and what must hold behind each: no index is broken, none is rebuilt, and by every index the same
 # rows are found as without it.
 
 package CrashLoop;
@@ -7,36 +7,115 @@ package CrashLoop;
 use strict;
 use warnings;
 
+use Answers;
 use IPC::Run;
+use Msd;
 use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 use Time::HiRes qw(usleep);
 
-# Index, and the expression that it is of.
-my %indexes = (
-	mix_pkey => 'id',
-	mix_key => 'key',
-	mix_word => 'word',
-	mix_wide => 'repeat(word, 8)',
-	mix_part => 'key',
-	mix_amount => 'amount',
-	mix_only => 'key');
-# Equal ones may be written in several ways.
-my %texts = (mix_amount => 'trim_scale(k)::text');
-my %conditions = (mix_part => "WHERE state = 'open'");
+# What a cycle may end by: of every server, and of one whose memory nodes are processes of their own.
+my @ways = qw(immediate backend postmaster launcher node worker visitor full);
+my @ways_of_nodes = qw(msd partition immediate both full postmaster backend worker);
 
-# What a cycle may end by.
-my @ways = qw(immediate backend node postmaster);
+# Waits for one memory node, of which a partition must be longer.
+my $patience_ms = 1000;
 
-# prepare(name, conf): a server with a table and its indexes.
+# A table does not grow beyond so many rows.
+my $most_rows = 4000;
+
+# Scripts of the load and their weights.
+my %scripts = (
+	'mix@12' => q{
+		\set key random(1, 500)
+		SET synchronous_commit = off;
+		INSERT INTO mix (key, word, state, amount) SELECT :key, md5(random()::text), 'open', random() FROM generate_series(1, 5);
+		UPDATE mix SET key = key + 1, word = md5(random()::text) WHERE id IN (SELECT id FROM mix WHERE key = :key LIMIT 3);
+		UPDATE mix SET state = 'shut' WHERE id IN (SELECT id FROM mix WHERE key = :key + 5 AND state = 'open' LIMIT 2);
+		DELETE FROM mix WHERE id IN (SELECT id FROM mix WHERE key = :key + 7 LIMIT 4);
+		SELECT count(*) FROM mix WHERE key BETWEEN :key AND :key + 3;
+	},
+	'durable@2' => q{
+		\set key random(1, 500)
+		SET synchronous_commit = on;
+		INSERT INTO mix (key, word, state, amount) VALUES (:key, md5(random()::text), 'open', :key / 3.0);
+		UPDATE mix SET word = md5(random()::text) WHERE id IN (SELECT id FROM mix WHERE key = :key LIMIT 2);
+	},
+	'subtransactions@2' => q{
+		\set key random(1, 500)
+		SET synchronous_commit = off;
+		BEGIN;
+		INSERT INTO mix (key, word, state, amount) VALUES (:key, md5(random()::text), 'open', :key / 7.0);
+		SAVEPOINT one;
+		UPDATE mix SET word = md5(random()::text) WHERE id IN (SELECT id FROM mix WHERE key = :key LIMIT 2);
+		ROLLBACK TO one;
+		INSERT INTO mix (key, word, state, amount) VALUES (:key + 1, md5(random()::text), 'shut', :key);
+		COMMIT;
+	},
+	'rollback@2' => q{
+		\set key random(1, 500)
+		BEGIN;
+		INSERT INTO mix (key, word, state, amount) SELECT :key, md5(random()::text), 'open', :key FROM generate_series(1, 9);
+		ROLLBACK;
+	},
+	'vacuum@1' => 'VACUUM mix;',
+	# Its rows are its own: what stays prepared locks nobody out.
+	'prepared@2' => q{
+		\set key random(1, 500)
+		\set name random(1, 1000000000)
+		\set left random(1, 4)
+		SET synchronous_commit = off;
+		BEGIN;
+		INSERT INTO pair (key, word) SELECT :key, md5(random()::text) FROM generate_series(1, 3);
+		UPDATE pair SET key = -key WHERE id = currval('pair_id_seq');
+		PREPARE TRANSACTION 'loop:name';
+		\if :left = 1
+		ROLLBACK PREPARED 'loop:name';
+		\elif :left < 4
+		COMMIT PREPARED 'loop:name';
+		\endif
+	},
+	# Each client has an index of its own.
+	'indexes@2' => q{
+		\set key random(1, 500)
+		SET synchronous_commit = off;
+		INSERT INTO side VALUES (:key, md5(random()::text)), (:key + 1, 'again');
+		CREATE INDEX IF NOT EXISTS side_:client_id ON side USING sherman (word);
+		DELETE FROM side WHERE key = :key - 1;
+		DROP INDEX side_:client_id;
+	},
+	'unlogged@1' => q{
+		\set key random(1, 500)
+		INSERT INTO loose SELECT :key + g, 'loose' FROM generate_series(1, 4) g;
+		DELETE FROM loose WHERE key = :key;
+	});
+
+sub seed
+{
+	my $seed = $ENV{SHERMAN_CRASH_SEED} // (time ^ $$);
+
+	note("SHERMAN_CRASH_SEED=$seed");
+	srand($seed);
+	return $seed;
+}
+
+# prepare(name, nodes => how many memory nodes are processes of their own, conf): a server with tables and their indexes.
 sub prepare
 {
-	my ($class, $name, $conf) = @_;
+	my ($class, $name, %options) = @_;
+	my @msd = map { Msd->new("$name$_", size => 12) } 1 .. $options{nodes} // 0;
+	my $nodes = @msd ? "sherman.memory_nodes = '" . join(', ', map { $_->address } @msd) . "'\n" : '';
 	my $node = new_cluster($name,
-		conf => "synchronous_commit = off\nfsync = off\nmax_prepared_transactions = 20\nwal_writer_delay = 2s\n" . ($conf // ''));
-	my $self = bless { node => $node, script => $node->basedir . '/mix.sql', rows => 0, healed => 0 }, $class;
+		memory => 20,
+		conf => "fsync = off\nmax_prepared_transactions = 500\nwal_writer_delay = 2s\nsherman.collect_interval = 1s\n"
+		  . "sherman.operation_timeout = ${patience_ms}ms\nsherman.connection_workers = 0\n" . Msd::configuration() . $nodes . ($options{conf} // ''));
+	my $self = bless {
+		node => $node, msd => \@msd, ways => @msd ? \@ways_of_nodes : \@ways, scripts => [], faults => {},
+		cycles => 0, looks => 0, rows => 0, healing => 0, wrong => 0,
+	}, $class;
 
+	Answers::install($node);
 	$node->safe_psql(
 		'postgres', q{
 		CREATE TABLE mix (id bigserial, key int, word text, state text, amount numeric);
@@ -48,124 +127,209 @@ sub prepare
 		CREATE INDEX mix_part ON mix USING sherman (key) WHERE state = 'open';
 		CREATE INDEX mix_amount ON mix USING sherman (amount) INCLUDE (word);
 		CREATE INDEX mix_only ON mix USING sherman (key, id);
+		CREATE TABLE pair (id bigserial, key int, word text);
+		CREATE UNIQUE INDEX pair_pkey ON pair USING sherman (id);
+		CREATE INDEX pair_key ON pair USING sherman (key);
+		CREATE TABLE side (key int, word text);
+		CREATE INDEX side_key ON side USING sherman (key);
+		CREATE UNLOGGED TABLE loose (key int, word text);
+		CREATE INDEX loose_key ON loose USING sherman (key);
+		CREATE TABLE fat (key text);
+		CREATE INDEX fat_key ON fat USING sherman (key);
 	});
-	append_to_file($self->{script}, q{
-		\set key random(1, 500)
-		\set how random(1, 20)
-		\if :how = 1
-		SET synchronous_commit = on;
-		\elif :how = 2
-		VACUUM mix;
-		\elif :how < 5
-		BEGIN;
-		INSERT INTO mix (key, word, state, amount) VALUES (:key, md5(random()::text), 'open', :key / 7.0);
-		SAVEPOINT one;
-		UPDATE mix SET word = md5(random()::text) WHERE id IN (SELECT id FROM mix WHERE key = :key LIMIT 2);
-		ROLLBACK TO one;
-		INSERT INTO mix (key, word, state, amount) VALUES (:key + 1, md5(random()::text), 'shut', :key);
-		COMMIT;
-		\elif :how < 7
-		BEGIN;
-		INSERT INTO mix (key, word, state, amount) SELECT :key, md5(random()::text), 'open', :key FROM generate_series(1, 9);
-		ROLLBACK;
-		\else
-		INSERT INTO mix (key, word, state, amount) SELECT :key, md5(random()::text), 'open', random() FROM generate_series(1, 5);
-		UPDATE mix SET key = key + 1, word = md5(random()::text) WHERE id IN (SELECT id FROM mix WHERE key = :key LIMIT 3);
-		UPDATE mix SET state = 'shut' WHERE id IN (SELECT id FROM mix WHERE key = :key + 5 AND state = 'open' LIMIT 2);
-		DELETE FROM mix WHERE id IN (SELECT id FROM mix WHERE key = :key + 7 LIMIT 4);
-		SELECT count(*) FROM mix WHERE key BETWEEN :key AND :key + 3;
-		\endif
-	});
+	foreach my $script (sort keys %scripts)
+	{
+		my ($title, $weight) = split /@/, $script;
+		my $file = $node->basedir . "/$title.sql";
+
+		append_to_file($file, $scripts{$script});
+		push @{ $self->{scripts} }, '-f', "$file\@$weight";
+	}
 	return $self;
 }
 
-# Ends the server at any moment, and starts it again.
-sub crash
+# A process of that kind, at random; 0: there is none now.
+sub process
+{
+	my ($self, $condition) = @_;
+	my $pid = $self->{node}->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_activity WHERE $condition AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1");
+
+	return $pid =~ /^([1-9]\d+)$/ ? $1 : 0;
+}
+
+# Whoever visits databases for a moment: the collector, and the healer where there is one.
+sub visitor
+{
+	my ($self) = @_;
+
+	for my $try (1 .. 20)
+	{
+		my $pid = $self->process(q{backend_type IN ('sherman collector', 'sherman healer')});
+
+		return $pid if $pid;
+		usleep(20_000);
+	}
+	return 0;
+}
+
+# Fills the memory up; the table is emptied when all is over.
+sub fill
+{
+	my ($self) = @_;
+	my (undef, undef, $error) = $self->{node}->psql('postgres',
+		q{\set VERBOSITY verbose
+		DO $$ DECLARE long text := (SELECT string_agg(md5(s::text), '') FROM generate_series(1, 70) s); BEGIN FOR i IN 1 .. 200 LOOP
+			INSERT INTO fat SELECT g || long FROM generate_series(i * 100, i * 100 + 99) g;
+			COMMIT;
+		END LOOP; END $$});
+
+	return $error =~ /53200/;
+}
+
+# Each way of trouble that the server may live through; returns how it is called in the summary.
+my %faults = (
+	backend => sub { my $self = shift; return $self->process(q{query ~ 'mix|pair|side'}); },
+	launcher => sub { my $self = shift; return $self->process(q{backend_type = 'sherman launcher'}); },
+	worker => sub { my $self = shift; return $self->process(q{backend_type IN ('sherman connection worker', 'checkpointer', 'walwriter', 'background writer')}); },
+	visitor => sub { my $self = shift; return $self->visitor; },
+	node => sub { my $self = shift; return node_pid($self->{node}); });
+
+# The load's memory nodes end, or do not answer for longer than anybody waits, and are back.
+sub trouble_nodes
+{
+	my ($self, $way) = @_;
+	my $msd = $self->{msd}[ rand @{ $self->{msd} } ];
+
+	if ($way eq 'partition')
+	{
+		kill 'STOP', $msd->{pid};
+		usleep(1000 * $patience_ms * 1.5);
+		kill 'CONT', $msd->{pid};
+	}
+	else
+	{
+		$msd->crash;
+		usleep(int(rand(200_000)));
+		$msd->start;
+	}
+	return;
+}
+
+# Trouble, and the server's end where it lives on.  Returns what happened.
+sub fault
 {
 	my ($self, $way) = @_;
 	my $node = $self->{node};
 
-	if ($way eq 'postmaster')
+	if ($way eq 'full')
+	{
+		$way = 'not full' unless $self->fill;
+	}
+	elsif ($way =~ /^(msd|partition|both)$/)
+	{
+		$self->trouble_nodes($way);
+		return $way if $way ne 'both';
+	}
+	elsif ($way eq 'postmaster')
 	{
 		$node->kill9;
 	}
-	elsif ($way ne 'immediate')
+	elsif (exists $faults{$way})
 	{
-		my $pid = $way eq 'node' ? node_pid($node) : $node->safe_psql('postgres',
-			q{SELECT pid FROM pg_stat_activity WHERE query ~ 'mix' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1});
+		my $pid = eval { $faults{$way}->($self) } // 0;
 
-		kill 'KILL', $pid if $pid =~ /^[1-9]\d+$/;
+		$way = $pid && kill('KILL', $pid) ? $way : "no $way";
 	}
 	$node->stop('immediate', fail_ok => 1);
-	return;
+	return $way;
 }
 
-# Answers by this index, or without it: rows, their sum, and the keys in order, to and fro, whole rows and keys alone.
-sub answers
-{
-	my ($self, $index, $settings) = @_;
-	my $key = $indexes{$index};
-	my $condition = $conditions{$index} // '';
-	my $text = $texts{$index} // 'k::text';
-	my @queries;
-
-	foreach my $order ('ASC', 'DESC')
-	{
-		push @queries,
-		  "SELECT count(*), sum(hashtext(m::text)::bigint), md5(string_agg($text, ',')) FROM (SELECT mix AS m, $key AS k FROM mix $condition ORDER BY $key $order) s",
-		  "SELECT count(*), md5(string_agg($text, ',')) FROM (SELECT $key AS k FROM mix $condition ORDER BY $key $order) s";
-	}
-
-	return $self->{node}->safe_psql('postgres', join(';', "SET client_min_messages = error; $settings", @queries));
-}
-
-# What must hold whatever has happened.  Returns the rows that there are.
+# What must hold whatever has happened.
 sub verify
 {
-	my ($self, $what) = @_;
-	my $node = $self->{node};
-	my $wrong = 0;
+	my ($self, $what, $states) = @_;
+	my %figures = Answers::compare($self->{node}, $what, $states);
 
-	foreach my $index (sort keys %indexes)
-	{
-		my $state = state_of($node, $index);
-		my $expected = $self->answers($index, 'SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off');
-		my $got = $self->answers($index, 'SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off');
-		my $problems = check_index($node, $index);
-
-		$self->{healed}++ if $state eq 'healing';
-		next if $state =~ /^(ok|healing)$/ && $expected eq $got && $problems eq '0';
-		$wrong++;
-		diag("$what: $index is $state, $problems problems; by the table:\n$expected\nby the index:\n$got");
-	}
-	$self->{rows} += $node->safe_psql('postgres', 'SET enable_indexonlyscan = off; SELECT count(*) FROM mix');
-	is($wrong, 0, "$what: every index is whole");
+	$self->{$_} += $figures{$_} foreach qw(rows healing wrong);
+	$self->{looks}++;
 	return;
 }
 
-# One cycle: load, the end, the start, the looks.
+# Prepared transactions that were left are committed or rolled back, and what has grown is cut.
+sub tidy
+{
+	my ($self) = @_;
+	my $node = $self->{node};
+	my $commands = $node->safe_psql('postgres',
+		q{SELECT CASE WHEN random() < 0.5 THEN 'COMMIT' ELSE 'ROLLBACK' END || ' PREPARED ' || quote_literal(gid) || ';' FROM pg_prepared_xacts});
+
+	$node->safe_psql('postgres', $commands . qq{
+		TRUNCATE fat;
+		DELETE FROM mix WHERE id < (SELECT max(id) - $most_rows FROM mix);
+		DELETE FROM pair WHERE id < (SELECT max(id) - $most_rows FROM pair);
+		DELETE FROM side WHERE key % 2 = 0;
+	});
+	return;
+}
+
+sub wait_until_attached
+{
+	my ($self) = @_;
+
+	$self->{node}->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+	$self->{node}->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_indexes WHERE state IN ('attaching', 'unreachable')}) or die 'not reachable';
+	return;
+}
+
+# One cycle: load, the fault, the start, the looks.
 sub cycle
 {
 	my ($self, $number) = @_;
 	my $node = $self->{node};
-	my $way = $ways[ $number % @ways ];
+	my $way = $self->{ways}[ $number % @{ $self->{ways} } ];
 	my $out = '';
-	my $bench = IPC::Run::start([ 'pgbench', '-n', '-c', '4', '-T', '60', '-f', $self->{script}, $node->connstr('postgres') ], '>', \$out, '2>&1');
+	my $bench = IPC::Run::start(
+		[ 'pgbench', '-n', '-c', '4', '-T', '300', '--random-seed', int(rand(2**31)), @{ $self->{scripts} }, $node->connstr('postgres') ],
+		'<', \undef, '>', \$out, '2>&1');
 
 	$node->poll_query_until('postgres', q{SELECT sum(inserts) > 50 FROM sherman_counters}) or die "no load: $out";
-	usleep(int(rand(700_000)));
-	$self->crash($way);
+	usleep(int(rand(300_000)));
+	my $fault = $self->fault($way);
+	my $lives = $fault =~ /^(msd|partition)$/;
+
+	$bench->signal('TERM') if $lives;
 	IPC::Run::finish($bench);
-	start_again($node);
-	$self->verify("cycle $number, $way");
-	# Some go into the next crash healed, others in doubt.
-	if ($number % 3 == 0)
+	if (!$lives)
 	{
-		# The healer may be at it, too: a leaf that it has healed first is left.
-		ok($node->poll_query_until('postgres', 'SELECT sum(sherman_heal(index)) = 0 FROM sherman_indexes'), "cycle $number: everything is healed");
-		is($node->safe_psql('postgres', q{SELECT count(*) FROM sherman_indexes WHERE state <> 'ok'}), '0', "cycle $number: nothing is in doubt");
-		$self->verify("cycle $number, healed");
+		# The healer is at work beside the looks of every other cycle, and in the next one's load.
+		$node->adjust_conf('postgresql.conf', 'sherman.autoheal', $number % 2 ? 'off' : 'on');
+		# Some runs go over connection workers.
+		$node->adjust_conf('postgresql.conf', 'sherman.connection_workers', int(rand(3)) == 0 ? 2 : 0);
+		start_again($node);
 	}
+	$self->wait_until_attached;
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'}) or die 'the load does not end';
+	$self->{cycles}++;
+	$self->{faults}{$fault}++;
+	$self->verify("cycle $number, $fault", 'ok|healing');
+	$self->tidy;
+	# Some go into the next crash healed, others in doubt.
+	if ($number % 4 == 0)
+	{
+		$node->poll_query_until('postgres', q{SELECT coalesce(sum(sherman_heal(index)), 0) = 0 FROM sherman_indexes WHERE state = 'healing'});
+		$self->verify("cycle $number, healed", 'ok');
+	}
+	return;
+}
+
+sub summary
+{
+	my ($self) = @_;
+	my $faults = join(', ', map { "$_ $self->{faults}{$_}" } sort keys %{ $self->{faults} });
+
+	note("$self->{cycles} cycles; faults: $faults; $self->{looks} times all indexes compared, $self->{rows} rows; "
+		  . "$self->{healing} indexes found in doubt; $self->{wrong} wrong");
 	return;
 }
 

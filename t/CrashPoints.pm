@@ -8,6 +8,7 @@ package CrashPoints;
 use strict;
 use warnings;
 
+use Answers;
 use IPC::Run;
 use PostgreSQL::Test::Utils;
 use Sherman;
@@ -26,30 +27,10 @@ sub new
 	my $node = new_cluster('points',
 		memory => 512,
 		conf => "max_connections = 120\nmax_prepared_transactions = 80\nfsync = off\nsynchronous_commit = off\nwal_writer_delay = 10s\n"
-		  . "bgwriter_lru_maxpages = 0\nsherman.collect_interval = 1s\n" . ($options{conf} // ''));
+		  . "bgwriter_lru_maxpages = 0\nsherman.operation_timeout = 10s\nsherman.autoheal = off\nsherman.collect_interval = 1s\n" . ($options{conf} // ''));
 	my $self = bless { node => $node, each => ($ENV{SHERMAN_CRASH_POINTS} // '') eq 'each', points => 0, names => {}, wrong => 0 }, $class;
 
-	$node->safe_psql('postgres', <<'SQL');
-CREATE FUNCTION answers(t regclass, k text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE direction text; answer text; answers text := '';
-BEGIN
-	FOREACH direction IN ARRAY ARRAY['ASC', 'DESC'] LOOP
-		EXECUTE format('SELECT count(*) || '' '' || sum(hashtext(r::text)::bigint) || '' '' || md5(string_agg(k::text, '','')) FROM (SELECT r, %2$s AS k FROM %1$s r ORDER BY %2$s %3$s) s', t, k, direction) INTO answer;
-		answers := answers || coalesce(answer, 'none') || '; ';
-		EXECUTE format('SELECT count(*) || '' '' || md5(string_agg(k::text, '','')) FROM (SELECT %2$s AS k FROM %1$s r ORDER BY %2$s %3$s) s', t, k, direction) INTO answer;
-		answers := answers || coalesce(answer, 'none') || '; ';
-	END LOOP;
-	RETURN answers;
-END $$;
-CREATE FUNCTION by_table(t regclass, k text) RETURNS text LANGUAGE sql
-	SET enable_indexscan = off SET enable_indexonlyscan = off SET enable_bitmapscan = off
-	AS 'SELECT answers(t, k)';
-CREATE FUNCTION by_index(t regclass, k text) RETURNS text LANGUAGE sql
-	SET enable_seqscan = off SET enable_sort = off SET enable_bitmapscan = off
-	AS 'SELECT answers(t, k)';
-CREATE VIEW points AS SELECT i.indrelid::regclass AS t, x.index AS i, x.state AS state, pg_get_indexdef(x.index, 1, true) AS k
-	FROM sherman_indexes x JOIN pg_index i ON i.indexrelid = x.index WHERE i.indisvalid;
-SQL
+	Answers::install($node);
 	return $self;
 }
 
@@ -147,25 +128,10 @@ sub wait_for_lines
 # What must hold of all indexes, whatever has happened.
 sub verify
 {
-	my ($self, $name, $state) = @_;
-	my $result = $self->{node}->safe_psql('postgres', q{
-		SET client_min_messages = error;
-		SELECT t, i, state, by_table(t, k), CASE state WHEN 'broken' THEN by_table(t, k) ELSE by_index(t, k) END,
-			CASE state WHEN 'broken' THEN 0 ELSE sherman_check(i, true) END FROM points});
-	my $wrong = 0;
-	my $looked = 0;
+	my ($self, $name, $states) = @_;
+	my %figures = Answers::compare($self->{node}, $name, $states);
 
-	foreach my $line (split /\n/, $result)
-	{
-		my ($table, $index, $is, $by_table, $by_index, $problems) = split /\|/, $line;
-
-		$looked++;
-		next if $is =~ /^($state)$/ && $by_table eq $by_index && $problems eq '0';
-		$wrong++;
-		diag("$name: $index is $is, $problems problems; by the table:\n$by_table\nby the index:\n$by_index");
-	}
-	$self->{wrong} += $wrong;
-	is($wrong, 0, "$name: each of $looked indexes finds what its table has");
+	$self->{wrong} += $figures{wrong};
 	return;
 }
 
@@ -191,7 +157,7 @@ sub look
 	$self->end_prepared;
 	$node->psql('postgres', for_tables("$what->{act};", @numbers), on_error_stop => 0);
 	$self->end_prepared;
-	is($node->safe_psql('postgres', q{SELECT coalesce(sum(sherman_heal(i)), 0) FROM points WHERE state <> 'broken'}), '0', "$what->{name}: all is healed");
+	is($node->safe_psql('postgres', q{SELECT coalesce(sum(sherman_heal(i)), 0) FROM indexes_to_compare WHERE state <> 'broken'}), '0', "$what->{name}: all is healed");
 	$self->verify("$what->{name}, again", $what->{state} // 'ok');
 	return;
 }
@@ -307,6 +273,88 @@ sub enumerate
 	{
 		ok($self->{names}{ $what{name} }{$name}, "$what{name}: it was met $name") or note(join(', ', sort keys %{ $self->{names}{ $what{name} } }));
 	}
+	return;
+}
+
+# A setting of the server, from now on also in new sessions.
+sub set
+{
+	my ($self, $name, $value) = @_;
+
+	$self->{node}->adjust_conf('postgresql.conf', $name, $value);
+	$self->{node}->reload;
+	$self->{node}->poll_query_until('postgres', "SELECT current_setting('$name') = '$value'") or die "$name is not $value";
+	return;
+}
+
+# While sessions are held up at their steps another one works in the same leaves: it is through, or has an error, before long.  Then
+# some of those that are held up go on, canceled, and others stay where they are until the server ends.
+sub work_beside
+{
+	my ($self, $what, @steps) = @_;
+	my $node = $self->{node};
+	my @tables = map { "p$_" } grep { $_ % 3 == 0 } @steps;
+	my $offset = -s $node->logfile;
+
+	$self->set('sherman.operation_timeout', '500ms');
+	my $states = $node->safe_psql('postgres', q{
+		CREATE TEMP TABLE seen (state text);
+		SET enable_seqscan = off;
+		SET enable_bitmapscan = off;
+		DO $$ DECLARE t text; command text; BEGIN
+			FOREACH t IN ARRAY ARRAY[} . join(', ', map { "'$_'" } @tables) . q{] LOOP
+				FOREACH command IN ARRAY ARRAY['SELECT count(*) FROM %s WHERE k > 0', 'INSERT INTO %s SELECT g, ''beside'' FROM generate_series(40, 60) g'] LOOP
+					BEGIN
+						EXECUTE format(command, t);
+						INSERT INTO seen VALUES ('through');
+					EXCEPTION WHEN OTHERS THEN
+						INSERT INTO seen VALUES (SQLSTATE);
+					END;
+				END LOOP;
+			END LOOP;
+		END $$;
+		SELECT state, count(*) FROM seen GROUP BY 1 ORDER BY 1});
+	my @wrong = grep { !/^(through|55P03|08006)\|/ } split /\n/, $states;
+
+	is("@wrong", '', "$what->{name}: who works beside is through or has waited long enough");
+	note(join(', ', split(/\n/, $states)));
+	$self->set('sherman.operation_timeout', '10s');
+	my $canceled = $node->safe_psql('postgres', q{SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE query ~ '^INSERT INTO p\d*[02468] '});
+
+	$self->wait_for_lines($offset, qr/LOG:  test: through/, $canceled);
+	return;
+}
+
+# ends_of_process(name, process, act => what has it work, done => what the log says when it is through with that, every => steps): a
+# background process is killed at every so-manieth step until it is through before that.  With it the server ends.
+sub ends_of_process
+{
+	my ($self, %what) = @_;
+	my $node = $self->{node};
+	my $every = $ENV{SHERMAN_CRASH_POINTS} ? 1 : $what{every};
+	my $ended = 1;
+
+	for (my $step = 1; $ended; $step += $every)
+	{
+		my $offset;
+
+		$self->prepare({ prepare => $what{prepare} }, 0, 1);
+		$node->append_conf('postgresql.conf', "sherman.debug_process = '$what{process}'\nsherman.debug_step = $step\n");
+		$offset = -s $node->logfile;
+		$what{act}->($node);
+		my $log = $self->wait_for_lines($offset, qr/sherman\.debug_step: crash at|$what{done}/, 1);
+
+		$ended = $log =~ /crash at step \d+, (.*)/;
+		$self->{names}{ $what{name} }{$1} = 1 if $ended;
+		$self->{points}++ if $ended;
+		$node->append_conf('postgresql.conf', "sherman.debug_step = 0\nsherman.debug_process = ''\n");
+		$node->stop('immediate', fail_ok => 1);
+		start_again($node);
+		$self->verify("$what{name}, step $step", 'ok|healing');
+		$self->drop_tables;
+	}
+	note("$what{name}: " . join(', ', sort keys %{ $self->{names}{ $what{name} } }));
+	ok($self->{names}{ $what{name} }, "$what{name}: it was ended");
 	return;
 }
 

@@ -135,3 +135,6 @@ mutate vacuum_does_not_heal t/033_healer am/vacuum.c \
 	's/\t\(void\) heal_whole\(heap, index\);\n//'
 mutate rest_of_an_index_passed_over t/033_healer am/heal.c \
 	's/healing->ended = behind.ended;/healing->ended = true;/'
+# ---- crash points
+mutate removal_before_flush t/037_crash_points am/changes.c \
+	's/\tsherman_flush\(end\);\n//'
