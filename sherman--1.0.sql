@@ -206,6 +206,24 @@ CREATE VIEW sherman_heal_progress AS
 		LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid
 		LEFT JOIN pg_catalog.pg_class c ON c.oid = p.relid AND d.datname = pg_catalog.current_database();
 
+-- Indexes of all databases that sherman.auto_rebuild is to rebuild, or was not able to: "waiting" (next_try), "running" (pid;
+-- see pg_stat_progress_create_index), "given up" (no tries are left) or "manual" (only REINDEX can).  "oid" is the index's.
+CREATE FUNCTION sherman_rebuilds(
+	OUT database text,
+	OUT index text,
+	OUT oid oid,
+	OUT state text,
+	OUT tries integer,
+	OUT tries_left integer,
+	OUT last_error text,
+	OUT next_try timestamptz,
+	OUT pid integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW sherman_rebuilds AS SELECT * FROM @extschema@.sherman_rebuilds();
+
 -- Connection workers: their clients and connections now, and what they have done since the server was started.
 CREATE FUNCTION sherman_connection_workers_info(
 	OUT worker integer,
@@ -316,6 +334,9 @@ GRANT SELECT ON sherman_memory_nodes TO pg_monitor;
 REVOKE ALL ON FUNCTION sherman_epochs() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_epochs() TO pg_monitor;
 GRANT SELECT ON sherman_epochs TO pg_monitor;
+REVOKE ALL ON FUNCTION sherman_rebuilds() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_rebuilds() TO pg_monitor;
+GRANT SELECT ON sherman_rebuilds TO pg_monitor;
 REVOKE ALL ON FUNCTION sherman_connection_workers_info() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_connection_workers_info() TO pg_monitor;
 GRANT SELECT ON sherman_connection_workers TO pg_monitor;

@@ -373,13 +373,8 @@ look_after(int position)
 static void
 review_if_needed(void)
 {
-	uint32		attached = 0;
+	uint32		attached = sherman_attached_nodes();
 
-	for (int i = 0; i < TREE_MAX_NODES; i++)
-	{
-		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED)
-			attached |= 1u << i;
-	}
 	if ((plan.reviewed & ~attached) != 0 && attached != 0)
 	{
 		(void) review_others(sherman_connection_client(), -1);

@@ -138,6 +138,17 @@ begin_tuples_sort(BuildState *state, SortCoordinate coordinate)
 }
 
 /*
+ * Counts a row of the table; now and then a rebuild that nobody waits for gives way.
+ */
+static void
+count_row(BuildState *state)
+{
+	state->tuples++;
+	if (unlikely((uint64) state->tuples % LOAD_STRIDE == 0))
+		sherman_rebuild_delay();
+}
+
+/*
  * Table scan's callback, lossless: puts the row's key into its sort.
  */
 static void
@@ -160,7 +171,7 @@ build_callback_keys(Relation index, ItemPointer tid, Datum *values, bool *isnull
 		MemoryContextSwitchTo(caller);
 	}
 	key_sort_put(*sort, &key, !alive);
-	state->tuples++;
+	count_row(state);
 }
 
 /*
@@ -204,7 +215,7 @@ build_callback_tuples(Relation index, ItemPointer tid, Datum *values, bool *isnu
 	MemoryContextSwitchTo(caller);
 	tuplesort_puttupleslot(state->tuples_sort, slot);
 	MemoryContextReset(state->row_context);
-	state->tuples++;
+	count_row(state);
 }
 
 /* ---- loading ---- */

@@ -102,6 +102,7 @@ request_shared_memory(void)
 		previous_shmem_request();
 	RequestAddinShmemSpace(shared_bytes());
 	RequestAddinShmemSpace(sherman_trees_bytes());
+	RequestAddinShmemSpace(sherman_rebuilds_bytes());
 	RequestAddinShmemSpace(sherman_connection_workers_bytes());
 	RequestAddinShmemSpace(add_size(tree_shared_bytes(&options), PG_CACHE_LINE_SIZE));
 	RequestNamedLWLockTranche("sherman", SHERMAN_LOCKS);
@@ -160,6 +161,7 @@ start_shared_memory(void)
 	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
 	locks = GetNamedLWLockTranche("sherman");
 	sherman_trees_initialize();
+	sherman_rebuilds_initialize();
 	sherman_connection_workers_initialize();
 	region = ShmemInitStruct("sherman tree", tree_shared_bytes(&options) + PG_CACHE_LINE_SIZE, &found);
 	region = (void *) TYPEALIGN(PG_CACHE_LINE_SIZE, region);
@@ -248,13 +250,15 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	sherman_warn_of_lost(at_risk);
 }
 
-/* ---- dropped indexes ---- */
+/* ---- indexes that are made and dropped ---- */
 
 static void
 object_access(ObjectAccessType access, Oid class_id, Oid object, int sub, void *argument)
 {
 	if (previous_object_access != NULL)
 		previous_object_access(access, class_id, object, sub, argument);
+	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub == 0)
+		sherman_rebuild_relation_made(object);
 	if (access == OAT_DROP && class_id == RelationRelationId && sub == 0 && sherman_shared != NULL &&
 		sherman_is_ours(object))
 	{

@@ -16,6 +16,7 @@
 #include <ctype.h>
 
 #include "miscadmin.h"
+#include "utils/timestamp.h"
 
 #include "shared.h"
 
@@ -267,6 +268,7 @@ sherman_node_attached(int position)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	pg_atomic_write_u32(&sherman_shared->node[position].phase, SHERMAN_PHASE_ATTACHED);
+	pg_atomic_write_u32(&sherman_shared->node[position].gone, 0);
 	sherman_shared->wait_began = 0;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	tell();
@@ -304,6 +306,85 @@ sherman_pool_give_up_waiting(void)
 	tell();
 }
 
+uint32
+sherman_attached_nodes(void)
+{
+	uint32		attached = 0;
+
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED)
+			attached |= 1u << i;
+	}
+	return attached;
+}
+
+/* ---- memory nodes that are gone ---- */
+
+/*
+ * Says whether the memory node at a position is gone.
+ */
+static void
+set_gone(int position, bool gone)
+{
+	ShermanNode *node = &sherman_shared->node[position];
+
+	if ((pg_atomic_read_u32(&node->gone) != 0) == gone)
+		return;
+	pg_atomic_write_u32(&node->gone, gone ? 1 : 0);
+	if (gone)
+		ereport(LOG,
+				(errmsg("memory node %d at \"%s\" is gone: it was away for more than %d s", position, node->address,
+						sherman_gone_after_s),
+				 errdetail("Its indexes count as broken until it is back.")));
+	tell();
+}
+
+/*
+ * Milliseconds until a memory node that is away is gone.  While no other is attached it is rather this server
+ * that is cut off, so that time does not count.
+ */
+static long
+time_until_gone(const ShermanNode *node, TimestampTz now)
+{
+	TimestampTz since = Max(node->away_since, sherman_shared->attached_since);
+
+	if (sherman_gone_after_s < 0 || sherman_shared->attached_since == 0)
+		return LONG_MAX;
+	since = TimestampTzPlusMilliseconds(since, sherman_gone_after_s * INT64CONST(1000));
+	return TimestampDifferenceMilliseconds(now, since);
+}
+
+long
+sherman_pool_find_gone(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	long		next = LONG_MAX;
+
+	if (sherman_attached_nodes() == 0)
+		sherman_shared->attached_since = 0;
+	else if (sherman_shared->attached_since == 0)
+		sherman_shared->attached_since = now;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		ShermanNode *node = &sherman_shared->node[i];
+		long		left;
+
+		if (sherman_node_phase(i) != SHERMAN_PHASE_AWAY)
+		{
+			node->away_since = 0;
+			continue;
+		}
+		if (node->away_since == 0)
+			node->away_since = now;
+		left = time_until_gone(node, now);
+		set_gone(i, left <= 0);
+		if (left > 0)
+			next = Min(next, left);
+	}
+	return next;
+}
+
 void
 sherman_pool_start(ShermanShared *shared)
 {
@@ -317,6 +398,7 @@ sherman_pool_start(ShermanShared *shared)
 
 		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
 		pg_atomic_init_u32(&node->suspected, 0);
+		pg_atomic_init_u32(&node->gone, 0);
 		pg_atomic_init_u64(&node->serial, 0);
 		memcpy(node->memory, local->memory, sizeof(node->memory));
 		node->member = local->member;

@@ -17,6 +17,11 @@
 #define DEFAULT_ATTACH_TIMEOUT_MS 10000
 #define DEFAULT_OPERATION_TIMEOUT_MS 10000
 #define DEFAULT_COLLECT_INTERVAL_S 60
+/* A memory node's machine has been restarted by then. */
+#define DEFAULT_GONE_AFTER_S 300
+#define DEFAULT_REBUILD_TRIES 3
+/* As autovacuum's. */
+#define DEFAULT_REBUILD_COST_DELAY_MS 2.0
 
 int			sherman_embedded_memory_mb = DEFAULT_EMBEDDED_MEMORY_MB;
 char	   *sherman_embedded_directory = NULL;
@@ -27,11 +32,15 @@ int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
 int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
+bool		sherman_auto_rebuild = false;
+int			sherman_rebuild_tries = DEFAULT_REBUILD_TRIES;
+double		sherman_rebuild_cost_delay_ms = DEFAULT_REBUILD_COST_DELAY_MS;
 bool		sherman_heal = true;
 bool		sherman_autoheal = true;
 char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
+int			sherman_gone_after_s = DEFAULT_GONE_AFTER_S;
 
 static const struct config_enum_entry on_unavailable_names[] = {
 	{"error", SHERMAN_UNAVAILABLE_ERROR, false},
@@ -113,6 +122,27 @@ define_sizes(void)
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 }
 
+static void
+define_rebuilding(void)
+{
+	DefineCustomBoolVariable("sherman.auto_rebuild",
+							 "Rebuilds broken indexes by itself.",
+							 "Concurrently, one after the other, by a background worker, on the memory nodes that are "
+							 "attached.",
+							 &sherman_auto_rebuild, false,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.rebuild_tries",
+							"How often the same index is tried to be rebuilt.",
+							"Counted anew when it was rebuilt by REINDEX, or a memory node has come.",
+							&sherman_rebuild_tries, DEFAULT_REBUILD_TRIES, 1, 1000,
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomRealVariable("sherman.rebuild_cost_delay",
+							 "How long such a rebuild sleeps each time that it has used up vacuum_cost_limit.",
+							 "0 is not at all.",
+							 &sherman_rebuild_cost_delay_ms, DEFAULT_REBUILD_COST_DELAY_MS, 0, 100,
+							 PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+}
+
 void
 sherman_define_settings(void)
 {
@@ -157,6 +187,12 @@ sherman_define_settings(void)
 							 "\"error\" refuses the change, \"break\" breaks an index without a constraint.",
 							 &sherman_on_unavailable, SHERMAN_UNAVAILABLE_ERROR, on_unavailable_names,
 							 PGC_SUSET, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.gone_after",
+							"How long a memory node may be away before its indexes count as broken.",
+							"It counts while another memory node is attached. -1 is for ever. Indexes that nothing was "
+							"skipped in, and that were not rebuilt, are good again when it is back.",
+							&sherman_gone_after_s, DEFAULT_GONE_AFTER_S, -1, 30 * 24 * 3600,
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.heal",
 							 "Heals indexes that were changed before the server ended unclean.",
 							 "Off breaks them: they must be rebuilt. It counts when a memory node is attached.",
@@ -168,6 +204,7 @@ sherman_define_settings(void)
 							 "without them.",
 							 &sherman_autoheal, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	define_rebuilding();
 	DefineCustomBoolVariable("sherman.constraints",
 							 "Gives PRIMARY KEY and UNIQUE constraints sherman indexes.",
 							 "Of tables made or changed while it is on; not of partitioned tables and "

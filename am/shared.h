@@ -42,6 +42,7 @@ typedef enum ShermanLock
 {
 	SHERMAN_LOCK_SHARED,		/* ShermanShared */
 	SHERMAN_LOCK_TREES,			/* table of trees */
+	SHERMAN_LOCK_REBUILDS,		/* table of indexes to rebuild */
 	SHERMAN_LOCKS
 } ShermanLock;
 
@@ -169,6 +170,8 @@ typedef struct ShermanNode
 {
 	pg_atomic_uint32 phase;		/* ShermanPhase; NONE = the position is free */
 	pg_atomic_uint32 suspected; /* somebody could not connect: the launcher is to look */
+	pg_atomic_uint32 gone;		/* it was away for so long that its indexes count as broken until it is back */
+	TimestampTz away_since;		/* the launcher's: 0 = it is not away */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
 	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */
 	uint64		member;			/* what trees call it; likewise */
@@ -190,6 +193,7 @@ typedef enum ShermanVisit
 {
 	SHERMAN_VISIT_COLLECT,		/* which trees nobody names any more */
 	SHERMAN_VISIT_HEAL,			/* indexes in doubt */
+	SHERMAN_VISIT_REBUILD,		/* which indexes are broken; they are rebuilt */
 	SHERMAN_VISITS
 } ShermanVisit;
 
@@ -218,6 +222,15 @@ typedef struct ShermanHealShown
 /* More that heal at once are not shown. */
 #define SHERMAN_HEALS_SHOWN 32
 
+/* What a visit that looks for broken indexes has found. */
+typedef enum ShermanRebuildFound
+{
+	SHERMAN_REBUILD_UNSEEN,		/* it has not come so far */
+	SHERMAN_REBUILD_NONE,		/* no index of ours */
+	SHERMAN_REBUILD_LOCKED,		/* some are locked */
+	SHERMAN_REBUILD_SEEN
+} ShermanRebuildFound;
+
 typedef struct ShermanShared
 {
 	/* Atomics, read without the lock */
@@ -242,6 +255,7 @@ typedef struct ShermanShared
 
 	/* Memory nodes: the launcher changes them */
 	bool		embedded;		/* the one is the embedded node */
+	TimestampTz attached_since; /* at least one has been attached since then, 0 = none is */
 	int			listed_count;
 	ShermanListed listed[TREE_MAX_NODES];
 	ShermanNode node[TREE_MAX_NODES];	/* by position */
@@ -264,6 +278,9 @@ typedef struct ShermanShared
 
 	/* Healing */
 	ShermanHealShown heal[SHERMAN_HEALS_SHOWN];
+
+	/* Rebuilding */
+	ShermanRebuildFound rebuild_found;	/* by the last visit */
 
 	/* Unique indexes */
 	ShermanKeyPart key_part[SHERMAN_KEY_PARTS];
@@ -418,6 +435,13 @@ extern void sherman_pool_configure(ShermanShared *shared);
 extern ShermanPhase sherman_node_phase(int position);
 /* The launcher has attached a memory node: everybody may use it. */
 extern void sherman_node_attached(int position);
+/*
+ * In the launcher: decides which memory nodes are gone.  Returns milliseconds until another one may be, LONG_MAX: none
+ * that is away now.
+ */
+extern long sherman_pool_find_gone(void);
+/* Bit per position: attached. */
+extern uint32 sherman_attached_nodes(void);
 /* What the launcher could not attach so far is not waited for any more. */
 extern void sherman_pool_give_up_waiting(void);
 /* An attached memory node is closed for everybody until the launcher has fenced it. */
@@ -580,6 +604,19 @@ extern void sherman_visits_allow(int code, Datum argument);
 /* Ends the visits that there are, and waits until they have left their databases; at most for some seconds. */
 extern void sherman_visits_end(void);
 extern PGDLLEXPORT void sherman_visit_main(Datum database);
+
+/* ---- rebuild.c, rebuild_rounds.c, rebuilds.c: sherman.auto_rebuild ---- */
+extern Size sherman_rebuilds_bytes(void);
+/* Takes up what an earlier run has noted. */
+extern void sherman_rebuilds_initialize(void);
+/* One round of the launcher; returns milliseconds until it wants to run again. */
+extern long sherman_rebuild_round(void);
+/* A visit: rebuilds the broken indexes of this database. */
+extern void sherman_rebuild_here(void);
+/* A relation was made in this process. */
+extern void sherman_rebuild_relation_made(Oid relation);
+/* In a build, now and then: sleeps, if this process rebuilds by itself. Nothing may be locked. */
+extern void sherman_rebuild_delay(void);
 
 /* ---- connection_workers.c ---- */
 extern Size sherman_connection_workers_bytes(void);

@@ -15,7 +15,8 @@
  *   living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
- * behind a crash: suspect.c (entries that may have lost their rows), heal.c, heal_progress.c, healer.c (by itself);
+ * behind a crash: suspect.c (entries that may have lost their rows), heal.c, heal_progress.c, healer.c (by itself); rebuild.c
+ *   (broken indexes are rebuilt by themselves), rebuild_rounds.c (where, when), rebuilds.c (which, how often);
  * the rest: settings.c, hooks.c, check.c, stats.c, steps.c (crash points), errors.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
@@ -60,6 +61,10 @@ extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
+extern int	sherman_gone_after_s;			/* sherman.gone_after: -1 = never */
+extern bool sherman_auto_rebuild;		/* sherman.auto_rebuild */
+extern int	sherman_rebuild_tries;		/* sherman.rebuild_tries: of one index */
+extern double sherman_rebuild_cost_delay_ms;	/* sherman.rebuild_cost_delay: 0 = it does not sleep */
 extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than broken */
 extern bool sherman_autoheal;			/* sherman.autoheal: the healer sees to indexes in doubt */
 extern bool sherman_constraints;		/* sherman.constraints: PRIMARY KEY and UNIQUE get sherman */
@@ -99,7 +104,8 @@ typedef enum ShermanReason
 	SHERMAN_REASON_FORMAT,			/* written by another version */
 	SHERMAN_REASON_NOT_BUILT,		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
 	SHERMAN_REASON_SESSION_ENDED,	/* temporary, and the session did not drop it: never in a metapage */
-	SHERMAN_REASON_OTHER_HISTORY	/* somebody else changed the tree, or we did behind what we were set back to */
+	SHERMAN_REASON_OTHER_HISTORY,	/* somebody else changed the tree, or we did behind what we were set back to */
+	SHERMAN_REASON_GONE				/* a memory node was away for longer than sherman.gone_after */
 } ShermanReason;
 
 typedef struct ShermanMetaPage

@@ -124,8 +124,12 @@ judge_node(int position, uint64 member, ShermanReason *reason)
 		case SHERMAN_PHASE_ATTACHING:
 			return SHERMAN_ATTACHING;
 		default:
-			return SHERMAN_UNREACHABLE;
+			break;
 	}
+	if (pg_atomic_read_u32(&sherman_shared->node[position].gone) == 0)
+		return SHERMAN_UNREACHABLE;
+	*reason = SHERMAN_REASON_GONE;
+	return SHERMAN_BROKEN;
 }
 
 /*

@@ -153,7 +153,8 @@ put_node(ReturnSetInfo *result, const ShermanListed *listed, int position)
 		phase = SHERMAN_PHASE_AWAY;
 	address = pstrdup(listed != NULL ? listed->address : node.address);
 	set_text(values, nulls, 1, address);
-	set_text(values, nulls, 3, phase_name(phase));
+	set_text(values, nulls, 3, phase == SHERMAN_PHASE_AWAY && pg_atomic_read_u32(&node.gone) != 0 ? "gone" :
+			 phase_name(phase));
 	set_text(values, nulls, 4, phase == SHERMAN_PHASE_ATTACHED ? NULL : reason);
 	*strchrnul(address, ':') = '\0';
 	set_text(values, nulls, 2, address);

@@ -29,6 +29,7 @@ static const struct
 {
 	[SHERMAN_VISIT_COLLECT] = {"sherman collector", sherman_collect_here},
 	[SHERMAN_VISIT_HEAL] = {"sherman healer", sherman_heal_here},
+	[SHERMAN_VISIT_REBUILD] = {"sherman rebuild", sherman_rebuild_here},
 };
 
 /* The launcher's: the last visit of each kind; NULL: it is over, or another launcher began it. */

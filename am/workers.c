@@ -366,16 +366,20 @@ sherman_launcher_main(Datum argument)
 		{
 			long		healer = LONG_MAX;
 			long		collector = LONG_MAX;
+			long		gone;
+			long		rebuild = LONG_MAX;
 
 			sherman_wal_end_round();
 			sherman_attach_round();
+			gone = sherman_pool_find_gone();
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
 			{
 				healer = sherman_heal_round();
 				collector = sherman_collect_round();
+				rebuild = sherman_rebuild_round();
 			}
 			pause = sherman_attach_pause();
-			pause = Min(pause, Min(healer, collector));
+			pause = Min(pause, Min(gone, Min(healer, Min(collector, rebuild))));
 		}
 		/* The request to end may have come in a wait of this round, which took its wake-up. */
 		launcher_sleep(ShutdownRequestPending ? POLL_MS : pause);
