@@ -18,9 +18,13 @@
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define FIBERS 1
+#elif __has_feature(thread_sanitizer)
+#define THREADS_ARE_FOLLOWED 1
 #endif
 #elif defined(__SANITIZE_ADDRESS__)
 #define FIBERS 1
+#elif defined(__SANITIZE_THREAD__)
+#define THREADS_ARE_FOLLOWED 1
 #endif
 
 #ifdef FIBERS
@@ -366,6 +370,16 @@ coroutine_wake(Coroutine *coroutine)
 }
 
 /* ---- the simulation ---- */
+
+bool
+scheduler_is_here(void)
+{
+#ifdef THREADS_ARE_FOLLOWED
+	return false;
+#else
+	return true;
+#endif
+}
 
 void
 scheduler_open(uint64_t seed)

@@ -26,6 +26,11 @@ typedef struct SimulatorOptions
 	bool operation_atomic; /* READs and WRITEs are whole all the same */
 	uint32_t packet_bytes; /* of a WRITE: what its channel's death cannot tear; a multiple of 64 */
 	uint32_t lose_one_in;  /* one chain in so many loses its channel; 0 = none */
+	/*
+	 * Told of each part of an operation when it is through: of an operation's bytes those from `from` on, at the memory node
+	 * with this UUID (its first word), by this channel.  NULL: nobody is.
+	 */
+	void (*trace)(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes);
 } SimulatorOptions;
 
 extern const FabricTransport sim_transport;

@@ -44,11 +44,12 @@ typedef struct SimChain
 	uint64_t ticket;
 	FabricOp *caller; /* where results go */
 	int count;
-	int done;        /* operations that took effect */
-	int lost_behind; /* the channel is lost when so many took effect; -1: it is not */
-	bool lands_late; /* ... or is said to be, and the rest takes effect all the same */
-	bool ended;      /* the client may know */
-	bool abandoned;  /* the client has it back */
+	int done;             /* operations that took effect */
+	int lost_behind;      /* the channel is lost when so many took effect; -1: it is not */
+	uint32_t lost_offset; /* ... and so many bytes of the next one: whole packets */
+	bool lands_late;      /* ... or is said to be, and the rest takes effect all the same */
+	bool ended;           /* the client may know */
+	bool abandoned;       /* the client has it back */
 	FabricStatus status;
 	FabricOp ops[FABRIC_MAX_CHAIN]; /* with buffers of their own, in `data` */
 	uint64_t data[];
@@ -62,6 +63,7 @@ typedef struct SimQueue
 	ApplyRun run;     /* says whether the record is busy */
 	SimChain *chains; /* that were not given back, in order */
 	bool moving;      /* a step is due */
+	bool held;        /* no part begins */
 	bool broken;      /* nothing takes effect any more */
 	uint64_t delivered;
 	Coroutine *waiter;
@@ -186,11 +188,12 @@ deliver(void *argument, uint64_t ticket)
 		chain_end(queue, chain, FABRIC_OK);
 }
 
-/* Nothing takes effect any more; its clients learn why. */
+/* Nothing takes effect any more; its clients learn why. No part is under way. */
 static void
 queue_break(SimQueue *queue, FabricStatus status)
 {
 	queue->broken = true;
+	queue->part_bytes = 0;
 	for (SimChain *chain = queue->chains; chain != NULL; chain = chain->next)
 		chain_end(queue, chain, status);
 }
@@ -219,20 +222,25 @@ words_at(const SimQueue *queue, const FabricOp *op)
 	                                  : apply_node(&queue->channel, op->offset);
 }
 
-/* Puts the part's lines in any order. */
+/*
+ * The part's lines, from the last one in `lines` on: in any order; but those of a WRITE of several packets from the first to the
+ * last, as replay relies on that for the first packet (doc/simulator.md).
+ */
 static void
-shuffle_lines(SimQueue *queue, const FabricOp *op)
+order_lines(SimQueue *queue, const FabricOp *op)
 {
 	uint64_t first = (op->offset + queue->part_offset) / LINE_BYTES;
 	uint64_t last = (op->offset + queue->part_offset + queue->part_bytes - 1) / LINE_BYTES;
+	bool shuffled =
+		simulator.options.adversarial && (op->opcode == FABRIC_READ || op->length <= packet_bytes());
 
 	queue->lines_left = (uint32_t) (last - first + 1);
 	for (uint32_t i = 0; i < queue->lines_left; i++)
 	{
-		uint32_t place = simulator.options.adversarial ? (uint32_t) scheduler_random(i + 1) : i;
+		uint32_t place = shuffled ? (uint32_t) scheduler_random(i + 1) : i;
 
 		queue->lines[i] = queue->lines[place];
-		queue->lines[place] = (uint8_t) i;
+		queue->lines[place] = (uint8_t) (queue->lines_left - 1 - i);
 	}
 }
 
@@ -252,7 +260,7 @@ part_begin(SimQueue *queue, const FabricOp *op)
 	else if ((op->region == FABRIC_NODES && !apply_may_touch(&queue->channel, op->offset)) ||
 	         !apply_become_active(&queue->channel, &queue->run))
 		return false;
-	shuffle_lines(queue, op);
+	order_lines(queue, op);
 	return true;
 }
 
@@ -303,6 +311,9 @@ part_go_on(SimQueue *queue, FabricOp *op, bool all)
 static void
 part_end(SimQueue *queue, SimChain *chain)
 {
+	if (simulator.options.trace != NULL)
+		simulator.options.trace(queue->channel.memory->header->node_uuid[0], queue->channel.channel,
+		                        &chain->ops[chain->done], queue->part_offset, queue->part_bytes);
 	queue->run.next = queue->run.count;
 	apply_leave(&queue->channel, &queue->run);
 	queue->part_offset += queue->part_bytes;
@@ -330,7 +341,8 @@ chain_complete(SimQueue *queue, const SimChain *chain)
 static bool
 chain_lose(SimQueue *queue, SimChain *chain)
 {
-	if (chain->lost_behind != chain->done || queue->part_bytes != 0)
+	if (chain->lost_behind != chain->done || queue->part_bytes != 0 ||
+	    queue->part_offset < chain->lost_offset)
 		return false;
 	if (!chain->lands_late)
 	{
@@ -352,7 +364,7 @@ queue_step(void *argument, uint64_t number)
 
 	(void) number;
 	queue->moving = false;
-	if (queue->broken || chain == NULL || chain_lose(queue, chain))
+	if (queue->broken || chain == NULL || (queue->held && queue->part_bytes == 0) || chain_lose(queue, chain))
 		return;
 	op = &chain->ops[chain->done];
 	if (queue->part_bytes == 0 && !part_begin(queue, op))
@@ -434,17 +446,28 @@ sim_disconnect(FabricEndpoint *endpoint)
 	shm_transport.disconnect(endpoint);
 }
 
-/* While the memory node has not killed the old channel its chains go on. */
+/*
+ * The old channel's chains go on for a while.  When the memory node is asked no part is under way, and none begins: as it knows a
+ * client over shm is not inside a chain while it asks.
+ */
 static FabricStatus
 sim_reset(FabricEndpoint *endpoint)
 {
 	SimQueue *queue = queue_of(endpoint);
-	FabricStatus status = shm_transport.reset(endpoint);
+	FabricStatus status;
 
-	if (!endpoint->data || (status != FABRIC_OK && status != FABRIC_FENCED))
-		return status;
-	if (queue != NULL)
+	if (queue == NULL)
+		return shm_transport.reset(endpoint);
+	coroutine_sleep(delay(CALM_TRAVEL_NANOSECONDS));
+	queue->held = true;
+	while (queue->part_bytes != 0)
+		coroutine_sleep(CALM_STEP_NANOSECONDS);
+	status = shm_transport.reset(endpoint);
+	queue->held = false;
+	if (status == FABRIC_OK || status == FABRIC_FENCED)
 		queue_end(queue);
+	else if (queue_first(queue) != NULL)
+		queue_move(queue, delay(CALM_STEP_NANOSECONDS));
 	return status == FABRIC_OK ? queue_begin(endpoint) : status;
 }
 
@@ -473,6 +496,19 @@ chain_make(FabricOp *ops, int count, uint64_t ticket)
 	return chain;
 }
 
+/* Draws where the chain loses its channel. */
+static void
+draw_loss(SimChain *chain)
+{
+	const FabricOp *op;
+
+	chain->lands_late = scheduler_random(2) != 0;
+	chain->lost_behind = (int) scheduler_random((uint64_t) chain->count);
+	op = &chain->ops[chain->lost_behind];
+	if (op->opcode == FABRIC_WRITE)
+		chain->lost_offset = (uint32_t) scheduler_random(op->length) / packet_bytes() * packet_bytes();
+}
+
 static FabricStatus
 sim_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket)
 {
@@ -490,10 +526,7 @@ sim_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket)
 	if (chain == NULL)
 		return FABRIC_NO_MEMORY;
 	if (simulator.options.lose_one_in != 0 && scheduler_random(simulator.options.lose_one_in) == 0)
-	{
-		chain->lost_behind = (int) scheduler_random((uint64_t) count + 1);
-		chain->lands_late = scheduler_random(2) != 0;
-	}
+		draw_loss(chain);
 	for (link = &queue->chains; *link != NULL; link = &(*link)->next)
 		;
 	*link = chain;

@@ -527,5 +527,7 @@ main(int count, char **arguments)
 		return EXIT_USAGE;
 	if (suite.serve != NULL)
 		return serve();
+	if (suite.simulated && !scheduler_is_here())
+		return EXIT_SKIP;
 	return suite.simulated ? simulate(run_suite) : run_suite();
 }

@@ -104,6 +104,12 @@ FABRIC_TESTS += test_scheduler
 test_scheduler_SOURCES = $(SIM_SOURCES)
 test_scheduler_LDFLAGS = $(SIM_LDFLAGS)
 
+FABRIC_TESTS += test_history
+test_history_SOURCES = test/support/history.c
+TESTS += sim_torture
+sim_torture_SOURCES = $(SIM_SOURCES) test/support/sim_cluster.c test/support/sim_work.c test/support/history.c
+sim_torture_LDFLAGS = $(SIM_LDFLAGS)
+
 # Enemies of a memory node.
 FABRIC_TESTS += test_security test_crowd test_refusals
 test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c

@@ -1,0 +1,366 @@
+/*
+ * sim_torture.c
+ *		The tree in the simulator: a few clients on a few entries, everything that the fabric leaves open drawn at random,
+ *		and a history that must be linearizable.
+ *
+ *		sim_torture [--seed N] [--runs N] [--seconds N] [--verbose] [--trace]
+ *
+ * Runs N seeds from the first one on, or as many as are begun within so many seconds.  Everything about a run follows from its seed:
+ * what fails is repeated by --seed.  The first run is done twice, and both must be the same to the bit.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/require.h"
+#include "support/sim_work.h"
+
+#define EXIT_SKIP 77
+/* If nothing else is asked for. */
+#define RUNS (200 / TEST_SLOWNESS)
+/* Virtual time that no run needs. */
+#define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
+/* About what an operation takes, for the moment of a crash. */
+#define OPERATION_NANOSECONDS 60000u
+/* Packets: leaves are of one, or of some as inner nodes are. */
+#define LONG_PACKET_BYTES 1024u
+#define SHORT_PACKET_BYTES 256u
+/* The slot of who makes the tree and looks at it in the end. */
+#define DIRECTOR_SLOT (SIM_SLOTS - 1)
+
+static SimRun run;
+static void (*tracing)(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes);
+
+/* The program ends in the middle of a run: its files must not stay. */
+static void
+clean(void)
+{
+	sim_cluster_clean(&run.cluster);
+}
+
+static void
+aborted(int signal_number)
+{
+	char text[64];
+	int length =
+		snprintf(text, sizeof(text), "run it again: sim_torture --seed %" PRIu64 "\n", run.plan.seed);
+
+	(void) !write(STDERR_FILENO, text, (size_t) length);
+	clean();
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+/* Prints what took effect. */
+static void
+trace(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes)
+{
+	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD", "MASKED_SWAP"};
+
+	printf("%12" PRIu64 " ns node %04x channel %u %s %s %" PRIx64 " + %u, %u bytes", scheduler_now(),
+	       (unsigned) (node & 0xffff), channel, names[op->opcode],
+	       op->region == FABRIC_LOCKS ? "locks" : "nodes", op->offset, from, bytes);
+	if (op->opcode == FABRIC_COMPARE_SWAP)
+		printf(" %" PRIx64 " -> %" PRIx64 ": %" PRIx64, op->compare, op->operand, op->result);
+	else if (op->opcode == FABRIC_WRITE)
+		printf(" %" PRIx64 " ...", ((const uint64_t *) op->buffer)[from / 8]);
+	printf("\n");
+}
+
+/* Draws what a run is about. */
+static SimPlan
+draw_plan(uint64_t seed)
+{
+	static const KeySpaceKind spaces[] = {KEYSPACE_16,        KEYSPACE_16_SINGLE, KEYSPACE_32_WHOLE,
+	                                      KEYSPACE_32_TIED,   KEYSPACE_16,        KEYSPACE_16_SINGLE,
+	                                      KEYSPACE_64_OUTSIDE};
+	SimPlan plan = {.seed = seed, .simulator = {.adversarial = true, .trace = tracing}};
+
+	plan.space = spaces[scheduler_random(sizeof(spaces) / sizeof(spaces[0]))];
+	plan.nodes = scheduler_random(4) == 0 ? 2 : 1;
+	plan.domains = scheduler_random(2) == 0 ? 2 : 1;
+	plan.clients = 2 + (uint32_t) scheduler_random(4);
+	plan.entries = 8 + (uint32_t) scheduler_random(scheduler_random(2) == 0 ? 24 : 200);
+	plan.numbers = 1 + (uint32_t) scheduler_random(scheduler_random(3) == 0 ? 3 : 2 * plan.entries);
+	plan.prefill = (uint32_t) scheduler_random(plan.entries);
+	plan.hot = 1 + (uint32_t) scheduler_random(plan.entries);
+	plan.operations = 10 + (uint32_t) scheduler_random(40);
+	plan.crashes = scheduler_random(3) == 0 ? 1 + (uint32_t) scheduler_random(2) : 0;
+	plan.restarts = plan.crashes == 0 && scheduler_random(6) == 0 ? 1 : 0;
+	plan.fold = plan.domains == 1 && scheduler_random(3) == 0;
+	plan.stop = scheduler_random(4) == 0;
+	plan.simulator.packet_bytes = scheduler_random(2) == 0 ? LONG_PACKET_BYTES : SHORT_PACKET_BYTES;
+	plan.simulator.operation_atomic = scheduler_random(4) == 0;
+	plan.simulator.lose_one_in = scheduler_random(3) == 0 ? 10 + (uint32_t) scheduler_random(40) : 0;
+	return plan;
+}
+
+/* ---- the director ---- */
+
+static void
+make_tree(SimWorker *director)
+{
+	SimPlan *plan = &run.plan;
+	SimClient client;
+	TreeStatus status;
+
+	sim_client_open(&client, &run.cluster, DIRECTOR_SLOT, 0);
+	run.record = (TreeRecord){.cluster = {1, 2}, .database = 1, .format = run.space->format};
+	status = tree_create(client.tree, &run.record);
+	REQUIRE(status == TREE_OK, "tree_create: %s: %s", tree_status_name(status), tree_detail(client.tree));
+	sim_client_close(&client);
+	sim_worker_open(director, &run, DIRECTOR_SLOT);
+	for (uint32_t id = 0; id < plan->prefill; id++)
+		sim_insert(director, id);
+	director->done = true;
+	sim_worker_close(director);
+}
+
+static void
+report(void *argument, const char *message)
+{
+	(void) argument;
+	sim_fail(&run, "check: %s", message);
+}
+
+static void
+take_entry(void *argument, const TreeKey *key, bool suspect)
+{
+	bool *there = argument;
+	uint32_t id = key->block * 200 + key->offset - 1;
+
+	(void) suspect;
+	if (id >= run.plan.entries || there[id])
+		sim_fail(&run, "check: TID (%u,%u) is there twice or was never inserted", key->block, key->offset);
+	there[id] = true;
+}
+
+/* Looks at the whole tree while nobody changes it. */
+static void
+check_tree(SimWorker *director)
+{
+	bool *there = calloc(run.plan.entries, sizeof(bool));
+	TreeStatistics statistics;
+	uint64_t problems;
+	TreeStatus status;
+
+	REQUIRE(there != NULL, "no memory");
+	sim_worker_open(director, &run, DIRECTOR_SLOT);
+	status = tree_check(director->tree, report, take_entry, there, &statistics, &problems);
+	if (status != TREE_OK)
+		sim_fail(&run, "check: %s: %s", tree_status_name(status), tree_detail(director->client.tree));
+	tree_counters(director->tree, &run.counters);
+	for (uint32_t id = 0; id < run.plan.entries; id++)
+		sim_history_look(&run, id, there[id]);
+	director->done = true;
+	sim_worker_close(director);
+	free(there);
+}
+
+static bool
+all_are(const SimWorker *workers, bool done)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+		if (!(done ? workers[i].done : workers[i].ready))
+			return false;
+	return true;
+}
+
+static void
+await_all(const SimWorker *workers, bool done)
+{
+	while (!all_are(workers, done))
+		coroutine_sleep(10 * NANOSECONDS_PER_US);
+}
+
+static void
+close_workers(SimWorker *workers)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+		sim_worker_close(&workers[i]);
+}
+
+/* Clients of an instance that has ended, whose connections have not; the next incarnation lives already. */
+static SimWorker graves[SIM_SLOTS];
+static uint32_t grave_count;
+
+static void
+bury(void)
+{
+	while (grave_count > 0)
+		sim_worker_close(&graves[--grave_count]);
+}
+
+/* Every client of the instance ends where it is; the next incarnation is granted before or behind the end of their connections. */
+static void
+crash(SimWorker *workers)
+{
+	coroutine_sleep(scheduler_random(run.plan.operations * OPERATION_NANOSECONDS));
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+		coroutine_end(workers[i].coroutine);
+	coroutine_sleep(scheduler_random(OPERATION_NANOSECONDS));
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+	{
+		run.cluster.clients[workers[i].slot] = NULL;
+		graves[grave_count] = workers[i];
+		/* One that was through is not closed in order: its instance has ended. */
+		graves[grave_count++].done = false;
+	}
+	if (scheduler_random(2) == 0)
+		bury();
+	sim_cluster_attach(&run.cluster);
+	sim_history_cut(&run);
+}
+
+static void
+restart_node(void)
+{
+	SimNode *node = &run.cluster.nodes[scheduler_random(run.plan.nodes)];
+
+	coroutine_sleep(scheduler_random(run.plan.operations * OPERATION_NANOSECONDS));
+	sim_node_stop(node);
+	coroutine_sleep(scheduler_random(5 * NANOSECONDS_PER_MS));
+	sim_node_start(node);
+}
+
+static void
+live(SimWorker *workers, bool crashes)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+	{
+		workers[i] = (SimWorker){.run = &run, .slot = i};
+		workers[i].coroutine = coroutine_start(sim_worker_body, &workers[i], false);
+	}
+	await_all(workers, false);
+	bury();
+	if (crashes)
+	{
+		crash(workers);
+		return;
+	}
+	if (run.plan.restarts > 0)
+		restart_node();
+	await_all(workers, true);
+	close_workers(workers);
+}
+
+static void
+direct(void *argument)
+{
+	SimWorker director;
+	SimWorker workers[SIM_SLOTS];
+	SimulatorOptions quiet = run.plan.simulator;
+
+	(void) argument;
+	quiet.lose_one_in = 0;
+	simulator_change(&quiet);
+	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains);
+	make_tree(&director);
+	for (uint32_t i = 0; i <= run.plan.crashes; i++)
+	{
+		simulator_change(&run.plan.simulator);
+		live(workers, i < run.plan.crashes);
+		simulator_change(&quiet);
+		check_tree(&director);
+	}
+	sim_cluster_stop(&run.cluster);
+}
+
+/* ---- runs ---- */
+
+/* One run; its fingerprint. */
+static uint64_t
+run_seed(uint64_t seed, bool verbose)
+{
+	SimPlan plan;
+	uint64_t fingerprint;
+
+	scheduler_open(seed);
+	plan = draw_plan(seed);
+	simulator_open(&plan.simulator);
+	sim_run_plan(&run, &plan);
+	coroutine_start(direct, NULL, false);
+	if (!scheduler_run(TIME_LIMIT))
+		sim_fail(&run, "it does not end");
+	if (!sim_history_judge(&run))
+		sim_fail(&run, "the history is not linearizable");
+	fingerprint = scheduler_fingerprint();
+	if (verbose)
+		printf("seed %" PRIu64 ": %u clients, %u domains, %u entries, %" PRIu64 " steps, %" PRIu64
+		       " us, %" PRIu64 " splits, %" PRIu64 " folded, %" PRIu64 " handovers, %" PRIu64
+		       " torn reads, fingerprint %016" PRIx64 "\n",
+		       seed, plan.clients, plan.domains, plan.entries, simulator_steps(),
+		       scheduler_now() / NANOSECONDS_PER_US,
+		       run.counters.leaf_splits + run.counters.inner_splits + run.counters.root_splits, run.folded,
+		       run.counters.handovers, run.counters.torn_reads, fingerprint);
+	simulator_close();
+	scheduler_close();
+	sim_run_free(&run);
+	return fingerprint;
+}
+
+static uint64_t
+number(const char *text)
+{
+	char *end;
+	unsigned long long value = strtoull(text, &end, 0);
+
+	if (*text == 0 || *end != 0)
+	{
+		fprintf(stderr, "not a number: %s\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"seed", required_argument, NULL, 's'},    {"runs", required_argument, NULL, 'r'},
+		{"seconds", required_argument, NULL, 't'}, {"verbose", no_argument, NULL, 'v'},
+		{"trace", no_argument, NULL, 'c'},         {NULL, 0, NULL, 0},
+	};
+	uint64_t seed = 1, runs = 0, seconds = 0, passed = 0;
+	time_t begin = time(NULL);
+	bool verbose = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
+	{
+		if (option == 's')
+			seed = number(optarg);
+		else if (option == 'r')
+			runs = number(optarg);
+		else if (option == 't')
+			seconds = number(optarg);
+		else if (option == 'v')
+			verbose = true;
+		else if (option == 'c')
+			tracing = trace;
+		else
+			return 2;
+	}
+	if (!scheduler_is_here())
+		return EXIT_SKIP;
+	if (runs == 0 && seconds == 0)
+		runs = RUNS;
+	atexit(clean);
+	signal(SIGABRT, aborted);
+	signal(SIGSEGV, aborted);
+	while (passed < runs || (seconds > 0 && time(NULL) - begin < (time_t) seconds))
+	{
+		uint64_t fingerprint = run_seed(seed + passed, verbose);
+
+		if (passed == 0 && run_seed(seed, false) != fingerprint)
+			sim_fail(&run, "a second run of the seed is another one");
+		passed++;
+	}
+	printf("%" PRIu64 " passed, 0 failed\n", passed);
+	return 0;
+}

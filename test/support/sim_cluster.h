@@ -1,0 +1,78 @@
+/*
+ * sim_cluster.h
+ *		Memory nodes, one compute instance and its clients as coroutines of the simulator.
+ *
+ * Everything here is called from coroutines, between scheduler_open() and scheduler_close().  What fails aborts.
+ */
+#ifndef SHERMAN_TEST_SIM_CLUSTER_H
+#define SHERMAN_TEST_SIM_CLUSTER_H
+
+#include "../../sim/scheduler.h"
+#include "../../sim/simulator.h"
+#include "../../tree/service.h"
+#include "../../tree/tree.h"
+
+#define SIM_NODES 2
+#define SIM_DOMAINS 2
+#define SIM_SLOTS 8
+
+typedef struct SimNode
+{
+	char directory[64];
+	char memory_path[96];
+	char socket_path[96];
+	char address[112];
+	Service *service; /* NULL: it does not run */
+	Coroutine *server;
+} SimNode;
+
+struct SimClient;
+
+typedef struct SimCluster
+{
+	SimNode nodes[SIM_NODES];
+	uint32_t node_count;
+	/*
+	 * Local lock tables, caches and allocation states: two stand for two compute instances, which share the identity of one in
+	 * lock words and nothing else.
+	 */
+	TreeShared *shared[SIM_DOMAINS];
+	uint32_t domains;
+	TreeSharedOptions options;
+	uint32_t incarnation;
+	struct SimClient *clients[SIM_SLOTS];
+	uint8_t *memory; /* at one address in all runs, for what depends on addresses */
+	size_t used;
+} SimCluster;
+
+/* Ends it. The memory stays, and sim_node_start() serves it again. */
+extern void sim_node_stop(SimNode *node);
+extern void sim_node_start(SimNode *node);
+
+extern void sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains);
+/* The next incarnation: nothing of the ones before lands any more. The shared memory of the domains is empty then. */
+extern void sim_cluster_attach(SimCluster *cluster);
+extern void sim_cluster_stop(SimCluster *cluster);
+/* Removes the files, whatever state it is in; for a program that ends in the middle. */
+extern void sim_cluster_clean(const SimCluster *cluster);
+
+typedef struct SimClient
+{
+	SimCluster *cluster;
+	uint32_t slot;
+	uint32_t domain;
+	Coroutine *coroutine; /* that runs it */
+	Fabric *fabric;
+	TreeClient *tree;
+	uint64_t silence;
+	bool stop; /* what it does is to end early */
+	int holds;
+} SimClient;
+
+/* A client of the calling coroutine. */
+extern void sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t domain);
+extern void sim_client_close(SimClient *client);
+/* Closes the connections of one whose coroutine was ended: as the kernel does it for a process. */
+extern void sim_client_bury(SimClient *client);
+
+#endif /* SHERMAN_TEST_SIM_CLUSTER_H */

@@ -1,0 +1,512 @@
+/*
+ * sim_work.c
+ *		See sim_work.h.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_work.h"
+#include "require.h"
+
+#define TIDS_PER_BLOCK 200u
+
+/* Operations of a hundred: inserts, lookups, ranges, whole scans; the others remove. */
+#define PART_INSERT 48u
+#define PART_LOOKUP 66u
+#define PART_RANGE 82u
+#define PART_WHOLE 87u
+/* Of a hundred: how many are about hot entries. */
+#define PART_HOT 75u
+#define VICTIMS_MOST 4u
+
+/* Looks for a memory node that is away. */
+#define SETTLE_ATTEMPTS 100000
+
+void
+sim_fail(const SimRun *run, const char *format, ...)
+{
+	va_list arguments;
+
+	fflush(stdout);
+	fprintf(stderr, "FAILED seed %" PRIu64 " after %" PRIu64 " steps: ", run->plan.seed, simulator_steps());
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\nrun it again: sim_torture --seed %" PRIu64 "\n", run->plan.seed);
+	exit(1);
+}
+
+/* ---- the history ---- */
+
+static uint32_t
+history_begin(SimRun *run, uint32_t id, HistoryKind kind)
+{
+	SimEntry *entry = &run->entries[id];
+
+	if (entry->count == entry->room)
+	{
+		entry->room = entry->room == 0 ? 64 : entry->room * 2;
+		entry->ops = realloc(entry->ops, entry->room * sizeof(HistoryOp));
+		REQUIRE(entry->ops != NULL, "no memory");
+	}
+	entry->inserting += kind == HISTORY_INSERT;
+	entry->removing += kind == HISTORY_REMOVE;
+	entry->ops[entry->count] = (HistoryOp){.call = ++run->moment, .end = UINT64_MAX, .kind = kind};
+	return entry->count++;
+}
+
+static HistoryOp *
+history_end(SimRun *run, uint32_t id, uint32_t op)
+{
+	SimEntry *entry = &run->entries[id];
+
+	entry->inserting -= entry->ops[op].kind == HISTORY_INSERT;
+	entry->removing -= entry->ops[op].kind == HISTORY_REMOVE;
+	entry->ops[op].end = ++run->moment;
+	return &entry->ops[op];
+}
+
+static void
+history_found(SimRun *run, uint32_t id, uint32_t op, bool there)
+{
+	HistoryOp *ended = history_end(run, id, op);
+
+	ended->known = true;
+	ended->was_there = there;
+}
+
+void
+sim_history_look(SimRun *run, uint32_t id, bool there)
+{
+	history_found(run, id, history_begin(run, id, HISTORY_LOOK), there);
+}
+
+void
+sim_history_cut(SimRun *run)
+{
+	for (uint32_t id = 0; id < run->plan.entries; id++)
+		for (uint32_t op = 0; op < run->entries[id].count; op++)
+			if (run->entries[id].ops[op].end == UINT64_MAX)
+				history_end(run, id, op)->maybe = true;
+}
+
+static void
+history_show(const SimEntry *entry)
+{
+	static const char *const names[] = {"insert", "remove", "look"};
+
+	for (uint32_t i = 0; i < entry->count; i++)
+	{
+		const HistoryOp *op = &entry->ops[i];
+
+		fprintf(stderr, "  %6" PRIu64 " to %6" PRIu64 " %s%s%s\n", op->call, op->end, names[op->kind],
+		        !op->known      ? ""
+		        : op->was_there ? ": was there"
+		                        : ": was not there",
+		        op->maybe ? ", perhaps" : "");
+	}
+}
+
+bool
+sim_history_judge(SimRun *run)
+{
+	for (uint32_t id = 0; id < run->plan.entries; id++)
+	{
+		SimEntry *entry = &run->entries[id];
+
+		if (history_is_linearizable(entry->ops, entry->count))
+			continue;
+		fprintf(stderr, "entry %u (number %" PRIu64 ", TID (%u,%u)):\n", entry->rank, entry->key.number,
+		        entry->key.block, entry->key.offset);
+		history_show(entry);
+		return false;
+	}
+	return true;
+}
+
+/* ---- entries ---- */
+
+static const SimRun *sorting;
+
+static int
+rank_compare(const void *a, const void *b)
+{
+	return key_entry_compare(&sorting->entries[*(const uint32_t *) a].key,
+	                         &sorting->entries[*(const uint32_t *) b].key);
+}
+
+void
+sim_run_plan(SimRun *run, const SimPlan *plan)
+{
+	memset(run, 0, sizeof(*run));
+	run->plan = *plan;
+	run->space = keyspace(plan->space);
+	run->entries = calloc(plan->entries, sizeof(SimEntry));
+	run->by_rank = calloc(plan->entries, sizeof(uint32_t));
+	REQUIRE(run->entries != NULL && run->by_rank != NULL, "no memory");
+	for (uint32_t id = 0; id < plan->entries; id++)
+	{
+		run->entries[id].key = (KeyEntry){.number = scheduler_random(plan->numbers),
+		                                  .block = id / TIDS_PER_BLOCK,
+		                                  .offset = (uint16_t) (1 + id % TIDS_PER_BLOCK)};
+		run->by_rank[id] = id;
+	}
+	sorting = run;
+	qsort(run->by_rank, plan->entries, sizeof(uint32_t), rank_compare);
+	for (uint32_t rank = 0; rank < plan->entries; rank++)
+		run->entries[run->by_rank[rank]].rank = rank;
+}
+
+void
+sim_run_free(SimRun *run)
+{
+	for (uint32_t id = 0; id < run->plan.entries; id++)
+		free(run->entries[id].ops);
+	free(run->entries);
+	free(run->by_rank);
+}
+
+static uint32_t
+id_of_tid(const SimRun *run, uint32_t block, uint16_t offset)
+{
+	uint64_t id = (uint64_t) block * TIDS_PER_BLOCK + offset - 1;
+
+	if (offset < 1 || offset > TIDS_PER_BLOCK || id >= run->plan.entries)
+		sim_fail(run, "TID (%u,%u) was never inserted", block, offset);
+	return (uint32_t) id;
+}
+
+/* The first rank whose number is not below. */
+static uint32_t
+rank_of_number(const SimRun *run, uint64_t number)
+{
+	uint32_t rank = 0;
+
+	while (rank < run->plan.entries && run->entries[run->by_rank[rank]].key.number < number)
+		rank++;
+	return rank;
+}
+
+static uint32_t
+random_id(const SimRun *run)
+{
+	uint32_t below = scheduler_random(100) < PART_HOT ? run->plan.hot : run->plan.entries;
+
+	return (uint32_t) scheduler_random(below);
+}
+
+/* ---- operations ---- */
+
+/* Some operations are asked to end early. */
+static void
+maybe_stop(SimWorker *worker)
+{
+	worker->client.stop = worker->run->plan.stop && scheduler_random(12) == 0;
+}
+
+/*
+ * After an operation that failed, as it may where a memory node is away: waits until nothing of it is in doubt.  Any other failure is one
+ * of the run.
+ */
+static void
+settle(SimWorker *worker, TreeStatus status, const char *what)
+{
+	TreeClient *client = worker->client.tree;
+
+	worker->client.stop = false;
+	if (status == TREE_STOPPED)
+		return;
+	if (status != TREE_UNREACHABLE || worker->run->plan.restarts == 0)
+		sim_fail(worker->run, "%s: %s: %s", what, tree_status_name(status), tree_detail(client));
+	for (int attempt = 0; tree_client_leave(client) != TREE_OK; attempt++)
+	{
+		if (attempt == SETTLE_ATTEMPTS)
+			sim_fail(worker->run, "%s: doubt does not end: %s", what, tree_detail(client));
+		coroutine_sleep(100 * NANOSECONDS_PER_US);
+		(void) tree_client_trouble(client);
+	}
+	(void) tree_client_trouble(client);
+}
+
+static void
+require_free(const SimWorker *worker, const char *what)
+{
+	if (worker->client.holds != 0)
+		sim_fail(worker->run, "%s: a lock is held", what);
+}
+
+static bool
+chains_are_lost(const SimRun *run)
+{
+	return run->plan.simulator.lose_one_in != 0 || run->plan.restarts != 0;
+}
+
+void
+sim_insert(SimWorker *worker, uint32_t id)
+{
+	SimRun *run = worker->run;
+	TreeStamp stamp = {.epoch = 1, .lsn = 1 + scheduler_random(1000)};
+	KeyImage image;
+	TreeKey key;
+	TreeStatus status;
+	uint32_t op;
+	bool hit;
+
+	/* An insert that was in doubt takes the entry that it finds for its own: two of them cannot tell. */
+	if (run->entries[id].removing > 0 || (chains_are_lost(run) && run->entries[id].inserting > 0))
+		return;
+	keyspace_key(run->space, &run->entries[id].key, &image, &key);
+	op = history_begin(run, id, HISTORY_INSERT);
+	maybe_stop(worker);
+	status = tree_insert(worker->tree, &key, &stamp, &hit);
+	worker->client.stop = false;
+	require_free(worker, "insert");
+	if (status == TREE_OK)
+		history_found(run, id, op, hit);
+	else
+	{
+		settle(worker, status, "insert");
+		history_end(run, id, op)->maybe = true;
+	}
+}
+
+/* Takes a batch of a scan: entries within the ranks, in order, each once. */
+static void
+take_batch(SimWorker *worker, const TreeBatch *batch, uint32_t from, uint32_t to, TreeDirection direction,
+           int64_t *last)
+{
+	SimRun *run = worker->run;
+
+	for (int i = 0; i < batch->count; i++)
+	{
+		uint32_t id = id_of_tid(run, batch->entries[i].block, batch->entries[i].offset);
+		uint32_t rank = run->entries[id].rank;
+		TreeKey key;
+		TreeStatus status;
+
+		if (rank < from || rank >= to)
+			sim_fail(run, "a scan found entry %u outside of [%u, %u)", rank, from, to);
+		if (*last >= 0 && (direction == TREE_FORWARD ? (int64_t) rank <= *last : (int64_t) rank >= *last))
+			sim_fail(run, "a scan found entry %u behind %" PRId64, rank, *last);
+		*last = rank;
+		worker->seen[rank] = 1;
+		status = scheduler_random(4) == 0 ? tree_batch_key(worker->scan, batch, i, &key) : TREE_NOT_FOUND;
+		if (status == TREE_OK && keyspace_number(run->space, &key) != run->entries[id].key.number)
+			sim_fail(run, "the key of entry %u is another one's", rank);
+	}
+}
+
+/* A scan is a look at each entry of the ranks [from, to). */
+static void
+scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, const TreeBound *stop,
+     TreeDirection direction)
+{
+	SimRun *run = worker->run;
+	const TreeBatch *batch;
+	int64_t last = -1;
+	TreeStatus status;
+
+	for (uint32_t rank = from; rank < to; rank++)
+	{
+		worker->looks[rank] = history_begin(run, run->by_rank[rank], HISTORY_LOOK);
+		worker->seen[rank] = 0;
+	}
+	status = tree_scan_seek(worker->scan, direction, start, stop);
+	maybe_stop(worker);
+	while (status == TREE_OK || status == TREE_STOPPED)
+	{
+		status = tree_scan_next(worker->scan, &batch);
+		if (status == TREE_OK)
+			take_batch(worker, batch, from, to, direction, &last);
+		worker->client.stop = false;
+	}
+	require_free(worker, "scan");
+	if (status != TREE_END)
+		settle(worker, status, "scan");
+	for (uint32_t rank = from; rank < to; rank++)
+	{
+		HistoryOp *op = history_end(run, run->by_rank[rank], worker->looks[rank]);
+
+		op->known = status == TREE_END;
+		op->was_there = worker->seen[rank] != 0;
+	}
+}
+
+/* Looks at the numbers [low, high]. */
+static void
+scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction)
+{
+	const SimRun *run = worker->run;
+	TreeBound lower, upper;
+
+	keyspace_bound(run->space, &low, -1, &lower);
+	keyspace_bound(run->space, &high, 1, &upper);
+	scan(worker, rank_of_number(run, low), rank_of_number(run, high + 1),
+	     direction == TREE_FORWARD ? &lower : &upper, direction == TREE_FORWARD ? &upper : &lower, direction);
+}
+
+static bool
+is_victim(void *argument, uint32_t block, uint16_t offset)
+{
+	const SimWorker *worker = argument;
+
+	return worker->victims[id_of_tid(worker->run, block, offset)] != 0;
+}
+
+static void
+fold(SimWorker *worker, const TreeVacuum *vacuum)
+{
+	TreeFoldCounts counts = {0};
+	TreeFold *walk;
+	TreeStatus status = tree_fold_open(worker->tree, vacuum, &walk);
+
+	if (status != TREE_OK)
+	{
+		settle(worker, status, "fold");
+		return;
+	}
+	while (status != TREE_END)
+	{
+		status = tree_fold_next(walk, &counts);
+		if (status != TREE_OK && status != TREE_END)
+		{
+			settle(worker, status, "fold");
+			break;
+		}
+	}
+	tree_fold_close(walk);
+	worker->run->folded += counts.leaves + counts.inner_nodes;
+}
+
+/* Chooses entries that nobody inserts: a few, or with `fold` the most of a range. */
+static uint32_t
+choose_victims(SimWorker *worker)
+{
+	SimRun *run = worker->run;
+	uint32_t chosen = 0;
+	uint32_t from = (uint32_t) scheduler_random(run->plan.entries);
+	uint32_t count = run->plan.fold ? (uint32_t) scheduler_random(run->plan.entries)
+	                                : 1 + (uint32_t) scheduler_random(VICTIMS_MOST);
+
+	memset(worker->victims, 0, run->plan.entries);
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint32_t id = run->plan.fold ? run->by_rank[(from + i) % run->plan.entries] : random_id(run);
+
+		if (run->entries[id].inserting > 0 || run->entries[id].removing > 0)
+			continue;
+		worker->victims[id] = 1;
+		worker->looks[id] = history_begin(run, id, HISTORY_REMOVE);
+		chosen++;
+	}
+	return chosen;
+}
+
+static void
+remove_some(SimWorker *worker)
+{
+	SimRun *run = worker->run;
+	uint32_t chosen = choose_victims(worker);
+	TreeVacuumCounts counts = {0};
+	TreeVacuum *vacuum;
+	TreeStatus status = tree_vacuum_open(worker->tree, &vacuum);
+
+	if (status != TREE_OK)
+		sim_fail(run, "vacuum: %s", tree_status_name(status));
+	maybe_stop(worker);
+	while (status == TREE_OK || status == TREE_STOPPED)
+	{
+		status = tree_vacuum_next(vacuum, is_victim, worker, &counts);
+		worker->client.stop = false;
+	}
+	require_free(worker, "vacuum");
+	if (status != TREE_END)
+		settle(worker, status, "vacuum");
+	if (counts.removed > chosen)
+		sim_fail(run, "vacuum removed %" PRIu64 " of %u", counts.removed, chosen);
+	for (uint32_t id = 0; id < run->plan.entries; id++)
+		if (worker->victims[id] != 0)
+		{
+			HistoryOp *op = history_end(run, id, worker->looks[id]);
+
+			op->maybe = status != TREE_END;
+			/* A chain that was lost behind its WRITE is done again, and finds nothing. */
+			op->known = chosen == 1 && status == TREE_END && !chains_are_lost(run);
+			op->was_there = counts.removed != 0;
+		}
+	if (run->plan.fold && status == TREE_END)
+		fold(worker, vacuum);
+	tree_vacuum_close(vacuum);
+}
+
+static void
+operation(SimWorker *worker)
+{
+	const SimRun *run = worker->run;
+	uint64_t choice = scheduler_random(100);
+	TreeDirection direction = scheduler_random(2) == 0 ? TREE_FORWARD : TREE_BACKWARD;
+	uint32_t id = random_id(run);
+	uint64_t number = run->entries[id].key.number;
+
+	if (choice < PART_INSERT)
+		sim_insert(worker, id);
+	else if (choice < PART_LOOKUP)
+		scan_numbers(worker, number, number, TREE_FORWARD);
+	else if (choice < PART_RANGE)
+		scan_numbers(worker, number, number + scheduler_random(run->plan.numbers / 4 + 1), direction);
+	else if (choice < PART_WHOLE)
+		scan(worker, 0, run->plan.entries, NULL, NULL, direction);
+	else
+		remove_some(worker);
+}
+
+/* ---- workers ---- */
+
+void
+sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
+{
+	TreeStatus status;
+
+	*worker = (SimWorker){.run = run, .slot = slot, .coroutine = coroutine_current()};
+	sim_client_open(&worker->client, &run->cluster, slot, slot % run->plan.domains);
+	worker->victims = calloc(run->plan.entries, 1);
+	worker->seen = calloc(run->plan.entries, 1);
+	worker->looks = calloc(run->plan.entries, sizeof(uint32_t));
+	REQUIRE(worker->victims != NULL && worker->seen != NULL && worker->looks != NULL, "no memory");
+	status = tree_open(worker->client.tree, run->record.tree, run->record.root, &run->space->format,
+	                   keyspace_compare, (void *) (uintptr_t) run->space, &worker->tree);
+	REQUIRE(status == TREE_OK, "tree_open: %s", tree_status_name(status));
+	status = tree_scan_open(worker->tree, &worker->scan);
+	REQUIRE(status == TREE_OK, "tree_scan_open: %s", tree_status_name(status));
+	worker->ready = true;
+}
+
+void
+sim_worker_body(void *argument)
+{
+	SimWorker *worker = argument;
+
+	sim_worker_open(worker, worker->run, worker->slot);
+	for (uint32_t i = 0; i < worker->run->plan.operations; i++)
+		operation(worker);
+	worker->done = true;
+}
+
+void
+sim_worker_close(SimWorker *worker)
+{
+	if (coroutine_has_ended(worker->coroutine) && !worker->done)
+		sim_client_bury(&worker->client);
+	else
+	{
+		tree_scan_close(worker->scan);
+		tree_close(worker->tree);
+		sim_client_close(&worker->client);
+	}
+	free(worker->victims);
+	free(worker->seen);
+	free(worker->looks);
+}

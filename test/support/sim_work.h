@@ -1,0 +1,98 @@
+/*
+ * sim_work.h
+ *		What the clients of a simulated run do, and the history that it leaves.
+ *
+ * The entries that may ever be are known beforehand.  Every operation on one is written down with its call and its end, and
+ * a scan as a look at each entry within its bounds: so one check (history.h) tells whether lookups, inserts and removals are
+ * linearizable and whether scans keep their contract.
+ */
+#ifndef SHERMAN_TEST_SIM_WORK_H
+#define SHERMAN_TEST_SIM_WORK_H
+
+#include "history.h"
+#include "keyspace.h"
+#include "sim_cluster.h"
+
+typedef struct SimPlan
+{
+	uint64_t seed;
+	KeySpaceKind space;
+	uint32_t nodes;
+	uint32_t domains;
+	uint32_t clients;
+	uint32_t entries;
+	uint32_t numbers; /* that entries have: fewer are more equal keys */
+	uint32_t prefill; /* entries that are inserted first */
+	uint32_t hot;     /* entries that most operations are about */
+	uint32_t operations;
+	uint32_t crashes;  /* lives that end before their time */
+	uint32_t restarts; /* of a memory node */
+	bool fold;
+	bool stop;
+	SimulatorOptions simulator;
+} SimPlan;
+
+typedef struct SimEntry
+{
+	KeyEntry key;
+	uint32_t rank; /* in the order of the tree */
+	HistoryOp *ops;
+	uint32_t count;
+	uint32_t room;
+	/* A removal's entry is not inserted meanwhile, as a row's place is used again behind VACUUM only. */
+	uint32_t inserting;
+	uint32_t removing;
+} SimEntry;
+
+typedef struct SimRun
+{
+	SimPlan plan;
+	const KeySpace *space;
+	SimEntry *entries; /* by id, which is also the TID */
+	uint32_t *by_rank;
+	uint64_t moment;
+	TreeRecord record;
+	SimCluster cluster;
+	TreeCounters counters;
+	uint64_t folded;
+} SimRun;
+
+typedef struct SimWorker
+{
+	SimRun *run;
+	SimClient client;
+	Coroutine *coroutine;
+	uint32_t slot;
+	Tree *tree;
+	TreeScan *scan;
+	bool ready;
+	bool done;
+	uint8_t *victims; /* by id: to be removed */
+	uint8_t *seen;    /* by rank: what a scan has found */
+	uint32_t *looks;  /* by rank: its place in the entry's history */
+} SimWorker;
+
+/* Makes entries and an empty history. */
+extern void sim_run_plan(SimRun *run, const SimPlan *plan);
+extern void sim_run_free(SimRun *run);
+
+/* Opens client and tree; the coroutine's own. And closes them. */
+extern void sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot);
+extern void sim_worker_close(SimWorker *worker);
+
+extern void sim_insert(SimWorker *worker, uint32_t id);
+/* A coroutine's body: opens the worker, which has its run and slot, and does the plan's operations. */
+extern void sim_worker_body(void *argument);
+
+/* Ends what was under way: nothing of it takes effect any more. */
+extern void sim_history_cut(SimRun *run);
+/* An entry is there, or is not, at the end. */
+extern void sim_history_look(SimRun *run, uint32_t id, bool there);
+/* False: says which entry's history cannot be, and shows it. */
+extern bool sim_history_judge(SimRun *run);
+
+/* The run fails: says why and how to repeat it, and ends the program. */
+extern void sim_fail(const SimRun *run, const char *format, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+#endif /* SHERMAN_TEST_SIM_WORK_H */
