@@ -91,7 +91,8 @@ list_databases(void)
 		MemoryContext transaction = MemoryContextSwitchTo(context);
 
 		all = lappend_oid(all, form->oid);
-		if (form->datallowconn)
+		/* Less than -1 is the limit of one whose DROP was interrupted. */
+		if (form->datallowconn && form->datconnlimit >= -1)
 			open = lappend_oid(open, form->oid);
 		MemoryContextSwitchTo(transaction);
 	}
@@ -163,6 +164,7 @@ plan_visits(void)
 	TimestampTz now = GetCurrentTimestamp();
 	TimestampTz earliest = TimestampTzPlusMilliseconds(plan.round, ROUND_MS);
 	long		due_ms = LONG_MAX;
+	List	   *wanted;
 
 	if (earliest > now)
 		return TimestampDifferenceMilliseconds(now, earliest) + 1;
@@ -170,13 +172,17 @@ plan_visits(void)
 		plan.to_visit = list_candidates();
 	else
 	{
-		plan.to_visit = list_noted(hints != plan.hints, &due_ms);
+		wanted = list_noted(hints != plan.hints, &due_ms);
 		if (plan.again != NIL && plan.again_at <= now)
 		{
-			plan.to_visit = list_concat_unique_oid(plan.to_visit, plan.again);
+			wanted = list_concat_unique_oid(wanted, plan.again);
 			list_free(plan.again);
 			plan.again = NIL;
 		}
+		/* Some may have been dropped. */
+		if (wanted != NIL)
+			plan.to_visit = list_difference_oid(wanted, list_difference_oid(wanted, list_databases()));
+		list_free(wanted);
 	}
 	plan.generation = generation;
 	plan.hints = hints;
