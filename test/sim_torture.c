@@ -76,12 +76,9 @@ trace(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32
 static SimPlan
 draw_plan(uint64_t seed)
 {
-	static const KeySpaceKind spaces[] = {KEYSPACE_16,        KEYSPACE_16_SINGLE, KEYSPACE_32_WHOLE,
-	                                      KEYSPACE_32_TIED,   KEYSPACE_16,        KEYSPACE_16_SINGLE,
-	                                      KEYSPACE_64_OUTSIDE};
 	SimPlan plan = {.seed = seed, .simulator = {.adversarial = true, .trace = tracing}};
 
-	plan.space = spaces[scheduler_random(sizeof(spaces) / sizeof(spaces[0]))];
+	plan.space = (KeySpaceKind) scheduler_random(KEYSPACES);
 	plan.nodes = scheduler_random(4) == 0 ? 2 : 1;
 	plan.domains = scheduler_random(2) == 0 ? 2 : 1;
 	plan.clients = 2 + (uint32_t) scheduler_random(4);
