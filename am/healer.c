@@ -36,14 +36,6 @@
 /* Between two visits, whatever becomes of them. */
 #define VISIT_PAUSE_MS 1000
 
-/* A visit of one database. */
-typedef struct Visit
-{
-	uint64	   *trees;			/* to heal */
-	int			count;
-	MemoryContext context;
-} Visit;
-
 /* The index at hand. */
 typedef struct Patient
 {
@@ -97,27 +89,24 @@ set_up(void)
  * Whether this visit is to heal the tree that an index names.
  */
 static bool
-is_wanted(const Visit *visit, Relation index, bool *again)
+is_wanted(Relation index, bool *again)
 {
 	ShermanReason reason;
 	ShermanMetaPage meta;
 	ShermanTreeEntry entry;
-	bool		wanted = false;
 
 	if (sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_metapage_read(index, &meta) ||
-		!sherman_trees_find(meta.tree, &entry) || entry.suspect_epoch == 0)
+		!sherman_trees_find(meta.tree, &entry))
 		return false;
-	for (int i = 0; i < visit->count; i++)
-		wanted |= visit->trees[i] == meta.tree;
 	*again = entry.heal_tries > 1;
-	return wanted;
+	return entry.heal_now && entry.suspect_epoch != 0;
 }
 
 /*
  * Opens an index and its table, locked as for a change of rows, if nobody is in the way and it is to be healed.
  */
 static bool
-open_patient(const Visit *visit, Patient *patient, Relation *heap, Relation *index)
+open_patient(Patient *patient, Relation *heap, Relation *index)
 {
 	Oid			table = sherman_is_ours(patient->oid) ? IndexGetRelation(patient->oid, true) : InvalidOid;
 
@@ -128,7 +117,7 @@ open_patient(const Visit *visit, Patient *patient, Relation *heap, Relation *ind
 		return false;
 	*index = ConditionalLockRelationOid(patient->oid, RowExclusiveLock) ? try_relation_open(patient->oid, NoLock) : NULL;
 	if (*index != NULL && (*index)->rd_rel->relkind == RELKIND_INDEX && (*index)->rd_index->indrelid == table &&
-		(*index)->rd_index->indisvalid && is_wanted(visit, *index, &patient->again))
+		(*index)->rd_index->indisvalid && is_wanted(*index, &patient->again))
 		return true;
 	if (*index != NULL)
 		relation_close(*index, NoLock);
@@ -140,9 +129,9 @@ open_patient(const Visit *visit, Patient *patient, Relation *heap, Relation *ind
  * What pg_stat_activity and the log call it.
  */
 static void
-name_patient(const Visit *visit, Patient *patient, Relation index)
+name_patient(MemoryContext context, Patient *patient, Relation index)
 {
-	MemoryContext caller = MemoryContextSwitchTo(visit->context);
+	MemoryContext caller = MemoryContextSwitchTo(context);
 	char	   *activity;
 
 	patient->name = psprintf("%s.%s", get_namespace_name(RelationGetNamespace(index)), RelationGetRelationName(index));
@@ -156,7 +145,7 @@ name_patient(const Visit *visit, Patient *patient, Relation index)
  * One part, in a transaction.
  */
 static void
-heal_some(const Visit *visit, Patient *patient)
+heal_some(MemoryContext context, Patient *patient)
 {
 	Healing    *healing = &patient->healing;
 	Relation	heap;
@@ -164,12 +153,12 @@ heal_some(const Visit *visit, Patient *patient)
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	if (open_patient(visit, patient, &heap, &index))
+	if (open_patient(patient, &heap, &index))
 	{
 		healing->complaint = patient->again ? DEBUG1 : WARNING;
 		if (patient->name == NULL)
 		{
-			name_patient(visit, patient, index);
+			name_patient(context, patient, index);
 			heal_show(healing, patient->oid);
 		}
 		heal_part(healing, heap, index, PART_MS);
@@ -203,7 +192,7 @@ tell_end(const Patient *patient)
  * An error ends the healing of this index, for now, and no more.
  */
 static void
-survive_error(const Visit *visit, const Patient *patient)
+survive_error(MemoryContext context, const Patient *patient)
 {
 	HOLD_INTERRUPTS();
 	if (patient->name != NULL)
@@ -211,13 +200,13 @@ survive_error(const Visit *visit, const Patient *patient)
 	if (!patient->again)
 		EmitErrorReport();
 	AbortOutOfAnyTransaction();
-	MemoryContextSwitchTo(visit->context);
+	MemoryContextSwitchTo(context);
 	FlushErrorState();
 	RESUME_INTERRUPTS();
 }
 
 static void
-heal_patient(const Visit *visit, Oid oid)
+heal_patient(MemoryContext context, Oid oid)
 {
 	Patient		patient = {.oid = oid,.began = GetCurrentTimestamp()};
 
@@ -225,7 +214,7 @@ heal_patient(const Visit *visit, Oid oid)
 	{
 		while (!patient.healing.ended && sherman_autoheal)
 		{
-			heal_some(visit, &patient);
+			heal_some(context, &patient);
 			if (ConfigReloadPending)
 			{
 				ConfigReloadPending = false;
@@ -237,7 +226,7 @@ heal_patient(const Visit *visit, Oid oid)
 	}
 	PG_CATCH();
 	{
-		survive_error(visit, &patient);
+		survive_error(context, &patient);
 	}
 	PG_END_TRY();
 	heal_show_no_more(&patient.healing);
@@ -248,7 +237,7 @@ heal_patient(const Visit *visit, Oid oid)
  * The indexes of this database that may be ours, but for temporary ones, which nobody heals.
  */
 static List *
-list_patients(const Visit *visit)
+list_patients(MemoryContext context)
 {
 	List	   *patients = NIL;
 	ListCell   *cell;
@@ -257,7 +246,7 @@ list_patients(const Visit *visit)
 	foreach(cell, sherman_list_candidates())
 	{
 		ShermanCandidate *candidate = lfirst(cell);
-		MemoryContext caller = MemoryContextSwitchTo(visit->context);
+		MemoryContext caller = MemoryContextSwitchTo(context);
 
 		if (!candidate->temporary)
 			patients = lappend_oid(patients, candidate->oid);
@@ -270,17 +259,14 @@ list_patients(const Visit *visit)
 void
 sherman_heal_here(void)
 {
-	Visit		visit = {
-		.context = AllocSetContextCreate(TopMemoryContext, "sherman healer", ALLOCSET_DEFAULT_SIZES)
-	};
+	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "sherman healer", ALLOCSET_DEFAULT_SIZES);
 	ListCell   *cell;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	set_up();
-	MemoryContextSwitchTo(visit.context);
-	visit.trees = sherman_trees_take_to_heal(MyDatabaseId, &visit.count);
-	foreach(cell, list_patients(&visit))
-		heal_patient(&visit, lfirst_oid(cell));
+	MemoryContextSwitchTo(context);
+	foreach(cell, list_patients(context))
+		heal_patient(context, lfirst_oid(cell));
 }
 
 /* ---- the launcher's part ---- */
@@ -300,5 +286,7 @@ sherman_heal_round(void)
 	if (due > now)
 		return TimestampDifferenceMilliseconds(now, due) + 1;
 	begun = now;
+	/* Whatever becomes of the visit, others have their turn. */
+	sherman_trees_take_to_heal(database);
 	return sherman_visit_begin(SHERMAN_VISIT_HEAL, database) ? PG_INT32_MAX : VISIT_PAUSE_MS;
 }

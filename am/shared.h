@@ -307,6 +307,7 @@ typedef struct ShermanTreeEntry
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
 	uint32		heal_tries;		/* visits of the healer, since suspect_epoch is not 0 */
 	TimestampTz heal_after;		/* not before this time it comes again */
+	bool		heal_now;		/* by the visit that began last */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;
 
@@ -365,8 +366,8 @@ extern void sherman_trees_clear(uint32 home);
  * The tree in doubt that the healer is to see to next, of those that could be reached: its database, and when.  False: there is none.
  */
 extern bool sherman_trees_next_to_heal(Oid *database, TimestampTz *due);
-/* Takes those of a database that are due, each for another time later if it is in doubt still; palloc'd. */
-extern uint64 *sherman_trees_take_to_heal(Oid database, int *count);
+/* Marks those of a database that are due for the visit that begins (heal_now), and no others; they are due again later each time. */
+extern void sherman_trees_take_to_heal(Oid database);
 /* Makes all trees of a database suspects, or with InvalidOid all trees. */
 extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */

@@ -224,29 +224,25 @@ sherman_trees_next_to_heal(Oid *database, TimestampTz *due)
 	return found;
 }
 
-uint64 *
-sherman_trees_take_to_heal(Oid database, int *count)
+void
+sherman_trees_take_to_heal(Oid database)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	HASH_SEQ_STATUS sequence;
 	ShermanTreeEntry *entry;
-	uint64	   *taken;
 
-	*count = 0;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
-	taken = palloc(sizeof(uint64) * (hash_get_num_entries(trees) + 1));
 	hash_seq_init(&sequence, trees);
 	while ((entry = hash_seq_search(&sequence)) != NULL)
 	{
-		if (entry->database != database || !is_to_heal(entry) || entry->heal_after > now)
+		entry->heal_now = entry->database == database && is_to_heal(entry) && entry->heal_after <= now;
+		if (!entry->heal_now)
 			continue;
 		entry->heal_after = TimestampTzPlusMilliseconds(now, Min(HEAL_RETRY_MS << Min(entry->heal_tries, 16),
 																 HEAL_RETRY_MOST_MS));
 		entry->heal_tries++;
-		taken[(*count)++] = entry->tree;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
-	return taken;
 }
 
 void
