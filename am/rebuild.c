@@ -421,6 +421,8 @@ static void
 configure(void)
 {
 	static const char *const settings[][2] = {
+		/* As an autovacuum's: a path makes nobody's functions another's. */
+		{"search_path", ""},
 		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
