@@ -106,7 +106,8 @@ sub rebuilt
 {
 	my ($index, $what) = @_;
 
-	wait_for_state($index, 'ok', "$what: $index is rebuilt");
+	# Behind a crash of the server it may have to be healed.
+	wait_for("SELECT state IN ('ok', 'healing') FROM sherman_indexes WHERE index = to_regclass('$index')", "$what: $index is rebuilt");
 	is(lies_on($index), '{0}', "$what: on the memory node that is left");
 	is(check_index($node, $index), '0', "$what: it is whole");
 	return;
