@@ -133,9 +133,14 @@ sherman_flush(XLogRecPtr end)
 	sherman_step("flush of WAL", false);
 }
 
+/*
+ * A transaction that has written nothing ends without WAL.
+ */
 static void
 tell_commit(XactEvent event, void *argument)
 {
+	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return;
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_COMMIT)
 		sherman_step("commit", event == XACT_EVENT_PRE_COMMIT);
 	else if (event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PREPARE)

@@ -19,8 +19,10 @@ use Time::HiRes qw(usleep);
 my @ways = qw(immediate backend postmaster launcher node worker visitor full);
 my @ways_of_nodes = qw(msd partition immediate both full postmaster backend worker);
 
-# Waits for one memory node, of which a partition must be longer.
-my $patience_ms = 1000;
+# How long anybody waits for a memory node; and in cycles with a partition, which is longer.
+my $patience = '10s';
+my $short_patience = '1s';
+my $partition_us = 1_500_000;
 
 # A table does not grow beyond so many rows.
 my $most_rows = 4000;
@@ -109,7 +111,7 @@ sub prepare
 	my $node = new_cluster($name,
 		memory => 20,
 		conf => "fsync = off\nmax_prepared_transactions = 500\nwal_writer_delay = 2s\nsherman.collect_interval = 1s\n"
-		  . "sherman.operation_timeout = ${patience_ms}ms\nsherman.connection_workers = 0\n" . Msd::configuration() . $nodes . ($options{conf} // ''));
+		  . "sherman.operation_timeout = $patience\nsherman.connection_workers = 0\n" . Msd::configuration() . $nodes . ($options{conf} // ''));
 	my $self = bless {
 		node => $node, msd => \@msd, ways => @msd ? \@ways_of_nodes : \@ways, scripts => [], faults => {},
 		cycles => 0, looks => 0, rows => 0, healing => 0, wrong => 0,
@@ -135,7 +137,6 @@ sub prepare
 		CREATE UNLOGGED TABLE loose (key int, word text);
 		CREATE INDEX loose_key ON loose USING sherman (key);
 		CREATE TABLE fat (key text);
-		CREATE INDEX fat_key ON fat USING sherman (key);
 	});
 	foreach my $script (sort keys %scripts)
 	{
@@ -173,12 +174,22 @@ sub visitor
 	return 0;
 }
 
+sub memory_used
+{
+	my ($self) = @_;
+
+	return $self->{node}->safe_psql('postgres', 'SELECT sum(memory_used) FROM sherman_memory_nodes');
+}
+
 # Fills the memory up; the table is emptied when all is over.
 sub fill
 {
 	my ($self) = @_;
+
+	$self->{used_before} = $self->memory_used;
 	my (undef, undef, $error) = $self->{node}->psql('postgres',
 		q{\set VERBOSITY verbose
+		CREATE INDEX fat_key ON fat USING sherman (key);
 		DO $$ DECLARE long text := (SELECT string_agg(md5(s::text), '') FROM generate_series(1, 70) s); BEGIN FOR i IN 1 .. 200 LOOP
 			INSERT INTO fat SELECT g || long FROM generate_series(i * 100, i * 100 + 99) g;
 			COMMIT;
@@ -204,7 +215,7 @@ sub trouble_nodes
 	if ($way eq 'partition')
 	{
 		kill 'STOP', $msd->{pid};
-		usleep(1000 * $patience_ms * 1.5);
+		usleep($partition_us);
 		kill 'CONT', $msd->{pid};
 	}
 	else
@@ -265,11 +276,28 @@ sub tidy
 		q{SELECT CASE WHEN random() < 0.5 THEN 'COMMIT' ELSE 'ROLLBACK' END || ' PREPARED ' || quote_literal(gid) || ';' FROM pg_prepared_xacts});
 
 	$node->safe_psql('postgres', $commands . qq{
+		DROP INDEX IF EXISTS fat_key;
 		TRUNCATE fat;
 		DELETE FROM mix WHERE id < (SELECT max(id) - $most_rows FROM mix);
 		DELETE FROM pair WHERE id < (SELECT max(id) - $most_rows FROM pair);
 		DELETE FROM side WHERE key % 2 = 0;
 	});
+	# The load needs room.
+	return unless defined $self->{used_before};
+	$node->poll_query_until('postgres', "SELECT sum(memory_used) < (sum(memory_total) + $self->{used_before}) / 2 FROM sherman_memory_nodes")
+	  or die 'the memory does not come back';
+	$self->{used_before} = undef;
+	return;
+}
+
+sub set_patience
+{
+	my ($self, $value) = @_;
+	my $node = $self->{node};
+
+	$node->adjust_conf('postgresql.conf', 'sherman.operation_timeout', $value);
+	$node->reload;
+	$node->poll_query_until('postgres', "SELECT current_setting('sherman.operation_timeout') = '$value'") or die 'the setting does not arrive';
 	return;
 }
 
@@ -289,6 +317,8 @@ sub cycle
 	my $node = $self->{node};
 	my $way = $self->{ways}[ $number % @{ $self->{ways} } ];
 	my $out = '';
+
+	$self->set_patience($short_patience) if $way eq 'partition';
 	my $bench = IPC::Run::start(
 		[ 'pgbench', '-n', '-c', '4', '-T', '300', '--random-seed', int(rand(2**31)), @{ $self->{scripts} }, $node->connstr('postgres') ],
 		'<', \undef, '>', \$out, '2>&1');
@@ -298,6 +328,7 @@ sub cycle
 	my $fault = $self->fault($way);
 	my $lives = $fault =~ /^(msd|partition)$/;
 
+	$self->set_patience($patience) if $way eq 'partition';
 	$bench->signal('TERM') if $lives;
 	IPC::Run::finish($bench);
 	if (!$lives)
@@ -328,6 +359,7 @@ sub summary
 	my ($self) = @_;
 	my $faults = join(', ', map { "$_ $self->{faults}{$_}" } sort keys %{ $self->{faults} });
 
+	note($self->memory_used . ' bytes of memory used in the end');
 	note("$self->{cycles} cycles; faults: $faults; $self->{looks} times all indexes compared, $self->{rows} rows; "
 		  . "$self->{healing} indexes found in doubt; $self->{wrong} wrong");
 	return;
