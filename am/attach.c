@@ -302,6 +302,15 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		strlcpy(failure, "a process does not leave its operation", SHERMAN_FAILURE_BYTES);
 		return FABRIC_BUSY;
 	}
+	/* A copy of this server may have come between the look and the fence, and have changed what is there. */
+	called = tree_node_probe(endpoint, &status);
+	if (called != FABRIC_OK)
+	{
+		sherman_describe_failure(failure, called, fabric);
+		return called;
+	}
+	if (!sherman_recovery_check(position, &status, &member, failure))
+		return FABRIC_EXISTS;
 	take_position(entry, position, &status, member, incarnation);
 	return let_in(position, &status, failure) ? FABRIC_OK : FABRIC_LOST;
 }
