@@ -82,6 +82,17 @@ now_us(void *argument)
 }
 
 /*
+ * Ends a process that waits for a memory node when its postmaster is gone, and perhaps the memory node with it: as SIGKILL
+ * would.  Nothing that it holds or leaves in doubt outlives the next attach, and as long as it lives no server can be started.
+ */
+static void
+exit_without_postmaster(void)
+{
+	if (unlikely(!PostmasterIsAlive()))
+		_exit(2);
+}
+
+/*
  * Another wait, or the last one still?
  */
 static void
@@ -102,6 +113,7 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 	int			ready;
 
 	Assert(count <= WAIT_DESCRIPTORS);
+	exit_without_postmaster();
 	wait_goes_on(now);
 	if (now - connection.wait_began > CANCEL_PATIENCE_US && should_stop(argument))
 		return -1;
@@ -122,6 +134,8 @@ sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
 	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, milliseconds,
 								   PG_WAIT_EXTENSION);
 
+	if (events & WL_POSTMASTER_DEATH)
+		exit_without_postmaster();
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);
 }

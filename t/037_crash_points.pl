@@ -52,6 +52,10 @@ $points->ends_of_process(
 	done => 'sherman collector: freed tree',
 	every => 5);
 $points->enumerate(name => 'insert', prepare => $base, act => q{INSERT INTO T VALUES (55, 'new')}, cancel => 1);
+# Sessions go on when their postmaster is gone, and soon are gone, too: no server could be started beside them.
+$points->set('sherman.operation_timeout', '1h');
+$points->enumerate(name => 'insert of orphans', prepare => $base, act => q{INSERT INTO T VALUES (55, 'new')}, orphans => 1);
+$points->set('sherman.operation_timeout', '10s');
 $points->enumerate(name => 'split of the root', prepare => filled($root_split), act => nth($root_split), cancel => 1);
 $points->enumerate(
 	name => 'split of a leaf',

@@ -199,9 +199,16 @@ sub hang_at_all
 	$self->{names}{$what->{name}}{$_} = 1 foreach $log =~ /hang at step \d+, (.*)/g;
 	$self->{points} += () = $log =~ /hang at step/g;
 	$meanwhile->($self, $what, @steps) if defined $meanwhile;
-	$node->stop('immediate', fail_ok => 1);
-	eval { IPC::Run::finish($_) } foreach @sessions;
+	if ($what->{orphans})
+	{
+		$node->kill9;
+	}
+	else
+	{
+		$node->stop('immediate', fail_ok => 1);
+	}
 	start_again($node);
+	eval { IPC::Run::finish($_) } foreach @sessions;
 	$self->look($what, @steps);
 	$self->drop_tables;
 	return;
@@ -255,7 +262,7 @@ sub is_wanted
 	return $what->{name} =~ /$only/;
 }
 
-# enumerate(situation): name, prepare, then, lost, restart, begin, conf, act, steps that must be met, most, cancel, meanwhile, state.
+# enumerate(situation): name, prepare, then, lost, restart, begin, conf, act, orphans (the end is that of the postmaster alone), steps that must be met, most, cancel, meanwhile, state.
 sub enumerate
 {
 	my ($self, %what) = @_;
