@@ -11,7 +11,6 @@
 #include "catalog/index.h"
 #include "catalog/namespace.h"
 #include "miscadmin.h"
-#include "port/pg_crc32c.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/sinval.h"
@@ -45,12 +44,7 @@ sherman_reason_text(ShermanReason reason)
 static uint32
 metapage_checksum(const ShermanMetaPage *meta)
 {
-	pg_crc32c	crc;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, meta, offsetof(ShermanMetaPage, checksum));
-	FIN_CRC32C(crc);
-	return crc;
+	return sherman_checksum(meta, offsetof(ShermanMetaPage, checksum));
 }
 
 /*

@@ -8,7 +8,6 @@
  */
 #include "sherman.h"
 
-#include <unistd.h>
 
 #include "access/xact.h"
 #include "access/xlog.h"
@@ -16,8 +15,6 @@
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "port/pg_crc32c.h"
-#include "storage/fd.h"
 #include "storage/shmem.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -54,32 +51,15 @@ static Rebuilds *rebuilds = NULL;
 
 /* ---- the file ---- */
 
-static uint32
-rebuilds_checksum(const Rebuilds *table)
-{
-	pg_crc32c	crc;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, table, offsetof(Rebuilds, checksum));
-	FIN_CRC32C(crc);
-	return crc;
-}
-
 /*
  * Reads the table as an earlier run left it; false: there is none, or it cannot be believed.
  */
 static bool
 rebuilds_read(Rebuilds *table)
 {
-	int			file = OpenTransientFile(REBUILDS_FILE, O_RDONLY | PG_BINARY);
-	ssize_t		bytes;
-
-	if (file < 0)
-		return false;
-	bytes = read(file, table, sizeof(*table));
-	CloseTransientFile(file);
-	return bytes == sizeof(*table) && table->magic == REBUILDS_MAGIC && table->version == REBUILDS_VERSION &&
-		table->checksum == rebuilds_checksum(table);
+	return sherman_file_read(REBUILDS_FILE, table, sizeof(*table)) &&
+		table->magic == REBUILDS_MAGIC && table->version == REBUILDS_VERSION &&
+		table->checksum == sherman_checksum(table, offsetof(Rebuilds, checksum));
 }
 
 /*
@@ -88,23 +68,8 @@ rebuilds_read(Rebuilds *table)
 static void
 rebuilds_write(void)
 {
-	const char *temporary = REBUILDS_FILE ".new";
-	int			file;
-	bool		written;
-
-	rebuilds->checksum = rebuilds_checksum(rebuilds);
-	file = OpenTransientFile(temporary, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
-	if (file < 0)
-	{
-		ereport(WARNING, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary)));
-		return;
-	}
-	written = write(file, rebuilds, sizeof(*rebuilds)) == sizeof(*rebuilds) && pg_fsync(file) == 0;
-	if (!written)
-		ereport(WARNING, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary)));
-	CloseTransientFile(file);
-	if (written)
-		(void) durable_rename(temporary, REBUILDS_FILE, WARNING);
+	rebuilds->checksum = sherman_checksum(rebuilds, offsetof(Rebuilds, checksum));
+	(void) sherman_file_write(REBUILDS_FILE, rebuilds, sizeof(*rebuilds));
 }
 
 /* ---- shared memory ---- */

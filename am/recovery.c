@@ -29,7 +29,6 @@
 #include "common/controldata_utils.h"
 #include "common/file_perm.h"
 #include "miscadmin.h"
-#include "port/pg_crc32c.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
@@ -48,12 +47,7 @@ static const char *const signal_files[] = {"backup_label", "recovery.signal", "s
 static uint32
 local_checksum(const ShermanLocal *local)
 {
-	pg_crc32c	crc;
-
-	INIT_CRC32C(crc);
-	COMP_CRC32C(crc, local, offsetof(ShermanLocal, checksum));
-	FIN_CRC32C(crc);
-	return crc;
+	return sherman_checksum(local, offsetof(ShermanLocal, checksum));
 }
 
 /*
@@ -62,14 +56,8 @@ local_checksum(const ShermanLocal *local)
 static bool
 local_read(ShermanLocal *local)
 {
-	int			file = OpenTransientFile(LOCAL_FILE, O_RDONLY | PG_BINARY);
-	ssize_t		bytes;
-
-	if (file < 0)
-		return false;
-	bytes = read(file, local, sizeof(*local));
-	CloseTransientFile(file);
-	return bytes == sizeof(*local) && local->magic == LOCAL_MAGIC && local->version == LOCAL_VERSION &&
+	return sherman_file_read(LOCAL_FILE, local, sizeof(*local)) &&
+		local->magic == LOCAL_MAGIC && local->version == LOCAL_VERSION &&
 		local->checksum == local_checksum(local) &&
 		memchr(local->memory_path, '\0', sizeof(local->memory_path)) != NULL;
 }
@@ -77,25 +65,13 @@ local_read(ShermanLocal *local)
 bool
 sherman_local_write(ShermanLocal *local)
 {
-	const char *temporary = LOCAL_FILE ".new";
-	int			file;
 	bool		written;
 
 	local->magic = LOCAL_MAGIC;
 	local->version = LOCAL_VERSION;
 	local->checksum = local_checksum(local);
 	sherman_step("state file", true);
-	file = OpenTransientFile(temporary, O_RDWR | O_CREAT | O_TRUNC | PG_BINARY);
-	if (file < 0)
-	{
-		ereport(WARNING, (errcode_for_file_access(), errmsg("could not create file \"%s\": %m", temporary)));
-		return false;
-	}
-	written = write(file, local, sizeof(*local)) == sizeof(*local) && pg_fsync(file) == 0;
-	if (!written)
-		ereport(WARNING, (errcode_for_file_access(), errmsg("could not write file \"%s\": %m", temporary)));
-	CloseTransientFile(file);
-	written = written && durable_rename(temporary, LOCAL_FILE, WARNING) == 0;
+	written = sherman_file_write(LOCAL_FILE, local, sizeof(*local));
 	sherman_step("state file", false);
 	return written;
 }

@@ -373,6 +373,15 @@ extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
 extern ShermanTreeEntry *sherman_trees_list(int *count);
 
+/* ---- files.c ---- */
+
+/* CRC-32C. */
+extern uint32 sherman_checksum(const void *data, Size bytes);
+/* Reads the first `bytes` of a file; false: it has not so many, or cannot be read. */
+extern bool sherman_file_read(const char *path, void *data, Size bytes);
+/* Replaces a file, durably; false, with a WARNING, if that failed: then it is as it was. */
+extern bool sherman_file_write(const char *path, const void *data, Size bytes);
+
 /* ---- recovery.c ---- */
 
 /* In the startup hook: reads control file and state file, and judges the last end. */

@@ -17,7 +17,7 @@
  *   workers.c (launcher, embedded node);
  * behind a crash: suspect.c (entries that may have lost their rows), heal.c, heal_progress.c, healer.c (by itself); rebuild.c
  *   (broken indexes are rebuilt by themselves), rebuild_rounds.c (where, when), rebuilds.c (which, how often);
- * the rest: settings.c, hooks.c, check.c, stats.c, steps.c (crash points), errors.c, compat.h.
+ * the rest: settings.c, hooks.c, check.c, stats.c, steps.c (crash points), errors.c, files.c, compat.h.
  */
 #ifndef SHERMAN_AM_H
 #define SHERMAN_AM_H

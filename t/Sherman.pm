@@ -11,8 +11,9 @@ use Exporter 'import';
 use File::Temp ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use Test::More ();
 
-our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose start_again);
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose start_again index_agrees);
 
 my %directories;
 
@@ -144,6 +145,18 @@ sub lose
 	# It writes nothing more; everybody else is ended for that.
 	kill 'KILL', $writer;
 	$node->stop('immediate', fail_ok => 1);
+	return;
+}
+
+# index_agrees(node, what): what a query over table rows (id, word) says by the index, if it can be used, and without it.
+sub index_agrees
+{
+	my ($node, $what) = @_;
+	my $query = 'SELECT count(*), sum(id), sum(hashtext(word)) FROM rows WHERE id > 0';
+	my $table = $node->safe_psql('postgres', "SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off; $query");
+
+	Test::More::is($node->safe_psql('postgres', "SET client_min_messages = error; SET enable_seqscan = off; $query"),
+		$table, "$what: index and table say the same");
 	return;
 }
 

@@ -301,20 +301,6 @@ run_seed(uint64_t seed, bool verbose)
 	return fingerprint;
 }
 
-static uint64_t
-number(const char *text)
-{
-	char *end;
-	unsigned long long value = strtoull(text, &end, 0);
-
-	if (*text == 0 || *end != 0)
-	{
-		fprintf(stderr, "not a number: %s\n", text);
-		exit(2);
-	}
-	return value;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -331,11 +317,11 @@ main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
 	{
 		if (option == 's')
-			seed = number(optarg);
+			seed = argument_number(optarg);
 		else if (option == 'r')
-			runs = number(optarg);
+			runs = argument_number(optarg);
 		else if (option == 't')
-			seconds = number(optarg);
+			seconds = argument_number(optarg);
 		else if (option == 'v')
 			verbose = true;
 		else if (option == 'c')

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "support/proxy_process.h"
+#include "support/require.h"
 #include "support/torture_work.h"
 
 #define NODE_BYTES (128ull << 20)
@@ -716,20 +717,6 @@ run_once(const TortureOptions *options)
 	return good;
 }
 
-static uint64_t
-number(const char *text)
-{
-	char *end;
-	unsigned long long value = strtoull(text, &end, 0);
-
-	if (*text == 0 || *end != 0)
-	{
-		fprintf(stderr, "not a number: %s\n", text);
-		exit(2);
-	}
-	return value;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -781,34 +768,34 @@ main(int argc, char **argv)
 				setenv("FABRIC_TEST_BESIDE", optarg, 1);
 				break;
 			case 's':
-				given.seed = number(optarg);
+				given.seed = argument_number(optarg);
 				break;
 			case 'k':
-				given.space = (KeySpaceKind) number(optarg);
+				given.space = (KeySpaceKind) argument_number(optarg);
 				break;
 			case 'p':
-				given.processes = (uint32_t) number(optarg);
+				given.processes = (uint32_t) argument_number(optarg);
 				break;
 			case 'd':
-				given.domains = (uint32_t) number(optarg);
+				given.domains = (uint32_t) argument_number(optarg);
 				break;
 			case 'm':
-				given.nodes = (uint32_t) number(optarg);
+				given.nodes = (uint32_t) argument_number(optarg);
 				break;
 			case 'o':
-				given.operations = (uint32_t) number(optarg);
+				given.operations = (uint32_t) argument_number(optarg);
 				break;
 			case 'e':
-				given.entries = (uint32_t) number(optarg);
+				given.entries = (uint32_t) argument_number(optarg);
 				break;
 			case 'r':
-				given.range = number(optarg);
+				given.range = argument_number(optarg);
 				break;
 			case 'y':
-				given.delay_us = (uint32_t) number(optarg);
+				given.delay_us = (uint32_t) argument_number(optarg);
 				break;
 			case 'c':
-				given.crashes = (uint32_t) number(optarg);
+				given.crashes = (uint32_t) argument_number(optarg);
 				break;
 			case 't':
 				given.tear = true;
@@ -826,16 +813,16 @@ main(int argc, char **argv)
 				given.stop = true;
 				break;
 			case 'w':
-				given.workers = (uint32_t) number(optarg);
+				given.workers = (uint32_t) argument_number(optarg);
 				break;
 			case 'b':
 				given.lose_below = true;
 				break;
 			case 'a':
-				given.deaths = (uint32_t) number(optarg);
+				given.deaths = (uint32_t) argument_number(optarg);
 				break;
 			case 'u':
-				rounds = number(optarg);
+				rounds = argument_number(optarg);
 				break;
 			case 'q':
 				test_use_network();
