@@ -106,7 +106,8 @@ sub waiting
 {
 	my ($self) = @_;
 
-	return $self->{node}->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'});
+	# The server may be about to end.
+	return eval { $self->{node}->safe_psql('postgres', q{SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'}) } // 0;
 }
 
 # Waits until the log has so many lines like that since the offset, those left out whose sessions wait; returns what it says since.
@@ -372,6 +373,8 @@ sub ends_of_process
 		start_again($node);
 		$self->verify("$what{name}, step $step", 'ok|healing');
 		$self->drop_tables;
+		# As many steps the next time: trees that nobody uses any more are some.
+		ok(wait_until_used($node, 0), "$what{name}, step $step: no memory is lost");
 	}
 	note("$what{name}: " . join(', ', sort keys %{ $self->{names}{ $what{name} } }));
 	ok($self->{names}{ $what{name} }, "$what{name}: it was ended");
