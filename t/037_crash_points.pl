@@ -43,7 +43,7 @@ $points->ends_of_process(
 	prepare => $base,
 	act => sub { $_[0]->stop('immediate'); $_[0]->start(fail_ok => 1); },
 	done => 'attached to memory node',
-	every => 9);
+	every => 5);
 $points->ends_of_process(
 	name => 'collector',
 	process => 'sherman collector',
