@@ -384,6 +384,31 @@ test_void_marks(void **state)
 	tree_close(tree);
 }
 
+/* Nothing is marked in a leaf in doubt: the mark's stamp would say that its rows are proven dead. */
+static void
+test_no_marks(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	int marked;
+	Seen seen;
+
+	(void) state;
+	insert_at(tree, 0, 20, lost);
+	tree->geometry.ends = &ends;
+	seen = see(tree);
+	assert_int_equal(seen.suspect, 1);
+	assert_int_equal(
+		tree_mark_dead(tree, seen.first.leaf, seen.first.generation, gone_of(&seen, 20), 20, &now, &marked),
+		TREE_OK);
+	assert_int_equal(marked, 0);
+	assert_int_equal(see(tree).count, 20);
+	assert_true(heal_first(tree, &seen, 0));
+	seen = see(tree);
+	assert_int_equal(seen.suspect, 0);
+	tree_close(tree);
+}
+
 static bool
 never_asked(void *argument, TreeFullLeaf *leaf)
 {
@@ -419,6 +444,7 @@ main(void)
 		cmocka_unit_test(test_met_in_part),
 		cmocka_unit_test(test_never_a_new_entry),
 		cmocka_unit_test(test_void_marks),
+		cmocka_unit_test(test_no_marks),
 		cmocka_unit_test(test_no_room),
 	};
 

@@ -22,3 +22,5 @@ mutate table_asked_about_suspects test_suspect tree/room.c \
 	's/ \|\| leaf_is_suspect\(&tree->geometry, node\)//'
 mutate part_taken_for_whole test_suspect tree/batch.c \
 	's/\tif \(start != NULL \|\| stop != NULL\)\n\t\tscan->batch.whole = false;\n//'
+mutate doubt_lost_in_a_rewrite test_suspect tree/node.c \
+	's/node\[HEADER_EPOCH\] = old\[HEADER_EPOCH\];/node[HEADER_EPOCH] = (uint32_t) old[HEADER_EPOCH];/'
