@@ -117,7 +117,6 @@ $points->enumerate(
 	name => 'healing',
 	prepare => $base,
 	lost => q{INSERT INTO T SELECT g, 'lost' FROM generate_series(1, 9) g},
-	begin => q{SET synchronous_commit = on; SELECT pg_logical_emit_message(true, 'points', 'WAL behind the checkpoint')},
 	act => q{SELECT sherman_heal('T_k')},
 	met => [ 'before flush of WAL', 'after flush of WAL', 'before call UPDATE', 'after call UPDATE' ]);
 $points->enumerate(

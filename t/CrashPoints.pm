@@ -82,7 +82,6 @@ sub prepare
 		$node->stop($what->{restart});
 		start_again($node);
 	}
-	$node->safe_psql('postgres', $what->{begin}) if defined $what->{begin};
 	return;
 }
 
@@ -263,7 +262,7 @@ sub is_wanted
 	return $what->{name} =~ /$only/;
 }
 
-# enumerate(situation): name, prepare, then, lost, restart, begin, conf, act, orphans (the end is that of the postmaster alone), steps that must be met, most, cancel, meanwhile, state.
+# enumerate(situation): name, prepare, then, lost, restart, conf, act, orphans (the end is that of the postmaster alone), steps that must be met, most, cancel, meanwhile, state.
 sub enumerate
 {
 	my ($self, %what) = @_;

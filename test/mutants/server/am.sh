@@ -135,6 +135,17 @@ mutate vacuum_does_not_heal t/033_healer am/vacuum.c \
 	's/\t\(void\) heal_whole\(heap, index\);\n//'
 mutate rest_of_an_index_passed_over t/033_healer am/heal.c \
 	's/healing->ended = behind.ended;/healing->ended = true;/'
+
 # ---- crash points
 mutate removal_before_flush t/037_crash_points am/changes.c \
 	's/\tsherman_flush\(end\);\n//'
+
+# ---- invariants (doc/invariants.md)
+mutate removal_not_flushed t/038_invariants am/changes.c \
+	's/\tsherman_flush\(end\);\n//'
+mutate stamp_behind_its_row t/031_heal am/changes.c \
+	's/stamp->lsn = \(lsn \+ STAMP_SLACK - 1\) \/ STAMP_SLACK \* STAMP_SLACK;/stamp->lsn = 1 + 0 * lsn \/ STAMP_SLACK;/'
+mutate first_member_of_a_chain_alone t/031_heal am/suspect.c \
+	's/\} while \(!fits && again\);/} while (false \&\& !fits \&\& again);/'
+mutate owners_code_runs_as_the_reader t/031_heal am/suspect.c \
+	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, /SetUserIdAndSecContext(caller->user, /'
