@@ -60,6 +60,7 @@ $node->restart;
 
 # To prepare a transaction flushes: what was written before is there, what came later is lost.  A tablespace that was left in a
 # transaction which nobody ended.
+$node->safe_psql('postgres', 'SET synchronous_commit = on; INSERT INTO stays VALUES (1)');
 my $session = $node->background_psql('postgres');
 $session->query_safe('BEGIN; ALTER INDEX stays_k SET TABLESPACE elsewhere; INSERT INTO stays VALUES (7)');
 lose($node,
@@ -82,7 +83,7 @@ like(state_of($node, "${_}_k"), qr/^(healing|ok)$/, "$_ is not lost") foreach qw
 rows_are($node, 'twophase', 100, '100|' . sum(1, 100), 'prepared transactions');
 rows_are($node, 'nested', 160, '110|' . (sum(1, 50) + sum(101, 160)), 'subtransactions');
 rows_are($node, 'moved', 100, '100|' . sum(1, 100), 'another tablespace');
-rows_are($node, 'stays', 1000, '0|', 'another tablespace, in a transaction that did not end');
+rows_are($node, 'stays', 1000, '1|1', 'another tablespace, in a transaction that did not end');
 is($node->safe_psql('postgres', q{SELECT relname FROM pg_class WHERE reltablespace = (SELECT oid FROM pg_tablespace WHERE spcname = 'elsewhere')}),
 	'moved_k', 'one of them has moved');
 rows_are($node, 'volatile', 1000, '0|', 'an unlogged table');
