@@ -311,7 +311,7 @@ sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonc
 		end = metapage_write(index, buffer, &meta);
 	}
 	if (RelationNeedsWAL(index))
-		XLogFlush(end);
+		sherman_flush(end);
 	return true;
 }
 
