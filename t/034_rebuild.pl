@@ -319,7 +319,7 @@ wait_for($running, 'an index is being rebuilt');
 $node->restart;
 wait_for($running, 'again when the server was restarted, which is no try');
 query('DROP DATABASE dropped');
-wait_for('SELECT count(*) = 0 FROM sherman_rebuilds', 'its database is dropped');
+wait_for(q{SELECT count(*) = 0 FROM sherman_rebuilds WHERE database = 'dropped'}, 'its database is dropped');
 come();
 query('SELECT sherman_collect()');
 wait_for('SELECT sum(memory_used) = (SELECT coalesce(sum(bytes), 0) FROM sherman_indexes) FROM sherman_memory_nodes', 'and all memory accounted for');
