@@ -80,7 +80,13 @@ image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
 	    target[HEADER_SELF] != image[HEADER_SELF])
 		return false;
 	if (node_level(image) != 0)
-		return node_sum(target, bytes) != target[HEADER_SUM];
+	{
+		bool wrong = node_sum(target, bytes) != target[HEADER_SUM];
+
+		/* A living client's next rewrite makes it wrong, too: of that line 0, with its generation, came before all else. */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		return wrong && __atomic_load_n(&target[HEADER_GENERATION], __ATOMIC_RELAXED) == generation;
+	}
 	for (uint32_t word = 0; word < bytes / 8; word += LINE_WORDS)
 	{
 		uint64_t stamp = target[word] & STAMP_MASK;
