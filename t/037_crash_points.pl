@@ -41,7 +41,7 @@ $points->ends_of_process(
 	name => 'attach behind a crash',
 	process => 'sherman launcher',
 	prepare => $base,
-	act => sub { $_[0]->stop('immediate'); $_[0]->start(fail_ok => 1); },
+	act => sub { $_[0]->stop('immediate'); $points->start_to_crash; },
 	done => 'attached to memory node',
 	every => 5);
 $points->ends_of_process(

@@ -380,6 +380,17 @@ sub ends_of_process
 	return;
 }
 
+# Starts the server, which may be gone before anybody has seen that it was there.
+sub start_to_crash
+{
+	my ($self) = @_;
+	my $node = $self->{node};
+
+	system_log('pg_ctl', '-w', '-D', $node->data_dir, '-l', $node->logfile, '-o', '--cluster-name=' . $node->name, 'start');
+	$node->_update_pid(-1);
+	return;
+}
+
 # The insert, counted from 1, of those that `insert` makes (G is the number), at which so many at least have been made and a leaf is split.
 sub insert_with_most_steps
 {
