@@ -13,7 +13,7 @@ use Sherman;
 use Test::More;
 
 # Nothing is flushed but what is asked for.
-my $node = new_cluster('main', conf => "synchronous_commit = off\nwal_writer_delay = 10s\nmax_wal_size = 64MB\nmin_wal_size = 32MB\n");
+my $node = new_cluster('main', conf => "synchronous_commit = off\nwal_writer_delay = 10s\nbgwriter_lru_maxpages = 0\nmax_wal_size = 64MB\nmin_wal_size = 32MB\n");
 
 # The epoch before the one in use, as "clean|wal_end|known_by"; waits until there is one in use.
 sub last_epoch
@@ -38,10 +38,8 @@ sub before
 sub lose_rows
 {
 	my $checkpoint = shift // 'CHECKPOINT';
-	my $end = $node->safe_psql('postgres', "$checkpoint; INSERT INTO rows SELECT generate_series(1, 100); SELECT pg_current_wal_insert_lsn()");
 
-	$node->stop('immediate');
-	return $end;
+	return lose($node, "$checkpoint; INSERT INTO rows SELECT generate_series(1, 100); SELECT pg_current_wal_insert_lsn()");
 }
 
 $node->safe_psql('postgres', 'CREATE TABLE rows (id int); CREATE INDEX rows_id ON rows USING sherman (id); CREATE TABLE others (id int, word text)');

@@ -133,7 +133,7 @@ sub node_pid
 
 # lose(node, sql, ...): runs the statements, which write little and commit asynchronously, and ends the server before any of their WAL
 # is written. Nobody else may write meanwhile, and bgwriter_lru_maxpages be 0. Indexes must have been changed in this run before: the
-# first change flushes WAL.
+# first change flushes WAL. Returns the last answer.
 sub lose
 {
 	my ($node, @statements) = @_;
@@ -141,11 +141,11 @@ sub lose
 
 	$writer =~ /^[1-9]\d+$/ or die 'no WAL writer';
 	kill 'STOP', $writer;
-	$node->safe_psql('postgres', $_) foreach @statements;
+	my @answers = map { $node->safe_psql('postgres', $_) } @statements;
 	# It writes nothing more; everybody else is ended for that.
 	kill 'KILL', $writer;
 	$node->stop('immediate', fail_ok => 1);
-	return;
+	return $answers[-1];
 }
 
 # index_agrees(node, what): what a query over table rows (id, word) says by the index, if it can be used, and without it.
