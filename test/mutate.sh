@@ -23,14 +23,13 @@ is_chosen()
 	[ -z "${chosen// /}" ] || [[ "$chosen" == *" $1 "* ]]
 }
 
-# mutate NAME TESTS FILE PERL-SUBSTITUTION [NODES]: what the lists call.
+# mutate NAME TESTS FILE PERL-SUBSTITUTIONS [NODES]: what the lists call. Each of the substitutions must find something.
 mutate()
 {
 	local name=$1 tests=$2 file=$3 change=$4 nodes=${5:-} status=0
 
 	is_chosen "$name" || return 0
-	perl -0pi -e "$change" "$mutated/$file"
-	if cmp -s "$original/$file" "$mutated/$file"; then
+	if ! "$original/test/apply-mutation" "$mutated/$file" "$change"; then
 		report STALE "$name: the change does not apply to $file"
 	else
 		judge "$tests" "$nodes" || status=$?
@@ -55,6 +54,21 @@ mutate_lists()
 	for name in $chosen; do
 		grep -q "^mutate $name " "$@" || report MISSED "$name: there is no such mutation"
 	done
+}
+
+# mutate_apply DIRECTORY LIST...: whether the changes of all lists apply to the checkout there, and no two have one name; nothing is built.
+mutate_apply()
+{
+	local directory=$1 list twice
+
+	shift
+	twice=$(sed -n 's/^mutate \([^ ]*\) .*/\1/p' "$@" | sort | uniq -d)
+	[ -z "$twice" ] || { echo "several mutations are called:" $twice; return 1; }
+	mutate()
+	{
+		printf '%s\0%s\0%s\0' "$1" "$3" "$4"
+	}
+	for list in "$@"; do . "$list"; done | "$directory/test/apply-mutation" --check "$directory"
 }
 
 # Ends the run.

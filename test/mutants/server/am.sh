@@ -43,7 +43,7 @@ mutate refusal_in_cores_words sql/on_conflict am/on_conflict.c \
 mutate barrier_not_waited_for specs/scan-barrier am/vacuum.c \
 	's/\tsherman_scan_barrier_wait\(relation\);\n//'
 mutate all_rows_taken_for_dead sql/kill am/scan.c \
-	's/unlikely\(scan->kill_prior_tuple\)/true/'
+	's/if \(scan->kill_prior_tuple && /if (/; s/ && !scan->kill_prior_tuple &&/ \&\& false \&\&/'
 mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
 	's/if \(dead\)\n\t\tsherman_kill_note/if (!returned)\n\t\tsherman_kill_note/'
 mutate marks_in_a_tree_of_before t/021_dead_marks am/kill.c \
