@@ -15,6 +15,12 @@ use Test::More ();
 
 our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose start_again index_agrees);
 
+# What a test dies of would be in its own log only, which is gone when it has ended, and prove show a number.
+$SIG{__DIE__} = sub {
+	# Not what an eval catches, nor what the compiler tries.
+	Test::More::diag("died: $_[0]") if defined $^S && !$^S;
+};
+
 my %directories;
 
 # A directory for memory objects, on tmpfs where there is one: removed when the test ends.
