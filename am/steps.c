@@ -30,7 +30,7 @@ typedef enum StepAction
 {
 	STEP_CRASH,					/* SIGKILL */
 	STEP_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
-	STEP_HANG,					/* until it is canceled or ended: then it goes on as if it had been slow */
+	STEP_HANG,					/* until it is canceled, ended, or a worker and told to reload: goes on as if it had been slow */
 	STEP_CANCEL					/* as if the user had canceled the command here */
 } StepAction;
 
@@ -66,11 +66,20 @@ is_meant(void)
 	return strcmp(kind, debug_process) == 0;
 }
 
+/*
+ * A worker that is canceled ends: one that is to go on is told so by new settings.
+ */
+static bool
+told_to_go_on(void)
+{
+	return MyBgworkerEntry != NULL && ConfigReloadPending;
+}
+
 static void
 hang(void)
 {
 	pgstat_report_wait_start(PG_WAIT_EXTENSION);
-	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && PostmasterIsAlive())
+	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && !told_to_go_on() && PostmasterIsAlive())
 		pg_usleep(HANG_SLICE_US);
 	pgstat_report_wait_end();
 }

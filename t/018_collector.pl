@@ -80,6 +80,26 @@ foreach my $case (
 }
 ok( $node->poll_query_until('postgres', q{SELECT memory_used = 0 FROM sherman_memory_nodes}),
 	'the memory of the dropped database comes back');
+
+# And as long as one is at work no visit begins: what is to be collected waits. (The command waits where it has sent the others away.)
+$commander->query_safe('CREATE DATABASE visited');
+$node->safe_psql('visited', 'CREATE EXTENSION sherman; CREATE TABLE t (id int)');
+my $maker = session('visited');
+$locker->query_safe('BEGIN; LOCK pg_database IN EXCLUSIVE MODE');
+$commander->query_until(qr/begun/, "\\echo begun\nDROP DATABASE visited;\n");
+is(poll($locker, q{SELECT count(*) FROM pg_locks WHERE relation = 'pg_database'::regclass AND NOT granted}, qr/^1$/), '1', 'a command on a database is at work');
+$maker->query_safe('CREATE INDEX suspect ON t USING sherman (id); DROP INDEX suspect');
+my $freed = 0;
+for (1 .. 30)
+{
+	usleep(100_000);
+	$freed ||= used($node) == 0;
+}
+ok(!$freed, 'nobody visits its database');
+$maker->quit;
+$locker->query_safe('COMMIT');
+is($commander->query_safe(q{SELECT count(*) FROM pg_database WHERE datname = 'visited'}), '0', 'the command is done');
+ok($node->poll_query_until('postgres', q{SELECT memory_used = 0 FROM sherman_memory_nodes}), 'and what is left of its database is freed');
 $commander->quit;
 
 # ---- What commits between the collector's questions.  It is held where it has asked whose transactions have ended, and has its

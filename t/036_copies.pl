@@ -7,6 +7,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Copies;
 use IPC::Run;
 use Msd;
 use PostgreSQL::Test::Cluster;
@@ -161,35 +162,6 @@ good($node, 'rebuilt again');
 #
 # A copy that takes itself for the original, which lives.
 #
-sub crc32c
-{
-	my $crc = 0xFFFFFFFF;
-
-	foreach my $byte (unpack('C*', $_[0]))
-	{
-		$crc ^= $byte;
-		$crc = $crc & 1 ? ($crc >> 1) ^ 0x82F63B78 : $crc >> 1 for 1 .. 8;
-	}
-	return $crc ^ 0xFFFFFFFF;
-}
-
-# Makes the state file of a copied data directory say that it is the original's: device and inode are behind 16 bytes, the checksum
-# behind all else.
-sub steal_identity
-{
-	my $directory = shift;
-	my ($device, $inode) = (stat($directory))[ 0, 1 ];
-	my $content = slurp_file("$directory/$state");
-	my ($end) = grep { unpack('L', substr($content, $_, 4)) == crc32c(substr($content, 0, $_)) } (length($content) - 4, length($content) - 8);
-
-	substr($content, 16, 16) = pack('QQ', $device, $inode);
-	substr($content, $end, 4) = pack('L', crc32c(substr($content, 0, $end)));
-	open(my $file, '+<:raw', "$directory/$state") or die "$state: $!";
-	print {$file} $content;
-	close $file;
-	return;
-}
-
 foreach my $transport ('tcp', 'shm')
 {
 	$node->adjust_conf('postgresql.conf', 'sherman.memory_nodes', "'" . $msd{$transport}->address . "'");
@@ -208,14 +180,7 @@ foreach my $transport ('tcp', 'shm')
 	$in .= "INSERT INTO rows VALUES (777777, 'late'); SELECT 'over';\n";
 	IPC::Run::pump_nb($session);
 
-	my $thief = PostgreSQL::Test::Cluster->new("thief_$transport");
-	my $data = $thief->data_dir;
-	mkdir $thief->basedir;
-	# Files may come and go meanwhile.
-	system('cp', '-a', $node->data_dir, $data);
-	unlink "$data/postmaster.pid";
-	$thief->append_conf('postgresql.conf', 'port = ' . $thief->port . "\nunix_socket_directories = '" . $thief->host . "'\n");
-	steal_identity($data);
+	my $thief = clone($node, "thief_$transport");
 	$thief->start;
 	wait_attached($thief);
 	isnt(state_of($thief, 'rows_id'), 'broken', "$transport: the copy believes the index");

@@ -1,0 +1,41 @@
+# Safeguards of invariants that have no other list (doc/invariants.md). Sourced by script/test-mutations-server.
+
+# ---- N14: broken is in WAL before anything is skipped, and constraints never skip
+mutate broken_not_flushed t/008_unreachable am/metapage.c \
+	's/(becomes of this transaction. \*\/\n)\tif \(RelationNeedsWAL\(index\)\)\n\t\tsherman_flush\(end\);/$1\t(void) end;/'
+mutate skipped_without_a_flag t/008_unreachable am/changes.c \
+	's/\t\t\tsherman_metapage_break\(index, SHERMAN_REASON_UNAVAILABLE\);\n\t\t\treturn;/\t\t\treturn;/'
+mutate constraints_skip_inserts t/002_crash am/changes.c \
+	's/index->rd_index->indisunique \|\| index->rd_index->indisexclusion;/false;/'
+
+# ---- N16: an attach is waited for, not for ever
+mutate attach_not_waited_for t/043_attach am/state.c \
+	's/if \(!is_attaching\(meta\)\)/if (meta != NULL || !is_attaching(meta))/'
+mutate attach_waited_for_ever t/043_attach am/state.c \
+	's/if \(left <= 0\)\n\t\t\tbreak;/left = Max(left, 10);/'
+
+# ---- N19: visits of databases are in no command's way
+mutate visits_not_sent_away t/018_collector am/hooks.c \
+	's/\t\tsherman_visits_end\(\);\n//'
+mutate visits_not_kept_out t/018_collector am/visits.c \
+	's/if \(pg_atomic_read_u32\(&sherman_shared->keep_out\) != 0\)/if (false)/; s/sherman_visit_lasts\(kind\) \|\| pg_atomic_read_u32\(&sherman_shared->keep_out\) != 0/sherman_visit_lasts(kind)/'
+
+# ---- N20: a copy that comes between the look and the fence
+mutate fence_not_looked_behind t/043_attach am/attach.c \
+	's/\tif \(!sherman_recovery_check\(position, &status, &member, failure\)\)\n\t\treturn FABRIC_EXISTS;\n(\ttake_position)/$1/'
+
+# ---- N23: a server without us works
+mutate vacuum_needs_us t/005_nopreload am/changes.c \
+	's/if \(opened->state == SHERMAN_HIDDEN && !IsBinaryUpgrade\)/if (opened->state == SHERMAN_HIDDEN \&\& IsBinaryUpgrade)/'
+mutate planner_needs_us t/005_nopreload am/state.c \
+	's/return sherman_shared == NULL \|\| !IsPostmasterEnvironment \|\| IsBinaryUpgrade \|\| /return !IsPostmasterEnvironment || IsBinaryUpgrade || /'
+
+# ---- N24: pg_upgrade and standbys touch no memory node
+mutate standby_has_a_memory_node t/006_standby am/workers.c \
+	's/worker.bgw_start_time = BgWorkerStart_RecoveryFinished;/worker.bgw_start_time = BgWorkerStart_ConsistentState;/'
+mutate upgrade_has_a_memory_node t/010_upgrade am/workers.c \
+	's/if \(!process_shared_preload_libraries_in_progress \|\| IsBinaryUpgrade\)/if (!process_shared_preload_libraries_in_progress)/'
+
+# ---- what could not be written is not done
+mutate epoch_not_noted t/044_disk_full am/recovery.c \
+	's/if \(!sherman_local_write\(local\)\)\n\t\treturn false;/(void) sherman_local_write(local);/'
