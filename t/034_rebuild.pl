@@ -182,13 +182,15 @@ refused('SET ROLE stranger; SELECT * FROM sherman_rebuilds', '42501', 'what erro
 
 # ---- Away for a while: nobody rebuilds, and nothing is broken.
 
-set('sherman.auto_rebuild', 'on');
-my $log = -s $node->logfile;
 my $before = identity('plain_id');
 leave();
 is(state_of($node, 'plain_id'), 'unreachable', 'an index there is unreachable');
+# Nobody has looked before.
+my $log = -s $node->logfile;
+set('sherman.auto_rebuild', 'on');
 $node->wait_for_log(qr/sherman rebuild: \d of 3 indexes are broken/, $log);
 like(slurp_file($node->logfile, $log), qr/sherman rebuild: 0 of 3 indexes are broken/, 'and is not taken for broken');
+is(query('SELECT count(*) FROM sherman_rebuilds'), '0', 'nothing is to be rebuilt');
 is(query($count), '1', 'a query runs without it');
 refused('INSERT INTO plain VALUES (-1)', '08006', 'an insert fails');
 come();
