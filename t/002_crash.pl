@@ -96,12 +96,15 @@ $node->safe_psql(
 	INSERT INTO volatile SELECT generate_series(1, 100);
 	CREATE TABLE excluded (id int, EXCLUDE USING sherman (id WITH =));
 	INSERT INTO excluded SELECT generate_series(1, 100);
+	CREATE TABLE single (id int);
+	CREATE UNIQUE INDEX single_id ON single USING sherman (id);
+	INSERT INTO single SELECT generate_series(1, 100);
 });
 $node->restart;
 
 # Immediate stop: every process is killed wherever it is.
 change();
-$node->safe_psql('postgres', 'INSERT INTO volatile VALUES (0); INSERT INTO excluded VALUES (0)');
+$node->safe_psql('postgres', 'INSERT INTO volatile VALUES (0); INSERT INTO excluded VALUES (0); INSERT INTO single VALUES (0)');
 $node->stop('immediate');
 $node->start;
 is(state_of($node, 'volatile_id'), 'ok', 'an unlogged index is empty and good after a crash');
@@ -113,6 +116,7 @@ refused('INSERT INTO excluded VALUES (1000)', 'an insert past a broken constrain
 refused('INSERT INTO excluded VALUES (1000) ON CONFLICT DO NOTHING', 'an insert that looks for conflicts in it');
 refused('INSERT INTO excluded VALUES (1) ON CONFLICT ON CONSTRAINT excluded_id_excl DO NOTHING', 'one that names it');
 refused('UPDATE excluded SET id = -1 WHERE id = 2', 'an update');
+refused('INSERT INTO single VALUES (1000)', 'an insert into a broken unique index');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM excluded WHERE id IN (-1, 1, 2, 1000)'), '2', 'none of them came through');
 $node->safe_psql('postgres', 'DELETE FROM excluded WHERE id = 1; VACUUM excluded; REINDEX TABLE excluded');
 $node->safe_psql('postgres', 'INSERT INTO excluded VALUES (1000)');

@@ -293,6 +293,9 @@ set('sherman.rebuild_tries', '1');
 kill_when('waiting for writers before build', 'killed_id_ccnew');
 wait_for(row("state = 'given up' AND tries = 1 AND last_error LIKE 'the server ended %'", 'killed_id'), 'the try counts');
 wait_for("SELECT ($invalid) = 1", 'nothing is left of it');
+# Longer than the pause behind a first try.
+sleep 3;
+is(query(row('state, tries', 'killed_id')), 'given up|1', 'nobody tries again');
 $held = holder('killed', 'ACCESS SHARE');
 set('sherman.rebuild_tries', '2');
 kill_when('waiting for readers before marking dead', 'killed_id_ccold');
