@@ -53,6 +53,7 @@ is(join(' ', memory_files($old)), $memory, 'the old cluster has its memory');
 $old->start;
 is(state_of($old, 't_id'), 'ok', 'and its index');
 is(check_index($old, 't_id'), '0', 'which is whole');
+is($old->safe_psql('postgres', 'SELECT max(epoch) FROM sherman_epochs'), '2', 'it was attached to no memory node in between');
 $old->stop;
 
 done_testing();

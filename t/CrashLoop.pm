@@ -310,6 +310,34 @@ sub wait_until_attached
 	return;
 }
 
+# Who does what, who waits for whom, and what there is of memory: for messages.
+sub situation
+{
+	my ($self) = @_;
+	my $node = $self->{node};
+	my @questions = (
+		q{SELECT pid, backend_type, state, wait_event_type, wait_event, pg_blocking_pids(pid), left(query, 100) FROM pg_stat_activity WHERE pid <> pg_backend_pid()},
+		'SELECT * FROM pg_prepared_xacts', 'SELECT * FROM sherman_memory_nodes', 'SELECT * FROM sherman_indexes', 'SELECT * FROM sherman_counters');
+
+	return join("\n", map { $_, eval { $node->safe_psql('postgres', $_) } // $@ } @questions);
+}
+
+# Waits until the load changes indexes. It may have ended by then; its output says why.
+sub wait_for_load
+{
+	my ($self, $bench, $out) = @_;
+	my $begin = time;
+
+	while (time - $begin < $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return if $self->{node}->safe_psql('postgres', 'SELECT sum(inserts) > 50 FROM sherman_counters') eq 't';
+		IPC::Run::pump_nb($bench) if IPC::Run::pumpable($bench);
+		die "the load has ended: $$out\n" . $self->situation if !IPC::Run::pumpable($bench);
+		usleep(50_000);
+	}
+	die "no load: $$out\n" . $self->situation;
+}
+
 # One cycle: load, the fault, the start, the looks.
 sub cycle
 {
@@ -323,7 +351,7 @@ sub cycle
 		[ 'pgbench', '-n', '-c', '4', '-T', '300', '--random-seed', int(rand(2**31)), @{ $self->{scripts} }, $node->connstr('postgres') ],
 		'<', \undef, '>', \$out, '2>&1');
 
-	$node->poll_query_until('postgres', q{SELECT sum(inserts) > 50 FROM sherman_counters}) or die "no load: $out";
+	$self->wait_for_load($bench, \$out);
 	usleep(int(rand(300_000)));
 	my $fault = $self->fault($way);
 	my $lives = $fault =~ /^(msd|partition)$/;
