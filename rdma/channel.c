@@ -119,6 +119,7 @@ describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *d
 		.redo_offset = redo_offset(channel),
 		.write_offset = UINT64_MAX,
 		.write_unknown = server->memory.header->through_device != 0,
+		.others_dead = server->none_alive,
 	};
 	/* The client wrote the intent: it is not to be believed beyond the region. */
 	if (intent == 0 || bytes > FABRIC_STRIPE_BYTES || offset >= server->memory.header->region_bytes)
@@ -222,9 +223,11 @@ channels_recover(FabricServer *server)
 	uint64_t deadline = fabric_now() + (uint64_t) SERVER_REFUSE_AFTER_MS * 1000000;
 	/* The kernel's proof that no mapper lives: every one holds a shared lock. */
 	bool alone = flock(memory->descriptor, LOCK_EX | LOCK_NB) == 0;
+	FabricStatus status = FABRIC_BUSY;
 
 	if (alone)
 		flock(memory->descriptor, LOCK_UN);
+	server->none_alive = true;
 	for (uint32_t i = 0; i < memory->header->max_channels; i++)
 	{
 		MemoryChannel *record = &memory->channels[i];
@@ -248,16 +251,37 @@ channels_recover(FabricServer *server)
 			/* Not visible is not gone: only a number that we know can vanish. */
 			state->vanished = record->pid != 0 && state->process < 0;
 		}
+		server->none_alive &= state->vanished;
 	}
 	for (;;)
 	{
 		channels_round(server);
 		if (server->dying == 0)
-			return FABRIC_OK;
-		if (fabric_now() > deadline)
-			return FABRIC_BUSY;
+			status = FABRIC_OK;
+		if (server->dying == 0 || fabric_now() > deadline)
+			break;
 		nanosleep(&(struct timespec){.tv_nsec = SERVER_DYING_ROUND_MS * 1000000}, NULL);
 	}
+	server->none_alive = false;
+	return status;
+}
+
+bool
+fabric_server_lock_word(FabricServer *server, uint32_t channel, uint64_t index, uint64_t *word)
+{
+	uint32_t number = server->memory.channels[channel].instance;
+	const uint64_t *locks;
+	uint32_t tenant;
+
+	if (index >= MEMORY_LOCK_WORDS || number == 0 || number > MEMORY_MAX_INSTANCES)
+		return false;
+	tenant = server->memory.instances[number - 1].tenant;
+	locks = verbs_server_has_locks(server, tenant) ? verbs_server_locks(server, tenant)
+	                                               : memory_tenant_locks(&server->memory, tenant);
+	if (locks == NULL)
+		return false;
+	*word = __atomic_load_n(&locks[index], __ATOMIC_SEQ_CST);
+	return true;
 }
 
 MemoryInstance *

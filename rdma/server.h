@@ -38,6 +38,7 @@ typedef struct FabricDeadChannel
 	uint64_t write_offset; /* the WRITE that was in progress (NODES), or UINT64_MAX: none */
 	uint32_t write_bytes;
 	bool write_unknown; /* its WRITEs went through a device: which was in progress, nobody knows */
+	bool others_dead;   /* as are all other channels: what is in the memory nobody changes now */
 } FabricDeadChannel;
 
 /* What the daemon built on the server provides. All callbacks run in the server's one thread. */
@@ -185,6 +186,12 @@ extern void *fabric_server_service_area(FabricServer *server);
 
 /* Node memory, mapped: offset is in NODES. Only for the service, in callbacks or between steps. */
 extern void *fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes);
+
+/*
+ * A lock word as it is now, of the tenant whose channel this is, or was last. False: there is none of this index, or the device does not
+ * answer.
+ */
+extern bool fabric_server_lock_word(FabricServer *server, uint32_t channel, uint64_t index, uint64_t *word);
 
 /* First offset in NODES behind the redo slots, a multiple of FABRIC_UNIT_BYTES, and the region's end. */
 extern void fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end);

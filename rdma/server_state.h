@@ -190,6 +190,7 @@ struct FabricServer
 	VerbsServer *verbs; /* access class NIC; NULL: class CPU */
 	uint32_t live;      /* records that are LIVE */
 	uint32_t dying;     /* records that are KILLED */
+	bool none_alive;    /* at the start: of all channels' clients none is left that could write */
 	FabricServerFigures figures;
 };
 

@@ -222,17 +222,13 @@ words_at(const SimQueue *queue, const FabricOp *op)
 	                                  : apply_node(&queue->channel, op->offset);
 }
 
-/*
- * The part's lines, from the last one in `lines` on: in any order; but those of a WRITE of several packets from the first to the
- * last, as replay relies on that for the first packet (doc/simulator.md).
- */
+/* The part's lines, from the last one in `lines` on: in any order. */
 static void
 order_lines(SimQueue *queue, const FabricOp *op)
 {
 	uint64_t first = (op->offset + queue->part_offset) / LINE_BYTES;
 	uint64_t last = (op->offset + queue->part_offset + queue->part_bytes - 1) / LINE_BYTES;
-	bool shuffled =
-		simulator.options.adversarial && (op->opcode == FABRIC_READ || op->length <= packet_bytes());
+	bool shuffled = simulator.options.adversarial;
 
 	queue->lines_left = (uint32_t) (last - first + 1);
 	for (uint32_t i = 0; i < queue->lines_left; i++)

@@ -128,7 +128,7 @@ rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
 	if (plan != NULL && fabric_fault_set(client.endpoints[0], plan) != FABRIC_OK)
 		return TREE_INVALID;
 	fill(&tree->geometry, next, image, tree->root, image[HEADER_GENERATION] + 1);
-	count = lock_rewrite_ops(tree, tree->root, next, tree->geometry.leaf_bytes, ops);
+	count = lock_rewrite_ops(tree, &hold, tree->root, next, tree->geometry.leaf_bytes, ops);
 	if (count != REDO_OPS + 1)
 		return TREE_INVALID;
 	status = lock_write_and_release(tree, &hold, ops, count, tree->root, NULL, 0);
@@ -265,6 +265,16 @@ make_node(const NodeGeometry *geometry, uint64_t *node, uint32_t level, uint64_t
 	node_seal(geometry, node);
 }
 
+/* Replays the image if it is due. */
+static bool
+replay(const FabricDeadChannel *dead, const uint64_t *image, uint32_t bytes, uint64_t *target)
+{
+	if (!service_half_landed(dead, image, NODE_OFFSET, bytes, target))
+		return false;
+	service_replay(dead, image, bytes, target);
+	return true;
+}
+
 static void
 test_replay(void **state)
 {
@@ -280,16 +290,16 @@ test_replay(void **state)
 	/* The write in progress decides, whatever the node looks like. */
 	memcpy(target, old, sizeof(target));
 	dead.write_offset = NODE_OFFSET + 4096;
-	assert_false(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	assert_false(replay(&dead, new, leaf_bytes, target));
 	dead.write_offset = NODE_OFFSET;
 	dead.write_bytes = 16;
-	assert_false(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	assert_false(replay(&dead, new, leaf_bytes, target));
 	dead.write_offset = UINT64_MAX;
-	assert_false(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	assert_false(replay(&dead, new, leaf_bytes, target));
 	assert_memory_equal(target, old, sizeof(target));
 	dead.write_offset = NODE_OFFSET;
 	dead.write_bytes = leaf_bytes;
-	assert_true(service_replay(&dead, new, NODE_OFFSET, leaf_bytes, target));
+	assert_true(replay(&dead, new, leaf_bytes, target));
 	assert_memory_equal(target, new, leaf_bytes);
 }
 
@@ -310,22 +320,22 @@ test_replay_mixture(void **state)
 		make_node(&geometry, old, level, 5);
 		make_node(&geometry, new, level, 6);
 		memcpy(target, old, bytes);
-		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		assert_false(replay(&dead, new, bytes, target));
 		assert_memory_equal(target, old, bytes);
 		for (uint32_t landed = LINE_BYTES; landed < bytes; landed += LINE_BYTES)
 		{
 			memcpy(target, old, bytes);
 			memcpy(target, new, landed);
-			assert_false(service_replay(&local, new, NODE_OFFSET, bytes, target));
-			assert_true(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+			assert_false(replay(&local, new, bytes, target));
+			assert_true(replay(&dead, new, bytes, target));
 			assert_memory_equal(target, new, bytes);
 		}
-		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		assert_false(replay(&dead, new, bytes, target));
 		/* What came later is not undone, and a mixture of others is not ours. */
 		make_node(&geometry, target, level, 7);
-		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		assert_false(replay(&dead, new, bytes, target));
 		memcpy(target + LINE_WORDS, new + LINE_WORDS, bytes - LINE_BYTES);
-		assert_false(service_replay(&dead, new, NODE_OFFSET, bytes, target));
+		assert_false(replay(&dead, new, bytes, target));
 	}
 	/* A line of a third generation: no single WRITE left this. */
 	make_node(&geometry, old, 0, 4);
@@ -333,7 +343,7 @@ test_replay_mixture(void **state)
 	make_node(&geometry, target, 0, 5);
 	memcpy(target, new, LINE_BYTES);
 	memcpy(target + LINE_WORDS, old + LINE_WORDS, LINE_BYTES);
-	assert_false(service_replay(&dead, new, NODE_OFFSET, geometry.leaf_bytes, target));
+	assert_false(replay(&dead, new, geometry.leaf_bytes, target));
 }
 
 int

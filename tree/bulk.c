@@ -236,17 +236,24 @@ separator_make(TreeBulk *bulk, const TreeKey *key, uint64_t *separator)
 
 /* ---- inner nodes ---- */
 
+static TreeStatus
+node_write(TreeBulk *bulk, uint64_t pointer, const uint64_t *node, uint32_t bytes)
+{
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = bytes,
+	               .offset = pointer_offset(pointer),
+	               .buffer = (uint64_t *) node};
+
+	return bulk_execute(bulk, pointer_memory_node(pointer), &op, 1);
+}
+
 /* Ends an inner node and writes it. `high` NULL: the last of its level. */
 static TreeStatus
 inner_write(TreeBulk *bulk, uint32_t level, const uint64_t *high, uint64_t right)
 {
 	const NodeGeometry *g = &bulk->tree->geometry;
 	BulkLevel *open = &bulk->levels[level];
-	FabricOp op = {.opcode = FABRIC_WRITE,
-	               .region = FABRIC_NODES,
-	               .length = INNER_BYTES,
-	               .offset = pointer_offset(open->pointer),
-	               .buffer = open->node};
 
 	assert(open->pointer != 0 && open->count > 0);
 	assert(open->count <= g->inner_cells);
@@ -257,7 +264,7 @@ inner_write(TreeBulk *bulk, uint32_t level, const uint64_t *high, uint64_t right
 	node_set_fence(g, open->node, true, high);
 	node_seal(g, open->node);
 	bulk->inner_count++;
-	return bulk_execute(bulk, pointer_memory_node(open->pointer), &op, 1);
+	return node_write(bulk, open->pointer, open->node, INNER_BYTES);
 }
 
 static void
@@ -616,14 +623,12 @@ root_write(TreeBulk *bulk, const uint64_t *root)
 {
 	Tree *tree = bulk->tree;
 	uint32_t level = node_level(root);
-	FabricOp ops[REDO_OPS + 1];
-	int count;
 	TreeStatus status;
 
 	assert(root[HEADER_SELF] == tree->root);
 	assert(root[HEADER_GENERATION] == bulk->root_generation);
-	count = lock_rewrite_ops(tree, tree->root, root, node_bytes(&tree->geometry, level), ops);
-	status = bulk_execute(bulk, pointer_memory_node(tree->root), ops, count);
+	/* No redo image: if this process dies here there is no tree. */
+	status = node_write(bulk, tree->root, root, node_bytes(&tree->geometry, level));
 	if (status != TREE_OK)
 		return status;
 	tree->root_is_leaf = level == 0;

@@ -244,7 +244,7 @@ node_replace(TreeFold *fold, LockHold *hold, uint64_t pointer, uint32_t level)
 	uint64_t *node = tree->client->image_left;
 	uint64_t generation = node[HEADER_GENERATION];
 	FabricOp ops[REDO_OPS + 2];
-	int count = lock_rewrite_ops(tree, pointer, node, node_bytes(&tree->geometry, level), ops);
+	int count = lock_rewrite_ops(tree, hold, pointer, node, node_bytes(&tree->geometry, level), ops);
 	TreeStatus status =
 		lock_write_and_release(tree, hold, ops, count, pointer, node, tree_node_bytes(tree, pointer, level));
 

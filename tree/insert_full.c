@@ -88,7 +88,7 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	(void) insert_stamp(in, node);
 	leaf_fill(g, node, cells, 0, cells->count);
 	node_seal(g, node);
-	n += lock_rewrite_ops(tree, in->path.pointer, node, g->leaf_bytes, ops + n);
+	n += lock_rewrite_ops(tree, &in->hold, in->path.pointer, node, g->leaf_bytes, ops + n);
 	status = lock_write_and_release(tree, &in->hold, ops, n, in->path.pointer, node,
 	                                tree_node_bytes(tree, in->path.pointer, 0));
 	if (insert_wrote(in, status) != TREE_OK)

@@ -267,6 +267,7 @@ typedef struct LockHold
 	uint64_t word;      /* what we wrote there */
 	uint32_t handovers; /* since the word was won by compare-and-swap */
 	bool held;
+	bool redo; /* what is to be written has a redo image: lock_rewrite_ops() */
 } LockHold;
 
 /*
@@ -284,8 +285,8 @@ extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, ui
  * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's
  * memory node), then the unlock by checked COMPARE_SWAP; or, if a local process waits and the bound is not
  * reached, the writes alone, and after their acknowledgment handover with `after` (the node's image as it now
- * is, NULL = without image). TREE_RETRY: doubt was settled, the lock is released, a prefix of the writes was
- * applied: begin anew.
+ * is, NULL = without image). Writes with a redo image end by another word in either case: that tells the memory node that they
+ * are through. TREE_RETRY: doubt was settled, the lock is released, a prefix of the writes was applied: begin anew.
  */
 extern TreeStatus lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count,
                                          uint64_t pointer, const uint64_t *after, uint32_t bytes);
@@ -298,12 +299,13 @@ lock_release(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
 }
 
 /*
- * Fills the operations of a node's rewrite into `ops`: the redo image when the node is longer than one packet
+ * Fills the operations of the rewrite of a node that is held into `ops`: the redo image when the node is longer than one packet
  * (2 WRITEs to this channel's redo slot), then the node. Returns their number, at most REDO_OPS + 1.
+ * lock_write_and_release() ends the chain that they are in.
  */
 #define REDO_OPS 2
-extern int lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes,
-                            FabricOp *ops);
+extern int lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *image,
+                            uint32_t bytes, FabricOp *ops);
 
 /*
  * Whether nobody holds the node's word, not even one who left it in doubt: then nothing that was written under it can land

@@ -60,7 +60,20 @@ waiter_remember(LockWaiter *waiter, const LockHold *hold)
 {
 	assert(waiter->hold_memory_node == hold->memory_node && waiter->hold_index == hold->index);
 	waiter->hold_word = hold->word;
+	waiter->next_word = 0;
 	__atomic_store_n(&waiter->holds, hold->memory_node + 1, __ATOMIC_RELEASE);
+}
+
+/* A word that nobody held before; the ticket tells it from all others of this process. */
+static uint64_t
+word_make(TreeClient *client, uint32_t memory_node)
+{
+	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
+	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
+
+	waiter->ticket++;
+	return fabric_lock_word(capabilities->instance, capabilities->incarnation,
+	                        (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
 }
 
 static bool
@@ -297,13 +310,11 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	const FabricCapabilities *capabilities = access_capabilities(client, hold->memory_node);
-	bool ordered = (capabilities->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
+	bool ordered = (access_capabilities(client, hold->memory_node)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
 	TreeStatus status;
 
 	for (int attempt = 0;; attempt++)
 	{
-		LockWaiter *waiter = table_waiter(table, client->slot);
 		bool won;
 
 		if (attempt > 0)
@@ -324,11 +335,7 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 			}
 			backoff(client, attempt);
 		}
-		/* The ticket tells this try from all others of this process. */
-		waiter->ticket++;
-		capabilities = access_capabilities(client, hold->memory_node);
-		hold->word = fabric_lock_word(capabilities->instance, capabilities->incarnation,
-		                              (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
+		hold->word = word_make(client, hold->memory_node);
 		status = word_try(tree, hold, pointer, bytes, image, ordered && attempt == 0, &won, read);
 		if (status != TREE_OK)
 			return status;
@@ -568,52 +575,104 @@ unlock_settle(Tree *tree, LockHold *hold)
 	return TREE_OK;
 }
 
+/* Writes, and puts `next` in the place of the word, in one chain. TREE_OK: it did. */
+static TreeStatus
+write_and_swap(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t next)
+{
+	TreeStatus status;
+
+	writes[count] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, next);
+	status = access_execute(tree, hold->memory_node, writes, count + 1);
+	if (status == TREE_OK && writes[count].result != hold->word)
+		return client_fail(tree->client, TREE_FENCED,
+		                   "memory node %u: lock word %u was %016llx, not our %016llx", hold->memory_node,
+		                   hold->index, (unsigned long long) writes[count].result,
+		                   (unsigned long long) hold->word);
+	return status;
+}
+
+static TreeStatus
+write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count)
+{
+	TreeStatus status = write_and_swap(tree, hold, writes, count, 0);
+
+	if (status == TREE_RETRY)
+		return unlock_settle(tree, hold);
+	if (status != TREE_OK)
+		return hold_fail(tree, hold, status);
+	hold_end(tree->client, hold);
+	return TREE_OK;
+}
+
+/*
+ * Writes, and puts another word of ours in the place of the hold's: whoever has the lock next, the memory node sees that this redo
+ * image is not under way any more. Not TREE_OK: the hold is over.
+ */
+static TreeStatus
+write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count)
+{
+	LockWaiter *waiter = table_waiter(tree->client->shared->locks, tree->client->slot);
+	uint64_t next = word_make(tree->client, hold->memory_node);
+	uint64_t word = next;
+	TreeStatus status;
+
+	waiter->next_word = next;
+	status = write_and_swap(tree, hold, writes, count, next);
+	if (status == TREE_RETRY)
+	{
+		status = word_read(tree, hold, &word);
+		if (status != TREE_OK)
+			return hold_strand(tree->client, hold, status);
+	}
+	if (status != TREE_OK)
+		return hold_fail(tree, hold, status);
+	waiter->next_word = 0;
+	if (word != next) /* it did not land, and perhaps not all of the writes */
+		return unlock_alone(tree, hold, TREE_RETRY);
+	hold->word = waiter->hold_word = next;
+	return TREE_OK;
+}
+
+/* Writes, and passes the word on to the first of the queue, if there is one still. */
+static TreeStatus
+write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+                  const uint64_t *after, uint32_t bytes)
+{
+	TreeStatus status = TREE_OK;
+
+	if (hold->redo)
+	{
+		status = write_and_renew(tree, hold, writes, count);
+		if (status != TREE_OK)
+			return status;
+	}
+	else if (count > 0)
+		status = access_execute(tree, hold->memory_node, writes, count);
+	if (status == TREE_RETRY)
+		return unlock_alone(tree, hold, TREE_RETRY);
+	if (status != TREE_OK)
+		return hold_fail(tree, hold, status);
+	if (word_pass_on(tree, hold, pointer, after, bytes))
+		return TREE_OK;
+	return unlock_alone(tree, hold, TREE_OK);
+}
+
 TreeStatus
 lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
                        const uint64_t *after, uint32_t bytes)
 {
-	TreeClient *client = tree->client;
-	LockEntry *entry = table_entry(client->shared->locks, hold->memory_node, hold->index);
-	bool pass_on = hold->handovers < HANDOVER_MAX && entry_has_waiters(entry);
-	TreeStatus status = TREE_OK;
+	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->memory_node, hold->index);
 
-	assert(hold->held && client->holding);
+	assert(hold->held && tree->client->holding);
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
-	if (!pass_on)
-	{
-		writes[count] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
-		status = access_execute(tree, hold->memory_node, writes, count + 1);
-		if (status == TREE_OK && writes[count].result != hold->word)
-			status =
-				client_fail(client, TREE_FENCED, "memory node %u: lock word %u was %016llx, not our %016llx",
-			                hold->memory_node, hold->index, (unsigned long long) writes[count].result,
-			                (unsigned long long) hold->word);
-		if (status == TREE_OK)
-		{
-			hold_end(client, hold);
-			return TREE_OK;
-		}
-		if (status == TREE_RETRY)
-			return unlock_settle(tree, hold);
-	}
-	else
-	{
-		if (count > 0)
-			status = access_execute(tree, hold->memory_node, writes, count);
-		if (status == TREE_OK)
-		{
-			if (word_pass_on(tree, hold, pointer, after, bytes))
-				return TREE_OK;
-			return unlock_alone(tree, hold, TREE_OK);
-		}
-		if (status == TREE_RETRY)
-			return unlock_alone(tree, hold, TREE_RETRY);
-	}
-	return hold_fail(tree, hold, status);
+	if (hold->handovers < HANDOVER_MAX && entry_has_waiters(entry))
+		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
+	return write_and_unlock(tree, hold, writes, count);
 }
 
 int
-lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes, FabricOp *ops)
+lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *image, uint32_t bytes,
+                 FabricOp *ops)
 {
 	TreeClient *client = tree->client;
 	uint32_t memory_node = pointer_memory_node(pointer);
@@ -621,12 +680,16 @@ lock_rewrite_ops(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t b
 	int count = 0;
 
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
+	assert(hold->held && hold->memory_node == memory_node);
 	assert(image[HEADER_SELF] == pointer_address(pointer));
 	if (bytes > capabilities->one_packet)
 	{
+		hold->redo = true;
 		client->redo.target = pointer_address(pointer);
 		client->redo.generation = image[HEADER_GENERATION];
 		client->redo.bytes = bytes;
+		client->redo.lock_index = hold->index;
+		client->redo.lock_word = hold->word;
 		client->redo.sum = redo_sum(&client->redo, image);
 		ops[count] = node_op(pointer, bytes, (uint64_t *) image);
 		ops[count].opcode = FABRIC_WRITE;
@@ -658,7 +721,8 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 		return client_away(client, waiter->hold_memory_node);
 	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
 	{
-		FabricOp op = word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0);
+		FabricOp ops[] = {word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0),
+		                  word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->next_word, 0)};
 
 		if ((client->doubt & bit) != 0)
 		{
@@ -667,10 +731,10 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 			if (status != TREE_OK)
 				return status;
 		}
-		fabric = step_execute(client, endpoint, &op, 1);
+		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
 		if (fabric == FABRIC_OK)
 		{
-			/* Ours and now free, or not ours: the swap never landed, or the unlock had. */
+			/* One of them was there and now it is free, or neither: the swap never landed, or the unlock had. */
 			client_silence_ends(client);
 			return TREE_OK;
 		}
@@ -693,6 +757,7 @@ leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
 	if (waiter->state == WAIT_PASSED)
 	{
 		waiter->hold_word = waiter->passed_word;
+		waiter->next_word = 0;
 		__atomic_store_n(&waiter->holds, waiter->hold_memory_node + 1, __ATOMIC_RELEASE);
 	}
 	else

@@ -45,7 +45,8 @@ typedef struct LockWaiter
 	uint32_t hold_memory_node; /* of what is waited for, owned or held */
 	uint32_t hold_index;
 	uint64_t hold_word;
-	uint64_t ticket; /* counts tries to win a word */
+	uint64_t next_word; /* that a chain under way puts in its place; 0: none */
+	uint64_t ticket;    /* counts tries to win a word */
 	_Alignas(LINE_BYTES) uint64_t image[NODE_MAX_BYTES / 8];
 } LockWaiter;
 

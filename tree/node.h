@@ -372,7 +372,9 @@ typedef struct RedoHeader
 	uint64_t target;     /* pointer of the node to be rewritten */
 	uint64_t generation; /* of the image */
 	uint64_t bytes;      /* of the image */
-	uint64_t sum;        /* XXH3 of the image, seeded with target ^ generation ^ bytes */
+	uint64_t lock_index; /* the node's lock word, and what it holds until this chain is through: */
+	uint64_t lock_word;  /* its last operation changes that, and before nobody else writes the node */
+	uint64_t sum;        /* XXH3 of the image, seeded with that of the words before */
 } RedoHeader;
 
 /* Extent header: the first stripe of an extent. */

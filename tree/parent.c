@@ -216,7 +216,7 @@ post_insert(Posting *posting, LockHold *hold, uint32_t index)
 	node[HEADER_GENERATION] = generation;
 	node[HEADER_STATE] = node_state_word(generation, node_level(old), count + 1, node_flags(old));
 	node_seal(g, node);
-	n = lock_rewrite_ops(tree, posting->parent, node, INNER_BYTES, ops);
+	n = lock_rewrite_ops(tree, hold, posting->parent, node, INNER_BYTES, ops);
 	status = lock_write_and_release(tree, hold, ops, n, posting->parent, node, INNER_BYTES);
 	if (status != TREE_OK)
 		return status;

@@ -18,7 +18,7 @@ redo_sum(const RedoHeader *header, const void *image)
 	assert(header->bytes <= NODE_MAX_BYTES);
 	assert(image != NULL);
 
-	return XXH3_64bits_withSeed(image, header->bytes, header->target ^ header->generation ^ header->bytes);
+	return XXH3_64bits_withSeed(image, header->bytes, XXH3_64bits(header, offsetof(RedoHeader, sum)));
 }
 
 bool

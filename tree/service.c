@@ -65,8 +65,8 @@ service_release_units(void *argument, uint64_t offset, uint64_t bytes)
 /* ---- redo ---- */
 
 /*
- * Did a WRITE of `image` begin to land on `target` and not come to its end?  Packets land in order, so line 0 is of the image's
- * generation, and what follows is of the one before: stamps tell in a leaf, the sum in an inner node.
+ * Did a WRITE of `image` begin to land on `target` and not come to its end, if nobody else writes there?  Packets land in order, so
+ * line 0 is of the image's generation, and what follows is of the one before: stamps tell in a leaf, the sum in an inner node.
  */
 static bool
 image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
@@ -80,13 +80,7 @@ image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
 	    target[HEADER_SELF] != image[HEADER_SELF])
 		return false;
 	if (node_level(image) != 0)
-	{
-		bool wrong = node_sum(target, bytes) != target[HEADER_SUM];
-
-		/* A living client's next rewrite makes it wrong, too: of that line 0, with its generation, came before all else. */
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		return wrong && __atomic_load_n(&target[HEADER_GENERATION], __ATOMIC_RELAXED) == generation;
-	}
+		return node_sum(target, bytes) != target[HEADER_SUM];
 	for (uint32_t word = 0; word < bytes / 8; word += LINE_WORDS)
 	{
 		uint64_t stamp = target[word] & STAMP_MASK;
@@ -113,22 +107,41 @@ image_store(const uint64_t *image, uint32_t bytes, uint64_t *target)
 }
 
 bool
-service_replay(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
-               uint32_t target_bytes, void *target)
+service_half_landed(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
+                    uint32_t target_bytes, const void *target)
 {
 	assert(target_bytes <= NODE_MAX_BYTES);
 	assert(dead != NULL && target != NULL);
 	if (dead->write_unknown)
-	{
-		if (!image_half_landed(image, target_bytes, target))
-			return false;
+		return image_half_landed(image, target_bytes, target);
+	return dead->write_offset == target_offset && dead->write_bytes == target_bytes;
+}
+
+void
+service_replay(const FabricDeadChannel *dead, const void *image, uint32_t target_bytes, void *target)
+{
+	assert(target_bytes <= NODE_MAX_BYTES);
+	assert(dead != NULL && target != NULL);
+	if (dead->write_unknown)
 		image_store(image, target_bytes, target);
+	else
+		memcpy(target, image, target_bytes);
+}
+
+/*
+ * Is the lock word still what it was in the dead channel's chain?  Its last operation would have changed that, and nobody else has
+ * the lock before: so if it is, what is torn in the node is of this chain.
+ */
+static bool
+chain_unfinished(const Service *service, const FabricDeadChannel *dead, const RedoHeader *header)
+{
+	uint64_t word;
+
+	/* One who lives shows in the stripes; of the dead, packets in order. Lock words on a device may be gone. */
+	if (!dead->write_unknown || dead->others_dead)
 		return true;
-	}
-	if (dead->write_offset != target_offset || dead->write_bytes != target_bytes)
-		return false;
-	memcpy(target, image, target_bytes);
-	return true;
+	return fabric_server_lock_word(service->server, dead->channel, header->lock_index, &word) &&
+	       word == header->lock_word;
 }
 
 /* A channel died: if it did so inside the rewrite of a node, the node is made whole from the redo slot. */
@@ -168,10 +181,13 @@ service_recover(void *argument, const FabricDeadChannel *dead)
 			                   dead->channel);
 		return;
 	}
-	if (service_replay(dead, image, target.offset, target.bytes, node))
-		service_log(service, FABRIC_LOG_INFO,
-		            "channel %u died while it rewrote the node at %llu: done from its redo slot",
-		            dead->channel, (unsigned long long) target.offset);
+	if (!service_half_landed(dead, image, target.offset, target.bytes, node) ||
+	    !chain_unfinished(service, dead, &header))
+		return;
+	service_replay(dead, image, target.bytes, node);
+	service_log(service, FABRIC_LOG_INFO,
+	            "channel %u died while it rewrote the node at %llu: done from its redo slot", dead->channel,
+	            (unsigned long long) target.offset);
 }
 
 static void

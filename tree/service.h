@@ -173,14 +173,18 @@ extern void service_figures(Service *service, ServiceFigures *figures);
 /* ---- for the tests of service.c ---- */
 
 /*
- * Replays a dead channel's redo image into `target`, the memory of its target node, if the channel died inside the WRITE of
- * that node.  The caller has checked with redo_valid() that the image is whole, and that the target lies in the tree
- * that it names.  True if it was replayed.
+ * Did a channel die inside the WRITE of its redo image into `target`, the memory of its target node?  The caller has checked with
+ * redo_valid() that the image is whole, and that the target lies in the tree that it names.
  *
  * Through a device nobody knows which WRITE was in progress (write_unknown): there the node has to be a mixture of exactly
- * the slot's generation and the one before, as packets that land in order leave it (test/models/redo.pml, case NODE).
+ * the slot's generation and the one before, as packets that land in order leave it (test/models/redo.pml, case NODE).  A later WRITE
+ * of a client that lives may look like that, so it has to be true, too, that nobody had the lock after the dead channel's chain.
  */
-extern bool service_replay(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
-                           uint32_t target_bytes, void *target);
+extern bool service_half_landed(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
+                                uint32_t target_bytes, const void *target);
+
+/* Stores the image. */
+extern void service_replay(const FabricDeadChannel *dead, const void *image, uint32_t target_bytes,
+                           void *target);
 
 #endif /* SHERMAN_SERVICE_H */

@@ -210,8 +210,8 @@ split_write(Tree *tree, LockHold *hold, uint64_t pointer, Split *split)
 		(void) lock_release(tree, hold, pointer, NULL, 0);
 		return status;
 	}
-	split->count +=
-		lock_rewrite_ops(tree, pointer, after, node_bytes(g, node_level(after)), split->ops + split->count);
+	split->count += lock_rewrite_ops(tree, hold, pointer, after, node_bytes(g, node_level(after)),
+	                                 split->ops + split->count);
 	status = lock_write_and_release(tree, hold, split->ops, split->count, pointer, after,
 	                                tree_node_bytes(tree, pointer, level));
 	if (status != TREE_OK)

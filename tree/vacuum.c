@@ -224,7 +224,7 @@ leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old, 
 	node_begin_like(g, node, old, pointer, old[HEADER_GENERATION] + 1);
 	leaf_fill(g, node, &cells, 0, cells.count);
 	node_seal(g, node);
-	count = lock_rewrite_ops(tree, pointer, node, g->leaf_bytes, ops);
+	count = lock_rewrite_ops(tree, hold, pointer, node, g->leaf_bytes, ops);
 	status = lock_write_and_release(tree, hold, ops, count, pointer, node, tree_node_bytes(tree, pointer, 0));
 	if (status != TREE_OK)
 		return status;

@@ -15,7 +15,7 @@ mutate inner_right_sibling_skipped test_tree_faults tree/search.c \
 mutate entry_moves_inside_generation "test_tree" tree/insert_full.c \
 	's/client->image\[HEADER_GENERATION\] \+ 1\);/client->image[HEADER_GENERATION]);/'
 mutate write_behind_unlock test_tree_faults tree/lock.c \
-	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
+	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, next\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
 mutate handover_before_acknowledgment test_tree_faults tree/lock.c \
 	's/if \(count > 0\)\s+status = access_execute\(tree, hold->memory_node, writes, count\);/if (word_pass_on(tree, hold, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = access_execute(tree, hold->memory_node, writes, count);/s'
 mutate no_redo test_tree_faults tree/lock.c \
