@@ -49,6 +49,9 @@ struct Coroutine
 	bool waiting; /* and may be woken */
 	bool woken;
 	bool serves;
+	bool occupied;
+	bool has_random;
+	uint64_t random;
 	Coroutine *next;
 };
 
@@ -71,7 +74,10 @@ typedef struct Scheduler
 	uint32_t count;
 	uint32_t room;
 	Coroutine *coroutines;
-	uint32_t awaited; /* that have not ended and do not serve */
+	uint32_t awaited;  /* that have not ended and do not serve */
+	uint32_t occupied; /* coroutines */
+	uint64_t occupations;
+	bool (*director)(void);
 	Coroutine *current;
 	jmp_buf home;
 	const void *home_stack; /* for the address sanitizer */
@@ -113,7 +119,10 @@ scheduler_now(void)
 uint64_t
 scheduler_random(uint64_t below)
 {
-	return mix(scheduler.random += 0x9e3779b97f4a7c15ull) % below;
+	Coroutine *self = scheduler.current;
+	uint64_t *random = self != NULL && self->has_random ? &self->random : &scheduler.random;
+
+	return mix(*random += 0x9e3779b97f4a7c15ull) % below;
 }
 
 void
@@ -227,6 +236,8 @@ retire(Coroutine *coroutine)
 	scheduler.free_stacks[scheduler.free_count++] = coroutine->stack;
 	coroutine->stack = NULL;
 	scheduler.awaited -= !coroutine->serves;
+	scheduler.occupied -= coroutine->occupied;
+	coroutine->occupied = false;
 }
 
 static void
@@ -330,13 +341,41 @@ coroutine_has_ended(const Coroutine *coroutine)
 }
 
 void
-coroutine_sleep(uint64_t nanoseconds)
+coroutine_occupy(bool occupied)
 {
 	Coroutine *self = scheduler.current;
 
+	if (self->serves || self->occupied == occupied)
+		return;
+	self->occupied = occupied;
+	scheduler.occupied += occupied ? 1 : UINT32_MAX;
+	scheduler.occupations += occupied;
+}
+
+uint64_t
+scheduler_occupations(void)
+{
+	return scheduler.occupations;
+}
+
+void
+coroutine_random(uint64_t seed)
+{
+	scheduler.current->has_random = true;
+	scheduler.current->random = seed;
+}
+
+void
+coroutine_sleep(uint64_t nanoseconds)
+{
+	Coroutine *self = scheduler.current;
+	bool occupied = self->occupied;
+
 	self->wait++;
 	scheduler_after(nanoseconds, go_on, self, self->wait);
+	coroutine_occupy(true);
 	switch_home(self);
+	coroutine_occupy(occupied);
 }
 
 bool
@@ -388,6 +427,20 @@ scheduler_open(uint64_t seed)
 	scheduler.random = seed;
 }
 
+void
+scheduler_direct(bool (*director)(void))
+{
+	scheduler.director = director;
+}
+
+/* Whether the director is to be asked. */
+static bool
+is_idle(void)
+{
+	return scheduler.director != NULL && scheduler.occupied == 0 &&
+	       (scheduler.count == 0 || scheduler.heap[0].time > scheduler.now);
+}
+
 bool
 scheduler_run(uint64_t limit)
 {
@@ -395,6 +448,8 @@ scheduler_run(uint64_t limit)
 	{
 		Event event;
 
+		if (is_idle() && scheduler.director())
+			continue;
 		if (scheduler.count == 0 || scheduler.heap[0].time > limit)
 			return false;
 		event = take_event();

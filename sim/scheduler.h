@@ -49,6 +49,12 @@ extern uint64_t scheduler_random(uint64_t below);
 /* Something happens `delay` nanoseconds from now. What is due at one time happens in the order of these calls. */
 extern void scheduler_after(uint64_t delay, SchedulerEvent event, void *argument, uint64_t number);
 
+/*
+ * Who says what happens besides events: asked whenever no event is due now and no coroutine is occupied.  False: it has done
+ * nothing, and time passes.  NULL: nobody.  Until scheduler_close().
+ */
+extern void scheduler_direct(bool (*director)(void));
+
 /* Takes something that happened into the run's fingerprint, which two runs of a seed have in common. */
 extern void scheduler_note(uint64_t what);
 extern uint64_t scheduler_fingerprint(void);
@@ -63,6 +69,13 @@ extern Coroutine *coroutine_current(void);
 /* Ends one that has not ended yet, wherever it waits; not the caller. Nothing that it has is released. */
 extern void coroutine_end(Coroutine *coroutine);
 extern bool coroutine_has_ended(const Coroutine *coroutine);
+
+/* While one is occupied that does not serve, time passes, and nobody is asked what happens. coroutine_sleep() occupies. */
+extern void coroutine_occupy(bool occupied);
+/* How often one has become so. */
+extern uint64_t scheduler_occupations(void);
+/* What is random for the caller is so by its own count from now on, whatever others do in between. */
+extern void coroutine_random(uint64_t seed);
 
 /* The caller lets so much time pass. */
 extern void coroutine_sleep(uint64_t nanoseconds);

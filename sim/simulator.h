@@ -42,6 +42,12 @@ extern void simulator_close(void);
 /* Other options for chains that are posted from now on. */
 extern void simulator_change(const SimulatorOptions *options);
 
+/*
+ * The channels of an exploration's client are lost: the rest of its chains never takes effect, or the client is told so while it goes
+ * on to take effect until the reset.
+ */
+extern void simulator_lose(uint32_t client, bool lands_late);
+
 /* Steps that operations have taken so far. */
 extern uint64_t simulator_steps(void);
 

@@ -135,6 +135,7 @@ watch(const Look *look, int milliseconds)
 	wake_watchers();
 	place = watcher_place();
 	*place = coroutine_current();
+	coroutine_occupy(true);
 	while (ready == 0 && scheduler_now() < end)
 	{
 		uint64_t left = end - scheduler_now();
@@ -145,6 +146,7 @@ watch(const Look *look, int milliseconds)
 			step *= 2;
 		ready = look_once(look);
 	}
+	coroutine_occupy(false);
 	*place = NULL;
 	return ready;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "../rdma/shm.h"
-#include "scheduler.h"
+#include "explorer.h"
 #include "simulator.h"
 
 #define LINE_BYTES 64u
@@ -42,7 +42,8 @@ typedef struct SimChain
 {
 	struct SimChain *next;
 	uint64_t ticket;
-	FabricOp *caller; /* where results go */
+	uint32_t posted_in; /* step of an exploration */
+	FabricOp *caller;   /* where results go */
 	int count;
 	int done;             /* operations that took effect */
 	int lost_behind;      /* the channel is lost when so many took effect; -1: it is not */
@@ -60,6 +61,8 @@ typedef struct SimQueue
 	struct SimQueue *next;
 	FabricEndpoint *endpoint; /* NULL: it has another queue by now, or is gone */
 	ApplyChannel channel;
+	uint32_t actor;   /* of an exploration; the next one is for completions */
+	bool delivers;    /* a completion is offered */
 	ApplyRun run;     /* says whether the record is busy */
 	SimChain *chains; /* that were not given back, in order */
 	bool moving;      /* a step is due */
@@ -125,15 +128,6 @@ queue_of(const FabricEndpoint *endpoint)
 
 static void queue_step(void *argument, uint64_t number);
 
-static void
-queue_move(SimQueue *queue, uint64_t nanoseconds)
-{
-	if (queue->moving || queue->broken)
-		return;
-	queue->moving = true;
-	scheduler_after(nanoseconds, queue_step, queue, 0);
-}
-
 /* The first chain that has not taken effect. */
 static SimChain *
 queue_first(const SimQueue *queue)
@@ -143,6 +137,18 @@ queue_first(const SimQueue *queue)
 	while (chain != NULL && chain->done == chain->count)
 		chain = chain->next;
 	return chain;
+}
+
+static void
+queue_move(SimQueue *queue, uint64_t nanoseconds)
+{
+	if (queue->moving || queue->broken)
+		return;
+	queue->moving = true;
+	if (explorer_is_on())
+		explorer_offer(queue->actor, queue_step, queue, 0, queue_first(queue)->posted_in);
+	else
+		scheduler_after(nanoseconds, queue_step, queue, 0);
 }
 
 static SimChain *
@@ -173,8 +179,10 @@ chain_end(SimQueue *queue, SimChain *chain, FabricStatus status)
 		return;
 	chain->ended = true;
 	chain->status = status;
-	if (queue->waiter != NULL)
-		coroutine_wake(queue->waiter);
+	if (queue->waiter == NULL)
+		return;
+	explorer_access_client(queue->actor / EXPLORER_ACTORS);
+	coroutine_wake(queue->waiter);
 }
 
 /* A chain's completion arrives. */
@@ -186,6 +194,44 @@ deliver(void *argument, uint64_t ticket)
 
 	if (chain != NULL)
 		chain_end(queue, chain, FABRIC_OK);
+}
+
+/* The first chain that has taken effect and whose client does not know. */
+static const SimChain *
+queue_completed(const SimQueue *queue)
+{
+	const SimChain *chain = queue->chains;
+
+	while (chain != NULL && (chain->ended || chain->done < chain->count))
+		chain = chain->next;
+	return chain;
+}
+
+static void deliver_next(void *argument, uint64_t number);
+
+static void
+offer_delivery(SimQueue *queue)
+{
+	if (queue->delivers || queue_completed(queue) == NULL)
+		return;
+	queue->delivers = true;
+	explorer_offer(queue->actor + 1, deliver_next, queue, 0, EXPLORER_NO_STEP);
+}
+
+/* A step of an exploration: the next completion arrives. */
+static void
+deliver_next(void *argument, uint64_t number)
+{
+	SimQueue *queue = argument;
+	const SimChain *chain = queue_completed(queue);
+
+	(void) number;
+	queue->delivers = false;
+	explorer_access_client(queue->actor / EXPLORER_ACTORS);
+	explorer_access(EXPLORER_QUEUE, queue->actor, queue->actor + 1, EXPLORER_WRITE);
+	if (chain != NULL)
+		deliver(queue, chain->ticket);
+	offer_delivery(queue);
 }
 
 /* Nothing takes effect any more; its clients learn why. No part is under way. */
@@ -283,6 +329,31 @@ line_copy(const SimQueue *queue, const FabricOp *op, uint32_t line)
 	}
 }
 
+/* Tells what the part does. */
+static void
+tell_access(const SimQueue *queue, const FabricOp *op, bool changes)
+{
+	uint64_t space =
+		queue->channel.memory->header->node_uuid[0] / EXPLORER_REGIONS * EXPLORER_REGIONS + EXPLORER_REGIONS;
+	uint64_t from = op->offset + queue->part_offset;
+
+	explorer_access(EXPLORER_QUEUE, queue->actor, queue->actor + 1, EXPLORER_WRITE);
+	explorer_access(space + op->region, from, from + queue->part_bytes,
+	                changes ? EXPLORER_WRITE : EXPLORER_READ);
+}
+
+static void
+atomic_go_on(SimQueue *queue, FabricOp *op)
+{
+	const uint64_t *word = words_at(queue, op);
+	uint64_t before = *word;
+
+	apply_atomic(&queue->channel, op);
+	scheduler_note(op->result);
+	tell_access(queue, op, *word != before);
+	queue->lines_left = 0;
+}
+
 /* Does some of the part that is under way, or all that is left of it. */
 static void
 part_go_on(SimQueue *queue, FabricOp *op, bool all)
@@ -291,11 +362,10 @@ part_go_on(SimQueue *queue, FabricOp *op, bool all)
 
 	if (op->opcode != FABRIC_READ && op->opcode != FABRIC_WRITE)
 	{
-		apply_atomic(&queue->channel, op);
-		scheduler_note(op->result);
-		queue->lines_left = 0;
+		atomic_go_on(queue, op);
 		return;
 	}
+	tell_access(queue, op, op->opcode == FABRIC_WRITE);
 	if (!all && simulator.options.adversarial && !simulator.options.operation_atomic &&
 	    scheduler_random(WHOLE_ONE_IN) != 0)
 		lines = 1 + (uint32_t) scheduler_random(lines);
@@ -327,6 +397,11 @@ chain_complete(SimQueue *queue, const SimChain *chain)
 	uint64_t now = scheduler_now();
 	uint64_t time = now + delay(CALM_TRAVEL_NANOSECONDS);
 
+	if (explorer_is_on())
+	{
+		offer_delivery(queue);
+		return;
+	}
 	if (time <= queue->delivered)
 		time = queue->delivered + 1;
 	queue->delivered = time;
@@ -394,6 +469,7 @@ queue_begin(FabricEndpoint *endpoint)
 		return FABRIC_NO_MEMORY;
 	queue->endpoint = endpoint;
 	queue->channel = *shm_channel(endpoint);
+	queue->actor = explorer_new_actor();
 	queue->next = simulator.queues;
 	simulator.queues = queue;
 	queue->channel.memory->header->through_device = 1;
@@ -454,7 +530,10 @@ sim_reset(FabricEndpoint *endpoint)
 
 	if (queue == NULL)
 		return shm_transport.reset(endpoint);
-	coroutine_sleep(delay(CALM_TRAVEL_NANOSECONDS));
+	if (explorer_is_on())
+		explorer_yield();
+	else
+		coroutine_sleep(delay(CALM_TRAVEL_NANOSECONDS));
 	queue->held = true;
 	while (queue->part_bytes != 0)
 		coroutine_sleep(CALM_STEP_NANOSECONDS);
@@ -479,7 +558,8 @@ chain_make(FabricOp *ops, int count, uint64_t ticket)
 	chain = malloc(sizeof(SimChain) + words * sizeof(uint64_t));
 	if (chain == NULL)
 		return NULL;
-	*chain = (SimChain){.ticket = ticket, .caller = ops, .count = count, .lost_behind = -1};
+	*chain = (SimChain){
+		.ticket = ticket, .posted_in = explorer_step(), .caller = ops, .count = count, .lost_behind = -1};
 	words = 0;
 	for (int i = 0; i < count; i++)
 	{
@@ -637,6 +717,21 @@ void
 simulator_change(const SimulatorOptions *options)
 {
 	simulator.options = *options;
+}
+
+void
+simulator_lose(uint32_t client, bool lands_late)
+{
+	for (SimQueue *queue = simulator.queues; queue != NULL; queue = queue->next)
+	{
+		if (queue->actor / EXPLORER_ACTORS != client || queue->endpoint == NULL || queue->broken)
+			continue;
+		explorer_access(EXPLORER_QUEUE, queue->actor, queue->actor + 1, EXPLORER_WRITE);
+		if (!lands_late)
+			queue_break(queue, FABRIC_LOST);
+		for (SimChain *chain = queue->chains; chain != NULL; chain = chain->next)
+			chain_end(queue, chain, FABRIC_LOST);
+	}
 }
 
 uint64_t

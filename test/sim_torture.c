@@ -30,8 +30,6 @@
 /* Packets: leaves are of one, or of some as inner nodes are. */
 #define LONG_PACKET_BYTES 1024u
 #define SHORT_PACKET_BYTES 256u
-/* The slot of who makes the tree and looks at it in the end. */
-#define DIRECTOR_SLOT (SIM_SLOTS - 1)
 
 static SimRun run;
 static void (*tracing)(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes);
@@ -54,6 +52,12 @@ aborted(int signal_number)
 	clean();
 	signal(signal_number, SIG_DFL);
 	raise(signal_number);
+}
+
+static void
+again(const SimRun *failed)
+{
+	fprintf(stderr, "sim_torture --seed %" PRIu64 "\n", failed->plan.seed);
 }
 
 /* Prints what took effect. */
@@ -98,66 +102,6 @@ draw_plan(uint64_t seed)
 }
 
 /* ---- the director ---- */
-
-static void
-make_tree(SimWorker *director)
-{
-	SimPlan *plan = &run.plan;
-	SimClient client;
-	TreeStatus status;
-
-	sim_client_open(&client, &run.cluster, DIRECTOR_SLOT, 0);
-	run.record = (TreeRecord){.cluster = {1, 2}, .database = 1, .format = run.space->format};
-	status = tree_create(client.tree, &run.record);
-	REQUIRE(status == TREE_OK, "tree_create: %s: %s", tree_status_name(status), tree_detail(client.tree));
-	sim_client_close(&client);
-	sim_worker_open(director, &run, DIRECTOR_SLOT);
-	for (uint32_t id = 0; id < plan->prefill; id++)
-		sim_insert(director, id);
-	director->done = true;
-	sim_worker_close(director);
-}
-
-static void
-report(void *argument, const char *message)
-{
-	(void) argument;
-	sim_fail(&run, "check: %s", message);
-}
-
-static void
-take_entry(void *argument, const TreeKey *key, bool suspect)
-{
-	bool *there = argument;
-	uint32_t id = key->block * 200 + key->offset - 1;
-
-	(void) suspect;
-	if (id >= run.plan.entries || there[id])
-		sim_fail(&run, "check: TID (%u,%u) is there twice or was never inserted", key->block, key->offset);
-	there[id] = true;
-}
-
-/* Looks at the whole tree while nobody changes it. */
-static void
-check_tree(SimWorker *director)
-{
-	bool *there = calloc(run.plan.entries, sizeof(bool));
-	TreeStatistics statistics;
-	uint64_t problems;
-	TreeStatus status;
-
-	REQUIRE(there != NULL, "no memory");
-	sim_worker_open(director, &run, DIRECTOR_SLOT);
-	status = tree_check(director->tree, report, take_entry, there, &statistics, &problems);
-	if (status != TREE_OK)
-		sim_fail(&run, "check: %s: %s", tree_status_name(status), tree_detail(director->client.tree));
-	tree_counters(director->tree, &run.counters);
-	for (uint32_t id = 0; id < run.plan.entries; id++)
-		sim_history_look(&run, id, there[id]);
-	director->done = true;
-	sim_worker_close(director);
-	free(there);
-}
 
 static bool
 all_are(const SimWorker *workers, bool done)
@@ -249,7 +193,6 @@ live(SimWorker *workers, bool crashes)
 static void
 direct(void *argument)
 {
-	SimWorker director;
 	SimWorker workers[SIM_SLOTS];
 	SimulatorOptions quiet = run.plan.simulator;
 
@@ -257,13 +200,13 @@ direct(void *argument)
 	quiet.lose_one_in = 0;
 	simulator_change(&quiet);
 	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains);
-	make_tree(&director);
+	sim_make_tree(&run);
 	for (uint32_t i = 0; i <= run.plan.crashes; i++)
 	{
 		simulator_change(&run.plan.simulator);
 		live(workers, i < run.plan.crashes);
 		simulator_change(&quiet);
-		check_tree(&director);
+		sim_check_tree(&run);
 	}
 	sim_cluster_stop(&run.cluster);
 }
@@ -280,6 +223,7 @@ run_seed(uint64_t seed, bool verbose)
 	scheduler_open(seed);
 	plan = draw_plan(seed);
 	simulator_open(&plan.simulator);
+	run.again = again;
 	sim_run_plan(&run, &plan);
 	coroutine_start(direct, NULL, false);
 	if (!scheduler_run(TIME_LIMIT))

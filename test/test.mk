@@ -104,11 +104,18 @@ FABRIC_TESTS += test_scheduler
 test_scheduler_SOURCES = $(SIM_SOURCES)
 test_scheduler_LDFLAGS = $(SIM_LDFLAGS)
 
+FABRIC_TESTS += test_explorer
+test_explorer_SOURCES = $(SIM_SOURCES)
+test_explorer_LDFLAGS = $(SIM_LDFLAGS)
+
 FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
-TESTS += sim_torture
-sim_torture_SOURCES = $(SIM_SOURCES) test/support/sim_cluster.c test/support/sim_work.c test/support/history.c
+SIM_TREE_SOURCES = $(SIM_SOURCES) $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c)
+TESTS += sim_torture sim_explore
+sim_torture_SOURCES = $(SIM_TREE_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS)
+sim_explore_SOURCES = $(SIM_TREE_SOURCES)
+sim_explore_LDFLAGS = $(SIM_LDFLAGS)
 
 # Enemies of a memory node.
 FABRIC_TESTS += test_security test_crowd test_refusals

@@ -19,6 +19,8 @@
 #define PATIENCE_MS 10000u
 /* What spins looks again after so long, at most. */
 #define PAUSE_NANOSECONDS 1000u
+/* In an exploration a pause is as long as whoever is waited for needs. */
+#define LONG_PAUSE_US 100u
 
 /* Where a cluster's memory is, and how much of it. */
 #define MEMORY_ADDRESS ((void *) 0x200000000000)
@@ -196,16 +198,20 @@ sim_cluster_stop(SimCluster *cluster)
 static uint64_t
 client_now(void *argument)
 {
-	(void) argument;
-	return fabric_now() / NANOSECONDS_PER_US;
+	return fabric_now() / NANOSECONDS_PER_US + ((const SimClient *) argument)->ahead_us;
 }
 
 static void
 client_sleep(void *argument, uint32_t slot, uint32_t milliseconds)
 {
-	(void) argument;
 	(void) slot;
-	coroutine_wait(milliseconds * NANOSECONDS_PER_MS);
+	if (!explorer_is_on())
+	{
+		coroutine_wait(milliseconds * NANOSECONDS_PER_MS);
+		return;
+	}
+	explorer_sleep();
+	((SimClient *) argument)->ahead_us += milliseconds * 1000;
 }
 
 static void
@@ -213,15 +219,22 @@ client_wake(void *argument, uint32_t slot)
 {
 	const SimClient *woken = ((SimClient *) argument)->cluster->clients[slot];
 
-	if (woken != NULL)
+	if (woken != NULL && explorer_is_on())
+		explorer_wake(slot);
+	else if (woken != NULL)
 		coroutine_wake(woken->coroutine);
 }
 
 static void
 client_pause_awake(void *argument)
 {
-	(void) argument;
-	coroutine_sleep(1 + scheduler_random(PAUSE_NANOSECONDS));
+	if (!explorer_is_on())
+	{
+		coroutine_sleep(1 + scheduler_random(PAUSE_NANOSECONDS));
+		return;
+	}
+	explorer_pause();
+	((SimClient *) argument)->ahead_us += LONG_PAUSE_US;
 }
 
 static bool

@@ -7,13 +7,13 @@
 #ifndef SHERMAN_TEST_SIM_CLUSTER_H
 #define SHERMAN_TEST_SIM_CLUSTER_H
 
-#include "../../sim/scheduler.h"
+#include "../../sim/explorer.h"
 #include "../../sim/simulator.h"
 #include "../../tree/service.h"
 #include "../../tree/tree.h"
 
 #define SIM_NODES 2
-#define SIM_DOMAINS 2
+#define SIM_DOMAINS 3
 #define SIM_SLOTS 8
 
 typedef struct SimNode
@@ -65,7 +65,8 @@ typedef struct SimClient
 	Fabric *fabric;
 	TreeClient *tree;
 	uint64_t silence;
-	bool stop; /* what it does is to end early */
+	uint64_t ahead_us; /* of the others' time: in an exploration nothing else passes in a wait */
+	bool stop;         /* what it does is to end early */
 	int holds;
 } SimClient;
 

@@ -35,7 +35,8 @@ sim_fail(const SimRun *run, const char *format, ...)
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "\nrun it again: sim_torture --seed %" PRIu64 "\n", run->plan.seed);
+	fprintf(stderr, "\nrun it again: ");
+	run->again(run);
 	exit(1);
 }
 
@@ -54,6 +55,7 @@ history_begin(SimRun *run, uint32_t id, HistoryKind kind)
 	}
 	entry->inserting += kind == HISTORY_INSERT;
 	entry->removing += kind == HISTORY_REMOVE;
+	explorer_access(EXPLORER_HISTORY, entry->rank, entry->rank + 1, EXPLORER_READ);
 	entry->ops[entry->count] = (HistoryOp){.call = ++run->moment, .end = UINT64_MAX, .kind = kind};
 	return entry->count++;
 }
@@ -66,6 +68,7 @@ history_end(SimRun *run, uint32_t id, uint32_t op)
 	entry->inserting -= entry->ops[op].kind == HISTORY_INSERT;
 	entry->removing -= entry->ops[op].kind == HISTORY_REMOVE;
 	entry->ops[op].end = ++run->moment;
+	explorer_access(EXPLORER_HISTORY, entry->rank, entry->rank + 1, EXPLORER_ADD);
 	return &entry->ops[op];
 }
 
@@ -141,7 +144,10 @@ rank_compare(const void *a, const void *b)
 void
 sim_run_plan(SimRun *run, const SimPlan *plan)
 {
+	void (*again)(const SimRun *) = run->again;
+
 	memset(run, 0, sizeof(*run));
+	run->again = again;
 	run->plan = *plan;
 	run->space = keyspace(plan->space);
 	run->entries = calloc(plan->entries, sizeof(SimEntry));
@@ -149,7 +155,7 @@ sim_run_plan(SimRun *run, const SimPlan *plan)
 	REQUIRE(run->entries != NULL && run->by_rank != NULL, "no memory");
 	for (uint32_t id = 0; id < plan->entries; id++)
 	{
-		run->entries[id].key = (KeyEntry){.number = scheduler_random(plan->numbers),
+		run->entries[id].key = (KeyEntry){.number = plan->numbers == 0 ? id : scheduler_random(plan->numbers),
 		                                  .block = id / TIDS_PER_BLOCK,
 		                                  .offset = (uint16_t) (1 + id % TIDS_PER_BLOCK)};
 		run->by_rank[id] = id;
@@ -169,8 +175,8 @@ sim_run_free(SimRun *run)
 	free(run->by_rank);
 }
 
-static uint32_t
-id_of_tid(const SimRun *run, uint32_t block, uint16_t offset)
+uint32_t
+sim_id_of_tid(const SimRun *run, uint32_t block, uint16_t offset)
 {
 	uint64_t id = (uint64_t) block * TIDS_PER_BLOCK + offset - 1;
 
@@ -241,7 +247,7 @@ require_free(const SimWorker *worker, const char *what)
 static bool
 chains_are_lost(const SimRun *run)
 {
-	return run->plan.simulator.lose_one_in != 0 || run->plan.restarts != 0;
+	return run->plan.simulator.lose_one_in != 0 || run->plan.restarts != 0 || run->plan.loses;
 }
 
 void
@@ -282,7 +288,7 @@ take_batch(SimWorker *worker, const TreeBatch *batch, uint32_t from, uint32_t to
 
 	for (int i = 0; i < batch->count; i++)
 	{
-		uint32_t id = id_of_tid(run, batch->entries[i].block, batch->entries[i].offset);
+		uint32_t id = sim_id_of_tid(run, batch->entries[i].block, batch->entries[i].offset);
 		uint32_t rank = run->entries[id].rank;
 		TreeKey key;
 		TreeStatus status;
@@ -335,9 +341,8 @@ scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, cons
 	}
 }
 
-/* Looks at the numbers [low, high]. */
-static void
-scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction)
+void
+sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction)
 {
 	const SimRun *run = worker->run;
 	TreeBound lower, upper;
@@ -348,12 +353,18 @@ scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direc
 	     direction == TREE_FORWARD ? &lower : &upper, direction == TREE_FORWARD ? &upper : &lower, direction);
 }
 
+void
+sim_scan_all(SimWorker *worker, TreeDirection direction)
+{
+	scan(worker, 0, worker->run->plan.entries, NULL, NULL, direction);
+}
+
 static bool
 is_victim(void *argument, uint32_t block, uint16_t offset)
 {
 	const SimWorker *worker = argument;
 
-	return worker->victims[id_of_tid(worker->run, block, offset)] != 0;
+	return worker->victims[sim_id_of_tid(worker->run, block, offset)] != 0;
 }
 
 static void
@@ -405,11 +416,11 @@ choose_victims(SimWorker *worker)
 	return chosen;
 }
 
+/* Removes what was chosen, by a walk as VACUUM's. */
 static void
-remove_some(SimWorker *worker)
+remove_victims(SimWorker *worker, uint32_t chosen)
 {
 	SimRun *run = worker->run;
-	uint32_t chosen = choose_victims(worker);
 	TreeVacuumCounts counts = {0};
 	TreeVacuum *vacuum;
 	TreeStatus status = tree_vacuum_open(worker->tree, &vacuum);
@@ -442,6 +453,18 @@ remove_some(SimWorker *worker)
 	tree_vacuum_close(vacuum);
 }
 
+void
+sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count)
+{
+	memset(worker->victims, 0, worker->run->plan.entries);
+	for (uint32_t i = 0; i < count; i++)
+	{
+		worker->victims[ids[i]] = 1;
+		worker->looks[ids[i]] = history_begin(worker->run, ids[i], HISTORY_REMOVE);
+	}
+	remove_victims(worker, count);
+}
+
 static void
 operation(SimWorker *worker)
 {
@@ -454,13 +477,13 @@ operation(SimWorker *worker)
 	if (choice < PART_INSERT)
 		sim_insert(worker, id);
 	else if (choice < PART_LOOKUP)
-		scan_numbers(worker, number, number, TREE_FORWARD);
+		sim_scan_numbers(worker, number, number, TREE_FORWARD);
 	else if (choice < PART_RANGE)
-		scan_numbers(worker, number, number + scheduler_random(run->plan.numbers / 4 + 1), direction);
+		sim_scan_numbers(worker, number, number + scheduler_random(run->plan.numbers / 4 + 1), direction);
 	else if (choice < PART_WHOLE)
-		scan(worker, 0, run->plan.entries, NULL, NULL, direction);
+		sim_scan_all(worker, direction);
 	else
-		remove_some(worker);
+		remove_victims(worker, choose_victims(worker));
 }
 
 /* ---- workers ---- */

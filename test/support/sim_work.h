@@ -21,12 +21,14 @@ typedef struct SimPlan
 	uint32_t domains;
 	uint32_t clients;
 	uint32_t entries;
-	uint32_t numbers; /* that entries have: fewer are more equal keys */
-	uint32_t prefill; /* entries that are inserted first */
-	uint32_t hot;     /* entries that most operations are about */
+	uint32_t numbers;  /* that entries have: fewer are more equal keys; 0: each has its own, in order */
+	uint32_t prefill;  /* entries that are inserted first */
+	uint32_t left_out; /* ... without one in so many; 0 = none */
+	uint32_t hot;      /* entries that most operations are about */
 	uint32_t operations;
 	uint32_t crashes;  /* lives that end before their time */
 	uint32_t restarts; /* of a memory node */
+	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool fold;
 	bool stop;
 	SimulatorOptions simulator;
@@ -55,6 +57,7 @@ typedef struct SimRun
 	SimCluster cluster;
 	TreeCounters counters;
 	uint64_t folded;
+	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
 } SimRun;
 
 typedef struct SimWorker
@@ -72,7 +75,7 @@ typedef struct SimWorker
 	uint32_t *looks;  /* by rank: its place in the entry's history */
 } SimWorker;
 
-/* Makes entries and an empty history. */
+/* Makes entries and an empty history. The plan's numbers are drawn; `run->again` is kept. */
 extern void sim_run_plan(SimRun *run, const SimPlan *plan);
 extern void sim_run_free(SimRun *run);
 
@@ -80,9 +83,22 @@ extern void sim_run_free(SimRun *run);
 extern void sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot);
 extern void sim_worker_close(SimWorker *worker);
 
+/* The entry with the TID; the run fails if there is none. */
+extern uint32_t sim_id_of_tid(const SimRun *run, uint32_t block, uint16_t offset);
+
 extern void sim_insert(SimWorker *worker, uint32_t id);
+/* Looks at all entries with the numbers [low, high]; for one number that is a lookup. */
+extern void sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction);
+extern void sim_scan_all(SimWorker *worker, TreeDirection direction);
+/* Removes entries that nobody inserts meanwhile, by VACUUM's walk; folds behind it if the plan says so. */
+extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
 /* A coroutine's body: opens the worker, which has its run and slot, and does the plan's operations. */
 extern void sim_worker_body(void *argument);
+
+/* Makes the tree and the plan's first entries; the calling coroutine's own, and at the end all is closed. */
+extern void sim_make_tree(SimRun *run);
+/* Looks at the whole tree while nobody changes it. */
+extern void sim_check_tree(SimRun *run);
 
 /* Ends what was under way: nothing of it takes effect any more. */
 extern void sim_history_cut(SimRun *run);

@@ -1,0 +1,533 @@
+/*
+ * sim_explore.c
+ *		All orders of small cases: two or three clients with a few operations each, around what is delicate in
+ *		the tree.
+ *
+ *		sim_explore [--case NAME] [--most RUNS] [--seconds N] [--schedule LIST] [--trace]
+ *
+ * Of each case at most so many runs (0: all), and as many as are begun within so many seconds.
+ *
+ * A case is run under every order of its steps that differs in what conflicts (sim/explorer.h), or the first
+ * ones.  Each run's history must be linearizable, and the whole tree right in the end.  A run that fails says
+ * how to repeat it.
+ */
+#include <ctype.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/require.h"
+#include "support/sim_work.h"
+
+#define EXIT_SKIP 77
+#define CLIENTS_MOST 3
+#define LEFT_OUT 5
+#define SMALL_LEAF_CELLS 16
+/* What is done besides the clients: their end, the loss of a channel. */
+#define DIRECTOR (SIM_SLOTS - 1)
+#define SABOTEUR (SIM_SLOTS - 2)
+/* Of one run. */
+#define MOST_STEPS 3000
+#define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
+/* Runs of a case, if nothing else is asked for. */
+#define MOST_RUNS (300 / TEST_SLOWNESS)
+
+typedef enum Trouble
+{
+	NO_TROUBLE,
+	DEATH,    /* all clients end at any step; the next incarnation is granted at any later one */
+	LOSS,     /* the first client's channel is lost at any step, and the rest of its chain */
+	LATE_LOSS /* the client is told so, and the rest still lands until the reset */
+} Trouble;
+
+/* What a case may be about. */
+typedef enum Happening
+{
+	NOTHING,
+	LEAF_SPLIT,
+	INNER_SPLIT,
+	ROOT_SPLIT,
+	RIGHT_MOVE, /* a reader that comes behind a split too late */
+	HANDOVER,
+	FOLD,
+	HAPPENINGS
+} Happening;
+
+typedef struct Case
+{
+	const char *name;
+	/*
+	 * What each client does: i5 inserts number 5, l5 looks it up, s scans all forward, b backward, r3-7
+	 * removes the numbers 3 to 7 by VACUUM's walk (and folds, if the case does).
+	 */
+	const char *scripts[CLIENTS_MOST];
+	uint32_t domains; /* compute instances; 0: each client is its own */
+	uint32_t prefill; /* numbers below are inserted first, without one in LEFT_OUT */
+	uint32_t packet_bytes;
+	Trouble trouble;
+	bool fold;
+	Happening about; /* what must have happened in some run */
+} Case;
+
+/*
+ * Nodes are one packet; or inner nodes, which are 4096 bytes, are two, and redo images are written for them.
+ */
+#define WHOLE 4096
+#define HALF 2048
+
+/*
+ * With small nodes 9 entries fill a leaf and 6 leaves the root.  Numbers that 5 divides are left out at
+ * first: so 11 numbers are one full leaf, which is the root, of 1 to 11; 23 are two of them, the second of 12
+ * to 22; 68 are six.
+ */
+static const Case cases[] = {
+	{"insert", {"i5 l10", "i10 l5"}, 0, 8, WHOLE, .about = NOTHING},
+	{"insert-same", {"i5 l5", "i5 l5"}, 0, 8, WHOLE, .about = NOTHING},
+	{"split", {"i5 l10", "i10 l5"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"split-lookup", {"i5", "l9 l11"}, 0, 23, HALF, .about = RIGHT_MOVE},
+	{"split-scan", {"i5", "s"}, 0, 23, HALF, .about = LEAF_SPLIT},
+	{"split-back", {"i5", "b"}, 0, 23, HALF, .about = LEAF_SPLIT},
+	{"split-split", {"i5", "i15 l9"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"split-three", {"i5", "i10", "l9"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"root-leaf", {"i5 l10", "i10 l9"}, 0, 11, WHOLE, .about = ROOT_SPLIT},
+	{"root", {"i5", "l9 l64"}, 0, 68, HALF, .about = ROOT_SPLIT},
+	{"root-insert", {"i5", "i60 l9"}, 0, 68, WHOLE, .about = ROOT_SPLIT},
+	{"root-scan", {"i5", "s"}, 0, 68, WHOLE, .about = ROOT_SPLIT},
+	{"remove", {"r3-3 l3", "i5 l3"}, 0, 8, WHOLE, .about = NOTHING},
+	{"remove-scan", {"r3-7", "s"}, 0, 23, WHOLE, .about = NOTHING},
+	{"remove-split", {"r3-17", "i5"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"fold-lookup", {"r12-22", "l14 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
+	{"fold-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
+	{"fold-scan", {"r12-22", "s"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
+	{"handover", {"i5", "i10", "i0"}, 1, 6, WHOLE, .about = HANDOVER},
+	{"handover-split", {"i5 l9", "i10"}, 1, 23, WHOLE, .about = HANDOVER},
+	{"handover-away", {"i5", "i10", "i0 l5"}, 2, 8, WHOLE, .about = HANDOVER},
+	{"death", {"i5", "i10"}, 0, 8, HALF, DEATH, .about = NOTHING},
+	{"death-handover", {"i5", "i10"}, 1, 8, HALF, DEATH, .about = HANDOVER},
+	{"death-split", {"i5", "l9"}, 0, 23, HALF, DEATH, .about = LEAF_SPLIT},
+	{"death-splits", {"i5", "i15"}, 1, 23, HALF, DEATH, .about = LEAF_SPLIT},
+	{"death-root", {"i5"}, 0, 68, HALF, DEATH, .about = ROOT_SPLIT},
+	{"death-fold", {"r12-22"}, 1, 34, HALF, DEATH, .fold = true, .about = FOLD},
+	{"loss", {"i5", "i10"}, 0, 8, HALF, LOSS, .about = NOTHING},
+	{"loss-split", {"i5", "l9"}, 0, 23, HALF, LOSS, .about = LEAF_SPLIT},
+	{"loss-handover", {"i5", "i10"}, 1, 8, HALF, LOSS, .about = HANDOVER},
+	{"late", {"i5", "i10"}, 0, 8, HALF, LATE_LOSS, .about = NOTHING},
+	{"late-split", {"i5", "l9"}, 0, 23, HALF, LATE_LOSS, .about = LEAF_SPLIT},
+	{"late-handover", {"i5", "i10"}, 1, 8, HALF, LATE_LOSS, .about = HANDOVER},
+	{"late-root", {"i5"}, 0, 68, HALF, LATE_LOSS, .about = ROOT_SPLIT},
+};
+
+static SimRun run;
+static const Case *present;
+static SimWorker workers[CLIENTS_MOST];
+static Coroutine *director;
+static uint32_t ended;
+static uint64_t most_runs = MOST_RUNS;
+static bool tracing;
+/* In one run, at most. */
+static uint64_t seen[HAPPENINGS];
+
+/* ---- what is said ---- */
+
+static void
+clean(void)
+{
+	sim_cluster_clean(&run.cluster);
+}
+
+static void
+again(const SimRun *failed)
+{
+	(void) failed;
+	fprintf(stderr, "sim_explore --case %s --schedule %s\n", present->name, explorer_schedule());
+}
+
+static void
+aborted(int signal_number)
+{
+	char text[512];
+	int length =
+		snprintf(text, sizeof(text), "run it again: sim_explore --case %s --schedule ", present->name);
+	const char *schedule = explorer_schedule();
+
+	(void) !write(STDERR_FILENO, text, (size_t) length);
+	(void) !write(STDERR_FILENO, schedule, strlen(schedule));
+	(void) !write(STDERR_FILENO, "\n", 1);
+	clean();
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+static void
+endless(void)
+{
+	sim_fail(&run, "it does not end");
+}
+
+static void
+trace_step(uint32_t actor, uint32_t options)
+{
+	printf("client %u %s %u, one of %u\n", actor / EXPLORER_ACTORS,
+	       actor % EXPLORER_ACTORS == 0 ? "goes on"
+	       : actor % 2 == 1             ? "queue"
+	                                    : "completion of queue",
+	       (actor % EXPLORER_ACTORS + 1) / 2, options);
+}
+
+static void
+trace_operation(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes)
+{
+	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD", "MASKED_SWAP"};
+
+	(void) node;
+	if (explorer_is_on())
+		printf("    channel %u %s %s %" PRIx64 " + %u, %u bytes, %" PRIx64 " -> %" PRIx64 ": %" PRIx64 "\n",
+		       channel, names[op->opcode], op->region == FABRIC_LOCKS ? "locks" : "nodes", op->offset, from,
+		       bytes, op->compare, op->operand, op->result);
+}
+
+/* ---- clients ---- */
+
+static uint32_t
+script_number(const char **script)
+{
+	char *end;
+	unsigned long number = strtoul(*script, &end, 10);
+
+	*script = end;
+	return (uint32_t) number;
+}
+
+static void
+remove_range(SimWorker *worker, uint32_t from, uint32_t to)
+{
+	uint32_t ids[256];
+	uint32_t count = 0;
+
+	for (uint32_t id = from; id <= to; id++)
+		if (id % LEFT_OUT != 0)
+			ids[count++] = id;
+	sim_remove(worker, ids, count);
+}
+
+/* Does the first operation of the script, and goes to the next. */
+static void
+operate(SimWorker *worker, const char **script)
+{
+	char what = *(*script)++;
+	uint32_t number = isdigit((unsigned char) **script) ? script_number(script) : 0;
+
+	if (what == 'i')
+		sim_insert(worker, number);
+	else if (what == 'l')
+		sim_scan_numbers(worker, number, number, TREE_FORWARD);
+	else if (what == 's' || what == 'b')
+		sim_scan_all(worker, what == 's' ? TREE_FORWARD : TREE_BACKWARD);
+	else
+	{
+		REQUIRE(what == 'r' && *(*script)++ == '-', "script of %s", present->name);
+		remove_range(worker, number, script_number(script));
+	}
+	while (**script == ' ')
+		(*script)++;
+}
+
+static void
+one_ended(void)
+{
+	ended++;
+	coroutine_wake(director);
+}
+
+static void
+client_body(void *argument)
+{
+	SimWorker *worker = argument;
+	const char *script = present->scripts[worker->slot];
+
+	explorer_join(worker->slot, worker->slot % run.plan.domains);
+	sim_worker_open(worker, &run, worker->slot);
+	coroutine_wake(director);
+	explorer_sleep();
+	while (*script != '\0')
+	{
+		operate(worker, &script);
+		explorer_yield();
+	}
+	worker->done = true;
+	one_ended();
+}
+
+/* Loses a channel of the first client at any step. */
+static void
+saboteur_body(void *argument)
+{
+	(void) argument;
+	explorer_join(SABOTEUR, SABOTEUR);
+	explorer_sleep();
+	simulator_lose(0, present->trouble == LATE_LOSS);
+	one_ended();
+}
+
+/* ---- the director ---- */
+
+static bool
+all_ready(void)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+		if (!workers[i].ready)
+			return false;
+	return true;
+}
+
+static void
+start_clients(void)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+	{
+		workers[i] = (SimWorker){.run = &run, .slot = i};
+		workers[i].coroutine = coroutine_start(client_body, &workers[i], false);
+	}
+	if (present->trouble == LOSS || present->trouble == LATE_LOSS)
+		coroutine_start(saboteur_body, NULL, false);
+	while (!all_ready())
+		coroutine_wait(SCHEDULER_NEVER);
+}
+
+static void
+release_clients(void)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+		explorer_wake(i);
+	if (present->trouble == LOSS || present->trouble == LATE_LOSS)
+		explorer_wake(SABOTEUR);
+}
+
+/* Every client ends where it is; the next incarnation is granted. */
+static void
+die(void)
+{
+	explorer_yield();
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+	{
+		explorer_access_client(i);
+		if (!coroutine_has_ended(workers[i].coroutine))
+			coroutine_end(workers[i].coroutine);
+		run.cluster.clients[i] = NULL;
+		workers[i].done = false;
+	}
+	explorer_yield();
+	sim_cluster_attach(&run.cluster);
+	sim_history_cut(&run);
+}
+
+/*
+ * The same operations once more, one client after the other: what the first life left behind must not
+ * disturb.
+ */
+static void
+live_again(void)
+{
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+	{
+		const char *script = present->scripts[i];
+		SimWorker heir;
+
+		sim_worker_open(&heir, &run, i);
+		while (*script != '\0')
+			operate(&heir, &script);
+		heir.done = true;
+		sim_worker_close(&heir);
+	}
+}
+
+static void
+count_happenings(void)
+{
+	uint64_t happened[HAPPENINGS] = {0};
+
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+	{
+		const TreeCounters *counters = &workers[i].client.tree->counters;
+
+		happened[LEAF_SPLIT] += counters->leaf_splits;
+		happened[INNER_SPLIT] += counters->inner_splits;
+		happened[ROOT_SPLIT] += counters->root_splits;
+		happened[RIGHT_MOVE] += counters->right_moves;
+		happened[HANDOVER] += counters->handovers;
+	}
+	happened[FOLD] = run.folded;
+	for (int i = 0; i < HAPPENINGS; i++)
+		if (happened[i] > seen[i])
+			seen[i] = happened[i];
+}
+
+static void
+direct(void *argument)
+{
+	uint32_t actors = run.plan.clients + (present->trouble == LOSS || present->trouble == LATE_LOSS);
+
+	(void) argument;
+	ended = 0;
+	director = coroutine_current();
+	explorer_join(DIRECTOR, DIRECTOR);
+	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains);
+	sim_make_tree(&run);
+	start_clients();
+	explorer_switch(true);
+	release_clients();
+	if (present->trouble == DEATH)
+		die();
+	else
+		while (ended < actors)
+			coroutine_wait(SCHEDULER_NEVER);
+	explorer_switch(false);
+	count_happenings();
+	for (uint32_t i = 0; i < run.plan.clients; i++)
+		sim_worker_close(&workers[i]);
+	if (present->trouble == DEATH)
+	{
+		sim_check_tree(&run);
+		live_again();
+	}
+	sim_check_tree(&run);
+	sim_cluster_stop(&run.cluster);
+}
+
+/* ---- runs ---- */
+
+static void
+report(const Case *one, const ExplorerCounts *counts)
+{
+	static const char *const names[HAPPENINGS] = {
+		"", "leaf splits", "inner splits", "root splits", "right moves", "handovers", "nodes folded"};
+
+	printf("%-16s %8" PRIu64 " orders (%s), %" PRIu64 " redundant, %" PRIu64 " drawn, up to %" PRIu64
+	       " steps",
+	       one->name, counts->runs, counts->complete ? "all" : "not all", counts->redundant, counts->random,
+	       counts->steps);
+	for (int i = 0; i < HAPPENINGS; i++)
+		if (seen[i] > 0)
+			printf(", %" PRIu64 " %s", seen[i], names[i]);
+	printf("\n");
+	fflush(stdout);
+	REQUIRE(one->about == NOTHING || seen[one->about] > 0 || !counts->complete, "%s: no %s", one->name,
+	        names[one->about]);
+}
+
+static SimPlan
+plan_of(const Case *one)
+{
+	SimPlan plan = {
+		.seed = 1,
+		.space = KEYSPACE_16,
+		.nodes = 1,
+		.entries = one->prefill + 16,
+		.prefill = one->prefill,
+		.left_out = LEFT_OUT,
+		.fold = one->fold,
+		.loses = one->trouble == LOSS || one->trouble == LATE_LOSS,
+		.simulator = {.packet_bytes = one->packet_bytes, .trace = tracing ? trace_operation : NULL},
+	};
+
+	while (plan.clients < CLIENTS_MOST && one->scripts[plan.clients] != NULL)
+		plan.clients++;
+	plan.domains = one->domains == 0 ? plan.clients : one->domains;
+	return plan;
+}
+
+static void
+run_once(const SimPlan *plan)
+{
+	scheduler_open(plan->seed);
+	simulator_open(&plan->simulator);
+	run.again = again;
+	sim_run_plan(&run, plan);
+	coroutine_start(direct, NULL, false);
+	if (!scheduler_run(TIME_LIMIT))
+		sim_fail(&run, "it does not end");
+	if (!sim_history_judge(&run))
+		sim_fail(&run, "the history is not linearizable");
+	simulator_close();
+	scheduler_close();
+	sim_run_free(&run);
+}
+
+static void
+explore(const Case *one, const char *schedule, uint64_t seconds)
+{
+	time_t begin = time(NULL);
+	ExplorerOptions options = {
+		.most_runs = most_runs,
+		.random_runs = most_runs,
+		.most_steps = MOST_STEPS,
+		.endless = endless,
+		.schedule = schedule,
+		.trace = tracing ? trace_step : NULL,
+	};
+	SimPlan plan = plan_of(one);
+	ExplorerCounts counts;
+
+	present = one;
+	memset(seen, 0, sizeof(seen));
+	explorer_open(&options);
+	while ((seconds == 0 || time(NULL) - begin < (time_t) seconds) && explorer_begin())
+	{
+		run_once(&plan);
+		explorer_end();
+		explorer_counts(&counts);
+		/* What is drawn follows from it, and nothing else does. */
+		plan.seed = 1 + counts.random;
+	}
+	explorer_counts(&counts);
+	report(one, &counts);
+	explorer_close();
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct option names[] = {
+		{"case", required_argument, NULL, 'n'},    {"most", required_argument, NULL, 'm'},
+		{"seconds", required_argument, NULL, 't'}, {"schedule", required_argument, NULL, 's'},
+		{"trace", no_argument, NULL, 'c'},         {NULL, 0, NULL, 0},
+	};
+	const char *name = NULL, *schedule = NULL;
+	uint64_t seconds = 0, passed = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
+	{
+		if (option == 'n')
+			name = optarg;
+		else if (option == 'm')
+			most_runs = argument_number(optarg);
+		else if (option == 't')
+			seconds = argument_number(optarg);
+		else if (option == 's')
+			schedule = optarg;
+		else if (option == 'c')
+			tracing = true;
+		else
+			return 2;
+	}
+	/* With nodes of the usual size the cases would be large ones. */
+	if (!scheduler_is_here() || LEAF_CELLS_TARGET != SMALL_LEAF_CELLS)
+		return EXIT_SKIP;
+	atexit(clean);
+	signal(SIGABRT, aborted);
+	signal(SIGSEGV, aborted);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (name == NULL || strcmp(name, cases[i].name) == 0)
+		{
+			explore(&cases[i], schedule, seconds);
+			passed++;
+		}
+	printf("%" PRIu64 " passed, 0 failed\n", passed);
+	return passed == 0;
+}

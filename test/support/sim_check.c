@@ -1,0 +1,78 @@
+/*
+ * sim_check.c
+ *		The beginning and the end of a simulated run: makes the tree, and looks at all of it.  See sim_work.h.
+ */
+#include <stdlib.h>
+
+#include "require.h"
+#include "sim_work.h"
+
+/* The slot of who makes the tree and looks at it in the end. */
+#define DIRECTOR_SLOT (SIM_SLOTS - 1)
+
+typedef struct Check
+{
+	SimRun *run;
+	bool *there; /* by id */
+} Check;
+
+void
+sim_make_tree(SimRun *run)
+{
+	const SimPlan *plan = &run->plan;
+	SimWorker director;
+	SimClient client;
+	TreeStatus status;
+
+	sim_client_open(&client, &run->cluster, DIRECTOR_SLOT, 0);
+	run->record = (TreeRecord){.cluster = {1, 2}, .database = 1, .format = run->space->format};
+	status = tree_create(client.tree, &run->record);
+	REQUIRE(status == TREE_OK, "tree_create: %s: %s", tree_status_name(status), tree_detail(client.tree));
+	sim_client_close(&client);
+	sim_worker_open(&director, run, DIRECTOR_SLOT);
+	for (uint32_t id = 0; id < plan->prefill; id++)
+		if (plan->left_out == 0 || id % plan->left_out != 0)
+			sim_insert(&director, id);
+	director.done = true;
+	sim_worker_close(&director);
+}
+
+static void
+report(void *argument, const char *message)
+{
+	sim_fail(((const Check *) argument)->run, "check: %s", message);
+}
+
+static void
+take_entry(void *argument, const TreeKey *key, bool suspect)
+{
+	const Check *check = argument;
+	uint32_t id = sim_id_of_tid(check->run, key->block, key->offset);
+
+	(void) suspect;
+	if (check->there[id])
+		sim_fail(check->run, "check: TID (%u,%u) is there twice", key->block, key->offset);
+	check->there[id] = true;
+}
+
+void
+sim_check_tree(SimRun *run)
+{
+	Check check = {run, calloc(run->plan.entries, sizeof(bool))};
+	SimWorker director;
+	TreeStatistics statistics;
+	uint64_t problems;
+	TreeStatus status;
+
+	REQUIRE(check.there != NULL, "no memory");
+	sim_worker_open(&director, run, DIRECTOR_SLOT);
+	status = tree_check(director.tree, report, take_entry, &check, &statistics, &problems);
+	if (status != TREE_OK)
+		sim_fail(run, "check: %s: %s", tree_status_name(status), tree_detail(director.client.tree));
+	tree_counters(director.tree, &run->counters);
+	for (uint32_t id = 0; id < run->plan.entries; id++)
+		sim_history_look(run, id, check.there[id]);
+	director.done = true;
+	sim_worker_close(&director);
+	free(check.there);
+}
