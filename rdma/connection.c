@@ -131,6 +131,8 @@ connection_close(FabricServer *server, ServerConnection *connection)
 	if (connection->closing)
 		return;
 	connection->closing = true;
+	if (server->talker == connection)
+		server->talker = NULL;
 	no_more_stranger(server, connection);
 	connection_not_due(server, connection);
 	TAILQ_REMOVE(&server->connections, connection, all);
@@ -466,6 +468,17 @@ connection_ready(FabricServer *server, ServerConnection *connection, uint32_t ev
 		return;
 	}
 	connection_pump(server, connection, readable);
+}
+
+bool
+connection_look(FabricServer *server, ServerConnection *connection)
+{
+	uint64_t before = server->figures.chains;
+
+	if (connection->closing || connection->handshake || !takes_requests(connection))
+		return false;
+	connection_pump(server, connection, true);
+	return server->figures.chains != before;
 }
 
 void

@@ -182,6 +182,9 @@ struct FabricServer
 	uint32_t attaching;
 	uint32_t parked;        /* chains that wait for stripes or the device */
 	uint64_t chains_before; /* figures.chains, a round ago */
+	ServerConnection
+		*talker;    /* the only one that had something in the last round with events; NULL: there was none */
+	uint32_t looks; /* counts looks while we spin */
 	Spin spin;
 	ServerTenant tenants[MEMORY_MAX_TENANTS];
 	ServerPart parts[MEMORY_MAX_TENANTS];
@@ -263,6 +266,8 @@ extern ServerConnection *connection_make(FabricServer *server, int descriptor);
 /* Frees one that was not begun, or is closed. */
 extern void connection_free(ServerConnection *connection);
 /* Has epoll watch for what the connection waits for; false: it cannot. */
+/* Looks whether it has sent a chain, without asking epoll first, and answers it; true if it had. */
+extern bool connection_look(FabricServer *server, ServerConnection *connection);
 extern bool connection_watch(const FabricServer *server, ServerConnection *connection, uint32_t interest);
 
 /*

@@ -1,0 +1,141 @@
+/*
+ * test_talker.c
+ *		A memory node that spins looks at the connection that it heard of last; others are heard all the same.
+ *
+ * Server and clients are one thread: the clients' wait hook drives the server.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "support/fabric_process.h"
+
+/* How often the other one wants something, and how long it may take, on whatever machine. */
+#define ROUNDS 30
+#define PATIENCE_SECONDS 30
+#define CLUSTER 7u
+
+typedef struct Stage
+{
+	FabricProcess node; /* only its directory is used */
+	FabricServer *server;
+	char address[64];
+	uint32_t incarnation;
+} Stage;
+
+static int
+serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	struct pollfd polled = {.fd = count > 0 ? descriptors[0] : -1, .events = POLLIN};
+
+	(void) milliseconds;
+	fabric_server_step(argument, 1);
+	return poll(&polled, 1, 0);
+}
+
+static FabricStatus
+no_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request, uint32_t request_bytes,
+        void *reply, uint32_t *reply_bytes)
+{
+	(void) argument;
+	(void) peer;
+	(void) method;
+	(void) request;
+	(void) request_bytes;
+	(void) reply;
+	*reply_bytes = 0;
+	return FABRIC_NOT_SUPPORTED;
+}
+
+static TestChannel
+connect_client(const Stage *stage, uint32_t incarnation)
+{
+	FabricOptions options = {.cluster = {CLUSTER, 0},
+	                         .incarnation = incarnation,
+	                         .wait = serve_while_waiting,
+	                         .wait_argument = stage->server};
+	TestChannel channel;
+
+	assert_int_equal(fabric_open(&options, &channel.fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(channel.fabric, stage->address, &channel.endpoint), FABRIC_OK);
+	return channel;
+}
+
+static void
+stage_open(Stage *stage)
+{
+	FabricServerOptions options;
+	FabricService service = {.call = no_call};
+	FabricMemoryState state;
+	TestChannel launcher;
+	uint32_t instance;
+
+	memset(stage, 0, sizeof(*stage));
+	fabric_process_prepare(&stage->node, SMALL_NODE_BYTES, SMALL_NODE_CHANNELS);
+	options = fabric_process_options(&stage->node);
+	options.listen = "127.0.0.1:0";
+	options.insecure_loopback = true;
+	options.spin = true;
+	assert_int_equal(fabric_server_open(&options, &service, &stage->server, &state, NULL), FABRIC_OK);
+	snprintf(stage->address, sizeof(stage->address), "tcp:127.0.0.1:%u",
+	         (unsigned) fabric_server_port(stage->server));
+	launcher = connect_client(stage, 0);
+	assert_int_equal(fabric_attach(launcher.endpoint, false, 1, &instance, &stage->incarnation), FABRIC_OK);
+	channel_close(&launcher);
+}
+
+static void
+stage_close(Stage *stage)
+{
+	fabric_server_close(stage->server, 0, true);
+	fabric_process_remove(&stage->node);
+}
+
+/* A client that always has a chain under way does not keep the chains of another one waiting. */
+static void
+test_others_are_heard(void **state)
+{
+	Stage stage;
+	TestChannel talker, other;
+	uint64_t words[2];
+	FabricOp mine = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &words[0]};
+	FabricOp others = {.opcode = FABRIC_READ, .region = FABRIC_LOCKS, .length = 8, .buffer = &words[1]};
+
+	(void) state;
+	stage_open(&stage);
+	talker = connect_client(&stage, stage.incarnation);
+	other = connect_client(&stage, stage.incarnation);
+	for (int i = 0; i < ROUNDS; i++)
+	{
+		time_t deadline = time(NULL) + PATIENCE_SECONDS;
+		uint64_t ticket;
+
+		/* Behind this one the talker has been heard of alone. */
+		assert_int_equal(fabric_execute(talker.endpoint, &mine, 1), FABRIC_OK);
+		assert_int_equal(fabric_post(other.endpoint, &others, 1, &ticket), FABRIC_OK);
+		while (!fabric_ended(other.endpoint, ticket))
+		{
+			assert_true(time(NULL) < deadline);
+			assert_int_equal(fabric_execute(talker.endpoint, &mine, 1), FABRIC_OK);
+		}
+		assert_int_equal(fabric_wait(other.endpoint, ticket), FABRIC_OK);
+	}
+	channel_close(&talker);
+	channel_close(&other);
+	stage_close(&stage);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_others_are_heard)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
