@@ -14,6 +14,9 @@
 #	RECOVERY                   seconds that a recovery may take before it is a failure: generous, for the machine may be busy
 #	LOAD_PROGRAM               test/network/load.c, built
 
+# Seconds in which the clients answer what needs nothing of PostgreSQL: on whatever machine.
+export PATIENCE=60
+
 # ---- waiting
 
 # wait_for SECONDS COMMAND...: until it succeeds.
@@ -112,7 +115,7 @@ recovered()
 {
 	local answer code
 
-	answer=$(ask $((RECOVERY + 30)) recover $RECOVERY) || { echo "$answer"; return 1; }
+	answer=$(ask $((RECOVERY + PATIENCE)) recover $RECOVERY) || { echo "$answer"; return 1; }
 	say "	${answer#ok }"
 	wait_for $RECOVERY all_attached
 	# No statement may outlast its deadline by far, but for a machine that stands still.
@@ -129,9 +132,9 @@ end_load()
 {
 	rm -f "$WORK/bench.on"
 	wait $bench_pid || true
-	ask 150 pause >/dev/null
+	ask $((RECOVERY + PATIENCE)) pause >/dev/null
 	verify_all
-	ask 150 verify
+	ask $((RECOVERY + PATIENCE)) verify
 	echo quit >&"${LOAD[1]}"
 	wait "$load_pid"
 }
@@ -183,12 +186,12 @@ disturbance()
 
 	shift 2
 	begin_load
-	ask 10 fault >/dev/null
+	ask $PATIENCE fault >/dev/null
 	for command in "$@"; do net "$command"; done
 	sleep "$seconds"
 	wait_for $RECOVERY "${ENOUGH:-true}"
 	net 'heal * *'
-	ask 10 heal >/dev/null
+	ask $PATIENCE heal >/dev/null
 	recovered "$errors"
 	end_load
 }
@@ -225,11 +228,11 @@ case_one_way_replies()
 restart_under_load()
 {
 	begin_load
-	ask 10 fault >/dev/null
+	ask $PATIENCE fault >/dev/null
 	stop_node $FIRST "$1"
 	sleep 3
 	start_node $FIRST
-	ask 10 heal >/dev/null
+	ask $PATIENCE heal >/dev/null
 	recovered "$2"
 	end_load
 }
