@@ -2,8 +2,8 @@
  * scheduler.c
  *		See scheduler.h.
  *
- * A coroutine begins by setcontext() and is switched to and from by _setjmp() and _longjmp(), which ask nothing
- * of the kernel.
+ * A coroutine begins by setcontext() and is switched to and from by _setjmp() and _longjmp(), which ask
+ * nothing of the kernel.
  */
 /* Its longjmp() takes a jump to another stack for an error. */
 #undef _FORTIFY_SOURCE
@@ -32,7 +32,10 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-/* Of a stack, the page below it included that nobody may touch. The deepest users are the memory node's calls. */
+/*
+ * Of a stack, the page below it included that nobody may touch. The deepest users are the memory node's
+ * calls.
+ */
 #define STACK_BYTES (512u << 10)
 #define GUARD_BYTES 4096u
 
@@ -182,7 +185,10 @@ take_event(void)
 
 /* ---- switching ---- */
 
-/* Tells the address sanitizer that another stack is about to be used; `fake` NULL: the present one is given up. */
+/*
+ * Tells the address sanitizer that another stack is about to be used; `fake` NULL: the present one is given
+ * up.
+ */
 static inline void
 before_switch(void **fake, const void *stack, size_t bytes)
 {

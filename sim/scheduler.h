@@ -2,14 +2,11 @@
  * scheduler.h
  *		Virtual time: coroutines and events in one thread, the same run for the same seed.
  *
- *		scheduler_open(seed);
- *		coroutine_start(body, argument, false);
- *		scheduler_run(limit);
- *		scheduler_close();
+ *		scheduler_open(seed); coroutine_start(body, argument, false); scheduler_run(limit); scheduler_close();
  *
  * Time passes from event to event only: what a coroutine does between two waits takes none.  Nothing here
- * looks at a real clock or at addresses.  There is one simulation at a time in a process, so functions take no
- * handle.
+ * looks at a real clock or at addresses.  There is one simulation at a time in a process, so functions take
+ * no handle.
  */
 #ifndef SHERMAN_SCHEDULER_H
 #define SHERMAN_SCHEDULER_H
@@ -46,12 +43,15 @@ extern bool scheduler_run(uint64_t limit);
 extern uint64_t scheduler_now(void);
 /* A random number below `below`, which is not 0. */
 extern uint64_t scheduler_random(uint64_t below);
-/* Something happens `delay` nanoseconds from now. What is due at one time happens in the order of these calls. */
+/*
+ * Something happens `delay` nanoseconds from now. What is due at one time happens in the order of these
+ * calls.
+ */
 extern void scheduler_after(uint64_t delay, SchedulerEvent event, void *argument, uint64_t number);
 
 /*
- * Who says what happens besides events: asked whenever no event is due now and no coroutine is occupied.  False: it has done
- * nothing, and time passes.  NULL: nobody.  Until scheduler_close().
+ * Who says what happens besides events: asked whenever no event is due now and no coroutine is occupied.
+ * False: it has done nothing, and time passes.  NULL: nobody.  Until scheduler_close().
  */
 extern void scheduler_direct(bool (*director)(void));
 
@@ -60,8 +60,8 @@ extern void scheduler_note(uint64_t what);
 extern uint64_t scheduler_fingerprint(void);
 
 /*
- * A new coroutine, which begins when its event is due, now.  It lasts until scheduler_close(), although it ends when its body
- * returns.  One that `serves` is not waited for by scheduler_run().
+ * A new coroutine, which begins when its event is due, now.  It lasts until scheduler_close(), although it
+ * ends when its body returns.  One that `serves` is not waited for by scheduler_run().
  */
 extern Coroutine *coroutine_start(CoroutineBody body, void *argument, bool serves);
 /* The one that runs; NULL: an event, or nothing is simulated. */
@@ -70,7 +70,10 @@ extern Coroutine *coroutine_current(void);
 extern void coroutine_end(Coroutine *coroutine);
 extern bool coroutine_has_ended(const Coroutine *coroutine);
 
-/* While one is occupied that does not serve, time passes, and nobody is asked what happens. coroutine_sleep() occupies. */
+/*
+ * While one is occupied that does not serve, time passes, and nobody is asked what happens. coroutine_sleep()
+ * occupies.
+ */
 extern void coroutine_occupy(bool occupied);
 /* How often one has become so. */
 extern uint64_t scheduler_occupations(void);
@@ -80,7 +83,8 @@ extern void coroutine_random(uint64_t seed);
 /* The caller lets so much time pass. */
 extern void coroutine_sleep(uint64_t nanoseconds);
 /*
- * The caller waits to be woken, for so long at most.  True: it was, perhaps before it came here; false: the time is over.
+ * The caller waits to be woken, for so long at most.  True: it was, perhaps before it came here; false: the
+ * time is over.
  */
 extern bool coroutine_wait(uint64_t nanoseconds);
 /* One that has ended is not disturbed. */

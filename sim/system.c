@@ -2,11 +2,11 @@
  * system.c
  *		What asks the system for time, or waits in it, does so in virtual time.
  *
- * Programs that simulate are linked with --wrap for these functions (sim.mk), so that rdma/ and tree/ are the same here
- * as everywhere.  Outside of coroutines they are the system's.
+ * Programs that simulate are linked with --wrap for these functions (sim.mk), so that rdma/ and tree/ are the
+ * same here as everywhere.  Outside of coroutines they are the system's.
  *
- * Who waits for descriptors looks at them again and again, in growing steps, and at once when somebody else begins to wait:
- * that one has perhaps just written something.
+ * Who waits for descriptors looks at them again and again, in growing steps, and at once when somebody else
+ * begins to wait: that one has perhaps just written something.
  */
 #include <poll.h>
 #include <sched.h>

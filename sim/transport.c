@@ -2,13 +2,15 @@
  * transport.c
  *		The transport "sim".  See simulator.h.
  *
- * Connecting and calls are those of shm: the memory node is the real one, in a coroutine of its own.  A chain goes into
- * the queue of its endpoint, which takes a step at a time: a *part* of an operation (a READ, an atomic, one packet
- * of a WRITE) begins, some of its lines are read or placed, it ends.  Between two steps others take theirs.
+ * Connecting and calls are those of shm: the memory node is the real one, in a coroutine of its own.  A chain
+ * goes into the queue of its endpoint, which takes a step at a time: a *part* of an operation (a READ, an
+ * atomic, one packet of a WRITE) begins, some of its lines (or words) are read or placed, it ends.  Between
+ * two steps others take theirs.
  *
- * A queue ends as a channel of shm does: its record is busy while a part that changes something is under way, and no part begins once the
- * memory node has killed the channel (channel.c).  So a packet lands whole or not at all, and nothing lands after a reset. As
- * with a device, nobody knows which WRITE of a dead queue was in progress: through_device says so to the service.
+ * A queue ends as a channel of shm does: its record is busy while a part that changes something is under way,
+ * and no part begins once the memory node has killed the channel (channel.c).  So a packet lands whole or not
+ * at all, and nothing lands after a reset. As with a device, nobody knows which WRITE of a dead queue was in
+ * progress: through_device says so to the service.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,9 @@
 #include "simulator.h"
 
 #define LINE_BYTES 64u
-#define LINES_MAX (FABRIC_STRIPE_BYTES / LINE_BYTES)
+#define WORD_BYTES 8u
+/* Units of an operation that are read or placed at once: lines, or words. */
+#define UNITS_MAX (FABRIC_STRIPE_BYTES / WORD_BYTES)
 #define CHAINS_OUTSTANDING 16u
 
 /* A ticket of a chain that was not posted by fabric_post(). */
@@ -28,12 +32,18 @@
 #define CALM_TRAVEL_NANOSECONDS 900u
 #define CALM_STEP_NANOSECONDS 100u
 
-/* How long a step takes, in nanoseconds at most, by percent of the steps: mostly short, sometimes as long as many others' chains. */
+/*
+ * How long a step takes, in nanoseconds at most, by percent of the steps: mostly short, sometimes as long as
+ * many others' chains.
+ */
 #define SHORT_PERCENT 60u
 #define SHORT_NANOSECONDS 400u
 #define MIDDLE_PERCENT 36u
 #define MIDDLE_NANOSECONDS 6000u
 #define LONG_NANOSECONDS 120000u
+
+/* Who waits looks that often whether it is to stop, or the way is open again. */
+#define LOOK_NANOSECONDS 100000u
 
 /* One part in so many is read or placed at once. */
 #define WHOLE_ONE_IN 3u
@@ -69,12 +79,14 @@ typedef struct SimQueue
 	bool held;        /* no part begins */
 	bool broken;      /* nothing takes effect any more */
 	uint64_t delivered;
+	uint64_t to_cut;   /* until then nothing of its client arrives at the memory node */
+	uint64_t from_cut; /* ... and nothing of the memory node at its client */
 	Coroutine *waiter;
 	/* The part that is under way. */
 	uint32_t part_offset; /* in the operation's bytes */
 	uint32_t part_bytes;
-	uint32_t lines_left;
-	uint8_t lines[LINES_MAX];
+	uint32_t units_left;
+	uint16_t units[UNITS_MAX];
 } SimQueue;
 
 typedef struct Simulator
@@ -112,6 +124,12 @@ static uint32_t
 packet_bytes(void)
 {
 	return simulator.options.operation_atomic ? FABRIC_STRIPE_BYTES : simulator.options.packet_bytes;
+}
+
+static uint32_t
+unit_bytes(void)
+{
+	return simulator.options.tear_words ? WORD_BYTES : LINE_BYTES;
 }
 
 /* ---- queues ---- */
@@ -192,7 +210,10 @@ deliver(void *argument, uint64_t ticket)
 	SimQueue *queue = argument;
 	SimChain *chain = queue_find(queue, ticket);
 
-	if (chain != NULL)
+	/* Those that wait for the same moment stay in order. */
+	if (scheduler_now() < queue->from_cut)
+		scheduler_after(queue->from_cut - scheduler_now(), deliver, queue, ticket);
+	else if (chain != NULL)
 		chain_end(queue, chain, FABRIC_OK);
 }
 
@@ -268,21 +289,21 @@ words_at(const SimQueue *queue, const FabricOp *op)
 	                                  : apply_node(&queue->channel, op->offset);
 }
 
-/* The part's lines, from the last one in `lines` on: in any order. */
+/* The part's units, from the last one in `units` on: in any order. */
 static void
-order_lines(SimQueue *queue, const FabricOp *op)
+order_units(SimQueue *queue, const FabricOp *op)
 {
-	uint64_t first = (op->offset + queue->part_offset) / LINE_BYTES;
-	uint64_t last = (op->offset + queue->part_offset + queue->part_bytes - 1) / LINE_BYTES;
+	uint64_t first = (op->offset + queue->part_offset) / unit_bytes();
+	uint64_t last = (op->offset + queue->part_offset + queue->part_bytes - 1) / unit_bytes();
 	bool shuffled = simulator.options.adversarial;
 
-	queue->lines_left = (uint32_t) (last - first + 1);
-	for (uint32_t i = 0; i < queue->lines_left; i++)
+	queue->units_left = (uint32_t) (last - first + 1);
+	for (uint32_t i = 0; i < queue->units_left; i++)
 	{
 		uint32_t place = shuffled ? (uint32_t) scheduler_random(i + 1) : i;
 
-		queue->lines[i] = queue->lines[place];
-		queue->lines[place] = (uint8_t) (queue->lines_left - 1 - i);
+		queue->units[i] = queue->units[place];
+		queue->units[place] = (uint16_t) (queue->units_left - 1 - i);
 	}
 }
 
@@ -302,18 +323,18 @@ part_begin(SimQueue *queue, const FabricOp *op)
 	else if ((op->region == FABRIC_NODES && !apply_may_touch(&queue->channel, op->offset)) ||
 	         !apply_become_active(&queue->channel, &queue->run))
 		return false;
-	order_lines(queue, op);
+	order_units(queue, op);
 	return true;
 }
 
-/* Reads or places one line of the part: the words of it that the part has. */
+/* Reads or places one unit of the part: the words of it that the part has. */
 static void
-line_copy(const SimQueue *queue, const FabricOp *op, uint32_t line)
+unit_copy(const SimQueue *queue, const FabricOp *op, uint32_t unit)
 {
 	uint64_t begin = op->offset + queue->part_offset;
 	uint64_t end = begin + queue->part_bytes;
-	uint64_t from = (begin / LINE_BYTES + line) * LINE_BYTES;
-	uint64_t to = from + LINE_BYTES < end ? from + LINE_BYTES : end;
+	uint64_t from = (begin / unit_bytes() + unit) * unit_bytes();
+	uint64_t to = from + unit_bytes() < end ? from + unit_bytes() : end;
 	uint64_t *memory = words_at(queue, op);
 	uint64_t *buffer = op->buffer;
 	bool touch = op->region == FABRIC_LOCKS || apply_may_touch(&queue->channel, op->offset);
@@ -351,14 +372,14 @@ atomic_go_on(SimQueue *queue, FabricOp *op)
 	apply_atomic(&queue->channel, op);
 	scheduler_note(op->result);
 	tell_access(queue, op, *word != before);
-	queue->lines_left = 0;
+	queue->units_left = 0;
 }
 
 /* Does some of the part that is under way, or all that is left of it. */
 static void
 part_go_on(SimQueue *queue, FabricOp *op, bool all)
 {
-	uint32_t lines = queue->lines_left;
+	uint32_t units = queue->units_left;
 
 	if (op->opcode != FABRIC_READ && op->opcode != FABRIC_WRITE)
 	{
@@ -368,9 +389,9 @@ part_go_on(SimQueue *queue, FabricOp *op, bool all)
 	tell_access(queue, op, op->opcode == FABRIC_WRITE);
 	if (!all && simulator.options.adversarial && !simulator.options.operation_atomic &&
 	    scheduler_random(WHOLE_ONE_IN) != 0)
-		lines = 1 + (uint32_t) scheduler_random(lines);
-	for (; lines > 0; lines--)
-		line_copy(queue, op, queue->lines[--queue->lines_left]);
+		units = 1 + (uint32_t) scheduler_random(units);
+	for (; units > 0; units--)
+		unit_copy(queue, op, queue->units[--queue->units_left]);
 }
 
 /* The part is through: so may be its operation, and the record is not busy with it any more. */
@@ -435,6 +456,11 @@ queue_step(void *argument, uint64_t number)
 
 	(void) number;
 	queue->moving = false;
+	if (queue->part_bytes == 0 && scheduler_now() < queue->to_cut)
+	{
+		queue_move(queue, queue->to_cut - scheduler_now() + delay(CALM_STEP_NANOSECONDS));
+		return;
+	}
 	if (queue->broken || chain == NULL || (queue->held && queue->part_bytes == 0) || chain_lose(queue, chain))
 		return;
 	op = &chain->ops[chain->done];
@@ -446,7 +472,7 @@ queue_step(void *argument, uint64_t number)
 	simulator.steps++;
 	scheduler_note(scheduler_now() ^ (uint64_t) queue->channel.channel << 48 ^ op->offset << 8 ^ op->opcode);
 	part_go_on(queue, op, false);
-	if (queue->lines_left == 0)
+	if (queue->units_left == 0)
 		part_end(queue, chain);
 	if (chain->done == chain->count)
 	{
@@ -477,20 +503,30 @@ queue_begin(FabricEndpoint *endpoint)
 	capabilities->one_packet = packet_bytes();
 	if (!simulator.options.operation_atomic)
 		capabilities->flags &= ~FABRIC_CAP_OPERATION_ATOMIC;
+	if (simulator.options.tear_words)
+		capabilities->flags &= ~FABRIC_CAP_LINE_ATOMIC;
 	return FABRIC_OK;
 }
 
-/* Its channel is dead, or its client is gone: what is under way comes to its end now, and nothing else does. */
+/* What is under way comes to its end now. */
 static void
-queue_end(SimQueue *queue)
+part_finish(SimQueue *queue)
 {
 	SimChain *chain = queue_first(queue);
 
-	if (queue->part_bytes != 0 && chain != NULL)
-	{
-		part_go_on(queue, &chain->ops[chain->done], true);
-		part_end(queue, chain);
-	}
+	if (queue->part_bytes == 0 || chain == NULL)
+		return;
+	part_go_on(queue, &chain->ops[chain->done], true);
+	part_end(queue, chain);
+}
+
+/*
+ * Its channel is dead, or its client is gone: what is under way comes to its end now, and nothing else does.
+ */
+static void
+queue_end(SimQueue *queue)
+{
+	part_finish(queue);
 	queue->broken = true;
 	queue->endpoint = NULL;
 	queue->waiter = NULL;
@@ -518,9 +554,34 @@ sim_disconnect(FabricEndpoint *endpoint)
 	shm_transport.disconnect(endpoint);
 }
 
+/* A look at the client's wait hook. */
+static bool
+is_stopped(const FabricEndpoint *endpoint)
+{
+	return simulator.options.stops && fabric_sleep(endpoint->fabric, NULL, 0, 0) < 0;
+}
+
+/* Waits until the way is not cut any more, as long as a call may take. */
+static FabricStatus
+await_way(const FabricEndpoint *endpoint, const uint64_t *cut)
+{
+	uint64_t deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CALL);
+
+	while (scheduler_now() < *cut)
+	{
+		if (is_stopped(endpoint))
+			return FABRIC_STOPPED;
+		if (fabric_now() >= deadline)
+			return FABRIC_TIMED_OUT;
+		coroutine_sleep(*cut - scheduler_now() < LOOK_NANOSECONDS ? *cut - scheduler_now()
+		                                                          : LOOK_NANOSECONDS);
+	}
+	return FABRIC_OK;
+}
+
 /*
- * The old channel's chains go on for a while.  When the memory node is asked no part is under way, and none begins: as it knows a
- * client over shm is not inside a chain while it asks.
+ * The old channel's chains go on for a while.  When the memory node is asked no part is under way, and none
+ * begins: as it knows a client over shm is not inside a chain while it asks.
  */
 static FabricStatus
 sim_reset(FabricEndpoint *endpoint)
@@ -530,6 +591,9 @@ sim_reset(FabricEndpoint *endpoint)
 
 	if (queue == NULL)
 		return shm_transport.reset(endpoint);
+	status = await_way(endpoint, &queue->to_cut);
+	if (status != FABRIC_OK)
+		return status;
 	if (explorer_is_on())
 		explorer_yield();
 	else
@@ -543,7 +607,14 @@ sim_reset(FabricEndpoint *endpoint)
 		queue_end(queue);
 	else if (queue_first(queue) != NULL)
 		queue_move(queue, delay(CALM_STEP_NANOSECONDS));
-	return status == FABRIC_OK ? queue_begin(endpoint) : status;
+	if (status == FABRIC_OK)
+		status = queue_begin(endpoint);
+	if (status != FABRIC_OK)
+		return status;
+	/* Its answer may be lost on the way back. */
+	simulator.queues->to_cut = queue->to_cut;
+	simulator.queues->from_cut = queue->from_cut;
+	return await_way(endpoint, &queue->from_cut);
 }
 
 /* A copy of the chain, whose client has its buffers back whenever it gives up. */
@@ -612,11 +683,11 @@ sim_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket)
 	return FABRIC_OK;
 }
 
-/* The chain is the client's again, with its results. */
+/* The chain is the client's again, with its results; `early`: why it does not wait any longer. */
 static FabricStatus
-chain_give_back(SimQueue *queue, SimChain *chain)
+chain_give_back(SimQueue *queue, SimChain *chain, FabricStatus early)
 {
-	FabricStatus status = chain->ended ? chain->status : FABRIC_TIMED_OUT;
+	FabricStatus status = chain->ended ? chain->status : early;
 
 	for (int i = 0; status == FABRIC_OK && i < chain->count; i++)
 	{
@@ -626,6 +697,8 @@ chain_give_back(SimQueue *queue, SimChain *chain)
 	}
 	if (status == FABRIC_TIMED_OUT)
 		fabric_set_detail(queue->endpoint->fabric, "a chain was not answered in time");
+	else if (status == FABRIC_STOPPED)
+		fabric_set_detail(queue->endpoint->fabric, "the wait for a chain was stopped");
 	else if (status != FABRIC_OK)
 		fabric_set_detail(queue->endpoint->fabric, "channel %u is gone", queue->channel.channel);
 	/* What has not taken effect still may. */
@@ -642,14 +715,20 @@ sim_wait(FabricEndpoint *endpoint, uint64_t ticket)
 	SimQueue *queue = queue_of(endpoint);
 	uint64_t deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
 	SimChain *chain = queue == NULL ? NULL : queue_find(queue, ticket);
+	bool stopped = false;
 
 	if (chain == NULL)
 		return FABRIC_LOST;
 	queue->waiter = coroutine_current();
-	while (!chain->ended && fabric_now() < deadline)
-		coroutine_wait(deadline - fabric_now());
+	while (!chain->ended && fabric_now() < deadline && !stopped)
+	{
+		uint64_t left = deadline - fabric_now();
+
+		coroutine_wait(simulator.options.stops && left > LOOK_NANOSECONDS ? LOOK_NANOSECONDS : left);
+		stopped = !chain->ended && is_stopped(endpoint);
+	}
 	queue->waiter = NULL;
-	return chain_give_back(queue, chain);
+	return chain_give_back(queue, chain, stopped ? FABRIC_STOPPED : FABRIC_TIMED_OUT);
 }
 
 static FabricStatus
@@ -675,7 +754,16 @@ static FabricStatus
 sim_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
          uint32_t *reply_bytes)
 {
-	return shm_transport.call(endpoint, method, request, request_bytes, reply, reply_bytes);
+	const SimQueue *queue = queue_of(endpoint);
+	FabricStatus status = queue == NULL ? FABRIC_OK : await_way(endpoint, &queue->to_cut);
+	FabricStatus answered = FABRIC_OK;
+
+	if (status != FABRIC_OK)
+		return status;
+	status = shm_transport.call(endpoint, method, request, request_bytes, reply, reply_bytes);
+	if (queue != NULL)
+		answered = await_way(endpoint, &queue->from_cut);
+	return answered == FABRIC_OK ? status : answered;
 }
 
 static FabricStatus
@@ -731,6 +819,41 @@ simulator_lose(uint32_t client, bool lands_late)
 			queue_break(queue, FABRIC_LOST);
 		for (SimChain *chain = queue->chains; chain != NULL; chain = chain->next)
 			chain_end(queue, chain, FABRIC_LOST);
+	}
+}
+
+void
+simulator_cut(uint64_t nanoseconds, bool to, bool from)
+{
+	uint64_t until = scheduler_now() + nanoseconds;
+	SimQueue *cut = NULL;
+	uint64_t seen = 0;
+
+	for (SimQueue *queue = simulator.queues; queue != NULL; queue = queue->next)
+		if (queue->endpoint != NULL && scheduler_random(++seen) == 0)
+			cut = queue;
+	if (cut == NULL)
+		return;
+	cut->to_cut = to ? until : cut->to_cut;
+	cut->from_cut = from ? until : cut->from_cut;
+}
+
+void
+simulator_mend(void)
+{
+	for (SimQueue *queue = simulator.queues; queue != NULL; queue = queue->next)
+		queue->to_cut = queue->from_cut = 0;
+}
+
+void
+simulator_end_node(uint64_t node)
+{
+	for (SimQueue *queue = simulator.queues; queue != NULL; queue = queue->next)
+	{
+		if (queue->broken || queue->channel.memory->header->node_uuid[0] != node)
+			continue;
+		part_finish(queue);
+		queue_break(queue, FABRIC_LOST);
 	}
 }
 

@@ -75,10 +75,12 @@ typedef struct Case
 } Case;
 
 /*
- * Nodes are one packet; or inner nodes, which are 4096 bytes, are two, and redo images are written for them.
+ * Nodes are one packet; or inner nodes, which are 4096 bytes, are two; or all are several, and what they have
+ * is in the first three.  Of what is several packets redo images are written.
  */
 #define WHOLE 4096
-#define HALF 2048
+#define HALVES 2048
+#define PACKETS 128
 
 /*
  * With small nodes 9 entries fill a leaf and 6 leaves the root.  Numbers that 5 divides are left out at
@@ -89,13 +91,13 @@ static const Case cases[] = {
 	{"insert", {"i5 l10", "i10 l5"}, 0, 8, WHOLE, .about = NOTHING},
 	{"insert-same", {"i5 l5", "i5 l5"}, 0, 8, WHOLE, .about = NOTHING},
 	{"split", {"i5 l10", "i10 l5"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
-	{"split-lookup", {"i5", "l9 l11"}, 0, 23, HALF, .about = RIGHT_MOVE},
-	{"split-scan", {"i5", "s"}, 0, 23, HALF, .about = LEAF_SPLIT},
-	{"split-back", {"i5", "b"}, 0, 23, HALF, .about = LEAF_SPLIT},
+	{"split-lookup", {"i5", "l9 l11"}, 0, 23, PACKETS, .about = RIGHT_MOVE},
+	{"split-scan", {"i5", "s"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"split-back", {"i5", "b"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"split-split", {"i5", "i15 l9"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"split-three", {"i5", "i10", "l9"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"root-leaf", {"i5 l10", "i10 l9"}, 0, 11, WHOLE, .about = ROOT_SPLIT},
-	{"root", {"i5", "l9 l64"}, 0, 68, HALF, .about = ROOT_SPLIT},
+	{"root", {"i5", "l9 l64"}, 0, 68, PACKETS, .about = ROOT_SPLIT},
 	{"root-insert", {"i5", "i60 l9"}, 0, 68, WHOLE, .about = ROOT_SPLIT},
 	{"root-scan", {"i5", "s"}, 0, 68, WHOLE, .about = ROOT_SPLIT},
 	{"remove", {"r3-3 l3", "i5 l3"}, 0, 8, WHOLE, .about = NOTHING},
@@ -107,19 +109,19 @@ static const Case cases[] = {
 	{"handover", {"i5", "i10", "i0"}, 1, 6, WHOLE, .about = HANDOVER},
 	{"handover-split", {"i5 l9", "i10"}, 1, 23, WHOLE, .about = HANDOVER},
 	{"handover-away", {"i5", "i10", "i0 l5"}, 2, 8, WHOLE, .about = HANDOVER},
-	{"death", {"i5", "i10"}, 0, 8, HALF, DEATH, .about = NOTHING},
-	{"death-handover", {"i5", "i10"}, 1, 8, HALF, DEATH, .about = HANDOVER},
-	{"death-split", {"i5", "l9"}, 0, 23, HALF, DEATH, .about = LEAF_SPLIT},
-	{"death-splits", {"i5", "i15"}, 1, 23, HALF, DEATH, .about = LEAF_SPLIT},
-	{"death-root", {"i5"}, 0, 68, HALF, DEATH, .about = ROOT_SPLIT},
-	{"death-fold", {"r12-22"}, 1, 34, HALF, DEATH, .fold = true, .about = FOLD},
-	{"loss", {"i5", "i10"}, 0, 8, HALF, LOSS, .about = NOTHING},
-	{"loss-split", {"i5", "l9"}, 0, 23, HALF, LOSS, .about = LEAF_SPLIT},
-	{"loss-handover", {"i5", "i10"}, 1, 8, HALF, LOSS, .about = HANDOVER},
-	{"late", {"i5", "i10"}, 0, 8, HALF, LATE_LOSS, .about = NOTHING},
-	{"late-split", {"i5", "l9"}, 0, 23, HALF, LATE_LOSS, .about = LEAF_SPLIT},
-	{"late-handover", {"i5", "i10"}, 1, 8, HALF, LATE_LOSS, .about = HANDOVER},
-	{"late-root", {"i5"}, 0, 68, HALF, LATE_LOSS, .about = ROOT_SPLIT},
+	{"death", {"i5", "i10"}, 0, 8, PACKETS, DEATH, .about = NOTHING},
+	{"death-handover", {"i5", "i10"}, 1, 8, PACKETS, DEATH, .about = HANDOVER},
+	{"death-split", {"i5", "l9"}, 0, 23, PACKETS, DEATH, .about = LEAF_SPLIT},
+	{"death-splits", {"i5", "i15"}, 1, 23, HALVES, DEATH, .about = LEAF_SPLIT},
+	{"death-root", {"i5"}, 0, 68, PACKETS, DEATH, .about = ROOT_SPLIT},
+	{"death-fold", {"r12-22"}, 1, 34, PACKETS, DEATH, .fold = true, .about = FOLD},
+	{"loss", {"i5", "i10"}, 0, 8, PACKETS, LOSS, .about = NOTHING},
+	{"loss-split", {"i5", "l9"}, 0, 23, PACKETS, LOSS, .about = LEAF_SPLIT},
+	{"loss-handover", {"i5", "i10"}, 1, 8, PACKETS, LOSS, .about = HANDOVER},
+	{"late", {"i5", "i10"}, 0, 8, PACKETS, LATE_LOSS, .about = NOTHING},
+	{"late-split", {"i5", "l9"}, 0, 23, PACKETS, LATE_LOSS, .about = LEAF_SPLIT},
+	{"late-handover", {"i5", "i10"}, 1, 8, PACKETS, LATE_LOSS, .about = HANDOVER},
+	{"late-root", {"i5"}, 0, 68, HALVES, LATE_LOSS, .about = ROOT_SPLIT},
 };
 
 static SimRun run;

@@ -1,12 +1,13 @@
 /*
  * sim_torture.c
- *		The tree in the simulator: a few clients on a few entries, everything that the fabric leaves open drawn at random,
- *		and a history that must be linearizable.
+ *		The tree in the simulator: a few clients on a few entries, everything that the fabric leaves open
+ *		drawn at random, and a history that must be linearizable.
  *
  *		sim_torture [--seed N] [--runs N] [--seconds N] [--verbose] [--trace]
  *
- * Runs N seeds from the first one on, or as many as are begun within so many seconds.  Everything about a run follows from its seed:
- * what fails is repeated by --seed.  The first run is done twice, and both must be the same to the bit.
+ * Runs N seeds from the first one on, or as many as are begun within so many seconds.  Everything about a run
+ * follows from its seed: what fails is repeated by --seed.  The first run is done twice, and both must be the
+ * same to the bit.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -27,6 +28,9 @@
 #define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
 /* About what an operation takes, for the moment of a crash. */
 #define OPERATION_NANOSECONDS 60000u
+/* Partitions. */
+#define SHORT_CUT_NANOSECONDS (2 * NANOSECONDS_PER_MS)
+#define LONG_CUT_NANOSECONDS (30 * 1000 * NANOSECONDS_PER_MS)
 /* Packets: leaves are of one, or of some as inner nodes are. */
 #define LONG_PACKET_BYTES 1024u
 #define SHORT_PACKET_BYTES 256u
@@ -93,10 +97,13 @@ draw_plan(uint64_t seed)
 	plan.operations = 10 + (uint32_t) scheduler_random(40);
 	plan.crashes = scheduler_random(3) == 0 ? 1 + (uint32_t) scheduler_random(2) : 0;
 	plan.restarts = plan.crashes == 0 && scheduler_random(6) == 0 ? 1 : 0;
+	plan.cuts = scheduler_random(4) == 0 ? 1 + (uint32_t) scheduler_random(4) : 0;
 	plan.fold = plan.domains == 1 && scheduler_random(3) == 0;
 	plan.stop = scheduler_random(4) == 0;
+	plan.simulator.stops = plan.stop;
 	plan.simulator.packet_bytes = scheduler_random(2) == 0 ? LONG_PACKET_BYTES : SHORT_PACKET_BYTES;
 	plan.simulator.operation_atomic = scheduler_random(4) == 0;
+	plan.simulator.tear_words = !plan.simulator.operation_atomic && scheduler_random(6) == 0;
 	plan.simulator.lose_one_in = scheduler_random(3) == 0 ? 10 + (uint32_t) scheduler_random(40) : 0;
 	return plan;
 }
@@ -137,11 +144,20 @@ bury(void)
 		sim_worker_close(&graves[--grave_count]);
 }
 
-/* Every client of the instance ends where it is; the next incarnation is granted before or behind the end of their connections. */
+static void
+sleep_for_some_operations(void)
+{
+	coroutine_sleep(scheduler_random(run.plan.operations * OPERATION_NANOSECONDS));
+}
+
+/*
+ * Every client of the instance ends where it is; the next incarnation is granted before or behind the end of
+ * their connections.
+ */
 static void
 crash(SimWorker *workers)
 {
-	coroutine_sleep(scheduler_random(run.plan.operations * OPERATION_NANOSECONDS));
+	sleep_for_some_operations();
 	for (uint32_t i = 0; i < run.plan.clients; i++)
 		coroutine_end(workers[i].coroutine);
 	coroutine_sleep(scheduler_random(OPERATION_NANOSECONDS));
@@ -158,20 +174,49 @@ crash(SimWorker *workers)
 	sim_history_cut(&run);
 }
 
+/* A memory node ends, in order or not, and is started again over its memory. */
 static void
 restart_node(void)
 {
 	SimNode *node = &run.cluster.nodes[scheduler_random(run.plan.nodes)];
 
-	coroutine_sleep(scheduler_random(run.plan.operations * OPERATION_NANOSECONDS));
-	sim_node_stop(node);
+	sleep_for_some_operations();
+	if (scheduler_random(2) == 0)
+		sim_node_stop(node);
+	else
+		sim_node_kill(node);
 	coroutine_sleep(scheduler_random(5 * NANOSECONDS_PER_MS));
 	sim_node_start(node);
+}
+
+/* Some of the clients lose sight of a memory node for a while, shorter or longer than they have patience. */
+static void
+cut(void *argument)
+{
+	(void) argument;
+	for (uint32_t i = 0; i < run.plan.cuts; i++)
+	{
+		uint32_t ways = 1 + (uint32_t) scheduler_random(3);
+
+		sleep_for_some_operations();
+		simulator_cut(
+			scheduler_random(scheduler_random(3) == 0 ? LONG_CUT_NANOSECONDS : SHORT_CUT_NANOSECONDS),
+			(ways & 1) != 0, (ways & 2) != 0);
+	}
+}
+
+static void
+mend(Coroutine *cutter)
+{
+	coroutine_end(cutter);
+	simulator_mend();
 }
 
 static void
 live(SimWorker *workers, bool crashes)
 {
+	Coroutine *cutter;
+
 	for (uint32_t i = 0; i < run.plan.clients; i++)
 	{
 		workers[i] = (SimWorker){.run = &run, .slot = i};
@@ -179,14 +224,17 @@ live(SimWorker *workers, bool crashes)
 	}
 	await_all(workers, false);
 	bury();
+	cutter = coroutine_start(cut, NULL, true);
 	if (crashes)
 	{
 		crash(workers);
+		mend(cutter);
 		return;
 	}
 	if (run.plan.restarts > 0)
 		restart_node();
 	await_all(workers, true);
+	mend(cutter);
 	close_workers(workers);
 }
 

@@ -2,14 +2,16 @@
  * sim_cluster.c
  *		See sim_cluster.h.
  */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sim_cluster.h"
+#include "../../rdma/server_state.h"
 #include "require.h"
+#include "sim_cluster.h"
 
 #define NODE_BYTES (16u << 20)
 #define NODE_CHANNELS 24u
@@ -21,6 +23,10 @@
 #define PAUSE_NANOSECONDS 1000u
 /* In an exploration a pause is as long as whoever is waited for needs. */
 #define LONG_PAUSE_US 100u
+
+/* A wait of the fabric is interrupted that often, to see whether it is to end. */
+#define WAIT_SLICE_MS 1
+#define WAIT_DESCRIPTORS 8
 
 /* Where a cluster's memory is, and how much of it. */
 #define MEMORY_ADDRESS ((void *) 0x200000000000)
@@ -67,6 +73,23 @@ sim_node_stop(SimNode *node)
 		coroutine_sleep(NANOSECONDS_PER_US);
 }
 
+void
+sim_node_kill(SimNode *node)
+{
+	FabricServer *server = service_server(node->service);
+	ServerConnection *connection;
+
+	coroutine_end(node->server);
+	simulator_end_node(server->memory.header->node_uuid[0]);
+	/* What the kernel takes back of a process is given back; its memory stays as it is. */
+	TAILQ_FOREACH(connection, &server->connections, all)
+	connection->channel = CONTROL_NO_CHANNEL;
+	server->drained = true;
+	server->quiet = false;
+	service_close(node->service, 0, false);
+	node->service = NULL;
+}
+
 static void
 node_make(SimNode *node)
 {
@@ -95,20 +118,42 @@ cluster_allocate(SimCluster *cluster, size_t bytes)
 	return memory;
 }
 
+static bool
+client_is_over(const SimClient *client)
+{
+	return client->stop && scheduler_now() >= client->stop_time;
+}
+
+/* As that of a backend, which does not look for a cancel under a lock; one that is to end does. */
+static int
+client_wait(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	const SimClient *client = argument;
+	struct pollfd polled[WAIT_DESCRIPTORS];
+
+	REQUIRE(count <= WAIT_DESCRIPTORS, "too many descriptors");
+	if (client_is_over(client) && (client->holds == 0 || client->ends))
+		return -1;
+	for (int i = 0; i < count; i++)
+		polled[i] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
+	return poll(polled, (nfds_t) count, milliseconds < WAIT_SLICE_MS ? milliseconds : WAIT_SLICE_MS);
+}
+
 static Fabric *
-cluster_fabric(const SimCluster *cluster, uint32_t incarnation, uint64_t *silence)
+cluster_fabric(uint32_t incarnation, SimClient *client)
 {
 	FabricOptions options = {
 		.operation_timeout_ms = PATIENCE_MS / 2,
 		.connect_timeout_ms = PATIENCE_MS,
-		.silence = silence,
+		.silence = client == NULL ? NULL : &client->silence,
+		.wait = client == NULL ? NULL : client_wait,
+		.wait_argument = client,
 		.cluster = {1, 2},
 		.incarnation = incarnation,
 		.transport = &sim_transport,
 	};
 	Fabric *fabric;
 
-	(void) cluster;
 	REQUIRE(fabric_open(&options, &fabric) == FABRIC_OK, "fabric_open");
 	return fabric;
 }
@@ -126,7 +171,7 @@ cluster_connect(Fabric *fabric, const SimNode *node)
 void
 sim_cluster_attach(SimCluster *cluster)
 {
-	Fabric *fabric = cluster_fabric(cluster, 0, NULL);
+	Fabric *fabric = cluster_fabric(0, NULL);
 
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 	{
@@ -240,7 +285,7 @@ client_pause_awake(void *argument)
 static bool
 client_stops(void *argument)
 {
-	return ((SimClient *) argument)->stop;
+	return client_is_over(argument);
 }
 
 static void
@@ -296,7 +341,7 @@ sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t 
 
 	*client =
 		(SimClient){.cluster = cluster, .slot = slot, .domain = domain, .coroutine = coroutine_current()};
-	client->fabric = cluster_fabric(cluster, cluster->incarnation, &client->silence);
+	client->fabric = cluster_fabric(cluster->incarnation, client);
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 		options.endpoints[i] = cluster_connect(client->fabric, &cluster->nodes[i]);
 	status = tree_client_open(&options, &client->tree);

@@ -2,7 +2,8 @@
  * sim_cluster.h
  *		Memory nodes, one compute instance and its clients as coroutines of the simulator.
  *
- * Everything here is called from coroutines, between scheduler_open() and scheduler_close().  What fails aborts.
+ * Everything here is called from coroutines, between scheduler_open() and scheduler_close().  What fails
+ * aborts.
  */
 #ifndef SHERMAN_TEST_SIM_CLUSTER_H
 #define SHERMAN_TEST_SIM_CLUSTER_H
@@ -33,8 +34,8 @@ typedef struct SimCluster
 	SimNode nodes[SIM_NODES];
 	uint32_t node_count;
 	/*
-	 * Local lock tables, caches and allocation states: two stand for two compute instances, which share the identity of one in
-	 * lock words and nothing else.
+	 * Local lock tables, caches and allocation states: two stand for two compute instances, which share the
+	 * identity of one in lock words and nothing else.
 	 */
 	TreeShared *shared[SIM_DOMAINS];
 	uint32_t domains;
@@ -48,9 +49,14 @@ typedef struct SimCluster
 /* Ends it. The memory stays, and sim_node_start() serves it again. */
 extern void sim_node_stop(SimNode *node);
 extern void sim_node_start(SimNode *node);
+/* It ends where it waits, as if killed. The memory stays as it is. */
+extern void sim_node_kill(SimNode *node);
 
 extern void sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains);
-/* The next incarnation: nothing of the ones before lands any more. The shared memory of the domains is empty then. */
+/*
+ * The next incarnation: nothing of the ones before lands any more. The shared memory of the domains is empty
+ * then.
+ */
 extern void sim_cluster_attach(SimCluster *cluster);
 extern void sim_cluster_stop(SimCluster *cluster);
 /* Removes the files, whatever state it is in; for a program that ends in the middle. */
@@ -65,8 +71,10 @@ typedef struct SimClient
 	Fabric *fabric;
 	TreeClient *tree;
 	uint64_t silence;
-	uint64_t ahead_us; /* of the others' time: in an exploration nothing else passes in a wait */
-	bool stop;         /* what it does is to end early */
+	uint64_t ahead_us;  /* of the others' time: in an exploration nothing else passes in a wait */
+	bool stop;          /* what it does is to end early ... */
+	uint64_t stop_time; /* ... from this moment on */
+	bool ends;          /* ... under a lock, too */
 	int holds;
 } SimClient;
 

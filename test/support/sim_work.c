@@ -24,6 +24,8 @@
 
 /* Looks for a memory node that is away. */
 #define SETTLE_ATTEMPTS 100000
+/* Who is asked to end is so within this time: about that of an operation. */
+#define STOP_NANOSECONDS 60000u
 
 void
 sim_fail(const SimRun *run, const char *format, ...)
@@ -206,16 +208,29 @@ random_id(const SimRun *run)
 
 /* ---- operations ---- */
 
-/* Some operations are asked to end early. */
+/* Some operations are asked to end early, at some time. */
 static void
 maybe_stop(SimWorker *worker)
 {
-	worker->client.stop = worker->run->plan.stop && scheduler_random(12) == 0;
+	SimClient *client = &worker->client;
+
+	client->stop = worker->run->plan.stop && scheduler_random(12) == 0;
+	if (!client->stop)
+		return;
+	client->stop_time = scheduler_now() + scheduler_random(STOP_NANOSECONDS);
+	client->ends = scheduler_random(4) == 0;
+}
+
+/* Whether operations may fail for others' faults. */
+static bool
+may_fail(const SimRun *run)
+{
+	return run->plan.restarts != 0 || run->plan.cuts != 0 || run->plan.stop;
 }
 
 /*
- * After an operation that failed, as it may where a memory node is away: waits until nothing of it is in doubt.  Any other failure is one
- * of the run.
+ * After an operation that failed, as it may where a memory node is away: waits until nothing of it is in
+ * doubt. Any other failure is one of the run.
  */
 static void
 settle(SimWorker *worker, TreeStatus status, const char *what)
@@ -225,7 +240,8 @@ settle(SimWorker *worker, TreeStatus status, const char *what)
 	worker->client.stop = false;
 	if (status == TREE_STOPPED)
 		return;
-	if (status != TREE_UNREACHABLE || worker->run->plan.restarts == 0)
+	if ((status != TREE_UNREACHABLE && (status != TREE_TIMED_OUT || worker->run->plan.cuts == 0)) ||
+	    !may_fail(worker->run))
 		sim_fail(worker->run, "%s: %s: %s", what, tree_status_name(status), tree_detail(client));
 	for (int attempt = 0; tree_client_leave(client) != TREE_OK; attempt++)
 	{
@@ -247,7 +263,7 @@ require_free(const SimWorker *worker, const char *what)
 static bool
 chains_are_lost(const SimRun *run)
 {
-	return run->plan.simulator.lose_one_in != 0 || run->plan.restarts != 0 || run->plan.loses;
+	return run->plan.simulator.lose_one_in != 0 || run->plan.loses || may_fail(run);
 }
 
 void

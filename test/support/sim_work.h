@@ -2,9 +2,9 @@
  * sim_work.h
  *		What the clients of a simulated run do, and the history that it leaves.
  *
- * The entries that may ever be are known beforehand.  Every operation on one is written down with its call and its end, and
- * a scan as a look at each entry within its bounds: so one check (history.h) tells whether lookups, inserts and removals are
- * linearizable and whether scans keep their contract.
+ * The entries that may ever be are known beforehand.  Every operation on one is written down with its call
+ * and its end, and a scan as a look at each entry within its bounds: so one check (history.h) tells whether
+ * lookups, inserts and removals are linearizable and whether scans keep their contract.
  */
 #ifndef SHERMAN_TEST_SIM_WORK_H
 #define SHERMAN_TEST_SIM_WORK_H
@@ -28,6 +28,7 @@ typedef struct SimPlan
 	uint32_t operations;
 	uint32_t crashes;  /* lives that end before their time */
 	uint32_t restarts; /* of a memory node */
+	uint32_t cuts;     /* partitions */
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool fold;
 	bool stop;
