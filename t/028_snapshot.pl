@@ -155,9 +155,10 @@ seek($file, 20000, 0);
 print {$file} 'damage';
 close $file;
 $node->start;
+# Behind that the memory node is there.
+is_broken($node, 'a damaged snapshot');
 ok(-e "$snapshot.refused" && !-e $snapshot, 'a damaged snapshot is kept aside');
 log_has(qr/WARNING: .*is refused: the checksum of a block is wrong/, 'the log says why');
-is_broken($node, 'a damaged snapshot');
 
 # Another history: the snapshot goes with the memory.
 $node->safe_psql('postgres', 'REINDEX INDEX u_id');
