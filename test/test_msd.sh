@@ -39,6 +39,12 @@ expect 2 '"listen = host:port" is missing' "$MSD" "${needed[@]}" --keys a
 expect 2 '"listen = host:port" is missing' "$MSD" "${needed[@]}" --insecure-loopback
 expect 2 'cannot read the configuration file' "$MSD" --config "$DIRECTORY/nothing"
 
+# who only drops serves nobody: neither the socket's directory nor a free port is needed
+(umask 077 && printf 'orders %064d\n' 1 > "$DIRECTORY/drop.keys")
+expect 1 'never came to this memory' "$MSD" "${needed[@]}" --socket /nonexistent/socket --listen 192.0.2.1:1 --keys "$DIRECTORY/drop.keys" \
+	--drop-tenant nobody
+rm -f "$DIRECTORY"/memory* "$DIRECTORY/drop.keys"
+
 # what the machine does not give: a hint each
 expect 1 'hint: ' "$MSD" --memory /nonexistent/memory --socket "$DIRECTORY/socket" --size 16M
 expect 1 'hint: ' "$MSD" --memory "$DIRECTORY/memory" --socket /nonexistent/socket --size 16M

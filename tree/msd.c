@@ -20,6 +20,9 @@
 
 #define MSD_VERSION "1.0"
 
+/* Behind the memory file's name: the socket of one that only drops a tenant. */
+#define DROP_SOCKET ".drop"
+
 /* The first asks for an end, the second for one at once: more are the same. */
 #define MSD_STOPS_MAX 2
 
@@ -277,11 +280,19 @@ read_keys(Msd *msd, char *detail)
 static FabricStatus
 open_service(Msd *msd, char *detail)
 {
+	bool serves = msd->config.drop_tenant[0] == '\0';
+	char own_socket[MSD_PATH_BYTES + sizeof(DROP_SOCKET)];
 	ServiceOptions options;
 
 	memset(&options, 0, sizeof(options));
 	options.memory_path = msd->config.memory;
 	options.socket_path = msd->config.socket;
+	if (!serves)
+	{
+		/* Nobody is to come; and the socket's directory may be gone with the daemon, as systemd's is. */
+		snprintf(own_socket, sizeof(own_socket), "%s" DROP_SOCKET, msd->config.memory);
+		options.socket_path = own_socket;
+	}
 	options.node_bytes = msd->config.size;
 	options.max_channels = msd->config.channels;
 	options.max_trees = msd->config.trees;
@@ -289,7 +300,7 @@ open_service(Msd *msd, char *detail)
 	options.allow_other_users = msd->config.other_users;
 	options.huge_pages = msd->config.huge_pages;
 	options.quotas = msd->config.quotas;
-	options.listen = msd->config.listen[0] != '\0' ? msd->config.listen : NULL;
+	options.listen = serves && msd->config.listen[0] != '\0' ? msd->config.listen : NULL;
 	options.keys = msd->config.keys[0] != '\0' ? &msd->keys : NULL;
 	options.insecure_loopback = msd->config.insecure_loopback;
 	options.snapshot_path = msd->config.snapshot[0] != '\0' ? msd->config.snapshot : NULL;
