@@ -30,7 +30,7 @@ typedef enum StepAction
 {
 	STEP_CRASH,					/* SIGKILL */
 	STEP_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
-	STEP_HANG,					/* until it is canceled, ended, or a worker and told to reload: goes on as if it had been slow */
+	STEP_HANG,					/* until canceled, ended or, a worker, told to reload: then it goes on */
 	STEP_CANCEL					/* as if the user had canceled the command here */
 } StepAction;
 
@@ -79,7 +79,8 @@ static void
 hang(void)
 {
 	pgstat_report_wait_start(PG_WAIT_EXTENSION);
-	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && !told_to_go_on() && PostmasterIsAlive())
+	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && !told_to_go_on() &&
+		   PostmasterIsAlive())
 		pg_usleep(HANG_SLICE_US);
 	pgstat_report_wait_end();
 }
