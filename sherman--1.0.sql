@@ -183,6 +183,15 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_epochs AS SELECT * FROM @extschema@.sherman_epochs();
 
+-- On a standby, or while recovery is paused at its target: when recovery ends, this server takes over the indexes of the one that
+-- it is a copy of, and that one can use them no longer.  false: it does not.
+CREATE FUNCTION sherman_take_over(wanted boolean DEFAULT true)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+REVOKE ALL ON FUNCTION sherman_take_over(boolean) FROM PUBLIC;
+
 -- Indexes that are being healed now, by whom and how far: leaves_done were looked at, leaves_left of them are in doubt still.
 CREATE FUNCTION sherman_heal_progress_info(
 	OUT pid integer,

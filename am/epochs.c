@@ -27,6 +27,7 @@ static const char *const known_by_texts[] = {
 	[SHERMAN_KNOWN_RECOVERY] = "end of recovery",
 	[SHERMAN_KNOWN_CHECKPOINT] = "last checkpoint, no recovery",
 	[SHERMAN_KNOWN_WAL] = "next start in the WAL",
+	[SHERMAN_KNOWN_CUT] = "taken over",
 	[SHERMAN_KNOWN_NOTHING] = "not known",
 };
 

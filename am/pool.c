@@ -385,6 +385,28 @@ sherman_pool_find_gone(void)
 	return next;
 }
 
+/*
+ * Positions are what the state file says; memory nodes that it knows are awaited, or not.
+ */
+static void
+know_nodes(ShermanShared *shared, bool awaited)
+{
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		ShermanNode *node = &shared->node[i];
+		const ShermanLocalNode *local = &shared->local.node[i];
+		ShermanPhase phase = SHERMAN_PHASE_NONE;
+
+		memcpy(node->memory, local->memory, sizeof(node->memory));
+		node->member = local->member;
+		strlcpy(node->address, local->address, sizeof(node->address));
+		/* Those that the list does not name may be behind another address of it. */
+		if (node->memory[0] != 0 || node->memory[1] != 0)
+			phase = awaited ? SHERMAN_PHASE_ATTACHING : SHERMAN_PHASE_AWAY;
+		pg_atomic_write_u32(&node->phase, phase);
+	}
+}
+
 void
 sherman_pool_start(ShermanShared *shared)
 {
@@ -394,26 +416,26 @@ sherman_pool_start(ShermanShared *shared)
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		ShermanNode *node = &shared->node[i];
-		const ShermanLocalNode *local = &shared->local.node[i];
 
 		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
 		pg_atomic_init_u32(&node->suspected, 0);
 		pg_atomic_init_u32(&node->gone, 0);
 		pg_atomic_init_u64(&node->serial, 0);
-		memcpy(node->memory, local->memory, sizeof(node->memory));
-		node->member = local->member;
-		strlcpy(node->address, local->address, sizeof(node->address));
 		tree_node_close(sherman_tree_shared, i);
 	}
+	know_nodes(shared, false);
 	sherman_pool_configure(shared);
 	wanted = shared->listed_count > 0 && IsPostmasterEnvironment && !IsBinaryUpgrade;
-	for (int i = 0; i < TREE_MAX_NODES; i++)
-	{
-		ShermanNode *node = &shared->node[i];
-
-		/* Those that the list does not name may be behind another address of it. */
-		if (node->memory[0] != 0 || node->memory[1] != 0)
-			pg_atomic_write_u32(&node->phase, wanted ? SHERMAN_PHASE_ATTACHING : SHERMAN_PHASE_AWAY);
-	}
+	know_nodes(shared, wanted);
 	pg_atomic_init_u32(&shared->awaited, wanted ? 1 : 0);
+}
+
+void
+sherman_pool_adopt(void)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	know_nodes(sherman_shared, pg_atomic_read_u32(&sherman_shared->awaited) != 0);
+	for (int i = 0; i < sherman_shared->listed_count; i++)
+		sherman_shared->listed[i].position = -1;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }

@@ -37,7 +37,7 @@
 
 #define LOCAL_FILE "pg_dynshmem/sherman.state"
 #define LOCAL_MAGIC 0x5348534c
-#define LOCAL_VERSION 4
+#define LOCAL_VERSION 5
 
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
@@ -111,12 +111,23 @@ ended_in_production(const ControlFileData *control)
 		control->state == DB_SHUTDOWNING;
 }
 
+/*
+ * Whether the server goes on in the timeline of the epoch: its last checkpoint is of that, or it is still the one which the epoch, behind
+ * a promotion, has begun with.
+ */
+static bool
+same_timeline(const ShermanLocal *local, const ControlFileData *control)
+{
+	return control->checkPointCopy.ThisTimeLineID == local->timeline ||
+		(!local->closed && control->checkPoint == local->opened_at && ended_in_production(control));
+}
+
 static ShermanStart
 judge(const ShermanLocal *local, const ControlFileData *control)
 {
 	if (local->epoch == 0)
 		return SHERMAN_START_UNPROVEN;
-	if (signal_file_exists() || control->checkPointCopy.ThisTimeLineID != local->timeline)
+	if (signal_file_exists() || !same_timeline(local, control))
 		return SHERMAN_START_UNPROVEN;
 	if (local->closed)
 	{
@@ -327,6 +338,20 @@ local_change(ShermanLocal *local, char *failure)
 	return false;
 }
 
+/*
+ * The same, and in the WAL.
+ */
+static bool
+history_change(ShermanLocal *local, char *failure)
+{
+	if (!local_change(local, failure))
+		return false;
+	if (sherman_history_write(local))
+		return true;
+	strlcpy(failure, "the page of history cannot be written", SHERMAN_FAILURE_BYTES);
+	return false;
+}
+
 bool
 sherman_recovery_begin(char *failure)
 {
@@ -518,7 +543,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	sherman_trees_clear(position);
 	/* Broken first, for the next epoch hides that the last one was unclean. */
 	node->opening = last + 1;
-	if (!local_change(&local, failure))
+	if (!history_change(&local, failure))
 		return false;
 	called = take_stock(client, position, node->unclean_from);
 	if (called == TREE_OK)
@@ -531,5 +556,5 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	node->epoch = node->opening;
 	node->opening = 0;
 	node->unclean_from = 0;
-	return local_change(&local, failure);
+	return history_change(&local, failure);
 }

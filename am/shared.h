@@ -101,6 +101,7 @@ typedef enum ShermanKnownBy
 	SHERMAN_KNOWN_RECOVERY,		/* recovery told where it ended */
 	SHERMAN_KNOWN_CHECKPOINT,	/* recovery had nothing to do behind this checkpoint */
 	SHERMAN_KNOWN_WAL,			/* somebody else may have run this server: the WAL shows the first start behind */
+	SHERMAN_KNOWN_CUT,			/* it was another server's, and what we have of its WAL ends there */
 	SHERMAN_KNOWN_NOTHING		/* nothing of it is proven */
 } ShermanKnownBy;
 
@@ -118,6 +119,14 @@ typedef struct ShermanEpoch
  * Epochs that are kept. Stamps of older ones are judged by the oldest, which those before it are merged into.
  */
 #define SHERMAN_EPOCHS_KEPT TREE_ENDS_MAX
+
+/* Whether the indexes of the server that this one is a copy of are wanted (takeover.c). */
+typedef enum ShermanTakeOver
+{
+	SHERMAN_TAKE_OVER_NOT,
+	SHERMAN_TAKE_OVER_WANTED,	/* when recovery ends */
+	SHERMAN_TAKE_OVER_CUT		/* recovery has ended: the launcher decides, before anything else */
+} ShermanTakeOver;
 
 /* The local state file pg_dynshmem/sherman.state: neither backups nor pg_rewind copy it. */
 typedef struct ShermanLocal
@@ -140,12 +149,39 @@ typedef struct ShermanLocal
 	XLogRecPtr	checkpoint;		/* the control file's, as a process of ours last saw it */
 	XLogRecPtr	redo;			/* where redo begins of the newest checkpoint that a process of ours saw begin */
 	uint32		past_count;
-	uint32		reserved;
+	uint32		take_over;		/* ShermanTakeOver */
+	XLogRecPtr	cut;			/* if that is CUT: where the owner's WAL ends here; invalid = it is not known */
 	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];	/* before the last one, ascending */
 	ShermanLocalNode node[TREE_MAX_NODES];
 	char		memory_path[MAXPGPATH]; /* of the embedded node, "" = it never ran */
 	uint32		checksum;		/* CRC-32C of the above */
 } ShermanLocal;
+
+/* What of it follows the WAL: the page of history (history.c). */
+typedef struct ShermanHistoryNode
+{
+	uint64		memory[2];		/* these are as in ShermanLocalNode */
+	uint64		member;
+	uint64		epoch;
+	uint64		opening;
+	uint32		unclean_from;
+	uint32		reserved;
+} ShermanHistoryNode;
+
+typedef struct ShermanHistory
+{
+	uint32		magic;
+	uint32		version;
+	uint64		system_identifier;
+	uint64		cluster[2];
+	uint64		nonce;
+	TimestampTz began;
+	uint32		epoch;
+	uint32		past_count;
+	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];
+	ShermanHistoryNode node[TREE_MAX_NODES];
+	uint32		checksum;
+} ShermanHistory;
 
 /* One process: on a line of its own, for it is written at each operation that locks. */
 typedef struct ShermanSlot
@@ -427,6 +463,34 @@ extern void sherman_wal_end_round(void);
 /* A command has made a checkpoint: waits until the launcher has noted it, at most a second. */
 extern void sherman_wal_end_wait(void);
 
+/*
+ * Where, behind a record that ends at `from`, the first start of a server left its mark, or if none did `end`, up to which all WAL must be
+ * readable (invalid: some start must have).  Invalid: it is not known.
+ */
+extern XLogRecPtr sherman_wal_cut(XLogRecPtr from, XLogRecPtr end);
+
+/* ---- history.c: the page of history ---- */
+
+/* Reads it, as it is in this server's history; *end is where its record ends.  False: there is none to be believed. */
+extern bool sherman_history_read(ShermanHistory *history, XLogRecPtr *end);
+/*
+ * In the launcher, while the epoch is in use: writes what the state file says, durably.  False, with the error in the log, if that failed.
+ * Nothing is written with an embedded memory node.
+ */
+extern bool sherman_history_write(const ShermanLocal *local);
+/* Takes from the page what the state file of another server would have said. */
+extern void sherman_history_adopt(const ShermanHistory *history, ShermanLocal *local);
+
+/* ---- takeover.c ---- */
+
+/* When recovery, which was told to, has ended at `end` (invalid: that is not known): finds out where the owner's history was cut. */
+extern void sherman_take_over_at(ShermanLocal *local, XLogRecPtr end);
+/*
+ * In the launcher, before anything is attached: takes over what is wanted, or says why not.  False: it is not decided yet, and
+ * nothing may be attached.
+ */
+extern bool sherman_take_over_round(void);
+
 /* ---- epochs.c ---- */
 
 /* Notes where a start found the end of the last epoch's WAL: the smallest counts. */
@@ -440,6 +504,8 @@ extern void sherman_epoch_limits(const ShermanLocal *local, TreeEnds *ends);
 
 /* In the startup hook, after sherman_recovery_start(): positions and list. */
 extern void sherman_pool_start(ShermanShared *shared);
+/* In the launcher, while nothing is attached: the memory nodes of the state file are other ones. */
+extern void sherman_pool_adopt(void);
 /* Takes the list from the settings as they now are. Launcher, with the lock, and startup hook. */
 extern void sherman_pool_configure(ShermanShared *shared);
 extern ShermanPhase sherman_node_phase(int position);

@@ -11,7 +11,7 @@
  * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
  *   and UNIQUE), predicate.c (SERIALIZABLE);
  * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
- *   recovery.c (clean ends), wal_end.c (where lost WAL began), epochs.c, visits.c (workers in databases), collector.c,
+ *   recovery.c (clean ends), wal_end.c (where lost WAL began), epochs.c, history.c, takeover.c (another server's indexes), visits.c (workers in databases), collector.c,
  *   living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);

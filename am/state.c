@@ -223,6 +223,9 @@ sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 	if (*reason != SHERMAN_REASON_NONE)
 		return SHERMAN_BROKEN;
 
+	/* Whose it is is about to be decided. */
+	if (sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
+		return SHERMAN_ATTACHING;
 	if (meta->tree != 0)
 		return judge_nodes(meta, reason);
 	/* No tree yet: it is made on any memory node. */

@@ -53,7 +53,15 @@ recovery_ended(void)
 {
 	ShermanShared *shared = sherman_shared;
 
-	if (shared == NULL || shared->end_awaited != SHERMAN_AWAITED_RECOVERY)
+	if (shared == NULL)
+		return;
+	if (shared->local.take_over == SHERMAN_TAKE_OVER_WANTED)
+	{
+		sherman_take_over_at(&shared->local, GetXLogReplayRecPtr(NULL));
+		/* If that fails the launcher looks into the WAL, if it is there still. */
+		(void) sherman_local_write(&shared->local);
+	}
+	if (shared->end_awaited != SHERMAN_AWAITED_RECOVERY)
 		return;
 	sherman_epoch_end(&shared->local, GetXLogReplayRecPtr(NULL), SHERMAN_KNOWN_RECOVERY);
 	/* If that fails the next start looks into the WAL. */
@@ -156,7 +164,7 @@ is_border(XLogReaderState *reader)
  * Where the record at `from` ends.
  */
 static XLogRecPtr
-read_record_end(XLogReaderState *reader, XLogRecPtr from)
+read_record_end(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end)
 {
 	char	   *message;
 
@@ -165,29 +173,52 @@ read_record_end(XLogReaderState *reader, XLogRecPtr from)
 }
 
 /*
- * Reads the WAL behind the record at `from`, a checkpoint; returns where the first border stands.
+ * Reads on from where the reader stands; returns where the first border stands, or `end` if there is none before.
  */
 static XLogRecPtr
-read_to_border(XLogReaderState *reader, XLogRecPtr from)
+read_on(XLogReaderState *reader, XLogRecPtr end)
 {
+	XLogRecPtr	reached = reader->EndRecPtr;
 	char	   *message;
 
-	if (XLogRecPtrIsInvalid(read_record_end(reader, from)))
-		return InvalidXLogRecPtr;
-	while (XLogReadRecord(reader, &message) != NULL)
+	while (reached != end && XLogReadRecord(reader, &message) != NULL)
 	{
 		CHECK_FOR_INTERRUPTS();
 		if (is_border(reader))
 			return reader->ReadRecPtr;
+		reached = reader->EndRecPtr;
 	}
-	return InvalidXLogRecPtr;
+	return reached == end ? end : InvalidXLogRecPtr;
 }
 
 /*
- * What is found in the WAL from a record on; an invalid position: nothing.  Files that are gone are no error here.
+ * The same behind the record at `from`, a checkpoint.
  */
 static XLogRecPtr
-look_into_wal(XLogRecPtr (*look) (XLogReaderState *reader, XLogRecPtr from), XLogRecPtr from)
+read_to_border(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end)
+{
+	if (XLogRecPtrIsInvalid(read_record_end(reader, from, end)))
+		return InvalidXLogRecPtr;
+	return read_on(reader, end);
+}
+
+/*
+ * The same behind a record that ends at `from`.
+ */
+static XLogRecPtr
+read_from_end(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end)
+{
+	XLogBeginRead(reader, from);
+	return read_on(reader, end);
+}
+
+/*
+ * What is found in the WAL from a record on, up to `end` at most, if that is valid; an invalid position: nothing.  Files
+ * that are gone are no error here.
+ */
+static XLogRecPtr
+look_into_wal(XLogRecPtr (*look) (XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end), XLogRecPtr from,
+			  XLogRecPtr end)
 {
 	ReadLocalXLogPageNoWaitPrivate private = {0};
 	MemoryContext caller = CurrentMemoryContext;
@@ -202,7 +233,7 @@ look_into_wal(XLogRecPtr (*look) (XLogReaderState *reader, XLogRecPtr from), XLo
 		return InvalidXLogRecPtr;
 	PG_TRY();
 	{
-		found = look(reader, from);
+		found = look(reader, from, end);
 	}
 	PG_CATCH();
 	{
@@ -212,6 +243,12 @@ look_into_wal(XLogRecPtr (*look) (XLogReaderState *reader, XLogRecPtr from), XLo
 	PG_END_TRY();
 	XLogReaderFree(reader);
 	return found;
+}
+
+XLogRecPtr
+sherman_wal_cut(XLogRecPtr from, XLogRecPtr end)
+{
+	return look_into_wal(read_from_end, from, end);
 }
 
 /*
@@ -227,12 +264,12 @@ settle(void)
 	if (shared->end_awaited == SHERMAN_AWAITED_RECOVERY)
 	{
 		/* Behind the checkpoint's record, where others may have taken the WAL to end before they wrote any. */
-		end = look_into_wal(read_record_end, shared->start_checkpoint);
+		end = look_into_wal(read_record_end, shared->start_checkpoint, InvalidXLogRecPtr);
 		sherman_epoch_end(&local, Max(end, shared->start_checkpoint), SHERMAN_KNOWN_CHECKPOINT);
 	}
 	else
 	{
-		end = look_into_wal(read_to_border, local.checkpoint);
+		end = look_into_wal(read_to_border, local.checkpoint, InvalidXLogRecPtr);
 		sherman_epoch_end(&local, end, XLogRecPtrIsInvalid(end) ? SHERMAN_KNOWN_NOTHING : SHERMAN_KNOWN_WAL);
 	}
 	if (sherman_local_change(&local))
@@ -253,11 +290,13 @@ note_beginning(XLogRecPtr redo)
 		return;
 	XLogFlush(end);
 	local.redo = redo;
-	if (sherman_local_change(&local))
-	{
-		elog(DEBUG1, "sherman: a checkpoint has begun at %X/%X", LSN_FORMAT_ARGS(redo));
-		ConditionVariableBroadcast(&sherman_shared->changed);
-	}
+	if (!sherman_local_change(&local))
+		return;
+	/* Whoever takes over from a copy reads the WAL from the page's record on. */
+	if (sherman_epoch() != 0)
+		(void) sherman_history_write(&local);
+	elog(DEBUG1, "sherman: a checkpoint has begun at %X/%X", LSN_FORMAT_ARGS(redo));
+	ConditionVariableBroadcast(&sherman_shared->changed);
 }
 
 /*

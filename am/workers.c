@@ -370,7 +370,8 @@ sherman_launcher_main(Datum argument)
 			long		rebuild = LONG_MAX;
 
 			sherman_wal_end_round();
-			sherman_attach_round();
+			if (sherman_take_over_round())
+				sherman_attach_round();
 			gone = sherman_pool_find_gone();
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
 			{

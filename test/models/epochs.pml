@@ -7,7 +7,8 @@
  * memory node with one tree: its epoch, the tree's record, and a leaf that may hold an entry of each key for the place.  A crash comes
  * anywhere, and takes any part of the WAL that was not flushed.  Then the server is started by us, with or without its launcher
  * coming to anything before the next end, or by others who have never heard of us; or the memory node's memory is put back to an
- * earlier one (SNAPSHOT); or a copy of the server, with the same identity, lives beside it (CLONE).
+ * earlier one (SNAPSHOT); or a copy of the server, with the same identity, lives beside it (CLONE); or another server has its
+ * WAL up to some place, is promoted at any time, and takes the tree over, whether the first one lives or not (TAKEOVER).
  *
  * Whenever a server is let in and the index is not broken:
  *
@@ -20,6 +21,9 @@
  * README.md lists the switches.
  */
 
+#ifdef TAKEOVER
+#define CLONE
+#endif
 #ifdef CLONE
 #define SERVERS		2
 #else
@@ -89,6 +93,19 @@ typedef Server
 	byte		node_epoch;
 	byte		opening;
 	byte		unclean_from;
+#ifdef TAKEOVER
+	/* the page of history: what the state file said, and where that stands in the WAL; where the metapage's last change does */
+	byte		page_at;
+	byte		page_epoch;
+	byte		page_nonce;
+	byte		page_node_epoch;
+	byte		page_opening;
+	byte		page_unclean;
+	byte		page_past[EPOCHS];
+	bool		page_clean[EPOCHS];
+	byte		named_at;
+	bool		takes_over;
+#endif
 	/* in its memory */
 	bool		runs;
 	bool		ours;			/* not without our library */
@@ -310,6 +327,48 @@ inline start_ours()
 	fi
 }
 
+#ifdef TAKEOVER
+/* sherman_history_write() */
+inline write_page()
+{
+	ME.flushed = ME.inserted;
+	ME.page_at = ME.inserted;
+	ME.page_epoch = ME.epoch;
+	ME.page_nonce = ME.nonce;
+	ME.page_node_epoch = ME.node_epoch;
+	ME.page_opening = ME.opening;
+	ME.page_unclean = ME.unclean_from;
+	i = 0;
+	do
+	:: i < EPOCHS -> ME.page_past[i] = ME.past[i]; ME.page_clean[i] = ME.past_clean[i]; i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+/* The end of recovery of who takes over: sherman_take_over_at(), adopt() */
+inline take_over()
+{
+	ME.takes_over = false;
+	ME.ours = true;
+	ME.start = CRASH;
+	ME.start_checkpoint = ME.checkpoint;
+	i = ME.page_at;
+#ifndef CUT_AT_END
+	do
+	:: i < ME.inserted && ME.wal[i] != BORDER -> i++
+	:: else -> break
+	od;
+#else
+	i = ME.inserted;
+#endif
+	end_epoch(i);
+	i = 0
+}
+#else
+#define write_page()	skip
+#endif
+
 inline recover()
 {
 	if
@@ -377,6 +436,9 @@ inline check()
 #ifdef ANY_AGE
 	:: true -> found = 1
 #else
+#ifdef OWNER_GOES_ON
+	:: s == 1 && ME.probed >= ME.node_epoch -> found = 1
+#endif
 	:: ME.probed >= ME.node_epoch && ME.probed <= MAX(ME.node_epoch, ME.opening) -> found = 1
 	:: ME.attached_before && ME.probed > MAX(ME.node_epoch, ME.opening) -> found = 2
 	:: else -> found = 0
@@ -434,6 +496,9 @@ inline adopt()
 		ME.named[0] = memory.nonce;
 		ME.named[1] = ME.nonce;
 		ME.flushed = ME.inserted;
+#ifdef TAKEOVER
+		ME.named_at = ME.inserted;
+#endif
 		memory.mutated = ME.epoch;
 		memory.nonce = ME.nonce
 	:: else
@@ -505,7 +570,20 @@ proctype Run(byte s)
 	do
 
 	/* ---- starts and ends */
-	:: d_step { !ME.runs && ME.epoch != 0 && !broken && ROOM(2) -> start_ours(); recover(); look() }
+	:: d_step
+		{
+			!ME.runs && ME.epoch != 0 && !broken && ROOM(2) ->
+#ifdef TAKEOVER
+			if
+			:: ME.takes_over -> take_over()
+			:: else -> start_ours()
+			fi;
+#else
+			start_ours();
+#endif
+			recover();
+			look()
+		}
 #if !defined(CLONE) && !defined(SNAPSHOT)
 	:: d_step { !ME.runs && !broken && ROOM(2) && ME.epoch != 0 && crashes + stops > 0 -> recover() }
 #endif
@@ -597,6 +675,7 @@ proctype Run(byte s)
 #else
 			ME.opening = MAX(ME.probed, MAX(ME.node_epoch, ME.opening)) + 1;
 #endif
+			write_page();
 			ME.attach = 3
 		}
 	:: d_step { ME.attach == 3 && owner == s && !broken -> take_stock(); ME.attach = 4 }
@@ -608,6 +687,7 @@ proctype Run(byte s)
 			ME.opening = 0;
 			ME.unclean_from = 0;
 			ME.probed = 0;
+			write_page();
 			ME.attach = 6;
 			ME.attached_before = true;
 			look()
@@ -830,16 +910,24 @@ proctype Run(byte s)
 		}
 #endif
 #ifdef CLONE
-	/* ---- a copy of the disks of server 0, as a crash would leave them */
+	/* ---- a copy of the disks of server 0, as a crash would leave them; or what of its WAL has come to a standby */
 	:: atomic
 		{
 			s == 1 && !cloned && !broken ->
 			cloned = true;
+#ifdef TAKEOVER
+			ME.inserted = MAX(server[0].page_at, server[0].named_at);
+			do
+			:: ME.inserted < server[0].flushed -> ME.inserted++
+			:: break
+			od;
+#else
 			ME.inserted = server[0].flushed;
 			do
 			:: ME.inserted < server[0].inserted -> ME.inserted++
 			:: break
 			od;
+#endif
 			i = 0;
 			do
 			:: i < ME.inserted -> ME.wal[i] = server[0].wal[i]; i++
@@ -847,12 +935,29 @@ proctype Run(byte s)
 			od;
 			ME.flushed = ME.inserted;
 			replay();
+			ME.named[0] = server[0].named[0];
+			ME.named[1] = server[0].named[1];
+#ifdef TAKEOVER
+			ME.takes_over = true;
+			ME.end = NEVER;
+			ME.page_at = server[0].page_at;
+			ME.named_at = server[0].named_at;
+			ME.epoch = server[0].page_epoch;
+			ME.nonce = server[0].page_nonce;
+			ME.node_epoch = server[0].page_node_epoch;
+			ME.opening = server[0].page_opening;
+			ME.unclean_from = server[0].page_unclean;
+			i = 0;
+			do
+			:: i < EPOCHS -> ME.past[i] = server[0].page_past[i]; ME.past_clean[i] = server[0].page_clean[i]; i++
+			:: else -> break
+			od;
+			i = 0
+#else
 			ME.shut_down = server[0].shut_down;
 			ME.checkpoint = server[0].checkpoint;
 			ME.epoch = server[0].epoch;
 			ME.nonce = server[0].nonce;
-			ME.named[0] = server[0].named[0];
-			ME.named[1] = server[0].named[1];
 			ME.closed = server[0].closed;
 			ME.closed_at = server[0].closed_at;
 			ME.seen_checkpoint = server[0].seen_checkpoint;
@@ -866,6 +971,7 @@ proctype Run(byte s)
 			ME.node_epoch = server[0].node_epoch;
 			ME.opening = server[0].opening;
 			ME.unclean_from = server[0].unclean_from
+#endif
 		}
 #endif
 
@@ -898,6 +1004,7 @@ init
 		ME.begun = true;
 		ME.attached_before = true;
 		ME.attach = 6;
+		write_page();
 		memory.epoch = 1;
 		memory.mutated = 1;
 		memory.leaf_epoch = 1;
