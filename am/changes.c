@@ -66,6 +66,22 @@ mark_mutated(Relation relation, ShermanIndex *index)
 	return true;
 }
 
+void
+sherman_index_moved(Oid oid)
+{
+	Relation	index;
+	ShermanMetaPage meta;
+	ShermanTreeEntry entry;
+
+	if (sherman_all_hidden() || sherman_epoch() == 0)
+		return;
+	/* What the catalog now says is seen behind this command. */
+	index = index_open(oid, NoLock);
+	if (sherman_metapage_read(index, &meta) && sherman_trees_find(meta.tree, &entry))
+		(void) sherman_metapage_adopt(index, meta.tree, entry.nonce, sherman_shared->local.nonce);
+	index_close(index, NoLock);
+}
+
 /*
  * Makes the tree of an index that has none yet (unlogged, after a crash).  No buffer is locked meanwhile;
  * whoever comes second takes the first one's tree.

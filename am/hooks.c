@@ -29,6 +29,9 @@ static ProcessUtility_hook_type previous_utility = NULL;
 static object_access_hook_type previous_object_access = NULL;
 static LWLockPadded *locks = NULL;
 
+/* A command of this process gives relations other files. */
+static bool moving = false;
+
 bool
 sherman_preloaded(void)
 {
@@ -231,6 +234,48 @@ next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree
 	sherman_wake_launcher();
 }
 
+/*
+ * Whether the command moves relations to another tablespace.
+ */
+static bool
+moves_files(Node *statement)
+{
+	ListCell   *cell;
+
+	if (IsA(statement, AlterTableMoveAllStmt))
+		return true;
+	if (!IsA(statement, AlterTableStmt))
+		return false;
+	foreach(cell, ((AlterTableStmt *) statement)->cmds)
+	{
+		if (lfirst_node(AlterTableCmd, cell)->subtype == AT_SetTableSpace)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Runs a command that moves relations: object_access() is told of each.
+ */
+static void
+next_utility_moving(PlannedStmt *statement, const char *text, bool read_only_tree,
+					ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
+					DestReceiver *destination, QueryCompletion *completion)
+{
+	const bool	before = moving;
+
+	moving = true;
+	PG_TRY();
+	{
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);
+	}
+	PG_FINALLY();
+	{
+		moving = before;
+	}
+	PG_END_TRY();
+}
+
 static void
 utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
 		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
@@ -242,6 +287,9 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	if (sherman_shared != NULL && needs_database(statement->utilityStmt))
 		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
 						   completion);
+	else if (sherman_shared != NULL && moves_files(statement->utilityStmt))
+		next_utility_moving(statement, text, read_only_tree, context, parameters, environment, destination,
+							completion);
 	else
 		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
 					 completion);
@@ -265,6 +313,8 @@ object_access(ObjectAccessType access, Oid class_id, Oid object, int sub, void *
 		sherman_hint_collector();
 		sherman_index_dropped(object);
 	}
+	if (access == OAT_POST_ALTER && class_id == RelationRelationId && sub == 0 && moving && sherman_is_ours(object))
+		sherman_index_moved(object);
 }
 
 /*

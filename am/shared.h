@@ -589,6 +589,14 @@ extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */
 extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
 
+/* ---- changes.c ---- */
+
+/*
+ * The file of an index was copied, and goes if the transaction commits; else the copy does.  In the copy the first change of the tree
+ * in this epoch leaves word by itself; this leaves it in the file.
+ */
+extern void sherman_index_moved(Oid oid);
+
 /* ---- opened.c ---- */
 
 /* Registers the callbacks. */
