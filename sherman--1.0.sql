@@ -140,6 +140,18 @@ COMMENT ON FUNCTION sherman_heal(regclass) IS
 
 REVOKE ALL ON FUNCTION sherman_heal(regclass) FROM PUBLIC;
 
+-- Of an index with replicas = 1: compares each node with its copy, and writes anew the copies that differ; returns their number.  Ends
+-- the doubt of a crash, too.
+CREATE FUNCTION sherman_resync(index regclass)
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sherman_resync(regclass) IS
+	'compares a sherman index with its copy, and repairs that: number of nodes written anew';
+
+REVOKE ALL ON FUNCTION sherman_resync(regclass) FROM PUBLIC;
+
 ------------------------------------------------------------------------------
 -- Looking inside
 ------------------------------------------------------------------------------
@@ -265,7 +277,8 @@ CREATE FUNCTION sherman_index_info(
 	OUT outside_bytes bigint,
 	OUT bytes bigint,
 	OUT entries bigint,
-	OUT memory_nodes integer[])
+	OUT memory_nodes integer[],
+	OUT copies text)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
@@ -302,7 +315,8 @@ CREATE FUNCTION sherman_index_counters(
 	OUT stamp_writes bigint,
 	OUT extents bigint,
 	OUT dead_marks bigint,
-	OUT dead_removals bigint)
+	OUT dead_removals bigint,
+	OUT copy_writes bigint)
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;

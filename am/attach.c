@@ -238,6 +238,7 @@ let_in(int position, const TreeNodeStatus *status, char *failure)
 		return false;
 	}
 	sherman_connection_refresh();
+	sherman_copies_let_in(position);
 	tree_node_open(client, position, sherman_shared->node[position].member);
 	if (!sherman_recovery_attach(client, position, status, failure))
 	{
@@ -361,19 +362,23 @@ static void
 look_after(int position)
 {
 	TreeClient *client = sherman_connection_client();
+	uint32		looked = SHERMAN_LOOKED_AT;
 	TreeNodeStatus status;
 
-	pg_atomic_write_u32(&sherman_shared->node[position].suspected, 0);
 	if (sherman_shared->embedded)
 	{
+		pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_UNSUSPECTED);
 		if (!embedded_is_there())
 			sherman_node_lost(position);
 		return;
 	}
+	pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_LOOKED_AT);
 	sherman_connection_refresh();
 	if (tree_node_status(client, position, &status) != TREE_OK || status.draining)
 		sherman_node_lost(position);
 	(void) tree_client_trouble(client);
+	/* Unless somebody suspects it again meanwhile. */
+	(void) pg_atomic_compare_exchange_u32(&sherman_shared->node[position].suspected, &looked, SHERMAN_UNSUSPECTED);
 }
 
 /*
@@ -457,7 +462,7 @@ attend(int entry)
 	/* The embedded node says by itself when it begins and ends: that is looked at each time. */
 	if (sherman_shared->embedded)
 		attempt->next = 0;
-	if (attached && pg_atomic_read_u32(&sherman_shared->node[position].suspected) != 0)
+	if (attached && pg_atomic_read_u32(&sherman_shared->node[position].suspected) != SHERMAN_UNSUSPECTED)
 		attempt->next = 0;
 	if (attempt->next > now)
 		return;
@@ -573,7 +578,8 @@ sherman_attach_end(void)
 		if (i != MyProc->pgprocno && pg_atomic_read_u32(&sherman_shared->slot[i].connected) != 0)
 			return false;
 	}
-	for (int i = 0; i < TREE_MAX_NODES; i++)
+	sherman_shared->unclean = sherman_copies_unrecorded();
+	for (int i = 0; i < TREE_MAX_NODES && !sherman_shared->unclean; i++)
 	{
 		TreeStatus	status;
 

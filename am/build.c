@@ -487,6 +487,7 @@ build_tree(BuildState *state, TreeRecord *record)
 	TreeClient *client = sherman_client();
 	Tree	   *tree;
 	TreeStatus	status;
+	uint32_t	copy;
 
 	sherman_tree_new(state->index, &state->format, record);
 	status = tree_open(client, record->tree, record->root, &state->format, sherman_keys_compare, state->keys,
@@ -495,7 +496,10 @@ build_tree(BuildState *state, TreeRecord *record)
 		sherman_report_failure(status, state->index);
 	PG_TRY();
 	{
-		status = load_tree(state, tree);
+		if (tree_record_copy(record, &copy))
+			status = tree_copied(tree, copy, TREE_COPIES_BOTH, false);
+		if (status == TREE_OK)
+			status = load_tree(state, tree);
 		if (status != TREE_OK)
 			sherman_report_failure(status, state->index);
 	}
@@ -530,6 +534,7 @@ static void
 write_metapage(Relation index, ForkNumber fork, const TreeFormat *format, const TreeRecord *record)
 {
 	ShermanMetaPage meta = {0};
+	uint32_t	copy;
 
 	sherman_metapage_set_format(&meta, format);
 	if (record != NULL)
@@ -537,6 +542,7 @@ write_metapage(Relation index, ForkNumber fork, const TreeFormat *format, const 
 		meta.tree = record->tree;
 		meta.root = record->root;
 		meta.nonce_current = record->nonce;
+		meta.copy = tree_record_copy(record, &copy) ? copy + 1 : 0;
 	}
 	if (index->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		meta.flags |= SHERMAN_META_UNLOGGED;
@@ -587,8 +593,9 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 		result->heap_tuples = result->index_tuples = 0;
 		return result;
 	}
-	/* Raises before the long scan if there is no memory node. */
+	/* Raises before the long scan if there is no memory node, or none for a copy. */
 	(void) sherman_client();
+	(void) sherman_copies_wanted(index);
 	parallel = build_parallel(&state, info, &result->heap_tuples);
 	if (parallel == NULL)
 		result->heap_tuples = build_scan(&state, info, NULL, true);

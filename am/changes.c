@@ -34,6 +34,25 @@ sherman_index_for_scan(Relation index)
 }
 
 /*
+ * Changes the tree's record, and its copy's.  False: the index is to be judged anew.
+ */
+static bool
+change_record(Relation relation, ShermanIndex *index, TreeRecord *record)
+{
+	int			attempts = 0;
+	TreeStatus	status;
+
+	while ((status = sherman_record_update(&index->meta, record)) != TREE_OK)
+	{
+		if (!sherman_try_again(index, relation, status, &attempts))
+			sherman_report_failure(status, relation);
+		if (!sherman_copies_before_change(relation, index))
+			return false;
+	}
+	return true;
+}
+
+/*
  * Says that the tree changes in this epoch, before it does: in the metapage, which shares the tables' fate, then at the
  * memory node.  A history in which that was lost does not believe the tree any more (sherman_judge()).  No buffer is
  * locked, and nothing at a memory node.  False: the index is not what it was; it is to be judged anew.
@@ -41,26 +60,26 @@ sherman_index_for_scan(Relation index)
 static bool
 mark_mutated(Relation relation, ShermanIndex *index)
 {
-	TreeRecord	record = {
-		.tree = index->meta.tree,.root = index->meta.root,.mutated_epoch = sherman_epoch(),
-		.nonce = sherman_shared->local.nonce
-	};
-	ShermanTreeEntry entry;
-	TreeClient *client = sherman_client();
-	bool		known = sherman_trees_find(record.tree, &entry);
-	TreeStatus	status;
+	uint64		tree = index->meta.tree;
+	TreeRecord	record = {.mutated_epoch = sherman_epoch(),.nonce = sherman_shared->local.nonce};
+	ShermanTreeEntry entry = {0};
+	bool		known = sherman_trees_find(sherman_tree_key(&index->meta), &entry);
+	bool		news = !known || entry.mutated_epoch < record.mutated_epoch;
 
-	if (!known || entry.mutated_epoch < record.mutated_epoch)
+	if (!sherman_copies_before_change(relation, index) ||
+		(news && (!known || !sherman_metapage_adopt(relation, tree, entry.nonce, record.nonce))))
 	{
-		if (!known || !sherman_metapage_adopt(relation, record.tree, entry.nonce, record.nonce))
+		sherman_index_forget(RelationGetRelid(relation));
+		return false;
+	}
+	if (news)
+	{
+		if (!change_record(relation, index, &record))
 		{
 			sherman_index_forget(RelationGetRelid(relation));
 			return false;
 		}
-		status = tree_record_update(client, &record);
-		if (status != TREE_OK)
-			sherman_report_failure(status, relation);
-		sherman_trees_mutated(record.tree, record.mutated_epoch, record.nonce);
+		sherman_trees_mutated(tree, record.mutated_epoch, record.nonce);
 	}
 	index->mutated_epoch = record.mutated_epoch;
 	return true;
@@ -209,6 +228,8 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 	record->nonce = sherman_shared->local.nonce;
 	record->mutated_epoch = sherman_epoch();
 	record->format = *format;
+	if (sherman_copies_wanted(index))
+		record->flags = TREE_RECORD_COPIED;
 	sherman_hint_collector();
 	status = tree_create(client, record);
 	if (status != TREE_OK)
@@ -220,20 +241,18 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 	entry.flags = record->flags;
 	entry.mutated_epoch = record->mutated_epoch;
 	entry.nonce = record->nonce;
-	if (!sherman_trees_put(&entry))
+	if (!sherman_trees_put(&entry) || !sherman_trees_note_copy(record))
 		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
 }
 
 void
 sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 {
-	TreeRecord	record = {
-		.tree = index->meta.tree,.root = index->meta.root,.removal_lsn = end,.removal_epoch = sherman_epoch()
-	};
+	TreeRecord	record = {.removal_lsn = end,.removal_epoch = sherman_epoch()};
 	TreeStatus	status;
 
 	sherman_flush(end);
-	status = tree_record_update(sherman_client(), &record);
+	status = sherman_record_update(&index->meta, &record);
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
 	index->proven = (TreeStamp) {.epoch = record.removal_epoch, .lsn = end};

@@ -29,6 +29,7 @@
 #include "utils/tuplesort.h"
 
 #include "compat.h"
+#include "shared.h"
 #include "suspect.h"
 
 PG_FUNCTION_INFO_V1(sherman_check);
@@ -255,6 +256,18 @@ scan_rows(CheckState *state, Snapshot snapshot)
 }
 
 /*
+ * Compares the nodes with their copies, if there are some that are in use and not in doubt.
+ */
+static void
+check_copies(CheckState *state, ShermanIndex *opened)
+{
+	uint64		differ = sherman_copies_differ(state->index, opened);
+
+	if (differ > 0)
+		tell_problem(state, psprintf(UINT64_FORMAT " nodes differ from their copies", differ));
+}
+
+/*
  * Runs both halves of the check; returns the number of problems.
  */
 static int64
@@ -293,6 +306,7 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 		if (status != TREE_OK)
 			sherman_report_failure(status, index);
 		state.problems = Max(state.problems, (int64) problems);
+		check_copies(&state, opened);
 	}
 	if (heapallindexed)
 	{

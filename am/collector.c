@@ -76,17 +76,22 @@ creator_has_ended(uint64 creator)
 }
 
 /*
- * Frees a tree that nobody uses.
+ * Frees a tree that nobody uses.  `half`: the tree itself at this memory node, or its copy, and not the other one.
  */
 static void
-free_tree(TreeClient *client, uint64 tree, uint32 home)
+free_tree(TreeClient *client, uint64 key, uint32 position, bool half)
 {
-	if (tree_drop(client, tree, home) != TREE_OK)
+	uint64		tree = key & ~SHERMAN_TREE_COPY;
+	TreeStatus	status = half ? tree_share_drop(client, position, tree) : tree_drop(client, tree, position);
+
+	if (status != TREE_OK)
 	{
 		(void) sherman_connection_trouble();
 		return;
 	}
-	sherman_trees_remove(tree);
+	sherman_trees_remove(key);
+	if (!half)
+		sherman_trees_remove(tree | SHERMAN_TREE_COPY);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_shared->trees_freed++;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
@@ -94,17 +99,23 @@ free_tree(TreeClient *client, uint64 tree, uint32 home)
 }
 
 /*
- * Frees a tree that was found dead, if that is the second time.
+ * Frees a tree that was found dead, or one half of it, if that is the second time.
  */
 static void
-bury(TreeClient *client, const TreeRecord *record)
+bury(TreeClient *client, const TreeRecord *record, bool half)
 {
+	uint32_t	position = tree_home(record->root);
 	TimestampTz dead_since = sherman_trees_judge(record, SHERMAN_TREE_DEAD);
 
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
 	sherman_flush(compat_wal_end());
-	free_tree(client, record->tree, tree_home(record->root));
+	if ((record->tree & SHERMAN_TREE_COPY) != 0)
+	{
+		(void) tree_record_copy(record, &position);
+		half = true;
+	}
+	free_tree(client, record->tree, position, half);
 }
 
 /* Records of trees or shares. */
@@ -118,6 +129,19 @@ typedef struct RecordList
 typedef TreeStatus (*ListCall) (TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
 
 /*
+ * Makes room for one more.
+ */
+static void
+make_room(RecordList *list)
+{
+	if (list->count < list->room)
+		return;
+	list->room = Max(2 * list->room, 64);
+	list->records = list->records == NULL ? palloc(sizeof(TreeRecord) * list->room) :
+		repalloc(list->records, sizeof(TreeRecord) * list->room);
+}
+
+/*
  * Appends what a memory node lists; false: that cannot be had now.
  */
 static bool
@@ -128,12 +152,7 @@ list_at(TreeClient *client, int node, ListCall call, RecordList *list)
 
 	for (;;)
 	{
-		if (list->count == list->room)
-		{
-			list->room = Max(2 * list->room, 64);
-			list->records = list->records == NULL ? palloc(sizeof(TreeRecord) * list->room) :
-				repalloc(list->records, sizeof(TreeRecord) * list->room);
-		}
+		make_room(list);
 		status = call(client, node, &position, &list->records[list->count]);
 		if (status != TREE_OK)
 			break;
@@ -142,6 +161,29 @@ list_at(TreeClient *client, int node, ListCall call, RecordList *list)
 	if (status != TREE_END)
 		(void) sherman_connection_trouble();
 	return status == TREE_END;
+}
+
+/*
+ * Appends the copies that a memory node has, with keys of their own; false: they cannot be had now.
+ */
+static bool
+list_copies_at(TreeClient *client, int node, RecordList *list)
+{
+	RecordList	shares = {0};
+
+	if (!list_at(client, node, tree_share_list, &shares))
+		return false;
+	for (int i = 0; i < shares.count; i++)
+	{
+		uint32_t	copy;
+
+		if (!tree_record_copy(&shares.records[i], &copy))
+			continue;
+		make_room(list);
+		list->records[list->count] = shares.records[i];
+		list->records[list->count++].tree |= SHERMAN_TREE_COPY;
+	}
+	return true;
 }
 
 /*
@@ -158,7 +200,7 @@ list_records(TreeClient *client, int *count)
 
 		/* All that one has, or nothing of it. */
 		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED &&
-			!list_at(client, i, tree_record_list, &list))
+			(!list_at(client, i, tree_record_list, &list) || !list_copies_at(client, i, &list)))
 			list.count = before;
 	}
 	*count = list.count;
@@ -166,6 +208,15 @@ list_records(TreeClient *client, int *count)
 }
 
 /* ---- the visit ---- */
+
+/*
+ * What the metapage calls the half of the tree that a record is of.
+ */
+static uint32
+half_of(const TreeRecord *record)
+{
+	return (record->tree & SHERMAN_TREE_COPY) != 0 ? SHERMAN_VALID_SECOND : SHERMAN_VALID_FIRST;
+}
 
 /*
  * Judges all trees of this database.  The order matters: first who has ended, then, with a new snapshot, what
@@ -191,12 +242,15 @@ visit_database(TreeClient *client)
 	complete = sherman_living_trees(&alive);
 	for (int i = 0; i < count; i++)
 	{
+		uint64		tree = records[i].tree & ~SHERMAN_TREE_COPY;
+		ShermanLivingTree *living = hash_search(alive, &tree, HASH_FIND, NULL);
+
 		if (records[i].database != MyDatabaseId)
 			continue;
-		if (hash_search(alive, &records[i].tree, HASH_FIND, NULL) != NULL)
+		if (living != NULL && (living->valid & half_of(&records[i])) != 0)
 			sherman_trees_judge(&records[i], SHERMAN_TREE_ALIVE);
 		else if (ended[i] && complete)
-			bury(client, &records[i]);
+			bury(client, &records[i], living != NULL);
 		else
 			sherman_trees_judge(&records[i], SHERMAN_TREE_UNDECIDED);
 	}
@@ -249,7 +303,7 @@ bury_database(TreeClient *client, Oid database)
 		if (records[i].database != database)
 			continue;
 		if (creator_has_ended(records[i].creator))
-			bury(client, &records[i]);
+			bury(client, &records[i], false);
 		else
 			sherman_trees_judge(&records[i], SHERMAN_TREE_UNDECIDED);
 	}
@@ -262,6 +316,11 @@ bury_database(TreeClient *client, Oid database)
 static bool
 share_is_orphan(TreeClient *client, const TreeRecord *share)
 {
+	uint32_t	copy;
+
+	/* Copies may be all that there is: the metapages tell (visit_database()). */
+	if (tree_record_copy(share, &copy))
+		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		TreeRecord	record;
@@ -312,7 +371,7 @@ free_abandoned(TreeClient *client)
 	for (int i = 0; i < count; i++)
 	{
 		if (entries[i].abandoned && sherman_node_phase((int) entries[i].home) == SHERMAN_PHASE_ATTACHED)
-			free_tree(client, entries[i].tree, entries[i].home);
+			free_tree(client, entries[i].tree, entries[i].home, false);
 	}
 }
 

@@ -315,7 +315,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 		if (mine->status == FABRIC_UNREACHABLE || mine->status == FABRIC_FENCED ||
 			mine->status == FABRIC_DRAINING)
 		{
-			pg_atomic_write_u32(&sherman_shared->node[position].suspected, 1);
+			pg_atomic_write_u32(&sherman_shared->node[position].suspected, SHERMAN_SUSPECTED);
 			sherman_wake_launcher();
 		}
 		return NULL;

@@ -55,7 +55,7 @@ read_keys(Healer *healer, const TreeBatch *batch)
 		return false;
 	for (int i = 0; i < batch->count; i++)
 	{
-		TreeStatus	status = tree_batch_key(healer->scan, batch, i, &healer->keys[i]);
+		TreeStatus	status = sherman_batch_key(healer->opened, healer->index, healer->scan, batch, i, &healer->keys[i]);
 
 		if (status == TREE_NOT_FOUND)
 			return false;
@@ -183,7 +183,7 @@ heal_taken(Healer *healer)
 	const TreeBatch *batch;
 	TreeStatus	status;
 
-	while ((status = tree_scan_next(healer->scan, &batch)) == TREE_OK)
+	while ((status = sherman_scan_next(healer->opened, healer->index, healer->scan, &batch)) == TREE_OK)
 	{
 		vacuum_delay_point();
 		sherman_index_recheck(healer->opened, healer->index);
@@ -229,16 +229,17 @@ walk(Healer *healer, int milliseconds)
 }
 
 /*
- * No leaf is in doubt any more: says so in the tree's record.
+ * No leaf is in doubt any more: says so in the tree's record, when its copy is not, either.
  */
 static void
 note_healed(Healer *healer)
 {
-	TreeRecord	record = {
-		.tree = healer->opened->meta.tree,.root = healer->opened->meta.root,.flags = TREE_RECORD_HEALED
-	};
-	TreeStatus	status = tree_record_update(sherman_client(), &record);
+	TreeRecord	record = {.flags = TREE_RECORD_HEALED};
+	TreeCopyCounts counts;
+	TreeStatus	status;
 
+	sherman_copies_repair(healer->index, healer->opened, &counts);
+	status = sherman_record_update(&healer->opened->meta, &record);
 	if (status != TREE_OK)
 		sherman_report_failure(status, healer->index);
 	sherman_trees_healed(record.tree);
@@ -270,6 +271,21 @@ heal_opened(Healer *healer, int milliseconds)
 		note_healed(healer);
 }
 
+/*
+ * No leaf is in doubt, and a lost chain may have left the two copies different.
+ */
+static void
+compare_copies(Healer *healer)
+{
+	TreeCopyCounts counts;
+
+	sherman_copies_repair(healer->index, healer->opened, &counts);
+	healer->healing->ended = true;
+	ereport(LOG,
+			(errmsg("index \"%s\": " UINT64_FORMAT " nodes compared with their copies, " UINT64_FORMAT " copies written anew",
+					RelationGetRelationName(healer->index), counts.nodes, counts.written)));
+}
+
 void
 heal_part(Healing *healing, Relation heap, Relation index, int milliseconds)
 {
@@ -284,6 +300,8 @@ heal_part(Healing *healing, Relation heap, Relation index, int milliseconds)
 	/* It may have been rebuilt between two parts. */
 	if (healer.opened->tree == NULL || (healing->tree != 0 && healing->tree != healer.opened->meta.tree))
 		healing->ended = true;
+	else if (healer.opened->meta.copy != 0 && healing->tree == 0 && sherman_copies_alone_doubtful(&healer.opened->meta))
+		compare_copies(&healer);
 	else
 		heal_opened(&healer, milliseconds);
 }

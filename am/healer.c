@@ -85,6 +85,17 @@ set_up(void)
 	LWLockRelease(ProcArrayLock);
 }
 
+static bool
+tree_is_wanted(uint64 key, bool *again)
+{
+	ShermanTreeEntry entry;
+
+	if (!sherman_trees_find(key, &entry))
+		return false;
+	*again = entry.heal_tries > 1;
+	return entry.heal_now && (entry.suspect_epoch != 0 || sherman_trees_copies_doubted(&entry));
+}
+
 /*
  * Whether this visit is to heal the tree that an index names.
  */
@@ -93,13 +104,15 @@ is_wanted(Relation index, bool *again)
 {
 	ShermanReason reason;
 	ShermanMetaPage meta;
-	ShermanTreeEntry entry;
 
-	if (sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_metapage_read(index, &meta) ||
-		!sherman_trees_find(meta.tree, &entry))
+	if (sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_metapage_read(index, &meta))
 		return false;
-	*again = entry.heal_tries > 1;
-	return entry.heal_now && entry.suspect_epoch != 0;
+	/* Nobody is to come for a copy that is there no more. */
+	if (meta.copies_valid != SHERMAN_VALID_BOTH)
+		sherman_trees_compared(meta.tree);
+	/* A copy may be in doubt alone. */
+	return tree_is_wanted(sherman_tree_key(&meta), again) ||
+		(meta.copies_valid == SHERMAN_VALID_BOTH && tree_is_wanted(meta.tree | SHERMAN_TREE_COPY, again));
 }
 
 /*

@@ -35,20 +35,31 @@ insert_state_make(IndexInfo *info)
 }
 
 /*
- * Adds an entry to the tree.
+ * Adds an entry to the tree.  False: the index may be passed over by now, with its entry.
  */
-static void
-add_entry(Relation index, ShermanIndex *opened, const TreeKey *key)
+static bool
+add_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation heap, bool index_unchanged)
 {
+	int			attempts = 0;
 	TreeStamp	stamp;
 	TreeStatus	status;
 	bool		hit;
 
-	sherman_stamp(index, &stamp);
-	status = tree_insert(opened->tree, key, &stamp, &hit);
-	if (unlikely(status != TREE_OK))
-		sherman_report_failure(status, index);
+	for (;;)
+	{
+		sherman_delete_prepare(opened, heap, index_unchanged);
+		sherman_stamp(index, &stamp);
+		status = tree_insert(opened->tree, key, &stamp, &hit);
+		if (likely(status == TREE_OK))
+			break;
+		if (!sherman_try_again(opened, index, status, &attempts))
+			sherman_report_failure(status, index);
+		opened = sherman_index_for_insert(index);
+		if (opened == NULL)
+			return false;
+	}
 	sherman_predicate_inserted(index, opened);
+	return true;
 }
 
 /*
@@ -88,8 +99,8 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	if (check_unique == UNIQUE_CHECK_NO ||
 		(check_unique != UNIQUE_CHECK_EXISTING && !state->unique.added))
 	{
-		sherman_delete_prepare(opened, heap, index_unchanged);
-		add_entry(index, opened, &key);
+		if (!add_entry(index, opened, &key, heap, index_unchanged))
+			sherman_predicate_skipped(index, heap);
 	}
 	if (check_unique != UNIQUE_CHECK_NO)
 		unique_end(&state->unique, index);

@@ -43,7 +43,7 @@ tree_is_mutated(const ShermanIndex *index)
 
 	if (index->mutated_epoch == sherman_epoch())
 		return true;
-	return sherman_trees_find(index->meta.tree, &entry) && entry.mutated_epoch == sherman_epoch();
+	return sherman_trees_find(sherman_tree_key(&index->meta), &entry) && entry.mutated_epoch == sherman_epoch();
 }
 
 void

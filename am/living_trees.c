@@ -85,8 +85,12 @@ look_at_metapage(Relation index, Living *living)
 	 * What the node knows to be broken the metapage learns before the memory is freed: the reason stays
 	 * known.  That of a temporary index only its session can write.
 	 */
-	if (!sherman_trees_find(meta.tree, &entry) || (entry.flags & TREE_RECORD_BROKEN) == 0)
-		hash_search(living->trees, &meta.tree, HASH_ENTER, NULL);
+	if (!sherman_trees_find(sherman_tree_key(&meta), &entry) || (entry.flags & TREE_RECORD_BROKEN) == 0)
+	{
+		ShermanLivingTree *alive = hash_search(living->trees, &meta.tree, HASH_ENTER, NULL);
+
+		alive->valid = meta.copies_valid;
+	}
 	else if (!temporary)
 		sherman_metapage_break(index, SHERMAN_REASON_UNCLEAN);
 	return LOOK_DONE;
@@ -167,9 +171,9 @@ look_at_new(Living *living)
 }
 
 static HTAB *
-make_set(const char *name, Size key)
+make_set(const char *name, Size key, Size entry)
 {
-	HASHCTL		control = {.keysize = key, .entrysize = key, .hcxt = CurrentMemoryContext};
+	HASHCTL		control = {.keysize = key, .entrysize = entry, .hcxt = CurrentMemoryContext};
 
 	return hash_create(name, 256, &control, HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
 }
@@ -182,8 +186,8 @@ bool
 sherman_living_trees(HTAB **trees)
 {
 	Living		living = {
-		.trees = make_set("living trees", sizeof(uint64)),
-		.seen = make_set("indexes seen", sizeof(Oid)),
+		.trees = make_set("living trees", sizeof(uint64), sizeof(ShermanLivingTree)),
+		.seen = make_set("indexes seen", sizeof(Oid), sizeof(Oid)),
 		.patience = LOCK_PAUSES
 	};
 	Look		look = LOOK_GONE;

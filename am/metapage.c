@@ -115,7 +115,7 @@ metapage_identify(Relation index, ShermanMetaPage *meta)
 	meta->system_identifier = GetSystemIdentifier();
 	meta->database = MyDatabaseId;
 	meta->index = RelationGetRelid(index);
-	meta->copies_valid = 1;
+	meta->copies_valid = meta->copy != 0 ? SHERMAN_VALID_BOTH : SHERMAN_VALID_FIRST;
 	if (meta->tree == 0 || sherman_shared == NULL)
 		return;
 	meta->pool[0] = sherman_shared->local.cluster[0];
@@ -308,6 +308,37 @@ sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonc
 	{
 		meta.nonce_previous = previous;
 		meta.nonce_current = nonce;
+		end = metapage_write(index, buffer, &meta);
+	}
+	if (RelationNeedsWAL(index))
+		sherman_flush(end);
+	return true;
+}
+
+bool
+sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid)
+{
+	Buffer		buffer = metapage_buffer(index);
+	ShermanMetaPage meta;
+	XLogRecPtr	end;
+
+	Assert(!RecoveryInProgress());
+	Assert(valid == SHERMAN_VALID_FIRST || valid == SHERMAN_VALID_SECOND);
+	if (!metapage_get(BufferGetPage(buffer), &meta) || meta.tree != tree || meta.copy == 0 ||
+		(meta.flags & SHERMAN_META_BROKEN) != 0 || (meta.copies_valid & valid) == 0)
+	{
+		UnlockReleaseBuffer(buffer);
+		return false;
+	}
+	if (meta.copies_valid == valid)
+	{
+		/* Another session has written it, and perhaps not flushed yet. */
+		end = PageGetLSN(BufferGetPage(buffer));
+		UnlockReleaseBuffer(buffer);
+	}
+	else
+	{
+		meta.copies_valid = valid;
 		end = metapage_write(index, buffer, &meta);
 	}
 	if (RelationNeedsWAL(index))

@@ -290,6 +290,8 @@ connect_members(TreeClient *client, const ShermanMetaPage *meta)
 {
 	ShermanTreeEntry entry;
 
+	if (meta->copy != 0)
+		return sherman_copies_connect(client, meta);
 	if (meta->tree == 0 || !sherman_trees_find(meta->tree, &entry))
 		return true;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
@@ -298,6 +300,24 @@ connect_members(TreeClient *client, const ShermanMetaPage *meta)
 			return false;
 	}
 	return true;
+}
+
+/*
+ * An index with a copy goes on with the one of the two that is there.
+ */
+static void
+follow_copies(Relation relation, ShermanIndex *index)
+{
+	if (index->meta.copy == 0 || index->tree == NULL)
+		return;
+	if (!sherman_copies_follow(relation, index))
+	{
+		index->state = SHERMAN_UNREACHABLE;
+		index->generation = 0;
+	}
+	/* The next change has to look. */
+	else if (sherman_copies_lack_copy(&index->meta))
+		index->mutated_epoch = 0;
 }
 
 /*
@@ -323,7 +343,10 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 		return;
 	}
 	if (index->keys != NULL && (index->tree != NULL || index->meta.tree == 0))
+	{
+		follow_copies(relation, index);
 		return;
+	}
 	caller = MemoryContextSwitchTo(index->context);
 	if (index->keys == NULL)
 		index->keys = sherman_keys_make(relation);
@@ -339,14 +362,43 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 		else
 			status = tree_open(client, index->meta.tree, index->meta.root, &format, sherman_keys_compare,
 							   index->keys, &index->tree);
+		if (status == TREE_OK && index->tree != NULL && index->meta.copy != 0)
+			status = sherman_copies_opened(relation, &index->meta, index->tree);
 	}
 	MemoryContextSwitchTo(caller);
 	if (status == TREE_OK)
+	{
+		follow_copies(relation, index);
 		return;
+	}
+	/* A handle that does not know its copies must not be used. */
+	if (index->tree != NULL)
+		tree_close(index->tree);
+	index->tree = NULL;
 	if (!quiet)
 		sherman_report_failure(status, relation);
 	index->state = SHERMAN_UNREACHABLE;
 	index->generation = 0;
+}
+
+/*
+ * Judges the index anew, and waits if that may help.
+ */
+static OpenIndex *
+judge_patiently(Relation relation, KnownIndex *entry)
+{
+	OpenIndex  *open;
+
+	sherman_connection_refresh();
+	open = judge_open(relation, entry);
+	if (open->index.state != SHERMAN_ATTACHING)
+		return open;
+	sherman_wait_attached(&open->index.meta);
+	open = judge_open(relation, entry);
+	/* Waited long enough. */
+	if (open->index.state == SHERMAN_ATTACHING)
+		open->index.state = SHERMAN_UNREACHABLE;
+	return open;
 }
 
 static pg_noinline ShermanIndex *
@@ -354,6 +406,7 @@ open_index(Relation relation, bool quiet)
 {
 	KnownIndex *entry;
 	OpenIndex  *open;
+	int			attempts = 0;
 
 	if (sherman_all_hidden())
 	{
@@ -363,19 +416,14 @@ open_index(Relation relation, bool quiet)
 		hidden.state = SHERMAN_HIDDEN;
 		return &hidden;
 	}
-	sherman_connection_refresh();
 	entry = find_known(RelationGetRelid(relation), true);
-	open = judge_open(relation, entry);
-	if (open->index.state == SHERMAN_ATTACHING)
+	do
 	{
-		sherman_wait_attached(&open->index.meta);
-		open = judge_open(relation, entry);
-		/* Waited long enough. */
-		if (open->index.state == SHERMAN_ATTACHING)
-			open->index.state = SHERMAN_UNREACHABLE;
-	}
-	if (open->index.state == SHERMAN_OK)
+		open = judge_patiently(relation, entry);
+		if (open->index.state != SHERMAN_OK)
+			break;
 		complete(relation, open, quiet);
+	} while (open->index.state == SHERMAN_UNREACHABLE && !quiet && sherman_opens_again(&open->index, &attempts));
 	if (open->index.state == SHERMAN_OK)
 		recent[RelationGetRelid(relation) % RECENT] = open;
 	return &open->index;
@@ -404,6 +452,11 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 	if (likely(index->state == SHERMAN_OK && index->generation == generation))
 		return;
 	state = sherman_judge(&meta, sherman_metapage_read(relation, &meta), &reason);
+	if (state == SHERMAN_ATTACHING)
+	{
+		sherman_wait_attached(&meta);
+		state = sherman_judge(&meta, sherman_metapage_read(relation, &meta), &reason);
+	}
 	if (state == SHERMAN_OK && meta.tree != index->meta.tree)
 	{
 		/* A tree made lazily since the scan began, or another one: not this scan's. */
@@ -414,6 +467,8 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 		sherman_report_state(ERROR, relation, state, reason);
 	sherman_connection_refresh();
 	index->generation = generation;
+	index->meta.copies_valid = meta.copies_valid;
+	follow_copies(relation, index);
 }
 
 bool

@@ -10,11 +10,15 @@
 /* A tree fills its leaves to at least this: half a leaf (TreeFormat.fill_percent). */
 #define FILLFACTOR_LEAST 50
 
+/* A tree has one copy or none (doc/replicas.md). */
+#define REPLICAS_MOST 1
+
 typedef struct ShermanOptions
 {
 	int32		vl_len_;		/* varlena header (do not touch directly!) */
 	int			fillfactor;		/* of leaves in bulk load, percent */
 	bool		deduplicate_items;	/* whether a build makes an index whose leaves keep TIDs of one key together */
+	int			replicas;		/* copies of each node that a build makes, beside the first */
 } ShermanOptions;
 
 /* Set once in _PG_init(): the kind that reloptions.c knows our options by. */
@@ -32,6 +36,9 @@ sherman_define_options(void)
 					  BTREE_DEFAULT_FILLFACTOR, BTREE_MIN_FILLFACTOR, 100, ShareUpdateExclusiveLock);
 	add_bool_reloption(sherman_relopt_kind, "deduplicate_items",
 					   "Stores duplicates of a key compactly, from the next build on", true, ShareUpdateExclusiveLock);
+	add_int_reloption(sherman_relopt_kind, "replicas",
+					  "Keeps so many copies on other memory nodes, from the next build on", 0, 0, REPLICAS_MOST,
+					  ShareUpdateExclusiveLock);
 }
 
 /*
@@ -44,6 +51,7 @@ sherman_options(Datum reloptions, bool validate)
 	{
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(ShermanOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(ShermanOptions, deduplicate_items)},
+		{"replicas", RELOPT_TYPE_INT, offsetof(ShermanOptions, replicas)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, sherman_relopt_kind, sizeof(ShermanOptions),
@@ -74,4 +82,15 @@ sherman_deduplicates(Relation index, const TreeFormat *format)
 	if (!format->lossless || format->cell_bytes > TREE_POSTING_CELL_MAX_BYTES)
 		return false;
 	return options == NULL || options->deduplicate_items;
+}
+
+/*
+ * What is lost with the server, or with its session, has no copies.
+ */
+bool
+sherman_wants_copy(Relation index)
+{
+	const ShermanOptions *options = (const ShermanOptions *) index->rd_options;
+
+	return options != NULL && options->replicas > 0 && index->rd_rel->relpersistence == RELPERSISTENCE_PERMANENT;
 }

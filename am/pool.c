@@ -286,12 +286,24 @@ sherman_node_lost(int position)
 	{
 		pg_atomic_write_u32(phase, SHERMAN_PHASE_AWAY);
 		tree_node_close(sherman_tree_shared, position);
+		/* Who waits now does so for this one. */
+		sherman_shared->wait_began = 0;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	if (!attached)
 		return;
 	tell();
 	sherman_wake_launcher();
+}
+
+void
+sherman_node_quiet(int position)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	pg_atomic_write_u32(&sherman_shared->node[position].quiet, 1);
+	sherman_shared->wait_began = 0;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	tell();
 }
 
 void
@@ -418,8 +430,9 @@ sherman_pool_start(ShermanShared *shared)
 		ShermanNode *node = &shared->node[i];
 
 		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
-		pg_atomic_init_u32(&node->suspected, 0);
+		pg_atomic_init_u32(&node->suspected, SHERMAN_UNSUSPECTED);
 		pg_atomic_init_u32(&node->gone, 0);
+		pg_atomic_init_u32(&node->quiet, 0);
 		pg_atomic_init_u64(&node->serial, 0);
 		tree_node_close(sherman_tree_shared, i);
 	}

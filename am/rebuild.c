@@ -4,7 +4,7 @@
  *		that are left.  This is what it does in one database; where it is sent, and when: rebuild_rounds.c.
  *
  * It looks at the metapages of all indexes of ours: only they know what is broken if the memory that held an index
- * is gone.  It notes the broken ones (rebuilds.c), and rebuilds one after the other by REINDEX CONCURRENTLY, each in
+ * is gone.  Those that are to have a copy and have none, where one can be made now, count as broken here.  It notes the broken ones (rebuilds.c), and rebuilds one after the other by REINDEX CONCURRENTLY, each in
  * transactions of its own: whatever ends it, what was rebuilt stays, and queries and inserts go on beside it.
  *
  * A try that fails, or that the server does not survive, leaves an invalid index behind, which inserts have to
@@ -48,7 +48,7 @@
 typedef enum Finding
 {
 	FINDING_GONE,				/* it is there no more, or it is good */
-	FINDING_BROKEN,
+	FINDING_BROKEN,				/* or without the copy that it is to have */
 	FINDING_AWAY,				/* a memory node is away for now: when that changes there is another round */
 	FINDING_LOCKED
 } Finding;
@@ -91,7 +91,7 @@ look_at_index(Oid oid)
 	if (state == SHERMAN_BROKEN)
 		finding = FINDING_BROKEN;
 	else if (state == SHERMAN_OK)
-		finding = FINDING_GONE;
+		finding = sherman_copies_can_be_made(index) ? FINDING_BROKEN : FINDING_GONE;
 	relation_close(index, AccessShareLock);
 	return finding;
 }
@@ -464,6 +464,12 @@ sherman_rebuild_here(void)
 			}
 		}
 	} while (!room && worked);
+}
+
+bool
+sherman_is_rebuilding(void)
+{
+	return trying != InvalidOid;
 }
 
 void

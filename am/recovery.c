@@ -258,7 +258,7 @@ record_clean_end(int code, Datum argument)
 	 * Either the epoch was ours, or nothing was attached and the clean end before this run is still the last
 	 * one.
 	 */
-	if (epoch != 0 ? epoch == local.epoch : shared->start == SHERMAN_START_CLEAN)
+	if (epoch != 0 ? epoch == local.epoch && !shared->unclean : shared->start == SHERMAN_START_CLEAN)
 	{
 		local.closed = 1;
 		local.closed_at = control->checkPoint;
@@ -429,8 +429,14 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 static bool
 member_was_given_up(const TreeRecord *record)
 {
+	uint32_t	copy;
+	bool		copied = tree_record_copy(record, &copy);
+
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
+		/* One of two that are equal may go; where the copy is, its record does not say. */
+		if (copied && ((record->tree & SHERMAN_TREE_COPY) != 0 || i == (int) copy))
+			continue;
 		if (record->members[i] != 0 && record->members[i] != sherman_shared->node[i].member)
 			return true;
 	}
@@ -468,6 +474,79 @@ judge_record(TreeRecord *record, uint32 unclean_from)
 	return true;
 }
 
+/* What was found at a memory node. */
+typedef struct Stock
+{
+	TreeClient *client;
+	int			position;
+	uint32		unclean_from;	/* trees changed in this epoch or later are not proven good; 0: all are */
+	uint32		broken;
+	uint32		suspect;
+} Stock;
+
+/*
+ * Judges one record, and brings the table of trees up to date.
+ */
+static TreeStatus
+take_in(Stock *stock, TreeRecord *record)
+{
+	if (judge_record(record, stock->unclean_from))
+	{
+		TreeRecord	change = *record;
+		TreeStatus	status;
+
+		change.tree &= ~SHERMAN_TREE_COPY;
+		status = tree_record_update_at(stock->client, (uint32) stock->position, &change);
+		if (status != TREE_OK)
+			return status;
+		stock->broken += (record->flags & TREE_RECORD_BROKEN) != 0;
+		stock->suspect += (record->flags & TREE_RECORD_BROKEN) == 0;
+	}
+	return sherman_trees_note(record) ? TREE_OK : TREE_NO_MEMORY;
+}
+
+/*
+ * The trees whose home is here.
+ */
+static TreeStatus
+take_in_trees(Stock *stock)
+{
+	uint32		place = 0;
+	TreeRecord	record;
+	TreeStatus	status;
+
+	while ((status = tree_record_list(stock->client, stock->position, &place, &record)) == TREE_OK)
+	{
+		status = take_in(stock, &record);
+		if (status != TREE_OK)
+			return status;
+	}
+	return status == TREE_END ? TREE_OK : status;
+}
+
+/*
+ * The copies that are here, of trees whose home is elsewhere.
+ */
+static TreeStatus
+take_in_copies(Stock *stock)
+{
+	uint32		place = 0;
+	uint32_t	copy;
+	TreeRecord	record;
+	TreeStatus	status;
+
+	while ((status = tree_share_list(stock->client, stock->position, &place, &record)) == TREE_OK)
+	{
+		if (!tree_record_copy(&record, &copy))
+			continue;
+		record.tree |= SHERMAN_TREE_COPY;
+		status = take_in(stock, &record);
+		if (status != TREE_OK)
+			return status;
+	}
+	return status == TREE_END ? TREE_OK : status;
+}
+
 /*
  * Walks the records at a memory node: marks as broken what was changed in epoch `unclean_from` or later (0:
  * none) and cannot be healed, or lies on memory that was given up, and brings the table of trees up to date.
@@ -475,35 +554,23 @@ judge_record(TreeRecord *record, uint32 unclean_from)
 static TreeStatus
 take_stock(TreeClient *client, int position, uint32 unclean_from)
 {
-	uint32		place = 0;
-	uint32		broken = 0;
-	uint32		suspect = 0;
-	TreeRecord	record;
-	TreeStatus	status;
+	Stock		stock = {.client = client,.position = position,.unclean_from = unclean_from};
+	TreeStatus	status = take_in_trees(&stock);
 
-	while ((status = tree_record_list(client, position, &place, &record)) == TREE_OK)
-	{
-		if (judge_record(&record, unclean_from))
-		{
-			status = tree_record_update(client, &record);
-			if (status != TREE_OK)
-				return status;
-			broken += (record.flags & TREE_RECORD_BROKEN) != 0;
-			suspect += (record.flags & TREE_RECORD_BROKEN) == 0;
-		}
-		if (!sherman_trees_note(&record))
-			return TREE_NO_MEMORY;
-	}
-	if (broken > 0)
+	if (status == TREE_OK)
+		status = take_in_copies(&stock);
+	if (status != TREE_OK)
+		return status;
+	if (stock.broken > 0)
 		ereport(LOG,
 				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part "
-						"of their memory was lost", broken),
+						"of their memory was lost", stock.broken),
 				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
-	if (suspect > 0)
+	if (stock.suspect > 0)
 		ereport(LOG,
 				(errmsg("%u sherman indexes are healed while they are used: the server ended unclean after they "
-						"were changed", suspect)));
-	return status == TREE_END ? TREE_OK : status;
+						"were changed", stock.suspect)));
+	return TREE_OK;
 }
 
 TreeStatus

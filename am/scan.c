@@ -272,7 +272,7 @@ static bool
 batch_key(IndexScanDesc scan, int position, TreeKey *key)
 {
 	ShermanScan *state = scan->opaque;
-	TreeStatus	status = tree_batch_key(state->tree_scan, state->batch, position, key);
+	TreeStatus	status = sherman_batch_key(state->index, scan->indexRelation, state->tree_scan, state->batch, position, key);
 
 	if (status != TREE_OK && status != TREE_NOT_FOUND)
 		report_status(scan, status);
@@ -375,8 +375,10 @@ take_leaves(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 	const TreeScanPosition *resumed = NULL;
+	TreeScanPosition taken;
 	ParallelPlace place;
 	TreeStatus	status;
+	int			attempts = 0;
 
 	CHECK_FOR_INTERRUPTS();
 	sherman_index_recheck(state->index, scan->indexRelation);
@@ -393,8 +395,12 @@ take_leaves(IndexScanDesc scan, ScanDirection direction)
 			return false;
 		}
 	}
-	seek(scan, direction, resumed);
-	status = tree_scan_take(state->tree_scan, &place.position);
+	do
+	{
+		seek(scan, direction, resumed);
+		status = tree_scan_take(state->tree_scan, &taken);
+	} while (sherman_try_again(state->index, scan->indexRelation, status, &attempts));
+	place.position = taken;
 	if (status != TREE_OK)
 		report_status(scan, status);
 	place.begun = true;
@@ -429,7 +435,7 @@ read_batch(IndexScanDesc scan)
 
 	CHECK_FOR_INTERRUPTS();
 	sherman_index_recheck(state->index, scan->indexRelation);
-	status = tree_scan_next(state->tree_scan, &state->batch);
+	status = sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
 	if (status == TREE_OK)
 	{
 		state->serial++;
@@ -478,7 +484,7 @@ return_only(IndexScanDesc scan)
 
 	if (state->only == NULL)
 		state->only = scan_only_make(state->context);
-	returned = scan_only_return(state->only, scan, state->index->keys, state->tree_scan, state->batch,
+	returned = scan_only_return(state->only, scan, state->index, state->tree_scan, state->batch,
 								state->serial, state->position, &dead);
 	/* Of a row that was looked up here the executor learns nothing. */
 	if (dead)

@@ -95,7 +95,7 @@ ask_map(ScanOnly *only, Relation table, const TreeBatch *batch)
 
 /* t1 and t2 for a batch: marks the entries that need no look at the table. */
 static void
-judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeBatch *batch)
+judge_batch(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan *tree_scan, const TreeBatch *batch)
 {
 	bool		unchanged = true;
 	TreeStatus	status = TREE_OK;
@@ -110,7 +110,7 @@ judge_batch(ScanOnly *only, IndexScanDesc scan, TreeScan *tree_scan, const TreeB
 	if (ask_map(only, scan->heapRelation, batch))
 	{
 		pg_memory_barrier();
-		status = tree_batch_unchanged(tree_scan, batch, &unchanged);
+		status = sherman_batch_unchanged(index, scan->indexRelation, tree_scan, batch, &unchanged);
 	}
 	if (status != TREE_OK)
 		sherman_report_failure(status, scan->indexRelation);
@@ -161,15 +161,15 @@ make_tuples(ScanOnly *only, ShermanKeys *keys, const TreeBatch *batch, const Tre
 
 /* Not inlined: most entries need it not. */
 static pg_noinline void
-prepare_batch(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan, const TreeBatch *batch,
+prepare_batch(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan *tree_scan, const TreeBatch *batch,
 			  uint64 serial)
 {
 	TreeKeyView views[TREE_BATCH_MAX];
 
 	only->serial = 0;
-	judge_batch(only, scan, tree_scan, batch);
+	judge_batch(only, scan, index, tree_scan, batch);
 	tree_batch_views(tree_scan, batch, views);
-	make_tuples(only, keys, batch, views);
+	make_tuples(only, index->keys, batch, views);
 	only->serial = serial;
 }
 
@@ -195,26 +195,26 @@ row_is_visible(ScanOnly *only, IndexScanDesc scan, bool *dead)
 }
 
 bool
-scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan,
+scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan *tree_scan,
 				 const TreeBatch *batch, uint64 serial, int position, bool *dead)
 {
 	TreeKey		key;
 	TreeStatus	status;
 
 	if (only->serial != serial)
-		prepare_batch(only, scan, keys, tree_scan, batch, serial);
+		prepare_batch(only, scan, index, tree_scan, batch, serial);
 	if (scan_only_ready(only, scan, batch, serial, position))
 		return true;
 	ItemPointerSet(&scan->xs_heaptid, batch->entries[position].block, batch->entries[position].offset);
 	if (!only->truthful[position] && !row_is_visible(only, scan, dead))
 		return false;
-	status = tree_batch_key(tree_scan, batch, position, &key);
+	status = sherman_batch_key(index, scan->indexRelation, tree_scan, batch, position, &key);
 	/* Removed meanwhile: VACUUM found its row dead to everybody. */
 	if (status == TREE_NOT_FOUND)
 		return false;
 	if (status != TREE_OK)
 		sherman_report_failure(status, scan->indexRelation);
-	scan->xs_itup = scan_only_tuple(only, keys, &key);
+	scan->xs_itup = scan_only_tuple(only, index->keys, &key);
 	return true;
 }
 

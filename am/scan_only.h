@@ -45,7 +45,7 @@ scan_only_ready(const ScanOnly *only, IndexScanDesc scan, const TreeBatch *batch
  * `serial`, and scan->xs_heaptid.  False: no row of it is visible to the scan's snapshot, pass it over;
  * then *dead tells whether it is dead to everybody, and is else left as it is.  Nothing is locked; may raise.
  */
-extern bool scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanKeys *keys, TreeScan *tree_scan,
+extern bool scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan *tree_scan,
 							 const TreeBatch *batch, uint64 serial, int position, bool *dead);
 
 /* The tuple of an entry whose row was looked up; valid until the next one, or as long as the key. */

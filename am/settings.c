@@ -19,6 +19,8 @@
 #define DEFAULT_COLLECT_INTERVAL_S 60
 /* A memory node's machine has been restarted by then. */
 #define DEFAULT_GONE_AFTER_S 300
+/* A daemon has been restarted by then, and a statement that waits has not failed (sherman.attach_timeout). */
+#define DEFAULT_FAILOVER_AFTER_MS 5000
 #define DEFAULT_REBUILD_TRIES 3
 /* As autovacuum's. */
 #define DEFAULT_REBUILD_COST_DELAY_MS 2.0
@@ -41,6 +43,7 @@ char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
 int			sherman_gone_after_s = DEFAULT_GONE_AFTER_S;
+int			sherman_failover_after_ms = DEFAULT_FAILOVER_AFTER_MS;
 
 static const struct config_enum_entry on_unavailable_names[] = {
 	{"error", SHERMAN_UNAVAILABLE_ERROR, false},
@@ -193,6 +196,12 @@ sherman_define_settings(void)
 							"skipped in, and that were not rebuilt, are good again when it is back.",
 							&sherman_gone_after_s, DEFAULT_GONE_AFTER_S, -1, 30 * 24 * 3600,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.failover_after",
+							"How long a memory node may be away before an index with a copy goes on without it.",
+							"Who changes such an index, or reads it if its home is away, waits so long, at most "
+							"\"sherman.attach_timeout\". What goes on has one copy until it is rebuilt.",
+							&sherman_failover_after_ms, DEFAULT_FAILOVER_AFTER_MS, 0, INT_MAX,
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.heal",
 							 "Heals indexes that were changed before the server ended unclean.",
 							 "Off breaks them: they must be rebuilt. It counts when a memory node is attached.",

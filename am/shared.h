@@ -43,6 +43,7 @@ typedef enum ShermanLock
 	SHERMAN_LOCK_SHARED,		/* ShermanShared */
 	SHERMAN_LOCK_TREES,			/* table of trees */
 	SHERMAN_LOCK_REBUILDS,		/* table of indexes to rebuild */
+	SHERMAN_LOCK_COPIES,		/* copies.c: shared by who gives a half up, exclusive by who lets a memory node in */
 	SHERMAN_LOCKS
 } ShermanLock;
 
@@ -201,12 +202,22 @@ typedef struct ShermanKeyPart
 	pg_atomic_uint32 checking;	/* rows with one */
 } ShermanKeyPart;
 
+/* ShermanNode.suspected */
+typedef enum ShermanSuspicion
+{
+	SHERMAN_UNSUSPECTED,
+	SHERMAN_SUSPECTED,			/* somebody could not connect: the launcher is to look */
+	SHERMAN_LOOKED_AT			/* the launcher does so */
+} ShermanSuspicion;
+
 /* The memory node at one position, in this run. */
 typedef struct ShermanNode
 {
 	pg_atomic_uint32 phase;		/* ShermanPhase; NONE = the position is free */
-	pg_atomic_uint32 suspected; /* somebody could not connect: the launcher is to look */
+	pg_atomic_uint32 suspected; /* ShermanSuspicion */
 	pg_atomic_uint32 gone;		/* it was away for so long that its indexes count as broken until it is back */
+	pg_atomic_uint32 quiet;		/* it is closed, no process has been inside an operation since, and it was waited for
+								 * (sherman.failover_after): indexes with a copy may go on without it */
 	TimestampTz away_since;		/* the launcher's: 0 = it is not away */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
 	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */
@@ -282,6 +293,7 @@ typedef struct ShermanShared
 	ShermanLocal local;			/* the launcher changes it, and the file with it; before, the startup process */
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
+	bool		unclean;		/* this epoch does not end clean: copies may differ, or nobody has looked yet whether they do */
 	TreeEnds	ends;			/* of all epochs before the one in use; set before that is */
 
 	/* Embedded node */
@@ -328,7 +340,10 @@ typedef struct ShermanShared
 /* Trees that the table has room for, at all memory nodes. */
 #define SHERMAN_TABLE_TREES (4 * SHERMAN_MAX_TREES)
 
-/* A tree at a memory node, as this instance knows it. */
+/* The key of a tree's copy, which has a record and an entry of its own: no tree has this bit. */
+#define SHERMAN_TREE_COPY (UINT64CONST(1) << 63)
+
+/* A tree at a memory node, or its copy, as this instance knows it. */
 typedef struct ShermanTreeEntry
 {
 	uint64		tree;			/* key */
@@ -339,9 +354,10 @@ typedef struct ShermanTreeEntry
 	uint32		mutated_epoch;
 	uint32		suspect_epoch;	/* as in its record */
 	uint64		nonce;			/* in its record when we saw it first, or that of the epoch in use: since then */
+	bool		copies_doubt;	/* its copies may differ, and the tree layer does not know any more */
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
-	uint32		heal_tries;		/* visits of the healer, since suspect_epoch is not 0 */
+	uint32		heal_tries;		/* visits of the healer, since it is in doubt */
 	TimestampTz heal_after;		/* not before this time it comes again */
 	bool		heal_now;		/* by the visit that began last */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
@@ -384,10 +400,18 @@ extern bool sherman_trees_find(uint64 tree, ShermanTreeEntry *entry);
 extern bool sherman_trees_put(const ShermanTreeEntry *entry);
 /* Brings an entry up to date with its record, or adds one. False: the table is full. */
 extern bool sherman_trees_note(const TreeRecord *record);
+/* The same for the copy of a tree that was made just now, if it has one. */
+extern bool sherman_trees_note_copy(const TreeRecord *record);
 /* Its record has this epoch and nonce. */
 extern void sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce);
-/* No leaf is in doubt any more. */
+/* No leaf is in doubt any more. Both are for the tree's copy, too. */
 extern void sherman_trees_healed(uint64 tree);
+/* Whether the two of a tree that has a copy may differ for another reason than that it is in doubt as a whole. */
+extern bool sherman_trees_copies_doubted(const ShermanTreeEntry *entry);
+/* What is lost of doubts about copies may be of any tree: notes it of all that have some. */
+extern void sherman_trees_doubt_copies(void);
+/* The tree was compared with its copy, or has none any more. */
+extern void sherman_trees_compared(uint64 tree);
 /*
  * Notes a verdict, adding an entry if there is none; returns since when the tree is taken for dead, 0 = it is
  * not.
@@ -408,6 +432,59 @@ extern void sherman_trees_take_to_heal(Oid database);
 extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
 extern ShermanTreeEntry *sherman_trees_list(int *count);
+
+/* ---- copies.c: indexes with a copy on another memory node ---- */
+
+/*
+ * Whether a tree that is made for the index now is to have a copy.  Raises if it is and there are not memory nodes enough, unless it is
+ * rebuilt by itself.
+ */
+extern bool sherman_copies_wanted(Relation index);
+/* Whether an index that can be used lacks the copy that it is to have, and a rebuild would make one now. */
+extern bool sherman_copies_can_be_made(Relation index);
+/* The key in the table of trees of the half that is the tree. */
+extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
+/* sherman_judge() for an index with a copy that nothing else speaks against. */
+extern ShermanState sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason);
+/* The memory node without which the index cannot be used now. */
+extern int	sherman_copies_away_position(const ShermanMetaPage *meta);
+/* Connects to its memory nodes, as far as they can be used. */
+extern bool sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta);
+/* Tells the handle of a tree that was opened what is on record. */
+extern TreeStatus sherman_copies_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree);
+/*
+ * For an open index that was judged anew: has the copy stand in for a home that is away.  False: the index is to be judged again.
+ */
+extern bool sherman_copies_follow(Relation relation, ShermanIndex *index);
+/* Before the index is changed: gives up a copy that is away.  False: the index is to be judged again. */
+extern bool sherman_copies_before_change(Relation relation, ShermanIndex *index);
+/* Whether that is to be called. */
+extern bool sherman_copies_lack_copy(const ShermanMetaPage *meta);
+/* Whether the launcher is to look at one of its memory nodes, as somebody could not connect. */
+extern bool sherman_copies_suspected(const ShermanMetaPage *meta);
+/* Whether its copies are in doubt, and no leaf of it is: comparing them is all that is to be done. */
+extern bool sherman_copies_alone_doubtful(const ShermanMetaPage *meta);
+/*
+ * failover.c: whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
+ */
+extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
+/* tree_record_update() of the tree and of its copy, as far as they are valid. */
+extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record);
+/* Where there are both: compares them, and writes anew what of the copy differs.  Raises. */
+extern void sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts);
+/* Where both are good: the number of nodes that differ.  Raises. */
+extern uint64 sherman_copies_differ(Relation relation, ShermanIndex *index);
+/* As sherman_indexes shows it; NULL: it has no copy. */
+extern const char *sherman_copies_text(Relation index, const ShermanMetaPage *meta);
+/*
+ * In the launcher: finds out which of the memory nodes that are away indexes with a copy may go on without, and keeps doubts.
+ * Returns milliseconds until it wants to run again.
+ */
+extern long sherman_copies_round(void);
+/* In the launcher: nobody stands in for this memory node from now on. */
+extern void sherman_copies_let_in(int position);
+/* In the launcher, at the end: whether copies may differ, and no record says so. */
+extern bool sherman_copies_unrecorded(void);
 
 /* ---- files.c ---- */
 
@@ -520,6 +597,8 @@ extern long sherman_pool_find_gone(void);
 extern uint32 sherman_attached_nodes(void);
 /* What the launcher could not attach so far is not waited for any more. */
 extern void sherman_pool_give_up_waiting(void);
+/* Indexes with a copy may go on without a memory node that is closed. */
+extern void sherman_node_quiet(int position);
 /* An attached memory node is closed for everybody until the launcher has fenced it. */
 extern void sherman_node_lost(int position);
 /* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
@@ -571,6 +650,8 @@ extern ShermanPhase sherman_phase(void);
  * until attach_timeout after the first who waited began; cancel raises.
  */
 extern void sherman_wait_attached(const ShermanMetaPage *meta);
+/* Waits for as long as something else is so, at most attach_timeout; cancel raises. */
+extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
 /* States may have changed everywhere. */
@@ -584,6 +665,11 @@ extern bool sherman_all_hidden(void);
 extern uint64 sherman_generation(void);
 /* Whether leaves of an index that can be used may be in doubt still: their entries are looked up before they count. */
 extern bool sherman_is_healing(const ShermanMetaPage *meta);
+/*
+ * State of a tree, or of one half, by one memory node and by its entry in the table, which is copied if there is one.
+ */
+extern ShermanState sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry,
+									   ShermanReason *reason);
 /* The memory node because of which an index is not reachable; -1: it is on none yet. */
 extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */
@@ -651,8 +737,15 @@ typedef struct ShermanCandidate
 /* Those that are in this database now, as palloc'd ShermanCandidates. */
 extern List *sherman_list_candidates(void);
 
+/* A tree that an index names. */
+typedef struct ShermanLivingTree
+{
+	uint64		tree;			/* key */
+	uint32		valid;			/* ShermanMetaPage.copies_valid */
+} ShermanLivingTree;
+
 /*
- * Collects the trees, keyed by number, that the indexes of this database name and that are not broken.  False:
+ * Collects the trees, keyed by number, as ShermanLivingTree, that the indexes of this database name and that are not broken.  False:
  * not all indexes could be looked at.
  */
 extern bool sherman_living_trees(struct HTAB **trees);
@@ -701,6 +794,8 @@ extern void sherman_rebuild_here(void);
 extern void sherman_rebuild_relation_made(Oid relation);
 /* In a build, now and then: sleeps, if this process rebuilds by itself. Nothing may be locked. */
 extern void sherman_rebuild_delay(void);
+/* Whether this process rebuilds an index by itself. */
+extern bool sherman_is_rebuilding(void);
 
 /* ---- connection_workers.c ---- */
 extern Size sherman_connection_workers_bytes(void);

@@ -11,7 +11,8 @@
  * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
  *   and UNIQUE), predicate.c (SERIALIZABLE);
  * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
- *   recovery.c (clean ends), wal_end.c (where lost WAL began), epochs.c, history.c, takeover.c (another server's indexes), visits.c (workers in databases), collector.c,
+ *   copies.c, failover.c (indexes with a copy on another memory node), recovery.c (clean ends), wal_end.c (where lost WAL began),
+ *   epochs.c, history.c, takeover.c (another server's indexes), visits.c (workers in databases), collector.c,
  *   living_trees.c (what it finds alive);
  * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
  *   workers.c (launcher, embedded node);
@@ -62,6 +63,7 @@ extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
 extern int	sherman_on_unavailable;			/* sherman.on_unavailable: ShermanOnUnavailable */
 extern int	sherman_gone_after_s;			/* sherman.gone_after: -1 = never */
+extern int	sherman_failover_after_ms;
 extern bool sherman_auto_rebuild;		/* sherman.auto_rebuild */
 extern int	sherman_rebuild_tries;		/* sherman.rebuild_tries: of one index */
 extern double sherman_rebuild_cost_delay_ms;	/* sherman.rebuild_cost_delay: 0 = it does not sleep */
@@ -90,6 +92,11 @@ extern bool sherman_preloaded(void);
 #define SHERMAN_META_BROKEN 0x01	/* final; reason and time are set */
 #define SHERMAN_META_UNLOGGED 0x02	/* of an unlogged or temporary table: may have no tree yet */
 #define SHERMAN_META_POSTINGS 0x04	/* TreeFormat.postings of the tree that it names */
+
+/* ShermanMetaPage.copies_valid: which of them is the tree; without a copy always the first alone. */
+#define SHERMAN_VALID_FIRST 0x01	/* at the root's memory node, its home */
+#define SHERMAN_VALID_SECOND 0x02	/* at the copy's memory node */
+#define SHERMAN_VALID_BOTH (SHERMAN_VALID_FIRST | SHERMAN_VALID_SECOND)
 
 typedef enum ShermanReason
 {
@@ -123,12 +130,13 @@ typedef struct ShermanMetaPage
 	uint32		flags;				/* SHERMAN_META_* */
 	uint32		reason;				/* ShermanReason */
 	TimestampTz broken_at;
-	uint32		copies_valid;		/* bitmap of copies, 1 = the only one */
+	uint32		copies_valid;		/* SHERMAN_VALID_*; who is not is never used again */
 	uint8		cell_bytes;			/* TreeFormat, so that a reader can check it against the opclasses' */
 	uint8		norm_bytes;
 	uint8		lossless;
 	uint8		full_separators;
 	uint32		nodes;				/* positions of memory nodes below */
+	uint32		copy;				/* position of the memory node that has the copy, and 1; 0 = there is none */
 	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* what trees call their memory, and half of its
 																 * UUID; the first of the root's must fit */
 	uint32		checksum;			/* of the above */
@@ -149,6 +157,11 @@ extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta)
  * has now.  False: the metapage names another tree, or is flagged as broken.
  */
 extern bool sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonce);
+/*
+ * Says by WAL, durably, that of the tree and its copy only this one (SHERMAN_VALID_FIRST or _SECOND) is valid, or makes durable
+ * that it was said.  False: the metapage names another tree, is flagged as broken, or says otherwise.
+ */
+extern bool sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid);
 /* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
 extern void sherman_metapage_break(Relation index, ShermanReason reason);
 extern const char *sherman_reason_text(ShermanReason reason);
@@ -246,6 +259,20 @@ extern void sherman_return_scan(ShermanIndex *index, TreeScan *scan);
 extern ShermanIndex *sherman_index_for_vacuum(Relation index);
 /* True if a running scan may go on: the index has not become broken since it was opened. Raises otherwise. */
 extern void sherman_index_recheck(ShermanIndex *index, Relation relation);
+/*
+ * failover.c: calls of the tree that are made again where an index has a copy and one of the two memory nodes was lost meanwhile.
+ * What fails then is reported by the caller as ever; what cannot be used any more raises.
+ */
+extern TreeStatus sherman_scan_next(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch);
+extern TreeStatus sherman_batch_key(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch, int position,
+									TreeKey *key);
+extern TreeStatus sherman_batch_unchanged(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch,
+										  bool *unchanged);
+/*
+ * Whether a call that ended with this status is to be made again: then the index can be used, as sherman_index_recheck() has it; for
+ * a change sherman_index_for_insert() is called first.  `attempts`: 0 before the first call.
+ */
+extern bool sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
 /* Makes a new tree for ambuild and returns its record; registered for freeing on abort as a hint to the collector. */
 extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
 /* Stamp for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
@@ -312,6 +339,8 @@ extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *pat
 extern bytea *sherman_options(Datum reloptions, bool validate);
 extern int	sherman_fillfactor(Relation index);
 extern bool sherman_deduplicates(Relation index, const TreeFormat *format);
+/* Whether its option says that the index is to have a copy. */
+extern bool sherman_wants_copy(Relation index);
 /* Registers the storage parameters, once in each process. */
 extern void sherman_define_options(void);
 extern bool sherman_validate(Oid opclass);

@@ -16,6 +16,9 @@
 
 #include "shared.h"
 
+/* Who waits for a memory node looks so often: not all that it waits for is told. */
+#define LOOK_MS 100
+
 static const char *const state_names[] = {
 	[SHERMAN_OK] = "ok",
 	[SHERMAN_ATTACHING] = "attaching",
@@ -80,29 +83,46 @@ is_attaching(const ShermanMetaPage *meta)
 	return sherman_judge(meta, true, &reason) == SHERMAN_ATTACHING;
 }
 
+/*
+ * Sleeps while `waits` says so, at most sherman.attach_timeout from `began` on.
+ */
+static void
+sleep_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta, TimestampTz began)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(began, sherman_attach_timeout_ms);
+
+	ConditionVariablePrepareToSleep(&sherman_shared->changed);
+	while (waits(meta))
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+
+		if (left <= 0)
+			break;
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), PG_WAIT_EXTENSION);
+	}
+	ConditionVariableCancelSleep();
+}
+
 void
 sherman_wait_attached(const ShermanMetaPage *meta)
 {
-	TimestampTz deadline;
+	TimestampTz began;
 
 	if (!is_attaching(meta))
 		return;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	if (sherman_shared->wait_began == 0)
 		sherman_shared->wait_began = GetCurrentTimestamp();
-	deadline = TimestampTzPlusMilliseconds(sherman_shared->wait_began, sherman_attach_timeout_ms);
+	began = sherman_shared->wait_began;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	sleep_while(is_attaching, meta, began);
+}
 
-	ConditionVariablePrepareToSleep(&sherman_shared->changed);
-	while (is_attaching(meta))
-	{
-		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
-
-		if (left <= 0)
-			break;
-		ConditionVariableTimedSleep(&sherman_shared->changed, left, PG_WAIT_EXTENSION);
-	}
-	ConditionVariableCancelSleep();
+void
+sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta)
+{
+	if (waits(meta))
+		sleep_while(waits, meta, GetCurrentTimestamp());
 }
 
 /*
@@ -143,6 +163,24 @@ same_history(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
 		entry->nonce == sherman_shared->local.nonce;
 }
 
+ShermanState
+sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry, ShermanReason *reason)
+{
+	bool		known = sherman_trees_find(key, entry);
+	ShermanState state = judge_node(position, meta->incarnations[position][0], reason);
+
+	/* Before it is attached nothing may be known of a tree. */
+	if (state == SHERMAN_BROKEN || (!known && state != SHERMAN_OK))
+		return state;
+	if (!known)
+		*reason = SHERMAN_REASON_TREE_MISSING;
+	else if (entry->flags & TREE_RECORD_BROKEN)
+		*reason = SHERMAN_REASON_UNCLEAN;
+	else if (!same_history(meta, entry))
+		*reason = SHERMAN_REASON_OTHER_HISTORY;
+	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
+}
+
 /*
  * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is
  * away.
@@ -151,26 +189,17 @@ static ShermanState
 judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
 {
 	uint32		home = tree_home(meta->root);
+	ShermanTreeEntry entry = {0};
 	ShermanState state;
-	ShermanTreeEntry entry;
-	bool		known;
 
-	if (home >= TREE_MAX_NODES)
+	if (home >= TREE_MAX_NODES || meta->copy > TREE_MAX_NODES)
 	{
 		*reason = SHERMAN_REASON_FORMAT;
 		return SHERMAN_BROKEN;
 	}
-	known = sherman_trees_find(meta->tree, &entry);
-	state = judge_node(home, meta->incarnations[home][0], reason);
-	/* Before its home is attached nothing may be known of a tree. */
-	if (state == SHERMAN_BROKEN || (!known && state != SHERMAN_OK))
-		return state;
-	if (!known)
-		*reason = SHERMAN_REASON_TREE_MISSING;
-	else if (entry.flags & TREE_RECORD_BROKEN)
-		*reason = SHERMAN_REASON_UNCLEAN;
-	else if (!same_history(meta, &entry))
-		*reason = SHERMAN_REASON_OTHER_HISTORY;
+	if (meta->copy != 0)
+		return sherman_copies_judge(meta, reason);
+	state = sherman_judge_half(meta, (int) home, meta->tree, &entry, reason);
 	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
 	{
 		if (entry.members[i] != 0)
@@ -184,7 +213,7 @@ sherman_is_healing(const ShermanMetaPage *meta)
 {
 	ShermanTreeEntry entry;
 
-	return meta->tree != 0 && sherman_trees_find(meta->tree, &entry) && entry.suspect_epoch != 0;
+	return meta->tree != 0 && sherman_trees_find(sherman_tree_key(meta), &entry) && entry.suspect_epoch != 0;
 }
 
 int
@@ -195,6 +224,8 @@ sherman_away_position(const ShermanMetaPage *meta)
 
 	if (meta->tree == 0 || home >= TREE_MAX_NODES)
 		return -1;
+	if (meta->copy != 0)
+		return sherman_copies_away_position(meta);
 	if (sherman_node_phase(home) != SHERMAN_PHASE_ATTACHED || !sherman_trees_find(meta->tree, &entry))
 		return (int) home;
 	for (int i = 0; i < TREE_MAX_NODES; i++)

@@ -22,7 +22,7 @@
 
 /* Columns of the functions' results, as sherman--1.0.sql declares them. */
 #define MEMORY_NODE_COLUMNS 11
-#define INDEX_COLUMNS 12
+#define INDEX_COLUMNS 13
 #define COUNTER_COLUMNS ((int) (sizeof(TreeCounters) / sizeof(uint64)))
 
 PG_FUNCTION_INFO_V1(sherman_version);
@@ -221,6 +221,28 @@ open_ours(Oid oid)
 	return index;
 }
 
+static Datum
+positions_array(Datum *positions, int count)
+{
+	return PointerGetDatum(construct_array(positions, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+/*
+ * Those of a tree with a copy that are valid, its home first.
+ */
+static Datum
+copies_datum(const ShermanMetaPage *meta)
+{
+	Datum		positions[2];
+	int			count = 0;
+
+	if (meta->copies_valid & SHERMAN_VALID_FIRST)
+		positions[count++] = Int32GetDatum((int32) tree_home(meta->root));
+	if (meta->copies_valid & SHERMAN_VALID_SECOND)
+		positions[count++] = Int32GetDatum((int32) meta->copy - 1);
+	return positions_array(positions, count);
+}
+
 /*
  * The positions of the memory nodes that a tree lies on, as far as known; always its home.
  */
@@ -241,7 +263,7 @@ positions_datum(const ShermanMetaPage *meta)
 		if (entry.members[i] != 0 || i == tree_home(meta->root))
 			positions[count++] = Int32GetDatum((int32) i);
 	}
-	return PointerGetDatum(construct_array(positions, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+	return positions_array(positions, count);
 }
 
 /*
@@ -280,7 +302,10 @@ sherman_index_info(PG_FUNCTION_ARGS)
 		nulls[3] = (meta.flags & SHERMAN_META_BROKEN) == 0;
 		nulls[11] = meta.tree == 0 || sherman_all_hidden();
 		if (!nulls[11])
-			values[11] = positions_datum(&meta);
+		{
+			values[11] = meta.copy != 0 ? copies_datum(&meta) : positions_datum(&meta);
+			set_text(values, nulls, 12, sherman_copies_text(index, &meta));
+		}
 	}
 	if (sherman_size(index, &size))
 	{

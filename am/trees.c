@@ -62,6 +62,27 @@ sherman_trees_put(const ShermanTreeEntry *entry)
 	return found != NULL;
 }
 
+/*
+ * The position of the memory node that a record, or a copy's, is at.
+ */
+static uint32
+record_home(const TreeRecord *record)
+{
+	uint32_t	copy;
+
+	return (record->tree & SHERMAN_TREE_COPY) != 0 && tree_record_copy(record, &copy) ? copy : tree_home(record->root);
+}
+
+bool
+sherman_trees_note_copy(const TreeRecord *record)
+{
+	TreeRecord	copy = *record;
+	uint32_t	position;
+
+	copy.tree |= SHERMAN_TREE_COPY;
+	return !tree_record_copy(record, &position) || sherman_trees_note(&copy);
+}
+
 bool
 sherman_trees_note(const TreeRecord *record)
 {
@@ -81,10 +102,10 @@ lock_to_change(uint64 tree)
 	return hash_search(trees, &tree, HASH_FIND, NULL);
 }
 
-void
-sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce)
+static void
+entry_mutated(uint64 key, uint32 epoch, uint64 nonce)
 {
-	ShermanTreeEntry *found = lock_to_change(tree);
+	ShermanTreeEntry *found = lock_to_change(key);
 
 	if (found != NULL && found->mutated_epoch < epoch)
 	{
@@ -95,12 +116,68 @@ sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce)
 }
 
 void
+sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce)
+{
+	entry_mutated(tree, epoch, nonce);
+	entry_mutated(tree | SHERMAN_TREE_COPY, epoch, nonce);
+}
+
+static void
+entry_healed(uint64 key)
+{
+	ShermanTreeEntry *found = lock_to_change(key);
+
+	if (found != NULL)
+	{
+		found->suspect_epoch = 0;
+		found->heal_tries = 0;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
 sherman_trees_healed(uint64 tree)
+{
+	entry_healed(tree);
+	entry_healed(tree | SHERMAN_TREE_COPY);
+}
+
+/*
+ * Whether the tree has a copy, and where.
+ */
+static bool
+entry_copy(const ShermanTreeEntry *entry, uint32_t *copy)
+{
+	TreeRecord	record = {.flags = entry->flags};
+
+	return tree_record_copy(&record, copy);
+}
+
+void
+sherman_trees_doubt_copies(void)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+	uint32_t	copy;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+		entry->copies_doubt |= (entry->tree & SHERMAN_TREE_COPY) == 0 && entry_copy(entry, &copy);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
+sherman_trees_compared(uint64 tree)
 {
 	ShermanTreeEntry *found = lock_to_change(tree);
 
 	if (found != NULL)
-		found->suspect_epoch = 0;
+	{
+		found->copies_doubt = false;
+		if (found->suspect_epoch == 0)
+			found->heal_tries = 0;
+	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
@@ -117,10 +194,10 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 	{
 		if (!found)
 			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database,
-			.home = tree_home(record->root), .suspect_epoch = record->suspect_epoch, .nonce = record->nonce, .suspect = true};
+			.home = record_home(record), .suspect_epoch = record->suspect_epoch, .nonce = record->nonce, .suspect = true};
 		for (int i = 0; i < TREE_MAX_NODES; i++)
 		{
-			if (record->members[i] != 0)
+			if (record->members[i] != 0 && (record->tree & SHERMAN_TREE_COPY) == 0)
 				entry->members[i] = record->members[i];
 		}
 		entry->flags |= record->flags;
@@ -180,24 +257,43 @@ sherman_trees_clear(uint32 home)
 	hash_seq_init(&sequence, trees);
 	while ((entry = hash_seq_search(&sequence)) != NULL)
 	{
-		if (entry->home == home)
-			hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
+		if (entry->home != home)
+			continue;
+		if (entry->copies_doubt)
+			tree_copies_lose_doubt(sherman_tree_shared);
+		hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
+bool
+sherman_trees_copies_doubted(const ShermanTreeEntry *entry)
+{
+	uint32_t	copy;
+
+	return (entry->tree & SHERMAN_TREE_COPY) == 0 && entry_copy(entry, &copy) &&
+		(entry->copies_doubt || tree_copies_doubted(sherman_tree_shared, entry->tree, false));
+}
+
 /*
- * Whether the healer can see to a tree: it is in doubt, and all memory nodes that it lies on are attached.
+ * Whether the healer can see to a tree: it is in doubt, or its copies are, and all memory nodes that it lies on are attached.
  */
 static bool
 is_to_heal(const ShermanTreeEntry *entry)
 {
-	if (entry->suspect_epoch == 0 || (entry->flags & TREE_RECORD_BROKEN) != 0 || entry->abandoned ||
-		sherman_node_phase((int) entry->home) != SHERMAN_PHASE_ATTACHED)
+	bool		suspect = entry->suspect_epoch != 0;
+	uint32_t	copy;
+	bool		copied = entry_copy(entry, &copy);
+
+	if ((entry->flags & TREE_RECORD_BROKEN) != 0 || entry->abandoned ||
+		sherman_node_phase((int) entry->home) != SHERMAN_PHASE_ATTACHED ||
+		(!suspect && !sherman_trees_copies_doubted(entry)))
 		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		if (entry->members[i] != 0 && sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
+		/* A copy that is away is given up before anything is healed; it cannot be compared. */
+		if (entry->members[i] != 0 && sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED &&
+			!(suspect && copied && i == (int) copy))
 			return false;
 	}
 	return true;

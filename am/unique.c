@@ -197,7 +197,7 @@ next_batch(UniqueLook *look)
 	TreeStatus	status;
 
 	CHECK_FOR_INTERRUPTS();
-	status = tree_scan_next(look->scan, &batch);
+	status = sherman_scan_next(look->opened, look->row->index, look->scan, &batch);
 	if (status == TREE_OK)
 		return batch;
 	if (status != TREE_END)
@@ -213,7 +213,7 @@ has_row(UniqueLook *look, const TreeBatch *batch, int i)
 {
 	SnapshotData dirty;
 	TreeKey		key;
-	TreeStatus	status = tree_batch_key(look->scan, batch, i, &key);
+	TreeStatus	status = sherman_batch_key(look->opened, look->row->index, look->scan, batch, i, &key);
 
 	if (status == TREE_NOT_FOUND)
 		return false;
@@ -378,12 +378,14 @@ wait_for_decision(const UniqueLook *look)
 
 /*
  * Adds the entry if its leaf shows that the key is new, and nobody checks such a key.  Where that has failed often,
- * keys have common beginnings or come again: it is not tried then.
+ * keys have common beginnings or come again: it is not tried then.  The index may be another one afterwards.
  */
 static bool
-add_alone(const UniqueRow *row, ShermanIndex *opened)
+add_alone(const UniqueRow *row, ShermanIndex **index)
 {
+	ShermanIndex *opened = *index;
 	uint32		part = key_part(row, opened->keys);
+	int			attempts = 0;
 	TreeStamp	stamp;
 	TreeStatus	status;
 	bool		hit;
@@ -402,8 +404,14 @@ add_alone(const UniqueRow *row, ShermanIndex *opened)
 		return false;
 	status = tree_insert_alone(opened->tree, row->key, &stamp, &hit, &alone);
 	key_part_end(KEY_PART_ADD, part);
-	if (status != TREE_OK)
-		sherman_report_failure(status, row->index);
+	if (unlikely(status != TREE_OK))
+	{
+		if (!sherman_try_again(opened, row->index, status, &attempts))
+			sherman_report_failure(status, row->index);
+		/* It may be there: that is found out with the key locked. */
+		*index = sherman_index_for_insert(row->index);
+		return false;
+	}
 	if (alone)
 		sherman_predicate_inserted(row->index, opened);
 	opened->alone_credit = alone ? Min(opened->alone_credit + 1, ALONE_LOSS) : opened->alone_credit - ALONE_LOSS;
@@ -435,7 +443,7 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 	if (unique_by_null(row))
 		return true;
 
-	checker->added = add_alone(row, *opened);
+	checker->added = add_alone(row, opened);
 	if (checker->added)
 		return true;
 	lock_key(checker, row, (*opened)->keys);

@@ -372,7 +372,7 @@ sherman_launcher_main(Datum argument)
 			sherman_wal_end_round();
 			if (sherman_take_over_round())
 				sherman_attach_round();
-			gone = sherman_pool_find_gone();
+			gone = Min(sherman_pool_find_gone(), sherman_copies_round());
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
 			{
 				healer = sherman_heal_round();

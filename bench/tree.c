@@ -2,7 +2,8 @@
  * tree.c
  *		The tree without PostgreSQL: nanoseconds and counters of inserts, lookups and scans over shared memory.
  *
- * Usage: tree [entries]		(default 1,000,000 random 8-byte keys)
+ * Usage: tree [entries [copies] [network]]		(default 1,000,000 random 8-byte keys)
+ *		copies: each node twice, on two memory nodes.  network: over tcp with keys in place of shared memory.
  * Build and run: make -C bench && /tmp/sherman-bench/tree
  */
 #include <inttypes.h>
@@ -115,27 +116,57 @@ bench_scan(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters 
 	print_line(direction == TREE_FORWARD ? "scan" : "backward", began, entries, client, before);
 }
 
+static bool
+has_word(int count, char **arguments, const char *word)
+{
+	for (int i = 2; i < count; i++)
+		if (strcmp(arguments[i], word) == 0)
+			return true;
+	return false;
+}
+
+/* Makes the tree, and opens it. */
+static Tree *
+tree_make(TestClient *client, const TreeFormat *format, bool copies)
+{
+	TreeRecord record;
+	uint32_t copy;
+	Tree *tree;
+
+	if (copies)
+		test_copied_create(client, format, &record);
+	else
+		test_tree_create(client, format, &record);
+	require(tree_open(client->tree, record.tree, record.root, format, NULL, NULL, &tree), client->tree);
+	if (tree_record_copy(&record, &copy))
+		require(tree_copied(tree, copy, TREE_COPIES_BOTH, false), client->tree);
+	return tree;
+}
+
 int
 main(int count, char **arguments)
 {
+	bool copies = has_word(count, arguments, "copies");
+	uint32_t nodes = copies ? 2 : 1;
 	uint64_t entries = count > 1 ? strtoull(arguments[1], NULL, 10) : 1000000;
 	TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 	TreeStamp stamp = {.epoch = 1, .lsn = 1};
 	TreeCounters before = {0};
 	TestInstance instance;
 	TestClient client;
-	TreeRecord record;
-	TestNode node;
+	TestNode node[2];
 	uint64_t began;
 	Tree *tree;
 	bool hit;
 
-	memset(&node, 0, sizeof(node));
-	test_node_start(&node, NODE_MEMORY_BYTES);
-	test_instance_start(&instance, &node, 1, 4, CACHE_BYTES);
+	if (has_word(count, arguments, "network"))
+		test_use_network();
+	memset(node, 0, sizeof(node));
+	for (uint32_t i = 0; i < nodes; i++)
+		test_node_start(&node[i], NODE_MEMORY_BYTES);
+	test_instance_start(&instance, node, nodes, 4, CACHE_BYTES);
 	test_client_open(&client, &instance, 0);
-	test_tree_create(&client, &format, &record);
-	require(tree_open(client.tree, record.tree, record.root, &format, NULL, NULL, &tree), client.tree);
+	tree = tree_make(&client, &format, copies);
 	began = test_now_us();
 	for (uint64_t i = 0; i < entries; i++)
 	{
@@ -150,6 +181,7 @@ main(int count, char **arguments)
 	tree_close(tree);
 	(void) test_client_close(&client);
 	test_instance_stop(&instance);
-	test_node_stop(&node);
+	for (uint32_t i = 0; i < nodes; i++)
+		test_node_stop(&node[i]);
 	return 0;
 }

@@ -67,6 +67,7 @@ sub prepare
 	my ($self, $what, @numbers) = @_;
 	my $node = $self->{node};
 
+	$what->{ready}->() if defined $what->{ready};
 	# That is there behind the end, whatever it takes away of the statement.
 	$node->safe_psql('postgres', "SET synchronous_commit = on;\n" . for_tables("$what->{prepare};", @numbers));
 	# What a session of its own sees as long past.
@@ -82,6 +83,7 @@ sub prepare
 		$node->stop($what->{restart});
 		start_again($node);
 	}
+	$what->{before}->() if defined $what->{before};
 	return;
 }
 
@@ -159,6 +161,7 @@ sub look
 	$self->end_prepared;
 	is($node->safe_psql('postgres', q{SELECT coalesce(sum(sherman_heal(i)), 0) FROM indexes_to_compare WHERE state <> 'broken'}), '0', "$what->{name}: all is healed");
 	$self->verify("$what->{name}, again", $what->{state} // 'ok');
+	$what->{after}->($what->{name}) if defined $what->{after};
 	return;
 }
 
@@ -207,6 +210,7 @@ sub hang_at_all
 	{
 		$node->stop('immediate', fail_ok => 1);
 	}
+	$what->{between}->() if defined $what->{between};
 	start_again($node);
 	eval { IPC::Run::finish($_) } foreach @sessions;
 	$self->look($what, @steps);
@@ -230,6 +234,7 @@ sub crash_at
 	$self->{points} += () = $log =~ /crash at step/g;
 	$node->stop('immediate', fail_ok => 1) if $log !~ /crash at step/;
 	eval { IPC::Run::finish($session) };
+	$what->{between}->() if defined $what->{between};
 	start_again($node);
 	$self->look({ %$what, name => "$what->{name}, step $step" }, $step);
 	$self->drop_tables;
@@ -262,7 +267,8 @@ sub is_wanted
 	return $what->{name} =~ /$only/;
 }
 
-# enumerate(situation): name, prepare, then, lost, restart, conf, act, orphans (the end is that of the postmaster alone), steps that must be met, most, cancel, meanwhile, state.
+# enumerate(situation): name, prepare, then, lost, restart, conf, act, orphans (the end is that of the postmaster alone), steps that must be met, most, cancel, meanwhile,
+# state; and what is called: ready (before tables are made), before (the statement), between (the server's end and its start), after (all was looked at).
 sub enumerate
 {
 	my ($self, %what) = @_;

@@ -166,10 +166,11 @@ sub index_agrees
 	return;
 }
 
-# Starts the server, perhaps behind an end that others saw to, and waits until its memory nodes are attached.
+# Starts the server, perhaps behind an end that others saw to, and waits until its memory nodes are attached: all, or only so many while
+# the others are not waited for any more.
 sub start_again
 {
-	my $node = shift;
+	my ($node, $attached) = @_;
 	my $file = $node->data_dir . '/postmaster.pid';
 
 	# It may be about to end.
@@ -187,7 +188,10 @@ sub start_again
 		last if $node->start(fail_ok => 1);
 		select(undef, undef, undef, 0.1);
 	}
-	$node->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
+	$attached //= 'count(*)';
+	$node->poll_query_until('postgres',
+		"SELECT count(*) > 0 AND count(*) FILTER (WHERE state = 'attached') = $attached AND bool_and(state <> 'attaching') FROM sherman_memory_nodes")
+	  or die 'not attached';
 	return;
 }
 

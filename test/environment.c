@@ -504,18 +504,31 @@ test_client_close(TestClient *client)
 	return status;
 }
 
-void
-test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record)
+static void
+create(TestClient *client, const TreeFormat *format, uint32_t flags, TreeRecord *record)
 {
 	TreeStatus status;
 
 	memset(record, 0, sizeof(*record));
+	record->flags = flags;
 	record->cluster[0] = client->instance->cluster[0];
 	record->cluster[1] = client->instance->cluster[1];
 	record->database = 1;
 	record->format = *format;
 	status = tree_create(client->tree, record);
 	REQUIRE(status == TREE_OK, "tree_create: %s: %s", tree_status_name(status), tree_detail(client->tree));
+}
+
+void
+test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record)
+{
+	create(client, format, 0, record);
+}
+
+void
+test_copied_create(TestClient *client, const TreeFormat *format, TreeRecord *record)
+{
+	create(client, format, TREE_RECORD_COPIED, record);
 }
 
 /* ---- processes, or threads in their place ---- */

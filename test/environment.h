@@ -128,6 +128,8 @@ extern TreeEnvironment test_environment(TestInstance *instance);
 
 /* Creates a tree of this format on node 0, or aborts. */
 extern void test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
+/* The same for a tree with copies. */
+extern void test_copied_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
 
 /*
  * Bodies of test_processes() run as threads of this process: for the thread sanitizer, which sees nothing

@@ -82,6 +82,9 @@ test_budget_ties_SOURCES = test/support/tree_fixture.c
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
 TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_debts test_loop test_posting
 TESTS += test_fold test_fold_walk
+TESTS += test_copies
+test_copies_SOURCES = test/support/fixture.c
+TEST_RUNS += test_copies=--network
 test_loop_SOURCES = test/support/fixture.c
 test_scan_SOURCES = test/support/fixture.c
 test_scan_take_SOURCES = test/support/fixture.c

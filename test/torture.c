@@ -9,7 +9,7 @@
  *		torture --verbs DEVICE ...		the same over verbs, with this RDMA device
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
- *		torture --space N --processes N --operations N --entries N --range N --fold --domains N --nodes N --tear --tear-words --delay N
+ *		torture --space N --processes N --operations N --entries N --range N --fold --copies --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
@@ -315,6 +315,47 @@ static const TortureOptions standard[] = {
      .fold = true,
      .crashes = 10,
      .tear = true},
+	{.name = "copies-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 2,
+     .operations = 6000,
+     .entries = 3000,
+     .range = 5000,
+     .copies = true,
+     .stop = true},
+	{.name = "copies-lose-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 2000,
+     .entries = 800,
+     .range = 900,
+     .copies = true,
+     .lose = true},
+	{.name = "copies-crash-64",
+     .space = KEYSPACE_64_FULL,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 20000,
+     .entries = 300,
+     .range = 200,
+     .copies = true,
+     .crashes = 4},
+	{.name = "copies-fold-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 4000,
+     .entries = 800,
+     .range = 1,
+     .copies = true,
+     .fold = true,
+     .lose = true},
 	{.name = "workers-16",
      .space = KEYSPACE_16,
      .processes = 6,
@@ -431,14 +472,14 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
 		        o->tear         ? " --tear"
 		        : o->tear_words ? " --tear-words"
 		                        : "",
-		        o->fold ? " --fold" : "", o->lose ? " --lose" : "", o->stop ? " --stop" : "",
-		        o->lose_below ? " --lose-below" : "");
+		        o->fold ? " --fold" : "", o->copies ? " --copies" : "", o->lose ? " --lose" : "",
+		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
 
@@ -522,7 +563,11 @@ run_start(Run *run)
 		run->domains[1].shared = tree_shared_initialize(memory, &run->domains[0].options);
 	}
 	test_client_open(&client, &run->domains[0], o->processes);
-	test_tree_create(&client, &run->torture.space->format, &run->torture.record);
+	if (o->copies)
+		test_copied_create(&client, &run->torture.space->format, &run->torture.record);
+	else
+		test_tree_create(&client, &run->torture.space->format, &run->torture.record);
+	run->torture.copy_state = TREE_COPIES_BOTH;
 	test_client_close(&client);
 	workers_start(run);
 }
@@ -663,6 +708,44 @@ run_attach(Run *run)
 	memset(run->domains[0].environment, 0, sizeof(TestEnvironment));
 }
 
+/* One life of all processes, and what is left then. */
+static bool
+run_life(Run *run, uint32_t life, bool crash)
+{
+	const TortureOptions *o = &run->torture.options;
+	bool good;
+
+	if (test_threads)
+		good = threads_live(run, o->seed);
+	else
+	{
+		children_start(run, o->seed + life * 1000003ull, crash ? (int) (life % o->processes) : -1);
+		good = children_wait(run, crash);
+	}
+	if (crash)
+		run_attach(run);
+	run->torture.copies_doubtful = crash;
+	if (good && o->copies && run->torture.copy_state == TREE_COPIES_BOTH)
+		good = torture_settle_copies(&run->torture, &run->domains[0], o->processes);
+	return good && torture_settle(&run->torture, &run->domains[0], o->processes);
+}
+
+/* The home is given up: what is left is the same, and so it is after other lives. */
+static bool
+run_on_copies(Run *run)
+{
+	const TortureOptions *o = &run->torture.options;
+	bool good;
+
+	run->torture.copy_state = TREE_COPIES_SECOND;
+	for (uint32_t i = 0; i < o->domains; i++)
+		torture_give_up_home(&run->torture, &run->domains[i], o->processes);
+	good = torture_settle(&run->torture, &run->domains[0], o->processes);
+	for (uint32_t life = 0; life <= o->crashes / 2 && good; life++)
+		good = run_life(run, o->crashes + 1 + life, o->crashes > 0);
+	return good;
+}
+
 static bool
 run_once(const TortureOptions *options)
 {
@@ -684,21 +767,9 @@ run_once(const TortureOptions *options)
 	torture_plan(&run.torture);
 	run_start(&run);
 	for (uint32_t life = 0; life <= o->crashes && good; life++)
-	{
-		bool crash = o->crashes > 0;
-
-		if (test_threads)
-			good = threads_live(&run, o->seed);
-		else
-		{
-			children_start(&run, o->seed + life * 1000003ull, crash ? (int) (life % o->processes) : -1);
-			good = children_wait(&run, crash);
-		}
-		if (crash)
-			run_attach(&run);
-		if (good)
-			good = torture_settle(&run.torture, &run.domains[0], o->processes);
-	}
+		good = run_life(&run, life, o->crashes > 0);
+	if (good && o->copies)
+		good = run_on_copies(&run);
 	folded = *run.torture.folded;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
@@ -737,6 +808,7 @@ main(int argc, char **argv)
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
 		{"fold", no_argument, NULL, 'f'},
+		{"copies", no_argument, NULL, 'C'},
 		{"workers", required_argument, NULL, 'w'},
 		{"lose-below", no_argument, NULL, 'b'},
 		{"deaths", required_argument, NULL, 'a'},
@@ -808,6 +880,9 @@ main(int argc, char **argv)
 				break;
 			case 'f':
 				given.fold = true;
+				break;
+			case 'C':
+				given.copies = true;
 				break;
 			case 'x':
 				given.stop = true;

@@ -67,6 +67,14 @@ access_capabilities(const TreeClient *client, uint32_t memory_node)
 TreeStatus
 access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {
+	if (tree->copies != NULL)
+		return copies_execute(tree, memory_node, ops, count);
+	return access_execute_at(tree, memory_node, ops, count);
+}
+
+TreeStatus
+access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
 	TreeClient *client = tree->client;
 	FabricEndpoint *endpoint;
 	FabricStatus fabric;
@@ -161,6 +169,7 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
 {
 	TreeClient *client = tree->client;
 	uint64_t begin = 0;
+	uint32_t place;
 	bool timed;
 	TreeStatus status;
 
@@ -170,9 +179,10 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "tree %llx: pointer to memory node %u of %u",
 		                   (unsigned long long) tree->tree, memory_node, client->options.nodes);
-	if (access_endpoint(client, memory_node) == NULL)
-		return client_away(client, memory_node);
-	timed = (access_capabilities(client, memory_node)->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0;
+	place = tree_place(tree, memory_node);
+	if (access_endpoint(client, place) == NULL)
+		return client_away(client, place);
+	timed = (access_capabilities(client, place)->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0;
 	if (timed)
 		begin = now_us(client);
 	status = access_execute(tree, memory_node, ops, count);

@@ -66,7 +66,11 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	status = directory_extent(tree->client, memory_node, tree->tree, tree_home(tree->root), seen, &extent);
+	/* Where a tree has copies it has no shares: each of the two memory nodes has a record to grow. */
+	status = directory_extent(tree->client, memory_node, tree->tree,
+	                          tree->copies != NULL ? memory_node : tree_home(tree->root), seen, &extent);
+	if (status == TREE_OK && tree->copies != NULL)
+		status = copies_extend(tree, extent.offset, extent.bytes);
 	if (status != TREE_OK)
 		return status;
 	spin_lock(&tree->state->spin);
@@ -321,11 +325,18 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 TreeStatus
 allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
-	uint32_t chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
+	uint32_t chosen;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
 	assert(level < LEVELS_MAX);
+	if (tree->copies != NULL)
+	{
+		status = node_take(tree, copies_source(tree), level, pointer, generation);
+		/* It is written under a lock. */
+		return status == TREE_OK ? copies_prepare(tree, *pointer) : status;
+	}
+	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
 	status = node_take(tree, chosen, level, pointer, generation);
 	if (status == TREE_OK || tree->client->options.nodes == 1)
 		return status;
@@ -437,7 +448,8 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 			__atomic_fetch_add(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
 		spin_unlock(&tree->state->spin);
 		if (found)
-			return TREE_OK;
+			return tree->copies == NULL ? TREE_OK
+			                            : copies_prepare(tree, pointer_make(memory_node, *offset, 0));
 		status = run_take(tree, memory_node, CHUNK_BYTES, &taken);
 		if (status != TREE_OK)
 			return status;

@@ -375,7 +375,7 @@ run_next(TreeBulk *bulk)
 	assert(bulk->run_next == bulk->run_end);
 	for (uint32_t i = 0; i < nodes && (status == TREE_MEMORY_FULL || status == TREE_UNREACHABLE); i++)
 	{
-		uint32_t memory_node = (bulk->run_node + (bulk->run_end != 0) + i) % nodes;
+		uint32_t memory_node = tree_source(tree, (bulk->run_node + (bulk->run_end != 0) + i) % nodes);
 		uint64_t bytes = bulk->run_bytes;
 
 		if (!node_is_open(tree->client->shared, memory_node) && memory_node != tree_home(tree->root))

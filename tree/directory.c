@@ -7,8 +7,7 @@
  */
 #include "directory.h"
 
-/* Calls, and turns the answer into a TreeStatus; the reply must be exactly reply_bytes long. */
-static TreeStatus
+TreeStatus
 directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method, const void *request,
                uint32_t request_bytes, void *reply, uint32_t reply_bytes)
 {
@@ -122,12 +121,12 @@ directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32
 	                      sizeof(*extent));
 }
 
-/* Writes the empty root leaf of a new tree. */
+/* Writes the empty root leaf of a new tree to the place of the root, or of its copy. */
 static TreeStatus
-root_write(TreeClient *client, const DirectoryCreated *created)
+root_write(TreeClient *client, const DirectoryCreated *created, uint64_t place)
 {
 	NodeGeometry geometry = node_geometry(&created->record.format);
-	uint32_t memory_node = pointer_memory_node(created->record.root);
+	uint32_t memory_node = pointer_memory_node(place);
 	FabricOp op;
 	FabricStatus status = FABRIC_LOST;
 
@@ -143,7 +142,7 @@ root_write(TreeClient *client, const DirectoryCreated *created)
 	op.opcode = FABRIC_WRITE;
 	op.region = FABRIC_NODES;
 	op.length = geometry.leaf_bytes;
-	op.offset = pointer_offset(created->record.root);
+	op.offset = pointer_offset(place);
 	op.buffer = client->image;
 	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
 	{
@@ -194,6 +193,48 @@ open_nodes(TreeClient *client, uint32_t open[TREE_MAX_NODES])
 	return count;
 }
 
+/*
+ * Names the members of a tree at `home`, and who of the open memory nodes has its copies, if there shall be
+ * some.
+ */
+static TreeStatus
+members_choose(TreeClient *client, const uint32_t *nodes, uint32_t count, uint32_t home, TreeRecord *record)
+{
+	uint32_t copy = nodes[(home + 1) % count];
+
+	memset(record->members, 0, sizeof(record->members));
+	record->members[nodes[home]] = member_of(client, nodes[home]);
+	if ((record->flags & TREE_RECORD_COPIED) == 0)
+		return TREE_OK;
+	if (count < 2)
+		return client_fail(client, TREE_UNREACHABLE, "there is no second memory node for the copies");
+	record->members[copy] = member_of(client, copy);
+	if (record->members[copy] == 0)
+		return client_away(client, copy);
+	record->flags &= ~(TREE_RECORD_COPY_MASK << TREE_RECORD_COPY_SHIFT);
+	record->flags |= (copy + 1) << TREE_RECORD_COPY_SHIFT;
+	return TREE_OK;
+}
+
+/* Writes the empty root of a tree that was made, and before it its copy. */
+static TreeStatus
+roots_write(TreeClient *client, const DirectoryCreated *created)
+{
+	uint32_t copy;
+	uint64_t copy_root;
+	TreeStatus status;
+
+	if (tree_record_copy(&created->record, &copy))
+	{
+		status = directory_copy_begin(client, created, &copy_root);
+		if (status == TREE_OK)
+			status = root_write(client, created, copy_root);
+		if (status != TREE_OK)
+			return status;
+	}
+	return root_write(client, created, created->record.root);
+}
+
 TreeStatus
 tree_create(TreeClient *client, TreeRecord *record)
 {
@@ -217,8 +258,9 @@ tree_create(TreeClient *client, TreeRecord *record)
 	for (uint32_t i = 0; i < count; i++)
 	{
 		request.memory_node = nodes[i];
-		memset(request.record.members, 0, sizeof(request.record.members));
-		request.record.members[request.memory_node] = member_of(client, request.memory_node);
+		status = members_choose(client, nodes, count, i, &request.record);
+		if (status != TREE_OK)
+			continue;
 		status = directory_call(client, request.memory_node, DIRECTORY_CREATE, &request, sizeof(request),
 		                        &created, sizeof(created));
 		if (status == TREE_OK || status == TREE_FENCED)
@@ -226,10 +268,14 @@ tree_create(TreeClient *client, TreeRecord *record)
 	}
 	if (status != TREE_OK)
 		return status;
-	status = root_write(client, &created);
+	status = roots_write(client, &created);
 	if (status != TREE_OK)
 	{
+		uint32_t copy;
+
 		/* Nobody knows the tree; what cannot be freed now is the collector's: no metapage names it. */
+		if (tree_record_copy(&created.record, &copy) && (client->doubt & 1ull << copy) == 0)
+			(void) drop_at(client, copy, created.record.tree);
 		if ((client->doubt & 1ull << request.memory_node) == 0)
 			(void) drop_at(client, request.memory_node, created.record.tree);
 		return status;

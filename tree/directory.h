@@ -21,6 +21,8 @@ typedef enum DirectoryMethod
 	DIRECTORY_EPOCH_OPEN, /* DirectoryEpoch -> nothing */
 	DIRECTORY_EPOCH_CLOSE,
 	DIRECTORY_EXTENT, /* DirectoryExtentRequest -> DirectoryExtent */
+	DIRECTORY_COPY,   /* DirectoryCopyRequest -> DirectoryCopy */
+	DIRECTORY_COPIES, /* DirectoryCopiesRequest -> DirectoryCopies */
 	DIRECTORY_METHODS /* how many, with 0, which is none */
 } DirectoryMethod;
 
@@ -91,6 +93,43 @@ typedef struct DirectoryExtentRequest
 	uint64_t home_member; /* and what records call its memory */
 } DirectoryExtentRequest;
 
+/*
+ * An extent, or what is left of it from `offset` on, gets a copy: what comes back may be shorter, and then
+ * the rest is asked for. What has one already is found again. `record`: of a tree that is not known here yet;
+ * else tree is 0 in it.
+ */
+typedef struct DirectoryCopyRequest
+{
+	uint64_t tree;
+	uint64_t offset; /* at the tree's home */
+	uint64_t bytes;
+	TreeRecord record;
+} DirectoryCopyRequest;
+
+typedef struct DirectoryCopy
+{
+	uint64_t offset; /* at the tree's home */
+	uint64_t bytes;
+	uint64_t copy; /* offset here */
+} DirectoryCopy;
+
+typedef struct DirectoryCopiesRequest
+{
+	uint64_t tree;
+	uint64_t position; /* 0, or as the last answer said */
+} DirectoryCopiesRequest;
+
+/* Copies in one answer. */
+#define DIRECTORY_COPIES_MAX 64u
+
+typedef struct DirectoryCopies
+{
+	uint64_t position;
+	uint32_t count; /* 0: there are no more */
+	uint32_t reserved;
+	DirectoryCopy copies[DIRECTORY_COPIES_MAX];
+} DirectoryCopies;
+
 /* The first extent's root: behind the extent's header, one stripe, whatever the leaf's size. */
 #define DIRECTORY_ROOT_OFFSET FABRIC_STRIPE_BYTES
 /* Where chunks begin in the first extent, and in the others. */
@@ -110,5 +149,24 @@ extern FabricStatus step_call(const TreeClient *client, FabricEndpoint *endpoint
  */
 extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home,
                                    uint32_t extents, DirectoryExtent *extent);
+
+/*
+ * Calls, and turns the answer into a TreeStatus; the reply must be exactly reply_bytes long. Nothing may be
+ * held.
+ */
+extern TreeStatus directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
+                                 const void *request, uint32_t request_bytes, void *reply,
+                                 uint32_t reply_bytes);
+
+/*
+ * Asks the copy's memory node for the copy of a place at the home, and for the next ones of all that there
+ * are.
+ */
+extern TreeStatus directory_copy(TreeClient *client, uint32_t memory_node, uint64_t tree, uint64_t offset,
+                                 uint64_t bytes, DirectoryCopy *copy);
+extern TreeStatus directory_copies(TreeClient *client, uint32_t memory_node, uint64_t tree,
+                                   uint64_t *position, DirectoryCopies *copies);
+/* A new tree gets the copy of its record and of its first extent. *root: pointer of the root's copy. */
+extern TreeStatus directory_copy_begin(TreeClient *client, const DirectoryCreated *created, uint64_t *root);
 
 #endif /* SHERMAN_DIRECTORY_H */

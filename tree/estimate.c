@@ -113,7 +113,8 @@ estimate(Tree *handle, TreeStatistics *statistics)
 	{
 		TreeRecord record;
 
-		status = tree_record_read(handle->client, handle->tree, tree_home(handle->root), &record);
+		status = tree_record_read(handle->client, handle->tree, tree_source(handle, tree_home(handle->root)),
+		                          &record);
 		if (status == TREE_OK)
 			statistics->extent_bytes = record.bytes;
 	}

@@ -74,7 +74,7 @@ insert_cell_make(Insertion *in)
 	in->has_outside = cell_needs_outside(&tree->geometry, key);
 	if (in->has_outside)
 	{
-		in->outside.memory_node = pointer_memory_node(in->path.pointer);
+		in->outside.memory_node = tree_source(tree, pointer_memory_node(in->path.pointer));
 		in->outside.bytes = key->image_bytes;
 		in->outside.hash = image_hash(key->image, key->image_bytes);
 		status = allocate_outside(tree, in->outside.memory_node, key->image_bytes, &in->outside.offset);

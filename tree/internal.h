@@ -120,6 +120,7 @@ struct Tree
 	TreeFullHook full_hook; /* room.c; NULL = none */
 	void *full_argument;
 	bool full_always;
+	struct Copies *copies;    /* copies.c; NULL = the tree's nodes have no copy */
 	TreeSplitHook split_hook; /* predicate.c; NULL = none */
 	void *split_argument;
 	TreeCounters pending; /* counted and not yet added to the tree's counters in shared memory */
@@ -209,6 +210,8 @@ extern FabricStatus step_execute(const TreeClient *client, FabricEndpoint *endpo
  * its locks are still as they were), else TREE_UNREACHABLE or TREE_FENCED.
  */
 extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
+/* The same, for a chain that is what it seems: at this memory node, and nowhere else (copies.c). */
+extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
 /* Passes less than READ_BOUND_US without sleeping. */
 extern void access_pause(const TreeClient *client, uint64_t microseconds);
@@ -239,6 +242,48 @@ extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int c
 extern TreeStatus access_read_outside(Tree *tree, const OutsideReference *references, int count,
                                       uint8_t *const *buffers);
 
+/* ---- copies.c: trees that have each node twice; doc/replicas.md ---- */
+
+/*
+ * A chain of a tree with copies.  While both are good, WRITEs go to the copy first, and are awaited; then the
+ * chain goes where it is to go.  Once the copy stands in for the home, the chain goes to the copy's place
+ * instead.  As access_execute().
+ */
+extern TreeStatus copies_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
+/*
+ * Before a word is locked, as no call can be made under it: all that a write of this node or block will need
+ * is at hand.
+ */
+extern TreeStatus copies_prepare(Tree *tree, uint64_t pointer);
+/*
+ * Under the node's lock: of a chain that was lost any part may have landed at home, and all of it at the
+ * copy. Writes the node, as it is at home, over its copy. Nothing else may be written again: other nodes of
+ * the chain may be linked by now, and others' to lock.
+ */
+extern TreeStatus copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes);
+/*
+ * The memory node that is asked about what is said to be at `memory_node`, and the one that new nodes are
+ * taken from.
+ */
+extern uint32_t copies_place(const Tree *tree, uint32_t memory_node);
+extern uint32_t copies_source(const Tree *tree);
+/* Gives an extent at the home its copy. TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED. */
+extern TreeStatus copies_extend(Tree *tree, uint64_t offset, uint64_t bytes);
+extern void copies_close(Tree *tree);
+
+static inline uint32_t
+tree_place(const Tree *tree, uint32_t memory_node)
+{
+	return tree->copies == NULL ? memory_node : copies_place(tree, memory_node);
+}
+
+/* Where a new node or block goes: `wish` where there is a choice. */
+static inline uint32_t
+tree_source(const Tree *tree, uint32_t wish)
+{
+	return tree->copies == NULL ? wish : copies_source(tree);
+}
+
 /* ---- gate.c: passages, and instants without any ---- */
 extern size_t gate_shared_bytes(const TreeSharedOptions *options);
 /*
@@ -262,10 +307,11 @@ extern void gate_next_epoch(Tree *tree);
 /* ---- lock.c: HOCL ---- */
 typedef struct LockHold
 {
-	uint32_t memory_node;
-	uint32_t index;     /* lock word */
-	uint64_t word;      /* what we wrote there */
-	uint32_t handovers; /* since the word was won by compare-and-swap */
+	uint32_t memory_node; /* as the node's pointer names it */
+	uint32_t place;       /* where the word is: the same, or the one that stands in for it (copies.c) */
+	uint32_t index;       /* lock word */
+	uint64_t word;        /* what we wrote there */
+	uint32_t handovers;   /* since the word was won by compare-and-swap */
 	bool held;
 	bool redo; /* what is to be written has a redo image: lock_rewrite_ops() */
 } LockHold;
@@ -280,6 +326,9 @@ typedef struct LockHold
  */
 extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image,
                                 LockHold *hold);
+
+/* A memory node that may be written to now: connected, not in doubt, not about to end. TREE_UNREACHABLE. */
+extern TreeStatus place_is_ready(TreeClient *client, uint32_t memory_node);
 
 /*
  * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's
@@ -399,6 +448,22 @@ extern bool state_splits(const TreeState *state);
 /* The tree's epoch in this instance: never the same again once it was raised. */
 extern uint64_t state_epoch(const TreeState *state);
 extern void state_next_epoch(TreeClient *client, TreeState *state);
+/*
+ * Copies of a tree, as the instance knows them.  A doubt: writes under a lock may have landed at the copy
+ * alone, and the lock is given up; stranded: the same if the memory node of the lock, which is closed, comes
+ * back.  Doubts are counted, so that who settles them knows whether one has come meanwhile.
+ */
+extern void state_copies_begin(TreeClient *client, TreeState *state, TreeCopyState copies, bool doubt);
+extern TreeCopyState state_copies(const TreeState *state);
+/* Makes it so if both were good so far. */
+extern void state_copies_set(TreeState *state, TreeCopyState copies);
+extern void state_copies_doubt(TreeShared *shared, uint64_t tree);
+extern void state_copies_strand(TreeShared *shared, uint64_t tree);
+/* A memory node comes back with what it had: what was stranded is in doubt. */
+extern void state_copies_return(TreeShared *shared);
+/* How many doubts there were, and whether the last of them is not settled. */
+extern uint64_t state_copies_doubts(const TreeState *state, bool *open);
+extern void state_copies_settle(TreeState *state, uint64_t doubts);
 extern size_t state_shared_bytes(const TreeSharedOptions *options);
 extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
 

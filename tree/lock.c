@@ -58,10 +58,10 @@ resume_interrupts(TreeClient *client)
 static void
 waiter_remember(LockWaiter *waiter, const LockHold *hold)
 {
-	assert(waiter->hold_memory_node == hold->memory_node && waiter->hold_index == hold->index);
+	assert(waiter->hold_memory_node == hold->place && waiter->hold_index == hold->index);
 	waiter->hold_word = hold->word;
 	waiter->next_word = 0;
-	__atomic_store_n(&waiter->holds, hold->memory_node + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&waiter->holds, hold->place + 1, __ATOMIC_RELEASE);
 }
 
 /* A word that nobody held before; the ticket tells it from all others of this process. */
@@ -110,7 +110,7 @@ hold_end(TreeClient *client, LockHold *hold)
 	assert(client->holding);
 	hold->held = false;
 	waiter_forget(table_waiter(table, client->slot));
-	entry_release(client, table_entry(table, hold->memory_node, hold->index));
+	entry_release(client, table_entry(table, hold->place, hold->index));
 	resume_interrupts(client);
 }
 
@@ -123,7 +123,7 @@ hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
 {
 	assert(client->holding);
 	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
-	if ((client->doubt & 1ull << hold->memory_node) == 0 && status == TREE_FENCED)
+	if ((client->doubt & 1ull << hold->place) == 0 && status == TREE_FENCED)
 	{
 		hold_end(client, hold);
 		return status;
@@ -162,7 +162,7 @@ word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 		status = access_execute(tree, hold->memory_node, &op, 1);
 	}
 	if (status == TREE_RETRY)
-		status = client_unanswered(tree->client, hold->memory_node, "reads of a lock word");
+		status = client_unanswered(tree->client, hold->place, "reads of a lock word");
 	return status;
 }
 
@@ -180,7 +180,7 @@ word_free(Tree *tree, const LockHold *hold)
 			return TREE_OK;
 		if (status == TREE_OK)
 			return client_fail(tree->client, TREE_FENCED,
-			                   "memory node %u: lock word %u is %016llx, not our %016llx", hold->memory_node,
+			                   "memory node %u: lock word %u is %016llx, not our %016llx", hold->place,
 			                   hold->index, (unsigned long long) op.result, (unsigned long long) hold->word);
 		if (status != TREE_RETRY)
 			return status;
@@ -190,7 +190,7 @@ word_free(Tree *tree, const LockHold *hold)
 		if (word != hold->word)
 			return TREE_OK;
 	}
-	return client_unanswered(tree->client, hold->memory_node, "unlocks");
+	return client_unanswered(tree->client, hold->place, "unlocks");
 }
 
 /* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
@@ -212,8 +212,9 @@ hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
 {
 	assert(status != TREE_OK && status != TREE_RETRY);
 	assert(tree->client->holding);
-	if (status == TREE_FENCED || (tree->client->doubt & 1ull << hold->memory_node) != 0)
+	if (status == TREE_FENCED || (tree->client->doubt & 1ull << hold->place) != 0)
 		return hold_strand(tree->client, hold, status);
+	state_copies_doubt(tree->client->shared, tree->tree);
 	return unlock_alone(tree, hold, status);
 }
 
@@ -255,6 +256,18 @@ node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
 }
 
 /*
+ * Whether the node's lock has moved since this one was looked for, as its memory node was given up: while
+ * interrupts are held that cannot be. A word that was won there is nobody's then, as are all that this
+ * instance had there.
+ */
+static bool
+hold_is_elsewhere(const Tree *tree, const LockHold *hold)
+{
+	assert(tree->client->holding);
+	return tree_place(tree, hold->memory_node) != hold->place;
+}
+
+/*
  * One try to win the word, with the node's READ behind it if `with_read`.  TREE_OK: *won; the hold and interrupts are as
  * they were if it was lost.  Else nothing is held, and the entry is given up unless it is in doubt.
  */
@@ -271,6 +284,11 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 	*won = *read = false;
 	hold_interrupts(client);
 	waiter_remember(waiter, hold);
+	if (hold_is_elsewhere(tree, hold))
+	{
+		hold_end(client, hold);
+		return TREE_RETRY;
+	}
 	ops[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, 0, hold->word);
 	ops[1] = node_op(pointer, bytes, image);
 	status = access_execute(tree, hold->memory_node, ops, with_read ? 2 : 1);
@@ -290,7 +308,7 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 	}
 	if (status != TREE_OK)
 	{
-		if (posted || (client->doubt & 1ull << hold->memory_node) != 0)
+		if (posted || (client->doubt & 1ull << hold->place) != 0)
 			return hold_strand(client, hold, status);
 		hold_end(client, hold);
 		return status;
@@ -310,7 +328,7 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	bool ordered = (access_capabilities(client, hold->memory_node)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
+	bool ordered = (access_capabilities(client, hold->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
 	TreeStatus status;
 
 	for (int attempt = 0;; attempt++)
@@ -326,16 +344,16 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 				status = client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
 			else if (now_us(client) >= *deadline)
 				status = client_fail(client, TREE_TIMED_OUT,
-				                     "memory node %u: lock word %u was not to be had in time",
-				                     hold->memory_node, hold->index);
+				                     "memory node %u: lock word %u was not to be had in time", hold->place,
+				                     hold->index);
 			if (status != TREE_OK)
 			{
-				entry_release(client, table_entry(table, hold->memory_node, hold->index));
+				entry_release(client, table_entry(table, hold->place, hold->index));
 				return status;
 			}
 			backoff(client, attempt);
 		}
-		hold->word = word_make(client, hold->memory_node);
+		hold->word = word_make(client, hold->place);
 		status = word_try(tree, hold, pointer, bytes, image, ordered && attempt == 0, &won, read);
 		if (status != TREE_OK)
 			return status;
@@ -440,12 +458,49 @@ lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 
 	assert(!client->holding);
 	*free = false;
-	if (access_endpoint(client, hold.memory_node) == NULL)
-		return client_away(client, hold.memory_node);
-	hold.index = word_index(pointer, words_of(client, hold.memory_node));
+	hold.place = tree_place(tree, hold.memory_node);
+	if (access_endpoint(client, hold.place) == NULL)
+		return client_away(client, hold.place);
+	hold.index = word_index(pointer, words_of(client, hold.place));
 	status = word_read(tree, &hold, &word);
 	*free = status == TREE_OK && word == 0;
 	return status;
+}
+
+/*
+ * Gives up a hold that was left in doubt at a memory node that is closed, for one that may stand in for it:
+ * whoever opens it has fenced us there before, so neither the word nor a chain of ours will be left.
+ */
+static bool
+hold_abandon(TreeClient *client)
+{
+	LockTable *table = client->shared->locks;
+	LockWaiter *waiter = table_waiter(table, client->slot);
+	uint32_t memory_node = waiter->hold_memory_node;
+
+	assert(!client->holding);
+	if (node_is_open(client->shared, memory_node))
+		return false;
+	state_copies_strand(client->shared, waiter->tree);
+	if (waiter_take_over(waiter, memory_node))
+		entry_release(client, table_entry(table, memory_node, waiter->hold_index));
+	return true;
+}
+
+TreeStatus
+place_is_ready(TreeClient *client, uint32_t memory_node)
+{
+	assert(!client->holding);
+	if (access_endpoint(client, memory_node) == NULL)
+		return client_away(client, memory_node);
+	if ((client->doubt & 1ull << memory_node) != 0)
+		return access_doubt(client, memory_node);
+	if (fabric_is_draining(client->options.endpoints[memory_node]))
+	{
+		client->trouble |= 1u << memory_node;
+		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
+	}
+	return TREE_OK;
 }
 
 TreeStatus
@@ -471,25 +526,24 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	{
 		/* An earlier hold was left in doubt. */
 		status = lock_leave(client);
+		if (status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon(client))
+			status = TREE_OK;
 		if (status != TREE_OK)
 			return status;
 	}
-	if (access_endpoint(client, memory_node) == NULL)
-		return client_away(client, memory_node);
-	if ((client->doubt & 1ull << memory_node) != 0)
-		return access_doubt(client, memory_node);
-	if (fabric_is_draining(client->options.endpoints[memory_node]))
-	{
-		client->trouble |= 1u << memory_node;
-		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
-	}
 	hold->memory_node = memory_node;
-	hold->index = word_index(pointer, words_of(client, memory_node));
-	entry = table_entry(table, memory_node, hold->index);
+	hold->place = tree_place(tree, memory_node);
+	status = place_is_ready(client, hold->place);
+	if (status == TREE_OK && tree->copies != NULL)
+		status = copies_prepare(tree, pointer);
+	if (status != TREE_OK)
+		return status;
+	hold->index = word_index(pointer, words_of(client, hold->place));
+	entry = table_entry(table, hold->place, hold->index);
 	waiter->tree = tree->tree;
 	waiter->address = pointer_address(pointer);
 	waiter->wanted_bytes = bytes;
-	waiter->hold_memory_node = hold->memory_node;
+	waiter->hold_memory_node = hold->place;
 	__atomic_store_n(&waiter->hold_index, hold->index, __ATOMIC_RELAXED);
 
 	status = entry_acquire(tree, entry, waiter, &deadline, &chosen);
@@ -499,6 +553,11 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	{
 		word_take_over(tree, hold, waiter);
 		waiter->state = WAIT_IDLE;
+		if (hold_is_elsewhere(tree, hold))
+		{
+			hold_end(client, hold);
+			return TREE_RETRY;
+		}
 		if (status != TREE_OK)
 		{
 			TreeStatus released = lock_release(tree, hold, pointer, NULL, 0);
@@ -533,7 +592,7 @@ word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	LockEntry *entry = table_entry(table, hold->memory_node, hold->index);
+	LockEntry *entry = table_entry(table, hold->place, hold->index);
 	LockWaiter *chosen;
 
 	assert(hold->held);
@@ -558,9 +617,26 @@ word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
 	return true;
 }
 
-/* The chain with the unlock at its end was lost, and its channel is reset: did the unlock land? */
+/*
+ * A chain of writes was lost, its channel is reset, and the word is ours still: who knows which of them
+ * landed.  Frees the word, after the node's copy, which was written before, was made what the node is.
+ */
 static TreeStatus
-unlock_settle(Tree *tree, LockHold *hold)
+writes_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t bytes)
+{
+	TreeStatus status = TREE_OK;
+
+	assert(hold->held);
+	if (tree->copies != NULL && count > 0)
+		status = copies_restore(tree, pointer, bytes);
+	if (status != TREE_OK)
+		return hold_fail(tree, hold, status);
+	return unlock_alone(tree, hold, TREE_RETRY);
+}
+
+/* The chain with the unlock behind the writes was lost, and its channel is reset: did the unlock land? */
+static TreeStatus
+unlock_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t bytes)
 {
 	uint64_t word = 0;
 	TreeStatus status = word_read(tree, hold, &word);
@@ -569,7 +645,7 @@ unlock_settle(Tree *tree, LockHold *hold)
 	if (status != TREE_OK)
 		return hold_strand(tree->client, hold, status);
 	if (word == hold->word) /* it did not, and perhaps not all of the writes */
-		return unlock_alone(tree, hold, TREE_RETRY);
+		return writes_settle(tree, hold, count, pointer, bytes);
 	/* It was the last of the chain: everything before it landed too. */
 	hold_end(tree->client, hold);
 	return TREE_OK;
@@ -585,19 +661,19 @@ write_and_swap(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t
 	status = access_execute(tree, hold->memory_node, writes, count + 1);
 	if (status == TREE_OK && writes[count].result != hold->word)
 		return client_fail(tree->client, TREE_FENCED,
-		                   "memory node %u: lock word %u was %016llx, not our %016llx", hold->memory_node,
+		                   "memory node %u: lock word %u was %016llx, not our %016llx", hold->place,
 		                   hold->index, (unsigned long long) writes[count].result,
 		                   (unsigned long long) hold->word);
 	return status;
 }
 
 static TreeStatus
-write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count)
+write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
 {
 	TreeStatus status = write_and_swap(tree, hold, writes, count, 0);
 
 	if (status == TREE_RETRY)
-		return unlock_settle(tree, hold);
+		return unlock_settle(tree, hold, count, pointer, bytes);
 	if (status != TREE_OK)
 		return hold_fail(tree, hold, status);
 	hold_end(tree->client, hold);
@@ -609,10 +685,10 @@ write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count)
  * image is not under way any more. Not TREE_OK: the hold is over.
  */
 static TreeStatus
-write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count)
+write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
 {
 	LockWaiter *waiter = table_waiter(tree->client->shared->locks, tree->client->slot);
-	uint64_t next = word_make(tree->client, hold->memory_node);
+	uint64_t next = word_make(tree->client, hold->place);
 	uint64_t word = next;
 	TreeStatus status;
 
@@ -628,7 +704,7 @@ write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count)
 		return hold_fail(tree, hold, status);
 	waiter->next_word = 0;
 	if (word != next) /* it did not land, and perhaps not all of the writes */
-		return unlock_alone(tree, hold, TREE_RETRY);
+		return writes_settle(tree, hold, count, pointer, bytes);
 	hold->word = waiter->hold_word = next;
 	return TREE_OK;
 }
@@ -642,14 +718,14 @@ write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint6
 
 	if (hold->redo)
 	{
-		status = write_and_renew(tree, hold, writes, count);
+		status = write_and_renew(tree, hold, writes, count, pointer, bytes);
 		if (status != TREE_OK)
 			return status;
 	}
 	else if (count > 0)
 		status = access_execute(tree, hold->memory_node, writes, count);
 	if (status == TREE_RETRY)
-		return unlock_alone(tree, hold, TREE_RETRY);
+		return writes_settle(tree, hold, count, pointer, bytes);
 	if (status != TREE_OK)
 		return hold_fail(tree, hold, status);
 	if (word_pass_on(tree, hold, pointer, after, bytes))
@@ -661,13 +737,13 @@ TreeStatus
 lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
                        const uint64_t *after, uint32_t bytes)
 {
-	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->memory_node, hold->index);
+	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->place, hold->index);
 
 	assert(hold->held && tree->client->holding);
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
 	if (hold->handovers < HANDOVER_MAX && entry_has_waiters(entry))
 		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
-	return write_and_unlock(tree, hold, writes, count);
+	return write_and_unlock(tree, hold, writes, count, pointer, bytes);
 }
 
 int
@@ -675,12 +751,12 @@ lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *i
                  FabricOp *ops)
 {
 	TreeClient *client = tree->client;
-	uint32_t memory_node = pointer_memory_node(pointer);
+	uint32_t memory_node = tree_place(tree, pointer_memory_node(pointer));
 	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
 	int count = 0;
 
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	assert(hold->held && hold->memory_node == memory_node);
+	assert(hold->held && hold->place == memory_node);
 	assert(image[HEADER_SELF] == pointer_address(pointer));
 	if (bytes > capabilities->one_packet)
 	{
@@ -736,6 +812,8 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 		{
 			/* One of them was there and now it is free, or neither: the swap never landed, or the unlock had. */
 			client_silence_ends(client);
+			/* What was written under it may have a copy that is another one. */
+			state_copies_doubt(client->shared, waiter->tree);
 			return TREE_OK;
 		}
 		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
@@ -801,6 +879,7 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 
 		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
 			continue;
+		state_copies_doubt(client->shared, waiter->tree);
 		/* Before it is taken over: from then on the record is its owner's again. */
 		index = __atomic_load_n(&waiter->hold_index, __ATOMIC_RELAXED);
 		if (waiter_take_over(waiter, memory_node))

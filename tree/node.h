@@ -385,6 +385,8 @@ typedef struct ExtentHeader
 	uint64_t bytes;      /* of the extent with this header */
 	uint64_t bump;       /* FETCH_ADD takes chunks: next free byte from the extent's start */
 	uint64_t generation; /* random: nodes begin with it, so that stamps of earlier uses do not match */
+	uint64_t
+		copy_of; /* 0, or the place at the tree's home that this extent is a copy of from its start on, and 1 */
 } ExtentHeader;
 
 #define EXTENT_MAGIC 0x736865726d616e31ull

@@ -124,6 +124,7 @@ order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uin
 		return TREE_OK;
 	cell_key(g, separator, true, &key);
 	key.image = image;
+	memory_node = tree_source(tree, memory_node);
 	assert(image != NULL && key.image_bytes > 0);
 	status = allocate_outside(tree, memory_node, key.image_bytes, &reference.offset);
 	if (status != TREE_OK)

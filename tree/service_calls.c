@@ -14,6 +14,7 @@
  *		EPOCH_CLOSE	closes what is closed already; an older epoch is refused
  *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the
  *					answer
+ *		COPY		what has a copy keeps it: that is the answer (service_copies.c)
  */
 #include <time.h>
 
@@ -101,6 +102,14 @@ extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint
 	}
 }
 
+FabricStatus
+service_extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint64_t *offset)
+{
+	if (!quota_allows(service, record->tenant, bytes))
+		return FABRIC_QUOTA;
+	return extent_take(service, record, bytes, offset);
+}
+
 /*
  * Adds an extent to a record in private memory; the caller puts the record and ends with extent_grant().
  * FABRIC_NO_MEMORY, FABRIC_QUOTA: nothing happened.
@@ -114,9 +123,7 @@ extent_add(Service *service, ServiceRecord *record)
 	FabricStatus status;
 
 	assert(record->record.tree != 0);
-	if (!quota_allows(service, record->tenant, &bytes))
-		return FABRIC_QUOTA;
-	status = extent_take(service, record, &bytes, &offset);
+	status = service_extent_take(service, record, &bytes, &offset);
 	if (status != FABRIC_OK)
 		return status;
 	header = fabric_server_node(service->server, offset, sizeof(*header));
@@ -127,6 +134,7 @@ extent_add(Service *service, ServiceRecord *record)
 	header->bump = record->record.extents == 0 && (record->record.flags & TREE_RECORD_SHARE) == 0
 	                   ? DIRECTORY_FIRST_BUMP
 	                   : DIRECTORY_OTHER_BUMP;
+	header->copy_of = 0;
 	/* Half of the range is left to count up in; never 0. */
 	header->generation = (service_random() >> 1) | 1;
 	record->record.bytes += bytes;
@@ -160,9 +168,8 @@ extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
 
 /* ---- trees ---- */
 
-/* May the tenant have one more record, of which others leave it enough? */
-static FabricStatus
-tree_allowed(Service *service, uint64_t tenant)
+FabricStatus
+service_tree_allowed(Service *service, uint64_t tenant)
 {
 	uint32_t used[TABLES_TENANTS];
 
@@ -201,7 +208,7 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		return FABRIC_RANGE;
 	if (slot == NULL)
 	{
-		status = tree_allowed(service, owner.tenant);
+		status = service_tree_allowed(service, owner.tenant);
 		if (status != FABRIC_OK)
 			return status;
 		slot = tables_slot(&service->tables);
@@ -210,7 +217,8 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		record.record.cluster[0] = owner.cluster[0];
 		record.record.cluster[1] = owner.cluster[1];
 		record.tenant = owner.tenant;
-		record.record.flags &= TREE_RECORD_BROKEN | TREE_RECORD_BUILT;
+		record.record.flags &=
+			TREE_RECORD_BROKEN | TREE_RECORD_BUILT | TREE_RECORD_COPY_MASK << TREE_RECORD_COPY_SHIFT;
 		record.record.bytes = record.record.extents = record.record.suspect_epoch = 0;
 		record.token[0] = request->token[0];
 		record.token[1] = request->token[1];
@@ -230,9 +238,8 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 	return FABRIC_OK;
 }
 
-/* The peer's tree, or NULL: trees of others do not exist for it. */
-static ServiceRecord *
-peer_tree(Service *service, const FabricPeer *peer, uint64_t tree)
+ServiceRecord *
+service_peer_tree(Service *service, const FabricPeer *peer, uint64_t tree)
 {
 	ServiceRecord *record = tables_find(&service->tables, tree);
 	TablesOwner owner = peer_owner(peer);
@@ -245,13 +252,13 @@ peer_tree(Service *service, const FabricPeer *peer, uint64_t tree)
 static FabricStatus
 call_drop(Service *service, const FabricPeer *peer, const DirectoryTree *request)
 {
-	ServiceRecord *record = peer_tree(service, peer, request->tree);
+	ServiceRecord *record = service_peer_tree(service, peer, request->tree);
 	uint64_t units;
 
 	if (record == NULL)
 		return FABRIC_NOT_FOUND;
 	units = tables_remove(&service->tables, record, service_now_us());
-	assert(units > 0);
+	assert(units > 0 || (record->record.flags & TREE_RECORD_SHARE) != 0);
 	service_log(service, FABRIC_LOG_DEBUG, "tree %016llx dropped: %llu KB",
 	            (unsigned long long) request->tree,
 	            (unsigned long long) (units * (FABRIC_UNIT_BYTES / 1024)));
@@ -261,7 +268,7 @@ call_drop(Service *service, const FabricPeer *peer, const DirectoryTree *request
 static FabricStatus
 call_read(Service *service, const FabricPeer *peer, const DirectoryTree *request, TreeRecord *reply)
 {
-	ServiceRecord *record = peer_tree(service, peer, request->tree);
+	ServiceRecord *record = service_peer_tree(service, peer, request->tree);
 
 	assert(reply != NULL);
 	if (record == NULL)
@@ -273,11 +280,14 @@ call_read(Service *service, const FabricPeer *peer, const DirectoryTree *request
 static FabricStatus
 call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 {
-	ServiceRecord *slot = peer_tree(service, peer, request->tree);
+	ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
 	ServiceRecord record;
+	uint32_t copy;
 
 	assert(request != NULL);
-	if (slot == NULL || (slot->record.flags & TREE_RECORD_SHARE) != 0)
+	/* Of a share only what is the record's copy. */
+	if (slot == NULL ||
+	    ((slot->record.flags & TREE_RECORD_SHARE) != 0 && !tree_record_copy(&slot->record, &copy)))
 		return FABRIC_NOT_FOUND;
 	record = *slot;
 	record.record.flags |= request->flags & (TREE_RECORD_BROKEN | TREE_RECORD_BUILT);
@@ -385,14 +395,14 @@ share_make(Service *service, const FabricPeer *peer, const DirectoryExtentReques
 	record->record.cluster[1] = owner.cluster[1];
 	record->tenant = owner.tenant;
 	record->record.flags = TREE_RECORD_SHARE;
-	return tree_allowed(service, owner.tenant);
+	return service_tree_allowed(service, owner.tenant);
 }
 
 static FabricStatus
 call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentRequest *request,
             DirectoryExtent *reply)
 {
-	ServiceRecord *slot = peer_tree(service, peer, request->tree);
+	ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
 	ServiceRecord record;
 	FabricStatus status;
 
@@ -445,6 +455,8 @@ static const Method methods[DIRECTORY_METHODS] = {
 	[DIRECTORY_EPOCH_OPEN] = {"epoch_open", true, sizeof(DirectoryEpoch), 0},
 	[DIRECTORY_EPOCH_CLOSE] = {"epoch_close", true, sizeof(DirectoryEpoch), 0},
 	[DIRECTORY_EXTENT] = {"extent", true, sizeof(DirectoryExtentRequest), sizeof(DirectoryExtent)},
+	[DIRECTORY_COPY] = {"copy", true, sizeof(DirectoryCopyRequest), sizeof(DirectoryCopy)},
+	[DIRECTORY_COPIES] = {"copies", false, sizeof(DirectoryCopiesRequest), sizeof(DirectoryCopies)},
 };
 
 _Static_assert(DIRECTORY_METHODS == SERVICE_METHODS, "every method is counted");
@@ -485,6 +497,8 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryPosition position;
 		DirectoryEpoch epoch;
 		DirectoryExtentRequest extent;
+		DirectoryCopyRequest copy;
+		DirectoryCopiesRequest copies;
 	} in; /* aligned, whatever the request is */
 	union
 	{
@@ -493,6 +507,8 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryListed listed;
 		TreeNodeStatus status;
 		DirectoryExtent extent;
+		DirectoryCopy copy;
+		DirectoryCopies copies;
 	} out;
 
 	if (methods[method].request_bytes > 0)
@@ -526,6 +542,12 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 			break;
 		case DIRECTORY_EXTENT:
 			status = call_extent(service, peer, &in.extent, &out.extent);
+			break;
+		case DIRECTORY_COPY:
+			status = service_copy(service, peer, &in.copy, &out.copy);
+			break;
+		case DIRECTORY_COPIES:
+			status = service_copies(service, peer, &in.copies, &out.copies);
 			break;
 		case DIRECTORY_METHODS:
 			break;

@@ -40,8 +40,24 @@ extern uint64_t service_quota(const Service *service, uint32_t tenant);
  * of clients that map the memory does not run through this thread.
  */
 extern void service_quarantine_wait(Service *service);
+/*
+ * Takes units for an extent of *bytes, or of less if there is no run so long or the quota says so. They stay
+ * pending.
+ */
+extern FabricStatus service_extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes,
+                                        uint64_t *offset);
+/* May the tenant have one more record, of which others leave it enough? */
+extern FabricStatus service_tree_allowed(Service *service, uint64_t tenant);
+/* The peer's tree, or NULL: trees of others do not exist for it. */
+extern ServiceRecord *service_peer_tree(Service *service, const FabricPeer *peer, uint64_t tree);
 /* FabricService.call. */
 extern FabricStatus service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
                                  uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
+
+/* service_copies.c: two of the calls */
+extern FabricStatus service_copy(Service *service, const FabricPeer *peer,
+                                 const DirectoryCopyRequest *request, DirectoryCopy *reply);
+extern FabricStatus service_copies(Service *service, const FabricPeer *peer,
+                                   const DirectoryCopiesRequest *request, DirectoryCopies *reply);
 
 #endif /* SHERMAN_SERVICE_STATE_H */

@@ -128,6 +128,7 @@ tree_node_open(TreeClient *client, uint32_t node, uint64_t member)
 	assert(client->shared->magic == SHARED_MAGIC);
 	assert(node < client->options.nodes);
 	lock_node_fenced(client, node);
+	state_copies_return(client->shared);
 	__atomic_store_n(&client->shared->members[node], member, __ATOMIC_RELEASE);
 	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);
 }
@@ -170,6 +171,14 @@ state_entry(StateTable *table, uint32_t i)
 	return (TreeState *) ((char *) table + line_align(sizeof(StateTable)) + i * table->stride);
 }
 
+/* One more doubt about the copies, where there are such. */
+static void
+doubt_add(TreeState *state)
+{
+	if (state_copies(state) == TREE_COPIES_BOTH)
+		__atomic_fetch_add(&state->copy_doubts, 1, __ATOMIC_ACQ_REL);
+}
+
 /*
  * Forgets what it may allocate from; ids, references, counters and estimates stay for the handles that are
  * open.
@@ -189,6 +198,7 @@ state_shared_reset(void *memory)
 		state->spin = 0;
 		state->splits = 0;
 		state->gate = 0;
+		doubt_add(state);
 		__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 		                 __ATOMIC_RELEASE);
 	}
@@ -219,6 +229,11 @@ state_get(TreeClient *client, uint64_t tree)
 	}
 	if (chosen != NULL && chosen->tree != tree)
 	{
+		bool doubtful;
+
+		(void) state_copies_doubts(chosen, &doubtful);
+		if (state_copies(chosen) == TREE_COPIES_BOTH && (doubtful || chosen->copies_stranded != 0))
+			tree_copies_lose_doubt(client->shared);
 		for (uint32_t i = 0; i < table->options.nodes; i++)
 			blocks_forget(table, &chosen->at[i]);
 		memset(chosen, 0, table->stride);
@@ -265,6 +280,162 @@ state_forget_blocks(TreeShared *shared, uint64_t tree)
 	}
 	spin_unlock(&table->spin);
 }
+
+/* ---- copies ---- */
+
+TreeCopyState
+state_copies(const TreeState *state)
+{
+	assert(state != NULL);
+	return (TreeCopyState) __atomic_load_n(&state->copies, __ATOMIC_ACQUIRE);
+}
+
+/* Makes the state another one, if it is `old`. */
+static bool
+copies_change(TreeState *state, TreeCopyState old, TreeCopyState copies)
+{
+	uint32_t expected = old;
+
+	assert(copies != TREE_COPIES_NONE);
+	return __atomic_compare_exchange_n(&state->copies, &expected, copies, false, __ATOMIC_ACQ_REL,
+	                                   __ATOMIC_ACQUIRE);
+}
+
+void
+state_copies_begin(TreeClient *client, TreeState *state, TreeCopyState copies, bool doubt)
+{
+	uint64_t lost;
+
+	if (!copies_change(state, TREE_COPIES_NONE, copies))
+		state_copies_set(state, copies);
+	else if (doubt || tree_copies_lost_doubts(client->shared, &lost))
+		doubt_add(state);
+}
+
+void
+state_copies_set(TreeState *state, TreeCopyState copies)
+{
+	/* Who was given up does not come back. */
+	if (copies != TREE_COPIES_BOTH)
+		(void) copies_change(state, TREE_COPIES_BOTH, copies);
+}
+
+/*
+ * Notes something about the copies of a tree, which nobody may have open: then about all that have no entry.
+ */
+static void
+copies_note(TreeShared *shared, uint64_t tree, bool stranded)
+{
+	StateTable *table = shared->states;
+	TreeState *found = NULL;
+
+	spin_lock(&table->spin);
+	for (uint32_t i = 0; i < table->options.trees && found == NULL; i++)
+		if (state_entry(table, i)->tree == tree)
+			found = state_entry(table, i);
+	if (found == NULL)
+		tree_copies_lose_doubt(shared);
+	else if (stranded)
+		__atomic_store_n(&found->copies_stranded, 1, __ATOMIC_RELEASE);
+	else
+		doubt_add(found);
+	spin_unlock(&table->spin);
+}
+
+void
+state_copies_doubt(TreeShared *shared, uint64_t tree)
+{
+	copies_note(shared, tree, false);
+}
+
+void
+state_copies_strand(TreeShared *shared, uint64_t tree)
+{
+	copies_note(shared, tree, true);
+}
+
+void
+state_copies_return(TreeShared *shared)
+{
+	StateTable *table = shared->states;
+
+	assert(table->options.trees > 0);
+	for (uint32_t i = 0; i < table->options.trees; i++)
+		if (__atomic_exchange_n(&state_entry(table, i)->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
+			doubt_add(state_entry(table, i));
+}
+
+uint64_t
+state_copies_doubts(const TreeState *state, bool *open)
+{
+	uint64_t doubts = __atomic_load_n(&state->copy_doubts, __ATOMIC_ACQUIRE);
+
+	assert(open != NULL);
+	*open = doubts != __atomic_load_n(&state->copy_settled, __ATOMIC_ACQUIRE);
+	return doubts;
+}
+
+void
+tree_copies_lose_doubt(TreeShared *shared)
+{
+	StateTable *table = shared->states;
+
+	assert(table->options.trees > 0);
+	__atomic_fetch_add(&table->doubts_lost, 1, __ATOMIC_ACQ_REL);
+}
+
+bool
+tree_copies_lost_doubts(TreeShared *shared, uint64_t *lost)
+{
+	StateTable *table = shared->states;
+
+	assert(lost != NULL);
+	*lost = __atomic_load_n(&table->doubts_lost, __ATOMIC_ACQUIRE);
+	return *lost != __atomic_load_n(&table->doubts_kept, __ATOMIC_ACQUIRE);
+}
+
+void
+tree_copies_keep_doubts(TreeShared *shared, uint64_t lost)
+{
+	StateTable *table = shared->states;
+
+	assert(lost <= __atomic_load_n(&table->doubts_lost, __ATOMIC_ACQUIRE));
+	__atomic_store_n(&table->doubts_kept, lost, __ATOMIC_RELEASE);
+}
+
+bool
+tree_copies_doubted(TreeShared *shared, uint64_t tree, bool returned)
+{
+	StateTable *table = shared->states;
+	uint64_t lost;
+	bool doubted = tree_copies_lost_doubts(shared, &lost);
+
+	assert(tree != 0);
+	spin_lock(&table->spin);
+	for (uint32_t i = 0; i < table->options.trees; i++)
+	{
+		TreeState *state = state_entry(table, i);
+
+		if (state->tree != tree || state_copies(state) == TREE_COPIES_NONE)
+			continue;
+		(void) state_copies_doubts(state, &doubted);
+		if (returned && __atomic_load_n(&state->copies_stranded, __ATOMIC_ACQUIRE) != 0)
+			doubted = true;
+		/* Of a tree that is at one memory node alone it means nothing any more. */
+		doubted &= state_copies(state) == TREE_COPIES_BOTH;
+	}
+	spin_unlock(&table->spin);
+	return doubted;
+}
+
+void
+state_copies_settle(TreeState *state, uint64_t doubts)
+{
+	assert(state != NULL);
+	__atomic_store_n(&state->copy_settled, doubts, __ATOMIC_RELEASE);
+}
+
+/* ---- epochs, splits, counters ---- */
 
 uint64_t
 state_epoch(const TreeState *state)

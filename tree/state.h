@@ -2,8 +2,9 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c, allocate.c, freed.c and gate.c.  Everything but the counters, the estimates, `splits`, `gate` and
- * `epoch`, which are atomic, is read and written under `spin`, which is never held across a chain, a call or anything else that can wait.
+ * Private to shared.c, allocate.c, freed.c and gate.c.  Everything but the counters, the estimates, `splits`,
+ * `gate`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
+ * held across a chain, a call or anything else that can wait.
  */
 #ifndef SHERMAN_TREE_STATE_H
 #define SHERMAN_TREE_STATE_H
@@ -92,7 +93,11 @@ struct TreeState
 	uint32_t splits; /* of leaves, in progress: predicate.c */
 	uint32_t gate;   /* 1 = closed: gate.c */
 	uint32_t height;
-	uint64_t epoch; /* atomic: gate.c */
+	uint64_t epoch;           /* atomic: gate.c */
+	uint32_t copies;          /* TreeCopyState; atomic */
+	uint32_t copies_stranded; /* atomic */
+	uint64_t copy_doubts;     /* atomic: how many there were */
+	uint64_t copy_settled;    /* atomic: those up to this one are settled */
 	int64_t entries;
 	int64_t leaves;
 	int64_t inner_nodes;
@@ -107,6 +112,8 @@ typedef struct StateTable
 	TreeSharedOptions options;
 	uint32_t spin; /* over tree, references, used of all entries */
 	uint32_t reserved;
+	uint64_t doubts_lost; /* atomic: how often a tree that had no entry, or has none now, had a doubt */
+	uint64_t doubts_kept; /* atomic: so many of them the user of the table has noted elsewhere */
 	uint64_t clock;
 	uint64_t epochs; /* the last epoch that any tree was given */
 	uint64_t stride; /* bytes from one entry to the next */

@@ -25,6 +25,8 @@ static const char *const method_names[DIRECTORY_METHODS] = {
 	[DIRECTORY_EXTENT] = "call EXTENT",
 	[DIRECTORY_EPOCH_OPEN] = "call EPOCH_OPEN",
 	[DIRECTORY_EPOCH_CLOSE] = "call EPOCH_CLOSE",
+	[DIRECTORY_COPY] = "call COPY",
+	[DIRECTORY_COPIES] = "call COPIES",
 };
 
 static void

@@ -9,8 +9,11 @@ TREE_SOURCES = \
 	tree/cache.c \
 	tree/check.c \
 	tree/client.c \
+	tree/copies.c \
+	tree/copies_compare.c \
 	tree/dead.c \
 	tree/directory.c \
+	tree/directory_copies.c \
 	tree/estimate.c \
 	tree/fold.c \
 	tree/fold_walk.c \
@@ -35,6 +38,7 @@ TREE_SOURCES = \
 	tree/search.c \
 	tree/service.c \
 	tree/service_calls.c \
+	tree/service_copies.c \
 	tree/service_tables.c \
 	tree/shared.c \
 	tree/split.c \

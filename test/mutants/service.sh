@@ -86,7 +86,7 @@ mutate later_rewrite_undone test_redo tree/service.c \
 mutate replayed_whoever_has_the_lock test_replay tree/service.c \
 	's/word == header->lock_word;/true;/'
 mutate handed_over_with_the_same_word test_replay tree/lock.c \
-	's/uint64_t next = word_make\(tree->client, hold->memory_node\);/uint64_t next = hold->word;/'
+	's/uint64_t next = word_make\(tree->client, hold->place\);/uint64_t next = hold->word;/'
 mutate lost_word_taken_for_unlocked test_replay tree/service.c \
 	's/ \|\| dead->others_dead//'
 

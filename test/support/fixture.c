@@ -73,17 +73,24 @@ entry_of(uint64_t number, uint64_t tid)
 	return entry;
 }
 
+TreeStatus
+insert_try(Fixture *f, const KeyEntry *entry, bool *hit)
+{
+	TreeStamp stamp = {.epoch = 1, .lsn = 1000};
+	KeyImage image;
+	TreeKey key;
+
+	keyspace_key(f->space, entry, &image, &key);
+	return tree_insert(f->tree, &key, &stamp, hit);
+}
+
 void
 insert(Fixture *f, uint64_t number, uint64_t tid)
 {
 	KeyEntry entry = entry_of(number, tid);
-	TreeStamp stamp = {.epoch = 1, .lsn = 1000};
-	KeyImage image;
-	TreeKey key;
 	bool hit;
 
-	keyspace_key(f->space, &entry, &image, &key);
-	require_ok(tree_insert(f->tree, &key, &stamp, &hit));
+	require_ok(insert_try(f, &entry, &hit));
 	assert_true(key_model_add(&f->model, &entry) == !hit);
 }
 

@@ -43,6 +43,8 @@ extern void fixture_close(Fixture *f);
 /* The entry of a number with the n-th TID. */
 extern KeyEntry entry_of(uint64_t number, uint64_t tid);
 extern void insert(Fixture *f, uint64_t number, uint64_t tid);
+/* Adds it to the tree and not to the model: it may fail. */
+extern TreeStatus insert_try(Fixture *f, const KeyEntry *entry, bool *hit);
 /* Random entries: numbers out of `range`, so many of them several times. */
 extern void insert_random(Fixture *f, uint64_t count, uint64_t range, uint64_t first_tid);
 

@@ -504,6 +504,8 @@ life_operation(Life *life)
 static void
 life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 {
+	uint32_t copy;
+
 	memset(life, 0, sizeof(*life));
 	life->torture = torture;
 	life->instance = instance;
@@ -522,6 +524,9 @@ life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 	               tree_open(life->client.tree, torture->record.tree, torture->record.root,
 	                         &torture->space->format, keyspace_compare, (void *) torture->space, &life->tree),
 	               "open");
+	if (tree_record_copy(&torture->record, &copy))
+		require_status(life, tree_copied(life->tree, copy, torture->copy_state, torture->copies_doubtful),
+		               "copies");
 	require_status(life, tree_scan_open(life->tree, &life->scan), "scan open");
 }
 
@@ -640,4 +645,38 @@ torture_settle(Torture *torture, TestInstance *instance, uint32_t slot)
 	life_close(&life);
 	free(settlement.found);
 	return settlement.wrong == 0;
+}
+
+bool
+torture_settle_copies(Torture *torture, TestInstance *instance, uint32_t slot)
+{
+	TreeCopyCounts counts;
+	bool doubtful;
+	Life life;
+
+	life_open(&life, torture, instance, slot);
+	doubtful = tree_copies_in_doubt(life.tree);
+	require_status(&life, tree_copies_compare(life.tree, doubtful, &counts), "compare copies");
+	if (doubtful)
+	{
+		require_status(&life, tree_copies_compare(life.tree, false, &counts), "compare copies again");
+		REQUIRE(!tree_copies_in_doubt(life.tree), "what was written anew is in doubt still");
+	}
+	if (counts.differ != 0)
+		fprintf(stderr, "%" PRIu64 " of %" PRIu64 " nodes differ from their copies%s\n", counts.differ,
+		        counts.nodes, doubtful ? ", which were written anew" : "");
+	torture->copies_doubtful = false;
+	life_close(&life);
+	return counts.differ == 0;
+}
+
+void
+torture_give_up_home(Torture *torture, TestInstance *instance, uint32_t slot)
+{
+	Life life;
+
+	life_open(&life, torture, instance, slot);
+	tree_node_close(instance->shared, tree_home(torture->record.root));
+	tree_copies_set(life.tree, TREE_COPIES_SECOND);
+	life_close(&life);
 }

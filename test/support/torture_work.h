@@ -45,6 +45,7 @@ typedef struct TortureOptions
 	uint32_t workers; /* connection workers between the processes and the memory nodes */
 	bool lose_below;  /* chains of theirs are lost or come late */
 	uint32_t deaths;  /* of workers by SIGKILL from outside; and then they also die inside chains */
+	bool copies;      /* each node twice, on two memory nodes; in the end the first of them is given up */
 } TortureOptions;
 
 typedef struct Torture
@@ -58,6 +59,8 @@ typedef struct Torture
 	uint32_t *id;     /* by rank */
 	uint32_t *words;  /* by rank, in shared memory: version and EntryState */
 	uint64_t *folded; /* nodes that left the tree, in shared memory */
+	TreeCopyState copy_state;
+	bool copies_doubtful; /* some process ended in the middle of what it did */
 	/* As torture_settle() saw them last, for the report. */
 	TreeCounters counters;
 	TreeStatistics statistics;
@@ -76,5 +79,13 @@ extern void torture_live(Torture *torture, TestInstance *instance, uint32_t slot
  * not, and are settled as they are found.  False after printing why.
  */
 extern bool torture_settle(Torture *torture, TestInstance *instance, uint32_t slot);
+
+/*
+ * With copies, when no process lives: they are equal, or differ only where somebody has died, and are made
+ * equal. Then the home is closed and given up: from now on all that lives does so on the copies. False after
+ * printing why.
+ */
+extern bool torture_settle_copies(Torture *torture, TestInstance *instance, uint32_t slot);
+extern void torture_give_up_home(Torture *torture, TestInstance *instance, uint32_t slot);
 
 #endif /* SHERMAN_TEST_TORTURE_WORK_H */

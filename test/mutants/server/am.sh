@@ -4,7 +4,7 @@
 mutate second_look_left_out specs/index-only-vacuum am/scan_only.c \
 	's/if \(!unchanged\)/if (!unchanged \&\& false)/'
 mutate map_believed_at_any_time specs/index-only-vacuum am/scan_only.c \
-	's/status = tree_batch_unchanged\(tree_scan, batch, &unchanged\);/(void) tree_scan;/'
+	's/status = sherman_batch_unchanged\(index, scan->indexRelation, tree_scan, batch, &unchanged\);/(void) index;/'
 
 # ---- SERIALIZABLE
 mutate leaf_not_locked specs/serializable am/predicate.c \

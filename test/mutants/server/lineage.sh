@@ -1,7 +1,7 @@
 # Safeguards of a tree's history. Sourced by script/test-mutations-server.
 
 mutate nonce_not_compared t/035_lineage am/state.c \
-	's/else if \(!same_history\(meta, &entry\)\)/else if (!same_history(meta, \&entry) \&\& meta->magic == 0)/'
+	's/else if \(!same_history\(meta, entry\)\)/else if (!same_history(meta, entry) \&\& meta->magic == 0)/'
 mutate nonce_not_in_the_metapage t/035_lineage am/metapage.c \
 	's/\t\tmeta.nonce_current = nonce;\n//'
 mutate nonce_before_forgotten t/035_lineage am/metapage.c \

@@ -1,0 +1,564 @@
+/*
+ * copies.c
+ *		Indexes with a copy of their tree on another memory node (replicas = 1): which of the two is the
+ *		tree, and when one is given up.  doc/replicas.md has the whole; tree/copies.c is what writes both.
+ *
+ * The metapage is the referee (crash-safety.md, finding 45): two memory nodes are no quorum.  Before
+ * anything is written to one of the two alone the metapage says so, by WAL, durably; who was given up does
+ * not come back.
+ *
+ * The copy is given up by whoever wants to change the index while the copy's memory node is away.  The home
+ * is given up by whoever wants to use the index while the home's memory node is away, if the copy is as
+ * good: no doubt is left of a crash or a lost chain.  Both wait until the launcher says that the memory node
+ * may be gone on without: it was away for sherman.failover_after, and no process is inside an operation that
+ * began before it was closed.  An index that nobody uses meanwhile keeps both.
+ *
+ * Nobody is let in at a memory node while another process gives it up: SHERMAN_LOCK_COPIES.
+ */
+#include "sherman.h"
+
+#include "access/table.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "heal.h"
+#include "shared.h"
+
+PG_FUNCTION_INFO_V1(sherman_resync);
+
+/* How often it is looked whether operations have ended. */
+#define POLL_MS 20
+
+/* The launcher's, of a memory node that is not attached. */
+static struct
+{
+	TimestampTz since;			/* that long; 0 = it is attached */
+	bool	   *busy;			/* slots that were busy each time that we looked since it is closed; NULL: not begun */
+}			watch[TREE_MAX_NODES];
+
+static int
+home_of(const ShermanMetaPage *meta)
+{
+	return (int) tree_home(meta->root);
+}
+
+static int
+copy_of(const ShermanMetaPage *meta)
+{
+	Assert(meta->copy != 0);
+	return (int) meta->copy - 1;
+}
+
+uint64
+sherman_tree_key(const ShermanMetaPage *meta)
+{
+	return meta->copies_valid == SHERMAN_VALID_SECOND ? meta->tree | SHERMAN_TREE_COPY : meta->tree;
+}
+
+/*
+ * Whether the memory that one half of the index is in is at its position, and attached.
+ */
+static bool
+is_usable(const ShermanMetaPage *meta, int position)
+{
+	return sherman_shared->node[position].member == meta->incarnations[position][0] &&
+		sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED;
+}
+
+/*
+ * Whether the index may go on without this memory node, which is away: it was waited for, and nobody can be inside an operation
+ * there, nor begin one; or other memory is there, which takes the same.
+ */
+static bool
+may_do_without(const ShermanMetaPage *meta, int position)
+{
+	return pg_atomic_read_u32(&sherman_shared->node[position].quiet) != 0 ||
+		sherman_shared->node[position].member != meta->incarnations[position][0];
+}
+
+static bool
+is_suspect(uint64 key)
+{
+	ShermanTreeEntry entry;
+
+	return sherman_trees_find(key, &entry) && entry.suspect_epoch != 0;
+}
+
+/*
+ * Whether a lost chain may have left the two different.
+ */
+static bool
+copies_doubted(const ShermanMetaPage *meta)
+{
+	ShermanTreeEntry entry;
+
+	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_copies_doubted(&entry) :
+		tree_copies_doubted(sherman_tree_shared, meta->tree, false);
+}
+
+/*
+ * Whether the two may differ, though nobody writes.
+ */
+static bool
+in_doubt(const ShermanMetaPage *meta)
+{
+	return is_suspect(meta->tree) || is_suspect(meta->tree | SHERMAN_TREE_COPY) || copies_doubted(meta);
+}
+
+bool
+sherman_copies_alone_doubtful(const ShermanMetaPage *meta)
+{
+	return !is_suspect(meta->tree) && !is_suspect(meta->tree | SHERMAN_TREE_COPY) && copies_doubted(meta);
+}
+
+ShermanState
+sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason)
+{
+	ShermanReason copy_reason = SHERMAN_REASON_NONE;
+	ShermanTreeEntry entry;
+	ShermanState home;
+	ShermanState copy;
+
+	if (meta->copies_valid == SHERMAN_VALID_SECOND)
+		return sherman_judge_half(meta, copy_of(meta), meta->tree | SHERMAN_TREE_COPY, &entry, reason);
+	home = sherman_judge_half(meta, home_of(meta), meta->tree, &entry, reason);
+	if (meta->copies_valid == SHERMAN_VALID_FIRST)
+		return home;
+	copy = sherman_judge_half(meta, copy_of(meta), meta->tree | SHERMAN_TREE_COPY, &entry, &copy_reason);
+	/* At the start a copy is waited for before it is given up. */
+	if (home == SHERMAN_OK)
+		return copy == SHERMAN_ATTACHING ? copy : home;
+	if (home != SHERMAN_UNREACHABLE && *reason != SHERMAN_REASON_MEMORY_LOST && *reason != SHERMAN_REASON_GONE)
+		return home;
+	if (copy != SHERMAN_OK)
+		return home;
+	if (may_do_without(meta, home_of(meta)) && in_doubt(meta))
+		return home;
+	/* The home may be back soon, which is waited for in either case. */
+	*reason = SHERMAN_REASON_NONE;
+	return may_do_without(meta, home_of(meta)) ? SHERMAN_OK : SHERMAN_ATTACHING;
+}
+
+int
+sherman_copies_away_position(const ShermanMetaPage *meta)
+{
+	return meta->copies_valid == SHERMAN_VALID_SECOND ? copy_of(meta) : home_of(meta);
+}
+
+/*
+ * Connects to a memory node, if it can be used.
+ */
+static bool
+connect_to(TreeClient *client, const ShermanMetaPage *meta, int position)
+{
+	return !is_usable(meta, position) || tree_client_connect(client, (uint32) position) == TREE_OK;
+}
+
+bool
+sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta)
+{
+	return ((meta->copies_valid & SHERMAN_VALID_FIRST) == 0 || connect_to(client, meta, home_of(meta))) &&
+		((meta->copies_valid & SHERMAN_VALID_SECOND) == 0 || connect_to(client, meta, copy_of(meta)));
+}
+
+/* ---- giving up ---- */
+
+static TreeCopyState
+copy_state(uint32 valid)
+{
+	return valid == SHERMAN_VALID_BOTH ? TREE_COPIES_BOTH : valid == SHERMAN_VALID_FIRST ? TREE_COPIES_FIRST :
+		TREE_COPIES_SECOND;
+}
+
+/*
+ * Whether the other half may be given up now, under the lock.
+ */
+static bool
+may_stay_alone(const ShermanMetaPage *meta, uint32 valid)
+{
+	ShermanReason reason = SHERMAN_REASON_NONE;
+
+	if (meta->copies_valid == valid)
+		return true;
+	if (valid == SHERMAN_VALID_FIRST)
+		return !is_usable(meta, copy_of(meta)) && may_do_without(meta, copy_of(meta));
+	return !is_usable(meta, home_of(meta)) && sherman_copies_judge(meta, &reason) == SHERMAN_OK;
+}
+
+/*
+ * Makes one half the tree, for everybody and for ever.  False: that is not so any more.
+ */
+static bool
+stay_alone(Relation relation, ShermanIndex *index, uint32 valid)
+{
+	ShermanMetaPage *meta = &index->meta;
+	bool		news = meta->copies_valid != valid;
+	bool		done;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_COPIES), LW_SHARED);
+	done = may_stay_alone(meta, valid) && sherman_metapage_give_up(relation, meta->tree, valid);
+	if (done)
+		tree_copies_set(index->tree, copy_state(valid));
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_COPIES));
+	if (!done || !news)
+		return done;
+	meta->copies_valid = valid;
+	sherman_state_changed();
+	ereport(LOG,
+			(errmsg("index \"%s\" is on memory node %d alone from now on", RelationGetRelationName(relation),
+					valid == SHERMAN_VALID_FIRST ? home_of(meta) : copy_of(meta)),
+			 errdetail("Memory node %d, which has the other copy, is away.",
+					   valid == SHERMAN_VALID_FIRST ? copy_of(meta) : home_of(meta)),
+			 errhint("REINDEX makes a new copy.")));
+	return true;
+}
+
+TreeStatus
+sherman_copies_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree)
+{
+	/* Until the launcher has looked for doubts, at the end. */
+	if (meta->copies_valid == SHERMAN_VALID_BOTH)
+		sherman_shared->unclean = true;
+	/* Whoever wrote that may not have flushed it yet. */
+	else
+		(void) sherman_metapage_give_up(relation, meta->tree, meta->copies_valid);
+	return tree_copied(tree, (uint32) copy_of(meta), copy_state(meta->copies_valid), in_doubt(meta));
+}
+
+bool
+sherman_copies_follow(Relation relation, ShermanIndex *index)
+{
+	const ShermanMetaPage *meta = &index->meta;
+
+	if (tree_copies_get(index->tree) != TREE_COPIES_BOTH)
+		return true;
+	if (meta->copies_valid != SHERMAN_VALID_BOTH)
+		return stay_alone(relation, index, meta->copies_valid);
+	return is_usable(meta, home_of(meta)) || stay_alone(relation, index, SHERMAN_VALID_SECOND);
+}
+
+bool
+sherman_copies_lack_copy(const ShermanMetaPage *meta)
+{
+	return meta->copy != 0 && meta->copies_valid == SHERMAN_VALID_BOTH && !is_usable(meta, copy_of(meta));
+}
+
+/*
+ * Whether the copy's memory node may be back before it is given up.
+ */
+static bool
+copy_is_awaited(const ShermanMetaPage *meta)
+{
+	return sherman_copies_lack_copy(meta) && !may_do_without(meta, copy_of(meta));
+}
+
+bool
+sherman_copies_before_change(Relation relation, ShermanIndex *index)
+{
+	if (!sherman_copies_lack_copy(&index->meta))
+		return true;
+	sherman_wait_while(copy_is_awaited, &index->meta);
+	if (copy_is_awaited(&index->meta))
+		sherman_report_away(ERROR, psprintf("index \"%s\"", RelationGetRelationName(relation)), copy_of(&index->meta));
+	return stay_alone(relation, index, SHERMAN_VALID_FIRST);
+}
+
+bool
+sherman_copies_suspected(const ShermanMetaPage *meta)
+{
+	return pg_atomic_read_u32(&sherman_shared->node[home_of(meta)].suspected) != SHERMAN_UNSUSPECTED ||
+		pg_atomic_read_u32(&sherman_shared->node[copy_of(meta)].suspected) != SHERMAN_UNSUSPECTED;
+}
+
+/* ---- making copies, and records ---- */
+
+static bool
+two_are_attached(void)
+{
+	uint32		attached = sherman_attached_nodes();
+
+	return (attached & (attached - 1)) != 0;
+}
+
+/*
+ * Whether a second memory node may come at once: one of the list was not looked for yet, as the server has just been started.
+ */
+static bool
+second_is_awaited(const ShermanMetaPage *meta)
+{
+	bool		untried = false;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	for (int i = 0; i < sherman_shared->listed_count; i++)
+	{
+		const ShermanListed *listed = &sherman_shared->listed[i];
+
+		untried |= listed->failure[0] == '\0' &&
+			(listed->position < 0 || sherman_node_phase(listed->position) != SHERMAN_PHASE_ATTACHED);
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return untried && !two_are_attached();
+}
+
+bool
+sherman_copies_wanted(Relation index)
+{
+	if (!sherman_wants_copy(index))
+		return false;
+	sherman_wait_while(second_is_awaited, NULL);
+	if (two_are_attached())
+		return true;
+	/* Better one copy now, and another one when there is a place for it. */
+	if (sherman_is_rebuilding())
+		return false;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" cannot have a copy: fewer than two memory nodes are attached",
+					RelationGetRelationName(index)),
+			 errhint("Add a memory node to \"sherman.memory_nodes\", or set the index's \"replicas\" to 0.")));
+}
+
+bool
+sherman_copies_can_be_made(Relation index)
+{
+	ShermanMetaPage meta;
+
+	return sherman_wants_copy(index) && two_are_attached() && sherman_metapage_read(index, &meta) && meta.tree != 0 &&
+		(meta.copy == 0 || meta.copies_valid != SHERMAN_VALID_BOTH);
+}
+
+TreeStatus
+sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record)
+{
+	TreeClient *client = sherman_client();
+	TreeStatus	status = TREE_OK;
+
+	record->tree = meta->tree;
+	record->root = meta->root;
+	/* Whoever takes the copy for the tree must know what the home knew. */
+	if (meta->copy != 0 && (meta->copies_valid & SHERMAN_VALID_SECOND) != 0)
+		status = tree_record_update_at(client, (uint32) copy_of(meta), record);
+	if (status == TREE_OK && (meta->copies_valid & SHERMAN_VALID_FIRST) != 0)
+		status = tree_record_update(client, record);
+	return status;
+}
+
+/* ---- comparing ---- */
+
+static void
+compare(Relation relation, ShermanIndex *index, bool repair, TreeCopyCounts *counts)
+{
+	TreeStatus	status = tree_copies_compare(index->tree, repair, counts);
+
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+}
+
+void
+sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts)
+{
+	memset(counts, 0, sizeof(*counts));
+	if (tree_copies_get(index->tree) == TREE_COPIES_BOTH)
+		compare(relation, index, true, counts);
+	if (tree_copies_get(index->tree) != TREE_COPIES_NONE)
+		sherman_trees_compared(index->meta.tree);
+}
+
+uint64
+sherman_copies_differ(Relation relation, ShermanIndex *index)
+{
+	TreeCopyCounts counts = {0};
+
+	if (tree_copies_get(index->tree) == TREE_COPIES_BOTH && !sherman_copies_lack_copy(&index->meta) &&
+		!in_doubt(&index->meta))
+		compare(relation, index, false, &counts);
+	return counts.differ;
+}
+
+const char *
+sherman_copies_text(Relation index, const ShermanMetaPage *meta)
+{
+	if (meta->tree == 0)
+		return NULL;
+	if (meta->copy == 0)
+		return sherman_wants_copy(index) ? "none" : NULL;
+	if (meta->copies_valid != SHERMAN_VALID_BOTH)
+		return "one";
+	if (!is_usable(meta, home_of(meta)) || !is_usable(meta, copy_of(meta)))
+		return "one away";
+	return in_doubt(meta) ? "in doubt" : "both";
+}
+
+/* ---- the launcher's part ---- */
+
+/*
+ * Whether it was tried to attach it again, in vain: a connection that broke costs no copy.
+ */
+static bool
+attach_has_failed(int position)
+{
+	ShermanListed listed;
+
+	return !sherman_node_listed(position, &listed) || listed.failure[0] != '\0';
+}
+
+/*
+ * Whether each process has been outside of operations at some time since the memory node was closed.
+ */
+static bool
+all_have_left(int position)
+{
+	bool		left = true;
+
+	bool	   *busy = watch[position].busy;
+
+	if (busy == NULL)
+	{
+		busy = watch[position].busy = MemoryContextAlloc(TopMemoryContext, sizeof(bool) * sherman_shared->slots);
+		memset(busy, true, sizeof(bool) * sherman_shared->slots);
+	}
+	for (int i = 0; i < sherman_shared->slots; i++)
+	{
+		if (busy[i])
+			busy[i] = pg_atomic_read_u32(&sherman_shared->slot[i].busy) != 0;
+		left &= !busy[i];
+	}
+	return left;
+}
+
+static void
+forget_watch(int position)
+{
+	if (watch[position].busy != NULL)
+		pfree(watch[position].busy);
+	watch[position].busy = NULL;
+	watch[position].since = 0;
+}
+
+/*
+ * Milliseconds until it is to be looked again at a memory node: whether indexes may go on without it.
+ */
+static long
+look_at_node(int position, TimestampTz now)
+{
+	ShermanPhase phase = sherman_node_phase(position);
+	long		left;
+
+	if (phase == SHERMAN_PHASE_ATTACHED || phase == SHERMAN_PHASE_NONE)
+	{
+		watch[position].since = 0;
+		return LONG_MAX;
+	}
+	/* What is waited for at the start counts. */
+	if (watch[position].since == 0)
+		watch[position].since = now;
+	/* The attempt to attach is followed by another round. */
+	if (phase != SHERMAN_PHASE_AWAY || pg_atomic_read_u32(&sherman_shared->node[position].quiet) != 0 ||
+		!attach_has_failed(position))
+		return LONG_MAX;
+	if (!all_have_left(position))
+		return POLL_MS;
+	left = TimestampDifferenceMilliseconds(now, TimestampTzPlusMilliseconds(watch[position].since,
+																			 sherman_failover_after_ms));
+	if (left > 0)
+		return left;
+	sherman_node_quiet(position);
+	return LONG_MAX;
+}
+
+/*
+ * Doubts that the tree layer has lost sight of are kept with the trees, once all of these are known.
+ */
+static void
+keep_doubts(void)
+{
+	uint64_t	lost;
+
+	if (!tree_copies_lost_doubts(sherman_tree_shared, &lost))
+		return;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED && sherman_node_phase(i) != SHERMAN_PHASE_NONE)
+			return;
+	}
+	sherman_trees_doubt_copies();
+	tree_copies_keep_doubts(sherman_tree_shared, lost);
+}
+
+long
+sherman_copies_round(void)
+{
+	TimestampTz now = GetCurrentTimestamp();
+	long		next = LONG_MAX;
+
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+		next = Min(next, look_at_node(i, now));
+	keep_doubts();
+	return next;
+}
+
+void
+sherman_copies_let_in(int position)
+{
+	forget_watch(position);
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_COPIES), LW_EXCLUSIVE);
+	pg_atomic_write_u32(&sherman_shared->node[position].quiet, 0);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_COPIES));
+}
+
+bool
+sherman_copies_unrecorded(void)
+{
+	int			count;
+	ShermanTreeEntry *entries = sherman_trees_list(&count);
+	bool		unrecorded = false;
+
+	for (int i = 0; i < count; i++)
+	{
+		TreeRecord	record = {.flags = entries[i].flags};
+		uint32_t	copy;
+
+		unrecorded |= (entries[i].tree & SHERMAN_TREE_COPY) == 0 && tree_record_copy(&record, &copy) &&
+			(entries[i].copies_doubt || tree_copies_doubted(sherman_tree_shared, entries[i].tree, true)) &&
+			!(entries[i].suspect_epoch != 0 && is_suspect(entries[i].tree | SHERMAN_TREE_COPY));
+	}
+	pfree(entries);
+	return unrecorded;
+}
+
+/* ---- from SQL ---- */
+
+/*
+ * sherman_resync(index regclass) returns bigint: compares each node of an index with its copy, and writes
+ * anew the copies that differ, whose number it returns.  An index in doubt is healed, too: then it is not in
+ * doubt any more.
+ */
+Datum
+sherman_resync(PG_FUNCTION_ARGS)
+{
+	TreeCopyCounts counts;
+	ShermanIndex *opened;
+	Relation	heap;
+	Relation	index;
+
+	sherman_open_with_table(PG_GETARG_OID(0), RowExclusiveLock, &heap, &index);
+	opened = sherman_index_for_vacuum(index);
+	if (opened == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" is broken", RelationGetRelationName(index)),
+				 errhint("Rebuild it with REINDEX.")));
+	if (opened->tree == NULL || tree_copies_get(opened->tree) != TREE_COPIES_BOTH)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("index \"%s\" has no copy", RelationGetRelationName(index)),
+				 errhint("Set its \"replicas\" to 1 and rebuild it with REINDEX.")));
+	sherman_copies_repair(index, opened, &counts);
+	if (sherman_is_healing(&opened->meta))
+		(void) heal_whole(heap, index);
+	index_close(index, NoLock);
+	table_close(heap, NoLock);
+	PG_RETURN_INT64((int64) counts.written);
+}

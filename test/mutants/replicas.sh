@@ -1,0 +1,26 @@
+# Safeguards of trees with copies. Sourced by test/mutations.
+
+mutate copy_written_behind_home test_copies=--network tree/copies.c \
+	's/status = copy_write\(tree, ops, count\);\s+break;/status = access_execute_at(tree, memory_node, ops, count);\nreturn status == TREE_OK ? copy_write(tree, ops, count) : status;/s'
+mutate copy_not_written test_copies tree/copies.c \
+	's/status = copy_write\(tree, ops, count\);\s+break;/break;/s; s/static TreeStatus\ncopy_write/static TreeStatus __attribute__((unused))\ncopy_write/'
+mutate lost_chain_leaves_copies_apart test_copies tree/lock.c \
+	's/status = copies_restore\(tree, pointer, bytes\);/status = TREE_OK;/'
+mutate copy_not_repaired test_copies tree/copies_compare.c \
+	's/if \(compare->repair\)/if (false)/'
+mutate doubt_ended_by_looking test_copies tree/copies_compare.c \
+	's/if \(status == TREE_OK && repair\)/if (status == TREE_OK)/'
+mutate record_not_copied test_copies tree/service_calls.c \
+	's/\(\(slot->record\.flags & TREE_RECORD_SHARE\) != 0 && !tree_record_copy\(&slot->record, &copy\)\)/(slot->record.flags \& TREE_RECORD_SHARE) != 0/'
+mutate extent_without_copy test_copies tree/copies.c \
+	's/if \(copies_state\(tree\) != TREE_COPIES_BOTH\)\s+return TREE_OK;\s+for/if (done_never())\nreturn TREE_OK;\nfor/s; s/TreeStatus\ncopies_extend/static bool done_never(void) { return true; }\n\nTreeStatus\ncopies_extend/'
+mutate second_copy_of_an_extent test_copies tree/service_copies.c \
+	's/ && reply->offset == request->offset\)/ \&\& false)/'
+mutate given_up_comes_back test_copies tree/shared.c \
+	's/\(void\) copies_change\(state, TREE_COPIES_BOTH, copies\);/__atomic_store_n(\&state->copies, copies, __ATOMIC_RELEASE);/'
+mutate stranded_is_forgotten test_copies tree/shared.c \
+	's/state_copies_return\(client->shared\);//'
+mutate stranded_hold_blocks test_copies=--network tree/lock.c \
+	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon\(client\)\)/if (false \&\& hold_abandon(client))/'
+mutate new_nodes_at_lost_home test_copies tree/copies.c \
+	's/return copies_state\(tree\) == TREE_COPIES_SECOND \? tree->copies->node : tree->copies->home;/return tree->copies->home;/'

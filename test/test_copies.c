@@ -1,0 +1,591 @@
+/*
+ * test_copies.c
+ *		Trees with copies: what is written where and when, what is left when one of the two memory nodes is
+ *		lost, and copies that differ.
+ */
+#include "directory.h"
+#include "fault.h"
+#include "support/fixture.h"
+
+#define MEGABYTE (1ull << 20)
+#define NODES 2
+
+/* Enough for several extents in each space. */
+#define MANY 6000
+#define RANGE 3000
+
+static TestNode nodes[NODES];
+
+static int
+start(void **state)
+{
+	(void) state;
+	for (int i = 0; i < NODES; i++)
+		test_node_start(&nodes[i], 128 * MEGABYTE);
+	test_instance_start(&instance, nodes, NODES, 8, 4 * MEGABYTE);
+	test_client_open(&client, &instance, 0);
+	keyspace_holds = &instance.environment->slots[0].holds;
+	return 0;
+}
+
+static int
+stop(void **state)
+{
+	(void) state;
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_stop(&instance);
+	for (int i = 0; i < NODES; i++)
+		test_node_stop(&nodes[i]);
+	return 0;
+}
+
+static uint32_t
+copy_of(const Fixture *f)
+{
+	uint32_t copy;
+
+	assert_true(tree_record_copy(&f->record, &copy));
+	assert_int_not_equal(copy, tree_home(f->record.root));
+	return copy;
+}
+
+static void
+handle_open(Fixture *f, TreeCopyState state, bool doubt)
+{
+	require_ok(tree_open(client.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
+	                     (void *) f->space, &f->tree));
+	require_ok(tree_copied(f->tree, copy_of(f), state, doubt));
+	require_ok(tree_scan_open(f->tree, &f->scan));
+}
+
+static void
+handle_close(Fixture *f)
+{
+	tree_scan_close(f->scan);
+	tree_close(f->tree);
+}
+
+static void
+copied_open(Fixture *f, KeySpaceKind kind)
+{
+	memset(f, 0, sizeof(*f));
+	f->space = keyspace(kind);
+	f->random.state = 177 + kind;
+	test_copied_create(&client, &f->space->format, &f->record);
+	handle_open(f, TREE_COPIES_BOTH, false);
+}
+
+/* `home`: of the record that is left. */
+static void
+copied_close(Fixture *f, uint32_t home)
+{
+	handle_close(f);
+	require_ok(tree_drop(client.tree, f->record.tree, home));
+	key_model_free(&f->model);
+}
+
+/* Compares all nodes with their copies; returns how many differed. */
+static uint64_t
+compare(Fixture *f, bool repair)
+{
+	TreeCopyCounts counts;
+
+	require_ok(tree_copies_compare(f->tree, repair, &counts));
+	assert_true(counts.nodes > 0);
+	assert_int_equal(counts.written, repair ? counts.differ : 0);
+	return counts.differ;
+}
+
+/* The tree is the model, in both directions and by every check. */
+static void
+compare_with_model(Fixture *f)
+{
+	TreeStatistics statistics;
+
+	compare_everything(f, RANGE, 50);
+	compare_check(f, &statistics);
+	assert_true(statistics.height > 1);
+}
+
+/* The memory node is gone, and everybody knows. */
+static void
+node_lose(uint32_t number)
+{
+	test_node_kill(&nodes[number]);
+	tree_node_close(instance.shared, number);
+}
+
+/* ---- what is written where ---- */
+
+/*
+ * After each step of each kind all nodes are equal; and the copy alone is the tree when the home is gone, and
+ * goes on.
+ */
+static void
+equal_and_alone(KeySpaceKind kind)
+{
+	Fixture f;
+	uint32_t home;
+
+	start(NULL);
+	copied_open(&f, kind);
+	home = tree_home(f.record.root);
+	for (int step = 0; step < 6; step++)
+	{
+		insert_random(&f, MANY / 6, RANGE, (uint64_t) step * MANY);
+		assert_int_equal(compare(&f, false), 0);
+		if (step % 2 == 1)
+			vacuum(&f);
+		assert_int_equal(compare(&f, false), 0);
+	}
+	compare_with_model(&f);
+	assert_false(tree_copies_in_doubt(f.tree));
+
+	node_lose(home);
+	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	compare_with_model(&f);
+	insert_random(&f, MANY / 2, RANGE, 10 * MANY);
+	vacuum(&f);
+	compare_with_model(&f);
+	/* Another handle, as of a process that knew nothing: what was given up stays so. */
+	handle_close(&f);
+	handle_open(&f, TREE_COPIES_BOTH, false);
+	assert_int_equal(tree_copies_get(f.tree), TREE_COPIES_SECOND);
+	compare_with_model(&f);
+	copied_close(&f, copy_of(&f));
+	stop(NULL);
+}
+
+static void
+test_lossless(void **state)
+{
+	(void) state;
+	equal_and_alone(KEYSPACE_16);
+}
+
+static void
+test_wide(void **state)
+{
+	(void) state;
+	equal_and_alone(KEYSPACE_32_WHOLE);
+}
+
+static void
+test_images(void **state)
+{
+	(void) state;
+	equal_and_alone(KEYSPACE_64_FULL);
+}
+
+/* A build has copies from its first node on. */
+static void
+test_build(void **state)
+{
+	const TreeStamp stamp = {.epoch = 1, .lsn = 1000};
+	TreeBulk *bulk;
+	Fixture f;
+
+	(void) state;
+	start(NULL);
+	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
+	for (uint64_t i = 0; i < MANY; i++)
+	{
+		KeyEntry entry = entry_of(i / 2, i);
+		KeyImage image;
+		TreeKey key;
+
+		keyspace_key(f.space, &entry, &image, &key);
+		require_ok(tree_bulk_add(bulk, &key));
+		assert_true(key_model_add(&f.model, &entry));
+	}
+	require_ok(tree_bulk_finish(bulk));
+	assert_int_equal(compare(&f, false), 0);
+	node_lose(tree_home(f.record.root));
+	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	compare_with_model(&f);
+	copied_close(&f, copy_of(&f));
+	stop(NULL);
+}
+
+/* An insert takes one round trip more, and says so; a lookup takes none. */
+static void
+test_cost(void **state)
+{
+	Fixture f;
+	TreeCounters before, after;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_16);
+	insert_random(&f, 20, RANGE, 0);
+	tree_counters(f.tree, &before);
+	insert(&f, 5000, 100);
+	tree_counters(f.tree, &after);
+	assert_int_equal(after.round_trips - before.round_trips, 3);
+	assert_int_equal(after.copy_writes - before.copy_writes, 1);
+	compare_range(&f, 5000, -1, 5000, 1);
+	tree_counters(f.tree, &before);
+	assert_int_equal(before.copy_writes, after.copy_writes);
+	copied_close(&f, tree_home(f.record.root));
+}
+
+/* Each extent has a copy as long, on the other memory node; a drop frees both. */
+static void
+test_extents(void **state)
+{
+	TreeNodeStatus status[NODES];
+	DirectoryCopy copy, again;
+	Fixture f;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_32_WHOLE);
+	insert_random(&f, MANY, RANGE, 0);
+	for (uint32_t i = 0; i < NODES; i++)
+		require_ok(tree_node_status(client.tree, i, &status[i]));
+	assert_int_equal(status[0].bytes_used, status[1].bytes_used);
+	assert_true(status[0].bytes_used > 4 * EXTENT_MIN_BYTES);
+	/* What has a copy is answered with it, as often as it is asked. */
+	require_ok(directory_copy(client.tree, copy_of(&f), f.record.tree, 1ull << 30, EXTENT_MIN_BYTES, &copy));
+	require_ok(directory_copy(client.tree, copy_of(&f), f.record.tree, 1ull << 30, EXTENT_MIN_BYTES, &again));
+	assert_int_equal(copy.copy, again.copy);
+	assert_int_equal(copy.bytes, EXTENT_MIN_BYTES);
+	assert_int_equal(directory_copy(client.tree, copy_of(&f), f.record.tree, 1, EXTENT_MIN_BYTES, &again),
+	                 TREE_INVALID);
+	/* The home is no place for copies. */
+	assert_int_equal(directory_copy(client.tree, tree_home(f.record.root), f.record.tree, 1ull << 30,
+	                                EXTENT_MIN_BYTES, &again),
+	                 TREE_INVALID);
+	copied_close(&f, tree_home(f.record.root));
+	for (uint32_t i = 0; i < NODES; i++)
+	{
+		require_ok(tree_node_status(client.tree, i, &status[i]));
+		assert_int_equal(status[i].bytes_used, 0);
+	}
+}
+
+/* Without a second memory node there is no such tree, and nothing is left of the attempt. */
+static void
+test_one_memory_node(void **state)
+{
+	TreeRecord record = {.flags = TREE_RECORD_COPIED, .format = keyspace(KEYSPACE_16)->format, .database = 1};
+	TreeNodeStatus status;
+
+	(void) state;
+	tree_node_close(instance.shared, 1);
+	assert_int_equal(tree_create(client.tree, &record), TREE_UNREACHABLE);
+	assert_non_null(strstr(tree_detail(client.tree), "second memory node"));
+	tree_node_open(client.tree, 1, 0);
+	for (uint32_t i = 0; i < NODES; i++)
+	{
+		require_ok(tree_node_status(client.tree, i, &status));
+		assert_int_equal(status.bytes_used, 0);
+	}
+}
+
+/* The record has a copy that takes the same changes. */
+static void
+test_record(void **state)
+{
+	TreeRecord change = {0}, record;
+	Fixture f;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_16);
+	change.tree = f.record.tree;
+	change.root = f.record.root;
+	change.mutated_epoch = 7;
+	change.suspect_epoch = 5;
+	require_ok(tree_record_update_at(client.tree, copy_of(&f), &change));
+	require_ok(tree_record_update(client.tree, &change));
+	for (uint32_t i = 0; i < NODES; i++)
+	{
+		require_ok(tree_record_read(client.tree, f.record.tree, i, &record));
+		assert_int_equal(record.mutated_epoch, 7);
+		assert_int_equal(record.suspect_epoch, 5);
+		assert_int_equal(record.root, f.record.root);
+		assert_int_equal(record.database, 1);
+	}
+	copied_close(&f, tree_home(f.record.root));
+}
+
+/* ---- when one of the two is away ---- */
+
+/* An insert of always the same entry, while a memory node is away. */
+static TreeStatus
+insert_lost(Fixture *f)
+{
+	KeyEntry entry = entry_of(77, 900000);
+	bool hit;
+
+	return insert_try(f, &entry, &hit);
+}
+
+/*
+ * Who was left in doubt by the loss of the home goes on at the copy as everybody does, and what he did there
+ * is what he does again.
+ */
+static void
+test_home_lost_midway(void **state)
+{
+	Fixture f;
+
+	(void) state;
+	start(NULL);
+	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	insert_random(&f, MANY / 4, RANGE, 0);
+	test_node_kill(&nodes[tree_home(f.record.root)]);
+	/* Over shared memory the dead memory node's memory can be written still. */
+	(void) insert_lost(&f);
+	tree_node_close(instance.shared, tree_home(f.record.root));
+	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
+	(void) tree_client_leave(client.tree);
+	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	assert_int_equal(insert_lost(&f), TREE_OK);
+	assert_true(key_model_add(&f.model, &(KeyEntry){77, 900000 / 200, 1}));
+	insert_random(&f, MANY / 4, RANGE, MANY);
+	compare_with_model(&f);
+	copied_close(&f, copy_of(&f));
+	stop(NULL);
+}
+
+/* Nothing is written while its copy cannot be; then the copy is given up, and all goes on. */
+static void
+test_copy_away(void **state)
+{
+	TreeCopyCounts counts;
+	Fixture f;
+
+	(void) state;
+	start(NULL);
+	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	insert_random(&f, MANY / 4, RANGE, 0);
+	node_lose(copy_of(&f));
+	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
+	compare_with_model(&f);
+	assert_false(tree_copies_in_doubt(f.tree));
+	tree_copies_set(f.tree, TREE_COPIES_FIRST);
+	insert_random(&f, MANY / 4, RANGE, MANY);
+	vacuum(&f);
+	compare_with_model(&f);
+	assert_int_equal(tree_copies_compare(f.tree, true, &counts), TREE_INVALID);
+	/* It does not come back, and the home is not given up for it. */
+	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	assert_int_equal(tree_copies_get(f.tree), TREE_COPIES_FIRST);
+	compare_with_model(&f);
+	copied_close(&f, tree_home(f.record.root));
+	stop(NULL);
+}
+
+/*
+ * The copy goes away behind the lock: then nothing is written at home, and the lock is free. Over a network,
+ * where its chains fail.
+ */
+static void
+test_copy_lost_midway(void **state)
+{
+	Fixture f;
+
+	(void) state;
+	start(NULL);
+	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	insert_random(&f, MANY / 4, RANGE, 0);
+	test_node_kill(&nodes[copy_of(&f)]);
+	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
+	assert_true(tree_copies_in_doubt(f.tree));
+	tree_node_close(instance.shared, copy_of(&f));
+	tree_copies_set(f.tree, TREE_COPIES_FIRST);
+	compare_with_model(&f);
+	insert(&f, 77, 900000);
+	insert_random(&f, MANY / 4, RANGE, MANY);
+	compare_with_model(&f);
+	copied_close(&f, tree_home(f.record.root));
+	stop(NULL);
+}
+
+/* The n-th operation from now on at this memory node is lost; 0: none. */
+static void
+lose(uint32_t number, uint64_t n)
+{
+	assert_int_equal(fabric_fault_set(client.endpoints[number], &(FabricFaultPlan){.fail_operation = n}),
+	                 FABRIC_OK);
+}
+
+/*
+ * The n-th operation at home is lost, for every n.  An insert begins anew then; marks are left for another
+ * time, and of those that are not made at home none is at the copy.
+ */
+static void
+test_lost_chains(void **state)
+{
+	const TreeStamp stamp = {.epoch = 1, .lsn = 2000};
+	const TreeBatch *batch;
+	uint64_t marks = 0;
+	Fixture f;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_64_FULL);
+	insert_random(&f, MANY / 4, RANGE, 0);
+	for (uint64_t i = 0; i < 60; i++)
+	{
+		lose(tree_home(f.record.root), 1 + i % 6);
+		insert(&f, i * 7, 800000 + i);
+		lose(tree_home(f.record.root), 0);
+		assert_int_equal(compare(&f, false), 0);
+	}
+	compare_with_model(&f);
+	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
+	require_ok(tree_scan_next(f.scan, &batch));
+	assert_true(batch->count > 8);
+	for (int i = 0; i < 8; i++)
+	{
+		const TreeBatchEntry *entry = &batch->entries[i];
+		const TreeDead dead = {.block = entry->block, .offset = entry->offset, .cell = entry->cell};
+		int marked;
+
+		lose(tree_home(f.record.root), (uint64_t) (1 + i % 6));
+		require_ok(tree_mark_dead(f.tree, batch->leaf, batch->generation, &dead, 1, &stamp, &marked));
+		lose(tree_home(f.record.root), 0);
+		assert_int_equal(compare(&f, false), 0);
+		marks += (uint64_t) marked;
+	}
+	assert_true(marks > 0 && marks < 8);
+	assert_false(tree_copies_in_doubt(f.tree));
+	copied_close(&f, tree_home(f.record.root));
+}
+
+/* ---- copies that differ ---- */
+
+/* Has a word of the root's copy be another one. */
+static void
+copy_damage(const Fixture *f)
+{
+	uint64_t offset = pointer_offset(f->record.root);
+	uint64_t word = 0x1234, position = 0;
+	DirectoryCopies copies;
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = 8, .buffer = &word};
+
+	require_ok(directory_copies(client.tree, copy_of(f), f->record.tree, &position, &copies));
+	for (uint32_t i = 0; i < copies.count; i++)
+		if (offset - copies.copies[i].offset < copies.copies[i].bytes)
+			op.offset = copies.copies[i].copy + (offset - copies.copies[i].offset) + HEADER_LSN * 8;
+	assert_int_not_equal(op.offset, 0);
+	assert_int_equal(fabric_execute(client.endpoints[copy_of(f)], &op, 1), FABRIC_OK);
+}
+
+/* A copy that differs is found, and written anew from the home under the node's lock. */
+static void
+test_repair(void **state)
+{
+	Fixture f;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_64_FULL);
+	insert_random(&f, MANY / 4, RANGE, 0);
+	copy_damage(&f);
+	assert_int_equal(compare(&f, false), 1);
+	assert_int_equal(compare(&f, true), 1);
+	assert_int_equal(compare(&f, false), 0);
+	compare_with_model(&f);
+	copied_close(&f, tree_home(f.record.root));
+}
+
+/* Whoever knows that copies may differ says so, and only a comparison that repairs ends that. */
+static void
+test_doubt(void **state)
+{
+	Fixture f;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_16);
+	insert_random(&f, MANY / 4, RANGE, 0);
+	state_copies_doubt(instance.shared, f.record.tree);
+	assert_true(tree_copies_in_doubt(f.tree));
+	(void) compare(&f, false);
+	assert_true(tree_copies_in_doubt(f.tree));
+	(void) compare(&f, true);
+	assert_false(tree_copies_in_doubt(f.tree));
+
+	/* A hold that was left in doubt is over with its memory node's closing: in doubt is what comes back. */
+	state_copies_strand(instance.shared, f.record.tree);
+	assert_false(tree_copies_in_doubt(f.tree));
+	tree_node_close(instance.shared, tree_home(f.record.root));
+	tree_node_open(client.tree, tree_home(f.record.root), 0);
+	assert_true(tree_copies_in_doubt(f.tree));
+	(void) compare(&f, true);
+	assert_false(tree_copies_in_doubt(f.tree));
+	copied_close(&f, tree_home(f.record.root));
+
+	/* After an instance that ended in the middle. */
+	copied_open(&f, KEYSPACE_16);
+	handle_close(&f);
+	test_instance_attach(&instance);
+	require_ok(test_client_close(&client));
+	test_client_open(&client, &instance, 0);
+	handle_open(&f, TREE_COPIES_BOTH, true);
+	assert_true(tree_copies_in_doubt(f.tree));
+	(void) compare(&f, true);
+	assert_false(tree_copies_in_doubt(f.tree));
+	copied_close(&f, tree_home(f.record.root));
+}
+
+/* A doubt about a tree that has no state any more is about all such trees, until somebody keeps it elsewhere. */
+static void
+test_lost_doubt(void **state)
+{
+	const uint64_t stranger = 4711;
+	Fixture f;
+	uint64_t lost, later;
+
+	(void) state;
+	assert_false(tree_copies_lost_doubts(instance.shared, &lost));
+	copied_open(&f, KEYSPACE_16);
+	state_copies_doubt(instance.shared, stranger);
+	assert_false(tree_copies_doubted(instance.shared, f.record.tree, true));
+	assert_true(tree_copies_doubted(instance.shared, stranger, false));
+	assert_true(tree_copies_lost_doubts(instance.shared, &lost));
+	/* Another one comes meanwhile. */
+	state_copies_strand(instance.shared, stranger);
+	tree_copies_keep_doubts(instance.shared, lost);
+	assert_true(tree_copies_lost_doubts(instance.shared, &later));
+	assert_true(later > lost);
+	tree_copies_keep_doubts(instance.shared, later);
+	assert_false(tree_copies_lost_doubts(instance.shared, &lost));
+	assert_false(tree_copies_doubted(instance.shared, stranger, true));
+	tree_copies_lose_doubt(instance.shared);
+	assert_true(tree_copies_doubted(instance.shared, stranger, false));
+	copied_close(&f, tree_home(f.record.root));
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest alone[] = {
+		cmocka_unit_test(test_lossless),  cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_images),    cmocka_unit_test(test_build),
+		cmocka_unit_test(test_copy_away), cmocka_unit_test(test_home_lost_midway),
+	};
+	const struct CMUnitTest together[] = {
+		cmocka_unit_test_setup_teardown(test_cost, start, stop),
+		cmocka_unit_test_setup_teardown(test_extents, start, stop),
+		cmocka_unit_test_setup_teardown(test_one_memory_node, start, stop),
+		cmocka_unit_test_setup_teardown(test_record, start, stop),
+		cmocka_unit_test_setup_teardown(test_lost_chains, start, stop),
+		cmocka_unit_test_setup_teardown(test_repair, start, stop),
+		cmocka_unit_test_setup_teardown(test_doubt, start, stop),
+		cmocka_unit_test_setup_teardown(test_lost_doubt, start, stop),
+	};
+
+	const struct CMUnitTest network[] = {
+		cmocka_unit_test(test_home_lost_midway),
+		cmocka_unit_test(test_copy_lost_midway),
+	};
+
+	/* There a chain to a memory node that is gone fails. */
+	if (argc == 2 && strcmp(argv[1], "--network") == 0)
+	{
+		test_use_network();
+		return cmocka_run_group_tests(network, NULL, NULL);
+	}
+	return cmocka_run_group_tests(alone, NULL, NULL) + cmocka_run_group_tests(together, NULL, NULL);
+}
