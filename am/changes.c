@@ -96,7 +96,7 @@ sherman_index_moved(Oid oid)
 		return;
 	/* What the catalog now says is seen behind this command. */
 	index = index_open(oid, NoLock);
-	if (sherman_metapage_read(index, &meta) && sherman_trees_find(meta.tree, &entry))
+	if (sherman_metapage_read(index, &meta) && sherman_trees_find(sherman_tree_key(&meta), &entry))
 		(void) sherman_metapage_adopt(index, meta.tree, entry.nonce, sherman_shared->local.nonce);
 	index_close(index, NoLock);
 }
