@@ -26,6 +26,7 @@
 #define DRAIN_MS 1000
 
 uint32_t test_lock_words = 16384;
+const TreeTechniques *test_techniques;
 const char *test_key_file;
 bool test_threads;
 
@@ -452,6 +453,7 @@ test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uin
 	instance->options.cache_bytes = cache_bytes;
 	instance->options.lock_words = test_lock_words;
 	instance->options.nodes = count;
+	instance->options.techniques = test_techniques;
 	instance->shared =
 		tree_shared_initialize(shared_map(tree_shared_bytes(&instance->options)), &instance->options);
 	REQUIRE(instance->shared != NULL, "tree_shared_initialize");

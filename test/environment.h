@@ -101,6 +101,9 @@ extern const char *test_key_file;
 /* Words of the local lock table of instances that are started: 16384, or 1 to make all nodes share one word. */
 extern uint32_t test_lock_words;
 
+/* Techniques of instances that are started; NULL: all of them. */
+extern const TreeTechniques *test_techniques;
+
 /* A new cluster identity, attached to all nodes (same incarnation on all). `slots` <= TEST_MAX_SLOTS. */
 extern void test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uint32_t slots,
                                 uint64_t cache_bytes);

@@ -20,6 +20,7 @@
 
 #include "support/require.h"
 #include "support/sim_work.h"
+#include "support/techniques.h"
 
 #define EXIT_SKIP 77
 /* If nothing else is asked for. */
@@ -105,6 +106,7 @@ draw_plan(uint64_t seed)
 	plan.simulator.operation_atomic = scheduler_random(4) == 0;
 	plan.simulator.tear_words = !plan.simulator.operation_atomic && scheduler_random(6) == 0;
 	plan.simulator.lose_one_in = scheduler_random(3) == 0 ? 10 + (uint32_t) scheduler_random(40) : 0;
+	plan.techniques = seed % 2 == 0 ? techniques_draw(seed) : tree_techniques;
 	return plan;
 }
 
@@ -247,6 +249,7 @@ direct(void *argument)
 	(void) argument;
 	quiet.lose_one_in = 0;
 	simulator_change(&quiet);
+	sim_techniques = &run.plan.techniques;
 	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains);
 	sim_make_tree(&run);
 	for (uint32_t i = 0; i <= run.plan.crashes; i++)

@@ -77,6 +77,8 @@ test_damage_SOURCES = test/support/tree_fixture.c
 TEST_SUPPORT_SOURCES += test/support/cost.c
 TESTS += test_budget test_budget_ties
 test_budget_ties_SOURCES = test/support/tree_fixture.c
+TESTS += test_techniques
+test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
@@ -100,7 +102,7 @@ test_posting_SOURCES = test/support/fixture.c
 TESTS += torture
 # Connection workers over a network, killed, and their clients too.
 TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
-torture_SOURCES = test/support/torture_work.c
+torture_SOURCES = test/support/torture_work.c test/support/techniques.c
 
 # The simulator.
 FABRIC_TESTS += test_scheduler
@@ -113,7 +115,7 @@ test_explorer_LDFLAGS = $(SIM_LDFLAGS)
 
 FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
-SIM_TREE_SOURCES = $(SIM_SOURCES) $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c)
+SIM_TREE_SOURCES = $(SIM_SOURCES) $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c techniques.c)
 TESTS += sim_torture sim_explore
 sim_torture_SOURCES = $(SIM_TREE_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS)

@@ -10,7 +10,7 @@
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
  *		torture --space N --processes N --operations N --entries N --range N --fold --copies --domains N --nodes N --tear --tear-words --delay N
- *				--lose --stop --crashes N --workers N --lose-below --deaths N --seed N --rounds N
+ *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
  */
@@ -27,6 +27,7 @@
 
 #include "support/proxy_process.h"
 #include "support/require.h"
+#include "support/techniques.h"
 #include "support/torture_work.h"
 
 #define NODE_BYTES (128ull << 20)
@@ -410,6 +411,36 @@ static const TortureOptions standard[] = {
      .crashes = 8,
      .workers = 2,
      .deaths = 12},
+	{.name = "switches-16",
+     .space = KEYSPACE_16,
+     .processes = 4,
+     .domains = 2,
+     .nodes = 1,
+     .operations = 3000,
+     .entries = 500,
+     .range = 500,
+     .stop = true,
+     .switches = true},
+	{.name = "switches-lose-64",
+     .space = KEYSPACE_64_OUTSIDE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 2,
+     .operations = 1500,
+     .entries = 500,
+     .range = 300,
+     .lose = true,
+     .switches = true},
+	{.name = "switches-crash-32",
+     .space = KEYSPACE_32_WHOLE,
+     .processes = 4,
+     .domains = 1,
+     .nodes = 1,
+     .operations = 20000,
+     .entries = 600,
+     .range = 400,
+     .crashes = 6,
+     .switches = true},
 };
 
 #define STANDARD (sizeof(standard) / sizeof(standard[0]))
@@ -452,6 +483,7 @@ static const TortureOptions threaded[] = {
 typedef struct Run
 {
 	Torture torture;
+	TreeTechniques techniques;
 	TestNode nodes[2];
 	TestInstance domains[2]; /* of one instance: they share its words' identity, and nothing else */
 	size_t shared_bytes;
@@ -472,14 +504,15 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
 		        o->tear         ? " --tear"
 		        : o->tear_words ? " --tear-words"
 		                        : "",
 		        o->fold ? " --fold" : "", o->copies ? " --copies" : "", o->lose ? " --lose" : "",
-		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "");
+		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
+		        o->switches ? " --switches" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
 
@@ -550,6 +583,8 @@ run_start(Run *run)
 	uint32_t slots = o->processes + 1;
 	TestClient client;
 
+	run->techniques = techniques_draw(o->seed + (uint64_t) o->space);
+	test_techniques = o->switches ? &run->techniques : NULL;
 	for (uint32_t i = 0; i < o->nodes; i++)
 		test_node_start(&run->nodes[i], NODE_BYTES);
 	test_instance_start(&run->domains[0], run->nodes, o->nodes, slots, CACHE_BYTES);
@@ -782,6 +817,8 @@ run_once(const TortureOptions *options)
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
 	       (unsigned long long) folded, s->height, (unsigned long long) c->handovers,
 	       (unsigned long long) c->torn_reads);
+	if (o->switches)
+		techniques_print(&run.techniques);
 	fflush(stdout);
 	if (!good)
 		rerun_help(o);
@@ -812,6 +849,7 @@ main(int argc, char **argv)
 		{"workers", required_argument, NULL, 'w'},
 		{"lose-below", no_argument, NULL, 'b'},
 		{"deaths", required_argument, NULL, 'a'},
+		{"switches", no_argument, NULL, 'i'},
 		{"rounds", required_argument, NULL, 'u'},
 		{"network", no_argument, NULL, 'q'},
 		{"verbs", required_argument, NULL, 'V'},
@@ -895,6 +933,9 @@ main(int argc, char **argv)
 				break;
 			case 'a':
 				given.deaths = (uint32_t) argument_number(optarg);
+				break;
+			case 'i':
+				given.switches = true;
 				break;
 			case 'u':
 				rounds = argument_number(optarg);

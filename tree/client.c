@@ -308,6 +308,7 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 	/* What was waited for to connect is over. */
 	client_silence_ends(c);
 	c->shared = options->shared;
+	c->techniques = c->shared->techniques;
 	c->slot = options->slot;
 	gate_rest(c);
 	c->random = options->environment.now_us(options->environment.argument) ^ (uint64_t) options->slot << 32 ^

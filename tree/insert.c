@@ -273,7 +273,8 @@ insert_locked(Insertion *in)
 		return insert_release(in);
 	}
 	leaf_survey(g, node, in->key->block, in->key->offset, &survey);
-	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT)
+	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT &&
+	    tree->client->techniques.entry_writes)
 		return insert_into_slot(in, survey.empty);
 	return insert_anew(in, survey.same_tid);
 }

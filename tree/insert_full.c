@@ -329,15 +329,20 @@ insert_make_room(Insertion *in, OrderedCells *cells)
 	return status;
 }
 
-/* No slot is empty: what the leaf holds is packed anew if that makes room, else it is split. */
+/*
+ * No slot is empty: what the leaf holds is packed anew if that makes room, else it is split.  Where entries are not written by
+ * themselves, it is written anew as long as it has room.
+ */
 static TreeStatus
 insert_full(Insertion *in, OrderedCells *cells)
 {
 	const NodeGeometry *g = &in->tree->geometry;
 	const uint64_t *node = in->tree->client->image;
+	bool whole = !in->tree->client->techniques.entry_writes;
 
 	insert_gather(in, node, LEAF_NO_SLOT, in->cell, &cells->leaf);
-	if (leaf_worth_rewrite(g, &cells->leaf, leaf_proven_dead(g, node)))
+	if ((whole && cells->leaf.count <= g->leaf_cells) ||
+	    leaf_worth_rewrite(g, &cells->leaf, leaf_proven_dead(g, node)))
 		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
 	if (!in->asked && room_is_asked(in->tree, node))
 		return insert_make_room(in, cells);

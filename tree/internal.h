@@ -14,7 +14,7 @@
 #define READ_BOUND_US 20000u
 /* Descents begun anew, without the cache, before the tree is called damaged (F27). */
 #define DESCENT_ATTEMPTS 16
-/* Handovers of one won lock word, as in the paper. */
+/* Handovers of one won lock word, as in the paper, if no other techniques are asked for. */
 #define HANDOVER_MAX 4
 /*
  * Chains and calls that are lost are done again so often, as long as resets succeed and the operation has time: on a
@@ -41,6 +41,7 @@ typedef struct GateSlot GateSlot;
 struct TreeShared
 {
 	TreeSharedOptions options;
+	TreeTechniques techniques; /* what options.techniques points to */
 	uint64_t magic;
 	uint32_t closed; /* bit per memory node: tree_node_close() */
 	uint32_t reserved;
@@ -58,6 +59,7 @@ struct TreeShared
 struct TreeClient
 {
 	TreeClientOptions options;
+	TreeTechniques techniques; /* the instance's */
 	TreeShared *shared;
 	uint32_t slot;
 	uint64_t doubt;     /* bit per memory node: its channel is in doubt, nothing more goes there */
@@ -319,7 +321,7 @@ typedef struct LockHold
 /*
  * Locks the word of node `pointer` and reads `bytes` of it into `image`: local queue first (lock table keyed
  * by the lock word), then {COMPARE_SWAP, READ} in one chain, or nothing but a READ after a handover, or
- * nothing at all after a handover with the node's image. The image is checked: TREE_RETRY (released) if it is
+ * nothing at all after a handover with the node's image (TreeTechniques may say otherwise). The image is checked: TREE_RETRY (released) if it is
  * stale, a torn image is read again under the lock. On TREE_OK the hold is ours and environment.hold() was
  * called. At most one is held at once. TREE_STOPPED, TREE_TIMED_OUT, TREE_UNREACHABLE, TREE_FENCED,
  * TREE_DAMAGED: nothing is held.

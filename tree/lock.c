@@ -4,7 +4,7 @@
  *
  * A lock word belongs to an instance (F13): it holds {instance, incarnation, ticket}, and the local table's entry for
  * the word says which process of this instance it is, and who waits, first come first served.  The holder
- * passes the word on to the first in the queue up to HANDOVER_MAX times after it was won, and only when its writes are
+ * passes the word on to the first in the queue up to TreeTechniques.handovers times after it was won, and only when its writes are
  * acknowledged, with the node's image if that is what the other one waits for.
  *
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on to the next owner
@@ -220,7 +220,7 @@ hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
 
 /* ---- acquiring ---- */
 
-/* Waits before the next swap: another instance has the word. */
+/* Waits before the next swap: another instance has the word, or without a hierarchy any process. */
 static void
 backoff(TreeClient *client, int attempt)
 {
@@ -228,7 +228,9 @@ backoff(TreeClient *client, int attempt)
 
 	assert(!client->holding);
 	assert(attempt > 0);
-	if (attempt <= BACKOFF_SPINS)
+	if (!client->techniques.back_off)
+		client_pause(client);
+	else if (attempt <= BACKOFF_SPINS)
 	{
 		uint64_t until = now_us(client) + 1 + random % (1u << attempt);
 
@@ -328,7 +330,8 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	bool ordered = (access_capabilities(client, hold->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
+	bool ordered = client->techniques.combine_lock &&
+	               (access_capabilities(client, hold->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
 	TreeStatus status;
 
 	for (int attempt = 0;; attempt++)
@@ -373,7 +376,7 @@ static void
 word_take_over(Tree *tree, LockHold *hold, LockWaiter *waiter)
 {
 	assert(waiter->state == WAIT_PASSED);
-	assert(waiter->passed_handovers <= HANDOVER_MAX);
+	assert(waiter->passed_handovers <= tree->client->techniques.handovers);
 	hold->word = waiter->passed_word;
 	hold->handovers = waiter->passed_handovers;
 	hold->held = true;
@@ -596,7 +599,7 @@ word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
 	LockWaiter *chosen;
 
 	assert(hold->held);
-	assert(hold->handovers < HANDOVER_MAX);
+	assert(hold->handovers < client->techniques.handovers);
 	chosen = entry_pass(client, entry);
 	if (chosen == NULL)
 		return false;
@@ -651,6 +654,20 @@ unlock_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t 
 	return TREE_OK;
 }
 
+/* The holder's writes by themselves: one chain, or, if they are not combined, one each. As access_execute(). */
+static TreeStatus
+writes_execute(Tree *tree, const LockHold *hold, FabricOp *writes, int count)
+{
+	int together = tree->client->techniques.combine_unlock ? count : 1;
+	TreeStatus status = TREE_OK;
+
+	assert(hold->held);
+	assert(count > 0);
+	for (int i = 0; i < count && status == TREE_OK; i += together)
+		status = access_execute(tree, hold->memory_node, writes + i, together);
+	return status;
+}
+
 /* Writes, and puts `next` in the place of the word, in one chain. TREE_OK: it did. */
 static TreeStatus
 write_and_swap(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t next)
@@ -680,6 +697,19 @@ write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64
 	return TREE_OK;
 }
 
+/* The same where they are not combined. */
+static TreeStatus
+write_then_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
+{
+	TreeStatus status = count > 0 ? writes_execute(tree, hold, writes, count) : TREE_OK;
+
+	if (status == TREE_RETRY)
+		return writes_settle(tree, hold, count, pointer, bytes);
+	if (status != TREE_OK)
+		return hold_fail(tree, hold, status);
+	return unlock_alone(tree, hold, TREE_OK);
+}
+
 /*
  * Writes, and puts another word of ours in the place of the hold's: whoever has the lock next, the memory node sees that this redo
  * image is not under way any more. Not TREE_OK: the hold is over.
@@ -692,6 +722,15 @@ write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_
 	uint64_t word = next;
 	TreeStatus status;
 
+	if (!tree->client->techniques.combine_unlock)
+	{
+		status = writes_execute(tree, hold, writes, count);
+		if (status == TREE_RETRY)
+			return writes_settle(tree, hold, count, pointer, bytes);
+		if (status != TREE_OK)
+			return hold_fail(tree, hold, status);
+		count = 0;
+	}
 	waiter->next_word = next;
 	status = write_and_swap(tree, hold, writes, count, next);
 	if (status == TREE_RETRY)
@@ -723,7 +762,7 @@ write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint6
 			return status;
 	}
 	else if (count > 0)
-		status = access_execute(tree, hold->memory_node, writes, count);
+		status = writes_execute(tree, hold, writes, count);
 	if (status == TREE_RETRY)
 		return writes_settle(tree, hold, count, pointer, bytes);
 	if (status != TREE_OK)
@@ -737,12 +776,15 @@ TreeStatus
 lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
                        const uint64_t *after, uint32_t bytes)
 {
+	const TreeTechniques *techniques = &tree->client->techniques;
 	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->place, hold->index);
 
 	assert(hold->held && tree->client->holding);
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
-	if (hold->handovers < HANDOVER_MAX && entry_has_waiters(entry))
+	if (hold->handovers < techniques->handovers && entry_has_waiters(entry))
 		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
+	if (!techniques->combine_unlock)
+		return write_then_unlock(tree, hold, writes, count, pointer, bytes);
 	return write_and_unlock(tree, hold, writes, count, pointer, bytes);
 }
 

@@ -17,6 +17,15 @@
  */
 #define SPINS_BEFORE_YIELD 128
 
+const TreeTechniques tree_techniques = {
+	.combine_lock = true,
+	.combine_unlock = true,
+	.hierarchy = true,
+	.handovers = HANDOVER_MAX,
+	.entry_writes = true,
+	.back_off = true,
+};
+
 static size_t
 line_align(size_t bytes)
 {
@@ -90,6 +99,8 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	if (!options_valid(options))
 		return NULL;
 	shared->options = *options;
+	shared->techniques = options->techniques != NULL ? *options->techniques : tree_techniques;
+	shared->options.techniques = &shared->techniques;
 	shared->locks = next;
 	next += line_align(lock_shared_bytes(options));
 	shared->cache = next;
@@ -97,9 +108,9 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	shared->states = next;
 	next += line_align(state_shared_bytes(options));
 	shared->gates = (GateSlot *) next;
-	lock_shared_initialize(shared->locks, options);
-	cache_shared_initialize(shared->cache, options);
-	state_shared_initialize(shared->states, options);
+	lock_shared_initialize(shared->locks, &shared->options);
+	cache_shared_initialize(shared->cache, &shared->options);
+	state_shared_initialize(shared->states, &shared->options);
 	shared->magic = SHARED_MAGIC;
 	return shared;
 }

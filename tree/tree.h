@@ -174,6 +174,32 @@ typedef struct TreeCounters
  */
 typedef struct TreeShared TreeShared;
 
+/*
+ * Techniques of the papers that can be left out, for measurements that tell what each of them is worth (doc/techniques.md): the
+ * tree is correct without any of them.  All zero is Sherman's baseline, FG+.
+ */
+typedef struct TreeTechniques
+{
+	/*
+	 * Sherman, command combination: operations that depend on each other go in one chain.  The lock and the node's READ; else the
+	 * READ is posted when the lock is won.
+	 */
+	bool combine_lock;
+	/* All WRITEs and the unlock; else each operation is posted when the one before is acknowledged. */
+	bool combine_unlock;
+	/* Sherman, hierarchical locks: processes queue in the local lock table; else each swaps the word until it wins. */
+	bool hierarchy;
+	/* With the hierarchy a word that was won is passed on in the instance so often at most; 0: never. */
+	uint32_t handovers;
+	/* Sherman, two-level versions: an insert writes its entry only; else the whole leaf, as its next generation. */
+	bool entry_writes;
+	/* SMART, conflict avoidance: a swap that was lost is repeated after a random time, which doubles; else at once. */
+	bool back_off;
+} TreeTechniques;
+
+/* As they are used unless something else is asked for: all of them. */
+extern const TreeTechniques tree_techniques;
+
 typedef struct TreeSharedOptions
 {
 	uint32_t slots;       /* processes that may use the tree at once */
@@ -181,6 +207,7 @@ typedef struct TreeSharedOptions
 	uint64_t cache_bytes; /* inner-node cache */
 	uint32_t lock_words;  /* words of the LOCKS region that the local table covers, a power of two */
 	uint32_t nodes;       /* memory nodes, 1..TREE_MAX_NODES */
+	const TreeTechniques *techniques; /* NULL: tree_techniques; copied by tree_shared_initialize() */
 } TreeSharedOptions;
 
 extern size_t tree_shared_bytes(const TreeSharedOptions *options);

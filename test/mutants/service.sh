@@ -1,7 +1,7 @@
 # Safeguards of locks, cache, allocation and the memory node's service. Sourced by test/mutations.
 
 mutate handover_without_bound test_lock tree/lock.c \
-	's/hold->handovers < HANDOVER_MAX &&/true \&\&/; s/assert\(hold->handovers < HANDOVER_MAX\);//; s/assert\(waiter->passed_handovers <= HANDOVER_MAX\);//'
+	's/hold->handovers < techniques->handovers &&/true \&\&/; s/assert\(hold->handovers < client->techniques.handovers\);//; s/assert\(waiter->passed_handovers <= tree->client->techniques.handovers\);//'
 mutate image_of_another_node test_lock tree/lock.c \
 	's/chosen->tree == tree->tree && chosen->address == pointer_address\(pointer\) &&//s'
 mutate lost_unlock_believed test_lock tree/lock.c \

@@ -17,7 +17,7 @@ mutate entry_moves_inside_generation "test_tree" tree/insert_full.c \
 mutate write_behind_unlock test_tree_faults tree/lock.c \
 	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, next\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
 mutate handover_before_acknowledgment test_tree_faults tree/lock.c \
-	's/if \(count > 0\)\s+status = access_execute\(tree, hold->memory_node, writes, count\);/if (word_pass_on(tree, hold, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = access_execute(tree, hold->memory_node, writes, count);/s'
+	's/if \(count > 0\)\s+status = writes_execute\(tree, hold, writes, count\);/if (word_pass_on(tree, hold, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = writes_execute(tree, hold, writes, count);/s'
 mutate no_redo test_tree_faults tree/lock.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate node_before_sibling test_tree_faults tree/split.c \

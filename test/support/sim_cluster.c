@@ -32,6 +32,8 @@
 #define MEMORY_ADDRESS ((void *) 0x200000000000)
 #define MEMORY_BYTES (1ull << 30)
 
+const TreeTechniques *sim_techniques;
+
 /* ---- memory nodes ---- */
 
 static void
@@ -193,8 +195,12 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
 	memset(cluster, 0, sizeof(*cluster));
 	cluster->node_count = nodes;
 	cluster->domains = domains;
-	cluster->options = (TreeSharedOptions){
-		.slots = SIM_SLOTS, .trees = 4, .cache_bytes = CACHE_BYTES, .lock_words = LOCK_WORDS, .nodes = nodes};
+	cluster->options = (TreeSharedOptions){.slots = SIM_SLOTS,
+	                                       .trees = 4,
+	                                       .cache_bytes = CACHE_BYTES,
+	                                       .lock_words = LOCK_WORDS,
+	                                       .nodes = nodes,
+	                                       .techniques = sim_techniques};
 	cluster->memory = mmap(MEMORY_ADDRESS, MEMORY_BYTES, PROT_READ | PROT_WRITE,
 	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	REQUIRE(cluster->memory == MEMORY_ADDRESS, "mmap");

@@ -52,6 +52,9 @@ extern void sim_node_start(SimNode *node);
 /* It ends where it waits, as if killed. The memory stays as it is. */
 extern void sim_node_kill(SimNode *node);
 
+/* Techniques of clusters that are started; NULL: all of them. */
+extern const TreeTechniques *sim_techniques;
+
 extern void sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains);
 /*
  * The next incarnation: nothing of the ones before lands any more. The shared memory of the domains is empty

@@ -32,6 +32,7 @@ typedef struct SimPlan
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool fold;
 	bool stop;
+	TreeTechniques techniques;
 	SimulatorOptions simulator;
 } SimPlan;
 

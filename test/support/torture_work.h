@@ -46,6 +46,7 @@ typedef struct TortureOptions
 	bool lose_below;  /* chains of theirs are lost or come late */
 	uint32_t deaths;  /* of workers by SIGKILL from outside; and then they also die inside chains */
 	bool copies;      /* each node twice, on two memory nodes; in the end the first of them is given up */
+	bool switches;    /* techniques are drawn by the seed */
 } TortureOptions;
 
 typedef struct Torture

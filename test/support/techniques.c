@@ -1,0 +1,44 @@
+/*
+ * techniques.c
+ *		See techniques.h.
+ */
+#include <stdio.h>
+
+#include "keyspace.h"
+#include "techniques.h"
+
+/* Bounds of handovers that are drawn: below. */
+#define HANDOVERS_BELOW 8
+
+static bool
+flip(KeyRandom *random)
+{
+	return key_random(random, 2) != 0;
+}
+
+TreeTechniques
+techniques_draw(uint64_t seed)
+{
+	KeyRandom random = {seed * 0x9e3779b97f4a7c15ull + 1};
+	TreeTechniques techniques;
+
+	/* The first numbers of neighboring seeds are alike. */
+	for (int i = 0; i < 8; i++)
+		(void) key_random(&random, 2);
+	techniques.combine_lock = flip(&random);
+	techniques.combine_unlock = flip(&random);
+	techniques.hierarchy = flip(&random);
+	techniques.handovers = (uint32_t) key_random(&random, HANDOVERS_BELOW);
+	techniques.entry_writes = flip(&random);
+	techniques.back_off = flip(&random);
+	return techniques;
+}
+
+void
+techniques_print(const TreeTechniques *techniques)
+{
+	printf("techniques:%s%s%s%s%s, %u handovers\n", techniques->combine_lock ? " combine_lock" : "",
+	       techniques->combine_unlock ? " combine_unlock" : "", techniques->hierarchy ? " hierarchy" : "",
+	       techniques->entry_writes ? " entry_writes" : "", techniques->back_off ? " back_off" : "",
+	       techniques->handovers);
+}

@@ -1,0 +1,281 @@
+/*
+ * test_techniques.c
+ *		Round trips and bytes of inserts in every set of techniques (doc/techniques.md), exactly; and what several processes
+ *		on one leaf do without the hierarchy, and with each bound of handovers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "internal.h"
+#include "support/cost.h"
+#include "support/keyspace.h"
+#include "support/techniques.h"
+#include "support/tree_fixture.h"
+
+/* combine_lock, combine_unlock, hierarchy, entry_writes: a bit each. */
+#define SETS 16u
+
+static TreeTechniques
+set_of(uint32_t number)
+{
+	TreeTechniques set = tree_techniques;
+
+	set.combine_lock = (number & 1) != 0;
+	set.combine_unlock = (number & 2) != 0;
+	set.hierarchy = (number & 4) != 0;
+	set.entry_writes = (number & 8) != 0;
+	return set;
+}
+
+/* From here on with these techniques only. */
+static void
+begin(const TreeTechniques *set)
+{
+	techniques_print(set);
+	test_techniques = set;
+	fixture_start(NULL);
+	test_techniques = NULL;
+}
+
+/* What one WRITE of a leaf comes to, with its redo image. */
+typedef struct LeafWrite
+{
+	uint64_t operations;
+	uint64_t bytes;
+} LeafWrite;
+
+static LeafWrite
+leaf_write(const NodeGeometry *g)
+{
+	if (fabric_capabilities(client.endpoints[0])->one_packet >= g->leaf_bytes)
+		return (LeafWrite){1, g->leaf_bytes};
+	return (LeafWrite){REDO_OPS + 1, 2 * g->leaf_bytes + sizeof(RedoHeader)};
+}
+
+/* An insert that splits nothing. */
+static void
+judge_plain(const TreeTechniques *set, const NodeGeometry *g, const Cost *cost)
+{
+	LeafWrite write = leaf_write(g);
+
+	if (set->entry_writes)
+		write = (LeafWrite){1, g->cell_bytes};
+	assert_int_equal(cost->fabric.reads, 1);
+	assert_int_equal(cost->fabric.read_bytes, g->leaf_bytes);
+	assert_int_equal(cost->fabric.atomics, 2);
+	assert_int_equal(cost->fabric.writes, write.operations);
+	assert_int_equal(cost->fabric.written_bytes, 2 * 8 + write.bytes);
+	assert_int_equal(cost->fabric.round_trips,
+	                 (set->combine_lock ? 1 : 2) + (set->combine_unlock ? 1 : write.operations + 1));
+}
+
+/* Any insert: its locks, its WRITEs, and a swap for each chunk of nodes that was taken. */
+static void
+judge_locks(const TreeTechniques *set, const Cost *cost)
+{
+	uint64_t locks = cost->tree.lock_acquisitions;
+	uint64_t chunks = cost->fabric.atomics - 2 * locks;
+
+	assert_int_equal(cost->tree.lock_retries + cost->tree.handovers, 0);
+	assert_int_equal(locks, 1 + cost->tree.parent_posts);
+	assert_int_equal(cost->fabric.reads, locks);
+	assert_int_equal(cost->fabric.round_trips,
+	                 locks * (set->combine_lock ? 1 : 2) +
+	                     (set->combine_unlock ? locks : locks + cost->fabric.writes) + chunks);
+}
+
+static void
+count_inserts(const TreeTechniques *set, const TreeFormat *format)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(format, &record);
+	uint32_t plain = 0, splits = 0;
+	WalkResult result;
+
+	for (uint32_t i = 0; i < 3000; i++)
+	{
+		TreeKey key = number_key(scramble(i), i);
+		Cost cost;
+
+		cost_begin(&client, &cost);
+		must_insert(tree, &key, false);
+		cost_end(&client, &cost);
+		if (tree->root_is_leaf || cost.tree.root_splits != 0)
+			continue;
+		judge_locks(set, &cost);
+		splits += cost.tree.leaf_splits != 0;
+		if (cost.tree.leaf_splits != 0 || cost.fabric.atomics != 2 || cost.tree.stamp_writes != 0)
+			continue;
+		judge_plain(set, &tree->geometry, &cost);
+		plain++;
+	}
+	assert_true(plain > 2500 && splits > 40);
+	verify_tids(tree, 3000, &result);
+	walk_free(&result);
+	tree_close(tree);
+}
+
+static void
+test_counts(void **state)
+{
+	(void) state;
+	for (uint32_t number = 0; number < SETS; number++)
+	{
+		TreeTechniques set = set_of(number);
+
+		begin(&set);
+		count_inserts(&set, &narrow);
+		if (number == 0 || number == SETS - 1)
+			count_inserts(&set, &middle);
+		fixture_stop(NULL);
+	}
+}
+
+/* The paper's counts, where a leaf is one packet: of FG+ 4 and 1 KB, of Sherman's 3 and an entry, and ours. */
+static void
+test_baseline(void **state)
+{
+	TreeTechniques fg = {0};
+	TreeTechniques combined = {.combine_unlock = true};
+	TreeTechniques entries = {.combine_unlock = true, .entry_writes = true};
+	const struct
+	{
+		const TreeTechniques *set;
+		uint64_t round_trips;
+		uint64_t leaf_writes; /* a whole leaf goes over, else an entry */
+	} steps[] = {{&fg, 4, 1}, {&combined, 3, 1}, {&entries, 3, 0}, {&tree_techniques, 2, 0}};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+	{
+		TreeRecord record;
+		TreeKey key = number_key(1, 1);
+		LeafWrite write;
+		Cost cost;
+		Tree *tree;
+
+		begin(steps[i].set);
+		tree = new_tree(&narrow, &record);
+		must_insert(tree, &key, false);
+		write = leaf_write(&tree->geometry);
+		key = number_key(2, 2);
+		cost_begin(&client, &cost);
+		must_insert(tree, &key, false);
+		cost_end(&client, &cost);
+		/* What a leaf's redo image adds is no part of the paper's. */
+		assert_int_equal(cost.fabric.round_trips - (i == 0 ? write.operations - 1 : 0), steps[i].round_trips);
+		assert_int_equal(cost.fabric.written_bytes, 2 * 8 + (steps[i].leaf_writes != 0 ? write.bytes : 16));
+		tree_close(tree);
+		fixture_stop(NULL);
+	}
+}
+
+/* ---- several processes on one leaf ---- */
+
+#define CROWD 4
+#define CROWD_OPERATIONS (400 / TEST_SLOWNESS)
+#define CROWD_KEYS 30
+#define CROWD_BARRIER 1000 /* word of the scratch memory */
+
+static void
+crowd_body(int number, void *argument)
+{
+	const TreeRecord *record = argument;
+	TreeCounters before, after;
+	TestClient mine;
+	Tree *tree;
+
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
+	tree = open_tree(&mine, record);
+	tree->root_is_leaf = true;
+	/* Nodes taken ahead are no part of what is counted. */
+	if (reserve_fill(tree, 0, 1) != TREE_OK)
+		_exit(2);
+	__atomic_fetch_add(&instance.scratch[CROWD_BARRIER], 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&instance.scratch[CROWD_BARRIER], __ATOMIC_SEQ_CST) < CROWD)
+		test_sleep_us(100);
+	tree_client_counters(mine.tree, &before);
+	for (uint32_t i = 0; i < CROWD_OPERATIONS; i++)
+	{
+		uint32_t tid = (i * 7 + (uint32_t) number) % CROWD_KEYS;
+		TreeKey key = number_key(tid, tid);
+		bool hit;
+
+		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK || !hit)
+			_exit(3);
+	}
+	tree_client_counters(mine.tree, &after);
+	for (size_t i = 0; i < sizeof(TreeCounters) / 8; i++)
+		__atomic_fetch_add(&instance.scratch[i], ((uint64_t *) &after)[i] - ((uint64_t *) &before)[i],
+		                   __ATOMIC_RELAXED);
+	tree_close(tree);
+	_exit(test_client_close(&mine) == TREE_OK ? 0 : 4);
+}
+
+static void
+crowd(const TreeTechniques *set)
+{
+	const uint64_t operations = CROWD * (uint64_t) CROWD_OPERATIONS;
+	TreeRecord record;
+	TreeCounters sum;
+	WalkResult result;
+	Tree *tree;
+
+	begin(set);
+	tree = new_tree(&narrow, &record);
+	for (uint32_t tid = 0; tid < CROWD_KEYS; tid++)
+	{
+		TreeKey key = number_key(tid, tid);
+
+		must_insert(tree, &key, false);
+	}
+	assert_int_equal(test_processes(CROWD, crowd_body, &record), 0);
+	memcpy(&sum, instance.scratch, sizeof(sum));
+	printf("    %llu won, %llu lost, %llu waits, %llu handovers, %llu round trips\n",
+	       (unsigned long long) sum.lock_acquisitions, (unsigned long long) sum.lock_retries,
+	       (unsigned long long) sum.lock_waits, (unsigned long long) sum.handovers,
+	       (unsigned long long) sum.round_trips);
+	assert_int_equal(sum.insert_hits, operations);
+	assert_int_equal(sum.lock_acquisitions + sum.handovers, operations);
+	assert_true(sum.handovers <= sum.lock_acquisitions * (set->hierarchy ? set->handovers : 0));
+	/* In the hierarchy nobody of the instance swaps a word that another one has. */
+	assert_int_equal(set->hierarchy ? sum.lock_retries : sum.lock_waits, 0);
+	verify_tids(tree, CROWD_KEYS, &result);
+	walk_free(&result);
+	tree_close(tree);
+	fixture_stop(NULL);
+}
+
+static void
+test_crowds(void **state)
+{
+	TreeTechniques set = {0};
+
+	(void) state;
+	crowd(&set);
+	set.back_off = true;
+	crowd(&set);
+	set = tree_techniques;
+	for (set.handovers = 0; set.handovers <= 2; set.handovers++)
+		crowd(&set);
+	set.combine_lock = set.combine_unlock = false;
+	crowd(&set);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_baseline),
+		cmocka_unit_test(test_crowds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
