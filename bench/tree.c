@@ -16,6 +16,8 @@
 /* Node memory and cache for 10^7 entries. */
 #define NODE_MEMORY_BYTES (1ull << 30)
 #define CACHE_BYTES (64ull << 20)
+/* Four places for each of 10^6 keys. */
+#define ENTRY_CACHE_BYTES (64ull << 20)
 
 static uint64_t
 mix(uint64_t x)
@@ -95,6 +97,27 @@ bench_lookups(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounte
 	print_line("lookup", began, entries, client, before);
 }
 
+/* tree_find(): the first time by leaves, the second by what was remembered. */
+static void
+bench_find(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before, const char *what)
+{
+	uint64_t began = test_now_us();
+	TreeScan *scan;
+
+	require(tree_scan_open(tree, &scan), client);
+	for (uint64_t i = 0; i < entries; i++)
+	{
+		TreeKey key = key_of(mix(i) % entries);
+		TreeFound found;
+
+		require(tree_find(scan, &key, &found), client);
+		if (found.block != key.block || found.offset != key.offset)
+			require(TREE_DAMAGED, client);
+	}
+	tree_scan_close(scan);
+	print_line(what, began, entries, client, before);
+}
+
 static void
 bench_scan(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before,
            TreeDirection direction)
@@ -159,6 +182,7 @@ main(int count, char **arguments)
 	Tree *tree;
 	bool hit;
 
+	test_entry_cache_bytes = ENTRY_CACHE_BYTES;
 	if (has_word(count, arguments, "network"))
 		test_use_network();
 	memset(node, 0, sizeof(node));
@@ -176,6 +200,8 @@ main(int count, char **arguments)
 	}
 	print_line("insert", began, entries, client.tree, &before);
 	bench_lookups(tree, client.tree, entries, &before);
+	bench_find(tree, client.tree, entries, &before, "find");
+	bench_find(tree, client.tree, entries, &before, "find again");
 	bench_scan(tree, client.tree, entries, &before, TREE_FORWARD);
 	bench_scan(tree, client.tree, entries, &before, TREE_BACKWARD);
 	tree_close(tree);

@@ -26,6 +26,7 @@
 #define DRAIN_MS 1000
 
 uint32_t test_lock_words = 16384;
+uint64_t test_entry_cache_bytes = 65536;
 const TreeTechniques *test_techniques;
 const char *test_key_file;
 bool test_threads;
@@ -454,6 +455,7 @@ test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uin
 	instance->options.lock_words = test_lock_words;
 	instance->options.nodes = count;
 	instance->options.techniques = test_techniques;
+	instance->options.entry_cache_bytes = test_entry_cache_bytes;
 	instance->shared =
 		tree_shared_initialize(shared_map(tree_shared_bytes(&instance->options)), &instance->options);
 	REQUIRE(instance->shared != NULL, "tree_shared_initialize");

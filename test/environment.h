@@ -101,6 +101,9 @@ extern const char *test_key_file;
 /* Words of the local lock table of instances that are started: 16384, or 1 to make all nodes share one word. */
 extern uint32_t test_lock_words;
 
+/* Their TreeSharedOptions.entry_cache_bytes: little, so that keys share its places. */
+extern uint64_t test_entry_cache_bytes;
+
 /* Techniques of instances that are started; NULL: all of them. */
 extern const TreeTechniques *test_techniques;
 

@@ -77,6 +77,8 @@ test_damage_SOURCES = test/support/tree_fixture.c
 TEST_SUPPORT_SOURCES += test/support/cost.c
 TESTS += test_budget test_budget_ties
 test_budget_ties_SOURCES = test/support/tree_fixture.c
+TESTS += test_speculate
+test_speculate_SOURCES = test/support/tree_fixture.c
 TESTS += test_techniques
 test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 

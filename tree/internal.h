@@ -34,6 +34,13 @@
 /* Where a tree gets its nodes from: in shared memory, one per tree in use, made at tree_open(). */
 typedef struct TreeState TreeState;
 
+/* Clients that share credits: throttle.c. */
+typedef struct CreditGroup
+{
+	_Alignas(LINE_BYTES) uint32_t taken; /* by operations that are under way */
+	uint64_t waits;                      /* for credits */
+} CreditGroup;
+
 /* A process's passages through the gates of trees, in shared memory: gate.c. */
 typedef struct GateSlot GateSlot;
 
@@ -53,6 +60,8 @@ struct TreeShared
 	void *locks;
 	void *cache;
 	void *states;
+	void *hints; /* speculate.c */
+	CreditGroup *credits;
 	GateSlot *gates;
 };
 
@@ -71,6 +80,7 @@ struct TreeClient
 	TreeState *closed;  /* gate.c: the tree whose gate this process has closed */
 	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
 	TreeCounters counters;
+	TreeGuesses guesses;
 	char detail[TREE_DETAIL_BYTES];
 	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */
 	uint64_t *image_left;  /* NODE_MAX_BYTES: rewritten node */
@@ -566,6 +576,17 @@ extern TreeStatus search_compare_fence(Tree *tree, const TreeBound *bound, const
  */
 extern TreeStatus search_separator_bound(Tree *tree, const uint64_t *separator, int8_t side, TreeBound *bound,
                                          uint8_t *buffer);
+
+/* ---- throttle.c: credits ---- */
+extern size_t throttle_shared_bytes(const TreeSharedOptions *options);
+extern void throttle_shared_reset(TreeShared *shared);
+/* Takes credits for so many operations, and waits for them if need be; how many is for throttle_leave(). */
+extern uint32_t throttle_enter(TreeClient *client, int count);
+extern void throttle_leave(TreeClient *client, uint32_t taken);
+
+/* ---- speculate.c: the entry cache ---- */
+extern size_t speculate_shared_bytes(const TreeSharedOptions *options);
+extern void speculate_shared_reset(TreeShared *shared);
 
 /* ---- insert.c ---- */
 

@@ -81,7 +81,7 @@ struct TreeScan
 	uint8_t *fence_image; /* FENCE_IMAGE_BYTES: of the bound to descend with */
 	uint8_t *near_image;  /* the same of `near` and `limit` */
 	uint8_t *limit_image;
-	uint64_t reread[LINE_WORDS]; /* a leaf's first line, for tree_batch_unchanged() */
+	uint64_t reread[LINE_WORDS]; /* one line of a leaf: for tree_batch_unchanged(), and for tree_find() */
 	TreeLeafHook leaf_hook;      /* NULL = none */
 	void *leaf_argument;
 	TreeBatch batch;

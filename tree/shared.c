@@ -81,7 +81,8 @@ tree_shared_bytes(const TreeSharedOptions *options)
 	/* one line more: the caller's region may begin anywhere */
 	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
 	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options)) +
-	       line_align(gate_shared_bytes(options));
+	       line_align(gate_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
+	       line_align(throttle_shared_bytes(options));
 }
 
 /*
@@ -108,6 +109,10 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	shared->states = next;
 	next += line_align(state_shared_bytes(options));
 	shared->gates = (GateSlot *) next;
+	next += line_align(gate_shared_bytes(options));
+	shared->hints = next;
+	next += line_align(speculate_shared_bytes(options));
+	shared->credits = (CreditGroup *) next;
 	lock_shared_initialize(shared->locks, &shared->options);
 	cache_shared_initialize(shared->cache, &shared->options);
 	state_shared_initialize(shared->states, &shared->options);
@@ -123,6 +128,8 @@ tree_shared_reset(TreeShared *shared)
 	lock_shared_reset(shared->locks);
 	cache_shared_reset(shared->cache);
 	state_shared_reset(shared->states);
+	speculate_shared_reset(shared);
+	throttle_shared_reset(shared);
 }
 
 void

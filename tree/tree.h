@@ -195,9 +195,15 @@ typedef struct TreeTechniques
 	bool entry_writes;
 	/* SMART, conflict avoidance: a swap that was lost is repeated after a random time, which doubles; else at once. */
 	bool back_off;
+	/*
+	 * SMART, throttling: so many operations under way, together, of as many clients with neighboring slots as share them (0: all of
+	 * the instance); further ones wait.  0: no bound.
+	 */
+	uint32_t credits;
+	uint32_t credit_sharers;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all of them. */
+/* As they are used unless something else is asked for: all of them, but for credits, which are not bounded. */
 extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions
@@ -208,6 +214,8 @@ typedef struct TreeSharedOptions
 	uint32_t lock_words;  /* words of the LOCKS region that the local table covers, a power of two */
 	uint32_t nodes;       /* memory nodes, 1..TREE_MAX_NODES */
 	const TreeTechniques *techniques; /* NULL: tree_techniques; copied by tree_shared_initialize() */
+	uint64_t
+		entry_cache_bytes; /* for tree_find(): where keys were found, 16 bytes each; 0: it does not guess */
 } TreeSharedOptions;
 
 extern size_t tree_shared_bytes(const TreeSharedOptions *options);
@@ -612,6 +620,30 @@ extern void tree_scan_close(TreeScan *scan);
  */
 extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start,
                                  const TreeBound *stop);
+
+typedef struct TreeFound
+{
+	uint32_t block;
+	uint16_t offset;
+	bool suspect; /* as in TreeBatch, or its leaf's marks are void */
+} TreeFound;
+
+/*
+ * Finds an entry with this key; of several it does not matter which.  TREE_END: there is none.  Where the entry cache knows in which
+ * cell the key was, one line of 64 bytes is read, and the leaf only if that was wrong (SMART's speculative lookup, speculate.c).
+ * The scan is the one that looks otherwise: its place is another one afterwards.  With a hook of tree_scan_on_leaf(), or in a
+ * tree with copies, nothing is guessed.  As tree_scan_next().
+ */
+extern TreeStatus tree_find(TreeScan *scan, const TreeKey *key, TreeFound *found);
+
+/* Lines that a client's tree_find() has read, and those that had the key. */
+typedef struct TreeGuesses
+{
+	uint64_t tried;
+	uint64_t right;
+} TreeGuesses;
+
+extern void tree_client_guesses(const TreeClient *client, TreeGuesses *guesses);
 
 /* Instead of a leaf's address: all leaves of the tree. */
 #define TREE_LEAF_ALL 0

@@ -41,8 +41,10 @@ TREE_SOURCES = \
 	tree/service_copies.c \
 	tree/service_tables.c \
 	tree/shared.c \
+	tree/speculate.c \
 	tree/split.c \
 	tree/step.c \
+	tree/throttle.c \
 	tree/vacuum.c
 
 # The daemon's own, beside all of the above.

@@ -10,3 +10,19 @@ mutate entries_always_written test_techniques tree/insert.c \
 	's/tree->client->techniques.entry_writes\)/true)/'
 mutate whole_leaf_split_early test_techniques tree/insert_full.c \
 	's/\(whole && cells->leaf.count <= g->leaf_cells\)/(whole \&\& cells->leaf.count <= g->leaf_cells \/ 2)/'
+mutate credits_not_waited_for test_techniques tree/throttle.c \
+	's/if \(taken \+ wanted <= credits \|\|/if (true ||/'
+mutate credits_lost test_techniques tree/throttle.c \
+	's/__atomic_fetch_sub\(&group_of\(client\)->taken, taken, __ATOMIC_RELAXED\);//'
+
+# Speculative lookups.
+mutate dead_cell_found test_speculate tree/speculate.c \
+	's/cell_state\(cell\[0\]\) == CELL_LIVE && //'
+mutate key_not_looked_at test_speculate tree/speculate.c \
+	's/&& cell_same_key\(g, cell, wanted\)/\&\& wanted != NULL/'
+mutate guess_of_another_epoch test_speculate tree/speculate.c \
+	's/bytes\[1\] = epoch;/bytes[1] = epoch * 0;/'
+mutate cell_of_the_root_remembered test_speculate tree/speculate.c \
+	's/\s+pointer_address\(scan->pointer\) == tree->root \|\|//'
+mutate hint_of_another_key test_speculate tree/speculate.c \
+	's/return \(check \^ place\) == hash \? place : 0;/return (check ^ hash) != 0 ? place : 0;/'

@@ -18,6 +18,7 @@
 #define NODE_TREES 8u
 #define CACHE_BYTES 65536u
 #define LOCK_WORDS 1024u
+#define ENTRY_CACHE_BYTES 1024u
 #define PATIENCE_MS 10000u
 /* What spins looks again after so long, at most. */
 #define PAUSE_NANOSECONDS 1000u
@@ -200,7 +201,8 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
 	                                       .cache_bytes = CACHE_BYTES,
 	                                       .lock_words = LOCK_WORDS,
 	                                       .nodes = nodes,
-	                                       .techniques = sim_techniques};
+	                                       .techniques = sim_techniques,
+	                                       .entry_cache_bytes = ENTRY_CACHE_BYTES};
 	cluster->memory = mmap(MEMORY_ADDRESS, MEMORY_BYTES, PROT_READ | PROT_WRITE,
 	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	REQUIRE(cluster->memory == MEMORY_ADDRESS, "mmap");

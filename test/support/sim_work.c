@@ -357,6 +357,44 @@ scan(SimWorker *worker, uint32_t from, uint32_t to, const TreeBound *start, cons
 	}
 }
 
+/*
+ * Looks for an entry of the number: the one that is found was there, and if none is, none was.
+ */
+static void
+find_number(SimWorker *worker, uint64_t number)
+{
+	SimRun *run = worker->run;
+	uint32_t from = rank_of_number(run, number);
+	uint32_t to = rank_of_number(run, number + 1);
+	KeyEntry entry = {.number = number, .block = 0, .offset = 1};
+	uint32_t there = run->plan.entries;
+	TreeFound found;
+	KeyImage image;
+	TreeKey key;
+	TreeStatus status;
+
+	for (uint32_t rank = from; rank < to; rank++)
+		worker->looks[rank] = history_begin(run, run->by_rank[rank], HISTORY_LOOK);
+	keyspace_key(run->space, &entry, &image, &key);
+	maybe_stop(worker);
+	status = tree_find(worker->scan, &key, &found);
+	worker->client.stop = false;
+	require_free(worker, "find");
+	if (status == TREE_OK)
+		there = run->entries[sim_id_of_tid(run, found.block, found.offset)].rank;
+	else if (status != TREE_END)
+		settle(worker, status, "find");
+	if (status == TREE_OK && (there < from || there >= to))
+		sim_fail(run, "entry %u was found for number %" PRIu64, there, number);
+	for (uint32_t rank = from; rank < to; rank++)
+	{
+		HistoryOp *op = history_end(run, run->by_rank[rank], worker->looks[rank]);
+
+		op->known = status == TREE_END || rank == there;
+		op->was_there = rank == there;
+	}
+}
+
 void
 sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction)
 {
@@ -492,6 +530,8 @@ operation(SimWorker *worker)
 
 	if (choice < PART_INSERT)
 		sim_insert(worker, id);
+	else if (choice < PART_LOOKUP && direction == TREE_FORWARD)
+		find_number(worker, number);
 	else if (choice < PART_LOOKUP)
 		sim_scan_numbers(worker, number, number, TREE_FORWARD);
 	else if (choice < PART_RANGE)

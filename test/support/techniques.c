@@ -9,6 +9,9 @@
 
 /* Bounds of handovers that are drawn: below. */
 #define HANDOVERS_BELOW 8
+/* The same of credits, and of who shares them; 0 stands for all. */
+#define CREDITS_BELOW 6
+#define SHARERS_BELOW 4
 
 static bool
 flip(KeyRandom *random)
@@ -31,14 +34,17 @@ techniques_draw(uint64_t seed)
 	techniques.handovers = (uint32_t) key_random(&random, HANDOVERS_BELOW);
 	techniques.entry_writes = flip(&random);
 	techniques.back_off = flip(&random);
+	techniques.credits = (uint32_t) key_random(&random, CREDITS_BELOW);
+	techniques.credit_sharers = (uint32_t) key_random(&random, SHARERS_BELOW);
 	return techniques;
 }
 
 void
 techniques_print(const TreeTechniques *techniques)
 {
-	printf("techniques:%s%s%s%s%s, %u handovers\n", techniques->combine_lock ? " combine_lock" : "",
+	printf("techniques:%s%s%s%s%s, %u handovers, %u credits for %u clients\n",
+	       techniques->combine_lock ? " combine_lock" : "",
 	       techniques->combine_unlock ? " combine_unlock" : "", techniques->hierarchy ? " hierarchy" : "",
 	       techniques->entry_writes ? " entry_writes" : "", techniques->back_off ? " back_off" : "",
-	       techniques->handovers);
+	       techniques->handovers, techniques->credits, techniques->credit_sharers);
 }

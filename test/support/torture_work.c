@@ -313,6 +313,43 @@ verify_range(Life *life, uint64_t low, uint64_t high, TreeDirection direction)
 	       direction);
 }
 
+/* Looks for an entry of the number: any of those that are in will do, and if there is none, none may be. */
+static void
+life_find(Life *life, uint64_t number)
+{
+	Torture *torture = life->torture;
+	uint64_t from = rank_of_number(torture, number);
+	uint64_t to = rank_of_number(torture, number + 1);
+	KeyEntry entry = {.number = number, .block = 0, .offset = 1};
+	TreeStatus status = TREE_STOPPED;
+	TreeFound found;
+	KeyImage image;
+	TreeKey key;
+
+	for (uint64_t rank = from; rank < to; rank++)
+		life->before[rank] = word_read(torture, rank);
+	keyspace_key(torture->space, &entry, &image, &key);
+	maybe_stop(life);
+	while (status == TREE_STOPPED)
+	{
+		status = tree_find(life->scan, &key, &found);
+		no_stop(life);
+	}
+	if (status == TREE_OK)
+	{
+		uint64_t rank = rank_of_tid(torture, found.block, found.offset);
+
+		REQUIRE(rank >= from && rank < to, "entry %" PRIu64 " found for number %" PRIu64, rank, number);
+		REQUIRE(word_state(life->before[rank]) != ENTRY_OUT || word_read(torture, rank) != life->before[rank],
+		        "entry %" PRIu64 " (number %" PRIu64 ") is out and was found alone", rank, number);
+		return;
+	}
+	REQUIRE(status == TREE_END, "find: %s: %s", tree_status_name(status), tree_detail(life->client.tree));
+	for (uint64_t rank = from; rank < to; rank++)
+		REQUIRE(word_state(life->before[rank]) != ENTRY_IN || word_read(torture, rank) != life->before[rank],
+		        "entry %" PRIu64 " (number %" PRIu64 ") is in and was not found alone", rank, number);
+}
+
 /* Inserts until it is acknowledged. Unless it was interrupted, what is known tells whether it must be a hit. */
 static void
 life_insert(Life *life, uint64_t rank)
@@ -485,6 +522,8 @@ life_operation(Life *life)
 		life_insert(life, own_rank_out(life));
 	else if (choice < PART_AGAIN)
 		life_insert(life, own_rank(life));
+	else if (choice < PART_LOOKUP && number % 2 == 0)
+		life_find(life, number);
 	else if (choice < PART_LOOKUP)
 		verify_range(life, number, number, TREE_FORWARD);
 	else if (choice < PART_RANGE)
