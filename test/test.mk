@@ -123,6 +123,9 @@ sim_torture_SOURCES = $(SIM_TREE_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS)
 sim_explore_SOURCES = $(SIM_TREE_SOURCES)
 sim_explore_LDFLAGS = $(SIM_LDFLAGS)
+TESTS += test_contention
+test_contention_SOURCES = $(SIM_TREE_SOURCES)
+test_contention_LDFLAGS = $(SIM_LDFLAGS)
 
 # Enemies of a memory node.
 FABRIC_TESTS += test_security test_crowd test_refusals

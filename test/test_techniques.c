@@ -269,6 +269,37 @@ test_crowds(void **state)
 	crowd(&set);
 }
 
+/* ---- back-off ---- */
+
+static void
+count_swaps(uint32_t count, bool lost)
+{
+	for (uint32_t i = 0; i < count; i++)
+		back_off_count(client.tree, lost);
+}
+
+/* The limit doubles with each 32 swaps that were mostly lost, ten times, and falls again where few are. */
+static void
+test_limit(void **state)
+{
+	(void) state;
+	begin(&tree_techniques);
+	count_swaps(32, false);
+	assert_int_equal(client.tree->back_off.doublings, 0);
+	count_swaps(3 * 32, true);
+	assert_int_equal(client.tree->back_off.doublings, 3);
+	count_swaps(22, false);
+	count_swaps(10, true);
+	assert_int_equal(client.tree->back_off.doublings, 3);
+	count_swaps(32, false);
+	assert_int_equal(client.tree->back_off.doublings, 2);
+	count_swaps(20 * 32, true);
+	assert_int_equal(client.tree->back_off.doublings, 10);
+	count_swaps(20 * 32, false);
+	assert_int_equal(client.tree->back_off.doublings, 0);
+	fixture_stop(NULL);
+}
+
 /* ---- credits ---- */
 
 #define CREDITS_DONE 1001 /* word of the scratch memory */
@@ -345,10 +376,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_baseline),
-		cmocka_unit_test(test_crowds),
-		cmocka_unit_test(test_credits),
+		cmocka_unit_test(test_counts), cmocka_unit_test(test_baseline), cmocka_unit_test(test_crowds),
+		cmocka_unit_test(test_limit),  cmocka_unit_test(test_credits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

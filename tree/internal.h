@@ -65,10 +65,19 @@ struct TreeShared
 	GateSlot *gates;
 };
 
+/* back_off.c: what has come of the last swaps of lock words, and how often a wait may double. */
+typedef struct BackOff
+{
+	uint32_t swaps;
+	uint32_t lost;
+	uint32_t doublings;
+} BackOff;
+
 struct TreeClient
 {
 	TreeClientOptions options;
 	TreeTechniques techniques; /* the instance's */
+	BackOff back_off;
 	TreeShared *shared;
 	uint32_t slot;
 	uint64_t doubt;     /* bit per memory node: its channel is in doubt, nothing more goes there */
@@ -576,6 +585,13 @@ extern TreeStatus search_compare_fence(Tree *tree, const TreeBound *bound, const
  */
 extern TreeStatus search_separator_bound(Tree *tree, const uint64_t *separator, int8_t side, TreeBound *bound,
                                          uint8_t *buffer);
+
+/* ---- back_off.c ---- */
+
+/* Waits before swap number `attempt` of a word, which somebody else had so far; nothing is held. */
+extern void back_off_wait(TreeClient *client, int attempt);
+/* A swap was won or lost. */
+extern void back_off_count(TreeClient *client, bool lost);
 
 /* ---- throttle.c: credits ---- */
 extern size_t throttle_shared_bytes(const TreeSharedOptions *options);

@@ -20,9 +20,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Lost swaps that are answered by spinning for up to 2^n microseconds; after that by sleeping. */
-#define BACKOFF_SPINS 6
-#define BACKOFF_SLEEP_MS 3u
 /* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
 #define LOCKED_TORN_READS 2
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
@@ -220,28 +217,6 @@ hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
 
 /* ---- acquiring ---- */
 
-/* Waits before the next swap: another instance has the word, or without a hierarchy any process. */
-static void
-backoff(TreeClient *client, int attempt)
-{
-	uint64_t random = client_random(client);
-
-	assert(!client->holding);
-	assert(attempt > 0);
-	if (!client->techniques.back_off)
-		client_pause(client);
-	else if (attempt <= BACKOFF_SPINS)
-	{
-		uint64_t until = now_us(client) + 1 + random % (1u << attempt);
-
-		while (now_us(client) < until)
-			client_pause(client);
-	}
-	else
-		client->options.environment.sleep(client->options.environment.argument, client->slot,
-		                                  1 + (uint32_t) (random % BACKOFF_SLEEP_MS));
-}
-
 static FabricOp
 node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
 {
@@ -354,12 +329,13 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 				entry_release(client, table_entry(table, hold->place, hold->index));
 				return status;
 			}
-			backoff(client, attempt);
+			back_off_wait(client, attempt);
 		}
 		hold->word = word_make(client, hold->place);
 		status = word_try(tree, hold, pointer, bytes, image, ordered && attempt == 0, &won, read);
 		if (status != TREE_OK)
 			return status;
+		back_off_count(client, !won);
 		if (won)
 		{
 			TREE_COUNT(tree, lock_acquisitions, 1);

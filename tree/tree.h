@@ -195,6 +195,8 @@ typedef struct TreeTechniques
 	bool entry_writes;
 	/* SMART, conflict avoidance: a swap that was lost is repeated after a random time, which doubles; else at once. */
 	bool back_off;
+	/* With it: the time has a limit that follows the part of swaps that are lost, and is spent awake; else it ends in sleep. */
+	bool adaptive;
 	/*
 	 * SMART, throttling: so many operations under way, together, of as many clients with neighboring slots as share them (0: all of
 	 * the instance); further ones wait.  0: no bound.
@@ -203,7 +205,7 @@ typedef struct TreeTechniques
 	uint32_t credit_sharers;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all of them, but for credits, which are not bounded. */
+/* As they are used unless something else is asked for: all of them but `adaptive`, and credits without bound. */
 extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions

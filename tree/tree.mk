@@ -2,6 +2,7 @@
 TREE_SOURCES = \
 	tree/access.c \
 	tree/allocate.c \
+	tree/back_off.c \
 	tree/batch.c \
 	tree/batch_whole.c \
 	tree/blocks.c \

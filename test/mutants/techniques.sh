@@ -10,6 +10,12 @@ mutate entries_always_written test_techniques tree/insert.c \
 	's/tree->client->techniques.entry_writes\)/true)/'
 mutate whole_leaf_split_early test_techniques tree/insert_full.c \
 	's/\(whole && cells->leaf.count <= g->leaf_cells\)/(whole \&\& cells->leaf.count <= g->leaf_cells \/ 2)/'
+mutate swaps_repeated_at_once test_contention tree/back_off.c \
+	's/if \(!client->techniques.back_off\)/if (true)/'
+mutate limit_does_not_rise "test_techniques test_contention" tree/back_off.c \
+	's/own->doublings\+\+;/(void) own;/'
+mutate limit_does_not_fall test_techniques tree/back_off.c \
+	's/own->doublings--;/(void) own;/'
 mutate credits_not_waited_for test_techniques tree/throttle.c \
 	's/if \(taken \+ wanted <= credits \|\|/if (true ||/'
 mutate credits_lost test_techniques tree/throttle.c \
