@@ -106,7 +106,7 @@ draw_plan(uint64_t seed)
 	plan.simulator.operation_atomic = scheduler_random(4) == 0;
 	plan.simulator.tear_words = !plan.simulator.operation_atomic && scheduler_random(6) == 0;
 	plan.simulator.lose_one_in = scheduler_random(3) == 0 ? 10 + (uint32_t) scheduler_random(40) : 0;
-	plan.techniques = seed % 2 == 0 ? techniques_draw(seed) : tree_techniques;
+	plan.techniques = seed % 2 == 0 ? techniques_draw(seed, plan.domains == 1) : tree_techniques;
 	return plan;
 }
 

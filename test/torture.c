@@ -583,7 +583,7 @@ run_start(Run *run)
 	uint32_t slots = o->processes + 1;
 	TestClient client;
 
-	run->techniques = techniques_draw(o->seed + (uint64_t) o->space);
+	run->techniques = techniques_draw(o->seed + (uint64_t) o->space, o->domains == 1);
 	test_techniques = o->switches ? &run->techniques : NULL;
 	for (uint32_t i = 0; i < o->nodes; i++)
 		test_node_start(&run->nodes[i], NODE_BYTES);

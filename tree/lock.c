@@ -20,6 +20,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Where a lock word has its instance: fabric_lock_word(). */
+#define LOCK_INSTANCE_SHIFT 48
 /* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
 #define LOCKED_TORN_READS 2
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
@@ -163,10 +165,35 @@ word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 	return status;
 }
 
+/*
+ * Whether the local lock table alone does not do.  Even where an instance has its trees for itself, a memory node that does not see by
+ * itself which WRITE a dead channel was in asks the lock word, before it replays the redo image of a node.
+ */
+static bool
+words_are_used(const Tree *tree, uint32_t memory_node)
+{
+	const TreeTechniques *techniques = &tree->client->techniques;
+	const FabricCapabilities *capabilities = access_capabilities(tree->client, memory_node);
+
+	if (!techniques->exclusive || !techniques->hierarchy || tree->copies != NULL)
+		return true;
+	return (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0 &&
+	       capabilities->one_packet < NODE_MAX_BYTES;
+}
+
+/* Whether a hold's word stands at its memory node: word_assume() makes others, which name no instance. */
+static bool
+word_is_remote(uint64_t word)
+{
+	return word >> LOCK_INSTANCE_SHIFT != 0;
+}
+
 /* Frees the word of a hold by a checked swap. TREE_OK also if an earlier swap had landed. */
 static TreeStatus
 word_free(Tree *tree, const LockHold *hold)
 {
+	if (!word_is_remote(hold->word))
+		return TREE_OK;
 	for (int attempt = 0; client_tries_again(tree->client, attempt); attempt++)
 	{
 		FabricOp op = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
@@ -296,6 +323,22 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 		resume_interrupts(client);
 	}
 	return TREE_OK;
+}
+
+/* Who owns the entry has the word, as it were. */
+static void
+word_assume(Tree *tree, LockHold *hold)
+{
+	TreeClient *client = tree->client;
+	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
+
+	assert(!hold->held);
+	hold->word = ++waiter->ticket & ((1ull << LOCK_INSTANCE_SHIFT) - 1);
+	hold->handovers = 0;
+	hold->held = true;
+	hold_interrupts(client);
+	waiter_remember(waiter, hold);
+	TREE_COUNT(tree, lock_acquisitions, 1);
 }
 
 /* Wins the word for the entry that we own. Not TREE_OK: nothing is held, the entry is given up unless in doubt. */
@@ -441,6 +484,11 @@ lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 	if (access_endpoint(client, hold.place) == NULL)
 		return client_away(client, hold.place);
 	hold.index = word_index(pointer, words_of(client, hold.place));
+	if (!words_are_used(tree, hold.place))
+	{
+		*free = !entry_is_owned(table_entry(client->shared->locks, hold.place, hold.index));
+		return TREE_OK;
+	}
 	status = word_read(tree, &hold, &word);
 	*free = status == TREE_OK && word == 0;
 	return status;
@@ -557,7 +605,10 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		entry_release(client, entry);
 		return status;
 	}
-	status = word_win(tree, hold, pointer, bytes, image, &deadline, &read);
+	if (!words_are_used(tree, hold->place))
+		word_assume(tree, hold);
+	else
+		status = word_win(tree, hold, pointer, bytes, image, &deadline, &read);
 	if (status != TREE_OK)
 		return status;
 	return node_read_locked(tree, hold, pointer, bytes, image, read);
@@ -731,7 +782,7 @@ write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint6
 {
 	TreeStatus status = TREE_OK;
 
-	if (hold->redo)
+	if (hold->redo && word_is_remote(hold->word))
 	{
 		status = write_and_renew(tree, hold, writes, count, pointer, bytes);
 		if (status != TREE_OK)
@@ -759,7 +810,7 @@ lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, 
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
 	if (hold->handovers < techniques->handovers && entry_has_waiters(entry))
 		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
-	if (!techniques->combine_unlock)
+	if (!techniques->combine_unlock || !word_is_remote(hold->word))
 		return write_then_unlock(tree, hold, writes, count, pointer, bytes);
 	return write_and_unlock(tree, hold, writes, count, pointer, bytes);
 }
@@ -824,6 +875,11 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 
 			if (status != TREE_OK)
 				return status;
+		}
+		if (!word_is_remote(waiter->hold_word))
+		{
+			state_copies_doubt(client->shared, waiter->tree);
+			return TREE_OK;
 		}
 		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
 		if (fabric == FABRIC_OK)

@@ -78,6 +78,18 @@ entry_has_waiters(const LockEntry *entry)
 	return __atomic_load_n(&entry->head, __ATOMIC_RELAXED) != 0;
 }
 
+bool
+entry_is_owned(LockEntry *entry)
+{
+	bool owned;
+
+	assert(entry != NULL);
+	spin_lock(&entry->spin);
+	owned = entry->owner != 0;
+	spin_unlock(&entry->spin);
+	return owned;
+}
+
 /* Takes the first of the queue and makes it the owner: NULL if there is none. Under the entry's spin lock. */
 static LockWaiter *
 entry_choose(LockTable *table, LockEntry *entry)

@@ -74,6 +74,9 @@ extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter
 /* Whether somebody waits, as far as can be said without the spin lock. */
 extern bool entry_has_waiters(const LockEntry *entry);
 
+/* Whether it has an owner, perhaps one who has left it in doubt. */
+extern bool entry_is_owned(LockEntry *entry);
+
 /* The owner gives the entry up, without a word: the first of the queue becomes the owner. */
 extern void entry_release(TreeClient *client, LockEntry *entry);
 /* The same for another owner, who will not. */

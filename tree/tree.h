@@ -203,9 +203,14 @@ typedef struct TreeTechniques
 	 */
 	uint32_t credits;
 	uint32_t credit_sharers;
+	/*
+	 * DEX, logical partitioning: with the hierarchy, trees are this instance's alone, which one TreeShared is: its local lock
+	 * table excludes everybody, and no lock words are swapped.
+	 */
+	bool exclusive;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all of them but `adaptive`, and credits without bound. */
+/* As they are used unless something else is asked for: all but `adaptive` and `exclusive`, and credits without bound. */
 extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions

@@ -3,13 +3,17 @@
 mutate lock_always_combined test_techniques tree/lock.c \
 	's/client->techniques.combine_lock &&/true \&\&/'
 mutate unlock_always_combined test_techniques tree/lock.c \
-	's/if \(!techniques->combine_unlock\)/if (false)/'
+	's/!techniques->combine_unlock \|\| //'
 mutate writes_always_combined test_techniques tree/lock.c \
 	's/tree->client->techniques.combine_unlock \? count : 1/count/'
 mutate entries_always_written test_techniques tree/insert.c \
 	's/tree->client->techniques.entry_writes\)/true)/'
 mutate whole_leaf_split_early test_techniques tree/insert_full.c \
 	's/\(whole && cells->leaf.count <= g->leaf_cells\)/(whole \&\& cells->leaf.count <= g->leaf_cells \/ 2)/'
+mutate nothing_excludes test_techniques tree/lock.c \
+	's/if \(!techniques->exclusive \|\| !techniques->hierarchy \|\|/if (!techniques->exclusive ||/'
+mutate exclusive_is_always_free test_techniques tree/lock.c \
+	's/\*free = !entry_is_owned\(.*?\);/*free = true;/'
 mutate swaps_repeated_at_once test_contention tree/back_off.c \
 	's/if \(!client->techniques.back_off\)/if (true)/'
 mutate limit_does_not_rise "test_techniques test_contention" tree/back_off.c \

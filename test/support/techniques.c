@@ -20,7 +20,7 @@ flip(KeyRandom *random)
 }
 
 TreeTechniques
-techniques_draw(uint64_t seed)
+techniques_draw(uint64_t seed, bool alone)
 {
 	KeyRandom random = {seed * 0x9e3779b97f4a7c15ull + 1};
 	TreeTechniques techniques;
@@ -34,6 +34,7 @@ techniques_draw(uint64_t seed)
 	techniques.handovers = (uint32_t) key_random(&random, HANDOVERS_BELOW);
 	techniques.entry_writes = flip(&random);
 	techniques.back_off = flip(&random);
+	techniques.exclusive = alone && flip(&random);
 	techniques.adaptive = flip(&random);
 	techniques.credits = (uint32_t) key_random(&random, CREDITS_BELOW);
 	techniques.credit_sharers = (uint32_t) key_random(&random, SHARERS_BELOW);
@@ -43,10 +44,10 @@ techniques_draw(uint64_t seed)
 void
 techniques_print(const TreeTechniques *techniques)
 {
-	printf("techniques:%s%s%s%s%s%s, %u handovers, %u credits for %u clients\n",
+	printf("techniques:%s%s%s%s%s%s%s, %u handovers, %u credits for %u clients\n",
 	       techniques->combine_lock ? " combine_lock" : "",
 	       techniques->combine_unlock ? " combine_unlock" : "", techniques->hierarchy ? " hierarchy" : "",
 	       techniques->entry_writes ? " entry_writes" : "", techniques->back_off ? " back_off" : "",
-	       techniques->adaptive ? " adaptive" : "", techniques->handovers, techniques->credits,
-	       techniques->credit_sharers);
+	       techniques->adaptive ? " adaptive" : "", techniques->exclusive ? " exclusive" : "",
+	       techniques->handovers, techniques->credits, techniques->credit_sharers);
 }

@@ -7,8 +7,8 @@
 
 #include "../../tree/tree.h"
 
-/* Some of the techniques; the same for the same seed. */
-extern TreeTechniques techniques_draw(uint64_t seed);
+/* Some of the techniques, the same for the same seed; `alone`: one TreeShared has the tree for itself. */
+extern TreeTechniques techniques_draw(uint64_t seed, bool alone);
 /* A line that says which. */
 extern void techniques_print(const TreeTechniques *techniques);
 
