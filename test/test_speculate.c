@@ -125,6 +125,32 @@ test_counts(void **state)
 	}
 }
 
+/* A wrong guess costs a line and a round trip, once. */
+static void
+test_wrong(void **state)
+{
+	TreeKey key;
+	Cost cost;
+
+	(void) state;
+	begin(&narrow);
+	for (uint32_t i = 0; i < 200; i++)
+	{
+		key = number_key(scramble(i), i);
+		must_insert(tree, &key, false);
+	}
+	find_twice(&key);
+	/* It is there already: its leaf is rewritten, sorted, and the cell leaves the tail. */
+	must_insert(tree, &key, true);
+	cost_begin(&client, &cost);
+	find(&key, true);
+	cost_end(&client, &cost);
+	assert_int_equal(cost.fabric.round_trips, 2);
+	assert_int_equal(cost.fabric.read_bytes, LINE_BYTES + tree->geometry.leaf_bytes);
+	find_twice(&key);
+	end();
+}
+
 /* Cells that moved by splits and rewrites: the guess is wrong, and the answer is not. */
 static void
 test_moved(void **state)
@@ -342,9 +368,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts), cmocka_unit_test(test_moved),  cmocka_unit_test(test_removed),
-		cmocka_unit_test(test_dead),   cmocka_unit_test(test_folded), cmocka_unit_test(test_root),
-		cmocka_unit_test(test_small),
+		cmocka_unit_test(test_counts),  cmocka_unit_test(test_wrong), cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_removed), cmocka_unit_test(test_dead),  cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_root),    cmocka_unit_test(test_small),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
