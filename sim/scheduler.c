@@ -384,6 +384,21 @@ coroutine_sleep(uint64_t nanoseconds)
 	coroutine_occupy(occupied);
 }
 
+void
+coroutine_suspend(void)
+{
+	Coroutine *self = scheduler.current;
+
+	self->wait++;
+	switch_home(self);
+}
+
+void
+coroutine_resume_after(Coroutine *coroutine, uint64_t nanoseconds)
+{
+	scheduler_after(nanoseconds, go_on, coroutine, coroutine->wait);
+}
+
 bool
 coroutine_wait(uint64_t nanoseconds)
 {

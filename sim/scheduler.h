@@ -87,6 +87,10 @@ extern void coroutine_sleep(uint64_t nanoseconds);
  * time is over.
  */
 extern bool coroutine_wait(uint64_t nanoseconds);
+/* The caller waits for coroutine_resume_after(), and for no wake-up. */
+extern void coroutine_suspend(void);
+/* One that is suspended goes on so many nanoseconds from now. */
+extern void coroutine_resume_after(Coroutine *coroutine, uint64_t nanoseconds);
 /* One that has ended is not disturbed. */
 extern void coroutine_wake(Coroutine *coroutine);
 

@@ -127,6 +127,13 @@ TESTS += test_contention
 test_contention_SOURCES = $(SIM_TREE_SOURCES)
 test_contention_LDFLAGS = $(SIM_LDFLAGS)
 
+# Its cost model, and the papers' workloads on it.
+TESTS += test_cost test_ycsb
+test_cost_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) sim/site.c
+test_cost_LDFLAGS = $(SIM_LDFLAGS)
+test_ycsb_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(YCSB_SOURCES)
+test_ycsb_LDFLAGS = $(SIM_LDFLAGS)
+
 # Enemies of a memory node.
 FABRIC_TESTS += test_security test_crowd test_refusals
 test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c

@@ -1,0 +1,229 @@
+/*
+ * paper.c
+ *		One workload of the papers in the simulator's cost model: prints its figures as one line, or as lines of text.
+ *
+ *		paper [--nodes N] [--servers N] [--clients N] [--entries N] [--theta T] [--insert PERCENT] [--range PERCENT]
+ *		      [--range-entries N] [--warm N] [--operations N] [--seed N] [--host-locks] [--release-by-write]
+ *		      [--operation-cost NS] [--lock-cost NS] [--line]
+ *
+ * Figures are those of a model in virtual time (doc/simulator.md), but for the last line, which tells how fast this machine simulates.
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../sim/ycsb.h"
+
+/* The paper's cluster and load. */
+#define NODES 8
+#define SERVERS 8
+#define CLIENTS 22
+#define ENTRIES 10000000
+#define THETA 0.99
+/* About the bytes of an entry in a leaf that is 80 % full; and in inner nodes, which a cache has room for. */
+#define LEAF_ENTRY_BYTES 32
+#define INNER_ENTRY_BYTES 2
+/* Room beside the entries, of a memory node and of a cache. */
+#define NODE_SPARE_BYTES (1ull << 30)
+#define CACHE_SPARE_BYTES (4ull << 20)
+/*
+ * Processor time, as measured on this code (doc/simulator.md): an operation's own work, and a lock that another client of the
+ * compute server hands over.
+ */
+#define OPERATION_NS 500
+#define LOCK_NS 100
+
+typedef struct Arguments
+{
+	YcsbOptions options;
+	bool line;
+} Arguments;
+
+static void
+set_option(Arguments *arguments, int name, const char *value)
+{
+	YcsbOptions *options = &arguments->options;
+	uint64_t number = value == NULL ? 0 : strtoull(value, NULL, 10);
+
+	switch (name)
+	{
+		case 'n':
+			options->site.nodes = (uint32_t) number;
+			break;
+		case 's':
+			options->site.servers = (uint32_t) number;
+			break;
+		case 'c':
+			options->site.clients = (uint32_t) number;
+			break;
+		case 'e':
+			options->entries = number;
+			break;
+		case 't':
+			options->theta = strtod(value, NULL);
+			break;
+		case 'i':
+			options->insert_percent = (uint32_t) number;
+			break;
+		case 'r':
+			options->range_percent = (uint32_t) number;
+			break;
+		case 'R':
+			options->range_entries = (uint32_t) number;
+			break;
+		case 'w':
+			options->warm = number;
+			break;
+		case 'o':
+			options->operations = number;
+			break;
+		case 'S':
+			options->seed = number;
+			break;
+		case 'h':
+			options->site.placement.chip_locks = false;
+			break;
+		case 'W':
+			options->site.placement.release_by_write = true;
+			break;
+		case 'p':
+			options->operation_cost = (uint32_t) number;
+			break;
+		case 'k':
+			options->site.lock_cost = (uint32_t) number;
+			break;
+		case 'l':
+			arguments->line = true;
+			break;
+		default:
+			exit(2);
+	}
+}
+
+static void
+read_arguments(int argc, char **argv, Arguments *arguments)
+{
+	static const struct option names[] = {
+		{"nodes", required_argument, NULL, 'n'},
+		{"servers", required_argument, NULL, 's'},
+		{"clients", required_argument, NULL, 'c'},
+		{"entries", required_argument, NULL, 'e'},
+		{"theta", required_argument, NULL, 't'},
+		{"insert", required_argument, NULL, 'i'},
+		{"range", required_argument, NULL, 'r'},
+		{"range-entries", required_argument, NULL, 'R'},
+		{"warm", required_argument, NULL, 'w'},
+		{"operations", required_argument, NULL, 'o'},
+		{"seed", required_argument, NULL, 'S'},
+		{"host-locks", no_argument, NULL, 'h'},
+		{"release-by-write", no_argument, NULL, 'W'},
+		{"operation-cost", required_argument, NULL, 'p'},
+		{"lock-cost", required_argument, NULL, 'k'},
+		{"line", no_argument, NULL, 'l'},
+		{NULL, 0, NULL, 0},
+	};
+	int name;
+
+	while ((name = getopt_long(argc, argv, "", names, NULL)) != -1)
+		set_option(arguments, name, optarg);
+}
+
+static double
+per_operation(const YcsbResult *result, uint64_t count)
+{
+	return (double) count / (double) result->operations;
+}
+
+static double
+mega_per_second(const YcsbResult *result)
+{
+	return (double) result->operations * 1000 / (double) result->time;
+}
+
+static void
+print_line(const YcsbResult *result)
+{
+	const TreeCounters *counters = &result->counters;
+
+	printf("%.3f\t%.2f\t%.2f\t%.2f\t%.3f\t%.1f\t%.1f\t%.3f\t%.3f\t%s\t%.2f\t%.2f\n", mega_per_second(result),
+	       (double) result->p50 / 1000, (double) result->p90 / 1000, (double) result->p99 / 1000,
+	       per_operation(result, counters->round_trips), per_operation(result, counters->read_bytes),
+	       per_operation(result, counters->written_bytes), per_operation(result, counters->lock_retries),
+	       per_operation(result, counters->handovers), cost_resource_name(result->busiest),
+	       result->busiest_part, result->bucket_part);
+}
+
+static void
+print_text(const YcsbResult *result)
+{
+	const TreeCounters *counters = &result->counters;
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	printf("simulated: %.3f million operations per second, p50 %.2f us, p90 %.2f us, p99 %.2f us\n",
+	       mega_per_second(result), (double) result->p50 / 1000, (double) result->p90 / 1000,
+	       (double) result->p99 / 1000);
+	printf("each: %.3f round trips, %.1f bytes read, %.1f written, %.3f lock retries, %.3f lock waits, %.3f "
+	       "handovers, "
+	       "%.4f leaf splits, %.4f rewrites, %.4f cache misses\n",
+	       per_operation(result, counters->round_trips), per_operation(result, counters->read_bytes),
+	       per_operation(result, counters->written_bytes), per_operation(result, counters->lock_retries),
+	       per_operation(result, counters->lock_waits), per_operation(result, counters->handovers),
+	       per_operation(result, counters->leaf_splits), per_operation(result, counters->leaf_rewrites),
+	       per_operation(result, counters->cache_misses));
+	printf("busiest: %s of host %u, %.0f %% of the time; bucket of atomics: %.0f %%\n",
+	       cost_resource_name(result->busiest), result->busiest_host, result->busiest_part * 100,
+	       result->bucket_part * 100);
+	printf("processor time: loaded in %.2f s; %.2f million operations in %.2f s, %.3f million per second; "
+	       "%ld MB of "
+	       "memory, %" PRIu64 " MB of node memory; run %016" PRIx64 "\n",
+	       result->load_seconds, (double) result->simulated / 1e6, result->run_seconds,
+	       (double) result->simulated / 1e6 / result->run_seconds, usage.ru_maxrss / 1024,
+	       result->node_memory >> 20, result->hash);
+}
+
+static void
+ended(int signal_number)
+{
+	ycsb_clean();
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+int
+main(int argc, char **argv)
+{
+	Arguments arguments = {.options = {.site = {.nodes = NODES,
+	                                            .servers = SERVERS,
+	                                            .clients = CLIENTS,
+	                                            .placement.chip_locks = true,
+	                                            .lock_cost = LOCK_NS},
+	                                   .seed = 1,
+	                                   .entries = ENTRIES,
+	                                   .theta = THETA,
+	                                   .insert_percent = 50,
+	                                   .range_entries = 100,
+	                                   .warm = 100000,
+	                                   .operations = 1000000,
+	                                   .operation_cost = OPERATION_NS}};
+	YcsbOptions *options = &arguments.options;
+	YcsbResult result;
+
+	read_arguments(argc, argv, &arguments);
+	options->site.node_bytes = options->entries * LEAF_ENTRY_BYTES / options->site.nodes + NODE_SPARE_BYTES;
+	options->site.cache_bytes = options->entries * INNER_ENTRY_BYTES + CACHE_SPARE_BYTES;
+	signal(SIGABRT, ended);
+	signal(SIGINT, ended);
+	signal(SIGTERM, ended);
+	signal(SIGSEGV, ended);
+	ycsb_run(options, &result);
+	if (arguments.line)
+		print_line(&result);
+	else
+		print_text(&result);
+	return 0;
+}
