@@ -51,10 +51,10 @@ later(uint64_t a, uint64_t b)
 }
 
 /*
- * Uses a resource for so long; *wait becomes what there is to wait for it, if that is longer. A chain passes several
- * resources, one behind the other: what it waits for the slowest of them it does not wait for the next ones, whose queues are short
- * therefore. All queues are looked at when a chain comes to a card, and not when it gets to each of them, as what comes later
- * would be in front of it then.
+ * Uses a resource for so long; *wait becomes what there is to wait for it, if that is longer. A chain passes
+ * several resources, one behind the other: what it waits for the slowest of them it does not wait for the
+ * next ones, whose queues are short therefore. All queues are looked at when a chain comes to a card, and not
+ * when it gets to each of them, as what comes later would be in front of it then.
  */
 static void
 use(CostCard *card, CostResource resource, uint64_t now, uint64_t duration, uint64_t *wait)

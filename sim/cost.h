@@ -2,12 +2,13 @@
  * cost.h
  *		What operations cost: network cards, their hosts' PCIe and the wire as queues in virtual time.
  *
- * A chain leaves its requester's card (cost_send()), and its operations are served one after another by the responder's
- * (cost_serve()); the answer goes back (cost_answer()).  Every resource is first come first served, in the order of these calls,
- * which callers make at the virtual time that each of them names. Times are picoseconds since the simulation's start.
+ * A chain leaves its requester's card (cost_send()), and its operations are served one after another by the
+ * responder's (cost_serve()); the answer goes back (cost_answer()).  Every resource is first come first
+ * served, in the order of these calls, which callers make at the virtual time that each of them names. Times
+ * are picoseconds since the simulation's start.
  *
- * The parameters are fitted to micro-benchmarks of published hardware alone, and doc/simulator.md has the source of each: what
- * comes out of them are a model's figures, not a machine's.
+ * The parameters are fitted to micro-benchmarks of published hardware alone, and doc/simulator.md has the
+ * source of each: what comes out of them are a model's figures, not a machine's.
  */
 #ifndef SHERMAN_COST_H
 #define SHERMAN_COST_H
@@ -16,7 +17,10 @@
 
 #define PICOSECONDS_PER_NS ((uint64_t) 1000)
 
-/* Atomics in host memory are kept apart by locks inside the card, one for each of so many addresses (low 12 bits, words). */
+/*
+ * Atomics in host memory are kept apart by locks inside the card, one for each of so many addresses (low 12
+ * bits, words).
+ */
 #define COST_BUCKETS 512u
 
 /* All times in picoseconds. */
@@ -31,7 +35,10 @@ typedef struct CostParameters
 	uint64_t request_latency;
 	uint64_t respond; /* operations that are served */
 	uint64_t respond_latency;
-	/* Wire and switch, one way; a byte in one direction; bytes of headers of a packet, and of payload at most. */
+	/*
+	 * Wire and switch, one way; a byte in one direction; bytes of headers of a packet, and of payload at
+	 * most.
+	 */
 	uint64_t wire_latency;
 	uint64_t wire_byte;
 	uint32_t packet_header;
@@ -80,7 +87,10 @@ typedef struct CostPlacement
 	bool release_by_write;
 } CostPlacement;
 
-/* A chain on its way; zeroed before cost_send(). Times but `now` are without what there was to wait since then. */
+/*
+ * A chain on its way; zeroed before cost_send(). Times but `now` are without what there was to wait since
+ * then.
+ */
 typedef struct CostFlight
 {
 	uint64_t bytes; /* on the wire, of all that is asked */
@@ -99,8 +109,8 @@ extern uint64_t cost_send(CostCard *requester, uint64_t now, uint64_t delay, con
 /* It has reached the responder's card. */
 extern void cost_arrive(CostCard *responder, uint64_t now, CostFlight *flight);
 /*
- * The next operation of the chain, to be served now or later: when it takes effect.  It is to do so then, before any other that is
- * told a later time.
+ * The next operation of the chain, to be served now or later: when it takes effect.  It is to do so then,
+ * before any other that is told a later time.
  */
 extern uint64_t cost_serve(CostCard *responder, const CostPlacement *placement, uint64_t now,
                            const FabricOp *op, CostFlight *flight);

@@ -2,9 +2,9 @@
  * cost_transport.c
  *		See cost_transport.h.
  *
- * A chain is two events and one switch: it reaches the memory node's card, where its operations take effect, and its client goes
- * on.  An operation that is served much later than its chain came (an atomic whose bucket is taken) has an event of its own, so that
- * what comes in between takes effect before it.
+ * A chain is two events and one switch: it reaches the memory node's card, where its operations take effect,
+ * and its client goes on.  An operation that is served much later than its chain came (an atomic whose bucket
+ * is taken) has an event of its own, so that what comes in between takes effect before it.
  *
  * Operations are whole: nothing is torn here, that is what transport.c is for.
  */

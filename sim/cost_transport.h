@@ -2,17 +2,13 @@
  * cost_transport.h
  *		The transport "cost": chains on the memory of memory nodes, each in the time that the cost model says.
  *
- *		scheduler_open(seed);
- *		cost_open(&options);
- *		... in coroutines: memory nodes that serve; cost_node() for each; clients with
- *		    FabricOptions.transport = &cost_transport, whose endpoints are "cost:" and the node's number,
- *		    connected between cost_client_begin() and the next one
- *		scheduler_run(limit);
- *		cost_close();
- *		scheduler_close();
+ *		scheduler_open(seed); cost_open(&options); ... in coroutines: memory nodes that serve; cost_node() for
+ *		each; clients with FabricOptions.transport = &cost_transport, whose endpoints are "cost:" and the
+ *		node's number, connected between cost_client_begin() and the next one scheduler_run(limit);
+ *		cost_close(); scheduler_close();
  *
- * All endpoints of a memory node share one channel over shm: nobody dies here.  So redo slots have the bytes of many, and the
- * fabric's resets are refused.
+ * All endpoints of a memory node share one channel over shm: nobody dies here.  So redo slots have the bytes
+ * of many, and the fabric's resets are refused.
  */
 #ifndef SHERMAN_COST_TRANSPORT_H
 #define SHERMAN_COST_TRANSPORT_H
@@ -40,8 +36,8 @@ extern void cost_open(const CostOptions *options);
 extern void cost_close(void);
 
 /*
- * Memory node `node` (0, 1, ...) is on this host; `carrier` is a connection to it over shm, with a data channel, that outlives all
- * endpoints.
+ * Memory node `node` (0, 1, ...) is on this host; `carrier` is a connection to it over shm, with a data
+ * channel, that outlives all endpoints.
  */
 extern void cost_node(uint32_t node, uint32_t host, FabricEndpoint *carrier);
 /* Endpoints that are connected from now on are this client's, which outlives them. */

@@ -166,7 +166,8 @@ server_start(Site *site, SiteServer *server)
 	                             .trees = 2,
 	                             .cache_bytes = site->options.cache_bytes,
 	                             .lock_words = LOCK_WORDS,
-	                             .nodes = site->options.nodes};
+	                             .nodes = site->options.nodes,
+	                             .techniques = &site->options.techniques};
 
 	server->shared = tree_shared_initialize(site_allocate(site, tree_shared_bytes(&options)), &options);
 	if (server->shared == NULL)
@@ -232,9 +233,12 @@ client_now(void *argument)
 static void
 client_sleep(void *argument, uint32_t slot, uint32_t milliseconds)
 {
-	(void) argument;
+	SiteClient *client = argument;
+
 	(void) slot;
-	coroutine_wait(milliseconds * NANOSECONDS_PER_MS);
+	if (!client->woken)
+		coroutine_wait(milliseconds * NANOSECONDS_PER_MS);
+	client->woken = false;
 }
 
 static void
@@ -247,14 +251,17 @@ client_wake(void *argument, uint32_t slot)
 	coroutine_wake(woken->coroutine);
 }
 
-/* Seldom looked at what takes long; who is woken goes on at once. */
+/* Seldom looked at what takes long; who is woken goes on at once, and does not sleep next time. */
 static void
 client_pause_awake(void *argument)
 {
 	SiteClient *client = argument;
 
 	if (coroutine_wait(client->patience))
+	{
 		client->patience = PAUSE_NANOSECONDS;
+		client->woken = true;
+	}
 	else if (client->patience < PAUSE_MAX_NANOSECONDS)
 		client->patience *= 2;
 }

@@ -1,12 +1,14 @@
 /*
  * site.h
- *		Memory nodes, compute servers and clients of the cost model: the real memory nodes and the real tree, in virtual time.
+ *		Memory nodes, compute servers and clients of the cost model: the real memory nodes and the real tree,
+ *		in virtual time.
  *
- * Memory node i and compute server i are on host i and share its card, as in the paper's cluster. A compute server is a set of shared
- * memory of its own; all are one instance to the memory nodes, as no tree has two yet: they meet in the lock words only.
+ * Memory node i and compute server i are on host i and share its card, as in the paper's cluster. A compute
+ * server is a set of shared memory of its own; all are one instance to the memory nodes, as no tree has two
+ * yet: they meet in the lock words only.
  *
- * Everything here is called from coroutines, between scheduler_open(), cost_open() and cost_close(), scheduler_close().  What fails
- * prints why and aborts.
+ * Everything here is called from coroutines, between scheduler_open(), cost_open() and cost_close(),
+ * scheduler_close().  What fails prints why and aborts.
  */
 #ifndef SHERMAN_SITE_H
 #define SHERMAN_SITE_H
@@ -17,7 +19,7 @@
 #include "scheduler.h"
 
 #define SITE_SERVERS_MAX 64u
-#define SITE_CLIENTS_MAX 64u
+#define SITE_CLIENTS_MAX 96u
 
 typedef struct SiteOptions
 {
@@ -27,6 +29,7 @@ typedef struct SiteOptions
 	uint64_t node_bytes;
 	uint64_t cache_bytes; /* of each compute server */
 	CostPlacement placement;
+	TreeTechniques techniques;
 	uint32_t lock_cost; /* nanoseconds: a lock that is passed on inside a compute server */
 } SiteOptions;
 
@@ -70,6 +73,7 @@ typedef struct SiteClient
 	TreeClient *tree;
 	CostClient cost;
 	uint32_t patience; /* nanoseconds of the next look at what is waited for */
+	bool woken;        /* while it was awake */
 	uint64_t silence;
 } SiteClient;
 
@@ -79,7 +83,9 @@ extern void site_stop(Site *site);
 /* Removes the files, whatever state it is in; for a program that ends in the middle. */
 extern void site_clean(const Site *site);
 
-/* A client of the calling coroutine; slot options.clients is one more than there are, for who makes the tree. */
+/*
+ * A client of the calling coroutine; slot options.clients is one more than there are, for who makes the tree.
+ */
 extern void site_client_open(SiteClient *client, Site *site, uint32_t server, uint32_t slot);
 extern void site_client_close(SiteClient *client);
 

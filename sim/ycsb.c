@@ -12,7 +12,10 @@
 
 /* Of so many keys of the space one is not loaded. */
 #define LEFT_OUT 5u
-/* Keys between two lookups that fetch inner nodes into a compute server's cache: fewer than a node of level 1 covers. */
+/*
+ * Keys between two lookups that fetch inner nodes into a compute server's cache: fewer than a node of level 1
+ * covers.
+ */
 #define CACHE_STRIDE 2048u
 #define STAMP_EPOCH 1u
 
@@ -39,6 +42,7 @@ typedef struct Ycsb
 	Moment begin;
 	Moment end;
 	uint64_t latencies[LATENCIES];
+	uint64_t longest;
 	struct Worker *workers;
 	uint32_t worker_count;
 	double loaded;
@@ -195,10 +199,14 @@ static void
 operation_done(uint64_t began)
 {
 	uint64_t first = run.options.warm;
+	uint64_t took = scheduler_now() - began;
 
 	run.done++;
 	if (run.done > first && run.done <= first + run.options.operations)
-		run.latencies[latency_range(scheduler_now() - began)]++;
+	{
+		run.latencies[latency_range(took)]++;
+		run.longest = took > run.longest ? took : run.longest;
+	}
 	if (run.done == first)
 		moment_take(&run.begin);
 	if (run.done == first + run.options.operations)
@@ -424,7 +432,7 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	run.options = *options;
 	run.worker_count = run.warming = options->site.servers * options->site.clients;
 	run.workers = calloc(run.worker_count, sizeof(Worker));
-	zipf_open(&run.zipf, key_space(), options->theta);
+	zipf_open(&run.zipf, options->theta == 0 ? key_space() : options->ranks, options->theta);
 	scheduler_open(options->seed);
 	cost_open(&cost);
 	coroutine_start(direct, result, false);
@@ -438,6 +446,7 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	result->p50 = percentile(50);
 	result->p90 = percentile(90);
 	result->p99 = percentile(99);
+	result->longest = run.longest;
 	result->simulated = run.done;
 	result->counters = run.end.counters;
 	counters_add(&result->counters, &run.begin.counters, true);

@@ -2,9 +2,9 @@
  * ycsb.h
  *		The workloads of the papers on a site of the cost model: throughput and latency in virtual time.
  *
- * Keys and values have 8 bytes: the value is the entry's TID.  A part of the key space is loaded; clients draw keys from all of it,
- * read them, scan from them on, or insert them, which writes an entry that is there once more.  Each client does one operation at
- * a time.
+ * Keys and values have 8 bytes: the value is the entry's TID.  A part of the key space is loaded; clients
+ * draw keys from all of it, read them, scan from them on, or insert them, which writes an entry that is there
+ * once more.  Each client does one operation at a time.
  */
 #ifndef SHERMAN_YCSB_H
 #define SHERMAN_YCSB_H
@@ -17,6 +17,7 @@ typedef struct YcsbOptions
 	uint64_t seed;
 	uint64_t entries; /* loaded; the key space has a quarter more */
 	double theta;     /* of Zipf's law, 0: uniform */
+	uint64_t ranks; /* that it is about: more than there are keys make the hot ones as hot as among so many */
 	uint32_t insert_percent;
 	uint32_t range_percent; /* the rest are lookups */
 	uint32_t range_entries; /* of one range */
@@ -33,6 +34,7 @@ typedef struct YcsbResult
 	uint64_t p50;
 	uint64_t p90;
 	uint64_t p99;
+	uint64_t longest;
 	TreeCounters counters;
 	CostResource busiest; /* of all cards: the resource that was busy longest, and what part of the time */
 	uint32_t busiest_host;

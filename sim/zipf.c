@@ -6,7 +6,10 @@
 
 #include "zipf.h"
 
-/* So many weights are added up; what is left is an integral, which differs from the sum by less than the last weight's slope. */
+/*
+ * So many weights are added up; what is left is an integral, which differs from the sum by less than the last
+ * weight's slope.
+ */
 #define ADDED_UP 100000u
 
 static double

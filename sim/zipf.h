@@ -1,6 +1,7 @@
 /*
  * zipf.h
- *		Random ranks by Zipf's law, as YCSB draws them (Gray et al.: "Quickly generating billion-record synthetic databases").
+ *		Random ranks by Zipf's law, as YCSB draws them (Gray et al.: "Quickly generating billion-record
+ *		synthetic databases").
  */
 #ifndef SHERMAN_ZIPF_H
 #define SHERMAN_ZIPF_H

@@ -1,7 +1,7 @@
 /*
  * test_ycsb.c
- *		The papers' workloads on a small site: what an operation costs in round trips and bytes, that runs repeat, and how often
- *		ranks are drawn.
+ *		The papers' workloads on a small site: what an operation costs in round trips and bytes, that runs
+ *		repeat, and how often ranks are drawn.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,15 @@
 /* An insert writes its cell, and its lock word twice. */
 #define INSERT_WRITES (16 + 2 * 8)
 
+static TreeTechniques
+techniques(void)
+{
+	TreeTechniques all = tree_techniques;
+
+	all.overwrite = true;
+	return all;
+}
+
 static YcsbOptions
 small_options(uint32_t insert_percent)
 {
@@ -27,6 +36,7 @@ small_options(uint32_t insert_percent)
 	                              .node_bytes = 64 << 20,
 	                              .cache_bytes = 1 << 20,
 	                              .placement.chip_locks = true,
+	                              .techniques = techniques(),
 	                              .lock_cost = 100},
 	                     .seed = 7,
 	                     .entries = 40000,
@@ -52,6 +62,31 @@ test_lookups(void **state)
 	assert_in_range(result.p50, 2600, 3200);
 }
 
+/* One client alone: nothing is retried, and nothing handed over. */
+static void
+test_inserts(void **state)
+{
+	YcsbOptions options = small_options(100);
+	YcsbResult result;
+
+	(void) state;
+	options.site.servers = options.site.clients = 1;
+	ycsb_run(&options, &result);
+	assert_int_equal(result.counters.leaf_splits + result.counters.leaf_rewrites, 0);
+	/* Four of five keys are there, and written once more. */
+	assert_in_range(result.counters.insert_hits, result.operations * 77 / 100, result.operations * 83 / 100);
+	assert_int_equal(result.counters.round_trips, result.operations * 2);
+	assert_int_equal(result.counters.read_bytes, result.operations * LEAF);
+	assert_int_equal(result.counters.written_bytes, result.operations * INSERT_WRITES);
+	/* The baseline: each operation alone, and leaves as a whole. */
+	options.site.techniques = (TreeTechniques){.overwrite = true};
+	ycsb_run(&options, &result);
+	assert_int_equal(result.counters.leaf_splits, 0);
+	assert_int_equal(result.counters.round_trips, result.operations * 4);
+	assert_int_equal(result.counters.read_bytes, result.operations * LEAF);
+	assert_int_equal(result.counters.written_bytes, result.operations * (LEAF + 2 * 8));
+}
+
 static void
 test_ranges(void **state)
 {
@@ -67,7 +102,10 @@ test_ranges(void **state)
 	assert_true(result.counters.read_bytes < result.operations * 5 * LEAF);
 }
 
-/* Two clients of a compute server, or two compute servers, are the same to the memory nodes, but not to each other. */
+/*
+ * Two clients of a compute server, or two compute servers, are the same to the memory nodes, but not to each
+ * other.
+ */
 static void
 test_repeats(void **state)
 {
@@ -76,6 +114,7 @@ test_repeats(void **state)
 
 	(void) state;
 	options.theta = 0.99;
+	options.ranks = 50000;
 	ycsb_run(&options, &first);
 	ycsb_run(&options, &second);
 	assert_true(first.hash == second.hash);
@@ -118,10 +157,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_zipf),
-		cmocka_unit_test(test_lookups),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_repeats),
+		cmocka_unit_test(test_zipf),   cmocka_unit_test(test_lookups), cmocka_unit_test(test_inserts),
+		cmocka_unit_test(test_ranges), cmocka_unit_test(test_repeats),
 	};
 
 	if (!scheduler_is_here())

@@ -195,7 +195,7 @@ insert_release(Insertion *in)
 	                    tree_node_bytes(tree, in->path.pointer, 0));
 }
 
-/* The common case: the cell into an empty slot, and nothing else is written. */
+/* The common case: the cell into an empty slot (or over itself), and nothing else is written. */
 static TreeStatus
 insert_into_slot(Insertion *in, uint32_t slot)
 {
@@ -209,8 +209,8 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	bool stamped = insert_stamp(in, node);
 	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 
-	assert(slot >= node_count(node) && slot < g->leaf_cells);
-	assert(cell_state(node[word]) == CELL_EMPTY);
+	assert(slot < g->leaf_cells);
+	assert(in->hit || (slot >= node_count(node) && cell_state(node[word]) == CELL_EMPTY));
 
 	memcpy(node + word, in->cell, g->cell_bytes);
 	node[word] |= node[HEADER_GENERATION] & STAMP_MASK;
@@ -254,6 +254,19 @@ insert_post(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t ri
 	}
 }
 
+/* Whether the entry in the slot is ours and may be written once more where it is. */
+static bool
+insert_overwrites(const Insertion *in, uint32_t slot)
+{
+	const Tree *tree = in->tree;
+	const TreeTechniques *techniques = &tree->client->techniques;
+	const uint64_t *cell = tree->client->image + leaf_cell_word(&tree->geometry, slot);
+
+	return techniques->overwrite && techniques->entry_writes && !tree->geometry.format.postings &&
+	       !in->has_outside && cell_state(cell[0]) == CELL_LIVE &&
+	       cell_same_key(&tree->geometry, cell, in->cell);
+}
+
 /* Under the lock, in the right leaf. */
 static TreeStatus
 insert_locked(Insertion *in)
@@ -276,6 +289,11 @@ insert_locked(Insertion *in)
 	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT &&
 	    tree->client->techniques.entry_writes)
 		return insert_into_slot(in, survey.empty);
+	if (survey.same_tid != LEAF_NO_SLOT && insert_overwrites(in, survey.same_tid))
+	{
+		in->hit = true;
+		return insert_into_slot(in, survey.same_tid);
+	}
 	return insert_anew(in, survey.same_tid);
 }
 

@@ -208,9 +208,14 @@ typedef struct TreeTechniques
 	 * table excludes everybody, and no lock words are swapped.
 	 */
 	bool exclusive;
+	/*
+	 * No technique, and off: the papers' update.  An entry that is there already is written once more in its slot, if
+	 * entries are written by themselves.  Only where nobody removes entries: who has judged it may still do so.
+	 */
+	bool overwrite;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all but `adaptive` and `exclusive`, and credits without bound. */
+/* As they are used unless something else is asked for: all but `adaptive`, `exclusive` and `overwrite`, and credits without bound. */
 extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions
