@@ -36,5 +36,6 @@ BEGIN {
 	if ($1 != section)
 		print $1
 	section = $1
-	printf "  %-44s %10.4g %10.4g %-6s %5.2f%s\n", $2, $3, ours, $4, ours / $3, ours / $3 < 0.7 || ours / $3 > 1.3 ? "  *" : ""
+	ratio = ours / $3
+	printf("  %-44s %10.4g %10.4g %-6s %5.2f%s\n", $2, $3, ours, $4, ratio, (ratio < 0.7 || ratio > 1.3) ? "  *" : "")
 }
