@@ -6,9 +6,11 @@
  *		paper [--nodes N] [--servers N] [--clients N] [--entries N] [--theta T] [--ranks N] [--insert PERCENT]
  *		[--range PERCENT] [--range-entries N] [--warm N] [--operations N] [--seed N] [--host-locks]
  *		[--release-by-write] [--operation-cost NS] [--lock-cost NS] [--line] [--techniques LETTERS]
+ *		[--entry-cache KEYS]
  *
  * Techniques: l combined lock and READ, u combined WRITE and unlock, h hierarchy of locks, p passed on, e
- * entry-sized writes, b back-off; all of them if nothing is said.
+ * entry-sized writes, b back-off, a with an adaptive limit; all of them but the last if
+ * nothing is said.
  *
  * Figures are those of a model in virtual time (doc/simulator.md), but for the last line, which tells how
  * fast this machine simulates.
@@ -29,6 +31,8 @@
 #define CLIENTS 22
 #define ENTRIES 10000000
 #define THETA 0.99
+/* What a key takes in the entry cache. */
+#define ENTRY_CACHE_BYTES 16
 /*
  * The paper's key space is of so many, which no machine of ours holds: hot keys are as hot as its, in a
  * smaller space.
@@ -64,6 +68,7 @@ set_techniques(YcsbOptions *options, const char *letters)
 		.handovers = strchr(letters, 'p') != NULL ? tree_techniques.handovers : 0,
 		.entry_writes = strchr(letters, 'e') != NULL,
 		.back_off = strchr(letters, 'b') != NULL,
+		.adaptive = strchr(letters, 'a') != NULL,
 		.overwrite = true,
 	};
 }
@@ -87,6 +92,9 @@ set_option(Arguments *arguments, int name, const char *value)
 			break;
 		case 'e':
 			options->entries = number;
+			break;
+		case 'E':
+			options->site.entry_cache_bytes = number * ENTRY_CACHE_BYTES;
 			break;
 		case 'z':
 			options->ranks = number;
@@ -154,6 +162,7 @@ read_arguments(int argc, char **argv, Arguments *arguments)
 		{"release-by-write", no_argument, NULL, 'W'},
 		{"operation-cost", required_argument, NULL, 'p'},
 		{"lock-cost", required_argument, NULL, 'k'},
+		{"entry-cache", required_argument, NULL, 'E'},
 		{"ranks", required_argument, NULL, 'z'},
 		{"techniques", required_argument, NULL, 'T'},
 		{"line", no_argument, NULL, 'l'},

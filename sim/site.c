@@ -167,7 +167,8 @@ server_start(Site *site, SiteServer *server)
 	                             .cache_bytes = site->options.cache_bytes,
 	                             .lock_words = LOCK_WORDS,
 	                             .nodes = site->options.nodes,
-	                             .techniques = &site->options.techniques};
+	                             .techniques = &site->options.techniques,
+	                             .entry_cache_bytes = site->options.entry_cache_bytes};
 
 	server->shared = tree_shared_initialize(site_allocate(site, tree_shared_bytes(&options)), &options);
 	if (server->shared == NULL)

@@ -27,7 +27,8 @@ typedef struct SiteOptions
 	uint32_t servers; /* compute servers, 1 to SITE_SERVERS_MAX */
 	uint32_t clients; /* of each, 1 to SITE_CLIENTS_MAX */
 	uint64_t node_bytes;
-	uint64_t cache_bytes; /* of each compute server */
+	uint64_t cache_bytes;       /* of each compute server */
+	uint64_t entry_cache_bytes; /* likewise: what TreeSharedOptions have */
 	CostPlacement placement;
 	TreeTechniques techniques;
 	uint32_t lock_cost; /* nanoseconds: a lock that is passed on inside a compute server */

@@ -221,6 +221,18 @@ is_through(void)
 
 /* ---- operations ---- */
 
+/* By a guess where there is an entry cache. */
+static void
+find(Worker *worker, uint64_t number)
+{
+	TreeKey key = key_of(number);
+	TreeFound found;
+	TreeStatus status = tree_find(worker->scan, &key, &found);
+
+	if (status != TREE_END)
+		require(status, &worker->client);
+}
+
 static void
 look_up(Worker *worker, uint64_t number)
 {
@@ -272,6 +284,8 @@ operate(Worker *worker)
 		insert(worker, number);
 	else if (kind < run.options.insert_percent + run.options.range_percent)
 		scan_range(worker, number);
+	else if (run.options.site.entry_cache_bytes > 0)
+		find(worker, number);
 	else
 		look_up(worker, number);
 	operation_done(began);
