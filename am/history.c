@@ -1,15 +1,16 @@
 /*
  * history.c
- *		The page of history: what the state file says of epochs and memory nodes, where a standby or a restored backup
- *		has it, too, as of the moment that its own history begins.
+ *		The page of history: what the state file says of epochs and memory nodes, where a standby or a
+ *		restored backup has it, too, as of the moment that its own history begins.
  *
- * The state file stays with its data directory.  This page is in a relation file of its own among those that all databases
- * share, which no catalog names: it is written through the buffer pool, as a full-page image, so that backups copy it,
- * standbys replay it and pg_rewind sets it back, also where nobody has our library.  It is in the WAL, and flushed,
- * before anybody is let into a memory node in that state; so whoever has any of the rows that were inserted then has it as well.
+ * The state file stays with its data directory.  This page is in a relation file of its own among those that
+ * all databases share, which no catalog names: it is written through the buffer pool, as a full-page image,
+ * so that backups copy it, standbys replay it and pg_rewind sets it back, also where nobody has our library.
+ * It is in the WAL, and flushed, before anybody is let into a memory node in that state; so whoever has any
+ * of the rows that were inserted then has it as well.
  *
- * The launcher alone writes it, and only in a run that has begun its epoch: from the end of its record on the WAL is of that epoch,
- * up to the next start of the server.
+ * The launcher alone writes it, and only in a run that has begun its epoch: from the end of its record on
+ * the WAL is of that epoch, up to the next start of the server.
  */
 #include "sherman.h"
 
@@ -27,8 +28,8 @@
 #include "shared.h"
 
 /*
- * Its file, global/9731: catalogs have numbers below 8000 (the rest up to 9999 is for development), and what gets one later avoids
- * those of files that are there.
+ * Its file, global/9731: catalogs have numbers below 8000 (the rest up to 9999 is for development), and what
+ * gets one later avoids those of files that are there.
  */
 static const RelFileNode history_file = {
 	.spcNode = GLOBALTABLESPACE_OID,.dbNode = InvalidOid,.relNode = 9731
@@ -77,14 +78,16 @@ static XLogRecPtr
 write_page(const ShermanHistory *history)
 {
 	SMgrRelation storage = smgropen(history_file, InvalidBackendId);
+	BlockNumber block = 0;
 	XLogRecPtr	end;
 	Buffer		buffer;
 	Page		page;
 
 	if (!smgrexists(storage, MAIN_FORKNUM))
 		smgrcreate(storage, MAIN_FORKNUM, true);
-	buffer = ReadBufferWithoutRelcache(history_file, MAIN_FORKNUM, smgrnblocks(storage, MAIN_FORKNUM) == 0 ? P_NEW : 0,
-									   RBM_ZERO_AND_LOCK, NULL, true);
+	if (smgrnblocks(storage, MAIN_FORKNUM) == 0)
+		block = P_NEW;
+	buffer = ReadBufferWithoutRelcache(history_file, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL, true);
 	page = BufferGetPage(buffer);
 	START_CRIT_SECTION();
 	PageInit(page, BLCKSZ, 0);

@@ -112,8 +112,8 @@ ended_in_production(const ControlFileData *control)
 }
 
 /*
- * Whether the server goes on in the timeline of the epoch: its last checkpoint is of that, or it is still the one which the epoch, behind
- * a promotion, has begun with.
+ * Whether the server goes on in the timeline of the epoch: its last checkpoint is of that, or it is still the
+ * one which the epoch, behind a promotion, has begun with.
  */
 static bool
 same_timeline(const ShermanLocal *local, const ControlFileData *control)
@@ -293,6 +293,9 @@ sherman_recovery_start(ShermanShared *shared)
 		found = false;
 	}
 	shared->start = found ? judge(local, control) : SHERMAN_START_UNPROVEN;
+	/* What an earlier run found in the WAL, and came to no decision by, must be there still. */
+	if (found && local->take_over == SHERMAN_TAKE_OVER_CUT)
+		local->take_over = SHERMAN_TAKE_OVER_WANTED;
 	on_shmem_exit(record_clean_end, PointerGetDatum(shared));
 	if (IsBinaryUpgrade)
 		return;

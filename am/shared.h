@@ -541,8 +541,8 @@ extern void sherman_wal_end_round(void);
 extern void sherman_wal_end_wait(void);
 
 /*
- * Where, behind a record that ends at `from`, the first start of a server left its mark, or if none did `end`, up to which all WAL must be
- * readable (invalid: some start must have).  Invalid: it is not known.
+ * Where, behind a record that ends at `from`, the first start of a server left its mark, or if none did `end`,
+ * up to which all WAL must be readable (invalid: some start must have).  Invalid: it is not known.
  */
 extern XLogRecPtr sherman_wal_cut(XLogRecPtr from, XLogRecPtr end);
 
@@ -551,8 +551,8 @@ extern XLogRecPtr sherman_wal_cut(XLogRecPtr from, XLogRecPtr end);
 /* Reads it, as it is in this server's history; *end is where its record ends.  False: there is none to be believed. */
 extern bool sherman_history_read(ShermanHistory *history, XLogRecPtr *end);
 /*
- * In the launcher, while the epoch is in use: writes what the state file says, durably.  False, with the error in the log, if that failed.
- * Nothing is written with an embedded memory node.
+ * In the launcher, while the epoch is in use: writes what the state file says, durably.  False, with the error in
+ * the log, if that failed.  Nothing is written with an embedded memory node.
  */
 extern bool sherman_history_write(const ShermanLocal *local);
 /* Takes from the page what the state file of another server would have said. */
@@ -560,11 +560,14 @@ extern void sherman_history_adopt(const ShermanHistory *history, ShermanLocal *l
 
 /* ---- takeover.c ---- */
 
-/* When recovery, which was told to, has ended at `end` (invalid: that is not known): finds out where the owner's history was cut. */
+/*
+ * When recovery, which was told to, has ended at `end` (invalid: that is not known): finds out where the owner's
+ * history was cut.
+ */
 extern void sherman_take_over_at(ShermanLocal *local, XLogRecPtr end);
 /*
- * In the launcher, before anything is attached: takes over what is wanted, or says why not.  False: it is not decided yet, and
- * nothing may be attached.
+ * In the launcher, before anything is attached: takes over what is wanted, or says why not.  False: it is not
+ * decided yet, and nothing may be attached.
  */
 extern bool sherman_take_over_round(void);
 
@@ -678,8 +681,8 @@ extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, Sherm
 /* ---- changes.c ---- */
 
 /*
- * The file of an index was copied, and goes if the transaction commits; else the copy does.  In the copy the first change of the tree
- * in this epoch leaves word by itself; this leaves it in the file.
+ * The file of an index was copied, and goes if the transaction commits; else the copy does.  In the copy the first
+ * change of the tree in this epoch leaves word by itself; this leaves it in the file.
  */
 extern void sherman_index_moved(Oid oid);
 

@@ -1,15 +1,18 @@
 /*
  * takeover.c
- *		Taking over a cut history: a standby, or a server that is restored to a point in time, takes the indexes of the one that it is
- *		a copy of when its recovery ends, if it was told to (sherman_take_over()).
+ *		Taking over a cut history: a standby, or a server that is restored to a point in time, takes the
+ *		indexes of the one that it is a copy of when its recovery ends, if it was told to
+ *		(sherman_take_over()).
  *
- * Its tables are those of the owner up to the place where its own history begins.  The page of history (history.c) is what
- * the owner's state file said there.  So the server goes on from it as the owner itself would behind a crash in which all WAL
- * from there on was lost: the same rule says what is good, in doubt or broken (recovery.c), for the owner's removals and first changes
- * bear the LSN of their evidence.  Only where the owner's last epoch ends is to be found out: behind that page's record the WAL is of that epoch
+ * Its tables are those of the owner up to the place where its own history begins.  The page of history
+ * (history.c) is what the owner's state file said there.  So the server goes on from it as the owner itself
+ * would behind a crash in which all WAL from there on was lost: the same rule says what is good, in doubt or
+ * broken (recovery.c), for the owner's removals and first changes bear the LSN of their evidence.  Only
+ * where the owner's last epoch ends is to be found out: behind that page's record the WAL is of that epoch
  * up to the first record of a start, or to the end.
  *
- * What the owner does later is not believed, whatever it is: attaching to a memory node, it opens an epoch there that the page does not know.
+ * What the owner does later is not believed, whatever it is: attaching to a memory node, it opens an epoch
+ * there that the page does not know.
  */
 #include "sherman.h"
 
@@ -99,7 +102,8 @@ sherman_take_over_at(ShermanLocal *local, XLogRecPtr end)
 /* ---- the launcher ---- */
 
 /*
- * Makes the state of this server that of the owner at the place where its history was cut.  Returns why not, or NULL.
+ * Makes the state of this server that of the owner at the place where its history was cut.  Returns why not,
+ * or NULL.
  */
 static const char *
 adopt(ShermanLocal *local)

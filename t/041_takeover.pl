@@ -14,10 +14,10 @@ use Sherman;
 use Test::More;
 
 my $msd = Msd->new('a', size => 128);
-my $conf = "sherman.operation_timeout = 5s\nsherman.memory_nodes = '" . $msd->address . "'\n" . Msd::configuration();
+my $conf = "sherman.operation_timeout = 5s\nsherman.attach_timeout = 60s\nsherman.memory_nodes = '" . $msd->address . "'\n" . Msd::configuration();
 my $node = new_cluster('main',
 	allows_streaming => 1,
-	conf => "${conf}wal_log_hints = on\nwal_keep_size = 512MB\nmax_wal_size = 1GB\nbgwriter_lru_maxpages = 0\nlogging_collector = off\n");
+	conf => "${conf}wal_log_hints = on\nwal_keep_size = 512MB\nmax_wal_size = 1GB\nbgwriter_lru_maxpages = 0\n");
 
 sub wait_attached
 {
@@ -177,7 +177,8 @@ is($node->safe_psql('postgres', 'SELECT sherman_take_over(false)'), '', 'and not
 $node->restart;
 is($node->safe_psql('postgres', 'SELECT sherman_take_over()'), '', 'and again');
 # Nobody decides, as long as there is no launcher: changes are not skipped.
-$node->append_conf('postgresql.conf', "max_worker_processes = 0\nsherman.attach_timeout = 1s\n");
+$node->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+$node->adjust_conf('postgresql.conf', 'sherman.attach_timeout', '1s');
 $node->restart;
 $standby->stop('immediate');
 $node->promote;

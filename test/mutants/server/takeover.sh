@@ -1,13 +1,15 @@
 # Safeguards of taking over, and of what the metapage says before the record. Sourced by script/test-mutations-server.
 
 mutate border_not_looked_for t/041_takeover am/wal_end.c \
-	's/return look_into_wal\(read_from_end, from, end\);/return end;/'
+	's/if \(is_border\(reader\)\)\n\t\t\treturn/if (is_border(reader) \&\& end == InvalidXLogRecPtr)\n\t\t\treturn/'
+mutate wal_not_missed t/041_takeover am/wal_end.c \
+	's/return reached == end \? end : InvalidXLogRecPtr;/return end;/'
 mutate cut_not_minded t/041_takeover am/takeover.c \
 	's/sherman_epoch_end\(local, local->cut,/sherman_epoch_end(local, PG_UINT64_MAX,/'
 mutate page_not_written_behind_an_attach t/041_takeover am/recovery.c \
 	's/(node->unclean_from = 0;\n\treturn )history_change/$1local_change/'
 mutate undecided_is_broken t/041_takeover am/state.c \
-	's/(sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)\)/($1 \&\& meta->magic == 0)/'
+	's/(sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)\)/$1 \&\& meta->magic == 0)/'
 mutate left_file_says_nothing t/042_moved am/hooks.c \
 	's/sub == 0 && moving && /sub == 1 \&\& moving \&\& /'
 mutate record_before_the_metapage t/042_moved am/changes.c \
