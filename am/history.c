@@ -169,5 +169,13 @@ sherman_history_adopt(const ShermanHistory *history, ShermanLocal *local)
 	memcpy(local->past, history->past, sizeof(local->past));
 	memset(local->node, 0, sizeof(local->node));
 	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
 		memcpy(&local->node[i], &history->node[i], sizeof(history->node[i]));
+		/*
+		 * Every tree is looked at: one that the owner has not changed in its last epoch here may have been
+		 * changed since, in one of its two copies alone.
+		 */
+		if (local->node[i].member != 0)
+			local->node[i].unclean_from = 1;
+	}
 }

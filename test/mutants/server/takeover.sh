@@ -13,4 +13,4 @@ mutate undecided_is_broken t/041_takeover am/state.c \
 mutate left_file_says_nothing t/042_moved am/hooks.c \
 	's/sub == 0 && moving && /sub == 1 \&\& moving \&\& /'
 mutate record_before_the_metapage t/042_moved am/changes.c \
-	's/(\tif \(!sherman_copies_before_change\(relation, index\) \|\|)/\t(void) sherman_record_update(\&index->meta, \&record);\n$1/'
+	's/(\tif \(!sherman_copies_before_change\(relation, index\) \|\|\n)/\t(void) (news \&\& change_record(relation, index, \&record));\n$1/'
