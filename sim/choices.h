@@ -12,7 +12,7 @@
 #include "explorer.h"
 
 /* Accesses of a step at most; one that has more conflicts with all. */
-#define FOOTPRINT_ACCESSES 8
+#define FOOTPRINT_ACCESSES 12
 
 typedef struct Access
 {

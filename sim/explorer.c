@@ -40,6 +40,7 @@ typedef struct Client
 	ClientWait wait;
 	uint64_t since; /* in the order of waits */
 	bool goes_on;
+	bool waited; /* it has paused or slept, and not only given others their turn */
 	bool woken;
 	bool in_vain;   /* its group let it go on from its last pause, and it has done nothing since */
 	bool changed;   /* what it has accessed, or its group */
@@ -150,6 +151,22 @@ explorer_offer(uint32_t actor, SchedulerEvent event, void *argument, uint64_t nu
 	offer((Offer){actor, event, argument, number, {explorer_step(), cause}, false});
 }
 
+static uint32_t
+client_number(const Client *client)
+{
+	return (uint32_t) (client - explorer.clients);
+}
+
+/*
+ * The step under way lets the client go on, or finds out whether something has.  Any one that does is enough,
+ * so these steps conflict.
+ */
+static void
+touch_wake(const Client *client)
+{
+	explorer_access(EXPLORER_WAKE, client_number(client), client_number(client) + 1, EXPLORER_WRITE);
+}
+
 /* The event of a client's step: it goes on. */
 static void
 client_go_on(void *argument, uint64_t number)
@@ -159,17 +176,20 @@ client_go_on(void *argument, uint64_t number)
 	(void) argument;
 	client->goes_on = true;
 	explorer_access_client((uint32_t) number);
+	if (client->waited)
+		touch_wake(client);
+	client->waited = false;
 	coroutine_wake(client->coroutine);
 }
 
 static void
-client_offer(Client *client, bool behind_all)
+client_offer(Client *client, uint32_t cause, bool behind_all)
 {
-	uint32_t number = (uint32_t) (client - explorer.clients);
+	uint32_t number = client_number(client);
 
 	client->wait = CLIENT_RUNS;
-	offer((Offer){
-		number * EXPLORER_ACTORS, client_go_on, NULL, number, {explorer_step(), client->cause}, behind_all});
+	offer(
+		(Offer){number * EXPLORER_ACTORS, client_go_on, NULL, number, {explorer_step(), cause}, behind_all});
 }
 
 /* Until its step comes. */
@@ -204,7 +224,7 @@ explorer_yield(void)
 		return;
 	client = client_here();
 	client_acts();
-	client_offer(client, false);
+	client_offer(client, EXPLORER_NO_STEP, false);
 	client_wait(client);
 }
 
@@ -213,10 +233,12 @@ explorer_pause(void)
 {
 	Client *client = client_here();
 
+	touch_wake(client);
+	client->waited = true;
 	client->wait = CLIENT_PAUSES;
 	client->since = explorer.waits++;
 	if (client->changed || client->woken)
-		client_offer(client, false);
+		client_offer(client, client->cause, false);
 	client_wait(client);
 }
 
@@ -225,10 +247,12 @@ explorer_sleep(void)
 {
 	Client *client = client_here();
 
+	touch_wake(client);
+	client->waited = true;
 	client->wait = CLIENT_SLEEPS;
 	client->since = explorer.waits++;
 	if (client->woken)
-		client_offer(client, false);
+		client_offer(client, client->cause, false);
 	client_wait(client);
 }
 
@@ -238,12 +262,13 @@ explorer_wake(uint32_t number)
 	Client *client = &explorer.clients[number];
 
 	client_acts();
+	touch_wake(client);
 	if (client->woken)
 		return;
 	client->woken = true;
 	client->cause = explorer_step();
 	if (client->wait != CLIENT_RUNS)
-		client_offer(client, false);
+		client_offer(client, client->cause, false);
 }
 
 /* ---- accesses ---- */
@@ -251,12 +276,13 @@ explorer_wake(uint32_t number)
 static void
 client_changed(Client *client)
 {
+	touch_wake(client);
 	if (client->changed)
 		return;
 	client->changed = true;
 	client->cause = explorer_step();
 	if (client->wait == CLIENT_PAUSES)
-		client_offer(client, false);
+		client_offer(client, client->cause, false);
 }
 
 static bool
@@ -384,7 +410,7 @@ offer_longest_waiting(void)
 			longest = client;
 	}
 	if (longest != NULL)
-		client_offer(longest, true);
+		client_offer(longest, EXPLORER_NO_STEP, true);
 }
 
 static int

@@ -37,7 +37,7 @@ typedef enum ExplorerSpace
 	EXPLORER_GROUP,   /* what clients of a group share and no step tells of, by number of the group */
 	EXPLORER_QUEUE,   /* whether a queue goes on, by actor */
 	EXPLORER_HISTORY, /* the moments of calls (READ) and ends (ADD), by entry */
-	EXPLORER_USER,
+	EXPLORER_WAKE,    /* what lets a client that pauses or sleeps go on, by client */
 	EXPLORER_REGIONS = 16
 } ExplorerSpace;
 

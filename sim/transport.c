@@ -677,6 +677,7 @@ sim_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t ticket)
 	for (link = &queue->chains; *link != NULL; link = &(*link)->next)
 		;
 	*link = chain;
+	explorer_access(EXPLORER_QUEUE, queue->actor, queue->actor + 1, EXPLORER_WRITE);
 	if (queue->broken)
 		chain_end(queue, chain, killed_status(queue));
 	queue_move(queue, delay(CALM_TRAVEL_NANOSECONDS));

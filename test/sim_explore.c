@@ -62,8 +62,8 @@ typedef struct Case
 {
 	const char *name;
 	/*
-	 * What each client does: i5 inserts number 5, l5 looks it up, s scans all forward, b backward, r3-7
-	 * removes the numbers 3 to 7 by VACUUM's walk (and folds, if the case does).
+	 * What each client does: i5 inserts number 5, l5 looks it up, k5 does and marks it as dead, s scans all
+	 * forward, b backward, r3-7 removes the numbers 3 to 7 by VACUUM's walk (and folds, if the case does).
 	 */
 	const char *scripts[CLIENTS_MOST];
 	uint32_t domains; /* compute instances; 0: each client is its own */
@@ -90,6 +90,8 @@ typedef struct Case
 static const Case cases[] = {
 	{"insert", {"i5 l10", "i10 l5"}, 0, 8, WHOLE, .about = NOTHING},
 	{"insert-same", {"i5 l5", "i5 l5"}, 0, 8, WHOLE, .about = NOTHING},
+	{"mark", {"k7", "r7-7 i7 l7"}, 0, 8, WHOLE, .about = NOTHING},
+	{"mark-insert", {"k7 l7", "i5 l7"}, 0, 8, WHOLE, .about = NOTHING},
 	{"split", {"i5 l10", "i10 l5"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"split-lookup", {"i5", "l9 l11"}, 0, 23, PACKETS, .about = RIGHT_MOVE},
 	{"split-scan", {"i5", "s"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
@@ -228,6 +230,8 @@ operate(SimWorker *worker, const char **script)
 		sim_insert(worker, number);
 	else if (what == 'l')
 		sim_scan_numbers(worker, number, number, TREE_FORWARD);
+	else if (what == 'k')
+		sim_mark(worker, number);
 	else if (what == 's' || what == 'b')
 		sim_scan_all(worker, what == 's' ? TREE_FORWARD : TREE_BACKWARD);
 	else

@@ -83,6 +83,24 @@ history_found(SimRun *run, uint32_t id, uint32_t op, bool there)
 	ended->was_there = there;
 }
 
+/* The mark took effect before this moment, if it did; or never, if it is through without one. */
+static void
+mark_end(SimRun *run, uint32_t id, bool through, bool marked)
+{
+	SimEntry *entry = &run->entries[id];
+	HistoryOp *op;
+
+	if (entry->marking == 0)
+		return;
+	op = history_end(run, id, entry->marking - 1);
+	entry->marking = 0;
+	if (through && !marked)
+		return;
+	op->kind = HISTORY_REMOVE;
+	op->maybe = !through;
+	entry->marked = true;
+}
+
 void
 sim_history_look(SimRun *run, uint32_t id, bool there)
 {
@@ -281,6 +299,7 @@ sim_insert(SimWorker *worker, uint32_t id)
 	if (run->entries[id].removing > 0 || (chains_are_lost(run) && run->entries[id].inserting > 0))
 		return;
 	keyspace_key(run->space, &run->entries[id].key, &image, &key);
+	mark_end(run, id, false, false);
 	op = history_begin(run, id, HISTORY_INSERT);
 	maybe_stop(worker);
 	status = tree_insert(worker->tree, &key, &stamp, &hit);
@@ -413,6 +432,38 @@ sim_scan_all(SimWorker *worker, TreeDirection direction)
 	scan(worker, 0, worker->run->plan.entries, NULL, NULL, direction);
 }
 
+void
+sim_mark(SimWorker *worker, uint32_t id)
+{
+	SimRun *run = worker->run;
+	uint64_t number = run->entries[id].key.number;
+	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeBound lower, upper;
+	const TreeBatch *batch;
+	TreeDead dead;
+	int marked = 0;
+	TreeStatus status;
+
+	keyspace_bound(run->space, &number, -1, &lower);
+	keyspace_bound(run->space, &number, 1, &upper);
+	/* A look, as long as nothing is known to come of it. */
+	run->entries[id].marking = 1 + history_begin(run, id, HISTORY_LOOK);
+	status = tree_scan_seek(worker->scan, TREE_FORWARD, &lower, &upper);
+	if (status == TREE_OK)
+		status = tree_scan_next(worker->scan, &batch);
+	/* The row that was found is not one of later. */
+	explorer_access(EXPLORER_HISTORY, run->entries[id].rank, run->entries[id].rank + 1, EXPLORER_ADD);
+	if (status == TREE_OK && batch->count == 1 && run->entries[id].marking != 0)
+	{
+		dead = (TreeDead){batch->entries[0].block, batch->entries[0].offset, batch->entries[0].cell};
+		status = tree_mark_dead(worker->tree, batch->leaf, batch->generation, &dead, 1, &stamp, &marked);
+	}
+	require_free(worker, "mark");
+	if (status != TREE_OK && status != TREE_END)
+		sim_fail(run, "mark: %s: %s", tree_status_name(status), tree_detail(worker->client.tree));
+	mark_end(run, id, true, marked != 0);
+}
+
 static bool
 is_victim(void *argument, uint32_t block, uint16_t offset)
 {
@@ -499,7 +550,8 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 
 			op->maybe = status != TREE_END;
 			/* A chain that was lost behind its WRITE is done again, and finds nothing. */
-			op->known = chosen == 1 && status == TREE_END && !chains_are_lost(run);
+			op->known =
+				chosen == 1 && status == TREE_END && !chains_are_lost(run) && !run->entries[id].marked;
 			op->was_there = counts.removed != 0;
 		}
 	if (run->plan.fold && status == TREE_END)

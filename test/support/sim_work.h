@@ -46,6 +46,8 @@ typedef struct SimEntry
 	/* A removal's entry is not inserted meanwhile, as a row's place is used again behind VACUUM only. */
 	uint32_t inserting;
 	uint32_t removing;
+	uint32_t marking; /* the operation that marks it as dead, plus 1; 0: none does */
+	bool marked;      /* one has, perhaps: a removal may find it or not */
 } SimEntry;
 
 typedef struct SimRun
@@ -94,6 +96,11 @@ extern void sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, Tre
 extern void sim_scan_all(SimWorker *worker, TreeDirection direction);
 /* Removes entries that nobody inserts meanwhile, by VACUUM's walk; folds behind it if the plan says so. */
 extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
+/*
+ * Looks the entry up and marks it as dead where it was found: as a scan does to whose user its row is dead.
+ * It is the row of that moment only: once its place was used again the mark must not come.
+ */
+extern void sim_mark(SimWorker *worker, uint32_t id);
 /* A coroutine's body: opens the worker, which has its run and slot, and does the plan's operations. */
 extern void sim_worker_body(void *argument);
 
