@@ -40,9 +40,10 @@
 typedef enum Trouble
 {
 	NO_TROUBLE,
-	DEATH,    /* all clients end at any step; the next incarnation is granted at any later one */
-	LOSS,     /* the first client's channel is lost at any step, and the rest of its chain */
-	LATE_LOSS /* the client is told so, and the rest still lands until the reset */
+	DEATH,     /* all clients end at any step; the next incarnation is granted at any later one */
+	LOSS,      /* the first client's channel is lost at any step, and the rest of its chain */
+	LATE_LOSS, /* the client is told so, and the rest still lands until the reset */
+	NODE_END   /* the memory node ends at any step as if killed, and is started again over its memory */
 } Trouble;
 
 /* What a case may be about. */
@@ -124,6 +125,9 @@ static const Case cases[] = {
 	{"late-split", {"i5", "l9"}, 0, 23, PACKETS, LATE_LOSS, .about = LEAF_SPLIT},
 	{"late-handover", {"i5", "i10"}, 1, 8, PACKETS, LATE_LOSS, .about = HANDOVER},
 	{"late-root", {"i5"}, 0, 68, HALVES, LATE_LOSS, .about = ROOT_SPLIT},
+	{"end", {"i5", "i10"}, 0, 8, HALVES, NODE_END, .about = NOTHING},
+	{"end-split", {"i5", "l9"}, 0, 23, HALVES, NODE_END, .about = LEAF_SPLIT},
+	{"end-root", {"i5"}, 0, 68, PACKETS, NODE_END, .about = ROOT_SPLIT},
 };
 
 static SimRun run;
@@ -269,14 +273,26 @@ client_body(void *argument)
 	one_ended();
 }
 
-/* Loses a channel of the first client at any step. */
+static bool
+has_saboteur(const Case *one)
+{
+	return one->trouble == LOSS || one->trouble == LATE_LOSS || one->trouble == NODE_END;
+}
+
+/* Ends the memory node or loses a channel of the first client, at any step. */
 static void
 saboteur_body(void *argument)
 {
 	(void) argument;
 	explorer_join(SABOTEUR, SABOTEUR);
 	explorer_sleep();
-	simulator_lose(0, present->trouble == LATE_LOSS);
+	if (present->trouble == NODE_END)
+	{
+		sim_node_kill(&run.cluster.nodes[0]);
+		sim_node_start(&run.cluster.nodes[0]);
+	}
+	else
+		simulator_lose(0, present->trouble == LATE_LOSS);
 	one_ended();
 }
 
@@ -299,7 +315,7 @@ start_clients(void)
 		workers[i] = (SimWorker){.run = &run, .slot = i};
 		workers[i].coroutine = coroutine_start(client_body, &workers[i], false);
 	}
-	if (present->trouble == LOSS || present->trouble == LATE_LOSS)
+	if (has_saboteur(present))
 		coroutine_start(saboteur_body, NULL, false);
 	while (!all_ready())
 		coroutine_wait(SCHEDULER_NEVER);
@@ -310,7 +326,7 @@ release_clients(void)
 {
 	for (uint32_t i = 0; i < run.plan.clients; i++)
 		explorer_wake(i);
-	if (present->trouble == LOSS || present->trouble == LATE_LOSS)
+	if (has_saboteur(present))
 		explorer_wake(SABOTEUR);
 }
 
@@ -376,7 +392,7 @@ count_happenings(void)
 static void
 direct(void *argument)
 {
-	uint32_t actors = run.plan.clients + (present->trouble == LOSS || present->trouble == LATE_LOSS);
+	uint32_t actors = run.plan.clients + (has_saboteur(present));
 
 	(void) argument;
 	ended = 0;
@@ -437,7 +453,7 @@ plan_of(const Case *one)
 		.prefill = one->prefill,
 		.left_out = LEFT_OUT,
 		.fold = one->fold,
-		.loses = one->trouble == LOSS || one->trouble == LATE_LOSS,
+		.loses = has_saboteur(one),
 		.simulator = {.packet_bytes = one->packet_bytes, .trace = tracing ? trace_operation : NULL},
 	};
 
