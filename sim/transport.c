@@ -42,8 +42,9 @@
 #define MIDDLE_NANOSECONDS 6000u
 #define LONG_NANOSECONDS 120000u
 
-/* Who waits looks that often whether it is to stop, or the way is open again. */
+/* Who waits for a chain looks that often whether it is to stop; and who waits for the way to be open. */
 #define LOOK_NANOSECONDS 100000u
+#define LONG_LOOK_NANOSECONDS 1000000u
 
 /* One part in so many is read or placed at once. */
 #define WHOLE_ONE_IN 3u
@@ -573,8 +574,8 @@ await_way(const FabricEndpoint *endpoint, const uint64_t *cut)
 			return FABRIC_STOPPED;
 		if (fabric_now() >= deadline)
 			return FABRIC_TIMED_OUT;
-		coroutine_sleep(*cut - scheduler_now() < LOOK_NANOSECONDS ? *cut - scheduler_now()
-		                                                          : LOOK_NANOSECONDS);
+		coroutine_sleep(*cut - scheduler_now() < LONG_LOOK_NANOSECONDS ? *cut - scheduler_now()
+		                                                               : LONG_LOOK_NANOSECONDS);
 	}
 	return FABRIC_OK;
 }

@@ -29,6 +29,9 @@
 #define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
 /* About what an operation takes, for the moment of a crash. */
 #define OPERATION_NANOSECONDS 60000u
+/* Looks whether the clients are through, in growing steps. */
+#define FIRST_LOOK_NANOSECONDS (10 * NANOSECONDS_PER_US)
+#define LAST_LOOK_NANOSECONDS NANOSECONDS_PER_MS
 /* Partitions. */
 #define SHORT_CUT_NANOSECONDS (2 * NANOSECONDS_PER_MS)
 #define LONG_CUT_NANOSECONDS (30 * 1000 * NANOSECONDS_PER_MS)
@@ -124,8 +127,10 @@ all_are(const SimWorker *workers, bool done)
 static void
 await_all(const SimWorker *workers, bool done)
 {
-	while (!all_are(workers, done))
-		coroutine_sleep(10 * NANOSECONDS_PER_US);
+	uint64_t step = FIRST_LOOK_NANOSECONDS;
+
+	for (; !all_are(workers, done); step = step < LAST_LOOK_NANOSECONDS ? 2 * step : step)
+		coroutine_sleep(step);
 }
 
 static void
