@@ -18,7 +18,7 @@
 
 #include "environment.h"
 #include "../rdma/shm.h"
-#include "../tree/internal.h"
+#include "../tree/lock_table.h"
 
 #define MEGABYTE (1ull << 20)
 /* Words of the scratch: what a client says of itself. */
@@ -305,12 +305,50 @@ test_successors_write(void **state)
 	stage_close(&stage);
 }
 
+/* A handover's chain in doubt, whose client leaves: whether the other word landed or not, the lock is free afterwards. */
+static void
+test_left_in_doubt(void **state)
+{
+	(void) state;
+	for (int landed = 0; landed < 2; landed++)
+	{
+		static Actor actor;
+		Stage stage;
+		LockWaiter *waiter;
+		bool free = false;
+
+		stage_open(&stage);
+		actor_lock(&actor, &stage, 0);
+		waiter = table_waiter(stage.instance.shared->locks, 0);
+		waiter->next_word = actor.hold.word + 1;
+		if (landed)
+		{
+			FabricOp op = {.opcode = FABRIC_COMPARE_SWAP,
+			               .region = FABRIC_LOCKS,
+			               .length = 8,
+			               .offset = (uint64_t) actor.hold.index * 8,
+			               .compare = actor.hold.word,
+			               .operand = waiter->next_word};
+
+			assert_int_equal(fabric_execute(actor.client.endpoints[0], &op, 1), FABRIC_OK);
+			assert_true(op.result == actor.hold.word);
+		}
+		assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
+		assert_int_equal(lock_is_free(actor.tree, actor.tree->root, &free), TREE_OK);
+		assert_true(free);
+		tree_close(actor.tree);
+		assert_int_equal(test_client_close(&actor.client), TREE_OK);
+		stage_close(&stage);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_own_write),
 		cmocka_unit_test(test_successors_write),
+		cmocka_unit_test(test_left_in_doubt),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@ mutate read_before_lock sim_torture tree/lock.c \
 	's/status = access_execute\(tree, hold->memory_node, ops, with_read \? 2 : 1\);/if (with_read)\n\t\t(void) access_execute(tree, hold->memory_node, &ops[1], 1);\n\tstatus = access_execute(tree, hold->memory_node, ops, 1);/'
 mutate lost_unlock_taken_for_landed sim_torture tree/lock.c \
 	's/if \(word == hold->word\) \/\* it did not/if (false) \/* it did not/'
+mutate lost_other_word_taken_for_landed sim_torture tree/lock.c \
+	's/if \(word != next\) /if (false) /'
 mutate doubt_not_ended sim_torture tree/access.c \
 	's/fabric = fabric_reset\(client->options.endpoints\[memory_node\]\);/fabric = FABRIC_OK;/'
 mutate generation_not_raised_by_split sim_torture tree/split.c \
