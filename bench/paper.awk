@@ -1,5 +1,5 @@
-# The table of script/bench paper: bench/paper.figures beside the runs' figures. Variables: runs (file of lines: name and fields); data: the
-# same for plots; breakdown: Sherman's steps for them.
+# The table of script/bench paper: bench/paper.figures beside the runs' figures. Variables: runs (file of lines: name and fields); breakdown:
+# Sherman's steps instead, for the plot.
 BEGIN {
 	FS = OFS = "\t"
 	split("throughput p50 p90 p99 trips read written retries", names, " ")
@@ -21,18 +21,13 @@ BEGIN {
 		}
 		exit
 	}
-	if (!data)
-		printf "%-46s %10s %10s %-6s %s\n", "", "paper", "model", "", "ratio"
+	printf "%-46s %10s %10s %-6s %s\n", "", "paper", "model", "", "ratio"
 }
 /^#/ || !($6 in known) || ($7 != "" && !($7 in known)) { next }
 {
 	ours = value[$6, $5]
 	if ($7 != "")
 		ours = value[$7, $5] == 0 ? 0 : ours / value[$7, $5]
-	if (data) {
-		print $1 ": " $2, $3, sprintf("%.3f", ours), sprintf("%.2f", ours / $3)
-		next
-	}
 	if ($1 != section)
 		print $1
 	section = $1

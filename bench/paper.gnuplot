@@ -6,6 +6,7 @@ set style fill solid 0.8 border -1
 
 set output pictures."/paper-breakdown.svg"
 set title "Write-intensive, Zipf 0.99, 8 x 22 clients: paper's figures and the model's"
+set xtics font "sans,9"
 set style data histogram
 set style histogram clustered gap 1
 set boxwidth 0.9
@@ -15,21 +16,14 @@ set yrange [0.1:100]
 plot results."/breakdown.tsv" using 2:xtic(1) title "paper (ConnectX-5)" lc rgb "#888888", \
 	"" using 3 title "model" lc rgb "#3366aa"
 
-set output pictures."/paper-ratios.svg"
-set title "Model's figure / paper's figure"
-set yrange [0.05:20]
-set ylabel "ratio"
-unset key
-set xtics rotate by -60 font "sans,7"
-set size 640,560
-plot results."/ratios.tsv" using 4:xtic(1) lc rgb "#3366aa", 1.3 with lines lc rgb "#aa3333", 0.7 with lines lc rgb "#aa3333"
-
-unset yrange
+reset
+set datafile separator "\t"
+set grid lc rgb "#dddddd"
 set style data linespoints
-set xtics norotate font "sans,11"
-set key top left
+set key bottom right
 set ylabel "million operations per second"
 set logscale xy
+set yrange [1:200]
 set format x "%g"
 set output pictures."/paper-servers.svg"
 set title "Model: compute servers (22 clients each), 8 memory nodes"

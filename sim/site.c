@@ -23,7 +23,7 @@
 
 /* Where a site's memory is, and how much of it. */
 #define MEMORY_ADDRESS ((void *) 0x200000000000)
-#define MEMORY_BYTES (64ull << 30)
+#define MEMORY_BYTES (16ull << 30)
 #define HUGE_PAGE_BYTES (2u << 20)
 
 static _Noreturn void

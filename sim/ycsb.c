@@ -38,6 +38,7 @@ typedef struct Ycsb
 	TreeRecord record;
 	Zipf zipf;
 	uint64_t done;    /* operations */
+	uint64_t fetched; /* lookups that filled caches */
 	uint32_t warming; /* clients that fetch inner nodes still */
 	Moment begin;
 	Moment end;
@@ -321,7 +322,10 @@ fill_cache(Worker *worker)
 {
 	for (uint64_t number = worker->slot * CACHE_STRIDE; number < key_space();
 	     number += run.options.site.clients * CACHE_STRIDE)
+	{
 		look_up(worker, number);
+		run.fetched++;
+	}
 	run.warming--;
 	while (run.warming > 0)
 		coroutine_sleep(NANOSECONDS_PER_US);
@@ -461,7 +465,7 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	result->p90 = percentile(90);
 	result->p99 = percentile(99);
 	result->longest = run.longest;
-	result->simulated = run.done;
+	result->simulated = run.done + run.fetched;
 	result->counters = run.end.counters;
 	counters_add(&result->counters, &run.begin.counters, true);
 	find_bottleneck(result);
