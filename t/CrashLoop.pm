@@ -138,6 +138,8 @@ sub prepare
 		CREATE INDEX loose_key ON loose USING sherman (key);
 		CREATE TABLE fat (key text);
 	});
+	# Each node twice.
+	$node->safe_psql('postgres', 'CREATE INDEX mix_twice ON mix USING sherman (key, word) WITH (replicas = 1)') if @msd > 1;
 	foreach my $script (sort keys %scripts)
 	{
 		my ($title, $weight) = split /@/, $script;
@@ -281,6 +283,9 @@ sub tidy
 		DELETE FROM pair WHERE id < (SELECT max(id) - $most_rows FROM pair);
 		DELETE FROM side WHERE key % 2 = 0;
 	});
+	# It has two copies again, for the next time.
+	$node->safe_psql('postgres', 'REINDEX INDEX mix_twice')
+	  if $node->safe_psql('postgres', q{SELECT count(*) FROM sherman_indexes WHERE copies = 'one'}) ne '0';
 	# The load needs room. Each end of the server loses what was free inside of trees: that comes back by REINDEX only.
 	if ($node->safe_psql('postgres', q{SELECT sum(bytes) > (SELECT sum(memory_total) / 2 FROM sherman_memory_nodes) FROM sherman_indexes}) eq 't')
 	{
@@ -377,6 +382,8 @@ sub cycle
 	{
 		# The healer is at work beside the looks of every other cycle, and in the next one's load.
 		$node->adjust_conf('postgresql.conf', 'sherman.autoheal', $number % 2 ? 'off' : 'on');
+		# In some a memory node that is away for a moment is given up by the index that does without.
+		$node->adjust_conf('postgresql.conf', 'sherman.failover_after', $number % 3 ? '5s' : '20ms');
 		# Some runs go over connection workers.
 		$node->adjust_conf('postgresql.conf', 'sherman.connection_workers', int(rand(3)) == 0 ? 2 : 0);
 		start_again($node);
