@@ -84,6 +84,24 @@ trace(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32
 	printf("\n");
 }
 
+/* Every second run has other techniques than all. */
+static TreeTechniques
+draw_techniques(const SimPlan *plan)
+{
+	TreeTechniques techniques = techniques_draw(plan->seed, plan->domains == 1);
+
+	if (plan->seed % 2 != 0)
+		return tree_techniques;
+	/* Who waits awake for what a cut has stopped would do so for seconds, a microsecond at a time. */
+	if (plan->cuts > 0 || plan->restarts > 0)
+	{
+		techniques.back_off = true;
+		techniques.adaptive = false;
+		techniques.credits = 0;
+	}
+	return techniques;
+}
+
 /* Draws what a run is about. */
 static SimPlan
 draw_plan(uint64_t seed)
@@ -109,7 +127,7 @@ draw_plan(uint64_t seed)
 	plan.simulator.operation_atomic = scheduler_random(4) == 0;
 	plan.simulator.tear_words = !plan.simulator.operation_atomic && scheduler_random(6) == 0;
 	plan.simulator.lose_one_in = scheduler_random(3) == 0 ? 10 + (uint32_t) scheduler_random(40) : 0;
-	plan.techniques = seed % 2 == 0 ? techniques_draw(seed, plan.domains == 1) : tree_techniques;
+	plan.techniques = draw_techniques(&plan);
 	return plan;
 }
 
