@@ -68,7 +68,8 @@ mutate_apply()
 	{
 		printf '%s\0%s\0%s\0' "$1" "$3" "$4"
 	}
-	for list in "$@"; do . "$list"; done | "$directory/test/apply-mutation" --check "$directory"
+	# A list with a wrong line has no more than what stands in front of that.
+	(set -o pipefail; for list in "$@"; do . "$list" || exit 1; done | "$directory/test/apply-mutation" --check "$directory")
 }
 
 # Ends the run.
