@@ -213,6 +213,8 @@ state_shared_reset(void *memory)
 		TreeState *state = state_entry(table, i);
 
 		memset(state->at, 0, table->options.nodes * sizeof(StateAtNode));
+		/* The sum of what is told of them anew (extent_install()). */
+		state->extent_bytes = 0;
 		state->spin = 0;
 		state->splits = 0;
 		state->gate = 0;
