@@ -854,7 +854,8 @@ extern void tree_fold_close(TreeFold *fold);
 extern uint64_t tree_freed_bytes(const Tree *handle);
 
 /* ------------------------------------------------------------------------------------------------
- * Bulk load of an empty tree that nobody else uses yet, in key order.
+ * Bulk load of an empty tree that nobody else uses yet, in key order. A process that dies in it leaves a tree that is good
+ * for being dropped only: its root may be torn.
  */
 typedef struct TreeBulk TreeBulk;
 
