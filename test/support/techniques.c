@@ -23,7 +23,7 @@ TreeTechniques
 techniques_draw(uint64_t seed, bool alone)
 {
 	KeyRandom random = {seed * 0x9e3779b97f4a7c15ull + 1};
-	TreeTechniques techniques;
+	TreeTechniques techniques = {0}; /* `overwrite` is for measurements */
 
 	/* The first numbers of neighboring seeds are alike. */
 	for (int i = 0; i < 8; i++)
