@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -86,6 +87,8 @@ struct VerbsQueue
 	atomic_bool stop;
 	atomic_int served; /* the accepted socket, or -1 */
 	pthread_t server, sender;
+	sem_t begun;   /* one of the two is there */
+	uint8_t *data; /* the server's, LONGEST bytes */
 	pthread_mutex_t lock;
 	pthread_cond_t posted;
 	uint64_t first_post, next_post; /* positions in posts */
@@ -332,18 +335,32 @@ transmit(int socket, const void *data, size_t bytes)
 	return true;
 }
 
-/* Serves the one peer until it goes, errs, or the queue pair is destroyed. */
+static void
+wait_for_stop(VerbsQueue *queue)
+{
+	pthread_mutex_lock(&queue->lock);
+	while (!atomic_load(&queue->stop))
+		pthread_cond_wait(&queue->posted, &queue->lock);
+	pthread_mutex_unlock(&queue->lock);
+}
+
+/*
+ * Serves the one peer until it goes, errs, or the queue pair is destroyed.  It begins and ends within calls of queue_create() and
+ * queue_destroy(), and allocates nothing: tests fork beside it, and the address sanitizer's allocator does not survive that while another
+ * thread is in it.
+ */
 static void *
 serve(void *argument)
 {
 	VerbsQueue *queue = argument;
-	uint8_t *data = malloc(LONGEST);
-	int socket = accept(queue->listener, NULL, NULL);
+	uint8_t *data = queue->data;
 	SoftMessage message;
+	int socket;
 
+	sem_post(&queue->begun);
+	socket = accept(queue->listener, NULL, NULL);
 	atomic_store(&queue->served, socket);
-	while (data != NULL && socket >= 0 && !atomic_load(&queue->stop) &&
-	       receive(socket, &message, sizeof(message)))
+	while (socket >= 0 && !atomic_load(&queue->stop) && receive(socket, &message, sizeof(message)))
 	{
 		uint32_t outcome;
 
@@ -358,7 +375,7 @@ serve(void *argument)
 	}
 	if (socket >= 0)
 		shutdown(socket, SHUT_RDWR);
-	free(data);
+	wait_for_stop(queue);
 	return NULL;
 }
 
@@ -459,6 +476,7 @@ send_posts(void *argument)
 	VerbsQueue *queue = argument;
 	uint64_t one = 1;
 
+	sem_post(&queue->begun);
 	pthread_mutex_lock(&queue->lock);
 	for (;;)
 	{
@@ -586,6 +604,8 @@ queue_destroy(VerbsQueue *queue)
 	}
 	pthread_mutex_destroy(&queue->lock);
 	pthread_cond_destroy(&queue->posted);
+	sem_destroy(&queue->begun);
+	free(queue->data);
 	free(queue);
 }
 
@@ -607,6 +627,8 @@ queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, 
 	atomic_init(&queue->served, -1);
 	pthread_mutex_init(&queue->lock, NULL);
 	pthread_cond_init(&queue->posted, NULL);
+	sem_init(&queue->begun, 0, 0);
+	queue->data = malloc(LONGEST);
 	pthread_mutex_lock(&registry.lock);
 	queue->number = ++registry.queues;
 	pthread_mutex_unlock(&registry.lock);
@@ -615,7 +637,7 @@ queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, 
 	length = name_queue(&name, own);
 	queue->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	queue->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (queue->listener < 0 || queue->event < 0 ||
+	if (queue->data == NULL || queue->listener < 0 || queue->event < 0 ||
 	    bind(queue->listener, (struct sockaddr *) &name, length) != 0 || listen(queue->listener, 1) != 0 ||
 	    pthread_create(&queue->server, NULL, serve, queue) != 0)
 	{
@@ -624,6 +646,7 @@ queue_create(VerbsDevice *device, const struct sockaddr *local, uint32_t depth, 
 		return NULL;
 	}
 	queue->serving = true;
+	sem_wait(&queue->begun);
 	return queue;
 }
 
@@ -644,6 +667,7 @@ queue_connect(VerbsQueue *queue, const VerbsAddress *peer, char *detail)
 		return false;
 	}
 	queue->sending = true;
+	sem_wait(&queue->begun);
 	return true;
 }
 
