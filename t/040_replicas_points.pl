@@ -39,7 +39,16 @@ sub copies_are_well
 	return;
 }
 
-# One of the two is away while the statement runs: half of the tables have their home there, the others their copies.
+# The table's index anew, until its home is that memory node: the other one has the copy.
+sub home_at
+{
+	my $position = shift;
+
+	return qq{DO 'BEGIN WHILE (SELECT memory_nodes[1] <> $position FROM sherman_indexes WHERE index = ''T_k''::regclass)
+		LOOP REINDEX INDEX T_k; END LOOP; END'};
+}
+
+# One of the two is away while the statement runs.
 my %lost = (
 	ready => sub { $msd[0]->start unless defined $msd[0]{pid}; all_attached(); },
 	before => sub {
@@ -70,19 +79,22 @@ $points->enumerate(
 	after => \&copies_are_well,
 	met => [ 'before call COPY', 'after call COPY' ],
 	most => 20);
-$points->enumerate(
-	%lost,
-	name => 'insert when a memory node is lost',
-	prepare => $base,
-	act => q{INSERT INTO T VALUES (55, 'new')},
-	after => sub {
-		my $what = shift;
+foreach my $half (qw(home copy))
+{
+	$points->enumerate(
+		%lost,
+		name => "insert when the memory node of the $half is lost",
+		prepare => "$base; " . home_at($half eq 'home' ? 0 : 1),
+		act => q{INSERT INTO T VALUES (55, 'new')},
+		after => sub {
+			my $what = shift;
 
-		copies_are_well($what);
-		is($node->safe_psql('postgres', q{SELECT count(*) > 0 FROM sherman_indexes WHERE copies = 'one'}), 't', "$what: some have given it up");
-		$msd[0]->start unless defined $msd[0]{pid};
-	},
-	met => [ 'before flush of WAL', 'after flush of WAL' ]);
+			copies_are_well($what);
+			is($node->safe_psql('postgres', q{SELECT count(*) > 0 FROM sherman_indexes WHERE copies = 'one'}), 't', "$what: some have given it up");
+			$msd[0]->start unless defined $msd[0]{pid};
+		},
+		met => [ 'before flush of WAL', 'after flush of WAL' ]);
+}
 note("$points->{points} points");
 is($points->{wrong}, 0, 'nothing is wrong');
 $node->stop;
