@@ -268,6 +268,34 @@ sub verify
 	return;
 }
 
+# What no catalog names any more is given back by the collector.
+sub wait_for_collector
+{
+	my ($self) = @_;
+
+	$self->{node}->poll_query_until('postgres', q{SELECT sum(memory_used) < 0.2 * sum(memory_total) + (SELECT sum(bytes) FROM sherman_indexes)
+		FROM sherman_memory_nodes}) or die "the memory does not come back\n" . $self->situation;
+	return;
+}
+
+# The load needs room. Each end of the server loses what was free inside of trees: that comes back by REINDEX only.
+sub make_room
+{
+	my ($self) = @_;
+	my $node = $self->{node};
+
+	$self->wait_for_collector;
+	return if $node->safe_psql('postgres', q{SELECT sum(bytes) < (SELECT sum(memory_total) / 2 FROM sherman_memory_nodes) FROM sherman_indexes}) eq 't';
+	# One at a time: the new one lies beside the old one.
+	foreach my $index (split /\n/, $node->safe_psql('postgres', 'SELECT index FROM sherman_indexes WHERE bytes > 0'))
+	{
+		$node->safe_psql('postgres', "REINDEX INDEX $index");
+		$self->wait_for_collector;
+	}
+	$self->{rebuilds}++;
+	return;
+}
+
 # Prepared transactions that were left are committed or rolled back, and what has grown is cut.
 sub tidy
 {
@@ -286,14 +314,7 @@ sub tidy
 	# It has two copies again, for the next time.
 	$node->safe_psql('postgres', 'REINDEX INDEX mix_twice')
 	  if $node->safe_psql('postgres', q{SELECT count(*) FROM sherman_indexes WHERE copies = 'one'}) ne '0';
-	# The load needs room. Each end of the server loses what was free inside of trees: that comes back by REINDEX only.
-	if ($node->safe_psql('postgres', q{SELECT sum(bytes) > (SELECT sum(memory_total) / 2 FROM sherman_memory_nodes) FROM sherman_indexes}) eq 't')
-	{
-		$node->safe_psql('postgres', 'REINDEX TABLE mix; REINDEX TABLE pair; REINDEX TABLE side');
-		$self->{rebuilds}++;
-	}
-	$node->poll_query_until('postgres', 'SELECT sum(memory_used) < 0.7 * sum(memory_total) FROM sherman_memory_nodes')
-	  or die "the memory does not come back\n" . $self->situation;
+	$self->make_room;
 	return;
 }
 
