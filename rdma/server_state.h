@@ -265,9 +265,9 @@ extern void accept_count(FabricServer *server, ServerConnection *connection);
 extern ServerConnection *connection_make(FabricServer *server, int descriptor);
 /* Frees one that was not begun, or is closed. */
 extern void connection_free(ServerConnection *connection);
-/* Has epoll watch for what the connection waits for; false: it cannot. */
 /* Looks whether it has sent a chain, without asking epoll first, and answers it; true if it had. */
 extern bool connection_look(FabricServer *server, ServerConnection *connection);
+/* Has epoll watch for what the connection waits for; false: it cannot. */
 extern bool connection_watch(const FabricServer *server, ServerConnection *connection, uint32_t interest);
 
 /*
