@@ -73,6 +73,19 @@ access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 }
 
 TreeStatus
+access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what)
+{
+	TreeStatus status = TREE_RETRY;
+
+	assert(count > 0 && what != NULL);
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
+		status = access_execute(tree, memory_node, ops, count);
+	if (status == TREE_RETRY)
+		status = client_unanswered(tree->client, tree_place(tree, memory_node), what);
+	return status;
+}
+
+TreeStatus
 access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {
 	TreeClient *client = tree->client;
@@ -348,20 +361,6 @@ outside_op(const OutsideReference *reference, uint8_t *buffer)
 	return op;
 }
 
-/* READs that were lost are done again: to the callers, TREE_RETRY says that an image is another one by now. */
-static TreeStatus
-read_outside_chain(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
-{
-	TreeStatus status = TREE_RETRY;
-
-	assert(count > 0);
-	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
-		status = access_execute(tree, memory_node, ops, count);
-	if (status == TREE_RETRY)
-		status = client_unanswered(tree->client, memory_node, "reads of images");
-	return status;
-}
-
 TreeStatus
 access_read_outside(Tree *tree, const OutsideReference *references, int count, uint8_t *const *buffers)
 {
@@ -390,7 +389,8 @@ access_read_outside(Tree *tree, const OutsideReference *references, int count, u
 			done |= 1ull << i;
 			left--;
 		}
-		status = read_outside_chain(tree, memory_node, ops, posted);
+		/* To the callers, TREE_RETRY says that an image is another one by now. */
+		status = access_repeat(tree, memory_node, ops, posted, "reads of images");
 		if (status != TREE_OK)
 			return status;
 	}

@@ -81,20 +81,12 @@ struct TreeBulk
 
 /* ---- chains ---- */
 
-/* Writes; again if the channel had to be reset meanwhile, as nothing here depends on what was there. */
 static TreeStatus
 bulk_execute(TreeBulk *bulk, uint32_t memory_node, FabricOp *ops, int count)
 {
-	TreeClient *client = bulk->tree->client;
-	TreeStatus status = TREE_RETRY;
-
 	assert(count > 0 && (uint32_t) count <= FABRIC_MAX_CHAIN);
-	assert(!client->holding);
-	for (int attempt = 0; status == TREE_RETRY && client_tries_again(client, attempt); attempt++)
-		status = access_execute(bulk->tree, memory_node, ops, count);
-	if (status == TREE_RETRY)
-		return client_unanswered(client, memory_node, "chains of a build");
-	return status;
+	assert(!bulk->tree->client->holding);
+	return access_repeat(bulk->tree, memory_node, ops, count, "chains of a build");
 }
 
 static TreeStatus

@@ -399,7 +399,6 @@ copies_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 TreeStatus
 copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 {
-	TreeClient *client = tree->client;
 	FabricOp op = {
 		.opcode = FABRIC_READ,
 		.region = FABRIC_NODES,
@@ -407,16 +406,13 @@ copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 		.offset = pointer_offset(pointer),
 		.buffer = tree->copies->node_image,
 	};
-	TreeStatus status = TREE_RETRY;
+	TreeStatus status;
 
-	assert(client->holding);
+	assert(tree->client->holding);
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
 	if (copies_state(tree) != TREE_COPIES_BOTH || pointer_memory_node(pointer) != tree->copies->home)
 		return TREE_OK;
-	for (int attempt = 0; status == TREE_RETRY && client_tries_again(client, attempt); attempt++)
-		status = access_execute_at(tree, tree->copies->home, &op, 1);
-	if (status == TREE_RETRY)
-		return client_unanswered(client, tree->copies->home, "reads of a locked node");
+	status = access_repeat(tree, tree->copies->home, &op, 1, "reads of a locked node");
 	op.opcode = FABRIC_WRITE;
 	return status == TREE_OK ? copy_write(tree, &op, 1) : status;
 }

@@ -33,11 +33,7 @@ copy_read(Compare *compare, uint64_t pointer, uint32_t bytes)
 	if (status != TREE_OK)
 		return status;
 	op.offset = piece->copy + (pointer_offset(pointer) - piece->offset);
-	status = TREE_RETRY;
-	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
-		status = access_execute_at(tree, tree->copies->node, &op, 1);
-	return status == TREE_RETRY ? client_unanswered(tree->client, tree->copies->node, "reads of copies")
-	                            : status;
+	return access_repeat(tree, tree->copies->node, &op, 1, "reads of copies");
 }
 
 /*

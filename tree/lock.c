@@ -151,18 +151,10 @@ word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
 static TreeStatus
 word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 {
-	TreeStatus status = TREE_RETRY;
+	FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
 
-	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
-	{
-		FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
-
-		op.buffer = word;
-		status = access_execute(tree, hold->memory_node, &op, 1);
-	}
-	if (status == TREE_RETRY)
-		status = client_unanswered(tree->client, hold->place, "reads of a lock word");
-	return status;
+	op.buffer = word;
+	return access_repeat(tree, hold->memory_node, &op, 1, "reads of a lock word");
 }
 
 /*

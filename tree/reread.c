@@ -12,7 +12,6 @@ TreeStatus
 tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 {
 	Tree *tree = scan->tree;
-	uint32_t memory_node = pointer_memory_node(batch->leaf);
 	FabricOp op = {
 		.opcode = FABRIC_READ,
 		.region = FABRIC_NODES,
@@ -20,15 +19,12 @@ tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 		.offset = pointer_offset(batch->leaf),
 		.buffer = scan->reread,
 	};
-	TreeStatus status = TREE_RETRY;
+	TreeStatus status;
 
 	assert(batch == &scan->batch);
 	assert(!tree->client->holding);
 	*unchanged = false;
-	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
-		status = access_execute(tree, memory_node, &op, 1);
-	if (status == TREE_RETRY)
-		return client_unanswered(tree->client, memory_node, "reads of a leaf's header");
+	status = access_repeat(tree, pointer_memory_node(batch->leaf), &op, 1, "reads of a leaf's header");
 	if (status != TREE_OK)
 		return status;
 	/* No sum is wanted: each word is read whole, and one that is older than its neighbors is older than a removal. */

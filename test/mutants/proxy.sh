@@ -21,7 +21,7 @@ mutate redo_image_cut_off test_proxy rdma/proxy.c \
 mutate greedy_client_first test_proxy rdma/proxy_worker.c \
 	's/any \|= result == SERVE_DONE;/while (result == SERVE_DONE) { any = true; result = serve_slot(worker, slot); }/'
 mutate lost_image_is_taken_for_gone torture=workers-lose-64 tree/access.c \
-	's/(int attempt = 0; )status == TREE_RETRY && client_tries_again\(tree->client, attempt\); attempt\+\+\)\n\t\tstatus = (access_execute\(tree, memory_node, ops, count\);)/$1attempt < 1; attempt++)\n\t\treturn $2/'
+	's/access_repeat\(tree, memory_node, ops, posted, "reads of images"\)/access_execute(tree, memory_node, ops, posted)/'
 mutate slot_free_with_chain_under_way test_proxy rdma/proxy_worker.c \
 	's/if \(worker->clients\[number\]\.flights > 0\)\n\t\t\treturn SERVE_LATER;\n//'
 mutate one_memory_node_holds_up_all test_proxy rdma/proxy_worker.c \
