@@ -7,12 +7,6 @@
 /* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
 #define TORN_PAUSE_US 2u
 
-static uint64_t
-now_us(const TreeClient *client)
-{
-	return client->options.environment.now_us(client->options.environment.argument);
-}
-
 /* Counts one chain that was posted. */
 static void
 count_chain(Tree *tree, const FabricOp *ops, int count)
@@ -200,21 +194,20 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
 		return client_away(client, place);
 	timed = (access_capabilities(client, place)->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0;
 	if (timed)
-		begin = now_us(client);
+		begin = client_now_us(client);
 	status = access_execute(tree, memory_node, ops, count);
 	if (status == TREE_OK && timed)
-		*late = now_us(client) - begin > READ_BOUND_US;
+		*late = client_now_us(client) - begin > READ_BOUND_US;
 	return status;
 }
 
 void
 access_pause(const TreeClient *client, uint64_t microseconds)
 {
-	uint64_t until = now_us(client) + microseconds;
+	uint64_t until = client_now_us(client) + microseconds;
 
 	assert(microseconds < READ_BOUND_US);
-	assert(client->options.environment.now_us != NULL);
-	while (now_us(client) < until)
+	while (client_now_us(client) < until)
 		client_pause(client);
 }
 

@@ -19,21 +19,6 @@
 #define ADAPTIVE_MANY 2u
 #define ADAPTIVE_FEW 10u
 
-static uint64_t
-now_us(const TreeClient *client)
-{
-	return client->options.environment.now_us(client->options.environment.argument);
-}
-
-static void
-wait_awake(const TreeClient *client, uint64_t microseconds)
-{
-	uint64_t until = now_us(client) + microseconds;
-
-	while (now_us(client) < until)
-		client_pause(client);
-}
-
 static void
 wait_adaptive(TreeClient *client, uint32_t doublings)
 {
@@ -41,7 +26,7 @@ wait_adaptive(TreeClient *client, uint32_t doublings)
 	uint64_t wait = (uint64_t) ADAPTIVE_FIRST_US << (doublings < limit ? doublings : limit);
 
 	assert(limit <= ADAPTIVE_DOUBLINGS);
-	wait_awake(client, wait + client_random(client) % wait);
+	access_pause(client, wait + client_random(client) % wait);
 }
 
 void
@@ -56,7 +41,7 @@ back_off_wait(TreeClient *client, int attempt)
 	else if (client->techniques.adaptive)
 		wait_adaptive(client, (uint32_t) attempt - 1);
 	else if (attempt <= BACK_OFF_SPINS)
-		wait_awake(client, 1 + client_random(client) % (1u << attempt));
+		access_pause(client, 1 + client_random(client) % (1u << attempt));
 	else
 		environment->sleep(environment->argument, client->slot,
 		                   1 + (uint32_t) (client_random(client) % BACK_OFF_SLEEP_MS));

@@ -242,22 +242,18 @@ client_should_stop(TreeClient *client)
 uint64_t
 client_deadline(TreeClient *client)
 {
-	const TreeEnvironment *environment = &client->options.environment;
 	uint64_t *silence = client->options.silence;
 
 	if (*silence == 0)
-		*silence = environment->now_us(environment->argument) * 1000;
+		*silence = client_now_us(client) * 1000;
 	return *silence / 1000 + (uint64_t) client->options.operation_timeout_ms * 1000;
 }
 
 bool
 client_tries_again(TreeClient *client, int attempt)
 {
-	const TreeEnvironment *environment = &client->options.environment;
-
 	assert(attempt >= 0);
-	return attempt == 0 ||
-	       (attempt < LOST_ATTEMPTS && environment->now_us(environment->argument) < client_deadline(client));
+	return attempt == 0 || (attempt < LOST_ATTEMPTS && client_now_us(client) < client_deadline(client));
 }
 
 static bool
@@ -311,8 +307,7 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 	c->techniques = c->shared->techniques;
 	c->slot = options->slot;
 	gate_rest(c);
-	c->random = options->environment.now_us(options->environment.argument) ^ (uint64_t) options->slot << 32 ^
-	            (uint64_t) (uintptr_t) c;
+	c->random = client_now_us(c) ^ (uint64_t) options->slot << 32 ^ (uint64_t) (uintptr_t) c;
 	/* Lines of a node are copied as lines. */
 	scratch = (uint64_t *) (((uintptr_t) (c + 1) + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
 	c->image = scratch;

@@ -100,7 +100,6 @@ static TreeStatus
 gate_await(Tree *tree)
 {
 	TreeClient *client = tree->client;
-	const TreeEnvironment *environment = &client->options.environment;
 	uint64_t deadline = client_deadline(client);
 
 	assert(!client->holding);
@@ -108,7 +107,7 @@ gate_await(Tree *tree)
 	{
 		if (client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped before a tree that is being folded");
-		if (environment->now_us(environment->argument) > deadline)
+		if (client_now_us(client) > deadline)
 			return client_fail(client, TREE_TIMED_OUT, "tree %llx: being folded for too long",
 			                   (unsigned long long) tree->tree);
 		gate_pause(client, pause);
@@ -159,14 +158,13 @@ gate_leave(Tree *tree, int passage)
 static bool
 slot_drain(TreeClient *client, uint32_t slot, uint64_t deadline)
 {
-	const TreeEnvironment *environment = &client->options.environment;
 	const uint64_t *passages = slot_passages(client->shared, slot);
 	uint64_t seen = __atomic_load_n(passages, __ATOMIC_SEQ_CST);
 
 	assert(slot != client->slot);
 	for (int pause = 0; seen % 2 == 1 && __atomic_load_n(passages, __ATOMIC_ACQUIRE) == seen; pause++)
 	{
-		if (environment->now_us(environment->argument) > deadline)
+		if (client_now_us(client) > deadline)
 			return false;
 		gate_pause(client, pause);
 	}
@@ -178,7 +176,7 @@ gate_close(Tree *tree)
 {
 	TreeClient *client = tree->client;
 	const TreeEnvironment *environment = &client->options.environment;
-	uint64_t deadline = environment->now_us(environment->argument) + GATE_DRAIN_US;
+	uint64_t deadline = client_now_us(client) + GATE_DRAIN_US;
 	uint32_t open = 0;
 
 	assert(client->passages == 1 && !client->holding);

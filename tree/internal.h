@@ -168,6 +168,12 @@ extern bool client_should_stop(TreeClient *client);
 /* A turn of a loop that waits awake. */
 extern void client_pause(const TreeClient *client);
 
+static inline uint64_t
+client_now_us(const TreeClient *client)
+{
+	return client->options.environment.now_us(client->options.environment.argument);
+}
+
 /* An answer has come, or nobody waits any more. */
 static inline void
 client_silence_ends(TreeClient *client)

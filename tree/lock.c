@@ -27,12 +27,6 @@
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
-static uint64_t
-now_us(const TreeClient *client)
-{
-	return client->options.environment.now_us(client->options.environment.argument);
-}
-
 static void
 hold_interrupts(TreeClient *client)
 {
@@ -355,7 +349,7 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 			status = TREE_OK;
 			if (client_should_stop(client))
 				status = client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
-			else if (now_us(client) >= *deadline)
+			else if (client_now_us(client) >= *deadline)
 				status = client_fail(client, TREE_TIMED_OUT,
 				                     "memory node %u: lock word %u was not to be had in time", hold->place,
 				                     hold->index);

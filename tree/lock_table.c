@@ -59,12 +59,6 @@ lock_shared_reset(void *memory)
 	memset(table + 1, 0, lock_shared_bytes(&table->options) - sizeof(*table));
 }
 
-static uint64_t
-now_us(const TreeClient *client)
-{
-	return client->options.environment.now_us(client->options.environment.argument);
-}
-
 /* A link of the queue, its head or a waiter's next. Under the entry's spin lock. */
 static void
 link_store(uint32_t *link, uint32_t slot)
@@ -218,7 +212,7 @@ queue_wait(Tree *tree, LockWaiter *waiter, uint64_t deadline)
 			return client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
 		if (!node_is_open(client->shared, waiter->hold_memory_node))
 			return client_away(client, waiter->hold_memory_node);
-		now = now_us(client);
+		now = client_now_us(client);
 		if (now >= deadline)
 			return client_fail(client, TREE_TIMED_OUT,
 			                   "a lock was not to be had in time from a process of this instance");

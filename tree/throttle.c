@@ -49,7 +49,6 @@ group_of(const TreeClient *client)
 uint32_t
 throttle_enter(TreeClient *client, int count)
 {
-	const TreeEnvironment *environment = &client->options.environment;
 	uint32_t credits = client->techniques.credits;
 	uint32_t wanted = (uint32_t) count < credits ? (uint32_t) count : credits;
 	uint64_t deadline = 0;
@@ -63,8 +62,7 @@ throttle_enter(TreeClient *client, int count)
 	taken = __atomic_load_n(&group->taken, __ATOMIC_RELAXED);
 	for (;;)
 	{
-		if (taken + wanted <= credits ||
-		    (deadline != 0 && environment->now_us(environment->argument) >= deadline))
+		if (taken + wanted <= credits || (deadline != 0 && client_now_us(client) >= deadline))
 		{
 			if (__atomic_compare_exchange_n(&group->taken, &taken, taken + wanted, false, __ATOMIC_RELAXED,
 			                                __ATOMIC_RELAXED))
@@ -73,7 +71,7 @@ throttle_enter(TreeClient *client, int count)
 		}
 		if (deadline == 0)
 		{
-			deadline = environment->now_us(environment->argument) + CREDIT_WAIT_US;
+			deadline = client_now_us(client) + CREDIT_WAIT_US;
 			__atomic_fetch_add(&group->waits, 1, __ATOMIC_RELAXED);
 		}
 		client_pause(client);

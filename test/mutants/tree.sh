@@ -67,7 +67,7 @@ mutate torn_is_stale test_damage tree/access.c \
 mutate lost_chains_are_few test_deadline tree/internal.h \
 	's/#define LOST_ATTEMPTS 64/#define LOST_ATTEMPTS 3/'
 mutate attempts_outlast_deadline test_deadline tree/client.c \
-	's/environment->now_us\(environment->argument\) < client_deadline\(client\)/true/'
+	's/client_now_us\(client\) < client_deadline\(client\)/true/'
 mutate lock_waits_alone test_deadline tree/lock_table.c \
 	's/\*deadline = client_deadline\(client\) \+/client_silence_ends(client); *deadline = client_deadline(client) +/'
 mutate tied_separators_one_by_one test_budget_ties tree/search.c \
@@ -79,7 +79,7 @@ mutate leaf_sum_not_repaired test_damage tree/access.c \
 mutate leaf_sum_repaired_wrongly test_damage tree/access.c \
 	's/node\[HEADER_SUM\] = node_sum\(node, tree->geometry.leaf_bytes\);//'
 mutate late_read_believed test_damage tree/access.c \
-	's/\*late = now_us\(client\) - begin > READ_BOUND_US;/*late = false;/'
+	's/\*late = client_now_us\(client\) - begin > READ_BOUND_US;/*late = false;/'
 mutate late_leaves_believed test_damage tree/access.c \
 	's/verdicts\[i\] = late \? NODE_TORN : /verdicts[i] = /'
 mutate time_bound_where_reads_are_atomic test_damage tree/access.c \
