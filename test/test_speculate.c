@@ -364,13 +364,37 @@ test_small(void **state)
 	test_entry_cache_bytes = usual;
 }
 
+/* What an entry cache takes of shared memory: a power of two of entries, as many as there is room for. */
+static void
+test_sizes(void **state)
+{
+	static const struct
+	{
+		uint64_t asked;
+		uint64_t taken;
+	} sizes[] = {{64, 64},       {127, 64},      {128, 128},         {65535, 32768},
+	             {65536, 65536}, {65537, 65536}, {1 << 20, 1 << 20}, {(3ull << 40) - 1, 1ull << 41}};
+	TreeSharedOptions options = {
+		.slots = 1, .trees = 1, .cache_bytes = 65536, .lock_words = 1024, .nodes = 1};
+	const size_t without = tree_shared_bytes(&options);
+
+	(void) state;
+	options.entry_cache_bytes = 15;
+	assert_int_equal(tree_shared_bytes(&options), without);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	{
+		options.entry_cache_bytes = sizes[i].asked;
+		assert_int_equal(tree_shared_bytes(&options) - without, sizes[i].taken);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),  cmocka_unit_test(test_wrong), cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_removed), cmocka_unit_test(test_dead),  cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_root),    cmocka_unit_test(test_small),
+		cmocka_unit_test(test_root),    cmocka_unit_test(test_small), cmocka_unit_test(test_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -27,17 +27,13 @@ typedef struct EntryHint
 	uint64_t check;
 } EntryHint;
 
+/* The largest power of two that there is room for, as lookups find their hint by a mask; 0: for none. */
 static uint64_t
 hints_of(const TreeSharedOptions *options)
 {
-	uint64_t hints = 1;
+	uint64_t room = options->entry_cache_bytes / sizeof(EntryHint);
 
-	assert(options != NULL);
-	if (options->entry_cache_bytes < sizeof(EntryHint))
-		return 0;
-	while (hints * 2 * sizeof(EntryHint) <= options->entry_cache_bytes)
-		hints *= 2;
-	return hints;
+	return room == 0 ? 0 : 1ull << (63 - __builtin_clzll(room));
 }
 
 size_t
