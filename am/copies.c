@@ -94,7 +94,7 @@ copies_doubted(const ShermanMetaPage *meta)
 {
 	ShermanTreeEntry entry;
 
-	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_copies_doubted(&entry) :
+	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_copies_doubted(&entry, false) :
 		tree_copies_doubted(sherman_tree_shared, meta->tree, false);
 }
 
@@ -517,11 +517,7 @@ sherman_copies_unrecorded(void)
 
 	for (int i = 0; i < count; i++)
 	{
-		TreeRecord	record = {.flags = entries[i].flags};
-		uint32_t	copy;
-
-		unrecorded |= (entries[i].tree & SHERMAN_TREE_COPY) == 0 && tree_record_copy(&record, &copy) &&
-			(entries[i].copies_doubt || tree_copies_doubted(sherman_tree_shared, entries[i].tree, true)) &&
+		unrecorded |= sherman_trees_copies_doubted(&entries[i], true) &&
 			!(entries[i].suspect_epoch != 0 && is_suspect(entries[i].tree | SHERMAN_TREE_COPY));
 	}
 	pfree(entries);

@@ -406,8 +406,11 @@ extern bool sherman_trees_note_copy(const TreeRecord *record);
 extern void sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce);
 /* No leaf is in doubt any more. Both are for the tree's copy, too. */
 extern void sherman_trees_healed(uint64 tree);
-/* Whether the two of a tree that has a copy may differ for another reason than that it is in doubt as a whole. */
-extern bool sherman_trees_copies_doubted(const ShermanTreeEntry *entry);
+/*
+ * Whether the two of a tree that has a copy may differ for another reason than that it is in doubt as a whole. `returned`: as in
+ * tree_copies_doubted().
+ */
+extern bool sherman_trees_copies_doubted(const ShermanTreeEntry *entry, bool returned);
 /* What is lost of doubts about copies may be of any tree: notes it of all that have some. */
 extern void sherman_trees_doubt_copies(void);
 /* The tree was compared with its copy, or has none any more. */

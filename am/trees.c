@@ -267,12 +267,12 @@ sherman_trees_clear(uint32 home)
 }
 
 bool
-sherman_trees_copies_doubted(const ShermanTreeEntry *entry)
+sherman_trees_copies_doubted(const ShermanTreeEntry *entry, bool returned)
 {
 	uint32_t	copy;
 
 	return (entry->tree & SHERMAN_TREE_COPY) == 0 && entry_copy(entry, &copy) &&
-		(entry->copies_doubt || tree_copies_doubted(sherman_tree_shared, entry->tree, false));
+		(entry->copies_doubt || tree_copies_doubted(sherman_tree_shared, entry->tree, returned));
 }
 
 /*
@@ -287,7 +287,7 @@ is_to_heal(const ShermanTreeEntry *entry)
 
 	if ((entry->flags & TREE_RECORD_BROKEN) != 0 || entry->abandoned ||
 		sherman_node_phase((int) entry->home) != SHERMAN_PHASE_ATTACHED ||
-		(!suspect && !sherman_trees_copies_doubted(entry)))
+		(!suspect && !sherman_trees_copies_doubted(entry, false)))
 		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
