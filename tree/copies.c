@@ -95,8 +95,9 @@ copies_close(Tree *tree)
 
 /* ---- where copies are ---- */
 
-const CopyPiece *
-copies_find(const Copies *copies, uint64_t offset)
+/* Where the copy of this place is; NULL: it is not known. */
+static const CopyPiece *
+piece_find(const Copies *copies, uint64_t offset)
 {
 	uint32_t low = 0, high = copies->count;
 
@@ -122,7 +123,7 @@ piece_add(Tree *tree, const CopyPiece *piece)
 	uint32_t i = copies->count;
 
 	assert(piece->bytes > 0);
-	if (copies_find(copies, piece->offset) != NULL)
+	if (piece_find(copies, piece->offset) != NULL)
 		return TREE_OK;
 	if (copies->count == copies->room)
 	{
@@ -170,15 +171,19 @@ pieces_read(Tree *tree)
 }
 
 TreeStatus
-copies_know(Tree *tree, uint64_t offset)
+copies_know(Tree *tree, uint64_t offset, const CopyPiece **piece)
 {
 	TreeStatus status = TREE_OK;
 
-	if (copies_find(tree->copies, offset) != NULL)
+	*piece = piece_find(tree->copies, offset);
+	if (*piece != NULL)
 		return TREE_OK;
 	if (!tree->client->holding)
 		status = pieces_read(tree);
-	if (status == TREE_OK && copies_find(tree->copies, offset) == NULL)
+	if (status != TREE_OK)
+		return status;
+	*piece = piece_find(tree->copies, offset);
+	if (*piece == NULL)
 		status =
 			client_fail(tree->client, TREE_DAMAGED, "tree %llx: no copy of %llx at memory node %u",
 		                (unsigned long long) tree->tree, (unsigned long long) offset, tree->copies->node);
@@ -195,7 +200,7 @@ copies_extend(Tree *tree, uint64_t offset, uint64_t bytes)
 		return TREE_OK;
 	for (uint64_t done = 0; done < bytes && status == TREE_OK;)
 	{
-		const CopyPiece *piece = copies_find(tree->copies, offset + done);
+		const CopyPiece *piece = piece_find(tree->copies, offset + done);
 		DirectoryCopy copy;
 
 		if (piece != NULL)
@@ -216,6 +221,7 @@ copies_prepare(Tree *tree, uint64_t pointer)
 {
 	const Copies *copies = tree->copies;
 	TreeCopyState state = copies_state(tree);
+	const CopyPiece *piece;
 	TreeStatus status = TREE_OK;
 
 	assert(!tree->client->holding);
@@ -223,7 +229,7 @@ copies_prepare(Tree *tree, uint64_t pointer)
 		return TREE_OK;
 	if (state == TREE_COPIES_BOTH)
 		status = place_is_ready(tree->client, copies->node);
-	return status == TREE_OK ? copies_know(tree, pointer_offset(pointer)) : status;
+	return status == TREE_OK ? copies_know(tree, pointer_offset(pointer), &piece) : status;
 }
 
 /* ---- chains ---- */
@@ -255,8 +261,8 @@ redo_header_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
 {
 	RedoHeader *redo = &tree->copies->redo;
 	uint64_t offset = pointer_offset(tree->client->redo.target);
-	TreeStatus status = copies_know(tree, offset);
-	const CopyPiece *piece = copies_find(tree->copies, offset);
+	const CopyPiece *piece;
+	TreeStatus status = copies_know(tree, offset, &piece);
 
 	if (status != TREE_OK)
 		return status;
@@ -287,8 +293,8 @@ node_op_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
 	for (uint32_t done = 0; done < op->length;)
 	{
 		uint64_t offset = op->offset + done;
-		TreeStatus status = copies_know(tree, offset);
-		const CopyPiece *piece = copies_find(tree->copies, offset);
+		const CopyPiece *piece;
+		TreeStatus status = copies_know(tree, offset, &piece);
 		FabricOp part = *op;
 
 		if (status != TREE_OK)

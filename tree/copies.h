@@ -28,10 +28,11 @@ typedef struct Copies
 	uint64_t node_image[NODE_MAX_BYTES / 8]; /* copies_restore() */
 } Copies;
 
-/* Where the copy of this place is; NULL: it is not known. */
-extern const CopyPiece *copies_find(const Copies *copies, uint64_t offset);
-/* The same, after asking the copy's memory node if need be; nothing is held. TREE_DAMAGED: there is none. */
-extern TreeStatus copies_know(Tree *tree, uint64_t offset);
+/*
+ * Where the copy of this place is: *piece is valid until another piece becomes known. The copy's memory node is asked if it is not
+ * known and nothing is held. TREE_DAMAGED: there is none.
+ */
+extern TreeStatus copies_know(Tree *tree, uint64_t offset, const CopyPiece **piece);
 extern TreeCopyState copies_state(const Tree *tree);
 
 #endif /* SHERMAN_TREE_COPIES_H */

@@ -26,8 +26,8 @@ static TreeStatus
 copy_read(Compare *compare, uint64_t pointer, uint32_t bytes)
 {
 	Tree *tree = compare->tree;
-	TreeStatus status = copies_know(tree, pointer_offset(pointer));
-	const CopyPiece *piece = copies_find(tree->copies, pointer_offset(pointer));
+	const CopyPiece *piece;
+	TreeStatus status = copies_know(tree, pointer_offset(pointer), &piece);
 	FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = bytes, .buffer = compare->copy};
 
 	if (status != TREE_OK)
