@@ -475,11 +475,10 @@ chosen_body(Stage *stage, uint32_t slot)
 	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
 }
 
-/* Stopped just when it was chosen, with the word or to win it: it takes what it was given and gives it up again (F22). */
+/* A process that queues and does not go on before it is chosen, with the word or to win it; then all have the lock. */
 static void
-test_cancel_when_chosen(void **state)
+choose(void (*body)(Stage *stage, uint32_t slot))
 {
-	(void) state;
 	for (uint32_t handovers = 0; handovers <= HANDOVER_MAX; handovers += HANDOVER_MAX)
 	{
 		Stage stage;
@@ -489,7 +488,7 @@ test_cancel_when_chosen(void **state)
 		stage_open(&stage, 16384, false);
 		actor_open(&actor, &stage, &stage.instance, 0, 0);
 		assert_int_equal(actor_lock(&actor), TREE_OK);
-		child = start_child(&stage, 1, chosen_body);
+		child = start_child(&stage, 1, body);
 		while (__atomic_load_n(&stage.instance.scratch[STOP_ASKED], __ATOMIC_ACQUIRE) == 0)
 			test_sleep_us(200);
 		actor.hold.handovers =
@@ -503,6 +502,71 @@ test_cancel_when_chosen(void **state)
 		assert_int_equal(actor_close(&actor), TREE_OK);
 		stage_close(&stage);
 	}
+}
+
+/* Stopped just when it was chosen: it takes what it was given and gives it up again (F22). */
+static void
+test_cancel_when_chosen(void **state)
+{
+	(void) state;
+	choose(chosen_body);
+}
+
+/* Of a waiter: pauses since it slept last, and before it slept first; and how often it slept. */
+static struct
+{
+	uint32_t since;
+	uint32_t before_sleep;
+	uint32_t sleeps;
+} pauses;
+
+static void
+sleep_counted(void *argument, uint32_t slot, uint32_t milliseconds)
+{
+	(void) argument;
+	(void) slot;
+	(void) milliseconds;
+	if (pauses.sleeps++ == 0)
+		pauses.before_sleep = pauses.since;
+	pauses.since = 0;
+}
+
+/* In the last pause before it would sleep again it is chosen, and the wake-up is used up. */
+static void
+pause_until_chosen(void *argument)
+{
+	TestEnvironment *environment = argument;
+
+	if (++pauses.since != pauses.before_sleep)
+		return;
+	(void) stop_when_chosen(argument);
+	__atomic_store_n(&environment->slots[1].wakes, 0, __ATOMIC_RELEASE);
+}
+
+static void
+paused_body(Stage *stage, uint32_t slot)
+{
+	TreeEnvironment *environment;
+	Actor actor;
+
+	CHILD_ASSERT(slot == 1);
+	actor_open(&actor, stage, &stage->instance, slot, 0);
+	stop_scratch = stage->instance.scratch;
+	environment = &actor.client.tree->options.environment;
+	environment->pause = pause_until_chosen;
+	environment->sleep = sleep_counted;
+	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	CHILD_ASSERT(pauses.before_sleep > 0 && pauses.sleeps == 1);
+	CHILD_ASSERT(actor_release(&actor) == TREE_OK);
+	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
+}
+
+/* Who pauses looks once more before it sleeps. */
+static void
+test_pause_wakes(void **state)
+{
+	(void) state;
+	choose(paused_body);
 }
 
 /* Processes that are stopped at random moments, also just when they are chosen: no lock is lost, none is had twice. */
@@ -819,6 +883,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_handover_of_another_node),
 		cmocka_unit_test(test_cancel_in_queue),
 		cmocka_unit_test(test_cancel_when_chosen),
+		cmocka_unit_test(test_pause_wakes),
 		cmocka_unit_test(test_cancel_storm),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_death_and_attach),

@@ -176,16 +176,21 @@ entry_dequeue(LockTable *table, LockEntry *entry, uint32_t slot)
 	return queued;
 }
 
+static bool
+waiter_is_queued(const LockWaiter *waiter)
+{
+	return __atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == WAIT_QUEUED;
+}
+
 bool
 entry_leave(TreeClient *client, LockEntry *entry, LockWaiter *waiter)
 {
 	assert(waiter == table_waiter(client->shared->locks, client->slot));
 	assert(__atomic_load_n(&waiter->state, __ATOMIC_RELAXED) != WAIT_IDLE);
-	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == WAIT_QUEUED &&
-	    entry_dequeue(client->shared->locks, entry, client->slot))
+	if (waiter_is_queued(waiter) && entry_dequeue(client->shared->locks, entry, client->slot))
 		return true;
 	/* Chosen already (F22): what is being passed to us has to be taken. */
-	while (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) == WAIT_QUEUED)
+	while (waiter_is_queued(waiter))
 		client_pause(client);
 	return false;
 }
@@ -202,12 +207,11 @@ queue_wait(Tree *tree, LockWaiter *waiter, uint64_t deadline)
 		uint64_t now;
 		uint64_t left_ms;
 
-		for (int i = 0; i < WAIT_SPINS; i++)
-		{
-			if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_QUEUED)
-				return TREE_OK;
+		for (int i = 0; i < WAIT_SPINS && waiter_is_queued(waiter); i++)
 			client_pause(client);
-		}
+		/* Behind the last pause, too, as that may have used up the wake-up. */
+		if (!waiter_is_queued(waiter))
+			return TREE_OK;
 		if (client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
 		if (!node_is_open(client->shared, waiter->hold_memory_node))

@@ -104,13 +104,14 @@ typedef struct TreeEnvironment
 	uint64_t (*now_us)(void *argument); /* monotonic microseconds */
 	/*
 	 * Sleeps until tree_environment.wake() was called for this slot or the time is over; a wake-up that came
-	 * before is not lost; spurious returns are allowed.
+	 * before is not lost, unless pause() used it up; spurious returns are allowed.
 	 */
 	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
 	void (*wake)(void *argument, uint32_t slot);
 	/*
 	 * Called in each turn of a loop that waits awake, for what another process does or for time to pass.  NULL: the processor is
-	 * told; otherwise where time passes by such calls only.
+	 * told; otherwise where time passes by such calls only.  It may use up a wake-up: who sleeps has looked at what it waits for
+	 * since its last pause.  The other callbacks do not: they come between that look and sleep().
 	 */
 	void (*pause)(void *argument);
 	/*

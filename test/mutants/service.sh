@@ -12,6 +12,8 @@ mutate chosen_walks_away test_lock tree/lock.c \
 	's/if \(status != TREE_OK && !chosen\)/if (status != TREE_OK)/'
 mutate stranded_hold_given_up test_lock tree/lock.c \
 	's/(hold->held = false;\s+resume_interrupts\(client\);\s+return status;)/hold_end(client, hold); return status;/s'
+mutate sleeps_without_another_look test_lock tree/lock_table.c \
+	's/for \(int i = 0; i < WAIT_SPINS && waiter_is_queued\(waiter\); i\+\+\)\n(\t+client_pause\(client\);)/for (int i = 0; i < WAIT_SPINS; i++)\n{\nif (!waiter_is_queued(waiter))\nreturn TREE_OK;\n$1\n}/; s/if \(!waiter_is_queued\(waiter\)\)(\n\t\t\treturn TREE_OK;)/if (false)$1/'
 mutate tail_forgotten test_lock tree/lock_table.c \
 	's/if \(entry->tail == slot \+ 1\)\s+entry->tail = before;//s'
 mutate last_come_first_served test_lock tree/lock_table.c \
