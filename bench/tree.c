@@ -2,8 +2,9 @@
  * tree.c
  *		The tree without PostgreSQL: nanoseconds and counters of inserts, lookups and scans over shared memory.
  *
- * Usage: tree [entries [copies] [network]]		(default 1,000,000 random 8-byte keys)
+ * Usage: tree [entries [copies] [network] [stamps]]		(default 1,000,000 random 8-byte keys)
  *		copies: each node twice, on two memory nodes.  network: over tcp with keys in place of shared memory.
+ *		stamps: each insert comes behind a later end of WAL, as PostgreSQL's do, and so stamps its leaf anew.
  * Build and run: make -C bench && /tmp/sherman-bench/tree
  */
 #include <inttypes.h>
@@ -170,6 +171,7 @@ int
 main(int count, char **arguments)
 {
 	bool copies = has_word(count, arguments, "copies");
+	bool stamps = has_word(count, arguments, "stamps");
 	uint32_t nodes = copies ? 2 : 1;
 	uint64_t entries = count > 1 ? strtoull(arguments[1], NULL, 10) : 1000000;
 	TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
@@ -196,6 +198,7 @@ main(int count, char **arguments)
 	{
 		TreeKey key = key_of(i);
 
+		stamp.lsn += stamps ? 1 : 0;
 		require(tree_insert(tree, &key, &stamp, &hit), client.tree);
 	}
 	print_line("insert", began, entries, client.tree, &before);
