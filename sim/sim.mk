@@ -3,4 +3,4 @@ SIM_SOURCES = sim/scheduler.c sim/choices.c sim/explorer.c sim/system.c sim/tran
 SIM_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,clock_gettime nanosleep sched_yield getrandom poll epoll_wait)
 # The transport with the cost model, and the workloads on it.
 COST_SOURCES = sim/cost.c sim/cost_transport.c
-YCSB_SOURCES = sim/site.c sim/zipf.c sim/ycsb.c
+YCSB_SOURCES = sim/world.c sim/site.c sim/zipf.c sim/ycsb.c

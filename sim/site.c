@@ -2,12 +2,9 @@
  * site.c
  *		See site.h.
  */
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "../rdma/shm.h"
 #include "site.h"
@@ -21,93 +18,28 @@
 #define PAUSE_NANOSECONDS 50u
 #define PAUSE_MAX_NANOSECONDS 16000u
 
-/* Where a site's memory is, and how much of it. */
-#define MEMORY_ADDRESS ((void *) 0x200000000000)
 #define MEMORY_BYTES (16ull << 30)
-#define HUGE_PAGE_BYTES (2u << 20)
-
-static _Noreturn void
-give_up(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vfprintf(stderr, format, arguments);
-	va_end(arguments);
-	fputc('\n', stderr);
-	abort();
-}
 
 /* ---- memory nodes ---- */
 
 static void
-serve(void *argument)
+node_start(SiteNode *node, uint64_t bytes)
 {
-	SiteNode *node = argument;
 	ServiceOptions options = {
-		.memory_path = node->memory_path,
-		.socket_path = node->socket_path,
-		.node_bytes = node->bytes,
+		.node_bytes = bytes,
 		.max_channels = NODE_CHANNELS,
 		.max_trees = NODE_TREES,
 		.huge_pages = FABRIC_HUGE_TRY,
 	};
-	char detail[FABRIC_DETAIL_BYTES];
 
-	if (service_open(&options, &node->service, detail) != FABRIC_OK)
-		give_up("service_open: %s", detail);
-	if (service_run(node->service) != FABRIC_OK)
-		give_up("service_run");
-	service_close(node->service, 0, true);
-	node->service = NULL;
-}
-
-static void
-node_start(SiteNode *node, uint64_t bytes)
-{
-	const char *base = getenv("FABRIC_TEST_DIRECTORY");
-
-	if (base == NULL)
-		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	snprintf(node->directory, sizeof(node->directory), "%.40s/sherman-site-XXXXXX", base);
-	if (mkdtemp(node->directory) == NULL)
-		give_up("mkdtemp");
-	snprintf(node->memory_path, sizeof(node->memory_path), "%s/memory", node->directory);
-	snprintf(node->socket_path, sizeof(node->socket_path), "%s/socket", node->directory);
-	snprintf(node->address, sizeof(node->address), "shm:%s", node->socket_path);
-	node->bytes = bytes;
-	node->server = coroutine_start(serve, node, true);
-	while (node->service == NULL)
-		coroutine_sleep(NANOSECONDS_PER_US);
+	world_node_make(&node->served, "shm", &options);
 }
 
 static Fabric *
 fabric_make(uint32_t incarnation, uint64_t *silence, const FabricTransport *transport)
 {
-	FabricOptions options = {
-		.operation_timeout_ms = PATIENCE_MS / 2,
-		.connect_timeout_ms = PATIENCE_MS,
-		.silence = silence,
-		.cluster = {1, 2},
-		.incarnation = incarnation,
-		.transport = transport,
-	};
-	Fabric *fabric;
-
-	if (fabric_open(&options, &fabric) != FABRIC_OK)
-		give_up("fabric_open");
-	return fabric;
-}
-
-static FabricEndpoint *
-connect_to(Fabric *fabric, const char *address)
-{
-	FabricEndpoint *endpoint;
-	FabricStatus status = fabric_connect(fabric, address, &endpoint);
-
-	if (status != FABRIC_OK)
-		give_up("%s: %s: %s", address, fabric_status_name(status), fabric_detail(fabric));
-	return endpoint;
+	return world_fabric(
+		(FabricOptions){.silence = silence, .incarnation = incarnation, .transport = transport}, PATIENCE_MS);
 }
 
 /* The site's incarnation, and the connection to the node that all clients share. */
@@ -116,15 +48,15 @@ node_attach(Site *site, uint32_t i)
 {
 	SiteNode *node = &site->nodes[i];
 	Fabric *fabric = fabric_make(0, NULL, NULL);
-	FabricEndpoint *carrier = connect_to(fabric, node->address);
+	FabricEndpoint *carrier = world_connect(fabric, node->served.address);
 	const Memory *memory;
 	uint32_t instance;
 
 	if (fabric_attach(carrier, false, scheduler_now() + 1, &instance, &site->incarnation) != FABRIC_OK)
-		give_up("fabric_attach: %s", fabric_detail(fabric));
+		world_fail("fabric_attach: %s", fabric_detail(fabric));
 	fabric_close(fabric);
 	node->fabric = fabric_make(site->incarnation, NULL, NULL);
-	carrier = connect_to(node->fabric, node->address);
+	carrier = world_connect(node->fabric, node->served.address);
 	memory = shm_channel(carrier)->memory;
 	(void) madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
 	cost_node(i, i, carrier);
@@ -134,9 +66,7 @@ static void
 node_stop(SiteNode *node)
 {
 	fabric_close(node->fabric);
-	service_stop(node->service);
-	while (!coroutine_has_ended(node->server))
-		coroutine_sleep(NANOSECONDS_PER_US);
+	world_node_stop(&node->served);
 }
 
 /* ---- the site ---- */
@@ -145,18 +75,6 @@ uint32_t
 site_hosts(const SiteOptions *options)
 {
 	return options->nodes > options->servers ? options->nodes : options->servers;
-}
-
-/* Bytes that are given back with the site. */
-static void *
-site_allocate(Site *site, size_t bytes)
-{
-	void *memory = site->memory + site->used;
-
-	site->used += (bytes + 63) / 64 * 64;
-	if (site->used > MEMORY_BYTES)
-		give_up("a site without memory");
-	return memory;
 }
 
 static void
@@ -170,9 +88,10 @@ server_start(Site *site, SiteServer *server)
 	                             .techniques = &site->options.techniques,
 	                             .entry_cache_bytes = site->options.entry_cache_bytes};
 
-	server->shared = tree_shared_initialize(site_allocate(site, tree_shared_bytes(&options)), &options);
+	server->shared =
+		tree_shared_initialize(world_allocate(&site->memory, tree_shared_bytes(&options)), &options);
 	if (server->shared == NULL)
-		give_up("tree_shared_initialize");
+		world_fail("tree_shared_initialize");
 }
 
 void
@@ -180,11 +99,8 @@ site_start(Site *site, const SiteOptions *options)
 {
 	memset(site, 0, sizeof(*site));
 	site->options = *options;
-	site->memory = mmap(MEMORY_ADDRESS, MEMORY_BYTES, PROT_READ | PROT_WRITE,
-	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (site->memory != MEMORY_ADDRESS)
-		give_up("mmap");
-	(void) madvise(site->memory, MEMORY_BYTES, MADV_HUGEPAGE);
+	world_memory_open(&site->memory, MEMORY_BYTES);
+	(void) madvise(site->memory.base, MEMORY_BYTES, MADV_HUGEPAGE);
 	for (uint32_t i = 0; i < options->nodes; i++)
 	{
 		node_start(&site->nodes[i], options->node_bytes);
@@ -197,19 +113,8 @@ site_start(Site *site, const SiteOptions *options)
 void
 site_clean(const Site *site)
 {
-	static const char *const names[] = {"memory", "memory.lock", "socket"};
-
 	for (uint32_t i = 0; i < site->options.nodes; i++)
-	{
-		char path[128];
-
-		for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++)
-		{
-			snprintf(path, sizeof(path), "%s/%s", site->nodes[i].directory, names[name]);
-			unlink(path);
-		}
-		rmdir(site->nodes[i].directory);
-	}
+		world_node_clean(&site->nodes[i].served);
 }
 
 void
@@ -219,7 +124,7 @@ site_stop(Site *site)
 		node_stop(&site->nodes[i]);
 	site_clean(site);
 	site->options.nodes = 0;
-	munmap(site->memory, MEMORY_BYTES);
+	world_memory_close(&site->memory);
 }
 
 /* ---- clients ---- */
@@ -277,7 +182,7 @@ client_hold(void *argument)
 static void *
 client_allocate_memory(void *argument, size_t bytes)
 {
-	return site_allocate(((SiteClient *) argument)->site, bytes);
+	return world_allocate(&((SiteClient *) argument)->site->memory, bytes);
 }
 
 static void
@@ -321,11 +226,11 @@ site_client_open(SiteClient *client, Site *site, uint32_t server, uint32_t slot)
 		char address[32];
 
 		snprintf(address, sizeof(address), "cost:%u", i);
-		options.endpoints[i] = connect_to(client->fabric, address);
+		options.endpoints[i] = world_connect(client->fabric, address);
 	}
 	status = tree_client_open(&options, &client->tree);
 	if (status != TREE_OK)
-		give_up("tree_client_open: %s", tree_status_name(status));
+		world_fail("tree_client_open: %s", tree_status_name(status));
 	site->servers[server].clients[slot] = client;
 }
 
@@ -335,7 +240,7 @@ site_client_close(SiteClient *client)
 	TreeStatus status = tree_client_close(client->tree);
 
 	if (status != TREE_OK)
-		give_up("tree_client_close: %s", tree_status_name(status));
+		world_fail("tree_client_close: %s", tree_status_name(status));
 	client->site->servers[client->server].clients[client->slot] = NULL;
 	fabric_close(client->fabric);
 }

@@ -13,10 +13,9 @@
 #ifndef SHERMAN_SITE_H
 #define SHERMAN_SITE_H
 
-#include "../tree/service.h"
 #include "../tree/tree.h"
 #include "cost_transport.h"
-#include "scheduler.h"
+#include "world.h"
 
 #define SITE_SERVERS_MAX 64u
 #define SITE_CLIENTS_MAX 96u
@@ -36,13 +35,7 @@ typedef struct SiteOptions
 
 typedef struct SiteNode
 {
-	char directory[64];
-	char memory_path[96];
-	char socket_path[96];
-	char address[112];
-	uint64_t bytes;
-	Service *service; /* NULL: it does not run */
-	Coroutine *server;
+	WorldNode served;
 	Fabric *fabric; /* of the connection that all clients share */
 } SiteNode;
 
@@ -60,8 +53,7 @@ typedef struct Site
 	SiteNode nodes[TREE_MAX_NODES];
 	SiteServer servers[SITE_SERVERS_MAX];
 	uint32_t incarnation;
-	uint8_t *memory; /* at one address in all runs, for what depends on addresses */
-	size_t used;
+	WorldMemory memory; /* of the compute servers and of clients */
 } Site;
 
 typedef struct SiteClient

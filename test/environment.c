@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "environment.h"
+#include "../sim/files.h"
 #include "../tree/service.h"
 #include "support/proxy_process.h"
 #include "support/require.h"
@@ -144,26 +145,12 @@ static int remembered_count;
 static pid_t remembered_by;
 
 static void
-node_remove_files(const char *directory)
-{
-	static const char *const names[] = {"memory", "memory.lock", "socket"};
-	char path[128];
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-	{
-		snprintf(path, sizeof(path), "%.100s/%s", directory, names[i]);
-		unlink(path);
-	}
-	rmdir(directory);
-}
-
-static void
 nodes_forget(void)
 {
 	if (getpid() != remembered_by)
 		return; /* a child: its parent still uses them */
 	for (int i = 0; i < remembered_count; i++)
-		node_remove_files(remembered[i]);
+		files_remove(remembered[i]);
 }
 
 static void
@@ -177,16 +164,6 @@ node_remember(const TestNode *node)
 	}
 	if (remembered_count < NODES_REMEMBERED)
 		strcpy(remembered[remembered_count++], node->directory);
-}
-
-static const char *
-files_base(void)
-{
-	const char *base = getenv("FABRIC_TEST_DIRECTORY"); /* of whoever cleans up after tests that fail */
-
-	if (base != NULL)
-		return base;
-	return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
 static void
@@ -230,8 +207,7 @@ test_node_start(TestNode *node, uint64_t bytes)
 	memset(node, 0, sizeof(*node));
 	node->bytes = bytes;
 	node->drain_ms = DRAIN_MS;
-	snprintf(node->directory, sizeof(node->directory), "%s/sherman-test-XXXXXX", files_base());
-	REQUIRE(mkdtemp(node->directory) != NULL, "mkdtemp");
+	REQUIRE(files_make(node->directory, sizeof(node->directory), "sherman-test"), "mkdtemp");
 	node_remember(node);
 	snprintf(node->memory_path, sizeof(node->memory_path), "%s/memory", node->directory);
 	snprintf(node->socket_path, sizeof(node->socket_path), "%s/socket", node->directory);
@@ -292,7 +268,7 @@ test_node_stop(TestNode *node)
 		test_node_terminate(node);
 	if (node->reserved >= 0)
 		close(node->reserved);
-	node_remove_files(node->directory);
+	files_remove(node->directory);
 }
 
 /* ---- the environment of a tree ---- */

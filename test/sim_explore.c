@@ -289,7 +289,7 @@ saboteur_body(void *argument)
 	if (present->trouble == NODE_END)
 	{
 		sim_node_kill(&run.cluster.nodes[0]);
-		sim_node_start(&run.cluster.nodes[0]);
+		world_node_start(&run.cluster.nodes[0]);
 	}
 	else
 		simulator_lose(0, present->trouble == LATE_LOSS);

@@ -203,15 +203,15 @@ crash(SimWorker *workers)
 static void
 restart_node(void)
 {
-	SimNode *node = &run.cluster.nodes[scheduler_random(run.plan.nodes)];
+	WorldNode *node = &run.cluster.nodes[scheduler_random(run.plan.nodes)];
 
 	sleep_for_some_operations();
 	if (scheduler_random(2) == 0)
-		sim_node_stop(node);
+		world_node_stop(node);
 	else
 		sim_node_kill(node);
 	coroutine_sleep(scheduler_random(5 * NANOSECONDS_PER_MS));
-	sim_node_start(node);
+	world_node_start(node);
 }
 
 /* Some of the clients lose sight of a memory node for a while, shorter or longer than they have patience. */

@@ -117,7 +117,7 @@ test_explorer_LDFLAGS = $(SIM_LDFLAGS)
 
 FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
-SIM_TREE_SOURCES = $(SIM_SOURCES) $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c techniques.c)
+SIM_TREE_SOURCES = $(SIM_SOURCES) sim/world.c $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c techniques.c)
 TESTS += sim_torture sim_explore
 sim_torture_SOURCES = $(SIM_TREE_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS)
@@ -129,7 +129,7 @@ test_contention_LDFLAGS = $(SIM_LDFLAGS)
 
 # Its cost model, and the papers' workloads on it.
 TESTS += test_cost test_ycsb
-test_cost_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) sim/site.c
+test_cost_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) sim/world.c sim/site.c
 test_cost_LDFLAGS = $(SIM_LDFLAGS)
 test_ycsb_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(YCSB_SOURCES)
 test_ycsb_LDFLAGS = $(SIM_LDFLAGS)

@@ -26,6 +26,7 @@
 #include <cmocka.h>
 
 #include "environment.h"
+#include "../sim/files.h"
 #include "../tree/directory.h"
 #include "../tree/service.h"
 
@@ -223,13 +224,9 @@ static int
 daemon_prepare(void **state)
 {
 	Daemon *msd = &daemon_of_test;
-	const char *base = getenv("FABRIC_TEST_DIRECTORY");
 
 	memset(msd, 0, sizeof(*msd));
-	if (base == NULL)
-		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	snprintf(msd->node.directory, sizeof(msd->node.directory), "%s/sherman-daemon-XXXXXX", base);
-	if (mkdtemp(msd->node.directory) == NULL)
+	if (!files_make(msd->node.directory, sizeof(msd->node.directory), "sherman-daemon"))
 		return 1;
 	place(msd, "memory", msd->node.memory_path, sizeof(msd->node.memory_path));
 	place(msd, "socket", msd->node.socket_path, sizeof(msd->node.socket_path));
@@ -250,10 +247,8 @@ daemon_prepare(void **state)
 static int
 daemon_remove(void **state)
 {
-	static const char *const names[] = {"memory", "memory.lock", "socket", "config", "keys",
-	                                    "keys.a", "keys.b",      "log",    "saved",  "manager"};
+	static const char *const names[] = {"config", "keys", "keys.a", "keys.b", "log", "saved", "manager"};
 	Daemon *msd = *state;
-	char path[128];
 
 	if (msd->node.pid > 0)
 	{
@@ -261,11 +256,8 @@ daemon_remove(void **state)
 		waitpid(msd->node.pid, NULL, 0);
 	}
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-	{
-		place(msd, names[i], path, sizeof(path));
-		unlink(path);
-	}
-	rmdir(msd->node.directory);
+		files_remove_one(msd->node.directory, names[i]);
+	files_remove(msd->node.directory);
 	return 0;
 }
 

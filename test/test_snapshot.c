@@ -19,6 +19,7 @@
 
 #include <cmocka.h>
 
+#include "../sim/files.h"
 #include "memory.h"
 #include "snapshot.h"
 #include "support/fabric_process.h"
@@ -81,12 +82,9 @@ static int
 stage_setup(void **state)
 {
 	static Stage stage;
-	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
 
 	memset(&stage, 0, sizeof(stage));
-	snprintf(stage.directory, sizeof(stage.directory), "%.40s/snapshot-XXXXXX",
-	         parent == NULL ? "/dev/shm" : parent);
-	CHECK(mkdtemp(stage.directory) != NULL);
+	CHECK(files_make(stage.directory, sizeof(stage.directory), "snapshot"));
 	snprintf(stage.memory_path, sizeof(stage.memory_path), "%s/memory", stage.directory);
 	snprintf(stage.socket_path, sizeof(stage.socket_path), "%s/socket", stage.directory);
 	snprintf(stage.snapshot, sizeof(stage.snapshot), "%s/saved", stage.directory);
@@ -113,17 +111,13 @@ static int
 stage_teardown(void **state)
 {
 	Stage *stage = *state;
-	char lock[112];
 
 	if (stage->server != NULL)
 		fabric_server_close(stage->server, 0, false);
-	snprintf(lock, sizeof(lock), "%s.lock", stage->memory_path);
-	unlink(lock);
-	unlink(stage->memory_path);
 	unlink(stage->snapshot);
 	unlink(stage->refused);
 	unlink(stage->unfinished);
-	rmdir(stage->directory);
+	files_remove(stage->directory);
 	return 0;
 }
 

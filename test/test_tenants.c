@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "../sim/files.h"
 #include "../tree/service_state.h"
 
 /* The fewest that a service takes. */
@@ -62,12 +63,9 @@ static int
 open_stage(void **state)
 {
 	static Stage stage;
-	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
 
 	memset(&stage, 0, sizeof(stage));
-	snprintf(stage.directory, sizeof(stage.directory), "%.90s/sherman-tenants-XXXXXX",
-	         parent == NULL ? "/dev/shm" : parent);
-	assert_non_null(mkdtemp(stage.directory));
+	assert_true(files_make(stage.directory, sizeof(stage.directory), "sherman-tenants"));
 	snprintf(stage.memory, sizeof(stage.memory), "%s/memory", stage.directory);
 	snprintf(stage.socket, sizeof(stage.socket), "%s/socket", stage.directory);
 	stage.keys.count = 2;
@@ -82,12 +80,9 @@ static int
 close_stage(void **state)
 {
 	Stage *stage = *state;
-	char lock[176];
 
 	service_close(stage->service, 0, true);
-	snprintf(lock, sizeof(lock), "%s.lock", stage->memory);
-	unlink(lock);
-	rmdir(stage->directory);
+	files_remove(stage->directory);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../../sim/files.h"
 #include "fuzz.h"
 
 static Service *
@@ -15,8 +16,6 @@ open_service(uint64_t node_bytes)
 {
 	static char memory_path[192];
 	static char socket_path[192];
-	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
-	const char *directory = parent == NULL ? "/dev/shm" : parent;
 	ServiceOptions options = {
 		.memory_path = memory_path,
 		.socket_path = socket_path,
@@ -29,8 +28,8 @@ open_service(uint64_t node_bytes)
 	Service *service;
 	char detail[FABRIC_DETAIL_BYTES];
 
-	snprintf(memory_path, sizeof(memory_path), "%.150s/fuzz-%d", directory, (int) getpid());
-	snprintf(socket_path, sizeof(socket_path), "%.150s/fuzz-%d.socket", directory, (int) getpid());
+	snprintf(memory_path, sizeof(memory_path), "%.150s/fuzz-%d", files_base(), (int) getpid());
+	snprintf(socket_path, sizeof(socket_path), "%.150s/fuzz-%d.socket", files_base(), (int) getpid());
 	if (service_open(&options, &service, detail) != FABRIC_OK)
 	{
 		fprintf(stderr, "%s\n", detail);

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "../../sim/files.h"
 #include "fabric_process.h"
 #include "listen.h"
 
@@ -195,12 +196,8 @@ fabric_process_serve(const FabricProcess *process, int ready)
 void
 fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max_channels)
 {
-	const char *parent = getenv("FABRIC_TEST_DIRECTORY");
-
 	memset(process, 0, sizeof(*process));
-	snprintf(process->directory, sizeof(process->directory), "%.90s/sherman-fabric-XXXXXX",
-	         parent == NULL ? "/dev/shm" : parent);
-	CHECK(mkdtemp(process->directory) != NULL);
+	CHECK(files_make(process->directory, sizeof(process->directory), "sherman-fabric"));
 	snprintf(process->memory_path, sizeof(process->memory_path), "%s/memory", process->directory);
 	snprintf(process->socket_path, sizeof(process->socket_path), "%s/socket", process->directory);
 	snprintf(process->address, sizeof(process->address), "shm:%s", process->socket_path);
@@ -276,20 +273,14 @@ fabric_process_stop(FabricProcess *process, int signal_number)
 void
 fabric_process_remove(FabricProcess *process)
 {
-	char path[192];
-
 	fabric_process_stop(process, SIGTERM);
-	unlink(process->memory_path);
-	unlink(process->socket_path);
-	snprintf(path, sizeof(path), "%s.lock", process->memory_path);
-	unlink(path);
 	if (process->key_file[0] != '\0')
 		unlink(process->key_file);
 	if (process->log_path[0] != '\0')
 		unlink(process->log_path);
 	if (process->snapshot_path[0] != '\0')
 		unlink(process->snapshot_path);
-	rmdir(process->directory);
+	files_remove(process->directory);
 	if (process->reserved >= 0)
 		close(process->reserved);
 	process->reserved = -1;

@@ -3,11 +3,7 @@
  *		See sim_cluster.h.
  */
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "../../rdma/server_state.h"
 #include "require.h"
@@ -29,55 +25,14 @@
 #define WAIT_SLICE_MS 1
 #define WAIT_DESCRIPTORS 8
 
-/* Where a cluster's memory is, and how much of it. */
-#define MEMORY_ADDRESS ((void *) 0x200000000000)
 #define MEMORY_BYTES (1ull << 30)
 
 const TreeTechniques *sim_techniques;
 
 /* ---- memory nodes ---- */
 
-static void
-serve(void *argument)
-{
-	SimNode *node = argument;
-	ServiceOptions options = {
-		.memory_path = node->memory_path,
-		.socket_path = node->socket_path,
-		.node_bytes = NODE_BYTES,
-		.max_channels = NODE_CHANNELS,
-		.max_trees = NODE_TREES,
-	};
-	char detail[FABRIC_DETAIL_BYTES];
-	Service *service;
-	FabricStatus status = service_open(&options, &service, detail);
-
-	REQUIRE(status == FABRIC_OK, "service_open: %s", detail);
-	node->service = service;
-	status = service_run(service);
-	REQUIRE(status == FABRIC_OK, "service_run: %s", fabric_status_name(status));
-	node->service = NULL;
-	service_close(service, 0, false);
-}
-
 void
-sim_node_start(SimNode *node)
-{
-	node->server = coroutine_start(serve, node, true);
-	while (node->service == NULL)
-		coroutine_sleep(NANOSECONDS_PER_US);
-}
-
-void
-sim_node_stop(SimNode *node)
-{
-	service_stop(node->service);
-	while (!coroutine_has_ended(node->server))
-		coroutine_sleep(NANOSECONDS_PER_US);
-}
-
-void
-sim_node_kill(SimNode *node)
+sim_node_kill(WorldNode *node)
 {
 	FabricServer *server = service_server(node->service);
 	ServerConnection *connection;
@@ -94,32 +49,15 @@ sim_node_kill(SimNode *node)
 }
 
 static void
-node_make(SimNode *node)
+node_make(WorldNode *node)
 {
-	const char *base = getenv("FABRIC_TEST_DIRECTORY");
+	ServiceOptions options = {
+		.node_bytes = NODE_BYTES, .max_channels = NODE_CHANNELS, .max_trees = NODE_TREES};
 
-	if (base == NULL)
-		base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-	snprintf(node->directory, sizeof(node->directory), "%.40s/sherman-sim-XXXXXX", base);
-	REQUIRE(mkdtemp(node->directory) != NULL, "mkdtemp");
-	snprintf(node->memory_path, sizeof(node->memory_path), "%s/memory", node->directory);
-	snprintf(node->socket_path, sizeof(node->socket_path), "%s/socket", node->directory);
-	snprintf(node->address, sizeof(node->address), "sim:%s", node->socket_path);
-	sim_node_start(node);
+	world_node_make(node, "sim", &options);
 }
 
 /* ---- the instance ---- */
-
-/* Bytes that are given back with the cluster. */
-static void *
-cluster_allocate(SimCluster *cluster, size_t bytes)
-{
-	void *memory = cluster->memory + cluster->used;
-
-	cluster->used += (bytes + 63) / 64 * 64;
-	REQUIRE(cluster->used <= MEMORY_BYTES, "no memory");
-	return memory;
-}
 
 static bool
 client_is_over(const SimClient *client)
@@ -146,29 +84,14 @@ static Fabric *
 cluster_fabric(uint32_t incarnation, SimClient *client)
 {
 	FabricOptions options = {
-		.operation_timeout_ms = PATIENCE_MS / 2,
-		.connect_timeout_ms = PATIENCE_MS,
 		.silence = client == NULL ? NULL : &client->silence,
 		.wait = client == NULL ? NULL : client_wait,
 		.wait_argument = client,
-		.cluster = {1, 2},
 		.incarnation = incarnation,
 		.transport = &sim_transport,
 	};
-	Fabric *fabric;
 
-	REQUIRE(fabric_open(&options, &fabric) == FABRIC_OK, "fabric_open");
-	return fabric;
-}
-
-static FabricEndpoint *
-cluster_connect(Fabric *fabric, const SimNode *node)
-{
-	FabricEndpoint *endpoint;
-	FabricStatus status = fabric_connect(fabric, node->address, &endpoint);
-
-	REQUIRE(status == FABRIC_OK, "fabric_connect: %s: %s", fabric_status_name(status), fabric_detail(fabric));
-	return endpoint;
+	return world_fabric(options, PATIENCE_MS);
 }
 
 void
@@ -178,7 +101,7 @@ sim_cluster_attach(SimCluster *cluster)
 
 	for (uint32_t i = 0; i < cluster->node_count; i++)
 	{
-		FabricEndpoint *endpoint = cluster_connect(fabric, &cluster->nodes[i]);
+		FabricEndpoint *endpoint = world_connect(fabric, cluster->nodes[i].address);
 		uint32_t instance;
 		FabricStatus status =
 			fabric_attach(endpoint, false, scheduler_now() + 1, &instance, &cluster->incarnation);
@@ -203,14 +126,12 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
 	                                       .nodes = nodes,
 	                                       .techniques = sim_techniques,
 	                                       .entry_cache_bytes = ENTRY_CACHE_BYTES};
-	cluster->memory = mmap(MEMORY_ADDRESS, MEMORY_BYTES, PROT_READ | PROT_WRITE,
-	                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	REQUIRE(cluster->memory == MEMORY_ADDRESS, "mmap");
+	world_memory_open(&cluster->memory, MEMORY_BYTES);
 	for (uint32_t i = 0; i < nodes; i++)
 		node_make(&cluster->nodes[i]);
 	for (uint32_t i = 0; i < domains; i++)
 	{
-		void *memory = cluster_allocate(cluster, tree_shared_bytes(&cluster->options));
+		void *memory = world_allocate(&cluster->memory, tree_shared_bytes(&cluster->options));
 
 		cluster->shared[i] = tree_shared_initialize(memory, &cluster->options);
 		REQUIRE(cluster->shared[i] != NULL, "tree_shared_initialize");
@@ -221,29 +142,18 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
 void
 sim_cluster_clean(const SimCluster *cluster)
 {
-	static const char *const names[] = {"memory", "memory.lock", "socket"};
-
 	for (uint32_t i = 0; i < cluster->node_count; i++)
-	{
-		char path[128];
-
-		for (size_t name = 0; name < sizeof(names) / sizeof(names[0]); name++)
-		{
-			snprintf(path, sizeof(path), "%s/%s", cluster->nodes[i].directory, names[name]);
-			unlink(path);
-		}
-		rmdir(cluster->nodes[i].directory);
-	}
+		world_node_clean(&cluster->nodes[i]);
 }
 
 void
 sim_cluster_stop(SimCluster *cluster)
 {
 	for (uint32_t i = 0; i < cluster->node_count; i++)
-		sim_node_stop(&cluster->nodes[i]);
+		world_node_stop(&cluster->nodes[i]);
 	sim_cluster_clean(cluster);
 	cluster->node_count = 0;
-	munmap(cluster->memory, MEMORY_BYTES);
+	world_memory_close(&cluster->memory);
 }
 
 /* ---- clients ---- */
@@ -314,7 +224,7 @@ client_resume(void *argument)
 static void *
 client_allocate_memory(void *argument, size_t bytes)
 {
-	return cluster_allocate(((SimClient *) argument)->cluster, bytes);
+	return world_allocate(&((SimClient *) argument)->cluster->memory, bytes);
 }
 
 static void
@@ -351,7 +261,7 @@ sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t 
 		(SimClient){.cluster = cluster, .slot = slot, .domain = domain, .coroutine = coroutine_current()};
 	client->fabric = cluster_fabric(cluster->incarnation, client);
 	for (uint32_t i = 0; i < cluster->node_count; i++)
-		options.endpoints[i] = cluster_connect(client->fabric, &cluster->nodes[i]);
+		options.endpoints[i] = world_connect(client->fabric, cluster->nodes[i].address);
 	status = tree_client_open(&options, &client->tree);
 	REQUIRE(status == TREE_OK, "tree_client_open: %s", tree_status_name(status));
 	cluster->clients[slot] = client;

@@ -10,28 +10,18 @@
 
 #include "../../sim/explorer.h"
 #include "../../sim/simulator.h"
-#include "../../tree/service.h"
+#include "../../sim/world.h"
 #include "../../tree/tree.h"
 
 #define SIM_NODES 2
 #define SIM_DOMAINS 3
 #define SIM_SLOTS 8
 
-typedef struct SimNode
-{
-	char directory[64];
-	char memory_path[96];
-	char socket_path[96];
-	char address[112];
-	Service *service; /* NULL: it does not run */
-	Coroutine *server;
-} SimNode;
-
 struct SimClient;
 
 typedef struct SimCluster
 {
-	SimNode nodes[SIM_NODES];
+	WorldNode nodes[SIM_NODES];
 	uint32_t node_count;
 	/*
 	 * Local lock tables, caches and allocation states: two stand for two compute instances, which share the
@@ -42,15 +32,11 @@ typedef struct SimCluster
 	TreeSharedOptions options;
 	uint32_t incarnation;
 	struct SimClient *clients[SIM_SLOTS];
-	uint8_t *memory; /* at one address in all runs, for what depends on addresses */
-	size_t used;
+	WorldMemory memory; /* of the domains and of clients */
 } SimCluster;
 
-/* Ends it. The memory stays, and sim_node_start() serves it again. */
-extern void sim_node_stop(SimNode *node);
-extern void sim_node_start(SimNode *node);
-/* It ends where it waits, as if killed. The memory stays as it is. */
-extern void sim_node_kill(SimNode *node);
+/* It ends where it waits, as if killed. The memory stays as it is, and world_node_start() serves it again. */
+extern void sim_node_kill(WorldNode *node);
 
 /* Techniques of clusters that are started; NULL: all of them. */
 extern const TreeTechniques *sim_techniques;
