@@ -21,6 +21,21 @@ $SIG{__DIE__} = sub {
 	Test::More::diag("died: $_[0]") if defined $^S && !$^S;
 };
 
+# A mutation is noticed by the first failure: what comes behind it mostly waits for what does not come (script/test-mutations-server).
+if ($ENV{SHERMAN_TEST_STOPS})
+{
+	no warnings 'redefine';
+	my $ok = \&Test::Builder::ok;
+
+	*Test::Builder::ok = sub {
+		local $Test::Builder::Level = $Test::Builder::Level + 1;
+		my $passed = $ok->(@_);
+
+		Test::More::BAIL_OUT('one failure is enough') unless $passed;
+		return $passed;
+	};
+}
+
 my %directories;
 
 # A directory for memory objects, on tmpfs where there is one: removed when the test ends.
@@ -41,7 +56,7 @@ sub memory_files
 	return grep { !/\.lock$/ } glob(memory_directory($node) . '/sherman.*');
 }
 
-# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1): with the extension in "postgres".  Nothing
+# new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1, extra => [ flags of initdb ]): with the extension in "postgres".  Nothing
 # happens there by itself: no autovacuum, and nobody heals.
 sub new_cluster
 {
@@ -49,7 +64,7 @@ sub new_cluster
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	my $memory = $options{memory} // 256;
 
-	$node->init(allows_streaming => $options{allows_streaming} // 0);
+	$node->init(allows_streaming => $options{allows_streaming} // 0, extra => $options{extra} // []);
 	$node->append_conf('postgresql.conf',
 			"shared_preload_libraries = 'sherman'\n"
 		  . "sherman.embedded_directory = '" . memory_directory($node) . "'\n"

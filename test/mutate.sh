@@ -26,7 +26,7 @@ is_chosen()
 # mutate NAME TESTS FILE PERL-SUBSTITUTIONS [NODES]: what the lists call. Each of the substitutions must find something.
 mutate()
 {
-	local name=$1 tests=$2 file=$3 change=$4 nodes=${5:-} status=0
+	local name=$1 tests=$2 file=$3 change=$4 nodes=${5:-} status=0 began=$SECONDS
 
 	is_chosen "$name" || return 0
 	if ! "$original/test/apply-mutation" "$mutated/$file" "$change"; then
@@ -35,7 +35,7 @@ mutate()
 		judge "$tests" "$nodes" || status=$?
 		case $status in
 			0) report MISSED "$name" ;;
-			1) report noticed "$name ($(evidence))" ;;
+			1) report noticed "$name ($tests, $((SECONDS - began)) s: $(evidence))" ;;
 			*) report BROKEN "$name: does not compile: $(complaint)" ;;
 		esac
 	fi
