@@ -28,15 +28,27 @@ start(void **state)
 	return 0;
 }
 
+static void
+client_stop(void)
+{
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+}
+
+static void
+nodes_stop(void)
+{
+	test_instance_stop(&instance);
+	for (int i = 0; i < NODES; i++)
+		test_node_stop(&nodes[i]);
+}
+
 static int
 stop(void **state)
 {
 	(void) state;
-	assert_int_equal(instance.environment->slots[0].holds, 0);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_instance_stop(&instance);
-	for (int i = 0; i < NODES; i++)
-		test_node_stop(&nodes[i]);
+	client_stop();
+	nodes_stop();
 	return 0;
 }
 
@@ -349,6 +361,147 @@ test_home_lost_midway(void **state)
 	stop(NULL);
 }
 
+/* What happens at one of the steps of an insert. */
+static struct
+{
+	const Fixture *fixture;
+	void (*act)(const Fixture *fixture);
+	int step;
+	int passed;
+} midway;
+
+static void
+act_midway(void *argument, const char *name, bool before)
+{
+	(void) argument;
+	(void) name;
+	(void) before;
+	if (++midway.passed == midway.step)
+		midway.act(midway.fixture);
+}
+
+/* An insert with that at a step; whether it has come to that step. */
+static TreeStatus
+insert_midway(Fixture *f, void (*act)(const Fixture *fixture), int step, bool *acted)
+{
+	TreeStatus status;
+
+	midway.fixture = f;
+	midway.act = act;
+	midway.step = step;
+	midway.passed = 0;
+	client.tree->options.environment.step = act_midway;
+	status = insert_lost(f);
+	client.tree->options.environment.step = NULL;
+	*acted = midway.passed >= step;
+	return status;
+}
+
+static void
+close_home(const Fixture *f)
+{
+	tree_node_close(instance.shared, tree_home(f->record.root));
+}
+
+/*
+ * The home is closed by somebody else at any step of an insert: the next chain there is not begun, and the copy, which may have what
+ * the home has not, stands in.
+ */
+static void
+test_home_closed_midway(void **state)
+{
+	bool acted = true;
+
+	(void) state;
+	for (int step = 1; acted; step++)
+	{
+		Fixture f;
+
+		start(NULL);
+		copied_open(&f, KEYSPACE_64_OUTSIDE);
+		insert_random(&f, MANY / 16, RANGE, 0);
+		(void) insert_midway(&f, close_home, step, &acted);
+		close_home(&f);
+		assert_false(tree_copies_in_doubt(f.tree));
+		(void) tree_client_leave(client.tree);
+		assert_false(tree_copies_doubted(instance.shared, f.record.tree, false));
+		tree_copies_set(f.tree, TREE_COPIES_SECOND);
+		assert_int_equal(insert_lost(&f), TREE_OK);
+		assert_true(key_model_add(&f.model, &(KeyEntry){77, 900000 / 200, 1}));
+		compare_with_model(&f);
+		copied_close(&f, copy_of(&f));
+		stop(NULL);
+	}
+}
+
+/* Fences the instance at the home, as whoever attaches it anew does; he looks for holds later. */
+static Fabric *fencer;
+static FabricEndpoint *fencer_endpoint;
+
+static FabricEndpoint *
+connect_anew(void *argument, uint32_t number, char *detail)
+{
+	(void) argument;
+	(void) number;
+	(void) detail;
+	return fencer_endpoint;
+}
+
+static void
+fence_home(const Fixture *f)
+{
+	FabricOptions options = {
+		.cluster = {instance.cluster[0], instance.cluster[1]},
+		.operation_timeout_ms = 5000,
+	};
+	const char *address = nodes[tree_home(f->record.root)].address;
+	uint32_t number;
+
+	assert_int_equal(fabric_open(&options, &fencer), FABRIC_OK);
+	assert_int_equal(fabric_connect(fencer, address, &fencer_endpoint), FABRIC_OK);
+	assert_int_equal(fabric_attach(fencer_endpoint, false, 1, &number, &options.incarnation), FABRIC_OK);
+	fabric_close(fencer);
+	assert_int_equal(fabric_open(&options, &fencer), FABRIC_OK);
+	assert_int_equal(fabric_connect(fencer, address, &fencer_endpoint), FABRIC_OK);
+	client.tree->options.environment.connect = connect_anew;
+}
+
+/* The home is fenced at any step of an insert, and opened when that has failed: what the copy has and the home has not is in doubt. */
+static void
+test_home_fenced_midway(void **state)
+{
+	bool acted = true;
+	int differed = 0;
+
+	(void) state;
+	for (int step = 1; acted; step++)
+	{
+		TreeCopyCounts counts;
+		Fixture f;
+
+		start(NULL);
+		copied_open(&f, KEYSPACE_64_OUTSIDE);
+		insert_random(&f, MANY / 16, RANGE, 0);
+		(void) insert_midway(&f, fence_home, step, &acted);
+		if (acted)
+		{
+			tree_client_reconnect(client.tree, tree_home(f.record.root));
+			tree_node_open(client.tree, tree_home(f.record.root), 0);
+		}
+		require_ok(tree_copies_compare(f.tree, false, &counts));
+		assert_true(counts.differ == 0 || tree_copies_in_doubt(f.tree));
+		differed += counts.differ != 0;
+		require_ok(tree_copies_compare(f.tree, true, &counts));
+		assert_false(tree_copies_in_doubt(f.tree));
+		copied_close(&f, tree_home(f.record.root));
+		client_stop();
+		if (acted)
+			fabric_close(fencer);
+		nodes_stop();
+	}
+	assert_true(differed > 0);
+}
+
 /* Nothing is written while its copy cannot be; then the copy is given up, and all goes on. */
 static void
 test_copy_away(void **state)
@@ -561,9 +714,14 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest alone[] = {
-		cmocka_unit_test(test_lossless),  cmocka_unit_test(test_wide),
-		cmocka_unit_test(test_images),    cmocka_unit_test(test_build),
-		cmocka_unit_test(test_copy_away), cmocka_unit_test(test_home_lost_midway),
+		cmocka_unit_test(test_lossless),
+		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_images),
+		cmocka_unit_test(test_build),
+		cmocka_unit_test(test_copy_away),
+		cmocka_unit_test(test_home_lost_midway),
+		cmocka_unit_test(test_home_closed_midway),
+		cmocka_unit_test(test_home_fenced_midway),
 	};
 	const struct CMUnitTest together[] = {
 		cmocka_unit_test_setup_teardown(test_cost, start, stop),

@@ -118,6 +118,8 @@ hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
 	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
 	if ((client->doubt & 1ull << hold->place) == 0 && status == TREE_FENCED)
 	{
+		/* Whoever fenced us looks for holds behind that, and does not find this one any more. */
+		state_copies_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
 		hold_end(client, hold);
 		return status;
 	}
@@ -216,16 +218,28 @@ unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
 	return landed;
 }
 
-/* A chain of the holder failed for good: frees the word if the memory node still answers. Returns the status. */
+/*
+ * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the copy may have what the node
+ * has not.  If it does not answer that is noted when it comes back, if it does. Returns the status.
+ */
 static TreeStatus
 hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
 {
 	assert(status != TREE_OK && status != TREE_RETRY);
 	assert(tree->client->holding);
-	if (status == TREE_FENCED || (tree->client->doubt & 1ull << hold->place) != 0)
-		return hold_strand(tree->client, hold, status);
-	state_copies_doubt(tree->client->shared, tree->tree);
-	return unlock_alone(tree, hold, status);
+	if (status != TREE_FENCED && (tree->client->doubt & 1ull << hold->place) == 0)
+	{
+		TreeStatus freed = word_free(tree, hold);
+
+		if (freed == TREE_OK)
+		{
+			state_copies_doubt(tree->client->shared, tree->tree);
+			hold_end(tree->client, hold);
+			return status;
+		}
+		status = freed;
+	}
+	return hold_strand(tree->client, hold, status);
 }
 
 /* ---- acquiring ---- */

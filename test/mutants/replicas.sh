@@ -24,3 +24,7 @@ mutate stranded_hold_blocks test_copies=--network tree/lock.c \
 	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon\(client\)\)/if (false \&\& hold_abandon(client))/'
 mutate new_nodes_at_lost_home test_copies tree/copies.c \
 	's/return copies_state\(tree\) == TREE_COPIES_SECOND \? tree->copies->node : tree->copies->home;/return tree->copies->home;/'
+mutate closed_home_is_a_doubt test_copies tree/lock.c \
+	's/(TreeStatus freed = word_free\(tree, hold\);\n)/$1\n\t\tstate_copies_doubt(tree->client->shared, tree->tree);/'
+mutate fenced_hold_is_forgotten test_copies tree/lock.c \
+	's/\t\tstate_copies_doubt\(client->shared, table_waiter\([^;]*;\n//'
