@@ -249,10 +249,13 @@ void
 sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 {
 	TreeRecord	record = {.removal_lsn = end,.removal_epoch = sherman_epoch()};
+	int			attempts = 0;
 	TreeStatus	status;
 
 	sherman_flush(end);
-	status = sherman_record_update(&index->meta, &record);
+	do
+		status = sherman_record_update(&index->meta, &record);
+	while (sherman_change_again(index, relation, status, &attempts));
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
 	index->proven = (TreeStamp) {.epoch = record.removal_epoch, .lsn = end};

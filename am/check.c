@@ -268,6 +268,35 @@ check_copies(CheckState *state, ShermanIndex *opened)
 }
 
 /*
+ * Reads the tree, with its entries where they are wanted: anew if a memory node is lost meanwhile and the index goes on
+ * with the other one.
+ */
+static void
+check_tree(CheckState *state, ShermanIndex *opened)
+{
+	int			attempts = 0;
+	TreeStatistics statistics;
+	uint64		problems;
+	TreeStatus	status;
+
+	do
+	{
+		if (attempts > 0 && state->entries != NULL)
+		{
+			tuplesort_end(state->entries);
+			state->entries = begin_sort();
+		}
+		state->problems = 0;
+		status = tree_check(opened->tree, check_report, state->entries != NULL ? check_entry : NULL, state,
+							&statistics, &problems);
+	} while (sherman_try_again(opened, state->index, status, &attempts));
+	if (status != TREE_OK)
+		sherman_report_failure(status, state->index);
+	state->problems = Max(state->problems, (int64) problems);
+	check_copies(state, opened);
+}
+
+/*
  * Runs both halves of the check; returns the number of problems.
  */
 static int64
@@ -296,18 +325,7 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 	opened = sherman_index_for_scan(index);
 	state.keys = opened->keys;
 	if (opened->tree != NULL)
-	{
-		TreeStatistics statistics;
-		uint64		problems;
-		TreeStatus	status;
-
-		status = tree_check(opened->tree, check_report, heapallindexed ? check_entry : NULL, &state,
-							&statistics, &problems);
-		if (status != TREE_OK)
-			sherman_report_failure(status, index);
-		state.problems = Max(state.problems, (int64) problems);
-		check_copies(&state, opened);
-	}
+		check_tree(&state, opened);
 	if (heapallindexed)
 	{
 		scan_rows(&state, snapshot);

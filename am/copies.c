@@ -265,11 +265,21 @@ sherman_copies_before_change(Relation relation, ShermanIndex *index)
 	return stay_alone(relation, index, SHERMAN_VALID_FIRST);
 }
 
+/*
+ * Whether the launcher is to look at a memory node.  At one that is away it does not: whoever still tried to connect there when it was
+ * lost has said so in vain.
+ */
+static bool
+is_suspected(int position)
+{
+	return sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED &&
+		pg_atomic_read_u32(&sherman_shared->node[position].suspected) != SHERMAN_UNSUSPECTED;
+}
+
 bool
 sherman_copies_suspected(const ShermanMetaPage *meta)
 {
-	return pg_atomic_read_u32(&sherman_shared->node[home_of(meta)].suspected) != SHERMAN_UNSUSPECTED ||
-		pg_atomic_read_u32(&sherman_shared->node[copy_of(meta)].suspected) != SHERMAN_UNSUSPECTED;
+	return is_suspected(home_of(meta)) || is_suspected(copy_of(meta));
 }
 
 /* ---- making copies, and records ---- */
@@ -347,21 +357,31 @@ sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record)
 
 /* ---- comparing ---- */
 
-static void
-compare(Relation relation, ShermanIndex *index, bool repair, TreeCopyCounts *counts)
+/*
+ * Whether the two are to be equal, and both are there.
+ */
+static bool
+copies_are_equal(const ShermanIndex *index)
 {
-	TreeStatus	status = tree_copies_compare(index->tree, repair, counts);
-
-	if (status != TREE_OK)
-		sherman_report_failure(status, relation);
+	return tree_copies_get(index->tree) == TREE_COPIES_BOTH && !sherman_copies_lack_copy(&index->meta) &&
+		!in_doubt(&index->meta);
 }
 
 void
 sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts)
 {
-	memset(counts, 0, sizeof(*counts));
-	if (tree_copies_get(index->tree) == TREE_COPIES_BOTH)
-		compare(relation, index, true, counts);
+	int			attempts = 0;
+	TreeStatus	status;
+
+	do
+	{
+		memset(counts, 0, sizeof(*counts));
+		/* Of two of which one was given up the other is the tree. */
+		status = tree_copies_get(index->tree) != TREE_COPIES_BOTH ? TREE_OK :
+			tree_copies_compare(index->tree, true, counts);
+	} while (sherman_change_again(index, relation, status, &attempts));
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
 	if (tree_copies_get(index->tree) != TREE_COPIES_NONE)
 		sherman_trees_compared(index->meta.tree);
 }
@@ -369,11 +389,19 @@ sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *co
 uint64
 sherman_copies_differ(Relation relation, ShermanIndex *index)
 {
-	TreeCopyCounts counts = {0};
+	TreeCopyCounts counts;
+	int			attempts = 0;
+	TreeStatus	status;
 
-	if (tree_copies_get(index->tree) == TREE_COPIES_BOTH && !sherman_copies_lack_copy(&index->meta) &&
-		!in_doubt(&index->meta))
-		compare(relation, index, false, &counts);
+	do
+	{
+		if (!copies_are_equal(index))
+			return 0;
+		memset(&counts, 0, sizeof(counts));
+		status = tree_copies_compare(index->tree, false, &counts);
+	} while (sherman_try_again(index, relation, status, &attempts));
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
 	return counts.differ;
 }
 

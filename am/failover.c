@@ -5,6 +5,7 @@
  *
  * Reads can be made again at any time: a scan goes on where it was, as its position is a fence, and the two have
  * the same nodes at the same addresses.  So can an insert: an entry that is there already is found, and stays one.
+ * VACUUM goes on at the leaf where it was, and finds those of its victims that are there still.
  * What goes on is decided as for any other statement, by judging the index anew, which waits until it is known
  * (sherman_index_recheck(); for changes sherman_index_for_insert()).
  */
@@ -31,6 +32,17 @@ sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int
 	sherman_index_recheck(index, relation);
 	sherman_connection_refresh();
 	return true;
+}
+
+bool
+sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts)
+{
+	while (sherman_try_again(index, relation, status, attempts))
+	{
+		if (sherman_copies_before_change(relation, index))
+			return true;
+	}
+	return false;
 }
 
 bool

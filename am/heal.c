@@ -154,6 +154,7 @@ heal_leaf(Healer *healer, const TreeBatch *batch)
 {
 	Healing    *healing = healer->healing;
 	bool		healed = false;
+	int			attempts = 0;
 	TreeStamp	stamp;
 	TreeStatus	status;
 
@@ -162,8 +163,10 @@ heal_leaf(Healer *healer, const TreeBatch *batch)
 		sherman_stamp_now(&stamp);
 		if (healer->gone_count > 0)
 			sherman_prove_removal(healer->index, healer->opened, compat_wal_end());
-		status = tree_heal_leaf(healer->opened->tree, batch->leaf, batch->generation, healer->gone, healer->gone_count,
-								&stamp, &healed);
+		do
+			status = tree_heal_leaf(healer->opened->tree, batch->leaf, batch->generation, healer->gone, healer->gone_count,
+									&stamp, &healed);
+		while (sherman_change_again(healer->opened, healer->index, status, &attempts));
 		if (status != TREE_OK)
 			sherman_report_failure(status, healer->index);
 	}
@@ -212,12 +215,17 @@ walk(Healer *healer, int milliseconds)
 	tree_scan_suspects(healer->scan, true);
 	do
 	{
+		int			attempts = 0;
 		TreeScanPosition behind;
-		TreeStatus	status = begun ? tree_scan_resume(healer->scan, TREE_FORWARD, NULL, &healing->behind) :
-			tree_scan_seek(healer->scan, TREE_FORWARD, NULL, NULL);
+		TreeStatus	status;
 
-		if (status == TREE_OK)
-			status = tree_scan_take(healer->scan, &behind);
+		do
+		{
+			status = begun ? tree_scan_resume(healer->scan, TREE_FORWARD, NULL, &healing->behind) :
+				tree_scan_seek(healer->scan, TREE_FORWARD, NULL, NULL);
+			if (status == TREE_OK)
+				status = tree_scan_take(healer->scan, &behind);
+		} while (sherman_try_again(healer->opened, healer->index, status, &attempts));
 		if (status != TREE_OK)
 			sherman_report_failure(status, healer->index);
 		heal_taken(healer);
@@ -236,10 +244,13 @@ note_healed(Healer *healer)
 {
 	TreeRecord	record = {.flags = TREE_RECORD_HEALED};
 	TreeCopyCounts counts;
+	int			attempts = 0;
 	TreeStatus	status;
 
 	sherman_copies_repair(healer->index, healer->opened, &counts);
-	status = sherman_record_update(&healer->opened->meta, &record);
+	do
+		status = sherman_record_update(&healer->opened->meta, &record);
+	while (sherman_change_again(healer->opened, healer->index, status, &attempts));
 	if (status != TREE_OK)
 		sherman_report_failure(status, healer->index);
 	sherman_trees_healed(record.tree);

@@ -273,6 +273,8 @@ extern TreeStatus sherman_batch_unchanged(ShermanIndex *index, Relation relation
  * a change sherman_index_for_insert() is called first.  `attempts`: 0 before the first call.
  */
 extern bool sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
+/* The same for a change that goes on with the very handle of the tree: the index may be changed by it then. */
+extern bool sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
 /* Makes a new tree for ambuild and returns its record; registered for freeing on abort as a hint to the collector. */
 extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
 /* Stamp for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */

@@ -31,6 +31,7 @@ typedef enum StepAction
 	STEP_CRASH,					/* SIGKILL */
 	STEP_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
 	STEP_HANG,					/* until canceled, ended or, a worker, told to reload: then it goes on */
+	STEP_PAUSE,					/* the same, but a session, too, goes on when it is told to reload */
 	STEP_CANCEL					/* as if the user had canceled the command here */
 } StepAction;
 
@@ -38,6 +39,7 @@ static const struct config_enum_entry action_names[] = {
 	{"crash", STEP_CRASH, false},
 	{"immediate", STEP_IMMEDIATE, false},
 	{"hang", STEP_HANG, false},
+	{"pause", STEP_PAUSE, false},
 	{"cancel", STEP_CANCEL, false},
 	{NULL, 0, false}
 };
@@ -67,12 +69,12 @@ is_meant(void)
 }
 
 /*
- * A worker that is canceled ends: one that is to go on is told so by new settings.
+ * Who is canceled ends: who is to go on is told so by new settings.
  */
 static bool
 told_to_go_on(void)
 {
-	return MyBgworkerEntry != NULL && ConfigReloadPending;
+	return ConfigReloadPending && (MyBgworkerEntry != NULL || debug_action == STEP_PAUSE);
 }
 
 static void
@@ -105,6 +107,7 @@ act(const char *name, bool before)
 				pg_usleep(HANG_SLICE_US);
 			_exit(2);
 		case STEP_HANG:
+		case STEP_PAUSE:
 			hang();
 			break;
 		case STEP_CANCEL:

@@ -159,29 +159,69 @@ note_leaf(Progress *progress, bool rewritten)
 }
 
 /*
+ * Goes on to the next leaf, whichever of two memory nodes is lost meanwhile.  False: there is none.
+ */
+static bool
+walk_on(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalState *removal, TreeVacuumCounts *counts)
+{
+	TreeIsDead	test = relation->rd_index->indisvalid ? is_dead : is_dead_guarded;
+	int			attempts = 0;
+	TreeStatus	status;
+
+	do
+	{
+		status = tree_vacuum_next(vacuum, test, removal, counts);
+		if (removal->error != NULL)
+			ReThrowError(removal->error);
+	} while (sherman_change_again(index, relation, status, &attempts));
+	if (status != TREE_OK && status != TREE_END)
+		sherman_report_failure(status, relation);
+	return status == TREE_OK;
+}
+
+/*
  * Walks over all leaves.
  */
 static void
-walk_leaves(Relation relation, TreeVacuum *vacuum, RemovalState *removal, Progress *progress,
+walk_leaves(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalState *removal, Progress *progress,
 			TreeVacuumCounts *counts)
 {
-	TreeIsDead	test = relation->rd_index->indisvalid ? is_dead : is_dead_guarded;
-	TreeStatus	status;
-
 	for (;;)
 	{
 		uint64		removed = counts->removed;
 
 		vacuum_delay_point();
-		status = tree_vacuum_next(vacuum, test, removal, counts);
-		if (removal->error != NULL)
-			ReThrowError(removal->error);
-		if (status != TREE_OK)
-			break;
+		if (!walk_on(relation, index, vacuum, removal, counts))
+			return;
 		note_leaf(progress, counts->removed != removed);
 	}
-	if (status != TREE_END)
-		sherman_report_failure(status, relation);
+}
+
+/*
+ * One walk over the places where leaves are empty.
+ */
+static TreeStatus
+fold_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
+{
+	TreeFold   *fold;
+	TreeStatus	status = tree_fold_open(index->tree, vacuum, &fold);
+
+	if (status != TREE_OK)
+		return status;
+	PG_TRY();
+	{
+		do
+		{
+			vacuum_delay_point();
+			status = tree_fold_next(fold, folded);
+		} while (status == TREE_OK);
+	}
+	PG_FINALLY();
+	{
+		tree_fold_close(fold);
+	}
+	PG_END_TRY();
+	return status;
 }
 
 /*
@@ -191,29 +231,16 @@ walk_leaves(Relation relation, TreeVacuum *vacuum, RemovalState *removal, Progre
 static void
 fold_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
 {
-	TreeFold   *fold;
+	int			attempts = 0;
 	TreeStatus	status;
 
 	/* Predicate locks on a leaf that goes are for the one that gets its keys. */
 	sherman_predicate_changes(relation, index);
-	status = tree_fold_open(index->tree, vacuum, &fold);
-	if (status != TREE_OK)
+	do
+		status = fold_once(index, vacuum, folded);
+	while (sherman_change_again(index, relation, status, &attempts));
+	if (status != TREE_END)
 		sherman_report_failure(status, relation);
-	PG_TRY();
-	{
-		do
-		{
-			vacuum_delay_point();
-			status = tree_fold_next(fold, folded);
-		} while (status == TREE_OK);
-		if (status != TREE_END)
-			sherman_report_failure(status, relation);
-	}
-	PG_FINALLY();
-	{
-		tree_fold_close(fold);
-	}
-	PG_END_TRY();
 }
 
 /*
@@ -230,7 +257,7 @@ remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Pr
 		sherman_report_failure(status, relation);
 	PG_TRY();
 	{
-		walk_leaves(relation, vacuum, removal, progress, counts);
+		walk_leaves(relation, index, vacuum, removal, progress, counts);
 		/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
 		sherman_scan_barrier_wait(relation);
 		if (counts->empty > 0 && relation->rd_index->indisvalid)

@@ -16,3 +16,15 @@ mutate failover_fails_statements t/040_replicas am/failover.c \
 	's/\*attempts == ATTEMPTS_MOST\)\n\t\treturn false;\n\t\(\*attempts\)\+\+;\n\t\/\*/true)\n\t\treturn false;\n\t(*attempts)++;\n\t\/*/'
 mutate healed_without_comparing t/040_replicas am/heal.c \
 	's/\tsherman_copies_repair\(healer->index, healer->opened, &counts\);\n/\t(void) counts;\n/'
+mutate vacuum_not_made_again t/047_replicas_upkeep am/vacuum.c \
+	's/(ReThrowError\(removal->error\);\n\t\} while \()/$1false \&\& /'
+mutate folding_not_made_again t/047_replicas_upkeep am/vacuum.c \
+	's/(fold_once\(index, vacuum, folded\);\n\twhile \()/$1false \&\& /'
+mutate removal_not_noted_again t/047_replicas_upkeep am/changes.c \
+	's/(status = sherman_record_update\(&index->meta, &record\);\n\twhile \()sherman_change_again/$1false \&\& sherman_change_again/'
+mutate check_not_made_again t/047_replicas_upkeep am/check.c \
+	's/\} while \(sherman_try_again/} while (false \&\& sherman_try_again/'
+mutate comparison_not_made_again t/047_replicas_upkeep am/copies.c \
+	's/\} while \(sherman_change_again/} while (false \&\& sherman_change_again/; s/\} while \(sherman_try_again/} while (false \&\& sherman_try_again/'
+mutate suspicion_of_one_away_waited_for t/047_replicas_upkeep am/copies.c \
+	's/return sherman_node_phase\(position\) == SHERMAN_PHASE_ATTACHED &&\n\t\t/return /'
