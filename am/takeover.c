@@ -22,12 +22,54 @@
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "miscadmin.h"
+#include "pgstat.h"
+#include "replication/walreceiver.h"
+#include "storage/latch.h"
+#include "utils/timestamp.h"
 
 #include "shared.h"
 
 PG_FUNCTION_INFO_V1(sherman_take_over);
 
+/*
+ * How long a standby that follows the owner waits for what that writes behind the beginning of a checkpoint: within two seconds, unless
+ * the machine is very busy (wal_end.c).
+ */
+#define WAIT_MS 30000
+#define LOOK_MS 100
+
 /* ---- the command ---- */
+
+/*
+ * Whether what the owner has not written yet may still come here.
+ */
+static bool
+owner_is_followed(void)
+{
+	return WalRcvStreaming() && GetRecoveryPauseState() == RECOVERY_NOT_PAUSED;
+}
+
+/*
+ * Whether the WAL from the page's record on is here, `end` being the record's end.  On a standby that has just been made of a backup
+ * it is not: that begins with the backup's checkpoint, behind which the owner writes the page anew.
+ */
+static bool
+wal_is_here(ShermanHistory *history, XLogRecPtr *end)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), WAIT_MS);
+
+	while (XLogRecPtrIsInvalid(sherman_wal_cut(*end, GetXLogReplayRecPtr(NULL))))
+	{
+		if (!owner_is_followed() || GetCurrentTimestamp() >= deadline)
+			return false;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, PG_WAIT_EXTENSION);
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (!sherman_history_read(history, end))
+			return false;
+	}
+	return true;
+}
 
 /*
  * Raises if nothing can be taken over here.
@@ -50,12 +92,14 @@ look_at_history(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the indexes belong to another database cluster")));
-	if (XLogRecPtrIsInvalid(sherman_wal_cut(end, GetXLogReplayRecPtr(NULL))))
+	if (!wal_is_here(&history, &end))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the WAL that shows where the last run of the indexes' owner ends is not here"),
 				 errdetail("It begins at %X/%X, where the owner last wrote of its memory nodes.", LSN_FORMAT_ARGS(end)),
-				 errhint("A running owner writes anew some seconds after each checkpoint has begun.")));
+				 errhint("A running owner writes anew within some seconds of the beginning of each checkpoint, as that of a "
+						 "backup. On a standby call this function again when it has received that; to restore to a point in "
+						 "time that is not behind it take an older backup.")));
 }
 
 Datum

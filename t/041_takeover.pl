@@ -7,6 +7,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use IPC::Run;
 use Msd;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -104,7 +105,7 @@ for my $run (1 .. 2)
 	start_again($node);
 }
 index_agrees($node, 'the primary behind two crashes');
-# A standby that has nothing but its backup does not know whether the last run goes on.
+# A standby that has nothing but its backup does not know whether the last run goes on; one that follows the primary waits for that.
 my $offset = -s $node->logfile;
 wait_noted($node, $offset);
 my $launcher = $node->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'sherman launcher'});
@@ -113,10 +114,20 @@ $offset = -s $node->logfile;
 $node->backup('base');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($node, 'base', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
 $standby->start;
 ($status, $stdout, $stderr) = $standby->psql('postgres', 'SELECT sherman_take_over()');
 like($stderr, qr/WAL that shows where the last run .* ends is not here/, 'without the WAL nothing is taken over');
+like($stderr, qr/HINT: .* call this function again/, 'as long as it is not there, says the hint');
+$standby->enable_streaming($node);
+$standby->reload;
+$standby->poll_query_until('postgres', q{SELECT status = 'streaming' FROM pg_stat_wal_receiver}) or die 'no streaming';
+my $waits = IPC::Run::start([ 'psql', '-XAtq', '-d', $standby->connstr('postgres'), '-c', 'SELECT sherman_take_over()' ], '>', \$stdout, '2>', \$stderr);
+$standby->poll_query_until('postgres', q{SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE query LIKE '%take_over()' AND pid <> pg_backend_pid()}) or die 'nobody waits';
 kill 'CONT', $launcher;
+ok($waits->finish, 'which a standby that follows the primary waits for');
+is($stderr, '', 'without an error');
+is($standby->safe_psql('postgres', 'SELECT sherman_take_over(false)'), '', 'it is told not to');
 wait_noted($node, $offset);
 $node->safe_psql('postgres', q{DELETE FROM rows WHERE id <= 100; VACUUM rows; INSERT INTO rows SELECT 6000 + g, 'kept' FROM generate_series(1, 500) g; INSERT INTO others VALUES (0)});
 $node->wait_for_catchup($standby);
