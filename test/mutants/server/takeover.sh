@@ -16,3 +16,5 @@ mutate record_before_the_metapage t/042_moved am/changes.c \
 	's/(\tif \(!sherman_copies_before_change\(relation, index\) \|\|\n)/\t(void) (news \&\& change_record(relation, index, \&record));\n$1/'
 mutate owner_not_waited_for t/041_takeover am/takeover.c \
 	's/if \(!owner_is_followed\(\) \|\| /if (true || !owner_is_followed() || /'
+mutate quiet_trees_taken_for_equal t/045_takeover_copies am/history.c \
+	's/if \(local->node\[i\].member != 0\)\n/if (local->node[i].member != 0 \&\& local->epoch == 0)\n/'
