@@ -51,6 +51,7 @@ static struct
 {
 	TreeClient *client;			/* NULL: not opened yet */
 	NodeConnection node[TREE_MAX_NODES];
+	int			positions;		/* of those below, this process has asked for a connection to some */
 	bool		launcher;		/* this process is the launcher */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
@@ -293,6 +294,7 @@ connect_node(void *argument, uint32_t position, char *detail)
 	ShermanNode known;
 	FabricEndpoint *endpoint;
 
+	connection.positions = Max(connection.positions, (int) position + 1);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
 	known = sherman_shared->node[position];
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
@@ -355,7 +357,7 @@ disconnect_node(int position)
 void
 sherman_connection_refresh(void)
 {
-	for (int i = 0; i < TREE_MAX_NODES; i++)
+	for (int i = 0; i < connection.positions; i++)
 	{
 		if (connection.node[i].fabric != NULL &&
 			connection.node[i].serial != pg_atomic_read_u64(&sherman_shared->node[i].serial))
@@ -368,7 +370,7 @@ sherman_connection_trouble(void)
 {
 	uint32		trouble = connection.client != NULL ? tree_client_trouble(connection.client) : 0;
 
-	for (int i = 0; i < TREE_MAX_NODES; i++)
+	for (int i = 0; i < connection.positions; i++)
 	{
 		/* A connection that was fenced by an attach since then says nothing of the memory node. */
 		if ((trouble & 1u << i) != 0 &&
@@ -401,7 +403,7 @@ sherman_connection_close(void)
 	(void) sherman_connection_trouble();
 	(void) tree_client_close(connection.client);
 	connection.client = NULL;
-	for (int i = 0; i < TREE_MAX_NODES; i++)
+	for (int i = 0; i < connection.positions; i++)
 	{
 		if (connection.node[i].fabric != NULL)
 			fabric_close(connection.node[i].fabric);
@@ -461,7 +463,7 @@ sherman_connection_end_transaction(void)
 	tree_client_rest(connection.client);
 	(void) sherman_connection_trouble();
 	sherman_connection_refresh();
-	for (int i = 0; i < TREE_MAX_NODES; i++)
+	for (int i = 0; i < connection.positions; i++)
 	{
 		if (connection.node[i].fabric == NULL)
 			connection.node[i].member = 0;

@@ -36,10 +36,11 @@ static const RelFileNode history_file = {
 };
 
 #define HISTORY_MAGIC 0x53484849
-#define HISTORY_VERSION 1
+#define HISTORY_VERSION 2
 
 StaticAssertDecl(sizeof(ShermanHistoryNode) == offsetof(ShermanLocalNode, address),
 				 "the page has of a memory node what the state file has, but for its address");
+StaticAssertDecl(MAXALIGN(SizeOfPageHeaderData) + sizeof(ShermanHistory) <= BLCKSZ, "it is one page");
 
 static uint32
 history_checksum(const ShermanHistory *history)

@@ -168,7 +168,7 @@ start_shared_memory(void)
 	sherman_connection_workers_initialize();
 	region = ShmemInitStruct("sherman tree", tree_shared_bytes(&options) + PG_CACHE_LINE_SIZE, &found);
 	region = (void *) TYPEALIGN(PG_CACHE_LINE_SIZE, region);
-	memset(region, 0, tree_shared_bytes(&options));
+	/* The system gives it zeroed; most of what is for memory nodes that there are not is never touched. */
 	sherman_tree_shared = tree_shared_initialize(region, &options);
 	initialize_shared(shared);
 	LWLockRelease(AddinShmemInitLock);

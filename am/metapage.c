@@ -80,8 +80,8 @@ metapage_get(Page page, ShermanMetaPage *meta)
 	if (PageIsNew(page) || ((PageHeader) page)->pd_lower < MAXALIGN(SizeOfPageHeaderData) + sizeof(*meta))
 		return false;
 	*meta = *metapage_contents(page);
-	return meta->magic == SHERMAN_MAGIC && meta->format >= SHERMAN_FORMAT_OLDEST &&
-		meta->format <= SHERMAN_FORMAT && meta->checksum == metapage_checksum(meta);
+	return meta->magic == SHERMAN_MAGIC && meta->format == SHERMAN_FORMAT &&
+		meta->checksum == metapage_checksum(meta);
 }
 
 void

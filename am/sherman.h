@@ -85,8 +85,7 @@ extern bool sherman_preloaded(void);
 /* ---- metapage.c: block 0 of the main fork, WAL-logged ---- */
 
 #define SHERMAN_MAGIC 0x53484d31	/* "SHM1" */
-#define SHERMAN_FORMAT 2
-#define SHERMAN_FORMAT_OLDEST 1	/* that is read: the same without postings */
+#define SHERMAN_FORMAT 3
 #define SHERMAN_MAX_POOL_NODES TREE_MAX_NODES
 
 #define SHERMAN_META_BROKEN 0x01	/* final; reason and time are set */

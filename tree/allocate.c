@@ -250,10 +250,11 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 	spin_lock(&tree->state->spin);
 	for (uint32_t i = 0; i < nodes; i++)
 	{
-		uint64_t bytes = tree->state->at[i].tree_bytes;
+		uint64_t bytes;
 
 		if (!node_is_open(tree->client->shared, i))
 			continue;
+		bytes = tree->state->at[i].tree_bytes;
 		present++;
 		sum += bytes;
 		if (i == memory_node)

@@ -104,7 +104,7 @@ freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level)
 	spin_lock(&tree->state->spin);
 	own = at[memory_node].freed_count[kind] > 0;
 	for (uint32_t i = 0; i < client->options.nodes; i++)
-		if (at[i].freed_count[kind] > at[most].freed_count[kind] && node_is_open(client->shared, i) &&
+		if (node_is_open(client->shared, i) && at[i].freed_count[kind] > at[most].freed_count[kind] &&
 		    (client->doubt & 1ull << i) == 0)
 			most = i;
 	spin_unlock(&tree->state->spin);

@@ -8,6 +8,10 @@
 
 #include "node.h"
 
+_Static_assert(TREE_MAX_NODES <= 32, "a bit for each memory node fits into the words that have them");
+_Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,
+               "a memory node's number and 1 fits into a record's flags");
+
 /* Unlocked reads of one node before it is read under its lock (F42). */
 #define READ_ATTEMPTS 8
 /* A READ that took longer is not believed on classes that are not operation-atomic (F8). */

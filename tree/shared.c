@@ -254,9 +254,11 @@ state_get(TreeClient *client, uint64_t tree)
 		(void) state_copies_doubts(chosen, &doubtful);
 		if (state_copies(chosen) == TREE_COPIES_BOTH && (doubtful || chosen->copies_stranded != 0))
 			tree_copies_lose_doubt(client->shared);
-		for (uint32_t i = 0; i < table->options.nodes; i++)
+		/* One that was never used is zeroed, and of most memory nodes nothing is ever written. */
+		for (uint32_t i = 0; i < table->options.nodes && chosen->tree != 0; i++)
 			blocks_forget(table, &chosen->at[i]);
-		memset(chosen, 0, table->stride);
+		if (chosen->tree != 0)
+			memset(chosen, 0, table->stride);
 		chosen->tree = tree;
 		state_next_epoch(client, chosen);
 	}

@@ -22,8 +22,8 @@
 /* Longest image of a key: btree's limit for 8 KB pages is 2704 bytes of tuple; the image has less header. */
 #define TREE_IMAGE_MAX_BYTES 2704u
 
-/* Memory nodes of one instance. */
-#define TREE_MAX_NODES 8
+/* Memory nodes of one instance: a bit for each fits a word of 32 (tree_client_trouble()). */
+#define TREE_MAX_NODES 32
 
 /* Length of the detail that goes with an error. */
 #define TREE_DETAIL_BYTES 256
@@ -404,7 +404,7 @@ extern uint32_t tree_home(uint64_t root);
 #define TREE_RECORD_COPIED 0x08u /* in tree_create(): each node shall have a copy at another memory node */
 /* The number of the memory node that has the copies, and 1; 0: there are none. */
 #define TREE_RECORD_COPY_SHIFT 16
-#define TREE_RECORD_COPY_MASK 0xfu
+#define TREE_RECORD_COPY_MASK 0x3fu
 
 typedef struct TreeNodeStatus
 {
