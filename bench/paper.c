@@ -191,12 +191,14 @@ print_line(const YcsbResult *result)
 {
 	const TreeCounters *counters = &result->counters;
 
-	printf("%.3f\t%.2f\t%.2f\t%.2f\t%.3f\t%.1f\t%.1f\t%.3f\t%.3f\t%s\t%.2f\t%.2f\n", mega_per_second(result),
-	       (double) result->p50 / 1000, (double) result->p90 / 1000, (double) result->p99 / 1000,
-	       per_operation(result, counters->round_trips), per_operation(result, counters->read_bytes),
-	       per_operation(result, counters->written_bytes), per_operation(result, counters->lock_retries),
-	       per_operation(result, counters->handovers), cost_resource_name(result->busiest),
-	       result->busiest_part, result->bucket_part);
+	printf("%.3f\t%.2f\t%.2f\t%.2f\t%.3f\t%.1f\t%.1f\t%.3f\t%.3f\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%" PRIu64
+	       "\t%" PRIu64 "\n",
+	       mega_per_second(result), (double) result->p50 / 1000, (double) result->p90 / 1000,
+	       (double) result->p99 / 1000, per_operation(result, counters->round_trips),
+	       per_operation(result, counters->read_bytes), per_operation(result, counters->written_bytes),
+	       per_operation(result, counters->lock_retries), per_operation(result, counters->handovers),
+	       cost_resource_name(result->busiest), result->busiest_part, result->bucket_part,
+	       (double) result->p999 / 1000, (double) result->longest / 1000, result->fewest, result->most);
 }
 
 static void
@@ -206,10 +208,11 @@ print_text(const YcsbResult *result)
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
-	printf("simulated: %.3f million operations per second, p50 %.2f us, p90 %.2f us, p99 %.2f us, longest "
-	       "%.2f us\n",
+	printf("simulated: %.3f million operations per second, p50 %.2f us, p90 %.2f us, p99 %.2f us, p99.9 %.2f "
+	       "us, longest %.2f us; of a client %" PRIu64 " to %" PRIu64 "\n",
 	       mega_per_second(result), (double) result->p50 / 1000, (double) result->p90 / 1000,
-	       (double) result->p99 / 1000, (double) result->longest / 1000);
+	       (double) result->p99 / 1000, (double) result->p999 / 1000, (double) result->longest / 1000,
+	       result->fewest, result->most);
 	printf("each: %.3f round trips, %.1f bytes read, %.1f written, %.3f lock retries, %.3f lock waits, %.3f "
 	       "handovers, "
 	       "%.4f leaf splits, %.4f rewrites, %.4f cache misses\n",

@@ -57,6 +57,7 @@ typedef struct Worker
 	uint64_t random;
 	Tree *tree;
 	TreeScan *scan;
+	uint64_t done; /* operations that are measured */
 	bool open;
 } Worker;
 
@@ -149,9 +150,9 @@ range_begin(uint32_t range)
 }
 
 static uint64_t
-percentile(uint32_t percent)
+percentile(double percent)
 {
-	uint64_t wanted = run.options.operations * percent / 100;
+	uint64_t wanted = (uint64_t) ((double) run.options.operations * percent / 100);
 	uint64_t seen = 0;
 
 	for (uint32_t i = 0; i < LATENCIES; i++)
@@ -197,7 +198,7 @@ moment_take(Moment *moment)
 
 /* An operation is through. */
 static void
-operation_done(uint64_t began)
+operation_done(Worker *worker, uint64_t began)
 {
 	uint64_t first = run.options.warm;
 	uint64_t took = scheduler_now() - began;
@@ -205,6 +206,7 @@ operation_done(uint64_t began)
 	run.done++;
 	if (run.done > first && run.done <= first + run.options.operations)
 	{
+		worker->done++;
 		run.latencies[latency_range(took)]++;
 		run.longest = took > run.longest ? took : run.longest;
 	}
@@ -289,7 +291,7 @@ operate(Worker *worker)
 		find(worker, number);
 	else
 		look_up(worker, number);
-	operation_done(began);
+	operation_done(worker, began);
 }
 
 /* ---- clients ---- */
@@ -434,6 +436,20 @@ find_bottleneck(YcsbResult *result)
 	}
 }
 
+/* How even-handed it was. */
+static void
+find_shares(YcsbResult *result)
+{
+	result->fewest = UINT64_MAX;
+	for (uint32_t i = 0; i < run.worker_count; i++)
+	{
+		uint64_t done = run.workers[i].done;
+
+		result->fewest = done < result->fewest ? done : result->fewest;
+		result->most = done > result->most ? done : result->most;
+	}
+}
+
 void
 ycsb_clean(void)
 {
@@ -464,11 +480,13 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	result->p50 = percentile(50);
 	result->p90 = percentile(90);
 	result->p99 = percentile(99);
+	result->p999 = percentile(99.9);
 	result->longest = run.longest;
 	result->simulated = run.done + run.fetched;
 	result->counters = run.end.counters;
 	counters_add(&result->counters, &run.begin.counters, true);
 	find_bottleneck(result);
+	find_shares(result);
 	result->hash = mix(scheduler_now()) ^ mix(result->time + 1) ^ mix(result->counters.read_bytes + 2);
 	cost_close();
 	scheduler_close();

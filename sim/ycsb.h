@@ -34,7 +34,10 @@ typedef struct YcsbResult
 	uint64_t p50;
 	uint64_t p90;
 	uint64_t p99;
+	uint64_t p999;
 	uint64_t longest;
+	uint64_t fewest; /* operations of one client, and of another */
+	uint64_t most;
 	TreeCounters counters;
 	CostResource busiest; /* of all cards: the resource that was busy longest, and what part of the time */
 	uint32_t busiest_host;
