@@ -128,9 +128,11 @@ test_contention_SOURCES = $(SIM_TREE_SOURCES)
 test_contention_LDFLAGS = $(SIM_LDFLAGS)
 
 # Its cost model, and the papers' workloads on it.
-TESTS += test_cost test_ycsb
+TESTS += test_cost test_cost_chains test_ycsb
 test_cost_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) sim/world.c sim/site.c
 test_cost_LDFLAGS = $(SIM_LDFLAGS)
+test_cost_chains_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(YCSB_SOURCES)
+test_cost_chains_LDFLAGS = $(SIM_LDFLAGS)
 test_ycsb_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(YCSB_SOURCES)
 test_ycsb_LDFLAGS = $(SIM_LDFLAGS)
 

@@ -1,0 +1,30 @@
+# The cost model: what is left out of it, or counted twice. Sourced by test/mutations.
+
+mutate bucket_has_no_queue test_cost_chains sim/cost.c \
+	's/later\(from, \*bucket\) \+ cost_parameters\.bucket/from + cost_parameters.bucket/'
+mutate one_bucket_for_all test_cost_chains sim/cost.c \
+	's/\(op->offset \/ 8\) % COST_BUCKETS/(op->offset \/ 8) % 1u/'
+mutate chip_locks_in_host_memory test_cost_chains sim/cost.c \
+	's/op->region == FABRIC_LOCKS && placement->chip_locks/op->region == FABRIC_LOCKS \&\& false/'
+mutate node_words_on_chip test_cost_chains sim/cost.c \
+	's/op->region == FABRIC_LOCKS && placement->chip_locks/placement->chip_locks/'
+mutate release_takes_the_bucket test_cost_chains sim/cost.c \
+	's/= placement->release_by_write &&/= false \&\& placement->release_by_write \&\&/'
+mutate request_has_no_bytes test_cost_chains sim/cost.c \
+	's/flight->bytes \+= bytes;//'
+mutate request_does_not_use_the_wire test_cost_chains sim/cost.c \
+	's/use\(requester, COST_OUT, now, bytes \* p->wire_byte, &wait\);//'
+mutate answer_does_not_use_the_wire test_cost_chains sim/cost.c \
+	's/use\(responder, COST_OUT, now, duration, &flight->wait\);//'
+mutate doorbell_for_each_operation test_cost_chains sim/cost.c \
+	's/\(count > 1 \? p->pcie_read : 0\)/(count > 1 ? (uint64_t) count * p->pcie_read : 0)/'
+mutate chain_is_two_round_trips test_cost_chains sim/cost.c \
+	's/sent \+= request \+ bytes \* p->wire_byte;/sent += request + bytes * p->wire_byte + (i > 0 ? 2 * p->wire_latency : 0);/'
+mutate payload_always_inline test_cost_chains sim/cost.c \
+	's/write && ops\[i\]\.length > p->inline_bytes/write \&\& false/'
+mutate read_without_pcie test_cost_chains sim/cost.c \
+	's/ready \+= p->pcie_read \+ op->length \* p->pcie_byte;//'
+mutate client_work_left_out test_cost_chains sim/cost.c \
+	's/now \+ delay \+ p->post/now + p->post/'
+mutate search_left_out test_cost_chains sim/cost_transport.c \
+	's/client->debt = read_bytes \* cost_parameters\.check_byte/client->debt = 0 * read_bytes * cost_parameters.check_byte/'
