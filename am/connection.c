@@ -89,7 +89,7 @@ now_us(void *argument)
 static void
 exit_without_postmaster(void)
 {
-	if (unlikely(!PostmasterIsAlive()))
+	if (unlikely(sherman_postmaster_is_gone()))
 		_exit(2);
 }
 

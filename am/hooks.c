@@ -38,6 +38,12 @@ sherman_preloaded(void)
 	return sherman_shared != NULL;
 }
 
+bool
+sherman_postmaster_is_gone(void)
+{
+	return IsUnderPostmaster && getppid() != PostmasterPid;
+}
+
 LWLock *
 sherman_lock(ShermanLock lock)
 {

@@ -81,6 +81,11 @@ typedef enum ShermanOnUnavailable
 
 /* True when the library was preloaded and the shared memory is there. */
 extern bool sherman_preloaded(void);
+/*
+ * For loops that wait without a WaitEventSet: PostmasterIsAlive() looks when the kernel has told that the parent died, and believes it
+ * alive for ever if another process that was just forked had the pipe open then.  A system call.
+ */
+extern bool sherman_postmaster_is_gone(void);
 
 /* ---- metapage.c: block 0 of the main fork, WAL-logged ---- */
 

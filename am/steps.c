@@ -82,7 +82,7 @@ hang(void)
 {
 	pgstat_report_wait_start(PG_WAIT_EXTENSION);
 	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && !told_to_go_on() &&
-		   PostmasterIsAlive())
+		   !sherman_postmaster_is_gone())
 		pg_usleep(HANG_SLICE_US);
 	pgstat_report_wait_end();
 }
@@ -103,7 +103,7 @@ act(const char *name, bool before)
 			break;
 		case STEP_IMMEDIATE:
 			kill(PostmasterPid, SIGQUIT);
-			while (PostmasterIsAlive())
+			while (!sherman_postmaster_is_gone())
 				pg_usleep(HANG_SLICE_US);
 			_exit(2);
 		case STEP_HANG:

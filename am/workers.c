@@ -109,7 +109,7 @@ node_log(void *argument, FabricLogLevel level, const char *message)
 static bool
 node_should_stop(void *argument)
 {
-	if (!ShutdownRequestPending && PostmasterIsAlive())
+	if (!ShutdownRequestPending && !sherman_postmaster_is_gone())
 		return false;
 	return fabric_server_channels(service_server(service)) == 0;
 }
@@ -147,7 +147,7 @@ node_snapshot_go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 		node_opening = 0;
 		node_publish(0, "its snapshot is being loaded");
 	}
-	return PostmasterIsAlive() && !ShutdownRequestPending;
+	return !sherman_postmaster_is_gone() && !ShutdownRequestPending;
 }
 
 /*
@@ -156,7 +156,7 @@ node_snapshot_go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 static void
 node_save(void)
 {
-	if (!ShutdownRequestPending || !PostmasterIsAlive())
+	if (!ShutdownRequestPending || sherman_postmaster_is_gone())
 		return;
 	if (ConfigReloadPending)
 		ProcessConfigFile(PGC_SIGHUP);

@@ -149,3 +149,7 @@ mutate first_member_of_a_chain_alone t/031_heal am/suspect.c \
 	's/\} while \(!fits && again\);/} while (false \&\& !fits \&\& again);/'
 mutate owners_code_runs_as_the_reader t/031_heal am/suspect.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, /SetUserIdAndSecContext(caller->user, /'
+
+# ---- the postmaster's end
+mutate postmaster_believed_alive t/049_postmaster_gone am/workers.c \
+	's/!sherman_postmaster_is_gone\(\)\)\n\t\treturn false;/PostmasterIsAlive())\n\t\treturn false;/'
