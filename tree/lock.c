@@ -681,17 +681,31 @@ unlock_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t 
 	return TREE_OK;
 }
 
+/*
+ * How many of the writes go in the next chain: all, or one, if they are not combined.  A redo image goes with its header where that is to
+ * tell copies.c what it is.
+ */
+static int
+writes_together(const Tree *tree, const FabricOp *writes, int count)
+{
+	if (tree->client->techniques.combine_unlock)
+		return count;
+	return tree->copies != NULL && count > 1 && writes[1].buffer == &tree->client->redo ? REDO_OPS : 1;
+}
+
 /* The holder's writes by themselves: one chain, or, if they are not combined, one each. As access_execute(). */
 static TreeStatus
 writes_execute(Tree *tree, const LockHold *hold, FabricOp *writes, int count)
 {
-	int together = tree->client->techniques.combine_unlock ? count : 1;
 	TreeStatus status = TREE_OK;
 
 	assert(hold->held);
 	assert(count > 0);
-	for (int i = 0; i < count && status == TREE_OK; i += together)
+	for (int i = 0, together; i < count && status == TREE_OK; i += together)
+	{
+		together = writes_together(tree, writes + i, count - i);
 		status = access_execute(tree, hold->memory_node, writes + i, together);
+	}
 	return status;
 }
 

@@ -5,7 +5,7 @@ mutate lock_always_combined test_techniques tree/lock.c \
 mutate unlock_always_combined test_techniques tree/lock.c \
 	's/!techniques->combine_unlock \|\| //'
 mutate writes_always_combined test_techniques tree/lock.c \
-	's/tree->client->techniques.combine_unlock \? count : 1/count/'
+	's/if \(tree->client->techniques.combine_unlock\)\n\t\treturn count;/if (count > 0)\n\t\treturn count;/'
 mutate entries_always_written test_techniques tree/insert.c \
 	's/tree->client->techniques.entry_writes\)/true)/'
 mutate whole_leaf_split_early test_techniques tree/insert_full.c \
