@@ -340,7 +340,7 @@ extern void gate_open(TreeClient *client);
 /* While it is closed: pointers of calls that are over are not followed any more. */
 extern void gate_next_epoch(Tree *tree);
 
-/* ---- lock.c: HOCL ---- */
+/* ---- lock.c, lock_release.c, lock_leave.c: HOCL ---- */
 typedef struct LockHold
 {
 	uint32_t memory_node; /* as the node's pointer names it */

@@ -9,13 +9,14 @@
  *
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on to the next owner
  *
- * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c.
+ * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or taken over,
+ * and the locked node read; lock_release.c writes and releases; lock_leave.c ends what was left in doubt.
  *
  * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it
  * returns, so that the word can be read and tells what happened.  If not even that could be done the entry stays
  * owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the instance.
  */
-#include "lock_table.h"
+#include "lock_hold.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -36,7 +37,7 @@ hold_interrupts(TreeClient *client)
 		client->options.environment.hold(client->options.environment.argument);
 }
 
-static void
+void
 resume_interrupts(TreeClient *client)
 {
 	assert(client->holding);
@@ -57,8 +58,7 @@ waiter_remember(LockWaiter *waiter, const LockHold *hold)
 	__atomic_store_n(&waiter->holds, hold->place + 1, __ATOMIC_RELEASE);
 }
 
-/* A word that nobody held before; the ticket tells it from all others of this process. */
-static uint64_t
+uint64_t
 word_make(TreeClient *client, uint32_t memory_node)
 {
 	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
@@ -69,33 +69,20 @@ word_make(TreeClient *client, uint32_t memory_node)
 	                        (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
 }
 
-static bool
+bool
 waiter_holds(const LockWaiter *waiter)
 {
 	return __atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != 0;
 }
 
-static void
+void
 waiter_forget(LockWaiter *waiter)
 {
 	assert(waiter_holds(waiter));
 	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
 }
 
-/*
- * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one who is to
- * release the entry. One step tells and takes: the process may win a word of another memory node at any time.
- */
-static bool
-waiter_take_over(LockWaiter *waiter, uint32_t memory_node)
-{
-	uint32_t held = memory_node + 1;
-
-	return __atomic_compare_exchange_n(&waiter->holds, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-}
-
-/* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
-static void
+void
 hold_end(TreeClient *client, LockHold *hold)
 {
 	LockTable *table = client->shared->locks;
@@ -107,11 +94,7 @@ hold_end(TreeClient *client, LockHold *hold)
 	resume_interrupts(client);
 }
 
-/*
- * The word could not be freed.  Fenced: it is not ours any more, and the hold ends.  Else the entry stays ours and the
- * record says which word it is, for lock_leave().  Returns the status that goes up.
- */
-static TreeStatus
+TreeStatus
 hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
 {
 	assert(client->holding);
@@ -128,7 +111,7 @@ hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
 	return status;
 }
 
-static FabricOp
+FabricOp
 word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
 {
 	FabricOp op;
@@ -143,8 +126,7 @@ word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
 	return op;
 }
 
-/* Reads the lock word, after a chain about it was lost and its channel reset. */
-static TreeStatus
+TreeStatus
 word_read(Tree *tree, const LockHold *hold, uint64_t *word)
 {
 	FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
@@ -169,8 +151,7 @@ words_are_used(const Tree *tree, uint32_t memory_node)
 	       capabilities->one_packet < NODE_MAX_BYTES;
 }
 
-/* Whether a hold's word stands at its memory node: word_assume() makes others, which name no instance. */
-static bool
+bool
 word_is_remote(uint64_t word)
 {
 	return word >> LOCK_INSTANCE_SHIFT != 0;
@@ -205,8 +186,7 @@ word_free(Tree *tree, const LockHold *hold)
 	return client_unanswered(tree->client, hold->place, "unlocks");
 }
 
-/* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
-static TreeStatus
+TreeStatus
 unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
 {
 	TreeStatus status = word_free(tree, hold);
@@ -218,11 +198,7 @@ unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
 	return landed;
 }
 
-/*
- * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the copy may have what the node
- * has not.  If it does not answer that is noted when it comes back, if it does. Returns the status.
- */
-static TreeStatus
+TreeStatus
 hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
 {
 	assert(status != TREE_OK && status != TREE_RETRY);
@@ -244,7 +220,7 @@ hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
 
 /* ---- acquiring ---- */
 
-static FabricOp
+FabricOp
 node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
 {
 	FabricOp op;
@@ -494,26 +470,6 @@ lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 	return status;
 }
 
-/*
- * Gives up a hold that was left in doubt at a memory node that is closed, for one that may stand in for it:
- * whoever opens it has fenced us there before, so neither the word nor a chain of ours will be left.
- */
-static bool
-hold_abandon(TreeClient *client)
-{
-	LockTable *table = client->shared->locks;
-	LockWaiter *waiter = table_waiter(table, client->slot);
-	uint32_t memory_node = waiter->hold_memory_node;
-
-	assert(!client->holding);
-	if (node_is_open(client->shared, memory_node))
-		return false;
-	state_copies_strand(client->shared, waiter->tree);
-	if (waiter_take_over(waiter, memory_node))
-		entry_release(client, table_entry(table, memory_node, waiter->hold_index));
-	return true;
-}
-
 TreeStatus
 place_is_ready(TreeClient *client, uint32_t memory_node)
 {
@@ -612,365 +568,4 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	if (status != TREE_OK)
 		return status;
 	return node_read_locked(tree, hold, pointer, bytes, image, read);
-}
-
-/* ---- releasing ---- */
-
-/* Passes entry and word on to the first of the queue. False: nobody waits any more. */
-static bool
-word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after, uint32_t bytes)
-{
-	TreeClient *client = tree->client;
-	LockTable *table = client->shared->locks;
-	LockEntry *entry = table_entry(table, hold->place, hold->index);
-	LockWaiter *chosen;
-
-	assert(hold->held);
-	assert(hold->handovers < client->techniques.handovers);
-	chosen = entry_pass(client, entry);
-	if (chosen == NULL)
-		return false;
-	/* The record is written by nobody else: its owner waits for the state. */
-	waiter_forget(table_waiter(table, client->slot));
-	chosen->passed_word = hold->word;
-	chosen->passed_handovers = hold->handovers + 1;
-	chosen->passed_bytes = 0;
-	if (after != NULL && chosen->tree == tree->tree && chosen->address == pointer_address(pointer) &&
-	    chosen->wanted_bytes <= bytes)
-	{
-		memcpy(chosen->image, after, bytes);
-		chosen->passed_bytes = bytes;
-	}
-	hold->held = false;
-	waiter_wake(client, table, chosen, WAIT_PASSED);
-	resume_interrupts(client);
-	return true;
-}
-
-/*
- * A chain of writes was lost, its channel is reset, and the word is ours still: who knows which of them
- * landed.  Frees the word, after the node's copy, which was written before, was made what the node is.
- */
-static TreeStatus
-writes_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t bytes)
-{
-	TreeStatus status = TREE_OK;
-
-	assert(hold->held);
-	if (tree->copies != NULL && count > 0)
-		status = copies_restore(tree, pointer, bytes);
-	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	return unlock_alone(tree, hold, TREE_RETRY);
-}
-
-/* The chain with the unlock behind the writes was lost, and its channel is reset: did the unlock land? */
-static TreeStatus
-unlock_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t bytes)
-{
-	uint64_t word = 0;
-	TreeStatus status = word_read(tree, hold, &word);
-
-	assert(hold->held);
-	if (status != TREE_OK)
-		return hold_strand(tree->client, hold, status);
-	if (word == hold->word) /* it did not, and perhaps not all of the writes */
-		return writes_settle(tree, hold, count, pointer, bytes);
-	/* It was the last of the chain: everything before it landed too. */
-	hold_end(tree->client, hold);
-	return TREE_OK;
-}
-
-/*
- * How many of the writes go in the next chain: all, or one, if they are not combined.  A redo image goes with its header where that is to
- * tell copies.c what it is.
- */
-static int
-writes_together(const Tree *tree, const FabricOp *writes, int count)
-{
-	if (tree->client->techniques.combine_unlock)
-		return count;
-	return tree->copies != NULL && count > 1 && writes[1].buffer == &tree->client->redo ? REDO_OPS : 1;
-}
-
-/* The holder's writes by themselves: one chain, or, if they are not combined, one each. As access_execute(). */
-static TreeStatus
-writes_execute(Tree *tree, const LockHold *hold, FabricOp *writes, int count)
-{
-	TreeStatus status = TREE_OK;
-
-	assert(hold->held);
-	assert(count > 0);
-	for (int i = 0, together; i < count && status == TREE_OK; i += together)
-	{
-		together = writes_together(tree, writes + i, count - i);
-		status = access_execute(tree, hold->memory_node, writes + i, together);
-	}
-	return status;
-}
-
-/* Writes, and puts `next` in the place of the word, in one chain. TREE_OK: it did. */
-static TreeStatus
-write_and_swap(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t next)
-{
-	TreeStatus status;
-
-	writes[count] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, next);
-	status = access_execute(tree, hold->memory_node, writes, count + 1);
-	if (status == TREE_OK && writes[count].result != hold->word)
-		return client_fail(tree->client, TREE_FENCED,
-		                   "memory node %u: lock word %u was %016llx, not our %016llx", hold->place,
-		                   hold->index, (unsigned long long) writes[count].result,
-		                   (unsigned long long) hold->word);
-	return status;
-}
-
-static TreeStatus
-write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
-{
-	TreeStatus status = write_and_swap(tree, hold, writes, count, 0);
-
-	if (status == TREE_RETRY)
-		return unlock_settle(tree, hold, count, pointer, bytes);
-	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	hold_end(tree->client, hold);
-	return TREE_OK;
-}
-
-/* The same where they are not combined. */
-static TreeStatus
-write_then_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
-{
-	TreeStatus status = count > 0 ? writes_execute(tree, hold, writes, count) : TREE_OK;
-
-	if (status == TREE_RETRY)
-		return writes_settle(tree, hold, count, pointer, bytes);
-	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	return unlock_alone(tree, hold, TREE_OK);
-}
-
-/*
- * Writes, and puts another word of ours in the place of the hold's: whoever has the lock next, the memory node sees that this redo
- * image is not under way any more. Not TREE_OK: the hold is over.
- */
-static TreeStatus
-write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
-{
-	LockWaiter *waiter = table_waiter(tree->client->shared->locks, tree->client->slot);
-	uint64_t next = word_make(tree->client, hold->place);
-	uint64_t word = next;
-	TreeStatus status;
-
-	if (!tree->client->techniques.combine_unlock)
-	{
-		status = writes_execute(tree, hold, writes, count);
-		if (status == TREE_RETRY)
-			return writes_settle(tree, hold, count, pointer, bytes);
-		if (status != TREE_OK)
-			return hold_fail(tree, hold, status);
-		count = 0;
-	}
-	waiter->next_word = next;
-	status = write_and_swap(tree, hold, writes, count, next);
-	if (status == TREE_RETRY)
-	{
-		status = word_read(tree, hold, &word);
-		if (status != TREE_OK)
-			return hold_strand(tree->client, hold, status);
-	}
-	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	waiter->next_word = 0;
-	if (word != next) /* it did not land, and perhaps not all of the writes */
-		return writes_settle(tree, hold, count, pointer, bytes);
-	hold->word = waiter->hold_word = next;
-	return TREE_OK;
-}
-
-/* Writes, and passes the word on to the first of the queue, if there is one still. */
-static TreeStatus
-write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
-                  const uint64_t *after, uint32_t bytes)
-{
-	TreeStatus status = TREE_OK;
-
-	if (hold->redo && word_is_remote(hold->word))
-	{
-		status = write_and_renew(tree, hold, writes, count, pointer, bytes);
-		if (status != TREE_OK)
-			return status;
-	}
-	else if (count > 0)
-		status = writes_execute(tree, hold, writes, count);
-	if (status == TREE_RETRY)
-		return writes_settle(tree, hold, count, pointer, bytes);
-	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	if (word_pass_on(tree, hold, pointer, after, bytes))
-		return TREE_OK;
-	return unlock_alone(tree, hold, TREE_OK);
-}
-
-TreeStatus
-lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
-                       const uint64_t *after, uint32_t bytes)
-{
-	const TreeTechniques *techniques = &tree->client->techniques;
-	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->place, hold->index);
-
-	assert(hold->held && tree->client->holding);
-	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
-	if (hold->handovers < techniques->handovers && entry_has_waiters(entry))
-		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
-	if (!techniques->combine_unlock || !word_is_remote(hold->word))
-		return write_then_unlock(tree, hold, writes, count, pointer, bytes);
-	return write_and_unlock(tree, hold, writes, count, pointer, bytes);
-}
-
-int
-lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *image, uint32_t bytes,
-                 FabricOp *ops)
-{
-	TreeClient *client = tree->client;
-	uint32_t memory_node = tree_place(tree, pointer_memory_node(pointer));
-	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
-	int count = 0;
-
-	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	assert(hold->held && hold->place == memory_node);
-	assert(image[HEADER_SELF] == pointer_address(pointer));
-	if (bytes > capabilities->one_packet)
-	{
-		hold->redo = true;
-		client->redo.target = pointer_address(pointer);
-		client->redo.generation = image[HEADER_GENERATION];
-		client->redo.bytes = bytes;
-		client->redo.lock_index = hold->index;
-		client->redo.lock_word = hold->word;
-		client->redo.sum = redo_sum(&client->redo, image);
-		ops[count] = node_op(pointer, bytes, (uint64_t *) image);
-		ops[count].opcode = FABRIC_WRITE;
-		ops[count].offset = capabilities->redo_offset + FABRIC_STRIPE_BYTES;
-		count++;
-		ops[count] = node_op(pointer, sizeof(RedoHeader), (uint64_t *) &client->redo);
-		ops[count].opcode = FABRIC_WRITE;
-		ops[count].offset = capabilities->redo_offset;
-		count++;
-	}
-	assert(count <= REDO_OPS);
-	ops[count] = node_op(pointer, bytes, (uint64_t *) image);
-	ops[count].opcode = FABRIC_WRITE;
-	return count + 1;
-}
-
-/* ---- leaving ---- */
-
-/* Frees the word of a hold that is in doubt, by chains that need no tree. */
-static TreeStatus
-leave_word(TreeClient *client, const LockWaiter *waiter)
-{
-	uint64_t bit = 1ull << waiter->hold_memory_node;
-	FabricEndpoint *endpoint = access_endpoint(client, waiter->hold_memory_node);
-	FabricStatus fabric = FABRIC_LOST;
-
-	assert(waiter->hold_memory_node < client->options.nodes);
-	if (endpoint == NULL)
-		return client_away(client, waiter->hold_memory_node);
-	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
-	{
-		FabricOp ops[] = {word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0),
-		                  word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->next_word, 0)};
-
-		if ((client->doubt & bit) != 0)
-		{
-			TreeStatus status = access_settle(client, waiter->hold_memory_node);
-
-			if (status != TREE_OK)
-				return status;
-		}
-		if (!word_is_remote(waiter->hold_word))
-		{
-			state_copies_doubt(client->shared, waiter->tree);
-			return TREE_OK;
-		}
-		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
-		if (fabric == FABRIC_OK)
-		{
-			/* One of them was there and now it is free, or neither: the swap never landed, or the unlock had. */
-			client_silence_ends(client);
-			/* What was written under it may have a copy that is another one. */
-			state_copies_doubt(client->shared, waiter->tree);
-			return TREE_OK;
-		}
-		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
-			break;
-		client->doubt |= bit;
-	}
-	return client_fabric_fail(client, waiter->hold_memory_node, fabric);
-}
-
-/* Leaves a queue that a jump out of sleep() left us in. */
-static void
-leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
-{
-	LockEntry *entry = table_entry(table, waiter->hold_memory_node, waiter->hold_index);
-
-	assert(!waiter_holds(waiter));
-	if (entry_leave(client, entry, waiter))
-		return;
-	if (waiter->state == WAIT_PASSED)
-	{
-		waiter->hold_word = waiter->passed_word;
-		waiter->next_word = 0;
-		__atomic_store_n(&waiter->holds, waiter->hold_memory_node + 1, __ATOMIC_RELEASE);
-	}
-	else
-		entry_release(client, entry);
-	waiter->state = WAIT_IDLE;
-}
-
-TreeStatus
-lock_leave(TreeClient *client)
-{
-	LockTable *table = client->shared->locks;
-	LockWaiter *waiter = table_waiter(table, client->slot);
-	TreeStatus status;
-
-	assert(table->options.slots > client->slot);
-	if (client->holding)
-		resume_interrupts(client);
-	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_IDLE)
-		leave_queue(client, table, waiter);
-	assert(waiter->state == WAIT_IDLE);
-	if (!waiter_holds(waiter))
-		return TREE_OK;
-	status = leave_word(client, waiter);
-	if (status != TREE_OK && status != TREE_FENCED)
-		return status;
-	if (waiter_take_over(waiter, waiter->hold_memory_node))
-		entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
-	return status;
-}
-
-void
-lock_node_fenced(TreeClient *client, uint32_t memory_node)
-{
-	LockTable *table = client->shared->locks;
-
-	assert(memory_node < table->options.nodes);
-	for (uint32_t slot = 0; slot < table->options.slots; slot++)
-	{
-		LockWaiter *waiter = table_waiter(table, slot);
-		uint32_t index;
-
-		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
-			continue;
-		state_copies_doubt(client->shared, waiter->tree);
-		/* Before it is taken over: from then on the record is its owner's again. */
-		index = __atomic_load_n(&waiter->hold_index, __ATOMIC_RELAXED);
-		if (waiter_take_over(waiter, memory_node))
-			entry_release_for(client, table_entry(table, memory_node, index), slot);
-	}
 }

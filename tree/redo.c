@@ -1,6 +1,6 @@
 /*
  * redo.c
- *		The redo image that precedes a long rewrite of a node: written by lock.c, judged by the memory node's
+ *		The redo image that precedes a long rewrite of a node: written by lock_release.c, judged by the memory node's
  *		recovery.
  */
 #include "internal.h"

@@ -25,6 +25,8 @@ TREE_SOURCES = \
 	tree/insert_full.c \
 	tree/leaf.c \
 	tree/lock.c \
+	tree/lock_leave.c \
+	tree/lock_release.c \
 	tree/lock_table.c \
 	tree/node.c \
 	tree/order.c \

@@ -4,7 +4,7 @@ mutate copy_written_behind_home test_copies=--network tree/copies.c \
 	's/status = copy_write\(tree, ops, count\);\s+break;/status = access_execute_at(tree, memory_node, ops, count);\nreturn status == TREE_OK ? copy_write(tree, ops, count) : status;/s'
 mutate copy_not_written test_copies tree/copies.c \
 	's/status = copy_write\(tree, ops, count\);\s+break;/break;/s; s/static TreeStatus\ncopy_write/static TreeStatus __attribute__((unused))\ncopy_write/'
-mutate lost_chain_leaves_copies_apart test_copies tree/lock.c \
+mutate lost_chain_leaves_copies_apart test_copies tree/lock_release.c \
 	's/status = copies_restore\(tree, pointer, bytes\);/status = TREE_OK;/'
 mutate copy_not_repaired test_copies tree/copies_compare.c \
 	's/if \(compare->repair\)/if (false)/'

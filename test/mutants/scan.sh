@@ -9,7 +9,7 @@ mutate hint_believed torture=domains-16 tree/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (in->path.fences_known \&\& ((in->path.pointer ^ node[HEADER_GENERATION]) \& STAMP_HINT_MASK) == 0)\n/s' small
 mutate inner_splits_not_followed torture=domains-16 tree/search.c \
 	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/' small
-mutate redo_not_written test_loop tree/lock.c \
+mutate redo_not_written test_loop tree/lock_release.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate scan_any_leaf_is_next "test_scan" tree/scan.c \
 	's/return separator_equal\(&scan->tree->geometry, scan_fence\(scan, leaf, scan->direction == TREE_BACKWARD\),\s+scan->want\);/return true;/s'

@@ -1,10 +1,10 @@
 # Safeguards of locks, cache, allocation and the memory node's service. Sourced by test/mutations.
 
-mutate handover_without_bound test_lock tree/lock.c \
-	's/hold->handovers < techniques->handovers &&/true \&\&/; s/assert\(hold->handovers < client->techniques.handovers\);//; s/assert\(waiter->passed_handovers <= tree->client->techniques.handovers\);//'
-mutate image_of_another_node test_lock tree/lock.c \
+mutate handover_without_bound test_lock tree/lock_release.c \
+	's/chosen->passed_handovers = hold->handovers \+ 1;/chosen->passed_handovers = 0;/'
+mutate image_of_another_node test_lock tree/lock_release.c \
 	's/chosen->tree == tree->tree && chosen->address == pointer_address\(pointer\) &&//s'
-mutate lost_unlock_believed test_lock tree/lock.c \
+mutate lost_unlock_believed test_lock tree/lock_release.c \
 	's/if \(word == hold->word\)/if (false)/'
 mutate lost_swap_not_looked_at test_lock tree/lock.c \
 	's/\*won = status == TREE_OK && word == hold->word;/*won = false;/'
@@ -19,7 +19,7 @@ mutate tail_forgotten test_lock tree/lock_table.c \
 mutate last_come_first_served test_lock tree/lock_table.c \
 	's/if \(entry->tail != 0\)\s+link_store\(&table_waiter\(table, entry->tail - 1\)->next, mine\);\s+else\s+link_store\(&entry->head, mine\);\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
 
-mutate holder_elsewhere_robbed test_nodes tree/lock.c \
+mutate holder_elsewhere_robbed test_nodes tree/lock_leave.c \
 	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->hold_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
 mutate lock_while_draining test_lock tree/lock.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
@@ -87,9 +87,9 @@ mutate later_rewrite_undone test_redo tree/service.c \
 
 mutate replayed_whoever_has_the_lock test_replay tree/service.c \
 	's/word == header->lock_word;/true;/'
-mutate handed_over_with_the_same_word test_replay tree/lock.c \
+mutate handed_over_with_the_same_word test_replay tree/lock_release.c \
 	's/uint64_t next = word_make\(tree->client, hold->place\);/uint64_t next = hold->word;/'
-mutate other_word_left_behind test_replay tree/lock.c \
+mutate other_word_left_behind test_replay tree/lock_leave.c \
 	's/waiter->next_word != 0 \? 2 : 1/1/'
 mutate lost_word_taken_for_unlocked test_replay tree/service.c \
 	's/ \|\| dead->others_dead//'

@@ -2,9 +2,9 @@
 
 mutate lock_always_combined test_techniques tree/lock.c \
 	's/client->techniques.combine_lock &&/true \&\&/'
-mutate unlock_always_combined test_techniques tree/lock.c \
+mutate unlock_always_combined test_techniques tree/lock_release.c \
 	's/!techniques->combine_unlock \|\| //'
-mutate writes_always_combined test_techniques tree/lock.c \
+mutate writes_always_combined test_techniques tree/lock_release.c \
 	's/if \(tree->client->techniques.combine_unlock\)\n\t\treturn count;/if (count > 0)\n\t\treturn count;/'
 mutate entries_always_written test_techniques tree/insert.c \
 	's/tree->client->techniques.entry_writes\)/true)/'

@@ -14,11 +14,11 @@ mutate inner_right_sibling_skipped test_tree_faults tree/search.c \
 	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/'
 mutate entry_moves_inside_generation "test_tree" tree/insert_full.c \
 	's/client->image\[HEADER_GENERATION\] \+ 1\);/client->image[HEADER_GENERATION]);/'
-mutate write_behind_unlock test_tree_faults tree/lock.c \
+mutate write_behind_unlock test_tree_faults tree/lock_release.c \
 	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, next\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
-mutate handover_before_acknowledgment test_tree_faults tree/lock.c \
+mutate handover_before_acknowledgment test_tree_faults tree/lock_release.c \
 	's/if \(count > 0\)\s+status = writes_execute\(tree, hold, writes, count\);/if (word_pass_on(tree, hold, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = writes_execute(tree, hold, writes, count);/s'
-mutate no_redo test_tree_faults tree/lock.c \
+mutate no_redo test_tree_faults tree/lock_release.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate node_before_sibling test_tree_faults tree/split.c \
 	's/(split->count \+=\s+lock_rewrite_ops.*?;\n)/{ FabricOp sibling = split->ops[--split->count]; $1 split->ops[split->count++] = sibling; }/s'

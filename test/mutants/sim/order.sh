@@ -1,12 +1,12 @@
 # Safeguards that the simulator alone is asked about: test/mutations --sim. Sourced.
 
-mutate unlock_before_the_writes sim_torture tree/lock.c \
+mutate unlock_before_the_writes sim_torture tree/lock_release.c \
 	's/status = access_execute\(tree, hold->memory_node, writes, count \+ 1\);/status = access_execute(tree, hold->memory_node, &writes[count], 1);\n\t\tif (status == TREE_OK && count > 0)\n\t\t\tstatus = access_execute(tree, hold->memory_node, writes, count);/'
 mutate read_before_lock sim_torture tree/lock.c \
 	's/status = access_execute\(tree, hold->memory_node, ops, with_read \? 2 : 1\);/if (with_read)\n\t\t(void) access_execute(tree, hold->memory_node, &ops[1], 1);\n\tstatus = access_execute(tree, hold->memory_node, ops, 1);/'
-mutate lost_unlock_taken_for_landed sim_torture tree/lock.c \
+mutate lost_unlock_taken_for_landed sim_torture tree/lock_release.c \
 	's/if \(word == hold->word\) \/\* it did not/if (false) \/* it did not/'
-mutate lost_other_word_taken_for_landed sim_torture tree/lock.c \
+mutate lost_other_word_taken_for_landed sim_torture tree/lock_release.c \
 	's/if \(word != next\) /if (false) /'
 mutate doubt_not_ended sim_torture tree/access.c \
 	's/fabric = fabric_reset\(client->options.endpoints\[memory_node\]\);/fabric = FABRIC_OK;/'
