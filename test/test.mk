@@ -104,7 +104,7 @@ test_posting_SOURCES = test/support/fixture.c
 TESTS += torture
 # Connection workers over a network, killed, and their clients too.
 TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
-torture_SOURCES = test/support/torture_work.c test/support/techniques.c
+torture_SOURCES = test/support/torture_work.c test/support/torture_runs.c test/support/techniques.c
 
 # The simulator.
 FABRIC_TESTS += test_scheduler

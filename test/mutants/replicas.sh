@@ -28,5 +28,5 @@ mutate closed_home_is_a_doubt test_copies tree/lock.c \
 	's/(TreeStatus freed = word_free\(tree, hold\);\n)/$1\n\t\tstate_copies_doubt(tree->client->shared, tree->tree);/'
 mutate fenced_hold_is_forgotten test_copies tree/lock.c \
 	's/\t\tstate_copies_doubt\(client->shared, table_waiter\([^;]*;\n//'
-mutate redo_image_without_header torture=switches-copies-64 tree/lock.c \
+mutate redo_image_without_header torture=switches-copies-64 tree/lock_release.c \
 	's/\? REDO_OPS : 1;/? REDO_OPS - 1 : 1;/'
