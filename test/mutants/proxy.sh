@@ -22,9 +22,9 @@ mutate greedy_client_first test_proxy rdma/proxy_worker.c \
 	's/any \|= result == SERVE_DONE;/while (result == SERVE_DONE) { any = true; result = serve_slot(worker, slot); }/'
 mutate lost_image_is_taken_for_gone torture=workers-lose-64 tree/access.c \
 	's/access_repeat\(tree, memory_node, ops, posted, "reads of images"\)/access_execute(tree, memory_node, ops, posted)/'
-mutate slot_free_with_chain_under_way test_proxy rdma/proxy_worker.c \
+mutate slot_free_with_chain_under_way test_proxy_remote rdma/proxy_worker.c \
 	's/if \(worker->clients\[number\]\.flights > 0\)\n\t\t\treturn SERVE_LATER;\n//'
-mutate one_memory_node_holds_up_all test_proxy rdma/proxy_worker.c \
+mutate one_memory_node_holds_up_all test_proxy_remote rdma/proxy_worker.c \
 	's/any = serve_round\(worker\);\n\tworker->nested = false;/worker->nested = false;/'
-mutate reset_tried_for_each_client test_proxy rdma/proxy_link.c \
+mutate reset_tried_for_each_client test_proxy_remote rdma/proxy_link.c \
 	's/if \(asked < link->tried\)/if (false)/'

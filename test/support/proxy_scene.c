@@ -1,0 +1,223 @@
+/*
+ * proxy_scene.c
+ *		See proxy_scene.h.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "proxy_scene.h"
+
+#define NODE_BYTES (4u << 20)
+#define AREA_BYTES (4u * FABRIC_UNIT_BYTES)
+
+ProxyScene scene;
+
+uint64_t
+stripe_offset(uint32_t stripe)
+{
+	return scene.nodes + (uint64_t) stripe * FABRIC_STRIPE_BYTES;
+}
+
+/* ---- what is lent, in one thread ---- */
+
+void
+step_workers(void)
+{
+	for (int i = 0; i < MAX_WORKERS && !scene.frozen; i++)
+	{
+		if (scene.workers[i] != NULL)
+			assert_int_equal(fabric_worker_step(scene.workers[i], 0), FABRIC_OK);
+	}
+}
+
+static void
+nobody_to_wake(void *argument, uint32_t number)
+{
+	(void) argument;
+	(void) number;
+}
+
+static void
+client_sleep(void *argument, int milliseconds)
+{
+	(void) argument;
+	step_workers();
+	if (scene.frozen)
+		sleep_ms((uint32_t) (milliseconds < 5 ? milliseconds : 5));
+}
+
+static int
+client_hook(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	(void) argument;
+	(void) descriptors;
+	(void) count;
+	(void) milliseconds;
+	return scene.stop_at > 0 && --scene.stop_at == 0 ? -1 : 0;
+}
+
+static int
+worker_hook(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	(void) argument;
+	(void) descriptors;
+	(void) count;
+	sleep_ms((uint32_t) (milliseconds < 1 ? milliseconds : 1));
+	return 0;
+}
+
+static void
+plan_faults(void *argument, FabricEndpoint *endpoint)
+{
+	(void) argument;
+	if (scene.planned)
+		assert_int_equal(fabric_fault_set(endpoint, &scene.plan), FABRIC_OK);
+	scene.planned = false;
+}
+
+void
+open_worker(uint32_t number)
+{
+	scene.options[number] = (FabricWorkerOptions){
+		.area = scene.area,
+		.worker = number,
+		.fabric = {.operation_timeout_ms = scene.timeout_ms, .connect_timeout_ms = scene.timeout_ms},
+		.wake_client = nobody_to_wake,
+		.wait = worker_hook,
+		.connected = plan_faults,
+	};
+	assert_int_equal(fabric_worker_open(&scene.options[number], &scene.workers[number]), FABRIC_OK);
+}
+
+void
+close_worker(uint32_t number)
+{
+	fabric_worker_close(scene.workers[number]);
+	scene.workers[number] = NULL;
+}
+
+void
+begin(uint32_t workers, uint32_t slots)
+{
+	scene.frozen = scene.planned = false;
+	scene.stop_at = 0;
+	scene.cluster++;
+	scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+	scene.area_bytes = fabric_proxy_bytes(workers, slots);
+	scene.area = fabric_proxy_initialize(
+		mmap(NULL, scene.area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0), workers,
+		slots);
+	assert_non_null(scene.area);
+	scene.proxy = (FabricProxy){.area = scene.area, .wake_worker = nobody_to_wake, .sleep = client_sleep};
+	for (uint32_t i = 0; i < workers; i++)
+		open_worker(i);
+}
+
+void
+finish(void)
+{
+	for (uint32_t i = 0; i < MAX_WORKERS; i++)
+		close_worker(i);
+	munmap(scene.area, scene.area_bytes);
+}
+
+FabricStatus
+try_connect(TestChannel *channel, uint32_t timeout_ms)
+{
+	FabricOptions options = {
+		.operation_timeout_ms = timeout_ms,
+		.connect_timeout_ms = timeout_ms,
+		.wait = client_hook,
+		.cluster = {scene.cluster, ~scene.cluster},
+		.incarnation = scene.incarnation,
+		.proxy = &scene.proxy,
+	};
+	FabricStatus status;
+
+	assert_int_equal(fabric_open(&options, &channel->fabric), FABRIC_OK);
+	status = fabric_connect(channel->fabric, scene.address, &channel->endpoint);
+	if (status != FABRIC_OK)
+		channel_close(channel);
+	return status;
+}
+
+TestChannel
+connect_client(void)
+{
+	TestChannel channel;
+
+	assert_int_equal(try_connect(&channel, PATIENCE_MS), FABRIC_OK);
+	return channel;
+}
+
+void
+set_patience(TestChannel *channel, uint32_t timeout_ms)
+{
+	channel->fabric->options.operation_timeout_ms = timeout_ms;
+	channel->fabric->options.connect_timeout_ms = timeout_ms;
+}
+
+uint64_t
+true_word(uint64_t offset)
+{
+	TestChannel direct;
+	uint64_t word;
+
+	channel_open(&direct, scene.process.address, scene.cluster, scene.incarnation);
+	channel_read(&direct, offset, &word, 8);
+	channel_close(&direct);
+	return word;
+}
+
+uint64_t
+read_through(TestChannel *channel, uint64_t offset)
+{
+	uint64_t word;
+
+	channel_read(channel, offset, &word, 8);
+	return word;
+}
+
+FabricWorkerFigures
+figures(uint32_t worker)
+{
+	FabricWorkerFigures found;
+
+	fabric_worker_figures(scene.area, worker, &found);
+	return found;
+}
+
+/* ---- the memory node ---- */
+
+void
+use_network(bool yes)
+{
+	snprintf(scene.address, sizeof(scene.address), "proxy:%s",
+	         yes ? scene.process.network_address : scene.process.address);
+}
+
+int
+scene_start(void **state)
+{
+	(void) state;
+	fabric_process_prepare(&scene.process, NODE_BYTES, 64);
+	fabric_process_listen(&scene.process, false);
+	fabric_process_start(&scene.process);
+	use_network(false);
+	scene.nodes = service_info(scene.process.address).first_unit;
+	return service_commit(scene.process.address, scene.nodes, AREA_BYTES) == FABRIC_OK ? 0 : 1;
+}
+
+int
+scene_stop(void **state)
+{
+	(void) state;
+	fabric_process_remove(&scene.process);
+	return 0;
+}
