@@ -345,6 +345,33 @@ test_environment(TestInstance *instance)
 	return environment;
 }
 
+/* ---- what processes say to each other ---- */
+
+void
+test_say(TestInstance *instance, int word, uint64_t value)
+{
+	__atomic_store_n(&instance->scratch[word], value, __ATOMIC_SEQ_CST);
+}
+
+void
+test_await(const TestInstance *instance, int word, uint64_t least)
+{
+	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
+
+	while (__atomic_load_n(&instance->scratch[word], __ATOMIC_SEQ_CST) < least)
+	{
+		REQUIRE(test_now_us() < deadline, "waited in vain for word %d", word);
+		test_sleep_us(200);
+	}
+}
+
+void
+test_meet(TestInstance *instance, int word, uint64_t count)
+{
+	__atomic_fetch_add(&instance->scratch[word], 1, __ATOMIC_SEQ_CST);
+	test_await(instance, word, count);
+}
+
 /* ---- compute instances ---- */
 
 static void *

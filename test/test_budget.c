@@ -455,9 +455,7 @@ handover_body(int number, void *argument)
 	/* All at once, and slowly enough to meet. */
 	if (fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
 		_exit(2);
-	__atomic_fetch_add(&instance.scratch[CROWD_BARRIER], 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&instance.scratch[CROWD_BARRIER], __ATOMIC_SEQ_CST) < CROWD)
-		test_sleep_us(100);
+	test_meet(&instance, CROWD_BARRIER, CROWD);
 	tree_client_counters(mine.tree, &before);
 	for (uint32_t i = 0; i < CROWD_OPERATIONS; i++)
 	{

@@ -131,15 +131,6 @@ actor_release(Actor *actor)
 /* Word of the scratch: how many processes are ready. */
 #define READY 202
 
-/* Waits until all of test_processes() have their connections: else the first is done before the last begins. */
-static void
-start_together(Stage *stage)
-{
-	__atomic_fetch_add(&stage->instance.scratch[READY], 1, __ATOMIC_ACQ_REL);
-	while (__atomic_load_n(&stage->instance.scratch[READY], __ATOMIC_ACQUIRE) < PROCESSES)
-		test_sleep_us(200);
-}
-
 /* Holds the lock now and then so long that the others surely queue up behind it. */
 static void
 linger(int round)
@@ -159,7 +150,7 @@ count_body(int number, void *argument)
 	Actor actor;
 
 	actor_open(&actor, stage, instance, (uint32_t) number, 0);
-	start_together(stage);
+	test_meet(&stage->instance, READY, PROCESSES);
 	for (int i = 0; i < ROUNDS; i++)
 	{
 		CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
@@ -444,18 +435,15 @@ test_cancel_in_queue(void **state)
 #define STOP_ASKED 203
 #define STOP_CHOSEN 204
 
-static uint64_t *stop_scratch;
+static TestInstance *stop_instance;
 
 /* should_stop() of a waiter: yes, but only once it was made the owner. */
 static bool
 stop_when_chosen(void *argument)
 {
-	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
-
 	(void) argument;
-	__atomic_store_n(&stop_scratch[STOP_ASKED], 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&stop_scratch[STOP_CHOSEN], __ATOMIC_ACQUIRE) == 0 && test_now_us() < deadline)
-		test_sleep_us(200);
+	test_say(stop_instance, STOP_ASKED, 1);
+	test_await(stop_instance, STOP_CHOSEN, 1);
 	return true;
 }
 
@@ -465,7 +453,7 @@ chosen_body(Stage *stage, uint32_t slot)
 	Actor actor;
 
 	actor_open(&actor, stage, &stage->instance, slot, 0);
-	stop_scratch = stage->instance.scratch;
+	stop_instance = &stage->instance;
 	actor.client.tree->options.environment.should_stop = stop_when_chosen;
 	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
 	CHILD_ASSERT(!actor.hold.held);
@@ -489,12 +477,11 @@ choose(void (*body)(Stage *stage, uint32_t slot))
 		actor_open(&actor, &stage, &stage.instance, 0, 0);
 		assert_int_equal(actor_lock(&actor), TREE_OK);
 		child = start_child(&stage, 1, body);
-		while (__atomic_load_n(&stage.instance.scratch[STOP_ASKED], __ATOMIC_ACQUIRE) == 0)
-			test_sleep_us(200);
+		test_await(&stage.instance, STOP_ASKED, 1);
 		actor.hold.handovers =
 			handovers; /* at the limit the word is freed, and who is chosen has to win it */
 		assert_int_equal(actor_write(&actor, 1), TREE_OK);
-		__atomic_store_n(&stage.instance.scratch[STOP_CHOSEN], 1, __ATOMIC_RELEASE);
+		test_say(&stage.instance, STOP_CHOSEN, 1);
 		join_child(child);
 		assert_int_equal(actor_lock(&actor), TREE_OK);
 		assert_int_equal(actor.image[HEADER_LSN], 1);
@@ -551,7 +538,7 @@ paused_body(Stage *stage, uint32_t slot)
 
 	CHILD_ASSERT(slot == 1);
 	actor_open(&actor, stage, &stage->instance, slot, 0);
-	stop_scratch = stage->instance.scratch;
+	stop_instance = &stage->instance;
 	environment = &actor.client.tree->options.environment;
 	environment->pause = pause_until_chosen;
 	environment->sleep = sleep_counted;
@@ -579,7 +566,7 @@ storm_body(int number, void *argument)
 	Actor actor;
 
 	actor_open(&actor, stage, &stage->instance, (uint32_t) number, 0);
-	start_together(stage);
+	test_meet(&stage->instance, READY, PROCESSES);
 	for (int i = 0; i < ROUNDS / 2; i++)
 	{
 		TreeStatus status = actor_lock(&actor);
@@ -636,7 +623,7 @@ late_body(Stage *stage, uint32_t slot)
 
 	actor_open(&actor, stage, stage->other.shared != NULL ? &stage->other : &stage->instance, slot, 0);
 	actor.client.tree->options.operation_timeout_ms = 100;
-	__atomic_store_n(&stage->instance.scratch[LATE_READY], 1, __ATOMIC_RELEASE);
+	test_say(&stage->instance, LATE_READY, 1);
 	while (__atomic_load_n(&stage->instance.scratch[LATE_GATE], __ATOMIC_ACQUIRE) != 0)
 		test_sleep_us(500);
 	before = test_now_us();
@@ -840,8 +827,7 @@ test_stranded_hold(void **state)
 	stage_open(&stage, 1, false);
 	stage.instance.scratch[LATE_GATE] = 1;
 	child = start_child(&stage, 1, late_body);
-	while (__atomic_load_n(&stage.instance.scratch[LATE_READY], __ATOMIC_ACQUIRE) == 0)
-		test_sleep_us(500);
+	test_await(&stage.instance, LATE_READY, 1);
 	actor_open(&actor, &stage, &stage.instance, 0, 0);
 	assert_int_equal(actor_lock(&actor), TREE_OK);
 	endpoint = actor.client.endpoints[0];
@@ -852,8 +838,8 @@ test_stranded_hold(void **state)
 	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
 	assert_int_equal(actor_lock(&actor), TREE_UNREACHABLE);
 	/* Another process of the instance does not get in. */
-	__atomic_store_n(&stage.instance.scratch[LATE_READY], 2, __ATOMIC_RELEASE);
-	__atomic_store_n(&stage.instance.scratch[LATE_GATE], 0, __ATOMIC_RELEASE);
+	test_say(&stage.instance, LATE_READY, 2);
+	test_say(&stage.instance, LATE_GATE, 0);
 	join_child(child);
 
 	/* With the memory node back, leaving frees the word, and the lock is to be had without fencing. */

@@ -98,24 +98,6 @@ stage_close(Stage *stage)
 	test_instance_stop(&stage->instance);
 }
 
-static void
-say(Stage *stage, int word)
-{
-	__atomic_store_n(&stage->instance.scratch[word], 1, __ATOMIC_RELEASE);
-}
-
-static void
-wait_until_said(Stage *stage, int word)
-{
-	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
-
-	while (__atomic_load_n(&stage->instance.scratch[word], __ATOMIC_ACQUIRE) == 0)
-	{
-		check(test_now_us() < deadline, "waited in vain for the other client");
-		test_sleep_us(500);
-	}
-}
-
 /* A client in a process of its own. */
 typedef struct Actor
 {
@@ -182,7 +164,7 @@ static void
 die_half_way(Stage *stage, Actor *actor)
 {
 	write_half(stage, actor);
-	say(stage, WROTE);
+	test_say(&stage->instance, WROTE, 1);
 }
 
 /* And its lock word is lost with the device that it was on. */
@@ -199,7 +181,7 @@ lose_word(Stage *stage, Actor *actor)
 	                .compare = actor->hold.word};
 	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK && op.result == actor->hold.word,
 	      "the word is not ours");
-	say(stage, WROTE);
+	test_say(&stage->instance, WROTE, 1);
 }
 
 /* Rewrites the node to the end, and hands it over. */
@@ -212,7 +194,7 @@ write_and_pass_on(Stage *stage, Actor *actor)
 	int count;
 
 	actor_lock(actor, stage, 0);
-	say(stage, WROTE);
+	test_say(&stage->instance, WROTE, 1);
 	while (__atomic_load_n(&other->sleeps, __ATOMIC_ACQUIRE) == 0)
 	{
 		check(test_now_us() < deadline, "nobody queues up");
@@ -230,12 +212,12 @@ take_over(Stage *stage, Actor *actor)
 {
 	FabricOp op = write_op(stage, stage->next, INNER_BYTES / 2, INNER_BYTES);
 
-	wait_until_said(stage, WROTE);
+	test_await(&stage->instance, WROTE, 1);
 	actor_lock(actor, stage, 1);
 	check(actor->hold.handovers == 1, "not handed over");
 	check(memcmp(actor->image, stage->expected, INNER_BYTES) == 0, "another image");
 	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK, "not written");
-	say(stage, TOOK_OVER);
+	test_say(&stage->instance, TOOK_OVER, 1);
 }
 
 /* The node as it is. */
@@ -266,7 +248,7 @@ test_own_write(void **state)
 
 		stage_open(&stage);
 		child = start(&stage, restart ? lose_word : die_half_way);
-		wait_until_said(&stage, WROTE);
+		test_await(&stage.instance, WROTE, 1);
 		if (restart)
 			test_node_kill(&stage.node);
 		kill_and_join(child);
@@ -294,7 +276,7 @@ test_successors_write(void **state)
 	stage_open(&stage);
 	first = start(&stage, write_and_pass_on);
 	second = start(&stage, take_over);
-	wait_until_said(&stage, TOOK_OVER);
+	test_await(&stage.instance, TOOK_OVER, 1);
 	kill_and_join(first);
 	test_instance_attach(&stage.instance);
 	kill_and_join(second);

@@ -599,8 +599,7 @@ test_killed_at_work(void **state)
 		assert_true(child >= 0);
 		if (child == 0)
 			work_until_death(&stage);
-		while (__atomic_load_n(&stage.instance.scratch[0], __ATOMIC_ACQUIRE) < AT_WORK)
-			test_sleep_us(500);
+		test_await(&stage.instance, 0, AT_WORK);
 		test_sleep_us(round * 1711);
 		test_node_kill(&stage.node);
 		kill(child, SIGKILL);

@@ -233,9 +233,7 @@ crowd_body(int number, void *argument)
 	/* Nodes taken ahead are no part of what is counted. */
 	if (reserve_fill(tree, 0, 1) != TREE_OK)
 		_exit(2);
-	__atomic_fetch_add(&instance.scratch[CROWD_BARRIER], 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&instance.scratch[CROWD_BARRIER], __ATOMIC_SEQ_CST) < CROWD)
-		test_sleep_us(100);
+	test_meet(&instance, CROWD_BARRIER, CROWD);
 	tree_client_counters(mine.tree, &before);
 	for (uint32_t i = 0; i < CROWD_OPERATIONS; i++)
 	{

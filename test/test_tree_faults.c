@@ -659,9 +659,7 @@ delayed_body(int number, void *argument)
 	if (fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
 		_exit(2);
 	/* All at once: processes may take long to start. */
-	__atomic_fetch_add(&instance.scratch[0], 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&instance.scratch[0], __ATOMIC_SEQ_CST) < 4)
-		test_sleep_us(100);
+	test_meet(&instance, 0, 4);
 	for (uint32_t i = 0; i < 400; i++)
 	{
 		uint32_t tid = i * 4 + (uint32_t) number;
