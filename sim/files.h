@@ -21,7 +21,10 @@ files_base(void)
 	return access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
 }
 
-/* Makes a new directory there, whose path begins with this name. False: it cannot be made, or its path is too long. */
+/*
+ * Makes a new directory there, whose path begins with this name. False: it cannot be made, or its path is too
+ * long.
+ */
 static inline bool
 files_make(char *directory, size_t bytes, const char *name)
 {
@@ -41,7 +44,10 @@ files_remove_one(const char *directory, const char *name)
 		unlink(path);
 }
 
-/* Removes what a memory node leaves in a directory, `memory` and `socket`, and the directory, if nothing else is in it. */
+/*
+ * Removes what a memory node leaves in a directory, `memory` and `socket`, and the directory, if nothing else
+ * is in it.
+ */
 static inline void
 files_remove(const char *directory)
 {

@@ -1,7 +1,7 @@
 /*
  * world.h
- *		What simulations of the real tree have in common besides time: memory at one address in all runs, memory nodes that serve, and
- *		connections to them.
+ *		What simulations of the real tree have in common besides time: memory at one address in all runs,
+ *		memory nodes that serve, and connections to them.
  *
  * Everything here is called from coroutines (scheduler.h). What fails prints why and aborts.
  */
@@ -39,7 +39,9 @@ typedef struct WorldNode
 	Coroutine *server;
 } WorldNode;
 
-/* A new one, with files of its own, that is reached by this transport; it serves. The node stays where it is. */
+/*
+ * A new one, with files of its own, that is reached by this transport; it serves. The node stays where it is.
+ */
 extern void world_node_make(WorldNode *node, const char *transport, const ServiceOptions *options);
 /* Ends it. The memory stays, and world_node_start() serves it again. */
 extern void world_node_stop(WorldNode *node);

@@ -129,10 +129,16 @@ extern void test_client_open(TestClient *client, TestInstance *instance, uint32_
 /* Closes it; returns what tree_client_close() said. */
 extern TreeStatus test_client_close(TestClient *client);
 
-/* What processes of an instance say to each other by words of its scratch: sets one, waits until it is at least so much. */
+/*
+ * What processes of an instance say to each other by words of its scratch: sets one, waits until it is at
+ * least so much.
+ */
 extern void test_say(TestInstance *instance, int word, uint64_t value);
 extern void test_await(const TestInstance *instance, int word, uint64_t least);
-/* Waits until so many processes are here: else the first is done before the last begins. The word is theirs alone. */
+/*
+ * Waits until so many processes are here: else the first is done before the last begins. The word is theirs
+ * alone.
+ */
 extern void test_meet(TestInstance *instance, int word, uint64_t count);
 
 /* The TreeEnvironment of an instance, as test_client_open() uses it. */

@@ -463,7 +463,10 @@ chosen_body(Stage *stage, uint32_t slot)
 	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
 }
 
-/* A process that queues and does not go on before it is chosen, with the word or to win it; then all have the lock. */
+/*
+ * A process that queues and does not go on before it is chosen, with the word or to win it; then all have the
+ * lock.
+ */
 static void
 choose(void (*body)(Stage *stage, uint32_t slot))
 {

@@ -2,8 +2,8 @@
  * test_proxy.c
  *		Connection workers: who gets what, who waits for whom, and what a death leaves.
  *
- * Clients and workers share this thread (proxy_scene.h). test_proxy_remote.c: over tcp, and with processes; test_proxy_threads.c:
- * in threads. Tests over processes are conformance --workers and torture, too.
+ * Clients and workers share this thread (proxy_scene.h). test_proxy_remote.c: over tcp, and with processes;
+ * test_proxy_threads.c: in threads. Tests over processes are conformance --workers and torture, too.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -29,8 +29,8 @@ typedef struct Copies
 } Copies;
 
 /*
- * Where the copy of this place is: *piece is valid until another piece becomes known. The copy's memory node is asked if it is not
- * known and nothing is held. TREE_DAMAGED: there is none.
+ * Where the copy of this place is: *piece is valid until another piece becomes known. The copy's memory node
+ * is asked if it is not known and nothing is held. TREE_DAMAGED: there is none.
  */
 extern TreeStatus copies_know(Tree *tree, uint64_t offset, const CopyPiece **piece);
 extern TreeCopyState copies_state(const Tree *tree);

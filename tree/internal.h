@@ -244,8 +244,8 @@ extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops
 /* The same, for a chain that is what it seems: at this memory node, and nowhere else (copies.c). */
 extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
- * As access_execute(), for a chain that may be done again when it was lost, as nothing in it depends on what was there: TREE_RETRY
- * is not returned. TREE_UNREACHABLE: there was no answer in time to `what` it is, in the plural.
+ * As access_execute(), for a chain that may be done again when it was lost, as nothing in it depends on what
+ * was there: TREE_RETRY is not returned. `what` such chains are is said of them when they are not answered.
  */
 extern TreeStatus access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what);
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);

@@ -1,20 +1,23 @@
 /*
  * lock.c
- *		Hierarchical on-chip locks: a local lock table in shared memory in front of the lock words of memory nodes.
+ *		Hierarchical on-chip locks: a local lock table in shared memory in front of the lock words of memory
+ *		nodes.
  *
- * A lock word belongs to an instance (F13): it holds {instance, incarnation, ticket}, and the local table's entry for
- * the word says which process of this instance it is, and who waits, first come first served.  The holder
- * passes the word on to the first in the queue up to TreeTechniques.handovers times after it was won, and only when its writes are
- * acknowledged, with the node's image if that is what the other one waits for.
+ * A lock word belongs to an instance (F13): it holds {instance, incarnation, ticket}, and the local table's
+ * entry for the word says which process of this instance it is, and who waits, first come first served.  The
+ * holder passes the word on to the first in the queue up to TreeTechniques.handovers times after it was won,
+ * and only when its writes are acknowledged, with the node's image if that is what the other one waits for.
  *
- *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on to the next owner
+ *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
- * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or taken over,
- * and the locked node read; lock_release.c writes and releases; lock_leave.c ends what was left in doubt.
+ * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or
+ * taken over, and the locked node read; lock_release.c writes and releases; lock_leave.c ends what was left
+ * in doubt.
  *
  * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it
- * returns, so that the word can be read and tells what happened.  If not even that could be done the entry stays
- * owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the instance.
+ * returns, so that the word can be read and tells what happened.  If not even that could be done the entry
+ * stays owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the
+ * instance.
  */
 #include "lock_hold.h"
 

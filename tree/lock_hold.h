@@ -1,6 +1,7 @@
 /*
  * lock_hold.h
- *		Holds, and the lock words of memory nodes: what lock.c has for lock_release.c and lock_leave.c. Private to these.
+ *		Holds, and the lock words of memory nodes: what lock.c has for lock_release.c and lock_leave.c.
+ *		Private to these.
  */
 #ifndef SHERMAN_TREE_LOCK_HOLD_H
 #define SHERMAN_TREE_LOCK_HOLD_H
@@ -9,7 +10,9 @@
 
 /* ---- lock.c ---- */
 
-/* The holder may be interrupted again: environment.resume(), after the hold() from before the word was won. */
+/*
+ * The holder may be interrupted again: environment.resume(), after the hold() from before the word was won.
+ */
 extern void resume_interrupts(TreeClient *client);
 
 /* Whether the record says that the process may have a word; and that it has none any more. */
@@ -30,13 +33,14 @@ extern TreeStatus word_read(Tree *tree, const LockHold *hold, uint64_t *word);
 /* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
 extern void hold_end(TreeClient *client, LockHold *hold);
 /*
- * The word could not be freed.  Fenced: it is not ours any more, and the hold ends.  Else the entry stays ours and the
- * record says which word it is, for lock_leave().  Returns the status that goes up.
+ * The word could not be freed.  Fenced: it is not ours any more, and the hold ends.  Else the entry stays
+ * ours and the record says which word it is, for lock_leave().  Returns the status that goes up.
  */
 extern TreeStatus hold_strand(TreeClient *client, LockHold *hold, TreeStatus status);
 /*
- * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the copy may have what the node
- * has not.  If it does not answer that is noted when it comes back, if it does. Returns the status.
+ * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the
+ * copy may have what the node has not.  If it does not answer that is noted when it comes back, if it does.
+ * Returns the status.
  */
 extern TreeStatus hold_fail(Tree *tree, LockHold *hold, TreeStatus status);
 /* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */

@@ -5,8 +5,9 @@
 #include "lock_hold.h"
 
 /*
- * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one who is to
- * release the entry. One step tells and takes: the process may win a word of another memory node at any time.
+ * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one
+ * who is to release the entry. One step tells and takes: the process may win a word of another memory node at
+ * any time.
  */
 static bool
 waiter_take_over(LockWaiter *waiter, uint32_t memory_node)
@@ -63,7 +64,9 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
 		if (fabric == FABRIC_OK)
 		{
-			/* One of them was there and now it is free, or neither: the swap never landed, or the unlock had. */
+			/*
+			 * One of them was there and now it is free, or neither: the swap never landed, or the unlock had.
+			 */
 			client_silence_ends(client);
 			/* What was written under it may have a copy that is another one. */
 			state_copies_doubt(client->shared, waiter->tree);

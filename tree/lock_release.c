@@ -70,8 +70,8 @@ unlock_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t 
 }
 
 /*
- * How many of the writes go in the next chain: all, or one, if they are not combined.  A redo image goes with its header where that is to
- * tell copies.c what it is.
+ * How many of the writes go in the next chain: all, or one, if they are not combined.  A redo image goes with its
+ * header where that is to tell copies.c what it is.
  */
 static int
 writes_together(const Tree *tree, const FabricOp *writes, int count)
@@ -140,8 +140,8 @@ write_then_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint6
 }
 
 /*
- * Writes, and puts another word of ours in the place of the hold's: whoever has the lock next, the memory node sees that this redo
- * image is not under way any more. Not TREE_OK: the hold is over.
+ * Writes, and puts another word of ours in the place of the hold's: whoever has the lock next, the memory
+ * node sees that this redo image is not under way any more. Not TREE_OK: the hold is over.
  */
 static TreeStatus
 write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)

@@ -1,7 +1,7 @@
 /*
  * redo.c
- *		The redo image that precedes a long rewrite of a node: written by lock_release.c, judged by the memory node's
- *		recovery.
+ *		The redo image that precedes a long rewrite of a node: written by lock_release.c, judged by the memory
+ *		node's recovery.
  */
 #include "internal.h"
 

@@ -109,9 +109,10 @@ typedef struct TreeEnvironment
 	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
 	void (*wake)(void *argument, uint32_t slot);
 	/*
-	 * Called in each turn of a loop that waits awake, for what another process does or for time to pass.  NULL: the processor is
-	 * told; otherwise where time passes by such calls only.  It may use up a wake-up: who sleeps has looked at what it waits for
-	 * since its last pause.  The other callbacks do not: they come between that look and sleep().
+	 * Called in each turn of a loop that waits awake, for what another process does or for time to pass.
+	 * NULL: the processor is told; otherwise where time passes by such calls only.  It may use up a wake-up:
+	 * who sleeps has looked at what it waits for since its last pause.  The other callbacks do not: they come
+	 * between that look and sleep().
 	 */
 	void (*pause)(void *argument);
 	/*

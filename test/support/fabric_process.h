@@ -68,8 +68,8 @@ typedef struct FabricProcess
 } FabricProcess;
 
 /*
- * Makes a directory for the memory node, where files_base() says; fabric_process_start() then starts it there, again and
- * again.
+ * Makes a directory for the memory node, where files_base() says; fabric_process_start() then starts it
+ * there, again and again.
  */
 extern void fabric_process_prepare(FabricProcess *process, uint64_t node_bytes, uint32_t max_channels);
 /* Between the two: it serves network clients, too, at ->network_address. With keys: one tenant, "tests". */

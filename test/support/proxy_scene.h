@@ -1,8 +1,10 @@
 /*
  * proxy_scene.h
- *		What tests of connection workers stand on: a memory node, an area, workers and clients, all in this thread.
+ *		What tests of connection workers stand on: a memory node, an area, workers and clients, all in this
+ *		thread.
  *
- * A client that sleeps lets the workers go on, unless they are frozen. What fails is an assertion of cmocka's.
+ * A client that sleeps lets the workers go on, unless they are frozen. What fails is an assertion of
+ * cmocka's.
  */
 #ifndef SHERMAN_TEST_PROXY_SCENE_H
 #define SHERMAN_TEST_PROXY_SCENE_H

@@ -335,7 +335,6 @@ const TortureOptions torture_standard[] = {
 	{.name = "switches-copies-64",
      .space = KEYSPACE_64_OUTSIDE,
      .processes = 4,
-     .domains = 1,
      .nodes = 2,
      .operations = 1000,
      .entries = 300,

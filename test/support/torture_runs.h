@@ -1,6 +1,7 @@
 /*
  * torture_runs.h
- *		The runs of the torture that have names.  Where they do not say how many domains or memory nodes there are, there is one.
+ *		The runs of the torture that have names.  Where they do not say how many domains or memory nodes there
+ *		are, there is one.
  */
 #ifndef SHERMAN_TEST_TORTURE_RUNS_H
 #define SHERMAN_TEST_TORTURE_RUNS_H
