@@ -1,19 +1,14 @@
 /*
  * scheduler.c
  *		See scheduler.h.
- *
- * A coroutine begins by setcontext() and is switched to and from by _setjmp() and _longjmp(), which ask
- * nothing of the kernel.
  */
-/* Its longjmp() takes a jump to another stack for an error. */
-#undef _FORTIFY_SOURCE
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 
+#include "events.h"
 #include "scheduler.h"
+#include "switch.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -41,53 +36,39 @@
 
 struct Coroutine
 {
-	CoroutineBody body;
-	void *argument;
+	uint64_t wait;  /* counts its waits: events of an earlier one are nothing to it */
 	uint8_t *stack; /* NULL: it has ended */
-	ucontext_t first;
-	jmp_buf place;
-	void *fake_stack; /* the address sanitizer's */
-	uint64_t wait;    /* counts its waits: events of an earlier one are nothing to it */
-	bool begun;
+	SwitchPlace place;
 	bool waiting; /* and may be woken */
 	bool woken;
 	bool serves;
 	bool occupied;
 	bool has_random;
 	uint64_t random;
+	void *fake_stack; /* the address sanitizer's */
+	CoroutineBody body;
+	void *argument;
 	Coroutine *next;
 };
-
-typedef struct Event
-{
-	uint64_t time;
-	uint64_t order;
-	SchedulerEvent happen;
-	void *argument;
-	uint64_t number;
-} Event;
 
 typedef struct Scheduler
 {
 	uint64_t now;
 	uint64_t random;
 	uint64_t fingerprint;
-	uint64_t order;
-	Event *heap; /* binary, the next one first */
-	uint32_t count;
-	uint32_t room;
 	Coroutine *coroutines;
 	uint32_t awaited;  /* that have not ended and do not serve */
 	uint32_t occupied; /* coroutines */
 	uint64_t occupations;
 	bool (*director)(void);
 	Coroutine *current;
-	jmp_buf home;
+	SwitchPlace home;
 	const void *home_stack; /* for the address sanitizer */
 	size_t home_bytes;
 	uint8_t **free_stacks;
 	uint32_t free_count;
 	uint32_t free_room;
+	Events events;
 } Scheduler;
 
 static Scheduler scheduler;
@@ -142,45 +123,10 @@ scheduler_fingerprint(void)
 
 /* ---- events ---- */
 
-static bool
-is_before(const Event *a, const Event *b)
-{
-	return a->time != b->time ? a->time < b->time : a->order < b->order;
-}
-
 void
 scheduler_after(uint64_t delay, SchedulerEvent event, void *argument, uint64_t number)
 {
-	Event added = {scheduler.now + delay, scheduler.order++, event, argument, number};
-	uint32_t place = scheduler.count;
-
-	scheduler.heap = grown(scheduler.heap, scheduler.count, &scheduler.room, sizeof(Event));
-	scheduler.count++;
-	for (; place > 0 && is_before(&added, &scheduler.heap[(place - 1) / 2]); place = (place - 1) / 2)
-		scheduler.heap[place] = scheduler.heap[(place - 1) / 2];
-	scheduler.heap[place] = added;
-}
-
-static Event
-take_event(void)
-{
-	Event first = scheduler.heap[0];
-	Event last = scheduler.heap[--scheduler.count];
-	uint32_t place = 0;
-
-	for (;;)
-	{
-		uint32_t child = 2 * place + 1;
-
-		if (child + 1 < scheduler.count && is_before(&scheduler.heap[child + 1], &scheduler.heap[child]))
-			child++;
-		if (child >= scheduler.count || !is_before(&scheduler.heap[child], &last))
-			break;
-		scheduler.heap[place] = scheduler.heap[child];
-		place = child;
-	}
-	scheduler.heap[place] = last;
-	return first;
+	events_add(&scheduler.events, scheduler.now, scheduler.now + delay, event, argument, number);
 }
 
 /* ---- switching ---- */
@@ -255,20 +201,7 @@ first_steps(void)
 	self->body(self->argument);
 	retire(self);
 	before_switch(NULL, scheduler.home_stack, scheduler.home_bytes);
-	_longjmp(scheduler.home, 1);
-}
-
-static void
-begin(Coroutine *coroutine)
-{
-	coroutine->begun = true;
-	if (getcontext(&coroutine->first) != 0)
-		abort();
-	coroutine->first.uc_stack.ss_sp = coroutine->stack + GUARD_BYTES;
-	coroutine->first.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
-	makecontext(&coroutine->first, first_steps, 0);
-	setcontext(&coroutine->first);
-	abort();
+	switch_stacks(&self->place, &scheduler.home);
 }
 
 static void
@@ -278,12 +211,7 @@ switch_to(Coroutine *coroutine)
 
 	scheduler.current = coroutine;
 	before_switch(&fake, coroutine->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
-	if (_setjmp(scheduler.home) == 0)
-	{
-		if (!coroutine->begun)
-			begin(coroutine);
-		_longjmp(coroutine->place, 1);
-	}
+	switch_stacks(&scheduler.home, &coroutine->place);
 	after_switch(fake, NULL, NULL);
 	scheduler.current = NULL;
 }
@@ -292,8 +220,7 @@ static void
 switch_home(Coroutine *self)
 {
 	before_switch(&self->fake_stack, scheduler.home_stack, scheduler.home_bytes);
-	if (_setjmp(self->place) == 0)
-		_longjmp(scheduler.home, 1);
+	switch_stacks(&self->place, &scheduler.home);
 	after_switch(self->fake_stack, &scheduler.home_stack, &scheduler.home_bytes);
 }
 
@@ -320,6 +247,7 @@ coroutine_start(CoroutineBody body, void *argument, bool serves)
 	coroutine->argument = argument;
 	coroutine->serves = serves;
 	coroutine->stack = take_stack();
+	switch_prepare(&coroutine->place, coroutine->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES, first_steps);
 	coroutine->next = scheduler.coroutines;
 	scheduler.coroutines = coroutine;
 	scheduler.awaited += !serves;
@@ -458,8 +386,10 @@ scheduler_direct(bool (*director)(void))
 static bool
 is_idle(void)
 {
+	const Event *first = scheduler.events.first;
+
 	return scheduler.director != NULL && scheduler.occupied == 0 &&
-	       (scheduler.count == 0 || scheduler.heap[0].time > scheduler.now);
+	       (first == NULL || first->time > scheduler.now);
 }
 
 bool
@@ -467,15 +397,16 @@ scheduler_run(uint64_t limit)
 {
 	while (scheduler.awaited > 0)
 	{
-		Event event;
+		Event *event;
 
 		if (is_idle() && scheduler.director())
 			continue;
-		if (scheduler.count == 0 || scheduler.heap[0].time > limit)
+		if (scheduler.events.first == NULL || scheduler.events.first->time > limit)
 			return false;
-		event = take_event();
-		scheduler.now = event.time;
-		event.happen(event.argument, event.number);
+		event = events_take(&scheduler.events);
+		scheduler.now = event->time;
+		event->happen(event->argument, event->number);
+		events_release(&scheduler.events, event);
 	}
 	return true;
 }
@@ -494,6 +425,6 @@ scheduler_close(void)
 	while (scheduler.free_count > 0)
 		munmap(scheduler.free_stacks[--scheduler.free_count], STACK_BYTES);
 	free(scheduler.free_stacks);
-	free(scheduler.heap);
+	events_close(&scheduler.events);
 	memset(&scheduler, 0, sizeof(scheduler));
 }

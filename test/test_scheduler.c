@@ -56,6 +56,48 @@ test_events_in_order(void **state)
 	scheduler_close();
 }
 
+#define CHAINS 300
+#define CHAIN_EVENTS 40
+
+static uint64_t chain_time;
+static uint64_t chain_events;
+
+/* One of many chains of events: each asks for the next one, after anything from nothing to far more than the wheel has. */
+static void
+chain_on(void *argument, uint64_t due)
+{
+	uint64_t *left = argument;
+	uint64_t delay =
+		scheduler_random(4) == 0 ? scheduler_random(3) : scheduler_random(1ull << scheduler_random(22));
+
+	assert_true(scheduler_now() == due);
+	assert_true(chain_time <= due);
+	chain_time = due;
+	chain_events++;
+	if (--*left > 0)
+		scheduler_after(delay, chain_on, left, due + delay);
+}
+
+static void
+test_events_near_and_far(void **state)
+{
+	static uint64_t left[CHAINS];
+	uint64_t time = SECOND;
+
+	(void) state;
+	scheduler_open(2);
+	chain_time = chain_events = 0;
+	for (int i = 0; i < CHAINS; i++)
+	{
+		left[i] = CHAIN_EVENTS;
+		scheduler_after((uint64_t) i * 500, chain_on, &left[i], (uint64_t) i * 500);
+	}
+	coroutine_start(sleep_once, &time, false);
+	assert_true(scheduler_run(10 * SECOND));
+	assert_true(chain_events == CHAINS * CHAIN_EVENTS);
+	scheduler_close();
+}
+
 typedef struct Pair
 {
 	Coroutine *waiter;
@@ -324,10 +366,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_events_in_order),        cmocka_unit_test(test_wait_and_wake),
-		cmocka_unit_test(test_wake_before_wait),       cmocka_unit_test(test_end_of_a_coroutine),
-		cmocka_unit_test(test_runs_that_do_not_end),   cmocka_unit_test(test_same_seed_same_run),
-		cmocka_unit_test(test_system_in_virtual_time),
+		cmocka_unit_test(test_events_in_order),    cmocka_unit_test(test_events_near_and_far),
+		cmocka_unit_test(test_wait_and_wake),      cmocka_unit_test(test_wake_before_wait),
+		cmocka_unit_test(test_end_of_a_coroutine), cmocka_unit_test(test_runs_that_do_not_end),
+		cmocka_unit_test(test_same_seed_same_run), cmocka_unit_test(test_system_in_virtual_time),
 	};
 
 	return scheduler_is_here() ? cmocka_run_group_tests(tests, NULL, NULL) : 77;
