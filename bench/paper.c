@@ -9,8 +9,7 @@
  *		[--entry-cache KEYS]
  *
  * Techniques: l combined lock and READ, u combined WRITE and unlock, h hierarchy of locks, p passed on, e
- * entry-sized writes, b back-off, a with an adaptive limit; all of them but the last if
- * nothing is said.
+ * entry-sized writes, b back-off, a with an adaptive limit; all of them if nothing is said.
  *
  * Figures are those of a model in virtual time (doc/simulator.md), but for the last line, which tells how
  * fast this machine simulates.
@@ -260,7 +259,7 @@ main(int argc, char **argv)
 	YcsbOptions *options = &arguments.options;
 	YcsbResult result;
 
-	set_techniques(options, "luhpeb");
+	set_techniques(options, "luhpeba");
 	read_arguments(argc, argv, &arguments);
 	options->site.node_bytes = options->entries * LEAF_ENTRY_BYTES / options->site.nodes + NODE_SPARE_BYTES;
 	options->site.cache_bytes = options->entries * INNER_ENTRY_BYTES + CACHE_SPARE_BYTES;

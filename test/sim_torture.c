@@ -96,7 +96,6 @@ draw_techniques(const SimPlan *plan)
 	if (plan->cuts > 0 || plan->restarts > 0)
 	{
 		techniques.back_off = true;
-		techniques.adaptive = false;
 		techniques.credits = 0;
 	}
 	return techniques;

@@ -130,6 +130,7 @@ main(void)
 	set.back_off = false;
 	at_once = contend("at once", &set);
 	set.back_off = true;
+	set.adaptive = false;
 	doubling = contend("back_off", &set);
 	set.adaptive = true;
 	adaptive = contend("back_off, adaptive", &set);

@@ -367,6 +367,41 @@ test_limit(void **state)
 	fixture_stop(NULL);
 }
 
+/* Sleeps of a wait behind so many lost swaps. */
+static uint32_t
+sleeps_of(int attempt)
+{
+	const TestSlot *slot = &instance.environment->slots[0];
+	uint32_t before = slot->sleeps;
+
+	back_off_wait(client.tree, attempt);
+	return slot->sleeps - before;
+}
+
+/* Whoever has waited long sleeps, and so does who is to wait for a millisecond or more. */
+static void
+test_sleep(void **state)
+{
+	TreeTechniques set = tree_techniques;
+
+	(void) state;
+	begin(&set);
+	assert_int_equal(sleeps_of(1), 0);
+	assert_int_equal(sleeps_of(256), 0);
+	assert_int_equal(sleeps_of(257), 1);
+	count_swaps(8 * 32, true);
+	assert_int_equal(sleeps_of(8), 0);
+	count_swaps(32, true);
+	assert_int_equal(sleeps_of(10), 1);
+	fixture_stop(NULL);
+
+	set.adaptive = false;
+	begin(&set);
+	assert_int_equal(sleeps_of(6), 0);
+	assert_int_equal(sleeps_of(7), 1);
+	fixture_stop(NULL);
+}
+
 /* ---- credits ---- */
 
 #define CREDITS_DONE 1001 /* word of the scratch memory */
@@ -446,7 +481,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),    cmocka_unit_test(test_baseline), cmocka_unit_test(test_crowds),
-		cmocka_unit_test(test_exclusive), cmocka_unit_test(test_limit),    cmocka_unit_test(test_credits),
+		cmocka_unit_test(test_exclusive), cmocka_unit_test(test_limit),    cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_credits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

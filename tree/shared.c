@@ -24,6 +24,7 @@ const TreeTechniques tree_techniques = {
 	.handovers = HANDOVER_MAX,
 	.entry_writes = true,
 	.back_off = true,
+	.adaptive = true,
 };
 
 static size_t

@@ -197,7 +197,7 @@ typedef struct TreeTechniques
 	bool entry_writes;
 	/* SMART, conflict avoidance: a swap that was lost is repeated after a random time, which doubles; else at once. */
 	bool back_off;
-	/* With it: the time has a limit that follows the part of swaps that are lost, and is spent awake; else it ends in sleep. */
+	/* With it: the time has a limit that follows the part of swaps that are lost; else it soon ends in sleep, of milliseconds. */
 	bool adaptive;
 	/*
 	 * SMART, throttling: so many operations under way, together, of as many clients with neighboring slots as share them (0: all of
@@ -217,7 +217,7 @@ typedef struct TreeTechniques
 	bool overwrite;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all but `adaptive`, `exclusive` and `overwrite`, and credits without bound. */
+/* As they are used unless something else is asked for: all but `exclusive` and `overwrite`, and credits without bound. */
 extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions

@@ -20,6 +20,10 @@ mutate limit_does_not_rise "test_techniques test_contention" tree/back_off.c \
 	's/own->doublings\+\+;/(void) own;/'
 mutate limit_does_not_fall test_techniques tree/back_off.c \
 	's/own->doublings--;/(void) own;/'
+mutate adaptive_is_awake_for_ever test_techniques tree/back_off.c \
+	's/attempt > \(adaptive \? ADAPTIVE_SPINS : BACK_OFF_SPINS\)/!adaptive \&\& attempt > BACK_OFF_SPINS/'
+mutate long_waits_are_awake test_techniques tree/back_off.c \
+	's/if \(wait < MICROSECONDS_PER_MS\)/if (wait > 0)/'
 mutate credits_not_waited_for test_techniques tree/throttle.c \
 	's/if \(taken \+ wanted <= credits \|\|/if (true ||/'
 mutate credits_lost test_techniques tree/throttle.c \
