@@ -1,0 +1,44 @@
+# Shared by the scripts that measure PostgreSQL with sherman in it: script/bench, bench-replicas, bench-connections. Sourced behind
+# lib.sh, not run.
+
+# bench_prepare [PACKAGE...]: an installation with the extension, and these packages beside those that it needs.
+bench_prepare()
+{
+	local packages
+
+	mapfile -t packages <"$TOP/script/packages"
+	install_packages "${packages[@]}" "$@"
+	make_workplace
+	make_prefix
+	build_extension
+}
+
+# bench_cluster [configuration lines on stdin]: a server that does nothing in the background, and nothing in parallel.
+bench_cluster()
+{
+	{
+		cat
+		cat <<-CONFIGURATION
+			checkpoint_timeout = 1h
+			autovacuum = off
+			max_parallel_maintenance_workers = 0
+			max_parallel_workers_per_gather = 0
+			synchronous_commit = off
+		CONFIGURATION
+	} | cluster_create bench
+	cluster_start bench
+}
+
+# timed SQL...: milliseconds of the last statement; settings may go before it.
+timed()
+{
+	run_psql -At -c '\timing on' "${@/#/-c}" | sed -nE 's/^Time: ([0-9.]+) ms.*/\1/p' | tail -n 1
+}
+
+# record FIELD...: a line of $raw, with tabs between.
+record()
+{
+	local IFS=$'\t'
+
+	printf '%s\n' "$*" >>"$raw"
+}
