@@ -538,6 +538,23 @@ test_copied_create(TestClient *client, const TreeFormat *format, TreeRecord *rec
 	create(client, format, TREE_RECORD_COPIED, record);
 }
 
+uint64_t
+test_tree_entries(Tree *tree)
+{
+	TreeScan *scan;
+	const TreeBatch *batch;
+	uint64_t count = 0;
+	TreeStatus status = tree_scan_open(tree, &scan);
+
+	REQUIRE(status == TREE_OK, "tree_scan_open: %s", tree_status_name(status));
+	status = tree_scan_seek(scan, TREE_FORWARD, NULL, NULL);
+	while (status == TREE_OK && (status = tree_scan_next(scan, &batch)) == TREE_OK)
+		count += (uint64_t) batch->count;
+	REQUIRE(status == TREE_END, "scan of all entries: %s", tree_status_name(status));
+	tree_scan_close(scan);
+	return count;
+}
+
 /* ---- processes, or threads in their place ---- */
 
 bool

@@ -148,6 +148,8 @@ extern TreeEnvironment test_environment(TestInstance *instance);
 extern void test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
 /* The same for a tree with copies. */
 extern void test_copied_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
+/* Entries that a scan of the whole tree finds; aborts if it does not come to the end. */
+extern uint64_t test_tree_entries(Tree *tree);
 
 /*
  * Bodies of test_processes() run as threads of this process: for the thread sanitizer, which sees nothing

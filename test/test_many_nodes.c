@@ -93,21 +93,6 @@ fill(Tree *tree, uint64_t loaded, uint64_t inserted)
 	}
 }
 
-static uint64_t
-count_entries(Tree *tree)
-{
-	TreeScan *scan;
-	const TreeBatch *batch;
-	uint64_t count = 0;
-
-	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
-	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
-	while (tree_scan_next(scan, &batch) == TREE_OK)
-		count += (uint64_t) batch->count;
-	tree_scan_close(scan);
-	return count;
-}
-
 /* Extents go to all memory nodes in turn: each has its part, and the record names all of them. */
 static void
 test_balance(void **state)
@@ -121,7 +106,7 @@ test_balance(void **state)
 	assert_int_equal(tree_open(stage->client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
 	                 TREE_OK);
 	fill(tree, MANY_KEYS, MANY_KEYS / 8);
-	assert_int_equal(count_entries(tree), MANY_KEYS + MANY_KEYS / 8);
+	assert_int_equal(test_tree_entries(tree), MANY_KEYS + MANY_KEYS / 8);
 	for (uint32_t i = 0; i < NODES; i++)
 	{
 		TreeNodeStatus status;

@@ -128,21 +128,6 @@ insert(Tree *tree, uint64_t number)
 	return tree_insert(tree, &key, &stamp, &hit);
 }
 
-static uint64_t
-count_entries(Tree *tree)
-{
-	TreeScan *scan;
-	const TreeBatch *batch;
-	uint64_t count = 0;
-
-	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
-	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
-	while (tree_scan_next(scan, &batch) == TREE_OK)
-		count += (uint64_t) batch->count;
-	tree_scan_close(scan);
-	return count;
-}
-
 /* Bytes of all trees at each memory node; how many memory nodes have some. */
 static uint32_t
 bytes_used(uint64_t bytes[NODES])
@@ -230,7 +215,7 @@ test_load_without(void **state)
 	tree_make(0, &record, &tree);
 	stage->away[2] = true;
 	load(tree, 10 * MANY_KEYS);
-	assert_int_equal(count_entries(tree), 10 * MANY_KEYS);
+	assert_int_equal(test_tree_entries(tree), 10 * MANY_KEYS);
 	tree_close(tree);
 	stage->away[2] = false;
 	assert_int_equal(bytes_used(bytes), 2);
@@ -335,7 +320,7 @@ test_closed(void **state)
 	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
 	for (uint64_t i = 0; i < MANY_KEYS; i++)
 		assert_int_equal(insert(on_other, i), TREE_OK);
-	assert_int_equal(count_entries(on_other), MANY_KEYS);
+	assert_int_equal(test_tree_entries(on_other), MANY_KEYS);
 	tree_node_open(stage->client.tree, 0, 0);
 	assert_int_equal(bytes_used(bytes), NODES);
 	assert_int_equal(bytes[0], before[0]);
@@ -347,10 +332,10 @@ test_closed(void **state)
 	assert_in_range(failed, 1, MANY_KEYS - 1);
 	tree_node_open(stage->client.tree, 2, 0);
 	/* An insert that could not post the split that it needed has failed, too, and its entry is there. */
-	assert_in_range(count_entries(on_home), 2 * MANY_KEYS - failed, 2 * MANY_KEYS - 1);
+	assert_in_range(test_tree_entries(on_home), 2 * MANY_KEYS - failed, 2 * MANY_KEYS - 1);
 	for (uint64_t i = 0; i < 2 * MANY_KEYS; i++)
 		assert_int_equal(insert(on_home, i), TREE_OK);
-	assert_int_equal(count_entries(on_home), 2 * MANY_KEYS);
+	assert_int_equal(test_tree_entries(on_home), 2 * MANY_KEYS);
 	tree_close(on_home);
 	tree_close(on_other);
 }
@@ -483,7 +468,7 @@ test_lock_left(void **state)
 	fence_first(&fabric);
 	tree_node_open(stage->client.tree, 0, 0);
 	assert_int_equal(insert(tree, 5), TREE_OK);
-	assert_int_equal(count_entries(tree), 2);
+	assert_int_equal(test_tree_entries(tree), 2);
 	tree_close(tree);
 	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
 	stage->client.tree = NULL;
