@@ -227,6 +227,22 @@ state_shared_reset(void *memory)
 	blocks_pool_reset(table);
 }
 
+/* Forgets a tree that nobody has open, under the table's spin lock. What is in doubt about its copies is lost. */
+static void
+state_evict(TreeShared *shared, TreeState *state)
+{
+	StateTable *table = shared->states;
+	bool doubtful;
+
+	assert(state->references == 0);
+	(void) state_copies_doubts(state, &doubtful);
+	if (state_copies(state) == TREE_COPIES_BOTH && (doubtful || state->copies_stranded != 0))
+		tree_copies_lose_doubt(shared);
+	for (uint32_t i = 0; i < table->options.nodes; i++)
+		blocks_forget(table, &state->at[i]);
+	memset(state, 0, table->stride);
+}
+
 TreeState *
 state_get(TreeClient *client, uint64_t tree)
 {
@@ -250,16 +266,9 @@ state_get(TreeClient *client, uint64_t tree)
 	}
 	if (chosen != NULL && chosen->tree != tree)
 	{
-		bool doubtful;
-
-		(void) state_copies_doubts(chosen, &doubtful);
-		if (state_copies(chosen) == TREE_COPIES_BOTH && (doubtful || chosen->copies_stranded != 0))
-			tree_copies_lose_doubt(client->shared);
 		/* One that was never used is zeroed, and of most memory nodes nothing is ever written. */
-		for (uint32_t i = 0; i < table->options.nodes && chosen->tree != 0; i++)
-			blocks_forget(table, &chosen->at[i]);
 		if (chosen->tree != 0)
-			memset(chosen, 0, table->stride);
+			state_evict(client->shared, chosen);
 		chosen->tree = tree;
 		state_next_epoch(client, chosen);
 	}
