@@ -4,10 +4,7 @@
 # bench_prepare [PACKAGE...]: an installation with the extension, and these packages beside those that it needs.
 bench_prepare()
 {
-	local packages
-
-	mapfile -t packages <"$TOP/script/packages"
-	install_packages "${packages[@]}" "$@"
+	install_own_packages "$@"
 	make_workplace
 	make_prefix
 	build_extension

@@ -50,6 +50,15 @@ install_packages()
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# install_own_packages [PACKAGE...]: those of script/packages, and these beside them.
+install_own_packages()
+{
+	local packages
+
+	mapfile -t packages <"$TOP/script/packages"
+	install_packages "${packages[@]}" "$@"
+}
+
 # The user that servers run as: PostgreSQL refuses root.
 server_user()
 {
