@@ -249,15 +249,9 @@ void
 sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 {
 	TreeRecord	record = {.removal_lsn = end,.removal_epoch = sherman_epoch()};
-	int			attempts = 0;
-	TreeStatus	status;
 
 	sherman_flush(end);
-	do
-		status = sherman_record_update(&index->meta, &record);
-	while (sherman_change_again(index, relation, status, &attempts));
-	if (status != TREE_OK)
-		sherman_report_failure(status, relation);
+	sherman_record_note(index, relation, &record);
 	index->proven = (TreeStamp) {.epoch = record.removal_epoch, .lsn = end};
 	tree_removal_proven(index->tree, &index->proven);
 }

@@ -45,6 +45,19 @@ sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, 
 	return false;
 }
 
+void
+sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record)
+{
+	int			attempts = 0;
+	TreeStatus	status;
+
+	do
+		status = sherman_record_update(&index->meta, record);
+	while (sherman_change_again(index, relation, status, &attempts));
+	if (status != TREE_OK)
+		sherman_report_failure(status, relation);
+}
+
 bool
 sherman_opens_again(const ShermanIndex *index, int *attempts)
 {

@@ -244,15 +244,9 @@ note_healed(Healer *healer)
 {
 	TreeRecord	record = {.flags = TREE_RECORD_HEALED};
 	TreeCopyCounts counts;
-	int			attempts = 0;
-	TreeStatus	status;
 
 	sherman_copies_repair(healer->index, healer->opened, &counts);
-	do
-		status = sherman_record_update(&healer->opened->meta, &record);
-	while (sherman_change_again(healer->opened, healer->index, status, &attempts));
-	if (status != TREE_OK)
-		sherman_report_failure(status, healer->index);
+	sherman_record_note(healer->opened, healer->index, &record);
 	sherman_trees_healed(record.tree);
 	sherman_state_changed();
 }

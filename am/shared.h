@@ -348,6 +348,8 @@ extern bool sherman_copies_alone_doubtful(const ShermanMetaPage *meta);
 extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
 /* tree_record_update() of the tree and of its copy, as far as they are valid. */
 extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record);
+/* The same, made again where one of the two memory nodes is lost meanwhile (failover.c).  Raises. */
+extern void sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record);
 /* Where there are both: compares them, and writes anew what of the copy differs.  Raises. */
 extern void sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts);
 /* Where both are good: the number of nodes that differ.  Raises. */

@@ -20,8 +20,8 @@ mutate vacuum_not_made_again t/047_replicas_upkeep am/vacuum.c \
 	's/(ReThrowError\(removal->error\);\n\t\} while \()/$1false \&\& /'
 mutate folding_not_made_again t/047_replicas_upkeep am/vacuum.c \
 	's/(fold_once\(index, vacuum, folded\);\n\twhile \()/$1false \&\& /'
-mutate removal_not_noted_again t/047_replicas_upkeep am/changes.c \
-	's/(status = sherman_record_update\(&index->meta, &record\);\n\twhile \()sherman_change_again/$1false \&\& sherman_change_again/'
+mutate removal_not_noted_again t/047_replicas_upkeep am/failover.c \
+	's/(status = sherman_record_update\(&index->meta, record\);\n\twhile \()sherman_change_again/$1false \&\& sherman_change_again/'
 mutate check_not_made_again t/047_replicas_upkeep am/check.c \
 	's/\} while \(sherman_try_again/} while (false \&\& sherman_try_again/'
 mutate comparison_not_made_again t/047_replicas_upkeep am/copies.c \
