@@ -274,7 +274,7 @@ sub wait_for_collector
 	my ($self) = @_;
 
 	$self->{node}->poll_query_until('postgres', q{SELECT sum(memory_used) < 0.2 * sum(memory_total) + (SELECT sum(bytes) FROM sherman_indexes)
-		FROM sherman_memory_nodes}) or die "the memory does not come back\n" . $self->situation;
+		FROM sherman_memory_nodes}) or die "the memory does not come back\n" . situation($self->{node});
 	return;
 }
 
@@ -333,21 +333,11 @@ sub wait_until_attached
 {
 	my ($self) = @_;
 
-	$self->{node}->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
-	$self->{node}->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_indexes WHERE state IN ('attaching', 'unreachable')}) or die 'not reachable';
+	$self->{node}->poll_query_until('postgres', q{SELECT count(*) > 0 AND bool_and(state = 'attached') FROM sherman_memory_nodes})
+	  or die "not attached\n" . situation($self->{node});
+	$self->{node}->poll_query_until('postgres', q{SELECT count(*) = 0 FROM sherman_indexes WHERE state IN ('attaching', 'unreachable')})
+	  or die "not reachable\n" . situation($self->{node});
 	return;
-}
-
-# Who does what, who waits for whom, and what there is of memory: for messages.
-sub situation
-{
-	my ($self) = @_;
-	my $node = $self->{node};
-	my @questions = (
-		q{SELECT pid, backend_type, state, wait_event_type, wait_event, pg_blocking_pids(pid), left(query, 100) FROM pg_stat_activity WHERE pid <> pg_backend_pid()},
-		'SELECT * FROM pg_prepared_xacts', 'SELECT * FROM sherman_memory_nodes', 'SELECT * FROM sherman_indexes', 'SELECT * FROM sherman_counters');
-
-	return join("\n", map { $_, eval { $node->safe_psql('postgres', $_) } // $@ } @questions);
 }
 
 sub start_load
@@ -372,13 +362,13 @@ sub load
 		IPC::Run::pump_nb($bench) if IPC::Run::pumpable($bench);
 		if (!IPC::Run::pumpable($bench))
 		{
-			die "the load has ended: $$out\n" . $self->situation if $patient || $$out !~ /memory node/;
+			die "the load has ended: $$out\n" . situation($self->{node}) if $patient || $$out !~ /memory node/;
 			IPC::Run::finish($bench);
 			$bench = $self->start_load($out);
 		}
 		usleep(50_000);
 	}
-	die "no load: $$out\n" . $self->situation;
+	die "no load: $$out\n" . situation($self->{node});
 }
 
 # One cycle: load, the fault, the start, the looks.
@@ -410,7 +400,8 @@ sub cycle
 		start_again($node);
 	}
 	$self->wait_until_attached;
-	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'}) or die 'the load does not end';
+	$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'pgbench'})
+	  or die "the load does not end\n" . situation($node);
 	$self->{cycles}++;
 	$self->{faults}{$fault}++;
 	$self->verify("cycle $number, $fault", 'ok|healing');

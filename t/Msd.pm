@@ -6,6 +6,7 @@ package Msd;
 use strict;
 use warnings;
 
+use File::Basename qw(basename);
 use File::Temp ();
 use POSIX ();
 use PostgreSQL::Test::Utils;
@@ -58,7 +59,8 @@ sub new
 		keys => $options{keys},
 		port => 0,
 		directory => File::Temp->newdir('msd_XXXXXX', DIR => $parent),
-		log => "$PostgreSQL::Test::Utils::log_path/msd_$name.log",
+		# Called as the servers' are: after the test.
+		log => "$PostgreSQL::Test::Utils::log_path/" . basename($0, '.pl') . "_msd_$name.log",
 	}, $class;
 
 	$self->{memory} = "$self->{directory}/memory";

@@ -8,12 +8,13 @@ use strict;
 use warnings;
 
 use Exporter 'import';
+use File::Basename qw(basename);
 use File::Temp ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More ();
 
-our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose start_again index_agrees);
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees);
 
 # What a test dies of would be in its own log only, which is gone when it has ended, and prove show a number.
 $SIG{__DIE__} = sub {
@@ -181,6 +182,37 @@ sub index_agrees
 	return;
 }
 
+# Of a log so many bytes are looked at, and so many lines shown.
+my $log_bytes = 4 * 1024 * 1024;
+my $log_lines = 60;
+
+# What the server and the memory nodes of this test have said last, but for statements: a poll's fill a log.
+sub ends_of_logs
+{
+	my $test = basename($0, '.pl');
+	my @ends;
+
+	foreach my $log (glob("$PostgreSQL::Test::Utils::log_path/${test}_*.log"))
+	{
+		my $size = -s $log // 0;
+		my @lines = grep { !/LOG:  statement: / } split /\n/, slurp_file($log, $size > $log_bytes ? $size - $log_bytes : 0);
+
+		push @ends, "--- $log", @lines > $log_lines ? @lines[ -$log_lines .. -1 ] : @lines;
+	}
+	return @ends;
+}
+
+# Who does what, who waits for whom, what there is of memory, and what was said last: for messages.
+sub situation
+{
+	my ($node) = @_;
+	my @questions = (
+		q{SELECT pid, backend_type, state, wait_event_type, wait_event, pg_blocking_pids(pid), left(query, 100) FROM pg_stat_activity WHERE pid <> pg_backend_pid()},
+		'SELECT * FROM pg_prepared_xacts', 'SELECT * FROM sherman_memory_nodes', 'SELECT * FROM sherman_indexes', 'SELECT * FROM sherman_counters');
+
+	return join("\n", (map { $_, eval { $node->safe_psql('postgres', $_) } // $@ } @questions), ends_of_logs());
+}
+
 # Starts the server, perhaps behind an end that others saw to, and waits until its memory nodes are attached: all, or only so many while
 # the others are not waited for any more.
 sub start_again
@@ -206,7 +238,7 @@ sub start_again
 	$attached //= 'count(*)';
 	$node->poll_query_until('postgres',
 		"SELECT count(*) > 0 AND count(*) FILTER (WHERE state = 'attached') = $attached AND bool_and(state <> 'attaching') FROM sherman_memory_nodes")
-	  or die 'not attached';
+	  or die "not attached\n" . situation($node);
 	return;
 }
 
