@@ -14,6 +14,8 @@ LANGUAGE C STRICT;
 
 CREATE ACCESS METHOD sherman TYPE INDEX HANDLER shermanhandler;
 
+COMMENT ON FUNCTION shermanhandler(internal) IS 'sherman index access method handler';
+
 COMMENT ON ACCESS METHOD sherman IS 'ordered index in the memory of memory nodes';
 
 -- Gives sherman the operator classes of one btree operator family, member by member, with the same strategy and support
@@ -126,10 +128,9 @@ COMMENT ON FUNCTION sherman_check(regclass, boolean) IS
 
 REVOKE ALL ON FUNCTION sherman_check(regclass, boolean) FROM PUBLIC;
 
-
--- Ends the doubt that a crash has left in an index (sherman_indexes.state is "healing"): looks its entries up in the table.
--- Returns the number of leaves that are left, for others were changing them, or their rows raised errors.  The healer does the same
--- by itself where sherman.autoheal is on.
+-- Ends the doubt that a crash has left in an index (sherman_indexes.state is "healing"): looks its entries up in the
+-- table.  Returns the number of leaves that are left, for others were changing them, or their rows raised errors.  A
+-- background worker does the same by itself where sherman.autoheal is on.
 CREATE FUNCTION sherman_heal(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'sherman_heal_index'
@@ -140,8 +141,8 @@ COMMENT ON FUNCTION sherman_heal(regclass) IS
 
 REVOKE ALL ON FUNCTION sherman_heal(regclass) FROM PUBLIC;
 
--- Of an index with replicas = 1: compares each node with its copy, and writes anew the copies that differ; returns their number.  Ends
--- the doubt of a crash, too.
+-- Of an index with replicas = 1: compares each node with its copy, and writes anew the copies that differ; returns their
+-- number.  Ends the doubt of a crash, too.
 CREATE FUNCTION sherman_resync(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
@@ -160,6 +161,8 @@ CREATE FUNCTION sherman_version()
 RETURNS text
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT IMMUTABLE PARALLEL SAFE;
+
+COMMENT ON FUNCTION sherman_version() IS 'version of the library that the server has loaded';
 
 -- Memory nodes of this server: where they are, whether they are attached and if not why, how full they are (bytes).  The
 -- position is the memory node's number in sherman_indexes.
@@ -181,6 +184,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_memory_nodes AS SELECT * FROM @extschema@.sherman_memory_nodes();
 
+COMMENT ON FUNCTION sherman_memory_nodes() IS 'memory nodes of this server: address, state, memory in bytes';
+COMMENT ON VIEW sherman_memory_nodes IS 'memory nodes of this server: address, state, memory in bytes';
+
 -- Runs of this server that used memory nodes, as far back as stamps in indexes may tell of them: when each began, whether it
 -- ended clean, where its WAL ended and how that is known.  The last one is in use, unless no memory node is attached.
 CREATE FUNCTION sherman_epochs(
@@ -195,12 +201,18 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 CREATE VIEW sherman_epochs AS SELECT * FROM @extschema@.sherman_epochs();
 
+COMMENT ON FUNCTION sherman_epochs() IS 'runs of this server that used memory nodes, and how each ended';
+COMMENT ON VIEW sherman_epochs IS 'runs of this server that used memory nodes, and how each ended';
+
 -- On a standby, or while recovery is paused at its target: when recovery ends, this server takes over the indexes of the one that
 -- it is a copy of, and that one can use them no longer.  false: it does not.
 CREATE FUNCTION sherman_take_over(wanted boolean DEFAULT true)
 RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sherman_take_over(boolean) IS
+	'has this server, when recovery ends, take over the indexes of the one that it is a copy of';
 
 REVOKE ALL ON FUNCTION sherman_take_over(boolean) FROM PUBLIC;
 
@@ -227,6 +239,9 @@ CREATE VIEW sherman_heal_progress AS
 		LEFT JOIN pg_catalog.pg_database d ON d.oid = p.datid
 		LEFT JOIN pg_catalog.pg_class c ON c.oid = p.relid AND d.datname = pg_catalog.current_database();
 
+COMMENT ON FUNCTION sherman_heal_progress_info() IS 'indexes that are being healed now, by whom and how far';
+COMMENT ON VIEW sherman_heal_progress IS 'indexes that are being healed now, by whom and how far';
+
 -- Indexes of all databases that sherman.auto_rebuild is to rebuild, or was not able to: "waiting" (next_try), "running" (pid;
 -- see pg_stat_progress_create_index), "given up" (no tries are left) or "manual" (only REINDEX can).  "oid" is the index's.
 CREATE FUNCTION sherman_rebuilds(
@@ -245,6 +260,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 CREATE VIEW sherman_rebuilds AS SELECT * FROM @extschema@.sherman_rebuilds();
 
+COMMENT ON FUNCTION sherman_rebuilds() IS 'broken indexes of all databases: how far rebuilding them by itself is';
+COMMENT ON VIEW sherman_rebuilds IS 'broken indexes of all databases: how far rebuilding them by itself is';
+
 -- Connection workers: their clients and connections now, and what they have done since the server was started.
 CREATE FUNCTION sherman_connection_workers_info(
 	OUT worker integer,
@@ -262,6 +280,9 @@ AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
 CREATE VIEW sherman_connection_workers AS SELECT * FROM @extschema@.sherman_connection_workers_info();
+
+COMMENT ON FUNCTION sherman_connection_workers_info() IS 'connection workers: clients, connections and work done since the start';
+COMMENT ON VIEW sherman_connection_workers IS 'connection workers: clients, connections and work done since the start';
 
 -- State and size of one index, and the positions of the memory nodes that it lies on.
 CREATE FUNCTION sherman_index_info(
@@ -282,6 +303,8 @@ CREATE FUNCTION sherman_index_info(
 RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sherman_index_info(regclass) IS 'state, size in bytes and memory nodes of a sherman index';
 
 -- Work done for one index since the server started: the order of the columns is that of TreeCounters in tree/tree.h.
 CREATE FUNCTION sherman_index_counters(
@@ -321,6 +344,8 @@ RETURNS record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
+COMMENT ON FUNCTION sherman_index_counters(regclass) IS 'work done for a sherman index since the server started';
+
 -- The sherman indexes of the current database, whatever their access method is called.
 CREATE VIEW sherman_indexes AS
 	SELECT c.oid::pg_catalog.regclass AS index, i.*
@@ -338,17 +363,24 @@ CREATE VIEW sherman_counters AS
 		CROSS JOIN LATERAL @extschema@.sherman_index_counters(c.oid) i
 	WHERE c.relkind = 'i' AND p.prosrc = 'shermanhandler';
 
+COMMENT ON VIEW sherman_indexes IS 'sherman indexes of this database: state, size in bytes and memory nodes of each';
+COMMENT ON VIEW sherman_counters IS 'sherman indexes of this database: work done for each since the server started';
+
 -- Bytes that an index has taken from memory nodes; pg_relation_size() sees its metapage only.
 CREATE FUNCTION sherman_relation_size(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
+COMMENT ON FUNCTION sherman_relation_size(regclass) IS 'bytes that a sherman index has taken from memory nodes';
+
 -- Looks for memory of dropped indexes now, and waits for it: number of trees freed.
 CREATE FUNCTION sherman_collect()
 RETURNS bigint
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+COMMENT ON FUNCTION sherman_collect() IS 'frees the memory of dropped sherman indexes now: number of trees freed';
 
 -- Sizes and states are public, as those of tables are; where the memory lies, and work for others, are not.
 REVOKE ALL ON FUNCTION sherman_memory_nodes() FROM PUBLIC;

@@ -57,6 +57,14 @@ SET ROLE regress_sherman_views;
 SELECT count(*) > 0 AS memory_nodes FROM sherman_memory_nodes;
 RESET ROLE;
 
+-- Everything that has a name of its own says what it is for (\df+, \dv+).
+SELECT pg_describe_object(classid, objid, 0) AS without_a_comment
+FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e' AND
+	refobjid = (SELECT oid FROM pg_extension WHERE extname = 'sherman') AND
+	classid IN ('pg_proc'::regclass, 'pg_class'::regclass, 'pg_am'::regclass) AND
+	obj_description(objid, classid::regclass::text::name) IS NULL;
+
 -- What a failed build leaves behind says so, and is not used.
 CREATE TABLE views_failed AS SELECT g AS id FROM generate_series(0, 3) g;
 CREATE INDEX CONCURRENTLY views_quotient ON views_failed USING sherman ((12 / id));
