@@ -11,7 +11,7 @@ FABRIC_TESTS += test_keys test_stream test_handshake test_wire
 test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
 test_wire_SOURCES = test/support/stream_pair.c
-FABRIC_TESTS += test_tcp test_flight test_parts test_talker
+FABRIC_TESTS += test_tcp test_listen test_flight test_parts test_talker
 FABRIC_TESTS += conformance
 FABRIC_TESTS += test_proxy test_proxy_remote test_proxy_threads
 test_proxy_SOURCES = test/support/proxy_scene.c
@@ -47,12 +47,15 @@ endif
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
 TESTS += test_service test_tables test_calls test_tenants
-TESTS += test_lock
+TESTS += test_lock test_lock_doubt
+test_lock_SOURCES = test/support/lock_stage.c
+test_lock_doubt_SOURCES = test/support/lock_stage.c
 TESTS += test_cache
 TESTS += test_allocate
 TESTS += test_redo test_replay
 TESTS += test_nodes test_many_nodes
 TESTS += test_daemon test_page
+test_daemon_SOURCES = test/support/daemon.c
 test_page_SOURCES = tree/msd_page.c
 SCRIPT_TESTS += test_msd test_msd_metrics
 

@@ -5,9 +5,6 @@
  *
  * The daemon is the program beside this one.
  */
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,292 +12,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "environment.h"
-#include "../sim/files.h"
+#include "support/daemon.h"
 #include "../tree/directory.h"
 #include "../tree/service.h"
 
 #define MEGABYTE (1ull << 20)
-#define LOG_BYTES (256u << 10)
-
-/* Keys of 64 digits, by their digit. */
-#define KEY_OLD '1'
-#define KEY_NEW '2'
-#define KEY_OTHER '3'
-#define KEY_WRONG '4'
 
 static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-static char program[512]; /* msd */
-
-/* A daemon with its files, all in node.directory. */
-typedef struct Daemon
-{
-	TestNode node;
-	char config[96];
-	char keys[96];     /* the daemon's */
-	char tenant_a[96]; /* key files of clients */
-	char tenant_b[96];
-	char log[96];
-	char text[LOG_BYTES]; /* the log as it was read last */
-	char shm[112];        /* the other address */
-	uint16_t metrics;
-	bool keyed;
-} Daemon;
-
-static Daemon daemon_of_test;
-
-/* ---- files ---- */
-
-static void write_file(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void
-write_file(const char *path, const char *format, ...)
-{
-	va_list arguments;
-	int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *file = fdopen(descriptor, "w");
-
-	assert_non_null(file);
-	va_start(arguments, format);
-	vfprintf(file, format, arguments);
-	va_end(arguments);
-	assert_int_equal(fclose(file), 0);
-}
-
-/* A line of a key file. */
-static const char *
-key_line(const char *tenant, char digit)
-{
-	static char lines[4][128];
-	static unsigned next;
-	char *line = lines[next++ % 4];
-	int length = snprintf(line, sizeof(lines[0]), "%s ", tenant);
-
-	memset(line + length, digit, 64);
-	strcpy(line + length + 64, "\n");
-	return line;
-}
-
-static const char *
-read_log(Daemon *msd)
-{
-	FILE *file = fopen(msd->log, "r");
-	size_t length = 0;
-
-	if (file != NULL)
-	{
-		length = fread(msd->text, 1, sizeof(msd->text) - 1, file);
-		fclose(file);
-	}
-	msd->text[length] = '\0';
-	return msd->text;
-}
-
-/* Waits until the log has the text behind its first `from` bytes; where it begins. */
-static const char *
-wait_for_log(Daemon *msd, size_t from, const char *text)
-{
-	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
-
-	for (;;)
-	{
-		const char *log = read_log(msd);
-		const char *found = strlen(log) >= from ? strstr(log + from, text) : NULL;
-
-		if (found != NULL)
-			return found;
-		if (test_now_us() > deadline)
-			fail_msg("the log has nothing like \"%s\": %s", text, log + (strlen(log) >= from ? from : 0));
-		test_sleep_us(2000);
-	}
-}
-
-/* ---- the daemon ---- */
-
-static void
-daemon_configure(const Daemon *msd, const char *more)
-{
-	write_file(msd->config,
-	           "memory = %s\nsocket = %s\nlog = %s\nsize = 16M\nlisten = 127.0.0.1:0\nmetrics = 127.0.0.1:0\n"
-	           "%s%s\n%s",
-	           msd->node.memory_path, msd->node.socket_path, msd->log,
-	           msd->keyed ? "keys = " : "insecure-loopback = on", msd->keyed ? msd->keys : "", more);
-}
-
-static uint16_t
-port_after(Daemon *msd, size_t from, const char *text)
-{
-	unsigned port = 0;
-	const char *found = wait_for_log(msd, from, text);
-
-	assert_int_equal(sscanf(strstr(found, "port "), "port %u", &port), 1);
-	return (uint16_t) port;
-}
-
-static void
-daemon_start(Daemon *msd)
-{
-	size_t from = strlen(read_log(msd));
-	pid_t parent = getpid();
-
-	fflush(NULL);
-	msd->node.pid = fork();
-	assert_true(msd->node.pid >= 0);
-	if (msd->node.pid == 0)
-	{
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() == parent)
-			execl(program, "msd", "--config", msd->config, (char *) NULL);
-		_exit(127);
-	}
-	(void) wait_for_log(msd, from, "info: ready");
-	msd->metrics = port_after(msd, from, "metrics at");
-	snprintf(msd->node.address, sizeof(msd->node.address), "tcp:127.0.0.1:%u",
-	         (unsigned) port_after(msd, from, "listening at"));
-}
-
-/* Runs msd with --drop-tenant; its exit status. */
-static int
-daemon_drop_tenant(const Daemon *msd, const char *tenant)
-{
-	pid_t child;
-	int state;
-
-	fflush(NULL);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-	{
-		execl(program, "msd", "--config", msd->config, "--drop-tenant", tenant, (char *) NULL);
-		_exit(127);
-	}
-	assert_true(waitpid(child, &state, 0) == child && WIFEXITED(state));
-	return WEXITSTATUS(state);
-}
-
-/* Sends the signal; with `status` >= 0 waits for its end with that exit status, else for its death. */
-static void
-daemon_end(Daemon *msd, int signal_number, int status)
-{
-	int state;
-
-	assert_int_equal(kill(msd->node.pid, signal_number), 0);
-	assert_true(waitpid(msd->node.pid, &state, 0) == msd->node.pid);
-	if (status >= 0)
-		assert_true(WIFEXITED(state) && WEXITSTATUS(state) == status);
-	else
-		assert_true(WIFSIGNALED(state));
-	msd->node.pid = 0;
-}
-
-static void
-daemon_reload(Daemon *msd)
-{
-	size_t from = strlen(read_log(msd));
-
-	assert_int_equal(kill(msd->node.pid, SIGHUP), 0);
-	(void) wait_for_log(msd, from, "info: reloaded");
-}
-
-/* A file of the daemon's. */
-static void
-place(const Daemon *msd, const char *name, char *path, size_t bytes)
-{
-	snprintf(path, bytes, "%.60s/%s", msd->node.directory, name);
-}
-
-static int
-daemon_prepare(void **state)
-{
-	Daemon *msd = &daemon_of_test;
-
-	memset(msd, 0, sizeof(*msd));
-	if (!files_make(msd->node.directory, sizeof(msd->node.directory), "sherman-daemon"))
-		return 1;
-	place(msd, "memory", msd->node.memory_path, sizeof(msd->node.memory_path));
-	place(msd, "socket", msd->node.socket_path, sizeof(msd->node.socket_path));
-	place(msd, "config", msd->config, sizeof(msd->config));
-	place(msd, "keys", msd->keys, sizeof(msd->keys));
-	place(msd, "keys.a", msd->tenant_a, sizeof(msd->tenant_a));
-	place(msd, "keys.b", msd->tenant_b, sizeof(msd->tenant_b));
-	place(msd, "log", msd->log, sizeof(msd->log));
-	snprintf(msd->shm, sizeof(msd->shm), "shm:%.96s", msd->node.socket_path);
-	write_file(msd->keys, "%s%s", key_line("a", KEY_OLD), key_line("b", KEY_OTHER));
-	write_file(msd->tenant_a, "%s", key_line("a", KEY_OLD));
-	write_file(msd->tenant_b, "%s", key_line("b", KEY_OTHER));
-	msd->keyed = true;
-	*state = msd;
-	return 0;
-}
-
-static int
-daemon_remove(void **state)
-{
-	static const char *const names[] = {"config", "keys", "keys.a", "keys.b", "log", "saved", "manager"};
-	Daemon *msd = *state;
-
-	if (msd->node.pid > 0)
-	{
-		kill(msd->node.pid, SIGKILL);
-		waitpid(msd->node.pid, NULL, 0);
-	}
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		files_remove_one(msd->node.directory, names[i]);
-	files_remove(msd->node.directory);
-	return 0;
-}
-
-/* ---- metrics ---- */
-
-/* The value of a sample, whose name and labels are given; -1: there is none. */
-static double
-metric(const Daemon *msd, const char *sample)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(msd->metrics)};
-	static const char request[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-	static char page[256u << 10];
-	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	size_t length = 0;
-	ssize_t got;
-	char line[256];
-	const char *found;
-
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	assert_int_equal(connect(descriptor, (struct sockaddr *) &address, sizeof(address)), 0);
-	assert_int_equal(write(descriptor, request, sizeof(request) - 1), sizeof(request) - 1);
-	while ((got = read(descriptor, page + length, sizeof(page) - 1 - length)) > 0)
-		length += (size_t) got;
-	close(descriptor);
-	page[length] = '\0';
-	snprintf(line, sizeof(line), "\nsherman_msd_%s ", sample);
-	found = strstr(page, line);
-	return found == NULL ? -1 : strtod(found + strlen(line), NULL);
-}
-
-/* Waits until a sample has a value, at least. */
-static void
-wait_for_metric(const Daemon *msd, const char *sample, double value)
-{
-	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
-
-	while (metric(msd, sample) < value)
-	{
-		if (test_now_us() > deadline)
-			fail_msg("%s is %g, not %g", sample, metric(msd, sample), value);
-		test_sleep_us(20000);
-	}
-}
 
 /* ---- clients ---- */
 
@@ -378,6 +104,41 @@ lock_word(const TestClient *client)
 	const FabricCapabilities *capabilities = fabric_capabilities(client->endpoints[0]);
 
 	return fabric_lock_word(capabilities->instance, capabilities->incarnation, 1);
+}
+
+/* What put_word() writes. */
+#define WORD 77
+
+/* Writes a word of a tree's memory, behind its root. */
+static void
+put_word(TestClient *client, const TreeRecord *record)
+{
+	uint64_t word = WORD;
+
+	assert_int_equal(
+		word_access(client, FABRIC_WRITE, pointer_offset(record->root) + FABRIC_STRIPE_BYTES, &word),
+		FABRIC_OK);
+}
+
+/* It is there still. */
+static void
+expect_word(TestClient *client, const TreeRecord *record)
+{
+	uint64_t word = 0;
+
+	assert_int_equal(
+		word_access(client, FABRIC_READ, pointer_offset(record->root) + FABRIC_STRIPE_BYTES, &word),
+		FABRIC_OK);
+	assert_true(word == WORD);
+}
+
+/* The lock that a dead incarnation held is to be had. */
+static void
+expect_lock_freed(TestClient *client, const Daemon *msd)
+{
+	swap_lock(client, 0, lock_word(client));
+	swap_lock(client, lock_word(client), 0);
+	wait_for_metric(msd, "locks_recovered_total", 1);
 }
 
 /* ---- tests ---- */
@@ -601,7 +362,6 @@ test_death(void **state)
 	TestInstance a;
 	TestClient client;
 	TreeRecord record;
-	uint64_t word = 77;
 	size_t from;
 
 	msd->keyed = false;
@@ -610,9 +370,7 @@ test_death(void **state)
 	instance_start(&a, msd, NULL);
 	test_client_open(&client, &a, 0);
 	test_tree_create(&client, &narrow, &record);
-	assert_int_equal(
-		word_access(&client, FABRIC_WRITE, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
-		FABRIC_OK);
+	put_word(&client, &record);
 	swap_lock(&client, 0, lock_word(&client));
 	daemon_end(msd, SIGKILL, -1);
 	(void) test_client_close(&client);
@@ -623,14 +381,8 @@ test_death(void **state)
 	assert_true(metric(msd, "generation") == 2);
 	test_instance_attach(&a);
 	test_client_open(&client, &a, 0);
-	word = 0;
-	assert_int_equal(
-		word_access(&client, FABRIC_READ, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
-		FABRIC_OK);
-	assert_true(word == 77);
-	swap_lock(&client, 0, lock_word(&client));
-	swap_lock(&client, lock_word(&client), 0);
-	wait_for_metric(msd, "locks_recovered_total", 1);
+	expect_word(&client, &record);
+	expect_lock_freed(&client, msd);
 	assert_int_equal(test_client_close(&client), TREE_OK);
 	test_instance_stop(&a);
 	daemon_end(msd, SIGTERM, 0);
@@ -731,7 +483,6 @@ test_snapshot(void **state)
 	TestInstance a;
 	TestClient client;
 	TreeRecord record, later, found;
-	uint64_t word = 77;
 	char saved[128], setting[160];
 	int manager = listen_as_manager(msd);
 	size_t from;
@@ -748,9 +499,7 @@ test_snapshot(void **state)
 	test_client_open(&client, &a, 0);
 	test_tree_create(&client, &narrow, &record);
 	assert_int_equal(tree_epoch_open(client.tree, 0, 41), TREE_OK);
-	assert_int_equal(
-		word_access(&client, FABRIC_WRITE, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
-		FABRIC_OK);
+	put_word(&client, &record);
 	swap_lock(&client, 0, lock_word(&client));
 	(void) test_client_close(&client);
 	/* Its queue is short. */
@@ -770,14 +519,8 @@ test_snapshot(void **state)
 	test_instance_attach(&a);
 	test_client_open(&client, &a, 0);
 	assert_int_equal(node_status(&client).epoch, 41);
-	word = 0;
-	assert_int_equal(
-		word_access(&client, FABRIC_READ, pointer_offset(record.root) + FABRIC_STRIPE_BYTES, &word),
-		FABRIC_OK);
-	assert_true(word == 77);
-	swap_lock(&client, 0, lock_word(&client));
-	swap_lock(&client, lock_word(&client), 0);
-	wait_for_metric(msd, "locks_recovered_total", 1);
+	expect_word(&client, &record);
+	expect_lock_freed(&client, msd);
 	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &found), TREE_OK);
 	assert_memory_equal(&found, &record, sizeof(record));
 	test_tree_create(&client, &narrow, &later);
@@ -813,6 +556,6 @@ main(int argc, char **argv)
 	};
 
 	(void) argc;
-	snprintf(program, sizeof(program), "%s/msd", dirname(argv[0]));
+	daemon_find(argv[0]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

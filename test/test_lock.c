@@ -1,6 +1,6 @@
 /*
  * test_lock.c
- *		HOCL: exclusion within and between instances, the queue, handover, doubt, death.
+ *		HOCL: exclusion within and between instances, the queue, handover.
  *
  * The nodes that are locked are real leaves of real trees; what is counted under the lock is the leaf's LSN word.
  */
@@ -16,117 +16,10 @@
 
 #include <cmocka.h>
 
-#include "environment.h"
-#include "../rdma/fault.h"
-#include "../tree/internal.h"
+#include "support/lock_stage.h"
 
-#define MEGABYTE (1ull << 20)
 #define PROCESSES 6
 #define ROUNDS 2000
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-/* A node, an instance, two trees; clients are opened by those who need them. */
-typedef struct Stage
-{
-	TestNode node;
-	TestInstance instance;
-	TestInstance other; /* a second compute instance, if it was started */
-	TreeRecord records[2];
-} Stage;
-
-static void
-stage_open(Stage *stage, uint32_t lock_words, bool two_instances)
-{
-	TestClient client;
-
-	memset(stage, 0, sizeof(*stage));
-	test_lock_words = lock_words;
-	test_node_start(&stage->node, 8 * MEGABYTE);
-	test_instance_start(&stage->instance, &stage->node, 1, 16, MEGABYTE);
-	if (two_instances)
-		test_instance_start(&stage->other, &stage->node, 1, 16, MEGABYTE);
-	test_client_open(&client, &stage->instance, 0);
-	for (int i = 0; i < 2; i++)
-		test_tree_create(&client, &narrow, &stage->records[i]);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-}
-
-static void
-stage_close(Stage *stage)
-{
-	test_node_stop(&stage->node);
-	test_instance_stop(&stage->instance);
-	if (stage->other.shared != NULL)
-		test_instance_stop(&stage->other);
-}
-
-/* One process's way to a tree. */
-typedef struct Actor
-{
-	TestClient client;
-	Tree *tree;
-	LockHold hold;
-	uint64_t image[NODE_MAX_BYTES / 8];
-} Actor;
-
-static void
-actor_open(Actor *actor, Stage *stage, TestInstance *instance, uint32_t slot, int tree)
-{
-	memset(actor, 0, sizeof(*actor));
-	test_client_open(&actor->client, instance, slot);
-	if (tree_open(actor->client.tree, stage->records[tree].tree, stage->records[tree].root, &narrow, NULL,
-	              NULL, &actor->tree) != TREE_OK)
-		abort();
-}
-
-static TreeStatus
-actor_close(Actor *actor)
-{
-	tree_close(actor->tree);
-	return test_client_close(&actor->client);
-}
-
-static TreeStatus
-actor_lock(Actor *actor)
-{
-	return lock_and_read(actor->tree, actor->tree->root, actor->tree->geometry.leaf_bytes, actor->image,
-	                     &actor->hold);
-}
-
-/* Writes the LSN and releases; the next one gets the image with it. */
-static TreeStatus
-actor_write(Actor *actor, uint64_t value)
-{
-	FabricOp ops[2];
-
-	memset(ops, 0, sizeof(ops));
-	actor->image[HEADER_LSN] = value;
-	ops[0].opcode = FABRIC_WRITE;
-	ops[0].length = 16;
-	ops[0].offset = pointer_offset(actor->tree->root) + HEADER_LSN * 8;
-	ops[0].buffer = &actor->image[HEADER_LSN];
-	return lock_write_and_release(actor->tree, &actor->hold, ops, 1, actor->tree->root, actor->image,
-	                              actor->tree->geometry.leaf_bytes);
-}
-
-static TreeStatus
-actor_release(Actor *actor)
-{
-	return lock_release(actor->tree, &actor->hold, actor->tree->root, actor->image,
-	                    actor->tree->geometry.leaf_bytes);
-}
-
-/* A child's assertions: cmocka's jumps stay in its own process. */
-#define CHILD_ASSERT(condition)                                                                              \
-	do                                                                                                       \
-	{                                                                                                        \
-		if (!(condition))                                                                                    \
-		{                                                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                  \
-			_exit(1);                                                                                        \
-		}                                                                                                    \
-	} while (0)
 
 /* Word of the scratch: how many processes are ready. */
 #define READY 202
@@ -269,33 +162,6 @@ wait_queued(TestInstance *instance, uint32_t slot)
 		assert_true(test_now_us() < deadline);
 		test_sleep_us(500);
 	}
-}
-
-/* Starts a child with this slot; it ends by _exit(). */
-static pid_t
-start_child(Stage *stage, uint32_t slot, void (*body)(Stage *, uint32_t))
-{
-	pid_t child;
-
-	fflush(NULL);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0)
-	{
-		body(stage, slot);
-		_exit(0);
-	}
-	return child;
-}
-
-static void
-join_child(pid_t child)
-{
-	int status;
-
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* Locks once and notes its turn: scratch[0] counts, scratch[slot] is the turn, scratch[64 + slot] the round trips. */
@@ -614,30 +480,6 @@ test_cancel_storm(void **state)
 	stage_close(&stage);
 }
 
-/* Words of the scratch: late_body() says that it has its connection, and waits while the gate is not 0. */
-#define LATE_READY 200
-#define LATE_GATE 201
-
-static void
-late_body(Stage *stage, uint32_t slot)
-{
-	uint64_t before;
-	Actor actor;
-
-	actor_open(&actor, stage, stage->other.shared != NULL ? &stage->other : &stage->instance, slot, 0);
-	actor.client.tree->options.operation_timeout_ms = 100;
-	test_say(&stage->instance, LATE_READY, 1);
-	while (__atomic_load_n(&stage->instance.scratch[LATE_GATE], __ATOMIC_ACQUIRE) != 0)
-		test_sleep_us(500);
-	before = test_now_us();
-	CHILD_ASSERT(actor_lock(&actor) == TREE_TIMED_OUT);
-	CHILD_ASSERT(test_now_us() - before >= 100000);
-	CHILD_ASSERT(test_now_us() - before < TEST_PATIENCE_US);
-	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
-	if (stage->instance.scratch[LATE_READY] != 2)
-		CHILD_ASSERT(actor_close(&actor) == TREE_OK);
-}
-
 /* Deadlines hold against a holder of the same instance and of another one; the lock is had afterwards. */
 static void
 test_timeout(void **state)
@@ -659,204 +501,6 @@ test_timeout(void **state)
 	}
 }
 
-/* ---- death and doubt ---- */
-
-static void
-die_holding_body(Stage *stage, uint32_t slot)
-{
-	Actor actor;
-
-	actor_open(&actor, stage, &stage->instance, slot, 0);
-	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
-	kill(getpid(), SIGKILL);
-}
-
-/* An instance that is killed while it holds: others wait until it is fenced, and then have the lock. */
-static void
-test_death_and_attach(void **state)
-{
-	Stage stage;
-	Actor actor;
-	pid_t child;
-	int status;
-
-	(void) state;
-	stage_open(&stage, 16384, true);
-	child = start_child(&stage, 1, die_holding_body);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFSIGNALED(status));
-	actor_open(&actor, &stage, &stage.other, 0, 0);
-	actor.client.tree->options.operation_timeout_ms = 100;
-	assert_int_equal(actor_lock(&actor), TREE_TIMED_OUT);
-	test_instance_attach(&stage.instance);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-
-	/* Its own next incarnation has it too. */
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
-}
-
-/* A holder that was fenced meanwhile: its unlock tells it. */
-static void
-test_fenced_holder(void **state)
-{
-	Stage stage;
-	Actor actor;
-	TestInstance successor;
-	TreeStatus status;
-
-	(void) state;
-	stage_open(&stage, 16384, false);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	/* Same cluster, shared memory of its own: a takeover. */
-	test_instance_start(&successor, &stage.node, 1, 4, MEGABYTE);
-	successor.cluster[0] = stage.instance.cluster[0];
-	successor.cluster[1] = stage.instance.cluster[1];
-	test_instance_attach(&successor);
-	status = actor_write(&actor, 99);
-	assert_int_equal(status, TREE_FENCED);
-	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
-	assert_int_equal(actor_lock(&actor), TREE_FENCED);
-	(void) actor_close(&actor);
-
-	actor_open(&actor, &stage, &successor, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_not_equal(actor.image[HEADER_LSN], 99);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	test_instance_stop(&successor);
-	stage_close(&stage);
-}
-
-/* The word under index 0, when there is but one. */
-static uint64_t
-only_word(Actor *actor)
-{
-	uint64_t word = 1;
-	FabricOp op;
-
-	memset(&op, 0, sizeof(op));
-	op.opcode = FABRIC_READ;
-	op.region = FABRIC_LOCKS;
-	op.length = 8;
-	op.buffer = &word;
-	assert_int_equal(fabric_execute(actor->client.endpoints[0], &op, 1), FABRIC_OK);
-	return word;
-}
-
-/* The same by a connection of its own. */
-static uint64_t
-only_word_of(Stage *stage)
-{
-	Actor actor;
-	uint64_t word;
-
-	actor_open(&actor, stage, &stage->instance, 14, 0);
-	word = only_word(&actor);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	return word;
-}
-
-/*
- * Each operation of lock, write, unlock is lost once, and so is what follows in its chain; or it is applied late, when
- * the channel is reset.  In the end the write is there, the word is free, and nothing lands afterwards.
- */
-static void
-test_doubt_is_ended(void **state)
-{
-	Stage stage;
-	Actor actor;
-	uint64_t value = 0;
-
-	(void) state;
-	stage_open(&stage, 1, false);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	for (int late = 0; late < 2; late++)
-	{
-		bool met = true;
-
-		for (uint64_t n = 1; met; n++)
-		{
-			FabricFaultPlan plan = {.seed = n};
-			int attempts = 0;
-			TreeStatus status;
-
-			value++;
-			assert_true(n < 20);
-			if (late)
-				plan.late_operation = n;
-			else
-				plan.fail_operation = n;
-			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], &plan), FABRIC_OK);
-			do
-			{
-				assert_true(++attempts <= 3);
-				status = actor_lock(&actor);
-				if (status == TREE_OK)
-					status = actor_write(&actor, value);
-			} while (status == TREE_RETRY);
-			assert_int_equal(status, TREE_OK);
-			met = fabric_fault_operations(actor.client.endpoints[0]) >= n;
-			fabric_fault_deliver(actor.client.endpoints[0]);
-			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], NULL), FABRIC_OK);
-			assert_int_equal(only_word(&actor), 0);
-			assert_int_equal(stage.instance.environment->slots[0].holds, 0);
-			assert_int_equal(actor_lock(&actor), TREE_OK);
-			assert_int_equal(actor.image[HEADER_LSN], value);
-			assert_int_equal(actor_release(&actor), TREE_OK);
-		}
-	}
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
-}
-
-/* A chain whose doubt cannot be ended strands the hold; the record lets lock_leave() end it. */
-static void
-test_stranded_hold(void **state)
-{
-	Stage stage;
-	Actor actor;
-	FabricFaultPlan plan = {.seed = 1, .fail_operation = 2};
-	FabricEndpoint *endpoint;
-	pid_t child;
-
-	(void) state;
-	stage_open(&stage, 1, false);
-	stage.instance.scratch[LATE_GATE] = 1;
-	child = start_child(&stage, 1, late_body);
-	test_await(&stage.instance, LATE_READY, 1);
-	actor_open(&actor, &stage, &stage.instance, 0, 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	endpoint = actor.client.endpoints[0];
-	/* {WRITE, unlock}: the unlock is lost, and no daemon is there to reset the channel. */
-	assert_int_equal(fabric_fault_set(endpoint, &plan), FABRIC_OK);
-	test_node_kill(&stage.node);
-	assert_int_equal(actor_write(&actor, 5), TREE_UNREACHABLE);
-	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
-	assert_int_equal(actor_lock(&actor), TREE_UNREACHABLE);
-	/* Another process of the instance does not get in. */
-	test_say(&stage.instance, LATE_READY, 2);
-	test_say(&stage.instance, LATE_GATE, 0);
-	join_child(child);
-
-	/* With the memory node back, leaving frees the word, and the lock is to be had without fencing. */
-	test_node_restart(&stage.node);
-	assert_int_not_equal(only_word_of(&stage), 0);
-	assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
-	assert_int_equal(only_word_of(&stage), 0);
-	assert_int_equal(actor_lock(&actor), TREE_OK);
-	assert_int_equal(actor.image[HEADER_LSN], 5);
-	assert_int_equal(actor_release(&actor), TREE_OK);
-	assert_int_equal(actor_close(&actor), TREE_OK);
-	stage_close(&stage);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -875,10 +519,6 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_pause_wakes),
 		cmocka_unit_test(test_cancel_storm),
 		cmocka_unit_test(test_timeout),
-		cmocka_unit_test(test_death_and_attach),
-		cmocka_unit_test(test_fenced_holder),
-		cmocka_unit_test(test_doubt_is_ended),
-		cmocka_unit_test(test_stranded_hold),
 		cmocka_unit_test(test_no_lock_while_draining),
 	};
 

@@ -641,17 +641,6 @@ test_other_users_are_denied(void **state)
 	assert_int_equal(wait_for_child(child), 0);
 }
 
-/* Both ends in one process: the client's wait hook drives the server. */
-static int
-serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds)
-{
-	struct pollfd polled = {.fd = count > 0 ? descriptors[0] : -1, .events = POLLIN};
-
-	(void) milliseconds;
-	fabric_server_step(argument, 1);
-	return poll(&polled, 1, 0);
-}
-
 static FabricStatus
 echo_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
           uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
@@ -683,6 +672,7 @@ note_dead(void *argument, const FabricDeadChannel *dead)
 	assert_non_null(fabric_server_node(*channels->server, dead->redo_offset, FABRIC_REDO_BYTES));
 }
 
+/* Both ends in one process: the client's wait hook drives the server. */
 static void
 test_embedded_server(void **state)
 {

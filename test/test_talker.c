@@ -4,7 +4,6 @@
  *
  * Server and clients are one thread: the clients' wait hook drives the server.
  */
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,16 +28,6 @@ typedef struct Stage
 	char address[64];
 	uint32_t incarnation;
 } Stage;
-
-static int
-serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds)
-{
-	struct pollfd polled = {.fd = count > 0 ? descriptors[0] : -1, .events = POLLIN};
-
-	(void) milliseconds;
-	fabric_server_step(argument, 1);
-	return poll(&polled, 1, 0);
-}
 
 static FabricStatus
 no_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request, uint32_t request_bytes,

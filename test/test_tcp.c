@@ -1,8 +1,7 @@
 /*
  * test_tcp.c
  *		The tcp transport and the memory node's side of it: chains that wait for stripes, their end with
- *		their channel, the death of the server in a WRITE, long chains, silent peers, keys that come and go,
- *		listening.
+ *		their channel, the death of the server in a WRITE, long chains, silent peers.
  *
  * A stripe is taken here by hand, in the mapped memory object: so a chain waits for as long as the test
  * wants.
@@ -11,7 +10,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -594,228 +592,6 @@ test_silent_peer(void **state)
 	}
 }
 
-/* ---- Server and client in one thread; keys; listening */
-
-static int
-serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds)
-{
-	struct pollfd polled = {.fd = count > 0 ? descriptors[0] : -1, .events = POLLIN};
-
-	(void) milliseconds;
-	fabric_server_step(argument, 1);
-	return poll(&polled, 1, 0);
-}
-
-/* Writes a key file of one key, whose digits are all `digit`, and reads it. */
-static void
-make_key(const char *path, const char *tenant, char digit, FabricKeys *keys)
-{
-	char line[128];
-	char detail[FABRIC_DETAIL_BYTES];
-	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	int length = snprintf(line, sizeof(line), "%s %064d\n", tenant, 0);
-
-	assert_true(file >= 0);
-	for (char *at = strchr(line, ' ') + 1; *at != '\n'; at++)
-		*at = digit;
-	assert_int_equal(write(file, line, (size_t) length), length);
-	close(file);
-	assert_int_equal(fabric_keys_read(path, keys, detail), FABRIC_OK);
-}
-
-/* A client in the server's own thread: attaches and gets a channel. */
-static FabricStatus
-join(FabricServer *server, const char *key_file, uint64_t cluster, TestChannel *channel)
-{
-	FabricOptions options = {.wait = serve_while_waiting, .wait_argument = server, .key_file = key_file};
-	char address[64];
-	uint32_t instance;
-	uint32_t granted = 0;
-	FabricStatus status;
-
-	snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", fabric_server_port(server));
-	status = channel_try_open(channel, address, cluster, 0, &options);
-	if (status != FABRIC_OK)
-		return status;
-	status = fabric_attach(channel->endpoint, false, 1, &instance, &granted);
-	channel_close(channel);
-	return status != FABRIC_OK ? status : channel_try_open(channel, address, cluster, granted, &options);
-}
-
-/* Two tenants, then other keys for both, then one of them without. */
-static void
-test_keys_come_and_go(void **state)
-{
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
-	char detail[FABRIC_DETAIL_BYTES];
-	char paths[3][192];
-	FabricKeys one[3];
-	FabricKeys keys = {0};
-	TestChannel channels[3];
-	uint64_t first;
-	uint64_t end;
-	uint64_t word = 9;
-	FabricOp write;
-	FabricOp read;
-
-	(void) state;
-	memory_unmap(&memory);
-	fabric_process_stop(&node, SIGTERM);
-	for (int i = 0; i < 3; i++)
-		snprintf(paths[i], sizeof(paths[i]), "%s/key%d", node.directory, i);
-	make_key(paths[0], "red", '1', &one[0]);
-	make_key(paths[1], "blue", '2', &one[1]);
-	make_key(paths[2], "red", '3', &one[2]);
-	for (int i = 0; i < 2; i++)
-		keys.keys[keys.count++] = one[i].keys[0];
-	options.listen = "127.0.0.1:0";
-	options.keys = &keys;
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	assert_int_not_equal(fabric_server_port(server), 0);
-	assert_int_equal(join(server, paths[0], 1001, &channels[0]), FABRIC_OK);
-	assert_int_equal(join(server, paths[1], 1002, &channels[1]), FABRIC_OK);
-	assert_int_equal(join(server, paths[2], 1003, &channels[2]), FABRIC_DENIED);
-	assert_int_equal(join(server, paths[1], 1001, &channels[2]), FABRIC_DENIED);
-	assert_string_equal(fabric_server_tenant(server, 1), "red");
-	assert_string_equal(fabric_server_tenant(server, 2), "blue");
-
-	/* What is red's, blue can neither see nor change; each has lock words of its own. */
-	fabric_server_node_range(server, &first, &end);
-	assert_int_equal(fabric_server_commit(server, 1, first, FABRIC_UNIT_BYTES), FABRIC_OK);
-	write = op_write(first, &word, 8);
-	read = op_read(first, &word, 8);
-	assert_int_equal(fabric_execute(channels[0].endpoint, &write, 1), FABRIC_OK);
-	assert_int_equal(fabric_execute(channels[1].endpoint, &write, 1), FABRIC_RANGE);
-	assert_int_equal(fabric_execute(channels[1].endpoint, &read, 1), FABRIC_OK);
-	assert_true(word == 0);
-	assert_int_equal(fabric_execute(channels[0].endpoint, &read, 1), FABRIC_OK);
-	assert_true(word == 9);
-	for (int i = 0; i < 2; i++)
-	{
-		FabricOp swap = op_compare_swap(FABRIC_LOCKS, 8, 0, 77);
-
-		assert_int_equal(fabric_execute(channels[i].endpoint, &swap, 1), FABRIC_OK);
-		assert_true(swap.result == 0);
-	}
-
-	/* Red gets a second key: nobody is disturbed.  Its first one goes: who came with that does, too. */
-	keys.keys[keys.count++] = one[2].keys[0];
-	assert_int_equal(fabric_server_set_keys(server, &keys), FABRIC_OK);
-	assert_int_equal(fabric_execute(channels[0].endpoint, &read, 1), FABRIC_OK);
-	assert_int_equal(join(server, paths[2], 1003, &channels[2]), FABRIC_OK);
-	keys.keys[0] = keys.keys[--keys.count];
-	assert_int_equal(fabric_server_set_keys(server, &keys), FABRIC_OK);
-	assert_int_equal(fabric_server_channels(server), 2);
-	assert_int_equal(fabric_execute(channels[0].endpoint, &read, 1), FABRIC_LOST);
-	assert_int_equal(fabric_reset(channels[0].endpoint), FABRIC_DENIED);
-	assert_int_equal(fabric_execute(channels[1].endpoint, &read, 1), FABRIC_OK);
-	assert_int_equal(fabric_execute(channels[2].endpoint, &read, 1), FABRIC_OK);
-	assert_true(word == 9);
-	for (int i = 0; i < 3; i++)
-		channel_close(&channels[i]);
-	fabric_server_close(server, 0, false);
-
-	/* The numbers stay with the names, whoever comes first. */
-	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
-	assert_int_equal(memory_state, FABRIC_MEMORY_CLEAN);
-	assert_int_equal(join(server, paths[1], 1002, &channels[1]), FABRIC_OK);
-	assert_string_equal(fabric_server_tenant(server, 1), "red");
-	assert_string_equal(fabric_server_tenant(server, 2), "blue");
-	assert_string_equal(fabric_server_tenant(server, 3), "");
-	channel_close(&channels[1]);
-	fabric_server_close(server, 0, false);
-	for (int i = 0; i < 3; i++)
-		unlink(paths[i]);
-	fabric_process_start(&node);
-	map_memory();
-}
-
-static void
-test_listening(void **state)
-{
-	FabricServerOptions options = fabric_process_options(&node);
-	FabricService service = {0};
-	FabricServer *server = NULL;
-	FabricMemoryState memory_state;
-	FabricKeys keys = {.count = 1};
-	char detail[FABRIC_DETAIL_BYTES];
-	const struct
-	{
-		const char *listen;
-		bool keyed;
-		bool insecure;
-		FabricStatus status;
-	} cases[] = {
-		{"127.0.0.1:0", false, false, FABRIC_DENIED},
-		{"127.0.0.1:0", false, true, FABRIC_OK},
-		{"0.0.0.0:0", false, true, FABRIC_DENIED},
-		{"*:0", false, true, FABRIC_DENIED},
-		{":0", false, true, FABRIC_DENIED},
-		{"*:0", true, false, FABRIC_OK},
-		{"localhost:0", false, true, FABRIC_OK},
-		{"127.0.0.1", false, true, FABRIC_UNREACHABLE},
-		{"127.0.0.1:x", false, true, FABRIC_UNREACHABLE},
-		{"127.0.0.1:65536", false, true, FABRIC_UNREACHABLE},
-		{"::1:0", false, true, FABRIC_UNREACHABLE},
-		{"[::1:0", false, true, FABRIC_UNREACHABLE},
-		{"192.0.2.1:0", true, false, FABRIC_UNREACHABLE},
-	};
-
-	(void) state;
-	memory_unmap(&memory);
-	fabric_process_stop(&node, SIGTERM);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-	{
-		FabricStatus status;
-
-		options.listen = cases[i].listen;
-		options.keys = cases[i].keyed ? &keys : NULL;
-		options.insecure_loopback = cases[i].insecure;
-		status = fabric_server_open(&options, &service, &server, &memory_state, detail);
-		if (status != cases[i].status)
-			fail_msg("%s: %s: %s", cases[i].listen, fabric_status_name(status), detail);
-		if (status == FABRIC_OK)
-		{
-			assert_int_not_equal(fabric_server_port(server), 0);
-			assert_int_equal(fabric_server_set_keys(server, &keys),
-			                 cases[i].keyed ? FABRIC_OK : FABRIC_NOT_SUPPORTED);
-			fabric_server_close(server, 0, false);
-		}
-		else
-			assert_true(strlen(detail) > 0);
-	}
-	fabric_process_start(&node);
-	map_memory();
-}
-
-/* Addresses that nobody is at, and one where somebody listens who says nothing. */
-static void
-test_nobody_there(void **state)
-{
-	FabricOptions quick = {.connect_timeout_ms = 300};
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
-	int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char location[64];
-	TestChannel channel;
-	const char *const nowhere[] = {"tcp:127.0.0.1", "tcp::1", "tcp:127.0.0.1:99999",
-	                               "tcp:no.such.host.invalid:1"};
-
-	(void) state;
-	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++)
-		assert_int_equal(channel_try_open(&channel, nowhere[i], CLUSTER, 0, &quick), FABRIC_UNREACHABLE);
-	assert_int_equal(bind(silent, (struct sockaddr *) &address, length), 0);
-	assert_int_equal(getsockname(silent, (struct sockaddr *) &address, &length), 0);
-	snprintf(location, sizeof(location), "tcp:127.0.0.1:%u", ntohs(address.sin_port));
-	assert_int_equal(channel_try_open(&channel, location, CLUSTER, 0, &quick), FABRIC_UNREACHABLE);
-	assert_int_equal(listen(silent, 1), 0);
-	assert_int_equal(channel_try_open(&channel, location, CLUSTER, 0, &quick), FABRIC_UNREACHABLE);
-	close(silent);
-}
-
 #define NODE_TEST(name) cmocka_unit_test_setup_teardown(name, start_node, stop_node)
 
 int
@@ -834,9 +610,6 @@ main(void)
 		NODE_TEST(test_random_death_of_server),
 		NODE_TEST(test_long_chains),
 		NODE_TEST(test_silent_peer),
-		NODE_TEST(test_keys_come_and_go),
-		NODE_TEST(test_listening),
-		NODE_TEST(test_nobody_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,13 +4,13 @@ mutate handover_without_bound test_lock tree/lock_release.c \
 	's/chosen->passed_handovers = hold->handovers \+ 1;/chosen->passed_handovers = 0;/'
 mutate image_of_another_node test_lock tree/lock_release.c \
 	's/chosen->tree == tree->tree && chosen->address == pointer_address\(pointer\) &&//s'
-mutate lost_unlock_believed test_lock tree/lock_release.c \
+mutate lost_unlock_believed test_lock_doubt tree/lock_release.c \
 	's/if \(word == hold->word\)/if (false)/'
-mutate lost_swap_not_looked_at test_lock tree/lock.c \
+mutate lost_swap_not_looked_at test_lock_doubt tree/lock.c \
 	's/\*won = status == TREE_OK && word == hold->word;/*won = false;/'
 mutate chosen_walks_away test_lock tree/lock.c \
 	's/if \(status != TREE_OK && !chosen\)/if (status != TREE_OK)/'
-mutate stranded_hold_given_up test_lock tree/lock.c \
+mutate stranded_hold_given_up test_lock_doubt tree/lock.c \
 	's/(hold->held = false;\s+resume_interrupts\(client\);\s+return status;)/hold_end(client, hold); return status;/s'
 mutate sleeps_without_another_look test_lock tree/lock_table.c \
 	's/for \(int i = 0; i < WAIT_SPINS && waiter_is_queued\(waiter\); i\+\+\)\n(\t+client_pause\(client\);)/for (int i = 0; i < WAIT_SPINS; i++)\n{\nif (!waiter_is_queued(waiter))\nreturn TREE_OK;\n$1\n}/; s/if \(!waiter_is_queued\(waiter\)\)(\n\t\t\treturn TREE_OK;)/if (false)$1/'

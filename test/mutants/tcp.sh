@@ -10,17 +10,17 @@ mutate channel_granted_too_early test_tcp rdma/requests.c \
 	's/channel_kill\(server, hello->old_channel\);.*?return channel_settle\(server, hello->old_channel\) \? FABRIC_OK : FABRIC_TIMED_OUT;/return FABRIC_OK;/s'
 mutate fenced_client_not_told conformance=--tcp rdma/chains.c \
 	's/FabricStatus status = FABRIC_FENCED;/FabricStatus status = FABRIC_LOST;/'
-mutate foreign_unit_not_checked test_tcp rdma/apply.h \
+mutate foreign_unit_not_checked test_listen rdma/apply.h \
 	's/return mark == channel->mark \|\|/return mark != 0 ||/'
 mutate others_not_looked_at test_talker rdma/server.c \
 	's/ && \+\+server->looks % TALKER_LOOKS != 0//'
-mutate lock_word_of_another_tenant test_tcp rdma/memory.h \
+mutate lock_word_of_another_tenant test_listen rdma/memory.h \
 	's/return memory->locks \+ \(size_t\) tenant \* MEMORY_LOCK_WORDS;/(void) tenant;\n\treturn memory->locks;/'
 mutate unlock_by_write conformance rdma/chain.h \
 	's/\(\*atomic_seen \|\| op->region == FABRIC_LOCKS\)/*atomic_seen/'
-mutate instance_of_another_tenant test_tcp rdma/requests.c \
+mutate instance_of_another_tenant test_listen rdma/requests.c \
 	's/instance == NULL \|\| instance->tenant == connection->tenant \? FABRIC_OK : FABRIC_DENIED/(void) instance, FABRIC_OK/'
-mutate removed_key_still_serves test_tcp rdma/server.c \
+mutate removed_key_still_serves test_listen rdma/server.c \
 	's/fabric_keys_find\(keys, connection->identity\) != NULL\)/true)/'
 mutate write_not_staged test_tcp rdma/apply.h \
 	's/if \(channel->stage != NULL\)/if (false)/'
@@ -30,7 +30,7 @@ mutate stage_of_another_write test_tcp rdma/channel.c \
 	's/stage->odd == odd && stage->intent == intent &&//'
 mutate silent_peer_stays test_tcp rdma/network.c \
 	's/setsockopt\(descriptor, SOL_SOCKET, SO_KEEPALIVE.*?;//'
-mutate no_key_needed test_tcp rdma/listen.c \
+mutate no_key_needed test_listen rdma/listen.c \
 	's/!server->options.insecure_loopback \|\| !loopback/false/'
 mutate wait_without_deadline conformance=--tcp rdma/network.c \
 	's/if \(now >= deadline\)\n\t\treturn FABRIC_TIMED_OUT;//'

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -356,6 +357,16 @@ channel_close(TestChannel *channel)
 	fabric_close(channel->fabric);
 	channel->fabric = NULL;
 	channel->endpoint = NULL;
+}
+
+int
+serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds)
+{
+	struct pollfd polled = {.fd = count > 0 ? descriptors[0] : -1, .events = POLLIN};
+
+	(void) milliseconds;
+	fabric_server_step(argument, 1);
+	return poll(&polled, 1, 0);
 }
 
 uint32_t

@@ -135,6 +135,11 @@ extern FabricStatus channel_try_open(TestChannel *channel, const char *address, 
 extern void channel_open(TestChannel *channel, const char *address, uint64_t cluster, uint32_t incarnation);
 extern void channel_close(TestChannel *channel);
 
+/*
+ * FabricOptions.wait of a client in the thread of its server, which is the wait_argument: each wait is a step of that.
+ */
+extern int serve_while_waiting(void *argument, const int *descriptors, int count, int milliseconds);
+
 /* Attaches the cluster and returns the granted incarnation. */
 extern uint32_t cluster_attach(const char *address, uint64_t cluster);
 

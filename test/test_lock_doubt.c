@@ -1,0 +1,226 @@
+/*
+ * test_lock_doubt.c
+ *		HOCL when something fails: holders that die or are fenced, chains in doubt, holds that are stranded.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "support/lock_stage.h"
+#include "../rdma/fault.h"
+
+#define MEGABYTE (1ull << 20)
+
+static void
+die_holding_body(Stage *stage, uint32_t slot)
+{
+	Actor actor;
+
+	actor_open(&actor, stage, &stage->instance, slot, 0);
+	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
+	kill(getpid(), SIGKILL);
+}
+
+/* An instance that is killed while it holds: others wait until it is fenced, and then have the lock. */
+static void
+test_death_and_attach(void **state)
+{
+	Stage stage;
+	Actor actor;
+	pid_t child;
+	int status;
+
+	(void) state;
+	stage_open(&stage, 16384, true);
+	child = start_child(&stage, 1, die_holding_body);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	actor_open(&actor, &stage, &stage.other, 0, 0);
+	actor.client.tree->options.operation_timeout_ms = 100;
+	assert_int_equal(actor_lock(&actor), TREE_TIMED_OUT);
+	test_instance_attach(&stage.instance);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+
+	/* Its own next incarnation has it too. */
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+/* A holder that was fenced meanwhile: its unlock tells it. */
+static void
+test_fenced_holder(void **state)
+{
+	Stage stage;
+	Actor actor;
+	TestInstance successor;
+	TreeStatus status;
+
+	(void) state;
+	stage_open(&stage, 16384, false);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	/* Same cluster, shared memory of its own: a takeover. */
+	test_instance_start(&successor, &stage.node, 1, 4, MEGABYTE);
+	successor.cluster[0] = stage.instance.cluster[0];
+	successor.cluster[1] = stage.instance.cluster[1];
+	test_instance_attach(&successor);
+	status = actor_write(&actor, 99);
+	assert_int_equal(status, TREE_FENCED);
+	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
+	assert_int_equal(actor_lock(&actor), TREE_FENCED);
+	(void) actor_close(&actor);
+
+	actor_open(&actor, &stage, &successor, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_not_equal(actor.image[HEADER_LSN], 99);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	test_instance_stop(&successor);
+	stage_close(&stage);
+}
+
+/* The word under index 0, when there is but one. */
+static uint64_t
+only_word(Actor *actor)
+{
+	uint64_t word = 1;
+	FabricOp op;
+
+	memset(&op, 0, sizeof(op));
+	op.opcode = FABRIC_READ;
+	op.region = FABRIC_LOCKS;
+	op.length = 8;
+	op.buffer = &word;
+	assert_int_equal(fabric_execute(actor->client.endpoints[0], &op, 1), FABRIC_OK);
+	return word;
+}
+
+/* The same by a connection of its own. */
+static uint64_t
+only_word_of(Stage *stage)
+{
+	Actor actor;
+	uint64_t word;
+
+	actor_open(&actor, stage, &stage->instance, 14, 0);
+	word = only_word(&actor);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	return word;
+}
+
+/*
+ * Each operation of lock, write, unlock is lost once, and so is what follows in its chain; or it is applied late, when
+ * the channel is reset.  In the end the write is there, the word is free, and nothing lands afterwards.
+ */
+static void
+test_doubt_is_ended(void **state)
+{
+	Stage stage;
+	Actor actor;
+	uint64_t value = 0;
+
+	(void) state;
+	stage_open(&stage, 1, false);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	for (int late = 0; late < 2; late++)
+	{
+		bool met = true;
+
+		for (uint64_t n = 1; met; n++)
+		{
+			FabricFaultPlan plan = {.seed = n};
+			int attempts = 0;
+			TreeStatus status;
+
+			value++;
+			assert_true(n < 20);
+			if (late)
+				plan.late_operation = n;
+			else
+				plan.fail_operation = n;
+			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], &plan), FABRIC_OK);
+			do
+			{
+				assert_true(++attempts <= 3);
+				status = actor_lock(&actor);
+				if (status == TREE_OK)
+					status = actor_write(&actor, value);
+			} while (status == TREE_RETRY);
+			assert_int_equal(status, TREE_OK);
+			met = fabric_fault_operations(actor.client.endpoints[0]) >= n;
+			fabric_fault_deliver(actor.client.endpoints[0]);
+			assert_int_equal(fabric_fault_set(actor.client.endpoints[0], NULL), FABRIC_OK);
+			assert_int_equal(only_word(&actor), 0);
+			assert_int_equal(stage.instance.environment->slots[0].holds, 0);
+			assert_int_equal(actor_lock(&actor), TREE_OK);
+			assert_int_equal(actor.image[HEADER_LSN], value);
+			assert_int_equal(actor_release(&actor), TREE_OK);
+		}
+	}
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+/* A chain whose doubt cannot be ended strands the hold; the record lets lock_leave() end it. */
+static void
+test_stranded_hold(void **state)
+{
+	Stage stage;
+	Actor actor;
+	FabricFaultPlan plan = {.seed = 1, .fail_operation = 2};
+	FabricEndpoint *endpoint;
+	pid_t child;
+
+	(void) state;
+	stage_open(&stage, 1, false);
+	stage.instance.scratch[LATE_GATE] = 1;
+	child = start_child(&stage, 1, late_body);
+	test_await(&stage.instance, LATE_READY, 1);
+	actor_open(&actor, &stage, &stage.instance, 0, 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	endpoint = actor.client.endpoints[0];
+	/* {WRITE, unlock}: the unlock is lost, and no daemon is there to reset the channel. */
+	assert_int_equal(fabric_fault_set(endpoint, &plan), FABRIC_OK);
+	test_node_kill(&stage.node);
+	assert_int_equal(actor_write(&actor, 5), TREE_UNREACHABLE);
+	assert_int_equal(stage.instance.environment->slots[0].holds, 0);
+	assert_int_equal(actor_lock(&actor), TREE_UNREACHABLE);
+	/* Another process of the instance does not get in. */
+	test_say(&stage.instance, LATE_READY, 2);
+	test_say(&stage.instance, LATE_GATE, 0);
+	join_child(child);
+
+	/* With the memory node back, leaving frees the word, and the lock is to be had without fencing. */
+	test_node_restart(&stage.node);
+	assert_int_not_equal(only_word_of(&stage), 0);
+	assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
+	assert_int_equal(only_word_of(&stage), 0);
+	assert_int_equal(actor_lock(&actor), TREE_OK);
+	assert_int_equal(actor.image[HEADER_LSN], 5);
+	assert_int_equal(actor_release(&actor), TREE_OK);
+	assert_int_equal(actor_close(&actor), TREE_OK);
+	stage_close(&stage);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_death_and_attach),
+		cmocka_unit_test(test_fenced_holder),
+		cmocka_unit_test(test_doubt_is_ended),
+		cmocka_unit_test(test_stranded_hold),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
