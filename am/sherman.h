@@ -2,23 +2,7 @@
  * sherman.h
  *		What the files of am/ share: PostgreSQL's side of the index.
  *
- * Files, by subject:
- * keys: keys.c (keys <-> normalized bytes and images), normalize.c, normalize_numeric.c, key_reader.c (entries -> rows),
- *   scankeys.c (scan keys -> bounds);
- * callbacks: build.c, build_parallel.c, keysort.c (sorting for builds), insert.c, unique.c, key_parts.c, scan.c, scan_only.c (index-only
- *   scans), scan_parallel.c, kill.c (dead marks), delete.c (dead entries in full leaves),
- *   vacuum.c, cost.c, validate.c, options.c;
- * planner and executor: planner.c (which indexes the planner sees), row_comparison.c, on_conflict.c, constraints.c (PRIMARY KEY
- *   and UNIQUE), predicate.c (SERIALIZABLE);
- * state: metapage.c, opened.c (this process's open indexes), state.c (OK, BROKEN, ...), changes.c, trees.c (table of trees),
- *   copies.c, failover.c (indexes with a copy on another memory node), recovery.c (clean ends), wal_end.c (where lost WAL began),
- *   epochs.c, history.c, takeover.c (another server's indexes), visits.c (workers in databases), collector.c,
- *   living_trees.c (what it finds alive);
- * memory nodes: connection.c (this process's client), pool.c, connection_workers.c, attach.c (the launcher's work with them),
- *   workers.c (launcher, embedded node);
- * behind a crash: suspect.c (entries that may have lost their rows), heal.c, heal_progress.c, healer.c (by itself); rebuild.c
- *   (broken indexes are rebuilt by themselves), rebuild_rounds.c (where, when), rebuilds.c (which, how often);
- * the rest: settings.c, hooks.c, check.c, stats.c, steps.c (crash points), errors.c, files.c, compat.h.
+ * README, beside this file, says which of them does what.
  */
 #ifndef SHERMAN_AM_H
 #define SHERMAN_AM_H
