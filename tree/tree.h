@@ -91,13 +91,13 @@ typedef struct TreeBound
  */
 typedef int (*TreeCompare)(void *argument, const TreeBound *bound, const TreeKey *entry);
 
-/* What PostgreSQL (or a test) lends the tree. Slots are numbers of processes of this instance, 0..slots-1. */
 /*
  * Told of each chain and call right before it is posted and right behind its answer: tests end or hold up the process
  * there.  Locks may be held: it does not jump.  `name` says what is done and is valid for the call only.
  */
 typedef void TreeStep(void *argument, const char *name, bool before);
 
+/* What PostgreSQL (or a test) lends the tree. Slots are numbers of processes of this instance, 0..slots-1. */
 typedef struct TreeEnvironment
 {
 	void *argument;
