@@ -167,8 +167,8 @@ metapage_buffer(Relation index)
  * Writes contents into the main fork's metapage, whose buffer is locked exclusively, and unlocks it.  Returns
  * the end of the WAL record, if there is one.
  *
- * The buffers of a temporary index are its session's own.  For all others the page is written to the file,
- * too, and first: a tree that the session uses is named there.
+ * The buffers of a temporary index are its session's own.  For other processes to see it, its page is written
+ * to the file, too, and first: a tree that the session uses is named there.
  */
 static XLogRecPtr
 metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)

@@ -282,9 +282,9 @@ vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 
 	assert(vacuum->begun);
 	assert(live != NULL);
+	/* Where the only leaf has become the root of more, they are all still to be visited. */
 	if (status == TREE_RETRY && pointer_address(vacuum->next) == tree->root)
-		vacuum->begun =
-			false; /* the only leaf has become the root of more: they are all still to be visited */
+		vacuum->begun = false;
 	if (status != TREE_OK)
 		return status;
 	if (!vacuum_goes_up(vacuum))
