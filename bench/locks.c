@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "../test/environment.h"
+#include "require.h"
 
 #define NODE_MEMORY_BYTES (256ull << 20)
 #define CACHE_BYTES (8ull << 20)
@@ -32,15 +33,6 @@ typedef struct Stage
 	uint64_t *sums; /* the first instance's scratch */
 	uint64_t inserts;
 } Stage;
-
-static void
-require(TreeStatus status, const TreeClient *client)
-{
-	if (status == TREE_OK)
-		return;
-	fprintf(stderr, "%s: %s\n", tree_status_name(status), tree_detail(client));
-	exit(1);
-}
 
 static TreeKey
 key_of(uint64_t i)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../test/environment.h"
+#include "require.h"
 
 /* Node memory and cache for 10^7 entries. */
 #define NODE_MEMORY_BYTES (1ull << 30)
@@ -58,15 +59,6 @@ print_line(const char *what, uint64_t began_us, uint64_t count, const TreeClient
 	       (double) (now.written_bytes - before->written_bytes) / (double) count,
 	       now.leaf_splits - before->leaf_splits, now.cache_misses - before->cache_misses);
 	*before = now;
-}
-
-static void
-require(TreeStatus status, const TreeClient *client)
-{
-	if (status == TREE_OK)
-		return;
-	fprintf(stderr, "%s: %s\n", tree_status_name(status), tree_detail(client));
-	exit(1);
 }
 
 static void

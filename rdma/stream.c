@@ -504,17 +504,25 @@ stream_handshake(Stream *stream)
 	return STREAM_OK;
 }
 
+/* Whether it can be read and written: its handshake is over, and nothing has failed since. */
+static StreamStatus
+carries_bytes(const Stream *stream)
+{
+	if (stream->broken != STREAM_OK)
+		return stream->broken;
+	return stream->ready ? STREAM_OK : STREAM_REFUSED;
+}
+
 StreamStatus
 stream_read(Stream *stream, void *buffer, size_t bytes, size_t *done)
 {
+	StreamStatus status = carries_bytes(stream);
 	ssize_t count;
 	int result;
 
 	*done = 0;
-	if (stream->broken != STREAM_OK)
-		return stream->broken;
-	if (!stream->ready)
-		return STREAM_REFUSED;
+	if (status != STREAM_OK)
+		return status;
 	if (stream->context == NULL)
 	{
 		count = recv(stream->descriptor, buffer, bytes, MSG_DONTWAIT);
@@ -532,14 +540,13 @@ stream_read(Stream *stream, void *buffer, size_t bytes, size_t *done)
 StreamStatus
 stream_write(Stream *stream, const void *buffer, size_t bytes, size_t *done)
 {
+	StreamStatus status = carries_bytes(stream);
 	ssize_t count;
 	int result;
 
 	*done = 0;
-	if (stream->broken != STREAM_OK)
-		return stream->broken;
-	if (!stream->ready)
-		return STREAM_REFUSED;
+	if (status != STREAM_OK)
+		return status;
 	if (stream->context == NULL)
 	{
 		count = send(stream->descriptor, buffer, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);

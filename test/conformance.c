@@ -47,6 +47,17 @@ new_cluster(uint32_t *incarnation)
 	return cluster;
 }
 
+TestChannel
+open_channel(void)
+{
+	uint32_t incarnation;
+	uint64_t cluster = new_cluster(&incarnation);
+	TestChannel channel;
+
+	channel_open(&channel, suite.address, cluster, incarnation);
+	return channel;
+}
+
 void
 clear_stripe(TestChannel *channel, uint32_t stripe)
 {

@@ -50,6 +50,8 @@ extern Conformance suite;
 
 /* A new cluster, attached; returns its incarnation. */
 extern uint64_t new_cluster(uint32_t *incarnation);
+/* A channel of such a cluster. */
+extern TestChannel open_channel(void);
 
 /* Do others use the channel, too? */
 extern bool shares_channel(const TestChannel *channel);

@@ -31,17 +31,6 @@
 #define COUNTING_ROUNDS (300000 / SLOWER)
 #define LOCK_ROUNDS (200000 / SLOWER)
 
-static TestChannel
-open_channel(void)
-{
-	uint32_t incarnation;
-	uint64_t cluster = new_cluster(&incarnation);
-	TestChannel channel;
-
-	channel_open(&channel, suite.address, cluster, incarnation);
-	return channel;
-}
-
 void
 run_processes(int count, void (*work)(void *argument, int number), void *argument)
 {

@@ -14,17 +14,6 @@
 #define OWNERS 3
 #define CONTENDERS 2
 
-static TestChannel
-open_channel(void)
-{
-	uint32_t incarnation;
-	uint64_t cluster = new_cluster(&incarnation);
-	TestChannel channel;
-
-	channel_open(&channel, suite.address, cluster, incarnation);
-	return channel;
-}
-
 /* A channel that has the operation; else the test is skipped. */
 static TestChannel
 open_swapping_channel(void)

@@ -607,38 +607,35 @@ test_long_socket_path(void **state)
 	rmdir(directory);
 }
 
+/* A client of another user is denied. */
+static void
+expect_denied_for_others(void)
+{
+	pid_t child = start_child();
+
+	if (child == 0)
+	{
+		TestChannel channel;
+
+		CHECK(setuid(65534) == 0);
+		CHECK(channel_try_open(&channel, node.address, CLUSTER, 0, NULL) == FABRIC_DENIED);
+		_exit(0);
+	}
+	assert_int_equal(wait_for_child(child), 0);
+}
+
 static void
 test_other_users_are_denied(void **state)
 {
-	pid_t child;
-
 	(void) state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chmod(node.directory, 0755), 0);
 	assert_int_equal(chmod(node.socket_path, 0666), 0);
-	child = start_child();
-	if (child == 0)
-	{
-		TestChannel channel;
-
-		CHECK(setuid(65534) == 0);
-		CHECK(channel_try_open(&channel, node.address, CLUSTER, 0, NULL) == FABRIC_DENIED);
-		_exit(0);
-	}
-	assert_int_equal(wait_for_child(child), 0);
+	expect_denied_for_others();
 	/* By the socket's own mode they do not even get that far. */
 	assert_int_equal(chmod(node.socket_path, 0600), 0);
-	child = start_child();
-	if (child == 0)
-	{
-		TestChannel channel;
-
-		CHECK(setuid(65534) == 0);
-		CHECK(channel_try_open(&channel, node.address, CLUSTER, 0, NULL) == FABRIC_DENIED);
-		_exit(0);
-	}
-	assert_int_equal(wait_for_child(child), 0);
+	expect_denied_for_others();
 }
 
 static FabricStatus
