@@ -28,7 +28,7 @@ TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn 
 TEST_RUNS += conformance=--sim conformance=--sim-adversarial conformance=--sim-whole
 
 # The verbs transport over a device that test/support/soft_device.c plays; over real queue pairs: script/test-rdma.
-TEST_RUNS += soft/conformance=--verbs,soft0
+TEST_RUNS += soft/conformance=--verbs,soft0 soft/conformance=--verbs,soft0,--faults
 TEST_RUNS += soft/conformance=--tls,--verbs,soft0,--beside-tcp soft/conformance=--verbs,soft0,--beside-shm
 TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,drain,restart,kill
 TEST_RUNS += soft/torture=--verbs,soft0,--space,5,--processes,4,--operations,1000,--entries,300,--range,600,--crashes,4
