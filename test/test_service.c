@@ -315,6 +315,78 @@ test_quota(void **state)
 	stage_close(&stage);
 }
 
+/* Asks for the copy of an extent of so many units, piece by piece, until it is whole or there is no room; returns how many it has. */
+static uint64_t
+copy_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
+{
+	DirectoryCopyRequest request = {.tree = tree, .record.tree = tree};
+	uint64_t done = 0;
+
+	request.record.root = pointer_make(1, 1 << 20, 0);
+	for (*count = 0; done < units; (*count)++)
+	{
+		DirectoryCopy copy;
+		TreeStatus status;
+
+		request.offset = (1ull << 30) + done * FABRIC_UNIT_BYTES;
+		request.bytes = (units - done) * FABRIC_UNIT_BYTES;
+		status = directory_call(stage->client.tree, 0, DIRECTORY_COPY, &request, sizeof(request), &copy,
+		                        sizeof(copy));
+		if (status == TREE_MEMORY_FULL)
+			break;
+		assert_int_equal(status, TREE_OK);
+		assert_int_equal(copy.offset, request.offset);
+		assert_int_equal(copy.bytes % FABRIC_UNIT_BYTES, 0);
+		assert_in_range(copy.bytes, FABRIC_UNIT_BYTES, request.bytes);
+		pieces[*count] = copy.bytes / FABRIC_UNIT_BYTES;
+		done += pieces[*count];
+	}
+	return done;
+}
+
+/*
+ * What is left of a copy is any number of units: of memory in pieces, or of a quota, it gets whole units, and all that there are.
+ */
+static void
+test_odd_copies(void **state)
+{
+	enum
+	{
+		UNITS = 16,
+		TREE = 0x123400000001ull
+	};
+	Stage stage;
+	TreeRecord record[UNITS];
+	uint64_t pieces[UNITS];
+	uint32_t count;
+
+	(void) state;
+	stage_open(&stage, UNITS * FABRIC_UNIT_BYTES);
+	for (int i = 0; i < UNITS; i++)
+		test_tree_create(&stage.client, &narrow, &record[i]);
+	/* Three units in one piece, and one. */
+	for (int i = 4; i < 7; i++)
+		assert_int_equal(tree_drop(stage.client.tree, record[i].tree, 0), TREE_OK);
+	assert_int_equal(tree_drop(stage.client.tree, record[10].tree, 0), TREE_OK);
+	(void) node_status_settled(&stage);
+	assert_int_equal(copy_units(&stage, TREE, 7, pieces, &count), 4);
+	assert_int_equal(count, 2);
+	assert_int_equal(pieces[0], 3);
+	assert_int_equal(pieces[1], 1);
+	assert_int_equal(node_status(&stage).bytes_used, UNITS * FABRIC_UNIT_BYTES);
+
+	/* The tenant may have two more. */
+	assert_int_equal(tree_share_drop(stage.client.tree, 0, TREE), TREE_OK);
+	test_node_terminate(&stage.node);
+	stage.node.local_quota = (UNITS - 2) * FABRIC_UNIT_BYTES;
+	test_node_restart(&stage.node);
+	stage_reconnect(&stage);
+	assert_int_equal(copy_units(&stage, TREE, 7, pieces, &count), 2);
+	assert_int_equal(pieces[0], 1);
+	assert_true(tree_full_by_quota(stage.client.tree));
+	stage_close(&stage);
+}
+
 /* An extent's header, as it lies in node memory. */
 static ExtentHeader
 extent_header(Stage *stage, uint64_t offset)
@@ -633,6 +705,7 @@ main(void)
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_largest_extents),
 		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_odd_copies),
 		cmocka_unit_test(test_first_generations),
 		cmocka_unit_test(test_memory_is_zeroed),
 		cmocka_unit_test(test_records),

@@ -55,6 +55,16 @@ service_quarantine_wait(Service *service)
 	tables_quarantine_end(&service->tables, service_now_us(), service_release_units, service);
 }
 
+/*
+ * The next smaller size to be tried: about the half, in whole units, for what is left of a copy may be any number of them.
+ */
+static uint64_t
+bytes_fewer(uint64_t bytes)
+{
+	assert(bytes > EXTENT_MIN_BYTES && bytes % FABRIC_UNIT_BYTES == 0);
+	return bytes / 2 / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
+}
+
 /* Makes *bytes small enough for what the tenant's quota leaves. False: it leaves nothing. */
 static bool
 quota_allows(const Service *service, uint64_t tenant, uint64_t *bytes)
@@ -65,7 +75,7 @@ quota_allows(const Service *service, uint64_t tenant, uint64_t *bytes)
 	if (quota == 0)
 		return true;
 	while (*bytes > EXTENT_MIN_BYTES && used + *bytes > quota)
-		*bytes /= 2;
+		*bytes = bytes_fewer(*bytes);
 	return used + *bytes <= quota;
 }
 
@@ -91,7 +101,7 @@ extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint
 			tables_units_cancel(&service->tables, *offset, *bytes / FABRIC_UNIT_BYTES);
 		}
 		if (*bytes > EXTENT_MIN_BYTES)
-			*bytes /= 2;
+			*bytes = bytes_fewer(*bytes);
 		else if (service->tables.quarantined > 0)
 		{
 			service_quarantine_wait(service);
