@@ -202,6 +202,16 @@ sub ends_of_logs
 	return @ends;
 }
 
+# The test's processes, memory nodes among them, and the server's: who lives, and who sleeps where.
+sub processes
+{
+	my ($node) = @_;
+	my ($postmaster) = (eval { slurp_file($node->data_dir . '/postmaster.pid') } // '') =~ /^(\d+)/;
+	my $parents = join(',', $$, $postmaster // ());
+
+	return `ps -o pid,ppid,stat,etime,time,wchan:24,args --ppid $parents 2>&1`;
+}
+
 # Who does what, who waits for whom, what there is of memory, and what was said last: for messages.
 sub situation
 {
@@ -210,7 +220,7 @@ sub situation
 		q{SELECT pid, backend_type, state, wait_event_type, wait_event, pg_blocking_pids(pid), left(query, 100) FROM pg_stat_activity WHERE pid <> pg_backend_pid()},
 		'SELECT * FROM pg_prepared_xacts', 'SELECT * FROM sherman_memory_nodes', 'SELECT * FROM sherman_indexes', 'SELECT * FROM sherman_counters');
 
-	return join("\n", (map { $_, eval { $node->safe_psql('postgres', $_) } // $@ } @questions), ends_of_logs());
+	return join("\n", (map { $_, eval { $node->safe_psql('postgres', $_) } // $@ } @questions), processes($node), ends_of_logs());
 }
 
 # Starts the server, perhaps behind an end that others saw to, and waits until its memory nodes are attached: all, or only so many while
