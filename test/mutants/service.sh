@@ -64,7 +64,7 @@ mutate generations_begin_alike test_service tree/service_calls.c \
 mutate quota_not_looked_at test_service tree/service_calls.c \
 	's/return used \+ \*bytes <= quota;/return true;/'
 mutate copies_of_half_units test_service tree/service_calls.c \
-	's#return bytes / 2 / FABRIC_UNIT_BYTES \* FABRIC_UNIT_BYTES;#return bytes / 2;#'
+	's/return bytes \/ 2 \/ FABRIC_UNIT_BYTES \* FABRIC_UNIT_BYTES;/return bytes \/ 2;/'
 mutate epoch_goes_back test_service tree/service_calls.c \
 	's/request->epoch < last \|\| //'
 mutate onlookers_change test_tenants tree/service_calls.c \
