@@ -1,5 +1,9 @@
 # Safeguards of invariants that have no other list (doc/invariants.md). Sourced by script/test-mutations-server.
 
+# ---- N3: behind a crash that recovery has nothing to do after
+mutate crash_behind_a_checkpoint_is_clean t/030_epochs am/recovery.c \
+	's/(\t\/\* Set back to an earlier time)/\tif (control->checkPoint == local->checkpoint)\n\t\treturn SHERMAN_START_CLEAN;\n$1/'
+
 # ---- N14: broken is in WAL before anything is skipped, and constraints never skip
 mutate broken_not_flushed t/008_unreachable am/metapage.c \
 	's/(becomes of this transaction. \*\/\n)\tif \(RelationNeedsWAL\(index\)\)\n\t\tsherman_flush\(end\);/$1\t(void) end;/'
