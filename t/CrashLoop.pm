@@ -415,6 +415,24 @@ sub cycle
 	return;
 }
 
+# Lines of the logs that tell of somebody who failed by himself: not by our faults.
+sub own_failures
+{
+	my ($self) = @_;
+	my @failures;
+
+	foreach my $log ($self->{node}->logfile, map { $_->{log} } @{ $self->{msd} })
+	{
+		open(my $in, '<', $log) or die "$log: $!";
+		while (my $line = <$in>)
+		{
+			push @failures, $line if $line =~ /PANIC: |TRAP: |Assertion .* failed|terminated by signal (6|11):/;
+		}
+		close $in;
+	}
+	return @failures;
+}
+
 sub summary
 {
 	my ($self) = @_;
@@ -423,6 +441,7 @@ sub summary
 	note($self->memory_used . " bytes of memory used in the end; $self->{rebuilds} times indexes were rebuilt for room");
 	note("$self->{cycles} cycles; faults: $faults; $self->{looks} times all indexes compared, $self->{rows} rows; "
 		  . "$self->{healing} indexes found in doubt; $self->{wrong} wrong");
+	is(join('', $self->own_failures), '', 'nobody has failed by himself');
 	return;
 }
 
