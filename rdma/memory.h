@@ -130,7 +130,7 @@ typedef struct MemoryChannel
 	uint64_t
 		process_start; /* of that pid, clock ticks since boot: tells it from a later owner of the number */
 	uint64_t
-		padding[10]; /* two lines a record: neighbours do not share what the prefetcher fetches in pairs */
+		padding[10]; /* two lines a record: neighbors do not share what the prefetcher fetches in pairs */
 } MemoryChannel;
 
 /*

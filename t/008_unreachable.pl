@@ -114,7 +114,7 @@ $busy->quit;
 
 # A cancel or a termination while the memory node is asked is no doubt: it answers soon, and that is waited for.
 my $offset = -s $node->logfile;
-my $cancelled = 0;
+my $canceled = 0;
 my $calls = 'DO $$ BEGIN FOR i IN 1..100000 LOOP REINDEX INDEX tiny_id; END LOOP; END $$';
 $node->safe_psql('postgres', 'CREATE TABLE tiny (id int); CREATE INDEX tiny_id ON tiny USING sherman (id)');
 for my $round (1 .. 6)
@@ -132,9 +132,9 @@ for my $round (1 .. 6)
 	usleep(100_000);
 	kill 'CONT', $memory_node;
 	IPC::Run::finish($client);
-	$cancelled++ if $out =~ /canceling statement|terminating connection/;
+	$canceled++ if $out =~ /canceling statement|terminating connection/;
 }
-is($cancelled, 6, 'commands are cancelled and terminated');
+is($canceled, 6, 'commands are canceled and terminated');
 ok(!$node->log_contains('not attached|does not answer', $offset), 'nobody was shut out for that');
 is(state_of($node, 'grows_id'), 'ok', 'the index is good');
 is(check_index($node, 'grows_id'), '0', 'and whole');

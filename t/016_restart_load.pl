@@ -32,7 +32,7 @@ $node->safe_psql(
 	CREATE INDEX rebuilt_word ON rebuilt USING sherman (word);
 });
 
-# Each script with its weight; those that are cancelled fail, which pgbench takes for the end of a client: psql runs them.
+# Each script with its weight; those that are canceled fail, which pgbench takes for the end of a client: psql runs them.
 my %scripts = (
 	changes => q{
 		\set id random(1, 100000)
@@ -58,7 +58,7 @@ while (my ($name, $text) = each %scripts)
 	push @bench, '-f', $node->basedir . "/$name.sql";
 }
 # Cancelled now and then; builds, drops and VACUUM without a pause.
-my $cancelled = q{SET statement_timeout = 7; } . join('; ', map { "INSERT INTO load (word) SELECT md5(random()::text) FROM generate_series(1, 2000)" } 1 .. 3);
+my $canceled = q{SET statement_timeout = 7; } . join('; ', map { "INSERT INTO load (word) SELECT md5(random()::text) FROM generate_series(1, 2000)" } 1 .. 3);
 my $maintenance = q{
 	REINDEX INDEX rebuilt_word;
 	VACUUM load;
@@ -83,7 +83,7 @@ for my $round (1 .. $rounds)
 	my $seen = $node->safe_psql('postgres', 'SELECT last_value FROM load_id_seq');
 	my @clients = (
 		IPC::Run::start([ @bench, $node->connstr('postgres') ], '>', \$output[0], '2>&1'),
-		start_loop($cancelled, \$output[1]),
+		start_loop($canceled, \$output[1]),
 		start_loop($maintenance, \$output[2]));
 
 	$node->poll_query_until('postgres', "SELECT last_value > $seen + 500 FROM load_id_seq") or die "no load: @output";

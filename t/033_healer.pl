@@ -130,7 +130,7 @@ like($err, qr/WARNING:  entries of index "odd_k" are left in doubt.*\nDETAIL:  n
 is(state_of($node, 'odd_k'), 'healing', 'it is in doubt still');
 $node->safe_psql('postgres', 'DROP TABLE odd, raising');
 
-# ---- Who is in the way of the healer is passed by; who waits for it has it cancelled.
+# ---- Who is in the way of the healer is passed by; who waits for it has it canceled.
 $node->safe_psql('postgres', q{
 	CREATE TABLE locked (k int); CREATE TABLE waiting (k int); CREATE TABLE behind (k int);
 	INSERT INTO locked SELECT generate_series(10, 10000, 10);

@@ -249,7 +249,7 @@ test_handover_of_another_node(void **state)
 }
 
 static void
-cancelled_body(Stage *stage, uint32_t slot)
+canceled_body(Stage *stage, uint32_t slot)
 {
 	Actor actor;
 
@@ -281,7 +281,7 @@ test_cancel_in_queue(void **state)
 		memset(stage.instance.environment->slots + 1, 0, 3 * sizeof(TestSlot));
 		for (uint32_t i = 0; i < 3; i++)
 		{
-			children[i] = start_child(&stage, i + 1, i == 1 + (uint32_t) last ? cancelled_body : queue_body);
+			children[i] = start_child(&stage, i + 1, i == 1 + (uint32_t) last ? canceled_body : queue_body);
 			wait_queued(&stage.instance, i + 1);
 		}
 		__atomic_store_n(&stage.instance.environment->slots[2 + last].stop, 1, __ATOMIC_RELEASE);

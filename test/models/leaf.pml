@@ -97,7 +97,7 @@ hidden byte	i, key, used, place, upward;
 
 /*
  * Writers.  {CAS lock, READ} and the decision are one step: nobody else may write, and nobody else looks at
- * the lock. Then the WRITEs land one by one; the unlock and its acknowledgement are one step with the last of
+ * the lock. Then the WRITEs land one by one; the unlock and its acknowledgment are one step with the last of
  * them.
  */
 

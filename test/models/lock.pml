@@ -354,7 +354,7 @@ doubt:
 	/*
 	 * Time-out: what was posted landed, or will.  The reset makes the memory node kill the channel.  Then, on
 	 * a new channel, CAS(mine -> 0): it unlocks if the word is ours still, and else does nothing.  The LLT
-	 * entry is kept until its acknowledgement.
+	 * entry is kept until its acknowledgment.
 	 */
 	atomic
 	{
