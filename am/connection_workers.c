@@ -31,9 +31,6 @@
 /* How often a worker looks whether it is to end. */
 #define WORKER_STEP_MS 200
 
-/* Sockets of one worker that can be waited for: its memory nodes' and some of them twice. */
-#define WORKER_DESCRIPTORS 64
-
 /* The area begins on a line of its own. */
 #define AREA_ALIGN 128
 
@@ -52,7 +49,7 @@ static struct
 	FabricProxy proxy;			/* what this process lends as a client */
 	FabricWorker *worker;		/* what it is, if it is a worker */
 	WaitEventSet *events;		/* of the latch and the descriptors below */
-	int			descriptors[WORKER_DESCRIPTORS];
+	int			descriptors[FABRIC_WORKER_DESCRIPTORS];
 	int			descriptor_count;
 } workers;
 
@@ -180,7 +177,7 @@ worker_wait(void *argument, const int *descriptors, int count, int milliseconds)
 	WaitEvent	event;
 	int			ready;
 
-	count = Min(count, WORKER_DESCRIPTORS);
+	Assert(count <= (int) FABRIC_WORKER_DESCRIPTORS);
 	watch(descriptors, count);
 	ready = WaitEventSetWait(workers.events, milliseconds, &event, 1, PG_WAIT_EXTENSION);
 	if (ready > 0 && (event.events & WL_LATCH_SET) != 0)

@@ -19,6 +19,9 @@
 /* A worker's number is a few bits of a slot's state. */
 #define FABRIC_PROXY_MAX_WORKERS 16u
 
+/* Descriptors that a worker's wait hook is given at most: one of each endpoint, and some of what one of them does. */
+#define FABRIC_WORKER_DESCRIPTORS 68u
+
 typedef struct FabricProxyArea FabricProxyArea;
 typedef struct FabricWorker FabricWorker;
 

@@ -40,8 +40,8 @@
 /* Pieces of the room are aligned to this. */
 #define PROXY_ALIGN 64u
 
-/* Endpoints of one worker: memory nodes, twice while the incarnation changes. */
-#define PROXY_LINKS 24u
+/* Endpoints of one worker: as many as a server has memory nodes (32), twice while the incarnation changes. */
+#define PROXY_LINKS 64u
 
 /* Of a memory node's address, with the closing zero. */
 #define PROXY_ADDRESS_BYTES 256u

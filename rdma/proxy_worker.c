@@ -18,8 +18,8 @@
 /* An ending worker waits so long for the chains under way. */
 #define CLOSE_PATIENCE_MS 1000u
 
-/* Descriptors that the wait hook is given: a link's own, and one of each link with chains under way. */
-#define MAX_DESCRIPTORS (PROXY_LINKS + 4u)
+/* A link's own, of a call that waits for it, and one of each link with chains under way. */
+_Static_assert(FABRIC_WORKER_DESCRIPTORS >= PROXY_LINKS + 4, "descriptors for all links");
 
 typedef enum ServeResult
 {
@@ -384,7 +384,7 @@ sweep(FabricWorker *worker)
 static int
 worker_sleep(FabricWorker *worker, const int *descriptors, int count, int milliseconds)
 {
-	int all[MAX_DESCRIPTORS];
+	int all[FABRIC_WORKER_DESCRIPTORS];
 	struct pollfd polled[4];
 	bool flying;
 	int more = links_descriptors(worker, all + count, &flying);
@@ -528,7 +528,7 @@ fabric_worker_close(FabricWorker *worker)
 	{
 		while (flying && !worker->stopped && fabric_now() < end)
 		{
-			int descriptors[MAX_DESCRIPTORS];
+			int descriptors[FABRIC_WORKER_DESCRIPTORS];
 
 			if (links_round(worker))
 				continue;

@@ -401,6 +401,45 @@ test_next_incarnation(void **state)
 	finish();
 }
 
+/* Memory nodes that a server has at most. */
+#define MEMORY_NODES 32
+
+/* From now on clients reach the memory node at another address: with so many slashes more in it. */
+static void
+use_address(int slashes)
+{
+	const char *path = strchr(scene.process.address, '/');
+
+	snprintf(scene.address, sizeof(scene.address), "proxy:%.*s%.*s%s", (int) (path - scene.process.address),
+	         scene.process.address, slashes, "////////////////////////////////", path);
+}
+
+/* Each of as many memory nodes as there may be has an endpoint, also while clients of the former incarnation have theirs. */
+static void
+test_many_memory_nodes(void **state)
+{
+	static TestChannel clients[2][MEMORY_NODES];
+
+	(void) state;
+	begin(1, 2 * MEMORY_NODES);
+	for (int next = 0; next < 2; next++)
+	{
+		for (int i = 0; i < MEMORY_NODES; i++)
+		{
+			use_address(i);
+			clients[next][i] = connect_client();
+			(void) read_through(&clients[next][i], stripe_offset(0));
+		}
+		assert_int_equal(figures(0).endpoints, (next + 1) * MEMORY_NODES);
+		if (next == 0)
+			scene.incarnation = cluster_attach(scene.process.address, scene.cluster);
+	}
+	for (int i = 0; i < 2 * MEMORY_NODES; i++)
+		channel_close(&clients[i % 2][i / 2]);
+	use_network(false);
+	finish();
+}
+
 int
 main(void)
 {
@@ -415,6 +454,7 @@ main(void)
 		cmocka_unit_test(test_worker_dies),
 		cmocka_unit_test(test_worker_ends),
 		cmocka_unit_test(test_next_incarnation),
+		cmocka_unit_test(test_many_memory_nodes),
 	};
 
 	return cmocka_run_group_tests(tests, scene_start, scene_stop);
