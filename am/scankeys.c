@@ -108,12 +108,22 @@ scan_keys_fit(const ScanKeys *made, const ShermanKeys *keys, ScanKey scan_keys, 
  * Arguments
  */
 
+/* By an order function for these two types, in the order of the index. */
+static int
+compare_by(FmgrInfo *order_function, const KeyColumn *column, Datum left, Datum right)
+{
+	int			order = DatumGetInt32(FunctionCall2Coll(order_function, column->collation, left, right));
+
+	if (column->descending)
+		INVERT_COMPARE_RESULT(order);
+	return order;
+}
+
 /* Two arguments of one qual, or of two quals of one type, in the order of the index. */
 static int
 compare_arguments(ScanKeys *keys, ScanQual *qual, Datum left, Datum right)
 {
 	KeyColumn  *column = &keys->keys->column[qual->column];
-	int			order;
 
 	if (qual->own_type)
 	{
@@ -125,25 +135,16 @@ compare_arguments(ScanKeys *keys, ScanQual *qual, Datum left, Datum right)
 		find_order_proc(column, qual->type, qual->type, &qual->self_compare, keys->context);
 		qual->self_ready = true;
 	}
-	order = DatumGetInt32(FunctionCall2Coll(&qual->self_compare, column->collation, left, right));
-	if (column->descending)
-		INVERT_COMPARE_RESULT(order);
-	return order;
+	return compare_by(&qual->self_compare, column, left, right);
 }
 
 /* A column's value against an argument, in the order of the index. */
 static int
 compare_value(ScanKeys *keys, ScanQual *qual, Datum value, Datum argument)
 {
-	KeyColumn  *column = &keys->keys->column[qual->column];
-	int			order;
-
 	if (qual->own_type)
 		return compare_arguments(keys, qual, value, argument);
-	order = DatumGetInt32(FunctionCall2Coll(&qual->compare, column->collation, value, argument));
-	if (column->descending)
-		INVERT_COMPARE_RESULT(order);
-	return order;
+	return compare_by(&qual->compare, &keys->keys->column[qual->column], value, argument);
 }
 
 /* Whether a qual with an operator holds for a value of its column that is not NULL. */

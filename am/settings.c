@@ -153,7 +153,7 @@ sherman_define_settings(void)
 	if (process_shared_preload_libraries_in_progress)
 		define_sizes();
 	DefineCustomStringVariable("sherman.memory_nodes",
-							   "Memory nodes to use instead of the embedded one: \"host:port, shm:/path\".",
+							   "Memory nodes to use instead of the embedded one: \"host:port, verbs:host:port, shm:/path\".",
 							   "More can be added while the server runs. One that is taken away makes the indexes "
 							   "in its memory unreachable until it is back.",
 							   &sherman_memory_node_list, "",
@@ -171,13 +171,13 @@ sherman_define_settings(void)
 							 &sherman_embedded_snapshot, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.attach_timeout",
-							"How long commands wait at the server's start for the memory node.",
+							"How long commands wait at the server's start for the memory nodes.",
 							NULL,
 							&sherman_attach_timeout_ms, DEFAULT_ATTACH_TIMEOUT_MS, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.operation_timeout",
-							"How long one operation on a memory node, or a lock there, is waited for.",
-							NULL,
+							"How long one operation on an index waits for a memory node that does not answer, or for a lock there.",
+							"All attempts and new connections of it together.",
 							&sherman_operation_timeout_ms, DEFAULT_OPERATION_TIMEOUT_MS, 100, 3600 * 1000,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.collect_interval",
