@@ -14,14 +14,7 @@
  * the instance.
  */
 #include "internal.h"
-
-/*
- * Gcc's thread sanitizer does not follow fences and says so; what they order here are atomic words, no races
- * to it.
- */
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
+#include "sequence.h"
 
 #define CACHE_WAYS 8u
 #define CACHE_NO_FRAME UINT32_MAX
@@ -158,45 +151,25 @@ cache_way_find(CacheTable *table, uint64_t hash, uint32_t way)
 static uint64_t
 frame_begin_read(const CacheFrame *frame)
 {
-	return __atomic_load_n(&frame->sequence, __ATOMIC_ACQUIRE);
+	return sequence_begin_read(&frame->sequence);
 }
 
-/* Whether all that was read since frame_begin_read() was of one filling. */
 static bool
 frame_end_read(const CacheFrame *frame, uint64_t sequence)
 {
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return (sequence & 1) == 0 && __atomic_load_n(&frame->sequence, __ATOMIC_RELAXED) == sequence;
+	return sequence_end_read(&frame->sequence, sequence);
 }
 
-/* Claims the frame for filling. False: somebody else does; nobody waits. */
 static bool
 frame_claim(CacheFrame *frame, uint64_t sequence)
 {
-	if ((sequence & 1) != 0 || !__atomic_compare_exchange_n(&frame->sequence, &sequence, sequence + 1, false,
-	                                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		return false;
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	return true;
+	return sequence_claim(&frame->sequence, sequence);
 }
 
 static void
 frame_release(CacheFrame *frame)
 {
-	assert((__atomic_load_n(&frame->sequence, __ATOMIC_RELAXED) & 1) == 1);
-	__atomic_fetch_add(&frame->sequence, 1, __ATOMIC_RELEASE);
-}
-
-static uint64_t
-word_load(const uint64_t *word)
-{
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
-static void
-word_store(uint64_t *word, uint64_t value)
-{
-	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+	sequence_release(&frame->sequence);
 }
 
 static bool

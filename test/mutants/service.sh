@@ -25,9 +25,9 @@ mutate lock_while_draining test_lock tree/lock.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
 
 mutate frame_believed_unseen test_cache tree/cache.c \
-	's/return \(sequence & 1\) == 0 && __atomic_load_n\(&frame->sequence, __ATOMIC_RELAXED\) == sequence;/return true;/s'
+	's/return sequence_end_read\(&frame->sequence, sequence\);/return true;/'
 mutate unfinished_frame_believed test_cache tree/cache.c \
-	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//g; s/return \(sequence & 1\) == 0 && /return /'
+	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//g; s/return sequence_end_read\(&frame->sequence, sequence\);/return sequence_begin_read(\&frame->sequence) == sequence;/'
 mutate frames_of_the_dead_stay test_cache tree/cache.c \
 	's/memset\(cache_sets\(table\), 0, [^;]*;//'
 mutate parents_evicted test_cache tree/cache.c \

@@ -1,0 +1,69 @@
+/*
+ * sequence.h
+ *		Frames in shared memory that nobody waits for: each has a 64-bit sequence, which is odd while it is being
+ *		filled.
+ *
+ * A reader believes what it read if the sequence is even and as it was before; until then it is bytes of any
+ * kind.  A filler that is killed leaves the sequence odd, and the frame is nobody's from then on.
+ */
+#ifndef SHERMAN_TREE_SEQUENCE_H
+#define SHERMAN_TREE_SEQUENCE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Gcc's thread sanitizer does not follow fences and says so; what they order here are atomic words, no races
+ * to it.
+ */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#pragma GCC diagnostic ignored "-Wtsan"
+#endif
+
+static inline uint64_t
+sequence_begin_read(const uint64_t *sequence)
+{
+	return __atomic_load_n(sequence, __ATOMIC_ACQUIRE);
+}
+
+/* Whether all that was read since sequence_begin_read() was of one filling. */
+static inline bool
+sequence_end_read(const uint64_t *sequence, uint64_t begun)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return (begun & 1) == 0 && __atomic_load_n(sequence, __ATOMIC_RELAXED) == begun;
+}
+
+/* Claims the frame for filling. False: somebody else does; nobody waits. */
+static inline bool
+sequence_claim(uint64_t *sequence, uint64_t begun)
+{
+	if ((begun & 1) != 0 ||
+	    !__atomic_compare_exchange_n(sequence, &begun, begun + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return false;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	return true;
+}
+
+static inline void
+sequence_release(uint64_t *sequence)
+{
+	assert((__atomic_load_n(sequence, __ATOMIC_RELAXED) & 1) == 1);
+	__atomic_fetch_add(sequence, 1, __ATOMIC_RELEASE);
+}
+
+/* A word of a frame, which may change at any time. */
+static inline uint64_t
+word_load(const uint64_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static inline void
+word_store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_RELAXED);
+}
+
+#endif /* SHERMAN_TREE_SEQUENCE_H */
