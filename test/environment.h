@@ -104,6 +104,16 @@ extern uint32_t test_lock_words;
 /* Their TreeSharedOptions.entry_cache_bytes: little, so that keys share its places. */
 extern uint64_t test_entry_cache_bytes;
 
+/* Their TreeSharedOptions.leaf_cache_bytes and what belongs to it: none. */
+typedef struct TestLeafCache
+{
+	uint64_t bytes;
+	uint32_t leaf_bytes;
+	uint32_t admission_percent;
+} TestLeafCache;
+
+extern TestLeafCache test_leaf_cache;
+
 /* Techniques of instances that are started; NULL: all of them. */
 extern const TreeTechniques *test_techniques;
 

@@ -85,6 +85,9 @@ TESTS += test_budget test_budget_ties
 test_budget_ties_SOURCES = test/support/tree_fixture.c
 TESTS += test_speculate
 test_speculate_SOURCES = test/support/tree_fixture.c
+TESTS += test_leaf_cache test_leaf_writes
+test_leaf_cache_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c
+test_leaf_writes_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c
 TESTS += test_techniques
 test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 

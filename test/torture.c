@@ -10,7 +10,7 @@
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
  *		torture --space N --processes N --operations N --entries N --range N --fold --copies --domains N --nodes N --tear --tear-words --delay N
- *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --seed N --rounds N
+ *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --leaves --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
  */
@@ -31,6 +31,9 @@
 #include "support/torture_runs.h"
 
 #define NODE_BYTES (128ull << 20)
+/* Of images of leaves, where the techniques allow them: some, so that they push out each other. */
+#define LEAF_CACHE_BYTES 131072u
+#define LEAF_ADMISSION_PERCENT 50u
 #define CACHE_BYTES (256u << 10)
 
 /* A run that takes longer hangs. */
@@ -69,7 +72,7 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
 		        o->tear         ? " --tear"
@@ -77,7 +80,7 @@ rerun_help(const TortureOptions *o)
 		                        : "",
 		        o->fold ? " --fold" : "", o->copies ? " --copies" : "", o->lose ? " --lose" : "",
 		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
-		        o->switches ? " --switches" : "");
+		        o->switches ? " --switches" : "", o->leaves ? " --leaves" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
 
@@ -148,8 +151,12 @@ run_start(Run *run)
 	uint32_t slots = o->processes + 1;
 	TestClient client;
 
-	run->techniques = techniques_draw(o->seed + (uint64_t) o->space, o->domains == 1);
-	test_techniques = o->switches ? &run->techniques : NULL;
+	run->techniques =
+		o->switches ? techniques_draw(o->seed + (uint64_t) o->space, o->domains == 1) : tree_techniques;
+	if (o->leaves)
+		run->techniques.exclusive = run->techniques.hierarchy = true;
+	test_techniques = &run->techniques;
+	test_leaf_cache = (TestLeafCache){.bytes = LEAF_CACHE_BYTES, .admission_percent = LEAF_ADMISSION_PERCENT};
 	for (uint32_t i = 0; i < o->nodes; i++)
 		test_node_start(&run->nodes[i], NODE_BYTES);
 	test_instance_start(&run->domains[0], run->nodes, o->nodes, slots, CACHE_BYTES);
@@ -382,7 +389,7 @@ run_once(const TortureOptions *options)
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
 	       (unsigned long long) folded, s->height, (unsigned long long) c->handovers,
 	       (unsigned long long) c->torn_reads);
-	if (o->switches)
+	if (o->switches || o->leaves)
 		techniques_print(&run.techniques);
 	fflush(stdout);
 	if (!good)
@@ -415,6 +422,7 @@ main(int argc, char **argv)
 		{"lose-below", no_argument, NULL, 'b'},
 		{"deaths", required_argument, NULL, 'a'},
 		{"switches", no_argument, NULL, 'i'},
+		{"leaves", no_argument, NULL, 'L'},
 		{"rounds", required_argument, NULL, 'u'},
 		{"network", no_argument, NULL, 'q'},
 		{"verbs", required_argument, NULL, 'V'},
@@ -501,6 +509,9 @@ main(int argc, char **argv)
 				break;
 			case 'i':
 				given.switches = true;
+				break;
+			case 'L':
+				given.leaves = true;
 				break;
 			case 'u':
 				rounds = argument_number(optarg);

@@ -64,7 +64,8 @@ struct TreeShared
 	void *locks;
 	void *cache;
 	void *states;
-	void *hints; /* speculate.c */
+	void *hints;  /* speculate.c */
+	void *leaves; /* leaf_cache.c; NULL = leaves are not kept */
 	CreditGroup *credits;
 	GateSlot *gates;
 };
@@ -94,6 +95,7 @@ struct TreeClient
 	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
 	TreeCounters counters;
 	TreeGuesses guesses;
+	TreeLeafCounts leaf_counts;
 	char detail[TREE_DETAIL_BYTES];
 	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */
 	uint64_t *image_left;  /* NODE_MAX_BYTES: rewritten node */
@@ -398,6 +400,15 @@ extern int lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const 
  */
 extern TreeStatus lock_is_free(Tree *tree, uint64_t pointer, bool *free);
 
+/* The word that guards a node at this connected memory node. */
+extern uint32_t lock_word_of(const TreeClient *client, uint32_t memory_node, uint64_t pointer);
+/* Number of a word's entry in the local lock table. */
+static inline uint64_t
+lock_entry_number(const TreeClient *client, uint32_t memory_node, uint32_t index)
+{
+	return (uint64_t) memory_node * client->shared->options.lock_words + index;
+}
+
 /* A process leaves: dequeues itself, passes on what was handed to it, finishes holds in doubt if it can. */
 extern TreeStatus lock_leave(TreeClient *client);
 /* The memory node's words of this instance were freed by fencing: so are entries whose owners have left them in doubt. */
@@ -618,6 +629,29 @@ extern void throttle_leave(TreeClient *client, uint32_t taken);
 /* ---- speculate.c: the entry cache ---- */
 extern size_t speculate_shared_bytes(const TreeSharedOptions *options);
 extern void speculate_shared_reset(TreeShared *shared);
+
+/* ---- leaf_cache.c: images of leaves ---- */
+extern size_t leaf_cache_shared_bytes(const TreeSharedOptions *options);
+extern void leaf_cache_shared_initialize(void *memory, const TreeSharedOptions *options);
+extern void leaf_cache_shared_reset(TreeShared *shared);
+/* As access_read_node() of a leaf, and access_read_leaves(), for lookups and scans: what is kept is not read. */
+extern TreeStatus leaf_cache_read(Tree *tree, uint64_t pointer, uint64_t *leaf);
+extern TreeStatus leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, int count,
+                                         uint64_t *const *images, NodeVerdict *verdicts);
+/* Whether it would not be read now. */
+extern bool leaf_cache_has(const Tree *tree, uint64_t pointer);
+/*
+ * The owner of a lock entry is about to post writes under it: images of what it guards are not believed until
+ * leaf_cache_write_ends().  Returns what an image of the nodes as they will be then may be kept with.
+ */
+extern uint64_t leaf_cache_write_begins(const TreeClient *client, uint64_t entry);
+/* The entry is about to be given up: the writes, if there were any, have landed or never will. */
+extern void leaf_cache_write_ends(const TreeClient *client, uint64_t entry);
+/* The node was written and is this image now (NULL: who knows), with what leaf_cache_write_begins() returned. */
+extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, uint64_t version, const uint64_t *image,
+                             uint32_t bytes);
+/* No image of a leaf of this memory node is believed any more. */
+extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);
 
 /* ---- insert.c ---- */
 

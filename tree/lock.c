@@ -449,6 +449,12 @@ words_of(const TreeClient *client, uint32_t memory_node)
 	return words < table->options.lock_words ? words : table->options.lock_words;
 }
 
+uint32_t
+lock_word_of(const TreeClient *client, uint32_t memory_node, uint64_t pointer)
+{
+	return word_index(pointer, words_of(client, memory_node));
+}
+
 TreeStatus
 lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 {
@@ -462,7 +468,7 @@ lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 	hold.place = tree_place(tree, hold.memory_node);
 	if (access_endpoint(client, hold.place) == NULL)
 		return client_away(client, hold.place);
-	hold.index = word_index(pointer, words_of(client, hold.place));
+	hold.index = lock_word_of(client, hold.place, pointer);
 	if (!words_are_used(tree, hold.place))
 	{
 		*free = !entry_is_owned(table_entry(client->shared->locks, hold.place, hold.index));
@@ -524,7 +530,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		status = copies_prepare(tree, pointer);
 	if (status != TREE_OK)
 		return status;
-	hold->index = word_index(pointer, words_of(client, hold->place));
+	hold->index = lock_word_of(client, hold->place, pointer);
 	entry = table_entry(table, hold->place, hold->index);
 	waiter->tree = tree->tree;
 	waiter->address = pointer_address(pointer);

@@ -201,20 +201,38 @@ write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint6
 	return unlock_alone(tree, hold, TREE_OK);
 }
 
-TreeStatus
-lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
-                       const uint64_t *after, uint32_t bytes)
+/* Writes, if there is something to be written, and releases or passes on. */
+static TreeStatus
+write_and_give_up(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+                  const uint64_t *after, uint32_t bytes)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
 	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->place, hold->index);
 
-	assert(hold->held && tree->client->holding);
-	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
 	if (hold->handovers < techniques->handovers && entry_has_waiters(entry))
 		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
 	if (!techniques->combine_unlock || !word_is_remote(hold->word))
 		return write_then_unlock(tree, hold, writes, count, pointer, bytes);
 	return write_and_unlock(tree, hold, writes, count, pointer, bytes);
+}
+
+TreeStatus
+lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+                       const uint64_t *after, uint32_t bytes)
+{
+	uint64_t entry = lock_entry_number(tree->client, hold->place, hold->index);
+	uint64_t version;
+	TreeStatus status;
+
+	assert(hold->held && tree->client->holding);
+	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
+	if (count == 0)
+		return write_and_give_up(tree, hold, writes, count, pointer, after, bytes);
+	version = leaf_cache_write_begins(tree->client, entry);
+	status = write_and_give_up(tree, hold, writes, count, pointer, after, bytes);
+	if (status == TREE_OK)
+		leaf_cache_wrote(tree, pointer, version, after, bytes);
+	return status;
 }
 
 int

@@ -22,6 +22,13 @@ table_entry(LockTable *table, uint32_t memory_node, uint32_t index)
 	return (LockEntry *) (table + 1) + (size_t) memory_node * table->options.lock_words + index;
 }
 
+/* The owner gives the entry up: what he wrote under it is written. */
+static void
+entry_writes_end(TreeClient *client, const LockEntry *entry)
+{
+	leaf_cache_write_ends(client, (uint64_t) (entry - table_entry(client->shared->locks, 0, 0)));
+}
+
 LockWaiter *
 table_waiter(LockTable *table, uint32_t slot)
 {
@@ -129,6 +136,7 @@ entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot)
 	if (!client->techniques.hierarchy)
 		return;
 	assert(entry->owner == slot + 1);
+	entry_writes_end(client, entry);
 	spin_lock(&entry->spin);
 	chosen = entry_choose(table, entry);
 	spin_unlock(&entry->spin);
@@ -141,6 +149,7 @@ entry_pass(TreeClient *client, LockEntry *entry)
 {
 	LockWaiter *chosen = NULL;
 
+	entry_writes_end(client, entry);
 	spin_lock(&entry->spin);
 	assert(entry->owner == client->slot + 1);
 	if (entry->head != 0)

@@ -100,5 +100,5 @@ TreeStatus
 leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
 {
 	leaves_mark(scan, &pointer, 1);
-	return access_read_node(scan->tree, pointer, 0, leaf);
+	return leaf_cache_read(scan->tree, pointer, leaf);
 }

@@ -228,7 +228,8 @@ ahead_read(TreeScan *scan)
 		                   (unsigned long long) scan->parent.pointer);
 	}
 	leaves_mark(scan, ahead->pointers, ahead->count);
-	status = access_read_leaves(scan->tree, ahead->pointers, ahead->count, scan->buffers, ahead->verdicts);
+	status =
+		leaf_cache_read_leaves(scan->tree, ahead->pointers, ahead->count, scan->buffers, ahead->verdicts);
 	if (status != TREE_OK)
 	{
 		ahead_drop(scan);

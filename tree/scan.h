@@ -103,7 +103,7 @@ extern void scan_refresh(TreeScan *scan);
 extern TreeStatus scan_load(TreeScan *scan, bool afresh);
 /* predicate.c: tells the caller's hook of leaves that are about to be read. It may jump. */
 extern void leaves_mark(TreeScan *scan, const uint64_t *pointers, int count);
-/* access_read_node() of a leaf for this scan, of which its caller's hook is told before. */
+/* leaf_cache_read() of a leaf for this scan, of which its caller's hook is told before. */
 extern TreeStatus leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf);
 
 /* Forgets what was fetched for the leaf before: scan->leaf is another one. */

@@ -83,7 +83,7 @@ tree_shared_bytes(const TreeSharedOptions *options)
 	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
 	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options)) +
 	       line_align(gate_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
-	       line_align(throttle_shared_bytes(options));
+	       line_align(throttle_shared_bytes(options)) + line_align(leaf_cache_shared_bytes(options));
 }
 
 /*
@@ -114,9 +114,13 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	shared->hints = next;
 	next += line_align(speculate_shared_bytes(options));
 	shared->credits = (CreditGroup *) next;
+	next += line_align(throttle_shared_bytes(options));
+	shared->leaves = leaf_cache_shared_bytes(options) > 0 ? next : NULL;
 	lock_shared_initialize(shared->locks, &shared->options);
 	cache_shared_initialize(shared->cache, &shared->options);
 	state_shared_initialize(shared->states, &shared->options);
+	if (shared->leaves != NULL)
+		leaf_cache_shared_initialize(shared->leaves, &shared->options);
 	shared->magic = SHARED_MAGIC;
 	return shared;
 }
@@ -131,6 +135,7 @@ tree_shared_reset(TreeShared *shared)
 	state_shared_reset(shared->states);
 	speculate_shared_reset(shared);
 	throttle_shared_reset(shared);
+	leaf_cache_shared_reset(shared);
 }
 
 void
@@ -147,6 +152,7 @@ tree_node_open(TreeClient *client, uint32_t node, uint64_t member)
 	assert(client->shared->magic == SHARED_MAGIC);
 	assert(node < client->options.nodes);
 	lock_node_fenced(client, node);
+	leaf_cache_forget(client->shared, node);
 	state_copies_return(client->shared);
 	__atomic_store_n(&client->shared->members[node], member, __ATOMIC_RELEASE);
 	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);

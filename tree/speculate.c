@@ -120,7 +120,8 @@ guess(TreeScan *scan, const uint64_t *wanted, TreeFound *found)
 	TreeStatus status;
 
 	assert(tree->client->passages > 0);
-	if (place == 0 || leaf_needs_sum(g, place))
+	/* A leaf that is at hand takes no round trip. */
+	if (place == 0 || leaf_needs_sum(g, place) || leaf_cache_has(tree, pointer_address(place)))
 		return TREE_NOT_FOUND;
 	tree->client->guesses.tried++;
 	status = access_execute(tree, pointer_memory_node(place), &op, 1);

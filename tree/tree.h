@@ -230,6 +230,14 @@ typedef struct TreeSharedOptions
 	const TreeTechniques *techniques; /* NULL: tree_techniques; copied by tree_shared_initialize() */
 	uint64_t
 		entry_cache_bytes; /* for tree_find(): where keys were found, 16 bytes each; 0: it does not guess */
+	/*
+	 * DEX, leaves with delayed admission: room for images of leaves, with TreeTechniques.exclusive and the hierarchy only; 0: none are
+	 * kept.  Beside it 8 bytes for each lock word of each memory node.  Longer leaves than leaf_cache_leaf_bytes are not kept, 0:
+	 * all are; each image takes as much.  A leaf that was read is admitted with a probability of so many percent; 0: DEX's 10.
+	 */
+	uint64_t leaf_cache_bytes;
+	uint32_t leaf_cache_leaf_bytes;
+	uint32_t leaf_admission_percent;
 } TreeSharedOptions;
 
 extern size_t tree_shared_bytes(const TreeSharedOptions *options);
@@ -658,6 +666,17 @@ typedef struct TreeGuesses
 } TreeGuesses;
 
 extern void tree_client_guesses(const TreeClient *client, TreeGuesses *guesses);
+
+/* Leaves that lookups and scans of a client wanted (TreeSharedOptions.leaf_cache_bytes). */
+typedef struct TreeLeafCounts
+{
+	uint64_t hits;      /* by an image, without a round trip */
+	uint64_t misses;    /* read */
+	uint64_t admitted;  /* of these, and got a frame */
+	uint64_t refreshed; /* images that were brought up to date */
+} TreeLeafCounts;
+
+extern void tree_client_leaf_counts(const TreeClient *client, TreeLeafCounts *counts);
 
 /* Instead of a leaf's address: all leaves of the tree. */
 #define TREE_LEAF_ALL 0

@@ -24,6 +24,7 @@ TREE_SOURCES = \
 	tree/insert.c \
 	tree/insert_full.c \
 	tree/leaf.c \
+	tree/leaf_cache.c \
 	tree/lock.c \
 	tree/lock_leave.c \
 	tree/lock_release.c \

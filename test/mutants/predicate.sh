@@ -1,7 +1,7 @@
 # Safeguards of predicate locks by leaf. Sourced by test/mutations.
 
 mutate leaf_marked_behind_read test_predicate tree/predicate.c \
-	's/leaves_mark\(scan, &pointer, 1\);\n\treturn (access_read_node\(.*?\));/TreeStatus status = $1;\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
+	's/leaves_mark\(scan, &pointer, 1\);\n\treturn (leaf_cache_read\(.*?\));/TreeStatus status = $1;\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
 mutate leaves_ahead_not_marked test_predicate tree/scan.c \
 	's/\tleaves_mark\(scan, ahead->pointers, ahead->count\);\n//'
 mutate splits_not_waited_for test_predicate tree/predicate.c \

@@ -15,6 +15,9 @@
 #define CACHE_BYTES 65536u
 #define LOCK_WORDS 1024u
 #define ENTRY_CACHE_BYTES 1024u
+/* Images of leaves, where the techniques allow them: some, so that they push out each other. */
+#define LEAF_CACHE_BYTES 65536u
+#define LEAF_ADMISSION_PERCENT 50u
 #define PATIENCE_MS 10000u
 /* What spins looks again after so long, at most. */
 #define PAUSE_NANOSECONDS 1000u
@@ -125,7 +128,9 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
 	                                       .lock_words = LOCK_WORDS,
 	                                       .nodes = nodes,
 	                                       .techniques = sim_techniques,
-	                                       .entry_cache_bytes = ENTRY_CACHE_BYTES};
+	                                       .entry_cache_bytes = ENTRY_CACHE_BYTES,
+	                                       .leaf_cache_bytes = LEAF_CACHE_BYTES,
+	                                       .leaf_admission_percent = LEAF_ADMISSION_PERCENT};
 	world_memory_open(&cluster->memory, MEMORY_BYTES);
 	for (uint32_t i = 0; i < nodes; i++)
 		node_make(&cluster->nodes[i]);

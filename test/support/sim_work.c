@@ -633,6 +633,10 @@ sim_worker_close(SimWorker *worker)
 		sim_client_bury(&worker->client);
 	else
 	{
+		TreeLeafCounts leaves;
+
+		tree_client_leaf_counts(worker->client.tree, &leaves);
+		worker->run->leaf_hits += leaves.hits;
 		tree_scan_close(worker->scan);
 		tree_close(worker->tree);
 		sim_client_close(&worker->client);

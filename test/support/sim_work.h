@@ -61,6 +61,7 @@ typedef struct SimRun
 	SimCluster cluster;
 	TreeCounters counters;
 	uint64_t folded;
+	uint64_t leaf_hits;                      /* of clients that were closed in order */
 	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
 } SimRun;
 

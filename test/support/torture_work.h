@@ -47,6 +47,7 @@ typedef struct TortureOptions
 	uint32_t deaths;  /* of workers by SIGKILL from outside; and then they also die inside chains */
 	bool copies;      /* each node twice, on two memory nodes; in the end the first of them is given up */
 	bool switches;    /* techniques are drawn by the seed */
+	bool leaves;      /* the one domain has the tree for itself, and keeps images of leaves */
 } TortureOptions;
 
 typedef struct Torture

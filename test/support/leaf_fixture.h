@@ -1,0 +1,49 @@
+/*
+ * leaf_fixture.h
+ *		An instance that keeps images of leaves (tree/leaf_cache.c), with a tree and two clients.
+ */
+#ifndef SHERMAN_TEST_LEAF_FIXTURE_H
+#define SHERMAN_TEST_LEAF_FIXTURE_H
+
+#include "../../tree/leaf_cache.h"
+#include "tree_fixture.h"
+
+/* Entries of a tree of some leaves. */
+#define KEYS 2000u
+/* Frames for all of them. */
+#define ROOMY (2u << 20)
+/* One set. */
+#define SCARCE (LEAF_WAYS * (uint64_t) (sizeof(LeafFrame) + NODE_MAX_BYTES) + sizeof(LeafSet))
+
+/* A handle of a client. */
+typedef struct Hand
+{
+	Tree *tree;
+	TreeScan *scan;
+} Hand;
+
+extern Hand mine;         /* of the fixture's client */
+extern Hand theirs;       /* of the second one */
+extern TestClient second; /* with slot 1 */
+
+extern void hand_open(Hand *hand, TestClient *with);
+extern void hand_close(Hand *hand);
+
+/* Starts it, with so much room for images and an empty tree; so many of 100 leaves are admitted, 0: as ever. */
+extern void begin(const TreeFormat *format, uint64_t bytes, uint32_t percent);
+extern void end(void);
+
+extern TreeKey key_of(uint32_t i);
+extern void insert(const Hand *hand, uint32_t i);
+/* Numbers 0..count-1. */
+extern void fill(uint32_t count);
+
+/* As a lookup of an index does: all entries of the key, which is one. */
+extern TreeStatus look_up(const Hand *hand, const TreeKey *key);
+/* Looks number i up; returns the round trips. */
+extern uint64_t trips(const Hand *hand, uint32_t i, bool expected);
+
+extern TreeLeafCounts counts_of(const Hand *hand);
+extern LeafTable *table(void);
+
+#endif /* SHERMAN_TEST_LEAF_FIXTURE_H */

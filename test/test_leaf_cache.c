@@ -1,0 +1,333 @@
+/*
+ * test_leaf_cache.c
+ *		Images of leaves (tree/leaf_cache.c): no round trip where there is one, a READ where there is none; which leaves have
+ * one, and which never.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "support/cost.h"
+#include "support/leaf_fixture.h"
+
+/* ---- what it costs ---- */
+
+static TreeKey
+any_key(const TreeFormat *format, char *string, uint32_t i)
+{
+	if (format != &text)
+		return number_key(scramble(i), i);
+	snprintf(string, 24, "%u", i * 7919);
+	return text_key(string, i);
+}
+
+/* Each key is looked up twice: hit: nothing; miss: the leaf.  So is what is not there. */
+static void
+look_up_twice(const TreeFormat *format)
+{
+	for (uint32_t i = 0; i < KEYS; i++)
+	{
+		char string[24];
+		TreeKey key = any_key(format, string, i);
+
+		for (int look = 0; look < 2; look++)
+		{
+			Cost cost;
+
+			cost_begin(&client, &cost);
+			assert_int_equal(look_up(&mine, &key), i % 2 == 0 ? TREE_OK : TREE_END);
+			cost_end(&client, &cost);
+			assert_in_range(cost.fabric.round_trips, 0, 1 - look);
+			assert_int_equal(cost.tree.leaf_reads, cost.fabric.round_trips);
+			assert_int_equal(cost.fabric.read_bytes,
+			                 cost.fabric.round_trips * mine.tree->geometry.leaf_bytes);
+		}
+	}
+}
+
+/* What inserts cost in all, each of a key whose leaf was looked at before. */
+static Cost
+insert_costs(const TreeFormat *format)
+{
+	Cost sum = {0};
+
+	for (uint32_t i = 1; i < KEYS; i += 2)
+	{
+		char string[24];
+		TreeKey key = any_key(format, string, i);
+		Cost cost;
+
+		assert_int_equal(look_up(&mine, &key), TREE_END);
+		cost_begin(&client, &cost);
+		must_insert(mine.tree, &key, false);
+		cost_end(&client, &cost);
+		sum.fabric.round_trips += cost.fabric.round_trips;
+		sum.fabric.read_bytes += cost.fabric.read_bytes;
+		sum.fabric.written_bytes += cost.fabric.written_bytes;
+		assert_int_equal(look_up(&mine, &key), TREE_OK);
+	}
+	return sum;
+}
+
+/* Lookups without a round trip; and inserts that cost what they cost without. */
+static void
+test_counts(void **state)
+{
+	const TreeFormat *const formats[] = {&narrow, &middle, &text};
+
+	(void) state;
+	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
+	{
+		Cost costs[2];
+
+		for (int kept = 0; kept < 2; kept++)
+		{
+			begin(formats[f], kept ? ROOMY : 0, 100);
+			for (uint32_t i = 0; i < KEYS; i += 2)
+			{
+				char string[24];
+				TreeKey key = any_key(formats[f], string, i);
+
+				must_insert(mine.tree, &key, false);
+			}
+			if (kept)
+			{
+				look_up_twice(formats[f]);
+				/* Each leaf was read once. */
+				assert_int_equal(counts_of(&mine).misses, counts_of(&mine).admitted);
+				assert_int_equal(counts_of(&mine).misses + counts_of(&mine).hits, 2 * KEYS);
+			}
+			costs[kept] = insert_costs(formats[f]);
+			end();
+		}
+		assert_int_equal(costs[0].fabric.round_trips, costs[1].fabric.round_trips);
+		assert_int_equal(costs[0].fabric.read_bytes, costs[1].fabric.read_bytes);
+		assert_int_equal(costs[0].fabric.written_bytes, costs[1].fabric.written_bytes);
+	}
+}
+
+/* A leaf that was written keeps its frame, and one that is split the lower half. */
+static void
+test_written(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	assert_int_equal(trips(&mine, 100, true), 1);
+	assert_int_equal(trips(&theirs, 100, true), 0);
+	insert(&theirs, 1000);
+	assert_int_equal(trips(&mine, 1000, true), 1);
+	insert(&theirs, 1001);
+	assert_true(counts_of(&theirs).refreshed > 0);
+	assert_int_equal(trips(&mine, 1001, true), 0);
+	assert_int_equal(trips(&mine, 1002, false), 0);
+	end();
+}
+
+/* One of ten: 32 leaves are read some 320 times before all are kept, and never again. */
+static void
+test_admission(void **state)
+{
+	TreeLeafCounts counts;
+	uint64_t missed = 0;
+
+	(void) state;
+	begin(&narrow, ROOMY, 0);
+	fill(KEYS);
+	for (uint32_t i = 0; i < KEYS; i += 20)
+	{
+		uint64_t misses = counts_of(&mine).misses;
+
+		while (trips(&mine, i, true) > 0)
+			missed++;
+		assert_int_equal(counts_of(&mine).misses, misses + missed);
+		missed = 0;
+		assert_int_equal(trips(&mine, i, true), 0);
+	}
+	counts = counts_of(&mine);
+	printf("    %llu leaves admitted behind %llu reads\n", (unsigned long long) counts.admitted,
+	       (unsigned long long) counts.misses);
+	assert_in_range(counts.admitted, 30, 80);
+	assert_in_range(counts.misses, 6 * counts.admitted, 16 * counts.admitted);
+	end();
+}
+
+/* Eight frames: leaves that are asked for all the time stay, those that are read once do not push them out. */
+static void
+test_hot(void **state)
+{
+	uint64_t hits = 0;
+
+	(void) state;
+	begin(&narrow, SCARCE, 0);
+	fill(KEYS);
+	assert_int_equal(table()->sets, 1);
+	for (uint32_t i = 0; i < 100; i++)
+		for (uint32_t hot = 0; hot < 3; hot++)
+			(void) trips(&mine, hot * 600, true);
+	for (uint32_t i = 0; i < 10 * KEYS; i += 10)
+	{
+		(void) trips(&mine, i % KEYS, true);
+		for (uint32_t hot = 0; hot < 3; hot++)
+			hits += trips(&mine, hot * 600, true) == 0;
+	}
+	printf("    %llu of %u lookups of hot leaves are hits\n", (unsigned long long) hits, 3 * KEYS);
+	assert_true(hits > 3 * KEYS * 95 / 100);
+	end();
+}
+
+/* A scan reads what is not kept, in one chain, and the next one nothing. */
+static void
+test_scans(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(KEYS);
+	for (uint32_t i = 0; i < KEYS; i += 150)
+		(void) trips(&mine, i, true);
+	for (int pass = 0; pass < 2; pass++)
+	{
+		TreeLeafCounts before = counts_of(&mine);
+		Cost cost;
+
+		cost_begin(&client, &cost);
+		assert_int_equal(test_tree_entries(mine.tree), KEYS);
+		cost_end(&client, &cost);
+		assert_int_equal(counts_of(&mine).misses - before.misses, cost.tree.leaf_reads);
+		if (pass > 0)
+			assert_int_equal(cost.fabric.round_trips, 0);
+		else
+			assert_in_range(cost.fabric.round_trips, 1, cost.tree.leaf_reads - 1);
+	}
+	end();
+}
+
+/* Where the leaf is at hand no line of it is guessed. */
+static void
+test_guesses(void **state)
+{
+	TreeKey key = key_of(77);
+	TreeFound found;
+	TreeGuesses guesses;
+	Cost cost;
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	for (int i = 0; i < 3; i++)
+	{
+		cost_begin(&client, &cost);
+		assert_int_equal(tree_find(mine.scan, &key, &found), TREE_OK);
+		cost_end(&client, &cost);
+		assert_int_equal(cost.fabric.round_trips, i == 0 ? 1 : 0);
+		assert_int_equal(found.block * 100 + found.offset - 1, 77);
+	}
+	tree_client_guesses(client.tree, &guesses);
+	assert_int_equal(guesses.tried, 0);
+	end();
+}
+
+/* ---- what is not kept ---- */
+
+/* The root becomes an inner node where it is. */
+static void
+test_root(void **state)
+{
+	TreeKey key = key_of(5);
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	insert(&mine, 5);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(look_up(&mine, &key), TREE_OK);
+	assert_int_equal(counts_of(&mine).misses, 3);
+	assert_int_equal(counts_of(&mine).admitted, 0);
+	for (uint32_t i = 10; i < 200; i++)
+	{
+		TreeKey other = key_of(i);
+
+		insert(&theirs, i);
+		assert_int_equal(look_up(&mine, &other), TREE_OK);
+		assert_int_equal(look_up(&mine, &key), TREE_OK);
+	}
+	assert_true(counts_of(&mine).hits > 100);
+	end();
+}
+
+/* Without the conditions there is no room taken, and leaves are read as ever. */
+static void
+test_conditions(void **state)
+{
+	TreeTechniques set = tree_techniques;
+	TreeSharedOptions options = {
+		.slots = 1, .trees = 1, .cache_bytes = 65536, .lock_words = 1024, .nodes = 2, .techniques = &set};
+	const size_t without = tree_shared_bytes(&options);
+	const size_t table_bytes = sizeof(LeafTable) + (size_t) options.nodes * options.lock_words * 8;
+
+	(void) state;
+	options.leaf_cache_bytes = 2 * SCARCE - 1;
+	assert_int_equal(tree_shared_bytes(&options), without);
+	options.techniques = NULL;
+	assert_int_equal(tree_shared_bytes(&options), without);
+	options.techniques = &set;
+	set.exclusive = true;
+	assert_int_equal(tree_shared_bytes(&options), without + table_bytes + SCARCE);
+	options.leaf_cache_bytes = SCARCE - 1;
+	assert_int_equal(tree_shared_bytes(&options), without);
+	options.leaf_cache_leaf_bytes = 1000;
+	assert_int_equal(tree_shared_bytes(&options),
+	                 without + table_bytes + 3 * (LEAF_WAYS * (sizeof(LeafFrame) + 1024) + LINE_BYTES));
+	set.hierarchy = false;
+	assert_int_equal(tree_shared_bytes(&options), without);
+}
+
+/* Leaves of 2 KB where there is room for one only. */
+static void
+test_long(void **state)
+{
+	(void) state;
+	begin(&middle, ROOMY, 100);
+	fill(200);
+	table()->image_bytes = 1024;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(trips(&mine, 5, true), 1);
+	table()->image_bytes = 2048;
+	assert_int_equal(trips(&mine, 5, true), 1);
+	assert_int_equal(trips(&mine, 5, true), 0);
+	end();
+}
+
+/* A memory node that is closed is not answered for, and what it has when it comes back is read. */
+static void
+test_closed(void **state)
+{
+	TreeKey key = key_of(5);
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	assert_int_equal(trips(&mine, 5, true), 1);
+	assert_int_equal(trips(&mine, 5, true), 0);
+	tree_node_close(instance.shared, 0);
+	assert_int_equal(look_up(&mine, &key), TREE_UNREACHABLE);
+	tree_node_open(client.tree, 0, 0);
+	assert_int_equal(trips(&mine, 5, true), 1);
+	assert_int_equal(trips(&mine, 5, true), 0);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counts), cmocka_unit_test(test_written),    cmocka_unit_test(test_admission),
+		cmocka_unit_test(test_hot),    cmocka_unit_test(test_scans),      cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_root),   cmocka_unit_test(test_conditions), cmocka_unit_test(test_long),
+		cmocka_unit_test(test_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

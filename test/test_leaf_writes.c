@@ -1,0 +1,459 @@
+/*
+ * test_leaf_writes.c
+ *		Images of leaves (tree/leaf_cache.c) are what the leaves are, whoever writes, dies or is in doubt meanwhile.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fault.h"
+#include "support/leaf_fixture.h"
+
+#define WRITERS 3
+#define READERS 3
+#define WRITTEN 400u
+
+/* ---- writers ---- */
+
+/* What is done in the middle of a call, once: before or behind the next chain of this name's beginning. */
+static struct
+{
+	const char *name;
+	bool before;
+	void (*act)(void);
+} midway;
+
+static void
+step(void *argument, const char *name, bool before)
+{
+	void (*act)(void) = midway.act;
+
+	(void) argument;
+	if (act == NULL || before != midway.before || strncmp(name, midway.name, strlen(midway.name)) != 0)
+		return;
+	midway.act = NULL;
+	act();
+}
+
+static void
+when(TestClient *with, bool before, const char *name, void (*act)(void))
+{
+	with->tree->options.environment.step = step;
+	midway.name = name;
+	midway.before = before;
+	midway.act = act;
+}
+
+static void
+they_insert(void)
+{
+	insert(&theirs, 1000);
+}
+
+/* A reader has read the leaf, and before it is kept somebody adds an entry: what was read is not kept. */
+static void
+test_read_meets_write(void **state)
+{
+	(void) state;
+	for (int before = 0; before < 2; before++)
+	{
+		begin(&narrow, ROOMY, 100);
+		fill(200);
+		when(&client, before != 0, "READ", they_insert);
+		assert_int_equal(trips(&mine, 999, false), 1);
+		assert_null(midway.act);
+		assert_int_equal(trips(&mine, 1000, true), 1);
+		assert_int_equal(trips(&mine, 1000, true), 0);
+		end();
+	}
+}
+
+static void
+look_behind(void)
+{
+	assert_int_equal(trips(&mine, 1000, true), 1);
+}
+
+/* Entry 1000 is on its way: the image is not believed, nor is what is read kept. */
+static void
+look_before(void)
+{
+	assert_int_equal(trips(&mine, 1000, false), 1);
+	when(&second, false, "WRITE", look_behind);
+}
+
+/* From before a write is posted until it is acknowledged. */
+static void
+test_write_meets_read(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	assert_int_equal(trips(&mine, 1000, false), 1);
+	assert_int_equal(trips(&mine, 1000, false), 0);
+	when(&second, true, "WRITE", look_before);
+	insert(&theirs, 1000);
+	assert_null(midway.act);
+	/* The writer has brought it up to date. */
+	assert_int_equal(trips(&mine, 1000, true), 0);
+	end();
+}
+
+static void
+lose_chain(void)
+{
+	FabricFaultPlan plan = {.seed = 1, .fail_operation = 1};
+
+	assert_int_equal(fabric_fault_set(second.endpoints[0], &plan), FABRIC_OK);
+	test_node_kill(&node);
+}
+
+/* A writer whose chain may still land: until that is over the leaf is read each time. */
+static void
+test_doubt(void **state)
+{
+	TreeKey key = key_of(1000);
+	bool hit;
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	assert_int_equal(trips(&mine, 1000, false), 1);
+	assert_int_equal(trips(&mine, 1000, false), 0);
+	when(&second, true, "WRITE", lose_chain);
+	assert_int_equal(tree_insert(theirs.tree, &key, &stamp, &hit), TREE_UNREACHABLE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(trips(&mine, 1000, false), 1);
+	/* Its channel has ended with the memory node. */
+	hand_close(&mine);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_node_restart(&node);
+	test_client_open(&client, &instance, 0);
+	hand_open(&mine, &client);
+	assert_int_equal(fabric_fault_set(second.endpoints[0], NULL), FABRIC_OK);
+	assert_int_equal(trips(&mine, 1000, false), 1);
+	assert_int_equal(lock_leave(second.tree), TREE_OK);
+	assert_int_equal(trips(&mine, 1000, false), 1);
+	assert_int_equal(trips(&mine, 1000, false), 0);
+	must_insert(theirs.tree, &key, false);
+	assert_int_equal(trips(&mine, 1000, true), 0);
+	end();
+}
+
+/* The write was lost and is done again: in between the leaf is without the entry. */
+static void
+look_between(void)
+{
+	assert_int_equal(trips(&theirs, 1000, false), 1);
+}
+
+static void
+lose_write(void)
+{
+	FabricFaultPlan plan = {.seed = 1, .fail_operation = 1};
+
+	assert_int_equal(fabric_fault_set(client.endpoints[0], &plan), FABRIC_OK);
+	when(&client, true, "READ", look_between);
+}
+
+static void
+test_lost_once(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	assert_int_equal(trips(&theirs, 1000, false), 1);
+	assert_int_equal(trips(&theirs, 1000, false), 0);
+	when(&client, true, "WRITE", lose_write);
+	insert(&mine, 1000);
+	assert_null(midway.act);
+	assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
+	assert_int_equal(trips(&theirs, 1000, true), 0);
+	end();
+}
+
+/* A chain that is lost, and its channel reset: it did not land, or it did. */
+static void
+test_lost(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	for (uint32_t i = 0; i < KEYS; i++)
+	{
+		FabricFaultPlan plan = {.seed = i};
+
+		if (i % 2 == 0)
+			plan.fail_operation = 1 + i % 5;
+		else
+			plan.late_operation = 1 + i % 5;
+		assert_int_equal(fabric_fault_set(client.endpoints[0], &plan), FABRIC_OK);
+		insert(&mine, i);
+		assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
+		for (uint32_t half = 1; half <= 2; half++)
+		{
+			TreeKey key = key_of(i / half);
+
+			assert_int_equal(look_up(&theirs, &key), TREE_OK);
+		}
+	}
+	end();
+}
+
+static bool
+is_gone(void *argument, uint32_t block, uint16_t offset)
+{
+	return block * 100 + offset - 1u >= *(const uint32_t *) argument;
+}
+
+/* Removes the entries from TID `from` on, and takes the leaves that are empty then out of the tree. */
+static void
+remove_from(uint32_t from)
+{
+	TreeVacuumCounts counts = {0};
+	TreeFoldCounts folded = {0};
+	TreeVacuum *vacuum;
+	TreeFold *walk;
+
+	assert_int_equal(tree_vacuum_open(theirs.tree, &vacuum), TREE_OK);
+	while (tree_vacuum_next(vacuum, is_gone, &from, &counts) == TREE_OK)
+		;
+	assert_int_equal(tree_fold_open(theirs.tree, vacuum, &walk), TREE_OK);
+	while (tree_fold_next(walk, &folded) == TREE_OK)
+		;
+	tree_fold_close(walk);
+	assert_true(folded.leaves > 0);
+	tree_vacuum_close(vacuum);
+}
+
+/* Leaves that are folded become others, at the same place and under no lock of their own. */
+static void
+test_folded(void **state)
+{
+	TreeLeafCounts before;
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(KEYS);
+	assert_int_equal(test_tree_entries(mine.tree), KEYS);
+	remove_from(KEYS / 2);
+	before = counts_of(&mine);
+	assert_int_equal(test_tree_entries(mine.tree), KEYS / 2);
+	assert_int_equal(counts_of(&mine).hits, before.hits);
+	for (uint32_t i = KEYS / 2; i < KEYS; i++)
+	{
+		insert(&theirs, i);
+		for (uint32_t k = 0; k < 50; k += 7)
+			(void) trips(&mine, i - k, true);
+	}
+	assert_int_equal(test_tree_entries(mine.tree), KEYS);
+	end();
+}
+
+/* ---- fillers that die ---- */
+
+static uint64_t *
+image_of(uint64_t number)
+{
+	char *images = (char *) leaf_frame(table(), 0) + table()->sets * LEAF_WAYS * sizeof(LeafFrame);
+
+	return (uint64_t *) (images + number * table()->image_bytes);
+}
+
+/* Every frame as if its filler had been killed: an entry of the image is not there yet. */
+static void
+kill_fillers(void)
+{
+	for (uint64_t i = 0; i < table()->sets * LEAF_WAYS; i++)
+	{
+		uint64_t *image = image_of(i);
+
+		leaf_frame(table(), i)->sequence |= 1;
+		for (uint32_t slot = 0; slot < mine.tree->geometry.leaf_cells; slot++)
+			image[leaf_cell_word(&mine.tree->geometry, slot)] &= STAMP_MASK;
+	}
+}
+
+static void
+test_killed(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(KEYS);
+	assert_int_equal(test_tree_entries(mine.tree), KEYS);
+	kill_fillers();
+	for (uint32_t i = 0; i < KEYS; i += 10)
+		assert_int_equal(trips(&mine, i, true), 1);
+	assert_int_equal(counts_of(&mine).hits, 0);
+	for (uint32_t i = KEYS; i < KEYS + 100; i++)
+	{
+		insert(&theirs, i);
+		assert_in_range(trips(&mine, i, true), 1, 2);
+	}
+	/* The next incarnation begins without images. */
+	hand_close(&theirs);
+	hand_close(&mine);
+	assert_int_equal(test_client_close(&second), TREE_OK);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_attach(&instance);
+	test_client_open(&client, &instance, 0);
+	test_client_open(&second, &instance, 1);
+	hand_open(&mine, &client);
+	hand_open(&theirs, &second);
+	assert_int_equal(test_tree_entries(mine.tree), KEYS + 100);
+	assert_int_equal(counts_of(&mine).hits, 0);
+	assert_int_equal(trips(&mine, 5, true), 0);
+	end();
+}
+
+/* A frame whose image lies in two pages, and an entry in the second one. */
+static struct
+{
+	LeafFrame *frame;
+	char *page;
+	uint64_t *cell;
+	size_t page_bytes;
+} torn;
+
+/* Whoever copies the image has come to the second page: the frame is filled with another leaf's. */
+static void
+fill_again(int signal_number)
+{
+	(void) signal_number;
+	(void) mprotect(torn.page, torn.page_bytes, PROT_READ | PROT_WRITE);
+	torn.frame->sequence += 2;
+	*torn.cell &= STAMP_MASK;
+}
+
+static bool
+torn_find(uint64_t number)
+{
+	const NodeGeometry *g = &mine.tree->geometry;
+	uint64_t *image = image_of(number);
+
+	torn.frame = leaf_frame(table(), number);
+	torn.page = (char *) (((uintptr_t) image + g->leaf_bytes - 1) / torn.page_bytes * torn.page_bytes);
+	for (uint32_t slot = 0; slot < g->leaf_cells && torn.frame->address != 0; slot++)
+	{
+		torn.cell = image + leaf_cell_word(g, slot);
+		if ((char *) image < torn.page && (char *) torn.cell >= torn.page &&
+		    cell_state(*torn.cell) == CELL_LIVE)
+			return true;
+	}
+	return false;
+}
+
+/* The image changes while it is copied. */
+static void
+test_torn(void **state)
+{
+	struct sigaction action = {.sa_handler = fill_again}, usual;
+	uint64_t number = 0;
+	uint32_t i;
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(KEYS);
+	/* Images begin at different places of their pages. */
+	table()->image_bytes = mine.tree->geometry.leaf_bytes + LINE_BYTES;
+	assert_int_equal(test_tree_entries(mine.tree), KEYS);
+	torn.page_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	while (!torn_find(number))
+		number++;
+	i = cell_block(*torn.cell) * 100 + cell_offset(*torn.cell) - 1;
+	assert_int_equal(trips(&mine, i, true), 0);
+	assert_int_equal(sigaction(SIGSEGV, &action, &usual), 0);
+	assert_int_equal(mprotect(torn.page, torn.page_bytes, PROT_NONE), 0);
+	assert_int_equal(trips(&mine, i, true), 1);
+	assert_int_equal(sigaction(SIGSEGV, &usual, NULL), 0);
+	end();
+}
+
+/* ---- many ---- */
+
+/* Of a process, or a thread, of many: an assertion would go on with the test. */
+static void
+demand(bool good)
+{
+	if (!good)
+		_exit(3);
+}
+
+/* Writers say how far they are; readers find all of that, at once. Scratch: a word for each writer. */
+static void
+crowd_body(int number, void *argument)
+{
+	TestClient own;
+	Hand hand;
+	bool writes = number < WRITERS;
+
+	(void) argument;
+	test_client_open(&own, &instance, 2 + (uint32_t) number);
+	hand_open(&hand, &own);
+	for (uint32_t i = 0; i < (writes ? WRITTEN : 8 * WRITTEN); i++)
+	{
+		uint32_t writer = writes ? (uint32_t) number : i % WRITERS;
+		uint64_t *done = &instance.scratch[writer];
+		uint64_t written = __atomic_load_n(done, __ATOMIC_ACQUIRE);
+		TreeKey key = key_of(writer * WRITTEN + i);
+		bool hit;
+
+		if (writes)
+		{
+			demand(tree_insert(hand.tree, &key, &stamp, &hit) == TREE_OK && !hit);
+			__atomic_store_n(done, i + 1, __ATOMIC_RELEASE);
+		}
+		else if (written > 0)
+		{
+			key = key_of(writer * WRITTEN + (uint32_t) written - 1);
+			demand(look_up(&hand, &key) == TREE_OK);
+			key = key_of(writer * WRITTEN + (uint32_t) (i % written));
+			demand(look_up(&hand, &key) == TREE_OK);
+		}
+	}
+	hand_close(&hand);
+	demand(test_client_close(&own) == TREE_OK);
+	if (!test_threads)
+		_exit(0);
+}
+
+static void
+test_crowd(void **state)
+{
+	const uint64_t bytes[] = {SCARCE, ROOMY};
+
+	(void) state;
+	for (size_t b = 0; b < 2; b++)
+	{
+		begin(&narrow, bytes[b], 100);
+		assert_int_equal(test_processes(WRITERS + READERS, crowd_body, NULL), 0);
+		assert_int_equal(test_tree_entries(mine.tree), WRITERS * WRITTEN);
+		end();
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read_meets_write),
+		cmocka_unit_test(test_write_meets_read),
+		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_lost_once),
+		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_crowd),
+	};
+	const struct CMUnitTest threads[] = {cmocka_unit_test(test_crowd)};
+
+	if (test_threads_wanted(argc, argv))
+		return cmocka_run_group_tests(threads, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
