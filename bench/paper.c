@@ -6,10 +6,11 @@
  *		paper [--nodes N] [--servers N] [--clients N] [--entries N] [--theta T] [--ranks N] [--insert PERCENT]
  *		[--range PERCENT] [--range-entries N] [--warm N] [--operations N] [--seed N] [--host-locks]
  *		[--release-by-write] [--operation-cost NS] [--lock-cost NS] [--line] [--techniques LETTERS]
- *		[--entry-cache KEYS]
+ *		[--entry-cache KEYS] [--own-trees] [--leaf-cache LEAVES] [--admission PERCENT]
  *
  * Techniques: l combined lock and READ, u combined WRITE and unlock, h hierarchy of locks, p passed on, e
- * entry-sized writes, b back-off, a with an adaptive limit; all of them if nothing is said.
+ * entry-sized writes, b back-off, a with an adaptive limit; all of them if nothing is said.  With --own-trees each compute server has
+ * a tree for itself, and --techniques may name o, too: it is locked in the server's own memory only, which has room for so many leaves.
  *
  * Figures are those of a model in virtual time (doc/simulator.md), but for the last line, which tells how
  * fast this machine simulates.
@@ -32,6 +33,9 @@
 #define THETA 0.99
 /* What a key takes in the entry cache. */
 #define ENTRY_CACHE_BYTES 16
+/* A leaf of these trees; and what one takes in the leaf cache, with its frame. */
+#define LEAF_BYTES 1024
+#define LEAF_CACHE_BYTES (LEAF_BYTES + 72)
 /*
  * The paper's key space is of so many, which no machine of ours holds: hot keys are as hot as its, in a
  * smaller space.
@@ -68,6 +72,7 @@ set_techniques(YcsbOptions *options, const char *letters)
 		.entry_writes = strchr(letters, 'e') != NULL,
 		.back_off = strchr(letters, 'b') != NULL,
 		.adaptive = strchr(letters, 'a') != NULL,
+		.exclusive = strchr(letters, 'o') != NULL,
 		.overwrite = true,
 	};
 }
@@ -94,6 +99,15 @@ set_option(Arguments *arguments, int name, const char *value)
 			break;
 		case 'E':
 			options->site.entry_cache_bytes = number * ENTRY_CACHE_BYTES;
+			break;
+		case 'O':
+			options->own_trees = true;
+			break;
+		case 'L':
+			options->site.leaf_cache_bytes = number * LEAF_CACHE_BYTES;
+			break;
+		case 'A':
+			options->site.leaf_admission_percent = (uint32_t) number;
 			break;
 		case 'z':
 			options->ranks = number;
@@ -162,6 +176,9 @@ read_arguments(int argc, char **argv, Arguments *arguments)
 		{"operation-cost", required_argument, NULL, 'p'},
 		{"lock-cost", required_argument, NULL, 'k'},
 		{"entry-cache", required_argument, NULL, 'E'},
+		{"own-trees", no_argument, NULL, 'O'},
+		{"leaf-cache", required_argument, NULL, 'L'},
+		{"admission", required_argument, NULL, 'A'},
 		{"ranks", required_argument, NULL, 'z'},
 		{"techniques", required_argument, NULL, 'T'},
 		{"line", no_argument, NULL, 'l'},
@@ -214,12 +231,12 @@ print_text(const YcsbResult *result)
 	       result->fewest, result->most);
 	printf("each: %.3f round trips, %.1f bytes read, %.1f written, %.3f lock retries, %.3f lock waits, %.3f "
 	       "handovers, "
-	       "%.4f leaf splits, %.4f rewrites, %.4f cache misses\n",
+	       "%.4f leaf splits, %.4f rewrites, %.4f cache misses, %.4f leaves at hand\n",
 	       per_operation(result, counters->round_trips), per_operation(result, counters->read_bytes),
 	       per_operation(result, counters->written_bytes), per_operation(result, counters->lock_retries),
 	       per_operation(result, counters->lock_waits), per_operation(result, counters->handovers),
 	       per_operation(result, counters->leaf_splits), per_operation(result, counters->leaf_rewrites),
-	       per_operation(result, counters->cache_misses));
+	       per_operation(result, counters->cache_misses), per_operation(result, result->leaf_hits));
 	printf("busiest: %s of host %u, %.0f %% of the time; bucket of atomics: %.0f %%\n",
 	       cost_resource_name(result->busiest), result->busiest_host, result->busiest_part * 100,
 	       result->bucket_part * 100);
@@ -246,6 +263,7 @@ main(int argc, char **argv)
 	                                            .servers = SERVERS,
 	                                            .clients = CLIENTS,
 	                                            .placement.chip_locks = true,
+	                                            .leaf_cache_leaf_bytes = LEAF_BYTES,
 	                                            .lock_cost = LOCK_NS},
 	                                   .seed = 1,
 	                                   .entries = ENTRIES,
@@ -261,6 +279,13 @@ main(int argc, char **argv)
 
 	set_techniques(options, "luhpeba");
 	read_arguments(argc, argv, &arguments);
+	if (options->site.techniques.exclusive && !options->own_trees)
+	{
+		fprintf(
+			stderr,
+			"a tree that several compute servers use cannot be locked in the memory of one: --own-trees\n");
+		return 2;
+	}
 	options->site.node_bytes = options->entries * LEAF_ENTRY_BYTES / options->site.nodes + NODE_SPARE_BYTES;
 	options->site.cache_bytes = options->entries * INNER_ENTRY_BYTES + CACHE_SPARE_BYTES;
 	signal(SIGABRT, ended);

@@ -86,7 +86,10 @@ server_start(Site *site, SiteServer *server)
 	                             .lock_words = LOCK_WORDS,
 	                             .nodes = site->options.nodes,
 	                             .techniques = &site->options.techniques,
-	                             .entry_cache_bytes = site->options.entry_cache_bytes};
+	                             .entry_cache_bytes = site->options.entry_cache_bytes,
+	                             .leaf_cache_bytes = site->options.leaf_cache_bytes,
+	                             .leaf_cache_leaf_bytes = site->options.leaf_cache_leaf_bytes,
+	                             .leaf_admission_percent = site->options.leaf_admission_percent};
 
 	server->shared =
 		tree_shared_initialize(world_allocate(&site->memory, tree_shared_bytes(&options)), &options);

@@ -28,6 +28,9 @@ typedef struct SiteOptions
 	uint64_t node_bytes;
 	uint64_t cache_bytes;       /* of each compute server */
 	uint64_t entry_cache_bytes; /* likewise: what TreeSharedOptions have */
+	uint64_t leaf_cache_bytes;
+	uint32_t leaf_cache_leaf_bytes;
+	uint32_t leaf_admission_percent;
 	CostPlacement placement;
 	TreeTechniques techniques;
 	uint32_t lock_cost; /* nanoseconds: a lock that is passed on inside a compute server */

@@ -18,6 +18,8 @@
  */
 #define CACHE_STRIDE 2048u
 #define STAMP_EPOCH 1u
+/* Of a leaf with cells of 16 bytes. */
+#define LEAF_BYTES 1024u
 
 /* Latencies are counted by ranges of a 32nd of a power of two. */
 #define FINE_BITS 5u
@@ -27,6 +29,7 @@ typedef struct Moment
 {
 	uint64_t time;
 	TreeCounters counters;
+	uint64_t leaf_hits;
 	uint64_t used[SITE_SERVERS_MAX][COST_RESOURCES];
 	uint64_t buckets[SITE_SERVERS_MAX][COST_BUCKETS];
 } Moment;
@@ -35,7 +38,7 @@ typedef struct Ycsb
 {
 	YcsbOptions options;
 	Site site;
-	TreeRecord record;
+	TreeRecord records[SITE_SERVERS_MAX]; /* one for all, or one for each compute server */
 	Zipf zipf;
 	uint64_t done;    /* operations */
 	uint64_t fetched; /* lookups that filled caches */
@@ -99,10 +102,17 @@ worker_random(Worker *worker)
 	return mix(worker->random += 0x9e3779b97f4a7c15ull);
 }
 
+static uint32_t
+tree_count(void)
+{
+	return run.options.own_trees ? run.options.site.servers : 1;
+}
+
+/* Of one tree. */
 static uint64_t
 key_space(void)
 {
-	return run.options.entries / (LEFT_OUT - 1) * LEFT_OUT;
+	return run.options.entries / tree_count() / (LEFT_OUT - 1) * LEFT_OUT;
 }
 
 /* A key of the space, some more often than others; neighbors have nothing in common. */
@@ -111,7 +121,10 @@ draw_key(Worker *worker)
 {
 	uint64_t rank = zipf_rank(&run.zipf, worker_random(worker));
 
-	return run.zipf.theta == 0 ? rank : mix(rank + 1) % key_space();
+	if (run.zipf.theta == 0)
+		return rank;
+	/* Each tree has hot keys of its own. */
+	return mix(rank + 1 + ((uint64_t) (worker->server % tree_count()) << 48)) % key_space();
 }
 
 static TreeKey
@@ -180,14 +193,18 @@ moment_take(Moment *moment)
 {
 	moment->time = scheduler_now();
 	memset(&moment->counters, 0, sizeof(moment->counters));
+	moment->leaf_hits = 0;
 	for (uint32_t i = 0; i < run.worker_count; i++)
 	{
 		TreeCounters counters;
+		TreeLeafCounts leaves;
 
 		if (!run.workers[i].open)
 			continue;
 		tree_client_counters(run.workers[i].client.tree, &counters);
 		counters_add(&moment->counters, &counters, false);
+		tree_client_leaf_counts(run.workers[i].client.tree, &leaves);
+		moment->leaf_hits += leaves.hits;
 	}
 	for (uint32_t i = 0; i < site_hosts(&run.options.site); i++)
 	{
@@ -275,6 +292,18 @@ insert(Worker *worker, uint64_t number)
 	require(tree_insert(worker->tree, &key, &stamp, &hit), &worker->client);
 }
 
+/* What made no chain took processor time alone, with the leaf that was looked at. */
+static void
+spend(Worker *worker, uint64_t began)
+{
+	CostClient *cost = &worker->client.cost;
+
+	if (scheduler_now() != began)
+		return;
+	coroutine_sleep(cost->debt + LEAF_BYTES * cost_parameters.check_byte / PICOSECONDS_PER_NS);
+	cost->debt = 0;
+}
+
 static void
 operate(Worker *worker)
 {
@@ -291,6 +320,7 @@ operate(Worker *worker)
 		find(worker, number);
 	else
 		look_up(worker, number);
+	spend(worker, began);
 	operation_done(worker, began);
 }
 
@@ -299,7 +329,7 @@ operate(Worker *worker)
 static void
 worker_open(Worker *worker)
 {
-	const TreeRecord *record = &run.record;
+	const TreeRecord *record = &run.records[worker->server % tree_count()];
 
 	site_client_open(&worker->client, &run.site, worker->server, worker->slot);
 	require(tree_open(worker->client.tree, record->tree, record->root, &record->format, NULL, NULL,
@@ -346,20 +376,22 @@ work(void *argument)
 	worker_close(worker);
 }
 
+/* Makes the loader's tree: the server's own, or that of all. */
 static void
 load(Worker *loader)
 {
 	TreeStamp stamp = {.epoch = STAMP_EPOCH};
+	TreeRecord *record = &run.records[loader->server];
 	TreeBulk *bulk;
 
-	run.record = (TreeRecord){
+	*record = (TreeRecord){
 		.cluster = {1, 2},
 		.database = 1,
 		.format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 80},
 	};
-	site_client_open(&loader->client, &run.site, 0, run.options.site.clients);
-	require(tree_create(loader->client.tree, &run.record), &loader->client);
-	require(tree_open(loader->client.tree, run.record.tree, run.record.root, &run.record.format, NULL, NULL,
+	site_client_open(&loader->client, &run.site, loader->server, run.options.site.clients);
+	require(tree_create(loader->client.tree, record), &loader->client);
+	require(tree_open(loader->client.tree, record->tree, record->root, &record->format, NULL, NULL,
 	                  &loader->tree),
 	        &loader->client);
 	require(tree_bulk_open(loader->tree, &stamp, &bulk), &loader->client);
@@ -373,16 +405,31 @@ load(Worker *loader)
 	require(tree_bulk_finish(bulk), &loader->client);
 }
 
+/* All is over: the loader's tree is as large as it will be. Returns the bytes of its extents. */
+static uint64_t
+loader_close(Worker *loader)
+{
+	TreeStatistics statistics;
+
+	require(tree_estimate(loader->tree, &statistics), &loader->client);
+	tree_close(loader->tree);
+	site_client_close(&loader->client);
+	return statistics.extent_bytes;
+}
+
 static void
 direct(void *argument)
 {
-	Worker loader = {0};
-	TreeStatistics statistics;
+	Worker *loaders = run.workers + run.worker_count;
 	YcsbResult *result = argument;
 	double began = real_seconds();
 
 	site_start(&run.site, &run.options.site);
-	load(&loader);
+	for (uint32_t i = 0; i < tree_count(); i++)
+	{
+		loaders[i].server = i;
+		load(&loaders[i]);
+	}
 	run.loaded = real_seconds();
 	result->load_seconds = run.loaded - began;
 	for (uint32_t i = 0; i < run.worker_count; i++)
@@ -400,10 +447,8 @@ direct(void *argument)
 		while (!coroutine_has_ended(run.workers[i].client.coroutine))
 			coroutine_sleep(NANOSECONDS_PER_US);
 	result->run_seconds = real_seconds() - run.loaded;
-	require(tree_estimate(loader.tree, &statistics), &loader.client);
-	result->node_memory = statistics.extent_bytes;
-	tree_close(loader.tree);
-	site_client_close(&loader.client);
+	for (uint32_t i = 0; i < tree_count(); i++)
+		result->node_memory += loader_close(&loaders[i]);
 	site_stop(&run.site);
 }
 
@@ -465,7 +510,8 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	memset(result, 0, sizeof(*result));
 	run.options = *options;
 	run.worker_count = run.warming = options->site.servers * options->site.clients;
-	run.workers = calloc(run.worker_count, sizeof(Worker));
+	/* And those that load. */
+	run.workers = calloc(run.worker_count + tree_count(), sizeof(Worker));
 	zipf_open(&run.zipf, options->theta == 0 ? key_space() : options->ranks, options->theta);
 	scheduler_open(options->seed);
 	cost_open(&cost);
@@ -485,6 +531,7 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	result->simulated = run.done + run.fetched;
 	result->counters = run.end.counters;
 	counters_add(&result->counters, &run.begin.counters, true);
+	result->leaf_hits = run.end.leaf_hits - run.begin.leaf_hits;
 	find_bottleneck(result);
 	find_shares(result);
 	result->hash = mix(scheduler_now()) ^ mix(result->time + 1) ^ mix(result->counters.read_bytes + 2);

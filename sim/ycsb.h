@@ -14,6 +14,8 @@
 typedef struct YcsbOptions
 {
 	SiteOptions site;
+	bool
+		own_trees; /* each compute server has a tree of its own, with its part of the entries, and no other one uses it */
 	uint64_t seed;
 	uint64_t entries; /* loaded; the key space has a quarter more */
 	double theta;     /* of Zipf's law, 0: uniform */
@@ -39,6 +41,7 @@ typedef struct YcsbResult
 	uint64_t fewest; /* operations of one client, and of another */
 	uint64_t most;
 	TreeCounters counters;
+	uint64_t leaf_hits;   /* leaves that were not read, as they were at hand */
 	CostResource busiest; /* of all cards: the resource that was busy longest, and what part of the time */
 	uint32_t busiest_host;
 	double busiest_part;
