@@ -517,6 +517,66 @@ put_dying(Stage *stage, uint32_t number, uint32_t parent, uint32_t level, uint64
 	join_killed(child);
 }
 
+/* A frame whose image lies in two pages, the second of which whoever copies it comes to last. */
+static struct
+{
+	uint64_t *image;
+	uint64_t *sequence;
+	char *page;
+	size_t page_bytes;
+} refilled;
+
+/* The frame is filled anew while it is copied. */
+static void
+fill_again(int signal_number)
+{
+	(void) signal_number;
+	(void) mprotect(refilled.page, refilled.page_bytes, PROT_READ | PROT_WRITE);
+	refilled.image[HEADER_LSN]++;
+	refilled.image[INNER_BYTES / 8 - 1]++;
+	*refilled.sequence += 2;
+}
+
+/* Where frame and image of the only node in the cache lie: the words that say so are found in the order of the layout. */
+static void
+refilled_find(Stage *stage, uint64_t address)
+{
+	uint64_t *word = stage->client.shared->cache;
+
+	while (word[1] != stage->tree.tree || word[2] != address)
+		word += LINE_WORDS;
+	refilled.sequence = word;
+	do
+		word += LINE_WORDS;
+	while (word[HEADER_TREE] != stage->tree.tree || word[HEADER_SELF] != address);
+	refilled.image = word;
+	refilled.page_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	refilled.page =
+		(char *) ((uintptr_t) (word + INNER_BYTES / 8 - 1) / refilled.page_bytes * refilled.page_bytes);
+}
+
+/* What was copied of two fillings is not believed, whenever they meet. */
+static void
+test_refilled(void **state)
+{
+	struct sigaction action = {.sa_handler = fill_again}, usual;
+	uint64_t copy[NODE_MAX_BYTES / 8];
+	Stage stage;
+
+	(void) state;
+	stage_open(&stage, &formats[0], 1 << 20);
+	put(&stage, 1, 0, 2, 5);
+	refilled_find(&stage, pointer_address(pointer_make(0, 4096, 0)));
+	assert_true((char *) (refilled.image + HEADER_LSN) < refilled.page);
+	assert_int_equal(sigaction(SIGSEGV, &action, &usual), 0);
+	assert_int_equal(mprotect(refilled.page, refilled.page_bytes, PROT_NONE), 0);
+	assert_int_equal(cache_copy(&stage.tree, pointer_make(0, 4096, 0), copy), TREE_OK);
+	assert_int_equal(sigaction(SIGSEGV, &usual, NULL), 0);
+	assert_int_equal(copy[HEADER_LSN], refilled.image[HEADER_LSN]);
+	assert_int_equal(copy[INNER_BYTES / 8 - 1], refilled.image[INNER_BYTES / 8 - 1]);
+	stage_close(&stage);
+}
+
 /*
  * Half of one image and half of another are nobody's; nobody waits for the dead; the next instance has all
  * frames again.
@@ -696,6 +756,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_undecided_copies),
 		cmocka_unit_test(test_children_under_parents),
 		cmocka_unit_test(test_race),
+		cmocka_unit_test(test_refilled),
 		cmocka_unit_test(test_filler_dies),
 		cmocka_unit_test(test_filler_of_root_dies),
 		cmocka_unit_test(test_speed),
