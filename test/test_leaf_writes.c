@@ -8,11 +8,13 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "fault.h"
+#include "scan.h"
 #include "support/leaf_fixture.h"
 
 #define WRITERS 3
@@ -280,6 +282,62 @@ kill_fillers(void)
 }
 
 static void
+die(int signal_number)
+{
+	(void) signal_number;
+	kill(getpid(), SIGKILL);
+}
+
+/* A process that is killed in the middle of bringing the image of this number's leaf up to date. */
+static void
+kill_filler(uint32_t i)
+{
+	const size_t page_bytes = (size_t) sysconf(_SC_PAGESIZE);
+	const uint32_t leaf_bytes = mine.tree->geometry.leaf_bytes;
+	uint8_t *pages = mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t *half = (uint64_t *) (pages + page_bytes - leaf_bytes / 2);
+	uint64_t version;
+	uint64_t number = 0;
+	int status;
+	pid_t child;
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(trips(&mine, i, true), 0);
+	while (leaf_frame(table(), number)->address != pointer_address(mine.scan->pointer))
+		number++;
+	version = leaf_frame(table(), number)->version;
+	memcpy(half, mine.scan->leaf, leaf_bytes / 2);
+	assert_int_equal(mprotect(pages + page_bytes, page_bytes, PROT_NONE), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		signal(SIGSEGV, die);
+		client.tree->passages = 1;
+		leaf_cache_wrote(mine.tree, mine.scan->pointer, version, half, leaf_bytes);
+		_exit(2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(leaf_frame(table(), number)->sequence % 2, 1);
+	munmap(pages, 2 * page_bytes);
+}
+
+/* Its frame is nobody's, nobody waits, and the leaf gets another one. */
+static void
+test_killed_once(void **state)
+{
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(200);
+	assert_int_equal(trips(&mine, 100, true), 1);
+	kill_filler(100);
+	assert_int_equal(trips(&mine, 100, true), 1);
+	assert_int_equal(trips(&mine, 100, true), 0);
+	end();
+}
+
+static void
 test_killed(void **state)
 {
 	(void) state;
@@ -447,6 +505,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_lost_once),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_killed_once),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_torn),
 		cmocka_unit_test(test_crowd),
