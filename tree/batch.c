@@ -116,6 +116,13 @@ base_find(const NodeGeometry *g, const uint64_t *leaf, const TreeBound *bound, u
 			return low;
 		low = base_next(g, leaf, low);
 	}
+	/* Behind what is below by its first word mostly comes the cell that is looked for. */
+	if (!above && bound_has_word(bound) && (node_flags(leaf) & NODE_POSTINGS) == 0)
+	{
+		low += cells_below(g, leaf, leaf_cell_word(g, low), g->cell_words, high - low, &bound->key);
+		if (low < high && bound_bytes(bound, leaf + leaf_cell_word(g, low)) < limit)
+			return low;
+	}
 	while (low < high)
 	{
 		uint32_t middle = posting_head(g, leaf, (low + high) / 2);

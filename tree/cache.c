@@ -199,8 +199,7 @@ decide_child(const NodeGeometry *g, const uint64_t *node, uint32_t i, const Tree
 	uint64_t separator[LINE_WORDS];
 
 	assert(g->cell_words <= LINE_WORDS);
-	for (uint32_t word = 0; word < g->cell_words; word++)
-		separator[word] = node_word(from, word);
+	separator_copy(g, separator, from);
 	/* Never so in a believed node. */
 	if (separator_infinite(separator))
 		return DECIDE_ABOVE;
@@ -232,45 +231,13 @@ first_not_below(const NodeGeometry *g, const uint64_t *node, const TreeBound *bo
 	return low;
 }
 
-/*
- * The first of cells [1, count) that is not below the bound by its leading bit and first word. Ten steps
- * without an unforeseeable branch: this is the hot path of every descent.
- */
-static uint32_t
-first_word_search(const NodeGeometry *g, const uint64_t *node, uint32_t count, const TreeBound *bound)
-{
-	const uint64_t *base = node + inner_cell_word(g, 1) + 1;
-	uint64_t wanted = bound->key.norm[0];
-	uint64_t wanted_high = bound->key.high ? CELL_HIGH_BIT : 0;
-	uint32_t left = count - 1;
-	uint32_t stride = g->inner_stride;
-	uint32_t skipped = 1;
-
-	assert(count >= 1);
-	assert(stride >= 3);
-	while (left > 0)
-	{
-		uint32_t half = left / 2;
-		const uint64_t *cell = base + (size_t) half * stride;
-		uint64_t high = node_word(cell, 0) & CELL_HIGH_BIT;
-		uint64_t word = node_word(cell, 1);
-		/* No short cuts: a jump here is mispredicted every other time. */
-		bool less = (high < wanted_high) | ((high == wanted_high) & (word < wanted));
-
-		base = less ? cell + stride : base;
-		skipped += less ? half + 1 : 0;
-		left = less ? left - half - 1 : half;
-	}
-	return skipped;
-}
-
 bool
 node_search_inner(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, uint32_t *first,
                   uint32_t *last)
 {
 	uint32_t count = node_count(node);
 	uint32_t low = 1;
-	Decision at;
+	Decision at = DECIDE_BELOW;
 
 	assert(first != NULL && last != NULL);
 	if (count > g->inner_cells)
@@ -280,11 +247,11 @@ node_search_inner(const NodeGeometry *g, const uint64_t *node, const TreeBound *
 		*first = *last = 0;
 		return true;
 	}
-	if (bound->norm_bits_valid && bound->norm_length >= 8)
+	if (bound_has_word(bound))
 	{
 		uint32_t word;
 
-		low = first_word_search(g, node, count, bound);
+		low = 1 + cells_below(g, node, inner_cell_word(g, 1) + 1, g->inner_stride, count - 1, &bound->key);
 		if (low < count)
 		{
 			word = inner_cell_word(g, low) + 1;
@@ -293,7 +260,8 @@ node_search_inner(const NodeGeometry *g, const uint64_t *node, const TreeBound *
 				count = low; /* the next one is above the bound */
 		}
 	}
-	low = first_not_below(g, node, bound, low, count, false, &at);
+	if (low < count)
+		low = first_not_below(g, node, bound, low, count, false, &at);
 	*first = *last = low - 1;
 	if (low < count && at == DECIDE_UNKNOWN)
 		*last = first_not_below(g, node, bound, low, count, true, &at) - 1;
@@ -316,25 +284,33 @@ node_child_choice(const NodeGeometry *g, const uint64_t *node, uint32_t index, C
 	choice->generation = node_word(node, HEADER_GENERATION);
 	if (high + g->cell_words > INNER_BYTES / 8)
 		high = g->high_word; /* a frame that changes: not to be believed anyway */
-	for (uint32_t word = 0; word < g->cell_words; word++)
-	{
-		choice->low[word] = node_word(node, low + word);
-		choice->high[word] = node_word(node, high + word);
-	}
+	separator_copy(g, choice->low, node + low);
+	separator_copy(g, choice->high, node + high);
+}
+
+/* decide_fence() where the first word does not tell. */
+static Decision
+decide_whole_fence(const NodeGeometry *g, const uint64_t *from, bool high, const TreeBound *bound)
+{
+	uint64_t fence[LINE_WORDS];
+
+	assert(g->cell_words <= LINE_WORDS);
+	separator_copy(g, fence, from);
+	if (separator_infinite(fence))
+		return high ? DECIDE_BELOW : DECIDE_ABOVE;
+	return node_decide(g, bound, fence, true);
 }
 
 /* The bound against one of the node's fences. */
-static Decision
+static inline Decision
 decide_fence(const NodeGeometry *g, const uint64_t *node, bool high, const TreeBound *bound)
 {
 	const uint64_t *from = node + (high ? g->high_word : g->low_word);
 	uint64_t word0 = node_word(from, 0);
-	uint64_t fence[LINE_WORDS];
 
-	assert(g->cell_words <= LINE_WORDS);
 	if (cell_state(word0) == SEPARATOR_INFINITE)
 		return high ? DECIDE_BELOW : DECIDE_ABOVE;
-	if (bound->norm_bits_valid && bound->norm_length >= 8)
+	if (bound_has_word(bound))
 	{
 		/* Nearly always the first word tells. */
 		bool fence_high = (word0 & CELL_HIGH_BIT) != 0;
@@ -345,11 +321,7 @@ decide_fence(const NodeGeometry *g, const uint64_t *node, bool high, const TreeB
 		if (word1 != bound->key.norm[0])
 			return bound->key.norm[0] < word1 ? DECIDE_BELOW : DECIDE_ABOVE;
 	}
-	for (uint32_t word = 0; word < g->cell_words; word++)
-		fence[word] = node_word(from, word);
-	if (separator_infinite(fence))
-		return high ? DECIDE_BELOW : DECIDE_ABOVE;
-	return node_decide(g, bound, fence, true);
+	return decide_whole_fence(g, from, high, bound);
 }
 
 /* Searches a frame's image. False: integers do not decide. */

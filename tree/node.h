@@ -421,6 +421,13 @@ typedef enum Decision
 extern Decision node_decide(const NodeGeometry *g, const TreeBound *bound, const uint64_t *cell,
                             bool separator);
 
+/* Whether the first word of the bound's key binds, so that cells can be told apart by it. */
+static inline bool
+bound_has_word(const TreeBound *bound)
+{
+	return bound->norm_bits_valid && bound->norm_length >= 8;
+}
+
 /* The bound that stands for one whole key. */
 extern void bound_of_key(const NodeGeometry *g, const TreeKey *key, TreeBound *bound);
 
@@ -477,6 +484,18 @@ extern void node_get_fence(const NodeGeometry *g, const uint64_t *node, bool hig
 extern bool separator_equal(const NodeGeometry *g, const uint64_t *a,
                             const uint64_t *b); /* stamps do not count */
 
+/* Copies a separator with its stamp; it may lie in shared memory. A call of memcpy() takes longer for so few words. */
+static inline void
+separator_copy(const NodeGeometry *g, uint64_t *to, const uint64_t *separator)
+{
+	assert(g->cell_words % 2 == 0);
+	for (uint32_t word = 0; word < g->cell_words; word += 2)
+	{
+		to[word] = node_word(separator, word);
+		to[word + 1] = node_word(separator, word + 1);
+	}
+}
+
 static inline bool
 separator_infinite(const uint64_t *separator)
 {
@@ -512,6 +531,16 @@ extern int cell_order_normalized(const NodeGeometry *g, const uint64_t *a, const
  * its fences differ from it.
  */
 extern bool leaf_alone(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell);
+
+/* ---- interpolate.c ---- */
+
+/*
+ * How many of `count` cells in the order of their keys are below a key by its leading bit and first word. They begin at word
+ * number `first` of the node, `stride` words apart, and lie between its fences. `node` may be shared memory: then the answer is
+ * any number up to `count`.
+ */
+extern uint32_t cells_below(const NodeGeometry *g, const uint64_t *node, uint32_t first, uint32_t stride,
+                            uint32_t count, const TreeKey *key);
 
 /* ---- posting.c: TIDs of one key, together ---- */
 

@@ -349,18 +349,28 @@ move_right(Tree *tree, Visit *visit, const ChildChoice *choice, Path *path)
 }
 
 static void
-move_down(Visit *visit, const ChildChoice *choice, uint32_t cell_bytes, Path *path)
+move_down(const NodeGeometry *g, Visit *visit, const ChildChoice *choice, Path *path)
 {
 	assert(choice->level > 0);
-	assert(cell_bytes <= sizeof(path->low));
+	assert(g->cell_bytes <= sizeof(path->low));
 
 	path->fences_known = true;
 	path->fresh = visit->read;
-	memcpy(path->low, choice->low, cell_bytes);
-	memcpy(path->high, choice->high, cell_bytes);
+	separator_copy(g, path->low, choice->low);
+	separator_copy(g, path->high, choice->high);
 	visit->parent = visit->pointer;
 	visit->pointer = choice->child;
 	visit->level = (int) choice->level - 1;
+}
+
+/* Nothing of the way is known; fences are not even cleared. */
+static void
+path_begin(Path *path)
+{
+	path->fences_known = false;
+	path->fresh = false;
+	path->root_level = 0;
+	memset(path->parents, 0, sizeof(path->parents));
 }
 
 /* One descent; TREE_RETRY: it met something stale. */
@@ -371,7 +381,7 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 	ChildChoice choice;
 	TreeStatus status;
 
-	memset(path, 0, sizeof(*path));
+	path_begin(path);
 	for (int steps = 0; steps < RIGHT_MOVES_MAX; steps++)
 	{
 		/* A leaf is not read here: whoever wants it reads or locks it. */
@@ -397,7 +407,7 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 		}
 		if (choice.level == level)
 			break;
-		move_down(&visit, &choice, tree->geometry.cell_bytes, path);
+		move_down(&tree->geometry, &visit, &choice, path);
 	}
 	if (visit.level != (int) level)
 		return TREE_RETRY;
@@ -418,8 +428,9 @@ search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, P
 	/* A tree that was one leaf when last seen: whoever locks or reads the root sees whether it still is. */
 	if (level == 0 && tree->root_is_leaf && !fresh)
 	{
-		memset(path, 0, sizeof(*path));
+		path_begin(path);
 		path->pointer = tree->root;
+		path->level = 0;
 		return TREE_OK;
 	}
 	for (int attempt = 0; attempt < DESCENT_ATTEMPTS; attempt++)

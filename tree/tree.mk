@@ -23,6 +23,7 @@ TREE_SOURCES = \
 	tree/heal.c \
 	tree/insert.c \
 	tree/insert_full.c \
+	tree/interpolate.c \
 	tree/leaf.c \
 	tree/leaf_cache.c \
 	tree/lock.c \

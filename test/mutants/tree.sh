@@ -108,3 +108,9 @@ mutate not_alone_by_itself test_alone tree/leaf.c \
 	's/ &&\s+\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0//'
 mutate alone_not_asked test_alone tree/insert.c \
 	's/if \(in->alone_wanted && /if (false \&\& /'
+mutate guess_from_above_believed test_interpolate tree/interpolate.c \
+	's/if \(from > 0 && node_word\(window - stride, 0\) >= row\.rank\)/if (false)/'
+mutate guess_from_below_believed test_interpolate tree/interpolate.c \
+	's/if \(below == WINDOW_CELLS\)/if (false)/'
+mutate guess_across_leading_bits test_interpolate tree/interpolate.c \
+	's/if \(!same_high\(&row, low\) \|\| !same_high\(&row, high\)\)/if (false)/'
