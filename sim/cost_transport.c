@@ -66,6 +66,15 @@ until(uint64_t time)
 	return time <= now() ? 0 : (time - now() + PICOSECONDS_PER_NS - 1) / PICOSECONDS_PER_NS;
 }
 
+/* A swap of a lock word. No other thread is there: it need not wait for the stores before it, nor what follows for it. */
+static void
+swap_lock(uint64_t *word, FabricOp *op)
+{
+	op->result = *word;
+	if (*word == op->compare)
+		*word = op->operand;
+}
+
 /* Takes effect, now. */
 static void
 apply(const ApplyChannel *channel, FabricOp *op)
@@ -76,6 +85,8 @@ apply(const ApplyChannel *channel, FabricOp *op)
 		memcpy(op->buffer, apply_node(channel, op->offset), op->length);
 	else if (op->opcode == FABRIC_WRITE)
 		memcpy(apply_node(channel, op->offset), op->buffer, op->length);
+	else if (op->opcode == FABRIC_COMPARE_SWAP && op->region == FABRIC_LOCKS)
+		swap_lock(&channel->locks[op->offset / 8], op);
 	else
 		apply_atomic(channel, op);
 }

@@ -142,12 +142,9 @@ client_now(void *argument)
 static void
 client_sleep(void *argument, uint32_t slot, uint32_t milliseconds)
 {
-	SiteClient *client = argument;
-
+	(void) argument;
 	(void) slot;
-	if (!client->woken)
-		coroutine_wait(milliseconds * NANOSECONDS_PER_MS);
-	client->woken = false;
+	coroutine_wait(milliseconds * NANOSECONDS_PER_MS);
 }
 
 static void
@@ -160,17 +157,17 @@ client_wake(void *argument, uint32_t slot)
 	coroutine_wake(woken->coroutine);
 }
 
-/* Seldom looked at what takes long; who is woken goes on at once, and does not sleep next time. */
+/*
+ * Seldom looked at what takes long; who is woken goes on at once. What it waits for has happened then: it does not sleep for a
+ * wake-up that is used up.
+ */
 static void
 client_pause_awake(void *argument)
 {
 	SiteClient *client = argument;
 
 	if (coroutine_wait(client->patience))
-	{
 		client->patience = PAUSE_NANOSECONDS;
-		client->woken = true;
-	}
 	else if (client->patience < PAUSE_MAX_NANOSECONDS)
 		client->patience *= 2;
 }

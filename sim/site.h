@@ -69,7 +69,6 @@ typedef struct SiteClient
 	TreeClient *tree;
 	CostClient cost;
 	uint32_t patience; /* nanoseconds of the next look at what is waited for */
-	bool woken;        /* while it was awake */
 	uint64_t silence;
 } SiteClient;
 
