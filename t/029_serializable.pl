@@ -11,7 +11,9 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $node = new_cluster('main', conf => "max_prepared_transactions = 4\nenable_seqscan = off\nenable_bitmapscan = off\n");
+# Sessions connect for themselves: a connection worker would have its connection before the memory node is stopped (break_index).
+my $node = new_cluster('main',
+	conf => "max_prepared_transactions = 4\nenable_seqscan = off\nenable_bitmapscan = off\nsherman.connection_workers = 0\n");
 
 my $memory_node;
 
