@@ -188,6 +188,16 @@ sherman_index_for_insert(Relation index)
 	return begin_insert(index, opened);
 }
 
+bool
+sherman_index_is_mutated(const ShermanIndex *index)
+{
+	ShermanTreeEntry entry;
+
+	if (index->mutated_epoch == sherman_epoch())
+		return true;
+	return sherman_trees_find(sherman_tree_key(&index->meta), &entry) && entry.mutated_epoch == sherman_epoch();
+}
+
 ShermanIndex *
 sherman_index_for_vacuum(Relation index)
 {

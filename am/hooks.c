@@ -90,7 +90,8 @@ tree_options(void)
 		.trees = (uint32_t) sherman_max_indexes,
 		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
 		.lock_words = SHERMAN_LOCK_WORDS,
-		.nodes = TREE_MAX_NODES
+		.nodes = TREE_MAX_NODES,
+		.alone = true
 	};
 
 	return options;

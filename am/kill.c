@@ -33,19 +33,6 @@ sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *b
 	kills->count++;
 }
 
-/*
- * Whether the record says already that the tree is changed in this epoch.
- */
-static bool
-tree_is_mutated(const ShermanIndex *index)
-{
-	ShermanTreeEntry entry;
-
-	if (index->mutated_epoch == sherman_epoch())
-		return true;
-	return sherman_trees_find(sherman_tree_key(&index->meta), &entry) && entry.mutated_epoch == sherman_epoch();
-}
-
 void
 sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch)
 {
@@ -55,7 +42,7 @@ sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBat
 	TreeStatus	status;
 
 	kills->count = 0;
-	if (count == 0 || index->state != SHERMAN_OK || !tree_is_mutated(index))
+	if (count == 0 || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
 		return;
 	stamp.epoch = sherman_epoch();
 	stamp.lsn = GetXLogInsertRecPtr();

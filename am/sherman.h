@@ -245,6 +245,8 @@ extern TreeStatus sherman_take_scan(ShermanIndex *index, TreeScan **scan);
 extern void sherman_return_scan(ShermanIndex *index, TreeScan *scan);
 /* For vacuum: as insert; NULL: broken, nothing is removed (flag is durable before anything is skipped). */
 extern ShermanIndex *sherman_index_for_vacuum(Relation index);
+/* Whether the record says already that the tree is changed in this epoch. */
+extern bool sherman_index_is_mutated(const ShermanIndex *index);
 /* True if a running scan may go on: the index has not become broken since it was opened. Raises otherwise. */
 extern void sherman_index_recheck(ShermanIndex *index, Relation relation);
 /*

@@ -18,6 +18,9 @@
  * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
  * reusable.  Both are bytes, in pages of BLCKSZ.
  *
+ * Before, once in each run of the server, a look at the index's memory finds what earlier runs have left free there
+ * (tree/salvage.c).
+ *
  * An index that is in doubt after a crash is healed at the end (heal.c): by a walk of its own, which others do not need.
  */
 #include "sherman.h"
@@ -244,6 +247,26 @@ fold_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, Tr
 }
 
 /*
+ * Finds what earlier runs have left free.  It is room and nothing else: where that fails a later VACUUM goes on with it.
+ */
+static void
+salvage(ShermanIndex *index)
+{
+	uint64_t	bytes = 0;
+	TreeStatus	status;
+
+	do
+	{
+		vacuum_delay_point();
+		status = tree_salvage_next(index->tree, &bytes);
+	} while (status == TREE_OK);
+	if (bytes > 0)
+		ereport(DEBUG1,
+				(errmsg_internal("tree %llx: " UINT64_FORMAT " bytes were left free by earlier runs",
+								 (unsigned long long) index->meta.tree, bytes)));
+}
+
+/*
  * Removes the entries of dead rows, and then the leaves that are empty.
  */
 static void
@@ -303,6 +326,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 		return stats;			/* nothing was inserted yet */
 
 	sherman_prove_removal(relation, index, compat_wal_end());
+	salvage(index);
 	begin_progress(relation, info->report_progress, &progress);
 	remove_entries(relation, index, &removal, &progress, &counts, &folded);
 
@@ -345,12 +369,17 @@ IndexBulkDeleteResult *
 sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 {
 	TreeStatistics statistics;
+	ShermanIndex *index;
 
 	if (info->analyze_only)
 		return stats;
 	heal(info->index);
 	if (stats != NULL)
 		return stats;
+	/* One that was not changed in this run has no use for room. */
+	index = sherman_index(info->index);
+	if (index->state == SHERMAN_OK && index->tree != NULL && sherman_index_is_mutated(index))
+		salvage(index);
 	if (!sherman_size(info->index, &statistics))
 		return NULL;
 	stats = palloc0(sizeof(IndexBulkDeleteResult));

@@ -278,7 +278,7 @@ sub wait_for_collector
 	return;
 }
 
-# The load needs room. Each end of the server loses what was free inside of trees: that comes back by REINDEX only.
+# The load needs room. Each end of the server loses free blocks of long keys: they come back by REINDEX only.
 sub make_room
 {
 	my ($self) = @_;

@@ -30,6 +30,7 @@ uint32_t test_lock_words = 16384;
 uint64_t test_entry_cache_bytes = 65536;
 TestLeafCache test_leaf_cache;
 const TreeTechniques *test_techniques;
+bool test_alone;
 const char *test_key_file;
 bool test_threads;
 
@@ -459,6 +460,7 @@ test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uin
 	instance->options.lock_words = test_lock_words;
 	instance->options.nodes = count;
 	instance->options.techniques = test_techniques;
+	instance->options.alone = test_alone;
 	instance->options.entry_cache_bytes = test_entry_cache_bytes;
 	instance->options.leaf_cache_bytes = test_leaf_cache.bytes;
 	instance->options.leaf_cache_leaf_bytes = test_leaf_cache.leaf_bytes;

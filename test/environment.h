@@ -116,6 +116,8 @@ extern TestLeafCache test_leaf_cache;
 
 /* Techniques of instances that are started; NULL: all of them. */
 extern const TreeTechniques *test_techniques;
+/* Of instances that are started: TreeSharedOptions.alone. */
+extern bool test_alone;
 
 /* A new cluster identity, attached to all nodes (same incarnation on all). `slots` <= TEST_MAX_SLOTS. */
 extern void test_instance_start(TestInstance *instance, TestNode *nodes, uint32_t count, uint32_t slots,

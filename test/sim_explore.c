@@ -398,7 +398,7 @@ direct(void *argument)
 	ended = 0;
 	director = coroutine_current();
 	explorer_join(DIRECTOR, DIRECTOR);
-	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains);
+	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, false);
 	sim_make_tree(&run);
 	start_clients();
 	explorer_switch(true);

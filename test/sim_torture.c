@@ -276,7 +276,7 @@ direct(void *argument)
 	quiet.lose_one_in = 0;
 	simulator_change(&quiet);
 	sim_techniques = &run.plan.techniques;
-	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains);
+	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, run.plan.domains == 1);
 	sim_make_tree(&run);
 	for (uint32_t i = 0; i <= run.plan.crashes; i++)
 	{
@@ -310,12 +310,12 @@ run_seed(uint64_t seed, bool verbose)
 	fingerprint = scheduler_fingerprint();
 	if (verbose)
 		printf("seed %" PRIu64 ": %u clients, %u domains, %u entries, %" PRIu64 " steps, %" PRIu64
-		       " us, %" PRIu64 " splits, %" PRIu64 " folded, %" PRIu64 " handovers, %" PRIu64
-		       " torn reads, %" PRIu64 " leaves at hand, fingerprint %016" PRIx64 "\n",
+		       " us, %" PRIu64 " splits, %" PRIu64 " folded, %" PRIu64 " bytes found free, %" PRIu64
+		       " handovers, %" PRIu64 " torn reads, %" PRIu64 " leaves at hand, fingerprint %016" PRIx64 "\n",
 		       seed, plan.clients, plan.domains, plan.entries, simulator_steps(),
 		       scheduler_now() / NANOSECONDS_PER_US,
 		       run.counters.leaf_splits + run.counters.inner_splits + run.counters.root_splits, run.folded,
-		       run.counters.handovers, run.counters.torn_reads, run.leaf_hits, fingerprint);
+		       run.salvaged, run.counters.handovers, run.counters.torn_reads, run.leaf_hits, fingerprint);
 	simulator_close();
 	scheduler_close();
 	sim_run_free(&run);

@@ -94,7 +94,7 @@ test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
 TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_debts test_loop test_posting
-TESTS += test_fold test_fold_walk
+TESTS += test_fold test_fold_walk test_salvage
 TESTS += test_copies
 test_copies_SOURCES = test/support/fixture.c
 TEST_RUNS += test_copies=--network
@@ -104,6 +104,7 @@ test_scan_take_SOURCES = test/support/fixture.c
 test_vacuum_SOURCES = test/support/fixture.c
 test_fold_SOURCES = test/support/fixture.c test/support/fold_fixture.c
 test_fold_walk_SOURCES = test/support/fixture.c test/support/fold_fixture.c
+test_salvage_SOURCES = test/support/fixture.c test/support/fold_fixture.c
 test_bulk_SOURCES = test/support/fixture.c
 test_check_SOURCES = test/support/fixture.c
 test_debts_SOURCES = test/support/fixture.c

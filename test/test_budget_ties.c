@@ -158,7 +158,8 @@ test_tied_descent(void **state)
 /*
  * Inserts of strings that all tie: 2 round trips, and a chain for the images of the parent's separators. Each
  * split is planned outside (undecided_cuts): +2, and where images are out of line a chain for the leaf's and
- * one that writes the separator's. The parent costs its 2, as the place is known from the descent.
+ * one that writes the separator's. The parent costs its 2, as the place is known from the descent.  What is taken are
+ * chunks: +1, and for the first line of one that blocks are cut from +1.
  */
 static void
 test_undecided_cuts(void **state)
@@ -195,7 +196,7 @@ test_undecided_cuts(void **state)
 				expected += chains(g->leaf_cells) + 1;
 			/* The first one below a root that has just been split. */
 			if (separators != 0)
-				assert_int_equal(cost.fabric.round_trips, expected);
+				assert_in_range(cost.fabric.round_trips, expected, expected + (outside ? taken : 0));
 			cuts += cost.tree.undecided_cuts;
 			if (separators == 0 || cost.tree.parent_posts != 0)
 			{

@@ -64,7 +64,7 @@ direct(void *argument)
 
 	(void) argument;
 	sim_techniques = &run.plan.techniques;
-	sim_cluster_start(&run.cluster, 1, 1);
+	sim_cluster_start(&run.cluster, 1, 1, false);
 	sim_make_tree(&run);
 	began = scheduler_now();
 	for (uint32_t i = 0; i < CLIENTS; i++)

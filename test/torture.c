@@ -157,6 +157,7 @@ run_start(Run *run)
 		run->techniques.exclusive = run->techniques.hierarchy = true;
 	test_techniques = &run->techniques;
 	test_leaf_cache = (TestLeafCache){.bytes = LEAF_CACHE_BYTES, .admission_percent = LEAF_ADMISSION_PERCENT};
+	test_alone = o->domains == 1;
 	for (uint32_t i = 0; i < o->nodes; i++)
 		test_node_start(&run->nodes[i], NODE_BYTES);
 	test_instance_start(&run->domains[0], run->nodes, o->nodes, slots, CACHE_BYTES);
@@ -360,7 +361,7 @@ run_once(const TortureOptions *options)
 	const TortureOptions *o = &run.torture.options;
 	const TreeCounters *c = &run.torture.counters;
 	const TreeStatistics *s = &run.torture.statistics;
-	uint64_t folded;
+	uint64_t folded, salvaged;
 	bool good = true;
 	uint64_t begin = test_now_us();
 
@@ -378,17 +379,19 @@ run_once(const TortureOptions *options)
 	if (good && o->copies)
 		good = run_on_copies(&run);
 	folded = *run.torture.folded;
+	salvaged = *run.torture.salvaged;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
-	       " removals, %llu splits, %llu folded, height %u, %llu handovers, %llu torn reads\n",
+	       " removals, %llu splits, %llu folded, %llu bytes found free, height %u, %llu handovers, %llu torn "
+	       "reads\n",
 	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
 	       (unsigned long long) ((test_now_us() - begin) / 1000), (unsigned long long) s->entries,
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
-	       (unsigned long long) folded, s->height, (unsigned long long) c->handovers,
-	       (unsigned long long) c->torn_reads);
+	       (unsigned long long) folded, (unsigned long long) salvaged, s->height,
+	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
 	if (o->switches || o->leaves)
 		techniques_print(&run.techniques);
 	fflush(stdout);

@@ -4,9 +4,10 @@
  *
  * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
  * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
- * used (F32), and cuts nodes and blocks from its chunks in shared memory.  Lost with the instance is at most
- * what is left of its chunks.  Leaves, inner nodes and blocks have chunks of their own: inner nodes need
- * whole stripes, and leaves that follow each other in the tree lie side by side.
+ * used (F32), and cuts nodes and blocks from its chunks in shared memory.  What is left of them when the
+ * instance ends the next one finds, unless they are of blocks (salvage.c).  Leaves, inner nodes and blocks
+ * have chunks of their own: inner nodes need whole stripes, and leaves that follow each other in the tree lie
+ * side by side.  A chunk of blocks says so in its first line before the first block is cut from it.
  *
  * Every function may wait for chains and calls and is used while no lock word is held.
  */
@@ -38,12 +39,15 @@ state_at(Tree *tree, uint32_t memory_node)
  * spin lock.
  */
 static void
-extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent)
+extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent, const StatePast *past)
 {
 	assert(extent->bytes >= EXTENT_MIN_BYTES);
 	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
 	if (extent->extents <= at->extents)
 		return;
+	/* From here on chunks are taken in this life. */
+	if (at->extents == 0 && at->past.look == STATE_LOOK_OWED && !state->past_unknown)
+		at->past = *past;
 	/* Readers of estimates take no lock. */
 	__atomic_fetch_add(&state->extent_bytes, extent->tree_bytes - at->tree_bytes, __ATOMIC_RELAXED);
 	at->extent_offset = extent->offset;
@@ -63,6 +67,7 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 {
 	StateAtNode *at = state_at(tree, memory_node);
 	DirectoryExtent extent;
+	StatePast past = {.extent = 0};
 	TreeStatus status;
 
 	assert(!tree->client->holding);
@@ -71,14 +76,28 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 	                          tree->copies != NULL ? memory_node : tree_home(tree->root), seen, &extent);
 	if (status == TREE_OK && tree->copies != NULL)
 		status = copies_extend(tree, extent.offset, extent.bytes);
+	if (status == TREE_OK && seen == 0)
+		status = salvage_past(tree, memory_node, extent.offset, &past);
 	if (status != TREE_OK)
 		return status;
 	spin_lock(&tree->state->spin);
 	if (extent.extents > at->extents && seen != 0)
 		TREE_COUNT(tree, extents, 1);
-	extent_install(tree->state, at, &extent);
+	extent_install(tree->state, at, &extent, &past);
 	spin_unlock(&tree->state->spin);
 	return TREE_OK;
+}
+
+TreeStatus
+allocate_begin(Tree *tree, uint32_t memory_node)
+{
+	StateAtNode *at = state_at(tree, memory_node);
+	bool known;
+
+	spin_lock(&tree->state->spin);
+	known = at->extents != 0;
+	spin_unlock(&tree->state->spin);
+	return known ? TREE_OK : extent_get(tree, memory_node, 0);
 }
 
 /*
@@ -129,6 +148,7 @@ run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 			run->next = offset + op.result;
 			run->end = offset + (op.result + bytes < length ? op.result + bytes : length);
 			run->generation = generation;
+			run->blocks = false;
 			assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
 			return TREE_OK;
 		}
@@ -179,22 +199,48 @@ run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
 }
 
 /*
- * Remembers what is left of a run that another one takes the place of: whole stripes for any use, and the end
- * of a stripe as a free block if blocks were cut from it.  Under the spin lock.
+ * Remembers what is left of a run that another one takes the place of: whole stripes for what may be cut from it, and
+ * the end of a stripe as a free block if that is blocks.  False: there is no room for the stripes.  Under the spin lock.
  */
-static void
-run_spare(StateTable *table, StateAtNode *at, StateUse use, StateRun run)
+static bool
+run_spare(StateTable *table, StateAtNode *at, StateRun run)
 {
 	uint64_t whole =
 		(run.next + FABRIC_STRIPE_BYTES - 1) / FABRIC_STRIPE_BYTES * (uint64_t) FABRIC_STRIPE_BYTES;
 
 	assert(run.end % FABRIC_STRIPE_BYTES == 0);
 	assert(whole <= run.end);
-	if (use == STATE_OUTSIDE)
+	if (run.blocks)
 		blocks_put(table, at, run.next, (uint32_t) (whole - run.next), true);
 	run.next = whole;
-	if (run.next < run.end && at->spares < STATE_SPARE_RUNS)
-		at->spare_runs[at->spares++] = run;
+	if (run.next == run.end)
+		return true;
+	if (at->spares == STATE_SPARE_RUNS)
+		return false;
+	at->spare_runs[at->spares++] = run;
+	return true;
+}
+
+bool
+allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes, uint64_t generation)
+{
+	StateAtNode *at = state_at(tree, memory_node);
+	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation};
+	bool kept = false;
+
+	assert(offset % FABRIC_STRIPE_BYTES == 0 && bytes % FABRIC_STRIPE_BYTES == 0);
+	spin_lock(&tree->state->spin);
+	for (uint32_t i = 0; i < at->spares && !kept; i++)
+	{
+		StateRun *spare = &at->spare_runs[i];
+
+		kept = spare->next == offset + bytes && spare->generation == generation && !spare->blocks;
+		spare->next -= kept ? bytes : 0;
+	}
+	if (!kept)
+		kept = run_spare(tree->client->shared->states, at, run);
+	spin_unlock(&tree->state->spin);
+	return kept;
 }
 
 /*
@@ -211,7 +257,25 @@ run_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *ta
 	assert(own.next <= own.end);
 	if (longer)
 		at->runs[use] = *taken;
-	run_spare(table, at, use, longer ? own : *taken);
+	(void) run_spare(table, at, longer ? own : *taken);
+}
+
+/* Makes a spare run the use's own one, of those that blocks or nodes may be cut from. False: there is none. */
+static bool
+use_spare(StateTable *table, StateAtNode *at, StateUse use)
+{
+	bool blocks = use == STATE_OUTSIDE;
+	StateRun own = at->runs[use];
+	uint32_t i = at->spares;
+
+	while (i > 0 && at->spare_runs[i - 1].blocks != blocks)
+		i--;
+	if (i == 0)
+		return false;
+	at->runs[use] = at->spare_runs[i - 1];
+	at->spare_runs[i - 1] = at->spare_runs[--at->spares];
+	(void) run_spare(table, at, own);
+	return true;
 }
 
 /*
@@ -222,16 +286,12 @@ static bool
 use_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
         SkippedBytes *skipped)
 {
-	StateRun own = at->runs[use];
-
 	assert(use < STATE_USES);
 	assert(at->spares <= STATE_SPARE_RUNS);
 	if (run_cut(&at->runs[use], bytes, offset, skipped))
 		return true;
-	if (at->spares == 0)
+	if (!use_spare(table, at, use))
 		return false;
-	at->runs[use] = at->spare_runs[--at->spares];
-	run_spare(table, at, use, own);
 	return run_cut(&at->runs[use], bytes, offset, skipped);
 }
 
@@ -270,57 +330,68 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 	                                                                                        : memory_node;
 }
 
-/* One node of the level from memory node `memory_node`, and no other. */
+/* One of those that are known to be free at the memory node. TREE_NOT_FOUND: there is none. */
 static TreeStatus
-node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
 	StateAtNode *at = state_at(tree, memory_node);
 	uint32_t kind = level == 0 ? 0 : 1;
 	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
-	StateTable *table = tree->client->shared->states;
 	uint32_t bytes = node_bytes(&tree->geometry, level);
 	TreeStatus freed = freed_take(tree, memory_node, level, pointer, generation);
+	SkippedBytes skipped;
+	uint64_t offset = 0;
+	bool found = true;
 
 	assert(FABRIC_STRIPE_BYTES % bytes == 0);
 	if (freed != TREE_NOT_FOUND)
 		return freed;
-	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
+	spin_lock(&tree->state->spin);
+	if (at->returned[kind] > 0)
+	{
+		StateNode *node = &at->returned_nodes[kind][--at->returned[kind]];
+
+		offset = node->offset;
+		*generation = node->generation;
+	}
+	else
+	{
+		found = use_cut(tree->client->shared->states, at, use, bytes, &offset, &skipped);
+		*generation = at->runs[use].generation;
+	}
+	spin_unlock(&tree->state->spin);
+	if (!found)
+		return TREE_NOT_FOUND;
+	assert(offset % bytes == 0);
+	*pointer = pointer_make(memory_node, offset, (uint16_t) *generation);
+	return TREE_OK;
+}
+
+/* One node of the level from memory node `memory_node`, and no other. */
+static TreeStatus
+node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
+	TreeStatus status = node_take_known(tree, memory_node, level, pointer, generation);
+
+	if (status == TREE_NOT_FOUND && salvage_some(tree, memory_node) > 0)
+		status = node_take_known(tree, memory_node, level, pointer, generation);
+	for (int attempt = 0; status == TREE_NOT_FOUND && attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
 		StateRun taken;
-		SkippedBytes skipped;
-		uint64_t offset = 0;
-		bool found = true;
-		TreeStatus status;
 
-		spin_lock(&tree->state->spin);
-		if (at->returned[kind] > 0)
-		{
-			StateNode *node = &at->returned_nodes[kind][--at->returned[kind]];
-
-			offset = node->offset;
-			*generation = node->generation;
-		}
-		else
-		{
-			found = use_cut(table, at, use, bytes, &offset, &skipped);
-			*generation = at->runs[use].generation;
-		}
-		spin_unlock(&tree->state->spin);
-		if (found)
-		{
-			assert(offset % bytes == 0);
-			*pointer = pointer_make(memory_node, offset, (uint16_t) *generation);
-			return TREE_OK;
-		}
 		status = run_take(tree, memory_node, CHUNK_BYTES, &taken);
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		run_install(table, at, use, &taken);
+		run_install(tree->client->shared->states, state_at(tree, memory_node), use, &taken);
 		spin_unlock(&tree->state->spin);
+		status = node_take_known(tree, memory_node, level, pointer, generation);
 	}
-	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no node after %d attempts",
-	                   memory_node, ALLOCATE_ATTEMPTS);
+	if (status == TREE_NOT_FOUND)
+		status = client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no node after %d attempts",
+		                     memory_node, ALLOCATE_ATTEMPTS);
+	return status;
 }
 
 TreeStatus
@@ -414,6 +485,30 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 
 /* ---- images out of line ---- */
 
+/*
+ * Takes a chunk that blocks will be cut from, and has its first line say so, for who looks at it in another life
+ * (salvage.c): what users put into blocks is never taken for a node.
+ */
+static TreeStatus
+blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
+{
+	uint64_t line[LINE_WORDS] = {0};
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
+	TreeStatus status = run_take(tree, memory_node, CHUNK_BYTES, run);
+
+	if (status != TREE_OK)
+		return status;
+	line[HEADER_STATE] = node_state_word(run->generation, 0, 0, NODE_BLOCKS);
+	line[HEADER_TREE] = tree->tree;
+	line[HEADER_GENERATION] = run->generation;
+	line[HEADER_SELF] = pointer_make(memory_node, run->next, 0);
+	op.offset = run->next;
+	status = access_repeat(tree, memory_node, &op, 1, "writes of a chunk's first line");
+	run->next += sizeof(line);
+	run->blocks = true;
+	return status;
+}
+
 /* Length of the block that holds an image. */
 static uint32_t
 block_bytes(uint32_t bytes)
@@ -451,7 +546,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		if (found)
 			return tree->copies == NULL ? TREE_OK
 			                            : copies_prepare(tree, pointer_make(memory_node, *offset, 0));
-		status = run_take(tree, memory_node, CHUNK_BYTES, &taken);
+		status = blocks_run_take(tree, memory_node, &taken);
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);

@@ -284,9 +284,8 @@ tree_create(TreeClient *client, TreeRecord *record)
 	return TREE_OK;
 }
 
-/* Reads the record or share of a tree at one memory node. */
-static TreeStatus
-record_read_at(TreeClient *client, uint32_t memory_node, uint64_t tree, TreeRecord *record)
+TreeStatus
+directory_record(TreeClient *client, uint32_t memory_node, uint64_t tree, TreeRecord *record)
 {
 	DirectoryTree request = {.tree = tree};
 
@@ -304,7 +303,7 @@ tree_drop(TreeClient *client, uint64_t tree, uint32_t home)
 
 	if (tree == 0 || home >= client->options.nodes)
 		return client_fail(client, TREE_INVALID, "there is no tree %016llx", (unsigned long long) tree);
-	status = record_read_at(client, home, tree, &record);
+	status = directory_record(client, home, tree, &record);
 	/* The shares first; those that cannot be reached now have no tree from then on, which can be seen. */
 	for (uint32_t i = 0; status == TREE_OK && i < client->options.nodes; i++)
 		if (i != home && record.members[i] != 0 && node_is_open(client->shared, i))
@@ -325,12 +324,12 @@ tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *r
 
 	if (tree == 0 || home >= client->options.nodes)
 		return client_fail(client, TREE_INVALID, "there is no tree %016llx", (unsigned long long) tree);
-	status = record_read_at(client, home, tree, record);
+	status = directory_record(client, home, tree, record);
 	for (uint32_t i = 0; status == TREE_OK && i < client->options.nodes; i++)
 	{
 		TreeRecord share;
 
-		if (i == home || record->members[i] == 0 || record_read_at(client, i, tree, &share) != TREE_OK)
+		if (i == home || record->members[i] == 0 || directory_record(client, i, tree, &share) != TREE_OK)
 			continue;
 		record->bytes += share.bytes;
 		record->extents += share.extents;

@@ -158,6 +158,10 @@ extern TreeStatus directory_call(TreeClient *client, uint32_t memory_node, Direc
                                  const void *request, uint32_t request_bytes, void *reply,
                                  uint32_t reply_bytes);
 
+/* Reads the record or share of a tree at one memory node. TREE_NOT_FOUND: it has nothing there. */
+extern TreeStatus directory_record(TreeClient *client, uint32_t memory_node, uint64_t tree,
+                                   TreeRecord *record);
+
 /*
  * Asks the copy's memory node for the copy of a place at the home, and for the next ones of all that there
  * are.

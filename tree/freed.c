@@ -4,7 +4,7 @@
  *
  * Each is written as a free node, which no reader believes, and names the next one of its list as its right
  * sibling: the list takes no room but two words of shared memory, however long it is.  Its head is the
- * instance's; who restarts it has lost the list (REINDEX gets it back).
+ * instance's; the next one finds the nodes again (salvage.c).
  *
  * A node is put here when no pointer to it is left (fold.c), and its next life begins with a higher
  * generation: who had read it once sees that it is another one (I-T4).
@@ -60,7 +60,7 @@ list_set(TreeState *state, StateAtNode *at, uint32_t kind, const ListHead *seen,
 }
 
 TreeStatus
-freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+freed_list(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image_left;
@@ -89,6 +89,13 @@ freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 			return TREE_OK;
 	}
 	return TREE_RETRY;
+}
+
+TreeStatus
+freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+{
+	return salvage_give_up(tree, pointer_memory_node(pointer)) ? freed_list(tree, pointer, level, generation)
+	                                                           : TREE_RETRY;
 }
 
 uint32_t

@@ -530,9 +530,29 @@ extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64
  * memory node to take one from: the one asked for, or where it has none the one that has most, before the tree grows.
  */
 extern TreeStatus freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
+/* The same for a node of an earlier life. */
+extern TreeStatus freed_list(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 extern uint32_t freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level);
 extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
                              uint64_t *generation);
+
+/* Learns which extent of the tree there is the newest, before anything is taken from it; makes the first one. */
+extern TreeStatus allocate_begin(Tree *tree, uint32_t memory_node);
+/* Gives whole stripes that were never written to later nodes. False: there is no room to remember them. */
+extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes,
+                           uint64_t generation);
+
+/* ---- salvage.c: what earlier lives of the instance took, and what of it is free ---- */
+typedef struct StatePast StatePast;
+/* What was taken so far of the extents up to this newest one, from which nothing was taken in this life. */
+extern TreeStatus salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, StatePast *past);
+/* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */
+extern uint64_t salvage_some(Tree *tree, uint32_t memory_node);
+/*
+ * Before nodes of this life may look free there: what was not looked through until now never will be. False: somebody
+ * is looking at this moment.
+ */
+extern bool salvage_give_up(Tree *tree, uint32_t memory_node);
 
 /*
  * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of

@@ -98,6 +98,8 @@
 #define NODE_BASE_ORDERED 0x000008u
 /* It is in no tree: one of a list of nodes to be used again, whose next one is its right sibling (freed.c). */
 #define NODE_FREE 0x000010u
+/* It is no node: the first line of a chunk that is cut into blocks for images out of line (allocate.c). */
+#define NODE_BLOCKS 0x000020u
 
 /* States of a leaf cell. */
 #define CELL_EMPTY 0u
@@ -387,6 +389,8 @@ typedef struct ExtentHeader
 	uint64_t generation; /* random: nodes begin with it, so that stamps of earlier uses do not match */
 	uint64_t
 		copy_of; /* 0, or the place at the tree's home that this extent is a copy of from its start on, and 1 */
+	uint64_t
+		previous; /* offset of the tree's extent before this one at this memory node, 0 = it is the first */
 } ExtentHeader;
 
 #define EXTENT_MAGIC 0x736865726d616e31ull

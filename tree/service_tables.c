@@ -7,7 +7,7 @@
 #include "service_tables.h"
 
 #define TABLES_MAGIC 0x7461626c65733031ull
-#define TABLES_VERSION 5u
+#define TABLES_VERSION 6u
 
 _Static_assert(sizeof(ServiceRecord) <= JOURNAL_BYTES, "a record goes through the journal whole");
 _Static_assert(sizeof(ServiceEpoch) <= JOURNAL_BYTES, "an epoch goes through the journal whole");

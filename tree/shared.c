@@ -225,11 +225,13 @@ state_shared_reset(void *memory)
 		state->spin = 0;
 		state->splits = 0;
 		state->gate = 0;
+		state->past_unknown = 0;
 		doubt_add(state);
 		__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 		                 __ATOMIC_RELEASE);
 	}
 	table->spin = 0;
+	table->evicted = 0;
 	blocks_pool_reset(table);
 }
 
@@ -246,6 +248,7 @@ state_evict(TreeShared *shared, TreeState *state)
 		tree_copies_lose_doubt(shared);
 	for (uint32_t i = 0; i < table->options.nodes; i++)
 		blocks_forget(table, &state->at[i]);
+	table->evicted = 1;
 	memset(state, 0, table->stride);
 }
 
@@ -276,6 +279,8 @@ state_get(TreeClient *client, uint64_t tree)
 		if (chosen->tree != 0)
 			state_evict(client->shared, chosen);
 		chosen->tree = tree;
+		/* It may have been one of those: chains that its processes left in doubt may land yet. */
+		chosen->past_unknown = table->evicted;
 		state_next_epoch(client, chosen);
 	}
 	if (chosen != NULL)

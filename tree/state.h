@@ -2,7 +2,7 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c, allocate.c, freed.c and gate.c.  Everything but the counters, the estimates, `splits`,
+ * Private to shared.c, allocate.c, freed.c, salvage.c and gate.c.  Everything but the counters, the estimates, `splits`,
  * `gate`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
  * held across a chain, a call or anything else that can wait.
  */
@@ -17,7 +17,25 @@ typedef struct StateRun
 	uint64_t next; /* offset in NODES */
 	uint64_t end;
 	uint64_t generation; /* first generation of nodes in it */
+	bool blocks;         /* its chunks say that they are cut into blocks, else nodes are cut from it */
 } StateRun;
+
+/* How far the extents of earlier lives were looked through: salvage.c. */
+typedef enum StateLook
+{
+	STATE_LOOK_OWED,
+	STATE_LOOK_UNDER_WAY, /* a process looks at a piece: what it sees free, nobody else gives out */
+	STATE_LOOK_OVER       /* to the end, or given up: never again in this life */
+} StateLook;
+
+/* What was taken from a tree's extents at one memory node before this life of the instance: salvage.c. */
+struct StatePast
+{
+	uint64_t extent; /* the newest one that is not looked through; 0 = there is none */
+	uint64_t next;   /* up to where it is not looked through, from its start on; 0 = all that was taken */
+	uint32_t look;   /* StateLook */
+	uint32_t reserved;
+};
 
 /* A node that was taken and never linked; its next generation. */
 typedef struct StateNode
@@ -46,8 +64,8 @@ typedef enum StateUse
 /* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
 #define STATE_RETURNED_NODES 8
 /*
- * Chunks that came when another process had brought one already.  A process brings one at a time, so that
- * this is enough for as many as often meet; what finds no room is lost until REINDEX.
+ * Chunks that came when another process had brought one already, and what salvage.c finds.  A process brings one at a
+ * time, so that this is enough for as many as often meet; what finds no room is lost for this life.
  */
 #define STATE_SPARE_RUNS 8
 /*
@@ -68,9 +86,10 @@ typedef struct StateAtNode
 	uint32_t extents;    /* how many, as last told */
 	uint32_t exhausted;  /* the extent has no chunk left */
 	StateRun runs[STATE_USES];
-	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, for any use */
+	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, of chunks of nodes and of blocks */
 	uint32_t spares;
 	uint32_t reserved;
+	StatePast past;
 	/*
 	 * freed.c: the first node of the list, by kind (0 = none), how many there are, and how often that changed.
 	 */
@@ -98,6 +117,8 @@ struct TreeState
 	uint32_t copies_stranded; /* atomic */
 	uint64_t copy_doubts;     /* atomic: how many there were */
 	uint64_t copy_settled;    /* atomic: those up to this one are settled */
+	uint32_t past_unknown;    /* what was taken before may be of this life: salvage.c leaves it alone */
+	uint32_t reserved;
 	int64_t entries;
 	int64_t leaves;
 	int64_t inner_nodes;
@@ -110,8 +131,8 @@ struct TreeState
 typedef struct StateTable
 {
 	TreeSharedOptions options;
-	uint32_t spin; /* over tree, references, used of all entries */
-	uint32_t reserved;
+	uint32_t spin;        /* over tree, references, used of all entries */
+	uint32_t evicted;     /* a tree gave its entry to another one in this life; under `spin` */
 	uint64_t doubts_lost; /* atomic: how often a tree that had no entry, or has none now, had a doubt */
 	uint64_t doubts_kept; /* atomic: so many of them the user of the table has noted elsewhere */
 	uint64_t clock;

@@ -238,6 +238,11 @@ typedef struct TreeSharedOptions
 	uint64_t leaf_cache_bytes;
 	uint32_t leaf_cache_leaf_bytes;
 	uint32_t leaf_admission_percent;
+	/*
+	 * No other instance uses the trees, and whoever did was fenced at each memory node before it is used here: what
+	 * was left free before is looked for (tree_salvage_next()).
+	 */
+	bool alone;
 } TreeSharedOptions;
 
 extern size_t tree_shared_bytes(const TreeSharedOptions *options);
@@ -871,6 +876,13 @@ extern TreeStatus tree_fold_open(Tree *handle, const TreeVacuum *vacuum, TreeFol
 /* The children of one node; TREE_END behind the last. Nothing is held between calls. Tells the hook of tree_on_split(). */
 extern TreeStatus tree_fold_next(TreeFold *fold, TreeFoldCounts *counts);
 extern void tree_fold_close(TreeFold *fold);
+/*
+ * Looks at a piece of what earlier lives of this instance have taken from the tree's extents, and keeps what of it is
+ * free for the next nodes; adds to *bytes how much that is.  TREE_END: nothing is left to look at, or the instance is
+ * not alone; in each life a place is looked at once, if it is before the first fold.  TREE_UNREACHABLE and others: a
+ * later call goes on there.  A tree that needs another chunk looks for some by itself.
+ */
+extern TreeStatus tree_salvage_next(Tree *handle, uint64_t *bytes);
 /* Bytes of nodes that wait to be used again. */
 extern uint64_t tree_freed_bytes(const Tree *handle);
 

@@ -38,6 +38,7 @@ TREE_SOURCES = \
 	tree/redo.c \
 	tree/reread.c \
 	tree/room.c \
+	tree/salvage.c \
 	tree/scan.c \
 	tree/scan_take.c \
 	tree/search.c \

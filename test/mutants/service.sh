@@ -107,6 +107,6 @@ mutate chunk_not_reserved test_allocate tree/allocate.c \
 mutate all_at_home test_allocate tree/allocate.c \
 	's/return own \* present \* 100 > .*?;/(void) least; return memory_node;/s'
 mutate late_chunk_lost test_allocate tree/allocate.c \
-	's/if \(run.next < run.end && at->spares < STATE_SPARE_RUNS\)/if (false)/'
+	's/if \(run.next == run.end\)/if (run.next <= run.end)/'
 mutate last_stripes_end_lost test_allocate tree/allocate.c \
-	's/if \(use == STATE_OUTSIDE\)/if (false)/'
+	's/if \(run.blocks\)/if (false)/'

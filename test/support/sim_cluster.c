@@ -117,7 +117,7 @@ sim_cluster_attach(SimCluster *cluster)
 }
 
 void
-sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
+sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains, bool alone)
 {
 	memset(cluster, 0, sizeof(*cluster));
 	cluster->node_count = nodes;
@@ -130,7 +130,8 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains)
 	                                       .techniques = sim_techniques,
 	                                       .entry_cache_bytes = ENTRY_CACHE_BYTES,
 	                                       .leaf_cache_bytes = LEAF_CACHE_BYTES,
-	                                       .leaf_admission_percent = LEAF_ADMISSION_PERCENT};
+	                                       .leaf_admission_percent = LEAF_ADMISSION_PERCENT,
+	                                       .alone = alone};
 	world_memory_open(&cluster->memory, MEMORY_BYTES);
 	for (uint32_t i = 0; i < nodes; i++)
 		node_make(&cluster->nodes[i]);

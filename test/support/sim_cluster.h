@@ -41,7 +41,8 @@ extern void sim_node_kill(WorldNode *node);
 /* Techniques of clusters that are started; NULL: all of them. */
 extern const TreeTechniques *sim_techniques;
 
-extern void sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains);
+/* `alone`: TreeSharedOptions.alone, of one domain. */
+extern void sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains, bool alone);
 /*
  * The next incarnation: nothing of the ones before lands any more. The shared memory of the domains is empty
  * then.

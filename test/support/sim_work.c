@@ -472,6 +472,20 @@ is_victim(void *argument, uint32_t block, uint16_t offset)
 	return worker->victims[sim_id_of_tid(worker->run, block, offset)] != 0;
 }
 
+/* Finds what lives before have left free, if there is one instance. */
+static void
+salvage(SimWorker *worker)
+{
+	uint64_t bytes = 0;
+	TreeStatus status = TREE_OK;
+
+	while (status == TREE_OK)
+		status = tree_salvage_next(worker->tree, &bytes);
+	if (status != TREE_END)
+		settle(worker, status, "salvage");
+	worker->run->salvaged += bytes;
+}
+
 static void
 fold(SimWorker *worker, const TreeVacuum *vacuum)
 {
@@ -528,7 +542,10 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 	SimRun *run = worker->run;
 	TreeVacuumCounts counts = {0};
 	TreeVacuum *vacuum;
-	TreeStatus status = tree_vacuum_open(worker->tree, &vacuum);
+	TreeStatus status;
+
+	salvage(worker);
+	status = tree_vacuum_open(worker->tree, &vacuum);
 
 	if (status != TREE_OK)
 		sim_fail(run, "vacuum: %s", tree_status_name(status));

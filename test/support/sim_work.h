@@ -62,6 +62,7 @@ typedef struct SimRun
 	TreeCounters counters;
 	uint64_t folded;
 	uint64_t leaf_hits;                      /* of clients that were closed in order */
+	uint64_t salvaged;                       /* bytes */
 	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
 } SimRun;
 

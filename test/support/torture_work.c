@@ -107,10 +107,12 @@ torture_plan(Torture *torture)
 	torture->id = malloc(count * sizeof(uint32_t));
 	torture->words =
 		mmap(NULL, count * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	torture->folded = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	torture->folded =
+		mmap(NULL, 2 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
 	            torture->words != MAP_FAILED && torture->folded != MAP_FAILED,
 	        "no memory");
+	torture->salvaged = torture->folded + 1;
 	for (uint64_t id = 0; id < count; id++)
 	{
 		by_id[id].block = (uint32_t) (id / TIDS_PER_BLOCK);
@@ -137,7 +139,7 @@ void
 torture_free(Torture *torture)
 {
 	munmap(torture->words, torture->count * sizeof(uint32_t));
-	munmap(torture->folded, sizeof(uint64_t));
+	munmap(torture->folded, 2 * sizeof(uint64_t));
 	free(torture->sorted);
 	free(torture->rank);
 	free(torture->id);
@@ -464,6 +466,26 @@ life_fold(Life *life, const TreeVacuum *vacuum)
 	__atomic_fetch_add(life->torture->folded, counts.leaves + counts.inner_nodes, __ATOMIC_RELAXED);
 }
 
+/* Finds what lives before have left free, if all processes share one instance's memory. */
+static void
+life_salvage(Life *life)
+{
+	uint64_t bytes = 0;
+	TreeStatus status = TREE_OK;
+
+	maybe_stop(life);
+	while (status != TREE_END)
+	{
+		status = tree_salvage_next(life->tree, &bytes);
+		if (status == TREE_STOPPED)
+			no_stop(life);
+		else if (status != TREE_END)
+			require_status(life, status, "salvage");
+	}
+	no_stop(life);
+	__atomic_fetch_add(life->torture->salvaged, bytes, __ATOMIC_RELAXED);
+}
+
 /* Removes some of one's own by a walk over the whole tree, beside others that do the same. */
 static void
 life_remove(Life *life)
@@ -488,6 +510,7 @@ life_remove(Life *life)
 		word_set(torture, rank, ENTRY_REMOVING);
 		chosen++;
 	}
+	life_salvage(life);
 	memset(&counts, 0, sizeof(counts));
 	require_status(life, tree_vacuum_open(life->tree, &vacuum), "vacuum");
 	maybe_stop(life);

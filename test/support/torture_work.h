@@ -55,12 +55,13 @@ typedef struct Torture
 	TortureOptions options;
 	const KeySpace *space;
 	TreeRecord record;
-	uint64_t count;   /* of entries: processes * entries */
-	KeyEntry *sorted; /* by rank; private copies after fork() */
-	uint32_t *rank;   /* by id: process * entries + i */
-	uint32_t *id;     /* by rank */
-	uint32_t *words;  /* by rank, in shared memory: version and EntryState */
-	uint64_t *folded; /* nodes that left the tree, in shared memory */
+	uint64_t count;     /* of entries: processes * entries */
+	KeyEntry *sorted;   /* by rank; private copies after fork() */
+	uint32_t *rank;     /* by id: process * entries + i */
+	uint32_t *id;       /* by rank */
+	uint32_t *words;    /* by rank, in shared memory: version and EntryState */
+	uint64_t *folded;   /* nodes that left the tree, in shared memory */
+	uint64_t *salvaged; /* bytes of lives before that were found free, likewise */
 	TreeCopyState copy_state;
 	bool copies_doubtful; /* some process ended in the middle of what it did */
 	/* As torture_settle() saw them last, for the report. */

@@ -47,7 +47,7 @@ mutate all_rows_taken_for_dead sql/kill am/scan.c \
 mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
 	's/if \(dead\)\n\t\tsherman_kill_note/if (!returned)\n\t\tsherman_kill_note/'
 mutate marks_in_a_tree_of_before t/021_dead_marks am/kill.c \
-	's/ \|\| !tree_is_mutated\(index\)//; s/static bool\ntree_is_mutated/static pg_attribute_unused() bool\ntree_is_mutated/'
+	's/ \|\| !sherman_index_is_mutated\(index\)//'
 
 mutate last_versions_asked_about_first sql/churn_sizes am/delete.c \
 	's/ && !leaf->entries\[slot\]\.newest//'

@@ -1,0 +1,32 @@
+# Safeguards of what is found free of earlier lives (tree/salvage.c). Sourced by test/mutations.
+
+mutate salvage_own_chunks test_salvage tree/salvage.c \
+	's/past->next = taken\(&header\);/past->next = header.bytes;/'
+mutate salvage_newest_extent test_salvage tree/allocate.c \
+	's/if \(at->extents == 0 && at->past\.look == STATE_LOOK_OWED/if (at->past.look == STATE_LOOK_OWED/; s/if \(status == TREE_OK && seen == 0\)/if (status == TREE_OK)/'
+mutate salvage_blocks_are_nodes test_salvage tree/salvage.c \
+	's/ \|\| \(node_flags\(first\) & NODE_BLOCKS\) != 0\)/)/'
+mutate blocks_not_said test_salvage tree/allocate.c \
+	's/status = access_repeat\(tree, memory_node, &op, 1, "writes of a chunk.s first line"\);/(void) op;/'
+mutate blocks_in_spare_of_nodes test_salvage tree/allocate.c \
+	's/while \(i > 0 && at->spare_runs\[i - 1\]\.blocks != blocks\)/while (i > 0 \&\& at->spare_runs[i - 1].blocks \&\& !blocks)/'
+mutate salvage_inside_inner_nodes test_salvage tree/salvage.c \
+	's/ \|\| node_level\(lines\[0\]\) > 0\)\)/))/'
+mutate salvage_behind_fold test_salvage tree/salvage.c \
+	's/\t\tat->past\.look = STATE_LOOK_OVER;\n\tover = .*?;/\t\t;\n\tover = true;/s'
+mutate salvage_evicted test_salvage tree/shared.c \
+	's/chosen->past_unknown = table->evicted;/chosen->past_unknown = 0;/'
+mutate salvage_nothing test_salvage tree/salvage.c \
+	's/if \(!empty && !freed\)/if (!freed)/; s/if \(empty && allocate_spare/if (false \&\& allocate_spare/'
+mutate salvage_no_freed test_salvage tree/salvage.c \
+	's/\(node_flags\(line\) & NODE_FREE\) != 0 &&/false \&\&/'
+mutate salvage_one_extent test_salvage tree/salvage.c \
+	's/\*past = \(StatePast\)\{\.extent = salvage->header\.previous\};/*past = (StatePast){.extent = 0};/'
+mutate salvage_two_at_once test_salvage tree/salvage.c \
+	's/\t\tat->past\.look = STATE_LOOK_UNDER_WAY;\n/\t\t;\n/'
+mutate salvage_chunk_unknown test_salvage tree/salvage.c \
+	's/\(!line_is_own\(salvage, first, offset\) \|\| \(node_flags\(first\) & NODE_BLOCKS\) != 0\)/(node_flags(first) \& NODE_BLOCKS) != 0/'
+mutate salvage_not_alone test_salvage tree/salvage.c \
+	's/\tif \(!client->shared->options\.alone\)\n\t\treturn TREE_END;\n//'
+mutate salvage_not_alone_by_need test_salvage tree/salvage.c \
+	's/\tif \(!tree->client->shared->options\.alone\)\n\t\treturn 0;\n//'

@@ -1,0 +1,488 @@
+/*
+ * test_salvage.c
+ *		What a life of an instance leaves free in a tree's extents the next one finds: all of it but what is of blocks, and
+ *		nothing that is in use, that was given out in this life, or that only looks free.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fault.h"
+#include "support/fold_fixture.h"
+#include "../tree/internal.h"
+
+/* Entries of a tree of some 60 leaves, and of one of several inner nodes. */
+#define ENTRIES 3000
+#define MANY_ENTRIES 20000
+#define LIVES 40
+
+/* Ends the instance's life as a crash does, with what its shared memory knew, and begins the next one. */
+static void
+next_life(Fixture *f)
+{
+	tree_scan_close(f->scan);
+	tree_close(f->tree);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_attach(&instance);
+	test_client_open(&client, &instance, 0);
+	keyspace_holds = &instance.environment->slots[0].holds;
+	require_ok(tree_open(client.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
+	                     (void *) f->space, &f->tree));
+	require_ok(tree_scan_open(f->tree, &f->scan));
+}
+
+/* All pieces; what was found. */
+static uint64_t
+salvage(Tree *tree)
+{
+	uint64_t bytes = 0;
+	TreeStatus status;
+
+	while ((status = tree_salvage_next(tree, &bytes)) == TREE_OK)
+		;
+	assert_int_equal(status, TREE_END);
+	return bytes;
+}
+
+static uint64_t
+extent_bytes(const Fixture *f)
+{
+	TreeRecord record;
+
+	require_ok(tree_record_read(client.tree, f->record.tree, tree_home(f->record.root), &record));
+	return record.bytes;
+}
+
+static uint32_t
+extent_count(const Fixture *f)
+{
+	TreeRecord record;
+
+	require_ok(tree_record_read(client.tree, f->record.tree, tree_home(f->record.root), &record));
+	return record.extents;
+}
+
+/* Whether all keys of the space lie in their cells: no blocks then. */
+static bool
+without_blocks(KeySpaceKind kind)
+{
+	return keyspace(kind)->format.lossless;
+}
+
+static void
+node_fill(uint64_t pointer, uint32_t bytes, int byte)
+{
+	static uint8_t image[NODE_MAX_BYTES];
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = bytes,
+	               .offset = pointer_offset(pointer),
+	               .buffer = image};
+
+	memset(image, byte, bytes);
+	assert_int_equal(fabric_execute(client.endpoints[pointer_memory_node(pointer)], &op, 1), FABRIC_OK);
+}
+
+/*
+ * Takes leaves, and with `inner` as many inner nodes, until the tree gets another extent, and spoils each: whoever has
+ * it besides notices.  Returns how many bytes were taken of those extents that there are.
+ */
+static uint64_t
+take_all(Fixture *f, bool inner)
+{
+	uint64_t before = extent_bytes(f);
+	uint64_t taken = 0;
+
+	for (uint32_t i = 0;; i++)
+	{
+		uint32_t level = inner ? i % 2 : 0;
+		uint32_t bytes = node_bytes(&f->tree->geometry, level);
+		uint64_t pointer, generation;
+
+		require_ok(allocate_node(f->tree, 0, level, &pointer, &generation));
+		assert_true(generation > 1);
+		if (extent_bytes(f) != before)
+			return taken;
+		node_fill(pointer, bytes, 0xa5);
+		taken += bytes;
+	}
+}
+
+/* Lives in which entries come and go, each cut off: the extents of the first few are enough for all. */
+static void
+test_lives(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+	{
+		Fixture f;
+		TreeStatistics statistics;
+		uint64_t early = 0, found = 0;
+
+		if (!without_blocks((KeySpaceKind) kind))
+			continue;
+		fixture_open(&f, (KeySpaceKind) kind);
+		fill(&f, 0, ENTRIES);
+		for (uint64_t life = 0; life < LIVES; life++)
+		{
+			uint64_t from = life % 4 * ENTRIES / 4;
+
+			next_life(&f);
+			found += salvage(f.tree);
+			assert_int_equal(salvage(f.tree), 0);
+			empty(&f, from, from + ENTRIES / 4);
+			(void) fold_with(f.tree);
+			fill(&f, from, from + ENTRIES / 4);
+			if (life == 5)
+				early = extent_bytes(&f);
+		}
+		assert_true(found > (uint64_t) LIVES * NODE_MAX_BYTES / 2);
+		assert_int_equal(extent_bytes(&f), early);
+		compare_check(&f, &statistics);
+		compare_everything(&f, ENTRIES, 20);
+		fixture_close(&f);
+	}
+}
+
+/* Whoever is given all that is free, and spoils it, hurts nobody; and it is all but the nodes of the tree. */
+static void
+test_free_is_free(void **state)
+{
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+	{
+		Fixture f;
+		TreeStatistics statistics;
+		/* In one of them with inner nodes below the root. */
+		uint64_t entries = kind == KEYSPACE_16_SINGLE ? MANY_ENTRIES : ENTRIES;
+		uint64_t taken, extents, headers;
+
+		fixture_open(&f, (KeySpaceKind) kind);
+		fill(&f, 0, entries);
+		empty(&f, entries / 3, entries / 2);
+		assert_true(fold_with(f.tree).leaves > 0);
+		next_life(&f);
+		assert_true(salvage(f.tree) > 0);
+		extents = extent_bytes(&f);
+		headers = extent_count(&f);
+		taken = take_all(&f, false);
+		compare_check(&f, &statistics);
+		compare_everything(&f, entries, 20);
+		/* What is missing are the extents' headers. */
+		if (without_blocks((KeySpaceKind) kind))
+			assert_true(statistics.node_bytes + taken + tree_freed_bytes(f.tree) +
+			                headers * FABRIC_STRIPE_BYTES >=
+			            extents);
+		fixture_close(&f);
+	}
+}
+
+/* Nodes that this life takes before anybody looks. */
+#define OWN 400
+
+/* Nodes that this life has taken and not written yet are not found, of the newest extents, and of those it has got. */
+static void
+test_own_life(void **state)
+{
+	Fixture f;
+	TreeStatistics statistics;
+	uint64_t pointers[OWN], generation, before, bytes = 0;
+	uint32_t count = 0;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16_SINGLE);
+	fill(&f, 0, ENTRIES);
+	next_life(&f);
+	before = extent_bytes(&f);
+	/* Or the first of them would look. */
+	instance.shared->options.alone = false;
+	for (; extent_bytes(&f) < before + 2 * EXTENT_MIN_BYTES; count++)
+	{
+		assert_true(count < OWN);
+		require_ok(allocate_node(f.tree, 0, count % 2, &pointers[count], &generation));
+	}
+	instance.shared->options.alone = true;
+	/* Piece by piece, with others taken in between. */
+	while (tree_salvage_next(f.tree, &bytes) == TREE_OK && count < OWN)
+	{
+		require_ok(allocate_node(f.tree, 0, count % 2, &pointers[count], &generation));
+		count++;
+	}
+	(void) salvage(f.tree);
+	for (uint32_t i = 0; i < count; i++)
+		node_fill(pointers[i], node_bytes(&f.tree->geometry, i % 2), (int) (i % 100));
+	(void) take_all(&f, true);
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint8_t line[LINE_BYTES];
+		FabricOp op = {.opcode = FABRIC_READ,
+		               .region = FABRIC_NODES,
+		               .length = sizeof(line),
+		               .offset = pointer_offset(pointers[i]),
+		               .buffer = line};
+
+		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+		assert_int_equal(line[0], i % 100);
+		assert_int_equal(line[LINE_BYTES - 1], i % 100);
+	}
+	compare_check(&f, &statistics);
+	fixture_close(&f);
+}
+
+/* Beside other instances nothing of what may be theirs is looked at. */
+static void
+test_not_alone(void **state)
+{
+	Fixture f;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16_SINGLE);
+	fill(&f, 0, ENTRIES);
+	next_life(&f);
+	instance.shared->options.alone = false;
+	assert_int_equal(salvage(f.tree), 0);
+	fill(&f, ENTRIES, 2 * ENTRIES);
+	instance.shared->options.alone = true;
+	/* Nothing was found by who needed nodes, either. */
+	assert_true(salvage(f.tree) > 0);
+	fixture_close(&f);
+}
+
+/* A fold ends the looking: what it makes free is on its list alone. */
+static void
+test_fold_first(void **state)
+{
+	Fixture f;
+	TreeStatistics statistics;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16_SINGLE);
+	fill(&f, 0, ENTRIES);
+	next_life(&f);
+	empty(&f, 0, ENTRIES / 2);
+	assert_true(fold_with(f.tree).leaves > 0);
+	assert_int_equal(salvage(f.tree), 0);
+	(void) take_all(&f, true);
+	compare_check(&f, &statistics);
+	compare_everything(&f, ENTRIES, 20);
+	/* The life after that looks again. */
+	next_life(&f);
+	(void) salvage(f.tree);
+	fixture_close(&f);
+}
+
+/* A tree whose entry another one got may have chains in doubt in this very life: nothing of it is looked at. */
+static void
+test_evicted(void **state)
+{
+	Fixture f, others[20];
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16_SINGLE);
+	fill(&f, 0, ENTRIES);
+	assert_true(instance.options.trees < 20);
+	next_life(&f);
+	tree_scan_close(f.scan);
+	tree_close(f.tree);
+	for (uint32_t i = 0; i < instance.options.trees; i++)
+	{
+		fixture_open(&others[i], KEYSPACE_16_SINGLE);
+		insert(&others[i], 1, 1);
+		fixture_close(&others[i]);
+	}
+	require_ok(tree_open(client.tree, f.record.tree, f.record.root, &f.space->format, keyspace_compare,
+	                     (void *) f.space, &f.tree));
+	require_ok(tree_scan_open(f.tree, &f.scan));
+	assert_int_equal(salvage(f.tree), 0);
+	next_life(&f);
+	assert_true(salvage(f.tree) > 0);
+	fixture_close(&f);
+}
+
+/*
+ * Blocks are not taken for nodes, whatever is in them: nothing, a free node, or the line of a chunk; and they are not cut
+ * from what was found for nodes.
+ */
+static void
+test_blocks(void **state)
+{
+	Fixture f;
+	uint64_t blocks[200], leaf, first;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16_SINGLE);
+	require_ok(allocate_node(f.tree, 0, 0, &leaf, &first));
+	next_life(&f);
+	assert_true(salvage(f.tree) > 0);
+	for (int i = 0; i < 200; i++)
+	{
+		uint64_t line[LINE_WORDS] = {0};
+		FabricOp op = {
+			.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
+
+		require_ok(allocate_outside(f.tree, 0, i % 2 == 0 ? 1024 : 1008, &blocks[i]));
+		op.offset = (blocks[i] + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+		if (i % 3 > 0)
+		{
+			line[HEADER_STATE] = node_state_word(77, 0, 0, i % 3 == 1 ? NODE_FREE : NODE_BLOCKS);
+			line[HEADER_TREE] = f.record.tree;
+			line[HEADER_GENERATION] = 77;
+			line[HEADER_SELF] = pointer_make(0, op.offset, 0);
+		}
+		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	}
+	/* Nor where the chunk's line is not what it was. */
+	assert_int_equal(blocks[0] % FABRIC_STRIPE_BYTES, LINE_BYTES);
+	node_fill(pointer_make(0, blocks[0] - LINE_BYTES, 0), LINE_BYTES, 0x5a);
+	next_life(&f);
+	(void) salvage(f.tree);
+	for (;;)
+	{
+		uint64_t before = extent_bytes(&f);
+		uint64_t pointer, generation;
+
+		require_ok(allocate_node(f.tree, 0, 0, &pointer, &generation));
+		for (int i = 0; i < 200; i++)
+			assert_true(pointer_offset(pointer) / CHUNK_BYTES != blocks[i] / CHUNK_BYTES ||
+			            pointer_offset(pointer) / FABRIC_STRIPE_BYTES != blocks[i] / FABRIC_STRIPE_BYTES);
+		if (extent_bytes(&f) != before)
+			break;
+	}
+	fixture_close(&f);
+}
+
+/* What ends the looking in the middle of it, at operation n. */
+typedef enum Trouble
+{
+	TROUBLE_LOST, /* the chain is cut there */
+	TROUBLE_LATE, /* and what is cut off comes late */
+	TROUBLE_DEATH
+} Trouble;
+
+typedef struct Look
+{
+	const Fixture *f;
+	FabricFaultPlan plan;
+} Look;
+
+static void
+dying_body(int number, void *argument)
+{
+	const Look *look = argument;
+	TestClient mine;
+	Tree *tree;
+
+	(void) number;
+	test_client_open(&mine, &instance, 1);
+	if (tree_open(mine.tree, look->f->record.tree, look->f->record.root, &look->f->space->format,
+	              keyspace_compare, (void *) look->f->space, &tree) != TREE_OK ||
+	    fabric_fault_set(mine.endpoints[0], &look->plan) != FABRIC_OK)
+		_exit(2);
+	(void) salvage(tree);
+	_exit(3);
+}
+
+/*
+ * Who looks loses a chain, or dies, at any operation: what he had found is given out once, now or in the life after his
+ * death.
+ */
+static void
+test_trouble(void **state)
+{
+	(void) state;
+	for (uint64_t i = 1; i < 60; i++)
+	{
+		Fixture f;
+		TreeStatistics statistics;
+		/* Each death keeps an entry of the table of trees. */
+		Trouble trouble = i % 6 == 0 ? TROUBLE_DEATH : (Trouble) (i % TROUBLE_DEATH);
+		Look look = {.f = &f};
+
+		fixture_open(&f, KEYSPACE_16_SINGLE);
+		fill(&f, 0, ENTRIES / 4);
+		empty(&f, 0, ENTRIES / 8);
+		(void) fold_with(f.tree);
+		next_life(&f);
+		look.plan.fail_operation = trouble == TROUBLE_LOST ? i : 0;
+		look.plan.late_operation = trouble == TROUBLE_LATE ? i : 0;
+		look.plan.die_operation = trouble == TROUBLE_DEATH ? i : 0;
+		if (trouble == TROUBLE_DEATH)
+		{
+			assert_int_not_equal(test_processes(1, dying_body, &look), 0);
+			next_life(&f);
+		}
+		else
+			assert_int_equal(fabric_fault_set(client.endpoints[0], &look.plan), FABRIC_OK);
+		assert_true(salvage(f.tree) > 0);
+		assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
+		(void) take_all(&f, true);
+		compare_check(&f, &statistics);
+		compare_everything(&f, ENTRIES / 4, 10);
+		fixture_close(&f);
+	}
+}
+
+/* Processes that look at the same time. */
+#define LOOKERS 4
+
+static void
+looking_body(int number, void *argument)
+{
+	const Fixture *f = argument;
+	FabricFaultPlan plan = {.seed = (uint64_t) number + 1, .delay_max_us = 200};
+	TestClient mine;
+	Tree *tree;
+
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
+	if (tree_open(mine.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
+	              (void *) f->space, &tree) != TREE_OK ||
+	    fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
+		_exit(2);
+	test_meet(&instance, 0, LOOKERS);
+	__atomic_fetch_add(&instance.scratch[1], salvage(tree), __ATOMIC_SEQ_CST);
+	tree_close(tree);
+	_exit(test_client_close(&mine) == TREE_OK ? 0 : 3);
+}
+
+/* Together they find what one would. */
+static void
+test_together(void **state)
+{
+	(void) state;
+	for (int round = 0; round < 10; round++)
+	{
+		Fixture f;
+		TreeStatistics statistics;
+		uint64_t taken, extents;
+
+		fixture_open(&f, KEYSPACE_16_SINGLE);
+		fill(&f, 0, ENTRIES);
+		empty(&f, 0, ENTRIES / 2);
+		(void) fold_with(f.tree);
+		next_life(&f);
+		memset(instance.scratch, 0, 2 * sizeof(uint64_t));
+		assert_int_equal(test_processes(LOOKERS, looking_body, &f), 0);
+		extents = extent_bytes(&f);
+		taken = take_all(&f, false);
+		compare_check(&f, &statistics);
+		compare_everything(&f, ENTRIES, 10);
+		assert_true(statistics.node_bytes + instance.scratch[1] <= extents);
+		assert_true(taken + tree_freed_bytes(f.tree) >= instance.scratch[1]);
+		fixture_close(&f);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lives),      cmocka_unit_test(test_free_is_free),
+		cmocka_unit_test(test_own_life),   cmocka_unit_test(test_not_alone),
+		cmocka_unit_test(test_fold_first), cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_blocks),     cmocka_unit_test(test_trouble),
+		cmocka_unit_test(test_together),
+	};
+
+	test_alone = true;
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+}
