@@ -471,16 +471,24 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 	follow_copies(relation, index);
 }
 
-bool
-sherman_size(Relation index, TreeStatistics *statistics)
+ShermanIndex *
+sherman_index_quietly(Relation index)
 {
 	ShermanReason reason;
 	ShermanIndex *opened;
 
 	if (sherman_index_state(index, &reason) != SHERMAN_OK)
-		return false;
+		return NULL;
 	opened = open_index(index, true);
-	if (opened->state != SHERMAN_OK || opened->tree == NULL)
+	return opened->state == SHERMAN_OK && opened->tree != NULL ? opened : NULL;
+}
+
+bool
+sherman_size(Relation index, TreeStatistics *statistics)
+{
+	ShermanIndex *opened = sherman_index_quietly(index);
+
+	if (opened == NULL)
 		return false;
 	if (tree_estimate(opened->tree, statistics) == TREE_OK)
 		return true;

@@ -362,6 +362,8 @@ extern void sherman_scan_barrier_leave(Relation index);
  */
 extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *index);
 
+/* The index if it is good and at hand without waiting; else NULL.  Raises nothing. */
+extern ShermanIndex *sherman_index_quietly(Relation index);
 /* True size for planner, cost and views, from the shared tree state; false when not known without waiting. */
 extern bool sherman_size(Relation index, TreeStatistics *statistics);
 

@@ -36,6 +36,11 @@
 #include "compat.h"
 #include "heal.h"
 
+/*
+ * What a look at a piece of an index's memory reads, in pages: a line for each of its places (tree_salvage_next()).
+ */
+#define SALVAGE_PIECE_PAGES 2
+
 /* What the tree's callback sees. */
 typedef struct RemovalState
 {
@@ -253,13 +258,21 @@ static void
 salvage(ShermanIndex *index)
 {
 	uint64_t	bytes = 0;
+	double		uncharged = 0;
 	TreeStatus	status;
 
 	do
 	{
+		uint64_t	before = bytes;
+
 		vacuum_delay_point();
 		status = tree_salvage_next(index->tree, &bytes);
+		charge(&uncharged, SALVAGE_PIECE_PAGES, VacuumCostPageMiss);
+		/* Nodes that are found are written. */
+		charge(&uncharged, (double) (bytes - before) / BLCKSZ, VacuumCostPageDirty);
 	} while (status == TREE_OK);
+	if (status != TREE_END)
+		(void) sherman_connection_trouble();
 	if (bytes > 0)
 		ereport(DEBUG1,
 				(errmsg_internal("tree %llx: " UINT64_FORMAT " bytes were left free by earlier runs",
@@ -376,9 +389,9 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	heal(info->index);
 	if (stats != NULL)
 		return stats;
+	index = sherman_index_quietly(info->index);
 	/* One that was not changed in this run has no use for room. */
-	index = sherman_index(info->index);
-	if (index->state == SHERMAN_OK && index->tree != NULL && sherman_index_is_mutated(index))
+	if (index != NULL && sherman_index_is_mutated(index))
 		salvage(index);
 	if (!sherman_size(info->index, &statistics))
 		return NULL;

@@ -237,7 +237,8 @@ allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes
 		kept = spare->next == offset + bytes && spare->generation == generation && !spare->blocks;
 		spare->next -= kept ? bytes : 0;
 	}
-	if (!kept)
+	/* The others are for chunks that two processes bring at once. */
+	if (!kept && at->spares < STATE_SPARE_RUNS / 2)
 		kept = run_spare(tree->client->shared->states, at, run);
 	spin_unlock(&tree->state->spin);
 	return kept;

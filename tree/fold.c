@@ -487,7 +487,12 @@ fold_children(TreeFold *fold, TreeFoldCounts *counts, bool *alone, uint32_t *fol
 	fold->changed = false;
 	status = plan_make(fold);
 	if (status == TREE_OK && fold->plan.runs > 0)
-		status = fold_closed(fold, alone);
+	{
+		/* What is free from now on is not to be found by who looks for what was free before. */
+		*alone = salvage_end(fold->tree);
+		if (*alone)
+			status = fold_closed(fold, alone);
+	}
 	*folded = fold->folded;
 	kept = fold_keep(fold, counts);
 	if (status == TREE_OK)

@@ -60,7 +60,7 @@ list_set(TreeState *state, StateAtNode *at, uint32_t kind, const ListHead *seen,
 }
 
 TreeStatus
-freed_list(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image_left;
@@ -89,13 +89,6 @@ freed_list(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 			return TREE_OK;
 	}
 	return TREE_RETRY;
-}
-
-TreeStatus
-freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
-{
-	return salvage_give_up(tree, pointer_memory_node(pointer)) ? freed_list(tree, pointer, level, generation)
-	                                                           : TREE_RETRY;
 }
 
 uint32_t

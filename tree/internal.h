@@ -530,8 +530,6 @@ extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64
  * memory node to take one from: the one asked for, or where it has none the one that has most, before the tree grows.
  */
 extern TreeStatus freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
-/* The same for a node of an earlier life. */
-extern TreeStatus freed_list(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 extern uint32_t freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level);
 extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
                              uint64_t *generation);
@@ -549,10 +547,10 @@ extern TreeStatus salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent
 /* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */
 extern uint64_t salvage_some(Tree *tree, uint32_t memory_node);
 /*
- * Before nodes of this life may look free there: what was not looked through until now never will be. False: somebody
- * is looking at this moment.
+ * Before nodes of this life may look free: what was not looked through until now never will be.  Waits a while for who
+ * looks at a piece.  False: somebody still does.
  */
-extern bool salvage_give_up(Tree *tree, uint32_t memory_node);
+extern bool salvage_end(Tree *tree);
 
 /*
  * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of

@@ -27,8 +27,9 @@
 #define SOME_PIECES 4
 /* Places in a chunk at most. */
 #define PLACES_MAX (CHUNK_BYTES / (LEAF_CELLS_TARGET * 16))
-/* How long to wait for another process that looks at a piece. */
+/* How long to wait for another process that looks at a piece, and how often before a fold is put off. */
 #define WAIT_MS 1
+#define END_WAITS 100
 
 /* A piece in progress. */
 typedef struct Salvage
@@ -79,8 +80,9 @@ salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, StatePast *past)
 	return TREE_OK;
 }
 
-bool
-salvage_give_up(Tree *tree, uint32_t memory_node)
+/* What was not looked through until now never will be. False: somebody is looking at this moment. */
+static bool
+give_up(Tree *tree, uint32_t memory_node)
 {
 	StateAtNode *at = &tree->state->at[memory_node];
 	bool over;
@@ -92,6 +94,24 @@ salvage_give_up(Tree *tree, uint32_t memory_node)
 	over = at->past.look == STATE_LOOK_OVER;
 	spin_unlock(&tree->state->spin);
 	return over;
+}
+
+bool
+salvage_end(Tree *tree)
+{
+	TreeClient *client = tree->client;
+	const TreeEnvironment *environment = &client->options.environment;
+	int waits = 0;
+
+	assert(!client->holding);
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		while (!give_up(tree, i))
+		{
+			if (waits++ == END_WAITS)
+				return false;
+			environment->sleep(environment->argument, client->slot, WAIT_MS);
+		}
+	return true;
 }
 
 /* ---- one chunk ---- */
@@ -152,8 +172,8 @@ place_look(Salvage *salvage, const uint64_t *line, uint64_t offset, uint32_t lev
 
 	if (!empty && !freed)
 		return TREE_OK;
-	status = freed_list(tree, pointer_make(salvage->memory_node, offset, 0), level,
-	                    empty ? salvage->header.generation : line[HEADER_GENERATION]);
+	status = freed_put(tree, pointer_make(salvage->memory_node, offset, 0), level,
+	                   empty ? salvage->header.generation : line[HEADER_GENERATION]);
 	if (status == TREE_OK)
 		salvage->bytes += node_bytes(&tree->geometry, level);
 	/* Somebody else was faster with the list, and again: the place is left to another life. */
@@ -273,7 +293,7 @@ past_begin(Tree *tree, uint32_t memory_node)
 		return allocate_begin(tree, memory_node);
 	if (status == TREE_OK || status == TREE_NOT_FOUND)
 	{
-		(void) salvage_give_up(tree, memory_node);
+		(void) give_up(tree, memory_node);
 		return TREE_OK;
 	}
 	return status;
