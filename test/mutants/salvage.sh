@@ -32,5 +32,3 @@ mutate salvage_not_alone_by_need test_salvage tree/salvage.c \
 	's/\tif \(!tree->client->shared->options\.alone\)\n\t\treturn 0;\n//'
 mutate fold_beside_look test_salvage tree/fold.c \
 	's/\*alone = salvage_end\(fold->tree\);/(void) salvage_end(fold->tree);/'
-mutate salvage_foreign_lines test_salvage tree/salvage.c \
-	's/bool freed = line_is_own\(salvage, line, offset\) && /bool freed = /'
