@@ -183,8 +183,11 @@ foreach my $checkpoint ('', '; CHECKPOINT; INSERT INTO others VALUES (0)')
 {
 	$node->stop;
 	$node->append_conf('postgresql.conf', "sherman.embedded_memory = 0\n");
+	my $begin = -s $node->logfile;
 	$node->start;
 	$node->safe_psql('postgres', "INSERT INTO others VALUES (0)$checkpoint");
+	# Where the launcher is slow to start nobody waits for it, and nothing would be known.
+	$node->wait_for_log(qr/sherman: a checkpoint has begun at/, $begin) if $checkpoint;
 	$node->stop('immediate');
 	$node->adjust_conf('postgresql.conf', 'sherman.embedded_memory', '256MB');
 	$node->start;
