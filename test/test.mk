@@ -62,6 +62,8 @@ SCRIPT_TESTS += test_msd test_msd_metrics
 # The core of the tree.
 TEST_SUPPORT_SOURCES += test/support/tree_walk.c
 TESTS += test_node test_interpolate
+test_node_SOURCES = test/support/random.c
+test_interpolate_SOURCES = test/support/random.c
 TESTS += test_tree
 TESTS += test_alone
 TESTS += test_tree_faults test_deadline

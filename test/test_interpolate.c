@@ -8,12 +8,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "internal.h"
+#include "support/random.h"
 
 #define ROUNDS 40
 /* Keys that are looked for in each node, beside those that stand there and their neighbors. */
@@ -35,17 +35,6 @@ typedef enum Spread
 	SPREAD_EQUAL,
 	SPREADS
 } Spread;
-
-static uint64_t random_state = 42;
-
-static uint64_t
-random_below(uint64_t bound)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % bound;
-}
 
 /* A leading bit and a first word. */
 typedef struct Rank
@@ -196,12 +185,7 @@ main(void)
 		cmocka_unit_test(test_leaf_cells),
 		cmocka_unit_test(test_anything),
 	};
-	const char *seed = getenv("SHERMAN_SEED");
 
-	if (seed != NULL)
-	{
-		random_state = strtoull(seed, NULL, 0) | 1;
-		printf("seed %llu\n", (unsigned long long) random_state);
-	}
+	random_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

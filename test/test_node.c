@@ -7,12 +7,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "internal.h"
+#include "support/random.h"
 
 #define TREE_ID 0x1234567890abcdefull
 #define NODE_POINTER pointer_make(3, 0x40000, 0)
@@ -26,17 +25,6 @@ static const TreeFormat formats[] = {
 	{.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90},
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
-
-static uint64_t random_state = 42;
-
-static uint64_t
-random_below(uint64_t bound)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % bound;
-}
 
 /* A key out of few, so that ties are common; the image is one byte more of key. */
 static TreeKey
@@ -707,12 +695,7 @@ main(void)
 		cmocka_unit_test(test_gather),        cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_redo),
 	};
-	const char *seed = getenv("SHERMAN_SEED");
 
-	if (seed != NULL)
-	{
-		random_state = strtoull(seed, NULL, 0) | 1;
-		printf("seed %llu\n", (unsigned long long) random_state);
-	}
+	random_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

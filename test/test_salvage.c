@@ -45,22 +45,20 @@ salvage(Tree *tree)
 	return bytes;
 }
 
+/* What the memory node says of the tree. */
+static TreeRecord
+record_now(const Fixture *f)
+{
+	TreeRecord record;
+
+	require_ok(tree_record_read(client.tree, f->record.tree, tree_home(f->record.root), &record));
+	return record;
+}
+
 static uint64_t
 extent_bytes(const Fixture *f)
 {
-	TreeRecord record;
-
-	require_ok(tree_record_read(client.tree, f->record.tree, tree_home(f->record.root), &record));
-	return record.bytes;
-}
-
-static uint32_t
-extent_count(const Fixture *f)
-{
-	TreeRecord record;
-
-	require_ok(tree_record_read(client.tree, f->record.tree, tree_home(f->record.root), &record));
-	return record.extents;
+	return record_now(f).bytes;
 }
 
 /* Whether all keys of the space lie in their cells: no blocks then. */
@@ -165,7 +163,7 @@ test_free_is_free(void **state)
 		next_life(&f);
 		assert_true(salvage(f.tree) > 0);
 		extents = extent_bytes(&f);
-		headers = extent_count(&f);
+		headers = record_now(&f).extents;
 		taken = take_all(&f, false);
 		compare_check(&f, &statistics);
 		compare_everything(&f, entries, 20);

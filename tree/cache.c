@@ -146,31 +146,7 @@ cache_way_find(CacheTable *table, uint64_t hash, uint32_t way)
 	return CACHE_NO_FRAME;
 }
 
-/* ---- the sequence ---- */
-
-static uint64_t
-frame_begin_read(const CacheFrame *frame)
-{
-	return sequence_begin_read(&frame->sequence);
-}
-
-static bool
-frame_end_read(const CacheFrame *frame, uint64_t sequence)
-{
-	return sequence_end_read(&frame->sequence, sequence);
-}
-
-static bool
-frame_claim(CacheFrame *frame, uint64_t sequence)
-{
-	return sequence_claim(&frame->sequence, sequence);
-}
-
-static void
-frame_release(CacheFrame *frame)
-{
-	sequence_release(&frame->sequence);
-}
+/* ---- frames ---- */
 
 static bool
 frame_is(const CacheFrame *frame, const Tree *tree, uint64_t address)
@@ -366,7 +342,7 @@ cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoi
 	{
 		CacheFrame *frame = cache_frame(table, found);
 		const uint64_t *image = cache_image(table, found);
-		uint64_t sequence = frame_begin_read(frame);
+		uint64_t sequence = sequence_begin_read(&frame->sequence);
 		bool decided;
 
 		if ((sequence & 1) != 0)
@@ -381,7 +357,7 @@ cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoi
 		decided = frame_search(&tree->geometry, image, bound, choice);
 		if (!decided)
 			frame_copy(image, copy);
-		if (!frame_end_read(frame, sequence))
+		if (!sequence_end_read(&frame->sequence, sequence))
 			continue;
 		frame_touch(table, frame);
 		TREE_COUNT(tree, cache_hits, 1);
@@ -403,7 +379,7 @@ cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
 	for (int search = 0; found != CACHE_NO_FRAME && search < CACHE_SEARCHES; search++)
 	{
 		CacheFrame *frame = cache_frame(table, found);
-		uint64_t sequence = frame_begin_read(frame);
+		uint64_t sequence = sequence_begin_read(&frame->sequence);
 
 		if ((sequence & 1) != 0)
 			break;
@@ -415,7 +391,7 @@ cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
 		if (word_load(&frame->generation) == 0)
 			break;
 		frame_copy(cache_image(table, found), copy);
-		if (!frame_end_read(frame, sequence))
+		if (!sequence_end_read(&frame->sequence, sequence))
 			continue;
 		frame_touch(table, frame);
 		TREE_COUNT(tree, cache_hits, 1);
@@ -453,17 +429,18 @@ cache_refresh(CacheTable *table, uint64_t hash, const Tree *tree, uint64_t addre
 	     found = cache_way_find(table, hash, found % CACHE_WAYS + 1))
 	{
 		CacheFrame *frame = cache_frame(table, found);
-		uint64_t sequence = frame_begin_read(frame);
+		uint64_t sequence = sequence_begin_read(&frame->sequence);
 
 		if ((sequence & 1) != 0)
 			return true; /* somebody fills it */
 		if (!frame_is(frame, tree, address))
 			continue;
 		known = true;
-		if (word_load(&frame->generation) >= image[HEADER_GENERATION] || !frame_claim(frame, sequence))
+		if (word_load(&frame->generation) >= image[HEADER_GENERATION] ||
+		    !sequence_claim(&frame->sequence, sequence))
 			continue;
 		frame_fill(table, found, image);
-		frame_release(frame);
+		sequence_release(&frame->sequence);
 	}
 	return known;
 }
@@ -536,11 +513,11 @@ frame_evict(CacheTable *table, uint64_t set, uint32_t way)
 	CacheFrame *frame = cache_frame(table, number);
 
 	assert(way < CACHE_WAYS);
-	if (!frame_claim(frame, frame_begin_read(frame)))
+	if (!sequence_claim(&frame->sequence, sequence_begin_read(&frame->sequence)))
 		return false;
 	if (__atomic_load_n(&frame->children, __ATOMIC_SEQ_CST) != 0)
 	{
-		frame_release(frame);
+		sequence_release(&frame->sequence);
 		return false;
 	}
 	if (word_load(&cache_sets(table)[set].tags[way]) != 0)
@@ -592,7 +569,7 @@ cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image)
 	__atomic_store_n(&frame->parent, attached, __ATOMIC_RELAXED);
 	frame_fill(table, (uint32_t) (set * CACHE_WAYS) + way, image);
 	word_store(&cache_sets(table)[set].tags[way], hash | 1);
-	frame_release(frame);
+	sequence_release(&frame->sequence);
 }
 
 /* Forgets one frame's node; with children it keeps its place, empty, until the next image. */
@@ -600,17 +577,17 @@ static void
 frame_drop(CacheTable *table, uint32_t number, uint64_t tree, uint64_t address)
 {
 	CacheFrame *frame = cache_frame(table, number);
-	uint64_t sequence = frame_begin_read(frame);
+	uint64_t sequence = sequence_begin_read(&frame->sequence);
 
 	assert(tree != 0);
 	if (word_load(&frame->tree) != tree || word_load(&frame->address) != address ||
-	    !frame_claim(frame, sequence))
+	    !sequence_claim(&frame->sequence, sequence))
 		return;
 	word_store(&frame->generation, 0);
-	frame_release(frame);
+	sequence_release(&frame->sequence);
 	if (__atomic_load_n(&frame->children, __ATOMIC_SEQ_CST) == 0 &&
 	    frame_evict(table, number / CACHE_WAYS, number % CACHE_WAYS))
-		frame_release(frame);
+		sequence_release(&frame->sequence);
 }
 
 void

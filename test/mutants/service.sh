@@ -25,9 +25,9 @@ mutate lock_while_draining test_lock tree/lock.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
 
 mutate frame_believed_unseen test_cache tree/cache.c \
-	's/return sequence_end_read\(&frame->sequence, sequence\);/return true;/'
+	's/!sequence_end_read\(&frame->sequence, sequence\)/false/g'
 mutate unfinished_frame_believed test_cache tree/cache.c \
-	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//g; s/return sequence_end_read\(&frame->sequence, sequence\);/return sequence_begin_read(\&frame->sequence) == sequence;/'
+	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//g; s/!sequence_end_read\(&frame->sequence, sequence\)/sequence_begin_read(\&frame->sequence) != sequence/g'
 mutate frames_of_the_dead_stay test_cache tree/cache.c \
 	's/memset\(cache_sets\(table\), 0, [^;]*;//'
 mutate parents_evicted test_cache tree/cache.c \
