@@ -16,6 +16,8 @@
 #define ENTRIES 3000
 #define MANY_ENTRIES 20000
 #define LIVES 40
+/* That this many entries take: a piece is 256 KB, or the rest of an extent. */
+#define PIECES_MOST 100
 
 /* Ends the instance's life as a crash does, with what its shared memory knew, and begins the next one. */
 static void
@@ -450,6 +452,38 @@ test_trouble(void **state)
 	}
 }
 
+/* Damaged headers that refer to each other in a circle: who looks comes to an end, and finds nothing twice. */
+static void
+test_circle(void **state)
+{
+	Fixture f;
+	ExtentHeader header = {0};
+	FabricOp op = {
+		.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = sizeof(header), .buffer = &header};
+	uint64_t newest, bytes = 0;
+	uint32_t pieces = 0;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16_SINGLE);
+	fill(&f, 0, MANY_ENTRIES);
+	next_life(&f);
+	require_ok(allocate_begin(f.tree, 0));
+	newest = f.tree->state->at[0].past.extent;
+	assert_int_not_equal(newest, 0);
+	for (uint64_t extent = newest; extent != 0; extent = header.previous)
+	{
+		op.offset = extent;
+		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	}
+	assert_int_not_equal(op.offset, newest);
+	header.previous = newest;
+	op.opcode = FABRIC_WRITE;
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	while (tree_salvage_next(f.tree, &bytes) == TREE_OK)
+		assert_true(pieces++ < PIECES_MOST);
+	fixture_close(&f);
+}
+
 /* Processes that look at the same time. */
 #define LOOKERS 4
 
@@ -508,7 +542,8 @@ main(void)
 		cmocka_unit_test(test_own_life),   cmocka_unit_test(test_not_alone),
 		cmocka_unit_test(test_fold_first), cmocka_unit_test(test_fold_beside_look),
 		cmocka_unit_test(test_evicted),    cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_trouble),    cmocka_unit_test(test_together),
+		cmocka_unit_test(test_trouble),    cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_together),
 	};
 
 	test_alone = true;

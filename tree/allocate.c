@@ -77,7 +77,7 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 	if (status == TREE_OK && tree->copies != NULL)
 		status = copies_extend(tree, extent.offset, extent.bytes);
 	if (status == TREE_OK && seen == 0)
-		status = salvage_past(tree, memory_node, extent.offset, &past);
+		status = salvage_past(tree, memory_node, extent.offset, extent.extents, &past);
 	if (status != TREE_OK)
 		return status;
 	spin_lock(&tree->state->spin);

@@ -543,7 +543,8 @@ extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, ui
 /* ---- salvage.c: what earlier lives of the instance took, and what of it is free ---- */
 typedef struct StatePast StatePast;
 /* What was taken so far of the extents up to this newest one, from which nothing was taken in this life. */
-extern TreeStatus salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, StatePast *past);
+extern TreeStatus salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, uint32_t number,
+                               StatePast *past);
 /* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */
 extern uint64_t salvage_some(Tree *tree, uint32_t memory_node);
 /*

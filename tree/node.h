@@ -391,6 +391,7 @@ typedef struct ExtentHeader
 		copy_of; /* 0, or the place at the tree's home that this extent is a copy of from its start on, and 1 */
 	uint64_t
 		previous; /* offset of the tree's extent before this one at this memory node, 0 = it is the first */
+	uint64_t number; /* of the tree's at this memory node, from 1 on; 0: of a copy */
 } ExtentHeader;
 
 #define EXTENT_MAGIC 0x736865726d616e31ull

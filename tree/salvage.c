@@ -66,7 +66,7 @@ taken(const ExtentHeader *header)
 }
 
 TreeStatus
-salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, StatePast *past)
+salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, uint32_t number, StatePast *past)
 {
 	ExtentHeader header;
 	bool good;
@@ -77,6 +77,7 @@ salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, StatePast *past)
 		return status;
 	past->extent = extent;
 	past->next = taken(&header);
+	past->number = number;
 	return TREE_OK;
 }
 
@@ -246,7 +247,8 @@ chunk_look(Salvage *salvage, uint64_t start)
 
 /*
  * Looks at a piece of the newest extent that is left, from its end on, where the life before has taken last; or goes on
- * to the one before it, from which nobody takes chunks any more.
+ * to the one before it, from which nobody takes chunks any more.  Their numbers go down: damaged headers that refer to
+ * each other in a circle have nothing looked at, and found free, twice.
  */
 static TreeStatus
 piece_look(Salvage *salvage)
@@ -260,7 +262,7 @@ piece_look(Salvage *salvage)
 
 	if (status != TREE_OK)
 		return status;
-	if (!good || first < DIRECTORY_OTHER_BUMP)
+	if (!good || salvage->header.number != past->number || first < DIRECTORY_OTHER_BUMP)
 	{
 		past->extent = 0;
 		return TREE_OK;
@@ -270,7 +272,7 @@ piece_look(Salvage *salvage)
 	for (int chunk = 0; chunk < PIECE_CHUNKS && past->next > first && status == TREE_OK; chunk++)
 		status = chunk_look(salvage, first + (past->next - first - 1) / CHUNK_BYTES * CHUNK_BYTES);
 	if (status == TREE_OK && past->next <= first)
-		*past = (StatePast){.extent = salvage->header.previous};
+		*past = (StatePast){.extent = salvage->header.previous, .number = past->number - 1};
 	return status;
 }
 

@@ -146,6 +146,7 @@ extent_add(Service *service, ServiceRecord *record)
 	                   : DIRECTORY_OTHER_BUMP;
 	header->copy_of = 0;
 	header->previous = record->last_offset;
+	header->number = record->record.extents + 1;
 	/* Half of the range is left to count up in; never 0. */
 	header->generation = (service_random() >> 1) | 1;
 	record->record.bytes += bytes;

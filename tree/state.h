@@ -34,7 +34,7 @@ struct StatePast
 	uint64_t extent; /* the newest one that is not looked through; 0 = there is none */
 	uint64_t next;   /* up to where it is not looked through, from its start on; 0 = all that was taken */
 	uint32_t look;   /* StateLook */
-	uint32_t reserved;
+	uint32_t number; /* the extent's, as its header must say: so no damaged one is looked through twice */
 };
 
 /* A node that was taken and never linked; its next generation. */
