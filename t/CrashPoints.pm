@@ -21,6 +21,9 @@ my $never = 1_000_000;
 # Sessions that are held up at once.
 my $at_once = 60;
 
+# How often all steps are gone through for those that must be met: on a busy machine others may get there first.
+my $rounds_most = 3;
+
 sub new
 {
 	my ($class, %options) = @_;
@@ -267,6 +270,23 @@ sub is_wanted
 	return $what->{name} =~ /$only/;
 }
 
+# The server ends at each of the steps: once for each of them, or once for some together.
+sub end_at_all
+{
+	my ($self, $what, @steps) = @_;
+
+	if ($self->{each})
+	{
+		$self->crash_at($what, $_) foreach @steps;
+		return;
+	}
+	while (my @some = splice(@steps, 0, $at_once))
+	{
+		$self->hang_at_all($what, $what->{meanwhile}, @some);
+	}
+	return;
+}
+
 # enumerate(situation): name, prepare, then, lost, restart, conf, act, orphans (the end is that of the postmaster alone), steps that must be met, most, cancel, meanwhile,
 # state; and what is called: ready (before tables are made), before (the statement), between (the server's end and its start), after (all was looked at).
 sub enumerate
@@ -281,16 +301,10 @@ sub enumerate
 
 	note("$what{name}: " . scalar(@steps) . " of $steps steps");
 	$self->cancel_at_all(\%what, @steps) if $what{cancel};
-	if ($self->{each})
+	foreach (1 .. $rounds_most)
 	{
-		$self->crash_at(\%what, $_) foreach @steps;
-	}
-	else
-	{
-		while (my @some = splice(@steps, 0, $at_once))
-		{
-			$self->hang_at_all(\%what, $what{meanwhile}, @some);
-		}
+		$self->end_at_all(\%what, @steps);
+		last if !grep { !$self->{names}{ $what{name} }{$_} } @{ $what{met} // [] };
 	}
 	foreach my $name (@{ $what{met} // [] })
 	{
