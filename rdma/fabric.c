@@ -153,9 +153,10 @@ fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *o
 		fabric_set_detail(fabric, "no transport serves the address \"%s\"", address);
 		return FABRIC_NOT_SUPPORTED;
 	}
-	connected = calloc(1, sizeof(FabricEndpoint));
+	connected = aligned_alloc(TRANSPORT_LINE_BYTES, sizeof(FabricEndpoint));
 	if (connected == NULL)
 		return FABRIC_NO_MEMORY;
+	memset(connected, 0, sizeof(*connected));
 	connected->fabric = fabric;
 	connected->transport = transport;
 	connected->data = fabric->options.incarnation != 0;

@@ -113,18 +113,19 @@ typedef struct FabricOp
 
 typedef struct FabricCapabilities
 {
+	/* What every chain asks for comes first: with the endpoint's own such fields it is one line (transport.h). */
 	uint32_t flags;           /* FABRIC_CAP_* */
 	uint32_t max_chain;       /* operations in a chain, <= FABRIC_MAX_CHAIN */
-	uint32_t max_outstanding; /* chains posted and not yet waited for */
-	uint32_t one_packet;      /* bytes: a WRITE up to this size cannot be torn by its client's death */
 	uint32_t lock_words;      /* words in the LOCKS region, a power of two */
-	uint32_t channel;         /* this channel's number at the memory node */
-	uint64_t redo_offset;     /* this channel's redo slot in NODES: FABRIC_REDO_BYTES, stripe-aligned */
-	uint64_t region_bytes[2]; /* length of each region, by FabricRegion */
-	uint64_t node_uuid[2];    /* identity of the memory node's memory: a new one each time it starts empty */
-	uint64_t generation;      /* starts of the daemon over this memory, from 1 */
 	uint32_t instance;        /* number of the compute instance at this memory node, 1..65535 */
 	uint32_t incarnation;     /* incarnation of that instance, 1..65535 */
+	uint32_t max_outstanding; /* chains posted and not yet waited for */
+	uint64_t region_bytes[2]; /* length of each region, by FabricRegion */
+	uint32_t one_packet;      /* bytes: a WRITE up to this size cannot be torn by its client's death */
+	uint32_t channel;         /* this channel's number at the memory node */
+	uint64_t redo_offset;     /* this channel's redo slot in NODES: FABRIC_REDO_BYTES, stripe-aligned */
+	uint64_t node_uuid[2];    /* identity of the memory node's memory: a new one each time it starts empty */
+	uint64_t generation;      /* starts of the daemon over this memory, from 1 */
 	char transport[8];        /* "shm", ... */
 	char no_masked_swap[64];  /* why there is no FABRIC_CAP_MASKED_SWAP; empty: there is, or nobody knows */
 } FabricCapabilities;

@@ -12,6 +12,8 @@
 
 /* Chains that a transport that runs them inside post remembers until their wait; a power of two. */
 #define TRANSPORT_TICKETS 64u
+/* Of the processor's caches. */
+#define TRANSPORT_LINE_BYTES 64u
 
 typedef struct FabricTransport
 {
@@ -74,20 +76,26 @@ struct Fabric
 
 struct FabricEndpoint
 {
-	Fabric *fabric;
-	const FabricTransport *transport;
-	void *state; /* the transport's */
-	void *fault; /* the fault layer's, NULL without it */
-	bool data;   /* it has a data channel */
-	bool doubt;  /* a chain is in doubt: nothing is posted before a reset */
-	uint64_t next_ticket;
+	/* One line: what every chain reads, to the capabilities' region_bytes. */
+	_Alignas(TRANSPORT_LINE_BYTES) const FabricTransport *transport;
+	void *state;          /* the transport's */
+	bool data;            /* it has a data channel */
+	bool doubt;           /* a chain is in doubt: nothing is posted before a reset */
 	uint32_t outstanding; /* tickets that are not waited for yet */
 	FabricCapabilities capabilities;
+	/* One more: what every chain counts. */
+	_Alignas(TRANSPORT_LINE_BYTES) FabricCounters counters;
+	uint64_t next_ticket;
+	Fabric *fabric;
+	void *fault;           /* the fault layer's, NULL without it */
 	FabricChannel channel; /* the one it has, or had last */
-	FabricCounters counters;
 	FabricEndpoint *next;
 	FabricTicket tickets[TRANSPORT_TICKETS]; /* behind what every chain reads: they take 1.5 kB */
 };
+
+_Static_assert(offsetof(FabricEndpoint, capabilities.region_bytes) + 2 * sizeof(uint64_t) <=
+                   TRANSPORT_LINE_BYTES,
+               "what every chain reads is one line");
 
 extern const FabricTransport shm_transport;
 extern const FabricTransport verbs_transport;

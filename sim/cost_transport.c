@@ -13,13 +13,15 @@
 
 #include "../rdma/shm.h"
 #include "cost_transport.h"
-#include "scheduler.h"
+#include "fetch.h"
 
 /* What is served so much later than now, in picoseconds, gets an event of its own. */
 #define SOON (50 * PICOSECONDS_PER_NS)
 #define COST_NODES 64u
 /* Of an operation: a leaf. */
 #define FETCHED_BYTES 1024u
+/* Of so many memory nodes the endpoints are fetched: a client's next chain goes to one of them. */
+#define FETCHED_NODES 8u
 
 typedef struct CostNode
 {
@@ -29,16 +31,11 @@ typedef struct CostNode
 	bool calling;
 } CostNode;
 
-/* An endpoint, and its chain that is under way. */
+/* An endpoint. */
 typedef struct CostPort
 {
 	CostNode *node;
 	CostClient *client;
-	Coroutine *waiter;
-	FabricOp *ops;
-	int count;
-	int next;
-	CostFlight flight;
 } CostPort;
 
 typedef struct CostModel
@@ -91,40 +88,94 @@ apply(const ApplyChannel *channel, FabricOp *op)
 		apply_atomic(channel, op);
 }
 
-/* What the chain will touch when it comes to the card comes nearer to this processor meanwhile. */
-static void
-fetch(const CostPort *port)
+/* Where an operation takes effect. */
+static const void *
+place_of(const ApplyChannel *channel, const FabricOp *op)
 {
-	for (int i = 0; i < port->count; i++)
-	{
-		const FabricOp *op = &port->ops[i];
-		const char *place =
-			(const char *) (op->region == FABRIC_LOCKS ? &port->node->channel->locks[op->offset / 8]
-		                                               : apply_node(port->node->channel, op->offset));
+	if (op->region == FABRIC_LOCKS)
+		return &channel->locks[op->offset / 8];
+	return apply_node(channel, op->offset);
+}
 
-		for (uint32_t at = 0; at < op->length && at < FETCHED_BYTES; at += 64)
-			__builtin_prefetch(place + at);
+/* Notes what a new chain will touch. */
+static void
+note_chain(CostClient *client)
+{
+	for (int i = 0; i < COST_NOTED_OPERATIONS; i++)
+	{
+		const FabricOp *op = &client->ops[i];
+		uint32_t bytes = 0;
+
+		if (i < client->count)
+			bytes = op->length < FETCHED_BYTES ? op->length : FETCHED_BYTES;
+		client->places[i].bytes = bytes;
+		client->buffers[i].bytes = 0;
+		if (bytes == 0)
+			continue;
+		client->places[i].begin = place_of(client->node->channel, op);
+		if (op->buffer != NULL)
+			client->buffers[i] = (CostMemory){op->buffer, bytes};
 	}
+}
+
+static void
+fetch_all(const CostMemory *memory, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		fetch_bytes(memory[i].begin, memory[i].bytes);
+}
+
+/* The chain is about to come to the card. */
+static void
+fetch_chain(const void *argument)
+{
+	const CostClient *client = argument;
+
+	fetch_bytes(client->ops, (uint32_t) client->count * sizeof(FabricOp));
+	fetch_all(client->places, COST_NOTED_OPERATIONS);
+	fetch_all(client->buffers, COST_NOTED_OPERATIONS);
+}
+
+/* The client is about to go on. */
+static void
+fetch_client(const void *argument)
+{
+	const CostClient *client = argument;
+
+	coroutine_fetch(client->waiter);
+	fetch_bytes(&client->endpoint->counters, FETCH_LINE_BYTES);
+	fetch_all(client->handles, client->handle_count);
+	fetch_all(client->buffers, COST_NOTED_OPERATIONS);
 }
 
 static void go_on(void *argument, uint64_t number);
 
+/* An event: the client knows. */
+static void
+complete(void *argument, uint64_t number)
+{
+	const CostClient *client = argument;
+
+	(void) number;
+	coroutine_resume(client->waiter);
+}
+
 /* Serves operations as long as they are due soon. True: all are. */
 static bool
-serve(CostPort *port, CostCard *card)
+serve(CostClient *client, CostCard *card)
 {
-	while (port->next < port->count)
+	while (client->next < client->count)
 	{
-		FabricOp *op = &port->ops[port->next];
-		uint64_t time = cost_serve(card, &model.options.placement, now(), op, &port->flight);
+		FabricOp *op = &client->ops[client->next];
+		uint64_t time = cost_serve(card, &model.options.placement, now(), op, &client->flight);
 
-		port->next++;
+		client->next++;
 		if (time > now() + SOON)
 		{
-			scheduler_after(until(time), go_on, port, 1);
+			scheduler_after(until(time), go_on, client, 1);
 			return false;
 		}
-		apply(port->node->channel, op);
+		apply(client->node->channel, op);
 	}
 	return true;
 }
@@ -133,37 +184,42 @@ serve(CostPort *port, CostCard *card)
 static void
 go_on(void *argument, uint64_t late)
 {
-	CostPort *port = argument;
-	CostCard *card = &model.cards[port->node->host];
+	CostClient *client = argument;
+	CostCard *card = &model.cards[client->node->host];
 
 	if (late)
-		apply(port->node->channel, &port->ops[port->next - 1]);
+		apply(client->node->channel, &client->ops[client->next - 1]);
 	else
-		cost_arrive(card, now(), &port->flight);
-	if (serve(port, card))
-		coroutine_resume_after(
-			port->waiter, until(cost_answer(card, &model.cards[port->client->host], now(), &port->flight)));
+		cost_arrive(card, now(), &client->flight);
+	if (serve(client, card))
+		scheduler_after_fetch(until(cost_answer(card, &model.cards[client->host], now(), &client->flight)),
+		                      complete, fetch_client, client, 0);
 }
 
 static FabricStatus
 cost_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 {
-	CostPort *port = endpoint->state;
+	const CostPort *port = endpoint->state;
 	CostClient *client = port->client;
 	uint64_t read_bytes = 0;
 	uint64_t sent;
 
-	port->waiter = coroutine_current();
-	port->ops = ops;
-	port->count = count;
-	port->next = 0;
-	port->flight = (CostFlight){0};
+	if (client->node != NULL)
+		abort();
+	client->node = port->node;
+	client->endpoint = endpoint;
+	client->waiter = coroutine_current();
+	client->ops = ops;
+	client->count = count;
+	client->next = 0;
+	client->flight = (CostFlight){0};
 	sent = cost_send(&model.cards[client->host], now(), client->debt * PICOSECONDS_PER_NS, ops, count,
-	                 &port->flight);
+	                 &client->flight);
 	client->debt = 0;
-	fetch(port);
-	scheduler_after(until(sent), go_on, port, 0);
+	note_chain(client);
+	scheduler_after_fetch(until(sent), go_on, fetch_chain, client, 0);
 	coroutine_suspend();
+	client->node = NULL;
 	for (int i = 0; i < count; i++)
 		if (ops[i].opcode == FABRIC_READ)
 			read_bytes += ops[i].length;
@@ -186,6 +242,9 @@ cost_connect(FabricEndpoint *endpoint, const char *location)
 		return FABRIC_NO_MEMORY;
 	port->node = &model.nodes[number];
 	port->client = model.connecting;
+	/* Its first line is what chains read. */
+	if (number < FETCHED_NODES)
+		cost_client_handle(port->client, endpoint, FETCH_LINE_BYTES);
 	endpoint->state = port;
 	endpoint->capabilities = port->node->carrier->capabilities;
 	endpoint->capabilities.one_packet = cost_parameters.packet_payload;
@@ -274,6 +333,13 @@ void
 cost_client_begin(CostClient *client)
 {
 	model.connecting = client;
+}
+
+void
+cost_client_handle(CostClient *client, const void *handle, uint32_t bytes)
+{
+	if (client->handle_count < COST_NOTED_HANDLES)
+		client->handles[client->handle_count++] = (CostMemory){handle, bytes};
 }
 
 const CostCard *

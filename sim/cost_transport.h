@@ -15,6 +15,7 @@
 
 #include "../rdma/transport.h"
 #include "cost.h"
+#include "scheduler.h"
 
 typedef struct CostOptions
 {
@@ -22,11 +23,37 @@ typedef struct CostOptions
 	uint32_t hosts; /* each has a card */
 } CostOptions;
 
-/* A client: one thread of a compute server. */
+struct CostNode;
+
+/* Memory that is fetched before it is touched. */
+typedef struct CostMemory
+{
+	const void *begin;
+	uint32_t bytes;
+} CostMemory;
+
+/* Of a chain so many operations are noted; and of a client so many handles. */
+#define COST_NOTED_OPERATIONS 2
+#define COST_NOTED_HANDLES 10
+
+/* A client: one thread of a compute server, which has one chain under way at a time. */
 typedef struct CostClient
 {
 	uint32_t host;
 	uint64_t debt; /* nanoseconds of processor time that it has used since its last chain */
+	/* The chain: */
+	const struct CostNode *node; /* where to; NULL: none is under way */
+	FabricEndpoint *endpoint;
+	Coroutine *waiter;
+	FabricOp *ops;
+	int count;
+	int next; /* operation to be served */
+	CostFlight flight;
+	/* What will be touched: by the chain, and by whatever the client does next. */
+	uint32_t handle_count;
+	CostMemory places[COST_NOTED_OPERATIONS];
+	CostMemory buffers[COST_NOTED_OPERATIONS];
+	CostMemory handles[COST_NOTED_HANDLES];
 } CostClient;
 
 extern const FabricTransport cost_transport;
@@ -42,6 +69,8 @@ extern void cost_close(void);
 extern void cost_node(uint32_t node, uint32_t host, FabricEndpoint *carrier);
 /* Endpoints that are connected from now on are this client's, which outlives them. */
 extern void cost_client_begin(CostClient *client);
+/* What the client looks at whatever it does: such handles are fetched before it goes on, as many as can be noted. */
+extern void cost_client_handle(CostClient *client, const void *handle, uint32_t bytes);
 
 /* What a card has done so far. */
 extern const CostCard *cost_card(uint32_t host);

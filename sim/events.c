@@ -172,8 +172,8 @@ find_first(Events *events, uint64_t time)
 }
 
 void
-events_add(Events *events, uint64_t now, uint64_t time, SchedulerEvent happen, void *argument,
-           uint64_t number)
+events_add(Events *events, uint64_t now, uint64_t time, SchedulerEvent happen, SchedulerFetch fetch,
+           void *argument, uint64_t number)
 {
 	Event *event;
 
@@ -184,6 +184,7 @@ events_add(Events *events, uint64_t now, uint64_t time, SchedulerEvent happen, v
 	*event = (Event){.time = time,
 	                 .order = events->order++,
 	                 .happen = happen,
+	                 .fetch = fetch,
 	                 .argument = argument,
 	                 .number = number,
 	                 .far = (time >> EVENTS_SLOT_SHIFT) - (now >> EVENTS_SLOT_SHIFT) >= EVENTS_SLOTS};
@@ -206,4 +207,26 @@ events_take(Events *events)
 		wheel_take(events, event);
 	find_first(events, event->time);
 	return event;
+}
+
+const Event *
+events_second(const Events *events)
+{
+	const Event *first = events->first;
+	uint32_t number, word;
+	uint64_t bits;
+
+	if (first == NULL || first->far)
+		return NULL;
+	if (first->next != NULL)
+		return first->next;
+	number = slot_of(first->time);
+	word = number / 64;
+	bits = events->words[word] & ~1ull << number % 64;
+	if (bits == 0)
+	{
+		word = (word + 1) % EVENTS_WORDS;
+		bits = events->words[word];
+	}
+	return bits == 0 ? NULL : events->slots[word * 64 + (uint32_t) __builtin_ctzll(bits)].first;
 }

@@ -16,9 +16,12 @@
 
 #include "scheduler.h"
 
-/* Nanoseconds of a slot (a power of two), and slots: 64 words of 64 bits say which ones have events. */
+/*
+ * Nanoseconds of a slot (a power of two), and slots: words of 64 bits say which ones have events. Together they last for longer
+ * than a chain takes where nothing is waited for; a longer wheel would only have been pushed out of the caches when it comes round.
+ */
 #define EVENTS_SLOT_SHIFT 3
-#define EVENTS_WORDS 64u
+#define EVENTS_WORDS 16u
 #define EVENTS_SLOTS (EVENTS_WORDS * 64)
 
 typedef struct Event
@@ -26,6 +29,7 @@ typedef struct Event
 	uint64_t time;
 	uint64_t order; /* of those of one time: the order in which they were added */
 	SchedulerEvent happen;
+	SchedulerFetch fetch; /* or NULL */
 	void *argument;
 	uint64_t number;
 	struct Event *next; /* of its slot, or of those that are free */
@@ -53,8 +57,10 @@ typedef struct Events
 } Events;
 
 /* All zeroes is an empty queue.  Aborts without memory.  `now` is never less than at the call before. */
-extern void events_add(Events *events, uint64_t now, uint64_t time, SchedulerEvent happen, void *argument,
-                       uint64_t number);
+extern void events_add(Events *events, uint64_t now, uint64_t time, SchedulerEvent happen,
+                       SchedulerFetch fetch, void *argument, uint64_t number);
+/* Likely the one behind the first: what is due much later is not looked for. NULL: nobody knows. */
+extern const Event *events_second(const Events *events);
 /* Takes the first one out, which is there. The caller gives it back by events_release(). */
 extern Event *events_take(Events *events);
 extern void events_release(Events *events, Event *event);

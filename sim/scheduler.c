@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "events.h"
+#include "fetch.h"
 #include "scheduler.h"
 #include "switch.h"
 
@@ -40,6 +41,10 @@
  */
 #define STACK_SHIFT_BYTES (9u * 64)
 #define STACK_SHIFTS 128u
+/* Of a stack, from where its coroutine goes on: what it uses until it waits again, about. */
+#define STACK_FETCH_BYTES 1024u
+/* Of the argument of an event that is fetched. */
+#define ARGUMENT_FETCH_BYTES 256u
 
 struct Coroutine
 {
@@ -134,7 +139,14 @@ scheduler_fingerprint(void)
 void
 scheduler_after(uint64_t delay, SchedulerEvent event, void *argument, uint64_t number)
 {
-	events_add(&scheduler.events, scheduler.now, scheduler.now + delay, event, argument, number);
+	scheduler_after_fetch(delay, event, NULL, argument, number);
+}
+
+void
+scheduler_after_fetch(uint64_t delay, SchedulerEvent event, SchedulerFetch fetch, void *argument,
+                      uint64_t number)
+{
+	events_add(&scheduler.events, scheduler.now, scheduler.now + delay, event, fetch, argument, number);
 }
 
 /* ---- switching ---- */
@@ -332,9 +344,20 @@ coroutine_suspend(void)
 }
 
 void
-coroutine_resume_after(Coroutine *coroutine, uint64_t nanoseconds)
+coroutine_resume(Coroutine *coroutine)
 {
-	scheduler_after(nanoseconds, go_on, coroutine, coroutine->wait);
+	if (coroutine->stack != NULL)
+		switch_to(coroutine);
+}
+
+void
+coroutine_fetch(const Coroutine *coroutine)
+{
+#ifdef SWITCH_BY_HAND
+	fetch_bytes(coroutine->place.stack, STACK_FETCH_BYTES);
+#else
+	(void) coroutine;
+#endif
 }
 
 bool
@@ -402,6 +425,21 @@ is_idle(void)
 	       (first == NULL || first->time > scheduler.now);
 }
 
+/* While one event happens, what the next one will touch; and what says so of the one behind it. */
+static void
+fetch_ahead(const Events *events)
+{
+	const Event *next = events->first;
+	const Event *second;
+
+	if (next == NULL || next->fetch == NULL)
+		return;
+	second = events_second(events);
+	if (second != NULL && second->fetch != NULL)
+		fetch_bytes(second->argument, ARGUMENT_FETCH_BYTES);
+	next->fetch(next->argument);
+}
+
 bool
 scheduler_run(uint64_t limit)
 {
@@ -415,6 +453,7 @@ scheduler_run(uint64_t limit)
 			return false;
 		event = events_take(&scheduler.events);
 		scheduler.now = event->time;
+		fetch_ahead(&scheduler.events);
 		event->happen(event->argument, event->number);
 		events_release(&scheduler.events, event);
 	}

@@ -24,6 +24,8 @@ typedef struct Coroutine Coroutine;
 typedef void (*CoroutineBody)(void *argument);
 /* What an event does. It may start, wake and end coroutines, and never waits. */
 typedef void (*SchedulerEvent)(void *argument, uint64_t number);
+/* Shortly before an event happens: fetches what it will touch (fetch.h), and changes nothing. */
+typedef void (*SchedulerFetch)(const void *argument);
 
 /* Whether it works in this build: the thread sanitizer does not follow it. */
 extern bool scheduler_is_here(void);
@@ -54,6 +56,10 @@ extern void scheduler_after(uint64_t delay, SchedulerEvent event, void *argument
  * False: it has done nothing, and time passes.  NULL: nobody.  Until scheduler_close().
  */
 extern void scheduler_direct(bool (*director)(void));
+
+/* The same; what it will touch is fetched. The argument is a client or the like, which lies behind it. */
+extern void scheduler_after_fetch(uint64_t delay, SchedulerEvent event, SchedulerFetch fetch, void *argument,
+                                  uint64_t number);
 
 /* Takes something that happened into the run's fingerprint, which two runs of a seed have in common. */
 extern void scheduler_note(uint64_t what);
@@ -87,10 +93,12 @@ extern void coroutine_sleep(uint64_t nanoseconds);
  * time is over.
  */
 extern bool coroutine_wait(uint64_t nanoseconds);
-/* The caller waits for coroutine_resume_after(), and for no wake-up. */
+/* The caller waits for coroutine_resume(), and for no wake-up. */
 extern void coroutine_suspend(void);
-/* One that is suspended goes on so many nanoseconds from now. */
-extern void coroutine_resume_after(Coroutine *coroutine, uint64_t nanoseconds);
+/* By an event, which has nothing else to do: one that is suspended goes on, now. */
+extern void coroutine_resume(Coroutine *coroutine);
+/* Where it will go on is fetched. */
+extern void coroutine_fetch(const Coroutine *coroutine);
 /* One that has ended is not disturbed. */
 extern void coroutine_wake(Coroutine *coroutine);
 

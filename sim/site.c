@@ -17,6 +17,8 @@
 /* What waits awake looks again after so long, first, and at most. */
 #define PAUSE_NANOSECONDS 50u
 #define PAUSE_MAX_NANOSECONDS 16000u
+/* Of a client's handle: about what lies in front of its scratch memory. */
+#define HANDLE_BYTES 1280u
 
 #define MEMORY_BYTES (16ull << 30)
 
@@ -231,6 +233,7 @@ site_client_open(SiteClient *client, Site *site, uint32_t server, uint32_t slot)
 	status = tree_client_open(&options, &client->tree);
 	if (status != TREE_OK)
 		world_fail("tree_client_open: %s", tree_status_name(status));
+	cost_client_handle(&client->cost, client->tree, HANDLE_BYTES);
 	site->servers[server].clients[slot] = client;
 }
 

@@ -20,6 +20,8 @@
 #define STAMP_EPOCH 1u
 /* Of a leaf with cells of 16 bytes. */
 #define LEAF_BYTES 1024u
+/* Of a tree's handle: about what lies in front of its room for images. */
+#define HANDLE_BYTES 640u
 
 /* Latencies are counted by ranges of a 32nd of a power of two. */
 #define FINE_BITS 5u
@@ -335,6 +337,7 @@ worker_open(Worker *worker)
 	require(tree_open(worker->client.tree, record->tree, record->root, &record->format, NULL, NULL,
 	                  &worker->tree),
 	        &worker->client);
+	cost_client_handle(&worker->client.cost, worker->tree, HANDLE_BYTES);
 	require(tree_scan_open(worker->tree, &worker->scan), &worker->client);
 	worker->open = true;
 }
