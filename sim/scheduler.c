@@ -256,6 +256,23 @@ go_on(void *argument, uint64_t wait)
 		switch_to(coroutine);
 }
 
+void
+coroutine_fetch(const Coroutine *coroutine)
+{
+#ifdef SWITCH_BY_HAND
+	fetch_bytes(coroutine->place.stack, STACK_FETCH_BYTES);
+#else
+	(void) coroutine;
+#endif
+}
+
+/* Before the event of a wait's end. */
+static void
+fetch_coroutine(const void *argument)
+{
+	coroutine_fetch(argument);
+}
+
 Coroutine *
 coroutine_start(CoroutineBody body, void *argument, bool serves)
 {
@@ -328,7 +345,7 @@ coroutine_sleep(uint64_t nanoseconds)
 	bool occupied = self->occupied;
 
 	self->wait++;
-	scheduler_after(nanoseconds, go_on, self, self->wait);
+	scheduler_after_fetch(nanoseconds, go_on, fetch_coroutine, self, self->wait);
 	coroutine_occupy(true);
 	switch_home(self);
 	coroutine_occupy(occupied);
@@ -350,16 +367,6 @@ coroutine_resume(Coroutine *coroutine)
 		switch_to(coroutine);
 }
 
-void
-coroutine_fetch(const Coroutine *coroutine)
-{
-#ifdef SWITCH_BY_HAND
-	fetch_bytes(coroutine->place.stack, STACK_FETCH_BYTES);
-#else
-	(void) coroutine;
-#endif
-}
-
 bool
 coroutine_wait(uint64_t nanoseconds)
 {
@@ -371,7 +378,7 @@ coroutine_wait(uint64_t nanoseconds)
 		self->wait++;
 		self->waiting = true;
 		if (nanoseconds != SCHEDULER_NEVER)
-			scheduler_after(nanoseconds, go_on, self, self->wait);
+			scheduler_after_fetch(nanoseconds, go_on, fetch_coroutine, self, self->wait);
 		switch_home(self);
 		self->waiting = false;
 		woken = self->woken;
@@ -387,7 +394,7 @@ coroutine_wake(Coroutine *coroutine)
 		return;
 	coroutine->woken = true;
 	if (coroutine->waiting)
-		scheduler_after(0, go_on, coroutine, coroutine->wait);
+		scheduler_after_fetch(0, go_on, fetch_coroutine, coroutine, coroutine->wait);
 }
 
 /* ---- the simulation ---- */
