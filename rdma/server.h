@@ -188,6 +188,12 @@ extern void *fabric_server_service_area(FabricServer *server);
 extern void *fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes);
 
 /*
+ * Copies granted node memory inside of one stripe, in words, at one instant: no WRITE of a client is seen in part, nor an atomic.
+ * False: such WRITEs are in the way, the memory is nobody's, or it is a device's (class NIC), whose WRITEs cannot be seen.
+ */
+extern bool fabric_server_read(FabricServer *server, uint64_t offset, uint32_t bytes, uint64_t *buffer);
+
+/*
  * A lock word as it is now, of the tenant whose channel this is, or was last. False: there is none of this index, or the device does not
  * answer.
  */

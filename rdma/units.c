@@ -8,6 +8,10 @@
 #include <string.h>
 
 #include "server_state.h"
+#include "stripe.h"
+
+/* The server waits for nobody: a copy that WRITEs were in the way of so often is given up. */
+#define COPY_ATTEMPTS 4
 
 void *
 fabric_server_service_area(FabricServer *server)
@@ -23,6 +27,23 @@ fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes)
 	if (offset > limit || bytes > limit - offset)
 		return NULL;
 	return server->memory.nodes + offset;
+}
+
+bool
+fabric_server_read(FabricServer *server, uint64_t offset, uint32_t bytes, uint64_t *buffer)
+{
+	const Memory *memory = &server->memory;
+
+	if (server->verbs != NULL || offset < memory->header->first_unit ||
+	    fabric_server_node(server, offset, bytes) == NULL || bytes == 0 || bytes % 8 != 0 ||
+	    offset % 8 != 0 || offset % FABRIC_STRIPE_BYTES + bytes > FABRIC_STRIPE_BYTES ||
+	    memory->units[offset / FABRIC_UNIT_BYTES] == 0)
+		return false;
+	for (int attempt = 0; attempt < COPY_ATTEMPTS; attempt++)
+		if (stripe_try_read(memory_stripe(memory, offset), (const uint64_t *) (memory->nodes + offset),
+		                    buffer, bytes / 8))
+			return true;
+	return false;
 }
 
 void

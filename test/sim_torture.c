@@ -84,7 +84,10 @@ trace(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32
 	printf("\n");
 }
 
-/* Every second run has other techniques than all, and half of the others keep leaves, if the instance is alone. */
+/*
+ * Every second run has other techniques than all; half of the others keep leaves, if the instance is alone, and half let the
+ * memory node descend.
+ */
 static TreeTechniques
 draw_techniques(const SimPlan *plan)
 {
@@ -94,6 +97,7 @@ draw_techniques(const SimPlan *plan)
 	{
 		techniques = tree_techniques;
 		techniques.exclusive = plan->domains == 1 && plan->seed % 4 == 1;
+		techniques.offload = plan->seed % 8 > 4 ? TREE_OFFLOAD_ALWAYS : TREE_OFFLOAD_NEVER;
 		return techniques;
 	}
 	/* Who waits awake for what a cut has stopped would do so for seconds, a microsecond at a time. */

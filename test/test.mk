@@ -90,6 +90,11 @@ test_speculate_SOURCES = test/support/tree_fixture.c
 TESTS += test_leaf_cache test_leaf_writes
 test_leaf_cache_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c
 test_leaf_writes_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c
+TESTS += test_offload test_offload_answers test_descend
+test_offload_SOURCES = test/support/tree_fixture.c test/support/offload_fixture.c
+test_offload_answers_SOURCES = test/support/tree_fixture.c test/support/offload_fixture.c
+test_descend_SOURCES = test/support/tree_fixture.c test/support/offload_fixture.c
+TEST_RUNS += soft/test_descend=--verbs,soft0
 TESTS += test_techniques
 test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 

@@ -300,9 +300,8 @@ decide_fence(const NodeGeometry *g, const uint64_t *node, bool high, const TreeB
 	return decide_whole_fence(g, from, high, bound);
 }
 
-/* Searches a frame's image. False: integers do not decide. */
-static bool
-frame_search(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, ChildChoice *choice)
+bool
+node_find_child(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound, ChildChoice *choice)
 {
 	Decision low = decide_fence(g, node, false, bound);
 	Decision high = decide_fence(g, node, true, bound);
@@ -354,7 +353,7 @@ cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoi
 		}
 		if (word_load(&frame->generation) == 0)
 			break;
-		decided = frame_search(&tree->geometry, image, bound, choice);
+		decided = node_find_child(&tree->geometry, image, bound, choice);
 		if (!decided)
 			frame_copy(image, copy);
 		if (!sequence_end_read(&frame->sequence, sequence))

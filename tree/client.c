@@ -376,19 +376,6 @@ tree_client_counters(const TreeClient *client, TreeCounters *counters)
 	*counters = client->counters;
 }
 
-static bool
-format_valid(const TreeFormat *format)
-{
-	if (format->cell_bytes != 16 && format->cell_bytes != 32 && format->cell_bytes != 64)
-		return false;
-	if (format->norm_bytes == 0 || format->norm_bytes % 8 != 0 || format->norm_bytes + 8 > format->cell_bytes)
-		return false;
-	if (format->postings && (!format->lossless || format->cell_bytes > TREE_POSTING_CELL_MAX_BYTES))
-		return false;
-	/* Without the whole key in the normalized bytes there must be room for a reference out of line. */
-	return format->lossless || format->norm_bytes + 8 + 16 <= format->cell_bytes;
-}
-
 TreeStatus
 tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *format, TreeCompare compare,
           void *argument, Tree **handle)

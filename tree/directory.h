@@ -20,10 +20,11 @@ typedef enum DirectoryMethod
 	DIRECTORY_STATUS,     /* nothing -> TreeNodeStatus */
 	DIRECTORY_EPOCH_OPEN, /* DirectoryEpoch -> nothing */
 	DIRECTORY_EPOCH_CLOSE,
-	DIRECTORY_EXTENT, /* DirectoryExtentRequest -> DirectoryExtent */
-	DIRECTORY_COPY,   /* DirectoryCopyRequest -> DirectoryCopy */
-	DIRECTORY_COPIES, /* DirectoryCopiesRequest -> DirectoryCopies */
-	DIRECTORY_METHODS /* how many, with 0, which is none */
+	DIRECTORY_EXTENT,  /* DirectoryExtentRequest -> DirectoryExtent */
+	DIRECTORY_COPY,    /* DirectoryCopyRequest -> DirectoryCopy */
+	DIRECTORY_COPIES,  /* DirectoryCopiesRequest -> DirectoryCopies */
+	DIRECTORY_DESCEND, /* DirectoryDescent -> DirectoryDescended, up to the end of the image */
+	DIRECTORY_METHODS  /* how many, with 0, which is none */
 } DirectoryMethod;
 
 /*
@@ -129,6 +130,47 @@ typedef struct DirectoryCopies
 	uint32_t reserved;
 	DirectoryCopy copies[DIRECTORY_COPIES_MAX];
 } DirectoryCopies;
+
+/* Flags of a descent: what TreeBound and TreeFormat have. */
+#define DESCENT_HIGH 0x01u
+#define DESCENT_CUT 0x02u
+#define DESCENT_BITS_VALID 0x04u
+#define DESCENT_EXACT 0x08u
+#define DESCENT_LOSSLESS 0x10u
+#define DESCENT_FLAGS 0x1fu
+
+/*
+ * A lookup's way from an inner node on: a bound as far as integers tell it.  The tree's format is the caller's word: a memory node
+ * that has a share of the tree does not know it.
+ */
+typedef struct DirectoryDescent
+{
+	uint64_t tree;
+	uint64_t pointer; /* an inner node here */
+	uint64_t norm[TREE_NORM_WORDS];
+	uint32_t level; /* of the node: 1 and above */
+	uint32_t block;
+	uint16_t offset;
+	int8_t side;
+	uint8_t norm_length;
+	uint8_t flags;
+	uint8_t cell_bytes;
+	uint8_t norm_bytes;
+	uint8_t reserved;
+} DirectoryDescent;
+
+typedef struct DirectoryDescended
+{
+	uint64_t pointer; /* the leaf; 0: the way ended before, for any reason */
+	uint32_t visited; /* nodes that were looked at */
+	uint32_t bytes;   /* of the image; 0: the leaf is not here, or is being written */
+	uint64_t image[NODE_MAX_BYTES / 8];
+} DirectoryDescended;
+
+/* What an answer has without its image. */
+#define DIRECTORY_DESCENDED_BYTES (sizeof(DirectoryDescended) - NODE_MAX_BYTES)
+
+_Static_assert(sizeof(DirectoryDescended) <= FABRIC_MAX_CALL_BYTES, "the longest leaf is an answer");
 
 /* The first extent's root: behind the extent's header, one stripe, whatever the leaf's size. */
 #define DIRECTORY_ROOT_OFFSET FABRIC_STRIPE_BYTES

@@ -45,6 +45,9 @@ typedef struct CreditGroup
 	uint64_t waits;                      /* for credits */
 } CreditGroup;
 
+/* What descents cost at a memory node: offload.c. */
+typedef struct OffloadCosts OffloadCosts;
+
 /* A process's passages through the gates of trees, in shared memory: gate.c. */
 typedef struct GateSlot GateSlot;
 
@@ -68,6 +71,7 @@ struct TreeShared
 	void *leaves; /* leaf_cache.c; NULL = leaves are not kept */
 	CreditGroup *credits;
 	GateSlot *gates;
+	OffloadCosts *offloads; /* offload.c; NULL = descents are not offloaded */
 };
 
 /* back_off.c: what has come of the last swaps of lock words, and how often a wait may double. */
@@ -96,6 +100,7 @@ struct TreeClient
 	TreeCounters counters;
 	TreeGuesses guesses;
 	TreeLeafCounts leaf_counts;
+	TreeOffloads offloads;
 	char detail[TREE_DETAIL_BYTES];
 	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */
 	uint64_t *image_left;  /* NODE_MAX_BYTES: rewritten node */
@@ -452,6 +457,13 @@ extern bool node_search_inner(const NodeGeometry *g, const uint64_t *node, const
                               uint32_t *first, uint32_t *last);
 
 /*
+ * The child for the bound as far as integers tell, fences included; false: they do not.  `node` may be shared memory, or of any
+ * bytes.
+ */
+extern bool node_find_child(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound,
+                            ChildChoice *choice);
+
+/*
  * Fills index, child, low, high, level, right, generation of `choice` for child `index`; the rest is left
  * alone.
  */
@@ -590,6 +602,13 @@ typedef struct Path
  * root is above it. Calls the comparator: nothing may be held.
  */
 extern TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path);
+
+/*
+ * The same to a leaf for a lookup, through the cache; where that ends the memory node may be asked for the rest (offload.h): then
+ * path->parents are not known.  *brought: `leaf` is an image of the leaf, good by itself, whose fences nobody has looked at.
+ */
+extern TreeStatus search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf,
+                                 bool *brought);
 
 /*
  * Finds the child for the bound in a private copy of an inner node, with the comparator where integers do not

@@ -16,6 +16,19 @@ _Static_assert(TREE_NORM_WORDS * 8 + 8 == LINE_BYTES, "the largest cell is a lin
 #define OUTSIDE_NODE_SHIFT 40
 #define OUTSIDE_LENGTH_SHIFT 48
 
+bool
+format_valid(const TreeFormat *format)
+{
+	if (format->cell_bytes != 16 && format->cell_bytes != 32 && format->cell_bytes != 64)
+		return false;
+	if (format->norm_bytes == 0 || format->norm_bytes % 8 != 0 || format->norm_bytes + 8 > format->cell_bytes)
+		return false;
+	if (format->postings && (!format->lossless || format->cell_bytes > TREE_POSTING_CELL_MAX_BYTES))
+		return false;
+	/* Without the whole key in the normalized bytes there must be room for a reference out of line. */
+	return format->lossless || format->norm_bytes + 8 + 16 <= format->cell_bytes;
+}
+
 /*
  * The order where all bytes that bind agree. A cut separator is the place just below all keys with its bytes,
  * so a bound that binds all of them is not below it, whatever its columns; a cut key is that same place.
@@ -96,6 +109,15 @@ bound_of_key(const NodeGeometry *g, const TreeKey *key, TreeBound *bound)
 	bound->norm_exact = g->format.lossless;
 	bound->side = 0;
 	bound->argument = NULL;
+}
+
+bool
+bounds_are_of_one_key(const NodeGeometry *g, const TreeBound *a, const TreeBound *b)
+{
+	uint8_t bytes = g->format.norm_bytes;
+
+	return a->norm_bits_valid && b->norm_bits_valid && a->norm_length == bytes && b->norm_length == bytes &&
+	       a->key.high == b->key.high && memcmp(a->key.norm, b->key.norm, bytes) == 0;
 }
 
 uint64_t

@@ -185,6 +185,9 @@ typedef struct NodeGeometry
 	const TreeEnds *ends; /* what stamps of earlier epochs prove; the client's caller's; NULL: everything */
 } NodeGeometry;
 
+/* Can trees have it? */
+extern bool format_valid(const TreeFormat *format);
+
 static inline NodeGeometry
 node_geometry(const TreeFormat *format)
 {
@@ -435,6 +438,9 @@ bound_has_word(const TreeBound *bound)
 
 /* The bound that stands for one whole key. */
 extern void bound_of_key(const NodeGeometry *g, const TreeKey *key, TreeBound *bound);
+
+/* Whether integers tell no difference between the bounds' keys, whole as they are: what is between them is likely in one leaf. */
+extern bool bounds_are_of_one_key(const NodeGeometry *g, const TreeBound *a, const TreeBound *b);
 
 /* Sum over all words but HEADER_SUM (XXH3). */
 extern uint64_t node_sum(const uint64_t *node, uint32_t bytes);

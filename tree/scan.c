@@ -379,19 +379,27 @@ descend_once(TreeScan *scan, const Target *target, bool fresh)
 {
 	Tree *tree = scan->tree;
 	uint64_t *leaf = scan->buffers[SCAN_ALONE];
+	bool brought = false; /* the leaf, already */
 	uint64_t pointer;
 	Path path;
 	int where = -1;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	status = search_descend(tree, target->bound, 0, fresh, &path);
+	/* Who wants to know of leaves before they are read reads them. */
+	if (!fresh && target->first && scan->has_stop && scan->leaf_hook == NULL &&
+	    bounds_are_of_one_key(&tree->geometry, &scan->start, &scan->stop))
+		status = search_look_up(tree, target->bound, &path, leaf, &brought);
+	else
+		status = search_descend(tree, target->bound, 0, fresh, &path);
 	if (status != TREE_OK)
 		return status;
 	pointer = path.pointer;
 	for (int steps = 0; steps < RIGHT_MOVES_MAX; steps++)
 	{
-		status = leaf_read(scan, pointer, leaf);
+		if (!brought)
+			status = leaf_read(scan, pointer, leaf);
+		brought = false;
 		if (status == TREE_RETRY && path.parents[1] != 0)
 			cache_drop(tree, path.parents[1]);
 		if (status == TREE_OK)

@@ -6,7 +6,7 @@
  * The comparator is the caller's code and may jump away: it is only called while nothing is held, on private
  * memory, and everything that has to be remembered lies in the tree's handle.
  */
-#include "internal.h"
+#include "offload.h"
 
 /* Blocks that access_read_outside() takes at once. */
 #define OUTSIDE_BATCH 64
@@ -278,11 +278,48 @@ typedef struct Visit
 	int level;       /* expected, -1 = any (the root) */
 	bool fresh;      /* not through the cache */
 	bool read;       /* out: it was read from its memory node and lies in client->descent */
+	uint64_t *leaf;  /* of a lookup: where an image of the leaf may be put; else NULL */
+	bool found;      /* out: the memory node has descended, and `pointer` is the leaf's */
+	bool brought;    /* out: with an image of it */
 } Visit;
 
 /*
- * Finds the child in the node of this visit. choice->level 0: it is a leaf, hence the root; nothing else is
- * set then.
+ * The cache does not have the node of a lookup's visit: asks the memory node for the leaf below it, if that is chosen.  TREE_OK: the
+ * visit is over; TREE_NOT_FOUND: the node is to be read.
+ */
+static TreeStatus
+visit_offload(Tree *tree, Visit *visit, const TreeBound *bound)
+{
+	TreeStatus status;
+
+	if (visit->leaf == NULL || visit->fresh || visit->level <= 0 ||
+	    !offload_chosen(tree, pointer_memory_node(visit->pointer), (uint32_t) visit->level))
+		return TREE_NOT_FOUND;
+	status =
+		offload_descend(tree, bound, (uint32_t) visit->level, &visit->pointer, visit->leaf, &visit->brought);
+	visit->found = status == TREE_OK;
+	return status;
+}
+
+/* Reads the node of the visit, and measures that where it may be offloaded. */
+static TreeStatus
+visit_read(Tree *tree, const Visit *visit)
+{
+	uint64_t begin;
+	TreeStatus status;
+
+	if (tree->client->shared->offloads == NULL)
+		return access_read_node(tree, visit->pointer, visit->level, tree->client->descent);
+	begin = client_now_us(tree->client);
+	status = access_read_node(tree, visit->pointer, visit->level, tree->client->descent);
+	if (status == TREE_OK)
+		offload_read_took(tree, pointer_memory_node(visit->pointer), client_now_us(tree->client) - begin);
+	return status;
+}
+
+/*
+ * Finds the child in the node of this visit, or, of a lookup, the leaf itself (visit->found). choice->level 0:
+ * it is a leaf, hence the root; nothing else is set then.
  */
 static TreeStatus
 visit_node(Tree *tree, Visit *visit, const TreeBound *bound, const Path *path, ChildChoice *choice)
@@ -299,8 +336,12 @@ visit_node(Tree *tree, Visit *visit, const TreeBound *bound, const Path *path, C
 	if (status == TREE_RETRY)
 		status = search_within(tree, node, bound, path, choice);
 	if (status == TREE_NOT_FOUND)
+		status = visit_offload(tree, visit, bound);
+	if (visit->found)
+		return TREE_OK;
+	if (status == TREE_NOT_FOUND)
 	{
-		status = access_read_node(tree, visit->pointer, visit->level, node);
+		status = visit_read(tree, visit);
 		if (status == TREE_RETRY && visit->parent != 0)
 			cache_drop(tree, visit->parent);
 		if (status != TREE_OK)
@@ -373,11 +414,12 @@ path_begin(Path *path)
 	memset(path->parents, 0, sizeof(path->parents));
 }
 
-/* One descent; TREE_RETRY: it met something stale. */
+/* One descent, of a lookup with a place for the leaf; TREE_RETRY: it met something stale. */
 static TreeStatus
-descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path)
+descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
+             bool *brought)
 {
-	Visit visit = {.pointer = tree->root, .level = -1, .fresh = fresh};
+	Visit visit = {.pointer = tree->root, .level = -1, .fresh = fresh, .leaf = leaf};
 	ChildChoice choice;
 	TreeStatus status;
 
@@ -390,6 +432,13 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 		status = visit_node(tree, &visit, bound, path, &choice);
 		if (status != TREE_OK)
 			return status;
+		if (visit.found)
+		{
+			path->fences_known = false;
+			path->fresh = false;
+			visit.level = 0;
+			break;
+		}
 		if (visit.parent == 0)
 			path->root_level = choice.level;
 		if (choice.level < level || choice.level >= LEVELS_MAX)
@@ -413,17 +462,22 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 		return TREE_RETRY;
 	path->pointer = visit.pointer;
 	path->level = level;
+	*brought = visit.brought;
 	return TREE_OK;
 }
 
-TreeStatus
-search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path)
+/* search_descend(); search_look_up() if there is a place for the leaf. */
+static TreeStatus
+descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
+        bool *brought)
 {
 	TreeClient *client = tree->client;
 	TreeStatus status;
 
 	assert(!client->holding);
 	assert(level < LEVELS_MAX);
+
+	*brought = false;
 
 	/* A tree that was one leaf when last seen: whoever locks or reads the root sees whether it still is. */
 	if (level == 0 && tree->root_is_leaf && !fresh)
@@ -435,7 +489,7 @@ search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, P
 	}
 	for (int attempt = 0; attempt < DESCENT_ATTEMPTS; attempt++)
 	{
-		status = descend_once(tree, bound, level, fresh || attempt > 0, path);
+		status = descend_once(tree, bound, level, fresh || attempt > 0, path, leaf, brought);
 		if (status != TREE_RETRY)
 			return status;
 		TREE_COUNT(tree, stale_reads, 1);
@@ -444,4 +498,19 @@ search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, P
 	}
 	return client_fail(client, TREE_DAMAGED, "tree %llx: no way down to level %u in %d descents",
 	                   (unsigned long long) tree->tree, level, DESCENT_ATTEMPTS);
+}
+
+TreeStatus
+search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path)
+{
+	bool brought;
+
+	return descend(tree, bound, level, fresh, path, NULL, &brought);
+}
+
+TreeStatus
+search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf, bool *brought)
+{
+	assert(leaf != NULL);
+	return descend(tree, bound, 0, false, path, leaf, brought);
 }

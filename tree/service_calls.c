@@ -15,6 +15,7 @@
  *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the
  *					answer
  *		COPY		what has a copy keeps it: that is the answer (service_copies.c)
+ *		DESCEND		changes nothing (service_descend.c)
  */
 #include <time.h>
 
@@ -453,7 +454,7 @@ typedef struct Method
 	const char *name;
 	bool changes; /* something that stays */
 	uint32_t request_bytes;
-	uint32_t reply_bytes;
+	uint32_t reply_bytes; /* at most */
 } Method;
 
 static const Method methods[DIRECTORY_METHODS] = {
@@ -469,6 +470,7 @@ static const Method methods[DIRECTORY_METHODS] = {
 	[DIRECTORY_EXTENT] = {"extent", true, sizeof(DirectoryExtentRequest), sizeof(DirectoryExtent)},
 	[DIRECTORY_COPY] = {"copy", true, sizeof(DirectoryCopyRequest), sizeof(DirectoryCopy)},
 	[DIRECTORY_COPIES] = {"copies", false, sizeof(DirectoryCopiesRequest), sizeof(DirectoryCopies)},
+	[DIRECTORY_DESCEND] = {"descend", false, sizeof(DirectoryDescent), sizeof(DirectoryDescended)},
 };
 
 _Static_assert(DIRECTORY_METHODS == SERVICE_METHODS, "every method is counted");
@@ -496,9 +498,10 @@ count_call(ServiceCalls *calls, uint64_t elapsed_us, FabricStatus status)
 		calls->failed++;
 }
 
-/* Runs one call; its method and the request's length are right. */
+/* Runs one call; its method and the request's length are right.  *reply_bytes: of the answer, if it is FABRIC_OK. */
 static FabricStatus
-method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, const void *request, void *reply)
+method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, const void *request, void *reply,
+           uint32_t *reply_bytes)
 {
 	FabricStatus status = FABRIC_PROTOCOL;
 	union
@@ -511,6 +514,7 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryExtentRequest extent;
 		DirectoryCopyRequest copy;
 		DirectoryCopiesRequest copies;
+		DirectoryDescent descent;
 	} in; /* aligned, whatever the request is */
 	union
 	{
@@ -521,11 +525,13 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryExtent extent;
 		DirectoryCopy copy;
 		DirectoryCopies copies;
+		DirectoryDescended descended;
 	} out;
 
 	if (methods[method].request_bytes > 0)
 		memcpy(&in, request, methods[method].request_bytes);
-	memset(&out, 0, sizeof(out));
+	memset(&out, 0, methods[method].reply_bytes);
+	*reply_bytes = methods[method].reply_bytes;
 	switch (method)
 	{
 		case DIRECTORY_CREATE:
@@ -561,11 +567,17 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		case DIRECTORY_COPIES:
 			status = service_copies(service, peer, &in.copies, &out.copies);
 			break;
+		case DIRECTORY_DESCEND:
+			status = service_descend(service, peer, &in.descent, &out.descended);
+			*reply_bytes = (uint32_t) DIRECTORY_DESCENDED_BYTES + out.descended.bytes;
+			break;
 		case DIRECTORY_METHODS:
 			break;
 	}
 	if (status == FABRIC_OK)
-		memcpy(reply, &out, methods[method].reply_bytes);
+		memcpy(reply, &out, *reply_bytes);
+	else
+		*reply_bytes = 0;
 	return status;
 }
 
@@ -579,6 +591,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 	uint64_t began = service_now_us();
 	FabricStatus status = FABRIC_PROTOCOL;
 
+	*reply_bytes = 0;
 	/*
 	 * Only who is of a cluster's current incarnation changes anything: so the number of clusters is bounded by what can
 	 * attach, and a fenced incarnation cannot come in by a side door.
@@ -586,8 +599,7 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 	if (known != 0 && methods[known].changes && peer->incarnation == 0)
 		status = FABRIC_DENIED;
 	else if (known != 0)
-		status = method_run(service, peer, (DirectoryMethod) known, request, reply);
-	*reply_bytes = status == FABRIC_OK ? methods[known].reply_bytes : 0;
+		status = method_run(service, peer, (DirectoryMethod) known, request, reply, reply_bytes);
 	count_call(&service->calls[known], service_now_us() - began, status);
 	return status;
 }

@@ -3,7 +3,7 @@
  *		What the files of the memory node's service share.  Private to them.
  *
  * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.
- * service_tables.c: what outlives the daemon.
+ * service_descend.c: lookups that a client gives away.  service_tables.c: what outlives the daemon.
  */
 #ifndef SHERMAN_SERVICE_STATE_H
 #define SHERMAN_SERVICE_STATE_H
@@ -59,5 +59,9 @@ extern FabricStatus service_copy(Service *service, const FabricPeer *peer,
                                  const DirectoryCopyRequest *request, DirectoryCopy *reply);
 extern FabricStatus service_copies(Service *service, const FabricPeer *peer,
                                    const DirectoryCopiesRequest *request, DirectoryCopies *reply);
+
+/* service_descend.c: one of the calls */
+extern FabricStatus service_descend(Service *service, const FabricPeer *peer, const DirectoryDescent *request,
+                                    DirectoryDescended *reply);
 
 #endif /* SHERMAN_SERVICE_STATE_H */

@@ -7,6 +7,7 @@
  */
 #include <sched.h>
 
+#include "offload.h"
 #include "state.h"
 
 #define SHARED_MAGIC 0x7368657273686172ull
@@ -83,7 +84,8 @@ tree_shared_bytes(const TreeSharedOptions *options)
 	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
 	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options)) +
 	       line_align(gate_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
-	       line_align(throttle_shared_bytes(options)) + line_align(leaf_cache_shared_bytes(options));
+	       line_align(throttle_shared_bytes(options)) + line_align(leaf_cache_shared_bytes(options)) +
+	       line_align(offload_shared_bytes(options));
 }
 
 /*
@@ -116,6 +118,8 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	shared->credits = (CreditGroup *) next;
 	next += line_align(throttle_shared_bytes(options));
 	shared->leaves = leaf_cache_shared_bytes(options) > 0 ? next : NULL;
+	next += line_align(leaf_cache_shared_bytes(options));
+	shared->offloads = offload_shared_bytes(options) > 0 ? (OffloadCosts *) next : NULL;
 	lock_shared_initialize(shared->locks, &shared->options);
 	cache_shared_initialize(shared->cache, &shared->options);
 	state_shared_initialize(shared->states, &shared->options);
@@ -136,6 +140,7 @@ tree_shared_reset(TreeShared *shared)
 	speculate_shared_reset(shared);
 	throttle_shared_reset(shared);
 	leaf_cache_shared_reset(shared);
+	offload_shared_reset(shared);
 }
 
 void

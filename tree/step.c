@@ -27,6 +27,7 @@ static const char *const method_names[DIRECTORY_METHODS] = {
 	[DIRECTORY_EPOCH_CLOSE] = "call EPOCH_CLOSE",
 	[DIRECTORY_COPY] = "call COPY",
 	[DIRECTORY_COPIES] = "call COPIES",
+	[DIRECTORY_DESCEND] = "call DESCEND",
 };
 
 static void

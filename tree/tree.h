@@ -176,6 +176,14 @@ typedef struct TreeCounters
  */
 typedef struct TreeShared TreeShared;
 
+/* DEX: who descends where the cache of inner nodes ends. */
+typedef enum TreeOffload
+{
+	TREE_OFFLOAD_NEVER = 0, /* the client, by READs */
+	TREE_OFFLOAD_BY_COST,   /* the memory node, by one call, where that is expected to take less time */
+	TREE_OFFLOAD_ALWAYS     /* the memory node: for measurements and tests */
+} TreeOffload;
+
 /*
  * Techniques of the papers that can be left out, for measurements that tell what each of them is worth (doc/techniques.md): the
  * tree is correct without any of them.  All zero is Sherman's baseline, FG+.
@@ -210,6 +218,8 @@ typedef struct TreeTechniques
 	 * table excludes everybody, and no lock words are swapped.
 	 */
 	bool exclusive;
+	/* DEX, offloading: a lookup asks the memory node for the leaf if the cache lacks an inner node (offload.h). */
+	TreeOffload offload;
 	/*
 	 * No technique, and off: the papers' update.  An entry that is there already is written once more in its slot, if
 	 * entries are written by themselves.  Only where nobody removes entries: who has judged it may still do so.
@@ -217,7 +227,7 @@ typedef struct TreeTechniques
 	bool overwrite;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all but `exclusive` and `overwrite`, and credits without bound. */
+/* As they are used unless something else is asked for: all but `exclusive`, `offload`, `overwrite`, and credits without bound. */
 extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions
@@ -682,6 +692,17 @@ typedef struct TreeLeafCounts
 } TreeLeafCounts;
 
 extern void tree_client_leaf_counts(const TreeClient *client, TreeLeafCounts *counts);
+
+/* Lookups of a client that wanted an inner node which is not in the cache (TreeTechniques.offload). */
+typedef struct TreeOffloads
+{
+	uint64_t calls;   /* made for them */
+	uint64_t found;   /* of these: told where the leaf is */
+	uint64_t brought; /* of these: with the leaf */
+	uint64_t bytes;   /* of their answers */
+} TreeOffloads;
+
+extern void tree_client_offloads(const TreeClient *client, TreeOffloads *offloads);
 
 /* Instead of a leaf's address: all leaves of the tree. */
 #define TREE_LEAF_ALL 0

@@ -31,6 +31,7 @@ TREE_SOURCES = \
 	tree/lock_release.c \
 	tree/lock_table.c \
 	tree/node.c \
+	tree/offload.c \
 	tree/order.c \
 	tree/parent.c \
 	tree/posting.c \
@@ -45,6 +46,7 @@ TREE_SOURCES = \
 	tree/service.c \
 	tree/service_calls.c \
 	tree/service_copies.c \
+	tree/service_descend.c \
 	tree/service_tables.c \
 	tree/shared.c \
 	tree/speculate.c \

@@ -126,6 +126,7 @@ check_reply(Model *model, unsigned client, uint32_t method, const void *request,
 			break;
 		case DIRECTORY_READ:
 		case DIRECTORY_UPDATE:
+		case DIRECTORY_DESCEND:
 			check_reached(model, tree, client);
 			break;
 		case DIRECTORY_LIST:
@@ -152,6 +153,8 @@ request_bytes(uint32_t method)
 			return sizeof(TreeRecord);
 		case DIRECTORY_EXTENT:
 			return sizeof(DirectoryExtentRequest);
+		case DIRECTORY_DESCEND:
+			return sizeof(DirectoryDescent);
 		case DIRECTORY_STATUS:
 			return 0;
 		default:

@@ -588,6 +588,14 @@ sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count)
 	remove_victims(worker, count);
 }
 
+/* The cache has room for trees as small as these: where the memory node may descend it often has lost what it had. */
+static void
+maybe_forget(const SimWorker *worker)
+{
+	if (worker->run->plan.techniques.offload != TREE_OFFLOAD_NEVER && scheduler_random(2) == 0)
+		cache_drop_tree(worker->client.tree->shared, worker->tree->tree);
+}
+
 static void
 operation(SimWorker *worker)
 {
@@ -597,6 +605,8 @@ operation(SimWorker *worker)
 	uint32_t id = random_id(run);
 	uint64_t number = run->entries[id].key.number;
 
+	if (choice >= PART_INSERT && choice < PART_LOOKUP)
+		maybe_forget(worker);
 	if (choice < PART_INSERT)
 		sim_insert(worker, id);
 	else if (choice < PART_LOOKUP && direction == TREE_FORWARD)

@@ -38,16 +38,22 @@ techniques_draw(uint64_t seed, bool alone)
 	techniques.adaptive = flip(&random);
 	techniques.credits = (uint32_t) key_random(&random, CREDITS_BELOW);
 	techniques.credit_sharers = (uint32_t) key_random(&random, SHARERS_BELOW);
+	techniques.offload = (TreeOffload) key_random(&random, TREE_OFFLOAD_ALWAYS + 1);
 	return techniques;
 }
 
 void
 techniques_print(const TreeTechniques *techniques)
 {
-	printf("techniques:%s%s%s%s%s%s%s, %u handovers, %u credits for %u clients\n",
+	static const char *const offloads[] = {[TREE_OFFLOAD_BY_COST] = " offload by cost",
+	                                       [TREE_OFFLOAD_ALWAYS] = " offload",
+	                                       [TREE_OFFLOAD_NEVER] = ""};
+
+	printf("techniques:%s%s%s%s%s%s%s%s, %u handovers, %u credits for %u clients\n",
 	       techniques->combine_lock ? " combine_lock" : "",
 	       techniques->combine_unlock ? " combine_unlock" : "", techniques->hierarchy ? " hierarchy" : "",
 	       techniques->entry_writes ? " entry_writes" : "", techniques->back_off ? " back_off" : "",
 	       techniques->adaptive ? " adaptive" : "", techniques->exclusive ? " exclusive" : "",
-	       techniques->handovers, techniques->credits, techniques->credit_sharers);
+	       offloads[techniques->offload], techniques->handovers, techniques->credits,
+	       techniques->credit_sharers);
 }

@@ -1,0 +1,431 @@
+/*
+ * test_offload.c
+ *		Lookups that the memory node descends for (tree/offload.c): what they cost, which way is chosen, and that they answer what
+ *		READs answer.  test_offload_answers.c has answers that are none, test_descend.c the memory node's side.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "support/offload_fixture.h"
+
+/* Keys that integers do not tell apart. */
+#define TIED_LENGTH 60
+
+/* ---- what it costs ---- */
+
+/* One call in place of the READs of an inner node and a leaf; never where the cache has the inner node. */
+static void
+test_counts(void **state)
+{
+	const TreeFormat *const formats[] = {&narrow, &middle};
+
+	(void) state;
+	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
+	{
+		begin(formats[f], TREE_OFFLOAD_ALWAYS);
+		fill(formats[f], NUMBERS);
+		forget();
+		for (uint32_t i = 0; i < NUMBERS; i += 7)
+		{
+			TreeOffloads before = offloads();
+			Cost cost = look_up(formats[f], i);
+
+			assert_int_equal(cost.fabric.round_trips, 0);
+			assert_int_equal(cost.fabric.calls, 1);
+			assert_int_equal(offloads().calls - before.calls, 1);
+			assert_int_equal(offloads().brought - before.brought, 1);
+			assert_int_equal(offloads().bytes - before.bytes,
+			                 DIRECTORY_DESCENDED_BYTES + tree->geometry.leaf_bytes);
+		}
+		client.tree->techniques.offload = TREE_OFFLOAD_BY_COST;
+		for (uint32_t i = 0; i < 2; i++)
+		{
+			Cost cost = look_up(formats[f], 8);
+
+			assert_int_equal(cost.fabric.calls, 0);
+			assert_int_equal(cost.fabric.round_trips, 2 - i);
+		}
+		client.tree->techniques.offload = TREE_OFFLOAD_ALWAYS;
+		assert_int_equal(look_up(formats[f], 8).fabric.calls, 0);
+		end();
+	}
+}
+
+/* Inserts, scans of more than a key, and whoever is told of leaves read by themselves. */
+static void
+on_leaf(void *argument, uint64_t leaf)
+{
+	(void) leaf;
+	++*(int *) argument;
+}
+
+static void
+test_not_offloaded(void **state)
+{
+	TreeKey key = number_key(12345, 99999);
+	const TreeBatch *batch;
+	TreeBound low, high;
+	int told = 0;
+	Cost cost;
+
+	(void) state;
+	begin(&narrow, TREE_OFFLOAD_ALWAYS);
+	fill(&narrow, NUMBERS);
+	forget();
+	cost_begin(&client, &cost);
+	must_insert(tree, &key, false);
+	cost_end(&client, &cost);
+	assert_int_equal(cost.fabric.calls, 0);
+	forget();
+	bound_of_key(&tree->geometry, &key, &low);
+	high = low;
+	low.side = -1;
+	high.side = 1;
+	high.key.norm[0]++;
+	cost_begin(&client, &cost);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, &low, &high), TREE_OK);
+	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	cost_end(&client, &cost);
+	assert_int_equal(cost.fabric.calls, 0);
+	forget();
+	tree_scan_on_leaf(scan, on_leaf, &told);
+	cost_begin(&client, &cost);
+	assert_int_equal(look_up_by(scan, &key), TREE_OK);
+	cost_end(&client, &cost);
+	assert_int_equal(cost.fabric.calls, 0);
+	assert_int_equal(told, 1);
+	tree_scan_on_leaf(scan, NULL, NULL);
+	end();
+	/* Nothing is kept of what is never done. */
+	begin(&narrow, TREE_OFFLOAD_NEVER);
+	assert_null(client.tree->shared->offloads);
+	end();
+}
+
+/* ---- the same answers ---- */
+
+/* Where integers do not tell keys apart the call ends on its way, and answers are those of READs. */
+static void
+test_ties(void **state)
+{
+	TreeOffloads counts;
+
+	(void) state;
+	begin(&text, TREE_OFFLOAD_ALWAYS);
+	for (uint32_t i = 0; i < STRINGS; i++)
+		must_insert_tied(tree, i, TIED_LENGTH, "", false);
+	for (uint32_t i = 0; i < STRINGS; i += 50)
+	{
+		char string[TIED_MAX_BYTES];
+		TreeKey key;
+
+		forget();
+		tied_string(string, i, TIED_LENGTH);
+		key = text_key(string, i);
+		assert_int_equal(look_up_by(scan, &key), TREE_OK);
+		string[0] = 'w';
+		key = text_key(string, i);
+		assert_int_equal(look_up_by(scan, &key), TREE_END);
+	}
+	counts = offloads();
+	assert_true(counts.calls > counts.brought && counts.brought > 0);
+	end();
+	begin(&text, TREE_OFFLOAD_ALWAYS);
+	fill(&text, STRINGS);
+	for (uint32_t i = 0; i < STRINGS; i += 13)
+	{
+		forget();
+		(void) look_up(&text, i);
+	}
+	assert_true(offloads().brought > STRINGS / 13 / 2);
+	end();
+}
+
+/* Another instance splits what we have in the cache: the call finds the bound beyond its node, and READs go right. */
+static void
+test_split_meanwhile(void **state)
+{
+	OtherInstance other;
+	TreeScan *theirs;
+	Tree *their_tree;
+	uint64_t stale, misses;
+
+	(void) state;
+	begin(&narrow, TREE_OFFLOAD_ALWAYS);
+	fill(&narrow, NUMBERS);
+	forget();
+	instance.options.techniques = NULL;
+	other_start(&other);
+	their_tree = open_tree(&other.client, &record);
+	assert_int_equal(tree_scan_open(their_tree, &theirs), TREE_OK);
+	for (uint32_t i = NUMBERS; i < 4 * NUMBERS; i += 2)
+	{
+		TreeKey key = key_of(&narrow, NULL, i);
+
+		must_insert(their_tree, &key, false);
+	}
+	stale = offloads().calls - offloads().brought;
+	for (uint32_t i = 0; i < 4 * NUMBERS; i += 11)
+	{
+		TreeKey key = key_of(&narrow, NULL, i);
+
+		(void) look_up(&narrow, i);
+		assert_int_equal(look_up_by(theirs, &key), i % 2 == 0 ? TREE_OK : TREE_END);
+	}
+	misses = offloads().calls - offloads().brought - stale;
+	assert_true(misses > 0 && offloads().brought > misses);
+	tree_scan_close(theirs);
+	tree_close(their_tree);
+	other_stop(&other);
+	end();
+}
+
+static Tree *their_tree;
+static uint32_t next_insert;
+
+/* Between the request and its answer the leaf is filled, and split. */
+static FabricStatus
+insert_first(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
+             uint32_t *bytes)
+{
+	FabricStatus status = honest(endpoint, request, answer, bytes);
+
+	for (int i = 0; i < 80; i++)
+	{
+		TreeKey key = number_key(request->norm[0] + 2 + (uint64_t) i * 2, next_insert++);
+
+		must_insert(their_tree, &key, false);
+	}
+	return status;
+}
+
+static void
+test_split_under_way(void **state)
+{
+	OtherInstance other;
+
+	(void) state;
+	begin(&narrow, TREE_OFFLOAD_ALWAYS);
+	fill(&narrow, NUMBERS);
+	forget();
+	instance.options.techniques = NULL;
+	other_start(&other);
+	their_tree = open_tree(&other.client, &record);
+	next_insert = 10 * NUMBERS;
+	for (uint32_t i = 0; i < NUMBERS; i += NUMBERS / 50)
+	{
+		meddle = insert_first;
+		(void) look_up(&narrow, i);
+		meddle = NULL;
+		(void) look_up(&narrow, i);
+	}
+	tree_close(their_tree);
+	other_stop(&other);
+	end();
+}
+
+/* ---- two memory nodes ---- */
+
+typedef struct TwoNodes
+{
+	TestNode nodes[2];
+	TestInstance instance;
+	TestClient client;
+} TwoNodes;
+
+/* `record` is of a new tree there, whose nodes have copies or not. */
+static void
+two_begin(TwoNodes *two, bool copied)
+{
+	techniques = tree_techniques;
+	techniques.offload = TREE_OFFLOAD_ALWAYS;
+	test_techniques = &techniques;
+	for (int i = 0; i < 2; i++)
+		test_node_start(&two->nodes[i], NODE_MEMORY);
+	test_instance_start(&two->instance, two->nodes, 2, SLOTS, CACHE_MEMORY);
+	test_client_open(&two->client, &two->instance, 0);
+	if (copied)
+		test_copied_create(&two->client, &narrow, &record);
+	else
+		test_tree_create(&two->client, &narrow, &record);
+	tree = open_tree(&two->client, &record);
+	if (copied)
+		assert_int_equal(tree_copied(tree, 1 - tree_home(record.root), TREE_COPIES_BOTH, false), TREE_OK);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+}
+
+static void
+two_end(TwoNodes *two)
+{
+	tree_scan_close(scan);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&two->client), TREE_OK);
+	test_instance_stop(&two->instance);
+	for (int i = 0; i < 2; i++)
+		test_node_stop(&two->nodes[i]);
+	test_techniques = NULL;
+}
+
+static void
+two_look_up(TwoNodes *two)
+{
+	for (uint32_t i = 0; i < 2 * NUMBERS; i += 37)
+	{
+		TreeKey key = key_of(&narrow, NULL, i);
+
+		cache_drop_tree(two->instance.shared, tree->tree);
+		assert_int_equal(look_up_by(scan, &key), i % 2 == 0 ? TREE_OK : TREE_END);
+	}
+}
+
+/* Where the leaf is at another memory node the call tells its place, and a READ goes there. */
+static void
+test_two_nodes(void **state)
+{
+	TreeOffloads counts;
+	TwoNodes two;
+
+	(void) state;
+	two_begin(&two, false);
+	fill(&narrow, 2 * NUMBERS);
+	two_look_up(&two);
+	tree_client_offloads(two.client.tree, &counts);
+	assert_true(counts.brought > 0 && counts.found > counts.brought && counts.calls >= counts.found);
+	two_end(&two);
+}
+
+/* Nodes that have a copy may be read there: the memory node that they are named by is not asked. */
+static void
+test_copies(void **state)
+{
+	TreeOffloads counts;
+	TwoNodes two;
+
+	(void) state;
+	two_begin(&two, true);
+	fill(&narrow, 2 * NUMBERS);
+	two_look_up(&two);
+	tree_client_offloads(two.client.tree, &counts);
+	assert_int_equal(counts.calls, 0);
+	two_end(&two);
+}
+
+/* ---- the rule ---- */
+
+/* How many of so many lookups choose the call. */
+static uint32_t
+chosen(uint32_t of, uint32_t level)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < of; i++)
+		count += offload_chosen(tree, 0, level);
+	return count;
+}
+
+static void
+test_rule(void **state)
+{
+	OffloadCosts *costs;
+
+	(void) state;
+	begin(&narrow, TREE_OFFLOAD_BY_COST);
+	client.tree->random = 1;
+	costs = client.tree->shared->offloads;
+	/* First READs are measured, then calls. */
+	assert_int_equal(chosen(1000, 1), 0);
+	for (uint32_t i = 0; i < OFFLOAD_SAMPLES; i++)
+	{
+		assert_int_equal(costs->reads, i);
+		offload_read_took(tree, 0, 10);
+	}
+	assert_int_equal(costs->read, 10 * OFFLOAD_FRACTION);
+	assert_int_equal(chosen(1000, 1), 1000);
+	costs->calls = OFFLOAD_SAMPLES;
+	/* 1.2 times two READs of 10.04 us are 24.1 us, and three 36.1. One of a hundred goes the other way. */
+	costs->call = 24 * OFFLOAD_FRACTION;
+	assert_in_range(chosen(10000, 1), 9850, 9950);
+	costs->call = 25 * OFFLOAD_FRACTION;
+	assert_in_range(chosen(10000, 1), 50, 150);
+	assert_in_range(chosen(10000, 2), 9850, 9950);
+	costs->call = 37 * OFFLOAD_FRACTION;
+	assert_in_range(chosen(10000, 2), 50, 150);
+	/* Averages follow. */
+	for (uint32_t i = 0; i < 10 * OFFLOAD_SAMPLES; i++)
+		offload_read_took(tree, 0, 30);
+	assert_in_range(costs->read, 29 * OFFLOAD_FRACTION, 30 * OFFLOAD_FRACTION);
+	assert_in_range(chosen(10000, 2), 9850, 9950);
+	/* A new incarnation knows nothing. */
+	offload_shared_reset(client.tree->shared);
+	assert_int_equal(chosen(1000, 1), 0);
+	end();
+}
+
+static FabricStatus
+refused(FabricEndpoint *endpoint, const DirectoryDescent *request, DirectoryDescended *answer,
+        uint32_t *bytes)
+{
+	(void) endpoint;
+	(void) request;
+	(void) answer;
+	*bytes = 0;
+	return FABRIC_NOT_SUPPORTED;
+}
+
+/* A microsecond for each look at the clock, however long things take. */
+static uint64_t
+tick(void *argument)
+{
+	static uint64_t now;
+
+	(void) argument;
+	return ++now;
+}
+
+/* Calls that bring nothing are avoided, however fast they are; and tried again now and then. */
+static void
+test_rule_in_vain(void **state)
+{
+	TreeOffloads before;
+	uint32_t calls;
+
+	(void) state;
+	begin(&narrow, TREE_OFFLOAD_BY_COST);
+	fill(&narrow, NUMBERS);
+	client.tree->random = 1;
+	client.tree->options.environment.now_us = tick;
+	meddle = refused;
+	for (uint32_t i = 0; i < 3000; i++)
+	{
+		if (i == 1000)
+			before = offloads();
+		cache_drop_tree(client.tree->shared, tree->tree);
+		(void) look_up(&narrow, i);
+	}
+	calls = (uint32_t) (offloads().calls - before.calls);
+	assert_in_range(calls, 5, 60);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_not_offloaded),
+		cmocka_unit_test(test_ties),
+		cmocka_unit_test(test_split_meanwhile),
+		cmocka_unit_test(test_split_under_way),
+		cmocka_unit_test(test_two_nodes),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_rule),
+		cmocka_unit_test(test_rule_in_vain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
