@@ -27,6 +27,9 @@ const CostParameters cost_parameters = {
 	.bucket = 400 * PICOSECONDS_PER_NS,
 	.answer_latency = 100 * PICOSECONDS_PER_NS,
 	.check_byte = 60,
+	.call = 250 * PICOSECONDS_PER_NS,
+	.processors = 4,
+	.call_header = 24,
 };
 
 const char *
@@ -39,6 +42,7 @@ cost_resource_name(CostResource resource)
 		[COST_IN] = "wire in",
 		[COST_PCIE_READ] = "PCIe read",
 		[COST_PCIE_WRITE] = "PCIe write",
+		[COST_PROCESSORS] = "memory node's processors",
 	};
 
 	return names[resource];
@@ -202,4 +206,45 @@ cost_answer(CostCard *responder, CostCard *requester, uint64_t now, CostFlight *
 	use(responder, COST_OUT, now, duration, &flight->wait);
 	use(requester, COST_IN, now, duration, &flight->wait);
 	return flight->answered + flight->wait + duration + p->wire_latency + p->answer_latency + p->complete;
+}
+
+/* ---- calls ---- */
+
+/* A SEND is on its way what a WRITE of its bytes is; it goes to a place that the receiver has named. */
+static FabricOp
+message_op(uint32_t bytes)
+{
+	return (FabricOp){
+		.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = bytes + cost_parameters.call_header};
+}
+
+uint64_t
+cost_message(CostCard *sender, uint64_t now, uint64_t delay, uint32_t bytes, CostFlight *flight)
+{
+	FabricOp op = message_op(bytes);
+
+	return cost_send(sender, now, delay, &op, 1, flight);
+}
+
+uint64_t
+cost_received(CostCard *receiver, uint64_t now, uint32_t bytes, CostFlight *flight)
+{
+	const CostParameters *p = &cost_parameters;
+	const CostPlacement placement = {0};
+	FabricOp op = message_op(bytes);
+
+	cost_arrive(receiver, now, flight);
+	return cost_serve(receiver, &placement, now, &op, flight) + p->respond_latency +
+	       op.length * p->pcie_byte + p->complete;
+}
+
+uint64_t
+cost_process(CostCard *host, uint64_t now, uint32_t touched)
+{
+	const CostParameters *p = &cost_parameters;
+	uint64_t duration = p->call + touched * p->check_byte;
+	uint64_t wait = 0;
+
+	use(host, COST_PROCESSORS, now, duration / p->processors, &wait);
+	return now + wait + duration;
 }

@@ -51,8 +51,12 @@ typedef struct CostParameters
 	uint64_t bucket;
 	/* The answer inside the requester's card. */
 	uint64_t answer_latency;
-	/* Client: a byte of node that was read is checked and searched. */
+	/* Client: a byte of node that was read is checked and searched. The memory node's processors: the same, for a call. */
 	uint64_t check_byte;
+	/* Memory node: a call takes one of its processors so long, beside what it is about. */
+	uint64_t call;
+	uint32_t processors;  /* that answer calls */
+	uint32_t call_header; /* bytes of a call's and an answer's frame */
 } CostParameters;
 
 /* The paper's cluster: ConnectX-5 at 100 Gb/s, PCIe 3.0 x16. */
@@ -66,10 +70,11 @@ typedef enum CostResource
 	COST_IN,
 	COST_PCIE_READ,
 	COST_PCIE_WRITE,
+	COST_PROCESSORS, /* of its host, all together */
 	COST_RESOURCES
 } CostResource;
 
-/* A card: until when each of its resources is busy, and how long it was in all. */
+/* A card, with the processors behind it: until when each of its resources is busy, and how long it was in all. */
 typedef struct CostCard
 {
 	uint64_t busy[COST_RESOURCES];
@@ -116,5 +121,15 @@ extern uint64_t cost_serve(CostCard *responder, const CostPlacement *placement, 
                            const FabricOp *op, CostFlight *flight);
 /* All operations have taken effect: when the client knows. */
 extern uint64_t cost_answer(CostCard *responder, CostCard *requester, uint64_t now, CostFlight *flight);
+
+/*
+ * A message, for a processor that polls: a SEND of so many bytes and their frame, into a buffer that waits there.  Posted `delay` after
+ * `now`: when it has reached the receiver's card; and when the processor knows.
+ */
+extern uint64_t cost_message(CostCard *sender, uint64_t now, uint64_t delay, uint32_t bytes,
+                             CostFlight *flight);
+extern uint64_t cost_received(CostCard *receiver, uint64_t now, uint32_t bytes, CostFlight *flight);
+/* A call is answered that looks at so many bytes of nodes: when a processor is through with it. */
+extern uint64_t cost_process(CostCard *host, uint64_t now, uint32_t touched);
 
 #endif /* SHERMAN_COST_H */

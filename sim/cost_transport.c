@@ -29,13 +29,25 @@ typedef struct CostNode
 	const ApplyChannel *channel;
 	uint32_t host;
 	bool calling;
+	CostService service;
 } CostNode;
+
+/* A call that is under way. */
+typedef struct CostCall
+{
+	const void *request;
+	uint32_t request_bytes;
+	void *reply;
+	uint32_t reply_bytes;
+	FabricStatus status;
+} CostCall;
 
 /* An endpoint. */
 typedef struct CostPort
 {
 	CostNode *node;
 	CostClient *client;
+	CostCall call;
 } CostPort;
 
 typedef struct CostModel
@@ -259,14 +271,83 @@ cost_disconnect(FabricEndpoint *endpoint)
 	endpoint->state = NULL;
 }
 
+/* ---- calls ---- */
+
+/* Where a call that the model knows has come to. */
+typedef enum CallStage
+{
+	CALL_ARRIVES,
+	CALL_IS_ANSWERED,
+	CALL_IS_PROCESSED,
+	CALL_RETURNS
+} CallStage;
+
+/* An event: the next stage of the port's call. It takes effect when a processor sees it, and the processor's time comes behind. */
+static void
+call_go_on(void *argument, uint64_t stage)
+{
+	CostPort *port = argument;
+	CostCall *call = &port->call;
+	CostCard *host = &model.cards[port->node->host];
+	CostClient *client = port->client;
+	uint64_t time = 0;
+	uint32_t touched = 0;
+
+	switch ((CallStage) stage)
+	{
+		case CALL_ARRIVES:
+			time = cost_received(host, now(), call->request_bytes, &client->flight);
+			break;
+		case CALL_IS_ANSWERED:
+			call->status =
+				port->node->service.answer(port->node->service.argument, call->request, call->request_bytes,
+			                               call->reply, &call->reply_bytes, &touched);
+			time = cost_process(host, now(), touched);
+			break;
+		case CALL_IS_PROCESSED:
+			client->flight = (CostFlight){0};
+			time = cost_message(host, now(), 0, call->reply_bytes, &client->flight);
+			break;
+		case CALL_RETURNS:
+			time = cost_received(&model.cards[client->host], now(), call->reply_bytes, &client->flight);
+			scheduler_after(until(time), complete, client, 0);
+			return;
+	}
+	scheduler_after(until(time), call_go_on, port, stage + 1);
+}
+
+/* A call that the model knows: a message each way, and the memory node's processors. */
+static FabricStatus
+call_in_model(CostPort *port, const CostCall *call, uint32_t *reply_bytes)
+{
+	CostClient *client = port->client;
+	uint64_t sent;
+
+	client->waiter = coroutine_current();
+	port->call = *call;
+	client->flight = (CostFlight){0};
+	sent = cost_message(&model.cards[client->host], now(), client->debt * PICOSECONDS_PER_NS,
+	                    call->request_bytes, &client->flight);
+	scheduler_after(until(sent), call_go_on, port, CALL_ARRIVES);
+	coroutine_suspend();
+	client->debt = port->call.reply_bytes * cost_parameters.check_byte / PICOSECONDS_PER_NS;
+	*reply_bytes = port->call.reply_bytes;
+	return port->call.status;
+}
+
 /* The carrier takes one call at a time. */
 static FabricStatus
 cost_call(FabricEndpoint *endpoint, uint16_t method, const void *request, uint32_t request_bytes, void *reply,
           uint32_t *reply_bytes)
 {
-	CostNode *node = ((CostPort *) endpoint->state)->node;
+	CostPort *port = endpoint->state;
+	CostNode *node = port->node;
 	FabricStatus status;
 
+	if (method != 0 && method == node->service.method)
+		return call_in_model(port,
+		                     &(CostCall){.request = request, .request_bytes = request_bytes, .reply = reply},
+		                     reply_bytes);
 	while (node->calling)
 		coroutine_sleep(NANOSECONDS_PER_US);
 	node->calling = true;
@@ -322,11 +403,12 @@ cost_close(void)
 }
 
 void
-cost_node(uint32_t node, uint32_t host, FabricEndpoint *carrier)
+cost_node(uint32_t node, uint32_t host, FabricEndpoint *carrier, const CostService *service)
 {
 	if (node >= COST_NODES || host >= model.options.hosts)
 		abort();
-	model.nodes[node] = (CostNode){.carrier = carrier, .channel = shm_channel(carrier), .host = host};
+	model.nodes[node] =
+		(CostNode){.carrier = carrier, .channel = shm_channel(carrier), .host = host, .service = *service};
 }
 
 void

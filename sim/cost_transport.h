@@ -63,10 +63,22 @@ extern void cost_open(const CostOptions *options);
 extern void cost_close(void);
 
 /*
- * Memory node `node` (0, 1, ...) is on this host; `carrier` is a connection to it over shm, with a data
- * channel, that outlives all endpoints.
+ * The calls of one method, whose costs the model knows: what a memory node's processors do for one, at once.  As FabricService.call;
+ * *touched: bytes of nodes that were looked at.
  */
-extern void cost_node(uint32_t node, uint32_t host, FabricEndpoint *carrier);
+typedef struct CostService
+{
+	uint16_t method; /* 0: none */
+	FabricStatus (*answer)(void *argument, const void *request, uint32_t request_bytes, void *reply,
+	                       uint32_t *reply_bytes, uint32_t *touched);
+	void *argument;
+} CostService;
+
+/*
+ * Memory node `node` (0, 1, ...) is on this host; `carrier` is a connection to it over shm, with a data
+ * channel, that outlives all endpoints: all other calls go over it, and take what time that takes.
+ */
+extern void cost_node(uint32_t node, uint32_t host, FabricEndpoint *carrier, const CostService *service);
 /* Endpoints that are connected from now on are this client's, which outlives them. */
 extern void cost_client_begin(CostClient *client);
 /* What the client looks at whatever it does: such handles are fetched before it goes on, as many as can be noted. */

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 
 #include "../rdma/shm.h"
+#include "../tree/directory.h"
+#include "../tree/service_state.h"
 #include "site.h"
 
 #define NODE_CHANNELS 8u
@@ -44,6 +46,21 @@ fabric_make(uint32_t incarnation, uint64_t *silence, const FabricTransport *tran
 		(FabricOptions){.silence = silence, .incarnation = incarnation, .transport = transport}, PATIENCE_MS);
 }
 
+/* A lookup that is given to the memory node. `argument` is the node's service. */
+static FabricStatus
+node_descend(void *argument, const void *request, uint32_t request_bytes, void *reply, uint32_t *reply_bytes,
+             uint32_t *touched)
+{
+	const FabricPeer peer = {.cluster = {world_cluster[0], world_cluster[1]}, .incarnation = 1};
+	const DirectoryDescended *descended = reply;
+	FabricStatus status =
+		service_call(argument, &peer, DIRECTORY_DESCEND, request, request_bytes, reply, reply_bytes);
+
+	if (status == FABRIC_OK)
+		*touched = (descended->visited - (descended->bytes != 0)) * INNER_BYTES + descended->bytes;
+	return status;
+}
+
 /* The site's incarnation, and the connection to the node that all clients share. */
 static void
 node_attach(Site *site, uint32_t i)
@@ -61,7 +78,9 @@ node_attach(Site *site, uint32_t i)
 	carrier = world_connect(node->fabric, node->served.address);
 	memory = shm_channel(carrier)->memory;
 	(void) madvise(memory->base, memory->bytes, MADV_HUGEPAGE);
-	cost_node(i, i, carrier);
+	cost_node(i, i, carrier,
+	          &(CostService){
+				  .method = DIRECTORY_DESCEND, .answer = node_descend, .argument = node->served.service});
 }
 
 static void

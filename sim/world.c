@@ -10,6 +10,8 @@
 #include "files.h"
 #include "world.h"
 
+const uint64_t world_cluster[2] = {1, 2};
+
 #define MEMORY_ADDRESS ((void *) 0x200000000000)
 
 void
@@ -120,8 +122,8 @@ world_fabric(FabricOptions options, uint32_t patience_ms)
 
 	options.operation_timeout_ms = patience_ms / 2;
 	options.connect_timeout_ms = patience_ms;
-	options.cluster[0] = 1;
-	options.cluster[1] = 2;
+	options.cluster[0] = world_cluster[0];
+	options.cluster[1] = world_cluster[1];
 	if (fabric_open(&options, &fabric) != FABRIC_OK)
 		world_fail("fabric_open");
 	return fabric;

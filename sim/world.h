@@ -49,7 +49,10 @@ extern void world_node_start(WorldNode *node);
 /* Removes the files, whatever state it is in. */
 extern void world_node_clean(const WorldNode *node);
 
-/* With the cluster that all worlds have, and timeouts of an instance that waits so long. */
+/* The cluster that all worlds have. */
+extern const uint64_t world_cluster[2];
+
+/* With that cluster, and timeouts of an instance that waits so long. */
 extern Fabric *world_fabric(FabricOptions options, uint32_t patience_ms);
 extern FabricEndpoint *world_connect(Fabric *fabric, const char *address);
 

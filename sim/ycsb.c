@@ -32,6 +32,7 @@ typedef struct Moment
 	uint64_t time;
 	TreeCounters counters;
 	uint64_t leaf_hits;
+	TreeOffloads offloads;
 	uint64_t used[SITE_SERVERS_MAX][COST_RESOURCES];
 	uint64_t buckets[SITE_SERVERS_MAX][COST_BUCKETS];
 } Moment;
@@ -196,10 +197,12 @@ moment_take(Moment *moment)
 	moment->time = scheduler_now();
 	memset(&moment->counters, 0, sizeof(moment->counters));
 	moment->leaf_hits = 0;
+	moment->offloads = (TreeOffloads){0};
 	for (uint32_t i = 0; i < run.worker_count; i++)
 	{
 		TreeCounters counters;
 		TreeLeafCounts leaves;
+		TreeOffloads offloads;
 
 		if (!run.workers[i].open)
 			continue;
@@ -207,6 +210,11 @@ moment_take(Moment *moment)
 		counters_add(&moment->counters, &counters, false);
 		tree_client_leaf_counts(run.workers[i].client.tree, &leaves);
 		moment->leaf_hits += leaves.hits;
+		tree_client_offloads(run.workers[i].client.tree, &offloads);
+		moment->offloads.calls += offloads.calls;
+		moment->offloads.found += offloads.found;
+		moment->offloads.brought += offloads.brought;
+		moment->offloads.bytes += offloads.bytes;
 	}
 	for (uint32_t i = 0; i < site_hosts(&run.options.site); i++)
 	{
@@ -535,6 +543,10 @@ ycsb_run(const YcsbOptions *options, YcsbResult *result)
 	result->counters = run.end.counters;
 	counters_add(&result->counters, &run.begin.counters, true);
 	result->leaf_hits = run.end.leaf_hits - run.begin.leaf_hits;
+	result->offloads = (TreeOffloads){.calls = run.end.offloads.calls - run.begin.offloads.calls,
+	                                  .found = run.end.offloads.found - run.begin.offloads.found,
+	                                  .brought = run.end.offloads.brought - run.begin.offloads.brought,
+	                                  .bytes = run.end.offloads.bytes - run.begin.offloads.bytes};
 	find_bottleneck(result);
 	find_shares(result);
 	result->hash = mix(scheduler_now()) ^ mix(result->time + 1) ^ mix(result->counters.read_bytes + 2);

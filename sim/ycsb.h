@@ -41,7 +41,8 @@ typedef struct YcsbResult
 	uint64_t fewest; /* operations of one client, and of another */
 	uint64_t most;
 	TreeCounters counters;
-	uint64_t leaf_hits;   /* leaves that were not read, as they were at hand */
+	uint64_t leaf_hits; /* leaves that were not read, as they were at hand */
+	TreeOffloads offloads;
 	CostResource busiest; /* of all cards: the resource that was busy longest, and what part of the time */
 	uint32_t busiest_host;
 	double busiest_part;

@@ -233,6 +233,48 @@ test_chain(void **state)
 	                             (2 * (CELL + 16 + HEADER) + ATOMIC_WIRE) * BYTE + (3 + 2) * RESPOND);
 }
 
+/* A call and its answer: a message each way, and a processor of the memory node between them. */
+#define FRAME 24u
+#define CALL (250 * NS)
+#define PROCESSORS 4u
+#define RECEIVED (RESPOND_LATENCY + COMPLETE)
+
+/* Sent at the time 0, from a card to another one at rest: when the processor there knows. */
+static uint64_t
+message(CostCard *from, CostCard *to, uint32_t bytes)
+{
+	CostFlight flight = {0};
+
+	return cost_received(to, cost_message(from, 0, 0, bytes, &flight), bytes, &flight);
+}
+
+static void
+test_call(void **state)
+{
+	const uint32_t request = 100, answer = 1000, touched = 4096 + LEAF;
+	const uint64_t request_wire = (request + FRAME + 16 + HEADER) * BYTE;
+	const uint64_t answer_wire = (answer + FRAME + 16 + HEADER) * BYTE;
+	const uint64_t work = CALL + touched * 60;
+
+	(void) state;
+	assert_int_equal(message(&cards.requester, &cards.responder, request),
+	                 SENT + REQUEST_WRITE + request_wire + RESPOND + (request + FRAME) * BYTE + RECEIVED);
+	assert_used(&cards.requester, REQUEST_WRITE, 0, request_wire, 0, 0, 0);
+	assert_used(&cards.responder, 0, RESPOND, 0, request_wire, 0, (request + FRAME) * BYTE);
+	/* The answer is fetched by the memory node's card: it is longer than what goes along with a request. */
+	setup(state);
+	assert_int_equal(message(&cards.responder, &cards.requester, answer),
+	                 SENT + REQUEST_WRITE + answer_wire + PCIE_READ + RESPOND + (answer + FRAME) * BYTE +
+	                     RECEIVED);
+	assert_used(&cards.responder, REQUEST_WRITE, 0, answer_wire, 0, (answer + FRAME) * BYTE, 0);
+	assert_used(&cards.requester, 0, RESPOND, 0, answer_wire, 0, (answer + FRAME) * BYTE);
+	/* The first calls find a processor at once; of a rush each waits for those before it. */
+	setup(state);
+	for (uint64_t i = 0; i < 3 * PROCESSORS; i++)
+		assert_int_equal(cost_process(&cards.responder, NS, touched), NS + work + i * (work / PROCESSORS));
+	assert_int_equal(cards.responder.used[COST_PROCESSORS], 3 * work);
+}
+
 /* One client: each lookup costs its READ, its own work, and the search of what was read. */
 static void
 test_client(void **state)
@@ -271,13 +313,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_read, setup),
-		cmocka_unit_test_setup(test_write, setup),
-		cmocka_unit_test_setup(test_swap, setup),
-		cmocka_unit_test_setup(test_buckets, setup),
-		cmocka_unit_test_setup(test_release, setup),
-		cmocka_unit_test_setup(test_chain, setup),
-		cmocka_unit_test(test_client),
+		cmocka_unit_test_setup(test_read, setup),    cmocka_unit_test_setup(test_write, setup),
+		cmocka_unit_test_setup(test_swap, setup),    cmocka_unit_test_setup(test_buckets, setup),
+		cmocka_unit_test_setup(test_release, setup), cmocka_unit_test_setup(test_chain, setup),
+		cmocka_unit_test_setup(test_call, setup),    cmocka_unit_test(test_client),
 	};
 
 	if (!scheduler_is_here())

@@ -126,6 +126,44 @@ test_repeats(void **state)
 	assert_true(first.hash != second.hash);
 }
 
+/* As many; but what is under way at the first or last moment may be counted in part: one operation of each client. */
+static void
+assert_about(uint64_t count, uint64_t expected)
+{
+	assert_in_range(count, expected - 2 * 3, expected + 2 * 3);
+}
+
+/* What the cache lacks, by READs or by calls: as many leaves come, and less is read. */
+static void
+test_offload(void **state)
+{
+	YcsbOptions options = small_options(0);
+	YcsbResult read, called, again;
+
+	(void) state;
+	/* Eight frames of a dozen nodes and more. */
+	options.site.cache_bytes = 1;
+	options.entries = 120000;
+	ycsb_run(&options, &read);
+	assert_int_equal(read.offloads.calls, 0);
+	assert_about(read.counters.round_trips, read.operations + read.counters.cache_misses);
+	assert_true(read.counters.cache_misses > read.operations / 10);
+	options.site.techniques.offload = TREE_OFFLOAD_ALWAYS;
+	ycsb_run(&options, &called);
+	assert_about(called.offloads.calls, called.counters.cache_misses);
+	assert_int_equal(called.offloads.found, called.offloads.calls);
+	assert_about(called.counters.round_trips, called.operations - called.offloads.brought);
+	assert_int_equal(called.counters.read_bytes, called.counters.round_trips * LEAF);
+	assert_int_equal(called.offloads.bytes, called.offloads.calls * 16 + called.offloads.brought * LEAF);
+	assert_true(called.counters.read_bytes + called.offloads.bytes < read.counters.read_bytes);
+	ycsb_run(&options, &again);
+	assert_true(called.hash == again.hash);
+	options.site.techniques.offload = TREE_OFFLOAD_BY_COST;
+	ycsb_run(&options, &again);
+	assert_in_range(again.offloads.calls, again.counters.cache_misses * 9 / 10,
+	                again.counters.cache_misses - 1);
+}
+
 static void
 test_zipf(void **state)
 {
@@ -158,7 +196,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_zipf),   cmocka_unit_test(test_lookups), cmocka_unit_test(test_inserts),
-		cmocka_unit_test(test_ranges), cmocka_unit_test(test_repeats),
+		cmocka_unit_test(test_ranges), cmocka_unit_test(test_repeats), cmocka_unit_test(test_offload),
 	};
 
 	if (!scheduler_is_here())

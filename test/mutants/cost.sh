@@ -28,3 +28,9 @@ mutate client_work_left_out test_cost_chains sim/cost.c \
 	's/now \+ delay \+ p->post/now + p->post/'
 mutate search_left_out test_cost_chains sim/cost_transport.c \
 	's/client->debt = read_bytes \* cost_parameters\.check_byte/client->debt = 0 * read_bytes * cost_parameters.check_byte/'
+mutate processors_have_no_queue test_cost_chains sim/cost.c \
+	's/use\(host, COST_PROCESSORS, now, duration \/ p->processors, &wait\);//'
+mutate call_touches_nothing test_cost_chains sim/cost.c \
+	's/p->call \+ touched \* p->check_byte/p->call + 0 * touched/'
+mutate message_has_no_frame test_cost_chains sim/cost.c \
+	's/\.length = bytes \+ cost_parameters\.call_header/.length = bytes/'
