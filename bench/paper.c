@@ -6,11 +6,13 @@
  *		paper [--nodes N] [--servers N] [--clients N] [--entries N] [--theta T] [--ranks N] [--insert PERCENT]
  *		[--range PERCENT] [--range-entries N] [--warm N] [--operations N] [--seed N] [--host-locks]
  *		[--release-by-write] [--operation-cost NS] [--lock-cost NS] [--line] [--techniques LETTERS]
- *		[--entry-cache KEYS] [--own-trees] [--leaf-cache LEAVES] [--admission PERCENT]
+ *		[--entry-cache KEYS] [--own-trees] [--leaf-cache LEAVES] [--admission PERCENT] [--cache PERCENT]
+ *		[--offload rule | always]
  *
  * Techniques: l combined lock and READ, u combined WRITE and unlock, h hierarchy of locks, p passed on, e
  * entry-sized writes, b back-off, a with an adaptive limit; all of them if nothing is said.  With --own-trees each compute server has
  * a tree for itself, and --techniques may name o, too: it is locked in the server's own memory only, which has room for so many leaves.
+ * --cache: a compute server has room for so many of the inner nodes that it uses, and not for all.
  *
  * Figures are those of a model in virtual time (doc/simulator.md), but for the last line, which tells how
  * fast this machine simulates.
@@ -44,6 +46,9 @@
 /* About the bytes of an entry in a leaf that is 80 % full; and in inner nodes, which a cache has room for. */
 #define LEAF_ENTRY_BYTES 32
 #define INNER_ENTRY_BYTES 2
+/* Entries below an inner node of these trees: leaves of 45, 132 to a node; and what a node takes in the cache, with its frame. */
+#define INNER_ENTRIES (45 * 132)
+#define INNER_CACHE_BYTES (4096 + 72)
 /* Room beside the entries, of a memory node and of a cache. */
 #define NODE_SPARE_BYTES (1ull << 30)
 #define CACHE_SPARE_BYTES (4ull << 20)
@@ -58,6 +63,7 @@ typedef struct Arguments
 {
 	YcsbOptions options;
 	bool line;
+	double cache_percent; /* 0: all inner nodes fit */
 } Arguments;
 
 /* A letter for each technique (doc/techniques.md); what is not named is off. */
@@ -73,6 +79,7 @@ set_techniques(YcsbOptions *options, const char *letters)
 		.back_off = strchr(letters, 'b') != NULL,
 		.adaptive = strchr(letters, 'a') != NULL,
 		.exclusive = strchr(letters, 'o') != NULL,
+		.offload = options->site.techniques.offload,
 		.overwrite = true,
 	};
 }
@@ -105,6 +112,13 @@ set_option(Arguments *arguments, int name, const char *value)
 			break;
 		case 'L':
 			options->site.leaf_cache_bytes = number * LEAF_CACHE_BYTES;
+			break;
+		case 'C':
+			arguments->cache_percent = strtod(value, NULL);
+			break;
+		case 'D':
+			options->site.techniques.offload =
+				strcmp(value, "always") == 0 ? TREE_OFFLOAD_ALWAYS : TREE_OFFLOAD_BY_COST;
 			break;
 		case 'A':
 			options->site.leaf_admission_percent = (uint32_t) number;
@@ -179,6 +193,8 @@ read_arguments(int argc, char **argv, Arguments *arguments)
 		{"own-trees", no_argument, NULL, 'O'},
 		{"leaf-cache", required_argument, NULL, 'L'},
 		{"admission", required_argument, NULL, 'A'},
+		{"cache", required_argument, NULL, 'C'},
+		{"offload", required_argument, NULL, 'D'},
 		{"ranks", required_argument, NULL, 'z'},
 		{"techniques", required_argument, NULL, 'T'},
 		{"line", no_argument, NULL, 'l'},
@@ -208,13 +224,15 @@ print_line(const YcsbResult *result)
 	const TreeCounters *counters = &result->counters;
 
 	printf("%.3f\t%.2f\t%.2f\t%.2f\t%.3f\t%.1f\t%.1f\t%.3f\t%.3f\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%" PRIu64
-	       "\t%" PRIu64 "\n",
+	       "\t%" PRIu64 "\t%.3f\t%.3f\t%.1f\n",
 	       mega_per_second(result), (double) result->p50 / 1000, (double) result->p90 / 1000,
 	       (double) result->p99 / 1000, per_operation(result, counters->round_trips),
 	       per_operation(result, counters->read_bytes), per_operation(result, counters->written_bytes),
 	       per_operation(result, counters->lock_retries), per_operation(result, counters->handovers),
 	       cost_resource_name(result->busiest), result->busiest_part, result->bucket_part,
-	       (double) result->p999 / 1000, (double) result->longest / 1000, result->fewest, result->most);
+	       (double) result->p999 / 1000, (double) result->longest / 1000, result->fewest, result->most,
+	       per_operation(result, result->offloads.calls), per_operation(result, result->offloads.brought),
+	       per_operation(result, result->offloads.bytes));
 }
 
 static void
@@ -229,14 +247,18 @@ print_text(const YcsbResult *result)
 	       mega_per_second(result), (double) result->p50 / 1000, (double) result->p90 / 1000,
 	       (double) result->p99 / 1000, (double) result->p999 / 1000, (double) result->longest / 1000,
 	       result->fewest, result->most);
-	printf("each: %.3f round trips, %.1f bytes read, %.1f written, %.3f lock retries, %.3f lock waits, %.3f "
-	       "handovers, "
-	       "%.4f leaf splits, %.4f rewrites, %.4f cache misses, %.4f leaves at hand\n",
-	       per_operation(result, counters->round_trips), per_operation(result, counters->read_bytes),
-	       per_operation(result, counters->written_bytes), per_operation(result, counters->lock_retries),
-	       per_operation(result, counters->lock_waits), per_operation(result, counters->handovers),
-	       per_operation(result, counters->leaf_splits), per_operation(result, counters->leaf_rewrites),
-	       per_operation(result, counters->cache_misses), per_operation(result, result->leaf_hits));
+	printf(
+		"each: %.3f round trips, %.1f bytes read, %.1f written, %.3f lock retries, %.3f lock waits, %.3f "
+		"handovers, "
+		"%.4f leaf splits, %.4f rewrites, %.4f cache misses, %.4f leaves at hand; %.4f calls, %.4f with the "
+		"leaf, %.1f bytes answered\n",
+		per_operation(result, counters->round_trips), per_operation(result, counters->read_bytes),
+		per_operation(result, counters->written_bytes), per_operation(result, counters->lock_retries),
+		per_operation(result, counters->lock_waits), per_operation(result, counters->handovers),
+		per_operation(result, counters->leaf_splits), per_operation(result, counters->leaf_rewrites),
+		per_operation(result, counters->cache_misses), per_operation(result, result->leaf_hits),
+		per_operation(result, result->offloads.calls), per_operation(result, result->offloads.brought),
+		per_operation(result, result->offloads.bytes));
 	printf("busiest: %s of host %u, %.0f %% of the time; bucket of atomics: %.0f %%\n",
 	       cost_resource_name(result->busiest), result->busiest_host, result->busiest_part * 100,
 	       result->bucket_part * 100);
@@ -246,6 +268,13 @@ print_text(const YcsbResult *result)
 	       result->load_seconds, (double) result->simulated / 1e6, result->run_seconds,
 	       (double) result->simulated / 1e6 / result->run_seconds, usage.ru_maxrss / 1024,
 	       result->node_memory >> 20, result->hash);
+}
+
+/* Of the tree that a compute server uses. */
+static uint64_t
+inner_nodes(const YcsbOptions *options)
+{
+	return options->entries / (options->own_trees ? options->site.servers : 1) / INNER_ENTRIES;
 }
 
 static void
@@ -288,6 +317,9 @@ main(int argc, char **argv)
 	}
 	options->site.node_bytes = options->entries * LEAF_ENTRY_BYTES / options->site.nodes + NODE_SPARE_BYTES;
 	options->site.cache_bytes = options->entries * INNER_ENTRY_BYTES + CACHE_SPARE_BYTES;
+	if (arguments.cache_percent > 0)
+		options->site.cache_bytes =
+			(uint64_t) ((double) inner_nodes(options) * arguments.cache_percent / 100 * INNER_CACHE_BYTES);
 	signal(SIGABRT, ended);
 	signal(SIGINT, ended);
 	signal(SIGTERM, ended);
