@@ -306,7 +306,7 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
 COMMENT ON FUNCTION sherman_index_info(regclass) IS 'state, size in bytes and memory nodes of a sherman index';
 
--- Work done for one index since the server started: the order of the columns is that of TreeCounters in tree/tree.h.
+-- Work done for one index since the server started: the order of the columns is that of TreeCounters in tree/client.h.
 CREATE FUNCTION sherman_index_counters(
 	index regclass,
 	OUT lookups bigint,

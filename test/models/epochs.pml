@@ -173,7 +173,7 @@ hidden byte	i, floor, limit, found;
 #define ROUNDED(l)	(((l) + 1) / 2 * 2)
 #define MAX(a, b)	((a) > (b) -> (a) : (b))
 
-/* ---- stamps: am/epochs.c, tree/tree.h */
+/* ---- stamps: am/epochs.c, tree/client.h */
 
 /* Into `found`: whether (e, l) is proven. */
 inline prove(number, lsn)

@@ -4,7 +4,7 @@ mutate doubt_covered_up test_suspect tree/insert.c \
 	's/if \(suspect == 0 && leaf_is_suspect/if (false \&\& leaf_is_suspect/'
 mutate old_doubt_forgotten test_suspect tree/node.h \
 	's/return leaf_suspect_since\(node\) != 0 \|\|/return/'
-mutate stamps_of_the_future test_suspect tree/tree.h \
+mutate stamps_of_the_future test_suspect tree/client.h \
 	's/return i < ends->count && lsn <= ends->limit\[i\];/return i >= ends->count || lsn <= ends->limit[i];/'
 mutate void_marks_believed test_suspect tree/batch.c \
 	's/if \(leaf_marks_void\(&scan->tree->geometry, scan->leaf\)\)\n\t\tleaf_revive/if (false)\n\t\tleaf_revive/'

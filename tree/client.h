@@ -1,0 +1,337 @@
+/*
+ * client.h
+ *		What an instance and each of its processes have of their own: shared memory, techniques, connections.
+ *
+ *		TreeShared		the instance's: local lock table, cache, what it knows of each tree
+ *		TreeEnvironment	what the process lends the tree: time, sleep, interrupts, connections
+ *		TreeClient		the process's: endpoints, scratch memory, a slot among the instance's processes
+ *
+ * Part of tree.h.
+ */
+#ifndef SHERMAN_CLIENT_H
+#define SHERMAN_CLIENT_H
+
+#include "../rdma/fabric.h"
+
+/* Memory nodes of one instance: a bit for each fits a word of 32 (tree_client_trouble()). */
+#define TREE_MAX_NODES 32
+
+/* Length of the detail that goes with an error. */
+#define TREE_DETAIL_BYTES 256
+
+typedef enum TreeStatus
+{
+	TREE_OK = 0,
+	TREE_END,         /* a scan or walk has no more */
+	TREE_STOPPED,     /* the environment asked to stop (query cancel); nothing is held, nothing in doubt */
+	TREE_MEMORY_FULL, /* a memory node has no extent left; tree unchanged and whole */
+	TREE_NO_MEMORY,   /* this process has no memory */
+	TREE_UNREACHABLE, /* a memory node does not answer, or doubt could not be ended in time */
+	TREE_FENCED,      /* this instance was replaced: nothing more may be read or written */
+	TREE_DAMAGED,     /* a node that cannot be believed, twice under the lock, or a broken invariant */
+	TREE_NOT_FOUND,   /* no such tree at the memory node */
+	TREE_TIMED_OUT,   /* a lock was not to be had within the deadline */
+	TREE_INVALID      /* arguments outside the contract */
+} TreeStatus;
+
+/*
+ * Told of each chain and call right before it is posted and right behind its answer: tests end or hold up the process
+ * there.  Locks may be held: it does not jump.  `name` says what is done and is valid for the call only.
+ */
+typedef void TreeStep(void *argument, const char *name, bool before);
+
+/* What PostgreSQL (or a test) lends the tree. Slots are numbers of processes of this instance, 0..slots-1. */
+typedef struct TreeEnvironment
+{
+	void *argument;
+	uint64_t (*now_us)(void *argument); /* monotonic microseconds */
+	/*
+	 * Sleeps until tree_environment.wake() was called for this slot or the time is over; a wake-up that came
+	 * before is not lost, unless pause() used it up; spurious returns are allowed.
+	 */
+	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
+	void (*wake)(void *argument, uint32_t slot);
+	/*
+	 * Called in each turn of a loop that waits awake, for what another process does or for time to pass.
+	 * NULL: the processor is told; otherwise where time passes by such calls only.  It may use up a wake-up:
+	 * who sleeps has looked at what it waits for since its last pause.  The other callbacks do not: they come
+	 * between that look and sleep().
+	 */
+	void (*pause)(void *argument);
+	/*
+	 * True when the operation should end early (query cancel). Asked only while nothing is held or in doubt.
+	 */
+	bool (*should_stop)(void *argument);
+	/*
+	 * Called before the first remote lock of an operation may be won and after the last is released: HOLD_
+	 * and RESUME_INTERRUPTS in PostgreSQL.
+	 */
+	void (*hold)(void *argument);
+	void (*resume)(void *argument);
+	/*
+	 * Connects to a memory node on first use; the endpoint is the caller's and stays until
+	 * tree_client_reconnect().  NULL: it cannot be reached now, and `detail` (TREE_DETAIL_BYTES) says why.
+	 * Called only while nothing is held.  NULL here: the endpoints of the options are all there are.
+	 */
+	FabricEndpoint *(*connect)(void *argument, uint32_t node, char *detail);
+	TreeStep *step; /* NULL: nobody wants to know */
+} TreeEnvironment;
+
+/* Counters: of one client, and summed for one tree. Field order is the order of the SQL view. */
+typedef struct TreeCounters
+{
+	uint64_t lookups;     /* descents for a scan or a lookup */
+	uint64_t inserts;     /* entries inserted */
+	uint64_t insert_hits; /* inserts that found their entry there already */
+	uint64_t deletes;     /* entries removed */
+	uint64_t round_trips; /* chains */
+	uint64_t read_bytes;
+	uint64_t written_bytes;
+	uint64_t leaf_reads; /* leaves read without a lock */
+	uint64_t leaf_splits;
+	uint64_t inner_splits;
+	uint64_t root_splits;
+	uint64_t leaf_rewrites;     /* whole rewrites that are not splits */
+	uint64_t parent_posts;      /* separators posted */
+	uint64_t right_moves;       /* steps to a right sibling because a fence said so */
+	uint64_t torn_reads;        /* reads not believed and repeated */
+	uint64_t stale_reads;       /* nodes that were not the one expected: descents begun anew */
+	uint64_t lock_acquisitions; /* remote words won */
+	uint64_t lock_waits;        /* waits in the local queue */
+	uint64_t lock_retries;      /* compare-and-swaps lost to another instance or word */
+	uint64_t handovers;         /* locks taken over from a local predecessor */
+	uint64_t handover_images;   /* of them with the node's image */
+	uint64_t cache_hits;        /* inner nodes found in the cache */
+	uint64_t cache_misses;      /* inner nodes read */
+	uint64_t cache_evictions;
+	uint64_t undecided_fences; /* locks given back to compare outside (budget exception) */
+	uint64_t undecided_cuts;   /* splits that sorted outside and locked again (budget exception) */
+	uint64_t stamp_writes;     /* inserts that also wrote the leaf's (epoch, LSN) */
+	uint64_t extents;          /* extents taken */
+	uint64_t dead_marks;       /* entries marked as dead */
+	uint64_t dead_removals;    /* entries that inserts removed in place of a split */
+	uint64_t copy_writes;      /* chains whose writes went to a copy first */
+} TreeCounters;
+
+/* ------------------------------------------------------------------------------------------------
+ * Shared memory of one instance: local lock table, wait slots with image buffers, cache, tree states.
+ * The caller lends one zeroed region; it is not kept across a restart of the instance.
+ */
+typedef struct TreeShared TreeShared;
+
+/* DEX: who descends where the cache of inner nodes ends. */
+typedef enum TreeOffload
+{
+	TREE_OFFLOAD_NEVER = 0, /* the client, by READs */
+	TREE_OFFLOAD_BY_COST,   /* the memory node, by one call, where that is expected to take less time */
+	TREE_OFFLOAD_ALWAYS     /* the memory node: for measurements and tests */
+} TreeOffload;
+
+/*
+ * Techniques of the papers that can be left out, for measurements that tell what each of them is worth (doc/techniques.md): the
+ * tree is correct without any of them.  All zero is Sherman's baseline, FG+.
+ */
+typedef struct TreeTechniques
+{
+	/*
+	 * Sherman, command combination: operations that depend on each other go in one chain.  The lock and the node's READ; else the
+	 * READ is posted when the lock is won.
+	 */
+	bool combine_lock;
+	/* All WRITEs and the unlock; else each operation is posted when the one before is acknowledged. */
+	bool combine_unlock;
+	/* Sherman, hierarchical locks: processes queue in the local lock table; else each swaps the word until it wins. */
+	bool hierarchy;
+	/* With the hierarchy a word that was won is passed on in the instance so often at most; 0: never. */
+	uint32_t handovers;
+	/* Sherman, two-level versions: an insert writes its entry only; else the whole leaf, as its next generation. */
+	bool entry_writes;
+	/* SMART, conflict avoidance: a swap that was lost is repeated after a random time, which doubles; else at once. */
+	bool back_off;
+	/* With it: the time has a limit that follows the part of swaps that are lost; else it soon ends in sleep, of milliseconds. */
+	bool adaptive;
+	/*
+	 * SMART, throttling: so many operations under way, together, of as many clients with neighboring slots as share them (0: all of
+	 * the instance); further ones wait.  0: no bound.
+	 */
+	uint32_t credits;
+	uint32_t credit_sharers;
+	/*
+	 * DEX, logical partitioning: with the hierarchy, trees are this instance's alone, which one TreeShared is: its local lock
+	 * table excludes everybody, and no lock words are swapped.
+	 */
+	bool exclusive;
+	/* DEX, offloading: a lookup asks the memory node for the leaf if the cache lacks an inner node (offload.h). */
+	TreeOffload offload;
+	/*
+	 * No technique, and off: the papers' update.  An entry that is there already is written once more in its slot, if
+	 * entries are written by themselves.  Only where nobody removes entries: who has judged it may still do so.
+	 */
+	bool overwrite;
+} TreeTechniques;
+
+/* As they are used unless something else is asked for: all but `exclusive`, `offload`, `overwrite`, and credits without bound. */
+extern const TreeTechniques tree_techniques;
+
+typedef struct TreeSharedOptions
+{
+	uint32_t slots;       /* processes that may use the tree at once */
+	uint32_t trees;       /* trees whose allocation state and counters are kept at once */
+	uint64_t cache_bytes; /* inner-node cache */
+	uint32_t lock_words;  /* words of the LOCKS region that the local table covers, a power of two */
+	uint32_t nodes;       /* memory nodes, 1..TREE_MAX_NODES */
+	const TreeTechniques *techniques; /* NULL: tree_techniques; copied by tree_shared_initialize() */
+	uint64_t
+		entry_cache_bytes; /* for tree_find(): where keys were found, 16 bytes each; 0: it does not guess */
+	/*
+	 * DEX, leaves with delayed admission: room for images of leaves, with TreeTechniques.exclusive and the hierarchy only; 0: none are
+	 * kept.  Beside it 8 bytes for each lock word of each memory node.  Longer leaves than leaf_cache_leaf_bytes are not kept, 0:
+	 * all are; each image takes as much.  A leaf that was read is admitted with a probability of so many percent; 0: DEX's 10.
+	 */
+	uint64_t leaf_cache_bytes;
+	uint32_t leaf_cache_leaf_bytes;
+	uint32_t leaf_admission_percent;
+	/*
+	 * No other instance uses the trees, and whoever did was fenced at each memory node before it is used here: what
+	 * was left free before is looked for (tree_salvage_next()).
+	 */
+	bool alone;
+} TreeSharedOptions;
+
+extern size_t tree_shared_bytes(const TreeSharedOptions *options);
+extern TreeShared *tree_shared_initialize(void *memory, const TreeSharedOptions *options);
+
+/*
+ * Forgets cache frames, lock queues and allocation states: after a new incarnation was granted, before any
+ * use.
+ */
+extern void tree_shared_reset(TreeShared *shared);
+
+/*
+ * Closes a memory node for all processes of the instance: from now on chains and calls to it fail at once
+ * with TREE_UNREACHABLE, new nodes are taken elsewhere, and who waits for a lock there stops waiting.  Memory
+ * nodes are open at first.  tree_node_open() undoes it.
+ */
+extern void tree_node_close(TreeShared *shared, uint32_t node);
+
+/* ------------------------------------------------------------------------------------------------
+ * What stamps prove.  A leaf's stamp (epoch, LSN) says how far the WAL went when its last entry was added; where
+ * the WAL of an epoch was lost behind some LSN, entries of leaves with a higher one may have no row.
+ */
+
+/* Epochs that are judged one by one; those before them by the first. */
+#define TREE_ENDS_MAX 64
+
+typedef struct TreeEnds
+{
+	uint32_t epoch; /* in use: its stamps need no proof */
+	uint32_t first; /* epoch that limit[0] is of, and of those before it */
+	uint32_t count;
+	uint32_t reserved;
+	uint64_t limit[TREE_ENDS_MAX]; /* by epoch: stamps up to this LSN are proven; UINT64_MAX: all */
+} TreeEnds;
+
+/*
+ * Whether the WAL of the stamp's epoch went as far as its LSN, and no later start began before it.  Epoch 0: never
+ * stamped.
+ */
+static inline bool
+tree_stamp_is_proven(const TreeEnds *ends, uint32_t epoch, uint64_t lsn)
+{
+	uint32_t i = epoch < ends->first ? 0 : epoch - ends->first;
+
+	if (epoch == ends->epoch || epoch == 0)
+		return true;
+	return i < ends->count && lsn <= ends->limit[i];
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * A client: one process's connections, scratch memory and slot.
+ */
+typedef struct TreeClient TreeClient;
+
+typedef struct TreeClientOptions
+{
+	TreeShared *shared;
+	uint32_t slot; /* this process's number, < slots; not used by another live client */
+	TreeEnvironment environment;
+	/*
+	 * Connected, owned by the caller, outlive the client; NULL: environment.connect() makes it on first use.
+	 */
+	FabricEndpoint *endpoints[TREE_MAX_NODES];
+	uint32_t nodes; /* as in the TreeSharedOptions */
+	/*
+	 * An operation that waits so long, for answers or for a lock, fails (TREE_UNREACHABLE, TREE_TIMED_OUT): all of its
+	 * attempts together; what an answer ends is counted anew.  0 = 10 s.
+	 */
+	uint32_t operation_timeout_ms;
+	/*
+	 * FabricOptions.silence of the endpoints, for their waits to share that deadline; then now_us() is CLOCK_MONOTONIC.
+	 * NULL: each wait of theirs has its own.
+	 */
+	uint64_t *silence;
+	void *(*allocate)(void *argument, size_t bytes); /* memory for handles; NULL: malloc */
+	void (*release)(void *argument, void *memory);
+	void *allocate_argument;
+	/*
+	 * Memory that lives as long as `handle`, which allocate() gave; for what handles grow by. NULL:
+	 * allocate().
+	 */
+	void *(*allocate_beside)(void *argument, const void *handle, size_t bytes);
+	/* The caller's, which outlives the client and does not change while trees are open; NULL: every stamp is proven. */
+	const TreeEnds *ends;
+} TreeClientOptions;
+
+/* TREE_INVALID, TREE_NO_MEMORY. */
+extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient **client);
+/* From now on this one is told of steps; NULL: nobody. At any time, also from within a step. */
+extern void tree_client_steps(TreeClient *client, TreeStep *step);
+
+/*
+ * Leaves queues and settles doubt (resets the channels that need it).  Safe at process exit and after errors.
+ * TREE_UNREACHABLE: doubt could not be ended at the memory nodes that tree_client_trouble() then tells; the
+ * caller must not let its transaction end well before they are closed.
+ */
+extern TreeStatus tree_client_leave(TreeClient *client);
+
+/*
+ * No call of this client is in progress: one that the comparator or a hook jumped out of is over.  To be called at the latest
+ * when a transaction ends; until then emptied leaves of trees stay where they are.
+ */
+extern void tree_client_rest(TreeClient *client);
+
+/* The same as leaving, and frees the client. */
+extern TreeStatus tree_client_close(TreeClient *client);
+extern const char *tree_detail(const TreeClient *client);
+/*
+ * Of a TREE_MEMORY_FULL that was returned last: was it the tenant's quota that was full, not the memory node?
+ */
+extern bool tree_full_by_quota(const TreeClient *client);
+
+/*
+ * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and
+ * has seen that no process is inside hold and resume.  What ended processes held or left in doubt there is
+ * over.  `member` is what records call the node's memory from now on; 0: the first word of its UUID.
+ */
+extern void tree_node_open(TreeClient *client, uint32_t node, uint64_t member);
+
+/*
+ * The connection to this memory node, which was fenced since it was made, is not used any more; the caller
+ * disconnects it.  The next use connects anew.  Nothing may be in progress.
+ */
+extern void tree_client_reconnect(TreeClient *client, uint32_t node);
+
+/* Connects now, if there is no connection yet. TREE_UNREACHABLE. */
+extern TreeStatus tree_client_connect(TreeClient *client, uint32_t node);
+/* What was agreed with a memory node that is connected; NULL: it is not. */
+extern const FabricCapabilities *tree_client_capabilities(const TreeClient *client, uint32_t node);
+
+/*
+ * The memory nodes, a bit for each, that did not answer or refused since the last call of this function.  To be called after
+ * an operation that failed: the next one has its whole operation_timeout_ms again.
+ */
+extern uint32_t tree_client_trouble(TreeClient *client);
+extern void tree_client_counters(const TreeClient *client, TreeCounters *counters);
+extern const char *tree_status_name(TreeStatus status);
+
+#endif /* SHERMAN_CLIENT_H */
