@@ -12,14 +12,18 @@
 #include <string.h>
 
 #include "choices.h"
+#include "kept.h"
+
+/* One bit of a summary is for some such pieces of memory. */
+#define SUMMARY_BYTES 64u
 
 typedef struct Option
 {
 	uint32_t actor;
 	bool wanted;
-	bool done;            /* all that begins with it was run */
-	bool asleep;          /* likewise, from a choice above */
-	Footprint *footprint; /* once it is done or asleep */
+	bool done;           /* all that begins with it was run */
+	bool asleep;         /* likewise, from a choice above */
+	Footprint footprint; /* once it is done or asleep */
 } Option;
 
 typedef struct Choice
@@ -42,15 +46,7 @@ typedef struct Choices
 	bool redundant;
 } Choices;
 
-static Choices choices;
-
-static void *
-checked(void *memory)
-{
-	if (memory == NULL)
-		abort();
-	return memory;
-}
+static Choices *choices;
 
 /* ---- footprints ---- */
 
@@ -62,16 +58,106 @@ access_conflicts(const Access *a, const Access *b)
 	return a->mode != b->mode || a->mode == EXPLORER_WRITE;
 }
 
+static int
+access_compare(const void *a, const void *b)
+{
+	const Access *x = a, *y = b;
+
+	if (x->space != y->space)
+		return x->space < y->space ? -1 : 1;
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Takes the access into the one before it, which overlaps: both modes at once conflict with all. */
+static void
+access_unite(Access *access, const Access *more)
+{
+	if (access->mode != more->mode)
+		access->mode = EXPLORER_WRITE;
+	if (access->to < more->to)
+		access->to = more->to;
+}
+
+static void
+summarize(Footprint *footprint, const Access *access)
+{
+	uint64_t first = access->from / SUMMARY_BYTES, last = (access->to - 1) / SUMMARY_BYTES;
+
+	if (last - first > SUMMARY_WORDS * 64)
+		last = first + SUMMARY_WORDS * 64;
+	for (uint64_t at = first; at <= last; at++)
+	{
+		uint64_t bit = last - first == SUMMARY_WORDS * 64
+		                   ? at - first
+		                   : ((at + access->space * 7919) * 0x9e3779b97f4a7c15ull) >> 56;
+		uint64_t *summary = access->mode == EXPLORER_READ ? footprint->seen : footprint->changed;
+
+		bit %= SUMMARY_WORDS * 64;
+		summary[bit / 64] |= 1ull << bit % 64;
+	}
+}
+
+void
+footprint_settle(Footprint *footprint)
+{
+	Access *accesses = footprint->accesses;
+	uint32_t left = 0;
+
+	qsort(accesses, footprint->count, sizeof(Access), access_compare);
+	for (uint32_t i = 0; i < footprint->count; i++)
+		if (left > 0 && accesses[left - 1].space == accesses[i].space &&
+		    accesses[left - 1].to > accesses[i].from)
+			access_unite(&accesses[left - 1], &accesses[i]);
+		else
+			accesses[left++] = accesses[i];
+	footprint->count = left;
+	for (uint32_t i = 0; i < left; i++)
+		summarize(footprint, &accesses[i]);
+}
+
+/* False: they have nothing in common for sure. */
+static bool
+summaries_meet(const Footprint *a, const Footprint *b)
+{
+	for (uint32_t i = 0; i < SUMMARY_WORDS; i++)
+		if ((a->changed[i] & (b->seen[i] | b->changed[i])) != 0 || (a->seen[i] & b->changed[i]) != 0)
+			return true;
+	return false;
+}
+
 bool
 footprint_conflicts(const Footprint *a, const Footprint *b)
 {
+	uint32_t i = 0, k = 0;
+
 	if (a->actor == b->actor || a->all || b->all)
 		return true;
-	for (uint32_t i = 0; i < a->count; i++)
-		for (uint32_t k = 0; k < b->count; k++)
-			if (access_conflicts(&a->accesses[i], &b->accesses[k]))
-				return true;
+	if (!summaries_meet(a, b))
+		return false;
+	while (i < a->count && k < b->count)
+	{
+		const Access *x = &a->accesses[i], *y = &b->accesses[k];
+
+		if (access_conflicts(x, y))
+			return true;
+		if (x->space != y->space ? x->space < y->space : x->to < y->to)
+			i++;
+		else
+			k++;
+	}
 	return false;
+}
+
+/* A copy with accesses of its own, in place of what was there. */
+static void
+footprint_copy(Footprint *to, const Footprint *from)
+{
+	Access *accesses = kept_resize(to->accesses, (from->count + 1) * sizeof(Access));
+
+	if (from->count > 0)
+		memcpy(accesses, from->accesses, from->count * sizeof(Access));
+	*to = *from;
+	to->accesses = accesses;
 }
 
 static bool
@@ -86,60 +172,52 @@ static void
 choice_free(Choice *choice)
 {
 	for (uint32_t i = 0; i < choice->count; i++)
-		free(choice->options[i].footprint);
-	free(choice->options);
-	free(choice->before);
+		kept_free(choice->options[i].footprint.accesses);
+	kept_free(choice->step.accesses);
+	kept_free(choice->options);
+	kept_free(choice->before);
 }
 
 void
 choices_open(void)
 {
-	memset(&choices, 0, sizeof(choices));
+	choices = kept_zeroed(sizeof(Choices));
 }
 
 void
 choices_close(void)
 {
-	while (choices.count > 0)
-		choice_free(&choices.stack[--choices.count]);
-	free(choices.stack);
-	memset(&choices, 0, sizeof(choices));
-}
-
-/* What has happened at a choice is asleep there and below. */
-static void
-option_remember(Option *option, const Footprint *footprint)
-{
-	if (option->footprint == NULL)
-		option->footprint = checked(malloc(sizeof(Footprint)));
-	*option->footprint = *footprint;
+	while (choices->count > 0)
+		choice_free(&choices->stack[--choices->count]);
+	kept_free(choices->stack);
+	kept_free(choices);
 }
 
 bool
 choices_next(void)
 {
-	choices.step = 0;
-	choices.redundant = false;
-	if (!choices.begun)
+	choices->step = 0;
+	choices->redundant = false;
+	if (!choices->begun)
 	{
-		choices.begun = true;
+		choices->begun = true;
 		return true;
 	}
-	while (choices.count > 0)
+	while (choices->count > 0)
 	{
-		Choice *choice = &choices.stack[choices.count - 1];
+		Choice *choice = &choices->stack[choices->count - 1];
 
 		choice->options[choice->chosen].done = true;
-		option_remember(&choice->options[choice->chosen], &choice->step);
+		footprint_copy(&choice->options[choice->chosen].footprint, &choice->step);
 		for (uint32_t i = 0; i < choice->count; i++)
 			if (choice->options[i].wanted && !choice->options[i].done && !choice->options[i].asleep)
 			{
 				choice->chosen = i;
-				choices.analyzed = choices.count - 1;
+				choices->analyzed = choices->count - 1;
 				return true;
 			}
 		choice_free(choice);
-		choices.count--;
+		choices->count--;
 	}
 	return false;
 }
@@ -147,27 +225,27 @@ choices_next(void)
 uint32_t
 choices_step(void)
 {
-	return choices.step - 1;
+	return choices->step - 1;
 }
 
 /* Options that sleep on behind the step before. */
 static void
 fall_asleep(Choice *choice)
 {
-	const Choice *above = choices.step == 0 ? NULL : &choices.stack[choices.step - 1];
+	const Choice *above = choices->step == 0 ? NULL : &choices->stack[choices->step - 1];
 
 	for (uint32_t i = 0; above != NULL && i < above->count; i++)
 	{
 		const Option *option = &above->options[i];
 
 		if (i == above->chosen || !(option->done || option->asleep) ||
-		    footprint_conflicts(option->footprint, &above->step))
+		    footprint_conflicts(&option->footprint, &above->step))
 			continue;
 		for (uint32_t k = 0; k < choice->count; k++)
 			if (choice->options[k].actor == option->actor)
 			{
 				choice->options[k].asleep = true;
-				option_remember(&choice->options[k], option->footprint);
+				footprint_copy(&choice->options[k].footprint, &option->footprint);
 			}
 	}
 }
@@ -178,13 +256,13 @@ choice_add(const uint32_t *actors, uint32_t count)
 {
 	Choice *choice;
 
-	if (choices.count == choices.room)
+	if (choices->count == choices->room)
 	{
-		choices.room = choices.room == 0 ? 256 : choices.room * 2;
-		choices.stack = checked(realloc(choices.stack, choices.room * sizeof(Choice)));
+		choices->room = choices->room == 0 ? 256 : choices->room * 2;
+		choices->stack = kept_resize(choices->stack, choices->room * sizeof(Choice));
 	}
-	choice = &choices.stack[choices.count];
-	*choice = (Choice){.options = checked(calloc(count, sizeof(Option))), .count = count, .chosen = count};
+	choice = &choices->stack[choices->count];
+	*choice = (Choice){.options = kept_zeroed(count * sizeof(Option)), .count = count, .chosen = count};
 	for (uint32_t i = 0; i < count; i++)
 		choice->options[i].actor = actors[i];
 	fall_asleep(choice);
@@ -193,12 +271,12 @@ choice_add(const uint32_t *actors, uint32_t count)
 			choice->chosen = i;
 	if (choice->chosen == count)
 	{
-		choices.redundant = true;
+		choices->redundant = true;
 		choice_free(choice);
 		return;
 	}
 	choice->options[choice->chosen].wanted = true;
-	choices.count++;
+	choices->count++;
 }
 
 uint32_t
@@ -206,12 +284,12 @@ choices_choose(const uint32_t *actors, uint32_t count)
 {
 	const Choice *choice;
 
-	if (!choices.redundant && choices.step == choices.count)
+	if (!choices->redundant && choices->step == choices->count)
 		choice_add(actors, count);
-	choices.step++;
-	if (choices.redundant)
+	choices->step++;
+	if (choices->redundant)
 		return 0;
-	choice = &choices.stack[choices.step - 1];
+	choice = &choices->stack[choices->step - 1];
 	/* The same choices lead to the same ones: else something here looks at what no seed tells. */
 	if (choice->count != count)
 		abort();
@@ -224,8 +302,9 @@ choices_choose(const uint32_t *actors, uint32_t count)
 void
 choices_end_step(const Footprint *footprint)
 {
-	if (!choices.redundant)
-		choices.stack[choices.step - 1].step = *footprint;
+	/* Up to the option that is new the steps are those of the run before. */
+	if (!choices->redundant && choices->step > choices->analyzed)
+		footprint_copy(&choices->stack[choices->step - 1].step, footprint);
 }
 
 /* ---- races ---- */
@@ -233,14 +312,14 @@ choices_end_step(const Footprint *footprint)
 static bool
 is_before(uint32_t earlier, uint32_t later)
 {
-	return (choices.stack[later].before[earlier / 64] >> earlier % 64 & 1) != 0;
+	return (choices->stack[later].before[earlier / 64] >> earlier % 64 & 1) != 0;
 }
 
 static void
 put_before(uint32_t earlier, uint32_t later)
 {
-	const uint64_t *more = choices.stack[earlier].before;
-	uint64_t *before = choices.stack[later].before;
+	const uint64_t *more = choices->stack[earlier].before;
+	uint64_t *before = choices->stack[later].before;
 
 	for (uint32_t i = 0; i <= earlier / 64; i++)
 		before[i] |= more[i];
@@ -264,7 +343,7 @@ is_initial(uint32_t first, uint32_t step)
 static void
 race(uint32_t first, uint32_t second)
 {
-	Choice *choice = &choices.stack[first];
+	Choice *choice = &choices->stack[first];
 	Option *found = NULL;
 
 	for (uint32_t i = first + 1; i <= second; i++)
@@ -272,7 +351,7 @@ race(uint32_t first, uint32_t second)
 		if (!is_initial(first, i) || (i != second && is_before(first, i)))
 			continue;
 		for (uint32_t k = 0; k < choice->count; k++)
-			if (choice->options[k].actor == choices.stack[i].step.actor)
+			if (choice->options[k].actor == choices->stack[i].step.actor)
 			{
 				if (choice->options[k].wanted)
 					return;
@@ -290,13 +369,13 @@ race(uint32_t first, uint32_t second)
 static void
 analyze(uint32_t later)
 {
-	Choice *choice = &choices.stack[later];
+	Choice *choice = &choices->stack[later];
 
-	free(choice->before);
-	choice->before = checked(calloc(later / 64 + 1, sizeof(uint64_t)));
+	kept_free(choice->before);
+	choice->before = kept_zeroed((later / 64 + 1) * sizeof(uint64_t));
 	for (uint32_t i = later; i-- > 0;)
 	{
-		const Footprint *earlier = &choices.stack[i].step;
+		const Footprint *earlier = &choices->stack[i].step;
 		bool caused = is_caused_by(&choice->step, i) || earlier->actor == choice->step.actor;
 
 		if (is_before(i, later) || !(caused || footprint_conflicts(earlier, &choice->step)))
@@ -310,7 +389,7 @@ analyze(uint32_t later)
 bool
 choices_end_run(void)
 {
-	for (uint32_t i = choices.analyzed; i < choices.count; i++)
+	for (uint32_t i = choices->analyzed; i < choices->count; i++)
 		analyze(i);
-	return !choices.redundant;
+	return !choices->redundant;
 }

@@ -11,8 +11,8 @@
 
 #include "explorer.h"
 
-/* Accesses of a step at most; one that has more conflicts with all. */
-#define FOOTPRINT_ACCESSES 12
+/* Words of a footprint's summary. */
+#define SUMMARY_WORDS 4u
 
 typedef struct Access
 {
@@ -30,10 +30,15 @@ typedef struct Footprint
 	bool behind_all;    /* behind all before it */
 	bool all;           /* conflicts with all */
 	uint32_t count;
-	Access accesses[FOOTPRINT_ACCESSES];
+	Access *accesses; /* by space and place; none overlaps another one */
+	/* Bits of the places that are read, and of those that are changed: who has none in common does not conflict. */
+	uint64_t seen[SUMMARY_WORDS];
+	uint64_t changed[SUMMARY_WORDS];
 } Footprint;
 
 extern bool access_conflicts(const Access *a, const Access *b);
+/* Puts the accesses in order, as above, and sums them up; they may become fewer. */
+extern void footprint_settle(Footprint *footprint);
 extern bool footprint_conflicts(const Footprint *a, const Footprint *b);
 
 extern void choices_open(void);
@@ -45,7 +50,7 @@ extern bool choices_next(void);
 extern uint32_t choices_step(void);
 /* Which of the actors, in ascending order, is to take the next step. The one before was ended. */
 extern uint32_t choices_choose(const uint32_t *actors, uint32_t count);
-/* The step that was chosen last is through. */
+/* The step that was chosen last is through; its accesses are copied. */
 extern void choices_end_step(const Footprint *footprint);
 /* The run is over: finds out which other orders it asks for. False: it was redundant from some step on. */
 extern bool choices_end_run(void);

@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accesses.h"
 #include "choices.h"
+#include "kept.h"
 
 /* Steps that are possible at one time. */
 #define OFFERS_MAX 128
 /* Accesses since a client waited last; with more it is told of every change. */
-#define WATCHED_MAX 128
+#define WATCHED_MAX 2048
+/* Accesses of a step at most; one that has more conflicts with all. */
+#define STEP_ACCESSES_MAX (2 * ACCESSES_MAX)
 /* Room for one choice in a schedule. */
 #define CHOICE_BYTES 12
 
@@ -46,18 +50,29 @@ typedef struct Client
 	bool changed;   /* what it has accessed, or its group */
 	uint32_t cause; /* the step that did */
 	uint32_t watched_count;
-	Access watched[WATCHED_MAX];
+	Access *watched; /* WATCHED_MAX; kept */
 } Client;
+
+/* What lasts from run to run, and is kept where runs begin with a snapshot. */
+typedef struct Exploration
+{
+	bool listed; /* the choices are those of choices.c */
+	ExplorerOptions options;
+	ExplorerCounts counts;
+	const char *rest; /* of the schedule that is repeated */
+	uint64_t random;
+	char *schedule;
+	size_t schedule_bytes;
+	size_t schedule_room;
+	Access watched[EXPLORER_CLIENTS][WATCHED_MAX];
+	Access accesses[STEP_ACCESSES_MAX]; /* of the step under way */
+} Exploration;
 
 typedef struct Explorer
 {
 	bool open;
 	bool on;
-	bool listed; /* this run's choices are those of choices.c */
-	ExplorerOptions options;
-	ExplorerCounts counts;
-	const char *rest; /* of the schedule that is repeated */
-	uint64_t steps;   /* of this run */
+	uint64_t steps; /* of this run */
 	uint64_t occupations;
 	Offer offers[OFFERS_MAX]; /* in order of offers */
 	uint32_t offered;
@@ -67,12 +82,10 @@ typedef struct Explorer
 	bool stepping;
 	Footprint step;
 	uint32_t effects; /* offers and wakes in it: what others may see of a client that ran */
-	char *schedule;
-	size_t schedule_bytes;
-	size_t schedule_room;
 } Explorer;
 
 static Explorer explorer;
+static Exploration *exploration;
 
 /* ---- clients ---- */
 
@@ -96,8 +109,10 @@ explorer_join(uint32_t number, uint32_t group)
 {
 	if (!explorer.open)
 		return;
-	explorer.clients[number] =
-		(Client){.coroutine = coroutine_current(), .group = group, .cause = EXPLORER_NO_STEP};
+	explorer.clients[number] = (Client){.coroutine = coroutine_current(),
+	                                    .group = group,
+	                                    .cause = EXPLORER_NO_STEP,
+	                                    .watched = exploration->watched[number]};
 	coroutine_random(number);
 }
 
@@ -133,7 +148,7 @@ explorer_is_on(void)
 uint32_t
 explorer_step(void)
 {
-	return explorer.stepping && explorer.listed ? choices_step() : EXPLORER_NO_STEP;
+	return explorer.stepping && exploration->listed ? choices_step() : EXPLORER_NO_STEP;
 }
 
 static void
@@ -324,11 +339,11 @@ explorer_access(uint64_t space, uint64_t from, uint64_t to, ExplorerMode mode)
 
 	if (!explorer.stepping)
 		return;
-	if (space >= EXPLORER_REGIONS)
+	if (space >= EXPLORER_REGIONS || space == EXPLORER_SHARED)
 		tell(&access);
 	if (last != NULL && last->space == space && last->mode == mode && last->to == from)
 		last->to = to;
-	else if (step->count == FOOTPRINT_ACCESSES)
+	else if (step->count == STEP_ACCESSES_MAX)
 		step->all = true;
 	else
 		step->accesses[step->count++] = access;
@@ -370,12 +385,21 @@ tell_group(void)
 		}
 }
 
+/* The step may have changed whatever anybody has looked at. */
 static void
 tell_all(void)
 {
+	uint32_t own = explorer.step.actor / EXPLORER_ACTORS;
+
 	for (uint32_t i = 0; i < EXPLORER_CLIENTS; i++)
-		if (explorer.clients[i].coroutine != NULL && explorer.clients[i].wait == CLIENT_PAUSES)
+		if (explorer.clients[i].coroutine != NULL && (i != own || explorer.clients[i].wait == CLIENT_PAUSES))
 			client_changed(&explorer.clients[i]);
+}
+
+static void
+access_shared(uint64_t from, uint64_t to, ExplorerMode mode)
+{
+	explorer_access(EXPLORER_SHARED, from, to, mode);
 }
 
 static void
@@ -383,6 +407,8 @@ end_step(void)
 {
 	if (!explorer.stepping)
 		return;
+	if (!accesses_end(access_shared))
+		explorer.step.all = true;
 	/* Calls are not told apart. */
 	if (scheduler_occupations() != explorer.occupations)
 		explorer.step.all = true;
@@ -390,7 +416,8 @@ end_step(void)
 		tell_all();
 	else
 		tell_group();
-	if (explorer.listed)
+	footprint_settle(&explorer.step);
+	if (exploration->listed)
 		choices_end_step(&explorer.step);
 	explorer.stepping = false;
 }
@@ -443,15 +470,14 @@ note_choice(uint32_t chosen)
 {
 	if (explorer.offered < 2)
 		return;
-	if (explorer.schedule_bytes + CHOICE_BYTES > explorer.schedule_room)
+	if (exploration->schedule_bytes + CHOICE_BYTES > exploration->schedule_room)
 	{
-		explorer.schedule_room = 2 * explorer.schedule_room + 256;
-		explorer.schedule = realloc(explorer.schedule, explorer.schedule_room);
-		if (explorer.schedule == NULL)
-			abort();
+		exploration->schedule_room = 2 * exploration->schedule_room + 256;
+		exploration->schedule = kept_resize(exploration->schedule, exploration->schedule_room);
 	}
-	explorer.schedule_bytes += (size_t) snprintf(&explorer.schedule[explorer.schedule_bytes], CHOICE_BYTES,
-	                                             "%s%u", explorer.schedule_bytes == 0 ? "" : ",", chosen);
+	exploration->schedule_bytes +=
+		(size_t) snprintf(&exploration->schedule[exploration->schedule_bytes], CHOICE_BYTES, "%s%u",
+	                      exploration->schedule_bytes == 0 ? "" : ",", chosen);
 }
 
 /* What the schedule says; behind its end the first one. */
@@ -463,9 +489,17 @@ choose_as_before(void)
 
 	if (explorer.offered < 2)
 		return 0;
-	chosen = strtoul(explorer.rest, &end, 10);
-	explorer.rest = *end == ',' ? end + 1 : end;
+	chosen = strtoul(exploration->rest, &end, 10);
+	exploration->rest = *end == ',' ? end + 1 : end;
 	return chosen < explorer.offered ? (uint32_t) chosen : 0;
+}
+
+/* One of the offers, at random: the same in each exploration. */
+static uint32_t
+drawn(void)
+{
+	exploration->random = exploration->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t) ((exploration->random >> 33) % explorer.offered);
 }
 
 static uint32_t
@@ -473,10 +507,10 @@ choose(void)
 {
 	uint32_t actors[OFFERS_MAX];
 
-	if (explorer.options.schedule != NULL)
+	if (exploration->options.schedule != NULL)
 		return choose_as_before();
-	if (!explorer.listed)
-		return (uint32_t) scheduler_random(explorer.offered);
+	if (!exploration->listed)
+		return drawn();
 	for (uint32_t i = 0; i < explorer.offered; i++)
 		actors[i] = explorer.offers[i].actor;
 	return choices_choose(actors, explorer.offered);
@@ -499,19 +533,22 @@ direct(void)
 	chosen = explorer.on ? choose() : 0;
 	if (explorer.on)
 		note_choice(chosen);
-	if (explorer.on && explorer.options.trace != NULL)
-		explorer.options.trace(explorer.offers[chosen].actor, explorer.offered);
+	if (explorer.on && exploration->options.trace != NULL)
+		exploration->options.trace(explorer.offers[chosen].actor, explorer.offered);
 	next = explorer.offers[chosen];
 	memmove(&explorer.offers[chosen], &explorer.offers[chosen + 1],
 	        (--explorer.offered - chosen) * sizeof(Offer));
 	explorer.stepping = explorer.on;
-	explorer.step = (Footprint){.actor = next.actor, .behind_all = next.behind_all};
+	explorer.step =
+		(Footprint){.actor = next.actor, .behind_all = next.behind_all, .accesses = exploration->accesses};
 	memcpy(explorer.step.causes, next.causes, sizeof(next.causes));
+	if (explorer.stepping)
+		accesses_begin();
 	explorer.effects = 0;
 	explorer.occupations = scheduler_occupations();
 	explorer.steps += explorer.on;
-	if (explorer.steps > explorer.options.most_steps)
-		explorer.options.endless();
+	if (explorer.steps > exploration->options.most_steps)
+		exploration->options.endless();
 	next.event(next.argument, next.number);
 	return true;
 }
@@ -533,8 +570,9 @@ explorer_open(const ExplorerOptions *options)
 {
 	memset(&explorer, 0, sizeof(explorer));
 	explorer.open = true;
-	explorer.options = *options;
-	explorer.listed = options->schedule == NULL;
+	exploration = kept_zeroed(sizeof(Exploration));
+	exploration->options = *options;
+	exploration->listed = options->schedule == NULL;
 	choices_open();
 }
 
@@ -542,7 +580,9 @@ void
 explorer_close(void)
 {
 	choices_close();
-	free(explorer.schedule);
+	kept_free(exploration->schedule);
+	kept_free(exploration);
+	exploration = NULL;
 	memset(&explorer, 0, sizeof(explorer));
 }
 
@@ -550,19 +590,19 @@ explorer_close(void)
 static bool
 next_run(void)
 {
-	const ExplorerOptions *options = &explorer.options;
-	ExplorerCounts *counts = &explorer.counts;
+	const ExplorerOptions *options = &exploration->options;
+	ExplorerCounts *counts = &exploration->counts;
 	uint64_t runs = counts->runs + counts->redundant;
 
 	if (options->schedule != NULL)
 		return runs + counts->random == 0;
-	if (explorer.listed && (options->most_runs == 0 || runs < options->most_runs))
+	if (exploration->listed && (options->most_runs == 0 || runs < options->most_runs))
 	{
 		if (choices_next())
 			return true;
 		counts->complete = true;
 	}
-	explorer.listed = false;
+	exploration->listed = false;
 	return !counts->complete && counts->random < options->random_runs;
 }
 
@@ -571,10 +611,10 @@ explorer_begin(void)
 {
 	if (!next_run())
 		return false;
-	explorer.rest = explorer.options.schedule;
+	exploration->rest = exploration->options.schedule;
 	explorer.steps = explorer.waits = 0;
 	explorer.offered = 0;
-	explorer.schedule_bytes = 0;
+	exploration->schedule_bytes = 0;
 	memset(explorer.clients, 0, sizeof(explorer.clients));
 	return true;
 }
@@ -584,24 +624,24 @@ explorer_end(void)
 {
 	end_step();
 	explorer.on = false;
-	if (!explorer.listed)
-		explorer.counts.random++;
+	if (!exploration->listed)
+		exploration->counts.random++;
 	else if (choices_end_run())
-		explorer.counts.runs++;
+		exploration->counts.runs++;
 	else
-		explorer.counts.redundant++;
-	if (explorer.steps > explorer.counts.steps)
-		explorer.counts.steps = explorer.steps;
+		exploration->counts.redundant++;
+	if (explorer.steps > exploration->counts.steps)
+		exploration->counts.steps = explorer.steps;
 }
 
 void
 explorer_counts(ExplorerCounts *counts)
 {
-	*counts = explorer.counts;
+	*counts = exploration->counts;
 }
 
 const char *
 explorer_schedule(void)
 {
-	return explorer.schedule_bytes == 0 ? "" : explorer.schedule;
+	return exploration == NULL || exploration->schedule_bytes == 0 ? "" : exploration->schedule;
 }

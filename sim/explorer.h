@@ -38,6 +38,7 @@ typedef enum ExplorerSpace
 	EXPLORER_QUEUE,   /* whether a queue goes on, by actor */
 	EXPLORER_HISTORY, /* the moments of calls (READ) and ends (ADD), by entry */
 	EXPLORER_WAKE,    /* what lets a client that pauses or sleeps go on, by client */
+	EXPLORER_SHARED,  /* memory that clients share and tell of, by address (accesses.h) */
 	EXPLORER_REGIONS = 16
 } ExplorerSpace;
 

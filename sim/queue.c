@@ -14,6 +14,7 @@
 
 #include <stdlib.h>
 
+#include "accesses.h"
 #include "explorer.h"
 
 #define CHAINS_OUTSTANDING 16u
@@ -278,43 +279,78 @@ unit_copy(const SimQueue *queue, const FabricOp *op, uint32_t unit)
 	}
 }
 
-/* Tells what the part does. */
 static void
-tell_access(const SimQueue *queue, const FabricOp *op, bool changes)
+tell_access(const SimQueue *queue, const FabricOp *op, uint64_t from, uint64_t to, bool changes)
 {
 	uint64_t space =
 		queue->channel.memory->header->node_uuid[0] / EXPLORER_REGIONS * EXPLORER_REGIONS + EXPLORER_REGIONS;
-	uint64_t from = op->offset + queue->part_offset;
 
-	explorer_access(EXPLORER_QUEUE, queue->actor, queue->actor + 1, EXPLORER_WRITE);
-	explorer_access(space + op->region, from, from + queue->part_bytes,
+	explorer_access(space + op->region, op->offset + from, op->offset + to,
 	                changes ? EXPLORER_WRITE : EXPLORER_READ);
 }
 
+/*
+ * Tells what the part will do.  A word that a WRITE leaves as it is counts as read: others may find it so before or
+ * behind it.
+ */
 static void
-atomic_go_on(SimQueue *queue, FabricOp *op)
+tell_part(const SimQueue *queue, const FabricOp *op)
+{
+	const uint64_t *memory = words_at(queue, op), *buffer = op->buffer;
+	uint64_t end = queue->part_offset + queue->part_bytes;
+	uint64_t next;
+
+	if (op->opcode == FABRIC_READ || simulator.options.coarse)
+	{
+		tell_access(queue, op, queue->part_offset, end, op->opcode == FABRIC_WRITE);
+		return;
+	}
+	for (uint64_t from = queue->part_offset; from < end; from = next)
+	{
+		bool changes = memory[from / 8] != buffer[from / 8];
+
+		for (next = from + 8; next < end; next += 8)
+			if (changes != (memory[next / 8] != buffer[next / 8]))
+				break;
+		tell_access(queue, op, from, next, changes);
+	}
+}
+
+/*
+ * The swap before them has failed: the chain's READs are those of a node under its lock, which is not held.  Where the
+ * code tells of its accesses it is made sure of that nobody looks at them (chain_give_back()), and so their moment is
+ * nobody's.
+ */
+static void
+atomic_go_on(SimQueue *queue, SimChain *chain, FabricOp *op)
 {
 	const uint64_t *word = words_at(queue, op);
 	uint64_t before = *word;
 
 	apply_atomic(&queue->channel, op);
 	scheduler_note(op->result);
-	tell_access(queue, op, *word != before);
+	tell_access(queue, op, 0, sizeof(*word), *word != before);
+	if (explorer_is_on() && !simulator.options.coarse && accesses_are_told() &&
+	    op->opcode == FABRIC_COMPARE_SWAP)
+		chain->vain = op->result != op->compare;
 	queue->units_left = 0;
 }
 
 /* Does some of the part that is under way, or all that is left of it. */
 static void
-part_go_on(SimQueue *queue, FabricOp *op, bool all)
+part_go_on(SimQueue *queue, SimChain *chain, bool all)
 {
+	FabricOp *op = &chain->ops[chain->done];
 	uint32_t units = queue->units_left;
 
+	explorer_access(EXPLORER_QUEUE, queue->actor, queue->actor + 1, EXPLORER_WRITE);
 	if (op->opcode != FABRIC_READ && op->opcode != FABRIC_WRITE)
 	{
-		atomic_go_on(queue, op);
+		atomic_go_on(queue, chain, op);
 		return;
 	}
-	tell_access(queue, op, op->opcode == FABRIC_WRITE);
+	if (explorer_is_on() && !(chain->vain && op->opcode == FABRIC_READ))
+		tell_part(queue, op);
 	if (!all && simulator.options.adversarial && !simulator.options.operation_atomic &&
 	    scheduler_random(WHOLE_ONE_IN) != 0)
 		units = 1 + (uint32_t) scheduler_random(units);
@@ -399,7 +435,7 @@ queue_step(void *argument, uint64_t number)
 	}
 	simulator.steps++;
 	scheduler_note(scheduler_now() ^ (uint64_t) queue->channel.channel << 48 ^ op->offset << 8 ^ op->opcode);
-	part_go_on(queue, op, false);
+	part_go_on(queue, chain, false);
 	if (queue->units_left == 0)
 		part_end(queue, chain);
 	if (chain->done == chain->count)
@@ -442,7 +478,7 @@ part_finish(SimQueue *queue)
 
 	if (queue->part_bytes == 0 || chain == NULL)
 		return;
-	part_go_on(queue, &chain->ops[chain->done], true);
+	part_go_on(queue, chain, true);
 	part_end(queue, chain);
 }
 

@@ -31,6 +31,7 @@ typedef struct SimChain
 	bool lands_late;      /* ... or is said to be, and the rest takes effect all the same */
 	bool ended;           /* the client may know */
 	bool abandoned;       /* the client has it back */
+	bool vain;            /* its lock was not to be had: nobody looks at what it reads */
 	FabricStatus status;
 	FabricOp ops[FABRIC_MAX_CHAIN]; /* with buffers of their own, in `data` */
 	uint64_t data[];

@@ -73,6 +73,7 @@ typedef struct Scheduler
 	uint32_t awaited;  /* that have not ended and do not serve */
 	uint32_t occupied; /* coroutines */
 	uint64_t occupations;
+	bool left; /* scheduler_run() is to return */
 	bool (*director)(void);
 	Coroutine *current;
 	SwitchPlace home;
@@ -447,10 +448,17 @@ fetch_ahead(const Events *events)
 	next->fetch(next->argument);
 }
 
+void
+scheduler_leave(void)
+{
+	scheduler.left = true;
+}
+
 bool
 scheduler_run(uint64_t limit)
 {
-	while (scheduler.awaited > 0)
+	scheduler.left = false;
+	while (scheduler.awaited > 0 && !scheduler.left)
 	{
 		Event *event;
 

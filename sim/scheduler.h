@@ -40,6 +40,8 @@ extern void scheduler_close(void);
  * virtual time), or nothing is left that could happen and they still wait.
  */
 extern bool scheduler_run(uint64_t limit);
+/* It returns true as soon as the caller waits, and goes on where it was at the next call. */
+extern void scheduler_leave(void);
 
 /* Nanoseconds of virtual time. */
 extern uint64_t scheduler_now(void);

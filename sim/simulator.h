@@ -27,6 +27,10 @@ typedef struct SimulatorOptions
 	uint32_t lose_one_in;  /* one chain in so many loses its channel; 0 = none */
 	bool stops;            /* wait hooks may ask to stop */
 	/*
+	 * In an exploration: an operation is told of as a whole, as one that changes all that it may, and is looked at.
+	 */
+	bool coarse;
+	/*
 	 * Told of each part of an operation when it is through: of an operation's bytes those from `from` on, at
 	 * the memory node with this UUID (its first word), by this channel.  NULL: nobody is.
 	 */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accesses.h"
 #include "explorer.h"
 #include "queue.h"
 
@@ -180,7 +181,11 @@ chain_give_back(SimQueue *queue, SimChain *chain, FabricStatus early)
 	for (int i = 0; status == FABRIC_OK && i < chain->count; i++)
 	{
 		chain->caller[i].result = chain->ops[i].result;
-		if (chain->ops[i].opcode == FABRIC_READ)
+		if (chain->ops[i].opcode != FABRIC_READ)
+			continue;
+		if (chain->vain)
+			accesses_forbid(chain->caller[i].buffer, chain->ops[i].length);
+		else
 			memcpy(chain->caller[i].buffer, chain->ops[i].buffer, chain->ops[i].length);
 	}
 	if (status == FABRIC_TIMED_OUT)

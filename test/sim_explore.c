@@ -3,9 +3,11 @@
  *		All orders of small cases: two or three clients with a few operations each, around what is delicate in
  *		the tree.
  *
- *		sim_explore [--case NAME] [--most RUNS] [--seconds N] [--schedule LIST] [--trace]
+ *		sim_explore [--case NAME] [--most RUNS] [--seconds N] [--schedule LIST] [--trace] [--compare]
  *
- * Of each case at most so many runs (0: all), and as many as are begun within so many seconds.
+ * Of each case at most so many runs (0: all), and as many as are begun within so many seconds.  With --compare each
+ * case that is small enough is run to its end twice: once with steps that tell as little as they can, and with a set-up
+ * for each run; both must have the same outcomes.
  *
  * A case is run under every order of its steps that differs in what conflicts (sim/explorer.h), or the first
  * ones.  Each run's history must be linearizable, and the whole tree right in the end.  A run that fails says
@@ -21,6 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../sim/accesses.h"
+#include "../sim/kept.h"
+#include "../sim/snapshot.h"
+#include "support/outcomes.h"
 #include "support/require.h"
 #include "support/sim_work.h"
 
@@ -31,6 +37,9 @@
 /* What is done besides the clients: their end, the loss of a channel. */
 #define DIRECTOR (SIM_SLOTS - 1)
 #define SABOTEUR (SIM_SLOTS - 2)
+/* As little as will do: all of it is looked at for each run that begins with a snapshot. */
+#define NODE_BYTES (1u << 20)
+#define MEMORY_BYTES (8u << 20)
 /* Of one run. */
 #define MOST_STEPS 3000
 #define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
@@ -73,6 +82,7 @@ typedef struct Case
 	Trouble trouble;
 	bool fold;
 	Happening about; /* what must have happened in some run */
+	bool compared;   /* small enough for --compare */
 } Case;
 
 /*
@@ -89,13 +99,14 @@ typedef struct Case
  * to 22; 68 are six.
  */
 static const Case cases[] = {
-	{"insert", {"i5 l10", "i10 l5"}, 0, 8, WHOLE, .about = NOTHING},
+	{"insert", {"i5 l10", "i10 l5"}, 0, 8, WHOLE, .about = NOTHING, .compared = true},
 	{"insert-same", {"i5 l5", "i5 l5"}, 0, 8, WHOLE, .about = NOTHING},
-	{"mark", {"k7", "r7-7 i7 l7"}, 0, 8, WHOLE, .about = NOTHING},
+	{"mark", {"k7", "r7-7 i7 l7"}, 0, 8, WHOLE, .about = NOTHING, .compared = true},
 	{"mark-insert", {"k7 l7", "i5 l7"}, 0, 8, WHOLE, .about = NOTHING},
+	{"split-readers", {"i5", "l9", "l11"}, 0, 23, WHOLE, .about = RIGHT_MOVE},
 	{"split", {"i5 l10", "i10 l5"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"split-lookup", {"i5", "l9 l11"}, 0, 23, PACKETS, .about = RIGHT_MOVE},
-	{"split-scan", {"i5", "s"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"split-scan", {"i5", "s"}, 0, 23, WHOLE, .about = LEAF_SPLIT, .compared = true},
 	{"split-back", {"i5", "b"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"split-split", {"i5", "i15 l9"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
 	{"split-three", {"i5", "i10", "l9"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
@@ -103,13 +114,14 @@ static const Case cases[] = {
 	{"root", {"i5", "l9 l64"}, 0, 68, PACKETS, .about = ROOT_SPLIT},
 	{"root-insert", {"i5", "i60 l9"}, 0, 68, WHOLE, .about = ROOT_SPLIT},
 	{"root-scan", {"i5", "s"}, 0, 68, WHOLE, .about = ROOT_SPLIT},
-	{"remove", {"r3-3 l3", "i5 l3"}, 0, 8, WHOLE, .about = NOTHING},
+	{"remove", {"r3-3 l3", "i5 l3"}, 0, 8, WHOLE, .about = NOTHING, .compared = true},
 	{"remove-scan", {"r3-7", "s"}, 0, 23, WHOLE, .about = NOTHING},
-	{"remove-split", {"r3-17", "i5"}, 0, 23, WHOLE, .about = LEAF_SPLIT},
+	{"remove-split", {"r3-17", "i5"}, 0, 23, WHOLE, .about = LEAF_SPLIT, .compared = true},
 	{"fold-lookup", {"r12-22", "l14 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
 	{"fold-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
 	{"fold-scan", {"r12-22", "s"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
 	{"handover", {"i5", "i10", "i0"}, 1, 6, WHOLE, .about = HANDOVER},
+	{"handover-two", {"i5", "i10"}, 1, 6, WHOLE, .about = HANDOVER, .compared = true},
 	{"handover-split", {"i5 l9", "i10"}, 1, 23, WHOLE, .about = HANDOVER},
 	{"handover-away", {"i5", "i10", "i0 l5"}, 2, 8, WHOLE, .about = HANDOVER},
 	{"death", {"i5", "i10"}, 0, 8, PACKETS, DEATH, .about = NOTHING},
@@ -124,21 +136,43 @@ static const Case cases[] = {
 	{"late", {"i5", "i10"}, 0, 8, PACKETS, LATE_LOSS, .about = NOTHING},
 	{"late-split", {"i5", "l9"}, 0, 23, PACKETS, LATE_LOSS, .about = LEAF_SPLIT},
 	{"late-handover", {"i5", "i10"}, 1, 8, PACKETS, LATE_LOSS, .about = HANDOVER},
-	{"late-root", {"i5"}, 0, 68, HALVES, LATE_LOSS, .about = ROOT_SPLIT},
+	{"late-root", {"i5"}, 0, 68, HALVES, LATE_LOSS, .about = ROOT_SPLIT, .compared = true},
 	{"end", {"i5", "i10"}, 0, 8, HALVES, NODE_END, .about = NOTHING},
+	{"end-lookup", {"i5", "l7"}, 0, 8, HALVES, NODE_END, .about = NOTHING},
+	{"end-one", {"i5"}, 0, 8, HALVES, NODE_END, .about = NOTHING},
+	{"end-split-one", {"i5"}, 0, 23, HALVES, NODE_END, .about = LEAF_SPLIT},
 	{"end-split", {"i5", "l9"}, 0, 23, HALVES, NODE_END, .about = LEAF_SPLIT},
 	{"end-root", {"i5"}, 0, 68, PACKETS, NODE_END, .about = ROOT_SPLIT},
 };
 
+/* What the director waits for, and main() for it. */
+typedef enum Stage
+{
+	SETTING_UP,
+	READY,
+	RUNNING,
+	OVER,
+	CLOSING
+} Stage;
+
 static SimRun run;
 static const Case *present;
 static SimWorker workers[CLIENTS_MOST];
+/* Looks at the tree in the end, where runs begin at a snapshot: the memory node knows it from before. */
+static SimWorker checker;
 static Coroutine *director;
+static Stage stage;
 static uint32_t ended;
 static uint64_t most_runs = MOST_RUNS;
 static bool tracing;
-/* In one run, at most. */
-static uint64_t seen[HAPPENINGS];
+/* Each case is run in the plain way, too, and both have the same outcomes. */
+static bool comparing;
+/* The plain way: what steps do is told as a whole, and each run has a set-up of its own. */
+static bool plain;
+/* Runs can begin with snapshots, in this build. */
+static bool snapshots;
+/* In one run, at most; kept. */
+static uint64_t *seen;
 
 /* ---- what is said ---- */
 
@@ -260,7 +294,9 @@ client_body(void *argument)
 	SimWorker *worker = argument;
 	const char *script = present->scripts[worker->slot];
 
-	explorer_join(worker->slot, worker->slot % run.plan.domains);
+	/* Where nobody tells what they have in common, all that one does conflicts with what the others do. */
+	explorer_join(worker->slot,
+	              accesses_are_told() && !plain ? worker->slot : worker->slot % run.plan.domains);
 	sim_worker_open(worker, &run, worker->slot);
 	coroutine_wake(director);
 	explorer_sleep();
@@ -389,18 +425,46 @@ count_happenings(void)
 			seen[i] = happened[i];
 }
 
+/*
+ * Whether what the kernel has of the memory node and its clients stays as it is in a run, so that runs can begin at a
+ * snapshot.
+ */
+static bool
+stays_connected(const Case *one)
+{
+	return one->trouble != DEATH && one->trouble != NODE_END;
+}
+
 static void
-direct(void *argument)
+reach(Stage reached, Stage next)
+{
+	stage = reached;
+	scheduler_leave();
+	while (stage != next)
+		coroutine_wait(SCHEDULER_NEVER);
+}
+
+static void
+set_up(void)
+{
+	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, false);
+	/* Clients with an instance each meet at the memory node only. */
+	if (run.plan.domains < run.plan.clients && !plain)
+		accesses_of(run.cluster.memory.base, run.cluster.memory.used);
+	else
+		accesses_of(NULL, 0);
+	sim_make_tree(&run);
+	start_clients();
+	if (stays_connected(present))
+		sim_worker_open(&checker, &run, DIRECTOR);
+}
+
+static void
+run_clients(void)
 {
 	uint32_t actors = run.plan.clients + (has_saboteur(present));
 
-	(void) argument;
 	ended = 0;
-	director = coroutine_current();
-	explorer_join(DIRECTOR, DIRECTOR);
-	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, false);
-	sim_make_tree(&run);
-	start_clients();
 	explorer_switch(true);
 	release_clients();
 	if (present->trouble == DEATH)
@@ -410,15 +474,53 @@ direct(void *argument)
 			coroutine_wait(SCHEDULER_NEVER);
 	explorer_switch(false);
 	count_happenings();
+}
+
+/* Behind it nothing is left to do but to close what is open. */
+static void
+check(void)
+{
 	for (uint32_t i = 0; i < run.plan.clients; i++)
-		sim_worker_close(&workers[i]);
+		if (stays_connected(present))
+			sim_worker_leave(&workers[i]);
+		else
+			sim_worker_close(&workers[i]);
+	if (stays_connected(present))
+	{
+		sim_check_tree_by(&checker);
+		return;
+	}
 	if (present->trouble == DEATH)
 	{
 		sim_check_tree(&run);
 		live_again();
 	}
 	sim_check_tree(&run);
+}
+
+static void
+close_all(void)
+{
+	checker.done = true;
+	if (stays_connected(present))
+		sim_worker_close(&checker);
+	for (uint32_t i = 0; stays_connected(present) && i < run.plan.clients; i++)
+		sim_worker_close(&workers[i]);
 	sim_cluster_stop(&run.cluster);
+}
+
+static void
+direct(void *argument)
+{
+	(void) argument;
+	director = coroutine_current();
+	explorer_join(DIRECTOR, DIRECTOR);
+	set_up();
+	reach(READY, RUNNING);
+	run_clients();
+	check();
+	reach(OVER, CLOSING);
+	close_all();
 }
 
 /* ---- runs ---- */
@@ -436,6 +538,12 @@ report(const Case *one, const ExplorerCounts *counts)
 	for (int i = 0; i < HAPPENINGS; i++)
 		if (seen[i] > 0)
 			printf(", %" PRIu64 " %s", seen[i], names[i]);
+	if (comparing)
+	{
+		uint64_t sum, count = outcomes_count(&sum);
+
+		printf(", %" PRIu64 " outcomes (%016" PRIx64 ")", count, sum);
+	}
 	printf("\n");
 	fflush(stdout);
 	REQUIRE(one->about == NOTHING || seen[one->about] > 0 || !counts->complete, "%s: no %s", one->name,
@@ -454,7 +562,11 @@ plan_of(const Case *one)
 		.left_out = LEFT_OUT,
 		.fold = one->fold,
 		.loses = has_saboteur(one),
-		.simulator = {.packet_bytes = one->packet_bytes, .trace = tracing ? trace_operation : NULL},
+		.simulator = {.packet_bytes = one->packet_bytes,
+	                  .coarse = plain,
+	                  .trace = tracing     ? trace_operation
+	                           : comparing ? outcomes_trace
+	                                       : NULL},
 	};
 
 	while (plan.clients < CLIENTS_MOST && one->scripts[plan.clients] != NULL)
@@ -463,24 +575,60 @@ plan_of(const Case *one)
 	return plan;
 }
 
+/* Until the director waits again. */
 static void
-run_once(const SimPlan *plan)
+go_on(Stage from, Stage to)
+{
+	stage = from;
+	if (from != SETTING_UP)
+		coroutine_wake(director);
+	if (!scheduler_run(TIME_LIMIT) || stage != to)
+		sim_fail(&run, "it does not end");
+}
+
+static void
+open_run(const SimPlan *plan)
 {
 	scheduler_open(plan->seed);
 	simulator_open(&plan->simulator);
 	run.again = again;
 	sim_run_plan(&run, plan);
 	coroutine_start(direct, NULL, false);
-	if (!scheduler_run(TIME_LIMIT))
-		sim_fail(&run, "it does not end");
-	if (!sim_history_judge(&run))
-		sim_fail(&run, "the history is not linearizable");
+	go_on(SETTING_UP, READY);
+}
+
+static void
+close_run(void)
+{
+	go_on(CLOSING, CLOSING);
 	simulator_close();
 	scheduler_close();
 	sim_run_free(&run);
 }
 
+/* From the snapshot, if there is one; and leaves it so. */
 static void
+run_once(const SimPlan *plan)
+{
+	if (snapshot_is_there())
+		snapshot_return();
+	else
+	{
+		open_run(plan);
+		if (stays_connected(present) && !tracing && !plain && snapshots)
+			snapshot_take();
+	}
+	go_on(RUNNING, OVER);
+	if (!sim_history_judge(&run))
+		sim_fail(&run, "the history is not linearizable");
+	if (comparing)
+		outcomes_take(&run);
+	if (!snapshot_is_there())
+		close_run();
+}
+
+/* True: to its end. */
+static bool
 explore(const Case *one, const char *schedule, uint64_t seconds)
 {
 	time_t begin = time(NULL);
@@ -496,28 +644,49 @@ explore(const Case *one, const char *schedule, uint64_t seconds)
 	ExplorerCounts counts;
 
 	present = one;
-	memset(seen, 0, sizeof(seen));
+	memset(seen, 0, HAPPENINGS * sizeof(seen[0]));
+	outcomes_open();
 	explorer_open(&options);
 	while ((seconds == 0 || time(NULL) - begin < (time_t) seconds) && explorer_begin())
 	{
 		run_once(&plan);
 		explorer_end();
-		explorer_counts(&counts);
-		/* What is drawn follows from it, and nothing else does. */
-		plan.seed = 1 + counts.random;
 	}
+	if (snapshot_is_there())
+		close_run();
 	explorer_counts(&counts);
 	report(one, &counts);
 	explorer_close();
+	return counts.complete;
+}
+
+/* Both ways come to the same. */
+static void
+compare(const Case *one)
+{
+	uint64_t sums[2], counts[2];
+
+	for (int i = 0; i < 2; i++)
+	{
+		plain = i == 0;
+		REQUIRE(explore(one, NULL, 0), "%s was not seen to its end", one->name);
+		counts[i] = outcomes_count(&sums[i]);
+	}
+	REQUIRE(counts[0] == counts[1] && sums[0] == sums[1], "%s: %" PRIu64 " outcomes, plainly %" PRIu64,
+	        one->name, counts[1], counts[0]);
 }
 
 int
 main(int argc, char **argv)
 {
 	static const struct option names[] = {
-		{"case", required_argument, NULL, 'n'},    {"most", required_argument, NULL, 'm'},
-		{"seconds", required_argument, NULL, 't'}, {"schedule", required_argument, NULL, 's'},
-		{"trace", no_argument, NULL, 'c'},         {NULL, 0, NULL, 0},
+		{"case", required_argument, NULL, 'n'},
+		{"most", required_argument, NULL, 'm'},
+		{"seconds", required_argument, NULL, 't'},
+		{"schedule", required_argument, NULL, 's'},
+		{"trace", no_argument, NULL, 'c'},
+		{"compare", no_argument, NULL, 'b'},
+		{NULL, 0, NULL, 0},
 	};
 	const char *name = NULL, *schedule = NULL;
 	uint64_t seconds = 0, passed = 0;
@@ -535,20 +704,31 @@ main(int argc, char **argv)
 			schedule = optarg;
 		else if (option == 'c')
 			tracing = true;
+		else if (option == 'b')
+			comparing = true;
 		else
 			return 2;
 	}
+	if (comparing)
+		most_runs = 0;
 	/* With nodes of the usual size the cases would be large ones. */
 	if (!scheduler_is_here() || LEAF_CELLS_TARGET != SMALL_LEAF_CELLS)
 		return EXIT_SKIP;
+	sim_node_bytes = NODE_BYTES;
+	sim_memory_bytes = MEMORY_BYTES;
+	seen = kept_zeroed(HAPPENINGS * sizeof(seen[0]));
+	snapshots = snapshot_prepare();
 	atexit(clean);
 	signal(SIGABRT, aborted);
 	signal(SIGSEGV, aborted);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (name == NULL || strcmp(name, cases[i].name) == 0)
 		{
-			explore(&cases[i], schedule, seconds);
-			passed++;
+			if (!comparing)
+				explore(&cases[i], schedule, seconds);
+			else if (name != NULL || cases[i].compared)
+				compare(&cases[i]);
+			passed += !comparing || name != NULL || cases[i].compared;
 		}
 	printf("%" PRIu64 " passed, 0 failed\n", passed);
 	return passed == 0;

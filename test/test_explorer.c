@@ -6,12 +6,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "../sim/explorer.h"
+#include "../sim/accesses.h"
 
 #define CLIENTS 3
 #define WORDS 3
@@ -25,7 +28,9 @@
 /*
  * What a client does in one step: R reads a word into its register, W writes what is one more, - nothing; the
  * word is the digit.  L takes the word as a lock, and pauses while another one has it; U gives it back.  S
- * sleeps until K wakes the client with the digit.
+ * sleeps until K wakes the client with the digit.  r, w, l and u do as R, W, L and U with a word of memory that they
+ * share and tell of; f changes it and changes it back; b reads all words below and changes it; m reads more words than are told
+ * apart.
  */
 typedef struct Program
 {
@@ -35,6 +40,7 @@ typedef struct Program
 
 static const Program *program;
 static uint32_t words[WORDS];
+static uint64_t shared[WORDS + ACCESSES_MAX];
 static uint32_t results[64]; /* how many runs ended with so much in word 0 */
 static char log_text[64];
 
@@ -51,6 +57,44 @@ take_lock(uint32_t word)
 		touch(word, EXPLORER_READ);
 	touch(word, EXPLORER_WRITE);
 	words[word] = 1;
+}
+
+static void
+shared_lock(uint64_t *word)
+{
+	for (; *word != 0; explorer_pause())
+		accesses_read(word, sizeof(*word));
+	accesses_write(word, sizeof(*word));
+	*word = 1;
+}
+
+static void
+do_shared_step(char what, uint64_t *word, uint32_t *seen)
+{
+	if (what == 'l')
+		shared_lock(word);
+	else if (what == 'r')
+		accesses_read(word, sizeof(*word));
+	else if (what == 'm')
+		accesses_read(shared, sizeof(shared));
+	else if (what == 'b')
+		accesses_read(shared, (size_t) (word - shared) * sizeof(*word));
+	if (strchr("wfub", what) != NULL)
+		accesses_write(word, sizeof(*word));
+	if (what == 'r')
+		*seen = (uint32_t) *word;
+	else if (what == 'w')
+		*word = *seen + 1;
+	else if (what == 'b')
+		*word += 2;
+	else if (what == 'u')
+		*word = 0;
+	else if (what == 'f')
+	{
+		*word += 1;
+		accesses_write(word, sizeof(*word));
+		*word -= 1;
+	}
 }
 
 /* The completion of a read. */
@@ -99,6 +143,8 @@ do_step(char what, uint32_t word, uint32_t *seen)
 		explorer_sleep();
 	else if (what == 'K')
 		explorer_wake(word);
+	else if (what != '-')
+		do_shared_step(what, &shared[word], seen);
 }
 
 static void
@@ -121,6 +167,8 @@ static void
 run_once(void)
 {
 	memset(words, 0, sizeof(words));
+	memset(shared, 0, sizeof(shared));
+	accesses_of(shared, sizeof(shared));
 	log_text[0] = '\0';
 	scheduler_open(1);
 	explorer_switch(true);
@@ -130,7 +178,7 @@ run_once(void)
 	assert_true(scheduler_run(1));
 	explorer_switch(false);
 	scheduler_close();
-	results[words[0]]++;
+	results[words[0] + shared[0]]++;
 }
 
 #define ORDERS_MAX 4096
@@ -382,6 +430,110 @@ test_sleep_ends_with_wake(void **state)
 	assert_int_equal(results[1], 1);
 }
 
+/* What they do to memory that they share and tell of is as what they do to a memory node's. */
+static void
+test_shared_memory(void **state)
+{
+	(void) state;
+	assert_orders(1, &(Program){{"r0r0", "r0r0", "r0"}, false});
+	assert_orders(1, &(Program){{"w0", "w1", "w2"}, false});
+	assert_orders(2, &(Program){{"w0", "r0"}, false});
+	assert_orders(3, &(Program){{"w0w1", "r1r0"}, false});
+	/* Of several words in a step one is enough. */
+	assert_orders(2, &(Program){{"b2", "w2"}, false});
+	assert_orders(2, &(Program){{"w2", "b2"}, false});
+	assert_orders(2, &(Program){{"b1", "b2"}, false});
+	explore(&(Program){{"r0w0", "r0w0"}, false});
+	assert_int_equal(results[2], 2);
+	assert_true(results[1] > 0);
+}
+
+/* A word that a step leaves as it was has been read, and no more. */
+static void
+test_what_stays_is_read(void **state)
+{
+	(void) state;
+	assert_orders(1, &(Program){{"f0f0", "f0f0", "f0"}, false});
+	assert_orders(2, &(Program){{"f0", "w0"}, false});
+	/* All write 1: the first of them changes something. */
+	assert_orders(3, &(Program){{"w0", "w0", "w0"}, false});
+}
+
+static void
+test_pauses_end_with_changes_of_shared_memory(void **state)
+{
+	ExplorerCounts counts = explore(&(Program){{"L0U0W1", "L0R1U0"}, false});
+
+	(void) state;
+	assert_orders(4, &(Program){{"l0u0", "l0u0"}, false});
+	/* Not only when the other one has nothing left to do. */
+	assert_orders(counts.runs, &(Program){{"l0u0w1", "l0r1u0"}, false});
+	explore(&(Program){{"l0r1w1u0", "l0r1w1u0", "l0r1w1u0"}, false});
+	assert_int_equal(shared[1], 3);
+}
+
+/* What is too much to be told apart conflicts with everything. */
+static void
+test_many_words(void **state)
+{
+	(void) state;
+	assert_orders(1, &(Program){{"r0", "-0"}, false});
+	assert_orders(2, &(Program){{"m0", "-0"}, false});
+}
+
+/* Does it in a process of its own, and says whether that has aborted. */
+static bool
+aborts(void (*body_of_child)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+	{
+		signal(SIGABRT, SIG_DFL);
+		close(STDERR_FILENO);
+		body_of_child();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+static void
+read_forbidden(void)
+{
+	accesses_forbid(shared, sizeof(shared[0]) * WORDS);
+	accesses_read(&shared[WORDS - 1], 1);
+}
+
+static void
+read_beside_and_behind(void)
+{
+	accesses_forbid(&shared[1], sizeof(shared[1]));
+	accesses_read(&shared[0], sizeof(shared[0]));
+	accesses_read(&shared[2], sizeof(shared[2]));
+	accesses_write(&shared[1], sizeof(shared[1]));
+	accesses_read(&shared[1], sizeof(shared[1]));
+}
+
+static void
+read_what_is_left(void)
+{
+	accesses_forbid(shared, sizeof(shared[0]) * WORDS);
+	accesses_write(&shared[1], sizeof(shared[1]));
+	accesses_read(&shared[2], sizeof(shared[2]));
+}
+
+/* What is nobody's is looked at by nobody, until it is written again. */
+static void
+test_forbidden_memory(void **state)
+{
+	(void) state;
+	assert_true(aborts(read_forbidden));
+	assert_true(aborts(read_what_is_left));
+	assert_false(aborts(read_beside_and_behind));
+}
+
 int
 main(void)
 {
@@ -395,6 +547,11 @@ main(void)
 		cmocka_unit_test(test_schedule_repeats_a_run),
 		cmocka_unit_test(test_pauses_end_with_changes),
 		cmocka_unit_test(test_sleep_ends_with_wake),
+		cmocka_unit_test(test_shared_memory),
+		cmocka_unit_test(test_what_stays_is_read),
+		cmocka_unit_test(test_pauses_end_with_changes_of_shared_memory),
+		cmocka_unit_test(test_many_words),
+		cmocka_unit_test(test_forbidden_memory),
 	};
 
 	return scheduler_is_here() ? cmocka_run_group_tests(tests, NULL, NULL) : EXIT_SKIP;

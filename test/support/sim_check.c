@@ -56,25 +56,33 @@ take_entry(void *argument, const TreeKey *key, bool suspect)
 }
 
 void
-sim_check_tree(SimRun *run)
+sim_check_tree_by(SimWorker *worker)
 {
+	SimRun *run = worker->run;
 	Check check = {run, calloc(run->plan.entries, sizeof(bool))};
-	SimWorker director;
 	TreeStatistics statistics;
 	uint64_t problems;
 	TreeStatus status;
 
 	REQUIRE(check.there != NULL, "no memory");
-	sim_worker_open(&director, run, DIRECTOR_SLOT);
-	status = tree_check(director.tree, report, take_entry, &check, &statistics, &problems);
+	status = tree_check(worker->tree, report, take_entry, &check, &statistics, &problems);
 	if (status != TREE_OK)
-		sim_fail(run, "check: %s: %s", tree_status_name(status), tree_detail(director.client.tree));
-	tree_counters(director.tree, &run->counters);
+		sim_fail(run, "check: %s: %s", tree_status_name(status), tree_detail(worker->client.tree));
+	tree_counters(worker->tree, &run->counters);
 	/* What is marked as dead is in the tree and is not found. */
 	for (uint32_t id = 0; id < run->plan.entries; id++)
 		if (!run->entries[id].marked)
 			sim_history_look(run, id, check.there[id]);
+	free(check.there);
+}
+
+void
+sim_check_tree(SimRun *run)
+{
+	SimWorker director;
+
+	sim_worker_open(&director, run, DIRECTOR_SLOT);
+	sim_check_tree_by(&director);
 	director.done = true;
 	sim_worker_close(&director);
-	free(check.there);
 }

@@ -9,7 +9,6 @@
 #include "require.h"
 #include "sim_cluster.h"
 
-#define NODE_BYTES (16u << 20)
 #define NODE_CHANNELS 24u
 #define NODE_TREES 8u
 #define CACHE_BYTES 65536u
@@ -28,9 +27,9 @@
 #define WAIT_SLICE_MS 1
 #define WAIT_DESCRIPTORS 8
 
-#define MEMORY_BYTES (1ull << 30)
-
 const TreeTechniques *sim_techniques;
+size_t sim_node_bytes = 16u << 20;
+size_t sim_memory_bytes = 1u << 30;
 
 /* ---- memory nodes ---- */
 
@@ -55,7 +54,7 @@ static void
 node_make(WorldNode *node)
 {
 	ServiceOptions options = {
-		.node_bytes = NODE_BYTES, .max_channels = NODE_CHANNELS, .max_trees = NODE_TREES};
+		.node_bytes = sim_node_bytes, .max_channels = NODE_CHANNELS, .max_trees = NODE_TREES};
 
 	world_node_make(node, "sim", &options);
 }
@@ -132,7 +131,7 @@ sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains, bool al
 	                                       .leaf_cache_bytes = LEAF_CACHE_BYTES,
 	                                       .leaf_admission_percent = LEAF_ADMISSION_PERCENT,
 	                                       .alone = alone};
-	world_memory_open(&cluster->memory, MEMORY_BYTES);
+	world_memory_open(&cluster->memory, sim_memory_bytes);
 	for (uint32_t i = 0; i < nodes; i++)
 		node_make(&cluster->nodes[i]);
 	for (uint32_t i = 0; i < domains; i++)
@@ -274,6 +273,14 @@ sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t 
 }
 
 void
+sim_client_leave(SimClient *client)
+{
+	TreeStatus status = tree_client_close(client->tree);
+
+	REQUIRE(status == TREE_OK, "tree_client_close: %s", tree_status_name(status));
+}
+
+void
 sim_client_bury(SimClient *client)
 {
 	if (client->cluster->clients[client->slot] == client)
@@ -284,8 +291,6 @@ sim_client_bury(SimClient *client)
 void
 sim_client_close(SimClient *client)
 {
-	TreeStatus status = tree_client_close(client->tree);
-
-	REQUIRE(status == TREE_OK, "tree_client_close: %s", tree_status_name(status));
+	sim_client_leave(client);
 	sim_client_bury(client);
 }

@@ -41,6 +41,10 @@ extern void sim_node_kill(WorldNode *node);
 /* Techniques of clusters that are started; NULL: all of them. */
 extern const TreeTechniques *sim_techniques;
 
+/* Bytes of a memory node of clusters that are started, and of all that their instance and clients have. */
+extern size_t sim_node_bytes;
+extern size_t sim_memory_bytes;
+
 /* `alone`: TreeSharedOptions.alone, of one domain. */
 extern void sim_cluster_start(SimCluster *cluster, uint32_t nodes, uint32_t domains, bool alone);
 /*
@@ -71,6 +75,8 @@ typedef struct SimClient
 /* A client of the calling coroutine. */
 extern void sim_client_open(SimClient *client, SimCluster *cluster, uint32_t slot, uint32_t domain);
 extern void sim_client_close(SimClient *client);
+/* The first half of that: it has its connections still. */
+extern void sim_client_leave(SimClient *client);
 /* Closes the connections of one whose coroutine was ended: as the kernel does it for a process. */
 extern void sim_client_bury(SimClient *client);
 

@@ -654,20 +654,24 @@ sim_worker_body(void *argument)
 }
 
 void
+sim_worker_leave(SimWorker *worker)
+{
+	TreeLeafCounts leaves;
+
+	tree_client_leaf_counts(worker->client.tree, &leaves);
+	worker->run->leaf_hits += leaves.hits;
+	tree_scan_close(worker->scan);
+	tree_close(worker->tree);
+	sim_client_leave(&worker->client);
+	worker->left = true;
+}
+
+void
 sim_worker_close(SimWorker *worker)
 {
-	if (coroutine_has_ended(worker->coroutine) && !worker->done)
-		sim_client_bury(&worker->client);
-	else
-	{
-		TreeLeafCounts leaves;
-
-		tree_client_leaf_counts(worker->client.tree, &leaves);
-		worker->run->leaf_hits += leaves.hits;
-		tree_scan_close(worker->scan);
-		tree_close(worker->tree);
-		sim_client_close(&worker->client);
-	}
+	if (!worker->left && (!coroutine_has_ended(worker->coroutine) || worker->done))
+		sim_worker_leave(worker);
+	sim_client_bury(&worker->client);
 	free(worker->victims);
 	free(worker->seen);
 	free(worker->looks);

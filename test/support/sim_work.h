@@ -76,6 +76,7 @@ typedef struct SimWorker
 	TreeScan *scan;
 	bool ready;
 	bool done;
+	bool left;
 	uint8_t *victims; /* by id: to be removed */
 	uint8_t *seen;    /* by rank: what a scan has found */
 	uint32_t *looks;  /* by rank: its place in the entry's history */
@@ -88,6 +89,8 @@ extern void sim_run_free(SimRun *run);
 /* Opens client and tree; the coroutine's own. And closes them. */
 extern void sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot);
 extern void sim_worker_close(SimWorker *worker);
+/* The first half of that: all but its connections, and memory. */
+extern void sim_worker_leave(SimWorker *worker);
 
 /* The entry with the TID; the run fails if there is none. */
 extern uint32_t sim_id_of_tid(const SimRun *run, uint32_t block, uint16_t offset);
@@ -110,6 +113,7 @@ extern void sim_worker_body(void *argument);
 extern void sim_make_tree(SimRun *run);
 /* Looks at the whole tree while nobody changes it. */
 extern void sim_check_tree(SimRun *run);
+extern void sim_check_tree_by(SimWorker *worker);
 
 /* Ends what was under way: nothing of it takes effect any more. */
 extern void sim_history_cut(SimRun *run);

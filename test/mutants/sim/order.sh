@@ -20,3 +20,13 @@ mutate slot_used_again_in_generation sim_explore tree/vacuum.c \
 	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
 mutate dead_marked_in_another_generation sim_explore tree/dead.c \
 	's/node_level\(node\) == 0 && node\[HEADER_GENERATION\] == generation &&/node_level(node) == 0 \&\&/'
+
+# What steps tell, of which the explorer thinks that their order matters.
+mutate written_words_told_as_read sim_explore=compare sim/queue.c \
+	's/bool changes = memory\[from \/ 8\] != buffer\[from \/ 8\];/bool changes = false;/; s/if \(changes != \(memory\[next \/ 8\] != buffer\[next \/ 8\]\)\)/if (false)/'
+mutate code_tells_of_no_changes sim_explore=compare sim/accesses.c \
+	's/\? EXPLORER_WRITE : EXPLORER_READ/? EXPLORER_READ : EXPLORER_READ/'
+mutate reads_behind_any_swap_are_nobodys sim_explore sim/queue.c \
+	's/chain->vain = op->result != op->compare;/chain->vain = true;/'
+mutate lost_lock_read_all_the_same sim_explore tree/lock.c \
+	's/\*won = \*read = false;/*won = false;/; s/\*read = \*won && with_read;/*read |= with_read;/'
