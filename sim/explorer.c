@@ -603,7 +603,7 @@ next_run(void)
 		counts->complete = true;
 	}
 	exploration->listed = false;
-	return !counts->complete && counts->random < options->random_runs;
+	return (!counts->complete || options->random_always) && counts->random < options->random_runs;
 }
 
 bool

@@ -46,6 +46,7 @@ typedef struct ExplorerOptions
 {
 	uint64_t most_runs;    /* ends there, although there may be more; 0 = all */
 	uint64_t random_runs;  /* where it does, so many follow whose choices are drawn */
+	bool random_always;    /* ... and behind all that there are, too */
 	uint64_t most_steps;   /* that no run has */
 	void (*endless)(void); /* told of a run that has more all the same; it does not return */
 	const char *schedule;  /* one run, this one (explorer_schedule()); NULL: all */

@@ -7,7 +7,7 @@
  *
  * Of each case at most so many runs (0: all), and as many as are begun within so many seconds.  With --compare each
  * case that is small enough is run to its end twice: once with steps that tell as little as they can, and with a set-up
- * for each run; both must have the same outcomes.
+ * for each run; both must have the same outcomes, and runs that are drawn no other ones.
  *
  * A case is run under every order of its steps that differs in what conflicts (sim/explorer.h), or the first
  * ones.  Each run's history must be linearizable, and the whole tree right in the end.  A run that fails says
@@ -43,6 +43,8 @@
 /* Of one run. */
 #define MOST_STEPS 3000
 #define TIME_LIMIT (600 * 1000 * NANOSECONDS_PER_MS)
+/* That must have no other outcome than those of all orders. */
+#define DRAWN_RUNS 5000
 /* Runs of a case, if nothing else is asked for. */
 #define MOST_RUNS (300 / TEST_SLOWNESS)
 
@@ -634,7 +636,10 @@ explore(const Case *one, const char *schedule, uint64_t seconds)
 	time_t begin = time(NULL);
 	ExplorerOptions options = {
 		.most_runs = most_runs,
-		.random_runs = most_runs,
+		.random_runs = !comparing ? most_runs
+	                   : plain    ? 0
+	                              : DRAWN_RUNS,
+		.random_always = comparing,
 		.most_steps = MOST_STEPS,
 		.endless = endless,
 		.schedule = schedule,

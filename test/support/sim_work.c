@@ -99,6 +99,8 @@ mark_end(SimRun *run, uint32_t id, bool through, bool marked)
 	op->kind = HISTORY_REMOVE;
 	op->maybe = !through;
 	entry->marked = true;
+	/* A removal that ends looks whether it was. */
+	explorer_access(EXPLORER_HISTORY, entry->rank, entry->rank + 1, EXPLORER_WRITE);
 }
 
 void
@@ -448,6 +450,8 @@ sim_mark(SimWorker *worker, uint32_t id)
 	keyspace_bound(run->space, &number, 1, &upper);
 	/* A look, as long as nothing is known to come of it. */
 	run->entries[id].marking = 1 + history_begin(run, id, HISTORY_LOOK);
+	/* An insert that begins later ends it (mark_end()), and one that has begun does not. */
+	explorer_access(EXPLORER_HISTORY, run->entries[id].rank, run->entries[id].rank + 1, EXPLORER_WRITE);
 	status = tree_scan_seek(worker->scan, TREE_FORWARD, &lower, &upper);
 	if (status == TREE_OK)
 		status = tree_scan_next(worker->scan, &batch);

@@ -30,3 +30,5 @@ mutate reads_behind_any_swap_are_nobodys sim_explore sim/queue.c \
 	's/chain->vain = op->result != op->compare;/chain->vain = true;/'
 mutate lost_lock_read_all_the_same sim_explore tree/lock.c \
 	's/\*won = \*read = false;/*won = false;/; s/\*read = \*won && with_read;/*read |= with_read;/'
+mutate marks_not_told sim_explore=compare test/support/sim_work.c \
+	's/\texplorer_access\(EXPLORER_HISTORY, [^;]*, EXPLORER_WRITE\);\n//g'
