@@ -84,6 +84,17 @@ set_techniques(YcsbOptions *options, const char *letters)
 	};
 }
 
+static TreeOffload
+offload_of(const char *word)
+{
+	if (strcmp(word, "always") == 0)
+		return TREE_OFFLOAD_ALWAYS;
+	if (strcmp(word, "rule") == 0)
+		return TREE_OFFLOAD_BY_COST;
+	fprintf(stderr, "paper: --offload rule or --offload always, not \"%s\"\n", word);
+	exit(2);
+}
+
 static void
 set_option(Arguments *arguments, int name, const char *value)
 {
@@ -117,8 +128,7 @@ set_option(Arguments *arguments, int name, const char *value)
 			arguments->cache_percent = strtod(value, NULL);
 			break;
 		case 'D':
-			options->site.techniques.offload =
-				strcmp(value, "always") == 0 ? TREE_OFFLOAD_ALWAYS : TREE_OFFLOAD_BY_COST;
+			options->site.techniques.offload = offload_of(value);
 			break;
 		case 'A':
 			options->site.leaf_admission_percent = (uint32_t) number;

@@ -352,6 +352,7 @@ test_device(void **state)
 	assert_int_equal(offloads().found, 0);
 	end();
 }
+
 int
 main(int argc, char **argv)
 {

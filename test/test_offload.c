@@ -360,6 +360,9 @@ test_rule(void **state)
 		offload_read_took(tree, 0, 30);
 	assert_in_range(costs->read, 29 * OFFLOAD_FRACTION, 30 * OFFLOAD_FRACTION);
 	assert_in_range(chosen(10000, 2), 9850, 9950);
+	/* One that hung does not decide for long. */
+	offload_read_took(tree, 0, 10 * 1000 * 1000);
+	assert_in_range(costs->read, 30 * OFFLOAD_FRACTION, 40 * OFFLOAD_FRACTION);
 	/* A new incarnation knows nothing. */
 	offload_shared_reset(client.tree->shared);
 	assert_int_equal(chosen(1000, 1), 0);

@@ -259,6 +259,32 @@ test_trees(void **state)
 	assert_int_equal(create(stage, &first, 1000, &created), FABRIC_NO_MEMORY);
 }
 
+/* A tree of another cluster, or of another tenant's cluster of the same name, is none to whoever wants it searched. */
+static void
+test_descents(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer peer = make_peer(1, 1);
+	FabricPeer neighbor = make_peer(1, 2);
+	FabricPeer stranger = make_peer(2, 1);
+	FabricPeer onlooker = peer;
+	DirectoryCreated created;
+	DirectoryDescent request = {.level = 1, .flags = DESCENT_LOSSLESS, .cell_bytes = 16, .norm_bytes = 8};
+
+	assert_int_equal(create(stage, &peer, 1, &created), FABRIC_OK);
+	request.tree = created.record.tree;
+	request.pointer = created.record.root;
+	memcpy(stranger.cluster, peer.cluster, sizeof(stranger.cluster));
+	onlooker.incarnation = 0;
+	assert_int_equal(call(stage, &peer, DIRECTORY_DESCEND, &request, sizeof(request), NULL), FABRIC_OK);
+	assert_int_equal(call(stage, &neighbor, DIRECTORY_DESCEND, &request, sizeof(request), NULL),
+	                 FABRIC_NOT_FOUND);
+	assert_int_equal(call(stage, &stranger, DIRECTORY_DESCEND, &request, sizeof(request), NULL),
+	                 FABRIC_NOT_FOUND);
+	assert_int_equal(call(stage, &onlooker, DIRECTORY_DESCEND, &request, sizeof(request), NULL),
+	                 FABRIC_DENIED);
+}
+
 /* Refusals that clients can have at will do not fill the log. */
 static void
 test_warnings(void **state)
@@ -280,6 +306,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_looking_only, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_epochs, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_trees, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_descents, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_warnings, open_stage, close_stage),
 	};
 

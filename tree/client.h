@@ -102,7 +102,7 @@ typedef struct TreeCounters
 	uint64_t handovers;         /* locks taken over from a local predecessor */
 	uint64_t handover_images;   /* of them with the node's image */
 	uint64_t cache_hits;        /* inner nodes found in the cache */
-	uint64_t cache_misses;      /* inner nodes read */
+	uint64_t cache_misses;      /* inner nodes not found there */
 	uint64_t cache_evictions;
 	uint64_t undecided_fences; /* locks given back to compare outside (budget exception) */
 	uint64_t undecided_cuts;   /* splits that sorted outside and locked again (budget exception) */

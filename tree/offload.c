@@ -21,6 +21,8 @@
 #define CALL_PERCENT 120u
 /* One of so many lookups goes the other way. */
 #define EXPLORE_ONE_IN 100u
+/* What one sample may be of the average: it moves that by a third at most. */
+#define OUTLIER_TIMES 16
 
 size_t
 offload_shared_bytes(const TreeSharedOptions *options)
@@ -45,17 +47,22 @@ costs_of(const Tree *tree, uint32_t memory_node)
 	return tree->client->shared->offloads + memory_node;
 }
 
-/* Takes a sample into an average of *count, which ends at OFFLOAD_SAMPLES. */
+/*
+ * Takes a sample into an average of *count, which ends at OFFLOAD_SAMPLES.  From then on one that is far out counts as
+ * OUTLIER_TIMES the average: a call that timed out would decide for as many lookups as 1 of 100 takes to outweigh it.
+ */
 static void
 average_add(uint64_t *average, uint32_t *count, uint64_t sample)
 {
 	uint32_t seen = __atomic_load_n(count, __ATOMIC_RELAXED);
 	int64_t before = (int64_t) __atomic_load_n(average, __ATOMIC_RELAXED);
+	int64_t now = (int64_t) sample;
 
 	if (seen < OFFLOAD_SAMPLES)
 		__atomic_store_n(count, ++seen, __ATOMIC_RELAXED);
-	__atomic_store_n(average, (uint64_t) (before + ((int64_t) sample - before) / (int64_t) seen),
-	                 __ATOMIC_RELAXED);
+	else if (before > 0 && now > OUTLIER_TIMES * before)
+		now = OUTLIER_TIMES * before;
+	__atomic_store_n(average, (uint64_t) (before + (now - before) / (int64_t) seen), __ATOMIC_RELAXED);
 }
 
 /* What a call may take in place of so many inner nodes and a leaf. */

@@ -1,6 +1,7 @@
 /*
  * service_state.h
- *		What the files of the memory node's service share.  Private to them.
+ *		What the files of the memory node's service share.  Private to them, and to who calls it without a connection:
+ *		the simulator, tests.
  *
  * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.
  * service_descend.c: lookups that a client gives away.  service_tables.c: what outlives the daemon.

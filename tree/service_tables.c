@@ -232,10 +232,15 @@ tables_find(ServiceTables *tables, uint64_t tree)
 	assert(tables->ids != NULL);
 	if (tree == 0)
 		return NULL;
+	if (tables->ids[tables->last_found] == tree)
+		return &tables->records[tables->last_found];
 	for (uint32_t i = 0; i < tables->header->max_trees; i++)
 	{
 		if (tables->ids[i] == tree)
+		{
+			tables->last_found = i;
 			return &tables->records[i];
+		}
 	}
 	return NULL;
 }

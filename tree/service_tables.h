@@ -108,6 +108,7 @@ typedef struct ServiceTables
 	uint64_t *units;
 	uint64_t first;         /* offset in NODES of the first unit */
 	uint64_t *ids;          /* by record slot: the tree's id or 0; private, for quick search */
+	uint32_t last_found;    /* slot where tables_find() begins: who asks of a tree often asks of the same */
 	uint64_t used;          /* units with a tree */
 	uint64_t quarantined;   /* units in quarantine */
 	uint64_t quarantine_us; /* when the first of them is due */
