@@ -157,6 +157,13 @@ typedef enum Stage
 	CLOSING
 } Stage;
 
+/* The different outcomes of runs. */
+typedef struct Outcomes
+{
+	uint64_t count;
+	uint64_t sum;
+} Outcomes;
+
 static SimRun run;
 static const Case *present;
 static SimWorker workers[CLIENTS_MOST];
@@ -629,11 +636,22 @@ run_once(const SimPlan *plan)
 		close_run();
 }
 
-/* True: to its end. */
+/* What the runs so far have come to. */
+static Outcomes
+outcomes_now(void)
+{
+	Outcomes outcomes;
+
+	outcomes.count = outcomes_count(&outcomes.sum);
+	return outcomes;
+}
+
+/* True: to its end. *listed: what its orders have come to, before any were drawn. */
 static bool
-explore(const Case *one, const char *schedule, uint64_t seconds)
+explore(const Case *one, const char *schedule, uint64_t seconds, Outcomes *listed)
 {
 	time_t begin = time(NULL);
+	bool drawing = false;
 	ExplorerOptions options = {
 		.most_runs = most_runs,
 		.random_runs = !comparing ? most_runs
@@ -654,9 +672,15 @@ explore(const Case *one, const char *schedule, uint64_t seconds)
 	explorer_open(&options);
 	while ((seconds == 0 || time(NULL) - begin < (time_t) seconds) && explorer_begin())
 	{
+		explorer_counts(&counts);
+		if (!drawing)
+			*listed = outcomes_now();
+		drawing = counts.complete;
 		run_once(&plan);
 		explorer_end();
 	}
+	if (!drawing)
+		*listed = outcomes_now();
 	if (snapshot_is_there())
 		close_run();
 	explorer_counts(&counts);
@@ -665,20 +689,26 @@ explore(const Case *one, const char *schedule, uint64_t seconds)
 	return counts.complete;
 }
 
-/* Both ways come to the same. */
+static void
+require_same(const Case *one, const char *what, Outcomes outcomes, Outcomes plainly)
+{
+	REQUIRE(outcomes.count == plainly.count && outcomes.sum == plainly.sum,
+	        "%s: %" PRIu64 " outcomes of %s, plainly %" PRIu64, one->name, outcomes.count, what,
+	        plainly.count);
+}
+
+/* Both ways come to the same, and runs that are drawn to nothing else. */
 static void
 compare(const Case *one)
 {
-	uint64_t sums[2], counts[2];
+	Outcomes plainly, listed;
 
-	for (int i = 0; i < 2; i++)
-	{
-		plain = i == 0;
-		REQUIRE(explore(one, NULL, 0), "%s was not seen to its end", one->name);
-		counts[i] = outcomes_count(&sums[i]);
-	}
-	REQUIRE(counts[0] == counts[1] && sums[0] == sums[1], "%s: %" PRIu64 " outcomes, plainly %" PRIu64,
-	        one->name, counts[1], counts[0]);
+	plain = true;
+	REQUIRE(explore(one, NULL, 0, &plainly), "%s was not seen to its end", one->name);
+	plain = false;
+	REQUIRE(explore(one, NULL, 0, &listed), "%s was not seen to its end", one->name);
+	require_same(one, "all orders", listed, plainly);
+	require_same(one, "them and runs that were drawn", outcomes_now(), plainly);
 }
 
 int
@@ -695,6 +725,7 @@ main(int argc, char **argv)
 	};
 	const char *name = NULL, *schedule = NULL;
 	uint64_t seconds = 0, passed = 0;
+	Outcomes listed;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
@@ -730,7 +761,7 @@ main(int argc, char **argv)
 		if (name == NULL || strcmp(name, cases[i].name) == 0)
 		{
 			if (!comparing)
-				explore(&cases[i], schedule, seconds);
+				explore(&cases[i], schedule, seconds, &listed);
 			else if (name != NULL || cases[i].compared)
 				compare(&cases[i]);
 			passed += !comparing || name != NULL || cases[i].compared;
