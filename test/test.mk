@@ -60,7 +60,7 @@ test_page_SOURCES = tree/msd_page.c
 SCRIPT_TESTS += test_msd test_msd_metrics
 
 # The core of the tree.
-TEST_SUPPORT_SOURCES += test/support/tree_walk.c
+TEST_SUPPORT_SOURCES += test/support/tree_walk.c test/support/look_up.c
 TESTS += test_node test_interpolate
 test_node_SOURCES = test/support/random.c
 test_interpolate_SOURCES = test/support/random.c

@@ -17,6 +17,7 @@
 #include "fault.h"
 #include "internal.h"
 #include "support/cost.h"
+#include "support/look_up.h"
 
 #define NODE_MEMORY (64ull << 20)
 #define CACHE_MEMORY (8ull << 20)
@@ -248,23 +249,11 @@ test_split_bytes(void **state)
 static void
 look_up(TreeScan *scan, const Tree *tree, const TreeKey *key, bool expected)
 {
-	TreeBound low, high;
 	const TreeBatch *batch;
-	TreeStatus status;
 
-	bound_of_key(&tree->geometry, key, &low);
-	low.side = -1;
-	high = low;
-	high.side = 1;
-	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, &low, &high), TREE_OK);
-	status = tree_scan_next(scan, &batch);
-	assert_int_equal(status, expected ? TREE_OK : TREE_END);
-	if (!expected)
-		return;
-	assert_int_equal(batch->count, 1);
-	assert_int_equal(batch->entries[0].block, key->block);
-	assert_int_equal(batch->entries[0].offset, key->offset);
-	assert_int_equal(tree_scan_next(scan, &batch), TREE_END);
+	assert_int_equal(look_up_key(scan, tree, key), expected ? TREE_OK : TREE_END);
+	if (expected)
+		assert_int_equal(tree_scan_next(scan, &batch), TREE_END);
 }
 
 /* A lookup reads one leaf, whether it finds the key or not. */

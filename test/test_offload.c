@@ -95,7 +95,7 @@ test_not_offloaded(void **state)
 	forget();
 	tree_scan_on_leaf(scan, on_leaf, &told);
 	cost_begin(&client, &cost);
-	assert_int_equal(look_up_by(scan, &key), TREE_OK);
+	assert_int_equal(look_up_key(scan, tree, &key), TREE_OK);
 	cost_end(&client, &cost);
 	assert_int_equal(cost.fabric.calls, 0);
 	assert_int_equal(told, 1);
@@ -127,10 +127,10 @@ test_ties(void **state)
 		forget();
 		tied_string(string, i, TIED_LENGTH);
 		key = text_key(string, i);
-		assert_int_equal(look_up_by(scan, &key), TREE_OK);
+		assert_int_equal(look_up_key(scan, tree, &key), TREE_OK);
 		string[0] = 'w';
 		key = text_key(string, i);
-		assert_int_equal(look_up_by(scan, &key), TREE_END);
+		assert_int_equal(look_up_key(scan, tree, &key), TREE_END);
 	}
 	counts = offloads();
 	assert_true(counts.calls > counts.brought && counts.brought > 0);
@@ -175,7 +175,7 @@ test_split_meanwhile(void **state)
 		TreeKey key = key_of(&narrow, NULL, i);
 
 		(void) look_up(&narrow, i);
-		assert_int_equal(look_up_by(theirs, &key), i % 2 == 0 ? TREE_OK : TREE_END);
+		assert_int_equal(look_up_key(theirs, tree, &key), i % 2 == 0 ? TREE_OK : TREE_END);
 	}
 	misses = offloads().calls - offloads().brought - stale;
 	assert_true(misses > 0 && offloads().brought > misses);
@@ -279,40 +279,41 @@ two_look_up(TwoNodes *two)
 		TreeKey key = key_of(&narrow, NULL, i);
 
 		cache_drop_tree(two->instance.shared, tree->tree);
-		assert_int_equal(look_up_by(scan, &key), i % 2 == 0 ? TREE_OK : TREE_END);
+		assert_int_equal(look_up_key(scan, tree, &key), i % 2 == 0 ? TREE_OK : TREE_END);
 	}
+}
+
+/* What lookups have asked of two memory nodes. */
+static TreeOffloads
+two_offloads(bool copies)
+{
+	TreeOffloads counts;
+	TwoNodes two;
+
+	two_begin(&two, copies);
+	fill(&narrow, 2 * NUMBERS);
+	two_look_up(&two);
+	tree_client_offloads(two.client.tree, &counts);
+	two_end(&two);
+	return counts;
 }
 
 /* Where the leaf is at another memory node the call tells its place, and a READ goes there. */
 static void
 test_two_nodes(void **state)
 {
-	TreeOffloads counts;
-	TwoNodes two;
+	TreeOffloads counts = two_offloads(false);
 
 	(void) state;
-	two_begin(&two, false);
-	fill(&narrow, 2 * NUMBERS);
-	two_look_up(&two);
-	tree_client_offloads(two.client.tree, &counts);
 	assert_true(counts.brought > 0 && counts.found > counts.brought && counts.calls >= counts.found);
-	two_end(&two);
 }
 
 /* Nodes that have a copy may be read there: the memory node that they are named by is not asked. */
 static void
 test_copies(void **state)
 {
-	TreeOffloads counts;
-	TwoNodes two;
-
 	(void) state;
-	two_begin(&two, true);
-	fill(&narrow, 2 * NUMBERS);
-	two_look_up(&two);
-	tree_client_offloads(two.client.tree, &counts);
-	assert_int_equal(counts.calls, 0);
-	two_end(&two);
+	assert_int_equal(two_offloads(true).calls, 0);
 }
 
 /* ---- the rule ---- */

@@ -258,13 +258,13 @@ test_lost(void **state)
 	meddle = not_done;
 	failure = FABRIC_LOST;
 	between.reset = reset_never;
-	assert_int_equal(look_up_by(scan, &key), TREE_UNREACHABLE);
+	assert_int_equal(look_up_key(scan, tree, &key), TREE_UNREACHABLE);
 	/* In doubt nothing is asked. */
 	meddle = NULL;
 	{
 		TreeOffloads before = offloads();
 
-		assert_int_equal(look_up_by(scan, &key), TREE_UNREACHABLE);
+		assert_int_equal(look_up_key(scan, tree, &key), TREE_UNREACHABLE);
 		assert_int_equal(offloads().calls, before.calls);
 	}
 	between.reset = below->reset;

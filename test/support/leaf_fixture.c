@@ -10,6 +10,7 @@
 
 #include "cost.h"
 #include "leaf_fixture.h"
+#include "look_up.h"
 
 static TreeTechniques techniques;
 static TreeRecord record;
@@ -83,22 +84,7 @@ fill(uint32_t count)
 TreeStatus
 look_up(const Hand *hand, const TreeKey *key)
 {
-	TreeBound low, high;
-	const TreeBatch *batch;
-	TreeStatus status;
-
-	bound_of_key(&hand->tree->geometry, key, &low);
-	low.side = -1;
-	high = low;
-	high.side = 1;
-	assert_int_equal(tree_scan_seek(hand->scan, TREE_FORWARD, &low, &high), TREE_OK);
-	status = tree_scan_next(hand->scan, &batch);
-	if (status != TREE_OK)
-		return status;
-	assert_int_equal(batch->count, 1);
-	assert_int_equal(batch->entries[0].block, key->block);
-	assert_int_equal(batch->entries[0].offset, key->offset);
-	return TREE_OK;
+	return look_up_key(hand->scan, hand->tree, key);
 }
 
 uint64_t

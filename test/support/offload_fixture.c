@@ -84,27 +84,6 @@ fill(const TreeFormat *format, uint32_t count)
 	}
 }
 
-TreeStatus
-look_up_by(TreeScan *by, const TreeKey *key)
-{
-	TreeBound low, high;
-	const TreeBatch *batch;
-	TreeStatus status;
-
-	bound_of_key(&tree->geometry, key, &low);
-	low.side = -1;
-	high = low;
-	high.side = 1;
-	assert_int_equal(tree_scan_seek(by, TREE_FORWARD, &low, &high), TREE_OK);
-	status = tree_scan_next(by, &batch);
-	if (status != TREE_OK)
-		return status;
-	assert_int_equal(batch->count, 1);
-	assert_int_equal(batch->entries[0].block, key->block);
-	assert_int_equal(batch->entries[0].offset, key->offset);
-	return TREE_OK;
-}
-
 void
 forget(void)
 {
@@ -117,7 +96,7 @@ forget(void)
 		TreeOffload offload = client.tree->techniques.offload;
 
 		client.tree->techniques.offload = TREE_OFFLOAD_ALWAYS;
-		(void) look_up_by(scan, &key);
+		(void) look_up_key(scan, tree, &key);
 		client.tree->techniques.offload = offload;
 		assert_int_equal(cache_copy(tree, tree->root, node), TREE_OK);
 		assert_int_equal(node_level(node), 2);
@@ -132,7 +111,7 @@ look_up(const TreeFormat *format, uint32_t i)
 	Cost cost;
 
 	cost_begin(&client, &cost);
-	assert_int_equal(look_up_by(scan, &key), i % 2 == 0 ? TREE_OK : TREE_END);
+	assert_int_equal(look_up_key(scan, tree, &key), i % 2 == 0 ? TREE_OK : TREE_END);
 	cost_end(&client, &cost);
 	return cost;
 }

@@ -9,6 +9,7 @@
 #include "../../tree/directory.h"
 #include "../../tree/offload.h"
 #include "cost.h"
+#include "look_up.h"
 #include "tree_fixture.h"
 
 /* Enough for three levels. */
@@ -39,8 +40,6 @@ extern void end(void);
 extern TreeKey key_of(const TreeFormat *format, char *string, uint32_t i);
 /* Entries 0, 2, 4, ... */
 extern void fill(const TreeFormat *format, uint32_t count);
-/* As a lookup of an index does: all entries of the key, which is one. */
-extern TreeStatus look_up_by(TreeScan *by, const TreeKey *key);
 /* Looks up number i of those that fill() made, which is there if it is even: what that took. */
 extern Cost look_up(const TreeFormat *format, uint32_t i);
 /* Of the tree's inner nodes the cache has the root alone, or none where keys have images. */
