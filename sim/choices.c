@@ -16,6 +16,7 @@
 
 /* One bit of a summary is for some such pieces of memory. */
 #define SUMMARY_BYTES 64u
+#define SUMMARY_BITS (SUMMARY_WORDS * 64)
 
 typedef struct Option
 {
@@ -82,17 +83,17 @@ static void
 summarize(Footprint *footprint, const Access *access)
 {
 	uint64_t first = access->from / SUMMARY_BYTES, last = (access->to - 1) / SUMMARY_BYTES;
+	uint64_t *summary = access->mode == EXPLORER_READ ? footprint->seen : footprint->changed;
 
-	if (last - first > SUMMARY_WORDS * 64)
-		last = first + SUMMARY_WORDS * 64;
+	if (last - first >= SUMMARY_BITS)
+	{
+		memset(summary, 0xff, SUMMARY_BITS / 8);
+		return;
+	}
 	for (uint64_t at = first; at <= last; at++)
 	{
-		uint64_t bit = last - first == SUMMARY_WORDS * 64
-		                   ? at - first
-		                   : ((at + access->space * 7919) * 0x9e3779b97f4a7c15ull) >> 56;
-		uint64_t *summary = access->mode == EXPLORER_READ ? footprint->seen : footprint->changed;
+		uint64_t bit = (((at + access->space * 7919) * 0x9e3779b97f4a7c15ull) >> 56) % SUMMARY_BITS;
 
-		bit %= SUMMARY_WORDS * 64;
 		summary[bit / 64] |= 1ull << bit % 64;
 	}
 }

@@ -157,13 +157,6 @@ typedef enum Stage
 	CLOSING
 } Stage;
 
-/* The different outcomes of runs. */
-typedef struct Outcomes
-{
-	uint64_t count;
-	uint64_t sum;
-} Outcomes;
-
 static SimRun run;
 static const Case *present;
 static SimWorker workers[CLIENTS_MOST];
@@ -549,9 +542,9 @@ report(const Case *one, const ExplorerCounts *counts)
 			printf(", %" PRIu64 " %s", seen[i], names[i]);
 	if (comparing)
 	{
-		uint64_t sum, count = outcomes_count(&sum);
+		Outcomes outcomes = outcomes_now();
 
-		printf(", %" PRIu64 " outcomes (%016" PRIx64 ")", count, sum);
+		printf(", %" PRIu64 " outcomes (%016" PRIx64 ")", outcomes.count, outcomes.sum);
 	}
 	printf("\n");
 	fflush(stdout);
@@ -634,16 +627,6 @@ run_once(const SimPlan *plan)
 		outcomes_take(&run);
 	if (!snapshot_is_there())
 		close_run();
-}
-
-/* What the runs so far have come to. */
-static Outcomes
-outcomes_now(void)
-{
-	Outcomes outcomes;
-
-	outcomes.count = outcomes_count(&outcomes.sum);
-	return outcomes;
 }
 
 /* True: to its end. *listed: what its orders have come to, before any were drawn. */

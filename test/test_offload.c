@@ -146,6 +146,18 @@ test_ties(void **state)
 	end();
 }
 
+/* A tree that is filled, its cache empty, and another instance, which is without offloading: the tree in its hands. */
+static Tree *
+begin_with_other(OtherInstance *other)
+{
+	begin(&narrow, TREE_OFFLOAD_ALWAYS);
+	fill(&narrow, NUMBERS);
+	forget();
+	instance.options.techniques = NULL;
+	other_start(other);
+	return open_tree(&other->client, &record);
+}
+
 /* Another instance splits what we have in the cache: the call finds the bound beyond its node, and READs go right. */
 static void
 test_split_meanwhile(void **state)
@@ -156,12 +168,7 @@ test_split_meanwhile(void **state)
 	uint64_t stale, misses;
 
 	(void) state;
-	begin(&narrow, TREE_OFFLOAD_ALWAYS);
-	fill(&narrow, NUMBERS);
-	forget();
-	instance.options.techniques = NULL;
-	other_start(&other);
-	their_tree = open_tree(&other.client, &record);
+	their_tree = begin_with_other(&other);
 	assert_int_equal(tree_scan_open(their_tree, &theirs), TREE_OK);
 	for (uint32_t i = NUMBERS; i < 4 * NUMBERS; i += 2)
 	{
@@ -210,12 +217,7 @@ test_split_under_way(void **state)
 	OtherInstance other;
 
 	(void) state;
-	begin(&narrow, TREE_OFFLOAD_ALWAYS);
-	fill(&narrow, NUMBERS);
-	forget();
-	instance.options.techniques = NULL;
-	other_start(&other);
-	their_tree = open_tree(&other.client, &record);
+	their_tree = begin_with_other(&other);
 	next_insert = 10 * NUMBERS;
 	for (uint32_t i = 0; i < NUMBERS; i += NUMBERS / 50)
 	{

@@ -481,6 +481,9 @@ extern void cache_drop(Tree *tree, uint64_t pointer);
 extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
 
 /* ---- shared.c and allocate.c ---- */
+/* The techniques that are asked for; tree_techniques if none are. */
+extern const TreeTechniques *shared_techniques(const TreeSharedOptions *options);
+
 /*
  * Called by tree_shared_initialize() and _reset(): each empties its part (states keep ids, references,
  * counters).

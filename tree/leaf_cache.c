@@ -71,7 +71,7 @@ set_bytes(const TreeSharedOptions *options)
 static uint64_t
 sets_of(const TreeSharedOptions *options)
 {
-	const TreeTechniques *techniques = options->techniques != NULL ? options->techniques : &tree_techniques;
+	const TreeTechniques *techniques = shared_techniques(options);
 
 	if (options->leaf_cache_bytes == 0 || !techniques->exclusive || !techniques->hierarchy)
 		return 0;

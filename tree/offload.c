@@ -27,7 +27,7 @@
 size_t
 offload_shared_bytes(const TreeSharedOptions *options)
 {
-	const TreeTechniques *techniques = options->techniques != NULL ? options->techniques : &tree_techniques;
+	const TreeTechniques *techniques = shared_techniques(options);
 
 	return techniques->offload == TREE_OFFLOAD_NEVER ? 0 : options->nodes * sizeof(OffloadCosts);
 }

@@ -74,6 +74,12 @@ options_valid(const TreeSharedOptions *options)
 /*
  * Bytes that tree_shared_initialize() needs.  0: the options are outside the contract.
  */
+const TreeTechniques *
+shared_techniques(const TreeSharedOptions *options)
+{
+	return options->techniques != NULL ? options->techniques : &tree_techniques;
+}
+
 size_t
 tree_shared_bytes(const TreeSharedOptions *options)
 {
@@ -103,7 +109,7 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	if (!options_valid(options))
 		return NULL;
 	shared->options = *options;
-	shared->techniques = options->techniques != NULL ? *options->techniques : tree_techniques;
+	shared->techniques = *shared_techniques(options);
 	shared->options.techniques = &shared->techniques;
 	shared->locks = next;
 	next += line_align(lock_shared_bytes(options));

@@ -20,15 +20,15 @@ typedef struct View
 } View;
 
 /* Kept. */
-typedef struct Outcomes
+typedef struct OutcomeSet
 {
 	uint64_t *all; /* by hash; 0: nothing */
 	uint64_t room; /* a power of 2 */
 	uint64_t count;
-} Outcomes;
+} OutcomeSet;
 
 static View views[CHANNELS];
-static Outcomes *outcomes;
+static OutcomeSet *outcomes;
 
 static uint64_t
 mix(uint64_t sum, uint64_t more)
@@ -41,9 +41,9 @@ void
 outcomes_open(void)
 {
 	if (outcomes == NULL)
-		outcomes = kept_zeroed(sizeof(Outcomes));
+		outcomes = kept_zeroed(sizeof(OutcomeSet));
 	kept_free(outcomes->all);
-	*outcomes = (Outcomes){.all = kept_zeroed(FIRST_ROOM * sizeof(uint64_t)), .room = FIRST_ROOM};
+	*outcomes = (OutcomeSet){.all = kept_zeroed(FIRST_ROOM * sizeof(uint64_t)), .room = FIRST_ROOM};
 }
 
 /* A lock word's lowest bits count the tries of its owner. */
@@ -109,11 +109,11 @@ note(uint64_t outcome)
 static void
 make_room(void)
 {
-	Outcomes before = *outcomes;
+	OutcomeSet before = *outcomes;
 
 	if (2 * before.count < before.room)
 		return;
-	*outcomes = (Outcomes){.all = kept_zeroed(2 * before.room * sizeof(uint64_t)), .room = 2 * before.room};
+	*outcomes = (OutcomeSet){.all = kept_zeroed(2 * before.room * sizeof(uint64_t)), .room = 2 * before.room};
 	for (uint64_t i = 0; i < before.room; i++)
 		if (before.all[i] != 0)
 			note(before.all[i]);
@@ -142,11 +142,12 @@ outcomes_take(const SimRun *run)
 	note(outcome == 0 ? 1 : outcome);
 }
 
-uint64_t
-outcomes_count(uint64_t *sum)
+Outcomes
+outcomes_now(void)
 {
-	*sum = 0;
+	Outcomes now = {.count = outcomes->count};
+
 	for (uint64_t i = 0; i < outcomes->room; i++)
-		*sum += mix(0, outcomes->all[i]) * (outcomes->all[i] != 0);
-	return outcomes->count;
+		now.sum += mix(0, outcomes->all[i]) * (outcomes->all[i] != 0);
+	return now;
 }

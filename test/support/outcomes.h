@@ -11,6 +11,13 @@
 
 #include "sim_work.h"
 
+/* What the runs so far have come to. */
+typedef struct Outcomes
+{
+	uint64_t count; /* that differ */
+	uint64_t sum;   /* over them */
+} Outcomes;
+
 /* Forgets all. */
 extern void outcomes_open(void);
 /* SimulatorOptions.trace, of a run. */
@@ -18,7 +25,6 @@ extern void outcomes_trace(uint64_t node, uint32_t channel, const FabricOp *op, 
                            uint32_t bytes);
 /* The run is over. */
 extern void outcomes_take(const SimRun *run);
-/* How many differ, and a sum over them. */
-extern uint64_t outcomes_count(uint64_t *sum);
+extern Outcomes outcomes_now(void);
 
 #endif /* SHERMAN_TEST_OUTCOMES_H */
