@@ -126,7 +126,7 @@ ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
 
 	if (!sherman_scan_barrier_try(index->relation))
 		return 0;
-	if (tree_leaf_unchanged(index->tree, leaf->leaf, leaf->generation))
+	if (tree_leaf_unchanged(index->tree, &leaf->leaf))
 	{
 		removed = ask_table(index, leaf, true);
 		/* Leaves are small, and so are a few pages' shares of one: where there are dead rows all are looked for. */

@@ -164,8 +164,7 @@ heal_leaf(Healer *healer, const TreeBatch *batch)
 		if (healer->gone_count > 0)
 			sherman_prove_removal(healer->index, healer->opened, compat_wal_end());
 		do
-			status = tree_heal_leaf(healer->opened->tree, batch->leaf, batch->generation, healer->gone, healer->gone_count,
-									&stamp, &healed);
+			status = tree_heal_leaf(healer->opened->tree, &batch->leaf, healer->gone, healer->gone_count, &stamp, &healed);
 		while (sherman_change_again(healer->opened, healer->index, status, &attempts));
 		if (status != TREE_OK)
 			sherman_report_failure(status, healer->index);

@@ -46,7 +46,7 @@ sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBat
 		return;
 	stamp.epoch = sherman_epoch();
 	stamp.lsn = GetXLogInsertRecPtr();
-	status = tree_mark_dead(index->tree, batch->leaf, batch->generation, kills->entries, count, &stamp, &marked);
+	status = tree_mark_dead(index->tree, &batch->leaf, kills->entries, count, &stamp, &marked);
 	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
 		(void) sherman_connection_trouble();
 }

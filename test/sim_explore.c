@@ -67,6 +67,7 @@ typedef enum Happening
 	RIGHT_MOVE, /* a reader that comes behind a split too late */
 	HANDOVER,
 	FOLD,
+	HEAL,
 	HAPPENINGS
 } Happening;
 
@@ -75,7 +76,7 @@ typedef struct Case
 	const char *name;
 	/*
 	 * What each client does: i5 inserts number 5, l5 looks it up, k5 does and marks it as dead, s scans all
-	 * forward, b backward, r3-7 removes the numbers 3 to 7 by VACUUM's walk (and folds, if the case does).
+	 * forward, b backward, h5 heals the leaf of number 5, which is in doubt in cases that fold, r3-7 removes the numbers 3 to 7 by VACUUM's walk (and folds, if the case does).
 	 */
 	const char *scripts[CLIENTS_MOST];
 	uint32_t domains; /* compute instances; 0: each client is its own */
@@ -122,6 +123,7 @@ static const Case cases[] = {
 	{"fold-lookup", {"r12-22", "l14 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
 	{"fold-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
 	{"fold-scan", {"r12-22", "s"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
+	{"fold-heal", {"h14", "r12-22 i5"}, 1, 34, WHOLE, .fold = true, .about = HEAL},
 	{"handover", {"i5", "i10", "i0"}, 1, 6, WHOLE, .about = HANDOVER},
 	{"handover-two", {"i5", "i10"}, 1, 6, WHOLE, .about = HANDOVER, .compared = true},
 	{"handover-split", {"i5 l9", "i10"}, 1, 23, WHOLE, .about = HANDOVER},
@@ -274,6 +276,8 @@ operate(SimWorker *worker, const char **script)
 		sim_mark(worker, number);
 	else if (what == 's' || what == 'b')
 		sim_scan_all(worker, what == 's' ? TREE_FORWARD : TREE_BACKWARD);
+	else if (what == 'h')
+		sim_heal(worker, number, number);
 	else
 	{
 		REQUIRE(what == 'r' && *(*script)++ == '-', "script of %s", present->name);
@@ -422,6 +426,7 @@ count_happenings(void)
 		happened[HANDOVER] += counters->handovers;
 	}
 	happened[FOLD] = run.folded;
+	happened[HEAL] = run.healed;
 	for (int i = 0; i < HAPPENINGS; i++)
 		if (happened[i] > seen[i])
 			seen[i] = happened[i];
@@ -531,7 +536,8 @@ static void
 report(const Case *one, const ExplorerCounts *counts)
 {
 	static const char *const names[HAPPENINGS] = {
-		"", "leaf splits", "inner splits", "root splits", "right moves", "handovers", "nodes folded"};
+		"",          "leaf splits",  "inner splits", "root splits", "right moves",
+		"handovers", "nodes folded", "leaves healed"};
 
 	printf("%-16s %8" PRIu64 " orders (%s), %" PRIu64 " redundant, %" PRIu64 " drawn, up to %" PRIu64
 	       " steps",

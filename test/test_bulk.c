@@ -103,7 +103,7 @@ load_keeps_stamp(void **state)
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
 	while (tree_scan_next(f.scan, &batch) == TREE_OK)
 	{
-		require_ok(access_read_node(f.tree, batch->leaf, 0, image));
+		require_ok(access_read_node(f.tree, batch->leaf.pointer, 0, image));
 		assert_int_equal(image[HEADER_LSN], 777);
 		assert_int_equal((uint32_t) image[HEADER_EPOCH], 3);
 	}
@@ -243,7 +243,7 @@ load_two_nodes(void **state)
 
 				assert_int_equal(batch->entries[i].block, entry.block);
 				assert_int_equal(batch->entries[i].offset, entry.offset);
-				at[pointer_memory_node(batch->leaf)]++;
+				at[pointer_memory_node(batch->leaf.pointer)]++;
 				seen++;
 			}
 		assert_int_equal(seen, count);

@@ -597,7 +597,7 @@ test_lost_chains(void **state)
 		int marked;
 
 		lose(tree_home(f.record.root), (uint64_t) (1 + i % 6));
-		require_ok(tree_mark_dead(f.tree, batch->leaf, batch->generation, &dead, 1, &stamp, &marked));
+		require_ok(tree_mark_dead(f.tree, &batch->leaf, &dead, 1, &stamp, &marked));
 		lose(tree_home(f.record.root), 0);
 		assert_int_equal(compare(&f, false), 0);
 		marks += (uint64_t) marked;

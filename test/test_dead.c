@@ -17,8 +17,7 @@ typedef struct Read
 {
 	int count;
 	int first_count; /* entries of the first leaf */
-	uint64_t leaf;
-	uint64_t generation;
+	TreeLeafSeen leaf;
 	TreeDead first[TREE_BATCH_MAX];
 } Read;
 
@@ -37,7 +36,6 @@ read_all(Tree *tree, Read *read)
 		if (read->count == 0)
 		{
 			read->leaf = batch->leaf;
-			read->generation = batch->generation;
 			read->first_count = batch->count;
 			for (int i = 0; i < batch->count; i++)
 				read->first[i] =
@@ -63,8 +61,7 @@ mark_first(Tree *tree, const Read *read, int count)
 {
 	int marked;
 
-	assert_int_equal(tree_mark_dead(tree, read->leaf, read->generation, read->first, count, &stamp, &marked),
-	                 TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &read->leaf, read->first, count, &stamp, &marked), TREE_OK);
 	return marked;
 }
 
@@ -216,7 +213,7 @@ full_leaf(void *argument, TreeFullLeaf *leaf)
 	Full *full = argument;
 
 	assert_false(full->tree->client->holding);
-	assert_true(tree_leaf_unchanged(full->tree, leaf->leaf, leaf->generation));
+	assert_true(tree_leaf_unchanged(full->tree, &leaf->leaf));
 	full->calls++;
 	full->marked = leaf->marked;
 	full->duplicates = leaf->duplicates;
@@ -228,7 +225,7 @@ full_leaf(void *argument, TreeFullLeaf *leaf)
 		TreeKey key = number_key(full->key, full->key);
 
 		must_insert(full->other, &key, true);
-		assert_false(tree_leaf_unchanged(full->tree, leaf->leaf, leaf->generation));
+		assert_false(tree_leaf_unchanged(full->tree, &leaf->leaf));
 	}
 	if (full->prove)
 		tree_removal_proven(full->tree, &stamp);

@@ -158,7 +158,7 @@ count_leaves(Fixture *f, uint64_t *ordered)
 	require_ok(tree_scan_seek(f->scan, TREE_FORWARD, NULL, NULL));
 	for (; tree_scan_next(f->scan, &batch) == TREE_OK; leaves++)
 	{
-		require_ok(access_read_node(f->tree, batch->leaf, 0, image));
+		require_ok(access_read_node(f->tree, batch->leaf.pointer, 0, image));
 		*ordered += (node_flags(image) & NODE_BASE_ORDERED) != 0;
 	}
 	return leaves;

@@ -272,8 +272,7 @@ test_dead(void **state)
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
 	dead = (TreeDead){
 		.block = batch->entries[0].block, .offset = batch->entries[0].offset, .cell = batch->entries[0].cell};
-	assert_int_equal(tree_mark_dead(tree, batch->leaf, batch->generation, &dead, 1, &dead_stamp, &marked),
-	                 TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &batch->leaf, &dead, 1, &dead_stamp, &marked), TREE_OK);
 	assert_int_equal(marked, 1);
 	find(&key, false);
 	end();

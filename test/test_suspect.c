@@ -159,8 +159,7 @@ heal_first(Tree *tree, const Seen *seen, int gone)
 {
 	bool healed;
 
-	assert_int_equal(tree_heal_leaf(tree, seen->first.leaf, seen->first.generation, gone_of(seen, gone), gone,
-	                                &now, &healed),
+	assert_int_equal(tree_heal_leaf(tree, &seen->first.leaf, gone_of(seen, gone), gone, &now, &healed),
 	                 TREE_OK);
 	return healed;
 }
@@ -283,12 +282,12 @@ test_met_in_part(void **state)
 	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
 	assert_true(batch->suspect && batch->whole);
-	leaf = pointer_address(batch->leaf);
+	leaf = pointer_address(batch->leaf.pointer);
 	count = (uint32_t) batch->count;
 	assert_true(fold_span(tree, count / 2, 400) > 0);
 	insert_at(tree, count, count + 3, now);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
-	assert_true(pointer_address(batch->leaf) == leaf);
+	assert_true(pointer_address(batch->leaf.pointer) == leaf);
 	assert_int_equal(batch->count, 3);
 	assert_true(batch->suspect && !batch->whole);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
@@ -298,7 +297,7 @@ test_met_in_part(void **state)
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
-	assert_true(pointer_address(batch->leaf) == leaf && batch->whole);
+	assert_true(pointer_address(batch->leaf.pointer) == leaf && batch->whole);
 	assert_int_equal(batch->count, (int) (count / 2 + 3));
 	tree_scan_close(scan);
 	tree_close(tree);
@@ -355,9 +354,7 @@ test_void_marks(void **state)
 		seen.first = *batch;
 		tree_scan_close(scan);
 	}
-	assert_int_equal(
-		tree_mark_dead(tree, seen.first.leaf, seen.first.generation, gone_of(&seen, 20), 20, &lost, &marked),
-		TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &seen.first.leaf, gone_of(&seen, 20), 20, &lost, &marked), TREE_OK);
 	assert_int_equal(marked, 20);
 	assert_int_equal(see(tree).count, 20);
 
@@ -371,9 +368,7 @@ test_void_marks(void **state)
 	seen = see(tree);
 	assert_int_equal(seen.count, 300);
 	assert_true(seen.marks_void > 0);
-	assert_int_equal(
-		tree_mark_dead(tree, seen.first.leaf, seen.first.generation, gone_of(&seen, 1), 1, &now, &marked),
-		TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &seen.first.leaf, gone_of(&seen, 1), 1, &now, &marked), TREE_OK);
 	assert_int_equal(marked, 0);
 	while (seen.marks_void > 0)
 	{
@@ -398,9 +393,7 @@ test_no_marks(void **state)
 	tree->geometry.ends = &ends;
 	seen = see(tree);
 	assert_int_equal(seen.suspect, 1);
-	assert_int_equal(
-		tree_mark_dead(tree, seen.first.leaf, seen.first.generation, gone_of(&seen, 20), 20, &now, &marked),
-		TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &seen.first.leaf, gone_of(&seen, 20), 20, &now, &marked), TREE_OK);
 	assert_int_equal(marked, 0);
 	assert_int_equal(see(tree).count, 20);
 	assert_true(heal_first(tree, &seen, 0));

@@ -704,8 +704,11 @@ batch_open(TreeScan *scan)
 	scan->batch.whole = true;
 	scan->batch.suspect = leaf_is_suspect(&scan->tree->geometry, scan->leaf);
 	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
-	scan->batch.leaf = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]);
-	scan->batch.generation = scan->leaf[HEADER_GENERATION];
+	scan->batch.leaf = (TreeLeafSeen){
+		.pointer = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]),
+		.generation = scan->leaf[HEADER_GENERATION],
+		.epoch = scan->leaf_epoch,
+	};
 }
 
 /* Candidates to batch, in the order of the scan, equal neighbors once. */

@@ -103,11 +103,12 @@ dead_chain(const NodeGeometry *g, uint64_t pointer, uint64_t *node, const TreeDe
 
 /* Up to MARKS_PER_CHAIN marks under one lock. *current: the leaf has the generation still. */
 static TreeStatus
-mark_some(Tree *tree, uint64_t pointer, uint64_t generation, const TreeDead *dead, int count,
-          const TreeStamp *stamp, int *marked, bool *current)
+mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
+          int *marked, bool *current)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image;
+	uint64_t pointer = leaf->pointer;
 	uint32_t bytes = tree_node_bytes(tree, pointer, 0);
 	FabricOp ops[MARKS_PER_CHAIN + 3];
 	LockHold hold;
@@ -116,7 +117,7 @@ mark_some(Tree *tree, uint64_t pointer, uint64_t generation, const TreeDead *dea
 
 	if (status != TREE_OK)
 		return status;
-	*current = node_level(node) == 0 && node[HEADER_GENERATION] == generation &&
+	*current = node_level(node) == 0 && node[HEADER_GENERATION] == leaf->generation &&
 	           stamp->epoch >= leaf_dead_epoch(node) && !leaf_is_suspect(g, node) &&
 	           !leaf_marks_void(g, node);
 	if (*current)
@@ -132,8 +133,8 @@ mark_some(Tree *tree, uint64_t pointer, uint64_t generation, const TreeDead *dea
 
 /* tree_mark_dead(), as a passage. */
 static TreeStatus
-mark_all(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead, int count,
-         const TreeStamp *stamp, int *marked)
+mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
+         int *marked)
 {
 	bool current = true;
 
@@ -141,7 +142,7 @@ mark_all(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead,
 	for (int from = 0; from < count && current; from += MARKS_PER_CHAIN)
 	{
 		int some = count - from < MARKS_PER_CHAIN ? count - from : MARKS_PER_CHAIN;
-		TreeStatus status = mark_some(handle, leaf, generation, dead + from, some, stamp, marked, &current);
+		TreeStatus status = mark_some(handle, leaf, dead + from, some, stamp, marked, &current);
 
 		/* Stale, or a doubt that is settled: the marks can be made another time. */
 		if (status == TREE_RETRY)
@@ -153,7 +154,7 @@ mark_all(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead,
 }
 
 TreeStatus
-tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead, int count,
+tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
                const TreeStamp *stamp, int *marked)
 {
 	int passage;
@@ -165,7 +166,8 @@ tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead 
 	status = gate_enter(handle, &passage);
 	if (status != TREE_OK)
 		return status;
-	status = mark_all(handle, leaf, generation, dead, count, stamp, marked);
+	if (gate_same_epoch(handle, leaf))
+		status = mark_all(handle, leaf, dead, count, stamp, marked);
 	gate_leave(handle, passage);
 	return status;
 }

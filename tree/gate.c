@@ -141,6 +141,13 @@ gate_enter(Tree *tree, int *passage)
 	return TREE_OK;
 }
 
+bool
+gate_same_epoch(const Tree *tree, const TreeLeafSeen *leaf)
+{
+	assert(tree->client->passages > 0);
+	return leaf->epoch == tree->epoch;
+}
+
 void
 gate_leave(Tree *tree, int passage)
 {

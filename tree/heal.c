@@ -6,6 +6,9 @@
  * have no row.  They go if the leaf has still the generation that was read: inside one an entry keeps its slot, and
  * whoever adds the very same entry for a new row begins another one (I-T5, I-P3).  Entries that were added since the
  * leaf was read have the stamp that the leaf gets, or an earlier one of this epoch.
+ *
+ * The generation alone does not tell: an emptied leaf that was folded has it until it is written as a free node, and by the
+ * time the healer writes, it may be somebody's new sibling.  So the leaf is not even locked in another epoch of the tree (T8).
  */
 #include "scan.h"
 
@@ -69,22 +72,22 @@ image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int coun
 
 /* tree_heal_leaf(), as a passage. */
 static TreeStatus
-heal_inside(Tree *tree, uint64_t leaf, uint64_t generation, const TreeDead *gone, int count,
-            const TreeStamp *stamp, bool *healed)
+heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int count, const TreeStamp *stamp,
+            bool *healed)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image;
-	uint32_t bytes = tree_node_bytes(tree, leaf, 0);
+	uint32_t bytes = tree_node_bytes(tree, leaf->pointer, 0);
 	uint32_t live;
 	LockHold hold;
-	TreeStatus status = lock_and_read(tree, leaf, bytes, node, &hold);
+	TreeStatus status = lock_and_read(tree, leaf->pointer, bytes, node, &hold);
 
 	if (status != TREE_OK)
 		return status;
-	if (node_level(node) != 0 || node[HEADER_GENERATION] != generation)
-		return lock_release(tree, &hold, leaf, node, bytes);
+	if (node_level(node) != 0 || node[HEADER_GENERATION] != leaf->generation)
+		return lock_release(tree, &hold, leaf->pointer, node, bytes);
 	image_heal(g, node, gone, count, stamp);
-	status = leaf_rewrite(tree, &hold, leaf, node, &live);
+	status = leaf_rewrite(tree, &hold, leaf->pointer, node, &live);
 	if (status != TREE_OK)
 		return status;
 	*healed = true;
@@ -93,7 +96,7 @@ heal_inside(Tree *tree, uint64_t leaf, uint64_t generation, const TreeDead *gone
 }
 
 TreeStatus
-tree_heal_leaf(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *gone, int count,
+tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
                const TreeStamp *stamp, bool *healed)
 {
 	int passage;
@@ -105,7 +108,8 @@ tree_heal_leaf(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead 
 	status = gate_enter(handle, &passage);
 	if (status != TREE_OK)
 		return status;
-	status = heal_inside(handle, leaf, generation, gone, count, stamp, healed);
+	if (gate_same_epoch(handle, leaf))
+		status = heal_inside(handle, leaf, gone, count, stamp, healed);
 	gate_leave(handle, passage);
 	/* Stale, or a doubt that is settled: it is read anew another time. */
 	return status == TREE_RETRY ? TREE_OK : status;

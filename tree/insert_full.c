@@ -305,7 +305,7 @@ insert_make_room(Insertion *in, OrderedCells *cells)
 	status = lock_and_read(tree, in->path.pointer, bytes, node, &in->hold);
 	if (status != TREE_OK)
 		return status;
-	if (node_level(node) != 0 || node[HEADER_GENERATION] != full.generation)
+	if (node_level(node) != 0 || node[HEADER_GENERATION] != full.leaf.generation)
 	{
 		status = insert_release(in);
 		return status == TREE_OK ? TREE_RETRY : status;

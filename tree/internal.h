@@ -335,6 +335,8 @@ extern size_t gate_shared_bytes(const TreeSharedOptions *options);
  */
 extern TreeStatus gate_enter(Tree *tree, int *passage);
 extern void gate_leave(Tree *tree, int passage);
+/* In a call: whether no leaf has left the tree since this one was read, so that its pointer may be followed. */
+extern bool gate_same_epoch(const Tree *tree, const TreeLeafSeen *leaf);
 /* No call of this client is in progress any more, whatever was jumped out of. */
 extern void gate_rest(TreeClient *client);
 /*

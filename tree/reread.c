@@ -16,7 +16,7 @@ tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 		.opcode = FABRIC_READ,
 		.region = FABRIC_NODES,
 		.length = sizeof(scan->reread),
-		.offset = pointer_offset(batch->leaf),
+		.offset = pointer_offset(batch->leaf.pointer),
 		.buffer = scan->reread,
 	};
 	TreeStatus status;
@@ -24,12 +24,13 @@ tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 	assert(batch == &scan->batch);
 	assert(!tree->client->holding);
 	*unchanged = false;
-	status = access_repeat(tree, pointer_memory_node(batch->leaf), &op, 1, "reads of a leaf's header");
+	status =
+		access_repeat(tree, pointer_memory_node(batch->leaf.pointer), &op, 1, "reads of a leaf's header");
 	if (status != TREE_OK)
 		return status;
 	/* No sum is wanted: each word is read whole, and one that is older than its neighbors is older than a removal. */
 	*unchanged = scan->reread[HEADER_TREE] == tree->tree &&
-	             scan->reread[HEADER_GENERATION] == batch->generation &&
-	             scan->reread[HEADER_SELF] == pointer_address(batch->leaf);
+	             scan->reread[HEADER_GENERATION] == batch->leaf.generation &&
+	             scan->reread[HEADER_SELF] == pointer_address(batch->leaf.pointer);
 	return TREE_OK;
 }

@@ -21,17 +21,19 @@ tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool always)
 }
 
 bool
-tree_leaf_unchanged(Tree *handle, uint64_t leaf, uint64_t generation)
+tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf)
 {
 	uint64_t *node = handle->client->descent;
 	int passage;
 	bool unchanged;
 
 	assert(!handle->client->holding);
-	assert(generation != 0);
+	assert(leaf->generation != 0);
 	if (gate_enter(handle, &passage) != TREE_OK)
 		return false;
-	unchanged = access_read_node(handle, leaf, 0, node) == TREE_OK && node[HEADER_GENERATION] == generation;
+	unchanged = gate_same_epoch(handle, leaf) &&
+	            access_read_node(handle, leaf->pointer, 0, node) == TREE_OK &&
+	            node[HEADER_GENERATION] == leaf->generation;
 	gate_leave(handle, passage);
 	return unchanged;
 }
@@ -89,8 +91,8 @@ room_ask(Tree *tree, uint64_t pointer, const uint64_t *node, TreeFullLeaf *full)
 
 	assert(!tree->client->holding);
 	memset(full, 0, sizeof(*full));
-	full->leaf = pointer;
-	full->generation = node[HEADER_GENERATION];
+	full->leaf =
+		(TreeLeafSeen){.pointer = pointer, .generation = node[HEADER_GENERATION], .epoch = tree->epoch};
 	full->dead_lsn = node[HEADER_DEAD_LSN];
 	full->dead_epoch = leaf_dead_epoch(node);
 	full->count = (int) g->leaf_cells;
@@ -116,7 +118,7 @@ room_removable(const NodeGeometry *g, const uint64_t *node, const TreeFullLeaf *
 	uint32_t removable = 0;
 
 	assert(node_level(node) == 0);
-	assert(node[HEADER_GENERATION] == full->generation);
+	assert(node[HEADER_GENERATION] == full->leaf.generation);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 		removable += full->entries[slot].remove &&
 		             leaf_keeps(node[leaf_cell_word(g, slot)], leaf_dead_proven(g, node));
@@ -127,7 +129,7 @@ void
 room_clear(const NodeGeometry *g, uint64_t *node, const TreeFullLeaf *full)
 {
 	assert(node_level(node) == 0);
-	assert(node[HEADER_GENERATION] == full->generation);
+	assert(node[HEADER_GENERATION] == full->leaf.generation);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 		if (full->entries[slot].remove)
 			node[leaf_cell_word(g, slot)] &= ~(3ull << CELL_STATE_SHIFT);

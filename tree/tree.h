@@ -252,6 +252,14 @@ typedef struct TreeBatchEntry
 	uint16_t cell; /* slot in the leaf's copy, for tree_batch_key(); many entries of a posting have one */
 } TreeBatchEntry;
 
+/* A leaf as it was read, for calls that come back to it later: they do nothing if it may be another one by then. */
+typedef struct TreeLeafSeen
+{
+	uint64_t pointer;
+	uint64_t generation;
+	uint64_t epoch; /* of the tree in this instance: in another one the pointer is not followed (T8) */
+} TreeLeafSeen;
+
 /*
  * One leaf's entries within the bounds, in the order of the scan. Owned by the scan, valid until its next
  * call.
@@ -259,11 +267,10 @@ typedef struct TreeBatchEntry
 typedef struct TreeBatch
 {
 	int count;
-	bool suspect;        /* the leaf's stamp is not proven: entries may have lost their rows */
-	bool marks_void;     /* it has dead marks that are not proven: entries under them are here like others */
-	bool whole;          /* no entry of the leaf is left out for a bound, or as it was returned before */
-	uint64_t leaf;       /* pointer of the leaf */
-	uint64_t generation; /* of the leaf when it was read */
+	bool suspect;    /* the leaf's stamp is not proven: entries may have lost their rows */
+	bool marks_void; /* it has dead marks that are not proven: entries under them are here like others */
+	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
+	TreeLeafSeen leaf;
 	TreeBatchEntry entries[TREE_BATCH_MAX];
 } TreeBatch;
 
@@ -412,12 +419,12 @@ typedef struct TreeDead
 } TreeDead;
 
 /*
- * Marks entries of the batch that was read from `leaf` in `generation`; none if it has another one by now: then an entry may be a
- * new one of the same TID.  None either in a leaf whose stamps are not proven.  `stamp`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
+ * Marks entries of the batch that was read from `leaf`; none if that has another generation by now, as then an entry may be a
+ * new one of the same TID, or if leaves have left the tree since.  None either in a leaf whose stamps are not proven.  `stamp`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
  * As tree_insert().
  */
-extern TreeStatus tree_mark_dead(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *dead,
-                                 int count, const TreeStamp *stamp, int *marked);
+extern TreeStatus tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
+                                 const TreeStamp *stamp, int *marked);
 
 /*
  * The WAL up to this LSN is durable, and the record's removal_lsn says that entries were removed which it made dead:
@@ -431,8 +438,7 @@ extern void tree_removal_proven(Tree *handle, const TreeStamp *proven);
 /* A copy of a leaf that an insert found full. */
 typedef struct TreeFullLeaf
 {
-	uint64_t leaf; /* pointer */
-	uint64_t generation;
+	TreeLeafSeen leaf;
 	uint64_t dead_lsn; /* the highest of its dead marks */
 	uint32_t dead_epoch;
 	int count;      /* of slots */
@@ -457,8 +463,8 @@ typedef struct TreeFullLeaf
 typedef bool (*TreeFullHook)(void *argument, TreeFullLeaf *leaf);
 extern void tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool always);
 
-/* Whether the leaf has this generation still; false also if that cannot be found out. */
-extern bool tree_leaf_unchanged(Tree *handle, uint64_t leaf, uint64_t generation);
+/* Whether the leaf has its generation still; false also if that cannot be found out. */
+extern bool tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf);
 
 /* ------------------------------------------------------------------------------------------------
  * Healing: leaves whose stamps are not proven are looked at entry by entry, and then they are like others.
@@ -468,12 +474,12 @@ extern bool tree_leaf_unchanged(Tree *handle, uint64_t leaf, uint64_t generation
 extern void tree_scan_suspects(TreeScan *scan, bool wanted);
 
 /*
- * Every entry of the leaf that was read as `leaf` in `generation` was looked at: those in `gone` have no row and go, the
- * others stay, and the leaf gets the stamp as if they all had been added by then. What was added since is not touched.
- * *healed: false if it has another generation by now, and nothing was done. As tree_insert().
+ * Every entry of the leaf that was read was looked at: those in `gone` have no row and go, the others stay, and the leaf gets
+ * the stamp as if they all had been added by then. What was added since is not touched.  *healed: false if it has another
+ * generation by now, or leaves have left the tree since, and nothing was done. As tree_insert().
  */
-extern TreeStatus tree_heal_leaf(Tree *handle, uint64_t leaf, uint64_t generation, const TreeDead *gone,
-                                 int count, const TreeStamp *stamp, bool *healed);
+extern TreeStatus tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
+                                 const TreeStamp *stamp, bool *healed);
 
 /* ------------------------------------------------------------------------------------------------
  * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the

@@ -1,7 +1,7 @@
 # Safeguards of dead marks. Sourced by test/mutations.
 
 mutate mark_without_generation test_dead tree/dead.c \
-	's/node\[HEADER_GENERATION\] == generation &&/true \&\&/'
+	's/node\[HEADER_GENERATION\] == leaf->generation &&/true \&\&/'
 mutate dead_removed_unproven test_dead tree/node.h \
 	's/return epoch == proven->epoch &&[^;]*;/return true;/'
 mutate vacuum_passes_marked_over test_dead tree/vacuum.c \
@@ -11,7 +11,7 @@ mutate dead_unit_not_raised test_dead tree/dead.c \
 mutate dead_blocks_freed_early test_dead tree/insert_full.c \
 	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'
 mutate room_of_another_generation test_dead tree/insert_full.c \
-	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.generation/node_level(node) != 0/'
+	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.leaf.generation/node_level(node) != 0/'
 mutate room_not_asked_for test_dead tree/room.c \
 	's/return tree->full_always \|\| .*?;/return false;/'
 mutate room_for_one_is_enough test_dead tree/insert_full.c \

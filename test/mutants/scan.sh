@@ -74,7 +74,7 @@ mutate fence_by_a_chain_of_its_own test_budget_ties tree/batch.c \
 mutate fence_taken_for_a_cell test_scan tree/batch.c \
 	's/slots\[i\] == FENCE_SLOT \? far_fence\(scan\) : //'
 mutate removals_not_told test_scan tree/reread.c \
-	's/scan->reread\[HEADER_GENERATION\] == batch->generation/true/'
+	's/scan->reread\[HEADER_GENERATION\] == batch->leaf.generation/true/'
 # A scan by several: the place is handed on too early, what was taken has no end, or is one leaf only.
 mutate position_handed_on_too_early test_scan_take tree/scan_take.c \
 	's/node_get_fence\(&scan->tree->geometry, last, /node_get_fence(\&scan->tree->geometry, scan->leaf, /; s/memcpy\(scan->taken_end, behind->want, sizeof\(scan->taken_end\)\);/node_get_fence(\&scan->tree->geometry, last, scan->direction == TREE_FORWARD, scan->taken_end);/'

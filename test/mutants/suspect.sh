@@ -13,7 +13,7 @@ mutate void_marks_proven test_suspect tree/node.h \
 mutate void_marks_covered_up test_suspect tree/dead.c \
 	's/ && !leaf_is_suspect\(g, node\) &&\s+!leaf_marks_void\(g, node\)//'
 mutate heal_of_another_generation test_suspect tree/heal.c \
-	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != generation/node_level(node) != 0/'
+	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != leaf->generation/node_level(node) != 0/'
 mutate healed_without_a_stamp test_suspect tree/heal.c \
 	's/\tnode\[HEADER_EPOCH\] = stamp->epoch;\n//'
 mutate marks_stay_void test_suspect tree/heal.c \

@@ -160,10 +160,10 @@ compare_batch(Fixture *f, const TreeBatch *batch, TreeDirection direction, int64
 		if (batch->entries[i].block != expected->block || batch->entries[i].offset != expected->offset ||
 		    keyspace_number(f->space, &key) != expected->number)
 			fail_msg("%s, direction %d, leaf %llx: entry %d of %d is %llu (%u,%u), not %lld: %llu (%u,%u)",
-			         f->space->name, (int) direction, (unsigned long long) batch->leaf, i, batch->count,
-			         (unsigned long long) keyspace_number(f->space, &key), batch->entries[i].block,
-			         batch->entries[i].offset, (long long) *place, (unsigned long long) expected->number,
-			         expected->block, expected->offset);
+			         f->space->name, (int) direction, (unsigned long long) batch->leaf.pointer, i,
+			         batch->count, (unsigned long long) keyspace_number(f->space, &key),
+			         batch->entries[i].block, batch->entries[i].offset, (long long) *place,
+			         (unsigned long long) expected->number, expected->block, expected->offset);
 		*place += direction == TREE_FORWARD ? 1 : -1;
 	}
 }

@@ -22,10 +22,17 @@
 #define PART_HOT 75u
 #define VICTIMS_MOST 4u
 
+/* Leaves in doubt that are looked at together, and how long that takes: as long as a removal or two. */
+#define HEAL_LEAVES 32
+#define HEAL_NANOSECONDS 1000000u
+
 /* Looks for a memory node that is away. */
 #define SETTLE_ATTEMPTS 100000
 /* Who is asked to end is so within this time: about that of an operation. */
 #define STOP_NANOSECONDS 60000u
+
+/* About half of the stamps that inserts leave are not proven. */
+static const TreeEnds ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
 
 void
 sim_fail(const SimRun *run, const char *format, ...)
@@ -460,7 +467,7 @@ sim_mark(SimWorker *worker, uint32_t id)
 	if (status == TREE_OK && batch->count == 1 && run->entries[id].marking != 0)
 	{
 		dead = (TreeDead){batch->entries[0].block, batch->entries[0].offset, batch->entries[0].cell};
-		status = tree_mark_dead(worker->tree, batch->leaf, batch->generation, &dead, 1, &stamp, &marked);
+		status = tree_mark_dead(worker->tree, &batch->leaf, &dead, 1, &stamp, &marked);
 	}
 	require_free(worker, "mark");
 	if (status != TREE_OK && status != TREE_END)
@@ -513,6 +520,52 @@ fold(SimWorker *worker, const TreeVacuum *vacuum)
 	}
 	tree_fold_close(walk);
 	worker->run->folded += counts.leaves + counts.inner_nodes;
+}
+
+/* Finds leaves in doubt, looks at them for a while, and heals them. */
+static void
+heal(SimWorker *worker, const TreeBound *low, const TreeBound *high)
+{
+	/* As of a leaf that was never stamped: the next insert brings the doubt back. */
+	static const TreeStamp never = {0};
+	TreeStatus status = tree_scan_seek(worker->scan, TREE_FORWARD, low, high);
+	TreeLeafSeen leaves[HEAL_LEAVES];
+	const TreeBatch *batch;
+	int count = 0;
+	bool healed;
+
+	tree_scan_suspects(worker->scan, true);
+	maybe_stop(worker);
+	while (status == TREE_OK && count < HEAL_LEAVES)
+	{
+		status = tree_scan_next(worker->scan, &batch);
+		if (status == TREE_OK && batch->suspect)
+			leaves[count++] = batch->leaf;
+	}
+	tree_scan_suspects(worker->scan, false);
+	if (!explorer_is_on())
+		coroutine_sleep(scheduler_random(HEAL_NANOSECONDS));
+	if (status == TREE_END)
+		status = TREE_OK;
+	for (int i = 0; i < count && status == TREE_OK; i++)
+	{
+		status = tree_heal_leaf(worker->tree, &leaves[i], NULL, 0, &never, &healed);
+		worker->run->healed += healed;
+	}
+	worker->client.stop = false;
+	require_free(worker, "heal");
+	if (status != TREE_OK)
+		settle(worker, status, "heal");
+}
+
+void
+sim_heal(SimWorker *worker, uint64_t low, uint64_t high)
+{
+	TreeBound lower, upper;
+
+	keyspace_bound(worker->run->space, &low, -1, &lower);
+	keyspace_bound(worker->run->space, &high, 1, &upper);
+	heal(worker, &lower, &upper);
 }
 
 /* Chooses entries that nobody inserts: a few, or with `fold` the most of a range. */
@@ -621,6 +674,8 @@ operation(SimWorker *worker)
 		sim_scan_numbers(worker, number, number + scheduler_random(run->plan.numbers / 4 + 1), direction);
 	else if (choice < PART_WHOLE)
 		sim_scan_all(worker, direction);
+	else if (run->plan.fold && scheduler_random(3) == 0)
+		heal(worker, NULL, NULL);
 	else
 		remove_victims(worker, choose_victims(worker));
 }
@@ -641,6 +696,8 @@ sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
 	status = tree_open(worker->client.tree, run->record.tree, run->record.root, &run->space->format,
 	                   keyspace_compare, (void *) (uintptr_t) run->space, &worker->tree);
 	REQUIRE(status == TREE_OK, "tree_open: %s", tree_status_name(status));
+	if (run->plan.fold)
+		worker->tree->geometry.ends = &ends;
 	status = tree_scan_open(worker->tree, &worker->scan);
 	REQUIRE(status == TREE_OK, "tree_scan_open: %s", tree_status_name(status));
 	worker->ready = true;

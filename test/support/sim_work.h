@@ -61,6 +61,7 @@ typedef struct SimRun
 	SimCluster cluster;
 	TreeCounters counters;
 	uint64_t folded;
+	uint64_t healed;                         /* leaves */
 	uint64_t leaf_hits;                      /* of clients that were closed in order */
 	uint64_t salvaged;                       /* bytes */
 	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
@@ -106,6 +107,11 @@ extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
  * It is the row of that moment only: once its place was used again the mark must not come.
  */
 extern void sim_mark(SimWorker *worker, uint32_t id);
+/*
+ * Looks for leaves in doubt that have, or had, the numbers [low, high], and heals them: no entry goes.  Only if the plan folds
+ * is any in doubt.
+ */
+extern void sim_heal(SimWorker *worker, uint64_t low, uint64_t high);
 /* A coroutine's body: opens the worker, which has its run and slot, and does the plan's operations. */
 extern void sim_worker_body(void *argument);
 

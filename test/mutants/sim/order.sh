@@ -19,7 +19,9 @@ mutate parent_before_sibling sim_torture tree/split.c \
 mutate slot_used_again_in_generation sim_explore tree/vacuum.c \
 	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
 mutate dead_marked_in_another_generation sim_explore tree/dead.c \
-	's/node_level\(node\) == 0 && node\[HEADER_GENERATION\] == generation &&/node_level(node) == 0 \&\&/'
+	's/node_level\(node\) == 0 && node\[HEADER_GENERATION\] == leaf->generation &&/node_level(node) == 0 \&\&/'
+mutate healed_in_another_epoch sim_explore tree/heal.c \
+	's/if \(gate_same_epoch\(handle, leaf\)\)/if (true)/'
 
 # What steps tell, of which the explorer thinks that their order matters.
 mutate written_words_told_as_read sim_explore=compare sim/queue.c \
