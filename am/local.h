@@ -83,14 +83,17 @@ typedef enum ShermanTakeOver
 	SHERMAN_TAKE_OVER_CUT		/* recovery has ended: the launcher decides, before anything else */
 } ShermanTakeOver;
 
-/* The local state file pg_dynshmem/sherman.state: neither backups nor pg_rewind copy it. */
+/* The local state file: neither backups nor pg_rewind copy it. */
+#define SHERMAN_LOCAL_FILE "pg_dynshmem/sherman.state"
+
 typedef struct ShermanLocal
 {
 	uint32		magic;
 	uint32		version;
 	uint64		system_identifier;
-	uint64		device;			/* of the data directory: tells a copy from the original */
-	uint64		inode;
+	uint64		inode;			/* these three are of the data directory's place, and only hints (place.c) */
+	uint64		born;			/* nanoseconds since 1970; 0 = the file system does not tell */
+	char		directory[MAXPGPATH];
 	uint64		cluster[2];		/* this instance's identity at memory nodes */
 	uint64		nonce;			/* of the epoch */
 	XLogRecPtr	opened_at;		/* the control file's checkpoint when the epoch began */
@@ -105,6 +108,9 @@ typedef struct ShermanLocal
 	XLogRecPtr	redo;			/* where redo begins of the newest checkpoint that a process of ours saw begin */
 	uint32		past_count;
 	uint32		take_over;		/* ShermanTakeOver */
+	uint32		moved;			/* 1 = the directory is at another place than before, and no memory node has shown yet
+								 * that it is no copy */
+	uint32		reserved;
 	XLogRecPtr	cut;			/* if that is CUT: where the owner's WAL ends here; invalid = it is not known */
 	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];	/* before the last one, ascending */
 	ShermanLocalNode node[TREE_MAX_NODES];
@@ -147,6 +153,20 @@ extern bool sherman_file_read(const char *path, void *data, Size bytes);
 /* Replaces a file, durably; false, with a WARNING, if that failed: then it is as it was. */
 extern bool sherman_file_write(const char *path, const void *data, Size bytes);
 
+/* ---- place.c: whether the state file is this data directory's ---- */
+
+typedef enum ShermanPlace
+{
+	SHERMAN_PLACE_SAME,
+	SHERMAN_PLACE_MOVED,		/* another place, and what was there before is gone */
+	SHERMAN_PLACE_COPY			/* another place, and the original is at its own still */
+} ShermanPlace;
+
+/* Finds out where the state file was written last: here, or elsewhere. */
+extern ShermanPlace sherman_place_find(const ShermanLocal *local);
+/* Notes that this is the place. */
+extern void sherman_place_note(ShermanLocal *local);
+
 /* ---- recovery.c ---- */
 
 /* In the startup hook: reads control file and state file, and judges the last end. */
@@ -173,6 +193,8 @@ extern bool sherman_recovery_attach(TreeClient *client, int position, const Tree
  * as broken, and the table learns on which memory nodes trees lie.
  */
 extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
+/* Reads a state file; false: there is none at `path`, or it is not to be believed. */
+extern bool sherman_local_read(const char *path, ShermanLocal *local);
 /* Writes the state file durably; false, with a WARNING, if that failed. */
 extern bool sherman_local_write(ShermanLocal *local);
 /* The same of a new state, which then is the one in shared memory, too. */

@@ -9,7 +9,7 @@
  *		postmaster's own callback recorded when it ended; or has crashed since, in runs of ours that used no
  *		memory node.  All trees are good.
  *
- *		CRASH: the same history (data directory, timeline, not set back), but the epoch has no clean end: the
+ *		CRASH: the same history (timeline, not set back), but the epoch has no clean end: the
  *		trees that were changed in it are broken for ever, the others are good.
  *
  *		UNPROVEN: anything else: a copy, a restored backup, a promoted standby, a run without us.  All trees
@@ -35,9 +35,8 @@
 
 #include "shared.h"
 
-#define LOCAL_FILE "pg_dynshmem/sherman.state"
 #define LOCAL_MAGIC 0x5348534c
-#define LOCAL_VERSION 6
+#define LOCAL_VERSION 7
 
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
@@ -50,13 +49,10 @@ local_checksum(const ShermanLocal *local)
 	return sherman_checksum(local, offsetof(ShermanLocal, checksum));
 }
 
-/*
- * Reads the state file; false: there is none, or it cannot be believed.
- */
-static bool
-local_read(ShermanLocal *local)
+bool
+sherman_local_read(const char *path, ShermanLocal *local)
 {
-	return sherman_file_read(LOCAL_FILE, local, sizeof(*local)) &&
+	return sherman_file_read(path, local, sizeof(*local)) &&
 		local->magic == LOCAL_MAGIC && local->version == LOCAL_VERSION &&
 		local->checksum == local_checksum(local) &&
 		memchr(local->memory_path, '\0', sizeof(local->memory_path)) != NULL;
@@ -71,7 +67,7 @@ sherman_local_write(ShermanLocal *local)
 	local->version = LOCAL_VERSION;
 	local->checksum = local_checksum(local);
 	sherman_step("state file", true);
-	written = sherman_file_write(LOCAL_FILE, local, sizeof(*local));
+	written = sherman_file_write(SHERMAN_LOCAL_FILE, local, sizeof(*local));
 	sherman_step("state file", false);
 	return written;
 }
@@ -89,16 +85,6 @@ signal_file_exists(void)
 			return true;
 	}
 	return false;
-}
-
-/*
- * Whether the state file is about this very data directory.
- */
-static bool
-same_place(const ShermanLocal *local, const ControlFileData *control, const struct stat *directory)
-{
-	return local->system_identifier == control->system_identifier &&
-		local->device == (uint64) directory->st_dev && local->inode == (uint64) directory->st_ino;
 }
 
 /*
@@ -155,12 +141,11 @@ random_word(uint64 *word)
  * Begins the state of a data directory that has none: nothing in any memory node's memory is its own.
  */
 static void
-local_begin(ShermanLocal *local, const ControlFileData *control, const struct stat *directory)
+local_begin(ShermanLocal *local, uint64 system_identifier)
 {
 	memset(local, 0, sizeof(*local));
-	local->system_identifier = control->system_identifier;
-	local->device = directory->st_dev;
-	local->inode = directory->st_ino;
+	local->system_identifier = system_identifier;
+	sherman_place_note(local);
 	random_word(&local->cluster[0]);
 	random_word(&local->cluster[1]);
 }
@@ -252,7 +237,7 @@ record_clean_end(int code, Datum argument)
 	if (code != 0 || (IsPostmasterEnvironment && MyProcPid != PostmasterPid))
 		return;
 	control = get_controlfile(DataDir, &sound);
-	if (!sound || control->state != DB_SHUTDOWNED || !local_read(&local) || local.epoch == 0)
+	if (!sound || control->state != DB_SHUTDOWNED || !sherman_local_read(SHERMAN_LOCAL_FILE, &local) || local.epoch == 0)
 		return;
 	/*
 	 * Either the epoch was ours, or nothing was attached and the clean end before this run is still the last
@@ -269,29 +254,52 @@ record_clean_end(int code, Datum argument)
 	sherman_local_write(&local);
 }
 
+/*
+ * Whether the state file is this directory's own.  One that was moved stays itself; *changed then.
+ */
+static bool
+local_is_ours(ShermanLocal *local, uint64 system_identifier, bool *changed)
+{
+	ShermanPlace place;
+
+	if (local->system_identifier != system_identifier)
+		return false;
+	place = sherman_place_find(local);
+	if (place == SHERMAN_PLACE_COPY)
+	{
+		ereport(WARNING,
+				(errmsg("this data directory is a copy of \"%s\": its sherman indexes are broken", local->directory),
+				 errdetail("Their memory is the original's."),
+				 errhint("Rebuild them with REINDEX.  A directory that is to take the place of another one is started when "
+						 "that has been removed or renamed.")));
+		return false;
+	}
+	if (place == SHERMAN_PLACE_SAME)
+		return true;
+	ereport(LOG,
+			(errmsg("the data directory was moved from \"%s\"", local->directory),
+			 errdetail("Sherman indexes stay what they are, if their memory was not used since by a copy of it.")));
+	sherman_place_note(local);
+	local->moved = 1;
+	*changed = true;
+	return true;
+}
+
 void
 sherman_recovery_start(ShermanShared *shared)
 {
 	ShermanLocal *local = &shared->local;
 	ControlFileData *control;
-	struct stat directory;
 	bool		sound;
 	bool		found;
-	bool		changed;
+	bool		changed = false;
 
 	control = get_controlfile(DataDir, &sound);
-	if (!sound || stat(DataDir, &directory) != 0)
+	if (!sound)
 		ereport(FATAL, (errmsg("could not read the control file of \"%s\"", DataDir)));
 	shared->start_checkpoint = control->checkPoint;
-	found = local_read(local);
-	if (found && !same_place(local, control, &directory))
-	{
-		ereport(LOG,
-				(errmsg("sherman indexes were made in another data directory: they must be rebuilt"),
-				 local->memory_path[0] != '\0' ?
-				 errdetail("Memory \"%s\" stays; remove it if nobody uses it.", local->memory_path) : 0));
-		found = false;
-	}
+	found = sherman_local_read(SHERMAN_LOCAL_FILE, local);
+	found = found && local_is_ours(local, control->system_identifier, &changed);
 	shared->start = found ? judge(local, control) : SHERMAN_START_UNPROVEN;
 	/* What an earlier run found in the WAL, and came to no decision by, must be there still. */
 	if (found && local->take_over == SHERMAN_TAKE_OVER_CUT)
@@ -299,14 +307,15 @@ sherman_recovery_start(ShermanShared *shared)
 	on_shmem_exit(record_clean_end, PointerGetDatum(shared));
 	if (IsBinaryUpgrade)
 		return;
-	changed = found && sherman_wal_end_start(shared, control);
+	if (found)
+		changed |= sherman_wal_end_start(shared, control);
 	if (IsPostmasterEnvironment)
 	{
 		/* Begun, and never attached: still as good as new. */
 		bool		unproven = shared->start == SHERMAN_START_UNPROVEN && (!found || local->epoch != 0);
 
 		if (!found)
-			local_begin(local, control, &directory);
+			local_begin(local, control->system_identifier);
 		else if (unproven)
 			local_distrust(local);
 		if (unproven)
@@ -337,7 +346,7 @@ local_change(ShermanLocal *local, char *failure)
 {
 	if (sherman_local_change(local))
 		return true;
-	snprintf(failure, SHERMAN_FAILURE_BYTES, "the state file \"%s\" cannot be written", LOCAL_FILE);
+	snprintf(failure, SHERMAN_FAILURE_BYTES, "the state file \"%s\" cannot be written", SHERMAN_LOCAL_FILE);
 	return false;
 }
 
@@ -393,20 +402,65 @@ sherman_recovery_begin(char *failure)
 	return true;
 }
 
+/*
+ * The memory was used since this directory left its place: it is a copy.  It gets an identity of its own, before
+ * anything is attached by the old one, so that the original is not fenced.  Returns false, for `failure`.
+ */
+static bool
+become_copy(char *failure)
+{
+	ShermanLocal local;
+
+	strlcpy(failure, "it was used since by the server that this one is a copy of", SHERMAN_FAILURE_BYTES);
+	/* What is attached is known by that identity: the next start goes on here. */
+	if (pg_atomic_read_u32(&sherman_shared->epoch) != 0)
+		return false;
+	ereport(WARNING,
+			(errmsg("this data directory is a copy: its sherman indexes are broken"),
+			 errdetail("Their memory was used by the original since the copy was made."),
+			 errhint("Rebuild them with REINDEX.")));
+	local_begin(&local, sherman_shared->local.system_identifier);
+	if (!local_change(&local, failure))
+		return false;
+	sherman_shared->start = SHERMAN_START_UNPROVEN;
+	sherman_shared->end_awaited = SHERMAN_AWAITED_NOTHING;
+	sherman_pool_adopt();
+	sherman_state_changed();
+	ConditionVariableBroadcast(&sherman_shared->changed);
+	sherman_invalidate_plans();
+	return false;
+}
+
+/*
+ * The number of a memory node's next epoch behind `last`.  The step is drawn: two servers that go on from copies of one
+ * memory, each with its own, do not open epochs of the same number, and neither believes what the other has made of it.
+ */
+static bool
+next_epoch(uint64 last, uint64 *next)
+{
+	uint32		step;
+
+	if (!pg_strong_random(&step, sizeof(step)))
+		return false;
+	*next = last + 1 + step;
+	return true;
+}
+
 bool
 sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure)
 {
 	const ShermanLocalNode *local = &sherman_shared->local.node[position];
 	bool		known = memcmp(local->memory, status->uuid, sizeof(local->memory)) == 0;
-	uint64		last = Max(local->epoch, local->opening);
 	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != 0;
 
-	/* Nobody was let in in an epoch behind the acknowledged one. */
-	if (known && status->epoch >= local->epoch && status->epoch <= last)
+	/* Nobody was let in in the one that was being opened. */
+	if (known && (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening)))
 	{
 		*member = local->member;
 		return true;
 	}
+	if (known && sherman_shared->local.moved && !sherman_shared->embedded)
+		return become_copy(failure);
 	if (known && seen && status->epoch > local->epoch)
 	{
 		strlcpy(failure, "another server with this one's identity, a copy perhaps, has attached to it",
@@ -600,7 +654,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 					   "What it holds is good.")));
 	/*
 	 * No number is used twice for this memory, even if what we find is older than what we know: there may be
-	 * copies of it.
+	 * copies of it, and copies of this server that use them.
 	 */
 	if (memcmp(node->memory, known->memory, sizeof(node->memory)) == 0)
 		last = Max(last, Max(node->epoch, node->opening));
@@ -612,7 +666,14 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 	/* The table must not show trees of memory that was here before. */
 	sherman_trees_clear(position);
 	/* Broken first, for the next epoch hides that the last one was unclean. */
-	node->opening = last + 1;
+	if (!next_epoch(last, &node->opening))
+	{
+		strlcpy(failure, "there are no random numbers", SHERMAN_FAILURE_BYTES);
+		return false;
+	}
+	/* It is the memory that this server knew last: wherever the directory is, it is no copy. */
+	if (same)
+		local.moved = 0;
 	if (!history_change(&local, failure))
 		return false;
 	called = take_stock(client, position, node->unclean_from);

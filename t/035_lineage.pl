@@ -7,6 +7,7 @@ use warnings;
 
 use FindBin;
 use lib $FindBin::RealBin;
+use Copies;
 use Msd;
 use PostgreSQL::Test::Utils;
 use Sherman;
@@ -96,7 +97,8 @@ is($node->safe_psql('postgres', q{SELECT sherman_heal('rows_id')}), '0', 'is hea
 index_agrees($node, 'healed');
 
 #
-# Two runs from one beginning: the tables of the first, the memory of the second one. All numbers of epochs fit.
+# Two runs from one beginning: the tables of the first, the memory of the second one. All numbers of epochs fit: else nothing in that
+# memory would be believed (t/060_place).
 #
 my $data = $node->data_dir;
 my $aside = $node->basedir;
@@ -122,6 +124,7 @@ index_agrees($node, 'the second one');
 $node->stop;
 move_contents($data, "$aside/second");
 move_contents("$aside/first", $data);
+steal_epoch("$aside/second", $data, $msd->{memory});
 $node->start;
 like(broken_for($node, 'rows_id'), qr/^broken: .* another history/, 'an index that was changed in the other history is broken');
 is(state_of($node, 'others_id'), 'ok', 'one that was not changed is good');

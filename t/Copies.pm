@@ -6,11 +6,12 @@ package Copies;
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Exporter 'import';
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw(clone);
+our @EXPORT = qw(clone steal_epoch);
 
 my $state = 'pg_dynshmem/sherman.state';
 
@@ -26,20 +27,46 @@ sub crc32c
 	return $crc ^ 0xFFFFFFFF;
 }
 
-# Makes the state file of a copied data directory say that it is the original's: device and inode are behind 16 bytes, the checksum
-# behind all else.
-sub steal_identity
+# change(directory, change): changes the content of its state file, and the checksum that is behind all else.
+sub change
 {
-	my $directory = shift;
-	my ($device, $inode) = (stat($directory))[ 0, 1 ];
+	my ($directory, $change) = @_;
 	my $content = slurp_file("$directory/$state");
 	my ($end) = grep { unpack('L', substr($content, $_, 4)) == crc32c(substr($content, 0, $_)) } (length($content) - 4, length($content) - 8);
 
-	substr($content, 16, 16) = pack('QQ', $device, $inode);
+	$change->(\$content);
 	substr($content, $end, 4) = pack('L', crc32c(substr($content, 0, $end)));
 	open(my $file, '+<:raw', "$directory/$state") or die "$state: $!";
 	print {$file} $content;
 	close $file;
+	return;
+}
+
+# Makes the state file of a copied data directory say that it is the original's: behind 16 bytes are the inode of PG_VERSION, when
+# that was made (0: unknown) and the directory (1024 bytes).
+sub steal_identity
+{
+	my $directory = shift;
+	my $inode = (stat("$directory/PG_VERSION"))[1];
+
+	change($directory, sub { substr(${ $_[0] }, 16, 16 + 1024) = pack('QQa1024', $inode, 0, abs_path($directory)) });
+	return;
+}
+
+# steal_epoch(from, to, memory): makes the state file of `to` take the number of the epoch at a memory node from that of `from`.  It is
+# 24 bytes behind the memory's identity, which is 56 bytes behind the beginning of the memory's file.
+sub steal_epoch
+{
+	my ($from, $to, $memory) = @_;
+	my ($identity, $epoch);
+
+	open(my $file, '<:raw', $memory) or die "$memory: $!";
+	seek($file, 56, 0);
+	read($file, $identity, 16) == 16 or die "$memory: $!";
+	close $file;
+	my $other = slurp_file("$from/$state");
+	$epoch = substr($other, index($other, $identity) + 24, 8);
+	change($to, sub { substr(${ $_[0] }, index(${ $_[0] }, $identity) + 24, 8) = $epoch });
 	return;
 }
 

@@ -1,0 +1,178 @@
+
+# Where a data directory lies is no part of what it is: on another device, moved, its indexes are what they were.  A copy of it is found
+# out all the same, whether the original is there still, has used the memory since, or comes back behind the copy.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+use Msd;
+use PostgreSQL::Test::Utils;
+use Sherman;
+use Test::More;
+
+my $rows = 0;
+
+# The log from here on.
+sub log_since
+{
+	my ($node, $offset) = @_;
+
+	return slurp_file($node->logfile, $offset);
+}
+
+sub insert
+{
+	my ($node, $count) = @_;
+
+	$node->safe_psql('postgres', "INSERT INTO t SELECT g, md5(g::text) FROM generate_series($rows + 1, $rows + $count) g");
+	$rows += $count;
+	return;
+}
+
+sub is_whole
+{
+	my ($node, $when) = @_;
+
+	is(state_of($node, 't_id'), 'ok', "$when: the index is good");
+	is(check_index($node, 't_id'), '0', 'and whole');
+	is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000"),
+		$rows, 'all rows are found through it');
+	return;
+}
+
+sub is_broken
+{
+	my ($node, $when, $expected) = @_;
+
+	is(state_of($node, 't_id'), 'broken', "$when: the index is broken");
+	is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000"), $expected, 'the answer is right');
+	return;
+}
+
+# The machine is restarted: the memory is gone.
+sub lose_memory
+{
+	my $node = shift;
+
+	foreach my $memory (memory_files($node))
+	{
+		unlink $memory or die "$memory: $!";
+	}
+	return;
+}
+
+# put(from, to): moves a directory, to another device perhaps: file by file, then.
+sub put
+{
+	my ($from, $to) = @_;
+
+	system('mv', $from, $to) == 0 or die "could not move $from";
+	return;
+}
+
+my $node = new_cluster('embedded', memory => 16);
+my $data = $node->data_dir;
+my $elsewhere = memory_directory($node) . '/data';
+
+$node->safe_psql('postgres', 'CREATE TABLE t (id int, pad text); CREATE INDEX t_id ON t USING sherman (id)');
+insert($node, 3000);
+
+# ---- another device: with the memory, and by the snapshot ----
+$node->stop;
+put($data, $elsewhere);
+symlink $elsewhere, $data or die "symlink: $!";
+SKIP:
+{
+	skip 'there is one file system only', 1 if (stat($elsewhere))[0] == (stat($node->basedir))[0];
+	isnt((stat($elsewhere))[0], (stat($node->basedir))[0], 'the data directory is on another device');
+}
+my $offset = -s $node->logfile;
+$node->start;
+is_whole($node, 'on another device');
+like(log_since($node, $offset), qr/LOG:  the data directory was moved from/, 'the log says that it was moved');
+insert($node, 100);
+$node->stop;
+unlink $data;
+put($elsewhere, $data);
+lose_memory($node);
+$node->start;
+is_whole($node, 'moved again, behind a restart of the machine');
+insert($node, 100);
+
+# ---- a copy, of which the original is there ----
+$node->stop;
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+mkdir $copy->basedir;
+system('cp', '-a', $data, $copy->data_dir) == 0 or die 'could not copy';
+$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
+$copy->start;
+is_broken($copy, 'a copy, while the original is there', $rows);
+like(slurp_file($copy->logfile), qr/WARNING:  this data directory is a copy of "\Q$data\E"/, 'the log says why');
+$copy->stop;
+$node->start;
+is_whole($node, 'the original, behind its copy');
+
+# ---- a copy that the original gives way to, and then comes back ----
+$node->stop;
+system('rm', '-rf', $copy->data_dir);
+system('cp', '-a', $data, $copy->data_dir) == 0 or die 'could not copy';
+$copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
+
+# The original goes on by its snapshot, and its memory goes with a restart of the machine.
+lose_memory($node);
+$node->start;
+insert($node, 100);
+$node->stop;
+my $expected = $rows;
+lose_memory($node);
+put($data, $elsewhere);
+
+# So does the copy, in as many epochs, and leaves its memory.
+$copy->start;
+is(state_of($copy, 't_id'), 'ok', 'in place of the original, by the snapshot of that moment');
+$copy->safe_psql('postgres', 'CREATE TABLE u (id int); CREATE INDEX u_id ON u USING sherman (id); INSERT INTO u VALUES (1)');
+$copy->stop;
+put($copy->data_dir, memory_directory($node) . '/copy');
+put($elsewhere, $data);
+$node->start;
+is_broken($node, 'the memory that a copy made in as many epochs', $expected);
+$node->safe_psql('postgres', 'REINDEX TABLE t');
+is_whole($node, 'behind REINDEX');
+$node->stop;
+
+# ---- memory nodes of their own: a copy whose place tells nothing, on another machine perhaps ----
+my $msd = Msd->new('a', size => 64);
+my $owner = new_cluster('owner', conf => "sherman.memory_nodes = '" . $msd->address . "'\nsherman.embedded_memory = 0\n" . Msd::configuration());
+
+$data = $owner->data_dir;
+$rows = 0;
+$owner->safe_psql('postgres', 'CREATE TABLE t (id int, pad text); CREATE INDEX t_id ON t USING sherman (id)');
+insert($owner, 1000);
+$owner->stop;
+my $other = PostgreSQL::Test::Cluster->new('other');
+mkdir $other->basedir;
+system('cp', '-a', $data, $other->data_dir) == 0 or die 'could not copy';
+$other->append_conf('postgresql.conf', 'port = ' . $other->port . "\nunix_socket_directories = '" . $other->host . "'\n");
+put($data, $elsewhere);
+symlink $elsewhere, $data or die "symlink: $!";
+$owner->start;
+is_whole($owner, 'moved, at a memory node of its own');
+insert($owner, 10);
+
+# The path that the copy knows leads nowhere while it starts, as on another machine.
+unlink $data;
+$other->start;
+is_broken($other, 'a copy elsewhere', 1000);
+like(slurp_file($other->logfile), qr/WARNING:  this data directory is a copy: its sherman indexes are broken/, 'the log says why');
+$other->safe_psql('postgres', 'REINDEX TABLE t; INSERT INTO t VALUES (2000)');
+is(check_index($other, 't_id'), '0', 'it has indexes of its own behind REINDEX');
+symlink $elsewhere, $data or die "symlink: $!";
+insert($owner, 10);
+is_whole($owner, 'the original was not disturbed');
+unlike(slurp_file($owner->logfile), qr/another server with this one's identity/, 'nor fenced');
+$other->stop;
+$owner->stop;
+$msd->stop;
+done_testing();
