@@ -26,6 +26,13 @@ chains_prepare(ServerConnection *connection)
 }
 
 void
+chains_forget(ServerConnection *connection)
+{
+	free(connection->chain);
+	connection->chain = NULL;
+}
+
+void
 chains_begin(FabricServer *server, ServerConnection *connection)
 {
 	MemoryChannel *record = &server->memory.channels[connection->channel];

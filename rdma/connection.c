@@ -49,7 +49,7 @@ connection_free(ServerConnection *connection)
 		close(connection->passed);
 	buffer_free(&connection->input);
 	buffer_free(&connection->output);
-	free(connection->chain);
+	chains_forget(connection);
 	free(connection);
 }
 

@@ -241,12 +241,13 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 	VerbsAddress client = {0};
 	VerbsGrant grant;
 	FabricStatus status = FABRIC_OK;
+	bool verbs = false;
 
 	control_get_hello(request, &hello);
 	if (request->failed || connection->introduced)
 		status = FABRIC_PROTOCOL;
 	else if (hello.incarnation != 0)
-		status = take_client(server, connection, request, &client, &connection->verbs);
+		status = take_client(server, connection, request, &client, &verbs);
 	else if (request->position != request->bytes)
 		status = FABRIC_PROTOCOL;
 	if (status != FABRIC_OK)
@@ -256,6 +257,7 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 	}
 	memcpy(connection->cluster, hello.cluster, sizeof(connection->cluster));
 	connection->incarnation = hello.incarnation;
+	connection->verbs = verbs;
 	status = server->draining ? FABRIC_DRAINING : admit_tenant(server, connection);
 	if (status == FABRIC_OK && connection->stream != NULL && !connection->counted &&
 	    server->network_connections >= server->options.max_connections)
@@ -276,12 +278,13 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 		if (connection->passed >= 0)
 			close(connection->passed);
 		connection->passed = -1;
+		chains_forget(connection);
 		server->figures.connections_refused++;
 		reply_status(server, connection, status);
 		return;
 	}
 	connection_introduced(server, connection);
-	reply_capabilities(server, connection, connection->verbs ? &grant : NULL);
+	reply_capabilities(server, connection, verbs ? &grant : NULL);
 }
 
 static void

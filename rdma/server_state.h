@@ -326,7 +326,9 @@ extern void request_continue_attach(FabricServer *server, ServerConnection *conn
 /* chains.c */
 /* Before channel_grant(): takes the memory that chains in frames need. False: there is none. */
 extern bool chains_prepare(ServerConnection *connection);
-/* After it: the channel can be used. */
+/* No channel came of it, or the connection ends: it has no chains. */
+extern void chains_forget(ServerConnection *connection);
+/* After channel_grant(): the channel can be used. */
 extern void chains_begin(FabricServer *server, ServerConnection *connection);
 /* Runs the chain of a frame and replies, or parks it. */
 extern void chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *payload,

@@ -21,6 +21,7 @@
 #include <cmocka.h>
 
 #include "support/hostile_node.h"
+#include "verbs.h"
 
 #define CLUSTER 17u
 /* Of a memory node or a client to come. */
@@ -121,6 +122,52 @@ test_others_told_nothing(void **state)
 		close(descriptor);
 	}
 	hostile_node_expect_log(&node, "does not speak TLS");
+	witness_expect(&node.witness, 1);
+}
+
+/* ---- Devices */
+
+/* HELLO, with the address of a queue pair behind it if `verbs`; the bytes of the reply's data are in *bytes. */
+static FabricStatus
+say_hello(RawClient *raw, uint32_t incarnation, bool verbs, uint32_t *bytes)
+{
+	static const VerbsAddress address = {.queue = 1, .mtu = 1024, .reads = 1};
+	const ControlHello hello = {.cluster = {CLUSTER, ~(uint64_t) CLUSTER},
+	                            .incarnation = incarnation,
+	                            .old_channel = CONTROL_NO_CHANNEL};
+	uint8_t request[128];
+	uint8_t reply[RAW_FRAME_BYTES];
+	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+
+	control_put_hello(&payload, &hello);
+	if (verbs)
+		verbs_put_address(&payload, &address);
+	*bytes = sizeof(reply);
+	return raw_call(raw, CONTROL_HELLO, request, payload.position, reply, bytes);
+}
+
+/* A client that was refused for its device is answered as any other when it comes again without: nothing of a grant is left. */
+static void
+test_device_not_here(void **state)
+{
+	uint32_t incarnation;
+	uint32_t usual;
+	uint32_t bytes;
+	RawClient raw;
+
+	(void) state;
+	raw_open(&raw, &node.process, NULL);
+	assert_int_equal(say_hello(&raw, 0, false, &usual), FABRIC_OK);
+	raw_close(&raw);
+	incarnation = cluster_attach(node.process.network_address, CLUSTER);
+	for (uint32_t with_channel = 0; with_channel < 2; with_channel++)
+	{
+		raw_open(&raw, &node.process, NULL);
+		assert_int_equal(say_hello(&raw, incarnation, true, &bytes), FABRIC_NOT_SUPPORTED);
+		assert_int_equal(say_hello(&raw, with_channel * incarnation, false, &bytes), FABRIC_OK);
+		assert_int_equal(bytes, usual);
+		raw_close(&raw);
+	}
 	witness_expect(&node.witness, 1);
 }
 
@@ -256,8 +303,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEYED(test_keys_wanted), OPEN(test_key_not_wanted), KEYED(test_others_told_nothing),
-		KEYED(test_next_client), OPEN(test_next_client),    OPEN(test_next_node),
+		KEYED(test_keys_wanted),    OPEN(test_key_not_wanted), KEYED(test_others_told_nothing),
+		KEYED(test_next_client),    OPEN(test_next_client),    OPEN(test_next_node),
+		OPEN(test_device_not_here),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -304,6 +304,37 @@ test_strange_headers(void **state)
 	witness_expect(&node.witness, 3);
 }
 
+/* Who was refused a channel, as there is none left, has no chains, neither before HELLO nor behind one for calls alone. */
+static void
+test_chain_without_channel(void **state)
+{
+	uint32_t incarnation = enemy_incarnation();
+	RawClient held[HOSTILE_CHANNELS];
+	uint32_t count = 0;
+	uint64_t word = 0;
+	FabricOp read = op_read(0, &word, 8);
+	RawClient raw;
+
+	(void) state;
+	open_enemy(&raw);
+	while (raw_hello(&raw, ENEMY, incarnation, NULL) == FABRIC_OK)
+	{
+		assert_in_range(count, 0, HOSTILE_CHANNELS - 1);
+		held[count++] = raw;
+		open_enemy(&raw);
+	}
+	assert_int_equal(raw_chain(&raw, &read, 1), FABRIC_LOST);
+	raw_close(&raw);
+	open_enemy(&raw);
+	assert_int_equal(raw_hello(&raw, ENEMY, incarnation, NULL), FABRIC_NO_MEMORY);
+	assert_int_equal(raw_hello(&raw, ENEMY, 0, NULL), FABRIC_OK);
+	assert_int_equal(raw_chain(&raw, &read, 1), FABRIC_LOST);
+	raw_close(&raw);
+	while (count > 0)
+		raw_close(&held[--count]);
+	witness_expect(&node.witness, 3);
+}
+
 /* What is right in itself, and not now. */
 static void
 test_reordered_frames(void **state)
@@ -657,6 +688,8 @@ main(void)
 		OPEN(test_strange_headers),
 		KEYED(test_reordered_frames),
 		OPEN(test_reordered_frames),
+		KEYED(test_chain_without_channel),
+		OPEN(test_chain_without_channel),
 		KEYED(test_random_frames),
 		OPEN(test_random_frames),
 		KEYED(test_forbidden_chains),

@@ -55,6 +55,14 @@ mutate other_versions_taken test_security rdma/control.c \
 	's/frame->version == CONTROL_VERSION/true/'
 mutate served_before_hello test_security rdma/requests.c \
 	's/else if \(!connection->introduced\)/else if (false)/'
+mutate grant_of_refused_device test_refusals rdma/requests.c \
+	's/(take_client\(server, connection, request, &client, )&verbs/$1&connection->verbs/; s/\tconnection->verbs = verbs;\n//; s/verbs \? &grant : NULL\);\n\}\n\nstatic void\nhandle_reset/connection->verbs ? &grant : NULL);\n}\n\nstatic void\nhandle_reset/'
+mutate chain_of_no_channel test_security rdma/requests.c \
+	's/\n\t\tchains_forget\(connection\);//'
+mutate padding_not_cleared conformance=--tcp rdma/control.c \
+	's/\tmemset\(place \+ end, 0, control_frame_bytes\(frame->length\) - end\);/\t(void) end;/' memory
+mutate reply_not_cleared test_calls tree/service_calls.c \
+	's/\n\tmemset\(&out, 0, methods\[method\]\.reply_bytes\);//' memory
 mutate hello_twice test_security rdma/requests.c \
 	's/ \|\| connection->introduced\)/)/'
 mutate end_of_region_not_checked test_security rdma/chain.h \
