@@ -578,6 +578,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
+	sherman_check_classes(index);
 	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP && RelationGetNumberOfBlocks(heap) == 0)
 	{
 		build_later(index);

@@ -303,6 +303,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	if (sherman_shared != NULL && IsA(statement->utilityStmt, CheckPointStmt))
 		sherman_wal_end_wait();
 	sherman_warn_of_lost(at_risk);
+	sherman_mirror_changed(statement->utilityStmt);
 }
 
 /* ---- indexes that are made and dropped ---- */

@@ -499,6 +499,15 @@ extern void sherman_hint_collector(void);
 /* Installs its hook. */
 extern void sherman_on_conflict_install(void);
 
+/* ---- mirror.c ---- */
+
+/* Our access method in this database, whatever its name; of several the oldest. InvalidOid: the extension is not here. */
+extern Oid	sherman_access_method(void);
+/* Behind a statement that may have changed an operator family of btree's: our mirror of it follows. */
+extern void sherman_mirror_changed(Node *statement);
+/* Raises unless the columns of an index that is to be built have classes that know as equal what their types do, or were named. */
+extern void sherman_check_classes(Relation index);
+
 /* ---- constraints.c ---- */
 
 /*

@@ -33,14 +33,9 @@ differing AS (
 	SELECT row(opfname, opcname, opcintype, opcdefault)::text FROM classes GROUP BY 1 HAVING count(DISTINCT amname) = 1)
 SELECT * FROM differing;
 
--- Another extension's: beside the original.  Twice is once.  Before, text's class is taken, which citext's operators pass by.
+-- Another extension's: made with the original.
 CREATE EXTENSION citext SCHEMA test_opclass;
 CREATE TABLE c (id int, v citext);
-CREATE INDEX c_text ON c USING sherman (v);
-SELECT planned_as('Index Scan', 'SELECT id FROM c WHERE v = ''A''');
-DROP INDEX c_text;
-SELECT sherman_mirror_opfamily('test_opclass', 'citext_ops');
-SELECT sherman_mirror_opfamily('test_opclass', 'citext_ops');
 SELECT opcname, opcnamespace::regnamespace, opcintype::regtype, opcdefault, amvalidate(c.oid)
 FROM pg_opclass c JOIN pg_am a ON a.oid = opcmethod WHERE amname = 'sherman' AND opcname ~ 'citext';
 INSERT INTO c SELECT i, (ARRAY['a', 'A', 'b', 'Bb', 'bB', 'é', NULL])[1 + i % 7] FROM generate_series(1, 100) i;
@@ -78,7 +73,6 @@ CREATE OPERATOR >=! (LEFTARG = int4, RIGHTARG = int4, FUNCTION = even_ge);
 CREATE OPERATOR >! (LEFTARG = int4, RIGHTARG = int4, FUNCTION = even_gt);
 CREATE OPERATOR CLASS even_btree FOR TYPE int4 USING btree AS
 	OPERATOR 1 <!, OPERATOR 2 <=!, OPERATOR 3 =, OPERATOR 4 >=!, OPERATOR 5 >!, FUNCTION 1 even_cmp(int4, int4);
-SELECT sherman_mirror_opfamily('test_opclass', 'even_btree');
 CREATE TABLE e (id int, v int4);
 INSERT INTO e SELECT i, nullif((i * 7919) % 61 - 30, 7) FROM generate_series(1, 150) i;
 CREATE INDEX e_v ON e USING sherman (v even_btree);

@@ -60,7 +60,6 @@ sql('postgres', 'CREATE DATABASE source TEMPLATE template0');
 sql('source', q{
 	CREATE EXTENSION sherman;
 	CREATE EXTENSION citext;
-	SELECT sherman_mirror_opfamily('public', 'citext_ops');
 	CREATE SCHEMA other;
 	SET sherman.constraints = on;
 	CREATE TABLE keyed (id int PRIMARY KEY, code text UNIQUE, late int, pair int, UNIQUE (late) DEFERRABLE INITIALLY DEFERRED,

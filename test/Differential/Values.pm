@@ -106,8 +106,6 @@ CREATE EXTENSION citext SCHEMA differential;
 CREATE EXTENSION hstore SCHEMA differential;
 CREATE EXTENSION ltree SCHEMA differential;
 CREATE EXTENSION isn SCHEMA differential;
-SELECT count(sherman_mirror_opfamily('differential', f.opfname)) FROM pg_opfamily f JOIN pg_am a ON a.oid = f.opfmethod
-	WHERE a.amname = 'btree' AND f.opfnamespace = 'differential'::regnamespace \g /dev/null
 SQL
 }
 

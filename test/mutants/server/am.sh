@@ -39,6 +39,18 @@ mutate indexes_left_to_core sql/on_conflict am/on_conflict.c \
 mutate refusal_in_cores_words sql/on_conflict am/on_conflict.c \
 	's/state->ExecProcNodeReal = insert_into_partitions;\n//'
 
+# ---- operator classes
+mutate foreign_class_taken sql/default_classes am/mirror.c \
+	's/(\|\| )(equality_of\(class\) == equality_of\(theirs\))/$1$2 || true/'
+mutate new_families_not_mirrored sql/default_classes am/hooks.c \
+	's/\tsherman_mirror_changed\(statement->utilityStmt\);\n//'
+mutate mirrors_not_tied sql/default_classes am/mirror.c \
+	's/recordDependencyOn\(&depender, &referenced, DEPENDENCY_AUTO\);/(void) depender; (void) referenced;/'
+mutate mirrors_are_members sql/default_classes am/mirror.c \
+	's/creating && IsPinnedObject\([^;]*\);/creating;/'
+mutate family_found_by_path sql/default_classes am/mirror.c \
+	's/ObjectIdGetDatum\(schema\)\)\)/ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))/'
+
 # ---- VACUUM and dead entries
 mutate barrier_not_waited_for specs/scan-barrier am/vacuum.c \
 	's/\tsherman_scan_barrier_wait\(relation\);\n//'
