@@ -26,6 +26,12 @@
  * Reads from the socket in one call: a peer that sends nothing but TLS's own messages cannot keep us in it.
  */
 #define READS_PER_CALL 4u
+/*
+ * The longest first record of a client, header included; ours has some 300 bytes.  A server keeps so much of a client that has not yet said
+ * all of it, in place of a connection of OpenSSL with a hundred times as much.
+ */
+#define HELLO_BYTES 1024u
+#define RECORD_HEADER_BYTES ((size_t) SSL3_RT_HEADER_LENGTH)
 
 /* What a memory node without keys answers to a handshake; OpenSSL itself has no use for it. */
 #define NO_KEYS_ALERT TLS1_AD_ACCESS_DENIED
@@ -45,6 +51,9 @@ struct Stream
 	SSL *ssl;                             /* NULL: plain, or a server to which nothing was said yet */
 	StreamContext *context;               /* NULL: plain */
 	SSL_SESSION *psk;                     /* a client's key until the handshake is over */
+	uint8_t *hello;                       /* the first record of a server's client, until OpenSSL has it */
+	size_t hello_bytes;                   /* that came */
+	size_t hello_taken;                   /* of these, by OpenSSL */
 	char identity[FABRIC_IDENTITY_BYTES]; /* a server's peer has offered it last; fit to be printed */
 	StreamFindKey find;
 	void *argument;
@@ -70,7 +79,29 @@ would_wait(int error)
 	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
+static void
+forget_hello(Stream *stream)
+{
+	free(stream->hello);
+	stream->hello = NULL;
+}
+
 /* ---- OpenSSL's way to the socket */
+
+/* What was read before OpenSSL was asked. */
+static int
+hello_read(Stream *stream, char *buffer, size_t bytes)
+{
+	size_t count = stream->hello_bytes - stream->hello_taken;
+
+	if (count > bytes)
+		count = bytes;
+	memcpy(buffer, stream->hello + stream->hello_taken, count);
+	stream->hello_taken += count;
+	if (stream->hello_taken == stream->hello_bytes)
+		forget_hello(stream);
+	return (int) count;
+}
 
 static int
 socket_read(BIO *bio, char *buffer, int bytes)
@@ -79,6 +110,8 @@ socket_read(BIO *bio, char *buffer, int bytes)
 	ssize_t done = -1;
 
 	BIO_clear_retry_flags(bio);
+	if (stream->hello != NULL)
+		return hello_read(stream, buffer, (size_t) bytes);
 	errno = EAGAIN;
 	if (stream->reads_left > 0)
 	{
@@ -218,6 +251,7 @@ stream_free(Stream *stream)
 {
 	SSL_SESSION_free(stream->psk);
 	SSL_free(stream->ssl);
+	forget_hello(stream);
 	ERR_clear_error();
 	free(stream);
 }
@@ -454,17 +488,60 @@ tls_status(Stream *stream, int result, const char *doing)
 	return status;
 }
 
-/* A server's stream, before OpenSSL is asked: whoever only knocks shall cost no memory. */
+/* Takes more of the client's first record, up to `wanted` bytes of it. */
+static StreamStatus
+hear_until(Stream *stream, size_t wanted)
+{
+	while (stream->hello_bytes < wanted)
+	{
+		ssize_t done = recv(stream->descriptor, stream->hello + stream->hello_bytes,
+		                    wanted - stream->hello_bytes, MSG_DONTWAIT);
+
+		if (done <= 0)
+			return socket_status(stream, done, STREAM_WANT_READ, "TLS handshake");
+		stream->hello_bytes += (size_t) done;
+	}
+	return STREAM_OK;
+}
+
+/* Hears the client's first record, all of it: whoever only knocks, or says half of what he has to say, shall cost next to no memory. */
+static StreamStatus
+hear_hello(Stream *stream)
+{
+	StreamStatus status;
+	size_t whole;
+	uint8_t first;
+
+	if (stream->hello == NULL)
+	{
+		ssize_t done = recv(stream->descriptor, &first, 1, MSG_DONTWAIT | MSG_PEEK);
+
+		if (done != 1)
+			return socket_status(stream, done, STREAM_WANT_READ, "TLS handshake");
+		if (first != SSL3_RT_HANDSHAKE)
+			return fail(stream, STREAM_REFUSED, "TLS handshake", "the peer does not speak TLS");
+		stream->hello = malloc(HELLO_BYTES);
+		if (stream->hello == NULL)
+			return fail(stream, STREAM_NO_MEMORY, "TLS handshake", "no memory");
+	}
+	status = hear_until(stream, RECORD_HEADER_BYTES);
+	if (status != STREAM_OK)
+		return status;
+	whole = RECORD_HEADER_BYTES + ((size_t) stream->hello[3] << 8) + stream->hello[4];
+	if (whole > HELLO_BYTES)
+		return fail(stream, STREAM_REFUSED, "TLS handshake",
+		            "the peer begins with more than any client of ours");
+	return hear_until(stream, whole);
+}
+
+/* A server's stream, when OpenSSL is asked. */
 static StreamStatus
 start_server(Stream *stream)
 {
-	uint8_t first;
-	ssize_t done = recv(stream->descriptor, &first, 1, MSG_DONTWAIT | MSG_PEEK);
+	StreamStatus status = hear_hello(stream);
 
-	if (done != 1)
-		return socket_status(stream, done, STREAM_WANT_READ, "TLS handshake");
-	if (first != SSL3_RT_HANDSHAKE)
-		return fail(stream, STREAM_REFUSED, "TLS handshake", "the peer does not speak TLS");
+	if (status != STREAM_OK)
+		return status;
 	ERR_clear_error();
 	if (!start_tls(stream))
 	{
@@ -493,7 +570,12 @@ stream_handshake(Stream *stream)
 	prepare(stream);
 	result = SSL_do_handshake(stream->ssl);
 	if (result != 1)
-		return tls_status(stream, result, "TLS handshake");
+		status = tls_status(stream, result, "TLS handshake");
+	/* A hello in several parts, or one that wants to be asked for another: nothing is kept for it. */
+	if (status == STREAM_WANT_READ && stream->find != NULL && stream->tenant == 0)
+		return fail(stream, STREAM_REFUSED, "TLS handshake", "no key was offered in the first words");
+	if (status != STREAM_OK)
+		return status;
 	ERR_clear_error();
 	forget_key(stream);
 	/* The peer is who it says by the key alone. */

@@ -97,7 +97,7 @@ static void
 endless_stranger(void)
 {
 	/* What announces more than ever comes: a record of TLS, or a frame. */
-	uint8_t beginning[CONTROL_HEADER_BYTES] = {22, 3, 1, 0x3f, 0xff};
+	uint8_t beginning[CONTROL_HEADER_BYTES] = {22, 3, 1, 3, 0xe8};
 	const ControlFrame frame = {CONTROL_MAX_PAYLOAD, CONTROL_HELLO, CONTROL_VERSION, 1};
 	int descriptor = raw_socket(&node.process);
 	size_t sent = 0;

@@ -584,11 +584,15 @@ allocation_fails(void)
 	return allocations_left > 0 && --allocations_left == 0;
 }
 
+/* All that there were. */
+static uint64_t allocations;
+
 static void *
 failing_malloc(size_t bytes, const char *file, int line)
 {
 	(void) file;
 	(void) line;
+	allocations++;
 	return allocation_fails() ? NULL : malloc(bytes);
 }
 
@@ -659,6 +663,68 @@ test_no_memory(void **state)
 	assert_true(exchange(&keys));
 }
 
+/* ---- Half of it */
+
+/* A client that has not yet said all of its first words costs OpenSSL's memory nothing; when they are whole it is served. */
+static void
+test_half_a_hello(void **state)
+{
+	uint8_t hello[PAIR_WIRE_BYTES];
+	StreamPair pair;
+	size_t bytes;
+
+	(void) state;
+	pair_open(&pair, true);
+	assert_int_equal(stream_handshake(pair.client), STREAM_WANT_READ);
+	bytes = pair_take(pair.to_client, hello, sizeof(hello));
+	assert_in_range(bytes, 100, 1000);
+	for (size_t i = 0; i + 1 < bytes; i++)
+	{
+		uint64_t before = allocations;
+
+		pair_put(pair.to_server, hello + i, 1);
+		assert_int_equal(stream_handshake(pair.server), STREAM_WANT_READ);
+		assert_int_equal(allocations, before);
+	}
+	pair_put(pair.to_server, hello + bytes - 1, 1);
+	pair_handshake(&pair);
+	assert_int_equal(pair.server_status, STREAM_OK);
+	assert_int_equal(pair.client_status, STREAM_OK);
+	pair_close(&pair);
+}
+
+/* Bytes of a hello that nobody of ours says, or that is to be followed by another one: the server does not wait for more. */
+static void
+test_hello_of_others(void **state)
+{
+	static const uint8_t longer[] = {SSL3_RT_HANDSHAKE, 3, 1, 4, 0};
+	static const uint8_t part[] = {SSL3_RT_HANDSHAKE, 3, 1, 0, 4, SSL3_MT_CLIENT_HELLO, 0, 0, 200};
+	StreamPair pair;
+	RawEnd raw;
+	int ends[2];
+	Stream *server;
+
+	(void) state;
+	for (int i = 0; i < 2; i++)
+	{
+		pair_open(&pair, true);
+		pair_put(pair.to_server, i == 0 ? longer : part, i == 0 ? sizeof(longer) : sizeof(part));
+		assert_int_equal(stream_handshake(pair.server), STREAM_REFUSED);
+		pair_close(&pair);
+	}
+	raw_prepare(&raw, NULL, true);
+	/* The share that it sends is of the first, which we do not take; it could be asked for one of the second. */
+	assert_int_equal(SSL_CTX_set1_groups_list(raw.context, "P-521:X25519"), 1);
+	pair_sockets(ends);
+	raw_start(&raw, ends[0], true);
+	server = stream_server(ends[1], our_context, pair_find, &(PairKeys){0});
+	assert_int_equal(SSL_do_handshake(raw.ssl), -1);
+	assert_int_equal(stream_handshake(server), STREAM_REFUSED);
+	stream_close(server);
+	close(ends[0]);
+	raw_close(&raw);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, pair_count_leavings, pair_check_leavings)
 
 int
@@ -677,6 +743,8 @@ main(void)
 		TEST(test_early_data),
 		TEST(test_floods_of_key_updates),
 		TEST(test_no_memory),
+		TEST(test_half_a_hello),
+		TEST(test_hello_of_others),
 	};
 
 	/* Before OpenSSL allocates anything. */
