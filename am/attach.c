@@ -248,7 +248,7 @@ let_in(int position, const TreeNodeStatus *status, char *failure)
 	}
 	if (!review_others(client, position))
 	{
-		snprintf(failure, SHERMAN_FAILURE_BYTES, "there are more than %d indexes", SHERMAN_TABLE_TREES);
+		strlcpy(failure, "there is no shared memory for so many indexes", SHERMAN_FAILURE_BYTES);
 		tree_node_close(sherman_tree_shared, position);
 		return false;
 	}

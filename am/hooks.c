@@ -87,7 +87,8 @@ tree_options(void)
 {
 	TreeSharedOptions options = {
 		.slots = (uint32_t) MaxBackends,
-		.trees = (uint32_t) sherman_max_indexes,
+		.trees = SHERMAN_TREES_IN_USE,
+		.states_apart = true,
 		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
 		.lock_words = SHERMAN_LOCK_WORDS,
 		.nodes = TREE_MAX_NODES,
@@ -111,7 +112,6 @@ request_shared_memory(void)
 	if (previous_shmem_request != NULL)
 		previous_shmem_request();
 	RequestAddinShmemSpace(shared_bytes());
-	RequestAddinShmemSpace(sherman_trees_bytes());
 	RequestAddinShmemSpace(sherman_rebuilds_bytes());
 	RequestAddinShmemSpace(sherman_connection_workers_bytes());
 	RequestAddinShmemSpace(add_size(tree_shared_bytes(&options), PG_CACHE_LINE_SIZE));
@@ -170,6 +170,7 @@ start_shared_memory(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
 	locks = GetNamedLWLockTranche("sherman");
+	sherman_reserve_create(&options);
 	sherman_trees_initialize();
 	sherman_rebuilds_initialize();
 	sherman_connection_workers_initialize();

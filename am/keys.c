@@ -251,6 +251,42 @@ refuse_nondeterministic(Relation index, int column, Oid order_proc)
 					NameStr(((Form_pg_opclass) GETSTRUCT(tuple))->opcname))));
 }
 
+/*
+ * Fills in what a column's definition says of it, and nothing that follows from that.
+ */
+static void
+describe_column(Relation index, int i, KeyColumn *column)
+{
+	column->descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+	column->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+	column->type = index->rd_opcintype[i];
+	column->family = index->rd_opfamily[i];
+	column->collation = index->rd_indcollation[i];
+	column->order_proc = index_getprocid(index, i + 1, SHERMAN_ORDER_PROC);
+	column->sort_proc = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
+}
+
+bool
+sherman_keys_serve(const ShermanKeys *keys, Relation index)
+{
+	if (keys->columns != IndexRelationGetNumberOfKeyAttributes(index) ||
+		keys->format.fill_percent != (uint8) sherman_fillfactor(index) ||
+		!equalTupleDescs(keys->descriptor, RelationGetDescr(index)))
+		return false;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		const KeyColumn *column = &keys->column[i];
+		KeyColumn	now;
+
+		describe_column(index, i, &now);
+		if (column->descending != now.descending || column->nulls_first != now.nulls_first ||
+			column->type != now.type || column->family != now.family || column->collation != now.collation ||
+			column->order_proc != now.order_proc || column->sort_proc != now.sort_proc)
+			return false;
+	}
+	return true;
+}
+
 ShermanKeys *
 sherman_keys_make(Relation index)
 {
@@ -265,13 +301,7 @@ sherman_keys_make(Relation index)
 	{
 		KeyColumn  *column = &keys->column[i];
 
-		column->descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
-		column->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
-		column->type = index->rd_opcintype[i];
-		column->family = index->rd_opfamily[i];
-		column->collation = index->rd_indcollation[i];
-		column->order_proc = index_getprocid(index, i + 1, SHERMAN_ORDER_PROC);
-		column->sort_proc = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
+		describe_column(index, i, column);
 		refuse_nondeterministic(index, i, column->order_proc);
 		column->kind = normalize_kind(column->order_proc, column->collation);
 	}

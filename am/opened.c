@@ -17,11 +17,8 @@
 /* Open indexes that are found without a hash table. */
 #define RECENT 64
 
-/*
- * Between transactions a session keeps at most this part of sherman.max_indexes open: an open tree has a
- * place in the table that all sessions share, and idle ones shall not keep it from those that work.
- */
-#define KEPT_PART 8
+/* Between transactions a session keeps at most so many open: each takes some 9 kB of its memory. */
+#define KEPT_MAX 1024
 
 /* An open index with what only this file looks at. */
 typedef struct OpenIndex
@@ -266,6 +263,9 @@ judge_open(Relation relation, KnownIndex *entry)
 	bool		sound = sherman_metapage_read(relation, &meta);
 
 	open = entry->open;
+	/* Most of what the relcache invalidates is no change to the index: it goes on with the handle that it has. */
+	if (open != NULL && open->stale && open->index.keys != NULL)
+		open->stale = !sherman_keys_serve(open->index.keys, relation);
 	if (open != NULL && (open->stale || !RelFileNodeEquals(open->storage, relation->rd_node) ||
 						 open->index.meta.tree != meta.tree))
 	{
@@ -612,7 +612,7 @@ transaction_ended(XactEvent event, void *argument)
 		take_spares_back();
 	if (unlikely(some_stale))
 		retire_stale();
-	if (unlikely(open_count > Max(sherman_max_indexes / KEPT_PART, 1)))
+	if (unlikely(open_count > KEPT_MAX))
 		retire_all();
 	if (unlikely(retired != NULL))
 		free_retired();

@@ -13,7 +13,6 @@
 #define DEFAULT_EMBEDDED_MEMORY_MB 1024
 /* A quarter of the inner nodes of 100 million entries' trees. */
 #define DEFAULT_CACHE_MB 64
-#define DEFAULT_MAX_INDEXES 1024
 #define DEFAULT_ATTACH_TIMEOUT_MS 10000
 #define DEFAULT_OPERATION_TIMEOUT_MS 10000
 #define DEFAULT_COLLECT_INTERVAL_S 60
@@ -30,7 +29,6 @@ char	   *sherman_embedded_directory = NULL;
 bool		sherman_embedded_snapshot = true;
 int			sherman_cache_mb = DEFAULT_CACHE_MB;
 int			sherman_connection_workers = 0;
-int			sherman_max_indexes = DEFAULT_MAX_INDEXES;
 int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
@@ -117,11 +115,6 @@ define_sizes(void)
 							"Background workers that hold the connections to memory nodes for all sessions.",
 							"0 has each session connect for itself.",
 							&sherman_connection_workers, 0, 0, FABRIC_PROXY_MAX_WORKERS,
-							PGC_POSTMASTER, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("sherman.max_indexes",
-							"Sherman indexes that can be in use at the same time.",
-							NULL,
-							&sherman_max_indexes, DEFAULT_MAX_INDEXES, 16, 65536,
 							PGC_POSTMASTER, 0, NULL, NULL, NULL);
 }
 

@@ -212,9 +212,6 @@ typedef struct ShermanShared
 	ShermanSlot slot[FLEXIBLE_ARRAY_MEMBER];
 } ShermanShared;
 
-/* Trees that the table has room for, at all memory nodes. */
-#define SHERMAN_TABLE_TREES (4 * SHERMAN_MAX_TREES)
-
 /* The key of a tree's copy, which has a record and an entry of its own: no tree has this bit. */
 #define SHERMAN_TREE_COPY (UINT64CONST(1) << 63)
 
@@ -237,6 +234,19 @@ typedef struct ShermanTreeEntry
 	bool		heal_now;		/* by the visit that began last */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;
+
+/* ---- reserve.c: shared memory that takes up memory only as it is used ---- */
+
+/* Trees that can be in use at once: more than a server has, as room that is not used is only address space (640 MB). */
+#define SHERMAN_TREES_IN_USE 65536
+
+/*
+ * In the startup hook, in the postmaster: maps it, and sets options->states, and options->trees, which is less than
+ * SHERMAN_TREES_IN_USE if the system does not have so much address space.
+ */
+extern void sherman_reserve_create(TreeSharedOptions *options);
+/* Zeroed bytes, aligned to cache lines, which are never given back. NULL: there are not so many left. */
+extern void *sherman_reserve_allocate(Size bytes);
 
 /* ---- hooks.c ---- */
 
@@ -267,7 +277,6 @@ typedef enum ShermanVerdict
 } ShermanVerdict;
 
 /* ---- trees.c: the table of trees ---- */
-extern Size sherman_trees_bytes(void);
 extern void sherman_trees_initialize(void);
 /* Copies the entry; false: not known. */
 extern bool sherman_trees_find(uint64 tree, ShermanTreeEntry *entry);

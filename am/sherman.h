@@ -41,7 +41,6 @@ extern bool sherman_embedded_snapshot;	/* sherman.embedded_snapshot: its memory 
 extern char *sherman_embedded_directory;	/* sherman.embedded_directory: tmpfs that holds it, /dev/shm */
 extern int	sherman_cache_mb;				/* sherman.cache_size: inner-node cache in shared memory */
 extern int	sherman_connection_workers; /* sherman.connection_workers: 0 = each process connects for itself */
-extern int	sherman_max_indexes;			/* sherman.max_indexes: trees in use at once */
 extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */
 extern int	sherman_collect_interval_s;		/* sherman.collect_interval */
@@ -178,6 +177,8 @@ typedef struct ShermanKeys ShermanKeys;
  * only (usable before the tree exists).
  */
 extern ShermanKeys *sherman_keys_make(Relation index);
+/* Whether keys that were made for the index earlier are as they would be made now: its definition has not changed since. */
+extern bool sherman_keys_serve(const ShermanKeys *keys, Relation index);
 extern const TreeFormat *sherman_keys_format(const ShermanKeys *keys);
 
 /*

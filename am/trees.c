@@ -8,7 +8,6 @@
  */
 #include "sherman.h"
 
-#include "storage/shmem.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -19,21 +18,23 @@
 #define HEAL_RETRY_MS 1000
 #define HEAL_RETRY_MOST_MS (300 * 1000)
 
-static HTAB *trees = NULL;
+/* The directory of the hash table is for so many trees; there is room for so many at first. */
+#define TREES_MAX (4 * SHERMAN_TREES_IN_USE)
+#define TREES_FIRST 256
 
-Size
-sherman_trees_bytes(void)
-{
-	return hash_estimate_size(SHERMAN_TABLE_TREES, sizeof(ShermanTreeEntry));
-}
+static HTAB *trees = NULL;
 
 void
 sherman_trees_initialize(void)
 {
-	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry)};
+	const int	flags = HASH_ELEM | HASH_BLOBS | HASH_SHARED_MEM | HASH_ALLOC | HASH_DIRSIZE;
+	HASHCTL		control = {.keysize = sizeof(uint64), .entrysize = sizeof(ShermanTreeEntry),
+	.alloc = sherman_reserve_allocate};
 
-	trees = ShmemInitHash("sherman trees", SHERMAN_TABLE_TREES, SHERMAN_TABLE_TREES, &control,
-						  HASH_ELEM | HASH_BLOBS | HASH_FIXED_SIZE);
+	/* As ShmemInitHash() does, but from the reserve: it grows with the number of trees. */
+	control.dsize = control.max_dsize = hash_select_dirsize(TREES_MAX);
+	control.hctl = sherman_reserve_allocate(hash_get_shared_size(&control, flags));
+	trees = hash_create("sherman trees", TREES_FIRST, &control, flags);
 }
 
 bool

@@ -26,12 +26,11 @@
 /* F31: a memory node gives a node away when its extents are more than this share above the average. */
 #define UNBALANCED_PERCENT 10u
 
-static StateAtNode *
-state_at(Tree *tree, uint32_t memory_node)
+/* There is no room for what would be remembered of one more tree at a memory node. */
+static TreeStatus
+no_part(Tree *tree)
 {
-	assert(tree->state != NULL);
-	assert(memory_node < tree->client->options.nodes);
-	return &tree->state->at[memory_node];
+	return client_fail(tree->client, TREE_NO_MEMORY, "more trees in use than there is shared memory for");
 }
 
 /*
@@ -65,12 +64,14 @@ extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent,
 static TreeStatus
 extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 {
-	StateAtNode *at = state_at(tree, memory_node);
+	StateAtNode *at = tree_part(tree, memory_node);
 	DirectoryExtent extent;
 	StatePast past = {.extent = 0};
 	TreeStatus status;
 
 	assert(!tree->client->holding);
+	if (at == NULL)
+		return no_part(tree);
 	/* Where a tree has copies it has no shares: each of the two memory nodes has a record to grow. */
 	status = directory_extent(tree->client, memory_node, tree->tree,
 	                          tree->copies != NULL ? memory_node : tree_home(tree->root), seen, &extent);
@@ -91,9 +92,11 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 TreeStatus
 allocate_begin(Tree *tree, uint32_t memory_node)
 {
-	StateAtNode *at = state_at(tree, memory_node);
+	StateAtNode *at = tree_part(tree, memory_node);
 	bool known;
 
+	if (at == NULL)
+		return no_part(tree);
 	spin_lock(&tree->state->spin);
 	known = at->extents != 0;
 	spin_unlock(&tree->state->spin);
@@ -107,9 +110,11 @@ allocate_begin(Tree *tree, uint32_t memory_node)
 static TreeStatus
 run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 {
-	StateAtNode *at = state_at(tree, memory_node);
+	StateAtNode *at = tree_part(tree, memory_node);
 
 	assert(bytes % CHUNK_BYTES == 0);
+	if (at == NULL)
+		return no_part(tree);
 	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
 		uint64_t offset, length, generation;
@@ -224,11 +229,13 @@ run_spare(StateTable *table, StateAtNode *at, StateRun run)
 bool
 allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes, uint64_t generation)
 {
-	StateAtNode *at = state_at(tree, memory_node);
+	StateAtNode *at = tree_part(tree, memory_node);
 	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation};
 	bool kept = false;
 
 	assert(offset % FABRIC_STRIPE_BYTES == 0 && bytes % FABRIC_STRIPE_BYTES == 0);
+	if (at == NULL)
+		return false;
 	spin_lock(&tree->state->spin);
 	for (uint32_t i = 0; i < at->spares && !kept; i++)
 	{
@@ -311,11 +318,13 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 	spin_lock(&tree->state->spin);
 	for (uint32_t i = 0; i < nodes; i++)
 	{
+		const StateAtNode *at;
 		uint64_t bytes;
 
 		if (!node_is_open(tree->client->shared, i))
 			continue;
-		bytes = tree->state->at[i].tree_bytes;
+		at = state_part(tree->client->shared->states, tree->state, i);
+		bytes = at == NULL ? 0 : at->tree_bytes;
 		present++;
 		sum += bytes;
 		if (i == memory_node)
@@ -335,16 +344,19 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 static TreeStatus
 node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
-	StateAtNode *at = state_at(tree, memory_node);
+	StateAtNode *at = tree_part(tree, memory_node);
 	uint32_t kind = level == 0 ? 0 : 1;
 	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
 	uint32_t bytes = node_bytes(&tree->geometry, level);
-	TreeStatus freed = freed_take(tree, memory_node, level, pointer, generation);
+	TreeStatus freed;
 	SkippedBytes skipped;
 	uint64_t offset = 0;
 	bool found = true;
 
 	assert(FABRIC_STRIPE_BYTES % bytes == 0);
+	if (at == NULL)
+		return no_part(tree);
+	freed = freed_take(tree, memory_node, level, pointer, generation);
 	if (freed != TREE_NOT_FOUND)
 		return freed;
 	spin_lock(&tree->state->spin);
@@ -385,7 +397,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		run_install(tree->client->shared->states, state_at(tree, memory_node), use, &taken);
+		run_install(tree->client->shared->states, tree_part(tree, memory_node), use, &taken);
 		spin_unlock(&tree->state->spin);
 		status = node_take_known(tree, memory_node, level, pointer, generation);
 	}
@@ -430,11 +442,13 @@ allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointe
 void
 allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 {
-	StateAtNode *at = state_at(tree, pointer_memory_node(pointer));
+	StateAtNode *at = tree_part(tree, pointer_memory_node(pointer));
 	uint32_t kind = level == 0 ? 0 : 1;
 
 	assert(pointer_offset(pointer) != 0);
 	assert(level < LEVELS_MAX);
+	if (at == NULL)
+		return;
 	spin_lock(&tree->state->spin);
 	if (at->returned[kind] < STATE_RETURNED_NODES)
 	{
@@ -480,7 +494,7 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 	if (bytes == 0)
 		return;
 	spin_lock(&tree->state->spin);
-	run_install(tree->client->shared->states, state_at(tree, memory_node), STATE_LEAVES, &run);
+	run_install(tree->client->shared->states, tree_part(tree, memory_node), STATE_LEAVES, &run);
 	spin_unlock(&tree->state->spin);
 }
 
@@ -521,11 +535,13 @@ TreeStatus
 allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset)
 {
 	StateTable *table = tree->client->shared->states;
-	StateAtNode *at = state_at(tree, memory_node);
+	StateAtNode *at = tree_part(tree, memory_node);
 	uint32_t block = block_bytes(bytes);
 
 	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
 	assert(!tree->client->holding);
+	if (at == NULL)
+		return no_part(tree);
 	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
 		StateRun taken;
@@ -561,12 +577,14 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 void
 allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes)
 {
+	StateAtNode *at = tree_part(tree, memory_node);
 	uint32_t block = block_bytes(bytes);
 
 	assert(offset % OUTSIDE_ALIGN == 0);
 	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
 	spin_lock(&tree->state->spin);
-	blocks_put(tree->client->shared->states, state_at(tree, memory_node), offset, block, false);
+	if (at != NULL)
+		blocks_put(tree->client->shared->states, at, offset, block, false);
 	__atomic_fetch_sub(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
 	spin_unlock(&tree->state->spin);
 }

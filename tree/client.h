@@ -175,8 +175,10 @@ extern const TreeTechniques tree_techniques;
 
 typedef struct TreeSharedOptions
 {
-	uint32_t slots;       /* processes that may use the tree at once */
-	uint32_t trees;       /* trees whose allocation state and counters are kept at once */
+	uint32_t slots;    /* processes that may use the tree at once */
+	uint32_t trees;    /* trees whose allocation state and counters are kept at once */
+	bool states_apart; /* these have memory of their own; else they lie in the region, too */
+	void *states;      /* apart: zeroed, tree_states_bytes() long; tree_shared_bytes() does not look at it */
 	uint64_t cache_bytes; /* inner-node cache */
 	uint32_t lock_words;  /* words of the LOCKS region that the local table covers, a power of two */
 	uint32_t nodes;       /* memory nodes, 1..TREE_MAX_NODES */
@@ -199,6 +201,11 @@ typedef struct TreeSharedOptions
 } TreeSharedOptions;
 
 extern size_t tree_shared_bytes(const TreeSharedOptions *options);
+/*
+ * Bytes of TreeSharedOptions.states, most of which are not touched before so many trees are in use: memory that the system hands out
+ * page by page.  0: the options are outside the contract.
+ */
+extern size_t tree_states_bytes(const TreeSharedOptions *options);
 extern TreeShared *tree_shared_initialize(void *memory, const TreeSharedOptions *options);
 
 /*

@@ -313,7 +313,7 @@ tree_drop(TreeClient *client, uint64_t tree, uint32_t home)
 	if (status != TREE_OK && status != TREE_NOT_FOUND)
 		return status;
 	cache_drop_tree(client->shared, tree);
-	state_forget_blocks(client->shared, tree);
+	state_drop(client->shared, tree);
 	return TREE_OK;
 }
 

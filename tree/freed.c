@@ -64,11 +64,13 @@ freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image_left;
-	StateAtNode *at = &tree->state->at[pointer_memory_node(pointer)];
+	StateAtNode *at = tree_part(tree, pointer_memory_node(pointer));
 	uint32_t kind = kind_of(level);
 
 	assert(!tree->client->holding);
 	assert(pointer_address(pointer) != tree->root);
+	if (at == NULL)
+		return TREE_RETRY;
 	for (int attempt = 0; attempt < LIST_ATTEMPTS; attempt++)
 	{
 		ListHead head = list_head(tree->state, at, kind);
@@ -91,22 +93,36 @@ freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 	return TREE_RETRY;
 }
 
+/* How many free nodes of a kind a memory node has. Under the state's spin lock. */
+static uint64_t
+count_at(const Tree *tree, uint32_t memory_node, uint32_t kind)
+{
+	const StateAtNode *at = state_part(tree->client->shared->states, tree->state, memory_node);
+
+	assert(kind <= 1);
+	return at == NULL ? 0 : at->freed_count[kind];
+}
+
 uint32_t
 freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level)
 {
 	const TreeClient *client = tree->client;
-	const StateAtNode *at = tree->state->at;
 	uint32_t kind = kind_of(level);
 	uint32_t most = memory_node;
+	uint64_t count;
 	bool own;
 
 	assert(memory_node < client->options.nodes);
 	spin_lock(&tree->state->spin);
-	own = at[memory_node].freed_count[kind] > 0;
+	count = count_at(tree, memory_node, kind);
+	own = count > 0;
 	for (uint32_t i = 0; i < client->options.nodes; i++)
-		if (node_is_open(client->shared, i) && at[i].freed_count[kind] > at[most].freed_count[kind] &&
+		if (node_is_open(client->shared, i) && count_at(tree, i, kind) > count &&
 		    (client->doubt & 1ull << i) == 0)
+		{
+			count = count_at(tree, i, kind);
 			most = i;
+		}
 	spin_unlock(&tree->state->spin);
 	return own ? memory_node : most;
 }
@@ -126,11 +142,13 @@ list_forget(TreeState *state, StateAtNode *at, uint32_t kind)
 TreeStatus
 freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
-	StateAtNode *at = &tree->state->at[memory_node];
+	StateAtNode *at = tree_part(tree, memory_node);
 	uint32_t kind = kind_of(level);
 	_Alignas(LINE_BYTES) uint64_t header[LINE_WORDS];
 
 	assert(!tree->client->holding);
+	if (at == NULL)
+		return TREE_NOT_FOUND;
 	for (int attempt = 0; attempt < LIST_ATTEMPTS; attempt++)
 	{
 		ListHead head = list_head(tree->state, at, kind);
@@ -174,8 +192,8 @@ tree_freed_bytes(const Tree *handle)
 	assert(handle->state != NULL);
 	spin_lock(&handle->state->spin);
 	for (uint32_t i = 0; i < handle->client->options.nodes; i++)
-		bytes += handle->state->at[i].freed_count[0] * handle->geometry.leaf_bytes +
-		         handle->state->at[i].freed_count[1] * (uint64_t) INNER_BYTES;
+		bytes += count_at(handle, i, 0) * handle->geometry.leaf_bytes +
+		         count_at(handle, i, 1) * (uint64_t) INNER_BYTES;
 	spin_unlock(&handle->state->spin);
 	return bytes;
 }

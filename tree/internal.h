@@ -497,8 +497,8 @@ extern void state_shared_reset(void *memory);
 /* The tree's state: found or made; a reference is held until state_put(). NULL: too many trees in use. */
 extern TreeState *state_get(TreeClient *client, uint64_t tree);
 extern void state_put(TreeClient *client, TreeState *state);
-/* The tree is gone: the free blocks that it remembers are room for those of others. */
-extern void state_forget_blocks(TreeShared *shared, uint64_t tree);
+/* The tree is gone: its state, and what it remembers, is room for others' when the last handle is closed. */
+extern void state_drop(TreeShared *shared, uint64_t tree);
 extern TreeCounters *state_counters(TreeState *state);
 /* Estimates (relaxed): inserts and splits add by tree_count_flush(), bulk load and vacuum by themselves. */
 extern void state_add(TreeState *state, int64_t entries, int64_t leaves, int64_t inner_nodes);

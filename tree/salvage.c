@@ -85,11 +85,18 @@ salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, uint32_t number,
 static bool
 give_up(Tree *tree, uint32_t memory_node)
 {
-	StateAtNode *at = &tree->state->at[memory_node];
+	StateAtNode *at = state_part(tree->client->shared->states, tree->state, memory_node);
 	bool over;
 
 	assert(memory_node < tree->client->options.nodes);
 	spin_lock(&tree->state->spin);
+	if (at == NULL)
+	{
+		/* What a part that is made later would look through is not looked through, either. */
+		tree->state->past_unknown = 1;
+		spin_unlock(&tree->state->spin);
+		return true;
+	}
 	if (at->past.look == STATE_LOOK_OWED)
 		at->past.look = STATE_LOOK_OVER;
 	over = at->past.look == STATE_LOOK_OVER;
@@ -280,11 +287,13 @@ piece_look(Salvage *salvage)
 static TreeStatus
 past_begin(Tree *tree, uint32_t memory_node)
 {
-	const StateAtNode *at = &tree->state->at[memory_node];
+	const StateAtNode *at = tree_part(tree, memory_node);
 	TreeRecord record;
 	TreeStatus status;
 	bool known;
 
+	if (at == NULL)
+		return TREE_NO_MEMORY;
 	spin_lock(&tree->state->spin);
 	known = at->extents != 0 || at->past.look == STATE_LOOK_OVER;
 	spin_unlock(&tree->state->spin);
@@ -305,14 +314,15 @@ past_begin(Tree *tree, uint32_t memory_node)
 static TreeStatus
 salvage_at(Tree *tree, uint32_t memory_node, uint64_t *bytes, bool *others)
 {
-	StateAtNode *at = &tree->state->at[memory_node];
 	Salvage salvage = {.tree = tree, .memory_node = memory_node};
+	StateAtNode *at;
 	uint32_t look;
 	TreeStatus status = past_begin(tree, memory_node);
 
 	*others = false;
 	if (status != TREE_OK)
 		return status;
+	at = tree_part(tree, memory_node);
 	spin_lock(&tree->state->spin);
 	look = at->past.look;
 	salvage.past = at->past;

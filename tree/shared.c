@@ -1,6 +1,6 @@
 /*
  * shared.c
- *		Shared memory of one instance: its parts, and the table of trees in use.
+ *		Shared memory of one instance: its parts, and what is noted of a tree in use.
  *
  * Nothing here survives the instance.  A process that is killed inside a spin section leaves the instance
  * unusable; PostgreSQL then restarts all of its processes with fresh shared memory, so there is no repair.
@@ -67,7 +67,7 @@ static bool
 options_valid(const TreeSharedOptions *options)
 {
 	return options->slots > 0 && options->slots < UINT16_MAX && options->trees > 0 && options->nodes > 0 &&
-	       options->nodes <= TREE_MAX_NODES && options->lock_words > 0 &&
+	       options->trees <= STATE_TREES_MAX && options->nodes <= TREE_MAX_NODES && options->lock_words > 0 &&
 	       (options->lock_words & (options->lock_words - 1)) == 0;
 }
 
@@ -88,10 +88,18 @@ tree_shared_bytes(const TreeSharedOptions *options)
 		return 0;
 	/* one line more: the caller's region may begin anywhere */
 	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
-	       line_align(cache_shared_bytes(options)) + line_align(state_shared_bytes(options)) +
+	       line_align(cache_shared_bytes(options)) +
+	       (options->states_apart ? 0 : line_align(state_shared_bytes(options))) +
 	       line_align(gate_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
 	       line_align(throttle_shared_bytes(options)) + line_align(leaf_cache_shared_bytes(options)) +
 	       line_align(offload_shared_bytes(options));
+}
+
+size_t
+tree_states_bytes(const TreeSharedOptions *options)
+{
+	assert(options != NULL);
+	return options_valid(options) ? LINE_BYTES + state_shared_bytes(options) : 0;
 }
 
 /*
@@ -115,8 +123,8 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	next += line_align(lock_shared_bytes(options));
 	shared->cache = next;
 	next += line_align(cache_shared_bytes(options));
-	shared->states = next;
-	next += line_align(state_shared_bytes(options));
+	shared->states = options->states_apart ? (void *) line_align((uintptr_t) options->states) : next;
+	next += options->states_apart ? 0 : line_align(state_shared_bytes(options));
 	shared->gates = (GateSlot *) next;
 	next += line_align(gate_shared_bytes(options));
 	shared->hints = next;
@@ -169,170 +177,11 @@ tree_node_open(TreeClient *client, uint32_t node, uint64_t member)
 	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);
 }
 
-/* ---- the table of trees ---- */
-
-static uint64_t
-state_stride(const TreeSharedOptions *options)
-{
-	return line_align(sizeof(TreeState) + options->nodes * sizeof(StateAtNode));
-}
-
-size_t
-state_shared_bytes(const TreeSharedOptions *options)
-{
-	assert(options != NULL);
-	assert(options->trees > 0);
-	return line_align(sizeof(StateTable)) + options->trees * state_stride(options) +
-	       line_align(blocks_pool_bytes(options));
-}
-
 void
-state_shared_initialize(void *memory, const TreeSharedOptions *options)
-{
-	StateTable *table = memory;
-
-	assert(memory != NULL);
-	assert(((uintptr_t) memory & (LINE_BYTES - 1)) == 0);
-	table->options = *options;
-	table->stride = state_stride(options);
-	table->pool = line_align(sizeof(StateTable)) + options->trees * table->stride;
-	blocks_pool_reset(table);
-}
-
-static TreeState *
-state_entry(StateTable *table, uint32_t i)
-{
-	assert(i < table->options.trees);
-	assert(table->stride >= sizeof(TreeState));
-	return (TreeState *) ((char *) table + line_align(sizeof(StateTable)) + i * table->stride);
-}
-
-/* One more doubt about the copies, where there are such. */
-static void
-doubt_add(TreeState *state)
+state_copies_suspect(TreeState *state)
 {
 	if (state_copies(state) == TREE_COPIES_BOTH)
 		__atomic_fetch_add(&state->copy_doubts, 1, __ATOMIC_ACQ_REL);
-}
-
-/*
- * Forgets what it may allocate from; ids, references, counters and estimates stay for the handles that are
- * open.
- */
-void
-state_shared_reset(void *memory)
-{
-	StateTable *table = memory;
-
-	assert(table != NULL);
-	assert(table->stride != 0);
-	for (uint32_t i = 0; i < table->options.trees; i++)
-	{
-		TreeState *state = state_entry(table, i);
-
-		memset(state->at, 0, table->options.nodes * sizeof(StateAtNode));
-		/* The sum of what is told of them anew (extent_install()). */
-		state->extent_bytes = 0;
-		state->spin = 0;
-		state->splits = 0;
-		state->gate = 0;
-		state->past_unknown = 0;
-		doubt_add(state);
-		__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
-		                 __ATOMIC_RELEASE);
-	}
-	table->spin = 0;
-	table->evicted = 0;
-	blocks_pool_reset(table);
-}
-
-/* Forgets a tree that nobody has open, under the table's spin lock. What is in doubt about its copies is lost. */
-static void
-state_evict(TreeShared *shared, TreeState *state)
-{
-	StateTable *table = shared->states;
-	bool doubtful;
-
-	assert(state->references == 0);
-	(void) state_copies_doubts(state, &doubtful);
-	if (state_copies(state) == TREE_COPIES_BOTH && (doubtful || state->copies_stranded != 0))
-		tree_copies_lose_doubt(shared);
-	for (uint32_t i = 0; i < table->options.nodes; i++)
-		blocks_forget(table, &state->at[i]);
-	table->evicted = 1;
-	memset(state, 0, table->stride);
-}
-
-TreeState *
-state_get(TreeClient *client, uint64_t tree)
-{
-	StateTable *table = client->shared->states;
-	TreeState *chosen = NULL;
-
-	assert(tree != 0);
-	assert(table->options.trees > 0);
-	spin_lock(&table->spin);
-	for (uint32_t i = 0; i < table->options.trees; i++)
-	{
-		TreeState *state = state_entry(table, i);
-
-		if (state->tree == tree)
-		{
-			chosen = state;
-			break;
-		}
-		if (state->references == 0 && (chosen == NULL || state->used < chosen->used))
-			chosen = state;
-	}
-	if (chosen != NULL && chosen->tree != tree)
-	{
-		/* One that was never used is zeroed, and of most memory nodes nothing is ever written. */
-		if (chosen->tree != 0)
-			state_evict(client->shared, chosen);
-		chosen->tree = tree;
-		/* It may have been one of those: chains that its processes left in doubt may land yet. */
-		chosen->past_unknown = table->evicted;
-		state_next_epoch(client, chosen);
-	}
-	if (chosen != NULL)
-		chosen->references++;
-	spin_unlock(&table->spin);
-	return chosen;
-}
-
-void
-state_put(TreeClient *client, TreeState *state)
-{
-	StateTable *table = client->shared->states;
-
-	assert(state != NULL);
-	spin_lock(&table->spin);
-	assert(state->references > 0);
-	state->references--;
-	state->used = ++table->clock;
-	spin_unlock(&table->spin);
-}
-
-void
-state_forget_blocks(TreeShared *shared, uint64_t tree)
-{
-	StateTable *table = shared->states;
-
-	assert(tree != 0);
-	assert(table->options.nodes > 0);
-	spin_lock(&table->spin);
-	for (uint32_t i = 0; i < table->options.trees; i++)
-	{
-		TreeState *state = state_entry(table, i);
-
-		if (state->tree != tree)
-			continue;
-		spin_lock(&state->spin);
-		for (uint32_t node = 0; node < table->options.nodes; node++)
-			blocks_forget(table, &state->at[node]);
-		spin_unlock(&state->spin);
-	}
-	spin_unlock(&table->spin);
 }
 
 /* ---- copies ---- */
@@ -363,7 +212,7 @@ state_copies_begin(TreeClient *client, TreeState *state, TreeCopyState copies, b
 	if (!copies_change(state, TREE_COPIES_NONE, copies))
 		state_copies_set(state, copies);
 	else if (doubt || tree_copies_lost_doubts(client->shared, &lost))
-		doubt_add(state);
+		state_copies_suspect(state);
 }
 
 void
@@ -381,18 +230,16 @@ static void
 copies_note(TreeShared *shared, uint64_t tree, bool stranded)
 {
 	StateTable *table = shared->states;
-	TreeState *found = NULL;
+	TreeState *found;
 
 	spin_lock(&table->spin);
-	for (uint32_t i = 0; i < table->options.trees && found == NULL; i++)
-		if (state_entry(table, i)->tree == tree)
-			found = state_entry(table, i);
+	found = state_find(table, tree);
 	if (found == NULL)
 		tree_copies_lose_doubt(shared);
 	else if (stranded)
 		__atomic_store_n(&found->copies_stranded, 1, __ATOMIC_RELEASE);
 	else
-		doubt_add(found);
+		state_copies_suspect(found);
 	spin_unlock(&table->spin);
 }
 
@@ -414,9 +261,11 @@ state_copies_return(TreeShared *shared)
 	StateTable *table = shared->states;
 
 	assert(table->options.trees > 0);
-	for (uint32_t i = 0; i < table->options.trees; i++)
-		if (__atomic_exchange_n(&state_entry(table, i)->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
-			doubt_add(state_entry(table, i));
+	spin_lock(&table->spin);
+	for (uint32_t i = 0; i < table->states_used; i++)
+		if (__atomic_exchange_n(&state_number(table, i)->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
+			state_copies_suspect(state_number(table, i));
+	spin_unlock(&table->spin);
 }
 
 uint64_t
@@ -461,17 +310,15 @@ bool
 tree_copies_doubted(TreeShared *shared, uint64_t tree, bool returned)
 {
 	StateTable *table = shared->states;
+	TreeState *state;
 	uint64_t lost;
 	bool doubted = tree_copies_lost_doubts(shared, &lost);
 
 	assert(tree != 0);
 	spin_lock(&table->spin);
-	for (uint32_t i = 0; i < table->options.trees; i++)
+	state = state_find(table, tree);
+	if (state != NULL && state_copies(state) != TREE_COPIES_NONE)
 	{
-		TreeState *state = state_entry(table, i);
-
-		if (state->tree != tree || state_copies(state) == TREE_COPIES_NONE)
-			continue;
 		(void) state_copies_doubts(state, &doubted);
 		if (returned && __atomic_load_n(&state->copies_stranded, __ATOMIC_ACQUIRE) != 0)
 			doubted = true;

@@ -2,7 +2,7 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c, allocate.c, freed.c, salvage.c and gate.c.  Everything but the counters, the estimates, `splits`,
+ * Private to shared.c, state_table.c, allocate.c, freed.c, salvage.c and gate.c.  Everything but the counters, the estimates, `splits`,
  * `gate`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
  * held across a chain, a call or anything else that can wait.
  */
@@ -88,7 +88,7 @@ typedef struct StateAtNode
 	StateRun runs[STATE_USES];
 	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, of chunks of nodes and of blocks */
 	uint32_t spares;
-	uint32_t reserved;
+	uint32_t next; /* not in use: the next such part, its number plus 1, 0 = none */
 	StatePast past;
 	/*
 	 * freed.c: the first node of the list, by kind (0 = none), how many there are, and how often that changed.
@@ -104,13 +104,15 @@ typedef struct StateAtNode
 
 struct TreeState
 {
-	uint64_t tree; /* 0 = this entry was never used */
+	uint64_t tree; /* 0 = not in use */
 	uint32_t references;
 	uint32_t spin;
-	uint64_t used;   /* the table's clock when it was last put */
-	uint32_t known;  /* estimates were set once */
-	uint32_t splits; /* of leaves, in progress: predicate.c */
-	uint32_t gate;   /* 1 = closed: gate.c */
+	uint32_t next;    /* in the tree's bucket, or of those not in use: number plus 1, 0 = none */
+	uint32_t dropped; /* the tree is gone: the state is, too, when the last handle is closed */
+	uint64_t used;    /* the table's clock when it was last put */
+	uint32_t known;   /* estimates were set once */
+	uint32_t splits;  /* of leaves, in progress: predicate.c */
+	uint32_t gate;    /* 1 = closed: gate.c */
 	uint32_t height;
 	uint64_t epoch;           /* atomic: gate.c */
 	uint32_t copies;          /* TreeCopyState; atomic */
@@ -125,26 +127,35 @@ struct TreeState
 	int64_t outside_bytes; /* blocks out of line in use, as far as this instance saw */
 	uint64_t extent_bytes; /* of its extents at all memory nodes, as last told */
 	TreeCounters counters;
-	StateAtNode at[]; /* one for each memory node */
+	uint32_t at
+		[TREE_MAX_NODES]; /* atomic: its part at each memory node, number plus 1, 0 = none yet: state_at() */
 };
 
 typedef struct StateTable
 {
 	TreeSharedOptions options;
-	uint32_t spin;        /* over tree, references, used of all entries */
-	uint32_t evicted;     /* a tree gave its entry to another one in this life; under `spin` */
+	uint32_t spin;        /* over tree, references, used, next, dropped of all states, and the buckets */
+	uint32_t evicted;     /* a tree gave its state to another one in this life; under `spin` */
 	uint64_t doubts_lost; /* atomic: how often a tree that had no entry, or has none now, had a doubt */
 	uint64_t doubts_kept; /* atomic: so many of them the user of the table has noted elsewhere */
 	uint64_t clock;
-	uint64_t epochs; /* the last epoch that any tree was given */
-	uint64_t stride; /* bytes from one entry to the next */
-	uint64_t pool;   /* offset of the pool of StateBlocks */
+	uint64_t epochs;       /* the last epoch that any tree was given */
+	uint64_t buckets;      /* offset of the heads of the hash table over tree ids: numbers of states plus 1 */
+	uint64_t states;       /* offset of the states, options.trees of them */
+	uint64_t parts;        /* offset of the StateAtNodes */
+	uint64_t pool;         /* offset of the pool of StateBlocks */
+	uint32_t bucket_count; /* a power of two */
+	uint32_t states_used;  /* states below were used once */
+	uint32_t states_free;  /* list of those that are not in use now */
+	uint32_t part_count;
+	uint32_t parts_used; /* as of states; these three under `part_spin`, which is taken last */
+	uint32_t parts_free;
+	uint32_t part_spin;
 	uint32_t pool_blocks;
 	uint32_t pool_used; /* blocks below were used once */
 	uint32_t pool_full; /* of them in use now */
 	uint32_t pool_free; /* list of those that are not in use now */
 	uint32_t pool_spin; /* over these; taken last */
-						/* entries follow, on the next line */
 } StateTable;
 
 /* Tells the processor that this is a loop that waits for another one. */
@@ -161,6 +172,30 @@ spin_pause(void)
 /* Short critical sections of plain memory accesses between processes. */
 extern void spin_lock(uint32_t *spin);
 extern void spin_unlock(uint32_t *spin);
+
+/* ---- state_table.c ---- */
+
+/* Trees that a table may have room for: blocks of all of them have numbers of 32 bits. */
+#define STATE_TREES_MAX (1u << 24)
+
+/* State number i of those that were used once; its `tree` is 0 if it is not in use now. */
+extern TreeState *state_number(const StateTable *table, uint32_t i);
+/* The state of a tree, or NULL. Under the table's spin lock. */
+extern TreeState *state_find(const StateTable *table, uint64_t tree);
+/* A state's part at a memory node, or NULL: it has none yet. */
+extern StateAtNode *state_part(const StateTable *table, const TreeState *state, uint32_t node);
+/* The same, made (zeroed) if there is none. NULL: no room, which more trees in use at once than options.trees take. */
+extern StateAtNode *state_at(StateTable *table, TreeState *state, uint32_t node);
+
+/* state_at() of a handle's tree. */
+static inline StateAtNode *
+tree_part(const Tree *tree, uint32_t memory_node)
+{
+	return state_at(tree->client->shared->states, tree->state, memory_node);
+}
+
+/* One more doubt about a tree's copies, if it has some (shared.c). */
+extern void state_copies_suspect(TreeState *state);
 
 /* ---- blocks.c: free blocks for images out of line; all under the state's spin lock ---- */
 

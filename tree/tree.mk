@@ -51,6 +51,7 @@ TREE_SOURCES = \
 	tree/shared.c \
 	tree/speculate.c \
 	tree/split.c \
+	tree/state_table.c \
 	tree/step.c \
 	tree/throttle.c \
 	tree/vacuum.c

@@ -14,8 +14,8 @@ mutate salvage_inside_inner_nodes test_salvage tree/salvage.c \
 	's/ \|\| node_level\(lines\[0\]\) > 0\)\)/))/'
 mutate salvage_behind_fold test_salvage tree/salvage.c \
 	's/\t\tat->past\.look = STATE_LOOK_OVER;\n\tover = .*?;/\t\t;\n\tover = true;/s'
-mutate salvage_evicted test_salvage tree/shared.c \
-	's/chosen->past_unknown = table->evicted;/chosen->past_unknown = 0;/'
+mutate salvage_evicted test_salvage tree/state_table.c \
+	's/made->past_unknown = table->evicted;/made->past_unknown = 0;/'
 mutate salvage_nothing test_salvage tree/salvage.c \
 	's/if \(!empty && !freed\)/if (!freed)/; s/if \(empty && allocate_spare/if (false \&\& allocate_spare/'
 mutate salvage_no_freed test_salvage tree/salvage.c \

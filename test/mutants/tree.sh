@@ -114,3 +114,13 @@ mutate guess_from_below_believed test_interpolate tree/interpolate.c \
 	's/if \(below == WINDOW_CELLS\)/if (false)/'
 mutate guess_across_leading_bits test_interpolate tree/interpolate.c \
 	's/if \(!same_high\(&row, low\) \|\| !same_high\(&row, high\)\)/if (false)/'
+
+# ---- the table of trees in use
+mutate dropped_state_stays test_states tree/state_table.c \
+	's/if \(state->references == 0 && state->dropped\)/if (false)/'
+mutate dropped_state_of_an_open_handle test_states tree/state_table.c \
+	's/if \(state != NULL && state->references == 0\)\n\t\tstate_release/if (state != NULL)\n\t\tstate_release/; s/\tassert\(state->references == 0\);\n//'
+mutate part_of_a_released_state_lost test_states tree/state_table.c \
+	's/\t\t\tpart_give\(table, state->at\[i\]\);\n//'
+mutate open_state_evicted test_states tree/state_table.c \
+	's/state->tree != 0 && state->references == 0 && /state->tree != 0 \&\& /; s/\tassert\(state->references == 0\);\n//'

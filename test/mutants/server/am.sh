@@ -165,3 +165,7 @@ mutate owners_code_runs_as_the_reader t/031_heal am/suspect.c \
 # ---- the postmaster's end
 mutate postmaster_believed_alive t/049_postmaster_gone am/workers.c \
 	's/!sherman_postmaster_is_gone\(\)\)\n\t\treturn false;/PostmasterIsAlive())\n\t\treturn false;/'
+
+# ---- open indexes
+mutate handle_given_up_at_each_invalidation t/011_many_indexes am/opened.c \
+	's/\t\topen->stale = !sherman_keys_serve\(open->index\.keys, relation\);/\t\t;/'
