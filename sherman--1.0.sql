@@ -46,7 +46,7 @@ SELECT @extschema@.sherman_mirror_opfamilies();
 ------------------------------------------------------------------------------
 
 -- Verifies an index, and with heapallindexed that each row of its table has exactly one entry, in the manner of amcheck:
--- warns of each problem and returns their number.  Reads what it checks, so it is granted to nobody.
+-- warns of each problem and returns their number.  For the index's owner.
 CREATE FUNCTION sherman_check(index regclass, heapallindexed boolean DEFAULT false)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'sherman_check'
@@ -55,11 +55,9 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION sherman_check(regclass, boolean) IS
 	'verifies a sherman index: number of problems found';
 
-REVOKE ALL ON FUNCTION sherman_check(regclass, boolean) FROM PUBLIC;
-
 -- Ends the doubt that a crash has left in an index (sherman_indexes.state is "healing"): looks its entries up in the
 -- table.  Returns the number of leaves that are left, for others were changing them, or their rows raised errors.  A
--- background worker does the same by itself where sherman.autoheal is on.
+-- background worker does the same by itself where sherman.autoheal is on.  For the index's owner.
 CREATE FUNCTION sherman_heal(index regclass)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'sherman_heal_index'
@@ -67,8 +65,6 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
 COMMENT ON FUNCTION sherman_heal(regclass) IS
 	'ends the doubt that a crash has left in a sherman index: number of leaves left';
-
-REVOKE ALL ON FUNCTION sherman_heal(regclass) FROM PUBLIC;
 
 -- Of an index with replicas = 1: compares each node with its copy, and writes anew the copies that differ; returns their
 -- number.  Ends the doubt of a crash, too.

@@ -41,6 +41,7 @@
 
 #include "build.h"
 #include "compat.h"
+#include "owner.h"
 #include "shared.h"
 
 /* Phases as pg_stat_progress_create_index shows them; the first is core's. */
@@ -566,7 +567,7 @@ build_later(Relation index)
 
 /*
  * ambuild: builds the index over all rows of the table, also in place of one that TRUNCATE emptied in this
- * transaction.
+ * transaction.  Core has made this process the table's owner; workers take its path over.
  */
 IndexBuildResult *
 sherman_build(Relation heap, Relation index, IndexInfo *info)
@@ -576,6 +577,8 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	BuildState	state;
 	TreeRecord	record;
 
+	owner_pin_path();
+	owner_reads_expressions(index, info);
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	sherman_check_classes(index);

@@ -22,6 +22,8 @@
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
 
+#include "owner.h"
+
 /* Keys of the table of contents of the shared memory. */
 #define TOC_BUILD 1
 #define TOC_TABLE_SCAN 2
@@ -72,6 +74,7 @@ participate(SharedBuild *shared, ParallelTableScanDesc table_scan, const BuildSh
 	BuildState	state;
 	double		rows;
 
+	owner_reads_expressions(index, info);
 	info->ii_Concurrent = shared->concurrent;
 	build_begin(&state, heap, index, info);
 	state.memory_kb = maintenance_work_mem / participants;

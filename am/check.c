@@ -22,13 +22,13 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "utils/datum.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
 
 #include "compat.h"
+#include "owner.h"
 #include "shared.h"
 #include "suspect.h"
 
@@ -45,6 +45,7 @@ typedef struct CheckState
 {
 	Relation	heap;
 	Relation	index;
+	ShermanIndex *opened;
 	ShermanKeys *keys;
 	Tuplesortstate *entries;	/* of the index; NULL: not wanted */
 	Tuplesortstate *rows;
@@ -138,9 +139,8 @@ static bool
 has_row(CheckState *state, const TreeKey *key)
 {
 	if (state->suspects == NULL)
-		state->suspects = suspect_rows_make(state->heap, state->index, state->keys,
-											state->context);
-	return suspect_row_fits(state->suspects, key, state->snapshot);
+		state->suspects = suspect_rows_make(state->heap, state->index, state->opened, state->context);
+	return suspect_row_find(state->suspects, key, state->snapshot) == SUSPECT_ROW;
 }
 
 /* TreeCheckEntry: one entry of the index. */
@@ -246,6 +246,7 @@ scan_rows(CheckState *state, Snapshot snapshot)
 	IndexInfo  *info = BuildIndexInfo(state->index);
 	TableScanDesc scan = table_beginscan_strat(state->heap, snapshot, 0, NULL, true, true);
 
+	owner_reads_expressions(state->index, info);
 	/* The scan takes no lock that keeps writers out: that is what this flag tells it. */
 	info->ii_Concurrent = true;
 	info->ii_Unique = false;
@@ -323,6 +324,7 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 	state.row_context = AllocSetContextCreate(CurrentMemoryContext, "sherman check", ALLOCSET_DEFAULT_SIZES);
 
 	opened = sherman_index_for_scan(index);
+	state.opened = opened;
 	state.keys = opened->keys;
 	if (opened->tree != NULL)
 		check_tree(&state, opened);
@@ -360,6 +362,8 @@ sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not an index", name)));
+	/* Nobody else's lock is waited for, and nobody is kept waiting, for somebody who may not do this. */
+	owner_check(index_oid);
 	*heap = table_open(heap_oid, mode);
 	*index = index_open(index_oid, mode);
 	if (heap_oid != IndexGetRelation(index_oid, false))
@@ -376,6 +380,8 @@ sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *
 				 errmsg("cannot access temporary tables of other sessions"),
 				 errdetail("Index \"%s\" is associated with temporary relation.",
 						   RelationGetRelationName(*index))));
+	/* Now it can change no more. */
+	owner_check(index_oid);
 	if (!(*index)->rd_index->indisvalid)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -385,8 +391,8 @@ sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *
 
 /*
  * sherman_check(index regclass, heapallindexed boolean) returns bigint: the number of problems found, 0 for a
- * sound index; each (of the first) is told by a WARNING.  Locks out nobody.  Expressions and predicates run
- * as the table's owner, in a restricted security context.
+ * sound index; each (of the first) is told by a WARNING.  Locks out nobody.  For the index's owner: expressions, predicates
+ * and what operator classes call run as that, in a restricted security context.
  */
 Datum
 sherman_check(PG_FUNCTION_ARGS)
@@ -395,20 +401,13 @@ sherman_check(PG_FUNCTION_ARGS)
 	bool		heapallindexed = PG_GETARG_BOOL(1);
 	Relation	heap;
 	Relation	index;
-	Oid			user;
-	int			security;
-	int			nest_level;
+	OwnerCaller caller;
 	int64		problems;
 
 	sherman_open_with_table(index_oid, AccessShareLock, &heap, &index);
-	GetUserIdAndSecContext(&user, &security);
-	SetUserIdAndSecContext(heap->rd_rel->relowner, security | SECURITY_RESTRICTED_OPERATION);
-	nest_level = NewGUCNestLevel();
-
+	owner_begin(heap, &caller);
 	problems = check_index(heap, index, heapallindexed);
-
-	AtEOXact_GUC(false, nest_level);
-	SetUserIdAndSecContext(user, security);
+	owner_end(&caller);
 	index_close(index, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_INT64(problems);

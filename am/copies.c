@@ -24,6 +24,7 @@
 #include "utils/timestamp.h"
 
 #include "heal.h"
+#include "owner.h"
 #include "shared.h"
 
 PG_FUNCTION_INFO_V1(sherman_resync);
@@ -563,11 +564,13 @@ Datum
 sherman_resync(PG_FUNCTION_ARGS)
 {
 	TreeCopyCounts counts;
+	OwnerCaller caller;
 	ShermanIndex *opened;
 	Relation	heap;
 	Relation	index;
 
 	sherman_open_with_table(PG_GETARG_OID(0), RowExclusiveLock, &heap, &index);
+	owner_begin(heap, &caller);
 	opened = sherman_index_for_vacuum(index);
 	if (opened == NULL)
 		ereport(ERROR,
@@ -582,6 +585,7 @@ sherman_resync(PG_FUNCTION_ARGS)
 	sherman_copies_repair(index, opened, &counts);
 	if (sherman_is_healing(&opened->meta))
 		(void) heal_whole(heap, index);
+	owner_end(&caller);
 	index_close(index, NoLock);
 	table_close(heap, NoLock);
 	PG_RETURN_INT64((int64) counts.written);

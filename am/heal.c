@@ -10,6 +10,12 @@
  *
  * Rows may raise errors when they are looked up: expressions and predicates of the index, values that cannot be read.
  * The leaf is then left as it is, in doubt, and the others are healed.
+ *
+ * An expression that is not truly immutable may give another value for a row than the one that its entry was made with.  Such an
+ * entry is never taken away: its leaf is left in doubt, too.  It looks like the entry of a lost row whose place another row has
+ * taken, but that one has an entry of its own.
+ *
+ * All of it runs as the table's owner (owner.c): expressions, predicates, and what operator classes call.
  */
 #include "sherman.h"
 
@@ -19,6 +25,7 @@
 #include "commands/vacuum.h"
 #include "miscadmin.h"
 #include "utils/fmgrprotos.h"
+#include "utils/inval.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 #include "utils/snapmgr.h"
@@ -26,6 +33,7 @@
 
 #include "compat.h"
 #include "heal.h"
+#include "owner.h"
 #include "suspect.h"
 
 PG_FUNCTION_INFO_V1(sherman_heal_index);
@@ -42,6 +50,7 @@ typedef struct Healer
 	TreeKey    *keys;			/* of one leaf: TREE_BATCH_MAX */
 	TreeDead	gone[TREE_BATCH_MAX];
 	int			gone_count;
+	bool		changed;		/* an entry's row has another value of an expression, or of the predicate, now */
 } Healer;
 
 /*
@@ -71,18 +80,39 @@ read_keys(Healer *healer, const TreeBatch *batch)
 static void
 look_up_keys(Healer *healer, const TreeBatch *batch)
 {
-	SuspectRows *rows = suspect_rows_make(healer->heap, healer->index, healer->opened->keys, healer->context);
+	SuspectRows *rows = suspect_rows_make(healer->heap, healer->index, healer->opened, healer->context);
 	SnapshotData any;
 
 	InitNonVacuumableSnapshot(any, GlobalVisTestFor(healer->heap));
 	for (int i = 0; i < batch->count; i++)
 	{
 		const TreeKey *key = &healer->keys[i];
+		SuspectFinding finding = suspect_row_find(rows, key, &any);
 
-		if (!suspect_row_fits(rows, key, &any))
+		if (finding == SUSPECT_NO_ROW)
 			healer->gone[healer->gone_count++] = (TreeDead) {key->block, key->offset, batch->entries[i].cell};
+		else if (finding != SUSPECT_ROW)
+			healer->changed = true;
 	}
 	suspect_rows_end(rows);
+}
+
+/*
+ * An entry's row gives something else now: says so once.
+ */
+static void
+note_changed(Healer *healer)
+{
+	Healing    *healing = healer->healing;
+
+	if (!healing->complained)
+		ereport(healing->complaint,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("entries of index \"%s\" are left in doubt, as its rows give other values now than when they were added",
+						RelationGetRelationName(healer->index)),
+				 errdetail("A function of its expressions or its predicate is not immutable."),
+				 errhint("Rebuild it with REINDEX.")));
+	healing->complained = true;
 }
 
 /*
@@ -144,9 +174,14 @@ static bool
 look_up_entries(Healer *healer, const TreeBatch *batch)
 {
 	healer->gone_count = 0;
+	healer->changed = false;
 	if (!read_keys(healer, batch))
 		return false;
-	return !batch->suspect || look_up_guarded(healer, batch);
+	if (batch->suspect && !look_up_guarded(healer, batch))
+		return false;
+	if (healer->changed)
+		note_changed(healer);
+	return !healer->changed;
 }
 
 static void
@@ -248,6 +283,9 @@ note_healed(Healer *healer)
 	sherman_record_note(healer->opened, healer->index, &record);
 	sherman_trees_healed(record.tree);
 	sherman_state_changed();
+	/* Plans were made without what could not be done in doubt. */
+	CacheInvalidateRelcache(healer->heap);
+	ConditionVariableBroadcast(&sherman_shared->changed);
 }
 
 /*
@@ -290,8 +328,11 @@ compare_copies(Healer *healer)
 					RelationGetRelationName(healer->index), counts.nodes, counts.written)));
 }
 
-void
-heal_part(Healing *healing, Relation heap, Relation index, int milliseconds)
+/*
+ * heal_part(), as the table's owner.
+ */
+static void
+heal_as_owner(Healing *healing, Relation heap, Relation index, int milliseconds)
 {
 	Healer		healer = {.healing = healing,.heap = heap,.index = index};
 
@@ -308,6 +349,16 @@ heal_part(Healing *healing, Relation heap, Relation index, int milliseconds)
 		compare_copies(&healer);
 	else
 		heal_opened(&healer, milliseconds);
+}
+
+void
+heal_part(Healing *healing, Relation heap, Relation index, int milliseconds)
+{
+	OwnerCaller caller;
+
+	owner_begin(heap, &caller);
+	heal_as_owner(healing, heap, index, milliseconds);
+	owner_end(&caller);
 }
 
 int64
@@ -330,7 +381,7 @@ heal_whole(Relation heap, Relation index)
 
 /*
  * sherman_heal(index regclass) returns bigint: ends the doubt in all leaves of an index.  Returns the number of leaves
- * that are left, as others were changing them or rows of them raised errors: 0, or call it again.
+ * that are left, as others were changing them or rows of them raised errors: 0, or call it again.  For the index's owner.
  */
 Datum
 sherman_heal_index(PG_FUNCTION_ARGS)

@@ -28,6 +28,7 @@
 #include "utils/timestamp.h"
 
 #include "heal.h"
+#include "owner.h"
 #include "shared.h"
 
 /* A transaction of the healer, about: so long locks are held, and rows kept from VACUUM. */
@@ -62,13 +63,13 @@ set_costs(void)
 }
 
 /*
- * As an autovacuum's worker: what users have set for sessions is not for this one, and a path makes nobody's functions another's.
+ * As an autovacuum's worker: what users have set for sessions is not for this one.
  */
 static void
 set_up(void)
 {
 	static const char *const settings[][2] = {
-		{"search_path", ""},
+		{"search_path", OWNER_PATH},
 		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},
@@ -194,6 +195,7 @@ tell_end(const Patient *patient)
 
 	if (patient->name == NULL || healing->tree == 0)
 		return;
+	sherman_trees_heal_vain(healing->tree, healing->left > 0 && healing->complained);
 	ereport(patient->again && healing->left > 0 ? DEBUG1 : LOG,
 			(errmsg("sherman healer: index \"%s\": " INT64_FORMAT " of " INT64_FORMAT " leaves healed, " INT64_FORMAT
 					" entries removed, " INT64_FORMAT " leaves left in doubt, %ld ms",

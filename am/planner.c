@@ -21,6 +21,7 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "owner.h"
 #include "shared.h"
 
 /* Whether one operator family mirrors another, as found before. */
@@ -158,12 +159,24 @@ set_size(IndexOptInfo *info, Relation index, const RelOptInfo *rel)
 	info->tree_height = (int) statistics.height - 1;
 }
 
+/*
+ * What can be done with an index over expressions, or with a predicate, while leaves of it may be in doubt.  False: nothing.
+ */
 static bool
-is_healing(Relation index)
+plan_in_doubt(IndexOptInfo *info, Relation index)
 {
 	ShermanMetaPage meta;
+	int			code;
 
-	return sherman_metapage_read(index, &meta) && sherman_is_healing(&meta);
+	if ((info->indexprs == NIL && info->indpred == NIL) || !sherman_metapage_read(index, &meta) || !sherman_is_healing(&meta))
+		return true;
+	code = owner_code_of(index);
+	/* A bitmap scan looks nothing up, and has the query's own conditions tested for each row: but so it would the predicate. */
+	if ((code & OWNER_CODE_EXPRESSIONS) != 0)
+		info->amhasgettuple = false;
+	/* Rows of leaves in doubt are looked up with them, and nobody says that a worker may run them. */
+	info->amcanparallel = false;
+	return (code & OWNER_CODE_PREDICATE) == 0;
 }
 
 /*
@@ -175,6 +188,7 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 	Relation	index;
 	ShermanReason reason;
 	ShermanState state;
+	bool		usable = true;
 
 	/* No block, as core has found: it is being built, our own question for workers comes here. */
 	if (info->pages == 0)
@@ -193,16 +207,14 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 	{
 		set_size(info, index, rel);
 		show_families(info);
-		/* Rows of leaves in doubt are looked up with them, and nobody says that a worker may run them. */
-		if ((info->indexprs != NIL || info->indpred != NIL) && is_healing(index))
-			info->amcanparallel = false;
+		usable = plan_in_doubt(info, index);
 		/* Perhaps it turned out just now that a memory node is away. */
 		state = sherman_index_state(index, &reason);
 	}
 	else if (state == SHERMAN_BROKEN)
 		sherman_warn_broken(index, reason);
 	index_close(index, NoLock);
-	return state == SHERMAN_OK;
+	return state == SHERMAN_OK && usable;
 }
 
 /*

@@ -38,6 +38,7 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
+#include "owner.h"
 #include "rebuild.h"
 #include "shared.h"
 
@@ -421,8 +422,7 @@ static void
 configure(void)
 {
 	static const char *const settings[][2] = {
-		/* As an autovacuum's: a path makes nobody's functions another's. */
-		{"search_path", ""},
+		{"search_path", OWNER_PATH},
 		{"statement_timeout", "0"},
 		{"lock_timeout", "0"},
 		{"idle_in_transaction_session_timeout", "0"},

@@ -19,6 +19,8 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+#include "heal.h"
+#include "owner.h"
 #include "scan_only.h"
 #include "scan_parallel.h"
 #include "scankeys.h"
@@ -64,6 +66,7 @@ typedef struct ShermanScan
 	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
 	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
 	SuspectRows *rows;			/* NULL: no leaf in doubt was met yet */
+	bool		waited;			/* for the healer, who has ended all doubt */
 } ShermanScan;
 
 /* ------------------------------------------------------------------------------------------------
@@ -499,21 +502,78 @@ suspect_rows(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	if (state->rows == NULL)
-		state->rows = suspect_rows_make(scan->heapRelation, scan->indexRelation, state->index->keys,
-										state->context);
+		state->rows = suspect_rows_make(scan->heapRelation, scan->indexRelation, state->index, state->context);
 	return state->rows;
+}
+
+/*
+ * Waits until somebody else has ended the doubt of a leaf that this process may not look up.  Raises if that does not happen.
+ */
+static void
+wait_healed(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	/* What other participants have read of a parallel scan does not come again. */
+	if (state->waited || scan->parallel_scan != NULL)
+		sherman_report_doubt(scan->indexRelation);
+	suspect_rows_pause(state->rows);
+	sherman_heal_wait(scan->indexRelation);
+	state->waited = true;
+}
+
+/*
+ * Has the batch's entry at hand read again, and what comes behind it, once its leaf is healed.
+ */
+static void
+read_again(IndexScanDesc scan, const TreeKey *key, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	wait_healed(scan);
+	set_place(state, &state->place, key);
+	/* Places are strictly passed by. */
+	state->place.key.offset += ScanDirectionIsForward(direction) ? -1 : 1;
+	state->sought = false;
+	leave_batch(scan);
+}
+
+/*
+ * Whether the row of an entry that this process may not look up can be left to the caller.  The check of an exclusion constraint, or
+ * of ON CONFLICT, forms the keys of the rows that it is told to recheck, as it has formed that of the row to be inserted, and takes no
+ * notice of their order or of how often they come.  It does not look at the predicate.
+ */
+static bool
+is_rechecked(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	return scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY && (suspect_code(state->rows) & OWNER_CODE_PREDICATE) == 0;
 }
 
 /* return_entry() of a leaf in doubt: its row is looked up, whatever kind of scan this is. */
 static pg_noinline bool
-return_suspect(IndexScanDesc scan)
+return_suspect(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
+	SuspectFinding finding;
 	TreeKey		key;
 
 	/* Gone meanwhile: then nobody sees its row. */
-	if (!batch_key(scan, state->position, &key) ||
-		!suspect_row_fits(suspect_rows(scan), &key, scan->xs_snapshot))
+	if (!batch_key(scan, state->position, &key))
+		return false;
+	finding = suspect_row_find(suspect_rows(scan), &key, scan->xs_snapshot);
+	if (finding == SUSPECT_UNKNOWN && is_rechecked(scan))
+	{
+		scan->xs_recheck = true;
+		finding = SUSPECT_ROW;
+	}
+	if (finding == SUSPECT_UNKNOWN)
+		read_again(scan, &key, direction);
+	/* CLUSTER would leave the row out of the table. */
+	if (finding == SUSPECT_CHANGED && scan->xs_snapshot == SnapshotAny)
+		sherman_report_doubt(scan->indexRelation);
+	if (finding != SUSPECT_ROW)
 		return false;
 	ItemPointerSet(&scan->xs_heaptid, key.block, key.offset);
 	if (scan->xs_want_itup)
@@ -525,14 +585,14 @@ return_suspect(IndexScanDesc scan)
 	return true;
 }
 
-/* False: a row that the snapshot does not see, of an index-only scan or of a leaf in doubt. */
+/* False: a row that the snapshot does not see, of an index-only scan or of a leaf in doubt; or the batch was left. */
 static inline bool
-return_entry(IndexScanDesc scan)
+return_entry(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
 	if (unlikely(state->batch->suspect))
-		return return_suspect(scan);
+		return return_suspect(scan, direction);
 	if (scan->xs_want_itup)
 		return (likely(state->only != NULL) &&
 				likely(scan_only_ready(state->only, scan, state->batch, state->serial, state->position))) ||
@@ -540,6 +600,33 @@ return_entry(IndexScanDesc scan)
 	ItemPointerSet(&scan->xs_heaptid, state->batch->entries[state->position].block,
 				   state->batch->entries[state->position].offset);
 	return true;
+}
+
+/* The next entry of the batch at hand, which is left behind its last one. False: it has no more. */
+static bool
+find_in_batch(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	bool		with_batch = direction == state->batch_direction;
+
+	while (step_in_batch(scan, with_batch ? 1 : -1))
+	{
+		if (return_entry(scan, direction))
+			return true;
+		if (unlikely(state->batch == NULL))
+			return false;
+	}
+	if (!with_batch)
+	{
+		if (scan->parallel_scan != NULL)
+			elog(ERROR, "a parallel scan of index \"%s\" was turned around",
+				 RelationGetRelationName(scan->indexRelation));
+		/* Back over the batch's first entry: on from there, the other way. */
+		take_place(scan, &state->place, 0, 1);
+		state->sought = false;
+	}
+	leave_batch(scan);
+	return false;
 }
 
 /* The next entry by every way there is. */
@@ -552,26 +639,8 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 		return false;
 	for (;;)
 	{
-		if (state->batch != NULL)
-		{
-			bool		with_batch = direction == state->batch_direction;
-
-			while (step_in_batch(scan, with_batch ? 1 : -1))
-			{
-				if (return_entry(scan))
-					return true;
-			}
-			if (!with_batch)
-			{
-				if (scan->parallel_scan != NULL)
-					elog(ERROR, "a parallel scan of index \"%s\" was turned around",
-						 RelationGetRelationName(scan->indexRelation));
-				/* Back over the batch's first entry: on from there, the other way. */
-				take_place(scan, &state->place, 0, 1);
-				state->sought = false;
-			}
-			leave_batch(scan);
-		}
+		if (state->batch != NULL && find_in_batch(scan, direction))
+			return true;
 		if (!state->sought && !seek_next(scan, direction))
 			break;
 		if (read_batch(scan))
@@ -611,7 +680,7 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count))
 	{
 		state->position++;
-		if (likely(return_entry(scan)))
+		if (likely(return_entry(scan, direction)))
 			return true;
 	}
 	return advance(scan, direction);
@@ -634,6 +703,13 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		{
 			int			count = 0;
 
+			if (unlikely(state->batch->suspect) && (suspect_code(suspect_rows(scan)) & OWNER_CODE_PREDICATE) != 0)
+			{
+				/* Each row is taken once, however often it is met: all is read again. */
+				wait_healed(scan);
+				seek(scan, ForwardScanDirection, NULL);
+				continue;
+			}
 			while (step_in_batch(scan, 1))
 			{
 				if (unlikely(state->batch->suspect) &&

@@ -20,6 +20,8 @@
 #define DEFAULT_GONE_AFTER_S 300
 /* A daemon has been restarted by then, and a statement that waits has not failed (sherman.attach_timeout). */
 #define DEFAULT_FAILOVER_AFTER_MS 5000
+/* Indexes that small applications have are healed by then. */
+#define DEFAULT_HEAL_TIMEOUT_MS 10000
 #define DEFAULT_REBUILD_TRIES 3
 /* As autovacuum's. */
 #define DEFAULT_REBUILD_COST_DELAY_MS 2.0
@@ -37,6 +39,7 @@ int			sherman_rebuild_tries = DEFAULT_REBUILD_TRIES;
 double		sherman_rebuild_cost_delay_ms = DEFAULT_REBUILD_COST_DELAY_MS;
 bool		sherman_heal = true;
 bool		sherman_autoheal = true;
+int			sherman_heal_timeout_ms = DEFAULT_HEAL_TIMEOUT_MS;
 char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
@@ -206,6 +209,11 @@ sherman_define_settings(void)
 							 "without them.",
 							 &sherman_autoheal, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.heal_timeout",
+							"How long a session waits for the healer at an entry in doubt that it may not look up itself.",
+							"Such are the entries of indexes over functions of the table's owner. 0 is not at all.",
+							&sherman_heal_timeout_ms, DEFAULT_HEAL_TIMEOUT_MS, 0, INT_MAX,
+							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);
 	define_rebuilding();
 	DefineCustomBoolVariable("sherman.constraints",
 							 "Gives PRIMARY KEY and UNIQUE constraints sherman indexes.",

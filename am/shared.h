@@ -232,6 +232,7 @@ typedef struct ShermanTreeEntry
 	uint32		heal_tries;		/* visits of the healer, since it is in doubt */
 	TimestampTz heal_after;		/* not before this time it comes again */
 	bool		heal_now;		/* by the visit that began last */
+	bool		heal_vain;		/* the last one could not look up all rows: nobody is to wait for the next one */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;
 
@@ -315,6 +316,10 @@ extern void sherman_trees_clear(uint32 home);
 extern bool sherman_trees_next_to_heal(Oid *database, TimestampTz *due);
 /* Marks those of a database that are due for the visit that begins (heal_now), and no others; they are due again later each time. */
 extern void sherman_trees_take_to_heal(Oid database);
+/* Somebody waits: the healer comes as soon as it can, unless it was there in vain. */
+extern void sherman_trees_heal_soon(uint64 tree);
+/* Whether the healer's visit has left it in doubt as its rows cannot be looked up. */
+extern void sherman_trees_heal_vain(uint64 tree, bool vain);
 /* Makes all trees of a database suspects, or with InvalidOid all trees. */
 extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */

@@ -52,6 +52,7 @@ extern int	sherman_rebuild_tries;		/* sherman.rebuild_tries: of one index */
 extern double sherman_rebuild_cost_delay_ms;	/* sherman.rebuild_cost_delay: 0 = it does not sleep */
 extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than broken */
 extern bool sherman_autoheal;			/* sherman.autoheal: the healer sees to indexes in doubt */
+extern int	sherman_heal_timeout_ms;	/* sherman.heal_timeout */
 extern bool sherman_constraints;		/* sherman.constraints: PRIMARY KEY and UNIQUE get sherman */
 extern char *sherman_memory_node_list;	/* sherman.memory_nodes: addresses of external memory nodes */
 extern char *sherman_key_file;			/* sherman.key_file: this server's key for them, "" = none */

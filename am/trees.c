@@ -132,6 +132,7 @@ entry_healed(uint64 key)
 	{
 		found->suspect_epoch = 0;
 		found->heal_tries = 0;
+		found->heal_vain = false;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
@@ -339,6 +340,26 @@ sherman_trees_take_to_heal(Oid database)
 																 HEAL_RETRY_MOST_MS));
 		entry->heal_tries++;
 	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
+sherman_trees_heal_soon(uint64 tree)
+{
+	ShermanTreeEntry *found = lock_to_change(tree);
+
+	if (found != NULL && !found->heal_vain)
+		found->heal_after = Min(found->heal_after, GetCurrentTimestamp());
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
+sherman_trees_heal_vain(uint64 tree, bool vain)
+{
+	ShermanTreeEntry *found = lock_to_change(tree);
+
+	if (found != NULL)
+		found->heal_vain = vain && found->suspect_epoch != 0;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 

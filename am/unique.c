@@ -31,7 +31,7 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
-#include "shared.h"
+#include "heal.h"
 #include "suspect.h"
 #include "unique.h"
 
@@ -47,6 +47,7 @@ typedef enum Finding
 	FOUND_NOTHING,
 	FOUND_MAYBE,				/* UNIQUE_CHECK_PARTIAL: a row that is not dead for sure */
 	FOUND_PENDING,				/* a transaction or a speculative insertion decides */
+	FOUND_DOUBT,				/* whether it is the entry's row the healer decides */
 	FOUND_DUPLICATE
 } Finding;
 
@@ -206,24 +207,23 @@ next_batch(UniqueLook *look)
 }
 
 /*
- * Whether an entry of a leaf in doubt has a row that may be in the way.
+ * What the row of an entry of a leaf in doubt, which may be in the way, is to it.
  */
-static bool
-has_row(UniqueLook *look, const TreeBatch *batch, int i)
+static SuspectFinding
+find_row(UniqueLook *look, const TreeBatch *batch, int i)
 {
 	SnapshotData dirty;
 	TreeKey		key;
 	TreeStatus	status = sherman_batch_key(look->opened, look->row->index, look->scan, batch, i, &key);
 
 	if (status == TREE_NOT_FOUND)
-		return false;
+		return SUSPECT_NO_ROW;
 	if (status != TREE_OK)
 		sherman_report_failure(status, look->row->index);
 	if (look->rows == NULL)
-		look->rows = suspect_rows_make(look->row->heap, look->row->index, look->opened->keys,
-									   CurrentMemoryContext);
+		look->rows = suspect_rows_make(look->row->heap, look->row->index, look->opened, CurrentMemoryContext);
 	InitDirtySnapshot(dirty);
-	return suspect_row_fits(look->rows, &key, &dirty);
+	return suspect_row_find(look->rows, &key, &dirty);
 }
 
 /*
@@ -269,6 +269,7 @@ look_at_entries(UniqueLook *look)
 	{
 		for (int i = 0; i < batch->count; i++)
 		{
+			SuspectFinding in_doubt;
 			ItemPointerData tid;
 			Finding		finding;
 
@@ -281,9 +282,11 @@ look_at_entries(UniqueLook *look)
 				look->self_seen = true;
 				continue;
 			}
-			if (unlikely(batch->suspect) && !has_row(look, batch, i))
-				continue;
-			finding = look_at_row(look, &tid);
+			finding = FOUND_NOTHING;
+			if (likely(!batch->suspect) || (in_doubt = find_row(look, batch, i)) == SUSPECT_ROW)
+				finding = look_at_row(look, &tid);
+			else if (in_doubt == SUSPECT_UNKNOWN)
+				finding = look->row->check == UNIQUE_CHECK_PARTIAL ? FOUND_MAYBE : FOUND_DOUBT;
 			if (finding != FOUND_NOTHING)
 				return finding;
 		}
@@ -467,7 +470,10 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 				check_readers(row, *opened);
 			report_duplicate(row);
 		}
-		wait_for_decision(&look);
+		if (finding == FOUND_DOUBT)
+			sherman_heal_wait(row->index);
+		else
+			wait_for_decision(&look);
 		/* The index may have become broken, or unreachable, in the meantime. */
 		*opened = sherman_index_for_insert(row->index);
 		lock_key(checker, row, (*opened)->keys);

@@ -25,8 +25,10 @@
  */
 #include "sherman.h"
 
+#include "access/htup_details.h"
 #include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_index.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
@@ -35,6 +37,7 @@
 
 #include "compat.h"
 #include "heal.h"
+#include "owner.h"
 
 /*
  * What a look at a piece of an index's memory reads, in pages: a line for each of its places (tree_salvage_next()).
@@ -309,7 +312,7 @@ remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Pr
 /*
  * ambulkdelete: removes the entries that the callback says are dead.  Of a broken index nothing is removed
  * (its flag is durable by then, nobody reads it any more); but CREATE INDEX CONCURRENTLY, which builds on the
- * TIDs that it is shown, gets an error.
+ * TIDs that it is shown, gets an error.  Core has made this process the table's owner: operator classes call functions.
  */
 IndexBulkDeleteResult *
 sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
@@ -323,6 +326,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	TreeStatistics statistics;
 	Progress	progress;
 
+	owner_pin_path();
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
 	if (index == NULL)
@@ -367,7 +371,8 @@ heal(Relation index)
 	Relation	heap;
 
 	if (IsInParallelMode() || sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_metapage_read(index, &meta) ||
-		!sherman_is_healing(&meta) || RelationGetIndexExpressions(index) != NIL || RelationGetIndexPredicate(index) != NIL)
+		!sherman_is_healing(&meta) || !heap_attisnull(index->rd_indextuple, Anum_pg_index_indexprs, NULL) ||
+		!heap_attisnull(index->rd_indextuple, Anum_pg_index_indpred, NULL))
 		return;
 	heap = table_open(index->rd_index->indrelid, NoLock);
 	(void) heal_whole(heap, index);
@@ -386,6 +391,7 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 
 	if (info->analyze_only)
 		return stats;
+	owner_pin_path();
 	heal(info->index);
 	if (stats != NULL)
 		return stats;

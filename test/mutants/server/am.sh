@@ -118,17 +118,19 @@ mutate crashes_of_others_believed t/030_epochs am/recovery.c \
 mutate doubt_not_looked_up t/031_heal am/scan.c \
 	's/if \(unlikely\(state->batch->suspect\)\)\n\t\treturn return_suspect/if (false)\n\t\treturn return_suspect/'
 mutate any_row_will_do t/031_heal am/suspect.c \
-	's/return same_columns\(rows, entry, values, isnull\);/return same_columns(rows, entry, values, isnull) || true;/'
+	's/if \(same_columns\(rows, entry, values, isnull\)\)/if (same_columns(rows, entry, values, isnull) || true)/'
 mutate bitmap_not_rechecked t/031_heal am/scan.c \
 	's/count, state->batch->suspect\);/count, false);/'
 mutate blocks_not_looked_for t/031_heal am/suspect.c \
 	's/return block < rows->blocks;/return true;/'
 mutate lost_keys_are_taken t/031_heal am/unique.c \
-	's/if \(unlikely\(batch->suspect\) && /if (false \&\& /'
+	's/if \(likely\(!batch->suspect\) \|\| /if (true || /'
 mutate last_removal_not_looked_at t/031_heal am/recovery.c \
 	's/return sherman_heal && tree_stamp_is_proven\([^;]*;/return sherman_heal;/'
 mutate rows_lose_their_entries t/031_heal am/heal.c \
-	's/if \(!suspect_row_fits/if (true || !suspect_row_fits/'
+	's/if \(finding == SUSPECT_NO_ROW\)/if (finding != SUSPECT_CHANGED)/'
+mutate columns_of_the_key_not_compared t/031_heal am/suspect.c \
+	's/int i = keys->exact \? keys->columns : 0;/int i = keys->columns;/'
 mutate healing_forgotten t/031_heal am/heal.c \
 	's/\tsherman_trees_healed\(record.tree\);\n//'
 
@@ -141,12 +143,44 @@ mutate healer_waits_for_locks t/033_healer am/healer.c \
 	's/!ConditionalLockRelationOid\(table, RowExclusiveLock\)\)/(LockRelationOid(table, RowExclusiveLock), false))/'
 mutate healer_not_cancelled t/033_healer am/healer.c \
 	's/\tMyProc->statusFlags \|= PROC_IS_AUTOVACUUM;\n//'
-mutate functions_run_as_superuser t/033_healer am/suspect.c \
+mutate functions_run_as_superuser t/033_healer am/owner.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, caller->security \| SECURITY_RESTRICTED_OPERATION\);/(void) heap;/'
 mutate vacuum_does_not_heal t/033_healer am/vacuum.c \
 	's/\t\(void\) heal_whole\(heap, index\);\n//'
 mutate rest_of_an_index_passed_over t/033_healer am/heal.c \
 	's/healing->ended = behind.ended;/healing->ended = true;/'
+
+# ---- code of a table's owner
+mutate path_not_pinned t/050_owners_code am/owner.c \
+	's/if \(strcmp\(namespace_search_path, OWNER_PATH\) != 0\)/if (false)/'
+mutate owners_code_run_in_a_readers_session t/050_owners_code am/suspect.c \
+	's/rows->evaluates = rows->code == 0 \|\| rows->maintains;/rows->evaluates = true;/; s/if \(!owner_maintains\(rows->heap\)\)/if (false)/'
+mutate functions_taken_for_postgresqls t/050_owners_code am/owner.c \
+	's/\tif \(function >= FirstNormalObjectId\)\n\t\treturn true;/\tif (function >= FirstNormalObjectId)\n\t\treturn false;/'
+mutate text_of_functions_by_the_sessions_path t/050_owners_code am/owner.c \
+	's/\tif \(info->ii_Expressions != NIL\)/\tif (false)/'
+mutate partial_index_planned_in_doubt t/050_owners_code am/planner.c \
+	's/return \(code & OWNER_CODE_PREDICATE\) == 0;/return true;/'
+mutate index_over_functions_planned_in_doubt t/050_owners_code am/planner.c \
+	's/\tinfo->amhasgettuple = false;/\t;/'
+mutate predicate_left_to_who_rechecks t/050_owners_code am/scan.c \
+	's/ && \(suspect_code\(state->rows\) & OWNER_CODE_PREDICATE\) == 0;/;/'
+mutate healed_entry_not_read_again t/050_owners_code am/scan.c \
+	's/state->place.key.offset \+= ScanDirectionIsForward\(direction\) \? -1 : 1;/(void) direction;/'
+mutate healer_waited_for_that_is_kept_out t/050_owners_code am/heal_wait.c \
+	's/if \(keeps_healer_out\(index\)\)/if (keeps_healer_out(index) \&\& false)/'
+mutate healer_waited_for_in_vain t/050_owners_code am/healer.c \
+	's/healing->left > 0 && healing->complained\)/false)/'
+mutate others_heal t/050_owners_code am/owner.c \
+	's/if \(!pg_class_ownercheck/if (false \&\& !pg_class_ownercheck/'
+mutate others_wait_for_locks t/050_owners_code am/check.c \
+	's/\towner_check\(index_oid\);\n//'
+mutate entries_of_other_values_go t/050_owners_code am/suspect.c \
+	's/return !rows->maintains \|\| has_own_entry/return true || has_own_entry/'
+mutate entries_of_other_values_stay t/050_owners_code am/suspect.c \
+	's/has_own_entry\(rows, entry, values, isnull\) \? SUSPECT_NO_ROW/(has_own_entry(rows, entry, values, isnull) \&\& false) ? SUSPECT_NO_ROW/'
+mutate predicate_taken_for_immutable t/050_owners_code am/suspect.c \
+	's/\(rows->code & OWNER_CODE_PREDICATE\) != 0 \? SUSPECT_CHANGED : SUSPECT_NO_ROW/SUSPECT_NO_ROW/'
 
 # ---- crash points
 mutate removal_before_flush t/037_crash_points am/changes.c \
@@ -158,8 +192,8 @@ mutate removal_not_flushed t/038_invariants am/changes.c \
 mutate stamp_behind_its_row t/031_heal am/changes.c \
 	's/stamp->lsn = \(lsn \+ STAMP_SLACK - 1\) \/ STAMP_SLACK \* STAMP_SLACK;/stamp->lsn = 1 + 0 * lsn \/ STAMP_SLACK;/'
 mutate first_member_of_a_chain_alone t/031_heal am/suspect.c \
-	's/\} while \(!fits && again\);/} while (false \&\& !fits \&\& again);/'
-mutate owners_code_runs_as_the_reader t/031_heal am/suspect.c \
+	's/\} while \(finding != SUSPECT_ROW && again\);/} while (false \&\& finding != SUSPECT_ROW \&\& again);/'
+mutate owners_code_runs_as_the_caller t/031_heal am/owner.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, /SetUserIdAndSecContext(caller->user, /'
 
 # ---- the postmaster's end
