@@ -111,16 +111,25 @@ describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *d
 	uint64_t intent = __atomic_load_n(&server->memory.channels[channel].intent, __ATOMIC_SEQ_CST);
 	uint64_t offset = ((intent & MEMORY_INTENT_OFFSET_MASK) >> MEMORY_INTENT_LENGTH_BITS) * 8;
 	uint32_t bytes = (uint32_t) (intent & MEMORY_INTENT_LENGTH_MASK) * 8;
+	uint32_t number = server->memory.channels[channel].instance;
 	uint64_t *stripe;
 	uint64_t word;
 
 	*dead = (FabricDeadChannel){
 		.channel = channel,
+		.tenant = FABRIC_NO_TENANT,
 		.redo_offset = redo_offset(channel),
 		.write_offset = UINT64_MAX,
 		.write_unknown = server->memory.header->through_device != 0,
 		.others_dead = server->none_alive,
 	};
+	if (number >= 1 && number <= MEMORY_MAX_INSTANCES)
+	{
+		const MemoryInstance *instance = &server->memory.instances[number - 1];
+
+		memcpy(dead->cluster, instance->cluster, sizeof(dead->cluster));
+		dead->tenant = instance->tenant;
+	}
 	/* The client wrote the intent: it is not to be believed beyond the region. */
 	if (intent == 0 || bytes > FABRIC_STRIPE_BYTES || offset >= server->memory.header->region_bytes)
 		return NULL;

@@ -257,11 +257,11 @@ send_output(FabricServer *server, ServerConnection *connection)
 
 /* ---- input */
 
-/* Does a chain of the connection wait for a stripe? */
+/* Does a chain of the connection wait for a stripe, or does a call go on? */
 static inline bool
 parked(const ServerConnection *connection)
 {
-	return connection->chain != NULL && connection->chain->parked != 0;
+	return connection->calling || (connection->chain != NULL && connection->chain->parked != 0);
 }
 
 /* Does the connection take another request now? */
@@ -334,8 +334,11 @@ next_frame(FabricServer *server, ServerConnection *connection)
 	return 0;
 }
 
-/* Answers the requests that are in the input, one after the other. */
-static void
+/*
+ * Answers the requests that are in the input, one after the other.  True: there is more, and it is the others' turn: of requests that
+ * are not chains a connection has one in a round, for a call may take as long as a hundred chains.
+ */
+static bool
 handle_input(FabricServer *server, ServerConnection *connection)
 {
 	Buffer *input = &connection->input;
@@ -346,15 +349,21 @@ handle_input(FabricServer *server, ServerConnection *connection)
 		uint8_t *payload;
 
 		if (whole == 0 || whole == UINT32_MAX)
-			return;
+			return false;
+		if (connection->request.method != CONTROL_CHAIN && connection->asked == server->round)
+			return true;
 		payload = input->data + input->begin + CONTROL_HEADER_BYTES;
-		/* The bytes stay where they are while a parked chain needs them: nothing more is read meanwhile. */
+		/* The bytes stay where they are while a parked chain or a call needs them: nothing more is read meanwhile. */
 		input->begin += whole;
 		if (connection->request.method == CONTROL_CHAIN)
 			chains_handle(server, connection, payload, connection->request.length);
 		else
+		{
+			connection->asked = server->round;
 			request_handle(server, connection, payload, connection->request.length);
+		}
 	}
+	return false;
 }
 
 /* Reads once. False: there is no more for now, or the connection is closed. */
@@ -422,10 +431,10 @@ connection_pump(FabricServer *server, ServerConnection *connection, bool readabl
 
 	for (int turns = 0; !connection->closing; turns++)
 	{
-		handle_input(server, connection);
+		unfinished = handle_input(server, connection);
 		if (connection->closing || !send_output(server, connection))
 			return;
-		unfinished = takes_requests(connection) && turns == ROUND_TURNS;
+		unfinished |= takes_requests(connection) && turns == ROUND_TURNS;
 		if (!takes_requests(connection) || unfinished)
 			break;
 		if (more)
@@ -438,7 +447,7 @@ connection_pump(FabricServer *server, ServerConnection *connection, bool readabl
 		return;
 	/*
 	 * Long frames do not keep their room for ever; those of a parked chain are in both buffers, behind the
-	 * end.
+	 * end, and that of a call that goes on in the one for input.
 	 */
 	if (!parked(connection))
 	{
@@ -477,6 +486,7 @@ connection_look(FabricServer *server, ServerConnection *connection)
 
 	if (connection->closing || connection->handshake || !takes_requests(connection))
 		return false;
+	server->round++;
 	connection_pump(server, connection, true);
 	return server->figures.chains != before;
 }
@@ -509,6 +519,8 @@ connections_patience(const FabricServer *server, int milliseconds)
 	{
 		const ServerChain *chain = connection->chain;
 
+		if (connection->calling && connection->waits)
+			continue;
 		if (chain == NULL || chain->parked == 0 || now - chain->parked < PARKED_YIELD_NANOSECONDS)
 			return 0;
 	}
@@ -524,7 +536,8 @@ connections_round(FabricServer *server)
 	for (connection = TAILQ_FIRST(&server->due); connection != NULL; connection = next)
 	{
 		next = TAILQ_NEXT(connection, due);
-		if (!connection->closing && !chains_continue(server, connection))
+		if (!connection->closing && !chains_continue(server, connection) &&
+		    !request_continue(server, connection))
 			connection_pump(server, connection, false);
 	}
 	for (connection = TAILQ_FIRST(&server->connections); connection != NULL && server->attaching > 0;

@@ -2,7 +2,8 @@
  * requests.c
  *		What the memory node answers to a client: HELLO, RESET, ATTACH, and the service's calls.
  *
- * A reply that is owed later (ATTACH, while older channels are dying) is made in a later round.
+ * A reply that is owed later (ATTACH, while older channels are dying; a call that the service has not done) is made in a later
+ * round.
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
@@ -404,8 +405,9 @@ handle_attach(FabricServer *server, ServerConnection *connection, ControlPayload
 	request_continue_attach(server, connection);
 }
 
+/* Runs the call, or goes on with it. */
 static void
-handle_service_call(FabricServer *server, ServerConnection *connection, ControlPayload *request)
+run_service_call(FabricServer *server, ServerConnection *connection)
 {
 	MemoryInstance *instance = instance_find(server, connection->cluster);
 	FabricPeer peer = {
@@ -414,11 +416,14 @@ handle_service_call(FabricServer *server, ServerConnection *connection, ControlP
 		.incarnation = connection->incarnation,
 		.channel = connection->channel,
 		.tenant = connection->tenant,
+		.progress = &connection->call_progress,
 	};
 	uint8_t *reply = connection_reply_place(server, connection, FABRIC_MAX_CALL_BYTES);
 	uint32_t bytes = FABRIC_MAX_CALL_BYTES;
+	uint64_t before = connection->call_progress;
 	FabricStatus status = FABRIC_NOT_SUPPORTED;
 
+	connection->calling = false;
 	if (reply == NULL)
 		return;
 	/* An older incarnation may change nothing at the memory node, by a call either. */
@@ -430,11 +435,26 @@ handle_service_call(FabricServer *server, ServerConnection *connection, ControlP
 		status = FABRIC_DENIED;
 	else if (server->service.call != NULL)
 		status = server->service.call(server->service.argument, &peer, connection->request.method,
-		                              request->data, request->bytes, reply, &bytes);
+		                              connection->call_data, connection->call_bytes, reply, &bytes);
+	if (status == FABRIC_BUSY)
+	{
+		connection->calling = true;
+		connection->waits = connection->call_progress == before;
+		connection_make_due(server, connection);
+		return;
+	}
 	report_refusal(server, connection, status);
 	if (status != FABRIC_OK || bytes > FABRIC_MAX_CALL_BYTES)
 		bytes = 0;
 	connection_reply(server, connection, &connection->request, status, bytes);
+}
+
+bool
+request_continue(FabricServer *server, ServerConnection *connection)
+{
+	if (connection->calling)
+		run_service_call(server, connection);
+	return connection->calling;
 }
 
 void
@@ -459,5 +479,10 @@ request_handle(FabricServer *server, ServerConnection *connection, uint8_t *data
 	else if (method >= CONTROL_FIRST_METHOD)
 		reply_status(server, connection, FABRIC_PROTOCOL);
 	else
-		handle_service_call(server, connection, &request);
+	{
+		connection->call_data = data;
+		connection->call_bytes = bytes;
+		connection->call_progress = 0;
+		run_service_call(server, connection);
+	}
 }

@@ -240,8 +240,9 @@ wait_for_events(FabricServer *server, struct epoll_event *ready, int millisecond
 		if (found)
 			spin_success(&server->spin);
 	}
+	/* A look may have left something to be gone on with in this round. */
 	if (!found)
-		count = epoll_wait(server->events, ready, ROUND_EVENTS, milliseconds);
+		count = epoll_wait(server->events, ready, ROUND_EVENTS, connections_patience(server, milliseconds));
 	/* A local client has a stripe, and perhaps no processor. */
 	if (count == 0 && server->parked > 0)
 		sched_yield();
@@ -258,6 +259,7 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	if ((server->dying > 0 || server->attaching > 0) && milliseconds > SERVER_DYING_ROUND_MS)
 		milliseconds = SERVER_DYING_ROUND_MS;
 	server->handshakes = 0;
+	server->round++;
 	count = wait_for_events(server, ready, milliseconds);
 	if (count < 0 && errno != EINTR)
 		return FABRIC_LOST;

@@ -28,12 +28,16 @@ typedef struct FabricPeer
 	uint32_t incarnation; /* its incarnation, 0 for a control-only channel */
 	uint32_t channel;     /* its data channel, or UINT32_MAX */
 	uint32_t tenant;      /* 0: over the local socket, or the network without keys; else 1 to 15 */
+	uint64_t *
+		progress; /* of this call: 0 at its begin, then what the service has left there; FabricService.call */
 } FabricPeer;
 
 /* A channel that died, as its channel record in the memory object shows it. */
 typedef struct FabricDeadChannel
 {
 	uint32_t channel;
+	uint64_t cluster[2];   /* whose it was */
+	uint32_t tenant;       /* likewise; FABRIC_NO_TENANT: nobody can say */
 	uint64_t redo_offset;  /* its redo slot in NODES */
 	uint64_t write_offset; /* the WRITE that was in progress (NODES), or UINT64_MAX: none */
 	uint32_t write_bytes;
@@ -46,7 +50,10 @@ typedef struct FabricService
 {
 	void *argument;
 
-	/* A call from a client: fills reply (room FABRIC_MAX_CALL_BYTES) and its length. */
+	/*
+	 * A call from a client: fills reply (room FABRIC_MAX_CALL_BYTES) and its length.  FABRIC_BUSY: not yet: the server makes the
+	 * call again in a later round, with the same request and progress, until it returns something else or the client goes.
+	 */
 	FabricStatus (*call)(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
 	                     uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
 
@@ -216,6 +223,10 @@ extern bool fabric_server_part(FabricServer *server, uint32_t tenant, uint64_t *
 extern FabricStatus fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset,
                                          uint64_t bytes);
 extern void fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes);
+
+/* For which tenant the unit of the offset was taken last. FABRIC_NO_TENANT: it is nobody's. */
+#define FABRIC_NO_TENANT UINT32_MAX
+extern uint32_t fabric_server_unit_tenant(const FabricServer *server, uint64_t offset);
 
 /* How often the daemon started over this memory, and the memory's identity. */
 extern uint64_t fabric_server_generation(const FabricServer *server);

@@ -88,10 +88,16 @@ typedef struct ServerConnection
 	bool fenced;     /* it had a channel, which is dead: its chains are refused */
 	bool verbs;      /* its chains go through a device of its own, and not over this connection */
 	bool is_due;     /* it is looked at in each round, not only when its socket is ready */
+	bool calling;    /* a call of the service goes on in the next round; its request stays in the input */
+	bool waits;      /* in its last round it came no further: it waits for something */
 	uint64_t stranger_deadline;
 	uint64_t attach_nonce;
 	uint64_t attach_deadline;
 	ControlFrame request; /* the one being answered */
+	uint64_t asked;       /* the round in which a request was handled last */
+	uint8_t *call_data;   /* of a call that goes on */
+	uint32_t call_bytes;
+	uint64_t call_progress;
 	uint64_t cluster[2];
 	uint32_t incarnation;
 	uint32_t channel;   /* or CONTROL_NO_CHANNEL */
@@ -178,7 +184,8 @@ struct FabricServer
 	struct ServerConnections due;
 	uint32_t network_connections; /* that are counted: max_connections bounds them */
 	uint32_t stranger_count;
-	uint32_t handshakes; /* that went on in this round */
+	uint64_t round;      /* number of this round: a look at the sockets */
+	uint32_t handshakes; /* that went on in it */
 	uint32_t attaching;
 	uint32_t parked;        /* chains that wait for stripes or the device */
 	uint64_t chains_before; /* figures.chains, a round ago */
@@ -318,7 +325,9 @@ extern void connections_round(FabricServer *server);
 extern int connections_patience(const FabricServer *server, int milliseconds);
 
 /* requests.c */
-/* Answers a request that is not a chain. */
+/* Goes on with a call of the service, if one goes on; true if it does still. */
+extern bool request_continue(FabricServer *server, ServerConnection *connection);
+/* Answers a request that is not a chain, or begins with it. */
 extern void request_handle(FabricServer *server, ServerConnection *connection, uint8_t *data, uint32_t bytes);
 /* Grants what ATTACH waits for, as soon as the older channels are dead. */
 extern void request_continue_attach(FabricServer *server, ServerConnection *connection);

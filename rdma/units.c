@@ -122,6 +122,16 @@ fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes)
 	drop_pages(server, offset, bytes);
 }
 
+uint32_t
+fabric_server_unit_tenant(const FabricServer *server, uint64_t offset)
+{
+	uint8_t mark = 0;
+
+	if (offset >= server->memory.header->first_unit && offset < server->memory.header->region_bytes)
+		mark = __atomic_load_n(&server->memory.units[offset / FABRIC_UNIT_BYTES], __ATOMIC_RELAXED);
+	return mark == 0 ? FABRIC_NO_TENANT : (uint32_t) mark - 1;
+}
+
 uint64_t
 fabric_server_generation(const FabricServer *server)
 {

@@ -44,9 +44,9 @@ tables_reopen(ServiceTables *tables, void *area, uint64_t *repaired)
 
 /* From all of node memory. */
 static bool
-take_units(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t *offset)
+take_units(ServiceTables *tables, const ServiceRecord *slot, uint64_t count, uint64_t *offset)
 {
-	return tables_units_take(tables, tree, count, TABLE_FIRST, TABLE_FIRST + TABLE_UNITS * FABRIC_UNIT_BYTES,
+	return tables_units_take(tables, slot, count, TABLE_FIRST, TABLE_FIRST + TABLE_UNITS * FABRIC_UNIT_BYTES,
 	                         offset);
 }
 
@@ -57,31 +57,34 @@ tables_work(ServiceTables *tables)
 	ServiceRecord record;
 	ServiceRecord *slots[3];
 	TablesOwner owner = {.cluster = {7, 8}, .tenant = 3};
+	uint64_t released = 0;
 
 	for (uint64_t i = 0; i < 3; i++)
 	{
 		memset(&record, 0, sizeof(record));
-		record.record.tree = tables_id(tables);
+		record.record.tree = tables_id(tables, 42);
 		record.record.cluster[0] = owner.cluster[0];
 		record.record.cluster[1] = owner.cluster[1];
 		record.tenant = owner.tenant;
 		record.token[0] = i;
-		assert_true(take_units(tables, record.record.tree, 1 + i, &record.last_offset));
+		slots[i] = tables_slot(tables);
+		assert_true(take_units(tables, slots[i], 1 + i, &record.last_offset));
 		record.last_bytes = (1 + i) * FABRIC_UNIT_BYTES;
 		record.record.bytes = record.last_bytes;
 		record.record.extents = 1;
-		slots[i] = tables_slot(tables);
 		tables_put(tables, slots[i], &record);
 		tables_units_grant(tables, record.last_offset, 1 + i);
 	}
 	record = *slots[1];
-	assert_true(take_units(tables, record.record.tree, 4, &record.last_offset));
+	assert_true(take_units(tables, slots[1], 4, &record.last_offset));
 	record.last_bytes = 4 * FABRIC_UNIT_BYTES;
 	record.record.bytes += record.last_bytes;
 	record.record.extents++;
 	tables_put(tables, slots[1], &record);
 	tables_units_grant(tables, record.last_offset, 4);
-	assert_int_equal(tables_remove(tables, slots[0], 2000), 1);
+	assert_int_equal(tables_remove(tables, slots[2], 2000), 3);
+	tables_quarantine_end(tables, 2000 + QUARANTINE_US, count_release, &released);
+	assert_int_equal(released, 3 * FABRIC_UNIT_BYTES);
 	assert_int_equal(tables_epoch_set(tables, &owner, 3, false), FABRIC_OK);
 	assert_int_equal(tables_epoch_set(tables, &owner, 3, true), FABRIC_OK);
 }
@@ -90,19 +93,22 @@ tables_work(ServiceTables *tables)
 static void
 tables_verify(ServiceTables *tables)
 {
-	uint64_t used = 0;
+	uint64_t used = 0, quarantined = 0;
 
 	for (uint64_t unit = 0; unit < TABLE_UNITS; unit++)
 	{
 		uint64_t word = tables->units[unit];
 
-		if (word == 0 || (word & UNIT_QUARANTINE) != 0)
+		if (word == 0)
 			continue;
 		assert_int_equal(word & UNIT_PENDING, 0);
-		assert_non_null(tables_find(tables, word & UNIT_TREE_MASK));
-		used++;
+		if (tables_owner(tables, TABLE_FIRST + unit * FABRIC_UNIT_BYTES) != NULL)
+			used++;
+		else
+			quarantined++;
 	}
 	assert_int_equal(used, tables->used);
+	assert_int_equal(quarantined, tables->quarantined);
 	for (uint32_t i = 0; i < TABLE_TREES; i++)
 	{
 		ServiceRecord *record = &tables->records[i];
@@ -112,7 +118,7 @@ tables_verify(ServiceTables *tables)
 			continue;
 		for (uint64_t unit = 0; unit < TABLE_UNITS; unit++)
 		{
-			if ((tables->units[unit] & (UNIT_QUARANTINE | UNIT_TREE_MASK)) == record->record.tree)
+			if (tables_owner(tables, TABLE_FIRST + unit * FABRIC_UNIT_BYTES) == record)
 				bytes += FABRIC_UNIT_BYTES;
 		}
 		assert_int_equal(bytes, record->record.bytes);
@@ -161,12 +167,14 @@ test_tables_of_tenants(void **state)
 		assert_non_null(tables_find_token(&tables, &owner, token));
 		assert_null(tables_find_token(&tables, &other, token));
 		assert_null(tables_next(&tables, &other, false, &position));
+		assert_int_equal(position, TABLE_TREES);
+		position = 0;
 		assert_non_null(tables_next(&tables, &owner, false, &position));
 		assert_non_null(tables_epoch(&tables, &owner));
 		assert_null(tables_epoch(&tables, &other));
-		/* Trees of 1, 2 and 4, and 3 units were made, and the first dropped. */
+		/* Trees of 1, 2 and 4, and 3 units were made, and the last dropped. */
 		assert_int_equal(tables.tenants[3].trees, 2);
-		assert_int_equal(tables.tenants[3].bytes, 9 * FABRIC_UNIT_BYTES);
+		assert_int_equal(tables.tenants[3].bytes, 7 * FABRIC_UNIT_BYTES);
 		assert_int_equal(tables.tenants[4].bytes, 0);
 		assert_int_equal(tables.extents, 3);
 		tables_close(&tables);
@@ -174,6 +182,176 @@ test_tables_of_tenants(void **state)
 	}
 	tables_close(&tables);
 	free(area);
+}
+
+/* What can be wrong in tables that a damaged memory holds, or one that somebody else made. */
+typedef void (*Damage)(ServiceTables *tables);
+
+static void
+journal_beyond_the_area(ServiceTables *tables)
+{
+	tables->header->journal =
+		(ServiceJournal){.valid = 1, .offset = 1ull << 40, .bytes = sizeof(ServiceRecord)};
+}
+
+static void
+journal_in_front_of_the_area(ServiceTables *tables)
+{
+	tables->header->journal = (ServiceJournal){
+		.valid = 1, .offset = (uint64_t) - (int64_t) sizeof(ServiceRecord), .bytes = sizeof(ServiceRecord)};
+}
+
+static void
+journal_too_long(ServiceTables *tables)
+{
+	tables->header->journal =
+		(ServiceJournal){.valid = 1,
+	                     .offset = (uint64_t) ((uint8_t *) tables->records - (uint8_t *) tables->header),
+	                     .bytes = 1u << 20};
+}
+
+static void
+journal_over_the_header(ServiceTables *tables)
+{
+	tables->header->journal = (ServiceJournal){.valid = 1, .offset = 8, .bytes = sizeof(ServiceEpoch)};
+}
+
+static void
+more_units(ServiceTables *tables)
+{
+	tables->header->units = 1ull << 40;
+}
+
+static void
+more_trees(ServiceTables *tables)
+{
+	tables->header->max_trees = 1ull << 40;
+}
+
+static void
+no_such_tenant(ServiceTables *tables)
+{
+	tables->records[0].tenant = TABLES_TENANTS;
+}
+
+static void
+id_too_large(ServiceTables *tables)
+{
+	tables->records[0].record.tree = TABLES_ID_LIMIT;
+}
+
+static void
+one_tree_twice(ServiceTables *tables)
+{
+	tables->records[1] = tables->records[0];
+}
+
+static void
+no_such_slot(ServiceTables *tables)
+{
+	tables->units[0] = UNIT_FIRST | (TABLE_TREES + 1);
+}
+
+static void
+unit_of_slot_zero(ServiceTables *tables)
+{
+	tables->units[0] = UNIT_FIRST;
+}
+
+static void
+unknown_mark(ServiceTables *tables)
+{
+	tables->units[0] |= 1ull << 63;
+}
+
+static void
+extent_without_begin(ServiceTables *tables)
+{
+	tables->units[0] &= ~UNIT_FIRST;
+}
+
+static void
+last_extent_of_others(ServiceTables *tables)
+{
+	tables->records[0].last_offset = tables->records[1].last_offset;
+}
+
+static void
+last_extent_nowhere(ServiceTables *tables)
+{
+	tables->records[0].last_offset = (1ull << 63) + TABLE_FIRST;
+}
+
+static void
+last_extent_too_long(ServiceTables *tables)
+{
+	tables->records[0].last_bytes = 1ull << 62;
+}
+
+/* All of it is seen before anything follows it, whatever the build asserts. */
+static void
+test_damaged_tables(void **state)
+{
+	static const Damage damages[] = {
+		journal_beyond_the_area,
+		journal_in_front_of_the_area,
+		journal_too_long,
+		journal_over_the_header,
+		more_units,
+		more_trees,
+		no_such_tenant,
+		id_too_large,
+		one_tree_twice,
+		no_such_slot,
+		unit_of_slot_zero,
+		unknown_mark,
+		extent_without_begin,
+		last_extent_of_others,
+		last_extent_nowhere,
+		last_extent_too_long,
+	};
+	size_t bytes = tables_bytes(TABLE_UNITS, TABLE_TREES);
+	uint8_t *area = calloc(1, bytes);
+	uint8_t *before = malloc(bytes);
+
+	(void) state;
+	assert_true(area != NULL && before != NULL);
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
+	{
+		ServiceTables tables;
+		uint64_t repaired, released = 0;
+
+		memset(area, 0, bytes);
+		tables_reopen(&tables, area, &repaired);
+		tables_work(&tables);
+		damages[i](&tables);
+		tables_close(&tables);
+		memcpy(before, area, bytes);
+		tables_view(&tables, area, TABLE_TREES, TABLE_FIRST, TABLE_UNITS);
+		assert_int_equal(tables_open(&tables, bytes, 1000, 42, count_release, &released, &repaired),
+		                 FABRIC_PROTOCOL);
+		tables_close(&tables);
+		/* Nothing was changed: who looks what happened finds what there was. */
+		assert_memory_equal(area, before, bytes);
+	}
+	/* What a record says that it has is what its units say. */
+	{
+		ServiceTables tables;
+		uint64_t repaired;
+
+		memset(area, 0, bytes);
+		tables_reopen(&tables, area, &repaired);
+		tables_work(&tables);
+		tables.records[0].record.bytes = 1ull << 60;
+		tables_close(&tables);
+		tables_reopen(&tables, area, &repaired);
+		assert_int_equal(repaired, 1);
+		assert_int_equal(tables.tenants[3].bytes, 7 * FABRIC_UNIT_BYTES);
+		tables_verify(&tables);
+		tables_close(&tables);
+	}
+	free(area);
+	free(before);
 }
 
 /* Runs the work instruction by instruction, and opens what is there after each one that changed the area. */
@@ -235,6 +413,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tables_every_prefix),
 		cmocka_unit_test(test_tables_of_tenants),
+		cmocka_unit_test(test_damaged_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,8 +90,14 @@ close_stage(void **state)
 static FabricPeer
 make_peer(uint32_t tenant, uint64_t cluster)
 {
-	return (FabricPeer){
-		.cluster = {cluster, tenant}, .instance = 1, .incarnation = 1, .channel = 0, .tenant = tenant};
+	static uint64_t progress;
+
+	return (FabricPeer){.cluster = {cluster, tenant},
+	                    .instance = 1,
+	                    .incarnation = 1,
+	                    .channel = 0,
+	                    .tenant = tenant,
+	                    .progress = &progress};
 }
 
 static FabricStatus
@@ -100,9 +106,21 @@ call(Stage *stage, const FabricPeer *peer, DirectoryMethod method, const void *r
 {
 	uint64_t room[FABRIC_MAX_CALL_BYTES / 8];
 	uint32_t reply_bytes = sizeof(room);
+	FabricStatus status = FABRIC_BUSY;
 
-	return service_call(stage->service, peer, (uint16_t) method, request, bytes, reply != NULL ? reply : room,
-	                    &reply_bytes);
+	*peer->progress = 0;
+	/* One that waits for memory to leave its quarantine: as the server makes it, in rounds. */
+	while (status == FABRIC_BUSY)
+	{
+		bool waits_for_something = stage->service->tables.quarantined > 0;
+
+		status = service_call(stage->service, peer, (uint16_t) method, request, bytes,
+		                      reply != NULL ? reply : room, &reply_bytes);
+		assert_true(status != FABRIC_BUSY || waits_for_something);
+		tables_quarantine_end(&stage->service->tables, service_now_us(), service_release_units,
+		                      stage->service);
+	}
+	return status;
 }
 
 static FabricStatus
@@ -188,6 +206,7 @@ test_epochs(void **state)
 	Stage *stage = *state;
 	FabricPeer other = make_peer(2, 1);
 	FabricPeer local = make_peer(0, 1);
+	FabricPeer one_more = make_peer(1, TABLES_EPOCHS + 1);
 
 	for (uint64_t cluster = 1; cluster <= TABLES_EPOCHS; cluster++)
 	{
@@ -195,9 +214,7 @@ test_epochs(void **state)
 
 		assert_int_equal(open_epoch(stage, &peer, cluster), FABRIC_OK);
 	}
-	assert_int_equal(
-		open_epoch(stage, &(FabricPeer){.cluster = {TABLES_EPOCHS + 1}, .incarnation = 1, .tenant = 1}, 1),
-		FABRIC_NO_MEMORY);
+	assert_int_equal(open_epoch(stage, &one_more, 1), FABRIC_NO_MEMORY);
 	assert_int_equal(open_epoch(stage, &other, 1001), FABRIC_OK);
 	assert_int_equal(open_epoch(stage, &local, 1002), FABRIC_OK);
 
@@ -285,6 +302,198 @@ test_descents(void **state)
 	                 FABRIC_DENIED);
 }
 
+/* A unit's bytes, which no client can have written. */
+static uint8_t *
+unit_at(Stage *stage, uint64_t offset)
+{
+	return fabric_server_node(stage->service->server, offset, FABRIC_UNIT_BYTES);
+}
+
+/* Writes an empty root leaf, as the tree's client does. */
+static void
+write_root(Stage *stage, const DirectoryCreated *created)
+{
+	NodeGeometry g = node_geometry(&narrow);
+	uint64_t *root =
+		fabric_server_node(stage->service->server, pointer_offset(created->record.root), g.leaf_bytes);
+
+	node_begin(&g, root, created->record.tree, created->record.root, 0, created->extent.generation,
+	           NODE_ROOT);
+	node_set_fence(&g, root, false, NULL);
+	node_set_fence(&g, root, true, NULL);
+	node_seal(&g, root);
+}
+
+/* Writes an inner node above the leaf, with no other child. */
+static uint64_t
+write_inner(Stage *stage, uint64_t tree, uint64_t offset, uint64_t child)
+{
+	NodeGeometry g = node_geometry(&narrow);
+	uint64_t pointer = pointer_make(0, offset, 0);
+	uint64_t *node = fabric_server_node(stage->service->server, offset, INNER_BYTES);
+
+	node_begin(&g, node, tree, pointer, 1, 7, 0);
+	node_set_fence(&g, node, false, NULL);
+	node_set_fence(&g, node, true, NULL);
+	node[inner_cell_word(&g, 0)] = child;
+	memcpy(node + inner_cell_word(&g, 0) + 1, node + g.low_word, g.cell_bytes);
+	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 1, 1, 0);
+	node_seal(&g, node);
+	return pointer;
+}
+
+/* Asks for a descent from a node of the first level. */
+static DirectoryDescended
+descend(Stage *stage, const FabricPeer *peer, uint64_t tree, uint64_t pointer)
+{
+	DirectoryDescent request = {.tree = tree,
+	                            .pointer = pointer,
+	                            .level = 1,
+	                            .flags = DESCENT_LOSSLESS | DESCENT_BITS_VALID,
+	                            .norm_length = 8,
+	                            .cell_bytes = 16,
+	                            .norm_bytes = 8};
+	DirectoryDescended reply;
+
+	memset(&reply, 0, sizeof(reply));
+	assert_int_equal(call(stage, peer, DIRECTORY_DESCEND, &request, sizeof(request), &reply), FABRIC_OK);
+	return reply;
+}
+
+/*
+ * Another tenant knows which id comes next, or what a tree at another memory node is called, and makes a share under it: nobody notices.
+ */
+static void
+test_same_id(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer good = make_peer(1, 1), evil = make_peer(2, 1), neighbor = make_peer(1, 2);
+	DirectoryCreated first, created;
+	DirectoryTree tree;
+	TreeRecord record;
+	uint64_t before;
+	uint8_t bytes[64];
+
+	assert_int_equal(create(stage, &good, 1, &first), FABRIC_OK);
+	memcpy(evil.cluster, good.cluster, sizeof(evil.cluster));
+	for (uint64_t next = 1; next < 4; next++)
+		assert_int_equal(make_share(stage, &evil, first.record.tree + next), FABRIC_OK);
+	assert_int_equal(create(stage, &good, 2, &created), FABRIC_OK);
+	tree.tree = created.record.tree;
+	/* No id is given that somebody has already. */
+	assert_true(tree.tree > first.record.tree + 3);
+	assert_int_equal(call(stage, &good, DIRECTORY_READ, &tree, sizeof(tree), &record), FABRIC_OK);
+	assert_memory_equal(&record, &created.record, sizeof(record));
+
+	/* The other way round: evil was first with the id of good's share. */
+	assert_int_equal(make_share(stage, &evil, 77), FABRIC_OK);
+	assert_int_equal(make_share(stage, &neighbor, 77), FABRIC_OK);
+	assert_int_equal(make_share(stage, &good, 77), FABRIC_OK);
+	assert_int_equal(make_share(stage, &evil, created.record.tree), FABRIC_OK);
+	memset(unit_at(stage, created.extent.offset), 0x5a, FABRIC_UNIT_BYTES);
+	before = stage->service->tables.tenants[1].bytes;
+	for (int i = 0; i < 2; i++)
+	{
+		tree.tree = i == 0 ? 77 : created.record.tree;
+		assert_int_equal(call(stage, &evil, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
+		assert_int_equal(call(stage, &evil, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_NOT_FOUND);
+		assert_int_equal(call(stage, &good, DIRECTORY_READ, &tree, sizeof(tree), NULL), FABRIC_OK);
+	}
+	tree.tree = 77;
+	assert_int_equal(call(stage, &neighbor, DIRECTORY_READ, &tree, sizeof(tree), NULL), FABRIC_OK);
+	while (stage->service->tables.quarantined > 0)
+		tables_quarantine_end(&stage->service->tables, service_now_us(), service_release_units,
+		                      stage->service);
+	assert_int_equal(stage->service->tables.tenants[1].bytes, before);
+	memset(bytes, 0x5a, sizeof(bytes));
+	assert_memory_equal(unit_at(stage, created.extent.offset), bytes, sizeof(bytes));
+
+	/* It is so after a restart. */
+	service_close(stage->service, 0, false);
+	open_service(stage);
+	assert_int_equal(call(stage, &good, DIRECTORY_READ, &tree, sizeof(tree), NULL), FABRIC_OK);
+	assert_int_equal(call(stage, &neighbor, DIRECTORY_READ, &tree, sizeof(tree), NULL), FABRIC_OK);
+	assert_int_equal(call(stage, &evil, DIRECTORY_READ, &tree, sizeof(tree), NULL), FABRIC_NOT_FOUND);
+	assert_memory_equal(unit_at(stage, created.extent.offset), bytes, sizeof(bytes));
+}
+
+/* A descent goes through nodes of the very tree that it was asked of, whatever pointers say. */
+static void
+test_forged_pointers(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer good = make_peer(1, 1), evil = make_peer(2, 1), neighbor = make_peer(1, 2);
+	DirectoryCreated created;
+	uint64_t tree, root, own, theirs;
+
+	assert_int_equal(create(stage, &good, 1, &created), FABRIC_OK);
+	write_root(stage, &created);
+	tree = created.record.tree;
+	root = created.record.root;
+	own = write_inner(stage, tree, created.extent.offset + DIRECTORY_FIRST_BUMP, root);
+	assert_int_equal(descend(stage, &good, tree, own).pointer, root);
+	assert_true(descend(stage, &good, tree, own).bytes > 0);
+	for (int i = 0; i < 2; i++)
+	{
+		const FabricPeer *peer = i == 0 ? &evil : &neighbor;
+		DirectoryExtentRequest request = {.tree = tree, .share = 1, .home = 1, .home_member = 1};
+		DirectoryExtent extent;
+
+		assert_int_equal(call(stage, peer, DIRECTORY_EXTENT, &request, sizeof(request), &extent), FABRIC_OK);
+		theirs = write_inner(stage, tree, extent.offset + DIRECTORY_FIRST_BUMP, root);
+		/* From a pointer of good's, and by way of a node of its own. */
+		assert_int_equal(descend(stage, peer, tree, own).pointer, 0);
+		assert_int_equal(descend(stage, peer, tree, theirs).bytes, 0);
+		assert_int_equal(descend(stage, &good, tree, theirs).pointer, 0);
+	}
+}
+
+/* A channel of the peer's dies while it rewrites the leaf, with this image in its redo slot. */
+static void
+die_rewriting(Stage *stage, const FabricPeer *peer, uint64_t pointer, const uint64_t *image)
+{
+	const FabricDeadChannel dead = {.cluster = {peer->cluster[0], peer->cluster[1]},
+	                                .tenant = peer->tenant,
+	                                .write_offset = pointer_offset(pointer),
+	                                .write_bytes = node_geometry(&narrow).leaf_bytes};
+	uint8_t *slot = fabric_server_node(stage->service->server, dead.redo_offset, FABRIC_REDO_BYTES);
+	RedoHeader header = {
+		.target = pointer, .bytes = dead.write_bytes, .generation = image[HEADER_GENERATION]};
+
+	header.sum = redo_sum(&header, image);
+	memcpy(slot, &header, sizeof(header));
+	memcpy(slot + FABRIC_STRIPE_BYTES, image, dead.write_bytes);
+	service_recover(stage->service, &dead);
+}
+
+/* What a client left in its redo slot goes into trees of its own, and no others. */
+static void
+test_foreign_redo(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer good = make_peer(1, 1), evil = make_peer(2, 1), neighbor = make_peer(1, 2);
+	NodeGeometry g = node_geometry(&narrow);
+	DirectoryCreated created;
+	uint64_t image[NODE_MAX_BYTES / 8];
+	uint64_t *root;
+
+	memcpy(evil.cluster, good.cluster, sizeof(evil.cluster));
+	assert_int_equal(create(stage, &good, 1, &created), FABRIC_OK);
+	write_root(stage, &created);
+	root = fabric_server_node(stage->service->server, pointer_offset(created.record.root), g.leaf_bytes);
+	node_begin_like(&g, image, root, created.record.root, created.extent.generation + 1);
+	node_seal(&g, image);
+	/* They have trees of the same id. */
+	assert_int_equal(make_share(stage, &evil, created.record.tree), FABRIC_OK);
+	assert_int_equal(make_share(stage, &neighbor, created.record.tree), FABRIC_OK);
+	die_rewriting(stage, &evil, created.record.root, image);
+	assert_int_equal(root[HEADER_GENERATION], created.extent.generation);
+	die_rewriting(stage, &neighbor, created.record.root, image);
+	assert_int_equal(root[HEADER_GENERATION], created.extent.generation);
+	die_rewriting(stage, &good, created.record.root, image);
+	assert_memory_equal(root, image, g.leaf_bytes);
+}
+
 /* Refusals that clients can have at will do not fill the log. */
 static void
 test_warnings(void **state)
@@ -307,6 +516,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_epochs, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_trees, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_descents, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_same_id, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_forged_pointers, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_foreign_redo, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_warnings, open_stage, close_stage),
 	};
 

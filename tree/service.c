@@ -144,8 +144,38 @@ chain_unfinished(const Service *service, const FabricDeadChannel *dead, const Re
 	       word == header->lock_word;
 }
 
-/* A channel died: if it did so inside the rewrite of a node, the node is made whole from the redo slot. */
-static void
+/* Are there tables to look into?  During fabric_server_open() they are only viewed: whose a unit is can be seen, more is not needed. */
+static bool
+tables_in_view(Service *service)
+{
+	uint64_t first, end;
+
+	if (service->tables.header != NULL)
+		return true;
+	fabric_server_node_range(service->server, &first, &end);
+	tables_view(&service->tables, fabric_server_service_area(service->server), service->max_trees, first,
+	            (end - first) / FABRIC_UNIT_BYTES);
+	if (tables_check(&service->tables, service->area_bytes))
+		return true;
+	service->tables.header = NULL;
+	return false;
+}
+
+/*
+ * Does the image belong to a tree that is the dead client's, and the place to that tree?  A redo slot is written by its client: it
+ * may name anything, and a tree's id is not known to its owner alone.
+ */
+static bool
+image_is_of_owner(const Service *service, const FabricDeadChannel *dead, const uint64_t *image,
+                  uint64_t offset)
+{
+	const ServiceRecord *record = tables_owner(&service->tables, offset);
+	const TablesOwner owner = {.cluster = {dead->cluster[0], dead->cluster[1]}, .tenant = dead->tenant};
+
+	return record != NULL && record->record.tree == image[HEADER_TREE] && tables_owns(&owner, record);
+}
+
+void
 service_recover(void *argument, const FabricDeadChannel *dead)
 {
 	Service *service = argument;
@@ -157,22 +187,15 @@ service_recover(void *argument, const FabricDeadChannel *dead)
 
 	if ((dead->write_offset == UINT64_MAX && !dead->write_unknown) || slot == NULL)
 		return;
-	if (service->tables.header == NULL)
-	{
-		/* During fabric_server_open(): who owns a unit is known, more is not needed. */
-		uint64_t first, end;
-
-		fabric_server_node_range(service->server, &first, &end);
-		tables_view(&service->tables, fabric_server_service_area(service->server), service->max_trees, first,
-		            (end - first) / FABRIC_UNIT_BYTES);
-	}
+	if (!tables_in_view(service))
+		return;
 	memcpy(&header, slot, sizeof(header));
 	image = (const uint64_t *) (slot + FABRIC_STRIPE_BYTES);
 	if (!redo_valid(&header, image, &target))
 		return;
 	node = fabric_server_node(service->server, target.offset, target.bytes);
 	if (node == NULL || target.offset % FABRIC_STRIPE_BYTES + target.bytes > FABRIC_STRIPE_BYTES ||
-	    tables_owner(&service->tables, target.offset) != image[HEADER_TREE])
+	    !image_is_of_owner(service, dead, image, target.offset))
 	{
 		/* An image of long ago may be of a tree that was dropped since; one that was being written may not. */
 		if (!dead->write_unknown)
@@ -244,7 +267,7 @@ service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_
 	{
 		ServiceRecord *record = &tables->records[i];
 
-		if (tables->ids[i] != 0 && record->tenant == tenant)
+		if (tables->slots[i].tree != 0 && tables->slots[i].tenant == tenant)
 			(void) tables_remove(tables, record, service_now_us());
 	}
 	while (tables->quarantined > 0)
@@ -304,6 +327,31 @@ options_check(const ServiceOptions *options, ServiceOptions *checked, char *deta
 	return FABRIC_OK;
 }
 
+/*
+ * Can every tenant reach the units of its own records, and no others?  Chains go by the server's marks, calls by the tables.  False:
+ * the two are not of one kind.  A unit that the tables say is free is made so: *released counts.
+ */
+static bool
+units_agree(Service *service, uint64_t *released)
+{
+	const ServiceTables *tables = &service->tables;
+
+	for (uint64_t unit = 0; unit < tables->count; unit++)
+	{
+		uint64_t offset = tables->first + unit * FABRIC_UNIT_BYTES;
+		const ServiceRecord *record = tables_owner(tables, offset);
+		uint32_t tenant = fabric_server_unit_tenant(service->server, offset);
+
+		if (record != NULL && tenant != record->tenant)
+			return false;
+		if (tables->units[unit] != 0 || tenant == FABRIC_NO_TENANT)
+			continue;
+		fabric_server_release(service->server, offset, FABRIC_UNIT_BYTES);
+		++*released;
+	}
+	return true;
+}
+
 /* Opens the tables over the service area of the open server. */
 static FabricStatus
 service_open_tables(Service *service, char *detail)
@@ -321,12 +369,14 @@ service_open_tables(Service *service, char *detail)
 	            (end - first) / FABRIC_UNIT_BYTES);
 	status = tables_open(&service->tables, service->area_bytes, service_now_us(), service_random(),
 	                     service_release_units, service, &repaired);
+	if (status == FABRIC_OK && !units_agree(service, &repaired))
+		status = FABRIC_PROTOCOL;
 	if (status != FABRIC_OK)
 	{
 		tables_close(&service->tables);
 		detail_set(detail, status == FABRIC_NO_MEMORY
 		                       ? "out of memory"
-		                       : "the memory object holds tables of another shape: remove it");
+		                       : "the memory object's tables are damaged, or of another shape: remove it");
 		return status;
 	}
 	/* It may be an older one than the node ended with: ids given since then are not given again. */

@@ -46,9 +46,9 @@ service_quarantine_wait(Service *service)
 
 	assert(service->tables.quarantined > 0);
 	assert(QUARANTINE_US < 1000000u);
-	if (service->tables.quarantine_us > now)
+	if (tables_quarantine_us(&service->tables) > now)
 	{
-		struct timespec time = {.tv_nsec = (long) (service->tables.quarantine_us - now) * 1000};
+		struct timespec time = {.tv_nsec = (long) (tables_quarantine_us(&service->tables) - now) * 1000};
 
 		if (time.tv_nsec <= (long) QUARANTINE_US * 1000)
 			nanosleep(&time, NULL);
@@ -66,67 +66,60 @@ bytes_fewer(uint64_t bytes)
 	return bytes / 2 / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
 }
 
-/* Makes *bytes small enough for what the tenant's quota leaves. False: it leaves nothing. */
-static bool
-quota_allows(const Service *service, uint64_t tenant, uint64_t *bytes)
+/*
+ * Makes *bytes small enough for what the tenant's quota leaves.  What it has dropped counts until its quarantine is over: FABRIC_BUSY:
+ * then there will be some; FABRIC_QUOTA: there is none.
+ */
+static FabricStatus
+quota_allows(const Service *service, uint32_t tenant, uint64_t *bytes)
 {
-	uint64_t used = service->tables.tenants[tenant].bytes;
-	uint64_t quota = service_quota(service, (uint32_t) tenant);
+	const TablesUse *use = &service->tables.tenants[tenant];
+	uint64_t quota = service_quota(service, tenant);
+	uint64_t had = use->bytes + use->going_bytes;
 
 	if (quota == 0)
-		return true;
-	while (*bytes > EXTENT_MIN_BYTES && used + *bytes > quota)
+		return FABRIC_OK;
+	while (*bytes > EXTENT_MIN_BYTES && had + *bytes > quota)
 		*bytes = bytes_fewer(*bytes);
-	return used + *bytes <= quota;
-}
-
-/* Takes units for an extent of *bytes, or of less if there is no run so long. They stay pending. */
-static FabricStatus
-extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint64_t *offset)
-{
-	uint64_t wanted = *bytes;
-	uint64_t first, end;
-
-	assert(wanted % FABRIC_UNIT_BYTES == 0);
-	assert(record->record.tree != 0);
-	if (!fabric_server_part(service->server, (uint32_t) record->tenant, &first, &end))
-		return FABRIC_NO_MEMORY;
-	for (;;)
-	{
-		if (tables_units_take(&service->tables, record->record.tree, *bytes / FABRIC_UNIT_BYTES, first, end,
-		                      offset))
-		{
-			if (fabric_server_commit(service->server, (uint32_t) record->tenant, *offset, *bytes) ==
-			    FABRIC_OK)
-				return FABRIC_OK;
-			tables_units_cancel(&service->tables, *offset, *bytes / FABRIC_UNIT_BYTES);
-		}
-		if (*bytes > EXTENT_MIN_BYTES)
-			*bytes = bytes_fewer(*bytes);
-		else if (service->tables.quarantined > 0)
-		{
-			service_quarantine_wait(service);
-			*bytes = wanted;
-		}
-		else
-			return FABRIC_NO_MEMORY;
-	}
+	if (had + *bytes <= quota)
+		return FABRIC_OK;
+	return use->bytes + *bytes <= quota ? FABRIC_BUSY : FABRIC_QUOTA;
 }
 
 FabricStatus
-service_extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes, uint64_t *offset)
+service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant, uint64_t *bytes,
+                    uint64_t *offset)
 {
-	if (!quota_allows(service, record->tenant, bytes))
-		return FABRIC_QUOTA;
-	return extent_take(service, record, bytes, offset);
+	FabricStatus status = quota_allows(service, tenant, bytes);
+	uint64_t first, end;
+
+	assert(*bytes % FABRIC_UNIT_BYTES == 0);
+	if (status != FABRIC_OK)
+		return status;
+	if (!fabric_server_part(service->server, tenant, &first, &end))
+		return FABRIC_NO_MEMORY;
+	for (;;)
+	{
+		uint64_t count = *bytes / FABRIC_UNIT_BYTES;
+
+		if (tables_units_take(&service->tables, slot, count, first, end, offset))
+		{
+			if (fabric_server_commit(service->server, tenant, *offset, *bytes) == FABRIC_OK)
+				return FABRIC_OK;
+			tables_units_cancel(&service->tables, *offset, count);
+		}
+		if (*bytes == EXTENT_MIN_BYTES)
+			return service->tables.quarantined > 0 ? FABRIC_BUSY : FABRIC_NO_MEMORY;
+		*bytes = bytes_fewer(*bytes);
+	}
 }
 
 /*
- * Adds an extent to a record in private memory; the caller puts the record and ends with extent_grant().
- * FABRIC_NO_MEMORY, FABRIC_QUOTA: nothing happened.
+ * Adds an extent to the record of a slot, in private memory; the caller puts the record and ends with extent_grant().
+ * FABRIC_NO_MEMORY, FABRIC_QUOTA, FABRIC_BUSY: nothing happened.
  */
 static FabricStatus
-extent_add(Service *service, ServiceRecord *record)
+extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record)
 {
 	uint64_t bytes = extent_bytes_next(record->record.bytes);
 	uint64_t offset;
@@ -134,7 +127,7 @@ extent_add(Service *service, ServiceRecord *record)
 	FabricStatus status;
 
 	assert(record->record.tree != 0);
-	status = service_extent_take(service, record, &bytes, &offset);
+	status = service_extent_take(service, slot, (uint32_t) record->tenant, &bytes, &offset);
 	if (status != FABRIC_OK)
 		return status;
 	header = fabric_server_node(service->server, offset, sizeof(*header));
@@ -182,29 +175,40 @@ extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
 /* ---- trees ---- */
 
 FabricStatus
-service_tree_allowed(Service *service, uint64_t tenant)
+service_slot(Service *service, uint32_t tenant, ServiceRecord **slot)
 {
-	uint32_t used[TABLES_TENANTS];
+	uint32_t had[TABLES_TENANTS], used[TABLES_TENANTS];
 
 	assert(tenant < TABLES_TENANTS);
+	*slot = NULL;
 	if (service->tables.trees >= service->max_trees)
 	{
 		fabric_server_warn(service->server, "no room for a tree: %u trees are the most", service->max_trees);
 		return FABRIC_NO_MEMORY;
 	}
 	for (uint32_t i = 0; i < TABLES_TENANTS; i++)
-		used[i] = (uint32_t) service->tables.tenants[i].trees;
-	if (fabric_server_leaves_enough(service->server, (uint32_t) tenant, service->max_trees, used))
-		return FABRIC_OK;
-	fabric_server_warn(service->server, "tenant \"%s\" has all the trees that it can have",
-	                   fabric_server_tenant(service->server, (uint32_t) tenant));
-	return FABRIC_QUOTA;
+	{
+		const TablesUse *use = &service->tables.tenants[i];
+
+		used[i] = (uint32_t) use->trees;
+		had[i] = (uint32_t) (use->trees + use->going_trees);
+	}
+	if (!fabric_server_leaves_enough(service->server, tenant, service->max_trees, used))
+	{
+		fabric_server_warn(service->server, "tenant \"%s\" has all the trees that it can have",
+		                   fabric_server_tenant(service->server, tenant));
+		return FABRIC_QUOTA;
+	}
+	/* What it dropped a moment ago has its place still: whoever makes and drops trees all the time takes nobody else's. */
+	if (fabric_server_leaves_enough(service->server, tenant, service->max_trees, had))
+		*slot = tables_slot(&service->tables);
+	return *slot != NULL ? FABRIC_OK : FABRIC_BUSY;
 }
 
 /* ---- calls ---- */
 
-static TablesOwner
-peer_owner(const FabricPeer *peer)
+TablesOwner
+service_owner(const FabricPeer *peer)
 {
 	return (TablesOwner){.cluster = {peer->cluster[0], peer->cluster[1]}, .tenant = peer->tenant};
 }
@@ -212,7 +216,7 @@ peer_owner(const FabricPeer *peer)
 static FabricStatus
 call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *request, DirectoryCreated *reply)
 {
-	TablesOwner owner = peer_owner(peer);
+	TablesOwner owner = service_owner(peer);
 	ServiceRecord *slot = tables_find_token(&service->tables, &owner, request->token);
 	ServiceRecord record;
 	FabricStatus status;
@@ -221,22 +225,20 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		return FABRIC_RANGE;
 	if (slot == NULL)
 	{
-		status = service_tree_allowed(service, owner.tenant);
+		status = service_slot(service, peer->tenant, &slot);
 		if (status != FABRIC_OK)
 			return status;
-		slot = tables_slot(&service->tables);
 		memset(&record, 0, sizeof(record));
 		record.record = request->record;
 		record.record.cluster[0] = owner.cluster[0];
 		record.record.cluster[1] = owner.cluster[1];
 		record.tenant = owner.tenant;
-		record.record.flags &=
-			TREE_RECORD_BROKEN | TREE_RECORD_BUILT | TREE_RECORD_COPY_MASK << TREE_RECORD_COPY_SHIFT;
+		record.record.flags &= SERVICE_FLAGS_OF_CLIENTS;
 		record.record.bytes = record.record.extents = record.record.suspect_epoch = 0;
 		record.token[0] = request->token[0];
 		record.token[1] = request->token[1];
-		record.record.tree = tables_id(&service->tables);
-		status = extent_add(service, &record);
+		record.record.tree = tables_id(&service->tables, service_random());
+		status = extent_add(service, slot, &record);
 		if (status != FABRIC_OK)
 			return status;
 		record.record.root =
@@ -254,12 +256,9 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 ServiceRecord *
 service_peer_tree(Service *service, const FabricPeer *peer, uint64_t tree)
 {
-	ServiceRecord *record = tables_find(&service->tables, tree);
-	TablesOwner owner = peer_owner(peer);
+	TablesOwner owner = service_owner(peer);
 
-	if (record == NULL || !tables_owns(&owner, record))
-		return NULL;
-	return record;
+	return tables_find(&service->tables, &owner, tree);
 }
 
 static FabricStatus
@@ -335,12 +334,16 @@ static FabricStatus
 call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *request, DirectoryListed *reply)
 {
 	uint32_t position = request->position;
-	TablesOwner owner = peer_owner(peer);
-	ServiceRecord *record = tables_next(&service->tables, &owner, request->shares != 0, &position);
+	TablesOwner owner = service_owner(peer);
+	ServiceRecord *record;
 
 	assert(reply != NULL);
+	if (*peer->progress > position)
+		position = (uint32_t) *peer->progress;
+	record = tables_next(&service->tables, &owner, request->shares != 0, &position);
+	*peer->progress = position;
 	if (record == NULL)
-		return FABRIC_NOT_FOUND;
+		return position < service->max_trees ? FABRIC_BUSY : FABRIC_NOT_FOUND;
 	reply->position = position;
 	reply->record = record->record;
 	return FABRIC_OK;
@@ -349,11 +352,10 @@ call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *req
 static FabricStatus
 call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 {
-	TablesOwner owner = peer_owner(peer);
+	TablesOwner owner = service_owner(peer);
 	const ServiceEpoch *epoch = tables_epoch(&service->tables, &owner);
 
 	assert(reply != NULL);
-	tables_quarantine_end(&service->tables, service_now_us(), service_release_units, service);
 	reply->bytes_total = service->tables.header->units * FABRIC_UNIT_BYTES;
 	reply->bytes_used = service->tables.used * FABRIC_UNIT_BYTES;
 	reply->bytes_quarantined = service->tables.quarantined * FABRIC_UNIT_BYTES;
@@ -372,7 +374,7 @@ call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 static FabricStatus
 call_epoch(Service *service, const FabricPeer *peer, const DirectoryEpoch *request, bool clean)
 {
-	TablesOwner owner = peer_owner(peer);
+	TablesOwner owner = service_owner(peer);
 	const ServiceEpoch *epoch = tables_epoch(&service->tables, &owner);
 	uint64_t last = epoch != NULL ? epoch->epoch : 0;
 
@@ -392,15 +394,14 @@ call_epoch(Service *service, const FabricPeer *peer, const DirectoryEpoch *reque
 /* A record for the extents of a tree whose own record is at another memory node. */
 static FabricStatus
 share_make(Service *service, const FabricPeer *peer, const DirectoryExtentRequest *request,
-           ServiceRecord *record)
+           ServiceRecord *record, ServiceRecord **slot)
 {
 	uint64_t tree = request->tree;
-	TablesOwner owner = peer_owner(peer);
+	TablesOwner owner = service_owner(peer);
 
 	assert(record != NULL);
-	if (tree == 0 || (tree & ~UNIT_TREE_MASK) != 0 || tables_find(&service->tables, tree) != NULL ||
-	    request->home >= TREE_MAX_NODES)
-		return FABRIC_NO_MEMORY;
+	if (tree == 0 || tree >= TABLES_ID_LIMIT || request->home >= TREE_MAX_NODES)
+		return FABRIC_RANGE;
 	memset(record, 0, sizeof(*record));
 	record->record.tree = tree;
 	record->record.members[request->home] = request->home_member;
@@ -408,7 +409,7 @@ share_make(Service *service, const FabricPeer *peer, const DirectoryExtentReques
 	record->record.cluster[1] = owner.cluster[1];
 	record->tenant = owner.tenant;
 	record->record.flags = TREE_RECORD_SHARE;
-	return service_tree_allowed(service, owner.tenant);
+	return service_slot(service, peer->tenant, slot);
 }
 
 static FabricStatus
@@ -424,10 +425,9 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 		return FABRIC_NOT_FOUND;
 	if (slot == NULL)
 	{
-		status = share_make(service, peer, request, &record);
+		status = share_make(service, peer, request, &record, &slot);
 		if (status != FABRIC_OK)
 			return status;
-		slot = tables_slot(&service->tables);
 	}
 	else
 	{
@@ -439,7 +439,7 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 			return FABRIC_OK;
 		}
 	}
-	status = extent_add(service, &record);
+	status = extent_add(service, slot, &record);
 	if (status != FABRIC_OK)
 		return status;
 	tables_put(&service->tables, slot, &record);
@@ -600,6 +600,8 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 		status = FABRIC_DENIED;
 	else if (known != 0)
 		status = method_run(service, peer, (DirectoryMethod) known, request, reply, reply_bytes);
-	count_call(&service->calls[known], service_now_us() - began, status);
+	/* One that waits is counted when it is done. */
+	if (status != FABRIC_BUSY)
+		count_call(&service->calls[known], service_now_us() - began, status);
 	return status;
 }

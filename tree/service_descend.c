@@ -40,16 +40,20 @@ descent_read(const DirectoryDescent *request, TreeBound *bound, NodeGeometry *g)
 	return whole || !bound->key.cut;
 }
 
-/* Copies a node of this level, of the tree. False: that is not to be had now. */
+/*
+ * Copies a node of this level, of the record's tree.  False: that is not to be had now.  The pointer is the caller's word, or that of
+ * a node which its clients wrote: its unit must be one of this very record, for others have trees of this id, too.  A node
+ * lies in one unit.
+ */
 static bool
-node_take(Service *service, const NodeGeometry *g, uint64_t tree, uint64_t pointer, uint32_t level,
-          uint64_t *node)
+node_take(Service *service, const NodeGeometry *g, const ServiceRecord *record, uint64_t pointer,
+          uint32_t level, uint64_t *node)
 {
 	uint64_t offset = pointer_offset(pointer);
 
-	return pointer_address(pointer) != POINTER_NONE && tables_owner(&service->tables, offset) == tree &&
+	return pointer_address(pointer) != POINTER_NONE && tables_owner(&service->tables, offset) == record &&
 	       fabric_server_read(service->server, offset, node_bytes(g, level), node) &&
-	       node_level(node) == level && node_check(g, node, tree, pointer) == NODE_GOOD;
+	       node_level(node) == level && node_check(g, node, record->record.tree, pointer) == NODE_GOOD;
 }
 
 FabricStatus
@@ -60,6 +64,7 @@ service_descend(Service *service, const FabricPeer *peer, const DirectoryDescent
 	uint64_t pointer = request->pointer;
 	/* As the caller calls this memory node.  What is elsewhere is not looked for here, where it would not be believed. */
 	const uint32_t here = pointer_memory_node(pointer);
+	const ServiceRecord *record = service_peer_tree(service, peer, request->tree);
 	ChildChoice choice;
 	TreeBound bound;
 	NodeGeometry g;
@@ -67,15 +72,14 @@ service_descend(Service *service, const FabricPeer *peer, const DirectoryDescent
 	/* What a fenced incarnation may not read it may not ask for, either: that is seen of who has one. */
 	if (peer->incarnation == 0)
 		return FABRIC_DENIED;
-	if (service_peer_tree(service, peer, request->tree) == NULL)
+	if (record == NULL)
 		return FABRIC_NOT_FOUND;
 	if (!descent_read(request, &bound, &g))
 		return FABRIC_RANGE;
 	for (uint32_t level = request->level; level > 0; level--)
 	{
 		reply->visited++;
-		if (pointer_memory_node(pointer) != here ||
-		    !node_take(service, &g, request->tree, pointer, level, node) ||
+		if (pointer_memory_node(pointer) != here || !node_take(service, &g, record, pointer, level, node) ||
 		    !node_find_child(&g, node, &bound, &choice) || choice.bound_below || choice.bound_above)
 			return FABRIC_OK;
 		pointer = choice.child;
@@ -84,7 +88,7 @@ service_descend(Service *service, const FabricPeer *peer, const DirectoryDescent
 	if (pointer_memory_node(pointer) != here)
 		return FABRIC_OK;
 	reply->visited++;
-	if (node_take(service, &g, request->tree, pointer, 0, reply->image))
+	if (node_take(service, &g, record, pointer, 0, reply->image))
 		reply->bytes = g.leaf_bytes;
 	return FABRIC_OK;
 }

@@ -4,13 +4,21 @@
  *		the simulator, tests.
  *
  * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.
- * service_descend.c: lookups that a client gives away.  service_tables.c: what outlives the daemon.
+ * service_descend.c: lookups that a client gives away.  service_tables.c, service_units.c, service_runs.c: what outlives the
+ * daemon.
+ *
+ * A call takes no longer the more memory or trees there are.  One that has to wait, or has much to look at, returns FABRIC_BUSY
+ * and is made again in the next round; *peer->progress is its own between rounds.
  */
 #ifndef SHERMAN_SERVICE_STATE_H
 #define SHERMAN_SERVICE_STATE_H
 
 #include "service.h"
 #include "service_tables.h"
+
+/* What a client says of a tree that it has made. */
+#define SERVICE_FLAGS_OF_CLIENTS                                                                             \
+	(TREE_RECORD_BROKEN | TREE_RECORD_BUILT | TREE_RECORD_COPY_MASK << TREE_RECORD_COPY_SHIFT)
 
 struct Service
 {
@@ -34,21 +42,23 @@ extern void service_release_units(void *argument, uint64_t offset, uint64_t byte
 /* The quota of a tenant in bytes; 0: it has none. */
 extern uint64_t service_quota(const Service *service, uint32_t tenant);
 
+/* FabricService.recover: a channel died: if it did so inside the rewrite of a node, the node is made whole from the redo slot. */
+extern void service_recover(void *argument, const FabricDeadChannel *dead);
+
 /* service_calls.c */
 
-/*
- * Waits for freed memory whose quarantine is short before its end, and gives some of it back.  The data path
- * of clients that map the memory does not run through this thread.
- */
+/* Waits for freed memory whose quarantine is short before its end, and gives some of it back.  Only while nobody is served. */
 extern void service_quarantine_wait(Service *service);
 /*
- * Takes units for an extent of *bytes, or of less if there is no run so long or the quota says so. They stay
- * pending.
+ * Takes units for an extent of *bytes for the slot, or of less if there is no run so long or the quota says so.  They stay pending.
+ * FABRIC_BUSY: when a quarantine is over there may be some.
  */
-extern FabricStatus service_extent_take(Service *service, const ServiceRecord *record, uint64_t *bytes,
-                                        uint64_t *offset);
-/* May the tenant have one more record, of which others leave it enough? */
-extern FabricStatus service_tree_allowed(Service *service, uint64_t tenant);
+extern FabricStatus service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant,
+                                        uint64_t *bytes, uint64_t *offset);
+/* A free slot for one more record of the tenant, of which others leave it enough. FABRIC_BUSY, FABRIC_QUOTA, FABRIC_NO_MEMORY. */
+extern FabricStatus service_slot(Service *service, uint32_t tenant, ServiceRecord **slot);
+/* Whom the peer's trees belong to. */
+extern TablesOwner service_owner(const FabricPeer *peer);
 /* The peer's tree, or NULL: trees of others do not exist for it. */
 extern ServiceRecord *service_peer_tree(Service *service, const FabricPeer *peer, uint64_t tree);
 /* FabricService.call. */

@@ -4,10 +4,13 @@
  */
 #include <stdlib.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "service_tables.h"
 
 #define TABLES_MAGIC 0x7461626c65733031ull
-#define TABLES_VERSION 6u
+#define TABLES_VERSION 7u
 
 _Static_assert(sizeof(ServiceRecord) <= JOURNAL_BYTES, "a record goes through the journal whole");
 _Static_assert(sizeof(ServiceEpoch) <= JOURNAL_BYTES, "an epoch goes through the journal whole");
@@ -49,6 +52,8 @@ tables_view(ServiceTables *tables, void *area, uint32_t max_trees, uint64_t firs
 	tables->records = (ServiceRecord *) ((char *) area + records_offset());
 	tables->units = (uint64_t *) ((char *) area + units_offset(max_trees));
 	tables->first = first;
+	tables->count = units;
+	tables->max_trees = max_trees;
 	if (tables->header->magic == 0)
 	{
 		/* Not made yet: tables_open() does that, and finds these here. */
@@ -66,18 +71,36 @@ word_store(uint64_t *word, uint64_t value)
 
 /* ---- journal ---- */
 
+/* Is the range one of `count` places of `bytes` each, from `first` on? */
+static bool
+is_place(uint64_t offset, uint64_t first, uint64_t count, uint64_t bytes)
+{
+	return offset >= first && (offset - first) % bytes == 0 && (offset - first) / bytes < count;
+}
+
+/* Does the journal hold what a daemon writes by it: a record, or an epoch? */
+static bool
+journal_is_sane(const ServiceTables *tables)
+{
+	const ServiceJournal *journal = &tables->header->journal;
+
+	if (journal->bytes == sizeof(ServiceRecord))
+		return is_place(journal->offset, records_offset(), tables->max_trees, sizeof(ServiceRecord));
+	return journal->bytes == sizeof(ServiceEpoch) &&
+	       is_place(journal->offset, offsetof(ServiceHeader, epochs),
+	                (uint64_t) TABLES_TENANTS * TABLES_EPOCHS, sizeof(ServiceEpoch));
+}
+
 static void
 journal_apply(ServiceTables *tables)
 {
 	ServiceJournal *journal = &tables->header->journal;
 
-	assert(journal->bytes <= JOURNAL_BYTES);
-	assert(journal->offset + journal->bytes <= tables->header->area_bytes);
 	memcpy((char *) tables->header + journal->offset, journal->data, journal->bytes);
 	word_store(&journal->valid, 0);
 }
 
-/* Changes up to JOURNAL_BYTES of the area, whole or not at all. */
+/* Changes a record or an epoch, whole or not at all. */
 static void
 journal_store(ServiceTables *tables, void *target, const void *data, size_t bytes)
 {
@@ -88,83 +111,176 @@ journal_store(ServiceTables *tables, void *target, const void *data, size_t byte
 	memcpy(journal->data, data, bytes);
 	journal->offset = (uint64_t) ((char *) target - (char *) tables->header);
 	journal->bytes = bytes;
+	assert(journal_is_sane(tables));
 	word_store(&journal->valid, 1);
 	journal_apply(tables);
 }
 
+/* ---- slots ---- */
+
+static uint32_t
+slot_number(const ServiceTables *tables, const ServiceRecord *slot)
+{
+	assert(slot >= tables->records && slot < tables->records + tables->max_trees);
+	return (uint32_t) (slot - tables->records);
+}
+
+static uint32_t *
+list_of_tree(const ServiceTables *tables, uint64_t tree)
+{
+	return &tables->by_tree[XXH3_64bits_withSeed(&tree, sizeof(tree), tables->hash_seed) & tables->hash_mask];
+}
+
+static uint32_t *
+list_of_token(const ServiceTables *tables, const uint64_t token[2])
+{
+	return &tables->by_token[XXH3_64bits_withSeed(token, 2 * sizeof(*token), tables->hash_seed) &
+	                         tables->hash_mask];
+}
+
+/* Makes the slot's record be found. */
+static void
+slot_enter(ServiceTables *tables, uint32_t number, const ServiceRecord *record)
+{
+	TablesSlot *slot = &tables->slots[number];
+	uint32_t *by_tree = list_of_tree(tables, record->record.tree);
+	uint32_t *by_token = list_of_token(tables, record->token);
+
+	slot->tree = record->record.tree;
+	slot->tenant = (uint32_t) record->tenant;
+	slot->token_list = (uint32_t) (by_token - tables->by_token);
+	slot->by_tree = *by_tree;
+	slot->by_token = *by_token;
+	*by_tree = *by_token = number + 1;
+	tables->trees++;
+	tables->tenants[record->tenant].trees++;
+}
+
+/* Makes it be found no more. */
+static void
+slot_leave(ServiceTables *tables, uint32_t number)
+{
+	TablesSlot *slot = &tables->slots[number];
+	uint32_t *link = list_of_tree(tables, slot->tree);
+
+	while (*link != number + 1)
+		link = &tables->slots[*link - 1].by_tree;
+	*link = slot->by_tree;
+	link = &tables->by_token[slot->token_list];
+	while (*link != number + 1)
+		link = &tables->slots[*link - 1].by_token;
+	*link = slot->by_token;
+	slot->tree = 0;
+	tables->trees--;
+	tables->tenants[slot->tenant].trees--;
+}
+
 /* ---- opening ---- */
 
-/* Puts the unit right after a start; true if there was something to repair. */
-static bool
-unit_repair(ServiceTables *tables, uint64_t unit, uint64_t now_us, bool *released)
+bool
+tables_check(ServiceTables *tables, size_t area_bytes)
 {
-	uint64_t word = tables->units[unit];
-	uint64_t offset = tables->first + unit * FABRIC_UNIT_BYTES;
-	const ServiceRecord *record;
+	ServiceHeader *header = tables->header;
 
-	*released = false;
-	if (word == 0)
+	if (header->magic != TABLES_MAGIC || header->version != TABLES_VERSION ||
+	    header->area_bytes != area_bytes || header->max_trees != tables->max_trees ||
+	    header->units != tables->count || tables_bytes(tables->count, tables->max_trees) > area_bytes)
 		return false;
-	if (word & UNIT_QUARANTINE)
-	{
-		/* Times of an earlier daemon mean nothing: it begins anew. */
-		word_store(&tables->units[unit], UNIT_QUARANTINE | (now_us + QUARANTINE_US));
-		return false;
-	}
-	record = tables_find(tables, word & UNIT_TREE_MASK);
-	if (word & UNIT_PENDING)
-	{
-		if (record != NULL && offset >= record->last_offset &&
-		    offset < record->last_offset + record->last_bytes)
-			word_store(&tables->units[unit], word & ~UNIT_PENDING);
-		else
-		{
-			word_store(&tables->units[unit], 0);
-			*released = true;
-		}
+	if (header->journal.valid == 0)
 		return true;
-	}
-	if (record != NULL)
+	if (!journal_is_sane(tables))
 		return false;
-	word_store(&tables->units[unit], UNIT_QUARANTINE | (now_us + QUARANTINE_US));
+	journal_apply(tables);
 	return true;
 }
 
-static uint64_t
-units_repair(ServiceTables *tables, uint64_t now_us, TablesRelease release, void *argument)
+/* Takes private memory. */
+static bool
+tables_prepare(ServiceTables *tables, uint64_t random)
 {
-	uint64_t repaired = 0;
+	uint64_t lists = 1;
 
-	assert(tables->ids != NULL);
-	assert(release != NULL);
-	tables->search = tables->header->units;
-	for (uint64_t unit = 0; unit < tables->header->units; unit++)
-	{
-		bool released;
-
-		repaired += unit_repair(tables, unit, now_us, &released);
-		if (released)
-			release(argument, tables->first + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
-		if (tables->units[unit] & UNIT_QUARANTINE)
-			tables->quarantined++;
-		else if (tables->units[unit] != 0)
-		{
-			tables->used++;
-			tables->extents += (tables->units[unit] & UNIT_FIRST) != 0;
-		}
-		else if (unit < tables->search)
-			tables->search = unit;
-	}
-	tables->quarantine_us = now_us + QUARANTINE_US;
-	tables->sweep_us = UINT64_MAX;
-	return repaired;
+	while (lists < tables->max_trees)
+		lists *= 2;
+	tables->hash_mask = lists - 1;
+	tables->hash_seed = random;
+	tables->slots = calloc(tables->max_trees, sizeof(TablesSlot));
+	tables->by_tree = calloc(lists, sizeof(uint32_t));
+	tables->by_token = calloc(lists, sizeof(uint32_t));
+	tables->next = calloc(tables->count, sizeof(uint32_t));
+	return tables->slots != NULL && tables->by_tree != NULL && tables->by_token != NULL &&
+	       tables->next != NULL;
 }
 
-/* What the record's tenant has, or NULL: a record that no daemon of this kind wrote. */
-static TablesUse *
-tenant_use(ServiceTables *tables, const ServiceRecord *record)
+/* Makes all records be found. False: one of them is none that a daemon has written. */
+static bool
+records_open(ServiceTables *tables)
 {
-	return record->tenant < TABLES_TENANTS ? &tables->tenants[record->tenant] : NULL;
+	for (uint32_t i = 0; i < tables->max_trees; i++)
+	{
+		const ServiceRecord *record = &tables->records[i];
+		TablesOwner owner = {.cluster = {record->record.cluster[0], record->record.cluster[1]},
+		                     .tenant = record->tenant};
+
+		tables->slots[i].tenant = TABLES_TENANTS;
+		if (record->record.tree == 0)
+			continue;
+		if (record->tenant >= TABLES_TENANTS || record->record.tree >= TABLES_ID_LIMIT ||
+		    tables_find(tables, &owner, record->record.tree) != NULL)
+			return false;
+		slot_enter(tables, i, record);
+	}
+	return true;
+}
+
+/* Is the record's newest extent one that it has? */
+static bool
+last_extent_is_there(const ServiceTables *tables, const ServiceRecord *record, uint32_t number)
+{
+	uint64_t unit = (record->last_offset - tables->first) / FABRIC_UNIT_BYTES;
+	uint64_t word = (uint64_t) number + 1;
+
+	if (record->record.extents == 0)
+		return true;
+	if (record->last_offset < tables->first || record->last_offset % FABRIC_UNIT_BYTES != 0 ||
+	    unit >= tables->count || tables->units[unit] != (word | UNIT_FIRST))
+		return false;
+	for (uint64_t i = 1; i < record->last_bytes / FABRIC_UNIT_BYTES; i++)
+	{
+		if (i >= TABLES_EXTENT_UNITS || unit + i >= tables->count || tables->units[unit + i] != word)
+			return false;
+	}
+	return record->last_bytes > 0 && record->last_bytes % FABRIC_UNIT_BYTES == 0;
+}
+
+/* Holds each slot against its units, which are known by now. */
+static bool
+slots_open(ServiceTables *tables, uint64_t now_us, uint64_t *repaired)
+{
+	for (uint32_t i = tables->max_trees; i > 0; i--)
+	{
+		ServiceRecord *record = &tables->records[i - 1];
+		const TablesSlot *slot = &tables->slots[i - 1];
+		uint64_t bytes = slot->units * FABRIC_UNIT_BYTES;
+
+		if (slot->tree == 0)
+		{
+			tables->used -= slot->units;
+			tables->extents -= slot->extents;
+			tables_slot_leaves(tables, i - 1, now_us);
+			continue;
+		}
+		if (!last_extent_is_there(tables, record, i - 1))
+			return false;
+		/* A copy that was being made is counted in the record, and its units are gone. */
+		if (record->record.bytes != bytes)
+		{
+			word_store(&record->record.bytes, bytes);
+			++*repaired;
+		}
+		tables->tenants[slot->tenant].bytes += bytes;
+	}
+	return true;
 }
 
 void
@@ -179,9 +295,9 @@ tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t 
             void *argument, uint64_t *repaired)
 {
 	ServiceHeader *header = tables->header;
+	FabricStatus status;
 
 	assert(header != NULL);
-	assert(area_bytes >= tables_bytes(header->units, (uint32_t) header->max_trees));
 	*repaired = 0;
 	if (header->magic == 0)
 	{
@@ -190,60 +306,31 @@ tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t 
 		tables_renumber(tables, random);
 		word_store(&header->magic, TABLES_MAGIC);
 	}
-	if (header->magic != TABLES_MAGIC || header->version != TABLES_VERSION ||
-	    header->area_bytes != area_bytes)
+	if (!tables_check(tables, area_bytes))
 		return FABRIC_PROTOCOL;
-	if (header->journal.valid)
-		journal_apply(tables);
-	tables->ids = calloc(header->max_trees, sizeof(uint64_t));
-	if (tables->ids == NULL)
+	if (!tables_prepare(tables, random))
 		return FABRIC_NO_MEMORY;
-	for (uint32_t i = 0; i < header->max_trees; i++)
-	{
-		const ServiceRecord *record = &tables->records[i];
-		TablesUse *use = tenant_use(tables, record);
-
-		tables->ids[i] = record->record.tree;
-		if (tables->ids[i] == 0)
-			continue;
-		if (use == NULL)
-			return FABRIC_PROTOCOL;
-		tables->trees++;
-		use->trees++;
-		use->bytes += record->record.bytes;
-	}
-	*repaired = units_repair(tables, now_us, release, argument);
-	return FABRIC_OK;
+	if (!records_open(tables))
+		return FABRIC_PROTOCOL;
+	status = tables_units_open(tables, release, argument, repaired);
+	if (status == FABRIC_OK && !slots_open(tables, now_us, repaired))
+		status = FABRIC_PROTOCOL;
+	return status;
 }
 
 void
 tables_close(ServiceTables *tables)
 {
 	assert(tables != NULL);
-	free(tables->ids);
+	runs_close(&tables->runs);
+	free(tables->slots);
+	free(tables->by_tree);
+	free(tables->by_token);
+	free(tables->next);
 	memset(tables, 0, sizeof(*tables));
 }
 
 /* ---- records ---- */
-
-ServiceRecord *
-tables_find(ServiceTables *tables, uint64_t tree)
-{
-	assert(tables->ids != NULL);
-	if (tree == 0)
-		return NULL;
-	if (tables->ids[tables->last_found] == tree)
-		return &tables->records[tables->last_found];
-	for (uint32_t i = 0; i < tables->header->max_trees; i++)
-	{
-		if (tables->ids[i] == tree)
-		{
-			tables->last_found = i;
-			return &tables->records[i];
-		}
-	}
-	return NULL;
-}
 
 bool
 tables_owns(const TablesOwner *owner, const ServiceRecord *record)
@@ -253,16 +340,29 @@ tables_owns(const TablesOwner *owner, const ServiceRecord *record)
 }
 
 ServiceRecord *
+tables_find(ServiceTables *tables, const TablesOwner *owner, uint64_t tree)
+{
+	assert(tables->slots != NULL);
+	if (tree == 0)
+		return NULL;
+	for (uint32_t i = *list_of_tree(tables, tree); i != 0; i = tables->slots[i - 1].by_tree)
+	{
+		if (tables->slots[i - 1].tree == tree && tables_owns(owner, &tables->records[i - 1]))
+			return &tables->records[i - 1];
+	}
+	return NULL;
+}
+
+ServiceRecord *
 tables_find_token(ServiceTables *tables, const TablesOwner *owner, const uint64_t *token)
 {
 	assert(owner != NULL);
 	assert(token != NULL);
-	for (uint32_t i = 0; i < tables->header->max_trees; i++)
+	for (uint32_t i = *list_of_token(tables, token); i != 0; i = tables->slots[i - 1].by_token)
 	{
-		ServiceRecord *record = &tables->records[i];
+		ServiceRecord *record = &tables->records[i - 1];
 
-		if (tables->ids[i] != 0 && record->token[0] == token[0] && record->token[1] == token[1] &&
-		    tables_owns(owner, record))
+		if (record->token[0] == token[0] && record->token[1] == token[1] && tables_owns(owner, record))
 			return record;
 	}
 	return NULL;
@@ -272,229 +372,94 @@ ServiceRecord *
 tables_next(ServiceTables *tables, const TablesOwner *owner, bool shares, uint32_t *position)
 {
 	assert(position != NULL);
-	assert(tables->ids != NULL);
-	for (uint32_t i = *position; i < tables->header->max_trees; i++)
+	assert(tables->slots != NULL);
+	for (uint32_t looked = 0; *position < tables->max_trees && looked < TABLES_ROUND; looked++)
 	{
+		uint32_t i = (*position)++;
 		ServiceRecord *record = &tables->records[i];
 
-		if (tables->ids[i] == 0 || !tables_owns(owner, record) ||
-		    ((record->record.flags & TREE_RECORD_SHARE) != 0) != shares)
-			continue;
-		*position = i + 1;
-		return record;
+		tables->looked++;
+		if (tables->slots[i].tree != 0 && tables->slots[i].tenant == owner->tenant &&
+		    tables_owns(owner, record) && ((record->record.flags & TREE_RECORD_SHARE) != 0) == shares)
+			return record;
 	}
 	return NULL;
 }
 
-uint64_t
-tables_id(ServiceTables *tables)
+/* Does anybody have a tree of that id? */
+static bool
+id_is_taken(const ServiceTables *tables, uint64_t tree)
 {
-	uint64_t next = tables->header->id_next;
+	uint32_t i = *list_of_tree(tables, tree);
 
-	assert(next > 0 && next < UINT32_MAX);
-	word_store(&tables->header->id_next, next + 1);
-	return tables->header->id_high << 32 | next;
+	while (i != 0 && tables->slots[i - 1].tree != tree)
+		i = tables->slots[i - 1].by_tree;
+	return i != 0;
+}
+
+uint64_t
+tables_id(ServiceTables *tables, uint64_t random)
+{
+	ServiceHeader *header = tables->header;
+
+	/* A client may have made a share of an id that we have not given yet. */
+	for (;;)
+	{
+		uint64_t next = header->id_next;
+		uint64_t tree = header->id_high << 32 | next;
+
+		if (next == 0 || next >= UINT32_MAX)
+		{
+			tables_renumber(tables, random);
+			continue;
+		}
+		word_store(&header->id_next, next + 1);
+		if (!id_is_taken(tables, tree))
+			return tree;
+	}
 }
 
 ServiceRecord *
 tables_slot(ServiceTables *tables)
 {
-	assert(tables->ids != NULL);
-	for (uint32_t i = 0; i < tables->header->max_trees; i++)
-	{
-		if (tables->ids[i] == 0)
-			return &tables->records[i];
-	}
-	return NULL;
+	assert(tables->slots != NULL);
+	return tables->free_slot == 0 ? NULL : &tables->records[tables->free_slot - 1];
 }
 
 void
 tables_put(ServiceTables *tables, ServiceRecord *slot, const ServiceRecord *record)
 {
-	size_t i = (size_t) (slot - tables->records);
-	TablesUse *use = tenant_use(tables, record);
+	uint32_t number = slot_number(tables, slot);
+	bool is_new = tables->slots[number].tree == 0;
 
-	assert(i < tables->header->max_trees);
-	assert(tables->ids[i] == 0 || tables->ids[i] == record->record.tree);
-	assert(use != NULL);
-	use->bytes += record->record.bytes - (tables->ids[i] != 0 ? slot->record.bytes : 0);
+	assert(record->tenant < TABLES_TENANTS);
+	assert(is_new ? tables->free_slot == number + 1 : tables->slots[number].tree == record->record.tree);
 	journal_store(tables, slot, record, sizeof(*record));
-	if (tables->ids[i] == 0)
-	{
-		tables->trees++;
-		use->trees++;
-	}
-	tables->ids[i] = record->record.tree;
+	if (!is_new)
+		return;
+	tables->free_slot = tables->slots[number].after;
+	slot_enter(tables, number, record);
 }
 
 uint64_t
 tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64_t now_us)
 {
-	uint64_t tree = slot->record.tree;
-	uint64_t removed = 0;
-	TablesUse *use = tenant_use(tables, slot);
+	uint32_t number = slot_number(tables, slot);
+	uint64_t units = tables->slots[number].units;
+	TablesUse *use = &tables->tenants[tables->slots[number].tenant];
 
-	assert(tree != 0);
-	assert(use != NULL && use->trees > 0 && use->bytes >= slot->record.bytes);
-	use->trees--;
-	use->bytes -= slot->record.bytes;
+	assert(tables->slots[number].tree != 0);
+	assert(use->trees > 0 && use->bytes >= units * FABRIC_UNIT_BYTES);
+	use->bytes -= units * FABRIC_UNIT_BYTES;
+	use->going_bytes += units * FABRIC_UNIT_BYTES;
+	use->going_trees += units > 0;
 	/* The id makes the record: with this store it is gone. */
+	slot_leave(tables, number);
 	word_store(&slot->record.tree, 0);
-	tables->ids[slot - tables->records] = 0;
-	tables->trees--;
-	for (uint64_t unit = 0; unit < tables->header->units; unit++)
-	{
-		uint64_t word = tables->units[unit];
-
-		if ((word & UNIT_QUARANTINE) == 0 && (word & UNIT_TREE_MASK) == tree)
-		{
-			word_store(&tables->units[unit], UNIT_QUARANTINE | (now_us + QUARANTINE_US));
-			tables->extents -= (word & UNIT_FIRST) != 0;
-			removed++;
-		}
-	}
-	assert(tables->used >= removed);
-	if (tables->quarantined == 0)
-		tables->quarantine_us = now_us + QUARANTINE_US;
-	if (now_us + QUARANTINE_US < tables->sweep_us)
-		tables->sweep_us = now_us + QUARANTINE_US;
-	tables->used -= removed;
-	tables->quarantined += removed;
-	return removed;
-}
-
-/* ---- units ---- */
-
-bool
-tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t first, uint64_t end,
-                  uint64_t *offset)
-{
-	uint64_t begin = (first - tables->first) / FABRIC_UNIT_BYTES;
-	uint64_t limit = (end - tables->first) / FABRIC_UNIT_BYTES;
-	uint64_t found = 0;
-	uint64_t unit;
-	/* Who begins further up does not see the lowest free unit of all. */
-	bool lowest = begin <= tables->search;
-
-	assert(count > 0);
-	assert(first >= tables->first && limit <= tables->header->units);
-	if (begin < tables->search)
-		begin = tables->search;
-	assert(tree != 0 && (tree & ~UNIT_TREE_MASK) == 0);
-	for (unit = begin; unit < limit && found < count; unit++)
-	{
-		found = tables->units[unit] == 0 ? found + 1 : 0;
-		if (found == 1 && lowest)
-		{
-			tables->search = unit;
-			lowest = false;
-		}
-	}
-	if (found < count)
-		return false;
-	unit -= count;
-	for (uint64_t i = 0; i < count; i++)
-		word_store(&tables->units[unit + i], tree | UNIT_PENDING | (i == 0 ? UNIT_FIRST : 0));
-	tables->used += count;
-	tables->extents++;
-	*offset = tables->first + unit * FABRIC_UNIT_BYTES;
-	return true;
-}
-
-void
-tables_units_grant(ServiceTables *tables, uint64_t offset, uint64_t count)
-{
-	uint64_t unit = (offset - tables->first) / FABRIC_UNIT_BYTES;
-
-	assert(unit + count <= tables->header->units);
-	for (uint64_t i = 0; i < count; i++)
-	{
-		assert(tables->units[unit + i] & UNIT_PENDING);
-		word_store(&tables->units[unit + i], tables->units[unit + i] & ~UNIT_PENDING);
-	}
-}
-
-void
-tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count)
-{
-	uint64_t unit = (offset - tables->first) / FABRIC_UNIT_BYTES;
-
-	assert(unit + count <= tables->header->units);
-	assert(tables->used >= count);
-	for (uint64_t i = 0; i < count; i++)
-		word_store(&tables->units[unit + i], 0);
-	tables->used -= count;
-	tables->extents--;
-	if (unit < tables->search)
-		tables->search = unit;
-}
-
-/* Frees a run of units. The pages first: a unit is free when nothing of it is left. */
-static void
-units_free(ServiceTables *tables, uint64_t first, uint64_t count, TablesRelease release, void *argument)
-{
-	assert(first + count <= tables->header->units);
-	assert(tables->quarantined >= count);
-	release(argument, tables->first + first * FABRIC_UNIT_BYTES, count * FABRIC_UNIT_BYTES);
-	for (uint64_t i = first; i < first + count; i++)
-		word_store(&tables->units[i], 0);
-	if (first < tables->search)
-		tables->search = first;
-	tables->quarantined -= count;
-}
-
-void
-tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release, void *argument)
-{
-	uint64_t units = tables->header->units;
-	uint64_t unit = tables->sweep;
-	uint64_t end = units - unit > QUARANTINE_SCAN_UNITS ? unit + QUARANTINE_SCAN_UNITS : units;
-	uint64_t freed = 0;
-	uint64_t run = 0;
-
-	assert(tables->ids != NULL);
-	assert(release != NULL);
-	if (tables->quarantined == 0 || now_us < tables->quarantine_us)
-		return;
-	for (; unit < end && freed + run < QUARANTINE_FREE_UNITS; unit++)
-	{
-		uint64_t word = tables->units[unit];
-		bool waits = (word & UNIT_QUARANTINE) != 0;
-		uint64_t due = word & ~UNIT_QUARANTINE;
-
-		if (waits && due <= now_us)
-		{
-			run++;
-			continue;
-		}
-		if (waits && due < tables->sweep_us)
-			tables->sweep_us = due;
-		if (run > 0)
-			units_free(tables, unit - run, run, release, argument);
-		freed += run;
-		run = 0;
-	}
-	if (run > 0)
-		units_free(tables, unit - run, run, release, argument);
-	tables->sweep = unit;
-	if (unit == units)
-	{
-		tables->sweep = 0;
-		tables->quarantine_us = tables->sweep_us;
-		tables->sweep_us = UINT64_MAX;
-	}
-}
-
-uint64_t
-tables_owner(const ServiceTables *tables, uint64_t offset)
-{
-	uint64_t unit = (offset - tables->first) / FABRIC_UNIT_BYTES;
-
-	assert(tables->header != NULL);
-	if (tables->header->magic != TABLES_MAGIC || offset < tables->first || unit >= tables->header->units ||
-	    (tables->units[unit] & UNIT_QUARANTINE) != 0)
-		return 0;
-	return tables->units[unit] & UNIT_TREE_MASK;
+	tables->used -= units;
+	tables->extents -= tables->slots[number].extents;
+	tables_slot_leaves(tables, number, now_us);
+	return units;
 }
 
 /* ---- epochs ---- */

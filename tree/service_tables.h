@@ -11,8 +11,13 @@
  *		extent granted:	units marked pending, pages taken, extent header written, record changed, marks
  *						cleared
  *						(pending units that the record does not name are free)
- *		tree dropped:	record removed, then units into quarantine (units without a record go there)
+ *		tree dropped:	record removed; its units still name its slot, which has no record: that is
+ *						quarantine.  Its extents are freed in later rounds, each from its last unit on, and then
+ *						the slot is free
  *		tree id taken:	counter raised, then used (a number may be skipped, and is never used twice)
+ *
+ * Nothing that a call does takes longer the more units or records there are: what the daemon needs for that is in private memory,
+ * made when the tables are opened.
  */
 #ifndef SHERMAN_SERVICE_TABLES_H
 #define SHERMAN_SERVICE_TABLES_H
@@ -20,13 +25,13 @@
 #include "../rdma/keys.h"
 #include "../rdma/server.h"
 #include "directory.h"
+#include "service_runs.h"
 
-/*
- * Units of freed memory that are looked at, and given back, in one go: whoever does it has clients to serve,
- * and giving back 32 MB takes milliseconds.
- */
-#define QUARANTINE_SCAN_UNITS 65536u
+/* Units of freed memory that are given back in one go: clients wait meanwhile, and 32 MB take milliseconds. */
 #define QUARANTINE_FREE_UNITS 512u
+
+/* Extents or slots that one round of a call looks at: then it is the other clients' turn. */
+#define TABLES_ROUND 1024u
 
 /* Freed memory is not given again before the longest READ that is believed is over, twice (F34). */
 #define QUARANTINE_US (2 * READ_BOUND_US)
@@ -37,11 +42,19 @@
 /* Trees are counted in this step, so that another number is another length of the area. */
 #define TABLES_TREES_STEP 64u
 
-/* A unit's word: 0 = free, else the tree's id with marks, or its time in quarantine. */
-#define UNIT_QUARANTINE (1ull << 63) /* the rest is the microsecond at which it ends */
-#define UNIT_PENDING (1ull << 62)    /* granted, not yet in the record */
-#define UNIT_FIRST (1ull << 61)      /* an extent begins here */
-#define UNIT_TREE_MASK (UNIT_FIRST - 1)
+/*
+ * A unit's word: 0 = free, else the number of a record's slot plus 1, with marks.  A tree's id is no name here: two tenants may
+ * have the same.  If the slot has no record the unit is in quarantine.
+ */
+#define UNIT_PENDING (1ull << 62) /* granted, not yet in the record */
+#define UNIT_FIRST (1ull << 61)   /* an extent begins here */
+#define UNIT_SLOT_MASK 0xffffffffull
+
+/* No extent is longer. */
+#define TABLES_EXTENT_UNITS (EXTENT_MAX_BYTES / FABRIC_UNIT_BYTES)
+
+/* Ids of trees are below: what comes with a call is compared with this, for ids are stored with marks elsewhere. */
+#define TABLES_ID_LIMIT (1ull << 61)
 
 /* Tenants and those without a key: who owns memory is one of so many. */
 #define TABLES_TENANTS (FABRIC_MAX_TENANTS + 1)
@@ -98,7 +111,26 @@ typedef struct TablesUse
 {
 	uint64_t bytes;
 	uint64_t trees;
+	/* What it had and dropped, and nobody else can have before the quarantine is over. */
+	uint64_t going_bytes;
+	uint64_t going_trees;
 } TablesUse;
+
+/* What the daemon knows of a record's slot; in private memory, as all that follows. Numbers plus 1; 0 = none. */
+typedef struct TablesSlot
+{
+	uint64_t tree;    /* the record's id; 0: the slot has no record */
+	uint64_t units;   /* of its extents */
+	uint64_t due_us;  /* without a record: when the quarantine of its units is over */
+	uint32_t extents; /* how many */
+	uint32_t first;   /* the oldest extent: its first unit */
+	uint32_t last;    /* the newest one */
+	uint32_t tenant; /* whose the record is or was; TABLES_TENANTS: of an earlier daemon's, counted nowhere */
+	uint32_t by_tree;    /* the next slot whose id has the same hash */
+	uint32_t by_token;   /* the next one whose token has the same */
+	uint32_t token_list; /* that hash */
+	uint32_t after;      /* the next free slot, or the next one in quarantine */
+} TablesSlot;
 
 /* The daemon's view of the area, and what it keeps in private memory. */
 typedef struct ServiceTables
@@ -106,17 +138,24 @@ typedef struct ServiceTables
 	ServiceHeader *header;
 	ServiceRecord *records;
 	uint64_t *units;
-	uint64_t first;         /* offset in NODES of the first unit */
-	uint64_t *ids;          /* by record slot: the tree's id or 0; private, for quick search */
-	uint32_t last_found;    /* slot where tables_find() begins: who asks of a tree often asks of the same */
-	uint64_t used;          /* units with a tree */
-	uint64_t quarantined;   /* units in quarantine */
-	uint64_t quarantine_us; /* when the first of them is due */
-	uint64_t sweep;         /* the unit that tables_quarantine_end() goes on with */
-	uint64_t sweep_us;      /* when the first of those that it has passed is due */
-	uint64_t search;        /* no unit below this one is free */
+	uint64_t first;     /* offset in NODES of the first unit */
+	uint64_t count;     /* of units */
+	uint32_t max_trees; /* slots */
+	uint32_t trees;     /* records */
+	TablesSlot *slots;
+	uint32_t *by_tree; /* slots by the hash of their record's id: the first of each list */
+	uint32_t *by_token;
+	uint64_t hash_mask;
+	uint64_t hash_seed;   /* nobody outside knows it: no client can fill one list */
+	uint32_t *next;       /* by an extent's first unit: the next extent of its slot */
+	TablesRuns runs;      /* of free units */
+	uint32_t free_slot;   /* list of slots without record and units */
+	uint32_t going_first; /* queue of slots in quarantine */
+	uint32_t going_last;
+	uint64_t used;        /* units with a tree */
+	uint64_t quarantined; /* units in quarantine */
 	uint64_t extents;
-	uint32_t trees;
+	uint64_t looked; /* extents, slots and units that calls have looked at: tests hold it against a bound */
 	TablesUse tenants[TABLES_TENANTS]; /* what each of them has */
 } ServiceTables;
 
@@ -128,60 +167,97 @@ extern void tables_view(ServiceTables *tables, void *area, uint32_t max_trees, u
                         uint64_t units);
 
 /*
- * Makes the tables in a zeroed area, or repairs what is there.  *repaired counts units that were pending or
- * without a record.  `release` is called for pending units that nobody owns.  FABRIC_PROTOCOL: tables of
- * another shape; FABRIC_NO_MEMORY.
+ * Are these tables that a daemon of this kind made for this area, as far as their header and journal tell?  If so, what the journal
+ * holds is done.  They are read from memory that may be damaged: nothing else looks at them before.
+ */
+extern bool tables_check(ServiceTables *tables, size_t area_bytes);
+
+/*
+ * Makes the tables in a zeroed area, or repairs what is there.  *repaired counts units that were pending and records that named
+ * other than their units.  `release` is called for pending units that nobody owns.  FABRIC_PROTOCOL: tables of another shape, or
+ * damaged ones; FABRIC_NO_MEMORY.
  */
 typedef void (*TablesRelease)(void *argument, uint64_t offset, uint64_t bytes);
 extern FabricStatus tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t random,
                                 TablesRelease release, void *argument, uint64_t *repaired);
 extern void tables_close(ServiceTables *tables);
 
-extern ServiceRecord *tables_find(ServiceTables *tables, uint64_t tree);
+/* The owner's tree of that id, or NULL: others have trees of that id, too, which are nothing to it. */
+extern ServiceRecord *tables_find(ServiceTables *tables, const TablesOwner *owner, uint64_t tree);
 extern ServiceRecord *tables_find_token(ServiceTables *tables, const TablesOwner *owner,
                                         const uint64_t *token);
 extern bool tables_owns(const TablesOwner *owner, const ServiceRecord *record);
 
 /*
- * The next tree or share of the owner, from slot *position on; *position comes back behind it. NULL: no more.
+ * The next tree or share of the owner, from slot *position on; *position comes back behind it, or behind the last slot that was
+ * looked at: NULL with *position less than max_trees: there may be more.
  */
 extern ServiceRecord *tables_next(ServiceTables *tables, const TablesOwner *owner, bool shares,
                                   uint32_t *position);
 
-/* A new id; never returned again. */
-extern uint64_t tables_id(ServiceTables *tables);
+/* A new id, which nobody has; never returned again. `random`: begins another series when this one is used up. */
+extern uint64_t tables_id(ServiceTables *tables, uint64_t random);
 
 /* Ids are of another series from now on, which was never begun before: `random` tells it. */
 extern void tables_renumber(ServiceTables *tables, uint64_t random);
 
-/* A free slot for a record, or NULL. */
+/* A free slot for a record, or NULL. It is free until a record is put into it. */
 extern ServiceRecord *tables_slot(ServiceTables *tables);
 
 /* Puts a record into its slot, whole or not at all. */
 extern void tables_put(ServiceTables *tables, ServiceRecord *slot, const ServiceRecord *record);
 
-/* Removes the record and sends the tree's units into quarantine. Returns how many. */
+/* Removes the record: its units are in quarantine from then on, and its slot is with them. Returns how many. */
 extern uint64_t tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64_t now_us);
 
+/* ---- service_units.c ---- */
+
+/* Finds whose each unit is, when the tables are opened; as tables_open(). */
+extern FabricStatus tables_units_open(ServiceTables *tables, TablesRelease release, void *argument,
+                                      uint64_t *repaired);
+
 /*
- * Finds `count` free units in a row between the offsets `first` and `end` and marks them pending for the tree. False: there are
+ * Finds `count` free units in a row between the offsets `first` and `end` and marks them pending for the slot. False: there are
  * none.
  */
-extern bool tables_units_take(ServiceTables *tables, uint64_t tree, uint64_t count, uint64_t first,
-                              uint64_t end, uint64_t *offset);
+extern bool tables_units_take(ServiceTables *tables, const ServiceRecord *slot, uint64_t count,
+                              uint64_t first, uint64_t end, uint64_t *offset);
 /* Ends pending: granted, or given back. */
 extern void tables_units_grant(ServiceTables *tables, uint64_t offset, uint64_t count);
 extern void tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count);
 
+/* An extent of a record. */
+typedef struct TablesExtent
+{
+	uint64_t offset;
+	uint64_t bytes;
+	uint32_t name; /* what tables_extent_next() goes on behind */
+} TablesExtent;
+
 /*
- * Frees units whose quarantine is over, as many as fit into one go; `release` is called for each run of them.
- * As long as some are due, quarantine_us has passed.
+ * The record's next extent behind the one of that name, in the order in which they came; 0, or a name that is none of it: the first.
+ * False: there are no more.
+ */
+extern bool tables_extent_next(ServiceTables *tables, const ServiceRecord *slot, uint32_t name,
+                               TablesExtent *extent);
+
+/* A slot whose record was just removed goes into quarantine with its units, or is free if it has none. */
+extern void tables_slot_leaves(ServiceTables *tables, uint32_t slot, uint64_t now_us);
+
+/* When the first quarantine is over. There are units in quarantine. */
+extern uint64_t tables_quarantine_us(const ServiceTables *tables);
+
+/*
+ * Frees units whose quarantine is over, as many as fit into one go; `release` is called for each extent.  As long as some are due,
+ * tables_quarantine_us() has passed.
  */
 extern void tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release,
                                   void *argument);
 
-/* The tree that owns the unit of this offset, 0 = none. */
-extern uint64_t tables_owner(const ServiceTables *tables, uint64_t offset);
+/* The record that owns the unit of this offset, granted and not pending; NULL = none. Works on a view, too. */
+extern const ServiceRecord *tables_owner(const ServiceTables *tables, uint64_t offset);
+
+/* ---- service_tables.c ---- */
 
 /* The owner's epoch, or NULL. For both: its tenant is one that there can be. */
 extern const ServiceEpoch *tables_epoch(const ServiceTables *tables, const TablesOwner *owner);

@@ -47,7 +47,9 @@ TREE_SOURCES = \
 	tree/service_calls.c \
 	tree/service_copies.c \
 	tree/service_descend.c \
+	tree/service_runs.c \
 	tree/service_tables.c \
+	tree/service_units.c \
 	tree/shared.c \
 	tree/speculate.c \
 	tree/split.c \

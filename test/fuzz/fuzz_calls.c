@@ -42,33 +42,45 @@ typedef struct Model
 	uint64_t end;
 } Model;
 
+/* The client's tree of that id: others may have one of the same. */
 static KnownTree *
-model_find(Model *model, uint64_t tree)
+model_find(Model *model, uint64_t tree, unsigned client)
 {
 	for (uint32_t i = 0; i < model->count; i++)
 	{
-		if (model->trees[i].tree == tree)
+		if (model->trees[i].tree == tree && model->trees[i].client == client)
 			return &model->trees[i];
 	}
 	return NULL;
 }
 
+/* What the model calls the owner of a unit: never 0. */
+static uint64_t
+model_owner(Model *model, uint64_t tree, unsigned client)
+{
+	const KnownTree *known = model_find(model, tree, client);
+
+	return known == NULL ? UINT64_MAX : (uint64_t) (known - model->trees) + 1;
+}
+
 static void
 model_add(Model *model, uint64_t tree, unsigned client)
 {
-	KnownTree *known = model_find(model, tree);
+	KnownTree *known = model_find(model, tree, client);
 
 	fuzz_require(tree != 0);
-	/* The id of a share is its client's word: one that was dropped may be made again, by anybody. */
-	if (known != NULL && known->gone)
-		*known = (KnownTree){tree, client, false};
+	/* The id of a share is its client's word: one that was dropped may be made again. */
+	if (known != NULL)
+		known->gone = false;
 	if (known == NULL && model->count < MAX_TREES)
 		model->trees[model->count++] = (KnownTree){tree, client, false};
 }
 
 static void
-model_extent(Model *model, uint64_t tree, const DirectoryExtent *extent)
+model_extent(Model *model, uint64_t tree, unsigned client, const DirectoryExtent *extent)
 {
+	uint64_t name = model_owner(model, tree, client);
+
 	fuzz_require(extent->offset % FABRIC_UNIT_BYTES == 0 && extent->bytes % FABRIC_UNIT_BYTES == 0);
 	fuzz_require(extent->bytes > 0 && extent->offset >= model->first && extent->offset < model->end);
 	fuzz_require(extent->bytes <= model->end - extent->offset && extent->extents > 0);
@@ -76,32 +88,33 @@ model_extent(Model *model, uint64_t tree, const DirectoryExtent *extent)
 	{
 		uint64_t *owner = &model->owner[(at - model->first) / FABRIC_UNIT_BYTES];
 
-		fuzz_require(*owner == 0 || *owner == tree);
-		*owner = tree;
+		fuzz_require(*owner == 0 || *owner == name);
+		*owner = name;
 	}
 }
 
 static void
-model_drop(Model *model, uint64_t tree)
+model_drop(Model *model, uint64_t tree, unsigned client)
 {
-	KnownTree *known = model_find(model, tree);
+	KnownTree *known = model_find(model, tree, client);
+	uint64_t name = model_owner(model, tree, client);
 
 	if (known != NULL)
 		known->gone = true;
 	for (uint32_t i = 0; i < UNITS; i++)
 	{
-		if (model->owner[i] == tree)
+		if (model->owner[i] == name)
 			model->owner[i] = 0;
 	}
 }
 
-/* Nobody reaches a tree of somebody else, or one that is gone. */
+/* Nobody reaches a tree that it does not have: made by a call that the model has seen, if it has seen all. */
 static void
 check_reached(Model *model, uint64_t tree, unsigned client)
 {
-	const KnownTree *known = model_find(model, tree);
+	const KnownTree *known = model_find(model, tree, client);
 
-	fuzz_require(known == NULL || (known->client == client && !known->gone));
+	fuzz_require(known == NULL ? model->count == MAX_TREES : !known->gone);
 }
 
 static void
@@ -118,11 +131,11 @@ check_reply(Model *model, unsigned client, uint32_t method, const void *request,
 		case DIRECTORY_CREATE:
 			model_add(model, created->record.tree, client);
 			check_reached(model, created->record.tree, client);
-			model_extent(model, created->record.tree, &created->extent);
+			model_extent(model, created->record.tree, client, &created->extent);
 			break;
 		case DIRECTORY_DROP:
 			check_reached(model, tree, client);
-			model_drop(model, tree);
+			model_drop(model, tree, client);
 			break;
 		case DIRECTORY_READ:
 		case DIRECTORY_UPDATE:
@@ -135,11 +148,28 @@ check_reply(Model *model, unsigned client, uint32_t method, const void *request,
 		case DIRECTORY_EXTENT:
 			model_add(model, tree, client);
 			check_reached(model, tree, client);
-			model_extent(model, tree, extent);
+			model_extent(model, tree, client, extent);
 			break;
 		default:
 			break;
 	}
+}
+
+/* A call as the server makes it: one that waits for memory to leave its quarantine is made again. */
+static FabricStatus
+make_call(Service *service, const FabricPeer *peer, uint16_t method, const void *request, uint32_t bytes,
+          void *reply, uint32_t *reply_bytes)
+{
+	FabricStatus status = FABRIC_BUSY;
+
+	*peer->progress = 0;
+	for (int round = 0; status == FABRIC_BUSY; round++)
+	{
+		fuzz_require(round < 1000);
+		status = service_call(service, peer, method, request, bytes, reply, reply_bytes);
+		tables_quarantine_end(&service->tables, UINT64_MAX >> 1, service_release_units, service);
+	}
+	return status;
 }
 
 static uint32_t
@@ -166,11 +196,14 @@ request_bytes(uint32_t method)
 static FabricPeer
 peer_of(unsigned client)
 {
+	static uint64_t progress;
+
 	return (FabricPeer){.cluster = {client / 2 + 1, 1},
 	                    .instance = client + 1,
 	                    .incarnation = 1,
 	                    .channel = UINT32_MAX,
-	                    .tenant = client};
+	                    .tenant = client,
+	                    .progress = &progress};
 }
 
 /* Does an onlooker get that? */
@@ -204,7 +237,7 @@ one_call(Service *service, Model *model, FuzzInput *input)
 		request[0] = model->trees[which % model->count].tree;
 	if ((puts & ONLOOKER) != 0)
 		peer.incarnation = 0;
-	status = service_call(service, &peer, method, request, bytes, reply, &reply_bytes);
+	status = make_call(service, &peer, method, request, bytes, reply, &reply_bytes);
 	fuzz_require(status != FABRIC_OK || (puts & ONLOOKER) == 0 || is_harmless(method));
 	fuzz_require(status <= FABRIC_QUOTA);
 	fuzz_require(reply_bytes <= FABRIC_MAX_CALL_BYTES && (status == FABRIC_OK || reply_bytes == 0));
@@ -227,10 +260,10 @@ drop_all(Service *service)
 
 		for (; position.shares < 2; position.shares++)
 		{
-			while (service_call(service, &peer, DIRECTORY_LIST, &position, sizeof(position), &listed,
-			                    &bytes) == FABRIC_OK)
-				fuzz_require(service_call(service, &peer, DIRECTORY_DROP, &listed.record.tree, 8, &listed,
-				                          &bytes) == FABRIC_OK);
+			while (make_call(service, &peer, DIRECTORY_LIST, &position, sizeof(position), &listed, &bytes) ==
+			       FABRIC_OK)
+				fuzz_require(make_call(service, &peer, DIRECTORY_DROP, &listed.record.tree, 8, &listed,
+				                       &bytes) == FABRIC_OK);
 		}
 	}
 	for (int i = 0; i < 1000 && service->tables.quarantined > 0; i++)

@@ -37,11 +37,11 @@ mutate costs_outlive_their_incarnation test_offload tree/offload.c \
 mutate descends_for_onlookers test_descend tree/service_descend.c \
 	's/\tif \(peer->incarnation == 0\)\n\t\treturn FABRIC_DENIED;\n//'
 mutate descends_in_any_tree test_descend tree/service_descend.c \
-	's/\tif \(service_peer_tree\(.*?\) == NULL\)\n\t\treturn FABRIC_NOT_FOUND;\n//'
+	's/\tif \(record == NULL\)\n\t\treturn FABRIC_NOT_FOUND;\n//'
 mutate descends_into_foreign_memory test_descend tree/service_descend.c \
-	's/ && tables_owner\(&service->tables, offset\) == tree &&/ \&\&/'
+	's/ && tables_owner\(&service->tables, offset\) == record &&/ \&\&/'
 mutate descends_through_unbelieved_nodes test_descend tree/service_descend.c \
-	's/ && node_check\(g, node, tree, pointer\) == NODE_GOOD//'
+	's/ && node_check\(g, node, record->record.tree, pointer\) == NODE_GOOD//'
 mutate descends_through_any_level test_descend tree/service_descend.c \
 	's/node_level\(node\) == level && //'
 mutate descends_beside_the_bound test_descend tree/service_descend.c \
@@ -62,7 +62,5 @@ mutate nodes_copied_beyond_their_stripe test_descend rdma/units.c \
 	's/\s+offset % FABRIC_STRIPE_BYTES \+ bytes > FABRIC_STRIPE_BYTES \|\|//'
 mutate nodes_of_a_device_copied soft/test_descend=--verbs,soft0 rdma/units.c \
 	's/server->verbs != NULL \|\| //'
-mutate descends_in_trees_of_others test_tenants tree/service_descend.c \
-	's/service_peer_tree\(service, peer, request->tree\) == NULL/tables_find(\&service->tables, request->tree) == NULL/'
 mutate outlier_counts_whole test_offload tree/offload.c \
 	's/now = OUTLIER_TIMES \* before;/;/'
