@@ -315,7 +315,8 @@ check_room(const Writer *writer)
 static FabricStatus
 writer_open(Writer *writer)
 {
-	writer->descriptor = open(writer->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	/* A FIFO that nobody reads is an error, and nobody waits for him. */
+	writer->descriptor = open(writer->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (writer->descriptor < 0)
 		return write_failed(writer);
 	if (flock(writer->descriptor, LOCK_EX | LOCK_NB) != 0)

@@ -114,6 +114,27 @@ wait_for 'info: reloaded'
 logged 'tenant "orders" has a quota of 4194304 KB now, it was 3145728 KB'
 logged 'details are not logged now'
 
+# pipes in the place of its files do not stop it: not as settings, not as the log
+forget
+mv "$DIRECTORY/config" "$DIRECTORY/config.kept"
+mkfifo "$DIRECTORY/config"
+kill -HUP "$PID"
+wait_for 'info: reloaded'
+logged 'the old settings stay in force: .*/config": it is no regular file'
+rm "$DIRECTORY/config"
+mv "$DIRECTORY/config.kept" "$DIRECTORY/config"
+forget
+mv "$LOG" "$LOG.old"
+mkfifo "$LOG"
+mv "$LOG.old" "$LOG.kept"
+kill -HUP "$PID"
+for _ in $(seq $PATIENCE); do grep -q 'cannot be opened anew' "$LOG.kept" && break; sleep 0.05; done
+rm "$LOG"
+mv "$LOG.kept" "$LOG"
+logged 'the log file cannot be opened anew'
+kill -HUP "$PID"
+wait_for 'info: reloaded'
+
 # clean ends, and the memory kept over them; SIGKILL, and the memory recovered
 stop TERM 0
 logged 'info: stopped'

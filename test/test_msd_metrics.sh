@@ -98,14 +98,62 @@ stop KILL 137
 serve
 sample 'generation 2'
 sample 'info\{version="[0-9.]+",memory="recovered"\} 1'
+
+# hold COUNT PROGRAM: a helper opens so many connections by PROGRAM, which may use $n and pushes the socket onto @held; READER ends it.
+hold()
+{
+	rm -f "$DIRECTORY/held"
+	perl -MIO::Socket::INET -MIO::Socket::UNIX -e '
+		my ($count, $program, $flag, $port, $path) = @ARGV;
+		our @held;
+		$SIG{PIPE} = "IGNORE";
+		for my $n (1 .. $count) { eval $program; die $@ if $@; }
+		open(my $out, ">", $flag); close($out);
+		while (1) { sleep 1; print $_ "x" for @held; }
+	' "$1" "$2" "$DIRECTORY/held" "$PORT" "$DIRECTORY/socket" &
+	READER=$!
+	for _ in $(seq $PATIENCE); do [ -e "$DIRECTORY/held" ] && return; kill -0 "$READER" || break; sleep 0.05; done
+	fail "$1 connections cannot be had"
+}
+
+let_go()
+{
+	kill "$READER"
+	wait "$READER" 2>/dev/null
+	READER=
+}
+
+# Scrapes that come to no end, a byte at a time, keep nobody out.
+hold 200 '
+	my $socket = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => $port) or die "connect: $!";
+	$socket->autoflush(1);
+	print $socket "GET /metrics HTTP/1.1\r\nHost: ";
+	push @held, $socket;'
+answered GET /metrics '^HTTP/1.1 200 '
+sample 'connections 0'
+let_go
 stop TERM 0
+
+# Descriptors beyond what select() knows: the daemon has two for each local client.
+if [ "$(ulimit -Hn)" = unlimited ] || [ "$(ulimit -Hn)" -ge 4096 ]; then
+	ulimit -n 4096
+	serve
+	hold 700 'push @held, IO::Socket::UNIX->new(Peer => $path) // die "$path: $!";'
+	sample 'connections 700'
+	[ "$(ls "/proc/$PID/fd" | wc -l)" -gt 1100 ] || fail "the daemon has no more than 1,100 descriptors"
+	answered GET /metrics '^HTTP/1.1 200 '
+	let_go
+	stop TERM 0
+else
+	echo "skipped: metrics beyond 1,024 descriptors: the limit is $(ulimit -Hn)"
+fi
 if grep -q ' lo$' /proc/net/if_inet6 2>/dev/null; then
 	serve --metrics '[::1]:0'
 	stop TERM 0
 fi
 
-# A loop that hangs, here because its log is a pipe that nobody empties: the page says so, and no sign of life is given, for the
-# service manager to end it.
+# A loop that hangs, here because what it was given as its standard error is a pipe that nobody empties: the page says so, and no sign of
+# life is given, for the service manager to end it.
 signs() { grep -c '^WATCHDOG=1$' "$NOTIFY.log"; }
 
 # mark TEXT: what the daemon has told before is in NOTIFY.log.
@@ -144,7 +192,7 @@ perl -MFcntl -e '
 ' "$PIPE" "$LOG" &
 READER=$!
 listen_to_signs
-NOTIFY_SOCKET=$NOTIFY WATCHDOG_USEC=200000 serve --log "$PIPE"
+NOTIFY_SOCKET=$NOTIFY WATCHDOG_USEC=200000 NO_LOG=1 serve 2>"$PIPE"
 for _ in $(seq $PATIENCE); do [ "$(signs)" -ge 3 ] && break; sleep 0.05; done
 kill -STOP "$READER"
 for _ in $(seq $PATIENCE); do

@@ -631,6 +631,30 @@ test_in_use(void **state)
 	stage_open(stage, FABRIC_MEMORY_LOADED);
 }
 
+/* A pipe stands where the snapshot is to be written, with a reader and without: it is not saved, and the memory stays. */
+static void
+test_pipe(void **state)
+{
+	Stage *stage = *state;
+
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, 0);
+	for (int i = 0; i < 2; i++)
+	{
+		int reader = -1;
+
+		assert_int_equal(mkfifo(stage->unfinished, 0600), 0);
+		if (i == 1)
+			reader = open(stage->unfinished, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		assert_int_not_equal(stage_save(stage), FABRIC_OK);
+		assert_int_not_equal(access(stage->snapshot, F_OK), 0);
+		if (reader >= 0)
+			close(reader);
+		stage_open(stage, FABRIC_MEMORY_CLEAN);
+		check_filled(stage, 0);
+	}
+}
+
 /*
  * Clients of before come back only when their instance has attached anew, over memory that was loaded and
  * over memory that was kept: for there may be a copy of the snapshot, and an instance knows its age by the
@@ -701,6 +725,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_load_broken_off, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_load_without_room, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_in_use, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_pipe, stage_setup, stage_teardown),
 		cmocka_unit_test(test_attached_anew),
 		/* The last: it leaves the process with mounts of its own. */
 		cmocka_unit_test_setup_teardown(test_no_room, stage_setup, stage_teardown),

@@ -154,7 +154,9 @@ msd_log_open(Msd *msd)
 	int opened = STDERR_FILENO;
 
 	if (msd->config.log[0] != '\0')
-		opened = open(msd->config.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+		/* Of a pipe that nobody empties the loop does not wait for the other end: such lines are lost. */
+		opened =
+			open(msd->config.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
 	if (opened < 0)
 		return false;
 	if (msd->log != STDERR_FILENO)

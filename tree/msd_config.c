@@ -6,11 +6,14 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Longest line of a configuration file. */
 #define LINE_MAX_BYTES 2048
@@ -411,13 +414,20 @@ msd_config_lines(FILE *file, const char *name, MsdConfig *config, char *message)
 static bool
 file_read(const char *path, MsdConfig *config, char *message)
 {
-	FILE *file = fopen(path, "re");
+	/* Without O_NONBLOCK a FIFO would make the loop that serves wait before it sees that it is one. */
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "r");
+	struct stat state;
 	bool good;
 
-	if (file == NULL)
+	if (file == NULL || fstat(descriptor, &state) != 0 || !S_ISREG(state.st_mode))
 	{
 		snprintf(message, MSD_MESSAGE_BYTES, "cannot read the configuration file \"%.900s\": %s", path,
-		         strerror(errno));
+		         file == NULL ? strerror(errno) : "it is no regular file");
+		if (file != NULL)
+			fclose(file);
+		else if (descriptor >= 0)
+			close(descriptor);
 		return false;
 	}
 	good = msd_config_lines(file, path, config, message);

@@ -13,6 +13,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "msd_config.h"
@@ -20,8 +22,10 @@
 /* Snapshots are at least so far apart: nobody asks more often. */
 #define PUBLISH_US 100000u
 
-/* One scraper or two; what is more waits at the door. */
+/* One scraper or two.  Of more the oldest goes: whoever comes is served, and nobody keeps the others out by saying nothing. */
 #define CONNECTIONS_MAX 16u
+/* With those that were told to go and are not gone. */
+#define CONNECTIONS_HELD (4 * CONNECTIONS_MAX)
 #define CONNECTION_TIMEOUT_SECONDS 10u
 #define CONNECTION_BYTES 16384u
 
@@ -29,9 +33,19 @@
 
 _Static_assert(sizeof(MsdSnapshot) % sizeof(uint64_t) == 0, "a snapshot is whole words");
 
+/* One that libmicrohttpd has. */
+typedef struct Scrape
+{
+	TAILQ_ENTRY(Scrape) all;
+	int descriptor;
+} Scrape;
+
 struct MsdMetrics
 {
 	struct MHD_Daemon *http;
+	/* Of libmicrohttpd's thread alone; the oldest first. */
+	TAILQ_HEAD(, Scrape) scrapes;
+	uint32_t scrape_count;
 	const char *version;
 	uint64_t next_us; /* of the publisher */
 	_Atomic uint64_t sequence;
@@ -156,6 +170,50 @@ answer(void *argument, struct MHD_Connection *connection, const char *url, const
 	return reply_page(argument, connection);
 }
 
+/* A connection begins: of too many the oldest is ended.  Without memory for a note of it, it cannot be ended for others. */
+static void
+scrape_begin(MsdMetrics *metrics, struct MHD_Connection *connection, void **place)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	Scrape *scrape = info == NULL ? NULL : malloc(sizeof(*scrape));
+	Scrape *oldest = TAILQ_FIRST(&metrics->scrapes);
+
+	*place = scrape;
+	if (scrape == NULL)
+		return;
+	scrape->descriptor = info->connect_fd;
+	TAILQ_INSERT_TAIL(&metrics->scrapes, scrape, all);
+	if (++metrics->scrape_count <= CONNECTIONS_MAX)
+		return;
+	/* libmicrohttpd finds that its peer is gone, and says so. */
+	shutdown(oldest->descriptor, SHUT_RDWR);
+	TAILQ_REMOVE(&metrics->scrapes, oldest, all);
+	metrics->scrape_count--;
+	oldest->descriptor = -1;
+}
+
+static void
+scrape_end(MsdMetrics *metrics, Scrape *scrape)
+{
+	if (scrape != NULL && scrape->descriptor >= 0)
+	{
+		TAILQ_REMOVE(&metrics->scrapes, scrape, all);
+		metrics->scrape_count--;
+	}
+	free(scrape);
+}
+
+static void
+notice_connection(void *argument, struct MHD_Connection *connection, void **place,
+                  enum MHD_ConnectionNotificationCode what)
+{
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		scrape_begin(argument, connection, place);
+	else
+		scrape_end(argument, *place);
+}
+
 static bool
 is_loopback(const struct sockaddr *address)
 {
@@ -202,7 +260,8 @@ find_address(const char *address, struct sockaddr_storage *found, char *message,
 static struct MHD_Daemon *
 start_http(MsdMetrics *metrics, const struct sockaddr *address)
 {
-	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD;
+	/* By epoll: select() knows no descriptor beyond 1,023, and the clients of msd have more. */
+	unsigned int flags = MHD_USE_EPOLL_INTERNAL_THREAD;
 	struct MHD_Daemon *http;
 	sigset_t all, before;
 
@@ -211,7 +270,8 @@ start_http(MsdMetrics *metrics, const struct sockaddr *address)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	http = MHD_start_daemon(flags, 0, NULL, NULL, answer, metrics, MHD_OPTION_SOCK_ADDR, address,
-	                        MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+	                        MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_HELD, MHD_OPTION_NOTIFY_CONNECTION,
+	                        notice_connection, metrics, MHD_OPTION_CONNECTION_TIMEOUT,
 	                        CONNECTION_TIMEOUT_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 	                        (size_t) CONNECTION_BYTES, MHD_OPTION_END);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -234,6 +294,7 @@ msd_metrics_open(const char *address, const char *version, MsdMetrics **result, 
 		return false;
 	}
 	metrics->version = version;
+	TAILQ_INIT(&metrics->scrapes);
 	metrics->http = start_http(metrics, (const struct sockaddr *) &storage);
 	if (metrics->http == NULL)
 	{

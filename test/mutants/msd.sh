@@ -22,3 +22,13 @@ mutate tenant_not_looked_at test_tables tree/service_tables.c \
 	's/record->tenant == owner->tenant && //'
 mutate tenant_keeps_memory test_daemon tree/service.c \
 	's/\(void\) tables_remove\(tables, record, service_now_us\(\)\);/break;/'
+mutate metrics_by_select test_msd_metrics tree/msd_metrics.c \
+	's/MHD_USE_EPOLL_INTERNAL_THREAD/MHD_USE_INTERNAL_POLLING_THREAD/'
+mutate oldest_scrape_stays test_msd_metrics tree/msd_metrics.c \
+	's/\tshutdown\(oldest->descriptor, SHUT_RDWR\);\n//'
+mutate waits_for_pipe_of_settings test_msd tree/msd_config.c \
+	's/ \| O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/ | O_CLOEXEC/'
+mutate waits_for_pipe_of_log test_msd tree/msd.c \
+	's/O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/O_CLOEXEC/'
+mutate waits_for_pipe_of_snapshot test_snapshot rdma/snapshot.c \
+	's/O_NOFOLLOW \| O_NONBLOCK, 0600/O_NOFOLLOW, 0600/'

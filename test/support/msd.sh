@@ -59,11 +59,13 @@ forget()
 	: > "$LOG"
 }
 
-# start [flags]: msd in the background; waits until it serves.
+# start [flags]: msd in the background; waits until it serves. With NO_LOG set its log is the standard error, which the caller brings to LOG.
 start()
 {
+	local log=(--log "$LOG")
+	[ -z "${NO_LOG:-}" ] || log=()
 	forget
-	"$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" --log "$LOG" "$@" &
+	"$MSD" --memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" "${log[@]}" "$@" &
 	PID=$!
 	wait_for 'info: ready' || exit 1
 }
