@@ -122,9 +122,10 @@ ask_table(const ShermanIndex *index, TreeFullLeaf *leaf, bool probe)
 static int
 ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
 {
+	uint32		half;
 	int			removed = 0;
 
-	if (!sherman_scan_barrier_try(index->relation))
+	if (!sherman_scan_barrier_try(index->relation, &half))
 		return 0;
 	if (tree_leaf_unchanged(index->tree, &leaf->leaf))
 	{
@@ -133,7 +134,7 @@ ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
 		if (removed > 0)
 			removed += ask_table(index, leaf, false);
 	}
-	sherman_scan_barrier_leave(index->relation);
+	sherman_scan_barrier_leave(index->relation, half);
 	return removed;
 }
 

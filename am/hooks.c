@@ -145,6 +145,8 @@ initialize_shared(ShermanShared *shared)
 		pg_atomic_init_u32(&shared->key_part[i].adding, 0);
 		pg_atomic_init_u32(&shared->key_part[i].checking, 0);
 	}
+	for (int i = 0; i < SHERMAN_BARRIERS; i++)
+		pg_atomic_init_u32(&shared->barrier_turns[i], 0);
 	shared->slots = MaxBackends;
 	for (int i = 0; i < MaxBackends; i++)
 	{

@@ -13,11 +13,16 @@
  * takes the key lock.  (Peterson's and Dekker's algorithms for mutual exclusion begin like that;
  * test/models/unique.pml is this one.)
  *
- * What an error leaves behind goes with the resource owner, as the key lock does.
+ * The deadlock detector does not know of that wait.  So it may only be for processes that wait for nobody: a process counts as
+ * adding from when it holds its leaf's lock until it releases it (TreePermit), and runs no comparator and takes no heavyweight
+ * lock in between.  A check does both, under its counter, and nobody waits for that counter to fall.
+ *
+ * What an error leaves of a check goes with the resource owner, as the key lock does.
  */
 #include "sherman.h"
 
 #include "miscadmin.h"
+#include "pgstat.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
@@ -30,11 +35,10 @@
 /* Between two looks whether somebody still adds: about what adding takes. */
 #define ADDING_PAUSE_US 50
 
-/* Something that this process has said and not taken back. */
+/* A check that this process has said to be in progress. */
 typedef struct KeyMark
 {
 	ResourceOwner owner;		/* an error takes it back with this one */
-	KeyPartUse	use;
 	uint32		part;
 } KeyMark;
 
@@ -45,19 +49,11 @@ static struct
 	int			room;
 } said;
 
-static pg_atomic_uint32 *
-counter_of(KeyPartUse use, uint32 part)
-{
-	ShermanKeyPart *counters = &sherman_shared->key_part[part];
-
-	return use == KEY_PART_ADD ? &counters->adding : &counters->checking;
-}
-
 /* Takes the mark at this place back. */
 static void
 take_back(int place)
 {
-	pg_atomic_fetch_sub_u32(counter_of(said.mark[place].use, said.mark[place].part), 1);
+	pg_atomic_fetch_sub_u32(&sherman_shared->key_part[said.mark[place].part].checking, 1);
 	said.mark[place] = said.mark[--said.count];
 }
 
@@ -91,58 +87,52 @@ make_room(void)
 	said.room *= 2;
 }
 
-/* Says it to everybody: a full barrier. */
-static void
-say(KeyPartUse use, uint32 part)
-{
-	if (unlikely(said.count == said.room))
-		make_room();
-	said.mark[said.count++] = (KeyMark) {CurrentResourceOwner, use, part};
-	pg_atomic_fetch_add_u32(counter_of(use, part), 1);
-}
-
-/* How often this process itself adds there: a comparator that adds a row may lead here. */
-static uint32
-own_adding(uint32 part)
-{
-	uint32		own = 0;
-
-	for (int i = 0; i < said.count; i++)
-		own += said.mark[i].use == KEY_PART_ADD && said.mark[i].part == part;
-	return own;
-}
-
 bool
-key_part_add(uint32 part)
+key_part_add(void *part)
 {
-	say(KEY_PART_ADD, part);
-	if (likely(pg_atomic_read_u32(counter_of(KEY_PART_CHECK, part)) == 0))
+	ShermanKeyPart *counters = &sherman_shared->key_part[*(const uint32 *) part];
+
+	/* A full barrier. */
+	pg_atomic_fetch_add_u32(&counters->adding, 1);
+	if (likely(pg_atomic_read_u32(&counters->checking) == 0))
 		return true;
-	key_part_end(KEY_PART_ADD, part);
+	key_part_added(part);
 	return false;
+}
+
+void
+key_part_added(void *part)
+{
+	pg_atomic_fetch_sub_u32(&sherman_shared->key_part[*(const uint32 *) part].adding, 1);
 }
 
 void
 key_part_check(uint32 part)
 {
-	uint32		own = own_adding(part);
+	ShermanKeyPart *counters = &sherman_shared->key_part[part];
 
-	say(KEY_PART_CHECK, part);
-	while (pg_atomic_read_u32(counter_of(KEY_PART_ADD, part)) > own)
+	if (unlikely(said.count == said.room))
+		make_room();
+	said.mark[said.count++] = (KeyMark) {CurrentResourceOwner, part};
+	/* A full barrier. */
+	pg_atomic_fetch_add_u32(&counters->checking, 1);
+	while (pg_atomic_read_u32(&counters->adding) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
+		pgstat_report_wait_start(PG_WAIT_EXTENSION);
 		pg_usleep(ADDING_PAUSE_US);
+		pgstat_report_wait_end();
 	}
 	/* What they have added is read behind this. */
 	pg_memory_barrier();
 }
 
 void
-key_part_end(KeyPartUse use, uint32 part)
+key_part_check_end(uint32 part)
 {
 	int			place = said.count - 1;
 
-	while (said.mark[place].use != use || said.mark[place].part != part)
+	while (said.mark[place].part != part)
 	{
 		Assert(place > 0);
 		place--;

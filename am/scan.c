@@ -8,14 +8,16 @@
  *
  * A batch's rows may be removed while it is walked.  Under an MVCC snapshot that is harmless: VACUUM removes
  * only what no snapshot in use can see, and a row that takes over a freed TID is invisible to ours.  Other
- * snapshots keep VACUUM from freeing TIDs as long as the scan lasts, by the scan barrier.
+ * snapshots keep VACUUM from freeing TIDs, by the scan barrier (locks.c): scans with a dirty snapshot (ON CONFLICT, EXCLUDE,
+ * logical replication) until the transaction's xmin keeps the row that was found, others (CLUSTER) until they end.
  */
 #include "sherman.h"
 
+#include "access/tableam.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
-#include "storage/lmgr.h"
+#include "storage/proc.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
@@ -52,6 +54,7 @@ typedef struct ShermanScan
 	ScanKeys   *keys;
 	bool		begun;			/* the edges of a combination are made; false also behind the end */
 	bool		barrier;		/* held */
+	uint32		barrier_half;
 	bool		sought;			/* tree_scan was positioned for this combination and place */
 	ScanDirection batch_direction;	/* of the last seek */
 	const TreeBatch *batch;		/* NULL: none read since the last seek */
@@ -73,20 +76,13 @@ typedef struct ShermanScan
  * Opening
  */
 
-/*
- * The scan barrier: scans whose snapshot is not MVCC (EXCLUDE, ON CONFLICT, CLUSTER) hold it from start to
- * end; VACUUM passes it after its last removal.  A heavyweight lock, so that waits can be canceled and
- * deadlocks are found.
- */
-#define SCAN_BARRIER_PAGE 0
-
 static void
 hold_barrier(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
 	if (!state->barrier)
-		LockPage(scan->indexRelation, SCAN_BARRIER_PAGE, ShareLock);
+		state->barrier_half = sherman_scan_barrier_hold(scan->indexRelation);
 	state->barrier = true;
 }
 
@@ -96,27 +92,8 @@ release_barrier(IndexScanDesc scan)
 	ShermanScan *state = scan->opaque;
 
 	if (state->barrier)
-		UnlockPage(scan->indexRelation, SCAN_BARRIER_PAGE, ShareLock);
+		sherman_scan_barrier_leave(scan->indexRelation, state->barrier_half);
 	state->barrier = false;
-}
-
-void
-sherman_scan_barrier_wait(Relation index)
-{
-	LockPage(index, SCAN_BARRIER_PAGE, ExclusiveLock);
-	UnlockPage(index, SCAN_BARRIER_PAGE, ExclusiveLock);
-}
-
-bool
-sherman_scan_barrier_try(Relation index)
-{
-	return ConditionalLockPage(index, SCAN_BARRIER_PAGE, ShareLock);
-}
-
-void
-sherman_scan_barrier_leave(Relation index)
-{
-	UnlockPage(index, SCAN_BARRIER_PAGE, ShareLock);
 }
 
 /* The batch at hand is about to go: its dead entries are marked. */
@@ -669,6 +646,65 @@ advance(IndexScanDesc scan, ScanDirection direction)
 	return false;
 }
 
+/*
+ * Lets go of the barrier although the entry at hand is about to be returned: the scan goes on behind its key, if it does.
+ */
+static void
+leave_barrier(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	if (!batch_key(scan, state->position, &key))
+		return;
+	set_place(state, &state->place, &key);
+	leave_batch(scan);
+	state->sought = false;
+	release_barrier(scan);
+}
+
+/*
+ * Whether the row of the entry at hand is there.  If so, whoever asked will look at it once more, and then perhaps wait for a
+ * transaction, for as long as that lasts: the barrier is not to be held meanwhile.  It need not be for a row that is there for
+ * good but for deletions that have not committed: such a deletion is no older than our xmin, so that VACUUM leaves the row alone.
+ * But a row whose insertion is in progress may be rolled back and go at once.
+ */
+static bool
+dirty_row_is_there(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	ItemPointerData tid = scan->xs_heaptid;
+	SnapshotData dirty;
+	bool		dead = false;
+
+	InitDirtySnapshot(dirty);
+	if (!table_index_fetch_tuple_check(scan->heapRelation, &tid, &dirty, &dead))
+	{
+		if (dead && !state->batch->suspect)
+			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+		return false;
+	}
+	if (!TransactionIdIsValid(dirty.xmin) && TransactionIdIsValid(MyProc->xmin) && !OldSnapshotThresholdActive())
+		leave_barrier(scan);
+	return true;
+}
+
+/* advance() with a dirty snapshot: reads under the barrier, and keeps it no longer than it must. */
+static pg_noinline bool
+advance_dirty(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	do
+	{
+		if (state->begun)
+			hold_barrier(scan);
+		if (!advance(scan, direction))
+			return false;
+	} while (!dirty_row_is_there(scan));
+	return true;
+}
+
 bool
 sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -677,12 +713,14 @@ sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_recheck = false;
 	/* The short way from an entry to the next one in its batch. */
 	if (likely(state->batch != NULL && state->batch_direction == direction && !scan->kill_prior_tuple &&
-			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count))
+			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count && !state->barrier))
 	{
 		state->position++;
 		if (likely(return_entry(scan, direction)))
 			return true;
 	}
+	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		return advance_dirty(scan, direction);
 	return advance(scan, direction);
 }
 

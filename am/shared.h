@@ -77,6 +77,9 @@ typedef struct ShermanKeyPart
 	pg_atomic_uint32 checking;	/* rows with one */
 } ShermanKeyPart;
 
+/* Indexes share the turns of their scan barriers by a hash: so many that two seldom do. */
+#define SHERMAN_BARRIERS 1024
+
 /* ShermanNode.suspected */
 typedef enum ShermanSuspicion
 {
@@ -207,6 +210,9 @@ typedef struct ShermanShared
 
 	/* Unique indexes */
 	ShermanKeyPart key_part[SHERMAN_KEY_PARTS];
+
+	/* Which half of the scan barrier new scans take (locks.c) */
+	pg_atomic_uint32 barrier_turns[SHERMAN_BARRIERS];
 
 	int			slots;
 	ShermanSlot slot[FLEXIBLE_ARRAY_MEMBER];

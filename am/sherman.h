@@ -350,14 +350,22 @@ extern bool sherman_canreturn(Relation index, int attribute);
 extern Size sherman_estimateparallelscan(void);
 extern void sherman_initparallelscan(void *target);
 extern void sherman_parallelrescan(IndexScanDesc scan);
+
+/* ---- locks.c ---- */
+
+/* The lock on a key of a unique index, by a hash of it.  Waits; cancel and a deadlock raise. */
+extern void sherman_lock_key(Relation index, uint32 key);
+extern void sherman_unlock_key(Relation index, uint32 key);
 /*
- * For bulkdelete, after its last removal: waits until the scans with a dirty snapshot that may have read an entry before it
- * was removed have ended (LockPage barrier, postgres-index-am.md section 4 rule 3). scan.c.
+ * The scan barrier: who holds it may look at the rows of entries that he reads meanwhile, whatever his snapshot, for VACUUM
+ * gives no TID free that an entry had.  Returns what sherman_scan_barrier_leave() wants.  Waits for next to nobody.
  */
+extern uint32 sherman_scan_barrier_hold(Relation index);
+/* The same; false: it is not to be had without waiting. */
+extern bool sherman_scan_barrier_try(Relation index, uint32 *half);
+extern void sherman_scan_barrier_leave(Relation index, uint32 half);
+/* For bulkdelete, after its last removal: waits until those who hold the barrier now have left it. */
 extern void sherman_scan_barrier_wait(Relation index);
-/* Holds the barrier as such a scan does; false: it is not to be had without waiting. */
-extern bool sherman_scan_barrier_try(Relation index);
-extern void sherman_scan_barrier_leave(Relation index);
 
 /*
  * Opens and locks table and index, in this order; raises unless it is a sherman index that can be checked, or healed. check.c.

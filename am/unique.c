@@ -4,7 +4,7 @@
  *
  * A heap has one primary, so all rows of an index are added by one instance, and a lock of that instance is
  * enough to let only one row with a key be checked and added at a time (tree-protocol.md F15): the key lock,
- * a heavyweight lock whose name is a hash of the key.  Waits for it can be canceled, deadlocks are found, an
+ * a heavyweight lock whose name is a hash of the key (locks.c).  Waits for it can be canceled, deadlocks are found, an
  * error releases it.  It is never held while a transaction is waited for.
  *
  * Most keys are new.  So the entry is first added on condition that its leaf shows no other with its normalized
@@ -27,6 +27,7 @@
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
+#include "utils/datum.h"
 #include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
@@ -69,10 +70,20 @@ typedef struct UniqueLook
 
 /* ---- the key lock ---- */
 
+/* Whether values of the column that are equal are the same, bit by bit, which the class's support function says. */
+static bool
+equal_is_same(const KeyColumn *column)
+{
+	Oid			function = get_opfamily_proc(column->family, column->type, column->type, BTEQUALIMAGE_PROC);
+
+	return OidIsValid(function) &&
+		DatumGetBool(OidFunctionCall1Coll(function, column->collation, ObjectIdGetDatum(column->type)));
+}
+
 /*
- * Finds hash functions for the key columns that the normalized key does not hold whole: those of the column's
- * type, if its equality is the index's.  The others do not count: keys that differ in them alone share a
- * lock, which costs time only.
+ * Finds out how the key columns are hashed that the normalized key does not hold whole: by the hash function of the column's
+ * type, if its equality is the index's; else by the value's bytes, if equal values have the same.  The others do not count:
+ * keys that differ in them alone share a lock, which costs time only.
  */
 static void
 find_hash_functions(UniqueChecker *checker, const ShermanKeys *keys)
@@ -88,6 +99,8 @@ find_hash_functions(UniqueChecker *checker, const ShermanKeys *keys)
 			type->eq_opr == get_opfamily_member(column->family, column->type, column->type,
 												BTEqualStrategyNumber))
 			checker->hash[i] = &type->hash_proc_finfo;
+		else
+			checker->by_image[i] = equal_is_same(column);
 	}
 	checker->ready = true;
 }
@@ -96,8 +109,8 @@ find_hash_functions(UniqueChecker *checker, const ShermanKeys *keys)
  * Names the key: equal keys have equal names.  They have the same normalized bytes, however few of the columns
  * these hold.
  */
-static void
-lock_name(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys, ItemPointer name)
+static uint32
+lock_name(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
 {
 	uint64		hash;
 
@@ -107,13 +120,18 @@ lock_name(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys,
 							   row->key->high);
 	for (int i = keys->whole; i < keys->columns; i++)
 	{
-		if (checker->hash[i] != NULL && !row->isnull[i])
+		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
+
+		if (row->isnull[i])
+			continue;
+		if (checker->hash[i] != NULL)
 			hash = hash_combine64(hash, DatumGetUInt32(FunctionCall1Coll(checker->hash[i],
 																		 keys->column[i].collation,
 																		 row->values[i])));
+		else if (checker->by_image[i])
+			hash = hash_combine64(hash, datum_image_hash(row->values[i], attribute->attbyval, attribute->attlen));
 	}
-	/* 0 is no valid offset. */
-	ItemPointerSet(name, (BlockNumber) (hash >> 32), (OffsetNumber) (hash | 1));
+	return (uint32) (hash ^ hash >> 32);
 }
 
 /* The part of all keys that the key belongs to: equal keys have equal normalized bytes. */
@@ -127,14 +145,13 @@ key_part(const UniqueRow *row, const ShermanKeys *keys)
 }
 
 /*
- * Takes the key lock.  A lock on a "tuple" of the index: nobody else takes such, and its name has room for 47
- * bits of hash.  Those who add the key without it are waited for.
+ * Takes the key lock.  Those who add the key without it are waited for.
  */
 static void
 lock_key(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
 {
-	lock_name(checker, row, keys, &checker->lock);
-	LockTuple(row->index, &checker->lock, ExclusiveLock);
+	checker->lock = lock_name(checker, row, keys);
+	sherman_lock_key(row->index, checker->lock);
 	checker->locked = true;
 	checker->part = key_part(row, keys);
 	key_part_check(checker->part);
@@ -145,8 +162,8 @@ unique_end(UniqueChecker *checker, Relation index)
 {
 	if (!checker->locked)
 		return;
-	key_part_end(KEY_PART_CHECK, checker->part);
-	UnlockTuple(index, &checker->lock, ExclusiveLock);
+	key_part_check_end(checker->part);
+	sherman_unlock_key(index, checker->lock);
 	checker->locked = false;
 }
 
@@ -388,6 +405,7 @@ add_alone(const UniqueRow *row, ShermanIndex **index)
 {
 	ShermanIndex *opened = *index;
 	uint32		part = key_part(row, opened->keys);
+	TreePermit	permit = {key_part_add, key_part_added, &part};
 	int			attempts = 0;
 	TreeStamp	stamp;
 	TreeStatus	status;
@@ -403,10 +421,7 @@ add_alone(const UniqueRow *row, ShermanIndex **index)
 	}
 	sherman_stamp(row->index, &stamp);
 	sherman_delete_prepare(opened, row->heap, false);
-	if (!key_part_add(part))
-		return false;
-	status = tree_insert_alone(opened->tree, row->key, &stamp, &hit, &alone);
-	key_part_end(KEY_PART_ADD, part);
+	status = tree_insert_alone(opened->tree, row->key, &stamp, &permit, &hit, &alone);
 	if (unlikely(status != TREE_OK))
 	{
 		if (!sherman_try_again(opened, row->index, status, &attempts))

@@ -28,8 +28,9 @@ typedef struct UniqueChecker
 {
 	bool		ready;			/* the hash functions were looked up */
 	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that are not whole in the normalized key */
+	bool		by_image[INDEX_MAX_KEYS];	/* those without one whose bytes are hashed */
 	bool		locked;			/* `lock` is held */
-	ItemPointerData lock;		/* names the key: lock_name() */
+	uint32		lock;			/* names the key: lock_name() */
 	uint32		part;			/* of all keys, which it is checked in */
 	bool		added;			/* the entry was added by the check already */
 } UniqueChecker;
@@ -50,26 +51,19 @@ extern void unique_end(UniqueChecker *checker, Relation index);
 
 /* ---- key_parts.c ---- */
 
-/* What a row's insertion does with its key. */
-typedef enum KeyPartUse
-{
-	KEY_PART_ADD,				/* adds it without a key lock, if the leaf shows that it is new */
-	KEY_PART_CHECK				/* holds its key lock */
-} KeyPartUse;
-
 /*
- * Before a row is added without a key lock.  `part`: below SHERMAN_KEY_PARTS, the same for equal keys of an index.
- * True: no check of a key in this part begins until key_part_end(KEY_PART_ADD).  False: one is in progress.
+ * begin() and end() of the TreePermit of a row that is added without a key lock.  `part`: a uint32 below SHERMAN_KEY_PARTS,
+ * the same for equal keys of an index.  True: no check of a key in this part begins until key_part_added().  False: one is in
+ * progress.  The leaf's lock is held; neither fails or waits.
  */
-extern bool key_part_add(uint32 part);
+extern bool key_part_add(void *part);
+extern void key_part_added(void *part);
 
 /*
- * Before a key is checked, with its key lock held: waits until all rows that are being added without have been, and
- * keeps others from it until key_part_end(KEY_PART_CHECK).  Cancel raises.
+ * Before a key is checked, with its key lock held: keeps others from adding without one until key_part_check_end(), which the
+ * end of the resource owner implies, and waits for those that are about it.  Cancel raises.
  */
 extern void key_part_check(uint32 part);
-
-/* Ends what key_part_add() or key_part_check() has begun, as the end of the resource owner does. */
-extern void key_part_end(KeyPartUse use, uint32 part);
+extern void key_part_check_end(uint32 part);
 
 #endif							/* SHERMAN_UNIQUE_H */

@@ -96,6 +96,49 @@ subscribe('VACUUM (INDEX_CLEANUP ON) identified, keyed, plain, whole');
 publish('UPDATE identified SET v = id::text; UPDATE keyed SET v = id::text');
 same('after VACUUM');
 
+# While the apply worker waits for a row's lock, or for a row whose insertion is in progress, its scan is open. That keeps neither
+# ON CONFLICT nor, in the first case, VACUUM. What hangs all the same is ended by the time limits.
+sub apply_waits
+{
+	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE backend_type = 'logical replication worker' AND wait_event_type = 'Lock' AND wait_event = 'transactionid'})
+	  or die 'the apply worker does not wait';
+	return;
+}
+my $holder = $subscriber->background_psql('postgres');
+$holder->query_safe('BEGIN; SELECT 1 FROM identified WHERE id = 2 FOR UPDATE');
+publish("UPDATE identified SET v = 'waits' WHERE id = 2");
+apply_waits();
+subscribe("SET statement_timeout = '60s'; DELETE FROM identified WHERE id = 4; INSERT INTO identified VALUES (4, 'there again')");
+is($subscriber->psql('postgres', "SET statement_timeout = '60s'; VACUUM (INDEX_CLEANUP ON) identified"), 0, 'VACUUM goes past an apply worker that waits for a row');
+is(subscribe("SET statement_timeout = '60s'; INSERT INTO identified VALUES (6, 'no'), (1000006, 'yes') ON CONFLICT DO NOTHING RETURNING id"),
+	'1000006', 'and so does ON CONFLICT');
+apply_waits();
+$holder->query_safe('COMMIT');
+subscribe('DELETE FROM identified WHERE id = 1000006');
+publish("UPDATE identified SET v = 'there again' WHERE id = 4");
+same('when the row is free');
+
+publish("UPDATE identified SET id = 2000001 WHERE id = 6");
+$publisher->wait_for_catchup('sub');
+subscribe('DELETE FROM identified WHERE id = 2000001');
+$holder->query_safe("BEGIN; INSERT INTO identified VALUES (2000001, 'in progress')");
+publish("UPDATE identified SET v = 'found when it is there' WHERE id = 2000001");
+apply_waits();
+subscribe('DELETE FROM identified WHERE id = 8');
+my $vacuum = $subscriber->background_psql('postgres', on_error_stop => 0);
+$vacuum->query_until(qr/begins/, "\\echo begins\nVACUUM (INDEX_CLEANUP ON) identified;\n");
+$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE objsubid = 21321 AND classid = 'identified_id'::regclass AND NOT granted})
+  or die 'VACUUM does not wait';
+is(subscribe("SET statement_timeout = '60s'; INSERT INTO identified VALUES (10, 'no'), (1000006, 'yes') ON CONFLICT DO NOTHING RETURNING id"),
+	'1000006', 'ON CONFLICT goes past VACUUM that waits for an apply worker');
+$holder->query_safe('COMMIT');
+$vacuum->quit;
+$holder->quit;
+subscribe("DELETE FROM identified WHERE id = 1000006; INSERT INTO identified SELECT 8, 'there again'");
+publish("UPDATE identified SET v = 'there again' WHERE id = 8");
+same('when the row is there');
+
 # A row that the subscriber has of its own is a violation, as with btree: replication waits until it is gone.
 subscribe("INSERT INTO identified VALUES (77777, 'in the way')");
 my $log = -s $subscriber->logfile;

@@ -17,7 +17,7 @@ insert_alone(Tree *tree, const TreeKey *key, bool *hit)
 {
 	bool alone;
 
-	assert_int_equal(tree_insert_alone(tree, key, &stamp, hit, &alone), TREE_OK);
+	assert_int_equal(tree_insert_alone(tree, key, &stamp, NULL, hit, &alone), TREE_OK);
 	return alone;
 }
 
@@ -178,14 +178,151 @@ test_outside(void **state)
 	tree_close(tree);
 }
 
+/* What a permit's caller does with it. */
+typedef struct Permits
+{
+	bool refused;            /* the next one is */
+	bool revoked_by_room;    /* the one behind the next call of the hook for full leaves is */
+	bool revoked_by_compare; /* the one behind a comparison that follows one that was given is */
+	bool lasts;
+	uint32_t given;
+	uint32_t asked_room; /* calls of the hook for full leaves */
+} Permits;
+
+static Permits permits;
+
+static void
+compared_under_permit(void)
+{
+	fail_msg("the comparator was called while a permit lasts");
+}
+
+static void
+compared_between_permits(void)
+{
+	permits.refused = permits.revoked_by_compare;
+}
+
+static bool
+permit_begin(void *argument)
+{
+	Permits *asked = argument;
+
+	assert_false(asked->lasts);
+	if (asked->refused)
+		return false;
+	asked->lasts = true;
+	asked->given++;
+	compare_hook = compared_under_permit;
+	return true;
+}
+
+static void
+permit_end(void *argument)
+{
+	Permits *asked = argument;
+
+	assert_true(asked->lasts);
+	asked->lasts = false;
+	compare_hook = compared_between_permits;
+}
+
+static const TreePermit permit = {permit_begin, permit_end, &permits};
+
+/* A full leaf: nothing of it may go, and meanwhile a permit may be lost. */
+static bool
+on_full(void *argument, TreeFullLeaf *leaf)
+{
+	Permits *asked = argument;
+
+	(void) leaf;
+	assert_false(asked->lasts);
+	asked->asked_room++;
+	asked->refused = asked->revoked_by_room;
+	asked->revoked_by_room = false;
+	return false;
+}
+
+/*
+ * Inserts a new key and one of those that tie, so that leaves are split where the comparator must say how; each second time the
+ * permit is not given at first.
+ */
+static void
+insert_permitted_pair(Tree *tree, uint32_t i, uint32_t *refusals)
+{
+	char new_string[TIED_MAX_BYTES], old_string[TIED_MAX_BYTES];
+	TreeKey key;
+	bool hit, alone = false;
+
+	/* Just above those that tie, and with an image out of line: for a separator of it the leaf is unlocked. */
+	snprintf(new_string, sizeof(new_string), "~%04u%0240u", 9999 - i, 0);
+	key = text_key(new_string, 2 * i);
+	permits.refused = i % 2 == 1;
+	for (int attempt = 0; attempt < 2 && !alone; attempt++)
+	{
+		assert_int_equal(tree_insert_alone(tree, &key, &stamp, &permit, &hit, &alone), TREE_OK);
+		assert_false(permits.lasts);
+		*refusals += !alone;
+		permits.refused = permits.revoked_by_compare = false;
+	}
+	assert_true(alone);
+	tied_string(old_string, i, 250);
+	key = text_key(old_string, 2 * i + 1);
+	assert_int_equal(tree_insert_alone(tree, &key, &stamp, &permit, &hit, &alone), TREE_OK);
+	assert_int_equal(alone, i == 0);
+	if (!alone)
+		must_insert(tree, &key, false);
+}
+
+/*
+ * A permit is asked for under the leaf's lock and ends with it: neither the comparator nor the hook for full leaves is called
+ * while it lasts, and where it is not given nothing is inserted.
+ */
+static void
+test_permit(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&whole, &record);
+	TreeCounters counters;
+	WalkResult result;
+	uint32_t refusals = 0;
+
+	(void) state;
+	permits = (Permits){false};
+	tree_on_full(tree, on_full, &permits, true);
+	for (uint32_t i = 0; i < 400; i++)
+		insert_permitted_pair(tree, i, &refusals);
+	assert_int_equal(refusals, 200);
+	assert_true(permits.given > 400);
+	assert_true(permits.asked_room > 0);
+	tree_counters(tree, &counters);
+	assert_true(counters.undecided_cuts > 0);
+	assert_true(counters.leaf_splits > 10);
+	/* What was permitted once is asked for again when the leaf was unlocked meanwhile. */
+	for (int by_room = 0; by_room < 2; by_room++)
+	{
+		refusals = 0;
+		for (uint32_t i = 0; i < 100; i++)
+		{
+			permits.revoked_by_room = by_room == 1;
+			permits.revoked_by_compare = by_room == 0;
+			insert_permitted_pair(tree, 400 + 200 * (uint32_t) by_room + 2 * i, &refusals);
+		}
+		assert_true(refusals > 0);
+	}
+	compare_hook = NULL;
+	walk_tree(tree, &result);
+	assert_int_equal(result.count, 1200);
+	walk_free(&result);
+	tree_close(tree);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_new_and_not),
-		cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_outside),
+		cmocka_unit_test(test_new_and_not), cmocka_unit_test(test_runs),   cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_outside),     cmocka_unit_test(test_permit),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -46,11 +46,34 @@ insert_abandon(Tree *tree)
 	assert(tree->block.bytes == 0 && tree->cut.bytes == 0);
 }
 
+bool
+insert_permitted(Insertion *in)
+{
+	assert(in->hold.held);
+	assert(!in->permitted);
+	if (in->permit == NULL)
+		return true;
+	in->permitted = in->permit->begin(in->permit->argument);
+	in->alone = in->permitted;
+	return in->permitted;
+}
+
+/* The lock under which the permit was given was released. */
+static void
+insert_permit_end(Insertion *in)
+{
+	assert(!in->tree->client->holding);
+	if (in->permitted)
+		in->permit->end(in->permit->argument);
+	in->permitted = false;
+}
+
 TreeStatus
 insert_wrote(Insertion *in, TreeStatus status)
 {
 	assert(!in->hold.held);
 	assert(!in->tree->client->holding);
+	insert_permit_end(in);
 	if (status == TREE_OK)
 		in->tree->inserted = in->path.pointer;
 	else
@@ -188,11 +211,14 @@ TreeStatus
 insert_release(Insertion *in)
 {
 	Tree *tree = in->tree;
+	TreeStatus status;
 
 	assert(in->hold.held);
 	assert(tree->client->holding);
-	return lock_release(tree, &in->hold, in->path.pointer, tree->client->image,
-	                    tree_node_bytes(tree, in->path.pointer, 0));
+	status = lock_release(tree, &in->hold, in->path.pointer, tree->client->image,
+	                      tree_node_bytes(tree, in->path.pointer, 0));
+	insert_permit_end(in);
+	return status;
 }
 
 /* The common case: the cell into an empty slot (or over itself), and nothing else is written. */
@@ -285,6 +311,8 @@ insert_locked(Insertion *in)
 		in->alone = false;
 		return insert_release(in);
 	}
+	if (!insert_permitted(in))
+		return insert_release(in);
 	leaf_survey(g, node, in->key->block, in->key->offset, &survey);
 	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT &&
 	    tree->client->techniques.entry_writes)
@@ -445,7 +473,8 @@ insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 
 /* insert_entry(), as a passage. */
 static TreeStatus
-insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
+insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit, bool *hit,
+              bool *alone)
 {
 	TreeClient *client = handle->client;
 	Insertion in;
@@ -465,6 +494,8 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hi
 	in.has_outside = in.image_pending = in.again = in.hit = in.kept = in.asked = false;
 	in.alone_wanted = alone != NULL;
 	in.alone = true;
+	in.permit = permit;
+	in.permitted = false;
 	bound_of_key(&handle->geometry, key, &in.bound);
 	for (int attempt = 0; attempt < INSERT_ATTEMPTS && status == TREE_RETRY; attempt++)
 	{
@@ -476,6 +507,7 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hi
 	if (status == TREE_RETRY)
 		status = client_fail(client, TREE_DAMAGED, "tree %llx: no place for an entry in %d descents",
 		                     (unsigned long long) handle->tree, INSERT_ATTEMPTS);
+	assert(!in.permitted);
 	insert_abandon(handle);
 	if (status != TREE_OK)
 		return status;
@@ -492,7 +524,8 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hi
 }
 
 static TreeStatus
-insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
+insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit, bool *hit,
+             bool *alone)
 {
 	int passage;
 	TreeStatus status;
@@ -502,7 +535,7 @@ insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit
 	status = gate_enter(handle, &passage);
 	if (status != TREE_OK)
 		return status;
-	status = insert_inside(handle, key, stamp, hit, alone);
+	status = insert_inside(handle, key, stamp, permit, hit, alone);
 	gate_leave(handle, passage);
 	return status;
 }
@@ -510,13 +543,14 @@ insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit
 TreeStatus
 tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
 {
-	return insert_entry(handle, key, stamp, hit, NULL);
+	return insert_entry(handle, key, stamp, NULL, hit, NULL);
 }
 
 TreeStatus
-tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit, bool *alone)
+tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit,
+                  bool *hit, bool *alone)
 {
 	assert(alone != NULL);
 	*alone = false;
-	return insert_entry(handle, key, stamp, hit, alone);
+	return insert_entry(handle, key, stamp, permit, hit, alone);
 }

@@ -22,12 +22,14 @@ typedef struct Insertion
 	bool image_pending; /* the image out of line is not written yet */
 	bool again;         /* a chain of this insert may have been applied before */
 	bool hit;
-	uint32_t cleared;  /* entries of the leaf's image that go, by its answer */
-	bool asked;        /* the caller's hook, about a full leaf */
-	bool kept;         /* the leaf keeps another cell than ours: our block is free */
-	bool alone_wanted; /* insert only where the leaf shows no other entry with this normalized key */
-	bool alone;        /* no leaf has shown one */
-	int astray;        /* descents that led nowhere */
+	uint32_t cleared;         /* entries of the leaf's image that go, by its answer */
+	bool asked;               /* the caller's hook, about a full leaf */
+	bool kept;                /* the leaf keeps another cell than ours: our block is free */
+	bool alone_wanted;        /* insert only where the leaf shows no other entry with this normalized key */
+	bool alone;               /* no leaf has shown one */
+	const TreePermit *permit; /* asked before that counts; NULL: it need not be */
+	bool permitted;           /* given, and to be ended with the leaf's lock */
+	int astray;               /* descents that led nowhere */
 } Insertion;
 
 /* ---- insert.c ---- */
@@ -38,6 +40,11 @@ typedef struct Insertion
  * which the next attempt will see.
  */
 extern TreeStatus insert_wrote(Insertion *in, TreeStatus status);
+/*
+ * Asks for the permit, if there is one, with the leaf locked and known to be without the key.  False: it is not given, and
+ * the leaf is to be released.
+ */
+extern bool insert_permitted(Insertion *in);
 /*
  * Begins a chain on the leaf's memory node: an image that belongs there goes first. Returns the number of
  * operations.

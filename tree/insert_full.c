@@ -183,6 +183,7 @@ insert_split_outside(Insertion *in, OrderedCells *cells, Split *split)
 	uint32_t cells_bytes = g->leaf_cells * g->cell_bytes;
 	uint64_t *now = client->descent;
 	TreeStatus status = insert_release(in);
+	bool changed;
 
 	assert(!g->format.postings);
 	assert(cells->leaf.count == g->leaf_cells + 1 || leaf_live(g, client->image) < g->leaf_cells);
@@ -199,12 +200,13 @@ insert_split_outside(Insertion *in, OrderedCells *cells, Split *split)
 			lock_and_read(tree, in->path.pointer, tree_node_bytes(tree, in->path.pointer, 0), now, &in->hold);
 	if (status != TREE_OK)
 		return status;
-	if (node_level(now) != 0 || now[HEADER_GENERATION] != client->image[HEADER_GENERATION] ||
-	    memcmp(now + g->first_word, client->image + g->first_word, cells_bytes) != 0)
+	changed = node_level(now) != 0 || now[HEADER_GENERATION] != client->image[HEADER_GENERATION] ||
+	          memcmp(now + g->first_word, client->image + g->first_word, cells_bytes) != 0;
+	if (changed || !insert_permitted(in))
 	{
 		status =
 			lock_release(tree, &in->hold, in->path.pointer, now, tree_node_bytes(tree, in->path.pointer, 0));
-		return status == TREE_OK ? TREE_RETRY : status;
+		return status == TREE_OK && changed ? TREE_RETRY : status;
 	}
 	/*
 	 * Same generation and cells: what may differ is the (lsn, epoch) unit. The gathered cells point into the
@@ -310,6 +312,9 @@ insert_make_room(Insertion *in, OrderedCells *cells)
 		status = insert_release(in);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
+	/* It is full in this generation still: nobody has added the key meanwhile. */
+	if (!insert_permitted(in))
+		return insert_release(in);
 	in->cleared = room ? room_removable(g, node, &full) : 0;
 	/* Out of a copy: if the leaf is handed over after all, it is as it was. */
 	memcpy(without, node, g->leaf_bytes);

@@ -208,12 +208,24 @@ typedef struct TreeStamp
 extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
 
 /*
+ * What the caller of tree_insert_alone() permits.  begin() is called under the leaf's lock, once the leaf has shown that the
+ * key is new; false: nothing is inserted.  After true end() is called when the lock is released, with the entry acknowledged or
+ * not written.  Between the two neither the comparator nor any other hook runs.  Neither may wait, fail or jump away.
+ */
+typedef struct TreePermit
+{
+	bool (*begin)(void *argument);
+	void (*end)(void *argument);
+	void *argument;
+} TreePermit;
+
+/*
  * The same for a key of which there shall be one entry, at no cost more: *alone tells whether the leaf showed under its lock
  * that no other entry, dead-marked ones included, has its normalized key, so none has its key. If not, or if that cannot be
- * seen in one leaf, nothing is inserted. Who wants to be sure lets nobody else insert the key meanwhile.
+ * seen in one leaf, or if the permit (NULL: there is none) is not given, nothing is inserted.
  */
-extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit,
-                                    bool *alone);
+extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp,
+                                    const TreePermit *permit, bool *hit, bool *alone);
 
 /*
  * For callers that lock predicates by leaf (predicate.c has the proof): the address of the leaf that the last

@@ -45,7 +45,7 @@ mutate separator_made_anew "test_tree" tree/parent.c \
 mutate separator_shares_block test_tree tree/order.c \
 	's/if \(\(separator\[0\] & CELL_OUTSIDE_BIT\) == 0 \|\|/if (true ||/'
 mutate plan_not_held_against_leaf test_tree_faults tree/insert_full.c \
-	's/if \(node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0\)/if (false)/s'
+	's/changed = node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0;/changed = false;/s'
 mutate cut_between_ties "test_node test_tree" tree/leaf.c \
 	's/return cell_is_posting\(cells->cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells->cells\[cut - 1\], cells->cells\[cut\]\) != 0;/return true;/'
 mutate block_lost_in_jump test_tree_faults tree/insert.c \
@@ -108,6 +108,16 @@ mutate not_alone_by_itself test_alone tree/leaf.c \
 	's/ &&\s+\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0//'
 mutate alone_not_asked test_alone tree/insert.c \
 	's/if \(in->alone_wanted && /if (false \&\& /'
+mutate permit_not_asked_for test_alone tree/insert.c \
+	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
+mutate permit_goes_on_behind_the_lock test_alone tree/insert.c \
+	's/(tree_node_bytes\(tree, in->path.pointer, 0\)\);\n)\tinsert_permit_end\(in\);\n/$1/'
+mutate permit_goes_on_for_the_parent test_alone tree/insert.c \
+	's/(holding\);\n)\tinsert_permit_end\(in\);\n/$1/'
+mutate permit_not_asked_for_again_with_room test_alone tree/insert_full.c \
+	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
+mutate permit_not_asked_for_again_outside test_alone tree/insert_full.c \
+	's/if \(changed \|\| !insert_permitted\(in\)\)/if (changed)/'
 mutate guess_from_above_believed test_interpolate tree/interpolate.c \
 	's/if \(from > 0 && node_word\(window - stride, 0\) >= row\.rank\)/if (false)/'
 mutate guess_from_below_believed test_interpolate tree/interpolate.c \

@@ -21,11 +21,15 @@ mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/vacuum.c \
 
 # ---- uniqueness
 mutate key_not_locked specs/unique-lock am/unique.c \
-	's/\tLockTuple\(row->index, &checker->lock, ExclusiveLock\);\n\tchecker->locked = true;/\tchecker->locked = false;/'
+	's/\tsherman_lock_key\(row->index, checker->lock\);\n\tchecker->locked = true;/\tchecker->locked = false;/'
 mutate check_not_looked_for specs/unique-lock am/key_parts.c \
-	's/if \(likely\([^\n]*KEY_PART_CHECK, part\)\) == 0\)\)/if (part < SHERMAN_KEY_PARTS)/'
+	's/if \(likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)\)/if (part != NULL)/'
 mutate check_given_up_early specs/unique-lock am/unique.c \
-	's/(\tkey_part_check\(checker->part\);)/$1\n\tkey_part_end(KEY_PART_CHECK, checker->part);/; s/\tkey_part_end\(KEY_PART_CHECK, checker->part\);\n\tUnlock/\tUnlock/'
+	's/(\tkey_part_check\(checker->part\);)/$1\n\tkey_part_check_end(checker->part);/; s/\tkey_part_check_end\(checker->part\);\n\tsherman_unlock/\tsherman_unlock/'
+mutate adder_says_so_on_its_way specs/unique-lock am/unique.c \
+	's/\tstatus = tree_insert_alone/\tif (!key_part_add(&part))\n\t\treturn false;\n\tstatus = tree_insert_alone/; s/(&hit, &alone\);\n)/$1\tkey_part_added(&part);\n/'
+mutate bytes_of_a_key_not_hashed specs/unique-lock am/unique.c \
+	's/checker->by_image\[i\] = equal_is_same\(column\);/checker->by_image[i] = equal_is_same(column) \&\& false;/'
 mutate conflict_not_looked_at_again specs/unique-lock am/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
 mutate pending_row_not_waited_for specs/unique-wait am/unique.c \
@@ -54,6 +58,14 @@ mutate family_found_by_path sql/default_classes am/mirror.c \
 # ---- VACUUM and dead entries
 mutate barrier_not_waited_for specs/scan-barrier am/vacuum.c \
 	's/\tsherman_scan_barrier_wait\(relation\);\n//'
+mutate barrier_left_with_a_row_in_progress specs/scan-barrier am/scan.c \
+	's/if \(!TransactionIdIsValid\(dirty.xmin\) && /if (/'
+mutate barrier_held_to_the_end specs/scan-barrier am/scan.c \
+	's/\t\tleave_barrier\(scan\);/\t\t(void) leave_barrier;/'
+mutate scans_queue_behind_vacuum specs/scan-barrier am/locks.c \
+	's/\tpg_atomic_fetch_add_u32\(turns_of\(index\), 1\);\n//'
+mutate half_of_an_earlier_turn_not_waited_for specs/scan-barrier am/locks.c \
+	's/\twait_for_half\(index, 1 - half\);\n//'
 mutate all_rows_taken_for_dead sql/kill am/scan.c \
 	's/if \(scan->kill_prior_tuple && /if (/; s/ && !scan->kill_prior_tuple &&/ \&\& false \&\&/'
 mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
