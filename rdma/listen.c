@@ -31,6 +31,53 @@ socket_is_served(const struct sockaddr_un *address, socklen_t length)
 	return served;
 }
 
+/*
+ * Makes room for the socket: what is in its place is a socket that nobody listens at, or it stays.  FABRIC_EXISTS: somebody
+ * listens; FABRIC_DENIED: it is something else.
+ */
+static FabricStatus
+clear_place(const char *path, const struct sockaddr_un *address, socklen_t length, char *detail)
+{
+	struct stat there;
+
+	if (socket_is_served(address, length))
+	{
+		server_set_detail(detail, "another daemon listens at \"%s\"", path);
+		return FABRIC_EXISTS;
+	}
+	if (lstat(path, &there) != 0)
+		return FABRIC_OK;
+	if (!S_ISSOCK(there.st_mode))
+	{
+		server_set_detail(detail, "\"%s\" is there and is no socket: it is not touched", path);
+		return FABRIC_DENIED;
+	}
+	unlink(path);
+	return FABRIC_OK;
+}
+
+static void
+note_socket(FabricServer *server)
+{
+	struct stat made;
+
+	if (lstat(server->socket_path, &made) != 0)
+		return;
+	server->socket_device = made.st_dev;
+	server->socket_inode = made.st_ino;
+}
+
+void
+listen_remove_socket(FabricServer *server)
+{
+	struct stat there;
+
+	if (server->socket_inode != 0 && lstat(server->socket_path, &there) == 0 && S_ISSOCK(there.st_mode) &&
+	    there.st_dev == server->socket_device && there.st_ino == server->socket_inode)
+		unlink(server->socket_path);
+	server->socket_inode = 0;
+}
+
 FabricStatus
 listen_local(FabricServer *server, char *detail)
 {
@@ -47,18 +94,17 @@ listen_local(FabricServer *server, char *detail)
 	if (server->listener >= 0 && server->events >= 0 && server->wake >= 0 &&
 	    control_address(server->socket_path, &address, &length, &directory))
 	{
-		if (socket_is_served(&address, length))
+		status = clear_place(server->socket_path, &address, length, detail);
+		if (status != FABRIC_OK)
 		{
-			server_set_detail(detail, "another daemon listens at \"%s\"", server->socket_path);
 			close(server->listener);
 			server->listener = -1;
-			status = FABRIC_EXISTS;
 			goto done;
 		}
-		unlink(server->socket_path);
+		status = FABRIC_UNREACHABLE;
 		if (bind(server->listener, (struct sockaddr *) &address, length) == 0)
 		{
-			server->socket_made = true;
+			note_socket(server);
 			if (chmod(server->socket_path, server->options.allow_other_users ? 0666 : 0600) == 0 &&
 			    listen(server->listener, LISTEN_BACKLOG) == 0 &&
 			    epoll_ctl(server->events, EPOLL_CTL_ADD, server->listener, &event) == 0 &&

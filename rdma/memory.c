@@ -156,8 +156,13 @@ memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *mem
 		return status;
 	if (advise)
 		memory_advise(memory);
+	/* From here on the file is known as ours, whatever becomes of us. */
+	status = memory_allocate(memory, memory->base, MEMORY_PAGE_BYTES);
+	if (status == FABRIC_OK)
+		memory->header->magic = MEMORY_UNFINISHED;
 	/* All tables with the first tenant's locks, then what belongs to the redo slots. */
-	status = memory_allocate(memory, memory->base, plan->locks_offset + MEMORY_LOCK_BYTES);
+	if (status == FABRIC_OK)
+		status = memory_allocate(memory, memory->base, plan->locks_offset + MEMORY_LOCK_BYTES);
 	if (status == FABRIC_OK)
 		status = memory_allocate(memory, memory->stripes,
 		                         plan->first_unit / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
@@ -209,6 +214,59 @@ is_of_this_boot(const MemoryHeader *header)
 	char boot_id[MEMORY_BOOT_ID_BYTES];
 
 	return memory_boot_id(boot_id) && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
+}
+
+/* Is no unit of the object granted to anybody?  Its header is sane. */
+static bool
+is_vacant(int descriptor, const MemoryHeader *header)
+{
+	uint64_t end = header->region_bytes / FABRIC_UNIT_BYTES;
+	uint8_t marks[MEMORY_PAGE_BYTES];
+
+	for (uint64_t unit = header->first_unit / FABRIC_UNIT_BYTES; unit < end;)
+	{
+		size_t wanted = end - unit < sizeof(marks) ? (size_t) (end - unit) : sizeof(marks);
+		ssize_t count = pread(descriptor, marks, wanted, (off_t) (header->units_offset + unit));
+
+		if (count <= 0)
+			return false;
+		for (ssize_t i = 0; i < count; i++)
+		{
+			if (marks[i] != 0)
+				return false;
+		}
+		unit += (uint64_t) count;
+	}
+	return true;
+}
+
+MemoryKind
+memory_kind_of(int descriptor)
+{
+	union
+	{
+		MemoryHeader header;
+		uint8_t bytes[MEMORY_PAGE_BYTES];
+	} page = {.bytes = {0}};
+	ssize_t count = pread(descriptor, page.bytes, sizeof(page.bytes), 0);
+	Pages pages = pages_of(descriptor);
+	struct stat file;
+
+	if (count < 0 || fstat(descriptor, &file) != 0)
+		return MEMORY_KIND_STRANGE;
+	if (count >= (ssize_t) sizeof(uint64_t) && page.header.magic == MEMORY_MAGIC)
+		return memory_header_is_sane(&page.header) && is_vacant(descriptor, &page.header)
+		           ? MEMORY_KIND_VACANT
+		           : MEMORY_KIND_OBJECT;
+	if (count >= (ssize_t) sizeof(uint64_t) && page.header.magic == MEMORY_UNFINISHED)
+		return MEMORY_KIND_UNFINISHED;
+	/* The daemon that made it was ended before it wrote a word there. */
+	for (size_t i = 0; i < sizeof(page.bytes); i++)
+	{
+		if (page.bytes[i] != 0)
+			return MEMORY_KIND_STRANGE;
+	}
+	return (uint64_t) file.st_blocks * 512 <= pages.bytes ? MEMORY_KIND_UNFINISHED : MEMORY_KIND_STRANGE;
 }
 
 FabricStatus

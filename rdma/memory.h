@@ -33,7 +33,10 @@
 #include "server.h"
 
 #define MEMORY_MAGIC 0x6d656d616e6d7268ull
-#define MEMORY_LAYOUT_VERSION 4u
+#define MEMORY_LAYOUT_VERSION 5u
+
+/* In place of MEMORY_MAGIC while the object is being made or filled: nobody needs one that was left so. */
+#define MEMORY_UNFINISHED 0x756e66696e6d7268ull
 
 /*
  * 128 KB of lock words for a tenant: what fits a NIC's on-chip memory in the paper; more only lowers false
@@ -73,6 +76,7 @@ typedef struct MemoryHeader
 	uint64_t generation;
 	uint64_t clean;    /* 1 = the daemon closed it with no lock held and no chain in progress */
 	uint64_t draining; /* 1 = the daemon is about to close it: no new lock is to be taken */
+	uint64_t run;      /* drawn at each start of a daemon: a snapshot is of this run, or of other memory */
 	uint64_t saved;    /* 1 = there may be a snapshot of it as it is: it is not used before all attach anew */
 	uint64_t object_bytes;
 	uint32_t max_channels;
@@ -241,14 +245,25 @@ extern void memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t serv
 
 /*
  * Makes a new object behind the empty file `descriptor`, maps it, and allocates the pages of its tables.
- * The file descriptor belongs to *memory afterwards.  FABRIC_NO_MEMORY: no room, or no address space.  With
+ * The file descriptor belongs to *memory after FABRIC_OK.  FABRIC_NO_MEMORY: no room, or no address space.  With
  * `advise` the kernel is asked for huge pages, where it waits to be asked (PAGES_TMPFS_ADVISE).  With a plan
- * that has no magic the object is not believed before its header gets one.
+ * whose magic is MEMORY_UNFINISHED the object is not believed before its header gets MEMORY_MAGIC.
  */
 extern FabricStatus memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *memory);
 
 /* Asks the kernel for huge pages for what is taken from now on, as memory_create() does. */
 extern void memory_advise(Memory *memory);
+
+/* What a file that lies at the path of a memory object is, by its first page. */
+typedef enum MemoryKind
+{
+	MEMORY_KIND_STRANGE,    /* nothing of ours */
+	MEMORY_KIND_UNFINISHED, /* an object whose making was broken off: there is nothing in it */
+	MEMORY_KIND_VACANT,     /* an object of this build in which nothing was granted */
+	MEMORY_KIND_OBJECT
+} MemoryKind;
+
+extern MemoryKind memory_kind_of(int descriptor);
 
 /* Is it the header of an object of this build, laid out as memory_plan() would?  Of whichever boot. */
 extern bool memory_header_is_sane(const MemoryHeader *header);

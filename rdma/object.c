@@ -1,6 +1,10 @@
 /*
  * object.c
  *		The memory object's file: whose it is, taking over what an earlier daemon left, making a new one.
+ *
+ * What lies at its path may be anything, and anybody's.  The file is used if it is a memory object that no other user
+ * could have made or changed, and that no other daemon serves.  One that is ours and not used any more is set aside
+ * (kept.h), or removed if there is nothing in it.  Whatever else is there is left alone, and refused.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -11,7 +15,49 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kept.h"
 #include "server_state.h"
+
+/*
+ * Is the file one that no other user could have made, can change, or has by another name?  `detail` says what is wrong,
+ * and how the file becomes one.
+ */
+static bool
+file_is_private(int descriptor, const char *path, char *detail)
+{
+	struct stat file;
+
+	if (fstat(descriptor, &file) != 0)
+		server_set_detail(detail, "cannot look at \"%s\": %s", path, strerror(errno));
+	else if (!S_ISREG(file.st_mode))
+		server_set_detail(detail, "\"%s\" is no regular file", path);
+	else if (file.st_uid != geteuid())
+		server_set_detail(detail, "\"%s\" belongs to user %u, and not to this daemon's, %u", path,
+		                  (unsigned) file.st_uid, (unsigned) geteuid());
+	else if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+		server_set_detail(detail, "\"%s\" has mode %03o: other users can reach it (chmod 600)", path,
+		                  (unsigned) file.st_mode & 0777);
+	else if (file.st_nlink > 1)
+		server_set_detail(detail, "\"%s\" has %u names (links)", path, (unsigned) file.st_nlink);
+	else
+		return true;
+	return false;
+}
+
+/*
+ * Takes the lock of the file itself, whatever its name is: so one that was renamed is not served twice.  It belongs to the
+ * server's descriptor; those of clients are opened anew.
+ */
+static FabricStatus
+lock_object(const FabricServer *server, int descriptor, char *detail)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	if (fcntl(descriptor, F_OFD_SETLK, &lock) == 0)
+		return FABRIC_OK;
+	server_set_detail(detail, "another daemon serves \"%s\", by another name", server->memory_path);
+	return FABRIC_EXISTS;
+}
 
 FabricStatus
 object_lock(FabricServer *server, char *detail)
@@ -21,12 +67,14 @@ object_lock(FabricServer *server, char *detail)
 		struct stat locked;
 		struct stat named;
 
-		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 		if (server->lock < 0)
 		{
 			server_set_detail(detail, "cannot open \"%s\": %s", server->lock_path, strerror(errno));
 			return FABRIC_UNREACHABLE;
 		}
+		if (!file_is_private(server->lock, server->lock_path, detail))
+			return FABRIC_DENIED;
 		if (flock(server->lock, LOCK_EX | LOCK_NB) != 0)
 		{
 			server_set_detail(detail, "another daemon serves \"%s\"", server->memory_path);
@@ -84,40 +132,97 @@ pages_are_asked_for(const FabricServer *server)
 	return server->options.huge_pages != FABRIC_HUGE_OFF && server->pages.kind == PAGES_TMPFS_ADVISE;
 }
 
-FabricStatus
-object_open(FabricServer *server, bool *keep, char *detail)
+/* Opens what lies at the path, if it is a file that may be ours; *descriptor is -1: nothing does. */
+static FabricStatus
+open_at_path(FabricServer *server, int *descriptor, char *detail)
 {
-	int descriptor = open(server->memory_path, O_RDWR | O_CLOEXEC);
+	struct stat named;
 	FabricStatus status;
 
-	*keep = false;
-	if (descriptor < 0 && errno == ENOENT)
+	*descriptor = -1;
+	/* A device is not even opened. */
+	if (lstat(server->memory_path, &named) == 0 && !S_ISREG(named.st_mode))
+	{
+		server_set_detail(detail, "\"%s\" is no regular file", server->memory_path);
+		return FABRIC_DENIED;
+	}
+	*descriptor = open(server->memory_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (*descriptor < 0 && errno == ENOENT)
 		return FABRIC_OK;
-	if (descriptor < 0)
+	if (*descriptor < 0)
 	{
 		server_set_detail(detail, "cannot open \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
-	status = check_pages(server, descriptor, detail);
-	if (status != FABRIC_OK)
+	if (!file_is_private(*descriptor, server->memory_path, detail))
+		return FABRIC_DENIED;
+	status = lock_object(server, *descriptor, detail);
+	return status == FABRIC_OK ? check_pages(server, *descriptor, detail) : status;
+}
+
+/* Takes an object out of the way that is not used any more and that nobody maps: of its kind, for this reason. */
+static FabricStatus
+put_away(const FabricServer *server, MemoryKind kind, const char *why, char *detail)
+{
+	char kept[PATH_MAX];
+	FabricStatus status;
+
+	if (kind == MEMORY_KIND_UNFINISHED || kind == MEMORY_KIND_VACANT)
 	{
-		close(descriptor);
-		return status;
+		if (unlink(server->memory_path) == 0)
+			return FABRIC_OK;
+		server_set_detail(detail, "cannot remove \"%s\": %s", server->memory_path, strerror(errno));
+		return FABRIC_UNREACHABLE;
 	}
-	status = memory_map(descriptor, &server->memory);
-	if (status == FABRIC_PROTOCOL)
+	status = kept_set_aside(server->memory_path, why, kept, detail);
+	if (status == FABRIC_OK)
+		server_log(server, FABRIC_LOG_WARNING,
+		           "the memory \"%s\" cannot be used (%s) and is kept as \"%s\"; it takes room until it is "
+		           "removed",
+		           server->memory_path, why, kept);
+	return status;
+}
+
+/* What cannot be mapped as an object of this build and boot: it is ours, or it is left alone. */
+static FabricStatus
+refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
+{
+	MemoryKind kind = memory_kind_of(descriptor);
+
+	if (kind == MEMORY_KIND_STRANGE)
 	{
-		/* Not of this build or boot.  Whoever maps it all the same has channels that we cannot kill. */
-		status = flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? FABRIC_OK : FABRIC_BUSY;
-		if (status == FABRIC_BUSY)
-			server_set_detail(detail, "\"%s\" is of another build and in use", server->memory_path);
-		close(descriptor);
-		return status;
+		server_set_detail(detail, "\"%s\" is there and is no memory object: it is not touched",
+		                  server->memory_path);
+		return FABRIC_DENIED;
 	}
-	if (status != FABRIC_OK)
+	/* Who maps it all the same has channels that we cannot kill. */
+	if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
-		server_set_detail(detail, "cannot map \"%s\"", server->memory_path);
-		close(descriptor);
+		server_set_detail(detail, "\"%s\" is of another build and in use", server->memory_path);
+		return FABRIC_BUSY;
+	}
+	return put_away(server, kind, "other-build-or-boot", detail);
+}
+
+FabricStatus
+object_open(FabricServer *server, bool *keep, char *detail)
+{
+	int descriptor;
+	FabricStatus status = open_at_path(server, &descriptor, detail);
+
+	*keep = false;
+	if (status == FABRIC_OK && descriptor >= 0)
+	{
+		status = memory_map(descriptor, &server->memory);
+		if (status == FABRIC_PROTOCOL)
+			status = refuse_or_put_away(server, descriptor, detail);
+		else if (status != FABRIC_OK)
+			server_set_detail(detail, "cannot map \"%s\"", server->memory_path);
+	}
+	if (server->memory.base == NULL)
+	{
+		if (descriptor >= 0)
+			close(descriptor);
 		return status;
 	}
 	if (pages_are_asked_for(server))
@@ -136,7 +241,7 @@ object_recover(FabricServer *server, bool keep, char *detail)
 
 	if (server->memory.base == NULL)
 		return FABRIC_OK;
-	/* What is thrown away needs no replay, only nobody who writes to it and believes it is kept. */
+	/* What is not used any more needs no replay, only nobody who writes to it and believes it is kept. */
 	if (!keep)
 		server->service = (FabricService){0};
 	status = channels_recover(server);
@@ -144,7 +249,43 @@ object_recover(FabricServer *server, bool keep, char *detail)
 	if (status != FABRIC_OK)
 		server_set_detail(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
 	else if (!keep)
+	{
+		status = put_away(server, memory_kind_of(server->memory.descriptor), "other-shape", detail);
 		memory_unmap(&server->memory);
+	}
+	return status;
+}
+
+FabricStatus
+fabric_object_set_aside(const char *path, const char *why, char *kept, char *detail)
+{
+	FabricServer server = {.memory_path = (char *) (uintptr_t) path};
+	int descriptor;
+	FabricStatus status = open_at_path(&server, &descriptor, detail);
+	MemoryKind kind;
+
+	kept[0] = '\0';
+	if (descriptor < 0)
+		return status == FABRIC_OK ? FABRIC_NOT_FOUND : status;
+	kind = memory_kind_of(descriptor);
+	if (status == FABRIC_OK && flock(descriptor, LOCK_EX | LOCK_NB) != 0)
+	{
+		server_set_detail(detail, "\"%s\" is in use", path);
+		status = FABRIC_BUSY;
+	}
+	if (status == FABRIC_OK && kind == MEMORY_KIND_STRANGE)
+	{
+		server_set_detail(detail, "\"%s\" is no memory object: it is not touched", path);
+		status = FABRIC_DENIED;
+	}
+	if (status == FABRIC_OK && kind == MEMORY_KIND_OBJECT)
+		status = kept_set_aside(path, why, kept, detail);
+	else if (status == FABRIC_OK && unlink(path) != 0)
+	{
+		server_set_detail(detail, "cannot remove \"%s\": %s", path, strerror(errno));
+		status = FABRIC_UNREACHABLE;
+	}
+	close(descriptor);
 	return status;
 }
 
@@ -155,15 +296,16 @@ object_create(FabricServer *server, uint32_t channels, bool believed, char *deta
 	FabricStatus status;
 	int descriptor;
 
-	/* A new file, not an emptied one: those who map the old one must not meet SIGBUS. */
-	unlink(server->memory_path);
-	descriptor = open(server->memory_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	/* A new file, in a place where there is none. */
+	descriptor = open(server->memory_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (descriptor < 0)
 	{
 		server_set_detail(detail, "cannot create \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
-	status = check_pages(server, descriptor, detail);
+	status = lock_object(server, descriptor, detail);
+	if (status == FABRIC_OK)
+		status = check_pages(server, descriptor, detail);
 	if (status == FABRIC_OK && server->pages.kind == PAGES_OTHER)
 		server_log(server, FABRIC_LOG_WARNING, "\"%s\" is not on tmpfs: it will be slow",
 		           server->memory_path);
@@ -172,7 +314,7 @@ object_create(FabricServer *server, uint32_t channels, bool believed, char *deta
 		memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, channels,
 		            server->pages.bytes);
 		if (!believed)
-			plan.magic = 0;
+			plan.magic = MEMORY_UNFINISHED;
 		status = memory_create(descriptor, &plan, pages_are_asked_for(server), &server->memory);
 		if (status != FABRIC_OK)
 			server_set_detail(detail,

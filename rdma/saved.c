@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kept.h"
 #include "server_state.h"
 #include "snapshot.h"
 
@@ -70,23 +71,21 @@ watch_begin(Watched *watched, const FabricServer *server, bool saving, SnapshotW
 
 /* ---- at the start ---- */
 
-/* The snapshot is not believed: it gets another name, and there is new memory. */
+/* The snapshot cannot be used: it is set aside, and there is new memory. */
 static FabricStatus
-refuse(const FabricServer *server, const char *why, char *detail)
+refuse(const FabricServer *server, const char *short_why, const char *why, char *detail)
 {
 	const char *path = server->options.snapshot_path;
+	char kept[PATH_MAX];
+	FabricStatus status = kept_set_aside(path, short_why, kept, detail);
 
-	if (!snapshot_set_aside(path))
-	{
-		server_set_detail(detail, "the snapshot \"%s\" is refused (%s), and cannot be renamed: %s", path, why,
-		                  strerror(errno));
-		return FABRIC_UNREACHABLE;
-	}
-	server_log(server, FABRIC_LOG_WARNING,
-	           "the snapshot \"%s\" is refused: %s; it is kept as \"%s%s\", and the memory begins empty: the "
-	           "indexes that were in it must be rebuilt",
-	           path, why, path, SNAPSHOT_REFUSED);
-	return FABRIC_OK;
+	if (status == FABRIC_OK)
+		server_log(
+			server, FABRIC_LOG_WARNING,
+			"the snapshot \"%s\" is refused: %s; it is kept as \"%s\", and the memory begins empty: the "
+			"indexes that were in it must be rebuilt",
+			path, why, kept);
+	return status;
 }
 
 /* It must not be loaded again, by nobody: memory that is served changes. */
@@ -103,14 +102,15 @@ consume(const FabricServer *server, char *detail)
 	return FABRIC_UNREACHABLE;
 }
 
-/* Makes the object and fills it; without the object if that fails. */
+/* Makes the object and fills it; without the object if that fails.  FABRIC_PROTOCOL: *short_why for its name. */
 static FabricStatus
-load_object(FabricServer *server, SnapshotFile *file, char *why)
+load_object(FabricServer *server, SnapshotFile *file, const char **short_why, char *why)
 {
 	SnapshotWatch watch;
 	Watched watched;
 	FabricStatus status;
 
+	*short_why = "other-shape";
 	if (file->header.memory.max_channels < server->options.max_channels)
 	{
 		server_set_detail(why, "it has fewer channels than are asked for");
@@ -121,7 +121,10 @@ load_object(FabricServer *server, SnapshotFile *file, char *why)
 		return status;
 	watch_begin(&watched, server, false, &watch);
 	if (object_fits(server, &file->header.memory))
+	{
+		*short_why = "damaged";
 		status = snapshot_load(file, &server->memory, &watch, why);
+	}
 	else
 	{
 		server_set_detail(why, "its memory has another size, or other pages, than are asked for");
@@ -144,6 +147,7 @@ saved_load(FabricServer *server, bool *loaded, char *detail)
 {
 	const char *path = server->options.snapshot_path;
 	char why[FABRIC_DETAIL_BYTES] = "";
+	const char *short_why = "damaged";
 	SnapshotFile file;
 	FabricStatus status;
 
@@ -158,28 +162,65 @@ saved_load(FabricServer *server, bool *loaded, char *detail)
 	{
 		server_log(server, FABRIC_LOG_INFO, "loading the snapshot \"%s\": %llu MB", path,
 		           megabytes(file.header.file_bytes));
-		status = load_object(server, &file, why);
+		status = load_object(server, &file, &short_why, why);
 		*loaded = status == FABRIC_OK;
 		if (*loaded)
 			status = consume(server, why);
 		snapshot_close(&file);
 	}
 	if (status == FABRIC_PROTOCOL)
-		return refuse(server, why, detail);
+		return refuse(server, short_why, why, detail);
 	if (status != FABRIC_OK)
-		server_set_detail(detail, "the snapshot cannot be loaded: %.400s", why);
+		server_set_detail(detail, "the snapshot \"%.100s\" cannot be loaded: %.120s", path, why);
 	return status;
+}
+
+/* Is it of the memory that was kept, as its last daemon left it?  Then there is nothing in it that the memory has not. */
+static bool
+is_of_memory(const SnapshotFile *file, const MemoryHeader *memory)
+{
+	const MemoryHeader *saved = &file->header.memory;
+
+	return saved->run == memory->run &&
+	       memcmp(saved->node_uuid, memory->node_uuid, sizeof(saved->node_uuid)) == 0;
 }
 
 FabricStatus
 saved_forget(const FabricServer *server, char *detail)
 {
 	const char *path = server->options.snapshot_path;
+	char why[FABRIC_DETAIL_BYTES] = "";
+	char kept[PATH_MAX];
+	SnapshotFile file;
+	FabricStatus status;
 
 	if (path == NULL)
 		return FABRIC_OK;
 	snapshot_clean(path);
-	return consume(server, detail);
+	status = snapshot_open(path, &file, why);
+	if (status == FABRIC_NOT_FOUND)
+		return FABRIC_OK;
+	if (status == FABRIC_OK)
+	{
+		bool same = is_of_memory(&file, server->memory.header);
+
+		if (same)
+			status = consume(server, detail);
+		snapshot_close(&file);
+		if (same)
+			return status;
+	}
+	else if (status != FABRIC_PROTOCOL)
+	{
+		server_set_detail(detail, "the snapshot \"%.100s\" cannot be put away: %.120s", path, why);
+		return status;
+	}
+	status = kept_set_aside(path, status == FABRIC_OK ? "other-memory" : "damaged", kept, detail);
+	if (status == FABRIC_OK)
+		server_log(server, FABRIC_LOG_WARNING,
+		           "the snapshot \"%s\" is not of the memory that is there, and is kept as \"%s\"", path,
+		           kept);
+	return status;
 }
 
 /* ---- at the end ---- */

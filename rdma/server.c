@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "server_state.h"
@@ -34,9 +35,7 @@ close_doors(FabricServer *server)
 	while (!TAILQ_EMPTY(&server->connections))
 		connection_close(server, TAILQ_FIRST(&server->connections));
 	connections_round(server);
-	if (server->socket_made)
-		unlink(server->socket_path);
-	server->socket_made = false;
+	listen_remove_socket(server);
 	if (server->listener >= 0)
 		close(server->listener);
 	if (server->network_listener >= 0)
@@ -155,8 +154,15 @@ static FabricStatus
 begin_service(FabricServer *server, char *detail)
 {
 	MemoryHeader *header = server->memory.header;
+	uint64_t run;
 	FabricStatus status;
 
+	if (getrandom(&run, sizeof(run), 0) != (ssize_t) sizeof(run))
+	{
+		server_set_detail(detail, "there are no random numbers");
+		return FABRIC_UNREACHABLE;
+	}
+	header->run = run;
 	if (server->options.huge_pages != FABRIC_HUGE_OFF)
 		server_log(server, FABRIC_LOG_INFO, "the memory has %s", pages_name(&server->pages));
 	/* Whoever used it when it was saved is to be asked what he knows of it. */

@@ -284,4 +284,11 @@ typedef struct FabricServerFigures
 
 extern void fabric_server_figures(const FabricServer *server, FabricServerFigures *figures);
 
+/*
+ * Takes a memory object that no daemon serves and nobody maps out of the way: it is set aside with this reason (kept.h),
+ * under the name `kept` (PATH_MAX), or, with nothing in it, removed (`kept` is "").  FABRIC_NOT_FOUND: there is none;
+ * FABRIC_DENIED: what is there is not such a file; FABRIC_EXISTS, FABRIC_BUSY: it is in use; FABRIC_UNREACHABLE.
+ */
+extern FabricStatus fabric_object_set_aside(const char *path, const char *why, char *kept, char *detail);
+
 #endif /* SHERMAN_SERVER_H */

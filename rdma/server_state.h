@@ -170,7 +170,8 @@ struct FabricServer
 	uint16_t network_port;
 	int events;
 	int wake;
-	bool socket_made;
+	dev_t socket_device; /* of the socket that we made */
+	ino_t socket_inode;  /* 0: we made none */
 	bool draining;
 	bool drained;  /* nobody is served any more */
 	bool quiet;    /* nothing was held or in progress then */
@@ -219,10 +220,11 @@ extern void server_set_detail(char *detail, const char *format, ...) __attribute
 extern FabricStatus object_lock(FabricServer *server, char *detail);
 /*
  * Takes over the object of an earlier daemon, if there is a sane one: FABRIC_OK with *keep, or not: then its
- * file is of no more use and nobody can change it any more.  FABRIC_BUSY: somebody still can.
+ * file is of no more use and nobody can change it any more, or it was set aside.  FABRIC_BUSY: somebody still can.
+ * FABRIC_DENIED: what is there is no memory object, or others could have made or changed it.
  */
 extern FabricStatus object_open(FabricServer *server, bool *keep, char *detail);
-/* Recovers the object that was found; one that does not fit loses its channels and is forgotten. */
+/* Recovers the object that was found; one that does not fit loses its channels and is set aside. */
 extern FabricStatus object_recover(FabricServer *server, bool keep, char *detail);
 /* Makes one, which is not `believed` before its header gets its magic. */
 extern FabricStatus object_create(FabricServer *server, uint32_t channels, bool believed, char *detail);
@@ -235,7 +237,7 @@ extern bool object_fits(const FabricServer *server, const MemoryHeader *header);
  * FABRIC_STOPPED: the options' snapshot_go_on() said so; the file stays, as with any other error.
  */
 extern FabricStatus saved_load(FabricServer *server, bool *loaded, char *detail);
-/* The object was kept: removes the snapshot, if there is one. */
+/* The object was kept: removes the snapshot, if there is one; one that is of other memory is set aside. */
 extern FabricStatus saved_forget(const FabricServer *server, char *detail);
 
 /* server.c */
@@ -245,6 +247,8 @@ extern void server_end_service(FabricServer *server, int drain_ms);
 /* listen.c */
 /* The control socket, and what the loop waits on. */
 extern FabricStatus listen_local(FabricServer *server, char *detail);
+/* Removes the control socket, if what has its name is the one that listen_local() made. */
+extern void listen_remove_socket(FabricServer *server);
 /* Listens for network clients, if the options say so. */
 extern FabricStatus listen_network(FabricServer *server, char *detail);
 /* Nobody is accepted for a while; listen_resume() ends it. */

@@ -18,6 +18,7 @@
 
 #include <xxhash.h>
 
+#include "kept.h"
 #include "server_state.h"
 #include "snapshot.h"
 
@@ -69,6 +70,20 @@ static bool
 goes_on(const SnapshotWatch *watch, uint64_t done, uint64_t total)
 {
 	return watch == NULL || watch->go_on == NULL || watch->go_on(watch->argument, done, total);
+}
+
+/*
+ * May the file be a snapshot, whole, damaged or in the making?  Then it is a file of this user's that begins with our magic
+ * or, where the header never came, with zeroes; what begins otherwise somebody else has put there.
+ */
+static bool
+may_be_snapshot(int descriptor)
+{
+	struct stat file;
+	uint64_t magic = 0;
+
+	return fstat(descriptor, &file) == 0 && S_ISREG(file.st_mode) && file.st_uid == geteuid() &&
+	       pread(descriptor, &magic, sizeof(magic), 0) >= 0 && (magic == SNAPSHOT_MAGIC || magic == 0);
 }
 
 /* ---- what is in use ---- */
@@ -315,10 +330,15 @@ check_room(const Writer *writer)
 static FabricStatus
 writer_open(Writer *writer)
 {
-	/* A FIFO that nobody reads is an error, and nobody waits for him. */
-	writer->descriptor = open(writer->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	writer->descriptor = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (writer->descriptor < 0)
 		return write_failed(writer);
+	if (!may_be_snapshot(writer->descriptor))
+	{
+		server_set_detail(writer->detail, "\"%s\" is there and is no snapshot: it is not touched",
+		                  writer->path);
+		return FABRIC_EXISTS;
+	}
 	if (flock(writer->descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
 		server_set_detail(writer->detail, "another daemon writes \"%s\"", writer->path);
@@ -375,51 +395,38 @@ name_with(const char *path, const char *suffix, char *name)
 	return false;
 }
 
-/* Makes the names in the directory of `path` durable. */
-static bool
-sync_directory(const char *path)
-{
-	char directory[PATH_MAX];
-	char *slash;
-	int descriptor;
-	bool done;
-
-	if (!name_with(path, "", directory))
-		return false;
-	slash = strrchr(directory, '/');
-	if (slash == NULL)
-		strcpy(directory, ".");
-	else
-		slash[slash == directory ? 1 : 0] = '\0';
-	descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (descriptor < 0)
-		return false;
-	done = fsync(descriptor) == 0;
-	close(descriptor);
-	return done;
-}
-
 bool
 snapshot_remove(const char *path)
 {
-	return unlink(path) == 0 && sync_directory(path);
-}
-
-bool
-snapshot_set_aside(const char *path)
-{
-	char refused[PATH_MAX];
-
-	return name_with(path, SNAPSHOT_REFUSED, refused) && rename(path, refused) == 0 && sync_directory(path);
+	return unlink(path) == 0 && kept_sync_directory(path);
 }
 
 void
 snapshot_clean(const char *path)
 {
 	char name[PATH_MAX];
+	int descriptor;
 
-	if (name_with(path, SNAPSHOT_NEW, name))
+	if (!name_with(path, SNAPSHOT_NEW, name))
+		return;
+	descriptor = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (descriptor < 0)
+		return;
+	if (may_be_snapshot(descriptor))
 		unlink(name);
+	close(descriptor);
+}
+
+/* Is there nothing at the path of the snapshot, or what may be one? */
+static bool
+is_replaceable(const char *path)
+{
+	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is = descriptor < 0 ? errno == ENOENT : may_be_snapshot(descriptor);
+
+	if (descriptor >= 0)
+		close(descriptor);
+	return is;
 }
 
 FabricStatus
@@ -437,9 +444,14 @@ snapshot_save(const Memory *memory, const char *path, const SnapshotWatch *watch
 	writer.header.file_bytes = SNAPSHOT_HEADER_BYTES;
 	writer.total = bytes_in_use(memory);
 	status = write_all(&writer);
+	if (status == FABRIC_OK && !is_replaceable(path))
+	{
+		server_set_detail(detail, "\"%s\" is there and is no snapshot: it is not touched", path);
+		status = FABRIC_DENIED;
+	}
 	if (status == FABRIC_OK && rename(name, path) != 0)
 		status = write_failed(&writer);
-	else if (status == FABRIC_OK && !sync_directory(path))
+	else if (status == FABRIC_OK && !kept_sync_directory(path))
 	{
 		status = write_failed(&writer);
 		unlink(path);
@@ -488,8 +500,16 @@ read_header(SnapshotFile *file, char *detail)
 	SnapshotHeader *header = &file->header;
 	struct stat status;
 
-	if (fstat(file->descriptor, &status) != 0 || !S_ISREG(status.st_mode) || status.st_uid != geteuid())
-		return damaged(detail, "it is no file, or another user's");
+	if (!may_be_snapshot(file->descriptor) || fstat(file->descriptor, &status) != 0)
+	{
+		server_set_detail(detail, "it is no snapshot, or another user's: it is not touched");
+		return FABRIC_DENIED;
+	}
+	if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_nlink > 1)
+	{
+		server_set_detail(detail, "other users can write it, or it has several names: it is not touched");
+		return FABRIC_DENIED;
+	}
 	if (!read_all(file->descriptor, header, sizeof(*header)))
 		return damaged(detail, "it is too short for a header, or cannot be read");
 	if (header->magic != SNAPSHOT_MAGIC)
@@ -537,7 +557,7 @@ snapshot_open(const char *path, SnapshotFile *file, char *detail)
 {
 	FabricStatus status;
 
-	file->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	file->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
 	if (file->descriptor < 0 && errno == ENOENT)
 		return FABRIC_NOT_FOUND;
 	if (file->descriptor < 0)
@@ -644,7 +664,7 @@ name_object(const SnapshotFile *file, Memory *memory)
 
 	if (!memory_boot_id(header.boot_id))
 		return FABRIC_UNREACHABLE;
-	header.magic = 0;
+	header.magic = MEMORY_UNFINISHED;
 	*memory->header = header;
 	__atomic_store_n(&memory->header->magic, magic, __ATOMIC_SEQ_CST);
 	return FABRIC_OK;

@@ -29,9 +29,8 @@
 /* Bytes of a block at most: one unit. */
 #define SNAPSHOT_BLOCK_BYTES FABRIC_UNIT_BYTES
 
-/* What stands behind the file's name while it is written, and of one that was refused. */
+/* What stands behind the file's name while it is written. */
 #define SNAPSHOT_NEW ".new"
-#define SNAPSHOT_REFUSED ".refused"
 
 typedef struct SnapshotHeader
 {
@@ -81,15 +80,15 @@ extern FabricStatus snapshot_save(const Memory *memory, const char *path, const 
 
 /*
  * Opens a snapshot and reads its header.  FABRIC_NOT_FOUND: there is none; FABRIC_PROTOCOL: it is not to be
- * believed; FABRIC_EXISTS: another daemon reads it; FABRIC_UNREACHABLE: it cannot be opened.  `detail` says
- * why.
+ * believed; FABRIC_DENIED: the file is no snapshot, or another user's: it is not ours to touch; FABRIC_EXISTS: another
+ * daemon reads it; FABRIC_UNREACHABLE: it cannot be opened.  `detail` says why.
  */
 extern FabricStatus snapshot_open(const char *path, SnapshotFile *file, char *detail);
 extern void snapshot_close(SnapshotFile *file);
 
 /*
  * Fills an object that memory_create() made with the plan of the snapshot's object, and whose header has no
- * magic.  It has one when all is there, and with it the identity of the object that was saved.
+ * no MEMORY_MAGIC.  It has that when all is there, and with it the identity of the object that was saved.
  * FABRIC_PROTOCOL: the file is damaged; FABRIC_NO_MEMORY: no room for the object's pages; FABRIC_STOPPED: the
  * watch gave up.
  */
@@ -103,8 +102,5 @@ extern bool snapshot_remove(const char *path);
 
 /* Removes what a save that was killed left behind. */
 extern void snapshot_clean(const char *path);
-
-/* Gives it the name of one that was refused, durably, in place of an earlier one. */
-extern bool snapshot_set_aside(const char *path);
 
 #endif /* SHERMAN_SNAPSHOT_H */

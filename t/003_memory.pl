@@ -70,6 +70,7 @@ $node->start;
 is(state_of($node, 'big_id'), 'ok', 'good after a clean restart');
 $node->safe_psql('postgres', 'INSERT INTO big SELECT generate_series(6000, 6100)');
 $node->stop;
+chmod 0600, "$memory.copy";
 move("$memory.copy", $memory) or die "could not move $memory.copy";
 $node->start;
 is(state_of($node, 'big_id'), 'broken', 'an older copy of the memory is not believed');

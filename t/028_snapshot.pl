@@ -157,7 +157,7 @@ close $file;
 $node->start;
 # Behind that the memory node is there.
 is_broken($node, 'a damaged snapshot');
-ok(-e "$snapshot.refused" && !-e $snapshot, 'a damaged snapshot is kept aside');
+ok(glob("$snapshot.kept-damaged-*") && !-e $snapshot, 'a damaged snapshot is kept aside');
 log_has(qr/WARNING: .*is refused: the checksum of a block is wrong/, 'the log says why');
 
 # Another history: the snapshot goes with the memory.

@@ -180,15 +180,19 @@ told=$(grep -v WATCHDOG "$NOTIFY.log" | sed 's/USEC=[0-9]*/USEC=N/' | tr '\n' ';
 	fail "the service manager was told: $told"
 [ "$(grep -c '^WATCHDOG=1$' "$NOTIFY.log")" -ge 3 ] || fail "no signs of life: $(cat "$NOTIFY.log")"
 
-# a snapshot that is none: refused, kept aside, and served all the same; one that a killed daemon began goes
+# a snapshot that is none: refused, and left alone; a damaged one: kept, and served all the same; one that a killed daemon began goes
 expect 2 'are the same file' "$MSD" "${needed[@]}" --snapshot "$DIRECTORY/memory"
 rm -f "$DIRECTORY/memory"
 echo nothing > "$DIRECTORY/saved"
-echo half > "$DIRECTORY/saved.new"
+expect 1 'cannot serve: the snapshot ".*/saved" cannot be loaded: it is no snapshot.*it is not touched' \
+	"$MSD" "${needed[@]}" --snapshot "$DIRECTORY/saved"
+[ "$(cat "$DIRECTORY/saved")" = nothing ] || fail "the file is not what it was"
+head -c 9000 /dev/zero > "$DIRECTORY/saved"
+head -c 9000 /dev/zero > "$DIRECTORY/saved.new"
 start --size 8M --snapshot "$DIRECTORY/saved"
-logged 'warning: the snapshot ".*/saved" is refused: .*; it is kept as ".*/saved.refused"'
+logged 'warning: the snapshot ".*/saved" is refused: .*; it is kept as ".*/saved\.kept-damaged-[0-9TZ]*"'
 logged '\(new\)'
-[ -e "$DIRECTORY/saved.refused" ] && ! [ -e "$DIRECTORY/saved" ] && ! [ -e "$DIRECTORY/saved.new" ] || fail "files: $(ls "$DIRECTORY")"
+ls "$DIRECTORY" | grep -q "^saved\.kept-damaged-" && ! [ -e "$DIRECTORY/saved" ] && ! [ -e "$DIRECTORY/saved.new" ] || fail "files: $(ls "$DIRECTORY")"
 stop TERM 0
 logged 'there are no trees: no snapshot is needed'
 rm -f "$DIRECTORY/memory"

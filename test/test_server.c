@@ -15,11 +15,13 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 
 #include <cmocka.h>
 
 #include "control.h"
+#include "kept.h"
 #include "memory.h"
 #include "support/fabric_process.h"
 
@@ -294,7 +296,14 @@ damage_object(size_t offset, const void *bytes, size_t count)
 }
 
 static void
-test_strange_objects_are_discarded(void **state)
+remove_kept(void *argument, const KeptFile *file)
+{
+	(void) argument;
+	assert_int_equal(kept_remove(node.memory_path, file->path), FABRIC_OK);
+}
+
+static void
+test_damaged_objects_are_set_aside(void **state)
 {
 	const uint64_t wrong = 0x6262626262626262ull;
 	const struct
@@ -302,26 +311,172 @@ test_strange_objects_are_discarded(void **state)
 		size_t offset;
 		size_t bytes;
 	} damages[] = {
-		{offsetof(MemoryHeader, magic), 8},         {offsetof(MemoryHeader, layout_version), 4},
-		{offsetof(MemoryHeader, fingerprint), 4},   {offsetof(MemoryHeader, boot_id), 8},
-		{offsetof(MemoryHeader, object_bytes), 8},  {offsetof(MemoryHeader, max_channels), 4},
-		{offsetof(MemoryHeader, locks_offset), 8},  {offsetof(MemoryHeader, nodes_offset), 8},
-		{offsetof(MemoryHeader, service_bytes), 4}, {offsetof(MemoryHeader, first_unit), 8},
+		{offsetof(MemoryHeader, layout_version), 4}, {offsetof(MemoryHeader, fingerprint), 4},
+		{offsetof(MemoryHeader, boot_id), 8},        {offsetof(MemoryHeader, object_bytes), 8},
+		{offsetof(MemoryHeader, max_channels), 4},   {offsetof(MemoryHeader, locks_offset), 8},
+		{offsetof(MemoryHeader, nodes_offset), 8},   {offsetof(MemoryHeader, service_bytes), 4},
+		{offsetof(MemoryHeader, first_unit), 8},
 	};
 
 	(void) state;
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
 	{
+		uint64_t area = service_info(node.address).first_unit;
+
+		assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 		fabric_process_stop(&node, SIGTERM);
 		damage_object(damages[i].offset, &wrong, damages[i].bytes);
 		fabric_process_start(&node);
 		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 		assert_int_equal(service_info(node.address).generation, 1);
+		assert_int_equal(kept_list(node.memory_path, remove_kept, NULL), 1);
 	}
 	fabric_process_stop(&node, SIGTERM);
 	assert_int_equal(truncate(node.memory_path, 1000), 0);
 	fabric_process_start(&node);
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+	assert_int_equal(kept_list(node.memory_path, remove_kept, NULL), 1);
+	/* There is nothing to be kept of an object in which nothing was granted, nor of one that never was one. */
+	fabric_process_stop(&node, SIGTERM);
+	damage_object(offsetof(MemoryHeader, boot_id), &wrong, 8);
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+	for (uint64_t magic = 0; magic <= MEMORY_UNFINISHED; magic += MEMORY_UNFINISHED)
+	{
+		fabric_process_stop(&node, SIGTERM);
+		assert_int_equal(truncate(node.memory_path, 0), 0);
+		assert_int_equal(truncate(node.memory_path, 1 << 20), 0);
+		if (magic != 0)
+			damage_object(0, &magic, sizeof(magic));
+		fabric_process_start(&node);
+		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+	}
+	assert_int_equal(kept_list(node.memory_path, NULL, NULL), 0);
+}
+
+/* Tries to open the memory node's files, which must be refused and left as they are. */
+static void
+expect_left_alone(const char *path, const char *why)
+{
+	FabricServerOptions options = fabric_process_options(&node);
+	FabricService service = {0};
+	FabricServer *server = NULL;
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES] = "";
+	struct stat before, after;
+	FabricStatus status;
+
+	assert_int_equal(lstat(path, &before), 0);
+	status = fabric_server_open(&options, &service, &server, &memory_state, detail);
+	if (status != FABRIC_DENIED && status != FABRIC_UNREACHABLE)
+		fail_msg("%s: %s", why, fabric_status_name(status));
+	if (strstr(detail, why) == NULL || strstr(detail, path) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", why, detail);
+	assert_int_equal(lstat(path, &after), 0);
+	assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size &&
+	            before.st_mode == after.st_mode && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
+}
+
+static void
+write_text(const char *path)
+{
+	static const char text[] = "somebody's only copy\n";
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(file, text, sizeof(text)), sizeof(text));
+	close(file);
+}
+
+/* Whatever lies at the paths that are not ours stays, and is not followed. */
+static void
+test_what_is_not_ours_is_left_alone(void **state)
+{
+	char other[192];
+	const uint64_t magic = 0x6262626262626262ull;
+
+	(void) state;
+	snprintf(other, sizeof(other), "%s.other", node.memory_path);
+	fabric_process_stop(&node, SIGTERM);
+	/* An object that is none any more. */
+	damage_object(offsetof(MemoryHeader, magic), &magic, sizeof(magic));
+	expect_left_alone(node.memory_path, "is no memory object");
+	unlink(node.memory_path);
+	write_text(node.memory_path);
+	expect_left_alone(node.memory_path, "is no memory object");
+	unlink(node.memory_path);
+	assert_int_equal(mkdir(node.memory_path, 0700), 0);
+	expect_left_alone(node.memory_path, "no regular file");
+	rmdir(node.memory_path);
+	assert_int_equal(mkfifo(node.memory_path, 0600), 0);
+	expect_left_alone(node.memory_path, "no regular file");
+	unlink(node.memory_path);
+	if (geteuid() == 0 && mknod(node.memory_path, S_IFCHR | 0600, makedev(1, 3)) == 0)
+	{
+		expect_left_alone(node.memory_path, "no regular file");
+		unlink(node.memory_path);
+	}
+	write_text(other);
+	assert_int_equal(symlink(other, node.memory_path), 0);
+	expect_left_alone(node.memory_path, "no regular file");
+	unlink(node.memory_path);
+	unlink(other);
+	/* The socket's place. */
+	write_text(node.socket_path);
+	expect_left_alone(node.socket_path, "is no socket");
+	unlink(node.socket_path);
+	fabric_process_start(&node);
+}
+
+/* Memory that another user made, can reach, or has by another name, is not adopted. */
+static void
+test_objects_of_others(void **state)
+{
+	char other[192];
+
+	(void) state;
+	snprintf(other, sizeof(other), "%s.other", node.memory_path);
+	fabric_process_stop(&node, SIGTERM);
+	for (int bit = 0; bit < 6; bit++)
+	{
+		assert_int_equal(chmod(node.memory_path, 0600 | 1u << bit), 0);
+		expect_left_alone(node.memory_path, "other users can reach it");
+	}
+	assert_int_equal(chmod(node.memory_path, 0600), 0);
+	assert_int_equal(link(node.memory_path, other), 0);
+	expect_left_alone(node.memory_path, "has 2 names");
+	unlink(other);
+	if (geteuid() == 0)
+	{
+		assert_int_equal(chown(node.memory_path, 65534, 65534), 0);
+		expect_left_alone(node.memory_path, "belongs to user 65534");
+		assert_int_equal(chown(node.memory_path, 0, 0), 0);
+	}
+	fabric_process_start(&node);
+	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
+}
+
+/* The lock is the file's, not its name's: an object that got another name is not served twice. */
+static void
+test_one_daemon_by_any_name(void **state)
+{
+	FabricServerOptions options = fabric_process_options(&node);
+	FabricService service = {0};
+	FabricServer *server = NULL;
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES] = "";
+	char other[192], lock[200];
+
+	(void) state;
+	snprintf(other, sizeof(other), "%s2", node.memory_path);
+	snprintf(lock, sizeof(lock), "%s.lock", other);
+	assert_int_equal(rename(node.memory_path, other), 0);
+	options.memory_path = other;
+	options.socket_path = lock; /* never comes to it */
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_EXISTS);
+	assert_non_null(strstr(detail, "by another name"));
+	assert_int_equal(service_info(node.address).generation, 1);
+	assert_int_equal(rename(other, node.memory_path), 0);
+	unlink(lock);
 }
 
 static void
@@ -734,12 +889,21 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		NODE_TEST(test_states_of_memory), NODE_TEST(test_strange_objects_are_discarded),
-		NODE_TEST(test_one_daemon),       NODE_TEST(test_pages),
-		NODE_TEST(test_full_file_system), NODE_TEST(test_drain),
-		NODE_TEST(test_huge_pages),       NODE_TEST(test_hugetlbfs),
-		NODE_TEST(test_strange_clients),  NODE_TEST(test_client_that_does_not_read),
-		NODE_TEST(test_long_socket_path), NODE_TEST(test_other_users_are_denied),
+		NODE_TEST(test_states_of_memory),
+		NODE_TEST(test_damaged_objects_are_set_aside),
+		NODE_TEST(test_what_is_not_ours_is_left_alone),
+		NODE_TEST(test_objects_of_others),
+		NODE_TEST(test_one_daemon_by_any_name),
+		NODE_TEST(test_one_daemon),
+		NODE_TEST(test_pages),
+		NODE_TEST(test_full_file_system),
+		NODE_TEST(test_drain),
+		NODE_TEST(test_huge_pages),
+		NODE_TEST(test_hugetlbfs),
+		NODE_TEST(test_strange_clients),
+		NODE_TEST(test_client_that_does_not_read),
+		NODE_TEST(test_long_socket_path),
+		NODE_TEST(test_other_users_are_denied),
 		NODE_TEST(test_embedded_server),
 	};
 

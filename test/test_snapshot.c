@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "../sim/files.h"
+#include "kept.h"
 #include "memory.h"
 #include "snapshot.h"
 #include "support/fabric_process.h"
@@ -41,7 +42,7 @@ typedef struct Stage
 	char memory_path[96];
 	char socket_path[96];
 	char snapshot[96];
-	char refused[112];
+	KeptFile kept; /* the last one that kept_count() saw */
 	char unfinished[112];
 	FabricServerOptions options;
 	FabricServer *server;
@@ -78,6 +79,21 @@ note(void *argument, FabricLogLevel level, const char *message)
 		snprintf(stage->log + length, sizeof(stage->log) - length, "%s\n", message);
 }
 
+static void
+note_kept(void *argument, const KeptFile *file)
+{
+	Stage *stage = argument;
+
+	stage->kept = *file;
+}
+
+/* How many files were set aside from this one. */
+static uint32_t
+kept_count(Stage *stage, const char *path)
+{
+	return kept_list(path, note_kept, stage);
+}
+
 static int
 stage_setup(void **state)
 {
@@ -88,7 +104,6 @@ stage_setup(void **state)
 	snprintf(stage.memory_path, sizeof(stage.memory_path), "%s/memory", stage.directory);
 	snprintf(stage.socket_path, sizeof(stage.socket_path), "%s/socket", stage.directory);
 	snprintf(stage.snapshot, sizeof(stage.snapshot), "%s/saved", stage.directory);
-	snprintf(stage.refused, sizeof(stage.refused), "%s" SNAPSHOT_REFUSED, stage.snapshot);
 	snprintf(stage.unfinished, sizeof(stage.unfinished), "%s" SNAPSHOT_NEW, stage.snapshot);
 	stage.limit = UINT64_MAX;
 	stage.options = (FabricServerOptions){
@@ -115,7 +130,10 @@ stage_teardown(void **state)
 	if (stage->server != NULL)
 		fabric_server_close(stage->server, 0, false);
 	unlink(stage->snapshot);
-	unlink(stage->refused);
+	while (kept_count(stage, stage->snapshot) > 0)
+		unlink(stage->kept.path);
+	while (kept_count(stage, stage->memory_path) > 0)
+		unlink(stage->kept.path);
 	unlink(stage->unfinished);
 	files_remove(stage->directory);
 	return 0;
@@ -301,14 +319,73 @@ test_round_trip(void **state)
 static void
 test_memory_kept(void **state)
 {
+	static const uint8_t half[SNAPSHOT_HEADER_BYTES + 100] = {[SNAPSHOT_HEADER_BYTES] = 1};
 	Stage *stage = *state;
 
 	stage_open(stage, FABRIC_MEMORY_NEW);
 	fill(stage, 0);
 	assert_int_equal(stage_save(stage), FABRIC_OK);
-	write_file(stage->unfinished, "half", 4);
+	write_file(stage->unfinished, half, sizeof(half));
 	stage_open(stage, FABRIC_MEMORY_CLEAN);
 	check_filled(stage, 0);
+	assert_int_equal(kept_count(stage, stage->snapshot), 0);
+}
+
+/* A snapshot of other memory, or of another moment of this, is not what the memory has: it is kept. */
+static void
+test_other_snapshot(void **state)
+{
+	Stage *stage = *state;
+	uint64_t bytes;
+	uint8_t *older;
+
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, 0);
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	bytes = file_bytes(stage->snapshot);
+	older = read_file(stage->snapshot, bytes);
+	stage_open(stage, FABRIC_MEMORY_CLEAN);
+	fill(stage, 1);
+	assert_int_equal(stage_save(stage), FABRIC_OK);
+	write_file(stage->snapshot, older, bytes);
+	stage_open(stage, FABRIC_MEMORY_CLEAN);
+	check_filled(stage, 1);
+	assert_int_equal(kept_count(stage, stage->snapshot), 1);
+	assert_string_equal(stage->kept.why, "other-memory");
+	assert_memory_equal(read_file(stage->kept.path, bytes), older, bytes);
+	free(older);
+}
+
+/* What is no snapshot is not ours to touch: at the start, at its end, and beside it. */
+static void
+test_strange_files(void **state)
+{
+	static const char text[] = "# settings of something else\n";
+	Stage *stage = *state;
+
+	write_file(stage->snapshot, text, sizeof(text));
+	assert_int_equal(stage_try_open(stage), FABRIC_DENIED);
+	assert_non_null(strstr(stage->detail, "is not touched"));
+	assert_memory_equal(read_file(stage->snapshot, sizeof(text)), text, sizeof(text));
+	unlink(stage->snapshot);
+	assert_int_equal(symlink(stage->memory_path, stage->snapshot), 0);
+	assert_int_equal(stage_try_open(stage), FABRIC_UNREACHABLE);
+	unlink(stage->snapshot);
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	fill(stage, 0);
+	/* They come while the daemon runs. */
+	write_file(stage->snapshot, text, sizeof(text));
+	assert_int_equal(stage_save(stage), FABRIC_DENIED);
+	assert_memory_equal(read_file(stage->snapshot, sizeof(text)), text, sizeof(text));
+	unlink(stage->snapshot);
+	stage_open(stage, FABRIC_MEMORY_CLEAN);
+	write_file(stage->unfinished, text, sizeof(text));
+	assert_int_equal(stage_save(stage), FABRIC_EXISTS);
+	assert_memory_equal(read_file(stage->unfinished, sizeof(text)), text, sizeof(text));
+	/* Nor does the start remove it. */
+	assert_int_equal(stage_try_open(stage), FABRIC_OK);
+	check_filled(stage, 0);
+	assert_memory_equal(read_file(stage->unfinished, sizeof(text)), text, sizeof(text));
 }
 
 /* Memory of another boot is not believed: the snapshot is. */
@@ -328,6 +405,8 @@ test_other_boot(void **state)
 	close(memory);
 	stage_open(stage, FABRIC_MEMORY_LOADED);
 	check_filled(stage, 0);
+	assert_int_equal(kept_count(stage, stage->memory_path), 1);
+	assert_string_equal(stage->kept.why, "other-build-or-boot");
 }
 
 /* Without a snapshot all is as it was. */
@@ -355,7 +434,11 @@ expect_refused(Stage *stage, const char *why)
 {
 	stage->log[0] = '\0';
 	stage_open(stage, FABRIC_MEMORY_NEW);
-	assert_int_equal(access(stage->refused, F_OK), 0);
+	assert_int_equal(kept_count(stage, stage->snapshot), 1);
+	assert_int_equal(kept_remove(stage->memory_path, stage->kept.path), FABRIC_NOT_FOUND);
+	assert_int_equal(kept_remove(stage->snapshot, stage->snapshot), FABRIC_NOT_FOUND);
+	assert_int_equal(kept_remove(stage->snapshot, stage->kept.path), FABRIC_OK);
+	assert_int_equal(kept_count(stage, stage->snapshot), 0);
 	assert_non_null(strstr(stage->log, "refused"));
 	if (strstr(stage->log, why) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", why, stage->log);
@@ -387,7 +470,11 @@ test_damage(void **state)
 		bad[at] ^= (uint8_t) (1u << at % 8);
 		write_file(stage->snapshot, bad, bytes);
 		free(bad);
-		expect_refused(stage, at < 8 ? "does not begin" : at < 16 ? "format version" : "");
+		/* Without our magic it is nobody knows whose. */
+		if (at < 8)
+			assert_int_equal(stage_try_open(stage), FABRIC_DENIED);
+		else
+			expect_refused(stage, at < 16 ? "format version" : "");
 	}
 	/* The first block, field by field. */
 	for (uint64_t at = SNAPSHOT_HEADER_BYTES; at < SNAPSHOT_HEADER_BYTES + sizeof(SnapshotBlock); at++)
@@ -433,6 +520,31 @@ test_mixture(void **state)
 	expect_refused(stage, "block");
 	free(first);
 	free(second);
+}
+
+/* No file is ever thrown away for another one, and they do not fill the disk either: at the bound nothing begins. */
+static void
+test_kept_are_bounded(void **state)
+{
+	const uint8_t zeroes[SNAPSHOT_HEADER_BYTES] = {0};
+	Stage *stage = *state;
+
+	for (uint32_t i = 0; i < KEPT_MOST; i++)
+	{
+		assert_int_equal(kept_count(stage, stage->snapshot), i);
+		write_file(stage->snapshot, zeroes, sizeof(zeroes));
+		stage_open(stage, FABRIC_MEMORY_NEW);
+		fabric_server_close(stage->server, 0, true);
+		stage->server = NULL;
+	}
+	write_file(stage->snapshot, zeroes, sizeof(zeroes));
+	assert_int_equal(stage_try_open(stage), FABRIC_UNREACHABLE);
+	assert_non_null(strstr(stage->detail, "remove some"));
+	assert_int_equal(access(stage->snapshot, F_OK), 0);
+	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
+	assert_int_equal(kept_remove(stage->snapshot, stage->kept.path), FABRIC_OK);
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
 }
 
 /* Memory of another shape than is asked for. */
@@ -631,7 +743,10 @@ test_in_use(void **state)
 	stage_open(stage, FABRIC_MEMORY_LOADED);
 }
 
-/* A pipe stands where the snapshot is to be written, with a reader and without: it is not saved, and the memory stays. */
+/*
+ * A pipe stands where the snapshot is to be written, with a reader and without: it is not saved, and the memory stays; so does
+ * the pipe.
+ */
 static void
 test_pipe(void **state)
 {
@@ -650,8 +765,10 @@ test_pipe(void **state)
 		assert_int_not_equal(access(stage->snapshot, F_OK), 0);
 		if (reader >= 0)
 			close(reader);
-		stage_open(stage, FABRIC_MEMORY_CLEAN);
+		assert_int_equal(stage_try_open(stage), FABRIC_OK);
+		assert_int_equal(stage->found, FABRIC_MEMORY_CLEAN);
 		check_filled(stage, 0);
+		assert_int_equal(unlink(stage->unfinished), 0);
 	}
 }
 
@@ -715,6 +832,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_round_trip, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_memory_kept, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_other_snapshot, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_strange_files, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_kept_are_bounded, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_other_boot, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_none, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_damage, stage_setup, stage_teardown),

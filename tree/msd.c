@@ -238,7 +238,9 @@ open_hint(FabricStatus status)
 				   "writable; "
 				   "the address of \"listen\" must be one of this machine's, and its port free";
 		case FABRIC_DENIED:
-			return "the memory file must belong to msd's user; without keys \"listen\" is 127.0.0.1 or [::1]";
+			return "what lies at the paths of memory, socket and snapshot must be msd's own, with mode 600: "
+				   "move anything else away, or give msd other paths; "
+				   "without keys \"listen\" is 127.0.0.1 or [::1]";
 		case FABRIC_NOT_SUPPORTED:
 			return "put the memory file on hugetlbfs or on a tmpfs mounted with huge=always, or "
 				   "set "

@@ -60,3 +60,19 @@ mutate lane_not_sent conformance=--tcp rdma/chain.c \
 	's/return op->opcode == FABRIC_MASKED_SWAP \? op->lane : 0;/return 0;/'
 mutate masked_swap_where_there_is_none soft/swaps=--verbs,soft0,node rdma/fabric.c \
 	's/\(endpoint->capabilities\.flags & FABRIC_CAP_MASKED_SWAP\) == 0\)/false)/'
+
+# ---- files that are not ours
+mutate strange_object_replaced test_server rdma/memory.c \
+	's/if \(page\.bytes\[i\] != 0\)\s+return MEMORY_KIND_STRANGE;/if (page.bytes[i] != 0)\n\t\t\treturn MEMORY_KIND_OBJECT;/s'
+mutate owner_not_looked_at test_server rdma/object.c \
+	's/else if \(file\.st_uid != geteuid\(\)\)/else if (false)/'
+mutate mode_not_looked_at test_server rdma/object.c \
+	's/else if \(\(file\.st_mode & \(S_IRWXG \| S_IRWXO\)\) != 0\)/else if ((file.st_mode \& S_IRWXO) != 0)/'
+mutate links_not_looked_at test_server rdma/object.c \
+	's/else if \(file\.st_nlink > 1\)/else if (file.st_nlink > 2)/'
+mutate name_locked_only test_server rdma/object.c \
+	's/if \(fcntl\(descriptor, F_OFD_SETLK, &lock\) == 0\)/if (lock.l_len == 1)/'
+mutate socket_replaces_anything test_server rdma/listen.c \
+	's/if \(!S_ISSOCK\(there\.st_mode\)\)/if (false)/'
+mutate memory_thrown_away test_server rdma/object.c \
+	's/if \(kind == MEMORY_KIND_UNFINISHED \|\| kind == MEMORY_KIND_VACANT\)\n\t\{\n\t\tif/if (kind != MEMORY_KIND_STRANGE)\n\t{\n\t\tif/'

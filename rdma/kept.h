@@ -1,0 +1,51 @@
+/*
+ * kept.h
+ *		Files that are set aside: memory and snapshots that are not used any more, and that nobody but the
+ *		administrator may throw away.
+ *
+ * A file that is kept has its former name, KEPT_MARK, why it was set aside and when (UTC), as in
+ * "memory.kept-damaged-20261123T121314Z"; more of one second are numbered.
+ */
+#ifndef SHERMAN_KEPT_H
+#define SHERMAN_KEPT_H
+
+#include <limits.h>
+
+#include "fabric.h"
+
+#define KEPT_MARK ".kept-"
+
+/* So many are kept of one file; then nothing more is set aside, and what would have to be stays in its place. */
+#define KEPT_MOST 16u
+
+/* Why it was set aside: lower-case letters and hyphens. */
+#define KEPT_WHY_BYTES 32u
+
+typedef struct KeptFile
+{
+	char path[PATH_MAX];
+	char why[KEPT_WHY_BYTES];
+	uint64_t bytes; /* that it takes of its file system */
+	int64_t since;  /* seconds since 1970 */
+} KeptFile;
+
+/*
+ * Renames a file, durably, and says how it is called now: `kept` (PATH_MAX).  On an error it stays where it is, and
+ * `detail` (FABRIC_DETAIL_BYTES) says why: FABRIC_UNREACHABLE (KEPT_MOST are kept already, or it cannot be renamed).
+ */
+extern FabricStatus kept_set_aside(const char *path, const char *why, char *kept, char *detail);
+
+/* Calls `visit` for each file that was set aside from `path`, in no order.  Returns how many there are. */
+extern uint32_t kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file),
+                          void *argument);
+
+/*
+ * Removes a file that was set aside from `path`, durably.  FABRIC_NOT_FOUND: `kept` is none of those; FABRIC_UNREACHABLE:
+ * it cannot be removed, errno says why.
+ */
+extern FabricStatus kept_remove(const char *path, const char *kept);
+
+/* Makes the names in the directory of `path` durable. */
+extern bool kept_sync_directory(const char *path);
+
+#endif /* SHERMAN_KEPT_H */
