@@ -532,12 +532,13 @@ build_end(BuildState *state)
  * Writes the metapage that names the tree.  `record` NULL: no tree yet, the first insert makes it.
  */
 static void
-write_metapage(Relation index, ForkNumber fork, const TreeFormat *format, const TreeRecord *record)
+write_metapage(Relation index, ForkNumber fork, const ShermanKeys *keys, const TreeFormat *format, const TreeRecord *record)
 {
 	ShermanMetaPage meta = {0};
 	uint32_t	copy;
 
 	sherman_metapage_set_format(&meta, format);
+	sherman_keys_note(keys, &meta);
 	if (record != NULL)
 	{
 		meta.tree = record->tree;
@@ -558,10 +559,13 @@ write_metapage(Relation index, ForkNumber fork, const TreeFormat *format, const 
 static void
 build_later(Relation index)
 {
+	ShermanKeys *keys;
+
 	if (sherman_all_hidden())
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
 	sherman_index_abandon_tree(index);
-	write_metapage(index, MAIN_FORKNUM, sherman_keys_format(sherman_keys_make(index)), NULL);
+	keys = sherman_keys_make(index);
+	write_metapage(index, MAIN_FORKNUM, keys, sherman_keys_format(keys), NULL);
 	sherman_index_set_treeless(index);
 }
 
@@ -593,7 +597,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	if (IsBinaryUpgrade)
 	{
 		/* pg_upgrade copies the old cluster's files over this: no memory node is touched. */
-		write_metapage(index, MAIN_FORKNUM, &state.format, NULL);
+		write_metapage(index, MAIN_FORKNUM, state.keys, &state.format, NULL);
 		result->heap_tuples = result->index_tuples = 0;
 		return result;
 	}
@@ -608,7 +612,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	build_end(&state);
 	if (parallel != NULL)
 		build_parallel_end(parallel);
-	write_metapage(index, MAIN_FORKNUM, &state.format, &record);
+	write_metapage(index, MAIN_FORKNUM, state.keys, &state.format, &record);
 	return result;
 }
 
@@ -621,7 +625,7 @@ sherman_buildempty(Relation index)
 {
 	ShermanKeys *keys = sherman_keys_make(index);
 
-	write_metapage(index, INIT_FORKNUM, sherman_keys_format(keys), NULL);
+	write_metapage(index, INIT_FORKNUM, keys, sherman_keys_format(keys), NULL);
 }
 
 /*

@@ -38,6 +38,7 @@ typedef struct SharedBuild
 	Oid			index;
 	bool		concurrent;
 	int			participants;	/* that memory is divided among: workers asked for, and the leader */
+	ShermanMetaPage encoding;	/* as sherman_keys_note() notes it, of the leader */
 
 	slock_t		mutex;			/* for the rest */
 	ConditionVariable progress; /* a participant is done */
@@ -137,6 +138,14 @@ sherman_parallel_build_main(dsm_segment *segment, shm_toc *toc)
 	pgstat_report_activity(STATE_RUNNING, debug_query_string);
 	heap = table_open(shared->heap, heap_lock);
 	index = index_open(shared->index, index_lock);
+	/* The operating system's locales may have changed since the leader loaded them. */
+	if (!sherman_keys_fit(index, &shared->encoding))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("workers would order the keys of index \"%s\" in another way than this session",
+						RelationGetRelationName(index)),
+				 errdetail("The operating system's locales have changed since the session began."),
+				 errhint("Connect anew, and repeat the command.")));
 	attach_sorts(toc, index, segment, &share);
 	InstrStartParallelQuery();
 	participate(shared, shm_toc_lookup(toc, TOC_TABLE_SCAN, false), &share, heap, index, ParallelWorkerNumber,
@@ -199,6 +208,7 @@ make_shared(ParallelBuild *build, const BuildState *state)
 	build->shared->index = RelationGetRelid(state->index);
 	build->shared->concurrent = build->snapshot != SnapshotAny;
 	build->shared->participants = participants;
+	sherman_keys_note(state->keys, &build->shared->encoding);
 	SpinLockInit(&build->shared->mutex);
 	ConditionVariableInit(&build->shared->progress);
 	build->table_scan = add_chunk(context, TOC_TABLE_SCAN, scan_bytes);

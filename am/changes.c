@@ -119,6 +119,7 @@ make_lazy_tree(Relation relation, ShermanIndex *index)
 	meta.root = record.root;
 	meta.nonce_current = record.nonce;
 	sherman_metapage_set_format(&meta, &format);
+	sherman_keys_note(index->keys, &meta);
 	if (!sherman_metapage_install_tree(relation, &meta))
 	{
 		if (tree_drop(sherman_client(), record.tree, tree_home(record.root)) == TREE_OK)

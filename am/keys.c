@@ -13,11 +13,13 @@
 #include "catalog/pg_index.h"
 #include "catalog/pg_opclass.h"
 #include "port/pg_bswap.h"
+#include "common/hashfn.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "collations.h"
 #include "keys.h"
 
 /* The image's length byte in a cell. */
@@ -287,6 +289,12 @@ sherman_keys_serve(const ShermanKeys *keys, Relation index)
 	return true;
 }
 
+static NormalizeKind
+column_kind(Relation index, int column)
+{
+	return normalize_kind(index_getprocid(index, column + 1, SHERMAN_ORDER_PROC), index->rd_indcollation[column]);
+}
+
 ShermanKeys *
 sherman_keys_make(Relation index)
 {
@@ -303,7 +311,7 @@ sherman_keys_make(Relation index)
 
 		describe_column(index, i, column);
 		refuse_nondeterministic(index, i, column->order_proc);
-		column->kind = normalize_kind(column->order_proc, column->collation);
+		column->kind = column_kind(index, i);
 	}
 	measure_demand(keys, &demand);
 	keys->exact = choose_format(&demand, keys->descriptor->natts, &keys->format);
@@ -317,6 +325,59 @@ sherman_keys_make(Relation index)
 	place_columns(keys);
 	place_data(keys);
 	return keys;
+}
+
+/* ---- what the metapage knows of the encoding ---- */
+
+static uint32
+hash_of_version(const char *version)
+{
+	return version == NULL ? 0 : Max(string_hash(version, strlen(version) + 1), 1);
+}
+
+void
+sherman_keys_note(const ShermanKeys *keys, ShermanMetaPage *meta)
+{
+	memset(meta->kinds, 0, sizeof(meta->kinds));
+	memset(meta->collation_versions, 0, sizeof(meta->collation_versions));
+	for (int i = 0; i < keys->columns; i++)
+	{
+		meta->kinds[i] = (uint8) keys->column[i].kind;
+		meta->collation_versions[i] = hash_of_version(collation_version(keys->column[i].collation));
+	}
+}
+
+bool
+sherman_keys_fit(Relation index, const ShermanMetaPage *meta)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (meta->kinds[i] != (uint8) column_kind(index, i))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What core does for a collation whose version changed, and for the database's: the index may be as wrong, or
+ * as right, as a btree of that age.
+ */
+void
+sherman_keys_warn_versions(Relation index, const ShermanMetaPage *meta)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			collation = index->rd_indcollation[i];
+		char	   *version = collation_version(collation);
+
+		if (meta->collation_versions[i] == hash_of_version(version))
+			continue;
+		ereport(WARNING,
+				(errmsg("index \"%s\" was built with another version of collation \"%s\"",
+						RelationGetRelationName(index), get_collation_name(collation)),
+				 errdetail("The operating system provides version %s now.", version != NULL ? version : "none"),
+				 errhint("Rebuild the index with REINDEX.")));
+	}
 }
 
 const TreeFormat *

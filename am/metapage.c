@@ -33,6 +33,7 @@ static const char *const reason_texts[] = {
 	[SHERMAN_REASON_SESSION_ENDED] = "the session of its temporary table has ended",
 	[SHERMAN_REASON_OTHER_HISTORY] = "the index was changed in another history of this server, by a copy of it perhaps",
 	[SHERMAN_REASON_GONE] = "a memory node that it lies on is gone",
+	[SHERMAN_REASON_ENCODING] = "the order of a collation is another one than when the index was built, or its keys are encoded in another way",
 };
 
 const char *

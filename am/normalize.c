@@ -7,11 +7,9 @@
  */
 #include "postgres.h"
 
-#include <langinfo.h>
 #include <math.h>
 #include <sys/socket.h>
 
-#include "catalog/pg_collation_d.h"
 #include "catalog/pg_type_d.h"
 #include "datatype/timestamp.h"
 #include "port/pg_bswap.h"
@@ -21,10 +19,10 @@
 #include "utils/date.h"
 #include "utils/fmgroids.h"
 #include "utils/inet.h"
-#include "utils/pg_locale.h"
 #include "utils/timestamp.h"
 #include "utils/uuid.h"
 
+#include "collations.h"
 #include "normalize.h"
 
 /*
@@ -32,33 +30,6 @@
  * bytes.
  */
 #define INTERVAL_BYTES 10
-
-/*
- * Whether text in this collation orders as its bytes do.  That is C and POSIX, and with glibc every locale
- * without collation rules, where strcoll() is strcmp(): C.UTF-8 is one.
- */
-static bool
-collation_orders_bytes(Oid collation)
-{
-	if (!OidIsValid(collation))
-		return false;
-	if (lc_collate_is_c(collation))
-		return true;
-#ifdef __GLIBC__
-	{
-		pg_locale_t locale = pg_newlocale_from_collation(collation);
-		const char *rules;
-
-		if (locale != NULL && locale->provider != COLLPROVIDER_LIBC)
-			return false;
-		rules = locale != NULL ? nl_langinfo_l(_NL_COLLATE_NRULES, locale->info.lt) :
-			nl_langinfo(_NL_COLLATE_NRULES);
-		return (uint32) (uintptr_t) rules == 0;
-	}
-#else
-	return false;
-#endif
-}
 
 NormalizeKind
 normalize_kind(Oid order_proc, Oid collation)
@@ -105,7 +76,7 @@ normalize_kind(Oid order_proc, Oid collation)
 		case F_INTERVAL_CMP:
 			return NORMALIZE_INTERVAL;
 		case F_NUMERIC_CMP:
-			return NORMALIZE_NUMERIC;
+			return normalize_numeric_known() ? NORMALIZE_NUMERIC : NORMALIZE_NONE;
 		case F_NETWORK_CMP:
 			return NORMALIZE_INET;
 		case F_BYTEACMP:

@@ -4,6 +4,8 @@
  *
  * A kind stands for one order function (support function 1), not for a type: an operator class that orders
  * int4 backwards has no kind here and is compared by its function alone.
+ *
+ * An index's metapage has the kinds of its columns: a kind keeps its number, and gets a new one when its bytes change.
  */
 #ifndef SHERMAN_NORMALIZE_H
 #define SHERMAN_NORMALIZE_H
@@ -12,40 +14,40 @@
 
 typedef enum NormalizeKind
 {
-	NORMALIZE_NONE,				/* only the order function knows the order */
+	NORMALIZE_NONE = 0,			/* only the order function knows the order */
 
 	/* lossless: the bytes are the value; normalize_restore() gives it back */
-	NORMALIZE_BOOL,
-	NORMALIZE_CHAR,
-	NORMALIZE_INT2,
-	NORMALIZE_INT4,
-	NORMALIZE_INT8,
-	NORMALIZE_OID,
-	NORMALIZE_DATE,
-	NORMALIZE_TIMESTAMP,		/* with and without time zone */
-	NORMALIZE_TIME,
-	NORMALIZE_MONEY,
-	NORMALIZE_LSN,
-	NORMALIZE_XID8,
-	NORMALIZE_MACADDR,
-	NORMALIZE_MACADDR8,
-	NORMALIZE_UUID,
-	NORMALIZE_TID,
+	NORMALIZE_BOOL = 1,
+	NORMALIZE_CHAR = 2,
+	NORMALIZE_INT2 = 3,
+	NORMALIZE_INT4 = 4,
+	NORMALIZE_INT8 = 5,
+	NORMALIZE_OID = 6,
+	NORMALIZE_DATE = 7,
+	NORMALIZE_TIMESTAMP = 8,		/* with and without time zone */
+	NORMALIZE_TIME = 9,
+	NORMALIZE_MONEY = 10,
+	NORMALIZE_LSN = 11,
+	NORMALIZE_XID8 = 12,
+	NORMALIZE_MACADDR = 13,
+	NORMALIZE_MACADDR8 = 14,
+	NORMALIZE_UUID = 15,
+	NORMALIZE_TID = 16,
 
 	/*
 	 * whole: equal bytes are equal values, but perhaps not the same image (-0.0, NaN, '1 day' = '24 hours')
 	 */
-	NORMALIZE_FLOAT4,
-	NORMALIZE_FLOAT8,
-	NORMALIZE_INTERVAL,
+	NORMALIZE_FLOAT4 = 17,
+	NORMALIZE_FLOAT8 = 18,
+	NORMALIZE_INTERVAL = 19,
 
 	/* prefixes: as many bytes as there is room for */
-	NORMALIZE_TEXT,				/* where the collation orders bytes, or pattern operators */
-	NORMALIZE_BPCHAR,			/* the same, trailing blanks do not count */
-	NORMALIZE_NAME,				/* the same, in NameData */
-	NORMALIZE_BYTEA,
-	NORMALIZE_NUMERIC,
-	NORMALIZE_INET
+	NORMALIZE_TEXT = 20,				/* where the collation orders bytes, or pattern operators */
+	NORMALIZE_BPCHAR = 21,			/* the same, trailing blanks do not count */
+	NORMALIZE_NAME = 22,				/* the same, in NameData */
+	NORMALIZE_BYTEA = 23,
+	NORMALIZE_NUMERIC = 24,
+	NORMALIZE_INET = 25
 } NormalizeKind;
 
 #define NORMALIZE_IS_LOSSLESS(kind) ((kind) >= NORMALIZE_BOOL && (kind) <= NORMALIZE_TID)
@@ -76,6 +78,9 @@ extern Normalized normalize_value(NormalizeKind kind, Datum value, uint8 *bytes,
 
 /* normalize_value() for numeric: normalize_numeric.c. */
 extern Normalized normalize_numeric(Datum datum, uint8 *bytes, int room);
+
+/* Whether the server's numerics have the form that normalize_numeric() reads: tried once in each process. */
+extern bool normalize_numeric_known(void);
 
 /* The same for a scan key's argument, whose type may be another one of the column's family. Any result. */
 extern Normalized normalize_argument(NormalizeKind kind, Oid column_type, Oid argument_type, Datum argument,

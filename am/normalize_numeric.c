@@ -9,6 +9,8 @@
 
 #include "fmgr.h"
 #include "port/pg_bswap.h"
+#include "utils/builtins.h"
+#include "utils/numeric.h"
 
 #include "normalize.h"
 
@@ -196,4 +198,50 @@ normalize_numeric(Datum datum, uint8 *bytes, int room)
 	if ((Pointer) value != DatumGetPointer(datum))
 		pfree(value);
 	return result;
+}
+
+/* ---- whether the form is the one that is read here ---- */
+
+/* Numbers in ascending order: of each sign and form, short and long, with weights on either side of what the short form holds. */
+static const char *const ascending[] =
+{
+	"-Infinity", "-1e300", "-1e64", "-123456789012", "-10001", "-10000", "-9999", "-1.5", "-1", "-0.5", "-0.00005", "-1e-300",
+	"0", "1e-300", "1e-64", "0.00005", "0.5", "0.50001", "1", "1.00000001", "1.5", "9999", "10000", "10001", "123456789012",
+	"1e64", "1e300", "1.0001e300", "Infinity", "NaN"
+};
+
+#define TRIAL_BYTES 24
+
+static bool
+try_form(void)
+{
+	uint8		before[TRIAL_BYTES];
+	uint8		bytes[TRIAL_BYTES];
+
+	for (size_t i = 0; i < lengthof(ascending); i++)
+	{
+		Datum		value = DirectFunctionCall3(numeric_in, CStringGetDatum(ascending[i]), ObjectIdGetDatum(InvalidOid),
+												Int32GetDatum(-1));
+
+		normalize_numeric(value, bytes, sizeof(bytes));
+		pfree(DatumGetPointer(value));
+		if (i > 0 && memcmp(before, bytes, sizeof(bytes)) >= 0)
+			return false;
+		memcpy(before, bytes, sizeof(bytes));
+	}
+	return true;
+}
+
+bool
+normalize_numeric_known(void)
+{
+	static bool tried = false;
+	static bool known = false;
+
+	if (!tried)
+	{
+		known = try_form();
+		tried = true;
+	}
+	return known;
 }

@@ -34,6 +34,7 @@ typedef struct KnownIndex
 	Oid			oid;			/* key */
 	OpenIndex  *open;			/* or NULL */
 	bool		warned;			/* this session was told that it is broken */
+	bool		warned_of_versions; /* or that a collation of it has another version */
 	bool		dropped;		/* by this transaction */
 	RelFileNode treeless;		/* storage whose metapage was written last by us, and names no tree */
 } KnownIndex;
@@ -64,6 +65,7 @@ find_known(Oid oid, bool enter)
 	{
 		entry->open = NULL;
 		entry->warned = false;
+		entry->warned_of_versions = false;
 		entry->dropped = false;
 		memset(&entry->treeless, 0, sizeof(entry->treeless));
 	}
@@ -85,12 +87,26 @@ find_valid(Relation relation)
 	return open;
 }
 
+/*
+ * Judges an index by its metapage, and by whether this process encodes keys as those of its tree are.
+ */
+static ShermanState
+judge(Relation relation, ShermanMetaPage *meta, ShermanReason *reason)
+{
+	bool		sound = sherman_metapage_read(relation, meta);
+	ShermanState state = sherman_judge(meta, sound, reason);
+
+	if (state == SHERMAN_BROKEN || meta->tree == 0 || sherman_keys_fit(relation, meta))
+		return state;
+	*reason = SHERMAN_REASON_ENCODING;
+	return SHERMAN_BROKEN;
+}
+
 ShermanState
 sherman_index_state(Relation index, ShermanReason *reason)
 {
 	ShermanMetaPage meta;
 	OpenIndex  *open;
-	bool		sound;
 
 	*reason = SHERMAN_REASON_NONE;
 	if (sherman_all_hidden())
@@ -101,8 +117,7 @@ sherman_index_state(Relation index, ShermanReason *reason)
 		*reason = open->index.reason;
 		return open->index.state;
 	}
-	sound = sherman_metapage_read(index, &meta);
-	return sherman_judge(&meta, sound, reason);
+	return judge(index, &meta, reason);
 }
 
 /* ---- open indexes ---- */
@@ -258,11 +273,9 @@ judge_open(Relation relation, KnownIndex *entry)
 	uint64		generation = sherman_generation();
 	ShermanMetaPage meta;
 	ShermanReason reason;
-	ShermanState state;
-	OpenIndex  *open;
-	bool		sound = sherman_metapage_read(relation, &meta);
+	ShermanState state = judge(relation, &meta, &reason);
+	OpenIndex  *open = entry->open;
 
-	open = entry->open;
 	/* Most of what the relcache invalidates is no change to the index: it goes on with the handle that it has. */
 	if (open != NULL && open->stale && open->index.keys != NULL)
 		open->stale = !sherman_keys_serve(open->index.keys, relation);
@@ -272,7 +285,6 @@ judge_open(Relation relation, KnownIndex *entry)
 		retire(entry);
 		open = NULL;
 	}
-	state = sherman_judge(&meta, sound, &reason);
 	if (open == NULL)
 		open = make_open(relation, entry);
 	open->index.meta = meta;
@@ -321,6 +333,20 @@ follow_copies(Relation relation, ShermanIndex *index)
 }
 
 /*
+ * Says once in each session that a collation of an index has another version than when it was built.
+ */
+static void
+warn_versions(Relation relation, const ShermanMetaPage *meta)
+{
+	KnownIndex *entry = find_known(RelationGetRelid(relation), true);
+
+	if (meta->tree == 0 || entry->warned_of_versions || IsParallelWorker())
+		return;
+	entry->warned_of_versions = true;
+	sherman_keys_warn_versions(relation, meta);
+}
+
+/*
  * Gives an index that is OK its keys and its tree.  If a memory node cannot be reached it is UNREACHABLE,
  * to be looked at again the next time; so it is if its tree cannot be opened and that is not to be raised
  * (`quiet`).
@@ -350,6 +376,7 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 	caller = MemoryContextSwitchTo(index->context);
 	if (index->keys == NULL)
 		index->keys = sherman_keys_make(relation);
+	warn_versions(relation, &index->meta);
 	if (index->meta.tree != 0)
 	{
 		TreeFormat	format = *sherman_keys_format(index->keys);
@@ -451,11 +478,11 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 
 	if (likely(index->state == SHERMAN_OK && index->generation == generation))
 		return;
-	state = sherman_judge(&meta, sherman_metapage_read(relation, &meta), &reason);
+	state = judge(relation, &meta, &reason);
 	if (state == SHERMAN_ATTACHING)
 	{
 		sherman_wait_attached(&meta);
-		state = sherman_judge(&meta, sherman_metapage_read(relation, &meta), &reason);
+		state = judge(relation, &meta, &reason);
 	}
 	if (state == SHERMAN_OK && meta.tree != index->meta.tree)
 	{

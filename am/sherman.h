@@ -74,7 +74,7 @@ extern bool sherman_postmaster_is_gone(void);
 /* ---- metapage.c: block 0 of the main fork, WAL-logged ---- */
 
 #define SHERMAN_MAGIC 0x53484d31	/* "SHM1" */
-#define SHERMAN_FORMAT 3
+#define SHERMAN_FORMAT 4
 #define SHERMAN_MAX_POOL_NODES TREE_MAX_NODES
 
 #define SHERMAN_META_BROKEN 0x01	/* final; reason and time are set */
@@ -100,7 +100,8 @@ typedef enum ShermanReason
 	SHERMAN_REASON_NOT_BUILT,		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
 	SHERMAN_REASON_SESSION_ENDED,	/* temporary, and the session did not drop it: never in a metapage */
 	SHERMAN_REASON_OTHER_HISTORY,	/* somebody else changed the tree, or we did behind what we were set back to */
-	SHERMAN_REASON_GONE				/* a memory node was away for longer than sherman.gone_after */
+	SHERMAN_REASON_GONE,			/* a memory node was away for longer than sherman.gone_after */
+	SHERMAN_REASON_ENCODING			/* this process would encode its keys in another way */
 } ShermanReason;
 
 typedef struct ShermanMetaPage
@@ -127,6 +128,8 @@ typedef struct ShermanMetaPage
 	uint32		copy;				/* position of the memory node that has the copy, and 1; 0 = there is none */
 	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* what trees call their memory, and half of its
 																 * UUID; the first of the root's must fit */
+	uint8		kinds[INDEX_MAX_KEYS];	/* NormalizeKind of each key column: what its bytes in the tree are */
+	uint32		collation_versions[INDEX_MAX_KEYS]; /* hash of collation_version() when it was built; 0 = it has none */
 	uint32		checksum;			/* of the above */
 } ShermanMetaPage;
 
@@ -153,7 +156,7 @@ extern bool sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid);
 /* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
 extern void sherman_metapage_break(Relation index, ShermanReason reason);
 extern const char *sherman_reason_text(ShermanReason reason);
-/* Notes the format of the tree that it names or will name. */
+/* Notes the format of the tree that it names or will name; how its keys are encoded: sherman_keys_note(). */
 extern void sherman_metapage_set_format(ShermanMetaPage *meta, const TreeFormat *format);
 /* Whether it was that; fills the postings, which the index's definition alone does not tell. */
 extern bool sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat *format);
@@ -181,6 +184,13 @@ extern ShermanKeys *sherman_keys_make(Relation index);
 /* Whether keys that were made for the index earlier are as they would be made now: its definition has not changed since. */
 extern bool sherman_keys_serve(const ShermanKeys *keys, Relation index);
 extern const TreeFormat *sherman_keys_format(const ShermanKeys *keys);
+
+/* Notes how this process encodes the keys, and the versions of their collations, for an index that is to be filled by them. */
+extern void sherman_keys_note(const ShermanKeys *keys, ShermanMetaPage *meta);
+/* Whether the index's keys were encoded as this process would: else it must not be used.  From catalogs only; raises nothing. */
+extern bool sherman_keys_fit(Relation index, const ShermanMetaPage *meta);
+/* Warns if a collation's order may have changed since the index was built. */
+extern void sherman_keys_warn_versions(Relation index, const ShermanMetaPage *meta);
 
 /*
  * Forms the key of a row: normalized bytes and, unless lossless, the image (palloc'd in CurrentMemoryContext).  Raises btree's error
