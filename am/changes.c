@@ -134,7 +134,7 @@ make_lazy_tree(Relation relation, ShermanIndex *index)
  * broken, durably, so that the change may be skipped.
  */
 static void
-before_skip(Relation index, const ShermanIndex *opened)
+before_skip(Relation index, ShermanIndex *opened)
 {
 	bool		constraint = index->rd_index->indisunique || index->rd_index->indisexclusion;
 
@@ -143,7 +143,10 @@ before_skip(Relation index, const ShermanIndex *opened)
 		case SHERMAN_BROKEN:
 			if (constraint)
 				break;
-			sherman_metapage_break(index, opened->reason);
+			/* Of a thousand rows one takes the page. */
+			if (!opened->break_durable)
+				sherman_metapage_break(index, opened->reason);
+			opened->break_durable = true;
 			return;
 		case SHERMAN_UNREACHABLE:
 			if (constraint || !index->rd_index->indisvalid ||

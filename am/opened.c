@@ -290,6 +290,7 @@ judge_open(Relation relation, KnownIndex *entry)
 	open->index.meta = meta;
 	open->index.state = state;
 	open->index.reason = reason;
+	open->index.break_durable &= (meta.flags & SHERMAN_META_BROKEN) != 0;
 	open->index.generation = generation;
 	return open;
 }
@@ -443,6 +444,10 @@ open_index(Relation relation, bool quiet)
 		hidden.state = SHERMAN_HIDDEN;
 		return &hidden;
 	}
+	/* Broken is for good: inserts that are skipped shall not meet at the metapage. */
+	open = find_valid(relation);
+	if (open != NULL && open->index.state == SHERMAN_BROKEN && open->index.break_durable)
+		return &open->index;
 	entry = find_known(RelationGetRelid(relation), true);
 	do
 	{

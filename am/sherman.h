@@ -227,6 +227,7 @@ typedef struct ShermanIndex
 	ShermanKeys *keys;
 	Tree	   *tree;			/* NULL unless state is SHERMAN_OK (and meta.tree is not 0) */
 	uint64		generation;		/* of the shared state when it was checked */
+	bool		break_durable;	/* this process made sure that the metapage says "broken", durably */
 	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
 	TreeScan   *spare;			/* for whoever needs one next, made when first needed */
 	bool		spare_taken;
