@@ -452,8 +452,12 @@ run_service_call(FabricServer *server, ServerConnection *connection)
 bool
 request_continue(FabricServer *server, ServerConnection *connection)
 {
-	if (connection->calling)
+	/* It began in this very round, perhaps. */
+	if (connection->calling && connection->asked != server->round)
+	{
+		connection->asked = server->round;
 		run_service_call(server, connection);
+	}
 	return connection->calling;
 }
 

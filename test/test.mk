@@ -47,6 +47,8 @@ endif
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
 TESTS += test_service test_tables test_calls test_tenants
+TESTS += test_rounds
+test_rounds_SOURCES = test/support/door.c
 TESTS += test_lock test_lock_doubt
 test_lock_SOURCES = test/support/lock_stage.c
 test_lock_doubt_SOURCES = test/support/lock_stage.c
