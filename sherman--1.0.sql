@@ -308,6 +308,19 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 COMMENT ON FUNCTION sherman_collect() IS 'frees the memory of dropped sherman indexes now: number of trees freed';
 
 -- Sizes and states are public, as those of tables are; where the memory lies, and work for others, are not.
+CREATE FUNCTION sherman_files(
+	OUT path text, OUT kind text, OUT bytes bigint, OUT since timestamptz, OUT reason text)
+	RETURNS SETOF record
+	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION sherman_files() IS
+	'files of this server that hold indexes or were set aside: what stays behind when the extension or the data directory is dropped';
+REVOKE ALL ON FUNCTION sherman_files() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION sherman_files() TO pg_monitor;
+CREATE FUNCTION sherman_remove_file(path text) RETURNS void
+	AS 'MODULE_PATHNAME' LANGUAGE C STRICT VOLATILE;
+COMMENT ON FUNCTION sherman_remove_file(text) IS
+	'removes a file that was set aside, one that sherman_files() shows as kept';
+REVOKE ALL ON FUNCTION sherman_remove_file(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION sherman_memory_nodes() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION sherman_memory_nodes() TO pg_monitor;
 GRANT SELECT ON sherman_memory_nodes TO pg_monitor;

@@ -167,6 +167,16 @@ extern ShermanPlace sherman_place_find(const ShermanLocal *local);
 /* Notes that this is the place. */
 extern void sherman_place_note(ShermanLocal *local);
 
+/* ---- kept.c: files that are set aside ---- */
+
+/*
+ * Sets the embedded node's memory aside, if something is in it; `why` is lower-case letters and hyphens.  False, with a WARNING, if
+ * it stays where it is.
+ */
+extern bool sherman_keep_memory(const char *path, const char *why);
+/* The same of a file that must not stay, if it is there. */
+extern bool sherman_keep_file(const char *path, const char *why);
+
 /* ---- recovery.c ---- */
 
 /* In the startup hook: reads control file and state file, and judges the last end. */

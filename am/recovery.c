@@ -151,35 +151,6 @@ local_begin(ShermanLocal *local, uint64 system_identifier)
 }
 
 /*
- * Removes the embedded node's memory of a history that has ended.  Nobody maps it: core's shared memory
- * interlock lets no process of an older run of this data directory live beside this one.
- */
-static void
-remove_memory(const char *path)
-{
-	char		lock[MAXPGPATH + 8];
-
-	if (unlink(path) == 0)
-		ereport(LOG, (errmsg("removed memory \"%s\": it does not fit this data directory's history", path)));
-	snprintf(lock, sizeof(lock), "%s.lock", path);
-	unlink(lock);
-}
-
-/*
- * Removes the embedded node's snapshot of a history that has ended, or is another data directory's.
- */
-static void
-remove_snapshot(void)
-{
-	struct stat file;
-
-	if (stat(SHERMAN_SNAPSHOT, &file) == 0 && durable_unlink(SHERMAN_SNAPSHOT, WARNING) == 0)
-		ereport(LOG,
-				(errmsg("removed snapshot \"%s\": it does not fit this data directory's history",
-						SHERMAN_SNAPSHOT)));
-}
-
-/*
  * Nothing that was done up to now is proven: external memory nodes stay what they are, but no tree in them is
  * believed.
  */
@@ -191,9 +162,12 @@ local_distrust(ShermanLocal *local)
 		if (local->node[i].member != 0)
 			random_word(&local->node[i].member);
 	}
-	if (local->memory_path[0] != '\0')
-		remove_memory(local->memory_path);
-	local->memory_path[0] = '\0';
+	/*
+	 * Nobody maps the embedded node's: core's shared memory interlock lets no process of an older run of this data directory
+	 * live beside this one.  What cannot be set aside keeps its name, and there will be another one.
+	 */
+	if (local->memory_path[0] != '\0' && !sherman_keep_memory(local->memory_path, "unproven"))
+		local->memory_path[0] = '\0';
 }
 
 /*
@@ -315,11 +289,14 @@ sherman_recovery_start(ShermanShared *shared)
 		bool		unproven = shared->start == SHERMAN_START_UNPROVEN && (!found || local->epoch != 0);
 
 		if (!found)
+		{
+			shared->node_held = !sherman_keep_file(SHERMAN_LOCAL_FILE, "not-ours");
 			local_begin(local, control->system_identifier);
+		}
 		else if (unproven)
 			local_distrust(local);
 		if (unproven)
-			remove_snapshot();
+			shared->node_held |= !sherman_keep_file(SHERMAN_SNAPSHOT, "unproven");
 		if (sherman_embedded)
 			changed |= local_name_memory(local);
 		changed |= unproven;

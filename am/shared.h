@@ -178,6 +178,7 @@ typedef struct ShermanShared
 	pid_t		node_pid;		/* 0 = does not serve */
 	uint64		node_serial;	/* counts its starts */
 	char		node_failure[256];	/* why it does not serve */
+	bool		node_held;		/* it must not: it would overwrite what could not be set aside */
 
 	/* Memory nodes: the launcher changes them */
 	bool		embedded;		/* the one is the embedded node */

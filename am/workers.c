@@ -215,9 +215,9 @@ node_open(const ServiceOptions *options)
 		proc_exit(1);
 	if (status == FABRIC_PROTOCOL)
 	{
-		ereport(WARNING, (errmsg("memory \"%s\" is replaced: %s", options->memory_path, detail)));
-		unlink(options->memory_path);
-		status = service_open(options, &service, detail);
+		ereport(WARNING, (errmsg("memory \"%s\" cannot be used: %s", options->memory_path, detail)));
+		if (sherman_keep_memory(options->memory_path, "unusable"))
+			status = service_open(options, &service, detail);
 	}
 	if (status != FABRIC_OK)
 	{
@@ -254,6 +254,15 @@ sherman_node_main(Datum argument)
 	avoid_oom_killer();
 	before_shmem_exit(node_exit, (Datum) 0);
 
+	if (sherman_shared->node_held)
+	{
+		node_publish(0, "files of another history are in its way");
+		ereport(FATAL,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not start the sherman memory node: files of another history are in its way"),
+				 errhint("SELECT * FROM sherman_files() shows what was set aside: remove some of it with sherman_remove_file(), "
+						 "and start the server anew.")));
+	}
 	node_open(&options);
 	node_publish(MyProcPid, "");
 	if (service_run(service) != FABRIC_OK)

@@ -256,6 +256,21 @@ object_recover(FabricServer *server, bool keep, char *detail)
 	return status;
 }
 
+bool
+fabric_object_is_there(const char *path, bool *served)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is_there;
+
+	if (descriptor < 0)
+		return false;
+	is_there = file_is_private(descriptor, path, NULL) && memory_kind_of(descriptor) != MEMORY_KIND_STRANGE;
+	*served = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	close(descriptor);
+	return is_there;
+}
+
 FabricStatus
 fabric_object_set_aside(const char *path, const char *why, char *kept, char *detail)
 {

@@ -166,7 +166,22 @@ $node->stop;
 unlink $node->data_dir . '/pg_dynshmem/sherman.state' or die 'could not remove the state file';
 lose_memory();
 $node->start;
-log_has(qr/removed snapshot "pg_dynshmem\/sherman.snapshot"/, 'a snapshot of a history that is not ours goes');
+log_has(qr/"pg_dynshmem\/sherman.snapshot" is not used any more, and is kept as/, 'a snapshot of a history that is not ours is set aside');
+is($node->safe_psql('postgres', q{SELECT string_agg(kind || ' ' || coalesce(reason, '-'), ', ' ORDER BY kind, reason) FROM sherman_files()
+	WHERE path LIKE 'pg_dynshmem%'}), 'kept damaged, kept unproven, state file -', 'both are shown, with the reason');
+my $kept = $node->safe_psql('postgres', q{SELECT path FROM sherman_files() WHERE reason = 'unproven' AND bytes > 0 AND since > now() - interval '1 hour'});
+like($node->safe_psql('postgres', q{SELECT string_agg(reason, ',') FROM sherman_files() WHERE kind = 'other memory'}) . ',none',
+	qr/no server that runs uses it|none/, 'and what there is of others');
+foreach my $other ($snapshot, 'pg_dynshmem/sherman.state', 'PG_VERSION', '../../../etc/passwd', "$kept/../sherman.state")
+{
+	$status = $node->psql('postgres', "SELECT sherman_remove_file('$other')", stderr => \$stderr);
+	like($stderr, qr/is no file that this server has set aside/, "$other is not removed");
+}
+$node->safe_psql('postgres', 'CREATE ROLE nobody');
+isnt($node->psql('postgres', "SET ROLE nobody; SELECT sherman_remove_file('$kept')"), 0, 'nor anything by somebody else');
+isnt($node->psql('postgres', 'SET ROLE nobody; SELECT * FROM sherman_files()'), 0, 'who does not see it either');
+$node->safe_psql('postgres', "SELECT sherman_remove_file('$kept')");
+ok(!-e $node->data_dir . "/$kept", 'a superuser removes what was set aside');
 is_broken($node, 'an unproven start');
 
 # Not wanted: decided when the server stops.

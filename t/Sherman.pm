@@ -49,12 +49,12 @@ sub memory_directory
 	return $directories{ $node->name }->dirname;
 }
 
-# Paths of the memory objects that are there.
+# Paths of the memory objects that are there, but for those that were set aside.
 sub memory_files
 {
 	my $node = shift;
 
-	return grep { !/\.lock$/ } glob(memory_directory($node) . '/sherman.*');
+	return grep { !/\.lock$|\.kept-/ } glob(memory_directory($node) . '/sherman.*');
 }
 
 # new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1, extra => [ flags of initdb ]): with the extension in "postgres".  Nothing

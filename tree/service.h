@@ -22,6 +22,7 @@
 #ifndef SHERMAN_SERVICE_H
 #define SHERMAN_SERVICE_H
 
+#include "../rdma/kept.h"
 #include "../rdma/keys.h"
 #include "../rdma/server.h"
 
