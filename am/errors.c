@@ -4,7 +4,10 @@
  */
 #include "sherman.h"
 
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
 
 #include "shared.h"
@@ -85,11 +88,10 @@ what_if_full(void)
 }
 
 /*
- * The memory nodes that a failed call met, for the reader who does not know them by their numbers; NULL:
- * none.
+ * The memory nodes that a failed call met; with their addresses for the reader who does not know them by their numbers.
  */
 static char *
-name_nodes(uint32 positions)
+name_nodes(uint32 positions, bool addresses)
 {
 	StringInfoData text;
 
@@ -98,11 +100,42 @@ name_nodes(uint32 positions)
 	{
 		if ((positions & 1u << i) == 0)
 			continue;
+		if (text.len > 0)
+			appendStringInfoChar(&text, ' ');
+		if (!addresses)
+		{
+			appendStringInfo(&text, "It is about memory node %d.", i);
+			continue;
+		}
 		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-		appendStringInfo(&text, " Memory node %d is \"%s\".", i, sherman_shared->node[i].address);
+		appendStringInfo(&text, "Memory node %d is \"%s\".", i, sherman_shared->node[i].address);
 		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	}
 	return text.data;
+}
+
+/*
+ * May the reader of this session's messages see what the view "sherman_memory_nodes" shows: addresses, and names of files?
+ * Whom the session belongs to decides, not in whose function it is.  Outside of a transaction nobody's rights are known.
+ */
+static bool
+reader_sees_addresses(void)
+{
+	return IsTransactionState() && has_privs_of_role(GetSessionUserId(), ROLE_PG_MONITOR);
+}
+
+/*
+ * The DETAIL of an error that names memory nodes: `text` for the log and for readers who may see it, `plain` for the others.
+ * Either may be empty.  Within ereport().
+ */
+static int
+detail_by_reader(bool sees, const char *text, const char *plain)
+{
+	if (!sees && text[0] != '\0')
+		errdetail_log("%s", text);
+	if (sees)
+		plain = text;
+	return plain[0] != '\0' ? errdetail_internal("%s", plain) : 0;
 }
 
 static const StatusReport *
@@ -132,15 +165,23 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 	const char *hint;
 	char	   *subject;
 	char	   *name;
-	char	   *nodes = "";
+	const char *text;
+	const char *plain;
+	bool		sees = true;
 	uint32		trouble;
 
 	if (status == TREE_STOPPED && elevel >= ERROR)
 		CHECK_FOR_INTERRUPTS();
 	/* Before the error is raised: a write that is in doubt must not land while others go on. */
 	trouble = sherman_connection_trouble();
+	plain = text = detail != NULL && detail[0] != '\0' ? psprintf("%s.", detail) : "";
+	/* What the fabric says of a connection may name an address or a file. */
 	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
-		nodes = name_nodes(trouble);
+	{
+		text = psprintf("%s%s%s", text, text[0] != '\0' && trouble != 0 ? " " : "", name_nodes(trouble, true));
+		plain = name_nodes(trouble, false);
+		sees = reader_sees_addresses();
+	}
 	hint = report == NULL ? NULL : report->hint == full_hint ? what_if_full() : report->hint;
 	name = index != NULL ? pstrdup(RelationGetRelationName(index)) : NULL;
 	subject = name != NULL ? psprintf("index \"%s\"", name) : pstrdup("a sherman index");
@@ -152,7 +193,7 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		ereport(elevel,
 				(errcode(report->code),
 				 errmsg(report->message, subject),
-				 detail != NULL && detail[0] != '\0' ? errdetail_internal("%s.%s", detail, nodes) : 0,
+				 detail_by_reader(sees, text, plain),
 				 hint == NULL || (hint == reindex_hint && name == NULL) ? 0 :
 				 hint == reindex_hint ? errhint(reindex_hint, quote_identifier(name)) :
 				 errhint("%s", hint),
@@ -166,7 +207,10 @@ void
 sherman_report_away(int elevel, const char *subject, int position)
 {
 	ShermanListed listed = {.status = FABRIC_OK};
-	char		address[SHERMAN_ADDRESS_BYTES] = "";
+	const char *named = "";
+	const char *plain;
+	const char *text;
+	bool		sees = reader_sees_addresses();
 	bool		wanted = sherman_shared->listed_count > 0;
 	int			code = ERRCODE_CONNECTION_FAILURE;
 	const char *hint = look_hint;
@@ -174,9 +218,7 @@ sherman_report_away(int elevel, const char *subject, int position)
 	if (position >= 0)
 	{
 		wanted = sherman_node_listed(position, &listed);
-		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-		strlcpy(address, sherman_shared->node[position].address, sizeof(address));
-		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+		named = name_nodes(1u << position, true);
 	}
 	else
 		sherman_first_failure(&listed);
@@ -190,13 +232,14 @@ sherman_report_away(int elevel, const char *subject, int position)
 			hint = away_reports[i].hint;
 		}
 	}
+	plain = wanted ? "" : position >= 0 ? "It is not in \"sherman.memory_nodes\"." :
+		"\"sherman.memory_nodes\" is empty, and there is no embedded memory node.";
+	text = listed.failure[0] != '\0' ? psprintf("%s.", listed.failure) : plain;
 	ereport(elevel,
 			(errcode(code),
-			 address[0] != '\0' ? errmsg("%s: memory node \"%s\" is not attached", subject, address) :
+			 position >= 0 ? errmsg("%s: memory node %d is not attached", subject, position) :
 			 errmsg("%s: no memory node is attached", subject),
-			 listed.failure[0] != '\0' ? errdetail_internal("%s.", listed.failure) :
-			 wanted ? 0 : position >= 0 ? errdetail("It is not in \"sherman.memory_nodes\".") :
-			 errdetail("\"sherman.memory_nodes\" is empty, and there is no embedded memory node."),
+			 detail_by_reader(sees, psprintf("%s%s%s", named, named[0] != '\0' ? " " : "", text), plain),
 			 errhint("%s", hint)));
 }
 

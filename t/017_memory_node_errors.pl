@@ -114,12 +114,36 @@ $node->safe_psql('postgres', 'SELECT sherman_collect()');
 
 # Nobody there; no such name; another protocol.
 my $address = $msd->address;
+my $bare = $address =~ s/^\w+:(?=.*:)//r;
+$node->safe_psql('postgres', 'CREATE ROLE anybody LOGIN; CREATE ROLE watcher LOGIN IN ROLE pg_monitor; GRANT SELECT, INSERT ON t TO PUBLIC;'
+	. 'CREATE TABLE own (id int); ALTER TABLE own OWNER TO anybody; GRANT anybody TO watcher; GRANT CREATE ON SCHEMA public TO PUBLIC');
 $msd->stop;
 ok(wait_for_reason('unreachable'), 'nobody listens');
 like(build_fails('nothing can be built'), qr/ERROR:  08006: .*DETAIL: .*refused.*HINT: /s, '08006, and says so');
 use_node('tcp:no-such-host.invalid:7400');
 ok(wait_for_reason('no address'), 'a name that means nothing');
 like(build_fails('nothing can be built'), qr/ERROR:  08006: .*DETAIL: .*no-such-host/s, '08006, and says so');
+
+# Where memory nodes are is for pg_monitor and the log.
+sub told
+{
+	my ($role, $query) = @_;
+	my $offset = -s $node->logfile;
+
+	$status = $node->psql('postgres', $query, extra_params => [ '-U', $role ], stdout => \$stdout, stderr => \$stderr);
+	isnt($status, 0, "$role: \"$query\" fails");
+	like(substr(slurp_file($node->logfile), $offset), qr/DETAIL:  .*(no-such-host|\Q$bare\E)/, 'the log has the address');
+	return $stderr;
+}
+
+for my $query ("INSERT INTO t VALUES (-3, '')", 'CREATE INDEX ON own USING sherman (id)')
+{
+	unlike(told('anybody', $query), qr/no-such-host|\Q$bare\E/, 'anybody is told none');
+	like($stderr, qr/ERROR: .*memory node/, 'but what is wrong');
+	like(told('watcher', $query), qr/DETAIL:  .*(no-such-host|\Q$bare\E)/, 'a member of pg_monitor is');
+}
+$node->safe_psql('postgres', "CREATE FUNCTION put() RETURNS void LANGUAGE sql SECURITY DEFINER AS \$\$INSERT INTO t VALUES (-3, '')\$\$");
+unlike(told('anybody', 'SELECT put()'), qr/no-such-host|\Q$bare\E/, 'nor by a function of a superuser');
 use_node($address);
 $msd->start;
 ok(attached(), 'everything is as before');
