@@ -32,7 +32,54 @@ as_root()
 	fi
 }
 
-# Installs the Debian packages that are missing. postgresql-common is told first not to make a cluster of its own.
+# Seconds that another apt may hold its locks, as it does on a fresh machine for its first upgrades.
+APT_PATIENCE=900
+
+# apt_get ARGUMENT...: apt-get as root, quietly, behind whoever holds one of its locks: not all of them it waits for by itself.
+apt_get()
+{
+	local errors deadline=$((SECONDS + APT_PATIENCE)) said=
+
+	errors=$(mktemp)
+	until as_root env LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=60 "$@" >/dev/null 2>"$errors"; do
+		if ! grep -qE 'Could not get lock|Unable to (lock|acquire)' "$errors" || [ $SECONDS -gt $deadline ]; then
+			cat "$errors" >&2
+			rm -f "$errors"
+			return 1
+		fi
+		[ -n "$said" ] || say "another apt is at work: waiting for it"
+		said=1
+		sleep 2
+	done
+	rm -f "$errors"
+}
+
+packages_install()
+{
+	apt_get install -y --no-install-recommends "$@"
+}
+
+# install_server PACKAGE...: PostgreSQL's server among them, which makes no cluster of its own: the machine stays as it was. The setting that
+# says so belongs to postgresql-common and its user, who have it back, whatever becomes of the installation.
+install_server()
+(
+	setting=/etc/postgresql-common/createcluster.conf
+
+	packages_install postgresql-common || exit 1
+	kept=$(mktemp -d)
+	if [ -e $setting ]; then as_root cp -a $setting "$kept/"; fi
+	put_back()
+	{
+		as_root rm -f $setting
+		if [ -e "$kept/createcluster.conf" ]; then as_root cp -a "$kept/createcluster.conf" $setting; fi
+		as_root rm -rf "$kept"
+	}
+	trap put_back EXIT
+	printf 'create_main_cluster = false\n' | as_root tee $setting >/dev/null
+	packages_install "$@"
+)
+
+# Installs the Debian packages that are missing.
 install_packages()
 {
 	local package missing=()
@@ -42,12 +89,12 @@ install_packages()
 	done
 	[ ${#missing[@]} -eq 0 ] && return 0
 	say "installing: ${missing[*]}"
-	if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
-		as_root mkdir -p /etc/postgresql-common
-		printf 'create_main_cluster = false\n' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+	apt_get update
+	if [[ " ${missing[*]} " == *" postgresql-$PG_MAJOR "* ]]; then
+		install_server "${missing[@]}"
+	else
+		packages_install "${missing[@]}"
 	fi
-	as_root apt-get update -qq
-	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # install_own_packages [PACKAGE...]: those of script/packages, and these beside them.
