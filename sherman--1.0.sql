@@ -112,6 +112,18 @@ CREATE VIEW sherman_memory_nodes AS SELECT * FROM @extschema@.sherman_memory_nod
 COMMENT ON FUNCTION sherman_memory_nodes() IS 'memory nodes of this server: address, state, memory in bytes';
 COMMENT ON VIEW sherman_memory_nodes IS 'memory nodes of this server: address, state, memory in bytes';
 
+-- A memory node that is not coming back gives up its position (as in sherman_memory_nodes), and the indexes that lie on it are
+-- broken, to be rebuilt on others.  It must not be attached, nor in the list of memory nodes.
+CREATE FUNCTION sherman_forget_memory_node("position" integer)
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sherman_forget_memory_node(integer) IS
+	'gives up a memory node that is not coming back: the indexes that lie on it are broken';
+
+REVOKE ALL ON FUNCTION sherman_forget_memory_node(integer) FROM PUBLIC;
+
 -- Runs of this server that used memory nodes, as far back as stamps in indexes may tell of them: when each began, whether it
 -- ended clean, where its WAL ended and how that is known.  The last one is in use, unless no memory node is attached.
 CREATE FUNCTION sherman_epochs(

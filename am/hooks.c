@@ -135,6 +135,8 @@ initialize_shared(ShermanShared *shared)
 	memset(shared, 0, shared_bytes());
 	pg_atomic_init_u64(&shared->generation, 1);
 	pg_atomic_init_u32(&shared->epoch, 0);
+	pg_atomic_init_u32(&shared->forget, 0);
+	pg_atomic_init_u32(&shared->forgotten, 0);
 	pg_atomic_init_u32(&shared->keep_out, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
 	ConditionVariableInit(&shared->changed);

@@ -7,6 +7,7 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
+#include "compat.h"
 #include "shared.h"
 
 /* Node memory of the embedded node: what a small application's indexes need; only what is used is taken. */
@@ -81,6 +82,27 @@ check_key_file(char **value, void **extra, GucSource source)
 	return false;
 }
 
+bool
+sherman_list_awaits_restart(const char *list)
+{
+	const char *problem;
+	bool		named = list != NULL && sherman_parse_nodes(list, NULL, &problem) > 0;
+
+	if (sherman_shared == NULL)
+		return false;
+	/* The embedded node is started with the server, and ends with it. */
+	return sherman_shared->embedded ? named : !named && sherman_embedded_memory_mb > 0;
+}
+
+/*
+ * pg_settings shows whether it takes a restart.
+ */
+static void
+assign_memory_nodes(const char *value, void *extra)
+{
+	compat_set_pending_restart("sherman.memory_nodes", sherman_list_awaits_restart(value));
+}
+
 static bool
 check_memory_nodes(char **value, void **extra, GucSource source)
 {
@@ -151,9 +173,9 @@ sherman_define_settings(void)
 	DefineCustomStringVariable("sherman.memory_nodes",
 							   "Memory nodes to use instead of the embedded one: \"host:port, verbs:host:port, shm:/path\".",
 							   "More can be added while the server runs. One that is taken away makes the indexes "
-							   "in its memory unreachable until it is back.",
+							   "in its memory unreachable until it is back, or forgotten. From and to the embedded one takes a restart.",
 							   &sherman_memory_node_list, "",
-							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, check_memory_nodes, NULL, NULL);
+							   PGC_SIGHUP, GUC_SUPERUSER_ONLY, check_memory_nodes, assign_memory_nodes, NULL);
 	DefineCustomStringVariable("sherman.key_file",
 							   "File with this server's key for memory nodes across the network.",
 							   "A line \"tenant key\", as the memory node has it; readable by nobody else. It is read at "

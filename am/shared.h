@@ -193,6 +193,10 @@ typedef struct ShermanShared
 	uint64		launcher_nonce;
 	uint64		attached_serial;	/* node_serial that we are attached to */
 
+	/* Memory nodes that are to be forgotten */
+	pg_atomic_uint32 forget;	/* bit per position: sessions ask for it */
+	pg_atomic_uint32 forgotten; /* counts the launcher's rounds that had some to forget */
+
 	/* Visits */
 	pg_atomic_uint32 keep_out;	/* commands that want no worker of ours in their database */
 	pid_t		visitor_pid[SHERMAN_VISITS];	/* 0 = no visit */
@@ -421,6 +425,16 @@ extern void sherman_first_failure(ShermanListed *listed);
  */
 extern int	sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRESS_BYTES],
 								const char **problem);
+
+/* ---- forget.c: memory nodes that are not coming back ---- */
+
+/* In the launcher: forgets those that sessions have asked for. */
+extern void sherman_forget_round(void);
+
+/* ---- settings.c ---- */
+
+/* Whether a value of sherman.memory_nodes takes a restart: from the embedded memory node to others, or back. */
+extern bool sherman_list_awaits_restart(const char *list);
 
 /* ---- attach.c: the launcher's part in it ---- */
 

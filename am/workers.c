@@ -302,18 +302,14 @@ launcher_exit(int code, Datum argument)
 static void
 reload(void)
 {
-	const char *problem;
-
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	if (sherman_list_awaits_restart(sherman_memory_node_list))
+		ereport(LOG,
+				(errmsg("parameter \"sherman.memory_nodes\" cannot be changed without restarting the server, from or to the "
+						"embedded memory node")));
 	if (sherman_shared->embedded)
-	{
-		if (sherman_parse_nodes(sherman_memory_node_list, NULL, &problem) > 0)
-			ereport(LOG,
-					(errmsg("\"sherman.memory_nodes\" takes effect at the next start"),
-					 errdetail("This run uses the embedded memory node.")));
 		return;
-	}
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_pool_configure(sherman_shared);
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
@@ -378,6 +374,7 @@ sherman_launcher_main(Datum argument)
 			long		gone;
 			long		rebuild = LONG_MAX;
 
+			sherman_forget_round();
 			sherman_wal_end_round();
 			if (sherman_take_over_round())
 				sherman_attach_round();

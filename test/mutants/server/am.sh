@@ -232,3 +232,11 @@ mutate postmaster_believed_alive t/049_postmaster_gone am/workers.c \
 # ---- open indexes
 mutate handle_given_up_at_each_invalidation t/011_many_indexes am/opened.c \
 	's/\t\topen->stale = !sherman_keys_serve\(open->index\.keys, relation\);/\t\t;/'
+
+# ---- memory nodes that are forgotten
+mutate forgotten_until_the_next_start t/070_forget am/forget.c \
+	's/\tif \(!sherman_local_change\(&local\)\)\n\t\treturn;\n//; s/\(void\) sherman_history_write\(&local\)/(void) local/'
+mutate listed_memory_node_forgotten t/070_forget am/forget.c \
+	's/\t\t\treturn "It is in the list[^\n]*\n/\t\t\tcontinue;\n/'
+mutate attached_memory_node_forgotten t/070_forget am/forget.c \
+	's/\t\treturn "It is attached\.";\n/\t\treturn NULL;\n/'
