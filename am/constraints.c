@@ -7,21 +7,32 @@
  * which cannot have unique sherman indexes, get btree still, and so do partitions: INSERT ... ON CONFLICT into
  * the partitioned table would fail (on_conflict.c).
  *
- * ALTER COLUMN TYPE makes a constraint anew from its definition, inside core, and takes btree: who loses a
- * sherman index so is told.
+ * What has no access method in its definition has none in a dump, either.  So the indexes of such constraints
+ * bear a mark, the storage parameter "sherman": pg_dump writes it, pg_upgrade brings it along, and whoever reads
+ * it makes a sherman constraint, whatever the setting is.  Where the library is not loaded core refuses the
+ * parameter, rather than making a btree of it.
+ *
+ * ALTER COLUMN TYPE makes a constraint anew from its definition, inside core, and takes btree: the mark is taken
+ * off before, and who loses a sherman index is told.
  */
 #include "sherman.h"
 
 #include "access/genam.h"
 #include "access/htup_details.h"
+#include "access/reloptions.h"
 #include "access/table.h"
+#include "access/xact.h"
+#include "catalog/dependency.h"
 #include "catalog/indexing.h"
 #include "catalog/namespace.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
 #include "commands/defrem.h"
+#include "commands/tablecmds.h"
+#include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
+#include "storage/lmgr.h"
 #include "tcop/utility.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -30,38 +41,147 @@
 
 #include "shared.h"
 
-/* The access method's name, as the extension's script gives it. */
-#define ACCESS_METHOD "sherman"
-
 bool		sherman_constraints = false;
+
+/* ---- the mark ---- */
+
+typedef enum Mark
+{
+	MARK_NONE,
+	MARK_ON,
+	MARK_OFF					/* the constraint is to be btree's, whatever the setting is */
+} Mark;
+
+static bool
+is_mark(const DefElem *option)
+{
+	return option->defnamespace == NULL && strcmp(option->defname, SHERMAN_MARK) == 0;
+}
+
+static DefElem *
+find_mark(List *options)
+{
+	ListCell   *cell;
+
+	foreach(cell, options)
+	{
+		if (is_mark(lfirst_node(DefElem, cell)))
+			return lfirst(cell);
+	}
+	return NULL;
+}
+
+static Mark
+mark_of(const Constraint *constraint)
+{
+	DefElem    *option = find_mark(constraint->options);
+
+	return option == NULL ? MARK_NONE : defGetBoolean(option) ? MARK_ON : MARK_OFF;
+}
+
+/*
+ * The mark as a list of options, to be set or reset.
+ */
+static List *
+mark_options(bool on)
+{
+	return list_make1(makeDefElem(pstrdup(SHERMAN_MARK), on ? (Node *) makeString(pstrdup("true")) : NULL, -1));
+}
+
+/*
+ * Gives an index the mark, or takes it off.
+ */
+static void
+set_mark(Oid index, bool on)
+{
+	Relation	catalog = table_open(RelationRelationId, RowExclusiveLock);
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
+	Datum		values[Natts_pg_class] = {0};
+	bool		nulls[Natts_pg_class] = {false};
+	bool		replaces[Natts_pg_class] = {false};
+	const int	at = Anum_pg_class_reloptions - 1;
+	Datum		options;
+	bool		isnull;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", index);
+	options = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_reloptions, &isnull);
+	values[at] = transformRelOptions(isnull ? (Datum) 0 : options, mark_options(on), NULL, NULL, false, !on);
+	nulls[at] = values[at] == (Datum) 0;
+	replaces[at] = true;
+	CatalogTupleUpdate(catalog, &tuple->t_self,
+					   heap_modify_tuple(tuple, RelationGetDescr(catalog), values, nulls, replaces));
+	ReleaseSysCache(tuple);
+	table_close(catalog, RowExclusiveLock);
+	CommandCounterIncrement();
+}
 
 /* ---- the access method of constraints ---- */
 
-static void
-set_method(Node *node)
+/*
+ * Adds the node if it is a constraint that has no access method, but may have one.
+ */
+static List *
+add_if_open(List *found, Node *node)
 {
 	Constraint *constraint = (Constraint *) node;
 
 	if (node == NULL || !IsA(node, Constraint) ||
 		(constraint->contype != CONSTR_PRIMARY && constraint->contype != CONSTR_UNIQUE) ||
 		constraint->access_method != NULL || constraint->indexname != NULL)
-		return;
-	constraint->access_method = pstrdup(ACCESS_METHOD);
+		return found;
+	return lappend(found, constraint);
 }
 
 /*
  * The same for a table's element: a column with its constraints, or a constraint.
  */
-static void
-set_method_of_element(Node *element)
+static List *
+add_of_element(List *found, Node *element)
 {
 	ListCell   *cell;
 
-	set_method(element);
+	found = add_if_open(found, element);
 	if (element == NULL || !IsA(element, ColumnDef))
-		return;
+		return found;
 	foreach(cell, ((ColumnDef *) element)->constraints)
-		set_method(lfirst(cell));
+		found = add_if_open(found, lfirst(cell));
+	return found;
+}
+
+/*
+ * The statement's constraints that have no access method.
+ */
+static List *
+open_constraints(Node *statement)
+{
+	List	   *found = NIL;
+	ListCell   *cell;
+
+	if (IsA(statement, CreateStmt))
+	{
+		foreach(cell, ((CreateStmt *) statement)->tableElts)
+			found = add_of_element(found, lfirst(cell));
+	}
+	else if (IsA(statement, AlterTableStmt) && ((AlterTableStmt *) statement)->objtype == OBJECT_TABLE)
+	{
+		foreach(cell, ((AlterTableStmt *) statement)->cmds)
+			found = add_of_element(found, lfirst_node(AlterTableCmd, cell)->def);
+	}
+	return found;
+}
+
+static bool
+has_mark(List *constraints)
+{
+	ListCell   *cell;
+
+	foreach(cell, constraints)
+	{
+		if (mark_of(lfirst(cell)) != MARK_NONE)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -90,47 +210,83 @@ table_can(const RangeVar *name)
 }
 
 /*
- * Whether the statement may make constraints that sherman can keep; if there is such an access method in this
- * database.
+ * Whether the setting gives the statement's constraints to sherman.
  */
 static bool
-may_constrain(Node *statement)
+setting_counts(Node *statement)
 {
-	bool		can = false;
-
-	if (IsA(statement, CreateStmt))
-		can = new_table_can((CreateStmt *) statement);
-	else if (IsA(statement, AlterTableStmt))
-		can = ((AlterTableStmt *) statement)->objtype == OBJECT_TABLE &&
-			table_can(((AlterTableStmt *) statement)->relation);
-	return can && OidIsValid(get_am_oid(ACCESS_METHOD, true));
+	if (!sherman_constraints)
+		return false;
+	return IsA(statement, CreateStmt) ? new_table_can((CreateStmt *) statement) :
+		table_can(((AlterTableStmt *) statement)->relation);
 }
 
 static void
-set_methods(Node *statement)
+set_method(Constraint *constraint, const char *method, bool by_setting)
 {
-	ListCell   *cell;
+	Mark		mark = mark_of(constraint);
 
-	if (IsA(statement, CreateStmt))
-	{
-		foreach(cell, ((CreateStmt *) statement)->tableElts)
-			set_method_of_element(lfirst(cell));
+	if (mark == MARK_OFF)
+		constraint->options = list_delete_ptr(constraint->options, find_mark(constraint->options));
+	if (mark == MARK_OFF || (mark == MARK_NONE && !by_setting))
 		return;
-	}
-	foreach(cell, ((AlterTableStmt *) statement)->cmds)
-		set_method_of_element(lfirst_node(AlterTableCmd, cell)->def);
+	constraint->access_method = pstrdup(method);
+	if (mark == MARK_NONE)
+		constraint->options = list_concat(constraint->options, mark_options(true));
 }
 
 PlannedStmt *
 sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
 {
-	if (!sherman_constraints || !may_constrain(statement->utilityStmt))
+	List	   *constraints = open_constraints(statement->utilityStmt);
+	bool		by_setting;
+	Oid			method;
+	ListCell   *cell;
+
+	if (constraints == NIL)
+		return statement;
+	by_setting = setting_counts(statement->utilityStmt);
+	if (!by_setting && !has_mark(constraints))
+		return statement;
+	method = sherman_access_method();
+	if (!OidIsValid(method))
 		return statement;
 	if (*read_only_tree)
+	{
 		statement = copyObject(statement);
+		constraints = open_constraints(statement->utilityStmt);
+	}
 	*read_only_tree = false;
-	set_methods(statement->utilityStmt);
+	foreach(cell, constraints)
+		set_method(lfirst(cell), get_am_name(method), by_setting);
 	return statement;
+}
+
+void
+sherman_keep_mark(Node *statement)
+{
+	AlterTableStmt *alter = (AlterTableStmt *) statement;
+	ListCell   *cell;
+	Oid			index;
+
+	if (!IsA(statement, AlterTableStmt))
+		return;
+	foreach(cell, alter->cmds)
+	{
+		AlterTableCmd *command = lfirst_node(AlterTableCmd, cell);
+
+		if ((command->subtype != AT_SetRelOptions && command->subtype != AT_ResetRelOptions) ||
+			find_mark((List *) command->def) == NULL)
+			continue;
+		index = RangeVarGetRelid(alter->relation, NoLock, true);
+		if (!OidIsValid(index) || !sherman_is_ours(index) || !OidIsValid(get_index_constraint(index)))
+			continue;
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("storage parameter \"%s\" of index \"%s\" cannot be changed", SHERMAN_MARK, get_rel_name(index)),
+				 errdetail("Dumps of its constraint tell by it that the index is of this access method."),
+				 errhint("Drop the constraint and add it again.")));
+	}
 }
 
 /* ---- constraints that lose their access method ---- */
@@ -185,43 +341,103 @@ changes_type(const AlterTableStmt *statement)
 	return false;
 }
 
+/*
+ * Tables that are made of a composite type, whose attributes are changed with it.
+ */
+static List *
+add_typed_tables(List *tables, Oid relation)
+{
+	Oid			type = get_rel_type_id(relation);
+	Relation	catalog;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	if (get_rel_relkind(relation) != RELKIND_COMPOSITE_TYPE)
+		return tables;
+	catalog = table_open(RelationRelationId, AccessShareLock);
+	ScanKeyInit(&key, Anum_pg_class_reloftype, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(type));
+	scan = systable_beginscan(catalog, InvalidOid, false, NULL, 1, &key);
+	while ((tuple = systable_getnext(scan)) != NULL)
+		tables = list_concat_unique_oid(tables,
+										find_all_inheritors(((Form_pg_class) GETSTRUCT(tuple))->oid, NoLock, NULL));
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return tables;
+}
+
+static List *
+constraints_of(Oid relation)
+{
+	List	   *tables = add_typed_tables(find_all_inheritors(relation, NoLock, NULL), relation);
+	List	   *found = NIL;
+	ListCell   *cell;
+
+	foreach(cell, tables)
+		found = add_constraints(found, lfirst_oid(cell));
+	return found;
+}
+
+static Oid
+index_of(const NamedConstraint *constraint)
+{
+	Oid			now = get_relation_constraint_oid(constraint->table, NameStr(constraint->name), true);
+
+	return OidIsValid(now) ? get_constraint_index(now) : InvalidOid;
+}
+
 List *
 sherman_constraints_at_risk(Node *statement)
 {
-	List	   *found = NIL;
-	List	   *tables;
+	AlterTableStmt *alter = (AlterTableStmt *) statement;
+	List	   *found;
 	ListCell   *cell;
-	Oid			table;
+	Oid			relation;
 
-	if (!IsA(statement, AlterTableStmt) || !changes_type((AlterTableStmt *) statement) ||
-		!OidIsValid(get_am_oid(ACCESS_METHOD, true)))
+	if (!IsA(statement, AlterTableStmt) || !changes_type(alter))
 		return NIL;
-	table = RangeVarGetRelid(((AlterTableStmt *) statement)->relation, NoLock, true);
-	if (!OidIsValid(table))
+	relation = RangeVarGetRelid(alter->relation, NoLock, true);
+	if (!OidIsValid(relation) || constraints_of(relation) == NIL)
 		return NIL;
-	tables = find_all_inheritors(table, NoLock, NULL);
-	foreach(cell, tables)
-		found = add_constraints(found, lfirst_oid(cell));
-	list_free(tables);
+	/* The lock that the command takes, for those who may give it. */
+	relation = RangeVarGetRelidExtended(alter->relation, AccessExclusiveLock, alter->missing_ok ? RVR_MISSING_OK : 0,
+										RangeVarCallbackOwnsRelation, NULL);
+	if (!OidIsValid(relation))
+		return NIL;
+	found = constraints_of(relation);
+	foreach(cell, found)
+	{
+		const NamedConstraint *constraint = lfirst(cell);
+
+		LockRelationOid(constraint->table, AccessExclusiveLock);
+		set_mark(index_of(constraint), false);
+	}
 	return found;
 }
 
 void
-sherman_warn_of_lost(List *constraints)
+sherman_constraints_after(List *constraints)
 {
 	ListCell   *cell;
 
+	/* Also what the command has left for the next one to see. */
+	if (constraints != NIL)
+		CommandCounterIncrement();
 	foreach(cell, constraints)
 	{
-		NamedConstraint *constraint = lfirst(cell);
-		char	   *name = NameStr(constraint->name);
-		Oid			now = get_relation_constraint_oid(constraint->table, name, true);
+		const NamedConstraint *constraint = lfirst(cell);
+		Oid			index = index_of(constraint);
 
-		if (!OidIsValid(now) || sherman_is_ours(get_constraint_index(now)))
+		if (!OidIsValid(index))
 			continue;
+		if (sherman_is_ours(index))
+		{
+			set_mark(index, true);
+			continue;
+		}
 		ereport(WARNING,
 				(errmsg("the index of constraint \"%s\" of table \"%s\" is btree's now",
-						name, get_rel_name(constraint->table)),
+						NameStr(constraint->name), get_rel_name(constraint->table)),
 				 errdetail("A constraint is made anew when the type of its column changes, with core's access method."),
 				 errhint("Set sherman.constraints, drop the constraint and add it again.")));
 	}

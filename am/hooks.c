@@ -295,6 +295,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 {
 	List	   *at_risk = sherman_constraints_at_risk(statement->utilityStmt);
 
+	sherman_keep_mark(statement->utilityStmt);
 	statement = sherman_set_methods(statement, &read_only_tree);
 	if (sherman_shared != NULL && needs_database(statement->utilityStmt))
 		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
@@ -307,7 +308,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 					 completion);
 	if (sherman_shared != NULL && IsA(statement->utilityStmt, CheckPointStmt))
 		sherman_wal_end_wait();
-	sherman_warn_of_lost(at_risk);
+	sherman_constraints_after(at_risk);
 	sherman_mirror_changed(statement->utilityStmt);
 }
 

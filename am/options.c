@@ -19,6 +19,7 @@ typedef struct ShermanOptions
 	int			fillfactor;		/* of leaves in bulk load, percent */
 	bool		deduplicate_items;	/* whether a build makes an index whose leaves keep TIDs of one key together */
 	int			replicas;		/* copies of each node that a build makes, beside the first */
+	bool		constraint;		/* "sherman": what dumps know a constraint of ours by, constraints.c */
 } ShermanOptions;
 
 /* Set once in _PG_init(): the kind that reloptions.c knows our options by. */
@@ -39,6 +40,9 @@ sherman_define_options(void)
 	add_int_reloption(sherman_relopt_kind, "replicas",
 					  "Keeps so many copies on other memory nodes, from the next build on", 0, 0, REPLICAS_MOST,
 					  ShareUpdateExclusiveLock);
+	add_bool_reloption(sherman_relopt_kind, SHERMAN_MARK,
+					   "Marks the index of a constraint, which has no access method in its definition, as this one's", false,
+					   ShareUpdateExclusiveLock);
 }
 
 /*
@@ -52,6 +56,7 @@ sherman_options(Datum reloptions, bool validate)
 		{"fillfactor", RELOPT_TYPE_INT, offsetof(ShermanOptions, fillfactor)},
 		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(ShermanOptions, deduplicate_items)},
 		{"replicas", RELOPT_TYPE_INT, offsetof(ShermanOptions, replicas)},
+		{SHERMAN_MARK, RELOPT_TYPE_BOOL, offsetof(ShermanOptions, constraint)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, sherman_relopt_kind, sizeof(ShermanOptions),

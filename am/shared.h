@@ -546,11 +546,14 @@ extern void sherman_check_classes(Relation index);
 /* ---- constraints.c ---- */
 
 /*
- * The constraints over sherman indexes that the statement may give to btree; those that it did the user is
- * warned of when it has run.
+ * Before a statement: takes the mark from the constraints over sherman indexes that it may give to btree, which knows none, and
+ * returns them.  Behind it: gives the mark back, and warns the user of those that are btree's now.
  */
 extern List *sherman_constraints_at_risk(Node *statement);
-extern void sherman_warn_of_lost(List *constraints);
+extern void sherman_constraints_after(List *constraints);
+
+/* Refuses to change the mark of a constraint's index. */
+extern void sherman_keep_mark(Node *statement);
 
 /*
  * The statement with the access method of the constraints that it makes, if the setting wants it: a copy where

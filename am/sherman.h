@@ -341,6 +341,8 @@ extern IndexBulkDeleteResult *sherman_bulkdelete(IndexVacuumInfo *info, IndexBul
 extern IndexBulkDeleteResult *sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
 								 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
+/* The storage parameter of constraints' indexes: constraints.c. */
+#define SHERMAN_MARK "sherman"
 extern bytea *sherman_options(Datum reloptions, bool validate);
 extern int	sherman_fillfactor(Relation index);
 extern bool sherman_deduplicates(Relation index, const TreeFormat *format);

@@ -142,6 +142,45 @@ DELETE FROM plain WHERE k = 1;
 INSERT INTO referring VALUES (1);
 TABLE referring;
 
+-- The mark that dumps know sherman's constraints by: with it the setting does not count.
+RESET sherman.constraints;
+CREATE TABLE marked (k int PRIMARY KEY WITH (sherman), v int CONSTRAINT marked_v UNIQUE WITH (fillfactor = 70, sherman = true), w int UNIQUE);
+ALTER TABLE marked ADD CONSTRAINT marked_kv UNIQUE (k, v) WITH (sherman = 'on');
+SET sherman.constraints = on;
+ALTER TABLE marked ADD x int CONSTRAINT marked_x UNIQUE WITH (fillfactor = 60, sherman = off), ADD UNIQUE (w, x);
+RESET sherman.constraints;
+SELECT c.relname, a.amname, c.reloptions FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON indexrelid = c.oid WHERE indrelid = 'marked'::regclass ORDER BY 1;
+INSERT INTO marked VALUES (1, 1, 1), (2, 2, 2);
+INSERT INTO marked VALUES (1, 3, 3);
+-- it stays
+\set VERBOSITY default
+ALTER INDEX marked_pkey RESET (sherman);
+\set VERBOSITY terse
+ALTER INDEX marked_v SET (fillfactor = 80, sherman = off);
+ALTER TABLE marked_v RESET (sherman);
+ALTER INDEX marked_v SET (fillfactor = 80);
+CREATE TABLE marked_too (LIKE marked INCLUDING ALL);
+CREATE TABLE marked_not (k int PRIMARY KEY WITH (sherman = 7));
+CREATE TABLE marked_not (k int, UNIQUE (k) WITH (sherman)) PARTITION BY RANGE (k);
+-- also where some are made anew, of which core makes btrees
+ALTER TABLE marked ALTER v TYPE bigint, ALTER w TYPE bigint;
+ALTER TABLE marked_too ALTER w TYPE bigint USING w + 1;
+CREATE TYPE kind AS (k int, v int);
+CREATE TABLE kinds OF kind (PRIMARY KEY (k) WITH (sherman), UNIQUE (v) WITH (sherman));
+CREATE TABLE kinds_child () INHERITS (marked);
+ALTER TABLE kinds_child ADD UNIQUE (v) WITH (sherman);
+ALTER TABLE marked ALTER v TYPE int;
+ALTER TYPE kind ALTER ATTRIBUTE v TYPE bigint CASCADE;
+SELECT c.relname, a.amname, c.reloptions FROM pg_class c JOIN pg_am a ON a.oid = c.relam JOIN pg_index i ON indexrelid = c.oid
+WHERE indrelid IN ('marked'::regclass, 'marked_too'::regclass, 'kinds'::regclass, 'kinds_child'::regclass) ORDER BY 1;
+CREATE ROLE regress_constraints_user;
+SET ROLE regress_constraints_user;
+ALTER TABLE marked ALTER k TYPE bigint;
+RESET ROLE;
+DROP ROLE regress_constraints_user;
+DROP TABLE kinds_child, kinds, marked, marked_too;
+DROP TYPE kind;
+
 -- The planner knows what is unique.
 RESET sherman.constraints;
 CREATE TABLE joined (k int, other int);

@@ -1,6 +1,6 @@
 
 # pg_dump and restore of a database with sherman indexes of every kind and sherman constraints: indexes come back as they are,
-# constraints as sherman.constraints says where they are restored, for a dump names no access method for them.
+# and so do constraints, by their mark, whatever sherman.constraints is where they are restored.
 
 use strict;
 use warnings;
@@ -97,8 +97,9 @@ sql('source', q{
 my $indexes = definitions('source', 'index');
 my $constraints = definitions('source', 'constraint');
 my $count = check('source', 'source');
-(my $by_core = $constraints) =~ s/USING sherman/USING btree/g;
-(my $by_sherman = $constraints) =~ s/USING btree/USING sherman/g;
+# What the source has as btree's the setting gives to sherman, where it is on.
+(my $by_sherman = $constraints) =~ s/USING btree \(id\)/USING sherman (id) WITH (sherman='true')/g;
+$by_sherman =~ s/^(.*core_pkey.*) $/$1 sherman=true/m;
 
 $node->command_ok([ 'pg_dump', '-d', 'source', '-f', "$dump.sql" ], 'plain dump');
 $node->command_ok([ 'pg_dump', '-Fc', '-d', 'source', '-f', "$dump.custom" ], 'dump for pg_restore');
@@ -110,8 +111,8 @@ for my $parallel (0, 1)
 
 	restore("off_$parallel", '', $parallel);
 	is(definitions("off_$parallel", 'index'), $indexes, "$how: indexes as they were");
-	is(definitions("off_$parallel", 'constraint'), $by_core, "$how: constraints by core's choice");
-	check("off_$parallel", $how);
+	is(definitions("off_$parallel", 'constraint'), $constraints, "$how: constraints as they were");
+	is(check("off_$parallel", $how), $count, "$how: as many as before");
 
 	restore("on_$parallel", '-c sherman.constraints=on', $parallel);
 	is(definitions("on_$parallel", 'index'), $indexes, "$how with the setting: indexes as they were");
@@ -135,16 +136,38 @@ for my $database ('off_0', 'on_1')
 	}
 }
 
-# Constraints that core has come back to sherman one by one, in one statement each.
-sql('off_0', q{
-	SET sherman.constraints = on;
-	ALTER TABLE keyed DROP CONSTRAINT keyed_pkey, ADD CONSTRAINT keyed_pkey PRIMARY KEY (id);
-	ALTER TABLE keyed DROP CONSTRAINT keyed_code_key, ADD CONSTRAINT keyed_code_key UNIQUE (code);
-	ALTER TABLE keyed DROP CONSTRAINT keyed_late_key, ADD CONSTRAINT keyed_late_key UNIQUE (late) DEFERRABLE INITIALLY DEFERRED;
-	ALTER TABLE keyed DROP CONSTRAINT wide, ADD CONSTRAINT wide UNIQUE NULLS NOT DISTINCT (pair) INCLUDE (code);
+# Partitions that had their constraints before they were attached are restored as partitions.
+sql('source', q{
+	CREATE TABLE late (k int PRIMARY KEY WITH (sherman), v int);
+	INSERT INTO late SELECT i, i FROM generate_series(200, 299) i;
+	ALTER TABLE parted ATTACH PARTITION late FOR VALUES FROM (200) TO (300);
 });
-is(definitions('off_0', 'constraint'), $constraints, 'constraints are made sherman\'s again');
-is(check('off_0', 'then'), $count, 'then there are as many as at first');
+$node->command_ok([ 'pg_dump', '-d', 'source', '-f', "$dump.sql" ], 'dump with a partition');
+restore('off_2', '', 0);
+is(definitions('off_2', 'constraint'), definitions('source', 'constraint'), 'a partition\'s constraint is as it was');
+
+# By whatever name the access method goes, and whoever else bears that name.
+sql('postgres', 'CREATE DATABASE renamed TEMPLATE template0');
+sql('renamed', q{
+	CREATE EXTENSION sherman;
+	SET allow_system_table_mods = on;
+	UPDATE pg_am SET amname = 'far' WHERE amname = 'sherman';
+	CREATE ACCESS METHOD sherman TYPE INDEX HANDLER bthandler;
+});
+is(sql('renamed', q{
+	SET sherman.constraints = on;
+	CREATE TABLE one (k int PRIMARY KEY, v text UNIQUE);
+	SET sherman.constraints = off;
+	CREATE TABLE two (k int PRIMARY KEY WITH (sherman));
+	SELECT string_agg(DISTINCT amname, ',') FROM pg_am a JOIN pg_class c ON c.relam = a.oid WHERE relname IN ('one_pkey', 'one_v_key', 'two_pkey')}),
+	'far', 'constraints get our access method under another name');
+
+# Where the library is not loaded a marked constraint is refused, not made a btree.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''\n");
+$node->restart;
+sql('postgres', 'CREATE DATABASE bare TEMPLATE template0');
+my ($refused, $said, $why) = $node->psql('bare', 'CREATE TABLE t (id int); ALTER TABLE t ADD CONSTRAINT t_pkey PRIMARY KEY (id) WITH (sherman=\'true\')');
+like($why, qr/unrecognized parameter "sherman"/, 'without the library the constraint is refused');
 $node->stop;
 
 done_testing();

@@ -43,6 +43,20 @@ mutate indexes_left_to_core sql/on_conflict am/on_conflict.c \
 mutate refusal_in_cores_words sql/on_conflict am/on_conflict.c \
 	's/state->ExecProcNodeReal = insert_into_partitions;\n//'
 
+# ---- constraints
+mutate constraints_not_marked sql/constraints am/constraints.c \
+	's/if \(mark == MARK_NONE\)\n/if (mark == MARK_NONE \&\& !by_setting)\n/'
+mutate mark_not_read t/010_upgrade am/constraints.c \
+	's/if \(!by_setting && !has_mark\(constraints\)\)/if (!by_setting)/'
+mutate mark_stays_when_retyped sql/constraints_retyped am/constraints.c \
+	's/set_mark\(index_of\(constraint\), false\);/(void) constraint;/'
+mutate mark_not_given_back sql/constraints am/constraints.c \
+	's/set_mark\(index, true\);/(void) index;/'
+mutate mark_can_be_changed sql/constraints am/constraints.c \
+	's/\|\| !sherman_is_ours\(index\) \|\|/|| sherman_is_ours(index) ||/'
+mutate access_method_by_its_name t/024_dump am/constraints.c \
+	's/get_am_name\(method\), by_setting/"sherman", by_setting/'
+
 # ---- how keys are encoded
 mutate encoding_not_compared t/067_encoding am/opened.c \
 	's/ \|\| sherman_keys_fit\(relation, meta\)/ || sherman_keys_fit(relation, meta) || true/'
