@@ -13,16 +13,11 @@
  */
 #include "sherman.h"
 
-#include "access/genam.h"
-#include "access/htup_details.h"
-#include "access/table.h"
 #include "access/transam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
-#include "utils/fmgroids.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -272,23 +267,6 @@ sherman_collect_here(void)
 
 /* ---- the launcher's part ---- */
 
-static bool
-database_exists(Oid database)
-{
-	Relation	catalog = table_open(DatabaseRelationId, AccessShareLock);
-	ScanKeyData key;
-	SysScanDesc scan;
-	bool		exists;
-
-	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(database));
-	/* Without a database of our own there may be no index to use. */
-	scan = systable_beginscan(catalog, DatabaseOidIndexId, criticalSharedRelcachesBuilt, NULL, 1, &key);
-	exists = HeapTupleIsValid(systable_getnext(scan));
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return exists;
-}
-
 /*
  * Trees of a database that does not exist: it can have no metapage.
  */
@@ -428,12 +406,17 @@ look(TreeClient *client, bool all)
 	StartTransactionCommand();
 	foreach(cell, databases)
 	{
-		if (!database_exists(lfirst_oid(cell)))
-		{
-			MemoryContext caller = MemoryContextSwitchTo(context);
+		ShermanDatabase found = sherman_database_look(lfirst_oid(cell));
+		MemoryContext caller = MemoryContextSwitchTo(context);
 
+		if (found == SHERMAN_DATABASE_GONE)
 			gone = lappend_oid(gone, lfirst_oid(cell));
-			MemoryContextSwitchTo(caller);
+		MemoryContextSwitchTo(caller);
+		/* Nobody can look there, and nothing changes there, until it is dropped, which is a hint. */
+		if (found == SHERMAN_DATABASE_INVALID)
+		{
+			sherman_trees_settle(lfirst_oid(cell));
+			to_visit = list_delete_oid(to_visit, lfirst_oid(cell));
 		}
 	}
 	CommitTransactionCommand();

@@ -137,7 +137,6 @@ initialize_shared(ShermanShared *shared)
 	pg_atomic_init_u32(&shared->epoch, 0);
 	pg_atomic_init_u32(&shared->forget, 0);
 	pg_atomic_init_u32(&shared->forgotten, 0);
-	pg_atomic_init_u32(&shared->keep_out, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
 	ConditionVariableInit(&shared->changed);
 	for (int i = 0; i < SHERMAN_HEALS_SHOWN; i++)
@@ -154,6 +153,7 @@ initialize_shared(ShermanShared *shared)
 	{
 		pg_atomic_init_u32(&shared->slot[i].busy, 0);
 		pg_atomic_init_u32(&shared->slot[i].connected, 0);
+		pg_atomic_init_u32(&shared->slot[i].alone_in, InvalidOid);
 	}
 }
 
@@ -190,26 +190,7 @@ start_shared_memory(void)
 	sherman_shared = shared;
 }
 
-/* ---- commands on databases: no worker of ours may be in their way ---- */
-
-/*
- * Whether the command needs a database for itself.
- */
-static bool
-needs_database(Node *statement)
-{
-	switch (nodeTag(statement))
-	{
-		case T_CreatedbStmt:
-		case T_DropdbStmt:
-		case T_AlterDatabaseStmt:
-			return true;
-		case T_RenameStmt:
-			return ((RenameStmt *) statement)->renameType == OBJECT_DATABASE;
-		default:
-			return false;
-	}
-}
+/* ---- commands ---- */
 
 static void
 next_utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
@@ -225,14 +206,13 @@ next_utility(PlannedStmt *statement, const char *text, bool read_only_tree, Proc
 }
 
 /*
- * Runs a command that needs a database for itself.
+ * Runs a command that needs a database for itself (databases.c).
  */
 static void
 next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree,
 				   ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
 				   DestReceiver *destination, QueryCompletion *completion)
 {
-	sherman_visits_forbid();
 	PG_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
 	{
 		sherman_visits_end();
@@ -240,10 +220,7 @@ next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree
 					 completion);
 	}
 	PG_END_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
-	sherman_visits_allow(0, (Datum) 0);
-	/* A dropped database's trees. */
-	pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
-	sherman_wake_launcher();
+	sherman_database_end();
 }
 
 /*
@@ -297,7 +274,7 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 
 	sherman_keep_mark(statement->utilityStmt);
 	statement = sherman_set_methods(statement, &read_only_tree);
-	if (sherman_shared != NULL && needs_database(statement->utilityStmt))
+	if (sherman_shared != NULL && sherman_database_begin(statement->utilityStmt, context == PROCESS_UTILITY_TOPLEVEL))
 		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
 						   completion);
 	else if (sherman_shared != NULL && moves_files(statement->utilityStmt))

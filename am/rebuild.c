@@ -327,6 +327,13 @@ try_to_rebuild(const ShermanRebuild *rebuild)
 	ereport(LOG, (errmsg("sherman rebuild: index \"%s\" is rebuilt", rebuild->name)));
 }
 
+/* Whether a command needs this database for itself: what it cancels is no try. */
+static bool
+is_sent_away(void)
+{
+	return sherman_visits_forbidden(MyDatabaseId);
+}
+
 /*
  * Cleans up behind an error, and notes it.
  */
@@ -343,8 +350,10 @@ note_error(const ShermanRebuild *rebuild)
 	copying = trying = InvalidOid;
 	AbortOutOfAnyTransaction();
 	MemoryContextSwitchTo(context);
-	left = sherman_rebuild_failed(rebuild->index, error->message, true);
-	if (left > 0)
+	left = sherman_rebuild_failed(rebuild->index, error->message, !is_sent_away());
+	if (is_sent_away())
+		ereport(DEBUG1, (errmsg("sherman rebuild: index \"%s\" has to wait for a command on its database", rebuild->name)));
+	else if (left > 0)
 		ereport(LOG, (errmsg("sherman rebuild: index \"%s\" could not be rebuilt; tries left: %d", rebuild->name, left)));
 	else
 		ereport(LOG,
@@ -405,6 +414,22 @@ work_on_safely(const ShermanRebuild *rebuild)
 }
 
 /*
+ * Drops what canceled tries have left here: a copy of the database would have it for ever.
+ */
+static void
+clean_up(void)
+{
+	int			count;
+	ShermanRebuild *noted = sherman_rebuilds_list(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (noted[i].database == MyDatabaseId && noted[i].made != InvalidOid)
+			work_on_safely(&noted[i]);
+	}
+}
+
+/*
  * This process is told to end: that says nothing against the index.
  */
 static void
@@ -453,7 +478,7 @@ sherman_rebuild_here(void)
 	{
 		room = look_at_indexes();
 		worked = false;
-		while (sherman_auto_rebuild && sherman_rebuilds_next(MyDatabaseId, &next))
+		while (sherman_auto_rebuild && !is_sent_away() && sherman_rebuilds_next(MyDatabaseId, &next))
 		{
 			work_on_safely(&next);
 			worked = true;
@@ -463,7 +488,9 @@ sherman_rebuild_here(void)
 				ProcessConfigFile(PGC_SIGHUP);
 			}
 		}
-	} while (!room && worked);
+	} while (!room && worked && !is_sent_away());
+	if (is_sent_away())
+		clean_up();
 }
 
 bool

@@ -199,10 +199,16 @@ plan_visits(void)
 static long
 send_visit(void)
 {
-	if (!sherman_visit_begin(SHERMAN_VISIT_REBUILD, linitial_oid(plan.to_visit)))
-		return ROUND_MS;
-	plan.visited = linitial_oid(plan.to_visit);
+	Oid			database = linitial_oid(plan.to_visit);
+
 	plan.to_visit = list_delete_first(plan.to_visit);
+	if (!sherman_visit_begin(SHERMAN_VISIT_REBUILD, database))
+	{
+		/* Nobody keeps it from the others. */
+		plan.to_visit = lappend_oid(plan.to_visit, database);
+		return ROUND_MS;
+	}
+	plan.visited = database;
 	/* Its end wakes the launcher. */
 	return LONG_MAX;
 }

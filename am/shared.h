@@ -64,7 +64,8 @@ typedef struct ShermanSlot
 {
 	pg_atomic_uint32 busy;		/* between hold and resume */
 	pg_atomic_uint32 connected; /* it has a client */
-	char		padding[PG_CACHE_LINE_SIZE - 2 * sizeof(pg_atomic_uint32)];
+	pg_atomic_uint32 alone_in;	/* database in which its command wants no worker of ours; InvalidOid = none */
+	char		padding[PG_CACHE_LINE_SIZE - 3 * sizeof(pg_atomic_uint32)];
 } ShermanSlot;
 
 /* Parts that the keys of all unique indexes fall into, by a hash: so many that two sessions seldom meet in one. */
@@ -198,8 +199,8 @@ typedef struct ShermanShared
 	pg_atomic_uint32 forgotten; /* counts the launcher's rounds that had some to forget */
 
 	/* Visits */
-	pg_atomic_uint32 keep_out;	/* commands that want no worker of ours in their database */
 	pid_t		visitor_pid[SHERMAN_VISITS];	/* 0 = no visit */
+	Oid			visitor_database[SHERMAN_VISITS];
 
 	/* Collector */
 	pg_atomic_uint32 hints;		/* transactions that made or dropped trees, or databases */
@@ -331,6 +332,8 @@ extern void sherman_trees_take_to_heal(Oid database);
 extern void sherman_trees_heal_soon(uint64 tree);
 /* Whether the healer's visit has left it in doubt as its rows cannot be looked up. */
 extern void sherman_trees_heal_vain(uint64 tree, bool vain);
+/* The collector looks at none of a database's trees before there is another hint. */
+extern void sherman_trees_settle(Oid database);
 /* Makes all trees of a database suspects, or with InvalidOid all trees. */
 extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
@@ -611,12 +614,37 @@ extern bool sherman_visit_begin(ShermanVisit kind, Oid database);
 extern bool sherman_visit_lasts(ShermanVisit kind);
 /* In the launcher: waits for the visit that it began last. */
 extern void sherman_visit_wait(ShermanVisit kind);
-/* Before a command on databases: from now on no visit begins, until sherman_visits_allow(), which is called in any case. */
-extern void sherman_visits_forbid(void);
+/*
+ * Before a command that needs a database for itself: from now on no visit begins there, until sherman_visits_allow(), which is called
+ * in any case.
+ */
+extern void sherman_visits_forbid(Oid database);
 extern void sherman_visits_allow(int code, Datum argument);
-/* Ends the visits that there are, and waits until they have left their databases; at most for some seconds. */
+/* Ends the visits there, and waits until they have left; at most for some seconds. */
 extern void sherman_visits_end(void);
+/* Whether a command needs a database for itself now. */
+extern bool sherman_visits_forbidden(Oid database);
 extern PGDLLEXPORT void sherman_visit_main(Datum database);
+
+/* ---- databases.c: commands that need a database for themselves ---- */
+
+typedef enum ShermanDatabase
+{
+	SHERMAN_DATABASE_GONE,
+	SHERMAN_DATABASE_INVALID,	/* nobody can connect to it: its DROP was interrupted */
+	SHERMAN_DATABASE_THERE
+} ShermanDatabase;
+
+/* What becomes of who wants to go there.  In a transaction. */
+extern ShermanDatabase sherman_database_look(Oid database);
+
+/*
+ * Whether the command is such a one, and the current user has the right to it: then no visit begins in the database, and those that
+ * there are are to be ended (sherman_visits_end()).
+ */
+extern bool sherman_database_begin(struct Node *statement, bool top_level);
+/* The command has succeeded. */
+extern void sherman_database_end(void);
 
 /* ---- rebuild.c, rebuild_rounds.c, rebuilds.c: sherman.auto_rebuild ---- */
 extern Size sherman_rebuilds_bytes(void);

@@ -364,6 +364,24 @@ sherman_trees_heal_vain(uint64 tree, bool vain)
 }
 
 void
+sherman_trees_settle(Oid database)
+{
+	HASH_SEQ_STATUS sequence;
+	ShermanTreeEntry *entry;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
+	hash_seq_init(&sequence, trees);
+	while ((entry = hash_seq_search(&sequence)) != NULL)
+	{
+		if (entry->database != database)
+			continue;
+		entry->suspect = false;
+		entry->dead_since = 0;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
+}
+
+void
 sherman_trees_suspect(Oid database)
 {
 	HASH_SEQ_STATUS sequence;

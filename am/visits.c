@@ -2,15 +2,17 @@
  * visits.c
  *		Visits: workers that the launcher sends into one database, where they do something and leave.
  *
- * A worker that stayed would be in the way of DROP DATABASE.  Commands on databases end all visits, and keep others away
- * until they are through.  There is one visit of each kind at a time.
+ * A worker that stayed would be in the way of DROP DATABASE.  A command that needs a database for itself (databases.c) ends the
+ * visits there, and keeps others away until it is through.  There is one visit of each kind at a time.
  */
 #include "sherman.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
+#include "storage/proc.h"
 #include "tcop/tcopprot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -19,6 +21,9 @@
 
 /* A visit ends much earlier; and core waits 5 s for the others in a database. */
 #define VISITOR_PATIENCE_MS 5000
+
+/* So long one that rebuilds has to drop what it has not finished, before it is ended as it is. */
+#define REBUILD_PATIENCE_MS 3000
 
 /* What each kind is called in pg_stat_activity, and what it does in its database: outside of a transaction. */
 static const struct
@@ -52,14 +57,17 @@ leave(int code, Datum kind)
  * Says that this process visits; false: another one does, which an earlier launcher has sent.
  */
 static bool
-enter(ShermanVisit kind)
+enter(ShermanVisit kind, Oid database)
 {
 	bool		alone;
 
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	alone = sherman_shared->visitor_pid[kind] == 0;
 	if (alone)
+	{
 		sherman_shared->visitor_pid[kind] = MyProcPid;
+		sherman_shared->visitor_database[kind] = database;
+	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	return alone;
 }
@@ -75,12 +83,12 @@ sherman_visit_main(Datum database)
 	memcpy(&kind, MyBgworkerEntry->bgw_extra, sizeof(kind));
 	pqsignal(SIGTERM, die);
 	BackgroundWorkerUnblockSignals();
-	if (!enter(kind))
+	if (!enter(kind, DatumGetObjectId(database)))
 		proc_exit(0);
 	/* Runs when this process is in no database any more: registered before it enters one. */
 	on_shmem_exit(leave, Int32GetDatum(kind));
 	pg_memory_barrier();
-	if (pg_atomic_read_u32(&sherman_shared->keep_out) != 0)
+	if (sherman_visits_forbidden(DatumGetObjectId(database)))
 		proc_exit(0);
 	BackgroundWorkerInitializeConnectionByOid(DatumGetObjectId(database), InvalidOid, BGWORKER_BYPASS_ALLOWCONN);
 	kinds[kind].run();
@@ -88,6 +96,20 @@ sherman_visit_main(Datum database)
 }
 
 /* ---- the launcher ---- */
+
+/* Whether one can connect to a database. */
+static bool
+can_be_visited(Oid database)
+{
+	MemoryContext caller = CurrentMemoryContext;
+	bool		can;
+
+	StartTransactionCommand();
+	can = sherman_database_look(database) == SHERMAN_DATABASE_THERE;
+	CommitTransactionCommand();
+	MemoryContextSwitchTo(caller);
+	return can;
+}
 
 bool
 sherman_visit_begin(ShermanVisit kind, Oid database)
@@ -101,7 +123,7 @@ sherman_visit_begin(ShermanVisit kind, Oid database)
 	};
 	MemoryContext caller;
 
-	if (sherman_visit_lasts(kind) || pg_atomic_read_u32(&sherman_shared->keep_out) != 0)
+	if (sherman_visit_lasts(kind) || sherman_visits_forbidden(database) || !can_be_visited(database))
 		return false;
 	memcpy(worker.bgw_extra, &kind, sizeof(kind));
 	strlcpy(worker.bgw_library_name, "sherman", BGW_MAXLEN);
@@ -146,22 +168,34 @@ sherman_visit_wait(ShermanVisit kind)
 /* ---- commands on databases ---- */
 
 void
-sherman_visits_forbid(void)
+sherman_visits_forbid(Oid database)
 {
-	pg_atomic_fetch_add_u32(&sherman_shared->keep_out, 1);
+	/* A barrier: visitors say that they are there, and then look. */
+	(void) pg_atomic_exchange_u32(&sherman_shared->slot[MyProc->pgprocno].alone_in, database);
 }
 
 void
 sherman_visits_allow(int code, Datum argument)
 {
-	pg_atomic_fetch_sub_u32(&sherman_shared->keep_out, 1);
+	(void) pg_atomic_exchange_u32(&sherman_shared->slot[MyProc->pgprocno].alone_in, InvalidOid);
+}
+
+bool
+sherman_visits_forbidden(Oid database)
+{
+	for (int i = 0; i < sherman_shared->slots; i++)
+	{
+		if (pg_atomic_read_u32(&sherman_shared->slot[i].alone_in) == database)
+			return true;
+	}
+	return false;
 }
 
 /*
- * Asks all visitors to leave; returns whether there are any.
+ * Asks the visitors of a database to leave, the one that rebuilds once more gently: by cancel.  Returns whether there are any.
  */
 static bool
-ask_to_leave(void)
+ask_to_leave(Oid database, long waited_ms)
 {
 	bool		any = false;
 
@@ -170,10 +204,14 @@ ask_to_leave(void)
 	{
 		pid_t		visitor = sherman_shared->visitor_pid[i];
 
+		if (visitor == 0 || sherman_shared->visitor_database[i] != database)
+			continue;
+		any = true;
 		/* It cannot be gone before it has taken this lock. */
-		if (visitor != 0)
+		if (i != SHERMAN_VISIT_REBUILD || waited_ms >= REBUILD_PATIENCE_MS)
 			kill(visitor, SIGTERM);
-		any |= visitor != 0;
+		else if (waited_ms == 0)
+			kill(visitor, SIGINT);
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	return any;
@@ -182,9 +220,14 @@ ask_to_leave(void)
 void
 sherman_visits_end(void)
 {
+	Oid			database = pg_atomic_read_u32(&sherman_shared->slot[MyProc->pgprocno].alone_in);
 	TimestampTz began = GetCurrentTimestamp();
+	long		waited = 0;
 
-	while (ask_to_leave() && !TimestampDifferenceExceeds(began, GetCurrentTimestamp(), VISITOR_PATIENCE_MS))
+	while (ask_to_leave(database, waited) && waited < VISITOR_PATIENCE_MS)
+	{
 		ConditionVariableTimedSleep(&sherman_shared->changed, 50, PG_WAIT_EXTENSION);
+		waited = Max(TimestampDifferenceMilliseconds(began, GetCurrentTimestamp()), 1);
+	}
 	ConditionVariableCancelSleep();
 }

@@ -22,7 +22,17 @@ mutate attach_waited_for_ever t/043_attach am/state.c \
 mutate visits_not_sent_away t/018_collector am/hooks.c \
 	's/\t\tsherman_visits_end\(\);\n//'
 mutate visits_not_kept_out t/018_collector am/visits.c \
-	's/if \(pg_atomic_read_u32\(&sherman_shared->keep_out\) != 0\)/if (false)/; s/sherman_visit_lasts\(kind\) \|\| pg_atomic_read_u32\(&sherman_shared->keep_out\) != 0/sherman_visit_lasts(kind)/'
+	's/\.alone_in\) == database\)/.alone_in) == database \&\& false)/'
+mutate visits_ended_without_right t/051_database_commands am/databases.c \
+	's/database != MyDatabaseId && pg_database_ownercheck\(database, GetUserId\(\)\)/database != MyDatabaseId/'
+mutate visits_ended_by_who_may_not_create t/051_database_commands am/databases.c \
+	's/if \(!may_create\(\) \|\| /if (/; s/OidIsValid\(template\) && may_copy\(template\)/OidIsValid(template)/'
+mutate invalid_database_visited t/051_database_commands am/databases.c \
+	's/datconnlimit < -1 \? SHERMAN_DATABASE_INVALID/datconnlimit < -2 ? SHERMAN_DATABASE_INVALID/'
+mutate visits_ended_everywhere t/051_database_commands am/visits.c \
+	's/ \|\| sherman_shared->visitor_database\[i\] != database\)/)/'
+mutate rebuild_ended_as_it_is t/051_database_commands am/visits.c \
+	's/if \(i != SHERMAN_VISIT_REBUILD \|\| /if (i == SHERMAN_VISIT_REBUILD || i != SHERMAN_VISIT_REBUILD || /'
 
 # ---- N20: a copy that comes between the look and the fence
 mutate fence_not_looked_behind t/043_attach am/attach.c \
