@@ -11,7 +11,7 @@ BEGIN {
 	}
 	# The paper's steps, from its baseline on, multiplied.
 	if (breakdown) {
-		split("fg combine chip hierarchy sherman", steps, " ")
+		split("fgplus combine chip hierarchy sherman", steps, " ")
 		split("FG+,+ combine,+ on-chip,+ hierarchical,+ versions", labels, ",")
 		split("0.34 3.37 3.06 2.22 1.03", factors, " ")
 		paper = 1
