@@ -49,6 +49,9 @@ TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/sup
 TESTS += test_service test_tables test_calls test_tenants
 TESTS += test_rounds
 test_rounds_SOURCES = test/support/door.c
+# Random calls of one tenant beside another one's work; other seeds each time.
+TESTS += two_tenants
+two_tenants_SOURCES = test/support/door.c
 TESTS += test_lock test_lock_doubt
 test_lock_SOURCES = test/support/lock_stage.c
 test_lock_doubt_SOURCES = test/support/lock_stage.c

@@ -146,12 +146,18 @@ slot_enter(ServiceTables *tables, uint32_t number, const ServiceRecord *record)
 	uint32_t *by_tree = list_of_tree(tables, record->record.tree);
 	uint32_t *by_token = list_of_token(tables, record->token);
 
+	assert(slot->token_list == 0);
 	slot->tree = record->record.tree;
 	slot->tenant = (uint32_t) record->tenant;
-	slot->token_list = (uint32_t) (by_token - tables->by_token);
 	slot->by_tree = *by_tree;
-	slot->by_token = *by_token;
-	*by_tree = *by_token = number + 1;
+	*by_tree = number + 1;
+	/* Shares were made without a token, and are found by none. */
+	if ((record->record.flags & TREE_RECORD_SHARE) == 0)
+	{
+		slot->token_list = (uint32_t) (by_token - tables->by_token) + 1;
+		slot->by_token = *by_token;
+		*by_token = number + 1;
+	}
 	tables->trees++;
 	tables->tenants[record->tenant].trees++;
 }
@@ -166,10 +172,14 @@ slot_leave(ServiceTables *tables, uint32_t number)
 	while (*link != number + 1)
 		link = &tables->slots[*link - 1].by_tree;
 	*link = slot->by_tree;
-	link = &tables->by_token[slot->token_list];
-	while (*link != number + 1)
-		link = &tables->slots[*link - 1].by_token;
-	*link = slot->by_token;
+	if (slot->token_list != 0)
+	{
+		link = &tables->by_token[slot->token_list - 1];
+		while (*link != number + 1)
+			link = &tables->slots[*link - 1].by_token;
+		*link = slot->by_token;
+		slot->token_list = 0;
+	}
 	slot->tree = 0;
 	tables->trees--;
 	tables->tenants[slot->tenant].trees--;

@@ -128,7 +128,7 @@ typedef struct TablesSlot
 	uint32_t tenant; /* whose the record is or was; TABLES_TENANTS: of an earlier daemon's, counted nowhere */
 	uint32_t by_tree;    /* the next slot whose id has the same hash */
 	uint32_t by_token;   /* the next one whose token has the same */
-	uint32_t token_list; /* that hash */
+	uint32_t token_list; /* that hash plus 1; 0: it has none */
 	uint32_t after;      /* the next free slot, or the next one in quarantine */
 } TablesSlot;
 
@@ -184,6 +184,7 @@ extern void tables_close(ServiceTables *tables);
 
 /* The owner's tree of that id, or NULL: others have trees of that id, too, which are nothing to it. */
 extern ServiceRecord *tables_find(ServiceTables *tables, const TablesOwner *owner, uint64_t tree);
+/* The tree that was made with the token: shares are not. */
 extern ServiceRecord *tables_find_token(ServiceTables *tables, const TablesOwner *owner,
                                         const uint64_t *token);
 extern bool tables_owns(const TablesOwner *owner, const ServiceRecord *record);

@@ -14,3 +14,27 @@ mutate dropped_trees_not_counted test_rounds tree/service_calls.c \
 	's/had\[i\] = \(uint32_t\) \(use->trees \+ use->going_trees\);/had[i] = (uint32_t) use->trees;/'
 mutate parked_call_forgotten test_rounds rdma/requests.c \
 	's/(connection->waits = connection->call_progress == before;\n)\t\tconnection_make_due\(server, connection\);/$1/'
+
+# What keeps one tenant from reaching another's, as random calls of one see it.
+mutate tenants_any_tree_of_that_id two_tenants tree/service_tables.c \
+	's/tables->slots\[i - 1\].tree == tree && tables_owns\(owner, &tables->records\[i - 1\]\)/(owner != NULL \&\& tables->slots[i - 1].tree == tree)/'
+mutate tenants_any_cluster two_tenants tree/service_tables.c \
+	's/record->tenant == owner->tenant && record->record.cluster\[0\] == owner->cluster\[0\] &&\s+record->record.cluster\[1\] == owner->cluster\[1\]/record->tenant == owner->tenant/'
+mutate tenants_descend_by_id two_tenants tree/service_descend.c \
+	's/tables_owner\(&service->tables, offset\) == record &&/tables_owner(\&service->tables, offset) != NULL \&\& tables_owner(\&service->tables, offset)->record.tree == record->record.tree \&\&/'
+mutate tenants_replay_by_id two_tenants tree/service.c \
+	's/return record != NULL && record->record.tree == image\[HEADER_TREE\] && tables_owns\(&owner, record\);/return record != NULL \&\& owner.tenant != 99 \&\& record->record.tree == image[HEADER_TREE];/'
+mutate tenants_units_of_all two_tenants rdma/apply.h \
+	's/return mark == channel->mark \|\|/return mark != 0 ||/'
+mutate tenants_one_lock_table two_tenants rdma/memory.h \
+	's/return memory->locks \+ \(size_t\) tenant \* MEMORY_LOCK_WORDS;/return memory->locks + 0 * tenant;/'
+mutate tenants_clusters_of_all two_tenants rdma/requests.c \
+	's/instance == NULL \|\| instance->tenant == connection->tenant \?/true ?/'
+mutate tenants_channels_of_all two_tenants rdma/requests.c \
+	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
+mutate tenants_memory_with_content two_tenants rdma/units.c \
+	's/zero = drop_pages\(server, offset, bytes\);/zero = true;/; s/\tdrop_pages\(server, offset, bytes\);\n\}/}/'
+mutate tenants_epochs_of_all two_tenants tree/service_tables.c \
+	's/epochs\[owner->tenant\]\[i\]/epochs[0][i]/g; s/memcmp\(&epoch->owner, owner, sizeof\(\*owner\)\) == 0/true/'
+mutate tenants_shares_by_token two_tenants tree/service_tables.c \
+	's/if \(\(record->record.flags & TREE_RECORD_SHARE\) == 0\)\n\t\{\n\t\tslot->token_list/if (true)\n\t{\n\t\tslot->token_list/'
