@@ -75,6 +75,13 @@ static const StatusReport quota_report =
 	"Drop indexes that are not needed, or have the memory node's \"tenant-quota\" raised."
 };
 
+/* And where there is memory, but the number of trees is bounded. */
+static const StatusReport trees_report =
+{
+	TREE_MEMORY_FULL, ERRCODE_PROGRAM_LIMIT_EXCEEDED, "memory node holds as many indexes as it may: cannot extend %s",
+	"Drop indexes that are not needed, raise \"trees\" of the memory node, or add one to \"sherman.memory_nodes\"."
+};
+
 /*
  * What to do about a memory node that is full.
  */
@@ -82,8 +89,8 @@ static const char *
 what_if_full(void)
 {
 	if (sherman_shared != NULL && sherman_shared->embedded)
-		return "Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and rebuild all of "
-			"them.";
+		return "Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and restart the server: "
+			"indexes keep their content.";
 	return full_hint;
 }
 
@@ -143,8 +150,10 @@ find_report(TreeStatus status)
 {
 	TreeClient *client = status == TREE_MEMORY_FULL ? sherman_client_if_ready() : NULL;
 
-	if (client != NULL && tree_full_by_quota(client))
+	if (client != NULL && tree_full_by(client) == TREE_FULL_QUOTA)
 		return &quota_report;
+	if (client != NULL && tree_full_by(client) == TREE_FULL_TREES)
+		return &trees_report;
 	for (size_t i = 0; i < lengthof(status_reports); i++)
 	{
 		if (status_reports[i].status == status)

@@ -122,9 +122,9 @@ define_sizes(void)
 {
 	DefineCustomIntVariable("sherman.embedded_memory",
 							"Node memory of the embedded memory node, 0 for none.",
-							"Memory is taken as it is used. Another value makes the memory anew at the next "
-							"start: all indexes must then be rebuilt.",
-							&sherman_embedded_memory_mb, DEFAULT_EMBEDDED_MEMORY_MB, 0, 16 * 1024 * 1024,
+							"Memory is taken as it is used. Another value counts from the next start on; indexes keep "
+							"their content.",
+							&sherman_embedded_memory_mb, DEFAULT_EMBEDDED_MEMORY_MB, 0, 2 * 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomStringVariable("sherman.embedded_directory",
 							   "Directory that holds the embedded node's memory, on tmpfs.",

@@ -34,7 +34,7 @@
 /* How often it is looked whether the other processes are gone. */
 #define POLL_MS 20
 
-/* Channels are a power of two and never few: another number makes the memory anew. */
+/* Channels are a power of two and never few, so that most settings change nothing. */
 #define LEAST_CHANNELS 256
 
 /*
@@ -231,6 +231,33 @@ node_open(const ServiceOptions *options)
 }
 
 /*
+ * Warns if memory that was there has other sizes than the settings ask for.
+ */
+static void
+node_warn_of_sizes(const ServiceOptions *options)
+{
+	uint64_t	bytes;
+	uint32_t	channels;
+	int			megabytes;
+
+	service_sizes(service, &bytes, &channels);
+	megabytes = (int) ((bytes + 1024 * 1024 - 1) / (1024 * 1024));
+	if (bytes > options->node_bytes)
+		ereport(WARNING,
+				(errmsg("the embedded memory node keeps %d MB of memory, where \"sherman.embedded_memory\" is %d MB",
+						megabytes, sherman_embedded_memory_mb),
+				 errdetail("Indexes lie in it up to there. No index gets more memory as long as all of them have more than the setting."),
+				 errhint("Raise \"sherman.embedded_memory\" to %d MB, or drop indexes that are not needed, or REINDEX those that are bloated, and restart the server.",
+						 megabytes)));
+	if (bytes < options->node_bytes || channels < options->max_channels)
+		ereport(WARNING,
+				(errmsg("the embedded memory node has %d MB of memory for %u connections, where the settings ask for %d MB for %u",
+						megabytes, channels, sherman_embedded_memory_mb, options->max_channels),
+				 errdetail("There is no room for more in \"%s\". The indexes keep their content.", sherman_embedded_directory),
+				 errhint("Make room there and restart the server, or lower \"sherman.embedded_memory\" or \"max_connections\".")));
+}
+
+/*
  * Main function of the embedded memory node.
  */
 void
@@ -241,7 +268,6 @@ sherman_node_main(Datum argument)
 		.socket_path = SHERMAN_SOCKET,
 		.node_bytes = (uint64) sherman_embedded_memory_mb * 1024 * 1024,
 		.max_channels = sherman_node_channels(),
-		.max_trees = SHERMAN_MAX_TREES,
 		.snapshot_path = SHERMAN_SNAPSHOT,
 		.snapshot_go_on = node_snapshot_go_on,
 		.log = node_log,
@@ -264,6 +290,7 @@ sherman_node_main(Datum argument)
 						 "and start the server anew.")));
 	}
 	node_open(&options);
+	node_warn_of_sizes(&options);
 	node_publish(MyProcPid, "");
 	if (service_run(service) != FABRIC_OK)
 		ereport(LOG, (errmsg("the sherman memory node's loop has failed")));

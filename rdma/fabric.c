@@ -450,6 +450,7 @@ fabric_status_name(FabricStatus status)
 		[FABRIC_NOT_FOUND] = "not found",
 		[FABRIC_EXISTS] = "already exists",
 		[FABRIC_QUOTA] = "quota used up",
+		[FABRIC_TOO_MANY] = "too many",
 	};
 
 	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))

@@ -66,7 +66,8 @@ typedef enum FabricStatus
 	FABRIC_UNREACHABLE,   /* no connection could be made: nothing happened */
 	FABRIC_NOT_FOUND,     /* call: the thing named does not exist */
 	FABRIC_EXISTS,        /* call: the thing named exists already */
-	FABRIC_QUOTA          /* call: the tenant has as much as it may; nothing happened */
+	FABRIC_QUOTA,         /* call: the tenant has as much as it may; nothing happened */
+	FABRIC_TOO_MANY       /* call: there are as many of them as there can be; nothing happened */
 } FabricStatus;
 
 typedef enum FabricOpcode

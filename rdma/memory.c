@@ -3,6 +3,7 @@
  *		Layout, creation and mapping of the memory object.
  */
 #define _GNU_SOURCE 1
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,16 +22,10 @@
 static uint32_t
 memory_fingerprint(void)
 {
-	const uint32_t parts[] = {sizeof(MemoryHeader),
-	                          sizeof(MemoryInstance),
-	                          sizeof(MemoryChannel),
-	                          FABRIC_STRIPE_BYTES,
-	                          FABRIC_REDO_BYTES,
-	                          FABRIC_UNIT_BYTES,
-	                          MEMORY_LOCK_WORDS,
-	                          MEMORY_MAX_INSTANCES,
-	                          sizeof(MemoryStage),
-	                          MEMORY_MAX_TENANTS,
+	const uint32_t parts[] = {sizeof(MemoryHeader), sizeof(MemoryInstance), sizeof(MemoryChannel),
+	                          FABRIC_STRIPE_BYTES,  FABRIC_REDO_BYTES,      FABRIC_UNIT_BYTES,
+	                          MEMORY_LOCK_WORDS,    MEMORY_MAX_INSTANCES,   sizeof(MemoryStage),
+	                          MEMORY_MAX_TENANTS,   MEMORY_MAX_CHANNELS,    MEMORY_NODES_OFFSET >> 12,
 	                          0x01020304u};
 	uint32_t hash = FINGERPRINT_START;
 
@@ -53,73 +48,39 @@ memory_boot_id(char boot_id[MEMORY_BOOT_ID_BYTES])
 	return length > 0;
 }
 
+/* The file's length for so much of NODES. */
 static uint64_t
-round_up(uint64_t value, uint64_t unit)
+object_bytes(uint64_t region_bytes, const Pages *pages)
 {
-	return (value + unit - 1) / unit * unit;
+	return MEMORY_ROUND_UP(MEMORY_NODES_OFFSET + region_bytes, pages->bytes);
 }
 
-/* Gives `bytes` to the area at *cursor and returns where it starts. */
-static uint64_t
-place_area(uint64_t *cursor, uint64_t bytes)
-{
-	uint64_t start = *cursor;
-
-	*cursor = round_up(start + bytes, MEMORY_PAGE_BYTES);
-	return start;
-}
-
-void
-memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes, uint32_t max_channels,
-            uint64_t page_bytes)
-{
-	uint64_t cursor = 0;
-
-	memset(header, 0, sizeof(*header));
-	header->magic = MEMORY_MAGIC;
-	header->layout_version = MEMORY_LAYOUT_VERSION;
-	header->fingerprint = memory_fingerprint();
-	header->max_channels = max_channels;
-	header->service_bytes = service_bytes;
-	header->first_unit = round_up((uint64_t) max_channels * FABRIC_REDO_BYTES, FABRIC_UNIT_BYTES);
-	header->region_bytes = header->first_unit + node_bytes / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
-
-	place_area(&cursor, sizeof(MemoryHeader));
-	header->instances_offset = place_area(&cursor, sizeof(MemoryInstance) * MEMORY_MAX_INSTANCES);
-	header->channels_offset = place_area(&cursor, sizeof(MemoryChannel) * max_channels);
-	header->units_offset = place_area(&cursor, header->region_bytes / FABRIC_UNIT_BYTES);
-	header->stage_offset = place_area(&cursor, sizeof(MemoryStage));
-	header->service_offset = place_area(&cursor, service_bytes);
-	header->locks_offset = place_area(&cursor, MEMORY_MAX_TENANTS * MEMORY_LOCK_BYTES);
-	header->stripes_offset =
-		place_area(&cursor, header->region_bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
-	cursor = round_up(cursor, MEMORY_NODES_ALIGNMENT);
-	header->nodes_offset = place_area(&cursor, header->region_bytes);
-	header->object_bytes = round_up(cursor, page_bytes);
-}
-
-/* Maps the whole file and points into it; the header was checked. */
+/*
+ * Maps so much of the file and points into it.  Pages of a pool are not reserved by that: the areas are far from each
+ * other, and what is in use has its pages.
+ */
 static FabricStatus
-map_areas(int descriptor, const MemoryHeader *header, Memory *memory)
+map_areas(int descriptor, uint64_t bytes, Memory *memory)
 {
-	uint8_t *base = mmap(NULL, header->object_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+	uint8_t *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
 
 	if (base == MAP_FAILED)
 		return FABRIC_NO_MEMORY;
 	/* A forked child has no channel: it must not write here. */
-	madvise(base, header->object_bytes, MADV_DONTFORK);
+	madvise(base, bytes, MADV_DONTFORK);
 	memory->descriptor = descriptor;
-	memory->bytes = header->object_bytes;
+	memory->bytes = bytes;
 	memory->base = base;
 	memory->header = (MemoryHeader *) (void *) base;
-	memory->instances = (MemoryInstance *) (void *) (base + header->instances_offset);
-	memory->channels = (MemoryChannel *) (void *) (base + header->channels_offset);
-	memory->units = base + header->units_offset;
-	memory->stage = (MemoryStage *) (void *) (base + header->stage_offset);
-	memory->service = base + header->service_offset;
-	memory->locks = (uint64_t *) (void *) (base + header->locks_offset);
-	memory->stripes = (uint64_t *) (void *) (base + header->stripes_offset);
-	memory->nodes = base + header->nodes_offset;
+	memory->instances = (MemoryInstance *) (void *) (base + MEMORY_INSTANCES_OFFSET);
+	memory->channels = (MemoryChannel *) (void *) (base + MEMORY_CHANNELS_OFFSET);
+	memory->units = base + MEMORY_UNITS_OFFSET;
+	memory->stage = (MemoryStage *) (void *) (base + MEMORY_STAGE_OFFSET);
+	for (uint32_t i = 0; i < FABRIC_SERVICE_AREAS; i++)
+		memory->service[i] = base + MEMORY_SERVICE_OFFSET + i * FABRIC_SERVICE_BYTES;
+	memory->locks = (uint64_t *) (void *) (base + MEMORY_LOCKS_OFFSET);
+	memory->stripes = (uint64_t *) (void *) (base + MEMORY_STRIPES_OFFSET);
+	memory->nodes = base + MEMORY_NODES_OFFSET;
 	return FABRIC_OK;
 }
 
@@ -130,6 +91,8 @@ memory_allocate(const Memory *memory, const void *start, uint64_t bytes)
 	uint64_t first = offset / MEMORY_PAGE_BYTES * MEMORY_PAGE_BYTES;
 	int error;
 
+	if (bytes == 0)
+		return FABRIC_OK;
 	if (memory->populate)
 		pages_populate((void *) (uintptr_t) start, bytes);
 	do
@@ -144,14 +107,92 @@ memory_advise(Memory *memory)
 	memory->populate = madvise(memory->base, memory->bytes, MADV_HUGEPAGE) == 0;
 }
 
-FabricStatus
-memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *memory)
+bool
+memory_give_back(const Memory *memory, const void *start, uint64_t bytes)
 {
+	off_t offset = (off_t) ((const uint8_t *) start - memory->base);
+
+	return bytes == 0 || fallocate(memory->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset,
+	                               (off_t) bytes) == 0;
+}
+
+/* One word of the header, before all stores that follow: with it the object has the new size. */
+static void
+size_store(uint64_t *word, uint64_t value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+/* The pages of redo slots and their stripe words, and of the records, of so many channels. */
+static FabricStatus
+take_channels(const Memory *memory, uint64_t channels)
+{
+	uint64_t redo = MEMORY_ROUND_UP(channels * FABRIC_REDO_BYTES, FABRIC_UNIT_BYTES);
+	FabricStatus status = memory_allocate(memory, memory->channels, channels * sizeof(MemoryChannel));
+
+	if (status == FABRIC_OK)
+		status = memory_allocate(memory, memory->stripes, redo / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
+	return status == FABRIC_OK ? memory_allocate(memory, memory->nodes, redo) : status;
+}
+
+/* A pool's pages for a part of the object: they are there when they are taken.  A mapping alone reserves them. */
+static FabricStatus
+reserve(const Memory *memory, const void *start, uint64_t bytes, const Pages *pages)
+{
+	uint64_t first = (uint64_t) ((const uint8_t *) start - memory->base) / pages->bytes * pages->bytes;
+	uint64_t end = MEMORY_ROUND_UP((uint64_t) ((const uint8_t *) start - memory->base) + bytes, pages->bytes);
+	void *place;
+
+	if (pages->kind != PAGES_HUGETLBFS || bytes == 0)
+		return FABRIC_OK;
+	place = mmap(NULL, end - first, PROT_READ | PROT_WRITE, MAP_SHARED, memory->descriptor, (off_t) first);
+	if (place == MAP_FAILED)
+		return FABRIC_NO_MEMORY;
+	munmap(place, end - first);
+	return FABRIC_OK;
+}
+
+/* The pages of the marks of so much of NODES; a pool's for its stripe words and node memory, too. */
+static FabricStatus
+take_region(const Memory *memory, uint64_t region_bytes, const Pages *pages)
+{
+	FabricStatus status = memory_allocate(memory, memory->units, region_bytes / FABRIC_UNIT_BYTES);
+
+	if (status == FABRIC_OK)
+		status =
+			reserve(memory, memory->stripes, region_bytes / FABRIC_STRIPE_BYTES * sizeof(uint64_t), pages);
+	if (status == FABRIC_OK)
+		status = reserve(memory, memory->nodes + MEMORY_FIRST_UNIT, region_bytes - MEMORY_FIRST_UNIT, pages);
+	return status;
+}
+
+/* Gives back what lies behind the end of node memory, as far as whole pages do. */
+static void
+drop_behind(const Memory *memory, uint64_t region_bytes, const Pages *pages)
+{
+	uint64_t start = MEMORY_ROUND_UP(MEMORY_NODES_OFFSET + region_bytes, pages->bytes);
+
+	if (start < memory->bytes)
+		(void) memory_give_back(memory, memory->base + start, memory->bytes - start);
+}
+
+FabricStatus
+memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool advise, bool believed,
+              Memory *memory)
+{
+	MemoryHeader header = {.layout_version = MEMORY_LAYOUT_VERSION,
+	                       .fingerprint = memory_fingerprint(),
+	                       .object_bytes = object_bytes(sizes->region_bytes, pages),
+	                       .region_bytes = sizes->region_bytes,
+	                       .max_channels = sizes->max_channels};
 	FabricStatus status;
 
-	if (ftruncate(descriptor, (off_t) plan->object_bytes) != 0)
+	if (!memory_boot_id(header.boot_id) ||
+	    getrandom(header.node_uuid, sizeof(header.node_uuid), 0) != (ssize_t) sizeof(header.node_uuid))
+		return FABRIC_UNREACHABLE;
+	if (ftruncate(descriptor, (off_t) header.object_bytes) != 0)
 		return FABRIC_NO_MEMORY;
-	status = map_areas(descriptor, plan, memory);
+	status = map_areas(descriptor, header.object_bytes, memory);
 	if (status != FABRIC_OK)
 		return status;
 	if (advise)
@@ -160,24 +201,20 @@ memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *mem
 	status = memory_allocate(memory, memory->base, MEMORY_PAGE_BYTES);
 	if (status == FABRIC_OK)
 		memory->header->magic = MEMORY_UNFINISHED;
-	/* All tables with the first tenant's locks, then what belongs to the redo slots. */
 	if (status == FABRIC_OK)
-		status = memory_allocate(memory, memory->base, plan->locks_offset + MEMORY_LOCK_BYTES);
+		status = memory_allocate(memory, memory->base, MEMORY_LOCKS_OFFSET + MEMORY_LOCK_BYTES);
 	if (status == FABRIC_OK)
-		status = memory_allocate(memory, memory->stripes,
-		                         plan->first_unit / FABRIC_STRIPE_BYTES * sizeof(uint64_t));
+		status = take_channels(memory, header.max_channels);
 	if (status == FABRIC_OK)
-		status = memory_allocate(memory, memory->nodes, plan->first_unit);
+		status = take_region(memory, header.region_bytes, pages);
 	if (status == FABRIC_OK)
 	{
-		memset(memory->units, MEMORY_UNIT_REDO, plan->first_unit / FABRIC_UNIT_BYTES);
-		*memory->header = *plan;
-		if (!memory_boot_id(memory->header->boot_id) ||
-		    getrandom(memory->header->node_uuid, sizeof(memory->header->node_uuid), 0) !=
-		        (ssize_t) sizeof(memory->header->node_uuid))
-			status = FABRIC_UNREACHABLE;
+		memset(memory->units, MEMORY_UNIT_REDO, MEMORY_FIRST_UNIT / FABRIC_UNIT_BYTES);
+		header.magic = MEMORY_UNFINISHED;
+		*memory->header = header;
+		size_store(&memory->header->magic, believed ? MEMORY_MAGIC : MEMORY_UNFINISHED);
 	}
-	if (status != FABRIC_OK)
+	else
 	{
 		munmap(memory->base, memory->bytes);
 		*memory = (Memory){.descriptor = -1};
@@ -185,27 +222,126 @@ memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *mem
 	return status;
 }
 
+uint64_t
+memory_used_end(const Memory *memory)
+{
+	uint64_t unit = memory->header->region_bytes / FABRIC_UNIT_BYTES;
+
+	while (unit > MEMORY_FIRST_UNIT / FABRIC_UNIT_BYTES && memory->units[unit - 1] == 0)
+		unit--;
+	return unit * FABRIC_UNIT_BYTES;
+}
+
+/* Makes the file and the mapping longer. */
+static FabricStatus
+lengthen(Memory *memory, uint64_t bytes)
+{
+	Memory longer = {.descriptor = -1};
+	FabricStatus status;
+
+	if (bytes <= memory->bytes)
+		return FABRIC_OK;
+	if (ftruncate(memory->descriptor, (off_t) bytes) != 0)
+		return FABRIC_NO_MEMORY;
+	status = map_areas(memory->descriptor, bytes, &longer);
+	if (status != FABRIC_OK)
+		return status;
+	if (memory->populate)
+		memory_advise(&longer);
+	munmap(memory->base, memory->bytes);
+	*memory = longer;
+	size_store(&memory->header->object_bytes, bytes);
+	return FABRIC_OK;
+}
+
+/* Another end of node memory. Nothing behind a smaller one is in use. */
+static FabricStatus
+resize_region(Memory *memory, uint64_t region_bytes, const Pages *pages)
+{
+	uint64_t before = memory->header->region_bytes;
+	FabricStatus status = lengthen(memory, object_bytes(region_bytes, pages));
+
+	assert(region_bytes >= memory_used_end(memory));
+	if (status == FABRIC_OK && region_bytes > before)
+		status = take_region(memory, region_bytes, pages);
+	if (status != FABRIC_OK)
+	{
+		drop_behind(memory, before, pages);
+		return status;
+	}
+	size_store(&memory->header->region_bytes, region_bytes);
+	drop_behind(memory, region_bytes, pages);
+	return FABRIC_OK;
+}
+
+/*
+ * Another number of channels, none of which is in use.  Records stay what they are, wherever they are: their serials
+ * count on.
+ */
+static FabricStatus
+resize_channels(const Memory *memory, uint64_t channels)
+{
+	uint64_t before = memory->header->max_channels;
+	FabricStatus status = channels > before ? take_channels(memory, channels) : FABRIC_OK;
+
+	if (status != FABRIC_OK)
+		return status;
+	size_store(&memory->header->max_channels, channels);
+	if (channels < before)
+		(void) memory_give_back(memory, memory->nodes + channels * FABRIC_REDO_BYTES,
+		                        (before - channels) * FABRIC_REDO_BYTES);
+	return FABRIC_OK;
+}
+
+FabricStatus
+memory_resize(Memory *memory, const MemorySizes *sizes, const Pages *pages)
+{
+	FabricStatus status = FABRIC_OK;
+
+	if (sizes->region_bytes != memory->header->region_bytes)
+		status = resize_region(memory, sizes->region_bytes, pages);
+	if (status == FABRIC_OK && sizes->max_channels != memory->header->max_channels)
+		status = resize_channels(memory, sizes->max_channels);
+	return status;
+}
+
+FabricStatus
+memory_service_resize(const Memory *memory, uint32_t area, uint64_t bytes)
+{
+	uint64_t *length = &memory->header->service_bytes[area];
+	uint64_t before = *length;
+	uint8_t *start = memory->service[area];
+
+	if (bytes > FABRIC_SERVICE_BYTES)
+		return FABRIC_NO_MEMORY;
+	if (bytes > before)
+	{
+		if (memory_allocate(memory, start + before, bytes - before) != FABRIC_OK)
+			return FABRIC_NO_MEMORY;
+		/* A longer one may have ended, or not begun, here. */
+		memset(start + before, 0, bytes - before);
+	}
+	size_store(length, bytes);
+	if (bytes < before)
+		(void) memory_give_back(memory, start + bytes, before - bytes);
+	return FABRIC_OK;
+}
+
 bool
 memory_header_is_sane(const MemoryHeader *header)
 {
-	MemoryHeader expected;
-
 	if (header->magic != MEMORY_MAGIC || header->layout_version != MEMORY_LAYOUT_VERSION ||
 	    header->fingerprint != memory_fingerprint())
 		return false;
-	if (header->max_channels == 0 || header->max_channels > MEMORY_MAX_CHANNELS ||
-	    header->first_unit > header->region_bytes || header->region_bytes > header->object_bytes)
-		return false;
-	memory_plan(&expected, header->region_bytes - header->first_unit, header->service_bytes,
-	            header->max_channels, MEMORY_PAGE_BYTES);
-	return header->instances_offset == expected.instances_offset &&
-	       header->channels_offset == expected.channels_offset &&
-	       header->units_offset == expected.units_offset && header->stage_offset == expected.stage_offset &&
-	       header->service_offset == expected.service_offset &&
-	       header->locks_offset == expected.locks_offset &&
-	       header->stripes_offset == expected.stripes_offset &&
-	       header->nodes_offset == expected.nodes_offset && header->region_bytes == expected.region_bytes &&
-	       header->first_unit == expected.first_unit && header->object_bytes >= expected.object_bytes;
+	for (uint32_t i = 0; i < FABRIC_SERVICE_AREAS; i++)
+	{
+		if (header->service_bytes[i] > FABRIC_SERVICE_BYTES)
+			return false;
+	}
+	return header->max_channels > 0 && header->max_channels <= MEMORY_MAX_CHANNELS &&
+	       header->region_bytes > MEMORY_FIRST_UNIT && header->region_bytes <= MEMORY_MAX_REGION_BYTES &&
+	       header->region_bytes % FABRIC_UNIT_BYTES == 0 &&
+	       header->object_bytes >= MEMORY_NODES_OFFSET + header->region_bytes;
 }
 
 static bool
@@ -223,10 +359,10 @@ is_vacant(int descriptor, const MemoryHeader *header)
 	uint64_t end = header->region_bytes / FABRIC_UNIT_BYTES;
 	uint8_t marks[MEMORY_PAGE_BYTES];
 
-	for (uint64_t unit = header->first_unit / FABRIC_UNIT_BYTES; unit < end;)
+	for (uint64_t unit = MEMORY_FIRST_UNIT / FABRIC_UNIT_BYTES; unit < end;)
 	{
 		size_t wanted = end - unit < sizeof(marks) ? (size_t) (end - unit) : sizeof(marks);
-		ssize_t count = pread(descriptor, marks, wanted, (off_t) (header->units_offset + unit));
+		ssize_t count = pread(descriptor, marks, wanted, (off_t) (MEMORY_UNITS_OFFSET + unit));
 
 		if (count <= 0)
 			return false;
@@ -279,10 +415,11 @@ memory_map(int descriptor, Memory *memory)
 		return FABRIC_PROTOCOL;
 	if (pread(descriptor, &header, sizeof(header), 0) != (ssize_t) sizeof(header))
 		return FABRIC_PROTOCOL;
-	if (!memory_header_is_sane(&header) || header.object_bytes != (uint64_t) file.st_size ||
+	/* A file that was made longer by a daemon that came no further is longer than the header knows. */
+	if (!memory_header_is_sane(&header) || header.object_bytes > (uint64_t) file.st_size ||
 	    !is_of_this_boot(&header))
 		return FABRIC_PROTOCOL;
-	return map_areas(descriptor, &header, memory);
+	return map_areas(descriptor, header.object_bytes, memory);
 }
 
 void

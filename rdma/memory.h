@@ -6,18 +6,23 @@
  *
  *		header			MemoryHeader
  *		instances		MemoryInstance[MEMORY_MAX_INSTANCES]: compute instances and their current incarnation
+ *		stage			the WRITE that the server is making for a client
+ *		locks			the LOCKS regions, one for each tenant
  *		channels		MemoryChannel[max_channels]
  *		units			one byte per unit of NODES: 0 = no pages; else whose it is, memory_unit_mark()
- *		stage			the WRITE that the server is making for a client
- *		service			the service's own tables
- *		locks			the LOCKS regions, one for each tenant
+ *		service			the service's own tables, in FABRIC_SERVICE_AREAS areas
  *		stripes			one word per stripe of NODES
  *		nodes			the NODES region: redo slots of all channels, then node memory in units
  *
- * Everything up to and with the locks of tenant 0, and the pages of the redo slots with their stripe words,
- * is allocated when the object is made; the other locks when a tenant comes for the first time, the rest
- * unit by unit in fabric_server_commit().  The file is sparse and never grows.  On hugetlbfs all pages are
- * reserved by the mapping, and none is given back.
+ * Each area begins where it would if every area before it had the most that there can be: so an area grows and
+ * shrinks where it is, and no offset depends on a setting.  The file is sparse, and what no setting asks for has
+ * no pages.  How much of each area there is now says the header, in one word for each: memory_resize().
+ *
+ * Everything in front of the locks of tenant 1, the channels, marks and tables that there are now, and the pages
+ * of their redo slots with their stripe words are allocated when the object is made or resized; the other locks
+ * when a tenant comes for the first time, the rest unit by unit in fabric_server_commit().  The file never gets
+ * shorter: whoever maps the old length must not meet SIGBUS.  On hugetlbfs node memory is reserved at once, and
+ * given back by memory_resize() only.
  *
  * A stripe word's low 48 bits count its changes; odd while a WRITE is in progress, and then the bits above
  * hold the writer's channel.
@@ -33,7 +38,7 @@
 #include "server.h"
 
 #define MEMORY_MAGIC 0x6d656d616e6d7268ull
-#define MEMORY_LAYOUT_VERSION 5u
+#define MEMORY_LAYOUT_VERSION 6u
 
 /* In place of MEMORY_MAGIC while the object is being made or filled: nobody needs one that was left so. */
 #define MEMORY_UNFINISHED 0x756e66696e6d7268ull
@@ -60,6 +65,9 @@
 /* Owners of stripes are 16 bits. */
 #define MEMORY_MAX_CHANNELS 65535u
 
+/* Node memory behind the redo slots, at most. */
+#define MEMORY_MAX_NODE_BYTES FABRIC_MAX_NODE_BYTES
+
 #define MEMORY_PAGE_BYTES 4096u
 
 /* NODES begins on a huge page, where there are some: of the usual size. */
@@ -78,19 +86,10 @@ typedef struct MemoryHeader
 	uint64_t draining; /* 1 = the daemon is about to close it: no new lock is to be taken */
 	uint64_t run;      /* drawn at each start of a daemon: a snapshot is of this run, or of other memory */
 	uint64_t saved;    /* 1 = there may be a snapshot of it as it is: it is not used before all attach anew */
-	uint64_t object_bytes;
-	uint32_t max_channels;
-	uint32_t service_bytes;
-	uint64_t instances_offset;
-	uint64_t channels_offset;
-	uint64_t units_offset;
-	uint64_t stage_offset;
-	uint64_t service_offset;
-	uint64_t locks_offset;
-	uint64_t stripes_offset;
-	uint64_t nodes_offset;
-	uint64_t region_bytes;   /* length of NODES, redo slots included */
-	uint64_t first_unit;     /* offset in NODES behind the redo slots */
+	uint64_t object_bytes; /* the file is so long, or longer */
+	uint64_t region_bytes; /* length of NODES, redo slots included */
+	uint64_t service_bytes[FABRIC_SERVICE_AREAS];
+	uint64_t max_channels;
 	uint64_t through_device; /* 1 = its last daemon was of access class NIC */
 	/* Names of the tenants that ever came, by number; empty: the number is free. */
 	char tenants[MEMORY_MAX_TENANTS][FABRIC_TENANT_BYTES];
@@ -154,6 +153,27 @@ _Static_assert(sizeof(MemoryHeader) <= MEMORY_PAGE_BYTES, "the header is one pag
 _Static_assert(sizeof(MemoryInstance) == 32, "layout of the memory object");
 _Static_assert(sizeof(MemoryChannel) == 128, "layout of the memory object");
 
+/* Where the areas begin. */
+#define MEMORY_ROUND_UP(bytes, unit) (((uint64_t) (bytes) + (unit) -1) / (unit) * (unit))
+#define MEMORY_BEHIND(start, bytes) MEMORY_ROUND_UP((start) + (uint64_t) (bytes), MEMORY_PAGE_BYTES)
+/* In NODES, node memory begins here: behind the redo slots of as many channels as there can be. */
+#define MEMORY_FIRST_UNIT                                                                                    \
+	MEMORY_ROUND_UP((uint64_t) MEMORY_MAX_CHANNELS *FABRIC_REDO_BYTES, MEMORY_NODES_ALIGNMENT)
+#define MEMORY_MAX_REGION_BYTES (MEMORY_FIRST_UNIT + MEMORY_MAX_NODE_BYTES)
+#define MEMORY_INSTANCES_OFFSET MEMORY_BEHIND(0, sizeof(MemoryHeader))
+#define MEMORY_STAGE_OFFSET                                                                                  \
+	MEMORY_BEHIND(MEMORY_INSTANCES_OFFSET, sizeof(MemoryInstance) * MEMORY_MAX_INSTANCES)
+#define MEMORY_LOCKS_OFFSET MEMORY_BEHIND(MEMORY_STAGE_OFFSET, sizeof(MemoryStage))
+#define MEMORY_CHANNELS_OFFSET MEMORY_BEHIND(MEMORY_LOCKS_OFFSET, MEMORY_MAX_TENANTS *MEMORY_LOCK_BYTES)
+#define MEMORY_UNITS_OFFSET MEMORY_BEHIND(MEMORY_CHANNELS_OFFSET, sizeof(MemoryChannel) * MEMORY_MAX_CHANNELS)
+#define MEMORY_SERVICE_OFFSET MEMORY_BEHIND(MEMORY_UNITS_OFFSET, MEMORY_MAX_REGION_BYTES / FABRIC_UNIT_BYTES)
+#define MEMORY_STRIPES_OFFSET                                                                                \
+	MEMORY_BEHIND(MEMORY_SERVICE_OFFSET, (uint64_t) FABRIC_SERVICE_AREAS *FABRIC_SERVICE_BYTES)
+#define MEMORY_NODES_OFFSET                                                                                  \
+	MEMORY_ROUND_UP(MEMORY_STRIPES_OFFSET +                                                                  \
+	                    MEMORY_MAX_REGION_BYTES / FABRIC_STRIPE_BYTES * sizeof(uint64_t),                    \
+	                MEMORY_NODES_ALIGNMENT)
+
 #define MEMORY_STATE_BITS 8
 #define MEMORY_STATE_MASK 0xffull
 #define MEMORY_ACTIVE_BUSY 1ull
@@ -207,7 +227,7 @@ typedef struct Memory
 	MemoryChannel *channels;
 	uint8_t *units;
 	MemoryStage *stage;
-	uint8_t *service;
+	uint8_t *service[FABRIC_SERVICE_AREAS];
 	uint64_t *locks;
 	uint64_t *stripes;
 	uint8_t *nodes;
@@ -236,20 +256,45 @@ memory_lock_is_stale(uint64_t word, uint32_t instance, uint32_t incarnation)
 /* Reads this machine's boot id into `boot_id`, padded with zeroes. False: the kernel does not tell. */
 extern bool memory_boot_id(char boot_id[MEMORY_BOOT_ID_BYTES]);
 
-/*
- * Fills a header for an object of these sizes, in a file whose length is a multiple of page_bytes;
- * identity, generation and clean flag are zero.
- */
-extern void memory_plan(MemoryHeader *header, uint64_t node_bytes, uint32_t service_bytes,
-                        uint32_t max_channels, uint64_t page_bytes);
+/* How much of what can change there is of everything. */
+typedef struct MemorySizes
+{
+	uint64_t region_bytes; /* of NODES: MEMORY_FIRST_UNIT and whole units */
+	uint64_t max_channels;
+} MemorySizes;
+
+/* The sizes that an object has. */
+static inline MemorySizes
+memory_sizes(const MemoryHeader *header)
+{
+	return (MemorySizes){header->region_bytes, header->max_channels};
+}
+
+/* Where the object's units that have pages end, in NODES: it cannot be smaller. */
+extern uint64_t memory_used_end(const Memory *memory);
 
 /*
- * Makes a new object behind the empty file `descriptor`, maps it, and allocates the pages of its tables.
- * The file descriptor belongs to *memory after FABRIC_OK.  FABRIC_NO_MEMORY: no room, or no address space.  With
- * `advise` the kernel is asked for huge pages, where it waits to be asked (PAGES_TMPFS_ADVISE).  With a plan
- * whose magic is MEMORY_UNFINISHED the object is not believed before its header gets MEMORY_MAGIC.
+ * Makes a new object behind the empty file `descriptor`, whose length is a multiple of page_bytes, maps it, and
+ * allocates the pages of its tables; the service's areas are empty.  The file descriptor belongs to *memory
+ * after FABRIC_OK.  FABRIC_NO_MEMORY: no room, or no address space.  With `advise` the kernel is asked for huge
+ * pages, where it waits to be asked (PAGES_TMPFS_ADVISE).  If it is not `believed` its magic is
+ * MEMORY_UNFINISHED until its header gets MEMORY_MAGIC.
  */
-extern FabricStatus memory_create(int descriptor, const MemoryHeader *plan, bool advise, Memory *memory);
+extern FabricStatus memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool advise,
+                                  bool believed, Memory *memory);
+
+/*
+ * Gives an object that nobody uses other sizes, which hold all that is in use; its content stays.  It may end at
+ * any instruction: then the object has the old size or the new one, of channels and of memory each.  What is
+ * mapped may move.  FABRIC_NO_MEMORY: no room for more; the sizes may be the old ones.
+ */
+extern FabricStatus memory_resize(Memory *memory, const MemorySizes *sizes, const Pages *pages);
+
+/*
+ * Makes a service area so long: what is added is zero, what is cut off is given back.  It may end at any
+ * instruction, too.  FABRIC_NO_MEMORY: no room, and nothing has changed.
+ */
+extern FabricStatus memory_service_resize(const Memory *memory, uint32_t area, uint64_t bytes);
 
 /* Asks the kernel for huge pages for what is taken from now on, as memory_create() does. */
 extern void memory_advise(Memory *memory);
@@ -265,7 +310,7 @@ typedef enum MemoryKind
 
 extern MemoryKind memory_kind_of(int descriptor);
 
-/* Is it the header of an object of this build, laid out as memory_plan() would?  Of whichever boot. */
+/* Is it the header of an object of this build, with sizes that there can be?  Of whichever boot. */
 extern bool memory_header_is_sane(const MemoryHeader *header);
 
 /*
@@ -278,5 +323,8 @@ extern void memory_unmap(Memory *memory);
 
 /* Allocates the pages behind part of the file: FABRIC_NO_MEMORY, then nothing new is allocated. */
 extern FabricStatus memory_allocate(const Memory *memory, const void *start, uint64_t bytes);
+
+/* Gives the whole pages in it back. False: errno says why not. */
+extern bool memory_give_back(const Memory *memory, const void *start, uint64_t bytes);
 
 #endif /* SHERMAN_MEMORY_H */

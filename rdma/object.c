@@ -89,26 +89,22 @@ object_lock(FabricServer *server, char *detail)
 	}
 }
 
-/* More channels than asked for do no harm. */
-bool
-object_fits(const FabricServer *server, const MemoryHeader *header)
+MemorySizes
+object_asked(const FabricServer *server)
 {
-	MemoryHeader plan;
-
-	if (header->max_channels < server->options.max_channels)
-		return false;
-	memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, header->max_channels,
-	            server->pages.bytes);
-	return header->object_bytes == plan.object_bytes && header->service_bytes == plan.service_bytes &&
-	       header->region_bytes == plan.region_bytes;
+	return (MemorySizes){MEMORY_FIRST_UNIT +
+	                         server->options.node_bytes / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES,
+	                     server->options.max_channels};
 }
 
 static bool
-allocate_channels(FabricServer *server, uint32_t count)
+allocate_channels(FabricServer *server)
 {
+	uint64_t count = server->memory.header->max_channels;
+
 	free(server->channels);
 	server->channels = calloc(count, sizeof(ServerChannel));
-	for (uint32_t i = 0; server->channels != NULL && i < count; i++)
+	for (uint64_t i = 0; server->channels != NULL && i < count; i++)
 		server->channels[i].process = -1;
 	return server->channels != NULL;
 }
@@ -205,12 +201,12 @@ refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
 }
 
 FabricStatus
-object_open(FabricServer *server, bool *keep, char *detail)
+object_open(FabricServer *server, bool *found, char *detail)
 {
 	int descriptor;
 	FabricStatus status = open_at_path(server, &descriptor, detail);
 
-	*keep = false;
+	*found = false;
 	if (status == FABRIC_OK && descriptor >= 0)
 	{
 		status = memory_map(descriptor, &server->memory);
@@ -227,33 +223,74 @@ object_open(FabricServer *server, bool *keep, char *detail)
 	}
 	if (pages_are_asked_for(server))
 		memory_advise(&server->memory);
-	*keep = object_fits(server, server->memory.header);
-	if (!allocate_channels(server, server->memory.header->max_channels))
-		return FABRIC_NO_MEMORY;
-	return FABRIC_OK;
+	*found = true;
+	return allocate_channels(server) ? FABRIC_OK : FABRIC_NO_MEMORY;
 }
 
 FabricStatus
-object_recover(FabricServer *server, bool keep, char *detail)
+object_recover(FabricServer *server, char *detail)
 {
-	FabricService service = server->service;
-	FabricStatus status;
+	FabricStatus status = channels_recover(server);
 
-	if (server->memory.base == NULL)
-		return FABRIC_OK;
-	/* What is not used any more needs no replay, only nobody who writes to it and believes it is kept. */
-	if (!keep)
-		server->service = (FabricService){0};
-	status = channels_recover(server);
-	server->service = service;
 	if (status != FABRIC_OK)
 		server_set_detail(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
-	else if (!keep)
-	{
-		status = put_away(server, memory_kind_of(server->memory.descriptor), "other-shape", detail);
-		memory_unmap(&server->memory);
-	}
 	return status;
+}
+
+static unsigned long long
+node_megabytes(const MemorySizes *sizes)
+{
+	return (sizes->region_bytes - MEMORY_FIRST_UNIT) >> 20;
+}
+
+/* Says what became of other sizes. */
+static void
+report_sizes(const FabricServer *server, const MemorySizes *before, FabricStatus status)
+{
+	const MemorySizes asked = object_asked(server);
+	const MemorySizes has = memory_sizes(server->memory.header);
+
+	/* Who opened the server warns, with what to do about it: fabric_server_sizes(). */
+	if (status != FABRIC_OK)
+		server_log(
+			server, FABRIC_LOG_INFO,
+			"there is no room for %llu MB with %u channels at \"%s\": the memory keeps its content, with "
+			"%llu MB and %u channels",
+			node_megabytes(&asked), (unsigned) asked.max_channels, server->memory_path, node_megabytes(&has),
+			(unsigned) has.max_channels);
+	else if (has.region_bytes > asked.region_bytes)
+		server_log(
+			server, FABRIC_LOG_INFO,
+			"%llu MB are asked for, and what is in the memory reaches up to %llu MB: it keeps these and its "
+			"content, and no more is granted as long as more than %llu MB are in use",
+			node_megabytes(&asked), node_megabytes(&has), node_megabytes(&asked));
+	else
+		server_log(server, FABRIC_LOG_INFO,
+		           "the memory has %llu MB and %u channels now, and had %llu MB and %u channels: its content "
+		           "is kept",
+		           node_megabytes(&has), (unsigned) has.max_channels, node_megabytes(before),
+		           (unsigned) before->max_channels);
+}
+
+FabricStatus
+object_resize(FabricServer *server, char *detail)
+{
+	Memory *memory = &server->memory;
+	const MemorySizes before = memory_sizes(memory->header);
+	MemorySizes sizes = object_asked(server);
+	uint64_t used_end = memory_used_end(memory);
+	FabricStatus status;
+
+	if (sizes.region_bytes == before.region_bytes && sizes.max_channels == before.max_channels)
+		return FABRIC_OK;
+	if (sizes.region_bytes < used_end)
+		sizes.region_bytes = used_end;
+	status = memory_resize(memory, &sizes, &server->pages);
+	report_sizes(server, &before, status);
+	if (allocate_channels(server))
+		return FABRIC_OK;
+	server_set_detail(detail, "out of memory");
+	return FABRIC_NO_MEMORY;
 }
 
 bool
@@ -305,9 +342,8 @@ fabric_object_set_aside(const char *path, const char *why, char *kept, char *det
 }
 
 FabricStatus
-object_create(FabricServer *server, uint32_t channels, bool believed, char *detail)
+object_create(FabricServer *server, const MemorySizes *sizes, bool believed, char *detail)
 {
-	MemoryHeader plan;
 	FabricStatus status;
 	int descriptor;
 
@@ -326,15 +362,12 @@ object_create(FabricServer *server, uint32_t channels, bool believed, char *deta
 		           server->memory_path);
 	if (status == FABRIC_OK)
 	{
-		memory_plan(&plan, server->options.node_bytes, server->options.service_bytes, channels,
-		            server->pages.bytes);
-		if (!believed)
-			plan.magic = MEMORY_UNFINISHED;
-		status = memory_create(descriptor, &plan, pages_are_asked_for(server), &server->memory);
+		status = memory_create(descriptor, sizes, &server->pages, pages_are_asked_for(server), believed,
+		                       &server->memory);
 		if (status != FABRIC_OK)
 			server_set_detail(detail,
-			                  "no room for a memory object of %llu bytes with %u channels at \"%s\", of %s",
-			                  (unsigned long long) plan.object_bytes, plan.max_channels, server->memory_path,
+			                  "no room for a memory object of %llu MB with %u channels at \"%s\", of %s",
+			                  node_megabytes(sizes), (unsigned) sizes->max_channels, server->memory_path,
 			                  pages_name(&server->pages));
 	}
 	if (status != FABRIC_OK)
@@ -343,5 +376,5 @@ object_create(FabricServer *server, uint32_t channels, bool believed, char *deta
 		unlink(server->memory_path);
 		return status;
 	}
-	return allocate_channels(server, plan.max_channels) ? FABRIC_OK : FABRIC_NO_MEMORY;
+	return allocate_channels(server) ? FABRIC_OK : FABRIC_NO_MEMORY;
 }

@@ -55,7 +55,7 @@ find_units(FabricServer *server)
 	const MemoryHeader *header = server->memory.header;
 
 	memset(server->parts, 0, sizeof(server->parts));
-	for (uint64_t offset = header->first_unit; offset < header->region_bytes; offset += FABRIC_UNIT_BYTES)
+	for (uint64_t offset = MEMORY_FIRST_UNIT; offset < header->region_bytes; offset += FABRIC_UNIT_BYTES)
 	{
 		uint8_t mark = server->memory.units[offset / FABRIC_UNIT_BYTES];
 		ServerPart *part = &server->parts[mark == 0 ? 0 : (mark - 1u) % MEMORY_MAX_TENANTS];
@@ -107,7 +107,7 @@ gap_end(const FabricServer *server, uint64_t offset)
 static uint64_t
 gap_first(const FabricServer *server, uint64_t offset)
 {
-	uint64_t first = server->memory.header->first_unit;
+	uint64_t first = MEMORY_FIRST_UNIT;
 
 	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)
 	{
@@ -141,7 +141,7 @@ part_place(const FabricServer *server, ServerPart *part, uint64_t bytes)
 	for (uint32_t i = 0; i <= MEMORY_MAX_TENANTS; i++)
 	{
 		/* A gap begins at the beginning, or behind a part. */
-		uint64_t first = i == MEMORY_MAX_TENANTS ? server->memory.header->first_unit : server->parts[i].end;
+		uint64_t first = i == MEMORY_MAX_TENANTS ? MEMORY_FIRST_UNIT : server->parts[i].end;
 		uint64_t end;
 
 		if (first == 0)
@@ -161,7 +161,7 @@ static uint64_t
 equal_share(const FabricServer *server)
 {
 	const MemoryHeader *header = server->memory.header;
-	uint64_t left = header->region_bytes - header->first_unit;
+	uint64_t left = header->region_bytes - MEMORY_FIRST_UNIT;
 	uint64_t sharers = 0;
 
 	for (uint32_t i = 0; i < MEMORY_MAX_TENANTS; i++)

@@ -106,30 +106,18 @@ consume(const FabricServer *server, char *detail)
 static FabricStatus
 load_object(FabricServer *server, SnapshotFile *file, const char **short_why, char *why)
 {
+	const MemorySizes sizes = memory_sizes(&file->header.memory);
 	SnapshotWatch watch;
 	Watched watched;
 	FabricStatus status;
 
-	*short_why = "other-shape";
-	if (file->header.memory.max_channels < server->options.max_channels)
-	{
-		server_set_detail(why, "it has fewer channels than are asked for");
-		return FABRIC_PROTOCOL;
-	}
-	status = object_create(server, file->header.memory.max_channels, false, why);
+	*short_why = "damaged";
+	/* As it was saved: other sizes are given to it when it is whole. */
+	status = object_create(server, &sizes, false, why);
 	if (status != FABRIC_OK)
 		return status;
 	watch_begin(&watched, server, false, &watch);
-	if (object_fits(server, &file->header.memory))
-	{
-		*short_why = "damaged";
-		status = snapshot_load(file, &server->memory, &watch, why);
-	}
-	else
-	{
-		server_set_detail(why, "its memory has another size, or other pages, than are asked for");
-		status = FABRIC_PROTOCOL;
-	}
+	status = snapshot_load(file, &server->memory, &watch, why);
 	if (status == FABRIC_OK)
 		server_log(server, FABRIC_LOG_INFO, "the snapshot \"%s\" is loaded: %llu MB, %llu MB/s",
 		           server->options.snapshot_path, megabytes(file->header.file_bytes),

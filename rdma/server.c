@@ -129,24 +129,27 @@ open_class(FabricServer *server, char *detail)
 static FabricStatus
 open_object(FabricServer *server, FabricMemoryState *state, char *detail)
 {
-	bool keep = false;
+	const MemorySizes asked = object_asked(server);
+	bool kept = false;
 	bool loaded = false;
-	FabricStatus status = object_open(server, &keep, detail);
+	FabricStatus status = object_open(server, &kept, detail);
 
-	if (status == FABRIC_OK)
-		status = object_recover(server, keep, detail);
+	/* By the sizes that it had when its channels died. */
+	if (status == FABRIC_OK && kept)
+		status = object_recover(server, detail);
 	if (status != FABRIC_OK)
 		return status;
-	if (keep)
+	if (kept)
 	{
 		*state = server->memory.header->clean ? FABRIC_MEMORY_CLEAN : FABRIC_MEMORY_RECOVERED;
-		return saved_forget(server, detail);
+		status = saved_forget(server, detail);
+		return status == FABRIC_OK ? object_resize(server, detail) : status;
 	}
 	status = saved_load(server, &loaded, detail);
 	*state = loaded ? FABRIC_MEMORY_LOADED : FABRIC_MEMORY_NEW;
-	if (status == FABRIC_OK && !loaded)
-		status = object_create(server, server->options.max_channels, true, detail);
-	return status;
+	if (status != FABRIC_OK)
+		return status;
+	return loaded ? object_resize(server, detail) : object_create(server, &asked, true, detail);
 }
 
 /* Begins a run over the object: from here on clients may come. */
@@ -185,7 +188,7 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 
 	server_set_detail(detail, "%s", "");
 	if (options->max_channels == 0 || options->max_channels > MEMORY_MAX_CHANNELS ||
-	    options->node_bytes < FABRIC_UNIT_BYTES)
+	    options->node_bytes < FABRIC_UNIT_BYTES || options->node_bytes > FABRIC_MAX_NODE_BYTES)
 	{
 		server_set_detail(detail, "sizes outside the contract");
 		return FABRIC_RANGE;

@@ -18,6 +18,16 @@
 /* Node memory is granted in units of 64 KB: the smallest extent. */
 #define FABRIC_UNIT_BYTES 65536u
 
+/*
+ * Node memory of one object at most: 2 TB.  The object's file, which is sparse, is longer by what its tables would be then: who has
+ * more memory runs several memory nodes.
+ */
+#define FABRIC_MAX_NODE_BYTES (1ull << 41)
+
+/* Areas for the service's own tables, and the length of one at most: two words for each unit. */
+#define FABRIC_SERVICE_AREAS 2u
+#define FABRIC_SERVICE_BYTES (FABRIC_MAX_NODE_BYTES / FABRIC_UNIT_BYTES * 2 * sizeof(uint64_t))
+
 typedef struct FabricServer FabricServer;
 
 /* Who calls: an authenticated control connection. */
@@ -97,7 +107,6 @@ typedef struct FabricServerOptions
 	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs */
 	const char *socket_path; /* the control socket (AF_UNIX), mode 0600 unless the service says otherwise */
 	uint64_t node_bytes;     /* node memory at most; taken as extents are granted */
-	uint32_t service_bytes;  /* length of the service area */
 	uint32_t max_channels;   /* data channels at most */
 	FabricHugePages huge_pages;
 	/*
@@ -151,8 +160,9 @@ typedef enum FabricMemoryState
 
 /*
  * Opens or creates the memory object and the control socket.  A file with another magic, layout version,
- * sizes or boot id, or with fewer channels than asked for, is discarded and made anew (FABRIC_MEMORY_NEW):
- * so ask for more channels than you need today.  FABRIC_EXISTS: another daemon serves this object;
+ * or boot id is discarded and made anew (FABRIC_MEMORY_NEW).  One of other sizes gets those of the options, and
+ * keeps its content: it is not made smaller than what is in use, and stays as it is if there is no room for more
+ * (fabric_server_sizes()).  FABRIC_EXISTS: another daemon serves this object;
  * FABRIC_NOT_SUPPORTED: huge pages or verbs are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the
  * tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says why); FABRIC_BUSY: a client of the
  * object's last daemon is in the middle of a chain and can be neither waited for nor killed; FABRIC_DENIED:
@@ -188,8 +198,17 @@ extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard
  */
 extern FabricStatus fabric_server_save(FabricServer *server, int drain_ms);
 
-/* The service area, kept with the object across restarts: the service's own tables. */
-extern void *fabric_server_service_area(FabricServer *server);
+/*
+ * One of the service areas, kept with the object across restarts: the service's own tables.  It does not move while
+ * the server is open.  *bytes: how long it is; 0 in an object that the service has not seen yet.
+ */
+extern void *fabric_server_service_area(FabricServer *server, uint32_t area, uint64_t *bytes);
+
+/* Makes it so long, at any time: what is added is zero. FABRIC_NO_MEMORY: no room, and nothing has changed. */
+extern FabricStatus fabric_server_service_resize(FabricServer *server, uint32_t area, uint64_t bytes);
+
+/* Node memory and channels that the object has: what the options asked for, or what had to be kept. */
+extern void fabric_server_sizes(const FabricServer *server, uint64_t *node_bytes, uint32_t *max_channels);
 
 /* Node memory, mapped: offset is in NODES. Only for the service, in callbacks or between steps. */
 extern void *fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes);

@@ -219,17 +219,23 @@ extern void server_set_detail(char *detail, const char *format, ...) __attribute
 /* Takes the lock that says: this daemon serves the object.  It lasts as long as the process. */
 extern FabricStatus object_lock(FabricServer *server, char *detail);
 /*
- * Takes over the object of an earlier daemon, if there is a sane one: FABRIC_OK with *keep, or not: then its
+ * Takes over the object of an earlier daemon, if there is a sane one: FABRIC_OK with *found, or not: then its
  * file is of no more use and nobody can change it any more, or it was set aside.  FABRIC_BUSY: somebody still can.
  * FABRIC_DENIED: what is there is no memory object, or others could have made or changed it.
  */
-extern FabricStatus object_open(FabricServer *server, bool *keep, char *detail);
-/* Recovers the object that was found; one that does not fit loses its channels and is set aside. */
-extern FabricStatus object_recover(FabricServer *server, bool keep, char *detail);
+extern FabricStatus object_open(FabricServer *server, bool *found, char *detail);
+/* Recovers the object that was found. */
+extern FabricStatus object_recover(FabricServer *server, char *detail);
+/* The sizes that the options ask for. */
+extern MemorySizes object_asked(const FabricServer *server);
 /* Makes one, which is not `believed` before its header gets its magic. */
-extern FabricStatus object_create(FabricServer *server, uint32_t channels, bool believed, char *detail);
-/* Is this the object that the options ask for, in the file that object_open() or object_create() had open? */
-extern bool object_fits(const FabricServer *server, const MemoryHeader *header);
+extern FabricStatus object_create(FabricServer *server, const MemorySizes *sizes, bool believed,
+                                  char *detail);
+/*
+ * Gives the object, which has no channels in use, the sizes that the options ask for, as far as its content and the file
+ * system let it: the log says so if they do not.
+ */
+extern FabricStatus object_resize(FabricServer *server, char *detail);
 
 /* saved.c; likewise */
 /*

@@ -88,44 +88,52 @@ may_be_snapshot(int descriptor)
 
 /* ---- what is in use ---- */
 
+/* Tenant 0 has no name; of the others those that ever came have lock words. */
+static bool
+tenant_is_known(const MemoryHeader *header, uint32_t tenant)
+{
+	return tenant == 0 || header->tenants[tenant][0] != '\0';
+}
+
 /*
- * The areas of the object before its units, by number.  False: there are no more.  Marks of units come before
- * all that they are needed for.
+ * The areas of the object before its units, by number and in the order of their offsets; some are empty.  False:
+ * there are no more.  Marks of units come before all that they are needed for.
  */
 static bool
 table_area(const MemoryHeader *header, uint32_t number, Area *area)
 {
-	switch (number)
+	const uint64_t marks = header->region_bytes / FABRIC_UNIT_BYTES;
+
+	if (number == 0)
 	{
-		case 0:
-			*area =
-				(Area){header->instances_offset, (uint64_t) MEMORY_MAX_INSTANCES * sizeof(MemoryInstance)};
-			return true;
-		case 1:
-			*area = (Area){header->channels_offset, (uint64_t) header->max_channels * sizeof(MemoryChannel)};
-			return true;
-		case 2:
-			/* To the end of the word: the area has whole pages. */
-			*area = (Area){header->units_offset, (header->region_bytes / FABRIC_UNIT_BYTES + 7) / 8 * 8};
-			return true;
-		case 3:
-			*area = (Area){header->service_offset, (header->service_bytes + 7u) / 8 * 8};
-			return true;
-		default:
-			break;
+		*area = (Area){MEMORY_INSTANCES_OFFSET, (uint64_t) MEMORY_MAX_INSTANCES * sizeof(MemoryInstance)};
+		return true;
 	}
-	number -= 4;
-	/* Tenant 0 has no name. */
-	if (number >= MEMORY_MAX_TENANTS || (number > 0 && header->tenants[number][0] == '\0'))
+	number -= 1;
+	if (number < MEMORY_MAX_TENANTS)
+	{
+		*area = (Area){MEMORY_LOCKS_OFFSET + (uint64_t) number * MEMORY_LOCK_BYTES,
+		               tenant_is_known(header, number) ? MEMORY_LOCK_BYTES : 0};
+		return true;
+	}
+	number -= MEMORY_MAX_TENANTS;
+	/* To the end of the word: areas have whole pages. */
+	if (number == 0)
+		*area = (Area){MEMORY_CHANNELS_OFFSET, header->max_channels * sizeof(MemoryChannel)};
+	else if (number == 1)
+		*area = (Area){MEMORY_UNITS_OFFSET, MEMORY_ROUND_UP(marks, sizeof(uint64_t))};
+	else if (number - 2 < FABRIC_SERVICE_AREAS)
+		*area = (Area){MEMORY_SERVICE_OFFSET + (number - 2) * FABRIC_SERVICE_BYTES,
+		               MEMORY_ROUND_UP(header->service_bytes[number - 2], sizeof(uint64_t))};
+	else
 		return false;
-	*area = (Area){header->locks_offset + (uint64_t) number * MEMORY_LOCK_BYTES, MEMORY_LOCK_BYTES};
 	return true;
 }
 
 static bool
 unit_is_in_use(const Memory *memory, uint64_t unit)
 {
-	uint64_t first = memory->header->first_unit / FABRIC_UNIT_BYTES;
+	uint64_t first = MEMORY_FIRST_UNIT / FABRIC_UNIT_BYTES;
 
 	return unit >= first && memory->units[unit] != 0 && memory->units[unit] != MEMORY_UNIT_REDO;
 }
@@ -301,7 +309,7 @@ write_blocks(Writer *writer)
 		status = write_area(writer, &area);
 	for (uint64_t unit = 0; status == FABRIC_OK && unit < unit_count(memory); unit++)
 	{
-		area = (Area){memory->header->nodes_offset + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES};
+		area = (Area){MEMORY_NODES_OFFSET + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES};
 		if (unit_is_in_use(memory, unit))
 			status = write_area(writer, &area);
 	}
@@ -594,17 +602,21 @@ block_has_place(const Memory *memory, const SnapshotBlock *block, uint64_t least
 {
 	const MemoryHeader *header = memory->header;
 	uint64_t unit;
+	Area area;
 
 	if (block->bytes == 0 || block->bytes > SNAPSHOT_BLOCK_BYTES || block->bytes % 8 != 0 ||
-	    block->offset % 8 != 0 || block->offset < least || block->offset >= header->object_bytes)
+	    block->offset % 8 != 0 || block->offset < least || block->offset >= memory->bytes)
 		return false;
-	if (block->offset < header->stripes_offset)
-		return block->bytes <= header->stripes_offset - block->offset;
-	if (block->offset < header->nodes_offset)
+	for (uint32_t i = 0; table_area(header, i, &area); i++)
+	{
+		if (block->offset >= area.offset && block->offset - area.offset < area.bytes)
+			return block->bytes <= area.offset + area.bytes - block->offset;
+	}
+	if (block->offset < MEMORY_NODES_OFFSET)
 		return false;
-	unit = (block->offset - header->nodes_offset) / FABRIC_UNIT_BYTES;
+	unit = (block->offset - MEMORY_NODES_OFFSET) / FABRIC_UNIT_BYTES;
 	return unit < unit_count(memory) && unit_is_in_use(memory, unit) &&
-	       (block->offset - header->nodes_offset) % FABRIC_UNIT_BYTES + block->bytes <= FABRIC_UNIT_BYTES;
+	       (block->offset - MEMORY_NODES_OFFSET) % FABRIC_UNIT_BYTES + block->bytes <= FABRIC_UNIT_BYTES;
 }
 
 /* Reads the next block into its place. */
@@ -665,6 +677,8 @@ name_object(const SnapshotFile *file, Memory *memory)
 	if (!memory_boot_id(header.boot_id))
 		return FABRIC_UNREACHABLE;
 	header.magic = MEMORY_UNFINISHED;
+	/* The file may have other pages than the one that was saved. */
+	header.object_bytes = memory->bytes;
 	*memory->header = header;
 	__atomic_store_n(&memory->header->magic, magic, __ATOMIC_SEQ_CST);
 	return FABRIC_OK;
@@ -674,11 +688,12 @@ FabricStatus
 snapshot_load(SnapshotFile *file, Memory *memory, const SnapshotWatch *watch, char *detail)
 {
 	const SnapshotHeader *header = &file->header;
-	Reader reader = {.file = file, .memory = memory, .least = memory->header->instances_offset};
+	Reader reader = {.file = file, .memory = memory, .least = MEMORY_INSTANCES_OFFSET};
 	FabricStatus status = FABRIC_OK;
 
-	/* The tenants' names say which lock words there are. */
+	/* The tenants' names say which lock words there are, and these how long the service's tables are. */
 	memcpy(memory->header->tenants, header->memory.tenants, sizeof(header->memory.tenants));
+	memcpy(memory->header->service_bytes, header->memory.service_bytes, sizeof(header->memory.service_bytes));
 	for (uint64_t i = 0; i < header->blocks && status == FABRIC_OK; i++)
 	{
 		status = read_block(&reader, detail);

@@ -3,8 +3,8 @@
  *		Node memory for the service: where it is, whose it is, and the pages behind it.
  */
 #define _GNU_SOURCE 1
+#include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "server_state.h"
@@ -14,9 +14,25 @@
 #define COPY_ATTEMPTS 4
 
 void *
-fabric_server_service_area(FabricServer *server)
+fabric_server_service_area(FabricServer *server, uint32_t area, uint64_t *bytes)
 {
-	return server->memory.service;
+	assert(area < FABRIC_SERVICE_AREAS);
+	*bytes = server->memory.header->service_bytes[area];
+	return server->memory.service[area];
+}
+
+FabricStatus
+fabric_server_service_resize(FabricServer *server, uint32_t area, uint64_t bytes)
+{
+	assert(area < FABRIC_SERVICE_AREAS);
+	return memory_service_resize(&server->memory, area, bytes);
+}
+
+void
+fabric_server_sizes(const FabricServer *server, uint64_t *node_bytes, uint32_t *max_channels)
+{
+	*node_bytes = server->memory.header->region_bytes - MEMORY_FIRST_UNIT;
+	*max_channels = (uint32_t) server->memory.header->max_channels;
 }
 
 void *
@@ -34,7 +50,7 @@ fabric_server_read(FabricServer *server, uint64_t offset, uint32_t bytes, uint64
 {
 	const Memory *memory = &server->memory;
 
-	if (server->verbs != NULL || offset < memory->header->first_unit ||
+	if (server->verbs != NULL || offset < MEMORY_FIRST_UNIT ||
 	    fabric_server_node(server, offset, bytes) == NULL || bytes == 0 || bytes % 8 != 0 ||
 	    offset % 8 != 0 || offset % FABRIC_STRIPE_BYTES + bytes > FABRIC_STRIPE_BYTES ||
 	    memory->units[offset / FABRIC_UNIT_BYTES] == 0)
@@ -49,7 +65,7 @@ fabric_server_read(FabricServer *server, uint64_t offset, uint32_t bytes, uint64
 void
 fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end)
 {
-	*first = server->memory.header->first_unit;
+	*first = MEMORY_FIRST_UNIT;
 	*end = server->memory.header->region_bytes;
 }
 
@@ -60,7 +76,7 @@ range_is_units(const FabricServer *server, uint64_t offset, uint64_t bytes)
 	const MemoryHeader *header = server->memory.header;
 
 	return offset % FABRIC_UNIT_BYTES == 0 && bytes % FABRIC_UNIT_BYTES == 0 && bytes > 0 &&
-	       offset >= header->first_unit && offset < header->region_bytes &&
+	       offset >= MEMORY_FIRST_UNIT && offset < header->region_bytes &&
 	       bytes <= header->region_bytes - offset;
 }
 
@@ -75,13 +91,10 @@ mark_units(FabricServer *server, uint64_t offset, uint64_t bytes, uint8_t mark)
 static bool
 drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
 {
-	uint64_t start = server->memory.header->nodes_offset + offset;
-
 	/* Units are smaller than the pages there, which stay in their pool's use anyway; a device has others pinned. */
 	if (server->pages.kind == PAGES_HUGETLBFS || server->verbs != NULL)
 		return false;
-	if (fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t) start,
-	              (off_t) bytes) == 0)
+	if (memory_give_back(&server->memory, server->memory.nodes + offset, bytes))
 		return true;
 	server_log(server, FABRIC_LOG_WARNING, "cannot give back %llu bytes: %s", (unsigned long long) bytes,
 	           strerror(errno));
@@ -127,7 +140,7 @@ fabric_server_unit_tenant(const FabricServer *server, uint64_t offset)
 {
 	uint8_t mark = 0;
 
-	if (offset >= server->memory.header->first_unit && offset < server->memory.header->region_bytes)
+	if (offset >= MEMORY_FIRST_UNIT && offset < server->memory.header->region_bytes)
 		mark = __atomic_load_n(&server->memory.units[offset / FABRIC_UNIT_BYTES], __ATOMIC_RELAXED);
 	return mark == 0 ? FABRIC_NO_TENANT : (uint32_t) mark - 1;
 }

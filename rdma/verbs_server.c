@@ -67,12 +67,12 @@ open_domains(FabricServer *server, char *detail)
 {
 	VerbsServer *verbs = server->verbs;
 	Memory *memory = &server->memory;
-	uint64_t bytes = memory->header->region_bytes;
+	uint64_t bytes = memory->header->region_bytes - MEMORY_FIRST_UNIT;
 	FabricStatus status = parts_deal(server, detail);
 
 	if (status != FABRIC_OK)
 		return status;
-	if (memory_allocate(memory, memory->nodes, bytes) != FABRIC_OK)
+	if (memory_allocate(memory, memory->nodes + MEMORY_FIRST_UNIT, bytes) != FABRIC_OK)
 	{
 		snprintf(detail, FABRIC_DETAIL_BYTES,
 		         "no room for %llu bytes of node memory, which verbs needs at once",

@@ -1,5 +1,5 @@
 
-# The memory itself, without snapshots: full, removed, replaced by an older copy, of another size; and a copy of the data directory.
+# The memory itself, without snapshots: full, removed, replaced by an older copy, and a copy of the data directory.
 
 use strict;
 use warnings;
@@ -65,7 +65,8 @@ is(check_index($node, 'big_id'), '0', 'REINDEX heals it');
 # An older copy is put back: it was closed clean, and yet it is not what the tables belong to.
 $node->stop;
 ($memory) = memory_files($node);
-copy($memory, "$memory.copy") or die "could not copy $memory";
+# With its holes: the file is far longer than the memory.
+system('cp', '--sparse=always', $memory, "$memory.copy") == 0 or die "could not copy $memory";
 $node->start;
 is(state_of($node, 'big_id'), 'ok', 'good after a clean restart');
 $node->safe_psql('postgres', 'INSERT INTO big SELECT generate_series(6000, 6100)');
@@ -98,12 +99,6 @@ $copy->stop;
 $node->start;
 is(state_of($node, 'big_id'), 'ok', 'and good in the original');
 is(check_index($node, 'big_id'), '0', 'and whole');
-
-# Another size: the memory is made anew.
-$node->append_conf('postgresql.conf', "sherman.embedded_memory = 16MB\n");
-$node->restart;
-is(state_of($node, 'big_id'), 'broken', 'of another size, the memory is new');
-$node->safe_psql('postgres', 'REINDEX INDEX big_id');
 
 # No memory node at all: the table can be read; changes are refused, or break the index if so wished.
 $node->safe_psql('postgres', 'CREATE TABLE small (id int, EXCLUDE USING sherman (id WITH =)); INSERT INTO small VALUES (1)');

@@ -184,7 +184,7 @@ test_tenants(void **state)
 
 	/* Quotas by name; each tells of its own. */
 	assert_int_equal(fill(&client_a, &record), 2 * MEGABYTE);
-	assert_true(tree_full_by_quota(client_a.tree));
+	assert_int_equal(tree_full_by(client_a.tree), TREE_FULL_QUOTA);
 	assert_int_equal(node_status(&client_a).tenant_bytes, 2 * MEGABYTE);
 	assert_int_equal(node_status(&client_a).tenant_quota, 2 * MEGABYTE);
 	test_tree_create(&client_b, &narrow, &other);
@@ -219,7 +219,7 @@ test_tenants(void **state)
 	assert_true(metric(msd, "tenant_memory_bytes{tenant=\"a\"}") == 0);
 	assert_true(metric(msd, "tenant_quota_bytes{tenant=\"a\"}") == 2 * MEGABYTE);
 	assert_int_equal(tree_create(client_a.tree, &listed), TREE_MEMORY_FULL);
-	assert_false(tree_full_by_quota(client_a.tree));
+	assert_int_equal(tree_full_by(client_a.tree), TREE_FULL_MEMORY);
 	assert_int_equal(test_client_close(&client_a), TREE_OK);
 	assert_int_equal(test_client_close(&client_b), TREE_OK);
 

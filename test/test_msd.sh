@@ -147,7 +147,7 @@ start --size 16M && logged '\(recovered\)'
 stop TERM 0
 
 # another size is other memory
-start --size 8M && logged '\(new\).* 0 of 8 MB'
+start --size 8M && logged '\(kept\).* 0 of 8 MB' && logged 'had 16 MB .*: its content is kept'
 stop TERM 0
 
 # a tmpfs with huge pages, where we may mount one

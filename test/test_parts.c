@@ -17,6 +17,9 @@
 /* Node memory in units, behind one with redo slots. */
 #define UNITS 60u
 #define UNIT(n) ((uint64_t) (n) *FABRIC_UNIT_BYTES)
+/* Units are numbered from 1 on: so far before the first one is 0. */
+#define BEFORE (MEMORY_FIRST_UNIT - FABRIC_UNIT_BYTES)
+#define PLACE(n) (BEFORE + UNIT(n))
 
 /* A server of which there is no more than this needs. */
 typedef struct Dealer
@@ -24,7 +27,7 @@ typedef struct Dealer
 	FabricServer server;
 	FabricKeys keys;
 	MemoryHeader header;
-	uint8_t units[UNITS + 1];
+	uint8_t marks[BEFORE / FABRIC_UNIT_BYTES + UNITS + 1];
 	uint64_t quotas[MEMORY_MAX_TENANTS];
 	char detail[FABRIC_DETAIL_BYTES];
 } Dealer;
@@ -40,11 +43,10 @@ static void
 dealer_init(Dealer *dealer, uint32_t tenants)
 {
 	memset(dealer, 0, sizeof(*dealer));
-	dealer->header.first_unit = UNIT(1);
-	dealer->header.region_bytes = UNIT(UNITS + 1);
-	dealer->units[0] = MEMORY_UNIT_REDO;
+	dealer->header.region_bytes = PLACE(UNITS + 1);
+	memset(dealer->marks, MEMORY_UNIT_REDO, BEFORE / FABRIC_UNIT_BYTES + 1);
 	dealer->server.memory.header = &dealer->header;
-	dealer->server.memory.units = dealer->units;
+	dealer->server.memory.units = dealer->marks;
 	dealer->server.service.quota = quota_of;
 	dealer->server.service.argument = dealer;
 	if (tenants > 0)
@@ -62,7 +64,7 @@ dealer_init(Dealer *dealer, uint32_t tenants)
 static void
 own(Dealer *dealer, uint32_t tenant, uint32_t first, uint32_t end)
 {
-	memset(dealer->units + first, memory_unit_mark(tenant), end - first);
+	memset((dealer->marks + BEFORE / FABRIC_UNIT_BYTES) + first, memory_unit_mark(tenant), end - first);
 }
 
 static void
@@ -74,8 +76,8 @@ deal(Dealer *dealer)
 static void
 expect_part(const Dealer *dealer, uint32_t tenant, uint32_t first, uint32_t end)
 {
-	assert_int_equal(dealer->server.parts[tenant].first, UNIT(first));
-	assert_int_equal(dealer->server.parts[tenant].end, UNIT(end));
+	assert_int_equal(dealer->server.parts[tenant].first, PLACE(first));
+	assert_int_equal(dealer->server.parts[tenant].end, PLACE(end));
 }
 
 static void
@@ -212,14 +214,14 @@ test_apart(void **state)
 		{
 			const ServerPart *part = &dealer.server.parts[i];
 
-			assert_true(part->first == part->end ||
-			            (part->first >= UNIT(1) && part->first < part->end && part->end <= UNIT(UNITS + 1)));
+			assert_true(part->first == part->end || (part->first >= PLACE(1) && part->first < part->end &&
+			                                         part->end <= PLACE(UNITS + 1)));
 			for (uint32_t j = 0; j < i; j++)
 				assert_true(part->first == part->end || part->end <= dealer.server.parts[j].first ||
 				            dealer.server.parts[j].end <= part->first);
 			for (uint32_t u = 1; u <= UNITS; u++)
-				assert_true(dealer.units[u] != memory_unit_mark(i) ||
-				            (part->first <= UNIT(u) && UNIT(u) < part->end));
+				assert_true((dealer.marks + BEFORE / FABRIC_UNIT_BYTES)[u] != memory_unit_mark(i) ||
+				            (part->first <= PLACE(u) && PLACE(u) < part->end));
 		}
 	}
 }

@@ -99,15 +99,9 @@ test_states_of_memory(void **state)
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
 	channel_close(&channel);
 
-	/* Asked for fewer channels than it has: kept. */
+	/* Gone: made anew, with a new identity; the instance is unknown there. */
 	fabric_process_stop(&node, SIGTERM);
-	node.max_channels--;
-	fabric_process_start(&node);
-	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
-
-	/* Other sizes: made anew, with a new identity; the instance is unknown there. */
-	fabric_process_stop(&node, SIGTERM);
-	node.node_bytes *= 2;
+	assert_int_equal(unlink(node.memory_path), 0);
 	fabric_process_start(&node);
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 	assert_int_equal(channel_try_open(&channel, node.address, CLUSTER, incarnation, NULL), FABRIC_FENCED);
@@ -115,6 +109,119 @@ test_states_of_memory(void **state)
 	channel_open(&channel, node.address, CLUSTER, incarnation);
 	assert_memory_not_equal(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
 	channel_close(&channel);
+}
+
+/* Channels of one instance. */
+typedef struct Crowd
+{
+	TestChannel channels[32];
+	uint32_t count;
+} Crowd;
+
+/* Opens so many channels at once, and not one more. */
+static void
+crowd_open(Crowd *crowd, uint32_t incarnation, uint32_t count)
+{
+	TestChannel another;
+
+	crowd->count = count;
+	for (uint32_t i = 0; i < count; i++)
+		channel_open(&crowd->channels[i], node.address, CLUSTER, incarnation);
+	assert_int_equal(channel_try_open(&another, node.address, CLUSTER, incarnation, NULL), FABRIC_NO_MEMORY);
+}
+
+static void
+crowd_close(Crowd *crowd)
+{
+	for (uint32_t i = 0; i < crowd->count; i++)
+		channel_close(&crowd->channels[i]);
+	crowd->count = 0;
+}
+
+/* A unit can be taken, written by a client and read, and is zero when it is taken again. */
+static void
+last_unit_is_usable(uint32_t incarnation, uint64_t offset)
+{
+	uint64_t request[2] = {offset, FABRIC_UNIT_BYTES};
+	uint64_t word = 5;
+	TestChannel channel;
+
+	assert_int_equal(service_commit(node.address, offset, FABRIC_UNIT_BYTES), FABRIC_OK);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	channel_read(&channel, offset, &word, 8);
+	assert_int_equal(word, 0);
+	word = 6;
+	channel_write(&channel, offset, &word, 8);
+	channel_read(&channel, offset, &word, 8);
+	assert_int_equal(word, 6);
+	assert_int_equal(fabric_call(channel.endpoint, SERVICE_RELEASE, request, sizeof(request), NULL, NULL),
+	                 FABRIC_OK);
+	channel_close(&channel);
+}
+
+/*
+ * Other sizes, after a clean end and after a kill in the middle of a WRITE: the content stays, what died is recovered by the
+ * sizes that it had, the new ones count, and what is in use is not cut off.
+ */
+static void
+test_other_sizes(void **state)
+{
+	const uint64_t units[] = {64, 256, 16, 2, 32};
+	const uint32_t channels[] = {4, 20, 5, 30, 3};
+	TestChannel channel;
+	uint32_t incarnation;
+	uint64_t area, word = 77, used = 1, uuid[2];
+	static Crowd crowd;
+
+	(void) state;
+	fabric_process_stop(&node, SIGTERM);
+	node.node_bytes = units[0] * FABRIC_UNIT_BYTES;
+	node.max_channels = channels[0];
+	unlink(node.memory_path);
+	fabric_process_start(&node);
+	area = service_info(node.address).first_unit;
+	incarnation = cluster_attach(node.address, CLUSTER);
+	/* The first four units are in use, the last of them written to. */
+	assert_int_equal(service_commit(node.address, area, 4 * FABRIC_UNIT_BYTES), FABRIC_OK);
+	channel_open(&channel, node.address, CLUSTER, incarnation);
+	channel_write(&channel, area + 3 * FABRIC_UNIT_BYTES, &word, 8);
+	memcpy(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
+	channel_close(&channel);
+	crowd_open(&crowd, incarnation, channels[0]);
+	for (size_t i = 1; i < sizeof(units) / sizeof(units[0]); i++)
+	{
+		bool killed = i % 2 == 0;
+		uint64_t kept = units[i] < 4 ? 4 : units[i];
+
+		if (!killed)
+			crowd_close(&crowd);
+		fabric_process_stop(&node, killed ? SIGKILL : SIGTERM);
+		crowd_close(&crowd);
+		node.node_bytes = units[i] * FABRIC_UNIT_BYTES;
+		node.max_channels = channels[i];
+		fabric_process_start(&node);
+		assert_int_equal(service_info(node.address).memory_state,
+		                 killed ? FABRIC_MEMORY_RECOVERED : FABRIC_MEMORY_CLEAN);
+		assert_int_equal(service_info(node.address).recovered, killed ? channels[i - 1] : 0);
+		assert_int_equal(service_info(node.address).end - area, kept * FABRIC_UNIT_BYTES);
+		assert_int_equal(service_info(node.address).service_word, used);
+		/* What lies behind the old end can be used up to the new one, and is given back. */
+		if (kept > 4)
+		{
+			last_unit_is_usable(incarnation, area + (kept - 1) * FABRIC_UNIT_BYTES);
+			used++;
+		}
+		assert_int_equal(service_commit(node.address, area + kept * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES),
+		                 FABRIC_RANGE);
+		used++;
+		channel_open(&channel, node.address, CLUSTER, incarnation);
+		assert_memory_equal(uuid, fabric_capabilities(channel.endpoint)->node_uuid, sizeof(uuid));
+		channel_read(&channel, area + 3 * FABRIC_UNIT_BYTES, &word, 8);
+		assert_int_equal(word, 77);
+		channel_close(&channel);
+		crowd_open(&crowd, incarnation, channels[i]);
+	}
+	crowd_close(&crowd);
 }
 
 /* Takes or gives back the lock word at 0: from `compare` to `operand`. */
@@ -237,10 +344,21 @@ test_huge_pages(void **state)
 	}
 }
 
-/* On hugetlbfs, if the machine's pool has pages for it: they are kept, and zeroed when they are granted again. */
+static uint8_t *
+commit_unit(FabricServer *server, uint64_t offset)
+{
+	assert_int_equal(fabric_server_commit(server, 0, offset, FABRIC_UNIT_BYTES), FABRIC_OK);
+	return fabric_server_node(server, offset, FABRIC_UNIT_BYTES);
+}
+
+/*
+ * On hugetlbfs, if the machine's pool has pages for it: they are kept, and zeroed when they are granted again; other sizes keep the
+ * content, and those that the pool has no pages for are not had.
+ */
 static void
 test_hugetlbfs(void **state)
 {
+	const uint64_t sizes[] = {8 * SMALL_NODE_BYTES, FABRIC_MAX_NODE_BYTES, SMALL_NODE_BYTES};
 	FabricServerOptions options = fabric_process_options(&node);
 	FabricService service = {0};
 	FabricServer *server;
@@ -281,6 +399,23 @@ test_hugetlbfs(void **state)
 		fabric_server_close(server, 0, false);
 		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
 	}
+	memset(commit_unit(server, first), 7, FABRIC_UNIT_BYTES);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	{
+		uint64_t before = end;
+
+		fabric_server_close(server, 0, false);
+		options.node_bytes = sizes[i];
+		options.max_channels += i == 0 ? 400 : 0;
+		assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+		assert_int_equal(memory_state, FABRIC_MEMORY_CLEAN);
+		fabric_server_node_range(server, &first, &end);
+		/* There is no pool with so many pages. */
+		assert_int_equal(end - first, sizes[i] == FABRIC_MAX_NODE_BYTES ? before - first : sizes[i]);
+		assert_int_equal(*(uint8_t *) fabric_server_node(server, first, 1), 7);
+		memset(commit_unit(server, end - FABRIC_UNIT_BYTES), 8, FABRIC_UNIT_BYTES);
+		fabric_server_release(server, end - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
+	}
 	fabric_server_close(server, 0, true);
 }
 
@@ -311,11 +446,11 @@ test_damaged_objects_are_set_aside(void **state)
 		size_t offset;
 		size_t bytes;
 	} damages[] = {
-		{offsetof(MemoryHeader, layout_version), 4}, {offsetof(MemoryHeader, fingerprint), 4},
-		{offsetof(MemoryHeader, boot_id), 8},        {offsetof(MemoryHeader, object_bytes), 8},
-		{offsetof(MemoryHeader, max_channels), 4},   {offsetof(MemoryHeader, locks_offset), 8},
-		{offsetof(MemoryHeader, nodes_offset), 8},   {offsetof(MemoryHeader, service_bytes), 4},
-		{offsetof(MemoryHeader, first_unit), 8},
+		{offsetof(MemoryHeader, layout_version), 4},   {offsetof(MemoryHeader, fingerprint), 4},
+		{offsetof(MemoryHeader, boot_id), 8},          {offsetof(MemoryHeader, object_bytes), 8},
+		{offsetof(MemoryHeader, max_channels), 4},     {offsetof(MemoryHeader, region_bytes), 8},
+		{offsetof(MemoryHeader, region_bytes), 1},     {offsetof(MemoryHeader, service_bytes), 8},
+		{offsetof(MemoryHeader, service_bytes[1]), 8},
 	};
 
 	(void) state;
@@ -896,6 +1031,7 @@ main(void)
 		NODE_TEST(test_one_daemon_by_any_name),
 		NODE_TEST(test_one_daemon),
 		NODE_TEST(test_pages),
+		NODE_TEST(test_other_sizes),
 		NODE_TEST(test_full_file_system),
 		NODE_TEST(test_drain),
 		NODE_TEST(test_huge_pages),

@@ -281,9 +281,9 @@ test_quota(void **state)
 	stage_reconnect(&stage);
 	test_tree_create(&stage.client, &narrow, &record);
 	assert_int_equal(fill(&stage, &record), stage.node.local_quota);
-	assert_true(tree_full_by_quota(stage.client.tree));
+	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
 	assert_int_equal(tree_create(stage.client.tree, &other), TREE_MEMORY_FULL);
-	assert_true(tree_full_by_quota(stage.client.tree));
+	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
 	status = node_status(&stage);
 	assert_int_equal(status.tenant_quota, stage.node.local_quota);
 	assert_int_equal(status.tenant_bytes, stage.node.local_quota);
@@ -308,7 +308,7 @@ test_quota(void **state)
 	stage_reconnect(&stage);
 	test_tree_create(&stage.client, &narrow, &other);
 	(void) fill(&stage, &other);
-	assert_false(tree_full_by_quota(stage.client.tree));
+	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_MEMORY);
 	status = node_status(&stage);
 	assert_int_equal(status.tenant_quota, 0);
 	assert_int_equal(status.tenant_bytes, 8 * MEGABYTE);
@@ -383,7 +383,7 @@ test_odd_copies(void **state)
 	stage_reconnect(&stage);
 	assert_int_equal(copy_units(&stage, TREE, 7, pieces, &count), 2);
 	assert_int_equal(pieces[0], 1);
-	assert_true(tree_full_by_quota(stage.client.tree));
+	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
 	stage_close(&stage);
 }
 

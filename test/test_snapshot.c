@@ -110,7 +110,6 @@ stage_setup(void **state)
 		.memory_path = stage.memory_path,
 		.socket_path = stage.socket_path,
 		.node_bytes = NODE_BYTES,
-		.service_bytes = SERVICE_BYTES,
 		.max_channels = CHANNELS,
 		.snapshot_path = stage.snapshot,
 		.snapshot_go_on = go_on,
@@ -147,9 +146,10 @@ stage_try_open(Stage *stage)
 	FabricStatus status =
 		fabric_server_open(&stage->options, &service, &stage->server, &stage->found, stage->detail);
 
-	if (status == FABRIC_OK)
-		fabric_server_node_range(stage->server, &stage->first, &end);
-	return status;
+	if (status != FABRIC_OK)
+		return status;
+	fabric_server_node_range(stage->server, &stage->first, &end);
+	return fabric_server_service_resize(stage->server, 0, SERVICE_BYTES);
 }
 
 static void
@@ -180,6 +180,14 @@ content(uint64_t round, uint64_t word)
 }
 
 static uint64_t *
+service_area(const Stage *stage)
+{
+	uint64_t bytes;
+
+	return fabric_server_service_area(stage->server, 0, &bytes);
+}
+
+static uint64_t *
 unit_words(Stage *stage, uint64_t unit)
 {
 	return fabric_server_node(stage->server, stage->first + unit * FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
@@ -188,7 +196,7 @@ unit_words(Stage *stage, uint64_t unit)
 static void
 fill(Stage *stage, uint64_t round)
 {
-	uint64_t *area = fabric_server_service_area(stage->server);
+	uint64_t *area = service_area(stage);
 
 	for (uint64_t unit = 0; unit < UNITS; unit++)
 	{
@@ -209,7 +217,7 @@ fill(Stage *stage, uint64_t round)
 static void
 check_filled(Stage *stage, uint64_t round)
 {
-	const uint64_t *area = fabric_server_service_area(stage->server);
+	const uint64_t *area = service_area(stage);
 	const uint64_t page = 1024 * 8 / MEMORY_PAGE_BYTES;
 
 	for (uint64_t unit = 0; unit < UNITS; unit++)
@@ -443,7 +451,7 @@ expect_refused(Stage *stage, const char *why)
 	if (strstr(stage->log, why) == NULL)
 		fail_msg("\"%s\" is not in \"%s\"", why, stage->log);
 	for (uint64_t word = 0; word < SERVICE_BYTES / 8; word++)
-		assert_int_equal(((uint64_t *) fabric_server_service_area(stage->server))[word], 0);
+		assert_int_equal(service_area(stage)[word], 0);
 	fabric_server_close(stage->server, 0, true);
 	stage->server = NULL;
 }
@@ -547,24 +555,35 @@ test_kept_are_bounded(void **state)
 	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
 }
 
-/* Memory of another shape than is asked for. */
+/* Memory of other sizes than are asked for: it gets these, and is not smaller than what is in use. */
 static void
-test_misfit(void **state)
+test_other_sizes(void **state)
 {
+	const uint64_t bytes[] = {2 * NODE_BYTES, NODE_BYTES / 2, NODE_BYTES, FABRIC_UNIT_BYTES};
+	const uint32_t channels[] = {CHANNELS, CHANNELS + 40, CHANNELS - 1, 1};
 	Stage *stage = *state;
+	uint64_t node_bytes;
+	uint32_t max_channels;
 
-	make_snapshot(stage, 0);
-	stage->options.node_bytes = 2 * NODE_BYTES;
-	expect_refused(stage, "another size");
-	stage->options.node_bytes = NODE_BYTES;
-	make_snapshot(stage, 0);
-	stage->options.max_channels = CHANNELS + 1;
-	expect_refused(stage, "fewer channels");
-	stage->options.max_channels = CHANNELS;
-	make_snapshot(stage, 0);
-	stage->options.max_channels = CHANNELS - 1;
-	stage_open(stage, FABRIC_MEMORY_LOADED);
-	check_filled(stage, 0);
+	for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
+	{
+		stage->options.node_bytes = NODE_BYTES;
+		stage->options.max_channels = CHANNELS;
+		make_snapshot(stage, i);
+		stage->options.node_bytes = bytes[i];
+		stage->options.max_channels = channels[i];
+		stage_open(stage, FABRIC_MEMORY_LOADED);
+		check_filled(stage, i);
+		fabric_server_sizes(stage->server, &node_bytes, &max_channels);
+		assert_int_equal(node_bytes,
+		                 bytes[i] < UNITS * FABRIC_UNIT_BYTES ? UNITS * FABRIC_UNIT_BYTES : bytes[i]);
+		assert_int_equal(max_channels, channels[i]);
+		assert_int_equal(fabric_server_commit(stage->server, 0, stage->first + node_bytes - FABRIC_UNIT_BYTES,
+		                                      FABRIC_UNIT_BYTES),
+		                 FABRIC_OK);
+		fabric_server_close(stage->server, 0, true);
+		stage->server = NULL;
+	}
 }
 
 /*
@@ -839,7 +858,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_none, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_damage, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_mixture, stage_setup, stage_teardown),
-		cmocka_unit_test_setup_teardown(test_misfit, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_other_sizes, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_save_broken_off, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_save_killed, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_load_broken_off, stage_setup, stage_teardown),

@@ -260,20 +260,20 @@ test_trees(void **state)
 	DirectoryCreated created;
 	DirectoryTree tree;
 
-	assert_int_equal(create_all(stage, &first, FABRIC_QUOTA), TREES - TREES / 4);
-	assert_int_equal(make_share(stage, &first, 77), FABRIC_QUOTA);
+	assert_int_equal(create_all(stage, &first, FABRIC_TOO_MANY), TREES - TREES / 4);
+	assert_int_equal(make_share(stage, &first, 77), FABRIC_TOO_MANY);
 	/* What it has it has. */
 	assert_int_equal(create(stage, &first, 1, &created), FABRIC_OK);
 	tree.tree = created.record.tree;
 	assert_int_equal(make_share(stage, &second, 77), FABRIC_OK);
-	assert_int_equal(create_all(stage, &second, FABRIC_NO_MEMORY), TREES / 4 - 1);
-	assert_int_equal(make_share(stage, &second, 78), FABRIC_NO_MEMORY);
-	assert_int_equal(create(stage, &local, 1, &created), FABRIC_NO_MEMORY);
+	assert_int_equal(create_all(stage, &second, FABRIC_TOO_MANY), TREES / 4 - 1);
+	assert_int_equal(make_share(stage, &second, 78), FABRIC_TOO_MANY);
+	assert_int_equal(create(stage, &local, 1, &created), FABRIC_TOO_MANY);
 
 	/* A place that is given up is for anybody, as each has its part. */
 	assert_int_equal(call(stage, &first, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
 	assert_int_equal(create(stage, &second, 1000, &created), FABRIC_OK);
-	assert_int_equal(create(stage, &first, 1000, &created), FABRIC_NO_MEMORY);
+	assert_int_equal(create(stage, &first, 1000, &created), FABRIC_TOO_MANY);
 }
 
 /* A tree of another cluster, or of another tenant's cluster of the same name, is none to whoever wants it searched. */
@@ -502,9 +502,9 @@ test_warnings(void **state)
 	FabricPeer first = make_peer(1, 1);
 	DirectoryCreated created;
 
-	(void) create_all(stage, &first, FABRIC_QUOTA);
+	(void) create_all(stage, &first, FABRIC_TOO_MANY);
 	for (uint64_t i = 0; i < REFUSED_CALLS; i++)
-		assert_int_equal(create(stage, &first, 2000 + i, &created), FABRIC_QUOTA);
+		assert_int_equal(create(stage, &first, 2000 + i, &created), FABRIC_TOO_MANY);
 	assert_in_range(stage->warnings, 1, 10);
 }
 

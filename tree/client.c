@@ -97,7 +97,10 @@ client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status
 			break;
 		case FABRIC_NO_MEMORY:
 		case FABRIC_QUOTA:
-			client->full_by_quota = status == FABRIC_QUOTA;
+		case FABRIC_TOO_MANY:
+			client->full_by = status == FABRIC_QUOTA      ? TREE_FULL_QUOTA
+			                  : status == FABRIC_TOO_MANY ? TREE_FULL_TREES
+			                                              : TREE_FULL_MEMORY;
 			mine = TREE_MEMORY_FULL;
 			break;
 		case FABRIC_NOT_FOUND:
@@ -362,11 +365,11 @@ tree_detail(const TreeClient *client)
 	return client->detail;
 }
 
-bool
-tree_full_by_quota(const TreeClient *client)
+TreeFull
+tree_full_by(const TreeClient *client)
 {
 	assert(client != NULL);
-	return client->full_by_quota;
+	return client->full_by;
 }
 
 void

@@ -310,10 +310,17 @@ extern void tree_client_rest(TreeClient *client);
 /* The same as leaving, and frees the client. */
 extern TreeStatus tree_client_close(TreeClient *client);
 extern const char *tree_detail(const TreeClient *client);
-/*
- * Of a TREE_MEMORY_FULL that was returned last: was it the tenant's quota that was full, not the memory node?
- */
-extern bool tree_full_by_quota(const TreeClient *client);
+
+/* What a memory node had no more of. */
+typedef enum TreeFull
+{
+	TREE_FULL_MEMORY, /* memory */
+	TREE_FULL_QUOTA,  /* memory for this tenant */
+	TREE_FULL_TREES   /* trees, or trees of this tenant, that there may be */
+} TreeFull;
+
+/* Of the TREE_MEMORY_FULL that was returned last. */
+extern TreeFull tree_full_by(const TreeClient *client);
 
 /*
  * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and

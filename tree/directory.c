@@ -45,13 +45,18 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 			case FABRIC_NOT_FOUND:
 				return client_fail(client, TREE_NOT_FOUND, "memory node %u: no such tree", memory_node);
 			case FABRIC_NO_MEMORY:
-				client->full_by_quota = false;
+				client->full_by = TREE_FULL_MEMORY;
 				return client_fail(client, TREE_MEMORY_FULL, "memory node %u has no memory left",
 				                   memory_node);
 			case FABRIC_QUOTA:
-				client->full_by_quota = true;
+				client->full_by = TREE_FULL_QUOTA;
 				return client_fail(client, TREE_MEMORY_FULL,
 				                   "the quota of this tenant at memory node %u is used up", memory_node);
+			case FABRIC_TOO_MANY:
+				client->full_by = TREE_FULL_TREES;
+				return client_fail(client, TREE_MEMORY_FULL,
+				                   "memory node %u holds as many trees as it may, for all or for this tenant",
+				                   memory_node);
 			case FABRIC_RANGE:
 			case FABRIC_PROTOCOL:
 				return client_fail(client, TREE_INVALID, "memory node %u refuses call %d", memory_node,

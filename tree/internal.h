@@ -96,7 +96,7 @@ struct TreeClient
 	bool holding;       /* between environment.hold and resume */
 	int passages;       /* gate.c: calls in progress, one inside another */
 	TreeState *closed;  /* gate.c: the tree whose gate this process has closed */
-	bool full_by_quota; /* the last TREE_MEMORY_FULL was the tenant's quota */
+	TreeFull full_by;   /* of the last TREE_MEMORY_FULL */
 	TreeCounters counters;
 	TreeGuesses guesses;
 	TreeLeafCounts leaf_counts;

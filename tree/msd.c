@@ -82,7 +82,7 @@ print_help(void)
 		"                         whoever comes without a key\n"
 		"\n"
 		"  --channels N           processes that may use the memory at once (%u)\n"
-		"  --trees N              indexes that it can hold (%u)\n"
+		"  --trees N              indexes that it holds at most (%u)\n"
 		"  --drain-seconds N      how long clients have to give up their locks when msd is told to stop "
 		"(%u)\n"
 		"  --metrics HOST:PORT    metrics for Prometheus at http://HOST:PORT/metrics; a loopback address\n"
@@ -99,7 +99,7 @@ print_help(void)
 		"anew.  See msd(8).  Example:\n"
 		"\n"
 		"  msd --memory /dev/shm/sherman --socket /run/sherman.socket --size 4G\n",
-		SERVICE_LOCAL_TENANT, SERVICE_DEFAULT_CHANNELS, SERVICE_DEFAULT_TREES, MSD_DRAIN_SECONDS);
+		SERVICE_LOCAL_TENANT, SERVICE_DEFAULT_CHANNELS, SERVICE_MAX_TREES, MSD_DRAIN_SECONDS);
 }
 
 uint64_t
@@ -232,7 +232,7 @@ open_hint(FabricStatus status)
 		case FABRIC_NO_MEMORY:
 			return "the file system of the memory file is full: make room (on hugetlbfs raise "
 				   "vm.nr_hugepages), or "
-				   "lower --size, --channels or --trees";
+				   "lower --size or --channels";
 		case FABRIC_UNREACHABLE:
 			return "the directories of the memory file, of the socket and of the snapshot must exist and be "
 				   "writable; "
@@ -281,12 +281,45 @@ read_keys(Msd *msd, char *detail)
 	return msd->config.keys[0] == '\0' || fabric_keys_read(msd->config.keys, &msd->keys, detail) == FABRIC_OK;
 }
 
+/* Warns if memory that was there has other sizes than the settings ask for. */
+static void
+warn_of_sizes(const Msd *msd)
+{
+	uint64_t bytes;
+	uint32_t channels;
+
+	service_sizes(msd->service, &bytes, &channels);
+	if (bytes > msd->config.size)
+	{
+		msd_log(msd, FABRIC_LOG_WARNING,
+		        "the memory keeps %llu MB, more than the setting: indexes lie in it up to there; nobody gets "
+		        "more "
+		        "as long as they have more than %llu MB",
+		        (unsigned long long) bytes >> 20, (unsigned long long) msd->config.size >> 20);
+		msd_log(msd, FABRIC_LOG_WARNING,
+		        "hint: raise \"size\", or drop or rebuild indexes on the servers, and start msd again");
+	}
+	if (bytes + FABRIC_UNIT_BYTES <= msd->config.size || channels < msd->config.channels)
+	{
+		msd_log(
+			msd, FABRIC_LOG_WARNING,
+			"the memory has %llu MB and %u channels, less than the settings: there is no room for more; its "
+			"content is kept",
+			(unsigned long long) bytes >> 20, channels);
+		msd_log(msd, FABRIC_LOG_WARNING,
+		        "hint: make room on the file system of the memory file (on hugetlbfs raise vm.nr_hugepages) "
+		        "and start "
+		        "msd again, or lower \"size\" or \"channels\"");
+	}
+}
+
 static FabricStatus
 open_service(Msd *msd, char *detail)
 {
 	bool serves = msd->config.drop_tenant[0] == '\0';
 	char own_socket[MSD_PATH_BYTES + sizeof(DROP_SOCKET)];
 	ServiceOptions options;
+	FabricStatus status;
 
 	memset(&options, 0, sizeof(options));
 	options.memory_path = msd->config.memory;
@@ -314,7 +347,10 @@ open_service(Msd *msd, char *detail)
 	options.log_argument = msd;
 	options.should_stop = loop_round;
 	options.should_stop_argument = msd;
-	return service_open(&options, &msd->service, detail);
+	status = service_open(&options, &msd->service, detail);
+	if (status == FABRIC_OK)
+		warn_of_sizes(msd);
+	return status;
 }
 
 /*

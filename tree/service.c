@@ -17,6 +17,10 @@
 #include <sys/random.h>
 #endif
 
+_Static_assert(sizeof(ServiceHeader) + LINE_BYTES + (uint64_t) SERVICE_MAX_TREES * sizeof(ServiceRecord) <=
+                   FABRIC_SERVICE_BYTES,
+               "the area has room for all trees");
+
 uint64_t
 service_now_us(void)
 {
@@ -144,18 +148,35 @@ chain_unfinished(const Service *service, const FabricDeadChannel *dead, const Re
 	       word == header->lock_word;
 }
 
+/* The tables' areas as they are. */
+static TablesPlace
+tables_place(Service *service)
+{
+	TablesPlace place = {.most_trees = service->max_trees};
+	uint64_t bytes, end;
+
+	place.area = fabric_server_service_area(service->server, TABLES_AREA_RECORDS, &place.area_bytes);
+	place.units = fabric_server_service_area(service->server, TABLES_AREA_UNITS, &bytes);
+	fabric_server_node_range(service->server, &place.first, &end);
+	place.unit_count = (end - place.first) / FABRIC_UNIT_BYTES;
+	if (place.unit_count > bytes / sizeof(uint64_t))
+		place.unit_count = bytes / sizeof(uint64_t);
+	return place;
+}
+
 /* Are there tables to look into?  During fabric_server_open() they are only viewed: whose a unit is can be seen, more is not needed. */
 static bool
 tables_in_view(Service *service)
 {
-	uint64_t first, end;
+	TablesPlace place = tables_place(service);
 
 	if (service->tables.header != NULL)
 		return true;
-	fabric_server_node_range(service->server, &first, &end);
-	tables_view(&service->tables, fabric_server_service_area(service->server), service->max_trees, first,
-	            (end - first) / FABRIC_UNIT_BYTES);
-	if (tables_check(&service->tables, service->area_bytes))
+	/* Of a daemon that ended before it had any. */
+	if (place.area_bytes < tables_bytes(0))
+		return false;
+	tables_view(&service->tables, &place);
+	if (tables_check(&service->tables))
 		return true;
 	service->tables.header = NULL;
 	return false;
@@ -263,7 +284,7 @@ service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_
 		return FABRIC_NOT_FOUND;
 	*trees = tables->tenants[tenant].trees;
 	*bytes = tables->tenants[tenant].bytes;
-	for (uint32_t i = 0; i < service->max_trees && tables->tenants[tenant].trees > 0; i++)
+	for (uint32_t i = 0; i < tables->max_trees && tables->tenants[tenant].trees > 0; i++)
 	{
 		ServiceRecord *record = &tables->records[i];
 
@@ -315,15 +336,14 @@ options_check(const ServiceOptions *options, ServiceOptions *checked, char *deta
 	if (options->node_bytes < SERVICE_MIN_BYTES || options->node_bytes > SERVICE_MAX_BYTES ||
 	    options->max_trees > SERVICE_MAX_TREES)
 	{
-		detail_set(detail, "node memory is 1 MB to 16 TB, for up to 1048576 trees");
+		detail_set(detail, "node memory is 1 MB to 2 TB, for up to 1048576 trees");
 		return FABRIC_RANGE;
 	}
 	if (checked->max_channels == 0)
 		checked->max_channels = SERVICE_DEFAULT_CHANNELS;
 	if (checked->max_trees == 0)
-		checked->max_trees = SERVICE_DEFAULT_TREES;
+		checked->max_trees = SERVICE_MAX_TREES;
 	checked->node_bytes = options->node_bytes / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
-	checked->max_trees = (checked->max_trees + TABLES_TREES_STEP - 1) / TABLES_TREES_STEP * TABLES_TREES_STEP;
 	return FABRIC_OK;
 }
 
@@ -352,23 +372,50 @@ units_agree(Service *service, uint64_t *released)
 	return true;
 }
 
-/* Opens the tables over the service area of the open server. */
+/*
+ * Sizes the tables' areas: a word for each unit, as many as the memory has now, and records for a few trees at least.  If
+ * there is no room for the words of more units, these are not used.
+ */
+static FabricStatus
+make_room(Service *service)
+{
+	uint64_t first, end, bytes;
+	uint32_t least = service->max_trees < TABLES_TREES_STEP ? service->max_trees : TABLES_TREES_STEP;
+
+	fabric_server_node_range(service->server, &first, &end);
+	if (fabric_server_service_resize(service->server, TABLES_AREA_UNITS,
+	                                 (end - first) / FABRIC_UNIT_BYTES * sizeof(uint64_t)) != FABRIC_OK)
+	{
+		(void) fabric_server_service_area(service->server, TABLES_AREA_UNITS, &bytes);
+		if (bytes == 0)
+			return FABRIC_NO_MEMORY;
+		service_log(service, FABRIC_LOG_WARNING,
+		            "no room for the tables of all node memory: %llu MB of it are used",
+		            (unsigned long long) (bytes / sizeof(uint64_t) * FABRIC_UNIT_BYTES >> 20));
+	}
+	(void) fabric_server_service_area(service->server, TABLES_AREA_RECORDS, &bytes);
+	if (bytes >= tables_bytes(least))
+		return FABRIC_OK;
+	return fabric_server_service_resize(service->server, TABLES_AREA_RECORDS, tables_bytes(least));
+}
+
+/* Opens the tables over the service areas of the open server. */
 static FabricStatus
 service_open_tables(Service *service, char *detail)
 {
-	uint64_t first, end, repaired;
-	FabricStatus status;
+	TablesPlace place;
+	uint64_t repaired;
+	FabricStatus status = make_room(service);
 
-	fabric_server_node_range(service->server, &first, &end);
-	if (tables_bytes((end - first) / FABRIC_UNIT_BYTES, service->max_trees) > service->area_bytes)
+	if (status != FABRIC_OK)
 	{
-		detail_set(detail, "the memory object's service area is too small");
-		return FABRIC_PROTOCOL;
+		detail_set(detail, "no room for the memory node's tables");
+		return status;
 	}
-	tables_view(&service->tables, fabric_server_service_area(service->server), service->max_trees, first,
-	            (end - first) / FABRIC_UNIT_BYTES);
-	status = tables_open(&service->tables, service->area_bytes, service_now_us(), service_random(),
-	                     service_release_units, service, &repaired);
+	place = tables_place(service);
+	tables_view(&service->tables, &place);
+	status = tables_open(&service->tables, service_now_us(), service_random(), service_release_units, service,
+	                     &repaired);
 	if (status == FABRIC_OK && !units_agree(service, &repaired))
 		status = FABRIC_PROTOCOL;
 	if (status != FABRIC_OK)
@@ -413,13 +460,10 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 		return status;
 	}
 	service->max_trees = service->options.max_trees;
-	service->area_bytes =
-		(uint32_t) tables_bytes(service->options.node_bytes / FABRIC_UNIT_BYTES + 1, service->max_trees);
 	memset(&server_options, 0, sizeof(server_options));
 	server_options.memory_path = service->options.memory_path;
 	server_options.socket_path = service->options.socket_path;
 	server_options.node_bytes = service->options.node_bytes;
-	server_options.service_bytes = service->area_bytes;
 	server_options.max_channels = service->options.max_channels;
 	server_options.verbs_device = service->options.verbs_device;
 	server_options.allow_other_users = service->options.allow_other_users;
@@ -459,6 +503,20 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	            (unsigned long long) (service->options.node_bytes >> 20));
 	*result = service;
 	return FABRIC_OK;
+}
+
+uint64_t
+service_bytes_total(const Service *service)
+{
+	uint64_t has = service->tables.count * FABRIC_UNIT_BYTES;
+
+	return has < service->options.node_bytes ? has : service->options.node_bytes;
+}
+
+void
+service_sizes(const Service *service, uint64_t *node_bytes, uint32_t *max_channels)
+{
+	fabric_server_sizes(service->server, node_bytes, max_channels);
 }
 
 FabricMemoryState
@@ -534,7 +592,7 @@ service_figures(Service *service, ServiceFigures *figures)
 	fabric_server_figures(service->server, &figures->server);
 	memcpy(figures->calls, service->calls, sizeof(figures->calls));
 	figures->generation = fabric_server_generation(service->server);
-	figures->bytes_total = tables->header->units * FABRIC_UNIT_BYTES;
+	figures->bytes_total = service_bytes_total(service);
 	figures->bytes_used = tables->used * FABRIC_UNIT_BYTES;
 	figures->bytes_quarantined = tables->quarantined * FABRIC_UNIT_BYTES;
 	figures->trees = tables->trees;

@@ -47,23 +47,25 @@ typedef struct ServiceQuotas
 	ServiceQuota quotas[SERVICE_MAX_QUOTAS];
 } ServiceQuotas;
 
-/* Trees that one memory node can hold, if the options do not say. */
-#define SERVICE_DEFAULT_TREES 4096u
 /* Data channels at most (one for each process that uses the node), if the options do not say. */
 #define SERVICE_DEFAULT_CHANNELS 256u
 /* Node memory may not be smaller: 16 units. */
 #define SERVICE_MIN_BYTES (1u << 20)
-/* Nor larger: the tables' length has 32 bits. */
-#define SERVICE_MAX_BYTES (1ull << 44)
+#define SERVICE_MAX_BYTES FABRIC_MAX_NODE_BYTES
+/* Trees that one memory node can hold: their records take room as they come. */
 #define SERVICE_MAX_TREES (1u << 20)
 
 typedef struct ServiceOptions
 {
 	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs; made if it is not there */
 	const char *socket_path; /* the control socket; clients connect to "shm:" and this path */
-	uint64_t node_bytes;     /* node memory at most, rounded down to 64 KB; taken as it is used */
-	uint32_t max_channels;   /* 0 = SERVICE_DEFAULT_CHANNELS */
-	uint32_t max_trees; /* 0 = SERVICE_DEFAULT_TREES; another number than before: the memory is made anew */
+	/*
+	 * Node memory at most, rounded down to 64 KB, taken as it is used; and channels.  Memory that had others keeps its
+	 * content: service_sizes() says what it has now.
+	 */
+	uint64_t node_bytes;
+	uint32_t max_channels;      /* 0 = SERVICE_DEFAULT_CHANNELS */
+	uint32_t max_trees;         /* 0 = SERVICE_MAX_TREES; those that are there stay */
 	const char *verbs_device;   /* access class NIC, as in FabricServerOptions; NULL: class CPU */
 	bool allow_other_users;     /* as in FabricServerOptions */
 	FabricHugePages huge_pages; /* likewise */
@@ -88,6 +90,12 @@ typedef struct ServiceOptions
  * FABRIC_DENIED, FABRIC_STOPPED (snapshot_go_on() said so).
  */
 extern FabricStatus service_open(const ServiceOptions *options, Service **service, char *detail);
+
+/*
+ * Node memory and channels that there are: what the options asked for, or more node memory, which is in use, or less of
+ * either, where there was no room.
+ */
+extern void service_sizes(const Service *service, uint64_t *node_bytes, uint32_t *max_channels);
 
 /* How the memory was found: new, kept from a clean end, recovered, or loaded from the snapshot. */
 extern FabricMemoryState service_memory_state(const Service *service);

@@ -23,6 +23,8 @@
 
 /* An extent is at most this part of what the tree has: memory per entry stays small, and the calls few. */
 #define EXTENT_PART 4u
+/* The records' area grows by this part of what it has. */
+#define RECORDS_PART 4u
 
 /* ---- extents ---- */
 
@@ -86,6 +88,18 @@ quota_allows(const Service *service, uint32_t tenant, uint64_t *bytes)
 	return use->bytes + *bytes <= quota ? FABRIC_BUSY : FABRIC_QUOTA;
 }
 
+/* Makes *bytes small enough for what is left of the size that is asked for, which the memory may exceed. */
+static bool
+size_allows(const Service *service, uint64_t *bytes)
+{
+	uint64_t used = service->tables.used * FABRIC_UNIT_BYTES;
+	uint64_t total = service_bytes_total(service);
+
+	while (*bytes > EXTENT_MIN_BYTES && used + *bytes > total)
+		*bytes = bytes_fewer(*bytes);
+	return used + *bytes <= total;
+}
+
 FabricStatus
 service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant, uint64_t *bytes,
                     uint64_t *offset)
@@ -96,7 +110,7 @@ service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant
 	assert(*bytes % FABRIC_UNIT_BYTES == 0);
 	if (status != FABRIC_OK)
 		return status;
-	if (!fabric_server_part(service->server, tenant, &first, &end))
+	if (!fabric_server_part(service->server, tenant, &first, &end) || !size_allows(service, bytes))
 		return FABRIC_NO_MEMORY;
 	for (;;)
 	{
@@ -174,6 +188,23 @@ extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
 
 /* ---- trees ---- */
 
+/* Has the records' area grow, as far as there is room. */
+static void
+add_slots(Service *service)
+{
+	ServiceTables *tables = &service->tables;
+	uint32_t more = tables->max_trees / RECORDS_PART;
+	uint64_t bytes;
+
+	if (more < TABLES_TREES_STEP)
+		more = TABLES_TREES_STEP;
+	if (more > tables->most_trees - tables->max_trees)
+		more = tables->most_trees - tables->max_trees;
+	bytes = tables_bytes(tables->max_trees + more);
+	if (more > 0 && fabric_server_service_resize(service->server, TABLES_AREA_RECORDS, bytes) == FABRIC_OK)
+		tables_grow(tables, bytes);
+}
+
 FabricStatus
 service_slot(Service *service, uint32_t tenant, ServiceRecord **slot)
 {
@@ -183,8 +214,8 @@ service_slot(Service *service, uint32_t tenant, ServiceRecord **slot)
 	*slot = NULL;
 	if (service->tables.trees >= service->max_trees)
 	{
-		fabric_server_warn(service->server, "no room for a tree: %u trees are the most", service->max_trees);
-		return FABRIC_NO_MEMORY;
+		fabric_server_warn(service->server, "there are %u trees: more are not allowed", service->max_trees);
+		return FABRIC_TOO_MANY;
 	}
 	for (uint32_t i = 0; i < TABLES_TENANTS; i++)
 	{
@@ -197,12 +228,17 @@ service_slot(Service *service, uint32_t tenant, ServiceRecord **slot)
 	{
 		fabric_server_warn(service->server, "tenant \"%s\" has all the trees that it can have",
 		                   fabric_server_tenant(service->server, tenant));
-		return FABRIC_QUOTA;
+		return FABRIC_TOO_MANY;
 	}
 	/* What it dropped a moment ago has its place still: whoever makes and drops trees all the time takes nobody else's. */
-	if (fabric_server_leaves_enough(service->server, tenant, service->max_trees, had))
-		*slot = tables_slot(&service->tables);
-	return *slot != NULL ? FABRIC_OK : FABRIC_BUSY;
+	if (!fabric_server_leaves_enough(service->server, tenant, service->max_trees, had))
+		return FABRIC_BUSY;
+	if (tables_slot(&service->tables) == NULL)
+		add_slots(service);
+	*slot = tables_slot(&service->tables);
+	if (*slot != NULL)
+		return FABRIC_OK;
+	return service->tables.quarantined > 0 ? FABRIC_BUSY : FABRIC_NO_MEMORY;
 }
 
 /* ---- calls ---- */
@@ -343,7 +379,7 @@ call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *req
 	record = tables_next(&service->tables, &owner, request->shares != 0, &position);
 	*peer->progress = position;
 	if (record == NULL)
-		return position < service->max_trees ? FABRIC_BUSY : FABRIC_NOT_FOUND;
+		return position < service->tables.max_trees ? FABRIC_BUSY : FABRIC_NOT_FOUND;
 	reply->position = position;
 	reply->record = record->record;
 	return FABRIC_OK;
@@ -356,7 +392,7 @@ call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 	const ServiceEpoch *epoch = tables_epoch(&service->tables, &owner);
 
 	assert(reply != NULL);
-	reply->bytes_total = service->tables.header->units * FABRIC_UNIT_BYTES;
+	reply->bytes_total = service_bytes_total(service);
 	reply->bytes_used = service->tables.used * FABRIC_UNIT_BYTES;
 	reply->bytes_quarantined = service->tables.quarantined * FABRIC_UNIT_BYTES;
 	fabric_server_uuid(service->server, reply->uuid);

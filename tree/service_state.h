@@ -28,7 +28,6 @@ struct Service
 	ServiceTables tables;
 	ServiceCalls calls[SERVICE_METHODS];
 	uint32_t max_trees;
-	uint32_t area_bytes;
 };
 
 /* service.c */
@@ -38,6 +37,9 @@ extern void service_log(const Service *service, FabricLogLevel level, const char
 	__attribute__((format(printf, 3, 4)));
 /* A TablesRelease: gives the pages of units back to the server. `argument` is the service. */
 extern void service_release_units(void *argument, uint64_t offset, uint64_t bytes);
+
+/* Node memory that may be granted, in bytes: as much as is asked for, though the memory may have more. */
+extern uint64_t service_bytes_total(const Service *service);
 
 /* The quota of a tenant in bytes; 0: it has none. */
 extern uint64_t service_quota(const Service *service, uint32_t tenant);
@@ -55,7 +57,7 @@ extern void service_quarantine_wait(Service *service);
  */
 extern FabricStatus service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant,
                                         uint64_t *bytes, uint64_t *offset);
-/* A free slot for one more record of the tenant, of which others leave it enough. FABRIC_BUSY, FABRIC_QUOTA, FABRIC_NO_MEMORY. */
+/* A free slot for one more record of the tenant, of which others leave it enough. FABRIC_BUSY, FABRIC_TOO_MANY, FABRIC_NO_MEMORY. */
 extern FabricStatus service_slot(Service *service, uint32_t tenant, ServiceRecord **slot);
 /* Whom the peer's trees belong to. */
 extern TablesOwner service_owner(const FabricPeer *peer);

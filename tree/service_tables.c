@@ -10,7 +10,7 @@
 #include "service_tables.h"
 
 #define TABLES_MAGIC 0x7461626c65733031ull
-#define TABLES_VERSION 7u
+#define TABLES_VERSION 8u
 
 _Static_assert(sizeof(ServiceRecord) <= JOURNAL_BYTES, "a record goes through the journal whole");
 _Static_assert(sizeof(ServiceEpoch) <= JOURNAL_BYTES, "an epoch goes through the journal whole");
@@ -28,38 +28,32 @@ records_offset(void)
 	return round_up(sizeof(ServiceHeader), LINE_BYTES);
 }
 
-static size_t
-units_offset(uint32_t max_trees)
+uint64_t
+tables_bytes(uint32_t trees)
 {
-	return records_offset() + round_up((size_t) max_trees * sizeof(ServiceRecord), LINE_BYTES);
+	return records_offset() + (uint64_t) trees * sizeof(ServiceRecord);
 }
 
-size_t
-tables_bytes(uint64_t units, uint32_t max_trees)
+/* Records that an area of this length has room for. */
+static uint32_t
+slots_in(uint64_t area_bytes)
 {
-	assert(units > 0);
-	assert(max_trees % TABLES_TREES_STEP == 0);
-	return units_offset(max_trees) + units * sizeof(uint64_t);
+	return (uint32_t) ((area_bytes - records_offset()) / sizeof(ServiceRecord));
 }
 
 void
-tables_view(ServiceTables *tables, void *area, uint32_t max_trees, uint64_t first, uint64_t units)
+tables_view(ServiceTables *tables, const TablesPlace *place)
 {
-	assert(((uintptr_t) area & 7) == 0);
-	assert(units > 0);
+	assert(((uintptr_t) place->area & 7) == 0);
+	assert(place->area_bytes >= tables_bytes(0));
 	memset(tables, 0, sizeof(*tables));
-	tables->header = area;
-	tables->records = (ServiceRecord *) ((char *) area + records_offset());
-	tables->units = (uint64_t *) ((char *) area + units_offset(max_trees));
-	tables->first = first;
-	tables->count = units;
-	tables->max_trees = max_trees;
-	if (tables->header->magic == 0)
-	{
-		/* Not made yet: tables_open() does that, and finds these here. */
-		tables->header->max_trees = max_trees;
-		tables->header->units = units;
-	}
+	tables->header = place->area;
+	tables->records = (ServiceRecord *) ((char *) place->area + records_offset());
+	tables->units = place->units;
+	tables->first = place->first;
+	tables->count = place->unit_count;
+	tables->max_trees = slots_in(place->area_bytes);
+	tables->most_trees = place->most_trees > tables->max_trees ? place->most_trees : tables->max_trees;
 }
 
 /* One word, by one store, before all stores that follow. */
@@ -188,13 +182,11 @@ slot_leave(ServiceTables *tables, uint32_t number)
 /* ---- opening ---- */
 
 bool
-tables_check(ServiceTables *tables, size_t area_bytes)
+tables_check(ServiceTables *tables)
 {
 	ServiceHeader *header = tables->header;
 
-	if (header->magic != TABLES_MAGIC || header->version != TABLES_VERSION ||
-	    header->area_bytes != area_bytes || header->max_trees != tables->max_trees ||
-	    header->units != tables->count || tables_bytes(tables->count, tables->max_trees) > area_bytes)
+	if (header->magic != TABLES_MAGIC || header->version != TABLES_VERSION)
 		return false;
 	if (header->journal.valid == 0)
 		return true;
@@ -204,17 +196,17 @@ tables_check(ServiceTables *tables, size_t area_bytes)
 	return true;
 }
 
-/* Takes private memory. */
+/* Takes private memory, for all trees that there may ever be: what is not used of it has no pages. */
 static bool
 tables_prepare(ServiceTables *tables, uint64_t random)
 {
 	uint64_t lists = 1;
 
-	while (lists < tables->max_trees)
+	while (lists < tables->most_trees)
 		lists *= 2;
 	tables->hash_mask = lists - 1;
 	tables->hash_seed = random;
-	tables->slots = calloc(tables->max_trees, sizeof(TablesSlot));
+	tables->slots = calloc(tables->most_trees, sizeof(TablesSlot));
 	tables->by_tree = calloc(lists, sizeof(uint32_t));
 	tables->by_token = calloc(lists, sizeof(uint32_t));
 	tables->next = calloc(tables->count, sizeof(uint32_t));
@@ -301,8 +293,8 @@ tables_renumber(ServiceTables *tables, uint64_t random)
 }
 
 FabricStatus
-tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t random, TablesRelease release,
-            void *argument, uint64_t *repaired)
+tables_open(ServiceTables *tables, uint64_t now_us, uint64_t random, TablesRelease release, void *argument,
+            uint64_t *repaired)
 {
 	ServiceHeader *header = tables->header;
 	FabricStatus status;
@@ -312,11 +304,10 @@ tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t 
 	if (header->magic == 0)
 	{
 		header->version = TABLES_VERSION;
-		header->area_bytes = area_bytes;
 		tables_renumber(tables, random);
 		word_store(&header->magic, TABLES_MAGIC);
 	}
-	if (!tables_check(tables, area_bytes))
+	if (!tables_check(tables))
 		return FABRIC_PROTOCOL;
 	if (!tables_prepare(tables, random))
 		return FABRIC_NO_MEMORY;
@@ -338,6 +329,21 @@ tables_close(ServiceTables *tables)
 	free(tables->by_token);
 	free(tables->next);
 	memset(tables, 0, sizeof(*tables));
+}
+
+void
+tables_grow(ServiceTables *tables, uint64_t area_bytes)
+{
+	uint32_t before = tables->max_trees;
+
+	assert(slots_in(area_bytes) >= before && slots_in(area_bytes) <= tables->most_trees);
+	tables->max_trees = slots_in(area_bytes);
+	/* What an area grows by is zero: there are no records. */
+	for (uint32_t i = tables->max_trees; i > before; i--)
+	{
+		tables->slots[i - 1].tenant = TABLES_TENANTS;
+		tables_slot_leaves(tables, i - 1, 0);
+	}
 }
 
 /* ---- records ---- */

@@ -39,7 +39,11 @@
 /* Clusters of each tenant whose epochs are kept; as many as can ever attach. */
 #define TABLES_EPOCHS 256u
 
-/* Trees are counted in this step, so that another number is another length of the area. */
+/* The service's areas: header and records; units. */
+#define TABLES_AREA_RECORDS 0u
+#define TABLES_AREA_UNITS 1u
+
+/* The records' area grows by so many records at least. */
 #define TABLES_TREES_STEP 64u
 
 /*
@@ -97,9 +101,6 @@ typedef struct ServiceHeader
 {
 	uint64_t magic; /* written last */
 	uint64_t version;
-	uint64_t area_bytes;
-	uint64_t max_trees;
-	uint64_t units;
 	uint64_t id_high; /* random, in the upper half of tree ids */
 	uint64_t id_next; /* counter in the lower half */
 	ServiceJournal journal;
@@ -138,10 +139,11 @@ typedef struct ServiceTables
 	ServiceHeader *header;
 	ServiceRecord *records;
 	uint64_t *units;
-	uint64_t first;     /* offset in NODES of the first unit */
-	uint64_t count;     /* of units */
-	uint32_t max_trees; /* slots */
-	uint32_t trees;     /* records */
+	uint64_t first;      /* offset in NODES of the first unit */
+	uint64_t count;      /* of units */
+	uint32_t max_trees;  /* slots */
+	uint32_t most_trees; /* that there may ever be */
+	uint32_t trees;      /* records */
 	TablesSlot *slots;
 	uint32_t *by_tree; /* slots by the hash of their record's id: the first of each list */
 	uint32_t *by_token;
@@ -159,18 +161,28 @@ typedef struct ServiceTables
 	TablesUse tenants[TABLES_TENANTS]; /* what each of them has */
 } ServiceTables;
 
-/* Length of the area for this many units and trees. */
-extern size_t tables_bytes(uint64_t units, uint32_t max_trees);
+/* Length of the header's and records' area for this many trees. */
+extern uint64_t tables_bytes(uint32_t trees);
+
+/* Where the tables are. */
+typedef struct TablesPlace
+{
+	void *area; /* header and records, at least tables_bytes(0) long */
+	uint64_t area_bytes;
+	uint64_t *units;
+	uint64_t unit_count;
+	uint64_t first;      /* offset in NODES of the first unit */
+	uint32_t most_trees; /* tables_grow() gives room for so many at most */
+} TablesPlace;
 
 /* Sets the pointers, and no more: for replaying redo slots before the tables are opened. */
-extern void tables_view(ServiceTables *tables, void *area, uint32_t max_trees, uint64_t first,
-                        uint64_t units);
+extern void tables_view(ServiceTables *tables, const TablesPlace *place);
 
 /*
  * Are these tables that a daemon of this kind made for this area, as far as their header and journal tell?  If so, what the journal
  * holds is done.  They are read from memory that may be damaged: nothing else looks at them before.
  */
-extern bool tables_check(ServiceTables *tables, size_t area_bytes);
+extern bool tables_check(ServiceTables *tables);
 
 /*
  * Makes the tables in a zeroed area, or repairs what is there.  *repaired counts units that were pending and records that named
@@ -178,9 +190,12 @@ extern bool tables_check(ServiceTables *tables, size_t area_bytes);
  * damaged ones; FABRIC_NO_MEMORY.
  */
 typedef void (*TablesRelease)(void *argument, uint64_t offset, uint64_t bytes);
-extern FabricStatus tables_open(ServiceTables *tables, size_t area_bytes, uint64_t now_us, uint64_t random,
+extern FabricStatus tables_open(ServiceTables *tables, uint64_t now_us, uint64_t random,
                                 TablesRelease release, void *argument, uint64_t *repaired);
 extern void tables_close(ServiceTables *tables);
+
+/* The records' area has become so long: there are more slots. */
+extern void tables_grow(ServiceTables *tables, uint64_t area_bytes);
 
 /* The owner's tree of that id, or NULL: others have trees of that id, too, which are nothing to it. */
 extern ServiceRecord *tables_find(ServiceTables *tables, const TablesOwner *owner, uint64_t tree);

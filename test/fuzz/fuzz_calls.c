@@ -239,7 +239,7 @@ one_call(Service *service, Model *model, FuzzInput *input)
 		peer.incarnation = 0;
 	status = make_call(service, &peer, method, request, bytes, reply, &reply_bytes);
 	fuzz_require(status != FABRIC_OK || (puts & ONLOOKER) == 0 || is_harmless(method));
-	fuzz_require(status <= FABRIC_QUOTA);
+	fuzz_require(status <= FABRIC_TOO_MANY);
 	fuzz_require(reply_bytes <= FABRIC_MAX_CALL_BYTES && (status == FABRIC_OK || reply_bytes == 0));
 	if (status == FABRIC_OK)
 		check_reply(model, client, method, request, reply);

@@ -42,7 +42,8 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 {
 	TestService *service = argument;
 	uint64_t words[2] = {0, 0};
-	uint64_t *counted = fabric_server_service_area(service->server);
+	uint64_t area_bytes;
+	uint64_t *counted = fabric_server_service_area(service->server, 0, &area_bytes);
 	FabricServerFigures figures;
 
 	*reply_bytes = 0;
@@ -139,7 +140,6 @@ fabric_process_options(const FabricProcess *process)
 		.memory_path = process->memory_path,
 		.socket_path = process->socket_path,
 		.node_bytes = process->node_bytes,
-		.service_bytes = SERVICE_AREA_BYTES,
 		.max_channels = process->max_channels,
 	};
 }
@@ -173,6 +173,8 @@ fabric_process_serve(const FabricProcess *process, int ready)
 	}
 	if (status == FABRIC_OK)
 		status = fabric_server_open(&options, &callbacks, &service.server, &state, detail);
+	if (status == FABRIC_OK)
+		status = fabric_server_service_resize(service.server, 0, SERVICE_AREA_BYTES);
 	if (status != FABRIC_OK)
 	{
 		fprintf(stderr, "memory node: %s: %s\n", fabric_status_name(status), detail);

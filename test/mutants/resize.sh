@@ -1,0 +1,18 @@
+# Safeguards of other sizes. Sourced by test/mutations.
+
+mutate cut_off_in_use test_resize rdma/object.c \
+	's/if \(sizes\.region_bytes < used_end\)/if (false)/'
+mutate size_before_file test_resize rdma/memory.c \
+	's/(FabricStatus status = lengthen\(memory, object_bytes\(region_bytes, pages\)\);)/size_store(&memory->header->region_bytes, region_bytes);\n\t$1/'
+mutate longer_file_refused test_resize rdma/memory.c \
+	's/header\.object_bytes > \(uint64_t\) file\.st_size/header.object_bytes != (uint64_t) file.st_size/'
+mutate recovered_by_new_sizes test_server rdma/server.c \
+	's/if \(status == FABRIC_OK && kept\)\s+status = object_recover\(server, detail\);/if (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_resize(server, detail);\n\tif (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_recover(server, detail);/s'
+mutate more_than_asked_for test_resize tree/service_calls.c \
+	's/return used \+ \*bytes <= total;/return true;/; s/while \(\*bytes > EXTENT_MIN_BYTES && used \+ \*bytes > total\)/while (false)/'
+mutate words_of_the_old_size test_resize tree/service.c \
+	's/\(end - first\) \/ FABRIC_UNIT_BYTES \* sizeof\(uint64_t\)\) != FABRIC_OK\)/UINT64_MAX) != FABRIC_OK \&\& first < end)/'
+mutate trees_without_bound test_resize tree/service_calls.c \
+	's/if \(service->tables\.trees >= service->max_trees\)/if (false)/'
+mutate sizes_of_the_snapshot test_snapshot rdma/server.c \
+	's/return loaded \? object_resize\(server, detail\) :/return loaded ? FABRIC_OK :/'

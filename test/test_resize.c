@@ -1,0 +1,498 @@
+/*
+ * test_resize.c
+ *		A memory node that is started with other sizes: what is in its memory stays, wherever the change ends.
+ *
+ * A child makes the change one machine instruction at a time.  At each state of the memory that it leaves, a copy of the
+ * memory is opened with the new sizes and another one with the old sizes, as after the child's death.
+ */
+#define _GNU_SOURCE 1
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../rdma/memory.h"
+#include "../tree/service_state.h"
+#include "../sim/files.h"
+
+#define MEGABYTE (1ull << 20)
+#define TREES 3u
+
+static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+
+typedef struct Sizes
+{
+	uint64_t bytes;
+	uint32_t channels;
+} Sizes;
+
+typedef struct Stage
+{
+	char directory[128];
+	char memory[160];
+	char copy[160];
+	char socket[160];
+	char copy_socket[160];
+	Sizes sizes;
+	Service *service;
+	uint64_t trees[TREES];
+	uint64_t offsets[TREES]; /* of their first extents */
+} Stage;
+
+/* ---- a memory node ---- */
+
+static void
+open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees)
+{
+	char detail[FABRIC_DETAIL_BYTES] = "";
+	ServiceOptions options = {
+		.memory_path = path,
+		.socket_path = path == stage->copy ? stage->copy_socket : stage->socket,
+		.node_bytes = sizes->bytes,
+		.max_channels = sizes->channels,
+		.max_trees = max_trees,
+	};
+
+	if (service_open(&options, &stage->service, detail) != FABRIC_OK)
+		fail_msg("%s", detail);
+}
+
+static FabricStatus
+call(const Stage *stage, DirectoryMethod method, const void *request, uint32_t bytes, void *reply)
+{
+	uint64_t progress = 0;
+	const FabricPeer peer = {.cluster = {7, 8}, .instance = 1, .incarnation = 1, .progress = &progress};
+	uint32_t reply_bytes;
+	FabricStatus status;
+
+	for (;;)
+	{
+		status = service_call(stage->service, &peer, (uint16_t) method, request, bytes, reply, &reply_bytes);
+		if (status != FABRIC_BUSY)
+			return status;
+		if (stage->service->tables.quarantined > 0)
+			service_quarantine_wait(stage->service);
+	}
+}
+
+static FabricStatus
+create(Stage *stage, uint64_t token, DirectoryCreated *created)
+{
+	DirectoryCreate request = {.token = {token, 1}, .record = {.format = narrow}};
+
+	return call(stage, DIRECTORY_CREATE, &request, sizeof(request), created);
+}
+
+/* The tree gets one more extent. */
+static FabricStatus
+extend(Stage *stage, uint64_t tree, DirectoryExtent *extent)
+{
+	DirectoryTree which = {tree};
+	DirectoryExtentRequest request = {.tree = tree};
+	TreeRecord record;
+
+	assert_int_equal(call(stage, DIRECTORY_READ, &which, sizeof(which), &record), FABRIC_OK);
+	request.extents = record.extents;
+	return call(stage, DIRECTORY_EXTENT, &request, sizeof(request), extent);
+}
+
+/* The words of a tree's first extent, behind its header. */
+static uint64_t *
+words_of(const Stage *stage, uint32_t tree, uint64_t *count)
+{
+	*count = (FABRIC_UNIT_BYTES - DIRECTORY_ROOT_OFFSET) / sizeof(uint64_t);
+	return fabric_server_node(service_server(stage->service), stage->offsets[tree] + DIRECTORY_ROOT_OFFSET,
+	                          *count * sizeof(uint64_t));
+}
+
+static uint64_t
+content(uint32_t tree, uint64_t word)
+{
+	return (tree + 1) * 0x9e3779b97f4a7c15ull ^ word;
+}
+
+/* Makes the trees, the last one at the end of `reach` bytes of node memory: what lies between is dropped again. */
+static void
+fill(Stage *stage, uint64_t reach)
+{
+	DirectoryCreated created;
+
+	for (uint32_t i = 0; i < TREES; i++)
+	{
+		DirectoryTree between[64];
+		uint32_t count = 0;
+		uint64_t first, end;
+		uint64_t *words;
+
+		fabric_server_node_range(service_server(stage->service), &first, &end);
+		assert_int_equal(create(stage, 1000 * (i + 1), &created), FABRIC_OK);
+		while (i == TREES - 1 && created.extent.offset + FABRIC_UNIT_BYTES < first + reach)
+		{
+			between[count++].tree = created.record.tree;
+			assert_int_equal(create(stage, 1000 * (i + 1) + count, &created), FABRIC_OK);
+		}
+		stage->trees[i] = created.record.tree;
+		stage->offsets[i] = created.extent.offset;
+		words = words_of(stage, i, &end);
+		for (uint64_t word = 0; word < end; word++)
+			words[word] = content(i, word);
+		while (count > 0)
+			assert_int_equal(call(stage, DIRECTORY_DROP, &between[--count], sizeof(DirectoryTree), &created),
+			                 FABRIC_OK);
+	}
+	while (stage->service->tables.quarantined > 0)
+		service_quarantine_wait(stage->service);
+}
+
+/*
+ * Everything is there that fill() made, the sizes are those that are asked for, or more memory, which is in use, and as much
+ * can be granted as is asked for, and no more.
+ */
+static void
+verify(Stage *stage, const Sizes *sizes)
+{
+	uint64_t used_end = stage->offsets[TREES - 1] + FABRIC_UNIT_BYTES - MEMORY_FIRST_UNIT;
+	uint64_t bytes, count;
+	uint32_t channels;
+	DirectoryExtent extent;
+	FabricStatus status;
+
+	service_sizes(stage->service, &bytes, &channels);
+	assert_int_equal(bytes, sizes->bytes < used_end ? used_end : sizes->bytes);
+	assert_int_equal(channels, sizes->channels);
+	for (uint32_t i = 0; i < TREES; i++)
+	{
+		const uint64_t *words = words_of(stage, i, &count);
+
+		for (uint64_t word = 0; word < count; word++)
+			assert_int_equal(words[word], content(i, word));
+	}
+	do
+		status = extend(stage, stage->trees[0], &extent);
+	while (status == FABRIC_OK);
+	assert_int_equal(status, FABRIC_NO_MEMORY);
+	assert_int_equal(stage->service->tables.used * FABRIC_UNIT_BYTES, sizes->bytes);
+}
+
+/* ---- a child that is killed ---- */
+
+/* Copies the memory as it is, with its holes. */
+static void
+copy_memory(const Stage *stage)
+{
+	int from = open(stage->memory, O_RDONLY | O_CLOEXEC);
+	int to = open(stage->copy, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	static uint8_t buffer[FABRIC_UNIT_BYTES];
+	struct stat file;
+	off_t place = 0;
+
+	assert_true(from >= 0 && to >= 0);
+	assert_int_equal(fstat(from, &file), 0);
+	assert_int_equal(ftruncate(to, file.st_size), 0);
+	while ((place = lseek(from, place, SEEK_DATA)) >= 0)
+	{
+		off_t hole = lseek(from, place, SEEK_HOLE);
+
+		while (place < hole)
+		{
+			size_t bytes = hole - place > (off_t) sizeof(buffer) ? sizeof(buffer) : (size_t) (hole - place);
+
+			assert_int_equal(pread(from, buffer, bytes, place), bytes);
+			assert_int_equal(pwrite(to, buffer, bytes, place), bytes);
+			place += (off_t) bytes;
+		}
+	}
+	close(from);
+	close(to);
+}
+
+/* Opens copies of the memory with these sizes and with the old ones. */
+static void
+survive(Stage *stage, const Sizes *sizes)
+{
+	const Sizes *both[] = {sizes, &stage->sizes};
+
+	for (int i = 0; i < 2; i++)
+	{
+		copy_memory(stage);
+		open_at(stage, stage->copy, both[i], 0);
+		verify(stage, both[i]);
+		service_close(stage->service, 0, true);
+	}
+}
+
+/* What of the memory tells one state from another: the header, the beginnings of the service's areas, the file's length and pages. */
+typedef struct Watched
+{
+	uint8_t header[sizeof(MemoryHeader)];
+	uint8_t service[FABRIC_SERVICE_AREAS][MEMORY_PAGE_BYTES];
+	uint64_t bytes;
+	uint64_t blocks;
+} Watched;
+
+/* The same pages, mapped. */
+typedef struct Watch
+{
+	int descriptor;
+	const uint8_t *header;
+	const uint8_t *service[FABRIC_SERVICE_AREAS];
+} Watch;
+
+static const uint8_t *
+map_page(const Watch *watch, uint64_t offset)
+{
+	const uint8_t *page =
+		mmap(NULL, MEMORY_PAGE_BYTES, PROT_READ, MAP_SHARED, watch->descriptor, (off_t) offset);
+
+	assert_ptr_not_equal(page, MAP_FAILED);
+	return page;
+}
+
+static void
+watch_begin(Watch *watch, const Stage *stage)
+{
+	watch->descriptor = open(stage->memory, O_RDONLY | O_CLOEXEC);
+	assert_true(watch->descriptor >= 0);
+	watch->header = map_page(watch, 0);
+	for (uint32_t i = 0; i < FABRIC_SERVICE_AREAS; i++)
+		watch->service[i] = map_page(watch, MEMORY_SERVICE_OFFSET + i * FABRIC_SERVICE_BYTES);
+}
+
+static void
+watch_look(const Watch *watch, Watched *now)
+{
+	struct stat file;
+
+	assert_int_equal(fstat(watch->descriptor, &file), 0);
+	memset(now, 0, sizeof(*now));
+	memcpy(now->header, watch->header, sizeof(now->header));
+	for (uint32_t i = 0; i < FABRIC_SERVICE_AREAS; i++)
+		memcpy(now->service[i], watch->service[i], MEMORY_PAGE_BYTES);
+	now->bytes = (uint64_t) file.st_size;
+	now->blocks = (uint64_t) file.st_blocks;
+}
+
+static void
+watch_end(Watch *watch)
+{
+	munmap((void *) (uintptr_t) watch->header, MEMORY_PAGE_BYTES);
+	for (uint32_t i = 0; i < FABRIC_SERVICE_AREAS; i++)
+		munmap((void *) (uintptr_t) watch->service[i], MEMORY_PAGE_BYTES);
+	close(watch->descriptor);
+}
+
+/* What the child does, from where it stops itself: all of a start that changes sizes. */
+static void
+change_sizes(Stage *stage, const Sizes *sizes)
+{
+	int descriptor = open(stage->memory, O_RDWR | O_CLOEXEC);
+	Pages pages = pages_of(descriptor);
+	MemorySizes wanted = {MEMORY_FIRST_UNIT + sizes->bytes, sizes->channels};
+	Memory memory = {.descriptor = -1};
+
+	if (memory_map(descriptor, &memory) != FABRIC_OK)
+		_exit(1);
+	if (wanted.region_bytes < memory_used_end(&memory))
+		wanted.region_bytes = memory_used_end(&memory);
+	raise(SIGSTOP);
+	if (memory_resize(&memory, &wanted, &pages) != FABRIC_OK ||
+	    memory_service_resize(&memory, TABLES_AREA_UNITS,
+	                          (wanted.region_bytes - MEMORY_FIRST_UNIT) / FABRIC_UNIT_BYTES *
+	                              sizeof(uint64_t)) != FABRIC_OK)
+		_exit(1);
+}
+
+/* Runs the child, and looks at each state that it leaves. Returns how many these were, or -1: not in this container. */
+static int
+every_state(Stage *stage, const Sizes *sizes, void (*work)(Stage *stage, const Sizes *sizes))
+{
+	static Watched before, now;
+	int states = 0;
+	int status;
+	pid_t child = fork();
+	Watch watch;
+
+	assert_true(child >= 0);
+	if (child == 0)
+	{
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+			_exit(77);
+		work(stage, sizes);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		return -1;
+	watch_begin(&watch, stage);
+	memset(&before, 0, sizeof(before));
+	while (WIFSTOPPED(status))
+	{
+		watch_look(&watch, &now);
+		if (memcmp(&before, &now, sizeof(now)) != 0)
+		{
+			before = now;
+			states++;
+			survive(stage, sizes);
+		}
+		assert_int_equal(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+	}
+	watch_end(&watch);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	return states;
+}
+
+/* ---- the tests ---- */
+
+static int
+stage_setup(void **state)
+{
+	static Stage stage;
+
+	memset(&stage, 0, sizeof(stage));
+	assert_true(files_make(stage.directory, sizeof(stage.directory), "sherman-resize"));
+	snprintf(stage.memory, sizeof(stage.memory), "%s/memory", stage.directory);
+	snprintf(stage.copy, sizeof(stage.copy), "%s/copy", stage.directory);
+	snprintf(stage.socket, sizeof(stage.socket), "%s/socket", stage.directory);
+	snprintf(stage.copy_socket, sizeof(stage.copy_socket), "%s/copy-socket", stage.directory);
+	*state = &stage;
+	return 0;
+}
+
+static int
+stage_teardown(void **state)
+{
+	Stage *stage = *state;
+
+	files_remove(stage->directory);
+	return 0;
+}
+
+/* A memory node of these sizes, whose trees reach so far, that ended clean. */
+static void
+make_memory(Stage *stage, uint64_t bytes, uint32_t channels, uint64_t reach)
+{
+	stage->sizes = (Sizes){bytes, channels};
+	open_at(stage, stage->memory, &stage->sizes, 0);
+	fill(stage, reach);
+	service_close(stage->service, 0, false);
+}
+
+static void
+try_change(Stage *stage, uint64_t bytes, uint32_t channels)
+{
+	const Sizes sizes = {bytes, channels};
+	int states = every_state(stage, &sizes, change_sizes);
+
+	if (states < 0)
+		skip();
+	print_message("%d states\n", states);
+	/* Each size is a word, and what is made longer or shorter has pages. */
+	assert_true(states > 3);
+}
+
+static void
+test_larger(void **state)
+{
+	make_memory(*state, MEGABYTE, 4, 0);
+	try_change(*state, 4 * MEGABYTE, 60);
+}
+
+static void
+test_smaller(void **state)
+{
+	make_memory(*state, 4 * MEGABYTE, 60, 0);
+	try_change(*state, MEGABYTE, 4);
+}
+
+/* It is not made smaller than what is in use, and grants no more than is asked for. */
+static void
+test_in_use(void **state)
+{
+	make_memory(*state, 4 * MEGABYTE, 60, 2 * MEGABYTE);
+	try_change(*state, MEGABYTE, 100);
+}
+
+/* Makes trees until one more would be too many for the records' area. */
+static void
+one_tree_more(Stage *stage, const Sizes *sizes)
+{
+	DirectoryCreated created;
+	uint64_t token = 1;
+
+	open_at(stage, stage->memory, sizes, 0);
+	while (stage->service->tables.trees < stage->service->tables.max_trees)
+	{
+		if (create(stage, token++, &created) != FABRIC_OK)
+			_exit(1);
+	}
+	raise(SIGSTOP);
+	if (create(stage, token, &created) != FABRIC_OK)
+		_exit(1);
+}
+
+/* The records' area grows with the trees, as far as memory goes, or up to the number that is set. */
+static void
+test_trees(void **state)
+{
+	Stage *stage = *state;
+	DirectoryCreated created;
+	uint64_t token = 1;
+	uint64_t most = 6 * MEGABYTE / FABRIC_UNIT_BYTES;
+	FabricStatus status = FABRIC_OK;
+
+	make_memory(stage, 6 * MEGABYTE, 4, 0);
+	open_at(stage, stage->memory, &stage->sizes, 0);
+	while (status == FABRIC_OK)
+		status = create(stage, token++, &created);
+	assert_int_equal(status, FABRIC_NO_MEMORY);
+	assert_int_equal(stage->service->tables.trees, most);
+	assert_true(most > TABLES_TREES_STEP);
+	service_close(stage->service, 0, false);
+
+	/* As many as there are, and not one more: whoever asks is told which it was. */
+	open_at(stage, stage->memory, &(Sizes){12 * MEGABYTE, 4}, (uint32_t) most + 1);
+	assert_int_equal(stage->service->tables.trees, most);
+	assert_int_equal(create(stage, token++, &created), FABRIC_OK);
+	assert_int_equal(create(stage, token++, &created), FABRIC_TOO_MANY);
+	service_close(stage->service, 0, true);
+}
+
+static void
+test_trees_every_state(void **state)
+{
+	Stage *stage = *state;
+	int states;
+
+	make_memory(stage, 6 * MEGABYTE, 4, 0);
+	states = every_state(stage, &stage->sizes, one_tree_more);
+	if (states < 0)
+		skip();
+	print_message("%d states\n", states);
+	assert_true(states > 3);
+}
+
+#define RESIZE_TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RESIZE_TEST(test_larger), RESIZE_TEST(test_smaller),           RESIZE_TEST(test_in_use),
+		RESIZE_TEST(test_trees),  RESIZE_TEST(test_trees_every_state),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
