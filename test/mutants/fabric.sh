@@ -27,7 +27,7 @@ mutate write_after_atomic conformance rdma/chain.h \
 mutate stripe_crossing conformance rdma/chain.h \
 	's/\+ op->length > FABRIC_STRIPE_BYTES\)\n\t\treturn FABRIC_RANGE/+ op->length > 2 * FABRIC_STRIPE_BYTES)\n\t\treturn FABRIC_RANGE/'
 mutate pages_not_given_back test_server rdma/units.c \
-	's/\(fallocate\(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/(0 && fallocate(server->memory.descriptor, FALLOC_FL_PUNCH_HOLE/'
+	's/if \(memory_give_back\(/if (0 && memory_give_back(/'
 mutate pages_not_taken test_server rdma/units.c \
 	's/status = memory_allocate\(&server->memory, server->memory.nodes \+ offset, bytes\);//'
 mutate old_boot_believed test_server rdma/memory.c \
