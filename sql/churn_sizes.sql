@@ -4,11 +4,14 @@ CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
 BEGIN
 	FOR n IN 1..3000 LOOP
 		PERFORM pg_stat_clear_snapshot();
-		EXIT WHEN NOT EXISTS (SELECT FROM pg_stat_activity
-			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL);
+		IF NOT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL) THEN
+			RETURN;
+		END IF;
 		COMMIT;
 		PERFORM pg_sleep(0.02);
 	END LOOP;
+	RAISE EXCEPTION 'waited in vain';
 END $$;
 CREATE TABLE sizes (keys text, round int, ratio numeric) WITH (autovacuum_enabled = off);
 CREATE PROCEDURE churn(keys text, key text) LANGUAGE plpgsql AS $$

@@ -1,5 +1,6 @@
 
-# VACUUM gives sherman's indexes to parallel workers where min_parallel_index_scan_size lets it: their files are one page.
+# VACUUM gives sherman's indexes to parallel workers where min_parallel_index_scan_size lets it: their files are one page.  It is
+# charged for leaves, which are no pages of PostgreSQL's.
 
 use strict;
 use warnings;
@@ -43,6 +44,50 @@ foreach my $index (qw(p_id p_k p_t))
 
 $node->safe_psql('postgres', q{INSERT INTO p SELECT i, i, i::text FROM generate_series(30001, 31000) i});
 is($node->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM p WHERE id > 30000'), '1000', 'new rows are found');
+
+# What VACUUM is charged, without sleeping in between: the table's own pages cost nothing here. The catalogs' may be read as well.
+my $library = "$PostgreSQL::Test::Utils::tmp_check/cost_balance.so";
+system_or_bail(
+	$ENV{CC} // 'cc', '-O2', '-fPIC', '-shared',
+	'-I' . $node->config_data('--includedir-server'), "$FindBin::RealBin/cost_balance.c", '-o', $library);
+$node->safe_psql('postgres', qq{
+	CREATE FUNCTION cost_balance() RETURNS int AS '$library' LANGUAGE C;
+	CREATE TABLE costly (k bigint) WITH (autovacuum_enabled = off);
+	INSERT INTO costly SELECT i FROM generate_series(1, 50000) i;
+	CREATE INDEX costly_k ON costly USING sherman (k);
+});
+my $pages = $node->safe_psql('postgres', q{SELECT sherman_relation_size('costly_k') / 8192});
+cmp_ok($pages, '>', 60, 'an index of some pages');
+my $rest = 0;
+
+# Deletes every tenth row, and returns what VACUUM is charged for that with these settings.
+sub charged
+{
+	my ($settings) = @_;
+
+	$node->safe_psql('postgres', "DELETE FROM costly WHERE k % 10 = $rest");
+	$rest++;
+	$node->poll_query_until('postgres', $settled) or die 'somebody holds a snapshot';
+	return $node->safe_psql('postgres', qq{
+		SET vacuum_cost_delay = '0.01ms';
+		SET vacuum_cost_limit = 10000;
+		SET vacuum_cost_page_hit = 0;
+		SET vacuum_cost_page_miss = 0;
+		SET vacuum_cost_page_dirty = 0;
+		$settings
+		VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) costly;
+		SELECT cost_balance();
+	});
+}
+is(charged(''), '0', 'what costs nothing is not charged');
+# Not all of its memory is leaves.
+my $read = charged('SET vacuum_cost_page_miss = 10;');
+ok($read > 5 * $pages && $read < 15 * $pages, "$pages pages read cost $read");
+my $written = charged('SET vacuum_cost_page_dirty = 20;');
+ok($written > 1.75 * $read && $written < 2.25 * $read, "and written $written");
+my $cost = charged('SET vacuum_cost_page_miss = 10; SET vacuum_cost_limit = 10;');
+cmp_ok($cost, '<', 60, 'and between leaves it sleeps');
+is(check_index($node, 'costly_k'), '0', 'the index is whole');
 $node->stop;
 
 done_testing();

@@ -32,6 +32,10 @@ mutate bytes_of_a_key_not_hashed specs/unique-lock am/unique.c \
 	's/checker->by_image\[i\] = equal_is_same\(column\);/checker->by_image[i] = equal_is_same(column) \&\& false;/'
 mutate conflict_not_looked_at_again specs/unique-lock am/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
+mutate checks_of_an_error_go_on sql/unique am/key_parts.c \
+	's/if \(phase != RESOURCE_RELEASE_LOCKS\)/if (phase != RESOURCE_RELEASE_LOCKS || !is_commit)/'
+mutate own_death_not_looked_at specs/unique-concurrent-build am/unique.c \
+	's/if \(!table_index_fetch_tuple_check\(row->heap, &own, SnapshotSelf, NULL\)\)/if (false \&\& table_index_fetch_tuple_check(row->heap, \&own, SnapshotSelf, NULL))/'
 mutate pending_row_not_waited_for specs/unique-wait am/unique.c \
 	's/return FOUND_PENDING;/return FOUND_NOTHING;/'
 mutate duplicate_of_itself sql/constraints am/unique.c \
@@ -92,6 +96,12 @@ mutate scans_queue_behind_vacuum specs/scan-barrier am/locks.c \
 	's/\tpg_atomic_fetch_add_u32\(turns_of\(index\), 1\);\n//'
 mutate half_of_an_earlier_turn_not_waited_for specs/scan-barrier am/locks.c \
 	's/\twait_for_half\(index, 1 - half\);\n//'
+mutate leaves_read_cost_nothing t/026_parallel_vacuum am/vacuum.c \
+	's/\tcharge\(&progress->uncharged_read, progress->pages_per_leaf, VacuumCostPageMiss\);\n//'
+mutate leaves_written_cost_nothing t/026_parallel_vacuum am/vacuum.c \
+	's/\tif \(rewritten\)\n\t\tcharge\(&progress->uncharged_written, progress->pages_per_leaf, VacuumCostPageDirty\);\n//'
+mutate vacuum_never_sleeps t/026_parallel_vacuum am/vacuum.c \
+	's/\t\tvacuum_delay_point\(\);\n(\t\tif \(!walk_on)/$1/'
 mutate all_rows_taken_for_dead sql/kill am/scan.c \
 	's/if \(scan->kill_prior_tuple && /if (/; s/ && !scan->kill_prior_tuple &&/ \&\& false \&\&/'
 mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
