@@ -111,6 +111,27 @@ is(check_index($node, 'quiet_id'), '0', 'REINDEX heals it');
 is(check_index($node, 'grows_id'), '0', 'the other one is whole');
 $session->quit;
 $busy->quit;
+$busy = undef;
+
+# Who has waited for another transaction's row looks at the index anew: what it can be asked for may have changed meanwhile. Here
+# nobody asks the memory node, which would answer nothing.
+$node->safe_psql('postgres', 'CREATE TABLE waits (k int); CREATE UNIQUE INDEX waits_k ON waits USING sherman (k)');
+my $first = $node->background_psql('postgres');
+my $second = $node->background_psql('postgres', on_error_stop => 0);
+$first->query_safe('BEGIN; INSERT INTO waits VALUES (1)');
+$second->query('\set VERBOSITY verbose');
+$second->query_until(qr/begins/, "\\echo begins\nINSERT INTO waits VALUES (1);\n");
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'}) or die 'nobody waits';
+shut_out();
+$busy->query('INSERT INTO grows VALUES (0)');
+$node->poll_query_until('postgres', q{SELECT state <> 'attached' FROM sherman_memory_nodes}) or die 'attached all the time';
+$first->query_safe('ROLLBACK');
+$second->query('SELECT 1');
+like($second->{stderr}, qr/ERROR:  08006: index "waits_k": memory node .* is not attached/, 'who has waited finds the index unreachable');
+let_in();
+is($node->safe_psql('postgres', 'INSERT INTO waits VALUES (1) RETURNING k'), '1', 'and later it is good');
+$_->quit foreach $first, $second, $busy;
+$busy = undef;
 
 # A cancel or a termination while the memory node is asked is no doubt: it answers soon, and that is waited for.
 my $offset = -s $node->logfile;

@@ -32,6 +32,8 @@ mutate bytes_of_a_key_not_hashed specs/unique-lock am/unique.c \
 	's/checker->by_image\[i\] = equal_is_same\(column\);/checker->by_image[i] = equal_is_same(column) \&\& false;/'
 mutate conflict_not_looked_at_again specs/unique-lock am/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
+mutate index_not_looked_at_behind_a_wait t/008_unreachable am/unique.c \
+	's/\t\t\*opened = sherman_index_for_insert\(row->index\);\n\t\tlock_key/\t\tlock_key/'
 mutate checks_of_an_error_go_on sql/unique am/key_parts.c \
 	's/if \(phase != RESOURCE_RELEASE_LOCKS\)/if (phase != RESOURCE_RELEASE_LOCKS || !is_commit)/'
 mutate own_death_not_looked_at specs/unique-concurrent-build am/unique.c \
