@@ -106,7 +106,7 @@ test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
 TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_debts test_loop test_posting
-TESTS += test_fold test_fold_walk test_salvage test_states
+TESTS += test_fold test_fold_walk test_salvage test_states test_wild_nodes
 TESTS += test_copies
 test_copies_SOURCES = test/support/fixture.c
 TEST_RUNS += test_copies=--network
@@ -114,6 +114,7 @@ test_loop_SOURCES = test/support/fixture.c
 test_scan_SOURCES = test/support/fixture.c
 test_scan_take_SOURCES = test/support/fixture.c
 test_vacuum_SOURCES = test/support/fixture.c
+test_wild_nodes_SOURCES = test/support/fixture.c
 test_fold_SOURCES = test/support/fixture.c test/support/fold_fixture.c
 test_fold_walk_SOURCES = test/support/fixture.c test/support/fold_fixture.c
 test_salvage_SOURCES = test/support/fixture.c test/support/fold_fixture.c

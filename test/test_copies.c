@@ -626,6 +626,36 @@ copy_damage(const Fixture *f)
 	assert_int_equal(fabric_execute(client.endpoints[copy_of(f)], &op, 1), FABRIC_OK);
 }
 
+/* Right links that go round, as no intact tree's do: the comparison ends and says so. */
+static void
+test_links_in_ring(void **state)
+{
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .buffer = leaf};
+	TreeCopyCounts counts;
+	const TreeBatch *batch;
+	TreeLeafSeen first;
+	Fixture f;
+
+	(void) state;
+	copied_open(&f, KEYSPACE_16);
+	for (uint64_t i = 0; i < 500; i++)
+		insert(&f, i, i);
+	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
+	require_ok(tree_scan_next(f.scan, &batch));
+	first = batch->leaf;
+	require_ok(tree_scan_next(f.scan, &batch));
+	require_ok(access_read_node(f.tree, batch->leaf.pointer, 0, leaf));
+	leaf[HEADER_RIGHT] = first.pointer;
+	node_seal(&f.tree->geometry, leaf);
+	op.length = f.tree->geometry.leaf_bytes;
+	op.offset = pointer_offset(batch->leaf.pointer);
+	require_ok(access_execute(f.tree, pointer_memory_node(batch->leaf.pointer), &op, 1));
+	assert_int_equal(tree_copies_compare(f.tree, false, &counts), TREE_DAMAGED);
+	assert_in_range(counts.nodes, 2, 10);
+	copied_close(&f, tree_home(f.record.root));
+}
+
 /* A copy that differs is found, and written anew from the home under the node's lock. */
 static void
 test_repair(void **state)
@@ -729,6 +759,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_one_memory_node, start, stop),
 		cmocka_unit_test_setup_teardown(test_record, start, stop),
 		cmocka_unit_test_setup_teardown(test_lost_chains, start, stop),
+		cmocka_unit_test_setup_teardown(test_links_in_ring, start, stop),
 		cmocka_unit_test_setup_teardown(test_repair, start, stop),
 		cmocka_unit_test_setup_teardown(test_doubt, start, stop),
 		cmocka_unit_test_setup_teardown(test_lost_doubt, start, stop),

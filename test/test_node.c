@@ -263,6 +263,8 @@ test_check(void **state)
 		node_begin(&g, node, TREE_ID, NODE_POINTER, 1, 5, 0);
 		node[HEADER_STATE] = node_state_word(5, 1, 2, 0);
 		node[inner_cell_word(&g, 0)] = pointer_make(0, 4096, 0);
+		node[inner_cell_word(&g, 1)] = pointer_make(0, 8192, 0);
+		node[inner_cell_word(&g, 1) + 1] = (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;
 		node_seal(&g, node);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_GOOD);
 		for (uint32_t word = 8; word < INNER_BYTES / 8; word++)
@@ -273,7 +275,67 @@ test_check(void **state)
 		}
 		node[HEADER_STATE] = node_state_word(5, 1, g.inner_cells + 1, 0);
 		node_seal(&g, node);
-		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_TORN);
+		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_DAMAGED);
+	}
+}
+
+/* Whether a node with this word in that place has a shape. */
+static bool
+shape_with(const NodeGeometry *g, const uint64_t *node, uint32_t word, uint64_t value)
+{
+	uint64_t changed[NODE_MAX_BYTES / 8];
+
+	memcpy(changed, node, sizeof(changed));
+	changed[word] = value;
+	return node_has_shape(g, changed);
+}
+
+/* What is whole can make no sense all the same. */
+static void
+test_shape(void **state)
+{
+	uint64_t node[NODE_MAX_BYTES / 8];
+
+	(void) state;
+	for (size_t f = 0; f < FORMATS; f++)
+	{
+		NodeGeometry g = node_geometry(&formats[f]);
+		uint32_t cell;
+
+		g.memory_nodes = 2;
+		memset(node, 0, sizeof(node));
+		leaf_make(&g, node, 7, 20, 3);
+		cell = leaf_cell_word(&g, 2);
+		assert_true(node_has_shape(&g, node));
+		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(7, 0, g.leaf_cells + 1, 0)));
+		assert_false(shape_with(&g, node, HEADER_RIGHT, pointer_make(1, 8192, 0)));
+		assert_true(shape_with(&g, node, cell, cell_word0(7, 0, 0, CELL_EMPTY, false, false)));
+		assert_false(shape_with(&g, node, cell, cell_word0(7, 5, 0, CELL_POSTING, false, false)));
+		assert_false(shape_with(&g, node, leaf_cell_word(&g, g.leaf_cells - 1),
+		                        cell_word0(7, 5, 0, CELL_POSTING, false, false)));
+		if (g.format.lossless)
+			assert_false(shape_with(&g, node, cell, cell_word0(7, 5, 1, CELL_LIVE, false, true)));
+		else
+		{
+			/* The reference of an image out of line. */
+			node[cell] = cell_word0(7, 5, 1, CELL_LIVE, false, true);
+			cell += 1 + g.norm_words;
+			assert_true(shape_with(&g, node, cell, 1ull << 40 | (uint64_t) TREE_IMAGE_MAX_BYTES << 48));
+			assert_false(shape_with(&g, node, cell, 1ull << 40 | (TREE_IMAGE_MAX_BYTES + 1ull) << 48));
+			assert_false(shape_with(&g, node, cell, 1ull << 40));
+			assert_false(shape_with(&g, node, cell, 2ull << 40 | (uint64_t) TREE_IMAGE_MAX_BYTES << 48));
+		}
+
+		node_begin(&g, node, TREE_ID, NODE_POINTER, 1, 5, 0);
+		node[HEADER_STATE] = node_state_word(5, LEVELS_MAX - 1, 1, 0);
+		node[inner_cell_word(&g, 0)] = pointer_make(1, 4096, 0);
+		assert_true(node_has_shape(&g, node));
+		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(5, LEVELS_MAX, 1, 0)));
+		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(5, 1, 0, 0)));
+		assert_false(shape_with(&g, node, HEADER_STATE, node_state_word(5, 1, g.inner_cells + 1, 0)));
+		assert_false(shape_with(&g, node, inner_cell_word(&g, 0), pointer_make(2, 4096, 0)));
+		assert_false(shape_with(&g, node, inner_cell_word(&g, 0), POINTER_NONE));
+		assert_false(shape_with(&g, node, g.high_word, (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT));
 	}
 }
 
@@ -406,6 +468,7 @@ test_fences(void **state)
 		assert_true(separator_infinite(node + g.low_word) && separator_infinite(node + g.high_word));
 		cell_make(&g, separator, &key, 0, NULL);
 		node_set_fence(&g, node, true, separator);
+		node[HEADER_RIGHT] = pointer_make(1, 8192, 3);
 		node_seal(&g, node);
 		assert_int_equal(node_check(&g, node, TREE_ID, NODE_POINTER), NODE_GOOD);
 		node_get_fence(&g, node, true, read);
@@ -433,12 +496,16 @@ test_begin_like(void **state)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
 		uint8_t image[8];
-		uint64_t separator[LINE_WORDS];
+		uint64_t separator[LINE_WORDS], above[LINE_WORDS];
 		TreeKey key = random_key(&g, image);
 
 		leaf_make(&g, old, 7, 9, 4);
 		cell_make(&g, separator, &key, 0, NULL);
 		node_set_fence(&g, old, false, separator);
+		memcpy(above, separator, sizeof(above));
+		above[0] |= CELL_HIGH_BIT;
+		memset(above + 1, 0xff, g.norm_words * 8);
+		node_set_fence(&g, old, true, above);
 		old[HEADER_LSN] = 0x1111;
 		old[HEADER_EPOCH] = 0x2222000033ull;
 		old[HEADER_DEAD_EPOCH] |= 0x440000;
@@ -454,7 +521,7 @@ test_begin_like(void **state)
 		assert_int_equal(node[HEADER_DEAD_LSN], 0x5555);
 		assert_int_equal(node[HEADER_RIGHT], old[HEADER_RIGHT]);
 		assert_true(separator_equal(&g, node + g.low_word, separator));
-		assert_true(separator_infinite(node + g.high_word));
+		assert_true(separator_equal(&g, node + g.high_word, above));
 	}
 }
 
@@ -689,11 +756,11 @@ main(void)
 		cmocka_unit_test(test_geometry),      cmocka_unit_test(test_pointers),
 		cmocka_unit_test(test_decide_cells),  cmocka_unit_test(test_decide_cut),
 		cmocka_unit_test(test_decide_prefix), cmocka_unit_test(test_check),
-		cmocka_unit_test(test_seal),          cmocka_unit_test(test_cell_images),
-		cmocka_unit_test(test_same_key),      cmocka_unit_test(test_fences),
-		cmocka_unit_test(test_begin_like),    cmocka_unit_test(test_survey),
-		cmocka_unit_test(test_gather),        cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_redo),
+		cmocka_unit_test(test_shape),         cmocka_unit_test(test_seal),
+		cmocka_unit_test(test_cell_images),   cmocka_unit_test(test_same_key),
+		cmocka_unit_test(test_fences),        cmocka_unit_test(test_begin_like),
+		cmocka_unit_test(test_survey),        cmocka_unit_test(test_gather),
+		cmocka_unit_test(test_cut),           cmocka_unit_test(test_redo),
 	};
 
 	random_begin();

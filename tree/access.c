@@ -147,6 +147,21 @@ access_settle(TreeClient *client, uint32_t memory_node)
 }
 
 TreeStatus
+access_damaged(Tree *tree, uint64_t pointer)
+{
+	return client_fail(tree->client, TREE_DAMAGED,
+	                   "node %016llx of tree %016llx has a content that no node has",
+	                   (unsigned long long) pointer, (unsigned long long) tree->tree);
+}
+
+TreeStatus
+access_ring(Tree *tree, uint64_t pointer)
+{
+	return client_fail(tree->client, TREE_DAMAGED, "tree %016llx: right links go round at node %016llx",
+	                   (unsigned long long) tree->tree, (unsigned long long) pointer);
+}
+
+TreeStatus
 access_doubt(TreeClient *client, uint32_t memory_node)
 {
 	assert((client->doubt & 1ull << memory_node) != 0);
@@ -252,8 +267,9 @@ read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 	return status;
 }
 
-TreeStatus
-access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+/* access_read_node(); `whole`: access_read_whole(). */
+static TreeStatus
+read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
 {
 	TreeClient *client = tree->client;
 	uint32_t bytes = tree_node_bytes(tree, pointer, level < 0 ? 1 : (uint32_t) level);
@@ -281,8 +297,11 @@ access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 		if (status != TREE_OK)
 			return status;
 		if (!late)
-			verdict = node_check(&tree->geometry, image, tree->tree, pointer);
+			verdict = whole ? node_check_whole(&tree->geometry, image, tree->tree, pointer)
+			                : node_check(&tree->geometry, image, tree->tree, pointer);
 	}
+	if (verdict == NODE_DAMAGED)
+		return access_damaged(tree, pointer);
 	if (verdict == NODE_TORN)
 	{
 		status = read_locked(tree, pointer, bytes, image);
@@ -328,10 +347,25 @@ access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *co
 			verdicts[i] = NODE_STALE;
 			tree->root_is_leaf = false;
 		}
+		/* It is read again by itself, and then said to be damaged. */
+		if (verdicts[i] == NODE_DAMAGED)
+			verdicts[i] = NODE_TORN;
 		if (verdicts[i] == NODE_TORN)
 			TREE_COUNT(tree, torn_reads, 1);
 	}
 	return TREE_OK;
+}
+
+TreeStatus
+access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+{
+	return read_node(tree, pointer, level, image, false);
+}
+
+TreeStatus
+access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+{
+	return read_node(tree, pointer, level, image, true);
 }
 
 /*

@@ -148,6 +148,9 @@ run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 			continue; /* perhaps taken, and then lost */
 		if (status != TREE_OK)
 			return status;
+		if (op.result % FABRIC_STRIPE_BYTES != 0)
+			return client_fail(tree->client, TREE_DAMAGED, "memory node %u: extent %llx is used up to %llx",
+			                   memory_node, (unsigned long long) offset, (unsigned long long) op.result);
 		if (op.result < length)
 		{
 			run->next = offset + op.result;

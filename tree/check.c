@@ -87,7 +87,11 @@ check_read(Check *check, uint64_t pointer, uint32_t level, uint64_t *node)
 		memcpy(node, check->root, NODE_MAX_BYTES);
 		return TREE_OK;
 	}
-	return access_read_node(check->tree, pointer, (int) level, node);
+	/* Such a way is a problem of the node that names it. */
+	if (pointer_address(pointer) == POINTER_NONE ||
+	    pointer_memory_node(pointer) >= check->tree->client->options.nodes)
+		return TREE_RETRY;
+	return access_read_whole(check->tree, pointer, (int) level, node);
 }
 
 /* ---- fences ---- */
@@ -642,7 +646,7 @@ check_tree(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *arg
 	check.problems = 0;
 	check.parents.there = false;
 	check.pointer = handle->root;
-	status = access_read_node(handle, handle->root, -1, check.root);
+	status = access_read_whole(handle, handle->root, -1, check.root);
 	if (status == TREE_RETRY)
 	{
 		check.level = 0;

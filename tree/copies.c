@@ -164,7 +164,8 @@ pieces_read(Tree *tree)
 		{
 			const DirectoryCopy *copy = &copies.copies[i];
 
-			status = piece_add(tree, &(CopyPiece){copy->offset, copy->bytes, copy->copy});
+			if (copy->bytes > 0)
+				status = piece_add(tree, &(CopyPiece){copy->offset, copy->bytes, copy->copy});
 		}
 	}
 	return status;
@@ -210,6 +211,10 @@ copies_extend(Tree *tree, uint64_t offset, uint64_t bytes)
 		}
 		status =
 			directory_copy(tree->client, tree->copies->node, tree->tree, offset + done, bytes - done, &copy);
+		if (status == TREE_OK && offset + done - copy.offset >= copy.bytes)
+			return client_fail(tree->client, TREE_DAMAGED,
+			                   "memory node %u: a copy of another place than %llx", tree->copies->node,
+			                   (unsigned long long) (offset + done));
 		if (status == TREE_OK)
 			status = piece_add(tree, &(CopyPiece){copy.offset, copy.bytes, copy.copy});
 	}

@@ -104,6 +104,7 @@ static TreeStatus
 level_compare(Compare *compare, uint64_t leftmost, uint32_t level, uint64_t *below)
 {
 	const NodeGeometry *g = &compare->tree->geometry;
+	RightWalk walk = {.steps = 0};
 
 	*below = POINTER_NONE;
 	for (uint64_t pointer = leftmost; pointer != POINTER_NONE; pointer = compare->node[HEADER_RIGHT])
@@ -112,6 +113,8 @@ level_compare(Compare *compare, uint64_t leftmost, uint32_t level, uint64_t *bel
 
 		if (client_should_stop(compare->tree->client))
 			return client_fail(compare->tree->client, TREE_STOPPED, "stopped between two nodes");
+		if (!walk_goes_on(&walk, pointer))
+			return access_ring(compare->tree, pointer);
 		status = node_compare(compare, pointer, level);
 		if (status != TREE_OK)
 			return status;

@@ -105,6 +105,7 @@ directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32
                  DirectoryExtent *extent)
 {
 	DirectoryExtentRequest request = {.tree = tree, .extents = extents, .home = home};
+	TreeStatus status;
 
 	assert(tree != 0);
 	assert(extent != NULL);
@@ -116,14 +117,20 @@ directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32
 			return client_away(client, home);
 		if (extents == 0)
 		{
-			TreeStatus status = directory_join(client, tree, home, memory_node);
-
+			status = directory_join(client, tree, home, memory_node);
 			if (status != TREE_OK)
 				return status;
 		}
 	}
-	return directory_call(client, memory_node, DIRECTORY_EXTENT, &request, sizeof(request), extent,
-	                      sizeof(*extent));
+	status = directory_call(client, memory_node, DIRECTORY_EXTENT, &request, sizeof(request), extent,
+	                        sizeof(*extent));
+	if (status == TREE_OK && (extent->bytes < EXTENT_MIN_BYTES || extent->bytes > EXTENT_MAX_BYTES ||
+	                          extent->bytes % FABRIC_STRIPE_BYTES != 0 ||
+	                          extent->offset % FABRIC_STRIPE_BYTES != 0 || extent->generation == 0))
+		return client_fail(client, TREE_DAMAGED, "memory node %u: an extent of %llu bytes at %llx",
+		                   memory_node, (unsigned long long) extent->bytes,
+		                   (unsigned long long) extent->offset);
+	return status;
 }
 
 /* Writes the empty root leaf of a new tree to the place of the root, or of its copy. */

@@ -22,7 +22,8 @@ directory_copies(TreeClient *client, uint32_t memory_node, uint64_t tree, uint64
 	TreeStatus status = directory_call(client, memory_node, DIRECTORY_COPIES, &request, sizeof(request),
 	                                   copies, sizeof(*copies));
 
-	if (status == TREE_OK && (copies->count > DIRECTORY_COPIES_MAX || copies->position < *position))
+	if (status == TREE_OK &&
+	    (copies->count > DIRECTORY_COPIES_MAX || (copies->count > 0 && copies->position <= *position)))
 		return client_fail(client, TREE_DAMAGED, "memory node %u: the list of copies does not advance",
 		                   memory_node);
 	if (status == TREE_OK)

@@ -139,6 +139,15 @@ list_forget(TreeState *state, StateAtNode *at, uint32_t kind)
 	spin_unlock(&state->spin);
 }
 
+/* Whether what a free node names as the next one can be such a node. */
+static bool
+next_is_good(const Tree *tree, uint32_t memory_node, uint32_t level, uint64_t next)
+{
+	return next == POINTER_NONE ||
+	       (pointer_address(next) == next && pointer_memory_node(next) == memory_node &&
+	        pointer_offset(next) % node_bytes(&tree->geometry, level) == 0);
+}
+
 TreeStatus
 freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
@@ -168,7 +177,8 @@ freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, 
 		if (status != TREE_OK)
 			return status;
 		good = header[HEADER_TREE] == tree->tree && header[HEADER_SELF] == head.first &&
-		       (node_flags(header) & NODE_FREE) != 0 && (node_level(header) == 0) == (kind == 0);
+		       (node_flags(header) & NODE_FREE) != 0 && (node_level(header) == 0) == (kind == 0) &&
+		       next_is_good(tree, memory_node, level, header[HEADER_RIGHT]);
 		/* What was read is what the list says only if nobody has taken the node meanwhile, and used it. */
 		if (!list_set(tree->state, at, kind, &head, good ? header[HEADER_RIGHT] : POINTER_NONE, -1))
 			continue;

@@ -29,35 +29,6 @@ leaf_worth_rewrite(const NodeGeometry *g, const LeafCells *cells, uint32_t dropp
 	return kept * REWRITE_PACKED_DENOMINATOR <= g->leaf_cells * REWRITE_PACKED_NUMERATOR;
 }
 
-/*
- * After a rewrite was acknowledged: blocks of cells of the old image (client->image) that the new one
- * dropped.
- */
-static void
-insert_free_blocks(const Insertion *in, uint32_t dropped)
-{
-	Tree *tree = in->tree;
-	const NodeGeometry *g = &tree->geometry;
-	const uint64_t *old = tree->client->image;
-	bool proven = leaf_dead_proven(g, old);
-
-	assert(!tree->client->holding);
-	assert(dropped == LEAF_NO_SLOT || dropped < g->leaf_cells);
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-	{
-		const uint64_t *cell = old + leaf_cell_word(g, slot);
-		OutsideReference reference;
-
-		if ((slot != dropped && leaf_keeps(cell[0], proven)) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
-			continue;
-		cell_outside(g, cell, &reference);
-		/* A cell of an earlier attempt of this insert has the block that the new cell has. */
-		if (!in->has_outside || reference.memory_node != in->outside.memory_node ||
-		    reference.offset != in->outside.offset)
-			allocate_outside_return(tree, reference.memory_node, reference.offset, reference.bytes);
-	}
-}
-
 /* What the leaf holds without dead cells and `skip`, and with `extra` if not NULL, packed as it may be written. */
 static void
 insert_gather(const Insertion *in, const uint64_t *node, uint32_t skip, const uint64_t *extra,
@@ -95,7 +66,8 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 		return status;
 	TREE_COUNT(tree, leaf_rewrites, 1);
 	TREE_COUNT(tree, dead_removals, dropped);
-	insert_free_blocks(in, skip);
+	/* A cell of an earlier attempt of this insert has the block that the new cell has. */
+	leaf_free_blocks(tree, client->image, skip, in->has_outside ? &in->outside : NULL);
 	return TREE_OK;
 }
 
@@ -357,16 +329,9 @@ insert_full(Insertion *in, OrderedCells *cells)
 TreeStatus
 insert_anew(Insertion *in, uint32_t same_tid)
 {
-	Tree *tree = in->tree;
 	OrderedCells cells;
 
 	assert(in->hold.held);
-	if (leaf_posting_stray(&tree->geometry, tree->client->image))
-	{
-		(void) insert_release(in);
-		return client_fail(tree->client, TREE_DAMAGED, "tree %llx: leaf %llx has a posting that is none",
-		                   (unsigned long long) tree->tree, (unsigned long long) in->path.pointer);
-	}
 	cells.extra = in->cell;
 	cells.extra_key = in->key;
 	if (same_tid != LEAF_NO_SLOT)

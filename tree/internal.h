@@ -29,8 +29,6 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,
 #define RIGHT_MOVES_MAX 1024
 /* Nodes of one kind taken ahead: a root's split takes two. */
 #define RESERVE_NODES 2
-/* Levels of a tree: 53^8 cells of the widest format are far beyond any heap. */
-#define LEVELS_MAX 12
 
 /* A status inside tree/: the operation is to be begun anew (doubt was settled; stale path). */
 #define TREE_RETRY ((TreeStatus) 100)
@@ -260,15 +258,22 @@ extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
 extern void access_pause(const TreeClient *client, uint64_t microseconds);
 /* TREE_UNREACHABLE, for an earlier chain is in doubt. */
 extern TreeStatus access_doubt(TreeClient *client, uint32_t memory_node);
+/* TREE_DAMAGED, for this node is whole and makes no sense (shape.c). */
+extern TreeStatus access_damaged(Tree *tree, uint64_t pointer);
+/* TREE_DAMAGED, for a walk along right links comes to this node again. */
+extern TreeStatus access_ring(Tree *tree, uint64_t pointer);
 /* The capabilities of a memory node that is connected. */
 extern const FabricCapabilities *access_capabilities(const TreeClient *client, uint32_t memory_node);
 
 /*
  * Reads a node without a lock and believes it: repeats torn reads with back-off, in the end under the lock.
- * TREE_RETRY: not the node expected (stale pointer). `level` >= 0 is demanded (TREE_RETRY otherwise), -1:
+ * TREE_RETRY: not the node expected (stale pointer). TREE_DAMAGED. `level` >= 0 is demanded (TREE_RETRY otherwise), -1:
  * any. `image` has room for tree_node_bytes() of that level (any: NODE_MAX_BYTES); it may be client->image.
  */
 extern TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image);
+
+/* The same of a node that may make no sense (shape.c): for check.c, which says what is wrong with it. */
+extern TreeStatus access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image);
 
 /*
  * One chain of up to TREE_PREFETCH_MAX READs of leaves on one memory node; verdicts[i] is node_check() of
@@ -325,6 +330,29 @@ static inline uint32_t
 tree_source(const Tree *tree, uint32_t wish)
 {
 	return tree->copies == NULL ? wish : copies_source(tree);
+}
+
+/*
+ * A walk along right links, which comes to an end where they do not go round.  In one epoch of the tree no node is met twice:
+ * so the walk remembers one of those that it has met, a later one each time it has gone on twice as far (Brent).
+ */
+typedef struct RightWalk
+{
+	uint64_t met;   /* address */
+	uint64_t steps; /* since the walk began */
+} RightWalk;
+
+/* The walk comes to this node. False: it was there before. */
+static inline bool
+walk_goes_on(RightWalk *walk, uint64_t pointer)
+{
+	if (walk->steps > 0 && pointer_address(pointer) == walk->met)
+		return false;
+	/* At 1, 2, 4, ... steps. */
+	if ((walk->steps & (walk->steps - 1)) == 0)
+		walk->met = pointer_address(pointer);
+	walk->steps++;
+	return true;
 }
 
 /* ---- gate.c: passages, and instants without any ---- */
@@ -830,5 +858,10 @@ extern uint64_t redo_sum(const RedoHeader *header, const void *image);
  */
 extern TreeStatus leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old,
                                uint32_t *live);
+/*
+ * After a rewrite was acknowledged: gives back the blocks of cells of the old image that the new one dropped, among them the one in
+ * slot `dropped` (or LEAF_NO_SLOT), but for `kept` (or NULL), which a new cell has.
+ */
+extern void leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const OutsideReference *kept);
 
 #endif /* SHERMAN_TREE_INTERNAL_H */

@@ -424,6 +424,8 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 	released = lock_release(tree, hold, pointer, NULL, 0);
 	if (released != TREE_OK && released != TREE_RETRY)
 		return released;
+	if (verdict == NODE_DAMAGED)
+		return access_damaged(tree, pointer);
 	if (torn == LOCKED_TORN_READS)
 		return client_fail(client, TREE_DAMAGED, "node %016llx of tree %016llx is torn under its lock",
 		                   (unsigned long long) pointer, (unsigned long long) tree->tree);

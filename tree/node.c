@@ -179,24 +179,34 @@ node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 			return NODE_TORN;
 		if (!locked && !leaf_sum_agrees(g, node))
 			return NODE_TORN;
-		return count <= g->leaf_cells ? NODE_GOOD : NODE_TORN;
+		return count <= g->leaf_cells ? NODE_GOOD : NODE_DAMAGED;
 	}
 	if (((state ^ node[HEADER_GENERATION]) & STAMP_MASK) != 0 ||
 	    node_sum(node, INNER_BYTES) != node[HEADER_SUM])
 		return NODE_TORN;
-	return count >= 1 && count <= g->inner_cells ? NODE_GOOD : NODE_TORN;
+	return count >= 1 && count <= g->inner_cells && level < LEVELS_MAX ? NODE_GOOD : NODE_DAMAGED;
 }
 
 NodeVerdict
-node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+node_check_whole(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
 {
 	return node_judge(g, node, tree, pointer, false);
 }
 
 NodeVerdict
+node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+{
+	NodeVerdict verdict = node_judge(g, node, tree, pointer, false);
+
+	return verdict == NODE_GOOD && !node_has_shape(g, node) ? NODE_DAMAGED : verdict;
+}
+
+NodeVerdict
 node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
 {
-	return node_judge(g, node, tree, pointer, true);
+	NodeVerdict verdict = node_judge(g, node, tree, pointer, true);
+
+	return verdict == NODE_GOOD && !node_has_shape(g, node) ? NODE_DAMAGED : verdict;
 }
 
 bool

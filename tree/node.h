@@ -75,6 +75,9 @@
 
 #define NODE_FORMAT_VERSION 1u
 
+/* Levels of a tree: 53^8 cells of the widest format are far beyond any heap. */
+#define LEVELS_MAX 12
+
 #define HEADER_STATE 0 /* word numbers of the header */
 #define HEADER_TREE 1
 #define HEADER_GENERATION 2
@@ -124,6 +127,7 @@
 
 /* Pointer of a node: memory node:8 | offset/64:40 | stamp:16 (a hint). */
 #define POINTER_NONE 0ull
+#define POINTER_NODES 256u
 
 /* Bits of the hint that are used: tests show with fewer that nothing depends on it. */
 #ifndef STAMP_HINT_BITS
@@ -178,6 +182,8 @@ typedef struct NodeGeometry
 	uint32_t first_word;   /* word number of the first cell, leaf and inner */
 	uint32_t inner_stride; /* words from one inner cell to the next: 1 + cell_words */
 	uint32_t posting_tids; /* TIDs in a posting cell */
+	uint32_t
+		memory_nodes; /* that pointers may name: the client's; as many as a pointer can name: whoever has no client */
 	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
 	const uint64_t *leaf_sums;
 	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
@@ -207,6 +213,7 @@ node_geometry(const TreeFormat *format)
 	g.leaf_cells = (g.leaf_bytes - g.first_word * 8) / g.cell_bytes;
 	g.inner_stride = 1 + g.cell_words;
 	g.posting_tids = 2 * g.cell_words - 1;
+	g.memory_nodes = POINTER_NODES;
 	g.leaf_sums = NULL;
 	g.proven = NULL;
 	g.ends = NULL;
@@ -448,14 +455,15 @@ extern uint64_t node_sum(const uint64_t *node, uint32_t bytes);
 typedef enum NodeVerdict
 {
 	NODE_GOOD,
-	NODE_TORN,  /* read again */
-	NODE_STALE, /* not the node expected: descend anew */
-	NODE_EMPTY  /* never written: generation 0 */
+	NODE_TORN,   /* read again */
+	NODE_STALE,  /* not the node expected: descend anew */
+	NODE_EMPTY,  /* never written: generation 0 */
+	NODE_DAMAGED /* whole, and nothing that the tree writes: node_has_shape() */
 } NodeVerdict;
 
 /*
  * Whether a private copy may be believed to be node `pointer` of `tree` (check() of tree-protocol.md section
- * 3): stamps or sum, tree, self, format version, sane counts. The level is left to the caller. The copy holds
+ * 3): stamps or sum, tree, self, format version, shape. The level is left to the caller. The copy holds
  * node_bytes() of the level in its header: a leaf that may have become an inner node meanwhile can only be
  * the root, which is therefore always read with NODE_MAX_BYTES (tree_node_bytes() in internal.h).
  */
@@ -466,6 +474,11 @@ extern NodeVerdict node_check(const NodeGeometry *g, const uint64_t *node, uint6
  */
 extern NodeVerdict node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree,
                                      uint64_t pointer);
+/* The same as node_check() without the shape, of which sane counts are left: for whoever tells what is wrong with it. */
+extern NodeVerdict node_check_whole(const NodeGeometry *g, const uint64_t *node, uint64_t tree,
+                                    uint64_t pointer);
+/* Whether a copy that is whole can be used without further looks at its counts, levels, states, references and pointers. */
+extern bool node_has_shape(const NodeGeometry *g, const uint64_t *node);
 
 /* Must leaves at this memory node carry a sum? */
 static inline bool

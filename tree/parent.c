@@ -295,6 +295,13 @@ post_locked(Posting *posting, LockHold *hold)
 	if (node_level(node) == posting->level + 1)
 		place = post_place(posting, node, &index);
 	full = node_count(node) == g->inner_cells;
+	/* No tree grows to that; whether its levels are what they seem is not to be seen from here. */
+	if (full && pointer_address(here) == tree->root && node_level(node) + 1 >= LEVELS_MAX)
+	{
+		(void) lock_release(tree, hold, here, node, INNER_BYTES);
+		return client_fail(tree->client, TREE_DAMAGED, "tree %llx: the root has a level of %u",
+		                   (unsigned long long) tree->tree, node_level(node));
+	}
 	if (place == POST_HERE && (!full || split_reserved(tree, here, posting->level + 1)))
 		return full ? post_split(posting, hold, index) : post_insert(posting, hold, index);
 
@@ -386,6 +393,9 @@ parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator
 	if (pointer_address(left) == pointer_address(right))
 		return client_fail(client, TREE_DAMAGED, "tree %llx: node %llx is its own right sibling",
 		                   (unsigned long long) tree->tree, (unsigned long long) left);
+	if (level + 1 >= LEVELS_MAX)
+		return client_fail(client, TREE_DAMAGED, "tree %llx: node %llx has a level of %u",
+		                   (unsigned long long) tree->tree, (unsigned long long) left, level);
 	posting_begin(&posting, tree, level, left, separator, right, path);
 	for (int attempt = 0; attempt < POST_ATTEMPTS && status == TREE_RETRY; attempt++)
 	{

@@ -54,7 +54,9 @@ header_read(Tree *tree, uint32_t memory_node, uint64_t extent, ExtentHeader *hea
 	TreeStatus status = access_repeat(tree, memory_node, &op, 1, "reads of an extent's header");
 
 	*good = status == TREE_OK && header->magic == EXTENT_MAGIC && header->tree == tree->tree &&
-	        header->copy_of == 0;
+	        header->copy_of == 0 && header->bytes >= EXTENT_MIN_BYTES && header->bytes <= EXTENT_MAX_BYTES &&
+	        header->bytes % FABRIC_STRIPE_BYTES == 0 && header->bump % FABRIC_STRIPE_BYTES == 0 &&
+	        header->generation != 0;
 	return status;
 }
 

@@ -79,6 +79,7 @@ scan_refresh(TreeScan *scan)
 	scan->parent.pointer = 0;
 	scan->parent.loaded = false;
 	scan->right = POINTER_NONE;
+	scan->walk.steps = 0;
 	scan->epoch = scan->tree->epoch;
 }
 
@@ -646,8 +647,8 @@ leaf_judge(TreeScan *scan, bool *last)
 	return TREE_OK;
 }
 
-/* The current leaf was consumed: where the next one begins. */
-static void
+/* The current leaf was consumed: where the next one begins. TREE_DAMAGED: it was before. */
+static TreeStatus
 leaf_consume(TreeScan *scan, bool last)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
@@ -661,6 +662,7 @@ leaf_consume(TreeScan *scan, bool last)
 	assert(last || scan->far_inside || !separator_infinite(scan->want));
 	scan->ended =
 		last || scan->far_inside || (scan->taking && separator_equal(g, scan->want, scan->taken_end));
+	return walk_goes_on(&scan->walk, scan->pointer) ? TREE_OK : access_ring(scan->tree, scan->pointer);
 }
 
 /* ---- the calls ---- */
@@ -729,6 +731,7 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 	scan->from_end = start == NULL;
 	scan->begun = false;
 	scan->ended = false;
+	scan->walk.steps = 0;
 	scan->loaded = false;
 	scan->taking = false;
 	scan->stop_inside = false;
@@ -748,6 +751,17 @@ tree_scan_seek(TreeScan *scan, TreeDirection direction, const TreeBound *start, 
 	else
 		bound_of_end(g, direction == TREE_BACKWARD, &scan->start);
 	return TREE_OK;
+}
+
+/* Whether the entries are ones that rows can have: callers go to the table with them. */
+static bool
+batch_has_tids(const TreeBatch *batch)
+{
+	bool good = true;
+
+	for (int i = 0; i < batch->count; i++)
+		good &= batch->entries[i].offset != 0 && batch->entries[i].block != UINT32_MAX;
+	return good;
 }
 
 /* tree_scan_next(), as a passage. */
@@ -785,7 +799,11 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 		if (status != TREE_OK)
 			return status;
 		attempts = 0;
-		leaf_consume(scan, last);
+		status = leaf_consume(scan, last);
+		if (status != TREE_OK)
+			return status;
+		if (!batch_has_tids(&scan->batch))
+			return access_damaged(scan->tree, scan->pointer);
 		if (scan->batch.count > 0 || (scan->suspects && (scan->batch.suspect || scan->batch.marks_void)))
 		{
 			*batch = &scan->batch;

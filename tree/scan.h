@@ -59,6 +59,7 @@ struct TreeScan
 	uint64_t taken_end[LINE_WORDS]; /* far fence of the last leaf that was taken */
 	uint64_t right;                 /* right sibling of the leaf consumed last */
 	uint64_t left;                  /* pointer of that leaf itself */
+	RightWalk walk;                 /* over those that were consumed in this epoch */
 	uint64_t *leaf;                 /* the current leaf: one of the buffers */
 	uint64_t pointer;               /* where it came from */
 	int depth;                      /* leaves to read ahead by the next chain */

@@ -95,7 +95,8 @@ hint_store(EntryHint *hint, uint64_t hash, uint64_t place)
 static bool
 cell_fits(const NodeGeometry *g, const uint64_t *cell, const uint64_t *wanted)
 {
-	return cell_state(cell[0]) == CELL_LIVE && cell_same_key(g, cell, wanted);
+	return cell_state(cell[0]) == CELL_LIVE && cell_offset(cell[0]) != 0 &&
+	       cell_block(cell[0]) != UINT32_MAX && cell_same_key(g, cell, wanted);
 }
 
 /*

@@ -50,6 +50,7 @@ TREE_SOURCES = \
 	tree/service_runs.c \
 	tree/service_tables.c \
 	tree/service_units.c \
+	tree/shape.c \
 	tree/shared.c \
 	tree/speculate.c \
 	tree/split.c \

@@ -25,6 +25,7 @@ struct TreeVacuum
 	bool ended;
 	uint64_t epoch;           /* of the tree, when `next` was read */
 	uint64_t next;            /* the leaf to visit */
+	RightWalk walk;           /* from the first one to it */
 	uint64_t low[LINE_WORDS]; /* where it begins, unless it is the first: the last one's high fence */
 	uint32_t height;          /* of the tree when the walk began */
 	uint64_t leaves;          /* visited so far, for the estimates */
@@ -87,6 +88,7 @@ vacuum_begin(TreeVacuum *vacuum)
 		return status;
 	vacuum->next = path.pointer;
 	vacuum->height = path.root_level + 1;
+	vacuum->walk.steps = 0;
 	vacuum->begun = true;
 	return TREE_OK;
 }
@@ -111,7 +113,7 @@ posting_judge(const NodeGeometry *g, const uint64_t *head, const uint64_t *cell,
 }
 
 /* Marks the victims in the copy. Calls is_dead: nothing is held. */
-static TreeStatus
+static void
 vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 {
 	const NodeGeometry *g = &vacuum->tree->geometry;
@@ -119,9 +121,6 @@ vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 
 	assert(!vacuum->tree->client->holding);
 	assert(node_level(vacuum->leaf) == 0);
-	if (leaf_posting_stray(g, vacuum->leaf))
-		return client_fail(vacuum->tree->client, TREE_DAMAGED, "leaf %llx: a posting that is none",
-		                   (unsigned long long) vacuum->next);
 	memset(vacuum->victims, 0, sizeof(vacuum->victims));
 	vacuum->victim_count = 0;
 	for (uint32_t slot = 0; is_dead != NULL && slot < g->leaf_cells; slot++)
@@ -139,7 +138,6 @@ vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 		}
 		vacuum->victim_count += (uint32_t) __builtin_popcount(vacuum->victims[slot]);
 	}
-	return TREE_OK;
 }
 
 /* Whether the locked leaf still has each victim as it was judged. */
@@ -181,26 +179,25 @@ victims_mark(const TreeVacuum *vacuum, uint64_t *node)
 	}
 }
 
-/* After the acknowledgment: the blocks of cells that the rewrite dropped. */
-static void
-leaf_free_blocks(Tree *tree, const uint64_t *old)
+void
+leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const OutsideReference *kept)
 {
 	const NodeGeometry *g = &tree->geometry;
 	bool proven = leaf_dead_proven(g, old);
 
 	assert(!tree->client->holding);
 	assert(node_level(old) == 0);
+	assert(dropped == LEAF_NO_SLOT || dropped < g->leaf_cells);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = old + leaf_cell_word(g, slot);
 		OutsideReference reference;
 
 		/* Victims are empty by now; other empty cells never had a block. */
-		if (leaf_keeps(cell[0], proven) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+		if ((slot != dropped && leaf_keeps(cell[0], proven)) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
 			continue;
 		cell_outside(g, cell, &reference);
-		if (reference.memory_node < tree->client->options.nodes && reference.bytes > 0 &&
-		    reference.bytes <= TREE_IMAGE_MAX_BYTES)
+		if (kept == NULL || reference.memory_node != kept->memory_node || reference.offset != kept->offset)
 			allocate_outside_return(tree, reference.memory_node, reference.offset, reference.bytes);
 	}
 }
@@ -230,7 +227,7 @@ leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old, 
 		return status;
 	*live = kept;
 	TREE_COUNT(tree, leaf_rewrites, 1);
-	leaf_free_blocks(tree, old);
+	leaf_free_blocks(tree, old, LEAF_NO_SLOT, NULL);
 	return TREE_OK;
 }
 
@@ -291,9 +288,7 @@ vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 		return client_fail(tree->client, TREE_DAMAGED,
 		                   "leaf %llx: does not begin where the one before it ends",
 		                   (unsigned long long) vacuum->next);
-	status = vacuum_judge(vacuum, is_dead, argument);
-	if (status != TREE_OK)
-		return status;
+	vacuum_judge(vacuum, is_dead, argument);
 	*live = leaf_live(&tree->geometry, vacuum->leaf);
 	return vacuum->victim_count > 0 ? vacuum_remove(vacuum, live) : TREE_OK;
 }
@@ -367,6 +362,8 @@ vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCo
 		empty_ranges_add(&tree->geometry, &vacuum->empty, vacuum->leaf);
 	vacuum->leaves++;
 	vacuum->entries += live;
+	if (!walk_goes_on(&vacuum->walk, vacuum->next))
+		return access_ring(tree, vacuum->next);
 	vacuum->next = vacuum->leaf[HEADER_RIGHT];
 	node_get_fence(&tree->geometry, vacuum->leaf, true, vacuum->low);
 	if (vacuum->next == POINTER_NONE)
