@@ -601,9 +601,8 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 		result->heap_tuples = result->index_tuples = 0;
 		return result;
 	}
-	/* Raises before the long scan if there is no memory node, or none for a copy. */
+	/* Raises before the long scan if there is no memory node. */
 	(void) sherman_client();
-	(void) sherman_copies_wanted(index);
 	parallel = build_parallel(&state, info, &result->heap_tuples);
 	if (parallel == NULL)
 		result->heap_tuples = build_scan(&state, info, NULL, true);

@@ -20,6 +20,7 @@
 #include "access/table.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -321,14 +322,16 @@ sherman_copies_wanted(Relation index)
 	sherman_wait_while(second_is_awaited, NULL);
 	if (two_are_attached())
 		return true;
-	/* Better one copy now, and another one when there is a place for it. */
-	if (sherman_is_rebuilding())
-		return false;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("index \"%s\" cannot have a copy: fewer than two memory nodes are attached",
-					RelationGetRelationName(index)),
-			 errhint("Add a memory node to \"sherman.memory_nodes\", or set the index's \"replicas\" to 0.")));
+	/* Better one half now, and another one when there is a place for it: nothing else waits for that. */
+	if (!sherman_is_rebuilding())
+		ereport(WARNING,
+				(errmsg("index \"%s\" is built without its copy", RelationGetRelationName(index)),
+				 errdetail("Fewer than two memory nodes are attached."),
+				 sherman_auto_rebuild ? errhint("It is rebuilt with one by itself when another memory node is attached.") :
+				 errhint("When another memory node is attached run REINDEX INDEX CONCURRENTLY %s, or set \"sherman.auto_rebuild\" to on.",
+						 quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)),
+													RelationGetRelationName(index)))));
+	return false;
 }
 
 bool

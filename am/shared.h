@@ -342,8 +342,8 @@ extern ShermanTreeEntry *sherman_trees_list(int *count);
 /* ---- copies.c: indexes with a copy on another memory node ---- */
 
 /*
- * Whether a tree that is made for the index now is to have a copy.  Raises if it is and there are not memory nodes enough, unless it is
- * rebuilt by itself.
+ * Whether a tree that is made for the index now gets a copy.  Warns if it is to have one and there are not memory nodes enough, unless it
+ * is rebuilt by itself.
  */
 extern bool sherman_copies_wanted(Relation index);
 /* Whether an index that can be used lacks the copy that it is to have, and a rebuild would make one now. */
