@@ -168,6 +168,7 @@ begin_insert(Relation relation, ShermanIndex *index)
 {
 	index->heap = NULL;
 	index->churn = false;
+	index->extremes[0].read_at = index->extremes[1].read_at = 0;
 	sherman_predicate_changes(relation, index);
 	return index;
 }

@@ -317,6 +317,7 @@ sherman_install_hooks(void)
 {
 	sherman_planner_install();
 	sherman_row_comparison_install();
+	sherman_extremes_install();
 	sherman_on_conflict_install();
 	if (!process_shared_preload_libraries_in_progress)
 		return;

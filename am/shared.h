@@ -537,6 +537,11 @@ extern void sherman_hint_collector(void);
 /* Installs its hook. */
 extern void sherman_on_conflict_install(void);
 
+/* ---- extremes.c ---- */
+
+/* Installs its hook. */
+extern void sherman_extremes_install(void);
+
 /* ---- mirror.c ---- */
 
 /* Our access method in this database, whatever its name; of several the oldest. InvalidOid: the extension is not here. */

@@ -217,6 +217,14 @@ extern TreeClient *sherman_client_if_ready(void);
  */
 extern uint32 sherman_connection_trouble(void);
 
+/* An end of an index's first column, as the planner read it: extremes.c. */
+typedef struct ShermanExtreme
+{
+	TimestampTz read_at;		/* 0 = not yet, or this process has added an entry since */
+	bool		found;
+	Datum		value;			/* in the index's context */
+} ShermanExtreme;
+
 /* An open index of this process: lives in TopMemoryContext until the relcache entry changes and the transaction ends. */
 typedef struct ShermanIndex
 {
@@ -237,6 +245,7 @@ typedef struct ShermanIndex
 	Relation	heap;			/* of the insert in progress: delete.c */
 	bool		churn;			/* it is for a new version of a row with the same key */
 	TreeStamp	proven;			/* tree_removal_proven() was told */
+	ShermanExtreme extremes[2]; /* the least and the greatest value */
 } ShermanIndex;
 
 /*

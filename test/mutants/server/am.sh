@@ -63,6 +63,18 @@ mutate mark_can_be_changed sql/constraints am/constraints.c \
 mutate access_method_by_its_name t/024_dump am/constraints.c \
 	's/get_am_name\(method\), by_setting/"sherman", by_setting/'
 
+# ---- the planner
+mutate ends_not_looked_at sql/planner_extremes am/hooks.c \
+	's/\tsherman_extremes_install\(\);\n//'
+mutate ends_kept_behind_inserts sql/planner_extremes am/changes.c \
+	's/\tindex->extremes\[0\][^\n]*\n//'
+mutate ends_read_for_each_plan sql/planner_extremes am/extremes.c \
+	's/\*least = \*greatest = false;/*least = *greatest = true;/'
+mutate ends_told_to_everybody sql/planner_extremes am/extremes.c \
+	's/ \|\| !may_read\(&column\)\)/ || (!may_read(\&column) \&\& false))/'
+mutate dead_rows_are_ends sql/planner_extremes am/extremes.c \
+	's/if \(table_index_fetch_tuple_check\(/if (true || table_index_fetch_tuple_check(/'
+
 # ---- how keys are encoded
 mutate encoding_not_compared t/067_encoding am/opened.c \
 	's/ \|\| sherman_keys_fit\(relation, meta\)/ || sherman_keys_fit(relation, meta) || true/'
