@@ -198,6 +198,18 @@ LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 CREATE VIEW sherman_rebuilds AS SELECT * FROM @extschema@.sherman_rebuilds();
 
 COMMENT ON FUNCTION sherman_rebuilds() IS 'broken indexes of all databases: how far rebuilding them by itself is';
+
+-- Has the broken indexes of all databases rebuilt in the background, one after the other, concurrently: those included that
+-- were given up, and also where sherman.auto_rebuild is off.  sherman_rebuilds shows how far that is.
+CREATE FUNCTION sherman_rebuild_all()
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION sherman_rebuild_all() IS 'has all broken sherman indexes rebuilt in the background';
+
+REVOKE ALL ON FUNCTION sherman_rebuild_all() FROM PUBLIC;
+
 COMMENT ON VIEW sherman_rebuilds IS 'broken indexes of all databases: how far rebuilding them by itself is';
 
 -- Connection workers: their clients and connections now, and what they have done since the server was started.

@@ -138,6 +138,7 @@ initialize_shared(ShermanShared *shared)
 	pg_atomic_init_u32(&shared->forget, 0);
 	pg_atomic_init_u32(&shared->forgotten, 0);
 	pg_atomic_init_u32(&shared->hints, 0);
+	pg_atomic_init_u32(&shared->rebuild_all, SHERMAN_REBUILD_ALL_NOT);
 	ConditionVariableInit(&shared->changed);
 	for (int i = 0; i < SHERMAN_HEALS_SHOWN; i++)
 		initialize_shown(&shared->heal[i]);

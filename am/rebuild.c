@@ -1,6 +1,6 @@
 /*
  * rebuild.c
- *		sherman.auto_rebuild: broken indexes are rebuilt by a background worker, concurrently, on the memory nodes
+ *		sherman.auto_rebuild, or sherman_rebuild_all(): broken indexes are rebuilt by a background worker, concurrently, on the memory nodes
  *		that are left.  This is what it does in one database; where it is sent, and when: rebuild_rounds.c.
  *
  * It looks at the metapages of all indexes of ours: only they know what is broken if the memory that held an index
@@ -22,8 +22,10 @@
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_index.h"
+#include "commands/dbcommands.h"
 #include "commands/defrem.h"
 #include "commands/vacuum.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "pgstat.h"
@@ -61,18 +63,18 @@ static Oid	copying = InvalidOid;
 /* ---- the visit: what is broken ---- */
 
 /*
- * Looks at an index without waiting.
+ * Looks at an index without waiting.  `*reason` is why it is broken, or that it is not.
  */
 static Finding
-look_at_index(Oid oid)
+look_at_index(Oid oid, ShermanReason *reason)
 {
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(oid));
 	Finding		finding = FINDING_AWAY;
-	ShermanReason reason;
 	ShermanState state;
 	Relation	index;
 	bool		valid;
 
+	*reason = SHERMAN_REASON_NONE;
 	if (!HeapTupleIsValid(tuple))
 		return FINDING_GONE;
 	valid = ((Form_pg_index) GETSTRUCT(tuple))->indisvalid;
@@ -88,7 +90,7 @@ look_at_index(Oid oid)
 		UnlockRelationOid(oid, AccessShareLock);
 		return FINDING_GONE;
 	}
-	state = sherman_index_state(index, &reason);
+	state = sherman_index_state(index, reason);
 	if (state == SHERMAN_BROKEN)
 		finding = FINDING_BROKEN;
 	else if (state == SHERMAN_OK)
@@ -131,13 +133,39 @@ forget_good(void)
 {
 	int			count;
 	ShermanRebuild *noted = sherman_rebuilds_list(&count);
+	ShermanReason reason;
 
 	for (int i = 0; i < count; i++)
 	{
 		if (noted[i].database == MyDatabaseId && noted[i].made == InvalidOid &&
-			look_at_index(noted[i].index) == FINDING_GONE)
+			look_at_index(noted[i].index, &reason) == FINDING_GONE)
 			sherman_rebuilds_remove(MyDatabaseId, noted[i].index);
 	}
+}
+
+/*
+ * Behind a start: how many indexes of this database are broken, and why.
+ */
+static void
+tell_broken(int ours, const int *broken)
+{
+	StringInfoData reasons;
+	int			count = 0;
+
+	initStringInfo(&reasons);
+	for (int i = SHERMAN_REASON_NONE + 1; i < SHERMAN_REASONS; i++)
+	{
+		count += broken[i];
+		if (broken[i] > 0)
+			appendStringInfo(&reasons, "%s%d: %s", reasons.len > 0 ? "; " : "", broken[i], sherman_reason_text((ShermanReason) i));
+	}
+	if (count > 0)
+		ereport(WARNING,
+				(errmsg("%d of %d sherman indexes of database \"%s\" are broken", count, ours, get_database_name(MyDatabaseId)),
+				 errdetail("%s%s.", sherman_shared->promoted ? "This server was promoted. " : "", reasons.data),
+				 sherman_rebuild_works() ?
+				 errhint("They are rebuilt in the background; the view \"sherman_rebuilds\" shows how far that is, and which are left to REINDEX.") :
+				 errhint("Rebuild them with REINDEX, or all of them with SELECT sherman_rebuild_all().")));
 }
 
 /*
@@ -146,6 +174,7 @@ forget_good(void)
 static bool
 look_at_indexes(void)
 {
+	int			reasons[SHERMAN_REASONS] = {0};
 	Relation	catalog;
 	TableScanDesc scan;
 	HeapTuple	tuple;
@@ -161,6 +190,7 @@ look_at_indexes(void)
 	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
 	{
 		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+		ShermanReason reason;
 		Finding		finding;
 
 		CHECK_FOR_INTERRUPTS();
@@ -168,10 +198,12 @@ look_at_indexes(void)
 			form->relpersistence == RELPERSISTENCE_TEMP || !sherman_is_ours(form->oid))
 			continue;
 		ours++;
-		finding = look_at_index(form->oid);
+		finding = look_at_index(form->oid, &reason);
+		reasons[reason]++;
 		if (finding == FINDING_BROKEN)
-		{
 			broken++;
+		if (finding == FINDING_BROKEN && sherman_rebuild_works())
+		{
 			room = note_broken(form->oid, NameStr(form->relname), form->relnamespace) && room;
 		}
 		locked |= finding == FINDING_LOCKED;
@@ -179,8 +211,11 @@ look_at_indexes(void)
 	table_endscan(scan);
 	table_close(catalog, AccessShareLock);
 	forget_good();
+	if (sherman_shared->rebuild_tells)
+		tell_broken(ours, reasons);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
+	sherman_shared->rebuild_tells = false;
 	ereport(DEBUG1, (errmsg("sherman rebuild: %d of %d indexes are broken", broken, ours)));
 	if (!room)
 		ereport(LOG, (errmsg("sherman rebuild: more indexes are broken than can be noted; the others follow")));
@@ -369,6 +404,7 @@ note_error(const ShermanRebuild *rebuild)
 static bool
 work_on(const ShermanRebuild *rebuild)
 {
+	ShermanReason reason;
 	Finding		finding;
 
 	/* After a pause it is due again. */
@@ -376,7 +412,7 @@ work_on(const ShermanRebuild *rebuild)
 		return drop_left(rebuild);
 	if (!begin_on_table(rebuild))
 		return false;
-	finding = look_at_index(rebuild->index);
+	finding = look_at_index(rebuild->index, &reason);
 	if (finding == FINDING_BROKEN)
 	{
 		try_to_rebuild(rebuild);
@@ -478,7 +514,7 @@ sherman_rebuild_here(void)
 	{
 		room = look_at_indexes();
 		worked = false;
-		while (sherman_auto_rebuild && !is_sent_away() && sherman_rebuilds_next(MyDatabaseId, &next))
+		while (sherman_rebuild_works() && !is_sent_away() && sherman_rebuilds_next(MyDatabaseId, &next))
 		{
 			work_on_safely(&next);
 			worked = true;

@@ -53,6 +53,8 @@ extern void sherman_rebuild_drops(Oid index);
 extern void sherman_rebuild_made(Oid index, Oid made);
 /* What was done about it has failed; `counts`: by its own fault.  Returns how many tries are left. */
 extern int	sherman_rebuild_failed(Oid index, const char *error, bool counts);
+/* Whether broken indexes are to be rebuilt now: always, or once. */
+extern bool sherman_rebuild_works(void);
 /* Nothing can be done about it for so long. */
 extern void sherman_rebuild_postpone(Oid index, int64 milliseconds);
 

@@ -3,7 +3,8 @@
  *		The launcher's part in rebuilding broken indexes: into which databases a visit is sent (rebuild.c), and when.
  *
  * A visit goes into each database that may have broken indexes whenever the state of any index may have changed, and
- * when something is due about an index that was noted.  Databases that have no index of ours are left out.
+ * when something is due about an index that was noted.  Databases that have no index of ours are left out.  Where nothing is
+ * to be rebuilt they are visited once behind a start all the same, for the log.
  */
 #include "sherman.h"
 
@@ -38,6 +39,8 @@ static struct
 	List	   *again;			/* databases that could not be looked at as a whole */
 	TimestampTz again_at;		/* when these are to be visited */
 	Oid			visited;		/* last */
+	List	   *told;			/* databases that were visited in this run: the log has what is broken there */
+	bool		looked;			/* all were to be visited once */
 	MemoryContext context;
 } plan;
 
@@ -202,6 +205,8 @@ send_visit(void)
 	Oid			database = linitial_oid(plan.to_visit);
 
 	plan.to_visit = list_delete_first(plan.to_visit);
+	/* No visit reads this now. */
+	sherman_shared->rebuild_tells = !list_member_oid(plan.told, database);
 	if (!sherman_visit_begin(SHERMAN_VISIT_REBUILD, database))
 	{
 		/* Nobody keeps it from the others. */
@@ -209,8 +214,45 @@ send_visit(void)
 		return ROUND_MS;
 	}
 	plan.visited = database;
+	plan.told = list_append_unique_oid(plan.told, database);
 	/* Its end wakes the launcher. */
 	return LONG_MAX;
+}
+
+/*
+ * Whether an index waits for a try, or is being tried.
+ */
+static bool
+some_wait(void)
+{
+	int			count;
+	ShermanRebuild *noted = sherman_rebuilds_list(&count);
+	bool		wait = false;
+
+	for (int i = 0; i < count; i++)
+		wait |= noted[i].running || sherman_rebuild_is_due(&noted[i], noted[i].next);
+	pfree(noted);
+	return wait;
+}
+
+/*
+ * Takes up what sherman_rebuild_all() wants, and ends it when all databases were visited and nothing waits.
+ */
+static void
+see_to_all(void)
+{
+	uint32		begun = SHERMAN_REBUILD_ALL_BEGUN;
+	uint32		wanted = SHERMAN_REBUILD_ALL_WANTED;
+
+	if (pg_atomic_compare_exchange_u32(&sherman_shared->rebuild_all, &wanted, SHERMAN_REBUILD_ALL_BEGUN))
+	{
+		list_free(plan.without);
+		plan.without = NIL;
+		plan.generation = 0;
+	}
+	else if (wanted == SHERMAN_REBUILD_ALL_BEGUN && plan.generation != 0 && plan.to_visit == NIL && plan.again == NIL &&
+			 !some_wait())
+		(void) pg_atomic_compare_exchange_u32(&sherman_shared->rebuild_all, &begun, SHERMAN_REBUILD_ALL_NOT);
 }
 
 long
@@ -219,11 +261,6 @@ sherman_rebuild_round(void)
 	MemoryContext caller;
 	long		pause = LONG_MAX;
 
-	if (!sherman_auto_rebuild)
-	{
-		plan.generation = 0;
-		return LONG_MAX;
-	}
 	if (sherman_visit_lasts(SHERMAN_VISIT_REBUILD))
 		return LONG_MAX;
 	if (plan.context == NULL)
@@ -231,8 +268,15 @@ sherman_rebuild_round(void)
 	caller = MemoryContextSwitchTo(plan.context);
 	note_visit();
 	sherman_rebuilds_welcome(sherman_attached_nodes());
-	if (plan.to_visit == NIL)
+	see_to_all();
+	if (plan.to_visit == NIL && (sherman_rebuild_works() || !plan.looked))
+	{
 		pause = plan_visits();
+		plan.looked |= plan.generation != 0;
+	}
+	/* What was not rebuilt is looked for when that is wanted again. */
+	else if (!sherman_rebuild_works())
+		plan.generation = 0;
 	if (plan.to_visit != NIL)
 		pause = send_visit();
 	MemoryContextSwitchTo(caller);

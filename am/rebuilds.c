@@ -36,6 +36,7 @@
 #define REBUILD_COLUMNS 9
 
 PG_FUNCTION_INFO_V1(sherman_rebuilds);
+PG_FUNCTION_INFO_V1(sherman_rebuild_all);
 
 /* What is in shared memory, and in the file. */
 typedef struct Rebuilds
@@ -233,6 +234,47 @@ sherman_rebuilds_welcome(uint32 attached)
 		}
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_REBUILDS));
+}
+
+/*
+ * Each index has all its tries again, at once.
+ */
+static void
+forget_tries(void)
+{
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_REBUILDS), LW_EXCLUSIVE);
+	for (int i = 0; i < REBUILDS_ROOM; i++)
+	{
+		ShermanRebuild *rebuild = &rebuilds->rebuild[i];
+
+		if (rebuild->database == InvalidOid || rebuild->running)
+			continue;
+		rebuild->tries = 0;
+		rebuild->delay_s = 0;
+		rebuild->next = 0;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_REBUILDS));
+}
+
+bool
+sherman_rebuild_works(void)
+{
+	return sherman_auto_rebuild || pg_atomic_read_u32(&sherman_shared->rebuild_all) != SHERMAN_REBUILD_ALL_NOT;
+}
+
+/*
+ * sherman_rebuild_all(): has the broken indexes of all databases rebuilt in the background, those included that were given up, also
+ * where sherman.auto_rebuild is off.
+ */
+Datum
+sherman_rebuild_all(PG_FUNCTION_ARGS)
+{
+	if (sherman_all_hidden())
+		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
+	forget_tries();
+	pg_atomic_write_u32(&sherman_shared->rebuild_all, SHERMAN_REBUILD_ALL_WANTED);
+	sherman_wake_launcher();
+	PG_RETURN_VOID();
 }
 
 /* ---- tries ---- */

@@ -75,6 +75,14 @@ sherman_local_write(ShermanLocal *local)
 /* ---- the verdict ---- */
 
 static bool
+is_standby(void)
+{
+	struct stat file;
+
+	return stat("standby.signal", &file) == 0;
+}
+
+static bool
 signal_file_exists(void)
 {
 	struct stat file;
@@ -275,6 +283,7 @@ sherman_recovery_start(ShermanShared *shared)
 	found = sherman_local_read(SHERMAN_LOCAL_FILE, local);
 	found = found && local_is_ours(local, control->system_identifier, &changed);
 	shared->start = found ? judge(local, control) : SHERMAN_START_UNPROVEN;
+	shared->promoted = control->state == DB_IN_ARCHIVE_RECOVERY || control->state == DB_SHUTDOWNED_IN_RECOVERY || is_standby();
 	/* What an earlier run found in the WAL, and came to no decision by, must be there still. */
 	if (found && local->take_over == SHERMAN_TAKE_OVER_CUT)
 		local->take_over = SHERMAN_TAKE_OVER_WANTED;

@@ -35,7 +35,7 @@ int			sherman_connection_workers = 0;
 int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
-bool		sherman_auto_rebuild = false;
+bool		sherman_auto_rebuild = true;
 int			sherman_rebuild_tries = DEFAULT_REBUILD_TRIES;
 double		sherman_rebuild_cost_delay_ms = DEFAULT_REBUILD_COST_DELAY_MS;
 bool		sherman_heal = true;
@@ -150,7 +150,7 @@ define_rebuilding(void)
 							 "Rebuilds broken indexes by itself.",
 							 "Concurrently, one after the other, by a background worker, on the memory nodes that are "
 							 "attached.",
-							 &sherman_auto_rebuild, false,
+							 &sherman_auto_rebuild, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.rebuild_tries",
 							"How often the same index is tried to be rebuilt.",

@@ -157,6 +157,14 @@ typedef enum ShermanRebuildFound
 	SHERMAN_REBUILD_SEEN
 } ShermanRebuildFound;
 
+/* What has become of sherman_rebuild_all(). */
+typedef enum ShermanRebuildAll
+{
+	SHERMAN_REBUILD_ALL_NOT,
+	SHERMAN_REBUILD_ALL_WANTED,
+	SHERMAN_REBUILD_ALL_BEGUN	/* the launcher sends visits everywhere */
+} ShermanRebuildAll;
+
 typedef struct ShermanShared
 {
 	/* Atomics, read without the lock */
@@ -172,6 +180,7 @@ typedef struct ShermanShared
 	ShermanLocal local;			/* the launcher changes it, and the file with it; before, the startup process */
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
+	bool		promoted;		/* this run began as a standby's */
 	bool		unclean;		/* this epoch does not end clean: copies may differ, or nobody has looked yet whether they do */
 	TreeEnds	ends;			/* of all epochs before the one in use; set before that is */
 
@@ -213,6 +222,8 @@ typedef struct ShermanShared
 
 	/* Rebuilding */
 	ShermanRebuildFound rebuild_found;	/* by the last visit */
+	bool		rebuild_tells;	/* the visit that begins is the first of this run in its database */
+	pg_atomic_uint32 rebuild_all;	/* ShermanRebuildAll */
 
 	/* Unique indexes */
 	ShermanKeyPart key_part[SHERMAN_KEY_PARTS];

@@ -101,7 +101,8 @@ typedef enum ShermanReason
 	SHERMAN_REASON_SESSION_ENDED,	/* temporary, and the session did not drop it: never in a metapage */
 	SHERMAN_REASON_OTHER_HISTORY,	/* somebody else changed the tree, or we did behind what we were set back to */
 	SHERMAN_REASON_GONE,			/* a memory node was away for longer than sherman.gone_after */
-	SHERMAN_REASON_ENCODING			/* this process would encode its keys in another way */
+	SHERMAN_REASON_ENCODING,		/* this process would encode its keys in another way */
+	SHERMAN_REASONS
 } ShermanReason;
 
 typedef struct ShermanMetaPage

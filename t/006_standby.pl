@@ -51,6 +51,7 @@ $standby->promote;
 $standby->poll_query_until('postgres', q{SELECT state = 'attached' FROM sherman_memory_nodes})
   or die 'the promoted server does not attach';
 is(state_of($standby, 't_id'), 'broken', 'after promotion the index is broken: its memory is the primary\'s');
+$standby->wait_for_log(qr/WARNING:  1 of 1 sherman indexes of database "postgres" are broken\n.*DETAIL:  This server was promoted\. 1: /);
 is($standby->safe_psql('postgres', 'SELECT count(*) FROM t WHERE id = 7000'), '1', 'queries go on without it');
 $standby->safe_psql('postgres', 'INSERT INTO t VALUES (8000); DELETE FROM t WHERE id < 200; VACUUM t');
 $standby->safe_psql('postgres', 'REINDEX INDEX t_id');

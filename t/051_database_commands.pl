@@ -108,6 +108,8 @@ is($node->safe_psql('moved', $left), '0', 'nothing is left when it is given up')
 # ---- A database whose DROP was interrupted: nobody goes there, and its memory is freed when it is dropped.
 $node->safe_psql('postgres', 'CREATE DATABASE cut');
 $node->safe_psql('cut', q{CREATE EXTENSION sherman; CREATE TABLE t AS SELECT generate_series(1, 1000) AS k; CREATE INDEX t_k ON t USING sherman (k); CREATE INDEX t_l ON t USING sherman (k); DROP INDEX t_k});
+# Nobody is on the way there.
+$node->safe_psql('postgres', 'SELECT sherman_collect()');
 $node->safe_psql('postgres', q{UPDATE pg_database SET datconnlimit = -2 WHERE datname = 'cut'});
 $node->safe_psql('postgres', 'SELECT sherman_collect()') foreach 1 .. 2;
 $node->stop('immediate');

@@ -58,7 +58,7 @@ sub memory_files
 }
 
 # new_cluster(name, memory => MB, conf => text, start => 0|1, allows_streaming => 0|1, extra => [ flags of initdb ]): with the extension in "postgres".  Nothing
-# happens there by itself: no autovacuum, and nobody heals.
+# happens there by itself: no autovacuum, and nobody heals or rebuilds.
 sub new_cluster
 {
 	my ($name, %options) = @_;
@@ -73,6 +73,7 @@ sub new_cluster
 		  . "sherman.cache_size = 8MB\n"
 		  . "autovacuum = off\n"
 		  . "sherman.autoheal = off\n"
+		  . "sherman.auto_rebuild = off\n"
 		  . "log_min_messages = debug1\n"
 		  . ($options{conf} // ''));
 	if ($options{start} // 1)

@@ -14,3 +14,13 @@ mutate table_of_others_worked_on t/034_rebuild am/rebuild.c \
 	's/ConditionalLockRelationOid\(rebuild->heap, ShareUpdateExclusiveLock\)/ConditionalLockRelationOid(rebuild->heap, AccessShareLock)/'
 mutate good_ones_stay_noted t/034_rebuild am/rebuild.c \
 	's/\tforget_good\(\);\n//; s/static void\nforget_good/static pg_attribute_unused() void\nforget_good/'
+
+# ---- at a start, and once
+mutate broken_indexes_not_told t/052_rebuild_all am/rebuild.c \
+	's/if \(sherman_shared->rebuild_tells\)/if (false)/'
+mutate told_only_where_rebuilt t/052_rebuild_all am/rebuild_rounds.c \
+	's/\(sherman_rebuild_works\(\) \|\| !plan.looked\)/sherman_rebuild_works()/'
+mutate promotion_not_told t/006_standby am/recovery.c \
+	's/\tshared->promoted = [^;]*;/\t(void) is_standby;/'
+mutate wish_not_heard t/052_rebuild_all am/rebuilds.c \
+	's/return sherman_auto_rebuild \|\| [^;]*;/return sherman_auto_rebuild;/'
