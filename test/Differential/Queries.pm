@@ -80,7 +80,9 @@ sub random_query
 	my ($columns, $stored, $covering, $parallel) = @_;
 	my @wheres = map { chance(0.65) ? [ $_->{name}, predicate($_) ] : () } @$columns;
 	my $direction = pick(1, 1, -1, 0);
-	my %query = (ordered => $direction ? 'true' : 'false', moves => 'NULL', text => []);
+	# In the index's order, or with a condition on its first column, there is no better way.
+	my $indexed = $direction || (@wheres && $wheres[0][0] eq $columns->[0]{name});
+	my %query = (ordered => $direction ? 'true' : 'false', indexed => $indexed ? 'true' : 'false', moves => 'NULL', text => []);
 	my $limit = '';
 
 	if ($direction && chance(0.3))
@@ -111,7 +113,7 @@ sub random_join
 
 	return {
 		text => [ map { "SELECT a.id, b.id AS other FROM t a JOIN t b ON a.$name$_ = b.$name$_ WHERE $rest" } '_', '' ],
-		ordered => 'false', moves => 'NULL', join => 1 };
+		ordered => 'false', indexed => 'true', moves => 'NULL', join => 1 };
 }
 
 sub send_query
@@ -120,7 +122,7 @@ sub send_query
 
 	print $out "SET max_parallel_workers_per_gather = 2; SET cpu_tuple_cost = 1;\n" if $query->{parallel};
 	print $out "SET enable_hashjoin = off; SET enable_nestloop = off; SET enable_bitmapscan = off;\n" if $query->{join};
-	print $out "SELECT compare(\$q\$$query->{text}[0]\$q\$, \$q\$$query->{text}[1]\$q\$, $query->{ordered}, $query->{moves}) \\g /dev/null\n";
+	print $out "SELECT compare(\$q\$$query->{text}[0]\$q\$, \$q\$$query->{text}[1]\$q\$, $query->{ordered}, $query->{moves}, $query->{indexed}) \\g /dev/null\n";
 	print $out "SET max_parallel_workers_per_gather = 0; RESET cpu_tuple_cost;\n" if $query->{parallel};
 	print $out "RESET enable_hashjoin; RESET enable_nestloop;\n" if $query->{join};
 }

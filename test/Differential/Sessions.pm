@@ -87,7 +87,7 @@ sub read_session
 		(my $ours = named($query, 'k_')) =~ s/, e\b/, e_/;
 
 		print $out "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT compare(\$q\$$ours\$q\$, \$q\$" . named($query, 'k')
-		  . "\$q\$, false, NULL) \\g /dev/null\nCOMMIT;\n";
+		  . "\$q\$, false, NULL, true) \\g /dev/null\nCOMMIT;\n";
 	}
 }
 
@@ -95,7 +95,7 @@ sub read_session
 sub end_sessions
 {
 	return <<'SQL';
-SELECT compare('SELECT id, k_, e_ FROM t WHERE k_ > -1000', 'SELECT id, k, e FROM t WHERE k > -1000', false, NULL) \g /dev/null
+SELECT compare('SELECT id, k_, e_ FROM t WHERE k_ > -1000', 'SELECT id, k, e FROM t WHERE k > -1000', false, NULL, true) \g /dev/null
 INSERT INTO outcome SELECT sum(n) = (SELECT count(*) FROM counted) AND count(*) = count(DISTINCT k) FROM counter;
 INSERT INTO outcome SELECT sherman_check('by_sherman', true) = 0 AND sherman_check('counter_k', true) = 0;
 SQL
