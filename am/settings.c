@@ -4,6 +4,7 @@
  */
 #include "sherman.h"
 
+#include "access/rmgr.h"
 #include "miscadmin.h"
 #include "utils/guc.h"
 
@@ -41,6 +42,7 @@ double		sherman_rebuild_cost_delay_ms = DEFAULT_REBUILD_COST_DELAY_MS;
 bool		sherman_heal = true;
 bool		sherman_autoheal = true;
 int			sherman_heal_timeout_ms = DEFAULT_HEAL_TIMEOUT_MS;
+int			sherman_resource_manager_id = 0;
 char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;
@@ -79,6 +81,15 @@ check_key_file(char **value, void **extra, GucSource source)
 	if (*value == NULL || strlen(*value) < MAXPGPATH)
 		return true;
 	GUC_check_errdetail("The path is too long.");
+	return false;
+}
+
+static bool
+check_resource_manager_id(int *value, void **extra, GucSource source)
+{
+	if (*value == 0 || RmgrIdIsCustom(*value))
+		return true;
+	GUC_check_errdetail("It is 0, or from %d to %d.", RM_MIN_CUSTOM_ID, RM_MAX_CUSTOM_ID);
 	return false;
 }
 
@@ -136,6 +147,12 @@ define_sizes(void)
 							NULL,
 							&sherman_cache_mb, DEFAULT_CACHE_MB, 1, 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("sherman.resource_manager_id",
+							"Number that recovery knows sherman by, of those for extensions' resource managers.",
+							"0 takes the last one that is free. Sherman writes no WAL records: it may be another one at each start. "
+							"To be set where a library that is loaded later needs that number.",
+							&sherman_resource_manager_id, 0, 0, RM_MAX_CUSTOM_ID,
+							PGC_POSTMASTER, 0, check_resource_manager_id, NULL, NULL);
 	DefineCustomIntVariable("sherman.connection_workers",
 							"Background workers that hold the connections to memory nodes for all sessions.",
 							"0 has each session connect for itself.",

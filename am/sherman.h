@@ -54,6 +54,7 @@ extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than 
 extern bool sherman_autoheal;			/* sherman.autoheal: the healer sees to indexes in doubt */
 extern int	sherman_heal_timeout_ms;	/* sherman.heal_timeout */
 extern bool sherman_constraints;		/* sherman.constraints: PRIMARY KEY and UNIQUE get sherman */
+extern int	sherman_resource_manager_id;	/* sherman.resource_manager_id: 0 = the last one that is free */
 extern char *sherman_memory_node_list;	/* sherman.memory_nodes: addresses of external memory nodes */
 extern char *sherman_key_file;			/* sherman.key_file: this server's key for them, "" = none */
 

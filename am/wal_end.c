@@ -45,6 +45,9 @@
 
 /* ---- recovery tells ---- */
 
+/* Set in the postmaster: our resource manager is there, whose cleanup recovery calls. */
+static bool recovery_tells = false;
+
 /*
  * Runs in the startup process, or the single one, when recovery has come to its end.
  */
@@ -71,10 +74,18 @@ recovery_ended(void)
 		shared->end_awaited = SHERMAN_AWAITED_WAL;
 }
 
+/*
+ * The WAL has a record of another extension's, which had our number and is not loaded any more.
+ */
 static void
 no_redo(XLogReaderState *record)
 {
-	elog(PANIC, "sherman writes no WAL records of its own");
+	ereport(FATAL,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("WAL at %X/%X is of a resource manager with the number %d, which is not loaded",
+					LSN_FORMAT_ARGS(record->ReadRecPtr), XLogRecGetRmid(record)),
+			 errdetail("Sherman, which writes no WAL records of its own, has taken the number as a free one."),
+			 errhint("Add the library of the extension that wrote the record to \"shared_preload_libraries\".")));
 }
 
 static void
@@ -89,8 +100,9 @@ no_name(uint8 info)
 }
 
 /*
- * As no record bears our number, any will do: the one for experiments, or if somebody has that, the last one
- * that is free.
+ * As no record bears our number, any will do, and another one at each start: the last one that is free, or that of the setting.
+ * Extensions have numbers from the first one on, and those that are developed RM_EXPERIMENTAL_ID, which is not ours to take.
+ * Without a number we do without: then the WAL has to tell.
  */
 void
 sherman_wal_end_install(void)
@@ -99,17 +111,19 @@ sherman_wal_end_install(void)
 		.rm_name = "sherman",.rm_redo = no_redo,.rm_desc = no_description,.rm_identify = no_name,
 		.rm_cleanup = recovery_ended
 	};
-	int			number = RM_EXPERIMENTAL_ID;
+	int			number = sherman_resource_manager_id != 0 ? sherman_resource_manager_id : RM_MAX_CUSTOM_ID;
 
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-	if (RmgrIdExists(number))
-		number = RM_MAX_CUSTOM_ID;
-	while (number > RM_MIN_CUSTOM_ID && RmgrIdExists(number))
+	while (sherman_resource_manager_id == 0 && number > RM_EXPERIMENTAL_ID && RmgrIdExists(number))
 		number--;
-	if (RmgrIdExists(number))
-		ereport(FATAL, (errmsg("there is no free resource manager ID for sherman")));
-	RegisterCustomRmgr((RmgrId) number, &manager);
+	recovery_tells = !RmgrIdExists(number) && (number != RM_EXPERIMENTAL_ID || sherman_resource_manager_id != 0);
+	if (recovery_tells)
+		RegisterCustomRmgr((RmgrId) number, &manager);
+	else
+		ereport(LOG,
+				(errmsg("sherman has no resource manager: number %d is in use", number),
+				 errdetail("Where the WAL of a crash ends is looked for in the WAL, and not known if that is removed.")));
 }
 
 /* ---- the start ---- */
@@ -136,7 +150,7 @@ sherman_wal_end_start(ShermanShared *shared, const ControlFileData *control)
 	if (!sherman_checkpoint_is_ours(local, control))
 		shared->end_awaited = SHERMAN_AWAITED_WAL;
 	else if (control->state != DB_SHUTDOWNED)
-		shared->end_awaited = SHERMAN_AWAITED_RECOVERY;
+		shared->end_awaited = recovery_tells ? SHERMAN_AWAITED_RECOVERY : SHERMAN_AWAITED_WAL;
 	else
 	{
 		/* A run of ours that used no memory node, and ended well: what it wrote is there. */

@@ -10,3 +10,9 @@ mutate metapage_not_flushed t/035_lineage am/metapage.c \
 	's/(end = metapage_write\(index, buffer, &meta\);\n\t\}\n\tif \()RelationNeedsWAL\(index\)/$1end == 0/'
 mutate copy_is_fought_for t/036_copies am/recovery.c \
 	's/if \(known && seen && status->epoch > local->epoch\)/if (seen \&\& !known \&\& status->epoch == 0)/'
+
+# ---- the resource manager's number
+mutate experimental_number_taken t/071_preload am/wal_end.c \
+	's/: RM_MAX_CUSTOM_ID;/: RM_EXPERIMENTAL_ID;/; s/ && \(number != RM_EXPERIMENTAL_ID \|\| sherman_resource_manager_id != 0\);/;/'
+mutate recovery_that_nobody_tells t/071_preload am/wal_end.c \
+	's/recovery_tells \? SHERMAN_AWAITED_RECOVERY : SHERMAN_AWAITED_WAL/SHERMAN_AWAITED_RECOVERY/'
