@@ -16,6 +16,8 @@
 
 /* Sleep between attempts when the socket takes no more: rare, so a short fixed time does. */
 #define RETRY_MS 1
+/* No region is longer: pointers have 48 bits for offsets. */
+#define MAX_NODES_BYTES (1ull << 48)
 
 void
 control_encode(const ControlFrame *frame, uint8_t bytes[CONTROL_HEADER_BYTES])
@@ -73,8 +75,10 @@ control_reply_frame(const ControlFrame *frame, FabricStatus status, uint32_t fla
 FabricStatus
 control_status(const uint8_t *payload, uint32_t *flags)
 {
+	uint32_t status = wire_get32(payload);
+
 	*flags = wire_get32(payload + 4);
-	return (FabricStatus) wire_get32(payload);
+	return status <= FABRIC_LAST_STATUS ? (FabricStatus) status : FABRIC_PROTOCOL;
 }
 
 static uint8_t *
@@ -208,6 +212,29 @@ control_get_capabilities(ControlPayload *payload, FabricCapabilities *capabiliti
 	*serial = control_get64(payload);
 }
 
+/*
+ * Is that what a memory node may say of itself and of our channel?  All else of this process goes by it: tables have so many places, and
+ * chains so many operations.
+ */
+static bool
+capabilities_keep_contract(const FabricCapabilities *capabilities, const FabricEndpoint *endpoint)
+{
+	uint64_t nodes = capabilities->region_bytes[FABRIC_NODES];
+
+	if (capabilities->lock_words == 0 || (capabilities->lock_words & (capabilities->lock_words - 1)) != 0 ||
+	    capabilities->region_bytes[FABRIC_LOCKS] != capabilities->lock_words * sizeof(uint64_t) ||
+	    nodes < FABRIC_REDO_BYTES || nodes > MAX_NODES_BYTES)
+		return false;
+	if (!endpoint->data)
+		return true;
+	return capabilities->max_chain > 0 && capabilities->max_chain <= FABRIC_MAX_CHAIN &&
+	       capabilities->max_outstanding > 0 && capabilities->one_packet >= sizeof(uint64_t) &&
+	       capabilities->instance > 0 && capabilities->instance <= UINT16_MAX &&
+	       capabilities->incarnation == endpoint->fabric->options.incarnation &&
+	       capabilities->channel < UINT16_MAX && capabilities->redo_offset % FABRIC_STRIPE_BYTES == 0 &&
+	       capabilities->redo_offset <= nodes - FABRIC_REDO_BYTES;
+}
+
 FabricStatus
 control_get_channel(ControlPayload *payload, const FabricEndpoint *endpoint, FabricCapabilities *capabilities,
                     FabricChannel *channel)
@@ -218,6 +245,11 @@ control_get_channel(ControlPayload *payload, const FabricEndpoint *endpoint, Fab
 	control_get_capabilities(payload, capabilities, &serial);
 	if (payload->failed)
 		return FABRIC_PROTOCOL;
+	if (!capabilities_keep_contract(capabilities, endpoint))
+	{
+		fabric_set_detail(endpoint->fabric, "the memory node says of itself what no memory node is");
+		return FABRIC_PROTOCOL;
+	}
 	snprintf(capabilities->transport, sizeof(capabilities->transport), "%s", endpoint->transport->name);
 	*channel = endpoint->channel;
 	if (endpoint->data)
@@ -530,5 +562,8 @@ control_attach(ControlCall call, void *connection, bool resume, uint64_t launche
 	answer.bytes = reply_bytes;
 	*instance = control_get32(&answer);
 	*incarnation = control_get32(&answer);
-	return answer.failed ? FABRIC_PROTOCOL : FABRIC_OK;
+	if (answer.failed || *instance == 0 || *instance > UINT16_MAX || *incarnation == 0 ||
+	    *incarnation > UINT16_MAX)
+		return FABRIC_PROTOCOL;
+	return FABRIC_OK;
 }

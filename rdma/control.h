@@ -72,6 +72,7 @@ extern uint8_t *control_frame(const ControlFrame *frame, uint8_t *place);
  */
 extern uint8_t *control_reply_frame(const ControlFrame *frame, FabricStatus status, uint32_t flags,
                                     uint8_t *place);
+/* The status of a reply; one that there is not is FABRIC_PROTOCOL. */
 extern FabricStatus control_status(const uint8_t *payload, uint32_t *flags);
 
 /* A payload that is being built or taken apart. Running over its end sets `failed` and yields zeroes. */
@@ -111,7 +112,8 @@ extern void control_get_capabilities(ControlPayload *payload, FabricCapabilities
 
 /*
  * Gets the same for an endpoint, into the two that it will have if the transport agrees: the name of the transport is
- * filled in, and one for calls alone has no chains and no channel.  FABRIC_PROTOCOL: the reply is cut short.
+ * filled in, and one for calls alone has no chains and no channel.  FABRIC_PROTOCOL: the reply is cut short, or breaks what
+ * FabricCapabilities promises.
  */
 extern FabricStatus control_get_channel(ControlPayload *payload, const FabricEndpoint *endpoint,
                                         FabricCapabilities *capabilities, FabricChannel *channel);

@@ -70,6 +70,8 @@ typedef enum FabricStatus
 	FABRIC_TOO_MANY       /* call: there are as many of them as there can be; nothing happened */
 } FabricStatus;
 
+#define FABRIC_LAST_STATUS ((uint32_t) FABRIC_QUOTA)
+
 typedef enum FabricOpcode
 {
 	FABRIC_READ,         /* length bytes at offset -> buffer */

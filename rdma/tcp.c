@@ -174,8 +174,6 @@ say_hello(FabricEndpoint *endpoint)
 	{
 		answer.bytes = reply_bytes;
 		status = control_get_channel(&answer, endpoint, &capabilities, &channel);
-		if (status == FABRIC_OK && capabilities.max_chain > FABRIC_MAX_CHAIN)
-			status = FABRIC_PROTOCOL;
 	}
 	if (status != FABRIC_OK)
 	{

@@ -296,6 +296,154 @@ test_next_node(void **state)
 	close(listener);
 }
 
+/* ---- Wild ones */
+
+/* What a memory node says of itself, and of a channel of CLUSTER's first incarnation. */
+static const FabricCapabilities sane = {
+	.flags = FABRIC_CAP_LINE_ATOMIC,
+	.max_chain = FABRIC_MAX_CHAIN,
+	.max_outstanding = 4,
+	.one_packet = 8,
+	.lock_words = 64,
+	.region_bytes = {1u << 20, 512},
+	.instance = 1,
+	.incarnation = 1,
+};
+
+/* Each breaks the contract in one way; the first does not. */
+static FabricCapabilities
+wild_capabilities(int which)
+{
+	FabricCapabilities wild = sane;
+
+	switch (which)
+	{
+		case 1:
+			wild.max_chain = 0;
+			break;
+		case 2:
+			wild.max_chain = FABRIC_MAX_CHAIN + 1;
+			break;
+		case 3:
+			wild.max_outstanding = 0;
+			break;
+		case 4:
+			wild.one_packet = 0;
+			break;
+		case 5:
+			wild.lock_words = 0;
+			break;
+		case 6:
+			wild.lock_words = wild.region_bytes[FABRIC_LOCKS] = 0;
+			break;
+		case 7:
+			wild.lock_words = 63;
+			wild.region_bytes[FABRIC_LOCKS] = 63 * 8;
+			break;
+		case 8:
+			wild.region_bytes[FABRIC_LOCKS] = UINT64_MAX;
+			break;
+		case 9:
+			wild.region_bytes[FABRIC_NODES] = 0;
+			break;
+		case 10:
+			wild.region_bytes[FABRIC_NODES] = UINT64_MAX;
+			break;
+		case 11:
+			wild.instance = 0;
+			break;
+		case 12:
+			wild.instance = UINT16_MAX + 1;
+			break;
+		case 13:
+			wild.incarnation = 2;
+			break;
+		case 14:
+			wild.channel = UINT32_MAX;
+			break;
+		case 15:
+			wild.redo_offset = UINT64_MAX - 4095;
+			break;
+		case 16:
+			wild.redo_offset = 8;
+			break;
+		case 17:
+			wild.redo_offset = 1u << 20;
+			break;
+		default:
+			break;
+	}
+	return wild;
+}
+
+#define WILD_CAPABILITIES 18
+
+/* A memory node that answers one HELLO after the other with these. */
+static pid_t
+start_wild_node(int listener)
+{
+	pid_t child = start_child();
+	uint8_t bytes[RAW_FRAME_BYTES];
+
+	if (child != 0)
+		return child;
+	for (int i = 0; i < WILD_CAPABILITIES; i++)
+	{
+		uint8_t data[256];
+		ControlPayload payload = {.data = data, .bytes = sizeof(data)};
+		FabricCapabilities wild = wild_capabilities(i);
+		ControlFrame frame = {.method = CONTROL_HELLO, .request = 1};
+		int descriptor = accept(listener, NULL, NULL);
+
+		CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) > 0);
+		control_put_capabilities(&payload, &wild, 1);
+		frame.length = payload.position;
+		memcpy(control_reply_frame(&frame, FABRIC_OK, 0, bytes), data, payload.position);
+		CHECK(send(descriptor, bytes, control_frame_bytes(payload.position + CONTROL_STATUS_BYTES),
+		           MSG_NOSIGNAL) > 0);
+		while (recv(descriptor, bytes, sizeof(bytes), 0) > 0)
+			;
+		close(descriptor);
+	}
+	_exit(0);
+}
+
+/* What a memory node says is looked at before anything goes by it. */
+static void
+test_wild_node(void **state)
+{
+	struct sockaddr_in network = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(network);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const FabricOptions options = {.operation_timeout_ms = PATIENCE_MS,
+	                               .connect_timeout_ms = PATIENCE_MS,
+	                               .cluster = {CLUSTER, ~(uint64_t) CLUSTER},
+	                               .incarnation = 1};
+	char address[200];
+	pid_t child;
+
+	(void) state;
+	assert_int_equal(bind(listener, (struct sockaddr *) &network, sizeof(network)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *) &network, &length), 0);
+	snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", ntohs(network.sin_port));
+	child = start_wild_node(listener);
+	for (int i = 0; i < WILD_CAPABILITIES; i++)
+	{
+		FabricEndpoint *endpoint;
+		Fabric *fabric;
+		FabricStatus status;
+
+		assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
+		status = fabric_connect(fabric, address, &endpoint);
+		if (status != (i == 0 ? FABRIC_OK : FABRIC_PROTOCOL))
+			fail_msg("capabilities %d: %s", i, fabric_status_name(status));
+		fabric_close(fabric);
+	}
+	assert_int_equal(wait_for_child(child), 0);
+	close(listener);
+}
+
 #define KEYED(function) HOSTILE_KEYED(function, &node)
 #define OPEN(function) HOSTILE_OPEN(function, &node)
 
@@ -305,7 +453,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		KEYED(test_keys_wanted),    OPEN(test_key_not_wanted), KEYED(test_others_told_nothing),
 		KEYED(test_next_client),    OPEN(test_next_client),    OPEN(test_next_node),
-		OPEN(test_device_not_here),
+		OPEN(test_device_not_here), OPEN(test_wild_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,3 +121,9 @@ mutate other_version_is_away test_refusals rdma/link.c \
 	's/method == CONTROL_HELLO && link->other_version/false/'
 mutate other_version_is_away_locally test_refusals rdma/control.c \
 	's/method == CONTROL_HELLO && client->other_version/false/'
+mutate node_believed test_refusals rdma/control.c \
+	's/if \(!capabilities_keep_contract\(capabilities, endpoint\)\)/if (false \&\& capabilities_keep_contract(capabilities, endpoint))/'
+mutate lock_words_of_zero test_refusals rdma/control.c \
+	's/capabilities->lock_words == 0 \|\| //'
+mutate chain_longer_than_any test_refusals rdma/control.c \
+	's/ && capabilities->max_chain <= FABRIC_MAX_CHAIN//'
