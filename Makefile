@@ -1,7 +1,7 @@
 # sherman: a PostgreSQL index access method whose nodes live in the memory of memory nodes.
 #
 #	make, make install, make installcheck		as every PGXS extension; CC=clang works
-#	make ASSERTS=1								with the assertions of rdma/ and tree/, as script/test does
+#	make ASSERTS=1								for tests, as script/test does: with assertions, crash points and the fault layer
 #	make -C test check							the C tests of rdma/ and tree/
 
 RDMA_SOURCES :=
@@ -10,12 +10,15 @@ MSD_SOURCES :=
 include rdma/rdma.mk
 include tree/tree.mk
 
-LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(RDMA_SOURCES) $(TREE_SOURCES))
+# What only tests have a use for is not in what others install: crash points (am/steps.c, tree/step.c) and faults (rdma/fault.c).
+TEST_SOURCES = am/steps.c tree/step.c rdma/fault.c
+LEFT_OUT = $(if $(ASSERTS),,$(TEST_SOURCES))
+LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(TREE_SOURCES)))
 # The daemon's own objects, beside those of the library.
 MSD_OBJECTS = $(patsubst %.c,%.o,$(MSD_SOURCES))
 
 MODULE_big = sherman
-OBJS = sherman_am.o $(patsubst %.c,%.o,$(sort $(wildcard am/*.c))) $(LIBRARY_OBJECTS)
+OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(sort $(wildcard am/*.c)))) $(LIBRARY_OBJECTS)
 EXTENSION = sherman
 DATA = sherman--1.0.sql
 PGFILEDESC = "sherman - ordered index in the memory of memory nodes"
@@ -32,7 +35,7 @@ PG_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-declarat
 	-isystem $(shell $(PG_CONFIG) --includedir-server) -pthread -MMD -MP
 # A failed assertion ends the backend, and with it the server's run: for tests.
 ifeq ($(ASSERTS),)
-PG_CFLAGS += -DNDEBUG
+PG_CFLAGS += -DNDEBUG -DSHERMAN_PRODUCTION
 endif
 # PostgreSQL was configured for gcc: clang does not know all of its options.
 ifneq ($(findstring clang,$(CC)),)
@@ -41,7 +44,7 @@ endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
 SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
-EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/msd.service
+EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/msd.service
 
 PG_CONFIG = pg_config
 # No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.

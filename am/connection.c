@@ -447,12 +447,14 @@ sherman_connection_client(void)
 	return connection.client;
 }
 
+#ifndef SHERMAN_PRODUCTION
 void
 sherman_connection_set_step(void)
 {
 	if (connection.client != NULL)
 		tree_client_steps(connection.client, sherman_client_step());
 }
+#endif
 
 void
 sherman_connection_end_transaction(void)

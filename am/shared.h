@@ -476,7 +476,7 @@ extern void sherman_fabric_options(FabricOptions *options, uint32 incarnation);
 extern void sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric);
 /* Why this process could not connect to a memory node that is attached, and the status of that; "" = it did. */
 extern const char *sherman_connection_failure(int position, FabricStatus *status);
-/* Whether steps are counted has changed. */
+/* Whether steps are counted has changed; in a build for tests. */
 extern void sherman_connection_set_step(void);
 /* This process is the launcher: it may connect to what is not attached yet, and waits for less long. */
 extern void sherman_connection_launcher(void);

@@ -404,14 +404,28 @@ extern bool sherman_size(Relation index, TreeStatistics *statistics);
 /* ---- hooks.c, workers.c, recovery.c, collector.c: set up from _PG_init ---- */
 extern void sherman_define_settings(void);
 
-/* ---- steps.c: crash points ---- */
+/* ---- steps.c: crash points, for tests: what is installed for others has none ---- */
+#ifdef SHERMAN_PRODUCTION
+#define sherman_define_steps() ((void) 0)
+#define sherman_step(name, before) ((void) 0)
+#define sherman_client_step() NULL
+#else
 extern void sherman_define_steps(void);
 /* What is done right before or right behind this call outlives the process. Locks may be held; it does not jump. */
 extern void sherman_step(const char *name, bool before);
-/* XLogFlush(), as a step. */
-extern void sherman_flush(XLogRecPtr end);
 /* What this process's client is to tell its steps; NULL: nobody counts them. */
 extern TreeStep *sherman_client_step(void);
+#endif
+
+/* XLogFlush(), as a step. */
+static inline void
+sherman_flush(XLogRecPtr end)
+{
+	sherman_step("flush of WAL", true);
+	XLogFlush(end);
+	sherman_step("flush of WAL", false);
+}
+
 extern void sherman_install_hooks(void);
 extern void sherman_register_workers(void);
 extern void sherman_wal_end_install(void);

@@ -1,7 +1,7 @@
 /*
  * steps.c
  *		Crash points, for tests: a process can be made to die, to hang or to be canceled at any step of what it does with memory
- *		nodes and WAL.
+ *		nodes and WAL.  Only a build for tests has it (make ASSERTS=1).
  *
  * A step is the moment right before, or right behind, a chain or call to a memory node, a connect or an attach, a flush of
  * WAL, a write of a metapage or of the state file, or a commit.  They are counted in each process of the kind that
@@ -136,14 +136,6 @@ TreeStep *
 sherman_client_step(void)
 {
 	return debug_step == 0 ? NULL : client_step;
-}
-
-void
-sherman_flush(XLogRecPtr end)
-{
-	sherman_step("flush of WAL", true);
-	XLogFlush(end);
-	sherman_step("flush of WAL", false);
 }
 
 /*

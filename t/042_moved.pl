@@ -42,6 +42,14 @@ all_good('moved, in the next run');
 is($node->safe_psql('postgres', q{SELECT relname FROM pg_class WHERE reltablespace = (SELECT oid FROM pg_tablespace WHERE spcname = 'elsewhere')}),
 	'committed_k', 'one has moved');
 
+if (!has_steps())
+{
+  SKIP: { skip('the installed library has no crash points (make ASSERTS=1)', 1) }
+	$node->stop;
+	done_testing();
+	exit 0;
+}
+
 # Each session comes to another step of its first change, and no further; another one has not come to an end.
 my $session = $node->background_psql('postgres');
 $session->query_safe('BEGIN; ALTER INDEX stays_k SET TABLESPACE elsewhere; INSERT INTO stays VALUES (101)');

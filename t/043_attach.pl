@@ -14,6 +14,8 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
+need_steps();
+
 my $msd = Msd->new('a', size => 64);
 my $node = new_cluster('main', conf => "sherman.attach_timeout = 600s\nsherman.memory_nodes = '" . $msd->address . "'\nsherman.embedded_memory = 0\n" . Msd::configuration());
 my $query = 'SET enable_seqscan = off; SELECT count(*) FROM rows WHERE id BETWEEN 1 AND 10';

@@ -12,6 +12,8 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
+need_steps();
+
 plan skip_all => 'the system has no /dev/full' unless -c '/dev/full';
 
 # Nothing is flushed but what is asked for.

@@ -13,6 +13,8 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
+need_steps();
+
 my @msd = (Msd->new('a', size => 64), Msd->new('b', size => 64));
 my $node = new_cluster('main',
 	conf => "sherman.attach_timeout = 5min\nsherman.failover_after = 100ms\nsherman.gone_after = -1\nsherman.memory_nodes = '"

@@ -27,6 +27,8 @@ my $rounds_most = 3;
 sub new
 {
 	my ($class, %options) = @_;
+
+	need_steps();
 	my $node = new_cluster('points',
 		memory => 512,
 		conf => "max_connections = 120\nmax_prepared_transactions = 80\nfsync = off\nsynchronous_commit = off\nwal_writer_delay = 10s\n"

@@ -14,7 +14,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More ();
 
-our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees);
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees has_steps need_steps);
 
 # What a test dies of would be in its own log only, which is gone when it has ended, and prove show a number.
 $SIG{__DIE__} = sub {
@@ -47,6 +47,21 @@ sub memory_directory
 
 	$directories{ $node->name } //= File::Temp->newdir('sherman_test_XXXXXX', DIR => $parent);
 	return $directories{ $node->name }->dirname;
+}
+
+# Does the installed library have crash points?  Only a build for tests does (make ASSERTS=1).
+sub has_steps
+{
+	my ($directory) = run_command([ 'pg_config', '--pkglibdir' ]);
+
+	return index(slurp_file("$directory/sherman.so"), 'sherman.debug_step') >= 0;
+}
+
+# For tests that are about nothing else, in front of all else.
+sub need_steps
+{
+	Test::More::plan(skip_all => 'the installed library has no crash points (make ASSERTS=1)') unless has_steps();
+	return;
 }
 
 # Paths of the memory objects that are there, but for those that were set aside.
