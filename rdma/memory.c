@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "memory.h"
 
 /* FNV-1a over 32-bit words: the fingerprint only has to differ between builds that disagree. */
@@ -62,12 +63,18 @@ object_bytes(uint64_t region_bytes, const Pages *pages)
 static FabricStatus
 map_areas(int descriptor, uint64_t bytes, Memory *memory)
 {
+	size_t page_bytes = MEMORY_PAGE_BYTES;
+	struct stat file;
 	uint8_t *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor, 0);
 
 	if (base == MAP_FAILED)
 		return FABRIC_NO_MEMORY;
+	if (fstat(descriptor, &file) == 0 && (uint64_t) file.st_blksize > page_bytes)
+		page_bytes = (size_t) file.st_blksize;
 	/* A forked child has no channel: it must not write here. */
 	madvise(base, bytes, MADV_DONTFORK);
+	/* Who has the descriptor can cut the file short: that must end nobody else.  One that is not guarded is used all the same. */
+	(void) guard_add(base, bytes, page_bytes);
 	memory->descriptor = descriptor;
 	memory->bytes = bytes;
 	memory->base = base;
@@ -216,6 +223,7 @@ memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool
 	}
 	else
 	{
+		guard_remove(memory->base);
 		munmap(memory->base, memory->bytes);
 		*memory = (Memory){.descriptor = -1};
 	}
@@ -248,6 +256,7 @@ lengthen(Memory *memory, uint64_t bytes)
 		return status;
 	if (memory->populate)
 		memory_advise(&longer);
+	guard_remove(memory->base);
 	munmap(memory->base, memory->bytes);
 	*memory = longer;
 	size_store(&memory->header->object_bytes, bytes);
@@ -427,6 +436,7 @@ memory_unmap(Memory *memory)
 {
 	if (memory->base == NULL)
 		return;
+	guard_remove(memory->base);
 	munmap(memory->base, memory->bytes);
 	close(memory->descriptor);
 	memset(memory, 0, sizeof(*memory));

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guard.h"
 #include "kept.h"
 #include "server_state.h"
 
@@ -291,6 +292,24 @@ object_resize(FabricServer *server, char *detail)
 		return FABRIC_OK;
 	server_set_detail(detail, "out of memory");
 	return FABRIC_NO_MEMORY;
+}
+
+bool
+object_is_whole(FabricServer *server)
+{
+	Memory *memory = &server->memory;
+	struct stat file;
+
+	if (!guard_is_lost(memory->base) && fstat(memory->descriptor, &file) == 0 &&
+	    (uint64_t) file.st_size >= memory->bytes)
+		return true;
+	server_log(
+		server, FABRIC_LOG_ERROR,
+		"the memory \"%s\" was cut short by a process that has it, or cannot be read: what is in it is lost",
+		server->memory_path);
+	/* The next daemon sets it aside. */
+	memory->header->layout_version = 0;
+	return false;
 }
 
 bool

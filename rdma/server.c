@@ -297,6 +297,8 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	server_complaints_round(server);
 	if (server->listener_paused && fabric_now() > server->listener_resume)
 		listen_resume(server);
+	if (count == 0 || ++server->steps % SERVER_LOOK_STEPS == 0)
+		return object_is_whole(server) ? FABRIC_OK : FABRIC_LOST;
 	return FABRIC_OK;
 }
 

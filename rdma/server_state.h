@@ -38,6 +38,8 @@
 #define SERVER_DYING_ROUND_MS 2
 /* Longest sleep of the loop: should_stop is asked that often. */
 #define SERVER_ROUND_MS 100
+/* In one of so many rounds with events, and in those without, the server looks whether its memory is whole. */
+#define SERVER_LOOK_STEPS 64u
 /*
  * Time of a network client for handshake and HELLO: as long as a client waits unless told otherwise.  Where packets are
  * lost, what follows a repeated SYN is sent again after 3 seconds, and after 6 more.
@@ -193,6 +195,7 @@ struct FabricServer
 	ServerConnection
 		*talker;    /* the only one that had something in the last round with events; NULL: there was none */
 	uint32_t looks; /* counts looks while we spin */
+	uint32_t steps; /* counts rounds with events */
 	Spin spin;
 	ServerTenant tenants[MEMORY_MAX_TENANTS];
 	ServerPart parts[MEMORY_MAX_TENANTS];
@@ -236,6 +239,8 @@ extern FabricStatus object_create(FabricServer *server, const MemorySizes *sizes
  * system let it: the log says so if they do not.
  */
 extern FabricStatus object_resize(FabricServer *server, char *detail);
+/* Is all of it there still?  If not it says so in the log, and the object is never believed again. */
+extern bool object_is_whole(FabricServer *server);
 
 /* saved.c; likewise */
 /*

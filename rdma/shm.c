@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "guard.h"
 #include "shm.h"
 
 /* A WRITE holds its stripe for well under this unless its process was preempted: then yield. */
@@ -62,6 +63,14 @@ channel_fenced(FabricEndpoint *endpoint)
 	fabric_set_detail(endpoint->fabric, "the memory node has closed channel %u",
 	                  ((ShmState *) endpoint->state)->channel.channel);
 	return FABRIC_FENCED;
+}
+
+/* Somebody has cut the memory object short: what the chain did and read there is worth nothing. */
+static FabricStatus
+memory_lost(FabricEndpoint *endpoint)
+{
+	fabric_set_detail(endpoint->fabric, "the memory node's memory was cut short by a process that has it");
+	return FABRIC_LOST;
 }
 
 /*
@@ -135,8 +144,8 @@ run_chain(FabricEndpoint *endpoint, ApplyRun *run)
 	}
 }
 
-static FabricStatus
-shm_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
+static inline FabricStatus
+execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 {
 	ShmState *shm = endpoint->state;
 	ApplyRun run = {.ops = ops, .count = count};
@@ -150,6 +159,14 @@ shm_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 	status = run_chain(endpoint, &run);
 	apply_leave(&shm->channel, &run);
 	return status;
+}
+
+static FabricStatus
+shm_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
+{
+	FabricStatus status = execute(endpoint, ops, count);
+
+	return guard_is_lost(((const ShmState *) endpoint->state)->memory.base) ? memory_lost(endpoint) : status;
 }
 
 const ApplyChannel *

@@ -590,6 +590,41 @@ test_objects_of_others(void **state)
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_CLEAN);
 }
 
+/*
+ * A client that has the memory's descriptor cuts the file: neither the daemon nor another client dies of it.  The daemon
+ * ends by itself, as it must, and the next one begins with new memory.
+ */
+static void
+test_memory_cut_short(void **state)
+{
+	(void) state;
+	for (int round = 0; round < 2; round++)
+	{
+		uint32_t incarnation = cluster_attach(node.address, CLUSTER);
+		uint64_t area = service_info(node.address).first_unit;
+		uint64_t words[8] = {1, 2, 3};
+		FabricStatus status;
+		TestChannel channel;
+		FabricOp op = op_write(area, words, sizeof(words));
+
+		assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
+		channel_open(&channel, node.address, CLUSTER, incarnation);
+		channel_write(&channel, area, words, sizeof(words));
+		/* All of it, and all behind the tables: the client comes upon it first, as the daemon is stopped. */
+		fabric_process_signal(&node, SIGSTOP);
+		assert_int_equal(truncate(node.memory_path, round == 0 ? 0 : 65536), 0);
+		status = fabric_execute(channel.endpoint, &op, 1);
+		fabric_process_signal(&node, SIGCONT);
+		assert_int_equal(status, FABRIC_LOST);
+		assert_int_equal(wait_for_child(node.pid), 1);
+		node.pid = 0;
+		channel_close(&channel);
+		fabric_process_start(&node);
+		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
+		(void) kept_list(node.memory_path, remove_kept, NULL);
+	}
+}
+
 /* The lock is the file's, not its name's: an object that got another name is not served twice. */
 static void
 test_one_daemon_by_any_name(void **state)
@@ -1029,6 +1064,7 @@ main(void)
 		NODE_TEST(test_what_is_not_ours_is_left_alone),
 		NODE_TEST(test_objects_of_others),
 		NODE_TEST(test_one_daemon_by_any_name),
+		NODE_TEST(test_memory_cut_short),
 		NODE_TEST(test_one_daemon),
 		NODE_TEST(test_pages),
 		NODE_TEST(test_other_sizes),
