@@ -29,10 +29,39 @@
 /* Steps of handshakes in one round, for the same reason: one costs as much as a hundred chains. */
 #define ROUND_HANDSHAKES 4u
 
+/* The groups of a process that are looked at beside its own. */
+#define PEER_GROUPS 1024
+
 static bool
-peer_is_allowed(const FabricServer *server, uid_t user)
+is_among(uint32_t number, const uint32_t *numbers, uint32_t count)
 {
-	return server->options.allow_other_users || user == 0 || user == geteuid();
+	for (uint32_t i = 0; i < count; i++)
+	{
+		if (numbers[i] == number)
+			return true;
+	}
+	return false;
+}
+
+/* Is the process at the other end one that may map the memory?  As it was when it connected. */
+static bool
+peer_is_allowed(const FabricServer *server, int descriptor, const struct ucred *peer)
+{
+	const FabricUsers *users = &server->options.users;
+	gid_t groups[PEER_GROUPS];
+	socklen_t length = sizeof(groups);
+
+	if (peer->uid == 0 || peer->uid == geteuid() || is_among(peer->uid, users->users, users->user_count) ||
+	    is_among(peer->gid, users->groups, users->group_count))
+		return true;
+	if (users->group_count == 0 || getsockopt(descriptor, SOL_SOCKET, SO_PEERGROUPS, groups, &length) != 0)
+		return false;
+	for (size_t i = 0; i < length / sizeof(groups[0]); i++)
+	{
+		if (is_among(groups[i], users->groups, users->group_count))
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -50,7 +79,7 @@ start_local(FabricServer *server, int descriptor)
 		connection_free(connection);
 		return;
 	}
-	connection->denied = !peer_is_allowed(server, peer.uid);
+	connection->denied = !peer_is_allowed(server, descriptor, &peer);
 	connection->pid = (uint32_t) peer.pid;
 	/*
 	 * Should the number have a new owner already, then the socket shows its end, and nothing is granted on

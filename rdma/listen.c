@@ -56,6 +56,15 @@ clear_place(const char *path, const struct sockaddr_un *address, socklen_t lengt
 	return FABRIC_OK;
 }
 
+/* Who may connect; who is served the server asks of each. */
+static mode_t
+socket_mode(const FabricServer *server)
+{
+	const FabricUsers *users = &server->options.users;
+
+	return users->user_count > 0 || users->group_count > 0 ? 0666 : 0600;
+}
+
 static void
 note_socket(FabricServer *server)
 {
@@ -105,7 +114,7 @@ listen_local(FabricServer *server, char *detail)
 		if (bind(server->listener, (struct sockaddr *) &address, length) == 0)
 		{
 			note_socket(server);
-			if (chmod(server->socket_path, server->options.allow_other_users ? 0666 : 0600) == 0 &&
+			if (chmod(server->socket_path, socket_mode(server)) == 0 &&
 			    listen(server->listener, LISTEN_BACKLOG) == 0 &&
 			    epoll_ctl(server->events, EPOLL_CTL_ADD, server->listener, &event) == 0 &&
 			    epoll_ctl(server->events, EPOLL_CTL_ADD, server->wake, &wake) == 0)

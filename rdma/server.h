@@ -102,6 +102,17 @@ typedef enum FabricHugePages
 	FABRIC_HUGE_ON       /* refused (FABRIC_NOT_SUPPORTED) where it cannot have any */
 } FabricHugePages;
 
+/* Users and groups of this machine whose processes are served at the control socket, beside root and the daemon's own. */
+#define FABRIC_MAX_USERS 16u
+
+typedef struct FabricUsers
+{
+	uint32_t user_count;
+	uint32_t group_count;
+	uint32_t users[FABRIC_MAX_USERS];
+	uint32_t groups[FABRIC_MAX_USERS];
+} FabricUsers;
+
 typedef struct FabricServerOptions
 {
 	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs */
@@ -114,7 +125,7 @@ typedef struct FabricServerOptions
 	 * server; all of node_bytes is taken at once, and each tenant's part of it pinned.  NULL: access class CPU.
 	 */
 	const char *verbs_device;
-	bool allow_other_users; /* serve peers of another uid (SO_PEERCRED); root and the owner always may */
+	FabricUsers users; /* who else may map the memory (SO_PEERCRED, SO_PEERGROUPS) */
 
 	/*
 	 * Network clients: NULL: none; else "host:port", with "*" for every address and 0 for a free port.

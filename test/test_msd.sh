@@ -17,6 +17,9 @@ expect 2 'unknown flag "--fast"' "$MSD" --fast
 expect 2 'is not a flag' "$MSD" memory
 expect 2 'needs a value' "$MSD" --memory
 needed=(--memory "$DIRECTORY/memory" --socket "$DIRECTORY/socket" --size 16M)
+expect 2 '"client-user" must be a user of this machine' "$MSD" "${needed[@]}" --client-user no-such-user
+expect 2 '"client-group" must be a group of this machine' "$MSD" "${needed[@]}" --client-group -1
+expect 2 'unknown flag "--other-users"' "$MSD" "${needed[@]}" --other-users
 expect 2 'number from 1048576' "$MSD" "${needed[@]}" --size 12
 expect 2 'number from 1048576' "$MSD" "${needed[@]}" --size 1X
 expect 2 'number from 1 to 65535' "$MSD" "${needed[@]}" --channels 0

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -963,6 +964,47 @@ test_other_users_are_denied(void **state)
 	expect_denied_for_others();
 }
 
+/* Connects as this user, with this group and one more; what comes of it. */
+static FabricStatus
+status_for(uint32_t user, uint32_t group, uint32_t more)
+{
+	pid_t child = start_child();
+
+	if (child == 0)
+	{
+		TestChannel channel;
+		gid_t groups[1] = {more};
+
+		CHECK(setgroups(1, groups) == 0 && setgid(group) == 0 && setuid(user) == 0);
+		_exit((int) channel_try_open(&channel, node.address, CLUSTER, 0, NULL));
+	}
+	return (FabricStatus) wait_for_child(child);
+}
+
+/* Users and groups that are named are served, whatever the socket's mode is, and nobody else. */
+static void
+test_named_users_are_served(void **state)
+{
+	(void) state;
+	if (geteuid() != 0)
+		skip();
+	fabric_process_stop(&node, SIGTERM);
+	assert_int_equal(chmod(node.directory, 0755), 0);
+	node.users = (FabricUsers){.user_count = 2, .group_count = 1, .users = {1111, 2222}, .groups = {3333}};
+	fabric_process_start(&node);
+	assert_int_equal(status_for(2222, 5, 5), FABRIC_OK);
+	assert_int_equal(status_for(4444, 3333, 5), FABRIC_OK);
+	assert_int_equal(status_for(4444, 5, 3333), FABRIC_OK);
+	assert_int_equal(status_for(4444, 5, 5), FABRIC_DENIED);
+	/* A user's number is no group's. */
+	assert_int_equal(status_for(3333, 2222, 1111), FABRIC_DENIED);
+	fabric_process_stop(&node, SIGTERM);
+	memset(&node.users, 0, sizeof(node.users));
+	fabric_process_start(&node);
+	assert_int_equal(chmod(node.socket_path, 0666), 0);
+	assert_int_equal(status_for(2222, 3333, 3333), FABRIC_DENIED);
+}
+
 static FabricStatus
 echo_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
           uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
@@ -1076,6 +1118,7 @@ main(void)
 		NODE_TEST(test_client_that_does_not_read),
 		NODE_TEST(test_long_socket_path),
 		NODE_TEST(test_other_users_are_denied),
+		NODE_TEST(test_named_users_are_served),
 		NODE_TEST(test_embedded_server),
 	};
 

@@ -70,7 +70,8 @@ print_help(void)
 		"                         network card that --listen is on\n"
 		"\n"
 		"  --socket PATH          the socket that clients on this machine connect to, as shm:PATH\n"
-		"  --other-users          serve processes of other users there, too\n"
+		"  --client-user NAME     serve processes of this user there, too; may be repeated\n"
+		"  --client-group NAME    the same of this group's members\n"
 		"  --listen HOST:PORT     serve clients across the network, as tcp:HOST:PORT; port 0: any, see the "
 		"log\n"
 		"  --keys FILE            keys of tenants, lines of \"tenant key\", readable by nobody else\n"
@@ -334,7 +335,7 @@ open_service(Msd *msd, char *detail)
 	options.max_channels = msd->config.channels;
 	options.max_trees = msd->config.trees;
 	options.verbs_device = msd->config.verbs[0] != '\0' ? msd->config.verbs : NULL;
-	options.allow_other_users = msd->config.other_users;
+	options.users = msd->config.users;
 	options.huge_pages = msd->config.huge_pages;
 	options.quotas = msd->config.quotas;
 	options.listen = serves && msd->config.listen[0] != '\0' ? msd->config.listen : NULL;

@@ -7,6 +7,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -33,6 +35,8 @@ typedef enum SettingKind
 	SETTING_SWITCH,
 	SETTING_HUGE_PAGES,
 	SETTING_NUMA_NODE,
+	SETTING_USER,
+	SETTING_GROUP,
 	SETTING_QUOTA
 } SettingKind;
 
@@ -66,7 +70,8 @@ static const Setting settings[] = {
 	{"numa-node", SETTING_NUMA_NODE, FIELD(numa_node), 0, NUMA_MAX_NODES - 1, false},
 	{"tenant-quota", SETTING_QUOTA, FIELD(quotas), FABRIC_UNIT_BYTES, SERVICE_MAX_BYTES, true},
 	{"drain-seconds", SETTING_COUNT, FIELD(drain_seconds), 0, DRAIN_MAX_SECONDS, true},
-	{"other-users", SETTING_SWITCH, FIELD(other_users), 0, 0, false},
+	{"client-user", SETTING_USER, FIELD(users), 0, 0, false},
+	{"client-group", SETTING_GROUP, FIELD(users), 0, 0, false},
 	{"verbose", SETTING_SWITCH, FIELD(verbose), 0, 0, true},
 };
 
@@ -265,6 +270,54 @@ set_numa_node(const Setting *setting, const char *value, int32_t *field, const c
 	return true;
 }
 
+/* The number of a user, or of a group, by its name or number.  False: there is none. */
+static bool
+number_of(const char *name, bool group, uint32_t *number)
+{
+	const struct passwd *user = group ? NULL : getpwnam(name);
+	const struct group *members = group ? getgrnam(name) : NULL;
+	unsigned long value;
+	char *end;
+
+	if (user != NULL)
+		*number = (uint32_t) user->pw_uid;
+	else if (members != NULL)
+		*number = (uint32_t) members->gr_gid;
+	else
+	{
+		errno = 0;
+		value = strtoul(name, &end, 10);
+		if (!isdigit((unsigned char) name[0]) || *end != '\0' || errno != 0 || value >= UINT32_MAX)
+			return false;
+		*number = (uint32_t) value;
+	}
+	return true;
+}
+
+/* One user or group more who is served. */
+static bool
+set_user(const Setting *setting, const char *value, FabricUsers *users, const char *place, char *message)
+{
+	bool group = setting->kind == SETTING_GROUP;
+	uint32_t *count = group ? &users->group_count : &users->user_count;
+	uint32_t *numbers = group ? users->groups : users->users;
+	uint32_t number;
+
+	if (!number_of(value, group, &number))
+		return set_failed(message, place, setting,
+		                  "must be a %s of this machine, by name or number, not \"%.200s\"",
+		                  group ? "group" : "user", value);
+	for (uint32_t i = 0; i < *count; i++)
+	{
+		if (numbers[i] == number)
+			return true;
+	}
+	if (*count == FABRIC_MAX_USERS)
+		return set_failed(message, place, setting, "is given more than %u times", FABRIC_MAX_USERS);
+	numbers[(*count)++] = number;
+	return true;
+}
+
 /* "NAME SIZE": a quota of that tenant, in place of an earlier one. */
 static bool
 set_quota(const Setting *setting, const char *value, ServiceQuotas *quotas, const char *place, char *message)
@@ -316,6 +369,9 @@ setting_set(const Setting *setting, const char *value, MsdConfig *config, const 
 			return set_huge_pages(setting, value, field, place, message);
 		case SETTING_NUMA_NODE:
 			return set_numa_node(setting, value, field, place, message);
+		case SETTING_USER:
+		case SETTING_GROUP:
+			return set_user(setting, value, field, place, message);
 		case SETTING_QUOTA:
 			return set_quota(setting, value, field, place, message);
 	}

@@ -43,7 +43,7 @@ typedef struct MsdConfig
 	uint32_t drain_seconds;
 	int32_t numa_node; /* or MSD_NUMA_* */
 	FabricHugePages huge_pages;
-	bool other_users;                      /* serve peers of another uid */
+	FabricUsers users;                     /* served at the socket, beside our own */
 	bool insecure_loopback;                /* serve `listen` without keys, on loopback */
 	bool verbose;                          /* log debug lines too */
 	char drop_tenant[FABRIC_TENANT_BYTES]; /* a flag only; empty: serve */

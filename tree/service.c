@@ -466,7 +466,7 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	server_options.node_bytes = service->options.node_bytes;
 	server_options.max_channels = service->options.max_channels;
 	server_options.verbs_device = service->options.verbs_device;
-	server_options.allow_other_users = service->options.allow_other_users;
+	server_options.users = service->options.users;
 	server_options.huge_pages = service->options.huge_pages;
 	server_options.listen = service->options.listen;
 	server_options.keys = service->options.keys;

@@ -67,7 +67,7 @@ typedef struct ServiceOptions
 	uint32_t max_channels;      /* 0 = SERVICE_DEFAULT_CHANNELS */
 	uint32_t max_trees;         /* 0 = SERVICE_MAX_TREES; those that are there stay */
 	const char *verbs_device;   /* access class NIC, as in FabricServerOptions; NULL: class CPU */
-	bool allow_other_users;     /* as in FabricServerOptions */
+	FabricUsers users;          /* as in FabricServerOptions */
 	FabricHugePages huge_pages; /* likewise */
 	const char *snapshot_path;  /* as in FabricServerOptions: the file of service_save(); NULL: none */
 	bool (*snapshot_go_on)(void *argument, bool saving, uint64_t done, uint64_t total); /* likewise */

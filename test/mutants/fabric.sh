@@ -82,3 +82,7 @@ mutate cut_memory_believed test_server rdma/shm.c \
 	's/return guard_is_lost\(([^?]*)\) \? memory_lost\(endpoint\) : status;/(void) memory_lost;\n\treturn status;/s'
 mutate cut_memory_served test_server rdma/server.c \
 	's/return object_is_whole\(server\) \? FABRIC_OK : FABRIC_LOST;/return FABRIC_OK;/'
+mutate group_taken_for_user test_server rdma/accept.c \
+	's/is_among\(peer->gid, users->groups, users->group_count\)/is_among(peer->gid, users->users, users->user_count)/'
+mutate everybody_is_served test_server rdma/accept.c \
+	's/(is_among\(groups\[i\], users->groups, users->group_count\))/(groups[i] > 0 || $1)/'

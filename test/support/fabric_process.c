@@ -140,6 +140,7 @@ fabric_process_options(const FabricProcess *process)
 		.memory_path = process->memory_path,
 		.socket_path = process->socket_path,
 		.node_bytes = process->node_bytes,
+		.users = process->users,
 		.max_channels = process->max_channels,
 	};
 }

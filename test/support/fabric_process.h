@@ -56,6 +56,7 @@ typedef struct FabricProcess
 	char address[176];
 	uint32_t max_channels;
 	uint64_t node_bytes;
+	FabricUsers users;          /* who is served beside our own */
 	int drain_ms;               /* what its clients have after SIGTERM; for the next start */
 	FabricHugePages huge_pages; /* likewise */
 	const char *verbs_device;   /* it serves verbs with that; NULL: it does not */
