@@ -13,6 +13,7 @@
 
 #include "catalog/index.h"
 #include "executor/executor.h"
+#include "lib/ilist.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
@@ -23,8 +24,16 @@
 
 static ExecutorStart_hook_type previous_executor_start = NULL;
 
-/* Core's ExecModifyTable(), which it does not export. */
-static ExecProcNodeMtd modify_table = NULL;
+/* An INSERT ... ON CONFLICT into a partitioned table that is being executed; lies in its query's memory. */
+typedef struct RoutedInsert
+{
+	dlist_node	node;
+	PlanState  *state;
+	ExecProcNodeMtd next;		/* what the node did before: core's function, which it does not export, or an extension's */
+	MemoryContextCallback forget;
+} RoutedInsert;
+
+static dlist_head routed_inserts = DLIST_STATIC_INIT(routed_inserts);
 
 /*
  * Whether core would refuse the relation's indexes.
@@ -116,18 +125,35 @@ raise_refusal(Relation partitioned)
 			 errhint("Insert into the partition itself, or use btree for its unique indexes.")));
 }
 
+static ExecProcNodeMtd
+next_of(const PlanState *state)
+{
+	dlist_iter	iterator;
+
+	dlist_foreach(iterator, &routed_inserts)
+	{
+		RoutedInsert *insert = dlist_container(RoutedInsert, node, iterator.cur);
+
+		if (insert->state == state)
+			return insert->next;
+	}
+	elog(ERROR, "node of a partitioned table is not known");
+	return NULL;
+}
+
 /*
  * An INSERT ... ON CONFLICT into a partitioned table goes on.
  */
 static TupleTableSlot *
 insert_into_partitions(PlanState *state)
 {
+	ExecProcNodeMtd next = next_of(state);
 	MemoryContext caller = CurrentMemoryContext;
 	TupleTableSlot *slot;
 
 	PG_TRY();
 	{
-		slot = modify_table(state);
+		slot = next(state);
 	}
 	PG_CATCH();
 	{
@@ -146,6 +172,29 @@ insert_into_partitions(PlanState *state)
 	return slot;
 }
 
+static void
+forget_insert(void *argument)
+{
+	dlist_delete(&((RoutedInsert *) argument)->node);
+}
+
+/*
+ * Has a node call us, until its query's memory is given back.  Current is that memory.
+ */
+static void
+watch_insert(PlanState *state)
+{
+	RoutedInsert *insert = palloc0(sizeof(RoutedInsert));
+
+	insert->state = state;
+	insert->next = state->ExecProcNodeReal;
+	insert->forget.func = forget_insert;
+	insert->forget.arg = insert;
+	dlist_push_head(&routed_inserts, &insert->node);
+	MemoryContextRegisterResetCallback(CurrentMemoryContext, &insert->forget);
+	ExecSetExecProcNode(state, insert_into_partitions);
+}
+
 /* ---- the hook ---- */
 
 /*
@@ -162,8 +211,7 @@ prepare_change(PlanState *state)
 	change = (ModifyTableState *) state;
 	if (change->rootResultRelInfo->ri_RelationDesc->rd_rel->relkind == RELKIND_PARTITIONED_TABLE)
 	{
-		modify_table = state->ExecProcNodeReal;
-		state->ExecProcNodeReal = insert_into_partitions;
+		watch_insert(state);
 		return;
 	}
 	for (int i = 0; i < change->mt_nrels; i++)

@@ -47,7 +47,7 @@ mutate nulls_are_equal sql/unique am/unique.c \
 mutate indexes_left_to_core sql/on_conflict am/on_conflict.c \
 	's/!has_unique_index\(relation\)/true/'
 mutate refusal_in_cores_words sql/on_conflict am/on_conflict.c \
-	's/state->ExecProcNodeReal = insert_into_partitions;\n//'
+	's/\t\twatch_insert\(state\);\n//'
 
 # ---- constraints
 mutate constraints_not_marked sql/constraints am/constraints.c \
@@ -74,6 +74,11 @@ mutate ends_told_to_everybody sql/planner_extremes am/extremes.c \
 	's/ \|\| !may_read\(&column\)\)/ || (!may_read(\&column) \&\& false))/'
 mutate dead_rows_are_ends sql/planner_extremes am/extremes.c \
 	's/if \(table_index_fetch_tuple_check\(/if (true || table_index_fetch_tuple_check(/'
+
+mutate other_extensions_not_asked t/068_neighbors am/extremes.c \
+	's/if \(previous_stats != NULL && previous_stats\(/if (previous_stats == NULL \&\& previous_stats(/'
+mutate inserts_of_others_skipped t/068_neighbors am/on_conflict.c \
+	's/previous_executor_start\(query, flags\);/standard_ExecutorStart(query, flags);/'
 
 # ---- how keys are encoded
 mutate encoding_not_compared t/067_encoding am/opened.c \
