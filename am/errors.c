@@ -44,8 +44,14 @@ static const AwayReport away_reports[] =
 	{FABRIC_DRAINING, ERRCODE_CONNECTION_FAILURE, "The memory node is shutting down."},
 };
 
+/* The end of a hint: what else makes room, and the statement that shows where. */
+#define LARGEST_INDEXES \
+"for a copy of the index, TRUNCATE does not): SELECT index, sherman_relation_size(index) FROM sherman_indexes ORDER BY 2 DESC LIMIT 10 " \
+"shows the largest."
+
 static const char full_hint[] =
-"Drop indexes that are not needed, or add a memory node to \"sherman.memory_nodes\".";
+"Add a memory node to \"sherman.memory_nodes\", or raise the memory node's \"size\", or drop what is not needed (REINDEX needs room "
+LARGEST_INDEXES;
 static const char reindex_hint[] = "Rebuild the index with REINDEX INDEX %s.";
 
 static const StatusReport status_reports[] =
@@ -89,8 +95,8 @@ static const char *
 what_if_full(void)
 {
 	if (sherman_shared != NULL && sherman_shared->embedded)
-		return "Drop indexes that are not needed, or raise \"sherman.embedded_memory\" and restart the server: "
-			"indexes keep their content.";
+		return "Raise \"sherman.embedded_memory\" and restart the server (indexes keep their content), or drop what is not needed "
+			"(REINDEX needs room " LARGEST_INDEXES;
 	return full_hint;
 }
 

@@ -26,9 +26,6 @@
  */
 #define SHERMAN_LOCK_WORDS 16384
 
-/* Trees that the embedded node can hold: its tables are made for so many. */
-#define SHERMAN_MAX_TREES 4096
-
 /*
  * The embedded node's control socket, below the data directory, which is every process's working directory.
  */

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "environment.h"
+#include "../rdma/memory.h"
 #include "../tree/directory.h"
 #include "../tree/internal.h"
 
@@ -80,13 +81,20 @@ actor_close(Actor *actor)
 	(void) test_client_close(&actor->client);
 }
 
-/* One byte for each 16 of node memory, in the scratch: what was given out. */
+/* The byte of the scratch that stands for a place: one for each 16 of node memory. */
+static uint64_t
+place_of(uint64_t offset)
+{
+	return (offset - MEMORY_FIRST_UNIT) / 16;
+}
+
+/* Notes what was given out. */
 static bool
 mark(uint64_t *map, uint64_t offset, uint64_t bytes)
 {
 	uint8_t *marks = (uint8_t *) map;
 
-	for (uint64_t at = offset / 16; at < (offset + bytes) / 16; at++)
+	for (uint64_t at = place_of(offset); at < place_of(offset + bytes); at++)
 	{
 		if (at >= TEST_SCRATCH_WORDS * 8 || __atomic_exchange_n(&marks[at], 1, __ATOMIC_ACQ_REL) != 0)
 			return false;
@@ -97,7 +105,7 @@ mark(uint64_t *map, uint64_t offset, uint64_t bytes)
 static void
 unmark(uint64_t *map, uint64_t offset, uint64_t bytes)
 {
-	memset((uint8_t *) map + offset / 16, 0, bytes / 16);
+	memset((uint8_t *) map + place_of(offset), 0, bytes / 16);
 }
 
 /* What there is to ask for. */
@@ -367,9 +375,9 @@ take_and_return(Actor *actor, const uint8_t *known, uint8_t *seen)
 	for (uint32_t i = 0; i < MANY_BLOCKS; i++)
 	{
 		assert_int_equal(allocate_outside(actor->tree, 0, 40 + i % 300, &offsets[i]), TREE_OK);
-		assert_true(offsets[i] / 16 < TEST_SCRATCH_WORDS * 8);
-		same = same && known[offsets[i] / 16] != 0;
-		seen[offsets[i] / 16] = 1;
+		assert_true(place_of(offsets[i]) < TEST_SCRATCH_WORDS * 8);
+		same = same && known[place_of(offsets[i])] != 0;
+		seen[place_of(offsets[i])] = 1;
 	}
 	for (uint32_t i = 0; i < MANY_BLOCKS; i++)
 		allocate_outside_return(actor->tree, 0, offsets[i], 40 + i % 300);

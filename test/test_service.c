@@ -315,6 +315,40 @@ test_quota(void **state)
 	stage_close(&stage);
 }
 
+/* When there is room for nothing else trees can be made still, in what is kept for that, of all memory and of a quota. */
+static void
+test_reserve(void **state)
+{
+	const uint64_t quotas[] = {0, 64 * MEGABYTE};
+
+	(void) state;
+	for (int i = 0; i < 2; i++)
+	{
+		Stage stage;
+		TreeRecord record, other = {.format = narrow};
+		uint64_t made = 0;
+		TreeStatus status;
+
+		stage_open(&stage, quotas[i] == 0 ? 64 * MEGABYTE : 80 * MEGABYTE);
+		test_node_terminate(&stage.node);
+		stage.node.local_quota = quotas[i];
+		test_node_restart(&stage.node);
+		stage_reconnect(&stage);
+		test_tree_create(&stage.client, &narrow, &record);
+		assert_int_equal(fill(&stage, &record), 63 * MEGABYTE);
+		while ((status = tree_create(stage.client.tree, &other)) == TREE_OK)
+		{
+			other = (TreeRecord){.format = narrow};
+			made++;
+		}
+		assert_int_equal(status, TREE_MEMORY_FULL);
+		assert_int_equal(made, MEGABYTE / EXTENT_MIN_BYTES);
+		assert_int_equal(tree_full_by(stage.client.tree),
+		                 quotas[i] == 0 ? TREE_FULL_MEMORY : TREE_FULL_QUOTA);
+		stage_close(&stage);
+	}
+}
+
 /* Asks for the copy of an extent of so many units, piece by piece, until it is whole or there is no room; returns how many it has. */
 static uint64_t
 copy_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
@@ -705,6 +739,7 @@ main(void)
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_largest_extents),
 		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_odd_copies),
 		cmocka_unit_test(test_first_generations),
 		cmocka_unit_test(test_memory_is_zeroed),

@@ -26,6 +26,14 @@
 /* The records' area grows by this part of what it has. */
 #define RECORDS_PART 4u
 
+/*
+ * This part of all memory, and of a tenant's quota, is kept for first extents, if that is so many bytes at least, and not more than
+ * so many: TRUNCATE and REINDEX make a new tree before the old one goes, and so work when there is room for nothing else.
+ */
+#define RESERVE_PART 64u
+#define RESERVE_LEAST_BYTES (1u << 20)
+#define RESERVE_MOST_BYTES (16u << 20)
+
 /* ---- extents ---- */
 
 /* Bytes of the next extent of a tree that has so many: 64 KB, then doubling with the tree up to 8 MB. */
@@ -68,15 +76,24 @@ bytes_fewer(uint64_t bytes)
 	return bytes / 2 / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
 }
 
+/* What of so many bytes may be granted: a tree's first extent may be any of them. */
+static uint64_t
+without_reserve(uint64_t bytes, bool first)
+{
+	uint64_t reserve = bytes / RESERVE_PART < RESERVE_MOST_BYTES ? bytes / RESERVE_PART : RESERVE_MOST_BYTES;
+
+	return first || reserve < RESERVE_LEAST_BYTES ? bytes : bytes - reserve;
+}
+
 /*
  * Makes *bytes small enough for what the tenant's quota leaves.  What it has dropped counts until its quarantine is over: FABRIC_BUSY:
  * then there will be some; FABRIC_QUOTA: there is none.
  */
 static FabricStatus
-quota_allows(const Service *service, uint32_t tenant, uint64_t *bytes)
+quota_allows(const Service *service, uint32_t tenant, bool first, uint64_t *bytes)
 {
 	const TablesUse *use = &service->tables.tenants[tenant];
-	uint64_t quota = service_quota(service, tenant);
+	uint64_t quota = without_reserve(service_quota(service, tenant), first);
 	uint64_t had = use->bytes + use->going_bytes;
 
 	if (quota == 0)
@@ -90,10 +107,10 @@ quota_allows(const Service *service, uint32_t tenant, uint64_t *bytes)
 
 /* Makes *bytes small enough for what is left of the size that is asked for, which the memory may exceed. */
 static bool
-size_allows(const Service *service, uint64_t *bytes)
+size_allows(const Service *service, bool first, uint64_t *bytes)
 {
 	uint64_t used = service->tables.used * FABRIC_UNIT_BYTES;
-	uint64_t total = service_bytes_total(service);
+	uint64_t total = without_reserve(service_bytes_total(service), first);
 
 	while (*bytes > EXTENT_MIN_BYTES && used + *bytes > total)
 		*bytes = bytes_fewer(*bytes);
@@ -104,13 +121,15 @@ FabricStatus
 service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant, uint64_t *bytes,
                     uint64_t *offset)
 {
-	FabricStatus status = quota_allows(service, tenant, bytes);
+	bool first_extent = slot->record.tree == 0 || slot->record.bytes == 0;
+	FabricStatus status = quota_allows(service, tenant, first_extent, bytes);
 	uint64_t first, end;
 
 	assert(*bytes % FABRIC_UNIT_BYTES == 0);
 	if (status != FABRIC_OK)
 		return status;
-	if (!fabric_server_part(service->server, tenant, &first, &end) || !size_allows(service, bytes))
+	if (!fabric_server_part(service->server, tenant, &first, &end) ||
+	    !size_allows(service, first_extent, bytes))
 		return FABRIC_NO_MEMORY;
 	for (;;)
 	{
