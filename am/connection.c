@@ -456,6 +456,34 @@ sherman_connection_set_step(void)
 }
 #endif
 
+/*
+ * The calls of the client that were in progress when the subtransaction of each level began: it began inside of a comparator.
+ */
+static int *calls_before;
+static int	calls_levels;
+
+void
+sherman_connection_begin_inside(int level)
+{
+	int			levels = Max(2 * calls_levels, level + 8);
+
+	Assert(level > 0);
+	if (level >= calls_levels)
+	{
+		calls_before = calls_before == NULL ? MemoryContextAlloc(TopMemoryContext, levels * sizeof(int)) :
+			repalloc(calls_before, levels * sizeof(int));
+		calls_levels = levels;
+	}
+	calls_before[level] = connection.client == NULL ? 0 : tree_client_calls(connection.client);
+}
+
+void
+sherman_connection_abort_inside(int level)
+{
+	if (connection.client != NULL && level < calls_levels)
+		tree_client_rest_inside(connection.client, calls_before[level]);
+}
+
 void
 sherman_connection_end_transaction(void)
 {

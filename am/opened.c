@@ -660,9 +660,23 @@ transaction_ended(XactEvent event, void *argument)
 	}
 }
 
+/*
+ * An error that is caught has jumped out of the calls that were begun in the subtransaction, and out of no other: a comparator may
+ * catch what a query of its own has raised.
+ */
+static void
+subtransaction_changed(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *argument)
+{
+	if (event == SUBXACT_EVENT_START_SUB)
+		sherman_connection_begin_inside(GetCurrentTransactionNestLevel());
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+		sherman_connection_abort_inside(GetCurrentTransactionNestLevel());
+}
+
 void
 sherman_opened_install(void)
 {
 	RegisterXactCallback(transaction_ended, NULL);
+	RegisterSubXactCallback(subtransaction_changed, NULL);
 	CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);
 }

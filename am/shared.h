@@ -467,6 +467,9 @@ extern void sherman_connection_close(void);
 extern void sherman_connection_refresh(void);
 /* At the end of a transaction. */
 extern void sherman_connection_end_transaction(void);
+/* A subtransaction of this nesting level begins, or is aborted. */
+extern void sherman_connection_begin_inside(int level);
+extern void sherman_connection_abort_inside(int level);
 /* Fills what fabric_open() needs. */
 extern void sherman_fabric_options(FabricOptions *options, uint32 incarnation);
 /* Writes what an attempt to connect ended with, SHERMAN_FAILURE_BYTES at most; fabric may be NULL. */

@@ -157,4 +157,45 @@ INSERT INTO f SELECT i, fussy_key(i) FROM generate_series(1001, 1500) i;
 SELECT count(*), sherman_check('f_v', true) FROM f;
 SELECT index, state FROM sherman_indexes WHERE index IN ('f_v'::regclass, 'x_v_excl'::regclass) ORDER BY index::text;
 
+-- A comparator that queries through an index of its own: each keeps what it holds in mind of its tree.
+CREATE TABLE ranks (k int PRIMARY KEY, rank int);
+INSERT INTO ranks SELECT i, i FROM generate_series(0, 255) i;
+ALTER TABLE ranks DROP CONSTRAINT ranks_pkey;
+CREATE INDEX ranks_k ON ranks USING sherman (k);
+VACUUM ANALYZE ranks;
+CREATE FUNCTION curious_cmp(a text, b text) RETURNS int LANGUAGE plpgsql STABLE STRICT AS $$
+DECLARE
+	ra int;
+	rb int;
+BEGIN
+	SELECT r.rank INTO STRICT ra FROM test_comparator.ranks r WHERE r.k = ascii(a);
+	SELECT r.rank INTO STRICT rb FROM test_comparator.ranks r WHERE r.k = ascii(b);
+	IF ra <> rb THEN
+		RETURN sign(ra - rb);
+	END IF;
+	BEGIN
+		PERFORM 1 / (length(a) % 2);	-- an error that is caught
+	EXCEPTION WHEN division_by_zero THEN
+		NULL;
+	END;
+	RETURN bttextcmp(a, b);
+END $$;
+ALTER FUNCTION curious_cmp(text, text) IMMUTABLE;
+ALTER FUNCTION curious_cmp(text, text) SET enable_seqscan = off;
+CREATE OPERATOR CLASS curious_ops FOR TYPE text USING btree AS
+	OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 curious_cmp(text, text);
+CREATE TABLE c (id int, v text COLLATE "C");
+CREATE UNIQUE INDEX c_v ON c USING sherman (v curious_ops);
+INSERT INTO c SELECT i, 'abc'::text || md5(i::text) FROM generate_series(1, 600) i;
+INSERT INTO c VALUES (0, 'abc' || md5('7'));
+SET enable_seqscan = off;
+SELECT count(*) FROM generate_series(1, 600, 7) i, LATERAL (SELECT id FROM c WHERE v = 'abc' || md5(i::text)) f WHERE f.id = i;
+SELECT count(*), bool_and(v > before) AS ascending FROM (SELECT v, lag(v) OVER () AS before FROM (SELECT v FROM c ORDER BY v) o) o;
+DELETE FROM c WHERE id % 3 = 0;
+VACUUM (INDEX_CLEANUP ON) c;
+INSERT INTO c SELECT i, 'abc'::text || md5(i::text) FROM generate_series(3, 600, 3) i;
+CREATE INDEX c_second ON c USING sherman (v curious_ops, id);
+SELECT sherman_check('c_v', true), sherman_check('c_second', true), count(*) FROM c;
+RESET enable_seqscan;
+
 DROP SCHEMA test_comparator CASCADE;

@@ -534,6 +534,7 @@ scan_jumps(void **state)
 	{
 		const TreeBatch *batch;
 
+		tree_client_rest(client.tree);
 		keyspace_jump_at = keyspace_compares + n;
 		if (setjmp(keyspace_jump) == 0)
 		{

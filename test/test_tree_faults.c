@@ -53,6 +53,7 @@ test_jump(void **state)
 
 		while (setjmp(jump) != 0)
 		{
+			tree_client_rest(client.tree);
 			assert_int_equal(instance.environment->slots[0].holds, 0);
 			jumps++;
 			wait += 7;
@@ -113,6 +114,7 @@ test_jump_behind_split(void **state)
 			count++;
 			continue;
 		}
+		tree_client_rest(client.tree);
 		jump_behind_split = false;
 		compare_hook = NULL;
 		jumps++;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 /* Scratch nodes of a client: image, image_left, image_right, image_root, descent. */
-#define SCRATCH_NODES 5
+#define SCRATCH_BYTES (5 * NODE_MAX_BYTES + LINE_BYTES)
 
 /* Deadline of an operation when the client names none. */
 #define DEFAULT_TIMEOUT_MS 10000u
@@ -259,6 +259,34 @@ client_tries_again(TreeClient *client, int attempt)
 	return attempt == 0 || (attempt < LOST_ATTEMPTS && client_now_us(client) < client_deadline(client));
 }
 
+/* A set of images, on lines: lines of a node are copied as lines. */
+static uint64_t *
+scratch_align(void *memory)
+{
+	return (uint64_t *) (((uintptr_t) memory + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
+}
+
+TreeStatus
+client_scratch(TreeClient *client, int level)
+{
+	uint64_t *scratch;
+
+	assert(level >= 0);
+	if (level >= SCRATCH_LEVELS)
+		return client_fail(client, TREE_INVALID, "calls inside of comparators of calls, %d deep", level);
+	if (client->scratch[level] == NULL)
+		client->scratch[level] = client_allocate_beside(client, client, SCRATCH_BYTES);
+	if (client->scratch[level] == NULL)
+		return client_fail(client, TREE_NO_MEMORY, "no memory for a call inside of another's comparator");
+	scratch = scratch_align(client->scratch[level]);
+	client->image = scratch;
+	client->image_left = scratch + NODE_MAX_BYTES / 8;
+	client->image_right = scratch + 2 * NODE_MAX_BYTES / 8;
+	client->image_root = scratch + 3 * NODE_MAX_BYTES / 8;
+	client->descent = scratch + 4 * NODE_MAX_BYTES / 8;
+	return TREE_OK;
+}
+
 static bool
 options_valid(const TreeClientOptions *options)
 {
@@ -279,10 +307,8 @@ options_valid(const TreeClientOptions *options)
 TreeStatus
 tree_client_open(const TreeClientOptions *options, TreeClient **client)
 {
-	const size_t bytes = sizeof(TreeClient) + SCRATCH_NODES * NODE_MAX_BYTES + LINE_BYTES;
+	const size_t bytes = sizeof(TreeClient) + SCRATCH_BYTES;
 	TreeClient *c;
-	uint64_t *scratch;
-
 	assert(client != NULL);
 	*client = NULL;
 	if (!options_valid(options))
@@ -309,15 +335,9 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 	c->shared = options->shared;
 	c->techniques = c->shared->techniques;
 	c->slot = options->slot;
-	gate_rest(c);
+	c->scratch[0] = (uint64_t *) (c + 1);
+	gate_rest(c, 0);
 	c->random = client_now_us(c) ^ (uint64_t) options->slot << 32 ^ (uint64_t) (uintptr_t) c;
-	/* Lines of a node are copied as lines. */
-	scratch = (uint64_t *) (((uintptr_t) (c + 1) + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
-	c->image = scratch;
-	c->image_left = scratch + NODE_MAX_BYTES / 8;
-	c->image_right = scratch + 2 * NODE_MAX_BYTES / 8;
-	c->image_root = scratch + 3 * NODE_MAX_BYTES / 8;
-	c->descent = scratch + 4 * NODE_MAX_BYTES / 8;
 	*client = c;
 	return TREE_OK;
 }
@@ -330,7 +350,7 @@ tree_client_leave(TreeClient *client)
 	assert(client != NULL);
 	status = lock_leave(client);
 	gate_open(client);
-	gate_rest(client);
+	gate_rest(client, 0);
 	for (uint32_t i = 0; i < client->options.nodes; i++)
 		if ((client->doubt & 1ull << i) != 0 && node_is_open(client->shared, i))
 		{
@@ -354,6 +374,8 @@ tree_client_close(TreeClient *client)
 	assert(client->options.release != NULL);
 
 	status = tree_client_leave(client);
+	for (int level = 1; level < SCRATCH_LEVELS; level++)
+		client_release(client, client->scratch[level]);
 	client->options.release(client->options.allocate_argument, client);
 	return status;
 }

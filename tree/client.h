@@ -302,10 +302,17 @@ extern void tree_client_steps(TreeClient *client, TreeStep *step);
 extern TreeStatus tree_client_leave(TreeClient *client);
 
 /*
- * No call of this client is in progress: one that the comparator or a hook jumped out of is over.  To be called at the latest
- * when a transaction ends; until then emptied leaves of trees stay where they are.
+ * No call of this client is in progress: one that the comparator or a hook jumped out of is over.  To be called, or
+ * tree_client_rest_inside(), before the next call: until then that tree is refused, and emptied leaves of all stay where they are.
  */
 extern void tree_client_rest(TreeClient *client);
+
+/*
+ * How many calls of this client are in progress, one inside of another's comparator or hook; and no more than so many are any more, as
+ * an error that was caught jumped out of the others.
+ */
+extern int tree_client_calls(const TreeClient *client);
+extern void tree_client_rest_inside(TreeClient *client, int calls);
 
 /* The same as leaving, and frees the client. */
 extern TreeStatus tree_client_close(TreeClient *client);

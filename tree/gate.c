@@ -9,6 +9,9 @@
  * sequentially consistent accesses.  From there until the gate opens nobody but the closer holds a pointer
  * into the tree in a call's variables.
  *
+ * A comparator or hook may make calls inside of a call, on other trees: each has its own images (client_scratch()), and the slot
+ * counts the outermost one.
+ *
  * What outlives a call (a scan's place, cached nodes, positions handed to other processes) carries the tree's
  * epoch, which the closer raises: of another epoch, its pointers are not followed any more.
  *
@@ -67,12 +70,16 @@ slot_leave(TreeClient *client)
 }
 
 void
-gate_rest(TreeClient *client)
+gate_rest(TreeClient *client, int passages)
 {
-	assert(client != NULL);
+	assert(client != NULL && passages >= 0);
 	assert(!client->holding);
-	client->passages = 0;
-	if (__atomic_load_n(slot_passages(client->shared, client->slot), __ATOMIC_RELAXED) % 2 == 1)
+	if (passages > 0 && client->passages <= passages)
+		return;
+	client->passages = passages;
+	(void) client_scratch(client, passages > 0 ? passages - 1 : 0);
+	if (passages == 0 &&
+	    __atomic_load_n(slot_passages(client->shared, client->slot), __ATOMIC_RELAXED) % 2 == 1)
 		slot_leave(client);
 }
 
@@ -124,6 +131,12 @@ gate_enter(Tree *tree, int *passage)
 
 	assert(client->passages >= 0);
 	*passage = client->passages;
+	if (tree->comparing > 0 && tree->comparing <= client->passages)
+		return client_fail(client, TREE_INVALID, "tree %llx: used by its own comparator",
+		                   (unsigned long long) tree->tree);
+	tree->comparing = 0;
+	if (*passage > 0)
+		status = client_scratch(client, *passage);
 	while (status == TREE_OK)
 	{
 		if (*passage == 0)
@@ -135,7 +148,10 @@ gate_enter(Tree *tree, int *passage)
 		status = gate_await(tree);
 	}
 	if (status != TREE_OK)
+	{
+		(void) client_scratch(client, *passage > 0 ? *passage - 1 : 0);
 		return status;
+	}
 	client->passages++;
 	tree->epoch = state_epoch(tree->state);
 	return TREE_OK;
@@ -159,6 +175,8 @@ gate_leave(Tree *tree, int passage)
 	client->passages = passage;
 	if (passage == 0)
 		slot_leave(client);
+	else
+		(void) client_scratch(client, passage - 1);
 }
 
 /* Waits until the slot was seen outside of the passage that it may be in. False: not before `deadline`. */
@@ -227,5 +245,18 @@ gate_next_epoch(Tree *tree)
 void
 tree_client_rest(TreeClient *client)
 {
-	gate_rest(client);
+	gate_rest(client, 0);
+}
+
+int
+tree_client_calls(const TreeClient *client)
+{
+	assert(client != NULL);
+	return client->passages;
+}
+
+void
+tree_client_rest_inside(TreeClient *client, int calls)
+{
+	gate_rest(client, calls);
 }

@@ -33,6 +33,9 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,
 /* A status inside tree/: the operation is to be begun anew (doubt was settled; stale path). */
 #define TREE_RETRY ((TreeStatus) 100)
 
+/* Calls inside of comparators of calls. */
+#define SCRATCH_LEVELS 8
+
 /* Where a tree gets its nodes from: in shared memory, one per tree in use, made at tree_open(). */
 typedef struct TreeState TreeState;
 
@@ -100,11 +103,15 @@ struct TreeClient
 	TreeLeafCounts leaf_counts;
 	TreeOffloads offloads;
 	char detail[TREE_DETAIL_BYTES];
-	uint64_t *image;       /* NODE_MAX_BYTES: the node under the lock */
-	uint64_t *image_left;  /* NODE_MAX_BYTES: rewritten node */
-	uint64_t *image_right; /* NODE_MAX_BYTES: new sibling */
-	uint64_t *image_root;  /* NODE_MAX_BYTES: new root */
-	uint64_t *descent;     /* NODE_MAX_BYTES: an inner node during a descent */
+	/*
+	 * Images of the call in progress: one that is inside another's comparator, or hook, has others (client_scratch()).
+	 */
+	uint64_t *image;                   /* NODE_MAX_BYTES: the node under the lock */
+	uint64_t *image_left;              /* NODE_MAX_BYTES: rewritten node */
+	uint64_t *image_right;             /* NODE_MAX_BYTES: new sibling */
+	uint64_t *image_root;              /* NODE_MAX_BYTES: new root */
+	uint64_t *descent;                 /* NODE_MAX_BYTES: an inner node during a descent */
+	uint64_t *scratch[SCRATCH_LEVELS]; /* by the number of calls that one is inside of; NULL: none was yet */
 	RedoHeader redo;
 	uint64_t random; /* state of client_random() */
 };
@@ -135,11 +142,12 @@ struct Tree
 	TreeCompare compare;
 	void *compare_argument;
 	TreeState *state;
-	uint64_t epoch;     /* the tree's, as of the call in progress (gate.c) */
-	uint64_t *outside;  /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
-	uint8_t *pool;      /* images out of line of cells that tie; grows (search_images()) */
-	size_t pool_bytes;  /* its length */
-	bool root_is_leaf;  /* when last seen: a hint that spares small trees one read */
+	uint64_t epoch;    /* the tree's, as of the call in progress (gate.c) */
+	uint64_t *outside; /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
+	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.passages; 0: none */
+	uint8_t *pool;     /* images out of line of cells that tie; grows (search_images()) */
+	size_t pool_bytes; /* its length */
+	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
 	NodeReserve leaves; /* split.c */
 	NodeReserve inner;  /* split.c, parent.c */
 	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
@@ -169,6 +177,11 @@ extern TreeStatus client_away(TreeClient *client, uint32_t memory_node);
 /* The same for one that lets itself be reset and answers nothing: `what` the chains were. */
 extern TreeStatus client_unanswered(TreeClient *client, uint32_t memory_node, const char *what);
 extern uint64_t client_random(TreeClient *client);
+/*
+ * Makes the images of a call its own that is inside so many others.  TREE_NO_MEMORY, TREE_INVALID: too many.  For those that were
+ * made before it is sure to succeed.
+ */
+extern TreeStatus client_scratch(TreeClient *client, int level);
 extern void *client_allocate(TreeClient *client, size_t bytes);
 /* For what an open handle grows by: the caller's memory may be short-lived by then. */
 extern void *client_allocate_beside(TreeClient *client, const void *handle, size_t bytes);
@@ -374,8 +387,8 @@ extern TreeStatus gate_enter(Tree *tree, int *passage);
 extern void gate_leave(Tree *tree, int passage);
 /* In a call: whether no leaf has left the tree since this one was read, so that its pointer may be followed. */
 extern bool gate_same_epoch(const Tree *tree, const TreeLeafSeen *leaf);
-/* No call of this client is in progress any more, whatever was jumped out of. */
-extern void gate_rest(TreeClient *client);
+/* No call of this client is in progress any more but the outer ones of them, whatever was jumped out of. */
+extern void gate_rest(TreeClient *client, int passages);
 /*
  * Closes the gate, from inside an outermost call: true if from now on this is the only call in progress on the tree in the
  * instance.  Interrupts are held until gate_open(). False: somebody took too long, or closed it before; it is as it was.

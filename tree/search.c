@@ -81,6 +81,23 @@ search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t
 	return status;
 }
 
+/*
+ * Asks the comparator, which may use other trees, with images of their own; of this one the images that it is shown would not
+ * last.
+ */
+static int
+compare_ask(Tree *tree, const TreeBound *bound, const TreeKey *entry)
+{
+	int result;
+
+	if (tree->compare == NULL)
+		return 0;
+	tree->comparing = tree->client->passages;
+	result = tree->compare(tree->compare_argument, bound, entry);
+	tree->comparing = 0;
+	return result;
+}
+
 /* The comparator, then the side, then the TID. `entry` has its image. */
 static int
 compare_whole(Tree *tree, const TreeBound *bound, const TreeKey *entry)
@@ -94,7 +111,7 @@ compare_whole(Tree *tree, const TreeBound *bound, const TreeKey *entry)
 	/* Equal images are equal keys, whatever the type. */
 	if (bound->argument != NULL || entry->cut || entry->image_bytes != bound->key.image_bytes ||
 	    (entry->image_bytes != 0 && memcmp(entry->image, bound->key.image, entry->image_bytes) != 0))
-		result = tree->compare != NULL ? tree->compare(tree->compare_argument, bound, entry) : 0;
+		result = compare_ask(tree, bound, entry);
 	if (result != 0)
 		return result;
 	if (bound->side != 0)

@@ -12,7 +12,7 @@ mutate fold_forgets_nodes test_fold tree/fold.c \
 mutate fold_full_leaf test_fold tree/fold.c \
 	's/if \(cell_state\(leaf\[leaf_cell_word\(g, slot\)\]\) != CELL_EMPTY\)/if (slot >= node_count(leaf) \&\& cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)/'
 mutate rest_does_nothing test_fold tree/gate.c \
-	's/\tclient->passages = 0;\n\tif \(.*?\n\t\tslot_leave\(client\);/\t(void) client;/s'
+	's/\tclient->passages = passages;\n.*?\n\t\tslot_leave\(client\);/\t(void) client;/s'
 mutate scan_enters_unfiltered test_fold tree/scan.c \
 	's/\tscan->near_inside = true;\n/\tscan->near_inside = false;\n/'
 mutate scan_wants_its_fence test_fold tree/scan.c \
