@@ -110,8 +110,23 @@ find_key(void *argument, const char *identity, FabricKey *key, uint32_t *tenant)
 		return false;
 	*key = *found;
 	snprintf(connection->identity, sizeof(connection->identity), "%s", identity);
-	*tenant = tenant_number(connection->server, found->tenant);
-	return *tenant != 0;
+	/* Whose it is counts when it is proven: nobody takes a tenant's number by showing an identity. */
+	*tenant = 1;
+	return true;
+}
+
+/* The tenant of a key that was proven. False: the key is none any more. */
+static bool
+find_tenant(FabricServer *server, ServerConnection *connection)
+{
+	const FabricKey *key = fabric_keys_find(server->keys, connection->identity);
+
+	if (key == NULL)
+		return false;
+	connection->tenant = tenant_number(server, key->tenant);
+	/* It is told so when it says HELLO, and has no more time than any stranger. */
+	connection->denied = connection->tenant == 0;
+	return true;
 }
 
 /* Sends the oldest strangers away who have not proven a key. False: there is none. */
@@ -251,7 +266,13 @@ accept_handshake(FabricServer *server, ServerConnection *connection)
 		return false;
 	}
 	connection->handshake = false;
-	connection->tenant = stream_tenant(connection->stream);
+	if (!find_tenant(server, connection))
+	{
+		connection_close(server, connection);
+		return false;
+	}
+	if (connection->denied)
+		return true;
 	if (!tenant_may_have_connection(server, connection->tenant))
 	{
 		server->figures.connections_refused++;

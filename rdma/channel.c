@@ -285,6 +285,8 @@ fabric_server_lock_word(FabricServer *server, uint32_t channel, uint64_t index, 
 	if (index >= MEMORY_LOCK_WORDS || number == 0 || number > MEMORY_MAX_INSTANCES)
 		return false;
 	tenant = server->memory.instances[number - 1].tenant;
+	if (tenant >= MEMORY_MAX_TENANTS)
+		return false;
 	locks = verbs_server_has_locks(server, tenant) ? verbs_server_locks(server, tenant)
 	                                               : memory_tenant_locks(&server->memory, tenant);
 	if (locks == NULL)

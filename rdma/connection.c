@@ -176,6 +176,8 @@ reply_flags(const ServerConnection *connection, FabricStatus status)
 
 	if (status == FABRIC_DENIED && !verbs_server_serves(server, connection->tenant))
 		flags |= CONTROL_NO_PART;
+	if (connection->denied && connection->stream != NULL)
+		flags |= CONTROL_NO_TENANT;
 	return flags;
 }
 

@@ -40,7 +40,8 @@ _Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame ne
 #define CONTROL_KEY_WANTED 0x02u /* FABRIC_DENIED, as this memory node serves nobody without a key */
 /* Behind HELLO over a control socket: the client sends its chains. Then no memory is passed. */
 #define CONTROL_FRAMES 1u
-#define CONTROL_NO_PART 0x04u /* FABRIC_DENIED, as no part of node memory is left for the tenant (verbs) */
+#define CONTROL_NO_TENANT 0x08u /* FABRIC_DENIED, as there are as many tenants as can be */
+#define CONTROL_NO_PART 0x04u   /* FABRIC_DENIED, as no part of node memory is left for the tenant (verbs) */
 
 typedef struct ControlFrame
 {

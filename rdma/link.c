@@ -212,6 +212,8 @@ take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 		fabric_set_detail(link->fabric, "the memory node serves nobody without a key");
 	if ((flags & CONTROL_NO_PART) != 0)
 		fabric_set_detail(link->fabric, "the memory node has no memory left that is this tenant's alone");
+	if ((flags & CONTROL_NO_TENANT) != 0)
+		fabric_set_detail(link->fabric, "the memory node has memory of as many other tenants as it can");
 	frame->length -= CONTROL_STATUS_BYTES;
 	payload += CONTROL_STATUS_BYTES;
 	if (frame->method != CONTROL_CHAIN)

@@ -70,6 +70,9 @@
 
 #define MEMORY_PAGE_BYTES 4096u
 
+/* The first byte of a name that was given up. No tenant's begins so. */
+#define MEMORY_NAME_FREED '\1'
+
 /* NODES begins on a huge page, where there are some: of the usual size. */
 #define MEMORY_NODES_ALIGNMENT (2u << 20)
 #define MEMORY_BOOT_ID_BYTES 40u
@@ -91,7 +94,10 @@ typedef struct MemoryHeader
 	uint64_t service_bytes[FABRIC_SERVICE_AREAS];
 	uint64_t max_channels;
 	uint64_t through_device; /* 1 = its last daemon was of access class NIC */
-	/* Names of the tenants that ever came, by number; empty: the number is free. */
+	/*
+	 * Names of the tenants that came, by number; empty: the number is free; MEMORY_NAME_FREED: it is again, and its lock words have
+	 * pages.
+	 */
 	char tenants[MEMORY_MAX_TENANTS][FABRIC_TENANT_BYTES];
 } MemoryHeader;
 

@@ -387,13 +387,21 @@ fabric_server_set_keys(FabricServer *server, const FabricKeys *keys)
 const char *
 fabric_server_tenant(const FabricServer *server, uint32_t tenant)
 {
-	return tenant < MEMORY_MAX_TENANTS ? server->memory.header->tenants[tenant] : "";
+	if (tenant >= MEMORY_MAX_TENANTS || server->memory.header->tenants[tenant][0] == MEMORY_NAME_FREED)
+		return "";
+	return server->memory.header->tenants[tenant];
 }
 
 uint32_t
 fabric_server_channels(const FabricServer *server)
 {
 	return server->live;
+}
+
+uint32_t
+fabric_server_tenant_channels(const FabricServer *server, uint32_t tenant)
+{
+	return tenant < MEMORY_MAX_TENANTS ? server->tenants[tenant].channels : 0;
 }
 
 void

@@ -271,6 +271,11 @@ extern uint16_t fabric_server_port(const FabricServer *server);
  */
 extern FabricStatus fabric_server_set_keys(FabricServer *server, const FabricKeys *keys);
 
+/*
+ * Gives up a tenant that has no units any more, and its clusters: others may come in its place.  Not number 0; while nobody is served.
+ */
+extern void fabric_server_forget_tenant(FabricServer *server, uint32_t tenant);
+
 /* The name of a tenant that ever came, by FabricPeer's number; empty: there is none of that number. */
 extern const char *fabric_server_tenant(const FabricServer *server, uint32_t tenant);
 
@@ -286,8 +291,9 @@ extern bool fabric_server_leaves_enough(const FabricServer *server, uint32_t ten
 extern void fabric_server_warn(FabricServer *server, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Number of live data channels, for views and tests. */
+/* Number of live data channels, for views and tests: of all, and of one tenant. */
 extern uint32_t fabric_server_channels(const FabricServer *server);
+extern uint32_t fabric_server_tenant_channels(const FabricServer *server, uint32_t tenant);
 
 /* What a server has and did, for its operator. Counters begin with the daemon. */
 typedef struct FabricServerFigures

@@ -418,7 +418,7 @@ incarnation_next(uint32_t incarnation)
 /* tenant.c */
 
 /*
- * The number of the tenant of that name, who becomes known if he was not; 0: there are too many, or no memory
+ * The number of the tenant of that name, who becomes known if he was not; 0: there are too many, which is logged, or no memory
  * for his lock words.
  */
 extern uint32_t tenant_number(FabricServer *server, const char *name);

@@ -164,6 +164,84 @@ test_keys_come_and_go(void **state)
 		unlink(paths[i]);
 }
 
+/* Serves this tenant's key and no other, and has it come: to attach a cluster, or with 0 to say HELLO. */
+static FabricStatus
+come(FabricServer *server, uint32_t number, uint64_t cluster)
+{
+	FabricOptions options = {.wait = serve_while_waiting, .wait_argument = server};
+	char path[192], name[16], address[64];
+	TestChannel channel;
+	FabricKeys keys;
+	FabricStatus status;
+
+	snprintf(path, sizeof(path), "%s/key", node.directory);
+	snprintf(name, sizeof(name), "tenant%u", number);
+	make_key(path, name, (char) ('1' + number % 9), &keys);
+	assert_int_equal(fabric_server_set_keys(server, &keys), FABRIC_OK);
+	options.key_file = path;
+	snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", fabric_server_port(server));
+	status = cluster == 0 ? channel_try_open(&channel, address, 9999, 0, &options)
+	                      : join(server, path, cluster, &channel);
+	if (status == FABRIC_OK)
+		channel_close(&channel);
+	unlink(path);
+	/* The server sees its end. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(fabric_server_step(server, 0), FABRIC_OK);
+	return status;
+}
+
+/*
+ * Numbers of tenants are few: only who has proven a key takes one, who left nothing keeps none, and who is dropped gives it to
+ * whoever comes next, with nothing of what was his.
+ */
+static void
+test_numbers_of_tenants(void **state)
+{
+	FabricServerOptions options = fabric_process_options(&node);
+	FabricService service = {0};
+	FabricServer *server = NULL;
+	FabricMemoryState memory_state;
+	FabricKeys keys;
+	char path[192];
+	char detail[FABRIC_DETAIL_BYTES];
+	TestChannel channel;
+
+	(void) state;
+	snprintf(path, sizeof(path), "%s/key", node.directory);
+	make_key(path, "unproven", '7', &keys);
+	/* The identity is that of a key here, and what is behind it another one. */
+	keys.keys[0].key[0] ^= 1;
+	options.listen = "127.0.0.1:0";
+	options.keys = &keys;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	assert_int_equal(join(server, path, 1001, &channel), FABRIC_DENIED);
+	assert_string_equal(fabric_server_tenant(server, 1), "");
+
+	for (uint32_t i = 100; i < 100 + 3 * FABRIC_MAX_TENANTS; i++)
+		assert_int_equal(come(server, i, 0), FABRIC_OK);
+	for (uint32_t i = 1; i <= FABRIC_MAX_TENANTS; i++)
+		assert_int_equal(come(server, i, 1000 + i), FABRIC_OK);
+	assert_int_equal(come(server, 50, 1050), FABRIC_DENIED);
+	assert_int_equal(come(server, 50, 0), FABRIC_DENIED);
+	/* Who has a number is not concerned. */
+	assert_int_equal(come(server, 4, 1004), FABRIC_OK);
+
+	fabric_server_close(server, 0, false);
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	for (uint32_t i = 1; i <= FABRIC_MAX_TENANTS; i++)
+	{
+		if (strcmp(fabric_server_tenant(server, i), "tenant3") == 0)
+			fabric_server_forget_tenant(server, i);
+	}
+	/* Its cluster is anybody's. */
+	assert_int_equal(come(server, 4, 1003), FABRIC_OK);
+	assert_int_equal(come(server, 50, 1050), FABRIC_OK);
+	assert_int_equal(come(server, 3, 1103), FABRIC_DENIED);
+	fabric_server_close(server, 0, false);
+	unlink(path);
+}
+
 static void
 test_listening(void **state)
 {
@@ -250,6 +328,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LISTEN_TEST(test_keys_come_and_go),
+		LISTEN_TEST(test_numbers_of_tenants),
 		LISTEN_TEST(test_listening),
 		LISTEN_TEST(test_nobody_there),
 	};

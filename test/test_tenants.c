@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "../sim/files.h"
+#include "../rdma/server_state.h"
 #include "../tree/service_state.h"
 
 /* The fewest that a service takes. */
@@ -494,6 +495,73 @@ test_foreign_redo(void **state)
 	assert_memory_equal(root, image, g.leaf_bytes);
 }
 
+static TreeNodeStatus
+status_of(Stage *stage, const FabricPeer *peer)
+{
+	TreeNodeStatus status;
+
+	assert_int_equal(call(stage, peer, DIRECTORY_STATUS, NULL, 0, &status), FABRIC_OK);
+	return status;
+}
+
+/* A tenant is told of what it has and can have, and not of what the others do. */
+static void
+test_status(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer first = make_peer(1, 1), second = make_peer(2, 1), local = make_peer(0, 1);
+	DirectoryCreated created;
+	DirectoryTree tree;
+	ServiceQuotas quotas = {.count = 1, .quotas = {{"second", 3 * EXTENT_MIN_BYTES}}};
+	uint64_t total = status_of(stage, &local).bytes_total;
+
+	/* The names are taken when they come. */
+	assert_int_equal(tenant_number(stage->service->server, "first"), 1);
+	assert_int_equal(tenant_number(stage->service->server, "second"), 2);
+	service_set_quotas(stage->service, &quotas);
+	for (uint64_t i = 1; i <= 5; i++)
+		assert_int_equal(create(stage, &first, i, &created), FABRIC_OK);
+	assert_int_equal(status_of(stage, &first).trees, 5);
+	assert_int_equal(status_of(stage, &first).bytes_used, 5 * EXTENT_MIN_BYTES);
+	assert_int_equal(status_of(stage, &first).bytes_total, total);
+	assert_int_equal(status_of(stage, &second).trees, 0);
+	assert_int_equal(status_of(stage, &second).channels, 0);
+	assert_int_equal(status_of(stage, &second).bytes_used, 0);
+	assert_int_equal(status_of(stage, &second).bytes_total, 3 * EXTENT_MIN_BYTES);
+	tree.tree = created.record.tree;
+	assert_int_equal(call(stage, &first, DIRECTORY_DROP, &tree, sizeof(tree), NULL), FABRIC_OK);
+	assert_int_equal(status_of(stage, &second).bytes_quarantined, 0);
+	assert_int_equal(create(stage, &second, 1, &created), FABRIC_OK);
+	assert_int_equal(status_of(stage, &second).trees, 1);
+	assert_int_equal(status_of(stage, &second).bytes_used, EXTENT_MIN_BYTES);
+	assert_int_equal(status_of(stage, &second).bytes_total, 3 * EXTENT_MIN_BYTES);
+	assert_int_equal(status_of(stage, &local).trees, 5);
+	assert_int_equal(status_of(stage, &local).bytes_used, 5 * EXTENT_MIN_BYTES);
+	assert_int_equal(status_of(stage, &local).bytes_total, total);
+}
+
+/* A tenant that was dropped is forgotten: who comes in its place has nothing of it. */
+static void
+test_forgotten(void **state)
+{
+	Stage *stage = *state;
+	FabricPeer first = make_peer(1, 1);
+	DirectoryCreated created;
+	uint64_t trees, bytes;
+
+	assert_int_equal(tenant_number(stage->service->server, "first"), 1);
+	assert_int_equal(create(stage, &first, 1, &created), FABRIC_OK);
+	assert_int_equal(open_epoch(stage, &first, 7), FABRIC_OK);
+	assert_int_equal(service_drop_tenant(stage->service, "first", &trees, &bytes), FABRIC_OK);
+	assert_int_equal(trees, 1);
+	assert_int_equal(bytes, EXTENT_MIN_BYTES);
+	assert_int_equal(service_drop_tenant(stage->service, "first", &trees, &bytes), FABRIC_NOT_FOUND);
+	assert_int_equal(tenant_number(stage->service->server, "second"), 1);
+	assert_int_equal(epoch_of(stage, &first), 0);
+	assert_int_equal(status_of(stage, &first).bytes_used, 0);
+	assert_int_equal(status_of(stage, &first).bytes_quarantined, 0);
+}
+
 /* Refusals that clients can have at will do not fill the log. */
 static void
 test_warnings(void **state)
@@ -519,6 +587,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_same_id, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_forged_pointers, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_foreign_redo, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_status, open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(test_forgotten, open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(test_warnings, open_stage, close_stage),
 	};
 

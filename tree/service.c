@@ -293,6 +293,9 @@ service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_
 	}
 	while (tables->quarantined > 0)
 		service_quarantine_wait(service);
+	tables_forget_epochs(tables, tenant);
+	if (tenant != 0)
+		fabric_server_forget_tenant(service->server, tenant);
 	return FABRIC_OK;
 }
 

@@ -126,8 +126,8 @@ extern bool service_save(Service *service, int drain_ms);
 extern void service_set_quotas(Service *service, const ServiceQuotas *quotas);
 
 /*
- * Drops all trees of a tenant, of whichever clusters, and gives their memory back: for a tenant that is gone, while nobody
- * is served.  *trees and *bytes say what that was.  FABRIC_NOT_FOUND: no tenant of that name ever came.
+ * Drops all trees of a tenant, of whichever clusters, gives their memory back, and forgets it and its clusters: for a tenant that is
+ * gone, while nobody is served.  *trees and *bytes say what that was.  FABRIC_NOT_FOUND: no tenant of that name ever came.
  */
 extern FabricStatus service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_t *bytes);
 

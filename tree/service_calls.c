@@ -404,6 +404,42 @@ call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *req
 	return FABRIC_OK;
 }
 
+/*
+ * Node memory that the peer's tenant has, or could have now, as the other figures are: for the local tenant, who maps all of it, those of
+ * the node; for another one its own, for what the others have and do is not its business.
+ */
+static void
+describe_memory(const Service *service, uint32_t tenant, TreeNodeStatus *reply)
+{
+	const ServiceTables *tables = &service->tables;
+	const TablesUse *use = &tables->tenants[tenant];
+	uint64_t total = service_bytes_total(service);
+	uint64_t taken = (tables->used + tables->quarantined) * FABRIC_UNIT_BYTES;
+	uint64_t room = total > taken ? total - taken : 0;
+	uint64_t had = use->bytes + use->going_bytes;
+	uint64_t quota = service_quota(service, tenant);
+	uint64_t first, end;
+
+	if (tenant == 0)
+	{
+		reply->bytes_total = total;
+		reply->bytes_used = tables->used * FABRIC_UNIT_BYTES;
+		reply->bytes_quarantined = tables->quarantined * FABRIC_UNIT_BYTES;
+		reply->trees = tables->trees;
+		reply->channels = fabric_server_channels(service->server);
+		return;
+	}
+	if (fabric_server_part(service->server, tenant, &first, &end) && end - first < had + room)
+		room = end - first > had ? end - first - had : 0;
+	if (quota > 0 && quota < had + room)
+		room = quota > had ? quota - had : 0;
+	reply->bytes_total = had + room;
+	reply->bytes_used = use->bytes;
+	reply->bytes_quarantined = use->going_bytes;
+	reply->trees = (uint32_t) use->trees;
+	reply->channels = fabric_server_tenant_channels(service->server, tenant);
+}
+
 static FabricStatus
 call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 {
@@ -411,13 +447,9 @@ call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 	const ServiceEpoch *epoch = tables_epoch(&service->tables, &owner);
 
 	assert(reply != NULL);
-	reply->bytes_total = service_bytes_total(service);
-	reply->bytes_used = service->tables.used * FABRIC_UNIT_BYTES;
-	reply->bytes_quarantined = service->tables.quarantined * FABRIC_UNIT_BYTES;
+	describe_memory(service, peer->tenant, reply);
 	fabric_server_uuid(service->server, reply->uuid);
 	reply->generation = fabric_server_generation(service->server);
-	reply->trees = service->tables.trees;
-	reply->channels = fabric_server_channels(service->server);
 	reply->epoch = epoch != NULL ? epoch->epoch : 0;
 	reply->epoch_clean = epoch != NULL && epoch->clean;
 	reply->tenant_bytes = service->tables.tenants[owner.tenant].bytes;

@@ -511,3 +511,12 @@ tables_epoch_set(ServiceTables *tables, const TablesOwner *owner, uint64_t epoch
 	journal_store(tables, slot, &value, sizeof(value));
 	return FABRIC_OK;
 }
+
+void
+tables_forget_epochs(ServiceTables *tables, uint32_t tenant)
+{
+	assert(tenant < TABLES_TENANTS);
+	/* One without an epoch is none. */
+	for (uint32_t i = 0; i < TABLES_EPOCHS; i++)
+		word_store(&tables->header->epochs[tenant][i].epoch, 0);
+}

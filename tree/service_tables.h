@@ -277,6 +277,8 @@ extern const ServiceRecord *tables_owner(const ServiceTables *tables, uint64_t o
 
 /* The owner's epoch, or NULL. For both: its tenant is one that there can be. */
 extern const ServiceEpoch *tables_epoch(const ServiceTables *tables, const TablesOwner *owner);
+/* Forgets all epochs of a tenant's clusters. */
+extern void tables_forget_epochs(ServiceTables *tables, uint32_t tenant);
 /* Sets it. FABRIC_NO_MEMORY: too many clusters. */
 extern FabricStatus tables_epoch_set(ServiceTables *tables, const TablesOwner *owner, uint64_t epoch,
                                      bool clean);

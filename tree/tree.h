@@ -53,6 +53,7 @@ extern uint32_t tree_home(uint64_t root);
 
 typedef struct TreeNodeStatus
 {
+	/* Of the memory node, for local clients; across the network the tenant's own, bytes_total with what is free for it now. */
 	uint64_t bytes_total;       /* node memory that may be granted */
 	uint64_t bytes_used;        /* granted */
 	uint64_t bytes_quarantined; /* freed, not yet given again */

@@ -38,3 +38,17 @@ mutate tenants_epochs_of_all two_tenants tree/service_tables.c \
 	's/epochs\[owner->tenant\]\[i\]/epochs[0][i]/g; s/memcmp\(&epoch->owner, owner, sizeof\(\*owner\)\) == 0/true/'
 mutate tenants_shares_by_token two_tenants tree/service_tables.c \
 	's/if \(\(record->record.flags & TREE_RECORD_SHARE\) == 0\)\n\t\{\n\t\tslot->token_list/if (true)\n\t{\n\t\tslot->token_list/'
+
+# Names of tenants, and what each is told.
+mutate unproven_tenant_has_a_number test_listen rdma/accept.c \
+	's/\*tenant = 1;\n/*tenant = tenant_number(connection->server, found->tenant);\n/'
+mutate number_for_ever test_listen rdma/tenant.c \
+	's/if \(left_nothing\(server, i\)\)/if (left_nothing(server, i) \&\& number == 0)/'
+mutate number_of_one_who_has_something test_listen rdma/tenant.c \
+	's/if \(server->memory.instances\[i\].tenant == number\)\s+return false;//'
+mutate clusters_of_the_forgotten test_listen rdma/tenant.c \
+	's/instance->cluster\[0\] = instance->cluster\[1\] = 0;\s+instance->tenant = MEMORY_MAX_TENANTS;//'
+mutate epochs_of_the_forgotten test_tenants tree/service.c \
+	's/tables_forget_epochs\(tables, tenant\);//'
+mutate figures_of_all_told test_tenants tree/service_calls.c \
+	's/if \(tenant == 0\)/if (tenant < TABLES_TENANTS)/'
