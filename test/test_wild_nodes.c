@@ -157,7 +157,7 @@ try_insert(Fixture *f, uint32_t number, bool alone)
 	bool hit, is_alone;
 
 	keyspace_key(f->space, &entry, &image, &key);
-	assert_ended(alone ? tree_insert_alone(f->tree, &key, &stamp, &hit, &is_alone)
+	assert_ended(alone ? tree_insert_alone(f->tree, &key, &stamp, NULL, &hit, &is_alone)
 	                   : tree_insert(f->tree, &key, &stamp, &hit));
 }
 
