@@ -116,6 +116,10 @@ $busy = undef;
 # Who has waited for another transaction's row looks at the index anew: what it can be asked for may have changed meanwhile. Here
 # nobody asks the memory node, which would answer nothing.
 $node->safe_psql('postgres', 'CREATE TABLE waits (k int); CREATE UNIQUE INDEX waits_k ON waits USING sherman (k)');
+# A command goes on with the settings that it began with.
+$node->safe_psql('postgres', "ALTER SYSTEM SET sherman.operation_timeout = '5s'");
+$node->safe_psql('postgres', "ALTER SYSTEM SET sherman.attach_timeout = '5s'");
+$node->reload;
 my $first = $node->background_psql('postgres');
 my $second = $node->background_psql('postgres', on_error_stop => 0);
 $first->query_safe('BEGIN; INSERT INTO waits VALUES (1)');
@@ -123,7 +127,7 @@ $second->query('\set VERBOSITY verbose');
 $second->query_until(qr/begins/, "\\echo begins\nINSERT INTO waits VALUES (1);\n");
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'transactionid'}) or die 'nobody waits';
 shut_out();
-$busy->query('INSERT INTO grows VALUES (0)');
+$busy->query('INSERT INTO grows SELECT g FROM generate_series(1, 200000) g');
 $node->poll_query_until('postgres', q{SELECT state <> 'attached' FROM sherman_memory_nodes}) or die 'attached all the time';
 $first->query_safe('ROLLBACK');
 $second->query('SELECT 1');
