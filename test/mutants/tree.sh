@@ -104,6 +104,12 @@ mutate alone_by_fences_alone test_alone tree/leaf.c \
 	's/\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0 && cell_order_normalized\(g, other, cell\) == 0/false/'
 mutate alone_in_one_leaf test_alone tree/leaf.c \
 	's/if \(\(!separator_infinite\(low\) && cell_order_normalized.*?\n\t\treturn false;/;/s'
+mutate alone_above_high_fence test_alone tree/leaf.c \
+	's/ \|\|\s+\(!separator_infinite\(high\) && cell_order_normalized\(g, high, cell\) == 0\)//'
+mutate alone_below_low_fence test_alone tree/leaf.c \
+	's/\(!separator_infinite\(low\) && cell_order_normalized\(g, low, cell\) == 0\) \|\|\s+//'
+mutate too_many_memory_nodes test_many_nodes tree/client.c \
+	's/ \|\| options->nodes > TREE_MAX_NODES//'
 mutate not_alone_by_itself test_alone tree/leaf.c \
 	's/ &&\s+\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0//'
 mutate alone_not_asked test_alone tree/insert.c \
