@@ -81,6 +81,14 @@ static const StatusReport quota_report =
 	"Drop indexes that are not needed, or have the memory node's \"tenant-quota\" raised."
 };
 
+/* Or where the machine has no more of it than that. */
+static const StatusReport host_report =
+{
+	TREE_MEMORY_FULL, ERRCODE_DISK_FULL, "file system of the memory node's memory is full: cannot extend %s",
+	"Make room there, or mount it with a larger size: no setting of the memory node helps. Where memory was set aside, "
+	"sherman_files() shows it."
+};
+
 /* And where there is memory, but the number of trees is bounded. */
 static const StatusReport trees_report =
 {
@@ -158,6 +166,8 @@ find_report(TreeStatus status)
 
 	if (client != NULL && tree_full_by(client) == TREE_FULL_QUOTA)
 		return &quota_report;
+	if (client != NULL && tree_full_by(client) == TREE_FULL_HOST)
+		return &host_report;
 	if (client != NULL && tree_full_by(client) == TREE_FULL_TREES)
 		return &trees_report;
 	for (size_t i = 0; i < lengthof(status_reports); i++)

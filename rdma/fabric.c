@@ -451,6 +451,7 @@ fabric_status_name(FabricStatus status)
 		[FABRIC_EXISTS] = "already exists",
 		[FABRIC_QUOTA] = "quota used up",
 		[FABRIC_TOO_MANY] = "too many",
+		[FABRIC_HOST_FULL] = "file system full",
 	};
 
 	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))

@@ -67,10 +67,11 @@ typedef enum FabricStatus
 	FABRIC_NOT_FOUND,     /* call: the thing named does not exist */
 	FABRIC_EXISTS,        /* call: the thing named exists already */
 	FABRIC_QUOTA,         /* call: the tenant has as much as it may; nothing happened */
-	FABRIC_TOO_MANY       /* call: there are as many of them as there can be; nothing happened */
+	FABRIC_TOO_MANY,      /* call: there are as many of them as there can be; nothing happened */
+	FABRIC_HOST_FULL      /* call: the memory node has room, and its file system has none; nothing happened */
 } FabricStatus;
 
-#define FABRIC_LAST_STATUS ((uint32_t) FABRIC_QUOTA)
+#define FABRIC_LAST_STATUS ((uint32_t) FABRIC_HOST_FULL)
 
 typedef enum FabricOpcode
 {

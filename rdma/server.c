@@ -175,6 +175,7 @@ begin_service(FabricServer *server, char *detail)
 	header->clean = 0;
 	__atomic_store_n(&header->draining, 0, __ATOMIC_RELAXED);
 	header->generation++;
+	server_look_at_room(server, true);
 	status = listen_local(server, detail);
 	return status == FABRIC_OK ? listen_network(server, detail) : status;
 }

@@ -194,6 +194,7 @@ struct FabricServer
 	uint64_t chains_before; /* figures.chains, a round ago */
 	ServerConnection
 		*talker;    /* the only one that had something in the last round with events; NULL: there was none */
+	bool room_told; /* the log says that the file system is nearly full */
 	uint32_t looks; /* counts looks while we spin */
 	uint32_t steps; /* counts rounds with events */
 	Spin spin;
@@ -254,6 +255,10 @@ extern FabricStatus saved_forget(const FabricServer *server, char *detail);
 /* server.c */
 /* Drains, if that was not done yet, and closes all connections and listening sockets. */
 extern void server_end_service(FabricServer *server, int drain_ms);
+
+/* units.c */
+/* Warns in the log if the file system of the object is nearly full, and at the start if it can never hold all of it. */
+extern void server_look_at_room(FabricServer *server, bool at_start);
 
 /* listen.c */
 /* The control socket, and what the loop waits on. */

@@ -6,9 +6,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "server_state.h"
 #include "stripe.h"
+
+/* The log warns once when the file system is so full, and again when it has been less than that meanwhile. */
+#define ROOM_WARN_PERCENT 90u
+#define ROOM_FORGET_PERCENT 85u
 
 /* The server waits for nobody: a copy that WRITEs were in the way of so often is given up. */
 #define COPY_ATTEMPTS 4
@@ -101,6 +106,34 @@ drop_pages(FabricServer *server, uint64_t offset, uint64_t bytes)
 	return false;
 }
 
+void
+server_look_at_room(FabricServer *server, bool at_start)
+{
+	struct statvfs room;
+	uint64_t all, used;
+
+	/* A mount without a bound of its own, and a pool of huge pages, tell nothing. */
+	if (fstatvfs(server->memory.descriptor, &room) != 0 || room.f_blocks == 0 ||
+	    server->pages.kind == PAGES_OTHER || server->pages.kind == PAGES_HUGETLBFS)
+		return;
+	all = (uint64_t) room.f_blocks * room.f_frsize;
+	used = (uint64_t) (room.f_blocks - room.f_bfree) * 100 / room.f_blocks;
+	if (at_start && all < server->options.node_bytes)
+		server_log(
+			server, FABRIC_LOG_WARNING,
+			"the file system of \"%s\" has %llu MB, and the memory may take %llu MB: mount it larger, or it "
+			"is full before the memory is",
+			server->memory_path, (unsigned long long) (all >> 20),
+			(unsigned long long) (server->options.node_bytes >> 20));
+	if (used >= ROOM_WARN_PERCENT && !server->room_told)
+		server_log(server, FABRIC_LOG_WARNING,
+		           "the file system of \"%s\" is %llu %% full: %llu of %llu MB are left", server->memory_path,
+		           (unsigned long long) used, (unsigned long long) room.f_bavail * room.f_frsize >> 20,
+		           (unsigned long long) (all >> 20));
+	if (used >= ROOM_WARN_PERCENT || used < ROOM_FORGET_PERCENT)
+		server->room_told = used >= ROOM_WARN_PERCENT;
+}
+
 FabricStatus
 fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset, uint64_t bytes)
 {
@@ -123,6 +156,7 @@ fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset, uin
 		mark_units(server, offset, bytes, memory_unit_mark(tenant));
 	else
 		drop_pages(server, offset, bytes);
+	server_look_at_room(server, false);
 	return status;
 }
 
@@ -133,6 +167,8 @@ fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes)
 		return;
 	mark_units(server, offset, bytes, 0);
 	drop_pages(server, offset, bytes);
+	if (server->room_told)
+		server_look_at_room(server, false);
 }
 
 uint32_t

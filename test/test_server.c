@@ -730,6 +730,64 @@ test_pages(void **state)
 	channel_close(&channel);
 }
 
+static uint32_t room_warnings, size_warnings;
+
+static void
+count_warnings(void *argument, FabricLogLevel level, const char *message)
+{
+	(void) argument;
+	room_warnings += level == FABRIC_LOG_WARNING && strstr(message, "% full") != NULL;
+	size_warnings += level == FABRIC_LOG_WARNING && strstr(message, "mount it larger") != NULL;
+}
+
+/* The log says at the start that the file system is too small, and once each time that it becomes nearly full. */
+static void
+test_room_is_told(void **state)
+{
+	FabricServerOptions options = fabric_process_options(&node);
+	FabricService service = {0};
+	FabricServer *server;
+	FabricMemoryState memory_state;
+	char detail[FABRIC_DETAIL_BYTES];
+	char directory[192];
+	char path[224];
+	uint64_t first, end;
+
+	(void) state;
+	fabric_process_stop(&node, SIGTERM);
+	if (!mount_here("tmpfs", "size=16m", directory, sizeof(directory)))
+		skip();
+	snprintf(path, sizeof(path), "%s/memory", directory);
+	options.memory_path = path;
+	options.log = count_warnings;
+	options.node_bytes = 8u << 20;
+	room_warnings = size_warnings = 0;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	fabric_server_close(server, 0, true);
+	assert_int_equal(size_warnings, 0);
+	options.node_bytes = 32u << 20;
+	assert_int_equal(fabric_server_open(&options, &service, &server, &memory_state, detail), FABRIC_OK);
+	assert_int_equal(size_warnings, 1);
+	assert_int_equal(room_warnings, 0);
+	fabric_server_node_range(server, &first, &end);
+	for (uint32_t round = 1; round <= 2; round++)
+	{
+		uint64_t taken = 0;
+
+		while (fabric_server_commit(server, 0, first + taken, FABRIC_UNIT_BYTES) == FABRIC_OK)
+			taken += FABRIC_UNIT_BYTES;
+		assert_int_equal(room_warnings, round);
+		/* One unit less is nearly full still. */
+		fabric_server_release(server, first + taken - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES);
+		assert_int_equal(
+			fabric_server_commit(server, 0, first + taken - FABRIC_UNIT_BYTES, FABRIC_UNIT_BYTES), FABRIC_OK);
+		assert_int_equal(room_warnings, round);
+		for (uint64_t offset = 0; offset < taken; offset += FABRIC_UNIT_BYTES)
+			fabric_server_release(server, first + offset, FABRIC_UNIT_BYTES);
+	}
+	fabric_server_close(server, 0, true);
+}
+
 static void
 test_full_file_system(void **state)
 {
@@ -1111,6 +1169,7 @@ main(void)
 		NODE_TEST(test_pages),
 		NODE_TEST(test_other_sizes),
 		NODE_TEST(test_full_file_system),
+		NODE_TEST(test_room_is_told),
 		NODE_TEST(test_drain),
 		NODE_TEST(test_huge_pages),
 		NODE_TEST(test_hugetlbfs),

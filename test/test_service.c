@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -263,6 +264,36 @@ fill(Stage *stage, const TreeRecord *record)
 	while (status == TREE_OK);
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	return extent.tree_bytes;
+}
+
+/* Where the node has room and the machine has none, that is what is said. */
+static void
+test_file_system_full(void **state)
+{
+	char directory[] = "/tmp/sherman-full-XXXXXX";
+	const char *before = getenv("FABRIC_TEST_DIRECTORY");
+	TreeRecord record;
+	Stage stage;
+
+	(void) state;
+	if (mkdtemp(directory) == NULL || mount("none", directory, "tmpfs", 0, "size=24m") != 0)
+	{
+		rmdir(directory);
+		skip();
+	}
+	before = before != NULL ? strdup(before) : NULL;
+	setenv("FABRIC_TEST_DIRECTORY", directory, 1);
+	stage_open(&stage, 64 * MEGABYTE);
+	test_tree_create(&stage.client, &narrow, &record);
+	(void) fill(&stage, &record);
+	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_HOST);
+	stage_close(&stage);
+	if (before != NULL)
+		setenv("FABRIC_TEST_DIRECTORY", before, 1);
+	else
+		unsetenv("FABRIC_TEST_DIRECTORY");
+	umount2(directory, MNT_DETACH);
+	rmdir(directory);
 }
 
 /* A tenant gets as much as its quota, and no more; what it drops it can have again; the node has room for others. */
@@ -738,6 +769,7 @@ main(void)
 		cmocka_unit_test(test_ids_are_not_reused),
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_largest_extents),
+		cmocka_unit_test(test_file_system_full),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_reserve),
 		cmocka_unit_test(test_odd_copies),

@@ -98,9 +98,11 @@ client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status
 		case FABRIC_NO_MEMORY:
 		case FABRIC_QUOTA:
 		case FABRIC_TOO_MANY:
-			client->full_by = status == FABRIC_QUOTA      ? TREE_FULL_QUOTA
-			                  : status == FABRIC_TOO_MANY ? TREE_FULL_TREES
-			                                              : TREE_FULL_MEMORY;
+		case FABRIC_HOST_FULL:
+			client->full_by = status == FABRIC_QUOTA       ? TREE_FULL_QUOTA
+			                  : status == FABRIC_TOO_MANY  ? TREE_FULL_TREES
+			                  : status == FABRIC_HOST_FULL ? TREE_FULL_HOST
+			                                               : TREE_FULL_MEMORY;
 			mine = TREE_MEMORY_FULL;
 			break;
 		case FABRIC_NOT_FOUND:

@@ -323,6 +323,7 @@ typedef enum TreeFull
 {
 	TREE_FULL_MEMORY, /* memory */
 	TREE_FULL_QUOTA,  /* memory for this tenant */
+	TREE_FULL_HOST,   /* room on the file system that the memory lies on */
 	TREE_FULL_TREES   /* trees, or trees of this tenant, that there may be */
 } TreeFull;
 

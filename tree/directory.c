@@ -52,6 +52,10 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 				client->full_by = TREE_FULL_QUOTA;
 				return client_fail(client, TREE_MEMORY_FULL,
 				                   "the quota of this tenant at memory node %u is used up", memory_node);
+			case FABRIC_HOST_FULL:
+				client->full_by = TREE_FULL_HOST;
+				return client_fail(client, TREE_MEMORY_FULL,
+				                   "the file system of the memory of memory node %u is full", memory_node);
 			case FABRIC_TOO_MANY:
 				client->full_by = TREE_FULL_TREES;
 				return client_fail(client, TREE_MEMORY_FULL,

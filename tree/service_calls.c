@@ -123,6 +123,7 @@ service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant
 {
 	bool first_extent = slot->record.tree == 0 || slot->record.bytes == 0;
 	FabricStatus status = quota_allows(service, tenant, first_extent, bytes);
+	FabricStatus full = FABRIC_NO_MEMORY;
 	uint64_t first, end;
 
 	assert(*bytes % FABRIC_UNIT_BYTES == 0);
@@ -140,9 +141,10 @@ service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant
 			if (fabric_server_commit(service->server, tenant, *offset, *bytes) == FABRIC_OK)
 				return FABRIC_OK;
 			tables_units_cancel(&service->tables, *offset, count);
+			full = FABRIC_HOST_FULL;
 		}
 		if (*bytes == EXTENT_MIN_BYTES)
-			return service->tables.quarantined > 0 ? FABRIC_BUSY : FABRIC_NO_MEMORY;
+			return service->tables.quarantined > 0 ? FABRIC_BUSY : full;
 		*bytes = bytes_fewer(*bytes);
 	}
 }

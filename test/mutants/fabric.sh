@@ -86,3 +86,9 @@ mutate group_taken_for_user test_server rdma/accept.c \
 	's/is_among\(peer->gid, users->groups, users->group_count\)/is_among(peer->gid, users->users, users->user_count)/'
 mutate everybody_is_served test_server rdma/accept.c \
 	's/(is_among\(groups\[i\], users->groups, users->group_count\))/(groups[i] > 0 || $1)/'
+mutate file_system_taken_for_node test_service tree/service_calls.c \
+	's/full = FABRIC_HOST_FULL;/full = FABRIC_NO_MEMORY;/'
+mutate full_file_system_told_each_time test_server rdma/units.c \
+	's/used >= ROOM_WARN_PERCENT && !server->room_told/used >= ROOM_WARN_PERCENT/'
+mutate small_file_system_not_told test_server rdma/units.c \
+	's/if \(at_start && all < /if (at_start \&\& 2 * all < /'

@@ -33,7 +33,7 @@ mutate tenants_clusters_of_all two_tenants rdma/requests.c \
 mutate tenants_channels_of_all two_tenants rdma/requests.c \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
 mutate tenants_memory_with_content two_tenants rdma/units.c \
-	's/zero = drop_pages\(server, offset, bytes\);/zero = true;/; s/\tdrop_pages\(server, offset, bytes\);\n\}/}/'
+	's/zero = drop_pages\(server, offset, bytes\);/zero = true;/; s/\tdrop_pages\(server, offset, bytes\);\n\tif \(server->room_told\)/\tif (server->room_told)/'
 mutate tenants_epochs_of_all two_tenants tree/service_tables.c \
 	's/epochs\[owner->tenant\]\[i\]/epochs[0][i]/g; s/memcmp\(&epoch->owner, owner, sizeof\(\*owner\)\) == 0/true/'
 mutate tenants_shares_by_token two_tenants tree/service_tables.c \
