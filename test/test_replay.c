@@ -47,7 +47,7 @@ check(bool good, const char *what)
 	_exit(1);
 }
 
-/* An inner node of this generation, each of its words too. */
+/* An inner node of this generation, with one child, itself; all other words of its cells are the generation, too. */
 static void
 make_image(const Stage *stage, uint64_t generation, uint64_t *image)
 {
@@ -57,6 +57,9 @@ make_image(const Stage *stage, uint64_t generation, uint64_t *image)
 	node_begin(&geometry, image, stage->record.tree, stage->record.root, 1, generation, 0);
 	for (uint32_t word = geometry.first_word; word < INNER_BYTES / 8; word++)
 		image[word] = generation;
+	image[inner_cell_word(&geometry, 0)] = stage->record.root;
+	for (uint32_t word = inner_cell_word(&geometry, 0) + 1; word < inner_cell_word(&geometry, 1); word++)
+		image[word] = 0;
 	image[HEADER_STATE] = node_state_word(generation, 1, 1, 0);
 	node_seal(&geometry, image);
 }
