@@ -77,8 +77,9 @@ state_number(const StateTable *table, uint32_t i)
 static StateAtNode *
 part_number(const StateTable *table, uint32_t i)
 {
-	assert(i < table->parts_used);
-	assert(table->parts_used <= table->part_count);
+	/* Not parts_used, which is read under its lock only. */
+	assert(i < table->part_count);
+	assert(table->parts != 0);
 	return (StateAtNode *) ((char *) table + table->parts) + i;
 }
 
