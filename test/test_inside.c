@@ -20,7 +20,8 @@ static Tree *outer, *inner;
 static uint32_t inserted; /* into the inner one */
 static uint32_t asked;
 static TreeStatus refused;
-static bool jumps; /* out of the innermost comparator, now and then */
+static bool jumps;        /* out of the innermost comparator, now and then */
+static TreeScan *looking; /* what a jump has left open */
 
 /* Whether the string is there, by a scan of its own. */
 static void
@@ -29,7 +30,6 @@ inner_look(uint32_t i)
 	char string[TIED_MAX_BYTES];
 	const TreeBatch *batch;
 	TreeBound low, high;
-	TreeScan *scan;
 	TreeKey key;
 
 	tied_string(string, i, LENGTH(i));
@@ -38,11 +38,12 @@ inner_look(uint32_t i)
 	low.side = -1;
 	high = low;
 	high.side = 1;
-	assert_int_equal(tree_scan_open(inner, &scan), TREE_OK);
-	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, &low, &high), TREE_OK);
-	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
+	assert_int_equal(tree_scan_open(inner, &looking), TREE_OK);
+	assert_int_equal(tree_scan_seek(looking, TREE_FORWARD, &low, &high), TREE_OK);
+	assert_int_equal(tree_scan_next(looking, &batch), TREE_OK);
 	assert_int_equal(batch->count, 1);
-	tree_scan_close(scan);
+	tree_scan_close(looking);
+	looking = NULL;
 }
 
 /* What the outer tree's comparator does besides. */
@@ -80,6 +81,8 @@ compare_outer(void *argument, const TreeBound *bound, const TreeKey *entry)
 			use_inner();
 		jump_after = 0;
 		tree_client_rest_inside(client.tree, calls);
+		tree_scan_close(looking);
+		looking = NULL;
 	}
 	else
 		use_inner();

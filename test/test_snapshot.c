@@ -273,6 +273,16 @@ read_file(const char *path, uint64_t bytes)
 	return copy;
 }
 
+/* Fails unless the file begins with these bytes. */
+static void
+assert_file(const char *path, const void *expected, uint64_t bytes)
+{
+	void *copy = read_file(path, bytes);
+
+	assert_memory_equal(copy, expected, bytes);
+	free(copy);
+}
+
 static void
 write_file(const char *path, const void *data, uint64_t bytes)
 {
@@ -360,7 +370,7 @@ test_other_snapshot(void **state)
 	check_filled(stage, 1);
 	assert_int_equal(kept_count(stage, stage->snapshot), 1);
 	assert_string_equal(stage->kept.why, "other-memory");
-	assert_memory_equal(read_file(stage->kept.path, bytes), older, bytes);
+	assert_file(stage->kept.path, older, bytes);
 	free(older);
 }
 
@@ -374,7 +384,7 @@ test_strange_files(void **state)
 	write_file(stage->snapshot, text, sizeof(text));
 	assert_int_equal(stage_try_open(stage), FABRIC_DENIED);
 	assert_non_null(strstr(stage->detail, "is not touched"));
-	assert_memory_equal(read_file(stage->snapshot, sizeof(text)), text, sizeof(text));
+	assert_file(stage->snapshot, text, sizeof(text));
 	unlink(stage->snapshot);
 	assert_int_equal(symlink(stage->memory_path, stage->snapshot), 0);
 	assert_int_equal(stage_try_open(stage), FABRIC_UNREACHABLE);
@@ -384,16 +394,16 @@ test_strange_files(void **state)
 	/* They come while the daemon runs. */
 	write_file(stage->snapshot, text, sizeof(text));
 	assert_int_equal(stage_save(stage), FABRIC_DENIED);
-	assert_memory_equal(read_file(stage->snapshot, sizeof(text)), text, sizeof(text));
+	assert_file(stage->snapshot, text, sizeof(text));
 	unlink(stage->snapshot);
 	stage_open(stage, FABRIC_MEMORY_CLEAN);
 	write_file(stage->unfinished, text, sizeof(text));
 	assert_int_equal(stage_save(stage), FABRIC_EXISTS);
-	assert_memory_equal(read_file(stage->unfinished, sizeof(text)), text, sizeof(text));
+	assert_file(stage->unfinished, text, sizeof(text));
 	/* Nor does the start remove it. */
 	assert_int_equal(stage_try_open(stage), FABRIC_OK);
 	check_filled(stage, 0);
-	assert_memory_equal(read_file(stage->unfinished, sizeof(text)), text, sizeof(text));
+	assert_file(stage->unfinished, text, sizeof(text));
 }
 
 /* Memory of another boot is not believed: the snapshot is. */
