@@ -126,8 +126,8 @@ sub constant
 	my ($column) = @_;
 	my $type = base($column->{type});
 
-	# A name has a collation of its own, which that of the column must not contradict.
-	return literal($column) if !$foreign{$type} || $column->{type} =~ /icu/ || chance(0.75);
+	# A name has the collation "C", by which the comparison then is: an index of text helps only where it has that collation, too.
+	return literal($column) if !$foreign{$type} || $type eq 'text' && $column->{type} !~ /COLLATE "C"/ || chance(0.75);
 	my $other = pick(@{ $foreign{$type} });
 	my $value = $literal{$other}->($column->{narrow});
 	# Not every EAN is an ISBN, but every ISBN is an EAN.
