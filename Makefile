@@ -44,7 +44,7 @@ endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
 SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
-EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/msd.service
+EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/operate/msd.service
 
 PG_CONFIG = pg_config
 # No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.
@@ -88,14 +88,14 @@ install: install-msd
 mandir8 = $(mandir)/man8
 systemdunitdir = $(datadir)/sherman
 
-install-msd: msd doc/msd.service
+install-msd: msd doc/operate/msd.service
 	$(MKDIR_P) '$(DESTDIR)$(bindir)' '$(DESTDIR)$(mandir8)' '$(DESTDIR)$(datadir)/sherman' '$(DESTDIR)$(systemdunitdir)'
 	$(INSTALL_PROGRAM) msd '$(DESTDIR)$(bindir)/msd'
-	$(INSTALL_DATA) doc/msd.8 '$(DESTDIR)$(mandir8)/msd.8'
-	$(INSTALL_DATA) doc/msd.service '$(DESTDIR)$(systemdunitdir)/msd.service'
-	$(INSTALL_DATA) doc/msd.conf '$(DESTDIR)$(datadir)/sherman/msd.conf'
+	$(INSTALL_DATA) doc/operate/msd.8 '$(DESTDIR)$(mandir8)/msd.8'
+	$(INSTALL_DATA) doc/operate/msd.service '$(DESTDIR)$(systemdunitdir)/msd.service'
+	$(INSTALL_DATA) doc/operate/msd.conf '$(DESTDIR)$(datadir)/sherman/msd.conf'
 
-doc/msd.service: doc/msd.service.in
+doc/operate/msd.service: doc/operate/msd.service.in
 	sed 's|@bindir@|$(bindir)|' $< > $@
 
 uninstall: uninstall-msd

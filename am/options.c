@@ -10,7 +10,7 @@
 /* A tree fills its leaves to at least this: half a leaf (TreeFormat.fill_percent). */
 #define FILLFACTOR_LEAST 50
 
-/* A tree has one copy or none (doc/replicas.md). */
+/* A tree has one copy or none (doc/internals/replicas.md). */
 #define REPLICAS_MOST 1
 
 typedef struct ShermanOptions

@@ -3,7 +3,7 @@
  *		Epochs and ends: whether the memory nodes' memory still fits the tables, decided at each start.
  *
  * An epoch is a run of the server that used memory nodes.  Before the first change of a tree in an epoch its
- * record says so ("mutated").  At a start there are three cases, and no default (doc/crash-safety.md):
+ * record says so ("mutated").  At a start there are three cases, and no default (doc/internals/crash-safety.md):
  *
  *		CLEAN: the control file says that the server was shut down, at the very checkpoint that the
  *		postmaster's own callback recorded when it ended; or has crashed since, in runs of ours that used no

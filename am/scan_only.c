@@ -5,7 +5,7 @@
  * The executor (nodeIndexonlyscan.c) looks each TID's page up in the visibility map, and fetches the row only
  * where the bit is not set.  btree holds a pin on the leaf meanwhile, and VACUUM waits for it before it frees
  * a TID.  Here nobody waits: what is returned is right whatever the executor finds.  See
- * doc/index-only-scans.md for the argument; in short, for an entry that was read at t0:
+ * doc/internals/index-only-scans.md for the argument; in short, for an entry that was read at t0:
  *
  * - At t1 > t0 the map is looked at, for all entries of the batch; at t2 > t1 the leaf's generation is read
  *	 again.  If it is the same, no entry had been removed by t2, so no VACUUM that met their TIDs had come to

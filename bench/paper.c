@@ -14,7 +14,7 @@
  * a tree for itself, and --techniques may name o, too: it is locked in the server's own memory only, which has room for so many leaves.
  * --cache: a compute server has room for so many of the inner nodes that it uses, and not for all.
  *
- * Figures are those of a model in virtual time (doc/simulator.md), but for the last line, which tells how
+ * Figures are those of a model in virtual time (doc/internals/simulator.md), but for the last line, which tells how
  * fast this machine simulates.
  */
 #include <getopt.h>
@@ -53,7 +53,7 @@
 #define NODE_SPARE_BYTES (1ull << 30)
 #define CACHE_SPARE_BYTES (4ull << 20)
 /*
- * Processor time, as measured on this code (doc/simulator.md): an operation's own work, and a lock that
+ * Processor time, as measured on this code (doc/internals/simulator.md): an operation's own work, and a lock that
  * another client of the compute server hands over.
  */
 #define OPERATION_NS 500
@@ -66,7 +66,7 @@ typedef struct Arguments
 	double cache_percent; /* 0: all inner nodes fit */
 } Arguments;
 
-/* A letter for each technique (doc/techniques.md); what is not named is off. */
+/* A letter for each technique (doc/internals/techniques.md); what is not named is off. */
 static void
 set_techniques(YcsbOptions *options, const char *letters)
 {

@@ -5,7 +5,7 @@
  * The parties share one area of memory, which the caller lends.  A client connects to "proxy:ADDRESS" with
  * FabricOptions.proxy set: its endpoint is a slot of the area with a ring of requests and room for their data.  A
  * worker takes the requests of its slots in turn and runs them on one endpoint of its own for each address,
- * cluster and incarnation.  doc/fabric.md ("Connection workers") says why death, doubt and shared channels are
+ * cluster and incarnation.  doc/internals/fabric.md ("Connection workers") says why death, doubt and shared channels are
  * right.
  *
  * Nothing here knows how processes are woken: the caller lends that.  A wake-up that comes before the sleep must not

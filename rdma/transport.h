@@ -3,7 +3,7 @@
  *		What a transport provides, and the endpoint that it fills.  Private to rdma/.
  *
  * fabric.c checks every chain before a transport sees it, keeps the counters and the doubt; a transport only
- * moves bytes.  A new transport is one FabricTransport and one line in fabric.c's table (doc/fabric.md).
+ * moves bytes.  A new transport is one FabricTransport and one line in fabric.c's table (doc/internals/fabric.md).
  */
 #ifndef SHERMAN_TRANSPORT_H
 #define SHERMAN_TRANSPORT_H

@@ -8,7 +8,7 @@
 #define REQUEST_BYTES 16u
 #define ATOMIC_BYTES 28u
 
-/* doc/simulator.md has the table, with the source of each. */
+/* doc/internals/simulator.md has the table, with the source of each. */
 const CostParameters cost_parameters = {
 	.post = 200 * PICOSECONDS_PER_NS,
 	.complete = 400 * PICOSECONDS_PER_NS,

@@ -7,7 +7,7 @@
  * served, in the order of these calls, which callers make at the virtual time that each of them names. Times
  * are picoseconds since the simulation's start.
  *
- * The parameters are fitted to micro-benchmarks of published hardware alone, and doc/simulator.md has the
+ * The parameters are fitted to micro-benchmarks of published hardware alone, and doc/internals/simulator.md has the
  * source of each: what comes out of them are a model's figures, not a machine's.
  */
 #ifndef SHERMAN_COST_H

@@ -1,6 +1,6 @@
 /*
  * explorer.h
- *		All orders of a small simulation's steps, one run after the other (doc/simulator.md).
+ *		All orders of a small simulation's steps, one run after the other (doc/internals/simulator.md).
  *
  *		explorer_open(&options); while (explorer_begin()) { scheduler_open(seed); ... coroutines;
  *		explorer_switch(true) where the choice begins, explorer_switch(false) where it ends

@@ -1,7 +1,7 @@
 /*
  * simulator.h
  *		The transport "sim": chains that take effect in virtual time on the memory of a memory node
- *		(doc/simulator.md).
+ *		(doc/internals/simulator.md).
  *
  *		scheduler_open(seed); simulator_open(&options); ... coroutines: a memory node that serves; clients
  *		with FabricOptions.transport = &sim_transport, which connect to "sim:" and the path of its control

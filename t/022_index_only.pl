@@ -1,6 +1,6 @@
 
 # Index-only scans beside updates and VACUUM: every snapshot has each key once, so a row that comes back from the dead, or one
-# that is missed, changes count or sum (doc/index-only-scans.md).
+# that is missed, changes count or sum (doc/internals/index-only-scans.md).
 
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
 
-# Invariants of crash safety that no other test is about (doc/invariants.md).  Nothing is taken out of an index before the WAL that it follows
+# Invariants of crash safety that no other test is about (doc/internals/invariants.md).  Nothing is taken out of an index before the WAL that it follows
 # from is flushed, and the removal noted (N10): so a crash right behind VACUUM, or behind healing, costs no index.
 
 use strict;

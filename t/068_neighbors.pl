@@ -1,6 +1,6 @@
 
 # Another extension that uses the same hooks (t/neighbor.c), loaded before sherman and behind it: both do what they do alone
-# (doc/fragile.md).
+# (doc/internals/fragile.md).
 
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 /*
  * test_cost.c
- *		The micro-benchmarks that the cost model is fitted to (doc/simulator.md): latencies, and rates by size
+ *		The micro-benchmarks that the cost model is fitted to (doc/internals/simulator.md): latencies, and rates by size
  *		and contention. All of it is virtual time, so the figures are the same everywhere, and asserted
  *		closely.
  */

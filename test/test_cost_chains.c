@@ -1,6 +1,6 @@
 /*
  * test_cost_chains.c
- *		What the cost model charges for each kind of chain, to the picosecond, and to which queue: doc/simulator.md has the
+ *		What the cost model charges for each kind of chain, to the picosecond, and to which queue: doc/internals/simulator.md has the
  *		parameters.  The sums are written out here: what is left out of the model, or counted twice, shows.
  */
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "../sim/ycsb.h"
 
 #define NS PICOSECONDS_PER_NS
-/* The table of doc/simulator.md. */
+/* The table of doc/internals/simulator.md. */
 #define POST (200 * NS)
 #define DOORBELL_LIST (550 * NS)
 #define REQUEST 9000u

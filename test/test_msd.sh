@@ -202,22 +202,22 @@ rm -f "$DIRECTORY/memory"
 
 # what it is installed with
 if [ -d "${TOP:-/nonexistent}/doc" ]; then
-	sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|" "$TOP/doc/msd.service.in" > "$DIRECTORY/msd.service"
+	sed "s|@bindir@|$(cd "$(dirname "$MSD")" && pwd)|" "$TOP/doc/operate/msd.service.in" > "$DIRECTORY/msd.service"
 	if command -v systemd-analyze >/dev/null; then
 		expect 0 '^$' systemd-analyze verify --man=no "$DIRECTORY/msd.service"
 	fi
 	if command -v mandoc >/dev/null; then
-		expect 0 '^$' mandoc -Tlint -Wwarning "$TOP/doc/msd.8"
+		expect 0 '^$' mandoc -Tlint -Wwarning "$TOP/doc/operate/msd.8"
 	elif command -v man >/dev/null; then
-		expect 0 '^$' bash -c "man --warnings -l '$TOP/doc/msd.8' 2>&1 >/dev/null"
+		expect 0 '^$' bash -c "man --warnings -l '$TOP/doc/operate/msd.8' 2>&1 >/dev/null"
 	fi
 	for name in $("$MSD" --help | grep -oE '^  --[a-z-]+' | tr -d ' -' | grep -vE '^(help|version|config|droptenant)$'); do
-		tr -d - < "$TOP/doc/msd.8" | grep -q "$name" || fail "msd.8 does not tell of $name"
-		tr -d - < "$TOP/doc/msd.conf" | grep -qE "^#?$name = " || fail "msd.conf does not tell of $name"
+		tr -d - < "$TOP/doc/operate/msd.8" | grep -q "$name" || fail "msd.8 does not tell of $name"
+		tr -d - < "$TOP/doc/operate/msd.conf" | grep -qE "^#?$name = " || fail "msd.conf does not tell of $name"
 	done
 	# The example is a configuration that is understood.
 	sed "s|^memory = .*|memory = $DIRECTORY/memory|; s|^socket = .*|socket = $DIRECTORY/socket|; s|^size = .*|size = 8M|" \
-		"$TOP/doc/msd.conf" > "$DIRECTORY/example"
+		"$TOP/doc/operate/msd.conf" > "$DIRECTORY/example"
 	start --config "$DIRECTORY/example"
 	stop TERM 0
 fi

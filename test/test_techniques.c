@@ -1,6 +1,6 @@
 /*
  * test_techniques.c
- *		Round trips and bytes of inserts in every set of techniques (doc/techniques.md), exactly; and what several processes
+ *		Round trips and bytes of inserts in every set of techniques (doc/internals/techniques.md), exactly; and what several processes
  *		on one leaf do without the hierarchy, and with each bound of handovers.
  */
 #include <pthread.h>

@@ -128,7 +128,7 @@ typedef enum TreeOffload
 } TreeOffload;
 
 /*
- * Techniques of the papers that can be left out, for measurements that tell what each of them is worth (doc/techniques.md): the
+ * Techniques of the papers that can be left out, for measurements that tell what each of them is worth (doc/internals/techniques.md): the
  * tree is correct without any of them.  All zero is Sherman's baseline, FG+.
  */
 typedef struct TreeTechniques

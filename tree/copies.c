@@ -7,7 +7,7 @@
  * copy's memory node has one, or several shorter ones, with the same bytes.  Locks, extents' words and reads
  * are the home's alone.  Once the home is given up, each chain for a place there goes to the copy of that
  * place, and lock words are those of the copy's memory node; nodes that are taken from then on have pointers
- * that name it.  doc/replicas.md has the argument.
+ * that name it.  doc/internals/replicas.md has the argument.
  */
 #include "copies.h"
 

@@ -1,6 +1,6 @@
 /*
  * copies.h
- *		What copies.c and copies_compare.c share. doc/replicas.md tells the order of writes and why it is
+ *		What copies.c and copies_compare.c share. doc/internals/replicas.md tells the order of writes and why it is
  *		safe.
  */
 #ifndef SHERMAN_TREE_COPIES_H

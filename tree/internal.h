@@ -312,7 +312,7 @@ extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int c
 extern TreeStatus access_read_outside(Tree *tree, const OutsideReference *references, int count,
                                       uint8_t *const *buffers);
 
-/* ---- copies.c: trees that have each node twice; doc/replicas.md ---- */
+/* ---- copies.c: trees that have each node twice; doc/internals/replicas.md ---- */
 
 /*
  * A chain of a tree with copies.  While both are good, WRITEs go to the copy first, and are awaited; then the

@@ -24,7 +24,7 @@
  * rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
  * which leaves push out nothing, and a leaf is found by its address, whoever told it.
  *
- * A hit makes no chain, so whoever has been fenced is told so by his next chain only: see doc/techniques.md.
+ * A hit makes no chain, so whoever has been fenced is told so by his next chain only: see doc/internals/techniques.md.
  */
 #include "leaf_cache.h"
 #include "sequence.h"

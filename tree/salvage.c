@@ -16,7 +16,7 @@
  * no newer than the first that this life knew.  Nobody of this life gives out a place there, or makes a node there a
  * free one, before it was looked at: the first fold ends the looking.  Nobody of a life before writes there, for its
  * channels were fenced when this one was attached.  A tree that lost its entry in the state table, and came back, may
- * have had a life in this life: of it nothing is looked at.  doc/tree-protocol.md has the argument.
+ * have had a life in this life: of it nothing is looked at.  doc/internals/tree-protocol.md has the argument.
  */
 #include "directory.h"
 #include "state.h"

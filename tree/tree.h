@@ -136,7 +136,7 @@ extern TreeStatus tree_open(TreeClient *client, uint64_t tree, uint64_t root, co
 extern void tree_close(Tree *handle);
 
 /* ------------------------------------------------------------------------------------------------
- * Copies: each node of a tree twice, at its home and at one other memory node (doc/replicas.md).
+ * Copies: each node of a tree twice, at its home and at one other memory node (doc/internals/replicas.md).
  */
 typedef enum TreeCopyState
 {

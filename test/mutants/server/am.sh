@@ -258,7 +258,7 @@ mutate predicate_taken_for_immutable t/050_owners_code am/suspect.c \
 mutate removal_before_flush t/037_crash_points am/changes.c \
 	's/\tsherman_flush\(end\);\n//'
 
-# ---- invariants (doc/invariants.md)
+# ---- invariants (doc/internals/invariants.md)
 mutate removal_not_flushed t/038_invariants am/changes.c \
 	's/\tsherman_flush\(end\);\n//'
 mutate stamp_behind_its_row t/031_heal am/changes.c \
