@@ -515,18 +515,30 @@ sherman_index_quietly(Relation index)
 	return opened->state == SHERMAN_OK && opened->tree != NULL ? opened : NULL;
 }
 
-bool
-sherman_size(Relation index, TreeStatistics *statistics)
+static bool
+size_estimate(Relation index, TreeStatus (*estimate) (Tree *, TreeStatistics *), TreeStatistics *statistics)
 {
 	ShermanIndex *opened = sherman_index_quietly(index);
 
 	if (opened == NULL)
 		return false;
-	if (tree_estimate(opened->tree, statistics) == TREE_OK)
+	if (estimate(opened->tree, statistics) == TREE_OK)
 		return true;
 	/* It did not answer in time: nobody is to wait for it again. */
 	(void) sherman_connection_trouble();
 	return false;
+}
+
+bool
+sherman_size(Relation index, TreeStatistics *statistics)
+{
+	return size_estimate(index, tree_estimate_nodes, statistics);
+}
+
+bool
+sherman_memory_size(Relation index, TreeStatistics *statistics)
+{
+	return size_estimate(index, tree_estimate, statistics);
 }
 
 void

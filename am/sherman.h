@@ -398,8 +398,13 @@ extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap
 
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing. */
 extern ShermanIndex *sherman_index_quietly(Relation index);
-/* True size for planner, cost and views, from the shared tree state; false when not known without waiting. */
+/*
+ * True size for planner and VACUUM: tree_estimate_nodes(), so next to never a round trip, and no call.  False when not known without
+ * waiting.
+ */
 extern bool sherman_size(Relation index, TreeStatistics *statistics);
+/* The same for views, with the memory that the index has: tree_estimate(). */
+extern bool sherman_memory_size(Relation index, TreeStatistics *statistics);
 
 /* ---- hooks.c, workers.c, recovery.c, collector.c: set up from _PG_init ---- */
 extern void sherman_define_settings(void);

@@ -307,7 +307,7 @@ sherman_index_info(PG_FUNCTION_ARGS)
 			set_text(values, nulls, 12, sherman_copies_text(index, &meta));
 		}
 	}
-	if (sherman_size(index, &size))
+	if (sherman_memory_size(index, &size))
 	{
 		values[4] = Int32GetDatum((int32) size.height);
 		values[5] = Int64GetDatum((int64) size.leaves);
@@ -363,7 +363,7 @@ sherman_relation_size(PG_FUNCTION_ARGS)
 
 	if (index == NULL)
 		PG_RETURN_NULL();
-	is_known = sherman_size(index, &size);
+	is_known = sherman_memory_size(index, &size);
 	relation_close(index, AccessShareLock);
 	if (!is_known)
 		PG_RETURN_NULL();

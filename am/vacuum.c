@@ -118,10 +118,7 @@ pages_of(uint64 bytes)
 static BlockNumber
 size_in_pages(const TreeStatistics *statistics)
 {
-	uint64		bytes = statistics->node_bytes != 0 ? statistics->node_bytes + statistics->outside_bytes
-		: statistics->extent_bytes;
-
-	return pages_of(bytes);
+	return pages_of(statistics->node_bytes + statistics->outside_bytes);
 }
 
 static void

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "support/cost.h"
 #include "support/tree_fixture.h"
 
 #define ENTRIES 20000u
@@ -61,12 +62,83 @@ test_postings(void **state)
 	estimate_values(&format, ENTRIES);
 }
 
+static void
+estimate_nodes(Tree *tree, const TestClient *with, TreeStatistics *statistics, Cost *cost)
+{
+	cost_begin(with, cost);
+	assert_int_equal(tree_estimate_nodes(tree, statistics), TREE_OK);
+	cost_end(with, cost);
+	assert_int_equal(cost->fabric.calls, 0);
+	assert_true(statistics->leaves > 100);
+	assert_int_equal(statistics->extent_bytes, 0);
+}
+
+/* A plan's estimate: READs until the way to the first leaf is cached, then nothing; what the tree has of memory costs the one call. */
+static void
+test_plans_make_no_call(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	Tree *seen;
+	OtherInstance other;
+	TreeStatistics statistics;
+	Cost cost;
+
+	(void) state;
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		TreeKey key = number_key(scramble(i), i);
+
+		must_insert(tree, &key, false);
+	}
+	other_start(&other);
+	seen = open_tree(&other.client, &record);
+	estimate_nodes(seen, &other.client, &statistics, &cost);
+	assert_int_equal(cost.fabric.round_trips, statistics.height);
+	estimate_nodes(seen, &other.client, &statistics, &cost);
+	assert_int_equal(cost.fabric.round_trips, statistics.height - 1);
+	for (int i = 0; i < 3; i++)
+	{
+		estimate_nodes(seen, &other.client, &statistics, &cost);
+		assert_int_equal(cost.fabric.round_trips, 0);
+	}
+	cost_begin(&other.client, &cost);
+	assert_int_equal(tree_estimate(seen, &statistics), TREE_OK);
+	cost_end(&other.client, &cost);
+	assert_int_equal(cost.fabric.calls, 1);
+	assert_int_equal(cost.fabric.round_trips, 0);
+	assert_true(statistics.extent_bytes >= statistics.node_bytes / 2);
+	tree_close(seen);
+	other_stop(&other);
+	tree_close(tree);
+}
+
+/* The adds of folds that find more than an estimate has are no tree without a leaf. */
+static void
+test_one_leaf_at_least(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	TreeStatistics statistics;
+
+	(void) state;
+	assert_int_equal(tree_estimate_nodes(tree, &statistics), TREE_OK);
+	assert_int_equal(statistics.leaves, 1);
+	state_add(tree->state, 0, -5, 0);
+	assert_int_equal(tree_estimate_nodes(tree, &statistics), TREE_OK);
+	assert_int_equal(statistics.leaves, 1);
+	assert_int_equal(statistics.node_bytes, tree->geometry.leaf_bytes);
+	tree_close(tree);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_few_duplicates),
 		cmocka_unit_test(test_postings),
+		cmocka_unit_test(test_plans_make_no_call),
+		cmocka_unit_test(test_one_leaf_at_least),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -87,18 +87,16 @@ height_find(Tree *tree, uint32_t *height)
 	return status;
 }
 
-/* tree_estimate(), as a passage. */
+/* tree_estimate_nodes(), as a passage. */
 static TreeStatus
-estimate(Tree *handle, TreeStatistics *statistics)
+estimate_nodes(Tree *handle, TreeStatistics *statistics)
 {
-	TreeStatistics known;
 	bool estimated;
 	TreeStatus status;
 
 	assert(handle->client->passages > 0);
 	tree_count_flush(handle);
-	state_read(handle->state, &known, &estimated);
-	*statistics = known;
+	state_read(handle->state, statistics, &estimated);
 	if (estimated)
 		status = height_find(handle, &statistics->height);
 	else
@@ -109,25 +107,19 @@ estimate(Tree *handle, TreeStatistics *statistics)
 			state_set(handle->state, statistics->entries, statistics->leaves, statistics->inner_nodes,
 			          statistics->height);
 	}
-	if (status == TREE_OK && statistics->extent_bytes == 0)
-	{
-		TreeRecord record;
-
-		status = tree_record_read(handle->client, handle->tree, tree_source(handle, tree_home(handle->root)),
-		                          &record);
-		if (status == TREE_OK)
-			statistics->extent_bytes = record.bytes;
-	}
 	if (status == TREE_RETRY)
 		status = client_fail(handle->client, TREE_DAMAGED, "tree %llx: its root is not one",
 		                     (unsigned long long) handle->tree);
+	/* No tree is without a leaf, whatever folds have taken from an estimate that was too low. */
+	if (statistics->leaves == 0)
+		statistics->leaves = 1;
 	statistics->node_bytes =
 		statistics->leaves * handle->geometry.leaf_bytes + statistics->inner_nodes * INNER_BYTES;
 	return status;
 }
 
 TreeStatus
-tree_estimate(Tree *handle, TreeStatistics *statistics)
+tree_estimate_nodes(Tree *handle, TreeStatistics *statistics)
 {
 	int passage;
 	TreeStatus status;
@@ -137,7 +129,22 @@ tree_estimate(Tree *handle, TreeStatistics *statistics)
 	status = gate_enter(handle, &passage);
 	if (status != TREE_OK)
 		return status;
-	status = estimate(handle, statistics);
+	status = estimate_nodes(handle, statistics);
 	gate_leave(handle, passage);
+	return status;
+}
+
+TreeStatus
+tree_estimate(Tree *handle, TreeStatistics *statistics)
+{
+	TreeRecord record;
+	TreeStatus status = tree_estimate_nodes(handle, statistics);
+
+	if (status != TREE_OK || statistics->extent_bytes != 0)
+		return status;
+	status =
+		tree_record_read(handle->client, handle->tree, tree_source(handle, tree_home(handle->root)), &record);
+	if (status == TREE_OK)
+		statistics->extent_bytes = record.bytes;
 	return status;
 }

@@ -575,7 +575,13 @@ typedef struct TreeStatistics
 	uint64_t extent_bytes;  /* memory taken from memory nodes */
 } TreeStatistics;
 
-/* Cheap estimate from the shared tree state and the record: entries, leaves, height, extent_bytes. */
+/*
+ * Estimates nodes, height and entries from the shared tree state, without a control call: an instance's first one reads the root and
+ * the way to a leaf, and later ones only what the cache has not of the way to the first leaf.  extent_bytes is 0 as long as no call
+ * has told it to this instance.  TREE_UNREACHABLE, TREE_FENCED, TREE_STOPPED, TREE_TIMED_OUT, TREE_DAMAGED.
+ */
+extern TreeStatus tree_estimate_nodes(Tree *handle, TreeStatistics *statistics);
+/* The same with extent_bytes, which takes a call for the record where no call has told it yet. */
 extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
 
 /* One broken invariant; the walk goes on. May jump. */

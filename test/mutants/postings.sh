@@ -34,3 +34,7 @@ mutate posting_view_is_its_own test_posting tree/batch.c \
 	's/if \(cell_is_posting\(cell\)\)\n\t\t\tcell = /if (false)\n\t\t\tcell = /'
 mutate postings_estimated_as_cells test_estimate tree/estimate.c \
 	's/\(sampled > usual \? sampled : usual\)/usual/'
+mutate plan_asks_for_the_memory test_estimate tree/estimate.c \
+	's/\tstatus = estimate_nodes\(handle, statistics\);/\tstatus = estimate_nodes(handle, statistics);\n\tif (status == TREE_OK \&\& statistics->extent_bytes == 0)\n\t{\n\t\tTreeRecord record;\n\n\t\tstatus = tree_record_read(handle->client, handle->tree, tree_home(handle->root), \&record);\n\t}/'
+mutate estimate_without_a_leaf test_estimate tree/estimate.c \
+	's/if \(statistics->leaves == 0\)/if (false)/'
