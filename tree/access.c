@@ -112,7 +112,11 @@ access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	client->doubt |= 1ull << memory_node;
 	status = access_settle(client, memory_node);
 	if (status != TREE_OK)
+	{
+		if ((client->doubt & 1ull << memory_node) != 0)
+			state_leave_unsettled(tree->state, memory_node);
 		return status;
+	}
 	/* What is held has to be settled and given back: that is not cut short here. */
 	if (client->holding || client_tries_again(client, 1))
 		return TREE_RETRY;

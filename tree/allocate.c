@@ -45,7 +45,7 @@ extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent,
 	if (extent->extents <= at->extents)
 		return;
 	/* From here on chunks are taken in this life. */
-	if (at->extents == 0 && at->past.look == STATE_LOOK_OWED && !state->past_unknown)
+	if (at->extents == 0 && at->past.look == STATE_LOOK_OWED && !state->past_over)
 		at->past = *past;
 	/* Readers of estimates take no lock. */
 	__atomic_fetch_add(&state->extent_bytes, extent->tree_bytes - at->tree_bytes, __ATOMIC_RELAXED);

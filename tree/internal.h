@@ -573,8 +573,16 @@ extern TreeCopyState state_copies(const TreeState *state);
 extern void state_copies_set(TreeState *state, TreeCopyState copies);
 extern void state_copies_doubt(TreeShared *shared, uint64_t tree);
 extern void state_copies_strand(TreeShared *shared, uint64_t tree);
-/* A memory node comes back with what it had: what was stranded is in doubt. */
-extern void state_copies_return(TreeShared *shared);
+/*
+ * A memory node comes back with what it had, and was fenced: no chain of before can land there any more, and what was stranded
+ * is in doubt.
+ */
+extern void state_node_fenced(TreeShared *shared, uint32_t node);
+/*
+ * A chain of the tree's may have landed at the memory node, or may land until that is fenced: as long the state is not given
+ * away (state_table.c).  Before the handle is closed that executed it.
+ */
+extern void state_leave_unsettled(TreeState *state, uint32_t node);
 /* How many doubts there were, and whether the last of them is not settled. */
 extern uint64_t state_copies_doubts(const TreeState *state, bool *open);
 extern void state_copies_settle(TreeState *state, uint64_t doubts);

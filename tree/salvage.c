@@ -15,8 +15,8 @@
  * Nothing is given twice: what is looked at are chunks that were taken before the first one of this life, of extents
  * no newer than the first that this life knew.  Nobody of this life gives out a place there, or makes a node there a
  * free one, before it was looked at: the first fold ends the looking.  Nobody of a life before writes there, for its
- * channels were fenced when this one was attached.  A tree that lost its entry in the state table, and came back, may
- * have had a life in this life: of it nothing is looked at.  doc/internals/tree-protocol.md has the argument.
+ * channels were fenced when this one was attached.  For a tree whose state was given away, and made anew, that is when
+ * its life began: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
  */
 #include "directory.h"
 #include "state.h"
@@ -95,7 +95,7 @@ give_up(Tree *tree, uint32_t memory_node)
 	if (at == NULL)
 	{
 		/* What a part that is made later would look through is not looked through, either. */
-		tree->state->past_unknown = 1;
+		tree->state->past_over = 1;
 		spin_unlock(&tree->state->spin);
 		return true;
 	}

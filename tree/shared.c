@@ -172,7 +172,7 @@ tree_node_open(TreeClient *client, uint32_t node, uint64_t member)
 	assert(node < client->options.nodes);
 	lock_node_fenced(client, node);
 	leaf_cache_forget(client->shared, node);
-	state_copies_return(client->shared);
+	state_node_fenced(client->shared, node);
 	__atomic_store_n(&client->shared->members[node], member, __ATOMIC_RELEASE);
 	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);
 }
@@ -256,15 +256,20 @@ state_copies_strand(TreeShared *shared, uint64_t tree)
 }
 
 void
-state_copies_return(TreeShared *shared)
+state_node_fenced(TreeShared *shared, uint32_t node)
 {
 	StateTable *table = shared->states;
 
-	assert(table->options.trees > 0);
+	assert(node < TREE_MAX_NODES);
 	spin_lock(&table->spin);
 	for (uint32_t i = 0; i < table->states_used; i++)
-		if (__atomic_exchange_n(&state_number(table, i)->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
-			state_copies_suspect(state_number(table, i));
+	{
+		TreeState *state = state_number(table, i);
+
+		__atomic_fetch_and(&state->unsettled, ~(1u << node), __ATOMIC_ACQ_REL);
+		if (__atomic_exchange_n(&state->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
+			state_copies_suspect(state);
+	}
 	spin_unlock(&table->spin);
 }
 
@@ -334,6 +339,15 @@ state_copies_settle(TreeState *state, uint64_t doubts)
 {
 	assert(state != NULL);
 	__atomic_store_n(&state->copy_settled, doubts, __ATOMIC_RELEASE);
+}
+
+/* ---- chains of unknown outcome ---- */
+
+void
+state_leave_unsettled(TreeState *state, uint32_t node)
+{
+	assert(node < TREE_MAX_NODES);
+	__atomic_fetch_or(&state->unsettled, 1u << node, __ATOMIC_ACQ_REL);
 }
 
 /* ---- epochs, splits, counters ---- */

@@ -119,8 +119,8 @@ struct TreeState
 	uint32_t copies_stranded; /* atomic */
 	uint64_t copy_doubts;     /* atomic: how many there were */
 	uint64_t copy_settled;    /* atomic: those up to this one are settled */
-	uint32_t past_unknown;    /* what was taken before may be of this life: salvage.c leaves it alone */
-	uint32_t reserved;
+	uint32_t past_over; /* salvage.c looks through nothing more, at a memory node without a part, either */
+	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree may land yet */
 	int64_t entries;
 	int64_t leaves;
 	int64_t inner_nodes;
@@ -134,8 +134,8 @@ struct TreeState
 typedef struct StateTable
 {
 	TreeSharedOptions options;
-	uint32_t spin;        /* over tree, references, used, next, dropped of all states, and the buckets */
-	uint32_t evicted;     /* a tree gave its state to another one in this life; under `spin` */
+	uint32_t spin; /* over tree, references, used, next, dropped of all states, and the buckets */
+	uint32_t reserved;
 	uint64_t doubts_lost; /* atomic: how often a tree that had no entry, or has none now, had a doubt */
 	uint64_t doubts_kept; /* atomic: so many of them the user of the table has noted elsewhere */
 	uint64_t clock;

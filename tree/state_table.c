@@ -4,7 +4,8 @@
  *
  * A state stays when the last handle of its tree is closed, with the free nodes and blocks that it knows, until the tree is dropped.
  * The table has room for more trees than a server uses at once, as room that is not used yet is address space and no memory
- * (TreeSharedOptions.states); only when all of it is used is the state given away that was not open for the longest time.
+ * (TreeSharedOptions.states); only when all of it is used is the state given away that was not open for the longest time, of a tree
+ * no chain of which may land any more.  What it knew to be free is looked for anew then (salvage.c).
  */
 #include "state.h"
 
@@ -195,11 +196,21 @@ state_evict(TreeShared *shared, TreeState *state)
 	(void) state_copies_doubts(state, &doubtful);
 	if (state_copies(state) == TREE_COPIES_BOTH && (doubtful || state->copies_stranded != 0))
 		tree_copies_lose_doubt(shared);
-	table->evicted = 1;
 	state_release(table, state);
 }
 
-/* The state that was closed longest ago, of those that nobody has open; NULL: all are open. */
+/*
+ * Whether the tree can do with a state that is made anew.  That looks for what is free at the memory nodes (salvage.c), and a
+ * chain that lands behind the look writes to what is another one's by then.
+ */
+static bool
+state_is_evictable(const TreeState *state)
+{
+	return state->tree != 0 && state->references == 0 &&
+	       __atomic_load_n(&state->unsettled, __ATOMIC_ACQUIRE) == 0;
+}
+
+/* The evictable state that was closed longest ago; NULL: there is none. */
 static TreeState *
 state_oldest(const StateTable *table)
 {
@@ -209,13 +220,13 @@ state_oldest(const StateTable *table)
 	{
 		TreeState *state = state_number(table, i);
 
-		if (state->tree != 0 && state->references == 0 && (oldest == NULL || state->used < oldest->used))
+		if (state_is_evictable(state) && (oldest == NULL || state->used < oldest->used))
 			oldest = state;
 	}
 	return oldest;
 }
 
-/* A state for a tree that has none. NULL: all are open. */
+/* A state for a tree that has none. NULL: there is no room, and no other tree can do without its own. */
 static TreeState *
 state_make(TreeClient *client, uint64_t tree)
 {
@@ -242,8 +253,6 @@ state_make(TreeClient *client, uint64_t tree)
 	made->tree = tree;
 	made->next = *bucket(table, tree);
 	*bucket(table, tree) = number;
-	/* It may have been evicted before: chains that its processes left in doubt may land yet. */
-	made->past_unknown = table->evicted;
 	state_next_epoch(client, made);
 	return made;
 }
@@ -322,7 +331,8 @@ state_reset(StateTable *table, TreeState *state)
 	state->spin = 0;
 	state->splits = 0;
 	state->gate = 0;
-	state->past_unknown = 0;
+	state->past_over = 0;
+	state->unsettled = 0;
 	state_copies_suspect(state);
 	__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 	                 __ATOMIC_RELEASE);
@@ -340,6 +350,5 @@ state_shared_reset(void *memory)
 			state_reset(table, state_number(table, i));
 	table->spin = 0;
 	table->part_spin = 0;
-	table->evicted = 0;
 	blocks_pool_reset(table);
 }

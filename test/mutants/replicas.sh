@@ -19,7 +19,7 @@ mutate second_copy_of_an_extent test_copies tree/service_copies.c \
 mutate given_up_comes_back test_copies tree/shared.c \
 	's/\(void\) copies_change\(state, TREE_COPIES_BOTH, copies\);/__atomic_store_n(\&state->copies, copies, __ATOMIC_RELEASE);/'
 mutate stranded_is_forgotten test_copies tree/shared.c \
-	's/state_copies_return\(client->shared\);//'
+	's/\t\tif \(__atomic_exchange_n\(&state->copies_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_copies_suspect\(state\);\n//'
 mutate stranded_hold_blocks test_copies=--network tree/lock.c \
 	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon\(client\)\)/if (false \&\& hold_abandon(client))/'
 mutate new_nodes_at_lost_home test_copies tree/copies.c \

@@ -14,8 +14,16 @@ mutate salvage_inside_inner_nodes test_salvage tree/salvage.c \
 	's/ \|\| node_level\(lines\[0\]\) > 0\)\)/))/'
 mutate salvage_behind_fold test_salvage tree/salvage.c \
 	's/\t\tat->past\.look = STATE_LOOK_OVER;\n\tover = .*?;/\t\t;\n\tover = true;/s'
-mutate salvage_evicted test_salvage tree/state_table.c \
-	's/made->past_unknown = table->evicted;/made->past_unknown = 0;/'
+mutate unsettled_state_evicted test_salvage tree/state_table.c \
+	's/ &&\s+__atomic_load_n\(&state->unsettled, __ATOMIC_ACQUIRE\) == 0//'
+mutate unsettled_not_noted test_salvage tree/access.c \
+	's/\t\t\tstate_leave_unsettled\(tree->state, memory_node\);\n/\t\t\t;\n/'
+mutate unsettled_for_ever test_salvage tree/shared.c \
+	's/\t\t__atomic_fetch_and\(&state->unsettled, [^;]*;\n//'
+mutate settled_by_another_node test_salvage tree/shared.c \
+	's/\(&state->unsettled, ~\(1u << node\), /(\&state->unsettled, 0, /'
+mutate not_looked_behind_eviction test_salvage tree/state_table.c \
+	's/(\tmade->tree = tree;\n)/$1\tmade->past_over = 1;\n/'
 mutate salvage_nothing test_salvage tree/salvage.c \
 	's/if \(!empty && !freed\)/if (!freed)/; s/if \(empty && allocate_spare/if (false \&\& allocate_spare/'
 mutate salvage_no_freed test_salvage tree/salvage.c \

@@ -139,7 +139,7 @@ mutate dropped_state_of_an_open_handle test_states tree/state_table.c \
 mutate part_of_a_released_state_lost test_states tree/state_table.c \
 	's/\t\t\tpart_give\(table, state->at\[i\]\);\n//'
 mutate open_state_evicted test_states tree/state_table.c \
-	's/state->tree != 0 && state->references == 0 && /state->tree != 0 \&\& /; s/\tassert\(state->references == 0\);\n//'
+	's/state->tree != 0 && state->references == 0 &&/state->tree != 0 \&\&/; s/\tassert\(state->references == 0\);\n//'
 mutate images_shared_inside test_inside tree/gate.c \
 	's/\tif \(\*passage > 0\)\n\t\tstatus = client_scratch\(client, \*passage\);\n//'
 mutate comparator_uses_its_tree test_inside tree/gate.c \
