@@ -109,6 +109,8 @@ test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
 TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_debts test_loop test_posting
 TESTS += test_fold test_fold_walk test_salvage test_states test_wild_nodes
+TESTS += test_blocks test_freed
+test_freed_SOURCES = test/support/tree_fixture.c
 TESTS += test_copies
 test_copies_SOURCES = test/support/fixture.c
 TEST_RUNS += test_copies=--network
