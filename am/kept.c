@@ -28,7 +28,8 @@ typedef struct OwnFiles
 {
 	char		memory[MAXPGPATH];	/* "": the embedded node never ran */
 	const char *path[3];
-	const char *kind[3];
+	const char *name[3];
+	KeptKind	kind[3];
 } OwnFiles;
 
 /* ---- setting aside ---- */
@@ -90,11 +91,14 @@ find_own_files(OwnFiles *files)
 		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	}
 	files->path[0] = files->memory;
-	files->kind[0] = "memory";
+	files->name[0] = "memory";
+	files->kind[0] = KEPT_MEMORY;
 	files->path[1] = SHERMAN_SNAPSHOT;
-	files->kind[1] = "snapshot";
+	files->name[1] = "snapshot";
+	files->kind[1] = KEPT_SNAPSHOT;
 	files->path[2] = SHERMAN_LOCAL_FILE;
-	files->kind[2] = "state file";
+	files->name[2] = "state file";
+	files->kind[2] = KEPT_ANY;
 }
 
 static void
@@ -170,7 +174,7 @@ sherman_files(PG_FUNCTION_ARGS)
 	find_own_files(&files);
 	for (int i = 0; i < (int) lengthof(files.path); i++)
 	{
-		put_present(result, files.path[i], files.kind[i], NULL);
+		put_present(result, files.path[i], files.name[i], NULL);
 		if (files.path[i][0] != '\0')
 			(void) kept_list(files.path[i], put_kept, result);
 	}
@@ -186,6 +190,7 @@ Datum
 sherman_remove_file(PG_FUNCTION_ARGS)
 {
 	char	   *path = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char		detail[FABRIC_DETAIL_BYTES] = "";
 	FabricStatus status = FABRIC_NOT_FOUND;
 	OwnFiles	files;
 
@@ -193,7 +198,7 @@ sherman_remove_file(PG_FUNCTION_ARGS)
 	for (int i = 0; i < (int) lengthof(files.path) && status == FABRIC_NOT_FOUND; i++)
 	{
 		if (files.path[i][0] != '\0')
-			status = kept_remove(files.path[i], path);
+			status = kept_remove(files.path[i], files.kind[i], path, detail);
 	}
 	if (status == FABRIC_NOT_FOUND)
 		ereport(ERROR,
@@ -201,7 +206,10 @@ sherman_remove_file(PG_FUNCTION_ARGS)
 				 errmsg("\"%s\" is no file that this server has set aside", path),
 				 errhint("SELECT * FROM sherman_files() WHERE kind = 'kept' shows those.")));
 	if (status != FABRIC_OK)
-		ereport(ERROR, (errcode_for_file_access(), errmsg("could not remove file \"%s\": %m", path)));
+		ereport(ERROR,
+				(errcode(status == FABRIC_BUSY ? ERRCODE_OBJECT_IN_USE : ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not remove file \"%s\"", path),
+				 errdetail("%s", detail)));
 	ereport(LOG, (errmsg("file \"%s\", which had been set aside, is removed", path)));
 	PG_RETURN_VOID();
 }

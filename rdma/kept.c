@@ -22,6 +22,7 @@
 
 /* Names tried in one second. */
 #define KEPT_TRIES 100
+#define KEPT_NUMBER_DIGITS 2u
 
 /* The directory of a path, "." if it names none. */
 static void
@@ -51,6 +52,15 @@ kept_sync_directory(const char *path)
 	return done;
 }
 
+/* Is it what free_name() writes behind the time: nothing, or a number? */
+static bool
+is_number(const char *text)
+{
+	size_t digits = text[0] == '.' ? strspn(text + 1, "0123456789") : 0;
+
+	return text[0] == '\0' || (digits > 0 && digits <= KEPT_NUMBER_DIGITS && text[1 + digits] == '\0');
+}
+
 /* Takes a name apart, behind `former`.  False: it is not of a file that was set aside. */
 static bool
 parse_name(const char *name, const char *former, KeptFile *file)
@@ -67,21 +77,22 @@ parse_name(const char *name, const char *former, KeptFile *file)
 	if (letters < 2 || letters > KEPT_WHY_BYTES || why[letters - 1] != '-')
 		return false;
 	end = strptime(why + letters, KEPT_TIME, &broken_down);
-	if (end == NULL || (end[0] != '\0' && end[0] != '.'))
+	/* strptime() also takes spaces and signs. */
+	if (end == NULL || strspn(why + letters, "0123456789TZ") < (size_t) (end - why) - letters ||
+	    !is_number(end))
 		return false;
 	snprintf(file->why, sizeof(file->why), "%.*s", (int) letters - 1, why);
 	file->since = (int64_t) timegm(&broken_down);
 	return true;
 }
 
-uint32_t
-kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file), void *argument)
+void
+kept_list_all(const char *path, void (*visit)(void *argument, const KeptFile *file), void *argument)
 {
 	const char *slash = strrchr(path, '/');
 	const char *former = slash == NULL ? path : slash + 1;
 	char directory[PATH_MAX];
 	struct dirent *entry;
-	uint32_t count = 0;
 	DIR *entries;
 
 	directory_of(path, directory);
@@ -99,13 +110,40 @@ kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file),
 		    (int) sizeof(file.path))
 			continue;
 		file.bytes = (uint64_t) status.st_blocks * 512;
-		count++;
-		if (visit != NULL)
-			visit(argument, &file);
+		file.owner = (uint32_t) status.st_uid;
+		visit(argument, &file);
 	}
 	if (entries != NULL)
 		closedir(entries);
-	return count;
+}
+
+/* What kept_list() passes on. */
+typedef struct Own
+{
+	void (*visit)(void *argument, const KeptFile *file);
+	void *argument;
+	uint32_t count;
+} Own;
+
+static void
+visit_own(void *argument, const KeptFile *file)
+{
+	Own *own = argument;
+
+	if (file->owner != (uint32_t) geteuid())
+		return;
+	own->count++;
+	if (own->visit != NULL)
+		own->visit(own->argument, file);
+}
+
+uint32_t
+kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file), void *argument)
+{
+	Own own = {.visit = visit, .argument = argument};
+
+	kept_list_all(path, visit_own, &own);
+	return own.count;
 }
 
 /* A name that nothing has yet.  False: there is none. */
@@ -146,30 +184,4 @@ kept_set_aside(const char *path, const char *why, char *kept, char *detail)
 		return FABRIC_OK;
 	server_set_detail(detail, "\"%.160s\" cannot be set aside (%s): %s", path, why, strerror(errno));
 	return FABRIC_UNREACHABLE;
-}
-
-/* What kept_remove() looks for. */
-typedef struct Wanted
-{
-	const char *path;
-	bool found;
-} Wanted;
-
-static void
-compare_path(void *argument, const KeptFile *file)
-{
-	Wanted *wanted = argument;
-
-	wanted->found |= strcmp(file->path, wanted->path) == 0;
-}
-
-FabricStatus
-kept_remove(const char *path, const char *kept)
-{
-	Wanted wanted = {.path = kept};
-
-	(void) kept_list(path, compare_path, &wanted);
-	if (!wanted.found)
-		return FABRIC_NOT_FOUND;
-	return unlink(kept) == 0 && kept_sync_directory(kept) ? FABRIC_OK : FABRIC_UNREACHABLE;
 }

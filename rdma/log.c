@@ -42,6 +42,13 @@ server_log(const FabricServer *server, FabricLogLevel level, const char *format,
 	server->options.log(server->options.log_argument, level, message);
 }
 
+void
+server_log_kept_hint(const FabricServer *server)
+{
+	if (server->options.kept_hint != NULL)
+		server_log(server, FABRIC_LOG_WARNING, "hint: %s", server->options.kept_hint);
+}
+
 static void __attribute__((format(printf, 3, 0)))
 complain(FabricServer *server, ServerComplaint kind, const char *format, va_list arguments)
 {

@@ -172,12 +172,14 @@ put_away(const FabricServer *server, MemoryKind kind, const char *why, char *det
 		return FABRIC_UNREACHABLE;
 	}
 	status = kept_set_aside(server->memory_path, why, kept, detail);
-	if (status == FABRIC_OK)
-		server_log(server, FABRIC_LOG_WARNING,
-		           "the memory \"%s\" cannot be used (%s) and is kept as \"%s\"; it takes room until it is "
-		           "removed",
-		           server->memory_path, why, kept);
-	return status;
+	if (status != FABRIC_OK)
+		return status;
+	server_log(server, FABRIC_LOG_WARNING,
+	           "the memory \"%s\" cannot be used (%s) and is kept as \"%s\"; it takes room until it is "
+	           "removed",
+	           server->memory_path, why, kept);
+	server_log_kept_hint(server);
+	return FABRIC_OK;
 }
 
 /* What cannot be mapped as an object of this build and boot: it is ours, or it is left alone. */

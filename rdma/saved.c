@@ -79,13 +79,14 @@ refuse(const FabricServer *server, const char *short_why, const char *why, char 
 	char kept[PATH_MAX];
 	FabricStatus status = kept_set_aside(path, short_why, kept, detail);
 
-	if (status == FABRIC_OK)
-		server_log(
-			server, FABRIC_LOG_WARNING,
-			"the snapshot \"%s\" is refused: %s; it is kept as \"%s\", and the memory begins empty: the "
-			"indexes that were in it must be rebuilt",
-			path, why, kept);
-	return status;
+	if (status != FABRIC_OK)
+		return status;
+	server_log(server, FABRIC_LOG_WARNING,
+	           "the snapshot \"%s\" is refused: %s; it is kept as \"%s\", and the memory begins empty: the "
+	           "indexes that were in it must be rebuilt",
+	           path, why, kept);
+	server_log_kept_hint(server);
+	return FABRIC_OK;
 }
 
 /* It must not be loaded again, by nobody: memory that is served changes. */
@@ -204,11 +205,12 @@ saved_forget(const FabricServer *server, char *detail)
 		return status;
 	}
 	status = kept_set_aside(path, status == FABRIC_OK ? "other-memory" : "damaged", kept, detail);
-	if (status == FABRIC_OK)
-		server_log(server, FABRIC_LOG_WARNING,
-		           "the snapshot \"%s\" is not of the memory that is there, and is kept as \"%s\"", path,
-		           kept);
-	return status;
+	if (status != FABRIC_OK)
+		return status;
+	server_log(server, FABRIC_LOG_WARNING,
+	           "the snapshot \"%s\" is not of the memory that is there, and is kept as \"%s\"", path, kept);
+	server_log_kept_hint(server);
+	return FABRIC_OK;
 }
 
 /* ---- at the end ---- */

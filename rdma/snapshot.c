@@ -72,12 +72,8 @@ goes_on(const SnapshotWatch *watch, uint64_t done, uint64_t total)
 	return watch == NULL || watch->go_on == NULL || watch->go_on(watch->argument, done, total);
 }
 
-/*
- * May the file be a snapshot, whole, damaged or in the making?  Then it is a file of this user's that begins with our magic
- * or, where the header never came, with zeroes; what begins otherwise somebody else has put there.
- */
-static bool
-may_be_snapshot(int descriptor)
+bool
+snapshot_may_be(int descriptor)
 {
 	struct stat file;
 	uint64_t magic = 0;
@@ -341,7 +337,7 @@ writer_open(Writer *writer)
 	writer->descriptor = open(writer->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (writer->descriptor < 0)
 		return write_failed(writer);
-	if (!may_be_snapshot(writer->descriptor))
+	if (!snapshot_may_be(writer->descriptor))
 	{
 		server_set_detail(writer->detail, "\"%s\" is there and is no snapshot: it is not touched",
 		                  writer->path);
@@ -420,7 +416,7 @@ snapshot_clean(const char *path)
 	descriptor = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (descriptor < 0)
 		return;
-	if (may_be_snapshot(descriptor))
+	if (snapshot_may_be(descriptor))
 		unlink(name);
 	close(descriptor);
 }
@@ -430,7 +426,7 @@ static bool
 is_replaceable(const char *path)
 {
 	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	bool is = descriptor < 0 ? errno == ENOENT : may_be_snapshot(descriptor);
+	bool is = descriptor < 0 ? errno == ENOENT : snapshot_may_be(descriptor);
 
 	if (descriptor >= 0)
 		close(descriptor);
@@ -508,7 +504,7 @@ read_header(SnapshotFile *file, char *detail)
 	SnapshotHeader *header = &file->header;
 	struct stat status;
 
-	if (!may_be_snapshot(file->descriptor) || fstat(file->descriptor, &status) != 0)
+	if (!snapshot_may_be(file->descriptor) || fstat(file->descriptor, &status) != 0)
 	{
 		server_set_detail(detail, "it is no snapshot, or another user's: it is not touched");
 		return FABRIC_DENIED;

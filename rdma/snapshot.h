@@ -96,6 +96,12 @@ extern FabricStatus snapshot_load(SnapshotFile *file, Memory *memory, const Snap
                                   char *detail);
 
 /*
+ * May an open file be a snapshot, whole, damaged or in the making?  Then it is a file of this user's that begins with our
+ * magic or, where the header never came, with zeroes; what begins otherwise somebody else has put there.
+ */
+extern bool snapshot_may_be(int descriptor);
+
+/*
  * Removes the file, durably: it will not come back after a crash of the machine.  False: errno says why not.
  */
 extern bool snapshot_remove(const char *path);

@@ -198,7 +198,75 @@ logged '\(new\)'
 ls "$DIRECTORY" | grep -q "^saved\.kept-damaged-" && ! [ -e "$DIRECTORY/saved" ] && ! [ -e "$DIRECTORY/saved.new" ] || fail "files: $(ls "$DIRECTORY")"
 stop TERM 0
 logged 'there are no trees: no snapshot is needed'
+logged 'hint: msd --list-files .* --remove-file removes one'
 rm -f "$DIRECTORY/memory"
+
+# what was kept aside is listed, and removed: that, and nothing else, whatever has its name
+files=(--memory "$DIRECTORY/memory" --snapshot "$DIRECTORY/saved")
+stamp=20261123T121314Z
+me=$(id -un)
+expect 2 '"memory" or "snapshot" is missing' "$MSD" --list-files
+expect 2 'exclude each other' "$MSD" "${files[@]}" --list-files --remove-file "$DIRECTORY/saved"
+expect 2 'exclude each other' "$MSD" "${files[@]}" --remove-file "$DIRECTORY/saved" --drop-tenant orders
+expect 2 '"remove-file" must be a file' "$MSD" "${files[@]}" --remove-file ''
+echo "remove-file = $DIRECTORY/saved" > "$DIRECTORY/bad.config"
+expect 2 'no setting "remove-file"' "$MSD" --config "$DIRECTORY/bad.config"
+damaged=$(ls "$DIRECTORY"/saved.kept-damaged-*)
+expect 0 "^kept +[1-9][0-9]* +20[0-9-]+T[0-9:]+Z +$me +damaged +$damaged\$" "$MSD" "${files[@]}" --list-files
+# a daemon that was told such a name serves it; without it, it can go
+kept=$DIRECTORY/memory.kept-other-shape-$stamp
+start --size 8M --memory "$kept"
+expect 0 "^kept +[1-9][0-9]* +2026-11-23T12:13:14Z +$me +other-shape +$kept\$" "$MSD" "${files[@]}" --list-files
+expect 1 'in use' "$MSD" "${files[@]}" --remove-file "$kept"
+[ -e "$kept" ] || fail "memory that is served was removed"
+expect 0 "^memory +[1-9][0-9]* .* served +$kept\$" "$MSD" --memory "$kept" --list-files
+stop KILL 137
+expect 0 "^memory +[1-9][0-9]* .* not-served +$kept\$" "$MSD" --memory "$kept" --list-files
+for name in "$kept" "$DIRECTORY/saved" "$DIRECTORY/memory" "$DIRECTORY/./${damaged##*/}" "${damaged##*/}" "$damaged/" /etc/passwd; do
+	expect 1 'not removed: .*no file of this user that was set aside' "$MSD" --snapshot "$DIRECTORY/saved" --remove-file "$name"
+done
+# names alone are not enough, nor are they all right
+text=$DIRECTORY/memory.kept-damaged-$stamp
+echo text > "$text"
+expect 1 'not removed: .*is none: it is not touched' "$MSD" "${files[@]}" --remove-file "$text"
+cp "$text" "$DIRECTORY/saved.kept-damaged-$stamp"
+expect 1 'not removed: .*is none: it is not touched' "$MSD" "${files[@]}" --remove-file "$DIRECTORY/saved.kept-damaged-$stamp"
+ln -s "$kept" "$DIRECTORY/memory.kept-link-$stamp"
+mkdir "$DIRECTORY/memory.kept-directory-$stamp"
+mkfifo "$DIRECTORY/memory.kept-pipe-$stamp"
+cp --sparse=always "$kept" "$kept.x"
+cp --sparse=always "$kept" "$DIRECTORY/memory.kept-spaces- 026 1 3T121314Z"
+unlisted=("$DIRECTORY/memory.kept-link-$stamp" "$DIRECTORY/memory.kept-directory-$stamp" "$DIRECTORY/memory.kept-pipe-$stamp" "$kept.x"
+	"$DIRECTORY/memory.kept-spaces- 026 1 3T121314Z")
+if [ "$(id -u)" = 0 ]; then
+	cp --sparse=always "$kept" "$kept.1"
+	chown nobody "$kept.1"
+	expect 0 "^kept .* nobody +other-shape +$kept.1\$" "$MSD" "${files[@]}" --list-files
+	unlisted+=("$kept.1")
+fi
+for name in "${unlisted[@]}"; do
+	expect 1 'not removed: .*no file of this user that was set aside' "$MSD" "${files[@]}" --remove-file "$name"
+	[ -e "$name" ] || fail "$name is gone"
+done
+cp --sparse=always "$kept" "$kept.99"
+for name in "$kept" "$kept.99" "$damaged"; do
+	expect 0 '^removed ' "$MSD" "${files[@]}" --remove-file "$name"
+	! [ -e "$name" ] || fail "$name is still there"
+done
+[ "$(cat "$text")" = text ] || fail "a text is not what it was"
+rm -rf "$DIRECTORY"/memory* "$DIRECTORY"/saved*
+
+# others' files of such names do not keep it from keeping its own
+if [ "$(id -u)" = 0 ]; then
+	for number in $(seq 16); do
+		echo > "$DIRECTORY/saved.kept-damaged-$stamp.$number"
+	done
+	chown nobody "$DIRECTORY"/saved.kept-*
+	head -c 9000 /dev/zero > "$DIRECTORY/saved"
+	start --size 8M --snapshot "$DIRECTORY/saved"
+	stop TERM 0
+	rm -f "$DIRECTORY"/memory* "$DIRECTORY"/saved*
+fi
 
 # what it is installed with
 if [ -d "${TOP:-/nonexistent}/doc" ]; then
@@ -211,8 +279,9 @@ if [ -d "${TOP:-/nonexistent}/doc" ]; then
 	elif command -v man >/dev/null; then
 		expect 0 '^$' bash -c "man --warnings -l '$TOP/doc/operate/msd.8' 2>&1 >/dev/null"
 	fi
-	for name in $("$MSD" --help | grep -oE '^  --[a-z-]+' | tr -d ' -' | grep -vE '^(help|version|config|droptenant)$'); do
+	for name in $("$MSD" --help | grep -oE '^  --[a-z-]+' | tr -d ' -'); do
 		tr -d - < "$TOP/doc/operate/msd.8" | grep -q "$name" || fail "msd.8 does not tell of $name"
+		grep -qE '^(help|version|config|droptenant|listfiles|removefile)$' <<<"$name" && continue
 		tr -d - < "$TOP/doc/operate/msd.conf" | grep -qE "^#?$name = " || fail "msd.conf does not tell of $name"
 	done
 	# The example is a configuration that is understood.

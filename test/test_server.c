@@ -434,8 +434,10 @@ damage_object(size_t offset, const void *bytes, size_t count)
 static void
 remove_kept(void *argument, const KeptFile *file)
 {
+	char detail[FABRIC_DETAIL_BYTES];
+
 	(void) argument;
-	assert_int_equal(kept_remove(node.memory_path, file->path), FABRIC_OK);
+	assert_int_equal(kept_remove(node.memory_path, KEPT_MEMORY, file->path, detail), FABRIC_OK);
 }
 
 static void

@@ -453,9 +453,11 @@ expect_refused(Stage *stage, const char *why)
 	stage->log[0] = '\0';
 	stage_open(stage, FABRIC_MEMORY_NEW);
 	assert_int_equal(kept_count(stage, stage->snapshot), 1);
-	assert_int_equal(kept_remove(stage->memory_path, stage->kept.path), FABRIC_NOT_FOUND);
-	assert_int_equal(kept_remove(stage->snapshot, stage->snapshot), FABRIC_NOT_FOUND);
-	assert_int_equal(kept_remove(stage->snapshot, stage->kept.path), FABRIC_OK);
+	assert_int_equal(kept_remove(stage->memory_path, KEPT_MEMORY, stage->kept.path, stage->detail),
+	                 FABRIC_NOT_FOUND);
+	assert_int_equal(kept_remove(stage->snapshot, KEPT_SNAPSHOT, stage->snapshot, stage->detail),
+	                 FABRIC_NOT_FOUND);
+	assert_int_equal(kept_remove(stage->snapshot, KEPT_SNAPSHOT, stage->kept.path, stage->detail), FABRIC_OK);
 	assert_int_equal(kept_count(stage, stage->snapshot), 0);
 	assert_non_null(strstr(stage->log, "refused"));
 	if (strstr(stage->log, why) == NULL)
@@ -560,7 +562,7 @@ test_kept_are_bounded(void **state)
 	assert_non_null(strstr(stage->detail, "remove some"));
 	assert_int_equal(access(stage->snapshot, F_OK), 0);
 	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
-	assert_int_equal(kept_remove(stage->snapshot, stage->kept.path), FABRIC_OK);
+	assert_int_equal(kept_remove(stage->snapshot, KEPT_SNAPSHOT, stage->kept.path, stage->detail), FABRIC_OK);
 	stage_open(stage, FABRIC_MEMORY_NEW);
 	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
 }

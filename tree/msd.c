@@ -91,6 +91,11 @@ print_help(void)
 		"  --verbose              log details\n"
 		"  --config FILE          read settings from FILE: the same names, as in \"size = 4G\"; flags win\n"
 		"  --drop-tenant TENANT   instead of serving: drop all indexes of a tenant that is gone, and exit\n"
+		"  --list-files           instead of serving: list the files of --memory and --snapshot, and what "
+		"was "
+		"kept\n"
+		"                         aside of them, with size, time and reason, and exit\n"
+		"  --remove-file FILE     instead of serving: remove one of these that was kept aside, and exit\n"
 		"  --help, --version\n"
 		"\n"
 		"msd runs in the foreground until SIGTERM or SIGINT: it then lets its clients finish, leaves the "
@@ -237,7 +242,8 @@ open_hint(FabricStatus status)
 		case FABRIC_UNREACHABLE:
 			return "the directories of the memory file, of the socket and of the snapshot must exist and be "
 				   "writable; "
-				   "the address of \"listen\" must be one of this machine's, and its port free";
+				   "the address of \"listen\" must be one of this machine's, and its port free; "
+				   "of each file 16 can be kept aside at most (msd --list-files)";
 		case FABRIC_DENIED:
 			return "what lies at the paths of memory, socket and snapshot must be msd's own, with mode 600: "
 				   "move anything else away, or give msd other paths; "
@@ -344,6 +350,8 @@ open_service(Msd *msd, char *detail)
 	options.snapshot_path = msd->config.snapshot[0] != '\0' ? msd->config.snapshot : NULL;
 	options.snapshot_go_on = snapshot_go_on;
 	options.snapshot_argument = msd;
+	options.kept_hint =
+		"msd --list-files with these settings lists files that were kept, --remove-file removes one";
 	options.log = log_line;
 	options.log_argument = msd;
 	options.should_stop = loop_round;
@@ -493,6 +501,8 @@ main(int argc, char **argv)
 		printf("msd (sherman) %s\n", MSD_VERSION);
 		return 0;
 	}
+	if (msd_config_is_about_files(&msd->config))
+		return msd_files(&msd->config);
 	if (!msd_log_open(msd))
 	{
 		fprintf(stderr,

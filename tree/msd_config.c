@@ -493,17 +493,16 @@ file_read(const char *path, MsdConfig *config, char *message)
 
 /* ---- flags ---- */
 
-/* The tenant that is to be dropped: an order, not a setting, so it stands in no file. */
+/* What is to be dropped or removed: an order, not a setting, so it stands in no file. */
 static bool
-set_drop_tenant(MsdConfig *config, const char *value, char *message)
+set_order(char *field, size_t bytes, const char *name, const char *value, char *message)
 {
-	if (value[0] == '\0' || strlen(value) >= sizeof(config->drop_tenant))
+	if (value[0] == '\0' || strlen(value) >= bytes)
 	{
-		snprintf(message, MSD_MESSAGE_BYTES,
-		         "command line: \"drop-tenant\" must be a tenant's name, not \"%.200s\"", value);
+		snprintf(message, MSD_MESSAGE_BYTES, "command line: %s, not \"%.200s\"", name, value);
 		return false;
 	}
-	strcpy(config->drop_tenant, value);
+	strcpy(field, value);
 	return true;
 }
 
@@ -525,10 +524,11 @@ flag_read(int argc, char *const *argv, int *i, MsdConfig *config, const char **p
 	size_t length = strcspn(name, "=");
 	bool is_config = flag_is(name, length, "config");
 	bool is_drop = flag_is(name, length, "drop-tenant");
+	bool is_remove = flag_is(name, length, "remove-file");
 	const Setting *setting = setting_find(name, length);
 	const char *value = name[length] == '=' ? name + length + 1 : NULL;
 
-	if (setting == NULL && !is_config && !is_drop)
+	if (setting == NULL && !is_config && !is_drop && !is_remove)
 	{
 		snprintf(message, MSD_MESSAGE_BYTES, "unknown flag \"%.200s\"", argv[*i]);
 		return false;
@@ -548,8 +548,13 @@ flag_read(int argc, char *const *argv, int *i, MsdConfig *config, const char **p
 		*path = value;
 	if (is_config || only_config)
 		return true;
-	return is_drop ? set_drop_tenant(config, value, message)
-	               : setting_set(setting, value, config, "command line", message);
+	if (is_drop)
+		return set_order(config->drop_tenant, sizeof(config->drop_tenant),
+		                 "\"drop-tenant\" must be a tenant's name", value, message);
+	if (is_remove)
+		return set_order(config->remove_file, sizeof(config->remove_file),
+		                 "\"remove-file\" must be a file that --list-files shows", value, message);
+	return setting_set(setting, value, config, "command line", message);
 }
 
 /* All flags, in their order. */
@@ -562,6 +567,8 @@ flags_read(int argc, char *const *argv, MsdConfig *config, const char **path, bo
 			config->show_help = true;
 		else if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0)
 			config->show_version = true;
+		else if (strcmp(argv[i], "--list-files") == 0)
+			config->list_files = true;
 		else if (strncmp(argv[i], "--", 2) != 0 || argv[i][2] == '\0')
 		{
 			snprintf(message, MSD_MESSAGE_BYTES, "\"%.200s\" is not a flag", argv[i]);
@@ -584,12 +591,25 @@ msd_config_defaults(MsdConfig *config)
 	config->drain_seconds = MSD_DRAIN_SECONDS;
 }
 
+/* What is done instead of serving: one thing at a time; NULL: nothing is wrong. */
+static const char *
+check_orders(const MsdConfig *config)
+{
+	if (config->list_files + (config->remove_file[0] != '\0') + (config->drop_tenant[0] != '\0') > 1)
+		return "\"list-files\", \"remove-file\" and \"drop-tenant\" exclude each other";
+	if (config->memory[0] == '\0' && config->snapshot[0] == '\0')
+		return "\"memory\" or \"snapshot\" is missing: files are looked for beside these";
+	return NULL;
+}
+
 bool
 msd_config_check(const MsdConfig *config, char *message)
 {
 	const char *wrong = NULL;
 
-	if (config->memory[0] == '\0')
+	if (msd_config_is_about_files(config))
+		wrong = check_orders(config);
+	else if (config->memory[0] == '\0')
 		wrong = "\"memory\" is missing";
 	else if (config->socket[0] == '\0')
 		wrong = "\"socket\" is missing";
@@ -628,6 +648,12 @@ msd_config_read(int argc, char *const *argv, MsdConfig *config, char *message)
 	if (!flags_read(argc, argv, config, &path, false, message))
 		return false;
 	return msd_config_check(config, message);
+}
+
+bool
+msd_config_is_about_files(const MsdConfig *config)
+{
+	return config->list_files || config->remove_file[0] != '\0';
 }
 
 void

@@ -43,10 +43,13 @@ typedef struct MsdConfig
 	uint32_t drain_seconds;
 	int32_t numa_node; /* or MSD_NUMA_* */
 	FabricHugePages huge_pages;
-	FabricUsers users;                     /* served at the socket, beside our own */
-	bool insecure_loopback;                /* serve `listen` without keys, on loopback */
-	bool verbose;                          /* log debug lines too */
-	char drop_tenant[FABRIC_TENANT_BYTES]; /* a flag only; empty: serve */
+	FabricUsers users;      /* served at the socket, beside our own */
+	bool insecure_loopback; /* serve `listen` without keys, on loopback */
+	bool verbose;           /* log debug lines too */
+	/* Flags only, for what is done instead of serving. */
+	char drop_tenant[FABRIC_TENANT_BYTES]; /* empty: none */
+	char remove_file[MSD_PATH_BYTES];      /* empty: none */
+	bool list_files;
 	bool show_help;
 	bool show_version;
 	ServiceQuotas quotas;
@@ -63,6 +66,9 @@ extern void msd_config_defaults(MsdConfig *config);
 
 /* The lines of an open file into *config; `name` is the file's for messages. */
 extern bool msd_config_lines(FILE *file, const char *name, MsdConfig *config, char *message);
+
+/* Are files to be listed or removed, and nobody to be served?  Then only their paths are needed. */
+extern bool msd_config_is_about_files(const MsdConfig *config);
 
 /* What the settings lack or contradict: false, with a message. */
 extern bool msd_config_check(const MsdConfig *config, char *message);

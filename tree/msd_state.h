@@ -3,7 +3,7 @@
  *		What the files of msd share.  Private to msd.
  *
  * msd.c: starting, the log, signals, stopping.  msd_reload.c:  SIGHUP.  msd_config.c: the settings.
- * msd_machine.c:  NUMA nodes. msd_metrics.c, msd_page.c: figures over HTTP.  msd_notify.c: the service
+ * msd_files.c: files that were kept.  msd_machine.c:  NUMA nodes. msd_metrics.c, msd_page.c: figures over HTTP.  msd_notify.c: the service
  * manager.
  */
 #ifndef SHERMAN_MSD_STATE_H
@@ -38,6 +38,9 @@ extern void msd_log(const Msd *msd, FabricLogLevel level, const char *format, ..
 /* Opens the log of the settings anew, and keeps the old one if that fails: false. */
 extern bool msd_log_open(Msd *msd);
 extern uint64_t msd_now_us(void);
+
+/* msd_files.c: does what --list-files or --remove-file asks for; the exit status. */
+extern int msd_files(const MsdConfig *config);
 
 /* msd_reload.c: reads settings and keys again; what is wrong leaves all as it was. */
 extern void msd_reload(Msd *msd);

@@ -63,6 +63,7 @@ TREE_SOURCES = \
 MSD_SOURCES = \
 	tree/msd.c \
 	tree/msd_config.c \
+	tree/msd_files.c \
 	tree/msd_machine.c \
 	tree/msd_metrics.c \
 	tree/msd_notify.c \

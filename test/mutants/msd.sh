@@ -31,4 +31,4 @@ mutate waits_for_pipe_of_settings test_msd tree/msd_config.c \
 mutate waits_for_pipe_of_log test_msd tree/msd.c \
 	's/O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/O_CLOEXEC/'
 mutate pipe_taken_for_snapshot test_snapshot rdma/snapshot.c \
-	's/if \(!may_be_snapshot\(writer->descriptor\)\)/if (false)/'
+	's/if \(!snapshot_may_be\(writer->descriptor\)\)/if (false)/'

@@ -10,6 +10,20 @@ mutate strange_snapshot_replaced test_snapshot rdma/snapshot.c \
 	's/\(magic == SNAPSHOT_MAGIC \|\| magic == 0\)/true/'
 mutate kept_without_bound test_snapshot rdma/kept.c \
 	's/>= KEPT_MOST\)/> 1000 * KEPT_MOST)/'
+mutate text_removed_as_kept test_msd rdma/kept_remove.c \
+	's/if \(!holds_kind\(descriptor, kind\)\)/if (holds_kind(descriptor, kind) \&\& false)/'
+mutate any_name_removed test_msd rdma/kept_remove.c \
+	's/if \(!wanted\.found\)/if (!wanted.found \&\& kept[0] == 0)/'
+mutate served_memory_removed test_msd rdma/kept_remove.c \
+	's/if \(is_in_use\(descriptor\)\)/if (is_in_use(descriptor) \&\& false)/'
+mutate files_of_others_are_kept test_msd rdma/kept.c \
+	's/if \(file->owner != \(uint32_t\) geteuid\(\)\)\n\t\treturn;//'
+mutate kept_by_a_like_name test_msd rdma/kept.c \
+	's/ \|\|\s+!is_number\(end\)//'
+mutate kept_at_a_like_time test_msd rdma/kept.c \
+	's/strspn\(why \+ letters, "0123456789TZ"\) < \(size_t\) \(end - why\) - letters/false/'
+mutate links_are_kept test_msd rdma/kept.c \
+	's/AT_SYMLINK_NOFOLLOW/0/'
 mutate block_believed_unseen test_snapshot rdma/snapshot.c \
 	's/if \(block_sum\(&reader->file->header, &block, place\) != block\.sum\)/if (false)/'
 mutate block_anywhere test_snapshot rdma/snapshot.c \
