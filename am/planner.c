@@ -1,11 +1,10 @@
 /*
  * planner.c
- *		What the planner learns of our indexes: only those that may be used, with their true size.
+ *		What the planner learns of our indexes: only of those that may be used.
  *
- * Two things differ from what core finds out by itself.  An index's main fork is one page, so its size comes
- * from the tree.  And core treats some clauses specially when an index column's operator family is one of
- * btree's (LIKE prefixes, boolean columns, networks): where our family mirrors btree's member by member, the
- * planner is shown btree's.
+ * Core treats some clauses specially when an index column's operator family is one of btree's (LIKE prefixes, boolean columns,
+ * networks): where our family mirrors btree's member by member, the planner is shown btree's.  Nothing here asks a memory node:
+ * that waits for a path that would use the index (cost.c).
  */
 #include "sherman.h"
 
@@ -141,23 +140,7 @@ show_families(IndexOptInfo *info)
 		info->opfamily[i] = info->sortopfamily[i];
 }
 
-/* ---- sizes ---- */
-
-static void
-set_size(IndexOptInfo *info, Relation index, const RelOptInfo *rel)
-{
-	TreeStatistics statistics;
-
-	if (!sherman_size(index, &statistics))
-		return;
-	/* Never less than two: btree's metapage is counted, too, and small indexes are to cost what btree's do. */
-	info->pages = 1 + (BlockNumber) Max(1, Min(statistics.node_bytes / BLCKSZ, MaxBlockNumber - 1));
-	/*
-	 * As for core's: entries of a whole index are the table's rows, those of a partial one are at most that.
-	 */
-	info->tuples = info->indpred == NIL ? rel->tuples : Min((double) statistics.entries, rel->tuples);
-	info->tree_height = (int) statistics.height - 1;
-}
+/* ---- states ---- */
 
 /*
  * What can be done with an index over expressions, or with a predicate, while leaves of it may be in doubt.  False: nothing.
@@ -183,7 +166,7 @@ plan_in_doubt(IndexOptInfo *info, Relation index)
  * Fills in what we know of an index; false: it is not to be used.
  */
 static bool
-fill_index(IndexOptInfo *info, const RelOptInfo *rel)
+fill_index(IndexOptInfo *info)
 {
 	Relation	index;
 	ShermanReason reason;
@@ -205,11 +188,8 @@ fill_index(IndexOptInfo *info, const RelOptInfo *rel)
 	}
 	if (state == SHERMAN_OK)
 	{
-		set_size(info, index, rel);
 		show_families(info);
 		usable = plan_in_doubt(info, index);
-		/* Perhaps it turned out just now that a memory node is away. */
-		state = sherman_index_state(index, &reason);
 	}
 	else if (state == SHERMAN_BROKEN)
 		sherman_warn_broken(index, reason);
@@ -239,7 +219,7 @@ relation_info(PlannerInfo *root, Oid relation, bool inherits, RelOptInfo *rel)
 
 		if (!sherman_plans(info))
 			continue;
-		if (!fill_index(info, rel))
+		if (!fill_index(info))
 			rel->indexlist = foreach_delete_current(rel->indexlist, cell);
 	}
 }

@@ -287,3 +287,9 @@ mutate attached_memory_node_forgotten t/070_forget am/forget.c \
 # ---- plans
 mutate plans_stay_when_a_node_goes t/013_prepared am/state.c \
 	's/\tSendSharedInvalidMessages\(&message, 1\);/\t(void) message;/'
+mutate plan_connects_for_nothing t/072_plans am/planner.c \
+	's/\t\tshow_families\(info\);\n/\t\tshow_families(info);\n\t\t(void) sherman_index_quietly(index);\n/'
+mutate plan_goes_by_what_is_away t/072_plans am/cost.c \
+	's/info->tree_height = HEIGHT_AWAY;/guess_size(info);/'
+mutate away_is_better_than_disabled t/072_plans am/cost.c \
+	's/#define AWAY_COST 1\.0e20/#define AWAY_COST 1.0e9/'
