@@ -47,6 +47,8 @@ endif
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
 TESTS += test_service test_tables test_resize test_calls test_tenants
+TESTS += test_unit_runs
+test_unit_runs_SOURCES = test/support/random.c
 TESTS += test_rounds
 test_rounds_SOURCES = test/support/door.c
 # Random calls of one tenant beside another one's work; other seeds each time.

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <xxhash.h>
 
 #include "internal.h"
 #include "support/random.h"
@@ -749,18 +750,74 @@ test_redo(void **state)
 	assert_false(redo_valid(&broken, node, &target));
 }
 
+/* Whether an image is believed whose sum agrees with its header. */
+static bool
+redo_believed(RedoHeader header, const uint64_t *image)
+{
+	RedoTarget target;
+
+	/* Of a length that redo_sum() does not take, the sum is of what it takes. */
+	header.sum =
+		header.bytes <= NODE_MAX_BYTES
+			? redo_sum(&header, image)
+			: XXH3_64bits_withSeed(image, header.bytes, XXH3_64bits(&header, offsetof(RedoHeader, sum)));
+	return redo_valid(&header, image, &target);
+}
+
+/* A dead channel's bytes may agree with their sum and yet make no sense: no length, target or generation that no node has. */
+static void
+test_redo_without_sense(void **state)
+{
+	static const uint64_t lengths[] = {0,
+	                                   8,
+	                                   LINE_BYTES - 8,
+	                                   LINE_BYTES,
+	                                   LINE_BYTES + 8,
+	                                   NODE_MAX_BYTES - 8,
+	                                   NODE_MAX_BYTES,
+	                                   NODE_MAX_BYTES + LINE_BYTES};
+	static uint64_t image[NODE_MAX_BYTES / 8 + LINE_WORDS];
+	RedoHeader header = {.target = NODE_POINTER, .generation = 99};
+
+	(void) state;
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+	{
+		header.bytes = lengths[i];
+		assert_int_equal(redo_believed(header, image),
+		                 lengths[i] == LINE_BYTES || lengths[i] == NODE_MAX_BYTES);
+	}
+	header.bytes = NODE_MAX_BYTES;
+	header.generation = 0;
+	assert_false(redo_believed(header, image));
+	header.generation = 1;
+	assert_true(redo_believed(header, image));
+	header.target = POINTER_NONE;
+	assert_false(redo_believed(header, image));
+	header.target = pointer_with_stamp(POINTER_NONE, 5);
+	assert_false(redo_believed(header, image));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_geometry),      cmocka_unit_test(test_pointers),
-		cmocka_unit_test(test_decide_cells),  cmocka_unit_test(test_decide_cut),
-		cmocka_unit_test(test_decide_prefix), cmocka_unit_test(test_check),
-		cmocka_unit_test(test_shape),         cmocka_unit_test(test_seal),
-		cmocka_unit_test(test_cell_images),   cmocka_unit_test(test_same_key),
-		cmocka_unit_test(test_fences),        cmocka_unit_test(test_begin_like),
-		cmocka_unit_test(test_survey),        cmocka_unit_test(test_gather),
-		cmocka_unit_test(test_cut),           cmocka_unit_test(test_redo),
+		cmocka_unit_test(test_geometry),
+		cmocka_unit_test(test_pointers),
+		cmocka_unit_test(test_decide_cells),
+		cmocka_unit_test(test_decide_cut),
+		cmocka_unit_test(test_decide_prefix),
+		cmocka_unit_test(test_check),
+		cmocka_unit_test(test_shape),
+		cmocka_unit_test(test_seal),
+		cmocka_unit_test(test_cell_images),
+		cmocka_unit_test(test_same_key),
+		cmocka_unit_test(test_redo_without_sense),
+		cmocka_unit_test(test_fences),
+		cmocka_unit_test(test_begin_like),
+		cmocka_unit_test(test_survey),
+		cmocka_unit_test(test_gather),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_redo),
 	};
 
 	random_begin();

@@ -1,4 +1,4 @@
-# What is kept for its next use: free nodes and free blocks, with the bounds of both. Sourced by test/mutations.
+# What is free or kept for its next use: nodes, blocks, units; and the redo images of what dies. Sourced by test/mutations.
 
 # ---- free nodes
 mutate freed_kinds_are_one test_freed tree/freed.c \
@@ -97,3 +97,53 @@ mutate block_pool_reset_in_part test_blocks tree/blocks.c \
 	's/\ttable->pool_full = 0;\n//'
 mutate block_pool_reset_keeps_its_list test_blocks tree/blocks.c \
 	's/\ttable->pool_free = 0;\n//'
+
+# ---- runs of free units
+mutate unit_runs_meet_nowhere test_unit_runs tree/service_runs.c \
+	's/\tif \(left->end \+ right->begin > sum\.most\)\n\t\tsum\.most = left->end \+ right->begin;\n//'
+mutate unit_run_of_all_begins_left test_unit_runs tree/service_runs.c \
+	's/\tif \(left->begin == length\)\n\t\tsum\.begin \+= right->begin;\n//'
+mutate unit_run_of_all_ends_right test_unit_runs tree/service_runs.c \
+	's/\tif \(right->end == length\)\n\t\tsum\.end \+= left->end;\n//'
+mutate unit_runs_of_the_left test_unit_runs tree/service_runs.c \
+	's/left->most > right->most \? left->most : right->most/left->most/'
+mutate unit_runs_behind_the_last test_unit_runs tree/service_runs.c \
+	's/first \+ i < runs->count && runs->units/first + i < runs->blocks * RUNS_BLOCK_UNITS \&\& runs->units/'
+mutate unit_runs_last_left_out test_unit_runs tree/service_runs.c \
+	's/first \+ i < runs->count && runs->units/first + i + 1 < runs->count \&\& runs->units/'
+mutate unit_runs_one_block_too_few test_unit_runs tree/service_runs.c \
+	's/while \(runs->blocks \* RUNS_BLOCK_UNITS < count\)/while (runs->blocks * RUNS_BLOCK_UNITS < count - count \% RUNS_BLOCK_UNITS)/'
+mutate unit_runs_last_block_unchanged test_unit_runs tree/service_runs.c \
+	's/\(unit \+ count - 1\) \/ RUNS_BLOCK_UNITS/unit \/ RUNS_BLOCK_UNITS/'
+mutate unit_runs_before_the_begin test_unit_runs tree/service_runs.c \
+	's/unit >= search->begin && search->runs/search->runs/; s/first >= search->begin && first \+ length <= search->end/first + length <= search->end/'
+mutate unit_runs_in_the_block_before_the_begin test_unit_runs tree/service_runs.c \
+	's/unit >= search->begin && search->runs/search->runs/'
+mutate unit_runs_one_behind_the_end test_unit_runs tree/service_runs.c \
+	's/unit < search->end; unit/unit <= search->end \&\& unit < search->runs->count; unit/'
+mutate unit_runs_one_before_the_end test_unit_runs tree/service_runs.c \
+	's/unit < search->end; unit/unit + 1 < search->end; unit/'
+mutate unit_runs_passed_over_when_long_enough test_unit_runs tree/service_runs.c \
+	's/if \(sum->most < search->count\)/if (sum->most <= search->count)/'
+mutate unit_runs_from_before_one_too_few test_unit_runs tree/service_runs.c \
+	's/search->run \+ sum->begin >= search->count/search->run + sum->begin + 1 >= search->count/'
+mutate unit_runs_from_before_forgotten test_unit_runs tree/service_runs.c \
+	's/search->run = sum->end == length \? search->run \+ length : sum->end;/search->run = sum->end;/'
+mutate unit_runs_right_half_first test_unit_runs tree/service_runs.c \
+	's/return search_sum\(search, 2 \* i, first, length \/ 2\) \|\|\s+search_sum\(search, 2 \* i \+ 1, first \+ length \/ 2, length \/ 2\);/return search_sum(search, 2 * i + 1, first + length \/ 2, length \/ 2) ||\n\t       search_sum(search, 2 * i, first, length \/ 2);/'
+
+# ---- which redo images are believed
+mutate redo_of_no_length test_node tree/redo.c \
+	's/header->bytes < LINE_BYTES \|\| //'
+mutate redo_longer_than_a_node test_node tree/redo.c \
+	's/header->bytes > NODE_MAX_BYTES \|\| //; s/\tassert\(header->bytes <= NODE_MAX_BYTES\);\n//'
+mutate redo_of_half_a_line test_node tree/redo.c \
+	's/ \|\| header->bytes % LINE_BYTES != 0//'
+mutate redo_of_no_generation test_node tree/redo.c \
+	's/header->generation == 0 \|\| //'
+mutate redo_of_nowhere test_node tree/redo.c \
+	's/ \|\| pointer_address\(header->target\) == POINTER_NONE//'
+mutate redo_sum_not_looked_at test_node tree/redo.c \
+	's/\tif \(redo_sum\(header, image\) != header->sum\)\n\t\treturn false;\n//'
+mutate redo_sum_of_the_image_alone test_node tree/redo.c \
+	's/XXH3_64bits\(header, offsetof\(RedoHeader, sum\)\)\)/0)/'
