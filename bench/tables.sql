@@ -1,28 +1,41 @@
--- Tables of script/bench; :rows is set by it.
+-- Tables of script/bench, which sets :rows, and whether those of text and of several columns are made: :wide. Of each there is one
+-- with btree's indexes and one with sherman's.
 CREATE EXTENSION sherman;
+CREATE EXTENSION pg_prewarm;
 SELECT setseed(0.42) \g /dev/null
+\set each 'FROM unnest(ARRAY[''btree'', ''sherman'']) method \\gexec'
 
 CREATE TABLE source AS
 SELECT (random() * 9e18)::bigint AS bigint_key, gen_random_uuid() AS uuid_key, i AS v
 FROM generate_series(1, :rows) i;
 
 -- Random order in the heap: lookups.
-CREATE TABLE keyed_btree AS SELECT * FROM source;
-CREATE TABLE keyed_sherman AS SELECT * FROM source;
-CREATE INDEX keyed_btree_bigint ON keyed_btree USING btree (bigint_key);
-CREATE INDEX keyed_btree_uuid ON keyed_btree USING btree (uuid_key);
-CREATE INDEX keyed_sherman_bigint ON keyed_sherman USING sherman (bigint_key);
-CREATE INDEX keyed_sherman_uuid ON keyed_sherman USING sherman (uuid_key);
+SELECT format('CREATE TABLE keyed_%1$s AS SELECT * FROM source', method) :each
+SELECT format('CREATE INDEX keyed_%1$s_bigint ON keyed_%1$s USING %1$s (bigint_key)', method) :each
+SELECT format('CREATE INDEX keyed_%1$s_uuid ON keyed_%1$s USING %1$s (uuid_key)', method) :each
 CREATE TABLE probe AS SELECT bigint_key, uuid_key FROM source ORDER BY random() LIMIT 300000;
 
 -- Index order in the heap: what is measured of a range scan is the index, not the heap's cache misses.
-CREATE TABLE ordered_btree AS SELECT i::bigint AS k, i AS v FROM generate_series(1, :rows) i;
-CREATE TABLE ordered_sherman AS SELECT * FROM ordered_btree;
-CREATE INDEX ON ordered_btree USING btree (k);
-CREATE INDEX ON ordered_sherman USING sherman (k);
+SELECT format('CREATE TABLE ordered_%1$s AS SELECT i::bigint AS k, i AS v FROM generate_series(1, %2$s) i', method, :rows) :each
+SELECT format('CREATE INDEX ordered_%1$s_k ON ordered_%1$s USING %1$s (k)', method) :each
+
+\if :wide
 -- The same with the value in the index.
-CREATE TABLE covered_btree AS SELECT * FROM ordered_btree;
-CREATE TABLE covered_sherman AS SELECT * FROM ordered_btree;
-CREATE INDEX ON covered_btree USING btree (k) INCLUDE (v);
-CREATE INDEX ON covered_sherman USING sherman (k) INCLUDE (v);
+SELECT format('CREATE TABLE covered_%1$s AS SELECT * FROM ordered_btree', method) :each
+SELECT format('CREATE INDEX covered_%1$s_k ON covered_%1$s USING %1$s (k) INCLUDE (v)', method) :each
+
+-- 17 to 27 bytes, in random order.
+CREATE TABLE words (a int, b int, word text COLLATE "C");
+INSERT INTO words
+SELECT bigint_key % 1000, bigint_key / 1000 % 100, left(md5(v::text), 6 + v % 10) || '@' || (ARRAY['example.com', 'example.org', 'mail.test'])[1 + v % 3]
+FROM source WHERE v <= :rows / 2;
+SELECT format('CREATE TABLE words_%1$s (LIKE words)', method) :each
+SELECT format('INSERT INTO words_%1$s SELECT * FROM words', method) :each
+SELECT format('CREATE INDEX words_%1$s_a ON words_%1$s USING %1$s (a)', method) :each
+SELECT format('CREATE INDEX words_%1$s_word ON words_%1$s USING %1$s (word)', method) :each
+SELECT format('CREATE INDEX words_%1$s_icu ON words_%1$s USING %1$s (word COLLATE "en-x-icu")', method) :each
+SELECT format('CREATE INDEX words_%1$s_three ON words_%1$s USING %1$s (a, b, word)', method) :each
+\endif
 VACUUM ANALYZE;
+-- As much of them as there is room for.
+SELECT pg_prewarm(oid) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace = 'public'::regnamespace \g /dev/null

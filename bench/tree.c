@@ -5,6 +5,7 @@
  * Usage: tree [entries [copies] [network] [stamps]]		(default 1,000,000 random 8-byte keys)
  *		copies: each node twice, on two memory nodes.  network: over tcp with keys in place of shared memory.
  *		stamps: each insert comes behind a later end of WAL, as PostgreSQL's do, and so stamps its leaf anew.
+ * The last lines are what the look at the shape of each node that is read costs (tree/shape.c).
  * Build and run: make -C bench && /tmp/sherman-bench/tree
  */
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "../test/environment.h"
+#include "../tree/node.h"
 #include "require.h"
 
 /* Node memory and cache for 10^7 entries. */
@@ -20,6 +22,27 @@
 #define CACHE_BYTES (64ull << 20)
 /* Four places for each of 10^6 keys. */
 #define ENTRY_CACHE_BYTES (64ull << 20)
+
+/* How often more than once each node is looked at, so that a few nanoseconds become more than the noise. */
+#define SHAPE_REPEATS 16
+
+/* The linker sends calls of node_has_shape() here (Makefile). */
+extern bool __real_node_has_shape(const NodeGeometry *g, const uint64_t *node);
+extern bool __wrap_node_has_shape(const NodeGeometry *g, const uint64_t *node);
+
+static int shape_repeats;
+static uint64_t shape_looks;
+
+bool
+__wrap_node_has_shape(const NodeGeometry *g, const uint64_t *node)
+{
+	bool good = __real_node_has_shape(g, node);
+
+	shape_looks++;
+	for (int i = 0; i < shape_repeats; i++)
+		good = __real_node_has_shape(g, node) && good;
+	return good;
+}
 
 static uint64_t
 mix(uint64_t x)
@@ -62,9 +85,8 @@ print_line(const char *what, uint64_t began_us, uint64_t count, const TreeClient
 }
 
 static void
-bench_lookups(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before)
+look_up_all(Tree *tree, const TreeClient *client, uint64_t entries)
 {
-	uint64_t began = test_now_us();
 	const TreeBatch *batch;
 	TreeScan *scan;
 
@@ -87,7 +109,6 @@ bench_lookups(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounte
 			require(TREE_DAMAGED, client);
 	}
 	tree_scan_close(scan);
-	print_line("lookup", began, entries, client, before);
 }
 
 /* tree_find(): the first time by leaves, the second by what was remembered. */
@@ -112,11 +133,10 @@ bench_find(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters 
 }
 
 static void
-bench_scan(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before,
-           TreeDirection direction)
+scan_all(Tree *tree, const TreeClient *client, uint64_t entries, TreeDirection direction)
 {
-	uint64_t began = test_now_us(), seen = 0;
 	const TreeBatch *batch;
+	uint64_t seen = 0;
 	TreeStatus status;
 	TreeScan *scan;
 
@@ -129,7 +149,52 @@ bench_scan(Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters 
 	tree_scan_close(scan);
 	if (seen != entries)
 		require(TREE_DAMAGED, client);
-	print_line(direction == TREE_FORWARD ? "scan" : "backward", began, entries, client, before);
+}
+
+static void
+scan_forward(Tree *tree, const TreeClient *client, uint64_t entries)
+{
+	scan_all(tree, client, entries, TREE_FORWARD);
+}
+
+static void
+scan_backward(Tree *tree, const TreeClient *client, uint64_t entries)
+{
+	scan_all(tree, client, entries, TREE_BACKWARD);
+}
+
+/* Reads each entry once. */
+typedef void Pass(Tree *tree, const TreeClient *client, uint64_t entries);
+
+static void
+bench_pass(Pass *pass, Tree *tree, const TreeClient *client, uint64_t entries, TreeCounters *before,
+           const char *what)
+{
+	uint64_t began = test_now_us();
+
+	pass(tree, client, entries);
+	print_line(what, began, entries, client, before);
+}
+
+/* The pass as it is, and once more with many looks at each node: the difference is theirs. */
+static void
+bench_shape(Pass *pass, Tree *tree, const TreeClient *client, uint64_t entries, const char *what)
+{
+	double plain, more, looks, ns;
+	uint64_t began = test_now_us();
+
+	shape_looks = 0;
+	pass(tree, client, entries);
+	plain = (double) (test_now_us() - began);
+	looks = (double) shape_looks;
+	shape_repeats = SHAPE_REPEATS;
+	began = test_now_us();
+	pass(tree, client, entries);
+	more = (double) (test_now_us() - began);
+	shape_repeats = 0;
+	ns = (more - plain) * 1000 / (SHAPE_REPEATS * looks);
+	printf("%-10s shape of %.3f nodes, %.1f ns each: %.1f %% of its time\n", what, looks / (double) entries,
+	       ns, ns * looks / (plain * 10));
 }
 
 static bool
@@ -194,11 +259,13 @@ main(int count, char **arguments)
 		require(tree_insert(tree, &key, &stamp, &hit), client.tree);
 	}
 	print_line("insert", began, entries, client.tree, &before);
-	bench_lookups(tree, client.tree, entries, &before);
+	bench_pass(look_up_all, tree, client.tree, entries, &before, "lookup");
 	bench_find(tree, client.tree, entries, &before, "find");
 	bench_find(tree, client.tree, entries, &before, "find again");
-	bench_scan(tree, client.tree, entries, &before, TREE_FORWARD);
-	bench_scan(tree, client.tree, entries, &before, TREE_BACKWARD);
+	bench_pass(scan_forward, tree, client.tree, entries, &before, "scan");
+	bench_pass(scan_backward, tree, client.tree, entries, &before, "backward");
+	bench_shape(look_up_all, tree, client.tree, entries, "lookup");
+	bench_shape(scan_forward, tree, client.tree, entries, "scan");
 	tree_close(tree);
 	(void) test_client_close(&client);
 	test_instance_stop(&instance);

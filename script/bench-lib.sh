@@ -10,7 +10,9 @@ bench_prepare()
 	build_extension
 }
 
-# bench_cluster [configuration lines on stdin]: a server that does nothing in the background, and nothing in parallel.
+# bench_cluster [NAME] [configuration lines on stdin]: a server that does nothing in the background, and nothing in parallel. Refuses
+# a build for tests: ASSERTS may stand in the environment. Plans that are forced upon the planner cost more than any other; that would
+# have each of them compiled, for longer than it runs: so there is no jit.
 bench_cluster()
 {
 	{
@@ -21,9 +23,11 @@ bench_cluster()
 			max_parallel_maintenance_workers = 0
 			max_parallel_workers_per_gather = 0
 			synchronous_commit = off
+			jit = off
 		CONFIGURATION
-	} | cluster_create bench
-	cluster_start bench
+	} | cluster_create "${1:-bench}"
+	cluster_start "${1:-bench}"
+	[ "$(run_psql -At -c "SELECT count(*) FROM pg_settings WHERE name LIKE 'sherman.debug%'")" = 0 ] || die "this is a build for tests"
 }
 
 # timed SQL...: milliseconds of the last statement; settings may go before it.
