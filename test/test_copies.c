@@ -190,6 +190,111 @@ test_images(void **state)
 	equal_and_alone(KEYSPACE_64_FULL);
 }
 
+/* READs of this memory node may tear lines from now on, as those of software on a network card's behalf do. */
+static void
+node_tears(uint32_t number)
+{
+	const FabricFaultPlan torn = {.seed = 1, .tear_words = true};
+
+	assert_int_equal(fabric_fault_set(client.endpoints[number], &torn), FABRIC_OK);
+	(void) client_leaf_sums(client.tree);
+}
+
+/* Reads a node as it lies, and gives no sum to a leaf that has none. */
+static void
+node_read(Fixture *f, uint64_t pointer, uint32_t bytes, uint64_t *node)
+{
+	FabricOp op = {.opcode = FABRIC_READ,
+	               .region = FABRIC_NODES,
+	               .length = bytes,
+	               .offset = pointer_offset(pointer),
+	               .buffer = node};
+
+	require_ok(access_execute(f->tree, pointer_memory_node(pointer), &op, 1));
+	assert_int_equal(node[HEADER_SELF], pointer_address(pointer));
+}
+
+/* Leaves of the tree that have no sum. */
+static uint32_t
+leaves_without_sum(Fixture *f)
+{
+	static uint64_t node[NODE_MAX_BYTES / 8];
+	const NodeGeometry *g = &f->tree->geometry;
+	uint64_t pointer = f->tree->root;
+	uint32_t without = 0;
+
+	node_read(f, pointer, g->leaf_bytes, node);
+	while (node_level(node) > 0)
+	{
+		pointer = node[inner_cell_word(g, 0)];
+		node_read(f, pointer, g->leaf_bytes, node);
+	}
+	for (;;)
+	{
+		without += (node_flags(node) & NODE_SUM_VALID) == 0;
+		if (node[HEADER_RIGHT] == POINTER_NONE)
+			return without;
+		node_read(f, node[HEADER_RIGHT], g->leaf_bytes, node);
+	}
+}
+
+/* The memory node that tears lines. */
+typedef enum Tearing
+{
+	TEARING_HOME,
+	TEARING_COPY,
+	TEARINGS
+} Tearing;
+
+/*
+ * Where READs of one of the two memory nodes may tear lines all leaves have sums, from the empty root on; where that comes later, when
+ * the copy stands alone, too, each leaf has one as soon as it was read.
+ */
+static void
+test_one_tears(void **state)
+{
+	(void) state;
+	for (int tearing = 0; tearing < TEARINGS; tearing++)
+		for (int later = 0; later < 2; later++)
+		{
+			Fixture f;
+			uint32_t number;
+
+			start(NULL);
+			copied_open(&f, KEYSPACE_16);
+			number = tearing == TEARING_HOME ? tree_home(f.record.root) : copy_of(&f);
+			if (later == 0)
+			{
+				/* Made anew, as the memory node for the home is chosen at random. */
+				node_tears(number);
+				do
+				{
+					copied_close(&f, tree_home(f.record.root));
+					copied_open(&f, KEYSPACE_16);
+				} while ((tearing == TEARING_HOME ? tree_home(f.record.root) : copy_of(&f)) != number);
+				assert_int_equal(leaves_without_sum(&f), 0);
+				assert_int_equal(compare(&f, false), 0);
+			}
+			insert_random(&f, MANY / 4, RANGE, 0);
+			if (later == 0)
+				assert_int_equal(leaves_without_sum(&f), 0);
+			if (tearing == TEARING_COPY || later == 0)
+			{
+				node_lose(tree_home(f.record.root));
+				tree_copies_set(f.tree, TREE_COPIES_SECOND);
+			}
+			if (later != 0)
+				node_tears(number);
+			compare_with_model(&f);
+			assert_int_equal(leaves_without_sum(&f), 0);
+			insert_random(&f, MANY / 4, RANGE, MANY);
+			assert_int_equal(leaves_without_sum(&f), 0);
+			compare_with_model(&f);
+			copied_close(&f, tearing == TEARING_COPY || later == 0 ? copy_of(&f) : tree_home(f.record.root));
+			stop(NULL);
+		}
+}
+
 /* A build has copies from its first node on. */
 static void
 test_build(void **state)
@@ -748,6 +853,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_build),
+		cmocka_unit_test(test_one_tears),
 		cmocka_unit_test(test_copy_away),
 		cmocka_unit_test(test_home_lost_midway),
 		cmocka_unit_test(test_home_closed_midway),

@@ -530,6 +530,66 @@ test_sum_of_the_dead(void **state)
 }
 
 /*
+ * A tree of a time when its memory node's READs tore no lines, and now they may: a leaf is believed under its lock alone, once, as it
+ * has a sum from then on, which the next generations and the halves keep.  No chain that is lost meanwhile changes that.
+ */
+static void
+test_missing_sums(void **state)
+{
+	uint64_t (*real_clock)(void *) = client.tree->options.environment.now_us;
+
+	(void) state;
+	for (uint64_t lost = 0; lost <= READ_ATTEMPTS + 4; lost++)
+	{
+		const FabricFaultPlan plan = {.seed = 1, .tear_words = true, .late_operation = lost};
+		TreeRecord record;
+		Tree *tree = numbers_tree(ENTRIES_FEW, &record);
+		WalkResult result;
+		Cost cost;
+
+		tree_close(tree);
+		assert_int_equal(test_client_close(&client), TREE_OK);
+		client_open_torn();
+		tree = open_tree(&client, &record);
+		(void) victim_node(tree, 1); /* the root is in the cache */
+		assert_int_equal(fabric_fault_set(client.endpoints[0], &plan), FABRIC_OK);
+		if (lost == 0)
+			cost_begin(&client, &cost);
+		assert_int_equal(lookup(tree, VICTIM), TREE_OK);
+		if (lost == 0)
+		{
+			cost_end(&client, &cost);
+			assert_int_equal(cost.fabric.round_trips, READ_ATTEMPTS + 2);
+			assert_int_equal(cost.fabric.writes, 2);
+			assert_int_equal(cost.fabric.written_bytes, 4 * 8);
+		}
+		assert_nothing_held();
+		assert_int_equal(fabric_fault_set(client.endpoints[0], &torn_words), FABRIC_OK);
+		cost_begin(&client, &cost);
+		assert_int_equal(lookup(tree, VICTIM), TREE_OK);
+		cost_end(&client, &cost);
+		assert_int_equal(cost.fabric.round_trips, 1);
+
+		for (uint32_t i = 1; i <= 64; i++)
+			assert_int_equal(insert(tree, scramble(VICTIM) + i, ENTRIES_FEW + i), TREE_OK);
+		for (uint32_t i = 0; i <= 64; i += 64)
+		{
+			cost_begin(&client, &cost);
+			assert_int_equal(lookup_number(tree, scramble(VICTIM) + i, i == 0 ? VICTIM : ENTRIES_FEW + i),
+			                 TREE_OK);
+			cost_end(&client, &cost);
+			assert_int_equal(cost.fabric.atomics, 0);
+		}
+		walk_tree(tree, &result);
+		assert_int_equal(result.count, ENTRIES_FEW + 64);
+		walk_free(&result);
+		tree_close(tree);
+		assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
+	}
+	client.tree->options.environment.now_us = real_clock;
+}
+
+/*
  * F8: where READs are not atomic, one that took longer than the bound may have met a stamp that went round:
  * it is not believed, whatever its stamps say, and done again; in the end under the lock, where time does not
  * count.
@@ -751,11 +811,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_torn_leaf),           cmocka_unit_test(test_torn_before_removal),
-		cmocka_unit_test(test_torn_inner),          cmocka_unit_test(test_torn_parent),
-		cmocka_unit_test(test_sum_of_the_dead),     cmocka_unit_test(test_late_reads),
-		cmocka_unit_test(test_delayed_read),        cmocka_unit_test(test_pointer_too_far),
-		cmocka_unit_test(test_right_links_in_ring),
+		cmocka_unit_test(test_torn_leaf),       cmocka_unit_test(test_torn_before_removal),
+		cmocka_unit_test(test_torn_inner),      cmocka_unit_test(test_torn_parent),
+		cmocka_unit_test(test_sum_of_the_dead), cmocka_unit_test(test_missing_sums),
+		cmocka_unit_test(test_late_reads),      cmocka_unit_test(test_delayed_read),
+		cmocka_unit_test(test_pointer_too_far), cmocka_unit_test(test_right_links_in_ring),
 	};
 
 	return cmocka_run_group_tests(tests, start, fixture_stop);

@@ -249,6 +249,46 @@ test_balance(void **state)
 	tree_close(tree);
 }
 
+/* A node that is taken lies where the process is connected, though it took no chain: it is written under a lock, when it is late for that. */
+static void
+test_taken_where_connected(void **state)
+{
+	TreeRecord record;
+	Tree *tree;
+	uint64_t pointer, generation;
+	bool fresh = false;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	for (uint64_t i = 0; i < 5 * MANY_KEYS; i++)
+		assert_int_equal(insert(tree, i), TREE_OK);
+	for (uint32_t i = 0; i < NODES; i++)
+	{
+		tree_close(tree);
+		client_reopen();
+		memset(stage->connects, 0, sizeof(stage->connects));
+		assert_int_equal(tree_open(stage->client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
+		                 TREE_OK);
+		assert_int_equal(allocate_node(tree, i, 0, &pointer, &generation), TREE_OK);
+		assert_int_equal(stage->connects[pointer_memory_node(pointer)], 1);
+		/* None is taken where the process is not let in. */
+		stage->away[pointer_memory_node(pointer)] = true;
+		tree_client_reconnect(stage->client.tree, pointer_memory_node(pointer));
+		fresh |= pointer_memory_node(pointer) != 0;
+		for (int more = 0; more < 4; more++)
+		{
+			uint64_t other;
+
+			assert_int_equal(allocate_node(tree, pointer_memory_node(pointer), 0, &other, &generation),
+			                 TREE_OK);
+			assert_int_not_equal(pointer_memory_node(other), pointer_memory_node(pointer));
+		}
+		stage->away[pointer_memory_node(pointer)] = false;
+	}
+	assert_true(fresh);
+	tree_close(tree);
+}
+
 /* A tree begins on any memory node that is open, on each as often. */
 static void
 test_homes(void **state)
@@ -599,6 +639,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_load_without, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_taken_where_connected, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_homes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "fault.h"
 #include "internal.h"
 #include "support/cost.h"
 #include "support/tree_fixture.h"
@@ -387,13 +388,66 @@ test_sizes(void **state)
 	}
 }
 
+/* environment.connect(): the connection of the test's client. */
+static FabricEndpoint *endpoint_of_test;
+
+static FabricEndpoint *
+connect_first(void *argument, uint32_t number, char *detail)
+{
+	(void) argument;
+	(void) number;
+	(void) detail;
+	return endpoint_of_test;
+}
+
+/* No line is believed by itself whose READs may tear it, not even the first one of a process, which is connected by that. */
+static void
+test_torn(void **state)
+{
+	const FabricFaultPlan torn = {.seed = 1, .tear_words = true};
+	TreeClientOptions options = {
+		.shared = instance.shared,
+		.environment = test_environment(&instance),
+		.nodes = 1,
+		.operation_timeout_ms = 5000,
+	};
+	TreeKey key = number_key(scramble(1), 1);
+	TreeClient *usual = client.tree;
+
+	(void) state;
+	begin(&narrow);
+	for (uint32_t i = 0; i < KEYS; i++)
+	{
+		TreeKey other = number_key(scramble(i), i);
+
+		must_insert(tree, &other, false);
+	}
+	find_twice(&key);
+	end();
+	endpoint_of_test = client.endpoints[0];
+	options.environment.connect = connect_first;
+	assert_int_equal(tree_client_open(&options, &client.tree), TREE_OK);
+	assert_int_equal(fabric_fault_set(endpoint_of_test, &torn), FABRIC_OK);
+	tree = open_tree(&client, &record);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	for (int i = 0; i < 3; i++)
+		find(&key, true);
+	assert_int_equal(guesses(), 0);
+	end();
+	assert_int_equal(fabric_fault_set(endpoint_of_test, NULL), FABRIC_OK);
+	assert_int_equal(tree_client_close(client.tree), TREE_OK);
+	client.tree = usual;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts),  cmocka_unit_test(test_wrong), cmocka_unit_test(test_moved),
-		cmocka_unit_test(test_removed), cmocka_unit_test(test_dead),  cmocka_unit_test(test_folded),
-		cmocka_unit_test(test_root),    cmocka_unit_test(test_small), cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_counts), cmocka_unit_test(test_torn),    cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_moved),  cmocka_unit_test(test_removed), cmocka_unit_test(test_dead),
+		cmocka_unit_test(test_folded), cmocka_unit_test(test_root),    cmocka_unit_test(test_small),
+		cmocka_unit_test(test_sizes),
+
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

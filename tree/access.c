@@ -230,26 +230,30 @@ access_pause(const TreeClient *client, uint64_t microseconds)
 		client_pause(client);
 }
 
-/* Gives back a locked leaf with the right sum: whoever wrote its last cell died before the sum landed, or after. */
+/*
+ * Gives back a locked leaf with the right sum.  Whoever wrote its last cell died before the sum landed, or after; or the leaf is of
+ * a time when no READ was known to tear it, and has none.  Who reads it between the two writes waits for the second one.
+ */
 static TreeStatus
 leaf_sum_repair(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes)
 {
+	static const uint32_t words[] = {HEADER_STATE, HEADER_SUM};
 	uint64_t *node = tree->client->image;
-	FabricOp ops[2] = {{
-		.opcode = FABRIC_WRITE,
-		.region = FABRIC_NODES,
-		.length = 8,
-		.offset = pointer_offset(pointer) + HEADER_SUM * 8,
-		.buffer = node + HEADER_SUM,
-	}};
+	int first = (node_flags(node) & NODE_SUM_VALID) != 0 ? 1 : 0;
+	FabricOp ops[3];
 
 	assert(hold->held);
-	assert(node_level(node) == 0);
-	node[HEADER_SUM] = node_sum(node, tree->geometry.leaf_bytes);
-	return lock_write_and_release(tree, hold, ops, 1, pointer, node, bytes);
+	leaf_sum_set(&tree->geometry, node);
+	for (int i = first; i < 2; i++)
+		ops[i - first] = (FabricOp){.opcode = FABRIC_WRITE,
+		                            .region = FABRIC_NODES,
+		                            .length = 8,
+		                            .offset = pointer_offset(pointer) + words[i] * 8,
+		                            .buffer = node + words[i]};
+	return lock_write_and_release(tree, hold, ops, 2 - first, pointer, node, bytes);
 }
 
-/* Reads a node under its lock: nobody writes it then. It is given back untouched, but for a leaf's stale sum. */
+/* Reads a node under its lock: nobody writes it then. It is given back untouched, but for the sum that a leaf lacks. */
 static TreeStatus
 read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 {
@@ -262,7 +266,7 @@ read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 	if (status != TREE_OK)
 		return status;
 	assert(hold.held);
-	if (leaf_sum_is_stale(&tree->geometry, client->image))
+	if (leaf_sum_is_owed(&tree->geometry, client->image))
 		status = leaf_sum_repair(tree, &hold, pointer, bytes);
 	else
 		status = lock_release(tree, &hold, pointer, client->image, bytes);

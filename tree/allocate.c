@@ -388,8 +388,12 @@ static TreeStatus
 node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
 	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
-	TreeStatus status = node_take_known(tree, memory_node, level, pointer, generation);
+	TreeStatus status;
 
+	/* Under a lock, where it is written, nobody connects; and whether it needs a sum is known by then. */
+	if (access_endpoint(tree->client, memory_node) == NULL)
+		return client_away(tree->client, memory_node);
+	status = node_take_known(tree, memory_node, level, pointer, generation);
 	if (status == TREE_NOT_FOUND && salvage_some(tree, memory_node) > 0)
 		status = node_take_known(tree, memory_node, level, pointer, generation);
 	for (int attempt = 0; status == TREE_NOT_FOUND && attempt < ALLOCATE_ATTEMPTS; attempt++)

@@ -79,6 +79,7 @@ tree_copied(Tree *handle, uint32_t node, TreeCopyState state, bool doubt)
 	copies->home = tree_home(handle->root);
 	copies->node = node;
 	handle->copies = copies;
+	handle->geometry.twins = 1ull << copies->home | 1ull << node;
 	state_copies_begin(client, handle->state, state, doubt);
 	return TREE_OK;
 }

@@ -143,12 +143,15 @@ root_write(TreeClient *client, const DirectoryCreated *created, uint64_t place)
 {
 	NodeGeometry geometry = node_geometry(&created->record.format);
 	uint32_t memory_node = pointer_memory_node(place);
+	uint32_t copy;
 	FabricOp op;
 	FabricStatus status = FABRIC_LOST;
 
 	assert(pointer_offset(created->record.root) == created->extent.offset + DIRECTORY_ROOT_OFFSET);
 	assert(!client->holding);
 	geometry.leaf_sums = client_leaf_sums(client);
+	if (tree_record_copy(&created->record, &copy))
+		geometry.twins = 1ull << pointer_memory_node(created->record.root) | 1ull << copy;
 	node_begin(&geometry, client->image, created->record.tree, created->record.root, 0,
 	           created->extent.generation, NODE_ROOT);
 	node_set_fence(&geometry, client->image, false, NULL);

@@ -210,10 +210,18 @@ node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree, ui
 }
 
 bool
-leaf_sum_is_stale(const NodeGeometry *g, const uint64_t *node)
+leaf_sum_is_owed(const NodeGeometry *g, const uint64_t *node)
 {
 	assert(node[HEADER_GENERATION] != 0);
-	return node_level(node) == 0 && (node_flags(node) & NODE_SUM_VALID) != 0 && !leaf_sum_agrees(g, node);
+	return node_level(node) == 0 && !leaf_sum_agrees(g, node);
+}
+
+void
+leaf_sum_set(const NodeGeometry *g, uint64_t *node)
+{
+	assert(node_level(node) == 0);
+	node[HEADER_STATE] |= (uint64_t) NODE_SUM_VALID << 40;
+	node[HEADER_SUM] = node_sum(node, g->leaf_bytes);
 }
 
 void

@@ -12,7 +12,7 @@
  *		4	lsn                      \ the mutable unit: the only words outside cells that
  *		5	epoch:32 | suspect:32    / change inside a generation (one 16-byte WRITE)
  *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have
- *			on memory nodes without line-atomic READs)
+ *			where a memory node that is read for them has no line-atomic READs, and may get within a generation)
  *		7	self (pointer without stamp)
  * Line 1 begins with the unit of the dead marks
  *		8	stamp:16 | dead epoch:32 | 0:16
@@ -186,6 +186,8 @@ typedef struct NodeGeometry
 		memory_nodes; /* that pointers may name: the client's; as many as a pointer can name: whoever has no client */
 	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
 	const uint64_t *leaf_sums;
+	/* Bits of the two memory nodes that have each node of the tree: what pointers to one say is read at the other, too. 0: one has. */
+	uint64_t twins;
 	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
 	const TreeStamp *proven;
 	const TreeEnds *ends; /* what stamps of earlier epochs prove; the client's caller's; NULL: everything */
@@ -215,6 +217,7 @@ node_geometry(const TreeFormat *format)
 	g.posting_tids = 2 * g.cell_words - 1;
 	g.memory_nodes = POINTER_NODES;
 	g.leaf_sums = NULL;
+	g.twins = 0;
 	g.proven = NULL;
 	g.ends = NULL;
 	g.inner_cells = (INNER_BYTES - g.first_word * 8) / (g.inner_stride * 8);
@@ -480,15 +483,21 @@ extern NodeVerdict node_check_whole(const NodeGeometry *g, const uint64_t *node,
 /* Whether a copy that is whole can be used without further looks at its counts, levels, states, references and pointers. */
 extern bool node_has_shape(const NodeGeometry *g, const uint64_t *node);
 
-/* Must leaves at this memory node carry a sum? */
+/* Must leaves at this memory node carry a sum? If it, or the one that may stand in for it, is known to tear lines. */
 static inline bool
 leaf_needs_sum(const NodeGeometry *g, uint64_t pointer)
 {
-	return g->leaf_sums != NULL && (*g->leaf_sums & 1ull << (pointer_memory_node(pointer) & 63)) != 0;
+	uint64_t nodes = 1ull << (pointer_memory_node(pointer) & 63);
+
+	if ((nodes & g->twins) != 0)
+		nodes |= g->twins;
+	return g->leaf_sums != NULL && (*g->leaf_sums & nodes) != 0;
 }
 
-/* Is this leaf, read under its lock, one that readers without lock cannot believe for its sum? */
-extern bool leaf_sum_is_stale(const NodeGeometry *g, const uint64_t *node);
+/* Is this leaf, read under its lock, one that readers without lock cannot believe: its sum is missing, or stale? */
+extern bool leaf_sum_is_owed(const NodeGeometry *g, const uint64_t *node);
+/* Gives it the right one, in the image. */
+extern void leaf_sum_set(const NodeGeometry *g, uint64_t *node);
 
 /* Begins a node in private memory: zeroes it, writes the header; sums and stamps come with node_seal(). */
 extern void node_begin(const NodeGeometry *g, uint64_t *node, uint64_t tree, uint64_t pointer, uint32_t level,

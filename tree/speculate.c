@@ -121,8 +121,10 @@ guess(TreeScan *scan, const uint64_t *wanted, TreeFound *found)
 	TreeStatus status;
 
 	assert(tree->client->passages > 0);
-	/* A leaf that is at hand takes no round trip. */
-	if (place == 0 || leaf_needs_sum(g, place) || leaf_cache_has(tree, pointer_address(place)))
+	/* A leaf that is at hand takes no round trip; whether a line may be torn is known of memory nodes that are connected. */
+	if (place == 0 || leaf_cache_has(tree, pointer_address(place)) ||
+	    access_endpoint(tree->client, tree_place(tree, pointer_memory_node(place))) == NULL ||
+	    leaf_needs_sum(g, place))
 		return TREE_NOT_FOUND;
 	tree->client->guesses.tried++;
 	status = access_execute(tree, pointer_memory_node(place), &op, 1);

@@ -18,6 +18,10 @@ mutate second_copy_of_an_extent test_copies tree/service_copies.c \
 	's/ && copy->offset == offset\)/ \&\& copy->offset == offset + 1)/'
 mutate given_up_comes_back test_copies tree/shared.c \
 	's/\(void\) copies_change\(state, TREE_COPIES_BOTH, copies\);/__atomic_store_n(\&state->copies, copies, __ATOMIC_RELEASE);/'
+mutate leaf_sums_by_its_pointer_alone test_copies tree/node.h \
+	's/\tif \(\(nodes & g->twins\) != 0\)\n\t\tnodes \|= g->twins;\n//'
+mutate root_of_copies_without_sum test_copies tree/directory.c \
+	's/\t\tgeometry.twins = [^;]*;\n/\t\t;\n/'
 mutate stranded_is_forgotten test_copies tree/shared.c \
 	's/\t\tif \(__atomic_exchange_n\(&state->copies_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_copies_suspect\(state\);\n//'
 mutate stranded_hold_blocks test_copies=--network tree/lock.c \

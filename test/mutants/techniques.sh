@@ -32,6 +32,10 @@ mutate credits_lost test_techniques tree/throttle.c \
 # Speculative lookups.
 mutate dead_cell_found test_speculate tree/speculate.c \
 	's/cell_state\(cell\[0\]\) == CELL_LIVE && //'
+mutate guess_where_not_connected test_speculate tree/speculate.c \
+	's/access_endpoint\(tree->client, [^|]*== NULL \|\|/false ||/'
+mutate guess_of_a_line_that_tears test_speculate tree/speculate.c \
+	's/ \|\|\s+leaf_needs_sum\(g, place\)\)/)/'
 mutate key_not_looked_at test_speculate tree/speculate.c \
 	's/&& cell_same_key\(g, cell, wanted\)/\&\& wanted != NULL/'
 mutate guess_of_another_epoch test_speculate tree/speculate.c \

@@ -75,9 +75,13 @@ mutate tied_separators_one_by_one test_budget_ties tree/search.c \
 mutate separators_place_not_known test_budget_ties tree/parent.c \
 	's/posting->known_child = pointer_address\(left\);/posting->known_child = 0;/'
 mutate leaf_sum_not_repaired test_damage tree/access.c \
-	's/if \(leaf_sum_is_stale\(&tree->geometry, client->image\)\)/if (false)/'
-mutate leaf_sum_repaired_wrongly test_damage tree/access.c \
-	's/node\[HEADER_SUM\] = node_sum\(node, tree->geometry.leaf_bytes\);//'
+	's/if \(leaf_sum_is_owed\(&tree->geometry, client->image\)\)/if (false)/'
+mutate leaf_sum_repaired_wrongly test_damage tree/node.c \
+	's/(assert\(node_level\(node\) == 0\);\n\tnode\[HEADER_STATE\] \|= [^;]*;)\n\tnode\[HEADER_SUM\] = [^;]*;/$1/'
+mutate missing_leaf_sum_not_said test_damage tree/access.c \
+	's/int first = .*?;/int first = 1;/'
+mutate node_taken_where_not_connected test_nodes tree/allocate.c \
+	's/\tif \(access_endpoint\(tree->client, memory_node\) == NULL\)\n\t\treturn client_away\(tree->client, memory_node\);\n//'
 mutate late_read_believed test_damage tree/access.c \
 	's/\*late = client_now_us\(client\) - begin > READ_BOUND_US;/*late = false;/'
 mutate late_leaves_believed test_damage tree/access.c \
