@@ -370,7 +370,7 @@ sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("could not open parent table of index \"%s\"", RelationGetRelationName(*index))));
-	if ((*index)->rd_indam->ambuild != sherman_build)
+	if (!sherman_owns(*index))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("\"%s\" is not a sherman index", RelationGetRelationName(*index))));

@@ -41,8 +41,6 @@
 
 #include "shared.h"
 
-bool		sherman_constraints = false;
-
 /* ---- the mark ---- */
 
 typedef enum Mark

@@ -5,7 +5,6 @@
  */
 #include "sherman.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "catalog/objectaccess.h"
 #include "catalog/pg_class.h"
@@ -13,72 +12,18 @@
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "storage/ipc.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "tcop/utility.h"
-#include "utils/syscache.h"
 
 #include "shared.h"
-
-ShermanShared *sherman_shared = NULL;
-TreeShared *sherman_tree_shared = NULL;
 
 static shmem_request_hook_type previous_shmem_request = NULL;
 static shmem_startup_hook_type previous_shmem_startup = NULL;
 static ProcessUtility_hook_type previous_utility = NULL;
 static object_access_hook_type previous_object_access = NULL;
-static LWLockPadded *locks = NULL;
 
 /* A command of this process gives relations other files. */
 static bool moving = false;
-
-bool
-sherman_preloaded(void)
-{
-	return sherman_shared != NULL;
-}
-
-bool
-sherman_postmaster_is_gone(void)
-{
-	return IsUnderPostmaster && getppid() != PostmasterPid;
-}
-
-LWLock *
-sherman_lock(ShermanLock lock)
-{
-	return &locks[lock].lock;
-}
-
-bool
-sherman_owns(Relation index)
-{
-	return index->rd_indam->ambuild == sherman_build;
-}
-
-bool
-sherman_is_ours(Oid index)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(index));
-	IndexAmRoutine *routine;
-	Form_pg_class form;
-	Oid			method;
-	bool		ours;
-
-	if (!HeapTupleIsValid(tuple))
-		return false;
-	form = (Form_pg_class) GETSTRUCT(tuple);
-	method = form->relkind == RELKIND_INDEX ? form->relam : InvalidOid;
-	ReleaseSysCache(tuple);
-	if (method < FirstNormalObjectId)
-		return false;			/* core's own */
-	routine = GetIndexAmRoutineByAmId(method, true);
-	if (routine == NULL)
-		return false;
-	ours = routine->ambuild == sherman_build;
-	pfree(routine);
-	return ours;
-}
 
 /* ---- shared memory ---- */
 
@@ -174,7 +119,7 @@ start_shared_memory(void)
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
-	locks = GetNamedLWLockTranche("sherman");
+	sherman_locks_find();
 	sherman_reserve_create(&options);
 	sherman_trees_initialize();
 	sherman_rebuilds_initialize();

@@ -88,7 +88,7 @@ has_our_handler(Form_pg_am method)
 	if (!ours)
 		return false;			/* no other extension's library is loaded for this */
 	routine = GetIndexAmRoutine(method->amhandler);
-	ours = routine->ambuild == sherman_build;
+	ours = sherman_is_our_method(routine);
 	pfree(routine);
 	return ours;
 }

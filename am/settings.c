@@ -43,6 +43,7 @@ bool		sherman_heal = true;
 bool		sherman_autoheal = true;
 int			sherman_heal_timeout_ms = DEFAULT_HEAL_TIMEOUT_MS;
 int			sherman_resource_manager_id = 0;
+bool		sherman_constraints = false;
 char	   *sherman_memory_node_list = NULL;
 char	   *sherman_key_file = NULL;
 int			sherman_on_unavailable = SHERMAN_UNAVAILABLE_ERROR;

@@ -269,14 +269,28 @@ extern void sherman_reserve_create(TreeSharedOptions *options);
 /* Zeroed bytes, aligned to cache lines, which are never given back. NULL: there are not so many left. */
 extern void *sherman_reserve_allocate(Size bytes);
 
-/* ---- hooks.c ---- */
+/* ---- instance.c ---- */
 
 /* NULL unless preloaded. */
 extern ShermanShared *sherman_shared;
 extern TreeShared *sherman_tree_shared;
+/* In the startup hook, before any lock is asked for. */
+extern void sherman_locks_find(void);
 extern LWLock *sherman_lock(ShermanLock lock);
+/* States may have changed everywhere. */
+extern void sherman_state_changed(void);
+/* Has all sessions plan anew, with or without our indexes as their state now is. */
+extern void sherman_invalidate_plans(void);
+/* Whether indexes are out of use in this process, whatever they are. */
+extern bool sherman_all_hidden(void);
+extern uint64 sherman_generation(void);
+extern void sherman_wake_launcher(void);
+/* Whether this server runs the embedded node: decided when it starts, and then so until it ends. */
+extern bool sherman_embedded;
 
-/* Whether an index is one of ours, whatever its access method is called; the same of one that is open. */
+/* ---- method.c: which indexes and access methods are ours, whatever they are called ---- */
+extern bool sherman_is_our_method(const IndexAmRoutine *routine);
+/* Of an index by its OID; of one that is open. */
 extern bool sherman_is_ours(Oid index);
 extern bool sherman_owns(Relation index);
 
@@ -430,6 +444,9 @@ extern void sherman_node_lost(int position);
 extern bool sherman_node_listed(int position, ShermanListed *listed);
 /* Copies the first entry of the list that could not be attached, or if there is none any. */
 extern void sherman_first_failure(ShermanListed *listed);
+
+/* ---- node_list.c ---- */
+
 /*
  * Splits sherman.memory_nodes into addresses as fabric_connect() takes them.  Returns their number, or -1:
  * `problem` says why.  addresses NULL: only looks.
@@ -492,15 +509,8 @@ extern void sherman_wait_attached(const ShermanMetaPage *meta);
 extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
-/* States may have changed everywhere. */
-extern void sherman_state_changed(void);
-/* Has all sessions plan anew, with or without our indexes as their state now is. */
-extern void sherman_invalidate_plans(void);
 /* Raises for a state other than OK. */
 extern void sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason);
-/* Whether indexes are out of use in this process, whatever they are. */
-extern bool sherman_all_hidden(void);
-extern uint64 sherman_generation(void);
 /* Whether leaves of an index that can be used may be in doubt still: their entries are looked up before they count. */
 extern bool sherman_is_healing(const ShermanMetaPage *meta);
 /*
@@ -692,9 +702,6 @@ extern char *sherman_capabilities_text(const FabricCapabilities *capabilities);
 /* ---- workers.c ---- */
 extern PGDLLEXPORT void sherman_node_main(Datum argument);
 extern PGDLLEXPORT void sherman_launcher_main(Datum argument);
-extern void sherman_wake_launcher(void);
-/* Whether this server runs the embedded node: decided when it starts, and then so until it ends. */
-extern bool sherman_embedded;
 /* Data channels that the embedded node serves at once. */
 extern uint32 sherman_node_channels(void);
 

@@ -64,6 +64,8 @@ typedef enum ShermanOnUnavailable
 	SHERMAN_UNAVAILABLE_BREAK
 } ShermanOnUnavailable;
 
+/* ---- instance.c ---- */
+
 /* True when the library was preloaded and the shared memory is there. */
 extern bool sherman_preloaded(void);
 /*
@@ -71,6 +73,8 @@ extern bool sherman_preloaded(void);
  * alive for ever if another process that was just forked had the pipe open then.  A system call.
  */
 extern bool sherman_postmaster_is_gone(void);
+/* Epoch in use. */
+extern uint32 sherman_epoch(void);
 
 /* ---- metapage.c: block 0 of the main fork, WAL-logged ---- */
 
@@ -300,8 +304,6 @@ extern void sherman_stamp_now(TreeStamp *stamp);
  * went that they follow from (I-P4). changes.c.
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
-/* Epoch in use. */
-extern uint32 sherman_epoch(void);
 
 /* ---- predicate.c: SERIALIZABLE ---- */
 

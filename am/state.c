@@ -3,15 +3,13 @@
  *		What state an index is in: it follows from the metapage, from the phase of the instance and from the
  *		table of trees.
  *
- * One counter in shared memory ("generation") changes whenever any of them may have changed for any index, so
- * that an index that was judged under the same generation needs no second look (opened.c).
+ * An index that was judged under the same generation (instance.c) needs no second look (opened.c).
  */
 #include "sherman.h"
 
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "storage/sinval.h"
 #include "utils/timestamp.h"
 
 #include "shared.h"
@@ -31,43 +29,6 @@ const char *
 sherman_state_name(ShermanState state)
 {
 	return (unsigned) state < lengthof(state_names) ? state_names[state] : "unknown";
-}
-
-uint32
-sherman_epoch(void)
-{
-	return sherman_shared == NULL ? 0 : pg_atomic_read_u32(&sherman_shared->epoch);
-}
-
-void
-sherman_state_changed(void)
-{
-	pg_atomic_fetch_add_u64(&sherman_shared->generation, 1);
-}
-
-void
-sherman_invalidate_plans(void)
-{
-	SharedInvalidationMessage message;
-
-	/* No database stands for every database, no relation for all of them. */
-	memset(&message, 0, sizeof(message));
-	message.rc.id = SHAREDINVALRELCACHE_ID;
-	message.rc.dbId = InvalidOid;
-	message.rc.relId = InvalidOid;
-	SendSharedInvalidMessages(&message, 1);
-}
-
-uint64
-sherman_generation(void)
-{
-	return sherman_shared == NULL ? 0 : pg_atomic_read_u64(&sherman_shared->generation);
-}
-
-bool
-sherman_all_hidden(void)
-{
-	return sherman_shared == NULL || !IsPostmasterEnvironment || IsBinaryUpgrade || RecoveryInProgress();
 }
 
 /*

@@ -51,8 +51,6 @@ static Service *service = NULL;
 /* When the node began to open its memory, or 0: those who wait have been told why. */
 static TimestampTz node_opening = 0;
 
-bool		sherman_embedded = false;
-
 void
 sherman_register_workers(void)
 {
@@ -301,18 +299,6 @@ sherman_node_main(Datum argument)
 }
 
 /* ---- the launcher ---- */
-
-void
-sherman_wake_launcher(void)
-{
-	Latch	   *latch;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	latch = sherman_shared->launcher_latch;
-	if (latch != NULL)
-		SetLatch(latch);
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-}
 
 static void
 launcher_exit(int code, Datum argument)
