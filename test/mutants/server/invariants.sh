@@ -41,7 +41,7 @@ mutate fence_not_looked_behind t/043_attach am/attach.c \
 # ---- N23: a server without us works
 mutate vacuum_needs_us t/005_nopreload am/changes.c \
 	's/if \(opened->state == SHERMAN_HIDDEN && !IsBinaryUpgrade\)/if (opened->state == SHERMAN_HIDDEN \&\& IsBinaryUpgrade)/'
-mutate planner_needs_us t/005_nopreload am/state.c \
+mutate planner_needs_us t/005_nopreload am/instance.c \
 	's/return sherman_shared == NULL \|\| !IsPostmasterEnvironment \|\| IsBinaryUpgrade \|\| /return !IsPostmasterEnvironment || IsBinaryUpgrade || /'
 
 # ---- N24: pg_upgrade and standbys touch no memory node
