@@ -1,6 +1,6 @@
 /*
  * build.h
- *		What build.c and build_parallel.c share: the state of a build in one process.
+ *		What build.c, build_sort.c and build_parallel.c share: the state of a build in one process.
  */
 #ifndef SHERMAN_BUILD_H
 #define SHERMAN_BUILD_H
@@ -12,6 +12,14 @@
 #include "utils/tuplesort.h"
 
 #include "keysort.h"
+
+/* Phases as pg_stat_progress_create_index shows them; the first is core's. */
+#define PHASE_SCAN 2
+#define PHASE_SORT 3
+#define PHASE_LOAD 4
+
+/* Rows loaded between two looks around: interrupts, progress, memory of the keys. */
+#define LOAD_STRIDE 1024
 
 /* The sorts that the processes of a parallel build share, in its memory. */
 typedef struct BuildShare
@@ -65,11 +73,20 @@ extern void build_begin(BuildState *state, Relation heap, Relation index, IndexI
  */
 extern double build_scan(BuildState *state, IndexInfo *info, TableScanDesc scan, bool progress);
 
-/* Sorts what was read and leaves it where build_take_over() finds it. */
-extern void build_hand_over(BuildState *state);
+/*
+ * Sorts what was read.  A participant's sorts then lie where build_take_over() finds them, those of no keys at all, too: it knows them
+ * by their number.
+ */
+extern void build_sort(BuildState *state);
 
 /* Makes the sorts of a state that has read nothing return, merged, what so many participants have handed over. */
 extern void build_take_over(BuildState *state, int participants);
+
+/*
+ * Forms the key of a tuple that the sort of tuples has returned.  Its words are the normalized key, which is not made again, unless
+ * they are NULL, as the leading column is.
+ */
+extern void build_sorted_key(BuildState *state, TupleTableSlot *slot, TreeKey *key);
 
 /* Frees the sorts. */
 extern void build_end(BuildState *state);

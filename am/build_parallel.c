@@ -82,7 +82,7 @@ participate(SharedBuild *shared, ParallelTableScanDesc table_scan, const BuildSh
 	state.participant = participant;
 	state.share = share;
 	rows = build_scan(&state, info, table_beginscan_parallel(heap, table_scan), leader);
-	build_hand_over(&state);
+	build_sort(&state);
 
 	SpinLockAcquire(&shared->mutex);
 	shared->done++;

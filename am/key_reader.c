@@ -13,6 +13,26 @@
 
 #include "keys.h"
 
+Size
+key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null)
+{
+	const TupleDesc descriptor = keys->descriptor;
+	Size		data = 0;
+
+	for (int i = 0; i < keys->columns; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
+
+		if (!isnull[i])
+			data = att_align_nominal(data, attribute->attalign) + attribute->attlen;
+	}
+	/* The gap before a value of variable length depends on the value. */
+	if (!first_null && keys->columns < descriptor->natts &&
+		TupleDescAttr(descriptor, keys->columns)->attlen > 0)
+		data = att_align_nominal(data, TupleDescAttr(descriptor, keys->columns)->attalign);
+	return data;
+}
+
 void
 key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes)
 {

@@ -455,26 +455,6 @@ keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *i
 	key_words_from_bytes(keys, bytes, key->norm);
 }
 
-Size
-key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null)
-{
-	const TupleDesc descriptor = keys->descriptor;
-	Size		data = 0;
-
-	for (int i = 0; i < keys->columns; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(descriptor, i);
-
-		if (!isnull[i])
-			data = att_align_nominal(data, attribute->attalign) + attribute->attlen;
-	}
-	/* The gap before a value of variable length depends on the value. */
-	if (!first_null && keys->columns < descriptor->natts &&
-		TupleDescAttr(descriptor, keys->columns)->attlen > 0)
-		data = att_align_nominal(data, TupleDescAttr(descriptor, keys->columns)->attalign);
-	return data;
-}
-
 /* Takes the key columns' data out of a tuple of `size` bytes. Returns what is left. */
 static Size
 leave_out_key_data(const ShermanKeys *keys, IndexTuple tuple, Size size, const bool *isnull)

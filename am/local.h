@@ -203,6 +203,9 @@ extern bool sherman_recovery_attach(TreeClient *client, int position, const Tree
  * as broken, and the table learns on which memory nodes trees lie.
  */
 extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
+
+/* ---- local.c ---- */
+
 /* Reads a state file; false: there is none at `path`, or it is not to be believed. */
 extern bool sherman_local_read(const char *path, ShermanLocal *local);
 /* Writes the state file durably; false, with a WARNING, if that failed. */
@@ -224,11 +227,6 @@ extern void sherman_wal_end_round(void);
 /* A command has made a checkpoint: waits until the launcher has noted it, at most a second. */
 extern void sherman_wal_end_wait(void);
 
-/*
- * Where, behind a record that ends at `from`, the first start of a server left its mark, or if none did `end`,
- * up to which all WAL must be readable (invalid: some start must have).  Invalid: it is not known.
- */
-extern XLogRecPtr sherman_wal_cut(XLogRecPtr from, XLogRecPtr end);
 
 /* ---- history.c: the page of history ---- */
 

@@ -56,8 +56,7 @@ typedef enum Finding
 	FINDING_LOCKED
 } Finding;
 
-/* The visitor's: the index that is being rebuilt; the same, as long as its copy is not made. */
-static Oid	trying = InvalidOid;
+/* The visitor's: the index that is being rebuilt (rebuilding.c), as long as its copy is not made. */
 static Oid	copying = InvalidOid;
 
 /* ---- the visit: what is broken ---- */
@@ -350,14 +349,14 @@ reindex_concurrently(const ShermanRebuild *rebuild)
 static void
 try_to_rebuild(const ShermanRebuild *rebuild)
 {
-	trying = rebuild->index;
+	sherman_rebuilding = rebuild->index;
 	sherman_rebuild_begins(rebuild->index, sherman_attached_nodes());
 	ereport(LOG,
 			(errmsg("sherman rebuild: index \"%s\" is rebuilt concurrently, try %u of %d", rebuild->name,
 					rebuild->tries + 1, sherman_rebuild_tries)));
 	reindex_concurrently(rebuild);
 	end_on_table();
-	trying = InvalidOid;
+	sherman_rebuilding = InvalidOid;
 	sherman_rebuilds_remove(MyDatabaseId, rebuild->index);
 	ereport(LOG, (errmsg("sherman rebuild: index \"%s\" is rebuilt", rebuild->name)));
 }
@@ -382,7 +381,7 @@ note_error(const ShermanRebuild *rebuild)
 	HOLD_INTERRUPTS();
 	EmitErrorReport();
 	FlushErrorState();
-	copying = trying = InvalidOid;
+	copying = sherman_rebuilding = InvalidOid;
 	AbortOutOfAnyTransaction();
 	MemoryContextSwitchTo(context);
 	left = sherman_rebuild_failed(rebuild->index, error->message, !is_sent_away());
@@ -472,8 +471,8 @@ static void
 interrupted(int code, Datum argument)
 {
 	LWLockReleaseAll();
-	if (trying != InvalidOid)
-		(void) sherman_rebuild_failed(trying, "the rebuild was interrupted", false);
+	if (sherman_rebuilding != InvalidOid)
+		(void) sherman_rebuild_failed(sherman_rebuilding, "the rebuild was interrupted", false);
 }
 
 /*
@@ -527,20 +526,4 @@ sherman_rebuild_here(void)
 	} while (!room && worked && !is_sent_away());
 	if (is_sent_away())
 		clean_up();
-}
-
-bool
-sherman_is_rebuilding(void)
-{
-	return trying != InvalidOid;
-}
-
-void
-sherman_rebuild_delay(void)
-{
-	if (likely(trying == InvalidOid))
-		return;
-	VacuumCostDelay = sherman_rebuild_cost_delay_ms;
-	VacuumCostActive = VacuumCostDelay > 0;
-	vacuum_delay_point();
 }

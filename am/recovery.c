@@ -35,42 +35,8 @@
 
 #include "shared.h"
 
-#define LOCAL_MAGIC 0x5348534c
-#define LOCAL_VERSION 7
-
 /* Files whose presence says that this start follows other rules than those of a crash or a clean end. */
 static const char *const signal_files[] = {"backup_label", "recovery.signal", "standby.signal"};
-
-/* ---- the state file ---- */
-
-static uint32
-local_checksum(const ShermanLocal *local)
-{
-	return sherman_checksum(local, offsetof(ShermanLocal, checksum));
-}
-
-bool
-sherman_local_read(const char *path, ShermanLocal *local)
-{
-	return sherman_file_read(path, local, sizeof(*local)) &&
-		local->magic == LOCAL_MAGIC && local->version == LOCAL_VERSION &&
-		local->checksum == local_checksum(local) &&
-		memchr(local->memory_path, '\0', sizeof(local->memory_path)) != NULL;
-}
-
-bool
-sherman_local_write(ShermanLocal *local)
-{
-	bool		written;
-
-	local->magic = LOCAL_MAGIC;
-	local->version = LOCAL_VERSION;
-	local->checksum = local_checksum(local);
-	sherman_step("state file", true);
-	written = sherman_file_write(SHERMAN_LOCAL_FILE, local, sizeof(*local));
-	sherman_step("state file", false);
-	return written;
-}
 
 /* ---- the verdict ---- */
 
@@ -315,17 +281,6 @@ sherman_recovery_start(ShermanShared *shared)
 }
 
 /* ---- the attach ---- */
-
-bool
-sherman_local_change(ShermanLocal *local)
-{
-	if (!sherman_local_write(local))
-		return false;
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->local = *local;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	return true;
-}
 
 static bool
 local_change(ShermanLocal *local, char *failure)

@@ -682,9 +682,13 @@ extern long sherman_rebuild_round(void);
 extern void sherman_rebuild_here(void);
 /* A relation was made in this process. */
 extern void sherman_rebuild_relation_made(Oid relation);
+
+/* ---- rebuilding.c ---- */
+
+/* The index that this process rebuilds by itself, InvalidOid: none. rebuild.c's to write. */
+extern Oid	sherman_rebuilding;
 /* In a build, now and then: sleeps, if this process rebuilds by itself. Nothing may be locked. */
 extern void sherman_rebuild_delay(void);
-/* Whether this process rebuilds an index by itself. */
 extern bool sherman_is_rebuilding(void);
 
 /* ---- connection_workers.c ---- */
@@ -695,7 +699,7 @@ extern PGDLLEXPORT void sherman_connection_worker_main(Datum argument);
 /* What this process lends as a client of the workers; NULL: there are none. */
 extern const FabricProxy *sherman_connection_proxy(void (*sleep) (void *argument, int milliseconds));
 
-/* ---- stats.c ---- */
+/* ---- capabilities.c ---- */
 /* What a memory node vouches for over the connection in use, in words; palloc'd. */
 extern char *sherman_capabilities_text(const FabricCapabilities *capabilities);
 

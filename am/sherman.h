@@ -394,7 +394,7 @@ extern void sherman_scan_barrier_leave(Relation index, uint32 half);
 extern void sherman_scan_barrier_wait(Relation index);
 
 /*
- * Opens and locks table and index, in this order; raises unless it is a sherman index that can be checked, or healed. check.c.
+ * Opens and locks table and index, in this order; raises unless it is a sherman index that can be checked, or healed. target.c.
  */
 extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *index);
 

@@ -28,6 +28,7 @@
 #include "utils/timestamp.h"
 
 #include "shared.h"
+#include "wal_read.h"
 
 PG_FUNCTION_INFO_V1(sherman_take_over);
 

@@ -25,17 +25,16 @@
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
-#include "access/xlogreader.h"
 #include "access/xlogutils.h"
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "miscadmin.h"
 #include "pgstat.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "compat.h"
 #include "shared.h"
+#include "wal_read.h"
 
 /* How often the launcher looks for a checkpoint that has ended. */
 #define LOOK_MS 2000
@@ -163,109 +162,6 @@ sherman_wal_end_start(ShermanShared *shared, const ControlFileData *control)
 /* ---- the WAL tells ---- */
 
 /*
- * Whether the record is of a shutdown or an end of recovery.
- */
-static bool
-is_border(XLogReaderState *reader)
-{
-	uint8		info = XLogRecGetInfo(reader) & ~XLR_INFO_MASK;
-
-	return XLogRecGetRmid(reader) == RM_XLOG_ID &&
-		(info == XLOG_CHECKPOINT_SHUTDOWN || info == XLOG_END_OF_RECOVERY);
-}
-
-/*
- * Where the record at `from` ends.
- */
-static XLogRecPtr
-read_record_end(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end)
-{
-	char	   *message;
-
-	XLogBeginRead(reader, from);
-	return XLogReadRecord(reader, &message) == NULL ? InvalidXLogRecPtr : reader->EndRecPtr;
-}
-
-/*
- * Reads on from where the reader stands; returns where the first border stands, or `end` if there is none before.
- */
-static XLogRecPtr
-read_on(XLogReaderState *reader, XLogRecPtr end)
-{
-	XLogRecPtr	reached = reader->EndRecPtr;
-	char	   *message;
-
-	while (reached != end && XLogReadRecord(reader, &message) != NULL)
-	{
-		CHECK_FOR_INTERRUPTS();
-		if (is_border(reader))
-			return reader->ReadRecPtr;
-		reached = reader->EndRecPtr;
-	}
-	return reached == end ? end : InvalidXLogRecPtr;
-}
-
-/*
- * The same behind the record at `from`, a checkpoint.
- */
-static XLogRecPtr
-read_to_border(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end)
-{
-	if (XLogRecPtrIsInvalid(read_record_end(reader, from, end)))
-		return InvalidXLogRecPtr;
-	return read_on(reader, end);
-}
-
-/*
- * The same behind a record that ends at `from`.
- */
-static XLogRecPtr
-read_from_end(XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end)
-{
-	XLogBeginRead(reader, from);
-	return read_on(reader, end);
-}
-
-/*
- * What is found in the WAL from a record on, up to `end` at most, if that is valid; an invalid position: nothing.  Files
- * that are gone are no error here.
- */
-static XLogRecPtr
-look_into_wal(XLogRecPtr (*look) (XLogReaderState *reader, XLogRecPtr from, XLogRecPtr end), XLogRecPtr from,
-			  XLogRecPtr end)
-{
-	ReadLocalXLogPageNoWaitPrivate private = {0};
-	MemoryContext caller = CurrentMemoryContext;
-	XLogReaderState *reader = XLogReaderAllocate(wal_segment_size, NULL,
-												 XL_ROUTINE(.page_read = read_local_xlog_page_no_wait,
-															.segment_open = wal_segment_open,
-															.segment_close = wal_segment_close),
-												 &private);
-	volatile XLogRecPtr found = InvalidXLogRecPtr;
-
-	if (reader == NULL)
-		return InvalidXLogRecPtr;
-	PG_TRY();
-	{
-		found = look(reader, from, end);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(caller);
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	XLogReaderFree(reader);
-	return found;
-}
-
-XLogRecPtr
-sherman_wal_cut(XLogRecPtr from, XLogRecPtr end)
-{
-	return look_into_wal(read_from_end, from, end);
-}
-
-/*
  * Settles what recovery did not: it had nothing to do, or it was not the first.
  */
 static void
@@ -278,12 +174,12 @@ settle(void)
 	if (shared->end_awaited == SHERMAN_AWAITED_RECOVERY)
 	{
 		/* Behind the checkpoint's record, where others may have taken the WAL to end before they wrote any. */
-		end = look_into_wal(read_record_end, shared->start_checkpoint, InvalidXLogRecPtr);
+		end = wal_look(wal_read_record_end, shared->start_checkpoint, InvalidXLogRecPtr);
 		sherman_epoch_end(&local, Max(end, shared->start_checkpoint), SHERMAN_KNOWN_CHECKPOINT);
 	}
 	else
 	{
-		end = look_into_wal(read_to_border, local.checkpoint, InvalidXLogRecPtr);
+		end = wal_look(wal_read_to_border, local.checkpoint, InvalidXLogRecPtr);
 		sherman_epoch_end(&local, end, XLogRecPtrIsInvalid(end) ? SHERMAN_KNOWN_NOTHING : SHERMAN_KNOWN_WAL);
 	}
 	if (sherman_local_change(&local))

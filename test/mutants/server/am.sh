@@ -245,7 +245,7 @@ mutate healer_waited_for_in_vain t/050_owners_code am/healer.c \
 	's/healing->left > 0 && healing->complained\)/false)/'
 mutate others_heal t/050_owners_code am/owner.c \
 	's/if \(!pg_class_ownercheck/if (false \&\& !pg_class_ownercheck/'
-mutate others_wait_for_locks t/050_owners_code am/check.c \
+mutate others_wait_for_locks t/050_owners_code am/target.c \
 	's/\towner_check\(index_oid\);\n//'
 mutate entries_of_other_values_go t/050_owners_code am/suspect.c \
 	's/return !rows->maintains \|\| has_own_entry/return true || has_own_entry/'

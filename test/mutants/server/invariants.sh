@@ -51,5 +51,5 @@ mutate upgrade_has_a_memory_node t/010_upgrade am/workers.c \
 	's/if \(!process_shared_preload_libraries_in_progress \|\| IsBinaryUpgrade\)/if (!process_shared_preload_libraries_in_progress)/'
 
 # ---- what could not be written is not done
-mutate epoch_not_noted t/044_disk_full am/recovery.c \
+mutate epoch_not_noted t/044_disk_full am/local.c \
 	's/if \(!sherman_local_write\(local\)\)\n\t\treturn false;/(void) sherman_local_write(local);/'

@@ -1,8 +1,8 @@
 # Safeguards of taking over, and of what the metapage says before the record. Sourced by script/test-mutations-server.
 
-mutate border_not_looked_for t/041_takeover am/wal_end.c \
+mutate border_not_looked_for t/041_takeover am/wal_read.c \
 	's/if \(is_border\(reader\)\)\n\t\t\treturn/if (is_border(reader) \&\& end == InvalidXLogRecPtr)\n\t\t\treturn/'
-mutate wal_not_missed t/041_takeover am/wal_end.c \
+mutate wal_not_missed t/041_takeover am/wal_read.c \
 	's/volatile XLogRecPtr found = InvalidXLogRecPtr;/volatile XLogRecPtr found = end;/'
 mutate cut_not_minded t/041_takeover am/takeover.c \
 	's/sherman_epoch_end\(local, local->cut,/sherman_epoch_end(local, PG_UINT64_MAX,/'
