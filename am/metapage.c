@@ -348,22 +348,19 @@ sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid)
 }
 
 /*
- * Makes plans that use the index invalid everywhere, now: not when, or if, this transaction commits.
+ * Makes plans that use the index invalid everywhere, now: not when, or if, this transaction commits.  Plans know their tables; the
+ * index itself is looked at again wherever it is used (sherman_state_changed()).
  */
 static void
 invalidate_plans(Relation index)
 {
-	SharedInvalidationMessage messages[2];
+	SharedInvalidationMessage message;
 
-	memset(messages, 0, sizeof(messages));
-	for (int i = 0; i < 2; i++)
-	{
-		messages[i].rc.id = SHAREDINVALRELCACHE_ID;
-		messages[i].rc.dbId = MyDatabaseId;
-	}
-	messages[0].rc.relId = RelationGetRelid(index);
-	messages[1].rc.relId = index->rd_index->indrelid;
-	SendSharedInvalidMessages(messages, 2);
+	memset(&message, 0, sizeof(message));
+	message.rc.id = SHAREDINVALRELCACHE_ID;
+	message.rc.dbId = MyDatabaseId;
+	message.rc.relId = index->rd_index->indrelid;
+	SendSharedInvalidMessages(&message, 1);
 }
 
 void
