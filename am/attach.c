@@ -143,13 +143,18 @@ position_of(const uint64 memory[2])
 /* ---- attaching ---- */
 
 /*
- * Whether no process is inside an operation that locks; waits a while for it.
+ * Whether no process is inside an operation at this memory node that locks; waits a while for it.  One look at each slot is enough:
+ * an operation that begins behind it sees that the memory node is closed, and does nothing there (hold_begin() in tree/lock.c).  For
+ * that the memory node is closed before the first look, with a full barrier behind it, as an operation has one between its note in
+ * the slot and its look at the memory node.  It stays closed until what ended processes have left behind is cleared.
  */
 static bool
-operations_have_ended(void)
+operations_have_ended(int position)
 {
 	TimestampTz began = GetCurrentTimestamp();
 
+	/* Who lost it may still be about to. */
+	tree_node_close(sherman_tree_shared, position);
 	for (int i = 0; i < sherman_shared->slots; i++)
 	{
 		while (pg_atomic_read_u32(&sherman_shared->slot[i].busy) != 0)
@@ -160,6 +165,8 @@ operations_have_ended(void)
 			pg_usleep(POLL_MS * 1000L);
 		}
 	}
+	/* What those that have ended did is looked at behind this. */
+	pg_read_barrier();
 	return true;
 }
 
@@ -298,7 +305,7 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		return called;
 	}
 	/* They have lost their channels: each meets an error soon. */
-	if (!operations_have_ended())
+	if (!operations_have_ended(position))
 	{
 		strlcpy(failure, "a process does not leave its operation", SHERMAN_FAILURE_BYTES);
 		return FABRIC_BUSY;

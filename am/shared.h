@@ -59,7 +59,7 @@ typedef enum ShermanPhase
 /* One process: on a line of its own, for it is written at each operation that locks. */
 typedef struct ShermanSlot
 {
-	pg_atomic_uint32 busy;		/* between hold and resume */
+	pg_atomic_uint32 busy;		/* between hold and resume: read by operations_have_ended(), which says how */
 	pg_atomic_uint32 connected; /* it has a client */
 	pg_atomic_uint32 alone_in;	/* database in which its command wants no worker of ours; InvalidOid = none */
 	char		padding[PG_CACHE_LINE_SIZE - 3 * sizeof(pg_atomic_uint32)];

@@ -12,6 +12,7 @@
 
 #include "directory.h"
 #include "environment.h"
+#include "lock_table.h"
 #include "support/keyspace.h"
 
 #define MEGABYTE (1ull << 20)
@@ -515,6 +516,126 @@ test_lock_left(void **state)
 	fabric_close(fabric);
 }
 
+/* ---- a memory node is closed behind the look at it ---- */
+
+static void (*usual_hold)(void *argument);
+
+/* environment.hold(): what an operation notes for whoever closes and opens memory nodes, who has just closed one. */
+static void
+hold_and_close(void *argument)
+{
+	usual_hold(argument);
+	tree_node_close(stage->instance.shared, 0);
+}
+
+static void
+close_at_hold(TreeClient *client)
+{
+	usual_hold = client->options.environment.hold;
+	client->options.environment.hold = hold_and_close;
+}
+
+/*
+ * The memory node is closed when an operation has found it open, and before others can see that it holds something: it records no hold,
+ * which would be taken for one that was left.
+ */
+static void
+test_closed_before_hold(void **state)
+{
+	TreeTechniques *techniques = &stage->client.tree->techniques;
+	const LockWaiter *waiter = table_waiter(stage->instance.shared->locks, 0);
+	TreeRecord record;
+	Tree *tree;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	for (int alone = 0; alone < 2; alone++)
+	{
+		uint64_t word;
+
+		techniques->exclusive = alone != 0;
+		assert_int_equal(insert(tree, 1), TREE_OK);
+		word = waiter->hold_word;
+		close_at_hold(stage->client.tree);
+		assert_int_equal(insert(tree, 2), TREE_UNREACHABLE);
+		stage->client.tree->options.environment.hold = usual_hold;
+		assert_int_equal(waiter->hold_word, word);
+		assert_int_equal(waiter->holds, 0);
+		tree_node_open(stage->client.tree, 0, 0);
+		assert_int_equal(insert(tree, 3), TREE_OK);
+	}
+	techniques->exclusive = false;
+	tree_close(tree);
+}
+
+/* Words of the instance's scratch. */
+#define LOCKED 0
+
+/* Number 0 passes the root's lock on to number 1, who takes it over when the memory node is closed. */
+static void
+pass_body(int number, void *argument)
+{
+	const TreeRecord *record = argument;
+	uint64_t image[NODE_MAX_BYTES / 8];
+	TestClient client;
+	LockHold hold;
+	Tree *tree;
+
+	test_client_open(&client, &stage->instance, (uint32_t) number + 1);
+	if (tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, &tree) != TREE_OK)
+		_exit(1);
+	if (number == 0)
+	{
+		LockTable *table = stage->instance.shared->locks;
+		const LockEntry *entry;
+
+		if (lock_and_read(tree, record->root, sizeof(image), image, &hold) != TREE_OK)
+			_exit(2);
+		test_say(&stage->instance, LOCKED, 1);
+		entry = table_entry(table, 0, hold.index);
+		while (!entry_has_waiters(entry))
+			client.tree->options.environment.sleep(client.tree->options.environment.argument,
+			                                       client.tree->slot, 1);
+		if (lock_release(tree, &hold, record->root, NULL, 0) != TREE_OK)
+			_exit(3);
+	}
+	else
+	{
+		test_await(&stage->instance, LOCKED, 1);
+		close_at_hold(client.tree);
+		if (insert(tree, 2) != TREE_UNREACHABLE || client.tree->holding)
+			_exit(4);
+	}
+	tree_close(tree);
+	if (test_client_close(&client) != TREE_OK)
+		_exit(5);
+	_exit(0);
+}
+
+/* A word that was passed on is void where the memory node is closed, and its entry is free: who comes behind the opening has it at once. */
+static void
+test_closed_before_taken_over(void **state)
+{
+	TreeRecord record;
+	Fabric *fabric;
+	Tree *tree;
+
+	(void) state;
+	tree_make(0, &record, &tree);
+	assert_int_equal(insert(tree, 1), TREE_OK);
+	assert_int_equal(test_processes(2, pass_body, &record), 0);
+	for (uint32_t slot = 0; slot < stage->instance.options.slots; slot++)
+		assert_int_equal(table_waiter(stage->instance.shared->locks, slot)->holds, 0);
+	fence_first(&fabric);
+	tree_node_open(stage->client.tree, 0, 0);
+	assert_int_equal(insert(tree, 3), TREE_OK);
+	assert_int_equal(test_tree_entries(tree), 2);
+	tree_close(tree);
+	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
+	stage->client.tree = NULL;
+	fabric_close(fabric);
+}
+
 /* ---- a memory node is opened while the others are in use ---- */
 
 #define LOCKERS 3
@@ -646,6 +767,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_drop_while_away, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lock_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closed_before_hold, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_closed_before_taken_over, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, teardown),
 	};
 

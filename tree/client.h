@@ -64,7 +64,8 @@ typedef struct TreeEnvironment
 	bool (*should_stop)(void *argument);
 	/*
 	 * Called before the first remote lock of an operation may be won and after the last is released: HOLD_
-	 * and RESUME_INTERRUPTS in PostgreSQL.
+	 * and RESUME_INTERRUPTS in PostgreSQL.  What they note for others (tree_node_open()) takes plain atomic stores: the
+	 * tree puts the barriers around them.
 	 */
 	void (*hold)(void *argument);
 	void (*resume)(void *argument);
@@ -332,8 +333,8 @@ extern TreeFull tree_full_by(const TreeClient *client);
 
 /*
  * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and
- * has seen that no process is inside hold and resume.  What ended processes held or left in doubt there is
- * over.  `member` is what records call the node's memory from now on; 0: the first word of its UUID.
+ * has seen since it is closed, of each process, that it was outside of hold and resume: a hold that begins
+ * later sees that it is closed (lock.c).  What ended processes held or left in doubt there is over.  `member` is what records call the node's memory from now on; 0: the first word of its UUID.
  */
 extern void tree_node_open(TreeClient *client, uint32_t node, uint64_t member);
 

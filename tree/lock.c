@@ -31,6 +31,10 @@
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
+/*
+ * Who opens a memory node has closed it first, and looks then whether each process is outside of hold() and resume(), once.  So what
+ * hold() notes is there for all to see before it is asked whether the memory node is closed: of the two one sees the other.
+ */
 static void
 hold_interrupts(TreeClient *client)
 {
@@ -38,6 +42,7 @@ hold_interrupts(TreeClient *client)
 	client->holding = true;
 	if (client->options.environment.hold != NULL)
 		client->options.environment.hold(client->options.environment.argument);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void
@@ -45,6 +50,8 @@ resume_interrupts(TreeClient *client)
 {
 	assert(client->holding);
 	client->holding = false;
+	/* Who sees that it is over sees what became of the hold. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (client->options.environment.resume != NULL)
 		client->options.environment.resume(client->options.environment.argument);
 }
@@ -251,6 +258,30 @@ hold_is_elsewhere(const Tree *tree, const LockHold *hold)
 }
 
 /*
+ * Begins what wins or takes over a word, by the owner of its entry.  The record says nothing of a hold at a memory node that is closed:
+ * who opens it ends what the records say, and means holds that were left.  A word that was passed on is void then, too, as all of
+ * this instance are freed before.  Not TREE_OK: nothing is held, and the entry is given up; TREE_RETRY: the lock is elsewhere now.
+ */
+static TreeStatus
+hold_begin(Tree *tree, const LockHold *hold)
+{
+	TreeClient *client = tree->client;
+	LockTable *table = client->shared->locks;
+	bool elsewhere;
+
+	hold_interrupts(client);
+	elsewhere = hold_is_elsewhere(tree, hold);
+	if (!elsewhere && node_is_open(client->shared, hold->place))
+	{
+		waiter_remember(table_waiter(table, client->slot), hold);
+		return TREE_OK;
+	}
+	resume_interrupts(client);
+	entry_release(client, table_entry(table, hold->place, hold->index));
+	return elsewhere ? TREE_RETRY : client_away(client, hold->place);
+}
+
+/*
  * One try to win the word, with the node's READ behind it if `with_read`.  TREE_OK: *won; the hold and interrupts are as
  * they were if it was lost.  Else nothing is held, and the entry is given up unless it is in doubt.
  */
@@ -262,16 +293,11 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
 	FabricOp ops[2];
 	bool posted = false;
-	TreeStatus status;
+	TreeStatus status = hold_begin(tree, hold);
 
 	*won = *read = false;
-	hold_interrupts(client);
-	waiter_remember(waiter, hold);
-	if (hold_is_elsewhere(tree, hold))
-	{
-		hold_end(client, hold);
-		return TREE_RETRY;
-	}
+	if (status != TREE_OK)
+		return status;
 	ops[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, 0, hold->word);
 	ops[1] = node_op(pointer, bytes, image);
 	status = access_execute(tree, hold->memory_node, ops, with_read ? 2 : 1);
@@ -304,20 +330,23 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 	return TREE_OK;
 }
 
-/* Who owns the entry has the word, as it were. */
-static void
+/* Who owns the entry has the word, as it were. Not TREE_OK: as hold_begin(). */
+static TreeStatus
 word_assume(Tree *tree, LockHold *hold)
 {
 	TreeClient *client = tree->client;
 	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
+	TreeStatus status;
 
 	assert(!hold->held);
 	hold->word = ++waiter->ticket & ((1ull << LOCK_INSTANCE_SHIFT) - 1);
 	hold->handovers = 0;
+	status = hold_begin(tree, hold);
+	if (status != TREE_OK)
+		return status;
 	hold->held = true;
-	hold_interrupts(client);
-	waiter_remember(waiter, hold);
 	TREE_COUNT(tree, lock_acquisitions, 1);
+	return TREE_OK;
 }
 
 /* Wins the word for the entry that we own. Not TREE_OK: nothing is held, the entry is given up unless in doubt. */
@@ -369,18 +398,23 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 	}
 }
 
-/* Takes over what the last owner passed on. */
-static void
+/* Takes over what the last owner passed on. Not TREE_OK: as hold_begin(). */
+static TreeStatus
 word_take_over(Tree *tree, LockHold *hold, LockWaiter *waiter)
 {
+	TreeStatus status;
+
 	assert(waiter->state == WAIT_PASSED);
 	assert(waiter->passed_handovers <= tree->client->techniques.handovers);
+	waiter->state = WAIT_IDLE;
 	hold->word = waiter->passed_word;
 	hold->handovers = waiter->passed_handovers;
+	status = hold_begin(tree, hold);
+	if (status != TREE_OK)
+		return status;
 	hold->held = true;
-	hold_interrupts(tree->client);
-	waiter_remember(waiter, hold);
 	TREE_COUNT(tree, handovers, 1);
+	return TREE_OK;
 }
 
 /* Reads and judges the locked node. Not TREE_OK: the hold is over. */
@@ -545,13 +579,10 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		return status;
 	if (waiter->state == WAIT_PASSED)
 	{
-		word_take_over(tree, hold, waiter);
-		waiter->state = WAIT_IDLE;
-		if (hold_is_elsewhere(tree, hold))
-		{
-			hold_end(client, hold);
-			return TREE_RETRY;
-		}
+		TreeStatus taken = word_take_over(tree, hold, waiter);
+
+		if (taken != TREE_OK)
+			return status != TREE_OK ? status : taken;
 		if (status != TREE_OK)
 		{
 			TreeStatus released = lock_release(tree, hold, pointer, NULL, 0);
@@ -573,7 +604,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		return status;
 	}
 	if (!words_are_used(tree, hold->place))
-		word_assume(tree, hold);
+		status = word_assume(tree, hold);
 	else
 		status = word_win(tree, hold, pointer, bytes, image, &deadline, &read);
 	if (status != TREE_OK)
