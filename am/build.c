@@ -250,6 +250,8 @@ write_metapage(Relation index, ForkNumber fork, const ShermanKeys *keys, const T
 	if (index->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		meta.flags |= SHERMAN_META_UNLOGGED;
 	sherman_metapage_create(index, fork, &meta);
+	if (fork == MAIN_FORKNUM)
+		sherman_index_forget(RelationGetRelid(index));
 }
 
 /*

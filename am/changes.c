@@ -17,22 +17,6 @@
  */
 #define STAMP_SLACK ((XLogRecPtr) 1024 * 1024)
 
-ShermanIndex *
-sherman_index_for_scan(Relation index)
-{
-	ShermanIndex *opened;
-
-	/* As with core's, whose buffers we could not read; ours has rows that we could not. */
-	if (unlikely(RELATION_IS_OTHER_TEMP(index)))
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("cannot access temporary tables of other sessions")));
-	opened = sherman_index(index);
-	if (unlikely(opened->state != SHERMAN_OK))
-		sherman_report_state(ERROR, index, opened->state, opened->reason);
-	return opened;
-}
-
 /*
  * Changes the tree's record, and its copy's.  False: the index is to be judged anew.
  */
@@ -124,8 +108,8 @@ make_lazy_tree(Relation relation, ShermanIndex *index)
 	{
 		if (tree_drop(sherman_client(), record.tree, tree_home(record.root)) == TREE_OK)
 			sherman_trees_remove(record.tree);
-		sherman_index_forget(RelationGetRelid(relation));
 	}
+	sherman_index_forget(RelationGetRelid(relation));
 	return sherman_index(relation);
 }
 

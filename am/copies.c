@@ -17,18 +17,14 @@
  */
 #include "sherman.h"
 
-#include "access/table.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "heal.h"
-#include "owner.h"
+#include "halves.h"
 #include "shared.h"
-
-PG_FUNCTION_INFO_V1(sherman_resync);
 
 /* How often it is looked whether operations have ended. */
 #define POLL_MS 20
@@ -40,129 +36,20 @@ static struct
 	bool	   *busy;			/* slots that were busy each time that we looked since it is closed; NULL: not begun */
 }			watch[TREE_MAX_NODES];
 
-static int
-home_of(const ShermanMetaPage *meta)
-{
-	return (int) tree_home(meta->root);
-}
-
-static int
-copy_of(const ShermanMetaPage *meta)
-{
-	Assert(meta->copy != 0);
-	return (int) meta->copy - 1;
-}
-
-uint64
-sherman_tree_key(const ShermanMetaPage *meta)
-{
-	return meta->copies_valid == SHERMAN_VALID_SECOND ? meta->tree | SHERMAN_TREE_COPY : meta->tree;
-}
-
-/*
- * Whether the memory that one half of the index is in is at its position, and attached.
- */
-static bool
-is_usable(const ShermanMetaPage *meta, int position)
-{
-	return sherman_shared->node[position].member == meta->incarnations[position][0] &&
-		sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED;
-}
-
-/*
- * Whether the index may go on without this memory node, which is away: it was waited for, and nobody can be inside an operation
- * there, nor begin one; or other memory is there, which takes the same.
- */
-static bool
-may_do_without(const ShermanMetaPage *meta, int position)
-{
-	return pg_atomic_read_u32(&sherman_shared->node[position].quiet) != 0 ||
-		sherman_shared->node[position].member != meta->incarnations[position][0];
-}
-
-static bool
-is_suspect(uint64 key)
-{
-	ShermanTreeEntry entry;
-
-	return sherman_trees_find(key, &entry) && entry.suspect_epoch != 0;
-}
-
-/*
- * Whether a lost chain may have left the two different.
- */
-static bool
-copies_doubted(const ShermanMetaPage *meta)
-{
-	ShermanTreeEntry entry;
-
-	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_copies_doubted(&entry, false) :
-		tree_copies_doubted(sherman_tree_shared, meta->tree, false);
-}
-
-/*
- * Whether the two may differ, though nobody writes.
- */
-static bool
-in_doubt(const ShermanMetaPage *meta)
-{
-	return is_suspect(meta->tree) || is_suspect(meta->tree | SHERMAN_TREE_COPY) || copies_doubted(meta);
-}
-
-bool
-sherman_copies_alone_doubtful(const ShermanMetaPage *meta)
-{
-	return !is_suspect(meta->tree) && !is_suspect(meta->tree | SHERMAN_TREE_COPY) && copies_doubted(meta);
-}
-
-ShermanState
-sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason)
-{
-	ShermanReason copy_reason = SHERMAN_REASON_NONE;
-	ShermanTreeEntry entry;
-	ShermanState home;
-	ShermanState copy;
-
-	if (meta->copies_valid == SHERMAN_VALID_SECOND)
-		return sherman_judge_half(meta, copy_of(meta), meta->tree | SHERMAN_TREE_COPY, &entry, reason);
-	home = sherman_judge_half(meta, home_of(meta), meta->tree, &entry, reason);
-	if (meta->copies_valid == SHERMAN_VALID_FIRST)
-		return home;
-	copy = sherman_judge_half(meta, copy_of(meta), meta->tree | SHERMAN_TREE_COPY, &entry, &copy_reason);
-	/* At the start a copy is waited for before it is given up. */
-	if (home == SHERMAN_OK)
-		return copy == SHERMAN_ATTACHING ? copy : home;
-	if (home != SHERMAN_UNREACHABLE && *reason != SHERMAN_REASON_MEMORY_LOST && *reason != SHERMAN_REASON_GONE)
-		return home;
-	if (copy != SHERMAN_OK)
-		return home;
-	if (may_do_without(meta, home_of(meta)) && in_doubt(meta))
-		return home;
-	/* The home may be back soon, which is waited for in either case. */
-	*reason = SHERMAN_REASON_NONE;
-	return may_do_without(meta, home_of(meta)) ? SHERMAN_OK : SHERMAN_ATTACHING;
-}
-
-int
-sherman_copies_away_position(const ShermanMetaPage *meta)
-{
-	return meta->copies_valid == SHERMAN_VALID_SECOND ? copy_of(meta) : home_of(meta);
-}
-
 /*
  * Connects to a memory node, if it can be used.
  */
 static bool
 connect_to(TreeClient *client, const ShermanMetaPage *meta, int position)
 {
-	return !is_usable(meta, position) || tree_client_connect(client, (uint32) position) == TREE_OK;
+	return !half_is_usable(meta, position) || tree_client_connect(client, (uint32) position) == TREE_OK;
 }
 
 bool
 sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta)
 {
-	return ((meta->copies_valid & SHERMAN_VALID_FIRST) == 0 || connect_to(client, meta, home_of(meta))) &&
-		((meta->copies_valid & SHERMAN_VALID_SECOND) == 0 || connect_to(client, meta, copy_of(meta)));
+	return ((meta->copies_valid & SHERMAN_VALID_FIRST) == 0 || connect_to(client, meta, halves_home(meta))) &&
+		((meta->copies_valid & SHERMAN_VALID_SECOND) == 0 || connect_to(client, meta, halves_copy(meta)));
 }
 
 /* ---- giving up ---- */
@@ -185,8 +72,8 @@ may_stay_alone(const ShermanMetaPage *meta, uint32 valid)
 	if (meta->copies_valid == valid)
 		return true;
 	if (valid == SHERMAN_VALID_FIRST)
-		return !is_usable(meta, copy_of(meta)) && may_do_without(meta, copy_of(meta));
-	return !is_usable(meta, home_of(meta)) && sherman_copies_judge(meta, &reason) == SHERMAN_OK;
+		return !half_is_usable(meta, halves_copy(meta)) && half_may_be_missed(meta, halves_copy(meta));
+	return !half_is_usable(meta, halves_home(meta)) && sherman_copies_judge(meta, &reason) == SHERMAN_OK;
 }
 
 /*
@@ -210,9 +97,9 @@ stay_alone(Relation relation, ShermanIndex *index, uint32 valid)
 	sherman_state_changed();
 	ereport(LOG,
 			(errmsg("index \"%s\" is on memory node %d alone from now on", RelationGetRelationName(relation),
-					valid == SHERMAN_VALID_FIRST ? home_of(meta) : copy_of(meta)),
+					valid == SHERMAN_VALID_FIRST ? halves_home(meta) : halves_copy(meta)),
 			 errdetail("Memory node %d, which has the other copy, is away.",
-					   valid == SHERMAN_VALID_FIRST ? copy_of(meta) : home_of(meta)),
+					   valid == SHERMAN_VALID_FIRST ? halves_copy(meta) : halves_home(meta)),
 			 errhint("REINDEX makes a new copy.")));
 	return true;
 }
@@ -226,7 +113,7 @@ sherman_copies_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree
 	/* Whoever wrote that may not have flushed it yet. */
 	else
 		(void) sherman_metapage_give_up(relation, meta->tree, meta->copies_valid);
-	return tree_copied(tree, (uint32) copy_of(meta), copy_state(meta->copies_valid), in_doubt(meta));
+	return tree_copied(tree, (uint32) halves_copy(meta), copy_state(meta->copies_valid), halves_in_doubt(meta));
 }
 
 bool
@@ -238,13 +125,7 @@ sherman_copies_follow(Relation relation, ShermanIndex *index)
 		return true;
 	if (meta->copies_valid != SHERMAN_VALID_BOTH)
 		return stay_alone(relation, index, meta->copies_valid);
-	return is_usable(meta, home_of(meta)) || stay_alone(relation, index, SHERMAN_VALID_SECOND);
-}
-
-bool
-sherman_copies_lack_copy(const ShermanMetaPage *meta)
-{
-	return meta->copy != 0 && meta->copies_valid == SHERMAN_VALID_BOTH && !is_usable(meta, copy_of(meta));
+	return half_is_usable(meta, halves_home(meta)) || stay_alone(relation, index, SHERMAN_VALID_SECOND);
 }
 
 /*
@@ -253,7 +134,7 @@ sherman_copies_lack_copy(const ShermanMetaPage *meta)
 static bool
 copy_is_awaited(const ShermanMetaPage *meta)
 {
-	return sherman_copies_lack_copy(meta) && !may_do_without(meta, copy_of(meta));
+	return sherman_copies_lack_copy(meta) && !half_may_be_missed(meta, halves_copy(meta));
 }
 
 bool
@@ -263,25 +144,19 @@ sherman_copies_before_change(Relation relation, ShermanIndex *index)
 		return true;
 	sherman_wait_while(copy_is_awaited, &index->meta);
 	if (copy_is_awaited(&index->meta))
-		sherman_report_away(ERROR, psprintf("index \"%s\"", RelationGetRelationName(relation)), copy_of(&index->meta));
+		sherman_report_away(ERROR, psprintf("index \"%s\"", RelationGetRelationName(relation)), halves_copy(&index->meta));
 	return stay_alone(relation, index, SHERMAN_VALID_FIRST);
 }
 
-/*
- * Whether the launcher is to look at a memory node.  At one that is away it does not: whoever still tried to connect there when it was
- * lost has said so in vain.
- */
-static bool
-is_suspected(int position)
-{
-	return sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED &&
-		pg_atomic_read_u32(&sherman_shared->node[position].suspected) != SHERMAN_UNSUSPECTED;
-}
-
 bool
-sherman_copies_suspected(const ShermanMetaPage *meta)
+sherman_opens_again(const ShermanIndex *index, int *attempts)
 {
-	return is_suspected(home_of(meta)) || is_suspected(copy_of(meta));
+	if (index->meta.copy == 0 || *attempts == SHERMAN_ATTEMPTS_MOST)
+		return false;
+	(*attempts)++;
+	CHECK_FOR_INTERRUPTS();
+	sherman_wait_while(sherman_copies_suspected, &index->meta);
+	return true;
 }
 
 /* ---- making copies, and records ---- */
@@ -353,60 +228,10 @@ sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record)
 	record->root = meta->root;
 	/* Whoever takes the copy for the tree must know what the home knew. */
 	if (meta->copy != 0 && (meta->copies_valid & SHERMAN_VALID_SECOND) != 0)
-		status = tree_record_update_at(client, (uint32) copy_of(meta), record);
+		status = tree_record_update_at(client, (uint32) halves_copy(meta), record);
 	if (status == TREE_OK && (meta->copies_valid & SHERMAN_VALID_FIRST) != 0)
 		status = tree_record_update(client, record);
 	return status;
-}
-
-/* ---- comparing ---- */
-
-/*
- * Whether the two are to be equal, and both are there.
- */
-static bool
-copies_are_equal(const ShermanIndex *index)
-{
-	return tree_copies_get(index->tree) == TREE_COPIES_BOTH && !sherman_copies_lack_copy(&index->meta) &&
-		!in_doubt(&index->meta);
-}
-
-void
-sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts)
-{
-	int			attempts = 0;
-	TreeStatus	status;
-
-	do
-	{
-		memset(counts, 0, sizeof(*counts));
-		/* Of two of which one was given up the other is the tree. */
-		status = tree_copies_get(index->tree) != TREE_COPIES_BOTH ? TREE_OK :
-			tree_copies_compare(index->tree, true, counts);
-	} while (sherman_change_again(index, relation, status, &attempts));
-	if (status != TREE_OK)
-		sherman_report_failure(status, relation);
-	if (tree_copies_get(index->tree) != TREE_COPIES_NONE)
-		sherman_trees_compared(index->meta.tree);
-}
-
-uint64
-sherman_copies_differ(Relation relation, ShermanIndex *index)
-{
-	TreeCopyCounts counts;
-	int			attempts = 0;
-	TreeStatus	status;
-
-	do
-	{
-		if (!copies_are_equal(index))
-			return 0;
-		memset(&counts, 0, sizeof(counts));
-		status = tree_copies_compare(index->tree, false, &counts);
-	} while (sherman_try_again(index, relation, status, &attempts));
-	if (status != TREE_OK)
-		sherman_report_failure(status, relation);
-	return counts.differ;
 }
 
 const char *
@@ -418,9 +243,9 @@ sherman_copies_text(Relation index, const ShermanMetaPage *meta)
 		return sherman_wants_copy(index) ? "none" : NULL;
 	if (meta->copies_valid != SHERMAN_VALID_BOTH)
 		return "one";
-	if (!is_usable(meta, home_of(meta)) || !is_usable(meta, copy_of(meta)))
+	if (!half_is_usable(meta, halves_home(meta)) || !half_is_usable(meta, halves_copy(meta)))
 		return "one away";
-	return in_doubt(meta) ? "in doubt" : "both";
+	return halves_in_doubt(meta) ? "in doubt" : "both";
 }
 
 /* ---- the launcher's part ---- */
@@ -550,46 +375,8 @@ sherman_copies_unrecorded(void)
 	for (int i = 0; i < count; i++)
 	{
 		unrecorded |= sherman_trees_copies_doubted(&entries[i], true) &&
-			!(entries[i].suspect_epoch != 0 && is_suspect(entries[i].tree | SHERMAN_TREE_COPY));
+			!(entries[i].suspect_epoch != 0 && half_is_suspect(entries[i].tree | SHERMAN_TREE_COPY));
 	}
 	pfree(entries);
 	return unrecorded;
-}
-
-/* ---- from SQL ---- */
-
-/*
- * sherman_resync(index regclass) returns bigint: compares each node of an index with its copy, and writes
- * anew the copies that differ, whose number it returns.  An index in doubt is healed, too: then it is not in
- * doubt any more.
- */
-Datum
-sherman_resync(PG_FUNCTION_ARGS)
-{
-	TreeCopyCounts counts;
-	OwnerCaller caller;
-	ShermanIndex *opened;
-	Relation	heap;
-	Relation	index;
-
-	sherman_open_with_table(PG_GETARG_OID(0), RowExclusiveLock, &heap, &index);
-	owner_begin(heap, &caller);
-	opened = sherman_index_for_vacuum(index);
-	if (opened == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" is broken", RelationGetRelationName(index)),
-				 errhint("Rebuild it with REINDEX.")));
-	if (opened->tree == NULL || tree_copies_get(opened->tree) != TREE_COPIES_BOTH)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("index \"%s\" has no copy", RelationGetRelationName(index)),
-				 errhint("Set its \"replicas\" to 1 and rebuild it with REINDEX.")));
-	sherman_copies_repair(index, opened, &counts);
-	if (sherman_is_healing(&opened->meta))
-		(void) heal_whole(heap, index);
-	owner_end(&caller);
-	index_close(index, NoLock);
-	table_close(heap, NoLock);
-	PG_RETURN_INT64((int64) counts.written);
 }

@@ -15,14 +15,11 @@
 
 #include "shared.h"
 
-/* Memory nodes that come and go shall not keep a statement for ever. */
-#define ATTEMPTS_MOST 3
-
 bool
 sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts)
 {
 	if (likely(status != TREE_UNREACHABLE && status != TREE_FENCED) || index->meta.copy == 0 ||
-		*attempts == ATTEMPTS_MOST)
+		*attempts == SHERMAN_ATTEMPTS_MOST)
 		return false;
 	(*attempts)++;
 	/* The memory node that did not answer is closed: from now on the launcher decides. */
@@ -56,17 +53,6 @@ sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record)
 	while (sherman_change_again(index, relation, status, &attempts));
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
-}
-
-bool
-sherman_opens_again(const ShermanIndex *index, int *attempts)
-{
-	if (index->meta.copy == 0 || *attempts == ATTEMPTS_MOST)
-		return false;
-	(*attempts)++;
-	CHECK_FOR_INTERRUPTS();
-	sherman_wait_while(sherman_copies_suspected, &index->meta);
-	return true;
 }
 
 TreeStatus

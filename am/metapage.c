@@ -204,7 +204,6 @@ sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *
 		return;
 	}
 	metapage_write(index, metapage_buffer(index), &filled);
-	sherman_index_forget(RelationGetRelid(index));
 }
 
 /*
@@ -282,7 +281,6 @@ sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta)
 	}
 	metapage_identify(index, meta);
 	metapage_write(index, buffer, meta);
-	sherman_index_forget(RelationGetRelid(index));
 	return true;
 }
 

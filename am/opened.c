@@ -473,6 +473,22 @@ sherman_index(Relation index)
 	return open_index(index, false);
 }
 
+ShermanIndex *
+sherman_index_for_scan(Relation index)
+{
+	ShermanIndex *opened;
+
+	/* As with core's, whose buffers we could not read; ours has rows that we could not. */
+	if (unlikely(RELATION_IS_OTHER_TEMP(index)))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot access temporary tables of other sessions")));
+	opened = sherman_index(index);
+	if (unlikely(opened->state != SHERMAN_OK))
+		sherman_report_state(ERROR, index, opened->state, opened->reason);
+	return opened;
+}
+
 void
 sherman_index_recheck(ShermanIndex *index, Relation relation)
 {

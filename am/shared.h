@@ -361,6 +361,18 @@ extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
 extern ShermanTreeEntry *sherman_trees_list(int *count);
 
+/* ---- halves.c ---- */
+
+/* The key in the table of trees of the half that is the tree; of any index. */
+extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
+/* The memory node without which the index cannot be used now. */
+extern int	sherman_copies_away_position(const ShermanMetaPage *meta);
+/* Whether the copy is away: sherman_copies_before_change() is to be called before a change.  Of any index. */
+extern bool sherman_copies_lack_copy(const ShermanMetaPage *meta);
+/* Whether the launcher is to look at one of its memory nodes, as somebody could not connect. */
+extern bool sherman_copies_suspected(const ShermanMetaPage *meta);
+/* Whether its copies are in doubt, and no leaf of it is: comparing them is all that is to be done. */
+extern bool sherman_copies_alone_doubtful(const ShermanMetaPage *meta);
 /* ---- copies.c: indexes with a copy on another memory node ---- */
 
 /*
@@ -370,12 +382,6 @@ extern ShermanTreeEntry *sherman_trees_list(int *count);
 extern bool sherman_copies_wanted(Relation index);
 /* Whether an index that can be used lacks the copy that it is to have, and a rebuild would make one now. */
 extern bool sherman_copies_can_be_made(Relation index);
-/* The key in the table of trees of the half that is the tree. */
-extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
-/* sherman_judge() for an index with a copy that nothing else speaks against. */
-extern ShermanState sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason);
-/* The memory node without which the index cannot be used now. */
-extern int	sherman_copies_away_position(const ShermanMetaPage *meta);
 /* Connects to its memory nodes, as far as they can be used. */
 extern bool sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta);
 /* Tells the handle of a tree that was opened what is on record. */
@@ -386,24 +392,15 @@ extern TreeStatus sherman_copies_opened(Relation relation, const ShermanMetaPage
 extern bool sherman_copies_follow(Relation relation, ShermanIndex *index);
 /* Before the index is changed: gives up a copy that is away.  False: the index is to be judged again. */
 extern bool sherman_copies_before_change(Relation relation, ShermanIndex *index);
-/* Whether that is to be called. */
-extern bool sherman_copies_lack_copy(const ShermanMetaPage *meta);
-/* Whether the launcher is to look at one of its memory nodes, as somebody could not connect. */
-extern bool sherman_copies_suspected(const ShermanMetaPage *meta);
-/* Whether its copies are in doubt, and no leaf of it is: comparing them is all that is to be done. */
-extern bool sherman_copies_alone_doubtful(const ShermanMetaPage *meta);
 /*
- * failover.c: whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
+ * Whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
  */
 extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
+/* Memory nodes that come and go shall not keep a statement for ever. */
+#define SHERMAN_ATTEMPTS_MOST 3
+
 /* tree_record_update() of the tree and of its copy, as far as they are valid. */
 extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record);
-/* The same, made again where one of the two memory nodes is lost meanwhile (failover.c).  Raises. */
-extern void sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record);
-/* Where there are both: compares them, and writes anew what of the copy differs.  Raises. */
-extern void sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts);
-/* Where both are good: the number of nodes that differ.  Raises. */
-extern uint64 sherman_copies_differ(Relation relation, ShermanIndex *index);
 /* As sherman_indexes shows it; NULL: it has no copy. */
 extern const char *sherman_copies_text(Relation index, const ShermanMetaPage *meta);
 /*
@@ -415,6 +412,18 @@ extern long sherman_copies_round(void);
 extern void sherman_copies_let_in(int position);
 /* In the launcher, at the end: whether copies may differ, and no record says so. */
 extern bool sherman_copies_unrecorded(void);
+
+/* ---- failover.c ---- */
+
+/* sherman_record_update(), made again where one of the two memory nodes is lost meanwhile.  Raises. */
+extern void sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record);
+
+/* ---- compare.c ---- */
+
+/* Where there are both: compares them, and writes anew what of the copy differs.  Raises. */
+extern void sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts);
+/* Where both are good: the number of nodes that differ.  Raises. */
+extern uint64 sherman_copies_differ(Relation relation, ShermanIndex *index);
 
 /* ---- pool.c: the memory nodes of this instance ---- */
 
@@ -518,6 +527,8 @@ extern bool sherman_is_healing(const ShermanMetaPage *meta);
  */
 extern ShermanState sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry,
 									   ShermanReason *reason);
+/* sherman_judge() for an index with a copy that nothing else speaks against. */
+extern ShermanState sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason);
 /* The memory node because of which an index is not reachable; -1: it is on none yet. */
 extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */

@@ -12,6 +12,7 @@
 #include "pgstat.h"
 #include "utils/timestamp.h"
 
+#include "halves.h"
 #include "shared.h"
 
 /* Who waits for a memory node looks so often: not all that it waits for is told. */
@@ -140,6 +141,34 @@ sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, Sherma
 	else if (!same_history(meta, entry))
 		*reason = SHERMAN_REASON_OTHER_HISTORY;
 	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
+}
+
+ShermanState
+sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason)
+{
+	ShermanReason copy_reason = SHERMAN_REASON_NONE;
+	ShermanTreeEntry entry;
+	ShermanState home;
+	ShermanState copy;
+
+	if (meta->copies_valid == SHERMAN_VALID_SECOND)
+		return sherman_judge_half(meta, halves_copy(meta), meta->tree | SHERMAN_TREE_COPY, &entry, reason);
+	home = sherman_judge_half(meta, halves_home(meta), meta->tree, &entry, reason);
+	if (meta->copies_valid == SHERMAN_VALID_FIRST)
+		return home;
+	copy = sherman_judge_half(meta, halves_copy(meta), meta->tree | SHERMAN_TREE_COPY, &entry, &copy_reason);
+	/* At the start a copy is waited for before it is given up. */
+	if (home == SHERMAN_OK)
+		return copy == SHERMAN_ATTACHING ? copy : home;
+	if (home != SHERMAN_UNREACHABLE && *reason != SHERMAN_REASON_MEMORY_LOST && *reason != SHERMAN_REASON_GONE)
+		return home;
+	if (copy != SHERMAN_OK)
+		return home;
+	if (half_may_be_missed(meta, halves_home(meta)) && halves_in_doubt(meta))
+		return home;
+	/* The home may be back soon, which is waited for in either case. */
+	*reason = SHERMAN_REASON_NONE;
+	return half_may_be_missed(meta, halves_home(meta)) ? SHERMAN_OK : SHERMAN_ATTACHING;
 }
 
 /*

@@ -157,7 +157,7 @@ mutate emptied_tree_not_given_up t/027_temporary am/build.c \
 	's/\tsherman_index_abandon_tree\(index\);\n//'
 mutate tree_of_a_copy_given_up sql/temporary am/opened.c \
 	's/if \(!is_new \&\& open != NULL/(void) is_new;\n\tif (open != NULL/'
-mutate others_temporary_scanned t/027_temporary am/changes.c \
+mutate others_temporary_scanned t/027_temporary am/opened.c \
 	's/unlikely\(RELATION_IS_OTHER_TEMP\(index\)\)/false/'
 
 # ---- conditions
