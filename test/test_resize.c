@@ -1,6 +1,7 @@
 /*
  * test_resize.c
- *		A memory node that is started with other sizes: what is in its memory stays, wherever the change ends.
+ *		A memory node that is started with other sizes, or with marks that its tables do not know: what is in its memory stays,
+ *		wherever the change ends.
  *
  * A child makes the change one machine instruction at a time.  At each state of the memory that it leaves, a copy of the
  * memory is opened with the new sizes and another one with the old sizes, as after the child's death.
@@ -52,10 +53,9 @@ typedef struct Stage
 
 /* ---- a memory node ---- */
 
-static void
-open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees)
+static FabricStatus
+try_open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees, char *detail)
 {
-	char detail[FABRIC_DETAIL_BYTES] = "";
 	ServiceOptions options = {
 		.memory_path = path,
 		.socket_path = path == stage->copy ? stage->copy_socket : stage->socket,
@@ -64,7 +64,15 @@ open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees)
 		.max_trees = max_trees,
 	};
 
-	if (service_open(&options, &stage->service, detail) != FABRIC_OK)
+	return service_open(&options, &stage->service, detail);
+}
+
+static void
+open_at(Stage *stage, char *path, const Sizes *sizes, uint32_t max_trees)
+{
+	char detail[FABRIC_DETAIL_BYTES] = "";
+
+	if (try_open_at(stage, path, sizes, max_trees, detail) != FABRIC_OK)
 		fail_msg("%s", detail);
 }
 
@@ -484,14 +492,75 @@ test_trees_every_state(void **state)
 	assert_true(states > 3);
 }
 
+/* ---- marks of units, by which chains go, and the tables, by which calls go ---- */
+
+/* A unit of a tree that is marked for nobody, or for another tenant: its owner could not reach it, or another one could. */
+static void
+test_foreign_marks(void **state)
+{
+	Stage *stage = *state;
+
+	make_memory(stage, MEGABYTE, 4, 0);
+	for (int foreign = 0; foreign < 2; foreign++)
+	{
+		char detail[FABRIC_DETAIL_BYTES] = "";
+		FabricServer *server;
+
+		open_at(stage, stage->memory, &stage->sizes, 0);
+		server = service_server(stage->service);
+		if (foreign)
+			assert_int_equal(fabric_server_commit(server, 1, stage->offsets[1], FABRIC_UNIT_BYTES),
+			                 FABRIC_OK);
+		else
+			fabric_server_release(server, stage->offsets[1], FABRIC_UNIT_BYTES);
+		service_close(stage->service, 0, false);
+		assert_int_equal(try_open_at(stage, stage->memory, &stage->sizes, 0, detail), FABRIC_PROTOCOL);
+		assert_non_null(strstr(detail, "damaged"));
+		stage->service = NULL;
+		assert_int_equal(unlink(stage->memory), 0);
+		make_memory(stage, MEGABYTE, 4, 0);
+	}
+}
+
+/* A unit of no tree that is marked is made free: nobody reaches what is granted to another one later. */
+static void
+test_marks_of_nobody(void **state)
+{
+	Stage *stage = *state;
+	uint64_t first, end, offset;
+	FabricServer *server;
+
+	make_memory(stage, MEGABYTE, 4, 0);
+	open_at(stage, stage->memory, &stage->sizes, 0);
+	server = service_server(stage->service);
+	fabric_server_node_range(server, &first, &end);
+	offset = end - FABRIC_UNIT_BYTES;
+	assert_int_equal(fabric_server_unit_tenant(server, offset), FABRIC_NO_TENANT);
+	assert_int_equal(fabric_server_commit(server, 1, offset, FABRIC_UNIT_BYTES), FABRIC_OK);
+	service_close(stage->service, 0, false);
+
+	open_at(stage, stage->memory, &stage->sizes, 0);
+	server = service_server(stage->service);
+	assert_int_equal(fabric_server_unit_tenant(server, offset), FABRIC_NO_TENANT);
+	for (uint32_t i = 0; i < TREES; i++)
+		assert_int_equal(fabric_server_unit_tenant(server, stage->offsets[i]), 0);
+	verify(stage, &stage->sizes);
+	service_close(stage->service, 0, true);
+}
+
 #define RESIZE_TEST(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RESIZE_TEST(test_larger), RESIZE_TEST(test_smaller),           RESIZE_TEST(test_in_use),
-		RESIZE_TEST(test_trees),  RESIZE_TEST(test_trees_every_state),
+		RESIZE_TEST(test_larger),
+		RESIZE_TEST(test_smaller),
+		RESIZE_TEST(test_in_use),
+		RESIZE_TEST(test_trees),
+		RESIZE_TEST(test_trees_every_state),
+		RESIZE_TEST(test_foreign_marks),
+		RESIZE_TEST(test_marks_of_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

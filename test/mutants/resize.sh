@@ -12,6 +12,10 @@ mutate more_than_asked_for test_resize tree/service_calls.c \
 	's/return used \+ \*bytes <= total;/return true;/; s/while \(\*bytes > EXTENT_MIN_BYTES && used \+ \*bytes > total\)/while (false)/'
 mutate words_of_the_old_size test_resize tree/service.c \
 	's/\(end - first\) \/ FABRIC_UNIT_BYTES \* sizeof\(uint64_t\)\) != FABRIC_OK\)/UINT64_MAX) != FABRIC_OK \&\& first < end)/'
+mutate marks_of_others_believed test_resize tree/service.c \
+	's/if \(record != NULL && tenant != record->tenant\)/if (false)/'
+mutate marks_of_nobody_stay test_resize tree/service.c \
+	's/\t\tfabric_server_release\(service->server, offset, FABRIC_UNIT_BYTES\);\n(\t\t\+\+\*released)/$1/'
 mutate trees_without_bound test_resize tree/service_calls.c \
 	's/if \(service->tables\.trees >= service->max_trees\)/if (false)/'
 mutate sizes_of_the_snapshot test_snapshot rdma/server.c \
