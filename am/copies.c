@@ -268,9 +268,10 @@ static bool
 all_have_left(int position)
 {
 	bool		left = true;
-
 	bool	   *busy = watch[position].busy;
 
+	/* Who lost it may still be about to: before the first look, as in operations_have_ended(). */
+	tree_node_close(sherman_tree_shared, position);
 	if (busy == NULL)
 	{
 		busy = watch[position].busy = MemoryContextAlloc(TopMemoryContext, sizeof(bool) * sherman_shared->slots);
