@@ -343,6 +343,13 @@ test_undecided_copies(void **state)
 	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
 	                 TREE_RETRY);
 	assert_memory_equal(copy, image, sizeof(copy));
+	/* Whichever child the comparator chooses, it is none that was folded. */
+	stage.tree.epoch++;
+	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
+	                 TREE_RETRY);
+	cache_touched(&stage.tree, image[inner_cell_word(g, 2)]);
+	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
+	                 TREE_NOT_FOUND);
 	stage_close(&stage);
 }
 
@@ -393,6 +400,107 @@ test_children_under_parents(void **state)
 	tree_shared_reset(stage.client.shared);
 	for (uint32_t i = 1; i <= 8; i++)
 		assert_int_equal(find(&stage, i, 3, &choice), TREE_NOT_FOUND);
+	stage_close(&stage);
+}
+
+/* The child with this number, of a node with this generation, was folded; it, or what it went into. */
+static void
+touch(Stage *stage, uint64_t generation, uint32_t i)
+{
+	cache_touched(&stage->tree, pointer_make(0, (generation + i) * 4096, 9));
+}
+
+static TreeStatus
+copy_of(Stage *stage, uint32_t number)
+{
+	uint64_t copy[NODE_MAX_BYTES / 8];
+
+	return cache_copy(&stage->tree, pointer_make(0, number * 4096ull, 0), copy);
+}
+
+/* Behind a fold frames of before are believed in all but what they say of the nodes that it has touched. */
+static void
+test_folds(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+	uint32_t last;
+
+	(void) state;
+	stage_open(&stage, &formats[0], 1 << 20);
+	last = stage.tree.geometry.inner_cells - 1;
+	stage.tree.life = stage.tree.epoch = 5;
+	put(&stage, 1, 0, 2, 1000);
+	put(&stage, 2, 0, 2, 2000);
+
+	/* A child: the others are found still, and the whole is not copied. */
+	stage.tree.epoch = 7;
+	touch(&stage, 1000, 3);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 1, 2, &choice), TREE_OK);
+	assert_int_equal(find(&stage, 1, 4, &choice), TREE_OK);
+	assert_int_equal(copy_of(&stage, 1), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 2, 3, &choice), TREE_OK);
+	assert_int_equal(copy_of(&stage, 2), TREE_OK);
+	touch(&stage, 1000, last);
+	assert_int_equal(find(&stage, 1, last, &choice), TREE_NOT_FOUND);
+	/* Read again it is good, though it was not written since. */
+	put(&stage, 1, 0, 2, 1000);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
+	assert_int_equal(find(&stage, 1, last, &choice), TREE_OK);
+	assert_int_equal(copy_of(&stage, 1), TREE_OK);
+
+	/* The node itself: its address has another one, perhaps. */
+	stage.tree.epoch = 8;
+	cache_touched(&stage.tree, pointer_make(0, 4096, 3));
+	assert_int_equal(find(&stage, 1, 2, &choice), TREE_NOT_FOUND);
+	assert_int_equal(copy_of(&stage, 1), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 2, 2, &choice), TREE_OK);
+	put(&stage, 1, 0, 2, 1001);
+	assert_int_equal(find(&stage, 1, 2, &choice), TREE_OK);
+
+	/* Folds of another tree, which began earlier, take no mark away. */
+	stage.tree.epoch = 11;
+	touch(&stage, 1001, 3);
+	stage.tree.tree++;
+	stage.tree.epoch = 6;
+	for (uint32_t i = 0; i < 1000; i++)
+		touch(&stage, i * 1000ull, i);
+	stage.tree.epoch = 7;
+	for (uint32_t i = 0; i < 100000; i++)
+		touch(&stage, 1, i);
+	stage.tree.tree--;
+	stage.tree.epoch = 11;
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 1, 4, &choice), TREE_OK);
+
+	/* The tree has another state: nothing of before is its. */
+	stage.tree.life = stage.tree.epoch = 12;
+	assert_int_equal(find(&stage, 1, 4, &choice), TREE_NOT_FOUND);
+	assert_int_equal(copy_of(&stage, 2), TREE_NOT_FOUND);
+	stage_close(&stage);
+}
+
+/* The node on the right of one is folded: who goes on to it by a copy of before would read it. */
+static void
+test_folds_on_the_right(void **state)
+{
+	Stage stage;
+	ChildChoice choice;
+	uint64_t image[NODE_MAX_BYTES / 8];
+
+	(void) state;
+	stage_open(&stage, &formats[0], 1 << 20);
+	stage.tree.life = stage.tree.epoch = 5;
+	numbered_node(&stage.tree.geometry, image, stage.tree.tree, 1, 2, 1000);
+	image[HEADER_RIGHT] = pointer_make(0, 7 * 4096, 1);
+	node_seal(&stage.tree.geometry, image);
+	cache_put(&stage.tree, pointer_make(0, 4096, 0), 0, image);
+	stage.tree.epoch = 6;
+	assert_int_equal(copy_of(&stage, 1), TREE_OK);
+	cache_touched(&stage.tree, pointer_make(0, 7 * 4096, 2));
+	assert_int_equal(copy_of(&stage, 1), TREE_NOT_FOUND);
+	assert_int_equal(find(&stage, 1, 3, &choice), TREE_OK);
 	stage_close(&stage);
 }
 
@@ -755,6 +863,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_newest_wins),
 		cmocka_unit_test(test_undecided_copies),
 		cmocka_unit_test(test_children_under_parents),
+		cmocka_unit_test(test_folds),
+		cmocka_unit_test(test_folds_on_the_right),
 		cmocka_unit_test(test_race),
 		cmocka_unit_test(test_refilled),
 		cmocka_unit_test(test_filler_dies),

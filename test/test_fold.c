@@ -400,6 +400,132 @@ old_copies_are_not_followed(void **state)
 	}
 }
 
+/* So many entries have more inner nodes than a fold may have to be read again, and marks that are shared (cache.c). */
+#define MANY 60000u
+#define NODES_READ_MAX 8u
+
+/* Looks for every 40th number, most leaves: inner nodes that the cache does not have. */
+static uint64_t
+misses_of_lookups(Fixture *f)
+{
+	Cost cost;
+
+	cost_begin(&client, &cost);
+	for (uint64_t number = 0; number < MANY; number += 40)
+		compare_range(f, number, -1, number, 1);
+	cost_end(&client, &cost);
+	return cost.tree.cache_misses;
+}
+
+/* Where leaves are folded their parents are read again, and the others are not. */
+static void
+other_nodes_stay_cached(void **state)
+{
+	Fixture f;
+	TreeStatistics statistics;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_64_OUTSIDE);
+	fill(&f, 0, MANY);
+	compare_check(&f, &statistics);
+	assert_true(statistics.inner_nodes > 2 * NODES_READ_MAX);
+	(void) misses_of_lookups(&f);
+	assert_int_equal(misses_of_lookups(&f), 0);
+	empty(&f, MANY / 2, MANY / 2 + 200);
+	assert_in_range(fold_with(f.tree).leaves, 1, 8);
+	assert_true(misses_of_lookups(&f) <= NODES_READ_MAX);
+	fixture_close(&f);
+}
+
+/* The pointer of the leaf that has a number's entry; its image. */
+static uint64_t
+leaf_of(Fixture *f, uint64_t number, uint64_t *leaf)
+{
+	const TreeBatch *batch;
+	TreeBound bound;
+
+	f->low = number;
+	keyspace_bound(f->space, &f->low, -1, &bound);
+	require_ok(tree_scan_seek(f->scan, TREE_FORWARD, &bound, NULL));
+	require_ok(tree_scan_next(f->scan, &batch));
+	assert_true(batch->count > 0);
+	require_ok(access_read_node(f->tree, batch->leaf.pointer, 0, leaf));
+	return batch->leaf.pointer;
+}
+
+/* Has the root in the cache as it was in an epoch before, and nothing else. */
+static void
+old_root_put(Fixture *f, uint64_t epoch, const uint64_t *root)
+{
+	assert_true(epoch < f->tree->epoch);
+	cache_drop_tree(instance.shared, f->tree->tree);
+	f->tree->epoch = epoch;
+	cache_put(f->tree, f->tree->root, 0, root);
+}
+
+/* Writes a leaf as the sibling of a split that its client has not lived to link. */
+static void
+sibling_write(Fixture *f, uint64_t pointer, uint64_t *leaf)
+{
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = f->tree->geometry.leaf_bytes,
+	               .offset = pointer_offset(pointer),
+	               .buffer = leaf};
+
+	leaf[HEADER_GENERATION] += 100;
+	leaf[HEADER_STATE] = node_state_word(leaf[HEADER_GENERATION], 0, node_count(leaf), node_flags(leaf));
+	node_seal(&f->tree->geometry, leaf);
+	require_ok(access_execute(f->tree, pointer_memory_node(pointer), &op, 1));
+}
+
+/*
+ * A frame from before a fold that nobody has come by since leads to a leaf that was folded, and used again for a split that was never
+ * ended: that node says that it has the keys, and no other one links it.  It is found neither through the first nor through the last
+ * of those that were folded; and of the leaf that they went into the frame knows no better.
+ */
+static void
+old_frames_do_not_lead_to_new_nodes(void **state)
+{
+	const uint64_t entries = 500, kept = 10, numbers[] = {entries / 4, entries - 1};
+
+	(void) state;
+	for (int kind = 0; kind < KEYSPACES; kind++)
+	{
+		_Alignas(LINE_BYTES) uint64_t root[NODE_MAX_BYTES / 8], leaf[2][NODE_MAX_BYTES / 8];
+		Fixture f;
+		TreeStatistics statistics;
+		uint64_t epoch, pointer[2];
+		Cost cost;
+
+		fixture_open(&f, (KeySpaceKind) kind);
+		fill(&f, 0, entries);
+		require_ok(access_read_node(f.tree, f.tree->root, 1, root));
+		epoch = f.tree->epoch;
+		for (int i = 0; i < 2; i++)
+			pointer[i] = leaf_of(&f, numbers[i], leaf[i]);
+		empty(&f, kept, entries);
+		assert_int_equal(fold_with(f.tree).leaves, node_count(root) - 1);
+		for (int i = 0; i < 2; i++)
+			sibling_write(&f, pointer[i], leaf[i]);
+		for (int i = 0; i < 2; i++)
+		{
+			old_root_put(&f, epoch, root);
+			compare_range(&f, numbers[i], -1, numbers[i], 1);
+			old_root_put(&f, epoch, root);
+			insert(&f, numbers[i], numbers[i]);
+		}
+		old_root_put(&f, epoch, root);
+		cost_begin(&client, &cost);
+		compare_range(&f, 0, -1, 0, 1);
+		cost_end(&client, &cost);
+		assert_int_equal(cost.tree.cache_misses, 1);
+		compare_everything(&f, entries, 10);
+		compare_check(&f, &statistics);
+		fixture_close(&f);
+	}
+}
+
 /* Who locks predicates by leaf hears, of each leaf that goes, which one gets its keys. */
 typedef struct Told
 {
@@ -567,6 +693,8 @@ main(void)
 		cmocka_unit_test(calls_are_waited_for),
 		cmocka_unit_test(jumps_end_with_rest),
 		cmocka_unit_test(old_copies_are_not_followed),
+		cmocka_unit_test(other_nodes_stay_cached),
+		cmocka_unit_test(old_frames_do_not_lead_to_new_nodes),
 		cmocka_unit_test(folds_are_told),
 		cmocka_unit_test(generations_rise),
 		cmocka_unit_test(folded_leaves_are_not_returned_to),

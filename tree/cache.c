@@ -12,6 +12,11 @@
  * nodes above a cached node are cached (F37: counts belong to a frame, and a frame with children keeps its
  * node). Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends
  * the instance.
+ *
+ * A frame has the tree's epoch of when its image was read, and a fold begins another one (gate.c).  The fold marks the nodes that it
+ * takes out of the tree, and those that they go into, with that epoch: what frames of before say of these, as their image or by a
+ * pointer, is not believed any more (I-T8).  All else that they say is as good as if there had been no fold.  Nodes share marks, by
+ * their hashes: who is taken for one that was marked is read again.
  */
 #include "internal.h"
 #include "sequence.h"
@@ -20,6 +25,8 @@
 #define CACHE_NO_FRAME UINT32_MAX
 /* A frame that changes under a search that often counts as a miss. */
 #define CACHE_SEARCHES 3
+/* Marks of nodes that folds have touched: some more than folds come between two lookups of a node. */
+#define CACHE_MARKS 4096u
 
 /* Eight tags are one line: a lookup touches it, the frame's header and the lines of the binary search. */
 typedef struct CacheSet
@@ -37,7 +44,7 @@ typedef struct CacheFrame
 	uint32_t parent;   /* frame that counts this one, or CACHE_NO_FRAME */
 	uint32_t children; /* frames that name this one: only ever added to and taken from */
 	uint32_t used;     /* the cache's clock at the last use */
-	uint64_t epoch;    /* of the tree: of another one than its present, the frame is nobody's */
+	uint64_t epoch; /* the tree's when the image was read; of one before its `life`, the frame is nobody's */
 } CacheFrame;
 
 typedef struct CacheTable
@@ -45,6 +52,8 @@ typedef struct CacheTable
 	_Alignas(LINE_BYTES) uint64_t sets;
 	uint64_t bytes;
 	_Alignas(LINE_BYTES) uint32_t clock; /* counts fills: coarse, so that hits do not write */
+	_Alignas(
+		LINE_BYTES) uint64_t marks[CACHE_MARKS]; /* the epoch that began with the last fold of such a node */
 } CacheTable;
 
 _Static_assert(sizeof(CacheFrame) == LINE_BYTES, "a frame's header is one line");
@@ -110,6 +119,7 @@ cache_shared_reset(void *memory)
 
 	assert(table->sets > 0);
 	memset(cache_sets(table), 0, table->sets * (sizeof(CacheSet) + CACHE_WAYS * sizeof(CacheFrame)));
+	memset(table->marks, 0, sizeof(table->marks));
 }
 
 /* Two rounds of multiply and shift: nodes lie at multiples of 4096, and trees count up. */
@@ -152,7 +162,49 @@ static bool
 frame_is(const CacheFrame *frame, const Tree *tree, uint64_t address)
 {
 	return word_load(&frame->tree) == tree->tree && word_load(&frame->address) == address &&
-	       word_load(&frame->epoch) == tree->epoch;
+	       word_load(&frame->epoch) >= tree->life;
+}
+
+static uint64_t *
+cache_mark(CacheTable *table, const Tree *tree, uint64_t address)
+{
+	return &table->marks[cache_hash(tree->tree, address) % CACHE_MARKS];
+}
+
+/* Whether no fold has touched the node since this epoch of the tree. */
+static bool
+node_is_untouched(CacheTable *table, const Tree *tree, uint64_t address, uint64_t epoch)
+{
+	return epoch == tree->epoch || word_load(cache_mark(table, tree, address)) <= epoch;
+}
+
+/* The same of all nodes that an image points to. */
+static bool
+image_is_untouched(CacheTable *table, const Tree *tree, const uint64_t *image, uint64_t epoch)
+{
+	if (epoch == tree->epoch)
+		return true;
+	for (uint32_t i = 0; i < node_count(image); i++)
+	{
+		uint64_t child = image[inner_cell_word(&tree->geometry, i)];
+
+		if (!node_is_untouched(table, tree, pointer_address(child), epoch))
+			return false;
+	}
+	return node_is_untouched(table, tree, pointer_address(image[HEADER_RIGHT]), epoch);
+}
+
+void
+cache_touched(Tree *tree, uint64_t pointer)
+{
+	uint64_t *mark = cache_mark(tree->client->shared->cache, tree, pointer_address(pointer));
+	uint64_t last = word_load(mark);
+
+	assert(tree->client->closed == tree->state);
+	/* Folds of other trees go on beside, whose epochs may be later ones. */
+	while (last < tree->epoch &&
+	       !__atomic_compare_exchange_n(mark, &last, tree->epoch, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 }
 
 /* Marks it used; a write only when the clock has moved on. */
@@ -342,6 +394,7 @@ cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoi
 		CacheFrame *frame = cache_frame(table, found);
 		const uint64_t *image = cache_image(table, found);
 		uint64_t sequence = sequence_begin_read(&frame->sequence);
+		uint64_t epoch;
 		bool decided;
 
 		if ((sequence & 1) != 0)
@@ -351,13 +404,17 @@ cache_find_child(Tree *tree, uint64_t pointer, const TreeBound *bound, ChildChoi
 			found = cache_way_find(table, hash, found % CACHE_WAYS + 1);
 			continue;
 		}
-		if (word_load(&frame->generation) == 0)
+		epoch = word_load(&frame->epoch);
+		if (word_load(&frame->generation) == 0 || !node_is_untouched(table, tree, address, epoch))
 			break;
 		decided = node_find_child(&tree->geometry, image, bound, choice);
 		if (!decided)
 			frame_copy(image, copy);
 		if (!sequence_end_read(&frame->sequence, sequence))
 			continue;
+		if (decided ? !node_is_untouched(table, tree, pointer_address(choice->child), epoch)
+		            : !image_is_untouched(table, tree, copy, epoch))
+			break;
 		frame_touch(table, frame);
 		TREE_COUNT(tree, cache_hits, 1);
 		return decided ? TREE_OK : TREE_RETRY;
@@ -379,6 +436,7 @@ cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
 	{
 		CacheFrame *frame = cache_frame(table, found);
 		uint64_t sequence = sequence_begin_read(&frame->sequence);
+		uint64_t epoch;
 
 		if ((sequence & 1) != 0)
 			break;
@@ -387,11 +445,14 @@ cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
 			found = cache_way_find(table, hash, found % CACHE_WAYS + 1);
 			continue;
 		}
-		if (word_load(&frame->generation) == 0)
+		epoch = word_load(&frame->epoch);
+		if (word_load(&frame->generation) == 0 || !node_is_untouched(table, tree, address, epoch))
 			break;
 		frame_copy(cache_image(table, found), copy);
 		if (!sequence_end_read(&frame->sequence, sequence))
 			continue;
+		if (!image_is_untouched(table, tree, copy, epoch))
+			break;
 		frame_touch(table, frame);
 		TREE_COUNT(tree, cache_hits, 1);
 		return TREE_OK;
@@ -402,19 +463,30 @@ cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy)
 
 /* ---- filling and dropping ---- */
 
-/* Writes an image into a frame that we have claimed. */
+/* Writes an image that was read in this epoch of the tree into a frame that we have claimed. */
 static void
-frame_fill(CacheTable *table, uint32_t number, const uint64_t *image)
+frame_fill(CacheTable *table, uint32_t number, uint64_t epoch, const uint64_t *image)
 {
 	CacheFrame *frame = cache_frame(table, number);
 	uint64_t *to = cache_image(table, number);
 
 	assert((word_load(&frame->sequence) & 1) == 1);
 	word_store(&frame->generation, image[HEADER_GENERATION]);
+	word_store(&frame->epoch, epoch);
 	__atomic_store_n(&frame->level, node_level(image), __ATOMIC_RELAXED);
 	for (uint32_t word = 0; word < INNER_BYTES / 8; word++)
 		word_store(&to[word], image[word]);
 	__atomic_store_n(&frame->used, __atomic_load_n(&table->clock, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+}
+
+/* Whether a frame's image is at least as new as this one: what was read in a later epoch was read later. */
+static bool
+frame_is_as_new(const CacheFrame *frame, const Tree *tree, const uint64_t *image)
+{
+	uint64_t generation = word_load(&frame->generation);
+
+	return generation > image[HEADER_GENERATION] ||
+	       (generation == image[HEADER_GENERATION] && word_load(&frame->epoch) >= tree->epoch);
 }
 
 /* Refreshes the frames that hold the node already. False: there are none. */
@@ -435,10 +507,9 @@ cache_refresh(CacheTable *table, uint64_t hash, const Tree *tree, uint64_t addre
 		if (!frame_is(frame, tree, address))
 			continue;
 		known = true;
-		if (word_load(&frame->generation) >= image[HEADER_GENERATION] ||
-		    !sequence_claim(&frame->sequence, sequence))
+		if (frame_is_as_new(frame, tree, image) || !sequence_claim(&frame->sequence, sequence))
 			continue;
-		frame_fill(table, found, image);
+		frame_fill(table, found, tree->epoch, image);
 		sequence_release(&frame->sequence);
 	}
 	return known;
@@ -564,9 +635,8 @@ cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image)
 	__atomic_fetch_add(&table->clock, 1, __ATOMIC_RELAXED);
 	word_store(&frame->tree, tree->tree);
 	word_store(&frame->address, address);
-	word_store(&frame->epoch, tree->epoch);
 	__atomic_store_n(&frame->parent, attached, __ATOMIC_RELAXED);
-	frame_fill(table, (uint32_t) (set * CACHE_WAYS) + way, image);
+	frame_fill(table, (uint32_t) (set * CACHE_WAYS) + way, tree->epoch, image);
 	word_store(&cache_sets(table)[set].tags[way], hash | 1);
 	sequence_release(&frame->sequence);
 }

@@ -437,7 +437,10 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->outside = (uint64_t *) ((char *) t + handle_bytes);
 	t->state = state_get(client, tree);
 	if (t->state != NULL)
+	{
 		t->epoch = state_epoch(t->state);
+		t->life = state_life(t->state);
+	}
 	if (t->state == NULL)
 	{
 		client_release(client, t);

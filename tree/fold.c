@@ -16,9 +16,9 @@
  * E is not looked for there again.  No reader is made to bear that in the middle of a call: it is done while
  * this is the only call in progress on the tree (gate.c), for the children of one node at a time.  Each child
  * is looked at without that first; only where something is to be folded the gate is closed, and what was seen
- * is looked at anew.  Which children are looked at, and in which order, says fold_walk.c.  Scans between two calls, positions, and cached nodes know by the tree's epoch that
- * their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf
- * now (scan.c).
+ * is looked at anew.  Which children are looked at, and in which order, says fold_walk.c.  Scans between two calls and positions know
+ * by the tree's epoch that their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf
+ * now (scan.c).  Of cached inner nodes only what they say of a folded node, and of the left neighbor, is old (cache.c).
  *
  * Then no pointer to a folded node is left, and the next nodes of its kind are taken from them at once
  * (freed.c).  Not before its lock word was seen free: a writer whose chain is in doubt holds it still, and
@@ -407,6 +407,7 @@ fold_alone(TreeFold *fold)
 	TreeStatus status = access_read_node(fold->tree, fold->next, (int) fold->level, fold->parent);
 
 	assert(fold->alone);
+	fold->begun = false;
 	fold->changed =
 		status == TREE_RETRY || (status == TREE_OK && fold->parent[HEADER_GENERATION] != generation);
 	if (fold->changed)
@@ -415,6 +416,7 @@ fold_alone(TreeFold *fold)
 		status = plan_make(fold);
 	if (status != TREE_OK || fold->plan.runs == 0)
 		return status;
+	fold->begun = true;
 	status = parent_write(fold);
 	for (uint32_t i = 0; i < fold->plan.runs && status == TREE_OK; i++)
 	{
@@ -424,6 +426,16 @@ fold_alone(TreeFold *fold)
 			status = TREE_OK;
 	}
 	return status;
+}
+
+/* The calls that come do not believe what was cached of the nodes that go, and of those that they go into. */
+static void
+runs_touched(const TreeFold *fold)
+{
+	assert(fold->alone && fold->begun);
+	for (uint32_t i = 0; i < fold->plan.runs; i++)
+		for (uint32_t k = fold->plan.run[i].left; k <= fold->plan.run[i].last; k++)
+			cache_touched(fold->tree, child_pointer(fold, k));
 }
 
 /* Has the tree alone for a while, and folds. *alone: that was so. */
@@ -445,7 +457,11 @@ fold_closed(TreeFold *fold, bool *alone)
 	if (!fold->alone)
 		return TREE_OK;
 	status = fold_alone(fold);
-	gate_next_epoch(tree);
+	if (fold->begun)
+	{
+		gate_next_epoch(tree);
+		runs_touched(fold);
+	}
 	fold->alone = false;
 	gate_open(tree->client);
 	return status;

@@ -82,6 +82,7 @@ struct TreeFold
 	bool first_waits;           /* its first child could be folded if it had a left neighbor */
 	bool changed;               /* it was not folded, as the parent had changed meanwhile */
 	bool alone;                 /* the gate is closed */
+	bool begun;                 /* and something may have been written */
 	uint64_t *gathered;
 	uint64_t *children[TREE_PREFETCH_MAX];
 	NodeVerdict verdicts[TREE_PREFETCH_MAX];

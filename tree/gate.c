@@ -12,8 +12,9 @@
  * A comparator or hook may make calls inside of a call, on other trees: each has its own images (client_scratch()), and the slot
  * counts the outermost one.
  *
- * What outlives a call (a scan's place, cached nodes, positions handed to other processes) carries the tree's
- * epoch, which the closer raises: of another epoch, its pointers are not followed any more.
+ * What outlives a call (a scan's place, images of leaves, positions handed to other processes) carries the tree's epoch, which the
+ * closer raises: of another epoch, its pointers are not followed any more.  Of cached inner nodes, which are many and which most folds
+ * do not concern, the closer marks those that it touches (cache.c).
  *
  * The closer waits for a bounded time, and then opens the gate again without having had the tree alone.  A
  * call that an error jumped out of looks as if it went on until tree_client_rest(): that delays the closer
@@ -154,6 +155,7 @@ gate_enter(Tree *tree, int *passage)
 	}
 	client->passages++;
 	tree->epoch = state_epoch(tree->state);
+	tree->life = state_life(tree->state);
 	return TREE_OK;
 }
 

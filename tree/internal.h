@@ -143,6 +143,7 @@ struct Tree
 	void *compare_argument;
 	TreeState *state;
 	uint64_t epoch;    /* the tree's, as of the call in progress (gate.c) */
+	uint64_t life;     /* its epoch when its state was made */
 	uint64_t *outside; /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
 	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.passages; 0: none */
 	uint8_t *pool;     /* images out of line of cells that tie; grows (search_images()) */
@@ -531,6 +532,11 @@ extern TreeStatus cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy);
 extern void cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image);
 extern void cache_drop(Tree *tree, uint64_t pointer);
 extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
+/*
+ * A fold has taken this node out of the tree, or put others into it, of whatever level: neither its image nor pointers to it are
+ * believed that were read before.  With the gate closed, and the epoch raised.
+ */
+extern void cache_touched(Tree *tree, uint64_t pointer);
 
 /* ---- shared.c and allocate.c ---- */
 /* The techniques that are asked for; tree_techniques if none are. */
@@ -561,6 +567,8 @@ extern void state_split_ends(TreeState *state);
 extern bool state_splits(const TreeState *state);
 /* The tree's epoch in this instance: never the same again once it was raised. */
 extern uint64_t state_epoch(const TreeState *state);
+/* The epoch since which the tree has this state: of what was cached before nothing is believed. */
+extern uint64_t state_life(const TreeState *state);
 extern void state_next_epoch(TreeClient *client, TreeState *state);
 /*
  * Copies of a tree, as the instance knows them.  A doubt: writes under a lock may have landed at the copy

@@ -359,6 +359,13 @@ state_epoch(const TreeState *state)
 	return __atomic_load_n(&state->epoch, __ATOMIC_ACQUIRE);
 }
 
+uint64_t
+state_life(const TreeState *state)
+{
+	assert(state != NULL);
+	return __atomic_load_n(&state->life, __ATOMIC_RELAXED);
+}
+
 void
 state_next_epoch(TreeClient *client, TreeState *state)
 {

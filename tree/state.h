@@ -115,6 +115,7 @@ struct TreeState
 	uint32_t gate;    /* 1 = closed: gate.c */
 	uint32_t height;
 	uint64_t epoch;           /* atomic: gate.c */
+	uint64_t life;            /* atomic: the first epoch of this state: cache.c */
 	uint32_t copies;          /* TreeCopyState; atomic */
 	uint32_t copies_stranded; /* atomic */
 	uint64_t copy_doubts;     /* atomic: how many there were */

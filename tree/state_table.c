@@ -254,6 +254,7 @@ state_make(TreeClient *client, uint64_t tree)
 	made->next = *bucket(table, tree);
 	*bucket(table, tree) = number;
 	state_next_epoch(client, made);
+	__atomic_store_n(&made->life, state_epoch(made), __ATOMIC_RELAXED);
 	return made;
 }
 
@@ -336,6 +337,7 @@ state_reset(StateTable *table, TreeState *state)
 	state_copies_suspect(state);
 	__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 	                 __ATOMIC_RELEASE);
+	__atomic_store_n(&state->life, state_epoch(state), __ATOMIC_RELAXED);
 }
 
 void

@@ -12,7 +12,8 @@
  *
  * Switches, each of which must break it:
  *	NODRAIN		the gate is closed, but nobody waits for those inside
- *	NOEPOCH		cached parents are believed after a fold as before
+ *	NOEPOCH		cached parents are believed after a fold as before (else what they say of the nodes that it has touched is
+ *			not: here both that key 1 can lie in)
  *	LEFTFIRST	the left neighbor is written before the parent
  *	EXACT		a scan takes only a leaf that begins where the last one ended
  *	UNFILTERED	a scan takes all of a leaf that it enters in the middle

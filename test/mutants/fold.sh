@@ -5,6 +5,28 @@ mutate fold_not_alone test_fold tree/gate.c \
 	's/if \(slot != client->slot && !slot_drain\(client, slot, deadline\)\)/if (false \&\& slot_drain(client, slot, deadline))/'
 mutate fold_same_epoch test_fold tree/fold.c \
 	's/\tgate_next_epoch\(tree\);\n//'
+mutate fold_empties_the_cache test_fold tree/cache.c \
+	's/word_load\(&frame->epoch\) >= tree->life/word_load(\&frame->epoch) == tree->epoch/'
+mutate fold_forgotten_by_frames test_fold tree/fold.c \
+	's/\t\truns_touched\(fold\);/\t\t(void) runs_touched;/'
+mutate folded_into_forgotten_by_frames test_fold tree/fold.c \
+	's/for \(uint32_t k = fold->plan\.run\[i\]\.left;/for (uint32_t k = fold->plan.run[i].left + 1;/'
+mutate folded_last_forgotten_by_frames test_fold tree/fold.c \
+	's/k <= fold->plan\.run\[i\]\.last; k\+\+\)/k < fold->plan.run[i].last; k++)/'
+mutate frame_of_folded_node_believed test_cache tree/cache.c \
+	's/ \|\| !node_is_untouched\(table, tree, address, epoch\)//g'
+mutate pointer_to_folded_node_believed "test_cache test_fold" tree/cache.c \
+	's/\? !node_is_untouched\(table, tree, pointer_address\(choice->child\), epoch\)/? false/'
+mutate copied_pointer_to_folded_node_believed "test_cache test_fold" tree/cache.c \
+	's/\t\t            : !image_is_untouched\(table, tree, copy, epoch\)\)/: false)/; s/\t\tif \(!image_is_untouched\(table, tree, copy, epoch\)\)\n\t\t\tbreak;//; s/static bool\nimage_is_untouched/static inline bool\nimage_is_untouched/'
+mutate copied_link_to_folded_node_believed test_cache tree/cache.c \
+	's/return node_is_untouched\(table, tree, pointer_address\(image\[HEADER_RIGHT\]\), epoch\);/return true;/'
+mutate mark_of_another_tree_is_less test_cache tree/cache.c \
+	's/while \(last < tree->epoch &&/while (last != tree->epoch \&\&/'
+mutate frame_of_before_stays_old test_cache tree/cache.c \
+	's/generation == image\[HEADER_GENERATION\] && word_load\(&frame->epoch\) >= tree->epoch\)/generation == image[HEADER_GENERATION])/'
+mutate frame_of_another_life_believed test_cache tree/cache.c \
+	's/word_load\(&frame->epoch\) >= tree->life/true/'
 mutate fold_not_told test_fold tree/fold.c \
 	's/\trun_announce\(fold, run\);\n/\t(void) run_announce;\n/'
 mutate fold_forgets_nodes test_fold tree/fold.c \

@@ -35,7 +35,7 @@ mutate parents_evicted test_cache tree/cache.c \
 mutate children_without_parent test_cache tree/cache.c \
 	's/if \(attached == CACHE_NO_FRAME\)\s+return;//s'
 mutate older_image_wins test_cache tree/cache.c \
-	's/word_load\(&frame->generation\) >= image\[HEADER_GENERATION\] \|\|//s'
+	's/if \(frame_is_as_new\(frame, tree, image\) \|\| /if (/'
 mutate first_word_only test_cache tree/cache.c \
 	's/low = first_not_below\(g, node, bound, low, count, false, &at\);/at = DECIDE_BELOW;/'
 
