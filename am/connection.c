@@ -53,6 +53,7 @@ static struct
 	NodeConnection node[TREE_MAX_NODES];
 	int			positions;		/* of those below, this process has asked for a connection to some */
 	bool		launcher;		/* this process is the launcher */
+	void		(*before_close) (void); /* gives up what refers to the client; NULL: nobody has anything */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
 	uint64		silence;		/* since when no memory node has answered, for tree and fabric */
@@ -196,6 +197,12 @@ static void
 release(void *argument, void *memory)
 {
 	pfree(memory);
+}
+
+void
+sherman_connection_before_close(void (*callback) (void))
+{
+	connection.before_close = callback;
 }
 
 void
@@ -397,7 +404,8 @@ sherman_connection_close(void)
 {
 	if (connection.client == NULL)
 		return;
-	sherman_opened_close();
+	if (connection.before_close != NULL)
+		connection.before_close();
 	/* A doubt that cannot be ended here is ended by the launcher's fence; nobody works there until then. */
 	(void) tree_client_leave(connection.client);
 	(void) sherman_connection_trouble();
@@ -411,6 +419,18 @@ sherman_connection_close(void)
 	}
 	pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 0);
 }
+
+#ifndef SHERMAN_PRODUCTION
+/*
+ * Steps are counted from now on, or not any more.
+ */
+static void
+set_step(void)
+{
+	if (connection.client != NULL)
+		tree_client_steps(connection.client, sherman_client_step());
+}
+#endif
 
 TreeClient *
 sherman_connection_client(void)
@@ -442,19 +462,13 @@ sherman_connection_client(void)
 	if (connection.client != NULL)
 	{
 		before_shmem_exit(connection_exit, (Datum) 0);
+#ifndef SHERMAN_PRODUCTION
+		sherman_steps_watch(set_step);
+#endif
 		pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 1);
 	}
 	return connection.client;
 }
-
-#ifndef SHERMAN_PRODUCTION
-void
-sherman_connection_set_step(void)
-{
-	if (connection.client != NULL)
-		tree_client_steps(connection.client, sherman_client_step());
-}
-#endif
 
 /*
  * The calls of the client that were in progress when the subtransaction of each level began: it began inside of a comparator.
@@ -506,21 +520,4 @@ sherman_client_if_ready(void)
 	if (sherman_shared == NULL || MyProc == NULL || sherman_phase() != SHERMAN_PHASE_ATTACHED)
 		return NULL;
 	return sherman_connection_client();
-}
-
-TreeClient *
-sherman_client(void)
-{
-	TreeClient *client;
-
-	if (sherman_shared == NULL || !IsPostmasterEnvironment || RecoveryInProgress())
-		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
-	sherman_wait_attached(NULL);
-	if (sherman_phase() != SHERMAN_PHASE_ATTACHED)
-		sherman_report_away(ERROR, "sherman indexes", -1);
-	client = sherman_connection_client();
-	if (client == NULL)
-		sherman_report(ERROR, TREE_NO_MEMORY, NULL, NULL);
-	sherman_connection_refresh();
-	return client;
 }

@@ -9,9 +9,7 @@
  */
 #include "sherman.h"
 
-#include "access/genam.h"
 #include "access/htup_details.h"
-#include "access/table.h"
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_database.h"
@@ -22,31 +20,9 @@
 #include "nodes/parsenodes.h"
 #include "storage/ipc.h"
 #include "utils/acl.h"
-#include "utils/fmgroids.h"
 #include "utils/syscache.h"
 
 #include "shared.h"
-
-ShermanDatabase
-sherman_database_look(Oid database)
-{
-	Relation	catalog = table_open(DatabaseRelationId, AccessShareLock);
-	ShermanDatabase found = SHERMAN_DATABASE_GONE;
-	ScanKeyData key;
-	SysScanDesc scan;
-	HeapTuple	tuple;
-
-	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(database));
-	/* The launcher has no database of its own: there may be no index to use. */
-	scan = systable_beginscan(catalog, DatabaseOidIndexId, criticalSharedRelcachesBuilt, NULL, 1, &key);
-	tuple = systable_getnext(scan);
-	/* Less than -1 is the limit of one whose DROP was interrupted. */
-	if (HeapTupleIsValid(tuple))
-		found = ((Form_pg_database) GETSTRUCT(tuple))->datconnlimit < -1 ? SHERMAN_DATABASE_INVALID : SHERMAN_DATABASE_THERE;
-	systable_endscan(scan);
-	table_close(catalog, AccessShareLock);
-	return found;
-}
 
 /* Whether the current user may make databases. */
 static bool

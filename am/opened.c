@@ -208,8 +208,11 @@ retire_all(void)
 		retire(entry);
 }
 
-void
-sherman_opened_close(void)
+/*
+ * The client is about to be closed.
+ */
+static void
+close_all(void)
 {
 	retire_all();
 	free_retired();
@@ -704,6 +707,7 @@ subtransaction_changed(SubXactEvent event, SubTransactionId mine, SubTransaction
 void
 sherman_opened_install(void)
 {
+	sherman_connection_before_close(close_all);
 	RegisterXactCallback(transaction_ended, NULL);
 	RegisterSubXactCallback(subtransaction_changed, NULL);
 	CacheRegisterRelcacheCallback(relcache_changed, (Datum) 0);

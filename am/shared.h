@@ -502,8 +502,8 @@ extern void sherman_fabric_options(FabricOptions *options, uint32 incarnation);
 extern void sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric);
 /* Why this process could not connect to a memory node that is attached, and the status of that; "" = it did. */
 extern const char *sherman_connection_failure(int position, FabricStatus *status);
-/* Whether steps are counted has changed; in a build for tests. */
-extern void sherman_connection_set_step(void);
+/* Before the client is closed this is called, which closes what depends on it; in place of an earlier one. */
+extern void sherman_connection_before_close(void (*callback) (void));
 /* This process is the launcher: it may connect to what is not attached yet, and waits for less long. */
 extern void sherman_connection_launcher(void);
 
@@ -557,8 +557,6 @@ extern void sherman_index_dropped(Oid index);
 extern void sherman_index_abandon_tree(Relation index);
 /* It has a metapage again, that names no tree. */
 extern void sherman_index_set_treeless(Relation index);
-/* Closes what depends on this process's client. */
-extern void sherman_opened_close(void);
 /* Says once in each session that a broken index is not used. */
 extern void sherman_warn_broken(Relation index, ShermanReason reason);
 /* At the end of this transaction the collector is to look at this database. */
@@ -642,6 +640,19 @@ extern void sherman_heal_here(void);
 
 /* ---- visits.c: workers that go into one database, do something there and leave ---- */
 
+/* When the library is loaded: what a kind of visit is called in pg_stat_activity, and what it does there, outside of a transaction. */
+extern void sherman_visit_define(ShermanVisit kind, const char *name, void (*run) (void));
+
+typedef enum ShermanDatabase
+{
+	SHERMAN_DATABASE_GONE,
+	SHERMAN_DATABASE_INVALID,	/* nobody can connect to it: its DROP was interrupted */
+	SHERMAN_DATABASE_THERE
+} ShermanDatabase;
+
+/* What becomes of who wants to go there.  In a transaction. */
+extern ShermanDatabase sherman_database_look(Oid database);
+
 /*
  * In the launcher: sends a worker into a database and does not wait for it: whatever it does, its end wakes the launcher.
  * False: it cannot be sent now, for one of this kind is there, a command on databases runs or there is no room for a worker.
@@ -664,16 +675,6 @@ extern bool sherman_visits_forbidden(Oid database);
 extern PGDLLEXPORT void sherman_visit_main(Datum database);
 
 /* ---- databases.c: commands that need a database for themselves ---- */
-
-typedef enum ShermanDatabase
-{
-	SHERMAN_DATABASE_GONE,
-	SHERMAN_DATABASE_INVALID,	/* nobody can connect to it: its DROP was interrupted */
-	SHERMAN_DATABASE_THERE
-} ShermanDatabase;
-
-/* What becomes of who wants to go there.  In a transaction. */
-extern ShermanDatabase sherman_database_look(Oid database);
 
 /*
  * Whether the command is such a one, and the current user has the right to it: then no visit begins in the database, and those that
@@ -702,13 +703,15 @@ extern Oid	sherman_rebuilding;
 extern void sherman_rebuild_delay(void);
 extern bool sherman_is_rebuilding(void);
 
-/* ---- connection_workers.c ---- */
+/* ---- connection_proxy.c ---- */
 extern Size sherman_connection_workers_bytes(void);
 extern void sherman_connection_workers_initialize(void);
-extern void sherman_register_connection_workers(void);
-extern PGDLLEXPORT void sherman_connection_worker_main(Datum argument);
 /* What this process lends as a client of the workers; NULL: there are none. */
 extern const FabricProxy *sherman_connection_proxy(void (*sleep) (void *argument, int milliseconds));
+
+/* ---- connection_workers.c ---- */
+extern void sherman_register_connection_workers(void);
+extern PGDLLEXPORT void sherman_connection_worker_main(Datum argument);
 
 /* ---- capabilities.c ---- */
 /* What a memory node vouches for over the connection in use, in words; palloc'd. */

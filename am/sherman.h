@@ -210,10 +210,13 @@ extern void sherman_keys_datums(ShermanKeys *keys, const TreeKey *key, Datum *va
 /* TreeCompare for trees of this index; argument = ShermanKeys. bound->argument: NULL or a ShermanSearch (scankeys.c). */
 extern int sherman_keys_compare(void *argument, const TreeBound *bound, const TreeKey *entry);
 
-/* ---- connection.c ---- */
+/* ---- client.c ---- */
 
 /* This process's client, connected on first use after the launcher attached (waits attach_timeout). Raises. */
 extern TreeClient *sherman_client(void);
+
+/* ---- connection.c ---- */
+
 /* As sherman_client(), but NULL instead of an error or a wait: for hooks and views. */
 extern TreeClient *sherman_client_if_ready(void);
 
@@ -422,6 +425,8 @@ extern void sherman_define_steps(void);
 extern void sherman_step(const char *name, bool before);
 /* What this process's client is to tell its steps; NULL: nobody counts them. */
 extern TreeStep *sherman_client_step(void);
+/* Has this called whenever steps begin to be counted, or are no more; in place of an earlier one. */
+extern void sherman_steps_watch(void (*changed) (void));
 #endif
 
 /* XLogFlush(), as a step. */

@@ -53,6 +53,7 @@ static struct
 {
 	int			passed;			/* steps since debug_step was set */
 	bool		commits;		/* commits tell of themselves */
+	void		(*changed) (void);	/* whether steps are counted has changed; NULL: nobody wants to know */
 	char		shown[32];		/* what SHOW returns */
 } steps;
 
@@ -132,6 +133,12 @@ client_step(void *argument, const char *name, bool before)
 	sherman_step(name, before);
 }
 
+void
+sherman_steps_watch(void (*changed) (void))
+{
+	steps.changed = changed;
+}
+
 TreeStep *
 sherman_client_step(void)
 {
@@ -159,7 +166,8 @@ assign_debug_step(int value, void *extra)
 {
 	steps.passed = 0;
 	debug_step = value;
-	sherman_connection_set_step();
+	if (steps.changed != NULL)
+		steps.changed();
 	if (value == 0 || steps.commits)
 		return;
 	RegisterXactCallback(tell_commit, NULL);

@@ -7,14 +7,20 @@
  */
 #include "sherman.h"
 
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
 #include "access/xact.h"
+#include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
 #include "tcop/tcopprot.h"
+#include "utils/fmgroids.h"
 #include "utils/memutils.h"
+#include "utils/relcache.h"
 #include "utils/timestamp.h"
 
 #include "shared.h"
@@ -25,20 +31,22 @@
 /* So long one that rebuilds has to drop what it has not finished, before it is ended as it is. */
 #define REBUILD_PATIENCE_MS 3000
 
-/* What each kind is called in pg_stat_activity, and what it does in its database: outside of a transaction. */
-static const struct
+/* As sherman_visit_define() was told. */
+static struct
 {
 	const char *name;
 	void		(*run) (void);
-}			kinds[SHERMAN_VISITS] =
-{
-	[SHERMAN_VISIT_COLLECT] = {"sherman collector", sherman_collect_here},
-	[SHERMAN_VISIT_HEAL] = {"sherman healer", sherman_heal_here},
-	[SHERMAN_VISIT_REBUILD] = {"sherman rebuild", sherman_rebuild_here},
-};
+}			kinds[SHERMAN_VISITS];
 
 /* The launcher's: the last visit of each kind; NULL: it is over, or another launcher began it. */
 static BackgroundWorkerHandle *begun[SHERMAN_VISITS];
+
+void
+sherman_visit_define(ShermanVisit kind, const char *name, void (*run) (void))
+{
+	kinds[kind].name = name;
+	kinds[kind].run = run;
+}
 
 /* ---- the visitor ---- */
 
@@ -96,6 +104,27 @@ sherman_visit_main(Datum database)
 }
 
 /* ---- the launcher ---- */
+
+ShermanDatabase
+sherman_database_look(Oid database)
+{
+	Relation	catalog = table_open(DatabaseRelationId, AccessShareLock);
+	ShermanDatabase found = SHERMAN_DATABASE_GONE;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_database_oid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(database));
+	/* The launcher has no database of its own: there may be no index to use. */
+	scan = systable_beginscan(catalog, DatabaseOidIndexId, criticalSharedRelcachesBuilt, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	/* Less than -1 is the limit of one whose DROP was interrupted. */
+	if (HeapTupleIsValid(tuple))
+		found = ((Form_pg_database) GETSTRUCT(tuple))->datconnlimit < -1 ? SHERMAN_DATABASE_INVALID : SHERMAN_DATABASE_THERE;
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return found;
+}
 
 /* Whether one can connect to a database. */
 static bool

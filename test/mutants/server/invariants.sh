@@ -27,7 +27,7 @@ mutate visits_ended_without_right t/051_database_commands am/databases.c \
 	's/database != MyDatabaseId && pg_database_ownercheck\(database, GetUserId\(\)\)/database != MyDatabaseId/'
 mutate visits_ended_by_who_may_not_create t/051_database_commands am/databases.c \
 	's/if \(!may_create\(\) \|\| /if (/; s/OidIsValid\(template\) && may_copy\(template\)/OidIsValid(template)/'
-mutate invalid_database_visited t/051_database_commands am/databases.c \
+mutate invalid_database_visited t/051_database_commands am/visits.c \
 	's/datconnlimit < -1 \? SHERMAN_DATABASE_INVALID/datconnlimit < -2 ? SHERMAN_DATABASE_INVALID/'
 mutate visits_ended_everywhere t/051_database_commands am/visits.c \
 	's/ \|\| sherman_shared->visitor_database\[i\] != database\)/)/'
