@@ -295,3 +295,13 @@ mutate plan_goes_by_what_is_away t/072_plans am/cost.c \
 	's/info->tree_height = HEIGHT_AWAY;/guess_size(info);/'
 mutate away_is_better_than_disabled t/072_plans am/cost.c \
 	's/#define AWAY_COST 1\.0e20/#define AWAY_COST 1.0e9/'
+
+# ---- beside another extension
+mutate exit_in_a_wait_runs_callbacks t/075_bystander am/connection.c \
+	's/\t\t_exit\(2\);/\t\tproc_exit(2);/'
+mutate history_page_without_its_lsn t/075_bystander am/history.c \
+	's/\tPageSetLSN\(page, end\);\n//'
+mutate healer_is_no_task_of_autovacuum t/075_bystander am/healer.c \
+	's/\tProcGlobal->statusFlags\[MyProc->pgxactoff\] = MyProc->statusFlags;\n//'
+mutate rebuild_is_a_command_of_others t/075_bystander am/rebuild.c \
+	's/#include "sherman.h"\n/#include "sherman.h"\n#include "tcop\/dest.h"\n#include "tcop\/utility.h"\n/; s/\tExecReindex\(NULL, statement, true\);/\tPlannedStmt *command = makeNode(PlannedStmt);\n\n\tcommand->commandType = CMD_UTILITY;\n\tcommand->utilityStmt = (Node *) statement;\n\tProcessUtility(command, "REINDEX", false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);/'
