@@ -35,6 +35,9 @@ as_root()
 # Seconds that another apt may hold its locks, as it does on a fresh machine for its first upgrades.
 APT_PATIENCE=900
 
+# What postgresql-common reads when a server is installed.
+CREATECLUSTER=/etc/postgresql-common/createcluster.conf
+
 # apt_get ARGUMENT...: apt-get as root, quietly, behind whoever holds one of its locks: not all of them it waits for by itself.
 apt_get()
 {
@@ -63,19 +66,17 @@ packages_install()
 # says so belongs to postgresql-common and its user, who have it back, whatever becomes of the installation.
 install_server()
 (
-	setting=/etc/postgresql-common/createcluster.conf
-
 	packages_install postgresql-common || exit 1
 	kept=$(mktemp -d)
-	if [ -e $setting ]; then as_root cp -a $setting "$kept/"; fi
+	if [ -e "$CREATECLUSTER" ]; then as_root cp -a "$CREATECLUSTER" "$kept/"; fi
 	put_back()
 	{
-		as_root rm -f $setting
-		if [ -e "$kept/createcluster.conf" ]; then as_root cp -a "$kept/createcluster.conf" $setting; fi
+		as_root rm -f "$CREATECLUSTER"
+		if [ -e "$kept/createcluster.conf" ]; then as_root cp -a "$kept/createcluster.conf" "$CREATECLUSTER"; fi
 		as_root rm -rf "$kept"
 	}
 	trap put_back EXIT
-	printf 'create_main_cluster = false\n' | as_root tee $setting >/dev/null
+	printf 'create_main_cluster = false\n' | as_root tee "$CREATECLUSTER" >/dev/null
 	packages_install "$@"
 )
 
