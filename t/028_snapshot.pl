@@ -10,37 +10,12 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Msd;
 use PostgreSQL::Test::Utils;
+use Rows;
 use Sherman;
 use Test::More;
 use Time::HiRes qw(usleep);
 
 my ($stdout, $stderr, $status);
-my $rows = 0;
-
-# More rows, in transactions of their own.
-sub insert
-{
-	my ($node, $count) = @_;
-
-	$node->safe_psql('postgres',
-		"INSERT INTO t SELECT g, md5(g::text) FROM generate_series($rows + 1, $rows + $count) g");
-	$rows += $count;
-	return;
-}
-
-# Whether both indexes are whole and have the table's rows, and answers come through them.
-sub is_whole
-{
-	my ($node, $when) = @_;
-
-	is(state_of($node, 't_id'), 'ok', "$when: the index is good");
-	is(check_index($node, 't_id'), '0', 'and whole');
-	is(check_index($node, 't_pad'), '0', 'the other one, too');
-	ok(uses_index($node, 't_id', "SELECT * FROM t WHERE id = $rows"), 'the planner uses it');
-	is( $node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM t WHERE id BETWEEN 1 AND $rows"),
-		$rows, 'all rows are found through it');
-	return;
-}
 
 # Whether the indexes are broken, the answers right, and REINDEX makes it good.
 sub is_broken
@@ -48,20 +23,9 @@ sub is_broken
 	my ($node, $when) = @_;
 
 	is(state_of($node, 't_id'), 'broken', "$when: the index is broken");
-	is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE id BETWEEN 1 AND $rows"), $rows, 'the answer is right');
+	is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000"), row_count(), 'the answer is right');
 	$node->safe_psql('postgres', 'REINDEX TABLE t');
 	is_whole($node, 'after REINDEX');
-	return;
-}
-
-sub make_table
-{
-	my $node = shift;
-
-	$rows = 0;
-	$node->safe_psql('postgres', 'CREATE TABLE t (id int, pad text); CREATE INDEX t_id ON t USING sherman (id);
-		CREATE UNIQUE INDEX t_pad ON t USING sherman (pad)');
-	insert($node, 3000);
 	return;
 }
 
@@ -71,16 +35,6 @@ my $node = new_cluster('embedded', memory => 16);
 my $snapshot = $node->data_dir . '/pg_dynshmem/sherman.snapshot';
 my $old = $node->data_dir . '/pg_dynshmem/old';
 
-# The machine is restarted: the memory is gone.
-sub lose_memory
-{
-	foreach my $memory (memory_files($node))
-	{
-		unlink $memory or die "$memory: $!";
-	}
-	return;
-}
-
 sub log_has
 {
 	my ($pattern, $what) = @_;
@@ -89,12 +43,12 @@ sub log_has
 	return;
 }
 
-make_table($node);
+make_table($node, 3000);
 $node->stop;
 ok(-s $snapshot, 'there is a snapshot after the end');
 log_has(qr/the memory is saved to the snapshot "pg_dynshmem\/sherman.snapshot": \d+ MB, \d+ MB\/s/, 'the log says so');
 copy($snapshot, $old) or die 'could not copy the snapshot';
-lose_memory();
+lose_memory($node);
 $node->start;
 is_whole($node, 'after a restart of the machine');
 log_has(qr/the snapshot "pg_dynshmem\/sherman.snapshot" is loaded/, 'the log says where it is from');
@@ -104,7 +58,7 @@ ok(!-e $snapshot, 'the snapshot was used up');
 insert($node, 2000);
 $node->safe_psql('postgres', 'DELETE FROM t WHERE id % 7 = 0; VACUUM t; INSERT INTO t SELECT g, md5(g::text) FROM generate_series(7, 5000, 7) g');
 $node->stop;
-lose_memory();
+lose_memory($node);
 $node->start;
 is_whole($node, 'after the next one');
 
@@ -115,7 +69,7 @@ ok(!-e $snapshot, 'and no snapshot stays');
 
 # An older snapshot is put back, in place of the one that was used, and in place of a newer one.
 $node->stop;
-lose_memory();
+lose_memory($node);
 copy($old, $snapshot) or die 'could not put the snapshot back';
 $node->start;
 is_broken($node, 'an older snapshot');
@@ -127,7 +81,7 @@ $node->safe_psql('postgres', 'DELETE FROM t WHERE id = 1');
 insert($node, 1);
 $node->safe_psql('postgres', 'INSERT INTO t VALUES (1, NULL)');
 $node->stop('immediate');
-lose_memory();
+lose_memory($node);
 copy($old, $snapshot) or die 'could not put the snapshot back';
 $node->start;
 is_broken($node, 'the snapshot of before a crash');
@@ -135,7 +89,7 @@ is_broken($node, 'the snapshot of before a crash');
 # A crash after the snapshot was used: the memory is there, and what was changed is healed, as without snapshots.
 $node->safe_psql('postgres', 'CREATE TABLE u (id int); CREATE INDEX u_id ON u USING sherman (id); INSERT INTO u SELECT generate_series(1, 100)');
 $node->stop;
-lose_memory();
+lose_memory($node);
 $node->start;
 is(state_of($node, 'u_id'), 'ok', 'a second table, good after the restart');
 insert($node, 10);
@@ -144,12 +98,12 @@ ok(!-e $snapshot, 'a server that is stopped at once leaves no snapshot');
 $node->start;
 is(state_of($node, 'u_id'), 'ok', 'after a crash what was not changed is good');
 is(state_of($node, 't_id'), 'healing', 'what was changed is in doubt');
-is($node->safe_psql('postgres', "SELECT sherman_heal('t_id')"), '0', 'and healed');
+is($node->safe_psql('postgres', "SELECT sherman_heal('t_id') + sherman_heal('t_pad')"), '0', 'and healed');
 is_whole($node, 'healed');
 
 # A damaged one is refused, and kept aside.
 $node->stop;
-lose_memory();
+lose_memory($node);
 open(my $file, '+<', $snapshot) or die "$snapshot: $!";
 seek($file, 20000, 0);
 print {$file} 'damage';
@@ -164,7 +118,7 @@ log_has(qr/WARNING: .*is refused: the checksum of a block is wrong/, 'the log sa
 $node->safe_psql('postgres', 'REINDEX INDEX u_id');
 $node->stop;
 unlink $node->data_dir . '/pg_dynshmem/sherman.state' or die 'could not remove the state file';
-lose_memory();
+lose_memory($node);
 $node->start;
 log_has(qr/"pg_dynshmem\/sherman.snapshot" is not used any more, and is kept as/, 'a snapshot of a history that is not ours is set aside');
 is($node->safe_psql('postgres', q{SELECT string_agg(kind || ' ' || coalesce(reason, '-'), ', ' ORDER BY kind, reason) FROM sherman_files()
@@ -189,7 +143,7 @@ $node->append_conf('postgresql.conf', "sherman.embedded_snapshot = off\n");
 $node->reload;
 $node->stop;
 ok(!-e $snapshot, 'without the setting there is no snapshot');
-lose_memory();
+lose_memory($node);
 $node->start;
 is_broken($node, 'without a snapshot');
 $node->stop;
@@ -229,7 +183,7 @@ sub wait_attached_since
 }
 
 ok(wait_attached(), 'attached to the memory node');
-make_table($node);
+make_table($node, 3000);
 
 # The memory node's machine is restarted; the server runs on.
 is($msd->stop, 0, 'the memory node ends');
@@ -269,7 +223,7 @@ kill 'STOP', $launcher;
 is($msd->stop, 0, 'the memory node ends');
 copy($saved, "$saved.old") or die 'could not copy the snapshot';
 $msd->start;
-$status = $node->psql('postgres', "INSERT INTO t VALUES ($rows + 1, 'ahead of the launcher')", stderr => \$stderr);
+$status = $node->psql('postgres', "INSERT INTO t VALUES (0, 'ahead of the launcher')", stderr => \$stderr);
 isnt($status, 0, 'an insert ahead of the launcher is refused');
 is($msd->stop, 0, 'the memory node ends');
 $msd->lose_memory;

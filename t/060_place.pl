@@ -9,10 +9,10 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Msd;
 use PostgreSQL::Test::Utils;
+use Rows;
 use Sherman;
 use Test::More;
 
-my $rows = 0;
 
 # The log from here on.
 sub log_since
@@ -20,26 +20,6 @@ sub log_since
 	my ($node, $offset) = @_;
 
 	return slurp_file($node->logfile, $offset);
-}
-
-sub insert
-{
-	my ($node, $count) = @_;
-
-	$node->safe_psql('postgres', "INSERT INTO t SELECT g, md5(g::text) FROM generate_series($rows + 1, $rows + $count) g");
-	$rows += $count;
-	return;
-}
-
-sub is_whole
-{
-	my ($node, $when) = @_;
-
-	is(state_of($node, 't_id'), 'ok', "$when: the index is good");
-	is(check_index($node, 't_id'), '0', 'and whole');
-	is($node->safe_psql('postgres', "SET enable_seqscan = off; SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000"),
-		$rows, 'all rows are found through it');
-	return;
 }
 
 sub is_broken
@@ -50,18 +30,6 @@ sub is_broken
 	$node->poll_query_until('postgres', q{SELECT bool_and(state = 'attached') FROM sherman_memory_nodes}) or die 'not attached';
 	is(state_of($node, 't_id'), 'broken', "$when: the index is broken");
 	is($node->safe_psql('postgres', "SELECT count(*) FROM t WHERE id BETWEEN 1 AND 1000000"), $expected, 'the answer is right');
-	return;
-}
-
-# The machine is restarted: the memory is gone.
-sub lose_memory
-{
-	my $node = shift;
-
-	foreach my $memory (memory_files($node))
-	{
-		unlink $memory or die "$memory: $!";
-	}
 	return;
 }
 
@@ -78,8 +46,7 @@ my $node = new_cluster('embedded', memory => 16);
 my $data = $node->data_dir;
 my $elsewhere = memory_directory($node) . '/data';
 
-$node->safe_psql('postgres', 'CREATE TABLE t (id int, pad text); CREATE INDEX t_id ON t USING sherman (id)');
-insert($node, 3000);
+make_table($node, 3000);
 
 # ---- another device: with the memory, and by the snapshot ----
 $node->stop;
@@ -110,7 +77,7 @@ mkdir $copy->basedir;
 system('cp', '-a', $data, $copy->data_dir) == 0 or die 'could not copy';
 $copy->append_conf('postgresql.conf', 'port = ' . $copy->port . "\nunix_socket_directories = '" . $copy->host . "'\n");
 $copy->start;
-is_broken($copy, 'a copy, while the original is there', $rows);
+is_broken($copy, 'a copy, while the original is there', row_count());
 like(slurp_file($copy->logfile), qr/WARNING:  this data directory is a copy of "\Q$data\E"/, 'the log says why');
 $copy->stop;
 $node->start;
@@ -127,7 +94,7 @@ lose_memory($node);
 $node->start;
 insert($node, 100);
 $node->stop;
-my $expected = $rows;
+my $expected = row_count();
 lose_memory($node);
 put($data, $elsewhere);
 
@@ -149,9 +116,7 @@ my $msd = Msd->new('a', size => 64);
 my $owner = new_cluster('owner', conf => "sherman.memory_nodes = '" . $msd->address . "'\nsherman.embedded_memory = 0\n" . Msd::configuration());
 
 $data = $owner->data_dir;
-$rows = 0;
-$owner->safe_psql('postgres', 'CREATE TABLE t (id int, pad text); CREATE INDEX t_id ON t USING sherman (id)');
-insert($owner, 1000);
+make_table($owner, 1000);
 $owner->stop;
 my $other = PostgreSQL::Test::Cluster->new('other');
 mkdir $other->basedir;

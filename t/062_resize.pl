@@ -9,42 +9,11 @@ use FindBin;
 use lib $FindBin::RealBin;
 use Msd;
 use PostgreSQL::Test::Utils;
+use Rows;
 use Sherman;
 use Test::More;
 
 my ($stdout, $stderr, $status);
-my $rows = 0;
-
-sub insert
-{
-	my ($node, $count) = @_;
-
-	$node->safe_psql('postgres', "INSERT INTO t SELECT g, md5(g::text) FROM generate_series($rows + 1, $rows + $count) g");
-	$rows += $count;
-	return;
-}
-
-sub make_table
-{
-	my $node = shift;
-
-	$rows = 0;
-	$node->safe_psql('postgres', 'CREATE TABLE t (id int, pad text); CREATE INDEX t_id ON t USING sherman (id);
-		CREATE UNIQUE INDEX t_pad ON t USING sherman (pad)');
-	insert($node, 5000);
-	return;
-}
-
-# Whether both indexes are whole and have the table's rows.
-sub is_whole
-{
-	my ($node, $when) = @_;
-
-	is(state_of($node, 't_id'), 'ok', "$when: the index is good");
-	is(state_of($node, 't_pad'), 'ok', 'the unique one, too');
-	is(check_index($node, 't_id') + check_index($node, 't_pad'), 0, 'both have the rows of the table');
-	return;
-}
 
 my $node = new_cluster('embedded', memory => 16, conf => "max_connections = 20\nmax_wal_senders = 0\n");
 
@@ -72,7 +41,7 @@ sub log_since
 	return $text;
 }
 
-make_table($node);
+make_table($node, 5000);
 is_whole($node, 'at first');
 
 # Every setting that the number of channels follows from.
@@ -132,10 +101,7 @@ my $other = "$PostgreSQL::Test::Utils::tmp_check/memory_$$";
 
 mkdir $other or die "$other: $!";
 $node->stop;
-foreach my $memory (memory_files($node))
-{
-	unlink $memory or die "$memory: $!";
-}
+lose_memory($node);
 set('sherman.embedded_memory' => "'48MB'", max_connections => 30);
 $node->start;
 is_whole($node, 'other sizes from a snapshot');
@@ -154,7 +120,7 @@ my $msd = Msd->new('sizes', transport => 'tcp', size => 16, flags => [ '--channe
 
 $node = new_cluster('main', conf => "sherman.memory_nodes = '" . $msd->address . "'\n");
 ok($node->poll_query_until('postgres', "SELECT every(state = 'attached') FROM sherman_memory_nodes"), 'attached to a memory node');
-make_table($node);
+make_table($node, 5000);
 foreach my $round ([ 64, 90, 'stop' ], [ 8, 12, 'stop' ], [ 32, 40, 'kill' ])
 {
 	my ($size, $channels, $end) = @{$round};
