@@ -11,300 +11,13 @@
  *
  * Every function may wait for chains and calls and is used while no lock word is held.
  */
-#include "directory.h"
-#include "state.h"
-
-/*
- * Tries to find a run before the tree is called unallocatable: each failed one is a chunk or an extent that
- * other processes emptied in between.
- */
-#define ALLOCATE_ATTEMPTS 64
+#include "space.h"
 
 /* Chunks in one FETCH_ADD at most (bulk load): half of the largest extent. */
 #define RUN_MAX_BYTES (EXTENT_MAX_BYTES / 2)
 
 /* F31: a memory node gives a node away when its extents are more than this share above the average. */
 #define UNBALANCED_PERCENT 10u
-
-/* There is no room for what would be remembered of one more tree at a memory node. */
-static TreeStatus
-no_part(Tree *tree)
-{
-	return client_fail(tree->client, TREE_NO_MEMORY, "more trees in use than there is shared memory for");
-}
-
-/*
- * Makes an extent that a call returned the one to take chunks from, unless another process did. Under the
- * spin lock.
- */
-static void
-extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent, const StatePast *past)
-{
-	assert(extent->bytes >= EXTENT_MIN_BYTES);
-	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
-	if (extent->extents <= at->extents)
-		return;
-	/* From here on chunks are taken in this life. */
-	if (at->extents == 0 && at->past.look == STATE_LOOK_OWED && !state->past_over)
-		at->past = *past;
-	/* Readers of estimates take no lock. */
-	__atomic_fetch_add(&state->extent_bytes, extent->tree_bytes - at->tree_bytes, __ATOMIC_RELAXED);
-	at->extent_offset = extent->offset;
-	at->extent_bytes = extent->bytes;
-	at->extent_generation = extent->generation;
-	at->extents = extent->extents;
-	at->tree_bytes = extent->tree_bytes;
-	at->exhausted = 0;
-}
-
-/*
- * Gets an extent with room, by a call. The caller saw that extent number `seen` is exhausted (or 0: knows
- * none).
- */
-static TreeStatus
-extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
-{
-	StateAtNode *at = tree_part(tree, memory_node);
-	DirectoryExtent extent;
-	StatePast past = {.extent = 0};
-	TreeStatus status;
-
-	assert(!tree->client->holding);
-	if (at == NULL)
-		return no_part(tree);
-	/* Where a tree has copies it has no shares: each of the two memory nodes has a record to grow. */
-	status = directory_extent(tree->client, memory_node, tree->tree,
-	                          tree->copies != NULL ? memory_node : tree_home(tree->root), seen, &extent);
-	if (status == TREE_OK && tree->copies != NULL)
-		status = copies_extend(tree, extent.offset, extent.bytes);
-	if (status == TREE_OK && seen == 0)
-		status = salvage_past(tree, memory_node, extent.offset, extent.extents, &past);
-	if (status != TREE_OK)
-		return status;
-	spin_lock(&tree->state->spin);
-	if (extent.extents > at->extents && seen != 0)
-		TREE_COUNT(tree, extents, 1);
-	extent_install(tree->state, at, &extent, &past);
-	spin_unlock(&tree->state->spin);
-	return TREE_OK;
-}
-
-TreeStatus
-allocate_begin(Tree *tree, uint32_t memory_node)
-{
-	StateAtNode *at = tree_part(tree, memory_node);
-	bool known;
-
-	if (at == NULL)
-		return no_part(tree);
-	spin_lock(&tree->state->spin);
-	known = at->extents != 0;
-	spin_unlock(&tree->state->spin);
-	return known ? TREE_OK : extent_get(tree, memory_node, 0);
-}
-
-/*
- * Takes `bytes` (whole chunks) from the newest extent by FETCH_ADD.  *run comes back at most that long, and
- * shorter at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
- */
-static TreeStatus
-run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
-{
-	StateAtNode *at = tree_part(tree, memory_node);
-
-	assert(bytes % CHUNK_BYTES == 0);
-	if (at == NULL)
-		return no_part(tree);
-	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
-	{
-		uint64_t offset, length, generation;
-		uint32_t seen;
-		bool usable;
-		FabricOp op;
-		TreeStatus status;
-
-		spin_lock(&tree->state->spin);
-		offset = at->extent_offset;
-		length = at->extent_bytes;
-		generation = at->extent_generation;
-		seen = at->extents;
-		usable = length != 0 && !at->exhausted;
-		spin_unlock(&tree->state->spin);
-		if (!usable)
-		{
-			status = extent_get(tree, memory_node, seen);
-			if (status != TREE_OK)
-				return status;
-			continue;
-		}
-		memset(&op, 0, sizeof(op));
-		op.opcode = FABRIC_FETCH_ADD;
-		op.region = FABRIC_NODES;
-		op.length = 8;
-		op.offset = offset + offsetof(ExtentHeader, bump);
-		op.operand = bytes;
-		status = access_execute(tree, memory_node, &op, 1);
-		if (status == TREE_RETRY)
-			continue; /* perhaps taken, and then lost */
-		if (status != TREE_OK)
-			return status;
-		if (op.result % FABRIC_STRIPE_BYTES != 0)
-			return client_fail(tree->client, TREE_DAMAGED, "memory node %u: extent %llx is used up to %llx",
-			                   memory_node, (unsigned long long) offset, (unsigned long long) op.result);
-		if (op.result < length)
-		{
-			run->next = offset + op.result;
-			run->end = offset + (op.result + bytes < length ? op.result + bytes : length);
-			run->generation = generation;
-			run->blocks = false;
-			assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
-			return TREE_OK;
-		}
-		spin_lock(&tree->state->spin);
-		if (at->extents == seen)
-			at->exhausted = 1;
-		spin_unlock(&tree->state->spin);
-	}
-	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no chunk after %d attempts",
-	                   memory_node, ALLOCATE_ATTEMPTS);
-}
-
-/* The end of a stripe that was too short. */
-typedef struct SkippedBytes
-{
-	uint64_t offset;
-	uint32_t bytes;
-} SkippedBytes;
-
-/*
- * Cuts `bytes` that do not cross a stripe from a run; what is skipped is told, for blocks. Under the spin
- * lock.
- */
-static bool
-run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
-{
-	uint64_t next = run->next;
-	uint64_t room = FABRIC_STRIPE_BYTES - next % FABRIC_STRIPE_BYTES;
-
-	assert(bytes > 0 && bytes <= FABRIC_STRIPE_BYTES);
-	assert(run->next <= run->end);
-	skipped->offset = next;
-	skipped->bytes = 0;
-	if (room < bytes)
-	{
-		skipped->offset = next;
-		skipped->bytes = (uint32_t) room;
-		next += room;
-	}
-	if (next + bytes > run->end)
-	{
-		skipped->bytes = 0;
-		return false;
-	}
-	*offset = next;
-	run->next = next + bytes;
-	return true;
-}
-
-/*
- * Remembers what is left of a run that another one takes the place of: whole stripes for what may be cut from it, and
- * the end of a stripe as a free block if that is blocks.  False: there is no room for the stripes.  Under the spin lock.
- */
-static bool
-run_spare(StateTable *table, StateAtNode *at, StateRun run)
-{
-	uint64_t whole =
-		(run.next + FABRIC_STRIPE_BYTES - 1) / FABRIC_STRIPE_BYTES * (uint64_t) FABRIC_STRIPE_BYTES;
-
-	assert(run.end % FABRIC_STRIPE_BYTES == 0);
-	assert(whole <= run.end);
-	if (run.blocks)
-		blocks_put(table, at, run.next, (uint32_t) (whole - run.next), true);
-	run.next = whole;
-	if (run.next == run.end)
-		return true;
-	if (at->spares == STATE_SPARE_RUNS)
-		return false;
-	at->spare_runs[at->spares++] = run;
-	return true;
-}
-
-bool
-allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes, uint64_t generation)
-{
-	StateAtNode *at = tree_part(tree, memory_node);
-	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation};
-	bool kept = false;
-
-	assert(offset % FABRIC_STRIPE_BYTES == 0 && bytes % FABRIC_STRIPE_BYTES == 0);
-	if (at == NULL)
-		return false;
-	spin_lock(&tree->state->spin);
-	for (uint32_t i = 0; i < at->spares && !kept; i++)
-	{
-		StateRun *spare = &at->spare_runs[i];
-
-		kept = spare->next == offset + bytes && spare->generation == generation && !spare->blocks;
-		spare->next -= kept ? bytes : 0;
-	}
-	/* The others are for chunks that two processes bring at once. */
-	if (!kept && at->spares < STATE_SPARE_RUNS / 2)
-		kept = run_spare(tree->client->shared->states, at, run);
-	spin_unlock(&tree->state->spin);
-	return kept;
-}
-
-/*
- * Has a use's places cut from a run that was just taken.  If the use's own run is longer, because another
- * process was faster, that one stays, and this one is spare.  Under the spin lock.
- */
-static void
-run_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *taken)
-{
-	StateRun own = at->runs[use];
-	bool longer = own.end - own.next < taken->end - taken->next;
-
-	assert(taken->next < taken->end);
-	assert(own.next <= own.end);
-	if (longer)
-		at->runs[use] = *taken;
-	(void) run_spare(table, at, longer ? own : *taken);
-}
-
-/* Makes a spare run the use's own one, of those that blocks or nodes may be cut from. False: there is none. */
-static bool
-use_spare(StateTable *table, StateAtNode *at, StateUse use)
-{
-	bool blocks = use == STATE_OUTSIDE;
-	StateRun own = at->runs[use];
-	uint32_t i = at->spares;
-
-	while (i > 0 && at->spare_runs[i - 1].blocks != blocks)
-		i--;
-	if (i == 0)
-		return false;
-	at->runs[use] = at->spare_runs[i - 1];
-	at->spare_runs[i - 1] = at->spare_runs[--at->spares];
-	(void) run_spare(table, at, own);
-	return true;
-}
-
-/*
- * Cuts from the run of a use, or from a spare one that takes its place. False: a chunk is needed. Under the
- * spin lock.
- */
-static bool
-use_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
-        SkippedBytes *skipped)
-{
-	assert(use < STATE_USES);
-	assert(at->spares <= STATE_SPARE_RUNS);
-	if (run_cut(&at->runs[use], bytes, offset, skipped))
-		return true;
-	if (!use_spare(table, at, use))
-		return false;
-	return run_cut(&at->runs[use], bytes, offset, skipped);
-}
 
 /* The memory node for a new node: the one asked for unless its share is far above the average (F31). */
 static uint32_t
@@ -358,7 +71,7 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 
 	assert(FABRIC_STRIPE_BYTES % bytes == 0);
 	if (at == NULL)
-		return no_part(tree);
+		return extent_no_part(tree);
 	freed = freed_take(tree, memory_node, level, pointer, generation);
 	if (freed != TREE_NOT_FOUND)
 		return freed;
@@ -372,7 +85,7 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 	}
 	else
 	{
-		found = use_cut(tree->client->shared->states, at, use, bytes, &offset, &skipped);
+		found = runs_cut(tree->client->shared->states, at, use, bytes, &offset, &skipped);
 		*generation = at->runs[use].generation;
 	}
 	spin_unlock(&tree->state->spin);
@@ -400,11 +113,11 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 	{
 		StateRun taken;
 
-		status = run_take(tree, memory_node, CHUNK_BYTES, &taken);
+		status = extent_run_take(tree, memory_node, CHUNK_BYTES, &taken);
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		run_install(tree->client->shared->states, tree_part(tree, memory_node), use, &taken);
+		runs_install(tree->client->shared->states, tree_part(tree, memory_node), use, &taken);
 		spin_unlock(&tree->state->spin);
 		status = node_take_known(tree, memory_node, level, pointer, generation);
 	}
@@ -481,7 +194,7 @@ allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset
 	assert(!tree->client->holding);
 	if (*bytes > RUN_MAX_BYTES)
 		*bytes = RUN_MAX_BYTES;
-	status = run_take(tree, memory_node, (*bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &run);
+	status = extent_run_take(tree, memory_node, (*bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &run);
 	if (status != TREE_OK)
 		return status;
 	*offset = run.next;
@@ -501,7 +214,7 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 	if (bytes == 0)
 		return;
 	spin_lock(&tree->state->spin);
-	run_install(tree->client->shared->states, tree_part(tree, memory_node), STATE_LEAVES, &run);
+	runs_install(tree->client->shared->states, tree_part(tree, memory_node), STATE_LEAVES, &run);
 	spin_unlock(&tree->state->spin);
 }
 
@@ -516,7 +229,7 @@ blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
 {
 	uint64_t line[LINE_WORDS] = {0};
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
-	TreeStatus status = run_take(tree, memory_node, CHUNK_BYTES, run);
+	TreeStatus status = extent_run_take(tree, memory_node, CHUNK_BYTES, run);
 
 	if (status != TREE_OK)
 		return status;
@@ -548,7 +261,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
 	assert(!tree->client->holding);
 	if (at == NULL)
-		return no_part(tree);
+		return extent_no_part(tree);
 	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
 		StateRun taken;
@@ -560,7 +273,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		found = blocks_take(table, at, block, offset);
 		if (!found)
 		{
-			found = use_cut(table, at, STATE_OUTSIDE, block, offset, &skipped);
+			found = runs_cut(table, at, STATE_OUTSIDE, block, offset, &skipped);
 			if (found)
 				blocks_put(table, at, skipped.offset, skipped.bytes, true);
 		}
@@ -574,7 +287,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		run_install(table, at, STATE_OUTSIDE, &taken);
+		runs_install(table, at, STATE_OUTSIDE, &taken);
 		spin_unlock(&tree->state->spin);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",

@@ -1,16 +1,10 @@
 /*
  * client.c
- *		A client (one process's connections, scratch memory and slot) and its open trees: opening and closing,
- *		errors with their detail, memory, counters.
+ *		A client (one process's connections, scratch memory and slot) and its open trees: opening and closing.
  */
 #include "state.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-/* Scratch nodes of a client: image, image_left, image_right, image_root, descent. */
-#define SCRATCH_BYTES (5 * NODE_MAX_BYTES + LINE_BYTES)
 
 /* Deadline of an operation when the client names none. */
 #define DEFAULT_TIMEOUT_MS 10000u
@@ -27,120 +21,6 @@ release_malloc(void *argument, void *memory)
 {
 	(void) argument;
 	free(memory);
-}
-
-const char *
-tree_status_name(TreeStatus status)
-{
-	static const char *const names[] = {
-		[TREE_OK] = "ok",
-		[TREE_END] = "end",
-		[TREE_STOPPED] = "stopped",
-		[TREE_MEMORY_FULL] = "memory node full",
-		[TREE_NO_MEMORY] = "out of memory",
-		[TREE_UNREACHABLE] = "memory node unreachable",
-		[TREE_FENCED] = "fenced",
-		[TREE_DAMAGED] = "damaged",
-		[TREE_NOT_FOUND] = "not found",
-		[TREE_TIMED_OUT] = "lock not available in time",
-		[TREE_INVALID] = "invalid",
-	};
-
-	if (status == TREE_RETRY)
-		return "retry";
-	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))
-		return "unknown";
-	return names[status];
-}
-
-TreeStatus
-client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
-{
-	va_list arguments;
-
-	assert(client != NULL);
-	assert(status != TREE_OK);
-
-	va_start(arguments, format);
-	(void) vsnprintf(client->detail, sizeof(client->detail), format, arguments);
-	va_end(arguments);
-	return status;
-}
-
-const uint64_t *
-client_leaf_sums(TreeClient *client)
-{
-	uint64_t nodes = 0;
-
-	assert(client->options.nodes <= 64);
-	for (uint32_t i = 0; i < client->options.nodes; i++)
-	{
-		FabricEndpoint *endpoint = client->options.endpoints[i];
-
-		if (endpoint != NULL && (fabric_capabilities(endpoint)->flags & FABRIC_CAP_LINE_ATOMIC) == 0)
-			nodes |= 1ull << i;
-	}
-	client->leaf_sums = nodes;
-	return &client->leaf_sums;
-}
-
-TreeStatus
-client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status)
-{
-	TreeStatus mine;
-
-	assert(status != FABRIC_OK);
-	switch (status)
-	{
-		case FABRIC_FENCED:
-			mine = TREE_FENCED;
-			break;
-		case FABRIC_NO_MEMORY:
-		case FABRIC_QUOTA:
-		case FABRIC_TOO_MANY:
-		case FABRIC_HOST_FULL:
-			client->full_by = status == FABRIC_QUOTA       ? TREE_FULL_QUOTA
-			                  : status == FABRIC_TOO_MANY  ? TREE_FULL_TREES
-			                  : status == FABRIC_HOST_FULL ? TREE_FULL_HOST
-			                                               : TREE_FULL_MEMORY;
-			mine = TREE_MEMORY_FULL;
-			break;
-		case FABRIC_NOT_FOUND:
-			mine = TREE_NOT_FOUND;
-			break;
-		case FABRIC_RANGE:
-		case FABRIC_PROTOCOL:
-		case FABRIC_NOT_SUPPORTED:
-		case FABRIC_EXISTS:
-		case FABRIC_DENIED:
-			mine = TREE_INVALID;
-			break;
-		default:
-			mine = TREE_UNREACHABLE;
-			break;
-	}
-	if (mine == TREE_UNREACHABLE || mine == TREE_FENCED)
-		client->trouble |= 1u << memory_node;
-	return client_fail(client, mine, "memory node %u: %s", memory_node, fabric_status_name(status));
-}
-
-TreeStatus
-client_unanswered(TreeClient *client, uint32_t memory_node, const char *what)
-{
-	assert(memory_node < client->options.nodes);
-	client->trouble |= 1u << memory_node;
-	return client_fail(client, TREE_UNREACHABLE, "memory node %u: %s are not answered in time", memory_node,
-	                   what);
-}
-
-TreeStatus
-client_away(TreeClient *client, uint32_t memory_node)
-{
-	assert(memory_node < client->options.nodes);
-	if (!node_is_open(client->shared, memory_node))
-		return client_fail(client, TREE_UNREACHABLE, "memory node %u is not attached", memory_node);
-	/* access_connect() has said why. */
-	return TREE_UNREACHABLE;
 }
 
 uint32_t
@@ -179,114 +59,6 @@ tree_client_capabilities(const TreeClient *client, uint32_t node)
 	if (node >= client->options.nodes || client->options.endpoints[node] == NULL)
 		return NULL;
 	return fabric_capabilities(client->options.endpoints[node]);
-}
-
-uint32_t
-tree_home(uint64_t root)
-{
-	return pointer_memory_node(root);
-}
-
-/* splitmix64: choices that need no quality, only difference between processes. */
-uint64_t
-client_random(TreeClient *client)
-{
-	uint64_t z;
-
-	assert(client != NULL);
-	z = client->random += 0x9e3779b97f4a7c15ull;
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
-void *
-client_allocate(TreeClient *client, size_t bytes)
-{
-	assert(client != NULL);
-	assert(bytes > 0);
-	return client->options.allocate(client->options.allocate_argument, bytes);
-}
-
-void *
-client_allocate_beside(TreeClient *client, const void *handle, size_t bytes)
-{
-	assert(client != NULL && handle != NULL);
-	assert(bytes > 0);
-	if (client->options.allocate_beside == NULL)
-		return client_allocate(client, bytes);
-	return client->options.allocate_beside(client->options.allocate_argument, handle, bytes);
-}
-
-void
-client_release(TreeClient *client, void *memory)
-{
-	assert(client != NULL);
-	if (memory != NULL)
-		client->options.release(client->options.allocate_argument, memory);
-}
-
-void
-client_pause(const TreeClient *client)
-{
-	if (client->options.environment.pause != NULL)
-		client->options.environment.pause(client->options.environment.argument);
-	else
-		spin_pause();
-}
-
-bool
-client_should_stop(TreeClient *client)
-{
-	const TreeEnvironment *environment = &client->options.environment;
-
-	assert(!client->holding);
-	return environment->should_stop != NULL && environment->should_stop(environment->argument);
-}
-
-uint64_t
-client_deadline(TreeClient *client)
-{
-	uint64_t *silence = client->options.silence;
-
-	if (*silence == 0)
-		*silence = client_now_us(client) * 1000;
-	return *silence / 1000 + (uint64_t) client->options.operation_timeout_ms * 1000;
-}
-
-bool
-client_tries_again(TreeClient *client, int attempt)
-{
-	assert(attempt >= 0);
-	return attempt == 0 || (attempt < LOST_ATTEMPTS && client_now_us(client) < client_deadline(client));
-}
-
-/* A set of images, on lines: lines of a node are copied as lines. */
-static uint64_t *
-scratch_align(void *memory)
-{
-	return (uint64_t *) (((uintptr_t) memory + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
-}
-
-TreeStatus
-client_scratch(TreeClient *client, int level)
-{
-	uint64_t *scratch;
-
-	assert(level >= 0);
-	if (level >= SCRATCH_LEVELS)
-		return client_fail(client, TREE_INVALID, "calls inside of comparators of calls, %d deep", level);
-	if (client->scratch[level] == NULL)
-		client->scratch[level] = client_allocate_beside(client, client, SCRATCH_BYTES);
-	if (client->scratch[level] == NULL)
-		return client_fail(client, TREE_NO_MEMORY, "no memory for a call inside of another's comparator");
-	scratch = scratch_align(client->scratch[level]);
-	client->image = scratch;
-	client->image_left = scratch + NODE_MAX_BYTES / 8;
-	client->image_right = scratch + 2 * NODE_MAX_BYTES / 8;
-	client->image_root = scratch + 3 * NODE_MAX_BYTES / 8;
-	client->descent = scratch + 4 * NODE_MAX_BYTES / 8;
-	return TREE_OK;
 }
 
 static bool
@@ -382,27 +154,6 @@ tree_client_close(TreeClient *client)
 	return status;
 }
 
-const char *
-tree_detail(const TreeClient *client)
-{
-	assert(client != NULL);
-	return client->detail;
-}
-
-TreeFull
-tree_full_by(const TreeClient *client)
-{
-	assert(client != NULL);
-	return client->full_by;
-}
-
-void
-tree_client_counters(const TreeClient *client, TreeCounters *counters)
-{
-	assert(client != NULL && counters != NULL);
-	*counters = client->counters;
-}
-
 TreeStatus
 tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *format, TreeCompare compare,
           void *argument, Tree **handle)
@@ -465,35 +216,4 @@ tree_close(Tree *handle)
 	copies_close(handle);
 	client_release(handle->client, handle->pool);
 	client_release(handle->client, handle);
-}
-
-void
-tree_count_flush(Tree *tree)
-{
-	const uint64_t *from = (const uint64_t *) &tree->pending;
-	uint64_t *to = (uint64_t *) state_counters(tree->state);
-
-	assert(to != NULL);
-	state_add(tree->state, (int64_t) tree->pending.inserts - (int64_t) tree->pending.dead_removals,
-	          (int64_t) tree->pending.leaf_splits,
-	          (int64_t) (tree->pending.inner_splits + tree->pending.root_splits));
-	_Static_assert(sizeof(TreeCounters) % sizeof(uint64_t) == 0, "counters are words");
-	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
-		if (from[i] != 0)
-			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
-	memset(&tree->pending, 0, sizeof(tree->pending));
-	tree->pending_chains = 0;
-}
-
-void
-tree_counters(const Tree *handle, TreeCounters *counters)
-{
-	const uint64_t *shared = (const uint64_t *) state_counters(handle->state);
-	const uint64_t *mine = (const uint64_t *) &handle->pending;
-	uint64_t *to = (uint64_t *) counters;
-
-	assert(shared != NULL);
-	assert(counters != NULL);
-	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
-		to[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED) + mine[i];
 }

@@ -428,3 +428,26 @@ copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 	op.opcode = FABRIC_WRITE;
 	return status == TREE_OK ? copy_write(tree, &op, 1) : status;
 }
+
+/* ---- chains of any tree ---- */
+
+TreeStatus
+access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	if (tree->copies != NULL)
+		return copies_execute(tree, memory_node, ops, count);
+	return access_execute_at(tree, memory_node, ops, count);
+}
+
+TreeStatus
+access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what)
+{
+	TreeStatus status = TREE_RETRY;
+
+	assert(count > 0 && what != NULL);
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
+		status = access_execute(tree, memory_node, ops, count);
+	if (status == TREE_RETRY)
+		status = client_unanswered(tree->client, tree_place(tree, memory_node), what);
+	return status;
+}

@@ -28,7 +28,7 @@ typedef struct EmptyRanges
 	EmptyRange ranges[EMPTY_RANGES_MAX];
 } EmptyRanges;
 
-/* Adds an empty leaf, which lies behind those that were added. */
+/* empty_ranges.c. Adds an empty leaf, which lies behind those that were added. */
 extern void empty_ranges_add(const NodeGeometry *g, EmptyRanges *empty, const uint64_t *leaf);
 /* vacuum.c: what the walk has seen. */
 extern const EmptyRanges *vacuum_empty_ranges(const TreeVacuum *vacuum);

@@ -1,7 +1,7 @@
 /*
  * insert.h
- *		An insert in progress: what insert.c (the way to the leaf, one cell) and insert_full.c (rewrites and splits)
- * share.
+ *		An insert in progress: what insert.c (the way to the leaf, one cell), insert_full.c (rewrites and
+ *		splits) and insert_common.c share.
  */
 #ifndef SHERMAN_INSERT_H
 #define SHERMAN_INSERT_H
@@ -32,7 +32,7 @@ typedef struct Insertion
 	int astray;               /* descents that led nowhere */
 } Insertion;
 
-/* ---- insert.c ---- */
+/* ---- insert_common.c ---- */
 
 /*
  * A chain that wrote has ended. From here on our block is the cell's, whatever comes (the comparator may jump
@@ -45,6 +45,8 @@ extern TreeStatus insert_wrote(Insertion *in, TreeStatus status);
  * the leaf is to be released.
  */
 extern bool insert_permitted(Insertion *in);
+/* The WRITE of the image out of line, from a private copy padded to whole words. */
+extern FabricOp insert_image_op(const Insertion *in);
 /*
  * Begins a chain on the leaf's memory node: an image that belongs there goes first. Returns the number of
  * operations.

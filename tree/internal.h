@@ -33,6 +33,9 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,
 /* A status inside tree/: the operation is to be begun anew (doubt was settled; stale path). */
 #define TREE_RETRY ((TreeStatus) 100)
 
+/* Scratch nodes of a client: image, image_left, image_right, image_root, descent. */
+#define SCRATCH_BYTES (5 * NODE_MAX_BYTES + LINE_BYTES)
+
 /* Calls inside of comparators of calls. */
 #define SCRATCH_LEVELS 8
 
@@ -166,7 +169,7 @@ struct Tree
 	uint32_t pending_chains;
 };
 
-/* ---- client.c ---- */
+/* ---- failure.c, environment.c, counters.c ---- */
 extern TreeStatus client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Finds out anew which connected memory nodes' READs may tear lines: NodeGeometry.leaf_sums, for the client's life. */
@@ -228,7 +231,7 @@ tree_node_bytes(const Tree *tree, uint64_t pointer, uint32_t level)
 	return pointer_address(pointer) == tree->root ? NODE_MAX_BYTES : node_bytes(&tree->geometry, level);
 }
 
-/* ---- access.c: chains to memory nodes ---- */
+/* ---- chain.c: chains to memory nodes ---- */
 
 /* The memory node's channel; NULL: closed, away (the detail says why), or not connected while something is held. */
 extern FabricEndpoint *access_connect(TreeClient *client, uint32_t memory_node);
@@ -268,7 +271,7 @@ extern FabricStatus step_execute(const TreeClient *client, FabricEndpoint *endpo
  * access_settle(), and returns TREE_RETRY if the doubt is over (a prefix of the chain was applied and all of
  * its locks are still as they were), else TREE_UNREACHABLE or TREE_FENCED.
  */
-extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
+extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count); /* copies.c */
 /* The same, for a chain that is what it seems: at this memory node, and nowhere else (copies.c). */
 extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
@@ -285,8 +288,12 @@ extern TreeStatus access_doubt(TreeClient *client, uint32_t memory_node);
 extern TreeStatus access_damaged(Tree *tree, uint64_t pointer);
 /* TREE_DAMAGED, for a walk along right links comes to this node again. */
 extern TreeStatus access_ring(Tree *tree, uint64_t pointer);
+/* A memory node that may be written to now: connected, not in doubt, not about to end. TREE_UNREACHABLE. */
+extern TreeStatus place_is_ready(TreeClient *client, uint32_t memory_node);
 /* The capabilities of a memory node that is connected. */
 extern const FabricCapabilities *access_capabilities(const TreeClient *client, uint32_t memory_node);
+
+/* ---- access.c: reads ---- */
 
 /*
  * Reads a node without a lock and believes it: repeats torn reads with back-off, in the end under the lock.
@@ -400,7 +407,7 @@ extern void gate_open(TreeClient *client);
 /* While it is closed: pointers of calls that are over are not followed any more. */
 extern void gate_next_epoch(Tree *tree);
 
-/* ---- lock.c, lock_release.c, lock_leave.c: HOCL ---- */
+/* ---- lock.c, lock_word.c, lock_release.c, lock_leave.c: HOCL ---- */
 typedef struct LockHold
 {
 	uint32_t memory_node; /* as the node's pointer names it */
@@ -422,9 +429,6 @@ typedef struct LockHold
  */
 extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image,
                                 LockHold *hold);
-
-/* A memory node that may be written to now: connected, not in doubt, not about to end. TREE_UNREACHABLE. */
-extern TreeStatus place_is_ready(TreeClient *client, uint32_t memory_node);
 
 /*
  * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's
@@ -538,9 +542,11 @@ extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
  */
 extern void cache_touched(Tree *tree, uint64_t pointer);
 
-/* ---- shared.c and allocate.c ---- */
+/* ---- techniques.c ---- */
 /* The techniques that are asked for; tree_techniques if none are. */
 extern const TreeTechniques *shared_techniques(const TreeSharedOptions *options);
+
+/* ---- shared.c, state_table.c, state.c, doubts.c ---- */
 
 /*
  * Called by tree_shared_initialize() and _reset(): each empties its part (states keep ids, references,
@@ -597,6 +603,8 @@ extern void state_copies_settle(TreeState *state, uint64_t doubts);
 extern size_t state_shared_bytes(const TreeSharedOptions *options);
 extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
 
+/* ---- allocate.c ---- */
+
 /*
  * Takes a node of node_bytes(level) on a memory node (the tree's home unless its share is far above the
  * average) and its first generation. Local from a chunk; else a FETCH_ADD on the extent's bump word; else an
@@ -617,17 +625,13 @@ extern uint32_t freed_choose(const Tree *tree, uint32_t memory_node, uint32_t le
 extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
                              uint64_t *generation);
 
-/* Learns which extent of the tree there is the newest, before anything is taken from it; makes the first one. */
+/* extent.c. Learns which extent of the tree there is the newest, before anything is taken from it; makes the first one. */
 extern TreeStatus allocate_begin(Tree *tree, uint32_t memory_node);
-/* Gives whole stripes that were never written to later nodes. False: there is no room to remember them. */
+/* runs.c. Gives whole stripes that were never written to later nodes. False: there is no room to remember them. */
 extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes,
                            uint64_t generation);
 
 /* ---- salvage.c: what earlier lives of the instance took, and what of it is free ---- */
-typedef struct StatePast StatePast;
-/* What was taken so far of the extents up to this newest one, from which nothing was taken in this life. */
-extern TreeStatus salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, uint32_t number,
-                               StatePast *past);
 /* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */
 extern uint64_t salvage_some(Tree *tree, uint32_t memory_node);
 /*
@@ -739,7 +743,7 @@ extern void throttle_leave(TreeClient *client, uint32_t taken);
 extern size_t speculate_shared_bytes(const TreeSharedOptions *options);
 extern void speculate_shared_reset(TreeShared *shared);
 
-/* ---- leaf_cache.c: images of leaves ---- */
+/* ---- leaf_cache.c, leaf_read.c: images of leaves ---- */
 extern size_t leaf_cache_shared_bytes(const TreeSharedOptions *options);
 extern void leaf_cache_shared_initialize(void *memory, const TreeSharedOptions *options);
 extern void leaf_cache_shared_reset(TreeShared *shared);
@@ -888,7 +892,7 @@ extern uint64_t redo_sum(const RedoHeader *header, const void *image);
 
 /* ---- directory.h has the calls between client and msd ---- */
 
-/* ---- vacuum.c ---- */
+/* ---- rewrite.c ---- */
 
 /*
  * Writes the locked leaf anew with what leaf_keeps() of `old`, the client's image as it was or changed by the caller, and releases it.

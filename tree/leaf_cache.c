@@ -39,16 +39,6 @@
 /* Odd, so that no image has it: nothing is found, and nothing admitted. */
 #define NO_VERSION 1u
 
-/* A leaf, and its entry's version before it was looked for. */
-typedef struct LeafKey
-{
-	uint64_t pointer;
-	uint64_t hash;
-	uint64_t epoch;
-	uint64_t entry;
-	uint64_t version;
-} LeafKey;
-
 /* ---- layout ---- */
 
 static uint32_t
@@ -191,9 +181,8 @@ leaf_cache_forget(TreeShared *shared, uint32_t memory_node)
 
 /* ---- frames ---- */
 
-/* What a leaf is found by, as of now.  Its version is odd where it is not kept. */
-static LeafKey
-key_make(const Tree *tree, uint64_t pointer)
+LeafKey
+leaf_cache_key(const Tree *tree, uint64_t pointer)
 {
 	const TreeClient *client = tree->client;
 	LeafTable *table = client->shared->leaves;
@@ -391,9 +380,8 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 	client->leaf_counts.admitted++;
 }
 
-/* A leaf was read that had no image: it gets one, if it has had one before or is drawn. */
-static void
-image_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf)
+void
+leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 {
 	TreeClient *client = tree->client;
 	const LeafTable *table = client->shared->leaves;
@@ -406,9 +394,8 @@ image_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 
 /* ---- the calls ---- */
 
-/* As image_take(), and counted. */
-static bool
-leaf_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
+bool
+leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 {
 	TreeLeafCounts *counts = &tree->client->leaf_counts;
 	bool hit = image_take(tree, key, leaf);
@@ -420,64 +407,10 @@ leaf_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	return hit;
 }
 
-TreeStatus
-leaf_cache_read(Tree *tree, uint64_t pointer, uint64_t *leaf)
-{
-	LeafKey key;
-	TreeStatus status;
-
-	if (tree->client->shared->leaves == NULL)
-		return access_read_node(tree, pointer, 0, leaf);
-	key = key_make(tree, pointer);
-	if (leaf_take(tree, &key, leaf))
-		return TREE_OK;
-	status = access_read_node(tree, pointer, 0, leaf);
-	if (status == TREE_OK)
-		image_offer(tree, &key, leaf);
-	return status;
-}
-
-TreeStatus
-leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
-                       NodeVerdict *verdicts)
-{
-	LeafKey keys[TREE_PREFETCH_MAX];
-	uint64_t *missed_images[TREE_PREFETCH_MAX];
-	uint64_t missed[TREE_PREFETCH_MAX];
-	NodeVerdict judged[TREE_PREFETCH_MAX];
-	int places[TREE_PREFETCH_MAX];
-	int misses = 0;
-	TreeStatus status;
-
-	assert(count > 0 && count <= TREE_PREFETCH_MAX);
-	if (tree->client->shared->leaves == NULL)
-		return access_read_leaves(tree, pointers, count, images, verdicts);
-	for (int i = 0; i < count; i++)
-	{
-		keys[i] = key_make(tree, pointers[i]);
-		verdicts[i] = NODE_GOOD;
-		if (leaf_take(tree, &keys[i], images[i]))
-			continue;
-		missed[misses] = pointers[i];
-		missed_images[misses] = images[i];
-		places[misses++] = i;
-	}
-	if (misses == 0)
-		return TREE_OK;
-	status = access_read_leaves(tree, missed, misses, missed_images, judged);
-	for (int i = 0; status == TREE_OK && i < misses; i++)
-	{
-		verdicts[places[i]] = judged[i];
-		if (judged[i] == NODE_GOOD)
-			image_offer(tree, &keys[places[i]], missed_images[i]);
-	}
-	return status;
-}
-
 bool
 leaf_cache_has(const Tree *tree, uint64_t pointer)
 {
-	LeafKey key = key_make(tree, pointer);
+	LeafKey key = leaf_cache_key(tree, pointer);
 	uint64_t sequence;
 
 	return key_has_version(&key) && way_find(tree, &key, 0, true, &sequence) < LEAF_WAYS;
@@ -491,7 +424,7 @@ leaf_cache_wrote(Tree *tree, uint64_t pointer, uint64_t version, const uint64_t 
 	if (version == NO_VERSION || image == NULL || node_level(image) != 0 ||
 	    bytes != tree->geometry.leaf_bytes)
 		return;
-	key = key_make(tree, pointer);
+	key = leaf_cache_key(tree, pointer);
 	/* Else somebody has begun to write it since. */
 	if (key.version == version)
 		(void) image_refresh(tree, &key, image);

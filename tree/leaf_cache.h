@@ -1,6 +1,6 @@
 /*
  * leaf_cache.h
- *		How images of leaves lie in shared memory.  Private to leaf_cache.c and its test.
+ *		How images of leaves lie in shared memory, and how they are found: leaf_cache.c, for leaf_read.c and a test.
  */
 #ifndef SHERMAN_TREE_LEAF_CACHE_H
 #define SHERMAN_TREE_LEAF_CACHE_H
@@ -38,6 +38,23 @@ typedef struct LeafTable
 } LeafTable;
 
 _Static_assert(sizeof(LeafFrame) == LINE_BYTES, "a frame's header is one line");
+
+/* A leaf, and its entry's version before it was looked for. */
+typedef struct LeafKey
+{
+	uint64_t pointer;
+	uint64_t hash;
+	uint64_t epoch;
+	uint64_t entry;
+	uint64_t version;
+} LeafKey;
+
+/* What a leaf is found by, as of now.  Its version is odd where it is not kept. */
+extern LeafKey leaf_cache_key(const Tree *tree, uint64_t pointer);
+/* Copies the leaf's image, of the key's version, and counts it. False: there is none. */
+extern bool leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf);
+/* A leaf was read that had no image: it gets one, if it has had one before or is drawn. */
+extern void leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf);
 
 /* By number: set * LEAF_WAYS + way. */
 extern LeafFrame *leaf_frame(LeafTable *table, uint64_t number);

@@ -11,8 +11,8 @@
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
  * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or
- * taken over, and the locked node read; lock_release.c writes and releases; lock_leave.c ends what was left
- * in doubt.
+ * taken over, and the locked node read; hold.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
+ * was left in doubt.
  *
  * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it
  * returns, so that the word can be read and tells what happened.  If not even that could be done the entry
@@ -21,11 +21,6 @@
  */
 #include "lock_hold.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
-/* Where a lock word has its instance: fabric_lock_word(). */
-#define LOCK_INSTANCE_SHIFT 48
 /* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
 #define LOCKED_TORN_READS 2
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
@@ -45,17 +40,6 @@ hold_interrupts(TreeClient *client)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void
-resume_interrupts(TreeClient *client)
-{
-	assert(client->holding);
-	client->holding = false;
-	/* Who sees that it is over sees what became of the hold. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	if (client->options.environment.resume != NULL)
-		client->options.environment.resume(client->options.environment.argument);
-}
-
 /* ---- holds ---- */
 
 /* What is left if this process ends here: written before a chain may win the word. */
@@ -66,83 +50,6 @@ waiter_remember(LockWaiter *waiter, const LockHold *hold)
 	waiter->hold_word = hold->word;
 	waiter->next_word = 0;
 	__atomic_store_n(&waiter->holds, hold->place + 1, __ATOMIC_RELEASE);
-}
-
-uint64_t
-word_make(TreeClient *client, uint32_t memory_node)
-{
-	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
-	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
-
-	waiter->ticket++;
-	return fabric_lock_word(capabilities->instance, capabilities->incarnation,
-	                        (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
-}
-
-bool
-waiter_holds(const LockWaiter *waiter)
-{
-	return __atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != 0;
-}
-
-void
-waiter_forget(LockWaiter *waiter)
-{
-	assert(waiter_holds(waiter));
-	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
-}
-
-void
-hold_end(TreeClient *client, LockHold *hold)
-{
-	LockTable *table = client->shared->locks;
-
-	assert(client->holding);
-	hold->held = false;
-	waiter_forget(table_waiter(table, client->slot));
-	entry_release(client, table_entry(table, hold->place, hold->index));
-	resume_interrupts(client);
-}
-
-TreeStatus
-hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
-{
-	assert(client->holding);
-	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
-	if ((client->doubt & 1ull << hold->place) == 0 && status == TREE_FENCED)
-	{
-		/* Whoever fenced us looks for holds behind that, and does not find this one any more. */
-		state_copies_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
-		hold_end(client, hold);
-		return status;
-	}
-	hold->held = false;
-	resume_interrupts(client);
-	return status;
-}
-
-FabricOp
-word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
-{
-	FabricOp op;
-
-	memset(&op, 0, sizeof(op));
-	op.opcode = (uint8_t) opcode;
-	op.region = FABRIC_LOCKS;
-	op.length = 8;
-	op.offset = (uint64_t) index * 8;
-	op.compare = compare;
-	op.operand = operand;
-	return op;
-}
-
-TreeStatus
-word_read(Tree *tree, const LockHold *hold, uint64_t *word)
-{
-	FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
-
-	op.buffer = word;
-	return access_repeat(tree, hold->memory_node, &op, 1, "reads of a lock word");
 }
 
 /*
@@ -161,89 +68,7 @@ words_are_used(const Tree *tree, uint32_t memory_node)
 	       capabilities->one_packet < NODE_MAX_BYTES;
 }
 
-bool
-word_is_remote(uint64_t word)
-{
-	return word >> LOCK_INSTANCE_SHIFT != 0;
-}
-
-/* Frees the word of a hold by a checked swap. TREE_OK also if an earlier swap had landed. */
-static TreeStatus
-word_free(Tree *tree, const LockHold *hold)
-{
-	if (!word_is_remote(hold->word))
-		return TREE_OK;
-	for (int attempt = 0; client_tries_again(tree->client, attempt); attempt++)
-	{
-		FabricOp op = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
-		uint64_t word = 0;
-		TreeStatus status = access_execute(tree, hold->memory_node, &op, 1);
-
-		if (status == TREE_OK && op.result == hold->word)
-			return TREE_OK;
-		if (status == TREE_OK)
-			return client_fail(tree->client, TREE_FENCED,
-			                   "memory node %u: lock word %u is %016llx, not our %016llx", hold->place,
-			                   hold->index, (unsigned long long) op.result, (unsigned long long) hold->word);
-		if (status != TREE_RETRY)
-			return status;
-		status = word_read(tree, hold, &word);
-		if (status != TREE_OK)
-			return status;
-		if (word != hold->word)
-			return TREE_OK;
-	}
-	return client_unanswered(tree->client, hold->place, "unlocks");
-}
-
-TreeStatus
-unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
-{
-	TreeStatus status = word_free(tree, hold);
-
-	assert(tree->client->holding);
-	if (status != TREE_OK)
-		return hold_strand(tree->client, hold, status);
-	hold_end(tree->client, hold);
-	return landed;
-}
-
-TreeStatus
-hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
-{
-	assert(status != TREE_OK && status != TREE_RETRY);
-	assert(tree->client->holding);
-	if (status != TREE_FENCED && (tree->client->doubt & 1ull << hold->place) == 0)
-	{
-		TreeStatus freed = word_free(tree, hold);
-
-		if (freed == TREE_OK)
-		{
-			state_copies_doubt(tree->client->shared, tree->tree);
-			hold_end(tree->client, hold);
-			return status;
-		}
-		status = freed;
-	}
-	return hold_strand(tree->client, hold, status);
-}
-
 /* ---- acquiring ---- */
-
-FabricOp
-node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
-{
-	FabricOp op;
-
-	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	memset(&op, 0, sizeof(op));
-	op.opcode = FABRIC_READ;
-	op.region = FABRIC_NODES;
-	op.length = bytes;
-	op.offset = pointer_offset(pointer);
-	op.buffer = image;
-	return op;
-}
 
 /*
  * Whether the node's lock has moved since this one was looked for, as its memory node was given up: while
@@ -466,31 +291,6 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 	return TREE_RETRY;
 }
 
-/* The lock word of a node, of so many. */
-static uint32_t
-word_index(uint64_t pointer, uint32_t words)
-{
-	assert(words > 0 && (words & (words - 1)) == 0);
-	return (uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
-}
-
-/* How many lock words of this connected memory node are used. */
-static uint32_t
-words_of(const TreeClient *client, uint32_t memory_node)
-{
-	const LockTable *table = client->shared->locks;
-	uint32_t words = access_capabilities(client, memory_node)->lock_words;
-
-	assert(memory_node < client->options.nodes);
-	return words < table->options.lock_words ? words : table->options.lock_words;
-}
-
-uint32_t
-lock_word_of(const TreeClient *client, uint32_t memory_node, uint64_t pointer)
-{
-	return word_index(pointer, words_of(client, memory_node));
-}
-
 TreeStatus
 lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 {
@@ -513,22 +313,6 @@ lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 	status = word_read(tree, &hold, &word);
 	*free = status == TREE_OK && word == 0;
 	return status;
-}
-
-TreeStatus
-place_is_ready(TreeClient *client, uint32_t memory_node)
-{
-	assert(!client->holding);
-	if (access_endpoint(client, memory_node) == NULL)
-		return client_away(client, memory_node);
-	if ((client->doubt & 1ull << memory_node) != 0)
-		return access_doubt(client, memory_node);
-	if (fabric_is_draining(client->options.endpoints[memory_node]))
-	{
-		client->trouble |= 1u << memory_node;
-		return client_fail(client, TREE_UNREACHABLE, "memory node %u is shutting down", memory_node);
-	}
-	return TREE_OK;
 }
 
 TreeStatus

@@ -32,7 +32,10 @@ typedef struct Msd
 	volatile sig_atomic_t reload_requested;
 } Msd;
 
-/* msd.c */
+/* msd_log.c */
+
+/* One line by one write(), so that lines of several processes do not mix. `argument`: the Msd. */
+extern void msd_log_line(void *argument, FabricLogLevel level, const char *message);
 extern void msd_log(const Msd *msd, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Opens the log of the settings anew, and keeps the old one if that fails: false. */

@@ -18,8 +18,7 @@
  * channels were fenced when this one was attached.  For a tree whose state was given away, and made anew, that is when
  * its life began: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
  */
-#include "directory.h"
-#include "state.h"
+#include "space.h"
 
 /* Chunks that one call looks at: of leaves of 1 KB as many lines as 256 nodes have, and so many chains. */
 #define PIECE_CHUNKS 16
@@ -41,47 +40,6 @@ typedef struct Salvage
 	uint64_t lines[PLACES_MAX][LINE_WORDS];
 	uint64_t bytes; /* found free */
 } Salvage;
-
-/* Reads the header of one of the tree's extents. False in *good: it is not what it should be. */
-static TreeStatus
-header_read(Tree *tree, uint32_t memory_node, uint64_t extent, ExtentHeader *header, bool *good)
-{
-	FabricOp op = {.opcode = FABRIC_READ,
-	               .region = FABRIC_NODES,
-	               .length = sizeof(*header),
-	               .offset = extent,
-	               .buffer = header};
-	TreeStatus status = access_repeat(tree, memory_node, &op, 1, "reads of an extent's header");
-
-	*good = status == TREE_OK && header->magic == EXTENT_MAGIC && header->tree == tree->tree &&
-	        header->copy_of == 0 && header->bytes >= EXTENT_MIN_BYTES && header->bytes <= EXTENT_MAX_BYTES &&
-	        header->bytes % FABRIC_STRIPE_BYTES == 0 && header->bump % FABRIC_STRIPE_BYTES == 0 &&
-	        header->generation != 0;
-	return status;
-}
-
-/* Up to where chunks were taken from the extent. */
-static uint64_t
-taken(const ExtentHeader *header)
-{
-	return header->bump < header->bytes ? header->bump : header->bytes;
-}
-
-TreeStatus
-salvage_past(Tree *tree, uint32_t memory_node, uint64_t extent, uint32_t number, StatePast *past)
-{
-	ExtentHeader header;
-	bool good;
-	TreeStatus status = header_read(tree, memory_node, extent, &header, &good);
-
-	memset(past, 0, sizeof(*past));
-	if (status != TREE_OK || !good)
-		return status;
-	past->extent = extent;
-	past->next = taken(&header);
-	past->number = number;
-	return TREE_OK;
-}
 
 /* What was not looked through until now never will be. False: somebody is looking at this moment. */
 static bool
@@ -265,7 +223,7 @@ piece_look(Salvage *salvage)
 	StatePast *past = &salvage->past;
 	bool good;
 	TreeStatus status =
-		header_read(salvage->tree, salvage->memory_node, past->extent, &salvage->header, &good);
+		extent_header_read(salvage->tree, salvage->memory_node, past->extent, &salvage->header, &good);
 	/* Chunks are of one length, whatever was taken meanwhile. */
 	uint64_t first = salvage->header.bump % CHUNK_BYTES;
 
@@ -277,7 +235,7 @@ piece_look(Salvage *salvage)
 		return TREE_OK;
 	}
 	if (past->next == 0)
-		past->next = taken(&salvage->header);
+		past->next = extent_taken(&salvage->header);
 	for (int chunk = 0; chunk < PIECE_CHUNKS && past->next > first && status == TREE_OK; chunk++)
 		status = chunk_look(salvage, first + (past->next - first - 1) / CHUNK_BYTES * CHUNK_BYTES);
 	if (status == TREE_OK && past->next <= first)

@@ -130,6 +130,9 @@ extern TreeStatus batch_fill(TreeScan *scan);
  */
 extern bool batch_fill_whole(TreeScan *scan);
 
+/* batch_open.c. Whether two cells are the same entry. */
+extern bool batch_same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
+
 /* Begins the batch of scan->leaf: it has no entries yet. */
 extern void batch_open(TreeScan *scan);
 

@@ -5,66 +5,15 @@
  * Everything runs in the one thread of the server.  The calls are in service_calls.c, what must outlive the daemon in
  * service_tables.c.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "service_state.h"
 
-#if defined(__linux__)
-#include <sys/random.h>
-#endif
-
 _Static_assert(sizeof(ServiceHeader) + LINE_BYTES + (uint64_t) SERVICE_MAX_TREES * sizeof(ServiceRecord) <=
                    FABRIC_SERVICE_BYTES,
                "the area has room for all trees");
-
-uint64_t
-service_now_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * 1000000u + (uint64_t) now.tv_nsec / 1000u;
-}
-
-uint64_t
-service_random(void)
-{
-	uint64_t value;
-
-	if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != (ssize_t) sizeof(value))
-		value = service_now_us() * 0x9e3779b97f4a7c15ull ^ (uint64_t) getpid() << 32;
-	return value;
-}
-
-void
-service_log(const Service *service, FabricLogLevel level, const char *format, ...)
-{
-	char line[FABRIC_DETAIL_BYTES];
-	va_list arguments;
-
-	assert(service != NULL);
-	assert(format != NULL);
-	if (service->options.log == NULL)
-		return;
-	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
-	va_end(arguments);
-	service->options.log(service->options.log_argument, level, line);
-}
-
-void
-service_release_units(void *argument, uint64_t offset, uint64_t bytes)
-{
-	Service *service = argument;
-
-	assert(offset % FABRIC_UNIT_BYTES == 0);
-	assert(bytes % FABRIC_UNIT_BYTES == 0);
-	fabric_server_release(service->server, offset, bytes);
-}
 
 /* ---- redo ---- */
 
@@ -251,26 +200,6 @@ quota_for_server(void *argument, uint32_t tenant)
 	return service_quota(argument, tenant);
 }
 
-/* The name of a tenant that ever came; empty: there is none of this number. */
-static const char *
-tenant_name(const Service *service, uint32_t tenant)
-{
-	return tenant == 0 ? SERVICE_LOCAL_TENANT : fabric_server_tenant(service->server, tenant);
-}
-
-uint64_t
-service_quota(const Service *service, uint32_t tenant)
-{
-	const ServiceQuotas *quotas = &service->options.quotas;
-
-	for (uint32_t i = 0; i < quotas->count; i++)
-	{
-		if (strcmp(quotas->quotas[i].tenant, tenant_name(service, tenant)) == 0)
-			return quotas->quotas[i].bytes;
-	}
-	return 0;
-}
-
 FabricStatus
 service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_t *bytes)
 {
@@ -278,7 +207,7 @@ service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_
 	uint32_t tenant = 0;
 
 	assert(trees != NULL && bytes != NULL);
-	while (tenant < SERVICE_MAX_TENANTS && strcmp(tenant_name(service, tenant), name) != 0)
+	while (tenant < SERVICE_MAX_TENANTS && strcmp(service_tenant_name(service, tenant), name) != 0)
 		tenant++;
 	if (tenant == SERVICE_MAX_TENANTS || name[0] == '\0')
 		return FABRIC_NOT_FOUND;
@@ -509,14 +438,6 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	return FABRIC_OK;
 }
 
-uint64_t
-service_bytes_total(const Service *service)
-{
-	uint64_t has = service->tables.count * FABRIC_UNIT_BYTES;
-
-	return has < service->options.node_bytes ? has : service->options.node_bytes;
-}
-
 void
 service_sizes(const Service *service, uint64_t *node_bytes, uint32_t *max_channels)
 {
@@ -606,9 +527,9 @@ service_figures(Service *service, ServiceFigures *figures)
 	{
 		ServiceTenant *tenant = &figures->tenant[figures->tenants];
 
-		if (tenant_name(service, i)[0] == '\0')
+		if (service_tenant_name(service, i)[0] == '\0')
 			continue;
-		snprintf(tenant->name, sizeof(tenant->name), "%s", tenant_name(service, i));
+		snprintf(tenant->name, sizeof(tenant->name), "%s", service_tenant_name(service, i));
 		tenant->bytes = tables->tenants[i].bytes;
 		tenant->trees = tables->tenants[i].trees;
 		tenant->quota = service_quota(service, i);

@@ -41,13 +41,21 @@ extern void service_release_units(void *argument, uint64_t offset, uint64_t byte
 /* Node memory that may be granted, in bytes: as much as is asked for, though the memory may have more. */
 extern uint64_t service_bytes_total(const Service *service);
 
+/* Whom the peer's trees belong to. */
+extern TablesOwner service_owner(const FabricPeer *peer);
+/* The peer's tree, or NULL: trees of others do not exist for it. */
+extern ServiceRecord *service_peer_tree(Service *service, const FabricPeer *peer, uint64_t tree);
+
+/* The name of a tenant that ever came; empty: there is none of this number. */
+extern const char *service_tenant_name(const Service *service, uint32_t tenant);
+
 /* The quota of a tenant in bytes; 0: it has none. */
 extern uint64_t service_quota(const Service *service, uint32_t tenant);
 
 /* FabricService.recover: a channel died: if it did so inside the rewrite of a node, the node is made whole from the redo slot. */
 extern void service_recover(void *argument, const FabricDeadChannel *dead);
 
-/* service_calls.c */
+/* service_space.c */
 
 /* Waits for freed memory whose quarantine is short before its end, and gives some of it back.  Only while nobody is served. */
 extern void service_quarantine_wait(Service *service);
@@ -59,10 +67,9 @@ extern FabricStatus service_extent_take(Service *service, const ServiceRecord *s
                                         uint64_t *bytes, uint64_t *offset);
 /* A free slot for one more record of the tenant, of which others leave it enough. FABRIC_BUSY, FABRIC_TOO_MANY, FABRIC_NO_MEMORY. */
 extern FabricStatus service_slot(Service *service, uint32_t tenant, ServiceRecord **slot);
-/* Whom the peer's trees belong to. */
-extern TablesOwner service_owner(const FabricPeer *peer);
-/* The peer's tree, or NULL: trees of others do not exist for it. */
-extern ServiceRecord *service_peer_tree(Service *service, const FabricPeer *peer, uint64_t tree);
+
+/* service_calls.c */
+
 /* FabricService.call. */
 extern FabricStatus service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
                                  uint32_t request_bytes, void *reply, uint32_t *reply_bytes);

@@ -29,13 +29,13 @@ typedef enum StateLook
 } StateLook;
 
 /* What was taken from a tree's extents at one memory node before this life of the instance: salvage.c. */
-struct StatePast
+typedef struct StatePast
 {
 	uint64_t extent; /* the newest one that is not looked through; 0 = there is none */
 	uint64_t next;   /* up to where it is not looked through, from its start on; 0 = all that was taken */
 	uint32_t look;   /* StateLook */
 	uint32_t number; /* the extent's, as its header must say: so no damaged one is looked through twice */
-};
+} StatePast;
 
 /* A node that was taken and never linked; its next generation. */
 typedef struct StateNode
@@ -170,7 +170,7 @@ spin_pause(void)
 #endif
 }
 
-/* Short critical sections of plain memory accesses between processes. */
+/* spin.c. Short critical sections of plain memory accesses between processes. */
 extern void spin_lock(uint32_t *spin);
 extern void spin_unlock(uint32_t *spin);
 
@@ -195,7 +195,9 @@ tree_part(const Tree *tree, uint32_t memory_node)
 	return state_at(tree->client->shared->states, tree->state, memory_node);
 }
 
-/* One more doubt about a tree's copies, if it has some (shared.c). */
+/* Notes what copies a tree has that was not known to have any. False: it was. */
+extern bool state_copies_join(TreeState *state, TreeCopyState copies);
+/* One more doubt about a tree's copies, if it has some (state.c). */
 extern void state_copies_suspect(TreeState *state);
 
 /* ---- blocks.c: free blocks for images out of line; all under the state's spin lock ---- */

@@ -8,7 +8,7 @@ mutate vacuum_passes_marked_over test_dead tree/vacuum.c \
 	's/leaf_keeps\(cell\[0\], false\) && is_dead/leaf_keeps(cell[0], true) && is_dead/'
 mutate dead_unit_not_raised test_dead tree/dead.c \
 	's/\tdead_stamp\(node, stamp\);\n//'
-mutate dead_blocks_freed_early test_dead tree/vacuum.c \
+mutate dead_blocks_freed_early test_dead tree/rewrite.c \
 	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'
 mutate room_of_another_generation test_dead tree/insert_full.c \
 	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.leaf.generation/node_level(node) != 0/'

@@ -42,11 +42,11 @@ mutate scan_wants_its_fence test_fold tree/scan.c \
 mutate scan_passes_taken_end test_fold tree/scan.c \
 	's/\tscan->far_inside = true;\n/\tscan->far_inside = false;\n/'
 # ---- what a fold looks at
-mutate fold_first_leaf_remembered test_fold_walk tree/fold_walk.c \
+mutate fold_first_leaf_remembered test_fold_walk tree/empty_ranges.c \
 	's/\tif \(separator_infinite\(leaf \+ g->low_word\)\)\n\t\treturn;\n//'
 mutate fold_looks_at_all test_fold_walk tree/fold_walk.c \
 	's/i <= last \+ 1 && i < count/i < count/'
-mutate fold_forgets_the_rest test_fold_walk tree/fold_walk.c \
+mutate fold_forgets_the_rest test_fold_walk tree/empty_ranges.c \
 	's/(empty->ranges\[empty->count - 1\] : NULL;\n)/$1\n\tif (empty->count == EMPTY_RANGES_MAX)\n\t\treturn;\n/'
 mutate fold_one_range_a_parent test_fold_walk tree/fold_walk.c \
 	's/(\t\tif \(!fold->goes_on\)\n)(\t\t\trange = range_from\(fold, range \+ 1\);\n)/$1\t\t{\n$2\t\t\tbreak;\n\t\t}\n/'

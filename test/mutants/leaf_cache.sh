@@ -2,13 +2,13 @@
 
 mutate image_believed_during_writes test_leaf_writes tree/leaf_cache.c \
 	's/before = __atomic_fetch_add\(version_of\(table, entry\), 1, __ATOMIC_SEQ_CST\);/before = word_load(version_of(table, entry));/; s/return before \+ 2;/return before;/'
-mutate image_of_the_version_behind_the_read test_leaf_writes tree/leaf_cache.c \
-	's/if \(status == TREE_OK\)\n\t\timage_offer\(tree, &key, leaf\);/if (status == TREE_OK)\n\t{\n\t\tkey = key_make(tree, pointer);\n\t\timage_offer(tree, \&key, leaf);\n\t}/'
+mutate image_of_the_version_behind_the_read test_leaf_writes tree/leaf_read.c \
+	's/if \(status == TREE_OK\)\n\t\tleaf_cache_offer\(tree, &key, leaf\);/if (status == TREE_OK)\n\t{\n\t\tkey = leaf_cache_key(tree, pointer);\n\t\tleaf_cache_offer(tree, \&key, leaf);\n\t}/'
 mutate image_kept_during_writes test_leaf_writes tree/leaf_cache.c \
 	's/return key->version % 2 == 0;/return key->version != NO_VERSION;/; s/assert\(key_has_version\(key\)\);//'
 mutate image_of_any_version test_leaf_cache tree/leaf_cache.c \
 	's/\(!current \|\| word_load\(&frame->version\) == key->version\)/true/'
-mutate image_believed_in_doubt test_leaf_writes tree/lock.c \
+mutate image_believed_in_doubt test_leaf_writes tree/hold.c \
 	's/(\thold->held = false;\n)(\tresume_interrupts\(client\);\n\treturn status;)/$1\tleaf_cache_write_ends(client, lock_entry_number(client, hold->place, hold->index));\n$2/'
 mutate image_of_another_epoch test_leaf_writes tree/leaf_cache.c \
 	's/ &&\n\t\s+word_load\(&frame->epoch\) == key->epoch;/;/'

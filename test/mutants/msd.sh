@@ -28,7 +28,7 @@ mutate oldest_scrape_stays test_msd_metrics tree/msd_metrics.c \
 	's/\tshutdown\(oldest->descriptor, SHUT_RDWR\);\n//'
 mutate waits_for_pipe_of_settings test_msd tree/msd_config.c \
 	's/ \| O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/ | O_CLOEXEC/'
-mutate waits_for_pipe_of_log test_msd tree/msd.c \
+mutate waits_for_pipe_of_log test_msd tree/msd_log.c \
 	's/O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/O_CLOEXEC/'
 mutate pipe_taken_for_snapshot test_snapshot rdma/snapshot.c \
 	's/if \(!snapshot_may_be\(writer->descriptor\)\)/if (false)/'

@@ -16,7 +16,7 @@ mutate all_on_one_node test_nodes tree/allocate.c \
 	's/\? least\s+: memory_node;/? memory_node : memory_node;/s'
 mutate closed_of_the_low_nodes test_many_nodes tree/internal.h \
 	's/& 1u << memory_node\) == 0;/\& 1u << memory_node % 8) == 0;/'
-mutate trouble_of_the_low_nodes test_many_nodes tree/access.c \
+mutate trouble_of_the_low_nodes test_many_nodes tree/chain.c \
 	's/client->trouble \|= 1u << memory_node;/client->trouble |= 1u << memory_node % 8;/g'
 mutate copy_of_the_low_nodes test_many_nodes tree/tree.h \
 	's/>> TREE_RECORD_COPY_SHIFT & TREE_RECORD_COPY_MASK;/>> TREE_RECORD_COPY_SHIFT \& 0xfu;/'

@@ -16,21 +16,21 @@ mutate extent_without_copy test_copies tree/copies.c \
 	's/if \(copies_state\(tree\) != TREE_COPIES_BOTH\)\s+return TREE_OK;\s+for/if (done_never())\nreturn TREE_OK;\nfor/s; s/TreeStatus\ncopies_extend/static bool done_never(void) { return true; }\n\nTreeStatus\ncopies_extend/'
 mutate second_copy_of_an_extent test_copies tree/service_copies.c \
 	's/ && copy->offset == offset\)/ \&\& copy->offset == offset + 1)/'
-mutate given_up_comes_back test_copies tree/shared.c \
+mutate given_up_comes_back test_copies tree/state.c \
 	's/\(void\) copies_change\(state, TREE_COPIES_BOTH, copies\);/__atomic_store_n(\&state->copies, copies, __ATOMIC_RELEASE);/'
 mutate leaf_sums_by_its_pointer_alone test_copies tree/node.h \
 	's/\tif \(\(nodes & g->twins\) != 0\)\n\t\tnodes \|= g->twins;\n//'
 mutate root_of_copies_without_sum test_copies tree/directory.c \
 	's/\t\tgeometry.twins = [^;]*;\n/\t\t;\n/'
-mutate stranded_is_forgotten test_copies tree/shared.c \
+mutate stranded_is_forgotten test_copies tree/doubts.c \
 	's/\t\tif \(__atomic_exchange_n\(&state->copies_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_copies_suspect\(state\);\n//'
 mutate stranded_hold_blocks test_copies=--network tree/lock.c \
 	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon\(client\)\)/if (false \&\& hold_abandon(client))/'
 mutate new_nodes_at_lost_home test_copies tree/copies.c \
 	's/return copies_state\(tree\) == TREE_COPIES_SECOND \? tree->copies->node : tree->copies->home;/return tree->copies->home;/'
-mutate closed_home_is_a_doubt test_copies tree/lock.c \
+mutate closed_home_is_a_doubt test_copies tree/hold.c \
 	's/(TreeStatus freed = word_free\(tree, hold\);\n)/$1\n\t\tstate_copies_doubt(tree->client->shared, tree->tree);/'
-mutate fenced_hold_is_forgotten test_copies tree/lock.c \
+mutate fenced_hold_is_forgotten test_copies tree/hold.c \
 	's/\t\tstate_copies_doubt\(client->shared, table_waiter\([^;]*;\n//'
 mutate redo_image_without_header torture=switches-copies-64 tree/lock_release.c \
 	's/\? REDO_OPS : 1;/? REDO_OPS - 1 : 1;/'

@@ -1,6 +1,6 @@
 # Safeguards of scans, removals, bulk load and check, and those that the torture must see. Sourced by test/mutations.
 
-mutate tear_stamps_ignored torture=tear-16 tree/node.c \
+mutate tear_stamps_ignored torture=tear-16 tree/verdict.c \
 	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
 mutate leaf_fences_not_checked torture=domains-16 tree/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
@@ -49,11 +49,11 @@ mutate image_not_proved test_scan tree/access.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
 mutate vacuum_trusts_old_judgment test_vacuum tree/vacuum.c \
 	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] != 0 && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
-mutate vacuum_keeps_blocks test_vacuum tree/vacuum.c \
+mutate vacuum_keeps_blocks test_vacuum tree/rewrite.c \
 	's/\tleaf_free_blocks\(tree, old, LEAF_NO_SLOT, NULL\);\n//'
 mutate vacuum_forgets_grown_root test_vacuum tree/vacuum.c \
 	's/if \(status == TREE_RETRY && pointer_address\(vacuum->next\) == tree->root\)/if (false)/'
-mutate vacuum_in_place test_vacuum tree/vacuum.c \
+mutate vacuum_in_place test_vacuum tree/rewrite.c \
 	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
 mutate bulk_always_cuts "test_bulk" tree/bulk.c \
 	's/(leaf_separator\(g, bulk_before.*?;\n)/$1\tseparator[0] = (bulk->cell[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;\n/s'

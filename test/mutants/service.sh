@@ -10,7 +10,7 @@ mutate lost_swap_not_looked_at test_lock_doubt tree/lock.c \
 	's/\*won = status == TREE_OK && word == hold->word;/*won = false;/'
 mutate chosen_walks_away test_lock tree/lock.c \
 	's/if \(status != TREE_OK && !chosen\)/if (status != TREE_OK)/'
-mutate stranded_hold_given_up test_lock_doubt tree/lock.c \
+mutate stranded_hold_given_up test_lock_doubt tree/hold.c \
 	's/(hold->held = false;\s+resume_interrupts\(client\);\s+return status;)/hold_end(client, hold); return status;/s'
 mutate sleeps_without_another_look test_lock tree/lock_table.c \
 	's/for \(int i = 0; i < WAIT_SPINS && waiter_is_queued\(waiter\); i\+\+\)\n(\t+client_pause\(client\);)/for (int i = 0; i < WAIT_SPINS; i++)\n{\nif (!waiter_is_queued(waiter))\nreturn TREE_OK;\n$1\n}/; s/if \(!waiter_is_queued\(waiter\)\)(\n\t\t\treturn TREE_OK;)/if (false)$1/'
@@ -21,7 +21,7 @@ mutate last_come_first_served test_lock tree/lock_table.c \
 
 mutate holder_elsewhere_robbed test_nodes tree/lock_leave.c \
 	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->hold_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
-mutate lock_while_draining test_lock tree/lock.c \
+mutate lock_while_draining test_lock tree/chain.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
 
 mutate frame_believed_unseen test_cache tree/cache.c \
@@ -79,9 +79,9 @@ mutate extents_too_large test_service tree/service_calls.c \
 	's/bytes \* 2 \* EXTENT_PART <= tree_bytes/bytes * 2 <= tree_bytes/'
 mutate generations_begin_alike test_service tree/service_calls.c \
 	's/header->generation = \(service_random\(\) >> 1\) \| 1;/header->generation = 1;/'
-mutate quota_not_looked_at test_service tree/service_calls.c \
+mutate quota_not_looked_at test_service tree/service_space.c \
 	's/return use->bytes \+ \*bytes <= quota \? FABRIC_BUSY : FABRIC_QUOTA;/return FABRIC_OK;/'
-mutate copies_of_half_units test_service tree/service_calls.c \
+mutate copies_of_half_units test_service tree/service_space.c \
 	's/return bytes \/ 2 \/ FABRIC_UNIT_BYTES \* FABRIC_UNIT_BYTES;/return bytes \/ 2;/'
 mutate epoch_goes_back test_service tree/service_calls.c \
 	's/request->epoch < last \|\| //'
@@ -89,7 +89,7 @@ mutate onlookers_change test_tenants tree/service_calls.c \
 	's/known != 0 && methods\[known\].changes && peer->incarnation == 0/false/'
 mutate epochs_for_the_greedy test_tenants tree/service_tables.c \
 	's/epochs\[owner->tenant\]\[i\]/epochs[0][i]/g'
-mutate trees_for_the_greedy test_tenants tree/service_calls.c \
+mutate trees_for_the_greedy test_tenants tree/service_space.c \
 	's/if \(!fabric_server_leaves_enough\(service->server, tenant, service->max_trees, used\)\)/if (used[0] > 99999)/'
 mutate redo_not_replayed test_redo tree/service.c \
 	's/\t\tmemcpy\(target, image, target_bytes\);/\t\t;/'
@@ -114,17 +114,17 @@ mutate other_word_left_behind test_replay tree/lock_leave.c \
 mutate lost_word_taken_for_unlocked test_replay tree/service.c \
 	's/ \|\| dead->others_dead//'
 
-mutate stripe_crossed test_allocate tree/allocate.c \
+mutate stripe_crossed test_allocate tree/runs.c \
 	's/if \(room < bytes\)/if (false)/'
 mutate root_given_away test_allocate tree/directory.h \
 	's/#define DIRECTORY_FIRST_BUMP \(2u \* FABRIC_STRIPE_BYTES\)/#define DIRECTORY_FIRST_BUMP FABRIC_STRIPE_BYTES/'
 mutate generation_again test_allocate tree/allocate.c \
 	's/node->generation = generation \+ 1;/node->generation = generation;/'
-mutate chunk_not_reserved test_allocate tree/allocate.c \
+mutate chunk_not_reserved test_allocate tree/extent.c \
 	's/op.operand = bytes;/op.operand = bytes - FABRIC_STRIPE_BYTES;/'
 mutate all_at_home test_allocate tree/allocate.c \
 	's/return own \* present \* 100 > .*?;/(void) least; return memory_node;/s'
-mutate late_chunk_lost test_allocate tree/allocate.c \
+mutate late_chunk_lost test_allocate tree/runs.c \
 	's/if \(run.next == run.end\)/if (run.next <= run.end)/'
-mutate last_stripes_end_lost test_allocate tree/allocate.c \
+mutate last_stripes_end_lost test_allocate tree/runs.c \
 	's/if \(run.blocks\)/if (false)/'

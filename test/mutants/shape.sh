@@ -1,6 +1,6 @@
 # Safeguards against nodes that make no sense. Sourced by test/mutations.
 
-mutate shape_not_looked_at test_wild_nodes tree/node.c \
+mutate shape_not_looked_at test_wild_nodes tree/verdict.c \
 	's/ && !node_has_shape\(g, node\)//g'
 mutate ways_lead_anywhere test_node tree/shape.c \
 	's/ && pointer_memory_node\(pointer\) < g->memory_nodes//'

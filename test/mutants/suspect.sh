@@ -1,6 +1,6 @@
 # Safeguards of leaves that a crash has left in doubt. Sourced by test/mutations.
 
-mutate doubt_covered_up test_suspect tree/insert.c \
+mutate doubt_covered_up test_suspect tree/insert_common.c \
 	's/if \(suspect == 0 && leaf_is_suspect/if (false \&\& leaf_is_suspect/'
 mutate old_doubt_forgotten test_suspect tree/node.h \
 	's/return leaf_suspect_since\(node\) != 0 \|\|/return/'

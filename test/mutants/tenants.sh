@@ -6,11 +6,11 @@ mutate all_extents_in_one_round test_rounds tree/service_copies.c \
 	's/for \(uint32_t looked = 0; looked < TABLES_ROUND; looked\+\+\)/for (;;)/'
 mutate all_units_freed_in_one_round test_rounds tree/service_units.c \
 	's/ && freed < QUARANTINE_FREE_UNITS\)/)/'
-mutate full_while_in_quarantine test_rounds tree/service_calls.c \
+mutate full_while_in_quarantine test_rounds tree/service_space.c \
 	's/service->tables.quarantined > 0 \? FABRIC_BUSY : FABRIC_NO_MEMORY/FABRIC_NO_MEMORY/'
 mutate dropped_memory_not_counted test_rounds tree/service_calls.c \
 	's/uint64_t had = use->bytes \+ use->going_bytes;/uint64_t had = use->bytes;/'
-mutate dropped_trees_not_counted test_rounds tree/service_calls.c \
+mutate dropped_trees_not_counted test_rounds tree/service_space.c \
 	's/had\[i\] = \(uint32_t\) \(use->trees \+ use->going_trees\);/had[i] = (uint32_t) use->trees;/'
 mutate parked_call_forgotten test_rounds rdma/requests.c \
 	's/(connection->waits = connection->call_progress == before;\n)\t\tconnection_make_due\(server, connection\);/$1/'

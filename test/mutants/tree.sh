@@ -1,10 +1,10 @@
 # Safeguards of the tree: nodes, inserts, splits, parents. Sourced by test/mutations.
 
-mutate stamps_ignored test_node tree/node.c \
+mutate stamps_ignored test_node tree/verdict.c \
 	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
-mutate sums_ignored test_node tree/node.c \
+mutate sums_ignored test_node tree/verdict.c \
 	's/node_sum\(node, INNER_BYTES\) != node\[HEADER_SUM\]/false/'
-mutate leaf_sums_ignored torture=tear-words-16 tree/node.c \
+mutate leaf_sums_ignored torture=tear-words-16 tree/verdict.c \
 	's/if \(!locked && !leaf_sum_agrees\(g, node\)\)/if (false)/'
 mutate fences_not_checked test_tree_faults tree/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
@@ -28,7 +28,7 @@ mutate dead_slot_used_again test_tree tree/leaf.c \
 	's/if \(cell_state\(first\[slot \* words\]\) == CELL_EMPTY\)/if (cell_state(first[slot * words]) != CELL_LIVE)/'
 mutate same_tid_not_looked_for test_tree tree/leaf.c \
 	's/return hits >> 63 != 0;/return false;/'
-mutate old_epoch_forgotten test_tree tree/insert.c \
+mutate old_epoch_forgotten test_tree tree/insert_common.c \
 	's/suspect = epoch;/suspect = 0;/'
 mutate stamp_not_inherited "test_node test_tree" tree/node.c \
 	's/node\[HEADER_EPOCH\] = old\[HEADER_EPOCH\];//'
@@ -50,9 +50,9 @@ mutate cut_between_ties "test_node test_tree" tree/leaf.c \
 	's/return cell_is_posting\(cells->cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells->cells\[cut - 1\], cells->cells\[cut\]\) != 0;/return true;/'
 mutate block_lost_in_jump test_tree_faults tree/insert.c \
 	's/(\*hit = false;.*?)insert_abandon\(handle\);/$1handle->block.bytes = 0;/s'
-mutate block_freed_behind_acknowledgment test_tree_faults tree/insert.c \
-	's/if \(status != TREE_OK \|\| !in->kept\)\n\t\tin->tree->block.bytes = 0;//; s/insert_abandon\(handle\);\n\tif \(status/if (status == TREE_OK \&\& !in.kept) handle->block.bytes = 0;\n\tinsert_abandon(handle);\n\tif (status/'
-mutate doubt_not_told test_tree_faults tree/insert.c \
+mutate block_freed_behind_acknowledgment test_tree_faults tree/insert_common.c \
+	's/if \(status != TREE_OK \|\| !in->kept\)\n\t\tin->tree->block.bytes = 0;//; s/(TreeStatus status = parent_post\([^;]*;)/$1\n\n\tin->tree->block.bytes = 0;/'
+mutate doubt_not_told test_tree_faults tree/insert_common.c \
 	's/in->again = true;/in->again = false;/'
 mutate torn_means_not_found test_damage tree/lock.c \
 	's/return client_fail\(client, TREE_DAMAGED, "node %016llx of tree %016llx is torn.*?;/return TREE_NOT_FOUND;/s'
@@ -66,7 +66,7 @@ mutate torn_is_stale test_damage tree/access.c \
 	's/status = read_locked\(tree, pointer, bytes, image\);/status = TREE_RETRY;/; s/static TreeStatus\nread_locked/static TreeStatus __attribute__((unused))\nread_locked/'
 mutate lost_chains_are_few test_deadline tree/internal.h \
 	's/#define LOST_ATTEMPTS 64/#define LOST_ATTEMPTS 3/'
-mutate attempts_outlast_deadline test_deadline tree/client.c \
+mutate attempts_outlast_deadline test_deadline tree/environment.c \
 	's/client_now_us\(client\) < client_deadline\(client\)/true/'
 mutate lock_waits_alone test_deadline tree/lock_table.c \
 	's/\*deadline = client_deadline\(client\) \+/client_silence_ends(client); *deadline = client_deadline(client) +/'
@@ -120,9 +120,9 @@ mutate alone_not_asked test_alone tree/insert.c \
 	's/if \(in->alone_wanted && /if (false \&\& /'
 mutate permit_not_asked_for test_alone tree/insert.c \
 	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
-mutate permit_goes_on_behind_the_lock test_alone tree/insert.c \
+mutate permit_goes_on_behind_the_lock test_alone tree/insert_common.c \
 	's/(tree_node_bytes\(tree, in->path.pointer, 0\)\);\n)\tinsert_permit_end\(in\);\n/$1/'
-mutate permit_goes_on_for_the_parent test_alone tree/insert.c \
+mutate permit_goes_on_for_the_parent test_alone tree/insert_common.c \
 	's/(holding\);\n)\tinsert_permit_end\(in\);\n/$1/'
 mutate permit_not_asked_for_again_with_room test_alone tree/insert_full.c \
 	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
