@@ -9,6 +9,8 @@
 #define LOCAL_MAGIC 0x5348534c
 #define LOCAL_VERSION 7
 
+static bool local_held = false; /* what is in place is another history's, and stays */
+
 static uint32
 local_checksum(const ShermanLocal *local)
 {
@@ -24,11 +26,20 @@ sherman_local_read(const char *path, ShermanLocal *local)
 		memchr(local->memory_path, '\0', sizeof(local->memory_path)) != NULL;
 }
 
+void
+sherman_local_hold(bool held)
+{
+	local_held = held;
+}
+
 bool
 sherman_local_write(ShermanLocal *local)
 {
 	bool		written;
 
+	/* That it is in the way was said at the start. */
+	if (local_held)
+		return false;
 	local->magic = LOCAL_MAGIC;
 	local->version = LOCAL_VERSION;
 	local->checksum = local_checksum(local);

@@ -110,7 +110,7 @@ typedef struct ShermanLocal
 	uint32		take_over;		/* ShermanTakeOver */
 	uint32		moved;			/* 1 = the directory is at another place than before, and no memory node has shown yet
 								 * that it is no copy */
-	uint32		reserved;
+	uint32		foreign_snapshot;	/* 1 = a snapshot of another history is in its place, and could not be set aside yet */
 	XLogRecPtr	cut;			/* if that is CUT: where the owner's WAL ends here; invalid = it is not known */
 	ShermanEpoch past[SHERMAN_EPOCHS_KEPT];	/* before the last one, ascending */
 	ShermanLocalNode node[TREE_MAX_NODES];
@@ -208,6 +208,8 @@ extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
 
 /* Reads a state file; false: there is none at `path`, or it is not to be believed. */
 extern bool sherman_local_read(const char *path, ShermanLocal *local);
+/* Whether a state file that is not ours stays in its place, in this process and those that it starts: then it is not written. */
+extern void sherman_local_hold(bool held);
 /* Writes the state file durably; false, with a WARNING, if that failed. */
 extern bool sherman_local_write(ShermanLocal *local);
 /* The same of a new state, which then is the one in shared memory, too. */

@@ -270,14 +270,16 @@ sherman_recovery_start(ShermanShared *shared)
 		}
 		else if (unproven)
 			local_distrust(local);
-		if (unproven)
-			shared->node_held |= !sherman_keep_file(SHERMAN_SNAPSHOT, "unproven");
+		sherman_local_hold(shared->node_held);
+		changed |= unproven || local->foreign_snapshot != 0;
+		if (unproven || local->foreign_snapshot != 0)
+			local->foreign_snapshot = !sherman_keep_file(SHERMAN_SNAPSHOT, "unproven");
+		shared->node_held |= local->foreign_snapshot != 0;
 		if (sherman_embedded)
 			changed |= local_name_memory(local);
-		changed |= unproven;
 	}
 	if (changed)
-		sherman_local_write(local);
+		(void) sherman_local_write(local);
 }
 
 /* ---- the attach ---- */

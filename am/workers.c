@@ -50,6 +50,7 @@ static Service *service = NULL;
 
 /* When the node began to open its memory, or 0: those who wait have been told why. */
 static TimestampTz node_opening = 0;
+static bool node_failed = false;	/* it has said why it does not serve */
 
 void
 sherman_register_workers(void)
@@ -125,11 +126,22 @@ node_publish(pid_t pid, const char *failure)
 	sherman_wake_launcher();
 }
 
+/*
+ * Says why it does not begin to serve, which stands until it is tried again.
+ */
+static void
+node_fail(const char *failure)
+{
+	node_failed = true;
+	node_publish(0, failure);
+}
+
 static void
 node_exit(int code, Datum argument)
 {
 	LWLockReleaseAll();
-	node_publish(0, "it has ended");
+	if (!node_failed)
+		node_publish(0, "it has ended");
 }
 
 /*
@@ -219,7 +231,7 @@ node_open(const ServiceOptions *options)
 	}
 	if (status != FABRIC_OK)
 	{
-		node_publish(0, detail);
+		node_fail(detail);
 		ereport(FATAL,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
 				 errmsg("could not start the sherman memory node: %s", fabric_status_name(status)),
@@ -281,7 +293,7 @@ sherman_node_main(Datum argument)
 
 	if (sherman_shared->node_held)
 	{
-		node_publish(0, "files of another history are in its way");
+		node_fail("files of another history are in its way");
 		ereport(FATAL,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("could not start the sherman memory node: files of another history are in its way"),

@@ -8,3 +8,11 @@ mutate anything_can_be_removed t/028_snapshot rdma/kept_remove.c \
 	's/if \(!wanted\.found\)/if (!wanted.found \&\& kept[0] == 0)/'
 mutate snapshot_not_wanted t/028_snapshot am/workers.c \
 	's/if \(sherman_embedded_snapshot\)/if (true)/'
+mutate memory_node_beside_what_stays t/073_held am/workers.c \
+	's/if \(sherman_shared->node_held\)/if (false)/'
+mutate what_stays_is_forgotten t/073_held am/recovery.c \
+	's/local->foreign_snapshot = !sherman_keep_file/shared->node_held |= !sherman_keep_file/'
+mutate foreign_state_file_written_over t/073_held am/local.c \
+	's/\tif \(local_held\)\n\t\treturn false;\n//'
+mutate why_it_does_not_serve_is_forgotten t/073_held am/workers.c \
+	's/if \(!node_failed\)\n/if (true)\n/'
