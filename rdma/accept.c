@@ -209,17 +209,6 @@ connection_accept(FabricServer *server, int listener)
 	}
 }
 
-void
-accept_count(FabricServer *server, ServerConnection *connection)
-{
-	if (connection->counted || connection->stream == NULL)
-		return;
-	connection->counted = true;
-	server->stranger_count--;
-	server->network_connections++;
-	server->tenants[connection->tenant].connections++;
-}
-
 /* Tells whoever has said HELLO instead of showing a key that he needs one; to anybody else there is nothing to say. */
 static void
 ask_for_key(const ServerConnection *connection)
@@ -282,6 +271,6 @@ accept_handshake(FabricServer *server, ServerConnection *connection)
 		return false;
 	}
 	/* Among its tenant's connections from now on, and no more among the strangers'. */
-	accept_count(server, connection);
+	connection_count(server, connection);
 	return true;
 }

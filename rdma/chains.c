@@ -25,34 +25,6 @@ chains_prepare(ServerConnection *connection)
 	return connection->chain != NULL;
 }
 
-void
-chains_forget(ServerConnection *connection)
-{
-	free(connection->chain);
-	connection->chain = NULL;
-}
-
-void
-chains_begin(FabricServer *server, ServerConnection *connection)
-{
-	MemoryChannel *record = &server->memory.channels[connection->channel];
-	uint64_t serial = record->state >> MEMORY_STATE_BITS;
-
-	connection->chain->channel = (ApplyChannel){
-		.memory = &server->memory,
-		.record = record,
-		.live = serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE,
-		.idle = serial << 1,
-		.locks = memory_tenant_locks(&server->memory, connection->tenant),
-		.channel = connection->channel,
-		.mark = memory_unit_mark(connection->tenant),
-		.stage = server->memory.stage,
-	};
-	connection->chain->parked = 0;
-	connection->chain->posted = false;
-	connection->fenced = false;
-}
-
 static void
 count_chain(FabricServerFigures *figures, const ServerChain *chain)
 {
@@ -91,6 +63,37 @@ end_chain(FabricServer *server, ServerConnection *connection, FabricStatus statu
 	}
 	connection_reply(server, connection, &chain->frame, status,
 	                 status == FABRIC_OK ? chain->frame.length : 0);
+}
+
+/* ServerChain.drop */
+static void
+chain_drop(FabricServer *server, ServerConnection *connection)
+{
+	end_chain(server, connection, FABRIC_FENCED);
+	/* The reply goes with the next round. */
+	connection_make_due(server, connection);
+}
+
+void
+chains_begin(FabricServer *server, ServerConnection *connection)
+{
+	MemoryChannel *record = &server->memory.channels[connection->channel];
+	uint64_t serial = record->state >> MEMORY_STATE_BITS;
+
+	connection->chain->channel = (ApplyChannel){
+		.memory = &server->memory,
+		.record = record,
+		.live = serial << MEMORY_STATE_BITS | MEMORY_CHANNEL_LIVE,
+		.idle = serial << 1,
+		.locks = memory_tenant_locks(&server->memory, connection->tenant),
+		.channel = connection->channel,
+		.mark = memory_unit_mark(connection->tenant),
+		.stage = server->memory.stage,
+	};
+	connection->chain->parked = 0;
+	connection->chain->posted = false;
+	connection->chain->drop = chain_drop;
+	connection->fenced = false;
 }
 
 /* Runs the chain by the processor as far as it gets; true if it waits for a stripe. */
@@ -243,14 +246,4 @@ chains_continue(FabricServer *server, ServerConnection *connection)
 		return false;
 	}
 	return run_chain(server, connection);
-}
-
-void
-chains_drop(FabricServer *server, ServerConnection *connection)
-{
-	if (connection->chain == NULL || connection->chain->parked == 0)
-		return;
-	end_chain(server, connection, FABRIC_FENCED);
-	/* The reply goes with the next round. */
-	connection_make_due(server, connection);
 }

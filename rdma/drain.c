@@ -62,13 +62,13 @@ locks_are_held(const FabricServer *server, const Instances *instances)
 
 /* Runs the loop until all killed channels are settled; false: one of them is in the middle of a chain still. */
 static bool
-settle_all(FabricServer *server)
+settle_all(FabricServer *server, ServerStep step)
 {
 	uint64_t deadline = fabric_now() + (uint64_t) CLOSE_PATIENCE_MS * 1000000;
 
 	while (server->dying > 0)
 	{
-		if (fabric_now() >= deadline || fabric_server_step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
+		if (fabric_now() >= deadline || step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
 			return server->dying == 0;
 	}
 	return true;
@@ -76,17 +76,17 @@ settle_all(FabricServer *server)
 
 /* Serves on until nobody who is here holds a lock, or the time is over. */
 static void
-wait_for_locks(FabricServer *server, int drain_ms, Instances *instances)
+wait_for_locks(FabricServer *server, ServerStep step, int drain_ms, Instances *instances)
 {
 	uint64_t deadline = fabric_now() + (drain_ms > 0 ? (uint64_t) drain_ms * 1000000 : 0);
 
 	/* What the clients sent before they went is still in the sockets. */
-	fabric_server_step(server, 0);
+	step(server, 0);
 	for (;;)
 	{
 		find_instances(server, instances);
 		if (!locks_are_held(server, instances) || fabric_now() >= deadline ||
-		    fabric_server_step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
+		    step(server, SERVER_DYING_ROUND_MS) != FABRIC_OK)
 			return;
 	}
 }
@@ -105,7 +105,7 @@ tell_clients(FabricServer *server)
 }
 
 bool
-server_drain(FabricServer *server, int drain_ms)
+server_drain(FabricServer *server, ServerStep step, int drain_ms)
 {
 	Instances instances;
 	uint64_t settled;
@@ -115,11 +115,11 @@ server_drain(FabricServer *server, int drain_ms)
 	server->merciful = true;
 	__atomic_store_n(&server->memory.header->draining, 1, __ATOMIC_RELAXED);
 	tell_clients(server);
-	wait_for_locks(server, drain_ms, &instances);
+	wait_for_locks(server, step, drain_ms, &instances);
 	settled = server->figures.channels_settled;
 	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)
 		channel_kill(server, i);
-	quiet = settle_all(server);
+	quiet = settle_all(server, step);
 	if (!quiet)
 		server_log(server, FABRIC_LOG_WARNING, "%u channels are in the middle of a chain at the end",
 		           server->dying);

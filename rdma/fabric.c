@@ -3,89 +3,16 @@
  *		The interface of fabric.h over any transport: checks chains, keeps tickets, counters and doubt.
  */
 #define _GNU_SOURCE 1
-#include <errno.h>
-#include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "chain.h"
 #include "control.h"
 #include "stream.h"
 #include "transport.h"
 
-#define NANOSECONDS_PER_SECOND 1000000000ull
-#define NANOSECONDS_PER_MS 1000000ull
-
-/* Of its own deadline a wait has this part at least, whatever the waits before it have left: time for a few answers. */
-#define LEAST_PART 8
-
 static const FabricTransport *const transports[] = {&shm_transport, &tcp_transport, &verbs_transport,
                                                     &proxy_transport};
-
-uint64_t
-fabric_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t) now.tv_sec * NANOSECONDS_PER_SECOND + (uint64_t) now.tv_nsec;
-}
-
-uint64_t
-fabric_deadline(const Fabric *fabric, FabricWait wait)
-{
-	const FabricOptions *options = &fabric->options;
-	uint64_t together = options->connect_timeout_ms * NANOSECONDS_PER_MS;
-	uint64_t own = wait == FABRIC_WAIT_CHAIN ? options->operation_timeout_ms * NANOSECONDS_PER_MS : together;
-	uint64_t now = fabric_now();
-	uint64_t left;
-
-	if (options->silence == NULL)
-		return now + own;
-	if (*options->silence == 0)
-		*options->silence = now;
-	left = *options->silence + together > now ? *options->silence + together - now : 0;
-	if (wait != FABRIC_WAIT_CONNECT)
-		left /= 2;
-	if (left < own / LEAST_PART)
-		left = own / LEAST_PART;
-	return now + (left < own ? left : own);
-}
-
-static int
-default_wait(void *argument, const int *descriptors, int count, int milliseconds)
-{
-	struct pollfd polled[4];
-	int ready;
-
-	(void) argument;
-	if (count > 4)
-		count = 4;
-	for (int i = 0; i < count; i++)
-		polled[i] = (struct pollfd){.fd = descriptors[i], .events = POLLIN};
-	ready = poll(polled, (nfds_t) count, milliseconds);
-	/* An interrupted sleep is a short one: the caller looks at its deadline and comes again. */
-	return ready < 0 ? 0 : ready;
-}
-
-int
-fabric_sleep(const Fabric *fabric, const int *descriptors, int count, int milliseconds)
-{
-	return fabric->options.wait(fabric->options.wait_argument, descriptors, count, milliseconds);
-}
-
-void
-fabric_set_detail(Fabric *fabric, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(fabric->detail, sizeof(fabric->detail), format, arguments);
-	va_end(arguments);
-}
 
 FabricStatus
 fabric_open(const FabricOptions *options, Fabric **fabric)
@@ -101,7 +28,7 @@ fabric_open(const FabricOptions *options, Fabric **fabric)
 	if (opened->options.connect_timeout_ms == 0)
 		opened->options.connect_timeout_ms = FABRIC_DEFAULT_TIMEOUT_MS;
 	if (opened->options.wait == NULL)
-		opened->options.wait = default_wait;
+		opened->options.wait = fabric_default_wait;
 	*fabric = opened;
 	return FABRIC_OK;
 }
@@ -428,33 +355,4 @@ fabric_reset(FabricEndpoint *endpoint)
 	endpoint->doubt = false;
 	endpoint->counters.resets++;
 	return FABRIC_OK;
-}
-
-const char *
-fabric_status_name(FabricStatus status)
-{
-	static const char *const names[] = {
-		[FABRIC_OK] = "ok",
-		[FABRIC_BUSY] = "busy",
-		[FABRIC_TIMED_OUT] = "timed out",
-		[FABRIC_STOPPED] = "stopped",
-		[FABRIC_LOST] = "connection lost",
-		[FABRIC_FENCED] = "fenced",
-		[FABRIC_DENIED] = "permission denied",
-		[FABRIC_RANGE] = "out of range",
-		[FABRIC_PROTOCOL] = "protocol violation",
-		[FABRIC_NOT_SUPPORTED] = "not supported",
-		[FABRIC_NO_MEMORY] = "out of memory",
-		[FABRIC_DRAINING] = "shutting down",
-		[FABRIC_UNREACHABLE] = "unreachable",
-		[FABRIC_NOT_FOUND] = "not found",
-		[FABRIC_EXISTS] = "already exists",
-		[FABRIC_QUOTA] = "quota used up",
-		[FABRIC_TOO_MANY] = "too many",
-		[FABRIC_HOST_FULL] = "file system full",
-	};
-
-	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))
-		return "unknown status";
-	return names[status];
 }

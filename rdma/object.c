@@ -230,16 +230,6 @@ object_open(FabricServer *server, bool *found, char *detail)
 	return allocate_channels(server) ? FABRIC_OK : FABRIC_NO_MEMORY;
 }
 
-FabricStatus
-object_recover(FabricServer *server, char *detail)
-{
-	FabricStatus status = channels_recover(server);
-
-	if (status != FABRIC_OK)
-		server_set_detail(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
-	return status;
-}
-
 static unsigned long long
 node_megabytes(const MemorySizes *sizes)
 {

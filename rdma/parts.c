@@ -12,6 +12,13 @@
 
 #include "server_state.h"
 
+void
+fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end)
+{
+	*first = MEMORY_FIRST_UNIT;
+	*end = server->memory.header->region_bytes;
+}
+
 static bool
 part_is_empty(const ServerPart *part)
 {

@@ -118,7 +118,7 @@ link_connect(FabricWorker *worker, ProxyLink *link)
 	FabricOptions options = worker->options.fabric;
 	FabricStatus status = FABRIC_OK;
 
-	options.wait = worker_wait;
+	options.wait = worker->wait;
 	options.wait_argument = worker;
 	options.proxy = NULL;
 	memcpy(options.cluster, link->record->cluster, sizeof(options.cluster));

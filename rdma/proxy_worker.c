@@ -28,35 +28,6 @@ typedef enum ServeResult
 	SERVE_LATER /* it has one, which has to wait for something */
 } ServeResult;
 
-static inline void
-count_up(uint64_t *counter, uint64_t by)
-{
-	__atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
-}
-
-static void
-wake_client(FabricWorker *worker, uint32_t number)
-{
-	ProxySlot *slot = proxy_slot(worker->area, number);
-	uint64_t word = __atomic_load_n(proxy_state_word(worker->area, number), __ATOMIC_RELAXED);
-
-	if (__atomic_load_n(&slot->sleeping, __ATOMIC_SEQ_CST) != 0 &&
-	    __atomic_exchange_n(&slot->sleeping, 0, __ATOMIC_SEQ_CST) != 0)
-		worker->options.wake_client(worker->options.argument, proxy_slot_owner(word));
-}
-
-void
-place_finish(FabricWorker *worker, uint32_t slot, ProxyPlace *place, FabricStatus status, const char *detail)
-{
-	place->status = (uint32_t) status;
-	if (status != FABRIC_OK && detail != NULL)
-		strncpy(place->detail, detail, sizeof(place->detail) - 1);
-	if (status == FABRIC_LOST)
-		count_up(&worker->state->lost, 1);
-	__atomic_store_n(&place->state, PROXY_DONE, __ATOMIC_SEQ_CST);
-	wake_client(worker, slot);
-}
-
 /* Is the slot one of ours, and not free? */
 static bool
 slot_is_ours(const FabricWorker *worker, uint32_t slot, uint64_t *word)
@@ -137,8 +108,8 @@ serve_chain(FabricWorker *worker, uint32_t number, ProxyPlace *place)
 		slot->taken--;
 		return SERVE_LATER;
 	}
-	count_up(&worker->state->chains, 1);
-	count_up(&worker->state->operations, count);
+	worker_count_up(&worker->state->chains, 1);
+	worker_count_up(&worker->state->operations, count);
 	return SERVE_DONE;
 }
 
@@ -220,7 +191,7 @@ serve_slowly(FabricWorker *worker, uint32_t number, ProxyPlace *place)
 			return SERVE_LATER;
 	}
 	slot->taken++;
-	count_up(&worker->state->calls, 1);
+	worker_count_up(&worker->state->calls, 1);
 	if (client->link == NULL)
 		place_finish(worker, number, place, place->kind == PROXY_ESTABLISH ? FABRIC_NO_MEMORY : FABRIC_LOST,
 		             "the connection worker has no endpoint for it");
@@ -397,7 +368,7 @@ worker_sleep(FabricWorker *worker, const int *descriptors, int count, int millis
 	__atomic_store_n(&worker->state->sleeping, 1, __ATOMIC_SEQ_CST);
 	if (!doorbell_rang(worker))
 	{
-		count_up(&worker->state->sleeps, 1);
+		worker_count_up(&worker->state->sleeps, 1);
 		result = worker->options.wait(worker->options.argument, all, count + more, milliseconds);
 	}
 	__atomic_store_n(&worker->state->sleeping, 0, __ATOMIC_SEQ_CST);
@@ -411,7 +382,8 @@ worker_sleep(FabricWorker *worker, const int *descriptors, int count, int millis
 	return result < 0 ? 0 : result;
 }
 
-int
+/* FabricWorker.wait. */
+static int
 worker_wait(void *argument, const int *descriptors, int count, int milliseconds)
 {
 	FabricWorker *worker = argument;
@@ -494,6 +466,7 @@ fabric_worker_open(const FabricWorkerOptions *options, FabricWorker **worker)
 		return FABRIC_NO_MEMORY;
 	}
 	opened->options = *options;
+	opened->wait = worker_wait;
 	opened->area = options->area;
 	opened->state = state;
 	state->endpoints = 0;
@@ -543,7 +516,7 @@ fabric_worker_close(FabricWorker *worker)
 			uint64_t word;
 
 			if (slot_is_ours(worker, i, &word))
-				wake_client(worker, i);
+				worker_wake_client(worker, i);
 		}
 	}
 	free(worker->todo);

@@ -55,23 +55,31 @@ struct FabricWorker
 	ProxyClient *clients; /* by slot */
 	uint64_t *todo;       /* a bit for each slot that may have something to do */
 	uint32_t turn;        /* slot that comes first in the next round */
-	ProxyLink *busy;      /* the link in whose call we are */
-	bool nested;          /* inside the wait hook of that call */
-	bool stopped;         /* the wait hook asked for it */
+	/* The wait hook of its endpoints: serves the clients of other endpoints meanwhile. */
+	int (*wait)(void *argument, const int *descriptors, int count, int milliseconds);
+	ProxyLink *busy; /* the link in whose call we are */
+	bool nested;     /* inside the wait hook of that call */
+	bool stopped;    /* the wait hook asked for it */
 	ProxyFlight *spare;
 	uint64_t next_sweep;
 	Spin spin;
 	ProxyLink links[PROXY_LINKS];
 };
 
-/* ---- proxy_worker.c ---- */
+static inline void
+worker_count_up(uint64_t *counter, uint64_t by)
+{
+	__atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
+}
+
+/* ---- proxy_finish.c ---- */
+
+/* Wakes the client of a slot, if it sleeps. */
+extern void worker_wake_client(FabricWorker *worker, uint32_t number);
 
 /* Gives the request back to its client, with the detail of `fabric` (or NULL) if it failed. */
 extern void place_finish(FabricWorker *worker, uint32_t slot, ProxyPlace *place, FabricStatus status,
                          const char *detail);
-
-/* The wait hook of the worker's endpoints: serves the clients of other endpoints meanwhile. */
-extern int worker_wait(void *argument, const int *descriptors, int count, int milliseconds);
 
 /* ---- proxy_link.c ---- */
 

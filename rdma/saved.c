@@ -216,7 +216,7 @@ saved_forget(const FabricServer *server, char *detail)
 /* ---- at the end ---- */
 
 FabricStatus
-fabric_server_save(FabricServer *server, int drain_ms)
+saved_save(FabricServer *server)
 {
 	const char *path = server->options.snapshot_path;
 	char why[FABRIC_DETAIL_BYTES] = "";
@@ -225,9 +225,6 @@ fabric_server_save(FabricServer *server, int drain_ms)
 	uint64_t bytes = 0;
 	FabricStatus status = FABRIC_BUSY;
 
-	if (path == NULL)
-		return FABRIC_NOT_SUPPORTED;
-	server_end_service(server, drain_ms);
 	watch_begin(&watched, server, true, &watch);
 	server_set_detail(why, "a client is in the middle of an operation");
 	if (server->dying == 0)

@@ -125,6 +125,17 @@ open_class(FabricServer *server, char *detail)
 	return status;
 }
 
+/* Ends the channels of an earlier server. FABRIC_BUSY: a process that has one does not end. */
+static FabricStatus
+recover(FabricServer *server, char *detail)
+{
+	FabricStatus status = channels_recover(server);
+
+	if (status != FABRIC_OK)
+		server_set_detail(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
+	return status;
+}
+
 /* Takes over the object that is there, or loads it, or makes a new one. */
 static FabricStatus
 open_object(FabricServer *server, FabricMemoryState *state, char *detail)
@@ -136,7 +147,7 @@ open_object(FabricServer *server, FabricMemoryState *state, char *detail)
 
 	/* By the sizes that it had when its channels died. */
 	if (status == FABRIC_OK && kept)
-		status = object_recover(server, detail);
+		status = recover(server, detail);
 	if (status != FABRIC_OK)
 		return status;
 	if (kept)
@@ -331,14 +342,23 @@ fabric_server_stop(FabricServer *server)
 	errno = saved;
 }
 
-void
-server_end_service(FabricServer *server, int drain_ms)
+static void
+end_service(FabricServer *server, int drain_ms)
 {
 	if (server->drained)
 		return;
-	server->quiet = server_drain(server, drain_ms);
+	server->quiet = server_drain(server, fabric_server_step, drain_ms);
 	server->drained = true;
 	close_doors(server);
+}
+
+FabricStatus
+fabric_server_save(FabricServer *server, int drain_ms)
+{
+	if (server->options.snapshot_path == NULL)
+		return FABRIC_NOT_SUPPORTED;
+	end_service(server, drain_ms);
+	return saved_save(server);
 }
 
 void
@@ -346,7 +366,7 @@ fabric_server_close(FabricServer *server, int drain_ms, bool discard)
 {
 	if (server == NULL)
 		return;
-	server_end_service(server, drain_ms);
+	end_service(server, drain_ms);
 	server->memory.header->clean = server->quiet ? 1 : 0;
 	server_log(server, FABRIC_LOG_INFO, "closed%s", server->quiet ? "" : " in the middle of operations");
 	if (discard)
@@ -383,14 +403,6 @@ fabric_server_set_keys(FabricServer *server, const FabricKeys *keys)
 		connection_close(server, connection);
 	}
 	return FABRIC_OK;
-}
-
-const char *
-fabric_server_tenant(const FabricServer *server, uint32_t tenant)
-{
-	if (tenant >= MEMORY_MAX_TENANTS || server->memory.header->tenants[tenant][0] == MEMORY_NAME_FREED)
-		return "";
-	return server->memory.header->tenants[tenant];
 }
 
 uint32_t

@@ -56,6 +56,8 @@
 typedef struct VerbsServer VerbsServer;
 
 /* The chain that the channel of a client who sends frames runs; one at a time, in the order in which they came. */
+struct ServerConnection;
+
 typedef struct ServerChain
 {
 	ApplyChannel channel;
@@ -63,6 +65,8 @@ typedef struct ServerChain
 	ControlFrame frame; /* of the request; its length is that of the reply's data */
 	uint64_t parked;    /* since when it waits for a stripe or the device; 0: it does not */
 	bool posted;        /* the device has it */
+	/* One that waits is given up, as its channel was killed: the client is told (chains.c). */
+	void (*drop)(FabricServer *server, struct ServerConnection *connection);
 	FabricOp ops[FABRIC_MAX_CHAIN];
 } ServerChain;
 
@@ -230,8 +234,6 @@ extern FabricStatus object_lock(FabricServer *server, char *detail);
  * FABRIC_DENIED: what is there is no memory object, or others could have made or changed it.
  */
 extern FabricStatus object_open(FabricServer *server, bool *found, char *detail);
-/* Recovers the object that was found. */
-extern FabricStatus object_recover(FabricServer *server, char *detail);
 /* The sizes that the options ask for. */
 extern MemorySizes object_asked(const FabricServer *server);
 /* Makes one, which is not `believed` before its header gets its magic. */
@@ -253,10 +255,10 @@ extern bool object_is_whole(FabricServer *server);
 extern FabricStatus saved_load(FabricServer *server, bool *loaded, char *detail);
 /* The object was kept: removes the snapshot, if there is one; one that is of other memory is set aside. */
 extern FabricStatus saved_forget(const FabricServer *server, char *detail);
+/* Saves the memory, which nobody serves any more. FABRIC_BUSY: a client is in the middle of an operation; and what a full disk is. */
+extern FabricStatus saved_save(FabricServer *server);
 
 /* server.c */
-/* Drains, if that was not done yet, and closes all connections and listening sockets. */
-extern void server_end_service(FabricServer *server, int drain_ms);
 
 /* units.c */
 /* Warns in the log if the file system of the object is nearly full, and at the start if it can never hold all of it. */
@@ -275,27 +277,26 @@ extern void listen_resume(FabricServer *server);
 
 /* drain.c */
 
+/* A round of the server's loop: fabric_server_step(). */
+typedef FabricStatus (*ServerStep)(FabricServer *server, int milliseconds);
+
 /*
  * The end of service: tells the clients, waits for at most drain_ms until nothing is held or in progress,
  * kills all channels.  True if the memory was quiet then.
  */
-extern bool server_drain(FabricServer *server, int drain_ms);
+extern bool server_drain(FabricServer *server, ServerStep step, int drain_ms);
 
 /* accept.c */
 /* Takes those who wait at a listening socket. */
 extern void connection_accept(FabricServer *server, int listener);
 /* Goes on with the handshake of a network client; true: it is done. */
 extern bool accept_handshake(FabricServer *server, ServerConnection *connection);
-/* Counts a network client that has proven a key, or has said HELLO where there are none. */
-extern void accept_count(FabricServer *server, ServerConnection *connection);
 
 /* connection.c */
 /* A connection for an accepted socket, which it takes over; NULL: no memory, and the socket is closed. */
 extern ServerConnection *connection_make(FabricServer *server, int descriptor);
 /* Frees one that was not begun, or is closed. */
 extern void connection_free(ServerConnection *connection);
-/* Looks whether it has sent a chain, without asking epoll first, and answers it; true if it had. */
-extern bool connection_look(FabricServer *server, ServerConnection *connection);
 /* Has epoll watch for what the connection waits for; false: it cannot. */
 extern bool connection_watch(const FabricServer *server, ServerConnection *connection, uint32_t interest);
 
@@ -321,7 +322,6 @@ connection_of_process_tag(void *pointer)
 	return (ServerConnection *) (void *) ((char *) pointer - 1);
 }
 
-extern void connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events);
 /* Ends the connection and kills its channel; it is freed by connections_round(). */
 extern void connection_close(FabricServer *server, ServerConnection *connection);
 /*
@@ -329,6 +329,7 @@ extern void connection_close(FabricServer *server, ServerConnection *connection)
  * to do.
  */
 extern void connection_make_due(FabricServer *server, ServerConnection *connection);
+extern void connection_not_due(FabricServer *server, ServerConnection *connection);
 /*
  * Appends a reply to the request being answered, whose `bytes` of data are in the place that
  * connection_reply_place() gave, or are none.
@@ -341,6 +342,18 @@ extern uint8_t *connection_reply_place(FabricServer *server, ServerConnection *c
 extern void connection_notify(FabricServer *server, ServerConnection *connection, FabricStatus status);
 /* The network client said HELLO. */
 extern void connection_introduced(FabricServer *server, ServerConnection *connection);
+/* Counts a network client that has proven a key, or has said HELLO where there are none. */
+extern void connection_count(FabricServer *server, ServerConnection *connection);
+/* No channel came of it, or the connection ends: it has no chains. */
+extern void chains_forget(ServerConnection *connection);
+/* Sends what the socket takes of the output. False: the connection is closed. */
+extern bool connection_send(FabricServer *server, ServerConnection *connection);
+
+/* serve.c */
+/* The socket of the connection is ready, as epoll says. */
+extern void connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events);
+/* Looks whether it has sent a chain, without asking epoll first, and answers it; true if it had. */
+extern bool connection_look(FabricServer *server, ServerConnection *connection);
 /* Goes on with what waited for something else than a socket; frees closed connections. */
 extern void connections_round(FabricServer *server);
 /* How long the loop may sleep, at most `milliseconds`. */
@@ -357,8 +370,6 @@ extern void request_continue_attach(FabricServer *server, ServerConnection *conn
 /* chains.c */
 /* Before channel_grant(): takes the memory that chains in frames need. False: there is none. */
 extern bool chains_prepare(ServerConnection *connection);
-/* No channel came of it, or the connection ends: it has no chains. */
-extern void chains_forget(ServerConnection *connection);
 /* After channel_grant(): the channel can be used. */
 extern void chains_begin(FabricServer *server, ServerConnection *connection);
 /* Runs the chain of a frame and replies, or parks it. */
@@ -366,8 +377,22 @@ extern void chains_handle(FabricServer *server, ServerConnection *connection, ui
                           uint32_t bytes);
 /* Goes on with a parked chain, if the connection has one; true if it still is parked. */
 extern bool chains_continue(FabricServer *server, ServerConnection *connection);
-/* The channel was killed: its parked chain will never go on. */
-extern void chains_drop(FabricServer *server, ServerConnection *connection);
+
+/* instance.c */
+/*
+ * The record of a cluster, or NULL.  instance_make() makes it if it is not there, for a tenant: NULL: there
+ * are too many.
+ */
+extern MemoryInstance *instance_find(const FabricServer *server, const uint64_t cluster[2]);
+extern MemoryInstance *instance_make(FabricServer *server, const uint64_t cluster[2], uint32_t tenant);
+static inline uint32_t
+instance_number(const FabricServer *server, const MemoryInstance *instance)
+{
+	return (uint32_t) (instance - server->memory.instances) + 1;
+}
+
+/* At the start, before anybody is served: every instance has to attach anew, its launcher too. */
+extern void instances_fence(FabricServer *server);
 
 /* channel.c */
 static inline MemoryChannelState
@@ -392,20 +417,6 @@ extern void channels_round(FabricServer *server);
  */
 extern FabricStatus channels_recover(FabricServer *server);
 
-/*
- * The record of a cluster, or NULL.  instance_make() makes it if it is not there, for a tenant: NULL: there
- * are too many.
- */
-extern MemoryInstance *instance_find(const FabricServer *server, const uint64_t cluster[2]);
-extern MemoryInstance *instance_make(FabricServer *server, const uint64_t cluster[2], uint32_t tenant);
-static inline uint32_t
-instance_number(const FabricServer *server, const MemoryInstance *instance)
-{
-	return (uint32_t) (instance - server->memory.instances) + 1;
-}
-
-/* At the start, before anybody is served: every instance has to attach anew, its launcher too. */
-extern void instances_fence(FabricServer *server);
 /* Kills all channels of the instance; true if none is left to settle. */
 extern bool instance_kill(FabricServer *server, uint32_t instance);
 /*

@@ -23,6 +23,14 @@ has_key(const FabricServer *server, const char *name)
 	return false;
 }
 
+const char *
+fabric_server_tenant(const FabricServer *server, uint32_t tenant)
+{
+	if (tenant >= MEMORY_MAX_TENANTS || server->memory.header->tenants[tenant][0] == MEMORY_NAME_FREED)
+		return "";
+	return server->memory.header->tenants[tenant];
+}
+
 /* Did the tenant come, and leave nothing?  Whoever changes anything here has attached before, and nobody can come without a key. */
 static bool
 left_nothing(const FabricServer *server, uint32_t number)

@@ -132,7 +132,9 @@ typedef enum FabricWait
 /* When a wait that begins now must be over (FabricOptions.silence). */
 extern uint64_t fabric_deadline(const Fabric *fabric, FabricWait wait);
 
-/* Calls the wait hook of the options, or poll(2). */
+/* What a client sleeps by that lends no wait of its own: poll(2). */
+extern int fabric_default_wait(void *argument, const int *descriptors, int count, int milliseconds);
+/* Calls the wait hook of the options. */
 extern int fabric_sleep(const Fabric *fabric, const int *descriptors, int count, int milliseconds);
 
 #endif /* SHERMAN_TRANSPORT_H */

@@ -67,13 +67,6 @@ fabric_server_read(FabricServer *server, uint64_t offset, uint32_t bytes, uint64
 	return false;
 }
 
-void
-fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end)
-{
-	*first = MEMORY_FIRST_UNIT;
-	*end = server->memory.header->region_bytes;
-}
-
 /* Is the range whole units of node memory? */
 static bool
 range_is_units(const FabricServer *server, uint64_t offset, uint64_t bytes)

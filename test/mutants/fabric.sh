@@ -50,7 +50,7 @@ mutate redo_slot_inherited conformance rdma/channel.c \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
 mutate old_incarnation_connects conformance rdma/requests.c \
 	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'
-mutate waits_share_no_deadline test_deadline rdma/fabric.c \
+mutate waits_share_no_deadline test_deadline rdma/wait.c \
 	's/if \(options->silence == NULL\)/if (true)/'
 mutate neighbors_stored_over conformance rdma/apply.h \
 	's/while \(\(old >> shift & FABRIC_LANE_MAX\) == op->compare &&.*?;\n/if ((old >> shift \& FABRIC_LANE_MAX) == op->compare)\n\t\t__atomic_store_n(word, (old \& ~((uint64_t) FABRIC_LANE_MAX << shift)) | op->operand << shift, __ATOMIC_SEQ_CST);\n/s'

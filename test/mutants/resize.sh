@@ -7,7 +7,7 @@ mutate size_before_file test_resize rdma/memory.c \
 mutate longer_file_refused test_resize rdma/memory.c \
 	's/header\.object_bytes > \(uint64_t\) file\.st_size/header.object_bytes != (uint64_t) file.st_size/'
 mutate recovered_by_new_sizes test_server rdma/server.c \
-	's/if \(status == FABRIC_OK && kept\)\s+status = object_recover\(server, detail\);/if (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_resize(server, detail);\n\tif (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_recover(server, detail);/s'
+	's/if \(status == FABRIC_OK && kept\)\s+status = recover\(server, detail\);/if (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_resize(server, detail);\n\tif (status == FABRIC_OK \&\& kept)\n\t\tstatus = recover(server, detail);/s'
 mutate more_than_asked_for test_resize tree/service_space.c \
 	's/return used \+ \*bytes <= total;/return true;/; s/while \(\*bytes > EXTENT_MIN_BYTES && used \+ \*bytes > total\)/while (false)/'
 mutate words_of_the_old_size test_resize tree/service.c \

@@ -91,9 +91,9 @@ mutate channels_of_all_clusters test_security rdma/requests.c \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
 mutate refusal_not_logged test_security rdma/accept.c \
 	's/server_complain\(server, COMPLAINT_REFUSED, "a client was refused.*?;//s'
-mutate strangers_stay test_crowd rdma/connection.c \
+mutate strangers_stay test_crowd rdma/serve.c \
 	's/fabric_now\(\) > connection->stranger_deadline/false/'
-mutate slow_readers_read_from test_crowd rdma/connection.c \
+mutate slow_readers_read_from test_crowd rdma/serve.c \
 	's/buffer_used\(&connection->output\) < SERVER_OUTPUT_BYTES/true/'
 mutate channels_for_the_greedy test_crowd rdma/channel.c \
 	's/!tenant_may_have_channel\(server, connection->tenant\)/false/'
@@ -111,11 +111,11 @@ mutate key_not_asked_for test_refusals rdma/accept.c \
 	's/ask_for_key\(connection\);//; s/static void\nask_for_key/static inline void\nask_for_key/'
 mutate anybody_asked_for_key test_refusals rdma/accept.c \
 	's/ \|\|\s+frame.method != CONTROL_HELLO//'
-mutate unwanted_key_not_told test_refusals rdma/connection.c \
+mutate unwanted_key_not_told test_refusals rdma/serve.c \
 	's/stream_refuse_hello\(connection->stream\);//'
-mutate version_not_told test_refusals rdma/connection.c \
+mutate version_not_told test_refusals rdma/serve.c \
 	's/connection_reply\(server, connection, frame, FABRIC_PROTOCOL, 0\);//'
-mutate version_told_later test_refusals rdma/connection.c \
+mutate version_told_later test_refusals rdma/serve.c \
 	's/!connection->introduced && frame->method == CONTROL_HELLO/frame->method == CONTROL_HELLO/'
 mutate other_version_is_away test_refusals rdma/link.c \
 	's/method == CONTROL_HELLO && link->other_version/false/'
