@@ -33,7 +33,7 @@ mutate pages_not_taken test_server rdma/units.c \
 mutate old_boot_believed test_server rdma/memory.c \
 	's/ && memcmp\(boot_id, header->boot_id, sizeof\(boot_id\)\) == 0//'
 mutate always_clean test_server rdma/server.c \
-	's/quiet \? 1 : 0;/1;/'
+	's/server->quiet \? 1 : 0;/1;/'
 mutate drain_does_not_wait test_server rdma/drain.c \
 	's/fabric_now\(\) >= deadline \|\|/true ||/'
 mutate drain_not_told test_server rdma/drain.c \
