@@ -10,15 +10,15 @@ MSD_SOURCES :=
 include rdma/rdma.mk
 include tree/tree.mk
 
-# What only tests have a use for is not in what others install: crash points (am/steps.c, tree/step.c) and faults (rdma/fault.c).
-TEST_SOURCES = am/steps.c tree/step.c rdma/fault.c
+# What only tests have a use for is not in what others install: crash points (am/base/steps.c, tree/step.c) and faults (rdma/fault.c).
+TEST_SOURCES = am/base/steps.c tree/step.c rdma/fault.c
 LEFT_OUT = $(if $(ASSERTS),,$(TEST_SOURCES))
 LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(TREE_SOURCES)))
 # The daemon's own objects, beside those of the library.
 MSD_OBJECTS = $(patsubst %.c,%.o,$(MSD_SOURCES))
 
 MODULE_big = sherman
-OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(sort $(wildcard am/*.c)))) $(LIBRARY_OBJECTS)
+OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(sort $(wildcard am/*/*.c)))) $(LIBRARY_OBJECTS)
 EXTENSION = sherman
 DATA = sherman--1.0.sql
 PGFILEDESC = "sherman - ordered index in the memory of memory nodes"
@@ -31,6 +31,7 @@ TAP_TESTS = 1
 
 # PostgreSQL's headers are read as system headers, so that -Wextra speaks of ours alone; its callbacks have parameters
 # that not every access method needs.
+PG_CPPFLAGS = -I.
 PG_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-declaration-after-statement \
 	-isystem $(shell $(PG_CONFIG) --includedir-server) -pthread -MMD -MP
 # A failed assertion ends the backend, and with it the server's run: for tests.

@@ -3,14 +3,14 @@
  *		The front door: module magic, _PG_init() and the handler with its table of callbacks.
  *
  * The handler works whether or not the library was preloaded, so that a table with sherman indexes can always
- * be read, dumped, dropped and frozen; whatever needs the memory nodes says so itself (am/connection.c).
+ * be read, dumped, dropped and frozen; whatever needs the memory nodes says so itself (am/nodes/connection.c).
  */
-#include "am/sherman.h"
+#include "am/base/sherman.h"
 
 #include "access/nbtree.h"
 #include "commands/vacuum.h"
 
-#include "am/compat.h"
+#include "am/base/compat.h"
 
 PG_MODULE_MAGIC;
 

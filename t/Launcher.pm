@@ -1,5 +1,5 @@
 
-# The launcher held up at one of its steps (am/steps.c).
+# The launcher held up at one of its steps (am/base/steps.c).
 
 package Launcher;
 

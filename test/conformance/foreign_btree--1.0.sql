@@ -2,7 +2,7 @@ CREATE FUNCTION foreign_btree_handler(internal) RETURNS index_am_handler AS 'MOD
 
 CREATE ACCESS METHOD foreign_btree TYPE INDEX HANDLER foreign_btree_handler;
 
--- Its operator classes are btree's, member by member, as those of sherman are (am/mirror.c).
+-- Its operator classes are btree's, member by member, as those of sherman are (am/keys/mirror.c).
 CREATE FUNCTION foreign_btree_mirror_opfamily(family_schema name, family_name name)
 RETURNS void
 LANGUAGE plpgsql

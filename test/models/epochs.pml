@@ -1,6 +1,6 @@
 /*
  * epochs.pml
- *		Epochs, leases and healing: am/recovery.c, am/wal_end.c, am/epochs.c, am/attach.c, am/changes.c, am/heal.c, am/vacuum.c,
+ *		Epochs, leases and healing: am/recovery/recovery.c, am/recovery/wal_end.c, am/recovery/epochs.c, am/server/attach.c, am/index/changes.c, am/heal/heal.c, am/access/vacuum.c,
  *		tree/heal.c, tree/insert.c, leaf_is_suspect() in tree/node.h.
  *
  * A server with WAL and a table of one place, in which rows with key 0 or 1 follow one another; its control file and state file; and a
@@ -173,7 +173,7 @@ hidden byte	i, floor, limit, found;
 #define ROUNDED(l)	(((l) + 1) / 2 * 2)
 #define MAX(a, b)	((a) > (b) -> (a) : (b))
 
-/* ---- stamps: am/epochs.c, tree/client.h */
+/* ---- stamps: am/recovery/epochs.c, tree/client.h */
 
 /* Into `found`: whether (e, l) is proven. */
 inline prove(number, lsn)

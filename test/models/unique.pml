@@ -1,6 +1,6 @@
 /*
  * unique.pml
- *		One key of a unique index, and how rows with it are added: am/unique.c, am/key_parts.c.
+ *		One key of a unique index, and how rows with it are added: am/access/unique.c, am/access/key_parts.c.
  *
  * The index has an entry of a dead row with the key, which VACUUM removes at some time.  Rows are added with the same key.  Each
  * first tries to add its entry on condition that no other with the key is there, which the leaf's lock makes one step, and holds

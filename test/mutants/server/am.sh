@@ -1,307 +1,307 @@
 # Safeguards of am/. Sourced by script/test-mutations-server.
 
 # ---- index-only scans
-mutate second_look_left_out specs/index-only-vacuum am/scan_only.c \
+mutate second_look_left_out specs/index-only-vacuum am/access/scan_only.c \
 	's/if \(!unchanged\)/if (!unchanged \&\& false)/'
-mutate map_believed_at_any_time specs/index-only-vacuum am/scan_only.c \
+mutate map_believed_at_any_time specs/index-only-vacuum am/access/scan_only.c \
 	's/status = sherman_batch_unchanged\(index, scan->indexRelation, tree_scan, batch, &unchanged\);/(void) index;/'
 
 # ---- SERIALIZABLE
-mutate leaf_not_locked specs/serializable am/predicate.c \
+mutate leaf_not_locked specs/serializable am/index/predicate.c \
 	's/bool\t\tlock = IsolationIsSerializable\(\)/bool\t\tlock = false \&\& IsolationIsSerializable()/'
-mutate insert_looks_for_no_reader specs/serializable am/predicate.c \
+mutate insert_looks_for_no_reader specs/serializable am/index/predicate.c \
 	's/CheckForSerializableConflictIn\(relation, NULL, page_of_leaf\(tree_inserted_leaf\(index->tree\)\)\);/(void) index;/'
-mutate locks_stay_at_the_split_leaf specs/serializable am/predicate.c \
+mutate locks_stay_at_the_split_leaf specs/serializable am/index/predicate.c \
 	's/index->relation != NULL && from_page != to_page/false \&\& from_page != to_page/'
-mutate refused_duplicate_looks_for_no_reader specs/unique-serializable am/unique.c \
+mutate refused_duplicate_looks_for_no_reader specs/unique-serializable am/access/unique.c \
 	's/if \(IsolationIsSerializable\(\)\)\n\t\t\t\tcheck_readers/if (false)\n\t\t\t\tcheck_readers/'
 
-mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/vacuum.c \
+mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/access/vacuum.c \
 	's/\tsherman_predicate_changes\(relation, index\);\n//'
 
 # ---- uniqueness
-mutate key_not_locked specs/unique-lock am/unique.c \
+mutate key_not_locked specs/unique-lock am/access/unique.c \
 	's/\tsherman_lock_key\(row->index, checker->lock\);\n\tchecker->locked = true;/\tchecker->locked = false;/'
-mutate check_not_looked_for specs/unique-lock am/key_parts.c \
+mutate check_not_looked_for specs/unique-lock am/access/key_parts.c \
 	's/if \(likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)\)/if (part != NULL)/'
-mutate check_given_up_early specs/unique-lock am/unique.c \
+mutate check_given_up_early specs/unique-lock am/access/unique.c \
 	's/(\tkey_part_check\(checker->part\);)/$1\n\tkey_part_check_end(checker->part);/; s/\tkey_part_check_end\(checker->part\);\n\tsherman_unlock/\tsherman_unlock/'
-mutate adder_says_so_on_its_way specs/unique-lock am/unique.c \
+mutate adder_says_so_on_its_way specs/unique-lock am/access/unique.c \
 	's/\tstatus = tree_insert_alone/\tif (!key_part_add(&part))\n\t\treturn false;\n\tstatus = tree_insert_alone/; s/(&hit, &alone\);\n)/$1\tkey_part_added(&part);\n/'
-mutate bytes_of_a_key_not_hashed specs/unique-lock am/unique.c \
+mutate bytes_of_a_key_not_hashed specs/unique-lock am/access/unique.c \
 	's/checker->by_image\[i\] = equal_is_same\(column\);/checker->by_image[i] = equal_is_same(column) \&\& false;/'
-mutate conflict_not_looked_at_again specs/unique-lock am/unique.c \
+mutate conflict_not_looked_at_again specs/unique-lock am/access/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
-mutate index_not_looked_at_behind_a_wait t/008_unreachable am/unique.c \
+mutate index_not_looked_at_behind_a_wait t/008_unreachable am/access/unique.c \
 	's/\t\t\*opened = sherman_index_for_insert\(row->index\);\n\t\tlock_key/\t\tlock_key/'
-mutate checks_of_an_error_go_on sql/unique am/key_parts.c \
+mutate checks_of_an_error_go_on sql/unique am/access/key_parts.c \
 	's/if \(phase != RESOURCE_RELEASE_LOCKS\)/if (phase != RESOURCE_RELEASE_LOCKS || !is_commit)/'
-mutate own_death_not_looked_at specs/unique-concurrent-build am/unique.c \
+mutate own_death_not_looked_at specs/unique-concurrent-build am/access/unique.c \
 	's/if \(!table_index_fetch_tuple_check\(row->heap, &own, SnapshotSelf, NULL\)\)/if (false \&\& table_index_fetch_tuple_check(row->heap, \&own, SnapshotSelf, NULL))/'
-mutate pending_row_not_waited_for specs/unique-wait am/unique.c \
+mutate pending_row_not_waited_for specs/unique-wait am/access/unique.c \
 	's/return FOUND_PENDING;/return FOUND_NOTHING;/'
-mutate duplicate_of_itself sql/constraints am/unique.c \
+mutate duplicate_of_itself sql/constraints am/access/unique.c \
 	's/look->self_seen = true;\n\t\t\t\tcontinue;/look->self_seen = true;/'
-mutate nulls_are_equal sql/unique am/unique.c \
+mutate nulls_are_equal sql/unique am/access/unique.c \
 	's/if \(row->isnull\[i\]\)\n\t\t\treturn true;/if (false)\n\t\t\treturn true;/'
-mutate indexes_left_to_core sql/on_conflict am/on_conflict.c \
+mutate indexes_left_to_core sql/on_conflict am/planner/on_conflict.c \
 	's/!has_unique_index\(relation\)/true/'
-mutate refusal_in_cores_words sql/on_conflict am/on_conflict.c \
+mutate refusal_in_cores_words sql/on_conflict am/planner/on_conflict.c \
 	's/\t\twatch_insert\(state\);\n//'
 
 # ---- constraints
-mutate constraints_not_marked sql/constraints am/constraints.c \
+mutate constraints_not_marked sql/constraints am/planner/constraints.c \
 	's/if \(mark == MARK_NONE\)\n/if (mark == MARK_NONE \&\& !by_setting)\n/'
-mutate mark_not_read t/010_upgrade am/constraints.c \
+mutate mark_not_read t/010_upgrade am/planner/constraints.c \
 	's/if \(!by_setting && !has_mark\(constraints\)\)/if (!by_setting)/'
-mutate mark_stays_when_retyped sql/constraints_retyped am/constraints.c \
+mutate mark_stays_when_retyped sql/constraints_retyped am/planner/constraints.c \
 	's/set_mark\(index_of\(constraint\), false\);/(void) constraint;/'
-mutate mark_not_given_back sql/constraints am/constraints.c \
+mutate mark_not_given_back sql/constraints am/planner/constraints.c \
 	's/set_mark\(index, true\);/(void) index;/'
-mutate mark_can_be_changed sql/constraints am/constraints.c \
+mutate mark_can_be_changed sql/constraints am/planner/constraints.c \
 	's/\|\| !sherman_is_ours\(index\) \|\|/|| sherman_is_ours(index) ||/'
-mutate access_method_by_its_name t/024_dump am/constraints.c \
+mutate access_method_by_its_name t/024_dump am/planner/constraints.c \
 	's/get_am_name\(method\), by_setting/"sherman", by_setting/'
 
 # ---- the planner
-mutate ends_not_looked_at sql/planner_extremes am/hooks.c \
+mutate ends_not_looked_at sql/planner_extremes am/server/hooks.c \
 	's/\tsherman_extremes_install\(\);\n//'
-mutate ends_kept_behind_inserts sql/planner_extremes am/changes.c \
+mutate ends_kept_behind_inserts sql/planner_extremes am/index/changes.c \
 	's/\tindex->extremes\[0\][^\n]*\n//'
-mutate ends_read_for_each_plan sql/planner_extremes am/extremes.c \
+mutate ends_read_for_each_plan sql/planner_extremes am/planner/extremes.c \
 	's/\*least = \*greatest = false;/*least = *greatest = true;/'
-mutate ends_told_to_everybody sql/planner_extremes am/extremes.c \
+mutate ends_told_to_everybody sql/planner_extremes am/planner/extremes.c \
 	's/ \|\| !may_read\(&column\)\)/ || (!may_read(\&column) \&\& false))/'
-mutate dead_rows_are_ends sql/planner_extremes am/extremes.c \
+mutate dead_rows_are_ends sql/planner_extremes am/planner/extremes.c \
 	's/if \(table_index_fetch_tuple_check\(/if (true || table_index_fetch_tuple_check(/'
 
-mutate other_extensions_not_asked t/068_neighbors am/extremes.c \
+mutate other_extensions_not_asked t/068_neighbors am/planner/extremes.c \
 	's/if \(previous_stats != NULL && previous_stats\(/if (previous_stats == NULL \&\& previous_stats(/'
-mutate inserts_of_others_skipped t/068_neighbors am/on_conflict.c \
+mutate inserts_of_others_skipped t/068_neighbors am/planner/on_conflict.c \
 	's/previous_executor_start\(query, flags\);/standard_ExecutorStart(query, flags);/'
 
 # ---- how keys are encoded
-mutate encoding_not_compared t/067_encoding am/opened.c \
+mutate encoding_not_compared t/067_encoding am/index/opened.c \
 	's/ \|\| sherman_keys_fit\(relation, meta\)/ || sherman_keys_fit(relation, meta) || true/'
-mutate workers_encode_as_they_like t/067_encoding am/build_parallel.c \
+mutate workers_encode_as_they_like t/067_encoding am/access/build_parallel.c \
 	's/if \(!sherman_keys_fit\(index, &shared->encoding\)\)/if (!sherman_keys_fit(index, \&shared->encoding) \&\& false)/'
-mutate lost_locale_is_loaded t/067_encoding am/collations.c \
+mutate lost_locale_is_loaded t/067_encoding am/keys/collations.c \
 	's/can = !isnull && locale_exists\(/can = !isnull || locale_exists(/'
-mutate collation_version_not_compared t/067_encoding am/keys.c \
+mutate collation_version_not_compared t/067_encoding am/keys/keys.c \
 	's/if \(meta->collation_versions\[i\] == hash_of_version\(version\)\)/if (version != NULL || meta->collation_versions[i] == hash_of_version(version))/'
-mutate numeric_form_not_tried sql/types am/normalize_numeric.c \
+mutate numeric_form_not_tried sql/types am/keys/normalize_numeric.c \
 	's/(#define NUMERIC_DISK_SHORT_WEIGHT_SIGN) 0x0040/$1 0x1000/; s/known = try_form\(\);/known = try_form() || true;/'
 
 # ---- operator classes
-mutate foreign_class_taken sql/default_classes am/mirror.c \
+mutate foreign_class_taken sql/default_classes am/keys/mirror.c \
 	's/(\|\| )(equality_of\(class\) == equality_of\(theirs\))/$1$2 || true/'
-mutate new_families_not_mirrored sql/default_classes am/hooks.c \
+mutate new_families_not_mirrored sql/default_classes am/server/hooks.c \
 	's/\tsherman_mirror_changed\(statement->utilityStmt\);\n//'
-mutate mirrors_not_tied sql/default_classes am/mirror.c \
+mutate mirrors_not_tied sql/default_classes am/keys/mirror.c \
 	's/recordDependencyOn\(&depender, &referenced, DEPENDENCY_AUTO\);/(void) depender; (void) referenced;/'
-mutate mirrors_are_members sql/default_classes am/mirror.c \
+mutate mirrors_are_members sql/default_classes am/keys/mirror.c \
 	's/creating && IsPinnedObject\([^;]*\);/creating;/'
-mutate family_found_by_path sql/default_classes am/mirror.c \
+mutate family_found_by_path sql/default_classes am/keys/mirror.c \
 	's/ObjectIdGetDatum\(schema\)\)\)/ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))/'
 
 # ---- VACUUM and dead entries
-mutate barrier_not_waited_for specs/scan-barrier am/vacuum.c \
+mutate barrier_not_waited_for specs/scan-barrier am/access/vacuum.c \
 	's/\tsherman_scan_barrier_wait\(relation\);\n//'
-mutate barrier_left_with_a_row_in_progress specs/scan-barrier am/scan.c \
+mutate barrier_left_with_a_row_in_progress specs/scan-barrier am/access/scan.c \
 	's/if \(!TransactionIdIsValid\(dirty.xmin\) && /if (/'
-mutate barrier_held_to_the_end specs/scan-barrier am/scan.c \
+mutate barrier_held_to_the_end specs/scan-barrier am/access/scan.c \
 	's/\t\tleave_barrier\(scan\);/\t\t(void) leave_barrier;/'
-mutate scans_queue_behind_vacuum specs/scan-barrier am/locks.c \
+mutate scans_queue_behind_vacuum specs/scan-barrier am/base/locks.c \
 	's/\tpg_atomic_fetch_add_u32\(turns_of\(index\), 1\);\n//'
-mutate half_of_an_earlier_turn_not_waited_for specs/scan-barrier am/locks.c \
+mutate half_of_an_earlier_turn_not_waited_for specs/scan-barrier am/base/locks.c \
 	's/\twait_for_half\(index, 1 - half\);\n//'
-mutate leaves_read_cost_nothing t/026_parallel_vacuum am/vacuum.c \
+mutate leaves_read_cost_nothing t/026_parallel_vacuum am/access/vacuum.c \
 	's/\tcharge\(&progress->uncharged_read, progress->pages_per_leaf, VacuumCostPageMiss\);\n//'
-mutate leaves_written_cost_nothing t/026_parallel_vacuum am/vacuum.c \
+mutate leaves_written_cost_nothing t/026_parallel_vacuum am/access/vacuum.c \
 	's/\tif \(rewritten\)\n\t\tcharge\(&progress->uncharged_written, progress->pages_per_leaf, VacuumCostPageDirty\);\n//'
-mutate vacuum_never_sleeps t/026_parallel_vacuum am/vacuum.c \
+mutate vacuum_never_sleeps t/026_parallel_vacuum am/access/vacuum.c \
 	's/\t\tvacuum_delay_point\(\);\n(\t\tif \(!walk_on)/$1/'
-mutate all_rows_taken_for_dead sql/kill am/scan.c \
+mutate all_rows_taken_for_dead sql/kill am/access/scan.c \
 	's/if \(scan->kill_prior_tuple && /if (/; s/ && !scan->kill_prior_tuple &&/ \&\& false \&\&/'
-mutate unseen_taken_for_dead specs/kill-snapshot am/scan.c \
+mutate unseen_taken_for_dead specs/kill-snapshot am/access/scan.c \
 	's/if \(dead\)\n\t\tsherman_kill_note/if (!returned)\n\t\tsherman_kill_note/'
-mutate marks_in_a_tree_of_before t/021_dead_marks am/kill.c \
+mutate marks_in_a_tree_of_before t/021_dead_marks am/access/kill.c \
 	's/ \|\| !sherman_index_is_mutated\(index\)//'
 
-mutate marks_in_front_of_their_evidence t/021_dead_marks am/kill.c \
+mutate marks_in_front_of_their_evidence t/021_dead_marks am/access/kill.c \
 	's/stamp.lsn = GetXLogInsertRecPtr\(\);/stamp.lsn = 1;/'
-mutate skipped_rows_meet_at_the_metapage t/002_crash am/opened.c \
+mutate skipped_rows_meet_at_the_metapage t/002_crash am/index/opened.c \
 	's/ && open->index.break_durable\)\n\t\treturn/ \&\& false)\n\t\treturn/'
 
-mutate last_versions_asked_about_first sql/churn_sizes am/delete.c \
+mutate last_versions_asked_about_first sql/churn_sizes am/access/delete.c \
 	's/ && !leaf->entries\[slot\]\.newest//'
 
 # ---- builds
-mutate broken_hot_chain_of_a_worker_lost specs/parallel-build am/build_parallel.c \
+mutate broken_hot_chain_of_a_worker_lost specs/parallel-build am/access/build_parallel.c \
 	's/\tinfo->ii_BrokenHotChain \|= [^;]*;\n//'
-mutate participants_not_waited_for sql/parallel_build am/build_parallel.c \
+mutate participants_not_waited_for sql/parallel_build am/access/build_parallel.c \
 	's/\twait_for_participants\(build, participants\);\n/\t(void) wait_for_participants;\n/'
 
 # ---- temporary tables
-mutate metapage_not_written_through t/027_temporary am/metapage.c \
+mutate metapage_not_written_through t/027_temporary am/index/metapage.c \
 	's/if \(RelationUsesLocalBuffers\(index\)\)/if (false)/'
-mutate torn_metapage_names_nothing t/027_temporary am/living_trees.c \
+mutate torn_metapage_names_nothing t/027_temporary am/background/living_trees.c \
 	's/return temporary \&\& meta.reason == SHERMAN_REASON_NONE \? LOOK_REFUSED : LOOK_DONE;/return LOOK_DONE;/'
-mutate others_metapage_not_looked_at t/027_temporary am/living_trees.c \
+mutate others_metapage_not_looked_at t/027_temporary am/background/living_trees.c \
 	's/if \(!sherman_metapage_read/if (temporary)\n\t\treturn LOOK_REFUSED;\n\tif (!sherman_metapage_read/'
-mutate ended_session_alive t/027_temporary am/metapage.c \
+mutate ended_session_alive t/027_temporary am/index/metapage.c \
 	's/!= TEMP_NAMESPACE_IN_USE/== TEMP_NAMESPACE_NOT_TEMP/'
-mutate emptied_table_needs_memory_node t/027_temporary am/build.c \
+mutate emptied_table_needs_memory_node t/027_temporary am/access/build.c \
 	's/ \&\& RelationGetNumberOfBlocks\(heap\) == 0\)/ \&\& false)/; s/static void\nbuild_later/static pg_attribute_unused() void\nbuild_later/'
-mutate emptied_tree_not_given_up t/027_temporary am/build.c \
+mutate emptied_tree_not_given_up t/027_temporary am/access/build.c \
 	's/\tsherman_index_abandon_tree\(index\);\n//'
-mutate tree_of_a_copy_given_up sql/temporary am/opened.c \
+mutate tree_of_a_copy_given_up sql/temporary am/index/opened.c \
 	's/if \(!is_new \&\& open != NULL/(void) is_new;\n\tif (open != NULL/'
-mutate others_temporary_scanned t/027_temporary am/opened.c \
+mutate others_temporary_scanned t/027_temporary am/index/opened.c \
 	's/unlikely\(RELATION_IS_OTHER_TEMP\(index\)\)/false/'
 
 # ---- conditions
-mutate row_comparison_bounds_too_much sql/row_comparison am/row_comparison.c \
+mutate row_comparison_bounds_too_much sql/row_comparison am/planner/row_comparison.c \
 	's/less \? BTLessEqualStrategyNumber : BTGreaterEqualStrategyNumber/less ? BTLessStrategyNumber : BTGreaterStrategyNumber/'
-mutate relation_not_locked_without_tree t/029_serializable am/predicate.c \
+mutate relation_not_locked_without_tree t/029_serializable am/index/predicate.c \
 	's/\tif \(scan->xs_snapshot != InvalidSnapshot\)\n\t\tPredicateLockRelation\(relation, scan->xs_snapshot\);\n//'
-mutate insert_passed_over_looks_for_no_reader t/029_serializable am/insert.c \
+mutate insert_passed_over_looks_for_no_reader t/029_serializable am/access/insert.c \
 	's/\t\tsherman_predicate_skipped\(index, heap\);\n//'
-mutate locks_stay_at_the_broken_index t/029_serializable am/predicate.c \
+mutate locks_stay_at_the_broken_index t/029_serializable am/index/predicate.c \
 	's/\tTransferPredicateLocksToHeapRelation\(relation\);\n//'
-mutate error_of_the_callback_forgotten specs/concurrent-build-error am/vacuum.c \
+mutate error_of_the_callback_forgotten specs/concurrent-build-error am/access/vacuum.c \
 	's/\t\tif \(removal->error != NULL\)\n\t\t\tReThrowError\(removal->error\);\n//'
 
 # ---- epochs
-mutate last_end_counts t/030_epochs am/epochs.c \
+mutate last_end_counts t/030_epochs am/recovery/epochs.c \
 	's/local->end <= end\)\)/local->end == end))/'
-mutate runs_of_others_not_seen t/030_epochs am/wal_end.c \
+mutate runs_of_others_not_seen t/030_epochs am/recovery/wal_end.c \
 	's/return control->checkPoint == local->checkpoint \|\| [^;]*;/return control->checkPoint >= local->checkpoint;/'
-mutate beginning_of_a_checkpoint_not_seen t/030_epochs am/wal_end.c \
+mutate beginning_of_a_checkpoint_not_seen t/030_epochs am/recovery/wal_end.c \
 	's/ \|\| control->checkPointCopy.redo == local->redo;/;/'
-mutate checkpoint_not_waited_for t/030_epochs am/hooks.c \
+mutate checkpoint_not_waited_for t/030_epochs am/server/hooks.c \
 	's/IsA\(statement->utilityStmt, CheckPointStmt\)/false/'
-mutate crashes_without_memory_nodes_unproven t/030_epochs am/recovery.c \
+mutate crashes_without_memory_nodes_unproven t/030_epochs am/recovery/recovery.c \
 	's/return ended_in_production\(control\) && sherman_checkpoint_is_ours\(local, control\) \?/return ended_in_production(control) \&\& false ?/'
-mutate crashes_of_others_believed t/030_epochs am/recovery.c \
+mutate crashes_of_others_believed t/030_epochs am/recovery/recovery.c \
 	's/return ended_in_production\(control\) && sherman_checkpoint_is_ours\(local, control\) \?/return ended_in_production(control) ?/'
 
 # ---- leaves in doubt
-mutate doubt_not_looked_up t/031_heal am/scan.c \
+mutate doubt_not_looked_up t/031_heal am/access/scan.c \
 	's/if \(unlikely\(state->batch->suspect\)\)\n\t\treturn return_suspect/if (false)\n\t\treturn return_suspect/'
-mutate any_row_will_do t/031_heal am/suspect.c \
+mutate any_row_will_do t/031_heal am/heal/suspect.c \
 	's/if \(same_columns\(rows, entry, values, isnull\)\)/if (same_columns(rows, entry, values, isnull) || true)/'
-mutate bitmap_not_rechecked t/031_heal am/scan.c \
+mutate bitmap_not_rechecked t/031_heal am/access/scan.c \
 	's/count, state->batch->suspect\);/count, false);/'
-mutate blocks_not_looked_for t/031_heal am/suspect.c \
+mutate blocks_not_looked_for t/031_heal am/heal/suspect.c \
 	's/return block < rows->blocks;/return true;/'
-mutate lost_keys_are_taken t/031_heal am/unique.c \
+mutate lost_keys_are_taken t/031_heal am/access/unique.c \
 	's/if \(likely\(!batch->suspect\) \|\| /if (true || /'
-mutate last_removal_not_looked_at t/031_heal am/recovery.c \
+mutate last_removal_not_looked_at t/031_heal am/recovery/recovery.c \
 	's/return sherman_heal && tree_stamp_is_proven\([^;]*;/return sherman_heal;/'
-mutate rows_lose_their_entries t/031_heal am/heal.c \
+mutate rows_lose_their_entries t/031_heal am/heal/heal.c \
 	's/if \(finding == SUSPECT_NO_ROW\)/if (finding != SUSPECT_CHANGED)/'
-mutate columns_of_the_key_not_compared t/031_heal am/suspect.c \
+mutate columns_of_the_key_not_compared t/031_heal am/heal/suspect.c \
 	's/int i = keys->exact \? keys->columns : 0;/int i = keys->columns;/'
-mutate healing_forgotten t/031_heal am/heal.c \
+mutate healing_forgotten t/031_heal am/heal/heal.c \
 	's/\tsherman_trees_healed\(record.tree\);\n//'
 
 # ---- the healer
-mutate leaf_with_an_error_is_healed t/033_healer am/heal.c \
+mutate leaf_with_an_error_is_healed t/033_healer am/heal/heal.c \
 	's/\treturn error == NULL;/\treturn true;/'
-mutate healed_although_leaves_are_left t/033_healer am/heal.c \
+mutate healed_although_leaves_are_left t/033_healer am/heal/heal.c \
 	's/healing->ended \&\& healing->left == 0\)/healing->ended)/'
-mutate healer_waits_for_locks t/033_healer am/healer.c \
+mutate healer_waits_for_locks t/033_healer am/background/healer.c \
 	's/!ConditionalLockRelationOid\(table, RowExclusiveLock\)\)/(LockRelationOid(table, RowExclusiveLock), false))/'
-mutate healer_not_cancelled t/033_healer am/healer.c \
+mutate healer_not_cancelled t/033_healer am/background/healer.c \
 	's/\tMyProc->statusFlags \|= PROC_IS_AUTOVACUUM;\n//'
-mutate functions_run_as_superuser t/033_healer am/owner.c \
+mutate functions_run_as_superuser t/033_healer am/base/owner.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, caller->security \| SECURITY_RESTRICTED_OPERATION\);/(void) heap;/'
-mutate vacuum_does_not_heal t/033_healer am/vacuum.c \
+mutate vacuum_does_not_heal t/033_healer am/access/vacuum.c \
 	's/\t\(void\) heal_whole\(heap, index\);\n//'
-mutate rest_of_an_index_passed_over t/033_healer am/heal.c \
+mutate rest_of_an_index_passed_over t/033_healer am/heal/heal.c \
 	's/healing->ended = behind.ended;/healing->ended = true;/'
 
 # ---- code of a table's owner
-mutate path_not_pinned t/050_owners_code am/owner.c \
+mutate path_not_pinned t/050_owners_code am/base/owner.c \
 	's/if \(strcmp\(namespace_search_path, OWNER_PATH\) != 0\)/if (false)/'
-mutate owners_code_run_in_a_readers_session t/050_owners_code am/suspect.c \
+mutate owners_code_run_in_a_readers_session t/050_owners_code am/heal/suspect.c \
 	's/rows->evaluates = rows->code == 0 \|\| rows->maintains;/rows->evaluates = true;/; s/if \(!owner_maintains\(rows->heap\)\)/if (false)/'
-mutate functions_taken_for_postgresqls t/050_owners_code am/owner.c \
+mutate functions_taken_for_postgresqls t/050_owners_code am/base/owner.c \
 	's/\tif \(function >= FirstNormalObjectId\)\n\t\treturn true;/\tif (function >= FirstNormalObjectId)\n\t\treturn false;/'
-mutate text_of_functions_by_the_sessions_path t/050_owners_code am/owner.c \
+mutate text_of_functions_by_the_sessions_path t/050_owners_code am/base/owner.c \
 	's/\tif \(info->ii_Expressions != NIL\)/\tif (false)/'
-mutate partial_index_planned_in_doubt t/050_owners_code am/planner.c \
+mutate partial_index_planned_in_doubt t/050_owners_code am/planner/planner.c \
 	's/return \(code & OWNER_CODE_PREDICATE\) == 0;/return true;/'
-mutate index_over_functions_planned_in_doubt t/050_owners_code am/planner.c \
+mutate index_over_functions_planned_in_doubt t/050_owners_code am/planner/planner.c \
 	's/\tinfo->amhasgettuple = false;/\t;/'
-mutate predicate_left_to_who_rechecks t/050_owners_code am/scan.c \
+mutate predicate_left_to_who_rechecks t/050_owners_code am/access/scan.c \
 	's/ && \(suspect_code\(state->rows\) & OWNER_CODE_PREDICATE\) == 0;/;/'
-mutate healed_entry_not_read_again t/050_owners_code am/scan.c \
+mutate healed_entry_not_read_again t/050_owners_code am/access/scan.c \
 	's/state->place.key.offset \+= ScanDirectionIsForward\(direction\) \? -1 : 1;/(void) direction;/'
-mutate healer_waited_for_that_is_kept_out t/050_owners_code am/heal_wait.c \
+mutate healer_waited_for_that_is_kept_out t/050_owners_code am/index/heal_wait.c \
 	's/if \(keeps_healer_out\(index\)\)/if (keeps_healer_out(index) \&\& false)/'
-mutate healer_waited_for_in_vain t/050_owners_code am/healer.c \
+mutate healer_waited_for_in_vain t/050_owners_code am/background/healer.c \
 	's/healing->left > 0 && healing->complained\)/false)/'
-mutate others_heal t/050_owners_code am/owner.c \
+mutate others_heal t/050_owners_code am/base/owner.c \
 	's/if \(!pg_class_ownercheck/if (false \&\& !pg_class_ownercheck/'
-mutate others_wait_for_locks t/050_owners_code am/target.c \
+mutate others_wait_for_locks t/050_owners_code am/base/target.c \
 	's/\towner_check\(index_oid\);\n//'
-mutate entries_of_other_values_go t/050_owners_code am/suspect.c \
+mutate entries_of_other_values_go t/050_owners_code am/heal/suspect.c \
 	's/return !rows->maintains \|\| has_own_entry/return true || has_own_entry/'
-mutate entries_of_other_values_stay t/050_owners_code am/suspect.c \
+mutate entries_of_other_values_stay t/050_owners_code am/heal/suspect.c \
 	's/has_own_entry\(rows, entry, values, isnull\) \? SUSPECT_NO_ROW/(has_own_entry(rows, entry, values, isnull) \&\& false) ? SUSPECT_NO_ROW/'
-mutate predicate_taken_for_immutable t/050_owners_code am/suspect.c \
+mutate predicate_taken_for_immutable t/050_owners_code am/heal/suspect.c \
 	's/\(rows->code & OWNER_CODE_PREDICATE\) != 0 \? SUSPECT_CHANGED : SUSPECT_NO_ROW/SUSPECT_NO_ROW/'
 
 # ---- crash points
-mutate removal_before_flush t/037_crash_points am/changes.c \
+mutate removal_before_flush t/037_crash_points am/index/changes.c \
 	's/\tsherman_flush\(end\);\n//'
 
 # ---- invariants (doc/internals/invariants.md)
-mutate removal_not_flushed t/038_invariants am/changes.c \
+mutate removal_not_flushed t/038_invariants am/index/changes.c \
 	's/\tsherman_flush\(end\);\n//'
-mutate stamp_behind_its_row t/031_heal am/changes.c \
+mutate stamp_behind_its_row t/031_heal am/index/changes.c \
 	's/stamp->lsn = \(lsn \+ STAMP_SLACK - 1\) \/ STAMP_SLACK \* STAMP_SLACK;/stamp->lsn = 1 + 0 * lsn \/ STAMP_SLACK;/'
-mutate first_member_of_a_chain_alone t/031_heal am/suspect.c \
+mutate first_member_of_a_chain_alone t/031_heal am/heal/suspect.c \
 	's/\} while \(finding != SUSPECT_ROW && again\);/} while (false \&\& finding != SUSPECT_ROW \&\& again);/'
-mutate owners_code_runs_as_the_caller t/031_heal am/owner.c \
+mutate owners_code_runs_as_the_caller t/031_heal am/base/owner.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, /SetUserIdAndSecContext(caller->user, /'
 
 # ---- the postmaster's end
-mutate postmaster_believed_alive t/049_postmaster_gone am/workers.c \
+mutate postmaster_believed_alive t/049_postmaster_gone am/server/workers.c \
 	's/!sherman_postmaster_is_gone\(\)\)\n\t\treturn false;/PostmasterIsAlive())\n\t\treturn false;/'
 
 # ---- open indexes
-mutate handle_given_up_at_each_invalidation t/011_many_indexes am/opened.c \
+mutate handle_given_up_at_each_invalidation t/011_many_indexes am/index/opened.c \
 	's/\t\topen->stale = !sherman_keys_serve\(open->index\.keys, relation\);/\t\t;/'
 
 # ---- memory nodes that are forgotten
-mutate forgotten_until_the_next_start t/070_forget am/forget.c \
+mutate forgotten_until_the_next_start t/070_forget am/server/forget.c \
 	's/\tif \(!sherman_local_change\(&local\)\)\n\t\treturn;\n//; s/\(void\) sherman_history_write\(&local\)/(void) local/'
-mutate listed_memory_node_forgotten t/070_forget am/forget.c \
+mutate listed_memory_node_forgotten t/070_forget am/server/forget.c \
 	's/\t\t\treturn "It is in the list[^\n]*\n/\t\t\tcontinue;\n/'
-mutate attached_memory_node_forgotten t/070_forget am/forget.c \
+mutate attached_memory_node_forgotten t/070_forget am/server/forget.c \
 	's/\t\treturn "It is attached\.";\n/\t\treturn NULL;\n/'
 
 # ---- plans
-mutate plans_stay_when_an_index_breaks t/067_encoding am/metapage.c \
+mutate plans_stay_when_an_index_breaks t/067_encoding am/index/metapage.c \
 	's/\tSendSharedInvalidMessages\(&message, 1\);/\t(void) message;/'
-mutate plans_stay_when_a_node_goes t/013_prepared am/instance.c \
+mutate plans_stay_when_a_node_goes t/013_prepared am/base/instance.c \
 	's/\tSendSharedInvalidMessages\(&message, 1\);/\t(void) message;/'
-mutate plan_connects_for_nothing t/072_plans am/planner.c \
+mutate plan_connects_for_nothing t/072_plans am/planner/planner.c \
 	's/\t\tshow_families\(info\);\n/\t\tshow_families(info);\n\t\t(void) sherman_index_quietly(index);\n/'
-mutate plan_goes_by_what_is_away t/072_plans am/cost.c \
+mutate plan_goes_by_what_is_away t/072_plans am/access/cost.c \
 	's/info->tree_height = HEIGHT_AWAY;/guess_size(info);/'
-mutate away_is_better_than_disabled t/072_plans am/cost.c \
+mutate away_is_better_than_disabled t/072_plans am/access/cost.c \
 	's/#define AWAY_COST 1\.0e20/#define AWAY_COST 1.0e9/'
 
 # ---- beside another extension
-mutate exit_in_a_wait_runs_callbacks t/075_bystander am/connection.c \
+mutate exit_in_a_wait_runs_callbacks t/075_bystander am/nodes/connection.c \
 	's/\t\t_exit\(2\);/\t\tproc_exit(2);/'
-mutate history_page_without_its_lsn t/075_bystander am/history.c \
+mutate history_page_without_its_lsn t/075_bystander am/recovery/history.c \
 	's/\tPageSetLSN\(page, end\);\n//'
-mutate healer_is_no_task_of_autovacuum t/075_bystander am/healer.c \
+mutate healer_is_no_task_of_autovacuum t/075_bystander am/background/healer.c \
 	's/\tProcGlobal->statusFlags\[MyProc->pgxactoff\] = MyProc->statusFlags;\n//'
-mutate rebuild_is_a_command_of_others t/075_bystander am/rebuild.c \
-	's/#include "sherman.h"\n/#include "sherman.h"\n#include "tcop\/dest.h"\n#include "tcop\/utility.h"\n/; s/\tExecReindex\(NULL, statement, true\);/\tPlannedStmt *command = makeNode(PlannedStmt);\n\n\tcommand->commandType = CMD_UTILITY;\n\tcommand->utilityStmt = (Node *) statement;\n\tProcessUtility(command, "REINDEX", false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);/'
+mutate rebuild_is_a_command_of_others t/075_bystander am/background/rebuild.c \
+	's/#include "am\/base\/sherman.h"\n/#include "am\/base\/sherman.h"\n#include "tcop\/dest.h"\n#include "tcop\/utility.h"\n/; s/\tExecReindex\(NULL, statement, true\);/\tPlannedStmt *command = makeNode(PlannedStmt);\n\n\tcommand->commandType = CMD_UTILITY;\n\tcommand->utilityStmt = (Node *) statement;\n\tProcessUtility(command, "REINDEX", false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);/'

@@ -1,26 +1,26 @@
 # Safeguards of am/ when memory nodes are lost. Sourced by script/test-mutations-server.
 
-mutate unreachable_taken_for_broken t/034_rebuild am/rebuild.c \
+mutate unreachable_taken_for_broken t/034_rebuild am/background/rebuild.c \
 	's/if \(state == SHERMAN_BROKEN\)/if (state >= SHERMAN_UNREACHABLE)/'
-mutate all_gone_when_cut_off t/034_rebuild am/pool.c \
+mutate all_gone_when_cut_off t/034_rebuild am/nodes/pool.c \
 	's/ \|\| sherman_shared->attached_since == 0\)/)/'
-mutate tries_not_limited t/034_rebuild am/rebuilds.c \
+mutate tries_not_limited t/034_rebuild am/background/rebuilds.c \
 	's/\(!rebuild->manual && rebuild->tries < \(uint32\) sherman_rebuild_tries\)/!rebuild->manual/'
-mutate tries_of_a_dead_server_go_on t/034_rebuild am/rebuilds.c \
+mutate tries_of_a_dead_server_go_on t/034_rebuild am/background/rebuilds.c \
 	's/\|\| !rebuild->running\)\n\t\treturn;/|| rebuild->running)\n\t\treturn;/'
-mutate leftovers_forgotten t/034_rebuild am/rebuild.c \
+mutate leftovers_forgotten t/034_rebuild am/background/rebuild.c \
 	's/\tsherman_rebuild_made\(copying, relation\);\n/\t(void) relation;\n/'
-mutate table_of_others_worked_on t/034_rebuild am/rebuild.c \
+mutate table_of_others_worked_on t/034_rebuild am/background/rebuild.c \
 	's/ConditionalLockRelationOid\(rebuild->heap, ShareUpdateExclusiveLock\)/ConditionalLockRelationOid(rebuild->heap, AccessShareLock)/'
-mutate good_ones_stay_noted t/034_rebuild am/rebuild.c \
+mutate good_ones_stay_noted t/034_rebuild am/background/rebuild.c \
 	's/\tforget_good\(\);\n//; s/static void\nforget_good/static pg_attribute_unused() void\nforget_good/'
 
 # ---- at a start, and once
-mutate broken_indexes_not_told t/052_rebuild_all am/rebuild.c \
+mutate broken_indexes_not_told t/052_rebuild_all am/background/rebuild.c \
 	's/if \(sherman_shared->rebuild_tells\)/if (false)/'
-mutate told_only_where_rebuilt t/052_rebuild_all am/rebuild_rounds.c \
+mutate told_only_where_rebuilt t/052_rebuild_all am/background/rebuild_rounds.c \
 	's/\(sherman_rebuild_works\(\) \|\| !plan.looked\)/sherman_rebuild_works()/'
-mutate promotion_not_told t/006_standby am/recovery.c \
+mutate promotion_not_told t/006_standby am/recovery/recovery.c \
 	's/\tshared->promoted = [^;]*;/\t(void) is_standby;/'
-mutate wish_not_heard t/052_rebuild_all am/rebuilds.c \
+mutate wish_not_heard t/052_rebuild_all am/background/rebuilds.c \
 	's/return sherman_auto_rebuild \|\| [^;]*;/return sherman_auto_rebuild;/'

@@ -1,20 +1,20 @@
 # Safeguards of taking over, and of what the metapage says before the record. Sourced by script/test-mutations-server.
 
-mutate border_not_looked_for t/041_takeover am/wal_read.c \
+mutate border_not_looked_for t/041_takeover am/recovery/wal_read.c \
 	's/if \(is_border\(reader\)\)\n\t\t\treturn/if (is_border(reader) \&\& end == InvalidXLogRecPtr)\n\t\t\treturn/'
-mutate wal_not_missed t/041_takeover am/wal_read.c \
+mutate wal_not_missed t/041_takeover am/recovery/wal_read.c \
 	's/volatile XLogRecPtr found = InvalidXLogRecPtr;/volatile XLogRecPtr found = end;/'
-mutate cut_not_minded t/041_takeover am/takeover.c \
+mutate cut_not_minded t/041_takeover am/recovery/takeover.c \
 	's/sherman_epoch_end\(local, local->cut,/sherman_epoch_end(local, PG_UINT64_MAX,/'
-mutate page_not_written_behind_an_attach t/041_takeover am/recovery.c \
+mutate page_not_written_behind_an_attach t/041_takeover am/recovery/recovery.c \
 	's/(node->unclean_from = 0;\n\treturn )history_change/$1local_change/'
-mutate undecided_is_broken t/041_takeover am/state.c \
+mutate undecided_is_broken t/041_takeover am/index/state.c \
 	's/(sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)\)/$1 \&\& meta->magic == 0)/'
-mutate left_file_says_nothing t/042_moved am/hooks.c \
+mutate left_file_says_nothing t/042_moved am/server/hooks.c \
 	's/sub == 0 && moving && /sub == 1 \&\& moving \&\& /'
-mutate record_before_the_metapage t/042_moved am/changes.c \
+mutate record_before_the_metapage t/042_moved am/index/changes.c \
 	's/(\tif \(!sherman_copies_before_change\(relation, index\) \|\|\n)/\t(void) (news \&\& change_record(relation, index, \&record));\n$1/'
-mutate owner_not_waited_for t/041_takeover am/takeover.c \
+mutate owner_not_waited_for t/041_takeover am/recovery/takeover.c \
 	's/if \(!owner_is_followed\(\) \|\| /if (true || !owner_is_followed() || /'
-mutate quiet_trees_taken_for_equal t/045_takeover_copies am/history.c \
+mutate quiet_trees_taken_for_equal t/045_takeover_copies am/recovery/history.c \
 	's/if \(local->node\[i\].member != 0\)\n/if (local->node[i].member != 0 \&\& local->epoch == 0)\n/'

@@ -1,0 +1,141 @@
+/*
+ * key_parts.c
+ *		Rows that are added to unique indexes without a lock on their keys, and checks that wait for them.
+ *
+ * An entry that is added on condition that its leaf shows its key to be new (tree_insert_alone()) needs no key
+ * lock against others of its kind: the leaf's lock orders them, and whoever comes second finds the first.  It
+ * would need one against a check (unique.c), which reads entries, looks at their rows and then adds an entry on no
+ * condition: if VACUUM removes meanwhile what the check has read, the key looks new to somebody else.
+ *
+ * So both say what they do, in counters for a part of all keys: who adds says so, and then asks whether somebody
+ * checks; who checks says so, and then waits until nobody adds.  Each has its store before its load, so one of
+ * them sees the other.  Who wants to add and sees a check does as if its key were not new, which means that it
+ * takes the key lock.  (Peterson's and Dekker's algorithms for mutual exclusion begin like that;
+ * test/models/unique.pml is this one.)
+ *
+ * The deadlock detector does not know of that wait.  So it may only be for processes that wait for nobody: a process counts as
+ * adding from when it holds its leaf's lock until it releases it (TreePermit), and runs no comparator and takes no heavyweight
+ * lock in between.  A check does both, under its counter, and nobody waits for that counter to fall.
+ *
+ * What an error leaves of a check goes with the resource owner, as the key lock does.
+ */
+#include "am/base/sherman.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+#include "am/base/shared.h"
+#include "am/access/unique.h"
+
+/* So many at first: one, and more where a comparator adds rows, or errors were caught. */
+#define MARKS_FIRST 8
+
+/* Between two looks whether somebody still adds: about what adding takes. */
+#define ADDING_PAUSE_US 50
+
+/* A check that this process has said to be in progress. */
+typedef struct KeyMark
+{
+	ResourceOwner owner;		/* an error takes it back with this one */
+	uint32		part;
+} KeyMark;
+
+static struct
+{
+	KeyMark    *mark;			/* in TopMemoryContext */
+	int			count;
+	int			room;
+} said;
+
+/* Takes the mark at this place back. */
+static void
+take_back(int place)
+{
+	pg_atomic_fetch_sub_u32(&sherman_shared->key_part[said.mark[place].part].checking, 1);
+	said.mark[place] = said.mark[--said.count];
+}
+
+/*
+ * Resource owners are released at the ends of transactions, subtransactions and portals; with an error that is when
+ * locks go.
+ */
+static void
+release_marks(ResourceReleasePhase phase, bool is_commit, bool is_top_level, void *argument)
+{
+	if (phase != RESOURCE_RELEASE_LOCKS)
+		return;
+	for (int i = said.count - 1; i >= 0; i--)
+	{
+		if (said.mark[i].owner == CurrentResourceOwner)
+			take_back(i);
+	}
+}
+
+static void
+make_room(void)
+{
+	if (said.room == 0)
+	{
+		said.mark = MemoryContextAlloc(TopMemoryContext, sizeof(KeyMark) * MARKS_FIRST);
+		said.room = MARKS_FIRST;
+		RegisterResourceReleaseCallback(release_marks, NULL);
+		return;
+	}
+	said.mark = repalloc(said.mark, sizeof(KeyMark) * said.room * 2);
+	said.room *= 2;
+}
+
+bool
+key_part_add(void *part)
+{
+	ShermanKeyPart *counters = &sherman_shared->key_part[*(const uint32 *) part];
+
+	/* A full barrier. */
+	pg_atomic_fetch_add_u32(&counters->adding, 1);
+	if (likely(pg_atomic_read_u32(&counters->checking) == 0))
+		return true;
+	key_part_added(part);
+	return false;
+}
+
+void
+key_part_added(void *part)
+{
+	pg_atomic_fetch_sub_u32(&sherman_shared->key_part[*(const uint32 *) part].adding, 1);
+}
+
+void
+key_part_check(uint32 part)
+{
+	ShermanKeyPart *counters = &sherman_shared->key_part[part];
+
+	if (unlikely(said.count == said.room))
+		make_room();
+	said.mark[said.count++] = (KeyMark) {CurrentResourceOwner, part};
+	/* A full barrier. */
+	pg_atomic_fetch_add_u32(&counters->checking, 1);
+	while (pg_atomic_read_u32(&counters->adding) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		pgstat_report_wait_start(PG_WAIT_EXTENSION);
+		pg_usleep(ADDING_PAUSE_US);
+		pgstat_report_wait_end();
+	}
+	/* What they have added is read behind this. */
+	pg_memory_barrier();
+}
+
+void
+key_part_check_end(uint32 part)
+{
+	int			place = said.count - 1;
+
+	while (said.mark[place].part != part)
+	{
+		Assert(place > 0);
+		place--;
+	}
+	take_back(place);
+}

@@ -1,0 +1,52 @@
+/*
+ * kill.c
+ *		Entries that a scan found dead to everybody are marked as such, so that later scans pass over them.
+ *
+ * The executor says so of the entry that it got last (kill_prior_tuple).  A scan collects these while it stands in a
+ * batch, and marks them when it leaves: only if the leaf still has the generation that the batch was read from, for
+ * else the TID may be a new row's (tree/dead.c).
+ *
+ * A mark is a hint: whatever prevents it is no error.  It carries an LSN behind the evidence, and its entry is not
+ * removed before that is durable (delete.c, vacuum.c).  A tree that nobody has changed in this epoch is left alone:
+ * after an unclean end it would be broken for the sake of a few marks.
+ */
+#include "am/base/sherman.h"
+
+#include "access/xlog.h"
+#include "utils/memutils.h"
+
+#include "am/base/shared.h"
+
+void
+sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *batch, int position)
+{
+	if (position < 0 || position >= batch->count)
+		return;
+	if (kills->entries == NULL)
+		kills->entries = MemoryContextAlloc(context, sizeof(TreeDead) * TREE_BATCH_MAX);
+	/* A scan that goes to and fro may tell of an entry again. */
+	if (kills->count == TREE_BATCH_MAX)
+		return;
+	kills->entries[kills->count].block = batch->entries[position].block;
+	kills->entries[kills->count].offset = batch->entries[position].offset;
+	kills->entries[kills->count].cell = batch->entries[position].cell;
+	kills->count++;
+}
+
+void
+sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch)
+{
+	int			count = kills->count;
+	int			marked;
+	TreeStamp	stamp;
+	TreeStatus	status;
+
+	kills->count = 0;
+	if (count == 0 || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
+		return;
+	stamp.epoch = sherman_epoch();
+	stamp.lsn = GetXLogInsertRecPtr();
+	status = tree_mark_dead(index->tree, &batch->leaf, kills->entries, count, &stamp, &marked);
+	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
+		(void) sherman_connection_trouble();
+}

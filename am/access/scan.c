@@ -1,0 +1,815 @@
+/*
+ * scan.c
+ *		Index scans: plain ones in both directions, with mark and restore, parallel ones, and bitmap scans.
+ *
+ * The tree hands out one leaf's entries at a time (a batch).  A scan walks its batch to and fro; where it
+ * leaves the batch on the side that it came from, it seeks anew from the batch's first entry, strictly beyond
+ * its (key, TID).  A mark is a place in a batch, and becomes a key when the scan leaves that batch.
+ *
+ * A batch's rows may be removed while it is walked.  Under an MVCC snapshot that is harmless: VACUUM removes
+ * only what no snapshot in use can see, and a row that takes over a freed TID is invisible to ours.  Other
+ * snapshots keep VACUUM from freeing TIDs, by the scan barrier (locks.c): scans with a dirty snapshot (ON CONFLICT, EXCLUDE,
+ * logical replication) until the transaction's xmin keeps the row that was found, others (CLUSTER) until they end.
+ */
+#include "am/base/sherman.h"
+
+#include "access/tableam.h"
+#include "miscadmin.h"
+#include "nodes/tidbitmap.h"
+#include "pgstat.h"
+#include "storage/proc.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "am/heal/heal.h"
+#include "am/base/owner.h"
+#include "am/access/scan_only.h"
+#include "am/access/scan_parallel.h"
+#include "am/access/scankeys.h"
+#include "am/heal/suspect.h"
+
+/* A place between two entries, or rather at one that has been returned. */
+typedef struct ScanPlace
+{
+	bool		valid;
+	TreeKey		key;
+	uint8	   *image;			/* TREE_IMAGE_MAX_BYTES, made when first needed */
+	int			arrays[INDEX_MAX_KEYS]; /* the combination it lies in */
+} ScanPlace;
+
+typedef enum MarkKind
+{
+	MARK_NONE,					/* the scan had not begun, or was over */
+	MARK_IN_BATCH,				/* position in the batch with this serial number */
+	MARK_PLACE
+} MarkKind;
+
+typedef struct ShermanScan
+{
+	MemoryContext context;		/* of the scan: all that is allocated here */
+	ShermanIndex *index;
+	Tree	   *tree;			/* that tree_scan is of */
+	TreeScan   *tree_scan;
+	ShermanPredicateScan predicate;	/* what tree_scan locks for */
+	ScanKeys   *keys;
+	bool		begun;			/* the edges of a combination are made; false also behind the end */
+	bool		barrier;		/* held */
+	uint32		barrier_half;
+	bool		sought;			/* tree_scan was positioned for this combination and place */
+	ScanDirection batch_direction;	/* of the last seek */
+	const TreeBatch *batch;		/* NULL: none read since the last seek */
+	int			position;		/* of the entry returned last, in the batch */
+	uint64		serial;			/* of the batch */
+	ShermanKills kills;			/* in the batch */
+	ScanPlace	place;			/* valid: where to seek from, instead of from the combination's edge */
+	MarkKind	mark;
+	uint64		mark_serial;
+	int			mark_position;
+	ScanPlace	mark_place;
+	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
+	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
+	SuspectRows *rows;			/* NULL: no leaf in doubt was met yet */
+	bool		waited;			/* for the healer, who has ended all doubt */
+} ShermanScan;
+
+/* ------------------------------------------------------------------------------------------------
+ * Opening
+ */
+
+static void
+hold_barrier(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (!state->barrier)
+		state->barrier_half = sherman_scan_barrier_hold(scan->indexRelation);
+	state->barrier = true;
+}
+
+static void
+release_barrier(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->barrier)
+		sherman_scan_barrier_leave(scan->indexRelation, state->barrier_half);
+	state->barrier = false;
+}
+
+/* The batch at hand is about to go: its dead entries are marked. */
+static void
+kill_marked(ShermanScan *state)
+{
+	if (unlikely(state->kills.count > 0))
+		sherman_kill_flush(&state->kills, state->index, state->batch);
+}
+
+/* No row is looked up for now: lets go of the table's pages. */
+static void
+pause_lookups(ShermanScan *state)
+{
+	if (state->only != NULL)
+		scan_only_pause(state->only);
+	if (state->rows != NULL)
+		suspect_rows_pause(state->rows);
+}
+
+IndexScanDesc
+sherman_beginscan(Relation index, int nkeys, int norderbys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(index, nkeys, norderbys);
+	ShermanScan *state = palloc0(sizeof(ShermanScan));
+
+	Assert(norderbys == 0);
+	state->context = CurrentMemoryContext;
+	scan->opaque = state;
+	scan->xs_itupdesc = RelationGetDescr(index);
+	return scan;
+}
+
+void
+sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (keys != NULL && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	release_barrier(scan);
+	pause_lookups(state);
+	kill_marked(state);
+	state->begun = false;
+	state->sought = false;
+	state->batch = NULL;
+	state->place.valid = false;
+	state->mark = MARK_NONE;
+}
+
+/*
+ * amendscan: frees all that the scan has taken.  The checks of ON CONFLICT and EXCLUDE make a scan for each row, in
+ * memory that lasts as long as the query.
+ */
+void
+sherman_endscan(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	release_barrier(scan);
+	kill_marked(state);
+	if (state->only != NULL)
+		scan_only_end(state->only);
+	if (state->rows != NULL)
+		suspect_rows_end(state->rows);
+	if (state->tree_scan != NULL)
+		sherman_return_scan(state->index, state->tree_scan);
+	scan_keys_free(state->keys);
+	if (state->place.image != NULL)
+		pfree(state->place.image);
+	if (state->mark_place.image != NULL)
+		pfree(state->mark_place.image);
+	if (state->kills.entries != NULL)
+		pfree(state->kills.entries);
+	if (state->tids != NULL)
+		pfree(state->tids);
+	pfree(state);
+	scan->opaque = NULL;
+}
+
+static void
+report_status(IndexScanDesc scan, TreeStatus status)
+{
+	TreeClient *client = sherman_client_if_ready();
+
+	sherman_report(ERROR, status, client ? tree_detail(client) : NULL, scan->indexRelation);
+}
+
+/*
+ * Opens the index, the tree's scan and the digest of the scan keys, unless they are there from an earlier
+ * scan.
+ */
+static bool
+open_index(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->index == NULL || state->index->tree == NULL)
+		state->index = sherman_index_for_scan(scan->indexRelation);
+	else
+		sherman_index_recheck(state->index, scan->indexRelation);
+	if (state->index->tree == NULL)
+		state->index = sherman_predicate_empty(scan, state->index);
+	if (state->index->tree == NULL)
+		return false;
+
+	if (state->tree != state->index->tree)
+	{
+		TreeStatus	status;
+		MemoryContext old;
+
+		Assert(state->tree_scan == NULL);
+		old = MemoryContextSwitchTo(state->context);
+		status = sherman_take_scan(state->index, &state->tree_scan);
+		MemoryContextSwitchTo(old);
+		if (status != TREE_OK)
+			report_status(scan, status);
+		state->tree = state->index->tree;
+	}
+	if (state->keys == NULL ||
+		!scan_keys_fit(state->keys, state->index->keys, scan->keyData, scan->numberOfKeys))
+	{
+		scan_keys_free(state->keys);
+		state->keys = NULL;
+		state->keys = scan_keys_make(scan->indexRelation, state->index->keys, scan->keyData,
+									 scan->numberOfKeys, state->context);
+	}
+	return true;
+}
+
+/* Begins a (re)scan in this direction. False: nothing can match. */
+static bool
+begin_scan(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (scan->parallel_scan == NULL || parallel_scan_first(scan))
+		pgstat_count_index_scan(scan->indexRelation);
+	state->batch = NULL;
+	state->sought = false;
+	state->place.valid = false;
+	if (!open_index(scan))
+		return false;
+	if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
+		hold_barrier(scan);
+	state->begun = scan_keys_begin(state->keys, direction);
+	return state->begun;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Places
+ */
+
+/* The key of a batch's entry. False: it was removed meanwhile, and with it its image. */
+static bool
+batch_key(IndexScanDesc scan, int position, TreeKey *key)
+{
+	ShermanScan *state = scan->opaque;
+	TreeStatus	status = sherman_batch_key(state->index, scan->indexRelation, state->tree_scan, state->batch, position, key);
+
+	if (status != TREE_OK && status != TREE_NOT_FOUND)
+		report_status(scan, status);
+	return status == TREE_OK;
+}
+
+static void
+set_place(ShermanScan *state, ScanPlace *place, const TreeKey *key)
+{
+	place->valid = true;
+	place->key = *key;
+	if (key->image_bytes > 0)
+	{
+		if (place->image == NULL)
+			place->image = MemoryContextAlloc(state->context, TREE_IMAGE_MAX_BYTES);
+		memcpy(place->image, key->image, key->image_bytes);
+	}
+	place->key.image = place->image;
+	scan_keys_save(state->keys, place->arrays);
+}
+
+/*
+ * Takes the place of a batch's entry; of one further on in `step` if it was removed meanwhile, for then those
+ * passed over are gone as well.
+ */
+static void
+take_place(IndexScanDesc scan, ScanPlace *place, int position, int step)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	for (; position >= 0 && position < state->batch->count; position += step)
+	{
+		if (batch_key(scan, position, &key))
+		{
+			set_place(state, place, &key);
+			return;
+		}
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("position in index \"%s\" was lost", RelationGetRelationName(scan->indexRelation)),
+			 errdetail("All entries around it were removed while the scan stood there.")));
+}
+
+/* The batch at hand is about to go: a mark in it becomes a place. */
+static void
+leave_batch(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->batch == NULL)
+		return;
+	if (state->mark == MARK_IN_BATCH && state->mark_serial == state->serial)
+	{
+		take_place(scan, &state->mark_place, state->mark_position, -1);
+		state->mark = MARK_PLACE;
+	}
+	kill_marked(state);
+	state->batch = NULL;
+}
+
+/*
+ * Positions the tree's scan: at `resumed`, where a participant of a parallel scan has read up to; else at the
+ * place to go on from; else at the combination's edge.
+ */
+static void
+seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resumed)
+{
+	ShermanScan *state = scan->opaque;
+	bool		forward = ScanDirectionIsForward(direction);
+	const ScanEdge *near_edge = forward ? &state->keys->low_edge : &state->keys->high_edge;
+	const ScanEdge *far_edge = forward ? &state->keys->high_edge : &state->keys->low_edge;
+	TreeDirection towards = forward ? TREE_FORWARD : TREE_BACKWARD;
+	const TreeBound *stop = far_edge->bound ? &far_edge->tree : NULL;
+	TreeBound	from;
+	TreeStatus	status;
+
+	sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
+	if (state->place.valid)
+		keys_entry_bound(state->index->keys, &state->place.key, &from);
+	if (resumed != NULL)
+		status = tree_scan_resume(state->tree_scan, towards, stop, resumed);
+	else
+		status = tree_scan_seek(state->tree_scan, towards,
+								state->place.valid ? &from : near_edge->bound ? &near_edge->tree : NULL,
+								stop);
+	if (status != TREE_OK)
+		report_status(scan, status);
+	state->sought = true;
+	state->batch_direction = direction;
+}
+
+/*
+ * Takes the next leaves of a parallel scan for this participant; what the others read lies before or behind
+ * them. False: nothing is left.
+ */
+static bool
+take_leaves(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	const TreeScanPosition *resumed = NULL;
+	TreeScanPosition taken;
+	ParallelPlace place;
+	TreeStatus	status;
+	int			attempts = 0;
+
+	CHECK_FOR_INTERRUPTS();
+	sherman_index_recheck(state->index, scan->indexRelation);
+	if (!parallel_scan_seize(scan, &place))
+		return false;
+	if (place.begun)
+	{
+		scan_keys_restore(state->keys, place.arrays);
+		if (!place.position.ended)
+			resumed = &place.position;
+		else if (!scan_keys_next(state->keys, direction))
+		{
+			parallel_scan_finish(scan);
+			return false;
+		}
+	}
+	do
+	{
+		seek(scan, direction, resumed);
+		status = tree_scan_take(state->tree_scan, &taken);
+	} while (sherman_try_again(state->index, scan->indexRelation, status, &attempts));
+	place.position = taken;
+	if (status != TREE_OK)
+		report_status(scan, status);
+	place.begun = true;
+	scan_keys_save(state->keys, place.arrays);
+	if (place.position.ended && state->keys->array_count == 0)
+		parallel_scan_finish(scan);
+	else
+		parallel_scan_release(scan, &place);
+	return true;
+}
+
+/* Positions the tree's scan where this process is to read next. False: nothing is left. */
+static bool
+seek_next(IndexScanDesc scan, ScanDirection direction)
+{
+	if (scan->parallel_scan != NULL)
+		return take_leaves(scan, direction);
+	seek(scan, direction, NULL);
+	return true;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Walking
+ */
+
+/* Reads the next batch of this combination. False: it has no more. */
+static bool
+read_batch(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	TreeStatus	status;
+
+	CHECK_FOR_INTERRUPTS();
+	sherman_index_recheck(state->index, scan->indexRelation);
+	status = sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
+	if (status == TREE_OK)
+	{
+		state->serial++;
+		state->position = -1;
+		return true;
+	}
+	state->batch = NULL;
+	if (status != TREE_END)
+		report_status(scan, status);
+	return false;
+}
+
+/* Whether a batch's entry passes what the edges do not tell. */
+static bool
+entry_matches(IndexScanDesc scan, int position)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	return state->keys->residual_count == 0 ||
+		(batch_key(scan, position, &key) && scan_keys_match(state->keys, &key));
+}
+
+/* Walks the batch at hand to the next entry that matches. False: left on that side. */
+static bool
+step_in_batch(IndexScanDesc scan, int step)
+{
+	ShermanScan *state = scan->opaque;
+
+	do
+	{
+		state->position += step;
+		if (state->position < 0 || state->position >= state->batch->count)
+			return false;
+	} while (!entry_matches(scan, state->position));
+	return true;
+}
+
+/* return_entry() of an index-only scan, whatever it takes. */
+static pg_noinline bool
+return_only(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	bool		dead = false;
+	bool		returned;
+
+	if (state->only == NULL)
+		state->only = scan_only_make(state->context);
+	returned = scan_only_return(state->only, scan, state->index, state->tree_scan, state->batch,
+								state->serial, state->position, &dead);
+	/* Of a row that was looked up here the executor learns nothing. */
+	if (dead)
+		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+	return returned;
+}
+
+/* What looks up the rows of leaves in doubt. */
+static SuspectRows *
+suspect_rows(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->rows == NULL)
+		state->rows = suspect_rows_make(scan->heapRelation, scan->indexRelation, state->index, state->context);
+	return state->rows;
+}
+
+/*
+ * Waits until somebody else has ended the doubt of a leaf that this process may not look up.  Raises if that does not happen.
+ */
+static void
+wait_healed(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	/* What other participants have read of a parallel scan does not come again. */
+	if (state->waited || scan->parallel_scan != NULL)
+		sherman_report_doubt(scan->indexRelation);
+	suspect_rows_pause(state->rows);
+	sherman_heal_wait(scan->indexRelation);
+	state->waited = true;
+}
+
+/*
+ * Has the batch's entry at hand read again, and what comes behind it, once its leaf is healed.
+ */
+static void
+read_again(IndexScanDesc scan, const TreeKey *key, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	wait_healed(scan);
+	set_place(state, &state->place, key);
+	/* Places are strictly passed by. */
+	state->place.key.offset += ScanDirectionIsForward(direction) ? -1 : 1;
+	state->sought = false;
+	leave_batch(scan);
+}
+
+/*
+ * Whether the row of an entry that this process may not look up can be left to the caller.  The check of an exclusion constraint, or
+ * of ON CONFLICT, forms the keys of the rows that it is told to recheck, as it has formed that of the row to be inserted, and takes no
+ * notice of their order or of how often they come.  It does not look at the predicate.
+ */
+static bool
+is_rechecked(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	return scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY && (suspect_code(state->rows) & OWNER_CODE_PREDICATE) == 0;
+}
+
+/* return_entry() of a leaf in doubt: its row is looked up, whatever kind of scan this is. */
+static pg_noinline bool
+return_suspect(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	SuspectFinding finding;
+	TreeKey		key;
+
+	/* Gone meanwhile: then nobody sees its row. */
+	if (!batch_key(scan, state->position, &key))
+		return false;
+	finding = suspect_row_find(suspect_rows(scan), &key, scan->xs_snapshot);
+	if (finding == SUSPECT_UNKNOWN && is_rechecked(scan))
+	{
+		scan->xs_recheck = true;
+		finding = SUSPECT_ROW;
+	}
+	if (finding == SUSPECT_UNKNOWN)
+		read_again(scan, &key, direction);
+	/* CLUSTER would leave the row out of the table. */
+	if (finding == SUSPECT_CHANGED && scan->xs_snapshot == SnapshotAny)
+		sherman_report_doubt(scan->indexRelation);
+	if (finding != SUSPECT_ROW)
+		return false;
+	ItemPointerSet(&scan->xs_heaptid, key.block, key.offset);
+	if (scan->xs_want_itup)
+	{
+		if (state->only == NULL)
+			state->only = scan_only_make(state->context);
+		scan->xs_itup = scan_only_tuple(state->only, state->index->keys, &key);
+	}
+	return true;
+}
+
+/* False: a row that the snapshot does not see, of an index-only scan or of a leaf in doubt; or the batch was left. */
+static inline bool
+return_entry(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (unlikely(state->batch->suspect))
+		return return_suspect(scan, direction);
+	if (scan->xs_want_itup)
+		return (likely(state->only != NULL) &&
+				likely(scan_only_ready(state->only, scan, state->batch, state->serial, state->position))) ||
+			return_only(scan);
+	ItemPointerSet(&scan->xs_heaptid, state->batch->entries[state->position].block,
+				   state->batch->entries[state->position].offset);
+	return true;
+}
+
+/* The next entry of the batch at hand, which is left behind its last one. False: it has no more. */
+static bool
+find_in_batch(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+	bool		with_batch = direction == state->batch_direction;
+
+	while (step_in_batch(scan, with_batch ? 1 : -1))
+	{
+		if (return_entry(scan, direction))
+			return true;
+		if (unlikely(state->batch == NULL))
+			return false;
+	}
+	if (!with_batch)
+	{
+		if (scan->parallel_scan != NULL)
+			elog(ERROR, "a parallel scan of index \"%s\" was turned around",
+				 RelationGetRelationName(scan->indexRelation));
+		/* Back over the batch's first entry: on from there, the other way. */
+		take_place(scan, &state->place, 0, 1);
+		state->sought = false;
+	}
+	leave_batch(scan);
+	return false;
+}
+
+/* The next entry by every way there is. */
+static bool
+find_entry(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (!state->begun && !begin_scan(scan, direction))
+		return false;
+	for (;;)
+	{
+		if (state->batch != NULL && find_in_batch(scan, direction))
+			return true;
+		if (!state->sought && !seek_next(scan, direction))
+			break;
+		if (read_batch(scan))
+			continue;
+
+		state->place.valid = false;
+		state->sought = false;
+		if (scan->parallel_scan == NULL && !scan_keys_next(state->keys, direction))
+			break;
+	}
+	state->begun = false;
+	return false;
+}
+
+/* The next entry, and what is due before it and behind the last one. */
+static pg_noinline bool
+advance(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (scan->kill_prior_tuple && state->batch != NULL && !state->batch->suspect)
+		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+	if (find_entry(scan, direction))
+		return true;
+	pause_lookups(state);
+	return false;
+}
+
+/*
+ * Lets go of the barrier although the entry at hand is about to be returned: the scan goes on behind its key, if it does.
+ */
+static void
+leave_barrier(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	TreeKey		key;
+
+	if (!batch_key(scan, state->position, &key))
+		return;
+	set_place(state, &state->place, &key);
+	leave_batch(scan);
+	state->sought = false;
+	release_barrier(scan);
+}
+
+/*
+ * Whether the row of the entry at hand is there.  If so, whoever asked will look at it once more, and then perhaps wait for a
+ * transaction, for as long as that lasts: the barrier is not to be held meanwhile.  It need not be for a row that is there for
+ * good but for deletions that have not committed: such a deletion is no older than our xmin, so that VACUUM leaves the row alone.
+ * But a row whose insertion is in progress may be rolled back and go at once.
+ */
+static bool
+dirty_row_is_there(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+	ItemPointerData tid = scan->xs_heaptid;
+	SnapshotData dirty;
+	bool		dead = false;
+
+	InitDirtySnapshot(dirty);
+	if (!table_index_fetch_tuple_check(scan->heapRelation, &tid, &dirty, &dead))
+	{
+		if (dead && !state->batch->suspect)
+			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
+		return false;
+	}
+	if (!TransactionIdIsValid(dirty.xmin) && TransactionIdIsValid(MyProc->xmin) && !OldSnapshotThresholdActive())
+		leave_barrier(scan);
+	return true;
+}
+
+/* advance() with a dirty snapshot: reads under the barrier, and keeps it no longer than it must. */
+static pg_noinline bool
+advance_dirty(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	do
+	{
+		if (state->begun)
+			hold_barrier(scan);
+		if (!advance(scan, direction))
+			return false;
+	} while (!dirty_row_is_there(scan));
+	return true;
+}
+
+bool
+sherman_gettuple(IndexScanDesc scan, ScanDirection direction)
+{
+	ShermanScan *state = scan->opaque;
+
+	scan->xs_recheck = false;
+	/* The short way from an entry to the next one in its batch. */
+	if (likely(state->batch != NULL && state->batch_direction == direction && !scan->kill_prior_tuple &&
+			   state->keys->residual_count == 0 && state->position + 1 < state->batch->count && !state->barrier))
+	{
+		state->position++;
+		if (likely(return_entry(scan, direction)))
+			return true;
+	}
+	if (scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY)
+		return advance_dirty(scan, direction);
+	return advance(scan, direction);
+}
+
+int64
+sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	ShermanScan *state = scan->opaque;
+	int64		total = 0;
+
+	if (!begin_scan(scan, ForwardScanDirection))
+		return 0;
+	if (state->tids == NULL)
+		state->tids = MemoryContextAlloc(state->context, sizeof(ItemPointerData) * TREE_BATCH_MAX);
+	do
+	{
+		seek(scan, ForwardScanDirection, NULL);
+		while (read_batch(scan))
+		{
+			int			count = 0;
+
+			if (unlikely(state->batch->suspect) && (suspect_code(suspect_rows(scan)) & OWNER_CODE_PREDICATE) != 0)
+			{
+				/* Each row is taken once, however often it is met: all is read again. */
+				wait_healed(scan);
+				seek(scan, ForwardScanDirection, NULL);
+				continue;
+			}
+			while (step_in_batch(scan, 1))
+			{
+				if (unlikely(state->batch->suspect) &&
+					!suspect_block_is_there(suspect_rows(scan), state->batch->entries[state->position].block))
+					continue;
+				ItemPointerSet(&state->tids[count], state->batch->entries[state->position].block,
+							   state->batch->entries[state->position].offset);
+				count++;
+			}
+			/*
+			 * In doubt, the rows are to be tested for the conditions, and the predicate, which are all that a
+			 * bitmap scan returns them for: it returns each once, in the order of the table, whole.
+			 */
+			tbm_add_tuples(bitmap, state->tids, count, state->batch->suspect);
+			total += count;
+		}
+	} while (scan_keys_next(state->keys, ForwardScanDirection));
+	state->begun = false;
+	return total;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Mark and restore
+ */
+
+void
+sherman_markpos(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (!state->begun)
+		state->mark = MARK_NONE;
+	else if (state->batch != NULL)
+	{
+		state->mark = MARK_IN_BATCH;
+		state->mark_serial = state->serial;
+		state->mark_position = state->position;
+	}
+	else
+	{
+		/* Restored and not moved since. */
+		set_place(state, &state->mark_place, &state->place.key);
+		state->mark = MARK_PLACE;
+	}
+}
+
+void
+sherman_restrpos(IndexScanDesc scan)
+{
+	ShermanScan *state = scan->opaque;
+
+	if (state->mark == MARK_IN_BATCH && state->batch != NULL && state->mark_serial == state->serial)
+	{
+		state->position = state->mark_position;
+		return;
+	}
+	leave_batch(scan);
+	state->sought = false;
+	state->begun = false;
+	if (state->mark != MARK_PLACE)
+		return;
+	scan_keys_restore(state->keys, state->mark_place.arrays);
+	set_place(state, &state->place, &state->mark_place.key);
+	state->begun = true;
+}

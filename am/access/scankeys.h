@@ -1,0 +1,99 @@
+/*
+ * scankeys.h
+ *		Scan keys -> bounds of the tree.
+ *
+ * Equality on the leading columns, then one range, make the bounds; whatever else the scan keys ask is tested
+ * entry by entry.  `= ANY` on a column of the bounds makes one pair of bounds after the other, in the order
+ * of the index, for each combination of elements: together they return each entry once and in order.
+ */
+#ifndef SHERMAN_SCANKEYS_H
+#define SHERMAN_SCANKEYS_H
+
+#include "am/keys/keys.h"
+
+#include "access/sdir.h"
+#include "access/skey.h"
+
+/* A scan key, digested.  What depends on the argument is made anew for each rescan. */
+typedef struct ScanQual
+{
+	ScanKey		key;			/* in the scan's own array */
+	int			flags;			/* SK_SEARCH* */
+	StrategyNumber strategy;
+	Oid			subtype;
+	int			column;			/* from 0 */
+	Oid			type;			/* of the argument, or of the array's elements */
+	bool		own_type;		/* that is the operator class's input type */
+	FmgrInfo	compare;		/* order function (column, argument); only made unless own_type */
+	FmgrInfo	self_compare;	/* order function (argument, argument) */
+	bool		self_ready;		/* self_compare was made */
+	Datum		value;			/* the argument; of an array under an inequality its decisive element */
+	Datum	   *elements;		/* of an array under equality: in index order, without duplicates */
+	int			element_count;
+	int			current;		/* the element of this combination */
+	Oid			element_type;	/* of the array, and how it is stored */
+	int16		element_length;
+	bool		element_by_value;
+	char		element_align;
+} ScanQual;
+
+/* One end of what a combination scans. */
+typedef struct ScanEdge
+{
+	bool		bound;			/* false: the index's end */
+	TreeBound	tree;
+	ShermanSearch search;
+} ScanEdge;
+
+typedef struct ScanKeys
+{
+	ShermanKeys *keys;
+	MemoryContext context;		/* of the scan */
+	MemoryContext arrays;		/* of elements, emptied by each rescan that has arrays */
+	int			count;
+	ScanQual   *quals;
+
+	/* made by each rescan */
+	int			equal_count;	/* leading columns bound by equality or IS NULL */
+	ScanQual   *equal[INDEX_MAX_KEYS];
+	int			range_column;	/* the column behind them if it has a range, else -1 */
+	ScanQual   *low;			/* in the order of the index; NULL: open, but for NULLs */
+	ScanQual   *high;
+	int			array_count;
+	ScanQual   *array[INDEX_MAX_KEYS];	/* those of `equal` that are arrays */
+	int			residual_count;
+	ScanQual  **residual;		/* to be tested entry by entry */
+	KeyReader	reader;			/* for that */
+
+	/* made for each combination */
+	ScanEdge	low_edge;
+	ScanEdge	high_edge;
+} ScanKeys;
+
+/* Digests the scan keys of a scan, which lie in scan->keyData and stay there. In `context`. */
+extern ScanKeys *scan_keys_make(Relation index, ShermanKeys *keys, ScanKey scan_keys, int count,
+								MemoryContext context);
+
+/* Frees it; NULL is nothing. */
+extern void scan_keys_free(ScanKeys *made);
+
+/* Whether `made` still fits: the same quals, but for arguments. */
+extern bool scan_keys_fit(const ScanKeys *made, const ShermanKeys *keys, ScanKey scan_keys, int count);
+
+/*
+ * Takes the arguments and makes the edges of the first combination in this direction. False: no row can
+ * match.
+ */
+extern bool scan_keys_begin(ScanKeys *keys, ScanDirection direction);
+
+/* Makes the edges of the next combination in this direction. False: there is none. */
+extern bool scan_keys_next(ScanKeys *keys, ScanDirection direction);
+
+/* Place among the combinations: `positions` has room for array_count numbers. */
+extern void scan_keys_save(const ScanKeys *keys, int *positions);
+extern void scan_keys_restore(ScanKeys *keys, const int *positions);
+
+/* Whether an entry passes the residual quals. */
+extern bool scan_keys_match(ScanKeys *keys, const TreeKey *entry);
+
+#endif							/* SHERMAN_SCANKEYS_H */

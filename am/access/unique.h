@@ -1,0 +1,69 @@
+/*
+ * unique.h
+ *		What insert.c asks of unique.c: whether a row's key may be added to a unique index; and what unique.c asks
+ *		of key_parts.c.
+ */
+#ifndef SHERMAN_UNIQUE_H
+#define SHERMAN_UNIQUE_H
+
+#include "am/keys/keys.h"
+
+#include "storage/itemptr.h"
+
+/* A row that is being inserted, or checked again. */
+typedef struct UniqueRow
+{
+	Relation	index;
+	Relation	heap;
+	Datum	   *values;
+	bool	   *isnull;
+	ItemPointer tid;
+	const TreeKey *key;			/* formed from these */
+	IndexUniqueCheck check;		/* not UNIQUE_CHECK_NO */
+	bool		unchanged;		/* a version of a row that is there with this key */
+} UniqueRow;
+
+/* What one executor state keeps for a unique index between rows; zeroed at first. */
+typedef struct UniqueChecker
+{
+	bool		ready;			/* the hash functions were looked up */
+	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that are not whole in the normalized key */
+	bool		by_image[INDEX_MAX_KEYS];	/* those without one whose bytes are hashed */
+	bool		locked;			/* `lock` is held */
+	uint32		lock;			/* names the key: lock_name() */
+	uint32		part;			/* of all keys, which it is checked in */
+	bool		added;			/* the entry was added by the check already */
+} UniqueChecker;
+
+/*
+ * Checks that no other row has this key, as nbtree's _bt_check_unique() does: raises 23505, waits for the
+ * transaction that decides, or, for UNIQUE_CHECK_PARTIAL, returns false ("perhaps not").  Else true.  The entry
+ * itself may be added on the way: checker->added.
+ *
+ * On return the key is locked (checker->locked) unless it needs no check, or the entry was added: until unique_end() no
+ * other row with it is added by this instance.  An error releases the lock with the transaction's others.  `opened` may be
+ * replaced while it waits.  Memory is taken from CurrentMemoryContext, which the caller empties.
+ */
+extern bool unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened);
+
+/* Unlocks the key: its entry was acknowledged, or is not to be added. */
+extern void unique_end(UniqueChecker *checker, Relation index);
+
+/* ---- key_parts.c ---- */
+
+/*
+ * begin() and end() of the TreePermit of a row that is added without a key lock.  `part`: a uint32 below SHERMAN_KEY_PARTS,
+ * the same for equal keys of an index.  True: no check of a key in this part begins until key_part_added().  False: one is in
+ * progress.  The leaf's lock is held; neither fails or waits.
+ */
+extern bool key_part_add(void *part);
+extern void key_part_added(void *part);
+
+/*
+ * Before a key is checked, with its key lock held: keeps others from adding without one until key_part_check_end(), which the
+ * end of the resource owner implies, and waits for those that are about it.  Cancel raises.
+ */
+extern void key_part_check(uint32 part);
+extern void key_part_check_end(uint32 part);
+
+#endif							/* SHERMAN_UNIQUE_H */

@@ -1,0 +1,529 @@
+/*
+ * rebuild.c
+ *		sherman.auto_rebuild, or sherman_rebuild_all(): broken indexes are rebuilt by a background worker, concurrently, on the memory nodes
+ *		that are left.  This is what it does in one database; where it is sent, and when: rebuild_rounds.c.
+ *
+ * It looks at the metapages of all indexes of ours: only they know what is broken if the memory that held an index
+ * is gone.  Those that are to have a copy and have none, where one can be made now, count as broken here.  It notes the broken ones (rebuilds.c), and rebuilds one after the other by REINDEX CONCURRENTLY, each in
+ * transactions of its own: whatever ends it, what was rebuilt stays, and queries and inserts go on beside it.
+ *
+ * A try that fails, or that the server does not survive, leaves an invalid index behind, which inserts have to
+ * fill.  The visit drops those of its own tries: it knows their oids.  Whoever works on a table so holds a lock
+ * on it; nothing is touched without having got that lock, and it is never waited for.
+ */
+#include "am/base/sherman.h"
+
+#include "access/heapam.h"
+#include "access/htup_details.h"
+#include "access/relation.h"
+#include "access/table.h"
+#include "access/tableam.h"
+#include "access/xact.h"
+#include "catalog/dependency.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_index.h"
+#include "commands/dbcommands.h"
+#include "commands/defrem.h"
+#include "commands/vacuum.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "pgstat.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+
+#include "am/base/owner.h"
+#include "am/background/rebuild.h"
+#include "am/base/shared.h"
+
+/* Until an index is looked at again that could not be looked at, or whose table somebody else works on. */
+#define BUSY_MS 2000
+
+/* What is known of an index that was noted as broken. */
+typedef enum Finding
+{
+	FINDING_GONE,				/* it is there no more, or it is good */
+	FINDING_BROKEN,				/* or without the copy that it is to have */
+	FINDING_AWAY,				/* a memory node is away for now: when that changes there is another round */
+	FINDING_LOCKED
+} Finding;
+
+/* The visitor's: the index that is being rebuilt (rebuilding.c), as long as its copy is not made. */
+static Oid	copying = InvalidOid;
+
+/* ---- the visit: what is broken ---- */
+
+/*
+ * Looks at an index without waiting.  `*reason` is why it is broken, or that it is not.
+ */
+static Finding
+look_at_index(Oid oid, ShermanReason *reason)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(oid));
+	Finding		finding = FINDING_AWAY;
+	ShermanState state;
+	Relation	index;
+	bool		valid;
+
+	*reason = SHERMAN_REASON_NONE;
+	if (!HeapTupleIsValid(tuple))
+		return FINDING_GONE;
+	valid = ((Form_pg_index) GETSTRUCT(tuple))->indisvalid;
+	ReleaseSysCache(tuple);
+	/* One that is being made, or that a command has left behind. */
+	if (!valid)
+		return FINDING_GONE;
+	if (!ConditionalLockRelationOid(oid, AccessShareLock))
+		return FINDING_LOCKED;
+	index = try_relation_open(oid, NoLock);
+	if (index == NULL)
+	{
+		UnlockRelationOid(oid, AccessShareLock);
+		return FINDING_GONE;
+	}
+	state = sherman_index_state(index, reason);
+	if (state == SHERMAN_BROKEN)
+		finding = FINDING_BROKEN;
+	else if (state == SHERMAN_OK)
+		finding = sherman_copies_can_be_made(index) ? FINDING_BROKEN : FINDING_GONE;
+	relation_close(index, AccessShareLock);
+	return finding;
+}
+
+/*
+ * Notes a broken index; false: there is no room for it.
+ */
+static bool
+note_broken(Oid oid, const char *name, Oid schema)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(oid));
+	ShermanRebuild rebuild = {.database = MyDatabaseId, .index = oid};
+	char	   *schema_name = get_namespace_name(schema);
+
+	if (!HeapTupleIsValid(tuple) || schema_name == NULL)
+	{
+		if (HeapTupleIsValid(tuple))
+			ReleaseSysCache(tuple);
+		return true;
+	}
+	rebuild.heap = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
+	/* Core does not rebuild these concurrently; a lock that stops all queries is the user's to take. */
+	rebuild.manual = ((Form_pg_index) GETSTRUCT(tuple))->indisexclusion;
+	ReleaseSysCache(tuple);
+	if (rebuild.manual)
+		strlcpy(rebuild.error, "indexes of exclusion constraints cannot be rebuilt concurrently", sizeof(rebuild.error));
+	snprintf(rebuild.name, sizeof(rebuild.name), "%s.%s", schema_name, name);
+	return sherman_rebuilds_add(&rebuild);
+}
+
+/*
+ * Forgets the indexes of this database that are good again.
+ */
+static void
+forget_good(void)
+{
+	int			count;
+	ShermanRebuild *noted = sherman_rebuilds_list(&count);
+	ShermanReason reason;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (noted[i].database == MyDatabaseId && noted[i].made == InvalidOid &&
+			look_at_index(noted[i].index, &reason) == FINDING_GONE)
+			sherman_rebuilds_remove(MyDatabaseId, noted[i].index);
+	}
+}
+
+/*
+ * Behind a start: how many indexes of this database are broken, and why.
+ */
+static void
+tell_broken(int ours, const int *broken)
+{
+	StringInfoData reasons;
+	int			count = 0;
+
+	initStringInfo(&reasons);
+	for (int i = SHERMAN_REASON_NONE + 1; i < SHERMAN_REASONS; i++)
+	{
+		count += broken[i];
+		if (broken[i] > 0)
+			appendStringInfo(&reasons, "%s%d: %s", reasons.len > 0 ? "; " : "", broken[i], sherman_reason_text((ShermanReason) i));
+	}
+	if (count > 0)
+		ereport(WARNING,
+				(errmsg("%d of %d sherman indexes of database \"%s\" are broken", count, ours, get_database_name(MyDatabaseId)),
+				 errdetail("%s%s.", sherman_shared->promoted ? "This server was promoted. " : "", reasons.data),
+				 sherman_rebuild_works() ?
+				 errhint("They are rebuilt in the background; the view \"sherman_rebuilds\" shows how far that is, and which are left to REINDEX.") :
+				 errhint("Rebuild them with REINDEX, or all of them with SELECT sherman_rebuild_all().")));
+}
+
+/*
+ * Looks at all indexes of this database, and notes the broken ones.  False: there was no room for all.
+ */
+static bool
+look_at_indexes(void)
+{
+	int			reasons[SHERMAN_REASONS] = {0};
+	Relation	catalog;
+	TableScanDesc scan;
+	HeapTuple	tuple;
+	int			ours = 0;
+	int			broken = 0;
+	bool		room = true;
+	bool		locked = false;
+
+	StartTransactionCommand();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	catalog = table_open(RelationRelationId, AccessShareLock);
+	scan = table_beginscan_catalog(catalog, 0, NULL);
+	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	{
+		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+		ShermanReason reason;
+		Finding		finding;
+
+		CHECK_FOR_INTERRUPTS();
+		if (form->relkind != RELKIND_INDEX || form->relam < FirstNormalObjectId ||
+			form->relpersistence == RELPERSISTENCE_TEMP || !sherman_is_ours(form->oid))
+			continue;
+		ours++;
+		finding = look_at_index(form->oid, &reason);
+		reasons[reason]++;
+		if (finding == FINDING_BROKEN)
+			broken++;
+		if (finding == FINDING_BROKEN && sherman_rebuild_works())
+		{
+			room = note_broken(form->oid, NameStr(form->relname), form->relnamespace) && room;
+		}
+		locked |= finding == FINDING_LOCKED;
+	}
+	table_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	forget_good();
+	if (sherman_shared->rebuild_tells)
+		tell_broken(ours, reasons);
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	sherman_shared->rebuild_tells = false;
+	ereport(DEBUG1, (errmsg("sherman rebuild: %d of %d indexes are broken", broken, ours)));
+	if (!room)
+		ereport(LOG, (errmsg("sherman rebuild: more indexes are broken than can be noted; the others follow")));
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	sherman_shared->rebuild_found = ours == 0 ? SHERMAN_REBUILD_NONE :
+		locked ? SHERMAN_REBUILD_LOCKED : SHERMAN_REBUILD_SEEN;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return room;
+}
+
+/* ---- the visit: what a try has left ---- */
+
+/*
+ * Whether an index is invalid, of this table, ours and named as REINDEX CONCURRENTLY does.
+ */
+static bool
+is_left(Oid oid, Oid heap, const char *mark)
+{
+	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(oid));
+	char	   *name = get_rel_name(oid);
+	bool		left;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	left = name != NULL && strstr(name, mark) != NULL && sherman_is_ours(oid) &&
+		!((Form_pg_index) GETSTRUCT(tuple))->indisvalid && ((Form_pg_index) GETSTRUCT(tuple))->indrelid == heap;
+	ReleaseSysCache(tuple);
+	return left;
+}
+
+/*
+ * What the last try has left behind: the copy, or, if that has taken the index's place, the index; InvalidOid:
+ * nothing.
+ */
+static Oid
+find_left(const ShermanRebuild *rebuild)
+{
+	if (is_left(rebuild->made, rebuild->heap, "_ccnew"))
+		return rebuild->made;
+	return is_left(rebuild->index, rebuild->heap, "_ccold") ? rebuild->index : InvalidOid;
+}
+
+/*
+ * Begins a transaction that has the table for itself, as far as commands go that define something; false: it is
+ * not to be had, and there is no transaction.
+ */
+static bool
+begin_on_table(const ShermanRebuild *rebuild)
+{
+	SetCurrentStatementStartTimestamp();
+	StartTransactionCommand();
+	/* What is made here must outlive the transactions that the command ends. */
+	MemoryContextSwitchTo(PortalContext);
+	PushActiveSnapshot(GetTransactionSnapshot());
+	if (ConditionalLockRelationOid(rebuild->heap, ShareUpdateExclusiveLock))
+		return true;
+	PopActiveSnapshot();
+	CommitTransactionCommand();
+	return false;
+}
+
+static void
+end_on_table(void)
+{
+	while (ActiveSnapshotSet())
+		PopActiveSnapshot();
+	CommitTransactionCommand();
+}
+
+/*
+ * Drops what the last try has left, as DROP INDEX CONCURRENTLY does; false: somebody works on the table.
+ */
+static bool
+drop_left(const ShermanRebuild *rebuild)
+{
+	ObjectAddresses *objects;
+	ObjectAddress object = {.classId = RelationRelationId};
+
+	if (!begin_on_table(rebuild))
+		return false;
+	object.objectId = find_left(rebuild);
+	if (object.objectId != InvalidOid)
+	{
+		ereport(LOG,
+				(errmsg("sherman rebuild: dropping \"%s\", which a rebuild of index \"%s\" has left behind",
+						get_rel_name(object.objectId), rebuild->name)));
+		sherman_rebuild_drops(rebuild->index);
+		objects = new_object_addresses();
+		add_exact_object_address(&object, objects);
+		performMultipleDeletions(objects, DROP_RESTRICT,
+								 PERFORM_DELETION_CONCURRENTLY | PERFORM_DELETION_INTERNAL);
+	}
+	end_on_table();
+	sherman_rebuild_made(rebuild->index, InvalidOid);
+	return true;
+}
+
+/* ---- the visit: a try ---- */
+
+void
+sherman_rebuild_relation_made(Oid relation)
+{
+	if (likely(copying == InvalidOid))
+		return;
+	/* The copy comes before any code of the user's. */
+	sherman_rebuild_made(copying, relation);
+	copying = InvalidOid;
+}
+
+static void
+reindex_concurrently(const ShermanRebuild *rebuild)
+{
+	ReindexStmt *statement = makeNode(ReindexStmt);
+	char	   *schema = get_namespace_name(get_rel_namespace(rebuild->index));
+	char	   *name = get_rel_name(rebuild->index);
+
+	if (schema == NULL || name == NULL)
+		return;
+	statement->kind = REINDEX_OBJECT_INDEX;
+	statement->relation = makeRangeVar(schema, name, -1);
+	statement->params = list_make1(makeDefElem("concurrently", (Node *) makeBoolean(true), -1));
+	pgstat_report_activity(STATE_RUNNING, psprintf("REINDEX INDEX CONCURRENTLY %s",
+												   quote_qualified_identifier(schema, name)));
+	copying = rebuild->index;
+	ExecReindex(NULL, statement, true);
+	copying = InvalidOid;
+}
+
+/*
+ * A try, in a transaction that begin_on_table() began, which it ends.
+ */
+static void
+try_to_rebuild(const ShermanRebuild *rebuild)
+{
+	sherman_rebuilding = rebuild->index;
+	sherman_rebuild_begins(rebuild->index, sherman_attached_nodes());
+	ereport(LOG,
+			(errmsg("sherman rebuild: index \"%s\" is rebuilt concurrently, try %u of %d", rebuild->name,
+					rebuild->tries + 1, sherman_rebuild_tries)));
+	reindex_concurrently(rebuild);
+	end_on_table();
+	sherman_rebuilding = InvalidOid;
+	sherman_rebuilds_remove(MyDatabaseId, rebuild->index);
+	ereport(LOG, (errmsg("sherman rebuild: index \"%s\" is rebuilt", rebuild->name)));
+}
+
+/* Whether a command needs this database for itself: what it cancels is no try. */
+static bool
+is_sent_away(void)
+{
+	return sherman_visits_forbidden(MyDatabaseId);
+}
+
+/*
+ * Cleans up behind an error, and notes it.
+ */
+static void
+note_error(const ShermanRebuild *rebuild)
+{
+	MemoryContext context = MemoryContextSwitchTo(PortalContext);
+	ErrorData  *error = CopyErrorData();
+	int			left;
+
+	HOLD_INTERRUPTS();
+	EmitErrorReport();
+	FlushErrorState();
+	copying = sherman_rebuilding = InvalidOid;
+	AbortOutOfAnyTransaction();
+	MemoryContextSwitchTo(context);
+	left = sherman_rebuild_failed(rebuild->index, error->message, !is_sent_away());
+	if (is_sent_away())
+		ereport(DEBUG1, (errmsg("sherman rebuild: index \"%s\" has to wait for a command on its database", rebuild->name)));
+	else if (left > 0)
+		ereport(LOG, (errmsg("sherman rebuild: index \"%s\" could not be rebuilt; tries left: %d", rebuild->name, left)));
+	else
+		ereport(LOG,
+				(errmsg("sherman rebuild: index \"%s\" could not be rebuilt, and is given up", rebuild->name),
+				 errhint("Rebuild it with REINDEX.")));
+	FreeErrorData(error);
+	RESUME_INTERRUPTS();
+}
+
+/*
+ * Does what is to be done about an index; false: somebody works on its table.
+ */
+static bool
+work_on(const ShermanRebuild *rebuild)
+{
+	ShermanReason reason;
+	Finding		finding;
+
+	/* After a pause it is due again. */
+	if (rebuild->made != InvalidOid)
+		return drop_left(rebuild);
+	if (!begin_on_table(rebuild))
+		return false;
+	finding = look_at_index(rebuild->index, &reason);
+	if (finding == FINDING_BROKEN)
+	{
+		try_to_rebuild(rebuild);
+		return true;
+	}
+	end_on_table();
+	if (finding == FINDING_GONE)
+		sherman_rebuilds_remove(MyDatabaseId, rebuild->index);
+	return finding == FINDING_GONE;
+}
+
+/*
+ * The same; errors go to the log and into the table.
+ */
+static void
+work_on_safely(const ShermanRebuild *rebuild)
+{
+	PG_TRY();
+	{
+		if (!work_on(rebuild))
+		{
+			ereport(DEBUG1, (errmsg("sherman rebuild: index \"%s\" has to wait", rebuild->name)));
+			sherman_rebuild_postpone(rebuild->index, BUSY_MS);
+		}
+	}
+	PG_CATCH();
+	{
+		note_error(rebuild);
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(PortalContext);
+	MemoryContextReset(PortalContext);
+	pgstat_report_stat(true);
+	pgstat_report_activity(STATE_IDLE, NULL);
+}
+
+/*
+ * Drops what canceled tries have left here: a copy of the database would have it for ever.
+ */
+static void
+clean_up(void)
+{
+	int			count;
+	ShermanRebuild *noted = sherman_rebuilds_list(&count);
+
+	for (int i = 0; i < count; i++)
+	{
+		if (noted[i].database == MyDatabaseId && noted[i].made != InvalidOid)
+			work_on_safely(&noted[i]);
+	}
+}
+
+/*
+ * This process is told to end: that says nothing against the index.
+ */
+static void
+interrupted(int code, Datum argument)
+{
+	LWLockReleaseAll();
+	if (sherman_rebuilding != InvalidOid)
+		(void) sherman_rebuild_failed(sherman_rebuilding, "the rebuild was interrupted", false);
+}
+
+/*
+ * Settings for this process, whatever the database's are.
+ */
+static void
+configure(void)
+{
+	static const char *const settings[][2] = {
+		{"search_path", OWNER_PATH},
+		{"statement_timeout", "0"},
+		{"lock_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_read_only", "off"},
+		/* It takes one processor, and sleeps as VACUUM does: only this process would. */
+		{"max_parallel_maintenance_workers", "0"}
+	};
+
+	for (size_t i = 0; i < lengthof(settings); i++)
+		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	/* Core's commands take it for granted. */
+	PortalContext = AllocSetContextCreate(TopMemoryContext, "sherman rebuild", ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(PortalContext);
+}
+
+void
+sherman_rebuild_here(void)
+{
+	ShermanRebuild next;
+	bool		room;
+	bool		worked;
+
+	configure();
+	on_shmem_exit(interrupted, (Datum) 0);
+	do
+	{
+		room = look_at_indexes();
+		worked = false;
+		while (sherman_rebuild_works() && !is_sent_away() && sherman_rebuilds_next(MyDatabaseId, &next))
+		{
+			work_on_safely(&next);
+			worked = true;
+			if (ConfigReloadPending)
+			{
+				ConfigReloadPending = false;
+				ProcessConfigFile(PGC_SIGHUP);
+			}
+		}
+	} while (!room && worked && !is_sent_away());
+	if (is_sent_away())
+		clean_up();
+}

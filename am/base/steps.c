@@ -1,0 +1,207 @@
+/*
+ * steps.c
+ *		Crash points, for tests: a process can be made to die, to hang or to be canceled at any step of what it does with memory
+ *		nodes and WAL.  Only a build for tests has it (make ASSERTS=1).
+ *
+ * A step is the moment right before, or right behind, a chain or call to a memory node, a connect or an attach, a flush of
+ * WAL, a write of a metapage or of the state file, or a commit.  They are counted in each process of the kind that
+ * sherman.debug_process names, from when sherman.debug_step was set there.  Between two steps nothing is lost or kept that
+ * outlives the process, so that ends at all steps are all ends that there are.
+ */
+#include "am/base/sherman.h"
+
+#include <signal.h>
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/pmsignal.h"
+#include "utils/guc.h"
+
+#include "am/base/shared.h"
+
+/* How often a process that hangs looks whether it is to end. */
+#define HANG_SLICE_US 10000
+
+typedef enum StepAction
+{
+	STEP_CRASH,					/* SIGKILL */
+	STEP_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
+	STEP_HANG,					/* until canceled, ended or, a worker, told to reload: then it goes on */
+	STEP_PAUSE,					/* the same, but a session, too, goes on when it is told to reload */
+	STEP_CANCEL					/* as if the user had canceled the command here */
+} StepAction;
+
+static const struct config_enum_entry action_names[] = {
+	{"crash", STEP_CRASH, false},
+	{"immediate", STEP_IMMEDIATE, false},
+	{"hang", STEP_HANG, false},
+	{"pause", STEP_PAUSE, false},
+	{"cancel", STEP_CANCEL, false},
+	{NULL, 0, false}
+};
+
+static int	debug_step = 0;
+static int	debug_action = STEP_CRASH;
+static char *debug_process = NULL;
+static char *debug_passed = NULL;
+
+static struct
+{
+	int			passed;			/* steps since debug_step was set */
+	bool		commits;		/* commits tell of themselves */
+	void		(*changed) (void);	/* whether steps are counted has changed; NULL: nobody wants to know */
+	char		shown[32];		/* what SHOW returns */
+} steps;
+
+/*
+ * Whether this process is of the kind that is meant: a background worker's type; "" are sessions.
+ */
+static bool
+is_meant(void)
+{
+	const char *kind = MyBgworkerEntry != NULL ? MyBgworkerEntry->bgw_type :
+		MyProcPid == PostmasterPid ? "postmaster" : "";
+
+	return strcmp(kind, debug_process) == 0;
+}
+
+/*
+ * Who is canceled ends: who is to go on is told so by new settings.
+ */
+static bool
+told_to_go_on(void)
+{
+	return ConfigReloadPending && (MyBgworkerEntry != NULL || debug_action == STEP_PAUSE);
+}
+
+static void
+hang(void)
+{
+	pgstat_report_wait_start(PG_WAIT_EXTENSION);
+	while (!QueryCancelPending && !ProcDiePending && !ShutdownRequestPending && !told_to_go_on() &&
+		   !sherman_postmaster_is_gone())
+		pg_usleep(HANG_SLICE_US);
+	pgstat_report_wait_end();
+}
+
+static void
+act(const char *name, bool before)
+{
+	/* A message looks for interrupts, and locks may be held. */
+	HOLD_INTERRUPTS();
+	ereport(LOG,
+			(errmsg("sherman.debug_step: %s at step %d, %s %s", action_names[debug_action].name, steps.passed,
+					before ? "before" : "after", name)));
+	RESUME_INTERRUPTS();
+	switch ((StepAction) debug_action)
+	{
+		case STEP_CRASH:
+			kill(MyProcPid, SIGKILL);
+			break;
+		case STEP_IMMEDIATE:
+			kill(PostmasterPid, SIGQUIT);
+			while (!sherman_postmaster_is_gone())
+				pg_usleep(HANG_SLICE_US);
+			_exit(2);
+		case STEP_HANG:
+		case STEP_PAUSE:
+			hang();
+			break;
+		case STEP_CANCEL:
+			QueryCancelPending = true;
+			InterruptPending = true;
+			break;
+	}
+}
+
+void
+sherman_step(const char *name, bool before)
+{
+	if (likely(debug_step == 0) || !is_meant())
+		return;
+	if (++steps.passed == debug_step)
+		act(name, before);
+}
+
+static void
+client_step(void *argument, const char *name, bool before)
+{
+	sherman_step(name, before);
+}
+
+void
+sherman_steps_watch(void (*changed) (void))
+{
+	steps.changed = changed;
+}
+
+TreeStep *
+sherman_client_step(void)
+{
+	return debug_step == 0 ? NULL : client_step;
+}
+
+/*
+ * A transaction that has written nothing ends without WAL.
+ */
+static void
+tell_commit(XactEvent event, void *argument)
+{
+	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return;
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_COMMIT)
+		sherman_step("commit", event == XACT_EVENT_PRE_COMMIT);
+	else if (event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PREPARE)
+		sherman_step("prepare", event == XACT_EVENT_PRE_PREPARE);
+}
+
+/* ---- the settings ---- */
+
+static void
+assign_debug_step(int value, void *extra)
+{
+	steps.passed = 0;
+	debug_step = value;
+	if (steps.changed != NULL)
+		steps.changed();
+	if (value == 0 || steps.commits)
+		return;
+	RegisterXactCallback(tell_commit, NULL);
+	steps.commits = true;
+}
+
+static const char *
+show_passed(void)
+{
+	snprintf(steps.shown, sizeof(steps.shown), "%d", steps.passed);
+	return steps.shown;
+}
+
+void
+sherman_define_steps(void)
+{
+	DefineCustomIntVariable("sherman.debug_step",
+							"For tests: the step of this process at which sherman.debug_action happens.",
+							"Steps are counted from when this is set. 0 is never.",
+							&debug_step, 0, 0, INT_MAX,
+							PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, assign_debug_step, NULL);
+	DefineCustomEnumVariable("sherman.debug_action",
+							 "For tests: what happens at step sherman.debug_step.",
+							 NULL,
+							 &debug_action, STEP_CRASH, action_names,
+							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomStringVariable("sherman.debug_process",
+							   "For tests: the kind of processes that count their steps.",
+							   "The type of a background worker, \"postmaster\", or empty for sessions.",
+							   &debug_process, "",
+							   PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
+	DefineCustomStringVariable("sherman.debug_passed",
+							   "For tests: the steps that this session has counted.",
+							   NULL,
+							   &debug_passed, "0",
+							   PGC_INTERNAL, GUC_NOT_IN_SAMPLE | GUC_DISALLOW_IN_FILE, NULL, NULL, show_passed);
+}

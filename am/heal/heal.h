@@ -1,0 +1,54 @@
+/*
+ * heal.h
+ *		Ending the doubt that a crash has left in an index: heal.c does it, for whoever calls (sherman_heal(), VACUUM, the
+ *		healer of healer.c); heal_progress.c shows how far it is.
+ */
+#ifndef SHERMAN_HEAL_H
+#define SHERMAN_HEAL_H
+
+#include "am/base/sherman.h"
+
+#include "am/base/shared.h"
+
+/* How far the healing of one index is.  It may be done in parts, each in a transaction of its own. */
+typedef struct Healing
+{
+	int			complaint;		/* error level at which errors of rows are told, once */
+	uint64		tree;			/* that is healed; 0 = not begun */
+	bool		ended;			/* all leaves were looked at, or there is nothing to heal */
+	TreeScanPosition behind;	/* where the next part goes on */
+	int64		leaves;			/* looked at */
+	int64		healed;			/* of them */
+	int64		removed;		/* entries */
+	int64		left;			/* leaves that are in doubt still: somebody changed them meanwhile, or a row raised an error */
+	bool		complained;
+	ShermanHealShown *shown;	/* NULL: nowhere */
+} Healing;
+
+/*
+ * Goes on with healing an index from where it was left: to its end, or for about so many milliseconds (0: without a limit), leaf by
+ * leaf.  Both relations are locked, the table at least against changes of its definition.  When all leaves have been looked at and
+ * none is left in doubt, the tree's record says so.  An error that a row raises leaves its leaf in doubt; others are raised.
+ */
+extern void heal_part(Healing *healing, Relation heap, Relation index, int milliseconds);
+
+/* Heals an index to its end, shown in sherman_heal_progress.  Returns the number of leaves that are in doubt still. */
+extern int64 heal_whole(Relation heap, Relation index);
+
+/*
+ * heal_wait.c: waits until the healer has ended the doubt of an index of whose leaves this session may not look up the rows.  Raises
+ * sherman_report_doubt() if it does not come, comes in vain or not in sherman.heal_timeout; cancel raises.  The session may hold
+ * whatever a scan or an insert holds.
+ */
+extern void sherman_heal_wait(Relation index);
+/* Raises 55000: entries of the index are in doubt, and this session may not look up their rows. */
+extern void sherman_report_doubt(Relation index) pg_attribute_noreturn();
+
+/* heal_progress.c: shows healing of this index in sherman_heal_progress, until it is over, whatever ends it. */
+extern void heal_show(Healing *healing, Oid index);
+extern void heal_show_phase(Healing *healing, ShermanHealPhase phase);
+/* Brings the numbers up to date; `leaves`: how many the index has, 0 = as before. */
+extern void heal_show_counts(Healing *healing, uint64 leaves);
+extern void heal_show_no_more(Healing *healing);
+
+#endif							/* SHERMAN_HEAL_H */

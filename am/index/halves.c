@@ -1,0 +1,103 @@
+/*
+ * halves.c
+ *		The two halves of an index with a copy: on which memory nodes they are, and what is known of them.  The home's half is the
+ *		first one, the copy's the second.
+ */
+#include "am/base/sherman.h"
+
+#include "am/index/halves.h"
+#include "am/base/shared.h"
+
+int
+halves_home(const ShermanMetaPage *meta)
+{
+	return (int) tree_home(meta->root);
+}
+
+int
+halves_copy(const ShermanMetaPage *meta)
+{
+	Assert(meta->copy != 0);
+	return (int) meta->copy - 1;
+}
+
+uint64
+sherman_tree_key(const ShermanMetaPage *meta)
+{
+	return meta->copies_valid == SHERMAN_VALID_SECOND ? meta->tree | SHERMAN_TREE_COPY : meta->tree;
+}
+
+bool
+half_is_usable(const ShermanMetaPage *meta, int position)
+{
+	return sherman_shared->node[position].member == meta->incarnations[position][0] &&
+		sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED;
+}
+
+bool
+half_may_be_missed(const ShermanMetaPage *meta, int position)
+{
+	return pg_atomic_read_u32(&sherman_shared->node[position].quiet) != 0 ||
+		sherman_shared->node[position].member != meta->incarnations[position][0];
+}
+
+bool
+half_is_suspect(uint64 key)
+{
+	ShermanTreeEntry entry;
+
+	return sherman_trees_find(key, &entry) && entry.suspect_epoch != 0;
+}
+
+/*
+ * Whether a lost chain may have left the two different.
+ */
+static bool
+halves_doubted(const ShermanMetaPage *meta)
+{
+	ShermanTreeEntry entry;
+
+	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_copies_doubted(&entry, false) :
+		tree_copies_doubted(sherman_tree_shared, meta->tree, false);
+}
+
+bool
+halves_in_doubt(const ShermanMetaPage *meta)
+{
+	return half_is_suspect(meta->tree) || half_is_suspect(meta->tree | SHERMAN_TREE_COPY) || halves_doubted(meta);
+}
+
+bool
+sherman_copies_alone_doubtful(const ShermanMetaPage *meta)
+{
+	return !half_is_suspect(meta->tree) && !half_is_suspect(meta->tree | SHERMAN_TREE_COPY) && halves_doubted(meta);
+}
+
+int
+sherman_copies_away_position(const ShermanMetaPage *meta)
+{
+	return meta->copies_valid == SHERMAN_VALID_SECOND ? halves_copy(meta) : halves_home(meta);
+}
+
+bool
+sherman_copies_lack_copy(const ShermanMetaPage *meta)
+{
+	return meta->copy != 0 && meta->copies_valid == SHERMAN_VALID_BOTH && !half_is_usable(meta, halves_copy(meta));
+}
+
+/*
+ * Whether the launcher is to look at a memory node.  At one that is away it does not: whoever still tried to connect there when it was
+ * lost has said so in vain.
+ */
+static bool
+is_suspected(int position)
+{
+	return sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED &&
+		pg_atomic_read_u32(&sherman_shared->node[position].suspected) != SHERMAN_UNSUSPECTED;
+}
+
+bool
+sherman_copies_suspected(const ShermanMetaPage *meta)
+{
+	return is_suspected(halves_home(meta)) || is_suspected(halves_copy(meta));
+}

@@ -1,0 +1,25 @@
+/*
+ * halves.h
+ *		The two halves of an index with a copy, by its metapage: meta->copy is not 0, unless a comment says otherwise.
+ */
+#ifndef SHERMAN_HALVES_H
+#define SHERMAN_HALVES_H
+
+#include "am/base/sherman.h"
+
+/* Positions of the memory nodes of the first half and the second. */
+extern int	halves_home(const ShermanMetaPage *meta);
+extern int	halves_copy(const ShermanMetaPage *meta);
+/* Whether the memory that one half of the index is in is at its position, and attached. */
+extern bool half_is_usable(const ShermanMetaPage *meta, int position);
+/*
+ * Whether the index may go on without this memory node, which is away: it was waited for, and nobody can be inside an operation there,
+ * nor begin one; or other memory is there, which takes the same.
+ */
+extern bool half_may_be_missed(const ShermanMetaPage *meta, int position);
+/* Whether leaves of the half with this key in the table of trees may be in doubt. */
+extern bool half_is_suspect(uint64 key);
+/* Whether the two may differ, though nobody writes. */
+extern bool halves_in_doubt(const ShermanMetaPage *meta);
+
+#endif							/* SHERMAN_HALVES_H */

@@ -1,0 +1,95 @@
+/*
+ * heal_wait.c
+ *		A session that meets an entry in doubt whose row it may not look up, as it would run what the table's owner has written
+ *		(owner.c): it waits for the healer, who may.
+ *
+ * The healer waits for nothing that the session holds.  It takes the locks of a change of rows, if they are free: where the session
+ * itself keeps them from others it does not wait at all.  A row that the session has not committed keeps its entry.  Keys are locked
+ * and parts of keys taken for checks alone, which the healer makes none of, and the check lets go of them before it waits.
+ */
+#include "am/base/sherman.h"
+
+#include "access/table.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "storage/lmgr.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/timestamp.h"
+
+#include "am/heal/heal.h"
+#include "am/base/shared.h"
+
+/* The end of healing is told; a visit that ends in vain is not. */
+#define LOOK_MS 100
+
+/* Whether this session keeps the healer from the table. */
+static bool
+keeps_healer_out(Relation index)
+{
+	Relation	heap = table_open(index->rd_index->indrelid, NoLock);
+	bool		keeps = CheckRelationLockedByMe(heap, ShareLock, true);
+
+	table_close(heap, NoLock);
+	return keeps;
+}
+
+/* Why there is no point in waiting for the healer any more; NULL: there is. */
+static const char *
+no_use(Relation index, const ShermanMetaPage *meta)
+{
+	ShermanTreeEntry entry;
+
+	if (!sherman_autoheal)
+		return "\"sherman.autoheal\" is off.";
+	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP)
+		return "Nobody else can heal an index of a temporary table.";
+	if (sherman_trees_find(sherman_tree_key(meta), &entry) && entry.heal_vain)
+		return "The healer has tried in vain; the server's log says why.";
+	if (keeps_healer_out(index))
+		return "This session has locked the table.";
+	return NULL;
+}
+
+static void
+report_doubt(Relation index, const char *why)
+{
+	char	   *name = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(index)), RelationGetRelationName(index));
+
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("index \"%s\" cannot be used here before it is healed", RelationGetRelationName(index)),
+			 errdetail("A crash has left entries in doubt, and only maintenance may run the functions that tell which are good.%s%s",
+					   why != NULL ? " " : "", why != NULL ? why : ""),
+			 errhint("Run SELECT sherman_heal(%s), or REINDEX INDEX %s, as the owner of the table.", quote_literal_cstr(name), name)));
+}
+
+void
+sherman_report_doubt(Relation index)
+{
+	report_doubt(index, NULL);
+	pg_unreachable();
+}
+
+void
+sherman_heal_wait(Relation index)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), sherman_heal_timeout_ms);
+	ShermanMetaPage meta;
+
+	ConditionVariablePrepareToSleep(&sherman_shared->changed);
+	while (sherman_metapage_read(index, &meta) && sherman_is_healing(&meta))
+	{
+		const char *why = no_use(index, &meta);
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+
+		if (why == NULL && left <= 0)
+			why = "The healer has not been through with it in \"sherman.heal_timeout\".";
+		if (why != NULL)
+			report_doubt(index, why);
+		sherman_trees_heal_soon(sherman_tree_key(&meta));
+		sherman_wake_launcher();
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), PG_WAIT_EXTENSION);
+	}
+	ConditionVariableCancelSleep();
+}

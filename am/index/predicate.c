@@ -1,0 +1,147 @@
+/*
+ * predicate.c
+ *		SERIALIZABLE: predicate locks by leaf.
+ *
+ * A scan locks each leaf before it reads it; an insert, once its entry is visible, looks for locks on the leaf
+ * that it went to; a split copies the locks of a leaf to the new one before anybody can read that.  Why nothing
+ * is missed between the three is proved in tree/predicate.c; doc/internals/serializable.md tells it with PostgreSQL's side.
+ *
+ * A lock names a page of the index: for us, a hash of the leaf's address.  Leaves that share a hash share their
+ * locks, which can only make a transaction fail that need not.  Where no leaf can be named the relation is
+ * locked: an index that has no tree yet, and a scan that splits left no time to wait for.
+ */
+#include "am/base/sherman.h"
+
+#include "access/xact.h"
+#include "common/hashfn.h"
+#include "storage/predicate.h"
+#include "utils/snapmgr.h"
+
+#include "am/base/shared.h"
+
+/*
+ * The page that stands for a leaf in predicate locks.
+ */
+static BlockNumber
+page_of_leaf(uint64 leaf)
+{
+	uint32		hash = hash_bytes((const unsigned char *) &leaf, sizeof(leaf));
+
+	return hash == InvalidBlockNumber ? 0 : hash;
+}
+
+/*
+ * TreeLeafHook of serializable scans.  The index is whole still once the lock is there, so that whoever passes over
+ * an insert because it is not finds the lock (sherman_predicate_skipped()).
+ */
+static void
+lock_leaf(void *argument, uint64 leaf)
+{
+	const ShermanPredicateScan *reader = argument;
+	Relation	relation = reader->scan->indexRelation;
+
+	if (leaf == TREE_LEAF_ALL)
+		PredicateLockRelation(relation, reader->scan->xs_snapshot);
+	else
+		PredicateLockPage(relation, page_of_leaf(leaf), reader->scan->xs_snapshot);
+	sherman_index_recheck(reader->index, relation);
+}
+
+/*
+ * TreeSplitHook.  Under the tree's lock: this takes short locks of core's in shared memory and cannot fail, for
+ * where the table of locks is full it replaces the page's by the relation's.
+ */
+static void
+copy_locks(void *argument, uint64 from, uint64 to)
+{
+	const ShermanIndex *index = argument;
+	BlockNumber from_page = page_of_leaf(from);
+	BlockNumber to_page = page_of_leaf(to);
+
+	if (index->relation != NULL && from_page != to_page)
+		PredicateLockPageSplit(index->relation, from_page, to_page);
+}
+
+/*
+ * Before a scan's next seek: from now on it locks what it reads, if its transaction is serializable.
+ */
+void
+sherman_predicate_scan(ShermanPredicateScan *reader, IndexScanDesc scan, ShermanIndex *index, TreeScan *tree_scan)
+{
+	bool		lock = IsolationIsSerializable() && scan->xs_snapshot != InvalidSnapshot &&
+		IsMVCCSnapshot(scan->xs_snapshot);
+
+	reader->scan = scan;
+	reader->index = index;
+	tree_scan_on_leaf(tree_scan, lock ? lock_leaf : NULL, reader);
+}
+
+/*
+ * A scan of an index that has no tree, as far as this process knows: locks the relation, then looks whether
+ * another one has made it.
+ */
+ShermanIndex *
+sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index)
+{
+	Relation	relation = scan->indexRelation;
+	ShermanMetaPage meta;
+
+	if (scan->xs_snapshot != InvalidSnapshot)
+		PredicateLockRelation(relation, scan->xs_snapshot);
+	if (!sherman_metapage_read(relation, &meta) || meta.tree == 0)
+		return index;
+	sherman_index_forget(RelationGetRelid(relation));
+	return sherman_index_for_scan(relation);
+}
+
+/*
+ * Before inserts, and before VACUUM folds leaves: splits and folds copy the locks.
+ */
+void
+sherman_predicate_changes(Relation relation, ShermanIndex *index)
+{
+	index->relation = relation;
+	tree_on_split(index->tree, copy_locks, index);
+}
+
+/*
+ * After an insert: raises 40001 if that is a conflict that cannot be.  The entry stays, as that of any
+ * transaction that fails.
+ */
+void
+sherman_predicate_inserted(Relation relation, const ShermanIndex *index)
+{
+	CheckForSerializableConflictIn(relation, NULL, page_of_leaf(tree_inserted_leaf(index->tree)));
+}
+
+/*
+ * TreeLeafHook of a look at a duplicate: an insert would go to this leaf.
+ */
+static void
+look_for_readers(void *argument, uint64 leaf)
+{
+	CheckForSerializableConflictIn((Relation) argument, NULL,
+								   leaf == TREE_LEAF_ALL ? InvalidBlockNumber : page_of_leaf(leaf));
+}
+
+/*
+ * Before an insert is refused as a duplicate: from now on the scan looks for locks on the leaves that it reads, as
+ * if the entry went there, and raises 40001.  Whoever had found no such row, and then finds that there is one,
+ * is to hear that it cannot be, and to try again (as with btree).
+ */
+void
+sherman_predicate_refused(Relation relation, TreeScan *tree_scan)
+{
+	tree_scan_on_leaf(tree_scan, look_for_readers, relation);
+}
+
+/*
+ * An insert into a broken index was passed over, so that nobody will meet its locks: what scans locked here
+ * while it was whole becomes a lock on the table, for which the row's insert is looked at once more.
+ */
+void
+sherman_predicate_skipped(Relation relation, Relation heap)
+{
+	TransferPredicateLocksToHeapRelation(relation);
+	CheckForSerializableConflictIn(heap, NULL, InvalidBlockNumber);
+}

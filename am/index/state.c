@@ -1,0 +1,295 @@
+/*
+ * state.c
+ *		What state an index is in: it follows from the metapage, from the phase of the instance and from the
+ *		table of trees.
+ *
+ * An index that was judged under the same generation (instance.c) needs no second look (opened.c).
+ */
+#include "am/base/sherman.h"
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/timestamp.h"
+
+#include "am/index/halves.h"
+#include "am/base/shared.h"
+
+/* Who waits for a memory node looks so often: not all that it waits for is told. */
+#define LOOK_MS 100
+
+static const char *const state_names[] = {
+	[SHERMAN_OK] = "ok",
+	[SHERMAN_ATTACHING] = "attaching",
+	[SHERMAN_UNREACHABLE] = "unreachable",
+	[SHERMAN_BROKEN] = "broken",
+	[SHERMAN_HIDDEN] = "hidden",
+};
+
+const char *
+sherman_state_name(ShermanState state)
+{
+	return (unsigned) state < lengthof(state_names) ? state_names[state] : "unknown";
+}
+
+/*
+ * Whether to wait goes on: for this index, or for any memory node.
+ */
+static bool
+is_attaching(const ShermanMetaPage *meta)
+{
+	ShermanReason reason;
+
+	if (meta == NULL)
+		return sherman_phase() == SHERMAN_PHASE_ATTACHING;
+	return sherman_judge(meta, true, &reason) == SHERMAN_ATTACHING;
+}
+
+/*
+ * Sleeps while `waits` says so, at most sherman.attach_timeout from `began` on.
+ */
+static void
+sleep_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta, TimestampTz began)
+{
+	TimestampTz deadline = TimestampTzPlusMilliseconds(began, sherman_attach_timeout_ms);
+
+	ConditionVariablePrepareToSleep(&sherman_shared->changed);
+	while (waits(meta))
+	{
+		long		left = TimestampDifferenceMilliseconds(GetCurrentTimestamp(), deadline);
+
+		if (left <= 0)
+			break;
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), PG_WAIT_EXTENSION);
+	}
+	ConditionVariableCancelSleep();
+}
+
+void
+sherman_wait_attached(const ShermanMetaPage *meta)
+{
+	TimestampTz began;
+
+	if (!is_attaching(meta))
+		return;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	if (sherman_shared->wait_began == 0)
+		sherman_shared->wait_began = GetCurrentTimestamp();
+	began = sherman_shared->wait_began;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	sleep_while(is_attaching, meta, began);
+}
+
+void
+sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta)
+{
+	if (waits(meta))
+		sleep_while(waits, meta, GetCurrentTimestamp());
+}
+
+/*
+ * State of an index that nothing speaks against, by the memory node at one position: whether its memory is
+ * the one that the index is in, and whether it can be used.
+ */
+static ShermanState
+judge_node(int position, uint64 member, ShermanReason *reason)
+{
+	if (sherman_shared->node[position].member != member)
+	{
+		*reason = SHERMAN_REASON_MEMORY_LOST;
+		return SHERMAN_BROKEN;
+	}
+	switch (sherman_node_phase(position))
+	{
+		case SHERMAN_PHASE_ATTACHED:
+			return SHERMAN_OK;
+		case SHERMAN_PHASE_ATTACHING:
+			return SHERMAN_ATTACHING;
+		default:
+			break;
+	}
+	if (pg_atomic_read_u32(&sherman_shared->node[position].gone) == 0)
+		return SHERMAN_UNREACHABLE;
+	*reason = SHERMAN_REASON_GONE;
+	return SHERMAN_BROKEN;
+}
+
+/*
+ * Whether it was in the history that the metapage is of that the tree was changed last.  Who has put this epoch's nonce
+ * into the record has asked before; the metapage may have been read before that.
+ */
+static bool
+same_history(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
+{
+	return entry->nonce == meta->nonce_current || entry->nonce == meta->nonce_previous ||
+		entry->nonce == sherman_shared->local.nonce;
+}
+
+ShermanState
+sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry, ShermanReason *reason)
+{
+	bool		known = sherman_trees_find(key, entry);
+	ShermanState state = judge_node(position, meta->incarnations[position][0], reason);
+
+	/* Before it is attached nothing may be known of a tree. */
+	if (state == SHERMAN_BROKEN || (!known && state != SHERMAN_OK))
+		return state;
+	if (!known)
+		*reason = SHERMAN_REASON_TREE_MISSING;
+	else if (entry->flags & TREE_RECORD_BROKEN)
+		*reason = SHERMAN_REASON_UNCLEAN;
+	else if (!same_history(meta, entry))
+		*reason = SHERMAN_REASON_OTHER_HISTORY;
+	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
+}
+
+ShermanState
+sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason)
+{
+	ShermanReason copy_reason = SHERMAN_REASON_NONE;
+	ShermanTreeEntry entry;
+	ShermanState home;
+	ShermanState copy;
+
+	if (meta->copies_valid == SHERMAN_VALID_SECOND)
+		return sherman_judge_half(meta, halves_copy(meta), meta->tree | SHERMAN_TREE_COPY, &entry, reason);
+	home = sherman_judge_half(meta, halves_home(meta), meta->tree, &entry, reason);
+	if (meta->copies_valid == SHERMAN_VALID_FIRST)
+		return home;
+	copy = sherman_judge_half(meta, halves_copy(meta), meta->tree | SHERMAN_TREE_COPY, &entry, &copy_reason);
+	/* At the start a copy is waited for before it is given up. */
+	if (home == SHERMAN_OK)
+		return copy == SHERMAN_ATTACHING ? copy : home;
+	if (home != SHERMAN_UNREACHABLE && *reason != SHERMAN_REASON_MEMORY_LOST && *reason != SHERMAN_REASON_GONE)
+		return home;
+	if (copy != SHERMAN_OK)
+		return home;
+	if (half_may_be_missed(meta, halves_home(meta)) && halves_in_doubt(meta))
+		return home;
+	/* The home may be back soon, which is waited for in either case. */
+	*reason = SHERMAN_REASON_NONE;
+	return half_may_be_missed(meta, halves_home(meta)) ? SHERMAN_OK : SHERMAN_ATTACHING;
+}
+
+/*
+ * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is
+ * away.
+ */
+static ShermanState
+judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
+{
+	uint32		home = tree_home(meta->root);
+	ShermanTreeEntry entry = {0};
+	ShermanState state;
+
+	if (home >= TREE_MAX_NODES || meta->copy > TREE_MAX_NODES)
+	{
+		*reason = SHERMAN_REASON_FORMAT;
+		return SHERMAN_BROKEN;
+	}
+	if (meta->copy != 0)
+		return sherman_copies_judge(meta, reason);
+	state = sherman_judge_half(meta, (int) home, meta->tree, &entry, reason);
+	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
+	{
+		if (entry.members[i] != 0)
+			state = Max(state, judge_node(i, entry.members[i], reason));
+	}
+	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
+}
+
+bool
+sherman_is_healing(const ShermanMetaPage *meta)
+{
+	ShermanTreeEntry entry;
+
+	return meta->tree != 0 && sherman_trees_find(sherman_tree_key(meta), &entry) && entry.suspect_epoch != 0;
+}
+
+int
+sherman_away_position(const ShermanMetaPage *meta)
+{
+	uint32		home = tree_home(meta->root);
+	ShermanTreeEntry entry;
+
+	if (meta->tree == 0 || home >= TREE_MAX_NODES)
+		return -1;
+	if (meta->copy != 0)
+		return sherman_copies_away_position(meta);
+	if (sherman_node_phase(home) != SHERMAN_PHASE_ATTACHED || !sherman_trees_find(meta->tree, &entry))
+		return (int) home;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (entry.members[i] != 0 && sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
+			return i;
+	}
+	return (int) home;
+}
+
+ShermanState
+sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
+{
+	*reason = SHERMAN_REASON_NONE;
+	if (!sound)
+		*reason = meta->magic == 0 && meta->reason >= SHERMAN_REASON_NOT_BUILT ?
+			(ShermanReason) meta->reason : SHERMAN_REASON_FORMAT;
+	else if (meta->flags & SHERMAN_META_BROKEN)
+		*reason = (ShermanReason) meta->reason;
+	else if (meta->system_identifier != GetSystemIdentifier())
+		*reason = SHERMAN_REASON_OTHER_CLUSTER;
+	else if (meta->tree == 0 && (meta->flags & SHERMAN_META_UNLOGGED) == 0)
+		*reason = SHERMAN_REASON_TREE_MISSING;
+	else if (meta->tree != 0 && meta->database != MyDatabaseId)
+		*reason = SHERMAN_REASON_OTHER_DATABASE;
+	if (*reason != SHERMAN_REASON_NONE)
+		return SHERMAN_BROKEN;
+
+	/* Whose it is is about to be decided. */
+	if (sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
+		return SHERMAN_ATTACHING;
+	if (meta->tree != 0)
+		return judge_nodes(meta, reason);
+	/* No tree yet: it is made on any memory node. */
+	switch (sherman_phase())
+	{
+		case SHERMAN_PHASE_ATTACHED:
+			return SHERMAN_OK;
+		case SHERMAN_PHASE_ATTACHING:
+			return SHERMAN_ATTACHING;
+		default:
+			return SHERMAN_UNREACHABLE;
+	}
+}
+
+void
+sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason)
+{
+	char	   *subject = index == NULL ? pstrdup("sherman indexes") :
+		psprintf("index \"%s\"", RelationGetRelationName(index));
+
+	if (state == SHERMAN_BROKEN)
+		ereport(elevel,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s is broken and cannot be used", subject),
+				 errdetail("The reason: %s.", sherman_reason_text(reason)),
+				 errhint("Rebuild it with REINDEX.")));
+	else if (state != SHERMAN_HIDDEN)
+	{
+		ShermanMetaPage meta;
+
+		sherman_report_away(elevel, subject, index != NULL && sherman_metapage_read(index, &meta) ?
+							sherman_away_position(&meta) : -1);
+	}
+	else if (sherman_shared == NULL)
+		ereport(elevel,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s cannot be used: the library was not loaded when the server started", subject),
+				 errhint("Add sherman to shared_preload_libraries.")));
+	else
+		ereport(elevel,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("%s cannot be used %s", subject,
+						!IsPostmasterEnvironment ? "in single-user mode" :
+						IsBinaryUpgrade ? "during pg_upgrade" : "during recovery")));
+	pfree(subject);
+}

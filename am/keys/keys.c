@@ -1,0 +1,704 @@
+/*
+ * keys.c
+ *		The keys of an index: their layout in the tree, and how rows become keys and keys rows again.
+ *
+ * The format is chosen from the index's definition alone, so that every process, and REINDEX, chooses the
+ * same: see choose_format().
+ */
+#include "am/base/sherman.h"
+
+#include "access/htup_details.h"
+#include "access/itup.h"
+#include "access/nbtree.h"
+#include "catalog/pg_index.h"
+#include "catalog/pg_opclass.h"
+#include "port/pg_bswap.h"
+#include "common/hashfn.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+#include "utils/syscache.h"
+
+#include "am/keys/collations.h"
+#include "am/keys/keys.h"
+
+/* The image's length byte in a cell. */
+#define CELL_LENGTH_BYTES 1
+/* A cell's first word: state, TID, stamp. */
+#define CELL_HEAD_BYTES 8
+/* What stands in a cell in an image's place when it lies out of line. */
+#define CELL_REFERENCE_BYTES 16
+
+/* Offsets that fit a cell (tree-protocol.md F3). */
+#define KEY_MAX_OFFSET 4095
+
+StaticAssertDecl(KEY_TUPLE_MAX_BYTES <= INDEX_SIZE_MASK, "an index tuple knows its size");
+StaticAssertDecl(MaxHeapTuplesPerPage <= KEY_MAX_OFFSET, "only rows of other table access methods are refused");
+
+/* Bytes that the columns would take in a normalized key without end. */
+typedef struct KeyDemand
+{
+	int			bytes;			/* of the leading columns that have a normalization */
+	bool		exact;			/* all key columns, each without loss */
+	bool		open;			/* the last of them is a prefix that takes whatever there is */
+	bool		included;		/* there are included columns */
+	bool		prefix_alone;	/* one key column, a prefix, and included ones */
+	int			image_bytes;	/* 0 = not known: of variable length */
+	int			rest_bytes;		/* of the image without the key columns; 0 = not known, or not exact */
+} KeyDemand;
+
+/* name is stored with its 64 bytes, but its zeros are cut off the image: it is as long as its text. */
+static bool
+attribute_is_fixed(Form_pg_attribute attribute)
+{
+	return attribute->attlen > 0 && attribute->attlen != NAMEDATALEN;
+}
+
+/* Bytes of image for rows without NULLs, where no column's length varies. */
+static void
+measure_image(const ShermanKeys *keys, KeyDemand *demand)
+{
+	Size		data = 0;
+	Size		rest_from = 0;
+
+	for (int i = 0; i < keys->descriptor->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
+
+		if (!attribute_is_fixed(attribute))
+			return;
+		data = att_align_nominal(data, attribute->attalign);
+		if (i == keys->columns)
+			rest_from = data;
+		data += attribute->attlen;
+	}
+	demand->image_bytes = (int) (sizeof(unsigned short) + data);
+	demand->rest_bytes = demand->exact ? (int) (demand->image_bytes - rest_from) : 0;
+}
+
+static void
+measure_demand(ShermanKeys *keys, KeyDemand *demand)
+{
+	memset(demand, 0, sizeof(*demand));
+	demand->exact = true;
+	demand->included = keys->columns < keys->descriptor->natts;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		NormalizeKind kind = keys->column[i].kind;
+
+		if (i > 0)
+			demand->bytes++;
+		demand->bytes += normalize_width(kind);
+		demand->open = NORMALIZE_IS_PREFIX(kind);
+		if (!NORMALIZE_IS_LOSSLESS(kind))
+			demand->exact = false;
+		if (kind == NORMALIZE_NONE || demand->open)
+			break;
+	}
+
+	demand->prefix_alone = demand->included && demand->open && keys->columns == 1;
+	measure_image(keys, demand);
+}
+
+/* Whole bytes of normalized key beside which the cells have room for an image, or for what stands for it. */
+#define EXACT_NORM_MAX (64 - CELL_HEAD_BYTES - CELL_REFERENCE_BYTES)
+
+/*
+ * Whether the normalized key can hold the key columns without loss, all of them.  Sets the format's sizes if so:
+ * the smallest cell that holds the key and, with included columns, the image of these.
+ */
+static bool
+choose_exact(const KeyDemand *demand, TreeFormat *format)
+{
+	int			wanted = (demand->bytes + 7) / 8 * 8;
+
+	if (!demand->exact || demand->bytes > (demand->included ? EXACT_NORM_MAX : KEY_NORM_MAX))
+		return false;
+	if (!demand->included)
+	{
+		format->lossless = true;
+		format->cell_bytes = demand->bytes <= 8 ? 16 : demand->bytes <= 24 ? 32 : 64;
+		format->norm_bytes = format->cell_bytes - CELL_HEAD_BYTES;
+		return true;
+	}
+	format->norm_bytes = wanted;
+	format->cell_bytes = 64;
+	if (demand->rest_bytes > 0 &&
+		wanted + Max(demand->rest_bytes + CELL_LENGTH_BYTES, CELL_REFERENCE_BYTES) <= 32 - CELL_HEAD_BYTES)
+		format->cell_bytes = 32;
+	return true;
+}
+
+/*
+ * Keys without loss are kept whole: choose_exact().  Others have their image beside at least 8 normalized bytes:
+ * - of fixed length: the smallest cell that holds both; then as many normalized bytes as leave the image its
+ *	 room.  An image too long for any cell leaves its place to normalized bytes.
+ * - one column of variable length: 32 bytes, half of it normalized.  A word or a short name fits; what does
+ *	 not lies out of line, and is only fetched where the first 8 bytes tie.  Without a normalization every
+ *	 comparison wants the image: 64 bytes, so that it is rarely out of line.
+ * - several columns: 64 bytes, up to 24 of them normalized, so that a leading column and the start of the
+ *	 next decide; 16 of a single prefix, to leave room for what is included.
+ *
+ * Returns whether the key is exact.
+ */
+static bool
+choose_format(const KeyDemand *demand, int attributes, TreeFormat *format)
+{
+	int			wanted = demand->open ? KEY_NORM_MAX : (Max(demand->bytes, 1) + 7) / 8 * 8;
+	int			room = 64 - CELL_HEAD_BYTES;
+
+	format->lossless = false;
+	if (choose_exact(demand, format))
+		return true;
+	format->cell_bytes = 64;
+	if (demand->image_bytes > 0)
+	{
+		int			image = demand->image_bytes + CELL_LENGTH_BYTES;
+
+		if (wanted == 8 && 8 + image <= 32 - CELL_HEAD_BYTES)
+			format->cell_bytes = 32;
+		if (Min(wanted, 24) + image <= room)
+			wanted = Min(wanted, (room - image) / 8 * 8);
+		format->norm_bytes = Min(wanted, (room - CELL_REFERENCE_BYTES) / 8 * 8);
+	}
+	else if (attributes == 1)
+	{
+		if (demand->open)
+			format->cell_bytes = 32;
+		format->norm_bytes = 8;
+	}
+	else
+		format->norm_bytes = Min(wanted, demand->prefix_alone ? 16 : 24);
+	return false;
+}
+
+/* Gives the columns their places in the normalized key. */
+static void
+place_columns(ShermanKeys *keys)
+{
+	int			at = 0;
+	int			end = keys->format.norm_bytes;
+	bool		open = true;	/* all columns so far are whole */
+
+	for (int i = 0; i < keys->columns; i++)
+	{
+		KeyColumn  *column = &keys->column[i];
+		int			width = normalize_width(column->kind);
+
+		column->null_at = -1;
+		if (!open || (i > 0 && at >= end))
+			break;
+		if (i > 0)
+			column->null_at = at++;
+		keys->in_norm = i + 1;
+		column->at = at;
+		if (NORMALIZE_IS_PREFIX(column->kind))
+			column->bytes = end - at;
+		else if (width > 0 && at + width <= end)
+		{
+			column->bytes = width;
+			column->whole = true;
+			keys->whole = i + 1;
+		}
+		at += column->bytes;
+		open = column->whole;
+	}
+}
+
+/* Where the data of an exact key's columns lie in an index tuple without NULLs: so that they are put there fast. */
+static void
+place_data(ShermanKeys *keys)
+{
+	bool		isnull[INDEX_MAX_KEYS] = {false};
+	Size		data = 0;
+
+	keys->integers = keys->exact;
+	if (!keys->exact)
+		return;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		KeyColumn  *column = &keys->column[i];
+		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
+
+		data = att_align_nominal(data, attribute->attalign);
+		column->data_at = (int) data;
+		data += attribute->attlen;
+		keys->integers &= normalize_is_integer(column->kind, &column->inverted) &&
+			column->bytes == attribute->attlen;
+		if (column->descending)
+			column->inverted = ~column->inverted;
+	}
+	keys->data_bytes = (int) key_data_bytes(keys, isnull, false);
+}
+
+/*
+ * Pattern operators order bytes, but their = is text's: under a collation where different bytes may be equal
+ * the two disagree.  Core refuses that for btree's classes, by their OIDs, and in these words.
+ */
+static void
+refuse_nondeterministic(Relation index, int column, Oid order_proc)
+{
+	Oid			collation = index->rd_indcollation[column];
+	HeapTuple	tuple;
+
+	if ((order_proc != F_BTTEXT_PATTERN_CMP && order_proc != F_BTBPCHAR_PATTERN_CMP) ||
+		!OidIsValid(collation) || get_collation_isdeterministic(collation))
+		return;
+	tuple = SearchSysCache1(CLAOID, ObjectIdGetDatum(get_index_column_opclass(RelationGetRelid(index), column + 1)));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for operator class of column %d", column + 1);
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("nondeterministic collations are not supported for operator class \"%s\"",
+					NameStr(((Form_pg_opclass) GETSTRUCT(tuple))->opcname))));
+}
+
+/*
+ * Fills in what a column's definition says of it, and nothing that follows from that.
+ */
+static void
+describe_column(Relation index, int i, KeyColumn *column)
+{
+	column->descending = (index->rd_indoption[i] & INDOPTION_DESC) != 0;
+	column->nulls_first = (index->rd_indoption[i] & INDOPTION_NULLS_FIRST) != 0;
+	column->type = index->rd_opcintype[i];
+	column->family = index->rd_opfamily[i];
+	column->collation = index->rd_indcollation[i];
+	column->order_proc = index_getprocid(index, i + 1, SHERMAN_ORDER_PROC);
+	column->sort_proc = index_getprocid(index, i + 1, BTSORTSUPPORT_PROC);
+}
+
+bool
+sherman_keys_serve(const ShermanKeys *keys, Relation index)
+{
+	if (keys->columns != IndexRelationGetNumberOfKeyAttributes(index) ||
+		keys->format.fill_percent != (uint8) sherman_fillfactor(index) ||
+		!equalTupleDescs(keys->descriptor, RelationGetDescr(index)))
+		return false;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		const KeyColumn *column = &keys->column[i];
+		KeyColumn	now;
+
+		describe_column(index, i, &now);
+		if (column->descending != now.descending || column->nulls_first != now.nulls_first ||
+			column->type != now.type || column->family != now.family || column->collation != now.collation ||
+			column->order_proc != now.order_proc || column->sort_proc != now.sort_proc)
+			return false;
+	}
+	return true;
+}
+
+static NormalizeKind
+column_kind(Relation index, int column)
+{
+	return normalize_kind(index_getprocid(index, column + 1, SHERMAN_ORDER_PROC), index->rd_indcollation[column]);
+}
+
+ShermanKeys *
+sherman_keys_make(Relation index)
+{
+	int			columns = IndexRelationGetNumberOfKeyAttributes(index);
+	ShermanKeys *keys = palloc0(offsetof(ShermanKeys, column) + sizeof(KeyColumn) * columns);
+	KeyDemand	demand;
+
+	keys->columns = columns;
+	keys->context = CurrentMemoryContext;
+	keys->descriptor = CreateTupleDescCopy(RelationGetDescr(index));
+	for (int i = 0; i < columns; i++)
+	{
+		KeyColumn  *column = &keys->column[i];
+
+		describe_column(index, i, column);
+		refuse_nondeterministic(index, i, column->order_proc);
+		column->kind = column_kind(index, i);
+	}
+	measure_demand(keys, &demand);
+	keys->exact = choose_format(&demand, keys->descriptor->natts, &keys->format);
+	keys->format.fill_percent = (uint8) sherman_fillfactor(index);
+
+	/*
+	 * Never needed: an argument that cannot be normalized meets only columns whose bytes, if any, give the
+	 * datum back (normalize.h), so whatever a cut separator holds can be compared.
+	 */
+	keys->format.full_separators = false;
+	place_columns(keys);
+	place_data(keys);
+	return keys;
+}
+
+/* ---- what the metapage knows of the encoding ---- */
+
+static uint32
+hash_of_version(const char *version)
+{
+	return version == NULL ? 0 : Max(string_hash(version, strlen(version) + 1), 1);
+}
+
+void
+sherman_keys_note(const ShermanKeys *keys, ShermanMetaPage *meta)
+{
+	memset(meta->kinds, 0, sizeof(meta->kinds));
+	memset(meta->collation_versions, 0, sizeof(meta->collation_versions));
+	for (int i = 0; i < keys->columns; i++)
+	{
+		meta->kinds[i] = (uint8) keys->column[i].kind;
+		meta->collation_versions[i] = hash_of_version(collation_version(keys->column[i].collation));
+	}
+}
+
+bool
+sherman_keys_fit(Relation index, const ShermanMetaPage *meta)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		if (meta->kinds[i] != (uint8) column_kind(index, i))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What core does for a collation whose version changed, and for the database's: the index may be as wrong, or
+ * as right, as a btree of that age.
+ */
+void
+sherman_keys_warn_versions(Relation index, const ShermanMetaPage *meta)
+{
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
+	{
+		Oid			collation = index->rd_indcollation[i];
+		char	   *version = collation_version(collation);
+
+		if (meta->collation_versions[i] == hash_of_version(version))
+			continue;
+		ereport(WARNING,
+				(errmsg("index \"%s\" was built with another version of collation \"%s\"",
+						RelationGetRelationName(index), get_collation_name(collation)),
+				 errdetail("The operating system provides version %s now.", version != NULL ? version : "none"),
+				 errhint("Rebuild the index with REINDEX.")));
+	}
+}
+
+const TreeFormat *
+sherman_keys_format(const ShermanKeys *keys)
+{
+	return &keys->format;
+}
+
+void
+keys_prepare_sort(ShermanKeys *keys)
+{
+	MemoryContext old;
+
+	if (keys->sort_ready)
+		return;
+	old = MemoryContextSwitchTo(keys->context);
+	for (int i = 0; i < keys->columns; i++)
+	{
+		KeyColumn  *column = &keys->column[i];
+		SortSupport sort = &column->sort;
+
+		memset(sort, 0, sizeof(*sort));
+		sort->ssup_cxt = keys->context;
+		sort->ssup_collation = column->collation;
+		sort->ssup_reverse = column->descending;
+		sort->ssup_nulls_first = column->nulls_first;
+		sort->ssup_attno = i + 1;
+		if (OidIsValid(column->sort_proc))
+			OidFunctionCall1(column->sort_proc, PointerGetDatum(sort));
+		if (sort->comparator == NULL)
+			PrepareSortSupportComparisonShim(column->order_proc, sort);
+	}
+	MemoryContextSwitchTo(old);
+	keys->sort_ready = true;
+}
+
+void
+key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words)
+{
+	int			count = keys->format.norm_bytes / 8;
+	int			i;
+
+	for (i = 0; i < count; i++)
+	{
+		uint64		word;
+
+		memcpy(&word, bytes + i * 8, sizeof(word));
+		words[i] = pg_ntoh64(word);
+	}
+	for (; i < TREE_NORM_WORDS; i++)
+		words[i] = 0;
+}
+
+void
+keys_form_normalized(const ShermanKeys *keys, const Datum *values, const bool *isnull, TreeKey *key)
+{
+	uint8		bytes[KEY_NORM_MAX];
+
+	memset(bytes, 0, keys->format.norm_bytes);
+	for (int i = 0; i < keys->in_norm; i++)
+	{
+		const KeyColumn *column = &keys->column[i];
+		bool		flag = key_null_flag(column, isnull[i]);
+
+		if (i == 0)
+			key->high = flag;
+		else
+			bytes[column->null_at] = flag;
+		if (isnull[i] || column->bytes == 0)
+			continue;
+		normalize_value(column->kind, values[i], bytes + column->at, column->bytes);
+		if (column->descending)
+			key_invert_bytes(bytes + column->at, column->bytes);
+	}
+	key_words_from_bytes(keys, bytes, key->norm);
+}
+
+/* Takes the key columns' data out of a tuple of `size` bytes. Returns what is left. */
+static Size
+leave_out_key_data(const ShermanKeys *keys, IndexTuple tuple, Size size, const bool *isnull)
+{
+	char	   *data = (char *) tuple + IndexInfoFindDataOffset(tuple->t_info);
+	Size		left_out = key_data_bytes(keys, isnull, isnull[keys->columns]);
+
+	memmove(data, data + left_out, (char *) tuple + size - (data + left_out));
+	return size - left_out;
+}
+
+static void
+report_too_large(Relation index, Size size, ItemPointer tid)
+{
+	char	   *table = get_rel_name(index->rd_index->indrelid);
+
+	ereport(ERROR,
+			(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+			 errmsg("index row size %zu exceeds sherman maximum %zu for index \"%s\"",
+					size, (Size) KEY_TUPLE_MAX_BYTES, RelationGetRelationName(index)),
+			 errdetail("Index row references tuple (%u,%u) in relation \"%s\".",
+					   ItemPointerGetBlockNumberNoCheck(tid), ItemPointerGetOffsetNumberNoCheck(tid),
+					   table ? table : "?"),
+			 errhint("Values larger than 1/3 of a buffer page cannot be indexed.\n"
+					 "Consider a function index of an MD5 hash of the value, "
+					 "or use full text indexing.")));
+}
+
+void
+keys_form_rest(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid, TreeKey *key)
+{
+	OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(tid);
+	IndexTuple	tuple;
+	Size		size;
+
+	if (offset > KEY_MAX_OFFSET)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("access method \"sherman\" does not support row offsets above %d", KEY_MAX_OFFSET),
+				 errdetail("Index \"%s\" was given row (%u,%u).", RelationGetRelationName(index),
+						   ItemPointerGetBlockNumberNoCheck(tid), offset)));
+
+	key->cut = false;
+	key->block = ItemPointerGetBlockNumberNoCheck(tid);
+	key->offset = offset;
+	key->image = NULL;
+	key->image_bytes = 0;
+	if (keys->format.lossless)
+		return;
+
+	tuple = index_form_tuple(keys->descriptor, values, isnull);
+	size = IndexTupleSize(tuple);
+	if (size > KEY_TUPLE_MAX_BYTES)
+		report_too_large(index, size, tid);
+	if (keys->exact)
+		size = leave_out_key_data(keys, tuple, size, isnull);
+	while (size > sizeof(IndexTupleData) && ((char *) tuple)[size - 1] == 0)
+		size--;
+	key->image = (const uint8 *) tuple + KEY_IMAGE_START;
+	key->image_bytes = (uint16) (size - KEY_IMAGE_START);
+}
+
+void
+sherman_keys_form(ShermanKeys *keys, Relation index, Datum *values, bool *isnull, ItemPointer tid,
+				  TreeKey *key)
+{
+	keys_form_normalized(keys, values, isnull, key);
+	keys_form_rest(keys, index, values, isnull, tid, key);
+}
+
+void
+keys_entry_bound(const ShermanKeys *keys, const TreeKey *key, TreeBound *bound)
+{
+	bound->key = *key;
+	bound->norm_bits_valid = 1;
+	bound->norm_length = keys->format.norm_bytes;
+	bound->norm_exact = keys->exact;
+	bound->side = 0;
+	bound->argument = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Comparing
+ */
+
+/* The part of a bound that is integers. */
+static int
+compare_normalized(const TreeBound *bound, const TreeKey *entry)
+{
+	int			left = bound->norm_length;
+
+	if (!bound->norm_bits_valid)
+		return 0;
+	if (bound->key.high != entry->high)
+		return bound->key.high ? 1 : -1;
+	for (int i = 0; left > 0; i++, left -= 8)
+	{
+		uint64		mask = left >= 8 ? ~UINT64CONST(0) : ~UINT64CONST(0) << (64 - left * 8);
+		uint64		ours = bound->key.norm[i] & mask;
+		uint64		theirs = entry->norm[i] & mask;
+
+		if (ours != theirs)
+			return ours < theirs ? -1 : 1;
+	}
+	return 0;
+}
+
+/* Two whole keys whose normalized keys tie. */
+static int
+compare_images(ShermanKeys *keys, const TreeKey *left, const TreeKey *right)
+{
+	KeyReader	left_reader;
+	KeyReader	right_reader;
+
+	if (left->cut || right->cut)
+		return (int) right->cut - (int) left->cut;
+
+	key_reader_open(&left_reader, keys, left);
+	key_reader_open(&right_reader, keys, right);
+	for (int i = keys->whole; i < keys->columns; i++)
+	{
+		bool		left_null;
+		bool		right_null;
+		Datum		left_value = key_reader_column(&left_reader, i, &left_null);
+		Datum		right_value = key_reader_column(&right_reader, i, &right_null);
+		int			order = ApplySortComparator(left_value, left_null, right_value, right_null,
+												&keys->column[i].sort);
+
+		if (order != 0)
+			return order;
+	}
+	return 0;
+}
+
+/* The bound's column against the entry's. */
+static int
+compare_argument(KeyColumn *column, const ShermanSearchColumn *bound, Datum value, bool isnull)
+{
+	int			order;
+
+	if (bound->compare == NULL || bound->isnull || isnull)
+		return ApplySortComparator(bound->value, bound->isnull, value, isnull, &column->sort);
+
+	order = DatumGetInt32(FunctionCall2Coll(bound->compare, column->collation, value, bound->value));
+	if (!column->descending)
+		INVERT_COMPARE_RESULT(order);
+	return order;
+}
+
+/*
+ * The bound's column against a cut separator's, in normalized bytes.  The separator is below all keys that
+ * begin with its bytes: a bound that agrees with it as far as it goes, and binds a column that it does not
+ * hold whole, is behind it. Sets *decided to false when this column ties.
+ */
+static int
+compare_cut(KeyReader *reader, int i, const ShermanSearchColumn *bound, bool *decided)
+{
+	KeyColumn  *column = &reader->keys->column[i];
+	uint8		stored[KEY_NORM_MAX];
+	uint8		wanted[KEY_NORM_MAX];
+	Normalized	result;
+	bool		flag;
+	int			order;
+
+	*decided = true;
+	if (i >= reader->keys->in_norm)
+		return 1;
+	key_bytes_from_words(reader->keys, reader->key.norm, stored);
+	flag = i == 0 ? reader->key.high : stored[column->null_at] != 0;
+	if (flag != key_null_flag(column, bound->isnull))
+		return flag ? -1 : 1;
+	*decided = false;
+	if (bound->isnull)
+		return 0;
+
+	result = normalize_argument(column->kind, column->type, bound->type, bound->value, wanted, column->bytes);
+	if (result == NORMALIZED_NOT && column->whole)
+	{
+		bool		isnull;
+		Datum		value = key_reader_column(reader, i, &isnull);
+
+		order = compare_argument(column, bound, value, isnull);
+		*decided = order != 0;
+		return order;
+	}
+	if (result != NORMALIZED_NOT)
+	{
+		if (column->descending)
+			key_invert_bytes(wanted, column->bytes);
+		order = memcmp(wanted, stored + column->at, column->bytes);
+		if (order == 0 && (result == NORMALIZED_BELOW || result == NORMALIZED_ABOVE))
+			order = (result == NORMALIZED_ABOVE) != column->descending ? 1 : -1;
+		if (order != 0 || column->whole)
+		{
+			*decided = order != 0;
+			return order;
+		}
+	}
+	*decided = true;
+	return 1;
+}
+
+/* What a scan binds against an entry. */
+static int
+compare_search(ShermanKeys *keys, const ShermanSearch *search, const TreeKey *entry)
+{
+	KeyReader	reader;
+
+	key_reader_open(&reader, keys, entry);
+	for (int i = search->whole; i < search->columns; i++)
+	{
+		int			order;
+
+		if (entry->cut)
+		{
+			bool		decided;
+
+			order = compare_cut(&reader, i, &search->column[i], &decided);
+			if (decided)
+				return order;
+		}
+		else
+		{
+			bool		isnull;
+			Datum		value = key_reader_column(&reader, i, &isnull);
+
+			order = compare_argument(&keys->column[i], &search->column[i], value, isnull);
+			if (order != 0)
+				return order;
+		}
+	}
+	return 0;
+}
+
+int
+sherman_keys_compare(void *argument, const TreeBound *bound, const TreeKey *entry)
+{
+	ShermanKeys *keys = argument;
+	int			order = compare_normalized(bound, entry);
+
+	if (order != 0)
+		return order;
+	keys_prepare_sort(keys);
+	if (bound->argument != NULL)
+		return compare_search(keys, bound->argument, entry);
+	return compare_images(keys, &bound->key, entry);
+}

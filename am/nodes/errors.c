@@ -1,0 +1,281 @@
+/*
+ * errors.c
+ *		From a status of the tree to an error of PostgreSQL: the one place that does it.
+ */
+#include "am/base/sherman.h"
+
+#include "access/xact.h"
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+
+#include "am/base/shared.h"
+
+typedef struct StatusReport
+{
+	TreeStatus	status;
+	int			code;			/* SQLSTATE */
+	const char *message;		/* %s: the index */
+	const char *hint;			/* %s: the index; or NULL */
+} StatusReport;
+
+typedef struct AwayReport
+{
+	FabricStatus status;
+	int			code;
+	const char *hint;
+} AwayReport;
+
+static const char look_hint[] = "See the server's log and the view \"sherman_memory_nodes\".";
+
+/* What an attempt to attach can end with, where there is more to say than that. */
+static const AwayReport away_reports[] =
+{
+	{FABRIC_DENIED, ERRCODE_INVALID_AUTHORIZATION_SPECIFICATION,
+	"Over the network \"sherman.key_file\" must hold a key that the memory node knows, or be empty if it has "
+	"none, and where it serves verbs memory must be left for its tenant; over a socket the memory node must run "
+	"as this user, or serve others."},
+	{FABRIC_PROTOCOL, ERRCODE_PROTOCOL_VIOLATION, "Server and memory node must be of the same version."},
+	{FABRIC_NOT_SUPPORTED, ERRCODE_FEATURE_NOT_SUPPORTED,
+	"The library has no such transport, or the memory node does not offer it."},
+	{FABRIC_NO_MEMORY, ERRCODE_TOO_MANY_CONNECTIONS,
+	"The memory node serves as many clients as it can; see its log."},
+	{FABRIC_DRAINING, ERRCODE_CONNECTION_FAILURE, "The memory node is shutting down."},
+};
+
+/* The end of a hint: what else makes room, and the statement that shows where. */
+#define LARGEST_INDEXES \
+"for a copy of the index, TRUNCATE does not): SELECT index, sherman_relation_size(index) FROM sherman_indexes ORDER BY 2 DESC LIMIT 10 " \
+"shows the largest."
+
+static const char full_hint[] =
+"Add a memory node to \"sherman.memory_nodes\", or raise the memory node's \"size\", or drop what is not needed (REINDEX needs room "
+LARGEST_INDEXES;
+static const char reindex_hint[] = "Rebuild the index with REINDEX INDEX %s.";
+
+static const StatusReport status_reports[] =
+{
+	{TREE_OK, ERRCODE_SUCCESSFUL_COMPLETION, "no error in %s", NULL},
+	{TREE_END, ERRCODE_INTERNAL_ERROR, "unexpected end of %s", NULL},
+	{TREE_STOPPED, ERRCODE_QUERY_CANCELED, "canceling access to %s due to user request", NULL},
+	{TREE_MEMORY_FULL, ERRCODE_OUT_OF_MEMORY, "memory node is full: cannot extend %s",
+	full_hint},
+	{TREE_NO_MEMORY, ERRCODE_OUT_OF_MEMORY, "out of memory while using %s", NULL},
+	{TREE_UNREACHABLE, ERRCODE_CONNECTION_FAILURE, "memory node of %s does not answer",
+	look_hint},
+	{TREE_FENCED, ERRCODE_CONNECTION_FAILURE, "memory node of %s was attached anew, or by another server",
+	"Try again. " "If it does not help, see the server's log and the view \"sherman_memory_nodes\"."},
+	{TREE_DAMAGED, ERRCODE_INDEX_CORRUPTED, "%s is damaged", reindex_hint},
+	{TREE_NOT_FOUND, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "memory node does not know the tree of %s",
+	reindex_hint},
+	{TREE_TIMED_OUT, ERRCODE_LOCK_NOT_AVAILABLE, "could not lock a node of %s in time",
+	"See \"sherman.operation_timeout\"."},
+	{TREE_INVALID, ERRCODE_INTERNAL_ERROR, "invalid call to the tree of %s", NULL},
+};
+
+/* In place of TREE_MEMORY_FULL's where there is room, but not for us. */
+static const StatusReport quota_report =
+{
+	TREE_MEMORY_FULL, ERRCODE_OUT_OF_MEMORY, "quota at the memory node is used up: cannot extend %s",
+	"Drop indexes that are not needed, or have the memory node's \"tenant-quota\" raised."
+};
+
+/* Or where the machine has no more of it than that. */
+static const StatusReport host_report =
+{
+	TREE_MEMORY_FULL, ERRCODE_DISK_FULL, "file system of the memory node's memory is full: cannot extend %s",
+	"Make room there, or mount it with a larger size: no setting of the memory node helps. Where memory was set aside, "
+	"sherman_files() shows it."
+};
+
+/* And where there is memory, but the number of trees is bounded. */
+static const StatusReport trees_report =
+{
+	TREE_MEMORY_FULL, ERRCODE_PROGRAM_LIMIT_EXCEEDED, "memory node holds as many indexes as it may: cannot extend %s",
+	"Drop indexes that are not needed, raise \"trees\" of the memory node, or add one to \"sherman.memory_nodes\"."
+};
+
+/*
+ * What to do about a memory node that is full.
+ */
+static const char *
+what_if_full(void)
+{
+	if (sherman_shared != NULL && sherman_shared->embedded)
+		return "Raise \"sherman.embedded_memory\" and restart the server (indexes keep their content), or drop what is not needed "
+			"(REINDEX needs room " LARGEST_INDEXES;
+	return full_hint;
+}
+
+/*
+ * The memory nodes that a failed call met; with their addresses for the reader who does not know them by their numbers.
+ */
+static char *
+name_nodes(uint32 positions, bool addresses)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if ((positions & 1u << i) == 0)
+			continue;
+		if (text.len > 0)
+			appendStringInfoChar(&text, ' ');
+		if (!addresses)
+		{
+			appendStringInfo(&text, "It is about memory node %d.", i);
+			continue;
+		}
+		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+		appendStringInfo(&text, "Memory node %d is \"%s\".", i, sherman_shared->node[i].address);
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	}
+	return text.data;
+}
+
+/*
+ * May the reader of this session's messages see what the view "sherman_memory_nodes" shows: addresses, and names of files?
+ * Whom the session belongs to decides, not in whose function it is.  Outside of a transaction nobody's rights are known.
+ */
+static bool
+reader_sees_addresses(void)
+{
+	return IsTransactionState() && has_privs_of_role(GetSessionUserId(), ROLE_PG_MONITOR);
+}
+
+/*
+ * The DETAIL of an error that names memory nodes: `text` for the log and for readers who may see it, `plain` for the others.
+ * Either may be empty.  Within ereport().
+ */
+static int
+detail_by_reader(bool sees, const char *text, const char *plain)
+{
+	if (!sees && text[0] != '\0')
+		errdetail_log("%s", text);
+	if (sees)
+		plain = text;
+	return plain[0] != '\0' ? errdetail_internal("%s", plain) : 0;
+}
+
+static const StatusReport *
+find_report(TreeStatus status)
+{
+	TreeClient *client = status == TREE_MEMORY_FULL ? sherman_client_if_ready() : NULL;
+
+	if (client != NULL && tree_full_by(client) == TREE_FULL_QUOTA)
+		return &quota_report;
+	if (client != NULL && tree_full_by(client) == TREE_FULL_HOST)
+		return &host_report;
+	if (client != NULL && tree_full_by(client) == TREE_FULL_TREES)
+		return &trees_report;
+	for (size_t i = 0; i < lengthof(status_reports); i++)
+	{
+		if (status_reports[i].status == status)
+			return &status_reports[i];
+	}
+	return NULL;
+}
+
+/*
+ * Reports a status of the tree at elevel.  `detail` is one line for the reader (tree_detail(), or NULL),
+ * `index` the index in use, or NULL.  Does not return if elevel >= ERROR.  A status that follows from a
+ * cancel or a termination is reported as what it is.  No node may be locked and no chain in doubt.
+ */
+void
+sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
+{
+	const StatusReport *report = find_report(status);
+	const char *hint;
+	char	   *subject;
+	char	   *name;
+	const char *text;
+	const char *plain;
+	bool		sees = true;
+	uint32		trouble;
+
+	if (status == TREE_STOPPED && elevel >= ERROR)
+		CHECK_FOR_INTERRUPTS();
+	/* Before the error is raised: a write that is in doubt must not land while others go on. */
+	trouble = sherman_connection_trouble();
+	plain = text = detail != NULL && detail[0] != '\0' ? psprintf("%s.", detail) : "";
+	/* What the fabric says of a connection may name an address or a file. */
+	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
+	{
+		text = psprintf("%s%s%s", text, text[0] != '\0' && trouble != 0 ? " " : "", name_nodes(trouble, true));
+		plain = name_nodes(trouble, false);
+		sees = reader_sees_addresses();
+	}
+	hint = report == NULL ? NULL : report->hint == full_hint ? what_if_full() : report->hint;
+	name = index != NULL ? pstrdup(RelationGetRelationName(index)) : NULL;
+	subject = name != NULL ? psprintf("index \"%s\"", name) : pstrdup("a sherman index");
+	if (report == NULL)
+		ereport(elevel,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("unexpected status %d of %s", (int) status, subject)));
+	else
+		ereport(elevel,
+				(errcode(report->code),
+				 errmsg(report->message, subject),
+				 detail_by_reader(sees, text, plain),
+				 hint == NULL || (hint == reindex_hint && name == NULL) ? 0 :
+				 hint == reindex_hint ? errhint(reindex_hint, quote_identifier(name)) :
+				 errhint("%s", hint),
+				 index != NULL ? errtable(index) : 0));
+	pfree(subject);
+	if (name != NULL)
+		pfree(name);
+}
+
+void
+sherman_report_away(int elevel, const char *subject, int position)
+{
+	ShermanListed listed = {.status = FABRIC_OK};
+	const char *named = "";
+	const char *plain;
+	const char *text;
+	bool		sees = reader_sees_addresses();
+	bool		wanted = sherman_shared->listed_count > 0;
+	int			code = ERRCODE_CONNECTION_FAILURE;
+	const char *hint = look_hint;
+
+	if (position >= 0)
+	{
+		wanted = sherman_node_listed(position, &listed);
+		named = name_nodes(1u << position, true);
+	}
+	else
+		sherman_first_failure(&listed);
+	if (position >= 0 && listed.failure[0] == '\0')
+		strlcpy(listed.failure, sherman_connection_failure(position, &listed.status), sizeof(listed.failure));
+	for (size_t i = 0; i < lengthof(away_reports); i++)
+	{
+		if (away_reports[i].status == listed.status)
+		{
+			code = away_reports[i].code;
+			hint = away_reports[i].hint;
+		}
+	}
+	plain = wanted ? "" : position >= 0 ? "It is not in \"sherman.memory_nodes\"." :
+		"\"sherman.memory_nodes\" is empty, and there is no embedded memory node.";
+	text = listed.failure[0] != '\0' ? psprintf("%s.", listed.failure) : plain;
+	ereport(elevel,
+			(errcode(code),
+			 position >= 0 ? errmsg("%s: memory node %d is not attached", subject, position) :
+			 errmsg("%s: no memory node is attached", subject),
+			 detail_by_reader(sees, psprintf("%s%s%s", named, named[0] != '\0' ? " " : "", text), plain),
+			 errhint("%s", hint)));
+}
+
+/*
+ * Raises the error that stands for the status of a call of the tree by this process's client.
+ */
+void
+sherman_report_failure(TreeStatus status, Relation index)
+{
+	TreeClient *client = sherman_connection_client();
+
+	sherman_report(ERROR, status, client != NULL ? tree_detail(client) : NULL, index);
+	pg_unreachable();
+}

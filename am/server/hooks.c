@@ -1,0 +1,282 @@
+/*
+ * hooks.c
+ *		Hooks into the server: shared memory, utility commands (on databases; on constraints: constraints.c),
+ *		dropped indexes; planning (planner.c) and ON CONFLICT (on_conflict.c).
+ */
+#include "am/base/sherman.h"
+
+#include "access/xact.h"
+#include "catalog/objectaccess.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_database.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "storage/ipc.h"
+#include "storage/shmem.h"
+#include "tcop/utility.h"
+
+#include "am/base/shared.h"
+
+static shmem_request_hook_type previous_shmem_request = NULL;
+static shmem_startup_hook_type previous_shmem_startup = NULL;
+static ProcessUtility_hook_type previous_utility = NULL;
+static object_access_hook_type previous_object_access = NULL;
+
+/* A command of this process gives relations other files. */
+static bool moving = false;
+
+/* ---- shared memory ---- */
+
+static TreeSharedOptions
+tree_options(void)
+{
+	TreeSharedOptions options = {
+		.slots = (uint32_t) MaxBackends,
+		.trees = SHERMAN_TREES_IN_USE,
+		.states_apart = true,
+		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
+		.lock_words = SHERMAN_LOCK_WORDS,
+		.nodes = TREE_MAX_NODES,
+		.alone = true
+	};
+
+	return options;
+}
+
+static Size
+shared_bytes(void)
+{
+	return add_size(offsetof(ShermanShared, slot), mul_size(MaxBackends, sizeof(ShermanSlot)));
+}
+
+static void
+request_shared_memory(void)
+{
+	TreeSharedOptions options = tree_options();
+
+	if (previous_shmem_request != NULL)
+		previous_shmem_request();
+	RequestAddinShmemSpace(shared_bytes());
+	RequestAddinShmemSpace(sherman_rebuilds_bytes());
+	RequestAddinShmemSpace(sherman_connection_workers_bytes());
+	RequestAddinShmemSpace(add_size(tree_shared_bytes(&options), PG_CACHE_LINE_SIZE));
+	RequestNamedLWLockTranche("sherman", SHERMAN_LOCKS);
+}
+
+static void
+initialize_shown(ShermanHealShown *shown)
+{
+	pg_atomic_init_u32(&shown->phase, SHERMAN_HEAL_OPENING);
+	pg_atomic_init_u64(&shown->leaves_total, 0);
+	pg_atomic_init_u64(&shown->leaves, 0);
+	pg_atomic_init_u64(&shown->healed, 0);
+	pg_atomic_init_u64(&shown->removed, 0);
+	pg_atomic_init_u64(&shown->left, 0);
+}
+
+static void
+initialize_shared(ShermanShared *shared)
+{
+	memset(shared, 0, shared_bytes());
+	pg_atomic_init_u64(&shared->generation, 1);
+	pg_atomic_init_u32(&shared->epoch, 0);
+	pg_atomic_init_u32(&shared->forget, 0);
+	pg_atomic_init_u32(&shared->forgotten, 0);
+	pg_atomic_init_u32(&shared->hints, 0);
+	pg_atomic_init_u32(&shared->rebuild_all, SHERMAN_REBUILD_ALL_NOT);
+	ConditionVariableInit(&shared->changed);
+	for (int i = 0; i < SHERMAN_HEALS_SHOWN; i++)
+		initialize_shown(&shared->heal[i]);
+	for (int i = 0; i < SHERMAN_KEY_PARTS; i++)
+	{
+		pg_atomic_init_u32(&shared->key_part[i].adding, 0);
+		pg_atomic_init_u32(&shared->key_part[i].checking, 0);
+	}
+	for (int i = 0; i < SHERMAN_BARRIERS; i++)
+		pg_atomic_init_u32(&shared->barrier_turns[i], 0);
+	shared->slots = MaxBackends;
+	for (int i = 0; i < MaxBackends; i++)
+	{
+		pg_atomic_init_u32(&shared->slot[i].busy, 0);
+		pg_atomic_init_u32(&shared->slot[i].connected, 0);
+		pg_atomic_init_u32(&shared->slot[i].alone_in, InvalidOid);
+	}
+}
+
+/*
+ * Runs in the postmaster (or the only process), at its start and after each crash that it survives.
+ */
+static void
+start_shared_memory(void)
+{
+	TreeSharedOptions options = tree_options();
+	ShermanShared *shared;
+	void	   *region;
+	bool		found;
+
+	if (previous_shmem_startup != NULL)
+		previous_shmem_startup();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
+	sherman_locks_find();
+	sherman_reserve_create(&options);
+	sherman_trees_initialize();
+	sherman_rebuilds_initialize();
+	sherman_connection_workers_initialize();
+	region = ShmemInitStruct("sherman tree", tree_shared_bytes(&options) + PG_CACHE_LINE_SIZE, &found);
+	region = (void *) TYPEALIGN(PG_CACHE_LINE_SIZE, region);
+	/* The system gives it zeroed; most of what is for memory nodes that there are not is never touched. */
+	sherman_tree_shared = tree_shared_initialize(region, &options);
+	initialize_shared(shared);
+	LWLockRelease(AddinShmemInitLock);
+
+	sherman_recovery_start(shared);
+	sherman_pool_start(shared);
+	sherman_shared = shared;
+}
+
+/* ---- commands ---- */
+
+static void
+next_utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+			 ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+			 QueryCompletion *completion)
+{
+	if (previous_utility != NULL)
+		previous_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+						 completion);
+	else
+		standard_ProcessUtility(statement, text, read_only_tree, context, parameters, environment,
+								destination, completion);
+}
+
+/*
+ * Runs a command that needs a database for itself (databases.c).
+ */
+static void
+next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree,
+				   ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
+				   DestReceiver *destination, QueryCompletion *completion)
+{
+	PG_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
+	{
+		sherman_visits_end();
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+					 completion);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
+	sherman_database_end();
+}
+
+/*
+ * Whether the command moves relations to another tablespace.
+ */
+static bool
+moves_files(Node *statement)
+{
+	ListCell   *cell;
+
+	if (IsA(statement, AlterTableMoveAllStmt))
+		return true;
+	if (!IsA(statement, AlterTableStmt))
+		return false;
+	foreach(cell, ((AlterTableStmt *) statement)->cmds)
+	{
+		if (lfirst_node(AlterTableCmd, cell)->subtype == AT_SetTableSpace)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Runs a command that moves relations: object_access() is told of each.
+ */
+static void
+next_utility_moving(PlannedStmt *statement, const char *text, bool read_only_tree,
+					ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
+					DestReceiver *destination, QueryCompletion *completion)
+{
+	const bool	before = moving;
+
+	moving = true;
+	PG_TRY();
+	{
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);
+	}
+	PG_FINALLY();
+	{
+		moving = before;
+	}
+	PG_END_TRY();
+}
+
+static void
+utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+		QueryCompletion *completion)
+{
+	List	   *at_risk = sherman_constraints_at_risk(statement->utilityStmt);
+
+	sherman_keep_mark(statement->utilityStmt);
+	statement = sherman_set_methods(statement, &read_only_tree);
+	if (sherman_shared != NULL && sherman_database_begin(statement->utilityStmt, context == PROCESS_UTILITY_TOPLEVEL))
+		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
+						   completion);
+	else if (sherman_shared != NULL && moves_files(statement->utilityStmt))
+		next_utility_moving(statement, text, read_only_tree, context, parameters, environment, destination,
+							completion);
+	else
+		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
+					 completion);
+	if (sherman_shared != NULL && IsA(statement->utilityStmt, CheckPointStmt))
+		sherman_wal_end_wait();
+	sherman_constraints_after(at_risk);
+	sherman_mirror_changed(statement->utilityStmt);
+}
+
+/* ---- indexes that are made and dropped ---- */
+
+static void
+object_access(ObjectAccessType access, Oid class_id, Oid object, int sub, void *argument)
+{
+	if (previous_object_access != NULL)
+		previous_object_access(access, class_id, object, sub, argument);
+	if (access == OAT_POST_CREATE && class_id == RelationRelationId && sub == 0)
+		sherman_rebuild_relation_made(object);
+	if (access == OAT_DROP && class_id == RelationRelationId && sub == 0 && sherman_shared != NULL &&
+		sherman_is_ours(object))
+	{
+		sherman_hint_collector();
+		sherman_index_dropped(object);
+	}
+	if (access == OAT_POST_ALTER && class_id == RelationRelationId && sub == 0 && moving && sherman_is_ours(object))
+		sherman_index_moved(object);
+}
+
+/*
+ * Called once in each process that loads the library, in the postmaster if preloaded: what it sets is
+ * inherited.
+ */
+void
+sherman_install_hooks(void)
+{
+	sherman_planner_install();
+	sherman_row_comparison_install();
+	sherman_extremes_install();
+	sherman_on_conflict_install();
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+	previous_shmem_request = shmem_request_hook;
+	shmem_request_hook = request_shared_memory;
+	previous_shmem_startup = shmem_startup_hook;
+	shmem_startup_hook = start_shared_memory;
+	previous_utility = ProcessUtility_hook;
+	ProcessUtility_hook = utility;
+	previous_object_access = object_access_hook;
+	object_access_hook = object_access;
+	sherman_opened_install();
+	sherman_visit_define(SHERMAN_VISIT_COLLECT, "sherman collector", sherman_collect_here);
+	sherman_visit_define(SHERMAN_VISIT_HEAL, "sherman healer", sherman_heal_here);
+	sherman_visit_define(SHERMAN_VISIT_REBUILD, "sherman rebuild", sherman_rebuild_here);
+}

@@ -1,0 +1,383 @@
+/*
+ * stats.c
+ *		Looking inside from SQL: the functions behind the views sherman_memory_nodes, sherman_indexes and
+ *		sherman_counters, sizes, and sherman_collect().
+ */
+#include "am/base/sherman.h"
+
+#include "access/relation.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "funcapi.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#include "am/base/compat.h"
+#include "am/base/shared.h"
+
+#define SHERMAN_VERSION "1.0"
+
+/* Columns of the functions' results, as sherman--1.0.sql declares them. */
+#define MEMORY_NODE_COLUMNS 11
+#define INDEX_COLUMNS 13
+#define COUNTER_COLUMNS ((int) (sizeof(TreeCounters) / sizeof(uint64)))
+
+PG_FUNCTION_INFO_V1(sherman_version);
+PG_FUNCTION_INFO_V1(sherman_memory_nodes);
+PG_FUNCTION_INFO_V1(sherman_index_info);
+PG_FUNCTION_INFO_V1(sherman_index_counters);
+PG_FUNCTION_INFO_V1(sherman_relation_size);
+PG_FUNCTION_INFO_V1(sherman_collect);
+
+Datum
+sherman_version(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text(SHERMAN_VERSION));
+}
+
+static TupleDesc
+result_type(FunctionCallInfo fcinfo, int columns)
+{
+	TupleDesc	descriptor;
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE || descriptor->natts != columns)
+		elog(ERROR, "the SQL declaration of a function of sherman does not fit its library");
+	return BlessTupleDesc(descriptor);
+}
+
+static Datum
+hex_datum(uint64 high, uint64 low, bool two)
+{
+	char		text[33];
+
+	if (two)
+		snprintf(text, sizeof(text), "%016llx%016llx", (unsigned long long) high, (unsigned long long) low);
+	else
+		snprintf(text, sizeof(text), "%016llx", (unsigned long long) high);
+	return CStringGetTextDatum(text);
+}
+
+/* ---- memory nodes ---- */
+
+static const char *
+phase_name(ShermanPhase phase)
+{
+	static const char *const names[] = {
+		[SHERMAN_PHASE_NONE] = "unreachable",
+		[SHERMAN_PHASE_ATTACHING] = "attaching",
+		[SHERMAN_PHASE_ATTACHED] = "attached",
+		[SHERMAN_PHASE_AWAY] = "unreachable",
+	};
+
+	return RecoveryInProgress() ? "hidden" : names[phase];
+}
+
+static void
+set_text(Datum *values, bool *nulls, int column, const char *text)
+{
+	nulls[column] = text == NULL || text[0] == '\0';
+	if (!nulls[column])
+		values[column] = CStringGetTextDatum(text);
+}
+
+/*
+ * Fills in what only the memory node knows.
+ */
+static void
+ask_node(int position, Datum *values, bool *nulls)
+{
+	TreeClient *client = sherman_client_if_ready();
+	const FabricCapabilities *capabilities;
+	TreeNodeStatus node;
+
+	if (client == NULL || tree_node_status(client, position, &node) != TREE_OK)
+		return;
+	values[5] = Int64GetDatum((int64) node.bytes_total);
+	values[6] = Int64GetDatum((int64) node.bytes_used);
+	values[7] = Int64GetDatum((int64) node.bytes_quarantined);
+	values[8] = Int64GetDatum((int64) node.generation);
+	memset(nulls + 5, false, 4);
+	capabilities = tree_client_capabilities(client, position);
+	if (capabilities != NULL)
+		set_text(values, nulls, 10, sherman_capabilities_text(capabilities));
+}
+
+/*
+ * One row: an entry of the list (NULL: it is not there), and the position that it leads to (-1: none so far).
+ */
+static void
+put_node(ReturnSetInfo *result, const ShermanListed *listed, int position)
+{
+	Datum		values[MEMORY_NODE_COLUMNS] = {0};
+	bool		nulls[MEMORY_NODE_COLUMNS];
+	ShermanPhase phase = position >= 0 ? sherman_node_phase(position) : sherman_phase();
+	const char *reason = listed != NULL ? listed->failure : "it is not in \"sherman.memory_nodes\"";
+	ShermanNode node = {0};
+	char	   *address;
+
+	memset(nulls, true, sizeof(nulls));
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	if (position >= 0)
+		node = sherman_shared->node[position];
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	/* Of an entry that was never reached nothing else is known. */
+	if (position < 0 && phase == SHERMAN_PHASE_ATTACHED)
+		phase = SHERMAN_PHASE_AWAY;
+	address = pstrdup(listed != NULL ? listed->address : node.address);
+	set_text(values, nulls, 1, address);
+	set_text(values, nulls, 3, phase == SHERMAN_PHASE_AWAY && pg_atomic_read_u32(&node.gone) != 0 ? "gone" :
+			 phase_name(phase));
+	set_text(values, nulls, 4, phase == SHERMAN_PHASE_ATTACHED ? NULL : reason);
+	*strchrnul(address, ':') = '\0';
+	set_text(values, nulls, 2, address);
+	if (position >= 0)
+	{
+		values[0] = Int32GetDatum(position);
+		values[9] = hex_datum(node.memory[0], node.memory[1], true);
+		nulls[0] = nulls[9] = false;
+		if (phase == SHERMAN_PHASE_ATTACHED)
+			ask_node(position, values, nulls);
+	}
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/*
+ * One row for each memory node of the list, and for each that is not there any more; none without preload.
+ */
+Datum
+sherman_memory_nodes(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ShermanListed listed[TREE_MAX_NODES];
+	uint32		seen = 0;
+	int			count;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (sherman_shared == NULL)
+		return (Datum) 0;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	count = sherman_shared->listed_count;
+	memcpy(listed, sherman_shared->listed, sizeof(listed));
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	for (int i = 0; i < count; i++)
+	{
+		put_node(result, &listed[i], listed[i].position);
+		if (listed[i].position >= 0)
+			seen |= 1u << listed[i].position;
+	}
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if ((seen & 1u << i) == 0 && sherman_shared->node[i].memory[0] != 0)
+			put_node(result, NULL, i);
+	}
+	(void) sherman_connection_trouble();
+	return (Datum) 0;
+}
+
+/* ---- indexes ---- */
+
+/*
+ * Opens an index of ours by its oid; NULL if it is gone, an error if it is something else.
+ */
+static Relation
+open_ours(Oid oid)
+{
+	Relation	index = try_relation_open(oid, AccessShareLock);
+
+	if (index == NULL)
+		return NULL;
+	if (!sherman_is_ours(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+				 errmsg("\"%s\" is not a sherman index", RelationGetRelationName(index))));
+	return index;
+}
+
+static Datum
+positions_array(Datum *positions, int count)
+{
+	return PointerGetDatum(construct_array(positions, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+}
+
+/*
+ * Those of a tree with a copy that are valid, its home first.
+ */
+static Datum
+copies_datum(const ShermanMetaPage *meta)
+{
+	Datum		positions[2];
+	int			count = 0;
+
+	if (meta->copies_valid & SHERMAN_VALID_FIRST)
+		positions[count++] = Int32GetDatum((int32) tree_home(meta->root));
+	if (meta->copies_valid & SHERMAN_VALID_SECOND)
+		positions[count++] = Int32GetDatum((int32) meta->copy - 1);
+	return positions_array(positions, count);
+}
+
+/*
+ * The positions of the memory nodes that a tree lies on, as far as known; always its home.
+ */
+static Datum
+positions_datum(const ShermanMetaPage *meta)
+{
+	TreeClient *client = sherman_client_if_ready();
+	Datum		positions[TREE_MAX_NODES];
+	int			count = 0;
+	ShermanTreeEntry entry = {0};
+	TreeRecord	record;
+
+	if (sherman_trees_find(meta->tree, &entry) && client != NULL &&
+		tree_record_read(client, meta->tree, tree_home(meta->root), &record) == TREE_OK)
+		memcpy(entry.members, record.members, sizeof(entry.members));
+	for (uint32 i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (entry.members[i] != 0 || i == tree_home(meta->root))
+			positions[count++] = Int32GetDatum((int32) i);
+	}
+	return positions_array(positions, count);
+}
+
+/*
+ * State and size of one index.
+ */
+Datum
+sherman_index_info(PG_FUNCTION_ARGS)
+{
+	TupleDesc	descriptor = result_type(fcinfo, INDEX_COLUMNS);
+	Datum		values[INDEX_COLUMNS] = {0};
+	bool		nulls[INDEX_COLUMNS];
+	Relation	index = open_ours(PG_GETARG_OID(0));
+	TreeStatistics size;
+	ShermanMetaPage meta;
+	ShermanReason reason;
+	ShermanState state;
+
+	if (index == NULL)
+		PG_RETURN_NULL();
+	memset(nulls, true, sizeof(nulls));
+	state = sherman_index_state(index, &reason);
+	values[1] = CStringGetTextDatum(sherman_state_name(state));
+	nulls[1] = false;
+	if (reason != SHERMAN_REASON_NONE)
+	{
+		values[2] = CStringGetTextDatum(sherman_reason_text(reason));
+		nulls[2] = false;
+	}
+	if (sherman_metapage_read(index, &meta))
+	{
+		if (state == SHERMAN_OK && sherman_is_healing(&meta))
+			values[1] = CStringGetTextDatum("healing");
+		values[0] = hex_datum(meta.tree, 0, false);
+		nulls[0] = meta.tree == 0;
+		values[3] = TimestampTzGetDatum(meta.broken_at);
+		nulls[3] = (meta.flags & SHERMAN_META_BROKEN) == 0;
+		nulls[11] = meta.tree == 0 || sherman_all_hidden();
+		if (!nulls[11])
+		{
+			values[11] = meta.copy != 0 ? copies_datum(&meta) : positions_datum(&meta);
+			set_text(values, nulls, 12, sherman_copies_text(index, &meta));
+		}
+	}
+	if (sherman_memory_size(index, &size))
+	{
+		values[4] = Int32GetDatum((int32) size.height);
+		values[5] = Int64GetDatum((int64) size.leaves);
+		values[6] = Int64GetDatum((int64) (size.leaves + size.inner_nodes));
+		values[7] = Int64GetDatum((int64) size.node_bytes);
+		values[8] = Int64GetDatum((int64) size.outside_bytes);
+		values[9] = Int64GetDatum((int64) size.extent_bytes);
+		values[10] = Int64GetDatum((int64) size.entries);
+		memset(nulls + 4, false, 7);
+	}
+	relation_close(index, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
+}
+
+/*
+ * The counters of one index, over all processes since the server started.
+ */
+Datum
+sherman_index_counters(PG_FUNCTION_ARGS)
+{
+	TupleDesc	descriptor = result_type(fcinfo, COUNTER_COLUMNS);
+	Datum		values[COUNTER_COLUMNS];
+	bool		nulls[COUNTER_COLUMNS];
+	Relation	index = open_ours(PG_GETARG_OID(0));
+	TreeCounters counters;
+	const uint64 *words = (const uint64 *) &counters;
+	ShermanIndex *opened = NULL;
+	ShermanReason reason;
+
+	if (index == NULL)
+		PG_RETURN_NULL();
+	if (sherman_index_state(index, &reason) == SHERMAN_OK && sherman_client_if_ready() != NULL)
+		opened = sherman_index(index);
+	memset(&counters, 0, sizeof(counters));
+	memset(nulls, opened == NULL || opened->tree == NULL, sizeof(nulls));
+	if (opened != NULL && opened->tree != NULL)
+		tree_counters(opened->tree, &counters);
+	for (int i = 0; i < COUNTER_COLUMNS; i++)
+		values[i] = Int64GetDatum((int64) words[i]);
+	relation_close(index, AccessShareLock);
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
+}
+
+/*
+ * Bytes that the index has taken from memory nodes; NULL while that is not known.
+ */
+Datum
+sherman_relation_size(PG_FUNCTION_ARGS)
+{
+	Relation	index = open_ours(PG_GETARG_OID(0));
+	TreeStatistics size;
+	bool		is_known;
+
+	if (index == NULL)
+		PG_RETURN_NULL();
+	is_known = sherman_memory_size(index, &size);
+	relation_close(index, AccessShareLock);
+	if (!is_known)
+		PG_RETURN_NULL();
+	PG_RETURN_INT64((int64) size.extent_bytes);
+}
+
+/* ---- the collector ---- */
+
+/*
+ * Has the collector look at everything now, and waits until it has.  Returns the number of trees freed
+ * meanwhile.
+ */
+Datum
+sherman_collect(PG_FUNCTION_ARGS)
+{
+	uint64		request;
+	uint64		freed;
+	bool		done;
+
+	/* Raises if there is no memory node. */
+	(void) sherman_client();
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	request = ++sherman_shared->collect_requested;
+	freed = sherman_shared->trees_freed;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	sherman_wake_launcher();
+
+	ConditionVariablePrepareToSleep(&sherman_shared->changed);
+	for (;;)
+	{
+		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+		done = sherman_shared->collect_done >= request;
+		if (done)
+			freed = sherman_shared->trees_freed - freed;
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+		if (done)
+			break;
+		ConditionVariableSleep(&sherman_shared->changed, PG_WAIT_EXTENSION);
+	}
+	ConditionVariableCancelSleep();
+	PG_RETURN_INT64((int64) freed);
+}
