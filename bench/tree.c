@@ -5,7 +5,7 @@
  * Usage: tree [entries [copies] [network] [stamps]]		(default 1,000,000 random 8-byte keys)
  *		copies: each node twice, on two memory nodes.  network: over tcp with keys in place of shared memory.
  *		stamps: each insert comes behind a later end of WAL, as PostgreSQL's do, and so stamps its leaf anew.
- * The last lines are what the look at the shape of each node that is read costs (tree/shape.c).
+ * The last lines are what the look at the shape of each node that is read costs (tree/node/shape.c).
  * Build and run: make -C bench && /tmp/sherman-bench/tree
  */
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "../test/environment.h"
-#include "../tree/node.h"
+#include "tree/node/node.h"
 #include "require.h"
 
 /* Node memory and cache for 10^7 entries. */

@@ -3,7 +3,7 @@
  *		The end of a server's service: clients are told, finish what they hold, and lose their channels.
  *
  * While it drains, a server serves on: whoever holds a lock needs calls and chains to give it up.  Only HELLO and
- * ATTACH are refused.  A client that was told takes no new lock (tree/lock.c); the end comes as soon as no lock word is
+ * ATTACH are refused.  A client that was told takes no new lock (tree/lock/lock.c); the end comes as soon as no lock word is
  * taken, or at the deadline.
  */
 #include <string.h>

@@ -143,7 +143,7 @@ typedef struct FabricChannel
 } FabricChannel;
 
 /*
- * A redo slot: one node image with its header; the tree owns the format (tree/node.h). Two stripes, image
+ * A redo slot: one node image with its header; the tree owns the format (tree/node/node.h). Two stripes, image
  * in the second.  The last line of the first is the fabric's own, for what it tries out at connect.
  */
 #define FABRIC_REDO_BYTES (2u * FABRIC_STRIPE_BYTES)

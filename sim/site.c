@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 
 #include "../rdma/shm.h"
-#include "../tree/directory.h"
-#include "../tree/service_state.h"
+#include "tree/client/directory.h"
+#include "tree/service/service_state.h"
 #include "site.h"
 
 #define NODE_CHANNELS 8u

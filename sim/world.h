@@ -8,7 +8,7 @@
 #ifndef SHERMAN_SIM_WORLD_H
 #define SHERMAN_SIM_WORLD_H
 
-#include "../tree/service.h"
+#include "tree/service/service.h"
 #include "scheduler.h"
 
 /* Prints why the simulation cannot go on, and aborts. */

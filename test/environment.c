@@ -19,7 +19,7 @@
 
 #include "environment.h"
 #include "../sim/files.h"
-#include "../tree/service.h"
+#include "tree/service/service.h"
 #include "support/proxy_process.h"
 #include "support/require.h"
 

@@ -63,7 +63,7 @@ TESTS += test_redo test_replay
 TESTS += test_nodes test_many_nodes
 TESTS += test_daemon test_page
 test_daemon_SOURCES = test/support/daemon.c
-test_page_SOURCES = tree/msd_page.c
+test_page_SOURCES = tree/msd/msd_page.c
 SCRIPT_TESTS += test_msd test_msd_metrics
 
 # The core of the tree.

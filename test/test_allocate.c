@@ -15,7 +15,7 @@
 
 #include "environment.h"
 #include "../rdma/memory.h"
-#include "../tree/directory.h"
+#include "tree/client/directory.h"
 #include "../tree/internal.h"
 
 #define MEGABYTE (1ull << 20)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../tree/state.h"
+#include "tree/shared/state.h"
 
 #define TREES 2u
 #define POOL (TREES * STATE_BLOCKS_PER_TREE)

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "environment.h"
-#include "../tree/directory.h"
+#include "tree/client/directory.h"
 
 #define MEGABYTE (1ull << 20)
 

@@ -3,7 +3,7 @@
  *		Trees with copies: what is written where and when, what is left when one of the two memory nodes is
  *		lost, and copies that differ.
  */
-#include "directory.h"
+#include "tree/client/directory.h"
 #include "fault.h"
 #include "support/fixture.h"
 

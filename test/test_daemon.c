@@ -21,8 +21,8 @@
 #include <cmocka.h>
 
 #include "support/daemon.h"
-#include "../tree/directory.h"
-#include "../tree/service.h"
+#include "tree/client/directory.h"
+#include "tree/service/service.h"
 
 #define MEGABYTE (1ull << 20)
 

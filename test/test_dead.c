@@ -1,6 +1,6 @@
 /*
  * test_dead.c
- *		Dead marks (tree/dead.c): seen by nobody, never on a new entry, and not removed before they are proven.
+ *		Dead marks (tree/change/dead.c): seen by nobody, never on a new entry, and not removed before they are proven.
  */
 #include <setjmp.h>
 #include <stdarg.h>

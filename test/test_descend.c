@@ -1,6 +1,6 @@
 /*
  * test_descend.c
- *		Lookups that are given to the memory node, on its side (tree/service_descend.c): what it answers to whom, and what it does not
+ *		Lookups that are given to the memory node, on its side (tree/service/service_descend.c): what it answers to whom, and what it does not
  *		believe.
  */
 #include <setjmp.h>

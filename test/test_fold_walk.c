@@ -3,7 +3,7 @@
  *		What a fold looks at, by counters: it costs what there is to fold, wherever that lies, and nothing where
  *		nothing can be; and it takes what it finds, which may not be what was seen.
  */
-#include "fold.h"
+#include "tree/change/fold.h"
 #include "support/fold_fixture.h"
 
 /* Entries of a tree of some hundred leaves. */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../tree/state.h"
+#include "tree/shared/state.h"
 #include "support/tree_fixture.h"
 
 #define MEMORY_NODES 3u

@@ -1,6 +1,6 @@
 /*
  * test_leaf_cache.c
- *		Images of leaves (tree/leaf_cache.c): no round trip where there is one, a READ where there is none; which leaves have
+ *		Images of leaves (tree/lock/leaf_cache.c): no round trip where there is one, a READ where there is none; which leaves have
  * one, and which never.
  */
 #include <setjmp.h>

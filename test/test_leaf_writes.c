@@ -1,6 +1,6 @@
 /*
  * test_leaf_writes.c
- *		Images of leaves (tree/leaf_cache.c) are what the leaves are, whoever writes, dies or is in doubt meanwhile.
+ *		Images of leaves (tree/lock/leaf_cache.c) are what the leaves are, whoever writes, dies or is in doubt meanwhile.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "fault.h"
-#include "scan.h"
+#include "tree/scan/scan.h"
 #include "support/leaf_fixture.h"
 
 #define WRITERS 3

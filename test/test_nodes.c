@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "directory.h"
+#include "tree/client/directory.h"
 #include "environment.h"
-#include "lock_table.h"
+#include "tree/lock/lock_table.h"
 #include "support/keyspace.h"
 
 #define MEGABYTE (1ull << 20)

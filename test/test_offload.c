@@ -1,6 +1,6 @@
 /*
  * test_offload.c
- *		Lookups that the memory node descends for (tree/offload.c): what they cost, which way is chosen, and that they answer what
+ *		Lookups that the memory node descends for (tree/descent/offload.c): what they cost, which way is chosen, and that they answer what
  *		READs answer.  test_offload_answers.c has answers that are none, test_descend.c the memory node's side.
  */
 #include <setjmp.h>

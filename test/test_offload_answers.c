@@ -1,6 +1,6 @@
 /*
  * test_offload_answers.c
- *		What a client makes of answers to the call of a lookup (tree/offload.c) that are none, or not what they say: it reads what it
+ *		What a client makes of answers to the call of a lookup (tree/descent/offload.c) that are none, or not what they say: it reads what it
  *		needs, and answers as ever.
  */
 #include <setjmp.h>

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../tree/msd_metrics.h"
+#include "tree/msd/msd_metrics.h"
 
 static void
 expect_line(const char *page, const char *line)

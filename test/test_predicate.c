@@ -1,6 +1,6 @@
 /*
  * test_predicate.c
- *		Predicate locks by leaf (tree/predicate.c): of a scan and an insert into its range either the scan returned
+ *		Predicate locks by leaf (tree/descent/predicate.c): of a scan and an insert into its range either the scan returned
  *		the entry, or the insert finds the scan's mark on its leaf.
  */
 #include <setjmp.h>

@@ -18,7 +18,7 @@
 #include "environment.h"
 #include "../rdma/fault.h"
 #include "../tree/internal.h"
-#include "../tree/service.h"
+#include "tree/service/service.h"
 
 #define MEGABYTE (1ull << 20)
 /* Of a node in private memory. */

@@ -18,7 +18,7 @@
 
 #include "environment.h"
 #include "../rdma/shm.h"
-#include "../tree/lock_table.h"
+#include "tree/lock/lock_table.h"
 
 #define MEGABYTE (1ull << 20)
 /* Words of the scratch: what a client says of itself. */

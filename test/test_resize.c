@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "../rdma/memory.h"
-#include "../tree/service_state.h"
+#include "tree/service/service_state.h"
 #include "../sim/files.h"
 
 #define MEGABYTE (1ull << 20)

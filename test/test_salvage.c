@@ -10,7 +10,7 @@
 #include "fault.h"
 #include "support/fold_fixture.h"
 #include "../tree/internal.h"
-#include "../tree/state.h"
+#include "tree/shared/state.h"
 
 /* Entries of a tree of some 60 leaves, and of one of several inner nodes. */
 #define ENTRIES 3000

@@ -17,9 +17,9 @@
 #include <cmocka.h>
 
 #include "environment.h"
-#include "../tree/directory.h"
-#include "../tree/service.h"
-#include "../tree/service_tables.h"
+#include "tree/client/directory.h"
+#include "tree/service/service.h"
+#include "tree/service/service_tables.h"
 
 #define MEGABYTE (1ull << 20)
 

@@ -1,6 +1,6 @@
 /*
  * test_speculate.c
- *		Speculative lookups (tree/speculate.c): 64 bytes where the entry cache knows the cell, and the right answer whatever has
+ *		Speculative lookups (tree/scan/speculate.c): 64 bytes where the entry cache knows the cell, and the right answer whatever has
  * become of it since.
  */
 #include <setjmp.h>

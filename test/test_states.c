@@ -13,7 +13,7 @@
 
 #include "environment.h"
 
-#include "../tree/state.h"
+#include "tree/shared/state.h"
 
 #define MEGABYTE (1024u * 1024u)
 #define BLOCK_BYTES 48u

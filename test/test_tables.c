@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "../tree/service_tables.h"
+#include "tree/service/service_tables.h"
 
 #define TABLE_UNITS 64u
 #define TABLE_TREES TABLES_TREES_STEP

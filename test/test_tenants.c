@@ -15,7 +15,7 @@
 
 #include "../sim/files.h"
 #include "../rdma/server_state.h"
-#include "../tree/service_state.h"
+#include "tree/service/service_state.h"
 
 /* The fewest that a service takes. */
 #define TREES TABLES_TREES_STEP

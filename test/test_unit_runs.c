@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../tree/service_runs.h"
+#include "tree/service/service_runs.h"
 #include "support/random.h"
 
 #define UNITS_MAX (4 * RUNS_BLOCK_UNITS + 3)

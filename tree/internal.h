@@ -6,7 +6,7 @@
 #ifndef SHERMAN_TREE_INTERNAL_H
 #define SHERMAN_TREE_INTERNAL_H
 
-#include "node.h"
+#include "tree/node/node.h"
 
 _Static_assert(TREE_MAX_NODES <= 32, "a bit for each memory node fits into the words that have them");
 _Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,

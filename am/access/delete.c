@@ -6,7 +6,7 @@
  * The tree asks when an insert finds its leaf full.  Entries that scans have marked as dead (kill.c) go once the WAL up
  * to their mark is durable.  If the insert is for a new version of a row whose key did not change, the table is asked
  * which of the leaf's entries nobody can see any more: that is how old versions pile up.  Nothing is locked at the
- * tree meanwhile; it takes the answer only if the leaf still is what was shown (tree/insert.c).
+ * tree meanwhile; it takes the answer only if the leaf still is what was shown (tree/change/insert.c).
  *
  * The table complains of TIDs that are free.  So VACUUM is kept from giving any free, by the scan barrier, and then the
  * leaf is looked at once more: what it has now VACUUM has still to remove, and to wait for us afterwards.

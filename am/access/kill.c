@@ -4,7 +4,7 @@
  *
  * The executor says so of the entry that it got last (kill_prior_tuple).  A scan collects these while it stands in a
  * batch, and marks them when it leaves: only if the leaf still has the generation that the batch was read from, for
- * else the TID may be a new row's (tree/dead.c).
+ * else the TID may be a new row's (tree/change/dead.c).
  *
  * A mark is a hint: whatever prevents it is no error.  It carries an LSN behind the evidence, and its entry is not
  * removed before that is durable (delete.c, vacuum.c).  A tree that nobody has changed in this epoch is left alone:

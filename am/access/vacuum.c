@@ -14,12 +14,12 @@
  * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where
  * nothing is held.
  *
- * Where leaves are empty behind the walk they are taken out of the tree (tree/fold.c), and the next leaves are made
+ * Where leaves are empty behind the walk they are taken out of the tree (tree/change/fold.c), and the next leaves are made
  * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
  * reusable.  Both are bytes, in pages of BLCKSZ.
  *
  * Before, once in each run of the server, a look at the index's memory finds what earlier runs have left free there
- * (tree/salvage.c).
+ * (tree/space/salvage.c).
  *
  * An index that is in doubt after a crash is healed at the end (heal.c): by a walk of its own, which others do not need.
  */

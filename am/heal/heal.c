@@ -1,7 +1,7 @@
 /*
  * heal.c
  *		Ends the doubt that a crash has left in an index: each leaf's entries are looked up in the table, those without
- *		a row are taken away, and the leaf is like others again (tree/heal.c).
+ *		a row are taken away, and the leaf is like others again (tree/change/heal.c).
  *
  * An entry has a row if any member of the chain of updates under its TID is not dead to everybody, fits the index's
  * predicate and has the entry's columns.  It is kept also if that row is not committed yet, or is another snapshot's.
@@ -55,7 +55,7 @@ typedef struct Healer
 
 /*
  * Reads the keys of the leaf's entries.  False: not all could be read.  The leaf has changed, or it has taken up the one behind it
- * since we were there (tree/fold.c), and only that one's entries are shown.
+ * since we were there (tree/change/fold.c), and only that one's entries are shown.
  */
 static bool
 read_keys(Healer *healer, const TreeBatch *batch)

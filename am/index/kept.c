@@ -15,7 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
-#include "tree/service.h"
+#include "tree/service/service.h"
 #include "am/base/shared.h"
 
 PG_FUNCTION_INFO_V1(sherman_files);

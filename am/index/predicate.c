@@ -4,7 +4,7 @@
  *
  * A scan locks each leaf before it reads it; an insert, once its entry is visible, looks for locks on the leaf
  * that it went to; a split copies the locks of a leaf to the new one before anybody can read that.  Why nothing
- * is missed between the three is proved in tree/predicate.c; doc/internals/serializable.md tells it with PostgreSQL's side.
+ * is missed between the three is proved in tree/descent/predicate.c; doc/internals/serializable.md tells it with PostgreSQL's side.
  *
  * A lock names a page of the index: for us, a hash of the leaf's address.  Leaves that share a hash share their
  * locks, which can only make a transaction fail that need not.  Where no leaf can be named the relation is

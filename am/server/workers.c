@@ -25,7 +25,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "tree/service.h"
+#include "tree/service/service.h"
 #include "am/base/shared.h"
 
 /* Seconds until a worker that failed is started again; after a crash of the server it starts at once. */

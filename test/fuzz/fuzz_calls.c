@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "directory.h"
+#include "tree/client/directory.h"
 #include "fuzz.h"
 #include "node.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "msd_config.h"
+#include "tree/msd/msd_config.h"
 
 #define MOST_FLAGS 8
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "../../rdma/server_state.h"
-#include "directory.h"
+#include "tree/client/directory.h"
 #include "fuzz.h"
 #include "node.h"
 

@@ -5,7 +5,7 @@
 #ifndef SHERMAN_FUZZ_NODE_H
 #define SHERMAN_FUZZ_NODE_H
 
-#include "service_state.h"
+#include "tree/service/service_state.h"
 
 #define FUZZ_CHANNELS 4u
 #define FUZZ_TREES 64u

@@ -86,7 +86,7 @@ mutate group_taken_for_user test_server rdma/accept.c \
 	's/is_among\(peer->gid, users->groups, users->group_count\)/is_among(peer->gid, users->users, users->user_count)/'
 mutate everybody_is_served test_server rdma/accept.c \
 	's/(is_among\(groups\[i\], users->groups, users->group_count\))/(groups[i] > 0 || $1)/'
-mutate file_system_taken_for_node test_service tree/service_space.c \
+mutate file_system_taken_for_node test_service tree/service/service_space.c \
 	's/full = FABRIC_HOST_FULL;/full = FABRIC_NO_MEMORY;/'
 mutate full_file_system_told_each_time test_server rdma/units.c \
 	's/used >= ROOM_WARN_PERCENT && !server->room_told/used >= ROOM_WARN_PERCENT/'

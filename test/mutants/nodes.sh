@@ -2,25 +2,25 @@
 
 mutate closed_node_used test_nodes tree/internal.h \
 	's/return \(__atomic_load_n\(&shared->closed, __ATOMIC_RELAXED\) & 1u << memory_node\) == 0;/return shared != NULL || memory_node != 0;/'
-mutate record_does_not_name_member test_nodes tree/directory.c \
+mutate record_does_not_name_member test_nodes tree/client/directory.c \
 	's/return directory_call\(client, home, DIRECTORY_UPDATE, &record, sizeof\(record\), NULL, 0\);(\s+\}\s+TreeStatus\s+directory_extent)/return TREE_OK;$1/s'
-mutate another_member_taken test_nodes tree/service_calls.c \
+mutate another_member_taken test_nodes tree/service/service_calls.c \
 	's/if \(record\.record\.members\[i\] != 0 && record\.record\.members\[i\] != request->members\[i\]\)/if (false)/'
-mutate share_without_home test_nodes tree/service_calls.c \
+mutate share_without_home test_nodes tree/service/service_calls.c \
 	's/record->record\.members\[request->home\] = request->home_member;//'
-mutate shares_left_behind test_nodes tree/directory.c \
+mutate shares_left_behind test_nodes tree/client/directory.c \
 	's/\(void\) drop_at\(client, i, tree\);/;/'
-mutate left_lock_stays test_nodes tree/shared.c \
+mutate left_lock_stays test_nodes tree/handle/shared.c \
 	's/lock_node_fenced\(client, node\);//'
-mutate all_on_one_node test_nodes tree/allocate.c \
+mutate all_on_one_node test_nodes tree/space/allocate.c \
 	's/\? least\s+: memory_node;/? memory_node : memory_node;/s'
 mutate closed_of_the_low_nodes test_many_nodes tree/internal.h \
 	's/& 1u << memory_node\) == 0;/\& 1u << memory_node % 8) == 0;/'
-mutate trouble_of_the_low_nodes test_many_nodes tree/chain.c \
+mutate trouble_of_the_low_nodes test_many_nodes tree/client/chain.c \
 	's/client->trouble \|= 1u << memory_node;/client->trouble |= 1u << memory_node % 8;/g'
 mutate copy_of_the_low_nodes test_many_nodes tree/tree.h \
 	's/>> TREE_RECORD_COPY_SHIFT & TREE_RECORD_COPY_MASK;/>> TREE_RECORD_COPY_SHIFT \& 0xfu;/'
-mutate hold_recorded_at_a_closed_node test_nodes tree/lock.c \
+mutate hold_recorded_at_a_closed_node test_nodes tree/lock/lock.c \
 	's/if \(!elsewhere && node_is_open\(client->shared, hold->place\)\)/if (!elsewhere)/'
-mutate entry_kept_at_a_closed_node test_nodes tree/lock.c \
+mutate entry_kept_at_a_closed_node test_nodes tree/lock/lock.c \
 	's/(\tresume_interrupts\(client\);\n)\tentry_release\(client, table_entry\(table, hold->place, hold->index\)\);\n(\treturn elsewhere)/$1$2/'

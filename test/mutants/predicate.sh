@@ -1,16 +1,16 @@
 # Safeguards of predicate locks by leaf. Sourced by test/mutations.
 
-mutate leaf_marked_behind_read test_predicate tree/predicate.c \
+mutate leaf_marked_behind_read test_predicate tree/descent/predicate.c \
 	's/leaves_mark\(scan, &pointer, 1\);\n\treturn (leaf_cache_read\(.*?\));/TreeStatus status = $1;\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
-mutate leaves_ahead_not_marked test_predicate tree/scan.c \
+mutate leaves_ahead_not_marked test_predicate tree/scan/scan.c \
 	's/\tleaves_mark\(scan, ahead->pointers, ahead->count\);\n//'
-mutate splits_not_waited_for test_predicate tree/predicate.c \
+mutate splits_not_waited_for test_predicate tree/descent/predicate.c \
 	's/if \(!splits_end\(scan->tree\)\)/if (false)/'
-mutate split_not_told test_predicate tree/split.c \
+mutate split_not_told test_predicate tree/descent/split.c \
 	's/\tsplit_announce\(tree, pointer, split\);\n/\tstate_split_begins(tree->state);\n/'
-mutate split_told_behind test_predicate tree/split.c \
+mutate split_told_behind test_predicate tree/descent/split.c \
 	's/\tsplit_announce\(tree, pointer, split\);\n(\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
-mutate root_split_told_by_half test_predicate tree/predicate.c \
+mutate root_split_told_by_half test_predicate tree/descent/predicate.c \
 	's/if \(split->root\)/if (false)/'
-mutate inserted_half_not_told test_predicate tree/insert_full.c \
+mutate inserted_half_not_told test_predicate tree/change/insert_full.c \
 	's/tree->inserted = cells->extra < split->cut \? split->left : split->right;//'

@@ -8,19 +8,19 @@ mutate longer_file_refused test_resize rdma/memory.c \
 	's/header\.object_bytes > \(uint64_t\) file\.st_size/header.object_bytes != (uint64_t) file.st_size/'
 mutate recovered_by_new_sizes test_server rdma/server.c \
 	's/if \(status == FABRIC_OK && kept\)\s+status = recover\(server, detail\);/if (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_resize(server, detail);\n\tif (status == FABRIC_OK \&\& kept)\n\t\tstatus = recover(server, detail);/s'
-mutate more_than_asked_for test_resize tree/service_space.c \
+mutate more_than_asked_for test_resize tree/service/service_space.c \
 	's/return used \+ \*bytes <= total;/return true;/; s/while \(\*bytes > EXTENT_MIN_BYTES && used \+ \*bytes > total\)/while (false)/'
-mutate words_of_the_old_size test_resize tree/service.c \
+mutate words_of_the_old_size test_resize tree/service/service.c \
 	's/\(end - first\) \/ FABRIC_UNIT_BYTES \* sizeof\(uint64_t\)\) != FABRIC_OK\)/UINT64_MAX) != FABRIC_OK \&\& first < end)/'
-mutate marks_of_others_believed test_resize tree/service.c \
+mutate marks_of_others_believed test_resize tree/service/service.c \
 	's/if \(record != NULL && tenant != record->tenant\)/if (false)/'
-mutate marks_of_nobody_stay test_resize tree/service.c \
+mutate marks_of_nobody_stay test_resize tree/service/service.c \
 	's/\t\tfabric_server_release\(service->server, offset, FABRIC_UNIT_BYTES\);\n(\t\t\+\+\*released)/$1/'
-mutate trees_without_bound test_resize tree/service_space.c \
+mutate trees_without_bound test_resize tree/service/service_space.c \
 	's/if \(service->tables\.trees >= service->max_trees\)/if (false)/'
 mutate sizes_of_the_snapshot test_snapshot rdma/server.c \
 	's/return loaded \? object_resize\(server, detail\) :/return loaded ? FABRIC_OK :/'
-mutate reserve_of_memory_granted test_service tree/service_space.c \
+mutate reserve_of_memory_granted test_service tree/service/service_space.c \
 	's/uint64_t total = without_reserve\(service_bytes_total\(service\), first\);/uint64_t total = service_bytes_total(service);\n\t(void) first;/'
-mutate reserve_of_quota_granted test_service tree/service_space.c \
+mutate reserve_of_quota_granted test_service tree/service/service_space.c \
 	's/uint64_t quota = without_reserve\(service_quota\(service, tenant\), first\);/uint64_t quota = service_quota(service, tenant);\n\t(void) first;/'

@@ -1,99 +1,99 @@
 # Safeguards of scans, removals, bulk load and check, and those that the torture must see. Sourced by test/mutations.
 
-mutate tear_stamps_ignored torture=tear-16 tree/verdict.c \
+mutate tear_stamps_ignored torture=tear-16 tree/node/verdict.c \
 	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
-mutate leaf_fences_not_checked torture=domains-16 tree/insert.c \
+mutate leaf_fences_not_checked torture=domains-16 tree/change/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
 # With small nodes: a pointer's stamp hint proves nothing, and inner nodes split all the time.
-mutate hint_believed torture=domains-16 tree/insert.c \
+mutate hint_believed torture=domains-16 tree/change/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (in->path.fences_known \&\& ((in->path.pointer ^ node[HEADER_GENERATION]) \& STAMP_HINT_MASK) == 0)\n/s' small
-mutate inner_splits_not_followed torture=domains-16 tree/search.c \
+mutate inner_splits_not_followed torture=domains-16 tree/descent/search.c \
 	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/' small
-mutate redo_not_written test_loop tree/lock_release.c \
+mutate redo_not_written test_loop tree/lock/lock_release.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
-mutate scan_any_leaf_is_next "test_scan" tree/scan.c \
+mutate scan_any_leaf_is_next "test_scan" tree/scan/scan.c \
 	's/return separator_equal\(&scan->tree->geometry, scan_fence\(scan, leaf, scan->direction == TREE_BACKWARD\),\s+scan->want\);/return true;/s'
-mutate scan_skips_right_links "test_scan" tree/scan.c \
+mutate scan_skips_right_links "test_scan" tree/scan/scan.c \
 	's/if \(right == POINTER_NONE \|\| \(leaf == NULL && !scan->parent.loaded\)\)\n\t\treturn TREE_RETRY;/{ scan->want[1] = scan_fence(scan, leaf != NULL ? leaf : scan->leaf, false)[1]; if (leaf != NULL) { leaf_accept(scan, leaf, scan->ahead.pointers[scan->ahead.next++]); return TREE_OK; } }\n\tif (right == POINTER_NONE || (leaf == NULL \&\& !scan->parent.loaded))\n\t\treturn TREE_RETRY;/'
-mutate scan_reads_beyond_stop test_scan tree/scan.c \
+mutate scan_reads_beyond_stop test_scan tree/scan/scan.c \
 	's/(worth_reading\(const TreeScan \*scan, const uint64_t \*separator\)\n\{\n\tDecision decision;\n)/$1\n\treturn true;\n/'
-mutate scan_not_stopped test_scan tree/scan.c \
+mutate scan_not_stopped test_scan tree/scan/scan.c \
 	's/if \(!scan->ended && client_should_stop\(client\)\)/if (false)/'
-mutate stopped_scan_ends test_scan tree/scan.c \
+mutate stopped_scan_ends test_scan tree/scan/scan.c \
 	's/(return client_fail\(client, TREE_STOPPED, "stopped between two leaves"\);)/{ scan->ended = true; $1 }/'
-mutate scan_reads_nothing_ahead test_scan tree/scan.c \
+mutate scan_reads_nothing_ahead test_scan tree/scan/scan.c \
 	's/scan->depth \*= 2;/scan->depth = 1;/'
-mutate scan_start_leaf_not_judged torture=domains-16 tree/scan.c \
+mutate scan_start_leaf_not_judged torture=domains-16 tree/scan/scan.c \
 	's/where = -1;\n\treturn status;/where = 0;\n\treturn status;/; s/\*where = 1;/*where = 0;/'
-mutate scan_does_not_pay_debts test_check tree/scan.c \
+mutate scan_does_not_pay_debts test_check tree/scan/scan.c \
 	's/if \(path->fresh\)/if (false)/; s/if \(!lacks\)/if (true)/'
-mutate ties_not_sorted test_scan tree/batch.c \
+mutate ties_not_sorted test_scan tree/scan/batch.c \
 	's/(candidates_compare\(scan, &range, &candidates\);\n\t\t)candidates_sort\(scan, &candidates\);/$1/'
-mutate tail_not_sorted test_scan tree/batch.c \
+mutate tail_not_sorted test_scan tree/scan/batch.c \
 	's/while \(place > 0 && candidate_order\(g, &tail.*?< 0\)/while (false)/'
-mutate order_claimed_wrongly test_scan tree/leaf.c \
+mutate order_claimed_wrongly test_scan tree/node/leaf.c \
 	's/cells->ordered = false;/(void) 0;/'
-mutate order_not_claimed test_scan tree/order.c \
+mutate order_not_claimed test_scan tree/change/order.c \
 	's/cells->leaf.ordered = true;//'
-mutate order_not_used test_scan tree/batch.c \
+mutate order_not_used test_scan tree/scan/batch.c \
 	's/bool ordered = !g->format.lossless && .*?;/bool ordered = false;/'
-mutate upper_bound_includes_its_entry test_scan tree/batch.c \
+mutate upper_bound_includes_its_entry test_scan tree/scan/batch.c \
 	's/< \(upper \? 1 : 0\)/< 0/'
-mutate tail_taken_for_placed test_scan tree/batch.c \
+mutate tail_taken_for_placed test_scan tree/scan/batch.c \
 	's/candidate->placed = false;/candidate->placed = true;/; s/assert\(!tail->items\[t\].placed\);//'
-mutate claimed_order_not_checked test_check tree/check.c \
+mutate claimed_order_not_checked test_check tree/handle/check.c \
 	's/if \(before != NULL && cell < before\)/if (false)/'
-mutate ties_not_compared test_scan tree/batch.c \
+mutate ties_not_compared test_scan tree/scan/batch.c \
 	's/return lower == DECIDE_UNKNOWN \|\| upper == DECIDE_UNKNOWN \? DECIDE_UNKNOWN : DECIDE_EQUAL;/return DECIDE_EQUAL;/'
-mutate image_not_proved test_scan tree/access.c \
+mutate image_not_proved test_scan tree/lock/access.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
-mutate vacuum_trusts_old_judgment test_vacuum tree/vacuum.c \
+mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum.c \
 	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] != 0 && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
-mutate vacuum_keeps_blocks test_vacuum tree/rewrite.c \
+mutate vacuum_keeps_blocks test_vacuum tree/change/rewrite.c \
 	's/\tleaf_free_blocks\(tree, old, LEAF_NO_SLOT, NULL\);\n//'
-mutate vacuum_forgets_grown_root test_vacuum tree/vacuum.c \
+mutate vacuum_forgets_grown_root test_vacuum tree/change/vacuum.c \
 	's/if \(status == TREE_RETRY && pointer_address\(vacuum->next\) == tree->root\)/if (false)/'
-mutate vacuum_in_place test_vacuum tree/rewrite.c \
+mutate vacuum_in_place test_vacuum tree/change/rewrite.c \
 	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
-mutate bulk_always_cuts "test_bulk" tree/bulk.c \
+mutate bulk_always_cuts "test_bulk" tree/change/bulk.c \
 	's/(leaf_separator\(g, bulk_before.*?;\n)/$1\tseparator[0] = (bulk->cell[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;\n/s'
-mutate bulk_shares_blocks test_bulk tree/bulk.c \
+mutate bulk_shares_blocks test_bulk tree/change/bulk.c \
 	's/if \(cell_state\(separator\[0\]\) == SEPARATOR_CUT \|\| \(separator\[0\] & CELL_OUTSIDE_BIT\) == 0\)/if (true)/'
-mutate bulk_forgets_images test_bulk tree/bulk.c \
+mutate bulk_forgets_images test_bulk tree/change/bulk.c \
 	's/if \(status == TREE_OK && bulk->images.count > 0\)/if (false)/'
-mutate check_ignores_fences test_check tree/check.c \
+mutate check_ignores_fences test_check tree/handle/check.c \
 	's/if \(!check->first && !separator_equal\(g, low, check->high\)\)/if (false)/'
-mutate check_ignores_parents test_check tree/check.c \
+mutate check_ignores_parents test_check tree/handle/check.c \
 	's/if \(!separator_equal\(g, cell \+ 1, check->node \+ g->low_word\)\)/if (false)/'
-mutate check_ignores_order test_check tree/check.c \
+mutate check_ignores_order test_check tree/handle/check.c \
 	's/if \(low < 0 \|\| high >= 0\)/if (false)/'
-mutate tied_images_one_by_one test_budget_ties tree/batch.c \
+mutate tied_images_one_by_one test_budget_ties tree/scan/batch.c \
 	's/(candidates_fetch\(TreeScan.*?)return count > 0 \? scan_fetch\(scan, slots, count\) : TREE_OK;/$1for (uint32_t i = 0; i < count; i++)\n\t{\n\t\tTreeStatus status = scan_fetch(scan, slots + i, 1);\n\t\tif (status != TREE_OK)\n\t\t\treturn status;\n\t}\n\treturn TREE_OK;/s'
-mutate fence_by_a_chain_of_its_own test_budget_ties tree/batch.c \
+mutate fence_by_a_chain_of_its_own test_budget_ties tree/scan/batch.c \
 	's/if \(scan->begun \|\| \(fence\[0\]/if (true || (fence[0]/'
-mutate fence_taken_for_a_cell test_scan tree/batch.c \
+mutate fence_taken_for_a_cell test_scan tree/scan/batch.c \
 	's/slots\[i\] == FENCE_SLOT \? far_fence\(scan\) : //'
-mutate removals_not_told test_scan tree/reread.c \
+mutate removals_not_told test_scan tree/scan/reread.c \
 	's/scan->reread\[HEADER_GENERATION\] == batch->leaf.generation/true/'
 # A scan by several: the place is handed on too early, what was taken has no end, or is one leaf only.
-mutate position_handed_on_too_early test_scan_take tree/scan_take.c \
+mutate position_handed_on_too_early test_scan_take tree/scan/scan_take.c \
 	's/node_get_fence\(&scan->tree->geometry, last, /node_get_fence(\&scan->tree->geometry, scan->leaf, /; s/memcpy\(scan->taken_end, behind->want, sizeof\(scan->taken_end\)\);/node_get_fence(\&scan->tree->geometry, last, scan->direction == TREE_FORWARD, scan->taken_end);/'
-mutate taken_leaves_have_no_end test_scan_take tree/scan_take.c \
+mutate taken_leaves_have_no_end test_scan_take tree/scan/scan_take.c \
 	's/scan->taking = true;//'
-mutate taken_one_by_one test_scan_take tree/scan_take.c \
+mutate taken_one_by_one test_scan_take tree/scan/scan_take.c \
 	's/i < ahead->count && ahead->verdicts\[i\] == NODE_GOOD/false/'
 # A leaf within the bounds: its tail is sorted and merged, and ties that integers do not order are left to the comparator.
-mutate whole_tail_not_sorted test_scan tree/batch_whole.c \
+mutate whole_tail_not_sorted test_scan tree/scan/batch_whole.c \
 	's/while \(place > 0 &&\n\s+\(order = quick_order.*?< 0\)/while (false)/'
-mutate whole_tail_behind_the_base test_scan tree/batch_whole.c \
+mutate whole_tail_behind_the_base test_scan tree/scan/batch_whole.c \
 	's/if \(tail->next < tail->count && !tail_put_before\(scan, tail, cell\)\)/if (false)/'
-mutate whole_tie_with_the_base test_scan tree/batch_whole.c \
+mutate whole_tie_with_the_base test_scan tree/scan/batch_whole.c \
 	's/\t\t\treturn order > 0;/\t\t\treturn true;/'
-mutate whole_tie_in_the_tail test_scan tree/batch_whole.c \
+mutate whole_tie_in_the_tail test_scan tree/scan/batch_whole.c \
 	's/return place == 0 \|\| order > 0;/return true;/'
-mutate whole_base_without_order test_scan tree/batch_whole.c \
+mutate whole_base_without_order test_scan tree/scan/batch_whole.c \
 	's/if \(!g->format.lossless && \(node_flags\(scan->leaf\) & NODE_BASE_ORDERED\) == 0\)/if (false)/'
-mutate whole_leaf_not_turned test_scan tree/batch_whole.c \
+mutate whole_leaf_not_turned test_scan tree/scan/batch_whole.c \
 	's/scan->direction == TREE_BACKWARD && i < j/false \&\& i < j/'
-mutate view_without_image test_scan tree/batch.c \
+mutate view_without_image test_scan tree/scan/batch.c \
 	's/lossless \? 0 : cell_image\(g, cell, &views\[i\].image\)/0/'

@@ -67,7 +67,7 @@ mutate chain_of_no_channel test_security rdma/requests.c \
 	's/\n\t\tchains_forget\(connection\);//'
 mutate padding_not_cleared conformance=--tcp rdma/control.c \
 	's/\tmemset\(place \+ end, 0, control_frame_bytes\(frame->length\) - end\);/\t(void) end;/' memory
-mutate reply_not_cleared test_calls tree/service_calls.c \
+mutate reply_not_cleared test_calls tree/service/service_calls.c \
 	's/\n\tmemset\(&out, 0, methods\[method\]\.reply_bytes\);//' memory
 mutate hello_twice test_security rdma/requests.c \
 	's/ \|\| connection->introduced\)/)/'

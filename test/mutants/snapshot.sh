@@ -50,11 +50,11 @@ mutate instances_go_on test_snapshot rdma/server.c \
 	's/if \(header->saved\)\s+instances_fence\(server\);//s'
 mutate saved_unmarked test_snapshot rdma/saved.c \
 	's/server->memory\.header->saved = 1;//'
-mutate ids_again test_daemon tree/service.c \
+mutate ids_again test_daemon tree/service/service.c \
 	's/if \(service->state == FABRIC_MEMORY_LOADED\)\s+tables_renumber\([^;]*;//s'
-mutate second_signal_unheard test_daemon tree/msd.c \
+mutate second_signal_unheard test_daemon tree/msd/msd.c \
 	's/return msd->stop_requested < \(saving \? MSD_STOPS_MAX : 1\);/return true;/'
-mutate service_manager_not_asked test_daemon tree/msd.c \
+mutate service_manager_not_asked test_daemon tree/msd/msd.c \
 	's/EXTEND_TIMEOUT_USEC=%u\\nWATCHDOG=1\\nSTATUS=%s the snapshot: %llu of %llu MB",\s+SNAPSHOT_MORE_US, /STATUS=%s the snapshot: %llu of %llu MB",\n/s'
 mutate room_not_looked_for test_snapshot rdma/snapshot.c \
 	's/if \(free_bytes >= needed\)/if (true)/'

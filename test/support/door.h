@@ -7,7 +7,7 @@
 #define SHERMAN_TEST_DOOR_H
 
 #include "../../rdma/server_state.h"
-#include "../../tree/service_state.h"
+#include "tree/service/service_state.h"
 
 #define DOOR_TENANTS 2u
 

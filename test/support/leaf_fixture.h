@@ -1,11 +1,11 @@
 /*
  * leaf_fixture.h
- *		An instance that keeps images of leaves (tree/leaf_cache.c), with a tree and two clients.
+ *		An instance that keeps images of leaves (tree/lock/leaf_cache.c), with a tree and two clients.
  */
 #ifndef SHERMAN_TEST_LEAF_FIXTURE_H
 #define SHERMAN_TEST_LEAF_FIXTURE_H
 
-#include "../../tree/leaf_cache.h"
+#include "tree/lock/leaf_cache.h"
 #include "tree_fixture.h"
 
 /* Entries of a tree of some leaves. */

@@ -1,13 +1,13 @@
 /*
  * offload_fixture.h
- *		An instance that may let its memory node descend (tree/offload.c), with a tree and a client whose calls can be meddled with.
+ *		An instance that may let its memory node descend (tree/descent/offload.c), with a tree and a client whose calls can be meddled with.
  */
 #ifndef SHERMAN_TEST_OFFLOAD_FIXTURE_H
 #define SHERMAN_TEST_OFFLOAD_FIXTURE_H
 
 #include "../../rdma/transport.h"
-#include "../../tree/directory.h"
-#include "../../tree/offload.h"
+#include "tree/client/directory.h"
+#include "tree/descent/offload.h"
 #include "cost.h"
 #include "look_up.h"
 #include "tree_fixture.h"

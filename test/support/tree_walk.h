@@ -1,7 +1,7 @@
 /*
  * tree_walk.h
  *		A plain checker of a quiet tree for the tests of its core: walks every level from left to right with
- *		unlocked reads and no cache. Independent of tree/check.c, which is tested against it.
+ *		unlocked reads and no cache. Independent of tree/handle/check.c, which is tested against it.
  */
 #ifndef SHERMAN_TEST_TREE_WALK_H
 #define SHERMAN_TEST_TREE_WALK_H

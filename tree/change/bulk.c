@@ -1,0 +1,696 @@
+/*
+ * bulk.c
+ *		Loading an empty tree in key order.
+ *
+ * Leaves are built side by side in a window of private memory that stands for a part of a run, and go out by
+ * long chains of WRITEs, a stripe each; every cell is written once.  The separator in front of a leaf goes to
+ * the open node of the next level as the leaf is opened, and so on upward.  Until the root is written, last
+ * and at its fixed address, nothing of all this is part of the tree: a load that ends early leaves an empty
+ * tree, whose extents are freed with it.
+ *
+ * Nothing is locked: nobody else uses the tree.
+ */
+#include "tree/internal.h"
+
+/* The window of leaves, and of images out of line: one chain of stripes. */
+#define WINDOW_BYTES (FABRIC_MAX_CHAIN * FABRIC_STRIPE_BYTES)
+
+/*
+ * Runs of leaves begin with this and double up to the last, so that a small tree does not take more than it
+ * fills.
+ */
+#define RUN_FIRST_BYTES CHUNK_BYTES
+#define RUN_LAST_BYTES (64u * CHUNK_BYTES)
+
+/* Leaves are filled to this where the format does not say. */
+#define FILL_PERCENT 90u
+
+/* The open node of one inner level. */
+typedef struct BulkLevel
+{
+	uint64_t *node; /* NULL: the level is not there yet */
+	uint32_t count;
+	uint64_t
+		pointer; /* 0: the first node of its level has no place yet; as the last one it would be the root */
+	uint64_t generation;
+} BulkLevel;
+
+/* WRITEs on their way to one memory node, from one window. */
+typedef struct BulkChain
+{
+	uint32_t memory_node;
+	int count;
+	uint64_t bytes; /* of the window that are used */
+	uint8_t *window;
+	FabricOp ops[FABRIC_MAX_CHAIN];
+} BulkChain;
+
+struct TreeBulk
+{
+	Tree *tree;
+	TreeStamp stamp;
+	uint32_t leaf_fill;  /* cells of a full leaf */
+	uint32_t inner_fill; /* children of a full inner node */
+	uint64_t root_generation;
+
+	uint64_t *leaf;    /* the open leaf, in the window; NULL before the first key */
+	uint32_t count;    /* its cells */
+	uint32_t postings; /* NODE_POSTINGS if there are any in it */
+	uint64_t leaf_pointer;
+	uint64_t leaf_generation;
+	bool first_leaf; /* the open leaf has no place yet: as the last one it would be the root */
+
+	uint32_t run_node; /* the run that leaves are cut from */
+	uint64_t run_next;
+	uint64_t run_end;
+	uint64_t run_generation;
+	uint64_t run_bytes; /* to ask for next time */
+
+	uint64_t window_offset; /* where the leaves' window lies in node memory */
+	BulkChain leaves;
+	BulkChain images;
+
+	uint64_t entries;
+	uint64_t leaf_count;
+	uint64_t inner_count;
+	uint64_t cell[LINE_WORDS]; /* of the key that opens the next leaf; with postings, of the key at hand */
+	uint64_t last[LINE_WORDS]; /* with postings: of the key before it */
+	Packer packer;             /* with postings: of the open leaf's cells */
+	BulkLevel levels[LEVELS_MAX];
+};
+
+/* ---- chains ---- */
+
+static TreeStatus
+bulk_execute(TreeBulk *bulk, uint32_t memory_node, FabricOp *ops, int count)
+{
+	assert(count > 0 && (uint32_t) count <= FABRIC_MAX_CHAIN);
+	assert(!bulk->tree->client->holding);
+	return access_repeat(bulk->tree, memory_node, ops, count, "chains of a build");
+}
+
+static TreeStatus
+chain_flush(TreeBulk *bulk, BulkChain *chain)
+{
+	TreeClient *client = bulk->tree->client;
+	TreeStatus status = TREE_OK;
+	uint32_t most;
+
+	if (chain->count == 0)
+		return TREE_OK;
+	if (access_endpoint(client, chain->memory_node) == NULL)
+		return client_away(client, chain->memory_node);
+	most = access_capabilities(client, chain->memory_node)->max_chain;
+	assert(most > 0 && most <= FABRIC_MAX_CHAIN);
+	for (int i = 0; i < chain->count && status == TREE_OK; i += (int) most)
+	{
+		int left = chain->count - i;
+
+		status =
+			bulk_execute(bulk, chain->memory_node, chain->ops + i, left < (int) most ? left : (int) most);
+	}
+	chain->count = 0;
+	chain->bytes = 0;
+	return status;
+}
+
+/*
+ * Adds a WRITE of bytes that lie in the window already; joins it to the last one where both lie in one
+ * stripe.
+ */
+static void
+chain_add(BulkChain *chain, uint32_t memory_node, uint64_t offset, void *buffer, uint32_t bytes)
+{
+	FabricOp *last = chain->count > 0 ? &chain->ops[chain->count - 1] : NULL;
+
+	assert(offset / FABRIC_STRIPE_BYTES == (offset + bytes - 1) / FABRIC_STRIPE_BYTES);
+	assert(chain->count == 0 || chain->memory_node == memory_node);
+	chain->memory_node = memory_node;
+	if (last != NULL && last->offset + last->length == offset &&
+	    (uint8_t *) last->buffer + last->length == (uint8_t *) buffer && offset % FABRIC_STRIPE_BYTES != 0)
+	{
+		last->length += bytes;
+		return;
+	}
+	assert(chain->count < (int) FABRIC_MAX_CHAIN);
+	chain->ops[chain->count++] = (FabricOp){
+		.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = bytes, .offset = offset, .buffer = buffer};
+}
+
+/* ---- images out of line ---- */
+
+/* Gives an image a block near the leaves, and puts its WRITE into the chain. */
+static TreeStatus
+image_place(TreeBulk *bulk, const TreeKey *key, OutsideReference *reference)
+{
+	BulkChain *chain = &bulk->images;
+	uint32_t memory_node = bulk->run_node;
+	uint32_t bytes = (key->image_bytes + OUTSIDE_ALIGN - 1u) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+	uint8_t *place;
+	TreeStatus status = TREE_OK;
+
+	assert(key->image_bytes > 0 && key->image != NULL);
+	assert(bytes <= FABRIC_STRIPE_BYTES);
+
+	if (chain->count == (int) FABRIC_MAX_CHAIN || chain->bytes + bytes > WINDOW_BYTES ||
+	    (chain->count > 0 && chain->memory_node != memory_node))
+		status = chain_flush(bulk, chain);
+	if (status == TREE_OK)
+		status = allocate_outside(bulk->tree, memory_node, key->image_bytes, &reference->offset);
+	if (status != TREE_OK)
+		return status;
+	reference->memory_node = memory_node;
+	reference->bytes = key->image_bytes;
+	reference->hash = image_hash(key->image, key->image_bytes);
+	place = chain->window + chain->bytes;
+	memcpy(place, key->image, key->image_bytes);
+	memset(place + key->image_bytes, 0, bytes - key->image_bytes);
+	chain_add(chain, memory_node, reference->offset, place, bytes);
+	chain->bytes += bytes;
+	return TREE_OK;
+}
+
+/* Makes the cell of a key, with the image out of line if it needs one. */
+static inline TreeStatus
+cell_place(TreeBulk *bulk, const TreeKey *key, uint64_t *cell)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	OutsideReference reference;
+	TreeStatus status;
+
+	assert(!key->cut);
+	assert(key->offset != 0);
+	if (!cell_needs_outside(g, key))
+	{
+		cell_make(g, cell, key, 0, NULL);
+		return TREE_OK;
+	}
+	status = image_place(bulk, key, &reference);
+	if (status == TREE_OK)
+		cell_make(g, cell, key, 0, &reference);
+	return status;
+}
+
+/* The cell of the key before the one at hand; NULL: it is the leaf's first. */
+static const uint64_t *
+bulk_before(const TreeBulk *bulk)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+
+	assert(bulk->count <= bulk->leaf_fill);
+	if (bulk->count == 0)
+		return NULL;
+	return g->format.postings ? bulk->last : bulk->leaf + leaf_cell_word(g, bulk->count - 1);
+}
+
+/*
+ * The separator in front of the key whose cell is bulk->cell; an image out of line is copied into a block of
+ * its own.
+ */
+static TreeStatus
+separator_make(TreeBulk *bulk, const TreeKey *key, uint64_t *separator)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	OutsideReference reference;
+	TreeKey whole = *key;
+	TreeStatus status;
+
+	assert(bulk->count > 0);
+	assert(bulk->leaf != NULL);
+	leaf_separator(g, bulk_before(bulk), bulk->cell, separator);
+	if (cell_state(separator[0]) == SEPARATOR_CUT || (separator[0] & CELL_OUTSIDE_BIT) == 0)
+		return TREE_OK;
+	status = image_place(bulk, &whole, &reference);
+	if (status == TREE_OK)
+		cell_make(g, separator, &whole, 0, &reference);
+	return status;
+}
+
+/* ---- inner nodes ---- */
+
+static TreeStatus
+node_write(TreeBulk *bulk, uint64_t pointer, const uint64_t *node, uint32_t bytes)
+{
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = bytes,
+	               .offset = pointer_offset(pointer),
+	               .buffer = (uint64_t *) node};
+
+	return bulk_execute(bulk, pointer_memory_node(pointer), &op, 1);
+}
+
+/* Ends an inner node and writes it. `high` NULL: the last of its level. */
+static TreeStatus
+inner_write(TreeBulk *bulk, uint32_t level, const uint64_t *high, uint64_t right)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	BulkLevel *open = &bulk->levels[level];
+
+	assert(open->pointer != 0 && open->count > 0);
+	assert(open->count <= g->inner_cells);
+	open->node[HEADER_STATE] = node_state_word(open->generation, level, open->count, 0);
+	open->node[HEADER_GENERATION] = open->generation;
+	open->node[HEADER_SELF] = pointer_address(open->pointer);
+	open->node[HEADER_RIGHT] = right;
+	node_set_fence(g, open->node, true, high);
+	node_seal(g, open->node);
+	bulk->inner_count++;
+	return node_write(bulk, open->pointer, open->node, INNER_BYTES);
+}
+
+static void
+inner_begin(TreeBulk *bulk, uint32_t level, uint64_t pointer, uint64_t generation, const uint64_t *low)
+{
+	Tree *tree = bulk->tree;
+	BulkLevel *open = &bulk->levels[level];
+
+	assert(open->node != NULL);
+	assert(level > 0 && level < LEVELS_MAX);
+	open->count = 0;
+	open->pointer = pointer;
+	open->generation = generation;
+	/* The first node of a level has no place yet: it is the root's until a second one comes. */
+	node_begin(&tree->geometry, open->node, tree->tree, pointer != 0 ? pointer : tree->root, level,
+	           generation != 0 ? generation : bulk->root_generation, 0);
+	node_set_fence(&tree->geometry, open->node, false, low);
+}
+
+static void
+inner_append(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t child)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	BulkLevel *open = &bulk->levels[level];
+	uint64_t *cell = open->node + inner_cell_word(g, open->count);
+
+	assert(open->count < g->inner_cells);
+	assert(child != POINTER_NONE);
+	cell[0] = child;
+	if (separator != NULL)
+		memcpy(cell + 1, separator, g->cell_bytes);
+	else
+		memset(cell + 1, 0, g->cell_bytes);
+	open->count++;
+}
+
+static TreeStatus
+level_open(TreeBulk *bulk, uint32_t level)
+{
+	TreeClient *client = bulk->tree->client;
+	BulkLevel *open = &bulk->levels[level];
+
+	assert(open->node == NULL);
+	assert(level > 0 && level < LEVELS_MAX);
+	open->node = client_allocate_beside(client, bulk, NODE_MAX_BYTES);
+	if (open->node == NULL)
+		return client_fail(client, TREE_NO_MEMORY, "no memory for a level of the tree");
+	inner_begin(bulk, level, 0, 0, NULL);
+	return TREE_OK;
+}
+
+/*
+ * Posts a new node of level - 1 to `level`: the separator in front of it (NULL: the first of its level).
+ * What is full is closed, and its successor posted one level up, and so on.
+ */
+static TreeStatus
+level_post(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t child)
+{
+	TreeStatus status = TREE_OK;
+
+	for (; status == TREE_OK; level++)
+	{
+		BulkLevel *open;
+		uint64_t pointer, generation;
+
+		if (level >= LEVELS_MAX)
+			return client_fail(bulk->tree->client, TREE_INVALID, "a tree of more than %d levels", LEVELS_MAX);
+		open = &bulk->levels[level];
+		if (open->node == NULL)
+			status = level_open(bulk, level);
+		if (status != TREE_OK)
+			break;
+		if (open->count < bulk->inner_fill)
+		{
+			inner_append(bulk, level, separator, child);
+			break;
+		}
+		assert(separator != NULL);
+		if (open->pointer == 0)
+		{
+			status = allocate_node(bulk->tree, bulk->run_node, level, &open->pointer, &open->generation);
+			if (status == TREE_OK)
+				status = level_post(bulk, level + 1, NULL, open->pointer);
+		}
+		if (status == TREE_OK)
+			status = allocate_node(bulk->tree, bulk->run_node, level, &pointer, &generation);
+		if (status == TREE_OK)
+			status = inner_write(bulk, level, separator, pointer);
+		if (status != TREE_OK)
+			break;
+		inner_begin(bulk, level, pointer, generation, separator);
+		inner_append(bulk, level, separator, child);
+		child = pointer;
+	}
+	return status;
+}
+
+/* ---- leaves ---- */
+
+/* Takes the next run, from the memory nodes in turn; from any that has room and answers if need be. */
+static TreeStatus
+run_next(TreeBulk *bulk)
+{
+	Tree *tree = bulk->tree;
+	uint32_t nodes = tree->client->options.nodes;
+	TreeStatus status = TREE_MEMORY_FULL;
+
+	assert(bulk->run_next == bulk->run_end);
+	for (uint32_t i = 0; i < nodes && (status == TREE_MEMORY_FULL || status == TREE_UNREACHABLE); i++)
+	{
+		uint32_t memory_node = tree_source(tree, (bulk->run_node + (bulk->run_end != 0) + i) % nodes);
+		uint64_t bytes = bulk->run_bytes;
+
+		if (!node_is_open(tree->client->shared, memory_node) && memory_node != tree_home(tree->root))
+			continue;
+		status = allocate_run(tree, memory_node, &bytes, &bulk->run_next, &bulk->run_generation);
+		if (status != TREE_OK)
+			continue;
+		assert(bytes > 0 && bytes % FABRIC_STRIPE_BYTES == 0);
+		bulk->run_node = memory_node;
+		bulk->run_end = bulk->run_next + bytes;
+	}
+	if (status == TREE_OK && bulk->run_bytes < RUN_LAST_BYTES)
+		bulk->run_bytes *= 2;
+	return status;
+}
+
+/* Takes the place of one leaf. */
+static TreeStatus
+leaf_take(TreeBulk *bulk, uint64_t *pointer, uint64_t *generation)
+{
+	uint32_t bytes = bulk->tree->geometry.leaf_bytes;
+	TreeStatus status = TREE_OK;
+
+	assert(bulk->run_next <= bulk->run_end);
+	if (bulk->run_next == bulk->run_end)
+		status = run_next(bulk);
+	if (status != TREE_OK)
+		return status;
+	*generation = bulk->run_generation;
+	*pointer = pointer_make(bulk->run_node, bulk->run_next, (uint16_t) *generation);
+	bulk->run_next += bytes;
+	assert(bulk->run_next <= bulk->run_end);
+	return TREE_OK;
+}
+
+/*
+ * Begins a leaf at the window's next place; `low` NULL: the first one, which has no place in node memory yet.
+ */
+static void
+leaf_begin(TreeBulk *bulk, uint64_t pointer, uint64_t generation, const uint64_t *low)
+{
+	Tree *tree = bulk->tree;
+
+	assert(bulk->leaves.bytes + tree->geometry.leaf_bytes <= WINDOW_BYTES);
+	assert(generation != 0);
+	bulk->leaf = (uint64_t *) (bulk->leaves.window + bulk->leaves.bytes);
+	bulk->leaves.bytes += tree->geometry.leaf_bytes;
+	bulk->count = 0;
+	bulk->postings = 0;
+	bulk->packer = (Packer){.cells = bulk->leaf + leaf_cell_word(&tree->geometry, 0)};
+	bulk->leaf_pointer = pointer;
+	bulk->leaf_generation = generation;
+	node_begin(&tree->geometry, bulk->leaf, tree->tree, pointer, 0, generation, 0);
+	bulk->leaf[HEADER_LSN] = bulk->stamp.lsn;
+	bulk->leaf[HEADER_EPOCH] = bulk->stamp.epoch;
+	node_set_fence(&tree->geometry, bulk->leaf, false, low);
+}
+
+/* Ends the open leaf; `high` NULL: the last one. */
+static void
+leaf_end(TreeBulk *bulk, const uint64_t *high, uint64_t right, uint32_t flags)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	uint64_t *leaf = bulk->leaf;
+
+	assert(bulk->count > 0 && bulk->count <= g->leaf_cells);
+	assert((high == NULL) == (right == POINTER_NONE));
+	leaf[HEADER_GENERATION] = bulk->leaf_generation;
+	leaf[HEADER_SELF] = pointer_address(bulk->leaf_pointer);
+	flags |= NODE_BASE_ORDERED | bulk->postings;
+	leaf[HEADER_STATE] = node_state_word(bulk->leaf_generation, 0, bulk->count, flags);
+	leaf[HEADER_RIGHT] = right;
+	node_set_fence(g, leaf, true, high);
+	node_seal(g, leaf);
+	bulk->leaf_count++;
+}
+
+/* The first leaf gets its place: a second one comes. */
+static TreeStatus
+first_leaf_place(TreeBulk *bulk)
+{
+	TreeStatus status = leaf_take(bulk, &bulk->leaf_pointer, &bulk->leaf_generation);
+
+	assert(bulk->first_leaf);
+	if (status != TREE_OK)
+		return status;
+	bulk->first_leaf = false;
+	assert(bulk->leaf == (uint64_t *) bulk->leaves.window);
+	return level_post(bulk, 1, NULL, bulk->leaf_pointer);
+}
+
+/* Closes the open leaf in front of bulk->cell, which is not in it, and opens the next one. */
+static TreeStatus
+leaf_advance(TreeBulk *bulk, const TreeKey *key)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	uint64_t separator[LINE_WORDS];
+	uint64_t pointer = 0, generation = 0;
+	uint64_t before;
+	TreeStatus status = TREE_OK;
+
+	assert(bulk->count == bulk->leaf_fill);
+	if (bulk->first_leaf)
+		status = first_leaf_place(bulk);
+	if (status == TREE_OK)
+		status = separator_make(bulk, key, separator);
+	if (status == TREE_OK)
+		status = leaf_take(bulk, &pointer, &generation);
+	if (status != TREE_OK)
+		return status;
+	before = bulk->leaf_pointer;
+	leaf_end(bulk, separator, pointer, 0);
+	chain_add(&bulk->leaves, pointer_memory_node(before), pointer_offset(before), bulk->leaf, g->leaf_bytes);
+	/*
+	 * The window stands for consecutive leaves: it goes out when it is full, or the next leaf lies elsewhere.
+	 */
+	if (bulk->leaves.bytes == WINDOW_BYTES || pointer_memory_node(pointer) != pointer_memory_node(before) ||
+	    pointer_offset(pointer) != pointer_offset(before) + g->leaf_bytes)
+		status = chain_flush(bulk, &bulk->leaves);
+	if (status != TREE_OK)
+		return status;
+	leaf_begin(bulk, pointer, generation, separator);
+	return level_post(bulk, 1, separator, pointer);
+}
+
+/* Adds bulk->cell to the open leaf, or to the next one if it has no cell left for it, in a posting if it can. */
+static TreeStatus
+bulk_pack(TreeBulk *bulk, const TreeKey *key)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+
+	assert(g->format.postings);
+	assert(bulk->packer.count == bulk->count);
+	if (bulk->count == bulk->leaf_fill && packer_takes_cell(g, &bulk->packer, bulk->cell))
+	{
+		TreeStatus status = leaf_advance(bulk, key);
+
+		if (status != TREE_OK)
+			return status;
+	}
+	packer_add(g, &bulk->packer, bulk->cell);
+	bulk->count = bulk->packer.count;
+	if (cell_is_posting(bulk->packer.cells + (bulk->count - 1) * g->cell_words))
+		bulk->postings = NODE_POSTINGS;
+	memcpy(bulk->last, bulk->cell, g->cell_bytes);
+	return TREE_OK;
+}
+
+/* ---- the calls ---- */
+
+static void
+bulk_free(TreeBulk *bulk)
+{
+	TreeClient *client = bulk->tree->client;
+
+	assert(client != NULL);
+	assert(!client->holding);
+	for (int i = 0; i < LEVELS_MAX; i++)
+		client_release(client, bulk->levels[i].node);
+	client_release(client, bulk->leaves.window);
+	client_release(client, bulk->images.window);
+	client_release(client, bulk);
+}
+
+TreeStatus
+tree_bulk_open(Tree *handle, const TreeStamp *stamp, TreeBulk **bulk)
+{
+	TreeClient *client = handle->client;
+	const NodeGeometry *g = &handle->geometry;
+	uint32_t percent = g->format.fill_percent != 0 ? g->format.fill_percent : FILL_PERCENT;
+	TreeBulk *b;
+	TreeStatus status;
+
+	assert(stamp != NULL && bulk != NULL);
+	assert(WINDOW_BYTES % g->leaf_bytes == 0);
+	*bulk = NULL;
+	b = client_allocate(client, sizeof(*b));
+	if (b == NULL)
+		return client_fail(client, TREE_NO_MEMORY, "no memory for a bulk load");
+	memset(b, 0, sizeof(*b));
+	b->tree = handle;
+	b->stamp = *stamp;
+	b->first_leaf = true;
+	b->run_node = pointer_memory_node(handle->root);
+	b->run_bytes = RUN_FIRST_BYTES;
+	b->leaf_fill = g->leaf_cells * (percent < 100 ? percent : 100) / 100;
+	b->inner_fill = g->inner_cells * (percent < 100 ? percent : 100) / 100;
+	assert(b->leaf_fill >= 2 && b->inner_fill >= 2);
+	b->leaves.window = client_allocate(client, WINDOW_BYTES);
+	b->images.window = g->format.lossless ? NULL : client_allocate(client, WINDOW_BYTES);
+	if (b->leaves.window == NULL || (b->images.window == NULL && !g->format.lossless))
+		status = client_fail(client, TREE_NO_MEMORY, "no memory for a bulk load");
+	else
+		status = access_read_node(handle, handle->root, 0, client->image);
+	if (status == TREE_RETRY || (status == TREE_OK && leaf_live(g, client->image) != 0))
+		status = client_fail(client, TREE_INVALID, "a bulk load of a tree that is not empty");
+	if (status != TREE_OK)
+	{
+		bulk_free(b);
+		return status;
+	}
+	b->root_generation = client->image[HEADER_GENERATION] + 1;
+	*bulk = b;
+	return TREE_OK;
+}
+
+TreeStatus
+tree_bulk_add(TreeBulk *bulk, const TreeKey *key)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	bool room = bulk->count < bulk->leaf_fill && !g->format.postings;
+	uint64_t *cell;
+	const uint64_t *before;
+	TreeStatus status;
+
+	assert(bulk->count <= bulk->leaf_fill);
+	assert(key->image_bytes == 0 || !g->format.lossless);
+	if (bulk->leaf == NULL)
+		leaf_begin(bulk, bulk->tree->root, bulk->root_generation, NULL);
+	cell = room ? bulk->leaf + leaf_cell_word(g, bulk->count) : bulk->cell;
+	status = cell_place(bulk, key, cell);
+	if (status != TREE_OK)
+		return status;
+	before = bulk_before(bulk);
+	if (before != NULL && cell_order(g, before, cell) > (g->format.lossless ? -1 : 0))
+		return client_fail(bulk->tree->client, TREE_INVALID, "a bulk load of keys that are not ascending");
+	if (g->format.postings)
+		status = bulk_pack(bulk, key);
+	else if (!room)
+	{
+		status = leaf_advance(bulk, key);
+		if (status == TREE_OK)
+			memcpy(bulk->leaf + leaf_cell_word(g, 0), bulk->cell, g->cell_bytes);
+	}
+	if (status != TREE_OK)
+		return status;
+	bulk->count += !g->format.postings;
+	bulk->entries++;
+	return TREE_OK;
+}
+
+/* Writes the root, over the empty leaf: the last step, which makes all of it the tree. */
+static TreeStatus
+root_write(TreeBulk *bulk, const uint64_t *root)
+{
+	Tree *tree = bulk->tree;
+	uint32_t level = node_level(root);
+	TreeStatus status;
+
+	assert(root[HEADER_SELF] == tree->root);
+	assert(root[HEADER_GENERATION] == bulk->root_generation);
+	/* No redo image: if this process dies here there is no tree. */
+	status = node_write(bulk, tree->root, root, node_bytes(&tree->geometry, level));
+	if (status != TREE_OK)
+		return status;
+	tree->root_is_leaf = level == 0;
+	if (level > 0)
+		cache_put(tree, tree->root, 0, root);
+	return TREE_OK;
+}
+
+/* Ends what is open on all levels. *root is the one that has no place of its own. */
+static TreeStatus
+bulk_complete(TreeBulk *bulk, const uint64_t **root)
+{
+	const NodeGeometry *g = &bulk->tree->geometry;
+	uint32_t level = 1;
+	BulkLevel *open;
+	TreeStatus status;
+
+	assert(bulk->leaf != NULL);
+	leaf_end(bulk, NULL, POINTER_NONE, bulk->first_leaf ? NODE_ROOT : 0);
+	*root = bulk->leaf;
+	if (bulk->first_leaf)
+		return bulk->images.count > 0 ? chain_flush(bulk, &bulk->images) : TREE_OK;
+	chain_add(&bulk->leaves, pointer_memory_node(bulk->leaf_pointer), pointer_offset(bulk->leaf_pointer),
+	          bulk->leaf, g->leaf_bytes);
+	status = chain_flush(bulk, &bulk->leaves);
+	if (status == TREE_OK && bulk->images.count > 0)
+		status = chain_flush(bulk, &bulk->images);
+	for (; status == TREE_OK && bulk->levels[level].pointer != 0; level++)
+		status = inner_write(bulk, level, NULL, POINTER_NONE);
+	open = &bulk->levels[level];
+	if (status != TREE_OK)
+		return status;
+	assert(open->node != NULL && open->count > 0);
+	open->node[HEADER_STATE] = node_state_word(bulk->root_generation, level, open->count, NODE_ROOT);
+	node_set_fence(g, open->node, true, NULL);
+	node_seal(g, open->node);
+	bulk->inner_count++;
+	*root = open->node;
+	return TREE_OK;
+}
+
+TreeStatus
+tree_bulk_finish(TreeBulk *bulk)
+{
+	Tree *tree = bulk->tree;
+	const uint64_t *root = NULL;
+	TreeStatus status = TREE_OK;
+
+	assert(!tree->client->holding);
+	assert(bulk->entries == 0 || bulk->leaf != NULL);
+	if (bulk->entries > 0)
+	{
+		status = bulk_complete(bulk, &root);
+		if (status == TREE_OK)
+			status = root_write(bulk, root);
+	}
+	if (status == TREE_OK)
+	{
+		allocate_run_return(tree, bulk->run_node, bulk->run_end - bulk->run_next, bulk->run_next,
+		                    bulk->run_generation);
+		state_set(tree->state, bulk->entries, bulk->leaf_count > 0 ? bulk->leaf_count : 1, bulk->inner_count,
+		          root != NULL ? node_level(root) + 1 : 1);
+	}
+	bulk_free(bulk);
+	return status;
+}
+
+void
+tree_bulk_abandon(TreeBulk *bulk)
+{
+	if (bulk != NULL)
+		bulk_free(bulk);
+}

@@ -1,0 +1,173 @@
+/*
+ * dead.c
+ *		Dead marks: a bit for an entry that no snapshot will ever see again.
+ *
+ * A mark changes a cell's first word from live to dead-marked, inside the leaf's generation (I-T5), under its lock,
+ * and only in the generation that the entry was judged in: within one a slot keeps its entry, in another one the
+ * TID may have been given free and taken by a new row (F2).
+ *
+ * A mark is reversible until the WAL proves it: it may be younger than the durable commit of whoever deleted the row.
+ * The leaf keeps the highest (epoch, LSN) of its marks; rewrites carry marked entries along until that is known to be
+ * durable (tree_removal_proven()), and drop them then.  The unit is written in front of the marks that it covers.
+ * After a crash marks may be of commits that are lost: where the unit is not proven by the WAL that is left, all marks of
+ * the leaf are void, which scans do not look at, and no new ones are made, for its unit would cover up the old one's.
+ */
+#include "tree/internal.h"
+
+/* Marks by one chain: with unit, sum and unlock it stays within FABRIC_MAX_CHAIN. */
+#define MARKS_PER_CHAIN 24
+
+void
+tree_removal_proven(Tree *handle, const TreeStamp *proven)
+{
+	assert(handle->geometry.proven == &handle->proven);
+	assert(!handle->client->holding);
+	if (proven->epoch > handle->proven.epoch)
+		handle->proven = *proven;
+	else if (proven->epoch == handle->proven.epoch && proven->lsn > handle->proven.lsn)
+		handle->proven.lsn = proven->lsn;
+}
+
+/* Raises the unit of the marks in a leaf's image. */
+static void
+dead_stamp(uint64_t *node, const TreeStamp *stamp)
+{
+	uint32_t epoch = leaf_dead_epoch(node);
+
+	assert(node_level(node) == 0);
+	assert(stamp->epoch >= epoch);
+	if (epoch < stamp->epoch || node[HEADER_DEAD_LSN] < stamp->lsn)
+		node[HEADER_DEAD_LSN] = stamp->lsn;
+	node[HEADER_DEAD_EPOCH] = (node[HEADER_DEAD_EPOCH] & STAMP_MASK) | (uint64_t) stamp->epoch << 16;
+}
+
+/* Whether the slot of a locked leaf holds this entry, live. */
+static bool
+dead_fits(const NodeGeometry *g, const uint64_t *node, const TreeDead *dead)
+{
+	uint64_t word0;
+
+	if (dead->cell >= g->leaf_cells)
+		return false;
+	word0 = node[leaf_cell_word(g, dead->cell)];
+	return cell_state(word0) == CELL_LIVE && cell_block(word0) == dead->block &&
+	       cell_offset(word0) == dead->offset;
+}
+
+static FabricOp
+word_op(uint64_t pointer, const uint64_t *node, uint32_t word, uint32_t words)
+{
+	assert(words > 0);
+	assert(word + words <= NODE_MAX_BYTES / 8);
+	return (FabricOp){.opcode = FABRIC_WRITE,
+	                  .region = FABRIC_NODES,
+	                  .length = words * 8,
+	                  .offset = pointer_offset(pointer) + word * 8,
+	                  .buffer = (void *) (node + word)};
+}
+
+/*
+ * Marks some in the image of the locked leaf, and fills the chain that writes them: unit and sum first.  Returns its
+ * length; 0: there are none.
+ */
+static int
+dead_chain(const NodeGeometry *g, uint64_t pointer, uint64_t *node, const TreeDead *dead, int count,
+           const TreeStamp *stamp, FabricOp *ops)
+{
+	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
+	int first = summed ? 2 : 1;
+	int n = first;
+
+	assert(count <= MARKS_PER_CHAIN);
+	for (int i = 0; i < count; i++)
+	{
+		uint32_t word;
+
+		if (!dead_fits(g, node, &dead[i]))
+			continue;
+		word = leaf_cell_word(g, dead[i].cell);
+		node[word] = (node[word] & ~(3ull << CELL_STATE_SHIFT)) | (uint64_t) CELL_DEAD << CELL_STATE_SHIFT;
+		ops[n++] = word_op(pointer, node, word, 1);
+	}
+	if (n == first)
+		return 0;
+	dead_stamp(node, stamp);
+	ops[0] = word_op(pointer, node, HEADER_DEAD_EPOCH, 2);
+	if (summed)
+	{
+		node[HEADER_SUM] = node_sum(node, g->leaf_bytes);
+		ops[1] = word_op(pointer, node, HEADER_SUM, 1);
+	}
+	return n;
+}
+
+/* Up to MARKS_PER_CHAIN marks under one lock. *current: the leaf has the generation still. */
+static TreeStatus
+mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
+          int *marked, bool *current)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->image;
+	uint64_t pointer = leaf->pointer;
+	uint32_t bytes = tree_node_bytes(tree, pointer, 0);
+	FabricOp ops[MARKS_PER_CHAIN + 3];
+	LockHold hold;
+	int n = 0;
+	TreeStatus status = lock_and_read(tree, pointer, bytes, node, &hold);
+
+	if (status != TREE_OK)
+		return status;
+	*current = node_level(node) == 0 && node[HEADER_GENERATION] == leaf->generation &&
+	           stamp->epoch >= leaf_dead_epoch(node) && !leaf_is_suspect(g, node) &&
+	           !leaf_marks_void(g, node);
+	if (*current)
+		n = dead_chain(g, pointer, node, dead, count, stamp, ops);
+	status = lock_write_and_release(tree, &hold, ops, n, pointer, node, bytes);
+	if (status != TREE_OK || n == 0)
+		return status;
+	n -= (node_flags(node) & NODE_SUM_VALID) != 0 ? 2 : 1;
+	*marked += n;
+	TREE_COUNT(tree, dead_marks, (uint64_t) n);
+	return TREE_OK;
+}
+
+/* tree_mark_dead(), as a passage. */
+static TreeStatus
+mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
+         int *marked)
+{
+	bool current = true;
+
+	assert(handle->client->passages > 0);
+	for (int from = 0; from < count && current; from += MARKS_PER_CHAIN)
+	{
+		int some = count - from < MARKS_PER_CHAIN ? count - from : MARKS_PER_CHAIN;
+		TreeStatus status = mark_some(handle, leaf, dead + from, some, stamp, marked, &current);
+
+		/* Stale, or a doubt that is settled: the marks can be made another time. */
+		if (status == TREE_RETRY)
+			return TREE_OK;
+		if (status != TREE_OK)
+			return status;
+	}
+	return TREE_OK;
+}
+
+TreeStatus
+tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
+               const TreeStamp *stamp, int *marked)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(!handle->client->holding);
+	assert(count >= 0);
+	*marked = 0;
+	status = gate_enter(handle, &passage);
+	if (status != TREE_OK)
+		return status;
+	if (gate_same_epoch(handle, leaf))
+		status = mark_all(handle, leaf, dead, count, stamp, marked);
+	gate_leave(handle, passage);
+	return status;
+}

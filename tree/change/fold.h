@@ -1,0 +1,101 @@
+/*
+ * fold.h
+ *		What a vacuum's walk saw empty, and a fold in progress: what vacuum.c, fold_walk.c (which nodes are looked at) and
+ *		fold.c (the children of one node) share.
+ */
+#ifndef SHERMAN_FOLD_H
+#define SHERMAN_FOLD_H
+
+#include "tree/internal.h"
+
+/*
+ * Ranges of keys that are remembered: of neighbors one.  Of more the last one goes on to where the last empty leaf
+ * was seen, and so all leaves in between are looked at.
+ */
+#define EMPTY_RANGES_MAX 1024u
+
+/* Keys from the beginning of an empty leaf to the end of one, with what lies between. */
+typedef struct EmptyRange
+{
+	uint64_t low[LINE_WORDS]; /* never infinite: the leftmost leaf has no neighbor that it could go into */
+	uint64_t high[LINE_WORDS];
+} EmptyRange;
+
+/* In the order of keys; they do not overlap. */
+typedef struct EmptyRanges
+{
+	uint32_t count;
+	EmptyRange ranges[EMPTY_RANGES_MAX];
+} EmptyRanges;
+
+/* empty_ranges.c. Adds an empty leaf, which lies behind those that were added. */
+extern void empty_ranges_add(const NodeGeometry *g, EmptyRanges *empty, const uint64_t *leaf);
+/* vacuum.c: what the walk has seen. */
+extern const EmptyRanges *vacuum_empty_ranges(const TreeVacuum *vacuum);
+
+/* Children that lie side by side and go into the one before them. */
+typedef struct FoldRun
+{
+	uint32_t left;  /* the child that stays */
+	uint32_t last;  /* children left + 1 .. last go */
+	uint64_t right; /* right link and high fence of the last */
+	uint64_t high[LINE_WORDS];
+} FoldRun;
+
+/* What can be folded of one parent's children. */
+typedef struct FoldPlan
+{
+	uint32_t runs;
+	FoldRun run[INNER_CELLS_MAX / 2 + 1];
+	uint64_t generations[INNER_CELLS_MAX]; /* of the children that were looked at */
+} FoldPlan;
+
+typedef struct FoldedNode
+{
+	uint64_t pointer;
+	uint64_t generation;
+} FoldedNode;
+
+struct TreeFold
+{
+	Tree *tree;
+	/* fold_walk.c */
+	const EmptyRanges *empty;         /* the vacuum's */
+	uint8_t marks[EMPTY_RANGES_MAX];  /* RANGE_* of each */
+	uint32_t range;                   /* that is looked at */
+	uint32_t behind;                  /* the first range that goes on behind the parent, or begins there */
+	uint64_t place[LINE_WORDS];       /* where to look for the next parent, if `placed` */
+	uint64_t place_after[LINE_WORDS]; /* where to go on, if `goes_on` */
+	bool placed;
+	bool goes_on;        /* `behind` begins before the parent's end */
+	uint32_t level;      /* of the parents that are walked */
+	uint32_t root_level; /* as the last descent saw it */
+	uint32_t tries;      /* to find this parent and to fold its children */
+	uint32_t missed;     /* parents in a row */
+	bool again;          /* the leaves that have got a left neighbor are looked at once more */
+	bool inner; /* inner nodes were folded: leaves that were the first of them have a left neighbor now */
+	bool ended;
+	/* fold.c */
+	uint64_t next;              /* the parent */
+	uint64_t *parent;           /* NODE_MAX_BYTES each: its image, cells that move, and children */
+	bool look[INNER_CELLS_MAX]; /* which children to look at */
+	bool first_waits;           /* its first child could be folded if it had a left neighbor */
+	bool changed;               /* it was not folded, as the parent had changed meanwhile */
+	bool alone;                 /* the gate is closed */
+	bool begun;                 /* and something may have been written */
+	uint64_t *gathered;
+	uint64_t *children[TREE_PREFETCH_MAX];
+	NodeVerdict verdicts[TREE_PREFETCH_MAX];
+	uint8_t *image; /* TREE_IMAGE_MAX_BYTES: of a separator */
+	FoldPlan plan;
+	uint32_t folded;
+	FoldedNode nodes[INNER_CELLS_MAX];
+};
+
+/*
+ * Folds what can be folded of the children fold->look of the parent fold->next, whose image is fold->parent; adds to
+ * `counts`, and *folded is how many went.  *alone: false: calls in progress took too long.  As tree_fold_next().
+ */
+extern TreeStatus fold_children(TreeFold *fold, TreeFoldCounts *counts, bool *alone, uint32_t *folded);
+
+#endif /* SHERMAN_FOLD_H */

@@ -1,0 +1,116 @@
+/*
+ * heal.c
+ *		Leaves that a crash has left in doubt: what of them has a row is kept, and they are like others again.
+ *
+ * The caller reads such a leaf by a scan (TreeBatch.suspect), looks every entry up in the table, and tells here which
+ * have no row.  They go if the leaf has still the generation that was read: inside one an entry keeps its slot, and
+ * whoever adds the very same entry for a new row begins another one (I-T5, I-P3).  Entries that were added since the
+ * leaf was read have the stamp that the leaf gets, or an earlier one of this epoch.
+ *
+ * The generation alone does not tell: an emptied leaf that was folded has it until it is written as a free node, and by the
+ * time the healer writes, it may be somebody's new sibling.  So the leaf is not even locked in another epoch of the tree (T8).
+ */
+#include "tree/scan/scan.h"
+
+void
+tree_scan_suspects(TreeScan *scan, bool wanted)
+{
+	assert(scan != NULL);
+	scan->suspects = wanted;
+}
+
+/* Takes one entry out of the image that the rewrite is made from; false: it is not there. */
+static bool
+entry_remove(const NodeGeometry *g, uint64_t *node, const TreeDead *gone)
+{
+	uint64_t *cell = node + leaf_cell_word(g, gone->cell);
+
+	if (cell_is_posting(cell))
+	{
+		const uint64_t *head = node + leaf_cell_word(g, posting_head(g, node, gone->cell));
+
+		for (uint32_t i = 0; i < g->posting_tids; i++)
+		{
+			uint64_t word0 = posting_word0(head, posting_get(cell, i));
+
+			if (posting_get(cell, i) == 0 || cell_block(word0) != gone->block ||
+			    cell_offset(word0) != gone->offset)
+				continue;
+			posting_remove(cell, i);
+			return true;
+		}
+		return false;
+	}
+	if (cell_block(cell[0]) != gone->block || cell_offset(cell[0]) != gone->offset)
+		return false;
+	cell[0] &= ~(3ull << CELL_STATE_SHIFT);
+	return true;
+}
+
+/* The leaf's image without what is gone, with its new stamp. */
+static void
+image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int count, const TreeStamp *stamp)
+{
+	assert(node_level(node) == 0);
+	if (leaf_marks_void(g, node))
+	{
+		leaf_revive(g, node);
+		node[HEADER_DEAD_EPOCH] &= STAMP_MASK;
+		node[HEADER_DEAD_LSN] = 0;
+	}
+	for (int i = 0; i < count; i++)
+	{
+		bool found = gone[i].cell < g->leaf_cells && entry_remove(g, node, &gone[i]);
+
+		assert(found);
+		(void) found;
+	}
+	if ((uint32_t) node[HEADER_EPOCH] != stamp->epoch || node[HEADER_LSN] < stamp->lsn)
+		node[HEADER_LSN] = stamp->lsn;
+	node[HEADER_EPOCH] = stamp->epoch;
+}
+
+/* tree_heal_leaf(), as a passage. */
+static TreeStatus
+heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int count, const TreeStamp *stamp,
+            bool *healed)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->image;
+	uint32_t bytes = tree_node_bytes(tree, leaf->pointer, 0);
+	uint32_t live;
+	LockHold hold;
+	TreeStatus status = lock_and_read(tree, leaf->pointer, bytes, node, &hold);
+
+	if (status != TREE_OK)
+		return status;
+	if (node_level(node) != 0 || node[HEADER_GENERATION] != leaf->generation)
+		return lock_release(tree, &hold, leaf->pointer, node, bytes);
+	image_heal(g, node, gone, count, stamp);
+	status = leaf_rewrite(tree, &hold, leaf->pointer, node, &live);
+	if (status != TREE_OK)
+		return status;
+	*healed = true;
+	TREE_COUNT(tree, deletes, (uint64_t) count);
+	return TREE_OK;
+}
+
+TreeStatus
+tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
+               const TreeStamp *stamp, bool *healed)
+{
+	int passage;
+	TreeStatus status;
+
+	assert(!handle->client->holding);
+	assert(count >= 0);
+	*healed = false;
+	status = gate_enter(handle, &passage);
+	if (status != TREE_OK)
+		return status;
+	if (gate_same_epoch(handle, leaf))
+		status = heal_inside(handle, leaf, gone, count, stamp, healed);
+	gate_leave(handle, passage);
+	/* Stale, or a doubt that is settled: it is read anew another time. */
+	return status == TREE_RETRY ? TREE_OK : status;
+}

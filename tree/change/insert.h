@@ -1,0 +1,76 @@
+/*
+ * insert.h
+ *		An insert in progress: what insert.c (the way to the leaf, one cell), insert_full.c (rewrites and
+ *		splits) and insert_common.c share.
+ */
+#ifndef SHERMAN_INSERT_H
+#define SHERMAN_INSERT_H
+
+#include "tree/internal.h"
+
+typedef struct Insertion
+{
+	Tree *tree;
+	const TreeKey *key;
+	const TreeStamp *stamp;
+	TreeBound bound;
+	Path path;
+	LockHold hold;
+	uint64_t cell[LINE_WORDS]; /* stamp 0 */
+	OutsideReference outside;
+	bool has_outside;
+	bool image_pending; /* the image out of line is not written yet */
+	bool again;         /* a chain of this insert may have been applied before */
+	bool hit;
+	uint32_t cleared;         /* entries of the leaf's image that go, by its answer */
+	bool asked;               /* the caller's hook, about a full leaf */
+	bool kept;                /* the leaf keeps another cell than ours: our block is free */
+	bool alone_wanted;        /* insert only where the leaf shows no other entry with this normalized key */
+	bool alone;               /* no leaf has shown one */
+	const TreePermit *permit; /* asked before that counts; NULL: it need not be */
+	bool permitted;           /* given, and to be ended with the leaf's lock */
+	int astray;               /* descents that led nowhere */
+} Insertion;
+
+/* ---- insert_common.c ---- */
+
+/*
+ * A chain that wrote has ended. From here on our block is the cell's, whatever comes (the comparator may jump
+ * away while the parent is told), unless the leaf kept another cell. After a doubt the cell may be there,
+ * which the next attempt will see.
+ */
+extern TreeStatus insert_wrote(Insertion *in, TreeStatus status);
+/*
+ * Asks for the permit, if there is one, with the leaf locked and known to be without the key.  False: it is not given, and
+ * the leaf is to be released.
+ */
+extern bool insert_permitted(Insertion *in);
+/* The WRITE of the image out of line, from a private copy padded to whole words. */
+extern FabricOp insert_image_op(const Insertion *in);
+/*
+ * Begins a chain on the leaf's memory node: an image that belongs there goes first. Returns the number of
+ * operations.
+ */
+extern int insert_chain_begin(const Insertion *in, FabricOp *ops);
+/*
+ * Raises (lsn, epoch) of the image and remembers an older epoch (crash-safety.md rule 14). Returns whether it
+ * changed.
+ */
+extern bool insert_stamp(const Insertion *in, uint64_t *node);
+/* Gives the leaf back as it was. */
+extern TreeStatus insert_release(Insertion *in);
+
+/*
+ * A split that was written: the parent is told. The entry is in, so what only delays the parent is no error.
+ */
+extern TreeStatus insert_post(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right);
+
+/* ---- insert_full.c ---- */
+
+/*
+ * More than a cell is to be written; `same_tid` as in LeafSurvey.  The leaf is locked, and not any more afterwards.  As
+ * tree_insert(); TREE_RETRY: begin anew.
+ */
+extern TreeStatus insert_anew(Insertion *in, uint32_t same_tid);
+
+#endif /* SHERMAN_INSERT_H */

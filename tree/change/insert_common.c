@@ -1,0 +1,123 @@
+/*
+ * insert_common.c
+ *		What inserts of all kinds do: ask for the permit, write the image out of line and the stamp, release the leaf, tell the parent.
+ */
+#include "tree/change/insert.h"
+
+bool
+insert_permitted(Insertion *in)
+{
+	assert(in->hold.held);
+	assert(!in->permitted);
+	if (in->permit == NULL)
+		return true;
+	in->permitted = in->permit->begin(in->permit->argument);
+	in->alone = in->permitted;
+	return in->permitted;
+}
+
+/* The lock under which the permit was given was released. */
+static void
+insert_permit_end(Insertion *in)
+{
+	assert(!in->tree->client->holding);
+	if (in->permitted)
+		in->permit->end(in->permit->argument);
+	in->permitted = false;
+}
+
+TreeStatus
+insert_wrote(Insertion *in, TreeStatus status)
+{
+	assert(!in->hold.held);
+	assert(!in->tree->client->holding);
+	insert_permit_end(in);
+	if (status == TREE_OK)
+		in->tree->inserted = in->path.pointer;
+	else
+		in->again = true;
+	if (status != TREE_OK || !in->kept)
+		in->tree->block.bytes = 0;
+	return status;
+}
+
+FabricOp
+insert_image_op(const Insertion *in)
+{
+	uint32_t bytes = (in->outside.bytes + 7) / 8 * 8;
+	FabricOp op = {
+		.opcode = FABRIC_WRITE,
+		.region = FABRIC_NODES,
+		.length = bytes,
+		.offset = in->outside.offset,
+		.buffer = in->tree->outside,
+	};
+
+	assert(in->has_outside && in->image_pending);
+	assert(bytes <= TREE_IMAGE_MAX_BYTES);
+	in->tree->outside[bytes / 8 - 1] = 0;
+	memcpy(in->tree->outside, in->key->image, in->outside.bytes);
+	return op;
+}
+
+int
+insert_chain_begin(const Insertion *in, FabricOp *ops)
+{
+	assert(in->hold.held);
+	assert(!in->image_pending || in->outside.memory_node == in->hold.memory_node);
+	if (!in->image_pending)
+		return 0;
+	ops[0] = insert_image_op(in);
+	return 1;
+}
+
+bool
+insert_stamp(const Insertion *in, uint64_t *node)
+{
+	uint32_t epoch = (uint32_t) node[HEADER_EPOCH];
+	uint32_t suspect = leaf_suspect_since(node);
+
+	assert(node_level(node) == 0);
+	if (epoch > in->stamp->epoch || (epoch == in->stamp->epoch && node[HEADER_LSN] >= in->stamp->lsn))
+		return false;
+	/* The new stamp is proven, or will be judged by itself; what it covers up stays known. */
+	if (suspect == 0 && leaf_is_suspect(&in->tree->geometry, node))
+		suspect = epoch;
+	node[HEADER_LSN] = in->stamp->lsn;
+	node[HEADER_EPOCH] = (uint64_t) suspect << 32 | in->stamp->epoch;
+	assert((uint32_t) node[HEADER_EPOCH] == in->stamp->epoch);
+	return true;
+}
+
+TreeStatus
+insert_release(Insertion *in)
+{
+	Tree *tree = in->tree;
+	TreeStatus status;
+
+	assert(in->hold.held);
+	assert(tree->client->holding);
+	status = lock_release(tree, &in->hold, in->path.pointer, tree->client->image,
+	                      tree_node_bytes(tree, in->path.pointer, 0));
+	insert_permit_end(in);
+	return status;
+}
+
+TreeStatus
+insert_post(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right)
+{
+	TreeStatus status = parent_post(in->tree, 0, left, separator, right, &in->path);
+
+	assert(!in->tree->client->holding);
+	assert(status != TREE_RETRY);
+	switch (status)
+	{
+		case TREE_MEMORY_FULL:
+		case TREE_NO_MEMORY:
+		case TREE_STOPPED:
+		case TREE_TIMED_OUT:
+			return TREE_OK;
+		default:
+			return status;
+	}
+}

@@ -1,0 +1,453 @@
+/*
+ * copies.c
+ *		Trees that have each node twice: WRITEs go to the copy and then home, and when the home is lost the
+ *		copy stands in.
+ *
+ * All nodes of such a tree lie at one memory node, its home, which pointers name; for each extent there the
+ * copy's memory node has one, or several shorter ones, with the same bytes.  Locks, extents' words and reads
+ * are the home's alone.  Once the home is given up, each chain for a place there goes to the copy of that
+ * place, and lock words are those of the copy's memory node; nodes that are taken from then on have pointers
+ * that name it.  doc/internals/replicas.md has the argument.
+ */
+#include "tree/client/copies.h"
+
+/* Room for pieces at first; doubles. */
+#define PIECES_FIRST 16u
+
+/* ---- what is known of the instance ---- */
+
+TreeCopyState
+copies_state(const Tree *tree)
+{
+	assert(tree->copies != NULL);
+	return state_copies(tree->state);
+}
+
+uint32_t
+copies_place(const Tree *tree, uint32_t memory_node)
+{
+	const Copies *copies = tree->copies;
+
+	return memory_node == copies->home && copies_state(tree) == TREE_COPIES_SECOND ? copies->node
+	                                                                               : memory_node;
+}
+
+uint32_t
+copies_source(const Tree *tree)
+{
+	return copies_state(tree) == TREE_COPIES_SECOND ? tree->copies->node : tree->copies->home;
+}
+
+bool
+tree_copies_in_doubt(const Tree *handle)
+{
+	bool open;
+
+	assert(handle->copies != NULL);
+	(void) state_copies_doubts(handle->state, &open);
+	return open;
+}
+
+void
+tree_copies_set(Tree *handle, TreeCopyState state)
+{
+	assert(handle->copies != NULL && !handle->client->holding);
+	assert(state == TREE_COPIES_FIRST || state == TREE_COPIES_SECOND);
+	state_copies_set(handle->state, state);
+}
+
+TreeCopyState
+tree_copies_get(const Tree *handle)
+{
+	return handle->copies == NULL ? TREE_COPIES_NONE : copies_state(handle);
+}
+
+TreeStatus
+tree_copied(Tree *handle, uint32_t node, TreeCopyState state, bool doubt)
+{
+	TreeClient *client = handle->client;
+	Copies *copies;
+
+	assert(handle->copies == NULL && !client->holding);
+	if (node >= client->options.nodes || node == tree_home(handle->root) || state == TREE_COPIES_NONE)
+		return client_fail(client, TREE_INVALID, "tree %llx: memory node %u cannot have its copies",
+		                   (unsigned long long) handle->tree, node);
+	copies = client_allocate_beside(client, handle, sizeof(*copies));
+	if (copies == NULL)
+		return client_fail(client, TREE_NO_MEMORY, "no memory for a tree's copies");
+	memset(copies, 0, sizeof(*copies));
+	copies->home = tree_home(handle->root);
+	copies->node = node;
+	handle->copies = copies;
+	handle->geometry.twins = 1ull << copies->home | 1ull << node;
+	state_copies_begin(client, handle->state, state, doubt);
+	return TREE_OK;
+}
+
+void
+copies_close(Tree *tree)
+{
+	if (tree->copies == NULL)
+		return;
+	client_release(tree->client, tree->copies->pieces);
+	client_release(tree->client, tree->copies);
+	tree->copies = NULL;
+}
+
+/* ---- where copies are ---- */
+
+/* Where the copy of this place is; NULL: it is not known. */
+static const CopyPiece *
+piece_find(const Copies *copies, uint64_t offset)
+{
+	uint32_t low = 0, high = copies->count;
+
+	while (low < high)
+	{
+		uint32_t middle = low + (high - low) / 2;
+
+		if (copies->pieces[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0 || offset - copies->pieces[low - 1].offset >= copies->pieces[low - 1].bytes)
+		return NULL;
+	return &copies->pieces[low - 1];
+}
+
+/* Remembers a piece, unless it is known. */
+static TreeStatus
+piece_add(Tree *tree, const CopyPiece *piece)
+{
+	Copies *copies = tree->copies;
+	uint32_t i = copies->count;
+
+	assert(piece->bytes > 0);
+	if (piece_find(copies, piece->offset) != NULL)
+		return TREE_OK;
+	if (copies->count == copies->room)
+	{
+		uint32_t room = copies->room == 0 ? PIECES_FIRST : copies->room * 2;
+		CopyPiece *more = client_allocate_beside(tree->client, tree, room * sizeof(*more));
+
+		if (more == NULL)
+			return client_fail(tree->client, TREE_NO_MEMORY, "no memory for the places of copies");
+		if (copies->count > 0)
+			memcpy(more, copies->pieces, copies->count * sizeof(*more));
+		client_release(tree->client, copies->pieces);
+		copies->pieces = more;
+		copies->room = room;
+	}
+	for (; i > 0 && copies->pieces[i - 1].offset > piece->offset; i--)
+		copies->pieces[i] = copies->pieces[i - 1];
+	copies->pieces[i] = *piece;
+	copies->count++;
+	return TREE_OK;
+}
+
+/* Asks the copy's memory node for all pieces. */
+static TreeStatus
+pieces_read(Tree *tree)
+{
+	uint64_t position = 0;
+	TreeStatus status = TREE_OK;
+
+	assert(!tree->client->holding);
+	while (status == TREE_OK)
+	{
+		DirectoryCopies copies;
+
+		status = directory_copies(tree->client, tree->copies->node, tree->tree, &position, &copies);
+		if (status != TREE_OK || copies.count == 0)
+			break;
+		for (uint32_t i = 0; i < copies.count && status == TREE_OK; i++)
+		{
+			const DirectoryCopy *copy = &copies.copies[i];
+
+			if (copy->bytes > 0)
+				status = piece_add(tree, &(CopyPiece){copy->offset, copy->bytes, copy->copy});
+		}
+	}
+	return status;
+}
+
+TreeStatus
+copies_know(Tree *tree, uint64_t offset, const CopyPiece **piece)
+{
+	TreeStatus status = TREE_OK;
+
+	*piece = piece_find(tree->copies, offset);
+	if (*piece != NULL)
+		return TREE_OK;
+	if (!tree->client->holding)
+		status = pieces_read(tree);
+	if (status != TREE_OK)
+		return status;
+	*piece = piece_find(tree->copies, offset);
+	if (*piece == NULL)
+		status =
+			client_fail(tree->client, TREE_DAMAGED, "tree %llx: no copy of %llx at memory node %u",
+		                (unsigned long long) tree->tree, (unsigned long long) offset, tree->copies->node);
+	return status;
+}
+
+TreeStatus
+copies_extend(Tree *tree, uint64_t offset, uint64_t bytes)
+{
+	TreeStatus status = TREE_OK;
+
+	assert(!tree->client->holding);
+	if (copies_state(tree) != TREE_COPIES_BOTH)
+		return TREE_OK;
+	for (uint64_t done = 0; done < bytes && status == TREE_OK;)
+	{
+		const CopyPiece *piece = piece_find(tree->copies, offset + done);
+		DirectoryCopy copy;
+
+		if (piece != NULL)
+		{
+			done = piece->offset + piece->bytes - offset;
+			continue;
+		}
+		status =
+			directory_copy(tree->client, tree->copies->node, tree->tree, offset + done, bytes - done, &copy);
+		if (status == TREE_OK && offset + done - copy.offset >= copy.bytes)
+			return client_fail(tree->client, TREE_DAMAGED,
+			                   "memory node %u: a copy of another place than %llx", tree->copies->node,
+			                   (unsigned long long) (offset + done));
+		if (status == TREE_OK)
+			status = piece_add(tree, &(CopyPiece){copy.offset, copy.bytes, copy.copy});
+	}
+	return status;
+}
+
+TreeStatus
+copies_prepare(Tree *tree, uint64_t pointer)
+{
+	const Copies *copies = tree->copies;
+	TreeCopyState state = copies_state(tree);
+	const CopyPiece *piece;
+	TreeStatus status = TREE_OK;
+
+	assert(!tree->client->holding);
+	if (pointer_memory_node(pointer) != copies->home || state == TREE_COPIES_FIRST)
+		return TREE_OK;
+	if (state == TREE_COPIES_BOTH)
+		status = place_is_ready(tree->client, copies->node);
+	return status == TREE_OK ? copies_know(tree, pointer_offset(pointer), &piece) : status;
+}
+
+/* ---- chains ---- */
+
+/* A chain for the copy's memory node, made from one for the home. */
+typedef struct CopyChain
+{
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	int origin[FABRIC_MAX_CHAIN]; /* of each: number in the chain that it was made from */
+	int count;
+	const FabricCapabilities *capabilities;
+} CopyChain;
+
+/*
+ * The number of the operation that writes the header of a redo image, or -1; the image's is in front of it.
+ */
+static int
+redo_header(const Tree *tree, const FabricOp *ops, int count)
+{
+	for (int i = 1; i < count; i++)
+		if (ops[i].opcode == FABRIC_WRITE && ops[i].buffer == &tree->client->redo)
+			return i;
+	return -1;
+}
+
+/* Adds the WRITE of a redo header, which is to name the copy of the node whose image is in front of it. */
+static TreeStatus
+redo_header_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
+{
+	RedoHeader *redo = &tree->copies->redo;
+	uint64_t offset = pointer_offset(tree->client->redo.target);
+	const CopyPiece *piece;
+	TreeStatus status = copies_know(tree, offset, &piece);
+
+	if (status != TREE_OK)
+		return status;
+	*redo = tree->client->redo;
+	redo->target = pointer_make(tree->copies->node, piece->copy + (offset - piece->offset), 0);
+	redo->sum = redo_sum(redo, op[-1].buffer);
+	chain->origin[chain->count] = origin;
+	chain->ops[chain->count] = *op;
+	chain->ops[chain->count++].buffer = redo;
+	return TREE_OK;
+}
+
+static TreeStatus
+chain_execute(Tree *tree, CopyChain *chain)
+{
+	TreeStatus status = TREE_OK;
+
+	if (chain->count > 0)
+		status = access_execute_at(tree, tree->copies->node, chain->ops, chain->count);
+	chain->count = 0;
+	return status;
+}
+
+/* Adds an operation on nodes to the chain, at the copy's place, in as many parts as it lies in pieces. */
+static TreeStatus
+node_op_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
+{
+	for (uint32_t done = 0; done < op->length;)
+	{
+		uint64_t offset = op->offset + done;
+		const CopyPiece *piece;
+		TreeStatus status = copies_know(tree, offset, &piece);
+		FabricOp part = *op;
+
+		if (status != TREE_OK)
+			return status;
+		part.offset = piece->copy + (offset - piece->offset);
+		part.buffer = op->buffer == NULL ? NULL : (char *) op->buffer + done;
+		if (part.length - done > piece->offset + piece->bytes - offset)
+			part.length = (uint32_t) (piece->offset + piece->bytes - offset);
+		else
+			part.length -= done;
+		if (chain->count == (int) chain->capabilities->max_chain)
+		{
+			status = chain_execute(tree, chain);
+			if (status != TREE_OK)
+				return status;
+		}
+		chain->origin[chain->count] = origin;
+		chain->ops[chain->count++] = part;
+		done += part.length;
+	}
+	return TREE_OK;
+}
+
+/*
+ * Makes the chain for the copy's memory node, of all operations or of the WRITEs alone, and executes it.
+ * While both are written there is no redo image at the copy: whoever dies in the middle of that leaves doubt,
+ * and then the home's node is the right one.
+ */
+static TreeStatus
+chain_run(Tree *tree, FabricOp *ops, int count, bool writes_only)
+{
+	CopyChain chain = {.count = 0};
+	int header = redo_header(tree, ops, count);
+	TreeStatus status = TREE_OK;
+
+	if (access_endpoint(tree->client, tree->copies->node) == NULL)
+		return client_away(tree->client, tree->copies->node);
+	chain.capabilities = access_capabilities(tree->client, tree->copies->node);
+	for (int i = 0; i < count && status == TREE_OK; i++)
+	{
+		bool redo = header >= 0 && (i == header || i == header - 1);
+
+		if (writes_only && (redo || ops[i].opcode != FABRIC_WRITE))
+			continue;
+		if (i == header)
+			status = redo_header_add(tree, &chain, &ops[i], i);
+		else if (ops[i].region == FABRIC_NODES && !redo)
+			status = node_op_add(tree, &chain, &ops[i], i);
+		else
+		{
+			chain.origin[chain.count] = i;
+			chain.ops[chain.count++] = ops[i];
+		}
+	}
+	if (status != TREE_OK || chain.count == 0)
+		return status;
+	status = access_execute_at(tree, tree->copies->node, chain.ops, chain.count);
+	for (int i = 0; i < chain.count; i++)
+		ops[chain.origin[i]].result = chain.ops[i].result;
+	return status;
+}
+
+/*
+ * Writes what the chain writes to the copy, and waits for it; again where it was lost, as nobody reaches what
+ * it writes before it is written at home.
+ */
+static TreeStatus
+copy_write(Tree *tree, FabricOp *ops, int count)
+{
+	TreeClient *client = tree->client;
+	TreeStatus status = TREE_RETRY;
+	bool writes = false;
+
+	for (int i = 0; i < count; i++)
+		writes |= ops[i].opcode == FABRIC_WRITE && ops[i].region == FABRIC_NODES;
+	if (!writes)
+		return TREE_OK;
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(client, attempt); attempt++)
+		status = chain_run(tree, ops, count, true);
+	if (status == TREE_RETRY)
+		status = client_unanswered(client, tree->copies->node, "writes of copies");
+	if (status == TREE_OK)
+		TREE_COUNT(tree, copy_writes, 1);
+	return status;
+}
+
+TreeStatus
+copies_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	TreeStatus status = TREE_OK;
+
+	assert(count > 0 && (uint32_t) count <= FABRIC_MAX_CHAIN);
+	if (memory_node != tree->copies->home)
+		return access_execute_at(tree, memory_node, ops, count);
+	switch (copies_state(tree))
+	{
+		case TREE_COPIES_SECOND:
+			return chain_run(tree, ops, count, false);
+		case TREE_COPIES_BOTH:
+			status = copy_write(tree, ops, count);
+			break;
+		default:
+			break;
+	}
+	return status == TREE_OK ? access_execute_at(tree, memory_node, ops, count) : status;
+}
+
+TreeStatus
+copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
+{
+	FabricOp op = {
+		.opcode = FABRIC_READ,
+		.region = FABRIC_NODES,
+		.length = bytes,
+		.offset = pointer_offset(pointer),
+		.buffer = tree->copies->node_image,
+	};
+	TreeStatus status;
+
+	assert(tree->client->holding);
+	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
+	if (copies_state(tree) != TREE_COPIES_BOTH || pointer_memory_node(pointer) != tree->copies->home)
+		return TREE_OK;
+	status = access_repeat(tree, tree->copies->home, &op, 1, "reads of a locked node");
+	op.opcode = FABRIC_WRITE;
+	return status == TREE_OK ? copy_write(tree, &op, 1) : status;
+}
+
+/* ---- chains of any tree ---- */
+
+TreeStatus
+access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	if (tree->copies != NULL)
+		return copies_execute(tree, memory_node, ops, count);
+	return access_execute_at(tree, memory_node, ops, count);
+}
+
+TreeStatus
+access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what)
+{
+	TreeStatus status = TREE_RETRY;
+
+	assert(count > 0 && what != NULL);
+	for (int attempt = 0; status == TREE_RETRY && client_tries_again(tree->client, attempt); attempt++)
+		status = access_execute(tree, memory_node, ops, count);
+	if (status == TREE_RETRY)
+		status = client_unanswered(tree->client, tree_place(tree, memory_node), what);
+	return status;
+}

@@ -1,0 +1,104 @@
+/*
+ * predicate.c
+ *		What a caller that locks predicates by leaf needs of the tree: to hear of a leaf before it is read, of a
+ *		split before its halves can be reached, and where an entry was put.
+ *
+ * The caller's locks are names in its own memory, here called marks.  The claim: of a scan and an insert into its
+ * range, the scan returned the entry, or the insert's caller, who looks for marks on the leaf of
+ * tree_inserted_leaf() once tree_insert() has returned, finds the scan's.  The proof: the scan marks a leaf X, then
+ * waits until no split of this tree is between its announcement and its end (s is such an instant), then reads X.
+ *
+ * If X, as it was read, covers the key and lacks the entry, the entry became visible after the mark.  It did so in
+ * X, whose mark is found; or in a leaf that X's part with the key went to by splits.  Each of these was announced
+ * after s: one that ended before s would be seen in X as it was read, and none is in progress at s.  So each found
+ * the mark on X, or the mark that an earlier one of them had copied, and copied it to its new leaf before that could
+ * be reached: the leaf of the entry has the mark before the entry has the leaf.
+ *
+ * Waiting has a bound.  Beyond it, and for ever after a split whose end is in doubt (a memory node that went away),
+ * the caller is asked for a mark on the whole tree, which each insert finds.
+ *
+ * Splits by other instances are not heard of: whoever needs this has the tree for itself.
+ */
+#include "tree/scan/scan.h"
+
+/* Pauses for the splits in progress: of 1, 2, 4, ... microseconds; 16 ms together. */
+#define SPLITS_END_PAUSES 14
+
+void
+tree_on_split(Tree *handle, TreeSplitHook hook, void *argument)
+{
+	assert(handle != NULL);
+	assert(!handle->client->holding);
+	handle->split_hook = hook;
+	handle->split_argument = argument;
+}
+
+void
+tree_scan_on_leaf(TreeScan *scan, TreeLeafHook hook, void *argument)
+{
+	assert(scan != NULL);
+	assert(!scan->tree->client->holding);
+	scan->leaf_hook = hook;
+	scan->leaf_argument = argument;
+}
+
+uint64_t
+tree_inserted_leaf(const Tree *handle)
+{
+	assert(handle != NULL);
+	return pointer_address(handle->inserted);
+}
+
+void
+split_announce(Tree *tree, uint64_t pointer, const Split *split)
+{
+	assert(split->right != 0);
+	assert(pointer_address(pointer) != pointer_address(split->right));
+	state_split_begins(tree->state);
+	if (tree->split_hook == NULL)
+		return;
+	if (split->root)
+		tree->split_hook(tree->split_argument, pointer_address(pointer), pointer_address(split->left));
+	tree->split_hook(tree->split_argument, pointer_address(pointer), pointer_address(split->right));
+}
+
+void
+split_over(Tree *tree, TreeStatus status)
+{
+	/* Otherwise what was written may still land: nobody may take the split for ended. */
+	if (status == TREE_OK || status == TREE_RETRY)
+		state_split_ends(tree->state);
+}
+
+/* Waits for an instant at which no split is in progress. False: it took too long. */
+static bool
+splits_end(Tree *tree)
+{
+	assert(!tree->client->holding);
+	for (int i = 0; i < SPLITS_END_PAUSES; i++)
+	{
+		if (!state_splits(tree->state))
+			return true;
+		access_pause(tree->client, 1ull << i);
+	}
+	return !state_splits(tree->state);
+}
+
+void
+leaves_mark(TreeScan *scan, const uint64_t *pointers, int count)
+{
+	if (scan->leaf_hook == NULL)
+		return;
+	assert(count > 0);
+	for (int i = 0; i < count; i++)
+		scan->leaf_hook(scan->leaf_argument, pointer_address(pointers[i]));
+	if (!splits_end(scan->tree))
+		scan->leaf_hook(scan->leaf_argument, TREE_LEAF_ALL);
+}
+
+TreeStatus
+leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
+{
+	leaves_mark(scan, &pointer, 1);
+	return leaf_cache_read(scan->tree, pointer, leaf);
+}

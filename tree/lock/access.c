@@ -1,0 +1,260 @@
+/*
+ * access.c
+ *		Reads of nodes that are believed: torn ones are repeated, in the end under the lock.
+ */
+#include "tree/internal.h"
+
+/* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
+#define TORN_PAUSE_US 2u
+
+static FabricOp
+read_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
+{
+	FabricOp op = {
+		.opcode = FABRIC_READ,
+		.region = FABRIC_NODES,
+		.length = bytes,
+		.offset = pointer_offset(pointer),
+		.buffer = image,
+	};
+
+	assert(bytes % LINE_BYTES == 0 && bytes <= NODE_MAX_BYTES);
+	assert(pointer_address(pointer) != POINTER_NONE);
+	return op;
+}
+
+/*
+ * One chain of READs whose copies may be believed as far as time goes: where READs are not atomic, one that
+ * took too long may have met a stamp that went round (F8), and all of its copies are torn.
+ */
+static TreeStatus
+read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *late)
+{
+	TreeClient *client = tree->client;
+	uint64_t begin = 0;
+	uint32_t place;
+	bool timed;
+	TreeStatus status;
+
+	assert(count > 0);
+	assert(late != NULL);
+	*late = false;
+	if (memory_node >= client->options.nodes)
+		return client_fail(client, TREE_DAMAGED, "tree %llx: pointer to memory node %u of %u",
+		                   (unsigned long long) tree->tree, memory_node, client->options.nodes);
+	place = tree_place(tree, memory_node);
+	if (access_endpoint(client, place) == NULL)
+		return client_away(client, place);
+	timed = (access_capabilities(client, place)->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0;
+	if (timed)
+		begin = client_now_us(client);
+	status = access_execute(tree, memory_node, ops, count);
+	if (status == TREE_OK && timed)
+		*late = client_now_us(client) - begin > READ_BOUND_US;
+	return status;
+}
+
+/*
+ * Gives back a locked leaf with the right sum.  Whoever wrote its last cell died before the sum landed, or after; or the leaf is of
+ * a time when no READ was known to tear it, and has none.  Who reads it between the two writes waits for the second one.
+ */
+static TreeStatus
+leaf_sum_repair(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes)
+{
+	static const uint32_t words[] = {HEADER_STATE, HEADER_SUM};
+	uint64_t *node = tree->client->image;
+	int first = (node_flags(node) & NODE_SUM_VALID) != 0 ? 1 : 0;
+	FabricOp ops[3];
+
+	assert(hold->held);
+	leaf_sum_set(&tree->geometry, node);
+	for (int i = first; i < 2; i++)
+		ops[i - first] = (FabricOp){.opcode = FABRIC_WRITE,
+		                            .region = FABRIC_NODES,
+		                            .length = 8,
+		                            .offset = pointer_offset(pointer) + words[i] * 8,
+		                            .buffer = node + words[i]};
+	return lock_write_and_release(tree, hold, ops, 2 - first, pointer, node, bytes);
+}
+
+/* Reads a node under its lock: nobody writes it then. It is given back untouched, but for the sum that a leaf lacks. */
+static TreeStatus
+read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
+{
+	TreeClient *client = tree->client;
+	LockHold hold;
+	TreeStatus status;
+
+	assert(bytes <= NODE_MAX_BYTES);
+	status = lock_and_read(tree, pointer, bytes, client->image, &hold);
+	if (status != TREE_OK)
+		return status;
+	assert(hold.held);
+	if (leaf_sum_is_owed(&tree->geometry, client->image))
+		status = leaf_sum_repair(tree, &hold, pointer, bytes);
+	else
+		status = lock_release(tree, &hold, pointer, client->image, bytes);
+	if (image != client->image)
+		memcpy(image, client->image, bytes);
+	return status;
+}
+
+/* access_read_node(); `whole`: access_read_whole(). */
+static TreeStatus
+read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
+{
+	TreeClient *client = tree->client;
+	uint32_t bytes = tree_node_bytes(tree, pointer, level < 0 ? 1 : (uint32_t) level);
+	NodeVerdict verdict = NODE_TORN;
+	TreeStatus status;
+
+	assert(level < LEVELS_MAX && !client->holding);
+	assert(image != NULL);
+
+	for (int attempt = 0; attempt < READ_ATTEMPTS && verdict == NODE_TORN; attempt++)
+	{
+		FabricOp op = read_op(pointer, bytes, image);
+		bool late;
+
+		if (attempt > 0)
+		{
+			TREE_COUNT(tree, torn_reads, 1);
+			if (client_should_stop(client))
+				return TREE_STOPPED;
+			access_pause(client, (uint64_t) TORN_PAUSE_US << attempt);
+		}
+		status = read_in_time(tree, pointer_memory_node(pointer), &op, 1, &late);
+		if (status == TREE_RETRY)
+			continue;
+		if (status != TREE_OK)
+			return status;
+		if (!late)
+			verdict = whole ? node_check_whole(&tree->geometry, image, tree->tree, pointer)
+			                : node_check(&tree->geometry, image, tree->tree, pointer);
+	}
+	if (verdict == NODE_DAMAGED)
+		return access_damaged(tree, pointer);
+	if (verdict == NODE_TORN)
+	{
+		status = read_locked(tree, pointer, bytes, image);
+		if (status != TREE_OK)
+			return status;
+		verdict = NODE_GOOD;
+	}
+	if (verdict == NODE_GOOD && pointer_address(pointer) == tree->root)
+		tree->root_is_leaf = node_level(image) == 0;
+	if (verdict != NODE_GOOD || (level >= 0 && node_level(image) != (uint32_t) level))
+		return TREE_RETRY;
+	if (node_level(image) == 0)
+		TREE_COUNT(tree, leaf_reads, 1);
+	return TREE_OK;
+}
+
+TreeStatus
+access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
+                   NodeVerdict *verdicts)
+{
+	FabricOp ops[TREE_PREFETCH_MAX];
+	uint32_t memory_node = pointer_memory_node(pointers[0]);
+	bool late;
+	TreeStatus status;
+
+	assert(count > 0 && count <= TREE_PREFETCH_MAX);
+	assert(!tree->client->holding);
+
+	for (int i = 0; i < count; i++)
+	{
+		assert(pointer_memory_node(pointers[i]) == memory_node);
+		ops[i] = read_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
+	}
+	status = read_in_time(tree, memory_node, ops, count, &late);
+	if (status != TREE_OK)
+		return status;
+	TREE_COUNT(tree, leaf_reads, (uint64_t) count);
+	for (int i = 0; i < count; i++)
+	{
+		verdicts[i] = late ? NODE_TORN : node_check(&tree->geometry, images[i], tree->tree, pointers[i]);
+		if (verdicts[i] == NODE_GOOD && node_level(images[i]) != 0)
+		{
+			verdicts[i] = NODE_STALE;
+			tree->root_is_leaf = false;
+		}
+		/* It is read again by itself, and then said to be damaged. */
+		if (verdicts[i] == NODE_DAMAGED)
+			verdicts[i] = NODE_TORN;
+		if (verdicts[i] == NODE_TORN)
+			TREE_COUNT(tree, torn_reads, 1);
+	}
+	return TREE_OK;
+}
+
+TreeStatus
+access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+{
+	return read_node(tree, pointer, level, image, false);
+}
+
+TreeStatus
+access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+{
+	return read_node(tree, pointer, level, image, true);
+}
+
+/*
+ * A block's READ: whole words, as the fabric wants; blocks are 16-aligned and so never end inside a foreign
+ * word.
+ */
+static FabricOp
+outside_op(const OutsideReference *reference, uint8_t *buffer)
+{
+	FabricOp op = {
+		.opcode = FABRIC_READ,
+		.region = FABRIC_NODES,
+		.length = (reference->bytes + 7) / 8 * 8,
+		.offset = reference->offset,
+		.buffer = buffer,
+	};
+
+	assert(reference->offset % OUTSIDE_ALIGN == 0);
+	assert((uintptr_t) buffer % 8 == 0);
+	return op;
+}
+
+TreeStatus
+access_read_outside(Tree *tree, const OutsideReference *references, int count, uint8_t *const *buffers)
+{
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	uint64_t done = 0;
+	int left = count;
+
+	assert(count > 0 && count <= 64);
+	assert(!tree->client->holding);
+
+	/* A chain for what lies on one memory node, until all are read. */
+	while (left > 0)
+	{
+		uint32_t memory_node = 0;
+		int posted = 0;
+		TreeStatus status;
+
+		for (int i = 0; i < count && posted < (int) FABRIC_MAX_CHAIN; i++)
+		{
+			if ((done & 1ull << i) != 0 || (posted > 0 && references[i].memory_node != memory_node))
+				continue;
+			if (references[i].bytes == 0 || references[i].bytes > TREE_IMAGE_MAX_BYTES)
+				return TREE_RETRY;
+			memory_node = references[i].memory_node;
+			ops[posted++] = outside_op(&references[i], buffers[i]);
+			done |= 1ull << i;
+			left--;
+		}
+		/* To the callers, TREE_RETRY says that an image is another one by now. */
+		status = access_repeat(tree, memory_node, ops, posted, "reads of images");
+		if (status != TREE_OK)
+			return status;
+	}
+	for (int i = 0; i < count; i++)
+		if (image_hash(buffers[i], references[i].bytes) != references[i].hash)
+			return TREE_RETRY;
+	return TREE_OK;
+}

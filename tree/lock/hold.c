@@ -1,0 +1,139 @@
+/*
+ * hold.c
+ *		The end of a hold: the word is freed, or known to be lost, and the entry given up. See lock.c.
+ */
+#include "tree/lock/lock_hold.h"
+
+void
+resume_interrupts(TreeClient *client)
+{
+	assert(client->holding);
+	client->holding = false;
+	/* Who sees that it is over sees what became of the hold. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (client->options.environment.resume != NULL)
+		client->options.environment.resume(client->options.environment.argument);
+}
+
+uint64_t
+word_make(TreeClient *client, uint32_t memory_node)
+{
+	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
+	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
+
+	waiter->ticket++;
+	return fabric_lock_word(capabilities->instance, capabilities->incarnation,
+	                        (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
+}
+
+bool
+waiter_holds(const LockWaiter *waiter)
+{
+	return __atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != 0;
+}
+
+void
+waiter_forget(LockWaiter *waiter)
+{
+	assert(waiter_holds(waiter));
+	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
+}
+
+void
+hold_end(TreeClient *client, LockHold *hold)
+{
+	LockTable *table = client->shared->locks;
+
+	assert(client->holding);
+	hold->held = false;
+	waiter_forget(table_waiter(table, client->slot));
+	entry_release(client, table_entry(table, hold->place, hold->index));
+	resume_interrupts(client);
+}
+
+TreeStatus
+hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
+{
+	assert(client->holding);
+	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
+	if ((client->doubt & 1ull << hold->place) == 0 && status == TREE_FENCED)
+	{
+		/* Whoever fenced us looks for holds behind that, and does not find this one any more. */
+		state_copies_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
+		hold_end(client, hold);
+		return status;
+	}
+	hold->held = false;
+	resume_interrupts(client);
+	return status;
+}
+
+TreeStatus
+word_read(Tree *tree, const LockHold *hold, uint64_t *word)
+{
+	FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
+
+	op.buffer = word;
+	return access_repeat(tree, hold->memory_node, &op, 1, "reads of a lock word");
+}
+
+/* Frees the word of a hold by a checked swap. TREE_OK also if an earlier swap had landed. */
+static TreeStatus
+word_free(Tree *tree, const LockHold *hold)
+{
+	if (!word_is_remote(hold->word))
+		return TREE_OK;
+	for (int attempt = 0; client_tries_again(tree->client, attempt); attempt++)
+	{
+		FabricOp op = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
+		uint64_t word = 0;
+		TreeStatus status = access_execute(tree, hold->memory_node, &op, 1);
+
+		if (status == TREE_OK && op.result == hold->word)
+			return TREE_OK;
+		if (status == TREE_OK)
+			return client_fail(tree->client, TREE_FENCED,
+			                   "memory node %u: lock word %u is %016llx, not our %016llx", hold->place,
+			                   hold->index, (unsigned long long) op.result, (unsigned long long) hold->word);
+		if (status != TREE_RETRY)
+			return status;
+		status = word_read(tree, hold, &word);
+		if (status != TREE_OK)
+			return status;
+		if (word != hold->word)
+			return TREE_OK;
+	}
+	return client_unanswered(tree->client, hold->place, "unlocks");
+}
+
+TreeStatus
+unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
+{
+	TreeStatus status = word_free(tree, hold);
+
+	assert(tree->client->holding);
+	if (status != TREE_OK)
+		return hold_strand(tree->client, hold, status);
+	hold_end(tree->client, hold);
+	return landed;
+}
+
+TreeStatus
+hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
+{
+	assert(status != TREE_OK && status != TREE_RETRY);
+	assert(tree->client->holding);
+	if (status != TREE_FENCED && (tree->client->doubt & 1ull << hold->place) == 0)
+	{
+		TreeStatus freed = word_free(tree, hold);
+
+		if (freed == TREE_OK)
+		{
+			state_copies_doubt(tree->client->shared, tree->tree);
+			hold_end(tree->client, hold);
+			return status;
+		}
+		status = freed;
+	}
+	return hold_strand(tree->client, hold, status);
+}

@@ -1,0 +1,144 @@
+/*
+ * lock_leave.c
+ *		What a process leaves in the local lock table: holds in doubt, and its place in a queue. See lock.c.
+ */
+#include "tree/lock/lock_hold.h"
+
+/*
+ * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one
+ * who is to release the entry. One step tells and takes: the process may win a word of another memory node at
+ * any time.
+ */
+static bool
+waiter_take_over(LockWaiter *waiter, uint32_t memory_node)
+{
+	uint32_t held = memory_node + 1;
+
+	return __atomic_compare_exchange_n(&waiter->holds, &held, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+bool
+hold_abandon(TreeClient *client)
+{
+	LockTable *table = client->shared->locks;
+	LockWaiter *waiter = table_waiter(table, client->slot);
+	uint32_t memory_node = waiter->hold_memory_node;
+
+	assert(!client->holding);
+	if (node_is_open(client->shared, memory_node))
+		return false;
+	state_copies_strand(client->shared, waiter->tree);
+	if (waiter_take_over(waiter, memory_node))
+		entry_release(client, table_entry(table, memory_node, waiter->hold_index));
+	return true;
+}
+
+/* Frees the word of a hold that is in doubt, by chains that need no tree. */
+static TreeStatus
+leave_word(TreeClient *client, const LockWaiter *waiter)
+{
+	uint64_t bit = 1ull << waiter->hold_memory_node;
+	FabricEndpoint *endpoint = access_endpoint(client, waiter->hold_memory_node);
+	FabricStatus fabric = FABRIC_LOST;
+
+	assert(waiter->hold_memory_node < client->options.nodes);
+	if (endpoint == NULL)
+		return client_away(client, waiter->hold_memory_node);
+	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
+	{
+		FabricOp ops[] = {word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0),
+		                  word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->next_word, 0)};
+
+		if ((client->doubt & bit) != 0)
+		{
+			TreeStatus status = access_settle(client, waiter->hold_memory_node);
+
+			if (status != TREE_OK)
+				return status;
+		}
+		if (!word_is_remote(waiter->hold_word))
+		{
+			state_copies_doubt(client->shared, waiter->tree);
+			return TREE_OK;
+		}
+		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
+		if (fabric == FABRIC_OK)
+		{
+			/*
+			 * One of them was there and now it is free, or neither: the swap never landed, or the unlock had.
+			 */
+			client_silence_ends(client);
+			/* What was written under it may have a copy that is another one. */
+			state_copies_doubt(client->shared, waiter->tree);
+			return TREE_OK;
+		}
+		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
+			break;
+		client->doubt |= bit;
+	}
+	return client_fabric_fail(client, waiter->hold_memory_node, fabric);
+}
+
+/* Leaves a queue that a jump out of sleep() left us in. */
+static void
+leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
+{
+	LockEntry *entry = table_entry(table, waiter->hold_memory_node, waiter->hold_index);
+
+	assert(!waiter_holds(waiter));
+	if (entry_leave(client, entry, waiter))
+		return;
+	if (waiter->state == WAIT_PASSED)
+	{
+		waiter->hold_word = waiter->passed_word;
+		waiter->next_word = 0;
+		__atomic_store_n(&waiter->holds, waiter->hold_memory_node + 1, __ATOMIC_RELEASE);
+	}
+	else
+		entry_release(client, entry);
+	waiter->state = WAIT_IDLE;
+}
+
+TreeStatus
+lock_leave(TreeClient *client)
+{
+	LockTable *table = client->shared->locks;
+	LockWaiter *waiter = table_waiter(table, client->slot);
+	TreeStatus status;
+
+	assert(table->options.slots > client->slot);
+	if (client->holding)
+		resume_interrupts(client);
+	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_IDLE)
+		leave_queue(client, table, waiter);
+	assert(waiter->state == WAIT_IDLE);
+	if (!waiter_holds(waiter))
+		return TREE_OK;
+	status = leave_word(client, waiter);
+	if (status != TREE_OK && status != TREE_FENCED)
+		return status;
+	if (waiter_take_over(waiter, waiter->hold_memory_node))
+		entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
+	return status;
+}
+
+void
+lock_node_fenced(TreeClient *client, uint32_t memory_node)
+{
+	LockTable *table = client->shared->locks;
+
+	assert(memory_node < table->options.nodes);
+	for (uint32_t slot = 0; slot < table->options.slots; slot++)
+	{
+		LockWaiter *waiter = table_waiter(table, slot);
+		uint32_t index;
+
+		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
+			continue;
+		state_copies_doubt(client->shared, waiter->tree);
+		/* Before it is taken over: from then on the record is its owner's again. */
+		index = __atomic_load_n(&waiter->hold_index, __ATOMIC_RELAXED);
+		if (waiter_take_over(waiter, memory_node))
+			entry_release_for(client, table_entry(table, memory_node, index), slot);
+	}
+}

@@ -1,0 +1,69 @@
+/*
+ * lock_word.c
+ *		Lock words of memory nodes: which one guards a node, and operations on it.
+ */
+#include "tree/lock/lock_hold.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* The lock word of a node, of so many. */
+static uint32_t
+word_index(uint64_t pointer, uint32_t words)
+{
+	assert(words > 0 && (words & (words - 1)) == 0);
+	return (uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
+}
+
+/* How many lock words of this connected memory node are used. */
+static uint32_t
+words_of(const TreeClient *client, uint32_t memory_node)
+{
+	const LockTable *table = client->shared->locks;
+	uint32_t words = access_capabilities(client, memory_node)->lock_words;
+
+	assert(memory_node < client->options.nodes);
+	return words < table->options.lock_words ? words : table->options.lock_words;
+}
+
+uint32_t
+lock_word_of(const TreeClient *client, uint32_t memory_node, uint64_t pointer)
+{
+	return word_index(pointer, words_of(client, memory_node));
+}
+
+FabricOp
+word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
+{
+	FabricOp op;
+
+	memset(&op, 0, sizeof(op));
+	op.opcode = (uint8_t) opcode;
+	op.region = FABRIC_LOCKS;
+	op.length = 8;
+	op.offset = (uint64_t) index * 8;
+	op.compare = compare;
+	op.operand = operand;
+	return op;
+}
+
+bool
+word_is_remote(uint64_t word)
+{
+	return word >> LOCK_INSTANCE_SHIFT != 0;
+}
+
+FabricOp
+node_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
+{
+	FabricOp op;
+
+	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
+	memset(&op, 0, sizeof(op));
+	op.opcode = FABRIC_READ;
+	op.region = FABRIC_NODES;
+	op.length = bytes;
+	op.offset = pointer_offset(pointer);
+	op.buffer = image;
+	return op;
+}

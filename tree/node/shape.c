@@ -1,0 +1,141 @@
+/*
+ * shape.c
+ *		Whether an image is one of a node that the tree could have written.  Pure integers, on private memory.
+ *
+ * Stamps, sums and times say that a copy is whole; not that it makes sense: the node memory may have been damaged, or lie.
+ * What the rest of tree/ takes from a node as an index, a length, a count, a level or a way is judged here, once, when the copy
+ * is accepted (node_check()).  So nothing behind that has to ask, and nothing that is asserted of a node in these files can be
+ * made untrue from outside.  What is not judged: what bytes mean, and whether nodes fit together; there fences decide, and
+ * check.c tells.  TIDs are looked at where they are handed out (scan.c).
+ */
+#include "tree/node/node.h"
+
+_Static_assert(CELL_POSTING == 3, "cells_have() knows a posting cell by both bits of its state");
+
+/* Where a way leads: to a memory node that there is. */
+static bool
+pointer_leads(const NodeGeometry *g, uint64_t pointer)
+{
+	return pointer_address(pointer) != POINTER_NONE && pointer_memory_node(pointer) < g->memory_nodes;
+}
+
+/* The reference of a cell or separator that says that it has one. */
+static bool
+outside_leads(const NodeGeometry *g, const uint64_t *cell)
+{
+	OutsideReference reference;
+
+	if (g->format.lossless)
+		return false;
+	cell_outside(g, cell, &reference);
+	return reference.memory_node < g->memory_nodes && reference.bytes > 0 &&
+	       reference.bytes <= TREE_IMAGE_MAX_BYTES;
+}
+
+static bool
+separator_has_shape(const NodeGeometry *g, const uint64_t *separator)
+{
+	uint32_t state = cell_state(separator[0]);
+
+	if ((separator[0] & CELL_OUTSIDE_BIT) != 0)
+		return state == SEPARATOR_FULL && outside_leads(g, separator);
+	return state <= SEPARATOR_CUT;
+}
+
+/* Both fences, and the right link, which the last node of a level has not. */
+static bool
+fences_have_shape(const NodeGeometry *g, const uint64_t *node)
+{
+	const uint64_t *low = node + g->low_word;
+	const uint64_t *high = node + g->high_word;
+	uint64_t right = node[HEADER_RIGHT];
+	int order;
+
+	if (!separator_has_shape(g, low) || !separator_has_shape(g, high))
+		return false;
+	if (separator_infinite(high))
+		return right == POINTER_NONE;
+	if (!pointer_leads(g, right))
+		return false;
+	if (separator_infinite(low))
+		return true;
+	/* Where integers tell all, walks along right links go up, and come to an end. */
+	order = cell_order(g, low, high);
+	return order < 0 || (order == 0 && !g->format.lossless);
+}
+
+/* Of a leaf that has images out of line. */
+static bool
+outsides_have_shape(const NodeGeometry *g, const uint64_t *node)
+{
+	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
+	{
+		const uint64_t *cell = node + leaf_cell_word(g, slot);
+
+		if ((cell[0] & CELL_OUTSIDE_BIT) != 0 && (cell_is_posting(cell) || !outside_leads(g, cell)))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What a leaf's cells have: in the top bit, one with an image out of line; in the bit of a state's upper half, a posting cell.  Each
+ * leaf that is read is looked at: so there are no branches, and a constant stride for the compiler's sake.
+ */
+static inline __attribute__((always_inline)) uint64_t
+cells_have(const uint64_t *word, uint32_t words, uint32_t cells)
+{
+	uint64_t any = 0, both = 0;
+
+	assert(words >= 2 && words <= LINE_WORDS);
+	assert(cells <= LEAF_CELLS_TARGET);
+#pragma GCC unroll 4
+	for (uint32_t slot = 0; slot < cells; slot++)
+	{
+		any |= word[slot * words];
+		both |= word[slot * words] & word[slot * words] << 1;
+	}
+	return (any & CELL_OUTSIDE_BIT) | (both & 2ull << CELL_STATE_SHIFT);
+}
+
+static bool
+leaf_has_shape(const NodeGeometry *g, const uint64_t *node)
+{
+	const uint64_t *word = node + g->first_word;
+	uint64_t have;
+
+	if (node_count(node) > g->leaf_cells || !fences_have_shape(g, node))
+		return false;
+	if (g->cell_words == 2)
+		have = cells_have(word, 2, g->leaf_cells);
+	else if (g->cell_words == 4)
+		have = cells_have(word, 4, g->leaf_cells);
+	else
+		have = cells_have(word, 8, g->leaf_cells);
+	return ((have & CELL_OUTSIDE_BIT) == 0 || outsides_have_shape(g, node)) &&
+	       ((have & 2ull << CELL_STATE_SHIFT) == 0 || !leaf_posting_stray(g, node));
+}
+
+static bool
+inner_has_shape(const NodeGeometry *g, const uint64_t *node)
+{
+	uint32_t count = node_count(node);
+
+	if (node_level(node) >= LEVELS_MAX || count < 1 || count > g->inner_cells || !fences_have_shape(g, node))
+		return false;
+	for (uint32_t i = 0; i < count; i++)
+	{
+		const uint64_t *cell = node + inner_cell_word(g, i);
+
+		if (!pointer_leads(g, cell[0]) || !separator_has_shape(g, cell + 1) ||
+		    (i > 0 && separator_infinite(cell + 1)))
+			return false;
+	}
+	return true;
+}
+
+bool
+node_has_shape(const NodeGeometry *g, const uint64_t *node)
+{
+	return node_level(node) == 0 ? leaf_has_shape(g, node) : inner_has_shape(g, node);
+}

@@ -1,0 +1,89 @@
+/*
+ * verdict.c
+ *		Whether a copy of a node is to be believed: whole, the node that was looked for, and of a shape that the tree writes.
+ */
+#include "tree/node/node.h"
+
+/* Whether the first word of every line carries the generation's stamp. */
+static bool
+stamps_agree(const uint64_t *node, uint32_t bytes, uint64_t generation)
+{
+	uint64_t differ = 0;
+
+	assert(bytes % LINE_BYTES == 0 && bytes <= NODE_MAX_BYTES);
+	for (uint32_t word = 0; word < bytes / 8; word += LINE_WORDS)
+		differ |= node[word] ^ generation;
+	return (differ & STAMP_MASK) == 0;
+}
+
+/* Does a leaf's sum, where it has or needs one, vouch for the copy? */
+static bool
+leaf_sum_agrees(const NodeGeometry *g, const uint64_t *node)
+{
+	if ((node_flags(node) & NODE_SUM_VALID) == 0)
+		return !leaf_needs_sum(g, node[HEADER_SELF]);
+	return node_sum(node, g->leaf_bytes) == node[HEADER_SUM];
+}
+
+/* What can be said of a copy; `locked`: nobody wrote while it was taken. */
+static NodeVerdict
+node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer, bool locked)
+{
+	uint64_t state = node[HEADER_STATE];
+	uint32_t level = node_level(node);
+	uint32_t count = node_count(node);
+
+	assert(g->first_word > g->high_word && g->high_word > g->low_word);
+	assert(pointer_address(pointer) != POINTER_NONE);
+
+	/*
+	 * Tree, self and format never change while a node is linked, so that they tell who this is even when the rest is not
+	 * to be believed.
+	 */
+	if (node[HEADER_GENERATION] == 0 && state == 0)
+		return NODE_EMPTY;
+	if (node[HEADER_TREE] != tree || node[HEADER_SELF] != pointer_address(pointer) ||
+	    (uint8_t) (state >> 24) != NODE_FORMAT_VERSION || (node_flags(node) & NODE_FREE) != 0)
+		return NODE_STALE;
+	if (level == 0)
+	{
+		if (!stamps_agree(node, g->leaf_bytes, node[HEADER_GENERATION]))
+			return NODE_TORN;
+		if (!locked && !leaf_sum_agrees(g, node))
+			return NODE_TORN;
+		return count <= g->leaf_cells ? NODE_GOOD : NODE_DAMAGED;
+	}
+	if (((state ^ node[HEADER_GENERATION]) & STAMP_MASK) != 0 ||
+	    node_sum(node, INNER_BYTES) != node[HEADER_SUM])
+		return NODE_TORN;
+	return count >= 1 && count <= g->inner_cells && level < LEVELS_MAX ? NODE_GOOD : NODE_DAMAGED;
+}
+
+NodeVerdict
+node_check_whole(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+{
+	return node_judge(g, node, tree, pointer, false);
+}
+
+NodeVerdict
+node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+{
+	NodeVerdict verdict = node_judge(g, node, tree, pointer, false);
+
+	return verdict == NODE_GOOD && !node_has_shape(g, node) ? NODE_DAMAGED : verdict;
+}
+
+NodeVerdict
+node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer)
+{
+	NodeVerdict verdict = node_judge(g, node, tree, pointer, true);
+
+	return verdict == NODE_GOOD && !node_has_shape(g, node) ? NODE_DAMAGED : verdict;
+}
+
+bool
+leaf_sum_is_owed(const NodeGeometry *g, const uint64_t *node)
+{
+	assert(node[HEADER_GENERATION] != 0);
+	return node_level(node) == 0 && !leaf_sum_agrees(g, node);
+}

@@ -1,0 +1,41 @@
+/*
+ * batch_open.c
+ *		A scan's batch begins: what it says of its leaf, and which entries were returned before.
+ */
+#include "tree/scan/scan.h"
+
+bool
+batch_same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
+{
+	return ((a[0] ^ b[0]) & CELL_TID_MASK) == 0 && cell_same_key(g, a, b);
+}
+
+bool
+batch_returned_before(const TreeScan *scan, const uint64_t *cell)
+{
+	const NodeGeometry *g = &scan->tree->geometry;
+	int order;
+
+	assert(scan->leaf != NULL);
+	if (!scan->has_last)
+		return false;
+	order = cell_order(g, cell, scan->last);
+	if (scan->direction == TREE_BACKWARD)
+		order = -order;
+	return order < 0 || (order == 0 && batch_same_entry(g, cell, scan->last));
+}
+
+void
+batch_open(TreeScan *scan)
+{
+	assert(pointer_address(scan->pointer) != POINTER_NONE);
+	scan->batch.count = 0;
+	scan->batch.whole = true;
+	scan->batch.suspect = leaf_is_suspect(&scan->tree->geometry, scan->leaf);
+	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
+	scan->batch.leaf = (TreeLeafSeen){
+		.pointer = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]),
+		.generation = scan->leaf[HEADER_GENERATION],
+		.epoch = scan->leaf_epoch,
+	};
+}

@@ -1,0 +1,517 @@
+/*
+ * service_calls.c
+ *		The calls of directory.h: trees, extents, epochs, and what a client may know of them.
+ *
+ * A client that does not know whether its call ran repeats it.  So each of them does the same when it comes
+ * twice:
+ *
+ *		CREATE		the request bears a random token: the tree that has it is the answer
+ *		DROP		ids are used once: a tree that is not there was dropped
+ *		READ, LIST, STATUS	change nothing
+ *		UPDATE		flags and members are only set, epochs only rise; the nonce is the request's in either
+ *					case
+ *		EPOCH_OPEN	opens what is open already; an epoch that was closed is not opened again
+ *		EPOCH_CLOSE	closes what is closed already; an older epoch is refused
+ *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the
+ *					answer
+ *		COPY		what has a copy keeps it: that is the answer (service_copies.c)
+ *		DESCEND		changes nothing (service_descend.c)
+ */
+#include <time.h>
+
+#include "tree/service/service_state.h"
+
+/* An extent is at most this part of what the tree has: memory per entry stays small, and the calls few. */
+#define EXTENT_PART 4u
+
+/* ---- extents ---- */
+
+/* Bytes of the next extent of a tree that has so many: 64 KB, then doubling with the tree up to 8 MB. */
+static uint64_t
+extent_bytes_next(uint64_t tree_bytes)
+{
+	uint64_t bytes = EXTENT_MIN_BYTES;
+
+	assert(EXTENT_MIN_BYTES % FABRIC_UNIT_BYTES == 0);
+	while (bytes < EXTENT_MAX_BYTES && bytes * 2 * EXTENT_PART <= tree_bytes)
+		bytes *= 2;
+	assert(bytes <= EXTENT_MAX_BYTES);
+	return bytes;
+}
+
+/*
+ * Adds an extent to the record of a slot, in private memory; the caller puts the record and ends with extent_grant().
+ * FABRIC_NO_MEMORY, FABRIC_QUOTA, FABRIC_BUSY: nothing happened.
+ */
+static FabricStatus
+extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record)
+{
+	uint64_t bytes = extent_bytes_next(record->record.bytes);
+	uint64_t offset;
+	ExtentHeader *header;
+	FabricStatus status;
+
+	assert(record->record.tree != 0);
+	status = service_extent_take(service, slot, (uint32_t) record->tenant, &bytes, &offset);
+	if (status != FABRIC_OK)
+		return status;
+	header = fabric_server_node(service->server, offset, sizeof(*header));
+	assert(header != NULL);
+	header->magic = EXTENT_MAGIC;
+	header->tree = record->record.tree;
+	header->bytes = bytes;
+	header->bump = record->record.extents == 0 && (record->record.flags & TREE_RECORD_SHARE) == 0
+	                   ? DIRECTORY_FIRST_BUMP
+	                   : DIRECTORY_OTHER_BUMP;
+	header->copy_of = 0;
+	header->previous = record->last_offset;
+	header->number = record->record.extents + 1;
+	/* Half of the range is left to count up in; never 0. */
+	header->generation = (service_random() >> 1) | 1;
+	record->record.bytes += bytes;
+	record->record.extents++;
+	record->last_offset = offset;
+	record->last_bytes = bytes;
+	record->last_generation = header->generation;
+	return FABRIC_OK;
+}
+
+static void
+extent_grant(Service *service, const ServiceRecord *record)
+{
+	assert(record->last_bytes != 0);
+	assert(record->record.extents != 0);
+	tables_units_grant(&service->tables, record->last_offset, record->last_bytes / FABRIC_UNIT_BYTES);
+}
+
+static void
+extent_describe(const ServiceRecord *record, DirectoryExtent *extent)
+{
+	assert(record->record.extents > 0);
+	assert(record->last_bytes >= EXTENT_MIN_BYTES);
+	memset(extent, 0, sizeof(*extent));
+	extent->offset = record->last_offset;
+	extent->bytes = record->last_bytes;
+	extent->generation = record->last_generation;
+	extent->tree_bytes = record->record.bytes;
+	extent->extents = record->record.extents;
+}
+
+/* ---- calls ---- */
+
+static FabricStatus
+call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *request, DirectoryCreated *reply)
+{
+	TablesOwner owner = service_owner(peer);
+	ServiceRecord *slot = tables_find_token(&service->tables, &owner, request->token);
+	ServiceRecord record;
+	FabricStatus status;
+
+	if (request->memory_node >= TREE_MAX_NODES)
+		return FABRIC_RANGE;
+	if (slot == NULL)
+	{
+		status = service_slot(service, peer->tenant, &slot);
+		if (status != FABRIC_OK)
+			return status;
+		memset(&record, 0, sizeof(record));
+		record.record = request->record;
+		record.record.cluster[0] = owner.cluster[0];
+		record.record.cluster[1] = owner.cluster[1];
+		record.tenant = owner.tenant;
+		record.record.flags &= SERVICE_FLAGS_OF_CLIENTS;
+		record.record.bytes = record.record.extents = record.record.suspect_epoch = 0;
+		record.token[0] = request->token[0];
+		record.token[1] = request->token[1];
+		record.record.tree = tables_id(&service->tables, service_random());
+		status = extent_add(service, slot, &record);
+		if (status != FABRIC_OK)
+			return status;
+		record.record.root =
+			pointer_make(request->memory_node, record.last_offset + DIRECTORY_ROOT_OFFSET, 0);
+		tables_put(&service->tables, slot, &record);
+		extent_grant(service, &record);
+		service_log(service, FABRIC_LOG_DEBUG, "tree %016llx created",
+		            (unsigned long long) record.record.tree);
+	}
+	reply->record = slot->record;
+	extent_describe(slot, &reply->extent);
+	return FABRIC_OK;
+}
+
+static FabricStatus
+call_drop(Service *service, const FabricPeer *peer, const DirectoryTree *request)
+{
+	ServiceRecord *record = service_peer_tree(service, peer, request->tree);
+	uint64_t units;
+
+	if (record == NULL)
+		return FABRIC_NOT_FOUND;
+	units = tables_remove(&service->tables, record, service_now_us());
+	assert(units > 0 || (record->record.flags & TREE_RECORD_SHARE) != 0);
+	service_log(service, FABRIC_LOG_DEBUG, "tree %016llx dropped: %llu KB",
+	            (unsigned long long) request->tree,
+	            (unsigned long long) (units * (FABRIC_UNIT_BYTES / 1024)));
+	return FABRIC_OK;
+}
+
+static FabricStatus
+call_read(Service *service, const FabricPeer *peer, const DirectoryTree *request, TreeRecord *reply)
+{
+	ServiceRecord *record = service_peer_tree(service, peer, request->tree);
+
+	assert(reply != NULL);
+	if (record == NULL)
+		return FABRIC_NOT_FOUND;
+	*reply = record->record;
+	return FABRIC_OK;
+}
+
+static FabricStatus
+call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
+{
+	ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
+	ServiceRecord record;
+	uint32_t copy;
+
+	assert(request != NULL);
+	/* Of a share only what is the record's copy. */
+	if (slot == NULL ||
+	    ((slot->record.flags & TREE_RECORD_SHARE) != 0 && !tree_record_copy(&slot->record, &copy)))
+		return FABRIC_NOT_FOUND;
+	record = *slot;
+	record.record.flags |= request->flags & (TREE_RECORD_BROKEN | TREE_RECORD_BUILT);
+	for (uint32_t i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (request->members[i] == 0)
+			continue;
+		if (record.record.members[i] != 0 && record.record.members[i] != request->members[i])
+			return FABRIC_RANGE;
+		record.record.members[i] = request->members[i];
+	}
+	if (request->mutated_epoch > record.record.mutated_epoch)
+		record.record.mutated_epoch = request->mutated_epoch;
+	if (request->removal_epoch > record.record.removal_epoch ||
+	    (request->removal_epoch == record.record.removal_epoch &&
+	     request->removal_lsn > record.record.removal_lsn))
+	{
+		record.record.removal_epoch = request->removal_epoch;
+		record.record.removal_lsn = request->removal_lsn;
+	}
+	if (request->nonce != 0)
+		record.record.nonce = request->nonce;
+	if ((request->flags & TREE_RECORD_HEALED) != 0)
+		record.record.suspect_epoch = 0;
+	else if (record.record.suspect_epoch == 0)
+		record.record.suspect_epoch = request->suspect_epoch;
+	tables_put(&service->tables, slot, &record);
+	return FABRIC_OK;
+}
+
+static FabricStatus
+call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *request, DirectoryListed *reply)
+{
+	uint32_t position = request->position;
+	TablesOwner owner = service_owner(peer);
+	ServiceRecord *record;
+
+	assert(reply != NULL);
+	if (*peer->progress > position)
+		position = (uint32_t) *peer->progress;
+	record = tables_next(&service->tables, &owner, request->shares != 0, &position);
+	*peer->progress = position;
+	if (record == NULL)
+		return position < service->tables.max_trees ? FABRIC_BUSY : FABRIC_NOT_FOUND;
+	reply->position = position;
+	reply->record = record->record;
+	return FABRIC_OK;
+}
+
+/*
+ * Node memory that the peer's tenant has, or could have now, as the other figures are: for the local tenant, who maps all of it, those of
+ * the node; for another one its own, for what the others have and do is not its business.
+ */
+static void
+describe_memory(const Service *service, uint32_t tenant, TreeNodeStatus *reply)
+{
+	const ServiceTables *tables = &service->tables;
+	const TablesUse *use = &tables->tenants[tenant];
+	uint64_t total = service_bytes_total(service);
+	uint64_t taken = (tables->used + tables->quarantined) * FABRIC_UNIT_BYTES;
+	uint64_t room = total > taken ? total - taken : 0;
+	uint64_t had = use->bytes + use->going_bytes;
+	uint64_t quota = service_quota(service, tenant);
+	uint64_t first, end;
+
+	if (tenant == 0)
+	{
+		reply->bytes_total = total;
+		reply->bytes_used = tables->used * FABRIC_UNIT_BYTES;
+		reply->bytes_quarantined = tables->quarantined * FABRIC_UNIT_BYTES;
+		reply->trees = tables->trees;
+		reply->channels = fabric_server_channels(service->server);
+		return;
+	}
+	if (fabric_server_part(service->server, tenant, &first, &end) && end - first < had + room)
+		room = end - first > had ? end - first - had : 0;
+	if (quota > 0 && quota < had + room)
+		room = quota > had ? quota - had : 0;
+	reply->bytes_total = had + room;
+	reply->bytes_used = use->bytes;
+	reply->bytes_quarantined = use->going_bytes;
+	reply->trees = (uint32_t) use->trees;
+	reply->channels = fabric_server_tenant_channels(service->server, tenant);
+}
+
+static FabricStatus
+call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
+{
+	TablesOwner owner = service_owner(peer);
+	const ServiceEpoch *epoch = tables_epoch(&service->tables, &owner);
+
+	assert(reply != NULL);
+	describe_memory(service, peer->tenant, reply);
+	fabric_server_uuid(service->server, reply->uuid);
+	reply->generation = fabric_server_generation(service->server);
+	reply->epoch = epoch != NULL ? epoch->epoch : 0;
+	reply->epoch_clean = epoch != NULL && epoch->clean;
+	reply->tenant_bytes = service->tables.tenants[owner.tenant].bytes;
+	reply->tenant_quota = service_quota(service, (uint32_t) owner.tenant);
+	return FABRIC_OK;
+}
+
+/* Epochs only go forward; what is so already is done. */
+static FabricStatus
+call_epoch(Service *service, const FabricPeer *peer, const DirectoryEpoch *request, bool clean)
+{
+	TablesOwner owner = service_owner(peer);
+	const ServiceEpoch *epoch = tables_epoch(&service->tables, &owner);
+	uint64_t last = epoch != NULL ? epoch->epoch : 0;
+
+	if (request->epoch == 0 || request->epoch < last || (clean && request->epoch != last))
+		return FABRIC_RANGE;
+	if (request->epoch == last && (clean || !epoch->clean))
+	{
+		if (clean && !epoch->clean)
+			return tables_epoch_set(&service->tables, &owner, last, true);
+		return FABRIC_OK;
+	}
+	if (request->epoch == last)
+		return FABRIC_RANGE; /* closed clean: it is not opened again */
+	return tables_epoch_set(&service->tables, &owner, request->epoch, false);
+}
+
+/* A record for the extents of a tree whose own record is at another memory node. */
+static FabricStatus
+share_make(Service *service, const FabricPeer *peer, const DirectoryExtentRequest *request,
+           ServiceRecord *record, ServiceRecord **slot)
+{
+	uint64_t tree = request->tree;
+	TablesOwner owner = service_owner(peer);
+
+	assert(record != NULL);
+	if (tree == 0 || tree >= TABLES_ID_LIMIT || request->home >= TREE_MAX_NODES)
+		return FABRIC_RANGE;
+	memset(record, 0, sizeof(*record));
+	record->record.tree = tree;
+	record->record.members[request->home] = request->home_member;
+	record->record.cluster[0] = owner.cluster[0];
+	record->record.cluster[1] = owner.cluster[1];
+	record->tenant = owner.tenant;
+	record->record.flags = TREE_RECORD_SHARE;
+	return service_slot(service, peer->tenant, slot);
+}
+
+static FabricStatus
+call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentRequest *request,
+            DirectoryExtent *reply)
+{
+	ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
+	ServiceRecord record;
+	FabricStatus status;
+
+	assert(reply != NULL);
+	if (slot == NULL && !request->share)
+		return FABRIC_NOT_FOUND;
+	if (slot == NULL)
+	{
+		status = share_make(service, peer, request, &record, &slot);
+		if (status != FABRIC_OK)
+			return status;
+	}
+	else
+	{
+		record = *slot;
+		if (record.record.extents > 0 && request->extents != record.record.extents)
+		{
+			/* It does not know the last one, or its call of before was answered in vain. */
+			extent_describe(slot, reply);
+			return FABRIC_OK;
+		}
+	}
+	status = extent_add(service, slot, &record);
+	if (status != FABRIC_OK)
+		return status;
+	tables_put(&service->tables, slot, &record);
+	extent_grant(service, &record);
+	extent_describe(slot, reply);
+	return FABRIC_OK;
+}
+
+/* A method's name, and what it takes and gives. */
+typedef struct Method
+{
+	const char *name;
+	bool changes; /* something that stays */
+	uint32_t request_bytes;
+	uint32_t reply_bytes; /* at most */
+} Method;
+
+static const Method methods[DIRECTORY_METHODS] = {
+	[0] = {"unknown", false, UINT32_MAX, 0},
+	[DIRECTORY_CREATE] = {"create", true, sizeof(DirectoryCreate), sizeof(DirectoryCreated)},
+	[DIRECTORY_DROP] = {"drop", true, sizeof(DirectoryTree), 0},
+	[DIRECTORY_READ] = {"read", false, sizeof(DirectoryTree), sizeof(TreeRecord)},
+	[DIRECTORY_UPDATE] = {"update", true, sizeof(TreeRecord), 0},
+	[DIRECTORY_LIST] = {"list", false, sizeof(DirectoryPosition), sizeof(DirectoryListed)},
+	[DIRECTORY_STATUS] = {"status", false, 0, sizeof(TreeNodeStatus)},
+	[DIRECTORY_EPOCH_OPEN] = {"epoch_open", true, sizeof(DirectoryEpoch), 0},
+	[DIRECTORY_EPOCH_CLOSE] = {"epoch_close", true, sizeof(DirectoryEpoch), 0},
+	[DIRECTORY_EXTENT] = {"extent", true, sizeof(DirectoryExtentRequest), sizeof(DirectoryExtent)},
+	[DIRECTORY_COPY] = {"copy", true, sizeof(DirectoryCopyRequest), sizeof(DirectoryCopy)},
+	[DIRECTORY_COPIES] = {"copies", false, sizeof(DirectoryCopiesRequest), sizeof(DirectoryCopies)},
+	[DIRECTORY_DESCEND] = {"descend", false, sizeof(DirectoryDescent), sizeof(DirectoryDescended)},
+};
+
+_Static_assert(DIRECTORY_METHODS == SERVICE_METHODS, "every method is counted");
+
+const char *
+service_method_name(uint32_t method)
+{
+	return methods[method < DIRECTORY_METHODS ? method : 0].name;
+}
+
+/* From a hash table's look-up to a wait for quarantined memory. */
+const uint32_t service_bucket_us[SERVICE_BUCKETS - 1] = {1,    2,    5,     10,    25,    100,
+                                                         1000, 5000, 25000, 50000, 250000};
+
+static void
+count_call(ServiceCalls *calls, uint64_t elapsed_us, FabricStatus status)
+{
+	uint32_t bucket = 0;
+
+	while (bucket < SERVICE_BUCKETS - 1 && elapsed_us > service_bucket_us[bucket])
+		bucket++;
+	calls->buckets[bucket]++;
+	calls->total_us += elapsed_us;
+	if (status != FABRIC_OK)
+		calls->failed++;
+}
+
+/* Runs one call; its method and the request's length are right.  *reply_bytes: of the answer, if it is FABRIC_OK. */
+static FabricStatus
+method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, const void *request, void *reply,
+           uint32_t *reply_bytes)
+{
+	FabricStatus status = FABRIC_PROTOCOL;
+	union
+	{
+		DirectoryCreate create;
+		DirectoryTree tree;
+		TreeRecord record;
+		DirectoryPosition position;
+		DirectoryEpoch epoch;
+		DirectoryExtentRequest extent;
+		DirectoryCopyRequest copy;
+		DirectoryCopiesRequest copies;
+		DirectoryDescent descent;
+	} in; /* aligned, whatever the request is */
+	union
+	{
+		DirectoryCreated created;
+		TreeRecord record;
+		DirectoryListed listed;
+		TreeNodeStatus status;
+		DirectoryExtent extent;
+		DirectoryCopy copy;
+		DirectoryCopies copies;
+		DirectoryDescended descended;
+	} out;
+
+	if (methods[method].request_bytes > 0)
+		memcpy(&in, request, methods[method].request_bytes);
+	memset(&out, 0, methods[method].reply_bytes);
+	*reply_bytes = methods[method].reply_bytes;
+	switch (method)
+	{
+		case DIRECTORY_CREATE:
+			status = call_create(service, peer, &in.create, &out.created);
+			break;
+		case DIRECTORY_DROP:
+			status = call_drop(service, peer, &in.tree);
+			break;
+		case DIRECTORY_READ:
+			status = call_read(service, peer, &in.tree, &out.record);
+			break;
+		case DIRECTORY_UPDATE:
+			status = call_update(service, peer, &in.record);
+			break;
+		case DIRECTORY_LIST:
+			status = call_list(service, peer, &in.position, &out.listed);
+			break;
+		case DIRECTORY_STATUS:
+			status = call_status(service, peer, &out.status);
+			break;
+		case DIRECTORY_EPOCH_OPEN:
+			status = call_epoch(service, peer, &in.epoch, false);
+			break;
+		case DIRECTORY_EPOCH_CLOSE:
+			status = call_epoch(service, peer, &in.epoch, true);
+			break;
+		case DIRECTORY_EXTENT:
+			status = call_extent(service, peer, &in.extent, &out.extent);
+			break;
+		case DIRECTORY_COPY:
+			status = service_copy(service, peer, &in.copy, &out.copy);
+			break;
+		case DIRECTORY_COPIES:
+			status = service_copies(service, peer, &in.copies, &out.copies);
+			break;
+		case DIRECTORY_DESCEND:
+			status = service_descend(service, peer, &in.descent, &out.descended);
+			*reply_bytes = (uint32_t) DIRECTORY_DESCENDED_BYTES + out.descended.bytes;
+			break;
+		case DIRECTORY_METHODS:
+			break;
+	}
+	if (status == FABRIC_OK)
+		memcpy(reply, &out, *reply_bytes);
+	else
+		*reply_bytes = 0;
+	return status;
+}
+
+FabricStatus
+service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
+             uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
+{
+	Service *service = argument;
+	uint32_t known =
+		method < DIRECTORY_METHODS && request_bytes == methods[method].request_bytes ? method : 0;
+	uint64_t began = service_now_us();
+	FabricStatus status = FABRIC_PROTOCOL;
+
+	*reply_bytes = 0;
+	/*
+	 * Only who is of a cluster's current incarnation changes anything: so the number of clusters is bounded by what can
+	 * attach, and a fenced incarnation cannot come in by a side door.
+	 */
+	if (known != 0 && methods[known].changes && peer->incarnation == 0)
+		status = FABRIC_DENIED;
+	else if (known != 0)
+		status = method_run(service, peer, (DirectoryMethod) known, request, reply, reply_bytes);
+	/* One that waits is counted when it is done. */
+	if (status != FABRIC_BUSY)
+		count_call(&service->calls[known], service_now_us() - began, status);
+	return status;
+}

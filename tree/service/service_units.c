@@ -1,0 +1,282 @@
+/*
+ * service_units.c
+ *		Whose each unit of node memory is: taking and granting, the extents of a record, quarantine.
+ */
+#include "tree/service/service_tables.h"
+
+/* One word, by one store, before all stores that follow. */
+static void
+unit_store(ServiceTables *tables, uint64_t unit, uint64_t word)
+{
+	__atomic_store_n(&tables->units[unit], word, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t
+unit_of(const ServiceTables *tables, uint64_t offset)
+{
+	return (offset - tables->first) / FABRIC_UNIT_BYTES;
+}
+
+static uint64_t
+unit_offset(const ServiceTables *tables, uint64_t unit)
+{
+	return tables->first + unit * FABRIC_UNIT_BYTES;
+}
+
+/* Units of the extent of the slot that begins with this one. */
+static uint64_t
+extent_units(const ServiceTables *tables, uint64_t unit, uint32_t slot)
+{
+	uint64_t count = 1;
+
+	while (count < TABLES_EXTENT_UNITS && unit + count < tables->count &&
+	       tables->units[unit + count] == (uint64_t) slot + 1)
+		count++;
+	return count;
+}
+
+/* Puts an extent behind the others of its slot. */
+static void
+extent_link(ServiceTables *tables, uint32_t slot, uint64_t unit)
+{
+	TablesSlot *of = &tables->slots[slot];
+
+	tables->next[unit] = 0;
+	if (of->last == 0)
+		of->first = (uint32_t) unit + 1;
+	else
+		tables->next[of->last - 1] = (uint32_t) unit + 1;
+	of->last = (uint32_t) unit + 1;
+	of->extents++;
+}
+
+/* ---- opening ---- */
+
+/* A pending unit after a start: does the record name it, or is it free? */
+static void
+pending_repair(ServiceTables *tables, uint64_t unit, TablesRelease release, void *argument)
+{
+	uint64_t offset = unit_offset(tables, unit);
+	uint64_t word = tables->units[unit];
+	uint64_t slot = (word & UNIT_SLOT_MASK) - 1;
+	const ServiceRecord *record = &tables->records[slot];
+
+	if (tables->slots[slot].tree != 0 && offset >= record->last_offset &&
+	    offset - record->last_offset < record->last_bytes)
+	{
+		unit_store(tables, unit, word & ~UNIT_PENDING);
+		return;
+	}
+	release(argument, offset, FABRIC_UNIT_BYTES);
+	unit_store(tables, unit, 0);
+}
+
+FabricStatus
+tables_units_open(ServiceTables *tables, TablesRelease release, void *argument, uint64_t *repaired)
+{
+	uint64_t extent = 0; /* the one that the unit before belongs to: its first unit */
+
+	assert(release != NULL);
+	for (uint64_t unit = 0; unit < tables->count; unit++)
+	{
+		uint64_t slot = (tables->units[unit] & UNIT_SLOT_MASK) - 1;
+
+		if (tables->units[unit] == 0)
+			continue;
+		if ((tables->units[unit] & ~(UNIT_PENDING | UNIT_FIRST | UNIT_SLOT_MASK)) != 0 ||
+		    slot >= tables->max_trees)
+			return FABRIC_PROTOCOL;
+		if ((tables->units[unit] & UNIT_PENDING) != 0)
+		{
+			++*repaired;
+			pending_repair(tables, unit, release, argument);
+			if (tables->units[unit] == 0)
+				continue;
+		}
+		if ((tables->units[unit] & UNIT_FIRST) != 0)
+		{
+			extent_link(tables, (uint32_t) slot, unit);
+			tables->extents++;
+			extent = unit;
+		}
+		else if (unit == 0 || unit - extent >= TABLES_EXTENT_UNITS ||
+		         (tables->units[unit - 1] & UNIT_SLOT_MASK) != slot + 1)
+			return FABRIC_PROTOCOL;
+		tables->slots[slot].units++;
+		tables->used++;
+	}
+	return runs_open(&tables->runs, tables->units, tables->count) ? FABRIC_OK : FABRIC_NO_MEMORY;
+}
+
+/* ---- taking and granting ---- */
+
+bool
+tables_units_take(ServiceTables *tables, const ServiceRecord *slot, uint64_t count, uint64_t first,
+                  uint64_t end, uint64_t *offset)
+{
+	uint64_t word = (uint64_t) (slot - tables->records) + 1;
+	uint64_t unit;
+
+	assert(count > 0 && count <= TABLES_EXTENT_UNITS);
+	assert(first >= tables->first && unit_of(tables, end) <= tables->count);
+	if (!runs_find(&tables->runs, count, unit_of(tables, first), unit_of(tables, end), &unit))
+		return false;
+	for (uint64_t i = 0; i < count; i++)
+		unit_store(tables, unit + i, word | UNIT_PENDING | (i == 0 ? UNIT_FIRST : 0));
+	runs_changed(&tables->runs, unit, count);
+	tables->used += count;
+	tables->extents++;
+	*offset = unit_offset(tables, unit);
+	return true;
+}
+
+void
+tables_units_grant(ServiceTables *tables, uint64_t offset, uint64_t count)
+{
+	uint64_t unit = unit_of(tables, offset);
+	uint32_t slot = (uint32_t) (tables->units[unit] & UNIT_SLOT_MASK) - 1;
+
+	assert(unit + count <= tables->count);
+	for (uint64_t i = 0; i < count; i++)
+	{
+		assert(tables->units[unit + i] & UNIT_PENDING);
+		unit_store(tables, unit + i, tables->units[unit + i] & ~UNIT_PENDING);
+	}
+	extent_link(tables, slot, unit);
+	tables->slots[slot].units += count;
+	tables->tenants[tables->slots[slot].tenant].bytes += count * FABRIC_UNIT_BYTES;
+}
+
+void
+tables_units_cancel(ServiceTables *tables, uint64_t offset, uint64_t count)
+{
+	uint64_t unit = unit_of(tables, offset);
+
+	assert(unit + count <= tables->count);
+	assert(tables->used >= count);
+	for (uint64_t i = 0; i < count; i++)
+		unit_store(tables, unit + i, 0);
+	runs_changed(&tables->runs, unit, count);
+	tables->used -= count;
+	tables->extents--;
+}
+
+const ServiceRecord *
+tables_owner(const ServiceTables *tables, uint64_t offset)
+{
+	uint64_t unit = unit_of(tables, offset);
+	uint64_t slot;
+
+	assert(tables->header != NULL);
+	if (offset < tables->first || unit >= tables->count || tables->units[unit] == 0 ||
+	    (tables->units[unit] & UNIT_PENDING) != 0)
+		return NULL;
+	slot = (tables->units[unit] & UNIT_SLOT_MASK) - 1;
+	if (slot >= tables->max_trees || tables->records[slot].record.tree == 0)
+		return NULL;
+	return &tables->records[slot];
+}
+
+bool
+tables_extent_next(ServiceTables *tables, const ServiceRecord *slot, uint32_t name, TablesExtent *extent)
+{
+	uint32_t number = (uint32_t) (slot - tables->records);
+	uint64_t word = ((uint64_t) number + 1) | UNIT_FIRST;
+	uint32_t next = tables->slots[number].first;
+
+	/* The name may be anybody's word, or be of a tree that was dropped since. */
+	if (name != 0 && name <= tables->count && tables->units[name - 1] == word)
+		next = tables->next[name - 1];
+	tables->looked++;
+	if (next == 0)
+		return false;
+	extent->name = next;
+	extent->offset = unit_offset(tables, next - 1);
+	extent->bytes = extent_units(tables, next - 1, number) * FABRIC_UNIT_BYTES;
+	return true;
+}
+
+/* ---- quarantine ---- */
+
+/* The slot has neither record nor units. */
+static void
+slot_free(ServiceTables *tables, uint32_t slot)
+{
+	tables->slots[slot].after = tables->free_slot;
+	tables->free_slot = slot + 1;
+}
+
+void
+tables_slot_leaves(ServiceTables *tables, uint32_t slot, uint64_t now_us)
+{
+	TablesSlot *going = &tables->slots[slot];
+
+	assert(going->tree == 0);
+	if (going->units == 0)
+	{
+		slot_free(tables, slot);
+		return;
+	}
+	going->due_us = now_us + QUARANTINE_US;
+	going->after = 0;
+	if (tables->going_last == 0)
+		tables->going_first = slot + 1;
+	else
+		tables->slots[tables->going_last - 1].after = slot + 1;
+	tables->going_last = slot + 1;
+	tables->quarantined += going->units;
+}
+
+uint64_t
+tables_quarantine_us(const ServiceTables *tables)
+{
+	assert(tables->going_first != 0);
+	return tables->slots[tables->going_first - 1].due_us;
+}
+
+/* Frees the oldest extent of a slot in quarantine; returns its units. */
+static uint64_t
+extent_free(ServiceTables *tables, uint32_t slot, TablesRelease release, void *argument)
+{
+	TablesSlot *going = &tables->slots[slot];
+	uint64_t unit = going->first - 1;
+	uint64_t count = extent_units(tables, unit, slot);
+
+	/* The pages first: a unit is free when nothing of it is left.  Its first unit last: what is left then is an extent. */
+	release(argument, unit_offset(tables, unit), count * FABRIC_UNIT_BYTES);
+	for (uint64_t i = count; i > 0; i--)
+		unit_store(tables, unit + i - 1, 0);
+	runs_changed(&tables->runs, unit, count);
+	going->first = tables->next[unit];
+	going->units -= count;
+	going->extents--;
+	tables->quarantined -= count;
+	if (going->tenant < TABLES_TENANTS)
+		tables->tenants[going->tenant].going_bytes -= count * FABRIC_UNIT_BYTES;
+	return count;
+}
+
+void
+tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release, void *argument)
+{
+	uint64_t freed = 0;
+
+	assert(release != NULL);
+	while (tables->going_first != 0 && tables_quarantine_us(tables) <= now_us)
+	{
+		uint32_t slot = tables->going_first - 1;
+		TablesSlot *going = &tables->slots[slot];
+
+		while (going->units > 0 && freed < QUARANTINE_FREE_UNITS)
+			freed += extent_free(tables, slot, release, argument);
+		if (going->units > 0)
+			return;
+		if (going->tenant < TABLES_TENANTS)
+			tables->tenants[going->tenant].going_trees--;
+		tables->going_first = going->after;
+		if (tables->going_first == 0)
+			tables->going_last = 0;
+		*going = (TablesSlot){.tenant = TABLES_TENANTS};
+		slot_free(tables, slot);
+	}
+}

@@ -1,0 +1,193 @@
+/*
+ * state.c
+ *		What is noted of one tree in use: its copies and their doubts, epochs, splits, estimates.
+ */
+#include "tree/shared/state.h"
+
+/* ---- copies ---- */
+
+TreeCopyState
+state_copies(const TreeState *state)
+{
+	assert(state != NULL);
+	return (TreeCopyState) __atomic_load_n(&state->copies, __ATOMIC_ACQUIRE);
+}
+
+/* Makes the state another one, if it is `old`. */
+static bool
+copies_change(TreeState *state, TreeCopyState old, TreeCopyState copies)
+{
+	uint32_t expected = old;
+
+	assert(copies != TREE_COPIES_NONE);
+	return __atomic_compare_exchange_n(&state->copies, &expected, copies, false, __ATOMIC_ACQ_REL,
+	                                   __ATOMIC_ACQUIRE);
+}
+
+bool
+state_copies_join(TreeState *state, TreeCopyState copies)
+{
+	return copies_change(state, TREE_COPIES_NONE, copies);
+}
+
+void
+state_copies_set(TreeState *state, TreeCopyState copies)
+{
+	/* Who was given up does not come back. */
+	if (copies != TREE_COPIES_BOTH)
+		(void) copies_change(state, TREE_COPIES_BOTH, copies);
+}
+
+void
+state_copies_suspect(TreeState *state)
+{
+	if (state_copies(state) == TREE_COPIES_BOTH)
+		__atomic_fetch_add(&state->copy_doubts, 1, __ATOMIC_ACQ_REL);
+}
+
+uint64_t
+state_copies_doubts(const TreeState *state, bool *open)
+{
+	uint64_t doubts = __atomic_load_n(&state->copy_doubts, __ATOMIC_ACQUIRE);
+
+	assert(open != NULL);
+	*open = doubts != __atomic_load_n(&state->copy_settled, __ATOMIC_ACQUIRE);
+	return doubts;
+}
+
+void
+tree_copies_lose_doubt(TreeShared *shared)
+{
+	StateTable *table = shared->states;
+
+	assert(table->options.trees > 0);
+	__atomic_fetch_add(&table->doubts_lost, 1, __ATOMIC_ACQ_REL);
+}
+
+void
+state_copies_settle(TreeState *state, uint64_t doubts)
+{
+	assert(state != NULL);
+	__atomic_store_n(&state->copy_settled, doubts, __ATOMIC_RELEASE);
+}
+
+/* ---- chains of unknown outcome ---- */
+
+void
+state_leave_unsettled(TreeState *state, uint32_t node)
+{
+	assert(node < TREE_MAX_NODES);
+	__atomic_fetch_or(&state->unsettled, 1u << node, __ATOMIC_ACQ_REL);
+}
+
+/* ---- epochs, splits, counters ---- */
+
+uint64_t
+state_epoch(const TreeState *state)
+{
+	assert(state != NULL);
+	return __atomic_load_n(&state->epoch, __ATOMIC_ACQUIRE);
+}
+
+uint64_t
+state_life(const TreeState *state)
+{
+	assert(state != NULL);
+	return __atomic_load_n(&state->life, __ATOMIC_RELAXED);
+}
+
+void
+state_next_epoch(TreeClient *client, TreeState *state)
+{
+	StateTable *table = client->shared->states;
+	uint64_t epoch = __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED);
+
+	assert(epoch > state_epoch(state));
+	__atomic_store_n(&state->epoch, epoch, __ATOMIC_RELEASE);
+}
+
+void
+state_split_begins(TreeState *state)
+{
+	assert(state != NULL);
+	__atomic_fetch_add(&state->splits, 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void
+state_split_ends(TreeState *state)
+{
+	uint32_t before = __atomic_fetch_sub(&state->splits, 1, __ATOMIC_SEQ_CST);
+
+	assert(before > 0);
+	(void) before;
+}
+
+bool
+state_splits(const TreeState *state)
+{
+	bool some;
+
+	assert(state != NULL);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	some = __atomic_load_n(&state->splits, __ATOMIC_SEQ_CST) != 0;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return some;
+}
+
+TreeCounters *
+state_counters(TreeState *state)
+{
+	assert(state != NULL);
+	assert(state->tree != 0);
+	return &state->counters;
+}
+
+void
+state_add(TreeState *state, int64_t entries, int64_t leaves, int64_t inner_nodes)
+{
+	assert(state != NULL);
+	assert(state->tree != 0);
+	if (entries != 0)
+		__atomic_fetch_add(&state->entries, entries, __ATOMIC_RELAXED);
+	if (leaves != 0)
+		__atomic_fetch_add(&state->leaves, leaves, __ATOMIC_RELAXED);
+	if (inner_nodes != 0)
+		__atomic_fetch_add(&state->inner_nodes, inner_nodes, __ATOMIC_RELAXED);
+}
+
+void
+state_set(TreeState *state, uint64_t entries, uint64_t leaves, uint64_t inner_nodes, uint32_t height)
+{
+	assert(state != NULL);
+	assert(height <= LEVELS_MAX);
+	__atomic_store_n(&state->entries, (int64_t) entries, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->leaves, (int64_t) leaves, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->inner_nodes, (int64_t) inner_nodes, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->height, height, __ATOMIC_RELAXED);
+	__atomic_store_n(&state->known, 1, __ATOMIC_RELEASE);
+}
+
+/* An estimate that adds made negative (they began at 0 after a restart) is 0. */
+static uint64_t
+estimate_read(const int64_t *value)
+{
+	int64_t n = __atomic_load_n(value, __ATOMIC_RELAXED);
+
+	return n > 0 ? (uint64_t) n : 0;
+}
+
+void
+state_read(TreeState *state, TreeStatistics *statistics, bool *known)
+{
+	assert(state != NULL);
+	assert(statistics != NULL);
+	*known = __atomic_load_n(&state->known, __ATOMIC_ACQUIRE) != 0;
+	memset(statistics, 0, sizeof(*statistics));
+	statistics->entries = estimate_read(&state->entries);
+	statistics->leaves = estimate_read(&state->leaves);
+	statistics->inner_nodes = estimate_read(&state->inner_nodes);
+	statistics->height = __atomic_load_n(&state->height, __ATOMIC_RELAXED);
+	statistics->outside_bytes = estimate_read(&state->outside_bytes);
+	statistics->extent_bytes = __atomic_load_n(&state->extent_bytes, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,219 @@
+/*
+ * state.h
+ *		The allocation state, estimates and counters of one tree in an instance's shared memory.
+ *
+ * Private to shared.c, state_table.c, allocate.c, freed.c, salvage.c and gate.c.  Everything but the counters, the estimates, `splits`,
+ * `gate`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
+ * held across a chain, a call or anything else that can wait.
+ */
+#ifndef SHERMAN_TREE_STATE_H
+#define SHERMAN_TREE_STATE_H
+
+#include "tree/internal.h"
+
+/* What nodes and blocks are cut from: a run of bytes that is ours alone. */
+typedef struct StateRun
+{
+	uint64_t next; /* offset in NODES */
+	uint64_t end;
+	uint64_t generation; /* first generation of nodes in it */
+	bool blocks;         /* its chunks say that they are cut into blocks, else nodes are cut from it */
+} StateRun;
+
+/* How far the extents of earlier lives were looked through: salvage.c. */
+typedef enum StateLook
+{
+	STATE_LOOK_OWED,
+	STATE_LOOK_UNDER_WAY, /* a process looks at a piece: what it sees free, nobody else gives out */
+	STATE_LOOK_OVER       /* to the end, or given up: never again in this life */
+} StateLook;
+
+/* What was taken from a tree's extents at one memory node before this life of the instance: salvage.c. */
+typedef struct StatePast
+{
+	uint64_t extent; /* the newest one that is not looked through; 0 = there is none */
+	uint64_t next;   /* up to where it is not looked through, from its start on; 0 = all that was taken */
+	uint32_t look;   /* StateLook */
+	uint32_t number; /* the extent's, as its header must say: so no damaged one is looked through twice */
+} StatePast;
+
+/* A node that was taken and never linked; its next generation. */
+typedef struct StateNode
+{
+	uint64_t offset;
+	uint64_t generation;
+} StateNode;
+
+/* A block for an image out of line, not in use: one of the pool that all trees share. */
+typedef struct StateBlock
+{
+	uint64_t offset;
+	uint32_t next; /* the next one of its list: number in the pool plus 1, 0 = none */
+	uint32_t reserved;
+} StateBlock;
+
+/* Runs, by what is cut from them. */
+typedef enum StateUse
+{
+	STATE_LEAVES,
+	STATE_INNER,
+	STATE_OUTSIDE,
+	STATE_USES
+} StateUse;
+
+/* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
+#define STATE_RETURNED_NODES 8
+/*
+ * Chunks that came when another process had brought one already, and what salvage.c finds.  A process brings one at a
+ * time, so that this is enough for as many as often meet; what finds no room is lost for this life.
+ */
+#define STATE_SPARE_RUNS 8
+/*
+ * Free blocks that can be remembered, for each tree that can be in use; one tree may have them all.  When
+ * there are more, one that is given back is forgotten, which REINDEX gets back.
+ */
+#define STATE_BLOCKS_PER_TREE 128
+/* Lists of free blocks: one for each length, in units of OUTSIDE_ALIGN; blocks are shorter than a stripe. */
+#define STATE_BLOCK_LENGTHS (FABRIC_STRIPE_BYTES / OUTSIDE_ALIGN)
+
+/* A tree at one memory node. */
+typedef struct StateAtNode
+{
+	uint64_t extent_offset; /* the extent to take chunks from; 0 bytes = none known */
+	uint64_t extent_bytes;
+	uint64_t extent_generation;
+	uint64_t tree_bytes; /* of its extents here, as last told */
+	uint32_t extents;    /* how many, as last told */
+	uint32_t exhausted;  /* the extent has no chunk left */
+	StateRun runs[STATE_USES];
+	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, of chunks of nodes and of blocks */
+	uint32_t spares;
+	uint32_t next; /* not in use: the next such part, its number plus 1, 0 = none */
+	StatePast past;
+	/*
+	 * freed.c: the first node of the list, by kind (0 = none), how many there are, and how often that changed.
+	 */
+	uint64_t freed_first[2];
+	uint64_t freed_count[2];
+	uint64_t freed_changes[2];
+	uint32_t returned[2]; /* leaves, inner nodes in the arrays below */
+	StateNode returned_nodes[2][STATE_RETURNED_NODES];
+	uint64_t lengths[STATE_BLOCK_LENGTHS / 64]; /* a bit for each list of free blocks that is not empty */
+	uint32_t blocks[STATE_BLOCK_LENGTHS];       /* their first blocks: number in the pool plus 1 */
+} StateAtNode;
+
+struct TreeState
+{
+	uint64_t tree; /* 0 = not in use */
+	uint32_t references;
+	uint32_t spin;
+	uint32_t next;    /* in the tree's bucket, or of those not in use: number plus 1, 0 = none */
+	uint32_t dropped; /* the tree is gone: the state is, too, when the last handle is closed */
+	uint64_t used;    /* the table's clock when it was last put */
+	uint32_t known;   /* estimates were set once */
+	uint32_t splits;  /* of leaves, in progress: predicate.c */
+	uint32_t gate;    /* 1 = closed: gate.c */
+	uint32_t height;
+	uint64_t epoch;           /* atomic: gate.c */
+	uint64_t life;            /* atomic: the first epoch of this state: cache.c */
+	uint32_t copies;          /* TreeCopyState; atomic */
+	uint32_t copies_stranded; /* atomic */
+	uint64_t copy_doubts;     /* atomic: how many there were */
+	uint64_t copy_settled;    /* atomic: those up to this one are settled */
+	uint32_t past_over; /* salvage.c looks through nothing more, at a memory node without a part, either */
+	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree may land yet */
+	int64_t entries;
+	int64_t leaves;
+	int64_t inner_nodes;
+	int64_t outside_bytes; /* blocks out of line in use, as far as this instance saw */
+	uint64_t extent_bytes; /* of its extents at all memory nodes, as last told */
+	TreeCounters counters;
+	uint32_t at
+		[TREE_MAX_NODES]; /* atomic: its part at each memory node, number plus 1, 0 = none yet: state_at() */
+};
+
+typedef struct StateTable
+{
+	TreeSharedOptions options;
+	uint32_t spin; /* over tree, references, used, next, dropped of all states, and the buckets */
+	uint32_t reserved;
+	uint64_t doubts_lost; /* atomic: how often a tree that had no entry, or has none now, had a doubt */
+	uint64_t doubts_kept; /* atomic: so many of them the user of the table has noted elsewhere */
+	uint64_t clock;
+	uint64_t epochs;       /* the last epoch that any tree was given */
+	uint64_t buckets;      /* offset of the heads of the hash table over tree ids: numbers of states plus 1 */
+	uint64_t states;       /* offset of the states, options.trees of them */
+	uint64_t parts;        /* offset of the StateAtNodes */
+	uint64_t pool;         /* offset of the pool of StateBlocks */
+	uint32_t bucket_count; /* a power of two */
+	uint32_t states_used;  /* states below were used once */
+	uint32_t states_free;  /* list of those that are not in use now */
+	uint32_t part_count;
+	uint32_t parts_used; /* as of states; these three under `part_spin`, which is taken last */
+	uint32_t parts_free;
+	uint32_t part_spin;
+	uint32_t pool_blocks;
+	uint32_t pool_used; /* blocks below were used once */
+	uint32_t pool_full; /* of them in use now */
+	uint32_t pool_free; /* list of those that are not in use now */
+	uint32_t pool_spin; /* over these; taken last */
+} StateTable;
+
+/* Tells the processor that this is a loop that waits for another one. */
+static inline void
+spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+/* spin.c. Short critical sections of plain memory accesses between processes. */
+extern void spin_lock(uint32_t *spin);
+extern void spin_unlock(uint32_t *spin);
+
+/* ---- state_table.c ---- */
+
+/* Trees that a table may have room for: blocks of all of them have numbers of 32 bits. */
+#define STATE_TREES_MAX (1u << 24)
+
+/* State number i of those that were used once; its `tree` is 0 if it is not in use now. */
+extern TreeState *state_number(const StateTable *table, uint32_t i);
+/* The state of a tree, or NULL. Under the table's spin lock. */
+extern TreeState *state_find(const StateTable *table, uint64_t tree);
+/* A state's part at a memory node, or NULL: it has none yet. */
+extern StateAtNode *state_part(const StateTable *table, const TreeState *state, uint32_t node);
+/* The same, made (zeroed) if there is none. NULL: no room, which more trees in use at once than options.trees take. */
+extern StateAtNode *state_at(StateTable *table, TreeState *state, uint32_t node);
+
+/* state_at() of a handle's tree. */
+static inline StateAtNode *
+tree_part(const Tree *tree, uint32_t memory_node)
+{
+	return state_at(tree->client->shared->states, tree->state, memory_node);
+}
+
+/* Notes what copies a tree has that was not known to have any. False: it was. */
+extern bool state_copies_join(TreeState *state, TreeCopyState copies);
+/* One more doubt about a tree's copies, if it has some (state.c). */
+extern void state_copies_suspect(TreeState *state);
+
+/* ---- blocks.c: free blocks for images out of line; all under the state's spin lock ---- */
+
+/* Bytes of the pool of a table for so many trees. */
+extern size_t blocks_pool_bytes(const TreeSharedOptions *options);
+/* Empties the pool; all lists are empty, too. Nobody uses the table. */
+extern void blocks_pool_reset(StateTable *table);
+/*
+ * Remembers a block that nothing refers to (0 bytes: none), or forgets it if the pool is used up.  A `rest`
+ * of another block, or of a stripe, fits perhaps nothing: it gets no room in the second half of the pool.
+ */
+extern void blocks_put(StateTable *table, StateAtNode *at, uint64_t offset, uint32_t bytes, bool rest);
+/* The shortest block that is long enough; its rest is remembered. False: there is none. */
+extern bool blocks_take(StateTable *table, StateAtNode *at, uint32_t bytes, uint64_t *offset);
+/* Forgets all blocks of a tree that is not in use any more. */
+extern void blocks_forget(StateTable *table, StateAtNode *at);
+
+#endif /* SHERMAN_TREE_STATE_H */

@@ -1,0 +1,310 @@
+/*
+ * allocate.c
+ *		Where nodes and images out of line get their place.
+ *
+ * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
+ * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
+ * used (F32), and cuts nodes and blocks from its chunks in shared memory.  What is left of them when the
+ * instance ends the next one finds, unless they are of blocks (salvage.c).  Leaves, inner nodes and blocks
+ * have chunks of their own: inner nodes need whole stripes, and leaves that follow each other in the tree lie
+ * side by side.  A chunk of blocks says so in its first line before the first block is cut from it.
+ *
+ * Every function may wait for chains and calls and is used while no lock word is held.
+ */
+#include "tree/space/space.h"
+
+/* Chunks in one FETCH_ADD at most (bulk load): half of the largest extent. */
+#define RUN_MAX_BYTES (EXTENT_MAX_BYTES / 2)
+
+/* F31: a memory node gives a node away when its extents are more than this share above the average. */
+#define UNBALANCED_PERCENT 10u
+
+/* The memory node for a new node: the one asked for unless its share is far above the average (F31). */
+static uint32_t
+memory_node_choose(Tree *tree, uint32_t memory_node)
+{
+	uint32_t nodes = tree->client->options.nodes;
+	uint32_t least = memory_node;
+	uint32_t present = 0;
+	uint64_t sum = 0, own = 0, smallest = UINT64_MAX;
+
+	assert(memory_node < nodes);
+	if (nodes == 1)
+		return memory_node;
+	spin_lock(&tree->state->spin);
+	for (uint32_t i = 0; i < nodes; i++)
+	{
+		const StateAtNode *at;
+		uint64_t bytes;
+
+		if (!node_is_open(tree->client->shared, i))
+			continue;
+		at = state_part(tree->client->shared->states, tree->state, i);
+		bytes = at == NULL ? 0 : at->tree_bytes;
+		present++;
+		sum += bytes;
+		if (i == memory_node)
+			own = bytes;
+		if (bytes < smallest && (tree->client->doubt & 1ull << i) == 0)
+		{
+			smallest = bytes;
+			least = i;
+		}
+	}
+	spin_unlock(&tree->state->spin);
+	return own * present * 100 > sum * (100 + UNBALANCED_PERCENT) && own > EXTENT_MIN_BYTES ? least
+	                                                                                        : memory_node;
+}
+
+/* One of those that are known to be free at the memory node. TREE_NOT_FOUND: there is none. */
+static TreeStatus
+node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	uint32_t kind = level == 0 ? 0 : 1;
+	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
+	uint32_t bytes = node_bytes(&tree->geometry, level);
+	TreeStatus freed;
+	SkippedBytes skipped;
+	uint64_t offset = 0;
+	bool found = true;
+
+	assert(FABRIC_STRIPE_BYTES % bytes == 0);
+	if (at == NULL)
+		return extent_no_part(tree);
+	freed = freed_take(tree, memory_node, level, pointer, generation);
+	if (freed != TREE_NOT_FOUND)
+		return freed;
+	spin_lock(&tree->state->spin);
+	if (at->returned[kind] > 0)
+	{
+		StateNode *node = &at->returned_nodes[kind][--at->returned[kind]];
+
+		offset = node->offset;
+		*generation = node->generation;
+	}
+	else
+	{
+		found = runs_cut(tree->client->shared->states, at, use, bytes, &offset, &skipped);
+		*generation = at->runs[use].generation;
+	}
+	spin_unlock(&tree->state->spin);
+	if (!found)
+		return TREE_NOT_FOUND;
+	assert(offset % bytes == 0);
+	*pointer = pointer_make(memory_node, offset, (uint16_t) *generation);
+	return TREE_OK;
+}
+
+/* One node of the level from memory node `memory_node`, and no other. */
+static TreeStatus
+node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
+	TreeStatus status;
+
+	/* Under a lock, where it is written, nobody connects; and whether it needs a sum is known by then. */
+	if (access_endpoint(tree->client, memory_node) == NULL)
+		return client_away(tree->client, memory_node);
+	status = node_take_known(tree, memory_node, level, pointer, generation);
+	if (status == TREE_NOT_FOUND && salvage_some(tree, memory_node) > 0)
+		status = node_take_known(tree, memory_node, level, pointer, generation);
+	for (int attempt = 0; status == TREE_NOT_FOUND && attempt < ALLOCATE_ATTEMPTS; attempt++)
+	{
+		StateRun taken;
+
+		status = extent_run_take(tree, memory_node, CHUNK_BYTES, &taken);
+		if (status != TREE_OK)
+			return status;
+		spin_lock(&tree->state->spin);
+		runs_install(tree->client->shared->states, tree_part(tree, memory_node), use, &taken);
+		spin_unlock(&tree->state->spin);
+		status = node_take_known(tree, memory_node, level, pointer, generation);
+	}
+	if (status == TREE_NOT_FOUND)
+		status = client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no node after %d attempts",
+		                     memory_node, ALLOCATE_ATTEMPTS);
+	return status;
+}
+
+TreeStatus
+allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	uint32_t chosen;
+	TreeStatus status;
+
+	assert(!tree->client->holding);
+	assert(level < LEVELS_MAX);
+	if (tree->copies != NULL)
+	{
+		status = node_take(tree, copies_source(tree), level, pointer, generation);
+		/* It is written under a lock. */
+		return status == TREE_OK ? copies_prepare(tree, *pointer) : status;
+	}
+	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
+	status = node_take(tree, chosen, level, pointer, generation);
+	if (status == TREE_OK || tree->client->options.nodes == 1)
+		return status;
+
+	/* The balance is a wish: any memory node with room will do. */
+	for (uint32_t i = 0; i < tree->client->options.nodes; i++)
+	{
+		if (status == TREE_FENCED)
+			break;
+		if (i != chosen && node_is_open(tree->client->shared, i))
+			status = node_take(tree, i, level, pointer, generation);
+		if (status == TREE_OK)
+			break;
+	}
+	return status;
+}
+
+void
+allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+{
+	StateAtNode *at = tree_part(tree, pointer_memory_node(pointer));
+	uint32_t kind = level == 0 ? 0 : 1;
+
+	assert(pointer_offset(pointer) != 0);
+	assert(level < LEVELS_MAX);
+	if (at == NULL)
+		return;
+	spin_lock(&tree->state->spin);
+	if (at->returned[kind] < STATE_RETURNED_NODES)
+	{
+		StateNode *node = &at->returned_nodes[kind][at->returned[kind]++];
+
+		node->offset = pointer_offset(pointer);
+		node->generation = generation + 1; /* it may have been written: generations never go back (F30) */
+	}
+	spin_unlock(&tree->state->spin);
+}
+
+/*
+ * The rest of an earlier run is not used: a bulk load takes large runs and gives its last rest to the tree's
+ * leaves by allocate_run_return().
+ */
+TreeStatus
+allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset, uint64_t *generation)
+{
+	StateRun run;
+	TreeStatus status;
+
+	assert(*bytes > 0);
+	assert(!tree->client->holding);
+	if (*bytes > RUN_MAX_BYTES)
+		*bytes = RUN_MAX_BYTES;
+	status = extent_run_take(tree, memory_node, (*bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &run);
+	if (status != TREE_OK)
+		return status;
+	*offset = run.next;
+	*bytes = run.end - run.next;
+	*generation = run.generation;
+	return TREE_OK;
+}
+
+/* Gives the unused end of a run of allocate_run() to later leaves. */
+void
+allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t offset, uint64_t generation)
+{
+	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation};
+
+	assert(offset % tree->geometry.leaf_bytes == 0);
+	assert(memory_node < tree->client->options.nodes);
+	if (bytes == 0)
+		return;
+	spin_lock(&tree->state->spin);
+	runs_install(tree->client->shared->states, tree_part(tree, memory_node), STATE_LEAVES, &run);
+	spin_unlock(&tree->state->spin);
+}
+
+/* ---- images out of line ---- */
+
+/*
+ * Takes a chunk that blocks will be cut from, and has its first line say so, for who looks at it in another life
+ * (salvage.c): what users put into blocks is never taken for a node.
+ */
+static TreeStatus
+blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
+{
+	uint64_t line[LINE_WORDS] = {0};
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
+	TreeStatus status = extent_run_take(tree, memory_node, CHUNK_BYTES, run);
+
+	if (status != TREE_OK)
+		return status;
+	line[HEADER_STATE] = node_state_word(run->generation, 0, 0, NODE_BLOCKS);
+	line[HEADER_TREE] = tree->tree;
+	line[HEADER_GENERATION] = run->generation;
+	line[HEADER_SELF] = pointer_make(memory_node, run->next, 0);
+	op.offset = run->next;
+	status = access_repeat(tree, memory_node, &op, 1, "writes of a chunk's first line");
+	run->next += sizeof(line);
+	run->blocks = true;
+	return status;
+}
+
+/* Length of the block that holds an image. */
+static uint32_t
+block_bytes(uint32_t bytes)
+{
+	return (bytes + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+}
+
+TreeStatus
+allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset)
+{
+	StateTable *table = tree->client->shared->states;
+	StateAtNode *at = tree_part(tree, memory_node);
+	uint32_t block = block_bytes(bytes);
+
+	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
+	assert(!tree->client->holding);
+	if (at == NULL)
+		return extent_no_part(tree);
+	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
+	{
+		StateRun taken;
+		SkippedBytes skipped;
+		bool found;
+		TreeStatus status;
+
+		spin_lock(&tree->state->spin);
+		found = blocks_take(table, at, block, offset);
+		if (!found)
+		{
+			found = runs_cut(table, at, STATE_OUTSIDE, block, offset, &skipped);
+			if (found)
+				blocks_put(table, at, skipped.offset, skipped.bytes, true);
+		}
+		if (found)
+			__atomic_fetch_add(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
+		spin_unlock(&tree->state->spin);
+		if (found)
+			return tree->copies == NULL ? TREE_OK
+			                            : copies_prepare(tree, pointer_make(memory_node, *offset, 0));
+		status = blocks_run_take(tree, memory_node, &taken);
+		if (status != TREE_OK)
+			return status;
+		spin_lock(&tree->state->spin);
+		runs_install(table, at, STATE_OUTSIDE, &taken);
+		spin_unlock(&tree->state->spin);
+	}
+	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",
+	                   memory_node, ALLOCATE_ATTEMPTS);
+}
+
+void
+allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	uint32_t block = block_bytes(bytes);
+
+	assert(offset % OUTSIDE_ALIGN == 0);
+	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
+	spin_lock(&tree->state->spin);
+	if (at != NULL)
+		blocks_put(tree->client->shared->states, at, offset, block, false);
+	__atomic_fetch_sub(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
+	spin_unlock(&tree->state->spin);
+}

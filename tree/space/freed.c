@@ -1,0 +1,209 @@
+/*
+ * freed.c
+ *		Nodes that left the tree, kept for the next ones of their kind.
+ *
+ * Each is written as a free node, which no reader believes, and names the next one of its list as its right
+ * sibling: the list takes no room but two words of shared memory, however long it is.  Its head is the
+ * instance's; the next one finds the nodes again (salvage.c).
+ *
+ * A node is put here when no pointer to it is left (fold.c), and its next life begins with a higher
+ * generation: who had read it once sees that it is another one (I-T4).
+ */
+#include "tree/shared/state.h"
+
+/* Tries to change a list that others change at the same time. */
+#define LIST_ATTEMPTS 16
+
+static uint32_t
+kind_of(uint32_t level)
+{
+	assert(level < LEVELS_MAX);
+	return level == 0 ? 0 : 1;
+}
+
+/* What the list looked like. */
+typedef struct ListHead
+{
+	uint64_t first;
+	uint64_t changes;
+} ListHead;
+
+static ListHead
+list_head(TreeState *state, const StateAtNode *at, uint32_t kind)
+{
+	ListHead head;
+
+	assert(kind <= 1);
+	spin_lock(&state->spin);
+	head = (ListHead){.first = at->freed_first[kind], .changes = at->freed_changes[kind]};
+	spin_unlock(&state->spin);
+	return head;
+}
+
+/* Makes `first` the list's first node, unless it has changed since. */
+static bool
+list_set(TreeState *state, StateAtNode *at, uint32_t kind, const ListHead *seen, uint64_t first, int more)
+{
+	bool same;
+
+	assert(more == 1 || more == -1);
+	spin_lock(&state->spin);
+	same = at->freed_changes[kind] == seen->changes;
+	if (same)
+	{
+		at->freed_first[kind] = first;
+		at->freed_count[kind] += (uint64_t) (int64_t) more;
+		at->freed_changes[kind]++;
+	}
+	spin_unlock(&state->spin);
+	return same;
+}
+
+TreeStatus
+freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->image_left;
+	StateAtNode *at = tree_part(tree, pointer_memory_node(pointer));
+	uint32_t kind = kind_of(level);
+
+	assert(!tree->client->holding);
+	assert(pointer_address(pointer) != tree->root);
+	if (at == NULL)
+		return TREE_RETRY;
+	for (int attempt = 0; attempt < LIST_ATTEMPTS; attempt++)
+	{
+		ListHead head = list_head(tree->state, at, kind);
+		FabricOp op = {.opcode = FABRIC_WRITE,
+		               .region = FABRIC_NODES,
+		               .length = node_bytes(g, level),
+		               .offset = pointer_offset(pointer),
+		               .buffer = node};
+		TreeStatus status;
+
+		node_begin(g, node, tree->tree, pointer, level, generation + 1, NODE_FREE);
+		node[HEADER_RIGHT] = head.first;
+		node_seal(g, node);
+		status = access_execute(tree, pointer_memory_node(pointer), &op, 1);
+		if (status != TREE_OK && status != TREE_RETRY)
+			return status;
+		if (status == TREE_OK && list_set(tree->state, at, kind, &head, pointer_address(pointer), 1))
+			return TREE_OK;
+	}
+	return TREE_RETRY;
+}
+
+/* How many free nodes of a kind a memory node has. Under the state's spin lock. */
+static uint64_t
+count_at(const Tree *tree, uint32_t memory_node, uint32_t kind)
+{
+	const StateAtNode *at = state_part(tree->client->shared->states, tree->state, memory_node);
+
+	assert(kind <= 1);
+	return at == NULL ? 0 : at->freed_count[kind];
+}
+
+uint32_t
+freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level)
+{
+	const TreeClient *client = tree->client;
+	uint32_t kind = kind_of(level);
+	uint32_t most = memory_node;
+	uint64_t count;
+	bool own;
+
+	assert(memory_node < client->options.nodes);
+	spin_lock(&tree->state->spin);
+	count = count_at(tree, memory_node, kind);
+	own = count > 0;
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		if (node_is_open(client->shared, i) && count_at(tree, i, kind) > count &&
+		    (client->doubt & 1ull << i) == 0)
+		{
+			count = count_at(tree, i, kind);
+			most = i;
+		}
+	spin_unlock(&tree->state->spin);
+	return own ? memory_node : most;
+}
+
+/* Forgets a list whose first node is not a free one: it is damaged, and what is lost is only room. */
+static void
+list_forget(TreeState *state, StateAtNode *at, uint32_t kind)
+{
+	assert(kind <= 1);
+	spin_lock(&state->spin);
+	at->freed_first[kind] = POINTER_NONE;
+	at->freed_count[kind] = 0;
+	at->freed_changes[kind]++;
+	spin_unlock(&state->spin);
+}
+
+/* Whether what a free node names as the next one can be such a node. */
+static bool
+next_is_good(const Tree *tree, uint32_t memory_node, uint32_t level, uint64_t next)
+{
+	return next == POINTER_NONE ||
+	       (pointer_address(next) == next && pointer_memory_node(next) == memory_node &&
+	        pointer_offset(next) % node_bytes(&tree->geometry, level) == 0);
+}
+
+TreeStatus
+freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+	uint32_t kind = kind_of(level);
+	_Alignas(LINE_BYTES) uint64_t header[LINE_WORDS];
+
+	assert(!tree->client->holding);
+	if (at == NULL)
+		return TREE_NOT_FOUND;
+	for (int attempt = 0; attempt < LIST_ATTEMPTS; attempt++)
+	{
+		ListHead head = list_head(tree->state, at, kind);
+		FabricOp op = {.opcode = FABRIC_READ,
+		               .region = FABRIC_NODES,
+		               .length = sizeof(header),
+		               .offset = pointer_offset(head.first),
+		               .buffer = header};
+		bool good;
+		TreeStatus status;
+
+		if (head.first == POINTER_NONE)
+			return TREE_NOT_FOUND;
+		status = access_execute(tree, memory_node, &op, 1);
+		if (status == TREE_RETRY)
+			continue;
+		if (status != TREE_OK)
+			return status;
+		good = header[HEADER_TREE] == tree->tree && header[HEADER_SELF] == head.first &&
+		       (node_flags(header) & NODE_FREE) != 0 && (node_level(header) == 0) == (kind == 0) &&
+		       next_is_good(tree, memory_node, level, header[HEADER_RIGHT]);
+		/* What was read is what the list says only if nobody has taken the node meanwhile, and used it. */
+		if (!list_set(tree->state, at, kind, &head, good ? header[HEADER_RIGHT] : POINTER_NONE, -1))
+			continue;
+		if (!good)
+		{
+			list_forget(tree->state, at, kind);
+			return TREE_NOT_FOUND;
+		}
+		*generation = header[HEADER_GENERATION] + 1;
+		*pointer = pointer_with_stamp(head.first, *generation);
+		return TREE_OK;
+	}
+	return TREE_NOT_FOUND;
+}
+
+uint64_t
+tree_freed_bytes(const Tree *handle)
+{
+	uint64_t bytes = 0;
+
+	assert(handle->state != NULL);
+	spin_lock(&handle->state->spin);
+	for (uint32_t i = 0; i < handle->client->options.nodes; i++)
+		bytes += count_at(handle, i, 0) * handle->geometry.leaf_bytes +
+		         count_at(handle, i, 1) * (uint64_t) INNER_BYTES;
+	spin_unlock(&handle->state->spin);
+	return bytes;
+}

@@ -1,0 +1,341 @@
+/*
+ * salvage.c
+ *		What earlier lives of an instance took from a tree's extents, and nothing uses.
+ *
+ * The shared memory of an instance knows what is free: runs that nodes are cut from, lists of free nodes.  When it is
+ * gone the next life finds the same by looking at the extents themselves, where every place tells by its first line
+ * what it is.  Nothing is noted anywhere for that.
+ *
+ *		zeroes				never written: in no tree, as a node is written, and that acknowledged, before anything
+ *							refers to it
+ *		a free node			freed.c wrote it when no pointer to it was left
+ *		a node				in the tree, or lost half-way (a split's sibling that was never linked): left alone
+ *		NODE_BLOCKS			of a chunk: images out of line, left alone, all of it, whatever users have put there
+ *
+ * Nothing is given twice: what is looked at are chunks that were taken before the first one of this life, of extents
+ * no newer than the first that this life knew.  Nobody of this life gives out a place there, or makes a node there a
+ * free one, before it was looked at: the first fold ends the looking.  Nobody of a life before writes there, for its
+ * channels were fenced when this one was attached.  For a tree whose state was given away, and made anew, that is when
+ * its life began: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
+ */
+#include "tree/space/space.h"
+
+/* Chunks that one call looks at: of leaves of 1 KB as many lines as 256 nodes have, and so many chains. */
+#define PIECE_CHUNKS 16
+/* Pieces that are looked at before a tree takes another chunk: a MB of extents for each 16 KB. */
+#define SOME_PIECES 4
+/* Places in a chunk at most. */
+#define PLACES_MAX (CHUNK_BYTES / (LEAF_CELLS_TARGET * 16))
+/* How long to wait for another process that looks at a piece, and how often before a fold is put off. */
+#define WAIT_MS 1
+#define END_WAITS 100
+
+/* A piece in progress. */
+typedef struct Salvage
+{
+	Tree *tree;
+	uint32_t memory_node;
+	StatePast past;
+	ExtentHeader header; /* of past.extent */
+	uint64_t lines[PLACES_MAX][LINE_WORDS];
+	uint64_t bytes; /* found free */
+} Salvage;
+
+/* What was not looked through until now never will be. False: somebody is looking at this moment. */
+static bool
+give_up(Tree *tree, uint32_t memory_node)
+{
+	StateAtNode *at = state_part(tree->client->shared->states, tree->state, memory_node);
+	bool over;
+
+	assert(memory_node < tree->client->options.nodes);
+	spin_lock(&tree->state->spin);
+	if (at == NULL)
+	{
+		/* What a part that is made later would look through is not looked through, either. */
+		tree->state->past_over = 1;
+		spin_unlock(&tree->state->spin);
+		return true;
+	}
+	if (at->past.look == STATE_LOOK_OWED)
+		at->past.look = STATE_LOOK_OVER;
+	over = at->past.look == STATE_LOOK_OVER;
+	spin_unlock(&tree->state->spin);
+	return over;
+}
+
+bool
+salvage_end(Tree *tree)
+{
+	TreeClient *client = tree->client;
+	const TreeEnvironment *environment = &client->options.environment;
+	int waits = 0;
+
+	assert(!client->holding);
+	for (uint32_t i = 0; i < client->options.nodes; i++)
+		while (!give_up(tree, i))
+		{
+			if (waits++ == END_WAITS)
+				return false;
+			environment->sleep(environment->argument, client->slot, WAIT_MS);
+		}
+	return true;
+}
+
+/* ---- one chunk ---- */
+
+/* Reads the first line of each place of a chunk, or of what is left of one. */
+static TreeStatus
+lines_read(Salvage *salvage, uint64_t offset, uint32_t places)
+{
+	Tree *tree = salvage->tree;
+	uint32_t most = access_capabilities(tree->client, salvage->memory_node)->max_chain;
+	TreeStatus status = TREE_OK;
+
+	assert(places <= PLACES_MAX);
+	assert(most > 0 && most <= FABRIC_MAX_CHAIN);
+	for (uint32_t first = 0; first < places && status == TREE_OK; first += most)
+	{
+		FabricOp ops[FABRIC_MAX_CHAIN];
+		uint32_t count = places - first < most ? places - first : most;
+
+		for (uint32_t i = 0; i < count; i++)
+			ops[i] = (FabricOp){.opcode = FABRIC_READ,
+			                    .region = FABRIC_NODES,
+			                    .length = LINE_BYTES,
+			                    .offset = offset + (uint64_t) (first + i) * tree->geometry.leaf_bytes,
+			                    .buffer = salvage->lines[first + i]};
+		status = access_repeat(tree, salvage->memory_node, ops, (int) count, "reads of first lines");
+	}
+	return status;
+}
+
+static bool
+line_is_empty(const uint64_t *line)
+{
+	uint64_t seen = 0;
+
+	for (uint32_t word = 0; word < LINE_WORDS; word++)
+		seen |= line[word];
+	return seen == 0;
+}
+
+/* Whether the line is the tree's own, and of this place. */
+static bool
+line_is_own(const Salvage *salvage, const uint64_t *line, uint64_t offset)
+{
+	return line[HEADER_TREE] == salvage->tree->tree &&
+	       line[HEADER_SELF] == pointer_make(salvage->memory_node, offset, 0);
+}
+
+/* Keeps a node's place for later nodes, if it is free. */
+static TreeStatus
+place_look(Salvage *salvage, const uint64_t *line, uint64_t offset, uint32_t level)
+{
+	Tree *tree = salvage->tree;
+	bool empty = line_is_empty(line);
+	bool freed = line_is_own(salvage, line, offset) && (node_flags(line) & NODE_FREE) != 0 &&
+	             node_level(line) == level;
+	TreeStatus status;
+
+	if (!empty && !freed)
+		return TREE_OK;
+	status = freed_put(tree, pointer_make(salvage->memory_node, offset, 0), level,
+	                   empty ? salvage->header.generation : line[HEADER_GENERATION]);
+	if (status == TREE_OK)
+		salvage->bytes += node_bytes(&tree->geometry, level);
+	/* Somebody else was faster with the list, and again: the place is left to another life. */
+	return status == TREE_RETRY ? TREE_OK : status;
+}
+
+/* Looks at one stripe, whose places' first lines were read. */
+static TreeStatus
+stripe_look(Salvage *salvage, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
+{
+	uint32_t leaf_bytes = salvage->tree->geometry.leaf_bytes;
+	uint32_t places = FABRIC_STRIPE_BYTES / leaf_bytes;
+	bool empty = true;
+	TreeStatus status = TREE_OK;
+
+	for (uint32_t i = 0; i < places; i++)
+		empty &= line_is_empty(lines[i]);
+	if (empty && allocate_spare(salvage->tree, salvage->memory_node, offset, FABRIC_STRIPE_BYTES,
+	                            salvage->header.generation))
+	{
+		salvage->bytes += FABRIC_STRIPE_BYTES;
+		return TREE_OK;
+	}
+	/* Behind an inner node's first line are users' bytes. */
+	if (!line_is_empty(lines[0]) && (!line_is_own(salvage, lines[0], offset) || node_level(lines[0]) > 0))
+		return place_look(salvage, lines[0], offset, node_level(lines[0]));
+	for (uint32_t i = 0; i < places && status == TREE_OK; i++)
+		status = place_look(salvage, lines[i], offset + i * (uint64_t) leaf_bytes, 0);
+	return status;
+}
+
+/* Whether blocks may have been cut from the chunk whose lines were read: if it does not say what it is, too. */
+static bool
+chunk_is_blocks(const Salvage *salvage, uint64_t offset)
+{
+	const uint64_t *first = salvage->lines[0];
+
+	return !line_is_empty(first) &&
+	       (!line_is_own(salvage, first, offset) || (node_flags(first) & NODE_BLOCKS) != 0);
+}
+
+/*
+ * Looks at the chunk that begins at `start` and ends at `next` of the extent; what it has seen is not looked at again,
+ * even if it fails.
+ */
+static TreeStatus
+chunk_look(Salvage *salvage, uint64_t start)
+{
+	uint32_t leaf_bytes = salvage->tree->geometry.leaf_bytes;
+	uint32_t stripe = FABRIC_STRIPE_BYTES / leaf_bytes;
+	uint32_t places = (uint32_t) (salvage->past.next - start) / leaf_bytes;
+	uint64_t offset = salvage->past.extent + start;
+	TreeStatus status;
+
+	assert(salvage->past.next > start && places % stripe == 0);
+	status = lines_read(salvage, offset, places);
+	if (status != TREE_OK)
+		return status;
+	salvage->past.next = start;
+	if (chunk_is_blocks(salvage, offset))
+		return TREE_OK;
+	/* Downward, as chunks are: so runs that lie side by side become one. */
+	for (uint32_t i = places; i > 0 && status == TREE_OK; i -= stripe)
+		status =
+			stripe_look(salvage, &salvage->lines[i - stripe], offset + (i - stripe) * (uint64_t) leaf_bytes);
+	return status;
+}
+
+/* ---- pieces ---- */
+
+/*
+ * Looks at a piece of the newest extent that is left, from its end on, where the life before has taken last; or goes on
+ * to the one before it, from which nobody takes chunks any more.  Their numbers go down: damaged headers that refer to
+ * each other in a circle have nothing looked at, and found free, twice.
+ */
+static TreeStatus
+piece_look(Salvage *salvage)
+{
+	StatePast *past = &salvage->past;
+	bool good;
+	TreeStatus status =
+		extent_header_read(salvage->tree, salvage->memory_node, past->extent, &salvage->header, &good);
+	/* Chunks are of one length, whatever was taken meanwhile. */
+	uint64_t first = salvage->header.bump % CHUNK_BYTES;
+
+	if (status != TREE_OK)
+		return status;
+	if (!good || salvage->header.number != past->number || first < DIRECTORY_OTHER_BUMP)
+	{
+		past->extent = 0;
+		return TREE_OK;
+	}
+	if (past->next == 0)
+		past->next = extent_taken(&salvage->header);
+	for (int chunk = 0; chunk < PIECE_CHUNKS && past->next > first && status == TREE_OK; chunk++)
+		status = chunk_look(salvage, first + (past->next - first - 1) / CHUNK_BYTES * CHUNK_BYTES);
+	if (status == TREE_OK && past->next <= first)
+		*past = (StatePast){.extent = salvage->header.previous, .number = past->number - 1};
+	return status;
+}
+
+/* Whether there is something to look at: what the tree has there is known then. */
+static TreeStatus
+past_begin(Tree *tree, uint32_t memory_node)
+{
+	const StateAtNode *at = tree_part(tree, memory_node);
+	TreeRecord record;
+	TreeStatus status;
+	bool known;
+
+	if (at == NULL)
+		return TREE_NO_MEMORY;
+	spin_lock(&tree->state->spin);
+	known = at->extents != 0 || at->past.look == STATE_LOOK_OVER;
+	spin_unlock(&tree->state->spin);
+	if (known)
+		return TREE_OK;
+	status = directory_record(tree->client, memory_node, tree->tree, &record);
+	if (status == TREE_OK && record.extents > 0)
+		return allocate_begin(tree, memory_node);
+	if (status == TREE_OK || status == TREE_NOT_FOUND)
+	{
+		(void) give_up(tree, memory_node);
+		return TREE_OK;
+	}
+	return status;
+}
+
+/* Looks at a piece at one memory node. TREE_END: there is none; or, if *others, somebody else looks at it. */
+static TreeStatus
+salvage_at(Tree *tree, uint32_t memory_node, uint64_t *bytes, bool *others)
+{
+	Salvage salvage = {.tree = tree, .memory_node = memory_node};
+	StateAtNode *at;
+	uint32_t look;
+	TreeStatus status = past_begin(tree, memory_node);
+
+	*others = false;
+	if (status != TREE_OK)
+		return status;
+	at = tree_part(tree, memory_node);
+	spin_lock(&tree->state->spin);
+	look = at->past.look;
+	salvage.past = at->past;
+	if (look == STATE_LOOK_OWED)
+		at->past.look = STATE_LOOK_UNDER_WAY;
+	spin_unlock(&tree->state->spin);
+	*others = look == STATE_LOOK_UNDER_WAY;
+	if (look != STATE_LOOK_OWED)
+		return TREE_END;
+	if (salvage.past.extent != 0)
+		status = piece_look(&salvage);
+	salvage.past.look = salvage.past.extent != 0 ? STATE_LOOK_OWED : STATE_LOOK_OVER;
+	spin_lock(&tree->state->spin);
+	at->past = salvage.past;
+	spin_unlock(&tree->state->spin);
+	*bytes += salvage.bytes;
+	return status == TREE_OK && salvage.past.extent == 0 ? TREE_END : status;
+}
+
+uint64_t
+salvage_some(Tree *tree, uint32_t memory_node)
+{
+	TreeStatus status = TREE_OK;
+	uint64_t bytes = 0;
+	bool others;
+
+	assert(!tree->client->holding);
+	if (!tree->client->shared->options.alone)
+		return 0;
+	for (int piece = 0; piece < SOME_PIECES && bytes == 0 && status == TREE_OK; piece++)
+		status = salvage_at(tree, memory_node, &bytes, &others);
+	return bytes;
+}
+
+TreeStatus
+tree_salvage_next(Tree *handle, uint64_t *bytes)
+{
+	TreeClient *client = handle->client;
+	const TreeEnvironment *environment = &client->options.environment;
+	TreeStatus status = TREE_END;
+	bool others = false;
+
+	assert(!client->holding);
+	assert(bytes != NULL);
+	if (!client->shared->options.alone)
+		return TREE_END;
+	if (client_should_stop(client))
+		return client_fail(client, TREE_STOPPED, "stopped between two pieces of what may be free");
+	for (uint32_t i = 0; i < client->options.nodes && status == TREE_END && !others; i++)
+		if (node_is_open(client->shared, i) && (handle->copies == NULL || copies_source(handle) == i))
+			status = salvage_at(handle, i, bytes, &others);
+	if (!others)
+		return status;
+	environment->sleep(environment->argument, client->slot, WAIT_MS);
+	return TREE_OK;
+}

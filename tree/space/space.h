@@ -1,0 +1,53 @@
+/*
+ * space.h
+ *		What allocate.c and salvage.c share: a tree's extents (extent.c), and runs of them (runs.c).
+ */
+#ifndef SHERMAN_TREE_SPACE_H
+#define SHERMAN_TREE_SPACE_H
+
+#include "tree/client/directory.h"
+#include "tree/shared/state.h"
+
+/*
+ * Tries to find a run before the tree is called unallocatable: each failed one is a chunk or an extent that
+ * other processes emptied in between.
+ */
+#define ALLOCATE_ATTEMPTS 64
+
+/* ---- extent.c ---- */
+
+/* TREE_NO_MEMORY: there is no room for what would be remembered of one more tree at a memory node. */
+extern TreeStatus extent_no_part(Tree *tree);
+/* Reads the header of one of the tree's extents. False in *good: it is not what it should be. */
+extern TreeStatus extent_header_read(Tree *tree, uint32_t memory_node, uint64_t extent, ExtentHeader *header,
+                                     bool *good);
+/* Up to where chunks were taken from the extent. */
+extern uint64_t extent_taken(const ExtentHeader *header);
+/*
+ * Takes `bytes` (whole chunks) from the newest extent by FETCH_ADD.  *run comes back at most that long, and
+ * shorter at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
+ */
+extern TreeStatus extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run);
+
+/* ---- runs.c: under the state's spin lock ---- */
+
+/* The end of a stripe that was too short. */
+typedef struct SkippedBytes
+{
+	uint64_t offset;
+	uint32_t bytes;
+} SkippedBytes;
+
+/*
+ * Has a use's places cut from a run that was just taken.  If the use's own run is longer, because another
+ * process was faster, that one stays, and this one is spare.  Under the spin lock.
+ */
+extern void runs_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *taken);
+/*
+ * Cuts from the run of a use, or from a spare one that takes its place. False: a chunk is needed. Under the
+ * spin lock.
+ */
+extern bool runs_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
+                     SkippedBytes *skipped);
+
+#endif /* SHERMAN_TREE_SPACE_H */
