@@ -1,7 +1,8 @@
 /*
  * test_refusals.c
  *		What a client is told that cannot come in: no key, a wrong one, one that is not wanted, a key file that cannot
- *		be used, another version.  And what those are told who do not speak our protocol: nothing.
+ *		be used, another version.  What those are told who do not speak our protocol: nothing.  And memory nodes that say
+ *		what none says.
  */
 #define _GNU_SOURCE 1
 #include <arpa/inet.h>
@@ -378,55 +379,83 @@ wild_capabilities(int which)
 
 #define WILD_CAPABILITIES 18
 
+/* Answers the HELLO of the next client with these. The client's connection. */
+static int
+answer_hello(int listener, const FabricCapabilities *capabilities)
+{
+	uint8_t bytes[RAW_FRAME_BYTES];
+	uint8_t data[256];
+	ControlPayload payload = {.data = data, .bytes = sizeof(data)};
+	ControlFrame frame = {.method = CONTROL_HELLO, .request = 1};
+	int descriptor = accept(listener, NULL, NULL);
+
+	CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) > 0);
+	control_put_capabilities(&payload, capabilities, 1);
+	frame.length = payload.position;
+	memcpy(control_reply_frame(&frame, FABRIC_OK, 0, bytes), data, payload.position);
+	CHECK(send(descriptor, bytes, control_frame_bytes(payload.position + CONTROL_STATUS_BYTES),
+	           MSG_NOSIGNAL) > 0);
+	return descriptor;
+}
+
+/* Until the client goes. */
+static void
+see_off(int descriptor)
+{
+	uint8_t bytes[RAW_FRAME_BYTES];
+
+	while (recv(descriptor, bytes, sizeof(bytes), 0) > 0)
+		;
+	close(descriptor);
+}
+
 /* A memory node that answers one HELLO after the other with these. */
 static pid_t
 start_wild_node(int listener)
 {
 	pid_t child = start_child();
-	uint8_t bytes[RAW_FRAME_BYTES];
 
 	if (child != 0)
 		return child;
 	for (int i = 0; i < WILD_CAPABILITIES; i++)
 	{
-		uint8_t data[256];
-		ControlPayload payload = {.data = data, .bytes = sizeof(data)};
 		FabricCapabilities wild = wild_capabilities(i);
-		ControlFrame frame = {.method = CONTROL_HELLO, .request = 1};
-		int descriptor = accept(listener, NULL, NULL);
 
-		CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) > 0);
-		control_put_capabilities(&payload, &wild, 1);
-		frame.length = payload.position;
-		memcpy(control_reply_frame(&frame, FABRIC_OK, 0, bytes), data, payload.position);
-		CHECK(send(descriptor, bytes, control_frame_bytes(payload.position + CONTROL_STATUS_BYTES),
-		           MSG_NOSIGNAL) > 0);
-		while (recv(descriptor, bytes, sizeof(bytes), 0) > 0)
-			;
-		close(descriptor);
+		see_off(answer_hello(listener, &wild));
 	}
 	_exit(0);
 }
+
+/* A listening socket of a memory node that is played, and its address. */
+static int
+played_node(char address[200])
+{
+	struct sockaddr_in network = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(network);
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(listener, (struct sockaddr *) &network, sizeof(network)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *) &network, &length), 0);
+	snprintf(address, 200, "tcp:127.0.0.1:%u", ntohs(network.sin_port));
+	return listener;
+}
+
+/* Of the clients of memory nodes that are played. */
+static const FabricOptions played_options = {.operation_timeout_ms = PATIENCE_MS,
+                                             .connect_timeout_ms = PATIENCE_MS,
+                                             .cluster = {CLUSTER, ~(uint64_t) CLUSTER},
+                                             .incarnation = 1};
 
 /* What a memory node says is looked at before anything goes by it. */
 static void
 test_wild_node(void **state)
 {
-	struct sockaddr_in network = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(network);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	const FabricOptions options = {.operation_timeout_ms = PATIENCE_MS,
-	                               .connect_timeout_ms = PATIENCE_MS,
-	                               .cluster = {CLUSTER, ~(uint64_t) CLUSTER},
-	                               .incarnation = 1};
 	char address[200];
+	int listener = played_node(address);
 	pid_t child;
 
 	(void) state;
-	assert_int_equal(bind(listener, (struct sockaddr *) &network, sizeof(network)), 0);
-	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(getsockname(listener, (struct sockaddr *) &network, &length), 0);
-	snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", ntohs(network.sin_port));
 	child = start_wild_node(listener);
 	for (int i = 0; i < WILD_CAPABILITIES; i++)
 	{
@@ -434,10 +463,97 @@ test_wild_node(void **state)
 		Fabric *fabric;
 		FabricStatus status;
 
-		assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
+		assert_int_equal(fabric_open(&played_options, &fabric), FABRIC_OK);
 		status = fabric_connect(fabric, address, &endpoint);
 		if (status != (i == 0 ? FABRIC_OK : FABRIC_PROTOCOL))
 			fail_msg("capabilities %d: %s", i, fabric_status_name(status));
+		fabric_close(fabric);
+	}
+	assert_int_equal(wait_for_child(child), 0);
+	close(listener);
+}
+
+/* An answer to a chain of one READ of 8 bytes, and what it comes to. */
+typedef struct WildAnswer
+{
+	uint32_t bytes;      /* of data */
+	FabricStatus says;   /* its status */
+	uint64_t other;      /* added to the request's number */
+	int times;           /* so often */
+	FabricStatus status; /* the client's */
+} WildAnswer;
+
+static const WildAnswer wild_answers[] = {
+	{8, FABRIC_OK, 0, 1, FABRIC_OK},      {0, FABRIC_RANGE, 0, 1, FABRIC_RANGE},
+	{0, FABRIC_OK, 0, 1, FABRIC_LOST},    {16, FABRIC_OK, 0, 1, FABRIC_LOST},
+	{8, FABRIC_RANGE, 0, 1, FABRIC_LOST}, {8, FABRIC_OK, 1, 1, FABRIC_LOST},
+	{8, FABRIC_OK, 0, 2, FABRIC_LOST},
+};
+
+#define WILD_ANSWERS (sizeof(wild_answers) / sizeof(wild_answers[0]))
+#define WILD_DATA 0x5a
+
+/* A memory node that answers one chain of each client in these ways. */
+static pid_t
+start_answering_node(int listener)
+{
+	pid_t child = start_child();
+
+	if (child != 0)
+		return child;
+	for (size_t i = 0; i < WILD_ANSWERS; i++)
+	{
+		const WildAnswer *answer = &wild_answers[i];
+		int descriptor = answer_hello(listener, &sane);
+		uint32_t whole = control_frame_bytes(answer->bytes + CONTROL_STATUS_BYTES);
+		uint8_t bytes[RAW_FRAME_BYTES];
+		ControlFrame frame;
+
+		CHECK(recv(descriptor, bytes, sizeof(bytes), 0) >= CONTROL_HEADER_BYTES);
+		CHECK(control_decode(bytes, &frame) && frame.method == CONTROL_CHAIN);
+		frame.request += answer->other;
+		frame.length = answer->bytes;
+		memset(bytes, WILD_DATA, sizeof(bytes));
+		(void) control_reply_frame(&frame, answer->says, 0, bytes);
+		memcpy(bytes + whole, bytes, whole);
+		/* At once, so that the client has the second when it takes the first. */
+		CHECK(send(descriptor, bytes, whole * (size_t) answer->times, MSG_NOSIGNAL) > 0);
+		see_off(descriptor);
+	}
+	_exit(0);
+}
+
+/* An answer is that to the chain which was sent, and once, or the connection is given up, and nothing of it is taken. */
+static void
+test_wild_answers(void **state)
+{
+	char address[200];
+	int listener = played_node(address);
+	pid_t child;
+
+	(void) state;
+	child = start_answering_node(listener);
+	for (size_t i = 0; i < WILD_ANSWERS; i++)
+	{
+		const WildAnswer *answer = &wild_answers[i];
+		uint64_t word = 1;
+		FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = 8, .buffer = &word};
+		FabricEndpoint *endpoint;
+		Fabric *fabric;
+		FabricStatus status;
+
+		assert_int_equal(fabric_open(&played_options, &fabric), FABRIC_OK);
+		assert_int_equal(fabric_connect(fabric, address, &endpoint), FABRIC_OK);
+		status = fabric_execute(endpoint, &op, 1);
+		if (status != answer->status)
+			fail_msg("answer %zu: %s", i, fabric_status_name(status));
+		/* The first of two that are alike was taken. */
+		if (answer->bytes != 8 || answer->says != FABRIC_OK || answer->other != 0)
+			assert_int_equal(word, 1);
+		else
+			assert_int_equal(word, 0x0101010101010101ull * WILD_DATA);
+		if (status == FABRIC_LOST)
+			assert_int_equal(fabric_execute(endpoint, &op, 1), FABRIC_LOST);
 		fabric_close(fabric);
 	}
 	assert_int_equal(wait_for_child(child), 0);
@@ -453,7 +569,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		KEYED(test_keys_wanted),    OPEN(test_key_not_wanted), KEYED(test_others_told_nothing),
 		KEYED(test_next_client),    OPEN(test_next_client),    OPEN(test_next_node),
-		OPEN(test_device_not_here), OPEN(test_wild_node),
+		OPEN(test_device_not_here), OPEN(test_wild_node),      OPEN(test_wild_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,6 +335,32 @@ test_lost_memory_ends_waiting_chain(void **state)
 	channel_close(&other);
 }
 
+/* The same of memory that a later operation of the chain was to write: it does not wait for its turn to be seen. */
+static void
+test_lost_memory_further_on_ends_waiting_chain(void **state)
+{
+	uint64_t further = area + FABRIC_UNIT_BYTES;
+	uint8_t *mark = &memory.units[further / FABRIC_UNIT_BYTES];
+	uint8_t mine = __atomic_load_n(mark, __ATOMIC_ACQUIRE);
+	TestChannel channel = open_channel();
+	TestChannel other = open_channel();
+	uint64_t odd = take_stripe(1);
+	uint64_t value = 7, ticket;
+	FabricOp ops[3] = {op_write(place(0), &value, 8), op_write(place(1), &value, 8),
+	                   op_write(further, &value, 8)};
+
+	(void) state;
+	assert_int_equal(fabric_post(channel.endpoint, ops, 3, &ticket), FABRIC_OK);
+	wait_for_beginning(&other, value);
+	__atomic_store_n(mark, (uint8_t) (mine + 1), __ATOMIC_RELEASE);
+	assert_int_equal(fabric_wait(channel.endpoint, ticket), FABRIC_FENCED);
+	__atomic_store_n(mark, mine, __ATOMIC_RELEASE);
+	expect_no_more(&other, odd);
+	assert_true(read_word(&other, further) == 0);
+	channel_close(&channel);
+	channel_close(&other);
+}
+
 static void
 test_attach_ends_waiting_chain(void **state)
 {
@@ -604,6 +630,7 @@ main(void)
 		NODE_TEST(test_successor_ends_waiting_chain),
 		NODE_TEST(test_end_of_client_ends_waiting_chain),
 		NODE_TEST(test_lost_memory_ends_waiting_chain),
+		NODE_TEST(test_lost_memory_further_on_ends_waiting_chain),
 		NODE_TEST(test_attach_ends_waiting_chain),
 		NODE_TEST(test_deadline_of_waiting_chain),
 		NODE_TEST(test_server_dies_in_write),

@@ -36,3 +36,24 @@ mutate wait_without_deadline conformance=--tcp rdma/network.c \
 	's/if \(now >= deadline\)\n\t\treturn FABRIC_TIMED_OUT;//'
 mutate parked_chain_in_lost_memory test_tcp rdma/chains.c \
 	's/!apply_may_go_on\(&chain->channel, &chain->run\)/false/'
+
+# ---- answers of a memory node that is not ours, or not well
+mutate chain_answered_twice test_refusals rdma/tcp.c \
+	's/chain->answered \|\|\s+frame->length/frame->length/'
+mutate answer_of_another_length test_refusals rdma/tcp.c \
+	's/if \(chain->answered \|\|\s+frame->length != .*?\)\)\n\t\treturn false;/if (chain->answered)\n\t\treturn false;/s'
+mutate answer_of_another_chain test_refusals rdma/tcp.c \
+	's/\tif \(chain->ticket != frame->request\)\n\t\treturn tcp->broken != FABRIC_OK;\n//'
+mutate strange_answer_breaks_nothing test_refusals rdma/tcp.c \
+	's/return tcp->broken != FABRIC_OK;\n/return true;\n/'
+mutate refused_chain_has_data test_refusals rdma/tcp.c \
+	's/\tif \(status == FABRIC_OK\)\n\t\tchain_take_reply/\tchain_take_reply/'
+# ---- chains that go on when their channel or their memory is another one's
+mutate chain_goes_on_in_units_of_others test_tcp rdma/apply.c \
+	's/\t\tif \(op->region == FABRIC_NODES && \(op->opcode.*?return false;\n//s'
+mutate reset_leaves_it_broken test_tcp rdma/tcp.c \
+	's/\ttcp->broken = FABRIC_OK;\n//'
+mutate execute_has_a_posted_ones_place "test_tcp conformance=--tcp" rdma/tcp.c \
+	's/ticket >= EXECUTE_TICKETS \? TRANSPORT_TICKETS : ticket % TRANSPORT_TICKETS/ticket % TRANSPORT_TICKETS/'
+mutate only_next_operation_looked_at test_tcp rdma/apply.c \
+	's/for \(int i = run->next; i < run->count; i\+\+\)/for (int i = run->next; i <= run->next; i++)/'
