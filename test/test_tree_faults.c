@@ -546,6 +546,235 @@ test_posts_meanwhile(void **state)
 	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
+/* The entry of one process, and those of others that are always next to it, on both sides, each nearer than the last. */
+#define BETWEEN_BYTES 60
+#define BETWEEN_LAST (1ull << 32)
+
+/* So many times others are faster: more than any number of attempts without them may be. */
+#define OUTRUNS 600u
+
+static struct
+{
+	Tree *mine;
+	Tree *theirs;
+	uint32_t count; /* of their entries */
+	uint64_t cuts;  /* mine at the last comparison */
+	uint32_t left;  /* times that they are faster still */
+} crowd;
+
+/* TID 0 is in the middle. */
+static TreeKey
+between_key(char *string, uint32_t tid)
+{
+	uint64_t distance = tid == 0 ? 0 : BETWEEN_LAST - tid;
+
+	memset(string, 'x', BETWEEN_BYTES);
+	snprintf(string + 30, 20, "%016llx",
+	         (unsigned long long) (2 * BETWEEN_LAST + (tid % 2 == 0 ? distance : -distance)));
+	string[46] = 'y';
+	string[BETWEEN_BYTES] = '\0';
+	return text_key(string, tid);
+}
+
+static void
+insert_next(void)
+{
+	char string[TIED_MAX_BYTES];
+	TreeKey key = between_key(string, ++crowd.count);
+
+	must_insert(crowd.theirs, &key, false);
+}
+
+/* Whether the leaf that the entry in the middle goes to has no room. */
+static bool
+middle_is_full(void)
+{
+	const NodeGeometry *g = &crowd.theirs->geometry;
+	_Alignas(LINE_BYTES) uint64_t leaf[NODE_MAX_BYTES / 8];
+	char string[TIED_MAX_BYTES];
+	TreeKey key = between_key(string, 0);
+	TreeBound bound;
+	Path path;
+
+	bound_of_key(g, &key, &bound);
+	assert_int_equal(search_descend(crowd.theirs, &bound, 0, true, &path), TREE_OK);
+	assert_int_equal(access_read_node(crowd.theirs, path.pointer, 0, leaf), TREE_OK);
+	return leaf_live(g, leaf) == g->leaf_cells;
+}
+
+/* While one process orders a full leaf to split it, others split it, and fill it up again. */
+static void
+crowd_is_faster(void)
+{
+	if (client.tree->counters.undecided_cuts != crowd.cuts && crowd.left > 0)
+	{
+		crowd.left--;
+		do
+			insert_next();
+		while (!middle_is_full());
+	}
+	crowd.cuts = client.tree->counters.undecided_cuts;
+	compare_hook = crowd_is_faster;
+}
+
+/* The one inserts its entry, in the crowd. */
+static TreeStatus
+insert_in_crowd(uint32_t times)
+{
+	char string[TIED_MAX_BYTES];
+	TreeKey key = between_key(string, 0);
+	TreeStatus status;
+	bool hit;
+
+	do
+		insert_next();
+	while (!middle_is_full());
+	crowd.left = times;
+	crowd.cuts = client.tree->counters.undecided_cuts;
+	compare_hook = crowd_is_faster;
+	status = tree_insert(crowd.mine, &key, &stamp, &hit);
+	compare_hook = NULL;
+	assert_int_equal(instance.environment->slots[0].holds, 0);
+	return status;
+}
+
+/* An entry whose leaf others split each time is inserted when they are done, or ends as one that waits for a lock; nothing is damaged. */
+static void
+test_crowd_splits_first(void **state)
+{
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	WalkResult result;
+	uint32_t patience = client.tree->options.operation_timeout_ms;
+	TreeCounters before;
+
+	(void) state;
+	test_client_open(&other, &instance, 1);
+	memset(&crowd, 0, sizeof(crowd));
+	crowd.mine = tree;
+	crowd.theirs = open_tree(&other, &record);
+	client.tree->options.operation_timeout_ms = 1;
+	assert_int_equal(insert_in_crowd(UINT32_MAX), TREE_TIMED_OUT);
+	assert_true(UINT32_MAX - crowd.left >= 128);
+	client.tree->options.operation_timeout_ms = 600000;
+	before = client.tree->counters;
+	assert_int_equal(insert_in_crowd(OUTRUNS), TREE_OK);
+	assert_int_equal(crowd.left, 0);
+	assert_true(client.tree->counters.undecided_cuts - before.undecided_cuts > OUTRUNS);
+	client.tree->options.operation_timeout_ms = patience;
+	verify_tids(tree, crowd.count + 1, &result);
+	walk_free(&result);
+	tree_close(crowd.theirs);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+}
+
+/* The child of the root that others post and forget while one compares; the root without it, and without mine. */
+static uint64_t toggled_root[NODE_MAX_BYTES / 8];
+static uint32_t toggles_left;
+static bool toggled;
+
+/* Writes the root as `image`, once more. */
+static void
+root_write(Tree *tree, uint64_t *image)
+{
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = INNER_BYTES,
+	               .offset = pointer_offset(tree->root),
+	               .buffer = image};
+	uint64_t now[NODE_MAX_BYTES / 8];
+
+	assert_int_equal(access_read_node(tree, tree->root, 1, now), TREE_OK);
+	image[HEADER_GENERATION] = now[HEADER_GENERATION] + 1;
+	image[HEADER_STATE] = node_state_word(image[HEADER_GENERATION], 1, node_count(image), node_flags(image));
+	node_seal(&tree->geometry, image);
+	assert_int_equal(access_execute(tree, pointer_memory_node(tree->root), &op, 1), TREE_OK);
+}
+
+static void
+cell_remove(const NodeGeometry *g, uint64_t *node, uint32_t i)
+{
+	uint32_t count = node_count(node);
+
+	for (; i + 1 < count; i++)
+		memcpy(node + inner_cell_word(g, i), node + inner_cell_word(g, i + 1), g->inner_stride * 8);
+	memset(node + inner_cell_word(g, count - 1), 0, g->inner_stride * 8);
+	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 1, count - 1, node_flags(node));
+}
+
+/* Between the neighbors that the one has found there is another child now, or none any more. */
+static void
+toggle_neighbor(void)
+{
+	const NodeGeometry *g = &their_tree->geometry;
+	uint64_t with[NODE_MAX_BYTES / 8];
+
+	if (client.tree->counters.lock_acquisitions != forgotten_attempt && toggles_left > 0)
+	{
+		forgotten_attempt = client.tree->counters.lock_acquisitions;
+		memcpy(with, forgotten_root, sizeof(with));
+		cell_remove(g, with, forgotten_mine);
+		root_write(their_tree, toggled ? toggled_root : with);
+		toggled = !toggled;
+		toggles_left--;
+	}
+	compare_hook = toggle_neighbor;
+}
+
+/* Posts child forgotten_mine while others change what stands next to its place so many times. */
+static TreeStatus
+post_beside(Tree *tree, uint32_t times)
+{
+	const NodeGeometry *g = &tree->geometry;
+	TreeStatus status;
+
+	memcpy(toggled_root, forgotten_root, sizeof(toggled_root));
+	cell_remove(g, toggled_root, forgotten_mine + 1);
+	cell_remove(g, toggled_root, forgotten_mine);
+	root_write(tree, toggled_root);
+	toggles_left = times;
+	toggled = false;
+	forgotten_attempt = client.tree->counters.lock_acquisitions;
+	compare_hook = toggle_neighbor;
+	status = post_forgotten(tree, forgotten_mine);
+	compare_hook = NULL;
+	return status;
+}
+
+/* A separator beside which others post each time is posted when they are done, or left as a debt; nothing is damaged. */
+static void
+test_crowd_posts_first(void **state)
+{
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	WalkResult result;
+	uint32_t count = 0;
+
+	(void) state;
+	test_client_open(&other, &instance, 1);
+	their_tree = open_tree(&other, &record);
+	do
+	{
+		must_insert_tied(tree, count++, 60, "", false);
+		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
+	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < 40);
+	forgotten_mine = 20;
+	assert_int_equal(post_beside(tree, OUTRUNS), TREE_OK);
+	assert_int_equal(toggles_left, 0);
+	assert_int_equal(post_beside(tree, UINT32_MAX), TREE_TIMED_OUT);
+	root_write(tree, forgotten_root);
+	cache_drop_tree(instance.shared, tree->tree);
+	verify_tids(tree, count, &result);
+	assert_int_equal(result.unposted, 0);
+	walk_free(&result);
+	tree_close(their_tree);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+}
+
 /*
  * A memory node without room: 53200's cause. What was acknowledged stays, the tree is whole, hits and
  * rewrites go on.
@@ -706,6 +935,8 @@ main(void)
 		cmocka_unit_test(test_doubt),
 		cmocka_unit_test(test_debts),
 		cmocka_unit_test(test_posts_meanwhile),
+		cmocka_unit_test(test_crowd_splits_first),
+		cmocka_unit_test(test_crowd_posts_first),
 		cmocka_unit_test(test_late_posting),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_crowd),

@@ -92,6 +92,12 @@ mutate astray_means_not_found test_damage tree/descent/search.c \
 	's/return client_fail\(client, TREE_DAMAGED, "tree %llx: no way down.*?;/return TREE_NOT_FOUND;/s'
 mutate scan_astray_means_the_end test_damage tree/scan/scan.c \
 	's/return client_fail\(tree->client, TREE_DAMAGED, "tree %llx: no way to the next leaf.*?;/return TREE_END;/s'
+mutate outrun_insert_is_damage test_tree_faults tree/change/insert_full.c \
+	's/in->outrun = changed;/in->outrun = false;/'
+mutate outrun_insert_has_its_time_only test_tree_faults tree/change/insert.c \
+	's/if \(in->outruns < INSERT_ATTEMPTS \|\|\s+now - in->outrun_since <= [^;]*?\)\n\t\treturn TREE_RETRY;/if (in->outruns < INSERT_ATTEMPTS)\n\t\treturn TREE_RETRY;\n\t(void) now;/s'
+mutate outrun_posting_is_damage test_tree_faults tree/descent/parent.c \
+	's/idle = posting\.outrun \? 0 : idle \+ 1;/idle++;/'
 mutate insert_goes_astray_on_and_on test_damage tree/change/insert.c \
 	's/if \(\+\+in->astray < DESCENT_ATTEMPTS\)/if (++in->astray < 100)/; s/assert\(in->astray < DESCENT_ATTEMPTS\);//'
 mutate right_moves_on_and_on test_damage tree/scan/scan.c \

@@ -10,8 +10,9 @@
 #include "tree/change/insert.h"
 
 /*
- * Tries at one entry.  One is lost when the leaf changes between the comparator's work outside and the lock, and each time
- * somebody else's work is done; so many in a row on a sound tree are none.
+ * Tries at one entry, in a row, that end without an entry and without a sign of anybody else's work: so many are none on a sound
+ * tree.  Where others change the leaf between the comparator's work outside and the lock a try says nothing of the tree; it is made
+ * again for as long as a lock is waited for, and at least so often.
  */
 #define INSERT_ATTEMPTS 128
 
@@ -342,6 +343,48 @@ insert_attempt(Insertion *in, bool fresh)
 	return status == TREE_OK ? insert_astray(in) : status;
 }
 
+/* Whether an insert whose attempt others have outrun makes another one: TREE_RETRY; or the error that it ends with. */
+static TreeStatus
+insert_outrun(Insertion *in)
+{
+	TreeClient *client = in->tree->client;
+	uint64_t now = client_now_us(client);
+
+	assert(in->outrun && !client->holding);
+	if (in->outruns++ == 0)
+		in->outrun_since = now;
+	if (in->outruns < INSERT_ATTEMPTS ||
+	    now - in->outrun_since <= (uint64_t) client->options.operation_timeout_ms * 1000)
+		return TREE_RETRY;
+	return client_fail(client, TREE_TIMED_OUT,
+	                   "tree %llx: the leaf of an entry was changed by others in %u attempts",
+	                   (unsigned long long) in->tree->tree, in->outruns);
+}
+
+/* Attempts until the entry is there. */
+static TreeStatus
+insert_attempts(Insertion *in)
+{
+	TreeClient *client = in->tree->client;
+	TreeStatus status = insert_attempt(in, false);
+
+	for (int attempts = 1; status == TREE_RETRY && attempts < INSERT_ATTEMPTS; attempts++)
+	{
+		if (in->outrun)
+		{
+			status = insert_outrun(in);
+			attempts = 0;
+		}
+		in->outrun = false;
+		if (status == TREE_RETRY)
+			status = !in->again && client_should_stop(client) ? TREE_STOPPED : insert_attempt(in, true);
+	}
+	if (status != TREE_RETRY)
+		return status;
+	return client_fail(client, TREE_DAMAGED, "tree %llx: no place for an entry in %d descents",
+	                   (unsigned long long) in->tree->tree, INSERT_ATTEMPTS);
+}
+
 static bool
 insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 {
@@ -359,7 +402,7 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 {
 	TreeClient *client = handle->client;
 	Insertion in;
-	TreeStatus status = TREE_RETRY;
+	TreeStatus status;
 
 	assert(client->passages > 0);
 	*hit = false;
@@ -372,22 +415,15 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 	in.cell[0] = 0;
 	in.astray = 0;
 	in.cleared = 0;
+	in.outrun = false;
+	in.outruns = 0;
 	in.has_outside = in.image_pending = in.again = in.hit = in.kept = in.asked = false;
 	in.alone_wanted = alone != NULL;
 	in.alone = true;
 	in.permit = permit;
 	in.permitted = false;
 	bound_of_key(&handle->geometry, key, &in.bound);
-	for (int attempt = 0; attempt < INSERT_ATTEMPTS && status == TREE_RETRY; attempt++)
-	{
-		if (attempt > 0 && !in.again && client_should_stop(client))
-			status = TREE_STOPPED;
-		else
-			status = insert_attempt(&in, attempt > 0);
-	}
-	if (status == TREE_RETRY)
-		status = client_fail(client, TREE_DAMAGED, "tree %llx: no place for an entry in %d descents",
-		                     (unsigned long long) handle->tree, INSERT_ATTEMPTS);
+	status = insert_attempts(&in);
 	assert(!in.permitted);
 	insert_abandon(handle);
 	if (status != TREE_OK)

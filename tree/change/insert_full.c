@@ -176,6 +176,7 @@ insert_split_outside(Insertion *in, OrderedCells *cells, Split *split)
 	          memcmp(now + g->first_word, client->image + g->first_word, cells_bytes) != 0;
 	if (changed || !insert_permitted(in))
 	{
+		in->outrun = changed;
 		status =
 			lock_release(tree, &in->hold, in->path.pointer, now, tree_node_bytes(tree, in->path.pointer, 0));
 		return status == TREE_OK && changed ? TREE_RETRY : status;

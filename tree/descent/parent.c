@@ -10,11 +10,12 @@
 #include "tree/internal.h"
 
 /*
- * Tries to post one separator.  One is lost when others post between the same two neighbors while we compare,
- * or split the parent, or move what a cached path names: many in a row on a busy tree, none for ever on a
- * sound one.
+ * Tries to post one separator, in a row, without a sign that others have changed the parent: so many are none on a sound tree.
+ * One is lost when others post between the same two neighbors while we compare, or split the parent, or move what a cached path
+ * names.  On a busy tree that may be so many more times; then the debt is left to whoever meets it.
  */
 #define POST_ATTEMPTS 256
+#define POST_ATTEMPTS_BUSY (4 * POST_ATTEMPTS)
 
 /* A separator on its way into a node of level + 1. */
 typedef struct Posting
@@ -33,6 +34,10 @@ typedef struct Posting
 	 */
 	uint64_t known_child;
 	uint64_t known_next[LINE_WORDS];
+	/* The node that was locked last, and its generation; whether the same one had another when it was locked again. */
+	uint64_t locked;
+	uint64_t locked_generation;
+	bool outrun;
 	/* The separator's, while the comparator sees it: the descent may post others on its way, each with its own. */
 	_Alignas(uint64_t) uint8_t image[TREE_IMAGE_MAX_BYTES];
 } Posting;
@@ -292,6 +297,10 @@ post_locked(Posting *posting, LockHold *hold)
 	TreeStatus status;
 
 	assert(hold->held);
+	posting->outrun =
+		posting->locked == pointer_address(here) && node[HEADER_GENERATION] > posting->locked_generation;
+	posting->locked = pointer_address(here);
+	posting->locked_generation = node[HEADER_GENERATION];
 	if (node_level(node) == posting->level + 1)
 		place = post_place(posting, node, &index);
 	full = node_count(node) == g->inner_cells;
@@ -369,6 +378,8 @@ posting_begin(Posting *posting, Tree *tree, uint32_t level, uint64_t left, const
 		memset(&posting->path, 0, sizeof(posting->path));
 	posting->parent = posting->path.parents[level + 1];
 	posting->known_child = 0;
+	posting->locked = POINTER_NONE;
+	posting->outrun = false;
 	/*
 	 * The descent came to the left one, and `path->high` stood behind it: above our separator, as high fences
 	 * only fall.
@@ -381,12 +392,37 @@ posting_begin(Posting *posting, Tree *tree, uint32_t level, uint64_t left, const
 	memcpy(posting->known_next, path->high, tree->geometry.cell_bytes);
 }
 
+/* One try; TREE_RETRY: not yet. */
+static TreeStatus
+post_try(Posting *posting, bool fresh)
+{
+	Tree *tree = posting->tree;
+	uint32_t level = posting->level + 1;
+	LockHold hold;
+	TreeStatus status = TREE_OK;
+
+	posting->outrun = false;
+	if (posting->parent == 0)
+		status = post_find(posting, fresh);
+	if (posting->parent == 0)
+		return status;
+	reserve_keep(tree, level);
+	status = lock_and_read(tree, posting->parent, tree_node_bytes(tree, posting->parent, level),
+	                       tree->client->image, &hold);
+	if (status == TREE_OK)
+		return post_locked(posting, &hold);
+	if (status == TREE_RETRY)
+		posting->parent = 0;
+	return status;
+}
+
 TreeStatus
 parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator, uint64_t right,
             const Path *path)
 {
 	TreeClient *client = tree->client;
 	Posting posting;
+	int idle = 0;
 	TreeStatus status = TREE_RETRY;
 
 	assert(!client->holding);
@@ -397,26 +433,20 @@ parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator
 		return client_fail(client, TREE_DAMAGED, "tree %llx: node %llx has a level of %u",
 		                   (unsigned long long) tree->tree, (unsigned long long) left, level);
 	posting_begin(&posting, tree, level, left, separator, right, path);
-	for (int attempt = 0; attempt < POST_ATTEMPTS && status == TREE_RETRY; attempt++)
+	for (int attempt = 0; attempt < POST_ATTEMPTS_BUSY && idle < POST_ATTEMPTS && status == TREE_RETRY;
+	     attempt++)
 	{
-		LockHold hold;
-
 		if (attempt > 0 && client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped between two tries to post a separator");
-		if (posting.parent == 0)
-			status = post_find(&posting, attempt > 0);
-		if (posting.parent == 0)
-			continue;
-		reserve_keep(tree, level + 1);
-		status = lock_and_read(tree, posting.parent, tree_node_bytes(tree, posting.parent, level + 1),
-		                       client->image, &hold);
-		if (status == TREE_OK)
-			status = post_locked(&posting, &hold);
-		else if (status == TREE_RETRY)
-			posting.parent = 0;
+		status = post_try(&posting, attempt > 0);
+		idle = posting.outrun ? 0 : idle + 1;
 	}
-	if (status == TREE_RETRY)
-		return client_fail(client, TREE_DAMAGED, "tree %llx: no parent for node %llx in %d attempts",
-		                   (unsigned long long) tree->tree, (unsigned long long) right, POST_ATTEMPTS);
-	return status;
+	if (status != TREE_RETRY)
+		return status;
+	if (idle < POST_ATTEMPTS)
+		return client_fail(client, TREE_TIMED_OUT,
+		                   "tree %llx: others changed the parent of node %llx in %d attempts",
+		                   (unsigned long long) tree->tree, (unsigned long long) right, POST_ATTEMPTS_BUSY);
+	return client_fail(client, TREE_DAMAGED, "tree %llx: no parent for node %llx in %d attempts",
+	                   (unsigned long long) tree->tree, (unsigned long long) right, POST_ATTEMPTS);
 }
