@@ -10,7 +10,11 @@
 #include "access/nbtree.h"
 #include "commands/vacuum.h"
 
+#include "am/access/access.h"
 #include "am/base/compat.h"
+#include "am/keys/keys.h"
+#include "am/recovery/recovery.h"
+#include "am/server/server.h"
 
 PG_MODULE_MAGIC;
 

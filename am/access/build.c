@@ -23,10 +23,14 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "am/access/access.h"
 #include "am/access/build.h"
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 /* ---- loading ---- */
 

@@ -12,6 +12,7 @@
 #include "utils/tuplesort.h"
 
 #include "am/keys/keysort.h"
+#include "am/keys/keys.h"
 
 /* Phases as pg_stat_progress_create_index shows them; the first is core's. */
 #define PHASE_SCAN 2

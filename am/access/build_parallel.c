@@ -22,7 +22,9 @@
 #include "tcop/tcopprot.h"
 #include "utils/snapmgr.h"
 
+#include "am/access/access.h"
 #include "am/base/owner.h"
+#include "am/keys/keys.h"
 
 /* Keys of the table of contents of the shared memory. */
 #define TOC_BUILD 1

@@ -29,8 +29,9 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
-#include "am/keys/keys.h"
+#include "am/access/access.h"
 #include "am/base/shared.h"
+#include "am/keys/key_layout.h"
 
 /* Words with this bit inverted have, as signed integers, the order of the words. */
 #define WORD_SIGN (UINT64CONST(1) << 63)

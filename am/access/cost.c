@@ -19,6 +19,9 @@
 #include "optimizer/optimizer.h"
 #include "utils/index_selfuncs.h"
 
+#include "am/access/access.h"
+#include "am/index/index.h"
+
 /* Bytes of leaf per entry while the tree's size is not known: 32-byte cells, leaves filled to two thirds. */
 #define ENTRY_BYTES_GUESS 48.0
 

@@ -19,8 +19,10 @@
 #include "miscadmin.h"
 #include "storage/proc.h"
 
+#include "am/access/access.h"
 #include "am/base/compat.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
 
 /* The part of a leaf's entries that is worth looking for: less, and the leaf is full again at once. */
 #define WANTED_PART 4

@@ -12,7 +12,11 @@
 #include "nodes/execnodes.h"
 #include "utils/memutils.h"
 
+#include "am/access/access.h"
 #include "am/access/unique.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 /* What one executor state keeps for an index between rows; in IndexInfo's context. */
 typedef struct InsertState

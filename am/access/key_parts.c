@@ -26,8 +26,9 @@
 #include "utils/memutils.h"
 #include "utils/resowner.h"
 
-#include "am/base/shared.h"
+#include "am/access/access.h"
 #include "am/access/unique.h"
+#include "am/base/shared.h"
 
 /* So many at first: one, and more where a comparator adds rows, or errors were caught. */
 #define MARKS_FIRST 8

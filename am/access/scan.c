@@ -21,12 +21,16 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "am/heal/heal.h"
-#include "am/base/owner.h"
+#include "am/access/access.h"
 #include "am/access/scan_only.h"
 #include "am/access/scan_parallel.h"
 #include "am/access/scankeys.h"
+#include "am/base/owner.h"
+#include "am/heal/heal.h"
 #include "am/heal/suspect.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 /* A place between two entries, or rather at one that has been returned. */
 typedef struct ScanPlace

@@ -7,7 +7,7 @@
 
 #include "access/itup.h"
 #include "access/relscan.h"
-#include "am/keys/keys.h"
+#include "am/keys/key_layout.h"
 
 /* Room for a batch's tuples, in units of the alignment; those that it does not hold are made one by one. */
 #define SCAN_ONLY_TUPLE_UNITS 2048

@@ -16,6 +16,7 @@
 #include "storage/condition_variable.h"
 #include "storage/spin.h"
 
+#include "am/access/access.h"
 #include "am/access/scan_parallel.h"
 
 typedef enum ParallelState

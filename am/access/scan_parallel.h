@@ -5,7 +5,7 @@
 #ifndef SHERMAN_SCAN_PARALLEL_H
 #define SHERMAN_SCAN_PARALLEL_H
 
-#include "am/base/sherman.h"
+#include "am/index/index.h"
 
 /* Where to go on: a place between two leaves, under a combination of array elements. */
 typedef struct ParallelPlace

@@ -13,6 +13,9 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#include "am/access/access.h"
+#include "am/keys/keys.h"
+
 /* Flags of a scan key that are of its kind and not of its argument. */
 #define KIND_FLAGS (SK_SEARCHARRAY | SK_SEARCHNULL | SK_SEARCHNOTNULL | SK_ROW_HEADER)
 

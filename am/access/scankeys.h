@@ -9,7 +9,7 @@
 #ifndef SHERMAN_SCANKEYS_H
 #define SHERMAN_SCANKEYS_H
 
-#include "am/keys/keys.h"
+#include "am/keys/key_layout.h"
 
 #include "access/sdir.h"
 #include "access/skey.h"

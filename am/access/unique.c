@@ -32,9 +32,13 @@
 #include "utils/snapmgr.h"
 #include "utils/typcache.h"
 
+#include "am/access/access.h"
+#include "am/access/unique.h"
 #include "am/heal/heal.h"
 #include "am/heal/suspect.h"
-#include "am/access/unique.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 /*
  * An attempt to add an entry alone that fails costs two round trips: each takes so many that succeed to make up

@@ -6,7 +6,8 @@
 #ifndef SHERMAN_UNIQUE_H
 #define SHERMAN_UNIQUE_H
 
-#include "am/keys/keys.h"
+#include "am/index/index.h"
+#include "am/keys/key_layout.h"
 
 #include "storage/itemptr.h"
 

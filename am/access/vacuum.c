@@ -35,9 +35,12 @@
 #include "pgstat.h"
 #include "utils/elog.h"
 
+#include "am/access/access.h"
 #include "am/base/compat.h"
-#include "am/heal/heal.h"
 #include "am/base/owner.h"
+#include "am/heal/heal.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /*
  * What a look at a piece of an index's memory reads, in pages: a line for each of its places (tree_salvage_next()).

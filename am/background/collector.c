@@ -23,8 +23,11 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "am/background/background.h"
 #include "am/base/compat.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /* Between a hint and the visit: the transaction that gave it still has to release its locks. */
 #define HINT_DELAY_MS 100

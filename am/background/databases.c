@@ -22,6 +22,7 @@
 #include "utils/acl.h"
 #include "utils/syscache.h"
 
+#include "am/background/background.h"
 #include "am/base/shared.h"
 
 /* Whether the current user may make databases. */

@@ -27,9 +27,11 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
-#include "am/heal/heal.h"
+#include "am/background/background.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
+#include "am/heal/heal.h"
+#include "am/index/index.h"
 
 /* A transaction of the healer, about: so long locks are held, and rows kept from VACUUM. */
 #define PART_MS 500

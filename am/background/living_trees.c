@@ -24,7 +24,9 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
+#include "am/background/background.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
 
 /* Pauses while others have temporary indexes locked, and how many a visit makes. */
 #define LOCK_PAUSE_US 1000

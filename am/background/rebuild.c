@@ -40,9 +40,12 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "am/base/owner.h"
+#include "am/background/background.h"
 #include "am/background/rebuild.h"
+#include "am/base/owner.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /* Until an index is looked at again that could not be looked at, or whose table somebody else works on. */
 #define BUSY_MS 2000

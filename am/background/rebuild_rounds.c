@@ -19,8 +19,11 @@
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
+#include "am/background/background.h"
 #include "am/background/rebuild.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /* Until a database is visited again that could not be looked at as a whole. */
 #define AGAIN_MS 10000

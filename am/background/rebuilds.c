@@ -19,8 +19,10 @@
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
+#include "am/background/background.h"
 #include "am/background/rebuild.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
 
 #define REBUILDS_FILE "pg_dynshmem/sherman.rebuilds"
 #define REBUILDS_MAGIC 0x53485242

@@ -23,6 +23,7 @@
 #include "utils/relcache.h"
 #include "utils/timestamp.h"
 
+#include "am/background/background.h"
 #include "am/base/shared.h"
 
 /* A visit ends much earlier; and core waits 5 s for the others in a database. */

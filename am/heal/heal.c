@@ -32,9 +32,11 @@
 #include "utils/timestamp.h"
 
 #include "am/base/compat.h"
-#include "am/heal/heal.h"
 #include "am/base/owner.h"
+#include "am/heal/heal.h"
 #include "am/heal/suspect.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 PG_FUNCTION_INFO_V1(sherman_heal_index);
 

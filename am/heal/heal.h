@@ -35,15 +35,6 @@ extern void heal_part(Healing *healing, Relation heap, Relation index, int milli
 /* Heals an index to its end, shown in sherman_heal_progress.  Returns the number of leaves that are in doubt still. */
 extern int64 heal_whole(Relation heap, Relation index);
 
-/*
- * heal_wait.c: waits until the healer has ended the doubt of an index of whose leaves this session may not look up the rows.  Raises
- * sherman_report_doubt() if it does not come, comes in vain or not in sherman.heal_timeout; cancel raises.  The session may hold
- * whatever a scan or an insert holds.
- */
-extern void sherman_heal_wait(Relation index);
-/* Raises 55000: entries of the index are in doubt, and this session may not look up their rows. */
-extern void sherman_report_doubt(Relation index) pg_attribute_noreturn();
-
 /* heal_progress.c: shows healing of this index in sherman_heal_progress, until it is over, whatever ends it. */
 extern void heal_show(Healing *healing, Oid index);
 extern void heal_show_phase(Healing *healing, ShermanHealPhase phase);

@@ -24,9 +24,12 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
-#include "am/keys/keys.h"
 #include "am/base/owner.h"
+#include "am/heal/heal.h"
 #include "am/heal/suspect.h"
+#include "am/index/index.h"
+#include "am/keys/key_layout.h"
+#include "am/nodes/nodes.h"
 
 struct SuspectRows
 {

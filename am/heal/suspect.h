@@ -5,7 +5,7 @@
 #ifndef SHERMAN_SUSPECT_H
 #define SHERMAN_SUSPECT_H
 
-#include "am/base/sherman.h"
+#include "am/index/index.h"
 
 /* What looking up rows needs, for one reader of one index. */
 typedef struct SuspectRows SuspectRows;

@@ -10,6 +10,9 @@
 #include "miscadmin.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 /*
  * LSNs in stamps are rounded up to this, so that most inserts leave the leaf's stamp as it is (crash-safety

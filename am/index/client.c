@@ -8,6 +8,8 @@
 #include "miscadmin.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 TreeClient *
 sherman_client(void)

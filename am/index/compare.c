@@ -4,8 +4,10 @@
  */
 #include "am/base/sherman.h"
 
-#include "am/index/halves.h"
 #include "am/base/shared.h"
+#include "am/index/halves.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /*
  * Whether the two are to be equal, and both are there.

@@ -23,8 +23,10 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "am/index/halves.h"
 #include "am/base/shared.h"
+#include "am/index/halves.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /* How often it is looked whether operations have ended. */
 #define POLL_MS 20

@@ -14,6 +14,8 @@
 #include "miscadmin.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 bool
 sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts)

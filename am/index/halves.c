@@ -5,8 +5,10 @@
  */
 #include "am/base/sherman.h"
 
-#include "am/index/halves.h"
 #include "am/base/shared.h"
+#include "am/index/halves.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 int
 halves_home(const ShermanMetaPage *meta)

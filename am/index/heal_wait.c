@@ -17,8 +17,9 @@
 #include "utils/lsyscache.h"
 #include "utils/timestamp.h"
 
-#include "am/heal/heal.h"
 #include "am/base/shared.h"
+#include "am/heal/heal.h"
+#include "am/index/index.h"
 
 /* The end of healing is told; a visit that ends in vain is not. */
 #define LOOK_MS 100

@@ -17,6 +17,7 @@
 
 #include "tree/service/service.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
 
 PG_FUNCTION_INFO_V1(sherman_files);
 PG_FUNCTION_INFO_V1(sherman_remove_file);

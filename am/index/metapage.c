@@ -18,6 +18,7 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
 
 static const char *const reason_texts[] = {
 	[SHERMAN_REASON_NONE] = "",

@@ -13,6 +13,9 @@
 #include "utils/memutils.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 /* Open indexes that are found without a hash table. */
 #define RECENT 64

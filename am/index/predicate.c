@@ -18,6 +18,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
 
 /*
  * The page that stands for a leaf in predicate locks.

@@ -12,8 +12,10 @@
 #include "pgstat.h"
 #include "utils/timestamp.h"
 
-#include "am/index/halves.h"
 #include "am/base/shared.h"
+#include "am/index/halves.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /* Who waits for a memory node looks so often: not all that it waits for is told. */
 #define LOOK_MS 100

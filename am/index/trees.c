@@ -13,6 +13,8 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 /* Until the healer comes again to a tree that is in doubt still; doubles each time. */
 #define HEAL_RETRY_MS 1000

@@ -21,6 +21,7 @@
 #include "utils/syscache.h"
 
 #include "am/keys/collations.h"
+#include "am/keys/keys.h"
 
 /* ---- whether bytes are ordered ---- */
 

@@ -11,7 +11,7 @@
 #include "access/tupmacs.h"
 #include "port/pg_bswap.h"
 
-#include "am/keys/keys.h"
+#include "am/keys/key_layout.h"
 
 Size
 key_data_bytes(const ShermanKeys *keys, const bool *isnull, bool first_null)

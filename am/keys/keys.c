@@ -20,7 +20,7 @@
 #include "utils/syscache.h"
 
 #include "am/keys/collations.h"
-#include "am/keys/keys.h"
+#include "am/keys/key_layout.h"
 
 /* The image's length byte in a cell. */
 #define CELL_LENGTH_BYTES 1

@@ -198,6 +198,8 @@ typedef struct Row4
 #define ST_DEFINE
 #include "lib/sort_template.h"
 
+#include "am/keys/keys.h"
+
 StaticAssertDecl(ARRAY_WORDS_MAX + 1 == 4, "each row length has its sort");
 
 /*

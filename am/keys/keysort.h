@@ -5,7 +5,7 @@
 #ifndef SHERMAN_KEYSORT_H
 #define SHERMAN_KEYSORT_H
 
-#include "am/keys/keys.h"
+#include "am/keys/key_layout.h"
 
 #include "storage/dsm.h"
 

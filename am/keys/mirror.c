@@ -40,6 +40,7 @@
 #include "utils/syscache.h"
 
 #include "am/base/shared.h"
+#include "am/keys/keys.h"
 
 /* The name of the handler's function in the library, as the extension's script gives it. */
 #define HANDLER "shermanhandler"

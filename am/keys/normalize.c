@@ -24,6 +24,7 @@
 
 #include "am/keys/collations.h"
 #include "am/keys/normalize.h"
+#include "am/keys/keys.h"
 
 /*
  * An interval's span in microseconds is below 2^31 months + 2^31 days + 2^63 us, which is below 2^79: 10

@@ -13,6 +13,7 @@
 #include "utils/numeric.h"
 
 #include "am/keys/normalize.h"
+#include "am/keys/keys.h"
 
 #define NUMERIC_HEAD_BYTES 2
 #define NUMERIC_DIGIT_BITS 14

@@ -6,6 +6,8 @@
 
 #include "access/nbtree.h"
 
+#include "am/keys/keys.h"
+
 /*
  * amvalidate: our operator classes are btree's in all but the access method, with the same strategies and
  * support functions, so btree's checks are ours.  Its messages (level INFO) name btree.

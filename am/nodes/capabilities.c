@@ -7,6 +7,7 @@
 #include "lib/stringinfo.h"
 
 #include "am/base/shared.h"
+#include "am/nodes/nodes.h"
 
 char *
 sherman_capabilities_text(const FabricCapabilities *capabilities)

@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 
 #include "am/base/shared.h"
+#include "am/nodes/nodes.h"
 
 /* Sleeps in the fabric are cut into such pieces, to look for a cancel and for the postmaster's death. */
 #define WAIT_SLICE_MS 100

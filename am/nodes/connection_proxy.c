@@ -9,8 +9,9 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
-#include "am/nodes/connection_proxy.h"
 #include "am/base/shared.h"
+#include "am/nodes/connection_proxy.h"
+#include "am/nodes/nodes.h"
 
 /* The area begins on a line of its own. */
 #define AREA_ALIGN 128

@@ -22,8 +22,9 @@
 #include "utils/pidfile.h"
 #include "utils/tuplestore.h"
 
-#include "am/nodes/connection_proxy.h"
 #include "am/base/shared.h"
+#include "am/nodes/connection_proxy.h"
+#include "am/nodes/nodes.h"
 
 /* Clients whose chains wait are without a worker for so long: the least that PostgreSQL allows. */
 #define WORKER_RESTART_S 1

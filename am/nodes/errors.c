@@ -11,6 +11,7 @@
 #include "utils/builtins.h"
 
 #include "am/base/shared.h"
+#include "am/nodes/nodes.h"
 
 typedef struct StatusReport
 {

@@ -17,6 +17,7 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
+#include "am/nodes/nodes.h"
 
 /* ---- the list ---- */
 

@@ -40,6 +40,8 @@
 #include "utils/syscache.h"
 
 #include "am/base/shared.h"
+#include "am/keys/keys.h"
+#include "am/planner/planner.h"
 
 /* ---- the mark ---- */
 

@@ -30,8 +30,11 @@
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 
-#include "am/keys/keys.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/keys/key_layout.h"
+#include "am/nodes/nodes.h"
+#include "am/planner/planner.h"
 
 /* How long an end counts that other processes may have moved. */
 #define EXTREME_MS 1000

@@ -18,6 +18,7 @@
 #include "utils/memutils.h"
 
 #include "am/base/shared.h"
+#include "am/planner/planner.h"
 
 /* The function of core that refuses an index. */
 #define REFUSING_FUNCTION "BuildSpeculativeIndexInfo"

@@ -20,8 +20,11 @@
 #include "utils/memutils.h"
 #include "utils/syscache.h"
 
+#include "am/access/access.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/planner/planner.h"
 
 /* Whether one operator family mirrors another, as found before. */
 typedef struct MirrorKey

@@ -20,6 +20,7 @@
 #include "utils/lsyscache.h"
 
 #include "am/base/shared.h"
+#include "am/planner/planner.h"
 
 static set_rel_pathlist_hook_type previous_pathlist = NULL;
 

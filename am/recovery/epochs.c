@@ -15,6 +15,7 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
+#include "am/recovery/recovery.h"
 
 /* Columns of sherman_epochs(), as sherman--1.0.sql declares them. */
 #define EPOCH_COLUMNS 5

@@ -26,6 +26,7 @@
 #include "utils/memutils.h"
 
 #include "am/base/shared.h"
+#include "am/recovery/recovery.h"
 
 /*
  * Its file, global/9731: catalogs have numbers below 8000 (the rest up to 9999 is for development), and what

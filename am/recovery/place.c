@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 
 #include "am/base/shared.h"
+#include "am/recovery/recovery.h"
 
 /* initdb makes it, and nothing writes it again: it is as old as the directory. */
 #define OLD_FILE "PG_VERSION"

@@ -28,6 +28,9 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
+#include "am/recovery/recovery.h"
 #include "am/recovery/wal_read.h"
 
 PG_FUNCTION_INFO_V1(sherman_take_over);

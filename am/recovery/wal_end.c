@@ -34,6 +34,7 @@
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
+#include "am/recovery/recovery.h"
 #include "am/recovery/wal_read.h"
 
 /* How often the launcher looks for a checkpoint that has ended. */

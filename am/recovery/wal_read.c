@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 
 #include "am/base/compat.h"
+#include "am/recovery/recovery.h"
 #include "am/recovery/wal_read.h"
 
 /*

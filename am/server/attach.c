@@ -17,6 +17,10 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
+#include "am/recovery/recovery.h"
+#include "am/server/server.h"
 
 /* How often an attached memory node is asked whether it is there. */
 #define HEARTBEAT_MS 2000

@@ -12,6 +12,10 @@
 #include "utils/wait_event.h"
 
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
+#include "am/recovery/recovery.h"
+#include "am/server/server.h"
 
 PG_FUNCTION_INFO_V1(sherman_forget_memory_node);
 

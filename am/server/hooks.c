@@ -15,7 +15,14 @@
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 
+#include "am/background/background.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
+#include "am/planner/planner.h"
+#include "am/recovery/recovery.h"
+#include "am/server/server.h"
 
 static shmem_request_hook_type previous_shmem_request = NULL;
 static shmem_startup_hook_type previous_shmem_startup = NULL;

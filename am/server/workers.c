@@ -26,7 +26,12 @@
 #include "utils/timestamp.h"
 
 #include "tree/service/service.h"
+#include "am/background/background.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
+#include "am/recovery/recovery.h"
+#include "am/server/server.h"
 
 /* Seconds until a worker that failed is started again; after a crash of the server it starts at once. */
 #define RESTART_S 5

@@ -30,7 +30,11 @@
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
+#include "am/heal/heal.h"
 #include "am/heal/suspect.h"
+#include "am/index/index.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
 
 PG_FUNCTION_INFO_V1(sherman_check);
 

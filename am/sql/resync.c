@@ -7,9 +7,10 @@
 #include "access/genam.h"
 #include "access/table.h"
 
-#include "am/heal/heal.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
+#include "am/heal/heal.h"
+#include "am/index/index.h"
 
 PG_FUNCTION_INFO_V1(sherman_resync);
 

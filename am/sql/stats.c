@@ -17,6 +17,8 @@
 
 #include "am/base/compat.h"
 #include "am/base/shared.h"
+#include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 #define SHERMAN_VERSION "1.0"
 

@@ -1,0 +1,52 @@
+/*
+ * access.h
+ *		The face of am/access: the callbacks of the access method.
+ */
+#ifndef SHERMAN_AM_ACCESS_H
+#define SHERMAN_AM_ACCESS_H
+
+#include "am/index/index.h"
+
+/* ---- kill.c: dead marks ---- */
+
+/* Entries of a scan's batch that are dead to everybody. */
+typedef struct ShermanKills
+{
+	int			count;
+	TreeDead   *entries;		/* TREE_BATCH_MAX, made when first needed */
+} ShermanKills;
+
+/* The entry at this position of the batch, if it has one, is dead. */
+extern void sherman_kill_note(ShermanKills *kills, MemoryContext context, const TreeBatch *batch, int position);
+/* The scan leaves the batch, which is valid still: marks what was noted. Raises nothing. */
+extern void sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch);
+
+/* ---- delete.c: entries that go before a leaf is split ---- */
+
+/* Before tree_insert(), behind sherman_index_for_insert(). */
+extern void sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged);
+
+/* ---- callbacks ---- */
+extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);
+extern void sherman_buildempty(Relation index);
+extern bool sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+						   IndexUniqueCheck check_unique, bool index_unchanged, struct IndexInfo *info);
+extern IndexBulkDeleteResult *sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,
+												 IndexBulkDeleteCallback callback, void *callback_state);
+extern IndexBulkDeleteResult *sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
+extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
+								 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
+extern char *sherman_buildphasename(int64 phase);
+extern IndexScanDesc sherman_beginscan(Relation index, int nkeys, int norderbys);
+extern void sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);
+extern bool sherman_gettuple(IndexScanDesc scan, ScanDirection direction);
+extern int64 sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap);
+extern void sherman_endscan(IndexScanDesc scan);
+extern void sherman_markpos(IndexScanDesc scan);
+extern void sherman_restrpos(IndexScanDesc scan);
+extern bool sherman_canreturn(Relation index, int attribute);
+extern Size sherman_estimateparallelscan(void);
+extern void sherman_initparallelscan(void *target);
+extern void sherman_parallelrescan(IndexScanDesc scan);
+
+#endif							/* SHERMAN_AM_ACCESS_H */

@@ -1,0 +1,365 @@
+/*
+ * index.h
+ *		The face of am/index: an index, its page, its state, its open handle.
+ */
+#ifndef SHERMAN_AM_INDEX_H
+#define SHERMAN_AM_INDEX_H
+
+#include "am/base/shared.h"
+#include "am/keys/keys.h"
+
+/* ---- metapage.c ---- */
+
+/* Writes the metapage of a new index (main fork has 0 blocks, or is rebuilt in place). WAL-logged where needed. */
+extern void sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *meta);
+/*
+ * Reads it; false: no page, wrong magic, format or checksum (never raises: usable in hooks).  Without a page,
+ * meta->magic is 0 and meta->reason says why; it is NONE if another session's temporary index has a page that
+ * cannot be believed.
+ */
+extern bool sherman_metapage_read(Relation index, ShermanMetaPage *meta);
+/* Installs a lazily made tree if there is none yet; false: somebody else did (meta is re-read). */
+extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta);
+/*
+ * Says by WAL, durably, that the tree is going to be changed in the epoch with this nonce.  `previous`: what its record
+ * has now.  False: the metapage names another tree, or is flagged as broken.
+ */
+extern bool sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous, uint64 nonce);
+/*
+ * Says by WAL, durably, that of the tree and its copy only this one (SHERMAN_VALID_FIRST or _SECOND) is valid, or makes durable
+ * that it was said.  False: the metapage names another tree, is flagged as broken, or says otherwise.
+ */
+extern bool sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid);
+/* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
+extern void sherman_metapage_break(Relation index, ShermanReason reason);
+extern const char *sherman_reason_text(ShermanReason reason);
+/* Notes the format of the tree that it names or will name; how its keys are encoded: sherman_keys_note(). */
+extern void sherman_metapage_set_format(ShermanMetaPage *meta, const TreeFormat *format);
+/* Whether it was that; fills the postings, which the index's definition alone does not tell. */
+extern bool sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat *format);
+
+/* ---- trees.c: the table of trees ---- */
+
+/* What the collector has found out about a tree. */
+typedef enum ShermanVerdict
+{
+	SHERMAN_TREE_KNOWN,			/* that it is there */
+	SHERMAN_TREE_VISITED,		/* nothing yet: hints from now on count anew */
+	SHERMAN_TREE_ALIVE,
+	SHERMAN_TREE_UNDECIDED,
+	SHERMAN_TREE_DEAD
+} ShermanVerdict;
+
+extern void sherman_trees_initialize(void);
+/* Copies the entry; false: not known. */
+extern bool sherman_trees_find(uint64 tree, ShermanTreeEntry *entry);
+/* Adds or replaces. False: the table is full. */
+extern bool sherman_trees_put(const ShermanTreeEntry *entry);
+/* Brings an entry up to date with its record, or adds one. False: the table is full. */
+extern bool sherman_trees_note(const TreeRecord *record);
+/* The same for the copy of a tree that was made just now, if it has one. */
+extern bool sherman_trees_note_copy(const TreeRecord *record);
+/* Its record has this epoch and nonce. */
+extern void sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce);
+/* No leaf is in doubt any more. Both are for the tree's copy, too. */
+extern void sherman_trees_healed(uint64 tree);
+/*
+ * Whether the two of a tree that has a copy may differ for another reason than that it is in doubt as a whole. `returned`: as in
+ * tree_copies_doubted().
+ */
+extern bool sherman_trees_copies_doubted(const ShermanTreeEntry *entry, bool returned);
+/* What is lost of doubts about copies may be of any tree: notes it of all that have some. */
+extern void sherman_trees_doubt_copies(void);
+/* The tree was compared with its copy, or has none any more. */
+extern void sherman_trees_compared(uint64 tree);
+/*
+ * Notes a verdict, adding an entry if there is none; returns since when the tree is taken for dead, 0 = it is
+ * not.
+ */
+extern TimestampTz sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict);
+extern void sherman_trees_remove(uint64 tree);
+/* Whoever had the only metapage that names it has made that void, whatever becomes of his transaction. */
+extern void sherman_trees_abandon(uint64 tree);
+/* Removes the trees whose home is at a position that nobody uses now. */
+extern void sherman_trees_clear(uint32 home);
+/*
+ * The tree in doubt that the healer is to see to next, of those that could be reached: its database, and when.  False: there is none.
+ */
+extern bool sherman_trees_next_to_heal(Oid *database, TimestampTz *due);
+/* Marks those of a database that are due for the visit that begins (heal_now), and no others; they are due again later each time. */
+extern void sherman_trees_take_to_heal(Oid database);
+/* Somebody waits: the healer comes as soon as it can, unless it was there in vain. */
+extern void sherman_trees_heal_soon(uint64 tree);
+/* Whether the healer's visit has left it in doubt as its rows cannot be looked up. */
+extern void sherman_trees_heal_vain(uint64 tree, bool vain);
+/* The collector looks at none of a database's trees before there is another hint. */
+extern void sherman_trees_settle(Oid database);
+/* Makes all trees of a database suspects, or with InvalidOid all trees. */
+extern void sherman_trees_suspect(Oid database);
+/* Copies all entries into palloc'd memory. */
+extern ShermanTreeEntry *sherman_trees_list(int *count);
+
+/* ---- halves.c ---- */
+
+/* The key in the table of trees of the half that is the tree; of any index. */
+extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
+/* The memory node without which the index cannot be used now. */
+extern int	sherman_copies_away_position(const ShermanMetaPage *meta);
+/* Whether the copy is away: sherman_copies_before_change() is to be called before a change.  Of any index. */
+extern bool sherman_copies_lack_copy(const ShermanMetaPage *meta);
+/* Whether the launcher is to look at one of its memory nodes, as somebody could not connect. */
+extern bool sherman_copies_suspected(const ShermanMetaPage *meta);
+/* Whether its copies are in doubt, and no leaf of it is: comparing them is all that is to be done. */
+extern bool sherman_copies_alone_doubtful(const ShermanMetaPage *meta);
+/* ---- state.c ---- */
+typedef enum ShermanState
+{
+	SHERMAN_OK,
+	SHERMAN_ATTACHING,		/* the launcher has not attached yet: wait */
+	SHERMAN_UNREACHABLE,	/* transient; nothing skipped so far */
+	SHERMAN_BROKEN,			/* final: REINDEX */
+	SHERMAN_HIDDEN			/* recovery, binary upgrade, single user, not preloaded */
+} ShermanState;
+
+extern const char *sherman_state_name(ShermanState state);
+
+/*
+ * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most
+ * until attach_timeout after the first who waited began; cancel raises.
+ */
+extern void sherman_wait_attached(const ShermanMetaPage *meta);
+/* Waits for as long as something else is so, at most attach_timeout; cancel raises. */
+extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
+/* Raises for a state other than OK. */
+extern void sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason);
+/* Whether leaves of an index that can be used may be in doubt still: their entries are looked up before they count. */
+extern bool sherman_is_healing(const ShermanMetaPage *meta);
+/*
+ * State of a tree, or of one half, by one memory node and by its entry in the table, which is copied if there is one.
+ */
+extern ShermanState sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry,
+									   ShermanReason *reason);
+/* sherman_judge() for an index with a copy that nothing else speaks against. */
+extern ShermanState sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason);
+/* The memory node because of which an index is not reachable; -1: it is on none yet. */
+extern int	sherman_away_position(const ShermanMetaPage *meta);
+/* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */
+extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
+
+/* ---- client.c ---- */
+
+/* This process's client, connected on first use after the launcher attached (waits attach_timeout). Raises. */
+extern TreeClient *sherman_client(void);
+
+/* ---- opened.c, changes.c, failover.c ---- */
+
+/* An end of an index's first column, as the planner read it: extremes.c. */
+typedef struct ShermanExtreme
+{
+	TimestampTz read_at;		/* 0 = not yet, or this process has added an entry since */
+	bool		found;
+	Datum		value;			/* in the index's context */
+} ShermanExtreme;
+
+/* An open index of this process: lives in TopMemoryContext until the relcache entry changes and the transaction ends. */
+typedef struct ShermanIndex
+{
+	Oid			oid;
+	ShermanState state;
+	ShermanReason reason;
+	ShermanMetaPage meta;
+	ShermanKeys *keys;
+	Tree	   *tree;			/* NULL unless state is SHERMAN_OK (and meta.tree is not 0) */
+	uint64		generation;		/* of the shared state when it was checked */
+	bool		break_durable;	/* this process made sure that the metapage says "broken", durably */
+	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
+	TreeScan   *spare;			/* for whoever needs one next, made when first needed */
+	bool		spare_taken;
+	int			alone_credit;	/* unique.c: whether keys are tried to be added alone */
+	MemoryContext context;		/* owns keys, tree and spare */
+	Relation	relation;		/* of the insert in progress: predicate.c */
+	Relation	heap;			/* of the insert in progress: delete.c */
+	bool		churn;			/* it is for a new version of a row with the same key */
+	TreeStamp	proven;			/* tree_removal_proven() was told */
+	ShermanExtreme extremes[2]; /* the least and the greatest value */
+} ShermanIndex;
+
+/*
+ * Opens (or finds) the index and its state.  Waits while ATTACHING (interruptibly, attach_timeout).  Does not raise
+ * for BROKEN, UNREACHABLE or HIDDEN: the caller decides by ->state.
+ */
+extern ShermanIndex *sherman_index(Relation index);
+/* The same without waiting or connecting, for hooks and cost: never raises; state only. */
+extern ShermanState sherman_index_state(Relation index, ShermanReason *reason);
+/* For scans: raises 55000 (with the reason and the REINDEX hint) or 08006 unless OK. tree NULL = empty (lazy). */
+extern ShermanIndex *sherman_index_for_scan(Relation index);
+/* For inserts: makes a lazy tree, marks the tree as mutated in this epoch. NULL: broken and non-constraint: skip the insert. Raises else. */
+extern ShermanIndex *sherman_index_for_insert(Relation index);
+/*
+ * Lends a scan of the index's tree, which is not NULL: a kept one, or one made in CurrentMemoryContext while that is lent.
+ * To be given back unless the transaction ends; an error may keep the kept one out of use until then.
+ */
+extern TreeStatus sherman_take_scan(ShermanIndex *index, TreeScan **scan);
+extern void sherman_return_scan(ShermanIndex *index, TreeScan *scan);
+/* For vacuum: as insert; NULL: broken, nothing is removed (flag is durable before anything is skipped). */
+extern ShermanIndex *sherman_index_for_vacuum(Relation index);
+/* Whether the record says already that the tree is changed in this epoch. */
+extern bool sherman_index_is_mutated(const ShermanIndex *index);
+/* True if a running scan may go on: the index has not become broken since it was opened. Raises otherwise. */
+extern void sherman_index_recheck(ShermanIndex *index, Relation relation);
+/*
+ * failover.c: calls of the tree that are made again where an index has a copy and one of the two memory nodes was lost meanwhile.
+ * What fails then is reported by the caller as ever; what cannot be used any more raises.
+ */
+extern TreeStatus sherman_scan_next(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch);
+extern TreeStatus sherman_batch_key(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch, int position,
+									TreeKey *key);
+extern TreeStatus sherman_batch_unchanged(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch,
+										  bool *unchanged);
+/*
+ * Whether a call that ended with this status is to be made again: then the index can be used, as sherman_index_recheck() has it; for
+ * a change sherman_index_for_insert() is called first.  `attempts`: 0 before the first call.
+ */
+extern bool sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
+/* The same for a change that goes on with the very handle of the tree: the index may be changed by it then. */
+extern bool sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
+/* Makes a new tree for ambuild and returns its record; registered for freeing on abort as a hint to the collector. */
+extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
+/* Stamp for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
+extern void sherman_stamp(Relation index, TreeStamp *stamp);
+/* The same for what was seen of others' rows: behind all WAL so far. */
+extern void sherman_stamp_now(TreeStamp *stamp);
+/*
+ * Makes removals safe for which the WAL up to `end` is the evidence: flushes it, then notes at the tree how far the history
+ * went that they follow from (I-P4). changes.c.
+ */
+extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
+
+/* The index if it is good and at hand without waiting; else NULL.  Raises nothing. */
+extern ShermanIndex *sherman_index_quietly(Relation index);
+/*
+ * True size for planner and VACUUM: tree_estimate_nodes(), so next to never a round trip, and no call.  False when not known without
+ * waiting.
+ */
+extern bool sherman_size(Relation index, TreeStatistics *statistics);
+/* The same for views, with the memory that the index has: tree_estimate(). */
+extern bool sherman_memory_size(Relation index, TreeStatistics *statistics);
+
+/* Registers the callbacks. */
+extern void sherman_opened_install(void);
+/* This index changed in place: what this process knows of it is void. */
+extern void sherman_index_forget(Oid index);
+/* It is being dropped: at the end of the transaction nothing is to be known of it any more. */
+extern void sherman_index_dropped(Oid index);
+/*
+ * The file of a temporary index of this session was emptied, for good: the collector is to free the tree that
+ * it named, or to look for it if we do not know it any more.
+ */
+extern void sherman_index_abandon_tree(Relation index);
+/* It has a metapage again, that names no tree. */
+extern void sherman_index_set_treeless(Relation index);
+/* Says once in each session that a broken index is not used. */
+extern void sherman_warn_broken(Relation index, ShermanReason reason);
+/* At the end of this transaction the collector is to look at this database. */
+extern void sherman_hint_collector(void);
+
+/*
+ * The file of an index was copied, and goes if the transaction commits; else the copy does.  In the copy the first
+ * change of the tree in this epoch leaves word by itself; this leaves it in the file.
+ */
+extern void sherman_index_moved(Oid oid);
+
+/* ---- copies.c: indexes with a copy on another memory node ---- */
+
+/*
+ * Whether a tree that is made for the index now gets a copy.  Warns if it is to have one and there are not memory nodes enough, unless it
+ * is rebuilt by itself.
+ */
+extern bool sherman_copies_wanted(Relation index);
+/* Whether an index that can be used lacks the copy that it is to have, and a rebuild would make one now. */
+extern bool sherman_copies_can_be_made(Relation index);
+/* Connects to its memory nodes, as far as they can be used. */
+extern bool sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta);
+/* Tells the handle of a tree that was opened what is on record. */
+extern TreeStatus sherman_copies_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree);
+/*
+ * For an open index that was judged anew: has the copy stand in for a home that is away.  False: the index is to be judged again.
+ */
+extern bool sherman_copies_follow(Relation relation, ShermanIndex *index);
+/* Before the index is changed: gives up a copy that is away.  False: the index is to be judged again. */
+extern bool sherman_copies_before_change(Relation relation, ShermanIndex *index);
+/*
+ * Whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
+ */
+extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
+/* Memory nodes that come and go shall not keep a statement for ever. */
+#define SHERMAN_ATTEMPTS_MOST 3
+
+/* tree_record_update() of the tree and of its copy, as far as they are valid. */
+extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record);
+/* As sherman_indexes shows it; NULL: it has no copy. */
+extern const char *sherman_copies_text(Relation index, const ShermanMetaPage *meta);
+/*
+ * In the launcher: finds out which of the memory nodes that are away indexes with a copy may go on without, and keeps doubts.
+ * Returns milliseconds until it wants to run again.
+ */
+extern long sherman_copies_round(void);
+/* In the launcher: nobody stands in for this memory node from now on. */
+extern void sherman_copies_let_in(int position);
+/* In the launcher, at the end: whether copies may differ, and no record says so. */
+extern bool sherman_copies_unrecorded(void);
+
+/* ---- failover.c ---- */
+
+/* sherman_record_update(), made again where one of the two memory nodes is lost meanwhile.  Raises. */
+extern void sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record);
+
+/* ---- compare.c ---- */
+
+/* Where there are both: compares them, and writes anew what of the copy differs.  Raises. */
+extern void sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts);
+/* Where both are good: the number of nodes that differ.  Raises. */
+extern uint64 sherman_copies_differ(Relation relation, ShermanIndex *index);
+
+/* ---- predicate.c: SERIALIZABLE ---- */
+
+/* What the hook of a scan's leaves needs; lives as long as the tree's scan. */
+typedef struct ShermanPredicateScan
+{
+	IndexScanDesc scan;
+	ShermanIndex *index;
+} ShermanPredicateScan;
+
+extern void sherman_predicate_scan(ShermanPredicateScan *reader, IndexScanDesc scan, ShermanIndex *index,
+								   TreeScan *tree_scan);
+extern ShermanIndex *sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index);
+/* By sherman_index_for_insert(). */
+extern void sherman_predicate_changes(Relation relation, ShermanIndex *index);
+/* Behind every tree_insert() of a row, and every insert that was passed over. Raise 40001. */
+extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *index);
+/* Before an insert is refused as a duplicate: what the scan reads next is looked at for 40001. */
+extern void sherman_predicate_refused(Relation relation, TreeScan *tree_scan);
+extern void sherman_predicate_skipped(Relation relation, Relation heap);
+
+/* ---- kept.c: files that are set aside ---- */
+
+/*
+ * Sets the embedded node's memory aside, if something is in it; `why` is lower-case letters and hyphens.  False, with a WARNING, if
+ * it stays where it is.
+ */
+extern bool sherman_keep_memory(const char *path, const char *why);
+/* The same of a file that must not stay, if it is there. */
+extern bool sherman_keep_file(const char *path, const char *why);
+
+/* ---- heal_wait.c ---- */
+
+/*
+ * Waits until the healer has ended the doubt of an index of whose leaves this session may not look up the rows.  Raises
+ * sherman_report_doubt() if it does not come, comes in vain or not in sherman.heal_timeout; cancel raises.  The session may hold
+ * whatever a scan or an insert holds.
+ */
+extern void sherman_heal_wait(Relation index);
+/* Raises 55000: entries of the index are in doubt, and this session may not look up their rows. */
+extern void sherman_report_doubt(Relation index) pg_attribute_noreturn();
+
+#endif							/* SHERMAN_AM_INDEX_H */

@@ -1,0 +1,96 @@
+/*
+ * nodes.h
+ *		The face of am/nodes: memory nodes, connections, errors.
+ */
+#ifndef SHERMAN_AM_NODES_H
+#define SHERMAN_AM_NODES_H
+
+#include "am/base/shared.h"
+
+/* ---- errors.c: the one place that turns a TreeStatus into ereport (I-P1) ---- */
+
+/* Reports the status; `index` may be NULL. Never returns for elevel >= ERROR. Nothing may be locked. */
+extern void sherman_report(int elevel, TreeStatus status, const char *detail, Relation index);
+/* Raises what a call of the tree with this process's client returned, with the tree's detail. */
+extern void sherman_report_failure(TreeStatus status, Relation index) pg_attribute_noreturn();
+/* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
+extern void sherman_report_away(int elevel, const char *subject, int position);
+
+/* ---- connection.c ---- */
+
+/* As sherman_client(), but NULL instead of an error or a wait: for hooks and views. */
+extern TreeClient *sherman_client_if_ready(void);
+
+/*
+ * A call of the tree ended with TREE_UNREACHABLE or TREE_FENCED: nobody uses the memory nodes that it met until the
+ * launcher has fenced and attached them anew.  Returns them, a bit for each.
+ */
+extern uint32 sherman_connection_trouble(void);
+
+/* This process's client, whatever the phase is; NULL: no memory. */
+extern TreeClient *sherman_connection_client(void);
+extern void sherman_connection_close(void);
+/* Gives up connections to memory nodes that were attached anew. No call of the tree is in progress. */
+extern void sherman_connection_refresh(void);
+/* At the end of a transaction. */
+extern void sherman_connection_end_transaction(void);
+/* A subtransaction of this nesting level begins, or is aborted. */
+extern void sherman_connection_begin_inside(int level);
+extern void sherman_connection_abort_inside(int level);
+/* Fills what fabric_open() needs. */
+extern void sherman_fabric_options(FabricOptions *options, uint32 incarnation);
+/* Writes what an attempt to connect ended with, SHERMAN_FAILURE_BYTES at most; fabric may be NULL. */
+extern void sherman_describe_failure(char *failure, FabricStatus status, Fabric *fabric);
+/* Why this process could not connect to a memory node that is attached, and the status of that; "" = it did. */
+extern const char *sherman_connection_failure(int position, FabricStatus *status);
+/* Before the client is closed this is called, which closes what depends on it; in place of an earlier one. */
+extern void sherman_connection_before_close(void (*callback) (void));
+/* This process is the launcher: it may connect to what is not attached yet, and waits for less long. */
+extern void sherman_connection_launcher(void);
+
+/* ---- pool.c: the memory nodes of this instance ---- */
+
+/* In the startup hook, after sherman_recovery_start(): positions and list. */
+extern void sherman_pool_start(ShermanShared *shared);
+/* In the launcher, while nothing is attached: the memory nodes of the state file are other ones. */
+extern void sherman_pool_adopt(void);
+/* Takes the list from the settings as they now are. Launcher, with the lock, and startup hook. */
+extern void sherman_pool_configure(ShermanShared *shared);
+extern ShermanPhase sherman_node_phase(int position);
+/* The launcher has attached a memory node: everybody may use it. */
+extern void sherman_node_attached(int position);
+/*
+ * In the launcher: decides which memory nodes are gone.  Returns milliseconds until another one may be, LONG_MAX: none
+ * that is away now.
+ */
+extern long sherman_pool_find_gone(void);
+/* Bit per position: attached. */
+extern uint32 sherman_attached_nodes(void);
+/* What the launcher could not attach so far is not waited for any more. */
+extern void sherman_pool_give_up_waiting(void);
+/* Indexes with a copy may go on without a memory node that is closed. */
+extern void sherman_node_quiet(int position);
+/* An attached memory node is closed for everybody until the launcher has fenced it. */
+extern void sherman_node_lost(int position);
+/* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
+extern bool sherman_node_listed(int position, ShermanListed *listed);
+/* Copies the first entry of the list that could not be attached, or if there is none any. */
+extern void sherman_first_failure(ShermanListed *listed);
+/* The best phase of all memory nodes. */
+extern ShermanPhase sherman_phase(void);
+
+/* ---- connection_proxy.c ---- */
+extern Size sherman_connection_workers_bytes(void);
+extern void sherman_connection_workers_initialize(void);
+/* What this process lends as a client of the workers; NULL: there are none. */
+extern const FabricProxy *sherman_connection_proxy(void (*sleep) (void *argument, int milliseconds));
+
+/* ---- connection_workers.c ---- */
+extern void sherman_register_connection_workers(void);
+extern PGDLLEXPORT void sherman_connection_worker_main(Datum argument);
+
+/* ---- capabilities.c ---- */
+/* What a memory node vouches for over the connection in use, in words; palloc'd. */
+extern char *sherman_capabilities_text(const FabricCapabilities *capabilities);
+
+#endif							/* SHERMAN_AM_NODES_H */

@@ -1,0 +1,45 @@
+/*
+ * planner.h
+ *		The face of am/planner: hooks of the planner and the executor, constraints.
+ */
+#ifndef SHERMAN_AM_PLANNER_H
+#define SHERMAN_AM_PLANNER_H
+
+#include "am/base/shared.h"
+
+/* ---- planner.c ---- */
+extern void sherman_planner_install(void);
+/* Whether an index that the planner considers is one of ours. */
+extern bool sherman_plans(const struct IndexOptInfo *info);
+/* Sets up row_comparison.c. */
+extern void sherman_row_comparison_install(void);
+
+/* ---- on_conflict.c ---- */
+
+/* Installs its hook. */
+extern void sherman_on_conflict_install(void);
+
+/* ---- extremes.c ---- */
+
+/* Installs its hook. */
+extern void sherman_extremes_install(void);
+
+/* ---- constraints.c ---- */
+
+/*
+ * Before a statement: takes the mark from the constraints over sherman indexes that it may give to btree, which knows none, and
+ * returns them.  Behind it: gives the mark back, and warns the user of those that are btree's now.
+ */
+extern List *sherman_constraints_at_risk(Node *statement);
+extern void sherman_constraints_after(List *constraints);
+
+/* Refuses to change the mark of a constraint's index. */
+extern void sherman_keep_mark(Node *statement);
+
+/*
+ * The statement with the access method of the constraints that it makes, if the setting wants it: a copy where
+ * the tree may not be written.
+ */
+extern PlannedStmt *sherman_set_methods(PlannedStmt *statement, bool *read_only_tree);
+
+#endif							/* SHERMAN_AM_PLANNER_H */

@@ -1,0 +1,102 @@
+/*
+ * recovery.h
+ *		The face of am/recovery: what the memory is worth at a start.
+ */
+#ifndef SHERMAN_AM_RECOVERY_H
+#define SHERMAN_AM_RECOVERY_H
+
+#include "am/base/shared.h"
+
+/* ---- place.c: whether the state file is this data directory's ---- */
+
+typedef enum ShermanPlace
+{
+	SHERMAN_PLACE_SAME,
+	SHERMAN_PLACE_MOVED,		/* another place, and what was there before is gone */
+	SHERMAN_PLACE_COPY			/* another place, and the original is at its own still */
+} ShermanPlace;
+
+/* Finds out where the state file was written last: here, or elsewhere. */
+extern ShermanPlace sherman_place_find(const ShermanLocal *local);
+/* Notes that this is the place. */
+extern void sherman_place_note(ShermanLocal *local);
+
+/* ---- recovery.c ---- */
+
+/* In the startup hook: reads control file and state file, and judges the last end. */
+extern void sherman_recovery_start(struct ShermanShared *shared);
+/*
+ * In the launcher, before the first memory node of this run is attached: begins the epoch, with what the last
+ * end says about each memory node.  False: `failure` (SHERMAN_FAILURE_BYTES) says why.
+ */
+extern bool sherman_recovery_begin(char *failure);
+/*
+ * In the launcher, when a memory node answers and before it is fenced: whether its memory is what the state
+ * file knows of it.  *member is what trees are to call it: a new name, if nothing of ours in it is to be
+ * believed.  False: it must not be attached; `failure` says why.
+ */
+extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure);
+/*
+ * In the launcher, after fabric_attach(): marks the trees of an unclean epoch as broken, opens the memory
+ * node's next epoch and fills the table of trees.
+ */
+extern bool sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *status,
+									char *failure);
+/*
+ * Looks at the records of an attached memory node again: trees on memory that was replaced since are marked
+ * as broken, and the table learns on which memory nodes trees lie.
+ */
+extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
+
+/* ---- wal_end.c: where the WAL of the last epoch ends ---- */
+
+/* Whether the last checkpoint was made in a run of ours, as its launcher has seen: nobody else has made one since. */
+extern bool sherman_checkpoint_is_ours(const ShermanLocal *local, const struct ControlFileData *control);
+/* In the startup hook, after the verdict. True: the state file is to be written. */
+extern bool sherman_wal_end_start(struct ShermanShared *shared, const struct ControlFileData *control);
+/*
+ * In the launcher, in each round: settles what recovery has not told, and notes the checkpoint by which the next
+ * start sees that nobody else ran this server.
+ */
+extern void sherman_wal_end_round(void);
+/* A command has made a checkpoint: waits until the launcher has noted it, at most a second. */
+extern void sherman_wal_end_wait(void);
+
+
+extern void sherman_wal_end_install(void);
+
+/* ---- history.c: the page of history ---- */
+
+/* Reads it, as it is in this server's history; *end is where its record ends.  False: there is none to be believed. */
+extern bool sherman_history_read(ShermanHistory *history, XLogRecPtr *end);
+/*
+ * In the launcher, while the epoch is in use: writes what the state file says, durably.  False, with the error in
+ * the log, if that failed.  Nothing is written with an embedded memory node.
+ */
+extern bool sherman_history_write(const ShermanLocal *local);
+/* Takes from the page what the state file of another server would have said. */
+extern void sherman_history_adopt(const ShermanHistory *history, ShermanLocal *local);
+
+/* ---- takeover.c ---- */
+
+/*
+ * When recovery, which was told to, has ended at `end` (invalid: that is not known): finds out where the owner's
+ * history was cut.
+ */
+extern void sherman_take_over_at(ShermanLocal *local, XLogRecPtr end);
+/*
+ * In the launcher, before anything is attached: takes over what is wanted, or says why not.  False: it is not
+ * decided yet, and nothing may be attached.
+ */
+extern bool sherman_take_over_round(void);
+
+/* ---- epochs.c ---- */
+
+/* Notes where a start found the end of the last epoch's WAL: the smallest counts. */
+extern void sherman_epoch_end(ShermanLocal *local, XLogRecPtr end, ShermanKnownBy known_by);
+/* The last epoch has ended, and the next one begins. */
+extern void sherman_epoch_begin(ShermanLocal *local);
+/* What stamps of the epochs before the current one prove. */
+extern void sherman_epoch_limits(const ShermanLocal *local, TreeEnds *ends);
+
+#endif							/* SHERMAN_AM_RECOVERY_H */
