@@ -153,21 +153,6 @@ apply_read(const ApplyChannel *channel, ApplyRun *run, const FabricOp *op)
 	return apply_contended_read(channel, run, op);
 }
 
-/* A word whose lane matches is stored whole: that its neighbors are as they were, the swap itself makes sure. */
-static inline uint64_t
-apply_masked_swap(uint64_t *word, const FabricOp *op)
-{
-	uint32_t shift = op->lane * FABRIC_LANE_BITS;
-	uint64_t old = __atomic_load_n(word, __ATOMIC_SEQ_CST);
-
-	while ((old >> shift & FABRIC_LANE_MAX) == op->compare &&
-	       !__atomic_compare_exchange_n(word, &old,
-	                                    (old & ~((uint64_t) FABRIC_LANE_MAX << shift)) | op->operand << shift,
-	                                    false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		;
-	return old;
-}
-
 static inline void
 apply_atomic(const ApplyChannel *channel, FabricOp *op)
 {
@@ -176,8 +161,6 @@ apply_atomic(const ApplyChannel *channel, FabricOp *op)
 
 	if (op->opcode == FABRIC_FETCH_ADD)
 		op->result = __atomic_fetch_add(word, op->operand, __ATOMIC_SEQ_CST);
-	else if (op->opcode == FABRIC_MASKED_SWAP)
-		op->result = apply_masked_swap(word, op);
 	else
 	{
 		op->result = op->compare;

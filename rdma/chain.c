@@ -17,26 +17,12 @@ argument_bytes(const FabricOp *op)
 		case FABRIC_WRITE:
 			return op->length;
 		case FABRIC_COMPARE_SWAP:
-		case FABRIC_MASKED_SWAP:
 			return 16;
 		case FABRIC_FETCH_ADD:
 			return 8;
 		default:
 			return 0;
 	}
-}
-
-static inline bool
-compares(const FabricOp *op)
-{
-	return op->opcode == FABRIC_COMPARE_SWAP || op->opcode == FABRIC_MASKED_SWAP;
-}
-
-/* The lane as it stands in a request: of others than MASKED_SWAP it is nothing. */
-static inline uint8_t
-lane_of(const FabricOp *op)
-{
-	return op->opcode == FABRIC_MASKED_SWAP ? op->lane : 0;
 }
 
 /* Bytes of the operation in a reply. */
@@ -75,13 +61,12 @@ chain_encode(const FabricOp *ops, int count, uint8_t *payload)
 	{
 		const FabricOp *op = &ops[i];
 
-		wire_put64(payload, op->opcode | (uint64_t) op->region << 8 | (uint64_t) lane_of(op) << 16 |
-		                        (uint64_t) op->length << 32);
+		wire_put64(payload, op->opcode | (uint64_t) op->region << 8 | (uint64_t) op->length << 32);
 		wire_put64(payload + 8, op->offset);
 		payload += CHAIN_OPERATION_BYTES;
 		if (op->opcode == FABRIC_WRITE)
 			memcpy(payload, op->buffer, op->length);
-		else if (compares(op))
+		else if (op->opcode == FABRIC_COMPARE_SWAP)
 		{
 			wire_put64(payload, op->compare);
 			wire_put64(payload + 8, op->operand);
@@ -106,16 +91,15 @@ decode_operation(uint8_t *place, uint32_t bytes, FabricOp *op)
 	head = wire_get64(place);
 	op->opcode = (uint8_t) head;
 	op->region = (uint8_t) (head >> 8);
-	op->lane = (uint8_t) (head >> 16);
 	op->length = (uint32_t) (head >> 32);
 	op->offset = wire_get64(place + 8);
 	op->buffer = NULL;
-	if ((head >> 16 & 0xffff) != lane_of(op) || bytes - CHAIN_OPERATION_BYTES < argument_bytes(op))
+	if ((head >> 16 & 0xffff) != 0 || bytes - CHAIN_OPERATION_BYTES < argument_bytes(op))
 		return 0;
 	place += CHAIN_OPERATION_BYTES;
 	if (op->opcode == FABRIC_WRITE)
 		op->buffer = place;
-	else if (compares(op))
+	else if (op->opcode == FABRIC_COMPARE_SWAP)
 	{
 		op->compare = wire_get64(place);
 		op->operand = wire_get64(place + 8);

@@ -3,8 +3,8 @@
  *		A chain as the contract of fabric.h allows it, and as it stands in a frame.  Private to rdma/.
  *
  * A request is the number of operations (4 bytes), 4 bytes of zero, and the operations: a word {opcode (1),
- * region (1), lane of a MASKED_SWAP (1), zero (1), length (4)}, the offset (8); then COMPARE_SWAP and MASKED_SWAP have compare and operand, FETCH_ADD
- * has operand, WRITE its bytes. The frame's request id is the ticket.
+ * region (1), zero (2), length (4)}, the offset (8); then COMPARE_SWAP has compare and operand, FETCH_ADD has
+ * operand, WRITE its bytes.  The frame's request id is the ticket.
  *
  * A reply is the status as of any reply and, if that is FABRIC_OK, in the order of the operations the bytes
  * of each READ and the word of each atomic.  Everything is a multiple of 8 bytes.
@@ -35,16 +35,13 @@ chain_check(const uint64_t region_bytes[2], const FabricOp *op, bool *atomic_see
 	bool atomic = chain_is_atomic(op);
 	uint64_t limit;
 
-	if (op->opcode > FABRIC_MASKED_SWAP || op->region > FABRIC_LOCKS)
+	if (op->opcode > FABRIC_FETCH_ADD || op->region > FABRIC_LOCKS)
 		return FABRIC_PROTOCOL;
 	if (op->opcode == FABRIC_WRITE && (*atomic_seen || op->region == FABRIC_LOCKS))
 		return FABRIC_PROTOCOL;
 	if (((op->offset | op->length) & 7) != 0 || op->length == 0 || op->length > FABRIC_STRIPE_BYTES)
 		return FABRIC_RANGE;
 	if ((op->region == FABRIC_LOCKS || atomic) && op->length != 8)
-		return FABRIC_RANGE;
-	if (op->opcode == FABRIC_MASKED_SWAP &&
-	    (op->lane >= FABRIC_LANES || op->compare > FABRIC_LANE_MAX || op->operand > FABRIC_LANE_MAX))
 		return FABRIC_RANGE;
 	limit = region_bytes[op->region];
 	if (op->offset >= limit || op->length > limit - op->offset)

@@ -207,8 +207,6 @@ chains_handle(FabricServer *server, ServerConnection *connection, uint8_t *paylo
 	chain->frame = connection->request;
 	if (!connection->fenced)
 		status = chain_decode(payload, bytes, region_bytes, chain->ops, &count);
-	if (status == FABRIC_OK && !verbs_server_takes(server, chain->ops, count))
-		status = FABRIC_NOT_SUPPORTED;
 	if (status == FABRIC_OK)
 	{
 		chain->run = (ApplyRun){.ops = chain->ops, .count = count};

@@ -18,7 +18,7 @@
 #include "chain.h"
 #include "transport.h"
 
-#define CONTROL_VERSION 4u
+#define CONTROL_VERSION 5u
 #define CONTROL_HEADER_BYTES 16u
 #define CONTROL_STATUS_BYTES 8u
 #define CONTROL_MAX_PAYLOAD (FABRIC_MAX_CALL_BYTES + CONTROL_STATUS_BYTES)

@@ -170,9 +170,6 @@ check_chain(const FabricEndpoint *endpoint, const FabricOp *ops, int count)
 
 		if (status != FABRIC_OK)
 			return status;
-		if (ops[i].opcode == FABRIC_MASKED_SWAP &&
-		    (endpoint->capabilities.flags & FABRIC_CAP_MASKED_SWAP) == 0)
-			return FABRIC_NOT_SUPPORTED;
 		if (!chain_is_atomic(&ops[i]) && (ops[i].buffer == NULL || ((uintptr_t) ops[i].buffer & 7) != 0))
 			return FABRIC_RANGE;
 	}

@@ -18,8 +18,7 @@
  *    then killed the old channel, and nothing of it can land any more.
  * 4. Atomicity.  Atomics work on aligned 8-byte words and are atomic against each other in the memory
  *    node's one domain; they are never mixed with WRITE on one word of the LOCKS region.  What a READ
- *    promises follows from the capabilities: see FABRIC_CAP_*.  A MASKED_SWAP looks at 16 bits of its word and changes
- *    nothing else; fabric_post() refuses it (FABRIC_NOT_SUPPORTED) where FABRIC_CAP_MASKED_SWAP is not agreed.
+ *    promises follows from the capabilities: see FABRIC_CAP_*.
  * 5. No operation crosses an aligned unit of FABRIC_STRIPE_BYTES (FABRIC_RANGE if it would).  A WRITE or
  * atomic in node memory that the memory node has not granted is FABRIC_RANGE, too, where the transport can
  * tell; a READ there yields bytes without meaning, zeroes as a rule.
@@ -78,8 +77,7 @@ typedef enum FabricOpcode
 	FABRIC_READ,         /* length bytes at offset -> buffer */
 	FABRIC_WRITE,        /* length bytes of buffer -> offset */
 	FABRIC_COMPARE_SWAP, /* if word == compare then word := operand; the old word -> result */
-	FABRIC_FETCH_ADD,    /* word += operand; the old word -> result */
-	FABRIC_MASKED_SWAP /* if the word's lane == compare then lane := operand; the old word, all of it -> result */
+	FABRIC_FETCH_ADD     /* word += operand; the old word -> result */
 } FabricOpcode;
 
 typedef enum FabricRegion
@@ -92,19 +90,13 @@ typedef struct FabricOp
 {
 	uint8_t opcode;   /* FabricOpcode */
 	uint8_t region;   /* FabricRegion */
-	uint8_t lane;     /* MASKED_SWAP: which 16 bits of the word, 0 (lowest) to 3; else not looked at */
 	uint32_t length;  /* bytes; a multiple of 8 for READ and WRITE, 8 for atomics */
 	uint64_t offset;  /* bytes from the region's start; 8-aligned */
 	void *buffer;     /* READ, WRITE: 8-aligned memory of the caller */
-	uint64_t compare; /* COMPARE_SWAP: expected word; MASKED_SWAP: expected lane, up to FABRIC_LANE_MAX */
-	uint64_t operand; /* COMPARE_SWAP: new word; FETCH_ADD: addend; MASKED_SWAP: new lane */
+	uint64_t compare; /* COMPARE_SWAP: expected word */
+	uint64_t operand; /* COMPARE_SWAP: new word; FETCH_ADD: addend */
 	uint64_t result;  /* atomics: the word before the operation, valid after FABRIC_OK */
 } FabricOp;
-
-/* A word's lanes: 16 bits each. */
-#define FABRIC_LANES 4u
-#define FABRIC_LANE_BITS 16u
-#define FABRIC_LANE_MAX 0xffffu
 
 /* What a memory node vouches for over this transport. */
 #define FABRIC_CAP_LINE_ATOMIC 0x01u      /* an aligned 64-byte line is never torn in a READ */
@@ -113,7 +105,6 @@ typedef struct FabricOp
 	0x04u                               /* a READ after a COMPARE_SWAP in one chain sees what the swap saw */
 #define FABRIC_CAP_SHARED_CHANNEL 0x08u /* other endpoints of the instance may use the same channel (proxy) */
 #define FABRIC_CAP_DEVICE_LOCKS 0x10u   /* the LOCKS region lies in the network card's own memory */
-#define FABRIC_CAP_MASKED_SWAP 0x20u    /* MASKED_SWAP works: a device has shown it, at this connect */
 
 typedef struct FabricCapabilities
 {
@@ -131,7 +122,6 @@ typedef struct FabricCapabilities
 	uint64_t node_uuid[2];    /* identity of the memory node's memory: a new one each time it starts empty */
 	uint64_t generation;      /* starts of the daemon over this memory, from 1 */
 	char transport[8];        /* "shm", ... */
-	char no_masked_swap[64];  /* why there is no FABRIC_CAP_MASKED_SWAP; empty: there is, or nobody knows */
 } FabricCapabilities;
 
 /* Names one use of a channel for ever: numbers are used again, with the next serial. */
@@ -144,7 +134,7 @@ typedef struct FabricChannel
 
 /*
  * A redo slot: one node image with its header; the tree owns the format (tree/node/node.h). Two stripes, image
- * in the second.  The last line of the first is the fabric's own, for what it tries out at connect.
+ * in the second.
  */
 #define FABRIC_REDO_BYTES (2u * FABRIC_STRIPE_BYTES)
 
@@ -155,7 +145,7 @@ typedef struct FabricCounters
 	uint64_t operations;  /* operations in them */
 	uint64_t reads;       /* READ operations */
 	uint64_t writes;      /* WRITE operations */
-	uint64_t atomics;     /* COMPARE_SWAP, FETCH_ADD and MASKED_SWAP operations */
+	uint64_t atomics;     /* COMPARE_SWAP and FETCH_ADD operations */
 	uint64_t read_bytes;
 	uint64_t written_bytes; /* WRITE bytes and 8 for each atomic */
 	uint64_t calls;         /* fabric_call() completed */

@@ -321,8 +321,7 @@ part_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint32_t bytes, ui
 	{
 		const FabricOp *op = &ops[i];
 
-		shared[i] = (ProxyOp){op->opcode, op->region,  op->lane,    0, op->length,
-		                      op->offset, op->compare, op->operand, 0};
+		shared[i] = (ProxyOp){op->opcode, op->region, 0, op->length, op->offset, op->compare, op->operand, 0};
 		if (op->opcode == FABRIC_WRITE)
 			memcpy(data, op->buffer, op->length);
 		if (carries_data(op))

@@ -76,8 +76,7 @@ typedef struct ProxyOp
 {
 	uint8_t opcode;
 	uint8_t region;
-	uint8_t lane;
-	uint8_t reserved;
+	uint16_t reserved;
 	uint32_t length;
 	uint64_t offset;
 	uint64_t compare;

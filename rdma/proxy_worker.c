@@ -68,7 +68,6 @@ take_chain(ProxySlot *slot, const ProxyPlace *place, FabricOp *ops, uint32_t cou
 	{
 		ops[i] = (FabricOp){.opcode = shared[i].opcode,
 		                    .region = shared[i].region,
-		                    .lane = shared[i].lane,
 		                    .length = shared[i].length,
 		                    .offset = shared[i].offset,
 		                    .compare = shared[i].compare,

@@ -5,8 +5,7 @@ RDMA_SOURCES = rdma/fabric.c rdma/wait.c rdma/status.c rdma/chain.c rdma/memory.
 	rdma/listen.c rdma/accept.c rdma/connection.c rdma/serve.c rdma/instance.c rdma/requests.c \
 	rdma/chains.c rdma/channel.c rdma/tenant.c rdma/parts.c rdma/drain.c rdma/snapshot.c rdma/saved.c rdma/fault.c \
 	rdma/proxy.c rdma/proxy_worker.c rdma/proxy_link.c rdma/proxy_finish.c \
-	rdma/verbs.c rdma/verbs_flight.c rdma/swap_test.c rdma/verbs_load.c rdma/verbs_server.c rdma/verbs_domain.c rdma/verbs_swap.c
+	rdma/verbs.c rdma/verbs_flight.c rdma/verbs_load.c rdma/verbs_server.c rdma/verbs_domain.c
 
 # sherman_verbs.so: the driver of the verbs transport, alone with libibverbs. Built where its header is.
-VERBS_SOURCES = $(if $(wildcard /usr/include/infiniband/verbs.h),rdma/verbs_device.c rdma/verbs_queue.c rdma/verbs_probe.c \
-	rdma/verbs_mlx5.c)
+VERBS_SOURCES = $(if $(wildcard /usr/include/infiniband/verbs.h),rdma/verbs_device.c rdma/verbs_queue.c rdma/verbs_probe.c)

@@ -48,8 +48,7 @@ reply_capabilities(FabricServer *server, ServerConnection *connection, const Ver
 	MemoryInstance *instance = instance_find(server, connection->cluster);
 	ControlPayload payload = {.bytes = FABRIC_MAX_CALL_BYTES};
 	FabricCapabilities capabilities = {
-		.flags = FABRIC_CAP_LINE_ATOMIC | FABRIC_CAP_OPERATION_ATOMIC | FABRIC_CAP_ORDERED_CAS_READ |
-	             FABRIC_CAP_MASKED_SWAP,
+		.flags = FABRIC_CAP_LINE_ATOMIC | FABRIC_CAP_OPERATION_ATOMIC | FABRIC_CAP_ORDERED_CAS_READ,
 		.max_chain = FABRIC_MAX_CHAIN,
 		.max_outstanding = TRANSPORT_TICKETS,
 		/*

@@ -14,14 +14,7 @@
 #include <unistd.h>
 
 #include "link.h"
-#include "swap_test.h"
 #include "verbs_flight.h"
-
-/* The words on which a MASKED_SWAP is tried: the last line of the redo slot's first stripe. */
-#define TRIAL_OFFSET (FABRIC_STRIPE_BYTES - 64u)
-
-/* The part of a chain's time that the trial gets: a device that never answers leaves enough for what was to be done. */
-#define TRIAL_SHARE 4u
 
 /* How often who asks whether the memory node drains makes us read what it said. */
 #define NOTICE_MS 10u
@@ -36,8 +29,7 @@ typedef struct VerbsState
 	Spin spin;
 	pid_t owner; /* a forked child has no queue, no arena and none of what follows */
 	VerbsDevice *device;
-	VerbsMemory *memory;        /* the arena's */
-	const char *no_masked_swap; /* what a trial on this device found wrong; NULL: nothing so far */
+	VerbsMemory *memory; /* the arena's */
 } VerbsState;
 
 /* ---- waiting ---- */
@@ -115,9 +107,9 @@ sleep_for_completion(FabricEndpoint *endpoint, const VerbsChain *chain, uint64_t
 	                                                                                      : FABRIC_OK;
 }
 
-/* Waits for a chain's end, for 1/share of the time that chains have, and gives its place back. */
+/* Waits for a chain's end, and gives its place back. */
 static FabricStatus
-await_chain(FabricEndpoint *endpoint, VerbsChain *chain, uint32_t share)
+await_chain(FabricEndpoint *endpoint, VerbsChain *chain)
 {
 	VerbsState *verbs = endpoint->state;
 	uint64_t deadline = 0;
@@ -135,7 +127,7 @@ await_chain(FabricEndpoint *endpoint, VerbsChain *chain, uint32_t share)
 		}
 		now = fabric_now();
 		if (deadline == 0)
-			deadline = now + (fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN) - now) / share;
+			deadline = fabric_deadline(endpoint->fabric, FABRIC_WAIT_CHAIN);
 		if (now >= deadline)
 		{
 			fabric_set_detail(endpoint->fabric, "no completion in time");
@@ -179,7 +171,7 @@ verbs_wait(FabricEndpoint *endpoint, uint64_t ticket)
 {
 	VerbsChain *chain = flight_find(&((VerbsState *) endpoint->state)->flight, ticket);
 
-	return chain == NULL ? FABRIC_LOST : await_chain(endpoint, chain, 1);
+	return chain == NULL ? FABRIC_LOST : await_chain(endpoint, chain);
 }
 
 static bool
@@ -219,7 +211,7 @@ verbs_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 	VerbsChain *chain;
 	FabricStatus status = post_chain(endpoint, ops, count, 0, &chain);
 
-	return status == FABRIC_OK ? await_chain(endpoint, chain, 1) : status;
+	return status == FABRIC_OK ? await_chain(endpoint, chain) : status;
 }
 
 /* ---- the channel ---- */
@@ -331,7 +323,6 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 		capabilities.max_outstanding = VERBS_CHAINS;
 		verbs->flight.device_fences = properties.hardware;
 		verbs->flight.broken = FABRIC_OK;
-		verbs->flight.masked_swaps = (capabilities.flags & FABRIC_CAP_MASKED_SWAP) != 0;
 		verbs->fenced = false;
 	}
 	endpoint->capabilities = capabilities;
@@ -353,78 +344,6 @@ renew_channel(FabricEndpoint *endpoint)
 	if (status == FABRIC_OK)
 		status = link_call(&verbs->link, CONTROL_RESET, request, payload.position, reply, &reply_bytes);
 	return status == FABRIC_OK ? take_channel(endpoint, reply, reply_bytes) : status;
-}
-
-/* ---- swaps of 16 bits ---- */
-
-/* A chain of the trial's, to its end. */
-static FabricStatus
-run_trial(FabricEndpoint *endpoint, FabricOp *ops, int count)
-{
-	VerbsState *verbs = endpoint->state;
-	VerbsChain *chain;
-	uint64_t fences = 0;
-	FabricStatus status = flight_post(&verbs->flight, ops, count, 0, &fences, &chain);
-
-	return status == FABRIC_OK ? await_chain(endpoint, chain, TRIAL_SHARE) : status;
-}
-
-/*
- * Has the device do MASKED_SWAPs, and looks at what it did.  A device that fails or does not answer costs the channel, which is
- * renewed.  Not FABRIC_OK: there is no usable channel; else *reason says what was wrong, NULL: nothing.
- */
-static FabricStatus
-try_swaps(FabricEndpoint *endpoint, const char **reason)
-{
-	SwapTest *test = malloc(sizeof(SwapTest));
-	FabricStatus status;
-
-	if (test == NULL)
-		return FABRIC_NO_MEMORY;
-	swap_test_prepare(test, endpoint->capabilities.redo_offset + TRIAL_OFFSET);
-	status = run_trial(endpoint, test->ops, SWAP_TEST_OPS);
-	if (status == FABRIC_OK)
-	{
-		*reason = swap_test_judge(test);
-		status = run_trial(endpoint, &test->clean, 1);
-	}
-	if (status == FABRIC_LOST || status == FABRIC_TIMED_OUT)
-	{
-		*reason = status == FABRIC_LOST ? "the device answers with an error" : "the device does not answer";
-		status = renew_channel(endpoint);
-	}
-	free(test);
-	return status;
-}
-
-/* Decides whether the new channel has MASKED_SWAP: if the memory node offers it, and our device has shown it. */
-static FabricStatus
-choose_swaps(FabricEndpoint *endpoint)
-{
-	VerbsState *verbs = endpoint->state;
-	FabricCapabilities *capabilities = &endpoint->capabilities;
-	const char *reason = verbs->no_masked_swap;
-	FabricStatus status = FABRIC_OK;
-	VerbsProperties properties;
-
-	if (!endpoint->data)
-		return FABRIC_OK;
-	verbs->flight.driver->device_properties(verbs->device, &properties);
-	if ((capabilities->flags & FABRIC_CAP_MASKED_SWAP) == 0)
-		reason = "the memory node does not offer them";
-	else if (properties.no_masked_swap != NULL)
-		reason = properties.no_masked_swap;
-	else if (reason == NULL)
-	{
-		status = try_swaps(endpoint, &reason);
-		verbs->no_masked_swap = reason;
-	}
-	if (status != FABRIC_OK || reason == NULL)
-		return status;
-	verbs->flight.masked_swaps = false;
-	capabilities->flags &= ~FABRIC_CAP_MASKED_SWAP;
-	snprintf(capabilities->no_masked_swap, sizeof(capabilities->no_masked_swap), "%s", reason);
-	return FABRIC_OK;
 }
 
 /*
@@ -449,8 +368,6 @@ say_hello(FabricEndpoint *endpoint)
 		status = link_call(&verbs->link, CONTROL_HELLO, request, payload.position, reply, &reply_bytes);
 	if (status == FABRIC_OK)
 		status = take_channel(endpoint, reply, reply_bytes);
-	if (status == FABRIC_OK)
-		status = choose_swaps(endpoint);
 	if (status != FABRIC_OK)
 		link_close(&verbs->link);
 	return status;
@@ -529,8 +446,6 @@ verbs_reset(FabricEndpoint *endpoint)
 	if (endpoint->data && verbs->link.stream != NULL)
 	{
 		status = renew_channel(endpoint);
-		if (status == FABRIC_OK)
-			status = choose_swaps(endpoint);
 		if (status == FABRIC_OK)
 			return FABRIC_OK;
 		if (status != FABRIC_LOST)

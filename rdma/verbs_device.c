@@ -173,7 +173,6 @@ device_prepare(VerbsDevice *device, const struct sockaddr *local, char *detail)
 	device->properties.atomics = attributes.orig_attr.atomic_cap != IBV_ATOMIC_NONE;
 	device->properties.hardware = is_hardware(device->context->device);
 	device->properties.lock_memory = attributes.max_dm_size;
-	device->properties.no_masked_swap = verbs_mlx5_open(device);
 	device->domain = ibv_alloc_pd(device->context);
 	if (device->domain == NULL)
 		verbs_detail(detail, "device %s: no protection domain: %s", name, strerror(errno));
@@ -187,7 +186,6 @@ device_close(VerbsDevice *device)
 		return;
 	if (device->domain != NULL)
 		ibv_dealloc_pd(device->domain);
-	verbs_mlx5_close(device->mlx5);
 	if (device->context != NULL)
 		ibv_close_device(device->context);
 	free(device);

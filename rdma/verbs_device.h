@@ -9,15 +9,9 @@
 
 #include "verbs_driver.h"
 
-struct mlx5dv_qp_ex;
-
-/* What libmlx5 adds, for a device of its own (verbs_mlx5.c). */
-typedef struct VerbsMlx5 VerbsMlx5;
-
 struct VerbsDevice
 {
 	struct ibv_context *context;
-	VerbsMlx5 *mlx5; /* NULL: the device is none of libmlx5's */
 	struct ibv_pd *domain;
 	struct ibv_port_attr port;
 	uint8_t port_number;
@@ -40,7 +34,6 @@ struct VerbsQueue
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *completions;
 	struct ibv_qp *pair;
-	struct mlx5dv_qp_ex *raw; /* the pair's entry for raw work requests; NULL: it takes no MASKED_SWAP */
 	int gid_index;
 	uint32_t sequence;
 	uint32_t inline_bytes;
@@ -67,16 +60,6 @@ extern VerbsMemory *verbs_memory_register(VerbsDevice *device, void *base, uint6
                                           char *detail);
 extern void verbs_memory_release(VerbsMemory *memory);
 extern void verbs_memory_keys(const VerbsMemory *memory, VerbsMemoryKeys *keys);
-
-/* verbs_mlx5.c */
-/* Finds libmlx5, if it is what drives the open device: sets device->mlx5 or says why not, by a constant text. */
-extern const char *verbs_mlx5_open(VerbsDevice *device);
-/* NULL is fine. */
-extern void verbs_mlx5_close(VerbsMlx5 *mlx5);
-/* Makes queue->pair, which takes MASKED_SWAPs, with these attributes. False: it cannot be had so. */
-extern bool verbs_mlx5_create_pair(VerbsQueue *queue, const struct ibv_qp_init_attr *attributes);
-/* As verbs_queue_post(), for requests with a MASKED_SWAP among them. */
-extern VerbsOutcome verbs_mlx5_post(VerbsQueue *queue, const VerbsRequest *requests, int count, uint64_t id);
 
 /* verbs_probe.c */
 extern bool verbs_probe_tears(VerbsDevice *device, uint32_t milliseconds, VerbsTears *tears, char *detail);

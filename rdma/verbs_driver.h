@@ -16,7 +16,7 @@
 
 struct sockaddr;
 
-#define VERBS_DRIVER_VERSION 2u
+#define VERBS_DRIVER_VERSION 3u
 /* The one symbol that the shared object exports: a function `const VerbsDriver *(void)`. */
 #define VERBS_DRIVER_SYMBOL "sherman_verbs_driver"
 
@@ -47,8 +47,6 @@ typedef struct VerbsProperties
 	bool atomics;
 	bool hardware;        /* it stands on a bus: a software device copies with the processor */
 	uint64_t lock_memory; /* bytes of memory on the device, 0 = none */
-	/* Why queue pairs take no MASKED_SWAP, a constant text; NULL: the device says they do, which proves nothing. */
-	const char *no_masked_swap;
 } VerbsProperties;
 
 typedef struct VerbsMemoryKeys
@@ -63,8 +61,7 @@ typedef enum VerbsOpcode
 	VERBS_READ,
 	VERBS_WRITE,
 	VERBS_COMPARE_SWAP,
-	VERBS_FETCH_ADD,
-	VERBS_MASKED_SWAP /* as COMPARE_SWAP, of the bits in the mask alone */
+	VERBS_FETCH_ADD
 } VerbsOpcode;
 
 typedef struct VerbsRequest
@@ -76,10 +73,8 @@ typedef struct VerbsRequest
 	uint32_t local_key;
 	uint32_t remote_key;
 	uint64_t remote_address;
-	uint64_t compare; /* COMPARE_SWAP, MASKED_SWAP */
-	uint64_t operand; /* COMPARE_SWAP, MASKED_SWAP: new word; FETCH_ADD: addend */
-	uint64_t
-		mask; /* MASKED_SWAP: the bits that are compared and replaced; compare and operand have no others */
+	uint64_t compare; /* COMPARE_SWAP */
+	uint64_t operand; /* COMPARE_SWAP: new word; FETCH_ADD: addend */
 } VerbsRequest;
 
 /* How a post ended. */

@@ -201,7 +201,6 @@ make_request(VerbsFlight *flight, const FabricOp *op, uint8_t *data)
 		[FABRIC_WRITE] = VERBS_WRITE,
 		[FABRIC_COMPARE_SWAP] = VERBS_COMPARE_SWAP,
 		[FABRIC_FETCH_ADD] = VERBS_FETCH_ADD,
-		[FABRIC_MASKED_SWAP] = VERBS_MASKED_SWAP,
 	};
 	const VerbsWindow *window = find_window(flight, op);
 	/* A READ of what is not ours brings no error and nothing: it goes to the redo slot, and is not looked at. */
@@ -223,12 +222,6 @@ make_request(VerbsFlight *flight, const FabricOp *op, uint8_t *data)
 	{
 		request.opcode = VERBS_FETCH_ADD;
 		request.operand = 0;
-	}
-	if (op->opcode == FABRIC_MASKED_SWAP)
-	{
-		request.mask = (uint64_t) FABRIC_LANE_MAX << op->lane * FABRIC_LANE_BITS;
-		request.compare <<= op->lane * FABRIC_LANE_BITS;
-		request.operand <<= op->lane * FABRIC_LANE_BITS;
 	}
 	if (op->opcode == FABRIC_WRITE)
 		memcpy(data, op->buffer, op->length);
@@ -306,8 +299,6 @@ flight_post(VerbsFlight *flight, FabricOp *ops, int count, uint64_t ticket, uint
 	{
 		if (ops[i].opcode != FABRIC_READ && find_window(flight, &ops[i]) == NULL)
 			return FABRIC_RANGE;
-		if (ops[i].opcode == FABRIC_MASKED_SWAP && !flight->masked_swaps)
-			return FABRIC_NOT_SUPPORTED;
 		bytes += ops[i].length;
 	}
 	if (chain->used || !take_arena(flight, bytes, chain))

@@ -42,7 +42,6 @@ typedef struct VerbsFlight
 	VerbsMemoryKeys keys;  /* of the arena */
 	VerbsGrant grant;      /* what the memory node gave */
 	FabricStatus broken;   /* what became of the queue; FABRIC_OK: it works */
-	bool masked_swaps;     /* MASKED_SWAP may be posted */
 	bool device_fences;    /* the device keeps fences; else we wait in its stead */
 	bool reads_pending;    /* READs are not fenced or known to be done */
 	bool atomics_pending;  /* atomics are not */

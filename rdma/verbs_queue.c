@@ -54,10 +54,7 @@ verbs_queue_destroy(VerbsQueue *queue)
 	free(queue);
 }
 
-/*
- * Makes the queue pair; with less inline data if the device will not have so much, and for MASKED_SWAPs if it posts anything and
- * the device says that it does them.
- */
+/* Makes the queue pair; with less inline data if the device will not have so much. */
 static bool
 create_pair(VerbsQueue *queue, uint32_t depth)
 {
@@ -71,10 +68,6 @@ create_pair(VerbsQueue *queue, uint32_t depth)
 			.sq_sig_all = 0,
 		};
 
-		/* Without inline data the entries are too short for a MASKED_SWAP. */
-		if (inlined > 0 && queue->channel != NULL && queue->device->mlx5 != NULL &&
-		    verbs_mlx5_create_pair(queue, &attributes))
-			return true;
 		queue->pair = ibv_create_qp(queue->device->domain, &attributes);
 		if (queue->pair != NULL)
 		{
@@ -246,8 +239,6 @@ verbs_queue_post(VerbsQueue *queue, const VerbsRequest *requests, int count, uin
 		return VERBS_NONE;
 	for (int i = 0; i < count; i++)
 	{
-		if (requests[i].opcode == VERBS_MASKED_SWAP)
-			return verbs_mlx5_post(queue, requests, count, id);
 		fill_request(queue, &requests[i], &works[i], &parts[i]);
 		works[i].wr_id = id;
 		works[i].next = i + 1 < count ? &works[i + 1] : NULL;

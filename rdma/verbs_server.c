@@ -40,7 +40,6 @@ struct VerbsServer
 	const VerbsDriver *driver;
 	VerbsProperties properties;
 	bool line_atomic;
-	const char *no_masked_swap;               /* why clients are offered none; NULL: they are */
 	VerbsDomain *domains[MEMORY_MAX_TENANTS]; /* NULL: the tenant has none yet */
 	VerbsChannel *channels;
 };
@@ -102,19 +101,16 @@ probe_device(FabricServer *server, VerbsDevice *device, char *detail)
 
 	if (!verbs->driver->device_probe_tears(device, PROBE_MS, &tears, detail))
 		return FABRIC_NOT_SUPPORTED;
-	verbs->no_masked_swap = verbs_try_swaps(verbs->driver, device);
 	verbs->line_atomic = verbs->properties.hardware && tears.torn_lines == 0;
 	server_log(server, FABRIC_LOG_INFO,
 	           "verbs on %s: packets of %u bytes, lock words in the %s's memory, lines %s (%s device; "
-	           "%llu of %llu probes torn, %llu lines, %llu words), native 16-bit swaps: %s%s%s",
+	           "%llu of %llu probes torn, %llu lines, %llu words)",
 	           verbs->properties.name, verbs->properties.mtu,
 	           verbs->properties.lock_memory >= MEMORY_LOCK_BYTES ? "device" : "host",
 	           verbs->line_atomic ? "atomic" : "not atomic: leaves carry sums",
 	           verbs->properties.hardware ? "hardware" : "software", (unsigned long long) tears.torn_reads,
 	           (unsigned long long) tears.reads, (unsigned long long) tears.torn_lines,
-	           (unsigned long long) tears.torn_words, verbs->no_masked_swap == NULL ? "yes" : "no (",
-	           verbs->no_masked_swap == NULL ? "" : verbs->no_masked_swap,
-	           verbs->no_masked_swap == NULL ? "" : ")");
+	           (unsigned long long) tears.torn_words);
 	return FABRIC_OK;
 }
 
@@ -285,7 +281,6 @@ loop_open(const VerbsServer *verbs, const VerbsDomain *domain, char *detail)
 	loop->flight.arena = arena;
 	loop->flight.arena_bytes = LOOP_ARENA_BYTES;
 	loop->flight.device_fences = verbs->properties.hardware;
-	loop->flight.masked_swaps = verbs->no_masked_swap == NULL;
 	loop->memory = domain->driver->memory_register(domain->device, arena, LOOP_ARENA_BYTES, false, detail);
 	if (loop->memory == NULL)
 	{
@@ -366,21 +361,8 @@ verbs_server_capabilities(const FabricServer *server, uint32_t tenant, FabricCap
 	bool device_locks = domain != NULL && domain->host_locks == NULL;
 
 	capabilities->flags = FABRIC_CAP_ORDERED_CAS_READ | (verbs->line_atomic ? FABRIC_CAP_LINE_ATOMIC : 0) |
-	                      (device_locks ? FABRIC_CAP_DEVICE_LOCKS : 0) |
-	                      (verbs->no_masked_swap == NULL ? FABRIC_CAP_MASKED_SWAP : 0);
+	                      (device_locks ? FABRIC_CAP_DEVICE_LOCKS : 0);
 	capabilities->one_packet = verbs->properties.mtu;
-}
-
-bool
-verbs_server_takes(const FabricServer *server, const FabricOp *ops, int count)
-{
-	bool masked = false;
-
-	if (server->verbs == NULL || server->verbs->no_masked_swap == NULL)
-		return true;
-	for (int i = 0; i < count; i++)
-		masked |= ops[i].opcode == FABRIC_MASKED_SWAP;
-	return !masked;
 }
 
 bool

@@ -59,13 +59,4 @@ extern const uint64_t *verbs_server_locks(const FabricServer *server, uint32_t t
 extern bool verbs_server_free_locks(FabricServer *server, uint32_t tenant, uint32_t instance,
                                     uint32_t incarnation, uint32_t *freed);
 
-/*
- * Does the device do a MASKED_SWAP?  NULL: it has just shown that; else why not, a constant text.  Waits for the device, 5 seconds at
- * most.
- */
-extern const char *verbs_try_swaps(const VerbsDriver *driver, VerbsDevice *device);
-
-/* Does the device, as far as it was found out, do what is in the chain? */
-extern bool verbs_server_takes(const FabricServer *server, const FabricOp *ops, int count);
-
 #endif /* SHERMAN_VERBS_SERVER_H */

@@ -110,13 +110,6 @@ extern void test_lock_and_read(void **state);
 extern void test_counters(void **state);
 extern void test_tickets(void **state);
 
-/* conformance_swaps.c */
-extern void test_masked_swap(void **state);
-extern void test_masked_swap_range(void **state);
-extern void test_masked_swap_order(void **state);
-extern void test_masked_swap_neighbors(void **state);
-extern void test_masked_swap_not_offered(void **state);
-
 /* conformance_death.c */
 extern void test_doubt_and_reset(void **state);
 extern void test_successor(void **state);

@@ -216,7 +216,7 @@ test_forbidden_chains(void **state)
 		ops[1].region = 2;
 		assert_int_equal(fabric_execute(channel.endpoint, ops, 2), FABRIC_PROTOCOL);
 		ops[1] = op_write(stripe_offset(0), &word, 8);
-		ops[1].opcode = FABRIC_MASKED_SWAP + 1;
+		ops[1].opcode = FABRIC_FETCH_ADD + 1;
 		assert_int_equal(fabric_execute(channel.endpoint, ops, 2), FABRIC_PROTOCOL);
 		assert_int_equal(fabric_execute(channel.endpoint, ops, 0), FABRIC_PROTOCOL);
 	}

@@ -228,7 +228,7 @@ trace_step(uint32_t actor, uint32_t options)
 static void
 trace_operation(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes)
 {
-	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD", "MASKED_SWAP"};
+	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD"};
 
 	(void) node;
 	if (explorer_is_on())

@@ -72,7 +72,7 @@ again(const SimRun *failed)
 static void
 trace(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32_t bytes)
 {
-	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD", "MASKED_SWAP"};
+	static const char *const names[] = {"READ", "WRITE", "COMPARE_SWAP", "FETCH_ADD"};
 
 	printf("%12" PRIu64 " ns node %04x channel %u %s %s %" PRIx64 " + %u, %u bytes", scheduler_now(),
 	       (unsigned) (node & 0xffff), channel, names[op->opcode],

@@ -18,7 +18,7 @@ test_proxy_SOURCES = test/support/proxy_scene.c
 test_proxy_remote_SOURCES = test/support/proxy_scene.c
 test_proxy_threads_SOURCES = test/support/proxy_scene.c
 FABRIC_TEST_SUPPORT_SOURCES += test/support/fabric_process.c test/support/proxy_process.c test/support/listen.c
-conformance_SOURCES = test/conformance_chains.c test/conformance_swaps.c test/conformance_death.c test/conformance_sim.c $(SIM_SOURCES)
+conformance_SOURCES = test/conformance_chains.c test/conformance_death.c test/conformance_sim.c $(SIM_SOURCES)
 conformance_LDFLAGS = $(SIM_LDFLAGS)
 # The same on every transport, with the fault layer on and off.
 TEST_RUNS += conformance=--faults conformance=--tcp conformance=--tcp,--faults conformance=--tls conformance=--tls,--faults
@@ -34,14 +34,12 @@ TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,drain,rest
 TEST_RUNS += soft/torture=--verbs,soft0,--space,5,--processes,4,--operations,1000,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,tcp,--space,1,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 TEST_RUNS += soft/torture=--verbs,soft0,--beside,shm,--space,0,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
-TEST_RUNS += soft/swaps=--verbs,soft0,good,node,client,mixed,own
 TEST_RUNS += soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks,broken
 
-# Where its headers are, the same with the driver itself, over a libibverbs and a libmlx5 that play the device; soft1 is none of libmlx5's.
+# Where its headers are, the same with the driver itself, over a libibverbs that plays the device.
 ifneq ($(VERBS_SOURCES),)
-TEST_RUNS += mlx5/swaps=--verbs,mlx5_soft,good,client,mixed,own mlx5/swaps=--verbs,soft1,absent
-TEST_RUNS += mlx5/conformance=--verbs,mlx5_soft mlx5/tenants=--verbs,mlx5_soft,foreign,restart,beside,locks,broken
-TEST_RUNS += mlx5/torture=--verbs,mlx5_soft,--space,5,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
+TEST_RUNS += ibverbs/conformance=--verbs,soft1 ibverbs/tenants=--verbs,soft1,foreign,restart,beside,locks,broken
+TEST_RUNS += ibverbs/torture=--verbs,soft1,--space,5,--processes,4,--operations,500,--entries,300,--range,600,--crashes,4
 endif
 
 # Tests of tree/ and of the memory node's service.
@@ -185,4 +183,4 @@ test_crowd_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_refusals_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 
 # For script/test-rdma alone, in virtual machines: linked with rdma/ only.
-RDMA_TESTS += bad_network clients tenants connections swaps
+RDMA_TESTS += bad_network clients tenants connections

@@ -72,9 +72,6 @@ execute(const VerbsQueue *queue, const VerbsRequest *request)
 	{
 		if (request->opcode == VERBS_FETCH_ADD)
 			*word += request->operand;
-		else if (request->opcode == VERBS_MASKED_SWAP)
-			*word =
-				(old & request->mask) == request->compare ? (old & ~request->mask) | request->operand : old;
 		else if (old == request->compare)
 			*word = request->operand;
 		if (!queue->loses_answer)
@@ -192,28 +189,6 @@ test_results(void **state)
 	/* Nothing of it had to wait: one post each, and not one fence. */
 	assert_int_equal(stage->queue.post_count, 2);
 	assert_true(stage->fences == 0);
-}
-
-/* A swap of 16 bits leaves when its device has shown that it does them, with the bits where they are in the word. */
-static void
-test_masked_swap(void **state)
-{
-	Stage *stage = *state;
-	FabricOp take = swap(3, 0, 5);
-	VerbsChain *chain = NULL;
-
-	take.opcode = FABRIC_MASKED_SWAP;
-	take.lane = 2;
-	stage->queue.locks[3] = 0x1111000022223333ull;
-	assert_int_equal(flight_post(&stage->flight, &take, 1, 1, &stage->fences, &chain), FABRIC_NOT_SUPPORTED);
-	assert_null(chain);
-	assert_int_equal(stage->queue.posted, 0);
-	stage->flight.masked_swaps = true;
-	chain = post(stage, &take, 1);
-	assert_int_equal(complete(stage, 1), VERBS_NONE);
-	assert_true(chain->done && chain->status == FABRIC_OK && take.result == 0x1111000022223333ull);
-	assert_true(stage->queue.locks[3] == 0x1111000522223333ull);
-	assert_true(stage->queue.requests[0].mask == 0xffffull << 32);
 }
 
 /* A lock that looks free because its answer never came: doubt, and not a lock. */
@@ -407,7 +382,6 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_results, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_masked_swap, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing_answer, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_missing_lock_word, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_another_word_for_each_queue, setup, teardown),

@@ -731,8 +731,8 @@ static void
 evil_chain(DoorClient *client)
 {
 	static uint64_t buffers[4][FABRIC_STRIPE_BYTES / 8];
-	static const uint8_t opcodes[] = {FABRIC_READ,         FABRIC_READ,      FABRIC_WRITE,
-	                                  FABRIC_COMPARE_SWAP, FABRIC_FETCH_ADD, FABRIC_MASKED_SWAP};
+	static const uint8_t opcodes[] = {FABRIC_READ, FABRIC_READ, FABRIC_WRITE, FABRIC_COMPARE_SWAP,
+	                                  FABRIC_FETCH_ADD};
 	FabricOp ops[4];
 	int count = 1 + (int) below(4);
 
@@ -746,8 +746,6 @@ evil_chain(DoorClient *client)
 		                    .buffer = buffers[i]};
 		ops[i].offset = ops[i].region == FABRIC_LOCKS ? 8 * below(below(2) == 0 ? 4 : MEMORY_LOCK_WORDS + 2)
 		                                              : some_offset();
-		if (ops[i].opcode == FABRIC_MASKED_SWAP)
-			ops[i].compare = 0;
 		if ((ops[i].opcode == FABRIC_READ || ops[i].opcode == FABRIC_WRITE) && below(2) == 0)
 			ops[i].length = 64 << below(7);
 		memset(buffers[i], 0xe1, sizeof(buffers[i]));

@@ -22,14 +22,8 @@ sherman_capabilities_text(const FabricCapabilities *capabilities)
 	if (capabilities->flags & FABRIC_CAP_ORDERED_CAS_READ)
 		appendStringInfoString(&text, "reads ordered behind swaps, ");
 	appendStringInfo(&text, "chains of %u, %u outstanding, writes whole to %u bytes, "
-					 "%u lock words in the %s's memory, 64-bit swaps, ",
+					 "%u lock words in the %s's memory",
 					 capabilities->max_chain, capabilities->max_outstanding, capabilities->one_packet,
 					 capabilities->lock_words, capabilities->flags & FABRIC_CAP_DEVICE_LOCKS ? "device" : "host");
-	if (capabilities->flags & FABRIC_CAP_MASKED_SWAP)
-		appendStringInfoString(&text, "16-bit swaps");
-	else if (capabilities->no_masked_swap[0] == '\0')
-		appendStringInfoString(&text, "no 16-bit swaps");
-	else
-		appendStringInfo(&text, "no 16-bit swaps: %s", capabilities->no_masked_swap);
 	return text.data;
 }

@@ -52,14 +52,6 @@ mutate old_incarnation_connects conformance rdma/requests.c \
 	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'
 mutate waits_share_no_deadline test_deadline rdma/wait.c \
 	's/if \(options->silence == NULL\)/if (true)/'
-mutate neighbors_stored_over conformance rdma/apply.h \
-	's/while \(\(old >> shift & FABRIC_LANE_MAX\) == op->compare &&.*?;\n/if ((old >> shift \& FABRIC_LANE_MAX) == op->compare)\n\t\t__atomic_store_n(word, (old \& ~((uint64_t) FABRIC_LANE_MAX << shift)) | op->operand << shift, __ATOMIC_SEQ_CST);\n/s'
-mutate lane_out_of_the_word conformance rdma/chain.h \
-	's/op->lane >= FABRIC_LANES \|\| /false || /'
-mutate lane_not_sent conformance=--tcp rdma/chain.c \
-	's/return op->opcode == FABRIC_MASKED_SWAP \? op->lane : 0;/return 0;/'
-mutate masked_swap_where_there_is_none soft/swaps=--verbs,soft0,node rdma/fabric.c \
-	's/\(endpoint->capabilities\.flags & FABRIC_CAP_MASKED_SWAP\) == 0\)/false)/'
 
 # ---- files that are not ours
 mutate strange_object_replaced test_server rdma/memory.c \

@@ -461,16 +461,6 @@ op_compare_swap(FabricRegion region, uint64_t offset, uint64_t compare, uint64_t
 }
 
 FabricOp
-op_masked_swap(FabricRegion region, uint64_t offset, uint8_t lane, uint64_t compare, uint64_t operand)
-{
-	FabricOp op = op_compare_swap(region, offset, compare, operand);
-
-	op.opcode = FABRIC_MASKED_SWAP;
-	op.lane = lane;
-	return op;
-}
-
-FabricOp
 op_fetch_add(FabricRegion region, uint64_t offset, uint64_t addend)
 {
 	return (FabricOp){.opcode = FABRIC_FETCH_ADD,

@@ -155,8 +155,6 @@ extern void channel_write(TestChannel *channel, uint64_t offset, const void *buf
 extern FabricOp op_read(uint64_t offset, void *buffer, uint32_t bytes);
 extern FabricOp op_write(uint64_t offset, const void *buffer, uint32_t bytes);
 extern FabricOp op_compare_swap(FabricRegion region, uint64_t offset, uint64_t compare, uint64_t operand);
-extern FabricOp op_masked_swap(FabricRegion region, uint64_t offset, uint8_t lane, uint64_t compare,
-                               uint64_t operand);
 extern FabricOp op_fetch_add(FabricRegion region, uint64_t offset, uint64_t addend);
 
 /* fork(), with a child that does not outlive its parent: a test that is killed for its time leaves nobody. */

@@ -7,9 +7,7 @@
  * checked, an error ends the queue pair, and nothing lands once it is destroyed.  What a real one does not promise, this one does
  * not do: bytes are copied while others copy, and an atomic is not atomic against the processor.
  *
- * $SOFT_DEVICE_LOCKS: it has memory of its own.  $SOFT_DEVICE_SWAPS: what it claims of MASKED_SWAP, and what it does: "none" (it claims
- * nothing), "good" (as if not set), "word" (it compares and swaps the whole word), "compare" (it compares the whole word), "swap" (it
- * swaps the whole word), "spill" (it changes the word behind it, too), "order" (it takes the bytes in the other order), "error" (it answers with an error), "hang" (it does not).
+ * $SOFT_DEVICE_LOCKS: it has memory of its own.
  */
 #include <errno.h>
 #include <poll.h>
@@ -47,7 +45,6 @@
 struct VerbsDevice
 {
 	uint32_t domain;
-	const char *swaps; /* $SOFT_DEVICE_SWAPS */
 	VerbsProperties properties;
 };
 
@@ -108,8 +105,6 @@ typedef struct SoftMessage
 	uint64_t address;
 	uint64_t compare;
 	uint64_t operand;
-	uint64_t compare_mask; /* MASKED_SWAP: what is compared, and what is swapped */
-	uint64_t swap_mask;
 } SoftMessage;
 
 /* All memory of this process that devices know: the one atomic domain. */
@@ -150,11 +145,6 @@ device_open(const char *name, const struct sockaddr *local, char *detail)
 	snprintf(device->properties.name, sizeof(device->properties.name), "%s", DEVICE_NAME);
 	device->properties.mtu = PACKET_BYTES;
 	device->properties.atomics = true;
-	device->swaps = getenv("SOFT_DEVICE_SWAPS");
-	if (device->swaps == NULL)
-		device->swaps = "good";
-	if (strcmp(device->swaps, "none") == 0)
-		device->properties.no_masked_swap = "the device has none";
 	device->properties.lock_memory = getenv("SOFT_DEVICE_LOCKS") == NULL ? 0 : OWN_MEMORY;
 	return device;
 }
@@ -280,11 +270,7 @@ run_atomic(volatile uint64_t *word, const SoftMessage *message)
 	uint64_t old = *word;
 	uint64_t new = old + message->operand;
 
-	if (message->opcode == VERBS_MASKED_SWAP)
-		new = ((old ^ message->compare) & message->compare_mask) != 0
-		          ? old
-		          : (old & ~message->swap_mask) | (message->operand & message->swap_mask);
-	else if (message->opcode == VERBS_COMPARE_SWAP)
+	if (message->opcode == VERBS_COMPARE_SWAP)
 		new = old == message->compare ? message->operand : old;
 	sched_yield();
 	/* A failing swap writes the old word back. */
@@ -364,7 +350,7 @@ serve(void *argument)
 	{
 		uint32_t outcome;
 
-		if (message.length > LONGEST || message.opcode > VERBS_MASKED_SWAP ||
+		if (message.length > LONGEST || message.opcode > VERBS_FETCH_ADD ||
 		    (message.opcode == VERBS_WRITE && !receive(socket, data, message.length)))
 			break;
 		outcome = run_request(queue, &message, data);
@@ -381,43 +367,6 @@ serve(void *argument)
 
 /* ---- the side that posts ---- */
 
-static bool
-swaps_are(const VerbsQueue *queue, const char *kind)
-{
-	return strcmp(queue->device->swaps, kind) == 0;
-}
-
-/* What a device that does not keep its word makes of a MASKED_SWAP. */
-static void
-distort_swap(const VerbsQueue *queue, SoftMessage *message)
-{
-	if (swaps_are(queue, "word") || swaps_are(queue, "compare"))
-		message->compare_mask = UINT64_MAX;
-	if (swaps_are(queue, "word") || swaps_are(queue, "swap"))
-		message->swap_mask = UINT64_MAX;
-	if (!swaps_are(queue, "order"))
-		return;
-	message->compare = __builtin_bswap64(message->compare);
-	message->operand = __builtin_bswap64(message->operand);
-	message->compare_mask = __builtin_bswap64(message->compare_mask);
-	message->swap_mask = __builtin_bswap64(message->swap_mask);
-}
-
-static VerbsOutcome run_remote(const VerbsQueue *queue, const VerbsRequest *request);
-
-/* Clears the word behind the request's. */
-static VerbsOutcome
-spill(const VerbsQueue *queue, const VerbsRequest *request)
-{
-	VerbsRequest more = *request;
-	uint64_t zero = 0;
-
-	more.opcode = VERBS_WRITE;
-	more.buffer = &zero;
-	more.remote_address += sizeof(zero);
-	return run_remote(queue, &more);
-}
-
 /* One request to its end. */
 static VerbsOutcome
 run_remote(const VerbsQueue *queue, const VerbsRequest *request)
@@ -430,24 +379,16 @@ run_remote(const VerbsQueue *queue, const VerbsRequest *request)
 		.address = request->remote_address,
 		.compare = request->compare,
 		.operand = request->operand,
-		.compare_mask = request->mask,
-		.swap_mask = request->mask,
 	};
 	uint32_t outcome;
 
-	if (request->opcode == VERBS_MASKED_SWAP)
-		distort_swap(queue, &message);
 	if (!transmit(socket, &message, sizeof(message)) ||
 	    (request->opcode == VERBS_WRITE && !transmit(socket, request->buffer, request->length)) ||
 	    !receive(socket, &outcome, sizeof(outcome)))
 		return VERBS_LOST;
 	if (outcome != VERBS_DONE || request->opcode == VERBS_WRITE)
 		return outcome;
-	if (!receive(socket, request->buffer, request->length))
-		return VERBS_LOST;
-	if (request->opcode == VERBS_MASKED_SWAP && swaps_are(queue, "spill"))
-		return spill(queue, request);
-	return VERBS_DONE;
+	return receive(socket, request->buffer, request->length) ? VERBS_DONE : VERBS_LOST;
 }
 
 /* The same, unless it is an order to fail. */
@@ -455,13 +396,10 @@ static VerbsOutcome
 run_or_fail(VerbsQueue *queue, const VerbsRequest *request)
 {
 	bool add = request->opcode == VERBS_FETCH_ADD;
-	bool masked = request->opcode == VERBS_MASKED_SWAP;
-	bool stalls = (add && request->operand == STALL) || (masked && swaps_are(queue, "hang"));
+	bool stalls = add && request->operand == STALL;
 
 	if (add && request->operand == LOSE)
 		return VERBS_LOST;
-	if (masked && (swaps_are(queue, "error") || swaps_are(queue, "none")))
-		return VERBS_BROKEN;
 	pthread_mutex_lock(&queue->lock);
 	while (stalls && !atomic_load(&queue->stop))
 		pthread_cond_wait(&queue->posted, &queue->lock);

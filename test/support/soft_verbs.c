@@ -1,37 +1,27 @@
 /*
  * soft_verbs.c
  *		libibverbs, as much of it as rdma/verbs_*.c use, over the device that soft_device.c plays: so the driver itself is tested where
- * there is no RDMA.  Linked into a sherman_verbs.so in libibverbs's stead.
- *
- * Two devices: mlx5_soft, which has libmlx5 (soft_mlx5.c) for a driver, and soft1, which has not.  A raw entry of a work queue is read
- * as a Mellanox device reads it (rdma-core, providers/mlx5; the masks as in UCX): what is not exactly a masked compare-and-swap of 8
- * bytes is an error.  So is what libmlx5 makes one: an entry longer than the queue pair's, and an old word within the completion.
+ * there is no RDMA.  Linked into a sherman_verbs.so in libibverbs's stead.  There is one device, soft1.
  */
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "soft_verbs.h"
+#include <infiniband/verbs.h>
+
 #include "verbs_driver.h"
 
 #define DETAIL_BYTES 256
 #define PORT 1
-#define OPCODE_MASKED_SWAP 0x14u
-#define EXTENDED_ON_8_BYTES 9u
-#define ENTRY_UNIT 16u
-#define ENTRY_BLOCK 64u
-/* Of a raw entry for a masked swap, in bytes. */
-#define REMOTE_AT 16
-#define VALUES_AT 32
-#define MASKS_AT 48
-#define RESULT_AT 64
-#define MASKED_SWAP_UNITS 5u
+
+typedef struct SoftContext
+{
+	VerbsDevice *engine;
+	struct verbs_context verbs; /* last: it ends with the struct ibv_context */
+} SoftContext;
 
 typedef struct SoftRegion
 {
@@ -48,11 +38,9 @@ typedef struct SoftOwnMemory
 
 typedef struct SoftQueue
 {
-	SoftPair soft; /* first */
+	struct ibv_qp pair; /* first */
 	VerbsQueue *engine;
 	VerbsAddress own;
-	uint32_t entry_bytes; /* of the longest entry that libmlx5 has room for */
-	bool scatters;        /* old words come within completions */
 	int count;
 	int error;
 	uint64_t id;
@@ -67,6 +55,12 @@ typedef struct SoftCompletions
 
 /* soft_device.c, built with this name. */
 extern const VerbsDriver *soft_engine(void);
+
+static SoftContext *
+soft_context(struct ibv_context *context)
+{
+	return (SoftContext *) (void *) ((char *) context - offsetof(SoftContext, verbs.context));
+}
 
 static SoftQueue *
 soft_queue(struct ibv_qp *pair)
@@ -142,128 +136,6 @@ post_send(struct ibv_qp *pair, struct ibv_send_wr *works, struct ibv_send_wr **b
 		queue->id = work->wr_id;
 	}
 	return hand_over(queue, signaled);
-}
-
-/* ---- posting by the calls of ibv_qp_ex ---- */
-
-static void
-wr_start(struct ibv_qp_ex *pair)
-{
-	SoftQueue *queue = soft_queue(&pair->qp_base);
-
-	queue->count = queue->error = 0;
-}
-
-static void
-wr_add(struct ibv_qp_ex *pair, VerbsOpcode opcode, uint32_t key, uint64_t address, uint64_t compare,
-       uint64_t operand)
-{
-	SoftQueue *queue = soft_queue(&pair->qp_base);
-	VerbsRequest *request = next_request(queue, opcode, key, address, (pair->wr_flags & IBV_SEND_FENCE) != 0);
-
-	queue->id = pair->wr_id;
-	if (request == NULL)
-		return;
-	request->compare = compare;
-	request->operand = operand;
-}
-
-static void
-wr_read(struct ibv_qp_ex *pair, uint32_t key, uint64_t address)
-{
-	wr_add(pair, VERBS_READ, key, address, 0, 0);
-}
-
-static void
-wr_write(struct ibv_qp_ex *pair, uint32_t key, uint64_t address)
-{
-	wr_add(pair, VERBS_WRITE, key, address, 0, 0);
-}
-
-static void
-wr_compare_swap(struct ibv_qp_ex *pair, uint32_t key, uint64_t address, uint64_t compare, uint64_t swap)
-{
-	wr_add(pair, VERBS_COMPARE_SWAP, key, address, compare, swap);
-}
-
-static void
-wr_fetch_add(struct ibv_qp_ex *pair, uint32_t key, uint64_t address, uint64_t addend)
-{
-	wr_add(pair, VERBS_FETCH_ADD, key, address, 0, addend);
-}
-
-static void
-wr_part(struct ibv_qp_ex *pair, uint32_t key, uint64_t address, uint32_t length)
-{
-	SoftQueue *queue = soft_queue(&pair->qp_base);
-	VerbsRequest *request = &queue->requests[queue->count - 1];
-
-	request->local_key = key;
-	request->buffer = (void *) (uintptr_t) address;
-	request->length = length;
-}
-
-static void
-wr_inline(struct ibv_qp_ex *pair, void *data, size_t length)
-{
-	wr_part(pair, 0, (uintptr_t) data, (uint32_t) length);
-}
-
-static uint32_t
-big32(const uint8_t *place)
-{
-	uint32_t value;
-
-	memcpy(&value, place, sizeof(value));
-	return be32toh(value);
-}
-
-static uint64_t
-big64(const uint8_t *place)
-{
-	return (uint64_t) big32(place) << 32 | big32(place + 4);
-}
-
-/* Is it a masked compare-and-swap of 8 bytes on this queue pair, as libmlx5 and the device want it? */
-static bool
-is_masked_swap(const SoftQueue *queue, const uint8_t *entry)
-{
-	return (big32(entry) & 0xff) == OPCODE_MASKED_SWAP && big32(entry) >> 24 == EXTENDED_ON_8_BYTES &&
-	       big32(entry + 4) == (queue->own.queue << 8 | MASKED_SWAP_UNITS) &&
-	       MASKED_SWAP_UNITS * ENTRY_UNIT <= queue->entry_bytes && !queue->scatters &&
-	       big32(entry + REMOTE_AT + 12) == 0 && big64(entry + MASKS_AT) == big64(entry + MASKS_AT + 8) &&
-	       big32(entry + RESULT_AT) == 8;
-}
-
-static void
-wr_raw(struct mlx5dv_qp_ex *raw, const void *bytes)
-{
-	SoftPair *soft = (SoftPair *) (void *) ((char *) raw - offsetof(SoftPair, raw));
-	SoftQueue *queue = soft_queue(&soft->pair.qp_base);
-	const uint8_t *entry = bytes;
-	bool fence = (entry[11] & MLX5_WQE_CTRL_FENCE) != 0;
-	VerbsRequest *request =
-		next_request(queue, VERBS_MASKED_SWAP, big32(entry + REMOTE_AT + 8), big64(entry + REMOTE_AT), fence);
-
-	queue->id = soft->pair.wr_id;
-	if (request == NULL)
-		return;
-	request->operand = big64(entry + VALUES_AT);
-	request->compare = big64(entry + VALUES_AT + 8);
-	request->mask = big64(entry + MASKS_AT);
-	request->length = big32(entry + RESULT_AT);
-	request->local_key = big32(entry + RESULT_AT + 4);
-	request->buffer = (void *) (uintptr_t) big64(entry + RESULT_AT + 8);
-	/* The flags of the calls do not count for it, those in it do. */
-	soft->pair.wr_flags = (entry[11] & MLX5_WQE_CTRL_CQ_UPDATE) != 0 ? IBV_SEND_SIGNALED : 0;
-	if (!is_masked_swap(queue, entry))
-		request->remote_key = 0;
-}
-
-static int
-wr_complete(struct ibv_qp_ex *pair)
-{
-	return hand_over(soft_queue(&pair->qp_base), (pair->wr_flags & IBV_SEND_SIGNALED) != 0);
 }
 
 /* ---- completions ---- */
@@ -362,8 +234,8 @@ ibv_wc_status_str(enum ibv_wc_status status)
 
 /* ---- queue pairs ---- */
 
-static struct ibv_qp *
-create_queue(struct ibv_context *context, struct ibv_pd *domain, const struct ibv_qp_init_attr *attributes)
+struct ibv_qp *
+ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
 {
 	SoftCompletions *completions = (SoftCompletions *) (void *) attributes->send_cq;
 	struct ibv_comp_channel *channel = attributes->send_cq->channel;
@@ -371,7 +243,7 @@ create_queue(struct ibv_context *context, struct ibv_pd *domain, const struct ib
 	char detail[DETAIL_BYTES];
 
 	queue->engine =
-		soft_engine()->queue_create(soft_context(context)->engine, NULL,
+		soft_engine()->queue_create(soft_context(domain->context)->engine, NULL,
 	                                channel == NULL ? 0 : attributes->cap.max_send_wr, &queue->own, detail);
 	if (queue->engine == NULL)
 	{
@@ -383,56 +255,10 @@ create_queue(struct ibv_context *context, struct ibv_pd *domain, const struct ib
 	if (channel != NULL)
 		dup2(soft_engine()->queue_descriptor(queue->engine), channel->fd);
 	completions->owner = queue;
-	queue->soft.pair.qp_base.context = context;
-	queue->soft.pair.qp_base.pd = domain;
-	queue->soft.pair.qp_base.qp_num = queue->own.queue;
-	return &queue->soft.pair.qp_base;
-}
-
-struct ibv_qp *
-ibv_create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *attributes)
-{
-	return create_queue(domain->context, domain, attributes);
-}
-
-struct ibv_qp_ex *
-ibv_qp_to_qp_ex(struct ibv_qp *pair)
-{
-	return &soft_queue(pair)->soft.pair;
-}
-
-/* As libmlx5: only with what was asked for. */
-static struct ibv_qp *
-create_raw(struct ibv_context *context, struct ibv_qp_init_attr_ex *attributes,
-           const struct mlx5dv_qp_init_attr *more)
-{
-	const struct ibv_qp_init_attr plain = {.send_cq = attributes->send_cq, .cap = attributes->cap};
-	bool flags = (more->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS) != 0;
-	SoftQueue *queue;
-
-	if ((attributes->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 ||
-	    (attributes->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) == 0 ||
-	    (more->comp_mask & MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS) == 0 ||
-	    more->send_ops_flags != MLX5DV_QP_EX_WITH_RAW_WQE)
-	{
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
-	queue = soft_queue(create_queue(context, attributes->pd, &plain));
-	if (queue == NULL)
-		return NULL;
-	queue->scatters = !flags || (more->create_flags & MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE) == 0;
-	queue->entry_bytes = attributes->cap.max_inline_data > 0 ? 2 * ENTRY_BLOCK : ENTRY_BLOCK;
-	queue->soft.raw.wr_raw_wqe = wr_raw;
-	queue->soft.pair.wr_start = wr_start;
-	queue->soft.pair.wr_complete = wr_complete;
-	queue->soft.pair.wr_rdma_read = wr_read;
-	queue->soft.pair.wr_rdma_write = wr_write;
-	queue->soft.pair.wr_atomic_cmp_swp = wr_compare_swap;
-	queue->soft.pair.wr_atomic_fetch_add = wr_fetch_add;
-	queue->soft.pair.wr_set_sge = wr_part;
-	queue->soft.pair.wr_set_inline_data = wr_inline;
-	return &queue->soft.pair.qp_base;
+	queue->pair.context = domain->context;
+	queue->pair.pd = domain;
+	queue->pair.qp_num = queue->own.queue;
+	return &queue->pair;
 }
 
 int
@@ -631,36 +457,15 @@ _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 	return 1;
 }
 
-/* Loads the libmlx5 that lies beside us, as libibverbs loads the drivers of its devices; it stays loaded. */
-static void
-load_mlx5(void)
-{
-	char path[PATH_MAX];
-	const char *slash;
-	Dl_info self;
-
-	if (dladdr((const void *) soft_engine, &self) == 0 || (slash = strrchr(self.dli_fname, '/')) == NULL)
-		return;
-	snprintf(path, sizeof(path), "%.*s/libmlx5.so.1", (int) (slash - self.dli_fname), self.dli_fname);
-	(void) dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-
 struct ibv_device **
 ibv_get_device_list(int *count)
 {
-	static const char *const names[] = {SOFT_MLX5_NAME, "soft1"};
-	struct ibv_device **list = calloc(3, sizeof(*list));
-	const char *swaps = getenv("SOFT_DEVICE_SWAPS");
+	struct ibv_device **list = calloc(2, sizeof(*list));
 
-	if (swaps == NULL || strcmp(swaps, "none") != 0)
-		load_mlx5();
-	for (int i = 0; i < 2; i++)
-	{
-		list[i] = calloc(1, sizeof(**list));
-		strcpy(list[i]->name, names[i]);
-		strcpy(list[i]->ibdev_path, "/nowhere");
-	}
-	*count = 2;
+	list[0] = calloc(1, sizeof(**list));
+	strcpy(list[0]->name, "soft1");
+	strcpy(list[0]->ibdev_path, "/nowhere");
+	*count = 1;
 	return list;
 }
 
@@ -687,7 +492,6 @@ ibv_open_device(struct ibv_device *device)
 
 	/* The list goes before the context. */
 	*own = *device;
-	soft->create_raw = create_raw;
 	soft->engine = soft_engine()->device_open(NULL, NULL, detail);
 	soft->verbs.sz = sizeof(soft->verbs);
 	soft->verbs.query_device_ex = query_device_ex;

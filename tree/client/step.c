@@ -11,8 +11,10 @@
 #define STEP_NAME_BYTES 64
 
 static const char *const opcode_names[] = {
-	[FABRIC_READ] = "READ",           [FABRIC_WRITE] = "WRITE",         [FABRIC_COMPARE_SWAP] = "SWAP",
-	[FABRIC_FETCH_ADD] = "FETCH_ADD", [FABRIC_MASKED_SWAP] = "SWAP_16",
+	[FABRIC_READ] = "READ",
+	[FABRIC_WRITE] = "WRITE",
+	[FABRIC_COMPARE_SWAP] = "SWAP",
+	[FABRIC_FETCH_ADD] = "FETCH_ADD",
 };
 
 static const char *const method_names[DIRECTORY_METHODS] = {
