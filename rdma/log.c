@@ -28,18 +28,25 @@ static const ComplaintKind complaint_kinds[COMPLAINTS] = {
 	[COMPLAINT_SERVICE] = {"the service has warned", FABRIC_LOG_WARNING},
 };
 
-void
-server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
+static void __attribute__((format(printf, 3, 0)))
+write_line(const FabricServer *server, FabricLogLevel level, const char *format, va_list arguments)
 {
-	char message[FABRIC_DETAIL_BYTES];
-	va_list arguments;
+	char message[FABRIC_LOG_BYTES];
 
 	if (server->options.log == NULL)
 		return;
-	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
-	va_end(arguments);
 	server->options.log(server->options.log_argument, level, message);
+}
+
+void
+server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	write_line(server, level, format, arguments);
+	va_end(arguments);
 }
 
 void
@@ -53,7 +60,6 @@ static void __attribute__((format(printf, 3, 0)))
 complain(FabricServer *server, ServerComplaint kind, const char *format, va_list arguments)
 {
 	ServerComplaints *complaints = &server->complaints[kind];
-	char message[FABRIC_DETAIL_BYTES];
 
 	if (complaints->said == 0)
 		complaints->since = fabric_now();
@@ -63,8 +69,7 @@ complain(FabricServer *server, ServerComplaint kind, const char *format, va_list
 		return;
 	}
 	complaints->said++;
-	vsnprintf(message, sizeof(message), format, arguments);
-	server_log(server, complaint_kinds[kind].level, "%s", message);
+	write_line(server, complaint_kinds[kind].level, format, arguments);
 }
 
 void

@@ -12,8 +12,13 @@
 #ifndef SHERMAN_SERVER_H
 #define SHERMAN_SERVER_H
 
+#include <limits.h>
+
 #include "fabric.h"
 #include "keys.h"
+
+/* Bytes of a line of the log at most: it may name two files. */
+#define FABRIC_LOG_BYTES (2u * PATH_MAX + 512u)
 
 /* Node memory is granted in units of 64 KB: the smallest extent. */
 #define FABRIC_UNIT_BYTES 65536u
@@ -152,6 +157,7 @@ typedef struct FabricServerOptions
 	 */
 	bool spin;
 
+	/* `message` has at most FABRIC_LOG_BYTES, and no end of line. */
 	void (*log)(void *argument, FabricLogLevel level, const char *message);
 	void *log_argument;
 	/*

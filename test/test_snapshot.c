@@ -542,6 +542,27 @@ test_mixture(void **state)
 	free(second);
 }
 
+/* The log's line names the file and what it was kept as, however long both are. */
+static void
+test_log_names_long_paths(void **state)
+{
+	const uint8_t zeroes[SNAPSHOT_HEADER_BYTES] = {0};
+	Stage *stage = *state;
+	char directory[512], snapshot[sizeof(directory) + 8];
+
+	snprintf(directory, sizeof(directory), "%s/%0200d", stage->directory, 0);
+	assert_int_equal(mkdir(directory, 0700), 0);
+	snprintf(snapshot, sizeof(snapshot), "%s/saved", directory);
+	stage->options.snapshot_path = snapshot;
+	write_file(snapshot, zeroes, sizeof(zeroes));
+	stage_open(stage, FABRIC_MEMORY_NEW);
+	assert_int_equal(kept_count(stage, snapshot), 1);
+	assert_non_null(strstr(stage->log, stage->kept.path));
+	assert_non_null(strstr(stage->log, "must be rebuilt\n"));
+	unlink(stage->kept.path);
+	rmdir(directory);
+}
+
 /* No file is ever thrown away for another one, and they do not fill the disk either: at the bound nothing begins. */
 static void
 test_kept_are_bounded(void **state)
@@ -865,6 +886,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_memory_kept, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_other_snapshot, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_strange_files, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(test_log_names_long_paths, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_kept_are_bounded, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_other_boot, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(test_none, stage_setup, stage_teardown),

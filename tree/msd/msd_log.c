@@ -10,6 +10,9 @@
 
 #include "tree/msd/msd_state.h"
 
+/* Of a line, before its message and behind it. */
+#define STAMP_BYTES 128u
+
 uint64_t
 msd_now_us(void)
 {
@@ -24,7 +27,7 @@ msd_log_line(void *argument, FabricLogLevel level, const char *message)
 {
 	static const char *const names[] = {"debug", "info", "warning", "error"};
 	const Msd *msd = argument;
-	char line[FABRIC_DETAIL_BYTES + MSD_MESSAGE_BYTES];
+	char line[FABRIC_LOG_BYTES + STAMP_BYTES];
 	char stamp[32];
 	struct timespec now;
 	struct tm local;
@@ -35,7 +38,7 @@ msd_log_line(void *argument, FabricLogLevel level, const char *message)
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &local);
 	strftime(stamp, sizeof(stamp), "%Y-%m-%d %H:%M:%S", &local);
-	length = snprintf(line, sizeof(line), "%s.%03ld [%d] %s: %.1400s\n", stamp, now.tv_nsec / 1000000,
+	length = snprintf(line, sizeof(line), "%s.%03ld [%d] %s: %s\n", stamp, now.tv_nsec / 1000000,
 	                  (int) getpid(), names[level], message);
 	if (length > 0 && write(msd->log, line, (size_t) length) < 0)
 		return; /* a full disk must not end the service */
