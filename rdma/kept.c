@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "detail.h"
 #include "kept.h"
 #include "server_state.h"
 
@@ -174,14 +175,14 @@ kept_set_aside(const char *path, const char *why, char *kept, char *detail)
 {
 	if (kept_list(path, NULL, NULL) >= KEPT_MOST)
 	{
-		server_set_detail(detail,
-		                  "\"%.120s\" would be set aside (%s), but %u files were already: remove some of "
-		                  "\"%.60s" KEPT_MARK "*\"",
-		                  path, why, KEPT_MOST, path);
+		detail_set(detail,
+		           "\"%.120s\" would be set aside (%s), but %u files were already: remove some of "
+		           "\"%.60s" KEPT_MARK "*\"",
+		           path, why, KEPT_MOST, path);
 		return FABRIC_UNREACHABLE;
 	}
 	if (free_name(path, why, kept) && rename(path, kept) == 0 && kept_sync_directory(path))
 		return FABRIC_OK;
-	server_set_detail(detail, "\"%.160s\" cannot be set aside (%s): %s", path, why, strerror(errno));
+	detail_set(detail, "\"%.160s\" cannot be set aside (%s): %s", path, why, strerror(errno));
 	return FABRIC_UNREACHABLE;
 }

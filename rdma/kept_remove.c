@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "detail.h"
 #include "kept.h"
 #include "server_state.h"
 #include "snapshot.h"
@@ -65,25 +66,25 @@ remove_open(const char *kept, int descriptor, KeptKind kind, char *detail)
 
 	if (!holds_kind(descriptor, kind))
 	{
-		server_set_detail(
-			detail, "\"%.150s\" has the name of a %s that was set aside, and is none: it is not touched",
-			kept, kind == KEPT_MEMORY ? "memory" : "snapshot");
+		detail_set(detail,
+		           "\"%.150s\" has the name of a %s that was set aside, and is none: it is not touched", kept,
+		           kind == KEPT_MEMORY ? "memory" : "snapshot");
 		return FABRIC_DENIED;
 	}
 	if (is_in_use(descriptor))
 	{
-		server_set_detail(detail, "\"%.160s\" is in use", kept);
+		detail_set(detail, "\"%.160s\" is in use", kept);
 		return FABRIC_BUSY;
 	}
 	if (fstat(descriptor, &opened) != 0 || lstat(kept, &named) != 0 || opened.st_ino != named.st_ino ||
 	    opened.st_dev != named.st_dev || opened.st_uid != geteuid())
 	{
-		server_set_detail(detail, "\"%.160s\" was replaced by another file", kept);
+		detail_set(detail, "\"%.160s\" was replaced by another file", kept);
 		return FABRIC_DENIED;
 	}
 	if (unlink(kept) == 0 && kept_sync_directory(kept))
 		return FABRIC_OK;
-	server_set_detail(detail, "cannot remove \"%.160s\": %s", kept, strerror(errno));
+	detail_set(detail, "cannot remove \"%.160s\": %s", kept, strerror(errno));
 	return FABRIC_UNREACHABLE;
 }
 
@@ -97,14 +98,14 @@ kept_remove(const char *path, KeptKind kind, const char *kept, char *detail)
 	(void) kept_list(path, compare_path, &wanted);
 	if (!wanted.found)
 	{
-		server_set_detail(detail, "\"%.120s\" is no file of this user that was set aside from \"%.60s\"",
-		                  kept, path);
+		detail_set(detail, "\"%.120s\" is no file of this user that was set aside from \"%.60s\"", kept,
+		           path);
 		return FABRIC_NOT_FOUND;
 	}
 	descriptor = open(kept, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (descriptor < 0)
 	{
-		server_set_detail(detail, "cannot open \"%.160s\": %s", kept, strerror(errno));
+		detail_set(detail, "cannot open \"%.160s\": %s", kept, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
 	status = remove_open(kept, descriptor, kind, detail);

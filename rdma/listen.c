@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "detail.h"
 #include "network.h"
 #include "server_state.h"
 
@@ -42,14 +43,14 @@ clear_place(const char *path, const struct sockaddr_un *address, socklen_t lengt
 
 	if (socket_is_served(address, length))
 	{
-		server_set_detail(detail, "another daemon listens at \"%s\"", path);
+		detail_set(detail, "another daemon listens at \"%s\"", path);
 		return FABRIC_EXISTS;
 	}
 	if (lstat(path, &there) != 0)
 		return FABRIC_OK;
 	if (!S_ISSOCK(there.st_mode))
 	{
-		server_set_detail(detail, "\"%s\" is there and is no socket: it is not touched", path);
+		detail_set(detail, "\"%s\" is there and is no socket: it is not touched", path);
 		return FABRIC_DENIED;
 	}
 	unlink(path);
@@ -122,7 +123,7 @@ listen_local(FabricServer *server, char *detail)
 		}
 	}
 	if (status != FABRIC_OK)
-		server_set_detail(detail, "cannot listen at \"%s\": %s", server->socket_path, strerror(errno));
+		detail_set(detail, "cannot listen at \"%s\": %s", server->socket_path, strerror(errno));
 done:
 	if (directory >= 0)
 		close(directory);
@@ -142,16 +143,16 @@ listen_network(FabricServer *server, char *detail)
 	status = network_listen(server->options.listen, LISTEN_BACKLOG, &server->network_listener,
 	                        &server->network_port, &loopback, failure);
 	if (status != FABRIC_OK)
-		server_set_detail(detail, "%s", failure);
+		detail_set(detail, "%s", failure);
 	else if (server->keys == NULL && (!server->options.insecure_loopback || !loopback))
 	{
-		server_set_detail(detail, "listening at \"%s\" needs keys%s", server->options.listen,
-		                  loopback ? ", or the permission to serve this machine without" : "");
+		detail_set(detail, "listening at \"%s\" needs keys%s", server->options.listen,
+		           loopback ? ", or the permission to serve this machine without" : "");
 		status = FABRIC_DENIED;
 	}
 	else if (epoll_ctl(server->events, EPOLL_CTL_ADD, server->network_listener, &event) != 0)
 	{
-		server_set_detail(detail, "cannot listen at \"%s\": %s", server->options.listen, strerror(errno));
+		detail_set(detail, "cannot listen at \"%s\": %s", server->options.listen, strerror(errno));
 		status = FABRIC_UNREACHABLE;
 	}
 	return status;

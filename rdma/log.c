@@ -107,15 +107,3 @@ server_complaints_round(FabricServer *server)
 		*complaints = (ServerComplaints){0};
 	}
 }
-
-void
-server_set_detail(char *detail, const char *format, ...)
-{
-	va_list arguments;
-
-	if (detail == NULL)
-		return;
-	va_start(arguments, format);
-	vsnprintf(detail, FABRIC_DETAIL_BYTES, format, arguments);
-	va_end(arguments);
-}

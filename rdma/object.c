@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "detail.h"
 #include "guard.h"
 #include "kept.h"
 #include "server_state.h"
@@ -29,17 +30,17 @@ file_is_private(int descriptor, const char *path, char *detail)
 	struct stat file;
 
 	if (fstat(descriptor, &file) != 0)
-		server_set_detail(detail, "cannot look at \"%s\": %s", path, strerror(errno));
+		detail_set(detail, "cannot look at \"%s\": %s", path, strerror(errno));
 	else if (!S_ISREG(file.st_mode))
-		server_set_detail(detail, "\"%s\" is no regular file", path);
+		detail_set(detail, "\"%s\" is no regular file", path);
 	else if (file.st_uid != geteuid())
-		server_set_detail(detail, "\"%s\" belongs to user %u, and not to this daemon's, %u", path,
-		                  (unsigned) file.st_uid, (unsigned) geteuid());
+		detail_set(detail, "\"%s\" belongs to user %u, and not to this daemon's, %u", path,
+		           (unsigned) file.st_uid, (unsigned) geteuid());
 	else if ((file.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-		server_set_detail(detail, "\"%s\" has mode %03o: other users can reach it (chmod 600)", path,
-		                  (unsigned) file.st_mode & 0777);
+		detail_set(detail, "\"%s\" has mode %03o: other users can reach it (chmod 600)", path,
+		           (unsigned) file.st_mode & 0777);
 	else if (file.st_nlink > 1)
-		server_set_detail(detail, "\"%s\" has %u names (links)", path, (unsigned) file.st_nlink);
+		detail_set(detail, "\"%s\" has %u names (links)", path, (unsigned) file.st_nlink);
 	else
 		return true;
 	return false;
@@ -56,7 +57,7 @@ lock_object(const FabricServer *server, int descriptor, char *detail)
 
 	if (fcntl(descriptor, F_OFD_SETLK, &lock) == 0)
 		return FABRIC_OK;
-	server_set_detail(detail, "another daemon serves \"%s\", by another name", server->memory_path);
+	detail_set(detail, "another daemon serves \"%s\", by another name", server->memory_path);
 	return FABRIC_EXISTS;
 }
 
@@ -71,14 +72,14 @@ object_lock(FabricServer *server, char *detail)
 		server->lock = open(server->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 		if (server->lock < 0)
 		{
-			server_set_detail(detail, "cannot open \"%s\": %s", server->lock_path, strerror(errno));
+			detail_set(detail, "cannot open \"%s\": %s", server->lock_path, strerror(errno));
 			return FABRIC_UNREACHABLE;
 		}
 		if (!file_is_private(server->lock, server->lock_path, detail))
 			return FABRIC_DENIED;
 		if (flock(server->lock, LOCK_EX | LOCK_NB) != 0)
 		{
-			server_set_detail(detail, "another daemon serves \"%s\"", server->memory_path);
+			detail_set(detail, "another daemon serves \"%s\"", server->memory_path);
 			return FABRIC_EXISTS;
 		}
 		/* A daemon that discarded its object may have removed the file between open and lock. */
@@ -117,8 +118,8 @@ check_pages(FabricServer *server, int descriptor, char *detail)
 	server->pages = pages_of(descriptor);
 	if (server->options.huge_pages != FABRIC_HUGE_ON || pages_are_huge(&server->pages))
 		return FABRIC_OK;
-	server_set_detail(detail, "\"%s\" cannot have huge pages: it has %s", server->memory_path,
-	                  pages_name(&server->pages));
+	detail_set(detail, "\"%s\" cannot have huge pages: it has %s", server->memory_path,
+	           pages_name(&server->pages));
 	return FABRIC_NOT_SUPPORTED;
 }
 
@@ -140,7 +141,7 @@ open_at_path(FabricServer *server, int *descriptor, char *detail)
 	/* A device is not even opened. */
 	if (lstat(server->memory_path, &named) == 0 && !S_ISREG(named.st_mode))
 	{
-		server_set_detail(detail, "\"%s\" is no regular file", server->memory_path);
+		detail_set(detail, "\"%s\" is no regular file", server->memory_path);
 		return FABRIC_DENIED;
 	}
 	*descriptor = open(server->memory_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -148,7 +149,7 @@ open_at_path(FabricServer *server, int *descriptor, char *detail)
 		return FABRIC_OK;
 	if (*descriptor < 0)
 	{
-		server_set_detail(detail, "cannot open \"%s\": %s", server->memory_path, strerror(errno));
+		detail_set(detail, "cannot open \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
 	if (!file_is_private(*descriptor, server->memory_path, detail))
@@ -168,7 +169,7 @@ put_away(const FabricServer *server, MemoryKind kind, const char *why, char *det
 	{
 		if (unlink(server->memory_path) == 0)
 			return FABRIC_OK;
-		server_set_detail(detail, "cannot remove \"%s\": %s", server->memory_path, strerror(errno));
+		detail_set(detail, "cannot remove \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
 	status = kept_set_aside(server->memory_path, why, kept, detail);
@@ -190,14 +191,13 @@ refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
 
 	if (kind == MEMORY_KIND_STRANGE)
 	{
-		server_set_detail(detail, "\"%s\" is there and is no memory object: it is not touched",
-		                  server->memory_path);
+		detail_set(detail, "\"%s\" is there and is no memory object: it is not touched", server->memory_path);
 		return FABRIC_DENIED;
 	}
 	/* Who maps it all the same has channels that we cannot kill. */
 	if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
-		server_set_detail(detail, "\"%s\" is of another build and in use", server->memory_path);
+		detail_set(detail, "\"%s\" is of another build and in use", server->memory_path);
 		return FABRIC_BUSY;
 	}
 	return put_away(server, kind, "other-build-or-boot", detail);
@@ -216,7 +216,7 @@ object_open(FabricServer *server, bool *found, char *detail)
 		if (status == FABRIC_PROTOCOL)
 			status = refuse_or_put_away(server, descriptor, detail);
 		else if (status != FABRIC_OK)
-			server_set_detail(detail, "cannot map \"%s\"", server->memory_path);
+			detail_set(detail, "cannot map \"%s\"", server->memory_path);
 	}
 	if (server->memory.base == NULL)
 	{
@@ -282,7 +282,7 @@ object_resize(FabricServer *server, char *detail)
 	report_sizes(server, &before, status);
 	if (allocate_channels(server))
 		return FABRIC_OK;
-	server_set_detail(detail, "out of memory");
+	detail_set(detail, "out of memory");
 	return FABRIC_NO_MEMORY;
 }
 
@@ -333,19 +333,19 @@ fabric_object_set_aside(const char *path, const char *why, char *kept, char *det
 	kind = memory_kind_of(descriptor);
 	if (status == FABRIC_OK && flock(descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
-		server_set_detail(detail, "\"%s\" is in use", path);
+		detail_set(detail, "\"%s\" is in use", path);
 		status = FABRIC_BUSY;
 	}
 	if (status == FABRIC_OK && kind == MEMORY_KIND_STRANGE)
 	{
-		server_set_detail(detail, "\"%s\" is no memory object: it is not touched", path);
+		detail_set(detail, "\"%s\" is no memory object: it is not touched", path);
 		status = FABRIC_DENIED;
 	}
 	if (status == FABRIC_OK && kind == MEMORY_KIND_OBJECT)
 		status = kept_set_aside(path, why, kept, detail);
 	else if (status == FABRIC_OK && unlink(path) != 0)
 	{
-		server_set_detail(detail, "cannot remove \"%s\": %s", path, strerror(errno));
+		detail_set(detail, "cannot remove \"%s\": %s", path, strerror(errno));
 		status = FABRIC_UNREACHABLE;
 	}
 	close(descriptor);
@@ -362,7 +362,7 @@ object_create(FabricServer *server, const MemorySizes *sizes, bool believed, cha
 	descriptor = open(server->memory_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (descriptor < 0)
 	{
-		server_set_detail(detail, "cannot create \"%s\": %s", server->memory_path, strerror(errno));
+		detail_set(detail, "cannot create \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
 	status = lock_object(server, descriptor, detail);
@@ -376,10 +376,9 @@ object_create(FabricServer *server, const MemorySizes *sizes, bool believed, cha
 		status = memory_create(descriptor, sizes, &server->pages, pages_are_asked_for(server), believed,
 		                       &server->memory);
 		if (status != FABRIC_OK)
-			server_set_detail(detail,
-			                  "no room for a memory object of %llu MB with %u channels at \"%s\", of %s",
-			                  node_megabytes(sizes), (unsigned) sizes->max_channels, server->memory_path,
-			                  pages_name(&server->pages));
+			detail_set(detail, "no room for a memory object of %llu MB with %u channels at \"%s\", of %s",
+			           node_megabytes(sizes), (unsigned) sizes->max_channels, server->memory_path,
+			           pages_name(&server->pages));
 	}
 	if (status != FABRIC_OK)
 	{

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE 1
 #include <string.h>
 
+#include "detail.h"
 #include "server_state.h"
 
 void
@@ -209,9 +210,8 @@ parts_deal(FabricServer *server, char *detail)
 	find_units(server);
 	if (parts_are_mixed(server))
 	{
-		server_set_detail(detail,
-		                  "the memory of several tenants is mixed, as it was served without verbs: it "
-		                  "cannot be served with verbs");
+		detail_set(detail, "the memory of several tenants is mixed, as it was served without verbs: it "
+		                   "cannot be served with verbs");
 		return FABRIC_NOT_SUPPORTED;
 	}
 	share = equal_share(server);

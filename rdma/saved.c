@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "detail.h"
 #include "kept.h"
 #include "server_state.h"
 #include "snapshot.h"
@@ -97,9 +98,8 @@ consume(const FabricServer *server, char *detail)
 
 	if (snapshot_remove(path) || errno == ENOENT)
 		return FABRIC_OK;
-	server_set_detail(detail,
-	                  "the snapshot \"%s\" cannot be removed, as it must be before anybody is served: %s",
-	                  path, strerror(errno));
+	detail_set(detail, "the snapshot \"%s\" cannot be removed, as it must be before anybody is served: %s",
+	           path, strerror(errno));
 	return FABRIC_UNREACHABLE;
 }
 
@@ -160,7 +160,7 @@ saved_load(FabricServer *server, bool *loaded, char *detail)
 	if (status == FABRIC_PROTOCOL)
 		return refuse(server, short_why, why, detail);
 	if (status != FABRIC_OK)
-		server_set_detail(detail, "the snapshot \"%.100s\" cannot be loaded: %.120s", path, why);
+		detail_set(detail, "the snapshot \"%.100s\" cannot be loaded: %.120s", path, why);
 	return status;
 }
 
@@ -201,7 +201,7 @@ saved_forget(const FabricServer *server, char *detail)
 	}
 	else if (status != FABRIC_PROTOCOL)
 	{
-		server_set_detail(detail, "the snapshot \"%.100s\" cannot be put away: %.120s", path, why);
+		detail_set(detail, "the snapshot \"%.100s\" cannot be put away: %.120s", path, why);
 		return status;
 	}
 	status = kept_set_aside(path, status == FABRIC_OK ? "other-memory" : "damaged", kept, detail);
@@ -226,7 +226,7 @@ saved_save(FabricServer *server)
 	FabricStatus status = FABRIC_BUSY;
 
 	watch_begin(&watched, server, true, &watch);
-	server_set_detail(why, "a client is in the middle of an operation");
+	detail_set(why, "a client is in the middle of an operation");
 	if (server->dying == 0)
 	{
 		server_log(server, FABRIC_LOG_INFO, "saving the memory to the snapshot \"%s\"", path);

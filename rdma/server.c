@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "detail.h"
 #include "server_state.h"
 #include "verbs_server.h"
 
@@ -132,7 +133,7 @@ recover(FabricServer *server, char *detail)
 	FabricStatus status = channels_recover(server);
 
 	if (status != FABRIC_OK)
-		server_set_detail(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
+		detail_set(detail, "a process that maps \"%s\" cannot be stopped", server->memory_path);
 	return status;
 }
 
@@ -173,7 +174,7 @@ begin_service(FabricServer *server, char *detail)
 
 	if (getrandom(&run, sizeof(run), 0) != (ssize_t) sizeof(run))
 	{
-		server_set_detail(detail, "there are no random numbers");
+		detail_set(detail, "there are no random numbers");
 		return FABRIC_UNREACHABLE;
 	}
 	header->run = run;
@@ -198,11 +199,11 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	FabricServer *opened;
 	FabricStatus status;
 
-	server_set_detail(detail, "%s", "");
+	detail_set(detail, "%s", "");
 	if (options->max_channels == 0 || options->max_channels > MEMORY_MAX_CHANNELS ||
 	    options->node_bytes < FABRIC_UNIT_BYTES || options->node_bytes > FABRIC_MAX_NODE_BYTES)
 	{
-		server_set_detail(detail, "sizes outside the contract");
+		detail_set(detail, "sizes outside the contract");
 		return FABRIC_RANGE;
 	}
 	opened = make_server(options, service);

@@ -222,8 +222,6 @@ extern void server_log(const FabricServer *server, FabricLogLevel level, const c
 extern void server_complain(FabricServer *server, ServerComplaint kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 extern void server_complaints_round(FabricServer *server);
-/* Writes an error's text for the caller of fabric_server_open(); `detail` may be NULL. */
-extern void server_set_detail(char *detail, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* object.c; for all of them: `detail` says what is wrong */
 /* Takes the lock that says: this daemon serves the object.  It lasts as long as the process. */

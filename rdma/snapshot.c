@@ -18,6 +18,7 @@
 
 #include <xxhash.h>
 
+#include "detail.h"
 #include "kept.h"
 #include "server_state.h"
 #include "snapshot.h"
@@ -183,7 +184,7 @@ write_failed(const Writer *writer)
 {
 	int error = errno;
 
-	server_set_detail(writer->detail, "cannot write \"%s\": %s", writer->path, strerror(error));
+	detail_set(writer->detail, "cannot write \"%s\": %s", writer->path, strerror(error));
 	return error == ENOSPC || error == EDQUOT || error == EFBIG ? FABRIC_NO_MEMORY : FABRIC_UNREACHABLE;
 }
 
@@ -275,7 +276,7 @@ write_part(Writer *writer, uint64_t offset, uint64_t bytes)
 	}
 	if (goes_on(writer->watch, writer->done, writer->total))
 		return FABRIC_OK;
-	server_set_detail(writer->detail, "it was broken off");
+	detail_set(writer->detail, "it was broken off");
 	return FABRIC_STOPPED;
 }
 
@@ -325,8 +326,8 @@ check_room(const Writer *writer)
 	free_bytes = (uint64_t) room.f_bavail * room.f_frsize;
 	if (free_bytes >= needed)
 		return FABRIC_OK;
-	server_set_detail(writer->detail, "it needs %llu MB, and %llu MB of the file system are free",
-	                  (unsigned long long) (needed >> 20), (unsigned long long) (free_bytes >> 20));
+	detail_set(writer->detail, "it needs %llu MB, and %llu MB of the file system are free",
+	           (unsigned long long) (needed >> 20), (unsigned long long) (free_bytes >> 20));
 	return FABRIC_NO_MEMORY;
 }
 
@@ -339,13 +340,12 @@ writer_open(Writer *writer)
 		return write_failed(writer);
 	if (!snapshot_may_be(writer->descriptor))
 	{
-		server_set_detail(writer->detail, "\"%s\" is there and is no snapshot: it is not touched",
-		                  writer->path);
+		detail_set(writer->detail, "\"%s\" is there and is no snapshot: it is not touched", writer->path);
 		return FABRIC_EXISTS;
 	}
 	if (flock(writer->descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
-		server_set_detail(writer->detail, "another daemon writes \"%s\"", writer->path);
+		detail_set(writer->detail, "another daemon writes \"%s\"", writer->path);
 		return FABRIC_EXISTS;
 	}
 	if (ftruncate(writer->descriptor, 0) != 0 ||
@@ -441,7 +441,7 @@ snapshot_save(const Memory *memory, const char *path, const SnapshotWatch *watch
 	Writer writer = {.memory = memory, .watch = watch, .descriptor = -1, .path = name, .detail = detail};
 	FabricStatus status = FABRIC_OK;
 
-	server_set_detail(detail, "%s", "");
+	detail_set(detail, "%s", "");
 	if (!name_with(path, SNAPSHOT_NEW, name) ||
 	    getrandom(&writer.header.key, sizeof(writer.header.key), 0) != (ssize_t) sizeof(writer.header.key))
 		return write_failed(&writer);
@@ -450,7 +450,7 @@ snapshot_save(const Memory *memory, const char *path, const SnapshotWatch *watch
 	status = write_all(&writer);
 	if (status == FABRIC_OK && !is_replaceable(path))
 	{
-		server_set_detail(detail, "\"%s\" is there and is no snapshot: it is not touched", path);
+		detail_set(detail, "\"%s\" is there and is no snapshot: it is not touched", path);
 		status = FABRIC_DENIED;
 	}
 	if (status == FABRIC_OK && rename(name, path) != 0)
@@ -474,7 +474,7 @@ snapshot_save(const Memory *memory, const char *path, const SnapshotWatch *watch
 static FabricStatus
 damaged(char *detail, const char *what)
 {
-	server_set_detail(detail, "%s", what);
+	detail_set(detail, "%s", what);
 	return FABRIC_PROTOCOL;
 }
 
@@ -506,12 +506,12 @@ read_header(SnapshotFile *file, char *detail)
 
 	if (!snapshot_may_be(file->descriptor) || fstat(file->descriptor, &status) != 0)
 	{
-		server_set_detail(detail, "it is no snapshot, or another user's: it is not touched");
+		detail_set(detail, "it is no snapshot, or another user's: it is not touched");
 		return FABRIC_DENIED;
 	}
 	if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 || status.st_nlink > 1)
 	{
-		server_set_detail(detail, "other users can write it, or it has several names: it is not touched");
+		detail_set(detail, "other users can write it, or it has several names: it is not touched");
 		return FABRIC_DENIED;
 	}
 	if (!read_all(file->descriptor, header, sizeof(*header)))
@@ -520,16 +520,16 @@ read_header(SnapshotFile *file, char *detail)
 		return damaged(detail, "it does not begin as a snapshot does");
 	if (header->version != SNAPSHOT_VERSION || header->header_bytes != sizeof(*header))
 	{
-		server_set_detail(detail, "it has format version %u, this program reads version %u", header->version,
-		                  SNAPSHOT_VERSION);
+		detail_set(detail, "it has format version %u, this program reads version %u", header->version,
+		           SNAPSHOT_VERSION);
 		return FABRIC_PROTOCOL;
 	}
 	if (header->sum != header_sum(header))
 		return damaged(detail, "the checksum of its header is wrong");
 	if (header->file_bytes != (uint64_t) status.st_size)
 	{
-		server_set_detail(detail, "it has %llu bytes, and should have %llu",
-		                  (unsigned long long) status.st_size, (unsigned long long) header->file_bytes);
+		detail_set(detail, "it has %llu bytes, and should have %llu", (unsigned long long) status.st_size,
+		           (unsigned long long) header->file_bytes);
 		return FABRIC_PROTOCOL;
 	}
 	if (!memory_header_is_sane(&header->memory))
@@ -548,7 +548,7 @@ lock_file(const char *path, int descriptor, char *detail)
 
 	if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
-		server_set_detail(detail, "another daemon reads \"%s\"", path);
+		detail_set(detail, "another daemon reads \"%s\"", path);
 		return FABRIC_EXISTS;
 	}
 	return fstat(descriptor, &locked) == 0 && stat(path, &named) == 0 && locked.st_ino == named.st_ino
@@ -566,7 +566,7 @@ snapshot_open(const char *path, SnapshotFile *file, char *detail)
 		return FABRIC_NOT_FOUND;
 	if (file->descriptor < 0)
 	{
-		server_set_detail(detail, "cannot open \"%s\": %s", path, strerror(errno));
+		detail_set(detail, "cannot open \"%s\": %s", path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
 	status = lock_file(path, file->descriptor, detail);
@@ -588,7 +588,7 @@ snapshot_close(SnapshotFile *file)
 static FabricStatus
 no_room(char *detail)
 {
-	server_set_detail(detail, "there is no room for the memory");
+	detail_set(detail, "there is no room for the memory");
 	return FABRIC_NO_MEMORY;
 }
 
@@ -695,7 +695,7 @@ snapshot_load(SnapshotFile *file, Memory *memory, const SnapshotWatch *watch, ch
 		status = read_block(&reader, detail);
 		if (status == FABRIC_OK && !goes_on(watch, reader.done, header->data_bytes))
 		{
-			server_set_detail(detail, "it was broken off");
+			detail_set(detail, "it was broken off");
 			status = FABRIC_STOPPED;
 		}
 	}

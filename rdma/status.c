@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "detail.h"
 #include "transport.h"
 
 void
@@ -45,4 +46,16 @@ fabric_status_name(FabricStatus status)
 	if ((unsigned) status >= sizeof(names) / sizeof(names[0]))
 		return "unknown status";
 	return names[status];
+}
+
+void
+detail_set(char *detail, const char *format, ...)
+{
+	va_list arguments;
+
+	if (detail == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(detail, FABRIC_DETAIL_BYTES, format, arguments);
+	va_end(arguments);
 }

@@ -1,0 +1,11 @@
+/*
+ * detail.h
+ *		A line that says what went wrong, for a caller without a Fabric.
+ */
+#ifndef SHERMAN_DETAIL_H
+#define SHERMAN_DETAIL_H
+
+/* Writes the line to `detail`, FABRIC_DETAIL_BYTES long, or nowhere: NULL. */
+extern void detail_set(char *detail, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif /* SHERMAN_DETAIL_H */
