@@ -10,8 +10,8 @@ MSD_SOURCES :=
 include rdma/rdma.mk
 include tree/tree.mk
 
-# What only tests have a use for is not in what others install: crash points (am/base/steps.c, tree/client/step.c) and faults (rdma/fault.c).
-TEST_SOURCES = am/base/steps.c tree/client/step.c rdma/fault.c
+# What only tests have a use for is not in what others install: crash points (am/base/steps.c, tree/client/step.c) and faults (rdma/fabric/fault.c).
+TEST_SOURCES = am/base/steps.c tree/client/step.c rdma/fabric/fault.c
 LEFT_OUT = $(if $(ASSERTS),,$(TEST_SOURCES))
 LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(TREE_SOURCES)))
 # The daemon's own objects, beside those of the library.
@@ -64,10 +64,10 @@ uninstall: uninstall-verbs
 endif
 
 # msd is not installed beside it.
-rdma/verbs_load.o: override CFLAGS += -DSHERMAN_LIBRARY_DIRECTORY='"$(pkglibdir)"'
+rdma/verbs/verbs_load.o: override CFLAGS += -DSHERMAN_LIBRARY_DIRECTORY='"$(pkglibdir)"'
 
-sherman_verbs.so: $(VERBS_SOURCES) rdma/verbs_device.h rdma/verbs_driver.h
-	$(CC) -std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread -fPIC -shared -fvisibility=hidden $(VERBS_SOURCES) $(LDFLAGS) \
+sherman_verbs.so: $(VERBS_SOURCES) rdma/driver/verbs_device.h rdma/verbs/verbs_driver.h
+	$(CC) -std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread -I. -fPIC -shared -fvisibility=hidden $(VERBS_SOURCES) $(LDFLAGS) \
 		-libverbs -o $@
 
 install-verbs: $(VERBS_MODULE)

@@ -1,11 +1,51 @@
 # Sources of the fabric, relative to the top level. Included by the top-level Makefile and by test/Makefile.
-RDMA_SOURCES = rdma/fabric.c rdma/wait.c rdma/status.c rdma/chain.c rdma/memory.c rdma/pages.c rdma/control.c rdma/apply.c rdma/shm.c \
-	rdma/process.c rdma/buffer.c rdma/keys.c rdma/stream.c rdma/network.c rdma/link.c rdma/tcp.c rdma/server.c \
-	rdma/object.c rdma/kept.c rdma/kept_remove.c rdma/guard.c rdma/units.c rdma/log.c \
-	rdma/listen.c rdma/accept.c rdma/connection.c rdma/serve.c rdma/instance.c rdma/requests.c \
-	rdma/chains.c rdma/channel.c rdma/tenant.c rdma/parts.c rdma/drain.c rdma/snapshot.c rdma/saved.c rdma/fault.c \
-	rdma/proxy.c rdma/proxy_worker.c rdma/proxy_link.c rdma/proxy_finish.c \
-	rdma/verbs.c rdma/verbs_flight.c rdma/verbs_load.c rdma/verbs_server.c rdma/verbs_domain.c
+RDMA_SOURCES = \
+	rdma/base/buffer.c \
+	rdma/base/chain.c \
+	rdma/base/control.c \
+	rdma/base/status.c \
+	rdma/base/wait.c \
+	rdma/fabric/fabric.c \
+	rdma/fabric/fault.c \
+	rdma/memory/apply.c \
+	rdma/memory/guard.c \
+	rdma/memory/kept.c \
+	rdma/memory/kept_remove.c \
+	rdma/memory/memory.c \
+	rdma/memory/pages.c \
+	rdma/memory/process.c \
+	rdma/memory/snapshot.c \
+	rdma/proxy/proxy.c \
+	rdma/server/accept.c \
+	rdma/server/chains.c \
+	rdma/server/channel.c \
+	rdma/server/connection.c \
+	rdma/server/drain.c \
+	rdma/server/instance.c \
+	rdma/server/listen.c \
+	rdma/server/log.c \
+	rdma/server/object.c \
+	rdma/server/parts.c \
+	rdma/server/requests.c \
+	rdma/server/saved.c \
+	rdma/server/serve.c \
+	rdma/server/server.c \
+	rdma/server/tenant.c \
+	rdma/server/units.c \
+	rdma/server/verbs_domain.c \
+	rdma/server/verbs_server.c \
+	rdma/shm/shm.c \
+	rdma/stream/keys.c \
+	rdma/stream/link.c \
+	rdma/stream/network.c \
+	rdma/stream/stream.c \
+	rdma/tcp/tcp.c \
+	rdma/verbs/verbs.c \
+	rdma/verbs/verbs_flight.c \
+	rdma/verbs/verbs_load.c \
+	rdma/workers/proxy_finish.c \
+	rdma/workers/proxy_link.c \
+	rdma/workers/proxy_worker.c
 
 # sherman_verbs.so: the driver of the verbs transport, alone with libibverbs. Built where its header is.
-VERBS_SOURCES = $(if $(wildcard /usr/include/infiniband/verbs.h),rdma/verbs_device.c rdma/verbs_queue.c rdma/verbs_probe.c)
+VERBS_SOURCES = $(if $(wildcard /usr/include/infiniband/verbs.h),rdma/driver/verbs_device.c rdma/driver/verbs_queue.c rdma/driver/verbs_probe.c)

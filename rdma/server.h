@@ -6,7 +6,7 @@
  * on tmpfs: header, service area for the daemon's own tables, lock words, channel records with their redo
  * slots, stripe words, node memory), accepts channels, and calls the service for everything else.
  *
- * Layout of the object (all offsets in its header, rdma/memory.h): the node region begins with the redo slots
+ * Layout of the object (all offsets in its header, rdma/memory/memory.h): the node region begins with the redo slots
  * of all channels, then node memory, which the service grants in extents of whole units.
  */
 #ifndef SHERMAN_SERVER_H
@@ -15,7 +15,7 @@
 #include <limits.h>
 
 #include "fabric.h"
-#include "keys.h"
+#include "rdma/stream/keys.h"
 
 /* Bytes of a line of the log at most: it may name two files. */
 #define FABRIC_LOG_BYTES (2u * PATH_MAX + 512u)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rdma/shm.h"
+#include "rdma/shm/shm.h"
 #include "cost_transport.h"
 #include "fetch.h"
 

@@ -13,7 +13,7 @@
 #ifndef SHERMAN_COST_TRANSPORT_H
 #define SHERMAN_COST_TRANSPORT_H
 
-#include "../rdma/transport.h"
+#include "rdma/base/transport.h"
 #include "cost.h"
 #include "scheduler.h"
 

@@ -5,7 +5,7 @@
 #ifndef SHERMAN_SIM_QUEUE_H
 #define SHERMAN_SIM_QUEUE_H
 
-#include "../rdma/shm.h"
+#include "rdma/shm/shm.h"
 #include "scheduler.h"
 #include "simulator.h"
 

@@ -10,7 +10,7 @@
 #ifndef SHERMAN_SIMULATOR_H
 #define SHERMAN_SIMULATOR_H
 
-#include "../rdma/transport.h"
+#include "rdma/base/transport.h"
 
 typedef struct SimulatorOptions
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../rdma/shm.h"
+#include "rdma/shm/shm.h"
 #include "tree/client/directory.h"
 #include "tree/service/service_state.h"
 #include "site.h"

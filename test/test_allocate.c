@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "environment.h"
-#include "../rdma/memory.h"
+#include "rdma/memory/memory.h"
 #include "tree/client/directory.h"
 #include "../tree/internal.h"
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "server_state.h"
+#include "rdma/server/server_state.h"
 #include "support/hostile_node.h"
 
 #define ENEMY 666u

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "transport.h"
+#include "rdma/base/transport.h"
 #include "support/tree_fixture.h"
 
 #define MS 1000000ull

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "shm.h"
+#include "rdma/shm/shm.h"
 #include "support/offload_fixture.h"
 
 static DirectoryDescent

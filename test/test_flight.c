@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "verbs_flight.h"
+#include "rdma/verbs/verbs_flight.h"
 
 #define MEMORY_WORDS 64u
 #define LOCK_WORDS 8u

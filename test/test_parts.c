@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "server_state.h"
+#include "rdma/server/server_state.h"
 
 /* Node memory in units, behind one with redo slots. */
 #define UNITS 60u

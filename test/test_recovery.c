@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "memory.h"
+#include "rdma/memory/memory.h"
 #include "support/fabric_process.h"
 
 #define CLUSTER 99u

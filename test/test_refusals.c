@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "support/hostile_node.h"
-#include "verbs.h"
+#include "rdma/verbs/verbs.h"
 
 #define CLUSTER 17u
 /* Of a memory node or a client to come. */

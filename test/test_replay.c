@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "environment.h"
-#include "../rdma/shm.h"
+#include "rdma/shm/shm.h"
 #include "tree/lock/lock_table.h"
 
 #define MEGABYTE (1ull << 20)

@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-#include "../rdma/memory.h"
+#include "rdma/memory/memory.h"
 #include "tree/service/service_state.h"
 #include "../sim/files.h"
 

@@ -21,9 +21,9 @@
 
 #include <cmocka.h>
 
-#include "control.h"
-#include "kept.h"
-#include "memory.h"
+#include "rdma/base/control.h"
+#include "rdma/memory/kept.h"
+#include "rdma/memory/memory.h"
 #include "support/fabric_process.h"
 
 #define CLUSTER 99u

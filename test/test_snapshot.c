@@ -20,9 +20,9 @@
 #include <cmocka.h>
 
 #include "../sim/files.h"
-#include "kept.h"
-#include "memory.h"
-#include "snapshot.h"
+#include "rdma/memory/kept.h"
+#include "rdma/memory/memory.h"
+#include "rdma/memory/snapshot.h"
 #include "support/fabric_process.h"
 
 #define CLUSTER 77u

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "stripe.h"
+#include "rdma/memory/stripe.h"
 
 #define WORDS 64u
 #define WRITERS 2

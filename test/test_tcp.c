@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "memory.h"
-#include "stripe.h"
+#include "rdma/memory/memory.h"
+#include "rdma/memory/stripe.h"
 #include "support/fabric_process.h"
 
 #define CLUSTER 55u

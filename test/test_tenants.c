@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "../sim/files.h"
-#include "../rdma/server_state.h"
+#include "rdma/server/server_state.h"
 #include "tree/service/service_state.h"
 
 /* The fewest that a service takes. */

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../rdma/server_state.h"
+#include "rdma/server/server_state.h"
 #include "tree/client/directory.h"
 #include "fuzz.h"
 #include "node.h"

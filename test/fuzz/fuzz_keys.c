@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "keys.h"
+#include "rdma/stream/keys.h"
 
 static bool
 is_terminated(const char *text, size_t room)

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "rdma/base/control.h"
 #include "fabric.h"
 #include "fuzz.h"
 

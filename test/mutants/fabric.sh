@@ -1,86 +1,86 @@
 # Safeguards of the fabric. Sourced by test/mutations.
 
-mutate read_without_second_look conformance rdma/stripe.h \
+mutate read_without_second_look conformance rdma/memory/stripe.h \
 	's/return __atomic_load_n\(stripe, __ATOMIC_RELAXED\) == before;/return true;/'
-mutate write_without_stripe conformance rdma/stripe.h \
+mutate write_without_stripe conformance rdma/memory/stripe.h \
 	's/return __atomic_compare_exchange_n\(stripe, &before, \*odd,.*?;/return true;/s'
-mutate first_word_first test_recovery rdma/shm.c \
+mutate first_word_first test_recovery rdma/shm/shm.c \
 	's/words,\s+words - stored\);/stored, 0);/s'
-mutate killed_channel_goes_on conformance rdma/apply.h \
+mutate killed_channel_goes_on conformance rdma/memory/apply.h \
 	's/run->active = apply_is_live\(channel, __ATOMIC_SEQ_CST\);/run->active = true;/'
-mutate record_of_another_taken test_recovery rdma/apply.h \
+mutate record_of_another_taken test_recovery rdma/memory/apply.h \
 	's/if \(!__atomic_compare_exchange_n\(&channel->record->active.*?return false;/__atomic_store_n(\&channel->record->active, idle | 1, __ATOMIC_SEQ_CST);/s'
-mutate dead_stripe_stays_odd conformance rdma/channel.c \
+mutate dead_stripe_stays_odd conformance rdma/server/channel.c \
 	's/stripe_release\(stripe, __atomic_load_n\(stripe, __ATOMIC_SEQ_CST\)\);//'
-mutate attach_does_not_wait test_recovery rdma/channel.c \
+mutate attach_does_not_wait test_recovery rdma/server/channel.c \
 	's/dead &= channel_settle\(server, i\);/channel_settle(server, i);/'
-mutate active_channel_is_quiet test_recovery rdma/channel.c \
+mutate active_channel_is_quiet test_recovery rdma/server/channel.c \
 	's/\(active & MEMORY_ACTIVE_BUSY\) == 0 \|\| state->vanished/(active | 1) != 0/'
-mutate locks_stay conformance rdma/channel.c \
+mutate locks_stay conformance rdma/server/channel.c \
 	's/__atomic_store_n\(&locks\[i\], 0, __ATOMIC_SEQ_CST\);//'
-mutate all_locks_freed conformance rdma/memory.h \
+mutate all_locks_freed conformance rdma/memory/memory.h \
 	's/return word >> 48 == instance && .*?;/return word != 0 + 0 * instance + 0 * incarnation;/'
-mutate doubt_forgotten conformance rdma/fabric.c \
+mutate doubt_forgotten conformance rdma/fabric/fabric.c \
 	's/endpoint->doubt = true;/endpoint->doubt = false;/g'
-mutate write_after_atomic conformance rdma/chain.h \
+mutate write_after_atomic conformance rdma/base/chain.h \
 	's/op->opcode == FABRIC_WRITE && \(\*atomic_seen \|\| /op->opcode == FABRIC_WRITE && (/'
-mutate stripe_crossing conformance rdma/chain.h \
+mutate stripe_crossing conformance rdma/base/chain.h \
 	's/\+ op->length > FABRIC_STRIPE_BYTES\)\n\t\treturn FABRIC_RANGE/+ op->length > 2 * FABRIC_STRIPE_BYTES)\n\t\treturn FABRIC_RANGE/'
-mutate pages_not_given_back test_server rdma/units.c \
+mutate pages_not_given_back test_server rdma/server/units.c \
 	's/if \(memory_give_back\(/if (0 && memory_give_back(/'
-mutate pages_not_taken test_server rdma/units.c \
+mutate pages_not_taken test_server rdma/server/units.c \
 	's/status = memory_allocate\(&server->memory, server->memory.nodes \+ offset, bytes\);//'
-mutate old_boot_believed test_server rdma/memory.c \
+mutate old_boot_believed test_server rdma/memory/memory.c \
 	's/ && memcmp\(boot_id, header->boot_id, sizeof\(boot_id\)\) == 0//'
-mutate always_clean test_server rdma/server.c \
+mutate always_clean test_server rdma/server/server.c \
 	's/server->quiet \? 1 : 0;/1;/'
-mutate drain_does_not_wait test_server rdma/drain.c \
+mutate drain_does_not_wait test_server rdma/server/drain.c \
 	's/fabric_now\(\) >= deadline \|\|/true ||/'
-mutate drain_not_told test_server rdma/drain.c \
+mutate drain_not_told test_server rdma/server/drain.c \
 	's/header->draining, 1,/header->draining, 0,/'
-mutate drain_waits_for_the_dead test_server rdma/drain.c \
+mutate drain_waits_for_the_dead test_server rdma/server/drain.c \
 	's/ && holder <= MEMORY_MAX_INSTANCES && instances->here\[holder\]//'
-mutate huge_pages_not_looked_at test_server rdma/object.c \
+mutate huge_pages_not_looked_at test_server rdma/server/object.c \
 	's/if \(server->options.huge_pages != FABRIC_HUGE_ON \|\| /if (true || /'
-mutate death_seen_by_socket_only test_recovery rdma/accept.c \
+mutate death_seen_by_socket_only test_recovery rdma/server/accept.c \
 	's/epoll_ctl\(server->events, EPOLL_CTL_ADD, connection->process, &event\);//'
-mutate stale_reply_taken conformance rdma/control.c \
+mutate stale_reply_taken conformance rdma/base/control.c \
 	's/frame->request == request && //'
-mutate redo_slot_inherited conformance rdma/channel.c \
+mutate redo_slot_inherited conformance rdma/server/channel.c \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'
-mutate old_incarnation_connects conformance rdma/requests.c \
+mutate old_incarnation_connects conformance rdma/server/requests.c \
 	's/ \|\|\s+instance->incarnation != connection->incarnation\)\s+return FABRIC_FENCED;/)\n\t\treturn FABRIC_FENCED;/s'
-mutate waits_share_no_deadline test_deadline rdma/wait.c \
+mutate waits_share_no_deadline test_deadline rdma/base/wait.c \
 	's/if \(options->silence == NULL\)/if (true)/'
 
 # ---- files that are not ours
-mutate strange_object_replaced test_server rdma/memory.c \
+mutate strange_object_replaced test_server rdma/memory/memory.c \
 	's/if \(page\.bytes\[i\] != 0\)\s+return MEMORY_KIND_STRANGE;/if (page.bytes[i] != 0)\n\t\t\treturn MEMORY_KIND_OBJECT;/s'
-mutate owner_not_looked_at test_server rdma/object.c \
+mutate owner_not_looked_at test_server rdma/server/object.c \
 	's/else if \(file\.st_uid != geteuid\(\)\)/else if (false)/'
-mutate mode_not_looked_at test_server rdma/object.c \
+mutate mode_not_looked_at test_server rdma/server/object.c \
 	's/else if \(\(file\.st_mode & \(S_IRWXG \| S_IRWXO\)\) != 0\)/else if ((file.st_mode \& S_IRWXO) != 0)/'
-mutate links_not_looked_at test_server rdma/object.c \
+mutate links_not_looked_at test_server rdma/server/object.c \
 	's/else if \(file\.st_nlink > 1\)/else if (file.st_nlink > 2)/'
-mutate name_locked_only test_server rdma/object.c \
+mutate name_locked_only test_server rdma/server/object.c \
 	's/if \(fcntl\(descriptor, F_OFD_SETLK, &lock\) == 0\)/if (lock.l_len == 1)/'
-mutate socket_replaces_anything test_server rdma/listen.c \
+mutate socket_replaces_anything test_server rdma/server/listen.c \
 	's/if \(!S_ISSOCK\(there\.st_mode\)\)/if (false)/'
-mutate memory_thrown_away test_server rdma/object.c \
+mutate memory_thrown_away test_server rdma/server/object.c \
 	's/if \(kind == MEMORY_KIND_UNFINISHED \|\| kind == MEMORY_KIND_VACANT\)\n\t\{\n\t\tif/if (kind != MEMORY_KIND_STRANGE)\n\t{\n\t\tif/'
-mutate cut_memory_ends_process test_server rdma/guard.c \
+mutate cut_memory_ends_process test_server rdma/memory/guard.c \
 	's/if \(!install\(\)\)\n\t\treturn false;/(void) install;\n\tif (bytes > 0)\n\t\treturn false;/'
-mutate cut_memory_believed test_server rdma/shm.c \
+mutate cut_memory_believed test_server rdma/shm/shm.c \
 	's/return guard_is_lost\(([^?]*)\) \? memory_lost\(endpoint\) : status;/(void) memory_lost;\n\treturn status;/s'
-mutate cut_memory_served test_server rdma/server.c \
+mutate cut_memory_served test_server rdma/server/server.c \
 	's/return object_is_whole\(server\) \? FABRIC_OK : FABRIC_LOST;/return FABRIC_OK;/'
-mutate group_taken_for_user test_server rdma/accept.c \
+mutate group_taken_for_user test_server rdma/server/accept.c \
 	's/is_among\(peer->gid, users->groups, users->group_count\)/is_among(peer->gid, users->users, users->user_count)/'
-mutate everybody_is_served test_server rdma/accept.c \
+mutate everybody_is_served test_server rdma/server/accept.c \
 	's/(is_among\(groups\[i\], users->groups, users->group_count\))/(groups[i] > 0 || $1)/'
 mutate file_system_taken_for_node test_service tree/service/service_space.c \
 	's/full = FABRIC_HOST_FULL;/full = FABRIC_NO_MEMORY;/'
-mutate full_file_system_told_each_time test_server rdma/units.c \
+mutate full_file_system_told_each_time test_server rdma/server/units.c \
 	's/used >= ROOM_WARN_PERCENT && !server->room_told/used >= ROOM_WARN_PERCENT/'
-mutate small_file_system_not_told test_server rdma/units.c \
+mutate small_file_system_not_told test_server rdma/server/units.c \
 	's/if \(at_start && all < /if (at_start \&\& 2 * all < /'

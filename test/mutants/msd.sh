@@ -30,5 +30,5 @@ mutate waits_for_pipe_of_settings test_msd tree/msd/msd_config.c \
 	's/ \| O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/ | O_CLOEXEC/'
 mutate waits_for_pipe_of_log test_msd tree/msd/msd_log.c \
 	's/O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/O_CLOEXEC/'
-mutate pipe_taken_for_snapshot test_snapshot rdma/snapshot.c \
+mutate pipe_taken_for_snapshot test_snapshot rdma/memory/snapshot.c \
 	's/if \(!snapshot_may_be\(writer->descriptor\)\)/if (false)/'

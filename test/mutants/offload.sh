@@ -56,11 +56,11 @@ mutate descent_from_any_level test_descend tree/service/service_descend.c \
 	's/request->level == 0 \|\|\s+request->level >= LEVELS_MAX/false/'
 mutate descent_of_a_cut_bound test_descend tree/service/service_descend.c \
 	's/return whole \|\| !bound->key\.cut;/return whole || true;/'
-mutate nodes_copied_while_they_are_written test_descend rdma/units.c \
+mutate nodes_copied_while_they_are_written test_descend rdma/server/units.c \
 	's/if \(stripe_try_read\(memory_stripe\(memory, offset\), (\(const uint64_t \*\) \(memory->nodes \+ offset\)),\s+buffer, bytes \/ 8\)\)/if (stripe_copy_out(buffer, $1, bytes \/ 8), true)/'
-mutate nodes_copied_beyond_their_stripe test_descend rdma/units.c \
+mutate nodes_copied_beyond_their_stripe test_descend rdma/server/units.c \
 	's/\s+offset % FABRIC_STRIPE_BYTES \+ bytes > FABRIC_STRIPE_BYTES \|\|//'
-mutate nodes_of_a_device_copied soft/test_descend=--verbs,soft0 rdma/units.c \
+mutate nodes_of_a_device_copied soft/test_descend=--verbs,soft0 rdma/server/units.c \
 	's/server->verbs != NULL \|\| //'
 mutate outlier_counts_whole test_offload tree/descent/offload.c \
 	's/now = OUTLIER_TIMES \* before;/;/'

@@ -1,129 +1,129 @@
 # Safeguards of streams and keys. Sourced by test/mutations.
 
-mutate hello_heard_in_part test_handshake rdma/stream.c \
+mutate hello_heard_in_part test_handshake rdma/stream/stream.c \
 	's/return hear_until\(stream, whole\);/return STREAM_OK;/'
-mutate hello_of_any_length test_handshake rdma/stream.c \
+mutate hello_of_any_length test_handshake rdma/stream/stream.c \
 	's/if \(whole > HELLO_BYTES\)/if (false)/; s/return hear_until\(stream, whole\);/return hear_until(stream, whole < HELLO_BYTES ? whole : HELLO_BYTES);/'
-mutate second_hello_awaited test_handshake rdma/stream.c \
+mutate second_hello_awaited test_handshake rdma/stream/stream.c \
 	's/stream->find != NULL && stream->tenant == 0\)/false)/'
-mutate older_tls_allowed test_handshake rdma/stream.c \
+mutate older_tls_allowed test_handshake rdma/stream/stream.c \
 	's/set_min_proto_version\(tls, TLS1_3_VERSION\)/set_min_proto_version(tls, TLS1_2_VERSION)/'
-mutate certificate_in_place_of_key test_handshake rdma/stream.c \
+mutate certificate_in_place_of_key test_handshake rdma/stream/stream.c \
 	's/SSL_session_reused\(stream->ssl\) != 1/false/; s/SSL_VERIFY_PEER/SSL_VERIFY_NONE/'
-mutate no_forward_secrecy test_handshake rdma/stream.c \
+mutate no_forward_secrecy test_handshake rdma/stream/stream.c \
 	's/SSL_CTX_clear_options\(tls, /SSL_CTX_set_options(tls, /'
-mutate tickets_given test_handshake rdma/stream.c \
+mutate tickets_given test_handshake rdma/stream/stream.c \
 	's/SSL_CTX_set_num_tickets\(tls, 0\)/SSL_CTX_set_num_tickets(tls, 2)/'
-mutate other_hash_allowed test_handshake rdma/stream.c \
+mutate other_hash_allowed test_handshake rdma/stream/stream.c \
 	's/"TLS_AES_128_GCM_SHA256:/"TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256:/; s/\{0x13, 0x01\}/{0x13, 0x02}/'
-mutate identity_cut_at_zero test_handshake rdma/stream.c \
+mutate identity_cut_at_zero test_handshake rdma/stream/stream.c \
 	's/ \|\| memchr\(identity, .\\0., bytes\) != NULL//'
-mutate tenant_before_the_end test_handshake rdma/stream.c \
+mutate tenant_before_the_end test_handshake rdma/stream/stream.c \
 	's/stream->ready \? stream->tenant : 0/stream->tenant/'
-mutate kept_in_the_read test_handshake rdma/stream.c \
+mutate kept_in_the_read test_handshake rdma/stream/stream.c \
 	's/stream->reads_left--;//'
-mutate key_stays_with_connection test_stream rdma/stream.c \
+mutate key_stays_with_connection test_stream rdma/stream/stream.c \
 	's/SSL_SESSION_set1_master_key\(session, zeroes, sizeof\(zeroes\)\);//'
-mutate errors_left_for_others test_handshake rdma/stream.c \
+mutate errors_left_for_others test_handshake rdma/stream/stream.c \
 	's/(refuse\(stream, ERR_GET_REASON\(reason\), text\);\n)\tERR_clear_error\(\);/$1/'
-mutate errors_of_others_believed test_stream rdma/stream.c \
+mutate errors_of_others_believed test_stream rdma/stream/stream.c \
 	's/(\nprepare\(Stream \*stream\)\n\{\n)\tERR_clear_error\(\);/$1/'
-mutate signal_on_plain_end test_stream rdma/stream.c \
+mutate signal_on_plain_end test_stream rdma/stream/stream.c \
 	's/bytes, MSG_DONTWAIT \| MSG_NOSIGNAL/bytes, MSG_DONTWAIT/'
-mutate signal_on_tls_end test_stream rdma/stream.c \
+mutate signal_on_tls_end test_stream rdma/stream/stream.c \
 	's/\(size_t\) bytes, MSG_DONTWAIT \| MSG_NOSIGNAL/(size_t) bytes, MSG_DONTWAIT/'
-mutate rest_of_record_forgotten test_stream rdma/stream.c \
+mutate rest_of_record_forgotten test_stream rdma/stream/stream.c \
 	's/!stream->drained && SSL_has_pending\(stream->ssl\) == 1/false/'
-mutate part_of_record_is_pending test_stream rdma/stream.c \
+mutate part_of_record_is_pending test_stream rdma/stream/stream.c \
 	's/stream->drained = result != 1;/stream->drained = false;/'
-mutate write_tied_to_its_address test_stream rdma/stream.c \
+mutate write_tied_to_its_address test_stream rdma/stream/stream.c \
 	's/ \| SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER//'
 
-mutate key_file_mode_not_checked test_keys rdma/keys.c \
+mutate key_file_mode_not_checked test_keys rdma/stream/keys.c \
 	's/\(state.st_mode & \(S_IRWXG \| S_IRWXO\)\) != 0/false/'
-mutate key_file_owner_not_checked test_keys rdma/keys.c \
+mutate key_file_owner_not_checked test_keys rdma/stream/keys.c \
 	's/state.st_uid != geteuid\(\) && state.st_uid != 0/false/'
-mutate key_of_zeroes test_keys rdma/keys.c \
+mutate key_of_zeroes test_keys rdma/stream/keys.c \
 	's/return any != 0;/return any == any;/'
-mutate key_of_two_tenants test_keys rdma/keys.c \
+mutate key_of_two_tenants test_keys rdma/stream/keys.c \
 	's/memcmp\(other->key, key->key, sizeof\(key->key\)\) == 0/false/'
-mutate sixteen_tenants test_keys rdma/keys.c \
+mutate sixteen_tenants test_keys rdma/stream/keys.c \
 	's/!known && tenants == FABRIC_MAX_TENANTS/false/'
-mutate keys_not_overwritten test_keys rdma/keys.c \
+mutate keys_not_overwritten test_keys rdma/stream/keys.c \
 	's/explicit_bzero\(keys, sizeof\(\*keys\)\);/keys->count = 0;/'
-mutate identity_shows_the_key test_keys rdma/keys.c \
+mutate identity_shows_the_key test_keys rdma/stream/keys.c \
 	's/"%02x", hash\[i\]/"%02x", key->key[i]/'
 
 # Safeguards of the memory node's network side.
-mutate length_of_frame_not_checked test_security rdma/control.c \
+mutate length_of_frame_not_checked test_security rdma/base/control.c \
 	's/ &&\s+frame->length <= \(frame->method == CONTROL_CHAIN \? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD\)//'
-mutate other_versions_taken test_security rdma/control.c \
+mutate other_versions_taken test_security rdma/base/control.c \
 	's/frame->version == CONTROL_VERSION/true/'
-mutate served_before_hello test_security rdma/requests.c \
+mutate served_before_hello test_security rdma/server/requests.c \
 	's/else if \(!connection->introduced\)/else if (false)/'
-mutate grant_of_refused_device test_refusals rdma/requests.c \
+mutate grant_of_refused_device test_refusals rdma/server/requests.c \
 	's/(take_client\(server, connection, request, &client, )&verbs/$1&connection->verbs/; s/\tconnection->verbs = verbs;\n//; s/verbs \? &grant : NULL\);\n\}\n\nstatic void\nhandle_reset/connection->verbs ? &grant : NULL);\n}\n\nstatic void\nhandle_reset/'
-mutate chain_of_no_channel test_security rdma/requests.c \
+mutate chain_of_no_channel test_security rdma/server/requests.c \
 	's/\n\t\tchains_forget\(connection\);//'
-mutate padding_not_cleared conformance=--tcp rdma/control.c \
+mutate padding_not_cleared conformance=--tcp rdma/base/control.c \
 	's/\tmemset\(place \+ end, 0, control_frame_bytes\(frame->length\) - end\);/\t(void) end;/' memory
 mutate reply_not_cleared test_calls tree/service/service_calls.c \
 	's/\n\tmemset\(&out, 0, methods\[method\]\.reply_bytes\);//' memory
-mutate hello_twice test_security rdma/requests.c \
+mutate hello_twice test_security rdma/server/requests.c \
 	's/ \|\| connection->introduced\)/)/'
-mutate end_of_region_not_checked test_security rdma/chain.h \
+mutate end_of_region_not_checked test_security rdma/base/chain.h \
 	's/op->offset >= limit \|\| op->length > limit - op->offset/op->offset + op->length > limit/'
-mutate operations_not_aligned test_security rdma/chain.h \
+mutate operations_not_aligned test_security rdma/base/chain.h \
 	's/\(\(op->offset \| op->length\) & 7\) != 0 \|\| //'
-mutate chain_with_a_rest test_security rdma/chain.c \
+mutate chain_with_a_rest test_security rdma/base/chain.c \
 	's/return bytes == 0 \? FABRIC_OK : FABRIC_PROTOCOL;/return FABRIC_OK;/'
-mutate write_beyond_its_frame test_security rdma/chain.c \
+mutate write_beyond_its_frame test_security rdma/base/chain.c \
 	's/ \|\| bytes - CHAIN_OPERATION_BYTES < argument_bytes\(op\)//'
-mutate units_of_all_tenants test_security rdma/apply.h \
+mutate units_of_all_tenants test_security rdma/memory/apply.h \
 	's/return mark == channel->mark \|\|/return mark != 0 ||/'
-mutate redo_slots_of_all test_security rdma/apply.h \
+mutate redo_slots_of_all test_security rdma/memory/apply.h \
 	's/offset \/ FABRIC_REDO_BYTES == channel->channel/offset < FABRIC_UNIT_BYTES/'
-mutate one_lock_table_for_all test_security rdma/memory.h \
+mutate one_lock_table_for_all test_security rdma/memory/memory.h \
 	's/return memory->locks \+ \(size_t\) tenant \* MEMORY_LOCK_WORDS;/return memory->locks + 0 * tenant;/'
-mutate clusters_of_all_tenants test_security rdma/requests.c \
+mutate clusters_of_all_tenants test_security rdma/server/requests.c \
 	's/instance == NULL \|\| instance->tenant == connection->tenant \?/true ?/'
-mutate channels_of_all_clusters test_security rdma/requests.c \
+mutate channels_of_all_clusters test_security rdma/server/requests.c \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
-mutate refusal_not_logged test_security rdma/accept.c \
+mutate refusal_not_logged test_security rdma/server/accept.c \
 	's/server_complain\(server, COMPLAINT_REFUSED, "a client was refused.*?;//s'
-mutate strangers_stay test_crowd rdma/serve.c \
+mutate strangers_stay test_crowd rdma/server/serve.c \
 	's/fabric_now\(\) > connection->stranger_deadline/false/'
-mutate slow_readers_read_from test_crowd rdma/serve.c \
+mutate slow_readers_read_from test_crowd rdma/server/serve.c \
 	's/buffer_used\(&connection->output\) < SERVER_OUTPUT_BYTES/true/'
-mutate channels_for_the_greedy test_crowd rdma/channel.c \
+mutate channels_for_the_greedy test_crowd rdma/server/channel.c \
 	's/!tenant_may_have_channel\(server, connection->tenant\)/false/'
-mutate connections_for_the_greedy test_crowd rdma/accept.c \
+mutate connections_for_the_greedy test_crowd rdma/server/accept.c \
 	's/!tenant_may_have_connection\(server, connection->tenant\)/false/'
-mutate complaints_without_end test_crowd rdma/log.c \
+mutate complaints_without_end test_crowd rdma/server/log.c \
 	's/COMPLAINTS_SAID 5u/COMPLAINTS_SAID 5000u/'
-mutate refused_chains_not_logged test_crowd rdma/chains.c \
+mutate refused_chains_not_logged test_crowd rdma/server/chains.c \
 	's/server_complain\(server, COMPLAINT_CHAIN.*?;//s'
-mutate refused_chains_all_logged test_crowd rdma/chains.c \
+mutate refused_chains_all_logged test_crowd rdma/server/chains.c \
 	's/server_complain\(server, COMPLAINT_CHAIN,/server_log(server, FABRIC_LOG_WARNING,/'
-mutate refused_requests_not_logged test_crowd rdma/requests.c \
+mutate refused_requests_not_logged test_crowd rdma/server/requests.c \
 	's/server_complain\(server, COMPLAINT_REQUEST.*?;//s'
-mutate key_not_asked_for test_refusals rdma/accept.c \
+mutate key_not_asked_for test_refusals rdma/server/accept.c \
 	's/ask_for_key\(connection\);//; s/static void\nask_for_key/static inline void\nask_for_key/'
-mutate anybody_asked_for_key test_refusals rdma/accept.c \
+mutate anybody_asked_for_key test_refusals rdma/server/accept.c \
 	's/ \|\|\s+frame.method != CONTROL_HELLO//'
-mutate unwanted_key_not_told test_refusals rdma/serve.c \
+mutate unwanted_key_not_told test_refusals rdma/server/serve.c \
 	's/stream_refuse_hello\(connection->stream\);//'
-mutate version_not_told test_refusals rdma/serve.c \
+mutate version_not_told test_refusals rdma/server/serve.c \
 	's/connection_reply\(server, connection, frame, FABRIC_PROTOCOL, 0\);//'
-mutate version_told_later test_refusals rdma/serve.c \
+mutate version_told_later test_refusals rdma/server/serve.c \
 	's/!connection->introduced && frame->method == CONTROL_HELLO/frame->method == CONTROL_HELLO/'
-mutate other_version_is_away test_refusals rdma/link.c \
+mutate other_version_is_away test_refusals rdma/stream/link.c \
 	's/method == CONTROL_HELLO && link->other_version/false/'
-mutate other_version_is_away_locally test_refusals rdma/control.c \
+mutate other_version_is_away_locally test_refusals rdma/base/control.c \
 	's/method == CONTROL_HELLO && client->other_version/false/'
-mutate node_believed test_refusals rdma/control.c \
+mutate node_believed test_refusals rdma/base/control.c \
 	's/if \(!capabilities_keep_contract\(capabilities, endpoint\)\)/if (false \&\& capabilities_keep_contract(capabilities, endpoint))/'
-mutate lock_words_of_zero test_refusals rdma/control.c \
+mutate lock_words_of_zero test_refusals rdma/base/control.c \
 	's/capabilities->lock_words == 0 \|\| //'
-mutate chain_longer_than_any test_refusals rdma/control.c \
+mutate chain_longer_than_any test_refusals rdma/base/control.c \
 	's/ && capabilities->max_chain <= FABRIC_MAX_CHAIN//'

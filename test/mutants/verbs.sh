@@ -1,34 +1,34 @@
 # Safeguards of the verbs transport, against the device that test_flight plays. Sourced by test/mutations.
 
-mutate missing_answer_believed test_flight rdma/verbs_flight.c \
+mutate missing_answer_believed test_flight rdma/verbs/verbs_flight.c \
 	's/memcmp\(data, &flight->missing, sizeof\(flight->missing\)\) == 0/false/'
-mutate result_of_an_older_chain test_flight rdma/verbs_flight.c \
+mutate result_of_an_older_chain test_flight rdma/verbs/verbs_flight.c \
 	's/memcpy\(data, &flight->missing, sizeof\(flight->missing\)\);/;/'
-mutate write_overtakes_atomic test_flight rdma/verbs_flight.c \
+mutate write_overtakes_atomic test_flight rdma/verbs/verbs_flight.c \
 	's/fence = flight->reads_pending \|\| flight->atomics_pending;/fence = flight->reads_pending;/'
-mutate fence_for_software_device test_flight rdma/verbs_flight.c \
+mutate fence_for_software_device test_flight rdma/verbs/verbs_flight.c \
 	's/if \(flight->device_fences\)/if (true)/'
-mutate fenced_request_not_held_back test_flight rdma/verbs_flight.c \
+mutate fenced_request_not_held_back test_flight rdma/verbs/verbs_flight.c \
 	's/if \(chain->requests\[first\]\.fence && flight->posted != flight->completed\)/if (false)/'
-mutate lock_word_read_plainly test_flight rdma/verbs_flight.c \
+mutate lock_word_read_plainly test_flight rdma/verbs/verbs_flight.c \
 	's/if \(is_word_read\(op\)\)/if (false)/'
-mutate foreign_write_leaves test_flight rdma/verbs_flight.c \
+mutate foreign_write_leaves test_flight rdma/verbs/verbs_flight.c \
 	's/if \(ops\[i\]\.opcode != FABRIC_READ && find_window\(flight, &ops\[i\]\) == NULL\)/if (false)/'
 
 # Tenants on one device, and clients of other transports beside, over the device that soft_device plays.
-mutate one_domain_for_all_tenants soft/tenants=--verbs,soft0,foreign rdma/verbs_server.c \
+mutate one_domain_for_all_tenants soft/tenants=--verbs,soft0,foreign rdma/server/verbs_server.c \
 	's/domains\[server->channels\[channel\]\.connection->tenant\]/domains[1]/'
-mutate granted_outside_of_the_part soft/tenants=--verbs,soft0,parts rdma/units.c \
+mutate granted_outside_of_the_part soft/tenants=--verbs,soft0,parts rdma/server/units.c \
 	's/ \|\| offset < first \|\| offset \+ bytes > end\)/)/'
-mutate parts_overlap test_parts rdma/parts.c \
+mutate parts_overlap test_parts rdma/server/parts.c \
 	's/!part_is_empty\(part\) && part->end > offset && part->first < end/false/'
-mutate chains_beside_a_device_by_processor soft/tenants=--verbs,soft0,beside rdma/chains.c \
+mutate chains_beside_a_device_by_processor soft/tenants=--verbs,soft0,beside rdma/server/chains.c \
 	's/if \(server->verbs != NULL\)/if (false)/'
-mutate device_locks_freed_by_processor soft/tenants=--verbs,soft0,locks rdma/channel.c \
+mutate device_locks_freed_by_processor soft/tenants=--verbs,soft0,locks rdma/server/channel.c \
 	's/if \(!verbs_server_has_locks\(server, instance->tenant\)\)/if (true)/'
-mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken rdma/verbs_server.c \
+mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken rdma/server/verbs_server.c \
 	's/flight_break\(&loop->flight, FABRIC_LOST\)/flight_break(&loop->flight, FABRIC_OK)/'
 
 # The driver, over the libibverbs that soft_verbs plays.
-mutate last_request_not_signaled ibverbs/conformance=--verbs,soft1 rdma/verbs_queue.c \
+mutate last_request_not_signaled ibverbs/conformance=--verbs,soft1 rdma/driver/verbs_queue.c \
 	's/works\[count - 1\]\.send_flags \|= IBV_SEND_SIGNALED;/;/'

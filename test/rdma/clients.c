@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "support/fabric_process.h"
-#include "transport.h"
-#include "verbs_flight.h"
+#include "rdma/base/transport.h"
+#include "rdma/verbs/verbs_flight.h"
 
 #define NODE_BYTES (4u << 20)
 /* What a memory node that ends gives to those who hold locks. */

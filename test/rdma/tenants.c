@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "support/fabric_process.h"
-#include "transport.h"
-#include "verbs_flight.h"
+#include "rdma/base/transport.h"
+#include "rdma/verbs/verbs_flight.h"
 
 #define NODE_BYTES (4u << 20)
 #define MAX_CHANNELS 8u

@@ -6,7 +6,7 @@
 #ifndef SHERMAN_TEST_DOOR_H
 #define SHERMAN_TEST_DOOR_H
 
-#include "../../rdma/server_state.h"
+#include "rdma/server/server_state.h"
 #include "tree/service/service_state.h"
 
 #define DOOR_TENANTS 2u

@@ -12,7 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/ssl.h>
 
-#include "server_state.h"
+#include "rdma/server/server_state.h"
 
 /*
  * Memory of libraries counts as set, as they are not compiled for the sanitizer; our own is poisoned below.  What a library has on its

@@ -5,7 +5,7 @@
 #ifndef SHERMAN_TEST_OFFLOAD_FIXTURE_H
 #define SHERMAN_TEST_OFFLOAD_FIXTURE_H
 
-#include "../../rdma/transport.h"
+#include "rdma/base/transport.h"
 #include "tree/client/directory.h"
 #include "tree/descent/offload.h"
 #include "cost.h"

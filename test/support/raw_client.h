@@ -6,8 +6,8 @@
 #ifndef SHERMAN_RAW_CLIENT_H
 #define SHERMAN_RAW_CLIENT_H
 
-#include "control.h"
-#include "stream.h"
+#include "rdma/base/control.h"
+#include "rdma/stream/stream.h"
 #include "support/fabric_process.h"
 
 /* Longest frame with its payload. */

@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "../../rdma/server_state.h"
+#include "rdma/server/server_state.h"
 #include "require.h"
 #include "sim_cluster.h"
 

@@ -25,7 +25,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "verbs_driver.h"
+#include "rdma/verbs/verbs_driver.h"
 
 /* FABRIC_DETAIL_BYTES of fabric.h, which a driver does not know. */
 #define DETAIL_BYTES 256

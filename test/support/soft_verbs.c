@@ -12,7 +12,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "verbs_driver.h"
+#include "rdma/verbs/verbs_driver.h"
 
 #define DETAIL_BYTES 256
 #define PORT 1

@@ -5,7 +5,7 @@
 #ifndef SHERMAN_STREAM_PAIR_H
 #define SHERMAN_STREAM_PAIR_H
 
-#include "stream.h"
+#include "rdma/stream/stream.h"
 
 /* Enough for the flights of a handshake and a few records. */
 #define PAIR_WIRE_BYTES 65536u

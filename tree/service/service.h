@@ -22,8 +22,8 @@
 #ifndef SHERMAN_SERVICE_H
 #define SHERMAN_SERVICE_H
 
-#include "rdma/kept.h"
-#include "rdma/keys.h"
+#include "rdma/memory/kept.h"
+#include "rdma/stream/keys.h"
 #include "rdma/server.h"
 
 typedef struct Service Service;

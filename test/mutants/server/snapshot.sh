@@ -4,7 +4,7 @@ mutate age_of_memory_not_looked_at t/028_snapshot am/recovery/recovery.c \
 	's/if \(known && \(status->epoch == local->epoch \|\| .*\)\)$/if (known)/m'
 mutate snapshot_of_another_history_stays t/028_snapshot am/recovery/recovery.c \
 	's/sherman_keep_file\(SHERMAN_SNAPSHOT, "unproven"\)/true/'
-mutate anything_can_be_removed t/028_snapshot rdma/kept_remove.c \
+mutate anything_can_be_removed t/028_snapshot rdma/memory/kept_remove.c \
 	's/if \(!wanted\.found\)/if (!wanted.found \&\& kept[0] == 0)/'
 mutate snapshot_not_wanted t/028_snapshot am/server/workers.c \
 	's/if \(sherman_embedded_snapshot\)/if (true)/'

@@ -1,0 +1,67 @@
+/*
+ * kept.h
+ *		Files that are set aside: memory and snapshots that are not used any more, and that nobody but the
+ *		administrator may throw away.
+ *
+ * A file that is kept has its former name, KEPT_MARK, why it was set aside and when (UTC), as in
+ * "memory.kept-damaged-20261123T121314Z"; more of one second are numbered.  Anybody can give a file such a name, in a
+ * directory like /dev/shm: others' files are none that we keep.
+ */
+#ifndef SHERMAN_KEPT_H
+#define SHERMAN_KEPT_H
+
+#include <limits.h>
+
+#include "rdma/fabric.h"
+
+#define KEPT_MARK ".kept-"
+
+/* So many are kept of one file; then nothing more is set aside, and what would have to be stays in its place. */
+#define KEPT_MOST 16u
+
+/* Why it was set aside: lower-case letters and hyphens. */
+#define KEPT_WHY_BYTES 32u
+
+typedef struct KeptFile
+{
+	char path[PATH_MAX];
+	char why[KEPT_WHY_BYTES];
+	uint32_t owner; /* user id */
+	uint64_t bytes; /* that it takes of its file system */
+	int64_t since;  /* seconds since 1970 */
+} KeptFile;
+
+/*
+ * Renames a file, durably, and says how it is called now: `kept` (PATH_MAX).  On an error it stays where it is, and
+ * `detail` (FABRIC_DETAIL_BYTES) says why: FABRIC_UNREACHABLE (KEPT_MOST are kept already, or it cannot be renamed).
+ */
+extern FabricStatus kept_set_aside(const char *path, const char *why, char *kept, char *detail);
+
+/* What was set aside: which files may be removed as such. */
+typedef enum KeptKind
+{
+	KEPT_MEMORY,   /* a memory object, which no daemon serves and nobody maps */
+	KEPT_SNAPSHOT, /* what may be a snapshot, which no daemon reads */
+	KEPT_ANY       /* whatever it holds */
+} KeptKind;
+
+/* Calls `visit` for each file of this user that was set aside from `path`, in no order.  Returns how many there are. */
+extern uint32_t kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file),
+                          void *argument);
+
+/* The same of files of all users. */
+extern void kept_list_all(const char *path, void (*visit)(void *argument, const KeptFile *file),
+                          void *argument);
+
+/*
+ * Removes a file that was set aside from `path`, durably (kept_remove.c).  On an error it stays, and `detail`
+ * (FABRIC_DETAIL_BYTES) says why: FABRIC_NOT_FOUND (`kept` is no name of a file of this user that was set aside),
+ * FABRIC_DENIED (it does not hold what its kind does), FABRIC_BUSY (it is in use), FABRIC_UNREACHABLE (it cannot be
+ * removed).
+ */
+extern FabricStatus kept_remove(const char *path, KeptKind kind, const char *kept, char *detail);
+
+/* Makes the names in the directory of `path` durable. */
+extern bool kept_sync_directory(const char *path);
+
+#endif /* SHERMAN_KEPT_H */

@@ -1,0 +1,114 @@
+/*
+ * kept_remove.c
+ *		A file that was set aside is removed: such a one, and nothing else.
+ *
+ * Its name is compared with those that are there, and never taken apart: no path leads elsewhere.  Then the file is
+ * opened, and looked at through its descriptor.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rdma/base/detail.h"
+#include "rdma/memory/kept.h"
+#include "rdma/server/server_state.h"
+#include "rdma/memory/snapshot.h"
+
+typedef struct Wanted
+{
+	const char *path;
+	bool found;
+} Wanted;
+
+static void
+compare_path(void *argument, const KeptFile *file)
+{
+	Wanted *wanted = argument;
+
+	wanted->found |= strcmp(file->path, wanted->path) == 0;
+}
+
+/* Does the file hold what was set aside? */
+static bool
+holds_kind(int descriptor, KeptKind kind)
+{
+	switch (kind)
+	{
+		case KEPT_MEMORY:
+			return memory_kind_of(descriptor) != MEMORY_KIND_STRANGE;
+		case KEPT_SNAPSHOT:
+			return snapshot_may_be(descriptor);
+		case KEPT_ANY:
+			return true;
+	}
+	return false;
+}
+
+/* Has a daemon or a client the file?  A daemon was told a kept file's name, or a client did not let go of its memory. */
+static bool
+is_in_use(int descriptor)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	return fcntl(descriptor, F_OFD_SETLK, &lock) != 0 || flock(descriptor, LOCK_EX | LOCK_NB) != 0;
+}
+
+/* Removes the file that is open, if it still has the name. */
+static FabricStatus
+remove_open(const char *kept, int descriptor, KeptKind kind, char *detail)
+{
+	struct stat opened;
+	struct stat named;
+
+	if (!holds_kind(descriptor, kind))
+	{
+		detail_set(detail,
+		           "\"%.150s\" has the name of a %s that was set aside, and is none: it is not touched", kept,
+		           kind == KEPT_MEMORY ? "memory" : "snapshot");
+		return FABRIC_DENIED;
+	}
+	if (is_in_use(descriptor))
+	{
+		detail_set(detail, "\"%.160s\" is in use", kept);
+		return FABRIC_BUSY;
+	}
+	if (fstat(descriptor, &opened) != 0 || lstat(kept, &named) != 0 || opened.st_ino != named.st_ino ||
+	    opened.st_dev != named.st_dev || opened.st_uid != geteuid())
+	{
+		detail_set(detail, "\"%.160s\" was replaced by another file", kept);
+		return FABRIC_DENIED;
+	}
+	if (unlink(kept) == 0 && kept_sync_directory(kept))
+		return FABRIC_OK;
+	detail_set(detail, "cannot remove \"%.160s\": %s", kept, strerror(errno));
+	return FABRIC_UNREACHABLE;
+}
+
+FabricStatus
+kept_remove(const char *path, KeptKind kind, const char *kept, char *detail)
+{
+	Wanted wanted = {.path = kept};
+	FabricStatus status;
+	int descriptor;
+
+	(void) kept_list(path, compare_path, &wanted);
+	if (!wanted.found)
+	{
+		detail_set(detail, "\"%.120s\" is no file of this user that was set aside from \"%.60s\"", kept,
+		           path);
+		return FABRIC_NOT_FOUND;
+	}
+	descriptor = open(kept, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (descriptor < 0)
+	{
+		detail_set(detail, "cannot open \"%.160s\": %s", kept, strerror(errno));
+		return FABRIC_UNREACHABLE;
+	}
+	status = remove_open(kept, descriptor, kind, detail);
+	close(descriptor);
+	return status;
+}

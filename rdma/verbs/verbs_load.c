@@ -1,0 +1,132 @@
+/*
+ * verbs_load.c
+ *		Finds the driver of the verbs transport, and the wire format of what its two halves tell each other.
+ */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rdma/verbs/verbs.h"
+
+#define DRIVER_FILE "sherman_verbs.so"
+
+void
+verbs_put_address(ControlPayload *payload, const VerbsAddress *address)
+{
+	uint64_t gid[2];
+
+	memcpy(gid, address->gid, sizeof(gid));
+	control_put32(payload, address->queue);
+	control_put32(payload, address->sequence);
+	control_put32(payload, address->lid);
+	control_put32(payload, address->mtu);
+	control_put32(payload, address->reads);
+	control_put32(payload, 0);
+	control_put64(payload, gid[0]);
+	control_put64(payload, gid[1]);
+}
+
+void
+verbs_get_address(ControlPayload *payload, VerbsAddress *address)
+{
+	uint64_t gid[2];
+
+	address->queue = control_get32(payload);
+	address->sequence = control_get32(payload);
+	address->lid = control_get32(payload);
+	address->mtu = control_get32(payload);
+	address->reads = control_get32(payload);
+	(void) control_get32(payload);
+	gid[0] = control_get64(payload);
+	gid[1] = control_get64(payload);
+	memcpy(address->gid, gid, sizeof(gid));
+}
+
+void
+verbs_put_grant(ControlPayload *payload, const VerbsGrant *grant)
+{
+	verbs_put_address(payload, &grant->address);
+	for (int i = 0; i < VERBS_WINDOWS; i++)
+	{
+		control_put64(payload, grant->windows[i].first);
+		control_put64(payload, grant->windows[i].end);
+		control_put64(payload, grant->windows[i].base);
+		control_put32(payload, grant->windows[i].key);
+	}
+}
+
+void
+verbs_get_grant(ControlPayload *payload, VerbsGrant *grant)
+{
+	verbs_get_address(payload, &grant->address);
+	for (int i = 0; i < VERBS_WINDOWS; i++)
+	{
+		grant->windows[i].first = control_get64(payload);
+		grant->windows[i].end = control_get64(payload);
+		grant->windows[i].base = control_get64(payload);
+		grant->windows[i].key = control_get32(payload);
+	}
+}
+
+/* Opens the driver's file in the directory of `beside`. */
+static void *
+open_beside(const char *beside)
+{
+	char path[PATH_MAX];
+	const char *slash = beside == NULL ? NULL : strrchr(beside, '/');
+
+	if (slash == NULL || (size_t) snprintf(path, sizeof(path), "%.*s/%s", (int) (slash - beside), beside,
+	                                       DRIVER_FILE) >= sizeof(path))
+		return NULL;
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *
+open_driver(void)
+{
+	char program[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	Dl_info self;
+	void *library = NULL;
+
+	if (dladdr((const void *) open_beside, &self) != 0)
+		library = open_beside(self.dli_fname);
+	if (library == NULL && length > 0)
+	{
+		program[length] = '\0';
+		library = open_beside(program);
+	}
+#ifdef SHERMAN_LIBRARY_DIRECTORY
+	if (library == NULL)
+		library = open_beside(SHERMAN_LIBRARY_DIRECTORY "/");
+#endif
+	return library != NULL ? library : dlopen(DRIVER_FILE, RTLD_NOW | RTLD_LOCAL);
+}
+
+const VerbsDriver *
+verbs_load(char *detail)
+{
+	/* The dynamic linker keeps the object loaded and counts: to ask it again costs little and needs no global of ours. */
+	void *library = open_driver();
+	VerbsDriverFunction function = NULL;
+	const VerbsDriver *driver = NULL;
+	void *symbol = library == NULL ? NULL : dlsym(library, VERBS_DRIVER_SYMBOL);
+
+	if (symbol != NULL)
+	{
+		memcpy(&function, &symbol, sizeof(function));
+		driver = function();
+	}
+	if (driver != NULL && driver->version == VERBS_DRIVER_VERSION)
+		return driver;
+	if (driver != NULL)
+		snprintf(detail, FABRIC_DETAIL_BYTES, "%s is of another version", DRIVER_FILE);
+	else
+		snprintf(detail, FABRIC_DETAIL_BYTES, "verbs cannot be used: %s", dlerror());
+	if (library != NULL)
+		dlclose(library);
+	return NULL;
+}
