@@ -58,5 +58,5 @@ mutate service_manager_not_asked test_daemon tree/msd/msd.c \
 	's/EXTEND_TIMEOUT_USEC=%u\\nWATCHDOG=1\\nSTATUS=%s the snapshot: %llu of %llu MB",\s+SNAPSHOT_MORE_US, /STATUS=%s the snapshot: %llu of %llu MB",\n/s'
 mutate room_not_looked_for test_snapshot rdma/memory/snapshot.c \
 	's/if \(free_bytes >= needed\)/if (true)/'
-mutate long_paths_are_cut test_snapshot rdma/log.c \
+mutate long_paths_are_cut test_snapshot rdma/server/log.c \
 	's/message\[FABRIC_LOG_BYTES\]/message[FABRIC_DETAIL_BYTES]/'
