@@ -9,8 +9,8 @@ RDMA_SOURCES = \
 	rdma/fabric/fault.c \
 	rdma/memory/apply.c \
 	rdma/memory/guard.c \
-	rdma/memory/kept.c \
-	rdma/memory/kept_remove.c \
+	rdma/memory/set_aside.c \
+	rdma/memory/set_aside_remove.c \
 	rdma/memory/memory.c \
 	rdma/memory/pages.c \
 	rdma/memory/process.c \
@@ -24,11 +24,11 @@ RDMA_SOURCES = \
 	rdma/server/instance.c \
 	rdma/server/listen.c \
 	rdma/server/log.c \
-	rdma/server/object.c \
-	rdma/server/parts.c \
+	rdma/server/segment_file.c \
+	rdma/server/tenant_ranges.c \
 	rdma/server/requests.c \
-	rdma/server/saved.c \
-	rdma/server/serve.c \
+	rdma/server/server_snapshot.c \
+	rdma/server/connection_loop.c \
 	rdma/server/server.c \
 	rdma/server/tenant.c \
 	rdma/server/units.c \
@@ -36,7 +36,7 @@ RDMA_SOURCES = \
 	rdma/server/verbs_server.c \
 	rdma/shm/shm.c \
 	rdma/stream/keys.c \
-	rdma/stream/link.c \
+	rdma/stream/frame_client.c \
 	rdma/stream/network.c \
 	rdma/stream/stream.c \
 	rdma/tcp/tcp.c \

@@ -149,7 +149,7 @@ typedef struct FabricServerOptions
 	bool (*snapshot_go_on)(void *argument, bool saving, uint64_t done, uint64_t total);
 	void *snapshot_argument;
 	const char *
-		kept_hint; /* for the log: how files that were set aside (kept.h) are listed and removed; NULL: nothing */
+		kept_hint; /* for the log: how files that were set aside (set_aside.h) are listed and removed; NULL: nothing */
 	uint32_t max_connections; /* of network clients; 0 = four for each channel, and 64 */
 	/*
 	 * While network clients are active, look again for some microseconds before sleeping: their round trips take
@@ -329,7 +329,7 @@ typedef struct FabricServerFigures
 extern void fabric_server_figures(const FabricServer *server, FabricServerFigures *figures);
 
 /*
- * Takes a memory object that no daemon serves and nobody maps out of the way: it is set aside with this reason (kept.h),
+ * Takes a memory object that no daemon serves and nobody maps out of the way: it is set aside with this reason (set_aside.h),
  * under the name `kept` (PATH_MAX), or, with nothing in it, removed (`kept` is "").  FABRIC_NOT_FOUND: there is none;
  * FABRIC_DENIED: what is there is not such a file; FABRIC_EXISTS, FABRIC_BUSY: it is in use; FABRIC_UNREACHABLE.
  */

@@ -1,5 +1,5 @@
 
-# Crash points (am/base/steps.c): the same statement on as many tables in the same state as it has steps, each held up at another one.  Then
+# Crash points (am/base/crash_points.c): the same statement on as many tables in the same state as it has steps, each held up at another one.  Then
 # the server ends, and behind that every index must find what its table has.  One end serves many steps, as the tables have nothing
 # to do with each other; with SHERMAN_CRASH_POINTS=each there is one end for each, by SIGKILL of the process.
 

@@ -1,5 +1,5 @@
 
-# The launcher held up at one of its steps (am/base/steps.c).
+# The launcher held up at one of its steps (am/base/crash_points.c).
 
 package Launcher;
 

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "rdma/base/control.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/memory/memory.h"
 #include "support/fabric_process.h"
 

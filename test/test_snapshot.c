@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #include "../sim/files.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/memory/memory.h"
 #include "rdma/memory/snapshot.h"
 #include "support/fabric_process.h"

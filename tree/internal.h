@@ -52,7 +52,7 @@ typedef struct CreditGroup
 /* What descents cost at a memory node: offload.c. */
 typedef struct OffloadCosts OffloadCosts;
 
-/* A process's passages through the gates of trees, in shared memory: gate.c. */
+/* A process's passages through the gates of trees, in shared memory: quiesce.c. */
 typedef struct GateSlot GateSlot;
 
 /* The parts of an instance's shared memory. */
@@ -98,8 +98,8 @@ struct TreeClient
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
 	uint64_t silence;   /* options.silence points here, if not to the caller's */
 	bool holding;       /* between environment.hold and resume */
-	int passages;       /* gate.c: calls in progress, one inside another */
-	TreeState *closed;  /* gate.c: the tree whose gate this process has closed */
+	int passages;       /* quiesce.c: calls in progress, one inside another */
+	TreeState *closed;  /* quiesce.c: the tree whose gate this process has closed */
 	TreeFull full_by;   /* of the last TREE_MEMORY_FULL */
 	TreeCounters counters;
 	TreeGuesses guesses;
@@ -145,7 +145,7 @@ struct Tree
 	TreeCompare compare;
 	void *compare_argument;
 	TreeState *state;
-	uint64_t epoch;    /* the tree's, as of the call in progress (gate.c) */
+	uint64_t epoch;    /* the tree's, as of the call in progress (quiesce.c) */
 	uint64_t life;     /* its epoch when its state was made */
 	uint64_t *outside; /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
 	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.passages; 0: none */
@@ -153,13 +153,13 @@ struct Tree
 	size_t pool_bytes; /* its length */
 	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
 	NodeReserve leaves; /* split.c */
-	NodeReserve inner;  /* split.c, parent.c */
+	NodeReserve inner;  /* split.c, downlink.c */
 	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
 	OutsideBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
 	OutsideBlock cut;   /* of a separator in the making, likewise */
 	uint64_t inserted;  /* pointer of the leaf that the last insert put its entry into */
 	TreeStamp proven;   /* tree_removal_proven(); the geometry refers to it */
-	TreeFullHook full_hook; /* room.c; NULL = none */
+	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;
 	bool full_always;
 	struct Copies *copies;    /* copies.c; NULL = the tree's nodes have no copy */
@@ -293,7 +293,7 @@ extern TreeStatus place_is_ready(TreeClient *client, uint32_t memory_node);
 /* The capabilities of a memory node that is connected. */
 extern const FabricCapabilities *access_capabilities(const TreeClient *client, uint32_t memory_node);
 
-/* ---- access.c: reads ---- */
+/* ---- node_read.c: reads ---- */
 
 /*
  * Reads a node without a lock and believes it: repeats torn reads with back-off, in the end under the lock.
@@ -385,7 +385,7 @@ walk_goes_on(RightWalk *walk, uint64_t pointer)
 	return true;
 }
 
-/* ---- gate.c: passages, and instants without any ---- */
+/* ---- quiesce.c: passages, and instants without any ---- */
 extern size_t gate_shared_bytes(const TreeSharedOptions *options);
 /*
  * Begins a call that follows pointers of the tree, perhaps inside another one: waits while the gate is closed.  TREE_STOPPED,
@@ -774,7 +774,7 @@ extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);
  */
 extern void insert_abandon(Tree *tree);
 
-/* ---- room.c: dead entries of a full leaf ---- */
+/* ---- full_leaf.c: dead entries of a full leaf ---- */
 
 /* Whether the caller's hook is to be asked about the full leaf in this image. */
 extern bool room_is_asked(const Tree *tree, const uint64_t *node);
@@ -785,7 +785,7 @@ extern uint32_t room_removable(const NodeGeometry *g, const uint64_t *node, cons
 /* Empties them, in a private image. */
 extern void room_clear(const NodeGeometry *g, uint64_t *node, const TreeFullLeaf *full);
 
-/* ---- order.c: what only the comparator can order, done outside of locks ---- */
+/* ---- split_order.c: what only the comparator can order, done outside of locks ---- */
 
 /* Gathered cells with what the comparator needs: the images out of line of those that tie. */
 typedef struct OrderedCells
@@ -808,7 +808,7 @@ extern TreeStatus order_cells(Tree *tree, OrderedCells *cells);
 extern TreeStatus order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uint32_t cut,
                                   uint64_t *separator);
 
-/* ---- split.c, parent.c ---- */
+/* ---- split.c, downlink.c ---- */
 
 /*
  * A split at the tree's right end by an entry behind all others leaves this much on the left: ascending keys.

@@ -9,9 +9,9 @@ TREE_SOURCES = \
 	tree/change/insert.c \
 	tree/change/insert_common.c \
 	tree/change/insert_full.c \
-	tree/change/order.c \
+	tree/change/split_order.c \
 	tree/change/rewrite.c \
-	tree/change/room.c \
+	tree/change/full_leaf.c \
 	tree/change/vacuum.c \
 	tree/client/chain.c \
 	tree/client/copies.c \
@@ -20,12 +20,12 @@ TREE_SOURCES = \
 	tree/client/directory_copies.c \
 	tree/client/environment.c \
 	tree/client/failure.c \
-	tree/client/gate.c \
+	tree/client/quiesce.c \
 	tree/client/step.c \
 	tree/client/throttle.c \
 	tree/descent/leaf_read.c \
 	tree/descent/offload.c \
-	tree/descent/parent.c \
+	tree/descent/downlink.c \
 	tree/descent/predicate.c \
 	tree/descent/search.c \
 	tree/descent/split.c \
@@ -34,9 +34,9 @@ TREE_SOURCES = \
 	tree/handle/copies_compare.c \
 	tree/handle/estimate.c \
 	tree/handle/shared.c \
-	tree/lock/access.c \
+	tree/lock/node_read.c \
 	tree/lock/back_off.c \
-	tree/lock/hold.c \
+	tree/lock/lock_hold.c \
 	tree/lock/leaf_cache.c \
 	tree/lock/lock.c \
 	tree/lock/lock_leave.c \
@@ -49,11 +49,11 @@ TREE_SOURCES = \
 	tree/node/posting.c \
 	tree/node/redo.c \
 	tree/node/shape.c \
-	tree/node/verdict.c \
+	tree/node/node_verify.c \
 	tree/scan/batch.c \
 	tree/scan/batch_open.c \
 	tree/scan/batch_whole.c \
-	tree/scan/reread.c \
+	tree/scan/leaf_unchanged.c \
 	tree/scan/scan.c \
 	tree/scan/scan_take.c \
 	tree/scan/speculate.c \

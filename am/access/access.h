@@ -21,7 +21,7 @@ extern void sherman_kill_note(ShermanKills *kills, MemoryContext context, const 
 /* The scan leaves the batch, which is valid still: marks what was noted. Raises nothing. */
 extern void sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBatch *batch);
 
-/* ---- delete.c: entries that go before a leaf is split ---- */
+/* ---- bottomup_delete.c: entries that go before a leaf is split ---- */
 
 /* Before tree_insert(), behind sherman_index_for_insert(). */
 extern void sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged);

@@ -7,7 +7,7 @@
  * else the TID may be a new row's (tree/change/dead.c).
  *
  * A mark is a hint: whatever prevents it is no error.  It carries an LSN behind the evidence, and its entry is not
- * removed before that is durable (delete.c, vacuum.c).  A tree that nobody has changed in this epoch is left alone:
+ * removed before that is durable (bottomup_delete.c, vacuum.c).  A tree that nobody has changed in this epoch is left alone:
  * after an unclean end it would be broken for the sake of a few marks.
  */
 #include "am/base/sherman.h"

@@ -46,7 +46,7 @@ extern long sherman_heal_round(void);
 /* A visit: heals the indexes of this database that are due. */
 extern void sherman_heal_here(void);
 
-/* ---- visits.c: workers that go into one database, do something there and leave ---- */
+/* ---- database_workers.c: workers that go into one database, do something there and leave ---- */
 
 /* When the library is loaded: what a kind of visit is called in pg_stat_activity, and what it does there, outside of a transaction. */
 extern void sherman_visit_define(ShermanVisit kind, const char *name, void (*run) (void));

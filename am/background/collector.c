@@ -9,7 +9,7 @@
  *
  * The launcher decides which databases are worth a look: those with trees that somebody gave a hint about (a
  * transaction that made or dropped indexes ended) and, once in an interval, those that are still suspect.
- * Databases that are gone it sees itself.  A look at the others is a short visit (visits.c), which it waits for.
+ * Databases that are gone it sees itself.  A look at the others is a short visit (database_workers.c), which it waits for.
  */
 #include "am/base/sherman.h"
 

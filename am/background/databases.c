@@ -4,7 +4,7 @@
  *		away by a command that he has no right to.
  *
  * Core gives up if there are other sessions in a database that is dropped, copied, renamed or moved.  It looks for them behind its
- * checks of rights, and tells nobody in between.  So those checks are made here before, and a visit (visits.c) ends only in the
+ * checks of rights, and tells nobody in between.  So those checks are made here before, and a visit (database_workers.c) ends only in the
  * database that the command is about.  What passes here is checked by core again.
  */
 #include "am/base/sherman.h"

@@ -4,7 +4,7 @@
  *		them (heal.c), one after the other.
  *
  * It is in nobody's way.  It takes only locks that are free; parts of an index are healed in short transactions; commands that wait
- * for its locks all the same cancel it as they do an autovacuum; commands on databases end the visit (visits.c).  What cannot be
+ * for its locks all the same cancel it as they do an autovacuum; commands on databases end the visit (database_workers.c).  What cannot be
  * healed now is tried again later, and later each time.
  */
 #include "am/base/sherman.h"

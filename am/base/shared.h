@@ -1,7 +1,7 @@
 /*
  * shared.h
  *		What the parts of am/ that are about the instance share: the struct in shared memory, the table of
- *		trees.  Callback files (scan.c, insert.c, ...) do not need it.  local.h has what outlives a run.
+ *		trees.  Callback files (scan.c, insert.c, ...) do not need it.  state_file.h has what outlives a run.
  *
  * Who writes what: recovery.c the verdict about the last end, workers.c the fields of the memory node and of
  * the launcher, collector.c those of the collector.  Fields without a note are protected by `lock`; `changed`
@@ -18,7 +18,7 @@
 #include "storage/condition_variable.h"
 #include "storage/latch.h"
 
-#include "am/base/local.h"
+#include "am/base/state_file.h"
 
 /*
  * Words of the LOCKS region that the local lock table covers; the launcher checks that the memory node has as
@@ -111,7 +111,7 @@ typedef struct ShermanListed
 	char		failure[SHERMAN_FAILURE_BYTES]; /* why it failed, "" = it did not */
 } ShermanListed;
 
-/* What the launcher sends workers into databases for (visits.c). */
+/* What the launcher sends workers into databases for (database_workers.c). */
 typedef enum ShermanVisit
 {
 	SHERMAN_VISIT_COLLECT,		/* which trees nobody names any more */

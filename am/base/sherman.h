@@ -1,6 +1,6 @@
 /*
  * sherman.h
- *		What all rooms of am/ use; what shared memory has is in shared.h, the state file in local.h.
+ *		What all rooms of am/ use; what shared memory has is in shared.h, the state file in state_file.h.
  */
 #ifndef SHERMAN_AM_H
 #define SHERMAN_AM_H
@@ -167,7 +167,7 @@ extern void sherman_scan_barrier_wait(Relation index);
  */
 extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *index);
 
-/* ---- steps.c: crash points, for tests: what is installed for others has none ---- */
+/* ---- crash_points.c: crash points, for tests: what is installed for others has none ---- */
 #ifdef SHERMAN_PRODUCTION
 #define sherman_define_steps() ((void) 0)
 #define sherman_step(name, before) ((void) 0)

@@ -5,7 +5,7 @@
 #include "am/base/sherman.h"
 
 #include "am/base/shared.h"
-#include "am/index/halves.h"
+#include "am/index/replica_placement.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 

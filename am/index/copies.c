@@ -24,7 +24,7 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
-#include "am/index/halves.h"
+#include "am/index/replica_placement.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 

@@ -99,7 +99,7 @@ extern void sherman_trees_suspect(Oid database);
 /* Copies all entries into palloc'd memory. */
 extern ShermanTreeEntry *sherman_trees_list(int *count);
 
-/* ---- halves.c ---- */
+/* ---- replica_placement.c ---- */
 
 /* The key in the table of trees of the half that is the tree; of any index. */
 extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
@@ -151,7 +151,7 @@ extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, Sherm
 /* This process's client, connected on first use after the launcher attached (waits attach_timeout). Raises. */
 extern TreeClient *sherman_client(void);
 
-/* ---- opened.c, changes.c, failover.c ---- */
+/* ---- open_index.c, write_guard.c, failover.c ---- */
 
 /* An end of an index's first column, as the planner read it: extremes.c. */
 typedef struct ShermanExtreme
@@ -178,7 +178,7 @@ typedef struct ShermanIndex
 	int			alone_credit;	/* unique.c: whether keys are tried to be added alone */
 	MemoryContext context;		/* owns keys, tree and spare */
 	Relation	relation;		/* of the insert in progress: predicate.c */
-	Relation	heap;			/* of the insert in progress: delete.c */
+	Relation	heap;			/* of the insert in progress: bottomup_delete.c */
 	bool		churn;			/* it is for a new version of a row with the same key */
 	TreeStamp	proven;			/* tree_removal_proven() was told */
 	ShermanExtreme extremes[2]; /* the least and the greatest value */
@@ -231,7 +231,7 @@ extern void sherman_stamp(Relation index, TreeStamp *stamp);
 extern void sherman_stamp_now(TreeStamp *stamp);
 /*
  * Makes removals safe for which the WAL up to `end` is the evidence: flushes it, then notes at the tree how far the history
- * went that they follow from (I-P4). changes.c.
+ * went that they follow from (I-P4). write_guard.c.
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
 
@@ -340,16 +340,6 @@ extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *in
 /* Before an insert is refused as a duplicate: what the scan reads next is looked at for 40001. */
 extern void sherman_predicate_refused(Relation relation, TreeScan *tree_scan);
 extern void sherman_predicate_skipped(Relation relation, Relation heap);
-
-/* ---- kept.c: files that are set aside ---- */
-
-/*
- * Sets the embedded node's memory aside, if something is in it; `why` is lower-case letters and hyphens.  False, with a WARNING, if
- * it stays where it is.
- */
-extern bool sherman_keep_memory(const char *path, const char *why);
-/* The same of a file that must not stay, if it is there. */
-extern bool sherman_keep_file(const char *path, const char *why);
 
 /* ---- heal_wait.c ---- */
 

@@ -3,7 +3,7 @@
  *		What state an index is in: it follows from the metapage, from the phase of the instance and from the
  *		table of trees.
  *
- * An index that was judged under the same generation (instance.c) needs no second look (opened.c).
+ * An index that was judged under the same generation (instance.c) needs no second look (open_index.c).
  */
 #include "am/base/sherman.h"
 
@@ -13,7 +13,7 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
-#include "am/index/halves.h"
+#include "am/index/replica_placement.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 

@@ -7,7 +7,7 @@
 
 #include "am/base/shared.h"
 
-/* ---- place.c: whether the state file is this data directory's ---- */
+/* ---- datadir_identity.c: whether the state file is this data directory's ---- */
 
 typedef enum ShermanPlace
 {
@@ -20,6 +20,16 @@ typedef enum ShermanPlace
 extern ShermanPlace sherman_place_find(const ShermanLocal *local);
 /* Notes that this is the place. */
 extern void sherman_place_note(ShermanLocal *local);
+
+/* ---- set_aside.c: files that are set aside ---- */
+
+/*
+ * Sets the embedded node's memory aside, if something is in it; `why` is lower-case letters and hyphens.  False, with a WARNING, if
+ * it stays where it is.
+ */
+extern bool sherman_keep_memory(const char *path, const char *why);
+/* The same of a file that must not stay, if it is there. */
+extern bool sherman_keep_file(const char *path, const char *why);
 
 /* ---- recovery.c ---- */
 

@@ -19,7 +19,7 @@
 #include <xxhash.h>
 
 #include "rdma/base/detail.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/server/server_state.h"
 #include "rdma/memory/snapshot.h"
 

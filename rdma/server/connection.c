@@ -4,7 +4,7 @@
  *
  * A local client comes over a unix socket, is known by its user, and maps the memory object itself, or sends its
  * chains if that is a device's (class NIC).  A network client comes over a Stream, is known by its tenant's key, and
- * sends its chains, or has a device of its own (verbs).  Nothing here waits (serve.c).
+ * sends its chains, or has a device of its own (verbs).  Nothing here waits (connection_loop.c).
  *
  * The end of a connection kills its channel, and the end of a channel (channel.c) is told to its connection, or ends it.
  */

@@ -2,11 +2,11 @@
  * server_state.h
  *		What the files of the memory node's server share.  Private to rdma/.
  *
- * server.c: open, close and the event loop.  object.c: the object's file.  saved.c: its snapshot.
+ * server.c: open, close and the event loop.  segment_file.c: the object's file.  server_snapshot.c: its snapshot.
  * units.c: node memory.  listen.c,
  * accept.c: who comes in.  connection.c:
  * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
- * the chains that come in frames.  tenant.c, parts.c: what a tenant may have.  channel.c: life and death of channels, instances and their lock words.
+ * the chains that come in frames.  tenant.c, tenant_ranges.c: what a tenant may have.  channel.c: life and death of channels, instances and their lock words.
  *
  * Life of a channel record:
  *
@@ -223,7 +223,7 @@ extern void server_complain(FabricServer *server, ServerComplaint kind, const ch
 	__attribute__((format(printf, 3, 4)));
 extern void server_complaints_round(FabricServer *server);
 
-/* object.c; for all of them: `detail` says what is wrong */
+/* segment_file.c; for all of them: `detail` says what is wrong */
 /* Takes the lock that says: this daemon serves the object.  It lasts as long as the process. */
 extern FabricStatus object_lock(FabricServer *server, char *detail);
 /*
@@ -245,7 +245,7 @@ extern FabricStatus object_resize(FabricServer *server, char *detail);
 /* Is all of it there still?  If not it says so in the log, and the object is never believed again. */
 extern bool object_is_whole(FabricServer *server);
 
-/* saved.c; likewise */
+/* server_snapshot.c; likewise */
 /*
  * Makes the object from the snapshot, if there is one that is to be believed (*loaded), and removes the file.
  * FABRIC_STOPPED: the options' snapshot_go_on() said so; the file stays, as with any other error.
@@ -347,7 +347,7 @@ extern void chains_forget(ServerConnection *connection);
 /* Sends what the socket takes of the output. False: the connection is closed. */
 extern bool connection_send(FabricServer *server, ServerConnection *connection);
 
-/* serve.c */
+/* connection_loop.c */
 /* The socket of the connection is ready, as epoll says. */
 extern void connection_ready(FabricServer *server, ServerConnection *connection, uint32_t events);
 /* Looks whether it has sent a chain, without asking epoll first, and answers it; true if it had. */
@@ -442,7 +442,7 @@ extern uint32_t tenant_number(FabricServer *server, const char *name);
 extern bool tenant_may_have_channel(const FabricServer *server, uint32_t tenant);
 extern bool tenant_may_have_connection(const FabricServer *server, uint32_t tenant);
 
-/* parts.c, for access class NIC */
+/* tenant_ranges.c, for access class NIC */
 
 /*
  * Deals the parts, while nobody is served; tenants that have keys become known.  FABRIC_NOT_SUPPORTED: units of several tenants

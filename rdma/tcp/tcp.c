@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdma/stream/link.h"
+#include "rdma/stream/frame_client.h"
 
 /* A batch is sent when it has so many bytes: the memory node shall not idle while we gather. */
 #define BATCH_BYTES 8192u

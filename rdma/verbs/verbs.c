@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rdma/stream/link.h"
+#include "rdma/stream/frame_client.h"
 #include "rdma/verbs/verbs_flight.h"
 
 /* How often who asks whether the memory node drains makes us read what it said. */

@@ -1,6 +1,6 @@
 /*
  * epochs.pml
- *		Epochs, leases and healing: am/recovery/recovery.c, am/recovery/wal_end.c, am/recovery/epochs.c, am/server/attach.c, am/index/changes.c, am/heal/heal.c, am/access/vacuum.c,
+ *		Epochs, leases and healing: am/recovery/recovery.c, am/recovery/wal_end.c, am/recovery/epochs.c, am/server/attach.c, am/index/write_guard.c, am/heal/heal.c, am/access/vacuum.c,
  *		tree/change/heal.c, tree/change/insert.c, leaf_is_suspect() in tree/node/node.h.
  *
  * A server with WAL and a table of one place, in which rows with key 0 or 1 follow one another; its control file and state file; and a

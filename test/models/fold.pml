@@ -1,6 +1,6 @@
 /*
  * fold.pml
- *		Emptied leaves that leave the tree, and are used again: tree/change/fold.c, tree/client/gate.c, tree/space/freed.c.
+ *		Emptied leaves that leave the tree, and are used again: tree/change/fold.c, tree/client/quiesce.c, tree/space/freed.c.
  *
  * Three leaves tile the keys: L has [0,1), E has [1,2) and is empty, R has [2,3). Keys 0 and 2 are in from the beginning; a
  * writer inserts key 1, through a cached parent that may be old; a scan goes over all leaves and rests between two of them,

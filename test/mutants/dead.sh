@@ -12,11 +12,11 @@ mutate dead_blocks_freed_early test_dead tree/change/rewrite.c \
 	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'
 mutate room_of_another_generation test_dead tree/change/insert_full.c \
 	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.leaf.generation/node_level(node) != 0/'
-mutate room_not_asked_for test_dead tree/change/room.c \
+mutate room_not_asked_for test_dead tree/change/full_leaf.c \
 	's/return tree->full_always \|\| .*?;/return false;/'
 mutate room_for_one_is_enough test_dead tree/change/insert_full.c \
 	's/#define REWRITE_LIVE_NUMERATOR 15/#define REWRITE_LIVE_NUMERATOR 16/; s/kept \* REWRITE_LIVE_DENOMINATOR <= /kept * REWRITE_LIVE_DENOMINATOR < /'
 mutate churn_cut_in_the_middle test_churn tree/change/insert_full.c \
 	's/return in->tree->full_always \? insert_churn_cut\(g, cells\) : cells->count \/ 2;/(void) insert_churn_cut;\n\treturn cells->count \/ 2;/'
-mutate newest_by_offset test_churn tree/change/room.c \
+mutate newest_by_offset test_churn tree/change/full_leaf.c \
 	's/tid_order\(cell_block\(other\[0\]\), cell_offset\(other\[0\]\)\) < tid/cell_offset(other[0]) < (tid \& 0xffff)/'

@@ -40,7 +40,7 @@ mutate drain_not_told test_server rdma/server/drain.c \
 	's/header->draining, 1,/header->draining, 0,/'
 mutate drain_waits_for_the_dead test_server rdma/server/drain.c \
 	's/ && holder <= MEMORY_MAX_INSTANCES && instances->here\[holder\]//'
-mutate huge_pages_not_looked_at test_server rdma/server/object.c \
+mutate huge_pages_not_looked_at test_server rdma/server/segment_file.c \
 	's/if \(server->options.huge_pages != FABRIC_HUGE_ON \|\| /if (true || /'
 mutate death_seen_by_socket_only test_recovery rdma/server/accept.c \
 	's/epoll_ctl\(server->events, EPOLL_CTL_ADD, connection->process, &event\);//'
@@ -56,17 +56,17 @@ mutate waits_share_no_deadline test_deadline rdma/base/wait.c \
 # ---- files that are not ours
 mutate strange_object_replaced test_server rdma/memory/memory.c \
 	's/if \(page\.bytes\[i\] != 0\)\s+return MEMORY_KIND_STRANGE;/if (page.bytes[i] != 0)\n\t\t\treturn MEMORY_KIND_OBJECT;/s'
-mutate owner_not_looked_at test_server rdma/server/object.c \
+mutate owner_not_looked_at test_server rdma/server/segment_file.c \
 	's/else if \(file\.st_uid != geteuid\(\)\)/else if (false)/'
-mutate mode_not_looked_at test_server rdma/server/object.c \
+mutate mode_not_looked_at test_server rdma/server/segment_file.c \
 	's/else if \(\(file\.st_mode & \(S_IRWXG \| S_IRWXO\)\) != 0\)/else if ((file.st_mode \& S_IRWXO) != 0)/'
-mutate links_not_looked_at test_server rdma/server/object.c \
+mutate links_not_looked_at test_server rdma/server/segment_file.c \
 	's/else if \(file\.st_nlink > 1\)/else if (file.st_nlink > 2)/'
-mutate name_locked_only test_server rdma/server/object.c \
+mutate name_locked_only test_server rdma/server/segment_file.c \
 	's/if \(fcntl\(descriptor, F_OFD_SETLK, &lock\) == 0\)/if (lock.l_len == 1)/'
 mutate socket_replaces_anything test_server rdma/server/listen.c \
 	's/if \(!S_ISSOCK\(there\.st_mode\)\)/if (false)/'
-mutate memory_thrown_away test_server rdma/server/object.c \
+mutate memory_thrown_away test_server rdma/server/segment_file.c \
 	's/if \(kind == MEMORY_KIND_UNFINISHED \|\| kind == MEMORY_KIND_VACANT\)\n\t\{\n\t\tif/if (kind != MEMORY_KIND_STRANGE)\n\t{\n\t\tif/'
 mutate cut_memory_ends_process test_server rdma/memory/guard.c \
 	's/if \(!install\(\)\)\n\t\treturn false;/(void) install;\n\tif (bytes > 0)\n\t\treturn false;/'

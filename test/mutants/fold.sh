@@ -1,7 +1,7 @@
 # Safeguards of folding: emptied leaves that leave the tree (test/models/fold.pml has those that a schedule must hit).
 # Sourced by test/mutations.
 
-mutate fold_not_alone test_fold tree/client/gate.c \
+mutate fold_not_alone test_fold tree/client/quiesce.c \
 	's/if \(slot != client->slot && !slot_drain\(client, slot, deadline\)\)/if (false \&\& slot_drain(client, slot, deadline))/'
 mutate fold_same_epoch test_fold tree/change/fold.c \
 	's/\tgate_next_epoch\(tree\);\n//'
@@ -33,7 +33,7 @@ mutate fold_forgets_nodes test_fold tree/change/fold.c \
 	's/status = freed_put\(tree, /status = freed_put == NULL ? TREE_OK : TREE_OK;\n\t(void) (/;s/\(void\) \(fold->nodes\[i - 1\]\.pointer, level, fold->nodes\[i - 1\]\.generation\);/(void) level;/'
 mutate fold_full_leaf test_fold tree/change/fold.c \
 	's/if \(cell_state\(leaf\[leaf_cell_word\(g, slot\)\]\) != CELL_EMPTY\)/if (slot >= node_count(leaf) \&\& cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)/'
-mutate rest_does_nothing test_fold tree/client/gate.c \
+mutate rest_does_nothing test_fold tree/client/quiesce.c \
 	's/\tclient->passages = passages;\n.*?\n\t\tslot_leave\(client\);/\t(void) client;/s'
 mutate scan_enters_unfiltered test_fold tree/scan/scan.c \
 	's/\tscan->near_inside = true;\n/\tscan->near_inside = false;\n/'
@@ -61,5 +61,5 @@ mutate healed_behind_a_fold test_fold tree/change/heal.c \
 	's/if \(gate_same_epoch\(handle, leaf\)\)/if (true)/'
 mutate marked_behind_a_fold test_fold tree/change/dead.c \
 	's/if \(gate_same_epoch\(handle, leaf\)\)/if (true)/'
-mutate looked_at_behind_a_fold test_fold tree/change/room.c \
+mutate looked_at_behind_a_fold test_fold tree/change/full_leaf.c \
 	's/gate_same_epoch\(handle, leaf\) &&\s+//'

@@ -20,7 +20,7 @@ mutate redo_image_cut_off test_proxy rdma/proxy/proxy.c \
 	's/if \(proxy_touches_redo\(&ops\[i\], &endpoint->capabilities\)\)/if (false)/'
 mutate greedy_client_first test_proxy rdma/workers/proxy_worker.c \
 	's/any \|= result == SERVE_DONE;/while (result == SERVE_DONE) { any = true; result = serve_slot(worker, slot); }/'
-mutate lost_image_is_taken_for_gone torture=workers-lose-64 tree/lock/access.c \
+mutate lost_image_is_taken_for_gone torture=workers-lose-64 tree/lock/node_read.c \
 	's/access_repeat\(tree, memory_node, ops, posted, "reads of images"\)/access_execute(tree, memory_node, ops, posted)/'
 mutate slot_free_with_chain_under_way test_proxy_remote rdma/workers/proxy_worker.c \
 	's/if \(worker->clients\[number\]\.flights > 0\)\n\t\t\treturn SERVE_LATER;\n//'

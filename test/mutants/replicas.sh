@@ -28,9 +28,9 @@ mutate stranded_hold_blocks test_copies=--network tree/lock/lock.c \
 	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon\(client\)\)/if (false \&\& hold_abandon(client))/'
 mutate new_nodes_at_lost_home test_copies tree/client/copies.c \
 	's/return copies_state\(tree\) == TREE_COPIES_SECOND \? tree->copies->node : tree->copies->home;/return tree->copies->home;/'
-mutate closed_home_is_a_doubt test_copies tree/lock/hold.c \
+mutate closed_home_is_a_doubt test_copies tree/lock/lock_hold.c \
 	's/(TreeStatus freed = word_free\(tree, hold\);\n)/$1\n\t\tstate_copies_doubt(tree->client->shared, tree->tree);/'
-mutate fenced_hold_is_forgotten test_copies tree/lock/hold.c \
+mutate fenced_hold_is_forgotten test_copies tree/lock/lock_hold.c \
 	's/\t\tstate_copies_doubt\(client->shared, table_waiter\([^;]*;\n//'
 mutate redo_image_without_header torture=switches-copies-64 tree/lock/lock_release.c \
 	's/\? REDO_OPS : 1;/? REDO_OPS - 1 : 1;/'

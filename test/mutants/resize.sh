@@ -1,6 +1,6 @@
 # Safeguards of other sizes. Sourced by test/mutations.
 
-mutate cut_off_in_use test_resize rdma/server/object.c \
+mutate cut_off_in_use test_resize rdma/server/segment_file.c \
 	's/if \(sizes\.region_bytes < used_end\)/if (false)/'
 mutate size_before_file test_resize rdma/memory/memory.c \
 	's/(FabricStatus status = lengthen\(memory, object_bytes\(region_bytes, pages\)\);)/size_store(&memory->header->region_bytes, region_bytes);\n\t$1/'

@@ -1,6 +1,6 @@
 # Safeguards of scans, removals, bulk load and check, and those that the torture must see. Sourced by test/mutations.
 
-mutate tear_stamps_ignored torture=tear-16 tree/node/verdict.c \
+mutate tear_stamps_ignored torture=tear-16 tree/node/node_verify.c \
 	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
 mutate leaf_fences_not_checked torture=domains-16 tree/change/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
@@ -33,7 +33,7 @@ mutate tail_not_sorted test_scan tree/scan/batch.c \
 	's/while \(place > 0 && candidate_order\(g, &tail.*?< 0\)/while (false)/'
 mutate order_claimed_wrongly test_scan tree/node/leaf.c \
 	's/cells->ordered = false;/(void) 0;/'
-mutate order_not_claimed test_scan tree/change/order.c \
+mutate order_not_claimed test_scan tree/change/split_order.c \
 	's/cells->leaf.ordered = true;//'
 mutate order_not_used test_scan tree/scan/batch.c \
 	's/bool ordered = !g->format.lossless && .*?;/bool ordered = false;/'
@@ -45,7 +45,7 @@ mutate claimed_order_not_checked test_check tree/handle/check.c \
 	's/if \(before != NULL && cell < before\)/if (false)/'
 mutate ties_not_compared test_scan tree/scan/batch.c \
 	's/return lower == DECIDE_UNKNOWN \|\| upper == DECIDE_UNKNOWN \? DECIDE_UNKNOWN : DECIDE_EQUAL;/return DECIDE_EQUAL;/'
-mutate image_not_proved test_scan tree/lock/access.c \
+mutate image_not_proved test_scan tree/lock/node_read.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
 mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum.c \
 	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] != 0 && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
@@ -73,7 +73,7 @@ mutate fence_by_a_chain_of_its_own test_budget_ties tree/scan/batch.c \
 	's/if \(scan->begun \|\| \(fence\[0\]/if (true || (fence[0]/'
 mutate fence_taken_for_a_cell test_scan tree/scan/batch.c \
 	's/slots\[i\] == FENCE_SLOT \? far_fence\(scan\) : //'
-mutate removals_not_told test_scan tree/scan/reread.c \
+mutate removals_not_told test_scan tree/scan/leaf_unchanged.c \
 	's/scan->reread\[HEADER_GENERATION\] == batch->leaf.generation/true/'
 # A scan by several: the place is handed on too early, what was taken has no end, or is one leaf only.
 mutate position_handed_on_too_early test_scan_take tree/scan/scan_take.c \

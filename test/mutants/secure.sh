@@ -91,9 +91,9 @@ mutate channels_of_all_clusters test_security rdma/server/requests.c \
 	's/if \(old != NULL && memcmp\(old->cluster, hello->cluster.*?\n\t\treturn FABRIC_DENIED;//s'
 mutate refusal_not_logged test_security rdma/server/accept.c \
 	's/server_complain\(server, COMPLAINT_REFUSED, "a client was refused.*?;//s'
-mutate strangers_stay test_crowd rdma/server/serve.c \
+mutate strangers_stay test_crowd rdma/server/connection_loop.c \
 	's/fabric_now\(\) > connection->stranger_deadline/false/'
-mutate slow_readers_read_from test_crowd rdma/server/serve.c \
+mutate slow_readers_read_from test_crowd rdma/server/connection_loop.c \
 	's/buffer_used\(&connection->output\) < SERVER_OUTPUT_BYTES/true/'
 mutate channels_for_the_greedy test_crowd rdma/server/channel.c \
 	's/!tenant_may_have_channel\(server, connection->tenant\)/false/'
@@ -111,13 +111,13 @@ mutate key_not_asked_for test_refusals rdma/server/accept.c \
 	's/ask_for_key\(connection\);//; s/static void\nask_for_key/static inline void\nask_for_key/'
 mutate anybody_asked_for_key test_refusals rdma/server/accept.c \
 	's/ \|\|\s+frame.method != CONTROL_HELLO//'
-mutate unwanted_key_not_told test_refusals rdma/server/serve.c \
+mutate unwanted_key_not_told test_refusals rdma/server/connection_loop.c \
 	's/stream_refuse_hello\(connection->stream\);//'
-mutate version_not_told test_refusals rdma/server/serve.c \
+mutate version_not_told test_refusals rdma/server/connection_loop.c \
 	's/connection_reply\(server, connection, frame, FABRIC_PROTOCOL, 0\);//'
-mutate version_told_later test_refusals rdma/server/serve.c \
+mutate version_told_later test_refusals rdma/server/connection_loop.c \
 	's/!connection->introduced && frame->method == CONTROL_HELLO/frame->method == CONTROL_HELLO/'
-mutate other_version_is_away test_refusals rdma/stream/link.c \
+mutate other_version_is_away test_refusals rdma/stream/frame_client.c \
 	's/method == CONTROL_HELLO && link->other_version/false/'
 mutate other_version_is_away_locally test_refusals rdma/base/control.c \
 	's/method == CONTROL_HELLO && client->other_version/false/'

@@ -10,7 +10,7 @@ mutate lost_swap_not_looked_at test_lock_doubt tree/lock/lock.c \
 	's/\*won = status == TREE_OK && word == hold->word;/*won = false;/'
 mutate chosen_walks_away test_lock tree/lock/lock.c \
 	's/if \(status != TREE_OK && !chosen\)/if (status != TREE_OK)/'
-mutate stranded_hold_given_up test_lock_doubt tree/lock/hold.c \
+mutate stranded_hold_given_up test_lock_doubt tree/lock/lock_hold.c \
 	's/(hold->held = false;\s+resume_interrupts\(client\);\s+return status;)/hold_end(client, hold); return status;/s'
 mutate sleeps_without_another_look test_lock tree/lock/lock_table.c \
 	's/for \(int i = 0; i < WAIT_SPINS && waiter_is_queued\(waiter\); i\+\+\)\n(\t+client_pause\(client\);)/for (int i = 0; i < WAIT_SPINS; i++)\n{\nif (!waiter_is_queued(waiter))\nreturn TREE_OK;\n$1\n}/; s/if \(!waiter_is_queued\(waiter\)\)(\n\t\t\treturn TREE_OK;)/if (false)$1/'

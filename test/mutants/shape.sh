@@ -1,6 +1,6 @@
 # Safeguards against nodes that make no sense. Sourced by test/mutations.
 
-mutate shape_not_looked_at test_wild_nodes tree/node/verdict.c \
+mutate shape_not_looked_at test_wild_nodes tree/node/node_verify.c \
 	's/ && !node_has_shape\(g, node\)//g'
 mutate ways_lead_anywhere test_node tree/node/shape.c \
 	's/ && pointer_memory_node\(pointer\) < g->memory_nodes//'

@@ -1,28 +1,28 @@
 # Safeguards of snapshots. Sourced by test/mutations.
 
-mutate snapshot_stays test_snapshot rdma/server/saved.c \
+mutate snapshot_stays test_snapshot rdma/server/server_snapshot.c \
 	's/if \(\*loaded\)\s+status = consume\(server, why\);//s'
-mutate snapshot_of_kept_memory_stays test_snapshot rdma/server/saved.c \
+mutate snapshot_of_kept_memory_stays test_snapshot rdma/server/server_snapshot.c \
 	's/if \(same\)\s+status = consume\(server, detail\);/(void) consume;/s'
-mutate any_snapshot_is_of_the_memory test_snapshot rdma/server/saved.c \
+mutate any_snapshot_is_of_the_memory test_snapshot rdma/server/server_snapshot.c \
 	's/return saved->run == memory->run &&\s+/return /s'
 mutate strange_snapshot_replaced test_snapshot rdma/memory/snapshot.c \
 	's/\(magic == SNAPSHOT_MAGIC \|\| magic == 0\)/true/'
-mutate kept_without_bound test_snapshot rdma/memory/kept.c \
+mutate kept_without_bound test_snapshot rdma/memory/set_aside.c \
 	's/>= KEPT_MOST\)/> 1000 * KEPT_MOST)/'
-mutate text_removed_as_kept test_msd rdma/memory/kept_remove.c \
+mutate text_removed_as_kept test_msd rdma/memory/set_aside_remove.c \
 	's/if \(!holds_kind\(descriptor, kind\)\)/if (holds_kind(descriptor, kind) \&\& false)/'
-mutate any_name_removed test_msd rdma/memory/kept_remove.c \
+mutate any_name_removed test_msd rdma/memory/set_aside_remove.c \
 	's/if \(!wanted\.found\)/if (!wanted.found \&\& kept[0] == 0)/'
-mutate served_memory_removed test_msd rdma/memory/kept_remove.c \
+mutate served_memory_removed test_msd rdma/memory/set_aside_remove.c \
 	's/if \(is_in_use\(descriptor\)\)/if (is_in_use(descriptor) \&\& false)/'
-mutate files_of_others_are_kept test_msd rdma/memory/kept.c \
+mutate files_of_others_are_kept test_msd rdma/memory/set_aside.c \
 	's/if \(file->owner != \(uint32_t\) geteuid\(\)\)\n\t\treturn;//'
-mutate kept_by_a_like_name test_msd rdma/memory/kept.c \
+mutate kept_by_a_like_name test_msd rdma/memory/set_aside.c \
 	's/ \|\|\s+!is_number\(end\)//'
-mutate kept_at_a_like_time test_msd rdma/memory/kept.c \
+mutate kept_at_a_like_time test_msd rdma/memory/set_aside.c \
 	's/strspn\(why \+ letters, "0123456789TZ"\) < \(size_t\) \(end - why\) - letters/false/'
-mutate links_are_kept test_msd rdma/memory/kept.c \
+mutate links_are_kept test_msd rdma/memory/set_aside.c \
 	's/AT_SYMLINK_NOFOLLOW/0/'
 mutate block_believed_unseen test_snapshot rdma/memory/snapshot.c \
 	's/if \(block_sum\(&reader->file->header, &block, place\) != block\.sum\)/if (false)/'
@@ -48,7 +48,7 @@ mutate locks_not_saved test_daemon rdma/memory/snapshot.c \
 	's/tenant_is_known\(header, number\) \? MEMORY_LOCK_BYTES : 0/0/'
 mutate instances_go_on test_snapshot rdma/server/server.c \
 	's/if \(header->saved\)\s+instances_fence\(server\);//s'
-mutate saved_unmarked test_snapshot rdma/server/saved.c \
+mutate saved_unmarked test_snapshot rdma/server/server_snapshot.c \
 	's/server->memory\.header->saved = 1;//'
 mutate ids_again test_daemon tree/service/service.c \
 	's/if \(service->state == FABRIC_MEMORY_LOADED\)\s+tables_renumber\([^;]*;//s'

@@ -18,7 +18,7 @@ mutate healed_without_a_stamp test_suspect tree/change/heal.c \
 	's/\tnode\[HEADER_EPOCH\] = stamp->epoch;\n//'
 mutate marks_stay_void test_suspect tree/change/heal.c \
 	's/\t\tleaf_revive\(g, node\);\n//'
-mutate table_asked_about_suspects test_suspect tree/change/room.c \
+mutate table_asked_about_suspects test_suspect tree/change/full_leaf.c \
 	's/ \|\| leaf_is_suspect\(&tree->geometry, node\)//'
 mutate part_taken_for_whole test_suspect tree/scan/batch.c \
 	's/\tif \(start != NULL \|\| stop != NULL\)\n\t\tscan->batch.whole = false;\n//'

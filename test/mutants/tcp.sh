@@ -4,7 +4,7 @@ mutate parked_chain_goes_on test_tcp rdma/server/channel.c \
 	's/connection->chain->drop\(server, connection\);/(void) 0;/'
 mutate reply_before_operation test_tcp rdma/server/chains.c \
 	's/if \(status != APPLY_STRIPE_TAKEN\)/if (true)/; s/status == APPLY_DONE \? FABRIC_OK : FABRIC_FENCED/FABRIC_OK/'
-mutate parked_chain_is_overtaken test_tcp rdma/server/serve.c \
+mutate parked_chain_is_overtaken test_tcp rdma/server/connection_loop.c \
 	's/!connection->attaching && !parked\(connection\) &&/!connection->attaching \&\&/'
 mutate channel_granted_too_early test_tcp rdma/server/requests.c \
 	's/channel_kill\(server, hello->old_channel\);.*?return channel_settle\(server, hello->old_channel\) \? FABRIC_OK : FABRIC_TIMED_OUT;/return FABRIC_OK;/s'

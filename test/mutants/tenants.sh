@@ -1,6 +1,6 @@
 # What keeps one client of a memory node from taking what is the others': rounds of the thread that serves all. Sourced by test/mutations.
 
-mutate all_calls_in_one_round test_rounds rdma/server/serve.c \
+mutate all_calls_in_one_round test_rounds rdma/server/connection_loop.c \
 	's/ && connection->asked == server->round\)/ \&\& server->round == 0)/'
 mutate all_extents_in_one_round test_rounds tree/service/service_copies.c \
 	's/for \(uint32_t looked = 0; looked < TABLES_ROUND; looked\+\+\)/for (;;)/'

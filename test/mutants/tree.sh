@@ -1,10 +1,10 @@
 # Safeguards of the tree: nodes, inserts, splits, parents. Sourced by test/mutations.
 
-mutate stamps_ignored test_node tree/node/verdict.c \
+mutate stamps_ignored test_node tree/node/node_verify.c \
 	's/return \(differ & STAMP_MASK\) == 0;/return true;/'
-mutate sums_ignored test_node tree/node/verdict.c \
+mutate sums_ignored test_node tree/node/node_verify.c \
 	's/node_sum\(node, INNER_BYTES\) != node\[HEADER_SUM\]/false/'
-mutate leaf_sums_ignored torture=tear-words-16 tree/node/verdict.c \
+mutate leaf_sums_ignored torture=tear-words-16 tree/node/node_verify.c \
 	's/if \(!locked && !leaf_sum_agrees\(g, node\)\)/if (false)/'
 mutate fences_not_checked test_tree_faults tree/change/insert.c \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
@@ -34,15 +34,15 @@ mutate stamp_not_inherited "test_node test_tree" tree/node/node.c \
 	's/node\[HEADER_EPOCH\] = old\[HEADER_EPOCH\];//'
 mutate debts_not_paid test_tree_faults tree/change/insert.c \
 	's/if \(in->path.fresh\)/if (false)/'
-mutate posted_twice test_tree_faults tree/descent/parent.c \
+mutate posted_twice test_tree_faults tree/descent/downlink.c \
 	's/return POST_PRESENT;/(void) 0;/'
-mutate behind_left_neighbor test_tree_faults tree/descent/parent.c \
+mutate behind_left_neighbor test_tree_faults tree/descent/downlink.c \
 	's/node_search_inner\(g, node, &posting->bound, &first, &last\)\)/false \&\& node_search_inner(g, node, \&posting->bound, \&first, \&last))/; s/if \(left != UINT32_MAX && high == DECIDE_BELOW\)/if (left != UINT32_MAX)/'
-mutate parents_high_fence_not_looked_at test_tree_faults tree/descent/parent.c \
+mutate parents_high_fence_not_looked_at test_tree_faults tree/descent/downlink.c \
 	's/high = fence_decide\(g, &posting->bound, node, true\);/high = left != UINT32_MAX ? DECIDE_BELOW : fence_decide(g, \&posting->bound, node, true);/'
-mutate separator_made_anew "test_tree" tree/descent/parent.c \
+mutate separator_made_anew "test_tree" tree/descent/downlink.c \
 	's/memcpy\(posting->separator, separator, tree->geometry.cell_bytes\);/memcpy(posting->separator, separator, tree->geometry.cell_bytes); if (cell_state(separator[0]) == SEPARATOR_FULL) posting->separator[0] = (separator[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;/'
-mutate separator_shares_block test_tree tree/change/order.c \
+mutate separator_shares_block test_tree tree/change/split_order.c \
 	's/if \(\(separator\[0\] & CELL_OUTSIDE_BIT\) == 0 \|\|/if (true ||/'
 mutate plan_not_held_against_leaf test_tree_faults tree/change/insert_full.c \
 	's/changed = node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0;/changed = false;/s'
@@ -62,7 +62,7 @@ mutate torn_begins_anew test_damage tree/lock/lock.c \
 	's/if \(torn == LOCKED_TORN_READS\)/if (false)/'
 mutate torn_stays_locked test_damage tree/lock/lock.c \
 	's/released = lock_release\(tree, hold, pointer, NULL, 0\);/released = TREE_OK;/'
-mutate torn_is_stale test_damage tree/lock/access.c \
+mutate torn_is_stale test_damage tree/lock/node_read.c \
 	's/status = read_locked\(tree, pointer, bytes, image\);/status = TREE_RETRY;/; s/static TreeStatus\nread_locked/static TreeStatus __attribute__((unused))\nread_locked/'
 mutate lost_chains_are_few test_deadline tree/internal.h \
 	's/#define LOST_ATTEMPTS 64/#define LOST_ATTEMPTS 3/'
@@ -72,21 +72,21 @@ mutate lock_waits_alone test_deadline tree/lock/lock_table.c \
 	's/\*deadline = client_deadline\(client\) \+/client_silence_ends(client); *deadline = client_deadline(client) +/'
 mutate tied_separators_one_by_one test_budget_ties tree/descent/search.c \
 	's/status = search_images\(tree, cells, \(int\) \(last - begin\), images\);\n\twhile \(status == TREE_OK && low < last\)/while (low < last)/; s/uint32_t i = middle - begin - 1;\n\n\t\tif \(search_compare_image\(tree, bound, cells\[i\], true, images\[i\]\) >= 0\)/int result;\n\n\t\tstatus = search_compare(tree, bound, cells[middle - begin - 1], true, \&result);\n\t\tif (status != TREE_OK)\n\t\t\tbreak;\n\t\tif (result >= 0)/; s/(search_tied\(Tree \*tree.*?)const uint8_t \*images\[INNER_CELLS_MAX\];/$1/s; s/TreeStatus status;\n\n\tassert\(begin < last/TreeStatus status = TREE_OK;\n\n\tassert(begin < last/'
-mutate separators_place_not_known test_budget_ties tree/descent/parent.c \
+mutate separators_place_not_known test_budget_ties tree/descent/downlink.c \
 	's/posting->known_child = pointer_address\(left\);/posting->known_child = 0;/'
-mutate leaf_sum_not_repaired test_damage tree/lock/access.c \
+mutate leaf_sum_not_repaired test_damage tree/lock/node_read.c \
 	's/if \(leaf_sum_is_owed\(&tree->geometry, client->image\)\)/if (false)/'
 mutate leaf_sum_repaired_wrongly test_damage tree/node/node.c \
 	's/(assert\(node_level\(node\) == 0\);\n\tnode\[HEADER_STATE\] \|= [^;]*;)\n\tnode\[HEADER_SUM\] = [^;]*;/$1/'
-mutate missing_leaf_sum_not_said test_damage tree/lock/access.c \
+mutate missing_leaf_sum_not_said test_damage tree/lock/node_read.c \
 	's/int first = .*?;/int first = 1;/'
 mutate node_taken_where_not_connected test_nodes tree/space/allocate.c \
 	's/\tif \(access_endpoint\(tree->client, memory_node\) == NULL\)\n\t\treturn client_away\(tree->client, memory_node\);\n//'
-mutate late_read_believed test_damage tree/lock/access.c \
+mutate late_read_believed test_damage tree/lock/node_read.c \
 	's/\*late = client_now_us\(client\) - begin > READ_BOUND_US;/*late = false;/'
-mutate late_leaves_believed test_damage tree/lock/access.c \
+mutate late_leaves_believed test_damage tree/lock/node_read.c \
 	's/verdicts\[i\] = late \? NODE_TORN : /verdicts[i] = /'
-mutate time_bound_where_reads_are_atomic test_damage tree/lock/access.c \
+mutate time_bound_where_reads_are_atomic test_damage tree/lock/node_read.c \
 	's/timed = \(access_capabilities.*?;/timed = true;/s'
 mutate astray_means_not_found test_damage tree/descent/search.c \
 	's/return client_fail\(client, TREE_DAMAGED, "tree %llx: no way down.*?;/return TREE_NOT_FOUND;/s'
@@ -96,19 +96,19 @@ mutate outrun_insert_is_damage test_tree_faults tree/change/insert_full.c \
 	's/in->outrun = changed;/in->outrun = false;/'
 mutate outrun_insert_has_its_time_only test_tree_faults tree/change/insert.c \
 	's/if \(in->outruns < INSERT_ATTEMPTS \|\|\s+now - in->outrun_since <= [^;]*?\)\n\t\treturn TREE_RETRY;/if (in->outruns < INSERT_ATTEMPTS)\n\t\treturn TREE_RETRY;\n\t(void) now;/s'
-mutate outrun_posting_is_damage test_tree_faults tree/descent/parent.c \
+mutate outrun_posting_is_damage test_tree_faults tree/descent/downlink.c \
 	's/idle = posting\.outrun \? 0 : idle \+ 1;/idle++;/'
 mutate insert_goes_astray_on_and_on test_damage tree/change/insert.c \
 	's/if \(\+\+in->astray < DESCENT_ATTEMPTS\)/if (++in->astray < 100)/; s/assert\(in->astray < DESCENT_ATTEMPTS\);//'
 mutate right_moves_on_and_on test_damage tree/scan/scan.c \
 	's/steps < RIGHT_MOVES_MAX; steps/steps < 8 * RIGHT_MOVES_MAX; steps/'
-mutate own_right_sibling_not_seen test_damage tree/descent/parent.c \
+mutate own_right_sibling_not_seen test_damage tree/descent/downlink.c \
 	's/if \(pointer_address\(left\) == pointer_address\(right\)\)/if (false)/'
 mutate vacuum_goes_round test_damage tree/change/vacuum.c \
 	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
-mutate posting_loses_its_key test_debts tree/descent/parent.c \
+mutate posting_loses_its_key test_debts tree/descent/downlink.c \
 	's/0, &bound, posting->image\)/0, &bound, (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES)/g'
-mutate undecided_posts_not_counted test_budget_ties tree/descent/parent.c \
+mutate undecided_posts_not_counted test_budget_ties tree/descent/downlink.c \
 	's/TREE_COUNT\(tree, undecided_fences, 1\);//'
 mutate alone_by_fences_alone test_alone tree/node/leaf.c \
 	's/\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0 && cell_order_normalized\(g, other, cell\) == 0/false/'
@@ -150,9 +150,9 @@ mutate part_of_a_released_state_lost test_states tree/shared/state_table.c \
 	's/\t\t\tpart_give\(table, state->at\[i\]\);\n//'
 mutate open_state_evicted test_states tree/shared/state_table.c \
 	's/state->tree != 0 && state->references == 0 &&/state->tree != 0 \&\&/; s/\tassert\(state->references == 0\);\n//'
-mutate images_shared_inside test_inside tree/client/gate.c \
+mutate images_shared_inside test_inside tree/client/quiesce.c \
 	's/\tif \(\*passage > 0\)\n\t\tstatus = client_scratch\(client, \*passage\);\n//'
-mutate comparator_uses_its_tree test_inside tree/client/gate.c \
+mutate comparator_uses_its_tree test_inside tree/client/quiesce.c \
 	's/if \(tree->comparing > 0 && tree->comparing <= client->passages\)/if (false)/'
-mutate caught_error_ends_all_calls test_inside tree/client/gate.c \
+mutate caught_error_ends_all_calls test_inside tree/client/quiesce.c \
 	's/\tclient->passages = passages;\n/\tclient->passages = 0;\n/'

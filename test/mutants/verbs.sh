@@ -20,7 +20,7 @@ mutate one_domain_for_all_tenants soft/tenants=--verbs,soft0,foreign rdma/server
 	's/domains\[server->channels\[channel\]\.connection->tenant\]/domains[1]/'
 mutate granted_outside_of_the_part soft/tenants=--verbs,soft0,parts rdma/server/units.c \
 	's/ \|\| offset < first \|\| offset \+ bytes > end\)/)/'
-mutate parts_overlap test_parts rdma/server/parts.c \
+mutate parts_overlap test_parts rdma/server/tenant_ranges.c \
 	's/!part_is_empty\(part\) && part->end > offset && part->first < end/false/'
 mutate chains_beside_a_device_by_processor soft/tenants=--verbs,soft0,beside rdma/server/chains.c \
 	's/if \(server->verbs != NULL\)/if (false)/'

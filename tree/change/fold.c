@@ -14,7 +14,7 @@
  *
  * Low fences stay (I-T6), but a high fence rises here and a fence ceases to be one, and what is between L and
  * E is not looked for there again.  No reader is made to bear that in the middle of a call: it is done while
- * this is the only call in progress on the tree (gate.c), for the children of one node at a time.  Each child
+ * this is the only call in progress on the tree (quiesce.c), for the children of one node at a time.  Each child
  * is looked at without that first; only where something is to be folded the gate is closed, and what was seen
  * is looked at anew.  Which children are looked at, and in which order, says fold_walk.c.  Scans between two calls and positions know
  * by the tree's epoch that their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf

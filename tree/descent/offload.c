@@ -5,7 +5,7 @@
  *
  * What the call brings is an image of a leaf at some instant of the call, as a READ would have brought it then: copied at one
  * instant by service_descend.c, reached through nodes that were linked in this epoch of the tree, which the passage of the call
- * keeps as it is (gate.c).  It is judged like one that was read, by node_check() here and by its fences in scan.c.  So a wrong or
+ * keeps as it is (quiesce.c).  It is judged like one that was read, by node_check() here and by its fences in scan.c.  So a wrong or
  * old answer costs what it took, and the lookup goes on by READs; all other failures do, too.  Where the leaf is at another memory
  * node its place alone comes, and it is read.
  *

@@ -4,7 +4,7 @@
  *		children. And the nodes that are taken ahead for them, so that nothing has to be asked for while a
  *		lock is held.
  *
- * Where to cut and which separator to use is decided before (leaf_cut(), order.c, parent.c).
+ * Where to cut and which separator to use is decided before (leaf_cut(), split_order.c, downlink.c).
  */
 #include "tree/internal.h"
 

@@ -14,7 +14,7 @@
  * version, which lies inside of the call, and behind what predicate.c does before a leaf is read.
  *
  * A node becomes another one without its own lock only while it is linked from nowhere, and in another epoch of
- * its tree (gate.c), which is part of what a frame is found by.  The root, which becomes an inner node where it
+ * its tree (quiesce.c), which is part of what a frame is found by.  The root, which becomes an inner node where it
  * is, is not kept, nor are leaves of trees with copies, and what comes out of a frame is checked as what comes
  * out of a READ is.
  *

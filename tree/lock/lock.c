@@ -11,7 +11,7 @@
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
  * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or
- * taken over, and the locked node read; hold.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
+ * taken over, and the locked node read; lock_hold.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
  * was left in doubt.
  *
  * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it

@@ -1,6 +1,6 @@
 /*
  * lock_hold.h
- *		Holds, and the lock words of memory nodes: what hold.c and lock_word.c have for lock.c, lock_release.c and lock_leave.c.
+ *		Holds, and the lock words of memory nodes: what lock_hold.c and lock_word.c have for lock.c, lock_release.c and lock_leave.c.
  *		Private to these.
  */
 #ifndef SHERMAN_TREE_LOCK_HOLD_H
@@ -11,7 +11,7 @@
 /* Where a lock word has its instance: fabric_lock_word(). */
 #define LOCK_INSTANCE_SHIFT 48
 
-/* ---- hold.c, lock_word.c ---- */
+/* ---- lock_hold.c, lock_word.c ---- */
 
 /*
  * The holder may be interrupted again: environment.resume(), after the hold() from before the word was won.

@@ -94,7 +94,7 @@ extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
 /* A leaf's fence, in place. */
 extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high);
 
-/* Before a call follows pointers: those of another epoch of the tree are forgotten (gate.c). */
+/* Before a call follows pointers: those of another epoch of the tree are forgotten (quiesce.c). */
 extern void scan_refresh(TreeScan *scan);
 
 /*

@@ -6,7 +6,7 @@
  * What it remembers is a hint.  The line is believed if the cell is live and has the key, byte for byte: lines are not torn
  * (or the memory node is not asked in this way), and a cell that is live in a leaf of the tree is an entry of the tree at that
  * instant.  That it lies in a leaf of the tree follows from what is remembered: a cell of a leaf that was read in this epoch of
- * the tree (gate.c), and in one epoch leaves stay leaves, but for the root, whose cells are not remembered.  In it slots stay
+ * the tree (quiesce.c), and in one epoch leaves stay leaves, but for the root, whose cells are not remembered.  In it slots stay
  * where they are, so that no fence is taken for a cell.  No stamp is looked at: whatever was rewritten meanwhile, the leaf has
  * the cell.
  *

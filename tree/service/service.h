@@ -22,7 +22,7 @@
 #ifndef SHERMAN_SERVICE_H
 #define SHERMAN_SERVICE_H
 
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/stream/keys.h"
 #include "rdma/server.h"
 

@@ -13,7 +13,7 @@
  * node). Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends
  * the instance.
  *
- * A frame has the tree's epoch of when its image was read, and a fold begins another one (gate.c).  The fold marks the nodes that it
+ * A frame has the tree's epoch of when its image was read, and a fold begins another one (quiesce.c).  The fold marks the nodes that it
  * takes out of the tree, and those that they go into, with that epoch: what frames of before say of these, as their image or by a
  * pointer, is not believed any more (I-T8).  All else that they say is as good as if there had been no fold.  Nodes share marks, by
  * their hashes: who is taken for one that was marked is read again.

@@ -66,7 +66,7 @@ mutate access_method_by_its_name t/024_dump am/planner/constraints.c \
 # ---- the planner
 mutate ends_not_looked_at sql/planner_extremes am/server/hooks.c \
 	's/\tsherman_extremes_install\(\);\n//'
-mutate ends_kept_behind_inserts sql/planner_extremes am/index/changes.c \
+mutate ends_kept_behind_inserts sql/planner_extremes am/index/write_guard.c \
 	's/\tindex->extremes\[0\][^\n]*\n//'
 mutate ends_read_for_each_plan sql/planner_extremes am/planner/extremes.c \
 	's/\*least = \*greatest = false;/*least = *greatest = true;/'
@@ -81,7 +81,7 @@ mutate inserts_of_others_skipped t/068_neighbors am/planner/on_conflict.c \
 	's/previous_executor_start\(query, flags\);/standard_ExecutorStart(query, flags);/'
 
 # ---- how keys are encoded
-mutate encoding_not_compared t/067_encoding am/index/opened.c \
+mutate encoding_not_compared t/067_encoding am/index/open_index.c \
 	's/ \|\| sherman_keys_fit\(relation, meta\)/ || sherman_keys_fit(relation, meta) || true/'
 mutate workers_encode_as_they_like t/067_encoding am/access/build_parallel.c \
 	's/if \(!sherman_keys_fit\(index, &shared->encoding\)\)/if (!sherman_keys_fit(index, \&shared->encoding) \&\& false)/'
@@ -130,10 +130,10 @@ mutate marks_in_a_tree_of_before t/021_dead_marks am/access/kill.c \
 
 mutate marks_in_front_of_their_evidence t/021_dead_marks am/access/kill.c \
 	's/stamp.lsn = GetXLogInsertRecPtr\(\);/stamp.lsn = 1;/'
-mutate skipped_rows_meet_at_the_metapage t/002_crash am/index/opened.c \
+mutate skipped_rows_meet_at_the_metapage t/002_crash am/index/open_index.c \
 	's/ && open->index.break_durable\)\n\t\treturn/ \&\& false)\n\t\treturn/'
 
-mutate last_versions_asked_about_first sql/churn_sizes am/access/delete.c \
+mutate last_versions_asked_about_first sql/churn_sizes am/access/bottomup_delete.c \
 	's/ && !leaf->entries\[slot\]\.newest//'
 
 # ---- builds
@@ -155,9 +155,9 @@ mutate emptied_table_needs_memory_node t/027_temporary am/access/build.c \
 	's/ \&\& RelationGetNumberOfBlocks\(heap\) == 0\)/ \&\& false)/; s/static void\nbuild_later/static pg_attribute_unused() void\nbuild_later/'
 mutate emptied_tree_not_given_up t/027_temporary am/access/build.c \
 	's/\tsherman_index_abandon_tree\(index\);\n//'
-mutate tree_of_a_copy_given_up sql/temporary am/index/opened.c \
+mutate tree_of_a_copy_given_up sql/temporary am/index/open_index.c \
 	's/if \(!is_new \&\& open != NULL/(void) is_new;\n\tif (open != NULL/'
-mutate others_temporary_scanned t/027_temporary am/index/opened.c \
+mutate others_temporary_scanned t/027_temporary am/index/open_index.c \
 	's/unlikely\(RELATION_IS_OTHER_TEMP\(index\)\)/false/'
 
 # ---- conditions
@@ -255,13 +255,13 @@ mutate predicate_taken_for_immutable t/050_owners_code am/heal/suspect.c \
 	's/\(rows->code & OWNER_CODE_PREDICATE\) != 0 \? SUSPECT_CHANGED : SUSPECT_NO_ROW/SUSPECT_NO_ROW/'
 
 # ---- crash points
-mutate removal_before_flush t/037_crash_points am/index/changes.c \
+mutate removal_before_flush t/037_crash_points am/index/write_guard.c \
 	's/\tsherman_flush\(end\);\n//'
 
 # ---- invariants (doc/internals/invariants.md)
-mutate removal_not_flushed t/038_invariants am/index/changes.c \
+mutate removal_not_flushed t/038_invariants am/index/write_guard.c \
 	's/\tsherman_flush\(end\);\n//'
-mutate stamp_behind_its_row t/031_heal am/index/changes.c \
+mutate stamp_behind_its_row t/031_heal am/index/write_guard.c \
 	's/stamp->lsn = \(lsn \+ STAMP_SLACK - 1\) \/ STAMP_SLACK \* STAMP_SLACK;/stamp->lsn = 1 + 0 * lsn \/ STAMP_SLACK;/'
 mutate first_member_of_a_chain_alone t/031_heal am/heal/suspect.c \
 	's/\} while \(finding != SUSPECT_ROW && again\);/} while (false \&\& finding != SUSPECT_ROW \&\& again);/'
@@ -273,7 +273,7 @@ mutate postmaster_believed_alive t/049_postmaster_gone am/server/workers.c \
 	's/!sherman_postmaster_is_gone\(\)\)\n\t\treturn false;/PostmasterIsAlive())\n\t\treturn false;/'
 
 # ---- open indexes
-mutate handle_given_up_at_each_invalidation t/011_many_indexes am/index/opened.c \
+mutate handle_given_up_at_each_invalidation t/011_many_indexes am/index/open_index.c \
 	's/\t\topen->stale = !sherman_keys_serve\(open->index\.keys, relation\);/\t\t;/'
 
 # ---- memory nodes that are forgotten

@@ -7,9 +7,9 @@ mutate crash_behind_a_checkpoint_is_clean t/030_epochs am/recovery/recovery.c \
 # ---- N14: broken is in WAL before anything is skipped, and constraints never skip
 mutate broken_not_flushed t/008_unreachable am/index/metapage.c \
 	's/(becomes of this transaction. \*\/\n)\tif \(RelationNeedsWAL\(index\)\)\n\t\tsherman_flush\(end\);/$1\t(void) end;/'
-mutate skipped_without_a_flag t/008_unreachable am/index/changes.c \
+mutate skipped_without_a_flag t/008_unreachable am/index/write_guard.c \
 	's/\t\t\tsherman_metapage_break\(index, SHERMAN_REASON_UNAVAILABLE\);\n\t\t\treturn;/\t\t\treturn;/'
-mutate constraints_skip_inserts t/002_crash am/index/changes.c \
+mutate constraints_skip_inserts t/002_crash am/index/write_guard.c \
 	's/index->rd_index->indisunique \|\| index->rd_index->indisexclusion;/false;/'
 
 # ---- N16: an attach is waited for, not for ever
@@ -21,17 +21,17 @@ mutate attach_waited_for_ever t/043_attach am/index/state.c \
 # ---- N19: visits of databases are in no command's way
 mutate visits_not_sent_away t/018_collector am/server/hooks.c \
 	's/\t\tsherman_visits_end\(\);\n//'
-mutate visits_not_kept_out t/018_collector am/background/visits.c \
+mutate visits_not_kept_out t/018_collector am/background/database_workers.c \
 	's/\.alone_in\) == database\)/.alone_in) == database \&\& false)/'
 mutate visits_ended_without_right t/051_database_commands am/background/databases.c \
 	's/database != MyDatabaseId && pg_database_ownercheck\(database, GetUserId\(\)\)/database != MyDatabaseId/'
 mutate visits_ended_by_who_may_not_create t/051_database_commands am/background/databases.c \
 	's/if \(!may_create\(\) \|\| /if (/; s/OidIsValid\(template\) && may_copy\(template\)/OidIsValid(template)/'
-mutate invalid_database_visited t/051_database_commands am/background/visits.c \
+mutate invalid_database_visited t/051_database_commands am/background/database_workers.c \
 	's/datconnlimit < -1 \? SHERMAN_DATABASE_INVALID/datconnlimit < -2 ? SHERMAN_DATABASE_INVALID/'
-mutate visits_ended_everywhere t/051_database_commands am/background/visits.c \
+mutate visits_ended_everywhere t/051_database_commands am/background/database_workers.c \
 	's/ \|\| sherman_shared->visitor_database\[i\] != database\)/)/'
-mutate rebuild_ended_as_it_is t/051_database_commands am/background/visits.c \
+mutate rebuild_ended_as_it_is t/051_database_commands am/background/database_workers.c \
 	's/if \(i != SHERMAN_VISIT_REBUILD \|\| /if (i == SHERMAN_VISIT_REBUILD || i != SHERMAN_VISIT_REBUILD || /'
 
 # ---- N20: a copy that comes between the look and the fence
@@ -39,7 +39,7 @@ mutate fence_not_looked_behind t/043_attach am/server/attach.c \
 	's/\tif \(!sherman_recovery_check\(position, &status, &member, failure\)\)\n\t\treturn FABRIC_EXISTS;\n(\ttake_position)/$1/'
 
 # ---- N23: a server without us works
-mutate vacuum_needs_us t/005_nopreload am/index/changes.c \
+mutate vacuum_needs_us t/005_nopreload am/index/write_guard.c \
 	's/if \(opened->state == SHERMAN_HIDDEN && !IsBinaryUpgrade\)/if (opened->state == SHERMAN_HIDDEN \&\& IsBinaryUpgrade)/'
 mutate planner_needs_us t/005_nopreload am/base/instance.c \
 	's/return sherman_shared == NULL \|\| !IsPostmasterEnvironment \|\| IsBinaryUpgrade \|\| /return !IsPostmasterEnvironment || IsBinaryUpgrade || /'
@@ -51,5 +51,5 @@ mutate upgrade_has_a_memory_node t/010_upgrade am/server/workers.c \
 	's/if \(!process_shared_preload_libraries_in_progress \|\| IsBinaryUpgrade\)/if (!process_shared_preload_libraries_in_progress)/'
 
 # ---- what could not be written is not done
-mutate epoch_not_noted t/044_disk_full am/base/local.c \
+mutate epoch_not_noted t/044_disk_full am/base/state_file.c \
 	's/if \(!sherman_local_write\(local\)\)\n\t\treturn false;/(void) sherman_local_write(local);/'

@@ -1,8 +1,8 @@
 # Safeguards around the place of a data directory. Sourced by script/test-mutations-server.
 
-mutate moved_is_another t/060_place am/recovery/place.c \
+mutate moved_is_another t/060_place am/recovery/datadir_identity.c \
 	's/return SHERMAN_PLACE_MOVED;/return SHERMAN_PLACE_COPY;/'
-mutate copy_takes_the_originals_memory t/060_place am/recovery/place.c \
+mutate copy_takes_the_originals_memory t/060_place am/recovery/datadir_identity.c \
 	's/if \(original_is_there\(local\)\)/if (false \&\& original_is_there(local))/'
 mutate copy_fences_the_original t/060_place am/recovery/recovery.c \
 	's/known && sherman_shared->local\.moved && /false \&\& /; s/^static bool\nbecome_copy/static pg_attribute_unused() bool\nbecome_copy/m'

@@ -26,7 +26,7 @@ mutate check_not_made_again t/047_replicas_upkeep am/sql/check.c \
 	's/\} while \(sherman_try_again/} while (false \&\& sherman_try_again/'
 mutate comparison_not_made_again t/047_replicas_upkeep am/index/compare.c \
 	's/\} while \(sherman_change_again/} while (false \&\& sherman_change_again/; s/\} while \(sherman_try_again/} while (false \&\& sherman_try_again/'
-mutate suspicion_of_one_away_waited_for t/047_replicas_upkeep am/index/halves.c \
+mutate suspicion_of_one_away_waited_for t/047_replicas_upkeep am/index/replica_placement.c \
 	's/return sherman_node_phase\(position\) == SHERMAN_PHASE_ATTACHED &&\n\t\t/return /'
 mutate no_copy_no_index t/040_replicas am/index/copies.c \
 	's/ereport\(WARNING,(\s+\(errmsg\("index \\"%s\\" is built without its copy")/ereport(ERROR,$1/'

@@ -12,7 +12,7 @@ mutate undecided_is_broken t/041_takeover am/index/state.c \
 	's/(sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)\)/$1 \&\& meta->magic == 0)/'
 mutate left_file_says_nothing t/042_moved am/server/hooks.c \
 	's/sub == 0 && moving && /sub == 1 \&\& moving \&\& /'
-mutate record_before_the_metapage t/042_moved am/index/changes.c \
+mutate record_before_the_metapage t/042_moved am/index/write_guard.c \
 	's/(\tif \(!sherman_copies_before_change\(relation, index\) \|\|\n)/\t(void) (news \&\& change_record(relation, index, \&record));\n$1/'
 mutate owner_not_waited_for t/041_takeover am/recovery/takeover.c \
 	's/if \(!owner_is_followed\(\) \|\| /if (true || !owner_is_followed() || /'

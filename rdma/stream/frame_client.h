@@ -1,5 +1,5 @@
 /*
- * link.h
+ * frame_client.h
  *		The client's end of a network connection to a memory node: frames in both directions, and calls.
  *		Private to rdma/.
  *

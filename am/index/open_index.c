@@ -1,5 +1,5 @@
 /*
- * opened.c
+ * open_index.c
  *		This process's open indexes: found again in a few nanoseconds as long as nothing has changed, retired
  *		when the relcache says so, and freed at the end of the transaction, for scans may still refer to them.
  */

@@ -1,5 +1,5 @@
 /*
- * delete.c
+ * bottomup_delete.c
  *		Room in a full leaf: entries of dead rows go before the leaf is split (what btree calls simple and bottom-up
  *		deletion).
  *

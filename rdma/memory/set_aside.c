@@ -1,6 +1,6 @@
 /*
- * kept.c
- *		See kept.h.
+ * set_aside.c
+ *		See set_aside.h.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "rdma/base/detail.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/server/server_state.h"
 
 /* How the time is written, and with the hyphen before it and the end. */

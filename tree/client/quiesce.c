@@ -1,5 +1,5 @@
 /*
- * gate.c
+ * quiesce.c
  *		Instants at which no operation on a tree is in progress: epochs of readers instead of timers.
  *
  * Every call that follows pointers of a tree is a passage: it says so in its process's slot, then looks

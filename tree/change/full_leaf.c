@@ -1,5 +1,5 @@
 /*
- * room.c
+ * full_leaf.c
  *		Room in a full leaf: what its caller is asked before an insert splits it.
  *
  * The caller sees a copy, while nothing is held, and may look into the table, flush the WAL and prove marks.  What it

@@ -1,5 +1,5 @@
 /*
- * kept.c
+ * set_aside.c
  *		Files of this server outside of its tables: the embedded node's memory, its snapshot, the state file, and what was
  *		set aside of them; set aside here, listed and removed by SQL functions.
  */
@@ -17,7 +17,7 @@
 
 #include "tree/service/service.h"
 #include "am/base/shared.h"
-#include "am/index/index.h"
+#include "am/recovery/recovery.h"
 
 PG_FUNCTION_INFO_V1(sherman_files);
 PG_FUNCTION_INFO_V1(sherman_remove_file);

@@ -1,5 +1,5 @@
 /*
- * local.h
+ * state_file.h
  *		What a server knows of its own past: the local state file, the page of history, epochs and where their
  *		WAL ends; and who finds that out at a start.  Part of shared.h.
  */
@@ -91,7 +91,7 @@ typedef struct ShermanLocal
 	uint32		magic;
 	uint32		version;
 	uint64		system_identifier;
-	uint64		inode;			/* these three are of the data directory's place, and only hints (place.c) */
+	uint64		inode;			/* these three are of the data directory's place, and only hints (datadir_identity.c) */
 	uint64		born;			/* nanoseconds since 1970; 0 = the file system does not tell */
 	char		directory[MAXPGPATH];
 	uint64		cluster[2];		/* this instance's identity at memory nodes */
@@ -153,7 +153,7 @@ extern bool sherman_file_read(const char *path, void *data, Size bytes);
 /* Replaces a file, durably; false, with a WARNING, if that failed: then it is as it was. */
 extern bool sherman_file_write(const char *path, const void *data, Size bytes);
 
-/* ---- local.c ---- */
+/* ---- state_file.c ---- */
 
 /* Reads a state file; false: there is none at `path`, or it is not to be believed. */
 extern bool sherman_local_read(const char *path, ShermanLocal *local);

@@ -1,5 +1,5 @@
 /*
- * reread.c
+ * leaf_unchanged.c
  *		Whether a leaf that a scan has read still is the generation that it was.
  *
  * Who trusts what was said of rows elsewhere (PostgreSQL's visibility map) asks this afterwards: inside one

@@ -1,5 +1,5 @@
 /*
- * serve.c
+ * connection_loop.c
  *		Connections are served: bytes come in, requests are answered one after the other, replies go out, each round.
  */
 #define _GNU_SOURCE 1

@@ -1,5 +1,5 @@
 /*
- * steps.c
+ * crash_points.c
  *		Crash points, for tests: a process can be made to die, to hang or to be canceled at any step of what it does with memory
  *		nodes and WAL.  Only a build for tests has it (make ASSERTS=1).
  *

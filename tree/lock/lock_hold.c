@@ -1,5 +1,5 @@
 /*
- * hold.c
+ * lock_hold.c
  *		The end of a hold: the word is freed, or known to be lost, and the entry given up. See lock.c.
  */
 #include "tree/lock/lock_hold.h"

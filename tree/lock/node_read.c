@@ -1,5 +1,5 @@
 /*
- * access.c
+ * node_read.c
  *		Reads of nodes that are believed: torn ones are repeated, in the end under the lock.
  */
 #include "tree/internal.h"

@@ -1,5 +1,5 @@
 /*
- * halves.h
+ * replica_placement.h
  *		The two halves of an index with a copy, by its metapage: meta->copy is not 0, unless a comment says otherwise.
  */
 #ifndef SHERMAN_HALVES_H

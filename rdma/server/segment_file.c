@@ -1,10 +1,10 @@
 /*
- * object.c
+ * segment_file.c
  *		The memory object's file: whose it is, taking over what an earlier daemon left, making a new one.
  *
  * What lies at its path may be anything, and anybody's.  The file is used if it is a memory object that no other user
  * could have made or changed, and that no other daemon serves.  One that is ours and not used any more is set aside
- * (kept.h), or removed if there is nothing in it.  Whatever else is there is left alone, and refused.
+ * (set_aside.h), or removed if there is nothing in it.  Whatever else is there is left alone, and refused.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #include "rdma/base/detail.h"
 #include "rdma/memory/guard.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/server/server_state.h"
 
 /*

@@ -1,5 +1,5 @@
 /*
- * parent.c
+ * downlink.c
  *		The last step of a split: posting the new node's separator to the parent. Lazy and idempotent (F28):
  *		whoever split, or moved right past an unposted node, does it; twice is once.
  *

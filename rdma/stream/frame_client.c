@@ -1,6 +1,6 @@
 /*
- * link.c
- *		See link.h.
+ * frame_client.c
+ *		See frame_client.h.
  */
 #define _GNU_SOURCE 1
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "rdma/stream/keys.h"
-#include "rdma/stream/link.h"
+#include "rdma/stream/frame_client.h"
 #include "rdma/stream/network.h"
 
 /* Bytes asked from the socket at once: a batch of replies, or most of a long one. */

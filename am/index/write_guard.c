@@ -1,5 +1,5 @@
 /*
- * changes.c
+ * write_guard.c
  *		Before an index is used or changed: that it may be, that its tree is there and its record says
  *		"mutated", and that a change is skipped only when everybody can know it.
  */

@@ -1,5 +1,5 @@
 /*
- * kept_remove.c
+ * set_aside_remove.c
  *		A file that was set aside is removed: such a one, and nothing else.
  *
  * Its name is compared with those that are there, and never taken apart: no path leads elsewhere.  Then the file is
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "rdma/base/detail.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/server/server_state.h"
 #include "rdma/memory/snapshot.h"
 

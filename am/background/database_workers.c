@@ -1,5 +1,5 @@
 /*
- * visits.c
+ * database_workers.c
  *		Visits: workers that the launcher sends into one database, where they do something and leave.
  *
  * A worker that stayed would be in the way of DROP DATABASE.  A command that needs a database for itself (databases.c) ends the

@@ -1,5 +1,5 @@
 /*
- * parts.c
+ * tenant_ranges.c
  *		Which part of node memory is whose, on a memory node of access class NIC.
  *
  * A device lets a client reach ranges that are registered in its tenant's protection domain, and nothing else.  So each tenant

@@ -1,6 +1,6 @@
 /*
- * local.c
- *		The state file: what this data directory knows of its memory nodes, read and written whole (local.h).
+ * state_file.c
+ *		The state file: what this data directory knows of its memory nodes, read and written whole (state_file.h).
  */
 #include "am/base/sherman.h"
 

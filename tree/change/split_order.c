@@ -1,5 +1,5 @@
 /*
- * order.c
+ * split_order.c
  *		The part of a leaf's split that needs the comparator: ordering cells whose normalized keys are equal,
  *		and whole separators. Nothing is held here; the cells lie in a private copy, which the caller holds
  *		against the leaf again under its lock.

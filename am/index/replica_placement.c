@@ -1,12 +1,12 @@
 /*
- * halves.c
+ * replica_placement.c
  *		The two halves of an index with a copy: on which memory nodes they are, and what is known of them.  The home's half is the
  *		first one, the copy's the second.
  */
 #include "am/base/sherman.h"
 
 #include "am/base/shared.h"
-#include "am/index/halves.h"
+#include "am/index/replica_placement.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 

@@ -1,5 +1,5 @@
 /*
- * verdict.c
+ * node_verify.c
  *		Whether a copy of a node is to be believed: whole, the node that was looked for, and of a shape that the tree writes.
  */
 #include "tree/node/node.h"

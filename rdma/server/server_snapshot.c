@@ -1,5 +1,5 @@
 /*
- * saved.c
+ * server_snapshot.c
  *		The server's snapshot: loaded at the start if the memory did not outlive the machine, saved at a
  *		planned end.
  *
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "rdma/base/detail.h"
-#include "rdma/memory/kept.h"
+#include "rdma/memory/set_aside.h"
 #include "rdma/server/server_state.h"
 #include "rdma/memory/snapshot.h"
 

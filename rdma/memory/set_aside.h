@@ -1,5 +1,5 @@
 /*
- * kept.h
+ * set_aside.h
  *		Files that are set aside: memory and snapshots that are not used any more, and that nobody but the
  *		administrator may throw away.
  *
@@ -54,7 +54,7 @@ extern void kept_list_all(const char *path, void (*visit)(void *argument, const 
                           void *argument);
 
 /*
- * Removes a file that was set aside from `path`, durably (kept_remove.c).  On an error it stays, and `detail`
+ * Removes a file that was set aside from `path`, durably (set_aside_remove.c).  On an error it stays, and `detail`
  * (FABRIC_DETAIL_BYTES) says why: FABRIC_NOT_FOUND (`kept` is no name of a file of this user that was set aside),
  * FABRIC_DENIED (it does not hold what its kind does), FABRIC_BUSY (it is in use), FABRIC_UNREACHABLE (it cannot be
  * removed).

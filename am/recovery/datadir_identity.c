@@ -1,5 +1,5 @@
 /*
- * place.c
+ * datadir_identity.c
  *		Whether the state file was written in this data directory, or the directory is a copy of that one.
  *
  * A file can be copied, with all that is in it.  So nothing that is written anywhere proves that a directory is not a
