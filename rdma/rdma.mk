@@ -2,7 +2,8 @@
 RDMA_SOURCES = \
 	rdma/base/buffer.c \
 	rdma/base/chain.c \
-	rdma/base/control.c \
+	rdma/base/control_client.c \
+	rdma/base/frame.c \
 	rdma/base/status.c \
 	rdma/base/wait.c \
 	rdma/fabric/fabric.c \

@@ -44,7 +44,7 @@ mutate huge_pages_not_looked_at test_server rdma/server/segment_file.c \
 	's/if \(server->options.huge_pages != FABRIC_HUGE_ON \|\| /if (true || /'
 mutate death_seen_by_socket_only test_recovery rdma/server/accept.c \
 	's/epoll_ctl\(server->events, EPOLL_CTL_ADD, connection->process, &event\);//'
-mutate stale_reply_taken conformance rdma/base/control.c \
+mutate stale_reply_taken conformance rdma/base/control_client.c \
 	's/frame->request == request && //'
 mutate redo_slot_inherited conformance rdma/server/channel.c \
 	's/memset\(memory->nodes \+ redo_offset\(i\), 0, FABRIC_REDO_BYTES\);//'

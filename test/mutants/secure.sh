@@ -55,9 +55,9 @@ mutate identity_shows_the_key test_keys rdma/stream/keys.c \
 	's/"%02x", hash\[i\]/"%02x", key->key[i]/'
 
 # Safeguards of the memory node's network side.
-mutate length_of_frame_not_checked test_security rdma/base/control.c \
+mutate length_of_frame_not_checked test_security rdma/base/frame.c \
 	's/ &&\s+frame->length <= \(frame->method == CONTROL_CHAIN \? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD\)//'
-mutate other_versions_taken test_security rdma/base/control.c \
+mutate other_versions_taken test_security rdma/base/frame.c \
 	's/frame->version == CONTROL_VERSION/true/'
 mutate served_before_hello test_security rdma/server/requests.c \
 	's/else if \(!connection->introduced\)/else if (false)/'
@@ -65,7 +65,7 @@ mutate grant_of_refused_device test_refusals rdma/server/requests.c \
 	's/(take_client\(server, connection, request, &client, )&verbs/$1&connection->verbs/; s/\tconnection->verbs = verbs;\n//; s/verbs \? &grant : NULL\);\n\}\n\nstatic void\nhandle_reset/connection->verbs ? &grant : NULL);\n}\n\nstatic void\nhandle_reset/'
 mutate chain_of_no_channel test_security rdma/server/requests.c \
 	's/\n\t\tchains_forget\(connection\);//'
-mutate padding_not_cleared conformance=--tcp rdma/base/control.c \
+mutate padding_not_cleared conformance=--tcp rdma/base/frame.c \
 	's/\tmemset\(place \+ end, 0, control_frame_bytes\(frame->length\) - end\);/\t(void) end;/' memory
 mutate reply_not_cleared test_calls tree/service/service_calls.c \
 	's/\n\tmemset\(&out, 0, methods\[method\]\.reply_bytes\);//' memory
@@ -119,11 +119,11 @@ mutate version_told_later test_refusals rdma/server/connection_loop.c \
 	's/!connection->introduced && frame->method == CONTROL_HELLO/frame->method == CONTROL_HELLO/'
 mutate other_version_is_away test_refusals rdma/stream/frame_client.c \
 	's/method == CONTROL_HELLO && link->other_version/false/'
-mutate other_version_is_away_locally test_refusals rdma/base/control.c \
+mutate other_version_is_away_locally test_refusals rdma/base/control_client.c \
 	's/method == CONTROL_HELLO && client->other_version/false/'
-mutate node_believed test_refusals rdma/base/control.c \
+mutate node_believed test_refusals rdma/base/frame.c \
 	's/if \(!capabilities_keep_contract\(capabilities, endpoint\)\)/if (false \&\& capabilities_keep_contract(capabilities, endpoint))/'
-mutate lock_words_of_zero test_refusals rdma/base/control.c \
+mutate lock_words_of_zero test_refusals rdma/base/frame.c \
 	's/capabilities->lock_words == 0 \|\| //'
-mutate chain_longer_than_any test_refusals rdma/base/control.c \
+mutate chain_longer_than_any test_refusals rdma/base/frame.c \
 	's/ && capabilities->max_chain <= FABRIC_MAX_CHAIN//'
