@@ -238,6 +238,85 @@ vacuum_meets_root_split(void **state)
 	fixture_close(&f);
 }
 
+/* More than any number of tries without others may be, and the fewest that a walk makes for their sake. */
+#define OUTRUNS 2000u
+#define TRIES_LEAST 1000u
+
+/* The victim, and an entry beside it that others add and take away again. */
+#define VICTIM 7
+#define BESIDE 5000
+
+/* Others that rewrite the leaf whenever the victim in it was judged. */
+typedef struct Rewriter
+{
+	Fixture *f;
+	uint32_t patience_ms; /* of the walk that they outrun */
+	uint32_t left;        /* times that they do still */
+	uint32_t judged;      /* times the victim was */
+} Rewriter;
+
+static bool
+is_beside(void *argument, uint32_t block, uint16_t offset)
+{
+	KeyEntry beside = entry_of(BESIDE, BESIDE);
+
+	(void) argument;
+	return block == beside.block && offset == beside.offset;
+}
+
+static bool
+rewrite_judged(void *argument, uint32_t block, uint16_t offset)
+{
+	Rewriter *rewriter = argument;
+	KeyEntry victim = entry_of(VICTIM, VICTIM);
+	KeyEntry beside = entry_of(BESIDE, BESIDE);
+	TreeVacuumCounts counts;
+	bool hit;
+
+	if (block != victim.block || offset != victim.offset)
+		return false;
+	rewriter->judged++;
+	if (rewriter->left == 0)
+		return true;
+	rewriter->left--;
+	client.tree->options.operation_timeout_ms = 600000;
+	require_ok(insert_try(rewriter->f, &beside, &hit));
+	assert_int_equal(walk(rewriter->f->tree, is_beside, NULL, &counts), TREE_END);
+	assert_int_equal(counts.removed, 1);
+	client.tree->options.operation_timeout_ms = rewriter->patience_ms;
+	return true;
+}
+
+/* A leaf that others rewrite each time is waited for, or ends the walk as a lock that is waited for in vain; nothing is damaged. */
+static void
+vacuum_is_outrun(void **state)
+{
+	uint32_t patience = client.tree->options.operation_timeout_ms;
+	Fixture f;
+	Rewriter rewriter = {.f = &f, .patience_ms = 1, .left = UINT32_MAX};
+	KeyEntry victim;
+	TreeVacuumCounts counts;
+	TreeStatistics statistics;
+
+	(void) state;
+	fixture_open(&f, KEYSPACE_16);
+	for (uint64_t i = 0; i < 20; i++)
+		insert(&f, i, i);
+	assert_int_equal(walk(f.tree, rewrite_judged, &rewriter, &counts), TREE_TIMED_OUT);
+	assert_true(rewriter.judged >= TRIES_LEAST);
+	assert_int_equal(counts.removed, 0);
+	compare_check(&f, &statistics);
+	rewriter = (Rewriter){.f = &f, .patience_ms = 600000, .left = OUTRUNS};
+	assert_int_equal(walk(f.tree, rewrite_judged, &rewriter, &counts), TREE_END);
+	assert_int_equal(rewriter.judged, OUTRUNS + 1);
+	assert_int_equal(counts.removed, 1);
+	client.tree->options.operation_timeout_ms = patience;
+	victim = entry_of(VICTIM, VICTIM);
+	assert_true(key_model_remove(&f.model, &victim));
+	compare_check(&f, &statistics);
+	fixture_close(&f);
+}
+
 static void
 vacuum_is_cheap(void **state)
 {
@@ -274,6 +353,7 @@ main(void)
 		cmocka_unit_test(vacuum_meets_changes),
 		cmocka_unit_test(vacuum_spares_revived),
 		cmocka_unit_test(vacuum_meets_root_split),
+		cmocka_unit_test(vacuum_is_outrun),
 		cmocka_unit_test(vacuum_is_cheap),
 	};
 

@@ -49,6 +49,12 @@ mutate image_not_proved test_scan tree/lock/node_read.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
 mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum.c \
 	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] != 0 && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
+mutate vacuum_outrun_is_damage test_vacuum tree/change/vacuum.c \
+	's/\t\tvacuum->outrun = true;\n//'
+mutate vacuum_outrun_has_its_time_only test_vacuum tree/change/vacuum.c \
+	's/if \(vacuum->outruns < JUDGE_ATTEMPTS \|\|\s+now - vacuum->outrun_since <= [^;]*?\)\n\t\treturn TREE_RETRY;/if (vacuum->outruns < JUDGE_ATTEMPTS)\n\t\treturn TREE_RETRY;/s'
+mutate vacuum_outrun_has_few_tries test_vacuum tree/change/vacuum.c \
+	's/if \(vacuum->outruns < JUDGE_ATTEMPTS \|\|\s+now/if (now/s'
 mutate vacuum_keeps_blocks test_vacuum tree/change/rewrite.c \
 	's/\tleaf_free_blocks\(tree, old, LEAF_NO_SLOT, NULL\);\n//'
 mutate vacuum_forgets_grown_root test_vacuum tree/change/vacuum.c \

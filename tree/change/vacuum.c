@@ -13,8 +13,9 @@
 #include "tree/scan/scan.h"
 
 /*
- * Times one leaf is judged before it is left to the next vacuum's error: each lost to a rewrite by somebody
- * else.
+ * Tries at one leaf, in a row, that end without a judged leaf and without a sign of anybody else's work: so many are none on a
+ * sound tree.  Where others change the leaf between the judgment and the lock a try says nothing of the tree; it is made again for
+ * as long as a lock is waited for, and at least so often.
  */
 #define JUDGE_ATTEMPTS 1000
 
@@ -33,7 +34,10 @@ struct TreeVacuum
 	uint64_t *leaf;                     /* NODE_MAX_BYTES: the copy that was judged */
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
-	EmptyRanges empty; /* where leaves were left without an entry */
+	bool outrun;           /* the last try met a leaf that others had changed since the judgment */
+	uint32_t outruns;      /* such tries at this leaf */
+	uint64_t outrun_since; /* microseconds: the first of them */
+	EmptyRanges empty;     /* where leaves were left without an entry */
 };
 
 TreeStatus
@@ -198,6 +202,7 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 		return status;
 	if (!victims_unchanged(vacuum, old))
 	{
+		vacuum->outrun = true;
 		status = lock_release(tree, &hold, vacuum->next, old, bytes);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
@@ -280,26 +285,63 @@ vacuum_refresh(TreeVacuum *vacuum)
 	vacuum->empty.count = 0;
 }
 
+/* Whether a leaf that others have changed meanwhile is tried again: TREE_RETRY; or the error that the walk ends with. */
+static TreeStatus
+vacuum_outrun(TreeVacuum *vacuum)
+{
+	TreeClient *client = vacuum->tree->client;
+	uint64_t now = client_now_us(client);
+
+	assert(vacuum->outrun && !client->holding);
+	vacuum->outrun = false;
+	if (vacuum->outruns++ == 0)
+		vacuum->outrun_since = now;
+	if (vacuum->outruns < JUDGE_ATTEMPTS ||
+	    now - vacuum->outrun_since <= (uint64_t) client->options.operation_timeout_ms * 1000)
+		return TREE_RETRY;
+	return client_fail(client, TREE_TIMED_OUT,
+	                   "leaf %llx: changed by others in %u tries to remove its entries",
+	                   (unsigned long long) vacuum->next, vacuum->outruns);
+}
+
+/* Tries at the leaf vacuum->next, or at the first one, until it is judged and rid of its victims. */
+static TreeStatus
+vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *live)
+{
+	TreeClient *client = vacuum->tree->client;
+	TreeStatus status = TREE_RETRY;
+
+	vacuum->outrun = false;
+	vacuum->outruns = 0;
+	for (int attempts = 0; status == TREE_RETRY && attempts < JUDGE_ATTEMPTS; attempts++)
+	{
+		status = vacuum->begun ? TREE_OK : vacuum_begin(vacuum);
+		if (status == TREE_OK)
+			status = vacuum_visit(vacuum, is_dead, argument, live);
+		if (status == TREE_RETRY && client_should_stop(client))
+			return client_fail(client, TREE_STOPPED, "stopped between two tries at a leaf");
+		if (status == TREE_RETRY && vacuum->outrun)
+		{
+			status = vacuum_outrun(vacuum);
+			attempts = 0;
+		}
+	}
+	if (status != TREE_RETRY)
+		return status;
+	return client_fail(client, TREE_DAMAGED, "leaf %llx: not the same in %d tries",
+	                   (unsigned long long) vacuum->next, JUDGE_ATTEMPTS);
+}
+
 /* tree_vacuum_next(), as a passage. */
 static TreeStatus
 vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
 {
 	Tree *tree = vacuum->tree;
 	uint32_t live = 0;
-	TreeStatus status = TREE_RETRY;
+	TreeStatus status;
 
 	vacuum_refresh(vacuum);
-	for (int attempt = 0; attempt < JUDGE_ATTEMPTS && status == TREE_RETRY; attempt++)
-	{
-		status = vacuum->begun ? TREE_OK : vacuum_begin(vacuum);
-		if (status == TREE_OK)
-			status = vacuum_visit(vacuum, is_dead, argument, &live);
-		if (status == TREE_RETRY && client_should_stop(tree->client))
-			return client_fail(tree->client, TREE_STOPPED, "stopped between two tries at a leaf");
-	}
-	if (status == TREE_RETRY)
-		return client_fail(tree->client, TREE_DAMAGED, "leaf %llx: not the same in %d tries",
-		                   (unsigned long long) vacuum->next, JUDGE_ATTEMPTS);
+	status = vacuum_tries(vacuum, is_dead, argument, &live);
 	if (status != TREE_OK)
 		return status;
 	counts->leaves++;
