@@ -2,7 +2,7 @@
 # rdma/ and tree/ and TEST_SUPPORT_SOURCES.  NAME_SOURCES names further sources of one test.
 
 # Tests of the fabric alone, linked with rdma/ only.
-FABRIC_TESTS += test_stripe
+FABRIC_TESTS += test_stripe test_apply test_buffer test_process
 FABRIC_TESTS += test_server
 FABRIC_TESTS += test_recovery
 FABRIC_TESTS += test_snapshot

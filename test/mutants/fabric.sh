@@ -84,3 +84,30 @@ mutate full_file_system_told_each_time test_server rdma/server/units.c \
 	's/used >= ROOM_WARN_PERCENT && !server->room_told/used >= ROOM_WARN_PERCENT/'
 mutate small_file_system_not_told test_server rdma/server/units.c \
 	's/if \(at_start && all < /if (at_start \&\& 2 * all < /'
+# ---- a READ that WRITEs are always in the way of
+mutate contended_read_tries_for_ever test_apply rdma/memory/apply.c \
+	's/while \(run->overtaken < APPLY_READ_ATTEMPTS\)/while (true)/'
+mutate reading_is_told_as_writing test_apply rdma/memory/apply.c \
+	's/ \| MEMORY_INTENT_READ//'
+mutate intent_to_read_stays test_apply rdma/memory/apply.c \
+	's/(stripe_release\(stripe, odd\);\n)\t__atomic_store_n\(&channel->record->intent, 0, __ATOMIC_RELEASE\);/$1/'
+mutate stripe_taken_by_idle_channel test_apply rdma/memory/apply.c \
+	's/\tif \(!run->active && !apply_become_active\(channel, run\)\)\n\t\treturn APPLY_FENCED;\n//'
+mutate stripe_that_stays_overtakes test_apply rdma/memory/apply.c \
+	's/run->overtaken \+= word != run->awaited;/run->overtaken++;/'
+# ---- bytes of frames
+mutate place_loses_its_alignment test_buffer rdma/base/buffer.c \
+	's/begin = buffer->begin % BUFFER_ALIGNMENT/begin = 0/'
+mutate room_without_its_begin test_buffer rdma/base/buffer.c \
+	's/\(uint64_t\) begin \+ used \+ bytes/(uint64_t) used + bytes/'
+mutate buffer_grows_in_small_steps test_buffer rdma/base/buffer.c \
+	's/\t\tif \(wanted < 2ull \* buffer->capacity.*?wanted = 2ull \* buffer->capacity;\n//s'
+# ---- processes
+mutate process_is_its_number test_process rdma/memory/process.c \
+	's/process_start_time\(pid\) != start_time/false/'
+mutate process_is_never_gone test_process rdma/memory/process.c \
+	's/\(polled\.revents & POLLIN\) != 0/polled.revents == 0/'
+mutate command_ends_at_first_parenthesis test_process rdma/memory/process.c \
+	's/strrchr\(text/strchr(text/'
+mutate gone_process_cannot_be_killed test_process rdma/memory/process.c \
+	's/ \|\| errno == ESRCH//'
