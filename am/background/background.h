@@ -13,7 +13,9 @@
 typedef struct ShermanCandidate
 {
 	Oid			oid;
+	Oid			owner;
 	bool		temporary;
+	float4		entries;		/* as far as the catalog knows; -1 = it does not */
 } ShermanCandidate;
 
 /* Those that are in this database now, as palloc'd ShermanCandidates. */
@@ -31,6 +33,14 @@ typedef struct ShermanLivingTree
  * not all indexes could be looked at.
  */
 extern bool sherman_living_trees(struct HTAB **trees);
+
+/* ---- largest.c ---- */
+
+/*
+ * A sentence that names the indexes of this database with most memory, of those that the session's user owns, and for members of
+ * pg_monitor of all; palloc'd, NULL: there are none, or memory nodes do not answer.  It waits for no lock of others, and may raise.
+ */
+extern char *sherman_largest_indexes(void);
 
 /* ---- collector.c ---- */
 

@@ -16,6 +16,7 @@
 #include "access/relation.h"
 #include "access/table.h"
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "access/xlog.h"
 #include "catalog/pg_class.h"
 #include "miscadmin.h"
@@ -124,7 +125,8 @@ List *
 sherman_list_candidates(void)
 {
 	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
-	Snapshot	snapshot = RegisterSnapshot(GetLatestSnapshot());
+	/* Parallel mode allows no latest snapshot; but only the collector and the healer need one, which run by themselves. */
+	Snapshot	snapshot = RegisterSnapshot(IsInParallelMode() ? GetCatalogSnapshot(RelationRelationId) : GetLatestSnapshot());
 	TableScanDesc scan = table_beginscan(catalog, snapshot, 0, NULL);
 	List	   *candidates = NIL;
 	HeapTuple	tuple;
@@ -138,6 +140,8 @@ sherman_list_candidates(void)
 			continue;
 		candidate = palloc(sizeof(ShermanCandidate));
 		candidate->oid = form->oid;
+		candidate->owner = form->relowner;
+		candidate->entries = form->reltuples;
 		candidate->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
 		candidates = lappend(candidates, candidate);
 	}

@@ -4,11 +4,15 @@
  */
 #include "am/base/sherman.h"
 
+#include "access/parallel.h"
 #include "access/xact.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "storage/bufmgr.h"
+#include "storage/lwlock.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/resowner.h"
 
 #include "am/base/shared.h"
 #include "am/nodes/nodes.h"
@@ -179,6 +183,57 @@ find_report(TreeStatus status)
 	return NULL;
 }
 
+/* What errors for a full memory node ask for a sentence about who has the memory; NULL: nobody. */
+static char *(*describe_full) (void) = NULL;
+
+void
+sherman_report_full_with(char *(*describe) (void))
+{
+	describe_full = describe;
+}
+
+/*
+ * Whether an error is for a memory node without room, or for a tenant's part of it, and may be made with a look at the catalog and
+ * calls to memory nodes.  Who holds an LWLock holds interrupts, too.
+ */
+static bool
+full_is_described(int elevel, const StatusReport *report)
+{
+	return elevel >= ERROR && report != NULL && report->status == TREE_MEMORY_FULL && report != &host_report &&
+		report != &trees_report && describe_full != NULL && IsTransactionState() && !IsParallelWorker() &&
+		InterruptHoldoffCount == 0 && CritSectionCount == 0;
+}
+
+/*
+ * What has the memory, in a sentence, or "".  It raises nothing: an error is dropped, and what that has left is cleaned up by the
+ * abort that follows, for we raise one anyway; but for LWLocks, which nobody else may wait for until then.
+ */
+static const char *
+describe_safely(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	char	   *volatile text = NULL;
+	ErrorData  *dropped;
+
+	PG_TRY();
+	{
+		text = describe_full();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		LWLockReleaseAll();
+		UnlockBuffers();
+		dropped = CopyErrorData();
+		FlushErrorState();
+		elog(DEBUG1, "sherman: could not find the largest indexes: %s", dropped->message);
+	}
+	PG_END_TRY();
+	return text != NULL ? text : "";
+}
+
 /*
  * Reports a status of the tree at elevel.  `detail` is one line for the reader (tree_detail(), or NULL),
  * `index` the index in use, or NULL.  Does not return if elevel >= ERROR.  A status that follows from a
@@ -201,6 +256,12 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 	/* Before the error is raised: a write that is in doubt must not land while others go on. */
 	trouble = sherman_connection_trouble();
 	plain = text = detail != NULL && detail[0] != '\0' ? psprintf("%s.", detail) : "";
+	if (full_is_described(elevel, report))
+	{
+		const char *full = describe_safely();
+
+		plain = text = psprintf("%s%s%s", text, text[0] != '\0' && full[0] != '\0' ? " " : "", full);
+	}
 	/* What the fabric says of a connection may name an address or a file. */
 	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
 	{

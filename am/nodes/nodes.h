@@ -16,6 +16,12 @@ extern void sherman_report_failure(TreeStatus status, Relation index) pg_attribu
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
 
+/*
+ * Has errors for a full memory node add this sentence to the DETAIL, palloc'd, NULL: nothing; in place of an earlier one.  What it
+ * raises is dropped; it is called in a transaction, with no LWLock held.
+ */
+extern void sherman_report_full_with(char *(*describe) (void));
+
 /* ---- connection.c ---- */
 
 /* As sherman_client(), but NULL instead of an error or a wait: for hooks and views. */

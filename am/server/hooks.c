@@ -283,6 +283,7 @@ sherman_install_hooks(void)
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;
 	sherman_opened_install();
+	sherman_report_full_with(sherman_largest_indexes);
 	sherman_visit_define(SHERMAN_VISIT_COLLECT, "sherman collector", sherman_collect_here);
 	sherman_visit_define(SHERMAN_VISIT_HEAL, "sherman healer", sherman_heal_here);
 	sherman_visit_define(SHERMAN_VISIT_REBUILD, "sherman rebuild", sherman_rebuild_here);

@@ -307,3 +307,13 @@ mutate rebuild_is_a_command_of_others t/075_bystander am/background/rebuild.c \
 	's/#include "am\/base\/sherman.h"\n/#include "am\/base\/sherman.h"\n#include "tcop\/dest.h"\n#include "tcop\/utility.h"\n/; s/\tExecReindex\(NULL, statement, true\);/\tPlannedStmt *command = makeNode(PlannedStmt);\n\n\tcommand->commandType = CMD_UTILITY;\n\tcommand->utilityStmt = (Node *) statement;\n\tProcessUtility(command, "REINDEX", false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);/'
 mutate full_file_system_is_a_full_node t/074_file_system_full am/nodes/errors.c \
 	's/if \(client != NULL && tree_full_by\(client\) == TREE_FULL_HOST\)/if (false)/'
+
+# ---- what is said of a memory node that is full
+mutate all_are_told_of_all_indexes t/063_full am/background/largest.c \
+	's/if \(!largest->sees_all && !has_privs_of_role\(GetSessionUserId\(\), candidate->owner\)\)/if (false)/'
+mutate function_lends_its_indexes t/063_full am/background/largest.c \
+	's/GetSessionUserId\(\)/GetUserId()/g'
+mutate error_waits_for_locks t/063_full am/background/largest.c \
+	's/if \(!ConditionalLockRelationOid\(candidate->oid, AccessShareLock\)\)/LockRelationOid(candidate->oid, AccessShareLock);\n\tif (false)/'
+mutate what_the_look_raises_is_the_error t/063_full am/nodes/errors.c \
+	's/dropped = CopyErrorData\(\);/PG_RE_THROW();/'
