@@ -34,6 +34,7 @@ insert_state_make(IndexInfo *info)
 	InsertState *state = MemoryContextAllocZero(info->ii_Context, sizeof(InsertState));
 
 	state->context = AllocSetContextCreate(info->ii_Context, "sherman insert", ALLOCSET_SMALL_SIZES);
+	state->unique.context = info->ii_Context;
 	info->ii_AmCache = state;
 	return state;
 }

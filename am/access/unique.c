@@ -4,7 +4,7 @@
  *
  * A heap has one primary, so all rows of an index are added by one instance, and a lock of that instance is
  * enough to let only one row with a key be checked and added at a time (tree-protocol.md F15): the key lock,
- * a heavyweight lock whose name is a hash of the key (locks.c).  Waits for it can be canceled, deadlocks are found, an
+ * a heavyweight lock whose name is a hash of the key (key_names.c, locks.c).  Waits for it can be canceled, deadlocks are found, an
  * error releases it.  It is never held while a transaction is waited for.
  *
  * Most keys are new.  So the entry is first added on condition that its leaf shows no other with its normalized
@@ -21,16 +21,12 @@
  */
 #include "am/base/sherman.h"
 
-#include "access/nbtree.h"
 #include "access/tableam.h"
 #include "access/xact.h"
 #include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
-#include "utils/datum.h"
-#include "utils/lsyscache.h"
 #include "utils/snapmgr.h"
-#include "utils/typcache.h"
 
 #include "am/access/access.h"
 #include "am/access/unique.h"
@@ -74,70 +70,6 @@ typedef struct UniqueLook
 
 /* ---- the key lock ---- */
 
-/* Whether values of the column that are equal are the same, bit by bit, which the class's support function says. */
-static bool
-equal_is_same(const KeyColumn *column)
-{
-	Oid			function = get_opfamily_proc(column->family, column->type, column->type, BTEQUALIMAGE_PROC);
-
-	return OidIsValid(function) &&
-		DatumGetBool(OidFunctionCall1Coll(function, column->collation, ObjectIdGetDatum(column->type)));
-}
-
-/*
- * Finds out how the key columns are hashed that the normalized key does not hold whole: by the hash function of the column's
- * type, if its equality is the index's; else by the value's bytes, if equal values have the same.  The others do not count:
- * keys that differ in them alone share a lock, which costs time only.
- */
-static void
-find_hash_functions(UniqueChecker *checker, const ShermanKeys *keys)
-{
-	for (int i = keys->whole; i < keys->columns; i++)
-	{
-		const KeyColumn *column = &keys->column[i];
-		TypeCacheEntry *type = lookup_type_cache(TupleDescAttr(keys->descriptor, i)->atttypid,
-												 TYPECACHE_EQ_OPR | TYPECACHE_HASH_PROC |
-												 TYPECACHE_HASH_PROC_FINFO);
-
-		if (OidIsValid(type->hash_proc) &&
-			type->eq_opr == get_opfamily_member(column->family, column->type, column->type,
-												BTEqualStrategyNumber))
-			checker->hash[i] = &type->hash_proc_finfo;
-		else
-			checker->by_image[i] = equal_is_same(column);
-	}
-	checker->ready = true;
-}
-
-/*
- * Names the key: equal keys have equal names.  They have the same normalized bytes, however few of the columns
- * these hold.
- */
-static uint32
-lock_name(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
-{
-	uint64		hash;
-
-	if (!checker->ready)
-		find_hash_functions(checker, keys);
-	hash = hash_bytes_extended((const unsigned char *) row->key->norm, keys->format.norm_bytes,
-							   row->key->high);
-	for (int i = keys->whole; i < keys->columns; i++)
-	{
-		Form_pg_attribute attribute = TupleDescAttr(keys->descriptor, i);
-
-		if (row->isnull[i])
-			continue;
-		if (checker->hash[i] != NULL)
-			hash = hash_combine64(hash, DatumGetUInt32(FunctionCall1Coll(checker->hash[i],
-																		 keys->column[i].collation,
-																		 row->values[i])));
-		else if (checker->by_image[i])
-			hash = hash_combine64(hash, datum_image_hash(row->values[i], attribute->attbyval, attribute->attlen));
-	}
-	return (uint32) (hash ^ hash >> 32);
-}
-
 /* The part of all keys that the key belongs to: equal keys have equal normalized bytes. */
 static uint32
 key_part(const UniqueRow *row, const ShermanKeys *keys)
@@ -152,10 +84,10 @@ key_part(const UniqueRow *row, const ShermanKeys *keys)
  * Takes the key lock.  Those who add the key without it are waited for.
  */
 static void
-lock_key(UniqueChecker *checker, const UniqueRow *row, const ShermanKeys *keys)
+lock_key(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *keys)
 {
-	checker->lock = lock_name(checker, row, keys);
-	sherman_lock_key(row->index, checker->lock);
+	key_name(checker, row, keys);
+	sherman_lock_key(row->index, checker->lock, checker->has_second ? &checker->second : NULL);
 	checker->locked = true;
 	checker->part = key_part(row, keys);
 	key_part_check(checker->part);
@@ -167,7 +99,7 @@ unique_end(UniqueChecker *checker, Relation index)
 	if (!checker->locked)
 		return;
 	key_part_check_end(checker->part);
-	sherman_unlock_key(index, checker->lock);
+	sherman_unlock_key(index, checker->lock, checker->has_second ? &checker->second : NULL);
 	checker->locked = false;
 }
 

@@ -1,7 +1,7 @@
 /*
  * unique.h
  *		What insert.c asks of unique.c: whether a row's key may be added to a unique index; and what unique.c asks
- *		of key_parts.c.
+ *		of key_names.c and key_parts.c.
  */
 #ifndef SHERMAN_UNIQUE_H
 #define SHERMAN_UNIQUE_H
@@ -24,14 +24,16 @@ typedef struct UniqueRow
 	bool		unchanged;		/* a version of a row that is there with this key */
 } UniqueRow;
 
-/* What one executor state keeps for a unique index between rows; zeroed at first. */
+/* What one executor state keeps for a unique index between rows; zeroed at first, but for the context. */
 typedef struct UniqueChecker
 {
-	bool		ready;			/* the hash functions were looked up */
-	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of key columns that are not whole in the normalized key */
-	bool		by_image[INDEX_MAX_KEYS];	/* those without one whose bytes are hashed */
-	bool		locked;			/* `lock` is held */
-	uint32		lock;			/* names the key: lock_name() */
+	MemoryContext context;		/* lives as long */
+	bool		ready;			/* the hash functions that follow were looked up */
+	bool		has_second;		/* the key has a second name */
+	struct FmgrInfo *hash[INDEX_MAX_KEYS];	/* of columns that are KEY_BY_OTHERS_CLASS, if has_second */
+	bool		locked;			/* `lock` is held, and `second` */
+	uint32		lock;			/* names the key: key_name() */
+	uint32		second;			/* its second name */
 	uint32		part;			/* of all keys, which it is checked in */
 	bool		added;			/* the entry was added by the check already */
 } UniqueChecker;
@@ -49,6 +51,14 @@ extern bool unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIn
 
 /* Unlocks the key: its entry was acknowledged, or is not to be added. */
 extern void unique_end(UniqueChecker *checker, Relation index);
+
+/* ---- key_names.c ---- */
+
+/*
+ * Names the row's key: sets checker->lock and, if there is one, checker->second.  The first call of a statement locks hash classes
+ * that others created, until the transaction ends.  Raises what hash functions raise.  No key is locked.
+ */
+extern void key_name(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *keys);
 
 /* ---- key_parts.c ---- */
 

@@ -22,6 +22,7 @@
 /* pg_locks.objsubid. 1 and 2 are SQL's; Citus has those from 4 on, TimescaleDB 29749. */
 #define LOCK_OF_KEY 21320
 #define LOCK_OF_SCANS 21321
+#define LOCK_OF_SECOND_NAME 21322
 
 static void
 name_lock(LOCKTAG *tag, Relation index, uint32 field, uint16 kind)
@@ -47,16 +48,28 @@ give_back(Relation index, uint32 field, uint16 kind, LOCKMODE mode)
 	LockRelease(&tag, mode, false);
 }
 
-void
-sherman_lock_key(Relation index, uint32 key)
+/* The mode of the lock by the first name. */
+static LOCKMODE
+mode_of_first(const uint32 *second)
 {
-	(void) take(index, key, LOCK_OF_KEY, ExclusiveLock, false);
+	return second != NULL ? ShareLock : ExclusiveLock;
+}
+
+/* The second names are a kind of their own: all take a first one before, so they cannot wait for each other in a circle. */
+void
+sherman_lock_key(Relation index, uint32 key, const uint32 *second)
+{
+	(void) take(index, key, LOCK_OF_KEY, mode_of_first(second), false);
+	if (second != NULL)
+		(void) take(index, *second, LOCK_OF_SECOND_NAME, ExclusiveLock, false);
 }
 
 void
-sherman_unlock_key(Relation index, uint32 key)
+sherman_unlock_key(Relation index, uint32 key, const uint32 *second)
 {
-	give_back(index, key, LOCK_OF_KEY, ExclusiveLock);
+	if (second != NULL)
+		give_back(index, *second, LOCK_OF_SECOND_NAME, ExclusiveLock);
+	give_back(index, key, LOCK_OF_KEY, mode_of_first(second));
 }
 
 /* The turns of the scan barrier: even and odd ones send new scans to half 0 and 1.  Indexes share them by a hash. */

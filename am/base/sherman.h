@@ -146,9 +146,12 @@ extern void sherman_define_options(void);
 
 /* ---- locks.c ---- */
 
-/* The lock on a key of a unique index, by a hash of it.  Waits; cancel and a deadlock raise. */
-extern void sherman_lock_key(Relation index, uint32 key);
-extern void sherman_unlock_key(Relation index, uint32 key);
+/*
+ * The lock on a key of a unique index, by a hash of it.  Who knows a second hash, which tells apart more keys, shares the first
+ * with others who do: these exclude each other by the second alone (NULL: none).  Waits; cancel and a deadlock raise.
+ */
+extern void sherman_lock_key(Relation index, uint32 key, const uint32 *second);
+extern void sherman_unlock_key(Relation index, uint32 key, const uint32 *second);
 /*
  * The scan barrier: who holds it may look at the rows of entries that he reads meanwhile, whatever his snapshot, for VACUUM
  * gives no TID free that an entry had.  Returns what sherman_scan_barrier_leave() wants.  Waits for next to nobody.

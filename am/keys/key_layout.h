@@ -32,6 +32,15 @@
 /* Bytes in front of the image in an index tuple: its TID. */
 #define KEY_IMAGE_START offsetof(IndexTupleData, t_info)
 
+/* What of a column that is not whole in the normalized key names the key for the key lock (am/access/key_names.c). */
+typedef enum KeyNaming
+{
+	KEY_UNNAMED,				/* nothing */
+	KEY_BY_HASH,				/* KeyColumn.hash */
+	KEY_BY_IMAGE,				/* its bytes: equal values have the same */
+	KEY_BY_OTHERS_CLASS			/* the type's hash class, if somebody has created one */
+} KeyNaming;
+
 typedef struct KeyColumn
 {
 	NormalizeKind kind;
@@ -49,6 +58,8 @@ typedef struct KeyColumn
 	Oid			order_proc;
 	Oid			sort_proc;		/* InvalidOid if the class has none */
 	SortSupportData sort;		/* ready once ShermanKeys.sort_ready */
+	KeyNaming	naming;			/* known once ShermanKeys.naming_ready */
+	FmgrInfo	hash;
 } KeyColumn;
 
 struct ShermanKeys
@@ -61,6 +72,7 @@ struct ShermanKeys
 	int			in_norm;		/* leading columns whose NULL-ness is in the normalized key */
 	int			whole;			/* leading columns that are in it whole */
 	bool		sort_ready;
+	bool		naming_ready;
 	TupleDesc	descriptor;		/* of the index tuple, own copy */
 	MemoryContext context;
 	KeyColumn	column[FLEXIBLE_ARRAY_MEMBER];

@@ -21,15 +21,19 @@ mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/access/vacuum.c 
 
 # ---- uniqueness
 mutate key_not_locked specs/unique-lock am/access/unique.c \
-	's/\tsherman_lock_key\(row->index, checker->lock\);\n\tchecker->locked = true;/\tchecker->locked = false;/'
+	's/\tsherman_lock_key\(row->index, [^;]*;\n\tchecker->locked = true;/\tchecker->locked = false;/'
 mutate check_not_looked_for specs/unique-lock am/access/key_parts.c \
 	's/if \(likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)\)/if (part != NULL)/'
 mutate check_given_up_early specs/unique-lock am/access/unique.c \
 	's/(\tkey_part_check\(checker->part\);)/$1\n\tkey_part_check_end(checker->part);/; s/\tkey_part_check_end\(checker->part\);\n\tsherman_unlock/\tsherman_unlock/'
 mutate adder_says_so_on_its_way specs/unique-lock am/access/unique.c \
 	's/\tstatus = tree_insert_alone/\tif (!key_part_add(&part))\n\t\treturn false;\n\tstatus = tree_insert_alone/; s/(&hit, &alone\);\n)/$1\tkey_part_added(&part);\n/'
-mutate bytes_of_a_key_not_hashed specs/unique-lock am/access/unique.c \
-	's/checker->by_image\[i\] = equal_is_same\(column\);/checker->by_image[i] = equal_is_same(column) \&\& false;/'
+mutate bytes_of_a_key_not_hashed specs/unique-lock am/access/key_names.c \
+	's/column->naming = KEY_BY_IMAGE;/column->naming = KEY_UNNAMED;/'
+mutate hash_class_may_go specs/unique-hash am/access/key_names.c \
+	's/\t\tLockDatabaseObject\(OperatorClassRelationId, class, 0, AccessShareLock\);\n//'
+mutate second_name_alone specs/unique-hash am/base/locks.c \
+	's/return second != NULL \? ShareLock : ExclusiveLock;/return second != NULL ? AccessShareLock : ExclusiveLock;/'
 mutate conflict_not_looked_at_again specs/unique-lock am/access/unique.c \
 	's/\|\| still_there\(look\)/|| true || still_there(look)/'
 mutate index_not_looked_at_behind_a_wait t/008_unreachable am/access/unique.c \
