@@ -386,10 +386,11 @@ answer_hello(int listener, const FabricCapabilities *capabilities)
 	uint8_t bytes[RAW_FRAME_BYTES];
 	uint8_t data[256];
 	ControlPayload payload = {.data = data, .bytes = sizeof(data)};
-	ControlFrame frame = {.method = CONTROL_HELLO, .request = 1};
+	ControlFrame frame;
 	int descriptor = accept(listener, NULL, NULL);
 
-	CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) > 0);
+	CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) >= CONTROL_HEADER_BYTES);
+	CHECK(control_decode(bytes, &frame) && frame.method == CONTROL_HELLO);
 	control_put_capabilities(&payload, capabilities, 1);
 	frame.length = payload.position;
 	memcpy(control_reply_frame(&frame, FABRIC_OK, 0, bytes), data, payload.position);
@@ -560,6 +561,214 @@ test_wild_answers(void **state)
 	close(listener);
 }
 
+/* ---- Ends of chains */
+
+/* A memory node that is played by a process of its own, and its client. */
+typedef struct Play
+{
+	int listener;
+	pid_t node;
+	Fabric *fabric;
+	FabricEndpoint *endpoint;
+	uint64_t words[2];
+	FabricOp ops[2]; /* each a READ of 8 bytes into its word */
+} Play;
+
+static void
+play_begin(Play *play, void (*node_does)(int listener), uint32_t operation_timeout_ms)
+{
+	FabricOptions options = played_options;
+	char address[200];
+
+	play->listener = played_node(address);
+	play->node = start_child();
+	if (play->node == 0)
+	{
+		node_does(play->listener);
+		_exit(0);
+	}
+	options.operation_timeout_ms = operation_timeout_ms;
+	assert_int_equal(fabric_open(&options, &play->fabric), FABRIC_OK);
+	assert_int_equal(fabric_connect(play->fabric, address, &play->endpoint), FABRIC_OK);
+	for (int i = 0; i < 2; i++)
+	{
+		play->words[i] = 1;
+		play->ops[i] =
+			(FabricOp){.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = 8, .buffer = &play->words[i]};
+	}
+}
+
+static void
+play_end(Play *play)
+{
+	fabric_close(play->fabric);
+	assert_int_equal(wait_for_child(play->node), 0);
+	close(play->listener);
+}
+
+static uint64_t
+play_post(Play *play, int which)
+{
+	uint64_t ticket = 0;
+
+	assert_int_equal(fabric_post(play->endpoint, &play->ops[which], 1, &ticket), FABRIC_OK);
+	return ticket;
+}
+
+/* The next chain of the client. */
+static ControlFrame
+receive_chain(int descriptor)
+{
+	uint8_t bytes[RAW_FRAME_BYTES];
+	ControlFrame frame;
+
+	CHECK(recv(descriptor, bytes, sizeof(bytes), 0) >= CONTROL_HEADER_BYTES);
+	CHECK(control_decode(bytes, &frame) && frame.method == CONTROL_CHAIN);
+	return frame;
+}
+
+/* Answers it with so many bytes of data; false: the client is gone. */
+static bool
+send_answer(int descriptor, ControlFrame frame, FabricStatus status, uint32_t data)
+{
+	uint8_t bytes[RAW_FRAME_BYTES];
+
+	frame.length = data;
+	memset(bytes, WILD_DATA, sizeof(bytes));
+	(void) control_reply_frame(&frame, status, 0, bytes);
+	return send(descriptor, bytes, control_frame_bytes(data + CONTROL_STATUS_BYTES), MSG_NOSIGNAL) > 0;
+}
+
+/* On the new connection the answer is one to a chain of the old one. */
+static void
+answer_after_reset(int listener)
+{
+	int descriptor = answer_hello(listener, &sane);
+	ControlFrame before = receive_chain(descriptor);
+
+	see_off(descriptor);
+	descriptor = answer_hello(listener, &sane);
+	receive_chain(descriptor);
+	CHECK(send_answer(descriptor, before, FABRIC_OK, 8));
+	close(descriptor);
+}
+
+/* What a reset has ended is answered by nobody: its buffers are the caller's. */
+static void
+test_answer_to_chain_before_reset(void **state)
+{
+	Play play;
+
+	(void) state;
+	play_begin(&play, answer_after_reset, PATIENCE_MS);
+	play_post(&play, 0);
+	assert_int_equal(fabric_reset(play.endpoint), FABRIC_OK);
+	assert_int_equal(fabric_wait(play.endpoint, play_post(&play, 1)), FABRIC_LOST);
+	assert_true(play.words[0] == 1 && play.words[1] == 1);
+	play_end(&play);
+}
+
+static void
+hang_up(int listener)
+{
+	int descriptor = answer_hello(listener, &sane);
+
+	receive_chain(descriptor);
+	close(descriptor);
+}
+
+/* After a break that fabric_ended() met nothing more is posted. */
+static void
+test_post_after_break(void **state)
+{
+	uint64_t until = now_ms() + PATIENCE_MS;
+	Play play;
+	uint64_t tickets[2];
+
+	(void) state;
+	play_begin(&play, hang_up, PATIENCE_MS);
+	tickets[0] = play_post(&play, 0);
+	while (!fabric_ended(play.endpoint, tickets[0]))
+		assert_true(now_ms() < until);
+	assert_int_equal(fabric_post(play.endpoint, &play.ops[1], 1, &tickets[1]), FABRIC_LOST);
+	assert_int_equal(fabric_wait(play.endpoint, tickets[0]), FABRIC_LOST);
+	play_end(&play);
+}
+
+static void
+fence_first_chain(int listener)
+{
+	int descriptor = answer_hello(listener, &sane);
+
+	CHECK(send_answer(descriptor, receive_chain(descriptor), FABRIC_FENCED, 0));
+	see_off(descriptor);
+}
+
+/* A client whose channel is closed learns that of all its chains, of those that are not answered, too. */
+static void
+test_all_chains_are_fenced(void **state)
+{
+	Play play;
+	uint64_t tickets[2];
+
+	(void) state;
+	play_begin(&play, fence_first_chain, PATIENCE_MS);
+	for (int i = 0; i < 2; i++)
+		tickets[i] = play_post(&play, i);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(fabric_wait(play.endpoint, tickets[i]), FABRIC_FENCED);
+	play_end(&play);
+}
+
+static void
+offer_many_places(int listener)
+{
+	FabricCapabilities many = sane;
+
+	many.max_outstanding = TRANSPORT_TICKETS + 1;
+	see_off(answer_hello(listener, &many));
+}
+
+/* No more chains are under way than the client has places for, whatever the memory node offers. */
+static void
+test_more_places_than_ours(void **state)
+{
+	Play play;
+
+	(void) state;
+	play_begin(&play, offer_many_places, PATIENCE_MS);
+	assert_int_equal(fabric_capabilities(play.endpoint)->max_outstanding, TRANSPORT_TICKETS);
+	play_end(&play);
+}
+
+/* Answers that come late, and say nothing of the chain: far longer than a client waits, or until it goes. */
+#define LATE_ANSWERS 1500
+#define LATE_MS 20
+
+static void
+answer_late_only(int listener)
+{
+	const ControlFrame hello = {.method = CONTROL_HELLO, .request = 1};
+	int descriptor = answer_hello(listener, &sane);
+
+	receive_chain(descriptor);
+	for (int i = 0; i < LATE_ANSWERS && send_answer(descriptor, hello, FABRIC_OK, 0); i++)
+		sleep_ms(LATE_MS);
+	close(descriptor);
+}
+
+/* A wait has one deadline, whatever else arrives meanwhile. */
+static void
+test_one_deadline(void **state)
+{
+	Play play;
+
+	(void) state;
+	play_begin(&play, answer_late_only, 10 * LATE_MS);
+	assert_int_equal(fabric_wait(play.endpoint, play_post(&play, 0)), FABRIC_TIMED_OUT);
+	play_end(&play);
+}
+
 #define KEYED(function) HOSTILE_KEYED(function, &node)
 #define OPEN(function) HOSTILE_OPEN(function, &node)
 
@@ -567,9 +776,20 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		KEYED(test_keys_wanted),    OPEN(test_key_not_wanted), KEYED(test_others_told_nothing),
-		KEYED(test_next_client),    OPEN(test_next_client),    OPEN(test_next_node),
-		OPEN(test_device_not_here), OPEN(test_wild_node),      OPEN(test_wild_answers),
+		KEYED(test_keys_wanted),
+		OPEN(test_key_not_wanted),
+		KEYED(test_others_told_nothing),
+		KEYED(test_next_client),
+		OPEN(test_next_client),
+		OPEN(test_next_node),
+		OPEN(test_device_not_here),
+		OPEN(test_wild_node),
+		OPEN(test_wild_answers),
+		cmocka_unit_test(test_answer_to_chain_before_reset),
+		cmocka_unit_test(test_post_after_break),
+		cmocka_unit_test(test_all_chains_are_fenced),
+		cmocka_unit_test(test_more_places_than_ours),
+		cmocka_unit_test(test_one_deadline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

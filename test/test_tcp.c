@@ -273,6 +273,66 @@ test_reset_ends_waiting_chain(void **state)
 	channel_close(&other);
 }
 
+/* Waits until the word at the beginning of a stripe is there. */
+static void
+wait_for_word(TestChannel *other, uint32_t stripe, uint64_t value)
+{
+	uint64_t until = now_ms() + PATIENCE_MS / 2;
+
+	while (read_word(other, place(stripe)) != value)
+		assert_true(now_ms() < until);
+}
+
+/* After a reset nothing is under way: the next chain leaves at once. */
+static void
+test_first_chain_after_reset_leaves(void **state)
+{
+	TestChannel channel;
+	TestChannel other;
+	WaitingChain chain;
+	uint64_t odd = begin_waiting(&channel, &other, &chain);
+	uint64_t value = 9, ticket;
+	FabricOp op = op_write(place(6), &value, 8);
+
+	(void) state;
+	assert_int_equal(fabric_reset(channel.endpoint), FABRIC_OK);
+	assert_int_equal(fabric_post(channel.endpoint, &op, 1, &ticket), FABRIC_OK);
+	wait_for_word(&other, 6, value);
+	assert_int_equal(fabric_wait(channel.endpoint, ticket), FABRIC_OK);
+	give_stripe_back(1, odd);
+	channel_close(&channel);
+	channel_close(&other);
+}
+
+/* Chains behind one that is under way are gathered, and leave when there is a batch, though nobody waits. */
+static void
+test_full_batch_leaves(void **state)
+{
+	static uint64_t words[STRIPE_WORDS];
+	TestChannel channel = open_channel();
+	TestChannel other = open_channel();
+	uint64_t tickets[3];
+	FabricOp ops[2] = {op_write(place(0), words, 8), op_write(place(1), words, 8)};
+	FabricOp batch[3];
+
+	(void) state;
+	words[0] = 9;
+	assert_int_equal(fabric_post(channel.endpoint, &ops[0], 1, &tickets[0]), FABRIC_OK);
+	wait_for_word(&other, 0, 9);
+	assert_int_equal(fabric_post(channel.endpoint, &ops[1], 1, &tickets[1]), FABRIC_OK);
+	for (int i = 0; i < ROUNDS; i++)
+		assert_true(read_word(&other, place(1)) == 0);
+	for (uint32_t i = 0; i < 3; i++)
+		batch[i] = op_write(place(2 + i), words, FABRIC_STRIPE_BYTES);
+	assert_int_equal(fabric_post(channel.endpoint, batch, 3, &tickets[2]), FABRIC_OK);
+	wait_for_word(&other, 4, 9);
+	assert_true(read_word(&other, place(1)) == 9);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(fabric_wait(channel.endpoint, tickets[i]), FABRIC_OK);
+	channel_close(&channel);
+	channel_close(&other);
+}
+
 /* Another process takes over, while the old one is still there and has its connection. */
 static void
 test_successor_ends_waiting_chain(void **state)
@@ -627,6 +687,8 @@ main(void)
 		NODE_TEST(test_chain_waits),
 		NODE_TEST(test_read_waits),
 		NODE_TEST(test_reset_ends_waiting_chain),
+		NODE_TEST(test_first_chain_after_reset_leaves),
+		NODE_TEST(test_full_batch_leaves),
 		NODE_TEST(test_successor_ends_waiting_chain),
 		NODE_TEST(test_end_of_client_ends_waiting_chain),
 		NODE_TEST(test_lost_memory_ends_waiting_chain),

@@ -57,3 +57,18 @@ mutate execute_has_a_posted_ones_place "test_tcp conformance=--tcp" rdma/tcp/tcp
 	's/ticket >= EXECUTE_TICKETS \? TRANSPORT_TICKETS : ticket % TRANSPORT_TICKETS/ticket % TRANSPORT_TICKETS/'
 mutate only_next_operation_looked_at test_tcp rdma/memory/apply.c \
 	's/for \(int i = run->next; i < run->count; i\+\+\)/for (int i = run->next; i <= run->next; i++)/'
+# ---- ends of chains
+mutate chains_outlive_reset test_refusals rdma/tcp/tcp.c \
+	's/\tmemset\(tcp->chains, 0, sizeof\(tcp->chains\)\);\n//'
+mutate under_way_outlives_reset test_tcp rdma/tcp/tcp.c \
+	's/\ttcp->under_way = 0;\n//'
+mutate posted_after_the_break test_refusals rdma/tcp/tcp.c \
+	's/\tif \(tcp->broken != FABRIC_OK\)\n\t\treturn tcp->broken;\n//'
+mutate fenced_is_told_as_lost test_refusals rdma/tcp/tcp.c \
+	's/tcp->broken = status == FABRIC_FENCED \? FABRIC_FENCED : FABRIC_LOST;/tcp->broken = FABRIC_LOST;/'
+mutate full_batch_waits test_tcp rdma/tcp/tcp.c \
+	's/ \|\| buffer_used\(&tcp->link\.output\) >= BATCH_BYTES//'
+mutate more_places_than_there_are test_refusals rdma/tcp/tcp.c \
+	's/\tif \(capabilities\.max_outstanding > TRANSPORT_TICKETS\)\n.*?;\n//'
+mutate deadline_begins_anew test_refusals rdma/tcp/tcp.c \
+	's/if \(deadline == 0\)\n\s+(deadline = )/$1/'
