@@ -80,8 +80,9 @@ sub random_query
 	my ($columns, $stored, $covering, $parallel) = @_;
 	my @wheres = map { chance(0.65) ? [ $_->{name}, predicate($_) ] : () } @$columns;
 	my $direction = pick(1, 1, -1, 0);
-	# In the index's order, or with a condition on its first column, there is no better way.
-	my $indexed = $direction || (@wheres && $wheres[0][0] eq $columns->[0]{name});
+	# In the index's order, or with a condition on its first column, there is no better way. Whether a row is null no index is asked.
+	my $of_row = $columns->[0]{type} eq 'pair' && @wheres && $wheres[0][1] =~ /IS (NOT )?NULL$/;
+	my $indexed = $direction || (@wheres && $wheres[0][0] eq $columns->[0]{name} && !$of_row);
 	my %query = (ordered => $direction ? 'true' : 'false', indexed => $indexed ? 'true' : 'false', moves => 'NULL', text => []);
 	my $limit = '';
 
