@@ -209,6 +209,13 @@ typedef struct TreeStamp
 extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
 
 /*
+ * Inserts `count` entries, in any order; each as tree_insert() does.  The keys' images stay valid and unchanged until the return.
+ * Returns after the memory nodes have acknowledged all of them (I-P2).  On an error some of them may be there, which is harmless,
+ * as with tree_insert(); the call may be repeated with the same entries.
+ */
+extern TreeStatus tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t count, const TreeStamp *stamp);
+
+/*
  * What the caller of tree_insert_alone() permits.  begin() is called under the leaf's lock, once the leaf has shown that the
  * key is new; false: nothing is inserted.  After true end() is called when the lock is released, with the entry acknowledged or
  * not written.  Between the two neither the comparator nor any other hook runs.  Neither may wait, fail or jump away.

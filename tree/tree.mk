@@ -9,6 +9,7 @@ TREE_SOURCES = \
 	tree/change/insert.c \
 	tree/change/insert_common.c \
 	tree/change/insert_full.c \
+	tree/change/insert_many.c \
 	tree/change/split_order.c \
 	tree/change/rewrite.c \
 	tree/change/full_leaf.c \
