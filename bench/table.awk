@@ -1,9 +1,11 @@
 # The table of script/bench, in markdown, from raw.tsv: group, figure, unit, method, round, value. The ratio is the one of the
-# medians, sherman / btree; best and worst are those of the rounds. data=1: figure and ratio only, for the plot.
+# medians, sherman / btree; best and worst are those of the rounds. Where round trips were counted they have a column. data=1: figure and ratio only, for the plot.
 {
 	key = $1 SUBSEP $2
 	value[key, $4, $5] = $6 + 0
 	unit[key] = $3
+	if ($4 == "round trips")
+		counted = 1
 	if ($5 > rounds[key])
 		rounds[key] = $5
 	if (!(key in seen))
@@ -62,6 +64,14 @@ function find_range(key,    i, r)
 		worst = -1
 }
 
+# The column of round trips, if there is one.
+function trips(key)
+{
+	if (!counted)
+		return ""
+	return ((key, "round trips", 1) in value) ? sprintf(" %.3f |", median(key, "round trips")) : " |"
+}
+
 # In the plot and in the lists: with its group's first word, but for the first group.
 function full_name(key,    part, word)
 {
@@ -83,7 +93,7 @@ function show(key,    a, b, r, part)
 	}
 	find_range(key)
 	split(key, part, SUBSEP)
-	printf "| %s | %s | %s | %s | %s | %s | %s |\n", part[2], number(a), number(b), (r > 1 ? "**" shown(r) "**" : shown(r)), shown(best), shown(worst), unit[key]
+	printf "| %s | %s | %s | %s | %s | %s |%s %s |\n", part[2], number(a), number(b), (r > 1 ? "**" shown(r) "**" : shown(r)), shown(best), shown(worst), trips(key), unit[key]
 	if (worst >= 0 && worst <= 1)
 		ahead++
 	else if (best > 1)
@@ -94,11 +104,11 @@ function show(key,    a, b, r, part)
 
 END {
 	if (!data)
-		print "| | btree | sherman | ratio | best | worst | |\n|---|--:|--:|--:|--:|--:|---|"
+		print "| | btree | sherman | ratio | best | worst |" (counted ? " round trips |" : "") " |\n|---|--:|--:|--:|--:|--:|" (counted ? "--:|" : "") "---|"
 	for (g = 1; g <= groups; g++)
 	{
 		if (!data)
-			printf "| **%s** | | | | | | |\n", group[g]
+			printf "| **%s** | | | | | |%s |\n", group[g], counted ? " |" : ""
 		for (f = 1; f <= figures[group[g]]; f++)
 			show(group[g] SUBSEP figure[group[g], f])
 	}
