@@ -119,7 +119,7 @@ scattered_leaves_share_a_look(void **state)
 	epoch = state_epoch(f.tree->state);
 	counts = fold_cost(&f, &cost);
 	assert_true(counts.leaves >= ENTRIES / (2 * RUN) - 3);
-	/* The gate was closed once for each parent, and once more for what could be folded then. */
+	/* The barrier was closed once for each parent, and once more for what could be folded then. */
 	assert_true(state_epoch(f.tree->state) - epoch <= before.inner_nodes + 2);
 	compare_check(&f, &after);
 	assert_int_equal(before.leaves - after.leaves, counts.leaves);
@@ -163,11 +163,11 @@ last_parent_begins(const Fixture *f)
 	_Alignas(LINE_BYTES) uint64_t root[NODE_MAX_BYTES / 8];
 	const uint64_t *separator;
 	TreeKey key;
-	int passage;
+	int section;
 
-	require_ok(gate_enter(f->tree, &passage));
+	require_ok(critical_enter(f->tree, &section));
 	require_ok(access_read_node(f->tree, f->tree->root, 2, root));
-	gate_leave(f->tree, passage);
+	critical_leave(f->tree, section);
 	separator = root + inner_cell_word(g, node_count(root) - 1) + 1;
 	cell_key(g, separator, true, &key);
 	/* Cut in front of its first entry: the same normalized key, which is all of it here. */

@@ -313,7 +313,7 @@ kill_filler(uint32_t i)
 	if (child == 0)
 	{
 		signal(SIGSEGV, die);
-		client.tree->passages = 1;
+		client.tree->sections = 1;
 		leaf_cache_wrote(mine.tree, mine.scan->pointer, version, half, leaf_bytes);
 		_exit(2);
 	}

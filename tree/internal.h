@@ -52,8 +52,8 @@ typedef struct CreditGroup
 /* What descents cost at a memory node: offload.c. */
 typedef struct OffloadCosts OffloadCosts;
 
-/* A process's passages through the gates of trees, in shared memory: quiesce.c. */
-typedef struct GateSlot GateSlot;
+/* A process's critical sections on of trees, in shared memory: quiesce.c. */
+typedef struct CriticalSlot CriticalSlot;
 
 /* The parts of an instance's shared memory. */
 struct TreeShared
@@ -74,7 +74,7 @@ struct TreeShared
 	void *hints;  /* speculate.c */
 	void *leaves; /* leaf_cache.c; NULL = leaves are not kept */
 	CreditGroup *credits;
-	GateSlot *gates;
+	CriticalSlot *critical_slots;
 	OffloadCosts *offloads; /* offload.c; NULL = descents are not offloaded */
 };
 
@@ -98,8 +98,8 @@ struct TreeClient
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
 	uint64_t silence;   /* options.silence points here, if not to the caller's */
 	bool holding;       /* between environment.hold and resume */
-	int passages;       /* quiesce.c: calls in progress, one inside another */
-	TreeState *closed;  /* quiesce.c: the tree whose gate this process has closed */
+	int sections;       /* quiesce.c: calls in progress, one inside another */
+	TreeState *closed;  /* quiesce.c: the tree whose barrier this process has closed */
 	TreeFull full_by;   /* of the last TREE_MEMORY_FULL */
 	TreeCounters counters;
 	TreeGuesses guesses;
@@ -148,7 +148,7 @@ struct Tree
 	uint64_t epoch;    /* the tree's, as of the call in progress (quiesce.c) */
 	uint64_t life;     /* its epoch when its state was made */
 	uint64_t *outside; /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
-	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.passages; 0: none */
+	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.sections; 0: none */
 	uint8_t *pool;     /* images out of line of cells that tie; grows (search_images()) */
 	size_t pool_bytes; /* its length */
 	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
@@ -385,27 +385,27 @@ walk_goes_on(RightWalk *walk, uint64_t pointer)
 	return true;
 }
 
-/* ---- quiesce.c: passages, and instants without any ---- */
-extern size_t gate_shared_bytes(const TreeSharedOptions *options);
+/* ---- quiesce.c: critical sections, and instants without any ---- */
+extern size_t critical_shared_bytes(const TreeSharedOptions *options);
 /*
- * Begins a call that follows pointers of the tree, perhaps inside another one: waits while the gate is closed.  TREE_STOPPED,
- * TREE_TIMED_OUT.  gate_leave() ends it, with what *passage was set to.
+ * Begins a call that follows pointers of the tree, perhaps inside another one: waits while the barrier is closed.  TREE_STOPPED,
+ * TREE_TIMED_OUT.  critical_leave() ends it, with what *section was set to.
  */
-extern TreeStatus gate_enter(Tree *tree, int *passage);
-extern void gate_leave(Tree *tree, int passage);
+extern TreeStatus critical_enter(Tree *tree, int *section);
+extern void critical_leave(Tree *tree, int section);
 /* In a call: whether no leaf has left the tree since this one was read, so that its pointer may be followed. */
-extern bool gate_same_epoch(const Tree *tree, const TreeLeafSeen *leaf);
+extern bool critical_same_epoch(const Tree *tree, const TreeLeafSeen *leaf);
 /* No call of this client is in progress any more but the outer ones of them, whatever was jumped out of. */
-extern void gate_rest(TreeClient *client, int passages);
+extern void critical_reset(TreeClient *client, int sections);
 /*
- * Closes the gate, from inside an outermost call: true if from now on this is the only call in progress on the tree in the
- * instance.  Interrupts are held until gate_open(). False: somebody took too long, or closed it before; it is as it was.
+ * Closes the barrier, from inside an outermost call: true if from now on this is the only call in progress on the tree in the
+ * instance.  Interrupts are held until barrier_open(). False: somebody took too long, or closed it before; it is as it was.
  */
-extern bool gate_close(Tree *tree);
+extern bool barrier_close(Tree *tree);
 /* Opens what this client has closed, if anything. */
-extern void gate_open(TreeClient *client);
+extern void barrier_open(TreeClient *client);
 /* While it is closed: pointers of calls that are over are not followed any more. */
-extern void gate_next_epoch(Tree *tree);
+extern void barrier_next_epoch(Tree *tree);
 
 /* ---- lock.c, lock_word.c, lock_release.c, lock_leave.c: HOCL ---- */
 typedef struct LockHold
@@ -538,7 +538,7 @@ extern void cache_drop(Tree *tree, uint64_t pointer);
 extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
 /*
  * A fold has taken this node out of the tree, or put others into it, of whatever level: neither its image nor pointers to it are
- * believed that were read before.  With the gate closed, and the epoch raised.
+ * believed that were read before.  With the barrier closed, and the epoch raised.
  */
 extern void cache_touched(Tree *tree, uint64_t pointer);
 

@@ -11,7 +11,7 @@
  * the other keys are met by the scan once each; and the scan always finds its way.
  *
  * Switches, each of which must break it:
- *	NODRAIN		the gate is closed, but nobody waits for those inside
+ *	NODRAIN		the barrier is closed, but nobody waits for those inside
  *	NOEPOCH		cached parents are believed after a fold as before (else what they say of the nodes that it has touched is
  *			not: here both that key 1 can lie in)
  *	LEFTFIRST	the left neighbor is written before the parent
@@ -36,7 +36,7 @@ byte parent[3] = {L, E, R};	/* the child whose low fence is the number; NONE: th
 byte cached[3] = {L, E, R};	/* a copy of it */
 byte cached_epoch;
 byte epoch;
-bool gate;			/* closed */
+bool barrier;			/* closed */
 bool inside[3];
 bool acknowledged;
 byte running = 3;
@@ -47,7 +47,7 @@ byte running = 3;
 inline enter(who)
 {
 	atomic {
-		!gate;
+		!barrier;
 		inside[who] = true
 	}
 }
@@ -208,7 +208,7 @@ active proctype Vacuum()
 {
 	bool folded;
 
-	gate = true;
+	barrier = true;
 	drain(WRITER);
 	drain(SCAN);
 	if
@@ -232,7 +232,7 @@ active proctype Vacuum()
 	:: else
 	fi;
 	epoch++;
-	gate = false;
+	barrier = false;
 	if
 	:: folded ->
 		free[E] = true;

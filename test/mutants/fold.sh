@@ -4,7 +4,7 @@
 mutate fold_not_alone test_fold tree/client/quiesce.c \
 	's/if \(slot != client->slot && !slot_drain\(client, slot, deadline\)\)/if (false \&\& slot_drain(client, slot, deadline))/'
 mutate fold_same_epoch test_fold tree/change/fold.c \
-	's/\tgate_next_epoch\(tree\);\n//'
+	's/\tbarrier_next_epoch\(tree\);\n//'
 mutate fold_empties_the_cache test_fold tree/shared/cache.c \
 	's/word_load\(&frame->epoch\) >= tree->life/word_load(\&frame->epoch) == tree->epoch/'
 mutate fold_forgotten_by_frames test_fold tree/change/fold.c \
@@ -34,7 +34,7 @@ mutate fold_forgets_nodes test_fold tree/change/fold.c \
 mutate fold_full_leaf test_fold tree/change/fold.c \
 	's/if \(cell_state\(leaf\[leaf_cell_word\(g, slot\)\]\) != CELL_EMPTY\)/if (slot >= node_count(leaf) \&\& cell_state(leaf[leaf_cell_word(g, slot)]) != CELL_EMPTY)/'
 mutate rest_does_nothing test_fold tree/client/quiesce.c \
-	's/\tclient->passages = passages;\n.*?\n\t\tslot_leave\(client\);/\t(void) client;/s'
+	's/\tclient->sections = sections;\n.*?\n\t\tslot_leave\(client\);/\t(void) client;/s'
 mutate scan_enters_unfiltered test_fold tree/scan/scan.c \
 	's/\tscan->near_inside = true;\n/\tscan->near_inside = false;\n/'
 mutate scan_wants_its_fence test_fold tree/scan/scan.c \
@@ -58,8 +58,8 @@ mutate fold_of_two_walks test_fold_walk tree/change/vacuum.c \
 	's/\tvacuum->empty.count = 0;\n//'
 # ---- leaves that were read, and were folded before the reader comes back to them
 mutate healed_behind_a_fold test_fold tree/change/heal.c \
-	's/if \(gate_same_epoch\(handle, leaf\)\)/if (true)/'
+	's/if \(critical_same_epoch\(handle, leaf\)\)/if (true)/'
 mutate marked_behind_a_fold test_fold tree/change/dead.c \
-	's/if \(gate_same_epoch\(handle, leaf\)\)/if (true)/'
+	's/if \(critical_same_epoch\(handle, leaf\)\)/if (true)/'
 mutate looked_at_behind_a_fold test_fold tree/change/full_leaf.c \
-	's/gate_same_epoch\(handle, leaf\) &&\s+//'
+	's/critical_same_epoch\(handle, leaf\) &&\s+//'

@@ -151,8 +151,8 @@ mutate part_of_a_released_state_lost test_states tree/shared/state_table.c \
 mutate open_state_evicted test_states tree/shared/state_table.c \
 	's/state->tree != 0 && state->references == 0 &&/state->tree != 0 \&\&/; s/\tassert\(state->references == 0\);\n//'
 mutate images_shared_inside test_inside tree/client/quiesce.c \
-	's/\tif \(\*passage > 0\)\n\t\tstatus = client_scratch\(client, \*passage\);\n//'
+	's/\tif \(\*section > 0\)\n\t\tstatus = client_scratch\(client, \*section\);\n//'
 mutate comparator_uses_its_tree test_inside tree/client/quiesce.c \
-	's/if \(tree->comparing > 0 && tree->comparing <= client->passages\)/if (false)/'
+	's/if \(tree->comparing > 0 && tree->comparing <= client->sections\)/if (false)/'
 mutate caught_error_ends_all_calls test_inside tree/client/quiesce.c \
-	's/\tclient->passages = passages;\n/\tclient->passages = 0;\n/'
+	's/\tclient->sections = sections;\n/\tclient->sections = 0;\n/'

@@ -130,12 +130,12 @@ leaf_of(Tree *of, uint64_t number)
 {
 	TreeKey key = number_key(number, 1);
 	TreeBound bound;
-	int passage;
+	int section;
 	Path path;
 
 	bound_of_key(&of->geometry, &key, &bound);
-	assert_int_equal(gate_enter(of, &passage), TREE_OK);
+	assert_int_equal(critical_enter(of, &section), TREE_OK);
 	assert_int_equal(search_descend(of, &bound, 0, true, &path), TREE_OK);
-	gate_leave(of, passage);
+	critical_leave(of, section);
 	return path.pointer;
 }

@@ -131,14 +131,14 @@ mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
 	return TREE_OK;
 }
 
-/* tree_mark_dead(), as a passage. */
+/* tree_mark_dead(), inside its critical section. */
 static TreeStatus
 mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
          int *marked)
 {
 	bool current = true;
 
-	assert(handle->client->passages > 0);
+	assert(handle->client->sections > 0);
 	for (int from = 0; from < count && current; from += MARKS_PER_CHAIN)
 	{
 		int some = count - from < MARKS_PER_CHAIN ? count - from : MARKS_PER_CHAIN;
@@ -157,17 +157,17 @@ TreeStatus
 tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
                const TreeStamp *stamp, int *marked)
 {
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(!handle->client->holding);
 	assert(count >= 0);
 	*marked = 0;
-	status = gate_enter(handle, &passage);
+	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
-	if (gate_same_epoch(handle, leaf))
+	if (critical_same_epoch(handle, leaf))
 		status = mark_all(handle, leaf, dead, count, stamp, marked);
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	return status;
 }

@@ -15,7 +15,7 @@
  * Low fences stay (I-T6), but a high fence rises here and a fence ceases to be one, and what is between L and
  * E is not looked for there again.  No reader is made to bear that in the middle of a call: it is done while
  * this is the only call in progress on the tree (quiesce.c), for the children of one node at a time.  Each child
- * is looked at without that first; only where something is to be folded the gate is closed, and what was seen
+ * is looked at without that first; only where something is to be folded the barrier is closed, and what was seen
  * is looked at anew.  Which children are looked at, and in which order, says fold_walk.c.  Scans between two calls and positions know
  * by the tree's epoch that their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf
  * now (scan.c).  Of cached inner nodes only what they say of a folded node, and of the left neighbor, is old (cache.c).
@@ -31,7 +31,7 @@
 #define INNER_FULL_DENOMINATOR 4
 
 /* Tries to have the tree alone for one parent. */
-#define GATE_ATTEMPTS 4
+#define BARRIER_ATTEMPTS 4
 /* The child that was looked at last. */
 typedef struct FoldNeighbor
 {
@@ -447,11 +447,11 @@ fold_closed(TreeFold *fold, bool *alone)
 	TreeStatus status;
 
 	assert(!fold->alone);
-	for (int attempt = 0; attempt < GATE_ATTEMPTS && !fold->alone; attempt++)
+	for (int attempt = 0; attempt < BARRIER_ATTEMPTS && !fold->alone; attempt++)
 	{
 		if (attempt > 0)
 			environment->sleep(environment->argument, tree->client->slot, 1);
-		fold->alone = gate_close(tree);
+		fold->alone = barrier_close(tree);
 	}
 	*alone = fold->alone;
 	if (!fold->alone)
@@ -459,11 +459,11 @@ fold_closed(TreeFold *fold, bool *alone)
 	status = fold_alone(fold);
 	if (fold->begun)
 	{
-		gate_next_epoch(tree);
+		barrier_next_epoch(tree);
 		runs_touched(fold);
 	}
 	fold->alone = false;
-	gate_open(tree->client);
+	barrier_open(tree->client);
 	return status;
 }
 

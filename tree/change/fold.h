@@ -81,7 +81,7 @@ struct TreeFold
 	bool look[INNER_CELLS_MAX]; /* which children to look at */
 	bool first_waits;           /* its first child could be folded if it had a left neighbor */
 	bool changed;               /* it was not folded, as the parent had changed meanwhile */
-	bool alone;                 /* the gate is closed */
+	bool alone;                 /* the barrier is closed */
 	bool begun;                 /* and something may have been written */
 	uint64_t *gathered;
 	uint64_t *children[TREE_PREFETCH_MAX];

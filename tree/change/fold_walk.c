@@ -272,7 +272,7 @@ parent_retry(TreeFold *fold, TreeFoldCounts *counts)
 	fold->tries = 0;
 }
 
-/* tree_fold_next(), as a passage. */
+/* tree_fold_next(), inside its critical section. */
 static TreeStatus
 fold_next(TreeFold *fold, TreeFoldCounts *counts)
 {
@@ -308,7 +308,7 @@ fold_next(TreeFold *fold, TreeFoldCounts *counts)
 TreeStatus
 tree_fold_next(TreeFold *fold, TreeFoldCounts *counts)
 {
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(counts != NULL);
@@ -316,16 +316,16 @@ tree_fold_next(TreeFold *fold, TreeFoldCounts *counts)
 	if (fold->ended || fold->empty->count == 0)
 		return TREE_END;
 	/* Inside of another call, or before tree_client_rest(): this client itself is in the way. */
-	if (fold->tree->client->passages > 0)
+	if (fold->tree->client->sections > 0)
 	{
 		counts->missed++;
 		fold->ended = true;
 		return TREE_END;
 	}
-	status = gate_enter(fold->tree, &passage);
+	status = critical_enter(fold->tree, &section);
 	if (status != TREE_OK)
 		return status;
 	status = fold_next(fold, counts);
-	gate_leave(fold->tree, passage);
+	critical_leave(fold->tree, section);
 	return status;
 }

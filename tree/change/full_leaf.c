@@ -24,17 +24,17 @@ bool
 tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf)
 {
 	uint64_t *node = handle->client->descent;
-	int passage;
+	int section;
 	bool unchanged;
 
 	assert(!handle->client->holding);
 	assert(leaf->generation != 0);
-	if (gate_enter(handle, &passage) != TREE_OK)
+	if (critical_enter(handle, &section) != TREE_OK)
 		return false;
-	unchanged = gate_same_epoch(handle, leaf) &&
+	unchanged = critical_same_epoch(handle, leaf) &&
 	            access_read_node(handle, leaf->pointer, 0, node) == TREE_OK &&
 	            node[HEADER_GENERATION] == leaf->generation;
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	return unchanged;
 }
 

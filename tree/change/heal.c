@@ -70,7 +70,7 @@ image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int coun
 	node[HEADER_EPOCH] = stamp->epoch;
 }
 
-/* tree_heal_leaf(), as a passage. */
+/* tree_heal_leaf(), inside its critical section. */
 static TreeStatus
 heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int count, const TreeStamp *stamp,
             bool *healed)
@@ -99,18 +99,18 @@ TreeStatus
 tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
                const TreeStamp *stamp, bool *healed)
 {
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(!handle->client->holding);
 	assert(count >= 0);
 	*healed = false;
-	status = gate_enter(handle, &passage);
+	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
-	if (gate_same_epoch(handle, leaf))
+	if (critical_same_epoch(handle, leaf))
 		status = heal_inside(handle, leaf, gone, count, stamp, healed);
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	/* Stale, or a doubt that is settled: it is read anew another time. */
 	return status == TREE_RETRY ? TREE_OK : status;
 }

@@ -395,7 +395,7 @@ insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 	return key->image_bytes <= TREE_IMAGE_MAX_BYTES && (key->image_bytes == 0 || key->image != NULL);
 }
 
-/* insert_entry(), as a passage. */
+/* insert_entry(), inside its critical section. */
 static TreeStatus
 insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit, bool *hit,
               bool *alone)
@@ -404,7 +404,7 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 	Insertion in;
 	TreeStatus status;
 
-	assert(client->passages > 0);
+	assert(client->sections > 0);
 	*hit = false;
 	if (!insert_valid(handle, key, stamp))
 		return client_fail(client, TREE_INVALID, "an entry outside of the tree's format");
@@ -444,16 +444,16 @@ static TreeStatus
 insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit, bool *hit,
              bool *alone)
 {
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(!handle->client->holding);
 	assert(hit != NULL);
-	status = gate_enter(handle, &passage);
+	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
 	status = insert_inside(handle, key, stamp, permit, hit, alone);
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	return status;
 }
 

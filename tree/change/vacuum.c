@@ -275,7 +275,7 @@ static void
 vacuum_refresh(TreeVacuum *vacuum)
 {
 	assert(!vacuum->ended);
-	assert(vacuum->tree->client->passages > 0);
+	assert(vacuum->tree->client->sections > 0);
 	if (vacuum->epoch == vacuum->tree->epoch)
 		return;
 	vacuum->epoch = vacuum->tree->epoch;
@@ -332,7 +332,7 @@ vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 	                   (unsigned long long) vacuum->next, JUDGE_ATTEMPTS);
 }
 
-/* tree_vacuum_next(), as a passage. */
+/* tree_vacuum_next(), inside its critical section. */
 static TreeStatus
 vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
 {
@@ -365,17 +365,17 @@ TreeStatus
 tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
 {
 	Tree *tree = vacuum->tree;
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(counts != NULL);
 	assert(!tree->client->holding);
 	if (vacuum->ended)
 		return TREE_END;
-	status = gate_enter(tree, &passage);
+	status = critical_enter(tree, &section);
 	if (status != TREE_OK)
 		return status;
 	status = vacuum_next(vacuum, is_dead, argument, counts);
-	gate_leave(tree, passage);
+	critical_leave(tree, section);
 	return status;
 }

@@ -4,7 +4,7 @@
  *		of a READ for each level.
  *
  * What the call brings is an image of a leaf at some instant of the call, as a READ would have brought it then: copied at one
- * instant by service_descend.c, reached through nodes that were linked in this epoch of the tree, which the passage of the call
+ * instant by service_descend.c, reached through nodes that were linked in this epoch of the tree, which the critical section of the call
  * keeps as it is (quiesce.c).  It is judged like one that was read, by node_check() here and by its fences in scan.c.  So a wrong or
  * old answer costs what it took, and the lookup goes on by READs; all other failures do, too.  Where the leaf is at another memory
  * node its place alone comes, and it is read.
@@ -172,7 +172,7 @@ offload_descend(Tree *tree, const TreeBound *bound, uint32_t level, uint64_t *po
 	TreeStatus settled;
 	bool found;
 
-	assert(client->passages > 0 && !client->holding);
+	assert(client->sections > 0 && !client->holding);
 	*brought = false;
 	/* READs will say so. */
 	if (endpoint == NULL || (client->doubt & 1ull << memory_node) != 0)

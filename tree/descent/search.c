@@ -92,7 +92,7 @@ compare_ask(Tree *tree, const TreeBound *bound, const TreeKey *entry)
 
 	if (tree->compare == NULL)
 		return 0;
-	tree->comparing = tree->client->passages;
+	tree->comparing = tree->client->sections;
 	result = tree->compare(tree->compare_argument, bound, entry);
 	tree->comparing = 0;
 	return result;

@@ -626,7 +626,7 @@ check_level(Check *check, uint64_t leftmost, uint64_t *below)
 	return status;
 }
 
-/* tree_check(), as a passage. */
+/* tree_check(), inside its critical section. */
 static TreeStatus
 check_tree(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
            TreeStatistics *statistics, uint64_t *problems)
@@ -637,7 +637,7 @@ check_tree(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *arg
 	bool estimated;
 	TreeStatus status;
 
-	assert(handle->client->passages > 0);
+	assert(handle->client->sections > 0);
 	check.tree = handle;
 	check.report = report;
 	check.entry = entry;
@@ -687,17 +687,17 @@ TreeStatus
 tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
            TreeStatistics *statistics, uint64_t *problems)
 {
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(statistics != NULL && problems != NULL);
 	assert(!handle->client->holding);
 	memset(statistics, 0, sizeof(*statistics));
 	*problems = 0;
-	status = gate_enter(handle, &passage);
+	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
 	status = check_tree(handle, report, entry, argument, statistics, problems);
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	return status;
 }

@@ -110,7 +110,7 @@ tree_client_open(const TreeClientOptions *options, TreeClient **client)
 	c->techniques = c->shared->techniques;
 	c->slot = options->slot;
 	c->scratch[0] = (uint64_t *) (c + 1);
-	gate_rest(c, 0);
+	critical_reset(c, 0);
 	c->random = client_now_us(c) ^ (uint64_t) options->slot << 32 ^ (uint64_t) (uintptr_t) c;
 	*client = c;
 	return TREE_OK;
@@ -123,8 +123,8 @@ tree_client_leave(TreeClient *client)
 
 	assert(client != NULL);
 	status = lock_leave(client);
-	gate_open(client);
-	gate_rest(client, 0);
+	barrier_open(client);
+	critical_reset(client, 0);
 	for (uint32_t i = 0; i < client->options.nodes; i++)
 		if ((client->doubt & 1ull << i) != 0 && node_is_open(client->shared, i))
 		{

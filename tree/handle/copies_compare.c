@@ -153,7 +153,7 @@ tree_copies_compare(Tree *handle, bool repair, TreeCopyCounts *counts)
 	TreeStatus status;
 	uint64_t doubts;
 	bool open;
-	int passage;
+	int section;
 
 	assert(!handle->client->holding);
 	memset(counts, 0, sizeof(*counts));
@@ -161,13 +161,13 @@ tree_copies_compare(Tree *handle, bool repair, TreeCopyCounts *counts)
 		return client_fail(handle->client, TREE_INVALID, "tree %llx has no copies in use",
 		                   (unsigned long long) handle->tree);
 	doubts = state_copies_doubts(handle->state, &open);
-	status = gate_enter(handle, &passage);
+	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
 	status = TREE_RETRY;
 	for (int attempt = 0; attempt < WALK_ATTEMPTS && status == TREE_RETRY; attempt++)
 		status = walk(&compare);
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	if (status == TREE_RETRY)
 		status = client_fail(handle->client, TREE_DAMAGED, "tree %llx: a walk along its nodes does not end",
 		                     (unsigned long long) handle->tree);

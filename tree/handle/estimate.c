@@ -87,14 +87,14 @@ height_find(Tree *tree, uint32_t *height)
 	return status;
 }
 
-/* tree_estimate_nodes(), as a passage. */
+/* tree_estimate_nodes(), inside its critical section. */
 static TreeStatus
 estimate_nodes(Tree *handle, TreeStatistics *statistics)
 {
 	bool estimated;
 	TreeStatus status;
 
-	assert(handle->client->passages > 0);
+	assert(handle->client->sections > 0);
 	tree_count_flush(handle);
 	state_read(handle->state, statistics, &estimated);
 	if (estimated)
@@ -121,16 +121,16 @@ estimate_nodes(Tree *handle, TreeStatistics *statistics)
 TreeStatus
 tree_estimate_nodes(Tree *handle, TreeStatistics *statistics)
 {
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(handle->state != NULL);
 	assert(statistics != NULL);
-	status = gate_enter(handle, &passage);
+	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
 	status = estimate_nodes(handle, statistics);
-	gate_leave(handle, passage);
+	critical_leave(handle, section);
 	return status;
 }
 

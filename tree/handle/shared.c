@@ -39,7 +39,7 @@ tree_shared_bytes(const TreeSharedOptions *options)
 	return LINE_BYTES + line_align(sizeof(TreeShared)) + line_align(lock_shared_bytes(options)) +
 	       line_align(cache_shared_bytes(options)) +
 	       (options->states_apart ? 0 : line_align(state_shared_bytes(options))) +
-	       line_align(gate_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
+	       line_align(critical_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
 	       line_align(throttle_shared_bytes(options)) + line_align(leaf_cache_shared_bytes(options)) +
 	       line_align(offload_shared_bytes(options));
 }
@@ -74,8 +74,8 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	next += line_align(cache_shared_bytes(options));
 	shared->states = options->states_apart ? (void *) line_align((uintptr_t) options->states) : next;
 	next += options->states_apart ? 0 : line_align(state_shared_bytes(options));
-	shared->gates = (GateSlot *) next;
-	next += line_align(gate_shared_bytes(options));
+	shared->critical_slots = (CriticalSlot *) next;
+	next += line_align(critical_shared_bytes(options));
 	shared->hints = next;
 	next += line_align(speculate_shared_bytes(options));
 	shared->credits = (CreditGroup *) next;

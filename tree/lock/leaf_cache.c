@@ -190,7 +190,7 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 	LeafKey key = {.pointer = pointer, .epoch = tree->epoch, .version = NO_VERSION};
 	uint64_t bytes[] = {tree->tree, pointer_address(pointer)};
 
-	assert(client->passages > 0 && !client->holding);
+	assert(client->sections > 0 && !client->holding);
 	/* What a READ would not be answered for is not answered from here, either. */
 	if (table == NULL || tree->copies != NULL || bytes[1] == tree->root ||
 	    tree->geometry.leaf_bytes > table->image_bytes || node >= client->options.nodes ||

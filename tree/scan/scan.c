@@ -72,7 +72,7 @@ void
 scan_refresh(TreeScan *scan)
 {
 	assert(!scan->tree->client->holding);
-	assert(scan->tree->client->passages > 0);
+	assert(scan->tree->client->sections > 0);
 	if (scan->epoch == scan->tree->epoch)
 		return;
 	ahead_drop(scan);
@@ -764,7 +764,7 @@ batch_has_tids(const TreeBatch *batch)
 	return good;
 }
 
-/* tree_scan_next(), as a passage. */
+/* tree_scan_next(), inside its critical section. */
 static TreeStatus
 scan_next(TreeScan *scan, const TreeBatch **batch)
 {
@@ -819,17 +819,17 @@ TreeStatus
 tree_scan_next(TreeScan *scan, const TreeBatch **batch)
 {
 	TreeClient *client = scan->tree->client;
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(batch != NULL);
 	assert(!client->holding);
 	if (!scan->sought)
 		return client_fail(client, TREE_INVALID, "a scan without a seek");
-	status = gate_enter(scan->tree, &passage);
+	status = critical_enter(scan->tree, &section);
 	if (status != TREE_OK)
 		return status;
 	status = scan_next(scan, batch);
-	gate_leave(scan->tree, passage);
+	critical_leave(scan->tree, section);
 	return status;
 }

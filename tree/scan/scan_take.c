@@ -71,7 +71,7 @@ is_end(const TreeScan *scan, const uint64_t *fence)
 	       decision == (scan->direction == TREE_FORWARD ? DECIDE_BELOW : DECIDE_ABOVE);
 }
 
-/* tree_scan_take(), as a passage. */
+/* tree_scan_take(), inside its critical section. */
 static TreeStatus
 scan_take(TreeScan *scan, TreeScanPosition *behind)
 {
@@ -100,18 +100,18 @@ TreeStatus
 tree_scan_take(TreeScan *scan, TreeScanPosition *behind)
 {
 	TreeClient *client = scan->tree->client;
-	int passage;
+	int section;
 	TreeStatus status;
 
 	assert(behind != NULL);
 	assert(!client->holding);
 	if (!scan->sought || scan->taking)
 		return client_fail(client, TREE_INVALID, "leaves are taken after a seek or a resume");
-	status = gate_enter(scan->tree, &passage);
+	status = critical_enter(scan->tree, &section);
 	if (status != TREE_OK)
 		return status;
 	status = scan_take(scan, behind);
-	gate_leave(scan->tree, passage);
+	critical_leave(scan->tree, section);
 	return status;
 }
 

@@ -120,7 +120,7 @@ guess(TreeScan *scan, const uint64_t *wanted, TreeFound *found)
 	               .buffer = scan->reread};
 	TreeStatus status;
 
-	assert(tree->client->passages > 0);
+	assert(tree->client->sections > 0);
 	/* A leaf that is at hand takes no round trip; whether a line may be torn is known of memory nodes that are connected. */
 	if (place == 0 || leaf_cache_has(tree, pointer_address(place)) ||
 	    access_endpoint(tree->client, tree_place(tree, pointer_memory_node(place))) == NULL ||
@@ -192,17 +192,17 @@ tree_find(TreeScan *scan, const TreeKey *key, TreeFound *found)
 	              tree->copies == NULL;
 	uint64_t wanted[LINE_WORDS];
 	TreeStatus status = TREE_NOT_FOUND;
-	int passage;
+	int section;
 
 	assert(!tree->client->holding);
 	if (inside)
 	{
 		cell_make(&tree->geometry, wanted, key, 0, NULL);
-		status = gate_enter(tree, &passage);
+		status = critical_enter(tree, &section);
 		if (status != TREE_OK)
 			return status;
 		status = guess(scan, wanted, found);
-		gate_leave(tree, passage);
+		critical_leave(tree, section);
 	}
 	if (status == TREE_OK)
 		TREE_COUNT(tree, lookups, 1);

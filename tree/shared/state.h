@@ -3,7 +3,7 @@
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
  * Private to shared.c, state_table.c, allocate.c, freed.c, salvage.c and quiesce.c.  Everything but the counters, the estimates, `splits`,
- * `gate`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
+ * `barrier`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
  * held across a chain, a call or anything else that can wait.
  */
 #ifndef SHERMAN_TREE_STATE_H
@@ -112,7 +112,7 @@ struct TreeState
 	uint64_t used;    /* the table's clock when it was last put */
 	uint32_t known;   /* estimates were set once */
 	uint32_t splits;  /* of leaves, in progress: predicate.c */
-	uint32_t gate;    /* 1 = closed: quiesce.c */
+	uint32_t barrier; /* 1 = closed: quiesce.c */
 	uint32_t height;
 	uint64_t epoch;           /* atomic: quiesce.c */
 	uint64_t life;            /* atomic: the first epoch of this state: cache.c */

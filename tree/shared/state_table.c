@@ -331,7 +331,7 @@ state_reset(StateTable *table, TreeState *state)
 	state->extent_bytes = 0;
 	state->spin = 0;
 	state->splits = 0;
-	state->gate = 0;
+	state->barrier = 0;
 	state->past_over = 0;
 	state->unsettled = 0;
 	state_copies_suspect(state);

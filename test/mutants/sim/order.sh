@@ -21,7 +21,7 @@ mutate slot_used_again_in_generation sim_explore tree/change/rewrite.c \
 mutate dead_marked_in_another_generation sim_explore tree/change/dead.c \
 	's/node_level\(node\) == 0 && node\[HEADER_GENERATION\] == leaf->generation &&/node_level(node) == 0 \&\&/'
 mutate healed_in_another_epoch sim_explore tree/change/heal.c \
-	's/if \(gate_same_epoch\(handle, leaf\)\)/if (true)/'
+	's/if \(critical_same_epoch\(handle, leaf\)\)/if (true)/'
 
 # What steps tell, of which the explorer thinks that their order matters.
 mutate written_words_told_as_read sim_explore=compare sim/queue.c \
