@@ -36,7 +36,7 @@ for my $try (1 .. 50)
 }
 like($report, qr/launched [12] parallel vacuum workers? for index vacuuming \(planned: 2\)/, 'workers vacuum indexes');
 is($node->safe_psql('postgres', $removed), '{3750,3750,3750}', 'the entries of deleted rows are gone, whoever removed them');
-like($report, qr/index "p_id": pages: \d+ in total, [1-9]\d* newly deleted/, 'emptied leaves are folded there, too');
+like($report, qr/index "p_id": pages: \d+ in total, [1-9]\d* newly deleted/, 'emptied leaves are merged there, too');
 foreach my $index (qw(p_id p_k p_t))
 {
 	is(check_index($node, $index), '0', "$index is whole");

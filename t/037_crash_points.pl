@@ -108,7 +108,7 @@ $points->enumerate(
 	met => [ 'before flush of WAL', 'after flush of WAL' ],
 	cancel => 1);
 $points->enumerate(
-	name => 'VACUUM that folds',
+	name => 'VACUUM that merges',
 	prepare => "$base; INSERT INTO T SELECT g, 'more' FROM generate_series(1, 300) g; DELETE FROM T WHERE k BETWEEN 40 AND 260",
 	act => 'VACUUM T',
 	most => 40,

@@ -41,7 +41,7 @@ for my $end (1 .. $ends)
 
 	$node->stop('immediate');
 	start_again($node);
-	# Splits before the look, folds and splits behind it.
+	# Splits before the look, merges and splits behind it.
 	$node->safe_psql('postgres', qq{
 		DELETE FROM t WHERE id > $from AND id <= $to;
 		INSERT INTO t SELECT g, md5(g::text)::uuid FROM generate_series($from + 1, $from + 500) g;

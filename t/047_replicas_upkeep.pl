@@ -44,7 +44,7 @@ sub shown
 	return query(shift . q{ FROM sherman_indexes WHERE index = 'rows_id'::regclass});
 }
 
-# The table and its index as ever, with a copy, and rows to be removed: all of some leaves, so that they are folded, and some of others.
+# The table and its index as ever, with a copy, and rows to be removed: all of some leaves, so that they are merged, and some of others.
 sub prepare
 {
 	query(q{TRUNCATE rows; INSERT INTO rows SELECT g FROM generate_series(1, 3000) g; REINDEX INDEX rows_id});
@@ -109,7 +109,7 @@ sub whole_behind
 
 query('CREATE TABLE rows (id bigint); CREATE INDEX rows_id ON rows USING sherman (id) WITH (replicas = 1)');
 
-# ---- VACUUM: noting the removal, in the walk, in folding.
+# ---- VACUUM: noting the removal, in the walk, in merging.
 
 prepare();
 my $steps = steps_of('VACUUM (INDEX_CLEANUP on) rows');

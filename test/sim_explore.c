@@ -66,7 +66,7 @@ typedef enum Happening
 	ROOT_SPLIT,
 	RIGHT_MOVE, /* a reader that comes behind a split too late */
 	HANDOVER,
-	FOLD,
+	MERGE,
 	HEAL,
 	HAPPENINGS
 } Happening;
@@ -76,14 +76,14 @@ typedef struct Case
 	const char *name;
 	/*
 	 * What each client does: i5 inserts number 5, l5 looks it up, k5 does and marks it as dead, s scans all
-	 * forward, b backward, h5 heals the leaf of number 5, which is in doubt in cases that fold, r3-7 removes the numbers 3 to 7 by VACUUM's walk (and folds, if the case does).
+	 * forward, b backward, h5 heals the leaf of number 5, which is in doubt in cases that merge, r3-7 removes the numbers 3 to 7 by VACUUM's walk (and merges, if the case does).
 	 */
 	const char *scripts[CLIENTS_MOST];
 	uint32_t domains; /* compute instances; 0: each client is its own */
 	uint32_t prefill; /* numbers below are inserted first, without one in LEFT_OUT */
 	uint32_t packet_bytes;
 	Trouble trouble;
-	bool fold;
+	bool merge;
 	Happening about; /* what must have happened in some run */
 	bool compared;   /* small enough for --compare */
 } Case;
@@ -120,10 +120,10 @@ static const Case cases[] = {
 	{"remove", {"r3-3 l3", "i5 l3"}, 0, 8, WHOLE, .about = NOTHING, .compared = true},
 	{"remove-scan", {"r3-7", "s"}, 0, 23, WHOLE, .about = NOTHING},
 	{"remove-split", {"r3-17", "i5"}, 0, 23, WHOLE, .about = LEAF_SPLIT, .compared = true},
-	{"fold-lookup", {"r12-22", "l14 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
-	{"fold-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
-	{"fold-scan", {"r12-22", "s"}, 1, 34, WHOLE, .fold = true, .about = FOLD},
-	{"fold-heal", {"h14", "r12-22 i5"}, 1, 34, WHOLE, .fold = true, .about = HEAL},
+	{"merge-lookup", {"r12-22", "l14 l24"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
+	{"merge-insert", {"r12-22", "i15 l24"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
+	{"merge-scan", {"r12-22", "s"}, 1, 34, WHOLE, .merge = true, .about = MERGE},
+	{"merge-heal", {"h14", "r12-22 i5"}, 1, 34, WHOLE, .merge = true, .about = HEAL},
 	{"handover", {"i5", "i10", "i0"}, 1, 6, WHOLE, .about = HANDOVER},
 	{"handover-two", {"i5", "i10"}, 1, 6, WHOLE, .about = HANDOVER, .compared = true},
 	{"handover-split", {"i5 l9", "i10"}, 1, 23, WHOLE, .about = HANDOVER},
@@ -133,7 +133,7 @@ static const Case cases[] = {
 	{"death-split", {"i5", "l9"}, 0, 23, PACKETS, DEATH, .about = LEAF_SPLIT},
 	{"death-splits", {"i5", "i15"}, 1, 23, HALVES, DEATH, .about = LEAF_SPLIT},
 	{"death-root", {"i5"}, 0, 68, PACKETS, DEATH, .about = ROOT_SPLIT},
-	{"death-fold", {"r12-22"}, 1, 34, PACKETS, DEATH, .fold = true, .about = FOLD},
+	{"death-merge", {"r12-22"}, 1, 34, PACKETS, DEATH, .merge = true, .about = MERGE},
 	{"loss", {"i5", "i10"}, 0, 8, PACKETS, LOSS, .about = NOTHING},
 	{"loss-split", {"i5", "l9"}, 0, 23, PACKETS, LOSS, .about = LEAF_SPLIT},
 	{"loss-handover", {"i5", "i10"}, 1, 8, PACKETS, LOSS, .about = HANDOVER},
@@ -425,7 +425,7 @@ count_happenings(void)
 		happened[RIGHT_MOVE] += counters->right_moves;
 		happened[HANDOVER] += counters->handovers;
 	}
-	happened[FOLD] = run.folded;
+	happened[MERGE] = run.merged;
 	happened[HEAL] = run.healed;
 	for (int i = 0; i < HAPPENINGS; i++)
 		if (happened[i] > seen[i])
@@ -537,7 +537,7 @@ report(const Case *one, const ExplorerCounts *counts)
 {
 	static const char *const names[HAPPENINGS] = {
 		"",          "leaf splits",  "inner splits", "root splits", "right moves",
-		"handovers", "nodes folded", "leaves healed"};
+		"handovers", "nodes merged", "leaves healed"};
 
 	printf("%-16s %8" PRIu64 " orders (%s), %" PRIu64 " redundant, %" PRIu64 " drawn, up to %" PRIu64
 	       " steps",
@@ -568,7 +568,7 @@ plan_of(const Case *one)
 		.entries = one->prefill + 16,
 		.prefill = one->prefill,
 		.left_out = LEFT_OUT,
-		.fold = one->fold,
+		.merge = one->merge,
 		.loses = has_saboteur(one),
 		.simulator = {.packet_bytes = one->packet_bytes,
 	                  .coarse = plain,

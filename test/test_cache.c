@@ -343,7 +343,7 @@ test_undecided_copies(void **state)
 	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
 	                 TREE_RETRY);
 	assert_memory_equal(copy, image, sizeof(copy));
-	/* Whichever child the comparator chooses, it is none that was folded. */
+	/* Whichever child the comparator chooses, it is none that was merged. */
 	stage.tree.epoch++;
 	assert_int_equal(cache_find_child(&stage.tree, pointer_make(0, 4096, 0), &bound, &choice, copy),
 	                 TREE_RETRY);
@@ -403,7 +403,7 @@ test_children_under_parents(void **state)
 	stage_close(&stage);
 }
 
-/* The child with this number, of a node with this generation, was folded; it, or what it went into. */
+/* The child with this number, of a node with this generation, was merged; it, or what it went into. */
 static void
 touch(Stage *stage, uint64_t generation, uint32_t i)
 {
@@ -418,9 +418,9 @@ copy_of(Stage *stage, uint32_t number)
 	return cache_copy(&stage->tree, pointer_make(0, number * 4096ull, 0), copy);
 }
 
-/* Behind a fold frames of before are believed in all but what they say of the nodes that it has touched. */
+/* Behind a merge frames of before are believed in all but what they say of the nodes that it has touched. */
 static void
-test_folds(void **state)
+test_merges(void **state)
 {
 	Stage stage;
 	ChildChoice choice;
@@ -459,7 +459,7 @@ test_folds(void **state)
 	put(&stage, 1, 0, 2, 1001);
 	assert_int_equal(find(&stage, 1, 2, &choice), TREE_OK);
 
-	/* Folds of another tree, which began earlier, take no mark away. */
+	/* Merges of another tree, which began earlier, take no mark away. */
 	stage.tree.epoch = 11;
 	touch(&stage, 1001, 3);
 	stage.tree.tree++;
@@ -481,9 +481,9 @@ test_folds(void **state)
 	stage_close(&stage);
 }
 
-/* The node on the right of one is folded: who goes on to it by a copy of before would read it. */
+/* The node on the right of one is merged: who goes on to it by a copy of before would read it. */
 static void
-test_folds_on_the_right(void **state)
+test_merges_on_the_right(void **state)
 {
 	Stage stage;
 	ChildChoice choice;
@@ -863,8 +863,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_newest_wins),
 		cmocka_unit_test(test_undecided_copies),
 		cmocka_unit_test(test_children_under_parents),
-		cmocka_unit_test(test_folds),
-		cmocka_unit_test(test_folds_on_the_right),
+		cmocka_unit_test(test_merges),
+		cmocka_unit_test(test_merges_on_the_right),
 		cmocka_unit_test(test_race),
 		cmocka_unit_test(test_refilled),
 		cmocka_unit_test(test_filler_dies),

@@ -113,7 +113,7 @@ test_plans_make_no_call(void **state)
 	tree_close(tree);
 }
 
-/* The adds of folds that find more than an estimate has are no tree without a leaf. */
+/* The adds of merges that find more than an estimate has are no tree without a leaf. */
 static void
 test_one_leaf_at_least(void **state)
 {

@@ -218,24 +218,24 @@ static void
 remove_from(uint32_t from)
 {
 	TreeVacuumCounts counts = {0};
-	TreeFoldCounts folded = {0};
+	TreeMergeCounts merged = {0};
 	TreeVacuum *vacuum;
-	TreeFold *walk;
+	TreeMerge *walk;
 
 	assert_int_equal(tree_vacuum_open(theirs.tree, &vacuum), TREE_OK);
 	while (tree_vacuum_next(vacuum, is_gone, &from, &counts) == TREE_OK)
 		;
-	assert_int_equal(tree_fold_open(theirs.tree, vacuum, &walk), TREE_OK);
-	while (tree_fold_next(walk, &folded) == TREE_OK)
+	assert_int_equal(tree_merge_open(theirs.tree, vacuum, &walk), TREE_OK);
+	while (tree_merge_next(walk, &merged) == TREE_OK)
 		;
-	tree_fold_close(walk);
-	assert_true(folded.leaves > 0);
+	tree_merge_close(walk);
+	assert_true(merged.leaves > 0);
 	tree_vacuum_close(vacuum);
 }
 
-/* Leaves that are folded become others, at the same place and under no lock of their own. */
+/* Leaves that are merged become others, at the same place and under no lock of their own. */
 static void
-test_folded(void **state)
+test_merged(void **state)
 {
 	TreeLeafCounts before;
 
@@ -504,7 +504,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_doubt),
 		cmocka_unit_test(test_lost_once),
 		cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_folded),
+		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_killed_once),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_torn),

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "support/fold_fixture.h"
+#include "support/merge_fixture.h"
 #include "../tree/internal.h"
 #include "tree/shared/state.h"
 
@@ -139,7 +139,7 @@ test_lives(void **state)
 			found += salvage(f.tree);
 			assert_int_equal(salvage(f.tree), 0);
 			empty(&f, from, from + ENTRIES / 4);
-			(void) fold_with(f.tree);
+			(void) merge_with(f.tree);
 			fill(&f, from, from + ENTRIES / 4);
 			if (life == 5)
 				early = extent_bytes(&f);
@@ -168,7 +168,7 @@ test_free_is_free(void **state)
 		fixture_open(&f, (KeySpaceKind) kind);
 		fill(&f, 0, entries);
 		empty(&f, entries / 3, entries / 2);
-		assert_true(fold_with(f.tree).leaves > 0);
+		assert_true(merge_with(f.tree).leaves > 0);
 		next_life(&f);
 		assert_true(salvage(f.tree) > 0);
 		extents = extent_bytes(&f);
@@ -256,9 +256,9 @@ test_not_alone(void **state)
 	fixture_close(&f);
 }
 
-/* A fold ends the looking: what it makes free is on its list alone. */
+/* A merge ends the looking: what it makes free is on its list alone. */
 static void
-test_fold_first(void **state)
+test_merge_first(void **state)
 {
 	Fixture f;
 	TreeStatistics statistics;
@@ -268,7 +268,7 @@ test_fold_first(void **state)
 	fill(&f, 0, ENTRIES);
 	next_life(&f);
 	empty(&f, 0, ENTRIES / 2);
-	assert_true(fold_with(f.tree).leaves > 0);
+	assert_true(merge_with(f.tree).leaves > 0);
 	assert_int_equal(salvage(f.tree), 0);
 	(void) take_all(&f, true);
 	compare_check(&f, &statistics);
@@ -279,13 +279,13 @@ test_fold_first(void **state)
 	fixture_close(&f);
 }
 
-/* While somebody looks at a piece nothing is folded: it would be found by him, too, or be lost. */
+/* While somebody looks at a piece nothing is merged: it would be found by him, too, or be lost. */
 static void
-test_fold_beside_look(void **state)
+test_merge_beside_look(void **state)
 {
 	Fixture f;
 	TreeStatistics statistics;
-	TreeFoldCounts counts;
+	TreeMergeCounts counts;
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
@@ -293,12 +293,12 @@ test_fold_beside_look(void **state)
 	next_life(&f);
 	empty(&f, 0, ENTRIES / 2);
 	tree_part(f.tree, 0)->past.look = STATE_LOOK_UNDER_WAY;
-	counts = fold_with(f.tree);
+	counts = merge_with(f.tree);
 	assert_int_equal(counts.leaves, 0);
 	assert_true(counts.missed > 0);
 	assert_int_equal(tree_freed_bytes(f.tree), 0);
 	tree_part(f.tree, 0)->past.look = STATE_LOOK_OWED;
-	assert_true(fold_with(f.tree).leaves > 0);
+	assert_true(merge_with(f.tree).leaves > 0);
 	assert_true(tree_freed_bytes(f.tree) > 0);
 	compare_check(&f, &statistics);
 	compare_everything(&f, ENTRIES, 20);
@@ -335,7 +335,7 @@ others_drop(void)
 }
 
 /*
- * A tree whose state other trees got finds again what it had free, in this very life: what it had folded, what its chunks have left,
+ * A tree whose state other trees got finds again what it had free, in this very life: what it had merged, what its chunks have left,
  * and nothing else; and the next such time, too.
  */
 static void
@@ -354,7 +354,7 @@ test_evicted(void **state)
 		uint64_t freed;
 
 		empty(&f, ENTRIES / 3, ENTRIES / 2);
-		assert_true(fold_with(f.tree).leaves > 0);
+		assert_true(merge_with(f.tree).leaves > 0);
 		freed = tree_freed_bytes(f.tree);
 		tree_scan_close(f.scan);
 		tree_close(f.tree);
@@ -534,7 +534,7 @@ test_trouble(void **state)
 		fixture_open(&f, KEYSPACE_16_SINGLE);
 		fill(&f, 0, ENTRIES / 4);
 		empty(&f, 0, ENTRIES / 8);
-		(void) fold_with(f.tree);
+		(void) merge_with(f.tree);
 		next_life(&f);
 		look.plan.fail_operation = trouble == TROUBLE_LOST ? i : 0;
 		look.plan.late_operation = trouble == TROUBLE_LATE ? i : 0;
@@ -623,7 +623,7 @@ test_together(void **state)
 		fixture_open(&f, KEYSPACE_16_SINGLE);
 		fill(&f, 0, ENTRIES);
 		empty(&f, 0, ENTRIES / 2);
-		(void) fold_with(f.tree);
+		(void) merge_with(f.tree);
 		next_life(&f);
 		memset(instance.scratch, 0, 2 * sizeof(uint64_t));
 		assert_int_equal(test_processes(LOOKERS, looking_body, &f), 0);
@@ -641,12 +641,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lives),      cmocka_unit_test(test_free_is_free),
-		cmocka_unit_test(test_own_life),   cmocka_unit_test(test_not_alone),
-		cmocka_unit_test(test_fold_first), cmocka_unit_test(test_fold_beside_look),
-		cmocka_unit_test(test_evicted),    cmocka_unit_test(test_unsettled),
-		cmocka_unit_test(test_blocks),     cmocka_unit_test(test_trouble),
-		cmocka_unit_test(test_circle),     cmocka_unit_test(test_together),
+		cmocka_unit_test(test_lives),       cmocka_unit_test(test_free_is_free),
+		cmocka_unit_test(test_own_life),    cmocka_unit_test(test_not_alone),
+		cmocka_unit_test(test_merge_first), cmocka_unit_test(test_merge_beside_look),
+		cmocka_unit_test(test_evicted),     cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_blocks),      cmocka_unit_test(test_trouble),
+		cmocka_unit_test(test_circle),      cmocka_unit_test(test_together),
 	};
 
 	test_alone = true;

@@ -192,28 +192,28 @@ is_gone(void *argument, uint32_t block, uint16_t offset)
 	return block * 100 + offset - 1u >= *from;
 }
 
-/* Removes the entries from TID `from` on, and, `fold`, takes the leaves that are empty then out of the tree. */
+/* Removes the entries from TID `from` on, and, `merge`, takes the leaves that are empty then out of the tree. */
 static void
-remove_from(uint32_t from, bool fold)
+remove_from(uint32_t from, bool merge)
 {
 	TreeVacuumCounts counts = {0};
-	TreeFoldCounts folded = {0};
+	TreeMergeCounts merged = {0};
 	TreeVacuum *vacuum;
-	TreeFold *walk;
+	TreeMerge *walk;
 	TreeStatus status;
 
 	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
 	while ((status = tree_vacuum_next(vacuum, is_gone, &from, &counts)) == TREE_OK)
 		;
 	assert_int_equal(status, TREE_END);
-	if (fold)
+	if (merge)
 	{
-		assert_int_equal(tree_fold_open(tree, vacuum, &walk), TREE_OK);
-		while ((status = tree_fold_next(walk, &folded)) == TREE_OK)
+		assert_int_equal(tree_merge_open(tree, vacuum, &walk), TREE_OK);
+		while ((status = tree_merge_next(walk, &merged)) == TREE_OK)
 			;
 		assert_int_equal(status, TREE_END);
-		tree_fold_close(walk);
-		assert_true(folded.leaves > 0);
+		tree_merge_close(walk);
+		assert_true(merged.leaves > 0);
 	}
 	tree_vacuum_close(vacuum);
 }
@@ -279,9 +279,9 @@ test_dead(void **state)
 	end();
 }
 
-/* A fold begins an epoch: nodes may have become others, and nothing that was remembered is looked at. */
+/* A merge begins an epoch: nodes may have become others, and nothing that was remembered is looked at. */
 static void
-test_folded(void **state)
+test_merged(void **state)
 {
 	TreeKey key = number_key(5, 5);
 	uint64_t before;
@@ -445,7 +445,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts), cmocka_unit_test(test_torn),    cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_moved),  cmocka_unit_test(test_removed), cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_folded), cmocka_unit_test(test_root),    cmocka_unit_test(test_small),
+		cmocka_unit_test(test_merged), cmocka_unit_test(test_root),    cmocka_unit_test(test_small),
 		cmocka_unit_test(test_sizes),
 
 	};

@@ -239,26 +239,26 @@ in_span(void *argument, uint32_t block, uint16_t offset)
 
 /* Removes the numbers, and takes the leaves that this empties out of the tree; returns how many those are. */
 static uint64_t
-fold_span(Tree *tree, uint32_t from, uint32_t to)
+merge_span(Tree *tree, uint32_t from, uint32_t to)
 {
 	Span span = {from, to};
 	TreeVacuumCounts removed = {0};
-	TreeFoldCounts folded = {0};
+	TreeMergeCounts merged = {0};
 	TreeVacuum *vacuum;
-	TreeFold *fold;
+	TreeMerge *merge;
 	TreeStatus status;
 
 	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
 	while ((status = tree_vacuum_next(vacuum, in_span, &span, &removed)) == TREE_OK)
 		;
 	assert_int_equal(status, TREE_END);
-	assert_int_equal(tree_fold_open(tree, vacuum, &fold), TREE_OK);
-	while ((status = tree_fold_next(fold, &folded)) == TREE_OK)
+	assert_int_equal(tree_merge_open(tree, vacuum, &merge), TREE_OK);
+	while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
 		;
 	assert_int_equal(status, TREE_END);
-	tree_fold_close(fold);
+	tree_merge_close(merge);
 	tree_vacuum_close(vacuum);
-	return folded.leaves;
+	return merged.leaves;
 }
 
 /*
@@ -284,7 +284,7 @@ test_met_in_part(void **state)
 	assert_true(batch->suspect && batch->whole);
 	leaf = pointer_address(batch->leaf.pointer);
 	count = (uint32_t) batch->count;
-	assert_true(fold_span(tree, count / 2, 400) > 0);
+	assert_true(merge_span(tree, count / 2, 400) > 0);
 	insert_at(tree, count, count + 3, now);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
 	assert_true(pointer_address(batch->leaf.pointer) == leaf);

@@ -304,7 +304,7 @@ test_crowds(void **state)
 	crowd(&set);
 }
 
-/* What a fold asks, of a tree that is the instance's alone: a node that another client has locked is not free. */
+/* What a merge asks, of a tree that is the instance's alone: a node that another client has locked is not free. */
 static void
 test_exclusive(void **state)
 {

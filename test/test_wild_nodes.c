@@ -207,9 +207,9 @@ static void
 try_vacuum(Fixture *f)
 {
 	TreeVacuumCounts counts = {0};
-	TreeFoldCounts folded = {0};
+	TreeMergeCounts merged = {0};
 	TreeVacuum *walk;
-	TreeFold *fold;
+	TreeMerge *merge;
 	TreeStatus status;
 
 	assert_int_equal(tree_vacuum_open(f->tree, &walk), TREE_OK);
@@ -218,11 +218,11 @@ try_vacuum(Fixture *f)
 	assert_ended(status);
 	if (status == TREE_END)
 	{
-		assert_int_equal(tree_fold_open(f->tree, walk, &fold), TREE_OK);
-		while ((status = tree_fold_next(fold, &folded)) == TREE_OK)
+		assert_int_equal(tree_merge_open(f->tree, walk, &merge), TREE_OK);
+		while ((status = tree_merge_next(merge, &merged)) == TREE_OK)
 			;
 		assert_ended(status);
-		tree_fold_close(fold);
+		tree_merge_close(merge);
 	}
 	tree_vacuum_close(walk);
 }

@@ -9,7 +9,7 @@
  *		torture --verbs DEVICE ...		the same over verbs, with this RDMA device
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
- *		torture --space N --processes N --operations N --entries N --range N --fold --copies --domains N --nodes N --tear --tear-words --delay N
+ *		torture --space N --processes N --operations N --entries N --range N --merge --copies --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --leaves --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
@@ -78,7 +78,7 @@ rerun_help(const TortureOptions *o)
 		        o->tear         ? " --tear"
 		        : o->tear_words ? " --tear-words"
 		                        : "",
-		        o->fold ? " --fold" : "", o->copies ? " --copies" : "", o->lose ? " --lose" : "",
+		        o->merge ? " --merge" : "", o->copies ? " --copies" : "", o->lose ? " --lose" : "",
 		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
 		        o->switches ? " --switches" : "", o->leaves ? " --leaves" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
@@ -361,7 +361,7 @@ run_once(const TortureOptions *options)
 	const TortureOptions *o = &run.torture.options;
 	const TreeCounters *c = &run.torture.counters;
 	const TreeStatistics *s = &run.torture.statistics;
-	uint64_t folded, salvaged;
+	uint64_t merged, salvaged;
 	bool good = true;
 	uint64_t begin = test_now_us();
 
@@ -378,19 +378,19 @@ run_once(const TortureOptions *options)
 		good = run_life(&run, life, o->crashes > 0);
 	if (good && o->copies)
 		good = run_on_copies(&run);
-	folded = *run.torture.folded;
+	merged = *run.torture.merged;
 	salvaged = *run.torture.salvaged;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
-	       " removals, %llu splits, %llu folded, %llu bytes found free, height %u, %llu handovers, %llu torn "
+	       " removals, %llu splits, %llu merged, %llu bytes found free, height %u, %llu handovers, %llu torn "
 	       "reads\n",
 	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
 	       (unsigned long long) ((test_now_us() - begin) / 1000), (unsigned long long) s->entries,
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
-	       (unsigned long long) folded, (unsigned long long) salvaged, s->height,
+	       (unsigned long long) merged, (unsigned long long) salvaged, s->height,
 	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
 	if (o->switches || o->leaves)
 		techniques_print(&run.techniques);
@@ -419,7 +419,7 @@ main(int argc, char **argv)
 		{"tear-words", no_argument, NULL, 'W'},
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
-		{"fold", no_argument, NULL, 'f'},
+		{"merge", no_argument, NULL, 'f'},
 		{"copies", no_argument, NULL, 'C'},
 		{"workers", required_argument, NULL, 'w'},
 		{"lose-below", no_argument, NULL, 'b'},
@@ -493,7 +493,7 @@ main(int argc, char **argv)
 				given.lose = true;
 				break;
 			case 'f':
-				given.fold = true;
+				given.merge = true;
 				break;
 			case 'C':
 				given.copies = true;

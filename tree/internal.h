@@ -537,7 +537,7 @@ extern void cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint6
 extern void cache_drop(Tree *tree, uint64_t pointer);
 extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
 /*
- * A fold has taken this node out of the tree, or put others into it, of whatever level: neither its image nor pointers to it are
+ * A merge has taken this node out of the tree, or put others into it, of whatever level: neither its image nor pointers to it are
  * believed that were read before.  With the barrier closed, and the epoch raised.
  */
 extern void cache_touched(Tree *tree, uint64_t pointer);

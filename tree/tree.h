@@ -187,7 +187,7 @@ typedef struct TreeCopyCounts
 } TreeCopyCounts;
 
 /*
- * Compares each node with its copy, beside anything but folds, which wait for another time; with `repair`,
+ * Compares each node with its copy, beside anything but merges, which wait for another time; with `repair`,
  * copies that differ are written anew, and then doubts that there were are settled.  As tree_check();
  * TREE_INVALID: not both are in use.
  */
@@ -243,7 +243,7 @@ extern uint64_t tree_inserted_leaf(const Tree *handle);
 
 /*
  * Called in a split by tree_insert(), before leaf `to` can be reached: it gets a part of the keys of `from`, whose locks must
- * cover it from now on; and in a fold, before `to` gets all the keys of `from`.  The hook does not wait, fail or jump.  NULL: no hook, as at first.
+ * cover it from now on; and in a merge, before `to` gets all the keys of `from`.  The hook does not wait, fail or jump.  NULL: no hook, as at first.
  */
 typedef void (*TreeSplitHook)(void *argument, uint64_t from, uint64_t to);
 extern void tree_on_split(Tree *handle, TreeSplitHook hook, void *argument);
@@ -525,29 +525,29 @@ extern TreeStatus tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void 
 extern void tree_vacuum_close(TreeVacuum *vacuum);
 
 /* ------------------------------------------------------------------------------------------------
- * Folding: takes the leaves that a vacuum's walk saw empty, and inner nodes of few children above them, out of the tree, to be
- * used again (fold.c, fold_walk.c). Only by the one instance that uses the tree. Beside anything: it waits for no scan, and holds up calls for as long as the children
+ * Merging: takes the leaves that a vacuum's walk saw empty, and inner nodes of few children above them, out of the tree, to be
+ * used again (merge.c, merge_walk.c). Only by the one instance that uses the tree. Beside anything: it waits for no scan, and holds up calls for as long as the children
  * of one node take.
  */
-typedef struct TreeFold TreeFold;
+typedef struct TreeMerge TreeMerge;
 
-typedef struct TreeFoldCounts
+typedef struct TreeMergeCounts
 {
 	uint64_t leaves;      /* taken out */
 	uint64_t inner_nodes; /* taken out */
 	uint64_t bytes;       /* of both */
 	uint64_t missed;      /* parents left as they are, as calls in progress took too long: for another time */
-} TreeFoldCounts;
+} TreeMergeCounts;
 
-/* `vacuum`: of the same handle, its walk is over; it is closed after the fold. */
-extern TreeStatus tree_fold_open(Tree *handle, const TreeVacuum *vacuum, TreeFold **fold);
+/* `vacuum`: of the same handle, its walk is over; it is closed after the merge. */
+extern TreeStatus tree_merge_open(Tree *handle, const TreeVacuum *vacuum, TreeMerge **merge);
 /* The children of one node; TREE_END behind the last. Nothing is held between calls. Tells the hook of tree_on_split(). */
-extern TreeStatus tree_fold_next(TreeFold *fold, TreeFoldCounts *counts);
-extern void tree_fold_close(TreeFold *fold);
+extern TreeStatus tree_merge_next(TreeMerge *merge, TreeMergeCounts *counts);
+extern void tree_merge_close(TreeMerge *merge);
 /*
  * Looks at a piece of what earlier lives of this instance have taken from the tree's extents, and keeps what of it is
  * free for the next nodes; adds to *bytes how much that is.  TREE_END: nothing is left to look at, or the instance is
- * not alone; in each life a place is looked at once, if it is before the first fold.  TREE_UNREACHABLE and others: a
+ * not alone; in each life a place is looked at once, if it is before the first merge.  TREE_UNREACHABLE and others: a
  * later call goes on there.  A tree that needs another chunk looks for some by itself.
  */
 extern TreeStatus tree_salvage_next(Tree *handle, uint64_t *bytes);

@@ -3,8 +3,8 @@ TREE_SOURCES = \
 	tree/change/bulk.c \
 	tree/change/dead.c \
 	tree/change/empty_ranges.c \
-	tree/change/fold.c \
-	tree/change/fold_walk.c \
+	tree/change/merge.c \
+	tree/change/merge_walk.c \
 	tree/change/heal.c \
 	tree/change/insert.c \
 	tree/change/insert_common.c \

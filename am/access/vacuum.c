@@ -14,7 +14,7 @@
  * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where
  * nothing is held.
  *
- * Where leaves are empty behind the walk they are taken out of the tree (tree/change/fold.c), and the next leaves are made
+ * Where leaves are empty behind the walk they are taken out of the tree (tree/change/merge.c), and the next leaves are made
  * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
  * reusable.  Both are bytes, in pages of BLCKSZ.
  *
@@ -212,10 +212,10 @@ walk_leaves(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalS
  * One walk over the places where leaves are empty.
  */
 static TreeStatus
-fold_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
+merge_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merged)
 {
-	TreeFold   *fold;
-	TreeStatus	status = tree_fold_open(index->tree, vacuum, &fold);
+	TreeMerge   *merge;
+	TreeStatus	status = tree_merge_open(index->tree, vacuum, &merge);
 
 	if (status != TREE_OK)
 		return status;
@@ -224,12 +224,12 @@ fold_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
 		do
 		{
 			vacuum_delay_point();
-			status = tree_fold_next(fold, folded);
+			status = tree_merge_next(merge, merged);
 		} while (status == TREE_OK);
 	}
 	PG_FINALLY();
 	{
-		tree_fold_close(fold);
+		tree_merge_close(merge);
 	}
 	PG_END_TRY();
 	return status;
@@ -240,7 +240,7 @@ fold_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
  * index's comparator.
  */
 static void
-fold_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, TreeFoldCounts *folded)
+merge_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merged)
 {
 	int			attempts = 0;
 	TreeStatus	status;
@@ -248,7 +248,7 @@ fold_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, Tr
 	/* Predicate locks on a leaf that goes are for the one that gets its keys. */
 	sherman_predicate_changes(relation, index);
 	do
-		status = fold_once(index, vacuum, folded);
+		status = merge_once(index, vacuum, merged);
 	while (sherman_change_again(index, relation, status, &attempts));
 	if (status != TREE_END)
 		sherman_report_failure(status, relation);
@@ -287,7 +287,7 @@ salvage(ShermanIndex *index)
  */
 static void
 remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Progress *progress,
-			   TreeVacuumCounts *counts, TreeFoldCounts *folded)
+			   TreeVacuumCounts *counts, TreeMergeCounts *merged)
 {
 	TreeVacuum *vacuum;
 	TreeStatus	status = tree_vacuum_open(index->tree, &vacuum);
@@ -300,7 +300,7 @@ remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Pr
 		/* Dirty-snapshot scans that read an entry before its removal end before its TID is given free. */
 		sherman_scan_barrier_wait(relation);
 		if (counts->empty > 0 && relation->rd_index->indisvalid)
-			fold_leaves(relation, index, vacuum, folded);
+			merge_leaves(relation, index, vacuum, merged);
 	}
 	PG_FINALLY();
 	{
@@ -322,7 +322,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	ShermanIndex *index = sherman_index_for_vacuum(relation);
 	RemovalState removal = {callback, callback_state, NULL, CurrentMemoryContext};
 	TreeVacuumCounts counts = {0};
-	TreeFoldCounts folded = {0};
+	TreeMergeCounts merged = {0};
 	TreeStatistics statistics;
 	Progress	progress;
 
@@ -345,12 +345,12 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	sherman_prove_removal(relation, index, compat_wal_end());
 	salvage(index);
 	begin_progress(relation, info->report_progress, &progress);
-	remove_entries(relation, index, &removal, &progress, &counts, &folded);
+	remove_entries(relation, index, &removal, &progress, &counts, &merged);
 
 	stats->estimated_count = false;
 	stats->num_index_tuples = (double) counts.entries;
 	stats->tuples_removed += (double) counts.removed;
-	stats->pages_newly_deleted += pages_of(folded.bytes);
+	stats->pages_newly_deleted += pages_of(merged.bytes);
 	stats->pages_free = pages_of(tree_freed_bytes(index->tree));
 	stats->pages_deleted = stats->pages_free;
 	if (sherman_size(relation, &statistics))

@@ -57,7 +57,7 @@ typedef struct Healer
 
 /*
  * Reads the keys of the leaf's entries.  False: not all could be read.  The leaf has changed, or it has taken up the one behind it
- * since we were there (tree/change/fold.c), and only that one's entries are shown.
+ * since we were there (tree/change/merge.c), and only that one's entries are shown.
  */
 static bool
 read_keys(Healer *healer, const TreeBatch *batch)

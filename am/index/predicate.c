@@ -96,7 +96,7 @@ sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index)
 }
 
 /*
- * Before inserts, and before VACUUM folds leaves: splits and folds copy the locks.
+ * Before inserts, and before VACUUM merges leaves: splits and merges copy the locks.
  */
 void
 sherman_predicate_changes(Relation relation, ShermanIndex *index)

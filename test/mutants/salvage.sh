@@ -12,7 +12,7 @@ mutate blocks_in_spare_of_nodes test_salvage tree/space/runs.c \
 	's/while \(i > 0 && at->spare_runs\[i - 1\]\.blocks != blocks\)/while (i > 0 \&\& at->spare_runs[i - 1].blocks \&\& !blocks)/'
 mutate salvage_inside_inner_nodes test_salvage tree/space/salvage.c \
 	's/ \|\| node_level\(lines\[0\]\) > 0\)\)/))/'
-mutate salvage_behind_fold test_salvage tree/space/salvage.c \
+mutate salvage_behind_merge test_salvage tree/space/salvage.c \
 	's/\t\tat->past\.look = STATE_LOOK_OVER;\n\tover = .*?;/\t\t;\n\tover = true;/s'
 mutate unsettled_state_evicted test_salvage tree/shared/state_table.c \
 	's/ &&\s+__atomic_load_n\(&state->unsettled, __ATOMIC_ACQUIRE\) == 0//'
@@ -40,5 +40,5 @@ mutate salvage_not_alone test_salvage tree/space/salvage.c \
 	's/\tif \(!client->shared->options\.alone\)\n\t\treturn TREE_END;\n//'
 mutate salvage_not_alone_by_need test_salvage tree/space/salvage.c \
 	's/\tif \(!tree->client->shared->options\.alone\)\n\t\treturn 0;\n//'
-mutate fold_beside_look test_salvage tree/change/fold.c \
-	's/\*alone = salvage_end\(fold->tree\);/(void) salvage_end(fold->tree);/'
+mutate merge_beside_look test_salvage tree/change/merge.c \
+	's/\*alone = salvage_end\(merge->tree\);/(void) salvage_end(merge->tree);/'

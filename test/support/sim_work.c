@@ -498,28 +498,28 @@ salvage(SimWorker *worker)
 }
 
 static void
-fold(SimWorker *worker, const TreeVacuum *vacuum)
+merge(SimWorker *worker, const TreeVacuum *vacuum)
 {
-	TreeFoldCounts counts = {0};
-	TreeFold *walk;
-	TreeStatus status = tree_fold_open(worker->tree, vacuum, &walk);
+	TreeMergeCounts counts = {0};
+	TreeMerge *walk;
+	TreeStatus status = tree_merge_open(worker->tree, vacuum, &walk);
 
 	if (status != TREE_OK)
 	{
-		settle(worker, status, "fold");
+		settle(worker, status, "merge");
 		return;
 	}
 	while (status != TREE_END)
 	{
-		status = tree_fold_next(walk, &counts);
+		status = tree_merge_next(walk, &counts);
 		if (status != TREE_OK && status != TREE_END)
 		{
-			settle(worker, status, "fold");
+			settle(worker, status, "merge");
 			break;
 		}
 	}
-	tree_fold_close(walk);
-	worker->run->folded += counts.leaves + counts.inner_nodes;
+	tree_merge_close(walk);
+	worker->run->merged += counts.leaves + counts.inner_nodes;
 }
 
 /* Finds leaves in doubt, looks at them for a while, and heals them. */
@@ -568,20 +568,20 @@ sim_heal(SimWorker *worker, uint64_t low, uint64_t high)
 	heal(worker, &lower, &upper);
 }
 
-/* Chooses entries that nobody inserts: a few, or with `fold` the most of a range. */
+/* Chooses entries that nobody inserts: a few, or with `merge` the most of a range. */
 static uint32_t
 choose_victims(SimWorker *worker)
 {
 	SimRun *run = worker->run;
 	uint32_t chosen = 0;
 	uint32_t from = (uint32_t) scheduler_random(run->plan.entries);
-	uint32_t count = run->plan.fold ? (uint32_t) scheduler_random(run->plan.entries)
-	                                : 1 + (uint32_t) scheduler_random(VICTIMS_MOST);
+	uint32_t count = run->plan.merge ? (uint32_t) scheduler_random(run->plan.entries)
+	                                 : 1 + (uint32_t) scheduler_random(VICTIMS_MOST);
 
 	memset(worker->victims, 0, run->plan.entries);
 	for (uint32_t i = 0; i < count; i++)
 	{
-		uint32_t id = run->plan.fold ? run->by_rank[(from + i) % run->plan.entries] : random_id(run);
+		uint32_t id = run->plan.merge ? run->by_rank[(from + i) % run->plan.entries] : random_id(run);
 
 		if (run->entries[id].inserting > 0 || run->entries[id].removing > 0)
 			continue;
@@ -628,8 +628,8 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 				chosen == 1 && status == TREE_END && !chains_are_lost(run) && !run->entries[id].marked;
 			op->was_there = counts.removed != 0;
 		}
-	if (run->plan.fold && status == TREE_END)
-		fold(worker, vacuum);
+	if (run->plan.merge && status == TREE_END)
+		merge(worker, vacuum);
 	tree_vacuum_close(vacuum);
 }
 
@@ -674,7 +674,7 @@ operation(SimWorker *worker)
 		sim_scan_numbers(worker, number, number + scheduler_random(run->plan.numbers / 4 + 1), direction);
 	else if (choice < PART_WHOLE)
 		sim_scan_all(worker, direction);
-	else if (run->plan.fold && scheduler_random(3) == 0)
+	else if (run->plan.merge && scheduler_random(3) == 0)
 		heal(worker, NULL, NULL);
 	else
 		remove_victims(worker, choose_victims(worker));
@@ -696,7 +696,7 @@ sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
 	status = tree_open(worker->client.tree, run->record.tree, run->record.root, &run->space->format,
 	                   keyspace_compare, (void *) (uintptr_t) run->space, &worker->tree);
 	REQUIRE(status == TREE_OK, "tree_open: %s", tree_status_name(status));
-	if (run->plan.fold)
+	if (run->plan.merge)
 		worker->tree->geometry.ends = &ends;
 	status = tree_scan_open(worker->tree, &worker->scan);
 	REQUIRE(status == TREE_OK, "tree_scan_open: %s", tree_status_name(status));

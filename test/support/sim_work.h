@@ -30,7 +30,7 @@ typedef struct SimPlan
 	uint32_t restarts; /* of a memory node */
 	uint32_t cuts;     /* partitions */
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
-	bool fold;
+	bool merge;
 	bool stop;
 	TreeTechniques techniques;
 	SimulatorOptions simulator;
@@ -60,7 +60,7 @@ typedef struct SimRun
 	TreeRecord record;
 	SimCluster cluster;
 	TreeCounters counters;
-	uint64_t folded;
+	uint64_t merged;
 	uint64_t healed;                         /* leaves */
 	uint64_t leaf_hits;                      /* of clients that were closed in order */
 	uint64_t salvaged;                       /* bytes */
@@ -100,7 +100,7 @@ extern void sim_insert(SimWorker *worker, uint32_t id);
 /* Looks at all entries with the numbers [low, high]; for one number that is a lookup. */
 extern void sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction);
 extern void sim_scan_all(SimWorker *worker, TreeDirection direction);
-/* Removes entries that nobody inserts meanwhile, by VACUUM's walk; folds behind it if the plan says so. */
+/* Removes entries that nobody inserts meanwhile, by VACUUM's walk; merges behind it if the plan says so. */
 extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
 /*
  * Looks the entry up and marks it as dead where it was found: as a scan does to whose user its row is dead.
@@ -108,7 +108,7 @@ extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
  */
 extern void sim_mark(SimWorker *worker, uint32_t id);
 /*
- * Looks for leaves in doubt that have, or had, the numbers [low, high], and heals them: no entry goes.  Only if the plan folds
+ * Looks for leaves in doubt that have, or had, the numbers [low, high], and heals them: no entry goes.  Only if the plan merges
  * is any in doubt.
  */
 extern void sim_heal(SimWorker *worker, uint64_t low, uint64_t high);

@@ -25,7 +25,7 @@
 #define PART_BACKWARD 94
 #define PART_WHOLE 98
 
-/* About half of the stamps that inserts leave are not proven, where leaves are folded. */
+/* About half of the stamps that inserts leave are not proven, where leaves are merged. */
 static const TreeEnds ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
 
 typedef struct Life
@@ -111,17 +111,17 @@ torture_plan(Torture *torture)
 	torture->id = malloc(count * sizeof(uint32_t));
 	torture->words =
 		mmap(NULL, count * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	torture->folded =
+	torture->merged =
 		mmap(NULL, 2 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
-	            torture->words != MAP_FAILED && torture->folded != MAP_FAILED,
+	            torture->words != MAP_FAILED && torture->merged != MAP_FAILED,
 	        "no memory");
-	torture->salvaged = torture->folded + 1;
+	torture->salvaged = torture->merged + 1;
 	for (uint64_t id = 0; id < count; id++)
 	{
 		by_id[id].block = (uint32_t) (id / TIDS_PER_BLOCK);
 		by_id[id].offset = (uint16_t) (1 + id % TIDS_PER_BLOCK);
-		if (options->fold)
+		if (options->merge)
 			by_id[id].number = id;
 		else if (options->range != 0)
 			by_id[id].number = key_random(&random, options->range);
@@ -143,7 +143,7 @@ void
 torture_free(Torture *torture)
 {
 	munmap(torture->words, torture->count * sizeof(uint32_t));
-	munmap(torture->folded, 2 * sizeof(uint64_t));
+	munmap(torture->merged, 2 * sizeof(uint64_t));
 	free(torture->sorted);
 	free(torture->rank);
 	free(torture->id);
@@ -406,7 +406,7 @@ own_rank_out(Life *life)
 	uint32_t entries = torture->options.entries;
 	uint64_t rank = own_rank(life);
 
-	if (torture->options.range == 0 && !torture->options.fold)
+	if (torture->options.range == 0 && !torture->options.merge)
 	{
 		for (uint32_t i = 0; i < entries; i++)
 		{
@@ -437,37 +437,37 @@ chains_are_lost(const TortureOptions *options)
 	return options->lose || options->lose_below || options->deaths > 0;
 }
 
-/* Whether one's own entry number i is to be removed: some of all, or, `fold`, the most of a range. */
+/* Whether one's own entry number i is to be removed: some of all, or, `merge`, the most of a range. */
 static bool
 chooses(Life *life, uint64_t i, uint64_t part, uint64_t from, uint64_t to)
 {
-	if (!life->torture->options.fold)
+	if (!life->torture->options.merge)
 		return key_random(&life->random, part) == 0;
 	return i >= from && i < to && (part % 4 != 0 || key_random(&life->random, 50) != 0);
 }
 
 /* Takes leaves that the walk has left empty out of the tree. Only where all processes share one instance's memory. */
 static void
-life_fold(Life *life, const TreeVacuum *vacuum)
+life_merge(Life *life, const TreeVacuum *vacuum)
 {
-	TreeFoldCounts counts = {0};
-	TreeFold *fold;
+	TreeMergeCounts counts = {0};
+	TreeMerge *merge;
 	TreeStatus status;
 
 	if (life->torture->options.domains > 1)
 		return;
-	require_status(life, tree_fold_open(life->tree, vacuum, &fold), "fold");
+	require_status(life, tree_merge_open(life->tree, vacuum, &merge), "merge");
 	maybe_stop(life);
-	while ((status = tree_fold_next(fold, &counts)) != TREE_END)
+	while ((status = tree_merge_next(merge, &counts)) != TREE_END)
 	{
 		if (status == TREE_STOPPED)
 			no_stop(life);
 		else
-			require_status(life, status, "fold");
+			require_status(life, status, "merge");
 	}
 	no_stop(life);
-	tree_fold_close(fold);
-	__atomic_fetch_add(life->torture->folded, counts.leaves + counts.inner_nodes, __ATOMIC_RELAXED);
+	tree_merge_close(merge);
+	__atomic_fetch_add(life->torture->merged, counts.leaves + counts.inner_nodes, __ATOMIC_RELAXED);
 }
 
 /* Finds what lives before have left free, if all processes share one instance's memory. */
@@ -532,7 +532,7 @@ life_remove(Life *life)
 	for (uint64_t id = first; id < first + entries; id++)
 		if (word_state(torture->words[torture->rank[id]]) == ENTRY_REMOVING)
 			word_set(torture, torture->rank[id], ENTRY_OUT);
-	life_fold(life, vacuum);
+	life_merge(life, vacuum);
 	tree_vacuum_close(vacuum);
 }
 
@@ -586,7 +586,7 @@ life_operation(Life *life)
 		verify(life, 0, torture->count, NULL, NULL, choice % 2 == 0 ? TREE_FORWARD : TREE_BACKWARD);
 	else if (choice >= PART_WHOLE && key_random(&life->random, 4) == 0)
 		life_remove(life);
-	else if (choice >= PART_WHOLE && torture->options.fold && key_random(&life->random, 4) == 0)
+	else if (choice >= PART_WHOLE && torture->options.merge && key_random(&life->random, 4) == 0)
 		life_heal(life);
 	else
 		life_insert(life, own_rank_out(life));
@@ -617,7 +617,7 @@ life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 	               tree_open(life->client.tree, torture->record.tree, torture->record.root,
 	                         &torture->space->format, keyspace_compare, (void *) torture->space, &life->tree),
 	               "open");
-	if (torture->options.fold)
+	if (torture->options.merge)
 		life->tree->geometry.ends = &ends;
 	if (tree_record_copy(&torture->record, &copy))
 		require_status(life, tree_copied(life->tree, copy, torture->copy_state, torture->copies_doubtful),

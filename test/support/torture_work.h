@@ -35,7 +35,7 @@ typedef struct TortureOptions
 	uint32_t entries;    /* TIDs of each process */
 	uint64_t range;      /* numbers are below; 0 = ascending with the TIDs */
 	bool
-		fold; /* numbers are the TIDs, each process's apart; removals are of ranges, so that leaves are emptied */
+		merge; /* numbers are the TIDs, each process's apart; removals are of ranges, so that leaves are emptied */
 	bool tear;       /* torn READs and WRITEs */
 	bool tear_words; /* torn inside of lines, too */
 	uint32_t delay_us;
@@ -60,7 +60,7 @@ typedef struct Torture
 	uint32_t *rank;     /* by id: process * entries + i */
 	uint32_t *id;       /* by rank */
 	uint32_t *words;    /* by rank, in shared memory: version and EntryState */
-	uint64_t *folded;   /* nodes that left the tree, in shared memory */
+	uint64_t *merged;   /* nodes that left the tree, in shared memory */
 	uint64_t *salvaged; /* bytes of lives before that were found free, likewise */
 	TreeCopyState copy_state;
 	bool copies_doubtful; /* some process ended in the middle of what it did */

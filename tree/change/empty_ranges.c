@@ -2,7 +2,7 @@
  * empty_ranges.c
  *		Where a vacuum has left leaves without an entry.
  */
-#include "tree/change/fold.h"
+#include "tree/change/merge.h"
 
 void
 empty_ranges_add(const NodeGeometry *g, EmptyRanges *empty, const uint64_t *leaf)

@@ -7,7 +7,7 @@
  * whoever adds the very same entry for a new row begins another one (I-T5, I-P3).  Entries that were added since the
  * leaf was read have the stamp that the leaf gets, or an earlier one of this epoch.
  *
- * The generation alone does not tell: an emptied leaf that was folded has it until it is written as a free node, and by the
+ * The generation alone does not tell: an emptied leaf that was merged has it until it is written as a free node, and by the
  * time the healer writes, it may be somebody's new sibling.  So the leaf is not even locked in another epoch of the tree (T8).
  */
 #include "tree/scan/scan.h"

@@ -6,10 +6,10 @@
  * rewrite, with the next generation, if it still is the generation that was judged: inside one nothing leaves
  * its slot (I-T5), and an insert that finds its own entry there raises it (I-P3).  Entries only move right,
  * so each that was there at the start of a walk is met at least once.  An empty leaf stays where it is, and
- * is filled again, or folded into its left neighbor behind the walk: where that is to be looked for is remembered
- * (fold_walk.c).
+ * is filled again, or merged into its left neighbor behind the walk: where that is to be looked for is remembered
+ * (merge_walk.c).
  */
-#include "tree/change/fold.h"
+#include "tree/change/merge.h"
 #include "tree/scan/scan.h"
 
 /*

@@ -13,7 +13,7 @@
  * counts the outermost one.
  *
  * What outlives a call (a scan's place, images of leaves, positions handed to other processes) carries the tree's epoch, which the
- * closer raises: of another epoch, its pointers are not followed any more.  Of cached inner nodes, which are many and which most folds
+ * closer raises: of another epoch, its pointers are not followed any more.  Of cached inner nodes, which are many and which most merges
  * do not concern, the closer marks those that it touches (cache.c).
  *
  * The closer waits for a bounded time, and then opens the barrier again without having had the tree alone.  A
@@ -114,9 +114,9 @@ barrier_await(Tree *tree)
 	for (int pause = 0; !barrier_is_open(tree->state); pause++)
 	{
 		if (client_should_stop(client))
-			return client_fail(client, TREE_STOPPED, "stopped before a tree that is being folded");
+			return client_fail(client, TREE_STOPPED, "stopped before a tree that is being merged");
 		if (client_now_us(client) > deadline)
-			return client_fail(client, TREE_TIMED_OUT, "tree %llx: being folded for too long",
+			return client_fail(client, TREE_TIMED_OUT, "tree %llx: being merged for too long",
 			                   (unsigned long long) tree->tree);
 		barrier_pause(client, pause);
 	}

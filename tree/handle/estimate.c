@@ -110,7 +110,7 @@ estimate_nodes(Tree *handle, TreeStatistics *statistics)
 	if (status == TREE_RETRY)
 		status = client_fail(handle->client, TREE_DAMAGED, "tree %llx: its root is not one",
 		                     (unsigned long long) handle->tree);
-	/* No tree is without a leaf, whatever folds have taken from an estimate that was too low. */
+	/* No tree is without a leaf, whatever merges have taken from an estimate that was too low. */
 	if (statistics->leaves == 0)
 		statistics->leaves = 1;
 	statistics->node_bytes =

@@ -308,7 +308,7 @@ typedef struct Target
 
 /*
  * Whether the leaf is the target: < 0 it lies left of it, 0 it is it, > 0 right of it.  The fence where the last leaf
- * ended is one no more if the leaves on its both sides were folded into one: that one covers it.
+ * ended is one no more if the leaves on its both sides were merged into one: that one covers it.
  */
 static TreeStatus
 target_compare(TreeScan *scan, const Target *target, const Path *path, const uint64_t *leaf, int *where)
@@ -590,7 +590,7 @@ scan_load(TreeScan *scan, bool afresh)
 }
 
 /*
- * Whether what the scan has taken ends inside the current leaf, which was folded with the one behind it meanwhile: then
+ * Whether what the scan has taken ends inside the current leaf, which was merged with the one behind it meanwhile: then
  * scan->limit is where, unless the stop bound comes first.
  */
 static TreeStatus

@@ -11,7 +11,7 @@
  *
  * What was taken is bounded by a fence and not by a count of leaves: one of them may have to be read anew,
  * and may have been split by then.  Its far fence is still where one of its parts ends (I-T6, I-T7), or it lies
- * inside of a leaf that emptied ones were folded into: then the scan ends there (taken_judge()).
+ * inside of a leaf that emptied ones were merged into: then the scan ends there (taken_judge()).
  */
 #include "tree/scan/scan.h"
 

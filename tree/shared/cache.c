@@ -13,9 +13,9 @@
  * node). Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends
  * the instance.
  *
- * A frame has the tree's epoch of when its image was read, and a fold begins another one (quiesce.c).  The fold marks the nodes that it
+ * A frame has the tree's epoch of when its image was read, and a merge begins another one (quiesce.c).  The merge marks the nodes that it
  * takes out of the tree, and those that they go into, with that epoch: what frames of before say of these, as their image or by a
- * pointer, is not believed any more (I-T8).  All else that they say is as good as if there had been no fold.  Nodes share marks, by
+ * pointer, is not believed any more (I-T8).  All else that they say is as good as if there had been no merge.  Nodes share marks, by
  * their hashes: who is taken for one that was marked is read again.
  */
 #include "tree/internal.h"
@@ -25,7 +25,7 @@
 #define CACHE_NO_FRAME UINT32_MAX
 /* A frame that changes under a search that often counts as a miss. */
 #define CACHE_SEARCHES 3
-/* Marks of nodes that folds have touched: some more than folds come between two lookups of a node. */
+/* Marks of nodes that merges have touched: some more than merges come between two lookups of a node. */
 #define CACHE_MARKS 4096u
 
 /* Eight tags are one line: a lookup touches it, the frame's header and the lines of the binary search. */
@@ -53,7 +53,7 @@ typedef struct CacheTable
 	uint64_t bytes;
 	_Alignas(LINE_BYTES) uint32_t clock; /* counts fills: coarse, so that hits do not write */
 	_Alignas(
-		LINE_BYTES) uint64_t marks[CACHE_MARKS]; /* the epoch that began with the last fold of such a node */
+		LINE_BYTES) uint64_t marks[CACHE_MARKS]; /* the epoch that began with the last merge of such a node */
 } CacheTable;
 
 _Static_assert(sizeof(CacheFrame) == LINE_BYTES, "a frame's header is one line");
@@ -171,7 +171,7 @@ cache_mark(CacheTable *table, const Tree *tree, uint64_t address)
 	return &table->marks[cache_hash(tree->tree, address) % CACHE_MARKS];
 }
 
-/* Whether no fold has touched the node since this epoch of the tree. */
+/* Whether no merge has touched the node since this epoch of the tree. */
 static bool
 node_is_untouched(CacheTable *table, const Tree *tree, uint64_t address, uint64_t epoch)
 {
@@ -201,7 +201,7 @@ cache_touched(Tree *tree, uint64_t pointer)
 	uint64_t last = word_load(mark);
 
 	assert(tree->client->closed == tree->state);
-	/* Folds of other trees go on beside, whose epochs may be later ones. */
+	/* Merges of other trees go on beside, whose epochs may be later ones. */
 	while (last < tree->epoch &&
 	       !__atomic_compare_exchange_n(mark, &last, tree->epoch, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;

@@ -6,7 +6,7 @@
  * sibling: the list takes no room but two words of shared memory, however long it is.  Its head is the
  * instance's; the next one finds the nodes again (salvage.c).
  *
- * A node is put here when no pointer to it is left (fold.c), and its next life begins with a higher
+ * A node is put here when no pointer to it is left (merge.c), and its next life begins with a higher
  * generation: who had read it once sees that it is another one (I-T4).
  */
 #include "tree/shared/state.h"

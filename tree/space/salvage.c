@@ -14,7 +14,7 @@
  *
  * Nothing is given twice: what is looked at are chunks that were taken before the first one of this life, of extents
  * no newer than the first that this life knew.  Nobody of this life gives out a place there, or makes a node there a
- * free one, before it was looked at: the first fold ends the looking.  Nobody of a life before writes there, for its
+ * free one, before it was looked at: the first merge ends the looking.  Nobody of a life before writes there, for its
  * channels were fenced when this one was attached.  For a tree whose state was given away, and made anew, that is when
  * its life began: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
  */
@@ -26,7 +26,7 @@
 #define SOME_PIECES 4
 /* Places in a chunk at most. */
 #define PLACES_MAX (CHUNK_BYTES / (LEAF_CELLS_TARGET * 16))
-/* How long to wait for another process that looks at a piece, and how often before a fold is put off. */
+/* How long to wait for another process that looks at a piece, and how often before a merge is put off. */
 #define WAIT_MS 1
 #define END_WAITS 100
 

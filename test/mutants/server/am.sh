@@ -16,7 +16,7 @@ mutate locks_stay_at_the_split_leaf specs/serializable am/index/predicate.c \
 mutate refused_duplicate_looks_for_no_reader specs/unique-serializable am/access/unique.c \
 	's/if \(IsolationIsSerializable\(\)\)\n\t\t\t\tcheck_readers/if (false)\n\t\t\t\tcheck_readers/'
 
-mutate locks_stay_at_the_folded_leaf specs/serializable-fold am/access/vacuum.c \
+mutate locks_stay_at_the_merged_leaf specs/serializable-merge am/access/vacuum.c \
 	's/\tsherman_predicate_changes\(relation, index\);\n//'
 
 # ---- uniqueness

@@ -18,8 +18,8 @@ mutate healed_without_comparing t/040_replicas am/heal/heal.c \
 	's/\tsherman_copies_repair\(healer->index, healer->opened, &counts\);\n/\t(void) counts;\n/'
 mutate vacuum_not_made_again t/047_replicas_upkeep am/access/vacuum.c \
 	's/(ReThrowError\(removal->error\);\n\t\} while \()/$1false \&\& /'
-mutate folding_not_made_again t/047_replicas_upkeep am/access/vacuum.c \
-	's/(fold_once\(index, vacuum, folded\);\n\twhile \()/$1false \&\& /'
+mutate merging_not_made_again t/047_replicas_upkeep am/access/vacuum.c \
+	's/(merge_once\(index, vacuum, merged\);\n\twhile \()/$1false \&\& /'
 mutate removal_not_noted_again t/047_replicas_upkeep am/index/failover.c \
 	's/(status = sherman_record_update\(&index->meta, record\);\n\twhile \()sherman_change_again/$1false \&\& sherman_change_again/'
 mutate check_not_made_again t/047_replicas_upkeep am/sql/check.c \

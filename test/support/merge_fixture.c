@@ -1,8 +1,8 @@
 /*
- * fold_fixture.c
- *		See fold_fixture.h.
+ * merge_fixture.c
+ *		See merge_fixture.h.
  */
-#include "fold_fixture.h"
+#include "merge_fixture.h"
 
 /* TIDs in [from, to), as entry_of() makes them of numbers. */
 typedef struct Range
@@ -42,20 +42,20 @@ empty(Fixture *f, uint64_t from, uint64_t to)
 	f->model.count = kept;
 }
 
-TreeFoldCounts
-fold_walked(Tree *tree, const TreeVacuum *walk, Cost *cost)
+TreeMergeCounts
+merge_walked(Tree *tree, const TreeVacuum *walk, Cost *cost)
 {
-	TreeFoldCounts counts = {0};
-	TreeFold *fold;
+	TreeMergeCounts counts = {0};
+	TreeMerge *merge;
 	TreeStatus status;
 
-	require_ok(tree_fold_open(tree, walk, &fold));
+	require_ok(tree_merge_open(tree, walk, &merge));
 	cost_begin(&client, cost);
-	while ((status = tree_fold_next(fold, &counts)) == TREE_OK)
+	while ((status = tree_merge_next(merge, &counts)) == TREE_OK)
 		;
 	cost_end(&client, cost);
 	assert_int_equal(status, TREE_END);
-	tree_fold_close(fold);
+	tree_merge_close(merge);
 	return counts;
 }
 
@@ -72,13 +72,13 @@ walk_empty(Tree *tree, TreeVacuumCounts *counts)
 	return walk;
 }
 
-TreeFoldCounts
-fold_with(Tree *tree)
+TreeMergeCounts
+merge_with(Tree *tree)
 {
 	TreeVacuumCounts seen = {0};
 	TreeVacuum *walk = walk_empty(tree, &seen);
 	Cost cost;
-	TreeFoldCounts counts = fold_walked(tree, walk, &cost);
+	TreeMergeCounts counts = merge_walked(tree, walk, &cost);
 
 	tree_vacuum_close(walk);
 	return counts;

@@ -1,10 +1,10 @@
 /*
- * fold.pml
- *		Emptied leaves that leave the tree, and are used again: tree/change/fold.c, tree/client/quiesce.c, tree/space/freed.c.
+ * merge.pml
+ *		Emptied leaves that leave the tree, and are used again: tree/change/merge.c, tree/client/quiesce.c, tree/space/freed.c.
  *
  * Three leaves tile the keys: L has [0,1), E has [1,2) and is empty, R has [2,3). Keys 0 and 2 are in from the beginning; a
  * writer inserts key 1, through a cached parent that may be old; a scan goes over all leaves and rests between two of them,
- * beginning before or after the insert; a vacuum folds E into L, and may end between its two writes; then a split of L takes
+ * beginning before or after the insert; a vacuum merges E into L, and may end between its two writes; then a split of L takes
  * the node E again, for the same keys, and may end between its two writes, too.
  *
  * Proved: the key that was acknowledged is found by whoever looks for it at last, and by a scan that began behind it, once;
@@ -12,7 +12,7 @@
  *
  * Switches, each of which must break it:
  *	NODRAIN		the barrier is closed, but nobody waits for those inside
- *	NOEPOCH		cached parents are believed after a fold as before (else what they say of the nodes that it has touched is
+ *	NOEPOCH		cached parents are believed after a merge as before (else what they say of the nodes that it has touched is
  *			not: here both that key 1 can lie in)
  *	LEFTFIRST	the left neighbor is written before the parent
  *	EXACT		a scan takes only a leaf that begins where the last one ended
@@ -206,7 +206,7 @@ active proctype Scan()
 /* The vacuum, and then the split that uses the node again. */
 active proctype Vacuum()
 {
-	bool folded;
+	bool merged;
 
 	barrier = true;
 	drain(WRITER);
@@ -225,7 +225,7 @@ active proctype Vacuum()
 #else
 			atomic { high[L] = high[E]; right[L] = right[E] }
 #endif
-			folded = true
+			merged = true
 		:: true ->
 			skip	/* it ends here */
 		fi
@@ -234,7 +234,7 @@ active proctype Vacuum()
 	epoch++;
 	barrier = false;
 	if
-	:: folded ->
+	:: merged ->
 		free[E] = true;
 		enter(SPLITTER);
 		atomic {

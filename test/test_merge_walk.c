@@ -1,10 +1,10 @@
 /*
- * test_fold_walk.c
- *		What a fold looks at, by counters: it costs what there is to fold, wherever that lies, and nothing where
+ * test_merge_walk.c
+ *		What a merge looks at, by counters: it costs what there is to merge, wherever that lies, and nothing where
  *		nothing can be; and it takes what it finds, which may not be what was seen.
  */
-#include "tree/change/fold.h"
-#include "support/fold_fixture.h"
+#include "tree/change/merge.h"
+#include "support/merge_fixture.h"
 
 /* Entries of a tree of some hundred leaves. */
 #define ENTRIES 12000
@@ -12,25 +12,25 @@
 #define RUN 150
 
 /*
- * READs of leaves for one to three that are to be folded, side by side: with the one in front and the one behind, twice.
+ * READs of leaves for one to three that are to be merged, side by side: with the one in front and the one behind, twice.
  */
 #define LEAVES_READ 10
 /*
  * Round trips for them: the parent is found and read, twice; their locks are looked at; the parent and the neighbor are
  * locked and written; they are put away.  On the level above three inner nodes and their parent are looked at, and perhaps
- * one is folded in its turn.
+ * one is merged in its turn.
  */
 #define TRIPS 40
-/* Round trips for one that cannot be folded, for want of a neighbor. */
+/* Round trips for one that cannot be merged, for want of a neighbor. */
 #define TRIPS_IN_VAIN 10
 
-/* One walk, and the fold behind it. */
-static TreeFoldCounts
-fold_cost(const Fixture *f, Cost *cost)
+/* One walk, and the merge behind it. */
+static TreeMergeCounts
+merge_cost(const Fixture *f, Cost *cost)
 {
 	TreeVacuumCounts seen = {0};
 	TreeVacuum *walk = walk_empty(f->tree, &seen);
-	TreeFoldCounts counts = fold_walked(f->tree, walk, cost);
+	TreeMergeCounts counts = merge_walked(f->tree, walk, cost);
 
 	tree_vacuum_close(walk);
 	return counts;
@@ -42,7 +42,7 @@ queues_first_leaf_costs_nothing(void **state)
 {
 	Fixture f;
 	Cost cost;
-	TreeFoldCounts counts;
+	TreeMergeCounts counts;
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
@@ -50,9 +50,9 @@ queues_first_leaf_costs_nothing(void **state)
 	for (uint64_t done = 0; done < ENTRIES / 2; done += 2000)
 	{
 		empty(&f, done, done + 2000);
-		assert_true(fold_cost(&f, &cost).leaves > 10);
+		assert_true(merge_cost(&f, &cost).leaves > 10);
 		/* Nothing has come and nothing gone since. */
-		counts = fold_cost(&f, &cost);
+		counts = merge_cost(&f, &cost);
 		assert_int_equal(counts.leaves, 0);
 		assert_int_equal(cost.fabric.round_trips, 0);
 		assert_int_equal(cost.fabric.reads, 0);
@@ -75,26 +75,26 @@ few_leaves_cost_little(void **state)
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 	{
 		Fixture f;
-		uint64_t folded = 0;
+		uint64_t merged = 0;
 
 		fixture_open(&f, kinds[k]);
 		fill(&f, 0, ENTRIES);
 		for (uint64_t from = 0; from < ENTRIES; from += RUN)
 		{
 			Cost cost;
-			TreeFoldCounts counts;
+			TreeMergeCounts counts;
 
 			empty(&f, from, from + RUN);
-			counts = fold_cost(&f, &cost);
+			counts = merge_cost(&f, &cost);
 			assert_int_equal(counts.missed, 0);
 			assert_in_range(cost.fabric.round_trips, 0, TRIPS);
 			assert_in_range(cost.tree.leaf_reads, 0, LEAVES_READ);
-			(void) fold_cost(&f, &cost);
+			(void) merge_cost(&f, &cost);
 			assert_in_range(cost.fabric.round_trips, 0, TRIPS_IN_VAIN);
-			folded += counts.leaves;
+			merged += counts.leaves;
 			fill(&f, from, from + RUN);
 		}
-		assert_true(folded > ENTRIES / RUN);
+		assert_true(merged > ENTRIES / RUN);
 		compare_everything(&f, ENTRIES, 10);
 		fixture_close(&f);
 	}
@@ -106,7 +106,7 @@ scattered_leaves_share_a_look(void **state)
 {
 	Fixture f;
 	Cost cost;
-	TreeFoldCounts counts;
+	TreeMergeCounts counts;
 	TreeStatistics before, after;
 	uint64_t epoch;
 
@@ -117,9 +117,9 @@ scattered_leaves_share_a_look(void **state)
 	for (uint64_t from = RUN; from + RUN <= ENTRIES; from += 2 * RUN)
 		empty(&f, from, from + RUN);
 	epoch = state_epoch(f.tree->state);
-	counts = fold_cost(&f, &cost);
+	counts = merge_cost(&f, &cost);
 	assert_true(counts.leaves >= ENTRIES / (2 * RUN) - 3);
-	/* The barrier was closed once for each parent, and once more for what could be folded then. */
+	/* The barrier was closed once for each parent, and once more for what could be merged then. */
 	assert_true(state_epoch(f.tree->state) - epoch <= before.inner_nodes + 2);
 	compare_check(&f, &after);
 	assert_int_equal(before.leaves - after.leaves, counts.leaves);
@@ -127,7 +127,7 @@ scattered_leaves_share_a_look(void **state)
 	fixture_close(&f);
 }
 
-/* Between the walk and the fold somebody fills leaves again, and splits them and their parents: they stay. */
+/* Between the walk and the merge somebody fills leaves again, and splits them and their parents: they stay. */
 static void
 filled_leaves_stay(void **state)
 {
@@ -147,7 +147,7 @@ filled_leaves_stay(void **state)
 		assert_true(seen.empty > 10);
 		fill(&f, 1500, 2000);
 		insert_random(&f, ENTRIES / 4, KEYSPACE_LIMIT, ENTRIES);
-		assert_true(fold_walked(f.tree, walk, &cost).leaves > 5);
+		assert_true(merge_walked(f.tree, walk, &cost).leaves > 5);
 		tree_vacuum_close(walk);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES, 10);
@@ -177,7 +177,7 @@ last_parent_begins(const Fixture *f)
 
 /*
  * Of the last parent the first leaf is empty, and waits for a neighbor; the parent in front becomes so small that both
- * become one: now it has one.  All goes in one fold, until no leaf is empty.
+ * become one: now it has one.  All goes in one merge, until no leaf is empty.
  */
 static void
 first_leaves_get_a_neighbor(void **state)
@@ -185,7 +185,7 @@ first_leaves_get_a_neighbor(void **state)
 	Fixture f;
 	Cost cost;
 	TreeVacuumCounts seen = {0};
-	TreeFoldCounts counts;
+	TreeMergeCounts counts;
 	TreeStatistics statistics;
 	uint64_t last;
 
@@ -196,20 +196,20 @@ first_leaves_get_a_neighbor(void **state)
 	assert_in_range(last, ENTRIES / 2, ENTRIES - 1000);
 	empty(&f, 100, last - 300);
 	empty(&f, last, last + LEAF_CELLS_TARGET);
-	counts = fold_cost(&f, &cost);
+	counts = merge_cost(&f, &cost);
 	assert_true(counts.inner_nodes > 0);
 	tree_vacuum_close(walk_empty(f.tree, &seen));
 	assert_int_equal(seen.empty, 0);
 	compare_check(&f, &statistics);
 	/* What is left of a tree of which nothing is left. */
 	empty(&f, 0, ENTRIES);
-	(void) fold_cost(&f, &cost);
+	(void) merge_cost(&f, &cost);
 	compare_check(&f, &statistics);
 	assert_int_equal(statistics.leaves, 1);
 	fixture_close(&f);
 }
 
-/* Somebody else folds while a vacuum walks, and so it walks anew: what it sees it knows once, in order. */
+/* Somebody else merges while a vacuum walks, and so it walks anew: what it sees it knows once, in order. */
 static void
 walks_begin_anew(void **state)
 {
@@ -217,7 +217,7 @@ walks_begin_anew(void **state)
 	Cost cost;
 	TreeVacuumCounts seen = {0};
 	TreeVacuum *other, *walk;
-	TreeFoldCounts counts;
+	TreeMergeCounts counts;
 	TreeStatus status = TREE_OK;
 
 	(void) state;
@@ -231,12 +231,12 @@ walks_begin_anew(void **state)
 	seen = (TreeVacuumCounts){0};
 	while (seen.empty < 3)
 		require_ok(tree_vacuum_next(walk, NULL, NULL, &seen));
-	assert_true(fold_walked(f.tree, other, &cost).leaves > 0);
+	assert_true(merge_walked(f.tree, other, &cost).leaves > 0);
 	tree_vacuum_close(other);
 	while (status == TREE_OK)
 		status = tree_vacuum_next(walk, NULL, NULL, &seen);
 	assert_int_equal(status, TREE_END);
-	counts = fold_walked(f.tree, walk, &cost);
+	counts = merge_walked(f.tree, walk, &cost);
 	tree_vacuum_close(walk);
 	assert_int_equal(counts.missed, 0);
 	assert_in_range(counts.leaves, 2, 6);

@@ -1,12 +1,12 @@
 /*
- * test_fold.c
+ * test_merge.c
  *		Emptied leaves that leave the tree and are used again: rounds of filling and emptying, scans that stand
  *		where a leaf goes, by one client and by several, calls in progress, old copies, and who is told of what.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/fold_fixture.h"
+#include "support/merge_fixture.h"
 
 /* Entries of one round. */
 #define ENTRIES 1500
@@ -32,7 +32,7 @@ ten_rounds(void **state)
 			for (uint64_t round = 0; round < 10; round++)
 			{
 				uint64_t from = moving ? round * ENTRIES : 0;
-				TreeFoldCounts counts;
+				TreeMergeCounts counts;
 
 				fill(&f, from, from + ENTRIES);
 				compare_check(&f, &now);
@@ -41,7 +41,7 @@ ten_rounds(void **state)
 				if (round == 9)
 					break;
 				empty(&f, from, from + ENTRIES);
-				counts = fold_with(f.tree);
+				counts = merge_with(f.tree);
 				assert_true(counts.leaves > 10);
 				assert_int_equal(counts.missed, 0);
 				compare_check(&f, &now);
@@ -84,7 +84,7 @@ scan_rest(Fixture *f, TreeDirection direction, int64_t place)
 }
 
 /*
- * The leaves on both sides of the place where a scan rests are emptied and folded, so that there is no fence
+ * The leaves on both sides of the place where a scan rests are emptied and merged, so that there is no fence
  * any more, and what was read ahead is gone; then both sides are filled again.  The scan meets what lies on
  * its side.
  */
@@ -110,7 +110,7 @@ scans_rest(void **state)
 				kept = number;
 				empty(&f, kept >= 200 ? kept - 200 : 0, kept);
 				empty(&f, kept + 1, kept + 200);
-				assert_true(fold_with(f.tree).leaves > 0);
+				assert_true(merge_with(f.tree).leaves > 0);
 				/* On its far side the scan must meet what is there; behind it, it must not. */
 				for (uint64_t i = 0; i < 100; i++)
 				{
@@ -230,7 +230,7 @@ takers_meet_with(Fixture *f, Other *other, TreeDirection direction, TreeScanPosi
 	}
 	/* Around the position nothing is left but the entries at both ends. */
 	empty(f, 20, ENTRIES - 20);
-	assert_true(fold_with(f->tree).leaves > 10);
+	assert_true(merge_with(f->tree).leaves > 10);
 	take_on(f->scan, direction, position);
 	met = batch_count(f->scan);
 	while (!position->ended)
@@ -271,7 +271,7 @@ meet(const Fixture *f, TreeScan *scan, bool all, uint8_t *met)
 }
 
 /*
- * One of two has taken several leaves, and rests in the first of them while all are folded into one that goes
+ * One of two has taken several leaves, and rests in the first of them while all are merged into one that goes
  * on behind what was taken.  It ends where the other one goes on: nothing is met twice.
  */
 static void
@@ -286,7 +286,7 @@ taken_leaves_go_with(Fixture *f, Other *other, TreeDirection direction, TreeScan
 	}
 	meet(f, f->scan, false, met);
 	empty(f, 20, ENTRIES - 20);
-	assert_true(fold_with(f->tree).leaves > 10);
+	assert_true(merge_with(f->tree).leaves > 10);
 	/* Into one leaf, as it is. */
 	for (uint64_t i = 40; i < ENTRIES - 40; i += 100)
 		insert(f, i, i);
@@ -309,9 +309,9 @@ taken_leaves_go(void **state)
 	with_takers(taken_leaves_go_with);
 }
 
-/* In the middle of one client's call the other one wants to fold: it does not get the tree alone. */
+/* In the middle of one client's call the other one wants to merge: it does not get the tree alone. */
 static bool
-fold_meanwhile(void *argument, uint32_t block, uint16_t offset)
+merge_meanwhile(void *argument, uint32_t block, uint16_t offset)
 {
 	Other *other = argument;
 
@@ -319,7 +319,7 @@ fold_meanwhile(void *argument, uint32_t block, uint16_t offset)
 	(void) offset;
 	if (other->missed == 0)
 	{
-		TreeFoldCounts counts = fold_with(other->tree);
+		TreeMergeCounts counts = merge_with(other->tree);
 
 		assert_int_equal(counts.leaves, 0);
 		other->missed = counts.missed;
@@ -339,10 +339,10 @@ calls_are_waited_for(void **state)
 	filled_open(&f, &other, KEYSPACE_16);
 	empty(&f, 100, ENTRIES);
 	require_ok(tree_vacuum_open(f.tree, &walk));
-	require_ok(tree_vacuum_next(walk, fold_meanwhile, &other, &counts));
+	require_ok(tree_vacuum_next(walk, merge_meanwhile, &other, &counts));
 	tree_vacuum_close(walk);
 	assert_true(other.missed > 0);
-	assert_true(fold_with(other.tree).leaves > 10);
+	assert_true(merge_with(other.tree).leaves > 10);
 	filled_close(&f, &other);
 }
 
@@ -370,9 +370,9 @@ jumps_end_with_rest(void **state)
 	require_ok(tree_vacuum_open(f.tree, &walk));
 	if (setjmp(place) == 0)
 		(void) tree_vacuum_next(walk, jump_out, &place, &counts);
-	assert_int_equal(fold_with(other.tree).leaves, 0);
+	assert_int_equal(merge_with(other.tree).leaves, 0);
 	tree_client_rest(client.tree);
-	assert_true(fold_with(other.tree).leaves > 10);
+	assert_true(merge_with(other.tree).leaves > 10);
 	tree_vacuum_close(walk);
 	filled_close(&f, &other);
 }
@@ -392,7 +392,7 @@ old_copies_are_not_followed(void **state)
 		require_ok(tree_scan_seek(other.scan, TREE_FORWARD, NULL, NULL));
 		assert_int_equal(batch_count(other.scan), ENTRIES);
 		empty(&f, 10, ENTRIES - 10);
-		assert_true(fold_with(other.tree).leaves > 10);
+		assert_true(merge_with(other.tree).leaves > 10);
 		fill(&f, 700, 760);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES, 50);
@@ -400,7 +400,7 @@ old_copies_are_not_followed(void **state)
 	}
 }
 
-/* So many entries have more inner nodes than a fold may have to be read again, and marks that are shared (cache.c). */
+/* So many entries have more inner nodes than a merge may have to be read again, and marks that are shared (cache.c). */
 #define MANY 60000u
 #define NODES_READ_MAX 8u
 
@@ -417,7 +417,7 @@ misses_of_lookups(Fixture *f)
 	return cost.tree.cache_misses;
 }
 
-/* Where leaves are folded their parents are read again, and the others are not. */
+/* Where leaves are merged their parents are read again, and the others are not. */
 static void
 other_nodes_stay_cached(void **state)
 {
@@ -432,7 +432,7 @@ other_nodes_stay_cached(void **state)
 	(void) misses_of_lookups(&f);
 	assert_int_equal(misses_of_lookups(&f), 0);
 	empty(&f, MANY / 2, MANY / 2 + 200);
-	assert_in_range(fold_with(f.tree).leaves, 1, 8);
+	assert_in_range(merge_with(f.tree).leaves, 1, 8);
 	assert_true(misses_of_lookups(&f) <= NODES_READ_MAX);
 	fixture_close(&f);
 }
@@ -480,9 +480,9 @@ sibling_write(Fixture *f, uint64_t pointer, uint64_t *leaf)
 }
 
 /*
- * A frame from before a fold that nobody has come by since leads to a leaf that was folded, and used again for a split that was never
+ * A frame from before a merge that nobody has come by since leads to a leaf that was merged, and used again for a split that was never
  * ended: that node says that it has the keys, and no other one links it.  It is found neither through the first nor through the last
- * of those that were folded; and of the leaf that they went into the frame knows no better.
+ * of those that were merged; and of the leaf that they went into the frame knows no better.
  */
 static void
 old_frames_do_not_lead_to_new_nodes(void **state)
@@ -505,7 +505,7 @@ old_frames_do_not_lead_to_new_nodes(void **state)
 		for (int i = 0; i < 2; i++)
 			pointer[i] = leaf_of(&f, numbers[i], leaf[i]);
 		empty(&f, kept, entries);
-		assert_int_equal(fold_with(f.tree).leaves, node_count(root) - 1);
+		assert_int_equal(merge_with(f.tree).leaves, node_count(root) - 1);
 		for (int i = 0; i < 2; i++)
 			sibling_write(&f, pointer[i], leaf[i]);
 		for (int i = 0; i < 2; i++)
@@ -546,18 +546,18 @@ hear(void *argument, uint64_t from, uint64_t to)
 }
 
 static void
-folds_are_told(void **state)
+merges_are_told(void **state)
 {
 	Fixture f;
 	Told told = {0};
-	TreeFoldCounts counts;
+	TreeMergeCounts counts;
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_16);
 	fill(&f, 0, ENTRIES);
 	empty(&f, 10, ENTRIES);
 	tree_on_split(f.tree, hear, &told);
-	counts = fold_with(f.tree);
+	counts = merge_with(f.tree);
 	tree_on_split(f.tree, NULL, NULL);
 	assert_true(counts.leaves > 10);
 	assert_int_equal(told.count, counts.leaves);
@@ -588,7 +588,7 @@ generations_rise(void **state)
 		require_ok(tree_scan_next(f.scan, &batch));
 	dead = (TreeDead){batch->entries[0].block, batch->entries[0].offset, batch->entries[0].cell};
 	empty(&f, 0, ENTRIES);
-	assert_true(fold_with(f.tree).leaves > 10);
+	assert_true(merge_with(f.tree).leaves > 10);
 	for (int round = 0; round < 2; round++)
 	{
 		require_ok(tree_batch_unchanged(f.scan, batch, &unchanged));
@@ -604,7 +604,7 @@ generations_rise(void **state)
 }
 
 /*
- * Leaves that one client has read are folded by another one, which has not written them as free nodes yet: whoever comes back
+ * Leaves that one client has read are merged by another one, which has not written them as free nodes yet: whoever comes back
  * to such a leaf does not even look at it, as it may be somebody's new sibling in the next moment.
  */
 typedef struct Returner
@@ -651,7 +651,7 @@ return_to_leaf(void *argument, const char *name, bool before)
 	bool healed;
 
 	(void) argument;
-	/* A free node is the only thing that a fold writes alone. */
+	/* A free node is the only thing that a merge writes alone. */
 	if (!before || strcmp(name, "WRITE") != 0 || returner.returns++ > 0)
 		return;
 	assert_false(tree_leaf_unchanged(returner.other.tree, &returner.leaf));
@@ -663,7 +663,7 @@ return_to_leaf(void *argument, const char *name, bool before)
 }
 
 static void
-folded_leaves_are_not_returned_to(void **state)
+merged_leaves_are_not_returned_to(void **state)
 {
 	Fixture f;
 	TreeStatistics statistics;
@@ -675,7 +675,7 @@ folded_leaves_are_not_returned_to(void **state)
 	see_empty_leaf(&returner.other, &returner.leaf);
 	assert_true(tree_leaf_unchanged(returner.other.tree, &returner.leaf));
 	tree_client_steps(client.tree, return_to_leaf);
-	assert_true(fold_with(f.tree).leaves > 10);
+	assert_true(merge_with(f.tree).leaves > 10);
 	tree_client_steps(client.tree, NULL);
 	assert_true(returner.returns > 10);
 	compare_check(&f, &statistics);
@@ -695,9 +695,9 @@ main(void)
 		cmocka_unit_test(old_copies_are_not_followed),
 		cmocka_unit_test(other_nodes_stay_cached),
 		cmocka_unit_test(old_frames_do_not_lead_to_new_nodes),
-		cmocka_unit_test(folds_are_told),
+		cmocka_unit_test(merges_are_told),
 		cmocka_unit_test(generations_rise),
-		cmocka_unit_test(folded_leaves_are_not_returned_to),
+		cmocka_unit_test(merged_leaves_are_not_returned_to),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -1,10 +1,10 @@
 /*
- * fold.h
- *		What a vacuum's walk saw empty, and a fold in progress: what vacuum.c, fold_walk.c (which nodes are looked at) and
- *		fold.c (the children of one node) share.
+ * merge.h
+ *		What a vacuum's walk saw empty, and a merge in progress: what vacuum.c, merge_walk.c (which nodes are looked at) and
+ *		merge.c (the children of one node) share.
  */
-#ifndef SHERMAN_FOLD_H
-#define SHERMAN_FOLD_H
+#ifndef SHERMAN_MERGE_H
+#define SHERMAN_MERGE_H
 
 #include "tree/internal.h"
 
@@ -34,32 +34,32 @@ extern void empty_ranges_add(const NodeGeometry *g, EmptyRanges *empty, const ui
 extern const EmptyRanges *vacuum_empty_ranges(const TreeVacuum *vacuum);
 
 /* Children that lie side by side and go into the one before them. */
-typedef struct FoldRun
+typedef struct MergeRun
 {
 	uint32_t left;  /* the child that stays */
 	uint32_t last;  /* children left + 1 .. last go */
 	uint64_t right; /* right link and high fence of the last */
 	uint64_t high[LINE_WORDS];
-} FoldRun;
+} MergeRun;
 
-/* What can be folded of one parent's children. */
-typedef struct FoldPlan
+/* What can be merged of one parent's children. */
+typedef struct MergePlan
 {
 	uint32_t runs;
-	FoldRun run[INNER_CELLS_MAX / 2 + 1];
+	MergeRun run[INNER_CELLS_MAX / 2 + 1];
 	uint64_t generations[INNER_CELLS_MAX]; /* of the children that were looked at */
-} FoldPlan;
+} MergePlan;
 
-typedef struct FoldedNode
+typedef struct MergedNode
 {
 	uint64_t pointer;
 	uint64_t generation;
-} FoldedNode;
+} MergedNode;
 
-struct TreeFold
+struct TreeMerge
 {
 	Tree *tree;
-	/* fold_walk.c */
+	/* merge_walk.c */
 	const EmptyRanges *empty;         /* the vacuum's */
 	uint8_t marks[EMPTY_RANGES_MAX];  /* RANGE_* of each */
 	uint32_t range;                   /* that is looked at */
@@ -70,32 +70,32 @@ struct TreeFold
 	bool goes_on;        /* `behind` begins before the parent's end */
 	uint32_t level;      /* of the parents that are walked */
 	uint32_t root_level; /* as the last descent saw it */
-	uint32_t tries;      /* to find this parent and to fold its children */
+	uint32_t tries;      /* to find this parent and to merge its children */
 	uint32_t missed;     /* parents in a row */
 	bool again;          /* the leaves that have got a left neighbor are looked at once more */
-	bool inner; /* inner nodes were folded: leaves that were the first of them have a left neighbor now */
+	bool inner; /* inner nodes were merged: leaves that were the first of them have a left neighbor now */
 	bool ended;
-	/* fold.c */
+	/* merge.c */
 	uint64_t next;              /* the parent */
 	uint64_t *parent;           /* NODE_MAX_BYTES each: its image, cells that move, and children */
 	bool look[INNER_CELLS_MAX]; /* which children to look at */
-	bool first_waits;           /* its first child could be folded if it had a left neighbor */
-	bool changed;               /* it was not folded, as the parent had changed meanwhile */
+	bool first_waits;           /* its first child could be merged if it had a left neighbor */
+	bool changed;               /* it was not merged, as the parent had changed meanwhile */
 	bool alone;                 /* the barrier is closed */
 	bool begun;                 /* and something may have been written */
 	uint64_t *gathered;
 	uint64_t *children[TREE_PREFETCH_MAX];
 	NodeVerdict verdicts[TREE_PREFETCH_MAX];
 	uint8_t *image; /* TREE_IMAGE_MAX_BYTES: of a separator */
-	FoldPlan plan;
-	uint32_t folded;
-	FoldedNode nodes[INNER_CELLS_MAX];
+	MergePlan plan;
+	uint32_t merged;
+	MergedNode nodes[INNER_CELLS_MAX];
 };
 
 /*
- * Folds what can be folded of the children fold->look of the parent fold->next, whose image is fold->parent; adds to
- * `counts`, and *folded is how many went.  *alone: false: calls in progress took too long.  As tree_fold_next().
+ * Merges what can be merged of the children merge->look of the parent merge->next, whose image is merge->parent; adds to
+ * `counts`, and *merged is how many went.  *alone: false: calls in progress took too long.  As tree_merge_next().
  */
-extern TreeStatus fold_children(TreeFold *fold, TreeFoldCounts *counts, bool *alone, uint32_t *folded);
+extern TreeStatus merge_children(TreeMerge *merge, TreeMergeCounts *counts, bool *alone, uint32_t *merged);
 
-#endif /* SHERMAN_FOLD_H */
+#endif /* SHERMAN_MERGE_H */

@@ -1,0 +1,22 @@
+/*
+ * merge_fixture.h
+ *		Leaves that are emptied and merged, by the fixture's client or another one.
+ */
+#ifndef SHERMAN_TEST_MERGE_FIXTURE_H
+#define SHERMAN_TEST_MERGE_FIXTURE_H
+
+#include "cost.h"
+#include "fixture.h"
+
+/* Numbers [from, to), with the TIDs of the same numbers. */
+extern void fill(Fixture *f, uint64_t from, uint64_t to);
+/* Removes the entries with these TIDs, from tree and model. */
+extern void empty(Fixture *f, uint64_t from, uint64_t to);
+/* A walk that removes nothing, to its end; adds to counts. The caller closes it. */
+extern TreeVacuum *walk_empty(Tree *tree, TreeVacuumCounts *counts);
+/* Merges what the walk saw empty; what that cost the fixture's client. */
+extern TreeMergeCounts merge_walked(Tree *tree, const TreeVacuum *walk, Cost *cost);
+/* Merges what a walk sees empty. */
+extern TreeMergeCounts merge_with(Tree *tree);
+
+#endif /* SHERMAN_TEST_MERGE_FIXTURE_H */
