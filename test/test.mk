@@ -107,7 +107,7 @@ test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
-TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_debts test_loop test_posting
+TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_incomplete_splits test_loop test_posting
 TESTS += test_merge test_merge_walk test_salvage test_states test_wild_nodes
 TESTS += test_blocks test_freed
 test_freed_SOURCES = test/support/tree_fixture.c
@@ -124,7 +124,7 @@ test_merge_walk_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_salvage_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_bulk_SOURCES = test/support/fixture.c
 test_check_SOURCES = test/support/fixture.c
-test_debts_SOURCES = test/support/fixture.c
+test_incomplete_splits_SOURCES = test/support/fixture.c
 test_posting_SOURCES = test/support/fixture.c
 
 # The tree under many processes.

@@ -297,13 +297,13 @@ post_again(Tree *tree, const uint64_t *root, bool known, Cost *cost)
 	memcpy(path.low, root + inner_cell_word(g, 1) + 1, g->cell_bytes);
 	memcpy(path.high, root + inner_cell_word(g, 3) + 1, g->cell_bytes);
 	cost_begin(&client, cost);
-	assert_int_equal(parent_post(tree, 0, path.pointer, cell + 1, cell[0], &path), TREE_OK);
+	assert_int_equal(downlink_insert(tree, 0, path.pointer, cell + 1, cell[0], &path), TREE_OK);
 	cost_end(&client, cost);
 }
 
 /* A separator that ties with the parent's: 2 round trips behind a descent, else +2 (undecided_fences). */
 static void
-test_undecided_posts(void **state)
+test_undecided_downlinks(void **state)
 {
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
@@ -325,7 +325,7 @@ test_undecided_posts(void **state)
 		assert_int_equal(cost.fabric.round_trips - (cost.fabric.atomics - 2 * cost.tree.lock_acquisitions),
 		                 known ? 2 : 4);
 		verify_tids(tree, 400, &result);
-		assert_int_equal(result.unposted, 0);
+		assert_int_equal(result.incomplete_splits, 0);
 		walk_free(&result);
 	}
 	tree_close(tree);
@@ -335,9 +335,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tied_leaf),       cmocka_unit_test(test_tied_descent),
-		cmocka_unit_test(test_undecided_cuts),  cmocka_unit_test(test_undecided_fences),
-		cmocka_unit_test(test_undecided_posts),
+		cmocka_unit_test(test_tied_leaf),           cmocka_unit_test(test_tied_descent),
+		cmocka_unit_test(test_undecided_cuts),      cmocka_unit_test(test_undecided_fences),
+		cmocka_unit_test(test_undecided_downlinks),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -261,7 +261,7 @@ check_inner_damage(void **state)
 
 /* A separator that the parent does not have is owed to it, and no damage. */
 static void
-check_unposted(void **state)
+check_incomplete_splits(void **state)
 {
 	Damage d;
 	const NodeGeometry *g;
@@ -384,7 +384,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check_empty_tree),    cmocka_unit_test(check_leaf_damage),
-		cmocka_unit_test(check_inner_damage),  cmocka_unit_test(check_unposted),
+		cmocka_unit_test(check_inner_damage),  cmocka_unit_test(check_incomplete_splits),
 		cmocka_unit_test(check_images),        cmocka_unit_test(check_tied_order),
 		cmocka_unit_test(check_claimed_order), cmocka_unit_test(check_posting_damage),
 	};

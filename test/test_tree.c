@@ -102,7 +102,7 @@ test_numbers(void **state)
 		}
 		verify_tids(tree, count, &result);
 		assert_true(result.height >= 3);
-		assert_int_equal(result.unposted, 0);
+		assert_int_equal(result.incomplete_splits, 0);
 		tree_counters(tree, &counters);
 		assert_int_equal(counters.inserts, count);
 		assert_int_equal(counters.insert_hits, 0);
@@ -167,7 +167,7 @@ test_undecided(void **state)
 		for (uint32_t i = 0; i < count; i++)
 			must_insert_tied(tree, i, i % 3 == 0 ? 200 : 47, "z", false);
 		verify_tids(tree, count, &result);
-		assert_int_equal(result.unposted, 0);
+		assert_int_equal(result.incomplete_splits, 0);
 		tree_counters(tree, &counters);
 		assert_true(counters.undecided_cuts >= result.leaves / 2);
 		walk_free(&result);
@@ -451,7 +451,7 @@ test_two_nodes(void **state)
 				foreign += after.round_trips - before.round_trips == 5;
 		}
 		verify_tids(tree, count, &result);
-		assert_int_equal(result.unposted, 0);
+		assert_int_equal(result.incomplete_splits, 0);
 		for (uint64_t i = 0; i < result.count; i++)
 			elsewhere += pointer_memory_node(result.entries[i].leaf) == 1;
 		assert_in_range(elsewhere, count / 4, count * 3 / 4);

@@ -1,7 +1,7 @@
 /*
  * test_tree_faults.c
  *		The core of the tree when something is old, lost or gone: comparators that jump, stale clients, chains
- *		in doubt, deaths, debts to parents, a full memory node, many processes.
+ *		in doubt, deaths, incomplete splits, a full memory node, many processes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -322,7 +322,7 @@ test_death(void **state)
 {
 	Death death = {.format = &narrow};
 	WalkResult result;
-	uint64_t unposted = 0;
+	uint64_t incomplete_splits = 0;
 	Tree *tree;
 
 	(void) state;
@@ -347,7 +347,7 @@ test_death(void **state)
 		assert_true(result.count == acknowledged || extra);
 		for (uint32_t tid = 0; tid < result.count; tid++)
 			assert_true(walk_has(&result, tid / 100, (uint16_t) (tid % 100 + 1)));
-		unposted += result.unposted;
+		incomplete_splits += result.incomplete_splits;
 		death.first = (uint32_t) result.count;
 		walk_free(&result);
 		tree_close(tree);
@@ -362,15 +362,15 @@ test_death(void **state)
 		must_insert(tree, &key, false);
 	}
 	verify_tids(tree, death.first, &result);
-	printf("unposted after deaths: %llu, at the end: %llu\n", (unsigned long long) unposted,
-	       (unsigned long long) result.unposted);
+	printf("incomplete splits after deaths: %llu, at the end: %llu\n", (unsigned long long) incomplete_splits,
+	       (unsigned long long) result.incomplete_splits);
 	walk_free(&result);
 	tree_close(tree);
 }
 
 /* F28: separators that nobody posted are paid by who meets them with a freshly read parent; twice is once. */
 static void
-test_debts(void **state)
+test_incomplete_splits(void **state)
 {
 	(void) state;
 	for (int round = 0; round < 2; round++)
@@ -394,7 +394,7 @@ test_debts(void **state)
 		assert_true(forgotten > 1);
 		walk_tree(tree, &result);
 		assert_int_equal(result.height, round + 2);
-		assert_int_equal(result.unposted, forgotten);
+		assert_int_equal(result.incomplete_splits, forgotten);
 		walk_free(&result);
 
 		for (uint32_t i = 0; i < 3000; i++, tid++)
@@ -406,18 +406,18 @@ test_debts(void **state)
 				cache_drop(tree, tree->root);
 		}
 		verify_tids(tree, tid, &result);
-		assert_int_equal(result.unposted, 0);
+		assert_int_equal(result.incomplete_splits, 0);
 		walk_free(&result);
 
 		/* What is posted already is not posted again. */
 		assert_int_equal(access_read_node(tree, tree->root, round + 1, root), TREE_OK);
 		left = root[inner_cell_word(&tree->geometry, 1)];
 		assert_int_equal(access_read_node(tree, left, round, image), TREE_OK);
-		assert_int_equal(parent_post(tree, (uint32_t) round, left, image + tree->geometry.high_word,
-		                             image[HEADER_RIGHT], NULL),
+		assert_int_equal(downlink_insert(tree, (uint32_t) round, left, image + tree->geometry.high_word,
+		                                 image[HEADER_RIGHT], NULL),
 		                 TREE_OK);
 		verify_tids(tree, tid, &result);
-		assert_int_equal(result.unposted, 0);
+		assert_int_equal(result.incomplete_splits, 0);
 		walk_free(&result);
 		tree_close(tree);
 	}
@@ -428,7 +428,7 @@ test_debts(void **state)
  * later: the left neighbor stands in one parent, the separator belongs into the next one.
  */
 static void
-test_late_posting(void **state)
+test_late_downlink(void **state)
 {
 	TreeRecord record;
 	Tree *tree = new_tree(&narrow, &record);
@@ -461,14 +461,14 @@ test_late_posting(void **state)
 	assert_int_equal(access_execute(tree, 0, &op, 1), TREE_OK);
 	cache_drop_tree(instance.shared, tree->tree);
 	walk_tree(tree, &result);
-	assert_int_equal(result.unposted, 1);
+	assert_int_equal(result.incomplete_splits, 1);
 	walk_free(&result);
 
 	assert_int_equal(access_read_node(tree, late, 0, leaf), TREE_OK);
 	path.parents[1] = parent[HEADER_SELF];
-	assert_int_equal(parent_post(tree, 0, left, leaf + g->low_word, late, &path), TREE_OK);
+	assert_int_equal(downlink_insert(tree, 0, left, leaf + g->low_word, late, &path), TREE_OK);
 	verify_tids(tree, count, &result);
-	assert_int_equal(result.unposted, 0);
+	assert_int_equal(result.incomplete_splits, 0);
 	walk_free(&result);
 	tree_close(tree);
 }
@@ -489,7 +489,7 @@ post_forgotten(Tree *tree, uint32_t i)
 
 	memset(&path, 0, sizeof(path));
 	path.parents[1] = tree->root;
-	return parent_post(tree, 0, forgotten_root[inner_cell_word(g, i - 1)], cell + 1, cell[0], &path);
+	return downlink_insert(tree, 0, forgotten_root[inner_cell_word(g, i - 1)], cell + 1, cell[0], &path);
 }
 
 static void
@@ -539,7 +539,7 @@ test_posts_meanwhile(void **state)
 	for (; forgotten_next < node_count(forgotten_root); forgotten_next += 2)
 		assert_int_equal(post_forgotten(tree, forgotten_next), TREE_OK);
 	verify_tids(tree, count, &result);
-	assert_int_equal(result.unposted, 0);
+	assert_int_equal(result.incomplete_splits, 0);
 	walk_free(&result);
 	tree_close(their_tree);
 	tree_close(tree);
@@ -743,7 +743,7 @@ post_beside(Tree *tree, uint32_t times)
 	return status;
 }
 
-/* A separator beside which others post each time is posted when they are done, or left as a debt; nothing is damaged. */
+/* A separator beside which others post each time is posted when they are done, or left incomplete; nothing is damaged. */
 static void
 test_crowd_posts_first(void **state)
 {
@@ -768,7 +768,7 @@ test_crowd_posts_first(void **state)
 	root_write(tree, forgotten_root);
 	cache_drop_tree(instance.shared, tree->tree);
 	verify_tids(tree, count, &result);
-	assert_int_equal(result.unposted, 0);
+	assert_int_equal(result.incomplete_splits, 0);
 	walk_free(&result);
 	tree_close(their_tree);
 	tree_close(tree);
@@ -933,11 +933,11 @@ main(void)
 		cmocka_unit_test(test_changed_meanwhile),
 		cmocka_unit_test(test_stale_client),
 		cmocka_unit_test(test_doubt),
-		cmocka_unit_test(test_debts),
+		cmocka_unit_test(test_incomplete_splits),
 		cmocka_unit_test(test_posts_meanwhile),
 		cmocka_unit_test(test_crowd_splits_first),
 		cmocka_unit_test(test_crowd_posts_first),
-		cmocka_unit_test(test_late_posting),
+		cmocka_unit_test(test_late_downlink),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_crowd_delayed),

@@ -93,7 +93,7 @@ typedef struct TreeCounters
 	uint64_t inner_splits;
 	uint64_t root_splits;
 	uint64_t leaf_rewrites;     /* whole rewrites that are not splits */
-	uint64_t parent_posts;      /* separators posted */
+	uint64_t parent_posts;      /* downlinks inserted */
 	uint64_t right_moves;       /* steps to a right sibling because a fence said so */
 	uint64_t torn_reads;        /* reads not believed and repeated */
 	uint64_t stale_reads;       /* nodes that were not the one expected: descents begun anew */

@@ -673,7 +673,7 @@ typedef struct Path
 
 /*
  * Descends to the node of `level` that covers the bound, through the cache (unless `fresh`), following right
- * links and posting parents that are owed. The node itself is not read when its level is 0 and the tree's
+ * links and completing splits on the way. The node itself is not read when its level is 0 and the tree's
  * root is above it. Calls the comparator: nothing may be held.
  */
 extern TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path);
@@ -874,8 +874,8 @@ extern void reserve_return(Tree *tree);
  * + 1: idempotent (F28). Nothing is held, nothing owed to the caller. `path` (may be NULL) says where the
  * parent may be. What fails is owed still and found again by the next who moves right there.
  */
-extern TreeStatus parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator,
-                              uint64_t right, const Path *path);
+extern TreeStatus downlink_insert(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator,
+                                  uint64_t right, const Path *path);
 
 /* ---- redo.c: shared with msd ---- */
 typedef struct RedoTarget

@@ -25,7 +25,7 @@ mutate scan_reads_nothing_ahead test_scan tree/scan/scan.c \
 	's/scan->depth \*= 2;/scan->depth = 1;/'
 mutate scan_start_leaf_not_judged torture=domains-16 tree/scan/scan.c \
 	's/where = -1;\n\treturn status;/where = 0;\n\treturn status;/; s/\*where = 1;/*where = 0;/'
-mutate scan_does_not_pay_debts test_check tree/scan/scan.c \
+mutate scan_completes_no_splits test_check tree/scan/scan.c \
 	's/if \(path->fresh\)/if (false)/; s/if \(!lacks\)/if (true)/'
 mutate ties_not_sorted test_scan tree/scan/batch.c \
 	's/(candidates_compare\(scan, &range, &candidates\);\n\t\t)candidates_sort\(scan, &candidates\);/$1/'

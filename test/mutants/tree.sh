@@ -32,16 +32,16 @@ mutate old_epoch_forgotten test_tree tree/change/insert_common.c \
 	's/suspect = epoch;/suspect = 0;/'
 mutate stamp_not_inherited "test_node test_tree" tree/node/node.c \
 	's/node\[HEADER_EPOCH\] = old\[HEADER_EPOCH\];//'
-mutate debts_not_paid test_tree_faults tree/change/insert.c \
+mutate incomplete_splits_not_completed test_tree_faults tree/change/insert.c \
 	's/if \(in->path.fresh\)/if (false)/'
-mutate posted_twice test_tree_faults tree/descent/downlink.c \
-	's/return POST_PRESENT;/(void) 0;/'
+mutate downlink_inserted_twice test_tree_faults tree/descent/downlink.c \
+	's/return DOWNLINK_PRESENT;/(void) 0;/'
 mutate behind_left_neighbor test_tree_faults tree/descent/downlink.c \
-	's/node_search_inner\(g, node, &posting->bound, &first, &last\)\)/false \&\& node_search_inner(g, node, \&posting->bound, \&first, \&last))/; s/if \(left != UINT32_MAX && high == DECIDE_BELOW\)/if (left != UINT32_MAX)/'
+	's/node_search_inner\(g, node, &insertion->bound, &first, &last\)\)/false \&\& node_search_inner(g, node, \&insertion->bound, \&first, \&last))/; s/if \(left != UINT32_MAX && high == DECIDE_BELOW\)/if (left != UINT32_MAX)/'
 mutate parents_high_fence_not_looked_at test_tree_faults tree/descent/downlink.c \
-	's/high = fence_decide\(g, &posting->bound, node, true\);/high = left != UINT32_MAX ? DECIDE_BELOW : fence_decide(g, \&posting->bound, node, true);/'
+	's/high = fence_decide\(g, &insertion->bound, node, true\);/high = left != UINT32_MAX ? DECIDE_BELOW : fence_decide(g, \&insertion->bound, node, true);/'
 mutate separator_made_anew "test_tree" tree/descent/downlink.c \
-	's/memcpy\(posting->separator, separator, tree->geometry.cell_bytes\);/memcpy(posting->separator, separator, tree->geometry.cell_bytes); if (cell_state(separator[0]) == SEPARATOR_FULL) posting->separator[0] = (separator[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;/'
+	's/memcpy\(insertion->separator, separator, tree->geometry.cell_bytes\);/memcpy(insertion->separator, separator, tree->geometry.cell_bytes); if (cell_state(separator[0]) == SEPARATOR_FULL) insertion->separator[0] = (separator[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;/'
 mutate separator_shares_block test_tree tree/change/split_order.c \
 	's/if \(\(separator\[0\] & CELL_OUTSIDE_BIT\) == 0 \|\|/if (true ||/'
 mutate plan_not_held_against_leaf test_tree_faults tree/change/insert_full.c \
@@ -51,7 +51,7 @@ mutate cut_between_ties "test_node test_tree" tree/node/leaf.c \
 mutate block_lost_in_jump test_tree_faults tree/change/insert.c \
 	's/(\*hit = false;.*?)insert_abandon\(handle\);/$1handle->block.bytes = 0;/s'
 mutate block_freed_behind_acknowledgment test_tree_faults tree/change/insert_common.c \
-	's/if \(status != TREE_OK \|\| !in->kept\)\n\t\tin->tree->block.bytes = 0;//; s/(TreeStatus status = parent_post\([^;]*;)/$1\n\n\tin->tree->block.bytes = 0;/'
+	's/if \(status != TREE_OK \|\| !in->kept\)\n\t\tin->tree->block.bytes = 0;//; s/(TreeStatus status = downlink_insert\([^;]*;)/$1\n\n\tin->tree->block.bytes = 0;/'
 mutate doubt_not_told test_tree_faults tree/change/insert_common.c \
 	's/in->again = true;/in->again = false;/'
 mutate torn_means_not_found test_damage tree/lock/lock.c \
@@ -73,9 +73,9 @@ mutate lock_waits_alone test_deadline tree/lock/lock_table.c \
 mutate tied_separators_one_by_one test_budget_ties tree/descent/search.c \
 	's/status = search_images\(tree, cells, \(int\) \(last - begin\), images\);\n\twhile \(status == TREE_OK && low < last\)/while (low < last)/; s/uint32_t i = middle - begin - 1;\n\n\t\tif \(search_compare_image\(tree, bound, cells\[i\], true, images\[i\]\) >= 0\)/int result;\n\n\t\tstatus = search_compare(tree, bound, cells[middle - begin - 1], true, \&result);\n\t\tif (status != TREE_OK)\n\t\t\tbreak;\n\t\tif (result >= 0)/; s/(search_tied\(Tree \*tree.*?)const uint8_t \*images\[INNER_CELLS_MAX\];/$1/s; s/TreeStatus status;\n\n\tassert\(begin < last/TreeStatus status = TREE_OK;\n\n\tassert(begin < last/'
 mutate separators_place_not_known test_budget_ties tree/descent/downlink.c \
-	's/posting->known_child = pointer_address\(left\);/posting->known_child = 0;/'
+	's/insertion->known_child = pointer_address\(left\);/insertion->known_child = 0;/'
 mutate leaf_sum_not_repaired test_damage tree/lock/node_read.c \
-	's/if \(leaf_sum_is_owed\(&tree->geometry, client->image\)\)/if (false)/'
+	's/if \(leaf_sum_is_due\(&tree->geometry, client->image\)\)/if (false)/'
 mutate leaf_sum_repaired_wrongly test_damage tree/node/node.c \
 	's/(assert\(node_level\(node\) == 0\);\n\tnode\[HEADER_STATE\] \|= [^;]*;)\n\tnode\[HEADER_SUM\] = [^;]*;/$1/'
 mutate missing_leaf_sum_not_said test_damage tree/lock/node_read.c \
@@ -96,8 +96,8 @@ mutate outrun_insert_is_damage test_tree_faults tree/change/insert_full.c \
 	's/in->outrun = changed;/in->outrun = false;/'
 mutate outrun_insert_has_its_time_only test_tree_faults tree/change/insert.c \
 	's/if \(in->outruns < INSERT_ATTEMPTS \|\|\s+now - in->outrun_since <= [^;]*?\)\n\t\treturn TREE_RETRY;/if (in->outruns < INSERT_ATTEMPTS)\n\t\treturn TREE_RETRY;\n\t(void) now;/s'
-mutate outrun_posting_is_damage test_tree_faults tree/descent/downlink.c \
-	's/idle = posting\.outrun \? 0 : idle \+ 1;/idle++;/'
+mutate outrun_downlink_is_damage test_tree_faults tree/descent/downlink.c \
+	's/idle = insertion\.outrun \? 0 : idle \+ 1;/idle++;/'
 mutate insert_goes_astray_on_and_on test_damage tree/change/insert.c \
 	's/if \(\+\+in->astray < DESCENT_ATTEMPTS\)/if (++in->astray < 100)/; s/assert\(in->astray < DESCENT_ATTEMPTS\);//'
 mutate right_moves_on_and_on test_damage tree/scan/scan.c \
@@ -106,9 +106,9 @@ mutate own_right_sibling_not_seen test_damage tree/descent/downlink.c \
 	's/if \(pointer_address\(left\) == pointer_address\(right\)\)/if (false)/'
 mutate vacuum_goes_round test_damage tree/change/vacuum.c \
 	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
-mutate posting_loses_its_key test_debts tree/descent/downlink.c \
-	's/0, &bound, posting->image\)/0, &bound, (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES)/g'
-mutate undecided_posts_not_counted test_budget_ties tree/descent/downlink.c \
+mutate downlink_loses_its_key test_incomplete_splits tree/descent/downlink.c \
+	's/0, &bound, insertion->image\)/0, &bound, (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES)/g'
+mutate undecided_downlinks_not_counted test_budget_ties tree/descent/downlink.c \
 	's/TREE_COUNT\(tree, undecided_fences, 1\);//'
 mutate alone_by_fences_alone test_alone tree/node/leaf.c \
 	's/\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0 && cell_order_normalized\(g, other, cell\) == 0/false/'

@@ -169,7 +169,7 @@ level_walk(Walk *walk, uint64_t pointer, uint32_t level)
 			walk->listed_next++;
 		}
 		else if (walk->listed_count > 0)
-			walk->result->unposted++;
+			walk->result->incomplete_splits++;
 		if (level == 0)
 			leaf_walk(walk, node);
 		else

@@ -21,7 +21,7 @@ typedef struct WalkResult
 	uint32_t height;
 	uint64_t leaves;
 	uint64_t inner_nodes;
-	uint64_t unposted; /* nodes that their parent's level does not know: allowed, counted */
+	uint64_t incomplete_splits; /* nodes that their parent's level does not know: allowed, counted */
 	uint64_t count;
 	uint64_t in_postings; /* of them */
 	WalkEntry *entries;   /* live ones, leaf by leaf; freed by walk_free() */

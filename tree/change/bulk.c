@@ -313,7 +313,7 @@ level_open(TreeBulk *bulk, uint32_t level)
  * What is full is closed, and its successor posted one level up, and so on.
  */
 static TreeStatus
-level_post(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t child)
+level_add(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t child)
 {
 	TreeStatus status = TREE_OK;
 
@@ -339,7 +339,7 @@ level_post(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t c
 		{
 			status = allocate_node(bulk->tree, bulk->run_node, level, &open->pointer, &open->generation);
 			if (status == TREE_OK)
-				status = level_post(bulk, level + 1, NULL, open->pointer);
+				status = level_add(bulk, level + 1, NULL, open->pointer);
 		}
 		if (status == TREE_OK)
 			status = allocate_node(bulk->tree, bulk->run_node, level, &pointer, &generation);
@@ -456,7 +456,7 @@ first_leaf_place(TreeBulk *bulk)
 		return status;
 	bulk->first_leaf = false;
 	assert(bulk->leaf == (uint64_t *) bulk->leaves.window);
-	return level_post(bulk, 1, NULL, bulk->leaf_pointer);
+	return level_add(bulk, 1, NULL, bulk->leaf_pointer);
 }
 
 /* Closes the open leaf in front of bulk->cell, which is not in it, and opens the next one. */
@@ -490,7 +490,7 @@ leaf_advance(TreeBulk *bulk, const TreeKey *key)
 	if (status != TREE_OK)
 		return status;
 	leaf_begin(bulk, pointer, generation, separator);
-	return level_post(bulk, 1, separator, pointer);
+	return level_add(bulk, 1, separator, pointer);
 }
 
 /* Adds bulk->cell to the open leaf, or to the next one if it has no cell left for it, in a posting if it can. */

@@ -208,7 +208,7 @@ insert_locked(Insertion *in)
 }
 
 /*
- * The key lies behind the leaf: on to its right sibling, paying the parent's debt if it was read just now
+ * The key lies behind the leaf: on to its right sibling, completing the split if the parent was read just now
  * (F28).
  */
 static TreeStatus
@@ -230,7 +230,7 @@ insert_move_right(Insertion *in)
 	node_get_fence(&tree->geometry, node, true, separator);
 	assert(!separator_infinite(separator));
 	if (in->path.fresh)
-		status = insert_post(in, left, separator, right);
+		status = insert_downlink(in, left, separator, right);
 	else if (in->path.parents[1] != 0)
 		cache_drop(tree, in->path.parents[1]);
 	in->path.pointer = right;

@@ -66,7 +66,7 @@ extern TreeStatus insert_release(Insertion *in);
 /*
  * A split that was written: the parent is told. The entry is in, so what only delays the parent is no error.
  */
-extern TreeStatus insert_post(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right);
+extern TreeStatus insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right);
 
 /* ---- insert_full.c ---- */
 

@@ -104,9 +104,9 @@ insert_release(Insertion *in)
 }
 
 TreeStatus
-insert_post(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right)
+insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right)
 {
-	TreeStatus status = parent_post(in->tree, 0, left, separator, right, &in->path);
+	TreeStatus status = downlink_insert(in->tree, 0, left, separator, right, &in->path);
 
 	assert(!in->tree->client->holding);
 	assert(status != TREE_RETRY);

@@ -138,7 +138,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 		return TREE_OK;
 	}
 	assert(split->left != split->right);
-	return insert_post(in, split->left, split->separator, split->right);
+	return insert_downlink(in, split->left, split->separator, split->right);
 }
 
 /*

@@ -120,7 +120,7 @@ plan_first(TreeMerge *merge, const uint64_t *node)
  * owed.
  */
 static TreeStatus
-plan_owed(TreeMerge *merge, const MergeNeighbor *neighbor, uint32_t i)
+plan_complete_split(TreeMerge *merge, const MergeNeighbor *neighbor, uint32_t i)
 {
 	TreeStatus status;
 
@@ -128,8 +128,8 @@ plan_owed(TreeMerge *merge, const MergeNeighbor *neighbor, uint32_t i)
 	    pointer_address(neighbor->right) == pointer_address(child_pointer(merge, i)) ||
 	    separator_infinite(neighbor->high))
 		return TREE_OK;
-	status =
-		parent_post(merge->tree, merge->level - 1, neighbor->pointer, neighbor->high, neighbor->right, NULL);
+	status = downlink_insert(merge->tree, merge->level - 1, neighbor->pointer, neighbor->high,
+	                         neighbor->right, NULL);
 	return status == TREE_MEMORY_FULL || status == TREE_TIMED_OUT ? TREE_OK : status;
 }
 
@@ -153,7 +153,7 @@ plan_child(TreeMerge *merge, MergeNeighbor *neighbor, uint32_t i, const uint64_t
 	else
 		merges = node_follows(merge, neighbor, i, node) && node_is_light(g, neighbor, node);
 	if (i > 0 && !merges)
-		status = plan_owed(merge, neighbor, i);
+		status = plan_complete_split(merge, neighbor, i);
 	if (merges && merge->alone)
 		status = lock_is_free(merge->tree, pointer, &free);
 	if (status != TREE_OK)

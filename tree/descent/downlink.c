@@ -1,7 +1,7 @@
 /*
  * downlink.c
- *		The last step of a split: posting the new node's separator to the parent. Lazy and idempotent (F28):
- *		whoever split, or moved right past an unposted node, does it; twice is once.
+ *		The last step of a split: the new node's downlink is inserted into the parent. The process that split does it,
+ *		or any later one that moves right past a node without a downlink; doing it twice has the effect of once.
  *
  * Under the parent's lock the place is found by integers, or by the left neighbor's address. Where neither
  * tells, the node is released, searched with the comparator, and locked again; the same neighbors mean the
@@ -10,15 +10,15 @@
 #include "tree/internal.h"
 
 /*
- * Tries to post one separator, in a row, without a sign that others have changed the parent: so many are none on a sound tree.
+ * Tries to insert one downlink, in a row, without a sign that others have changed the parent: so many are none on a sound tree.
  * One is lost when others post between the same two neighbors while we compare, or split the parent, or move what a cached path
- * names.  On a busy tree that may be so many more times; then the debt is left to whoever meets it.
+ * names.  On a busy tree that may be so many more times; then the split stays incomplete until a later writer meets it.
  */
-#define POST_ATTEMPTS 256
-#define POST_ATTEMPTS_BUSY (4 * POST_ATTEMPTS)
+#define DOWNLINK_ATTEMPTS 256
+#define DOWNLINK_ATTEMPTS_BUSY (4 * DOWNLINK_ATTEMPTS)
 
 /* A separator on its way into a node of level + 1. */
-typedef struct Posting
+typedef struct DownlinkInsertion
 {
 	Tree *tree;
 	uint32_t level; /* of left and right */
@@ -26,7 +26,7 @@ typedef struct Posting
 	uint64_t right;
 	uint64_t separator[LINE_WORDS];
 	TreeBound bound; /* stands for the separator; without image: for integers only */
-	uint64_t parent; /* where it is being posted */
+	uint64_t parent; /* where it is being inserted */
 	Path path;       /* how that was found: its parents are the next level's hint */
 	/*
 	 * What the comparator found, or the descent: the place is between this child and this separator (or high
@@ -38,18 +38,18 @@ typedef struct Posting
 	uint64_t locked;
 	uint64_t locked_generation;
 	bool outrun;
-	/* The separator's, while the comparator sees it: the descent may post others on its way, each with its own. */
+	/* The separator's, while the comparator sees it: the descent may insert others on its way, each with its own. */
 	_Alignas(uint64_t) uint8_t image[TREE_IMAGE_MAX_BYTES];
-} Posting;
+} DownlinkInsertion;
 
-typedef enum PostPlace
+typedef enum DownlinkPlace
 {
-	POST_HERE,
-	POST_PRESENT, /* posted already */
-	POST_LEFT,    /* the separator lies below this node: stale path */
-	POST_RIGHT,   /* at or above its high fence */
-	POST_UNKNOWN  /* only the comparator can tell */
-} PostPlace;
+	DOWNLINK_HERE,
+	DOWNLINK_PRESENT, /* inserted already */
+	DOWNLINK_LEFT,    /* the separator lies below this node: stale path */
+	DOWNLINK_RIGHT,   /* at or above its high fence */
+	DOWNLINK_UNKNOWN  /* only the comparator can tell */
+} DownlinkPlace;
 
 /* Number of the child with this address, or UINT32_MAX. */
 static uint32_t
@@ -90,17 +90,17 @@ child_end(const NodeGeometry *g, const uint64_t *node, uint32_t i)
  * meanwhile does not.
  */
 static bool
-post_known(const Posting *posting, const uint64_t *node, uint32_t *index)
+downlink_place_is_known(const DownlinkInsertion *insertion, const uint64_t *node, uint32_t *index)
 {
-	const NodeGeometry *g = &posting->tree->geometry;
+	const NodeGeometry *g = &insertion->tree->geometry;
 	uint32_t before;
 
-	assert(!separator_infinite(posting->separator));
-	assert(node_level(node) == posting->level + 1);
-	if (posting->known_child == 0)
+	assert(!separator_infinite(insertion->separator));
+	assert(node_level(node) == insertion->level + 1);
+	if (insertion->known_child == 0)
 		return false;
-	before = child_find(g, node, posting->known_child);
-	if (before == UINT32_MAX || !separator_equal(g, child_end(g, node, before), posting->known_next))
+	before = child_find(g, node, insertion->known_child);
+	if (before == UINT32_MAX || !separator_equal(g, child_end(g, node, before), insertion->known_next))
 		return false;
 	*index = before + 1;
 	return true;
@@ -112,55 +112,55 @@ post_known(const Posting *posting, const uint64_t *node, uint32_t *index)
  * it, with lower separators, and this node may have been split in front of one of them (test/models/redo.pml,
  * POST).
  */
-static PostPlace
-post_place(const Posting *posting, const uint64_t *node, uint32_t *index)
+static DownlinkPlace
+downlink_place(const DownlinkInsertion *insertion, const uint64_t *node, uint32_t *index)
 {
-	const NodeGeometry *g = &posting->tree->geometry;
+	const NodeGeometry *g = &insertion->tree->geometry;
 	uint32_t count = node_count(node);
-	uint32_t left = child_find(g, node, posting->left);
+	uint32_t left = child_find(g, node, insertion->left);
 	uint32_t first, last;
-	Decision low = DECIDE_ABOVE, high = fence_decide(g, &posting->bound, node, true);
+	Decision low = DECIDE_ABOVE, high = fence_decide(g, &insertion->bound, node, true);
 
-	assert(node_level(node) == posting->level + 1);
-	if (child_find(g, node, posting->right) != UINT32_MAX)
-		return POST_PRESENT;
+	assert(node_level(node) == insertion->level + 1);
+	if (child_find(g, node, insertion->right) != UINT32_MAX)
+		return DOWNLINK_PRESENT;
 	if (left == UINT32_MAX)
-		low = fence_decide(g, &posting->bound, node, false);
+		low = fence_decide(g, &insertion->bound, node, false);
 	if (low == DECIDE_BELOW)
-		return POST_LEFT;
+		return DOWNLINK_LEFT;
 	if (high == DECIDE_ABOVE || high == DECIDE_EQUAL)
-		return POST_RIGHT;
+		return DOWNLINK_RIGHT;
 	if (low != DECIDE_UNKNOWN && high != DECIDE_UNKNOWN &&
-	    node_search_inner(g, node, &posting->bound, &first, &last))
+	    node_search_inner(g, node, &insertion->bound, &first, &last))
 	{
 		*index = first + 1;
-		return POST_HERE;
+		return DOWNLINK_HERE;
 	}
 	if (left != UINT32_MAX && left + 1 < count)
-		high = node_decide(g, &posting->bound, node + inner_cell_word(g, left + 1) + 1, true);
+		high = node_decide(g, &insertion->bound, node + inner_cell_word(g, left + 1) + 1, true);
 	if (left != UINT32_MAX && high == DECIDE_BELOW)
 	{
 		*index = left + 1;
-		return POST_HERE;
+		return DOWNLINK_HERE;
 	}
-	return post_known(posting, node, index) ? POST_HERE : POST_UNKNOWN;
+	return downlink_place_is_known(insertion, node, index) ? DOWNLINK_HERE : DOWNLINK_UNKNOWN;
 }
 
 /* Finds the place in the private copy with the comparator; TREE_RETRY: not in this node. */
 static TreeStatus
-post_compare(Posting *posting)
+downlink_compare(DownlinkInsertion *insertion)
 {
-	Tree *tree = posting->tree;
+	Tree *tree = insertion->tree;
 	const uint64_t *node = tree->client->image;
 	TreeBound bound;
 	ChildChoice choice;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	assert(node_level(node) == posting->level + 1);
+	assert(node_level(node) == insertion->level + 1);
 	TREE_COUNT(tree, undecided_fences, 1);
 
-	status = search_separator_bound(tree, posting->separator, 0, &bound, posting->image);
+	status = search_separator_bound(tree, insertion->separator, 0, &bound, insertion->image);
 	if (status == TREE_OK)
 		status = search_inner(tree, node, &bound, &choice);
 	if (status != TREE_OK)
@@ -168,38 +168,38 @@ post_compare(Posting *posting)
 	if (choice.bound_above)
 	{
 		TREE_COUNT(tree, right_moves, 1);
-		posting->parent = choice.right;
+		insertion->parent = choice.right;
 		return TREE_OK;
 	}
 	if (choice.bound_below)
 		return TREE_RETRY;
-	posting->known_child = pointer_address(choice.child);
-	memcpy(posting->known_next, child_end(&tree->geometry, node, choice.index), tree->geometry.cell_bytes);
+	insertion->known_child = pointer_address(choice.child);
+	memcpy(insertion->known_next, child_end(&tree->geometry, node, choice.index), tree->geometry.cell_bytes);
 	return TREE_OK;
 }
 
 /* Puts a believed image into the cache under the parent that is known to lead to it. */
 static void
-post_cache(const Posting *posting, uint64_t pointer, const uint64_t *image)
+downlink_cache(const DownlinkInsertion *insertion, uint64_t pointer, const uint64_t *image)
 {
-	Tree *tree = posting->tree;
+	Tree *tree = insertion->tree;
 	uint32_t level = node_level(image);
 
 	assert(level > 0 && level < LEVELS_MAX);
 	assert(!tree->client->holding);
 	if (pointer_address(pointer) == tree->root)
 		cache_put(tree, pointer, 0, image);
-	else if (level + 1 < LEVELS_MAX && posting->path.parents[level + 1] != 0)
-		cache_put(tree, pointer, posting->path.parents[level + 1], image);
+	else if (level + 1 < LEVELS_MAX && insertion->path.parents[level + 1] != 0)
+		cache_put(tree, pointer, insertion->path.parents[level + 1], image);
 	else
 		cache_drop(tree, pointer);
 }
 
 /* Writes the node with the new cell in front of cell `index`. */
 static TreeStatus
-post_insert(Posting *posting, LockHold *hold, uint32_t index)
+downlink_add(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
 {
-	Tree *tree = posting->tree;
+	Tree *tree = insertion->tree;
 	TreeClient *client = tree->client;
 	const NodeGeometry *g = &tree->geometry;
 	const uint64_t *old = client->image;
@@ -216,17 +216,17 @@ post_insert(Posting *posting, LockHold *hold, uint32_t index)
 
 	memcpy(node, old, INNER_BYTES);
 	memmove(cell + g->inner_stride, cell, (size_t) (count - index) * g->inner_stride * 8);
-	cell[0] = posting->right;
-	memcpy(cell + 1, posting->separator, g->cell_bytes);
+	cell[0] = insertion->right;
+	memcpy(cell + 1, insertion->separator, g->cell_bytes);
 	node[HEADER_GENERATION] = generation;
 	node[HEADER_STATE] = node_state_word(generation, node_level(old), count + 1, node_flags(old));
 	node_seal(g, node);
-	n = lock_rewrite_ops(tree, hold, posting->parent, node, INNER_BYTES, ops);
-	status = lock_write_and_release(tree, hold, ops, n, posting->parent, node, INNER_BYTES);
+	n = lock_rewrite_ops(tree, hold, insertion->parent, node, INNER_BYTES, ops);
+	status = lock_write_and_release(tree, hold, ops, n, insertion->parent, node, INNER_BYTES);
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, parent_posts, 1);
-	post_cache(posting, posting->parent, node);
+	downlink_cache(insertion, insertion->parent, node);
 	return TREE_OK;
 }
 
@@ -244,9 +244,9 @@ post_cut(const InnerCells *cells, uint32_t index, const uint64_t *node)
 
 /* The node is full: it is split with the new cell in it, and its own separator goes one level up. */
 static TreeStatus
-post_split(Posting *posting, LockHold *hold, uint32_t index)
+downlink_split(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
 {
-	Tree *tree = posting->tree;
+	Tree *tree = insertion->tree;
 	TreeClient *client = tree->client;
 	const NodeGeometry *g = &tree->geometry;
 	const uint64_t *node = client->image;
@@ -258,13 +258,13 @@ post_split(Posting *posting, LockHold *hold, uint32_t index)
 	assert(index >= 1 && index <= node_count(node));
 	assert(node_count(node) <= INNER_CELLS_MAX);
 
-	cell[0] = posting->right;
-	memcpy(cell + 1, posting->separator, g->cell_bytes);
+	cell[0] = insertion->right;
+	memcpy(cell + 1, insertion->separator, g->cell_bytes);
 	cells.count = node_count(node) + 1;
 	for (uint32_t i = 0; i < cells.count; i++)
 		cells.cells[i] = i == index ? cell : node + inner_cell_word(g, i < index ? i : i - 1);
 	split.cut = post_cut(&cells, index, node);
-	status = split_inner(tree, hold, posting->parent, &cells, &split);
+	status = split_inner(tree, hold, insertion->parent, &cells, &split);
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, parent_posts, 1);
@@ -275,34 +275,35 @@ post_split(Posting *posting, LockHold *hold, uint32_t index)
 		cache_put(tree, split.right, tree->root, client->image_right);
 		return TREE_OK;
 	}
-	post_cache(posting, split.left, client->image_left);
-	post_cache(posting, split.right, client->image_right);
-	return parent_post(tree, posting->level + 1, split.left, split.separator, split.right, &posting->path);
+	downlink_cache(insertion, split.left, client->image_left);
+	downlink_cache(insertion, split.right, client->image_right);
+	return downlink_insert(tree, insertion->level + 1, split.left, split.separator, split.right,
+	                       &insertion->path);
 }
 
 /*
- * Acts on the locked node in client->image; TREE_RETRY: the next attempt goes on at posting->parent (0 =
+ * Acts on the locked node in client->image; TREE_RETRY: the next attempt goes on at insertion->parent (0 =
  * descend anew).
  */
 static TreeStatus
-post_locked(Posting *posting, LockHold *hold)
+downlink_locked(DownlinkInsertion *insertion, LockHold *hold)
 {
-	Tree *tree = posting->tree;
+	Tree *tree = insertion->tree;
 	const NodeGeometry *g = &tree->geometry;
 	const uint64_t *node = tree->client->image;
-	uint64_t here = posting->parent;
-	PostPlace place = POST_LEFT;
+	uint64_t here = insertion->parent;
+	DownlinkPlace place = DOWNLINK_LEFT;
 	uint32_t index = 0;
 	bool full;
 	TreeStatus status;
 
 	assert(hold->held);
-	posting->outrun =
-		posting->locked == pointer_address(here) && node[HEADER_GENERATION] > posting->locked_generation;
-	posting->locked = pointer_address(here);
-	posting->locked_generation = node[HEADER_GENERATION];
-	if (node_level(node) == posting->level + 1)
-		place = post_place(posting, node, &index);
+	insertion->outrun =
+		insertion->locked == pointer_address(here) && node[HEADER_GENERATION] > insertion->locked_generation;
+	insertion->locked = pointer_address(here);
+	insertion->locked_generation = node[HEADER_GENERATION];
+	if (node_level(node) == insertion->level + 1)
+		place = downlink_place(insertion, node, &index);
 	full = node_count(node) == g->inner_cells;
 	/* No tree grows to that; whether its levels are what they seem is not to be seen from here. */
 	if (full && pointer_address(here) == tree->root && node_level(node) + 1 >= LEVELS_MAX)
@@ -311,75 +312,75 @@ post_locked(Posting *posting, LockHold *hold)
 		return client_fail(tree->client, TREE_DAMAGED, "tree %llx: the root has a level of %u",
 		                   (unsigned long long) tree->tree, node_level(node));
 	}
-	if (place == POST_HERE && (!full || split_reserved(tree, here, posting->level + 1)))
-		return full ? post_split(posting, hold, index) : post_insert(posting, hold, index);
+	if (place == DOWNLINK_HERE && (!full || split_reserved(tree, here, insertion->level + 1)))
+		return full ? downlink_split(insertion, hold, index) : downlink_add(insertion, hold, index);
 
 	/* A full node and no reserve: the same parent again, after reserve_fill(). */
-	status = lock_release(tree, hold, here, node, tree_node_bytes(tree, here, posting->level + 1));
-	if (place == POST_LEFT)
-		posting->parent = 0;
-	else if (place == POST_RIGHT)
+	status = lock_release(tree, hold, here, node, tree_node_bytes(tree, here, insertion->level + 1));
+	if (place == DOWNLINK_LEFT)
+		insertion->parent = 0;
+	else if (place == DOWNLINK_RIGHT)
 	{
 		TREE_COUNT(tree, right_moves, 1);
-		posting->parent = node[HEADER_RIGHT];
+		insertion->parent = node[HEADER_RIGHT];
 	}
-	if (status != TREE_OK || place == POST_PRESENT)
+	if (status != TREE_OK || place == DOWNLINK_PRESENT)
 		return status;
-	if (place == POST_UNKNOWN)
+	if (place == DOWNLINK_UNKNOWN)
 	{
-		status = post_compare(posting);
+		status = downlink_compare(insertion);
 		if (status == TREE_RETRY)
-			posting->parent = 0;
+			insertion->parent = 0;
 	}
-	else if (place == POST_HERE)
-		status = reserve_fill(tree, posting->level + 1, pointer_address(here) == tree->root ? 2 : 1);
+	else if (place == DOWNLINK_HERE)
+		status = reserve_fill(tree, insertion->level + 1, pointer_address(here) == tree->root ? 2 : 1);
 	return status == TREE_OK ? TREE_RETRY : status;
 }
 
 /* Finds the parent afresh, with the comparator where that is needed. */
 static TreeStatus
-post_find(Posting *posting, bool fresh)
+downlink_find(DownlinkInsertion *insertion, bool fresh)
 {
-	Tree *tree = posting->tree;
+	Tree *tree = insertion->tree;
 	TreeBound bound;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	assert(posting->parent == 0);
-	status = search_separator_bound(tree, posting->separator, 0, &bound, posting->image);
+	assert(insertion->parent == 0);
+	status = search_separator_bound(tree, insertion->separator, 0, &bound, insertion->image);
 	if (status == TREE_OK)
-		status = search_descend(tree, &bound, posting->level + 1, fresh, &posting->path);
+		status = search_descend(tree, &bound, insertion->level + 1, fresh, &insertion->path);
 	if (status == TREE_OK)
-		posting->parent = posting->path.pointer;
+		insertion->parent = insertion->path.pointer;
 	return status;
 }
 
 static void
-posting_begin(Posting *posting, Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator,
-              uint64_t right, const Path *path)
+downlink_begin(DownlinkInsertion *insertion, Tree *tree, uint32_t level, uint64_t left,
+               const uint64_t *separator, uint64_t right, const Path *path)
 {
 	TreeKey key;
 
 	assert(!separator_infinite(separator));
 	assert(level + 1 < LEVELS_MAX);
 
-	posting->tree = tree;
-	posting->level = level;
-	posting->left = left;
-	posting->right = right;
-	memset(posting->separator, 0, sizeof(posting->separator));
-	memcpy(posting->separator, separator, tree->geometry.cell_bytes);
-	posting->separator[0] &= ~STAMP_MASK;
-	cell_key(&tree->geometry, posting->separator, true, &key);
-	bound_of_key(&tree->geometry, &key, &posting->bound);
+	insertion->tree = tree;
+	insertion->level = level;
+	insertion->left = left;
+	insertion->right = right;
+	memset(insertion->separator, 0, sizeof(insertion->separator));
+	memcpy(insertion->separator, separator, tree->geometry.cell_bytes);
+	insertion->separator[0] &= ~STAMP_MASK;
+	cell_key(&tree->geometry, insertion->separator, true, &key);
+	bound_of_key(&tree->geometry, &key, &insertion->bound);
 	if (path != NULL)
-		posting->path = *path;
+		insertion->path = *path;
 	else
-		memset(&posting->path, 0, sizeof(posting->path));
-	posting->parent = posting->path.parents[level + 1];
-	posting->known_child = 0;
-	posting->locked = POINTER_NONE;
-	posting->outrun = false;
+		memset(&insertion->path, 0, sizeof(insertion->path));
+	insertion->parent = insertion->path.parents[level + 1];
+	insertion->known_child = 0;
+	insertion->locked = POINTER_NONE;
+	insertion->outrun = false;
 	/*
 	 * The descent came to the left one, and `path->high` stood behind it: above our separator, as high fences
 	 * only fall.
@@ -388,40 +389,40 @@ posting_begin(Posting *posting, Tree *tree, uint32_t level, uint64_t left, const
 	    pointer_address(path->pointer) != pointer_address(left) ||
 	    separator_equal(&tree->geometry, path->high, separator))
 		return;
-	posting->known_child = pointer_address(left);
-	memcpy(posting->known_next, path->high, tree->geometry.cell_bytes);
+	insertion->known_child = pointer_address(left);
+	memcpy(insertion->known_next, path->high, tree->geometry.cell_bytes);
 }
 
 /* One try; TREE_RETRY: not yet. */
 static TreeStatus
-post_try(Posting *posting, bool fresh)
+downlink_try(DownlinkInsertion *insertion, bool fresh)
 {
-	Tree *tree = posting->tree;
-	uint32_t level = posting->level + 1;
+	Tree *tree = insertion->tree;
+	uint32_t level = insertion->level + 1;
 	LockHold hold;
 	TreeStatus status = TREE_OK;
 
-	posting->outrun = false;
-	if (posting->parent == 0)
-		status = post_find(posting, fresh);
-	if (posting->parent == 0)
+	insertion->outrun = false;
+	if (insertion->parent == 0)
+		status = downlink_find(insertion, fresh);
+	if (insertion->parent == 0)
 		return status;
 	reserve_keep(tree, level);
-	status = lock_and_read(tree, posting->parent, tree_node_bytes(tree, posting->parent, level),
+	status = lock_and_read(tree, insertion->parent, tree_node_bytes(tree, insertion->parent, level),
 	                       tree->client->image, &hold);
 	if (status == TREE_OK)
-		return post_locked(posting, &hold);
+		return downlink_locked(insertion, &hold);
 	if (status == TREE_RETRY)
-		posting->parent = 0;
+		insertion->parent = 0;
 	return status;
 }
 
 TreeStatus
-parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator, uint64_t right,
-            const Path *path)
+downlink_insert(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator, uint64_t right,
+                const Path *path)
 {
 	TreeClient *client = tree->client;
-	Posting posting;
+	DownlinkInsertion insertion;
 	int idle = 0;
 	TreeStatus status = TREE_RETRY;
 
@@ -432,21 +433,21 @@ parent_post(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator
 	if (level + 1 >= LEVELS_MAX)
 		return client_fail(client, TREE_DAMAGED, "tree %llx: node %llx has a level of %u",
 		                   (unsigned long long) tree->tree, (unsigned long long) left, level);
-	posting_begin(&posting, tree, level, left, separator, right, path);
-	for (int attempt = 0; attempt < POST_ATTEMPTS_BUSY && idle < POST_ATTEMPTS && status == TREE_RETRY;
-	     attempt++)
+	downlink_begin(&insertion, tree, level, left, separator, right, path);
+	for (int attempt = 0;
+	     attempt < DOWNLINK_ATTEMPTS_BUSY && idle < DOWNLINK_ATTEMPTS && status == TREE_RETRY; attempt++)
 	{
 		if (attempt > 0 && client_should_stop(client))
-			return client_fail(client, TREE_STOPPED, "stopped between two tries to post a separator");
-		status = post_try(&posting, attempt > 0);
-		idle = posting.outrun ? 0 : idle + 1;
+			return client_fail(client, TREE_STOPPED, "stopped between two tries to insert a downlink");
+		status = downlink_try(&insertion, attempt > 0);
+		idle = insertion.outrun ? 0 : idle + 1;
 	}
 	if (status != TREE_RETRY)
 		return status;
-	if (idle < POST_ATTEMPTS)
-		return client_fail(client, TREE_TIMED_OUT,
-		                   "tree %llx: others changed the parent of node %llx in %d attempts",
-		                   (unsigned long long) tree->tree, (unsigned long long) right, POST_ATTEMPTS_BUSY);
+	if (idle < DOWNLINK_ATTEMPTS)
+		return client_fail(
+			client, TREE_TIMED_OUT, "tree %llx: others changed the parent of node %llx in %d attempts",
+			(unsigned long long) tree->tree, (unsigned long long) right, DOWNLINK_ATTEMPTS_BUSY);
 	return client_fail(client, TREE_DAMAGED, "tree %llx: no parent for node %llx in %d attempts",
-	                   (unsigned long long) tree->tree, (unsigned long long) right, POST_ATTEMPTS);
+	                   (unsigned long long) tree->tree, (unsigned long long) right, DOWNLINK_ATTEMPTS);
 }

@@ -379,7 +379,7 @@ visit_node(Tree *tree, Visit *visit, const TreeBound *bound, const Path *path, C
 
 /*
  * The bound is at or above the high fence of an inner node: its right sibling's. If the parent was read just
- * now and led here all the same, the split's last step is owed: it is paid here (F28). A cached parent is
+ * now and led here all the same, the split is incomplete: it is completed here. A cached parent is
  * forgotten.
  */
 static TreeStatus
@@ -397,7 +397,7 @@ move_right(Tree *tree, Visit *visit, const ChildChoice *choice, Path *path)
 	node_get_fence(&tree->geometry, tree->client->descent, true, separator);
 	path->fences_known = false;
 	if (path->fresh)
-		status = parent_post(tree, choice->level, visit->pointer, separator, choice->right, path);
+		status = downlink_insert(tree, choice->level, visit->pointer, separator, choice->right, path);
 	else if (visit->parent != 0)
 		cache_drop(tree, visit->parent);
 	visit->pointer = choice->right;

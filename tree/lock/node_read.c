@@ -90,7 +90,7 @@ read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 	if (status != TREE_OK)
 		return status;
 	assert(hold.held);
-	if (leaf_sum_is_owed(&tree->geometry, client->image))
+	if (leaf_sum_is_due(&tree->geometry, client->image))
 		status = leaf_sum_repair(tree, &hold, pointer, bytes);
 	else
 		status = lock_release(tree, &hold, pointer, client->image, bytes);

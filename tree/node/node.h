@@ -495,7 +495,7 @@ leaf_needs_sum(const NodeGeometry *g, uint64_t pointer)
 }
 
 /* Is this leaf, read under its lock, one that readers without lock cannot believe: its sum is missing, or stale? */
-extern bool leaf_sum_is_owed(const NodeGeometry *g, const uint64_t *node);
+extern bool leaf_sum_is_due(const NodeGeometry *g, const uint64_t *node);
 /* Gives it the right one, in the image. */
 extern void leaf_sum_set(const NodeGeometry *g, uint64_t *node);
 

@@ -82,7 +82,7 @@ node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree, ui
 }
 
 bool
-leaf_sum_is_owed(const NodeGeometry *g, const uint64_t *node)
+leaf_sum_is_due(const NodeGeometry *g, const uint64_t *node)
 {
 	assert(node[HEADER_GENERATION] != 0);
 	return node_level(node) == 0 && !leaf_sum_agrees(g, node);

@@ -258,7 +258,7 @@ parent_has(const TreeScan *scan, uint64_t pointer)
 
 /*
  * The scan met a leaf that the copy of the level-1 node does not have: it is read anew, and if even that one
- * lacks the leaf its last step is owed and paid here (F28).  `separator` lies between `left` and `right`.
+ * lacks the leaf the split is incomplete and is completed here.  `separator` lies between `left` and `right`.
  */
 static TreeStatus
 parent_repair(TreeScan *scan, uint64_t left, const uint64_t *separator, uint64_t right)
@@ -291,7 +291,7 @@ parent_repair(TreeScan *scan, uint64_t left, const uint64_t *separator, uint64_t
 	parent->loaded = false;
 	if (!lacks)
 		return TREE_OK;
-	status = parent_post(tree, 0, left, copy, right, NULL);
+	status = downlink_insert(tree, 0, left, copy, right, NULL);
 	if (status == TREE_RETRY || status == TREE_MEMORY_FULL || status == TREE_TIMED_OUT)
 		return TREE_OK;
 	return status;
@@ -352,7 +352,7 @@ right_move(TreeScan *scan, Path *path, uint64_t pointer, const uint64_t *leaf)
 	memset(separator, 0, sizeof(separator));
 	node_get_fence(&tree->geometry, leaf, true, separator);
 	if (path->fresh)
-		status = parent_post(tree, 0, pointer, separator, leaf[HEADER_RIGHT], path);
+		status = downlink_insert(tree, 0, pointer, separator, leaf[HEADER_RIGHT], path);
 	else if (path->parents[1] != 0)
 		cache_drop(tree, path->parents[1]);
 	path->fences_known = false;

@@ -1,13 +1,13 @@
 /*
- * test_debts.c
- *		Debts to parents on two levels at once: whoever posts a separator meets nodes further up whose separators nobody
+ * test_incomplete_splits.c
+ *		Incomplete splits on two levels at once: whoever posts a separator meets nodes further up whose separators nobody
  *		has posted, and posts those first.
  */
 #include "support/fixture.h"
 #include "support/tree_walk.h"
 
 /* Leaves whose separators are posted once more, in each key space. */
-#define POSTS 300u
+#define DOWNLINKS 300u
 /* So many that the root has more than two children in each of the key spaces. */
 #define ENTRIES 12000u
 
@@ -53,7 +53,7 @@ test_two_levels(void **state)
 		walk_free(&result);
 		leaf = leaf_first(f.tree, image);
 		/* Each posting pays for what it meets; the rest stays forgotten, until the root has one child. */
-		for (uint32_t post = 0; post < POSTS; post++)
+		for (uint32_t post = 0; post < DOWNLINKS; post++)
 		{
 			uint32_t forgotten = walk_root_forgets(f.tree);
 			uint64_t right;
@@ -62,13 +62,13 @@ test_two_levels(void **state)
 			right = image[HEADER_RIGHT];
 			if (right == POINTER_NONE)
 				break;
-			require_ok(parent_post(f.tree, 0, leaf, image + f.tree->geometry.high_word, right, NULL));
+			require_ok(downlink_insert(f.tree, 0, leaf, image + f.tree->geometry.high_word, right, NULL));
 			if (forgotten == 0)
 				compare_everything(&f, ENTRIES * 4, 1);
 			rounds += forgotten > 0;
 			leaf = right;
 		}
-		assert_true(rounds >= POSTS / 3);
+		assert_true(rounds >= DOWNLINKS / 3);
 		compare_everything(&f, ENTRIES * 4, 200);
 		walk_tree(f.tree, &result);
 		walk_free(&result);
