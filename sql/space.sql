@@ -25,7 +25,7 @@ SELECT format('CALL fill(%s)', round), 'CALL empty()', 'CALL settle()', 'VACUUM 
 SELECT name, leaves <= 4 AS few, entries FROM unnest(ARRAY['space_id', 'space_k', 'space_t']) name,
 	sherman_index_info(name::regclass);
 CALL fill(10);
--- Over several memory nodes the shares of images out of line even out in the first rounds, by an extent or two.
+-- Over several memory nodes the shares of overflow keys even out in the first rounds, by an extent or two.
 SELECT name, count(*), max(nodes) FILTER (WHERE round = 10) <= 1.2 * max(nodes) FILTER (WHERE round = 1) AS nodes,
 	max(node_bytes) FILTER (WHERE round = 10) <= 1.2 * max(node_bytes) FILTER (WHERE round = 1) AS node_bytes,
 	max(bytes) FILTER (WHERE round = 10) <= 1.2 * max(bytes) FILTER (WHERE round = 1)

@@ -71,7 +71,7 @@ $points->enumerate(
 	met => [ 'before flush of WAL', 'after flush of WAL', 'after call UPDATE' ],
 	cancel => 1);
 $points->enumerate(
-	name => 'image out of line',
+	name => 'overflow key',
 	prepare => q{CREATE TABLE T (k text); CREATE INDEX T_k ON T USING sherman (k); INSERT INTO T SELECT repeat(md5(g::text), 8) FROM generate_series(1, 9) g},
 	act => q{INSERT INTO T VALUES (repeat('new', 90))},
 	cancel => 1);

@@ -160,7 +160,7 @@ ask(Tree *tree, Kind kind, uint32_t i, uint32_t block_max, Given *given)
 			break;
 		case KIND_BLOCK:
 			given->bytes = 16 + i * 48 % (block_max / 16 * 16);
-			return allocate_outside(tree, 0, (uint32_t) given->bytes - 5, &given->offset);
+			return allocate_overflow(tree, 0, (uint32_t) given->bytes - 5, &given->offset);
 		case KIND_RUN:
 			given->bytes = 3 * CHUNK_BYTES + 1;
 			return allocate_run(tree, 0, &given->bytes, &given->offset, &given->generation);
@@ -277,12 +277,12 @@ test_returns(void **state)
 		assert_true(later > generation);
 		assert_int_equal(again & STAMP_MASK, later & STAMP_MASK);
 	}
-	assert_int_equal(allocate_outside(actor.tree, 0, 2000, &offset), TREE_OK);
-	allocate_outside_return(actor.tree, 0, offset, 2000);
+	assert_int_equal(allocate_overflow(actor.tree, 0, 2000, &offset), TREE_OK);
+	allocate_overflow_return(actor.tree, 0, offset, 2000);
 	/* Twenty blocks of 100 (112) bytes out of one of 2000: seventeen fit, three come from elsewhere. */
 	for (int i = 0; i < 20; i++)
 	{
-		assert_int_equal(allocate_outside(actor.tree, 0, 100, &offsets[i]), TREE_OK);
+		assert_int_equal(allocate_overflow(actor.tree, 0, 100, &offsets[i]), TREE_OK);
 		assert_true(mark(stage.instance.scratch, offsets[i], 112));
 		assert_int_equal(offsets[i] >= offset && offsets[i] < offset + 2000, i < 17);
 	}
@@ -298,12 +298,12 @@ test_returns(void **state)
 		if (offsets[slot] != 0)
 		{
 			unmark(stage.instance.scratch, offsets[slot], block);
-			allocate_outside_return(actor.tree, 0, offsets[slot], bytes);
+			allocate_overflow_return(actor.tree, 0, offsets[slot], bytes);
 			offsets[slot] = 0;
 		}
 		else
 		{
-			assert_int_equal(allocate_outside(actor.tree, 0, bytes, &offsets[slot]), TREE_OK);
+			assert_int_equal(allocate_overflow(actor.tree, 0, bytes, &offsets[slot]), TREE_OK);
 			assert_true(mark(stage.instance.scratch, offsets[slot], block));
 		}
 	}
@@ -347,20 +347,20 @@ test_spare_chunk(void **state)
 	 * Of a chunk of blocks that is used up the end of every stripe is a free block, that of the last one too.  The first
 	 * stripe begins with the chunk's line, and so its end is shorter.
 	 */
-	assert_int_equal(allocate_outside(actor.tree, 0, 2000, &first), TREE_OK);
+	assert_int_equal(allocate_overflow(actor.tree, 0, 2000, &first), TREE_OK);
 	do
-		assert_int_equal(allocate_outside(actor.tree, 0, 2000, &second), TREE_OK);
+		assert_int_equal(allocate_overflow(actor.tree, 0, 2000, &second), TREE_OK);
 	while (second > first && second < first + CHUNK_BYTES);
 	for (uint64_t stripe = 1; stripe < CHUNK_BYTES / FABRIC_STRIPE_BYTES; stripe++)
 	{
-		assert_int_equal(allocate_outside(actor.tree, 0, 90, &second), TREE_OK);
+		assert_int_equal(allocate_overflow(actor.tree, 0, 90, &second), TREE_OK);
 		assert_true(second > first && second < first + CHUNK_BYTES);
 	}
 	actor_close(&actor);
 	stage_close(&stage);
 }
 
-/* Blocks out of line that a removal of many long keys gives back. */
+/* Blocks of overflow keys that a removal of many long keys gives back. */
 #define MANY_BLOCKS 1500
 /* More than the shared memory of a test's instance has room for. */
 #define MORE_BLOCKS 4000
@@ -374,13 +374,13 @@ take_and_return(Actor *actor, const uint8_t *known, uint8_t *seen)
 
 	for (uint32_t i = 0; i < MANY_BLOCKS; i++)
 	{
-		assert_int_equal(allocate_outside(actor->tree, 0, 40 + i % 300, &offsets[i]), TREE_OK);
+		assert_int_equal(allocate_overflow(actor->tree, 0, 40 + i % 300, &offsets[i]), TREE_OK);
 		assert_true(place_of(offsets[i]) < TEST_SCRATCH_WORDS * 8);
 		same = same && known[place_of(offsets[i])] != 0;
 		seen[place_of(offsets[i])] = 1;
 	}
 	for (uint32_t i = 0; i < MANY_BLOCKS; i++)
-		allocate_outside_return(actor->tree, 0, offsets[i], 40 + i % 300);
+		allocate_overflow_return(actor->tree, 0, offsets[i], 40 + i % 300);
 	return same;
 }
 
@@ -405,16 +405,16 @@ test_many_returns(void **state)
 
 	/* More than can be remembered are forgotten, and nothing else comes of it. */
 	for (int i = 0; i < MORE_BLOCKS; i++)
-		assert_int_equal(allocate_outside(actor.tree, 0, 16, &offsets[i]), TREE_OK);
+		assert_int_equal(allocate_overflow(actor.tree, 0, 16, &offsets[i]), TREE_OK);
 	for (int i = 0; i < MORE_BLOCKS; i++)
-		allocate_outside_return(actor.tree, 0, offsets[i], 16);
+		allocate_overflow_return(actor.tree, 0, offsets[i], 16);
 	for (int i = 0; i < MORE_BLOCKS; i++)
 	{
-		assert_int_equal(allocate_outside(actor.tree, 0, 16, &offset), TREE_OK);
+		assert_int_equal(allocate_overflow(actor.tree, 0, 16, &offset), TREE_OK);
 		assert_true(mark(stage.instance.scratch, offset, 16));
 	}
 	for (int i = 0; i < MORE_BLOCKS; i++)
-		allocate_outside_return(actor.tree, 0, offsets[i], 16);
+		allocate_overflow_return(actor.tree, 0, offsets[i], 16);
 	actor_close(&actor);
 
 	/* The room of a tree that is dropped, or whose place in shared memory another one gets, is that of others. */

@@ -160,9 +160,9 @@ test_budget(void **state)
 	tree_close(tree);
 }
 
-/* Images out of line: what was taken for a refused entry is given back, and the tree stays whole. */
+/* Overflow keys: what was taken for a refused entry is given back, and the tree stays whole. */
 static void
-test_outside(void **state)
+test_overflow(void **state)
 {
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
@@ -263,7 +263,7 @@ insert_permitted_pair(Tree *tree, uint32_t i, uint32_t *refusals)
 	TreeKey key;
 	bool hit, alone = false;
 
-	/* Just above those that tie, and with an image out of line: for a separator of it the leaf is unlocked. */
+	/* Just above those that tie, and with an overflow key: for a separator of it the leaf is unlocked. */
 	snprintf(new_string, sizeof(new_string), "~%04u%0240u", 9999 - i, 0);
 	key = text_key(new_string, 2 * i);
 	permits.refused = i % 2 == 1;
@@ -331,7 +331,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_and_not), cmocka_unit_test(test_runs),   cmocka_unit_test(test_budget),
-		cmocka_unit_test(test_outside),     cmocka_unit_test(test_permit),
+		cmocka_unit_test(test_overflow),    cmocka_unit_test(test_permit),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -1,6 +1,6 @@
 /*
  * test_blocks.c
- *		Free blocks for images out of line: the shortest that is long enough is taken, its rest is kept, none is given twice, and
+ *		Free blocks for overflow keys: the shortest that is long enough is taken, its rest is kept, none is given twice, and
  *		the pool that remembers them loses no place and has no more than it was made with.
  */
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #define TREES 2u
 #define POOL (TREES * STATE_BLOCKS_PER_TREE)
-#define UNIT OUTSIDE_ALIGN
+#define UNIT OVERFLOW_ALIGN
 /* Where blocks of tests lie apart. */
 #define APART (1ull << 20)
 

@@ -294,37 +294,37 @@ test_lookups(void **state)
 	}
 }
 
-/* A key whose image lies out of line. */
-#define OUTSIDE_BYTES 200
+/* A key which overflows. */
+#define OVERFLOW_BYTES 200
 
 static TreeKey
-key_outside(uint32_t i, uint8_t *longer)
+key_overflow(uint32_t i, uint8_t *longer)
 {
 	TreeKey key = key_number(&formats[2], i, longer);
 
-	memset(longer + 8, 'l', OUTSIDE_BYTES - 8);
-	key.image_bytes = OUTSIDE_BYTES;
+	memset(longer + 8, 'l', OVERFLOW_BYTES - 8);
+	key.image_bytes = OVERFLOW_BYTES;
 	key.norm[1] = key.norm[2] = 0x6c6c6c6c6c6c6c6cull;
 	return key;
 }
 
 /*
- * An image out of line goes in the chain of its cell: still 2 round trips. A lookup fetches it in one more,
+ * An overflow key goes in the chain of its cell: still 2 round trips. A lookup fetches it in one more,
  * and needs none where there is no such key.
  */
 static void
-test_outside(void **state)
+test_overflow(void **state)
 {
 	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
 	Tree *tree = new_tree(&formats[2]);
-	uint8_t longer[OUTSIDE_BYTES];
+	uint8_t longer[OVERFLOW_BYTES];
 	TreeScan *scan;
 	Cost cost;
 
 	(void) state;
 	for (uint32_t i = 0; i < 50; i++)
 	{
-		TreeKey key = key_outside(i, longer);
+		TreeKey key = key_overflow(i, longer);
 		uint64_t taken;
 
 		cost_begin(&client, &cost);
@@ -334,18 +334,18 @@ test_outside(void **state)
 		if (i == 0)
 			continue;
 		assert_int_equal(cost.fabric.round_trips, 2 + taken);
-		assert_int_equal(cost.fabric.written_bytes, OUTSIDE_BYTES + 64 + 2 * 8 + taken * 8);
+		assert_int_equal(cost.fabric.written_bytes, OVERFLOW_BYTES + 64 + 2 * 8 + taken * 8);
 	}
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	for (uint32_t i = 0; i < 100; i++)
 	{
-		TreeKey key = key_outside(i, longer);
+		TreeKey key = key_overflow(i, longer);
 
 		cost_begin(&client, &cost);
 		look_up(scan, tree, &key, i < 50);
 		cost_end(&client, &cost);
 		assert_int_equal(cost.fabric.round_trips, i < 50 ? 2 : 1);
-		assert_int_equal(cost.fabric.read_bytes, NODE_MAX_BYTES + (i < 50 ? OUTSIDE_BYTES : 0));
+		assert_int_equal(cost.fabric.read_bytes, NODE_MAX_BYTES + (i < 50 ? OVERFLOW_BYTES : 0));
 	}
 	tree_scan_close(scan);
 	tree_close(tree);
@@ -512,8 +512,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_inserts),  cmocka_unit_test(test_stamp),   cmocka_unit_test(test_split_bytes),
-		cmocka_unit_test(test_lookups),  cmocka_unit_test(test_outside), cmocka_unit_test(test_leaf_sums),
+		cmocka_unit_test(test_inserts),  cmocka_unit_test(test_stamp),    cmocka_unit_test(test_split_bytes),
+		cmocka_unit_test(test_lookups),  cmocka_unit_test(test_overflow), cmocka_unit_test(test_leaf_sums),
 		cmocka_unit_test(test_handover),
 	};
 

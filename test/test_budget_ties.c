@@ -14,7 +14,7 @@
 #include "support/cost.h"
 #include "support/tree_fixture.h"
 
-/* Bytes of strings whose images lie out of line. */
+/* Bytes of strings which overflow. */
 #define LONG_BYTES 100
 
 /* Bytes that all strings share: as many as the normalized key holds, or more. */
@@ -36,28 +36,28 @@ short_string(char string[TIED_MAX_BYTES], uint32_t i)
 }
 
 static void
-tied(char string[TIED_MAX_BYTES], uint32_t i, bool outside)
+tied(char string[TIED_MAX_BYTES], uint32_t i, bool overflow)
 {
-	if (outside)
+	if (overflow)
 		tied_string(string, i, LONG_BYTES);
 	else
 		short_string(string, i);
 }
 
 static void
-insert_tied(Tree *tree, uint32_t i, bool outside)
+insert_tied(Tree *tree, uint32_t i, bool overflow)
 {
 	char string[TIED_MAX_BYTES];
 	TreeKey key;
 
-	tied(string, i, outside);
+	tied(string, i, overflow);
 	key = text_key(string, i);
 	must_insert(tree, &key, false);
 }
 
 /* Looks for string number i, to the end of the scan, after a look at the leaf that it lies in. */
 static void
-look_up(Tree *tree, uint32_t i, bool outside, Cost *cost, uint64_t *leaf)
+look_up(Tree *tree, uint32_t i, bool overflow, Cost *cost, uint64_t *leaf)
 {
 	char string[TIED_MAX_BYTES];
 	TreeKey key;
@@ -66,7 +66,7 @@ look_up(Tree *tree, uint32_t i, bool outside, Cost *cost, uint64_t *leaf)
 	TreeScan *scan;
 	Path path;
 
-	tied(string, i, outside);
+	tied(string, i, overflow);
 	key = text_key(string, i);
 	bound_of_key(&tree->geometry, &key, &low);
 	low.side = -1;
@@ -92,7 +92,7 @@ static void
 test_tied_leaf(void **state)
 {
 	(void) state;
-	for (int outside = 0; outside < 2; outside++)
+	for (int overflow = 0; overflow < 2; overflow++)
 	{
 		TreeRecord record;
 		Tree *tree = new_tree(&text, &record);
@@ -102,11 +102,11 @@ test_tied_leaf(void **state)
 		{
 			Cost cost;
 
-			insert_tied(tree, count - 1, outside);
-			look_up(tree, count / 2, outside, &cost, leaf);
+			insert_tied(tree, count - 1, overflow);
+			look_up(tree, count / 2, overflow, &cost, leaf);
 			assert_int_equal(cost.tree.leaf_reads, 1);
-			assert_int_equal(cost.fabric.round_trips, 1 + (outside ? chains(count) : 0));
-			assert_int_equal(cost.fabric.reads, 1 + (outside ? count : 0));
+			assert_int_equal(cost.fabric.round_trips, 1 + (overflow ? chains(count) : 0));
+			assert_int_equal(cost.fabric.reads, 1 + (overflow ? count : 0));
 		}
 		tree_close(tree);
 	}
@@ -120,7 +120,7 @@ static void
 test_tied_descent(void **state)
 {
 	(void) state;
-	for (int outside = 0; outside < 2; outside++)
+	for (int overflow = 0; overflow < 2; overflow++)
 	{
 		const uint32_t entries = 1500;
 		TreeRecord record;
@@ -130,7 +130,7 @@ test_tied_descent(void **state)
 		uint64_t separators, alone = 0;
 
 		for (uint32_t i = 0; i < entries; i++)
-			insert_tied(tree, i, outside);
+			insert_tied(tree, i, overflow);
 		assert_int_equal(access_read_node(tree, tree->root, 1, root), TREE_OK);
 		separators = node_count(root) - 1;
 		assert_in_range(separators, 20, FABRIC_MAX_CHAIN * 2);
@@ -139,7 +139,7 @@ test_tied_descent(void **state)
 			Cost cost;
 			uint64_t images;
 
-			look_up(tree, i, outside, &cost, leaf);
+			look_up(tree, i, overflow, &cost, leaf);
 			/* An entry that is its leaf's separator is looked for on the left of it, too. */
 			if (cost.tree.leaf_reads != 1)
 				continue;
@@ -147,8 +147,8 @@ test_tied_descent(void **state)
 			assert_int_equal(cost.tree.cache_misses, 0);
 			images = leaf_live(g, leaf) + !separator_infinite(leaf + g->high_word);
 			assert_int_equal(cost.fabric.round_trips,
-			                 1 + (outside ? chains(separators) + chains(images) : 0));
-			assert_int_equal(cost.fabric.reads, 1 + (outside ? separators + images : 0));
+			                 1 + (overflow ? chains(separators) + chains(images) : 0));
+			assert_int_equal(cost.fabric.reads, 1 + (overflow ? separators + images : 0));
 		}
 		assert_true(alone > entries * 9 / 10);
 		tree_close(tree);
@@ -157,7 +157,7 @@ test_tied_descent(void **state)
 
 /*
  * Inserts of strings that all tie: 2 round trips, and a chain for the images of the parent's separators. Each
- * split is planned outside (undecided_cuts): +2, and where images are out of line a chain for the leaf's and
+ * split is planned outside (undecided_cuts): +2, and where images overflow a chain for the leaf's and
  * one that writes the separator's. The parent costs its 2, as the place is known from the descent.  What is taken are
  * chunks: +1, and for the first line of one that blocks are cut from +1.
  */
@@ -165,7 +165,7 @@ static void
 test_undecided_cuts(void **state)
 {
 	(void) state;
-	for (int outside = 0; outside < 2; outside++)
+	for (int overflow = 0; overflow < 2; overflow++)
 	{
 		TreeRecord record;
 		Tree *tree = new_tree(&text, &record);
@@ -179,7 +179,7 @@ test_undecided_cuts(void **state)
 			Cost cost;
 
 			cost_begin(&client, &cost);
-			insert_tied(tree, i, outside);
+			insert_tied(tree, i, overflow);
 			cost_end(&client, &cost);
 			if (tree->root_is_leaf || cost.tree.root_splits != 0)
 				continue;
@@ -190,13 +190,13 @@ test_undecided_cuts(void **state)
 			                 1 + cost.tree.undecided_cuts + cost.tree.parent_posts);
 			taken = cost.fabric.atomics - 2 * cost.tree.lock_acquisitions;
 			expected = 2 + 2 * cost.tree.undecided_cuts + 2 * cost.tree.parent_posts + taken;
-			if (outside)
+			if (overflow)
 				expected += chains(separators);
-			if (outside && cost.tree.undecided_cuts != 0)
+			if (overflow && cost.tree.undecided_cuts != 0)
 				expected += chains(g->leaf_cells) + 1;
 			/* The first one below a root that has just been split. */
 			if (separators != 0)
-				assert_in_range(cost.fabric.round_trips, expected, expected + (outside ? taken : 0));
+				assert_in_range(cost.fabric.round_trips, expected, expected + (overflow ? taken : 0));
 			cuts += cost.tree.undecided_cuts;
 			if (separators == 0 || cost.tree.parent_posts != 0)
 			{

@@ -85,7 +85,7 @@ LOAD_SPACE(16, KEYSPACE_16, 20000)
 LOAD_SPACE(32_whole, KEYSPACE_32_WHOLE, 20000)
 LOAD_SPACE(32_tied, KEYSPACE_32_TIED, 4000)
 LOAD_SPACE(32_prefix, KEYSPACE_32_PREFIX, 4000)
-LOAD_SPACE(64_outside, KEYSPACE_64_OUTSIDE, 4000)
+LOAD_SPACE(64_overflow, KEYSPACE_64_OVERFLOW, 4000)
 LOAD_SPACE(64_full, KEYSPACE_64_FULL, 4000)
 LOAD_SPACE(64_prefix, KEYSPACE_64_PREFIX, 4000)
 
@@ -141,7 +141,7 @@ load_abandoned(void **state)
 	Fixture f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_OUTSIDE);
+	fixture_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
 	for (uint64_t i = 0; i < 20000; i++)
 		require_ok(add(&f, bulk, i, i));
@@ -295,7 +295,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(load_16),          cmocka_unit_test(load_32_whole),
 		cmocka_unit_test(load_32_tied),     cmocka_unit_test(load_32_prefix),
-		cmocka_unit_test(load_64_outside),  cmocka_unit_test(load_64_full),
+		cmocka_unit_test(load_64_overflow), cmocka_unit_test(load_64_full),
 		cmocka_unit_test(load_64_prefix),   cmocka_unit_test(load_keeps_stamp),
 		cmocka_unit_test(load_refuses),     cmocka_unit_test(load_abandoned),
 		cmocka_unit_test(load_until_full),  cmocka_unit_test(load_two_nodes),

@@ -284,19 +284,19 @@ check_incomplete_splits(void **state)
 	fixture_close(&d.f);
 }
 
-/* An image out of line that is not what its cell's hash says. */
+/* An overflow key that is not what its cell's hash says. */
 static void
 check_images(void **state)
 {
 	Damage d;
 	const NodeGeometry *g;
-	OutsideReference reference;
+	OverflowReference reference;
 	uint64_t zero = 0;
 
 	(void) state;
 	damage_open(&d, KEYSPACE_64_PREFIX, 1);
 	g = &d.f.tree->geometry;
-	cell_outside(g, cell(&d, 1), &reference);
+	cell_overflow(g, cell(&d, 1), &reference);
 	FabricOp op = {.opcode = FABRIC_WRITE,
 	               .region = FABRIC_NODES,
 	               .length = 8,
@@ -304,7 +304,7 @@ check_images(void **state)
 	               .buffer = &zero};
 
 	require_ok(access_execute(d.f.tree, 0, &op, 1));
-	must_report(&d.f, "an image out of line is not its cell's");
+	must_report(&d.f, "an overflow key is not its cell's");
 	fixture_close(&d.f);
 }
 
@@ -374,7 +374,7 @@ check_empty_tree(void **state)
 		assert_true(statistics.inner_nodes > 0);
 		assert_int_equal(statistics.node_bytes, statistics.leaves * f.tree->geometry.leaf_bytes +
 		                                            statistics.inner_nodes * INNER_BYTES);
-		assert_true((statistics.outside_bytes > 0) == (kind >= KEYSPACE_64_OUTSIDE));
+		assert_true((statistics.overflow_bytes > 0) == (kind >= KEYSPACE_64_OVERFLOW));
 		fixture_close(&f);
 	}
 }

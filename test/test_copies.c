@@ -305,7 +305,7 @@ test_build(void **state)
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	copied_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
 	for (uint64_t i = 0; i < MANY; i++)
 	{
@@ -449,7 +449,7 @@ test_home_lost_midway(void **state)
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	copied_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	test_node_kill(&nodes[tree_home(f.record.root)]);
 	/* Over shared memory the dead memory node's memory can be written still. */
@@ -523,7 +523,7 @@ test_home_closed_midway(void **state)
 		Fixture f;
 
 		start(NULL);
-		copied_open(&f, KEYSPACE_64_OUTSIDE);
+		copied_open(&f, KEYSPACE_64_OVERFLOW);
 		insert_random(&f, MANY / 16, RANGE, 0);
 		(void) insert_midway(&f, close_home, step, &acted);
 		close_home(&f);
@@ -585,7 +585,7 @@ test_home_fenced_midway(void **state)
 		Fixture f;
 
 		start(NULL);
-		copied_open(&f, KEYSPACE_64_OUTSIDE);
+		copied_open(&f, KEYSPACE_64_OVERFLOW);
 		insert_random(&f, MANY / 16, RANGE, 0);
 		(void) insert_midway(&f, fence_home, step, &acted);
 		if (acted)
@@ -616,7 +616,7 @@ test_copy_away(void **state)
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	copied_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	node_lose(copy_of(&f));
 	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
@@ -646,7 +646,7 @@ test_copy_lost_midway(void **state)
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OUTSIDE);
+	copied_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	test_node_kill(&nodes[copy_of(&f)]);
 	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);

@@ -95,7 +95,7 @@ insert_numbers(Tree *tree, uint32_t from, uint32_t to)
 	}
 }
 
-/* Strings that tie with each other, half of them out of line. */
+/* Strings that tie with each other, half of them overflow keys. */
 static void
 insert_strings(Tree *tree, uint32_t from, uint32_t to)
 {
@@ -169,7 +169,7 @@ test_proven_go(void **state)
 	}
 }
 
-/* Images out of line stay as long as the marked cells do: blocks that a rewrite gave back early are others' soon. */
+/* Overflow keys stay as long as the marked cells do: blocks that a rewrite gave back early are others' soon. */
 static void
 test_images_kept(void **state)
 {

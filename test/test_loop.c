@@ -372,7 +372,7 @@ loop_late(void **state)
 	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++)
 	{
 		loop_doubt(&works[i], KEYSPACE_16, true, 1);
-		loop_doubt(&works[i], KEYSPACE_64_OUTSIDE, true, 1);
+		loop_doubt(&works[i], KEYSPACE_64_OVERFLOW, true, 1);
 	}
 }
 

@@ -425,7 +425,7 @@ other_nodes_stay_cached(void **state)
 	TreeStatistics statistics;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_OUTSIDE);
+	fixture_open(&f, KEYSPACE_64_OVERFLOW);
 	fill(&f, 0, MANY);
 	compare_check(&f, &statistics);
 	assert_true(statistics.inner_nodes > 2 * NODES_READ_MAX);

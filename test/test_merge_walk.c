@@ -69,7 +69,7 @@ queues_first_leaf_costs_nothing(void **state)
 static void
 few_leaves_cost_little(void **state)
 {
-	static const KeySpaceKind kinds[] = {KEYSPACE_16_SINGLE, KEYSPACE_32_TIED, KEYSPACE_64_OUTSIDE};
+	static const KeySpaceKind kinds[] = {KEYSPACE_16_SINGLE, KEYSPACE_32_TIED, KEYSPACE_64_OVERFLOW};
 
 	(void) state;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)

@@ -318,7 +318,7 @@ test_shape(void **state)
 			assert_false(shape_with(&g, node, cell, cell_word0(7, 5, 1, CELL_LIVE, false, true)));
 		else
 		{
-			/* The reference of an image out of line. */
+			/* The reference of an overflow key. */
 			node[cell] = cell_word0(7, 5, 1, CELL_LIVE, false, true);
 			cell += 1 + g.norm_words;
 			assert_true(shape_with(&g, node, cell, 1ull << 40 | (uint64_t) TREE_IMAGE_MAX_BYTES << 48));
@@ -376,8 +376,8 @@ test_cell_images(void **state)
 	{
 		NodeGeometry g = node_geometry(&formats[f]);
 		uint64_t cell[LINE_WORDS], same[LINE_WORDS];
-		OutsideReference reference = {.memory_node = 5, .offset = 0x123450, .bytes = 100, .hash = 0x55aa};
-		OutsideReference back;
+		OverflowReference reference = {.memory_node = 5, .offset = 0x123450, .bytes = 100, .hash = 0x55aa};
+		OverflowReference back;
 		TreeKey key, read;
 
 		if (g.format.lossless)
@@ -387,7 +387,7 @@ test_cell_images(void **state)
 		for (uint32_t n = 0; n < g.image_room; n++)
 		{
 			key.image_bytes = (uint16_t) n;
-			assert_false(cell_needs_outside(&g, &key));
+			assert_false(cell_needs_overflow(&g, &key));
 			cell_make(&g, cell, &key, 0x77, NULL);
 			cell_key(&g, cell, false, &read);
 			assert_int_equal(read.image_bytes, n);
@@ -398,10 +398,10 @@ test_cell_images(void **state)
 			assert_memory_equal(read.norm, key.norm, sizeof(key.norm));
 		}
 		key.image_bytes = (uint16_t) g.image_room;
-		assert_true(cell_needs_outside(&g, &key));
+		assert_true(cell_needs_overflow(&g, &key));
 		key.image_bytes = 100;
 		cell_make(&g, cell, &key, 0x77, &reference);
-		cell_outside(&g, cell, &back);
+		cell_overflow(&g, cell, &back);
 		assert_int_equal(back.offset, reference.offset);
 		assert_int_equal(back.memory_node, reference.memory_node);
 		assert_int_equal(back.bytes, reference.bytes);
@@ -411,7 +411,7 @@ test_cell_images(void **state)
 		assert_null(read.image);
 
 		/* The same key at another place is the same key; another hash or length is not. */
-		reference.offset += OUTSIDE_ALIGN;
+		reference.offset += OVERFLOW_ALIGN;
 		cell_make(&g, same, &key, 0x78, &reference);
 		assert_true(cell_same_key(&g, cell, same));
 		reference.hash++;

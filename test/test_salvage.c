@@ -450,7 +450,7 @@ test_blocks(void **state)
 		FabricOp op = {
 			.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
 
-		require_ok(allocate_outside(f.tree, 0, i % 2 == 0 ? 1024 : 1008, &blocks[i]));
+		require_ok(allocate_overflow(f.tree, 0, i % 2 == 0 ? 1024 : 1008, &blocks[i]));
 		op.offset = (blocks[i] + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 		if (i % 3 > 0)
 		{

@@ -44,7 +44,7 @@ SCAN_SPACE(16, KEYSPACE_16, 16384)
 SCAN_SPACE(32_whole, KEYSPACE_32_WHOLE, 16384)
 SCAN_SPACE(32_tied, KEYSPACE_32_TIED, 4096)
 SCAN_SPACE(32_prefix, KEYSPACE_32_PREFIX, 1024)
-SCAN_SPACE(64_outside, KEYSPACE_64_OUTSIDE, 4096)
+SCAN_SPACE(64_overflow, KEYSPACE_64_OVERFLOW, 4096)
 SCAN_SPACE(64_full, KEYSPACE_64_FULL, 4096)
 SCAN_SPACE(64_prefix, KEYSPACE_64_PREFIX, 1024)
 
@@ -460,7 +460,7 @@ scan_forward_while_splitting(void **state)
 {
 	(void) state;
 	scan_changing(KEYSPACE_16, TREE_FORWARD);
-	scan_changing(KEYSPACE_64_OUTSIDE, TREE_FORWARD);
+	scan_changing(KEYSPACE_64_OVERFLOW, TREE_FORWARD);
 }
 
 static void
@@ -468,7 +468,7 @@ scan_backward_while_splitting(void **state)
 {
 	(void) state;
 	scan_changing(KEYSPACE_16, TREE_BACKWARD);
-	scan_changing(KEYSPACE_64_OUTSIDE, TREE_BACKWARD);
+	scan_changing(KEYSPACE_64_OVERFLOW, TREE_BACKWARD);
 }
 
 /* An entry whose image went away with it between the leaf's READ and its own is not returned as another one. */
@@ -657,7 +657,7 @@ main(void)
 		cmocka_unit_test(scan_32_whole),
 		cmocka_unit_test(scan_32_tied),
 		cmocka_unit_test(scan_32_prefix),
-		cmocka_unit_test(scan_64_outside),
+		cmocka_unit_test(scan_64_overflow),
 		cmocka_unit_test(scan_64_full),
 		cmocka_unit_test(scan_64_prefix),
 		cmocka_unit_test(scan_leading_bit),

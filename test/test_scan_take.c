@@ -204,7 +204,7 @@ every_entry_once(void **state)
 	take_ranges(KEYSPACE_16);
 	take_ranges(KEYSPACE_32_WHOLE);
 	take_ranges(KEYSPACE_32_TIED);
-	take_ranges(KEYSPACE_64_OUTSIDE);
+	take_ranges(KEYSPACE_64_OVERFLOW);
 	take_ranges(KEYSPACE_64_FULL);
 }
 
@@ -241,8 +241,8 @@ every_entry_once_while_splitting(void **state)
 	(void) state;
 	take_splitting(KEYSPACE_16, TREE_FORWARD);
 	take_splitting(KEYSPACE_16, TREE_BACKWARD);
-	take_splitting(KEYSPACE_64_OUTSIDE, TREE_FORWARD);
-	take_splitting(KEYSPACE_64_OUTSIDE, TREE_BACKWARD);
+	take_splitting(KEYSPACE_64_OVERFLOW, TREE_FORWARD);
+	take_splitting(KEYSPACE_64_OVERFLOW, TREE_BACKWARD);
 }
 
 /* What is read by one chain is taken at once: a shared scan costs hardly more chains than one of its own. */

@@ -103,8 +103,8 @@ test_dropped(void **state)
 	(void) state;
 	test_tree_create(&client, &format, &kept);
 	assert_int_equal(try_open(&kept, &tree), TREE_OK);
-	assert_int_equal(allocate_outside(tree, 0, BLOCK_BYTES, &offset), TREE_OK);
-	allocate_outside_return(tree, 0, offset, BLOCK_BYTES);
+	assert_int_equal(allocate_overflow(tree, 0, BLOCK_BYTES, &offset), TREE_OK);
+	allocate_overflow_return(tree, 0, offset, BLOCK_BYTES);
 	tree_close(tree);
 	parts = table()->parts_used;
 	for (uint32_t i = 0; i < 4 * instance.options.trees; i++)
@@ -114,7 +114,7 @@ test_dropped(void **state)
 
 		test_tree_create(&client, &format, &record);
 		assert_int_equal(try_open(&record, &tree), TREE_OK);
-		assert_int_equal(allocate_outside(tree, 0, BLOCK_BYTES, &own), TREE_OK);
+		assert_int_equal(allocate_overflow(tree, 0, BLOCK_BYTES, &own), TREE_OK);
 		if (i % 2 == 0)
 			drop(&record);
 		tree_close(tree);
@@ -125,7 +125,7 @@ test_dropped(void **state)
 
 	/* The closed one still has its free block. */
 	assert_int_equal(try_open(&kept, &tree), TREE_OK);
-	assert_int_equal(allocate_outside(tree, 0, BLOCK_BYTES, &again), TREE_OK);
+	assert_int_equal(allocate_overflow(tree, 0, BLOCK_BYTES, &again), TREE_OK);
 	assert_int_equal(again, offset);
 	tree_close(tree);
 	drop(&kept);

@@ -175,7 +175,7 @@ test_undecided(void **state)
 	}
 }
 
-/* Words of a language: mostly decided by integers, some ties; inline and out of line. */
+/* Words of a language: mostly decided by integers, some ties; inline and in overflow blocks. */
 static void
 test_words(void **state)
 {
@@ -378,7 +378,7 @@ test_stamps(void **state)
 	tree_close(tree);
 }
 
-/* Images of many lengths, inline and out of line, up to the longest; each is a prefix of the next. */
+/* Images of many lengths, inline and in overflow blocks, up to the longest; each is a prefix of the next. */
 static void
 test_sizes(void **state)
 {

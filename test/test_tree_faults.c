@@ -64,7 +64,7 @@ test_jump(void **state)
 	verify_tids(tree, 400, &result);
 	/* Each entry has a block, and some separators have. */
 	state_read(tree->state, &statistics, &known);
-	assert_in_range(statistics.outside_bytes, 200 * (208 + 64), 200 * (208 + 64) + result.leaves * 208);
+	assert_in_range(statistics.overflow_bytes, 200 * (208 + 64), 200 * (208 + 64) + result.leaves * 208);
 	walk_free(&result);
 	tree_close(tree);
 }

@@ -1,6 +1,6 @@
 /*
  * test_vacuum.c
- *		Removing entries: alone, beside inserts that split and rewrite, with images out of line, and the estimates it leaves.
+ *		Removing entries: alone, beside inserts that split and rewrite, with overflow keys, and the estimates it leaves.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -128,13 +128,13 @@ typedef struct NodeReserve
 	uint64_t generations[RESERVE_NODES];
 } NodeReserve;
 
-/* A block for an image out of line that no acknowledged cell refers to yet. bytes 0 = none. */
-typedef struct OutsideBlock
+/* A block for an overflow key that no acknowledged cell refers to yet. bytes 0 = none. */
+typedef struct OverflowBlock
 {
 	uint32_t memory_node;
 	uint32_t bytes;
 	uint64_t offset;
-} OutsideBlock;
+} OverflowBlock;
 
 struct Tree
 {
@@ -145,20 +145,20 @@ struct Tree
 	TreeCompare compare;
 	void *compare_argument;
 	TreeState *state;
-	uint64_t epoch;    /* the tree's, as of the call in progress (quiesce.c) */
-	uint64_t life;     /* its epoch when its state was made */
-	uint64_t *outside; /* room for one image out of line and one more, TREE_IMAGE_MAX_BYTES each */
+	uint64_t epoch;     /* the tree's, as of the call in progress (quiesce.c) */
+	uint64_t life;      /* its epoch when its state was made */
+	uint64_t *overflow; /* room for one overflow key and one more, TREE_IMAGE_MAX_BYTES each */
 	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.sections; 0: none */
-	uint8_t *pool;     /* images out of line of cells that tie; grows (search_images()) */
+	uint8_t *pool;     /* overflow keys of cells that tie; grows (search_images()) */
 	size_t pool_bytes; /* its length */
 	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
-	NodeReserve leaves; /* split.c */
-	NodeReserve inner;  /* split.c, downlink.c */
-	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
-	OutsideBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
-	OutsideBlock cut;   /* of a separator in the making, likewise */
-	uint64_t inserted;  /* pointer of the leaf that the last insert put its entry into */
-	TreeStamp proven;   /* tree_removal_proven(); the geometry refers to it */
+	NodeReserve leaves;  /* split.c */
+	NodeReserve inner;   /* split.c, downlink.c */
+	bool memory_full;    /* the last attempt to take a node ahead failed: ask again only when one is needed */
+	OverflowBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
+	OverflowBlock cut;   /* of a separator in the making, likewise */
+	uint64_t inserted;   /* pointer of the leaf that the last insert put its entry into */
+	TreeStamp proven;    /* tree_removal_proven(); the geometry refers to it */
 	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;
 	bool full_always;
@@ -314,11 +314,11 @@ extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int c
                                      NodeVerdict *verdicts);
 
 /*
- * Fetches images out of line, one chain for all of one memory node; `buffer` has room for the sum of lengths
+ * Fetches overflow keys, one chain for all of one memory node; `buffer` has room for the sum of lengths
  * rounded up to 16. TREE_RETRY: a hash does not match (the cell has changed; read the node again).
  */
-extern TreeStatus access_read_outside(Tree *tree, const OutsideReference *references, int count,
-                                      uint8_t *const *buffers);
+extern TreeStatus access_read_overflow(Tree *tree, const OverflowReference *references, int count,
+                                       uint8_t *const *buffers);
 
 /* ---- copies.c: trees that have each node twice; doc/internals/replicas.md ---- */
 
@@ -650,11 +650,11 @@ extern TreeStatus allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes
 extern void allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t offset,
                                 uint64_t generation);
 /*
- * A block for an image out of line, and its return (after the rewrite that removed its cell was
+ * A block for an overflow key, and its return (after the rewrite that removed its cell was
  * acknowledged).
  */
-extern TreeStatus allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset);
-extern void allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes);
+extern TreeStatus allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset);
+extern void allocate_overflow_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes);
 
 /* ---- search.c: descent ---- */
 
@@ -687,18 +687,18 @@ extern TreeStatus search_look_up(Tree *tree, const TreeBound *bound, Path *path,
 
 /*
  * Finds the child for the bound in a private copy of an inner node, with the comparator where integers do not
- * decide (images out of line are fetched in one chain).
+ * decide (overflow keys are fetched in one chain).
  */
 extern TreeStatus search_inner(Tree *tree, const uint64_t *node, const TreeBound *bound, ChildChoice *choice);
 
 /*
- * Fetches the images out of line of private cells into tree->pool, one chain for up to FABRIC_MAX_CHAIN of
+ * Fetches the overflow keys of private cells into tree->pool, one chain for up to FABRIC_MAX_CHAIN of
  * them on one memory node. images[i] is NULL for a cell without one. Valid until the next call. TREE_RETRY: a
  * cell has changed.
  */
 extern TreeStatus search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t **images);
 
-/* As search_compare(), with the image out of line, if there is one, at hand in `image`. */
+/* As search_compare(), with the overflow key, if there is one, at hand in `image`. */
 extern int search_compare_image(Tree *tree, const TreeBound *bound, const uint64_t *cell, bool separator,
                                 const uint8_t *image);
 
@@ -787,7 +787,7 @@ extern void room_clear(const NodeGeometry *g, uint64_t *node, const TreeFullLeaf
 
 /* ---- split_order.c: what only the comparator can order, done outside of locks ---- */
 
-/* Gathered cells with what the comparator needs: the images out of line of those that tie. */
+/* Gathered cells with what the comparator needs: the overflow keys of those that tie. */
 typedef struct OrderedCells
 {
 	LeafCells leaf;
@@ -802,7 +802,7 @@ typedef struct OrderedCells
  */
 extern TreeStatus order_cells(Tree *tree, OrderedCells *cells);
 /*
- * The separator in front of cells[cut] of ordered cells. If it carries an image out of line, this is copied
+ * The separator in front of cells[cut] of ordered cells. If it carries an overflow key, this is copied
  * into a block of its own at `memory_node` (tree->cut), so that the leaf's block can be freed with its cell.
  */
 extern TreeStatus order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uint32_t cut,
@@ -904,6 +904,7 @@ extern TreeStatus leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, con
  * After a rewrite was acknowledged: gives back the blocks of cells of the old image that the new one dropped, among them the one in
  * slot `dropped` (or LEAF_NO_SLOT), but for `kept` (or NULL), which a new cell has.
  */
-extern void leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const OutsideReference *kept);
+extern void leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped,
+                             const OverflowReference *kept);
 
 #endif /* SHERMAN_TREE_INTERNAL_H */

@@ -399,7 +399,7 @@ extern TreeStatus tree_scan_resume(TreeScan *scan, TreeDirection direction, cons
 
 /*
  * The key of entry i of the batch; the image points into the scan's memory and is valid as long as the batch.
- * TREE_NOT_FOUND: the entry was removed meanwhile, and its image out of line with it.
+ * TREE_NOT_FOUND: the entry was removed meanwhile, and its overflow key with it.
  */
 extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key);
 
@@ -575,11 +575,11 @@ typedef struct TreeStatistics
 	uint32_t height; /* levels, 1 = the root is a leaf */
 	uint64_t leaves;
 	uint64_t inner_nodes;
-	uint64_t entries;       /* live */
-	uint64_t dead;          /* dead marks */
-	uint64_t node_bytes;    /* leaves and inner nodes */
-	uint64_t outside_bytes; /* images out of line */
-	uint64_t extent_bytes;  /* memory taken from memory nodes */
+	uint64_t entries;        /* live */
+	uint64_t dead;           /* dead marks */
+	uint64_t node_bytes;     /* leaves and inner nodes */
+	uint64_t overflow_bytes; /* overflow keys */
+	uint64_t extent_bytes;   /* memory taken from memory nodes */
 } TreeStatistics;
 
 /*
@@ -599,7 +599,7 @@ typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key, bool suspect)
 /*
  * Verifies every invariant that a quiet or busy tree keeps: header, stamps, sums, fences tiling each level,
  * order inside and between leaves (with the comparator), right links, parents' separators byte-equal to
- * fences, no TID twice in one leaf, images out of line matching their hashes.  *problems counts what was
+ * fences, no TID twice in one leaf, overflow keys matching their hashes.  *problems counts what was
  * reported.
  */
 extern TreeStatus tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,

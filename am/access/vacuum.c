@@ -121,7 +121,7 @@ pages_of(uint64 bytes)
 static BlockNumber
 size_in_pages(const TreeStatistics *statistics)
 {
-	return pages_of(statistics->node_bytes + statistics->outside_bytes);
+	return pages_of(statistics->node_bytes + statistics->overflow_bytes);
 }
 
 static void

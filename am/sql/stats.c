@@ -290,7 +290,7 @@ sherman_index_info(PG_FUNCTION_ARGS)
 		values[5] = Int64GetDatum((int64) size.leaves);
 		values[6] = Int64GetDatum((int64) (size.leaves + size.inner_nodes));
 		values[7] = Int64GetDatum((int64) size.node_bytes);
-		values[8] = Int64GetDatum((int64) size.outside_bytes);
+		values[8] = Int64GetDatum((int64) size.overflow_bytes);
 		values[9] = Int64GetDatum((int64) size.extent_bytes);
 		values[10] = Int64GetDatum((int64) size.entries);
 		memset(nulls + 4, false, 7);

@@ -68,7 +68,7 @@ mutate block_rest_lost test_blocks tree/shared/blocks.c \
 mutate block_rest_is_its_beginning test_blocks tree/shared/blocks.c \
 	's/blocks_put\(table, at, \*offset \+ bytes, /blocks_put(table, at, *offset, /'
 mutate block_rest_is_whole test_blocks tree/shared/blocks.c \
-	's/\(length - wanted\) \* OUTSIDE_ALIGN, true\)/(length - wanted) * OUTSIDE_ALIGN, false)/'
+	's/\(length - wanted\) \* OVERFLOW_ALIGN, true\)/(length - wanted) * OVERFLOW_ALIGN, false)/'
 mutate block_rests_fill_the_pool test_blocks tree/shared/blocks.c \
 	's/rest \? table->pool_blocks \/ 2 : table->pool_blocks/rest ? table->pool_blocks : table->pool_blocks/'
 mutate block_pool_one_too_many test_blocks tree/shared/blocks.c \

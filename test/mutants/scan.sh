@@ -64,7 +64,7 @@ mutate vacuum_in_place test_vacuum tree/change/rewrite.c \
 mutate bulk_always_cuts "test_bulk" tree/change/bulk.c \
 	's/(leaf_separator\(g, bulk_before.*?;\n)/$1\tseparator[0] = (bulk->cell[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;\n/s'
 mutate bulk_shares_blocks test_bulk tree/change/bulk.c \
-	's/if \(cell_state\(separator\[0\]\) == SEPARATOR_CUT \|\| \(separator\[0\] & CELL_OUTSIDE_BIT\) == 0\)/if (true)/'
+	's/if \(cell_state\(separator\[0\]\) == SEPARATOR_CUT \|\| \(separator\[0\] & CELL_OVERFLOW_BIT\) == 0\)/if (true)/'
 mutate bulk_forgets_images test_bulk tree/change/bulk.c \
 	's/if \(status == TREE_OK && bulk->images.count > 0\)/if (false)/'
 mutate check_ignores_fences test_check tree/handle/check.c \

@@ -43,7 +43,7 @@ mutate parents_high_fence_not_looked_at test_tree_faults tree/descent/downlink.c
 mutate separator_made_anew "test_tree" tree/descent/downlink.c \
 	's/memcpy\(insertion->separator, separator, tree->geometry.cell_bytes\);/memcpy(insertion->separator, separator, tree->geometry.cell_bytes); if (cell_state(separator[0]) == SEPARATOR_FULL) insertion->separator[0] = (separator[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;/'
 mutate separator_shares_block test_tree tree/change/split_order.c \
-	's/if \(\(separator\[0\] & CELL_OUTSIDE_BIT\) == 0 \|\|/if (true ||/'
+	's/if \(\(separator\[0\] & CELL_OVERFLOW_BIT\) == 0 \|\|/if (true ||/'
 mutate plan_not_held_against_leaf test_tree_faults tree/change/insert_full.c \
 	's/changed = node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0;/changed = false;/s'
 mutate cut_between_ties "test_node test_tree" tree/node/leaf.c \
@@ -107,7 +107,7 @@ mutate own_right_sibling_not_seen test_damage tree/descent/downlink.c \
 mutate vacuum_goes_round test_damage tree/change/vacuum.c \
 	's/if \(!vacuum_goes_up\(vacuum\)\)/if (false)/'
 mutate downlink_loses_its_key test_incomplete_splits tree/descent/downlink.c \
-	's/0, &bound, insertion->image\)/0, &bound, (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES)/g'
+	's/0, &bound, insertion->image\)/0, &bound, (uint8_t *) tree->overflow + TREE_IMAGE_MAX_BYTES)/g'
 mutate undecided_downlinks_not_counted test_budget_ties tree/descent/downlink.c \
 	's/TREE_COUNT\(tree, undecided_fences, 1\);//'
 mutate alone_by_fences_alone test_alone tree/node/leaf.c \

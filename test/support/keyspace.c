@@ -28,7 +28,7 @@ static const KeySpace spaces[KEYSPACES] = {
      1},
 	{KEYSPACE_32_TIED, "32-tied", {.cell_bytes = 32, .norm_bytes = 8, .fill_percent = 90}, 16},
 	{KEYSPACE_32_PREFIX, "32-prefix", {.cell_bytes = 32, .norm_bytes = 8, .fill_percent = 90}, 0},
-	{KEYSPACE_64_OUTSIDE, "64-outside", {.cell_bytes = 64, .norm_bytes = 24, .fill_percent = 90}, 16},
+	{KEYSPACE_64_OVERFLOW, "64-overflow", {.cell_bytes = 64, .norm_bytes = 24, .fill_percent = 90}, 16},
 	{KEYSPACE_64_FULL,
      "64-full",
      {.cell_bytes = 64, .norm_bytes = 24, .full_separators = true, .fill_percent = 90},

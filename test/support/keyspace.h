@@ -31,14 +31,14 @@
 
 typedef enum KeySpaceKind
 {
-	KEYSPACE_16,         /* 16 bytes, lossless, postings */
-	KEYSPACE_16_SINGLE,  /* the same without postings */
-	KEYSPACE_32_WHOLE,   /* 32 bytes, 24 of normalized key in three words, lossless, postings */
-	KEYSPACE_32_TIED,    /* 32 bytes, 8 of normalized key for runs of 16 numbers, image in the cell */
-	KEYSPACE_32_PREFIX,  /* the same with one normalized key for all: only the comparator orders */
-	KEYSPACE_64_OUTSIDE, /* 64 bytes, ties, images of all lengths in the cell and out of line */
-	KEYSPACE_64_FULL,    /* the same with whole separators only */
-	KEYSPACE_64_PREFIX,  /* one normalized key for all, images out of line */
+	KEYSPACE_16,          /* 16 bytes, lossless, postings */
+	KEYSPACE_16_SINGLE,   /* the same without postings */
+	KEYSPACE_32_WHOLE,    /* 32 bytes, 24 of normalized key in three words, lossless, postings */
+	KEYSPACE_32_TIED,     /* 32 bytes, 8 of normalized key for runs of 16 numbers, image in the cell */
+	KEYSPACE_32_PREFIX,   /* the same with one normalized key for all: only the comparator orders */
+	KEYSPACE_64_OVERFLOW, /* 64 bytes, ties, images of all lengths in the cell and in overflow blocks */
+	KEYSPACE_64_FULL,     /* the same with whole separators only */
+	KEYSPACE_64_PREFIX,   /* one normalized key for all, overflow keys */
 	KEYSPACES
 } KeySpaceKind;
 

@@ -76,7 +76,7 @@ leaf_walk(Walk *walk, const uint64_t *node)
 {
 	Tree *tree = walk->tree;
 	const NodeGeometry *g = &tree->geometry;
-	uint8_t *buffer = (uint8_t *) tree->outside + TREE_IMAGE_MAX_BYTES;
+	uint8_t *buffer = (uint8_t *) tree->overflow + TREE_IMAGE_MAX_BYTES;
 	uint64_t last = 0;
 
 	walk->result->leaves++;
@@ -96,12 +96,12 @@ leaf_walk(Walk *walk, const uint64_t *node)
 		if (cell_state(cell[0]) != CELL_LIVE)
 			continue;
 		cell_key(g, cell, false, &key);
-		if ((cell[0] & CELL_OUTSIDE_BIT) != 0)
+		if ((cell[0] & CELL_OVERFLOW_BIT) != 0)
 		{
-			OutsideReference reference;
+			OverflowReference reference;
 
-			cell_outside(g, cell, &reference);
-			REQUIRE(access_read_outside(tree, &reference, 1, &buffer) == TREE_OK, "image of slot %u is lost",
+			cell_overflow(g, cell, &reference);
+			REQUIRE(access_read_overflow(tree, &reference, 1, &buffer) == TREE_OK, "image of slot %u is lost",
 			        slot);
 			key.image = buffer;
 		}

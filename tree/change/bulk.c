@@ -12,7 +12,7 @@
  */
 #include "tree/internal.h"
 
-/* The window of leaves, and of images out of line: one chain of stripes. */
+/* The window of leaves, and of overflow keys: one chain of stripes. */
 #define WINDOW_BYTES (FABRIC_MAX_CHAIN * FABRIC_STRIPE_BYTES)
 
 /*
@@ -137,15 +137,15 @@ chain_add(BulkChain *chain, uint32_t memory_node, uint64_t offset, void *buffer,
 		.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = bytes, .offset = offset, .buffer = buffer};
 }
 
-/* ---- images out of line ---- */
+/* ---- overflow keys ---- */
 
 /* Gives an image a block near the leaves, and puts its WRITE into the chain. */
 static TreeStatus
-image_place(TreeBulk *bulk, const TreeKey *key, OutsideReference *reference)
+image_place(TreeBulk *bulk, const TreeKey *key, OverflowReference *reference)
 {
 	BulkChain *chain = &bulk->images;
 	uint32_t memory_node = bulk->run_node;
-	uint32_t bytes = (key->image_bytes + OUTSIDE_ALIGN - 1u) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+	uint32_t bytes = (key->image_bytes + OVERFLOW_ALIGN - 1u) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 	uint8_t *place;
 	TreeStatus status = TREE_OK;
 
@@ -156,7 +156,7 @@ image_place(TreeBulk *bulk, const TreeKey *key, OutsideReference *reference)
 	    (chain->count > 0 && chain->memory_node != memory_node))
 		status = chain_flush(bulk, chain);
 	if (status == TREE_OK)
-		status = allocate_outside(bulk->tree, memory_node, key->image_bytes, &reference->offset);
+		status = allocate_overflow(bulk->tree, memory_node, key->image_bytes, &reference->offset);
 	if (status != TREE_OK)
 		return status;
 	reference->memory_node = memory_node;
@@ -170,17 +170,17 @@ image_place(TreeBulk *bulk, const TreeKey *key, OutsideReference *reference)
 	return TREE_OK;
 }
 
-/* Makes the cell of a key, with the image out of line if it needs one. */
+/* Makes the cell of a key, with the overflow key if it needs one. */
 static inline TreeStatus
 cell_place(TreeBulk *bulk, const TreeKey *key, uint64_t *cell)
 {
 	const NodeGeometry *g = &bulk->tree->geometry;
-	OutsideReference reference;
+	OverflowReference reference;
 	TreeStatus status;
 
 	assert(!key->cut);
 	assert(key->offset != 0);
-	if (!cell_needs_outside(g, key))
+	if (!cell_needs_overflow(g, key))
 	{
 		cell_make(g, cell, key, 0, NULL);
 		return TREE_OK;
@@ -204,21 +204,21 @@ bulk_before(const TreeBulk *bulk)
 }
 
 /*
- * The separator in front of the key whose cell is bulk->cell; an image out of line is copied into a block of
+ * The separator in front of the key whose cell is bulk->cell; an overflow key is copied into a block of
  * its own.
  */
 static TreeStatus
 separator_make(TreeBulk *bulk, const TreeKey *key, uint64_t *separator)
 {
 	const NodeGeometry *g = &bulk->tree->geometry;
-	OutsideReference reference;
+	OverflowReference reference;
 	TreeKey whole = *key;
 	TreeStatus status;
 
 	assert(bulk->count > 0);
 	assert(bulk->leaf != NULL);
 	leaf_separator(g, bulk_before(bulk), bulk->cell, separator);
-	if (cell_state(separator[0]) == SEPARATOR_CUT || (separator[0] & CELL_OUTSIDE_BIT) == 0)
+	if (cell_state(separator[0]) == SEPARATOR_CUT || (separator[0] & CELL_OVERFLOW_BIT) == 0)
 		return TREE_OK;
 	status = image_place(bulk, &whole, &reference);
 	if (status == TREE_OK)

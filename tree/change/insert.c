@@ -16,7 +16,7 @@
  */
 #define INSERT_ATTEMPTS 128
 
-/* Writes of an image out of line to another memory node than the leaf's, when its channel had to be reset. */
+/* Writes of an overflow key to another memory node than the leaf's, when its channel had to be reset. */
 #define IMAGE_ATTEMPTS 3
 
 typedef enum InsertPlace
@@ -30,11 +30,11 @@ typedef enum InsertPlace
 
 /* Gives a block back to which no cell refers. */
 static void
-block_return(Tree *tree, OutsideBlock *block)
+block_return(Tree *tree, OverflowBlock *block)
 {
 	assert(!tree->client->holding);
 	if (block->bytes != 0)
-		allocate_outside_return(tree, block->memory_node, block->offset, block->bytes);
+		allocate_overflow_return(tree, block->memory_node, block->offset, block->bytes);
 	block->bytes = 0;
 }
 
@@ -47,7 +47,7 @@ insert_abandon(Tree *tree)
 	assert(tree->block.bytes == 0 && tree->cut.bytes == 0);
 }
 
-/* Gives the image out of line a block near the leaf, once, and makes the cell. */
+/* Gives the overflow key a block near the leaf, once, and makes the cell. */
 static TreeStatus
 insert_cell_make(Insertion *in)
 {
@@ -58,19 +58,19 @@ insert_cell_make(Insertion *in)
 	assert(tree->block.bytes == 0);
 	assert(!tree->client->holding);
 
-	in->has_outside = cell_needs_outside(&tree->geometry, key);
-	if (in->has_outside)
+	in->has_overflow = cell_needs_overflow(&tree->geometry, key);
+	if (in->has_overflow)
 	{
-		in->outside.memory_node = tree_source(tree, pointer_memory_node(in->path.pointer));
-		in->outside.bytes = key->image_bytes;
-		in->outside.hash = image_hash(key->image, key->image_bytes);
-		status = allocate_outside(tree, in->outside.memory_node, key->image_bytes, &in->outside.offset);
+		in->overflow.memory_node = tree_source(tree, pointer_memory_node(in->path.pointer));
+		in->overflow.bytes = key->image_bytes;
+		in->overflow.hash = image_hash(key->image, key->image_bytes);
+		status = allocate_overflow(tree, in->overflow.memory_node, key->image_bytes, &in->overflow.offset);
 		if (status != TREE_OK)
 			return status;
-		tree->block = (OutsideBlock){in->outside.memory_node, key->image_bytes, in->outside.offset};
+		tree->block = (OverflowBlock){in->overflow.memory_node, key->image_bytes, in->overflow.offset};
 		in->image_pending = true;
 	}
-	cell_make(&tree->geometry, in->cell, key, 0, in->has_outside ? &in->outside : NULL);
+	cell_make(&tree->geometry, in->cell, key, 0, in->has_overflow ? &in->overflow : NULL);
 	return TREE_OK;
 }
 
@@ -85,11 +85,11 @@ insert_image_elsewhere(Insertion *in)
 	FabricOp op;
 
 	assert(!in->tree->client->holding);
-	if (!in->image_pending || in->outside.memory_node == pointer_memory_node(in->path.pointer))
+	if (!in->image_pending || in->overflow.memory_node == pointer_memory_node(in->path.pointer))
 		return TREE_OK;
 	op = insert_image_op(in);
 	for (int attempt = 0; attempt < IMAGE_ATTEMPTS && status == TREE_RETRY; attempt++)
-		status = access_execute(in->tree, in->outside.memory_node, &op, 1);
+		status = access_execute(in->tree, in->overflow.memory_node, &op, 1);
 	in->image_pending = status != TREE_OK;
 	assert(status != TREE_OK || !in->image_pending);
 	return status;
@@ -171,7 +171,7 @@ insert_overwrites(const Insertion *in, uint32_t slot)
 	const uint64_t *cell = tree->client->image + leaf_cell_word(&tree->geometry, slot);
 
 	return techniques->overwrite && techniques->entry_writes && !tree->geometry.format.postings &&
-	       !in->has_outside && cell_state(cell[0]) == CELL_LIVE &&
+	       !in->has_overflow && cell_state(cell[0]) == CELL_LIVE &&
 	       cell_same_key(&tree->geometry, cell, in->cell);
 }
 
@@ -417,7 +417,7 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 	in.cleared = 0;
 	in.outrun = false;
 	in.outruns = 0;
-	in.has_outside = in.image_pending = in.again = in.hit = in.kept = in.asked = false;
+	in.has_overflow = in.image_pending = in.again = in.hit = in.kept = in.asked = false;
 	in.alone_wanted = alone != NULL;
 	in.alone = true;
 	in.permit = permit;

@@ -17,9 +17,9 @@ typedef struct Insertion
 	Path path;
 	LockHold hold;
 	uint64_t cell[LINE_WORDS]; /* stamp 0 */
-	OutsideReference outside;
-	bool has_outside;
-	bool image_pending; /* the image out of line is not written yet */
+	OverflowReference overflow;
+	bool has_overflow;
+	bool image_pending; /* the overflow key is not written yet */
 	bool again;         /* a chain of this insert may have been applied before */
 	bool hit;
 	uint32_t cleared;         /* entries of the leaf's image that go, by its answer */
@@ -48,7 +48,7 @@ extern TreeStatus insert_wrote(Insertion *in, TreeStatus status);
  * the leaf is to be released.
  */
 extern bool insert_permitted(Insertion *in);
-/* The WRITE of the image out of line, from a private copy padded to whole words. */
+/* The WRITE of the overflow key, from a private copy padded to whole words. */
 extern FabricOp insert_image_op(const Insertion *in);
 /*
  * Begins a chain on the leaf's memory node: an image that belongs there goes first. Returns the number of

@@ -1,6 +1,6 @@
 /*
  * insert_common.c
- *		What inserts of all kinds do: ask for the permit, write the image out of line and the stamp, release the leaf, tell the parent.
+ *		What inserts of all kinds do: ask for the permit, write the overflow key and the stamp, release the leaf, tell the parent.
  */
 #include "tree/change/insert.h"
 
@@ -44,19 +44,19 @@ insert_wrote(Insertion *in, TreeStatus status)
 FabricOp
 insert_image_op(const Insertion *in)
 {
-	uint32_t bytes = (in->outside.bytes + 7) / 8 * 8;
+	uint32_t bytes = (in->overflow.bytes + 7) / 8 * 8;
 	FabricOp op = {
 		.opcode = FABRIC_WRITE,
 		.region = FABRIC_NODES,
 		.length = bytes,
-		.offset = in->outside.offset,
-		.buffer = in->tree->outside,
+		.offset = in->overflow.offset,
+		.buffer = in->tree->overflow,
 	};
 
-	assert(in->has_outside && in->image_pending);
+	assert(in->has_overflow && in->image_pending);
 	assert(bytes <= TREE_IMAGE_MAX_BYTES);
-	in->tree->outside[bytes / 8 - 1] = 0;
-	memcpy(in->tree->outside, in->key->image, in->outside.bytes);
+	in->tree->overflow[bytes / 8 - 1] = 0;
+	memcpy(in->tree->overflow, in->key->image, in->overflow.bytes);
 	return op;
 }
 
@@ -64,7 +64,7 @@ int
 insert_chain_begin(const Insertion *in, FabricOp *ops)
 {
 	assert(in->hold.held);
-	assert(!in->image_pending || in->outside.memory_node == in->hold.memory_node);
+	assert(!in->image_pending || in->overflow.memory_node == in->hold.memory_node);
 	if (!in->image_pending)
 		return 0;
 	ops[0] = insert_image_op(in);

@@ -67,7 +67,7 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	TREE_COUNT(tree, leaf_rewrites, 1);
 	TREE_COUNT(tree, dead_removals, dropped);
 	/* A cell of an earlier attempt of this insert has the block that the new cell has. */
-	leaf_free_blocks(tree, client->image, skip, in->has_outside ? &in->outside : NULL);
+	leaf_free_blocks(tree, client->image, skip, in->has_overflow ? &in->overflow : NULL);
 	return TREE_OK;
 }
 
@@ -147,7 +147,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
  * that the plan stands.
  */
 static TreeStatus
-insert_split_outside(Insertion *in, OrderedCells *cells, Split *split)
+insert_split_unlocked(Insertion *in, OrderedCells *cells, Split *split)
 {
 	Tree *tree = in->tree;
 	TreeClient *client = tree->client;
@@ -208,17 +208,17 @@ insert_split(Insertion *in, OrderedCells *cells)
 	}
 	split.cut = leaf_cut(g, &cells->leaf, insert_wanted_cut(in, &cells->leaf));
 	if (split.cut == 0)
-		return insert_split_outside(in, cells, &split);
+		return insert_split_unlocked(in, cells, &split);
 	leaf_separator(g, leaf_cut_left(&cells->leaf, split.cut), cells->leaf.cells[split.cut], split.separator);
 	/*
 	 * A whole separator is the least of the right half: where that is one of a tie, the comparator must find
 	 * it.
 	 */
 	if (cell_state(split.separator[0]) == SEPARATOR_FULL && !g->format.lossless &&
-	    ((split.separator[0] & CELL_OUTSIDE_BIT) != 0 ||
+	    ((split.separator[0] & CELL_OVERFLOW_BIT) != 0 ||
 	     (split.cut + 1 < cells->leaf.count &&
 	      cell_order(g, cells->leaf.cells[split.cut], cells->leaf.cells[split.cut + 1]) == 0)))
-		return insert_split_outside(in, cells, &split);
+		return insert_split_unlocked(in, cells, &split);
 	return insert_split_write(in, &cells->leaf, &split);
 }
 
@@ -234,7 +234,7 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
 	const uint64_t *node = in->tree->client->image;
 	const uint64_t *cell = node + leaf_cell_word(g, slot);
 	const uint64_t *head = node + leaf_cell_word(g, posting_head(g, node, slot));
-	OutsideReference reference;
+	OverflowReference reference;
 
 	assert(slot < g->leaf_cells);
 	assert(cell_state(cell[0]) != CELL_EMPTY);
@@ -247,10 +247,11 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
 		return insert_rewrite(in, slot, true, &cells->leaf);
 	}
 	in->hit = in->hit || !in->again;
-	if (in->has_outside)
+	if (in->has_overflow)
 	{
-		cell_outside(g, cell, &reference);
-		in->kept = reference.memory_node != in->outside.memory_node || reference.offset != in->outside.offset;
+		cell_overflow(g, cell, &reference);
+		in->kept =
+			reference.memory_node != in->overflow.memory_node || reference.offset != in->overflow.offset;
 	}
 	insert_gather(in, node, LEAF_NO_SLOT, NULL, &cells->leaf);
 	return insert_rewrite(in, LEAF_NO_SLOT, false, &cells->leaf);

@@ -52,7 +52,7 @@ child_pointer(const TreeMerge *merge, uint32_t i)
 
 /* ---- what can be merged ---- */
 
-/* A leaf without any cell, dead-marked ones included: so it has no image out of line either. */
+/* A leaf without any cell, dead-marked ones included: so it has no overflow key either. */
 static bool
 leaf_is_empty(const NodeGeometry *g, const uint64_t *leaf)
 {

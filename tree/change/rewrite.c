@@ -5,7 +5,7 @@
 #include "tree/internal.h"
 
 void
-leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const OutsideReference *kept)
+leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const OverflowReference *kept)
 {
 	const NodeGeometry *g = &tree->geometry;
 	bool proven = leaf_dead_proven(g, old);
@@ -16,14 +16,14 @@ leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const Outsid
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = old + leaf_cell_word(g, slot);
-		OutsideReference reference;
+		OverflowReference reference;
 
 		/* Victims are empty by now; other empty cells never had a block. */
-		if ((slot != dropped && leaf_keeps(cell[0], proven)) || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+		if ((slot != dropped && leaf_keeps(cell[0], proven)) || (cell[0] & CELL_OVERFLOW_BIT) == 0)
 			continue;
-		cell_outside(g, cell, &reference);
+		cell_overflow(g, cell, &reference);
 		if (kept == NULL || reference.memory_node != kept->memory_node || reference.offset != kept->offset)
-			allocate_outside_return(tree, reference.memory_node, reference.offset, reference.bytes);
+			allocate_overflow_return(tree, reference.memory_node, reference.offset, reference.bytes);
 	}
 }
 

@@ -32,7 +32,7 @@ order_images(Tree *tree, OrderedCells *cells)
 	{
 		if (cells->leaf.cells[i] != cells->extra)
 			cells->images[i] = images[count++];
-		else if ((cells->extra[0] & CELL_OUTSIDE_BIT) != 0)
+		else if ((cells->extra[0] & CELL_OVERFLOW_BIT) != 0)
 			cells->images[i] = cells->extra_key->image;
 		else
 			cells->images[i] = NULL;
@@ -111,8 +111,8 @@ order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uin
 {
 	const NodeGeometry *g = &tree->geometry;
 	const uint8_t *image = cells->images[cut];
-	OutsideReference reference;
-	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .buffer = tree->outside};
+	OverflowReference reference;
+	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .buffer = tree->overflow};
 	TreeKey key;
 	TreeStatus status;
 
@@ -120,21 +120,21 @@ order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uin
 	assert(tree->cut.bytes == 0);
 
 	leaf_separator(g, leaf_cut_left(&cells->leaf, cut), cells->leaf.cells[cut], separator);
-	if ((separator[0] & CELL_OUTSIDE_BIT) == 0 || cell_state(separator[0]) == SEPARATOR_CUT)
+	if ((separator[0] & CELL_OVERFLOW_BIT) == 0 || cell_state(separator[0]) == SEPARATOR_CUT)
 		return TREE_OK;
 	cell_key(g, separator, true, &key);
 	key.image = image;
 	memory_node = tree_source(tree, memory_node);
 	assert(image != NULL && key.image_bytes > 0);
-	status = allocate_outside(tree, memory_node, key.image_bytes, &reference.offset);
+	status = allocate_overflow(tree, memory_node, key.image_bytes, &reference.offset);
 	if (status != TREE_OK)
 		return status;
-	tree->cut = (OutsideBlock){memory_node, key.image_bytes, reference.offset};
+	tree->cut = (OverflowBlock){memory_node, key.image_bytes, reference.offset};
 	reference.memory_node = memory_node;
 	reference.bytes = key.image_bytes;
 	reference.hash = image_hash(image, key.image_bytes);
-	memset(tree->outside, 0, (key.image_bytes + 7u) / 8 * 8);
-	memcpy(tree->outside, image, key.image_bytes);
+	memset(tree->overflow, 0, (key.image_bytes + 7u) / 8 * 8);
+	memcpy(tree->overflow, image, key.image_bytes);
 	op.length = (key.image_bytes + 7u) / 8 * 8;
 	op.offset = reference.offset;
 	cell_make(g, separator, &key, 0, &reference);

@@ -8,14 +8,14 @@
  */
 #include "tree/descent/offload.h"
 
-/* Blocks that access_read_outside() takes at once. */
-#define OUTSIDE_BATCH 64
+/* Blocks that access_read_overflow() takes at once. */
+#define OVERFLOW_BATCH 64
 
 static uint32_t
-outside_room(uint32_t bytes)
+overflow_room(uint32_t bytes)
 {
 	assert(bytes <= UINT16_MAX);
-	return (bytes + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+	return (bytes + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 }
 
 /* Makes the pool hold `bytes`; what was in it is lost. */
@@ -41,9 +41,9 @@ TreeStatus
 search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t **images)
 {
 	const NodeGeometry *g = &tree->geometry;
-	OutsideReference references[OUTSIDE_BATCH];
-	uint8_t *buffers[OUTSIDE_BATCH];
-	OutsideReference reference;
+	OverflowReference references[OVERFLOW_BATCH];
+	uint8_t *buffers[OVERFLOW_BATCH];
+	OverflowReference reference;
 	size_t bytes = 0;
 	int batch = 0;
 	TreeStatus status;
@@ -53,31 +53,31 @@ search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t
 
 	for (int i = 0; i < count; i++)
 	{
-		if ((cells[i][0] & CELL_OUTSIDE_BIT) == 0)
+		if ((cells[i][0] & CELL_OVERFLOW_BIT) == 0)
 			continue;
-		cell_outside(g, cells[i], &reference);
+		cell_overflow(g, cells[i], &reference);
 		if (reference.bytes > TREE_IMAGE_MAX_BYTES)
 			return TREE_RETRY;
-		bytes += outside_room(reference.bytes);
+		bytes += overflow_room(reference.bytes);
 	}
 	status = pool_grow(tree, bytes);
 	bytes = 0;
 	for (int i = 0; i < count && status == TREE_OK; i++)
 	{
 		images[i] = NULL;
-		if ((cells[i][0] & CELL_OUTSIDE_BIT) == 0)
+		if ((cells[i][0] & CELL_OVERFLOW_BIT) == 0)
 			continue;
-		cell_outside(g, cells[i], &references[batch]);
+		cell_overflow(g, cells[i], &references[batch]);
 		buffers[batch] = tree->pool + bytes;
 		images[i] = buffers[batch];
-		bytes += outside_room(references[batch].bytes);
-		if (++batch < OUTSIDE_BATCH)
+		bytes += overflow_room(references[batch].bytes);
+		if (++batch < OVERFLOW_BATCH)
 			continue;
-		status = access_read_outside(tree, references, batch, buffers);
+		status = access_read_overflow(tree, references, batch, buffers);
 		batch = 0;
 	}
 	if (status == TREE_OK && batch > 0)
-		status = access_read_outside(tree, references, batch, buffers);
+		status = access_read_overflow(tree, references, batch, buffers);
 	return status;
 }
 
@@ -130,7 +130,7 @@ search_compare_image(Tree *tree, const TreeBound *bound, const uint64_t *cell, b
 	Decision decision = node_decide(&tree->geometry, bound, cell, separator);
 	TreeKey key;
 
-	assert(image == NULL || (cell[0] & CELL_OUTSIDE_BIT) != 0);
+	assert(image == NULL || (cell[0] & CELL_OVERFLOW_BIT) != 0);
 	if (decision != DECIDE_UNKNOWN)
 		return (int) decision;
 	cell_key(&tree->geometry, cell, separator, &key);
@@ -143,8 +143,8 @@ TreeStatus
 search_compare(Tree *tree, const TreeBound *bound, const uint64_t *cell, bool separator, int *result)
 {
 	Decision decision = node_decide(&tree->geometry, bound, cell, separator);
-	OutsideReference reference;
-	uint8_t *buffer = (uint8_t *) tree->outside;
+	OverflowReference reference;
+	uint8_t *buffer = (uint8_t *) tree->overflow;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
@@ -155,13 +155,13 @@ search_compare(Tree *tree, const TreeBound *bound, const uint64_t *cell, bool se
 		*result = (int) decision;
 		return TREE_OK;
 	}
-	if ((cell[0] & CELL_OUTSIDE_BIT) == 0)
+	if ((cell[0] & CELL_OVERFLOW_BIT) == 0)
 	{
 		*result = search_compare_image(tree, bound, cell, separator, NULL);
 		return TREE_OK;
 	}
-	cell_outside(&tree->geometry, cell, &reference);
-	status = access_read_outside(tree, &reference, 1, &buffer);
+	cell_overflow(&tree->geometry, cell, &reference);
+	status = access_read_overflow(tree, &reference, 1, &buffer);
 	if (status == TREE_OK)
 		*result = search_compare_image(tree, bound, cell, separator, buffer);
 	return status;
@@ -193,12 +193,12 @@ search_separator_bound(Tree *tree, const uint64_t *separator, int8_t side, TreeB
 	assert(side == 0 || side == -1);
 
 	cell_key(g, separator, true, &key);
-	if (!key.cut && (separator[0] & CELL_OUTSIDE_BIT) != 0)
+	if (!key.cut && (separator[0] & CELL_OVERFLOW_BIT) != 0)
 	{
-		OutsideReference reference;
+		OverflowReference reference;
 
-		cell_outside(g, separator, &reference);
-		status = access_read_outside(tree, &reference, 1, &buffer);
+		cell_overflow(g, separator, &reference);
+		status = access_read_overflow(tree, &reference, 1, &buffer);
 	}
 	else if (key.image_bytes != 0)
 		memcpy(buffer, key.image, key.image_bytes);

@@ -4,7 +4,7 @@
  *
  * Every node is judged as a private copy, so that a busy tree is no different from a quiet one: low fences
  * never change, a child is linked before its parent names it, and a parent is read before the first of its
- * children.  What looks wrong is read again before it is reported; only an image out of line can be gone with
+ * children.  What looks wrong is read again before it is reported; only an overflow key can be gone with
  * its cell in between.
  *
  * The comparator and the callbacks may jump: nothing is held, and all memory is the stack's or the handle's.
@@ -20,7 +20,7 @@
 #define MESSAGE_BYTES 256
 
 /*
- * Looks at a node before what is found is reported: images out of line go away with their cells while vacuum
+ * Looks at a node before what is found is reported: overflow keys go away with their cells while vacuum
  * runs.
  */
 #define LOOKS 4
@@ -105,7 +105,7 @@ separators_compare(Check *check, const uint64_t *a, const uint64_t *b, int *orde
 
 	assert(!separator_infinite(a) && !separator_infinite(b));
 	status = search_separator_bound(check->tree, a, 0, &bound,
-	                                (uint8_t *) check->tree->outside + TREE_IMAGE_MAX_BYTES);
+	                                (uint8_t *) check->tree->overflow + TREE_IMAGE_MAX_BYTES);
 	if (status == TREE_OK)
 		status = search_compare(check->tree, &bound, b, true, order);
 	return status;
@@ -115,24 +115,24 @@ static void
 separator_shape(Check *check, const uint64_t *separator, const char *what)
 {
 	const NodeGeometry *g = &check->tree->geometry;
-	OutsideReference reference;
+	OverflowReference reference;
 
 	assert(separator != NULL && what != NULL);
 	if (cell_state(separator[0]) == CELL_POSTING)
 		problem(check, "%s in an unknown state", what);
-	if (cell_state(separator[0]) != SEPARATOR_FULL && (separator[0] & CELL_OUTSIDE_BIT) != 0)
+	if (cell_state(separator[0]) != SEPARATOR_FULL && (separator[0] & CELL_OVERFLOW_BIT) != 0)
 		problem(check, "%s has an image and no key", what);
-	if ((separator[0] & CELL_OUTSIDE_BIT) == 0)
+	if ((separator[0] & CELL_OVERFLOW_BIT) == 0)
 		return;
 	if (g->format.lossless)
 	{
-		problem(check, "%s has an image out of line in a lossless tree", what);
+		problem(check, "%s has an overflow key in a lossless tree", what);
 		return;
 	}
-	cell_outside(g, separator, &reference);
+	cell_overflow(g, separator, &reference);
 	if (reference.bytes == 0 || reference.bytes > TREE_IMAGE_MAX_BYTES ||
 	    reference.memory_node >= check->tree->client->options.nodes)
-		problem(check, "%s has an impossible image out of line", what);
+		problem(check, "%s has an impossible overflow key", what);
 }
 
 /* The node's fences: they tile the level with those of the node before it. */
@@ -199,7 +199,7 @@ check_separators(Check *check)
 	return status;
 }
 
-/* Fetches the images out of line of all separators: their hashes are checked on the way. */
+/* Fetches the overflow keys of all separators: their hashes are checked on the way. */
 static TreeStatus
 check_separator_images(Check *check)
 {
@@ -249,7 +249,7 @@ check_posting(Check *check, uint32_t slot, const uint64_t *head, uint64_t above)
 
 	assert(cell_is_posting(cell));
 	assert(!cell_is_posting(head));
-	if ((cell[0] & (CELL_HIGH_BIT | CELL_OUTSIDE_BIT | CELL_OFFSET_MASK << CELL_OFFSET_SHIFT)) != 0 ||
+	if ((cell[0] & (CELL_HIGH_BIT | CELL_OVERFLOW_BIT | CELL_OFFSET_MASK << CELL_OFFSET_SHIFT)) != 0 ||
 	    posting_get(cell, 0) == 0)
 		problem(check, "posting cell %u is malformed", slot);
 	for (uint32_t i = 0; i < g->posting_tids; i++)
@@ -427,15 +427,16 @@ check_entries(Check *check, const OrderedCells *cells)
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = check->node + leaf_cell_word(g, slot);
-		OutsideReference reference;
+		OverflowReference reference;
 
 		statistics->entries +=
 			cell_is_posting(cell) ? posting_count(g, cell) : cell_state(cell[0]) == CELL_LIVE;
 		statistics->dead += cell_state(cell[0]) == CELL_DEAD;
-		if (g->format.lossless || cell_state(cell[0]) == CELL_EMPTY || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+		if (g->format.lossless || cell_state(cell[0]) == CELL_EMPTY || (cell[0] & CELL_OVERFLOW_BIT) == 0)
 			continue;
-		cell_outside(g, cell, &reference);
-		statistics->outside_bytes += (reference.bytes + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+		cell_overflow(g, cell, &reference);
+		statistics->overflow_bytes +=
+			(reference.bytes + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 	}
 	for (uint32_t i = 0; check->entry != NULL && i < cells->leaf.count; i++)
 	{
@@ -538,7 +539,7 @@ check_node(Check *check, OrderedCells *cells)
 		status = check->level == 0 ? check_leaf(check, cells) : check_inner(check);
 	if (status == TREE_RETRY)
 	{
-		problem(check, "an image out of line is not its cell's");
+		problem(check, "an overflow key is not its cell's");
 		status = TREE_OK;
 	}
 	return status;

@@ -159,7 +159,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
           void *argument, Tree **handle)
 {
 	/* The room for images, behind the handle: two, each rounded up to a block's alignment. */
-	const size_t image_bytes = (TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+	const size_t image_bytes = (TREE_IMAGE_MAX_BYTES + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 	const size_t handle_bytes = (sizeof(Tree) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 	Tree *t;
 
@@ -185,7 +185,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	t->geometry.ends = client->options.ends;
 	t->compare = compare;
 	t->compare_argument = argument;
-	t->outside = (uint64_t *) ((char *) t + handle_bytes);
+	t->overflow = (uint64_t *) ((char *) t + handle_bytes);
 	t->state = state_get(client, tree);
 	if (t->state != NULL)
 	{

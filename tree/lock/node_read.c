@@ -205,7 +205,7 @@ access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
  * word.
  */
 static FabricOp
-outside_op(const OutsideReference *reference, uint8_t *buffer)
+overflow_op(const OverflowReference *reference, uint8_t *buffer)
 {
 	FabricOp op = {
 		.opcode = FABRIC_READ,
@@ -215,13 +215,13 @@ outside_op(const OutsideReference *reference, uint8_t *buffer)
 		.buffer = buffer,
 	};
 
-	assert(reference->offset % OUTSIDE_ALIGN == 0);
+	assert(reference->offset % OVERFLOW_ALIGN == 0);
 	assert((uintptr_t) buffer % 8 == 0);
 	return op;
 }
 
 TreeStatus
-access_read_outside(Tree *tree, const OutsideReference *references, int count, uint8_t *const *buffers)
+access_read_overflow(Tree *tree, const OverflowReference *references, int count, uint8_t *const *buffers)
 {
 	FabricOp ops[FABRIC_MAX_CHAIN];
 	uint64_t done = 0;
@@ -244,7 +244,7 @@ access_read_outside(Tree *tree, const OutsideReference *references, int count, u
 			if (references[i].bytes == 0 || references[i].bytes > TREE_IMAGE_MAX_BYTES)
 				return TREE_RETRY;
 			memory_node = references[i].memory_node;
-			ops[posted++] = outside_op(&references[i], buffers[i]);
+			ops[posted++] = overflow_op(&references[i], buffers[i]);
 			done |= 1ull << i;
 			left--;
 		}

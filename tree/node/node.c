@@ -12,9 +12,9 @@ _Static_assert(HEADER_SUM == 6 && HEADER_SELF == 7, "node_sum() skips the one wo
 _Static_assert(TREE_NORM_WORDS * 8 + 8 == LINE_BYTES, "the largest cell is a line");
 
 /* Bits of an image's reference out of line: offset/16:40 | memory node:8 | length:16. */
-#define OUTSIDE_OFFSET_BITS 40
-#define OUTSIDE_NODE_SHIFT 40
-#define OUTSIDE_LENGTH_SHIFT 48
+#define OVERFLOW_OFFSET_BITS 40
+#define OVERFLOW_NODE_SHIFT 40
+#define OVERFLOW_LENGTH_SHIFT 48
 
 bool
 format_valid(const TreeFormat *format)
@@ -253,7 +253,7 @@ image_hash(const void *image, uint32_t bytes)
 }
 
 bool
-cell_needs_outside(const NodeGeometry *g, const TreeKey *key)
+cell_needs_overflow(const NodeGeometry *g, const TreeKey *key)
 {
 	assert(g->image_room == 0 || g->image_room >= 16);
 	assert(key->image_bytes <= TREE_IMAGE_MAX_BYTES);
@@ -263,12 +263,12 @@ cell_needs_outside(const NodeGeometry *g, const TreeKey *key)
 
 void
 cell_make(const NodeGeometry *g, uint64_t *cell, const TreeKey *key, uint64_t generation,
-          const OutsideReference *outside)
+          const OverflowReference *overflow)
 {
 	uint64_t *image = cell + 1 + g->norm_words;
 
-	assert((outside != NULL) == cell_needs_outside(g, key));
-	assert(g->format.lossless || key->cut || key->image_bytes == 0 || outside || key->image != NULL);
+	assert((overflow != NULL) == cell_needs_overflow(g, key));
+	assert(g->format.lossless || key->cut || key->image_bytes == 0 || overflow || key->image != NULL);
 
 	for (uint32_t i = 0; i < g->norm_words; i++)
 		cell[1 + i] = key->norm[i];
@@ -279,13 +279,14 @@ cell_make(const NodeGeometry *g, uint64_t *cell, const TreeKey *key, uint64_t ge
 		cell[0] = cell_word0(generation, 0, 0, SEPARATOR_CUT, key->high, false);
 		return;
 	}
-	cell[0] = cell_word0(generation, key->block, key->offset, CELL_LIVE, key->high, outside != NULL);
-	if (outside != NULL)
+	cell[0] = cell_word0(generation, key->block, key->offset, CELL_LIVE, key->high, overflow != NULL);
+	if (overflow != NULL)
 	{
-		assert(outside->offset % OUTSIDE_ALIGN == 0 && outside->bytes <= UINT16_MAX);
-		image[0] = outside->offset / OUTSIDE_ALIGN | (uint64_t) outside->memory_node << OUTSIDE_NODE_SHIFT |
-		           (uint64_t) outside->bytes << OUTSIDE_LENGTH_SHIFT;
-		image[1] = outside->hash;
+		assert(overflow->offset % OVERFLOW_ALIGN == 0 && overflow->bytes <= UINT16_MAX);
+		image[0] = overflow->offset / OVERFLOW_ALIGN |
+		           (uint64_t) overflow->memory_node << OVERFLOW_NODE_SHIFT |
+		           (uint64_t) overflow->bytes << OVERFLOW_LENGTH_SHIFT;
+		image[1] = overflow->hash;
 	}
 	else if (!g->format.lossless)
 	{
@@ -299,14 +300,14 @@ uint16_t
 cell_image(const NodeGeometry *g, const uint64_t *cell, const uint8_t **image)
 {
 	const uint8_t *place = (const uint8_t *) (cell + 1 + g->norm_words);
-	OutsideReference reference;
+	OverflowReference reference;
 
 	*image = NULL;
 	if (g->format.lossless)
 		return 0;
-	if ((cell[0] & CELL_OUTSIDE_BIT) != 0)
+	if ((cell[0] & CELL_OVERFLOW_BIT) != 0)
 	{
-		cell_outside(g, cell, &reference);
+		cell_overflow(g, cell, &reference);
 		return (uint16_t) reference.bytes;
 	}
 	*image = place + 1;
@@ -334,33 +335,33 @@ cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *k
 }
 
 void
-cell_outside(const NodeGeometry *g, const uint64_t *cell, OutsideReference *reference)
+cell_overflow(const NodeGeometry *g, const uint64_t *cell, OverflowReference *reference)
 {
 	const uint64_t *image = cell + 1 + g->norm_words;
 
-	assert((cell[0] & CELL_OUTSIDE_BIT) != 0);
+	assert((cell[0] & CELL_OVERFLOW_BIT) != 0);
 	assert(g->image_room >= 16);
 
-	reference->offset = (image[0] & ((1ull << OUTSIDE_OFFSET_BITS) - 1)) * OUTSIDE_ALIGN;
-	reference->memory_node = (uint32_t) (image[0] >> OUTSIDE_NODE_SHIFT) & 0xff;
-	reference->bytes = (uint32_t) (image[0] >> OUTSIDE_LENGTH_SHIFT);
+	reference->offset = (image[0] & ((1ull << OVERFLOW_OFFSET_BITS) - 1)) * OVERFLOW_ALIGN;
+	reference->memory_node = (uint32_t) (image[0] >> OVERFLOW_NODE_SHIFT) & 0xff;
+	reference->bytes = (uint32_t) (image[0] >> OVERFLOW_LENGTH_SHIFT);
 	reference->hash = image[1];
 }
 
 bool
 cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 {
-	uint64_t differ = (a[0] ^ b[0]) & (CELL_HIGH_BIT | CELL_OUTSIDE_BIT);
+	uint64_t differ = (a[0] ^ b[0]) & (CELL_HIGH_BIT | CELL_OVERFLOW_BIT);
 	uint32_t place = g->cell_words;
 
 	assert(a != NULL && b != NULL);
 	assert(g->cell_words >= 2);
 
-	/* Of an image out of line: its length and hash, not where it lies. */
-	if ((a[0] & b[0] & CELL_OUTSIDE_BIT) != 0)
+	/* Of an overflow key: its length and hash, not where it lies. */
+	if ((a[0] & b[0] & CELL_OVERFLOW_BIT) != 0)
 	{
 		place = 1 + g->norm_words;
-		differ |= (a[place] ^ b[place]) >> OUTSIDE_LENGTH_SHIFT;
+		differ |= (a[place] ^ b[place]) >> OVERFLOW_LENGTH_SHIFT;
 	}
 	for (uint32_t i = 1; i < g->cell_words; i++)
 		differ |= i == place ? 0 : a[i] ^ b[i];

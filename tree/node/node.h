@@ -24,9 +24,9 @@
  * slot describes itself. cell_order() is total where the format is lossless; elsewhere cells with equal
  * normalized keys lie together in the base, but in any order among themselves: whoever needs their order asks
  * the comparator (and then the TID). Under NODE_BASE_ORDERED the base is in the comparator's order, too.
- * Cell:	0	stamp:16 | block:32 | offset:12 | state:2 | high:1 | outside:1
+ * Cell:	0	stamp:16 | block:32 | offset:12 | state:2 | high:1 | overflow:1
  *			1..	normalized key, norm_bytes; then, if the format is not lossless, the image: a length
- *				byte and the bytes; or with `outside` {offset/16:40 | memory node:8 | length:16} and a
+ *				byte and the bytes; or with `overflow` {offset/16:40 | memory node:8 | length:16} and a
  *				64-bit hash of the bytes
  * Posting: behind a cell of the base, in cells of its own, further TIDs of the same key, ascending. Only rewrites and the bulk
  * load make and change them (posting.c), and only where TreeFormat.postings allows it.
@@ -101,7 +101,7 @@
 #define NODE_BASE_ORDERED 0x000008u
 /* It is in no tree: one of a list of nodes to be used again, whose next one is its right sibling (freed.c). */
 #define NODE_FREE 0x000010u
-/* It is no node: the first line of a chunk that is cut into blocks for images out of line (allocate.c). */
+/* It is no node: the first line of a chunk that is cut into blocks for overflow keys (allocate.c). */
 #define NODE_BLOCKS 0x000020u
 
 /* States of a leaf cell. */
@@ -121,7 +121,7 @@
 #define CELL_OFFSET_MASK 0xfffull
 #define CELL_STATE_SHIFT 60
 #define CELL_HIGH_BIT (1ull << 62)
-#define CELL_OUTSIDE_BIT (1ull << 63)
+#define CELL_OVERFLOW_BIT (1ull << 63)
 /* The TID bits of a cell's word 0: equal for equal TIDs, and ordered as TIDs once shifted. */
 #define CELL_TID_MASK 0x0fffffffffff0000ull
 
@@ -359,24 +359,24 @@ tid_order(uint32_t block, uint16_t offset)
 }
 
 static inline uint64_t
-cell_word0(uint64_t generation, uint32_t block, uint16_t offset, uint32_t state, bool high, bool outside)
+cell_word0(uint64_t generation, uint32_t block, uint16_t offset, uint32_t state, bool high, bool overflow)
 {
 	return (generation & STAMP_MASK) | (uint64_t) block << CELL_BLOCK_SHIFT |
 	       ((uint64_t) offset & CELL_OFFSET_MASK) << CELL_OFFSET_SHIFT |
 	       (uint64_t) state << CELL_STATE_SHIFT | (high ? CELL_HIGH_BIT : 0) |
-	       (outside ? CELL_OUTSIDE_BIT : 0);
+	       (overflow ? CELL_OVERFLOW_BIT : 0);
 }
 
-/* Reference to an image out of line: the two words at the image's place in a cell. */
-typedef struct OutsideReference
+/* Reference to an overflow key: the two words at the image's place in a cell. */
+typedef struct OverflowReference
 {
 	uint32_t memory_node;
 	uint64_t offset; /* bytes in NODES, 16-aligned */
 	uint32_t bytes;
 	uint64_t hash; /* XXH3 of the bytes: the proof that they are these */
-} OutsideReference;
+} OverflowReference;
 
-#define OUTSIDE_ALIGN 16u
+#define OVERFLOW_ALIGN 16u
 
 /*
  * Redo slot (FABRIC_REDO_BYTES at capabilities->redo_offset): header in the first stripe, image in the
@@ -535,21 +535,21 @@ separator_infinite(const uint64_t *separator)
 	return cell_state(node_word(separator, 0)) == SEPARATOR_INFINITE;
 }
 
-/* Hash of an image out of line, as its reference has it. */
+/* Hash of an overflow key, as its reference has it. */
 extern uint64_t image_hash(const void *image, uint32_t bytes);
-/* Builds a cell from a key; `outside` NULL when the image fits or there is none. */
+/* Builds a cell from a key; `overflow` NULL when the image fits or there is none. */
 extern void cell_make(const NodeGeometry *g, uint64_t *cell, const TreeKey *key, uint64_t generation,
-                      const OutsideReference *outside);
+                      const OverflowReference *overflow);
 /* Whether the key's image needs a place out of line. */
-extern bool cell_needs_outside(const NodeGeometry *g, const TreeKey *key);
+extern bool cell_needs_overflow(const NodeGeometry *g, const TreeKey *key);
 /*
- * Fills a key from a cell; an image inline points into the cell, one outside is left NULL with image_bytes
+ * Fills a key from a cell; an image inline points into the cell, an overflow key is left NULL with image_bytes
  * set.
  */
 extern void cell_key(const NodeGeometry *g, const uint64_t *cell, bool separator, TreeKey *key);
 /* The length of an entry's or whole separator's image, 0 = none; *image: where it lies in the cell, NULL = not there. */
 extern uint16_t cell_image(const NodeGeometry *g, const uint64_t *cell, const uint8_t **image);
-extern void cell_outside(const NodeGeometry *g, const uint64_t *cell, OutsideReference *reference);
+extern void cell_overflow(const NodeGeometry *g, const uint64_t *cell, OverflowReference *reference);
 /* Same bytes but for stamp, TID, state and, out of line, place. */
 extern bool cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
 /*

@@ -21,13 +21,13 @@ pointer_leads(const NodeGeometry *g, uint64_t pointer)
 
 /* The reference of a cell or separator that says that it has one. */
 static bool
-outside_leads(const NodeGeometry *g, const uint64_t *cell)
+overflow_leads(const NodeGeometry *g, const uint64_t *cell)
 {
-	OutsideReference reference;
+	OverflowReference reference;
 
 	if (g->format.lossless)
 		return false;
-	cell_outside(g, cell, &reference);
+	cell_overflow(g, cell, &reference);
 	return reference.memory_node < g->memory_nodes && reference.bytes > 0 &&
 	       reference.bytes <= TREE_IMAGE_MAX_BYTES;
 }
@@ -37,8 +37,8 @@ separator_has_shape(const NodeGeometry *g, const uint64_t *separator)
 {
 	uint32_t state = cell_state(separator[0]);
 
-	if ((separator[0] & CELL_OUTSIDE_BIT) != 0)
-		return state == SEPARATOR_FULL && outside_leads(g, separator);
+	if ((separator[0] & CELL_OVERFLOW_BIT) != 0)
+		return state == SEPARATOR_FULL && overflow_leads(g, separator);
 	return state <= SEPARATOR_CUT;
 }
 
@@ -64,22 +64,22 @@ fences_have_shape(const NodeGeometry *g, const uint64_t *node)
 	return order < 0 || (order == 0 && !g->format.lossless);
 }
 
-/* Of a leaf that has images out of line. */
+/* Of a leaf that has overflow keys. */
 static bool
-outsides_have_shape(const NodeGeometry *g, const uint64_t *node)
+overflow_keys_have_shape(const NodeGeometry *g, const uint64_t *node)
 {
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
 	{
 		const uint64_t *cell = node + leaf_cell_word(g, slot);
 
-		if ((cell[0] & CELL_OUTSIDE_BIT) != 0 && (cell_is_posting(cell) || !outside_leads(g, cell)))
+		if ((cell[0] & CELL_OVERFLOW_BIT) != 0 && (cell_is_posting(cell) || !overflow_leads(g, cell)))
 			return false;
 	}
 	return true;
 }
 
 /*
- * What a leaf's cells have: in the top bit, one with an image out of line; in the bit of a state's upper half, a posting cell.  Each
+ * What a leaf's cells have: in the top bit, one with an overflow key; in the bit of a state's upper half, a posting cell.  Each
  * leaf that is read is looked at: so there are no branches, and a constant stride for the compiler's sake.
  */
 static inline __attribute__((always_inline)) uint64_t
@@ -95,7 +95,7 @@ cells_have(const uint64_t *word, uint32_t words, uint32_t cells)
 		any |= word[slot * words];
 		both |= word[slot * words] & word[slot * words] << 1;
 	}
-	return (any & CELL_OUTSIDE_BIT) | (both & 2ull << CELL_STATE_SHIFT);
+	return (any & CELL_OVERFLOW_BIT) | (both & 2ull << CELL_STATE_SHIFT);
 }
 
 static bool
@@ -112,7 +112,7 @@ leaf_has_shape(const NodeGeometry *g, const uint64_t *node)
 		have = cells_have(word, 4, g->leaf_cells);
 	else
 		have = cells_have(word, 8, g->leaf_cells);
-	return ((have & CELL_OUTSIDE_BIT) == 0 || outsides_have_shape(g, node)) &&
+	return ((have & CELL_OVERFLOW_BIT) == 0 || overflow_keys_have_shape(g, node)) &&
 	       ((have & 2ull << CELL_STATE_SHIFT) == 0 || !leaf_posting_stray(g, node));
 }
 

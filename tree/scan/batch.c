@@ -8,7 +8,7 @@
  * tie, the comparator decides: in a base that is ordered by it (NODE_BASE_ORDERED) by halves, too, and only
  * the tail is sorted into such a base; elsewhere for every cell that ties.
  *
- * The images out of line of all cells that tie with a bound, or with a neighbor whose order is open, are
+ * The overflow keys of all cells that tie with a bound, or with a neighbor whose order is open, are
  * fetched by one chain before the first comparison, also for a search by halves: that would look at few of
  * them, but by a chain for each.  In the first leaf the far fence's image, if the stop bound ties with it,
  * comes with them.
@@ -32,8 +32,8 @@ typedef struct Candidate
 	uint16_t slot;
 	bool lower_tie; /* its bytes tie with those of the lower bound */
 	bool upper_tie;
-	bool outside; /* the comparator will want its image, which is out of line */
-	bool placed;  /* of an ordered base: within the bounds, and in its place among others of its kind */
+	bool overflow; /* the comparator will want its image, which is out of line */
+	bool placed;   /* of an ordered base: within the bounds, and in its place among others of its kind */
 } Candidate;
 
 typedef struct Candidates
@@ -168,7 +168,7 @@ candidate_add(Candidates *candidates, const uint64_t *cell, uint32_t slot, Sides
 	candidate->slot = (uint16_t) slot;
 	candidate->lower_tie = sides.lower == 0;
 	candidate->upper_tie = sides.upper == 0;
-	candidate->outside = false;
+	candidate->overflow = false;
 	candidate->placed = false;
 	candidates->count++;
 }
@@ -271,7 +271,7 @@ scan_pool_grow(TreeScan *scan, uint32_t bytes)
 	uint32_t wanted = scan->pool_used + bytes;
 
 	assert(scan->pool_used <= scan->pool_bytes);
-	assert(bytes <= LEAF_CELLS_TARGET * (TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN));
+	assert(bytes <= LEAF_CELLS_TARGET * (TREE_IMAGE_MAX_BYTES + OVERFLOW_ALIGN));
 	if (wanted <= scan->pool_bytes)
 		return TREE_OK;
 	pool = client_allocate_beside(client, scan, wanted);
@@ -303,7 +303,7 @@ static TreeStatus
 scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
-	OutsideReference references[LEAF_CELLS_TARGET];
+	OverflowReference references[LEAF_CELLS_TARGET];
 	uint8_t *buffers[LEAF_CELLS_TARGET];
 	uint32_t places[LEAF_CELLS_TARGET];
 	uint32_t used = scan->pool_used;
@@ -317,12 +317,12 @@ scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 	{
 		if (scan->images[slots[i]] != 0)
 			continue;
-		cell_outside(g, slots[i] == FENCE_SLOT ? far_fence(scan) : scan->leaf + leaf_cell_word(g, slots[i]),
-		             &references[fetched]);
+		cell_overflow(g, slots[i] == FENCE_SLOT ? far_fence(scan) : scan->leaf + leaf_cell_word(g, slots[i]),
+		              &references[fetched]);
 		if (references[fetched].bytes == 0 || references[fetched].bytes > TREE_IMAGE_MAX_BYTES)
 			return TREE_RETRY;
 		places[fetched] = used;
-		used += (references[fetched].bytes + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+		used += (references[fetched].bytes + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 		fetched++;
 	}
 	if (fetched == 0)
@@ -331,7 +331,7 @@ scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 	for (int i = 0; i < fetched; i++)
 		buffers[i] = scan->pool + places[i];
 	if (status == TREE_OK)
-		status = access_read_outside(scan->tree, references, fetched, buffers);
+		status = access_read_overflow(scan->tree, references, fetched, buffers);
 	if (status != TREE_OK)
 		return status;
 	fetched = 0;
@@ -343,7 +343,7 @@ scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
 }
 
 /*
- * Adds a slot to those whose images out of line are to be fetched, if it has one that the comparator will
+ * Adds a slot to those whose overflow keys are to be fetched, if it has one that the comparator will
  * want.
  */
 static void
@@ -354,7 +354,7 @@ bound_wants(const TreeScan *scan, const TreeBound *bound, uint32_t slot, uint16_
 
 	assert(slot < g->leaf_cells);
 	assert(*count <= slot + 1);
-	if (cell_state(cell[0]) == CELL_EMPTY || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+	if (cell_state(cell[0]) == CELL_EMPTY || (cell[0] & CELL_OVERFLOW_BIT) == 0)
 		return;
 	if (node_decide(g, bound, cell, false) != DECIDE_UNKNOWN)
 		return;
@@ -373,7 +373,7 @@ batch_compare_stop(TreeScan *scan, int *result)
 	TreeStatus status;
 
 	assert(scan->has_stop && !separator_infinite(fence));
-	if (scan->begun || (fence[0] & CELL_OUTSIDE_BIT) == 0 ||
+	if (scan->begun || (fence[0] & CELL_OVERFLOW_BIT) == 0 ||
 	    node_decide(g, &scan->stop, fence, true) != DECIDE_UNKNOWN)
 		return search_compare(tree, &scan->stop, fence, true, result);
 	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
@@ -587,8 +587,8 @@ candidates_fetch(TreeScan *scan, Candidates *candidates)
 			Candidate *candidate = &candidates->items[i];
 			bool wanted = open || candidate->lower_tie || candidate->upper_tie;
 
-			candidate->outside = wanted && (candidate->cell[0] & CELL_OUTSIDE_BIT) != 0;
-			if (candidate->outside)
+			candidate->overflow = wanted && (candidate->cell[0] & CELL_OVERFLOW_BIT) != 0;
+			if (candidate->overflow)
 				slots[count++] = candidate->slot;
 		}
 	}
@@ -641,7 +641,7 @@ candidates_sort_tied(TreeScan *scan, Candidates *candidates, uint32_t from, uint
 		if (item.placed)
 			continue;
 		cell_key(&tree->geometry, item.cell, false, &key);
-		if (item.outside)
+		if (item.overflow)
 			key.image = scan_image(scan, item.slot);
 		bound_of_key(&tree->geometry, &key, &bound);
 		while (low < high)
@@ -779,7 +779,7 @@ tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key)
 	cell_key(g, cell, false, key);
 	key->block = batch->entries[i].block;
 	key->offset = batch->entries[i].offset;
-	if (g->format.lossless || (cell[0] & CELL_OUTSIDE_BIT) == 0)
+	if (g->format.lossless || (cell[0] & CELL_OVERFLOW_BIT) == 0)
 		return TREE_OK;
 	if (!scan->keys_fetched)
 	{
@@ -788,7 +788,7 @@ tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key)
 		 * this.
 		 */
 		for (int j = 0; j < batch->count; j++)
-			if ((scan->leaf[leaf_cell_word(g, batch->entries[j].cell)] & CELL_OUTSIDE_BIT) != 0)
+			if ((scan->leaf[leaf_cell_word(g, batch->entries[j].cell)] & CELL_OVERFLOW_BIT) != 0)
 				slots[count++] = batch->entries[j].cell;
 		status = scan_fetch(scan, slots, count);
 		scan->keys_fetched = status == TREE_OK || status == TREE_RETRY;

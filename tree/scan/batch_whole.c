@@ -154,12 +154,12 @@ entry_cell(const TreeScan *scan, int i, uint64_t *cell)
 	const NodeGeometry *g = &scan->tree->geometry;
 	const TreeBatch *batch = &scan->batch;
 	const uint64_t *head = slot_cell(scan, posting_head(g, scan->leaf, batch->entries[i].cell));
-	bool outside = (head[0] & CELL_OUTSIDE_BIT) != 0;
+	bool overflow = (head[0] & CELL_OVERFLOW_BIT) != 0;
 
 	assert(i >= 0 && i < batch->count);
 	memcpy(cell, head, g->cell_bytes);
 	cell[0] = cell_word0(head[0], batch->entries[i].block, batch->entries[i].offset, CELL_LIVE,
-	                     (head[0] & CELL_HIGH_BIT) != 0, outside);
+	                     (head[0] & CELL_HIGH_BIT) != 0, overflow);
 }
 
 /* Turns the batch into the scan's order, and drops at its begin what was returned before. */

@@ -789,11 +789,11 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 			status = batch_fill(scan);
 		if (status == TREE_RETRY)
 		{
-			/* An image out of line was not its cell's: the entry went away, and so the leaf's copy is old. */
+			/* An overflow key was not its cell's: the entry went away, and so the leaf's copy is old. */
 			ahead_drop(scan);
 			if (++attempts < DESCENT_ATTEMPTS)
 				continue;
-			return client_fail(client, TREE_DAMAGED, "leaf %llx: keys out of line do not match their cells",
+			return client_fail(client, TREE_DAMAGED, "leaf %llx: overflow keys do not match their cells",
 			                   (unsigned long long) scan->pointer);
 		}
 		if (status != TREE_OK)

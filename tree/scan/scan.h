@@ -14,7 +14,7 @@
 #define SCAN_ALONE TREE_PREFETCH_MAX
 
 /* Room for a fence's image: it is read in whole words. */
-#define FENCE_IMAGE_BYTES (TREE_IMAGE_MAX_BYTES + OUTSIDE_ALIGN)
+#define FENCE_IMAGE_BYTES (TREE_IMAGE_MAX_BYTES + OVERFLOW_ALIGN)
 
 /* Leaves read ahead and not yet consumed: entries [next, count) of the buffers. */
 typedef struct ScanAhead
@@ -69,7 +69,7 @@ struct TreeScan
 	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
 	uint64_t *buffers[SCAN_BUFFERS];
 	/*
-	 * Images out of line of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
+	 * Overflow keys of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
 	 * is the far fence's.
 	 */
 	uint32_t images[LEAF_CELLS_TARGET + 1];
@@ -112,14 +112,14 @@ extern void batch_begin(TreeScan *scan);
 
 /*
  * Compares the stop bound with the fence where the scan leaves scan->leaf, which is not infinite.  In the
- * first leaf its image out of line comes by the chain that fetches those which the start bound ties with.
+ * first leaf its overflow key comes by the chain that fetches those which the start bound ties with.
  * Otherwise as batch_fill().
  */
 extern TreeStatus batch_compare_stop(TreeScan *scan, int *result);
 
 /*
  * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each
- * once.  TREE_RETRY: an image out of line is not what its cell says: read the leaf again.  TREE_DAMAGED,
+ * once.  TREE_RETRY: an overflow key is not what its cell says: read the leaf again.  TREE_DAMAGED,
  * TREE_NO_MEMORY, and what a chain returns.  Calls the comparator.
  */
 extern TreeStatus batch_fill(TreeScan *scan);

@@ -188,7 +188,7 @@ TreeStatus
 tree_find(TreeScan *scan, const TreeKey *key, TreeFound *found)
 {
 	Tree *tree = scan->tree;
-	bool inside = !key->cut && !cell_needs_outside(&tree->geometry, key) && scan->leaf_hook == NULL &&
+	bool inside = !key->cut && !cell_needs_overflow(&tree->geometry, key) && scan->leaf_hook == NULL &&
 	              tree->copies == NULL;
 	uint64_t wanted[LINE_WORDS];
 	TreeStatus status = TREE_NOT_FOUND;

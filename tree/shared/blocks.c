@@ -1,6 +1,6 @@
 /*
  * blocks.c
- *		Free blocks for images out of line.
+ *		Free blocks for overflow keys.
  *
  * VACUUM gives back as many as it removes long keys, and inserts take them again: a tree that forgot them
  * would grow with every round.  They are remembered in shared memory, in a pool that all trees share, by
@@ -76,11 +76,11 @@ pool_give(StateTable *table, uint32_t number)
 void
 blocks_put(StateTable *table, StateAtNode *at, uint64_t offset, uint32_t bytes, bool rest)
 {
-	uint32_t length = bytes / OUTSIDE_ALIGN;
+	uint32_t length = bytes / OVERFLOW_ALIGN;
 	uint32_t number;
 
-	assert(offset % OUTSIDE_ALIGN == 0);
-	assert(bytes % OUTSIDE_ALIGN == 0 && length < STATE_BLOCK_LENGTHS);
+	assert(offset % OVERFLOW_ALIGN == 0);
+	assert(bytes % OVERFLOW_ALIGN == 0 && length < STATE_BLOCK_LENGTHS);
 	number = bytes != 0 ? pool_take(table, rest) : 0;
 	if (number == 0)
 		return;
@@ -109,10 +109,10 @@ lengths_find(const StateAtNode *at, uint32_t length)
 bool
 blocks_take(StateTable *table, StateAtNode *at, uint32_t bytes, uint64_t *offset)
 {
-	uint32_t wanted = bytes / OUTSIDE_ALIGN;
+	uint32_t wanted = bytes / OVERFLOW_ALIGN;
 	uint32_t length, number;
 
-	assert(bytes > 0 && bytes % OUTSIDE_ALIGN == 0);
+	assert(bytes > 0 && bytes % OVERFLOW_ALIGN == 0);
 	assert(offset != NULL);
 	length = lengths_find(at, wanted);
 	if (length == STATE_BLOCK_LENGTHS)
@@ -123,7 +123,7 @@ blocks_take(StateTable *table, StateAtNode *at, uint32_t bytes, uint64_t *offset
 	if (at->blocks[length] == 0)
 		at->lengths[length / 64] &= ~(1ull << length % 64);
 	pool_give(table, number);
-	blocks_put(table, at, *offset + bytes, (length - wanted) * OUTSIDE_ALIGN, true);
+	blocks_put(table, at, *offset + bytes, (length - wanted) * OVERFLOW_ALIGN, true);
 	return true;
 }
 

@@ -188,6 +188,6 @@ state_read(TreeState *state, TreeStatistics *statistics, bool *known)
 	statistics->leaves = estimate_read(&state->leaves);
 	statistics->inner_nodes = estimate_read(&state->inner_nodes);
 	statistics->height = __atomic_load_n(&state->height, __ATOMIC_RELAXED);
-	statistics->outside_bytes = estimate_read(&state->outside_bytes);
+	statistics->overflow_bytes = estimate_read(&state->overflow_bytes);
 	statistics->extent_bytes = __atomic_load_n(&state->extent_bytes, __ATOMIC_RELAXED);
 }

@@ -44,7 +44,7 @@ typedef struct StateNode
 	uint64_t generation;
 } StateNode;
 
-/* A block for an image out of line, not in use: one of the pool that all trees share. */
+/* A block for an overflow key, not in use: one of the pool that all trees share. */
 typedef struct StateBlock
 {
 	uint64_t offset;
@@ -57,7 +57,7 @@ typedef enum StateUse
 {
 	STATE_LEAVES,
 	STATE_INNER,
-	STATE_OUTSIDE,
+	STATE_OVERFLOW,
 	STATE_USES
 } StateUse;
 
@@ -73,8 +73,8 @@ typedef enum StateUse
  * there are more, one that is given back is forgotten, which REINDEX gets back.
  */
 #define STATE_BLOCKS_PER_TREE 128
-/* Lists of free blocks: one for each length, in units of OUTSIDE_ALIGN; blocks are shorter than a stripe. */
-#define STATE_BLOCK_LENGTHS (FABRIC_STRIPE_BYTES / OUTSIDE_ALIGN)
+/* Lists of free blocks: one for each length, in units of OVERFLOW_ALIGN; blocks are shorter than a stripe. */
+#define STATE_BLOCK_LENGTHS (FABRIC_STRIPE_BYTES / OVERFLOW_ALIGN)
 
 /* A tree at one memory node. */
 typedef struct StateAtNode
@@ -125,8 +125,8 @@ struct TreeState
 	int64_t entries;
 	int64_t leaves;
 	int64_t inner_nodes;
-	int64_t outside_bytes; /* blocks out of line in use, as far as this instance saw */
-	uint64_t extent_bytes; /* of its extents at all memory nodes, as last told */
+	int64_t overflow_bytes; /* blocks of overflow keys in use, as far as this instance saw */
+	uint64_t extent_bytes;  /* of its extents at all memory nodes, as last told */
 	TreeCounters counters;
 	uint32_t at
 		[TREE_MAX_NODES]; /* atomic: its part at each memory node, number plus 1, 0 = none yet: state_at() */
@@ -200,7 +200,7 @@ extern bool state_copies_join(TreeState *state, TreeCopyState copies);
 /* One more doubt about a tree's copies, if it has some (state.c). */
 extern void state_copies_suspect(TreeState *state);
 
-/* ---- blocks.c: free blocks for images out of line; all under the state's spin lock ---- */
+/* ---- blocks.c: free blocks for overflow keys; all under the state's spin lock ---- */
 
 /* Bytes of the pool of a table for so many trees. */
 extern size_t blocks_pool_bytes(const TreeSharedOptions *options);

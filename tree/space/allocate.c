@@ -1,6 +1,6 @@
 /*
  * allocate.c
- *		Where nodes and images out of line get their place.
+ *		Where nodes and overflow keys get their place.
  *
  * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
  * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
@@ -218,7 +218,7 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 	spin_unlock(&tree->state->spin);
 }
 
-/* ---- images out of line ---- */
+/* ---- overflow keys ---- */
 
 /*
  * Takes a chunk that blocks will be cut from, and has its first line say so, for who looks at it in another life
@@ -248,11 +248,11 @@ blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
 static uint32_t
 block_bytes(uint32_t bytes)
 {
-	return (bytes + OUTSIDE_ALIGN - 1) / OUTSIDE_ALIGN * OUTSIDE_ALIGN;
+	return (bytes + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 }
 
 TreeStatus
-allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset)
+allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *offset)
 {
 	StateTable *table = tree->client->shared->states;
 	StateAtNode *at = tree_part(tree, memory_node);
@@ -273,12 +273,12 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		found = blocks_take(table, at, block, offset);
 		if (!found)
 		{
-			found = runs_cut(table, at, STATE_OUTSIDE, block, offset, &skipped);
+			found = runs_cut(table, at, STATE_OVERFLOW, block, offset, &skipped);
 			if (found)
 				blocks_put(table, at, skipped.offset, skipped.bytes, true);
 		}
 		if (found)
-			__atomic_fetch_add(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&tree->state->overflow_bytes, block, __ATOMIC_RELAXED);
 		spin_unlock(&tree->state->spin);
 		if (found)
 			return tree->copies == NULL ? TREE_OK
@@ -287,7 +287,7 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
-		runs_install(table, at, STATE_OUTSIDE, &taken);
+		runs_install(table, at, STATE_OVERFLOW, &taken);
 		spin_unlock(&tree->state->spin);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",
@@ -295,16 +295,16 @@ allocate_outside(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *off
 }
 
 void
-allocate_outside_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes)
+allocate_overflow_return(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t bytes)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
 	uint32_t block = block_bytes(bytes);
 
-	assert(offset % OUTSIDE_ALIGN == 0);
+	assert(offset % OVERFLOW_ALIGN == 0);
 	assert(bytes > 0 && bytes <= TREE_IMAGE_MAX_BYTES);
 	spin_lock(&tree->state->spin);
 	if (at != NULL)
 		blocks_put(tree->client->shared->states, at, offset, block, false);
-	__atomic_fetch_sub(&tree->state->outside_bytes, block, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&tree->state->overflow_bytes, block, __ATOMIC_RELAXED);
 	spin_unlock(&tree->state->spin);
 }

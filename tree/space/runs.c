@@ -99,7 +99,7 @@ runs_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *t
 static bool
 use_spare(StateTable *table, StateAtNode *at, StateUse use)
 {
-	bool blocks = use == STATE_OUTSIDE;
+	bool blocks = use == STATE_OVERFLOW;
 	StateRun own = at->runs[use];
 	uint32_t i = at->spares;
 

@@ -10,7 +10,7 @@
  *							refers to it
  *		a free node			freed.c wrote it when no pointer to it was left
  *		a node				in the tree, or lost half-way (a split's sibling that was never linked): left alone
- *		NODE_BLOCKS			of a chunk: images out of line, left alone, all of it, whatever users have put there
+ *		NODE_BLOCKS			of a chunk: overflow keys, left alone, all of it, whatever users have put there
  *
  * Nothing is given twice: what is looked at are chunks that were taken before the first one of this life, of extents
  * no newer than the first that this life knew.  Nobody of this life gives out a place there, or makes a node there a
