@@ -171,7 +171,7 @@ static void
 lost_in_a_row(Tree *tree)
 {
 	uint64_t before = resets();
-	LockHold hold;
+	LockHandle lock;
 	uint64_t image[NODE_MAX_BYTES / 8];
 	TreeRecord record;
 
@@ -181,9 +181,9 @@ lost_in_a_row(Tree *tree)
 	assert_int_equal(resets() - before, 40);
 	assert_int_equal(silence, 0);
 
-	assert_int_equal(lock_and_read(tree, tree->root, NODE_MAX_BYTES, image, &hold), TREE_OK);
+	assert_int_equal(lock_and_read(tree, tree->root, NODE_MAX_BYTES, image, &lock), TREE_OK);
 	losses = 40;
-	assert_int_equal(lock_release(tree, &hold, tree->root, NULL, 0), TREE_RETRY);
+	assert_int_equal(lock_release(tree, &lock, tree->root, NULL, 0), TREE_RETRY);
 	assert_int_equal(losses, 0);
 	assert_int_equal(instance.environment->slots[0].holds, 0);
 
@@ -242,7 +242,7 @@ test_lock_wait(void **state)
 	TreeRecord record;
 	Tree *tree = new_tree(&narrow, &record);
 	Tree *theirs;
-	LockHold hold, mine;
+	LockHandle lock, mine;
 	uint64_t image[NODE_MAX_BYTES / 8];
 	uint64_t theirs_image[NODE_MAX_BYTES / 8];
 	uint32_t bytes = tree->geometry.leaf_bytes;
@@ -252,7 +252,7 @@ test_lock_wait(void **state)
 	(void) state;
 	test_client_open(&other, &instance, 1);
 	theirs = open_tree(&other, &record);
-	assert_int_equal(lock_and_read(theirs, theirs->root, bytes, theirs_image, &hold), TREE_OK);
+	assert_int_equal(lock_and_read(theirs, theirs->root, bytes, theirs_image, &lock), TREE_OK);
 	/* It waits since the machine's first microsecond. */
 	*client.tree->options.silence = 1000;
 	client.tree->options.operation_timeout_ms = 1;
@@ -260,7 +260,7 @@ test_lock_wait(void **state)
 	assert_int_equal(instance.environment->slots[0].sleeps, sleeps);
 	assert_int_equal(*client.tree->options.silence, 0);
 	client.tree->options.operation_timeout_ms = patience;
-	assert_int_equal(lock_release(theirs, &hold, theirs->root, NULL, 0), TREE_OK);
+	assert_int_equal(lock_release(theirs, &lock, theirs->root, NULL, 0), TREE_OK);
 	assert_int_equal(lock_and_read(tree, tree->root, bytes, image, &mine), TREE_OK);
 	assert_int_equal(lock_release(tree, &mine, tree->root, NULL, 0), TREE_OK);
 	tree_close(theirs);

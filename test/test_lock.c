@@ -255,7 +255,7 @@ canceled_body(Stage *stage, uint32_t slot)
 
 	actor_open(&actor, stage, &stage->instance, slot, 0);
 	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
-	CHILD_ASSERT(!actor.hold.held);
+	CHILD_ASSERT(!actor.lock.held);
 	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
 	CHILD_ASSERT(actor_close(&actor) == TREE_OK);
 }
@@ -322,7 +322,7 @@ chosen_body(Stage *stage, uint32_t slot)
 	stop_instance = &stage->instance;
 	actor.client.tree->options.environment.should_stop = stop_when_chosen;
 	CHILD_ASSERT(actor_lock(&actor) == TREE_STOPPED);
-	CHILD_ASSERT(!actor.hold.held);
+	CHILD_ASSERT(!actor.lock.held);
 	CHILD_ASSERT(stage->instance.environment->slots[slot].holds == 0);
 	CHILD_ASSERT(actor_lock(&actor) == TREE_OK);
 	CHILD_ASSERT(actor_release(&actor) == TREE_OK);
@@ -347,7 +347,7 @@ choose(void (*body)(Stage *stage, uint32_t slot))
 		assert_int_equal(actor_lock(&actor), TREE_OK);
 		child = start_child(&stage, 1, body);
 		test_await(&stage.instance, STOP_ASKED, 1);
-		actor.hold.handovers =
+		actor.lock.handovers =
 			handovers; /* at the limit the word is freed, and who is chosen has to win it */
 		assert_int_equal(actor_write(&actor, 1), TREE_OK);
 		test_say(&stage.instance, STOP_CHOSEN, 1);

@@ -173,7 +173,7 @@ test_doubt_is_ended(void **state)
 
 /* A chain whose doubt cannot be ended strands the hold; the record lets lock_leave() end it. */
 static void
-test_stranded_hold(void **state)
+test_leaked_lock(void **state)
 {
 	Stage stage;
 	Actor actor;
@@ -219,7 +219,7 @@ main(void)
 		cmocka_unit_test(test_death_and_attach),
 		cmocka_unit_test(test_fenced_holder),
 		cmocka_unit_test(test_doubt_is_ended),
-		cmocka_unit_test(test_stranded_hold),
+		cmocka_unit_test(test_leaked_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -456,16 +456,16 @@ leave_with_lock(int number, void *argument)
 	const TreeRecord *record = argument;
 	uint64_t image[NODE_MAX_BYTES / 8];
 	TestClient client;
-	LockHold hold;
+	LockHandle lock;
 	Tree *tree;
 
 	(void) number;
 	test_client_open(&client, &stage->instance, 1);
 	if (tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, &tree) != TREE_OK ||
-	    lock_and_read(tree, record->root, sizeof(image), image, &hold) != TREE_OK)
+	    lock_and_read(tree, record->root, sizeof(image), image, &lock) != TREE_OK)
 		_exit(1);
 	tree_node_close(stage->instance.shared, 0);
-	if (lock_release(tree, &hold, record->root, NULL, 0) != TREE_UNREACHABLE)
+	if (lock_release(tree, &lock, record->root, NULL, 0) != TREE_UNREACHABLE)
 		_exit(2);
 	tree_close(tree);
 	if (test_client_close(&client) != TREE_OK)
@@ -555,11 +555,11 @@ test_closed_before_hold(void **state)
 
 		techniques->exclusive = alone != 0;
 		assert_int_equal(insert(tree, 1), TREE_OK);
-		word = waiter->hold_word;
+		word = waiter->held_word;
 		close_at_hold(stage->client.tree);
 		assert_int_equal(insert(tree, 2), TREE_UNREACHABLE);
 		stage->client.tree->options.environment.hold = usual_hold;
-		assert_int_equal(waiter->hold_word, word);
+		assert_int_equal(waiter->held_word, word);
 		assert_int_equal(waiter->holds, 0);
 		tree_node_open(stage->client.tree, 0, 0);
 		assert_int_equal(insert(tree, 3), TREE_OK);
@@ -578,7 +578,7 @@ pass_body(int number, void *argument)
 	const TreeRecord *record = argument;
 	uint64_t image[NODE_MAX_BYTES / 8];
 	TestClient client;
-	LockHold hold;
+	LockHandle lock;
 	Tree *tree;
 
 	test_client_open(&client, &stage->instance, (uint32_t) number + 1);
@@ -589,14 +589,14 @@ pass_body(int number, void *argument)
 		LockTable *table = stage->instance.shared->locks;
 		const LockEntry *entry;
 
-		if (lock_and_read(tree, record->root, sizeof(image), image, &hold) != TREE_OK)
+		if (lock_and_read(tree, record->root, sizeof(image), image, &lock) != TREE_OK)
 			_exit(2);
 		test_say(&stage->instance, LOCKED, 1);
-		entry = table_entry(table, 0, hold.index);
+		entry = table_entry(table, 0, lock.index);
 		while (!entry_has_waiters(entry))
 			client.tree->options.environment.sleep(client.tree->options.environment.argument,
 			                                       client.tree->slot, 1);
-		if (lock_release(tree, &hold, record->root, NULL, 0) != TREE_OK)
+		if (lock_release(tree, &lock, record->root, NULL, 0) != TREE_OK)
 			_exit(3);
 	}
 	else
@@ -662,12 +662,12 @@ static void
 lock_for(Tree *tree, const TreeRecord *record, uint64_t microseconds)
 {
 	uint64_t image[NODE_MAX_BYTES / 8];
-	LockHold hold;
+	LockHandle lock;
 
-	if (lock_and_read(tree, record->root, sizeof(image), image, &hold) != TREE_OK)
+	if (lock_and_read(tree, record->root, sizeof(image), image, &lock) != TREE_OK)
 		_exit(5);
 	test_sleep_us(microseconds);
-	if (lock_release(tree, &hold, record->root, NULL, 0) != TREE_OK)
+	if (lock_release(tree, &lock, record->root, NULL, 0) != TREE_OK)
 		_exit(2);
 }
 

@@ -114,7 +114,7 @@ rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
 	static uint64_t image[NODE_MAX_BYTES / 8], next[NODE_MAX_BYTES / 8];
 	FabricOp ops[REDO_OPS + 2];
 	TestClient client;
-	LockHold hold;
+	LockHandle lock;
 	Tree *tree;
 	TreeStatus status;
 	int count;
@@ -122,16 +122,16 @@ rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
 	test_client_open(&client, &stage->instance, slot);
 	status = tree_open(client.tree, stage->record.tree, stage->record.root, &wide, NULL, NULL, &tree);
 	if (status == TREE_OK)
-		status = lock_and_read(tree, tree->root, tree->geometry.leaf_bytes, image, &hold);
+		status = lock_and_read(tree, tree->root, tree->geometry.leaf_bytes, image, &lock);
 	if (status != TREE_OK)
 		return status;
 	if (plan != NULL && fabric_fault_set(client.endpoints[0], plan) != FABRIC_OK)
 		return TREE_INVALID;
 	fill(&tree->geometry, next, image, tree->root, image[HEADER_GENERATION] + 1);
-	count = lock_rewrite_ops(tree, &hold, tree->root, next, tree->geometry.leaf_bytes, ops);
+	count = lock_rewrite_ops(tree, &lock, tree->root, next, tree->geometry.leaf_bytes, ops);
 	if (count != REDO_OPS + 1)
 		return TREE_INVALID;
-	status = lock_write_and_release(tree, &hold, ops, count, tree->root, NULL, 0);
+	status = lock_write_and_release(tree, &lock, ops, count, tree->root, NULL, 0);
 	if (later && status == TREE_OK)
 		die_later(stage, client.endpoints[0]);
 	tree_close(tree);

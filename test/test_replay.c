@@ -106,7 +106,7 @@ typedef struct Actor
 {
 	TestClient client;
 	Tree *tree;
-	LockHold hold;
+	LockHandle lock;
 	uint64_t image[NODE_MAX_BYTES / 8];
 } Actor;
 
@@ -118,7 +118,7 @@ actor_lock(Actor *actor, Stage *stage, uint32_t slot)
 	check(tree_open(actor->client.tree, stage->record.tree, stage->record.root, &format, NULL, NULL,
 	                &actor->tree) == TREE_OK,
 	      "no tree");
-	check(lock_and_read(actor->tree, actor->tree->root, INNER_BYTES, actor->image, &actor->hold) == TREE_OK,
+	check(lock_and_read(actor->tree, actor->tree->root, INNER_BYTES, actor->image, &actor->lock) == TREE_OK,
 	      "no lock");
 }
 
@@ -157,7 +157,7 @@ write_half(Stage *stage, Actor *actor)
 	int count;
 
 	actor_lock(actor, stage, 0);
-	count = lock_rewrite_ops(actor->tree, &actor->hold, actor->tree->root, stage->expected, INNER_BYTES, ops);
+	count = lock_rewrite_ops(actor->tree, &actor->lock, actor->tree->root, stage->expected, INNER_BYTES, ops);
 	check(count == REDO_OPS + 1, "no redo image");
 	ops[count - 1] = write_op(stage, stage->expected, 0, INNER_BYTES / 2);
 	check(fabric_execute(actor->client.endpoints[0], ops, count) == FABRIC_OK, "half a chain");
@@ -180,9 +180,9 @@ lose_word(Stage *stage, Actor *actor)
 	op = (FabricOp){.opcode = FABRIC_COMPARE_SWAP,
 	                .region = FABRIC_LOCKS,
 	                .length = 8,
-	                .offset = (uint64_t) actor->hold.index * 8,
-	                .compare = actor->hold.word};
-	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK && op.result == actor->hold.word,
+	                .offset = (uint64_t) actor->lock.index * 8,
+	                .compare = actor->lock.word};
+	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK && op.result == actor->lock.word,
 	      "the word is not ours");
 	test_say(&stage->instance, WROTE, 1);
 }
@@ -203,8 +203,8 @@ write_and_pass_on(Stage *stage, Actor *actor)
 		check(test_now_us() < deadline, "nobody queues up");
 		test_sleep_us(500);
 	}
-	count = lock_rewrite_ops(actor->tree, &actor->hold, actor->tree->root, stage->expected, INNER_BYTES, ops);
-	check(lock_write_and_release(actor->tree, &actor->hold, ops, count, actor->tree->root, stage->expected,
+	count = lock_rewrite_ops(actor->tree, &actor->lock, actor->tree->root, stage->expected, INNER_BYTES, ops);
+	check(lock_write_and_release(actor->tree, &actor->lock, ops, count, actor->tree->root, stage->expected,
 	                             INNER_BYTES) == TREE_OK,
 	      "not written");
 }
@@ -217,7 +217,7 @@ take_over(Stage *stage, Actor *actor)
 
 	test_await(&stage->instance, WROTE, 1);
 	actor_lock(actor, stage, 1);
-	check(actor->hold.handovers == 1, "not handed over");
+	check(actor->lock.handovers == 1, "not handed over");
 	check(memcmp(actor->image, stage->expected, INNER_BYTES) == 0, "another image");
 	check(fabric_execute(actor->client.endpoints[0], &op, 1) == FABRIC_OK, "not written");
 	test_say(&stage->instance, TOOK_OVER, 1);
@@ -305,18 +305,18 @@ test_left_in_doubt(void **state)
 		stage_open(&stage);
 		actor_lock(&actor, &stage, 0);
 		waiter = table_waiter(stage.instance.shared->locks, 0);
-		waiter->next_word = actor.hold.word + 1;
+		waiter->next_word = actor.lock.word + 1;
 		if (landed)
 		{
 			FabricOp op = {.opcode = FABRIC_COMPARE_SWAP,
 			               .region = FABRIC_LOCKS,
 			               .length = 8,
-			               .offset = (uint64_t) actor.hold.index * 8,
-			               .compare = actor.hold.word,
+			               .offset = (uint64_t) actor.lock.index * 8,
+			               .compare = actor.lock.word,
 			               .operand = waiter->next_word};
 
 			assert_int_equal(fabric_execute(actor.client.endpoints[0], &op, 1), FABRIC_OK);
-			assert_true(op.result == actor.hold.word);
+			assert_true(op.result == actor.lock.word);
 		}
 		assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
 		assert_int_equal(lock_is_free(actor.tree, actor.tree->root, &free), TREE_OK);

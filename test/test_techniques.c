@@ -312,7 +312,7 @@ test_exclusive(void **state)
 	uint64_t image[NODE_MAX_BYTES / 8];
 	TreeRecord record;
 	TestClient second;
-	LockHold hold;
+	LockHandle lock;
 	Tree *mine, *theirs;
 	bool free = false;
 
@@ -324,10 +324,10 @@ test_exclusive(void **state)
 	theirs = open_tree(&second, &record);
 	assert_int_equal(lock_is_free(mine, record.root, &free), TREE_OK);
 	assert_true(free);
-	assert_int_equal(lock_and_read(theirs, record.root, NODE_MAX_BYTES, image, &hold), TREE_OK);
+	assert_int_equal(lock_and_read(theirs, record.root, NODE_MAX_BYTES, image, &lock), TREE_OK);
 	assert_int_equal(lock_is_free(mine, record.root, &free), TREE_OK);
 	assert_false(free);
-	assert_int_equal(lock_release(theirs, &hold, record.root, NULL, 0), TREE_OK);
+	assert_int_equal(lock_release(theirs, &lock, record.root, NULL, 0), TREE_OK);
 	assert_int_equal(lock_is_free(mine, record.root, &free), TREE_OK);
 	assert_true(free);
 	tree_close(theirs);

@@ -408,7 +408,7 @@ extern void barrier_open(TreeClient *client);
 extern void barrier_next_epoch(Tree *tree);
 
 /* ---- lock.c, lock_word.c, lock_release.c, lock_leave.c: HOCL ---- */
-typedef struct LockHold
+typedef struct LockHandle
 {
 	uint32_t memory_node; /* as the node's pointer names it */
 	uint32_t place;       /* where the word is: the same, or the one that stands in for it (copies.c) */
@@ -417,7 +417,7 @@ typedef struct LockHold
 	uint32_t handovers;   /* since the word was won by compare-and-swap */
 	bool held;
 	bool redo; /* what is to be written has a redo image: lock_rewrite_ops() */
-} LockHold;
+} LockHandle;
 
 /*
  * Locks the word of node `pointer` and reads `bytes` of it into `image`: local queue first (lock table keyed
@@ -428,7 +428,7 @@ typedef struct LockHold
  * TREE_DAMAGED: nothing is held.
  */
 extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image,
-                                LockHold *hold);
+                                LockHandle *lock);
 
 /*
  * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's
@@ -437,14 +437,14 @@ extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, ui
  * is, NULL = without image). Writes with a redo image end by another word in either case: that tells the memory node that they
  * are through. TREE_RETRY: doubt was settled, the lock is released, a prefix of the writes was applied: begin anew.
  */
-extern TreeStatus lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count,
+extern TreeStatus lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count,
                                          uint64_t pointer, const uint64_t *after, uint32_t bytes);
 static inline TreeStatus
-lock_release(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after, uint32_t bytes)
+lock_release(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *after, uint32_t bytes)
 {
 	FabricOp only_unlock[1];
 
-	return lock_write_and_release(tree, hold, only_unlock, 0, pointer, after, bytes);
+	return lock_write_and_release(tree, lock, only_unlock, 0, pointer, after, bytes);
 }
 
 /*
@@ -453,7 +453,7 @@ lock_release(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
  * lock_write_and_release() ends the chain that they are in.
  */
 #define REDO_OPS 2
-extern int lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *image,
+extern int lock_rewrite_ops(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *image,
                             uint32_t bytes, FabricOp *ops);
 
 /*
@@ -842,9 +842,9 @@ typedef struct Split
  * for the root). The halves lie in client->image_left and image_right afterwards, the root in image_root.
  * Releases the hold; returns what lock_write_and_release() said.
  */
-extern TreeStatus split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const LeafCells *cells,
+extern TreeStatus split_leaf(Tree *tree, LockHandle *lock, uint64_t pointer, const LeafCells *cells,
                              Split *split);
-extern TreeStatus split_inner(Tree *tree, LockHold *hold, uint64_t pointer, const InnerCells *cells,
+extern TreeStatus split_inner(Tree *tree, LockHandle *lock, uint64_t pointer, const InnerCells *cells,
                               Split *split);
 /*
  * predicate.c: before the halves of a leaf's split, which have their addresses, can be reached; and once the split
@@ -898,7 +898,7 @@ extern uint64_t redo_sum(const RedoHeader *header, const void *image);
  * Writes the locked leaf anew with what leaf_keeps() of `old`, the client's image as it was or changed by the caller, and releases it.
  * *live counts the entries. Blocks of images that are not referred to any more are given back.
  */
-extern TreeStatus leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old,
+extern TreeStatus leaf_rewrite(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *old,
                                uint32_t *live);
 /*
  * After a rewrite was acknowledged: gives back the blocks of cells of the old image that the new one dropped, among them the one in

@@ -37,7 +37,7 @@ TREE_SOURCES = \
 	tree/handle/shared.c \
 	tree/lock/node_read.c \
 	tree/lock/back_off.c \
-	tree/lock/lock_hold.c \
+	tree/lock/lock_handle.c \
 	tree/lock/leaf_cache.c \
 	tree/lock/lock.c \
 	tree/lock/lock_leave.c \

@@ -148,7 +148,7 @@ position_of(const uint64 memory[2])
 
 /*
  * Whether no process is inside an operation at this memory node that locks; waits a while for it.  One look at each slot is enough:
- * an operation that begins behind it sees that the memory node is closed, and does nothing there (hold_begin() in tree/lock/lock.c).  For
+ * an operation that begins behind it sees that the memory node is closed, and does nothing there (lock_handle_begin() in tree/lock/lock.c).  For
  * that the memory node is closed before the first look, with a full barrier behind it, as an operation has one between its note in
  * the slot and its look at the memory node.  It stays closed until what ended processes have left behind is cleared.
  */

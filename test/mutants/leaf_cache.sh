@@ -8,8 +8,8 @@ mutate image_kept_during_writes test_leaf_writes tree/lock/leaf_cache.c \
 	's/return key->version % 2 == 0;/return key->version != NO_VERSION;/; s/assert\(key_has_version\(key\)\);//'
 mutate image_of_any_version test_leaf_cache tree/lock/leaf_cache.c \
 	's/\(!current \|\| word_load\(&frame->version\) == key->version\)/true/'
-mutate image_believed_in_doubt test_leaf_writes tree/lock/lock_hold.c \
-	's/(\thold->held = false;\n)(\tresume_interrupts\(client\);\n\treturn status;)/$1\tleaf_cache_write_ends(client, lock_entry_number(client, hold->place, hold->index));\n$2/'
+mutate image_believed_in_doubt test_leaf_writes tree/lock/lock_handle.c \
+	's/(\tlock->held = false;\n)(\tresume_interrupts\(client\);\n\treturn status;)/$1\tleaf_cache_write_ends(client, lock_entry_number(client, lock->place, lock->index));\n$2/'
 mutate image_of_another_epoch test_leaf_writes tree/lock/leaf_cache.c \
 	's/ &&\n\t\s+word_load\(&frame->epoch\) == key->epoch;/;/'
 mutate unfinished_image_believed test_leaf_writes tree/lock/leaf_cache.c \

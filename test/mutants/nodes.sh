@@ -20,7 +20,7 @@ mutate trouble_of_the_low_nodes test_many_nodes tree/client/chain.c \
 	's/client->trouble \|= 1u << memory_node;/client->trouble |= 1u << memory_node % 8;/g'
 mutate copy_of_the_low_nodes test_many_nodes tree/tree.h \
 	's/>> TREE_RECORD_COPY_SHIFT & TREE_RECORD_COPY_MASK;/>> TREE_RECORD_COPY_SHIFT \& 0xfu;/'
-mutate hold_recorded_at_a_closed_node test_nodes tree/lock/lock.c \
-	's/if \(!elsewhere && node_is_open\(client->shared, hold->place\)\)/if (!elsewhere)/'
+mutate lock_recorded_at_a_closed_node test_nodes tree/lock/lock.c \
+	's/if \(!elsewhere && node_is_open\(client->shared, lock->place\)\)/if (!elsewhere)/'
 mutate entry_kept_at_a_closed_node test_nodes tree/lock/lock.c \
-	's/(\tresume_interrupts\(client\);\n)\tentry_release\(client, table_entry\(table, hold->place, hold->index\)\);\n(\treturn elsewhere)/$1$2/'
+	's/(\tresume_interrupts\(client\);\n)\tentry_release\(client, table_entry\(table, lock->place, lock->index\)\);\n(\treturn elsewhere)/$1$2/'

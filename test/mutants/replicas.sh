@@ -22,15 +22,15 @@ mutate leaf_sums_by_its_pointer_alone test_copies tree/node/node.h \
 	's/\tif \(\(nodes & g->twins\) != 0\)\n\t\tnodes \|= g->twins;\n//'
 mutate root_of_copies_without_sum test_copies tree/client/directory.c \
 	's/\t\tgeometry.twins = [^;]*;\n/\t\t;\n/'
-mutate stranded_is_forgotten test_copies tree/shared/doubts.c \
+mutate leaked_lock_is_forgotten test_copies tree/shared/doubts.c \
 	's/\t\tif \(__atomic_exchange_n\(&state->copies_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_copies_suspect\(state\);\n//'
-mutate stranded_hold_blocks test_copies=--network tree/lock/lock.c \
-	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon\(client\)\)/if (false \&\& hold_abandon(client))/'
+mutate leaked_lock_blocks test_copies=--network tree/lock/lock.c \
+	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && lock_handle_abandon\(client\)\)/if (false \&\& lock_handle_abandon(client))/'
 mutate new_nodes_at_lost_home test_copies tree/client/copies.c \
 	's/return copies_state\(tree\) == TREE_COPIES_SECOND \? tree->copies->node : tree->copies->home;/return tree->copies->home;/'
-mutate closed_home_is_a_doubt test_copies tree/lock/lock_hold.c \
-	's/(TreeStatus freed = word_free\(tree, hold\);\n)/$1\n\t\tstate_copies_doubt(tree->client->shared, tree->tree);/'
-mutate fenced_hold_is_forgotten test_copies tree/lock/lock_hold.c \
+mutate closed_home_is_a_doubt test_copies tree/lock/lock_handle.c \
+	's/(TreeStatus freed = word_free\(tree, lock\);\n)/$1\n\t\tstate_copies_doubt(tree->client->shared, tree->tree);/'
+mutate fenced_lock_is_forgotten test_copies tree/lock/lock_handle.c \
 	's/\t\tstate_copies_doubt\(client->shared, table_waiter\([^;]*;\n//'
 mutate redo_image_without_header torture=switches-copies-64 tree/lock/lock_release.c \
 	's/\? REDO_OPS : 1;/? REDO_OPS - 1 : 1;/'

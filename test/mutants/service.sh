@@ -1,17 +1,17 @@
 # Safeguards of locks, cache, allocation and the memory node's service. Sourced by test/mutations.
 
 mutate handover_without_bound test_lock tree/lock/lock_release.c \
-	's/chosen->passed_handovers = hold->handovers \+ 1;/chosen->passed_handovers = 0;/'
+	's/chosen->passed_handovers = lock->handovers \+ 1;/chosen->passed_handovers = 0;/'
 mutate image_of_another_node test_lock tree/lock/lock_release.c \
 	's/chosen->tree == tree->tree && chosen->address == pointer_address\(pointer\) &&//s'
 mutate lost_unlock_believed test_lock_doubt tree/lock/lock_release.c \
-	's/if \(word == hold->word\)/if (false)/'
+	's/if \(word == lock->word\)/if (false)/'
 mutate lost_swap_not_looked_at test_lock_doubt tree/lock/lock.c \
-	's/\*won = status == TREE_OK && word == hold->word;/*won = false;/'
+	's/\*won = status == TREE_OK && word == lock->word;/*won = false;/'
 mutate chosen_walks_away test_lock tree/lock/lock.c \
 	's/if \(status != TREE_OK && !chosen\)/if (status != TREE_OK)/'
-mutate stranded_hold_given_up test_lock_doubt tree/lock/lock_hold.c \
-	's/(hold->held = false;\s+resume_interrupts\(client\);\s+return status;)/hold_end(client, hold); return status;/s'
+mutate leaked_lock_given_up test_lock_doubt tree/lock/lock_handle.c \
+	's/(lock->held = false;\s+resume_interrupts\(client\);\s+return status;)/lock_handle_end(client, lock); return status;/s'
 mutate sleeps_without_another_look test_lock tree/lock/lock_table.c \
 	's/for \(int i = 0; i < WAIT_SPINS && waiter_is_queued\(waiter\); i\+\+\)\n(\t+client_pause\(client\);)/for (int i = 0; i < WAIT_SPINS; i++)\n{\nif (!waiter_is_queued(waiter))\nreturn TREE_OK;\n$1\n}/; s/if \(!waiter_is_queued\(waiter\)\)(\n\t\t\treturn TREE_OK;)/if (false)$1/'
 mutate tail_forgotten test_lock tree/lock/lock_table.c \
@@ -20,7 +20,7 @@ mutate last_come_first_served test_lock tree/lock/lock_table.c \
 	's/if \(entry->tail != 0\)\s+link_store\(&table_waiter\(table, entry->tail - 1\)->next, mine\);\s+else\s+link_store\(&entry->head, mine\);\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
 
 mutate holder_elsewhere_robbed test_nodes tree/lock/lock_leave.c \
-	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->hold_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
+	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->lock_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
 mutate lock_while_draining test_lock tree/client/chain.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
 
@@ -108,7 +108,7 @@ mutate later_rewrite_undone test_redo tree/service/service.c \
 mutate replayed_whoever_has_the_lock test_replay tree/service/service.c \
 	's/word == header->lock_word;/true;/'
 mutate handed_over_with_the_same_word test_replay tree/lock/lock_release.c \
-	's/uint64_t next = word_make\(tree->client, hold->place\);/uint64_t next = hold->word;/'
+	's/uint64_t next = word_make\(tree->client, lock->place\);/uint64_t next = lock->word;/'
 mutate other_word_left_behind test_replay tree/lock/lock_leave.c \
 	's/waiter->next_word != 0 \? 2 : 1/1/'
 mutate lost_word_taken_for_unlocked test_replay tree/service/service.c \

@@ -15,9 +15,9 @@ mutate inner_right_sibling_skipped test_tree_faults tree/descent/search.c \
 mutate entry_moves_inside_generation "test_tree" tree/change/insert_full.c \
 	's/client->image\[HEADER_GENERATION\] \+ 1\);/client->image[HEADER_GENERATION]);/'
 mutate write_behind_unlock test_tree_faults tree/lock/lock_release.c \
-	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, hold->index, hold->word, next\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);/'
+	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, lock->index, lock->word, next\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, lock->index, lock->word, 0);/'
 mutate handover_before_acknowledgment test_tree_faults tree/lock/lock_release.c \
-	's/if \(count > 0\)\s+status = writes_execute\(tree, hold, writes, count\);/if (word_pass_on(tree, hold, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = writes_execute(tree, hold, writes, count);/s'
+	's/if \(count > 0\)\s+status = writes_execute\(tree, lock, writes, count\);/if (word_pass_on(tree, lock, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = writes_execute(tree, lock, writes, count);/s'
 mutate no_redo test_tree_faults tree/lock/lock_release.c \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate node_before_sibling test_tree_faults tree/descent/split.c \
@@ -61,7 +61,7 @@ mutate torn_is_believed_under_lock test_damage tree/lock/lock.c \
 mutate torn_begins_anew test_damage tree/lock/lock.c \
 	's/if \(torn == LOCKED_TORN_READS\)/if (false)/'
 mutate torn_stays_locked test_damage tree/lock/lock.c \
-	's/released = lock_release\(tree, hold, pointer, NULL, 0\);/released = TREE_OK;/'
+	's/released = lock_release\(tree, lock, pointer, NULL, 0\);/released = TREE_OK;/'
 mutate torn_is_stale test_damage tree/lock/node_read.c \
 	's/status = read_locked\(tree, pointer, bytes, image\);/status = TREE_RETRY;/; s/static TreeStatus\nread_locked/static TreeStatus __attribute__((unused))\nread_locked/'
 mutate lost_chains_are_few test_deadline tree/internal.h \

@@ -64,7 +64,7 @@ TreeStatus
 actor_lock(Actor *actor)
 {
 	return lock_and_read(actor->tree, actor->tree->root, actor->tree->geometry.leaf_bytes, actor->image,
-	                     &actor->hold);
+	                     &actor->lock);
 }
 
 TreeStatus
@@ -78,14 +78,14 @@ actor_write(Actor *actor, uint64_t value)
 	ops[0].length = 16;
 	ops[0].offset = pointer_offset(actor->tree->root) + HEADER_LSN * 8;
 	ops[0].buffer = &actor->image[HEADER_LSN];
-	return lock_write_and_release(actor->tree, &actor->hold, ops, 1, actor->tree->root, actor->image,
+	return lock_write_and_release(actor->tree, &actor->lock, ops, 1, actor->tree->root, actor->image,
 	                              actor->tree->geometry.leaf_bytes);
 }
 
 TreeStatus
 actor_release(Actor *actor)
 {
-	return lock_release(actor->tree, &actor->hold, actor->tree->root, actor->image,
+	return lock_release(actor->tree, &actor->lock, actor->tree->root, actor->image,
 	                    actor->tree->geometry.leaf_bytes);
 }
 

@@ -30,7 +30,7 @@ typedef struct Actor
 {
 	TestClient client;
 	Tree *tree;
-	LockHold hold;
+	LockHandle lock;
 	uint64_t image[NODE_MAX_BYTES / 8];
 } Actor;
 

@@ -111,9 +111,9 @@ mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
 	uint64_t pointer = leaf->pointer;
 	uint32_t bytes = tree_node_bytes(tree, pointer, 0);
 	FabricOp ops[MARKS_PER_CHAIN + 3];
-	LockHold hold;
+	LockHandle lock;
 	int n = 0;
-	TreeStatus status = lock_and_read(tree, pointer, bytes, node, &hold);
+	TreeStatus status = lock_and_read(tree, pointer, bytes, node, &lock);
 
 	if (status != TREE_OK)
 		return status;
@@ -122,7 +122,7 @@ mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
 	           !leaf_marks_void(g, node);
 	if (*current)
 		n = dead_chain(g, pointer, node, dead, count, stamp, ops);
-	status = lock_write_and_release(tree, &hold, ops, n, pointer, node, bytes);
+	status = lock_write_and_release(tree, &lock, ops, n, pointer, node, bytes);
 	if (status != TREE_OK || n == 0)
 		return status;
 	n -= (node_flags(node) & NODE_SUM_VALID) != 0 ? 2 : 1;

@@ -79,15 +79,15 @@ heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int coun
 	uint64_t *node = tree->client->image;
 	uint32_t bytes = tree_node_bytes(tree, leaf->pointer, 0);
 	uint32_t live;
-	LockHold hold;
-	TreeStatus status = lock_and_read(tree, leaf->pointer, bytes, node, &hold);
+	LockHandle lock;
+	TreeStatus status = lock_and_read(tree, leaf->pointer, bytes, node, &lock);
 
 	if (status != TREE_OK)
 		return status;
 	if (node_level(node) != 0 || node[HEADER_GENERATION] != leaf->generation)
-		return lock_release(tree, &hold, leaf->pointer, node, bytes);
+		return lock_release(tree, &lock, leaf->pointer, node, bytes);
 	image_heal(g, node, gone, count, stamp);
-	status = leaf_rewrite(tree, &hold, leaf->pointer, node, &live);
+	status = leaf_rewrite(tree, &lock, leaf->pointer, node, &live);
 	if (status != TREE_OK)
 		return status;
 	*healed = true;

@@ -104,7 +104,7 @@ insert_place(const Insertion *in, const uint64_t *node)
 	const uint64_t *high = node + g->high_word;
 	Decision below = DECIDE_ABOVE, above = DECIDE_BELOW;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	if (node_level(node) != 0)
 		return PLACE_INNER;
 	if (in->path.fences_known && separator_equal(g, low, in->path.low) &&
@@ -158,7 +158,7 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	                      .length = g->cell_bytes,
 	                      .offset = offset + word * 8,
 	                      .buffer = node + word};
-	return insert_wrote(in, lock_write_and_release(tree, &in->hold, ops, n, in->path.pointer, node,
+	return insert_wrote(in, lock_write_and_release(tree, &in->lock, ops, n, in->path.pointer, node,
 	                                               tree_node_bytes(tree, in->path.pointer, 0)));
 }
 
@@ -184,7 +184,7 @@ insert_locked(Insertion *in)
 	const uint64_t *node = tree->client->image;
 	LeafSurvey survey;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	assert(node_level(node) == 0);
 
 	in->kept = false;
@@ -332,7 +332,7 @@ insert_attempt(Insertion *in, bool fresh)
 			return status;
 		reserve_keep(tree, 0);
 		status = lock_and_read(tree, in->path.pointer, tree_node_bytes(tree, in->path.pointer, 0),
-		                       client->image, &in->hold);
+		                       client->image, &in->lock);
 		if (status != TREE_OK)
 			return status;
 		place = insert_place(in, client->image);

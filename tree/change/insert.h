@@ -15,7 +15,7 @@ typedef struct Insertion
 	const TreeStamp *stamp;
 	TreeBound bound;
 	Path path;
-	LockHold hold;
+	LockHandle lock;
 	uint64_t cell[LINE_WORDS]; /* stamp 0 */
 	OverflowReference overflow;
 	bool has_overflow;

@@ -7,7 +7,7 @@
 bool
 insert_permitted(Insertion *in)
 {
-	assert(in->hold.held);
+	assert(in->lock.held);
 	assert(!in->permitted);
 	if (in->permit == NULL)
 		return true;
@@ -29,7 +29,7 @@ insert_permit_end(Insertion *in)
 TreeStatus
 insert_wrote(Insertion *in, TreeStatus status)
 {
-	assert(!in->hold.held);
+	assert(!in->lock.held);
 	assert(!in->tree->client->holding);
 	insert_permit_end(in);
 	if (status == TREE_OK)
@@ -63,8 +63,8 @@ insert_image_op(const Insertion *in)
 int
 insert_chain_begin(const Insertion *in, FabricOp *ops)
 {
-	assert(in->hold.held);
-	assert(!in->image_pending || in->overflow.memory_node == in->hold.memory_node);
+	assert(in->lock.held);
+	assert(!in->image_pending || in->overflow.memory_node == in->lock.memory_node);
 	if (!in->image_pending)
 		return 0;
 	ops[0] = insert_image_op(in);
@@ -95,9 +95,9 @@ insert_release(Insertion *in)
 	Tree *tree = in->tree;
 	TreeStatus status;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	assert(tree->client->holding);
-	status = lock_release(tree, &in->hold, in->path.pointer, tree->client->image,
+	status = lock_release(tree, &in->lock, in->path.pointer, tree->client->image,
 	                      tree_node_bytes(tree, in->path.pointer, 0));
 	insert_permit_end(in);
 	return status;

@@ -34,7 +34,7 @@ static void
 insert_gather(const Insertion *in, const uint64_t *node, uint32_t skip, const uint64_t *extra,
               LeafCells *cells)
 {
-	assert(in->hold.held);
+	assert(in->lock.held);
 	leaf_gather(&in->tree->geometry, node, skip, extra, cells);
 	leaf_pack(&in->tree->geometry, cells);
 	assert(cells->count <= in->tree->geometry.leaf_cells + 1);
@@ -53,14 +53,14 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	uint32_t dropped = leaf_proven_dead(g, client->image) + in->cleared;
 	TreeStatus status;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	assert(cells->count <= g->leaf_cells);
 	node_begin_like(g, node, client->image, in->path.pointer, client->image[HEADER_GENERATION] + 1);
 	(void) insert_stamp(in, node);
 	leaf_fill(g, node, cells, 0, cells->count);
 	node_seal(g, node);
-	n += lock_rewrite_ops(tree, &in->hold, in->path.pointer, node, g->leaf_bytes, ops + n);
-	status = lock_write_and_release(tree, &in->hold, ops, n, in->path.pointer, node,
+	n += lock_rewrite_ops(tree, &in->lock, in->path.pointer, node, g->leaf_bytes, ops + n);
+	status = lock_write_and_release(tree, &in->lock, ops, n, in->path.pointer, node,
 	                                tree_node_bytes(tree, in->path.pointer, 0));
 	if (insert_wrote(in, status) != TREE_OK)
 		return status;
@@ -123,10 +123,10 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 	Tree *tree = in->tree;
 	TreeStatus status;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	(void) insert_stamp(in, tree->client->image);
 	split->count = insert_chain_begin(in, split->ops);
-	status = split_leaf(tree, &in->hold, in->path.pointer, cells, split);
+	status = split_leaf(tree, &in->lock, in->path.pointer, cells, split);
 	/* Whether it landed or is in doubt no more: a node may refer to the separator's block. */
 	tree->cut.bytes = 0;
 	if (insert_wrote(in, status) != TREE_OK)
@@ -169,7 +169,7 @@ insert_split_unlocked(Insertion *in, OrderedCells *cells, Split *split)
 		order_separator(tree, pointer_memory_node(in->path.pointer), cells, split->cut, split->separator);
 	if (status == TREE_OK)
 		status =
-			lock_and_read(tree, in->path.pointer, tree_node_bytes(tree, in->path.pointer, 0), now, &in->hold);
+			lock_and_read(tree, in->path.pointer, tree_node_bytes(tree, in->path.pointer, 0), now, &in->lock);
 	if (status != TREE_OK)
 		return status;
 	changed = node_level(now) != 0 || now[HEADER_GENERATION] != client->image[HEADER_GENERATION] ||
@@ -178,7 +178,7 @@ insert_split_unlocked(Insertion *in, OrderedCells *cells, Split *split)
 	{
 		in->outrun = changed;
 		status =
-			lock_release(tree, &in->hold, in->path.pointer, now, tree_node_bytes(tree, in->path.pointer, 0));
+			lock_release(tree, &in->lock, in->path.pointer, now, tree_node_bytes(tree, in->path.pointer, 0));
 		return status == TREE_OK && changed ? TREE_RETRY : status;
 	}
 	/*
@@ -198,7 +198,7 @@ insert_split(Insertion *in, OrderedCells *cells)
 	Split split;
 	TreeStatus status;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	if (!split_reserved(tree, in->path.pointer, 0))
 	{
 		status = insert_release(in);
@@ -278,7 +278,7 @@ insert_make_room(Insertion *in, OrderedCells *cells)
 	if (status != TREE_OK)
 		return status;
 	room = room_ask(tree, in->path.pointer, node, &full);
-	status = lock_and_read(tree, in->path.pointer, bytes, node, &in->hold);
+	status = lock_and_read(tree, in->path.pointer, bytes, node, &in->lock);
 	if (status != TREE_OK)
 		return status;
 	if (node_level(node) != 0 || node[HEADER_GENERATION] != full.leaf.generation)
@@ -333,7 +333,7 @@ insert_anew(Insertion *in, uint32_t same_tid)
 {
 	OrderedCells cells;
 
-	assert(in->hold.held);
+	assert(in->lock.held);
 	cells.extra = in->cell;
 	cells.extra_key = in->key;
 	if (same_tid != LEAF_NO_SLOT)

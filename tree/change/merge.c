@@ -238,15 +238,15 @@ plan_make(TreeMerge *merge)
  * TREE_RETRY: it is not.
  */
 static TreeStatus
-node_replace(TreeMerge *merge, LockHold *hold, uint64_t pointer, uint32_t level)
+node_replace(TreeMerge *merge, LockHandle *lock, uint64_t pointer, uint32_t level)
 {
 	Tree *tree = merge->tree;
 	uint64_t *node = tree->client->image_left;
 	uint64_t generation = node[HEADER_GENERATION];
 	FabricOp ops[REDO_OPS + 2];
-	int count = lock_rewrite_ops(tree, hold, pointer, node, node_bytes(&tree->geometry, level), ops);
+	int count = lock_rewrite_ops(tree, lock, pointer, node, node_bytes(&tree->geometry, level), ops);
 	TreeStatus status =
-		lock_write_and_release(tree, hold, ops, count, pointer, node, tree_node_bytes(tree, pointer, level));
+		lock_write_and_release(tree, lock, ops, count, pointer, node, tree_node_bytes(tree, pointer, level));
 
 	assert(merge->alone);
 	if (status != TREE_RETRY)
@@ -263,17 +263,17 @@ node_replace(TreeMerge *merge, LockHold *hold, uint64_t pointer, uint32_t level)
  * alone.
  */
 static TreeStatus
-node_lock(TreeMerge *merge, uint64_t pointer, uint32_t level, uint64_t generation, LockHold *hold)
+node_lock(TreeMerge *merge, uint64_t pointer, uint32_t level, uint64_t generation, LockHandle *lock)
 {
 	Tree *tree = merge->tree;
 	uint32_t bytes = tree_node_bytes(tree, pointer, level);
-	TreeStatus status = lock_and_read(tree, pointer, bytes, tree->client->image, hold);
+	TreeStatus status = lock_and_read(tree, pointer, bytes, tree->client->image, lock);
 
 	assert(merge->alone);
 	if (status != TREE_OK ||
 	    (node_level(tree->client->image) == level && tree->client->image[HEADER_GENERATION] == generation))
 		return status;
-	status = lock_release(tree, hold, pointer, tree->client->image, bytes);
+	status = lock_release(tree, lock, pointer, tree->client->image, bytes);
 	return status == TREE_OK ? TREE_RETRY : status;
 }
 
@@ -298,8 +298,8 @@ parent_write(TreeMerge *merge)
 	const MergePlan *plan = &merge->plan;
 	uint32_t kept = 0, run = 0;
 	uint64_t *node;
-	LockHold hold;
-	TreeStatus status = node_lock(merge, merge->next, merge->level, merge->parent[HEADER_GENERATION], &hold);
+	LockHandle lock;
+	TreeStatus status = node_lock(merge, merge->next, merge->level, merge->parent[HEADER_GENERATION], &lock);
 
 	if (status != TREE_OK)
 		return status;
@@ -316,7 +316,7 @@ parent_write(TreeMerge *merge)
 	memset(node + inner_cell_word(g, kept), 0, (node_count(merge->parent) - kept) * g->inner_stride * 8);
 	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], merge->level, kept, node_flags(node));
 	node_seal(g, node);
-	return node_replace(merge, &hold, merge->next, merge->level);
+	return node_replace(merge, &lock, merge->next, merge->level);
 }
 
 /* Collects the cells of inner nodes that go, from merge->gathered on; *count of them. */
@@ -369,11 +369,11 @@ run_write(TreeMerge *merge, const MergeRun *run)
 	uint32_t level = merge->level - 1;
 	uint32_t gathered;
 	uint64_t *node;
-	LockHold hold;
+	LockHandle lock;
 	TreeStatus status = run_gather(merge, run, &gathered);
 
 	if (status == TREE_OK)
-		status = node_lock(merge, pointer, level, merge->plan.generations[run->left], &hold);
+		status = node_lock(merge, pointer, level, merge->plan.generations[run->left], &lock);
 	if (status != TREE_OK)
 		return status;
 	run_announce(merge, run);
@@ -390,7 +390,7 @@ run_write(TreeMerge *merge, const MergeRun *run)
 			node_state_word(node[HEADER_GENERATION], level, count + gathered, node_flags(node));
 	}
 	node_seal(g, node);
-	status = node_replace(merge, &hold, pointer, level);
+	status = node_replace(merge, &lock, pointer, level);
 	for (uint32_t i = run->left + 1; status == TREE_OK && i <= run->last; i++)
 		merge->nodes[merge->merged++] = (MergedNode){child_pointer(merge, i), merge->plan.generations[i]};
 	return status;

@@ -28,7 +28,7 @@ leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const Overfl
 }
 
 TreeStatus
-leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old, uint32_t *live)
+leaf_rewrite(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *old, uint32_t *live)
 {
 	const NodeGeometry *g = &tree->geometry;
 	uint64_t *node = tree->client->image_left;
@@ -38,7 +38,7 @@ leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old, 
 	int count;
 	TreeStatus status;
 
-	assert(hold->held);
+	assert(lock->held);
 	assert(node != old);
 	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
 	kept = cells.count;
@@ -46,8 +46,8 @@ leaf_rewrite(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *old, 
 	node_begin_like(g, node, old, pointer, old[HEADER_GENERATION] + 1);
 	leaf_fill(g, node, &cells, 0, cells.count);
 	node_seal(g, node);
-	count = lock_rewrite_ops(tree, hold, pointer, node, g->leaf_bytes, ops);
-	status = lock_write_and_release(tree, hold, ops, count, pointer, node, tree_node_bytes(tree, pointer, 0));
+	count = lock_rewrite_ops(tree, lock, pointer, node, g->leaf_bytes, ops);
+	status = lock_write_and_release(tree, lock, ops, count, pointer, node, tree_node_bytes(tree, pointer, 0));
 	if (status != TREE_OK)
 		return status;
 	*live = kept;

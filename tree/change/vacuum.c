@@ -193,21 +193,21 @@ vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
 	Tree *tree = vacuum->tree;
 	uint64_t *old = tree->client->image;
 	uint32_t bytes = tree_node_bytes(tree, vacuum->next, 0);
-	LockHold hold;
+	LockHandle lock;
 	TreeStatus status;
 
 	assert(vacuum->victim_count > 0);
-	status = lock_and_read(tree, vacuum->next, bytes, old, &hold);
+	status = lock_and_read(tree, vacuum->next, bytes, old, &lock);
 	if (status != TREE_OK)
 		return status;
 	if (!victims_unchanged(vacuum, old))
 	{
 		vacuum->outrun = true;
-		status = lock_release(tree, &hold, vacuum->next, old, bytes);
+		status = lock_release(tree, &lock, vacuum->next, old, bytes);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
 	victims_mark(vacuum, old);
-	status = leaf_rewrite(tree, &hold, vacuum->next, old, live);
+	status = leaf_rewrite(tree, &lock, vacuum->next, old, live);
 	if (status == TREE_OK)
 		TREE_COUNT(tree, deletes, vacuum->victim_count);
 	return status;

@@ -197,7 +197,7 @@ downlink_cache(const DownlinkInsertion *insertion, uint64_t pointer, const uint6
 
 /* Writes the node with the new cell in front of cell `index`. */
 static TreeStatus
-downlink_add(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
+downlink_add(DownlinkInsertion *insertion, LockHandle *lock, uint32_t index)
 {
 	Tree *tree = insertion->tree;
 	TreeClient *client = tree->client;
@@ -212,7 +212,7 @@ downlink_add(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
 	TreeStatus status;
 
 	assert(index >= 1 && index <= count && count < g->inner_cells);
-	assert(hold->held);
+	assert(lock->held);
 
 	memcpy(node, old, INNER_BYTES);
 	memmove(cell + g->inner_stride, cell, (size_t) (count - index) * g->inner_stride * 8);
@@ -221,8 +221,8 @@ downlink_add(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
 	node[HEADER_GENERATION] = generation;
 	node[HEADER_STATE] = node_state_word(generation, node_level(old), count + 1, node_flags(old));
 	node_seal(g, node);
-	n = lock_rewrite_ops(tree, hold, insertion->parent, node, INNER_BYTES, ops);
-	status = lock_write_and_release(tree, hold, ops, n, insertion->parent, node, INNER_BYTES);
+	n = lock_rewrite_ops(tree, lock, insertion->parent, node, INNER_BYTES, ops);
+	status = lock_write_and_release(tree, lock, ops, n, insertion->parent, node, INNER_BYTES);
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, parent_posts, 1);
@@ -244,7 +244,7 @@ post_cut(const InnerCells *cells, uint32_t index, const uint64_t *node)
 
 /* The node is full: it is split with the new cell in it, and its own separator goes one level up. */
 static TreeStatus
-downlink_split(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
+downlink_split(DownlinkInsertion *insertion, LockHandle *lock, uint32_t index)
 {
 	Tree *tree = insertion->tree;
 	TreeClient *client = tree->client;
@@ -264,7 +264,7 @@ downlink_split(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
 	for (uint32_t i = 0; i < cells.count; i++)
 		cells.cells[i] = i == index ? cell : node + inner_cell_word(g, i < index ? i : i - 1);
 	split.cut = post_cut(&cells, index, node);
-	status = split_inner(tree, hold, insertion->parent, &cells, &split);
+	status = split_inner(tree, lock, insertion->parent, &cells, &split);
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, parent_posts, 1);
@@ -286,7 +286,7 @@ downlink_split(DownlinkInsertion *insertion, LockHold *hold, uint32_t index)
  * descend anew).
  */
 static TreeStatus
-downlink_locked(DownlinkInsertion *insertion, LockHold *hold)
+downlink_locked(DownlinkInsertion *insertion, LockHandle *lock)
 {
 	Tree *tree = insertion->tree;
 	const NodeGeometry *g = &tree->geometry;
@@ -297,7 +297,7 @@ downlink_locked(DownlinkInsertion *insertion, LockHold *hold)
 	bool full;
 	TreeStatus status;
 
-	assert(hold->held);
+	assert(lock->held);
 	insertion->outrun =
 		insertion->locked == pointer_address(here) && node[HEADER_GENERATION] > insertion->locked_generation;
 	insertion->locked = pointer_address(here);
@@ -308,15 +308,15 @@ downlink_locked(DownlinkInsertion *insertion, LockHold *hold)
 	/* No tree grows to that; whether its levels are what they seem is not to be seen from here. */
 	if (full && pointer_address(here) == tree->root && node_level(node) + 1 >= LEVELS_MAX)
 	{
-		(void) lock_release(tree, hold, here, node, INNER_BYTES);
+		(void) lock_release(tree, lock, here, node, INNER_BYTES);
 		return client_fail(tree->client, TREE_DAMAGED, "tree %llx: the root has a level of %u",
 		                   (unsigned long long) tree->tree, node_level(node));
 	}
 	if (place == DOWNLINK_HERE && (!full || split_reserved(tree, here, insertion->level + 1)))
-		return full ? downlink_split(insertion, hold, index) : downlink_add(insertion, hold, index);
+		return full ? downlink_split(insertion, lock, index) : downlink_add(insertion, lock, index);
 
 	/* A full node and no reserve: the same parent again, after reserve_fill(). */
-	status = lock_release(tree, hold, here, node, tree_node_bytes(tree, here, insertion->level + 1));
+	status = lock_release(tree, lock, here, node, tree_node_bytes(tree, here, insertion->level + 1));
 	if (place == DOWNLINK_LEFT)
 		insertion->parent = 0;
 	else if (place == DOWNLINK_RIGHT)
@@ -399,7 +399,7 @@ downlink_try(DownlinkInsertion *insertion, bool fresh)
 {
 	Tree *tree = insertion->tree;
 	uint32_t level = insertion->level + 1;
-	LockHold hold;
+	LockHandle lock;
 	TreeStatus status = TREE_OK;
 
 	insertion->outrun = false;
@@ -409,9 +409,9 @@ downlink_try(DownlinkInsertion *insertion, bool fresh)
 		return status;
 	reserve_keep(tree, level);
 	status = lock_and_read(tree, insertion->parent, tree_node_bytes(tree, insertion->parent, level),
-	                       tree->client->image, &hold);
+	                       tree->client->image, &lock);
 	if (status == TREE_OK)
-		return downlink_locked(insertion, &hold);
+		return downlink_locked(insertion, &lock);
 	if (status == TREE_RETRY)
 		insertion->parent = 0;
 	return status;

@@ -160,7 +160,8 @@ root_build(Tree *tree, const Split *split)
  * after a doubt.
  */
 static TreeStatus
-sibling_add(Tree *tree, const LockHold *hold, uint64_t pointer, uint64_t *image, uint32_t bytes, Split *split)
+sibling_add(Tree *tree, const LockHandle *lock, uint64_t pointer, uint64_t *image, uint32_t bytes,
+            Split *split)
 {
 	FabricOp op = {
 		.opcode = FABRIC_WRITE,
@@ -171,10 +172,10 @@ sibling_add(Tree *tree, const LockHold *hold, uint64_t pointer, uint64_t *image,
 	};
 	TreeStatus status = TREE_RETRY;
 
-	assert(hold->held);
+	assert(lock->held);
 	assert(split->count < SPLIT_CHAIN_OPS);
 
-	if (pointer_memory_node(pointer) == hold->memory_node)
+	if (pointer_memory_node(pointer) == lock->memory_node)
 	{
 		split->ops[split->count++] = op;
 		return TREE_OK;
@@ -186,7 +187,7 @@ sibling_add(Tree *tree, const LockHold *hold, uint64_t pointer, uint64_t *image,
 
 /* Seals and writes what halves_begin() began. */
 static TreeStatus
-split_write(Tree *tree, LockHold *hold, uint64_t pointer, Split *split)
+split_write(Tree *tree, LockHandle *lock, uint64_t pointer, Split *split)
 {
 	const NodeGeometry *g = &tree->geometry;
 	TreeClient *client = tree->client;
@@ -195,24 +196,24 @@ split_write(Tree *tree, LockHold *hold, uint64_t pointer, Split *split)
 	uint32_t bytes = node_bytes(g, level);
 	TreeStatus status;
 
-	assert(hold->held);
+	assert(lock->held);
 	assert(split->count <= 1);
 
 	node_seal(g, client->image_left);
 	node_seal(g, client->image_right);
 	if (split->root)
 		root_build(tree, split);
-	status = sibling_add(tree, hold, split->right, client->image_right, bytes, split);
+	status = sibling_add(tree, lock, split->right, client->image_right, bytes, split);
 	if (status == TREE_OK && split->root)
-		status = sibling_add(tree, hold, split->left, client->image_left, bytes, split);
+		status = sibling_add(tree, lock, split->left, client->image_left, bytes, split);
 	if (status != TREE_OK)
 	{
-		(void) lock_release(tree, hold, pointer, NULL, 0);
+		(void) lock_release(tree, lock, pointer, NULL, 0);
 		return status;
 	}
-	split->count += lock_rewrite_ops(tree, hold, pointer, after, node_bytes(g, node_level(after)),
+	split->count += lock_rewrite_ops(tree, lock, pointer, after, node_bytes(g, node_level(after)),
 	                                 split->ops + split->count);
-	status = lock_write_and_release(tree, hold, split->ops, split->count, pointer, after,
+	status = lock_write_and_release(tree, lock, split->ops, split->count, pointer, after,
 	                                tree_node_bytes(tree, pointer, level));
 	if (status != TREE_OK)
 		return status;
@@ -226,7 +227,7 @@ split_write(Tree *tree, LockHold *hold, uint64_t pointer, Split *split)
 }
 
 TreeStatus
-split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const LeafCells *cells, Split *split)
+split_leaf(Tree *tree, LockHandle *lock, uint64_t pointer, const LeafCells *cells, Split *split)
 {
 	const NodeGeometry *g = &tree->geometry;
 	TreeStatus status;
@@ -240,7 +241,7 @@ split_leaf(Tree *tree, LockHold *hold, uint64_t pointer, const LeafCells *cells,
 	if (split->root)
 		tree->root_is_leaf = false;
 	split_announce(tree, pointer, split);
-	status = split_write(tree, hold, pointer, split);
+	status = split_write(tree, lock, pointer, split);
 	split_over(tree, status);
 	return status;
 }
@@ -260,7 +261,7 @@ inner_fill(const NodeGeometry *g, uint64_t *node, const InnerCells *cells, uint3
 }
 
 TreeStatus
-split_inner(Tree *tree, LockHold *hold, uint64_t pointer, const InnerCells *cells, Split *split)
+split_inner(Tree *tree, LockHandle *lock, uint64_t pointer, const InnerCells *cells, Split *split)
 {
 	const NodeGeometry *g = &tree->geometry;
 
@@ -272,5 +273,5 @@ split_inner(Tree *tree, LockHold *hold, uint64_t pointer, const InnerCells *cell
 	halves_begin(tree, pointer, split);
 	inner_fill(g, tree->client->image_left, cells, 0, split->cut);
 	inner_fill(g, tree->client->image_right, cells, split->cut, cells->count);
-	return split_write(tree, hold, pointer, split);
+	return split_write(tree, lock, pointer, split);
 }

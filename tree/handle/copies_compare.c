@@ -47,9 +47,9 @@ node_settle(Compare *compare, uint64_t pointer, uint32_t level)
 	uint64_t *node = tree->client->image;
 	uint32_t bytes = tree_node_bytes(tree, pointer, level);
 	FabricOp ops[REDO_OPS + 2];
-	LockHold hold;
+	LockHandle lock;
 	int count = 0;
-	TreeStatus status = lock_and_read(tree, pointer, bytes, node, &hold);
+	TreeStatus status = lock_and_read(tree, pointer, bytes, node, &lock);
 
 	if (status != TREE_OK)
 		return status;
@@ -58,15 +58,15 @@ node_settle(Compare *compare, uint64_t pointer, uint32_t level)
 	{
 		compare->counts->differ++;
 		if (compare->repair)
-			count = lock_rewrite_ops(tree, &hold, pointer, node,
+			count = lock_rewrite_ops(tree, &lock, pointer, node,
 			                         node_bytes(&tree->geometry, node_level(node)), ops);
 	}
 	if (status != TREE_OK)
 	{
-		(void) lock_release(tree, &hold, pointer, NULL, 0);
+		(void) lock_release(tree, &lock, pointer, NULL, 0);
 		return status;
 	}
-	status = lock_write_and_release(tree, &hold, ops, count, pointer, node, bytes);
+	status = lock_write_and_release(tree, &lock, ops, count, pointer, node, bytes);
 	if (status == TREE_OK && count > 0)
 		compare->counts->written++;
 	return status;

@@ -11,7 +11,7 @@
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
  * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or
- * taken over, and the locked node read; lock_hold.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
+ * taken over, and the locked node read; lock_handle.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
  * was left in doubt.
  *
  * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it
@@ -19,7 +19,7 @@
  * stays owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the
  * instance.
  */
-#include "tree/lock/lock_hold.h"
+#include "tree/lock/lock_handle.h"
 
 /* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
 #define LOCKED_TORN_READS 2
@@ -44,12 +44,12 @@ hold_interrupts(TreeClient *client)
 
 /* What is left if this process ends here: written before a chain may win the word. */
 static void
-waiter_remember(LockWaiter *waiter, const LockHold *hold)
+waiter_remember(LockWaiter *waiter, const LockHandle *lock)
 {
-	assert(waiter->hold_memory_node == hold->place && waiter->hold_index == hold->index);
-	waiter->hold_word = hold->word;
+	assert(waiter->lock_memory_node == lock->place && waiter->lock_index == lock->index);
+	waiter->held_word = lock->word;
 	waiter->next_word = 0;
-	__atomic_store_n(&waiter->holds, hold->place + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&waiter->holds, lock->place + 1, __ATOMIC_RELEASE);
 }
 
 /*
@@ -76,10 +76,10 @@ words_are_used(const Tree *tree, uint32_t memory_node)
  * instance had there.
  */
 static bool
-hold_is_elsewhere(const Tree *tree, const LockHold *hold)
+lock_handle_is_elsewhere(const Tree *tree, const LockHandle *lock)
 {
 	assert(tree->client->holding);
-	return tree_place(tree, hold->memory_node) != hold->place;
+	return tree_place(tree, lock->memory_node) != lock->place;
 }
 
 /*
@@ -88,22 +88,22 @@ hold_is_elsewhere(const Tree *tree, const LockHold *hold)
  * this instance are freed before.  Not TREE_OK: nothing is held, and the entry is given up; TREE_RETRY: the lock is elsewhere now.
  */
 static TreeStatus
-hold_begin(Tree *tree, const LockHold *hold)
+lock_handle_begin(Tree *tree, const LockHandle *lock)
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
 	bool elsewhere;
 
 	hold_interrupts(client);
-	elsewhere = hold_is_elsewhere(tree, hold);
-	if (!elsewhere && node_is_open(client->shared, hold->place))
+	elsewhere = lock_handle_is_elsewhere(tree, lock);
+	if (!elsewhere && node_is_open(client->shared, lock->place))
 	{
-		waiter_remember(table_waiter(table, client->slot), hold);
+		waiter_remember(table_waiter(table, client->slot), lock);
 		return TREE_OK;
 	}
 	resume_interrupts(client);
-	entry_release(client, table_entry(table, hold->place, hold->index));
-	return elsewhere ? TREE_RETRY : client_away(client, hold->place);
+	entry_release(client, table_entry(table, lock->place, lock->index));
+	return elsewhere ? TREE_RETRY : client_away(client, lock->place);
 }
 
 /*
@@ -111,21 +111,21 @@ hold_begin(Tree *tree, const LockHold *hold)
  * they were if it was lost.  Else nothing is held, and the entry is given up unless it is in doubt.
  */
 static TreeStatus
-word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t *image, bool with_read,
+word_try(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool with_read,
          bool *won, bool *read)
 {
 	TreeClient *client = tree->client;
 	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
 	FabricOp ops[2];
 	bool posted = false;
-	TreeStatus status = hold_begin(tree, hold);
+	TreeStatus status = lock_handle_begin(tree, lock);
 
 	*won = *read = false;
 	if (status != TREE_OK)
 		return status;
-	ops[0] = word_op(FABRIC_COMPARE_SWAP, hold->index, 0, hold->word);
+	ops[0] = word_op(FABRIC_COMPARE_SWAP, lock->index, 0, lock->word);
 	ops[1] = node_op(pointer, bytes, image);
-	status = access_execute(tree, hold->memory_node, ops, with_read ? 2 : 1);
+	status = access_execute(tree, lock->memory_node, ops, with_read ? 2 : 1);
 	if (status == TREE_OK)
 	{
 		*won = ops[0].result == 0;
@@ -137,14 +137,14 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 
 		/* Doubt is over; the word says whether the swap came before the end of the channel. */
 		posted = true;
-		status = word_read(tree, hold, &word);
-		*won = status == TREE_OK && word == hold->word;
+		status = word_read(tree, lock, &word);
+		*won = status == TREE_OK && word == lock->word;
 	}
 	if (status != TREE_OK)
 	{
-		if (posted || (client->doubt & 1ull << hold->place) != 0)
-			return hold_strand(client, hold, status);
-		hold_end(client, hold);
+		if (posted || (client->doubt & 1ull << lock->place) != 0)
+			return lock_handle_leak(client, lock, status);
+		lock_handle_end(client, lock);
 		return status;
 	}
 	if (!*won)
@@ -155,34 +155,34 @@ word_try(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 	return TREE_OK;
 }
 
-/* Who owns the entry has the word, as it were. Not TREE_OK: as hold_begin(). */
+/* Who owns the entry has the word, as it were. Not TREE_OK: as lock_handle_begin(). */
 static TreeStatus
-word_assume(Tree *tree, LockHold *hold)
+word_assume(Tree *tree, LockHandle *lock)
 {
 	TreeClient *client = tree->client;
 	LockWaiter *waiter = table_waiter(client->shared->locks, client->slot);
 	TreeStatus status;
 
-	assert(!hold->held);
-	hold->word = ++waiter->ticket & ((1ull << LOCK_INSTANCE_SHIFT) - 1);
-	hold->handovers = 0;
-	status = hold_begin(tree, hold);
+	assert(!lock->held);
+	lock->word = ++waiter->ticket & ((1ull << LOCK_INSTANCE_SHIFT) - 1);
+	lock->handovers = 0;
+	status = lock_handle_begin(tree, lock);
 	if (status != TREE_OK)
 		return status;
-	hold->held = true;
+	lock->held = true;
 	TREE_COUNT(tree, lock_acquisitions, 1);
 	return TREE_OK;
 }
 
 /* Wins the word for the entry that we own. Not TREE_OK: nothing is held, the entry is given up unless in doubt. */
 static TreeStatus
-word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t *image, uint64_t *deadline,
+word_win(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, uint64_t *deadline,
          bool *read)
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
 	bool ordered = client->techniques.combine_lock &&
-	               (access_capabilities(client, hold->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
+	               (access_capabilities(client, lock->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
 	TreeStatus status;
 
 	for (int attempt = 0;; attempt++)
@@ -198,53 +198,53 @@ word_win(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t 
 				status = client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
 			else if (client_now_us(client) >= *deadline)
 				status = client_fail(client, TREE_TIMED_OUT,
-				                     "memory node %u: lock word %u was not to be had in time", hold->place,
-				                     hold->index);
+				                     "memory node %u: lock word %u was not to be had in time", lock->place,
+				                     lock->index);
 			if (status != TREE_OK)
 			{
-				entry_release(client, table_entry(table, hold->place, hold->index));
+				entry_release(client, table_entry(table, lock->place, lock->index));
 				return status;
 			}
 			back_off_wait(client, attempt);
 		}
-		hold->word = word_make(client, hold->place);
-		status = word_try(tree, hold, pointer, bytes, image, ordered && attempt == 0, &won, read);
+		lock->word = word_make(client, lock->place);
+		status = word_try(tree, lock, pointer, bytes, image, ordered && attempt == 0, &won, read);
 		if (status != TREE_OK)
 			return status;
 		back_off_count(client, !won);
 		if (won)
 		{
 			TREE_COUNT(tree, lock_acquisitions, 1);
-			hold->handovers = 0;
-			hold->held = true;
+			lock->handovers = 0;
+			lock->held = true;
 			return TREE_OK;
 		}
 		TREE_COUNT(tree, lock_retries, 1);
 	}
 }
 
-/* Takes over what the last owner passed on. Not TREE_OK: as hold_begin(). */
+/* Takes over what the last owner passed on. Not TREE_OK: as lock_handle_begin(). */
 static TreeStatus
-word_take_over(Tree *tree, LockHold *hold, LockWaiter *waiter)
+word_take_over(Tree *tree, LockHandle *lock, LockWaiter *waiter)
 {
 	TreeStatus status;
 
 	assert(waiter->state == WAIT_PASSED);
 	assert(waiter->passed_handovers <= tree->client->techniques.handovers);
 	waiter->state = WAIT_IDLE;
-	hold->word = waiter->passed_word;
-	hold->handovers = waiter->passed_handovers;
-	status = hold_begin(tree, hold);
+	lock->word = waiter->passed_word;
+	lock->handovers = waiter->passed_handovers;
+	status = lock_handle_begin(tree, lock);
 	if (status != TREE_OK)
 		return status;
-	hold->held = true;
+	lock->held = true;
 	TREE_COUNT(tree, handovers, 1);
 	return TREE_OK;
 }
 
 /* Reads and judges the locked node. Not TREE_OK: the hold is over. */
 static TreeStatus
-node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
+node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
 {
 	TreeClient *client = tree->client;
 	NodeVerdict verdict = NODE_TORN;
@@ -252,7 +252,7 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 	TreeStatus status;
 	TreeStatus released;
 
-	assert(hold->held);
+	assert(lock->held);
 	for (int attempt = 0; attempt < LOCKED_READ_ATTEMPTS && torn < LOCKED_TORN_READS && verdict == NODE_TORN;
 	     attempt++)
 	{
@@ -260,11 +260,11 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 		{
 			FabricOp op = node_op(pointer, bytes, image);
 
-			status = access_execute(tree, hold->memory_node, &op, 1);
+			status = access_execute(tree, lock->memory_node, &op, 1);
 			if (status == TREE_RETRY)
 				continue;
 			if (status != TREE_OK)
-				return hold_fail(tree, hold, status);
+				return lock_handle_fail(tree, lock, status);
 		}
 		read = false;
 		/* A leaf's length was asked for and the root has grown: not the node that was expected. */
@@ -280,7 +280,7 @@ node_read_locked(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes, u
 	}
 	if (verdict == NODE_GOOD)
 		return TREE_OK;
-	released = lock_release(tree, hold, pointer, NULL, 0);
+	released = lock_release(tree, lock, pointer, NULL, 0);
 	if (released != TREE_OK && released != TREE_RETRY)
 		return released;
 	if (verdict == NODE_DAMAGED)
@@ -295,28 +295,28 @@ TreeStatus
 lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 {
 	TreeClient *client = tree->client;
-	LockHold hold = {.memory_node = pointer_memory_node(pointer)};
+	LockHandle lock = {.memory_node = pointer_memory_node(pointer)};
 	uint64_t word = 1;
 	TreeStatus status;
 
 	assert(!client->holding);
 	*free = false;
-	hold.place = tree_place(tree, hold.memory_node);
-	if (access_endpoint(client, hold.place) == NULL)
-		return client_away(client, hold.place);
-	hold.index = lock_word_of(client, hold.place, pointer);
-	if (!words_are_used(tree, hold.place))
+	lock.place = tree_place(tree, lock.memory_node);
+	if (access_endpoint(client, lock.place) == NULL)
+		return client_away(client, lock.place);
+	lock.index = lock_word_of(client, lock.place, pointer);
+	if (!words_are_used(tree, lock.place))
 	{
-		*free = !entry_is_owned(table_entry(client->shared->locks, hold.place, hold.index));
+		*free = !entry_is_owned(table_entry(client->shared->locks, lock.place, lock.index));
 		return TREE_OK;
 	}
-	status = word_read(tree, &hold, &word);
+	status = word_read(tree, &lock, &word);
 	*free = status == TREE_OK && word == 0;
 	return status;
 }
 
 TreeStatus
-lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, LockHold *hold)
+lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, LockHandle *lock)
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
@@ -330,7 +330,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 
 	assert(!client->holding);
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	memset(hold, 0, sizeof(*hold));
+	memset(lock, 0, sizeof(*lock));
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "pointer %016llx names memory node %u of %u",
 		                   (unsigned long long) pointer, memory_node, client->options.nodes);
@@ -338,38 +338,38 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	{
 		/* An earlier hold was left in doubt. */
 		status = lock_leave(client);
-		if (status == TREE_UNREACHABLE && tree->copies != NULL && hold_abandon(client))
+		if (status == TREE_UNREACHABLE && tree->copies != NULL && lock_handle_abandon(client))
 			status = TREE_OK;
 		if (status != TREE_OK)
 			return status;
 	}
-	hold->memory_node = memory_node;
-	hold->place = tree_place(tree, memory_node);
-	status = place_is_ready(client, hold->place);
+	lock->memory_node = memory_node;
+	lock->place = tree_place(tree, memory_node);
+	status = place_is_ready(client, lock->place);
 	if (status == TREE_OK && tree->copies != NULL)
 		status = copies_prepare(tree, pointer);
 	if (status != TREE_OK)
 		return status;
-	hold->index = lock_word_of(client, hold->place, pointer);
-	entry = table_entry(table, hold->place, hold->index);
+	lock->index = lock_word_of(client, lock->place, pointer);
+	entry = table_entry(table, lock->place, lock->index);
 	waiter->tree = tree->tree;
 	waiter->address = pointer_address(pointer);
 	waiter->wanted_bytes = bytes;
-	waiter->hold_memory_node = hold->place;
-	__atomic_store_n(&waiter->hold_index, hold->index, __ATOMIC_RELAXED);
+	waiter->lock_memory_node = lock->place;
+	__atomic_store_n(&waiter->lock_index, lock->index, __ATOMIC_RELAXED);
 
 	status = entry_acquire(tree, entry, waiter, &deadline, &chosen);
 	if (status != TREE_OK && !chosen)
 		return status;
 	if (waiter->state == WAIT_PASSED)
 	{
-		TreeStatus taken = word_take_over(tree, hold, waiter);
+		TreeStatus taken = word_take_over(tree, lock, waiter);
 
 		if (taken != TREE_OK)
 			return status != TREE_OK ? status : taken;
 		if (status != TREE_OK)
 		{
-			TreeStatus released = lock_release(tree, hold, pointer, NULL, 0);
+			TreeStatus released = lock_release(tree, lock, pointer, NULL, 0);
 
 			return released == TREE_OK || released == TREE_RETRY ? status : released;
 		}
@@ -379,7 +379,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 			TREE_COUNT(tree, handover_images, 1);
 			read = true;
 		}
-		return node_read_locked(tree, hold, pointer, bytes, image, read);
+		return node_read_locked(tree, lock, pointer, bytes, image, read);
 	}
 	waiter->state = WAIT_IDLE;
 	if (status != TREE_OK)
@@ -387,11 +387,11 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		entry_release(client, entry);
 		return status;
 	}
-	if (!words_are_used(tree, hold->place))
-		status = word_assume(tree, hold);
+	if (!words_are_used(tree, lock->place))
+		status = word_assume(tree, lock);
 	else
-		status = word_win(tree, hold, pointer, bytes, image, &deadline, &read);
+		status = word_win(tree, lock, pointer, bytes, image, &deadline, &read);
 	if (status != TREE_OK)
 		return status;
-	return node_read_locked(tree, hold, pointer, bytes, image, read);
+	return node_read_locked(tree, lock, pointer, bytes, image, read);
 }

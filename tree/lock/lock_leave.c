@@ -2,7 +2,7 @@
  * lock_leave.c
  *		What a process leaves in the local lock table: holds in doubt, and its place in a queue. See lock.c.
  */
-#include "tree/lock/lock_hold.h"
+#include "tree/lock/lock_handle.h"
 
 /*
  * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one
@@ -18,18 +18,18 @@ waiter_take_over(LockWaiter *waiter, uint32_t memory_node)
 }
 
 bool
-hold_abandon(TreeClient *client)
+lock_handle_abandon(TreeClient *client)
 {
 	LockTable *table = client->shared->locks;
 	LockWaiter *waiter = table_waiter(table, client->slot);
-	uint32_t memory_node = waiter->hold_memory_node;
+	uint32_t memory_node = waiter->lock_memory_node;
 
 	assert(!client->holding);
 	if (node_is_open(client->shared, memory_node))
 		return false;
 	state_copies_strand(client->shared, waiter->tree);
 	if (waiter_take_over(waiter, memory_node))
-		entry_release(client, table_entry(table, memory_node, waiter->hold_index));
+		entry_release(client, table_entry(table, memory_node, waiter->lock_index));
 	return true;
 }
 
@@ -37,26 +37,26 @@ hold_abandon(TreeClient *client)
 static TreeStatus
 leave_word(TreeClient *client, const LockWaiter *waiter)
 {
-	uint64_t bit = 1ull << waiter->hold_memory_node;
-	FabricEndpoint *endpoint = access_endpoint(client, waiter->hold_memory_node);
+	uint64_t bit = 1ull << waiter->lock_memory_node;
+	FabricEndpoint *endpoint = access_endpoint(client, waiter->lock_memory_node);
 	FabricStatus fabric = FABRIC_LOST;
 
-	assert(waiter->hold_memory_node < client->options.nodes);
+	assert(waiter->lock_memory_node < client->options.nodes);
 	if (endpoint == NULL)
-		return client_away(client, waiter->hold_memory_node);
+		return client_away(client, waiter->lock_memory_node);
 	for (int attempt = 0; client_tries_again(client, attempt); attempt++)
 	{
-		FabricOp ops[] = {word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->hold_word, 0),
-		                  word_op(FABRIC_COMPARE_SWAP, waiter->hold_index, waiter->next_word, 0)};
+		FabricOp ops[] = {word_op(FABRIC_COMPARE_SWAP, waiter->lock_index, waiter->held_word, 0),
+		                  word_op(FABRIC_COMPARE_SWAP, waiter->lock_index, waiter->next_word, 0)};
 
 		if ((client->doubt & bit) != 0)
 		{
-			TreeStatus status = access_settle(client, waiter->hold_memory_node);
+			TreeStatus status = access_settle(client, waiter->lock_memory_node);
 
 			if (status != TREE_OK)
 				return status;
 		}
-		if (!word_is_remote(waiter->hold_word))
+		if (!word_is_remote(waiter->held_word))
 		{
 			state_copies_doubt(client->shared, waiter->tree);
 			return TREE_OK;
@@ -76,23 +76,23 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 			break;
 		client->doubt |= bit;
 	}
-	return client_fabric_fail(client, waiter->hold_memory_node, fabric);
+	return client_fabric_fail(client, waiter->lock_memory_node, fabric);
 }
 
 /* Leaves a queue that a jump out of sleep() left us in. */
 static void
 leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
 {
-	LockEntry *entry = table_entry(table, waiter->hold_memory_node, waiter->hold_index);
+	LockEntry *entry = table_entry(table, waiter->lock_memory_node, waiter->lock_index);
 
 	assert(!waiter_holds(waiter));
 	if (entry_leave(client, entry, waiter))
 		return;
 	if (waiter->state == WAIT_PASSED)
 	{
-		waiter->hold_word = waiter->passed_word;
+		waiter->held_word = waiter->passed_word;
 		waiter->next_word = 0;
-		__atomic_store_n(&waiter->holds, waiter->hold_memory_node + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&waiter->holds, waiter->lock_memory_node + 1, __ATOMIC_RELEASE);
 	}
 	else
 		entry_release(client, entry);
@@ -117,8 +117,8 @@ lock_leave(TreeClient *client)
 	status = leave_word(client, waiter);
 	if (status != TREE_OK && status != TREE_FENCED)
 		return status;
-	if (waiter_take_over(waiter, waiter->hold_memory_node))
-		entry_release(client, table_entry(table, waiter->hold_memory_node, waiter->hold_index));
+	if (waiter_take_over(waiter, waiter->lock_memory_node))
+		entry_release(client, table_entry(table, waiter->lock_memory_node, waiter->lock_index));
 	return status;
 }
 
@@ -137,7 +137,7 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 			continue;
 		state_copies_doubt(client->shared, waiter->tree);
 		/* Before it is taken over: from then on the record is its owner's again. */
-		index = __atomic_load_n(&waiter->hold_index, __ATOMIC_RELAXED);
+		index = __atomic_load_n(&waiter->lock_index, __ATOMIC_RELAXED);
 		if (waiter_take_over(waiter, memory_node))
 			entry_release_for(client, table_entry(table, memory_node, index), slot);
 	}

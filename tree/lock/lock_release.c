@@ -2,26 +2,26 @@
  * lock_release.c
  *		What the holder of a lock writes, and how the lock word is freed or passed on behind it: see lock.c.
  */
-#include "tree/lock/lock_hold.h"
+#include "tree/lock/lock_handle.h"
 
 /* Passes entry and word on to the first of the queue. False: nobody waits any more. */
 static bool
-word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after, uint32_t bytes)
+word_pass_on(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *after, uint32_t bytes)
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	LockEntry *entry = table_entry(table, hold->place, hold->index);
+	LockEntry *entry = table_entry(table, lock->place, lock->index);
 	LockWaiter *chosen;
 
-	assert(hold->held);
-	assert(hold->handovers < client->techniques.handovers);
+	assert(lock->held);
+	assert(lock->handovers < client->techniques.handovers);
 	chosen = entry_pass(client, entry);
 	if (chosen == NULL)
 		return false;
 	/* The record is written by nobody else: its owner waits for the state. */
 	waiter_forget(table_waiter(table, client->slot));
-	chosen->passed_word = hold->word;
-	chosen->passed_handovers = hold->handovers + 1;
+	chosen->passed_word = lock->word;
+	chosen->passed_handovers = lock->handovers + 1;
 	chosen->passed_bytes = 0;
 	if (after != NULL && chosen->tree == tree->tree && chosen->address == pointer_address(pointer) &&
 	    chosen->wanted_bytes <= bytes)
@@ -29,7 +29,7 @@ word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
 		memcpy(chosen->image, after, bytes);
 		chosen->passed_bytes = bytes;
 	}
-	hold->held = false;
+	lock->held = false;
 	waiter_wake(client, table, chosen, WAIT_PASSED);
 	resume_interrupts(client);
 	return true;
@@ -40,32 +40,32 @@ word_pass_on(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *after
  * landed.  Frees the word, after the node's copy, which was written before, was made what the node is.
  */
 static TreeStatus
-writes_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t bytes)
+writes_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_t bytes)
 {
 	TreeStatus status = TREE_OK;
 
-	assert(hold->held);
+	assert(lock->held);
 	if (tree->copies != NULL && count > 0)
 		status = copies_restore(tree, pointer, bytes);
 	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	return unlock_alone(tree, hold, TREE_RETRY);
+		return lock_handle_fail(tree, lock, status);
+	return unlock_alone(tree, lock, TREE_RETRY);
 }
 
 /* The chain with the unlock behind the writes was lost, and its channel is reset: did the unlock land? */
 static TreeStatus
-unlock_settle(Tree *tree, LockHold *hold, int count, uint64_t pointer, uint32_t bytes)
+unlock_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_t bytes)
 {
 	uint64_t word = 0;
-	TreeStatus status = word_read(tree, hold, &word);
+	TreeStatus status = word_read(tree, lock, &word);
 
-	assert(hold->held);
+	assert(lock->held);
 	if (status != TREE_OK)
-		return hold_strand(tree->client, hold, status);
-	if (word == hold->word) /* it did not, and perhaps not all of the writes */
-		return writes_settle(tree, hold, count, pointer, bytes);
+		return lock_handle_leak(tree->client, lock, status);
+	if (word == lock->word) /* it did not, and perhaps not all of the writes */
+		return writes_settle(tree, lock, count, pointer, bytes);
 	/* It was the last of the chain: everything before it landed too. */
-	hold_end(tree->client, hold);
+	lock_handle_end(tree->client, lock);
 	return TREE_OK;
 }
 
@@ -83,60 +83,60 @@ writes_together(const Tree *tree, const FabricOp *writes, int count)
 
 /* The holder's writes by themselves: one chain, or, if they are not combined, one each. As access_execute(). */
 static TreeStatus
-writes_execute(Tree *tree, const LockHold *hold, FabricOp *writes, int count)
+writes_execute(Tree *tree, const LockHandle *lock, FabricOp *writes, int count)
 {
 	TreeStatus status = TREE_OK;
 
-	assert(hold->held);
+	assert(lock->held);
 	assert(count > 0);
 	for (int i = 0, together; i < count && status == TREE_OK; i += together)
 	{
 		together = writes_together(tree, writes + i, count - i);
-		status = access_execute(tree, hold->memory_node, writes + i, together);
+		status = access_execute(tree, lock->memory_node, writes + i, together);
 	}
 	return status;
 }
 
 /* Writes, and puts `next` in the place of the word, in one chain. TREE_OK: it did. */
 static TreeStatus
-write_and_swap(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t next)
+write_and_swap(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t next)
 {
 	TreeStatus status;
 
-	writes[count] = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, next);
-	status = access_execute(tree, hold->memory_node, writes, count + 1);
-	if (status == TREE_OK && writes[count].result != hold->word)
+	writes[count] = word_op(FABRIC_COMPARE_SWAP, lock->index, lock->word, next);
+	status = access_execute(tree, lock->memory_node, writes, count + 1);
+	if (status == TREE_OK && writes[count].result != lock->word)
 		return client_fail(tree->client, TREE_FENCED,
-		                   "memory node %u: lock word %u was %016llx, not our %016llx", hold->place,
-		                   hold->index, (unsigned long long) writes[count].result,
-		                   (unsigned long long) hold->word);
+		                   "memory node %u: lock word %u was %016llx, not our %016llx", lock->place,
+		                   lock->index, (unsigned long long) writes[count].result,
+		                   (unsigned long long) lock->word);
 	return status;
 }
 
 static TreeStatus
-write_and_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
+write_and_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
 {
-	TreeStatus status = write_and_swap(tree, hold, writes, count, 0);
+	TreeStatus status = write_and_swap(tree, lock, writes, count, 0);
 
 	if (status == TREE_RETRY)
-		return unlock_settle(tree, hold, count, pointer, bytes);
+		return unlock_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	hold_end(tree->client, hold);
+		return lock_handle_fail(tree, lock, status);
+	lock_handle_end(tree->client, lock);
 	return TREE_OK;
 }
 
 /* The same where they are not combined. */
 static TreeStatus
-write_then_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
+write_then_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
 {
-	TreeStatus status = count > 0 ? writes_execute(tree, hold, writes, count) : TREE_OK;
+	TreeStatus status = count > 0 ? writes_execute(tree, lock, writes, count) : TREE_OK;
 
 	if (status == TREE_RETRY)
-		return writes_settle(tree, hold, count, pointer, bytes);
+		return writes_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	return unlock_alone(tree, hold, TREE_OK);
+		return lock_handle_fail(tree, lock, status);
+	return unlock_alone(tree, lock, TREE_OK);
 }
 
 /*
@@ -144,99 +144,99 @@ write_then_unlock(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint6
  * node sees that this redo image is not under way any more. Not TREE_OK: the hold is over.
  */
 static TreeStatus
-write_and_renew(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
+write_and_renew(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
 {
 	LockWaiter *waiter = table_waiter(tree->client->shared->locks, tree->client->slot);
-	uint64_t next = word_make(tree->client, hold->place);
+	uint64_t next = word_make(tree->client, lock->place);
 	uint64_t word = next;
 	TreeStatus status;
 
 	if (!tree->client->techniques.combine_unlock)
 	{
-		status = writes_execute(tree, hold, writes, count);
+		status = writes_execute(tree, lock, writes, count);
 		if (status == TREE_RETRY)
-			return writes_settle(tree, hold, count, pointer, bytes);
+			return writes_settle(tree, lock, count, pointer, bytes);
 		if (status != TREE_OK)
-			return hold_fail(tree, hold, status);
+			return lock_handle_fail(tree, lock, status);
 		count = 0;
 	}
 	waiter->next_word = next;
-	status = write_and_swap(tree, hold, writes, count, next);
+	status = write_and_swap(tree, lock, writes, count, next);
 	if (status == TREE_RETRY)
 	{
-		status = word_read(tree, hold, &word);
+		status = word_read(tree, lock, &word);
 		if (status != TREE_OK)
-			return hold_strand(tree->client, hold, status);
+			return lock_handle_leak(tree->client, lock, status);
 	}
 	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
+		return lock_handle_fail(tree, lock, status);
 	waiter->next_word = 0;
 	if (word != next) /* it did not land, and perhaps not all of the writes */
-		return writes_settle(tree, hold, count, pointer, bytes);
-	hold->word = waiter->hold_word = next;
+		return writes_settle(tree, lock, count, pointer, bytes);
+	lock->word = waiter->held_word = next;
 	return TREE_OK;
 }
 
 /* Writes, and passes the word on to the first of the queue, if there is one still. */
 static TreeStatus
-write_and_pass_on(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+write_and_pass_on(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
                   const uint64_t *after, uint32_t bytes)
 {
 	TreeStatus status = TREE_OK;
 
-	if (hold->redo && word_is_remote(hold->word))
+	if (lock->redo && word_is_remote(lock->word))
 	{
-		status = write_and_renew(tree, hold, writes, count, pointer, bytes);
+		status = write_and_renew(tree, lock, writes, count, pointer, bytes);
 		if (status != TREE_OK)
 			return status;
 	}
 	else if (count > 0)
-		status = writes_execute(tree, hold, writes, count);
+		status = writes_execute(tree, lock, writes, count);
 	if (status == TREE_RETRY)
-		return writes_settle(tree, hold, count, pointer, bytes);
+		return writes_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
-		return hold_fail(tree, hold, status);
-	if (word_pass_on(tree, hold, pointer, after, bytes))
+		return lock_handle_fail(tree, lock, status);
+	if (word_pass_on(tree, lock, pointer, after, bytes))
 		return TREE_OK;
-	return unlock_alone(tree, hold, TREE_OK);
+	return unlock_alone(tree, lock, TREE_OK);
 }
 
 /* Writes, if there is something to be written, and releases or passes on. */
 static TreeStatus
-write_and_give_up(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+write_and_give_up(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
                   const uint64_t *after, uint32_t bytes)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
-	const LockEntry *entry = table_entry(tree->client->shared->locks, hold->place, hold->index);
+	const LockEntry *entry = table_entry(tree->client->shared->locks, lock->place, lock->index);
 
-	if (hold->handovers < techniques->handovers && entry_has_waiters(entry))
-		return write_and_pass_on(tree, hold, writes, count, pointer, after, bytes);
-	if (!techniques->combine_unlock || !word_is_remote(hold->word))
-		return write_then_unlock(tree, hold, writes, count, pointer, bytes);
-	return write_and_unlock(tree, hold, writes, count, pointer, bytes);
+	if (lock->handovers < techniques->handovers && entry_has_waiters(entry))
+		return write_and_pass_on(tree, lock, writes, count, pointer, after, bytes);
+	if (!techniques->combine_unlock || !word_is_remote(lock->word))
+		return write_then_unlock(tree, lock, writes, count, pointer, bytes);
+	return write_and_unlock(tree, lock, writes, count, pointer, bytes);
 }
 
 TreeStatus
-lock_write_and_release(Tree *tree, LockHold *hold, FabricOp *writes, int count, uint64_t pointer,
+lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
                        const uint64_t *after, uint32_t bytes)
 {
-	uint64_t entry = lock_entry_number(tree->client, hold->place, hold->index);
+	uint64_t entry = lock_entry_number(tree->client, lock->place, lock->index);
 	uint64_t version;
 	TreeStatus status;
 
-	assert(hold->held && tree->client->holding);
+	assert(lock->held && tree->client->holding);
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
 	if (count == 0)
-		return write_and_give_up(tree, hold, writes, count, pointer, after, bytes);
+		return write_and_give_up(tree, lock, writes, count, pointer, after, bytes);
 	version = leaf_cache_write_begins(tree->client, entry);
-	status = write_and_give_up(tree, hold, writes, count, pointer, after, bytes);
+	status = write_and_give_up(tree, lock, writes, count, pointer, after, bytes);
 	if (status == TREE_OK)
 		leaf_cache_wrote(tree, pointer, version, after, bytes);
 	return status;
 }
 
 int
-lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *image, uint32_t bytes,
+lock_rewrite_ops(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *image, uint32_t bytes,
                  FabricOp *ops)
 {
 	TreeClient *client = tree->client;
@@ -245,16 +245,16 @@ lock_rewrite_ops(Tree *tree, LockHold *hold, uint64_t pointer, const uint64_t *i
 	int count = 0;
 
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	assert(hold->held && hold->place == memory_node);
+	assert(lock->held && lock->place == memory_node);
 	assert(image[HEADER_SELF] == pointer_address(pointer));
 	if (bytes > capabilities->one_packet)
 	{
-		hold->redo = true;
+		lock->redo = true;
 		client->redo.target = pointer_address(pointer);
 		client->redo.generation = image[HEADER_GENERATION];
 		client->redo.bytes = bytes;
-		client->redo.lock_index = hold->index;
-		client->redo.lock_word = hold->word;
+		client->redo.lock_index = lock->index;
+		client->redo.lock_word = lock->word;
 		client->redo.sum = redo_sum(&client->redo, image);
 		ops[count] = node_op(pointer, bytes, (uint64_t *) image);
 		ops[count].opcode = FABRIC_WRITE;

@@ -223,8 +223,8 @@ queue_wait(Tree *tree, LockWaiter *waiter, uint64_t deadline)
 			return TREE_OK;
 		if (client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped while waiting for a lock");
-		if (!node_is_open(client->shared, waiter->hold_memory_node))
-			return client_away(client, waiter->hold_memory_node);
+		if (!node_is_open(client->shared, waiter->lock_memory_node))
+			return client_away(client, waiter->lock_memory_node);
 		now = client_now_us(client);
 		if (now >= deadline)
 			return client_fail(client, TREE_TIMED_OUT,

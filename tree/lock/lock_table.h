@@ -1,7 +1,7 @@
 /*
  * lock_table.h
  *		The local lock table: who of this instance owns a lock word, and who waits for it.  Private to what
- *		includes lock_hold.h.
+ *		includes lock_handle.h.
  *
  * An entry stands for one lock word of one memory node.  Its owner may win the word or holds it; the others
  * wait in its queue, first come first served.  Everything here is shared memory and wake-ups, no chains.
@@ -42,10 +42,10 @@ typedef struct LockWaiter
 	uint32_t passed_handovers;
 	uint32_t passed_bytes; /* of the image below; 0 = none */
 	uint32_t wanted_bytes;
-	uint32_t holds;            /* memory node + 1: hold_word may be ours there; 0: nothing is */
-	uint32_t hold_memory_node; /* of what is waited for, owned or held */
-	uint32_t hold_index;
-	uint64_t hold_word;
+	uint32_t holds;            /* memory node + 1: held_word may be ours there; 0: nothing is */
+	uint32_t lock_memory_node; /* of what is waited for, owned or held */
+	uint32_t lock_index;
+	uint64_t held_word;
 	uint64_t next_word; /* that a chain under way puts in its place; 0: none */
 	uint64_t ticket;    /* counts tries to win a word */
 	_Alignas(LINE_BYTES) uint64_t image[NODE_MAX_BYTES / 8];

@@ -2,7 +2,7 @@
  * lock_word.c
  *		Lock words of memory nodes: which one guards a node, and operations on it.
  */
-#include "tree/lock/lock_hold.h"
+#include "tree/lock/lock_handle.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

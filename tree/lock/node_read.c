@@ -59,14 +59,14 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
  * a time when no READ was known to tear it, and has none.  Who reads it between the two writes waits for the second one.
  */
 static TreeStatus
-leaf_sum_repair(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes)
+leaf_sum_repair(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes)
 {
 	static const uint32_t words[] = {HEADER_STATE, HEADER_SUM};
 	uint64_t *node = tree->client->image;
 	int first = (node_flags(node) & NODE_SUM_VALID) != 0 ? 1 : 0;
 	FabricOp ops[3];
 
-	assert(hold->held);
+	assert(lock->held);
 	leaf_sum_set(&tree->geometry, node);
 	for (int i = first; i < 2; i++)
 		ops[i - first] = (FabricOp){.opcode = FABRIC_WRITE,
@@ -74,7 +74,7 @@ leaf_sum_repair(Tree *tree, LockHold *hold, uint64_t pointer, uint32_t bytes)
 		                            .length = 8,
 		                            .offset = pointer_offset(pointer) + words[i] * 8,
 		                            .buffer = node + words[i]};
-	return lock_write_and_release(tree, hold, ops, 2 - first, pointer, node, bytes);
+	return lock_write_and_release(tree, lock, ops, 2 - first, pointer, node, bytes);
 }
 
 /* Reads a node under its lock: nobody writes it then. It is given back untouched, but for the sum that a leaf lacks. */
@@ -82,18 +82,18 @@ static TreeStatus
 read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 {
 	TreeClient *client = tree->client;
-	LockHold hold;
+	LockHandle lock;
 	TreeStatus status;
 
 	assert(bytes <= NODE_MAX_BYTES);
-	status = lock_and_read(tree, pointer, bytes, client->image, &hold);
+	status = lock_and_read(tree, pointer, bytes, client->image, &lock);
 	if (status != TREE_OK)
 		return status;
-	assert(hold.held);
+	assert(lock.held);
 	if (leaf_sum_is_due(&tree->geometry, client->image))
-		status = leaf_sum_repair(tree, &hold, pointer, bytes);
+		status = leaf_sum_repair(tree, &lock, pointer, bytes);
 	else
-		status = lock_release(tree, &hold, pointer, client->image, bytes);
+		status = lock_release(tree, &lock, pointer, client->image, bytes);
 	if (image != client->image)
 		memcpy(image, client->image, bytes);
 	return status;

@@ -1,11 +1,11 @@
 # Safeguards that the simulator alone is asked about: test/mutations --sim. Sourced.
 
 mutate unlock_before_the_writes sim_torture tree/lock/lock_release.c \
-	's/status = access_execute\(tree, hold->memory_node, writes, count \+ 1\);/status = access_execute(tree, hold->memory_node, &writes[count], 1);\n\t\tif (status == TREE_OK && count > 0)\n\t\t\tstatus = access_execute(tree, hold->memory_node, writes, count);/'
+	's/status = access_execute\(tree, lock->memory_node, writes, count \+ 1\);/status = access_execute(tree, lock->memory_node, &writes[count], 1);\n\t\tif (status == TREE_OK && count > 0)\n\t\t\tstatus = access_execute(tree, lock->memory_node, writes, count);/'
 mutate read_before_lock sim_torture tree/lock/lock.c \
-	's/status = access_execute\(tree, hold->memory_node, ops, with_read \? 2 : 1\);/if (with_read)\n\t\t(void) access_execute(tree, hold->memory_node, &ops[1], 1);\n\tstatus = access_execute(tree, hold->memory_node, ops, 1);/'
+	's/status = access_execute\(tree, lock->memory_node, ops, with_read \? 2 : 1\);/if (with_read)\n\t\t(void) access_execute(tree, lock->memory_node, &ops[1], 1);\n\tstatus = access_execute(tree, lock->memory_node, ops, 1);/'
 mutate lost_unlock_taken_for_landed sim_torture tree/lock/lock_release.c \
-	's/if \(word == hold->word\) \/\* it did not/if (false) \/* it did not/'
+	's/if \(word == lock->word\) \/\* it did not/if (false) \/* it did not/'
 mutate lost_other_word_taken_for_landed sim_torture tree/lock/lock_release.c \
 	's/if \(word != next\) /if (false) /'
 mutate doubt_not_ended sim_torture tree/client/chain.c \
@@ -15,7 +15,7 @@ mutate generation_not_raised_by_split sim_torture tree/descent/split.c \
 mutate locks_freed_while_channels_live sim_torture rdma/server/requests.c \
 	's/if \(instance_kill\(server, instance_number\(server, instance\)\)\)/if (true)/'
 mutate parent_before_sibling sim_torture tree/descent/split.c \
-	's/(\/\*\n \* Adds a new node.s WRITE)/static bool sibling_late;\n\n$1/; s/(assert\(split->count < SPLIT_CHAIN_OPS\);\n)/$1\tif (sibling_late)\n\t\treturn TREE_OK;\n/; s/status = split_write\(tree, hold, pointer, split\);\n\tsplit_over/static uint64_t late[NODE_MAX_BYTES \/ 8];\n\tFabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = g->leaf_bytes, .offset = pointer_offset(split->right), .buffer = late};\n\n\tsibling_late = !split->root;\n\tnode_seal(g, tree->client->image_right);\n\tmemcpy(late, tree->client->image_right, g->leaf_bytes);\n\tstatus = split_write(tree, hold, pointer, split);\n\tif (sibling_late && status == TREE_OK)\n\t{\n\t\t(void) downlink_insert(tree, 0, split->left, split->separator, split->right, NULL);\n\t\t(void) access_execute(tree, pointer_memory_node(split->right), &op, 1);\n\t}\n\tsibling_late = false;\n\tsplit_over/'
+	's/(\/\*\n \* Adds a new node.s WRITE)/static bool sibling_late;\n\n$1/; s/(assert\(split->count < SPLIT_CHAIN_OPS\);\n)/$1\tif (sibling_late)\n\t\treturn TREE_OK;\n/; s/status = split_write\(tree, lock, pointer, split\);\n\tsplit_over/static uint64_t late[NODE_MAX_BYTES \/ 8];\n\tFabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = g->leaf_bytes, .offset = pointer_offset(split->right), .buffer = late};\n\n\tsibling_late = !split->root;\n\tnode_seal(g, tree->client->image_right);\n\tmemcpy(late, tree->client->image_right, g->leaf_bytes);\n\tstatus = split_write(tree, lock, pointer, split);\n\tif (sibling_late && status == TREE_OK)\n\t{\n\t\t(void) downlink_insert(tree, 0, split->left, split->separator, split->right, NULL);\n\t\t(void) access_execute(tree, pointer_memory_node(split->right), &op, 1);\n\t}\n\tsibling_late = false;\n\tsplit_over/'
 mutate slot_used_again_in_generation sim_explore tree/change/rewrite.c \
 	's/old\[HEADER_GENERATION\] \+ 1\);/old[HEADER_GENERATION]);/'
 mutate dead_marked_in_another_generation sim_explore tree/change/dead.c \

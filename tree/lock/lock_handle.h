@@ -1,17 +1,17 @@
 /*
- * lock_hold.h
- *		Holds, and the lock words of memory nodes: what lock_hold.c and lock_word.c have for lock.c, lock_release.c and lock_leave.c.
+ * lock_handle.h
+ *		Holds, and the lock words of memory nodes: what lock_handle.c and lock_word.c have for lock.c, lock_release.c and lock_leave.c.
  *		Private to these.
  */
-#ifndef SHERMAN_TREE_LOCK_HOLD_H
-#define SHERMAN_TREE_LOCK_HOLD_H
+#ifndef SHERMAN_TREE_LOCK_HANDLE_H
+#define SHERMAN_TREE_LOCK_HANDLE_H
 
 #include "tree/lock/lock_table.h"
 
 /* Where a lock word has its instance: fabric_lock_word(). */
 #define LOCK_INSTANCE_SHIFT 48
 
-/* ---- lock_hold.c, lock_word.c ---- */
+/* ---- lock_handle.c, lock_word.c ---- */
 
 /*
  * The holder may be interrupted again: environment.resume(), after the hold() from before the word was won.
@@ -31,23 +31,23 @@ extern uint64_t word_make(TreeClient *client, uint32_t memory_node);
 /* Whether a hold's word stands at its memory node: word_assume() makes others, which name no instance. */
 extern bool word_is_remote(uint64_t word);
 /* Reads the lock word, after a chain about it was lost and its channel reset. */
-extern TreeStatus word_read(Tree *tree, const LockHold *hold, uint64_t *word);
+extern TreeStatus word_read(Tree *tree, const LockHandle *lock, uint64_t *word);
 
 /* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
-extern void hold_end(TreeClient *client, LockHold *hold);
+extern void lock_handle_end(TreeClient *client, LockHandle *lock);
 /*
  * The word could not be freed.  Fenced: it is not ours any more, and the hold ends.  Else the entry stays
  * ours and the record says which word it is, for lock_leave().  Returns the status that goes up.
  */
-extern TreeStatus hold_strand(TreeClient *client, LockHold *hold, TreeStatus status);
+extern TreeStatus lock_handle_leak(TreeClient *client, LockHandle *lock, TreeStatus status);
 /*
  * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the
  * copy may have what the node has not.  If it does not answer that is noted when it comes back, if it does.
  * Returns the status.
  */
-extern TreeStatus hold_fail(Tree *tree, LockHold *hold, TreeStatus status);
+extern TreeStatus lock_handle_fail(Tree *tree, LockHandle *lock, TreeStatus status);
 /* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
-extern TreeStatus unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed);
+extern TreeStatus unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed);
 
 /* ---- lock_leave.c ---- */
 
@@ -55,6 +55,6 @@ extern TreeStatus unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed);
  * Gives up a hold that was left in doubt at a memory node that is closed, for one that may stand in for it:
  * whoever opens it has fenced us there before, so neither the word nor a chain of ours will be left.
  */
-extern bool hold_abandon(TreeClient *client);
+extern bool lock_handle_abandon(TreeClient *client);
 
-#endif /* SHERMAN_TREE_LOCK_HOLD_H */
+#endif /* SHERMAN_TREE_LOCK_HANDLE_H */

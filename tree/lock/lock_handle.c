@@ -1,8 +1,8 @@
 /*
- * lock_hold.c
+ * lock_handle.c
  *		The end of a hold: the word is freed, or known to be lost, and the entry given up. See lock.c.
  */
-#include "tree/lock/lock_hold.h"
+#include "tree/lock/lock_handle.h"
 
 void
 resume_interrupts(TreeClient *client)
@@ -40,100 +40,100 @@ waiter_forget(LockWaiter *waiter)
 }
 
 void
-hold_end(TreeClient *client, LockHold *hold)
+lock_handle_end(TreeClient *client, LockHandle *lock)
 {
 	LockTable *table = client->shared->locks;
 
 	assert(client->holding);
-	hold->held = false;
+	lock->held = false;
 	waiter_forget(table_waiter(table, client->slot));
-	entry_release(client, table_entry(table, hold->place, hold->index));
+	entry_release(client, table_entry(table, lock->place, lock->index));
 	resume_interrupts(client);
 }
 
 TreeStatus
-hold_strand(TreeClient *client, LockHold *hold, TreeStatus status)
+lock_handle_leak(TreeClient *client, LockHandle *lock, TreeStatus status)
 {
 	assert(client->holding);
 	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
-	if ((client->doubt & 1ull << hold->place) == 0 && status == TREE_FENCED)
+	if ((client->doubt & 1ull << lock->place) == 0 && status == TREE_FENCED)
 	{
 		/* Whoever fenced us looks for holds behind that, and does not find this one any more. */
 		state_copies_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
-		hold_end(client, hold);
+		lock_handle_end(client, lock);
 		return status;
 	}
-	hold->held = false;
+	lock->held = false;
 	resume_interrupts(client);
 	return status;
 }
 
 TreeStatus
-word_read(Tree *tree, const LockHold *hold, uint64_t *word)
+word_read(Tree *tree, const LockHandle *lock, uint64_t *word)
 {
-	FabricOp op = word_op(FABRIC_READ, hold->index, 0, 0);
+	FabricOp op = word_op(FABRIC_READ, lock->index, 0, 0);
 
 	op.buffer = word;
-	return access_repeat(tree, hold->memory_node, &op, 1, "reads of a lock word");
+	return access_repeat(tree, lock->memory_node, &op, 1, "reads of a lock word");
 }
 
 /* Frees the word of a hold by a checked swap. TREE_OK also if an earlier swap had landed. */
 static TreeStatus
-word_free(Tree *tree, const LockHold *hold)
+word_free(Tree *tree, const LockHandle *lock)
 {
-	if (!word_is_remote(hold->word))
+	if (!word_is_remote(lock->word))
 		return TREE_OK;
 	for (int attempt = 0; client_tries_again(tree->client, attempt); attempt++)
 	{
-		FabricOp op = word_op(FABRIC_COMPARE_SWAP, hold->index, hold->word, 0);
+		FabricOp op = word_op(FABRIC_COMPARE_SWAP, lock->index, lock->word, 0);
 		uint64_t word = 0;
-		TreeStatus status = access_execute(tree, hold->memory_node, &op, 1);
+		TreeStatus status = access_execute(tree, lock->memory_node, &op, 1);
 
-		if (status == TREE_OK && op.result == hold->word)
+		if (status == TREE_OK && op.result == lock->word)
 			return TREE_OK;
 		if (status == TREE_OK)
 			return client_fail(tree->client, TREE_FENCED,
-			                   "memory node %u: lock word %u is %016llx, not our %016llx", hold->place,
-			                   hold->index, (unsigned long long) op.result, (unsigned long long) hold->word);
+			                   "memory node %u: lock word %u is %016llx, not our %016llx", lock->place,
+			                   lock->index, (unsigned long long) op.result, (unsigned long long) lock->word);
 		if (status != TREE_RETRY)
 			return status;
-		status = word_read(tree, hold, &word);
+		status = word_read(tree, lock, &word);
 		if (status != TREE_OK)
 			return status;
-		if (word != hold->word)
+		if (word != lock->word)
 			return TREE_OK;
 	}
-	return client_unanswered(tree->client, hold->place, "unlocks");
+	return client_unanswered(tree->client, lock->place, "unlocks");
 }
 
 TreeStatus
-unlock_alone(Tree *tree, LockHold *hold, TreeStatus landed)
+unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed)
 {
-	TreeStatus status = word_free(tree, hold);
+	TreeStatus status = word_free(tree, lock);
 
 	assert(tree->client->holding);
 	if (status != TREE_OK)
-		return hold_strand(tree->client, hold, status);
-	hold_end(tree->client, hold);
+		return lock_handle_leak(tree->client, lock, status);
+	lock_handle_end(tree->client, lock);
 	return landed;
 }
 
 TreeStatus
-hold_fail(Tree *tree, LockHold *hold, TreeStatus status)
+lock_handle_fail(Tree *tree, LockHandle *lock, TreeStatus status)
 {
 	assert(status != TREE_OK && status != TREE_RETRY);
 	assert(tree->client->holding);
-	if (status != TREE_FENCED && (tree->client->doubt & 1ull << hold->place) == 0)
+	if (status != TREE_FENCED && (tree->client->doubt & 1ull << lock->place) == 0)
 	{
-		TreeStatus freed = word_free(tree, hold);
+		TreeStatus freed = word_free(tree, lock);
 
 		if (freed == TREE_OK)
 		{
 			state_copies_doubt(tree->client->shared, tree->tree);
-			hold_end(tree->client, hold);
+			lock_handle_end(tree->client, lock);
 			return status;
 		}
 		status = freed;
 	}
-	return hold_strand(tree->client, hold, status);
+	return lock_handle_leak(tree->client, lock, status);
 }
