@@ -173,6 +173,8 @@ typedef struct TreeTechniques
 
 /* As they are used unless something else is asked for: all but `exclusive`, `offload`, `overwrite`, and credits without bound. */
 extern const TreeTechniques tree_techniques;
+/* The same with `exclusive`: as an instance uses them that owns its trees (doc/internals/ownership.md), which PostgreSQL does. */
+extern const TreeTechniques tree_owner_techniques;
 
 typedef struct TreeSharedOptions
 {

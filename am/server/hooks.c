@@ -44,6 +44,8 @@ tree_options(void)
 		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
 		.lock_words = SHERMAN_LOCK_WORDS,
 		.nodes = TREE_MAX_NODES,
+		/* What vouches for both: doc/internals/ownership.md. */
+		.techniques = &tree_owner_techniques,
 		.alone = true
 	};
 

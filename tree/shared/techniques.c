@@ -14,6 +14,17 @@ const TreeTechniques tree_techniques = {
 	.adaptive = true,
 };
 
+const TreeTechniques tree_owner_techniques = {
+	.combine_lock = true,
+	.combine_unlock = true,
+	.hierarchy = true,
+	.handovers = HANDOVER_MAX,
+	.entry_writes = true,
+	.back_off = true,
+	.adaptive = true,
+	.exclusive = true,
+};
+
 const TreeTechniques *
 shared_techniques(const TreeSharedOptions *options)
 {
