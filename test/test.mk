@@ -44,7 +44,7 @@ endif
 
 # Tests of tree/ and of the memory node's service.
 TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
-TESTS += test_service test_tables test_resize test_calls test_tenants
+TESTS += test_service test_give test_tables test_resize test_calls test_tenants
 TESTS += test_unit_runs
 test_unit_runs_SOURCES = test/support/random.c
 TESTS += test_rounds

@@ -174,6 +174,7 @@ test_trees(void **state)
 	Outcome outcome;
 	DirectoryCreated created;
 	DirectoryExtent grown;
+	DirectoryGive give;
 
 	(void) state;
 	stage_open(&stage);
@@ -198,7 +199,17 @@ test_trees(void **state)
 	call_thrice(&stage, DIRECTORY_STATUS, NULL, 0, &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
 
-	/* Repeated, it finds that it is done. */
+	/* Repeated, these two find that it is done. */
+	give = (DirectoryGive){.tree = tree.tree, .offset = grown.offset, .number = 2};
+	extent.extents = 2;
+	call(stage.client.endpoints[0], DIRECTORY_EXTENT, &extent, sizeof(extent), &outcome);
+	assert_int_equal(outcome.status, FABRIC_OK);
+	memcpy(&grown, outcome.reply, sizeof(grown));
+	give.newer = grown.offset;
+	call_thrice(&stage, DIRECTORY_GIVE, &give, sizeof(give), &outcome);
+	assert_int_equal(outcome.status, FABRIC_NOT_FOUND);
+	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES + grown.bytes);
+
 	call_thrice(&stage, DIRECTORY_DROP, &tree, sizeof(tree), &outcome);
 	assert_int_equal(outcome.status, FABRIC_NOT_FOUND);
 	assert_int_equal(node_status(&stage).trees, 0);

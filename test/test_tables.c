@@ -67,7 +67,7 @@ take_units(ServiceTables *tables, const ServiceRecord *slot, uint64_t count, uin
 	                         offset);
 }
 
-/* What a daemon does with its tables: create, grow, drop; each step as service.c does it. */
+/* What a daemon does with its tables: create, grow, drop, take an extent back; each step as service.c does it. */
 static void
 tables_work(ServiceTables *tables)
 {
@@ -102,6 +102,11 @@ tables_work(ServiceTables *tables)
 	assert_int_equal(tables_remove(tables, slots[2], 2000), 3);
 	tables_quarantine_end(tables, 2000 + QUARANTINE_US, count_release, &released);
 	assert_int_equal(released, 3 * FABRIC_UNIT_BYTES);
+	tables_extent_give(tables, slots[1], TABLE_FIRST + FABRIC_UNIT_BYTES, 3000);
+	tables_quarantine_end(tables, 2999 + QUARANTINE_US, count_release, &released);
+	assert_int_equal(released, 3 * FABRIC_UNIT_BYTES);
+	tables_quarantine_end(tables, 3000 + QUARANTINE_US, count_release, &released);
+	assert_int_equal(released, 5 * FABRIC_UNIT_BYTES);
 	assert_int_equal(tables_epoch_set(tables, &owner, 3, false), FABRIC_OK);
 	assert_int_equal(tables_epoch_set(tables, &owner, 3, true), FABRIC_OK);
 }
@@ -189,11 +194,12 @@ test_tables_of_tenants(void **state)
 		assert_non_null(tables_next(&tables, &owner, false, &position));
 		assert_non_null(tables_epoch(&tables, &owner));
 		assert_null(tables_epoch(&tables, &other));
-		/* Trees of 1, 2 and 4, and 3 units were made, and the last dropped. */
+		/* Trees of 1, 2 and 4, and 3 units were made, the last dropped, and the extent of 2 given back. */
 		assert_int_equal(tables.tenants[3].trees, 2);
-		assert_int_equal(tables.tenants[3].bytes, 7 * FABRIC_UNIT_BYTES);
+		assert_int_equal(tables.tenants[3].bytes, 5 * FABRIC_UNIT_BYTES);
+		assert_int_equal(tables.tenants[3].going_bytes, 0);
 		assert_int_equal(tables.tenants[4].bytes, 0);
-		assert_int_equal(tables.extents, 3);
+		assert_int_equal(tables.extents, 2);
 		tables_close(&tables);
 		tables_reopen(&tables, area, &repaired);
 	}
@@ -275,6 +281,21 @@ extent_without_begin(ServiceTables *tables)
 	tables->units[0] &= ~UNIT_FIRST;
 }
 
+/* Only of an extent whose first unit says so. */
+static void
+given_in_part(ServiceTables *tables)
+{
+	tables->units[1] = UNIT_FIRST | 1;
+	tables->units[2] = UNIT_GIVEN | 1;
+}
+
+/* The newest extent of a record is never given back. */
+static void
+last_extent_given(ServiceTables *tables)
+{
+	tables->units[(tables->records[0].last_offset - TABLE_FIRST) / FABRIC_UNIT_BYTES] |= UNIT_GIVEN;
+}
+
 static void
 last_extent_of_others(ServiceTables *tables)
 {
@@ -305,6 +326,7 @@ test_damaged_tables(void **state)
 		unit_of_slot_zero,       unknown_mark,
 		extent_without_begin,    last_extent_of_others,
 		last_extent_nowhere,     last_extent_too_long,
+		given_in_part,           last_extent_given,
 	};
 	size_t bytes = all_bytes();
 	uint8_t *area = calloc(1, bytes);
@@ -342,7 +364,7 @@ test_damaged_tables(void **state)
 		tables_close(&tables);
 		tables_reopen(&tables, area, &repaired);
 		assert_int_equal(repaired, 1);
-		assert_int_equal(tables.tenants[3].bytes, 7 * FABRIC_UNIT_BYTES);
+		assert_int_equal(tables.tenants[3].bytes, 5 * FABRIC_UNIT_BYTES);
 		tables_verify(&tables);
 		tables_close(&tables);
 	}

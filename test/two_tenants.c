@@ -620,7 +620,7 @@ evil_plain_call(DoorClient *client)
 {
 	uint64_t tree = some_id();
 
-	switch (below(9))
+	switch (below(10))
 	{
 		case 0:
 			evil_call(client, DIRECTORY_DROP, &tree, sizeof(tree));
@@ -664,6 +664,14 @@ evil_plain_call(DoorClient *client)
 			evil_call(client, below(2) == 0 ? DIRECTORY_EPOCH_OPEN : DIRECTORY_EPOCH_CLOSE,
 			          &(DirectoryEpoch){world.good_epoch + below(3)}, sizeof(DirectoryEpoch));
 			break;
+		case 8:
+			evil_call(client, DIRECTORY_GIVE,
+			          &(DirectoryGive){.tree = tree,
+			                           .offset = some_offset() / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES,
+			                           .number = below(4),
+			                           .newer = some_offset() / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES},
+			          sizeof(DirectoryGive));
+			break;
 		default:
 			evil_call(
 				client, DIRECTORY_UPDATE,
@@ -684,6 +692,7 @@ evil_random_call(DoorClient *client)
 	                                 sizeof(DirectoryExtentRequest),
 	                                 sizeof(DirectoryCopyRequest),
 	                                 sizeof(DirectoryCopiesRequest),
+	                                 sizeof(DirectoryGive),
 	                                 sizeof(DirectoryDescent)};
 	uint64_t words[FABRIC_MAX_CALL_BYTES / 8];
 	size_t bytes = lengths[below(sizeof(lengths) / sizeof(lengths[0]))];

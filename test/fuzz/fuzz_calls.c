@@ -37,7 +37,8 @@ typedef struct Model
 {
 	KnownTree trees[MAX_TREES];
 	uint32_t count;
-	uint64_t owner[UNITS]; /* by unit, the tree that was told to have it */
+	uint64_t owner[UNITS];  /* by unit, the tree that was told to have it */
+	uint64_t extent[UNITS]; /* and the extent: the offset that it begins at */
 	uint64_t first;
 	uint64_t end;
 } Model;
@@ -90,6 +91,22 @@ model_extent(Model *model, uint64_t tree, unsigned client, const DirectoryExtent
 
 		fuzz_require(*owner == 0 || *owner == name);
 		*owner = name;
+		model->extent[(at - model->first) / FABRIC_UNIT_BYTES] = extent->offset;
+	}
+}
+
+/* The extent, if the model knows it, was the tree's. */
+static void
+model_give(Model *model, const DirectoryGive *give, unsigned client)
+{
+	uint64_t name = model_owner(model, give->tree, client);
+
+	for (uint32_t i = 0; i < UNITS; i++)
+	{
+		if (model->owner[i] == 0 || model->extent[i] != give->offset)
+			continue;
+		fuzz_require(model->owner[i] == name);
+		model->owner[i] = 0;
 	}
 }
 
@@ -123,6 +140,7 @@ check_reply(Model *model, unsigned client, uint32_t method, const void *request,
 	const DirectoryCreated *created = reply;
 	const DirectoryExtent *extent = reply;
 	const DirectoryListed *listed = reply;
+	const DirectoryGive *give = request;
 	uint64_t tree = 0;
 
 	memcpy(&tree, request, sizeof(tree));
@@ -149,6 +167,10 @@ check_reply(Model *model, unsigned client, uint32_t method, const void *request,
 			model_add(model, tree, client);
 			check_reached(model, tree, client);
 			model_extent(model, tree, client, extent);
+			break;
+		case DIRECTORY_GIVE:
+			check_reached(model, tree, client);
+			model_give(model, give, client);
 			break;
 		default:
 			break;
@@ -185,6 +207,8 @@ request_bytes(uint32_t method)
 			return sizeof(DirectoryExtentRequest);
 		case DIRECTORY_DESCEND:
 			return sizeof(DirectoryDescent);
+		case DIRECTORY_GIVE:
+			return sizeof(DirectoryGive);
 		case DIRECTORY_STATUS:
 			return 0;
 		default:

@@ -58,7 +58,7 @@ mutate id_taken_twice test_service tree/service/service_tables.c \
 mutate id_in_use_given test_tenants tree/service/service_tables.c \
 	's/if \(!id_is_taken\(tables, tree\)\)/if (!id_is_taken(tables, tree) || true)/'
 mutate no_quarantine test_service tree/service/service_units.c \
-	's/tables_quarantine_us\(tables\) <= now_us/(now_us > 0)/'
+	's/tables->slots\[tables->going_first - 1\].due_us <= now_us/(now_us > 0)/'
 mutate call_twice_is_two test_service tree/service/service_calls.c \
 	's/record.record.extents > 0 && request->extents != record.record.extents/false/'
 mutate create_twice_is_two test_calls tree/service/service_calls.c \
@@ -78,11 +78,39 @@ mutate extents_grow_on test_service tree/service/service_calls.c \
 mutate extents_too_large test_service tree/service/service_calls.c \
 	's/bytes \* 2 \* EXTENT_PART <= tree_bytes/bytes * 2 <= tree_bytes/'
 mutate generations_begin_alike test_service tree/service/service_calls.c \
-	's/header->generation = \(service_random\(\) >> 1\) \| 1;/header->generation = 1;/'
+	's/return \(random >> 2\) \| 1;/return random > 0;/'
 mutate quota_not_looked_at test_service tree/service/service_space.c \
 	's/return use->bytes \+ \*bytes <= quota \? FABRIC_BUSY : FABRIC_QUOTA;/return FABRIC_OK;/'
 mutate copies_of_half_units test_service tree/service/service_space.c \
 	's/return bytes \/ 2 \/ FABRIC_UNIT_BYTES \* FABRIC_UNIT_BYTES;/return bytes \/ 2;/'
+mutate given_extent_of_others test_give tree/service/service_units.c \
+	's/tables->units\[unit\] != \(\(\(uint64_t\) \(slot - tables->records\) \+ 1\) \| UNIT_FIRST\)/(tables->units[unit] \& UNIT_FIRST) == 0/; s/assert\(offset != slot->last_offset\);//; s/assert\(of->units > count\);//'
+mutate tenants_give_of_others two_tenants tree/service/service_units.c \
+	's/tables->units\[unit\] != \(\(\(uint64_t\) \(slot - tables->records\) \+ 1\) \| UNIT_FIRST\)/(tables->units[unit] \& UNIT_FIRST) == 0/; s/assert\(offset != slot->last_offset\);//; s/assert\(of->units > count\);//'
+mutate newest_extent_given test_give tree/service/service_calls.c \
+	's/request->offset == slot->last_offset \|\| //'
+mutate root_given test_give tree/service/service_calls.c \
+	's/\|\| root_is_in\(slot, request->offset\) \|\|/|| (slot != NULL \&\& false \&\& root_is_in(slot, 0)) ||/'
+mutate given_of_copied_trees test_give tree/service/service_calls.c \
+	's/\s+tree_record_copy\(&slot->record, &copy\) \|\| request->newer/ (copy = 0) != 0 || request->newer/'
+mutate given_by_place_alone test_give tree/service/service_calls.c \
+	's/if \(header->number != request->number\)/if (false)/'
+mutate given_behind_any_header test_give tree/service/service_calls.c \
+	's/if \(newer->previous != request->offset && newer->previous != header->previous\)/if (false)/'
+mutate given_once_only test_give tree/service/service_calls.c \
+	's/ && newer->previous != header->previous\)/)/'
+mutate given_stays_in_the_list test_give tree/service/service_calls.c \
+	's/__atomic_store_n\(&newer->previous, header->previous, __ATOMIC_SEQ_CST\);//'
+mutate given_marked_from_its_end test_tables tree/service/service_units.c \
+	's/unit_store\(tables, unit \+ i, tables->units\[unit \+ i\] \| UNIT_GIVEN\);/unit_store(tables, unit + count - 1 - i, tables->units[unit + count - 1 - i] | UNIT_GIVEN);/'
+mutate given_has_an_owner test_tables tree/service/service_units.c \
+	's/\(UNIT_PENDING \| UNIT_GIVEN\)\) != 0\)\n\t\treturn NULL;/UNIT_PENDING) != 0)\n\t\treturn NULL;/'
+mutate given_marks_not_checked test_tables tree/service/service_units.c \
+	's/if \(\(tables->units\[unit\] & UNIT_GIVEN\) != 0\)\n\t\t\treturn FABRIC_PROTOCOL;//'
+mutate given_without_quarantine test_give tree/service/service_units.c \
+	's/if \(link->due_us > now_us\)/if (link->due_us > now_us + 1000000)/'
+mutate generations_of_extents_fall test_give tree/service/service_calls.c \
+	's/record->last_generation \+ GENERATION_STEP \+ random % GENERATION_STEP/(random >> 2) | 1/'
 mutate epoch_goes_back test_service tree/service/service_calls.c \
 	's/request->epoch < last \|\| //'
 mutate onlookers_change test_tenants tree/service/service_calls.c \

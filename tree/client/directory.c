@@ -66,6 +66,14 @@ directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32
 	return status;
 }
 
+TreeStatus
+directory_give(TreeClient *client, uint32_t memory_node, const DirectoryGive *give)
+{
+	TreeStatus status = directory_call(client, memory_node, DIRECTORY_GIVE, give, sizeof(*give), NULL, 0);
+
+	return status == TREE_NOT_FOUND ? TREE_OK : status;
+}
+
 /* Writes the empty root leaf of a new tree to the place of the root, or of its copy. */
 static TreeStatus
 root_write(TreeClient *client, const DirectoryCreated *created, uint64_t place)

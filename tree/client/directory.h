@@ -24,6 +24,7 @@ typedef enum DirectoryMethod
 	DIRECTORY_COPY,    /* DirectoryCopyRequest -> DirectoryCopy */
 	DIRECTORY_COPIES,  /* DirectoryCopiesRequest -> DirectoryCopies */
 	DIRECTORY_DESCEND, /* DirectoryDescent -> DirectoryDescended, up to the end of the image */
+	DIRECTORY_GIVE,    /* DirectoryGive -> nothing */
 	DIRECTORY_METHODS  /* how many, with 0, which is none */
 } DirectoryMethod;
 
@@ -93,6 +94,19 @@ typedef struct DirectoryExtentRequest
 	uint32_t reserved;
 	uint64_t home_member; /* and what records call its memory */
 } DirectoryExtentRequest;
+
+/*
+ * An extent that nothing is in any more goes back to the memory node.  Not the newest one, nor the root's, nor any of a tree with
+ * copies: FABRIC_RANGE.  The header of the next newer one is made to name the one before it.  FABRIC_NOT_FOUND: the tree has no such
+ * extent (any more).
+ */
+typedef struct DirectoryGive
+{
+	uint64_t tree;
+	uint64_t offset;
+	uint64_t number; /* as its header says */
+	uint64_t newer;  /* offset of the extent whose header names it */
+} DirectoryGive;
 
 /*
  * An extent, or what is left of it from `offset` on, gets a copy: what comes back may be shorter, and then
@@ -201,6 +215,9 @@ extern FabricStatus step_call(const TreeClient *client, FabricEndpoint *endpoint
  */
 extern TreeStatus directory_extent(TreeClient *client, uint32_t memory_node, uint64_t tree, uint32_t home,
                                    uint32_t extents, DirectoryExtent *extent);
+
+/* Gives an extent back to its memory node.  TREE_OK, too, if it was given before. */
+extern TreeStatus directory_give(TreeClient *client, uint32_t memory_node, const DirectoryGive *give);
 
 /*
  * Calls, and turns the answer into a TreeStatus; the reply must be exactly reply_bytes long. Nothing may be

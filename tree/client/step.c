@@ -30,6 +30,7 @@ static const char *const method_names[DIRECTORY_METHODS] = {
 	[DIRECTORY_COPY] = "call COPY",
 	[DIRECTORY_COPIES] = "call COPIES",
 	[DIRECTORY_DESCEND] = "call DESCEND",
+	[DIRECTORY_GIVE] = "call GIVE",
 };
 
 static void

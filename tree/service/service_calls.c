@@ -14,6 +14,7 @@
  *		EPOCH_CLOSE	closes what is closed already; an older epoch is refused
  *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the
  *					answer
+ *		GIVE		the request names the extent by its number, which no later one at that place has
  *		COPY		what has a copy keeps it: that is the answer (service_copies.c)
  *		DESCEND		changes nothing (service_descend.c)
  */
@@ -25,6 +26,24 @@
 #define EXTENT_PART 4u
 
 /* ---- extents ---- */
+
+/*
+ * The generation that an extent's nodes begin with.  It is random, so that stamps of earlier uses of the memory do not match.  Each of
+ * a tree's is above the one before by more than a place's nodes ever count up: a tree that gets memory which it had given back goes on
+ * with later generations there.
+ */
+#define GENERATION_STEP (1ull << 40)
+
+static uint64_t
+generation_next(const ServiceRecord *record)
+{
+	uint64_t random = service_random();
+
+	/* Half of the range is left to count up in; never 0. */
+	if (record->last_generation == 0)
+		return (random >> 2) | 1;
+	return record->last_generation + GENERATION_STEP + random % GENERATION_STEP;
+}
 
 /* Bytes of the next extent of a tree that has so many: 64 KB, then doubling with the tree up to 8 MB. */
 static uint64_t
@@ -66,8 +85,7 @@ extent_add(Service *service, const ServiceRecord *slot, ServiceRecord *record)
 	header->copy_of = 0;
 	header->previous = record->last_offset;
 	header->number = record->record.extents + 1;
-	/* Half of the range is left to count up in; never 0. */
-	header->generation = (service_random() >> 1) | 1;
+	header->generation = generation_next(record);
 	record->record.bytes += bytes;
 	record->record.extents++;
 	record->last_offset = offset;
@@ -358,6 +376,50 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 	return FABRIC_OK;
 }
 
+/* Is the root of the record's tree in the extent that begins at this offset? */
+static bool
+root_is_in(const ServiceRecord *slot, uint64_t offset)
+{
+	return (slot->record.flags & TREE_RECORD_SHARE) == 0 &&
+	       pointer_offset(slot->record.root) == offset + DIRECTORY_ROOT_OFFSET;
+}
+
+/*
+ * The header of an extent is its client's to write: what it says of its place in the list harms nobody but the client's own next life,
+ * which looks for free nodes there.
+ */
+static FabricStatus
+call_give(Service *service, const FabricPeer *peer, const DirectoryGive *request)
+{
+	ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
+	ServiceTables *tables = &service->tables;
+	const ExtentHeader *header;
+	ExtentHeader *newer;
+	uint64_t bytes, newer_bytes;
+	uint32_t copy;
+
+	if (slot == NULL || !tables_extent_at(tables, slot, request->offset, &bytes))
+		return FABRIC_NOT_FOUND;
+	header = fabric_server_node(service->server, request->offset, sizeof(*header));
+	assert(header != NULL);
+	if (header->number != request->number)
+		return FABRIC_NOT_FOUND;
+	if (request->offset == slot->last_offset || root_is_in(slot, request->offset) ||
+	    tree_record_copy(&slot->record, &copy) || request->newer == request->offset ||
+	    !tables_extent_at(tables, slot, request->newer, &newer_bytes))
+		return FABRIC_RANGE;
+	newer = fabric_server_node(service->server, request->newer, sizeof(*newer));
+	assert(newer != NULL);
+	/* The second: the memory node ended behind this store, and the call was made again. */
+	if (newer->previous != request->offset && newer->previous != header->previous)
+		return FABRIC_RANGE;
+	__atomic_store_n(&newer->previous, header->previous, __ATOMIC_SEQ_CST);
+	tables_extent_give(tables, slot, request->offset, service_now_us());
+	service_log(service, FABRIC_LOG_DEBUG, "tree %016llx: an extent of %llu KB was given back",
+	            (unsigned long long) request->tree, (unsigned long long) (bytes / 1024));
+	return FABRIC_OK;
+}
+
 /* A method's name, and what it takes and gives. */
 typedef struct Method
 {
@@ -381,6 +443,7 @@ static const Method methods[DIRECTORY_METHODS] = {
 	[DIRECTORY_COPY] = {"copy", true, sizeof(DirectoryCopyRequest), sizeof(DirectoryCopy)},
 	[DIRECTORY_COPIES] = {"copies", false, sizeof(DirectoryCopiesRequest), sizeof(DirectoryCopies)},
 	[DIRECTORY_DESCEND] = {"descend", false, sizeof(DirectoryDescent), sizeof(DirectoryDescended)},
+	[DIRECTORY_GIVE] = {"give", true, sizeof(DirectoryGive), 0},
 };
 
 _Static_assert(DIRECTORY_METHODS == SERVICE_METHODS, "every method is counted");
@@ -425,6 +488,7 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryCopyRequest copy;
 		DirectoryCopiesRequest copies;
 		DirectoryDescent descent;
+		DirectoryGive give;
 	} in; /* aligned, whatever the request is */
 	union
 	{
@@ -480,6 +544,9 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		case DIRECTORY_DESCEND:
 			status = service_descend(service, peer, &in.descent, &out.descended);
 			*reply_bytes = (uint32_t) DIRECTORY_DESCENDED_BYTES + out.descended.bytes;
+			break;
+		case DIRECTORY_GIVE:
+			status = call_give(service, peer, &in.give);
 			break;
 		case DIRECTORY_METHODS:
 			break;

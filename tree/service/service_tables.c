@@ -209,9 +209,9 @@ tables_prepare(ServiceTables *tables, uint64_t random)
 	tables->slots = calloc(tables->most_trees, sizeof(TablesSlot));
 	tables->by_tree = calloc(lists, sizeof(uint32_t));
 	tables->by_token = calloc(lists, sizeof(uint32_t));
-	tables->next = calloc(tables->count, sizeof(uint32_t));
+	tables->links = calloc(tables->count, sizeof(TablesLink));
 	return tables->slots != NULL && tables->by_tree != NULL && tables->by_token != NULL &&
-	       tables->next != NULL;
+	       tables->links != NULL;
 }
 
 /* Makes all records be found. False: one of them is none that a daemon has written. */
@@ -274,7 +274,7 @@ slots_open(ServiceTables *tables, uint64_t now_us, uint64_t *repaired)
 		}
 		if (!last_extent_is_there(tables, record, i - 1))
 			return false;
-		/* A copy that was being made is counted in the record, and its units are gone. */
+		/* A copy that was being made is counted in the record, and so is an extent that was being given back. */
 		if (record->record.bytes != bytes)
 		{
 			word_store(&record->record.bytes, bytes);
@@ -313,7 +313,7 @@ tables_open(ServiceTables *tables, uint64_t now_us, uint64_t random, TablesRelea
 		return FABRIC_NO_MEMORY;
 	if (!records_open(tables))
 		return FABRIC_PROTOCOL;
-	status = tables_units_open(tables, release, argument, repaired);
+	status = tables_units_open(tables, now_us, release, argument, repaired);
 	if (status == FABRIC_OK && !slots_open(tables, now_us, repaired))
 		status = FABRIC_PROTOCOL;
 	return status;
@@ -327,7 +327,7 @@ tables_close(ServiceTables *tables)
 	free(tables->slots);
 	free(tables->by_tree);
 	free(tables->by_token);
-	free(tables->next);
+	free(tables->links);
 	memset(tables, 0, sizeof(*tables));
 }
 

@@ -11,6 +11,8 @@
  *		extent granted:	units marked pending, pages taken, extent header written, record changed, marks
  *						cleared
  *						(pending units that the record does not name are free)
+ *		extent returned: units marked returned, its first one first, then the record's bytes.  With the first
+ *						mark it is in quarantine, whatever becomes of the record
  *		tree dropped:	record removed; its units still name its slot, which has no record: that is
  *						quarantine.  Its extents are freed in later rounds, each from its last unit on, and then
  *						the slot is free
@@ -52,6 +54,8 @@
  */
 #define UNIT_PENDING (1ull << 62) /* granted, not yet in the record */
 #define UNIT_FIRST (1ull << 61)   /* an extent begins here */
+#define UNIT_GIVEN                                                                                           \
+	(1ull << 60) /* of an extent that was given back: in quarantine, though the record may be there */
 #define UNIT_SLOT_MASK 0xffffffffull
 
 /* No extent is longer. */
@@ -133,6 +137,16 @@ typedef struct TablesSlot
 	uint32_t after;      /* the next free slot, or the next one in quarantine */
 } TablesSlot;
 
+/* What the daemon knows of an extent, at its first unit; numbers of units plus 1, 0 = none. */
+typedef struct TablesLink
+{
+	uint32_t next;   /* the next extent of its slot, or the next one that was given back */
+	uint32_t before; /* of its slot: the one before it */
+	uint32_t tenant; /* given back: whose quarantine it counts to; TABLES_TENANTS: nobody's */
+	uint32_t reserved;
+	uint64_t due_us; /* given back: when its quarantine is over */
+} TablesLink;
+
 /* The daemon's view of the area, and what it keeps in private memory. */
 typedef struct ServiceTables
 {
@@ -149,11 +163,13 @@ typedef struct ServiceTables
 	uint32_t *by_token;
 	uint64_t hash_mask;
 	uint64_t hash_seed;   /* nobody outside knows it: no client can fill one list */
-	uint32_t *next;       /* by an extent's first unit: the next extent of its slot */
+	TablesLink *links;    /* by an extent's first unit */
 	TablesRuns runs;      /* of free units */
 	uint32_t free_slot;   /* list of slots without record and units */
 	uint32_t going_first; /* queue of slots in quarantine */
 	uint32_t going_last;
+	uint32_t given_first; /* queue of extents that were given back: first units plus 1 */
+	uint32_t given_last;
 	uint64_t used;        /* units with a tree */
 	uint64_t quarantined; /* units in quarantine */
 	uint64_t extents;
@@ -229,8 +245,8 @@ extern uint64_t tables_remove(ServiceTables *tables, ServiceRecord *slot, uint64
 /* ---- service_units.c ---- */
 
 /* Finds whose each unit is, when the tables are opened; as tables_open(). */
-extern FabricStatus tables_units_open(ServiceTables *tables, TablesRelease release, void *argument,
-                                      uint64_t *repaired);
+extern FabricStatus tables_units_open(ServiceTables *tables, uint64_t now_us, TablesRelease release,
+                                      void *argument, uint64_t *repaired);
 
 /*
  * Finds `count` free units in a row between the offsets `first` and `end` and marks them pending for the slot. False: there are
@@ -272,6 +288,17 @@ extern void tables_quarantine_end(ServiceTables *tables, uint64_t now_us, Tables
 
 /* The record that owns the unit of this offset, granted and not pending; NULL = none. Works on a view, too. */
 extern const ServiceRecord *tables_owner(const ServiceTables *tables, uint64_t offset);
+
+/*
+ * Does one of the slot's extents, granted and not given back, begin at this offset?  Then *bytes is its length.  The offset may be
+ * anybody's word.
+ */
+extern bool tables_extent_at(const ServiceTables *tables, const ServiceRecord *slot, uint64_t offset,
+                             uint64_t *bytes);
+/*
+ * Takes an extent, which is not the newest one, from its record: it is in quarantine from then on.
+ */
+extern void tables_extent_give(ServiceTables *tables, ServiceRecord *slot, uint64_t offset, uint64_t now_us);
 
 /* ---- service_tables.c ---- */
 

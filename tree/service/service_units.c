@@ -23,14 +23,15 @@ unit_offset(const ServiceTables *tables, uint64_t unit)
 	return tables->first + unit * FABRIC_UNIT_BYTES;
 }
 
-/* Units of the extent of the slot that begins with this one. */
+/* Units of the extent that begins with this one: their words differ by the mark of the first one alone. */
 static uint64_t
-extent_units(const ServiceTables *tables, uint64_t unit, uint32_t slot)
+extent_units(const ServiceTables *tables, uint64_t unit)
 {
+	uint64_t word = tables->units[unit] & ~UNIT_FIRST;
 	uint64_t count = 1;
 
-	while (count < TABLES_EXTENT_UNITS && unit + count < tables->count &&
-	       tables->units[unit + count] == (uint64_t) slot + 1)
+	assert(tables->units[unit] & UNIT_FIRST);
+	while (count < TABLES_EXTENT_UNITS && unit + count < tables->count && tables->units[unit + count] == word)
 		count++;
 	return count;
 }
@@ -41,13 +42,38 @@ extent_link(ServiceTables *tables, uint32_t slot, uint64_t unit)
 {
 	TablesSlot *of = &tables->slots[slot];
 
-	tables->next[unit] = 0;
+	tables->links[unit] = (TablesLink){.before = of->last};
 	if (of->last == 0)
 		of->first = (uint32_t) unit + 1;
 	else
-		tables->next[of->last - 1] = (uint32_t) unit + 1;
+		tables->links[of->last - 1].next = (uint32_t) unit + 1;
 	of->last = (uint32_t) unit + 1;
 	of->extents++;
+}
+
+/* Takes it out of them. */
+static void
+extent_unlink(ServiceTables *tables, uint32_t slot, uint64_t unit)
+{
+	TablesSlot *of = &tables->slots[slot];
+	const TablesLink *link = &tables->links[unit];
+
+	assert(of->extents > 0);
+	*(link->before == 0 ? &of->first : &tables->links[link->before - 1].next) = link->next;
+	*(link->next == 0 ? &of->last : &tables->links[link->next - 1].before) = link->before;
+	of->extents--;
+}
+
+/* Puts an extent that was given back into its quarantine, which ends no sooner than that of those before it. */
+static void
+given_link(ServiceTables *tables, uint64_t unit, uint32_t tenant, uint64_t now_us)
+{
+	tables->links[unit] = (TablesLink){.tenant = tenant, .due_us = now_us + QUARANTINE_US};
+	if (tables->given_last == 0)
+		tables->given_first = (uint32_t) unit + 1;
+	else
+		tables->links[tables->given_last - 1].next = (uint32_t) unit + 1;
+	tables->given_last = (uint32_t) unit + 1;
 }
 
 /* ---- opening ---- */
@@ -71,8 +97,28 @@ pending_repair(ServiceTables *tables, uint64_t unit, TablesRelease release, void
 	unit_store(tables, unit, 0);
 }
 
+/*
+ * A unit of an extent that was given back: quarantine begins anew.  If the daemon ended between the marks of its units, the first
+ * one has its own.
+ */
+static void
+given_open(ServiceTables *tables, uint64_t unit, uint64_t now_us, uint64_t *repaired)
+{
+	uint64_t word = tables->units[unit];
+
+	if ((word & UNIT_FIRST) != 0)
+		given_link(tables, unit, TABLES_TENANTS, now_us);
+	if ((word & UNIT_GIVEN) == 0)
+	{
+		++*repaired;
+		unit_store(tables, unit, word | UNIT_GIVEN);
+	}
+	tables->quarantined++;
+}
+
 FabricStatus
-tables_units_open(ServiceTables *tables, TablesRelease release, void *argument, uint64_t *repaired)
+tables_units_open(ServiceTables *tables, uint64_t now_us, TablesRelease release, void *argument,
+                  uint64_t *repaired)
 {
 	uint64_t extent = 0; /* the one that the unit before belongs to: its first unit */
 
@@ -83,7 +129,7 @@ tables_units_open(ServiceTables *tables, TablesRelease release, void *argument, 
 
 		if (tables->units[unit] == 0)
 			continue;
-		if ((tables->units[unit] & ~(UNIT_PENDING | UNIT_FIRST | UNIT_SLOT_MASK)) != 0 ||
+		if ((tables->units[unit] & ~(UNIT_PENDING | UNIT_FIRST | UNIT_GIVEN | UNIT_SLOT_MASK)) != 0 ||
 		    slot >= tables->max_trees)
 			return FABRIC_PROTOCOL;
 		if ((tables->units[unit] & UNIT_PENDING) != 0)
@@ -94,14 +140,22 @@ tables_units_open(ServiceTables *tables, TablesRelease release, void *argument, 
 				continue;
 		}
 		if ((tables->units[unit] & UNIT_FIRST) != 0)
-		{
-			extent_link(tables, (uint32_t) slot, unit);
-			tables->extents++;
 			extent = unit;
-		}
 		else if (unit == 0 || unit - extent >= TABLES_EXTENT_UNITS ||
 		         (tables->units[unit - 1] & UNIT_SLOT_MASK) != slot + 1)
 			return FABRIC_PROTOCOL;
+		if ((tables->units[extent] & UNIT_GIVEN) != 0)
+		{
+			given_open(tables, unit, now_us, repaired);
+			continue;
+		}
+		if ((tables->units[unit] & UNIT_GIVEN) != 0)
+			return FABRIC_PROTOCOL;
+		if (extent == unit)
+		{
+			extent_link(tables, (uint32_t) slot, unit);
+			tables->extents++;
+		}
 		tables->slots[slot].units++;
 		tables->used++;
 	}
@@ -169,7 +223,7 @@ tables_owner(const ServiceTables *tables, uint64_t offset)
 
 	assert(tables->header != NULL);
 	if (offset < tables->first || unit >= tables->count || tables->units[unit] == 0 ||
-	    (tables->units[unit] & UNIT_PENDING) != 0)
+	    (tables->units[unit] & (UNIT_PENDING | UNIT_GIVEN)) != 0)
 		return NULL;
 	slot = (tables->units[unit] & UNIT_SLOT_MASK) - 1;
 	if (slot >= tables->max_trees || tables->records[slot].record.tree == 0)
@@ -186,14 +240,52 @@ tables_extent_next(ServiceTables *tables, const ServiceRecord *slot, uint32_t na
 
 	/* The name may be anybody's word, or be of a tree that was dropped since. */
 	if (name != 0 && name <= tables->count && tables->units[name - 1] == word)
-		next = tables->next[name - 1];
+		next = tables->links[name - 1].next;
 	tables->looked++;
 	if (next == 0)
 		return false;
 	extent->name = next;
 	extent->offset = unit_offset(tables, next - 1);
-	extent->bytes = extent_units(tables, next - 1, number) * FABRIC_UNIT_BYTES;
+	extent->bytes = extent_units(tables, next - 1) * FABRIC_UNIT_BYTES;
 	return true;
+}
+
+bool
+tables_extent_at(const ServiceTables *tables, const ServiceRecord *slot, uint64_t offset, uint64_t *bytes)
+{
+	uint64_t unit = unit_of(tables, offset);
+
+	assert(slot->record.tree != 0);
+	if (offset < tables->first || offset % FABRIC_UNIT_BYTES != 0 || unit >= tables->count ||
+	    tables->units[unit] != (((uint64_t) (slot - tables->records) + 1) | UNIT_FIRST))
+		return false;
+	*bytes = extent_units(tables, unit) * FABRIC_UNIT_BYTES;
+	return true;
+}
+
+void
+tables_extent_give(ServiceTables *tables, ServiceRecord *slot, uint64_t offset, uint64_t now_us)
+{
+	uint32_t number = (uint32_t) (slot - tables->records);
+	TablesSlot *of = &tables->slots[number];
+	TablesUse *use = &tables->tenants[of->tenant];
+	uint64_t unit = unit_of(tables, offset);
+	uint64_t count = extent_units(tables, unit);
+
+	assert(offset != slot->last_offset);
+	assert(of->units > count);
+	/* With the first store it is gone. */
+	for (uint64_t i = 0; i < count; i++)
+		unit_store(tables, unit + i, tables->units[unit + i] | UNIT_GIVEN);
+	of->units -= count;
+	__atomic_store_n(&slot->record.bytes, of->units * FABRIC_UNIT_BYTES, __ATOMIC_SEQ_CST);
+	extent_unlink(tables, number, unit);
+	given_link(tables, unit, of->tenant, now_us);
+	tables->used -= count;
+	tables->extents--;
+	tables->quarantined += count;
+	use->bytes -= count * FABRIC_UNIT_BYTES;
+	use->going_bytes += count * FABRIC_UNIT_BYTES;
 }
 
 /* ---- quarantine ---- */
@@ -230,45 +322,76 @@ tables_slot_leaves(ServiceTables *tables, uint32_t slot, uint64_t now_us)
 uint64_t
 tables_quarantine_us(const ServiceTables *tables)
 {
-	assert(tables->going_first != 0);
-	return tables->slots[tables->going_first - 1].due_us;
+	uint64_t slots = tables->going_first == 0 ? UINT64_MAX : tables->slots[tables->going_first - 1].due_us;
+	uint64_t given = tables->given_first == 0 ? UINT64_MAX : tables->links[tables->given_first - 1].due_us;
+
+	assert(tables->going_first != 0 || tables->given_first != 0);
+	return slots < given ? slots : given;
 }
 
-/* Frees the oldest extent of a slot in quarantine; returns its units. */
+/* Frees an extent in quarantine, which counts to this tenant; returns its units. */
 static uint64_t
-extent_free(ServiceTables *tables, uint32_t slot, TablesRelease release, void *argument)
+extent_free(ServiceTables *tables, uint64_t unit, uint32_t tenant, TablesRelease release, void *argument)
 {
-	TablesSlot *going = &tables->slots[slot];
-	uint64_t unit = going->first - 1;
-	uint64_t count = extent_units(tables, unit, slot);
+	uint64_t count = extent_units(tables, unit);
 
 	/* The pages first: a unit is free when nothing of it is left.  Its first unit last: what is left then is an extent. */
 	release(argument, unit_offset(tables, unit), count * FABRIC_UNIT_BYTES);
 	for (uint64_t i = count; i > 0; i--)
 		unit_store(tables, unit + i - 1, 0);
 	runs_changed(&tables->runs, unit, count);
-	going->first = tables->next[unit];
+	tables->quarantined -= count;
+	if (tenant < TABLES_TENANTS)
+		tables->tenants[tenant].going_bytes -= count * FABRIC_UNIT_BYTES;
+	return count;
+}
+
+/* Frees the oldest extent of a slot in quarantine; returns its units. */
+static uint64_t
+slot_free_extent(ServiceTables *tables, uint32_t slot, TablesRelease release, void *argument)
+{
+	TablesSlot *going = &tables->slots[slot];
+	uint64_t unit = going->first - 1;
+	uint64_t count = extent_free(tables, unit, going->tenant, release, argument);
+
+	going->first = tables->links[unit].next;
 	going->units -= count;
 	going->extents--;
-	tables->quarantined -= count;
-	if (going->tenant < TABLES_TENANTS)
-		tables->tenants[going->tenant].going_bytes -= count * FABRIC_UNIT_BYTES;
 	return count;
+}
+
+/* Frees the extents that were given back, in one go with `freed` units so far; returns how many units that are then. */
+static uint64_t
+given_end(ServiceTables *tables, uint64_t now_us, uint64_t freed, TablesRelease release, void *argument)
+{
+	while (tables->given_first != 0 && freed < QUARANTINE_FREE_UNITS)
+	{
+		uint64_t unit = tables->given_first - 1;
+		const TablesLink *link = &tables->links[unit];
+
+		if (link->due_us > now_us)
+			break;
+		freed += extent_free(tables, unit, link->tenant, release, argument);
+		tables->given_first = link->next;
+		if (tables->given_first == 0)
+			tables->given_last = 0;
+	}
+	return freed;
 }
 
 void
 tables_quarantine_end(ServiceTables *tables, uint64_t now_us, TablesRelease release, void *argument)
 {
-	uint64_t freed = 0;
+	uint64_t freed = given_end(tables, now_us, 0, release, argument);
 
 	assert(release != NULL);
-	while (tables->going_first != 0 && tables_quarantine_us(tables) <= now_us)
+	while (tables->going_first != 0 && tables->slots[tables->going_first - 1].due_us <= now_us)
 	{
 		uint32_t slot = tables->going_first - 1;
 		TablesSlot *going = &tables->slots[slot];
 
 		while (going->units > 0 && freed < QUARANTINE_FREE_UNITS)
-			freed += extent_free(tables, slot, release, argument);
+			freed += slot_free_extent(tables, slot, release, argument);
 		if (going->units > 0)
 			return;
 		if (going->tenant < TABLES_TENANTS)
