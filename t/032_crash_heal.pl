@@ -1,5 +1,5 @@
 
-# Faults in the middle of everything, again and again: every index is whole at the first query, and never rebuilt.  script/test-crash
+# Faults in the middle of everything, again and again: every index is whole at the first query, and never rebuilt.  script/test long crash
 # does it a thousand times.  SHERMAN_CRASH_CYCLES: how many; SHERMAN_CRASH_SEED: that of an earlier run.
 
 use strict;

@@ -1,7 +1,7 @@
 
 # Ends at every step between two operations at a memory node, or between one and WAL, of everything that changes an index: behind
 # each the index finds what its table has.  With SHERMAN_CRASH_POINTS=all no step is left out, with "each" each has an end of its own
-# (script/test-crash).
+# (script/test long crash).
 
 use strict;
 use warnings;

@@ -22,7 +22,7 @@ $SIG{__DIE__} = sub {
 	Test::More::diag("died: $_[0]") if defined $^S && !$^S;
 };
 
-# A mutation is noticed by the first failure: what comes behind it mostly waits for what does not come (script/test-mutations-server).
+# A mutation is noticed by the first failure: what comes behind it mostly waits for what does not come (script/test long mutations-server).
 if ($ENV{SHERMAN_TEST_STOPS})
 {
 	no warnings 'redefine';

@@ -1,4 +1,4 @@
-# One safeguard at a time is switched off, and a test must fail: what test/mutations and script/test-mutations-server share. Sourced.
+# One safeguard at a time is switched off, and a test must fail: what test/mutations and script/test long mutations-server share. Sourced.
 #
 # Whoever sources it sets
 #	chosen		names of the mutations that were asked for, each between blanks; none: all

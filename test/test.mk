@@ -27,7 +27,7 @@ TEST_RUNS += conformance=--workers,2,--tcp conformance=--workers,1,--tcp,--torn 
 
 TEST_RUNS += conformance=--sim conformance=--sim-adversarial conformance=--sim-whole
 
-# The verbs transport over a device that test/support/soft_device.c plays; over real queue pairs: script/test-rdma.
+# The verbs transport over a device that test/support/soft_device.c plays; over real queue pairs: script/test long rdma.
 TEST_RUNS += soft/conformance=--verbs,soft0 soft/conformance=--verbs,soft0,--faults
 TEST_RUNS += soft/conformance=--tls,--verbs,soft0,--beside-tcp soft/conformance=--verbs,soft0,--beside-shm
 TEST_RUNS += soft/clients=--verbs,soft0,foreign,domains,fork,pressure,drain,restart,kill
@@ -182,5 +182,5 @@ test_security_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_crowd_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 test_refusals_SOURCES = test/support/hostile_node.c test/support/raw_client.c
 
-# For script/test-rdma alone, in virtual machines: linked with rdma/ only.
+# For script/test long rdma alone, in virtual machines: linked with rdma/ only.
 RDMA_TESTS += bad_network clients tenants connections

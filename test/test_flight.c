@@ -1,7 +1,7 @@
 /*
  * test_flight.c
  *		Chains in flight of the verbs transport on a device that this file plays: what is posted when, and what is believed of its
- * answers.  script/test-rdma has the real thing.
+ * answers.  script/test long rdma has the real thing.
  */
 #include <setjmp.h>
 #include <stdarg.h>

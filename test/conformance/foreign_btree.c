@@ -2,7 +2,7 @@
  * foreign_btree.c
  *		btree as an access method that core does not know: what its tests tell of it, no extension can better.
  *
- * For script/test-conformance only.  Three things are here.  The handler is btree's, but for the build, which
+ * For script/test long conformance only.  Three things are here.  The handler is btree's, but for the build, which
  * core ties to btree's own OID.  The hooks of the baseline are those that sherman has: btree's operator families
  * and the tree's height shown to the planner, and ON CONFLICT made ready before the executor would refuse it.  And a hook changes
  * what the suites do, for either access method: see the settings.

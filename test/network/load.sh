@@ -1,5 +1,5 @@
-# Failures under a load: what script/test-network (tcp, network namespaces) and script/test-rdma (verbs, virtual machines) have
-# in common. Sourced behind script/lib.sh; the names of cases begin with case_.
+# Failures under a load: what script/test long network (tcp, network namespaces) and script/test long rdma (verbs, virtual machines) have
+# in common. Sourced behind script/lib/common.sh; the names of cases begin with case_.
 #
 # Who sources it defines
 #	net COMMAND                tells the switch: cut FROM TO, heal * *, ...

@@ -2,7 +2,7 @@
  * listen.h
  *		Where the memory nodes of tests listen for network clients.
  *
- * That is a port of the loopback device.  script/test-network has them serve in another network namespace, so that their
+ * That is a port of the loopback device.  script/test long network has them serve in another network namespace, so that their
  * clients really reach them over a network:
  *		FABRIC_TEST_NAMESPACE   file of the namespace (/run/netns/NAME)
  *		FABRIC_TEST_ADDRESS     the memory nodes' address in it

@@ -1,4 +1,4 @@
-# Safeguards of am/. Sourced by script/test-mutations-server.
+# Safeguards of am/. Sourced by script/test long mutations-server.
 
 # ---- index-only scans
 mutate second_look_left_out specs/index-only-vacuum am/access/scan_only.c \

@@ -1,4 +1,4 @@
-# Safeguards of invariants that have no other list (doc/internals/invariants.md). Sourced by script/test-mutations-server.
+# Safeguards of invariants that have no other list (doc/internals/invariants.md). Sourced by script/test long mutations-server.
 
 # ---- N3: behind a crash that recovery has nothing to do after
 mutate crash_behind_a_checkpoint_is_clean t/030_epochs am/recovery/recovery.c \

@@ -1,4 +1,4 @@
-# Safeguards of am/ in keys, their conditions and their order, and in what carries them. Sourced by script/test-mutations-server.
+# Safeguards of am/ in keys, their conditions and their order, and in what carries them. Sourced by script/test long mutations-server.
 
 # ---- conditions to bounds
 mutate last_element_not_searched sql/arrays am/access/scankeys.c \

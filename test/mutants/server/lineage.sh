@@ -1,4 +1,4 @@
-# Safeguards of a tree's history. Sourced by script/test-mutations-server.
+# Safeguards of a tree's history. Sourced by script/test long mutations-server.
 
 mutate nonce_not_compared t/035_lineage am/index/state.c \
 	's/else if \(!same_history\(meta, entry\)\)/else if (!same_history(meta, entry) \&\& meta->magic == 0)/'

@@ -1,4 +1,4 @@
-# Safeguards around the place of a data directory. Sourced by script/test-mutations-server.
+# Safeguards around the place of a data directory. Sourced by script/test long mutations-server.
 
 mutate moved_is_another t/060_place am/recovery/datadir_identity.c \
 	's/return SHERMAN_PLACE_MOVED;/return SHERMAN_PLACE_COPY;/'

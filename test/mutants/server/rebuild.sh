@@ -1,4 +1,4 @@
-# Safeguards of am/ when memory nodes are lost. Sourced by script/test-mutations-server.
+# Safeguards of am/ when memory nodes are lost. Sourced by script/test long mutations-server.
 
 mutate unreachable_taken_for_broken t/034_rebuild am/background/rebuild.c \
 	's/if \(state == SHERMAN_BROKEN\)/if (state >= SHERMAN_UNREACHABLE)/'

@@ -1,4 +1,4 @@
-# Safeguards of indexes with copies. Sourced by script/test-mutations-server.
+# Safeguards of indexes with copies. Sourced by script/test long mutations-server.
 
 mutate given_up_home_is_believed t/040_replicas am/index/metapage.c \
 	's/\t\tmeta.copies_valid = valid;\n//'

@@ -1,4 +1,4 @@
-# Safeguards of snapshots in a server. Sourced by script/test-mutations-server.
+# Safeguards of snapshots in a server. Sourced by script/test long mutations-server.
 
 mutate age_of_memory_not_looked_at t/028_snapshot am/recovery/recovery.c \
 	's/if \(known && \(status->epoch == local->epoch \|\| .*\)\)$/if (known)/m'

@@ -1,4 +1,4 @@
-# Safeguards of taking over, and of what the metapage says before the record. Sourced by script/test-mutations-server.
+# Safeguards of taking over, and of what the metapage says before the record. Sourced by script/test long mutations-server.
 
 mutate border_not_looked_for t/041_takeover am/recovery/wal_read.c \
 	's/if \(is_border\(reader\)\)\n\t\t\treturn/if (is_border(reader) \&\& end == InvalidXLogRecPtr)\n\t\t\treturn/'

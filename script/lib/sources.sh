@@ -1,4 +1,4 @@
-# Shared by script/test-conformance and script/assert-server: PostgreSQL's source, from the Debian source package, fetched without
+# Shared by script/test long conformance and script/lib/assert-server: PostgreSQL's source, from the Debian source package, fetched without
 # changing the system. Sourced behind lib.sh, not run.
 
 # Sets APT: options that give apt-get lists of its own in a directory, and the sources of the archives that the machine has its packages from: as

@@ -8,7 +8,7 @@ set -euo pipefail
 
 PG_MAJOR=15
 PG_SYSTEM=/usr/lib/postgresql/$PG_MAJOR
-TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
 say()
 {
@@ -98,12 +98,12 @@ install_packages()
 	fi
 }
 
-# install_own_packages [PACKAGE...]: those of script/packages, and these beside them.
+# install_own_packages [PACKAGE...]: those of script/lib/packages, and these beside them.
 install_own_packages()
 {
 	local packages
 
-	mapfile -t packages <"$TOP/script/packages"
+	mapfile -t packages <"$TOP/script/lib/packages"
 	install_packages "${packages[@]}" "$@"
 }
 
