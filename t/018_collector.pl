@@ -1,6 +1,6 @@
 
-# The collector in the middle of a visit: commands on databases end it, and what commits while it looks is not taken for dead.
-# A visit is held by the lock of a catalog that it opens.
+# The collector in the middle of a run: commands on databases end it, and what commits while it looks is not taken for dead.
+# A run is held by the lock of a catalog that it opens.
 
 use strict;
 use warnings;
@@ -40,7 +40,7 @@ sub poll
 
 my $locker = session('postgres');
 
-# ---- Commands on databases do not wait for a visit, nor fail because of it: they end it.
+# ---- Commands on databases do not wait for a run, nor fail because of it: they end it.
 
 my $commander = session('postgres');
 
@@ -67,21 +67,21 @@ foreach my $case (
 	$maker->quit;
 	# Its server process may outlive it, and would be in the way too. (The locker's transaction would see the same each time.)
 	poll($commander, q{SELECT count(*) FROM pg_stat_activity WHERE datname = 'visited' AND backend_type = 'client backend'}, qr/^0$/);
-	my $visitor = poll($locker, $held, qr/^\d+$/);
-	like($visitor, qr/^\d+$/, "$command: the collector is in the database");
+	my $worker = poll($locker, $held, qr/^\d+$/);
+	like($worker, qr/^\d+$/, "$command: the collector is in the database");
 	my $log = -s $node->logfile;
 	$commander->query_until(qr/begun/, "\\echo begun\n$command;\n");
 	# DROP DATABASE itself opens that catalog later.
-	is(poll($locker, "SELECT count(*) FROM pg_locks WHERE pid = $visitor", qr/^0$/), '0', "$command: and is sent away");
+	is(poll($locker, "SELECT count(*) FROM pg_locks WHERE pid = $worker", qr/^0$/), '0', "$command: and is sent away");
 	$locker->query_safe('COMMIT');
 	like($commander->query_safe($done), qr/^(1|t)$/, "$command: is done");
-	$node->wait_for_log(qr/\[$visitor\] FATAL:  terminating background worker "sherman collector"/, $log);
+	$node->wait_for_log(qr/\[$worker\] FATAL:  terminating background worker "sherman collector"/, $log);
 	$commander->query_safe('ALTER DATABASE renamed RENAME TO visited') if $command =~ /renamed/;
 }
 ok( $node->poll_query_until('postgres', q{SELECT memory_used = 0 FROM sherman_memory_nodes}),
 	'the memory of the dropped database comes back');
 
-# And as long as one is at work no visit begins: what is to be collected waits. (The command waits where it has sent the others away.)
+# And as long as one is at work no run begins: what is to be collected waits. (The command waits where it has sent the others away.)
 $commander->query_safe('CREATE DATABASE visited');
 $node->safe_psql('visited', 'CREATE EXTENSION sherman; CREATE TABLE t (id int)');
 my $maker = session('visited');
@@ -95,7 +95,7 @@ for (1 .. 30)
 	usleep(100_000);
 	$freed ||= used($node) == 0;
 }
-ok(!$freed, 'nobody visits its database');
+ok(!$freed, 'no worker goes into its database');
 $maker->quit;
 $locker->query_safe('COMMIT');
 is($commander->query_safe(q{SELECT count(*) FROM pg_database WHERE datname = 'visited'}), '0', 'the command is done');
@@ -116,21 +116,21 @@ $node->safe_psql('postgres', q{
 	PREPARE TRANSACTION 'suspect'});
 my $trees = $node->safe_psql('postgres', q{SELECT array_agg(tree ORDER BY index::text) FROM sherman_indexes});
 
-# Runs commands in a transaction that commits while a visit is held, which then goes on to its end.
-sub commit_in_visit
+# Runs commands in a transaction that commits while a run is held, which then goes on to its end.
+sub commit_in_run
 {
 	my ($what, $before, $during) = @_;
 
 	$locker->query_safe("BEGIN; $before LOCK pg_proc IN ACCESS EXCLUSIVE MODE");
-	my $visitor = poll($locker, q{SELECT pid FROM pg_locks WHERE relation = 'pg_proc'::regclass AND NOT granted}, qr/^\d+$/);
-	like($visitor, qr/^\d+$/, "$what: a visit is held");
+	my $worker = poll($locker, q{SELECT pid FROM pg_locks WHERE relation = 'pg_proc'::regclass AND NOT granted}, qr/^\d+$/);
+	like($worker, qr/^\d+$/, "$what: a run is held");
 	$locker->query_safe("$during COMMIT");
-	is(poll($locker, "SELECT count(*) FROM pg_stat_activity WHERE pid = $visitor", qr/^0$/), '0', "$what: and ends");
+	is(poll($locker, "SELECT count(*) FROM pg_stat_activity WHERE pid = $worker", qr/^0$/), '0', "$what: and ends");
 }
 
-commit_in_visit('CREATE INDEX', 'CREATE INDEX fresh ON base USING sherman (id, c);', '');
+commit_in_run('CREATE INDEX', 'CREATE INDEX fresh ON base USING sherman (id, c);', '');
 # Each time the oid of the index that names the tree is a new one, in looks that follow each other.
-commit_in_visit("ALTER TYPE $_", '', "ALTER TABLE base ALTER c TYPE varchar($_);") foreach map { 10 + $_ } 1 .. 10;
+commit_in_run("ALTER TYPE $_", '', "ALTER TABLE base ALTER c TYPE varchar($_);") foreach map { 10 + $_ } 1 .. 10;
 
 is($node->safe_psql('postgres', 'SELECT sherman_collect()'), '0', 'nothing is freed');
 is( $node->safe_psql('postgres', q{SELECT array_agg(tree ORDER BY index::text) FROM sherman_indexes WHERE index <> 'fresh'::regclass}),

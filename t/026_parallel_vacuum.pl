@@ -22,7 +22,7 @@ $node->safe_psql('postgres', q{
 	DELETE FROM p WHERE id > 5000 AND id % 4 <> 0;
 	DELETE FROM p WHERE id <= 5000;
 });
-# Nobody's snapshot holds the rows: the collector's visits are short, but they are.
+# Nobody's snapshot holds the rows: the collector's runs are short, but they are.
 my $settled = q{SELECT count(*) = 0 FROM pg_stat_activity
 	WHERE pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)};
 my $removed = q{SELECT array_agg(reltuples::int ORDER BY relname) FROM pg_class WHERE relname IN ('p_id', 'p_k', 'p_t')};

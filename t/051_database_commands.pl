@@ -23,7 +23,7 @@ sub set
 }
 
 # Waits until a worker is in the middle of a database's index, and returns its process.
-sub visitor
+sub worker_in
 {
 	my ($type) = @_;
 	my $query = "SELECT pid FROM pg_stat_activity WHERE backend_type = '$type' AND datname = 'visited' AND wait_event = 'PgSleep'";
@@ -45,7 +45,7 @@ $node->stop('immediate');
 start_again($node);
 is(state_of($node, 'waiting_k', 'visited'), 'healing', 'an index is in doubt');
 set('sherman.autoheal', 'on');
-my $healer = visitor('sherman healer');
+my $healer = worker_in('sherman healer');
 
 # ---- Who has no right, or does something that needs no database alone, or another one.
 foreach my $attempt (
@@ -93,13 +93,13 @@ unlink memory_files($node);
 start_again($node);
 is(state_of($node, 'waiting_k', 'visited'), 'broken', 'an index is broken');
 set('sherman.auto_rebuild', 'on');
-my $rebuilder = visitor('sherman rebuild');
+my $rebuilder = worker_in('sherman rebuild');
 is($node->safe_psql('visited', $left), '1', 'it is being rebuilt');
 $node->safe_psql('postgres', 'CREATE DATABASE four TEMPLATE visited');
 is($node->safe_psql('four', $left), '0', 'a copy has nothing of that');
 # Its own index is another database's, and is rebuilt, too.
 $node->safe_psql('postgres', 'DROP DATABASE four');
-isnt(visitor('sherman rebuild'), $rebuilder, 'it is rebuilt again');
+isnt(worker_in('sherman rebuild'), $rebuilder, 'it is rebuilt again');
 is($node->safe_psql('postgres', q{SELECT tries FROM sherman_rebuilds WHERE database = 'visited'}), '1', 'and that was no try');
 set('sherman.auto_rebuild', 'off');
 $node->safe_psql('postgres', 'ALTER DATABASE visited RENAME TO moved');
@@ -116,7 +116,7 @@ $node->stop('immediate');
 start_again($node);
 set('sherman.autoheal', 'on');
 $node->safe_psql('postgres', 'SELECT sherman_collect()');
-unlike(slurp_file($node->logfile), qr/cannot connect to invalid database/, 'nobody tries to visit an invalid database');
+unlike(slurp_file($node->logfile), qr/cannot connect to invalid database/, 'no worker tries to go into an invalid database');
 cmp_ok(used($node), '>', 0, 'its memory stays');
 $node->safe_psql('postgres', 'DROP DATABASE cut; DROP DATABASE moved');
 ok(wait_until_used($node, 0), 'until it is dropped');

@@ -16,7 +16,7 @@ use Test::More;
 use Time::HiRes qw(usleep);
 
 # What a cycle may end by: of every server, and of one whose memory nodes are processes of their own.
-my @ways = qw(immediate backend postmaster launcher node worker visitor full);
+my @ways = qw(immediate backend postmaster launcher node worker database_worker full);
 my @ways_of_nodes = qw(msd partition immediate both full postmaster backend worker);
 
 # How long anybody waits for a memory node; and in cycles with a partition, which is longer.
@@ -161,8 +161,8 @@ sub process
 	return $pid =~ /^([1-9]\d+)$/ ? $1 : 0;
 }
 
-# Whoever visits databases for a moment: the collector, and the healer where there is one.
-sub visitor
+# A worker that is in a database for a moment: the collector, and the healer where there is one.
+sub database_worker
 {
 	my ($self) = @_;
 
@@ -204,7 +204,7 @@ my %faults = (
 	backend => sub { my $self = shift; return $self->process(q{query ~ 'mix|pair|side'}); },
 	launcher => sub { my $self = shift; return $self->process(q{backend_type = 'sherman launcher'}); },
 	worker => sub { my $self = shift; return $self->process(q{backend_type IN ('sherman connection worker', 'checkpointer', 'walwriter', 'background writer')}); },
-	visitor => sub { my $self = shift; return $self->visitor; },
+	database_worker => sub { my $self = shift; return $self->database_worker; },
 	node => sub { my $self = shift; return node_pid($self->{node}); });
 
 # The load's memory nodes end, or do not answer for longer than anybody waits, and are back.

@@ -1,13 +1,25 @@
 /*
  * background.h
- *		The face of am/background: visits, collector, healer, rebuild.
+ *		The face of am/background: the scheduler of database workers; collector, healer, rebuild.
  */
 #ifndef SHERMAN_AM_BACKGROUND_H
 #define SHERMAN_AM_BACKGROUND_H
 
 #include "am/base/shared.h"
 
-/* ---- living_trees.c ---- */
+/* ---- catalogs.c ---- */
+
+typedef struct ShermanDatabase
+{
+	Oid			oid;
+	bool		invalid;		/* nobody can connect to it: its DROP was interrupted */
+	bool		open;			/* its owner lets sessions in */
+} ShermanDatabase;
+
+/* All databases as palloc'd ShermanDatabases.  Outside of a transaction. */
+extern List *sherman_list_databases(void);
+/* One of such a list; NULL: it is not there. */
+extern const ShermanDatabase *sherman_find_database(const List *databases, Oid oid);
 
 /* An index of an access method that is not core's. */
 typedef struct ShermanCandidate
@@ -20,6 +32,74 @@ typedef struct ShermanCandidate
 
 /* Those that are in this database now, as palloc'd ShermanCandidates. */
 extern List *sherman_list_candidates(void);
+
+/* ---- scheduler.c ---- */
+
+/* A kind of database worker. */
+typedef struct ShermanWorker
+{
+	const char *name;			/* in pg_stat_activity */
+	bool		undoes;			/* a command on its database cancels it first, so that it undoes what it has not finished */
+	int			pause_ms;		/* from the beginning of a round to that of the next, at least */
+	/*
+	 * In the launcher, outside of a transaction, in a memory context that is short-lived, when all databases of the last round had
+	 * their turn: databases that want a run now, as a list of OIDs.  NIL: none does, and `*next` is when to ask again, if nothing
+	 * wakes the launcher before.
+	 */
+	List	   *(*wanted) (TimestampTz now, TimestampTz *next);
+	/*
+	 * In the worker, in the database, outside of a transaction, in PortalContext.  `first`: no run of this kind has come to its end
+	 * there since the launcher began.
+	 */
+	ShermanRunEnd (*run) (bool first);
+} ShermanWorker;
+
+/* How the launcher's last run in a database has ended. */
+typedef struct ShermanLastRun
+{
+	Oid			database;
+	ShermanRunEnd end;
+	bool		complete;		/* that one or one before it came to its end */
+	TimestampTz at;
+} ShermanLastRun;
+
+/* When the library is loaded. */
+extern void sherman_worker_define(ShermanWorkerKind kind, const ShermanWorker *worker);
+/* In a worker, now and then: reads the settings again if it was told to. */
+extern void sherman_worker_reload(void);
+extern PGDLLEXPORT void sherman_database_worker_main(Datum database);
+/* In the launcher: notes which runs have ended and begins others.  Returns milliseconds until it is to be called again. */
+extern long sherman_schedule(void);
+/* In the launcher; NULL: there was none. */
+extern const ShermanLastRun *sherman_last_run(ShermanWorkerKind kind, Oid database);
+/*
+ * Before a command that needs a database for itself: from now on no run begins there, until sherman_runs_allow(), which is called
+ * in any case.
+ */
+extern void sherman_runs_forbid(Oid database);
+extern void sherman_runs_allow(int code, Datum argument);
+/* Ends the runs there, and waits until the workers have left; at most for some seconds. */
+extern void sherman_runs_end(void);
+/* Whether a command needs a database for itself now. */
+extern bool sherman_runs_forbidden(Oid database);
+
+/* ---- databases.c: commands that need a database for themselves ---- */
+
+/*
+ * Whether the command is such a one, and the current user has the right to it: then no run begins in the database, and those that
+ * are there are to be ended (sherman_runs_end()).
+ */
+extern bool sherman_database_begin(struct Node *statement, bool top_level);
+/* The command has succeeded. */
+extern void sherman_database_end(void);
+
+/* ---- collector.c, healer.c, rebuild.c ---- */
+
+extern const ShermanWorker sherman_collector;
+extern const ShermanWorker sherman_healer;
+extern const ShermanWorker sherman_rebuild;
+
+/* ---- living_trees.c ---- */
 
 /* A tree that an index names. */
 typedef struct ShermanLivingTree
@@ -42,74 +122,11 @@ extern bool sherman_living_trees(struct HTAB **trees);
  */
 extern char *sherman_largest_indexes(void);
 
-/* ---- collector.c ---- */
+/* ---- rebuild.c, rebuilds.c: sherman.auto_rebuild ---- */
 
-/* One round of the launcher; returns milliseconds until it wants to run again. */
-extern long sherman_collect_round(void);
-/* A visit: judges all trees of this database. */
-extern void sherman_collect_here(void);
-
-/* ---- healer.c ---- */
-
-/* One round of the launcher; returns milliseconds until it wants to run again. */
-extern long sherman_heal_round(void);
-/* A visit: heals the indexes of this database that are due. */
-extern void sherman_heal_here(void);
-
-/* ---- database_workers.c: workers that go into one database, do something there and leave ---- */
-
-/* When the library is loaded: what a kind of visit is called in pg_stat_activity, and what it does there, outside of a transaction. */
-extern void sherman_visit_define(ShermanVisit kind, const char *name, void (*run) (void));
-
-typedef enum ShermanDatabase
-{
-	SHERMAN_DATABASE_GONE,
-	SHERMAN_DATABASE_INVALID,	/* nobody can connect to it: its DROP was interrupted */
-	SHERMAN_DATABASE_THERE
-} ShermanDatabase;
-
-/* What becomes of who wants to go there.  In a transaction. */
-extern ShermanDatabase sherman_database_look(Oid database);
-
-/*
- * In the launcher: sends a worker into a database and does not wait for it: whatever it does, its end wakes the launcher.
- * False: it cannot be sent now, for one of this kind is there, a command on databases runs or there is no room for a worker.
- */
-extern bool sherman_visit_begin(ShermanVisit kind, Oid database);
-/* In the launcher: whether a visit of this kind has not ended yet. */
-extern bool sherman_visit_lasts(ShermanVisit kind);
-/* In the launcher: waits for the visit that it began last. */
-extern void sherman_visit_wait(ShermanVisit kind);
-/*
- * Before a command that needs a database for itself: from now on no visit begins there, until sherman_visits_allow(), which is called
- * in any case.
- */
-extern void sherman_visits_forbid(Oid database);
-extern void sherman_visits_allow(int code, Datum argument);
-/* Ends the visits there, and waits until they have left; at most for some seconds. */
-extern void sherman_visits_end(void);
-/* Whether a command needs a database for itself now. */
-extern bool sherman_visits_forbidden(Oid database);
-extern PGDLLEXPORT void sherman_visit_main(Datum database);
-
-/* ---- databases.c: commands that need a database for themselves ---- */
-
-/*
- * Whether the command is such a one, and the current user has the right to it: then no visit begins in the database, and those that
- * there are are to be ended (sherman_visits_end()).
- */
-extern bool sherman_database_begin(struct Node *statement, bool top_level);
-/* The command has succeeded. */
-extern void sherman_database_end(void);
-
-/* ---- rebuild.c, rebuild_rounds.c, rebuilds.c: sherman.auto_rebuild ---- */
 extern Size sherman_rebuilds_bytes(void);
-/* Takes up what an earlier run has noted. */
+/* Takes up what an earlier server run has noted. */
 extern void sherman_rebuilds_initialize(void);
-/* One round of the launcher; returns milliseconds until it wants to run again. */
-extern long sherman_rebuild_round(void);
-/* A visit: rebuilds the broken indexes of this database. */
-extern void sherman_rebuild_here(void);
 /* A relation was made in this process. */
 extern void sherman_rebuild_relation_made(Oid relation);
 

@@ -7,19 +7,17 @@
  * metapages does not find it, twice, some time apart.  Before it is freed all WAL is flushed, for what made
  * it dead may be an asynchronous commit.
  *
- * The launcher decides which databases are worth a look: those with trees that somebody gave a hint about (a
- * transaction that made or dropped indexes ended) and, once in an interval, those that are still suspect.
- * Databases that are gone it sees itself.  A look at the others is a short visit (database_workers.c), which it waits for.
+ * A run judges the trees of its database: in those with trees that somebody gave a hint about (a transaction that made or dropped
+ * indexes ended) and, later and later, at least once in an interval, in those that could not be judged.  Trees of databases that are
+ * gone the launcher frees itself.
  */
 #include "am/base/sherman.h"
 
 #include "access/transam.h"
 #include "access/xact.h"
-#include "access/xlog.h"
 #include "miscadmin.h"
 #include "storage/procarray.h"
 #include "utils/hsearch.h"
-#include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
@@ -29,7 +27,7 @@
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 
-/* Between a hint and the visit: the transaction that gave it still has to release its locks. */
+/* Between a hint and the run: the transaction that gave it still has to release its locks. */
 #define HINT_DELAY_MS 100
 
 /* Between the two times that a tree must be found dead. */
@@ -47,12 +45,13 @@ static struct
 	uint32		hints;			/* as last seen */
 	uint64		request;		/* of sherman_collect(), being worked on; 0 = none */
 	int			request_rounds; /* done for it */
-	TimestampTz next;			/* next round, 0 = none is due */
+	TimestampTz next;			/* round, 0 = none is due but for that of each interval */
 	long		retry_ms;
-	TimestampTz swept;			/* last time that everything became suspect */
+	bool		in_round;		/* one has begun, and nobody has looked yet what has become of it */
+	TimestampTz swept;			/* last time that the memory nodes were asked for all that they have */
 } plan;
 
-/* ---- what both the launcher and the visitor do ---- */
+/* ---- what both the launcher and the worker do ---- */
 
 /*
  * Whether the transaction that made a tree has ended: then what it did is in the catalogs, or never will be.
@@ -97,13 +96,13 @@ free_tree(TreeClient *client, uint64 key, uint32 position, bool half)
 }
 
 /*
- * Frees a tree that was found dead, or one half of it, if that is the second time.
+ * Judges a tree that no index names, or one half of it; `proven`: that it never will be.  Found so twice it is freed.
  */
 static void
-bury(TreeClient *client, const TreeRecord *record, bool half)
+judge_unnamed(TreeClient *client, const TreeRecord *record, bool proven, bool half)
 {
+	TimestampTz dead_since = sherman_trees_judge(record, proven ? SHERMAN_TREE_DEAD : SHERMAN_TREE_UNDECIDED);
 	uint32_t	position = tree_home(record->root);
-	TimestampTz dead_since = sherman_trees_judge(record, SHERMAN_TREE_DEAD);
 
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
@@ -116,96 +115,59 @@ bury(TreeClient *client, const TreeRecord *record, bool half)
 	free_tree(client, record->tree, position, half);
 }
 
-/* Records of trees or shares. */
-typedef struct RecordList
-{
-	TreeRecord *records;
-	int			count;
-	int			room;
-} RecordList;
-
 typedef TreeStatus (*ListCall) (TreeClient *client, uint32_t node, uint32_t *position, TreeRecord *record);
 
 /*
- * Makes room for one more.
- */
-static void
-make_room(RecordList *list)
-{
-	if (list->count < list->room)
-		return;
-	list->room = Max(2 * list->room, 64);
-	list->records = list->records == NULL ? palloc(sizeof(TreeRecord) * list->room) :
-		repalloc(list->records, sizeof(TreeRecord) * list->room);
-}
-
-/*
- * Appends what a memory node lists; false: that cannot be had now.
+ * Appends what a memory node lists, as palloc'd TreeRecords; false: that cannot be had now.
  */
 static bool
-list_at(TreeClient *client, int node, ListCall call, RecordList *list)
+list_at(TreeClient *client, int node, ListCall call, List **records)
 {
 	uint32_t	position = 0;
+	TreeRecord	record;
 	TreeStatus	status;
 
-	for (;;)
-	{
-		make_room(list);
-		status = call(client, node, &position, &list->records[list->count]);
-		if (status != TREE_OK)
-			break;
-		list->count++;
-	}
+	while ((status = call(client, node, &position, &record)) == TREE_OK)
+		*records = lappend(*records, memcpy(palloc(sizeof(record)), &record, sizeof(record)));
 	if (status != TREE_END)
 		(void) sherman_connection_trouble();
 	return status == TREE_END;
 }
 
 /*
- * Appends the copies that a memory node has, with keys of their own; false: they cannot be had now.
+ * All trees of this instance at the memory nodes that can be asked now, and their copies with keys of their own.  Of a memory node
+ * it has everything, or nothing.
  */
-static bool
-list_copies_at(TreeClient *client, int node, RecordList *list)
+static List *
+list_trees(TreeClient *client)
 {
-	RecordList	shares = {0};
-
-	if (!list_at(client, node, tree_share_list, &shares))
-		return false;
-	for (int i = 0; i < shares.count; i++)
-	{
-		uint32_t	copy;
-
-		if (!tree_record_copy(&shares.records[i], &copy))
-			continue;
-		make_room(list);
-		list->records[list->count] = shares.records[i];
-		list->records[list->count++].tree |= SHERMAN_TREE_COPY;
-	}
-	return true;
-}
-
-/*
- * All records of this instance at the memory nodes that can be asked now.
- */
-static TreeRecord *
-list_records(TreeClient *client, int *count)
-{
-	RecordList	list = {0};
+	List	   *all = NIL;
 
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		int			before = list.count;
+		List	   *trees = NIL;
+		List	   *shares = NIL;
+		ListCell   *cell;
+		uint32_t	copy;
 
-		/* All that one has, or nothing of it. */
-		if (sherman_node_phase(i) == SHERMAN_PHASE_ATTACHED &&
-			(!list_at(client, i, tree_record_list, &list) || !list_copies_at(client, i, &list)))
-			list.count = before;
+		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED || !list_at(client, i, tree_record_list, &trees) ||
+			!list_at(client, i, tree_share_list, &shares))
+			continue;
+		all = list_concat(all, trees);
+		foreach(cell, shares)
+		{
+			TreeRecord *share = lfirst(cell);
+
+			if (!tree_record_copy(share, &copy))
+				continue;
+			share->tree |= SHERMAN_TREE_COPY;
+			all = lappend(all, share);
+		}
 	}
-	*count = list.count;
-	return list.records;
+	return all;
 }
 
-/* ---- the visit ---- */
+/* ---- the worker ---- */
 
 /*
  * What the metapage calls the half of the tree that a record is of.
@@ -217,45 +179,44 @@ half_of(const TreeRecord *record)
 }
 
 /*
- * Judges all trees of this database.  The order matters: first who has ended, then, with a new snapshot, what
- * they left.
+ * Judges all trees of this database.  The order matters: first whose creators have ended, then, with a new snapshot, what they left.
  */
 static void
-visit_database(TreeClient *client)
+judge_trees(TreeClient *client)
 {
 	HTAB	   *alive = NULL;
-	int			count;
-	TreeRecord *records = list_records(client, &count);
-	bool	   *ended;
+	List	   *trees = NIL;
 	bool		complete;
+	ListCell   *cell;
 
-	ended = palloc(sizeof(bool) * (count + 1));
-	for (int i = 0; i < count; i++)
+	foreach(cell, list_trees(client))
 	{
-		ended[i] = creator_has_ended(records[i].creator);
+		TreeRecord *record = lfirst(cell);
+
+		if (record->database != MyDatabaseId)
+			continue;
+		trees = lappend(trees, record);
+		if (creator_has_ended(record->creator))
+			record->creator = InvalidTransactionId;
 		/* A hint that comes from now on counts. */
-		if (records[i].database == MyDatabaseId)
-			sherman_trees_judge(&records[i], SHERMAN_TREE_VISITED);
+		sherman_trees_judge(record, SHERMAN_TREE_EXAMINED);
 	}
 	complete = sherman_living_trees(&alive);
-	for (int i = 0; i < count; i++)
+	foreach(cell, trees)
 	{
-		uint64		tree = records[i].tree & ~SHERMAN_TREE_COPY;
+		TreeRecord *record = lfirst(cell);
+		uint64		tree = record->tree & ~SHERMAN_TREE_COPY;
 		ShermanLivingTree *living = hash_search(alive, &tree, HASH_FIND, NULL);
 
-		if (records[i].database != MyDatabaseId)
-			continue;
-		if (living != NULL && (living->valid & half_of(&records[i])) != 0)
-			sherman_trees_judge(&records[i], SHERMAN_TREE_ALIVE);
-		else if (ended[i] && complete)
-			bury(client, &records[i], living != NULL);
+		if (living != NULL && (living->valid & half_of(record)) != 0)
+			sherman_trees_judge(record, SHERMAN_TREE_ALIVE);
 		else
-			sherman_trees_judge(&records[i], SHERMAN_TREE_UNDECIDED);
+			judge_unnamed(client, record, complete && record->creator == InvalidTransactionId, living != NULL);
 	}
 }
 
-void
-sherman_collect_here(void)
+static ShermanRunEnd
+collect(bool first)
 {
 	TreeClient *client;
 
@@ -263,32 +224,13 @@ sherman_collect_here(void)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	client = sherman_client_if_ready();
 	if (client != NULL)
-		visit_database(client);
+		judge_trees(client);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
+	return SHERMAN_RUN_DONE;
 }
 
-/* ---- the launcher's part ---- */
-
-/*
- * Trees of a database that does not exist: it can have no metapage.
- */
-static void
-bury_database(TreeClient *client, Oid database)
-{
-	int			count;
-	TreeRecord *records = list_records(client, &count);
-
-	for (int i = 0; i < count; i++)
-	{
-		if (records[i].database != database)
-			continue;
-		if (creator_has_ended(records[i].creator))
-			bury(client, &records[i], false);
-		else
-			sherman_trees_judge(&records[i], SHERMAN_TREE_UNDECIDED);
-	}
-}
+/* ---- the launcher ---- */
 
 /*
  * Whether the tree of a share is gone: its home is attached and does not know it, or its home's memory was
@@ -299,7 +241,7 @@ share_is_orphan(TreeClient *client, const TreeRecord *share)
 {
 	uint32_t	copy;
 
-	/* Copies may be all that there is: the metapages tell (visit_database()). */
+	/* Copies may be all that there is: the metapages tell (judge_trees()). */
 	if (tree_record_copy(share, &copy))
 		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
@@ -320,21 +262,23 @@ share_is_orphan(TreeClient *client, const TreeRecord *share)
  * Frees shares whose trees were dropped while their memory node was away, or whose home was lost.
  */
 static void
-sweep_shares(TreeClient *client)
+free_orphans(TreeClient *client)
 {
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
-		RecordList	list = {0};
+		List	   *shares = NIL;
+		ListCell   *cell;
 
-		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED || !list_at(client, i, tree_share_list, &list))
+		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED || !list_at(client, i, tree_share_list, &shares))
 			continue;
-		for (int j = 0; j < list.count; j++)
+		foreach(cell, shares)
 		{
-			if (share_is_orphan(client, &list.records[j]) &&
-				tree_share_drop(client, i, list.records[j].tree) == TREE_OK)
+			const TreeRecord *share = lfirst(cell);
+
+			if (share_is_orphan(client, share) && tree_share_drop(client, i, share->tree) == TREE_OK)
 				ereport(DEBUG1,
 						(errmsg("sherman collector: freed the share of tree %016llx at memory node %d",
-								(unsigned long long) list.records[j].tree, i)));
+								(unsigned long long) share->tree, i)));
 		}
 		(void) sherman_connection_trouble();
 	}
@@ -357,154 +301,76 @@ free_abandoned(TreeClient *client)
 }
 
 /*
- * Takes up what the memory nodes have and the table does not: made by processes that ended before they could
- * tell.
- */
-static void
-sweep(TreeClient *client)
-{
-	int			count;
-	TreeRecord *records = list_records(client, &count);
-
-	for (int i = 0; i < count; i++)
-		sherman_trees_judge(&records[i], SHERMAN_TREE_KNOWN);
-	sweep_shares(client);
-	plan.swept = GetCurrentTimestamp();
-}
-
-/*
- * Databases that have trees; `*visit` are those of them with trees to be judged, or, with `all`, every one.
+ * Takes up what the memory nodes have and the table of trees does not: made by processes that ended before they could tell.  Returns
+ * the databases that want a run: with `all`, every one with trees, else those with trees to be judged.
  */
 static List *
-databases_with_trees(bool all, List **visit)
+sweep(TreeClient *client, bool all)
 {
+	List	   *trees = list_trees(client);
+	/* In this order: whatever has made a tree was in a database that there was. */
+	List	   *databases = sherman_list_databases();
+	List	   *wanted = NIL;
+	ShermanTreeEntry *entries;
 	int			count;
-	ShermanTreeEntry *entries = sherman_trees_list(&count);
-	List	   *databases = NIL;
-
-	*visit = NIL;
-	for (int i = 0; i < count; i++)
-	{
-		databases = list_append_unique_oid(databases, entries[i].database);
-		if (all || entries[i].suspect || entries[i].dead_since != 0)
-			*visit = list_append_unique_oid(*visit, entries[i].database);
-	}
-	return databases;
-}
-
-/*
- * One look at all databases that have something to look at.
- */
-static void
-look(TreeClient *client, bool all)
-{
-	MemoryContext context = CurrentMemoryContext;
-	List	   *to_visit;
-	List	   *databases = databases_with_trees(all, &to_visit);
-	List	   *gone = NIL;
 	ListCell   *cell;
 
-	if (databases == NIL)
-		return;
-	StartTransactionCommand();
+	foreach(cell, trees)
+	{
+		const TreeRecord *record = lfirst(cell);
+
+		sherman_trees_judge(record, SHERMAN_TREE_KNOWN);
+		/* Where there is no database there can be no metapage. */
+		if (sherman_find_database(databases, record->database) == NULL)
+			judge_unnamed(client, record, creator_has_ended(record->creator), false);
+	}
 	foreach(cell, databases)
 	{
-		ShermanDatabase found = sherman_database_look(lfirst_oid(cell));
-		MemoryContext caller = MemoryContextSwitchTo(context);
+		const ShermanDatabase *database = lfirst(cell);
 
-		if (found == SHERMAN_DATABASE_GONE)
-			gone = lappend_oid(gone, lfirst_oid(cell));
-		MemoryContextSwitchTo(caller);
 		/* Nobody can look there, and nothing changes there, until it is dropped, which is a hint. */
-		if (found == SHERMAN_DATABASE_INVALID)
-		{
-			sherman_trees_settle(lfirst_oid(cell));
-			to_visit = list_delete_oid(to_visit, lfirst_oid(cell));
-		}
+		if (database->invalid)
+			sherman_trees_settle(database->oid);
 	}
-	CommitTransactionCommand();
-	MemoryContextSwitchTo(context);
-	foreach(cell, gone)
-		bury_database(client, lfirst_oid(cell));
-	foreach(cell, to_visit)
+	entries = sherman_trees_list(&count);
+	for (int i = 0; i < count; i++)
 	{
-		if (!list_member_oid(gone, lfirst_oid(cell)) && sherman_visit_begin(SHERMAN_VISIT_COLLECT, lfirst_oid(cell)))
-			sherman_visit_wait(SHERMAN_VISIT_COLLECT);
+		if ((all || entries[i].suspect || entries[i].dead_since != 0) &&
+			sherman_find_database(databases, entries[i].database) != NULL)
+			wanted = list_append_unique_oid(wanted, entries[i].database);
 	}
+	free_orphans(client);
+	plan.swept = GetCurrentTimestamp();
+	return wanted;
 }
 
 /*
- * When to look again: soon if something was found dead once, later if something could not be judged.
+ * Decides about the next round: soon if something was found dead once, later if something could not be judged.  A request is done
+ * when everything was looked at twice, far enough apart for the dead to be freed.
  */
 static void
-plan_next(void)
+end_round(TimestampTz now)
 {
+	TimestampTz confirm = TimestampTzPlusMilliseconds(now, CONFIRM_MS + POLL_SLACK_MS);
 	int			count;
 	ShermanTreeEntry *entries = sherman_trees_list(&count);
 	bool		dead = false;
 	bool		suspect = false;
-	TimestampTz now = GetCurrentTimestamp();
 
 	for (int i = 0; i < count; i++)
 	{
 		dead |= entries[i].dead_since != 0;
 		suspect |= entries[i].suspect || entries[i].abandoned;
 	}
-	plan.next = 0;
-	if (dead)
-		plan.next = TimestampTzPlusMilliseconds(now, CONFIRM_MS + POLL_SLACK_MS);
-	else if (suspect)
-	{
-		plan.next = TimestampTzPlusMilliseconds(now, plan.retry_ms);
+	plan.in_round = false;
+	plan.next = dead ? confirm : suspect ? TimestampTzPlusMilliseconds(now, plan.retry_ms) : 0;
+	if (suspect && !dead)
 		plan.retry_ms = Min(plan.retry_ms * 2, sherman_collect_interval_s * 1000L);
-	}
-}
-
-/*
- * Takes up new hints and requests.
- */
-static void
-plan_news(void)
-{
-	uint32		hints = pg_atomic_read_u32(&sherman_shared->hints);
-	TimestampTz now = GetCurrentTimestamp();
-	uint64		requested;
-
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	requested = sherman_shared->collect_requested;
-	if (requested == sherman_shared->collect_done)
-		requested = 0;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	if (plan.request == 0 && requested != 0)
-	{
-		plan.request = requested;
-		plan.request_rounds = 0;
-		plan.next = now;
-	}
-	if (hints != plan.hints || plan.swept == 0)
-	{
-		TimestampTz due = TimestampTzPlusMilliseconds(now, HINT_DELAY_MS);
-
-		plan.hints = hints;
-		plan.retry_ms = RETRY_MS;
-		if (plan.next == 0 || plan.next > due)
-			plan.next = due;
-	}
-	if (TimestampDifferenceExceeds(plan.swept, now, sherman_collect_interval_s * 1000) && plan.next == 0)
-		plan.next = now;
-}
-
-/*
- * The request is done when everything was looked at twice, far enough apart for the dead to be freed.
- */
-static void
-finish_request(void)
-{
 	if (plan.request == 0)
 		return;
 	if (++plan.request_rounds < 2)
 	{
-		plan.next = TimestampTzPlusMilliseconds(GetCurrentTimestamp(), CONFIRM_MS + POLL_SLACK_MS);
+		plan.next = confirm;
 		return;
 	}
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
@@ -514,29 +380,54 @@ finish_request(void)
 	plan.request = 0;
 }
 
-long
-sherman_collect_round(void)
+/*
+ * Takes up new hints and requests.
+ */
+static void
+take_news(TimestampTz now)
 {
-	static MemoryContext context = NULL;
-	MemoryContext caller = CurrentMemoryContext;
-	TreeClient *client = sherman_client_if_ready();
-	TimestampTz now;
+	uint32		hints = pg_atomic_read_u32(&sherman_shared->hints);
+	TimestampTz due = TimestampTzPlusMilliseconds(now, HINT_DELAY_MS);
+	uint64		requested;
 
-	if (client == NULL)
-		return RETRY_MS;
-	if (context == NULL)
-		context = AllocSetContextCreate(TopMemoryContext, "sherman collector", ALLOCSET_DEFAULT_SIZES);
-	plan_news();
-	now = GetCurrentTimestamp();
-	if (plan.next == 0 || plan.next > now)
-		return plan.next == 0 ? PG_INT32_MAX : TimestampDifferenceMilliseconds(now, plan.next) + 1;
-	MemoryContextSwitchTo(context);
-	free_abandoned(client);
-	sweep(client);
-	look(client, plan.request != 0);
-	plan_next();
-	finish_request();
-	MemoryContextSwitchTo(caller);
-	MemoryContextReset(context);
-	return 1;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+	requested = sherman_shared->collect_requested;
+	if (plan.request == 0 && requested != sherman_shared->collect_done)
+	{
+		plan.request = requested;
+		plan.request_rounds = 0;
+		plan.next = now;
+	}
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	if (hints != plan.hints || plan.swept == 0)
+	{
+		plan.hints = hints;
+		plan.retry_ms = RETRY_MS;
+		plan.next = plan.next == 0 ? due : Min(plan.next, due);
+	}
 }
+
+static List *
+wanted(TimestampTz now, TimestampTz *next)
+{
+	TreeClient *client = sherman_client_if_ready();
+
+	*next = TimestampTzPlusMilliseconds(now, RETRY_MS);
+	if (client == NULL)
+		return NIL;
+	if (plan.in_round)
+		end_round(now);
+	take_news(now);
+	*next = plan.next != 0 ? plan.next : TimestampTzPlusMilliseconds(plan.swept, sherman_collect_interval_s * INT64CONST(1000));
+	if (*next > now)
+		return NIL;
+	plan.in_round = true;
+	free_abandoned(client);
+	return sweep(client, plan.request != 0);
+}
+
+const ShermanWorker sherman_collector = {
+	.name = "sherman collector",
+	.wanted = wanted,
+	.run = collect
+};

@@ -4,7 +4,7 @@
  *		away by a command that he has no right to.
  *
  * Core gives up if there are other sessions in a database that is dropped, copied, renamed or moved.  It looks for them behind its
- * checks of rights, and tells nobody in between.  So those checks are made here before, and a visit (database_workers.c) ends only in the
+ * checks of rights, and tells nobody in between.  So those checks are made here before, and a worker run (scheduler.c) ends only in the
  * database that the command is about.  What passes here is checked by core again.
  */
 #include "am/base/sherman.h"
@@ -93,6 +93,14 @@ needed_by_move(const AlterDatabaseStmt *statement)
 	return get_database_oid(statement->dbname, true);
 }
 
+static Oid
+needed_by_rename(const RenameStmt *statement)
+{
+	if (statement->renameType != OBJECT_DATABASE || !may_create() || OidIsValid(get_database_oid(statement->newname, true)))
+		return InvalidOid;
+	return get_database_oid(statement->subname, true);
+}
+
 /*
  * The database that the command needs for itself, and that the current user may do this to; InvalidOid: there is none.
  */
@@ -101,21 +109,14 @@ needed_by(Node *statement, bool top_level)
 {
 	Oid			database = InvalidOid;
 
+	/* Core does this in a transaction block, too. */
 	if (IsA(statement, RenameStmt))
-	{
-		RenameStmt *rename = (RenameStmt *) statement;
-
-		/* Core does this in a transaction block, too. */
-		if (rename->renameType == OBJECT_DATABASE && may_create() && !OidIsValid(get_database_oid(rename->newname, true)))
-			database = get_database_oid(rename->subname, true);
-	}
-	else if (IsInTransactionBlock(top_level))
-		return InvalidOid;
+		database = needed_by_rename((RenameStmt *) statement);
 	else if (IsA(statement, CreatedbStmt))
-		return needed_by_create((CreatedbStmt *) statement);
-	else if (IsA(statement, DropdbStmt))
+		return IsInTransactionBlock(top_level) ? InvalidOid : needed_by_create((CreatedbStmt *) statement);
+	else if (IsA(statement, DropdbStmt) && !IsInTransactionBlock(top_level))
 		database = get_database_oid(((DropdbStmt *) statement)->dbname, true);
-	else if (IsA(statement, AlterDatabaseStmt))
+	else if (IsA(statement, AlterDatabaseStmt) && !IsInTransactionBlock(top_level))
 		database = needed_by_move((AlterDatabaseStmt *) statement);
 	return OidIsValid(database) && database != MyDatabaseId && pg_database_ownercheck(database, GetUserId()) ? database : InvalidOid;
 }
@@ -123,22 +124,17 @@ needed_by(Node *statement, bool top_level)
 bool
 sherman_database_begin(Node *statement, bool top_level)
 {
-	Oid			database;
+	Oid			database = needed_by(statement, top_level);
 
-	if (!IsA(statement, RenameStmt) && !IsA(statement, CreatedbStmt) && !IsA(statement, DropdbStmt) &&
-		!IsA(statement, AlterDatabaseStmt))
-		return false;
-	database = needed_by(statement, top_level);
-	if (!OidIsValid(database))
-		return false;
-	sherman_visits_forbid(database);
-	return true;
+	if (OidIsValid(database))
+		sherman_runs_forbid(database);
+	return OidIsValid(database);
 }
 
 void
 sherman_database_end(void)
 {
-	sherman_visits_allow(0, (Datum) 0);
+	sherman_runs_allow(0, (Datum) 0);
 	/* A dropped database's trees. */
 	pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
 	sherman_wake_launcher();

@@ -4,7 +4,7 @@
  *		them (heal.c), one after the other.
  *
  * It is in nobody's way.  It takes only locks that are free; parts of an index are healed in short transactions; commands that wait
- * for its locks all the same cancel it as they do an autovacuum; commands on databases end the visit (database_workers.c).  What cannot be
+ * for its locks all the same cancel it as they do an autovacuum; commands on databases end the run (scheduler.c).  What cannot be
  * healed now is tried again later, and later each time.
  */
 #include "am/base/sherman.h"
@@ -18,17 +18,14 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/autovacuum.h"
-#include "postmaster/interrupt.h"
 #include "storage/lmgr.h"
 #include "storage/proc.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 #include "utils/timestamp.h"
 
 #include "am/background/background.h"
-#include "am/base/owner.h"
 #include "am/base/shared.h"
 #include "am/heal/heal.h"
 #include "am/index/index.h"
@@ -36,20 +33,20 @@
 /* A transaction of the healer, about: so long locks are held, and rows kept from VACUUM. */
 #define PART_MS 500
 
-/* Between two visits, whatever becomes of them. */
-#define VISIT_PAUSE_MS 1000
+/* Between the beginnings of two runs, whatever becomes of them. */
+#define RUN_PAUSE_MS 1000
 
 /* The index at hand. */
-typedef struct Patient
+typedef struct HealTarget
 {
 	Oid			oid;
 	char	   *name;			/* with its schema, once it was opened */
 	bool		again;			/* it was tried before, in vain */
 	TimestampTz began;
 	Healing		healing;
-} Patient;
+} HealTarget;
 
-/* ---- the visit ---- */
+/* ---- the worker ---- */
 
 /*
  * Held back as an autovacuum is.
@@ -65,23 +62,11 @@ set_costs(void)
 }
 
 /*
- * As an autovacuum's worker: what users have set for sessions is not for this one.
+ * Whoever waits for a lock of ours cancels us when it looks for a deadlock.
  */
 static void
-set_up(void)
+let_cancel(void)
 {
-	static const char *const settings[][2] = {
-		{"search_path", OWNER_PATH},
-		{"statement_timeout", "0"},
-		{"lock_timeout", "0"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"default_transaction_isolation", "read committed"}
-	};
-
-	for (int i = 0; i < (int) lengthof(settings); i++)
-		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
-	set_costs();
-	/* Whoever waits for a lock of ours cancels us when it looks for a deadlock. */
 	LWLockAcquire(ProcArrayLock, LW_EXCLUSIVE);
 	MyProc->statusFlags |= PROC_IS_AUTOVACUUM;
 	ProcGlobal->statusFlags[MyProc->pgxactoff] = MyProc->statusFlags;
@@ -100,7 +85,7 @@ tree_is_wanted(uint64 key, bool *again)
 }
 
 /*
- * Whether this visit is to heal the tree that an index names.
+ * Whether this run is to heal the tree that an index names.
  */
 static bool
 is_wanted(Relation index, bool *again)
@@ -122,18 +107,18 @@ is_wanted(Relation index, bool *again)
  * Opens an index and its table, locked as for a change of rows, if nobody is in the way and it is to be healed.
  */
 static bool
-open_patient(Patient *patient, Relation *heap, Relation *index)
+open_target(HealTarget *target, Relation *heap, Relation *index)
 {
-	Oid			table = sherman_is_ours(patient->oid) ? IndexGetRelation(patient->oid, true) : InvalidOid;
+	Oid			table = sherman_is_ours(target->oid) ? IndexGetRelation(target->oid, true) : InvalidOid;
 
 	if (!OidIsValid(table) || !ConditionalLockRelationOid(table, RowExclusiveLock))
 		return false;
 	*heap = try_table_open(table, NoLock);
 	if (*heap == NULL)
 		return false;
-	*index = ConditionalLockRelationOid(patient->oid, RowExclusiveLock) ? try_relation_open(patient->oid, NoLock) : NULL;
+	*index = ConditionalLockRelationOid(target->oid, RowExclusiveLock) ? try_relation_open(target->oid, NoLock) : NULL;
 	if (*index != NULL && (*index)->rd_rel->relkind == RELKIND_INDEX && (*index)->rd_index->indrelid == table &&
-		(*index)->rd_index->indisvalid && is_wanted(*index, &patient->again))
+		(*index)->rd_index->indisvalid && is_wanted(*index, &target->again))
 		return true;
 	if (*index != NULL)
 		relation_close(*index, NoLock);
@@ -145,13 +130,13 @@ open_patient(Patient *patient, Relation *heap, Relation *index)
  * What pg_stat_activity and the log call it.
  */
 static void
-name_patient(MemoryContext context, Patient *patient, Relation index)
+name_target(HealTarget *target, Relation index)
 {
-	MemoryContext caller = MemoryContextSwitchTo(context);
+	MemoryContext caller = MemoryContextSwitchTo(PortalContext);
 	char	   *activity;
 
-	patient->name = psprintf("%s.%s", get_namespace_name(RelationGetNamespace(index)), RelationGetRelationName(index));
-	activity = psprintf("sherman: healing index %s", patient->name);
+	target->name = psprintf("%s.%s", get_namespace_name(RelationGetNamespace(index)), RelationGetRelationName(index));
+	activity = psprintf("sherman: healing index %s", target->name);
 	pgstat_report_activity(STATE_RUNNING, activity);
 	pfree(activity);
 	MemoryContextSwitchTo(caller);
@@ -161,21 +146,21 @@ name_patient(MemoryContext context, Patient *patient, Relation index)
  * One part, in a transaction.
  */
 static void
-heal_some(MemoryContext context, Patient *patient)
+heal_some(HealTarget *target)
 {
-	Healing    *healing = &patient->healing;
+	Healing    *healing = &target->healing;
 	Relation	heap;
 	Relation	index;
 
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	if (open_patient(patient, &heap, &index))
+	if (open_target(target, &heap, &index))
 	{
-		healing->complaint = patient->again ? DEBUG1 : WARNING;
-		if (patient->name == NULL)
+		healing->complaint = target->again ? DEBUG1 : WARNING;
+		if (target->name == NULL)
 		{
-			name_patient(context, patient, index);
-			heal_show(healing, patient->oid);
+			name_target(target, index);
+			heal_show(healing, target->oid);
 		}
 		heal_part(healing, heap, index, PART_MS);
 		index_close(index, NoLock);
@@ -191,119 +176,102 @@ heal_some(MemoryContext context, Patient *patient)
  * In the log, once for each index, and again when it is healed after all.
  */
 static void
-tell_end(const Patient *patient)
+tell_end(const HealTarget *target)
 {
-	const Healing *healing = &patient->healing;
+	const Healing *healing = &target->healing;
 
-	if (patient->name == NULL || healing->tree == 0)
+	if (target->name == NULL || healing->tree == 0)
 		return;
 	sherman_trees_heal_vain(healing->tree, healing->left > 0 && healing->complained);
-	ereport(patient->again && healing->left > 0 ? DEBUG1 : LOG,
+	ereport(target->again && healing->left > 0 ? DEBUG1 : LOG,
 			(errmsg("sherman healer: index \"%s\": " INT64_FORMAT " of " INT64_FORMAT " leaves healed, " INT64_FORMAT
 					" entries removed, " INT64_FORMAT " leaves left in doubt, %ld ms",
-					patient->name, healing->healed, healing->leaves, healing->removed, healing->left,
-					TimestampDifferenceMilliseconds(patient->began, GetCurrentTimestamp()))));
+					target->name, healing->healed, healing->leaves, healing->removed, healing->left,
+					TimestampDifferenceMilliseconds(target->began, GetCurrentTimestamp()))));
 }
 
 /*
  * An error ends the healing of this index, for now, and no more.
  */
 static void
-survive_error(MemoryContext context, const Patient *patient)
+survive_error(const HealTarget *target)
 {
 	HOLD_INTERRUPTS();
-	if (patient->name != NULL)
-		errcontext("healing of index \"%s\"", patient->name);
-	if (!patient->again)
+	if (target->name != NULL)
+		errcontext("healing of index \"%s\"", target->name);
+	if (!target->again)
 		EmitErrorReport();
 	AbortOutOfAnyTransaction();
-	MemoryContextSwitchTo(context);
+	MemoryContextSwitchTo(PortalContext);
 	FlushErrorState();
 	RESUME_INTERRUPTS();
 }
 
 static void
-heal_patient(MemoryContext context, Oid oid)
+heal_target(Oid oid)
 {
-	Patient		patient = {.oid = oid,.began = GetCurrentTimestamp()};
+	HealTarget		target = {.oid = oid,.began = GetCurrentTimestamp()};
 
 	PG_TRY();
 	{
-		while (!patient.healing.ended && sherman_autoheal)
+		while (!target.healing.ended && sherman_autoheal)
 		{
-			heal_some(context, &patient);
-			if (ConfigReloadPending)
-			{
-				ConfigReloadPending = false;
-				ProcessConfigFile(PGC_SIGHUP);
-				set_costs();
-			}
+			heal_some(&target);
+			sherman_worker_reload();
+			set_costs();
 		}
-		tell_end(&patient);
+		tell_end(&target);
 	}
 	PG_CATCH();
 	{
-		survive_error(context, &patient);
+		survive_error(&target);
 	}
 	PG_END_TRY();
-	heal_show_no_more(&patient.healing);
+	heal_show_no_more(&target.healing);
 	pgstat_report_activity(STATE_IDLE, NULL);
 }
 
-/*
- * The indexes of this database that may be ours, but for temporary ones, which nobody heals.
- */
-static List *
-list_patients(MemoryContext context)
+static ShermanRunEnd
+heal(bool first)
 {
-	List	   *patients = NIL;
+	List	   *candidates;
 	ListCell   *cell;
 
+	set_costs();
+	let_cancel();
 	StartTransactionCommand();
-	foreach(cell, sherman_list_candidates())
-	{
-		ShermanCandidate *candidate = lfirst(cell);
-		MemoryContext caller = MemoryContextSwitchTo(context);
-
-		if (!candidate->temporary)
-			patients = lappend_oid(patients, candidate->oid);
-		MemoryContextSwitchTo(caller);
-	}
+	MemoryContextSwitchTo(PortalContext);
+	candidates = sherman_list_candidates();
 	CommitTransactionCommand();
-	return patients;
+	MemoryContextSwitchTo(PortalContext);
+	foreach(cell, candidates)
+	{
+		const ShermanCandidate *candidate = lfirst(cell);
+
+		/* Nobody else can heal an index of a temporary table. */
+		if (!candidate->temporary)
+			heal_target(candidate->oid);
+	}
+	return SHERMAN_RUN_DONE;
 }
 
-void
-sherman_heal_here(void)
+/* ---- the launcher ---- */
+
+static List *
+wanted(TimestampTz now, TimestampTz *next)
 {
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "sherman healer", ALLOCSET_DEFAULT_SIZES);
-	ListCell   *cell;
-
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	set_up();
-	MemoryContextSwitchTo(context);
-	foreach(cell, list_patients(context))
-		heal_patient(context, lfirst_oid(cell));
-}
-
-/* ---- the launcher's part ---- */
-
-long
-sherman_heal_round(void)
-{
-	static TimestampTz begun = 0;
-	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz due;
 	Oid			database;
 
-	if (!sherman_autoheal || sherman_visit_lasts(SHERMAN_VISIT_HEAL) || !sherman_trees_next_to_heal(&database, &due))
-		return PG_INT32_MAX;
-	if (begun != 0)
-		due = Max(due, TimestampTzPlusMilliseconds(begun, VISIT_PAUSE_MS));
-	if (due > now)
-		return TimestampDifferenceMilliseconds(now, due) + 1;
-	begun = now;
-	/* Whatever becomes of the visit, others have their turn. */
+	if (!sherman_autoheal || !sherman_trees_next_to_heal(&database, next) || *next > now)
+		return NIL;
+	/* Whatever becomes of the run, others have their turn. */
 	sherman_trees_take_to_heal(database);
-	return sherman_visit_begin(SHERMAN_VISIT_HEAL, database) ? PG_INT32_MAX : VISIT_PAUSE_MS;
+	return list_make1_oid(database);
 }
+
+const ShermanWorker sherman_healer = {
+	.name = "sherman healer",
+	.pause_ms = RUN_PAUSE_MS,
+	.wanted = wanted,
+	.run = heal
+};

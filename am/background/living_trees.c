@@ -11,25 +11,19 @@
  */
 #include "am/base/sherman.h"
 
-#include "access/heapam.h"
-#include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "catalog/pg_class.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/hsearch.h"
-#include "utils/snapmgr.h"
 #include "utils/syscache.h"
 
 #include "am/background/background.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 
-/* Pauses while others have temporary indexes locked, and how many a visit makes. */
+/* Pauses while others have temporary indexes locked, and how many a run makes. */
 #define LOCK_PAUSE_US 1000
 #define LOCK_PAUSES 200
 
@@ -119,36 +113,6 @@ look_at_candidate(const ShermanCandidate *candidate, Living *living)
 	/* The commits of a temporary index's session are not to wait for us. */
 	relation_close(index, candidate->temporary ? AccessShareLock : NoLock);
 	return look;
-}
-
-List *
-sherman_list_candidates(void)
-{
-	Relation	catalog = table_open(RelationRelationId, AccessShareLock);
-	/* Parallel mode allows no latest snapshot; but only the collector and the healer need one, which run by themselves. */
-	Snapshot	snapshot = RegisterSnapshot(IsInParallelMode() ? GetCatalogSnapshot(RelationRelationId) : GetLatestSnapshot());
-	TableScanDesc scan = table_beginscan(catalog, snapshot, 0, NULL);
-	List	   *candidates = NIL;
-	HeapTuple	tuple;
-
-	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
-	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
-		ShermanCandidate *candidate;
-
-		if (form->relkind != RELKIND_INDEX || form->relam < FirstNormalObjectId)
-			continue;
-		candidate = palloc(sizeof(ShermanCandidate));
-		candidate->oid = form->oid;
-		candidate->owner = form->relowner;
-		candidate->entries = form->reltuples;
-		candidate->temporary = form->relpersistence == RELPERSISTENCE_TEMP;
-		candidates = lappend(candidates, candidate);
-	}
-	table_endscan(scan);
-	UnregisterSnapshot(snapshot);
-	table_close(catalog, AccessShareLock);
-	return candidates;
 }
 
 /*

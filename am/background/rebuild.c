@@ -1,23 +1,21 @@
 /*
  * rebuild.c
- *		sherman.auto_rebuild, or sherman_rebuild_all(): broken indexes are rebuilt by a background worker, concurrently, on the memory nodes
- *		that are left.  This is what it does in one database; where it is sent, and when: rebuild_rounds.c.
+ *		sherman.auto_rebuild, or sherman_rebuild_all(): broken indexes are rebuilt by a database worker, concurrently, on the memory
+ *		nodes that are left.  Which databases it is sent into, and when: rebuild_plan.c.
  *
- * It looks at the metapages of all indexes of ours: only they know what is broken if the memory that held an index
- * is gone.  Those that are to have a copy and have none, where one can be made now, count as broken here.  It notes the broken ones (rebuilds.c), and rebuilds one after the other by REINDEX CONCURRENTLY, each in
- * transactions of its own: whatever ends it, what was rebuilt stays, and queries and inserts go on beside it.
+ * It looks at the metapages of all indexes of ours: only they know what is broken if the memory that held an index is gone.  Those
+ * that are to have a copy and have none, where one can be made now, count as broken here.  It notes the broken ones (rebuilds.c), and
+ * rebuilds one after the other by REINDEX CONCURRENTLY, each in transactions of its own: whatever ends it, what was rebuilt stays,
+ * and queries and inserts go on beside it.
  *
- * A try that fails, or that the server does not survive, leaves an invalid index behind, which inserts have to
- * fill.  The visit drops those of its own tries: it knows their oids.  Whoever works on a table so holds a lock
- * on it; nothing is touched without having got that lock, and it is never waited for.
+ * A try that fails, or that the server does not survive, leaves an invalid index behind, which inserts have to fill.  The worker
+ * drops those of its own tries: it knows their oids.  Whoever works on a table so holds a lock on it; nothing is touched without
+ * having got that lock, and it is never waited for.
  */
 #include "am/base/sherman.h"
 
-#include "access/heapam.h"
 #include "access/htup_details.h"
 #include "access/relation.h"
-#include "access/table.h"
-#include "access/tableam.h"
 #include "access/xact.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
@@ -29,11 +27,9 @@
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "pgstat.h"
-#include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/lmgr.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -42,10 +38,8 @@
 
 #include "am/background/background.h"
 #include "am/background/rebuild.h"
-#include "am/base/owner.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
-#include "am/nodes/nodes.h"
 
 /* Until an index is looked at again that could not be looked at, or whose table somebody else works on. */
 #define BUSY_MS 2000
@@ -55,14 +49,14 @@ typedef enum Finding
 {
 	FINDING_GONE,				/* it is there no more, or it is good */
 	FINDING_BROKEN,				/* or without the copy that it is to have */
-	FINDING_AWAY,				/* a memory node is away for now: when that changes there is another round */
+	FINDING_AWAY,				/* a memory node is away for now: when that changes there is another run */
 	FINDING_LOCKED
 } Finding;
 
-/* The visitor's: the index that is being rebuilt (rebuilding.c), as long as its copy is not made. */
+/* The worker's: the index that is being rebuilt (rebuilding.c), as long as its copy is not made. */
 static Oid	copying = InvalidOid;
 
-/* ---- the visit: what is broken ---- */
+/* ---- what is broken ---- */
 
 /*
  * Looks at an index without waiting.  `*reason` is why it is broken, or that it is not.
@@ -105,25 +99,26 @@ look_at_index(Oid oid, ShermanReason *reason)
  * Notes a broken index; false: there is no room for it.
  */
 static bool
-note_broken(Oid oid, const char *name, Oid schema)
+note_broken(Oid oid)
 {
+	ShermanRebuild rebuild = {.database = MyDatabaseId,.index = oid};
 	HeapTuple	tuple = SearchSysCache1(INDEXRELID, ObjectIdGetDatum(oid));
-	ShermanRebuild rebuild = {.database = MyDatabaseId, .index = oid};
-	char	   *schema_name = get_namespace_name(schema);
+	char	   *schema = get_namespace_name(get_rel_namespace(oid));
+	char	   *name = get_rel_name(oid);
 
-	if (!HeapTupleIsValid(tuple) || schema_name == NULL)
+	if (HeapTupleIsValid(tuple))
 	{
-		if (HeapTupleIsValid(tuple))
-			ReleaseSysCache(tuple);
-		return true;
+		rebuild.heap = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
+		/* Core does not rebuild these concurrently; a lock that stops all queries is the user's to take. */
+		rebuild.manual = ((Form_pg_index) GETSTRUCT(tuple))->indisexclusion;
+		ReleaseSysCache(tuple);
 	}
-	rebuild.heap = ((Form_pg_index) GETSTRUCT(tuple))->indrelid;
-	/* Core does not rebuild these concurrently; a lock that stops all queries is the user's to take. */
-	rebuild.manual = ((Form_pg_index) GETSTRUCT(tuple))->indisexclusion;
-	ReleaseSysCache(tuple);
+	/* It has just been dropped. */
+	if (rebuild.heap == InvalidOid || schema == NULL || name == NULL)
+		return true;
 	if (rebuild.manual)
 		strlcpy(rebuild.error, "indexes of exclusion constraints cannot be rebuilt concurrently", sizeof(rebuild.error));
-	snprintf(rebuild.name, sizeof(rebuild.name), "%s.%s", schema_name, name);
+	snprintf(rebuild.name, sizeof(rebuild.name), "%s.%s", schema, name);
 	return sherman_rebuilds_add(&rebuild);
 }
 
@@ -171,64 +166,55 @@ tell_broken(int ours, const int *broken)
 }
 
 /*
- * Looks at all indexes of this database, and notes the broken ones.  False: there was no room for all.
+ * Looks at all indexes of this database, and notes the broken ones.  `*room`: there was room for all; `tell`: the log is to have how
+ * many are broken.
  */
-static bool
-look_at_indexes(void)
+static ShermanRunEnd
+look_at_indexes(bool tell, bool *room)
 {
+	ShermanRunEnd end = SHERMAN_RUN_NOTHING;
 	int			reasons[SHERMAN_REASONS] = {0};
-	Relation	catalog;
-	TableScanDesc scan;
-	HeapTuple	tuple;
 	int			ours = 0;
 	int			broken = 0;
-	bool		room = true;
-	bool		locked = false;
+	ListCell   *cell;
 
+	*room = true;
 	StartTransactionCommand();
 	PushActiveSnapshot(GetTransactionSnapshot());
-	catalog = table_open(RelationRelationId, AccessShareLock);
-	scan = table_beginscan_catalog(catalog, 0, NULL);
-	while ((tuple = heap_getnext(scan, ForwardScanDirection)) != NULL)
+	foreach(cell, sherman_list_candidates())
 	{
-		Form_pg_class form = (Form_pg_class) GETSTRUCT(tuple);
+		const ShermanCandidate *candidate = lfirst(cell);
 		ShermanReason reason;
 		Finding		finding;
 
 		CHECK_FOR_INTERRUPTS();
-		if (form->relkind != RELKIND_INDEX || form->relam < FirstNormalObjectId ||
-			form->relpersistence == RELPERSISTENCE_TEMP || !sherman_is_ours(form->oid))
+		if (candidate->temporary || !sherman_is_ours(candidate->oid))
 			continue;
 		ours++;
-		finding = look_at_index(form->oid, &reason);
+		finding = look_at_index(candidate->oid, &reason);
 		reasons[reason]++;
-		if (finding == FINDING_BROKEN)
-			broken++;
-		if (finding == FINDING_BROKEN && sherman_rebuild_works())
-		{
-			room = note_broken(form->oid, NameStr(form->relname), form->relnamespace) && room;
-		}
-		locked |= finding == FINDING_LOCKED;
+		if (finding == FINDING_LOCKED)
+			end = SHERMAN_RUN_AGAIN;
+		else if (end == SHERMAN_RUN_NOTHING)
+			end = SHERMAN_RUN_DONE;
+		if (finding != FINDING_BROKEN)
+			continue;
+		broken++;
+		if (sherman_rebuild_works())
+			*room = note_broken(candidate->oid) && *room;
 	}
-	table_endscan(scan);
-	table_close(catalog, AccessShareLock);
 	forget_good();
-	if (sherman_shared->rebuild_tells)
+	if (tell)
 		tell_broken(ours, reasons);
 	PopActiveSnapshot();
 	CommitTransactionCommand();
-	sherman_shared->rebuild_tells = false;
 	ereport(DEBUG1, (errmsg("sherman rebuild: %d of %d indexes are broken", broken, ours)));
-	if (!room)
+	if (!*room)
 		ereport(LOG, (errmsg("sherman rebuild: more indexes are broken than can be noted; the others follow")));
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	sherman_shared->rebuild_found = ours == 0 ? SHERMAN_REBUILD_NONE :
-		locked ? SHERMAN_REBUILD_LOCKED : SHERMAN_REBUILD_SEEN;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	return room;
+	return end;
 }
 
-/* ---- the visit: what a try has left ---- */
+/* ---- what a try has left ---- */
 
 /*
  * Whether an index is invalid, of this table, ours and named as REINDEX CONCURRENTLY does.
@@ -304,7 +290,7 @@ drop_left(const ShermanRebuild *rebuild)
 		ereport(LOG,
 				(errmsg("sherman rebuild: dropping \"%s\", which a rebuild of index \"%s\" has left behind",
 						get_rel_name(object.objectId), rebuild->name)));
-		sherman_rebuild_drops(rebuild->index);
+		sherman_rebuild_begins(rebuild->index, false);
 		objects = new_object_addresses();
 		add_exact_object_address(&object, objects);
 		performMultipleDeletions(objects, DROP_RESTRICT,
@@ -315,7 +301,7 @@ drop_left(const ShermanRebuild *rebuild)
 	return true;
 }
 
-/* ---- the visit: a try ---- */
+/* ---- a try ---- */
 
 void
 sherman_rebuild_relation_made(Oid relation)
@@ -353,7 +339,7 @@ static void
 try_to_rebuild(const ShermanRebuild *rebuild)
 {
 	sherman_rebuilding = rebuild->index;
-	sherman_rebuild_begins(rebuild->index, sherman_attached_nodes());
+	sherman_rebuild_begins(rebuild->index, true);
 	ereport(LOG,
 			(errmsg("sherman rebuild: index \"%s\" is rebuilt concurrently, try %u of %d", rebuild->name,
 					rebuild->tries + 1, sherman_rebuild_tries)));
@@ -368,7 +354,7 @@ try_to_rebuild(const ShermanRebuild *rebuild)
 static bool
 is_sent_away(void)
 {
-	return sherman_visits_forbidden(MyDatabaseId);
+	return sherman_runs_forbidden(MyDatabaseId);
 }
 
 /*
@@ -479,54 +465,44 @@ interrupted(int code, Datum argument)
 }
 
 /*
- * Settings for this process, whatever the database's are.
+ * Works on what is due here, one after the other; returns whether there was something.
  */
-static void
-configure(void)
-{
-	static const char *const settings[][2] = {
-		{"search_path", OWNER_PATH},
-		{"statement_timeout", "0"},
-		{"lock_timeout", "0"},
-		{"idle_in_transaction_session_timeout", "0"},
-		{"default_transaction_isolation", "read committed"},
-		{"default_transaction_read_only", "off"},
-		/* It takes one processor, and sleeps as VACUUM does: only this process would. */
-		{"max_parallel_maintenance_workers", "0"}
-	};
-
-	for (size_t i = 0; i < lengthof(settings); i++)
-		SetConfigOption(settings[i][0], settings[i][1], PGC_SUSET, PGC_S_OVERRIDE);
-	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	/* Core's commands take it for granted. */
-	PortalContext = AllocSetContextCreate(TopMemoryContext, "sherman rebuild", ALLOCSET_DEFAULT_SIZES);
-	MemoryContextSwitchTo(PortalContext);
-}
-
-void
-sherman_rebuild_here(void)
+static bool
+work_on_due(void)
 {
 	ShermanRebuild next;
-	bool		room;
-	bool		worked;
+	bool		worked = false;
 
-	configure();
+	while (sherman_rebuild_works() && !is_sent_away() && sherman_rebuilds_next(MyDatabaseId, &next))
+	{
+		work_on_safely(&next);
+		worked = true;
+		sherman_worker_reload();
+	}
+	return worked;
+}
+
+static ShermanRunEnd
+rebuild_broken(bool first)
+{
+	ShermanRunEnd end;
+	bool		room;
+
 	on_shmem_exit(interrupted, (Datum) 0);
 	do
 	{
-		room = look_at_indexes();
-		worked = false;
-		while (sherman_rebuild_works() && !is_sent_away() && sherman_rebuilds_next(MyDatabaseId, &next))
-		{
-			work_on_safely(&next);
-			worked = true;
-			if (ConfigReloadPending)
-			{
-				ConfigReloadPending = false;
-				ProcessConfigFile(PGC_SIGHUP);
-			}
-		}
-	} while (!room && worked && !is_sent_away());
+		end = look_at_indexes(first, &room);
+		first = false;
+	} while (work_on_due() && !room && !is_sent_away());
 	if (is_sent_away())
 		clean_up();
+	return end;
 }
+
+const ShermanWorker sherman_rebuild = {
+	.name = "sherman rebuild",
+	.undoes = true,
+	.pause_ms = REBUILD_ROUND_MS,
+	.wanted = sherman_rebuild_wanted,
+	.run = rebuild_broken
+};

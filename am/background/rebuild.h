@@ -1,6 +1,6 @@
 /*
  * rebuild.h
- *		What rebuild.c, rebuild_rounds.c and rebuilds.c (the table of what is to be rebuilt) share.
+ *		What rebuild.c, rebuild_plan.c and rebuilds.c (the table of what is to be rebuilt) share.
  */
 #ifndef SHERMAN_REBUILD_H
 #define SHERMAN_REBUILD_H
@@ -31,6 +31,14 @@ typedef struct ShermanRebuild
 	char		error[REBUILD_ERROR_BYTES]; /* message of the last try's error, "" = there was none */
 } ShermanRebuild;
 
+/* ---- rebuild_plan.c ---- */
+
+/* Between rounds, at least. */
+#define REBUILD_ROUND_MS 1000
+
+/* ShermanWorker.wanted */
+extern List *sherman_rebuild_wanted(TimestampTz now, TimestampTz *next);
+
 /* ---- rebuilds.c: all of this takes the table's lock ---- */
 
 /* Adds an index of this database, unless it is there: then it only notes whether it is manual. False: no room. */
@@ -39,16 +47,17 @@ extern bool sherman_rebuilds_add(const ShermanRebuild *wanted);
 extern void sherman_rebuilds_remove(Oid database, Oid index);
 /* Copies all entries: palloc'd. */
 extern ShermanRebuild *sherman_rebuilds_list(int *count);
-/* Whether something is to be done about an index now. */
+/* Whether something is to be done about an index now, or at another time. */
 extern bool sherman_rebuild_is_due(const ShermanRebuild *rebuild, TimestampTz now);
 /* Copies one of a database about which something is to be done; false: there is none. */
 extern bool sherman_rebuilds_next(Oid database, ShermanRebuild *next);
 /* Memory nodes are attached, a bit for each: where one was not there at the last try, tries are counted anew. */
 extern void sherman_rebuilds_welcome(uint32 attached);
-/* A try of an index of this database begins: durably noted before it does anything. */
-extern void sherman_rebuild_begins(Oid index, uint32 attached);
-/* What a try has left is dropped: if the server does not survive that, it is not tried again at once.  Durable, too. */
-extern void sherman_rebuild_drops(Oid index);
+/*
+ * A try of an index of this database begins, or what one has left is dropped: durably noted before anything is done, so that it is not
+ * done again at once if the server does not survive it.
+ */
+extern void sherman_rebuild_begins(Oid index, bool is_try);
 /* It makes this index, 0: that is gone. Durable, too. */
 extern void sherman_rebuild_made(Oid index, Oid made);
 /* What was done about it has failed; `counts`: by its own fault.  Returns how many tries are left. */

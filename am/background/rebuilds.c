@@ -8,7 +8,6 @@
  */
 #include "am/base/sherman.h"
 
-
 #include "access/xact.h"
 #include "access/xlog.h"
 #include "commands/dbcommands.h"
@@ -23,6 +22,7 @@
 #include "am/background/rebuild.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
+#include "am/nodes/nodes.h"
 
 #define REBUILDS_FILE "pg_dynshmem/sherman.rebuilds"
 #define REBUILDS_MAGIC 0x53485242
@@ -281,41 +281,23 @@ sherman_rebuild_all(PG_FUNCTION_ARGS)
 
 /* ---- tries ---- */
 
-/*
- * The pause behind what is about to be tried is longer than the last one.
- */
-static void
-lengthen_pause(ShermanRebuild *rebuild)
-{
-	rebuild->delay_s = rebuild->delay_s == 0 ? DELAY_FIRST_S : Min(2 * rebuild->delay_s, DELAY_LAST_S);
-	rebuild->next = pause_from_now(rebuild);
-}
-
 void
-sherman_rebuild_begins(Oid index, uint32 attached)
+sherman_rebuild_begins(Oid index, bool is_try)
 {
 	ShermanRebuild *rebuild = lock_to_change(index);
 
 	if (rebuild != NULL)
 	{
-		rebuild->running = true;
-		rebuild->pid = MyProcPid;
-		rebuild->tries++;
-		rebuild->attached = attached;
-		lengthen_pause(rebuild);
-		rebuilds_write();
-	}
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_REBUILDS));
-}
-
-void
-sherman_rebuild_drops(Oid index)
-{
-	ShermanRebuild *rebuild = lock_to_change(index);
-
-	if (rebuild != NULL)
-	{
-		lengthen_pause(rebuild);
+		/* The pause behind what is about to be done is longer than the last one. */
+		rebuild->delay_s = rebuild->delay_s == 0 ? DELAY_FIRST_S : Min(2 * rebuild->delay_s, DELAY_LAST_S);
+		rebuild->next = pause_from_now(rebuild);
+		if (is_try)
+		{
+			rebuild->running = true;
+			rebuild->pid = MyProcPid;
+			rebuild->tries++;
+			rebuild->attached = sherman_attached_nodes();
+		}
 		rebuilds_write();
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_REBUILDS));

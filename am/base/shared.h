@@ -111,14 +111,33 @@ typedef struct ShermanListed
 	char		failure[SHERMAN_FAILURE_BYTES]; /* why it failed, "" = it did not */
 } ShermanListed;
 
-/* What the launcher sends workers into databases for (database_workers.c). */
-typedef enum ShermanVisit
+/* What the launcher sends workers into databases for (scheduler.c). */
+typedef enum ShermanWorkerKind
 {
-	SHERMAN_VISIT_COLLECT,		/* which trees nobody names any more */
-	SHERMAN_VISIT_HEAL,			/* indexes in doubt */
-	SHERMAN_VISIT_REBUILD,		/* which indexes are broken; they are rebuilt */
-	SHERMAN_VISITS
-} ShermanVisit;
+	SHERMAN_COLLECTOR,			/* which trees no index names any more */
+	SHERMAN_HEALER,				/* indexes in doubt */
+	SHERMAN_REBUILD,			/* which indexes are broken; they are rebuilt */
+	SHERMAN_WORKER_KINDS
+} ShermanWorkerKind;
+
+/* How a worker run has ended. */
+typedef enum ShermanRunEnd
+{
+	SHERMAN_RUN_REFUSED,		/* it has not begun: a command needed the database for itself, or there was no room for a worker */
+	SHERMAN_RUN_LOST,			/* it has not come to its end */
+	SHERMAN_RUN_NOTHING,		/* there is nothing in this database that a worker of this kind works on */
+	SHERMAN_RUN_AGAIN,			/* it could not look at all there is */
+	SHERMAN_RUN_DONE
+} ShermanRunEnd;
+
+/* The last worker run of a kind. */
+typedef struct ShermanRun
+{
+	pid_t		pid;			/* 0 = it has ended */
+	Oid			database;
+	bool		first;			/* see ShermanWorker.run */
+	ShermanRunEnd end;
+} ShermanRun;
 
 typedef enum ShermanHealPhase
 {
@@ -145,21 +164,12 @@ typedef struct ShermanHealShown
 /* More that heal at once are not shown. */
 #define SHERMAN_HEALS_SHOWN 32
 
-/* What a visit that looks for broken indexes has found. */
-typedef enum ShermanRebuildFound
-{
-	SHERMAN_REBUILD_UNSEEN,		/* it has not come so far */
-	SHERMAN_REBUILD_NONE,		/* no index of ours */
-	SHERMAN_REBUILD_LOCKED,		/* some are locked */
-	SHERMAN_REBUILD_SEEN
-} ShermanRebuildFound;
-
 /* What has become of sherman_rebuild_all(). */
 typedef enum ShermanRebuildAll
 {
 	SHERMAN_REBUILD_ALL_NOT,
 	SHERMAN_REBUILD_ALL_WANTED,
-	SHERMAN_REBUILD_ALL_BEGUN	/* the launcher sends visits everywhere */
+	SHERMAN_REBUILD_ALL_BEGUN	/* the launcher sends workers everywhere */
 } ShermanRebuildAll;
 
 typedef struct ShermanShared
@@ -204,9 +214,8 @@ typedef struct ShermanShared
 	pg_atomic_uint32 forget;	/* bit per position: sessions ask for it */
 	pg_atomic_uint32 forgotten; /* counts the launcher's rounds that had some to forget */
 
-	/* Visits */
-	pid_t		visitor_pid[SHERMAN_VISITS];	/* 0 = no visit */
-	Oid			visitor_database[SHERMAN_VISITS];
+	/* Database workers */
+	ShermanRun	run[SHERMAN_WORKER_KINDS];
 
 	/* Collector */
 	pg_atomic_uint32 hints;		/* transactions that made or dropped trees, or databases */
@@ -218,8 +227,6 @@ typedef struct ShermanShared
 	ShermanHealShown heal[SHERMAN_HEALS_SHOWN];
 
 	/* Rebuilding */
-	ShermanRebuildFound rebuild_found;	/* by the last visit */
-	bool		rebuild_tells;	/* the visit that begins is the first of this run in its database */
 	pg_atomic_uint32 rebuild_all;	/* ShermanRebuildAll */
 
 	/* Unique indexes */
@@ -249,9 +256,9 @@ typedef struct ShermanTreeEntry
 	bool		copies_doubt;	/* its copies may differ, and the tree layer does not know any more */
 	bool		suspect;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
-	uint32		heal_tries;		/* visits of the healer, since it is in doubt */
+	uint32		heal_tries;		/* runs of the healer, since it is in doubt */
 	TimestampTz heal_after;		/* not before this time it comes again */
-	bool		heal_now;		/* by the visit that began last */
+	bool		heal_now;		/* by the run that began last */
 	bool		heal_vain;		/* the last one could not look up all rows: nobody is to wait for the next one */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;

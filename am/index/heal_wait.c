@@ -21,7 +21,7 @@
 #include "am/heal/heal.h"
 #include "am/index/index.h"
 
-/* The end of healing is told; a visit that ends in vain is not. */
+/* The end of healing is told; a run that ends in vain is not. */
 #define LOOK_MS 100
 
 /* Whether this session keeps the healer from the table. */

@@ -44,7 +44,7 @@ extern bool sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat 
 typedef enum ShermanVerdict
 {
 	SHERMAN_TREE_KNOWN,			/* that it is there */
-	SHERMAN_TREE_VISITED,		/* nothing yet: hints from now on count anew */
+	SHERMAN_TREE_EXAMINED,		/* nothing yet: hints from now on count anew */
 	SHERMAN_TREE_ALIVE,
 	SHERMAN_TREE_UNDECIDED,
 	SHERMAN_TREE_DEAD
@@ -86,11 +86,11 @@ extern void sherman_trees_clear(uint32 home);
  * The tree in doubt that the healer is to see to next, of those that could be reached: its database, and when.  False: there is none.
  */
 extern bool sherman_trees_next_to_heal(Oid *database, TimestampTz *due);
-/* Marks those of a database that are due for the visit that begins (heal_now), and no others; they are due again later each time. */
+/* Marks those of a database that are due for the run that begins (heal_now), and no others; they are due again later each time. */
 extern void sherman_trees_take_to_heal(Oid database);
 /* Somebody waits: the healer comes as soon as it can, unless it was there in vain. */
 extern void sherman_trees_heal_soon(uint64 tree);
-/* Whether the healer's visit has left it in doubt as its rows cannot be looked up. */
+/* Whether the healer's run has left it in doubt as its rows cannot be looked up. */
 extern void sherman_trees_heal_vain(uint64 tree, bool vain);
 /* The collector looks at none of a database's trees before there is another hint. */
 extern void sherman_trees_settle(Oid database);

@@ -210,7 +210,7 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 		{
 			case SHERMAN_TREE_KNOWN:
 				break;
-			case SHERMAN_TREE_VISITED:
+			case SHERMAN_TREE_EXAMINED:
 				entry->suspect = false;
 				break;
 			case SHERMAN_TREE_ALIVE:

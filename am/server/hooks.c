@@ -168,13 +168,13 @@ next_utility_alone(PlannedStmt *statement, const char *text, bool read_only_tree
 				   ProcessUtilityContext context, ParamListInfo parameters, QueryEnvironment *environment,
 				   DestReceiver *destination, QueryCompletion *completion)
 {
-	PG_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
+	PG_ENSURE_ERROR_CLEANUP(sherman_runs_allow, (Datum) 0);
 	{
-		sherman_visits_end();
+		sherman_runs_end();
 		next_utility(statement, text, read_only_tree, context, parameters, environment, destination,
 					 completion);
 	}
-	PG_END_ENSURE_ERROR_CLEANUP(sherman_visits_allow, (Datum) 0);
+	PG_END_ENSURE_ERROR_CLEANUP(sherman_runs_allow, (Datum) 0);
 	sherman_database_end();
 }
 
@@ -286,7 +286,7 @@ sherman_install_hooks(void)
 	object_access_hook = object_access;
 	sherman_opened_install();
 	sherman_report_full_with(sherman_largest_indexes);
-	sherman_visit_define(SHERMAN_VISIT_COLLECT, "sherman collector", sherman_collect_here);
-	sherman_visit_define(SHERMAN_VISIT_HEAL, "sherman healer", sherman_heal_here);
-	sherman_visit_define(SHERMAN_VISIT_REBUILD, "sherman rebuild", sherman_rebuild_here);
+	sherman_worker_define(SHERMAN_COLLECTOR, &sherman_collector);
+	sherman_worker_define(SHERMAN_HEALER, &sherman_healer);
+	sherman_worker_define(SHERMAN_REBUILD, &sherman_rebuild);
 }

@@ -1,7 +1,7 @@
 /*
  * workers.c
  *		Two background workers: the embedded memory node, and the launcher, which attaches this instance to
- *		its memory nodes before anybody may use them (attach.c), and starts visits of databases (collector.c, healer.c).
+ *		its memory nodes before anybody may use them (attach.c), and sends workers into databases (scheduler.c).
  *
  * Both get SIGTERM together with the backends when the server shuts down, and both outlive the backends: the
  * launcher closes the epochs when it is the instance's last client, the memory node ends when no client is
@@ -400,10 +400,8 @@ sherman_launcher_main(Datum argument)
 		}
 		else
 		{
-			long		healer = LONG_MAX;
-			long		collector = LONG_MAX;
+			long		schedule = LONG_MAX;
 			long		gone;
-			long		rebuild = LONG_MAX;
 
 			sherman_forget_round();
 			sherman_wal_end_round();
@@ -411,13 +409,9 @@ sherman_launcher_main(Datum argument)
 				sherman_attach_round();
 			gone = Min(sherman_pool_find_gone(), sherman_copies_round());
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
-			{
-				healer = sherman_heal_round();
-				collector = sherman_collect_round();
-				rebuild = sherman_rebuild_round();
-			}
+				schedule = sherman_schedule();
 			pause = sherman_attach_pause();
-			pause = Min(pause, Min(gone, Min(healer, Min(collector, rebuild))));
+			pause = Min(pause, Min(gone, schedule));
 		}
 		/* The request to end may have come in a wait of this round, which took its wake-up. */
 		launcher_sleep(ShutdownRequestPending ? POLL_MS : pause);

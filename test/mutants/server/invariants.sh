@@ -18,21 +18,21 @@ mutate attach_not_waited_for t/043_attach am/index/state.c \
 mutate attach_waited_for_ever t/043_attach am/index/state.c \
 	's/if \(left <= 0\)\n\t\t\tbreak;/left = Max(left, 10);/'
 
-# ---- N19: visits of databases are in no command's way
-mutate visits_not_sent_away t/018_collector am/server/hooks.c \
-	's/\t\tsherman_visits_end\(\);\n//'
-mutate visits_not_kept_out t/018_collector am/background/database_workers.c \
+# ---- N19: worker runs are in no command's way
+mutate runs_not_ended t/018_collector am/server/hooks.c \
+	's/\t\tsherman_runs_end\(\);\n//'
+mutate runs_not_kept_out t/018_collector am/background/scheduler.c \
 	's/\.alone_in\) == database\)/.alone_in) == database \&\& false)/'
-mutate visits_ended_without_right t/051_database_commands am/background/databases.c \
+mutate runs_ended_without_right t/051_database_commands am/background/databases.c \
 	's/database != MyDatabaseId && pg_database_ownercheck\(database, GetUserId\(\)\)/database != MyDatabaseId/'
-mutate visits_ended_by_who_may_not_create t/051_database_commands am/background/databases.c \
+mutate runs_ended_by_who_may_not_create t/051_database_commands am/background/databases.c \
 	's/if \(!may_create\(\) \|\| /if (/; s/OidIsValid\(template\) && may_copy\(template\)/OidIsValid(template)/'
-mutate invalid_database_visited t/051_database_commands am/background/database_workers.c \
-	's/datconnlimit < -1 \? SHERMAN_DATABASE_INVALID/datconnlimit < -2 ? SHERMAN_DATABASE_INVALID/'
-mutate visits_ended_everywhere t/051_database_commands am/background/database_workers.c \
-	's/ \|\| sherman_shared->visitor_database\[i\] != database\)/)/'
-mutate rebuild_ended_as_it_is t/051_database_commands am/background/database_workers.c \
-	's/if \(i != SHERMAN_VISIT_REBUILD \|\| /if (i == SHERMAN_VISIT_REBUILD || i != SHERMAN_VISIT_REBUILD || /'
+mutate runs_in_invalid_databases t/051_database_commands am/background/catalogs.c \
+	's/datconnlimit < -1;/datconnlimit < -2;/'
+mutate runs_ended_everywhere t/051_database_commands am/background/scheduler.c \
+	's/ \|\| run->database != database\)/)/'
+mutate rebuild_ended_as_it_is t/051_database_commands am/background/scheduler.c \
+	's/if \(!workers\[i\]->undoes \|\| /if (true || /'
 
 # ---- N20: a copy that comes between the look and the fence
 mutate fence_not_looked_behind t/043_attach am/server/attach.c \

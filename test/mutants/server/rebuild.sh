@@ -17,9 +17,9 @@ mutate good_ones_stay_noted t/034_rebuild am/background/rebuild.c \
 
 # ---- at a start, and once
 mutate broken_indexes_not_told t/052_rebuild_all am/background/rebuild.c \
-	's/if \(sherman_shared->rebuild_tells\)/if (false)/'
-mutate told_only_where_rebuilt t/052_rebuild_all am/background/rebuild_rounds.c \
-	's/\(sherman_rebuild_works\(\) \|\| !plan.looked\)/sherman_rebuild_works()/'
+	's/if \(tell\)/if (false)/'
+mutate told_only_where_rebuilt t/052_rebuild_all am/background/rebuild_plan.c \
+	's/!sherman_rebuild_works\(\) && plan.looked/!sherman_rebuild_works()/'
 mutate promotion_not_told t/006_standby am/recovery/recovery.c \
 	's/\tshared->promoted = [^;]*;/\t(void) is_standby;/'
 mutate wish_not_heard t/052_rebuild_all am/background/rebuilds.c \

@@ -9,7 +9,7 @@ mutate doubtful_copy_stands_in t/040_replicas am/index/state.c \
 mutate last_copy_taken_for_garbage t/040_replicas am/background/collector.c \
 	's/if \(tree_record_copy\(share, &copy\)\)\n\t\treturn false;/(void) copy;/'
 mutate given_up_half_stays t/040_replicas am/background/collector.c \
-	's/living != NULL && \(living->valid & half_of\(&records\[i\]\)\) != 0/living != NULL/'
+	's/living != NULL && \(living->valid & half_of\(record\)\) != 0/living != NULL/'
 mutate restart_costs_a_copy t/040_replicas am/index/copies.c \
 	's/\tif \(left > 0\)\n\t\treturn left;/\t(void) left;/'
 mutate failover_fails_statements t/040_replicas am/index/failover.c \
