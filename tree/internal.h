@@ -116,6 +116,7 @@ struct TreeClient
 	uint64_t *descent;                 /* NODE_MAX_BYTES: an inner node during a descent */
 	uint64_t *scratch[SCRATCH_LEVELS]; /* by the number of calls that one is inside of; NULL: none was yet */
 	RedoHeader redo;
+	void *many;      /* insert_many.c; NULL: there was no call of it */
 	uint64_t random; /* state of client_random() */
 };
 
@@ -252,7 +253,7 @@ access_endpoint(TreeClient *client, uint32_t memory_node)
 	return access_connect(client, memory_node);
 }
 
-/* fabric_execute(), of which the client's environment is told in a build for tests. */
+/* fabric_execute(), fabric_post() and fabric_wait(), of which the client's environment is told in a build for tests. */
 #ifdef SHERMAN_PRODUCTION
 static inline FabricStatus
 step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count)
@@ -260,9 +261,30 @@ step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, 
 	(void) client;
 	return fabric_execute(endpoint, ops, count);
 }
+
+static inline FabricStatus
+step_post(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket)
+{
+	(void) client;
+	return fabric_post(endpoint, ops, count, ticket);
+}
+
+static inline FabricStatus
+step_wait(const TreeClient *client, FabricEndpoint *endpoint, uint64_t ticket, const FabricOp *ops, int count)
+{
+	(void) client;
+	(void) ops;
+	(void) count;
+	return fabric_wait(endpoint, ticket);
+}
 #else
 extern FabricStatus step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops,
                                  int count);
+extern FabricStatus step_post(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count,
+                              uint64_t *ticket);
+/* `ops` and `count`: as they were posted. */
+extern FabricStatus step_wait(const TreeClient *client, FabricEndpoint *endpoint, uint64_t ticket,
+                              const FabricOp *ops, int count);
 #endif
 
 /*
@@ -280,6 +302,10 @@ extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *
  */
 extern TreeStatus access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what);
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
+/* A chain was lost: the doubt is ended, as access_execute() does, and its status returned. */
+extern TreeStatus access_lost(Tree *tree, uint32_t memory_node);
+/* Counts one chain that was posted. */
+extern void access_count_chain(Tree *tree, const FabricOp *ops, int count);
 /* Passes less than READ_BOUND_US without sleeping. */
 extern void access_pause(const TreeClient *client, uint64_t microseconds);
 /* TREE_UNREACHABLE, for an earlier chain is in doubt. */

@@ -10,6 +10,8 @@ TREE_SOURCES = \
 	tree/change/insert_common.c \
 	tree/change/insert_full.c \
 	tree/change/insert_many.c \
+	tree/change/insert_order.c \
+	tree/change/insert_wave.c \
 	tree/change/split_order.c \
 	tree/change/rewrite.c \
 	tree/change/full_leaf.c \
@@ -24,6 +26,7 @@ TREE_SOURCES = \
 	tree/client/quiesce.c \
 	tree/client/step.c \
 	tree/client/throttle.c \
+	tree/client/wave.c \
 	tree/descent/leaf_read.c \
 	tree/descent/offload.c \
 	tree/descent/downlink.c \
@@ -41,6 +44,7 @@ TREE_SOURCES = \
 	tree/lock/leaf_cache.c \
 	tree/lock/lock.c \
 	tree/lock/lock_leave.c \
+	tree/lock/lock_many.c \
 	tree/lock/lock_release.c \
 	tree/lock/lock_table.c \
 	tree/lock/lock_word.c \

@@ -17,6 +17,9 @@
 /* Operations between two fault plans. */
 #define PLAN_OPERATIONS 16
 
+/* Entries that are inserted by one call, at most. */
+#define BATCH_MAX 100u
+
 /* Of a hundred operations: insert, insert again, lookup, range, backward range; and some whole scans and removals. */
 #define PART_INSERT 46
 #define PART_AGAIN 50
@@ -389,6 +392,51 @@ life_insert(Life *life, uint64_t rank)
 		word_set(torture, rank, ENTRY_IN);
 }
 
+/* Those of a batch that are out are in, or are being inserted. */
+static void
+batch_mark(const Life *life, const uint64_t *ranks, uint32_t count, EntryState state)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (word_state(life->torture->words[ranks[i]]) != ENTRY_IN)
+			word_set(life->torture, ranks[i], state);
+}
+
+/* The same for many entries at once, some of which may be in, or in the batch twice. */
+static void
+life_insert_many(Life *life)
+{
+	Torture *torture = life->torture;
+	uint32_t entries = torture->options.entries;
+	uint32_t count = 1 + (uint32_t) key_random(&life->random, BATCH_MAX);
+	uint64_t first = key_random(&life->random, entries);
+	bool together = key_random(&life->random, 2) == 0;
+	TreeStamp stamp = {.epoch = 1, .lsn = key_random(&life->random, 1000)};
+	TreeStatus status = TREE_STOPPED;
+	KeyImage *images = calloc(count, sizeof(*images));
+	TreeKey *keys = calloc(count, sizeof(*keys));
+	uint64_t ranks[BATCH_MAX];
+
+	REQUIRE(images != NULL && keys != NULL, "no memory");
+	for (uint32_t i = 0; i < count; i++)
+	{
+		uint64_t number = together ? (first + i) % entries : key_random(&life->random, entries);
+
+		ranks[i] = torture->rank[(uint64_t) life->process * entries + number];
+		keyspace_key(torture->space, &torture->sorted[ranks[i]], &images[i], &keys[i]);
+	}
+	batch_mark(life, ranks, count, ENTRY_INSERTING);
+	maybe_stop(life);
+	while (status == TREE_STOPPED)
+	{
+		status = tree_insert_many(life->tree, keys, count, &stamp);
+		no_stop(life);
+	}
+	require_status(life, status, "insert many");
+	batch_mark(life, ranks, count, ENTRY_IN);
+	free(images);
+	free(keys);
+}
+
 /* A random rank of this process's own. */
 static uint64_t
 own_rank(Life *life)
@@ -570,7 +618,9 @@ life_operation(Life *life)
 	uint64_t number = key_random(&life->random, largest + 2);
 	uint64_t width = key_random(&life->random, largest / 20 + 2);
 
-	if (choice < PART_INSERT)
+	if (choice < PART_INSERT && key_random(&life->random, 50) == 0)
+		life_insert_many(life);
+	else if (choice < PART_INSERT)
 		life_insert(life, own_rank_out(life));
 	else if (choice < PART_AGAIN)
 		life_insert(life, own_rank(life));

@@ -133,7 +133,7 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	uint64_t offset = pointer_offset(in->path.pointer);
 	FabricOp ops[4];
 	int n = insert_chain_begin(in, ops);
-	bool stamped = insert_stamp(in, node);
+	bool stamped = insert_stamp(in->tree, in->stamp, node);
 	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 
 	assert(slot < g->leaf_cells);
@@ -385,7 +385,7 @@ insert_attempts(Insertion *in)
 	                   (unsigned long long) in->tree->tree, INSERT_ATTEMPTS);
 }
 
-static bool
+bool
 insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 {
 	if (key->cut || key->offset == 0 || key->offset > CELL_OFFSET_MASK || stamp == NULL)

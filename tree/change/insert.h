@@ -59,7 +59,7 @@ extern int insert_chain_begin(const Insertion *in, FabricOp *ops);
  * Raises (lsn, epoch) of the image and remembers an older epoch (crash-safety.md rule 14). Returns whether it
  * changed.
  */
-extern bool insert_stamp(const Insertion *in, uint64_t *node);
+extern bool insert_stamp(const Tree *tree, const TreeStamp *stamp, uint64_t *node);
 /* Gives the leaf back as it was. */
 extern TreeStatus insert_release(Insertion *in);
 
@@ -67,6 +67,11 @@ extern TreeStatus insert_release(Insertion *in);
  * A split that was written: the parent is told. The entry is in, so what only delays the parent is no error.
  */
 extern TreeStatus insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right);
+
+/* ---- insert.c ---- */
+
+/* Whether the entry is one that the tree's format can have. */
+extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp);
 
 /* ---- insert_full.c ---- */
 

@@ -72,20 +72,20 @@ insert_chain_begin(const Insertion *in, FabricOp *ops)
 }
 
 bool
-insert_stamp(const Insertion *in, uint64_t *node)
+insert_stamp(const Tree *tree, const TreeStamp *stamp, uint64_t *node)
 {
 	uint32_t epoch = (uint32_t) node[HEADER_EPOCH];
 	uint32_t suspect = leaf_suspect_since(node);
 
 	assert(node_level(node) == 0);
-	if (epoch > in->stamp->epoch || (epoch == in->stamp->epoch && node[HEADER_LSN] >= in->stamp->lsn))
+	if (epoch > stamp->epoch || (epoch == stamp->epoch && node[HEADER_LSN] >= stamp->lsn))
 		return false;
 	/* The new stamp is proven, or will be judged by itself; what it covers up stays known. */
-	if (suspect == 0 && leaf_is_suspect(&in->tree->geometry, node))
+	if (suspect == 0 && leaf_is_suspect(&tree->geometry, node))
 		suspect = epoch;
-	node[HEADER_LSN] = in->stamp->lsn;
-	node[HEADER_EPOCH] = (uint64_t) suspect << 32 | in->stamp->epoch;
-	assert((uint32_t) node[HEADER_EPOCH] == in->stamp->epoch);
+	node[HEADER_LSN] = stamp->lsn;
+	node[HEADER_EPOCH] = (uint64_t) suspect << 32 | stamp->epoch;
+	assert((uint32_t) node[HEADER_EPOCH] == stamp->epoch);
 	return true;
 }
 

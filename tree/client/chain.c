@@ -4,9 +4,8 @@
  */
 #include "tree/internal.h"
 
-/* Counts one chain that was posted. */
-static void
-count_chain(Tree *tree, const FabricOp *ops, int count)
+void
+access_count_chain(Tree *tree, const FabricOp *ops, int count)
 {
 	uint64_t read_bytes = 0, written_bytes = 0;
 
@@ -61,7 +60,6 @@ access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	TreeClient *client = tree->client;
 	FabricEndpoint *endpoint;
 	FabricStatus fabric;
-	TreeStatus status;
 	uint32_t credits;
 
 	assert(count > 0 && ops != NULL);
@@ -79,12 +77,21 @@ access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	if (fabric == FABRIC_OK)
 	{
 		client_silence_ends(client);
-		count_chain(tree, ops, count);
+		access_count_chain(tree, ops, count);
 		return TREE_OK;
 	}
 	if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
 		return client_fabric_fail(client, memory_node, fabric);
-	count_chain(tree, ops, count);
+	access_count_chain(tree, ops, count);
+	return access_lost(tree, memory_node);
+}
+
+TreeStatus
+access_lost(Tree *tree, uint32_t memory_node)
+{
+	TreeClient *client = tree->client;
+	TreeStatus status;
+
 	client->doubt |= 1ull << memory_node;
 	status = access_settle(client, memory_node);
 	if (status != TREE_OK)

@@ -71,6 +71,33 @@ step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, 
 }
 
 FabricStatus
+step_post(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket)
+{
+	char name[STEP_NAME_BYTES];
+
+	if (client->options.environment.step != NULL)
+	{
+		name_chain(ops, count, name);
+		tell(client, name, true);
+	}
+	return fabric_post(endpoint, ops, count, ticket);
+}
+
+FabricStatus
+step_wait(const TreeClient *client, FabricEndpoint *endpoint, uint64_t ticket, const FabricOp *ops, int count)
+{
+	FabricStatus status = fabric_wait(endpoint, ticket);
+	char name[STEP_NAME_BYTES];
+
+	if (client->options.environment.step != NULL)
+	{
+		name_chain(ops, count, name);
+		tell(client, name, false);
+	}
+	return status;
+}
+
+FabricStatus
 step_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method, const void *request,
           uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
 {

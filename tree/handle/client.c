@@ -150,6 +150,7 @@ tree_client_close(TreeClient *client)
 	status = tree_client_leave(client);
 	for (int level = 1; level < SCRATCH_LEVELS; level++)
 		client_release(client, client->scratch[level]);
+	client_release(client, client->many);
 	client->options.release(client->options.allocate_argument, client);
 	return status;
 }

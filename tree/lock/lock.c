@@ -26,11 +26,7 @@
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
-/*
- * Who opens a memory node has closed it first, and looks then whether each process is outside of hold() and resume(), once.  So what
- * hold() notes is there for all to see before it is asked whether the memory node is closed: of the two one sees the other.
- */
-static void
+void
 hold_interrupts(TreeClient *client)
 {
 	assert(!client->holding);
@@ -52,11 +48,7 @@ waiter_remember(LockWaiter *waiter, const LockHandle *lock)
 	__atomic_store_n(&waiter->holds, lock->place + 1, __ATOMIC_RELEASE);
 }
 
-/*
- * Whether the local lock table alone does not do.  Even where an instance has its trees for itself, a memory node that does not see by
- * itself which WRITE a dead channel was in asks the lock word, before it replays the redo image of a node.
- */
-static bool
+bool
 words_are_used(const Tree *tree, uint32_t memory_node)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
@@ -334,7 +326,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "pointer %016llx names memory node %u of %u",
 		                   (unsigned long long) pointer, memory_node, client->options.nodes);
-	if (waiter_holds(waiter))
+	if (waiter_holds(waiter) || waiter->kept > 0)
 	{
 		/* An earlier hold was left in doubt. */
 		status = lock_leave(client);

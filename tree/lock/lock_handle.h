@@ -14,6 +14,11 @@
 /* ---- lock_handle.c, lock_word.c ---- */
 
 /*
+ * Who opens a memory node has closed it first, and looks then whether each process is outside of hold() and resume(), once.  So what
+ * hold() notes is there for all to see before it is asked whether the memory node is closed: of the two one sees the other.
+ */
+extern void hold_interrupts(TreeClient *client);
+/*
  * The holder may be interrupted again: environment.resume(), after the hold() from before the word was won.
  */
 extern void resume_interrupts(TreeClient *client);
@@ -48,6 +53,24 @@ extern TreeStatus lock_handle_leak(TreeClient *client, LockHandle *lock, TreeSta
 extern TreeStatus lock_handle_fail(Tree *tree, LockHandle *lock, TreeStatus status);
 /* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
 extern TreeStatus unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed);
+
+/* ---- lock.c ---- */
+
+/*
+ * Whether the local lock table alone does not do.  Even where an instance has its trees for itself, a memory node that does not see by
+ * itself which WRITE a dead channel was in asks the lock word, before it replays the redo image of a node.
+ */
+extern bool words_are_used(const Tree *tree, uint32_t memory_node);
+
+/* ---- lock_many.c ---- */
+
+/*
+ * Releases the entries at this memory node that a wave of the record's process left in doubt, as that is over; TREE_MAX_NODES: at
+ * all that are closed.
+ */
+extern void kept_release(TreeClient *client, LockWaiter *waiter, uint32_t memory_node);
+/* Ends the doubt of what the own record has kept, and releases it. As lock_leave(). */
+extern TreeStatus kept_leave(TreeClient *client);
 
 /* ---- lock_leave.c ---- */
 

@@ -25,6 +25,9 @@ lock_handle_abandon(TreeClient *client)
 	uint32_t memory_node = waiter->lock_memory_node;
 
 	assert(!client->holding);
+	kept_release(client, waiter, TREE_MAX_NODES);
+	if (!waiter_holds(waiter))
+		return kept_leave(client) == TREE_OK;
 	if (node_is_open(client->shared, memory_node))
 		return false;
 	state_copies_strand(client->shared, waiter->tree);
@@ -105,6 +108,7 @@ lock_leave(TreeClient *client)
 	LockTable *table = client->shared->locks;
 	LockWaiter *waiter = table_waiter(table, client->slot);
 	TreeStatus status;
+	TreeStatus kept;
 
 	assert(table->options.slots > client->slot);
 	if (client->holding)
@@ -112,14 +116,15 @@ lock_leave(TreeClient *client)
 	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_IDLE)
 		leave_queue(client, table, waiter);
 	assert(waiter->state == WAIT_IDLE);
+	kept = kept_leave(client);
 	if (!waiter_holds(waiter))
-		return TREE_OK;
+		return kept;
 	status = leave_word(client, waiter);
 	if (status != TREE_OK && status != TREE_FENCED)
 		return status;
 	if (waiter_take_over(waiter, waiter->lock_memory_node))
 		entry_release(client, table_entry(table, waiter->lock_memory_node, waiter->lock_index));
-	return status;
+	return status == TREE_OK ? kept : status;
 }
 
 void
@@ -133,6 +138,7 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 		LockWaiter *waiter = table_waiter(table, slot);
 		uint32_t index;
 
+		kept_release(client, waiter, memory_node);
 		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
 			continue;
 		state_copies_doubt(client->shared, waiter->tree);

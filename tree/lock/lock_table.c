@@ -91,6 +91,20 @@ entry_is_owned(LockEntry *entry)
 	return owned;
 }
 
+bool
+entry_try(TreeClient *client, LockEntry *entry)
+{
+	bool owned;
+
+	assert(client->techniques.hierarchy);
+	spin_lock(&entry->spin);
+	owned = entry->owner == 0;
+	if (owned)
+		entry->owner = client->slot + 1;
+	spin_unlock(&entry->spin);
+	return owned;
+}
+
 /* Takes the first of the queue and makes it the owner: NULL if there is none. Under the entry's spin lock. */
 static LockWaiter *
 entry_choose(LockTable *table, LockEntry *entry)

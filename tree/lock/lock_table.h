@@ -11,7 +11,7 @@
 #ifndef SHERMAN_TREE_LOCK_TABLE_H
 #define SHERMAN_TREE_LOCK_TABLE_H
 
-#include "tree/internal.h"
+#include "tree/lock/lock_many.h"
 #include "tree/shared/state.h"
 
 /* Slots stand as number + 1; 0 is none. */
@@ -48,6 +48,9 @@ typedef struct LockWaiter
 	uint64_t held_word;
 	uint64_t next_word; /* that a chain under way puts in its place; 0: none */
 	uint64_t ticket;    /* counts tries to win a word */
+	uint32_t kept;      /* how many of kept_entries may be set */
+	/* Entries of lock_many.c that a wave left in doubt: numbers + 1; 0: none, or taken over. */
+	uint32_t kept_entries[LOCK_MANY_MAX];
 	_Alignas(LINE_BYTES) uint64_t image[NODE_MAX_BYTES / 8];
 } LockWaiter;
 
@@ -71,6 +74,9 @@ extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
                                 bool *chosen);
+
+/* The same for one without an owner; else it waits for nobody, and returns false. */
+extern bool entry_try(TreeClient *client, LockEntry *entry);
 
 /* Whether somebody waits, as far as can be said without the spin lock. */
 extern bool entry_has_waiters(const LockEntry *entry);

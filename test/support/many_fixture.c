@@ -1,0 +1,183 @@
+/*
+ * many_fixture.c
+ *		See many_fixture.h.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "many_fixture.h"
+
+/* Images that keys of many_key_of() have at once. */
+#define IMAGES 8192u
+
+const TreeStamp many_stamp = {.epoch = 7, .lsn = 1000};
+
+TestNode many_nodes[MANY_NODES];
+TestInstance many_instance;
+TestClient many_client;
+
+static TreeRecord record;
+static TreeTechniques techniques;
+
+int
+many_start(void **state)
+{
+	(void) state;
+	techniques = tree_techniques;
+	techniques.exclusive = true;
+	test_techniques = &techniques;
+	for (int i = 0; i < MANY_NODES; i++)
+		test_node_start(&many_nodes[i], NODE_MEMORY);
+	test_instance_start(&many_instance, many_nodes, MANY_NODES, SLOTS, CACHE_MEMORY);
+	test_client_open(&many_client, &many_instance, 0);
+	return 0;
+}
+
+int
+many_stop(void **state)
+{
+	(void) state;
+	assert_int_equal(test_client_close(&many_client), TREE_OK);
+	test_instance_stop(&many_instance);
+	for (int i = 0; i < MANY_NODES; i++)
+		test_node_stop(&many_nodes[i]);
+	return 0;
+}
+
+/* Strings: as bytes, then the shorter one first. */
+static int
+compare_strings(void *argument, const TreeBound *bound, const TreeKey *entry)
+{
+	uint16_t least =
+		bound->key.image_bytes < entry->image_bytes ? bound->key.image_bytes : entry->image_bytes;
+	int result = least == 0 ? 0 : memcmp(bound->key.image, entry->image, least);
+
+	assert_ptr_equal(argument, &record);
+	return result != 0 ? result : (int) bound->key.image_bytes - (int) entry->image_bytes;
+}
+
+Tree *
+many_open(TestClient *client)
+{
+	Tree *tree;
+
+	assert_int_equal(tree_open(client->tree, record.tree, record.root, &record.format,
+	                           record.format.lossless ? NULL : compare_strings, &record, &tree),
+	                 TREE_OK);
+	return tree;
+}
+
+Tree *
+many_tree(const TreeFormat *format)
+{
+	test_tree_create(&many_client, format, &record);
+	return many_open(&many_client);
+}
+
+static uint64_t
+number_of(int order, uint32_t i)
+{
+	switch (order)
+	{
+		case MANY_RANDOM:
+			return scramble(i + 1);
+		case MANY_ASCENDING:
+			return i;
+		case MANY_DESCENDING:
+			return UINT32_MAX - i;
+		default:
+			return scramble(i) % 300;
+	}
+}
+
+/*
+ * Strings of 19 to 60 bytes: of each sixteenth all of the normalized key ties with others, some of which lie out of line.
+ */
+TreeKey
+many_key_of(const TreeFormat *format, int order, uint32_t i)
+{
+	static char images[IMAGES][64];
+	uint64_t number = number_of(order, i);
+	char *image = images[i % IMAGES];
+	const char *front = number % 16 == 0 ? "xxxxxxxxxxxxxxxxxxxxxxxx" : "";
+
+	if (format->lossless)
+		return number_key(number, i);
+	snprintf(image, sizeof(images[0]), "%s%020llu%s", front, (unsigned long long) number,
+	         number % 64 == 0 ? "zzzzzzzzzzzzzzz" : "");
+	return text_key(image, i);
+}
+
+void
+many_insert(Tree *tree, int order, uint32_t first, uint32_t last, uint32_t together)
+{
+	TreeKey *keys = malloc(together * sizeof(TreeKey));
+
+	for (uint32_t i = first; i < last; i += together)
+	{
+		uint32_t count = last - i < together ? last - i : together;
+		TreeStatus status;
+
+		for (uint32_t k = 0; k < count; k++)
+			keys[k] = many_key_of(&tree->geometry.format, order, i + k);
+		status = tree_insert_many(tree, keys, count, &many_stamp);
+		if (status != TREE_OK)
+			fail_msg("insert: %s: %s", tree_status_name(status), tree_detail(tree->client));
+	}
+	free(keys);
+}
+
+/* ---- what is there ---- */
+
+typedef struct Seen
+{
+	const TreeFormat *format;
+	int order;
+	uint32_t count;
+	uint32_t entries;
+	uint8_t *times; /* by TID */
+} Seen;
+
+static void
+see_problem(void *argument, const char *message)
+{
+	(void) argument;
+	print_error("check: %s\n", message);
+}
+
+static void
+see_entry(void *argument, const TreeKey *key, bool suspect)
+{
+	Seen *seen = argument;
+	uint32_t i = key->block * 100 + key->offset - 1;
+	TreeKey expected;
+
+	assert_false(suspect);
+	assert_true(i < seen->count);
+	expected = many_key_of(seen->format, seen->order, i);
+	assert_int_equal(memcmp(key->norm, expected.norm, sizeof(key->norm)), 0);
+	assert_int_equal(key->image_bytes, expected.image_bytes);
+	if (key->image_bytes != 0)
+		assert_memory_equal(key->image, expected.image, key->image_bytes);
+	assert_int_equal(seen->times[i]++, 0);
+	seen->entries++;
+}
+
+void
+many_verify(Tree *tree, int order, uint32_t count)
+{
+	Seen seen = {.format = &tree->geometry.format, .order = order, .count = count};
+	TreeStatistics statistics;
+	uint64_t problems;
+
+	seen.times = calloc(count, 1);
+	assert_int_equal(tree_check(tree, see_problem, see_entry, &seen, &statistics, &problems), TREE_OK);
+	assert_int_equal(problems, 0);
+	assert_int_equal(seen.entries, count);
+	free(seen.times);
+}

@@ -1,0 +1,40 @@
+/*
+ * many_fixture.h
+ *		What the tests of tree_insert_many() share: an instance that has its trees for itself, on two memory nodes; keys in several
+ *		orders.
+ */
+#ifndef SHERMAN_TEST_MANY_FIXTURE_H
+#define SHERMAN_TEST_MANY_FIXTURE_H
+
+#include "tree_fixture.h"
+
+#define MANY_NODES 2
+
+enum
+{
+	MANY_RANDOM,
+	MANY_ASCENDING,
+	MANY_DESCENDING,
+	MANY_FEW, /* of some hundred keys */
+	MANY_ORDERS
+};
+
+extern const TreeStamp many_stamp;
+extern TestNode many_nodes[MANY_NODES];
+extern TestInstance many_instance;
+extern TestClient many_client; /* slot 0 */
+
+/* Group fixtures of cmocka; techniques are those of PostgreSQL, with the local lock table alone. */
+extern int many_start(void **state);
+extern int many_stop(void **state);
+
+extern Tree *many_tree(const TreeFormat *format);
+extern Tree *many_open(TestClient *client);
+/* Entry number i; its TID is i. An image lies in memory that is used again after some thousand calls. */
+extern TreeKey many_key_of(const TreeFormat *format, int order, uint32_t i);
+/* Inserts entries first..last - 1 by calls of so many. */
+extern void many_insert(Tree *tree, int order, uint32_t first, uint32_t last, uint32_t together);
+/* Entries 0..count - 1 are there, each once, with their keys, and nothing else; the tree is sound. */
+extern void many_verify(Tree *tree, int order, uint32_t count);
+
+#endif /* SHERMAN_TEST_MANY_FIXTURE_H */

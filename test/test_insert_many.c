@@ -1,0 +1,114 @@
+/*
+ * test_insert_many.c
+ *		tree_insert_many(): the same tree as by single inserts, in few chains; over two memory nodes.
+ *		test_insert_many_faults.c has what goes wrong.
+ *
+ *		test_insert_many [--network]
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "support/many_fixture.h"
+
+/* ---- the same entries as one by one ---- */
+
+static void
+test_same(void **state)
+{
+	static const TreeFormat *const formats[] = {&narrow, &middle, &text, &whole};
+
+	(void) state;
+	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
+		for (int order = 0; order < MANY_ORDERS; order++)
+			for (uint32_t together = 1; together <= 5000; together = together * 7 + 1)
+			{
+				Tree *tree = many_tree(formats[f]);
+
+				many_insert(tree, order, 0, 5000, together);
+				many_verify(tree, order, 5000);
+				tree_close(tree);
+			}
+}
+
+/* Entries that are there already are hits, and are there once. */
+static void
+test_twice(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
+	many_insert(tree, MANY_RANDOM, 1500, 4500, 1000);
+	many_verify(tree, MANY_RANDOM, 4500);
+	assert_int_equal(many_client.tree->counters.insert_hits, 1500);
+	tree_close(tree);
+}
+
+/* Keys in one call that are one and the same. */
+static void
+test_duplicates(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeKey keys[300];
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
+	for (uint32_t i = 0; i < 300; i++)
+		keys[i] = many_key_of(&narrow, MANY_RANDOM, 3000 + i / 3);
+	assert_int_equal(tree_insert_many(tree, keys, 300, &many_stamp), TREE_OK);
+	many_verify(tree, MANY_RANDOM, 3100);
+	tree_close(tree);
+}
+
+/* ---- what it costs ---- */
+
+/* Chains for entries first..last in calls of so many, a thousand entries. */
+static uint64_t
+chains_per_thousand(Tree *tree, int order, uint32_t first, uint32_t last, uint32_t together)
+{
+	uint64_t before = many_client.tree->counters.round_trips;
+
+	many_insert(tree, order, first, last, together);
+	return (many_client.tree->counters.round_trips - before) * 1000 / (last - first);
+}
+
+static void
+test_chains(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	uint64_t random, ascending, leaves;
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, 100000, 4000);
+	leaves = many_client.tree->counters.leaf_splits;
+	random = chains_per_thousand(tree, MANY_RANDOM, 100000, 200000, 4000);
+	print_message("random keys: %llu chains a thousand, %llu leaves at first\n", (unsigned long long) random,
+	              (unsigned long long) leaves);
+	tree_close(tree);
+	tree = many_tree(&narrow);
+	many_insert(tree, MANY_ASCENDING, 0, 10000, 4000);
+	ascending = chains_per_thousand(tree, MANY_ASCENDING, 10000, 100000, 4000);
+	print_message("ascending keys: %llu chains a thousand\n", (unsigned long long) ascending);
+	many_verify(tree, MANY_ASCENDING, 100000);
+	tree_close(tree);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_chains),
+	};
+
+	if (argc > 1 && strcmp(argv[1], "--network") == 0)
+		test_use_network();
+	return cmocka_run_group_tests(tests, many_start, many_stop);
+}
