@@ -247,7 +247,7 @@ wave_write(Many *many)
 {
 	wave_begin(&many->wave, many->tree);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		if (many->leaves[i].hold.held && many->leaves[i].placed > 0)
+		if (many->leaves[i].lock.held && many->leaves[i].placed > 0)
 			leaf_write(many, &many->leaves[i]);
 	wave_end(&many->wave);
 }
@@ -283,13 +283,13 @@ wave_locked(Many *many)
 
 	wave_read(many);
 	for (uint32_t i = 0; status == TREE_OK && i < many->leaf_count; i++)
-		if (many->leaves[i].hold.held)
+		if (many->leaves[i].lock.held)
 			status = leaf_judge(many, &many->leaves[i]);
 	if (status != TREE_OK)
 		return status;
 	wave_write(many);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		if (many->leaves[i].hold.held && many->leaves[i].placed > 0)
+		if (many->leaves[i].lock.held && many->leaves[i].placed > 0)
 		{
 			TreeStatus wrote = leaf_wrote(many, &many->leaves[i]);
 
@@ -308,11 +308,11 @@ wave_fill(Many *many)
 	if (status != TREE_OK)
 		return status;
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		(void) lock_many_try(tree, many->leaves[i].path.pointer, &many->leaves[i].hold);
+		(void) lock_many_try(tree, many->leaves[i].path.pointer, &many->leaves[i].lock);
 	status = wave_locked(many);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		if (many->leaves[i].hold.held)
-			lock_many_release(tree, &many->leaves[i].hold);
+		if (many->leaves[i].lock.held)
+			lock_many_release(tree, &many->leaves[i].lock);
 	lock_many_end(tree);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
 		if (many->leaves[i].written)
