@@ -44,6 +44,7 @@ TREE_SOURCES = \
 	tree/lock/leaf_cache.c \
 	tree/lock/lock.c \
 	tree/lock/lock_leave.c \
+	tree/lock/lock_kept.c \
 	tree/lock/lock_many.c \
 	tree/lock/lock_release.c \
 	tree/lock/lock_table.c \

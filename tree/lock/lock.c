@@ -26,16 +26,6 @@
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
-void
-hold_interrupts(TreeClient *client)
-{
-	assert(!client->holding);
-	client->holding = true;
-	if (client->options.environment.hold != NULL)
-		client->options.environment.hold(client->options.environment.argument);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
 /* ---- holds ---- */
 
 /* What is left if this process ends here: written before a chain may win the word. */
@@ -46,18 +36,6 @@ waiter_remember(LockWaiter *waiter, const LockHandle *lock)
 	waiter->held_word = lock->word;
 	waiter->next_word = 0;
 	__atomic_store_n(&waiter->holds, lock->place + 1, __ATOMIC_RELEASE);
-}
-
-bool
-words_are_used(const Tree *tree, uint32_t memory_node)
-{
-	const TreeTechniques *techniques = &tree->client->techniques;
-	const FabricCapabilities *capabilities = access_capabilities(tree->client, memory_node);
-
-	if (!techniques->exclusive || !techniques->hierarchy || tree->copies != NULL)
-		return true;
-	return (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0 &&
-	       capabilities->one_packet < NODE_MAX_BYTES;
 }
 
 /* ---- acquiring ---- */

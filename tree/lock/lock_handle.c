@@ -5,6 +5,16 @@
 #include "tree/lock/lock_handle.h"
 
 void
+hold_interrupts(TreeClient *client)
+{
+	assert(!client->holding);
+	client->holding = true;
+	if (client->options.environment.hold != NULL)
+		client->options.environment.hold(client->options.environment.argument);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+void
 resume_interrupts(TreeClient *client)
 {
 	assert(client->holding);
@@ -13,6 +23,18 @@ resume_interrupts(TreeClient *client)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (client->options.environment.resume != NULL)
 		client->options.environment.resume(client->options.environment.argument);
+}
+
+bool
+words_are_used(const Tree *tree, uint32_t memory_node)
+{
+	const TreeTechniques *techniques = &tree->client->techniques;
+	const FabricCapabilities *capabilities = access_capabilities(tree->client, memory_node);
+
+	if (!techniques->exclusive || !techniques->hierarchy || tree->copies != NULL)
+		return true;
+	return (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0 &&
+	       capabilities->one_packet < NODE_MAX_BYTES;
 }
 
 uint64_t

@@ -54,15 +54,13 @@ extern TreeStatus lock_handle_fail(Tree *tree, LockHandle *lock, TreeStatus stat
 /* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
 extern TreeStatus unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed);
 
-/* ---- lock.c ---- */
-
 /*
  * Whether the local lock table alone does not do.  Even where an instance has its trees for itself, a memory node that does not see by
  * itself which WRITE a dead channel was in asks the lock word, before it replays the redo image of a node.
  */
 extern bool words_are_used(const Tree *tree, uint32_t memory_node);
 
-/* ---- lock_many.c ---- */
+/* ---- lock_kept.c ---- */
 
 /*
  * Releases the entries at this memory node that a wave of the record's process left in doubt, as that is over; TREE_MAX_NODES: at
