@@ -10,7 +10,7 @@ mutate entries_always_written test_techniques tree/change/insert.c \
 	's/tree->client->techniques.entry_writes\)/true)/'
 mutate whole_leaf_split_early test_techniques tree/change/insert_full.c \
 	's/\(whole && cells->leaf.count <= g->leaf_cells\)/(whole \&\& cells->leaf.count <= g->leaf_cells \/ 2)/'
-mutate nothing_excludes test_techniques tree/lock/lock.c \
+mutate nothing_excludes test_techniques tree/lock/lock_handle.c \
 	's/if \(!techniques->exclusive \|\| !techniques->hierarchy \|\|/if (!techniques->exclusive ||/'
 mutate exclusive_is_always_free test_techniques tree/lock/lock.c \
 	's/\*free = !entry_is_owned\(.*?\);/*free = true;/'
