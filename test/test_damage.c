@@ -799,6 +799,123 @@ test_right_links_in_ring(void **state)
 	}
 }
 
+/* Entries of one leaf whose keys are out of line, and tied; and tries at it that others make void. */
+#define OVERFLOW_ENTRIES 20
+#define OVERFLOW_OUTRUNS 600u
+
+/* What happens before each READ of the leaf. */
+typedef struct Rewriter
+{
+	Tree *tree;
+	uint64_t pointer;    /* of an image that is another entry's by now */
+	uint64_t word;       /* what it began with */
+	uint32_t reads;      /* of the leaf */
+	uint32_t left;       /* rewrites by others that are still to come; then the image is what it was */
+	uint32_t stop_after; /* reads, until the client is to stop */
+} Rewriter;
+
+static void
+should_stop(bool stop)
+{
+	for (int slot = 0; slot < SLOTS; slot++)
+		instance.environment->slots[slot].stop = stop;
+}
+
+static void
+rewrite_leaf(void *argument, uint64_t leaf)
+{
+	Rewriter *rewriter = argument;
+	Tree *tree = rewriter->tree;
+	uint64_t image[NODE_MAX_BYTES / 8];
+
+	rewriter->reads++;
+	should_stop(rewriter->stop_after != 0 && rewriter->reads >= rewriter->stop_after);
+	if (rewriter->left == 0)
+		return;
+	assert_int_equal(access_read_node(tree, leaf, 0, image), TREE_OK);
+	image[HEADER_GENERATION]++;
+	poke_sealed(tree, image);
+	if (--rewriter->left == 0)
+		poke(tree, rewriter->pointer, 0, &rewriter->word, 1);
+}
+
+/* A scan of the whole tree while others do that; *count is what it returned. */
+static TreeStatus
+scan_beside(Rewriter *rewriter, int *count)
+{
+	const TreeBatch *batch;
+	TreeScan *scan;
+	TreeStatus status;
+
+	*count = 0;
+	rewriter->reads = 0;
+	assert_int_equal(tree_scan_open(rewriter->tree, &scan), TREE_OK);
+	tree_scan_on_leaf(scan, rewrite_leaf, rewriter);
+	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		*count += batch->count;
+	tree_scan_close(scan);
+	should_stop(false);
+	return status;
+}
+
+/*
+ * A overflow key that is not its cell's is damage if the leaf stays what it is.  If others have rewritten the leaf each time the
+ * scan goes on, or ends as one that waits for a lock in vain.
+ */
+static void
+test_keys_of_others(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	const NodeGeometry *g = &tree->geometry;
+	uint32_t patience = client.tree->options.operation_timeout_ms;
+	uint64_t leaf[NODE_MAX_BYTES / 8], wrong;
+	OverflowReference reference;
+	Rewriter rewriter = {.tree = tree};
+	int count;
+
+	(void) state;
+	for (uint32_t tid = 0; tid < OVERFLOW_ENTRIES; tid++)
+		must_insert_tied(tree, tid, 200, "", false);
+	assert_int_equal(access_read_node(tree, tree->root, 0, leaf), TREE_OK);
+	cell_overflow(g, leaf + leaf_cell_word(g, VICTIM % OVERFLOW_ENTRIES), &reference);
+	rewriter.pointer = pointer_make(reference.memory_node, reference.offset, 0);
+	assert_int_equal(scan_beside(&rewriter, &count), TREE_END);
+	assert_int_equal(count, OVERFLOW_ENTRIES);
+	assert_int_equal(rewriter.reads, 1);
+
+	assert_int_equal(access_execute(tree, reference.memory_node,
+	                                &(FabricOp){.opcode = FABRIC_READ,
+	                                            .region = FABRIC_NODES,
+	                                            .length = 8,
+	                                            .offset = reference.offset,
+	                                            .buffer = &rewriter.word},
+	                                1),
+	                 TREE_OK);
+	wrong = ~rewriter.word;
+	poke(tree, rewriter.pointer, 0, &wrong, 1);
+	assert_int_equal(scan_beside(&rewriter, &count), TREE_DAMAGED);
+	assert_int_equal(rewriter.reads, DESCENT_ATTEMPTS);
+
+	client.tree->options.operation_timeout_ms = 1;
+	rewriter.left = UINT32_MAX;
+	assert_int_equal(scan_beside(&rewriter, &count), TREE_TIMED_OUT);
+	assert_true(rewriter.reads > DESCENT_ATTEMPTS);
+	client.tree->options.operation_timeout_ms = 600000;
+	rewriter.stop_after = 3 * DESCENT_ATTEMPTS;
+	assert_int_equal(scan_beside(&rewriter, &count), TREE_STOPPED);
+	assert_int_equal(rewriter.reads, rewriter.stop_after);
+	rewriter.stop_after = 0;
+	rewriter.left = OVERFLOW_OUTRUNS;
+	assert_int_equal(scan_beside(&rewriter, &count), TREE_END);
+	assert_int_equal(count, OVERFLOW_ENTRIES);
+	assert_int_equal(rewriter.reads, OVERFLOW_OUTRUNS);
+	client.tree->options.operation_timeout_ms = patience;
+	assert_nothing_held();
+	tree_close(tree);
+}
+
 static int
 start(void **state)
 {
@@ -816,6 +933,7 @@ main(void)
 		cmocka_unit_test(test_sum_of_the_dead), cmocka_unit_test(test_missing_sums),
 		cmocka_unit_test(test_late_reads),      cmocka_unit_test(test_delayed_read),
 		cmocka_unit_test(test_pointer_too_far), cmocka_unit_test(test_right_links_in_ring),
+		cmocka_unit_test(test_keys_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, start, fixture_stop);

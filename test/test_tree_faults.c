@@ -670,6 +670,123 @@ test_crowd_splits_first(void **state)
 	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
+/*
+ * Judgments of a leaf's fences that others make void: more than any number of descents may have without others' work.  Odd, so that
+ * the fence is what it was in the end.
+ */
+#define JUDGMENTS (20u * RIGHT_MOVES_MAX + 1)
+
+/* The leaf whose high fence others move while one judges it. */
+static struct
+{
+	uint64_t leaf[NODE_MAX_BYTES / 8];
+	uint64_t fence[LINE_WORDS];
+	bool moved;
+	uint64_t locked; /* lock_acquisitions at the last comparison: each try at the leaf is one */
+	uint32_t left;   /* times that they do so still */
+} fences;
+
+static void
+fence_move(void)
+{
+	const NodeGeometry *g = &their_tree->geometry;
+	FabricOp op = {.opcode = FABRIC_WRITE,
+	               .region = FABRIC_NODES,
+	               .length = g->leaf_bytes,
+	               .offset = pointer_offset(fences.leaf[HEADER_SELF]),
+	               .buffer = fences.leaf};
+
+	fences.moved = !fences.moved;
+	/* Or just above all keys that it is tied with. */
+	memcpy(fences.leaf + g->high_word, fences.fence, g->cell_bytes);
+	if (fences.moved)
+	{
+		memset(fences.leaf + g->high_word, 0, g->cell_bytes);
+		fences.leaf[g->high_word] = (fences.fence[0] & CELL_HIGH_BIT) | (uint64_t) SEPARATOR_CUT
+		                                                                    << CELL_STATE_SHIFT;
+		memcpy(fences.leaf + g->high_word + 1, fences.fence + 1, g->format.norm_bytes);
+		fences.leaf[g->high_word + g->norm_words]++;
+	}
+	fences.leaf[HEADER_GENERATION]++;
+	node_seal(g, fences.leaf);
+	assert_int_equal(access_execute(their_tree, pointer_memory_node(fences.leaf[HEADER_SELF]), &op, 1),
+	                 TREE_OK);
+}
+
+static void
+fence_moves(void)
+{
+	if (client.tree->counters.lock_acquisitions != fences.locked && fences.left > 0)
+	{
+		fences.left--;
+		fence_move();
+	}
+	fences.locked = client.tree->counters.lock_acquisitions;
+	compare_hook = fence_moves;
+}
+
+/* Tied entries until the leaf in the middle of three or more has fences that only the comparator can judge; the number of entries. */
+static uint32_t
+fences_begin(Tree *tree)
+{
+	uint64_t root[NODE_MAX_BYTES / 8];
+	const NodeGeometry *g = &tree->geometry;
+	uint32_t count = 0;
+
+	do
+	{
+		must_insert_tied(tree, count++, 60, "", false);
+		assert_int_equal(access_read_node(tree, tree->root, -1, root), TREE_OK);
+	} while (node_level(root) == 0 || node_count(root) < 3);
+	assert_int_equal(access_read_node(tree, root[inner_cell_word(g, 1)], 0, fences.leaf), TREE_OK);
+	memcpy(fences.fence, fences.leaf + g->high_word, g->cell_bytes);
+	assert_false(separator_infinite(fences.leaf + g->low_word) || separator_infinite(fences.fence));
+	return count;
+}
+
+/* An entry whose leaf has other fences each time they were judged goes in when others rest; that is no damage, however often. */
+static void
+test_fences_move(void **state)
+{
+	TestClient other;
+	TreeRecord record;
+	Tree *tree = new_tree(&text, &record);
+	uint32_t patience = client.tree->options.operation_timeout_ms;
+	char string[TIED_MAX_BYTES];
+	uint32_t count;
+	uint64_t cell, judged;
+	WalkResult result;
+	TreeKey key;
+	bool hit;
+
+	(void) state;
+	test_client_open(&other, &instance, 1);
+	their_tree = open_tree(&other, &record);
+	memset(&fences, 0, sizeof(fences));
+	count = fences_begin(tree);
+	/* Just behind an entry of that leaf. */
+	cell = fences.leaf[leaf_cell_word(&tree->geometry, 0)];
+	tied_string(string, cell_block(cell) * 100 + cell_offset(cell) - 1, 60);
+	strcat(string, "x");
+	key = text_key(string, count);
+	fences.left = JUDGMENTS;
+	judged = client.tree->counters.undecided_fences;
+	fences.locked = client.tree->counters.lock_acquisitions;
+	client.tree->options.operation_timeout_ms = 600000;
+	fence_move();
+	compare_hook = fence_moves;
+	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+	compare_hook = NULL;
+	client.tree->options.operation_timeout_ms = patience;
+	assert_int_equal(fences.left, 0);
+	assert_true(client.tree->counters.undecided_fences - judged >= JUDGMENTS);
+	verify_tids(tree, count + 1, &result);
+	walk_free(&result);
+	tree_close(their_tree);
+	tree_close(tree);
+	assert_int_equal(test_client_close(&other), TREE_OK);
+}
+
 /* The child of the root that others post and forget while one compares; the root without it, and without mine. */
 static uint64_t toggled_root[NODE_MAX_BYTES / 8];
 static uint32_t toggles_left;
@@ -937,6 +1054,7 @@ main(void)
 		cmocka_unit_test(test_posts_meanwhile),
 		cmocka_unit_test(test_crowd_splits_first),
 		cmocka_unit_test(test_crowd_posts_first),
+		cmocka_unit_test(test_fences_move),
 		cmocka_unit_test(test_late_downlink),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_crowd),

@@ -181,6 +181,15 @@ extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, F
 extern TreeStatus client_away(TreeClient *client, uint32_t memory_node);
 /* The same for one that lets itself be reset and answers nothing: `what` the chains were. */
 extern TreeStatus client_unanswered(TreeClient *client, uint32_t memory_node, const char *what);
+/* Tries that others' work has made void, in a row: they say nothing of the tree.  All zero: none yet. */
+typedef struct Outrun
+{
+	uint32_t tries;
+	uint64_t since; /* microseconds: the first of them */
+} Outrun;
+
+/* One more of them. Whether it is made again: so long as a lock is waited for, and until there were `least`. */
+extern bool client_outrun(TreeClient *client, Outrun *outrun, uint32_t least);
 extern uint64_t client_random(TreeClient *client);
 /*
  * Makes the images of a call its own that is inside so many others.  TREE_NO_MEMORY, TREE_INVALID: too many.  For those that were

@@ -49,12 +49,28 @@ mutate image_not_proved test_scan tree/lock/node_read.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
 mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum.c \
 	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] != 0 && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
+mutate scan_outrun_is_damage test_damage tree/scan/scan.c \
+	's/changed \? 1 : mismatch->tries \+ 1;/mismatch->tries + 1;/'
+mutate scan_outrun_has_its_time_only test_damage tree/scan/scan.c \
+	's/if \(!changed \|\| client_outrun\([^)]*\)\)/if (!changed || ++mismatch->outruns.tries < DESCENT_ATTEMPTS)/'
+mutate scan_outrun_goes_on_for_ever test_damage tree/scan/scan.c \
+	's/if \(!changed \|\| client_outrun\([^)]*\)\)/if (true)/'
+mutate scan_outrun_is_not_stopped test_damage tree/scan/scan.c \
+	's/(mismatch->outruns.*|mismatch->tries >= .*?)if \(client_should_stop\(client\)\)/$1if (false)/s'
+mutate scan_tries_once_more test_damage tree/scan/scan.c \
+	's/mismatch->tries >= DESCENT_ATTEMPTS/mismatch->tries > DESCENT_ATTEMPTS/'
+mutate scan_takes_any_leaf_for_changed test_damage tree/scan/scan.c \
+	's/ && \(leaf != mismatch->leaf \|\| generation != mismatch->generation\)//'
+mutate outruns_are_few test_tree_faults tree/client/failure.c \
+	's/outrun->tries < least \|\|/false ||/'
+mutate outrun_time_begins_anew test_damage tree/client/failure.c \
+	's/if \(outrun->tries\+\+ == 0\)/if (++outrun->tries > 0)/'
 mutate vacuum_outrun_is_damage test_vacuum tree/change/vacuum.c \
 	's/\t\tvacuum->outrun = true;\n//'
 mutate vacuum_outrun_has_its_time_only test_vacuum tree/change/vacuum.c \
-	's/if \(vacuum->outruns < JUDGE_ATTEMPTS \|\|\s+now - vacuum->outrun_since <= [^;]*?\)\n\t\treturn TREE_RETRY;/if (vacuum->outruns < JUDGE_ATTEMPTS)\n\t\treturn TREE_RETRY;/s'
+	's/if \(client_outrun\(client, &vacuum->outruns, JUDGE_ATTEMPTS\)\)/if (++vacuum->outruns.tries < JUDGE_ATTEMPTS)/'
 mutate vacuum_outrun_has_few_tries test_vacuum tree/change/vacuum.c \
-	's/if \(vacuum->outruns < JUDGE_ATTEMPTS \|\|\s+now/if (now/s'
+	's/client_outrun\(client, &vacuum->outruns, JUDGE_ATTEMPTS\)/client_outrun(client, \&vacuum->outruns, 1)/'
 mutate vacuum_keeps_blocks test_vacuum tree/change/rewrite.c \
 	's/\tleaf_free_blocks\(tree, old, LEAF_NO_SLOT, NULL\);\n//'
 mutate vacuum_forgets_grown_root test_vacuum tree/change/vacuum.c \

@@ -95,7 +95,11 @@ mutate scan_astray_means_the_end test_damage tree/scan/scan.c \
 mutate outrun_insert_is_damage test_tree_faults tree/change/insert_full.c \
 	's/in->outrun = changed;/in->outrun = false;/'
 mutate outrun_insert_has_its_time_only test_tree_faults tree/change/insert.c \
-	's/if \(in->outruns < INSERT_ATTEMPTS \|\|\s+now - in->outrun_since <= [^;]*?\)\n\t\treturn TREE_RETRY;/if (in->outruns < INSERT_ATTEMPTS)\n\t\treturn TREE_RETRY;\n\t(void) now;/s'
+	's/if \(client_outrun\(client, &in->outruns, INSERT_ATTEMPTS\)\)/if (++in->outruns.tries < INSERT_ATTEMPTS)/'
+mutate moved_fences_are_damage test_tree_faults tree/change/insert.c \
+	's/\tin->outrun = true;\n\treturn TREE_RETRY;/\treturn insert_astray(in);/'
+mutate insert_goes_round_and_round test_damage tree/change/insert.c \
+	's/if \(status == TREE_OK && !walk_goes_on\(&in->walk, right\)\)/if (false)/'
 mutate outrun_downlink_is_damage test_tree_faults tree/descent/downlink.c \
 	's/idle = insertion\.outrun \? 0 : idle \+ 1;/idle++;/'
 mutate insert_goes_astray_on_and_on test_damage tree/change/insert.c \

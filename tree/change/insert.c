@@ -208,6 +208,21 @@ insert_locked(Insertion *in)
 }
 
 /*
+ * A descent led too far right, or right links went round: the path was old. It is begun anew, but not for
+ * ever, as on a sound tree one past the cache leads to the leaf (F27).
+ */
+static TreeStatus
+insert_astray(Insertion *in)
+{
+	assert(!in->tree->client->holding);
+	assert(in->astray < DESCENT_ATTEMPTS);
+	if (++in->astray < DESCENT_ATTEMPTS)
+		return TREE_RETRY;
+	return client_fail(in->tree->client, TREE_DAMAGED, "tree %llx: no way to an entry's leaf in %d descents",
+	                   (unsigned long long) in->tree->tree, DESCENT_ATTEMPTS);
+}
+
+/*
  * The key lies behind the leaf: on to its right sibling, completing the split if the parent was read just now
  * (F28).
  */
@@ -233,24 +248,11 @@ insert_move_right(Insertion *in)
 		status = insert_downlink(in, left, separator, right);
 	else if (in->path.parents[1] != 0)
 		cache_drop(tree, in->path.parents[1]);
+	if (status == TREE_OK && !walk_goes_on(&in->walk, right))
+		return insert_astray(in);
 	in->path.pointer = right;
 	in->path.fences_known = false;
 	return status;
-}
-
-/*
- * A descent led too far right, or right links led on and on: the path was old. It is begun anew, but not for
- * ever, as on a sound tree one past the cache leads to the leaf (F27).
- */
-static TreeStatus
-insert_astray(Insertion *in)
-{
-	assert(!in->tree->client->holding);
-	assert(in->astray < DESCENT_ATTEMPTS);
-	if (++in->astray < DESCENT_ATTEMPTS)
-		return TREE_RETRY;
-	return client_fail(in->tree->client, TREE_DAMAGED, "tree %llx: no way to an entry's leaf in %d descents",
-	                   (unsigned long long) in->tree->tree, DESCENT_ATTEMPTS);
 }
 
 /*
@@ -323,6 +325,9 @@ insert_attempt(Insertion *in, bool fresh)
 	block_return(tree, &tree->cut); /* of an earlier attempt's plan that did not stand */
 	if (status == TREE_OK && in->cell[0] == 0)
 		status = insert_cell_make(in);
+	in->walk.steps = 0;
+	if (status == TREE_OK)
+		(void) walk_goes_on(&in->walk, in->path.pointer);
 	for (int steps = 0; status == TREE_OK && steps < RIGHT_MOVES_MAX; steps++)
 	{
 		InsertPlace place;
@@ -340,7 +345,11 @@ insert_attempt(Insertion *in, bool fresh)
 			return insert_locked(in);
 		status = insert_elsewhere(in, place);
 	}
-	return status == TREE_OK ? insert_astray(in) : status;
+	if (status != TREE_OK)
+		return status;
+	/* Others have split one leaf after the other, or the same one between each judgment and its lock. */
+	in->outrun = true;
+	return TREE_RETRY;
 }
 
 /* Whether an insert whose attempt others have outrun makes another one: TREE_RETRY; or the error that it ends with. */
@@ -348,17 +357,13 @@ static TreeStatus
 insert_outrun(Insertion *in)
 {
 	TreeClient *client = in->tree->client;
-	uint64_t now = client_now_us(client);
 
-	assert(in->outrun && !client->holding);
-	if (in->outruns++ == 0)
-		in->outrun_since = now;
-	if (in->outruns < INSERT_ATTEMPTS ||
-	    now - in->outrun_since <= (uint64_t) client->options.operation_timeout_ms * 1000)
+	assert(in->outrun);
+	if (client_outrun(client, &in->outruns, INSERT_ATTEMPTS))
 		return TREE_RETRY;
 	return client_fail(client, TREE_TIMED_OUT,
 	                   "tree %llx: the leaf of an entry was changed by others in %u attempts",
-	                   (unsigned long long) in->tree->tree, in->outruns);
+	                   (unsigned long long) in->tree->tree, in->outruns.tries);
 }
 
 /* Attempts until the entry is there. */
@@ -416,7 +421,7 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 	in.astray = 0;
 	in.cleared = 0;
 	in.outrun = false;
-	in.outruns = 0;
+	in.outruns = (Outrun){0};
 	in.has_overflow = in.image_pending = in.again = in.hit = in.kept = in.asked = false;
 	in.alone_wanted = alone != NULL;
 	in.alone = true;

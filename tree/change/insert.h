@@ -30,9 +30,9 @@ typedef struct Insertion
 	const TreePermit *permit; /* asked before that counts; NULL: it need not be */
 	bool permitted;           /* given, and to be ended with the leaf's lock */
 	int astray;               /* descents that led nowhere */
-	bool outrun;           /* this attempt is lost to a change of the leaf that others have made meanwhile */
-	uint32_t outruns;      /* so many attempts were */
-	uint64_t outrun_since; /* the first of them, client_now_us() */
+	RightWalk walk;           /* from leaf to leaf, in this attempt */
+	bool outrun;              /* this attempt is lost to changes that others have made meanwhile */
+	Outrun outruns;
 } Insertion;
 
 /* ---- insert_common.c ---- */

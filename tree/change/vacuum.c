@@ -34,10 +34,9 @@ struct TreeVacuum
 	uint64_t *leaf;                     /* NODE_MAX_BYTES: the copy that was judged */
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
-	bool outrun;           /* the last try met a leaf that others had changed since the judgment */
-	uint32_t outruns;      /* such tries at this leaf */
-	uint64_t outrun_since; /* microseconds: the first of them */
-	EmptyRanges empty;     /* where leaves were left without an entry */
+	bool outrun;       /* the last try met a leaf that others had changed since the judgment */
+	Outrun outruns;    /* such tries at this leaf */
+	EmptyRanges empty; /* where leaves were left without an entry */
 };
 
 TreeStatus
@@ -290,18 +289,14 @@ static TreeStatus
 vacuum_outrun(TreeVacuum *vacuum)
 {
 	TreeClient *client = vacuum->tree->client;
-	uint64_t now = client_now_us(client);
 
-	assert(vacuum->outrun && !client->holding);
+	assert(vacuum->outrun);
 	vacuum->outrun = false;
-	if (vacuum->outruns++ == 0)
-		vacuum->outrun_since = now;
-	if (vacuum->outruns < JUDGE_ATTEMPTS ||
-	    now - vacuum->outrun_since <= (uint64_t) client->options.operation_timeout_ms * 1000)
+	if (client_outrun(client, &vacuum->outruns, JUDGE_ATTEMPTS))
 		return TREE_RETRY;
 	return client_fail(client, TREE_TIMED_OUT,
 	                   "leaf %llx: changed by others in %u tries to remove its entries",
-	                   (unsigned long long) vacuum->next, vacuum->outruns);
+	                   (unsigned long long) vacuum->next, vacuum->outruns.tries);
 }
 
 /* Tries at the leaf vacuum->next, or at the first one, until it is judged and rid of its victims. */
@@ -312,7 +307,7 @@ vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 	TreeStatus status = TREE_RETRY;
 
 	vacuum->outrun = false;
-	vacuum->outruns = 0;
+	vacuum->outruns = (Outrun){0};
 	for (int attempts = 0; status == TREE_RETRY && attempts < JUDGE_ATTEMPTS; attempts++)
 	{
 		status = vacuum->begun ? TREE_OK : vacuum_begin(vacuum);

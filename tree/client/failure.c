@@ -45,6 +45,18 @@ client_fail(TreeClient *client, TreeStatus status, const char *format, ...)
 	return status;
 }
 
+bool
+client_outrun(TreeClient *client, Outrun *outrun, uint32_t least)
+{
+	uint64_t now = client_now_us(client);
+
+	assert(!client->holding);
+	if (outrun->tries++ == 0)
+		outrun->since = now;
+	return outrun->tries < least ||
+	       now - outrun->since <= (uint64_t) client->options.operation_timeout_ms * 1000;
+}
+
 TreeStatus
 client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status)
 {

@@ -764,18 +764,56 @@ batch_has_tids(const TreeBatch *batch)
 	return good;
 }
 
+/* Tries, in a row, at a leaf whose overflow keys were not those of its cells. */
+typedef struct Mismatch
+{
+	uint64_t leaf;
+	uint64_t generation;
+	int tries; /* at this generation of this leaf */
+	bool any;  /* the leaf is read past all caches */
+	Outrun outruns;
+} Mismatch;
+
+/*
+ * An overflow key was not its cell's: the entry went away, and so the leaf's copy is old; TREE_RETRY: it is read again.
+ * Of one that is the same each time that is not so.
+ */
+static TreeStatus
+scan_mismatch(TreeScan *scan, Mismatch *mismatch)
+{
+	TreeClient *client = scan->tree->client;
+	uint64_t leaf = pointer_address(scan->pointer);
+	uint64_t generation = scan->leaf[HEADER_GENERATION];
+	bool changed = mismatch->any && (leaf != mismatch->leaf || generation != mismatch->generation);
+
+	ahead_drop(scan);
+	mismatch->leaf = leaf;
+	mismatch->generation = generation;
+	mismatch->any = true;
+	mismatch->tries = changed ? 1 : mismatch->tries + 1;
+	if (mismatch->tries >= DESCENT_ATTEMPTS)
+		return client_fail(client, TREE_DAMAGED, "leaf %llx: overflow keys do not match their cells",
+		                   (unsigned long long) scan->pointer);
+	if (client_should_stop(client))
+		return client_fail(client, TREE_STOPPED, "stopped between two tries at a leaf");
+	if (!changed || client_outrun(client, &mismatch->outruns, DESCENT_ATTEMPTS))
+		return TREE_RETRY;
+	return client_fail(client, TREE_TIMED_OUT, "leaf %llx: changed by others in %u tries to read its keys",
+	                   (unsigned long long) scan->pointer, mismatch->outruns.tries);
+}
+
 /* tree_scan_next(), inside its critical section. */
 static TreeStatus
 scan_next(TreeScan *scan, const TreeBatch **batch)
 {
 	TreeClient *client = scan->tree->client;
-	int attempts = 0;
+	Mismatch mismatch = {.any = false};
 
 	scan_refresh(scan);
 	while (!scan->ended)
 	{
 		bool last = false;
-		TreeStatus status = scan->loaded ? TREE_OK : scan_load(scan, attempts > 0);
+		TreeStatus status = scan->loaded ? TREE_OK : scan_load(scan, mismatch.any);
 
 		scan->loaded = false;
 		if (status == TREE_OK)
@@ -789,16 +827,13 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 			status = batch_fill(scan);
 		if (status == TREE_RETRY)
 		{
-			/* An overflow key was not its cell's: the entry went away, and so the leaf's copy is old. */
-			ahead_drop(scan);
-			if (++attempts < DESCENT_ATTEMPTS)
+			status = scan_mismatch(scan, &mismatch);
+			if (status == TREE_RETRY)
 				continue;
-			return client_fail(client, TREE_DAMAGED, "leaf %llx: overflow keys do not match their cells",
-			                   (unsigned long long) scan->pointer);
 		}
 		if (status != TREE_OK)
 			return status;
-		attempts = 0;
+		mismatch = (Mismatch){.any = false};
 		status = leaf_consume(scan, last);
 		if (status != TREE_OK)
 			return status;
