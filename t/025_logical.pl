@@ -11,7 +11,7 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-my $conf = "wal_retrieve_retry_interval = 100ms\nmax_worker_processes = 12\n";
+my $conf = "wal_retrieve_retry_interval = 100ms\nmax_worker_processes = 12\nmax_prepared_transactions = 10\n";
 my $publisher = new_cluster('publisher', allows_streaming => 'logical', conf => $conf);
 my $subscriber = new_cluster('subscriber', allows_streaming => 'logical', conf => "${conf}sherman.heal = off\n");
 
@@ -60,7 +60,7 @@ subscribe($tables . q{
 	CREATE INDEX whole_id ON whole USING sherman (id);
 	CREATE INDEX keyed_v ON keyed USING sherman (v);
 });
-subscribe("CREATE SUBSCRIPTION sub CONNECTION '" . $publisher->connstr . " dbname=postgres' PUBLICATION pub");
+subscribe("CREATE SUBSCRIPTION sub CONNECTION '" . $publisher->connstr . " dbname=postgres' PUBLICATION pub WITH (two_phase = true)");
 $subscriber->poll_query_until('postgres', q{SELECT count(*) = 4 AND bool_and(srsubstate IN ('r', 's')) FROM pg_subscription_rel})
   or die 'the tables were not copied';
 same('copied');
@@ -154,6 +154,30 @@ same('when it is gone');
 subscribe('REINDEX INDEX CONCURRENTLY identified_id');
 publish('UPDATE identified SET v = v || v WHERE id < 100; TRUNCATE plain, whole');
 same('rebuilt and truncated');
+
+# The apply worker executes no statements: entries of a transaction wait for its end, for PREPARE, or for a scan; and for no tree that
+# TRUNCATE has left.
+publish(q{
+	BEGIN;
+	INSERT INTO plain SELECT i, 'w' || i FROM generate_series(300001, 300200) i;
+	UPDATE plain SET v = v || '!' WHERE id % 2 = 0;
+	INSERT INTO whole SELECT i, 'w' || i FROM generate_series(1, 100) i;
+	TRUNCATE whole;
+	INSERT INTO whole SELECT i, 'w' || i FROM generate_series(101, 200) i;
+	UPDATE whole SET v = v || '!' WHERE id % 10 = 0;
+	COMMIT;
+});
+same('in one transaction, with TRUNCATE');
+publish(q{
+	BEGIN;
+	INSERT INTO plain SELECT i, 'p' || i FROM generate_series(310001, 310200) i;
+	INSERT INTO identified SELECT i, 'p' || i FROM generate_series(310001, 310200) i;
+	PREPARE TRANSACTION 'applied';
+});
+$publisher->wait_for_catchup('sub');
+is(subscribe('SELECT count(*) FROM pg_prepared_xacts'), '1', 'a transaction is prepared there, too');
+publish("COMMIT PREPARED 'applied'");
+same('prepared');
 
 # Restarts: what was confirmed stays, what was not comes again.
 $subscriber->stop;

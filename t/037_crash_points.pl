@@ -71,6 +71,17 @@ $points->enumerate(
 	met => [ 'before flush of WAL', 'after flush of WAL', 'after call UPDATE' ],
 	cancel => 1);
 $points->enumerate(
+	name => 'entries of one statement',
+	prepare => $base,
+	act => q{INSERT INTO T SELECT g * 7919 % 10007, 'more' FROM generate_series(1, 90) g},
+	most => 40,
+	cancel => 1);
+$points->enumerate(
+	name => 'entries of one statement, behind which its transaction prepares',
+	prepare => "$base; CREATE INDEX T_w ON T USING sherman (w)",
+	act => q{BEGIN; INSERT INTO T SELECT g * 7919 % 10007, 'more' || g FROM generate_series(1, 5) g; UPDATE T SET k = k + 1 WHERE k < 60; PREPARE TRANSACTION 'T'},
+	met => [ 'before prepare', 'after prepare' ]);
+$points->enumerate(
 	name => 'overflow key',
 	prepare => q{CREATE TABLE T (k text); CREATE INDEX T_k ON T USING sherman (k); INSERT INTO T SELECT repeat(md5(g::text), 8) FROM generate_series(1, 9) g},
 	act => q{INSERT INTO T VALUES (repeat('new', 90))},

@@ -26,6 +26,21 @@ extern void sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, c
 /* Before tree_insert(), behind sherman_index_for_insert(). */
 extern void sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged);
 
+/* ---- insert_batch.c: entries of one statement go together ---- */
+
+/* Adds the entries that wait in this process. Raises what adding raises. */
+extern void sherman_add_waiting(void);
+/*
+ * Brackets each call of the executor and each utility command.  `speculates`: it inserts rows that it may take back at once (ON
+ * CONFLICT).  Behind an error sherman_statement_leave() is called all the same.
+ */
+extern void sherman_statement_begin(bool speculates);
+extern void sherman_statement_leave(bool speculates);
+/* Behind the last sherman_statement_leave() of a statement: adds the entries that it has left waiting. */
+extern void sherman_statement_end(void);
+/* The executor's and the commands' hooks are installed: registers the callbacks; from now on entries wait. */
+extern void sherman_batches_install(void);
+
 /* ---- callbacks ---- */
 extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);
 extern void sherman_buildempty(Relation index);

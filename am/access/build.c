@@ -25,6 +25,7 @@
 
 #include "am/access/access.h"
 #include "am/access/build.h"
+#include "am/access/insert_batch.h"
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
@@ -293,6 +294,7 @@ sherman_build(Relation heap, Relation index, IndexInfo *info)
 	if (RelationGetNumberOfBlocks(index) != 0)
 		elog(ERROR, "index \"%s\" already contains data", RelationGetRelationName(index));
 	sherman_check_classes(index);
+	insert_batch_forget(index);
 	if (index->rd_rel->relpersistence == RELPERSISTENCE_TEMP && RelationGetNumberOfBlocks(heap) == 0)
 	{
 		build_later(index);

@@ -3,8 +3,11 @@
  *		Adding the entry of one new row.
  *
  * This is the path that every INSERT and every non-HOT UPDATE takes for each index: it forms the key, stamps
- * it and hands it to the tree, which returns after the memory node has acknowledged the entry (I-P2).  Of a
+ * it and hands it to the tree, which returns after the memory node has acknowledged the entry.  Of a
  * unique index the key is locked before, and looked for (unique.c).
+ *
+ * The first row of a statement goes at once, so that one row costs no more than that.  From the second on entries of
+ * indexes that are not unique wait, to go together (insert_batch.c): before anybody may need them (I-P2).
  */
 #include "am/base/sherman.h"
 
@@ -13,6 +16,7 @@
 #include "utils/memutils.h"
 
 #include "am/access/access.h"
+#include "am/access/insert_batch.h"
 #include "am/access/unique.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
@@ -23,6 +27,10 @@ typedef struct InsertState
 {
 	MemoryContext context;		/* of one row's key, emptied behind each row that used it */
 	UniqueChecker unique;
+	bool		decided;		/* whether entries may wait */
+	bool		waits;			/* they may */
+	InsertBatch *batch[2];		/* that entries wait in; [1]: of rows whose key did not change */
+	uint64		serial[2];		/* batch[i] is another statement's unless it has this one */
 } InsertState;
 
 /*
@@ -68,6 +76,40 @@ add_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation hea
 }
 
 /*
+ * Has the entry wait, to go with others of its statement.  False: it is to be added at once.
+ */
+static bool
+entry_waits(InsertState *state, Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
+			bool index_unchanged)
+{
+	ShermanIndex *opened = sherman_index(index);
+	InsertBatch *batch = state->batch[index_unchanged];
+	MemoryContext caller;
+
+	if (unlikely(!state->decided))
+	{
+		state->decided = true;
+		state->waits = insert_batch_allowed(index, opened);
+		if (!state->waits)
+			return false;
+	}
+	if (unlikely(opened->state != SHERMAN_OK || opened->tree == NULL))
+		return false;
+	if (unlikely(batch == NULL || batch->serial != state->serial[index_unchanged]))
+	{
+		batch = insert_batch_take(index, heap, opened, index_unchanged);
+		state->batch[index_unchanged] = batch;
+		state->serial[index_unchanged] = batch->serial;
+	}
+	caller = MemoryContextSwitchTo(state->context);
+	sherman_keys_form(opened->keys, index, values, isnull, tid, insert_batch_place(batch));
+	MemoryContextSwitchTo(caller);
+	insert_batch_keep(batch);
+	MemoryContextReset(state->context);
+	return true;
+}
+
+/*
  * aminsert: adds the entry (values, tid), or, for UNIQUE_CHECK_EXISTING, checks the one that is there.  False
  * for UNIQUE_CHECK_PARTIAL alone: the key is perhaps not unique.  A broken index without a constraint is
  * passed over (its flag is durable by then).  Raises btree's errors for a key that is too long or a duplicate,
@@ -77,19 +119,25 @@ bool
 sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
 			   IndexUniqueCheck check_unique, bool index_unchanged, IndexInfo *info)
 {
-	ShermanIndex *opened = sherman_index_for_insert(index);
 	InsertState *state = info->ii_AmCache;
+	bool		is_first = state == NULL;
+	ShermanIndex *opened;
 	MemoryContext caller;
 	TreeKey		key;
 	bool		unique = true;
 
+	if (unlikely(is_first))
+		state = insert_state_make(info);
+	if (check_unique == UNIQUE_CHECK_NO && (!is_first || !insert_batch_in_statement()) &&
+		(state->waits || !state->decided) &&
+		entry_waits(state, index, values, isnull, tid, heap, index_unchanged))
+		return true;
+	opened = sherman_index_for_insert(index);
 	if (opened == NULL)
 	{
 		sherman_predicate_skipped(index, heap);
 		return true;
 	}
-	if (unlikely(state == NULL))
-		state = insert_state_make(info);
 
 	caller = MemoryContextSwitchTo(state->context);
 	sherman_keys_form(opened->keys, index, values, isnull, tid, &key);

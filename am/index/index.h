@@ -235,6 +235,12 @@ extern void sherman_stamp_now(TreeStamp *stamp);
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
 
+/*
+ * Entries of this process wait to be added, or none do any more (NULL): `add` adds those of an index before a scan of its tree begins
+ * or goes on.  It may raise.
+ */
+extern void sherman_add_before_reads(void (*add) (Relation index));
+
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing. */
 extern ShermanIndex *sherman_index_quietly(Relation index);
 /*

@@ -49,6 +49,7 @@ static int	open_count = 0;		/* of `known` that are open */
 static bool some_stale = false;
 static bool hint_at_end = false;
 static int	spares_taken = 0;
+static void (*add_before_reads) (Relation index) = NULL;
 
 static KnownIndex *
 find_known(Oid oid, bool enter)
@@ -479,6 +480,19 @@ sherman_index(Relation index)
 	return open_index(index, false);
 }
 
+void
+sherman_add_before_reads(void (*add) (Relation index))
+{
+	add_before_reads = add;
+}
+
+static inline void
+before_read(Relation index)
+{
+	if (unlikely(add_before_reads != NULL))
+		add_before_reads(index);
+}
+
 ShermanIndex *
 sherman_index_for_scan(Relation index)
 {
@@ -489,6 +503,7 @@ sherman_index_for_scan(Relation index)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
+	before_read(index);
 	opened = sherman_index(index);
 	if (unlikely(opened->state != SHERMAN_OK))
 		sherman_report_state(ERROR, index, opened->state, opened->reason);
@@ -501,8 +516,10 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 	ShermanMetaPage meta;
 	ShermanReason reason;
 	ShermanState state;
-	uint64		generation = sherman_generation();
+	uint64		generation;
 
+	before_read(relation);
+	generation = sherman_generation();
 	if (likely(index->state == SHERMAN_OK && index->generation == generation))
 		return;
 	state = judge(relation, &meta, &reason);

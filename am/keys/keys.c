@@ -11,7 +11,10 @@
 #include "access/itup.h"
 #include "access/nbtree.h"
 #include "catalog/pg_index.h"
+#include "catalog/pg_language.h"
 #include "catalog/pg_opclass.h"
+#include "catalog/pg_proc.h"
+#include "catalog/pg_type.h"
 #include "port/pg_bswap.h"
 #include "common/hashfn.h"
 #include "utils/fmgroids.h"
@@ -384,6 +387,38 @@ const TreeFormat *
 sherman_keys_format(const ShermanKeys *keys)
 {
 	return &keys->format;
+}
+
+/* Whether a function is compiled: such as run no query. */
+static bool
+is_compiled(Oid function)
+{
+	HeapTuple	tuple = SearchSysCache1(PROCOID, ObjectIdGetDatum(function));
+	Oid			language;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for function %u", function);
+	language = ((Form_pg_proc) GETSTRUCT(tuple))->prolang;
+	ReleaseSysCache(tuple);
+	return language == INTERNALlanguageId || language == ClanguageId;
+}
+
+bool
+sherman_keys_compare_alone(const ShermanKeys *keys)
+{
+	if (keys->format.lossless)
+		return true;
+	for (int i = 0; i < keys->columns; i++)
+	{
+		Oid			type = keys->column[i].type;
+
+		if (!is_compiled(keys->column[i].order_proc))
+			return false;
+		/* They call the operator class of what they consist of. */
+		if (type == ANYARRAYOID || type == ANYRANGEOID || type == ANYMULTIRANGEOID || type == RECORDOID)
+			return false;
+	}
+	return true;
 }
 
 void

@@ -18,6 +18,8 @@ extern ShermanKeys *sherman_keys_make(Relation index);
 /* Whether keys that were made for the index earlier are as they would be made now: its definition has not changed since. */
 extern bool sherman_keys_serve(const ShermanKeys *keys, Relation index);
 extern const TreeFormat *sherman_keys_format(const ShermanKeys *keys);
+/* Whether to compare keys runs no query, as far as can be told. */
+extern bool sherman_keys_compare_alone(const ShermanKeys *keys);
 
 /* Notes how this process encodes the keys, and the versions of their collations, for an index that is to be filled by them. */
 extern void sherman_keys_note(const ShermanKeys *keys, ShermanMetaPage *meta);

@@ -15,6 +15,7 @@
 #include "storage/shmem.h"
 #include "tcop/utility.h"
 
+#include "am/access/access.h"
 #include "am/background/background.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
@@ -221,9 +222,9 @@ next_utility_moving(PlannedStmt *statement, const char *text, bool read_only_tre
 }
 
 static void
-utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
-		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
-		QueryCompletion *completion)
+run_utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+			ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+			QueryCompletion *completion)
 {
 	List	   *at_risk = sherman_constraints_at_risk(statement->utilityStmt);
 
@@ -242,6 +243,28 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 		sherman_wal_end_wait();
 	sherman_constraints_after(at_risk);
 	sherman_mirror_changed(statement->utilityStmt);
+}
+
+/*
+ * A command may change indexes that entries wait for, so none do when it begins; and COPY leaves some.
+ */
+static void
+utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUtilityContext context,
+		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
+		QueryCompletion *completion)
+{
+	sherman_add_waiting();
+	sherman_statement_begin(false);
+	PG_TRY();
+	{
+		run_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);
+	}
+	PG_FINALLY();
+	{
+		sherman_statement_leave(false);
+	}
+	PG_END_TRY();
+	sherman_statement_end();
 }
 
 /* ---- indexes that are made and dropped ---- */
@@ -282,6 +305,7 @@ sherman_install_hooks(void)
 	shmem_startup_hook = start_shared_memory;
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
+	sherman_statements_install();
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;
 	sherman_opened_install();

@@ -29,6 +29,11 @@ extern PGDLLEXPORT void sherman_launcher_main(Datum argument);
 /* Data channels that the embedded node serves at once. */
 extern uint32 sherman_node_channels(void);
 
+/* ---- statements.c ---- */
+
+/* Installs the hooks of the executor. */
+extern void sherman_statements_install(void);
+
 /* ---- hooks.c ---- */
 
 extern void sherman_install_hooks(void);

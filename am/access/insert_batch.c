@@ -1,0 +1,441 @@
+/*
+ * insert_batch.c
+ *		Entries of one statement that wait in this process, to go to their tree together.
+ *
+ * A statement that adds many rows would wait for one round trip after the other.  So the entries of its second and
+ * further rows are kept here, and tree_insert_many() works on many leaves at once.  They are in the tree before anybody
+ * may need them (I-P2): before this process reads the tree, before the statement, its subtransaction and its
+ * transaction end, before PREPARE, before a utility command and a parallel plan begin, and when there is no memory left
+ * for more.  doc/internals/insert-batches.md says of each who may need them, and of those who may, why they do not.
+ *
+ * An error while they are added is an error of the statement.  They stay here then: until the subtransaction that has
+ * added their rows aborts, which drops them.  To add one twice is to add it once (I-P3).
+ *
+ * A batch belongs to a subtransaction and to a statement, which is known by how deep it is nested.
+ */
+#include "am/base/sherman.h"
+
+#include "access/table.h"
+#include "access/xact.h"
+#include "catalog/index.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+#include "am/access/access.h"
+#include "am/access/insert_batch.h"
+#include "am/keys/keys.h"
+#include "am/nodes/nodes.h"
+
+/* Keys that a batch has room for at first; it doubles. */
+#define ROOM_FIRST 32
+
+/* Images lie in blocks of so many bytes, or in one of their own. */
+#define IMAGE_BLOCK 8192
+
+/* So many batches that are not in use keep their first memory, 8 kB each. */
+#define KEPT_MOST 8
+
+static struct
+{
+	bool		told;			/* the ends of statements and transactions are told */
+	dlist_head	used;
+	dlist_head	unused;
+	int			kept;			/* of the unused that have memory */
+	uint64		serial;			/* of the batch that was put to use last */
+	Size		bytes;			/* of all keys that wait, with their images */
+	uint32		waiting;		/* of all keys that wait: the number */
+	bool		adding;			/* keys are being added: what that reads does not wait for them */
+	int			depth;			/* of nested statements and commands, 0 = none is executed */
+	int			speculating;	/* of these, so many insert rows that they may take back at once */
+} batches = {.used = DLIST_STATIC_INIT(batches.used),.unused = DLIST_STATIC_INIT(batches.unused)};
+
+static void add_before_read(Relation index);
+
+/* ---- memory ---- */
+
+static void
+count_waiting(const InsertBatch *batch, int sign)
+{
+	batches.bytes += sign * (batch->count * sizeof(TreeKey) + batch->image_bytes);
+	batches.waiting += sign * batch->count;
+	sherman_add_before_reads(batches.waiting > 0 ? add_before_read : NULL);
+}
+
+/*
+ * Nothing waits in the batch any more; it has its memory still.
+ */
+static void
+empty(InsertBatch *batch)
+{
+	if (batch->count == 0)
+		return;
+	count_waiting(batch, -1);
+	batch->count = 0;
+	if (batch->image_bytes == 0)
+		return;
+	MemoryContextReset(batch->images);
+	batch->image_bytes = 0;
+	batch->image_left = 0;
+}
+
+/*
+ * The batch is not in use any more.  What waits in it is dropped.  Raises nothing.
+ */
+static void
+release(InsertBatch *batch)
+{
+	empty(batch);
+	dlist_delete(&batch->node);
+	dlist_push_head(&batches.unused, &batch->node);
+	batch->serial = 0;
+	batch->keys = NULL;
+	batch->room = 0;
+	batch->images = NULL;
+	if (batches.kept < KEPT_MOST)
+	{
+		/* Deletes the images' with it. */
+		MemoryContextReset(batch->context);
+		batches.kept++;
+		return;
+	}
+	MemoryContextDelete(batch->context);
+	batch->context = NULL;
+}
+
+/*
+ * A batch that is not in use yet, with memory.
+ */
+static InsertBatch *
+find_unused(void)
+{
+	InsertBatch *batch;
+
+	if (dlist_is_empty(&batches.unused))
+	{
+		batch = MemoryContextAllocZero(TopMemoryContext, sizeof(InsertBatch));
+		dlist_push_head(&batches.unused, &batch->node);
+	}
+	/* Those with memory come first. */
+	batch = dlist_head_element(InsertBatch, node, &batches.unused);
+	if (batch->context != NULL)
+		batches.kept--;
+	else
+		batch->context = AllocSetContextCreate(TopMemoryContext, "sherman insert batch", ALLOCSET_DEFAULT_SIZES);
+	return batch;
+}
+
+InsertBatch *
+insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, bool churn)
+{
+	SubTransactionId subtransaction = GetCurrentSubTransactionId();
+	InsertBatch *batch;
+	dlist_iter	iterator;
+
+	dlist_foreach(iterator, &batches.used)
+	{
+		batch = dlist_container(InsertBatch, node, iterator.cur);
+		if (batch->index == RelationGetRelid(index) && batch->tree == opened->meta.tree && batch->churn == churn &&
+			batch->subtransaction == subtransaction && batch->depth == batches.depth)
+			return batch;
+	}
+	batch = find_unused();
+	batch->index = RelationGetRelid(index);
+	batch->heap = RelationGetRelid(heap);
+	batch->tree = opened->meta.tree;
+	batch->subtransaction = subtransaction;
+	batch->depth = batches.depth;
+	batch->churn = churn;
+	batch->serial = ++batches.serial;
+	dlist_delete(&batch->node);
+	dlist_push_tail(&batches.used, &batch->node);
+	return batch;
+}
+
+TreeKey *
+insert_batch_place(InsertBatch *batch)
+{
+	if (unlikely(batch->count == batch->room))
+	{
+		uint32		room = batch->room == 0 ? ROOM_FIRST : batch->room * 2;
+
+		if (batch->keys == NULL)
+			batch->keys = MemoryContextAlloc(batch->context, room * sizeof(TreeKey));
+		else
+			batch->keys = repalloc_huge(batch->keys, room * sizeof(TreeKey));
+		batch->room = room;
+	}
+	return &batch->keys[batch->count];
+}
+
+/*
+ * Copies a key's image to where it stays.
+ */
+static void
+keep_image(InsertBatch *batch, TreeKey *key)
+{
+	if (batch->image_left < key->image_bytes)
+	{
+		Size		bytes = Max(IMAGE_BLOCK, key->image_bytes);
+
+		if (batch->images == NULL)
+			batch->images = AllocSetContextCreate(batch->context, "sherman images", ALLOCSET_DEFAULT_SIZES);
+		batch->image_next = MemoryContextAlloc(batch->images, bytes);
+		batch->image_left = bytes;
+	}
+	memcpy(batch->image_next, key->image, key->image_bytes);
+	key->image = (const uint8 *) batch->image_next;
+	/* The next one is aligned as this one was. */
+	batch->image_next += Min(MAXALIGN(key->image_bytes), batch->image_left);
+	batch->image_left -= Min(MAXALIGN(key->image_bytes), batch->image_left);
+	batch->image_bytes += key->image_bytes;
+	batches.bytes += key->image_bytes;
+}
+
+/* ---- adding ---- */
+
+/*
+ * Adds what waits in a batch to the tree of an index that is open.
+ */
+static void
+add_keys(const InsertBatch *batch, Relation index, Relation heap)
+{
+	ShermanIndex *opened = sherman_index_for_insert(index);
+	int			attempts = 0;
+	TreeStamp	stamp;
+	TreeStatus	status;
+	bool		hit;
+
+	while (opened != NULL)
+	{
+		/* What was to be found in the table was forgotten, and nothing else gives an index another tree. */
+		if (opened->meta.tree != batch->tree)
+			elog(ERROR, "index \"%s\" has got another tree while entries waited", RelationGetRelationName(index));
+		sherman_delete_prepare(opened, heap, batch->churn);
+		sherman_stamp(index, &stamp);
+		if (batch->count == 1)
+			status = tree_insert(opened->tree, batch->keys, &stamp, &hit);
+		else
+			status = tree_insert_many(opened->tree, batch->keys, batch->count, &stamp);
+		if (likely(status == TREE_OK))
+			return;
+		if (!sherman_try_again(opened, index, status, &attempts))
+			sherman_report_failure(status, index);
+		opened = sherman_index_for_insert(index);
+	}
+	sherman_predicate_skipped(index, heap);
+}
+
+/*
+ * Adds what waits in a batch.  On an error all of it waits still.
+ */
+static void
+add_waiting(InsertBatch *batch)
+{
+	Relation	heap;
+	Relation	index;
+
+	if (batch->count == 0)
+		return;
+	/* Whoever adds rows to a table has it locked until the transaction ends. */
+	heap = table_open(batch->heap, NoLock);
+	index = index_open(batch->index, RowExclusiveLock);
+	batches.adding = true;
+	PG_TRY();
+	{
+		add_keys(batch, index, heap);
+	}
+	PG_FINALLY();
+	{
+		batches.adding = false;
+	}
+	PG_END_TRY();
+	empty(batch);
+	index_close(index, RowExclusiveLock);
+	table_close(heap, NoLock);
+}
+
+/*
+ * Before the tree of an index is read.
+ */
+static void
+add_before_read(Relation index)
+{
+	dlist_iter	iterator;
+
+	if (batches.adding)
+		return;
+	dlist_foreach(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->index == RelationGetRelid(index))
+			add_waiting(batch);
+	}
+}
+
+void
+sherman_add_waiting(void)
+{
+	dlist_iter	iterator;
+
+	if (likely(batches.waiting == 0) || batches.adding)
+		return;
+	dlist_foreach(iterator, &batches.used)
+		add_waiting(dlist_container(InsertBatch, node, iterator.cur));
+}
+
+void
+insert_batch_keep(InsertBatch *batch)
+{
+	TreeKey    *key = &batch->keys[batch->count];
+
+	if (key->image_bytes > 0)
+		keep_image(batch, key);
+	batch->count++;
+	batches.bytes += sizeof(TreeKey);
+	if (batches.waiting++ == 0)
+		sherman_add_before_reads(add_before_read);
+	if (unlikely(batches.bytes >= (Size) work_mem * 1024))
+		sherman_add_waiting();
+}
+
+/* ---- who may wait ---- */
+
+bool
+insert_batch_allowed(Relation index, const ShermanIndex *opened)
+{
+	return batches.told && batches.speculating == 0 && !index->rd_index->indisunique &&
+		!index->rd_index->indisexclusion && index->rd_index->indisvalid && !IsolationIsSerializable() &&
+		opened->state == SHERMAN_OK && opened->tree != NULL && sherman_keys_compare_alone(opened->keys);
+}
+
+bool
+insert_batch_in_statement(void)
+{
+	return batches.depth > 0;
+}
+
+void
+insert_batch_forget(Relation index)
+{
+	SubTransactionId subtransaction = GetCurrentSubTransactionId();
+	dlist_mutable_iter iterator;
+
+	dlist_foreach_modify(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->index != RelationGetRelid(index))
+			continue;
+		/* If the subtransaction aborts the tree of before is the index's again, and the rows are there. */
+		if (batch->subtransaction != subtransaction)
+			elog(ERROR, "index \"%s\" is built anew while entries wait", RelationGetRelationName(index));
+		release(batch);
+	}
+}
+
+/* ---- ends of statements and transactions ---- */
+
+void
+sherman_statement_begin(bool speculates)
+{
+	batches.depth++;
+	batches.speculating += speculates;
+}
+
+void
+sherman_statement_leave(bool speculates)
+{
+	batches.depth--;
+	batches.speculating -= speculates;
+}
+
+void
+sherman_statement_end(void)
+{
+	dlist_mutable_iter iterator;
+
+	dlist_foreach_modify(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->depth <= batches.depth)
+			continue;
+		add_waiting(batch);
+		release(batch);
+	}
+}
+
+/*
+ * Adds what waits in batches of this subtransaction, which is about to end.
+ */
+static void
+add_of_subtransaction(SubTransactionId subtransaction)
+{
+	dlist_mutable_iter iterator;
+
+	dlist_foreach_modify(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->subtransaction < subtransaction)
+			continue;
+		add_waiting(batch);
+		release(batch);
+	}
+}
+
+/*
+ * Drops what waits in batches of this subtransaction and those below it, which are the later ones.
+ */
+static void
+drop_waiting(SubTransactionId subtransaction)
+{
+	dlist_mutable_iter iterator;
+
+	dlist_foreach_modify(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->subtransaction >= subtransaction)
+			release(batch);
+	}
+}
+
+static void
+transaction_changed(XactEvent event, void *argument)
+{
+	switch (event)
+	{
+		case XACT_EVENT_PRE_COMMIT:
+		case XACT_EVENT_PRE_PREPARE:
+			sherman_add_waiting();
+			break;
+		case XACT_EVENT_COMMIT:
+		case XACT_EVENT_PREPARE:
+		case XACT_EVENT_ABORT:
+			Assert(event == XACT_EVENT_ABORT || batches.waiting == 0);
+			drop_waiting(InvalidSubTransactionId);
+			break;
+		default:
+			/* Parallel workers add no rows. */
+			break;
+	}
+}
+
+static void
+subtransaction_changed(SubXactEvent event, SubTransactionId mine, SubTransactionId parent, void *argument)
+{
+	if (event == SUBXACT_EVENT_PRE_COMMIT_SUB)
+		add_of_subtransaction(mine);
+	else if (event == SUBXACT_EVENT_ABORT_SUB)
+		drop_waiting(mine);
+}
+
+void
+sherman_batches_install(void)
+{
+	batches.told = true;
+	RegisterXactCallback(transaction_changed, NULL);
+	RegisterSubXactCallback(subtransaction_changed, NULL);
+}

@@ -1,0 +1,54 @@
+/*
+ * insert_batch.h
+ *		Entries of one statement that wait in this process, to go to their tree together.
+ */
+#ifndef SHERMAN_INSERT_BATCH_H
+#define SHERMAN_INSERT_BATCH_H
+
+#include "am/index/index.h"
+
+#include "lib/ilist.h"
+
+/* Entries of one index that one statement has added, in one subtransaction.  Only insert_batch.c changes it. */
+typedef struct InsertBatch
+{
+	dlist_node	node;			/* among those in use, or among those that are not */
+	uint64		serial;			/* another one each time that it is put to use; 0 = it is not */
+	Oid			index;
+	Oid			heap;
+	uint64		tree;			/* that the entries are for */
+	SubTransactionId subtransaction;
+	int			depth;			/* of the statement: batches.depth */
+	bool		churn;			/* they are for new versions of rows with the same key */
+	uint32		count;
+	uint32		room;			/* for so many keys */
+	TreeKey    *keys;
+	Size		image_bytes;	/* of all keys */
+	char	   *image_next;		/* where the next image may go */
+	Size		image_left;		/* bytes there */
+	MemoryContext context;		/* has the keys; NULL: there are none yet */
+	MemoryContext images;		/* below it */
+} InsertBatch;
+
+/* Whether entries of this index may wait in the statement that is being executed.  Where they may, they may until it ends. */
+extern bool insert_batch_allowed(Relation index, const ShermanIndex *opened);
+
+/* Whether the process executes a statement whose end is told, so that a batch of one entry is not worth its while. */
+extern bool insert_batch_in_statement(void);
+
+/* The batch that the statement's entries of an index wait in, which has a tree. */
+extern InsertBatch *insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, bool churn);
+
+/* A place for one more key, zeroed by nobody. */
+extern TreeKey *insert_batch_place(InsertBatch *batch);
+
+/*
+ * The key at that place, which was filled, waits from now on; its image is copied.  If there is no memory left for the next
+ * one, all that wait are added.  Raises what adding raises.
+ */
+extern void insert_batch_keep(InsertBatch *batch);
+
+/* The index is built anew by this transaction: what waits is found in the table. */
+extern void insert_batch_forget(Relation index);
+
+#endif							/* SHERMAN_INSERT_BATCH_H */

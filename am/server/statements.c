@@ -1,0 +1,97 @@
+/*
+ * statements.c
+ *		Hooks into the executor: where statements begin and end, for entries that wait meanwhile (am/access/insert_batch.c).
+ */
+#include "am/base/sherman.h"
+
+#include "executor/executor.h"
+
+#include "am/access/access.h"
+#include "am/server/server.h"
+
+static ExecutorRun_hook_type previous_run = NULL;
+static ExecutorFinish_hook_type previous_finish = NULL;
+
+static bool
+is_speculating(PlanState *state)
+{
+	return state != NULL && IsA(state, ModifyTableState) &&
+		((ModifyTable *) state->plan)->onConflictAction != ONCONFLICT_NONE;
+}
+
+/*
+ * Whether a query inserts rows that it takes back at once if they are in conflict with others: while it still runs, they are dead to
+ * everybody.
+ */
+static bool
+speculates(const QueryDesc *query)
+{
+	ListCell   *cell;
+
+	if (is_speculating(query->planstate))
+		return true;
+	/* Those in WITH. */
+	foreach(cell, query->estate->es_auxmodifytables)
+	{
+		if (is_speculating(lfirst(cell)))
+			return true;
+	}
+	return false;
+}
+
+static void
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool execute_once)
+{
+	bool		speculating = speculates(query);
+
+	/* Workers read trees, too. */
+	if (query->plannedstmt->parallelModeNeeded)
+		sherman_add_waiting();
+	sherman_statement_begin(speculating);
+	PG_TRY();
+	{
+		if (previous_run != NULL)
+			previous_run(query, direction, count, execute_once);
+		else
+			standard_ExecutorRun(query, direction, count, execute_once);
+	}
+	PG_FINALLY();
+	{
+		sherman_statement_leave(speculating);
+	}
+	PG_END_TRY();
+}
+
+/*
+ * The end of a statement.  What runs in it still may add rows: triggers, and what of WITH nobody has read.
+ */
+static void
+executor_finish(QueryDesc *query)
+{
+	bool		speculating = speculates(query);
+
+	sherman_statement_begin(speculating);
+	PG_TRY();
+	{
+		if (previous_finish != NULL)
+			previous_finish(query);
+		else
+			standard_ExecutorFinish(query);
+	}
+	PG_FINALLY();
+	{
+		sherman_statement_leave(speculating);
+	}
+	PG_END_TRY();
+	sherman_statement_end();
+}
+
+void
+sherman_statements_install(void)
+{
+	previous_run = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run;
+	previous_finish = ExecutorFinish_hook;
+	ExecutorFinish_hook = executor_finish;
+	sherman_batches_install();
+}
