@@ -119,7 +119,11 @@ TEST_RUNS += test_copies=--network
 test_loop_SOURCES = test/support/fixture.c
 test_scan_SOURCES = test/support/fixture.c
 test_scan_take_SOURCES = test/support/fixture.c
+TESTS += test_scan_wave
+test_scan_wave_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
+TEST_RUNS += test_scan_wave=--network
 test_vacuum_SOURCES = test/support/fixture.c
+TEST_RUNS += test_vacuum=--network
 test_wild_nodes_SOURCES = test/support/fixture.c
 test_merge_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_merge_walk_SOURCES = test/support/fixture.c test/support/merge_fixture.c
@@ -133,6 +137,8 @@ test_posting_SOURCES = test/support/fixture.c
 TESTS += torture
 # Connection workers over a network, killed, and their clients too.
 TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
+# Waves: chains that are lost in them, and clients that die in them.
+TEST_RUNS += torture=--network,--name,leaves-lose-64 torture=--network,--name,leaves-crash-16
 torture_SOURCES = test/support/torture_work.c test/support/torture_runs.c test/support/techniques.c
 
 # The simulator.

@@ -27,6 +27,8 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,
 #define LOST_ATTEMPTS 64
 /* Steps to the right on one level before the descent is begun anew. */
 #define RIGHT_MOVES_MAX 1024
+/* Leaves that are read together at most: by one chain or, over several memory nodes or more than one chain takes, one wave. */
+#define READ_AHEAD_MAX 64
 /* Nodes of one kind taken ahead: a root's split takes two. */
 #define RESERVE_NODES 2
 
@@ -116,8 +118,9 @@ struct TreeClient
 	uint64_t *descent;                 /* NODE_MAX_BYTES: an inner node during a descent */
 	uint64_t *scratch[SCRATCH_LEVELS]; /* by the number of calls that one is inside of; NULL: none was yet */
 	RedoHeader redo;
-	void *many;      /* insert_many.c; NULL: there was no call of it */
-	uint64_t random; /* state of client_random() */
+	struct Wave *wave; /* access_wave(); NULL: there was none yet */
+	void *many;        /* insert_many.c; NULL: there was no call of it */
+	uint64_t random;   /* state of client_random() */
 };
 
 /* Nodes taken ahead, so that none has to be asked for under a lock. */
@@ -341,12 +344,18 @@ extern TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint
 extern TreeStatus access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image);
 
 /*
- * One chain of up to TREE_PREFETCH_MAX READs of leaves on one memory node; verdicts[i] is node_check() of
- * each, and NODE_STALE for a node that is not a leaf (the root). Each image has room for
- * tree_node_bytes(pointer, 0).
+ * READs of up to READ_AHEAD_MAX leaves, that are under way together: one chain, or a wave of chains to all of their memory nodes.
+ * verdicts[i] is node_check() of each, and NODE_STALE for a node that is not a leaf (the root). Each image has room for
+ * tree_node_bytes(pointer, 0). A wave that is lost makes torn reads of what it was for.
  */
 extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
                                      NodeVerdict *verdicts);
+
+/*
+ * The client's memory for a wave (tree/client/wave.h) that begins and ends within one function.  NULL: there is none, or the
+ * tree's chains do not go by waves, for it has copies, or credits are counted.
+ */
+extern struct Wave *access_wave(Tree *tree);
 
 /*
  * Fetches overflow keys, one chain for all of one memory node; `buffer` has room for the sum of lengths
@@ -929,6 +938,12 @@ extern uint64_t redo_sum(const RedoHeader *header, const void *image);
 
 /* ---- rewrite.c ---- */
 
+/*
+ * Makes the next generation of the leaf in the image `old`, with what leaf_keeps() of it, in `node`. Returns how many entries that
+ * are. `old` is read until then.
+ */
+extern uint32_t leaf_rewrite_image(const NodeGeometry *g, uint64_t pointer, const uint64_t *old,
+                                   uint64_t *node);
 /*
  * Writes the locked leaf anew with what leaf_keeps() of `old`, the client's image as it was or changed by the caller, and releases it.
  * *live counts the entries. Blocks of images that are not referred to any more are given back.

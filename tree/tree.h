@@ -257,7 +257,7 @@ typedef enum TreeDirection
 	TREE_BACKWARD
 } TreeDirection;
 
-/* Leaves read ahead by one chain at most; a scan starts with 1 and doubles. */
+/* Leaves that a scan which several processes share reads ahead at once; it starts with 1 and doubles, and one by itself goes on doubling. */
 #define TREE_PREFETCH_MAX 8
 
 /* Entries in one batch at most: cells of a leaf, postings counted by TIDs. */
@@ -512,14 +512,15 @@ typedef bool (*TreeIsDead)(void *argument, uint32_t block, uint16_t offset);
 
 typedef struct TreeVacuumCounts
 {
-	uint64_t leaves;  /* leaves visited */
-	uint64_t entries; /* live entries left behind */
-	uint64_t removed; /* entries removed */
-	uint64_t empty;   /* leaves that hold no entry now */
+	uint64_t leaves;    /* leaves visited */
+	uint64_t entries;   /* live entries left behind */
+	uint64_t removed;   /* entries removed */
+	uint64_t rewritten; /* leaves that they were removed from */
+	uint64_t empty;     /* leaves that hold no entry now */
 } TreeVacuumCounts;
 
 extern TreeStatus tree_vacuum_open(Tree *handle, TreeVacuum **vacuum);
-/* One leaf; TREE_END behind the last. Nothing is held between calls. `is_dead` NULL: only count. */
+/* The next leaves, one or some; TREE_END behind the last. Nothing is held between calls. `is_dead` NULL: only count. */
 extern TreeStatus tree_vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument,
                                    TreeVacuumCounts *counts);
 extern void tree_vacuum_close(TreeVacuum *vacuum);

@@ -16,6 +16,8 @@ TREE_SOURCES = \
 	tree/change/rewrite.c \
 	tree/change/full_leaf.c \
 	tree/change/vacuum.c \
+	tree/change/vacuum_leaf.c \
+	tree/change/vacuum_wave.c \
 	tree/client/chain.c \
 	tree/client/copies.c \
 	tree/client/directory.c \

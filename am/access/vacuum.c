@@ -11,8 +11,8 @@
  * is not believed.
  *
  * Leaves cost what as many bytes of pages would: a page read from disk for what is read, a dirtied one for
- * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between leaves, where
- * nothing is held.
+ * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between two calls of the tree,
+ * where nothing is held.
  *
  * Where leaves are empty behind the walk they are taken out of the tree (tree/change/merge.c), and the next leaves are made
  * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
@@ -155,22 +155,23 @@ charge(double *uncharged, double pages, int page_cost)
 }
 
 /*
- * A leaf was visited, and perhaps rewritten.
+ * Leaves were visited, and some of them rewritten.
  */
 static void
-note_leaf(Progress *progress, bool rewritten)
+note_leaves(Progress *progress, uint64 leaves, uint64 rewritten)
 {
-	progress->read += progress->pages_per_leaf;
-	charge(&progress->uncharged_read, progress->pages_per_leaf, VacuumCostPageMiss);
-	if (rewritten)
-		charge(&progress->uncharged_written, progress->pages_per_leaf, VacuumCostPageDirty);
+	double		pages = progress->pages_per_leaf * leaves;
+
+	progress->read += pages;
+	charge(&progress->uncharged_read, pages, VacuumCostPageMiss);
+	charge(&progress->uncharged_written, progress->pages_per_leaf * rewritten, VacuumCostPageDirty);
 	if (progress->report)
 		pgstat_progress_update_param(PROGRESS_SCAN_BLOCKS_DONE,
 									 (int64) Min(progress->read, (double) progress->pages));
 }
 
 /*
- * Goes on to the next leaf, whichever of two memory nodes is lost meanwhile.  False: there is none.
+ * Goes on to the next leaves, whichever of two memory nodes is lost meanwhile.  False: there is none.
  */
 static bool
 walk_on(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalState *removal, TreeVacuumCounts *counts)
@@ -199,12 +200,12 @@ walk_leaves(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalS
 {
 	for (;;)
 	{
-		uint64		removed = counts->removed;
+		TreeVacuumCounts before = *counts;
 
 		vacuum_delay_point();
 		if (!walk_on(relation, index, vacuum, removal, counts))
 			return;
-		note_leaf(progress, counts->removed != removed);
+		note_leaves(progress, counts->leaves - before.leaves, counts->rewritten - before.rewritten);
 	}
 }
 

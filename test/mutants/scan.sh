@@ -23,6 +23,12 @@ mutate stopped_scan_ends test_scan tree/scan/scan.c \
 	's/(return client_fail\(client, TREE_STOPPED, "stopped between two leaves"\);)/{ scan->ended = true; $1 }/'
 mutate scan_reads_nothing_ahead test_scan tree/scan/scan.c \
 	's/scan->depth \*= 2;/scan->depth = 1;/'
+mutate scan_wave_believes_what_was_lost test_scan_wave tree/lock/node_read.c \
+	's/if \(status == TREE_RETRY \|\|\s+\(late/if ((late/'
+mutate scan_waves_are_shallow test_scan_wave tree/scan/scan.c \
+	's/\(scan->depth < READ_AHEAD_MAX && scan->deep != NULL\)/false/'
+mutate scan_waits_for_one_memory_node_after_the_other test_scan_wave tree/lock/node_read.c \
+	's/if \(chain_length\(pointers, count\) < count\)\n/if (false)\n/'
 mutate scan_start_leaf_not_judged torture=domains-16 tree/scan/scan.c \
 	's/where = -1;\n\treturn status;/where = 0;\n\treturn status;/; s/\*where = 1;/*where = 0;/'
 mutate scan_completes_no_splits test_check tree/scan/scan.c \
@@ -47,8 +53,8 @@ mutate ties_not_compared test_scan tree/scan/batch.c \
 	's/return lower == DECIDE_UNKNOWN \|\| upper == DECIDE_UNKNOWN \? DECIDE_UNKNOWN : DECIDE_EQUAL;/return DECIDE_EQUAL;/'
 mutate image_not_proved test_scan tree/lock/node_read.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
-mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum.c \
-	's/ \|\| node\[HEADER_GENERATION\] != vacuum->leaf\[HEADER_GENERATION\]//; s/if \(vacuum->victims\[slot\] != 0 && memcmp.*?\)\n/if (vacuum->victims[slot] \&\& word == 0)\n/'
+mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum_leaf.c \
+	's/ \|\| node\[HEADER_GENERATION\] != leaf->image\[HEADER_GENERATION\]//; s/if \(leaf->victims\[slot\] != 0 && memcmp.*?\)\n/if (leaf->victims[slot] \&\& word == 0)\n/'
 mutate scan_outrun_is_damage test_damage tree/scan/scan.c \
 	's/changed \? 1 : mismatch->tries \+ 1;/mismatch->tries + 1;/'
 mutate scan_outrun_has_its_time_only test_damage tree/scan/scan.c \
@@ -73,6 +79,18 @@ mutate vacuum_outrun_has_few_tries test_vacuum tree/change/vacuum.c \
 	's/client_outrun\(client, &vacuum->outruns, JUDGE_ATTEMPTS\)/client_outrun(client, \&vacuum->outruns, 1)/'
 mutate vacuum_keeps_blocks test_vacuum tree/change/rewrite.c \
 	's/\tleaf_free_blocks\(tree, old, LEAF_NO_SLOT, NULL\);\n//'
+mutate vacuum_wave_trusts_judgment test_vacuum=--network tree/change/vacuum_wave.c \
+	's/ \|\|\n\t    !vacuum_unchanged\(g, leaf, leaf->locked\)//'
+mutate vacuum_wave_believes_the_parent test_vacuum tree/change/vacuum_leaf.c \
+	's/return pointer_address\(leaf->pointer\) == pointer_address\(right\) &&\s+\(high == NULL \|\| separator_equal\(.*?\)\);/return leaf != NULL \&\& g != NULL \&\& (right != 0 || high != NULL);/s'
+mutate vacuum_wave_forgets_doubt test_vacuum=--network tree/change/vacuum_wave.c \
+	's/\tunknown_drop\(vacuum->wave, &vacuum->wave_count\);\n/\t(void) unknown_drop;\n/'
+mutate vacuum_wave_keeps_blocks test_vacuum=--network tree/change/vacuum_wave.c \
+	's/\t\tleaf_free_blocks\(tree, leaf->locked, LEAF_NO_SLOT, NULL\);\n//'
+mutate vacuum_wave_goes_one_by_one test_vacuum=--network tree/change/vacuum_wave.c \
+	's/(wave_places\(const TreeVacuum \*vacuum\)\n\{\n)/$1\treturn 0;\n/'
+mutate vacuum_wave_believes_torn_leaves test_damage tree/change/vacuum_wave.c \
+	's/verdicts\[tiled\] == NODE_GOOD/verdicts[tiled] != NODE_STALE/'
 mutate vacuum_forgets_grown_root test_vacuum tree/change/vacuum.c \
 	's/if \(status == TREE_RETRY && pointer_address\(vacuum->next\) == tree->root\)/if (false)/'
 mutate vacuum_in_place test_vacuum tree/change/rewrite.c \

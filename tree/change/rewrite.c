@@ -27,18 +27,12 @@ leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const Overfl
 	}
 }
 
-TreeStatus
-leaf_rewrite(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *old, uint32_t *live)
+uint32_t
+leaf_rewrite_image(const NodeGeometry *g, uint64_t pointer, const uint64_t *old, uint64_t *node)
 {
-	const NodeGeometry *g = &tree->geometry;
-	uint64_t *node = tree->client->image_left;
-	FabricOp ops[REDO_OPS + 2];
 	LeafCells cells;
 	uint32_t kept;
-	int count;
-	TreeStatus status;
 
-	assert(lock->held);
 	assert(node != old);
 	leaf_gather(g, old, LEAF_NO_SLOT, NULL, &cells);
 	kept = cells.count;
@@ -46,6 +40,20 @@ leaf_rewrite(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *old
 	node_begin_like(g, node, old, pointer, old[HEADER_GENERATION] + 1);
 	leaf_fill(g, node, &cells, 0, cells.count);
 	node_seal(g, node);
+	return kept;
+}
+
+TreeStatus
+leaf_rewrite(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *old, uint32_t *live)
+{
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = tree->client->image_left;
+	FabricOp ops[REDO_OPS + 2];
+	uint32_t kept = leaf_rewrite_image(g, pointer, old, node);
+	int count;
+	TreeStatus status;
+
+	assert(lock->held);
 	count = lock_rewrite_ops(tree, lock, pointer, node, g->leaf_bytes, ops);
 	status = lock_write_and_release(tree, lock, ops, count, pointer, node, tree_node_bytes(tree, pointer, 0));
 	if (status != TREE_OK)

@@ -1,6 +1,7 @@
 /*
  * vacuum.c
- *		Removing entries: from the leftmost leaf along the right links to the last one.
+ *		Removing entries: from the leftmost leaf along the right links to the last one, many at once where that is possible
+ *		(vacuum_wave.c).
  *
  * A leaf is read and judged without a lock.  Only one with victims is locked, and they are removed by a
  * rewrite, with the next generation, if it still is the generation that was judged: inside one nothing leaves
@@ -9,7 +10,7 @@
  * is filled again, or merged into its left neighbor behind the walk: where that is to be looked for is remembered
  * (merge_walk.c).
  */
-#include "tree/change/merge.h"
+#include "tree/change/vacuum.h"
 #include "tree/scan/scan.h"
 
 /*
@@ -19,41 +20,34 @@
  */
 #define JUDGE_ATTEMPTS 1000
 
-struct TreeVacuum
-{
-	Tree *tree;
-	bool begun;
-	bool ended;
-	uint64_t epoch;           /* of the tree, when `next` was read */
-	uint64_t next;            /* the leaf to visit */
-	RightWalk walk;           /* from the first one to it */
-	uint64_t low[LINE_WORDS]; /* where it begins, unless it is the first: the last one's high fence */
-	uint32_t height;          /* of the tree when the walk began */
-	uint64_t leaves;          /* visited so far, for the estimates */
-	uint64_t entries;
-	uint64_t *leaf;                     /* NODE_MAX_BYTES: the copy that was judged */
-	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
-	uint32_t victim_count;
-	bool outrun;       /* the last try met a leaf that others had changed since the judgment */
-	Outrun outruns;    /* such tries at this leaf */
-	EmptyRanges empty; /* where leaves were left without an entry */
-};
-
 TreeStatus
 tree_vacuum_open(Tree *handle, TreeVacuum **vacuum)
 {
 	const size_t head = (sizeof(TreeVacuum) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	const size_t leaf = handle->geometry.leaf_bytes;
 	TreeVacuum *v;
+	char *place;
 
 	assert(handle->client != NULL);
 	assert(vacuum != NULL);
 	*vacuum = NULL;
-	v = client_allocate(handle->client, head + NODE_MAX_BYTES + LINE_BYTES);
+	v = client_allocate(handle->client, head + LINE_BYTES + 2 * NODE_MAX_BYTES + 2 * READ_AHEAD_MAX * leaf +
+	                                        FENCE_IMAGE_BYTES);
 	if (v == NULL)
 		return client_fail(handle->client, TREE_NO_MEMORY, "no memory for a vacuum");
 	memset(v, 0, sizeof(*v));
 	v->tree = handle;
-	v->leaf = (uint64_t *) (((uintptr_t) v + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
+	v->depth = READ_AHEAD_MAX;
+	place = (char *) (((uintptr_t) v + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1));
+	v->single.image = (uint64_t *) place;
+	v->parent = (uint64_t *) (place + NODE_MAX_BYTES);
+	place += 2 * NODE_MAX_BYTES;
+	for (int i = 0; i < READ_AHEAD_MAX; i++, place += 2 * leaf)
+	{
+		v->wave[i].image = (uint64_t *) place;
+		v->wave[i].locked = (uint64_t *) (place + leaf);
+	}
+	v->fence_image = (uint8_t *) place;
 	*vacuum = v;
 	return TREE_OK;
 }
@@ -96,153 +90,57 @@ vacuum_begin(TreeVacuum *vacuum)
 	return TREE_OK;
 }
 
-/* Which TIDs of a posting cell are dead: a bit for each. */
-static uint8_t
-posting_judge(const NodeGeometry *g, const uint64_t *head, const uint64_t *cell, TreeIsDead is_dead,
-              void *argument)
-{
-	uint8_t dead = 0;
-
-	assert(cell_is_posting(cell) && !cell_is_posting(head));
-	assert(g->posting_tids <= 8 || !g->format.postings);
-	for (uint32_t i = 0; i < g->posting_tids; i++)
-	{
-		uint64_t word0 = posting_word0(head, posting_get(cell, i));
-
-		if (posting_get(cell, i) != 0 && is_dead(argument, cell_block(word0), cell_offset(word0)))
-			dead |= (uint8_t) (1u << i);
-	}
-	return dead;
-}
-
-/* Marks the victims in the copy. Calls is_dead: nothing is held. */
-static void
-vacuum_judge(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
-{
-	const NodeGeometry *g = &vacuum->tree->geometry;
-	const uint64_t *head = NULL;
-
-	assert(!vacuum->tree->client->holding);
-	assert(node_level(vacuum->leaf) == 0);
-	memset(vacuum->victims, 0, sizeof(vacuum->victims));
-	vacuum->victim_count = 0;
-	for (uint32_t slot = 0; is_dead != NULL && slot < g->leaf_cells; slot++)
-	{
-		const uint64_t *cell = vacuum->leaf + leaf_cell_word(g, slot);
-
-		/* Dead-marked ones, too: their TIDs are given free like those of others. */
-		if (cell_is_posting(cell))
-			vacuum->victims[slot] = posting_judge(g, head, cell, is_dead, argument);
-		else
-		{
-			head = cell;
-			vacuum->victims[slot] =
-				leaf_keeps(cell[0], false) && is_dead(argument, cell_block(cell[0]), cell_offset(cell[0]));
-		}
-		vacuum->victim_count += (uint32_t) __builtin_popcount(vacuum->victims[slot]);
-	}
-}
-
-/* Whether the locked leaf still has each victim as it was judged. */
-static bool
-victims_unchanged(const TreeVacuum *vacuum, const uint64_t *node)
-{
-	const NodeGeometry *g = &vacuum->tree->geometry;
-
-	assert(vacuum->victim_count > 0);
-	if (node_level(node) != 0 || node[HEADER_GENERATION] != vacuum->leaf[HEADER_GENERATION])
-		return false;
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-	{
-		uint32_t word = leaf_cell_word(g, slot);
-
-		if (vacuum->victims[slot] != 0 && memcmp(node + word, vacuum->leaf + word, g->cell_bytes) != 0)
-			return false;
-	}
-	return true;
-}
-
-/* Takes the victims out of the image that the rewrite is made from. */
-static void
-victims_mark(const TreeVacuum *vacuum, uint64_t *node)
-{
-	const NodeGeometry *g = &vacuum->tree->geometry;
-
-	assert(vacuum->victim_count > 0);
-	assert(node != vacuum->leaf);
-	for (uint32_t slot = 0; slot < g->leaf_cells; slot++)
-	{
-		uint64_t *cell = node + leaf_cell_word(g, slot);
-
-		for (uint32_t i = 0; cell_is_posting(cell) && i < g->posting_tids; i++)
-			if ((vacuum->victims[slot] & 1u << i) != 0)
-				posting_remove(cell, i);
-		if (vacuum->victims[slot] != 0 && !cell_is_posting(cell))
-			cell[0] &= ~(3ull << CELL_STATE_SHIFT);
-	}
-}
-
 /*
- * Removes the victims under the leaf's lock; *live is what is left.  TREE_RETRY: it is not the generation
- * that was judged, or doubt was settled: read it again.
+ * Removes the victims under the leaf's lock.  TREE_RETRY: it is not the generation that was judged, or doubt was settled: read it
+ * again.
  */
 static TreeStatus
-vacuum_remove(TreeVacuum *vacuum, uint32_t *live)
+vacuum_remove(TreeVacuum *vacuum, VacuumLeaf *leaf)
 {
 	Tree *tree = vacuum->tree;
 	uint64_t *old = tree->client->image;
-	uint32_t bytes = tree_node_bytes(tree, vacuum->next, 0);
+	uint32_t bytes = tree_node_bytes(tree, leaf->pointer, 0);
 	LockHandle lock;
 	TreeStatus status;
 
-	assert(vacuum->victim_count > 0);
-	status = lock_and_read(tree, vacuum->next, bytes, old, &lock);
+	assert(leaf->victim_count > 0);
+	status = lock_and_read(tree, leaf->pointer, bytes, old, &lock);
 	if (status != TREE_OK)
 		return status;
-	if (!victims_unchanged(vacuum, old))
+	if (!vacuum_unchanged(&tree->geometry, leaf, old))
 	{
 		vacuum->outrun = true;
-		status = lock_release(tree, &lock, vacuum->next, old, bytes);
+		status = lock_release(tree, &lock, leaf->pointer, old, bytes);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
-	victims_mark(vacuum, old);
-	status = leaf_rewrite(tree, &lock, vacuum->next, old, live);
+	vacuum_mark(&tree->geometry, leaf, old);
+	status = leaf_rewrite(tree, &lock, leaf->pointer, old, &leaf->live);
 	if (status == TREE_OK)
-		TREE_COUNT(tree, deletes, vacuum->victim_count);
+		TREE_COUNT(tree, deletes, leaf->victim_count);
 	return status;
-}
-
-/* Whether the leaf begins where the one before it ended: a walk that always goes up comes to an end. */
-static bool
-vacuum_goes_up(const TreeVacuum *vacuum)
-{
-	const NodeGeometry *g = &vacuum->tree->geometry;
-
-	assert(vacuum->begun);
-	return vacuum->leaves == 0 || separator_equal(g, vacuum->leaf + g->low_word, vacuum->low);
 }
 
 /* One try at the leaf vacuum->next; TREE_RETRY: again. */
 static TreeStatus
-vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *live)
+vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 {
 	Tree *tree = vacuum->tree;
-	TreeStatus status = access_read_node(tree, vacuum->next, 0, vacuum->leaf);
+	VacuumLeaf *leaf = &vacuum->single;
+	TreeStatus status = access_read_node(tree, vacuum->next, 0, leaf->image);
 
 	assert(vacuum->begun);
-	assert(live != NULL);
 	/* Where the only leaf has become the root of more, they are all still to be visited. */
 	if (status == TREE_RETRY && pointer_address(vacuum->next) == tree->root)
 		vacuum->begun = false;
 	if (status != TREE_OK)
 		return status;
-	if (!vacuum_goes_up(vacuum))
+	leaf->pointer = vacuum->next;
+	if (!vacuum_is_at(vacuum, leaf))
 		return client_fail(tree->client, TREE_DAMAGED,
 		                   "leaf %llx: does not begin where the one before it ends",
 		                   (unsigned long long) vacuum->next);
-	vacuum_judge(vacuum, is_dead, argument);
-	*live = leaf_live(&tree->geometry, vacuum->leaf);
-	return vacuum->victim_count > 0 ? vacuum_remove(vacuum, live) : TREE_OK;
+	vacuum_judge(vacuum, leaf, is_dead, argument);
+	return leaf->victim_count > 0 ? vacuum_remove(vacuum, leaf) : TREE_OK;
 }
 
 /* The walk is over: what it counted is what the tree has, but for what changed meanwhile. */
@@ -279,6 +177,8 @@ vacuum_refresh(TreeVacuum *vacuum)
 		return;
 	vacuum->epoch = vacuum->tree->epoch;
 	vacuum->begun = false;
+	vacuum->parent_known = false;
+	vacuum->wave_count = 0;
 	vacuum->leaves = 0;
 	vacuum->entries = 0;
 	vacuum->empty.count = 0;
@@ -301,7 +201,7 @@ vacuum_outrun(TreeVacuum *vacuum)
 
 /* Tries at the leaf vacuum->next, or at the first one, until it is judged and rid of its victims. */
 static TreeStatus
-vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *live)
+vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 {
 	TreeClient *client = vacuum->tree->client;
 	TreeStatus status = TREE_RETRY;
@@ -312,7 +212,7 @@ vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 	{
 		status = vacuum->begun ? TREE_OK : vacuum_begin(vacuum);
 		if (status == TREE_OK)
-			status = vacuum_visit(vacuum, is_dead, argument, live);
+			status = vacuum_visit(vacuum, is_dead, argument);
 		if (status == TREE_RETRY && client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped between two tries at a leaf");
 		if (status == TREE_RETRY && vacuum->outrun)
@@ -327,33 +227,94 @@ vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, uint32_t *l
 	                   (unsigned long long) vacuum->next, JUDGE_ATTEMPTS);
 }
 
-/* tree_vacuum_next(), inside its critical section. */
+/* The walk goes on behind a leaf that is rid of its victims. */
 static TreeStatus
-vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+vacuum_pass(TreeVacuum *vacuum, const VacuumLeaf *leaf, TreeVacuumCounts *counts)
 {
-	Tree *tree = vacuum->tree;
-	uint32_t live = 0;
-	TreeStatus status;
+	const NodeGeometry *g = &vacuum->tree->geometry;
 
-	vacuum_refresh(vacuum);
-	status = vacuum_tries(vacuum, is_dead, argument, &live);
-	if (status != TREE_OK)
-		return status;
+	assert(pointer_address(leaf->pointer) == pointer_address(vacuum->next));
 	counts->leaves++;
-	counts->entries += live;
-	counts->removed += vacuum->victim_count;
-	counts->empty += live == 0;
-	if (live == 0)
-		empty_ranges_add(&tree->geometry, &vacuum->empty, vacuum->leaf);
+	counts->entries += leaf->live;
+	counts->empty += leaf->live == 0;
+	if (leaf->live == 0)
+		empty_ranges_add(g, &vacuum->empty, leaf->image);
 	vacuum->leaves++;
-	vacuum->entries += live;
+	vacuum->entries += leaf->live;
 	if (!walk_goes_on(&vacuum->walk, vacuum->next))
-		return access_ring(tree, vacuum->next);
-	vacuum->next = vacuum->leaf[HEADER_RIGHT];
-	node_get_fence(&tree->geometry, vacuum->leaf, true, vacuum->low);
+		return access_ring(vacuum->tree, vacuum->next);
+	vacuum->next = leaf->image[HEADER_RIGHT];
+	node_get_fence(g, leaf->image, true, vacuum->low);
 	if (vacuum->next == POINTER_NONE)
 		vacuum_end(vacuum);
 	return TREE_OK;
+}
+
+/* The leaf at hand as the wave has it; NULL: it does not. */
+static VacuumLeaf *
+wave_head(TreeVacuum *vacuum)
+{
+	VacuumLeaf *leaf = vacuum->wave_next < vacuum->wave_count ? &vacuum->wave[vacuum->wave_next] : NULL;
+
+	return leaf != NULL && !vacuum->ended && vacuum_is_at(vacuum, leaf) ? leaf : NULL;
+}
+
+/* Passes the leaf at hand and what follows it in the wave, as far as they have no victims any more. */
+static TreeStatus
+pass_done(TreeVacuum *vacuum, TreeVacuumCounts *counts)
+{
+	VacuumLeaf *leaf = wave_head(vacuum);
+	TreeStatus status = TREE_OK;
+
+	while (status == TREE_OK && leaf != NULL && leaf->done)
+	{
+		status = vacuum_pass(vacuum, leaf, counts);
+		vacuum->wave_next++;
+		leaf = wave_head(vacuum);
+	}
+	return status;
+}
+
+/* The leaf at hand goes by itself: as the wave has judged it, or, where that does not hold any more, read anew. */
+static TreeStatus
+pass_single(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+{
+	VacuumLeaf *leaf = wave_head(vacuum);
+	TreeStatus status = TREE_RETRY;
+
+	if (leaf != NULL)
+		status = vacuum_remove(vacuum, leaf);
+	if (status == TREE_RETRY)
+	{
+		leaf = &vacuum->single;
+		status = vacuum_tries(vacuum, is_dead, argument);
+	}
+	if (status != TREE_OK)
+		return status;
+	vacuum->wave_next++;
+	counts->removed += leaf->victim_count;
+	counts->rewritten += leaf->victim_count > 0;
+	return vacuum_pass(vacuum, leaf, counts);
+}
+
+/* tree_vacuum_next(), as a critical section. */
+static TreeStatus
+vacuum_next(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
+{
+	const VacuumLeaf *leaf;
+	TreeStatus status = TREE_OK;
+
+	vacuum_refresh(vacuum);
+	if (!vacuum->begun)
+		status = vacuum_begin(vacuum);
+	if (status == TREE_OK && wave_head(vacuum) == NULL)
+		status = vacuum_wave(vacuum, is_dead, argument, counts);
+	if (status != TREE_OK && status != TREE_RETRY)
+		return status;
+	leaf = status == TREE_OK ? wave_head(vacuum) : NULL;
+	if (leaf != NULL && leaf->done)
+		return pass_done(vacuum, counts);
+	return pass_single(vacuum, is_dead, argument, counts);
 }
 
 TreeStatus

@@ -25,15 +25,15 @@ TreeStatus
 leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
                        NodeVerdict *verdicts)
 {
-	LeafKey keys[TREE_PREFETCH_MAX];
-	uint64_t *missed_images[TREE_PREFETCH_MAX];
-	uint64_t missed[TREE_PREFETCH_MAX];
-	NodeVerdict judged[TREE_PREFETCH_MAX];
-	int places[TREE_PREFETCH_MAX];
+	LeafKey keys[READ_AHEAD_MAX];
+	uint64_t *missed_images[READ_AHEAD_MAX];
+	uint64_t missed[READ_AHEAD_MAX];
+	NodeVerdict judged[READ_AHEAD_MAX];
+	int places[READ_AHEAD_MAX];
 	int misses = 0;
 	TreeStatus status;
 
-	assert(count > 0 && count <= TREE_PREFETCH_MAX);
+	assert(count > 0 && count <= READ_AHEAD_MAX);
 	if (tree->client->shared->leaves == NULL)
 		return access_read_leaves(tree, pointers, count, images, verdicts);
 	for (int i = 0; i < count; i++)

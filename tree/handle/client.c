@@ -151,6 +151,7 @@ tree_client_close(TreeClient *client)
 	for (int level = 1; level < SCRATCH_LEVELS; level++)
 		client_release(client, client->scratch[level]);
 	client_release(client, client->many);
+	client_release(client, client->wave);
 	client->options.release(client->options.allocate_argument, client);
 	return status;
 }

@@ -2,7 +2,7 @@
  * node_read.c
  *		Reads of nodes that are believed: torn ones are repeated, in the end under the lock.
  */
-#include "tree/internal.h"
+#include "tree/client/wave.h"
 
 /* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
 #define TORN_PAUSE_US 2u
@@ -150,41 +150,133 @@ read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
 	return TREE_OK;
 }
 
+/* ---- several leaves ---- */
+
+/* What came of READs of a leaf that was read together with others; it may be the root, which is a leaf no more. */
+static NodeVerdict
+leaf_judge(Tree *tree, uint64_t pointer, const uint64_t *image)
+{
+	NodeVerdict verdict = node_check(&tree->geometry, image, tree->tree, pointer);
+
+	if (verdict == NODE_GOOD && node_level(image) != 0)
+	{
+		tree->root_is_leaf = false;
+		return NODE_STALE;
+	}
+	/* It is read again by itself, and then said to be damaged. */
+	return verdict == NODE_DAMAGED ? NODE_TORN : verdict;
+}
+
+/* READs of leaves on one memory node by one chain. */
+static TreeStatus
+read_chain(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images, NodeVerdict *verdicts)
+{
+	FabricOp ops[FABRIC_MAX_CHAIN];
+	bool late;
+	TreeStatus status;
+
+	assert(count > 0 && count <= (int) FABRIC_MAX_CHAIN);
+	for (int i = 0; i < count; i++)
+		ops[i] = read_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
+	status = read_in_time(tree, pointer_memory_node(pointers[0]), ops, count, &late);
+	if (status != TREE_OK)
+		return status;
+	for (int i = 0; i < count; i++)
+		verdicts[i] = late ? NODE_TORN : leaf_judge(tree, pointers[i], images[i]);
+	return TREE_OK;
+}
+
+Wave *
+access_wave(Tree *tree)
+{
+	TreeClient *client = tree->client;
+
+	if (tree->copies != NULL || client->techniques.credits != 0)
+		return NULL;
+	if (client->wave == NULL)
+		client->wave = client_allocate_beside(client, client, sizeof(Wave));
+	return client->wave;
+}
+
+/*
+ * The same of leaves on any memory nodes by one wave.  As long as any of its chains may have taken all of its READs have, where
+ * time matters; what was lost is read again by itself.
+ */
+static TreeStatus
+read_wave(Tree *tree, Wave *wave, const uint64_t *pointers, int count, uint64_t *const *images,
+          NodeVerdict *verdicts)
+{
+	TreeClient *client = tree->client;
+	uint64_t begin = client_now_us(client);
+	bool late;
+
+	wave_begin(wave, tree);
+	for (int i = 0; i < count; i++)
+	{
+		FabricOp op = read_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
+
+		wave_add(wave, pointer_memory_node(pointers[i]), &op);
+	}
+	wave_end(wave);
+	late = client_now_us(client) - begin > READ_BOUND_US;
+	for (int i = 0; i < count; i++)
+	{
+		uint32_t node = pointer_memory_node(pointers[i]);
+		TreeStatus status = wave_status(wave, node);
+
+		if (status != TREE_OK && status != TREE_RETRY)
+			return status;
+		if (status == TREE_RETRY ||
+		    (late && (access_capabilities(client, node)->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0))
+			verdicts[i] = NODE_TORN;
+		else
+			verdicts[i] = leaf_judge(tree, pointers[i], images[i]);
+	}
+	return TREE_OK;
+}
+
+/* Of the first leaves, those that lie on one memory node and go by one chain. */
+static int
+chain_length(const uint64_t *pointers, int count)
+{
+	int n = 1;
+
+	while (n < count && n < (int) FABRIC_MAX_CHAIN &&
+	       pointer_memory_node(pointers[n]) == pointer_memory_node(pointers[0]))
+		n++;
+	return n;
+}
+
 TreeStatus
 access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
                    NodeVerdict *verdicts)
 {
-	FabricOp ops[TREE_PREFETCH_MAX];
-	uint32_t memory_node = pointer_memory_node(pointers[0]);
-	bool late;
-	TreeStatus status;
+	TreeClient *client = tree->client;
+	Wave *wave = NULL;
+	TreeStatus status = TREE_OK;
 
-	assert(count > 0 && count <= TREE_PREFETCH_MAX);
-	assert(!tree->client->holding);
-
+	assert(count > 0 && count <= READ_AHEAD_MAX);
+	assert(!client->holding);
 	for (int i = 0; i < count; i++)
+		if (pointer_memory_node(pointers[i]) >= client->options.nodes)
+			return client_fail(client, TREE_DAMAGED, "tree %llx: pointer to memory node %u of %u",
+			                   (unsigned long long) tree->tree, pointer_memory_node(pointers[i]),
+			                   client->options.nodes);
+	if (chain_length(pointers, count) < count)
+		wave = access_wave(tree);
+	if (wave != NULL)
+		status = read_wave(tree, wave, pointers, count, images, verdicts);
+	for (int i = 0, n; wave == NULL && status == TREE_OK && i < count; i += n)
 	{
-		assert(pointer_memory_node(pointers[i]) == memory_node);
-		ops[i] = read_op(pointers[i], tree_node_bytes(tree, pointers[i], 0), images[i]);
+		n = chain_length(pointers + i, count - i);
+		status = read_chain(tree, pointers + i, n, images + i, verdicts + i);
 	}
-	status = read_in_time(tree, memory_node, ops, count, &late);
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, leaf_reads, (uint64_t) count);
 	for (int i = 0; i < count; i++)
-	{
-		verdicts[i] = late ? NODE_TORN : node_check(&tree->geometry, images[i], tree->tree, pointers[i]);
-		if (verdicts[i] == NODE_GOOD && node_level(images[i]) != 0)
-		{
-			verdicts[i] = NODE_STALE;
-			tree->root_is_leaf = false;
-		}
-		/* It is read again by itself, and then said to be damaged. */
-		if (verdicts[i] == NODE_DAMAGED)
-			verdicts[i] = NODE_TORN;
 		if (verdicts[i] == NODE_TORN)
 			TREE_COUNT(tree, torn_reads, 1);
-	}
 	return TREE_OK;
 }
 

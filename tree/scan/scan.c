@@ -7,8 +7,8 @@
  * fences never change and entries only move right, so nothing is missed and nothing met twice, however old
  * the copies are that led there.  What was split in between is reached by right links.
  *
- * Leaves are read ahead as children of a cached level-1 node, one chain for several.  Nothing is held between
- * calls, and nothing while the comparator runs: it may jump away, and tree_scan_close() frees everything.
+ * Leaves are read ahead as children of a cached level-1 node, as many as the scan has used so far, up to READ_AHEAD_MAX, and from
+ * all memory nodes at once.  Nothing is held between calls, and nothing while the comparator runs: it may jump away, and tree_scan_close() frees everything.
  */
 #include "tree/scan/scan.h"
 
@@ -176,10 +176,7 @@ worth_reading(const TreeScan *scan, const uint64_t *separator)
 	return decision == (scan->direction == TREE_FORWARD ? DECIDE_ABOVE : DECIDE_BELOW);
 }
 
-/*
- * Collects the pointers of the next leaves: children from `place` on, in the order of the scan, on one memory
- * node.
- */
+/* Collects the pointers of the next leaves: children from `place` on, in the order of the scan. */
 static void
 ahead_choose(TreeScan *scan, uint32_t place)
 {
@@ -197,13 +194,46 @@ ahead_choose(TreeScan *scan, uint32_t place)
 		uint64_t pointer = parent->node[inner_cell_word(g, i)];
 
 		/* The first one begins where the stop bound is not yet: it is needed. */
-		if (ahead->count > 0 && (pointer_memory_node(pointer) != pointer_memory_node(ahead->pointers[0]) ||
-		                         !worth_reading(scan, child_separator(scan, place))))
+		if (ahead->count > 0 && !worth_reading(scan, child_separator(scan, place)))
 			break;
 		ahead->pointers[ahead->count++] = pointer;
 		place = forward ? place + 1 : place - 1;
 	}
 	parent->hint = place;
+}
+
+/* Where the leaves that are chosen go. */
+static void
+ahead_images(TreeScan *scan)
+{
+	const uint32_t bytes = scan->tree->geometry.leaf_bytes;
+	ScanAhead *ahead = &scan->ahead;
+	uintptr_t deep = ((uintptr_t) scan->deep + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
+
+	assert(ahead->count <= TREE_PREFETCH_MAX || scan->deep != NULL);
+	for (int i = 0; i < ahead->count; i++)
+		ahead->images[i] = scan->deep == NULL ? scan->buffers[i] : (uint64_t *) (deep + (size_t) i * bytes);
+}
+
+/*
+ * How many leaves the next wave reads: twice as many, as the scan has used those before.  But half as many where all of them
+ * came torn, as they do if they took too long together.
+ */
+static void
+ahead_deepen(TreeScan *scan)
+{
+	const ScanAhead *ahead = &scan->ahead;
+
+	if (ahead->verdicts[0] == NODE_TORN && ahead->verdicts[ahead->count - 1] == NODE_TORN)
+	{
+		scan->depth = scan->depth > 1 ? scan->depth / 2 : 1;
+		return;
+	}
+	if (scan->depth == TREE_PREFETCH_MAX && scan->deep == NULL)
+		scan->deep = client_allocate_beside(scan->tree->client, scan,
+		                                    READ_AHEAD_MAX * scan->tree->geometry.leaf_bytes + LINE_BYTES);
+	if (scan->depth < TREE_PREFETCH_MAX || (scan->depth < READ_AHEAD_MAX && scan->deep != NULL))
+		scan->depth *= 2;
 }
 
 /* Reads the next leaves ahead, as far as the level-1 node at hand tells them. None may come of it. */
@@ -215,7 +245,7 @@ ahead_read(TreeScan *scan)
 	TreeStatus status;
 
 	assert(ahead->next == ahead->count);
-	assert(scan->depth >= 1 && scan->depth <= TREE_PREFETCH_MAX);
+	assert(scan->depth >= 1 && scan->depth <= READ_AHEAD_MAX);
 	ahead_drop(scan);
 	if (!parent_find(scan, &place))
 		return TREE_OK;
@@ -229,15 +259,15 @@ ahead_read(TreeScan *scan)
 		                   (unsigned long long) scan->parent.pointer);
 	}
 	leaves_mark(scan, ahead->pointers, ahead->count);
+	ahead_images(scan);
 	status =
-		leaf_cache_read_leaves(scan->tree, ahead->pointers, ahead->count, scan->buffers, ahead->verdicts);
+		leaf_cache_read_leaves(scan->tree, ahead->pointers, ahead->count, ahead->images, ahead->verdicts);
 	if (status != TREE_OK)
 	{
 		ahead_drop(scan);
 		return status == TREE_RETRY ? TREE_OK : status;
 	}
-	if (scan->depth < TREE_PREFETCH_MAX)
-		scan->depth *= 2;
+	ahead_deepen(scan);
 	return TREE_OK;
 }
 
@@ -483,7 +513,7 @@ ahead_head(TreeScan *scan, uint64_t **leaf)
 		return TREE_OK;
 	if (ahead->verdicts[i] == NODE_TORN)
 	{
-		status = leaf_read(scan, ahead->pointers[i], scan->buffers[i]);
+		status = leaf_read(scan, ahead->pointers[i], ahead->images[i]);
 		if (status != TREE_OK && status != TREE_RETRY)
 			return status;
 		ahead->verdicts[i] = status == TREE_OK ? NODE_GOOD : NODE_STALE;
@@ -495,7 +525,7 @@ ahead_head(TreeScan *scan, uint64_t **leaf)
 		ahead_drop(scan);
 		return TREE_OK;
 	}
-	*leaf = scan->buffers[i];
+	*leaf = ahead->images[i];
 	return TREE_OK;
 }
 
@@ -713,6 +743,7 @@ tree_scan_close(TreeScan *scan)
 	assert(client != NULL);
 	assert(!client->holding);
 	client_release(client, scan->pool);
+	client_release(client, scan->deep);
 	client_release(client, scan);
 }
 

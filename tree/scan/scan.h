@@ -7,7 +7,7 @@
 
 #include "tree/internal.h"
 
-/* Buffers for leaves: those read ahead, and one for leaves that are read alone. */
+/* Buffers for leaves that each scan has: those read ahead, and one for leaves that are read alone. */
 #define SCAN_BUFFERS (TREE_PREFETCH_MAX + 1)
 
 /* The buffer for leaves that are read alone; it alone is long enough for the root. */
@@ -16,13 +16,14 @@
 /* Room for a fence's image: it is read in whole words. */
 #define FENCE_IMAGE_BYTES (TREE_IMAGE_MAX_BYTES + OVERFLOW_ALIGN)
 
-/* Leaves read ahead and not yet consumed: entries [next, count) of the buffers. */
+/* Leaves read ahead and not yet consumed: entries [next, count). */
 typedef struct ScanAhead
 {
 	int count;
 	int next;
-	uint64_t pointers[TREE_PREFETCH_MAX];
-	NodeVerdict verdicts[TREE_PREFETCH_MAX];
+	uint64_t pointers[READ_AHEAD_MAX];
+	NodeVerdict verdicts[READ_AHEAD_MAX];
+	uint64_t *images[READ_AHEAD_MAX];
 } ScanAhead;
 
 /* The level-1 node whose children are read ahead. */
@@ -68,6 +69,7 @@ struct TreeScan
 	bool has_last;
 	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
 	uint64_t *buffers[SCAN_BUFFERS];
+	void *deep; /* memory for READ_AHEAD_MAX leaves, of a scan that has gone so far; NULL: it has not */
 	/*
 	 * Overflow keys of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
 	 * is the far fence's.

@@ -41,11 +41,11 @@ keep_tiling(TreeScan *scan, uint64_t *pointer)
 	*pointer = scan->pointer;
 	for (; i < ahead->count && ahead->verdicts[i] == NODE_GOOD; i++)
 	{
-		const uint64_t *near = scan_fence(scan, scan->buffers[i], scan->direction == TREE_BACKWARD);
+		const uint64_t *near = scan_fence(scan, ahead->images[i], scan->direction == TREE_BACKWARD);
 
 		if (separator_infinite(near) || !separator_equal(g, near, far_fence(scan, last)))
 			break;
-		last = scan->buffers[i];
+		last = ahead->images[i];
 		*pointer = ahead->pointers[i];
 	}
 	ahead->count = i;
@@ -91,7 +91,8 @@ scan_take(TreeScan *scan, TreeScanPosition *behind)
 	behind->right = last[HEADER_RIGHT];
 	behind->parent = scan->parent.pointer;
 	behind->epoch = scan->epoch;
-	behind->depth = (uint32_t) scan->depth;
+	/* The others shall have something to do, too. */
+	behind->depth = (uint32_t) (scan->depth < TREE_PREFETCH_MAX ? scan->depth : TREE_PREFETCH_MAX);
 	behind->ended = is_end(scan, behind->want);
 	return TREE_OK;
 }

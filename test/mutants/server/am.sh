@@ -120,9 +120,9 @@ mutate scans_queue_behind_vacuum specs/scan-barrier am/base/locks.c \
 mutate half_of_an_earlier_turn_not_waited_for specs/scan-barrier am/base/locks.c \
 	's/\twait_for_half\(index, 1 - half\);\n//'
 mutate leaves_read_cost_nothing t/026_parallel_vacuum am/access/vacuum.c \
-	's/\tcharge\(&progress->uncharged_read, progress->pages_per_leaf, VacuumCostPageMiss\);\n//'
+	's/\tcharge\(&progress->uncharged_read, pages, VacuumCostPageMiss\);\n//'
 mutate leaves_written_cost_nothing t/026_parallel_vacuum am/access/vacuum.c \
-	's/\tif \(rewritten\)\n\t\tcharge\(&progress->uncharged_written, progress->pages_per_leaf, VacuumCostPageDirty\);\n//'
+	's/\tcharge\(&progress->uncharged_written, progress->pages_per_leaf \* rewritten, VacuumCostPageDirty\);\n//'
 mutate vacuum_never_sleeps t/026_parallel_vacuum am/access/vacuum.c \
 	's/\t\tvacuum_delay_point\(\);\n(\t\tif \(!walk_on)/$1/'
 mutate all_rows_taken_for_dead sql/kill am/access/scan.c \
