@@ -91,7 +91,7 @@ insert($node, 500);
 $node->stop('immediate');
 log_since();
 $node->start;
-is($node->safe_psql('postgres', "SELECT sherman_heal('t_id') + sherman_heal('t_pad') >= 0"), 't', 'other sizes after a crash: entries in doubt are healed');
+is($node->safe_psql('postgres', "SELECT sherman_heal('t_id') + sherman_heal('t_pad') >= 0"), 't', 'other sizes after a crash: unverified entries are healed');
 is_whole($node, 'healed');
 like(log_since(), qr/32 MB and 512 channels now, and had \d+ MB and 256 channels: its content is kept/, 'the sizes were changed');
 is(total(), 32, 'to those of the settings');

@@ -412,14 +412,14 @@ test_record(void **state)
 	change.tree = f.record.tree;
 	change.root = f.record.root;
 	change.mutated_epoch = 7;
-	change.suspect_epoch = 5;
+	change.unverified_epoch = 5;
 	require_ok(tree_record_update_at(client.tree, copy_of(&f), &change));
 	require_ok(tree_record_update(client.tree, &change));
 	for (uint32_t i = 0; i < NODES; i++)
 	{
 		require_ok(tree_record_read(client.tree, f.record.tree, i, &record));
 		assert_int_equal(record.mutated_epoch, 7);
-		assert_int_equal(record.suspect_epoch, 5);
+		assert_int_equal(record.unverified_epoch, 5);
 		assert_int_equal(record.root, f.record.root);
 		assert_int_equal(record.database, 1);
 	}

@@ -205,13 +205,13 @@ report(void *argument, const char *message)
 
 /* Every entry is the model's or the work's. */
 static void
-judge_entry(void *argument, const TreeKey *key, bool suspect)
+judge_entry(void *argument, const TreeKey *key, bool unverified)
 {
 	Verdict *verdict = argument;
 	KeyEntry entry = {
 		.number = keyspace_number(verdict->f->space, key), .block = key->block, .offset = key->offset};
 
-	(void) suspect;
+	(void) unverified;
 	if (key_model_has(&verdict->f->model, &entry))
 		verdict->kept++;
 	else if (entry.block >= WORK_TID / 200)

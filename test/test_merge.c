@@ -624,7 +624,7 @@ see_empty_leaf(Other *other, TreeLeafSeen *leaf)
 	const TreeBatch *batch;
 
 	other->tree->geometry.ends = &lost;
-	tree_scan_suspects(other->scan, true);
+	tree_scan_unverified(other->scan, true);
 	require_ok(tree_scan_seek(other->scan, TREE_FORWARD, NULL, NULL));
 	do
 		require_ok(tree_scan_next(other->scan, &batch));

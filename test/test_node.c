@@ -484,7 +484,7 @@ test_fences(void **state)
 }
 
 /*
- * What a rewrite or split inherits: (epoch, LSN), suspect epoch, dead marks' unit, fences, right sibling
+ * What a rewrite or split inherits: (epoch, LSN), unverified epoch, dead marks' unit, fences, right sibling
  * (rule 14).
  */
 static void

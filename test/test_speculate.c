@@ -57,7 +57,7 @@ find(const TreeKey *key, bool expected)
 		return;
 	assert_int_equal(found.block, key->block);
 	assert_int_equal(found.offset, key->offset);
-	assert_false(found.suspect);
+	assert_false(found.unverified);
 }
 
 static TreeKey

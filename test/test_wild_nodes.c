@@ -175,7 +175,7 @@ try_scan(Fixture *f, TreeDirection direction)
 	int marked;
 
 	f->tree->geometry.ends = direction == TREE_FORWARD ? &lost : NULL;
-	tree_scan_suspects(f->scan, true);
+	tree_scan_unverified(f->scan, true);
 	assert_int_equal(tree_scan_seek(f->scan, direction, NULL, NULL), TREE_OK);
 	while ((status = tree_scan_next(f->scan, &batch)) == TREE_OK)
 	{
@@ -187,9 +187,9 @@ try_scan(Fixture *f, TreeDirection direction)
 		for (int i = 0; i < batch->count; i++)
 			(void) tree_batch_key(f->scan, batch, i, &key);
 		assert_ended(tree_batch_unchanged(f->scan, batch, &unchanged));
-		if (batch->count > 0 && !batch->suspect)
+		if (batch->count > 0 && !batch->unverified)
 			assert_ended(tree_mark_dead(f->tree, &batch->leaf, &dead, 1, &stamp, &marked));
-		else if (batch->suspect)
+		else if (batch->unverified)
 			assert_ended(tree_heal_leaf(f->tree, &batch->leaf, &dead, batch->count > 0, &stamp, &healed));
 	}
 	assert_ended(status);

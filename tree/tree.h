@@ -32,7 +32,7 @@ typedef struct TreeRecord
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
 	/* The first epoch whose leaves may be in doubt still, 0 = none are: those that see to them find the tree by it. */
-	uint32_t suspect_epoch;
+	uint32_t unverified_epoch;
 	/*
 	 * For each memory node that the tree has extents on, or may have soon, what tree_node_open() called its
 	 * memory; else 0.
@@ -96,7 +96,7 @@ extern TreeStatus tree_drop(TreeClient *client, uint64_t tree, uint32_t home);
 extern TreeStatus tree_record_read(TreeClient *client, uint64_t tree, uint32_t home, TreeRecord *record);
 /*
  * Changes the record at the home of record->root; fields changed: flags (or), mutated_epoch, removal_*, nonce,
- * suspect_epoch (the first one stays) and members where not 0.  TREE_INVALID: another memory node is a member in that place.
+ * unverified_epoch (the first one stays) and members where not 0.  TREE_INVALID: another memory node is a member in that place.
  */
 extern TreeStatus tree_record_update(TreeClient *client, const TreeRecord *record);
 
@@ -287,7 +287,7 @@ typedef struct TreeLeafSeen
 typedef struct TreeBatch
 {
 	int count;
-	bool suspect;    /* the leaf's stamp is not proven: entries may have lost their rows */
+	bool unverified; /* the leaf's stamp is not proven: entries may have lost their rows */
 	bool marks_void; /* it has dead marks that are not proven: entries under them are here like others */
 	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
 	TreeLeafSeen leaf;
@@ -310,7 +310,7 @@ typedef struct TreeFound
 {
 	uint32_t block;
 	uint16_t offset;
-	bool suspect; /* as in TreeBatch, or its leaf's marks are void */
+	bool unverified; /* as in TreeBatch, or its leaf's marks are void */
 } TreeFound;
 
 /*
@@ -491,7 +491,7 @@ extern bool tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf);
  */
 
 /* tree_scan_next() returns such leaves also when they have no entries, until the scan is given back or closed. */
-extern void tree_scan_suspects(TreeScan *scan, bool wanted);
+extern void tree_scan_unverified(TreeScan *scan, bool wanted);
 
 /*
  * Every entry of the leaf that was read was looked at: those in `gone` have no row and go, the others stay, and the leaf gets
@@ -594,8 +594,8 @@ extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
 
 /* One broken invariant; the walk goes on. May jump. */
 typedef void (*TreeCheckReport)(void *argument, const char *message);
-/* One live entry, in key order; `suspect`: of a leaf whose stamp is not proven. May jump. */
-typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key, bool suspect);
+/* One live entry, in key order; `unverified`: of a leaf whose stamp is not proven. May jump. */
+typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key, bool unverified);
 
 /*
  * Verifies every invariant that a quiet or busy tree keeps: header, stamps, sums, fences tiling each level,

@@ -27,7 +27,7 @@
 #include "am/access/scankeys.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
-#include "am/heal/suspect.h"
+#include "am/heal/unverified.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -72,7 +72,7 @@ typedef struct ShermanScan
 	ScanPlace	mark_place;
 	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
 	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
-	SuspectRows *rows;			/* NULL: no leaf in doubt was met yet */
+	UnverifiedRows *rows;			/* NULL: no unverified leaf was met yet */
 	bool		waited;			/* for the healer, who has ended all doubt */
 } ShermanScan;
 
@@ -115,7 +115,7 @@ pause_lookups(ShermanScan *state)
 	if (state->only != NULL)
 		scan_only_pause(state->only);
 	if (state->rows != NULL)
-		suspect_rows_pause(state->rows);
+		unverified_rows_pause(state->rows);
 }
 
 IndexScanDesc
@@ -162,7 +162,7 @@ sherman_endscan(IndexScanDesc scan)
 	if (state->only != NULL)
 		scan_only_end(state->only);
 	if (state->rows != NULL)
-		suspect_rows_end(state->rows);
+		unverified_rows_end(state->rows);
 	if (state->tree_scan != NULL)
 		sherman_return_scan(state->index, state->tree_scan);
 	scan_keys_free(state->keys);
@@ -476,14 +476,14 @@ return_only(IndexScanDesc scan)
 	return returned;
 }
 
-/* What looks up the rows of leaves in doubt. */
-static SuspectRows *
-suspect_rows(IndexScanDesc scan)
+/* What looks up the rows of unverified leaves. */
+static UnverifiedRows *
+unverified_rows(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
 	if (state->rows == NULL)
-		state->rows = suspect_rows_make(scan->heapRelation, scan->indexRelation, state->index, state->context);
+		state->rows = unverified_rows_make(scan->heapRelation, scan->indexRelation, state->index, state->context);
 	return state->rows;
 }
 
@@ -498,7 +498,7 @@ wait_healed(IndexScanDesc scan)
 	/* What other participants have read of a parallel scan does not come again. */
 	if (state->waited || scan->parallel_scan != NULL)
 		sherman_report_doubt(scan->indexRelation);
-	suspect_rows_pause(state->rows);
+	unverified_rows_pause(state->rows);
 	sherman_heal_wait(scan->indexRelation);
 	state->waited = true;
 }
@@ -529,32 +529,32 @@ is_rechecked(IndexScanDesc scan)
 {
 	ShermanScan *state = scan->opaque;
 
-	return scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY && (suspect_code(state->rows) & OWNER_CODE_PREDICATE) == 0;
+	return scan->xs_snapshot->snapshot_type == SNAPSHOT_DIRTY && (unverified_code(state->rows) & OWNER_CODE_PREDICATE) == 0;
 }
 
-/* return_entry() of a leaf in doubt: its row is looked up, whatever kind of scan this is. */
+/* return_entry() of an unverified leaf: its row is looked up, whatever kind of scan this is. */
 static pg_noinline bool
-return_suspect(IndexScanDesc scan, ScanDirection direction)
+return_unverified(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
-	SuspectFinding finding;
+	UnverifiedFinding finding;
 	TreeKey		key;
 
 	/* Gone meanwhile: then nobody sees its row. */
 	if (!batch_key(scan, state->position, &key))
 		return false;
-	finding = suspect_row_find(suspect_rows(scan), &key, scan->xs_snapshot);
-	if (finding == SUSPECT_UNKNOWN && is_rechecked(scan))
+	finding = unverified_row_find(unverified_rows(scan), &key, scan->xs_snapshot);
+	if (finding == UNVERIFIED_UNKNOWN && is_rechecked(scan))
 	{
 		scan->xs_recheck = true;
-		finding = SUSPECT_ROW;
+		finding = UNVERIFIED_ROW;
 	}
-	if (finding == SUSPECT_UNKNOWN)
+	if (finding == UNVERIFIED_UNKNOWN)
 		read_again(scan, &key, direction);
 	/* CLUSTER would leave the row out of the table. */
-	if (finding == SUSPECT_CHANGED && scan->xs_snapshot == SnapshotAny)
+	if (finding == UNVERIFIED_CHANGED && scan->xs_snapshot == SnapshotAny)
 		sherman_report_doubt(scan->indexRelation);
-	if (finding != SUSPECT_ROW)
+	if (finding != UNVERIFIED_ROW)
 		return false;
 	ItemPointerSet(&scan->xs_heaptid, key.block, key.offset);
 	if (scan->xs_want_itup)
@@ -566,14 +566,14 @@ return_suspect(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* False: a row that the snapshot does not see, of an index-only scan or of a leaf in doubt; or the batch was left. */
+/* False: a row that the snapshot does not see, of an index-only scan or of an unverified leaf; or the batch was left. */
 static inline bool
 return_entry(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
-	if (unlikely(state->batch->suspect))
-		return return_suspect(scan, direction);
+	if (unlikely(state->batch->unverified))
+		return return_unverified(scan, direction);
 	if (scan->xs_want_itup)
 		return (likely(state->only != NULL) &&
 				likely(scan_only_ready(state->only, scan, state->batch, state->serial, state->position))) ||
@@ -642,7 +642,7 @@ advance(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
-	if (scan->kill_prior_tuple && state->batch != NULL && !state->batch->suspect)
+	if (scan->kill_prior_tuple && state->batch != NULL && !state->batch->unverified)
 		sherman_kill_note(&state->kills, state->context, state->batch, state->position);
 	if (find_entry(scan, direction))
 		return true;
@@ -684,7 +684,7 @@ dirty_row_is_there(IndexScanDesc scan)
 	InitDirtySnapshot(dirty);
 	if (!table_index_fetch_tuple_check(scan->heapRelation, &tid, &dirty, &dead))
 	{
-		if (dead && !state->batch->suspect)
+		if (dead && !state->batch->unverified)
 			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
 		return false;
 	}
@@ -745,7 +745,7 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		{
 			int			count = 0;
 
-			if (unlikely(state->batch->suspect) && (suspect_code(suspect_rows(scan)) & OWNER_CODE_PREDICATE) != 0)
+			if (unlikely(state->batch->unverified) && (unverified_code(unverified_rows(scan)) & OWNER_CODE_PREDICATE) != 0)
 			{
 				/* Each row is taken once, however often it is met: all is read again. */
 				wait_healed(scan);
@@ -754,8 +754,8 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 			}
 			while (step_in_batch(scan, 1))
 			{
-				if (unlikely(state->batch->suspect) &&
-					!suspect_block_is_there(suspect_rows(scan), state->batch->entries[state->position].block))
+				if (unlikely(state->batch->unverified) &&
+					!unverified_block_is_there(unverified_rows(scan), state->batch->entries[state->position].block))
 					continue;
 				ItemPointerSet(&state->tids[count], state->batch->entries[state->position].block,
 							   state->batch->entries[state->position].offset);
@@ -765,7 +765,7 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 			 * In doubt, the rows are to be tested for the conditions, and the predicate, which are all that a
 			 * bitmap scan returns them for: it returns each once, in the order of the table, whole.
 			 */
-			tbm_add_tuples(bitmap, state->tids, count, state->batch->suspect);
+			tbm_add_tuples(bitmap, state->tids, count, state->batch->unverified);
 			total += count;
 		}
 	} while (scan_keys_next(state->keys, ForwardScanDirection));

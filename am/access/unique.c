@@ -31,7 +31,7 @@
 #include "am/access/access.h"
 #include "am/access/unique.h"
 #include "am/heal/heal.h"
-#include "am/heal/suspect.h"
+#include "am/heal/unverified.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -58,7 +58,7 @@ typedef struct UniqueLook
 	const UniqueRow *row;
 	ShermanIndex *opened;
 	TreeScan   *scan;
-	SuspectRows *rows;			/* NULL: no leaf in doubt was met */
+	UnverifiedRows *rows;			/* NULL: no unverified leaf was met */
 	TreeBound	low;
 	TreeBound	high;
 	uint32		block;			/* of the entry whose row was found */
@@ -130,7 +130,7 @@ static void
 end_look(UniqueLook *look)
 {
 	if (look->rows != NULL)
-		suspect_rows_end(look->rows);
+		unverified_rows_end(look->rows);
 	sherman_return_scan(look->opened, look->scan);
 }
 
@@ -160,9 +160,9 @@ next_batch(UniqueLook *look)
 }
 
 /*
- * What the row of an entry of a leaf in doubt, which may be in the way, is to it.
+ * What the row of an entry of an unverified leaf, which may be in the way, is to it.
  */
-static SuspectFinding
+static UnverifiedFinding
 find_row(UniqueLook *look, const TreeBatch *batch, int i)
 {
 	SnapshotData dirty;
@@ -170,13 +170,13 @@ find_row(UniqueLook *look, const TreeBatch *batch, int i)
 	TreeStatus	status = sherman_batch_key(look->opened, look->row->index, look->scan, batch, i, &key);
 
 	if (status == TREE_NOT_FOUND)
-		return SUSPECT_NO_ROW;
+		return UNVERIFIED_NO_ROW;
 	if (status != TREE_OK)
 		sherman_report_failure(status, look->row->index);
 	if (look->rows == NULL)
-		look->rows = suspect_rows_make(look->row->heap, look->row->index, look->opened, CurrentMemoryContext);
+		look->rows = unverified_rows_make(look->row->heap, look->row->index, look->opened, CurrentMemoryContext);
 	InitDirtySnapshot(dirty);
-	return suspect_row_find(look->rows, &key, &dirty);
+	return unverified_row_find(look->rows, &key, &dirty);
 }
 
 /*
@@ -222,7 +222,7 @@ look_at_entries(UniqueLook *look)
 	{
 		for (int i = 0; i < batch->count; i++)
 		{
-			SuspectFinding in_doubt;
+			UnverifiedFinding in_doubt;
 			ItemPointerData tid;
 			Finding		finding;
 
@@ -236,9 +236,9 @@ look_at_entries(UniqueLook *look)
 				continue;
 			}
 			finding = FOUND_NOTHING;
-			if (likely(!batch->suspect) || (in_doubt = find_row(look, batch, i)) == SUSPECT_ROW)
+			if (likely(!batch->unverified) || (in_doubt = find_row(look, batch, i)) == UNVERIFIED_ROW)
 				finding = look_at_row(look, &tid);
-			else if (in_doubt == SUSPECT_UNKNOWN)
+			else if (in_doubt == UNVERIFIED_UNKNOWN)
 				finding = look->row->check == UNIQUE_CHECK_PARTIAL ? FOUND_MAYBE : FOUND_DOUBT;
 			if (finding != FOUND_NOTHING)
 				return finding;

@@ -335,7 +335,7 @@ sweep(TreeClient *client, bool all)
 	entries = sherman_trees_list(&count);
 	for (int i = 0; i < count; i++)
 	{
-		if ((all || entries[i].suspect || entries[i].dead_since != 0) &&
+		if ((all || entries[i].unproven || entries[i].dead_since != 0) &&
 			sherman_find_database(databases, entries[i].database) != NULL)
 			wanted = list_append_unique_oid(wanted, entries[i].database);
 	}
@@ -355,16 +355,16 @@ end_round(TimestampTz now)
 	int			count;
 	ShermanTreeEntry *entries = sherman_trees_list(&count);
 	bool		dead = false;
-	bool		suspect = false;
+	bool		unproven = false;
 
 	for (int i = 0; i < count; i++)
 	{
 		dead |= entries[i].dead_since != 0;
-		suspect |= entries[i].suspect || entries[i].abandoned;
+		unproven |= entries[i].unproven || entries[i].abandoned;
 	}
 	plan.in_round = false;
-	plan.next = dead ? confirm : suspect ? TimestampTzPlusMilliseconds(now, plan.retry_ms) : 0;
-	if (suspect && !dead)
+	plan.next = dead ? confirm : unproven ? TimestampTzPlusMilliseconds(now, plan.retry_ms) : 0;
+	if (unproven && !dead)
 		plan.retry_ms = Min(plan.retry_ms * 2, sherman_collect_interval_s * 1000L);
 	if (plan.request == 0)
 		return;

@@ -81,7 +81,7 @@ tree_is_wanted(uint64 key, bool *again)
 	if (!sherman_trees_find(key, &entry))
 		return false;
 	*again = entry.heal_tries > 1;
-	return entry.heal_now && (entry.suspect_epoch != 0 || sherman_trees_copies_doubted(&entry, false));
+	return entry.heal_now && (entry.unverified_epoch != 0 || sherman_trees_copies_doubted(&entry, false));
 }
 
 /*

@@ -250,7 +250,7 @@ sherman_define_settings(void)
 							 &sherman_autoheal, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.heal_timeout",
-							"How long a session waits for the healer at an entry in doubt that it may not look up itself.",
+							"How long a session waits for the healer at an unverified entry that it may not look up itself.",
 							"Such are the entries of indexes over functions of the table's owner. 0 is not at all.",
 							&sherman_heal_timeout_ms, DEFAULT_HEAL_TIMEOUT_MS, 0, INT_MAX,
 							PGC_USERSET, GUC_UNIT_MS, NULL, NULL, NULL);

@@ -251,10 +251,10 @@ typedef struct ShermanTreeEntry
 	uint32		home;			/* position of its record's memory node */
 	uint32		flags;			/* TREE_RECORD_* */
 	uint32		mutated_epoch;
-	uint32		suspect_epoch;	/* as in its record */
+	uint32		unverified_epoch;	/* as in its record */
 	uint64		nonce;			/* in its record when we saw it first, or that of the epoch in use: since then */
 	bool		copies_doubt;	/* its copies may differ, and the tree layer does not know any more */
-	bool		suspect;		/* the collector has not proved it alive since the last hint */
+	bool		unproven;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
 	uint32		heal_tries;		/* runs of the healer, since it is in doubt */
 	TimestampTz heal_after;		/* not before this time it comes again */

@@ -34,7 +34,7 @@
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
-#include "am/heal/suspect.h"
+#include "am/heal/unverified.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 
@@ -82,21 +82,21 @@ read_keys(Healer *healer, const TreeBatch *batch)
 static void
 look_up_keys(Healer *healer, const TreeBatch *batch)
 {
-	SuspectRows *rows = suspect_rows_make(healer->heap, healer->index, healer->opened, healer->context);
+	UnverifiedRows *rows = unverified_rows_make(healer->heap, healer->index, healer->opened, healer->context);
 	SnapshotData any;
 
 	InitNonVacuumableSnapshot(any, GlobalVisTestFor(healer->heap));
 	for (int i = 0; i < batch->count; i++)
 	{
 		const TreeKey *key = &healer->keys[i];
-		SuspectFinding finding = suspect_row_find(rows, key, &any);
+		UnverifiedFinding finding = unverified_row_find(rows, key, &any);
 
-		if (finding == SUSPECT_NO_ROW)
+		if (finding == UNVERIFIED_NO_ROW)
 			healer->gone[healer->gone_count++] = (TreeDead) {key->block, key->offset, batch->entries[i].cell};
-		else if (finding != SUSPECT_ROW)
+		else if (finding != UNVERIFIED_ROW)
 			healer->changed = true;
 	}
-	suspect_rows_end(rows);
+	unverified_rows_end(rows);
 }
 
 /*
@@ -179,7 +179,7 @@ look_up_entries(Healer *healer, const TreeBatch *batch)
 	healer->changed = false;
 	if (!read_keys(healer, batch))
 		return false;
-	if (batch->suspect && !look_up_guarded(healer, batch))
+	if (batch->unverified && !look_up_guarded(healer, batch))
 		return false;
 	if (healer->changed)
 		note_changed(healer);
@@ -229,7 +229,7 @@ heal_taken(Healer *healer)
 		if (VacuumCostActive)
 			VacuumCostBalance += VacuumCostPageMiss;
 		healer->healing->leaves++;
-		if (batch->suspect || batch->marks_void)
+		if (batch->unverified || batch->marks_void)
 			heal_leaf(healer, batch);
 		heal_show_counts(healer->healing, 0);
 	}
@@ -248,7 +248,7 @@ walk(Healer *healer, int milliseconds)
 	bool		begun = healing->tree != 0;
 
 	healing->tree = healer->opened->meta.tree;
-	tree_scan_suspects(healer->scan, true);
+	tree_scan_unverified(healer->scan, true);
 	do
 	{
 		int			attempts = 0;

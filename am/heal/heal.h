@@ -28,7 +28,7 @@ typedef struct Healing
 /*
  * Goes on with healing an index from where it was left: to its end, or for about so many milliseconds (0: without a limit), leaf by
  * leaf.  Both relations are locked, the table at least against changes of its definition.  When all leaves have been looked at and
- * none is left in doubt, the tree's record says so.  An error that a row raises leaves its leaf in doubt; others are raised.
+ * none is left in doubt, the tree's record says so.  An error that a row raises leaves its unverified leaf; others are raised.
  */
 extern void heal_part(Healing *healing, Relation heap, Relation index, int milliseconds);
 

@@ -378,7 +378,7 @@ sherman_copies_unrecorded(void)
 	for (int i = 0; i < count; i++)
 	{
 		unrecorded |= sherman_trees_copies_doubted(&entries[i], true) &&
-			!(entries[i].suspect_epoch != 0 && half_is_suspect(entries[i].tree | SHERMAN_TREE_COPY));
+			!(entries[i].unverified_epoch != 0 && half_is_unverified(entries[i].tree | SHERMAN_TREE_COPY));
 	}
 	pfree(entries);
 	return unrecorded;

@@ -1,6 +1,6 @@
 /*
  * heal_wait.c
- *		A session that meets an entry in doubt whose row it may not look up, as it would run what the table's owner has written
+ *		A session that meets an unverified entry whose row it may not look up, as it would run what the table's owner has written
  *		(owner.c): it waits for the healer, who may.
  *
  * The healer waits for nothing that the session holds.  It takes the locks of a change of rows, if they are free: where the session
@@ -60,7 +60,7 @@ report_doubt(Relation index, const char *why)
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("index \"%s\" cannot be used here before it is healed", RelationGetRelationName(index)),
-			 errdetail("A crash has left entries in doubt, and only maintenance may run the functions that tell which are good.%s%s",
+			 errdetail("A crash has left unverified entries, and only maintenance may run the functions that tell which are good.%s%s",
 					   why != NULL ? " " : "", why != NULL ? why : ""),
 			 errhint("Run SELECT sherman_heal(%s), or REINDEX INDEX %s, as the owner of the table.", quote_literal_cstr(name), name)));
 }

@@ -94,8 +94,8 @@ extern void sherman_trees_heal_soon(uint64 tree);
 extern void sherman_trees_heal_vain(uint64 tree, bool vain);
 /* The collector looks at none of a database's trees before there is another hint. */
 extern void sherman_trees_settle(Oid database);
-/* Makes all trees of a database suspects, or with InvalidOid all trees. */
-extern void sherman_trees_suspect(Oid database);
+/* The collector has all trees of a database to prove alive again, or with InvalidOid all trees. */
+extern void sherman_trees_unprove(Oid database);
 /* Copies all entries into palloc'd memory. */
 extern ShermanTreeEntry *sherman_trees_list(int *count);
 

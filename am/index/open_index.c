@@ -613,7 +613,7 @@ sherman_take_scan(ShermanIndex *index, TreeScan **scan)
 	}
 	/* Whoever had it last may have ended by an error. */
 	tree_scan_on_leaf(index->spare, NULL, NULL);
-	tree_scan_suspects(index->spare, false);
+	tree_scan_unverified(index->spare, false);
 	index->spare_taken = true;
 	spares_taken++;
 	*scan = index->spare;
@@ -705,7 +705,7 @@ transaction_ended(XactEvent event, void *argument)
 	if (unlikely(hint_at_end))
 	{
 		hint_at_end = false;
-		sherman_trees_suspect(MyDatabaseId);
+		sherman_trees_unprove(MyDatabaseId);
 		pg_atomic_fetch_add_u32(&sherman_shared->hints, 1);
 		sherman_wake_launcher();
 	}

@@ -44,11 +44,11 @@ half_may_be_missed(const ShermanMetaPage *meta, int position)
 }
 
 bool
-half_is_suspect(uint64 key)
+half_is_unverified(uint64 key)
 {
 	ShermanTreeEntry entry;
 
-	return sherman_trees_find(key, &entry) && entry.suspect_epoch != 0;
+	return sherman_trees_find(key, &entry) && entry.unverified_epoch != 0;
 }
 
 /*
@@ -66,13 +66,13 @@ halves_doubted(const ShermanMetaPage *meta)
 bool
 halves_in_doubt(const ShermanMetaPage *meta)
 {
-	return half_is_suspect(meta->tree) || half_is_suspect(meta->tree | SHERMAN_TREE_COPY) || halves_doubted(meta);
+	return half_is_unverified(meta->tree) || half_is_unverified(meta->tree | SHERMAN_TREE_COPY) || halves_doubted(meta);
 }
 
 bool
 sherman_copies_alone_doubtful(const ShermanMetaPage *meta)
 {
-	return !half_is_suspect(meta->tree) && !half_is_suspect(meta->tree | SHERMAN_TREE_COPY) && halves_doubted(meta);
+	return !half_is_unverified(meta->tree) && !half_is_unverified(meta->tree | SHERMAN_TREE_COPY) && halves_doubted(meta);
 }
 
 int

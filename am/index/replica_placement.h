@@ -18,7 +18,7 @@ extern bool half_is_usable(const ShermanMetaPage *meta, int position);
  */
 extern bool half_may_be_missed(const ShermanMetaPage *meta, int position);
 /* Whether leaves of the half with this key in the table of trees may be in doubt. */
-extern bool half_is_suspect(uint64 key);
+extern bool half_is_unverified(uint64 key);
 /* Whether the two may differ, though nobody writes. */
 extern bool halves_in_doubt(const ShermanMetaPage *meta);
 

@@ -205,7 +205,7 @@ sherman_is_healing(const ShermanMetaPage *meta)
 {
 	ShermanTreeEntry entry;
 
-	return meta->tree != 0 && sherman_trees_find(sherman_tree_key(meta), &entry) && entry.suspect_epoch != 0;
+	return meta->tree != 0 && sherman_trees_find(sherman_tree_key(meta), &entry) && entry.unverified_epoch != 0;
 }
 
 int

@@ -132,7 +132,7 @@ entry_healed(uint64 key)
 
 	if (found != NULL)
 	{
-		found->suspect_epoch = 0;
+		found->unverified_epoch = 0;
 		found->heal_tries = 0;
 		found->heal_vain = false;
 	}
@@ -179,7 +179,7 @@ sherman_trees_compared(uint64 tree)
 	if (found != NULL)
 	{
 		found->copies_doubt = false;
-		if (found->suspect_epoch == 0)
+		if (found->unverified_epoch == 0)
 			found->heal_tries = 0;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
@@ -198,7 +198,7 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 	{
 		if (!found)
 			*entry = (ShermanTreeEntry) {.tree = record->tree, .database = record->database,
-			.home = record_home(record), .suspect_epoch = record->suspect_epoch, .nonce = record->nonce, .suspect = true};
+			.home = record_home(record), .unverified_epoch = record->unverified_epoch, .nonce = record->nonce, .unproven = true};
 		for (int i = 0; i < TREE_MAX_NODES; i++)
 		{
 			if (record->members[i] != 0 && (record->tree & SHERMAN_TREE_COPY) == 0)
@@ -211,13 +211,13 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 			case SHERMAN_TREE_KNOWN:
 				break;
 			case SHERMAN_TREE_EXAMINED:
-				entry->suspect = false;
+				entry->unproven = false;
 				break;
 			case SHERMAN_TREE_ALIVE:
 				entry->dead_since = 0;
 				break;
 			case SHERMAN_TREE_UNDECIDED:
-				entry->suspect = true;
+				entry->unproven = true;
 				entry->dead_since = 0;
 				break;
 			case SHERMAN_TREE_DEAD:
@@ -285,19 +285,19 @@ sherman_trees_copies_doubted(const ShermanTreeEntry *entry, bool returned)
 static bool
 is_to_heal(const ShermanTreeEntry *entry)
 {
-	bool		suspect = entry->suspect_epoch != 0;
+	bool		unverified = entry->unverified_epoch != 0;
 	uint32_t	copy;
 	bool		copied = entry_copy(entry, &copy);
 
 	if ((entry->flags & TREE_RECORD_BROKEN) != 0 || entry->abandoned ||
 		sherman_node_phase((int) entry->home) != SHERMAN_PHASE_ATTACHED ||
-		(!suspect && !sherman_trees_copies_doubted(entry, false)))
+		(!unverified && !sherman_trees_copies_doubted(entry, false)))
 		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		/* A copy that is away is given up before anything is healed; it cannot be compared. */
 		if (entry->members[i] != 0 && sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED &&
-			!(suspect && copied && i == (int) copy))
+			!(unverified && copied && i == (int) copy))
 			return false;
 	}
 	return true;
@@ -361,7 +361,7 @@ sherman_trees_heal_vain(uint64 tree, bool vain)
 	ShermanTreeEntry *found = lock_to_change(tree);
 
 	if (found != NULL)
-		found->heal_vain = vain && found->suspect_epoch != 0;
+		found->heal_vain = vain && found->unverified_epoch != 0;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
@@ -377,14 +377,14 @@ sherman_trees_settle(Oid database)
 	{
 		if (entry->database != database)
 			continue;
-		entry->suspect = false;
+		entry->unproven = false;
 		entry->dead_since = 0;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
 void
-sherman_trees_suspect(Oid database)
+sherman_trees_unprove(Oid database)
 {
 	HASH_SEQ_STATUS sequence;
 	ShermanTreeEntry *entry;
@@ -394,7 +394,7 @@ sherman_trees_suspect(Oid database)
 	while ((entry = hash_seq_search(&sequence)) != NULL)
 	{
 		if (database == InvalidOid || entry->database == database)
-			entry->suspect = true;
+			entry->unproven = true;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }

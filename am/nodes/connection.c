@@ -86,7 +86,7 @@ now_us(void *argument)
 
 /*
  * Ends a process that waits for a memory node when its postmaster is gone, and perhaps the memory node with it: as SIGKILL
- * would.  Nothing that it holds or leaves in doubt outlives the next attach, and as long as it lives no server can be started.
+ * would.  Nothing that it holds or unverified leaves outlives the next attach, and as long as it lives no server can be started.
  */
 static void
 exit_without_postmaster(void)

@@ -286,7 +286,7 @@ move_ends(const Column *column, AttStatsSlot *histogram)
 		return false;
 	index = index_open(info->indexoid, NoLock);
 	opened = sherman_index_quietly(index);
-	/* Entries in doubt are the healer's, not a plan's. */
+	/* Unverified entries are the healer's, not a plan's. */
 	if (opened != NULL && sherman_metapage_read(index, &meta) && !sherman_is_healing(&meta))
 	{
 		Relation	heap = table_open(column->entry->relid, NoLock);

@@ -160,7 +160,7 @@ plan_in_doubt(IndexOptInfo *info, Relation index)
 	/* A bitmap scan looks nothing up, and has the query's own conditions tested for each row: but so it would the predicate. */
 	if ((code & OWNER_CODE_EXPRESSIONS) != 0)
 		info->amhasgettuple = false;
-	/* Rows of leaves in doubt are looked up with them, and nobody says that a worker may run them. */
+	/* Rows of unverified leaves are looked up with them, and nobody says that a worker may run them. */
 	info->amcanparallel = false;
 	return (code & OWNER_CODE_PREDICATE) == 0;
 }

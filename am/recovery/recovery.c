@@ -471,9 +471,9 @@ judge_record(TreeRecord *record, uint32 unclean_from)
 		record->flags |= TREE_RECORD_BROKEN;
 		return true;
 	}
-	if (!unclean || record->suspect_epoch != 0)
+	if (!unclean || record->unverified_epoch != 0)
 		return false;
-	record->suspect_epoch = unclean_from;
+	record->unverified_epoch = unclean_from;
 	return true;
 }
 
@@ -484,7 +484,7 @@ typedef struct Stock
 	int			position;
 	uint32		unclean_from;	/* trees changed in this epoch or later are not proven good; 0: all are */
 	uint32		broken;
-	uint32		suspect;
+	uint32		unverified;
 } Stock;
 
 /*
@@ -503,7 +503,7 @@ take_in(Stock *stock, TreeRecord *record)
 		if (status != TREE_OK)
 			return status;
 		stock->broken += (record->flags & TREE_RECORD_BROKEN) != 0;
-		stock->suspect += (record->flags & TREE_RECORD_BROKEN) == 0;
+		stock->unverified += (record->flags & TREE_RECORD_BROKEN) == 0;
 	}
 	return sherman_trees_note(record) ? TREE_OK : TREE_NO_MEMORY;
 }
@@ -569,10 +569,10 @@ take_stock(TreeClient *client, int position, uint32 unclean_from)
 				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part "
 						"of their memory was lost", stock.broken),
 				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
-	if (stock.suspect > 0)
+	if (stock.unverified > 0)
 		ereport(LOG,
 				(errmsg("%u sherman indexes are healed while they are used: the server ended unclean after they "
-						"were changed", stock.suspect)));
+						"were changed", stock.unverified)));
 	return TREE_OK;
 }
 

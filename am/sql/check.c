@@ -31,7 +31,7 @@
 #include "am/base/owner.h"
 #include "am/base/shared.h"
 #include "am/heal/heal.h"
-#include "am/heal/suspect.h"
+#include "am/heal/unverified.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
 #include "am/nodes/nodes.h"
@@ -54,7 +54,7 @@ typedef struct CheckState
 	Tuplesortstate *entries;	/* of the index; NULL: not wanted */
 	Tuplesortstate *rows;
 	Snapshot	snapshot;
-	SuspectRows *suspects;		/* NULL: no leaf in doubt was met */
+	UnverifiedRows *unverified;		/* NULL: no unverified leaf was met */
 	MemoryContext context;		/* of the check */
 	MemoryContext row_context;	/* of one row, or entry */
 	int64		problems;
@@ -138,23 +138,23 @@ begin_sort(void)
 								 TUPLESORT_NONE);
 }
 
-/* Whether an entry of a leaf in doubt is one for the snapshot. */
+/* Whether an entry of an unverified leaf is one for the snapshot. */
 static bool
 has_row(CheckState *state, const TreeKey *key)
 {
-	if (state->suspects == NULL)
-		state->suspects = suspect_rows_make(state->heap, state->index, state->opened, state->context);
-	return suspect_row_find(state->suspects, key, state->snapshot) == SUSPECT_ROW;
+	if (state->unverified == NULL)
+		state->unverified = unverified_rows_make(state->heap, state->index, state->opened, state->context);
+	return unverified_row_find(state->unverified, key, state->snapshot) == UNVERIFIED_ROW;
 }
 
 /* TreeCheckEntry: one entry of the index. */
 static void
-check_entry(void *argument, const TreeKey *key, bool suspect)
+check_entry(void *argument, const TreeKey *key, bool unverified)
 {
 	CheckState *state = argument;
 	MemoryContext caller;
 
-	if (suspect && !has_row(state, key))
+	if (unverified && !has_row(state, key))
 		return;
 	caller = MemoryContextSwitchTo(state->row_context);
 	tuplesort_putdatum(state->entries, Int64GetDatum(fingerprint(state, key)), false);
@@ -338,8 +338,8 @@ check_index(Relation heap, Relation index, bool heapallindexed)
 		compare_rows(&state);
 		tuplesort_end(state.entries);
 		tuplesort_end(state.rows);
-		if (state.suspects != NULL)
-			suspect_rows_end(state.suspects);
+		if (state.unverified != NULL)
+			unverified_rows_end(state.unverified);
 		UnregisterSnapshot(snapshot);
 	}
 	sherman_index_recheck(opened, index);

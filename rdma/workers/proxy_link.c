@@ -107,7 +107,7 @@ link_begin_epoch(FabricWorker *worker, ProxyLink *link)
 {
 	fabric_channel(link->endpoint, &link->record->channel);
 	link->epoch = __atomic_add_fetch(&worker->state->epochs, 1, __ATOMIC_RELAXED);
-	link->suspect = false;
+	link->unverified = false;
 	if (worker->options.connected != NULL)
 		worker->options.connected(worker->options.argument, link->endpoint);
 }

@@ -131,7 +131,7 @@ run_call(ProxyLink *link, ProxySlot *slot, ProxyPlace *place)
 	status = fabric_call(link->endpoint, (uint16_t) place->count, request, bytes, data,
 	                     room == UINT32_MAX ? NULL : &place->answer);
 	if (status == FABRIC_LOST)
-		link->suspect = true;
+		link->unverified = true;
 	return status;
 }
 
@@ -147,7 +147,7 @@ run_attach(ProxyLink *link, ProxySlot *slot, const ProxyPlace *place)
 	memcpy(words, slot->room + place->start, sizeof(words));
 	status = fabric_attach(link->endpoint, words[0] != 0, words[1], &numbers[0], &numbers[1]);
 	if (status == FABRIC_LOST)
-		link->suspect = true;
+		link->unverified = true;
 	words[0] = numbers[0];
 	words[1] = numbers[1];
 	memcpy(slot->room + place->start, words, sizeof(words));

@@ -32,7 +32,7 @@ typedef struct ProxyLink
 	Fabric *fabric;
 	FabricEndpoint *endpoint;
 	uint64_t epoch;       /* of the present use of its channel */
-	bool suspect;         /* a call was lost: the connection is gone */
+	bool unverified;      /* a call was lost: the connection is gone */
 	bool fenced;          /* the memory node says that the incarnation is over: nothing of it can land */
 	uint64_t tried;       /* when the last connect or reset that failed began */
 	FabricStatus failure; /* of that */
@@ -91,7 +91,7 @@ static inline bool
 link_in_doubt(const ProxyLink *link)
 {
 	return link->endpoint == NULL ? link->record->channel.serial != 0
-	                              : link->endpoint->doubt || link->suspect;
+	                              : link->endpoint->doubt || link->unverified;
 }
 
 /*

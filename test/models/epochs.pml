@@ -1,7 +1,7 @@
 /*
  * epochs.pml
  *		Epochs, leases and healing: am/recovery/recovery.c, am/recovery/wal_end.c, am/recovery/epochs.c, am/server/attach.c, am/index/write_guard.c, am/heal/heal.c, am/access/vacuum.c,
- *		tree/change/heal.c, tree/change/insert.c, leaf_is_suspect() in tree/node/node.h.
+ *		tree/change/heal.c, tree/change/insert.c, leaf_is_unverified() in tree/node/node.h.
  *
  * A server with WAL and a table of one place, in which rows with key 0 or 1 follow one another; its control file and state file; and a
  * memory node with one tree: its epoch, the tree's record, and a leaf that may hold an entry of each key for the place.  A crash comes
@@ -139,7 +139,7 @@ typedef Memory
 	byte		entries;		/* the leaf: bit for each key */
 	byte		leaf_epoch;
 	byte		leaf_lsn;
-	byte		suspect;
+	byte		unverified;
 	byte		generation;
 };
 
@@ -206,7 +206,7 @@ inline prove(number, lsn)
 inline judge_leaf()
 {
 	if
-	:: memory.suspect != 0 -> found = true
+	:: memory.unverified != 0 -> found = true
 	:: else -> prove(memory.leaf_epoch, memory.leaf_lsn); found = !found
 	fi
 }
@@ -512,17 +512,17 @@ inline stamp_leaf(number, lsn)
 	:: memory.leaf_epoch < number || (memory.leaf_epoch == number && memory.leaf_lsn < lsn) ->
 #ifndef STAMP_CLEARS
 		if
-		:: memory.suspect == 0 ->
+		:: memory.unverified == 0 ->
 			judge_leaf();
 			if
-			:: found -> memory.suspect = memory.leaf_epoch
+			:: found -> memory.unverified = memory.leaf_epoch
 			:: else
 			fi
 		:: else
 		fi;
 		found = false;
 #else
-		memory.suspect = 0;
+		memory.unverified = 0;
 #endif
 		memory.leaf_epoch = number;
 		memory.leaf_lsn = lsn
@@ -858,7 +858,7 @@ proctype Run(byte s)
 				:: else
 				fi;
 				memory.leaf_epoch = ME.epoch;
-				memory.suspect = 0;
+				memory.unverified = 0;
 				memory.generation++
 #ifndef NO_GENERATION
 			:: else
@@ -882,7 +882,7 @@ proctype Run(byte s)
 			saved.entries = memory.entries;
 			saved.leaf_epoch = memory.leaf_epoch;
 			saved.leaf_lsn = memory.leaf_lsn;
-			saved.suspect = memory.suspect;
+			saved.unverified = memory.unverified;
 			saved.generation = memory.generation;
 			snapshot = 1
 		}
@@ -898,7 +898,7 @@ proctype Run(byte s)
 			memory.entries = saved.entries;
 			memory.leaf_epoch = saved.leaf_epoch;
 			memory.leaf_lsn = saved.leaf_lsn;
-			memory.suspect = saved.suspect;
+			memory.unverified = saved.unverified;
 			memory.generation = saved.generation;
 			owner = NOBODY;
 			lock = NOBODY;

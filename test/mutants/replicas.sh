@@ -23,7 +23,7 @@ mutate leaf_sums_by_its_pointer_alone test_copies tree/node/node.h \
 mutate root_of_copies_without_sum test_copies tree/client/directory.c \
 	's/\t\tgeometry.twins = [^;]*;\n/\t\t;\n/'
 mutate leaked_lock_is_forgotten test_copies tree/shared/doubts.c \
-	's/\t\tif \(__atomic_exchange_n\(&state->copies_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_copies_suspect\(state\);\n//'
+	's/\t\tif \(__atomic_exchange_n\(&state->copies_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_copies_unverified\(state\);\n//'
 mutate leaked_lock_blocks test_copies=--network tree/lock/lock.c \
 	's/if \(status == TREE_UNREACHABLE && tree->copies != NULL && lock_handle_abandon\(client\)\)/if (false \&\& lock_handle_abandon(client))/'
 mutate new_nodes_at_lost_home test_copies tree/client/copies.c \

@@ -249,13 +249,13 @@ check_report(void *argument, const char *message)
 }
 
 static void
-check_entry(void *argument, const TreeKey *key, bool suspect)
+check_entry(void *argument, const TreeKey *key, bool unverified)
 {
 	CheckPlace *place = argument;
 	KeyEntry entry = {
 		.number = keyspace_number(place->f->space, key), .block = key->block, .offset = key->offset};
 
-	(void) suspect;
+	(void) unverified;
 	if (place->place >= place->f->model.count ||
 	    key_entry_compare(&entry, &place->f->model.entries[place->place]) != 0)
 		place->wrong++;

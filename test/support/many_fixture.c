@@ -151,13 +151,13 @@ see_problem(void *argument, const char *message)
 }
 
 static void
-see_entry(void *argument, const TreeKey *key, bool suspect)
+see_entry(void *argument, const TreeKey *key, bool unverified)
 {
 	Seen *seen = argument;
 	uint32_t i = key->block * 100 + key->offset - 1;
 	TreeKey expected;
 
-	assert_false(suspect);
+	assert_false(unverified);
 	assert_true(i < seen->count);
 	expected = many_key_of(seen->format, seen->order, i);
 	assert_int_equal(memcmp(key->norm, expected.norm, sizeof(key->norm)), 0);

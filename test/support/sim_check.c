@@ -44,12 +44,12 @@ report(void *argument, const char *message)
 }
 
 static void
-take_entry(void *argument, const TreeKey *key, bool suspect)
+take_entry(void *argument, const TreeKey *key, bool unverified)
 {
 	const Check *check = argument;
 	uint32_t id = sim_id_of_tid(check->run, key->block, key->offset);
 
-	(void) suspect;
+	(void) unverified;
 	if (check->there[id])
 		sim_fail(check->run, "check: TID (%u,%u) is there twice", key->block, key->offset);
 	check->there[id] = true;

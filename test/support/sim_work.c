@@ -22,7 +22,7 @@
 #define PART_HOT 75u
 #define VICTIMS_MOST 4u
 
-/* Leaves in doubt that are looked at together, and how long that takes: as long as a removal or two. */
+/* Unverified leaves that are looked at together, and how long that takes: as long as a removal or two. */
 #define HEAL_LEAVES 32
 #define HEAL_NANOSECONDS 1000000u
 
@@ -522,7 +522,7 @@ merge(SimWorker *worker, const TreeVacuum *vacuum)
 	worker->run->merged += counts.leaves + counts.inner_nodes;
 }
 
-/* Finds leaves in doubt, looks at them for a while, and heals them. */
+/* Finds unverified leaves, looks at them for a while, and heals them. */
 static void
 heal(SimWorker *worker, const TreeBound *low, const TreeBound *high)
 {
@@ -534,15 +534,15 @@ heal(SimWorker *worker, const TreeBound *low, const TreeBound *high)
 	int count = 0;
 	bool healed;
 
-	tree_scan_suspects(worker->scan, true);
+	tree_scan_unverified(worker->scan, true);
 	maybe_stop(worker);
 	while (status == TREE_OK && count < HEAL_LEAVES)
 	{
 		status = tree_scan_next(worker->scan, &batch);
-		if (status == TREE_OK && batch->suspect)
+		if (status == TREE_OK && batch->unverified)
 			leaves[count++] = batch->leaf;
 	}
-	tree_scan_suspects(worker->scan, false);
+	tree_scan_unverified(worker->scan, false);
 	if (!explorer_is_on())
 		coroutine_sleep(scheduler_random(HEAL_NANOSECONDS));
 	if (status == TREE_END)

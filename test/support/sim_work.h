@@ -108,7 +108,7 @@ extern void sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count);
  */
 extern void sim_mark(SimWorker *worker, uint32_t id);
 /*
- * Looks for leaves in doubt that have, or had, the numbers [low, high], and heals them: no entry goes.  Only if the plan merges
+ * Looks for unverified leaves that have, or had, the numbers [low, high], and heals them: no entry goes.  Only if the plan merges
  * is any in doubt.
  */
 extern void sim_heal(SimWorker *worker, uint64_t low, uint64_t high);

@@ -584,7 +584,7 @@ life_remove(Life *life)
 	tree_vacuum_close(vacuum);
 }
 
-/* Looks for leaves in doubt and heals them; no entry goes.  The next insert may bring the doubt back. */
+/* Looks for unverified leaves and heals them; no entry goes.  The next insert may bring the doubt back. */
 static void
 life_heal(Life *life)
 {
@@ -594,11 +594,11 @@ life_heal(Life *life)
 	bool healed;
 
 	require_status(life, tree_scan_seek(life->scan, TREE_FORWARD, NULL, NULL), "seek");
-	tree_scan_suspects(life->scan, true);
+	tree_scan_unverified(life->scan, true);
 	maybe_stop(life);
 	while ((status = tree_scan_next(life->scan, &batch)) != TREE_END)
 	{
-		if (status == TREE_OK && batch->suspect)
+		if (status == TREE_OK && batch->unverified)
 			status = tree_heal_leaf(life->tree, &batch->leaf, NULL, 0, &never, &healed);
 		if (status == TREE_STOPPED)
 			no_stop(life);
@@ -606,7 +606,7 @@ life_heal(Life *life)
 			require_status(life, status, "heal");
 	}
 	no_stop(life);
-	tree_scan_suspects(life->scan, false);
+	tree_scan_unverified(life->scan, false);
 }
 
 static void
@@ -733,13 +733,13 @@ settle_report(void *argument, const char *message)
 }
 
 static void
-settle_entry(void *argument, const TreeKey *key, bool suspect)
+settle_entry(void *argument, const TreeKey *key, bool unverified)
 {
 	Settlement *settlement = argument;
 	Torture *torture = settlement->torture;
 	uint64_t rank = rank_of_tid(torture, key->block, key->offset);
 
-	(void) suspect;
+	(void) unverified;
 	if (keyspace_number(torture->space, key) != torture->sorted[rank].number ||
 	    (settlement->any && rank <= settlement->last))
 	{

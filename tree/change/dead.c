@@ -118,7 +118,7 @@ mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
 	if (status != TREE_OK)
 		return status;
 	*current = node_level(node) == 0 && node[HEADER_GENERATION] == leaf->generation &&
-	           stamp->epoch >= leaf_dead_epoch(node) && !leaf_is_suspect(g, node) &&
+	           stamp->epoch >= leaf_dead_epoch(node) && !leaf_is_unverified(g, node) &&
 	           !leaf_marks_void(g, node);
 	if (*current)
 		n = dead_chain(g, pointer, node, dead, count, stamp, ops);

@@ -55,7 +55,7 @@ room_is_asked(const Tree *tree, const uint64_t *node)
 {
 	assert(node_level(node) == 0);
 	/* Entries that have lost their rows are nothing to ask the table about. */
-	if (tree->full_hook == NULL || leaf_is_suspect(&tree->geometry, node) ||
+	if (tree->full_hook == NULL || leaf_is_unverified(&tree->geometry, node) ||
 	    leaf_marks_void(&tree->geometry, node))
 		return false;
 	return tree->full_always || room_marked(&tree->geometry, node) > 0;

@@ -2,7 +2,7 @@
  * heal.c
  *		Leaves that a crash has left in doubt: what of them has a row is kept, and they are like others again.
  *
- * The caller reads such a leaf by a scan (TreeBatch.suspect), looks every entry up in the table, and tells here which
+ * The caller reads such a leaf by a scan (TreeBatch.unverified), looks every entry up in the table, and tells here which
  * have no row.  They go if the leaf has still the generation that was read: inside one an entry keeps its slot, and
  * whoever adds the very same entry for a new row begins another one (I-T5, I-P3).  Entries that were added since the
  * leaf was read have the stamp that the leaf gets, or an earlier one of this epoch.
@@ -13,10 +13,10 @@
 #include "tree/scan/scan.h"
 
 void
-tree_scan_suspects(TreeScan *scan, bool wanted)
+tree_scan_unverified(TreeScan *scan, bool wanted)
 {
 	assert(scan != NULL);
-	scan->suspects = wanted;
+	scan->unverified = wanted;
 }
 
 /* Takes one entry out of the image that the rewrite is made from; false: it is not there. */

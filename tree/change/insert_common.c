@@ -75,16 +75,16 @@ bool
 insert_stamp(const Tree *tree, const TreeStamp *stamp, uint64_t *node)
 {
 	uint32_t epoch = (uint32_t) node[HEADER_EPOCH];
-	uint32_t suspect = leaf_suspect_since(node);
+	uint32_t unverified = leaf_unverified_since(node);
 
 	assert(node_level(node) == 0);
 	if (epoch > stamp->epoch || (epoch == stamp->epoch && node[HEADER_LSN] >= stamp->lsn))
 		return false;
 	/* The new stamp is proven, or will be judged by itself; what it covers up stays known. */
-	if (suspect == 0 && leaf_is_suspect(&tree->geometry, node))
-		suspect = epoch;
+	if (unverified == 0 && leaf_is_unverified(&tree->geometry, node))
+		unverified = epoch;
 	node[HEADER_LSN] = stamp->lsn;
-	node[HEADER_EPOCH] = (uint64_t) suspect << 32 | stamp->epoch;
+	node[HEADER_EPOCH] = (uint64_t) unverified << 32 | stamp->epoch;
 	assert((uint32_t) node[HEADER_EPOCH] == stamp->epoch);
 	return true;
 }

@@ -445,7 +445,7 @@ check_entries(Check *check, const OrderedCells *cells)
 		cell_key(g, cells->leaf.cells[i], false, &key);
 		if (cells->images[i] != NULL)
 			key.image = cells->images[i];
-		check->entry(check->argument, &key, leaf_is_suspect(g, check->node));
+		check->entry(check->argument, &key, leaf_is_unverified(g, check->node));
 	}
 }
 

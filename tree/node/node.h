@@ -10,7 +10,7 @@
  *		2	generation, raised by every rewrite; stamp = its low 16 bits
  *		3	right sibling (pointer with stamp hint), 0 = none
  *		4	lsn                      \ the mutable unit: the only words outside cells that
- *		5	epoch:32 | suspect:32    / change inside a generation (one 16-byte WRITE)
+ *		5	epoch:32 | unverified:32    / change inside a generation (one 16-byte WRITE)
  *		6	sum of all other words (inner nodes always; leaves only with NODE_SUM_VALID, which they have
  *			where a memory node that is read for them has no line-atomic READs, and may get within a generation)
  *		7	self (pointer without stamp)
@@ -315,16 +315,16 @@ stamp_is_proven(const NodeGeometry *g, uint32_t epoch, uint64_t lsn)
 
 /* The epoch since which entries of the leaf may have lost their rows, though its stamp is a younger one; 0 = none. */
 static inline uint32_t
-leaf_suspect_since(const uint64_t *node)
+leaf_unverified_since(const uint64_t *node)
 {
 	return (uint32_t) (node_word(node, HEADER_EPOCH) >> 32);
 }
 
 /* Whether entries of the leaf may have lost their rows with the WAL. */
 static inline bool
-leaf_is_suspect(const NodeGeometry *g, const uint64_t *node)
+leaf_is_unverified(const NodeGeometry *g, const uint64_t *node)
 {
-	return leaf_suspect_since(node) != 0 ||
+	return leaf_unverified_since(node) != 0 ||
 	       !stamp_is_proven(g, (uint32_t) node_word(node, HEADER_EPOCH), node_word(node, HEADER_LSN));
 }
 

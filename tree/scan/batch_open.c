@@ -31,7 +31,7 @@ batch_open(TreeScan *scan)
 	assert(pointer_address(scan->pointer) != POINTER_NONE);
 	scan->batch.count = 0;
 	scan->batch.whole = true;
-	scan->batch.suspect = leaf_is_suspect(&scan->tree->geometry, scan->leaf);
+	scan->batch.unverified = leaf_is_unverified(&scan->tree->geometry, scan->leaf);
 	scan->batch.marks_void = leaf_marks_void(&scan->tree->geometry, scan->leaf);
 	scan->batch.leaf = (TreeLeafSeen){
 		.pointer = pointer_with_stamp(scan->pointer, scan->leaf[HEADER_GENERATION]),

@@ -870,7 +870,7 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 			return status;
 		if (!batch_has_tids(&scan->batch))
 			return access_damaged(scan->tree, scan->pointer);
-		if (scan->batch.count > 0 || (scan->suspects && (scan->batch.suspect || scan->batch.marks_void)))
+		if (scan->batch.count > 0 || (scan->unverified && (scan->batch.unverified || scan->batch.marks_void)))
 		{
 			*batch = &scan->batch;
 			return TREE_OK;

@@ -46,7 +46,7 @@ struct TreeScan
 	bool ended;       /* no more leaves */
 	bool loaded;      /* the current leaf was not consumed yet: tree_scan_take() left it */
 	bool taking;      /* the scan ends at `taken_end`, until it takes more leaves */
-	bool suspects;    /* leaves to be healed are returned even if they have no entries */
+	bool unverified;  /* leaves to be healed are returned even if they have no entries */
 	bool stop_inside; /* the stop bound lies in the current leaf */
 	bool near_inside; /* so does the fence where it is entered: entries on the far side of `near` count */
 	bool far_inside;  /* so does `taken_end`: entries on the near side of `limit` count */

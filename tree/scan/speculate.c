@@ -151,7 +151,7 @@ remember(const TreeScan *scan, const uint64_t *wanted)
 	uint32_t slot = scan->batch.entries[0].cell;
 
 	assert(scan->batch.count > 0);
-	if (hint == NULL || scan->batch.suspect || scan->batch.marks_void ||
+	if (hint == NULL || scan->batch.unverified || scan->batch.marks_void ||
 	    pointer_address(scan->pointer) == tree->root ||
 	    !cell_fits(g, scan->leaf + leaf_cell_word(g, slot), wanted))
 		return;
@@ -180,7 +180,7 @@ find_by_scan(TreeScan *scan, const TreeKey *key, TreeFound *found)
 		return status;
 	*found = (TreeFound){.block = batch->entries[0].block,
 	                     .offset = batch->entries[0].offset,
-	                     .suspect = batch->suspect || batch->marks_void};
+	                     .unverified = batch->unverified || batch->marks_void};
 	return TREE_OK;
 }
 

@@ -138,7 +138,7 @@ call_create(Service *service, const FabricPeer *peer, const DirectoryCreate *req
 		record.record.cluster[1] = owner.cluster[1];
 		record.tenant = owner.tenant;
 		record.record.flags &= SERVICE_FLAGS_OF_CLIENTS;
-		record.record.bytes = record.record.extents = record.record.suspect_epoch = 0;
+		record.record.bytes = record.record.extents = record.record.unverified_epoch = 0;
 		record.token[0] = request->token[0];
 		record.token[1] = request->token[1];
 		record.record.tree = tables_id(&service->tables, service_random());
@@ -219,9 +219,9 @@ call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 	if (request->nonce != 0)
 		record.record.nonce = request->nonce;
 	if ((request->flags & TREE_RECORD_HEALED) != 0)
-		record.record.suspect_epoch = 0;
-	else if (record.record.suspect_epoch == 0)
-		record.record.suspect_epoch = request->suspect_epoch;
+		record.record.unverified_epoch = 0;
+	else if (record.record.unverified_epoch == 0)
+		record.record.unverified_epoch = request->unverified_epoch;
 	tables_put(&service->tables, slot, &record);
 	return FABRIC_OK;
 }

@@ -59,7 +59,7 @@ record_make(Service *service, const FabricPeer *peer, const DirectoryCopyRequest
 	record->record.cluster[0] = peer->cluster[0];
 	record->record.cluster[1] = peer->cluster[1];
 	record->tenant = peer->tenant;
-	record->record.bytes = record->record.extents = record->record.suspect_epoch = 0;
+	record->record.bytes = record->record.extents = record->record.unverified_epoch = 0;
 	memset(record->record.members, 0, sizeof(record->record.members));
 	record->record.members[home] = request->record.members[home];
 	return service_slot(service, peer->tenant, slot);

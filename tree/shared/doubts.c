@@ -54,7 +54,7 @@ state_copies_begin(TreeClient *client, TreeState *state, TreeCopyState copies, b
 	if (!state_copies_join(state, copies))
 		state_copies_set(state, copies);
 	else if (doubt || tree_copies_lost_doubts(client->shared, &lost))
-		state_copies_suspect(state);
+		state_copies_unverified(state);
 }
 
 /*
@@ -73,7 +73,7 @@ copies_note(TreeShared *shared, uint64_t tree, bool stranded)
 	else if (stranded)
 		__atomic_store_n(&found->copies_stranded, 1, __ATOMIC_RELEASE);
 	else
-		state_copies_suspect(found);
+		state_copies_unverified(found);
 	spin_unlock(&table->spin);
 }
 
@@ -102,7 +102,7 @@ state_node_fenced(TreeShared *shared, uint32_t node)
 
 		__atomic_fetch_and(&state->unsettled, ~(1u << node), __ATOMIC_ACQ_REL);
 		if (__atomic_exchange_n(&state->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
-			state_copies_suspect(state);
+			state_copies_unverified(state);
 	}
 	spin_unlock(&table->spin);
 }

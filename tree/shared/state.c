@@ -39,7 +39,7 @@ state_copies_set(TreeState *state, TreeCopyState copies)
 }
 
 void
-state_copies_suspect(TreeState *state)
+state_copies_unverified(TreeState *state)
 {
 	if (state_copies(state) == TREE_COPIES_BOTH)
 		__atomic_fetch_add(&state->copy_doubts, 1, __ATOMIC_ACQ_REL);

@@ -198,7 +198,7 @@ tree_part(const Tree *tree, uint32_t memory_node)
 /* Notes what copies a tree has that was not known to have any. False: it was. */
 extern bool state_copies_join(TreeState *state, TreeCopyState copies);
 /* One more doubt about a tree's copies, if it has some (state.c). */
-extern void state_copies_suspect(TreeState *state);
+extern void state_copies_unverified(TreeState *state);
 
 /* ---- blocks.c: free blocks for overflow keys; all under the state's spin lock ---- */
 

@@ -334,7 +334,7 @@ state_reset(StateTable *table, TreeState *state)
 	state->barrier = 0;
 	state->past_over = 0;
 	state->unsettled = 0;
-	state_copies_suspect(state);
+	state_copies_unverified(state);
 	__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 	                 __ATOMIC_RELEASE);
 	__atomic_store_n(&state->life, state_epoch(state), __ATOMIC_RELAXED);

@@ -190,22 +190,22 @@ mutate crashes_without_memory_nodes_unproven t/030_epochs am/recovery/recovery.c
 mutate crashes_of_others_believed t/030_epochs am/recovery/recovery.c \
 	's/return ended_in_production\(control\) && sherman_checkpoint_is_ours\(local, control\) \?/return ended_in_production(control) ?/'
 
-# ---- leaves in doubt
+# ---- unverified leaves
 mutate doubt_not_looked_up t/031_heal am/access/scan.c \
-	's/if \(unlikely\(state->batch->suspect\)\)\n\t\treturn return_suspect/if (false)\n\t\treturn return_suspect/'
-mutate any_row_will_do t/031_heal am/heal/suspect.c \
+	's/if \(unlikely\(state->batch->unverified\)\)\n\t\treturn return_unverified/if (false)\n\t\treturn return_unverified/'
+mutate any_row_will_do t/031_heal am/heal/unverified.c \
 	's/if \(same_columns\(rows, entry, values, isnull\)\)/if (same_columns(rows, entry, values, isnull) || true)/'
 mutate bitmap_not_rechecked t/031_heal am/access/scan.c \
-	's/count, state->batch->suspect\);/count, false);/'
-mutate blocks_not_looked_for t/031_heal am/heal/suspect.c \
+	's/count, state->batch->unverified\);/count, false);/'
+mutate blocks_not_looked_for t/031_heal am/heal/unverified.c \
 	's/return block < rows->blocks;/return true;/'
 mutate lost_keys_are_taken t/031_heal am/access/unique.c \
-	's/if \(likely\(!batch->suspect\) \|\| /if (true || /'
+	's/if \(likely\(!batch->unverified\) \|\| /if (true || /'
 mutate last_removal_not_looked_at t/031_heal am/recovery/recovery.c \
 	's/return sherman_heal && tree_stamp_is_proven\([^;]*;/return sherman_heal;/'
 mutate rows_lose_their_entries t/031_heal am/heal/heal.c \
-	's/if \(finding == SUSPECT_NO_ROW\)/if (finding != SUSPECT_CHANGED)/'
-mutate columns_of_the_key_not_compared t/031_heal am/heal/suspect.c \
+	's/if \(finding == UNVERIFIED_NO_ROW\)/if (finding != UNVERIFIED_CHANGED)/'
+mutate columns_of_the_key_not_compared t/031_heal am/heal/unverified.c \
 	's/int i = keys->exact \? keys->columns : 0;/int i = keys->columns;/'
 mutate healing_forgotten t/031_heal am/heal/heal.c \
 	's/\tsherman_trees_healed\(record.tree\);\n//'
@@ -229,7 +229,7 @@ mutate rest_of_an_index_passed_over t/033_healer am/heal/heal.c \
 # ---- code of a table's owner
 mutate path_not_pinned t/050_owners_code am/base/owner.c \
 	's/if \(strcmp\(namespace_search_path, OWNER_PATH\) != 0\)/if (false)/'
-mutate owners_code_run_in_a_readers_session t/050_owners_code am/heal/suspect.c \
+mutate owners_code_run_in_a_readers_session t/050_owners_code am/heal/unverified.c \
 	's/rows->evaluates = rows->code == 0 \|\| rows->maintains;/rows->evaluates = true;/; s/if \(!owner_maintains\(rows->heap\)\)/if (false)/'
 mutate functions_taken_for_postgresqls t/050_owners_code am/base/owner.c \
 	's/\tif \(function >= FirstNormalObjectId\)\n\t\treturn true;/\tif (function >= FirstNormalObjectId)\n\t\treturn false;/'
@@ -240,7 +240,7 @@ mutate partial_index_planned_in_doubt t/050_owners_code am/planner/planner.c \
 mutate index_over_functions_planned_in_doubt t/050_owners_code am/planner/planner.c \
 	's/\tinfo->amhasgettuple = false;/\t;/'
 mutate predicate_left_to_who_rechecks t/050_owners_code am/access/scan.c \
-	's/ && \(suspect_code\(state->rows\) & OWNER_CODE_PREDICATE\) == 0;/;/'
+	's/ && \(unverified_code\(state->rows\) & OWNER_CODE_PREDICATE\) == 0;/;/'
 mutate healed_entry_not_read_again t/050_owners_code am/access/scan.c \
 	's/state->place.key.offset \+= ScanDirectionIsForward\(direction\) \? -1 : 1;/(void) direction;/'
 mutate healer_waited_for_that_is_kept_out t/050_owners_code am/index/heal_wait.c \
@@ -251,12 +251,12 @@ mutate others_heal t/050_owners_code am/base/owner.c \
 	's/if \(!pg_class_ownercheck/if (false \&\& !pg_class_ownercheck/'
 mutate others_wait_for_locks t/050_owners_code am/base/target.c \
 	's/\towner_check\(index_oid\);\n//'
-mutate entries_of_other_values_go t/050_owners_code am/heal/suspect.c \
+mutate entries_of_other_values_go t/050_owners_code am/heal/unverified.c \
 	's/return !rows->maintains \|\| has_own_entry/return true || has_own_entry/'
-mutate entries_of_other_values_stay t/050_owners_code am/heal/suspect.c \
-	's/has_own_entry\(rows, entry, values, isnull\) \? SUSPECT_NO_ROW/(has_own_entry(rows, entry, values, isnull) \&\& false) ? SUSPECT_NO_ROW/'
-mutate predicate_taken_for_immutable t/050_owners_code am/heal/suspect.c \
-	's/\(rows->code & OWNER_CODE_PREDICATE\) != 0 \? SUSPECT_CHANGED : SUSPECT_NO_ROW/SUSPECT_NO_ROW/'
+mutate entries_of_other_values_stay t/050_owners_code am/heal/unverified.c \
+	's/has_own_entry\(rows, entry, values, isnull\) \? UNVERIFIED_NO_ROW/(has_own_entry(rows, entry, values, isnull) \&\& false) ? UNVERIFIED_NO_ROW/'
+mutate predicate_taken_for_immutable t/050_owners_code am/heal/unverified.c \
+	's/\(rows->code & OWNER_CODE_PREDICATE\) != 0 \? UNVERIFIED_CHANGED : UNVERIFIED_NO_ROW/UNVERIFIED_NO_ROW/'
 
 # ---- crash points
 mutate removal_before_flush t/037_crash_points am/index/write_guard.c \
@@ -267,8 +267,8 @@ mutate removal_not_flushed t/038_invariants am/index/write_guard.c \
 	's/\tsherman_flush\(end\);\n//'
 mutate stamp_behind_its_row t/031_heal am/index/write_guard.c \
 	's/stamp->lsn = \(lsn \+ STAMP_SLACK - 1\) \/ STAMP_SLACK \* STAMP_SLACK;/stamp->lsn = 1 + 0 * lsn \/ STAMP_SLACK;/'
-mutate first_member_of_a_chain_alone t/031_heal am/heal/suspect.c \
-	's/\} while \(finding != SUSPECT_ROW && again\);/} while (false \&\& finding != SUSPECT_ROW \&\& again);/'
+mutate first_member_of_a_chain_alone t/031_heal am/heal/unverified.c \
+	's/\} while \(finding != UNVERIFIED_ROW && again\);/} while (false \&\& finding != UNVERIFIED_ROW \&\& again);/'
 mutate owners_code_runs_as_the_caller t/031_heal am/base/owner.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, /SetUserIdAndSecContext(caller->user, /'
 

@@ -1,5 +1,5 @@
 /*
- * test_suspect.c
+ * test_unverified.c
  *		Leaves whose stamps a crash has left unproven (node.h): known as such whatever is added to them and split, until
  *		somebody has looked at every entry (heal.c); and marks of the dead that are void.
  */
@@ -16,7 +16,7 @@
 /* Epoch 1 ended at LSN 100 and epoch 2, clean, at 300; epoch 3 ended at 400, but later 4 at 350; 5 is in use. */
 static const TreeEnds ends = {.epoch = 5, .first = 1, .count = 4, .limit = {100, UINT64_MAX, 350, 350}};
 
-/* Whether a root leaf with this stamp is suspect. */
+/* Whether a root leaf with this stamp is unverified. */
 static bool
 stamped(uint32_t epoch, uint64_t lsn)
 {
@@ -26,17 +26,17 @@ stamped(uint32_t epoch, uint64_t lsn)
 	TreeKey key = number_key(1, 1);
 	const TreeBatch *batch;
 	TreeScan *scan;
-	bool hit, suspect;
+	bool hit, unverified;
 
 	assert_int_equal(tree_insert(tree, &key, &at, &hit), TREE_OK);
 	tree->geometry.ends = &ends;
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
-	suspect = batch->suspect;
+	unverified = batch->unverified;
 	tree_scan_close(scan);
 	tree_close(tree);
-	return suspect;
+	return unverified;
 }
 
 static void
@@ -81,11 +81,11 @@ insert_at(Tree *tree, uint32_t from, uint32_t to, TreeStamp at)
 typedef struct Seen
 {
 	int leaves;
-	int suspect; /* leaves */
+	int unverified; /* leaves */
 	int marks_void;
 	int count;
-	int suspect_count; /* entries of suspect leaves */
-	TreeBatch first;   /* the first leaf that is suspect or has void marks */
+	int unverified_count; /* entries of unverified leaves */
+	TreeBatch first;      /* the first leaf that is unverified or has void marks */
 } Seen;
 
 static Seen
@@ -98,17 +98,17 @@ see(Tree *tree)
 
 	memset(&seen, 0, sizeof(seen));
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
-	tree_scan_suspects(scan, true);
+	tree_scan_unverified(scan, true);
 	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
 	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
 	{
-		if ((batch->suspect || batch->marks_void) && seen.suspect + seen.marks_void == 0)
+		if ((batch->unverified || batch->marks_void) && seen.unverified + seen.marks_void == 0)
 			seen.first = *batch;
 		seen.leaves++;
-		seen.suspect += batch->suspect;
+		seen.unverified += batch->unverified;
 		seen.marks_void += batch->marks_void;
 		seen.count += batch->count;
-		seen.suspect_count += batch->suspect ? batch->count : 0;
+		seen.unverified_count += batch->unverified ? batch->count : 0;
 	}
 	assert_int_equal(status, TREE_END);
 	tree_scan_close(scan);
@@ -136,7 +136,7 @@ test_handed_on(void **state)
 		seen = see(tree);
 		assert_int_equal(seen.count, 1000);
 		assert_true(seen.leaves > 10);
-		assert_true(pass == 0 ? seen.suspect == seen.leaves : seen.suspect == 0);
+		assert_true(pass == 0 ? seen.unverified == seen.leaves : seen.unverified == 0);
 		tree_close(tree);
 	}
 }
@@ -192,16 +192,16 @@ test_healed(void **state)
 				assert_int_equal(tree_insert(tree, &key, &lost, &hit), TREE_OK);
 			}
 		tree->geometry.ends = &ends;
-		for (seen = see(tree); seen.suspect > 0; seen = see(tree))
+		for (seen = see(tree); seen.unverified > 0; seen = see(tree))
 		{
 			int gone = pass == 1 ? seen.first.count : seen.first.count / 3;
-			int suspect = seen.suspect;
+			int unverified = seen.unverified;
 
 			assert_int_equal(seen.count, expected);
 			assert_true(heal_first(tree, &seen, gone));
 			expected -= gone;
 			seen = see(tree);
-			assert_int_equal(seen.suspect, suspect - 1);
+			assert_int_equal(seen.unverified, unverified - 1);
 		}
 		assert_int_equal(seen.count, expected);
 		assert_true(pass == 1 ? expected == 0 : expected > 300);
@@ -210,7 +210,7 @@ test_healed(void **state)
 		assert_int_equal(statistics.entries, expected);
 		/* As good as new: what is added does not bring the doubt back. */
 		insert_at(tree, 1000, 1400, now);
-		assert_int_equal(see(tree).suspect, 0);
+		assert_int_equal(see(tree).unverified, 0);
 		tree_close(tree);
 	}
 }
@@ -281,7 +281,7 @@ test_met_in_part(void **state)
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	assert_int_equal(tree_scan_seek(scan, TREE_FORWARD, NULL, NULL), TREE_OK);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
-	assert_true(batch->suspect && batch->whole);
+	assert_true(batch->unverified && batch->whole);
 	leaf = pointer_address(batch->leaf.pointer);
 	count = (uint32_t) batch->count;
 	assert_true(merge_span(tree, count / 2, 400) > 0);
@@ -289,9 +289,9 @@ test_met_in_part(void **state)
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
 	assert_true(pointer_address(batch->leaf.pointer) == leaf);
 	assert_int_equal(batch->count, 3);
-	assert_true(batch->suspect && !batch->whole);
+	assert_true(batch->unverified && !batch->whole);
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
-	assert_true(batch->suspect && batch->whole);
+	assert_true(batch->unverified && batch->whole);
 	tree_scan_close(scan);
 	/* One that begins anew meets all of it. */
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
@@ -321,13 +321,13 @@ test_never_a_new_entry(void **state)
 	assert_true(hit);
 	assert_false(heal_first(tree, &seen, 10));
 	assert_int_equal(see(tree).count, 30);
-	assert_int_equal(see(tree).suspect, 1);
+	assert_int_equal(see(tree).unverified, 1);
 	/* Others that were added since are not touched. */
 	seen = see(tree);
 	insert_at(tree, 30, 35, now);
 	assert_true(heal_first(tree, &seen, 10));
 	assert_int_equal(see(tree).count, 25);
-	assert_int_equal(see(tree).suspect, 0);
+	assert_int_equal(see(tree).unverified, 0);
 	tree_close(tree);
 }
 
@@ -361,7 +361,7 @@ test_void_marks(void **state)
 	tree->geometry.ends = &ends;
 	tree_removal_proven(tree, &now);
 	seen = see(tree);
-	assert_int_equal(seen.suspect, 0);
+	assert_int_equal(seen.unverified, 0);
 	assert_int_equal(seen.marks_void, 1);
 	assert_int_equal(seen.count, 40);
 	insert_at(tree, 40, 300, now);
@@ -379,7 +379,7 @@ test_void_marks(void **state)
 	tree_close(tree);
 }
 
-/* Nothing is marked in a leaf in doubt: the mark's stamp would say that its rows are proven dead. */
+/* Nothing is marked in an unverified leaf: the mark's stamp would say that its rows are proven dead. */
 static void
 test_no_marks(void **state)
 {
@@ -392,13 +392,13 @@ test_no_marks(void **state)
 	insert_at(tree, 0, 20, lost);
 	tree->geometry.ends = &ends;
 	seen = see(tree);
-	assert_int_equal(seen.suspect, 1);
+	assert_int_equal(seen.unverified, 1);
 	assert_int_equal(tree_mark_dead(tree, &seen.first.leaf, gone_of(&seen, 20), 20, &now, &marked), TREE_OK);
 	assert_int_equal(marked, 0);
 	assert_int_equal(see(tree).count, 20);
 	assert_true(heal_first(tree, &seen, 0));
 	seen = see(tree);
-	assert_int_equal(seen.suspect, 0);
+	assert_int_equal(seen.unverified, 0);
 	tree_close(tree);
 }
 
@@ -407,7 +407,7 @@ never_asked(void *argument, TreeFullLeaf *leaf)
 {
 	(void) argument;
 	(void) leaf;
-	fail_msg("asked about a leaf in doubt");
+	fail_msg("asked about an unverified leaf");
 	return false;
 }
 

@@ -1,5 +1,5 @@
 /*
- * suspect.c
+ * unverified.c
  *		Entries that may have lost their rows: looked up in the table before anybody believes them.
  *
  * A crash can take rows away that the index has entries of, and their places are given to other rows.  So of a leaf in
@@ -26,12 +26,12 @@
 
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
-#include "am/heal/suspect.h"
+#include "am/heal/unverified.h"
 #include "am/index/index.h"
 #include "am/keys/key_layout.h"
 #include "am/nodes/nodes.h"
 
-struct SuspectRows
+struct UnverifiedRows
 {
 	Relation	heap;
 	bool		opened;			/* by us */
@@ -54,7 +54,7 @@ struct SuspectRows
  * Makes what evaluates expressions and predicate.
  */
 static void
-prepare(SuspectRows *rows)
+prepare(UnverifiedRows *rows)
 {
 	int			nest_level = owner_begin_path();
 
@@ -67,11 +67,11 @@ prepare(SuspectRows *rows)
 	owner_end_path(nest_level);
 }
 
-SuspectRows *
-suspect_rows_make(Relation heap, Relation index, ShermanIndex *opened, MemoryContext context)
+UnverifiedRows *
+unverified_rows_make(Relation heap, Relation index, ShermanIndex *opened, MemoryContext context)
 {
 	MemoryContext caller = MemoryContextSwitchTo(context);
-	SuspectRows *rows = palloc0(sizeof(SuspectRows));
+	UnverifiedRows *rows = palloc0(sizeof(UnverifiedRows));
 
 	rows->opened = heap == NULL;
 	rows->heap = heap != NULL ? heap : table_open(index->rd_index->indrelid, NoLock);
@@ -83,7 +83,7 @@ suspect_rows_make(Relation heap, Relation index, ShermanIndex *opened, MemoryCon
 	rows->evaluates = rows->code == 0 || rows->maintains;
 	rows->fetch = table_index_fetch_begin(rows->heap);
 	rows->slot = table_slot_create(rows->heap, NULL);
-	rows->context = AllocSetContextCreate(context, "sherman suspects", ALLOCSET_SMALL_SIZES);
+	rows->context = AllocSetContextCreate(context, "sherman unverified", ALLOCSET_SMALL_SIZES);
 	if (rows->evaluates)
 		prepare(rows);
 	MemoryContextSwitchTo(caller);
@@ -91,20 +91,20 @@ suspect_rows_make(Relation heap, Relation index, ShermanIndex *opened, MemoryCon
 }
 
 int
-suspect_code(const SuspectRows *rows)
+unverified_code(const UnverifiedRows *rows)
 {
 	return rows->evaluates ? 0 : rows->code;
 }
 
 void
-suspect_rows_pause(SuspectRows *rows)
+unverified_rows_pause(UnverifiedRows *rows)
 {
 	ExecClearTuple(rows->slot);
 	table_index_fetch_reset(rows->fetch);
 }
 
 void
-suspect_rows_end(SuspectRows *rows)
+unverified_rows_end(UnverifiedRows *rows)
 {
 	table_index_fetch_end(rows->fetch);
 	ExecDropSingleTupleTableSlot(rows->slot);
@@ -131,7 +131,7 @@ same_value(Form_pg_attribute attribute, Datum row, Datum entry)
  * Whether the entry is that of a row with these columns.  What its normalized key holds without loss the image may be without.
  */
 static bool
-same_columns(SuspectRows *rows, const TreeKey *entry, Datum *values, bool *isnull)
+same_columns(UnverifiedRows *rows, const TreeKey *entry, Datum *values, bool *isnull)
 {
 	const ShermanKeys *keys = rows->keys;
 	Datum		entry_values[INDEX_MAX_KEYS];
@@ -158,7 +158,7 @@ same_columns(SuspectRows *rows, const TreeKey *entry, Datum *values, bool *isnul
  * The same of the columns that are the table's, without evaluating anything.
  */
 static bool
-same_plain_columns(SuspectRows *rows, const TreeKey *entry)
+same_plain_columns(UnverifiedRows *rows, const TreeKey *entry)
 {
 	const int16 *attributes = rows->index->rd_index->indkey.values;
 	Datum		entry_values[INDEX_MAX_KEYS];
@@ -184,7 +184,7 @@ same_plain_columns(SuspectRows *rows, const TreeKey *entry)
  * Whether the tree has an entry of these columns with the TID of `entry`.
  */
 static bool
-has_own_entry(SuspectRows *rows, const TreeKey *entry, Datum *values, bool *isnull)
+has_own_entry(UnverifiedRows *rows, const TreeKey *entry, Datum *values, bool *isnull)
 {
 	const TreeBatch *batch;
 	TreeBound	low;
@@ -220,36 +220,36 @@ has_own_entry(SuspectRows *rows, const TreeKey *entry, Datum *values, bool *isnu
 /*
  * What the row in the slot is to the entry, by its plain columns, then by expressions and predicate.
  */
-static SuspectFinding
-judge_evaluated(SuspectRows *rows, const TreeKey *entry)
+static UnverifiedFinding
+judge_evaluated(UnverifiedRows *rows, const TreeKey *entry)
 {
 	bool		expressions = rows->info->ii_Expressions != NIL;
 	Datum		values[INDEX_MAX_KEYS];
 	bool		isnull[INDEX_MAX_KEYS];
 
 	if (expressions && !same_plain_columns(rows, entry))
-		return SUSPECT_NO_ROW;
+		return UNVERIFIED_NO_ROW;
 	if (!ExecQual(rows->predicate, GetPerTupleExprContext(rows->estate)))
-		return (rows->code & OWNER_CODE_PREDICATE) != 0 ? SUSPECT_CHANGED : SUSPECT_NO_ROW;
+		return (rows->code & OWNER_CODE_PREDICATE) != 0 ? UNVERIFIED_CHANGED : UNVERIFIED_NO_ROW;
 	FormIndexDatum(rows->info, rows->slot, rows->estate, values, isnull);
 	if (same_columns(rows, entry, values, isnull))
-		return SUSPECT_ROW;
+		return UNVERIFIED_ROW;
 	if (!expressions)
-		return SUSPECT_NO_ROW;
+		return UNVERIFIED_NO_ROW;
 	/* It has another entry, so this one is another row's; else the expression has had another value for it. */
-	return !rows->maintains || has_own_entry(rows, entry, values, isnull) ? SUSPECT_NO_ROW : SUSPECT_CHANGED;
+	return !rows->maintains || has_own_entry(rows, entry, values, isnull) ? UNVERIFIED_NO_ROW : UNVERIFIED_CHANGED;
 }
 
-static SuspectFinding
-judge_slot(SuspectRows *rows, const TreeKey *entry)
+static UnverifiedFinding
+judge_slot(UnverifiedRows *rows, const TreeKey *entry)
 {
 	if (!rows->evaluates)
-		return same_plain_columns(rows, entry) ? SUSPECT_UNKNOWN : SUSPECT_NO_ROW;
+		return same_plain_columns(rows, entry) ? UNVERIFIED_UNKNOWN : UNVERIFIED_NO_ROW;
 	return judge_evaluated(rows, entry);
 }
 
 bool
-suspect_block_is_there(SuspectRows *rows, BlockNumber block)
+unverified_block_is_there(UnverifiedRows *rows, BlockNumber block)
 {
 	if (block >= rows->blocks)
 		rows->blocks = RelationGetNumberOfBlocks(rows->heap);
@@ -257,10 +257,10 @@ suspect_block_is_there(SuspectRows *rows, BlockNumber block)
 }
 
 /* Looks at the members of the chain that the snapshot sees, until one fits; what is found of them is the most that one is. */
-static SuspectFinding
-judge_chain(SuspectRows *rows, const TreeKey *entry, Snapshot snapshot)
+static UnverifiedFinding
+judge_chain(UnverifiedRows *rows, const TreeKey *entry, Snapshot snapshot)
 {
-	SuspectFinding finding = SUSPECT_NO_ROW;
+	UnverifiedFinding finding = UNVERIFIED_NO_ROW;
 	bool		again = false;
 	ItemPointerData tid;
 
@@ -273,17 +273,17 @@ judge_chain(SuspectRows *rows, const TreeKey *entry, Snapshot snapshot)
 		finding = Max(finding, judge_slot(rows, entry));
 		if (rows->estate != NULL)
 			ResetPerTupleExprContext(rows->estate);
-	} while (finding != SUSPECT_ROW && again);
+	} while (finding != UNVERIFIED_ROW && again);
 	ExecClearTuple(rows->slot);
 	return finding;
 }
 
-SuspectFinding
-suspect_row_find(SuspectRows *rows, const TreeKey *entry, Snapshot snapshot)
+UnverifiedFinding
+unverified_row_find(UnverifiedRows *rows, const TreeKey *entry, Snapshot snapshot)
 {
 	MemoryContext caller = MemoryContextSwitchTo(rows->context);
 	SnapshotData any;
-	SuspectFinding finding = SUSPECT_NO_ROW;
+	UnverifiedFinding finding = UNVERIFIED_NO_ROW;
 	int			nest_level = 0;
 
 	/* CLUSTER takes what is there in any state: what nobody can see any more it passes over itself. */
@@ -298,7 +298,7 @@ suspect_row_find(SuspectRows *rows, const TreeKey *entry, Snapshot snapshot)
 			elog(ERROR, "index \"%s\" is to be evaluated by another user than its owner", RelationGetRelationName(rows->index));
 		nest_level = owner_begin_path();
 	}
-	if (suspect_block_is_there(rows, entry->block))
+	if (unverified_block_is_there(rows, entry->block))
 		finding = judge_chain(rows, entry, snapshot);
 	if (nest_level != 0)
 		owner_end_path(nest_level);
