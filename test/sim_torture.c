@@ -319,7 +319,7 @@ run_seed(uint64_t seed, bool verbose)
 		       seed, plan.clients, plan.domains, plan.entries, simulator_steps(),
 		       scheduler_now() / NANOSECONDS_PER_US,
 		       run.counters.leaf_splits + run.counters.inner_splits + run.counters.root_splits, run.merged,
-		       run.salvaged, run.counters.handovers, run.counters.torn_reads, run.leaf_hits, fingerprint);
+		       run.reclaimed, run.counters.handovers, run.counters.torn_reads, run.leaf_hits, fingerprint);
 	simulator_close();
 	scheduler_close();
 	sim_run_free(&run);

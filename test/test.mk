@@ -110,7 +110,7 @@ test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
 TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_incomplete_splits test_loop test_posting
-TESTS += test_merge test_merge_walk test_salvage test_states test_wild_nodes
+TESTS += test_merge test_merge_walk test_reclaim test_states test_wild_nodes
 TESTS += test_blocks test_freed
 test_freed_SOURCES = test/support/tree_fixture.c
 TESTS += test_copies
@@ -127,7 +127,7 @@ TEST_RUNS += test_vacuum=--network
 test_wild_nodes_SOURCES = test/support/fixture.c
 test_merge_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_merge_walk_SOURCES = test/support/fixture.c test/support/merge_fixture.c
-test_salvage_SOURCES = test/support/fixture.c test/support/merge_fixture.c
+test_reclaim_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_bulk_SOURCES = test/support/fixture.c
 test_check_SOURCES = test/support/fixture.c
 test_incomplete_splits_SOURCES = test/support/fixture.c

@@ -429,7 +429,7 @@ test_merges(void **state)
 	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
 	last = stage.tree.geometry.inner_cells - 1;
-	stage.tree.life = stage.tree.epoch = 5;
+	stage.tree.first_epoch = stage.tree.epoch = 5;
 	put(&stage, 1, 0, 2, 1000);
 	put(&stage, 2, 0, 2, 2000);
 
@@ -475,7 +475,7 @@ test_merges(void **state)
 	assert_int_equal(find(&stage, 1, 4, &choice), TREE_OK);
 
 	/* The tree has another state: nothing of before is its. */
-	stage.tree.life = stage.tree.epoch = 12;
+	stage.tree.first_epoch = stage.tree.epoch = 12;
 	assert_int_equal(find(&stage, 1, 4, &choice), TREE_NOT_FOUND);
 	assert_int_equal(copy_of(&stage, 2), TREE_NOT_FOUND);
 	stage_close(&stage);
@@ -491,7 +491,7 @@ test_merges_on_the_right(void **state)
 
 	(void) state;
 	stage_open(&stage, &formats[0], 1 << 20);
-	stage.tree.life = stage.tree.epoch = 5;
+	stage.tree.first_epoch = stage.tree.epoch = 5;
 	numbered_node(&stage.tree.geometry, image, stage.tree.tree, 1, 2, 1000);
 	image[HEADER_RIGHT] = pointer_make(0, 7 * 4096, 1);
 	node_seal(&stage.tree.geometry, image);

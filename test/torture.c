@@ -361,7 +361,7 @@ run_once(const TortureOptions *options)
 	const TortureOptions *o = &run.torture.options;
 	const TreeCounters *c = &run.torture.counters;
 	const TreeStatistics *s = &run.torture.statistics;
-	uint64_t merged, salvaged;
+	uint64_t merged, reclaimed;
 	bool good = true;
 	uint64_t begin = test_now_us();
 
@@ -379,7 +379,7 @@ run_once(const TortureOptions *options)
 	if (good && o->copies)
 		good = run_on_copies(&run);
 	merged = *run.torture.merged;
-	salvaged = *run.torture.salvaged;
+	reclaimed = *run.torture.reclaimed;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
@@ -390,7 +390,7 @@ run_once(const TortureOptions *options)
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
-	       (unsigned long long) merged, (unsigned long long) salvaged, s->height,
+	       (unsigned long long) merged, (unsigned long long) reclaimed, s->height,
 	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
 	if (o->switches || o->leaves)
 		techniques_print(&run.techniques);

@@ -198,7 +198,7 @@ typedef struct TreeSharedOptions
 	uint32_t leaf_admission_percent;
 	/*
 	 * No other instance uses the trees, and whoever did was fenced at each memory node before it is used here: what
-	 * was left free before is looked for (tree_salvage_next()).
+	 * was left free before is looked for (tree_reclaim_next()).
 	 */
 	bool alone;
 } TreeSharedOptions;

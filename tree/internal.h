@@ -149,9 +149,9 @@ struct Tree
 	TreeCompare compare;
 	void *compare_argument;
 	TreeState *state;
-	uint64_t epoch;     /* the tree's, as of the call in progress (quiesce.c) */
-	uint64_t life;      /* its epoch when its state was made */
-	uint64_t *overflow; /* room for one overflow key and one more, TREE_IMAGE_MAX_BYTES each */
+	uint64_t epoch;       /* the tree's, as of the call in progress (quiesce.c) */
+	uint64_t first_epoch; /* its epoch when its state was made */
+	uint64_t *overflow;   /* room for one overflow key and one more, TREE_IMAGE_MAX_BYTES each */
 	int comparing;     /* the call whose comparator is being asked, counted as TreeClient.sections; 0: none */
 	uint8_t *pool;     /* overflow keys of cells that tie; grows (search_images()) */
 	size_t pool_bytes; /* its length */
@@ -618,7 +618,7 @@ extern bool state_splits(const TreeState *state);
 /* The tree's epoch in this instance: never the same again once it was raised. */
 extern uint64_t state_epoch(const TreeState *state);
 /* The epoch since which the tree has this state: of what was cached before nothing is believed. */
-extern uint64_t state_life(const TreeState *state);
+extern uint64_t state_first_epoch(const TreeState *state);
 extern void state_next_epoch(TreeClient *client, TreeState *state);
 /*
  * Copies of a tree, as the instance knows them.  A doubt: writes under a lock may have landed at the copy
@@ -675,14 +675,14 @@ extern TreeStatus allocate_begin(Tree *tree, uint32_t memory_node);
 extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes,
                            uint64_t generation);
 
-/* ---- salvage.c: what earlier lives of the instance took, and what of it is free ---- */
+/* ---- reclaim.c: what earlier incarnations of the instance took, and what of it is free ---- */
 /* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */
-extern uint64_t salvage_some(Tree *tree, uint32_t memory_node);
+extern uint64_t reclaim_some(Tree *tree, uint32_t memory_node);
 /*
- * Before nodes of this life may look free: what was not looked through until now never will be.  Waits a while for who
+ * Before nodes of this incarnation may look free: what was not looked through until now never will be.  Waits a while for who
  * looks at a piece.  False: somebody still does.
  */
-extern bool salvage_end(Tree *tree);
+extern bool reclaim_end(Tree *tree);
 
 /*
  * A whole run of `bytes` (chunks) for the bulk load's large WRITEs; *bytes comes back smaller at the end of

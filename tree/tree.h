@@ -546,12 +546,12 @@ extern TreeStatus tree_merge_open(Tree *handle, const TreeVacuum *vacuum, TreeMe
 extern TreeStatus tree_merge_next(TreeMerge *merge, TreeMergeCounts *counts);
 extern void tree_merge_close(TreeMerge *merge);
 /*
- * Looks at a piece of what earlier lives of this instance have taken from the tree's extents, and keeps what of it is
+ * Looks at a piece of what earlier incarnations of this instance have taken from the tree's extents, and keeps what of it is
  * free for the next nodes; adds to *bytes how much that is.  TREE_END: nothing is left to look at, or the instance is
- * not alone; in each life a place is looked at once, if it is before the first merge.  TREE_UNREACHABLE and others: a
+ * not alone; in each incarnation a place is looked at once, if it is before the first merge.  TREE_UNREACHABLE and others: a
  * later call goes on there.  A tree that needs another chunk looks for some by itself.
  */
-extern TreeStatus tree_salvage_next(Tree *handle, uint64_t *bytes);
+extern TreeStatus tree_reclaim_next(Tree *handle, uint64_t *bytes);
 /* Bytes of nodes that wait to be used again. */
 extern uint64_t tree_freed_bytes(const Tree *handle);
 

@@ -86,7 +86,7 @@ TREE_SOURCES = \
 	tree/space/extent.c \
 	tree/space/freed.c \
 	tree/space/runs.c \
-	tree/space/salvage.c
+	tree/space/reclaim.c
 
 # The daemon's own, beside all of the above.
 MSD_SOURCES = \

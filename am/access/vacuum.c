@@ -19,7 +19,7 @@
  * reusable.  Both are bytes, in pages of BLCKSZ.
  *
  * Before, once in each run of the server, a look at the index's memory finds what earlier runs have left free there
- * (tree/space/salvage.c).
+ * (tree/space/reclaim.c).
  *
  * An index that is in doubt after a crash is healed at the end (heal.c): by a walk of its own, which others do not need.
  */
@@ -43,9 +43,9 @@
 #include "am/nodes/nodes.h"
 
 /*
- * What a look at a piece of an index's memory reads, in pages: a line for each of its places (tree_salvage_next()).
+ * What a look at a piece of an index's memory reads, in pages: a line for each of its places (tree_reclaim_next()).
  */
-#define SALVAGE_PIECE_PAGES 2
+#define RECLAIM_PIECE_PAGES 2
 
 /* What the tree's callback sees. */
 typedef struct RemovalState
@@ -259,7 +259,7 @@ merge_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, T
  * Finds what earlier runs have left free.  It is room and nothing else: where that fails a later VACUUM goes on with it.
  */
 static void
-salvage(ShermanIndex *index)
+reclaim(ShermanIndex *index)
 {
 	uint64_t	bytes = 0;
 	double		uncharged = 0;
@@ -270,8 +270,8 @@ salvage(ShermanIndex *index)
 		uint64_t	before = bytes;
 
 		vacuum_delay_point();
-		status = tree_salvage_next(index->tree, &bytes);
-		charge(&uncharged, SALVAGE_PIECE_PAGES, VacuumCostPageMiss);
+		status = tree_reclaim_next(index->tree, &bytes);
+		charge(&uncharged, RECLAIM_PIECE_PAGES, VacuumCostPageMiss);
 		/* Nodes that are found are written. */
 		charge(&uncharged, (double) (bytes - before) / BLCKSZ, VacuumCostPageDirty);
 	} while (status == TREE_OK);
@@ -344,7 +344,7 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 		return stats;			/* nothing was inserted yet */
 
 	sherman_prove_removal(relation, index, compat_wal_end());
-	salvage(index);
+	reclaim(index);
 	begin_progress(relation, info->report_progress, &progress);
 	remove_entries(relation, index, &removal, &progress, &counts, &merged);
 
@@ -399,7 +399,7 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	index = sherman_index_quietly(info->index);
 	/* One that was not changed in this run has no use for room. */
 	if (index != NULL && sherman_index_is_mutated(index))
-		salvage(index);
+		reclaim(index);
 	if (!sherman_size(info->index, &statistics))
 		return NULL;
 	stats = palloc0(sizeof(IndexBulkDeleteResult));

@@ -6,7 +6,7 @@ mutate merge_not_alone test_merge tree/client/quiesce.c \
 mutate merge_same_epoch test_merge tree/change/merge.c \
 	's/\tbarrier_next_epoch\(tree\);\n//'
 mutate merge_empties_the_cache test_merge tree/shared/cache.c \
-	's/word_load\(&frame->epoch\) >= tree->life/word_load(\&frame->epoch) == tree->epoch/'
+	's/word_load\(&frame->epoch\) >= tree->first_epoch/word_load(\&frame->epoch) == tree->epoch/'
 mutate merge_forgotten_by_frames test_merge tree/change/merge.c \
 	's/\t\truns_touched\(merge\);/\t\t(void) runs_touched;/'
 mutate merged_into_forgotten_by_frames test_merge tree/change/merge.c \
@@ -26,7 +26,7 @@ mutate mark_of_another_tree_is_less test_cache tree/shared/cache.c \
 mutate frame_of_before_stays_old test_cache tree/shared/cache.c \
 	's/generation == image\[HEADER_GENERATION\] && word_load\(&frame->epoch\) >= tree->epoch\)/generation == image[HEADER_GENERATION])/'
 mutate frame_of_another_life_believed test_cache tree/shared/cache.c \
-	's/word_load\(&frame->epoch\) >= tree->life/true/'
+	's/word_load\(&frame->epoch\) >= tree->first_epoch/true/'
 mutate merge_not_told test_merge tree/change/merge.c \
 	's/\trun_announce\(merge, run\);\n/\t(void) run_announce;\n/'
 mutate merge_forgets_nodes test_merge tree/change/merge.c \

@@ -11,13 +11,13 @@ mutate freed_list_known_by_its_head test_freed tree/space/freed.c \
 	's/same = at->freed_changes\[kind\] == seen->changes;/same = at->freed_first[kind] == seen->first;/'
 mutate freed_count_stays test_freed tree/space/freed.c \
 	's/at->freed_count\[kind\] \+= \(uint64_t\) \(int64_t\) more;/at->freed_count[kind] += more > 0;/'
-mutate freed_node_is_of_its_last_life test_freed tree/space/freed.c \
+mutate freed_node_keeps_its_last_generation test_freed tree/space/freed.c \
 	's/generation \+ 1, NODE_FREE/generation, NODE_FREE/'
 mutate freed_node_believed test_freed tree/space/freed.c \
 	's/generation \+ 1, NODE_FREE/generation + 1, 0/'
 mutate freed_node_ends_its_list test_freed tree/space/freed.c \
 	's/node\[HEADER_RIGHT\] = head\.first;/node[HEADER_RIGHT] = POINTER_NONE;/'
-mutate freed_taken_in_the_same_life test_freed tree/space/freed.c \
+mutate freed_taken_in_the_same_generation test_freed tree/space/freed.c \
 	's/header\[HEADER_GENERATION\] \+ 1;/header[HEADER_GENERATION];/'
 mutate freed_node_of_another_tree test_freed tree/space/freed.c \
 	's/header\[HEADER_TREE\] == tree->tree && //'

@@ -483,18 +483,18 @@ is_victim(void *argument, uint32_t block, uint16_t offset)
 	return worker->victims[sim_id_of_tid(worker->run, block, offset)] != 0;
 }
 
-/* Finds what lives before have left free, if there is one instance. */
+/* Finds what earlier incarnations have left free, if there is one instance. */
 static void
-salvage(SimWorker *worker)
+reclaim(SimWorker *worker)
 {
 	uint64_t bytes = 0;
 	TreeStatus status = TREE_OK;
 
 	while (status == TREE_OK)
-		status = tree_salvage_next(worker->tree, &bytes);
+		status = tree_reclaim_next(worker->tree, &bytes);
 	if (status != TREE_END)
-		settle(worker, status, "salvage");
-	worker->run->salvaged += bytes;
+		settle(worker, status, "reclaim");
+	worker->run->reclaimed += bytes;
 }
 
 static void
@@ -601,7 +601,7 @@ remove_victims(SimWorker *worker, uint32_t chosen)
 	TreeVacuum *vacuum;
 	TreeStatus status;
 
-	salvage(worker);
+	reclaim(worker);
 	status = tree_vacuum_open(worker->tree, &vacuum);
 
 	if (status != TREE_OK)

@@ -63,7 +63,7 @@ typedef struct SimRun
 	uint64_t merged;
 	uint64_t healed;                         /* leaves */
 	uint64_t leaf_hits;                      /* of clients that were closed in order */
-	uint64_t salvaged;                       /* bytes */
+	uint64_t reclaimed;                      /* bytes */
 	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
 } SimRun;
 

@@ -119,7 +119,7 @@ torture_plan(Torture *torture)
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
 	            torture->words != MAP_FAILED && torture->merged != MAP_FAILED,
 	        "no memory");
-	torture->salvaged = torture->merged + 1;
+	torture->reclaimed = torture->merged + 1;
 	for (uint64_t id = 0; id < count; id++)
 	{
 		by_id[id].block = (uint32_t) (id / TIDS_PER_BLOCK);
@@ -520,7 +520,7 @@ life_merge(Life *life, const TreeVacuum *vacuum)
 
 /* Finds what lives before have left free, if all processes share one instance's memory. */
 static void
-life_salvage(Life *life)
+life_reclaim(Life *life)
 {
 	uint64_t bytes = 0;
 	TreeStatus status = TREE_OK;
@@ -528,14 +528,14 @@ life_salvage(Life *life)
 	maybe_stop(life);
 	while (status != TREE_END)
 	{
-		status = tree_salvage_next(life->tree, &bytes);
+		status = tree_reclaim_next(life->tree, &bytes);
 		if (status == TREE_STOPPED)
 			no_stop(life);
 		else if (status != TREE_END)
-			require_status(life, status, "salvage");
+			require_status(life, status, "reclaim");
 	}
 	no_stop(life);
-	__atomic_fetch_add(life->torture->salvaged, bytes, __ATOMIC_RELAXED);
+	__atomic_fetch_add(life->torture->reclaimed, bytes, __ATOMIC_RELAXED);
 }
 
 /* Removes some of one's own by a walk over the whole tree, beside others that do the same. */
@@ -562,7 +562,7 @@ life_remove(Life *life)
 		word_set(torture, rank, ENTRY_REMOVING);
 		chosen++;
 	}
-	life_salvage(life);
+	life_reclaim(life);
 	memset(&counts, 0, sizeof(counts));
 	require_status(life, tree_vacuum_open(life->tree, &vacuum), "vacuum");
 	maybe_stop(life);

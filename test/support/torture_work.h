@@ -31,7 +31,7 @@ typedef struct TortureOptions
 	uint32_t processes;
 	uint32_t domains;    /* separate local lock tables, caches and allocation states: 1 or 2 */
 	uint32_t nodes;      /* memory nodes */
-	uint32_t operations; /* of each process; in a crash run, of each life */
+	uint32_t operations; /* of each process; in a crash run, of each incarnation */
 	uint32_t entries;    /* TIDs of each process */
 	uint64_t range;      /* numbers are below; 0 = ascending with the TIDs */
 	bool
@@ -55,13 +55,13 @@ typedef struct Torture
 	TortureOptions options;
 	const KeySpace *space;
 	TreeRecord record;
-	uint64_t count;     /* of entries: processes * entries */
-	KeyEntry *sorted;   /* by rank; private copies after fork() */
-	uint32_t *rank;     /* by id: process * entries + i */
-	uint32_t *id;       /* by rank */
-	uint32_t *words;    /* by rank, in shared memory: version and EntryState */
-	uint64_t *merged;   /* nodes that left the tree, in shared memory */
-	uint64_t *salvaged; /* bytes of lives before that were found free, likewise */
+	uint64_t count;      /* of entries: processes * entries */
+	KeyEntry *sorted;    /* by rank; private copies after fork() */
+	uint32_t *rank;      /* by id: process * entries + i */
+	uint32_t *id;        /* by rank */
+	uint32_t *words;     /* by rank, in shared memory: version and EntryState */
+	uint64_t *merged;    /* nodes that left the tree, in shared memory */
+	uint64_t *reclaimed; /* bytes of earlier incarnations that were found free, likewise */
 	TreeCopyState copy_state;
 	bool copies_doubtful; /* some process ended in the middle of what it did */
 	/* As torture_settle() saw them last, for the report. */

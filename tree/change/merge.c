@@ -505,7 +505,7 @@ merge_children(TreeMerge *merge, TreeMergeCounts *counts, bool *alone, uint32_t 
 	if (status == TREE_OK && merge->plan.runs > 0)
 	{
 		/* What is free from now on is not to be found by who looks for what was free before. */
-		*alone = salvage_end(merge->tree);
+		*alone = reclaim_end(merge->tree);
 		if (*alone)
 			status = merge_closed(merge, alone);
 	}

@@ -155,7 +155,7 @@ critical_enter(Tree *tree, int *section)
 	}
 	client->sections++;
 	tree->epoch = state_epoch(tree->state);
-	tree->life = state_life(tree->state);
+	tree->first_epoch = state_first_epoch(tree->state);
 	return TREE_OK;
 }
 

@@ -192,7 +192,7 @@ tree_open(TreeClient *client, uint64_t tree, uint64_t root, const TreeFormat *fo
 	if (t->state != NULL)
 	{
 		t->epoch = state_epoch(t->state);
-		t->life = state_life(t->state);
+		t->first_epoch = state_first_epoch(t->state);
 	}
 	if (t->state == NULL)
 	{

@@ -44,7 +44,8 @@ typedef struct CacheFrame
 	uint32_t parent;   /* frame that counts this one, or CACHE_NO_FRAME */
 	uint32_t children; /* frames that name this one: only ever added to and taken from */
 	uint32_t used;     /* the cache's clock at the last use */
-	uint64_t epoch; /* the tree's when the image was read; of one before its `life`, the frame is nobody's */
+	uint64_t
+		epoch; /* the tree's when the image was read; of one before its `first_epoch`, the frame is nobody's */
 } CacheFrame;
 
 typedef struct CacheTable
@@ -162,7 +163,7 @@ static bool
 frame_is(const CacheFrame *frame, const Tree *tree, uint64_t address)
 {
 	return word_load(&frame->tree) == tree->tree && word_load(&frame->address) == address &&
-	       word_load(&frame->epoch) >= tree->life;
+	       word_load(&frame->epoch) >= tree->first_epoch;
 }
 
 static uint64_t *

@@ -90,10 +90,10 @@ state_epoch(const TreeState *state)
 }
 
 uint64_t
-state_life(const TreeState *state)
+state_first_epoch(const TreeState *state)
 {
 	assert(state != NULL);
-	return __atomic_load_n(&state->life, __ATOMIC_RELAXED);
+	return __atomic_load_n(&state->first_epoch, __ATOMIC_RELAXED);
 }
 
 void

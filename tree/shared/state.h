@@ -2,7 +2,7 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c, state_table.c, allocate.c, freed.c, salvage.c and quiesce.c.  Everything but the counters, the estimates, `splits`,
+ * Private to shared.c, state_table.c, allocate.c, freed.c, reclaim.c and quiesce.c.  Everything but the counters, the estimates, `splits`,
  * `barrier`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
  * held across a chain, a call or anything else that can wait.
  */
@@ -20,15 +20,15 @@ typedef struct StateRun
 	bool blocks;         /* its chunks say that they are cut into blocks, else nodes are cut from it */
 } StateRun;
 
-/* How far the extents of earlier lives were looked through: salvage.c. */
+/* How far the extents of earlier incarnations were looked through: reclaim.c. */
 typedef enum StateLook
 {
-	STATE_LOOK_OWED,
+	STATE_LOOK_DUE,
 	STATE_LOOK_UNDER_WAY, /* a process looks at a piece: what it sees free, nobody else gives out */
-	STATE_LOOK_OVER       /* to the end, or given up: never again in this life */
+	STATE_LOOK_OVER       /* to the end, or given up: never again in this incarnation */
 } StateLook;
 
-/* What was taken from a tree's extents at one memory node before this life of the instance: salvage.c. */
+/* What was taken from a tree's extents at one memory node before this incarnation of the instance: reclaim.c. */
 typedef struct StatePast
 {
 	uint64_t extent; /* the newest one that is not looked through; 0 = there is none */
@@ -64,8 +64,8 @@ typedef enum StateUse
 /* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
 #define STATE_RETURNED_NODES 8
 /*
- * Chunks that came when another process had brought one already, and what salvage.c finds.  A process brings one at a
- * time, so that this is enough for as many as often meet; what finds no room is lost for this life.
+ * Chunks that came when another process had brought one already, and what reclaim.c finds.  A process brings one at a
+ * time, so that this is enough for as many as often meet; what finds no room is lost for this incarnation.
  */
 #define STATE_SPARE_RUNS 8
 /*
@@ -115,12 +115,12 @@ struct TreeState
 	uint32_t barrier; /* 1 = closed: quiesce.c */
 	uint32_t height;
 	uint64_t epoch;           /* atomic: quiesce.c */
-	uint64_t life;            /* atomic: the first epoch of this state: cache.c */
+	uint64_t first_epoch;     /* atomic: the first epoch of this state: cache.c */
 	uint32_t copies;          /* TreeCopyState; atomic */
 	uint32_t copies_stranded; /* atomic */
 	uint64_t copy_doubts;     /* atomic: how many there were */
 	uint64_t copy_settled;    /* atomic: those up to this one are settled */
-	uint32_t past_over; /* salvage.c looks through nothing more, at a memory node without a part, either */
+	uint32_t past_over; /* reclaim.c looks through nothing more, at a memory node without a part, either */
 	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree may land yet */
 	int64_t entries;
 	int64_t leaves;

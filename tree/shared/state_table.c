@@ -5,7 +5,7 @@
  * A state stays when the last handle of its tree is closed, with the free nodes and blocks that it knows, until the tree is dropped.
  * The table has room for more trees than a server uses at once, as room that is not used yet is address space and no memory
  * (TreeSharedOptions.states); only when all of it is used is the state given away that was not open for the longest time, of a tree
- * no chain of which may land any more.  What it knew to be free is looked for anew then (salvage.c).
+ * no chain of which may land any more.  What it knew to be free is looked for anew then (reclaim.c).
  */
 #include "tree/shared/state.h"
 
@@ -200,7 +200,7 @@ state_evict(TreeShared *shared, TreeState *state)
 }
 
 /*
- * Whether the tree can do with a state that is made anew.  That looks for what is free at the memory nodes (salvage.c), and a
+ * Whether the tree can do with a state that is made anew.  That looks for what is free at the memory nodes (reclaim.c), and a
  * chain that lands behind the look writes to what is another one's by then.
  */
 static bool
@@ -254,7 +254,7 @@ state_make(TreeClient *client, uint64_t tree)
 	made->next = *bucket(table, tree);
 	*bucket(table, tree) = number;
 	state_next_epoch(client, made);
-	__atomic_store_n(&made->life, state_epoch(made), __ATOMIC_RELAXED);
+	__atomic_store_n(&made->first_epoch, state_epoch(made), __ATOMIC_RELAXED);
 	return made;
 }
 
@@ -337,7 +337,7 @@ state_reset(StateTable *table, TreeState *state)
 	state_copies_unverified(state);
 	__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 	                 __ATOMIC_RELEASE);
-	__atomic_store_n(&state->life, state_epoch(state), __ATOMIC_RELAXED);
+	__atomic_store_n(&state->first_epoch, state_epoch(state), __ATOMIC_RELAXED);
 }
 
 void

@@ -5,7 +5,7 @@
  * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
  * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
  * used (F32), and cuts nodes and blocks from its chunks in shared memory.  What is left of them when the
- * instance ends the next one finds, unless they are of blocks (salvage.c).  Leaves, inner nodes and blocks
+ * instance ends the next one finds, unless they are of blocks (reclaim.c).  Leaves, inner nodes and blocks
  * have chunks of their own: inner nodes need whole stripes, and leaves that follow each other in the tree lie
  * side by side.  A chunk of blocks says so in its first line before the first block is cut from it.
  *
@@ -107,7 +107,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 	if (access_endpoint(tree->client, memory_node) == NULL)
 		return client_away(tree->client, memory_node);
 	status = node_take_known(tree, memory_node, level, pointer, generation);
-	if (status == TREE_NOT_FOUND && salvage_some(tree, memory_node) > 0)
+	if (status == TREE_NOT_FOUND && reclaim_some(tree, memory_node) > 0)
 		status = node_take_known(tree, memory_node, level, pointer, generation);
 	for (int attempt = 0; status == TREE_NOT_FOUND && attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
@@ -221,8 +221,8 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 /* ---- overflow keys ---- */
 
 /*
- * Takes a chunk that blocks will be cut from, and has its first line say so, for who looks at it in another life
- * (salvage.c): what users put into blocks is never taken for a node.
+ * Takes a chunk that blocks will be cut from, and has its first line say so, for who looks at it in another incarnation
+ * (reclaim.c): what users put into blocks is never taken for a node.
  */
 static TreeStatus
 blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)

@@ -28,7 +28,7 @@ extent_taken(const ExtentHeader *header)
 }
 
 /*
- * What was taken so far of the extents up to this newest one, from which nothing was taken in this life: salvage.c looks for
+ * What was taken so far of the extents up to this newest one, from which nothing was taken in this incarnation: reclaim.c looks for
  * what of it is free.
  */
 static TreeStatus
@@ -64,8 +64,8 @@ extent_install(TreeState *state, StateAtNode *at, const DirectoryExtent *extent,
 	assert(extent->offset % FABRIC_STRIPE_BYTES == 0);
 	if (extent->extents <= at->extents)
 		return;
-	/* From here on chunks are taken in this life. */
-	if (at->extents == 0 && at->past.look == STATE_LOOK_OWED && !state->past_over)
+	/* From here on chunks are taken in this incarnation. */
+	if (at->extents == 0 && at->past.look == STATE_LOOK_DUE && !state->past_over)
 		at->past = *past;
 	/* Readers of estimates take no lock. */
 	__atomic_fetch_add(&state->extent_bytes, extent->tree_bytes - at->tree_bytes, __ATOMIC_RELAXED);

@@ -4,7 +4,7 @@
  *
  * Each is written as a free node, which no reader believes, and names the next one of its list as its right
  * sibling: the list takes no room but two words of shared memory, however long it is.  Its head is the
- * instance's; the next one finds the nodes again (salvage.c).
+ * instance's; the next one finds the nodes again (reclaim.c).
  *
  * A node is put here when no pointer to it is left (merge.c), and its next life begins with a higher
  * generation: who had read it once sees that it is another one (I-T4).

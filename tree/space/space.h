@@ -1,6 +1,6 @@
 /*
  * space.h
- *		What allocate.c and salvage.c share: a tree's extents (extent.c), and runs of them (runs.c).
+ *		What allocate.c and reclaim.c share: a tree's extents (extent.c), and runs of them (runs.c).
  */
 #ifndef SHERMAN_TREE_SPACE_H
 #define SHERMAN_TREE_SPACE_H

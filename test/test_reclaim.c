@@ -1,7 +1,7 @@
 /*
- * test_salvage.c
- *		What a life of an instance leaves free in a tree's extents the next one finds: all of it but what is of blocks, and
- *		nothing that is in use, that was given out in this life, or that only looks free.
+ * test_reclaim.c
+ *		What a run of an instance leaves free in a tree's extents the next one finds: all of it but what is of blocks, and
+ *		nothing that is in use, that was given out in this incarnation, or that only looks free.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 /* Entries of a tree of some 60 leaves, and of one of several inner nodes. */
 #define ENTRIES 3000
 #define MANY_ENTRIES 20000
-#define LIVES 40
+#define INCARNATIONS 40
 /* That this many entries take: a piece is 256 KB, or the rest of an extent. */
 #define PIECES_MOST 100
 
@@ -28,9 +28,9 @@ reopen(Fixture *f)
 	require_ok(tree_scan_open(f->tree, &f->scan));
 }
 
-/* Ends the instance's life as a crash does, with what its shared memory knew, and begins the next one. */
+/* Ends the instance's incarnation as a crash does, with what its shared memory knew, and begins the next one. */
 static void
-next_life(Fixture *f)
+next_incarnation(Fixture *f)
 {
 	tree_scan_close(f->scan);
 	tree_close(f->tree);
@@ -43,12 +43,12 @@ next_life(Fixture *f)
 
 /* All pieces; what was found. */
 static uint64_t
-salvage(Tree *tree)
+reclaim(Tree *tree)
 {
 	uint64_t bytes = 0;
 	TreeStatus status;
 
-	while ((status = tree_salvage_next(tree, &bytes)) == TREE_OK)
+	while ((status = tree_reclaim_next(tree, &bytes)) == TREE_OK)
 		;
 	assert_int_equal(status, TREE_END);
 	return bytes;
@@ -131,20 +131,20 @@ test_lives(void **state)
 			continue;
 		fixture_open(&f, (KeySpaceKind) kind);
 		fill(&f, 0, ENTRIES);
-		for (uint64_t life = 0; life < LIVES; life++)
+		for (uint64_t run = 0; run < INCARNATIONS; run++)
 		{
-			uint64_t from = life % 4 * ENTRIES / 4;
+			uint64_t from = run % 4 * ENTRIES / 4;
 
-			next_life(&f);
-			found += salvage(f.tree);
-			assert_int_equal(salvage(f.tree), 0);
+			next_incarnation(&f);
+			found += reclaim(f.tree);
+			assert_int_equal(reclaim(f.tree), 0);
 			empty(&f, from, from + ENTRIES / 4);
 			(void) merge_with(f.tree);
 			fill(&f, from, from + ENTRIES / 4);
-			if (life == 5)
+			if (run == 5)
 				early = extent_bytes(&f);
 		}
-		assert_true(found > (uint64_t) LIVES * NODE_MAX_BYTES / 2);
+		assert_true(found > (uint64_t) INCARNATIONS * NODE_MAX_BYTES / 2);
 		assert_int_equal(extent_bytes(&f), early);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES, 20);
@@ -169,8 +169,8 @@ test_free_is_free(void **state)
 		fill(&f, 0, entries);
 		empty(&f, entries / 3, entries / 2);
 		assert_true(merge_with(f.tree).leaves > 0);
-		next_life(&f);
-		assert_true(salvage(f.tree) > 0);
+		next_incarnation(&f);
+		assert_true(reclaim(f.tree) > 0);
 		extents = extent_bytes(&f);
 		headers = record_now(&f).extents;
 		taken = take_all(&f, false);
@@ -185,12 +185,12 @@ test_free_is_free(void **state)
 	}
 }
 
-/* Nodes that this life takes before anybody looks. */
+/* Nodes that this incarnation takes before anybody looks. */
 #define OWN 400
 
-/* Nodes that this life has taken and not written yet are not found, of the newest extents, and of those it has got. */
+/* Nodes that this incarnation has taken and not written yet are not found, of the newest extents, and of those it has got. */
 static void
-test_own_life(void **state)
+test_own_incarnation(void **state)
 {
 	Fixture f;
 	TreeStatistics statistics;
@@ -200,7 +200,7 @@ test_own_life(void **state)
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
-	next_life(&f);
+	next_incarnation(&f);
 	before = extent_bytes(&f);
 	/* Or the first of them would look. */
 	instance.shared->options.alone = false;
@@ -211,12 +211,12 @@ test_own_life(void **state)
 	}
 	instance.shared->options.alone = true;
 	/* Piece by piece, with others taken in between. */
-	while (tree_salvage_next(f.tree, &bytes) == TREE_OK && count < OWN)
+	while (tree_reclaim_next(f.tree, &bytes) == TREE_OK && count < OWN)
 	{
 		require_ok(allocate_node(f.tree, 0, count % 2, &pointers[count], &generation));
 		count++;
 	}
-	(void) salvage(f.tree);
+	(void) reclaim(f.tree);
 	for (uint32_t i = 0; i < count; i++)
 		node_fill(pointers[i], node_bytes(&f.tree->geometry, i % 2), (int) (i % 100));
 	(void) take_all(&f, true);
@@ -246,13 +246,13 @@ test_not_alone(void **state)
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
-	next_life(&f);
+	next_incarnation(&f);
 	instance.shared->options.alone = false;
-	assert_int_equal(salvage(f.tree), 0);
+	assert_int_equal(reclaim(f.tree), 0);
 	fill(&f, ENTRIES, 2 * ENTRIES);
 	instance.shared->options.alone = true;
 	/* Nothing was found by who needed nodes, either. */
-	assert_true(salvage(f.tree) > 0);
+	assert_true(reclaim(f.tree) > 0);
 	fixture_close(&f);
 }
 
@@ -266,16 +266,16 @@ test_merge_first(void **state)
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
-	next_life(&f);
+	next_incarnation(&f);
 	empty(&f, 0, ENTRIES / 2);
 	assert_true(merge_with(f.tree).leaves > 0);
-	assert_int_equal(salvage(f.tree), 0);
+	assert_int_equal(reclaim(f.tree), 0);
 	(void) take_all(&f, true);
 	compare_check(&f, &statistics);
 	compare_everything(&f, ENTRIES, 20);
-	/* The life after that looks again. */
-	next_life(&f);
-	(void) salvage(f.tree);
+	/* The incarnation after that looks again. */
+	next_incarnation(&f);
+	(void) reclaim(f.tree);
 	fixture_close(&f);
 }
 
@@ -290,14 +290,14 @@ test_merge_beside_look(void **state)
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
-	next_life(&f);
+	next_incarnation(&f);
 	empty(&f, 0, ENTRIES / 2);
 	tree_part(f.tree, 0)->past.look = STATE_LOOK_UNDER_WAY;
 	counts = merge_with(f.tree);
 	assert_int_equal(counts.leaves, 0);
 	assert_true(counts.missed > 0);
 	assert_int_equal(tree_freed_bytes(f.tree), 0);
-	tree_part(f.tree, 0)->past.look = STATE_LOOK_OWED;
+	tree_part(f.tree, 0)->past.look = STATE_LOOK_DUE;
 	assert_true(merge_with(f.tree).leaves > 0);
 	assert_true(tree_freed_bytes(f.tree) > 0);
 	compare_check(&f, &statistics);
@@ -335,7 +335,7 @@ others_drop(void)
 }
 
 /*
- * A tree whose state other trees got finds again what it had free, in this very life: what it had merged, what its chunks have left,
+ * A tree whose state other trees got finds again what it had free, in this very incarnation: what it had merged, what its chunks have left,
  * and nothing else; and the next such time, too.
  */
 static void
@@ -364,7 +364,7 @@ test_evicted(void **state)
 			tree_close(open_others[i]);
 		reopen(&f);
 		assert_int_equal(tree_freed_bytes(f.tree), 0);
-		assert_true(salvage(f.tree) >= freed);
+		assert_true(reclaim(f.tree) >= freed);
 		fill(&f, ENTRIES / 3, ENTRIES / 2);
 		if (time == 0)
 			extents = extent_bytes(&f);
@@ -425,7 +425,7 @@ test_unsettled(void **state)
 	require_ok(other_open(last));
 	others_drop();
 	reopen(&f);
-	assert_true(salvage(f.tree) > 0);
+	assert_true(reclaim(f.tree) > 0);
 	fixture_close(&f);
 }
 
@@ -442,8 +442,8 @@ test_blocks(void **state)
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	require_ok(allocate_node(f.tree, 0, 0, &leaf, &first));
-	next_life(&f);
-	assert_true(salvage(f.tree) > 0);
+	next_incarnation(&f);
+	assert_true(reclaim(f.tree) > 0);
 	for (int i = 0; i < 200; i++)
 	{
 		uint64_t line[LINE_WORDS] = {0};
@@ -464,8 +464,8 @@ test_blocks(void **state)
 	/* Nor where the chunk's line is not what it was. */
 	assert_int_equal(blocks[0] % FABRIC_STRIPE_BYTES, LINE_BYTES);
 	node_fill(pointer_make(0, blocks[0] - LINE_BYTES, 0), LINE_BYTES, 0x5a);
-	next_life(&f);
-	(void) salvage(f.tree);
+	next_incarnation(&f);
+	(void) reclaim(f.tree);
 	for (;;)
 	{
 		uint64_t before = extent_bytes(&f);
@@ -511,12 +511,12 @@ dying_body(int number, void *argument)
 	              keyspace_compare, (void *) look->f->space, &tree) != TREE_OK ||
 	    fabric_fault_set(mine.endpoints[0], &look->plan) != FABRIC_OK)
 		_exit(2);
-	(void) salvage(tree);
+	(void) reclaim(tree);
 	_exit(3);
 }
 
 /*
- * Who looks loses a chain, or dies, at any operation: what he had found is given out once, now or in the life after his
+ * Who looks loses a chain, or dies, at any operation: what he had found is given out once, now or in the incarnation after his
  * death.
  */
 static void
@@ -535,18 +535,18 @@ test_trouble(void **state)
 		fill(&f, 0, ENTRIES / 4);
 		empty(&f, 0, ENTRIES / 8);
 		(void) merge_with(f.tree);
-		next_life(&f);
+		next_incarnation(&f);
 		look.plan.fail_operation = trouble == TROUBLE_LOST ? i : 0;
 		look.plan.late_operation = trouble == TROUBLE_LATE ? i : 0;
 		look.plan.die_operation = trouble == TROUBLE_DEATH ? i : 0;
 		if (trouble == TROUBLE_DEATH)
 		{
 			assert_int_not_equal(test_processes(1, dying_body, &look), 0);
-			next_life(&f);
+			next_incarnation(&f);
 		}
 		else
 			assert_int_equal(fabric_fault_set(client.endpoints[0], &look.plan), FABRIC_OK);
-		assert_true(salvage(f.tree) > 0);
+		assert_true(reclaim(f.tree) > 0);
 		assert_int_equal(fabric_fault_set(client.endpoints[0], NULL), FABRIC_OK);
 		(void) take_all(&f, true);
 		compare_check(&f, &statistics);
@@ -569,7 +569,7 @@ test_circle(void **state)
 	(void) state;
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, MANY_ENTRIES);
-	next_life(&f);
+	next_incarnation(&f);
 	require_ok(allocate_begin(f.tree, 0));
 	newest = tree_part(f.tree, 0)->past.extent;
 	assert_int_not_equal(newest, 0);
@@ -582,7 +582,7 @@ test_circle(void **state)
 	header.previous = newest;
 	op.opcode = FABRIC_WRITE;
 	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
-	while (tree_salvage_next(f.tree, &bytes) == TREE_OK)
+	while (tree_reclaim_next(f.tree, &bytes) == TREE_OK)
 		assert_true(pieces++ < PIECES_MOST);
 	fixture_close(&f);
 }
@@ -604,7 +604,7 @@ looking_body(int number, void *argument)
 	    fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
 		_exit(2);
 	test_meet(&instance, 0, LOOKERS);
-	__atomic_fetch_add(&instance.scratch[1], salvage(tree), __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&instance.scratch[1], reclaim(tree), __ATOMIC_SEQ_CST);
 	tree_close(tree);
 	_exit(test_client_close(&mine) == TREE_OK ? 0 : 3);
 }
@@ -624,7 +624,7 @@ test_together(void **state)
 		fill(&f, 0, ENTRIES);
 		empty(&f, 0, ENTRIES / 2);
 		(void) merge_with(f.tree);
-		next_life(&f);
+		next_incarnation(&f);
 		memset(instance.scratch, 0, 2 * sizeof(uint64_t));
 		assert_int_equal(test_processes(LOOKERS, looking_body, &f), 0);
 		extents = extent_bytes(&f);
@@ -641,12 +641,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lives),       cmocka_unit_test(test_free_is_free),
-		cmocka_unit_test(test_own_life),    cmocka_unit_test(test_not_alone),
-		cmocka_unit_test(test_merge_first), cmocka_unit_test(test_merge_beside_look),
-		cmocka_unit_test(test_evicted),     cmocka_unit_test(test_unsettled),
-		cmocka_unit_test(test_blocks),      cmocka_unit_test(test_trouble),
-		cmocka_unit_test(test_circle),      cmocka_unit_test(test_together),
+		cmocka_unit_test(test_lives),           cmocka_unit_test(test_free_is_free),
+		cmocka_unit_test(test_own_incarnation), cmocka_unit_test(test_not_alone),
+		cmocka_unit_test(test_merge_first),     cmocka_unit_test(test_merge_beside_look),
+		cmocka_unit_test(test_evicted),         cmocka_unit_test(test_unsettled),
+		cmocka_unit_test(test_blocks),          cmocka_unit_test(test_trouble),
+		cmocka_unit_test(test_circle),          cmocka_unit_test(test_together),
 	};
 
 	test_alone = true;

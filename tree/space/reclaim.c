@@ -1,9 +1,9 @@
 /*
- * salvage.c
- *		What earlier lives of an instance took from a tree's extents, and nothing uses.
+ * reclaim.c
+ *		What earlier incarnations of an instance took from a tree's extents, and nothing uses.
  *
  * The shared memory of an instance knows what is free: runs that nodes are cut from, lists of free nodes.  When it is
- * gone the next life finds the same by looking at the extents themselves, where every place tells by its first line
+ * gone the next incarnation finds the same by looking at the extents themselves, where every place tells by its first line
  * what it is.  Nothing is noted anywhere for that.
  *
  *		zeroes				never written: in no tree, as a node is written, and that acknowledged, before anything
@@ -12,11 +12,11 @@
  *		a node				in the tree, or lost half-way (a split's sibling that was never linked): left alone
  *		NODE_BLOCKS			of a chunk: overflow keys, left alone, all of it, whatever users have put there
  *
- * Nothing is given twice: what is looked at are chunks that were taken before the first one of this life, of extents
- * no newer than the first that this life knew.  Nobody of this life gives out a place there, or makes a node there a
- * free one, before it was looked at: the first merge ends the looking.  Nobody of a life before writes there, for its
+ * Nothing is given twice: what is looked at are chunks that were taken before the first one of this incarnation, of extents
+ * no newer than the first that this incarnation knew.  Nobody of this incarnation gives out a place there, or makes a node there a
+ * free one, before it was looked at: the first merge ends the looking.  Nobody of an incarnation before writes there, for its
  * channels were fenced when this one was attached.  For a tree whose state was given away, and made anew, that is when
- * its life began: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
+ * its state was made: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
  */
 #include "tree/space/space.h"
 
@@ -31,7 +31,7 @@
 #define END_WAITS 100
 
 /* A piece in progress. */
-typedef struct Salvage
+typedef struct Reclaim
 {
 	Tree *tree;
 	uint32_t memory_node;
@@ -39,7 +39,7 @@ typedef struct Salvage
 	ExtentHeader header; /* of past.extent */
 	uint64_t lines[PLACES_MAX][LINE_WORDS];
 	uint64_t bytes; /* found free */
-} Salvage;
+} Reclaim;
 
 /* What was not looked through until now never will be. False: somebody is looking at this moment. */
 static bool
@@ -57,7 +57,7 @@ give_up(Tree *tree, uint32_t memory_node)
 		spin_unlock(&tree->state->spin);
 		return true;
 	}
-	if (at->past.look == STATE_LOOK_OWED)
+	if (at->past.look == STATE_LOOK_DUE)
 		at->past.look = STATE_LOOK_OVER;
 	over = at->past.look == STATE_LOOK_OVER;
 	spin_unlock(&tree->state->spin);
@@ -65,7 +65,7 @@ give_up(Tree *tree, uint32_t memory_node)
 }
 
 bool
-salvage_end(Tree *tree)
+reclaim_end(Tree *tree)
 {
 	TreeClient *client = tree->client;
 	const TreeEnvironment *environment = &client->options.environment;
@@ -86,10 +86,10 @@ salvage_end(Tree *tree)
 
 /* Reads the first line of each place of a chunk, or of what is left of one. */
 static TreeStatus
-lines_read(Salvage *salvage, uint64_t offset, uint32_t places)
+lines_read(Reclaim *reclaim, uint64_t offset, uint32_t places)
 {
-	Tree *tree = salvage->tree;
-	uint32_t most = access_capabilities(tree->client, salvage->memory_node)->max_chain;
+	Tree *tree = reclaim->tree;
+	uint32_t most = access_capabilities(tree->client, reclaim->memory_node)->max_chain;
 	TreeStatus status = TREE_OK;
 
 	assert(places <= PLACES_MAX);
@@ -104,8 +104,8 @@ lines_read(Salvage *salvage, uint64_t offset, uint32_t places)
 			                    .region = FABRIC_NODES,
 			                    .length = LINE_BYTES,
 			                    .offset = offset + (uint64_t) (first + i) * tree->geometry.leaf_bytes,
-			                    .buffer = salvage->lines[first + i]};
-		status = access_repeat(tree, salvage->memory_node, ops, (int) count, "reads of first lines");
+			                    .buffer = reclaim->lines[first + i]};
+		status = access_repeat(tree, reclaim->memory_node, ops, (int) count, "reads of first lines");
 	}
 	return status;
 }
@@ -122,65 +122,65 @@ line_is_empty(const uint64_t *line)
 
 /* Whether the line is the tree's own, and of this place. */
 static bool
-line_is_own(const Salvage *salvage, const uint64_t *line, uint64_t offset)
+line_is_own(const Reclaim *reclaim, const uint64_t *line, uint64_t offset)
 {
-	return line[HEADER_TREE] == salvage->tree->tree &&
-	       line[HEADER_SELF] == pointer_make(salvage->memory_node, offset, 0);
+	return line[HEADER_TREE] == reclaim->tree->tree &&
+	       line[HEADER_SELF] == pointer_make(reclaim->memory_node, offset, 0);
 }
 
 /* Keeps a node's place for later nodes, if it is free. */
 static TreeStatus
-place_look(Salvage *salvage, const uint64_t *line, uint64_t offset, uint32_t level)
+place_look(Reclaim *reclaim, const uint64_t *line, uint64_t offset, uint32_t level)
 {
-	Tree *tree = salvage->tree;
+	Tree *tree = reclaim->tree;
 	bool empty = line_is_empty(line);
-	bool freed = line_is_own(salvage, line, offset) && (node_flags(line) & NODE_FREE) != 0 &&
+	bool freed = line_is_own(reclaim, line, offset) && (node_flags(line) & NODE_FREE) != 0 &&
 	             node_level(line) == level;
 	TreeStatus status;
 
 	if (!empty && !freed)
 		return TREE_OK;
-	status = freed_put(tree, pointer_make(salvage->memory_node, offset, 0), level,
-	                   empty ? salvage->header.generation : line[HEADER_GENERATION]);
+	status = freed_put(tree, pointer_make(reclaim->memory_node, offset, 0), level,
+	                   empty ? reclaim->header.generation : line[HEADER_GENERATION]);
 	if (status == TREE_OK)
-		salvage->bytes += node_bytes(&tree->geometry, level);
-	/* Somebody else was faster with the list, and again: the place is left to another life. */
+		reclaim->bytes += node_bytes(&tree->geometry, level);
+	/* Somebody else was faster with the list, and again: the place is left to another incarnation. */
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
 /* Looks at one stripe, whose places' first lines were read. */
 static TreeStatus
-stripe_look(Salvage *salvage, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
+stripe_look(Reclaim *reclaim, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
 {
-	uint32_t leaf_bytes = salvage->tree->geometry.leaf_bytes;
+	uint32_t leaf_bytes = reclaim->tree->geometry.leaf_bytes;
 	uint32_t places = FABRIC_STRIPE_BYTES / leaf_bytes;
 	bool empty = true;
 	TreeStatus status = TREE_OK;
 
 	for (uint32_t i = 0; i < places; i++)
 		empty &= line_is_empty(lines[i]);
-	if (empty && allocate_spare(salvage->tree, salvage->memory_node, offset, FABRIC_STRIPE_BYTES,
-	                            salvage->header.generation))
+	if (empty && allocate_spare(reclaim->tree, reclaim->memory_node, offset, FABRIC_STRIPE_BYTES,
+	                            reclaim->header.generation))
 	{
-		salvage->bytes += FABRIC_STRIPE_BYTES;
+		reclaim->bytes += FABRIC_STRIPE_BYTES;
 		return TREE_OK;
 	}
 	/* Behind an inner node's first line are users' bytes. */
-	if (!line_is_empty(lines[0]) && (!line_is_own(salvage, lines[0], offset) || node_level(lines[0]) > 0))
-		return place_look(salvage, lines[0], offset, node_level(lines[0]));
+	if (!line_is_empty(lines[0]) && (!line_is_own(reclaim, lines[0], offset) || node_level(lines[0]) > 0))
+		return place_look(reclaim, lines[0], offset, node_level(lines[0]));
 	for (uint32_t i = 0; i < places && status == TREE_OK; i++)
-		status = place_look(salvage, lines[i], offset + i * (uint64_t) leaf_bytes, 0);
+		status = place_look(reclaim, lines[i], offset + i * (uint64_t) leaf_bytes, 0);
 	return status;
 }
 
 /* Whether blocks may have been cut from the chunk whose lines were read: if it does not say what it is, too. */
 static bool
-chunk_is_blocks(const Salvage *salvage, uint64_t offset)
+chunk_is_blocks(const Reclaim *reclaim, uint64_t offset)
 {
-	const uint64_t *first = salvage->lines[0];
+	const uint64_t *first = reclaim->lines[0];
 
 	return !line_is_empty(first) &&
-	       (!line_is_own(salvage, first, offset) || (node_flags(first) & NODE_BLOCKS) != 0);
+	       (!line_is_own(reclaim, first, offset) || (node_flags(first) & NODE_BLOCKS) != 0);
 }
 
 /*
@@ -188,58 +188,58 @@ chunk_is_blocks(const Salvage *salvage, uint64_t offset)
  * even if it fails.
  */
 static TreeStatus
-chunk_look(Salvage *salvage, uint64_t start)
+chunk_look(Reclaim *reclaim, uint64_t start)
 {
-	uint32_t leaf_bytes = salvage->tree->geometry.leaf_bytes;
+	uint32_t leaf_bytes = reclaim->tree->geometry.leaf_bytes;
 	uint32_t stripe = FABRIC_STRIPE_BYTES / leaf_bytes;
-	uint32_t places = (uint32_t) (salvage->past.next - start) / leaf_bytes;
-	uint64_t offset = salvage->past.extent + start;
+	uint32_t places = (uint32_t) (reclaim->past.next - start) / leaf_bytes;
+	uint64_t offset = reclaim->past.extent + start;
 	TreeStatus status;
 
-	assert(salvage->past.next > start && places % stripe == 0);
-	status = lines_read(salvage, offset, places);
+	assert(reclaim->past.next > start && places % stripe == 0);
+	status = lines_read(reclaim, offset, places);
 	if (status != TREE_OK)
 		return status;
-	salvage->past.next = start;
-	if (chunk_is_blocks(salvage, offset))
+	reclaim->past.next = start;
+	if (chunk_is_blocks(reclaim, offset))
 		return TREE_OK;
 	/* Downward, as chunks are: so runs that lie side by side become one. */
 	for (uint32_t i = places; i > 0 && status == TREE_OK; i -= stripe)
 		status =
-			stripe_look(salvage, &salvage->lines[i - stripe], offset + (i - stripe) * (uint64_t) leaf_bytes);
+			stripe_look(reclaim, &reclaim->lines[i - stripe], offset + (i - stripe) * (uint64_t) leaf_bytes);
 	return status;
 }
 
 /* ---- pieces ---- */
 
 /*
- * Looks at a piece of the newest extent that is left, from its end on, where the life before has taken last; or goes on
+ * Looks at a piece of the newest extent that is left, from its end on, where the incarnation before has taken last; or goes on
  * to the one before it, from which nobody takes chunks any more.  Their numbers go down: damaged headers that refer to
  * each other in a circle have nothing looked at, and found free, twice.
  */
 static TreeStatus
-piece_look(Salvage *salvage)
+piece_look(Reclaim *reclaim)
 {
-	StatePast *past = &salvage->past;
+	StatePast *past = &reclaim->past;
 	bool good;
 	TreeStatus status =
-		extent_header_read(salvage->tree, salvage->memory_node, past->extent, &salvage->header, &good);
+		extent_header_read(reclaim->tree, reclaim->memory_node, past->extent, &reclaim->header, &good);
 	/* Chunks are of one length, whatever was taken meanwhile. */
-	uint64_t first = salvage->header.bump % CHUNK_BYTES;
+	uint64_t first = reclaim->header.bump % CHUNK_BYTES;
 
 	if (status != TREE_OK)
 		return status;
-	if (!good || salvage->header.number != past->number || first < DIRECTORY_OTHER_BUMP)
+	if (!good || reclaim->header.number != past->number || first < DIRECTORY_OTHER_BUMP)
 	{
 		past->extent = 0;
 		return TREE_OK;
 	}
 	if (past->next == 0)
-		past->next = extent_taken(&salvage->header);
+		past->next = extent_taken(&reclaim->header);
 	for (int chunk = 0; chunk < PIECE_CHUNKS && past->next > first && status == TREE_OK; chunk++)
-		status = chunk_look(salvage, first + (past->next - first - 1) / CHUNK_BYTES * CHUNK_BYTES);
+		status = chunk_look(reclaim, first + (past->next - first - 1) / CHUNK_BYTES * CHUNK_BYTES);
 	if (status == TREE_OK && past->next <= first)
-		*past = (StatePast){.extent = salvage->header.previous, .number = past->number - 1};
+		*past = (StatePast){.extent = reclaim->header.previous, .number = past->number - 1};
 	return status;
 }
 
@@ -272,9 +272,9 @@ past_begin(Tree *tree, uint32_t memory_node)
 
 /* Looks at a piece at one memory node. TREE_END: there is none; or, if *others, somebody else looks at it. */
 static TreeStatus
-salvage_at(Tree *tree, uint32_t memory_node, uint64_t *bytes, bool *others)
+reclaim_at(Tree *tree, uint32_t memory_node, uint64_t *bytes, bool *others)
 {
-	Salvage salvage = {.tree = tree, .memory_node = memory_node};
+	Reclaim reclaim = {.tree = tree, .memory_node = memory_node};
 	StateAtNode *at;
 	uint32_t look;
 	TreeStatus status = past_begin(tree, memory_node);
@@ -285,25 +285,25 @@ salvage_at(Tree *tree, uint32_t memory_node, uint64_t *bytes, bool *others)
 	at = tree_part(tree, memory_node);
 	spin_lock(&tree->state->spin);
 	look = at->past.look;
-	salvage.past = at->past;
-	if (look == STATE_LOOK_OWED)
+	reclaim.past = at->past;
+	if (look == STATE_LOOK_DUE)
 		at->past.look = STATE_LOOK_UNDER_WAY;
 	spin_unlock(&tree->state->spin);
 	*others = look == STATE_LOOK_UNDER_WAY;
-	if (look != STATE_LOOK_OWED)
+	if (look != STATE_LOOK_DUE)
 		return TREE_END;
-	if (salvage.past.extent != 0)
-		status = piece_look(&salvage);
-	salvage.past.look = salvage.past.extent != 0 ? STATE_LOOK_OWED : STATE_LOOK_OVER;
+	if (reclaim.past.extent != 0)
+		status = piece_look(&reclaim);
+	reclaim.past.look = reclaim.past.extent != 0 ? STATE_LOOK_DUE : STATE_LOOK_OVER;
 	spin_lock(&tree->state->spin);
-	at->past = salvage.past;
+	at->past = reclaim.past;
 	spin_unlock(&tree->state->spin);
-	*bytes += salvage.bytes;
-	return status == TREE_OK && salvage.past.extent == 0 ? TREE_END : status;
+	*bytes += reclaim.bytes;
+	return status == TREE_OK && reclaim.past.extent == 0 ? TREE_END : status;
 }
 
 uint64_t
-salvage_some(Tree *tree, uint32_t memory_node)
+reclaim_some(Tree *tree, uint32_t memory_node)
 {
 	TreeStatus status = TREE_OK;
 	uint64_t bytes = 0;
@@ -313,12 +313,12 @@ salvage_some(Tree *tree, uint32_t memory_node)
 	if (!tree->client->shared->options.alone)
 		return 0;
 	for (int piece = 0; piece < SOME_PIECES && bytes == 0 && status == TREE_OK; piece++)
-		status = salvage_at(tree, memory_node, &bytes, &others);
+		status = reclaim_at(tree, memory_node, &bytes, &others);
 	return bytes;
 }
 
 TreeStatus
-tree_salvage_next(Tree *handle, uint64_t *bytes)
+tree_reclaim_next(Tree *handle, uint64_t *bytes)
 {
 	TreeClient *client = handle->client;
 	const TreeEnvironment *environment = &client->options.environment;
@@ -333,7 +333,7 @@ tree_salvage_next(Tree *handle, uint64_t *bytes)
 		return client_fail(client, TREE_STOPPED, "stopped between two pieces of what may be free");
 	for (uint32_t i = 0; i < client->options.nodes && status == TREE_END && !others; i++)
 		if (node_is_open(client->shared, i) && (handle->copies == NULL || copies_source(handle) == i))
-			status = salvage_at(handle, i, bytes, &others);
+			status = reclaim_at(handle, i, bytes, &others);
 	if (!others)
 		return status;
 	environment->sleep(environment->argument, client->slot, WAIT_MS);
