@@ -208,28 +208,28 @@ has_word(int count, char **arguments, const char *word)
 
 /* Makes the tree, and opens it. */
 static Tree *
-tree_make(TestClient *client, const TreeFormat *format, bool copies)
+tree_make(TestClient *client, const TreeFormat *format, bool replicas)
 {
 	TreeRecord record;
 	uint32_t copy;
 	Tree *tree;
 
-	if (copies)
-		test_copied_create(client, format, &record);
+	if (replicas)
+		test_replicated_create(client, format, &record);
 	else
 		test_tree_create(client, format, &record);
 	require(tree_open(client->tree, record.tree, record.root, format, NULL, NULL, &tree), client->tree);
-	if (tree_record_copy(&record, &copy))
-		require(tree_copied(tree, copy, TREE_COPIES_BOTH, false), client->tree);
+	if (tree_record_replica(&record, &copy))
+		require(tree_set_replica(tree, copy, TREE_REPLICAS_BOTH, false), client->tree);
 	return tree;
 }
 
 int
 main(int count, char **arguments)
 {
-	bool copies = has_word(count, arguments, "copies");
+	bool replicas = has_word(count, arguments, "copies");
 	bool stamps = has_word(count, arguments, "stamps");
-	uint32_t nodes = copies ? 2 : 1;
+	uint32_t nodes = replicas ? 2 : 1;
 	uint64_t entries = count > 1 ? strtoull(arguments[1], NULL, 10) : 1000000;
 	TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 	TreeStamp stamp = {.epoch = 1, .lsn = 1};
@@ -249,7 +249,7 @@ main(int count, char **arguments)
 		test_node_start(&node[i], NODE_MEMORY_BYTES);
 	test_instance_start(&instance, node, nodes, 4, CACHE_BYTES);
 	test_client_open(&client, &instance, 0);
-	tree = tree_make(&client, &format, copies);
+	tree = tree_make(&client, &format, replicas);
 	began = test_now_us();
 	for (uint64_t i = 0; i < entries; i++)
 	{

@@ -539,9 +539,9 @@ test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *recor
 }
 
 void
-test_copied_create(TestClient *client, const TreeFormat *format, TreeRecord *record)
+test_replicated_create(TestClient *client, const TreeFormat *format, TreeRecord *record)
 {
-	create(client, format, TREE_RECORD_COPIED, record);
+	create(client, format, TREE_RECORD_REPLICATED, record);
 }
 
 uint64_t

@@ -159,7 +159,7 @@ extern TreeEnvironment test_environment(TestInstance *instance);
 /* Creates a tree of this format on node 0, or aborts. */
 extern void test_tree_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
 /* The same for a tree with copies. */
-extern void test_copied_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
+extern void test_replicated_create(TestClient *client, const TreeFormat *format, TreeRecord *record);
 /* Entries that a scan of the whole tree finds; aborts if it does not come to the end. */
 extern uint64_t test_tree_entries(Tree *tree);
 

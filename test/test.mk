@@ -113,9 +113,9 @@ TESTS += test_scan test_scan_take test_vacuum test_bulk test_check test_incomple
 TESTS += test_merge test_merge_walk test_reclaim test_states test_wild_nodes
 TESTS += test_blocks test_freed
 test_freed_SOURCES = test/support/tree_fixture.c
-TESTS += test_copies
-test_copies_SOURCES = test/support/fixture.c
-TEST_RUNS += test_copies=--network
+TESTS += test_replicas
+test_replicas_SOURCES = test/support/fixture.c
+TEST_RUNS += test_replicas=--network
 test_loop_SOURCES = test/support/fixture.c
 test_scan_SOURCES = test/support/fixture.c
 test_scan_take_SOURCES = test/support/fixture.c

@@ -318,7 +318,7 @@ test_newest_wins(void **state)
 
 /* A tie that only the comparator can break brings a whole, private copy. */
 static void
-test_undecided_copies(void **state)
+test_undecided_replicas(void **state)
 {
 	Stage stage;
 	ChildChoice choice;
@@ -861,7 +861,7 @@ main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_search_agrees),
 		cmocka_unit_test(test_newest_wins),
-		cmocka_unit_test(test_undecided_copies),
+		cmocka_unit_test(test_undecided_replicas),
 		cmocka_unit_test(test_children_under_parents),
 		cmocka_unit_test(test_merges),
 		cmocka_unit_test(test_merges_on_the_right),

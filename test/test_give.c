@@ -225,15 +225,15 @@ test_refuses(void **state)
 
 /* Of a tree with copies nothing is taken, at either memory node. */
 static void
-test_copies_stay(void **state)
+test_replicas_stay(void **state)
 {
 	Stage stage;
 	DirectoryCreate create = {.token = {5, 6},
-	                          .record = {.format = narrow, .flags = 2u << TREE_RECORD_COPY_SHIFT}};
+	                          .record = {.format = narrow, .flags = 2u << TREE_RECORD_REPLICA_SHIFT}};
 	DirectoryCreated created;
 	DirectoryExtent extents[2];
-	DirectoryCopyRequest copy = {.tree = 77, .bytes = EXTENT_MIN_BYTES};
-	DirectoryCopy copies[3];
+	DirectoryReplicaRequest copy = {.tree = 77, .bytes = EXTENT_MIN_BYTES};
+	DirectoryReplica replicas[3];
 	uint32_t bytes = sizeof(created);
 
 	(void) state;
@@ -251,17 +251,17 @@ test_copies_stay(void **state)
 	                 FABRIC_RANGE);
 
 	copy.record = (TreeRecord){.tree = 77, .root = pointer_make(1, MEGABYTE, 0), .format = narrow};
-	copy.record.flags = 1u << TREE_RECORD_COPY_SHIFT;
+	copy.record.flags = 1u << TREE_RECORD_REPLICA_SHIFT;
 	for (uint32_t i = 0; i < 3; i++)
 	{
 		copy.offset = i * FABRIC_UNIT_BYTES;
-		bytes = sizeof(copies[i]);
-		assert_int_equal(
-			fabric_call(stage.client.endpoints[0], DIRECTORY_COPY, &copy, sizeof(copy), &copies[i], &bytes),
-			FABRIC_OK);
+		bytes = sizeof(replicas[i]);
+		assert_int_equal(fabric_call(stage.client.endpoints[0], DIRECTORY_REPLICA, &copy, sizeof(copy),
+		                             &replicas[i], &bytes),
+		                 FABRIC_OK);
 	}
 	assert_int_equal(
-		give(&stage, &(DirectoryGive){.tree = 77, .offset = copies[1].copy, .newer = copies[2].copy}),
+		give(&stage, &(DirectoryGive){.tree = 77, .offset = replicas[1].copy, .newer = replicas[2].copy}),
 		FABRIC_RANGE);
 	stage_close(&stage);
 }
@@ -383,7 +383,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gives),
 		cmocka_unit_test(test_refuses),
-		cmocka_unit_test(test_copies_stay),
+		cmocka_unit_test(test_replicas_stay),
 		cmocka_unit_test(test_quarantine),
 		cmocka_unit_test(test_same_place_again),
 		cmocka_unit_test(test_killed),

@@ -129,13 +129,13 @@ test_balance(void **state)
 
 /* All but two memory nodes are closed: `home` is the home of a tree with a copy, and `copy` has that. */
 static void
-copied_make(uint32_t home, uint32_t copy, TreeRecord *record)
+replicated_make(uint32_t home, uint32_t copy, TreeRecord *record)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		if (i != home && i != copy)
 			tree_node_close(stage->instance.shared, i);
 	do
-		test_copied_create(&stage->client, &narrow, record);
+		test_replicated_create(&stage->client, &narrow, record);
 	while (tree_home(record->root) != home);
 	for (uint32_t i = 0; i < NODES; i++)
 		tree_node_open(stage->client.tree, i, 0);
@@ -149,17 +149,17 @@ test_last_node(void **state)
 	uint32_t copy;
 
 	(void) state;
-	copied_make(0, LAST, &record);
+	replicated_make(0, LAST, &record);
 	assert_int_equal(tree_home(record.root), 0);
 	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &read),
 	                 TREE_OK);
-	assert_true(tree_record_copy(&read, &copy));
+	assert_true(tree_record_replica(&read, &copy));
 	assert_int_equal(copy, LAST);
 	assert_int_not_equal(read.members[LAST], 0);
 
-	copied_make(LAST, 0, &record);
+	replicated_make(LAST, 0, &record);
 	assert_int_equal(tree_home(record.root), LAST);
-	assert_true(tree_record_copy(&record, &copy));
+	assert_true(tree_record_replica(&record, &copy));
 	assert_int_equal(copy, 0);
 	tree_node_close(stage->instance.shared, LAST);
 	assert_int_equal(tree_client_connect(stage->client.tree, LAST), TREE_UNREACHABLE);

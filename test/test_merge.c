@@ -379,7 +379,7 @@ jumps_end_with_rest(void **state)
 
 /* An insert and a lookup by a client whose handle and cache are those from before. */
 static void
-old_copies_are_not_followed(void **state)
+old_replicas_are_not_followed(void **state)
 {
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
@@ -692,7 +692,7 @@ main(void)
 		cmocka_unit_test(taken_leaves_go),
 		cmocka_unit_test(calls_are_waited_for),
 		cmocka_unit_test(jumps_end_with_rest),
-		cmocka_unit_test(old_copies_are_not_followed),
+		cmocka_unit_test(old_replicas_are_not_followed),
 		cmocka_unit_test(other_nodes_stay_cached),
 		cmocka_unit_test(old_frames_do_not_lead_to_new_nodes),
 		cmocka_unit_test(merges_are_told),

@@ -242,7 +242,7 @@ typedef struct TwoNodes
 
 /* `record` is of a new tree there, whose nodes have copies or not. */
 static void
-two_begin(TwoNodes *two, bool copied)
+two_begin(TwoNodes *two, bool replicated)
 {
 	techniques = tree_techniques;
 	techniques.offload = TREE_OFFLOAD_ALWAYS;
@@ -251,13 +251,14 @@ two_begin(TwoNodes *two, bool copied)
 		test_node_start(&two->nodes[i], NODE_MEMORY);
 	test_instance_start(&two->instance, two->nodes, 2, SLOTS, CACHE_MEMORY);
 	test_client_open(&two->client, &two->instance, 0);
-	if (copied)
-		test_copied_create(&two->client, &narrow, &record);
+	if (replicated)
+		test_replicated_create(&two->client, &narrow, &record);
 	else
 		test_tree_create(&two->client, &narrow, &record);
 	tree = open_tree(&two->client, &record);
-	if (copied)
-		assert_int_equal(tree_copied(tree, 1 - tree_home(record.root), TREE_COPIES_BOTH, false), TREE_OK);
+	if (replicated)
+		assert_int_equal(tree_set_replica(tree, 1 - tree_home(record.root), TREE_REPLICAS_BOTH, false),
+		                 TREE_OK);
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 }
 
@@ -287,12 +288,12 @@ two_look_up(TwoNodes *two)
 
 /* What lookups have asked of two memory nodes. */
 static TreeOffloads
-two_offloads(bool copies)
+two_offloads(bool replicas)
 {
 	TreeOffloads counts;
 	TwoNodes two;
 
-	two_begin(&two, copies);
+	two_begin(&two, replicas);
 	fill(&narrow, 2 * NUMBERS);
 	two_look_up(&two);
 	tree_client_offloads(two.client.tree, &counts);
@@ -312,7 +313,7 @@ test_two_nodes(void **state)
 
 /* Nodes that have a copy may be read there: the memory node that they are named by is not asked. */
 static void
-test_copies(void **state)
+test_replicas(void **state)
 {
 	(void) state;
 	assert_int_equal(two_offloads(true).calls, 0);
@@ -428,7 +429,7 @@ main(void)
 		cmocka_unit_test(test_split_meanwhile),
 		cmocka_unit_test(test_split_under_way),
 		cmocka_unit_test(test_two_nodes),
-		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_replicas),
 		cmocka_unit_test(test_rule),
 		cmocka_unit_test(test_rule_in_vain),
 	};

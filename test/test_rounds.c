@@ -126,7 +126,7 @@ count_replies(DoorClient *client, FabricStatus *status)
 static void
 test_pipelined_calls(void **state)
 {
-	DirectoryCopiesRequest request = {0};
+	DirectoryReplicasRequest request = {0};
 	static uint8_t frames[PIPELINED * (CONTROL_HEADER_BYTES + sizeof(request))];
 	size_t length = 0;
 	FabricStatus status;
@@ -136,7 +136,8 @@ test_pipelined_calls(void **state)
 	open_stage(16 * MEGABYTE, no_quotas);
 	request.tree = create(0, 1).record.tree;
 	for (uint32_t i = 0; i < PIPELINED; i++)
-		length += door_frame(&stage.clients[0], frames + length, DIRECTORY_COPIES, &request, sizeof(request));
+		length +=
+			door_frame(&stage.clients[0], frames + length, DIRECTORY_REPLICAS, &request, sizeof(request));
 	door_send_bytes(&stage.clients[0], frames, length);
 	for (uint32_t round = 0; answered < PIPELINED; round++)
 	{
@@ -157,8 +158,8 @@ static void
 test_looks(void **state)
 {
 	DirectoryCreated created;
-	DirectoryCopyRequest copy = {.bytes = EXTENT_MIN_BYTES};
-	DirectoryCopiesRequest copies = {0};
+	DirectoryReplicaRequest copy = {.bytes = EXTENT_MIN_BYTES};
+	DirectoryReplicasRequest replicas = {0};
 	ServiceTables *tables;
 	uint64_t looked;
 	uint32_t rounds = 0;
@@ -174,18 +175,18 @@ test_looks(void **state)
 	for (uint32_t i = 0; i < TABLES_ROUND + 10; i++)
 	{
 		copy.offset = i * (uint64_t) EXTENT_MIN_BYTES;
-		assert_int_equal(call(1, DIRECTORY_COPY, &copy, sizeof(copy), NULL), FABRIC_OK);
+		assert_int_equal(call(1, DIRECTORY_REPLICA, &copy, sizeof(copy), NULL), FABRIC_OK);
 	}
 	/* A tree of two extents, with all that beside it. */
 	created = create(0, 2);
 	grow(0, created.record.tree, 2);
 	looked = tables->looked;
-	copies.tree = created.record.tree;
-	assert_int_equal(call(0, DIRECTORY_COPIES, &copies, sizeof(copies), NULL), FABRIC_OK);
+	replicas.tree = created.record.tree;
+	assert_int_equal(call(0, DIRECTORY_REPLICAS, &replicas, sizeof(replicas), NULL), FABRIC_OK);
 	assert_true(tables->looked - looked <= 3);
 	/* One that has many looks at some of them in a round, and goes on in the next. */
 	copy.offset = 1ull << 40;
-	(void) door_send(&stage.clients[1], DIRECTORY_COPY, &copy, sizeof(copy));
+	(void) door_send(&stage.clients[1], DIRECTORY_REPLICA, &copy, sizeof(copy));
 	do
 	{
 		looked = tables->looked;
@@ -197,19 +198,19 @@ test_looks(void **state)
 	assert_int_equal(rounds, 2);
 	/* It finds what it was told, and so does a walk over all. */
 	{
-		DirectoryCopy first, again;
-		DirectoryCopies reply;
+		DirectoryReplica first, again;
+		DirectoryReplicas reply;
 		uint32_t found = 0;
 
-		assert_int_equal(call(1, DIRECTORY_COPY, &copy, sizeof(copy), &first), FABRIC_OK);
-		assert_int_equal(call(1, DIRECTORY_COPY, &copy, sizeof(copy), &again), FABRIC_OK);
+		assert_int_equal(call(1, DIRECTORY_REPLICA, &copy, sizeof(copy), &first), FABRIC_OK);
+		assert_int_equal(call(1, DIRECTORY_REPLICA, &copy, sizeof(copy), &again), FABRIC_OK);
 		assert_memory_equal(&first, &again, sizeof(first));
-		copies = (DirectoryCopiesRequest){.tree = 77};
+		replicas = (DirectoryReplicasRequest){.tree = 77};
 		do
 		{
-			assert_int_equal(call(1, DIRECTORY_COPIES, &copies, sizeof(copies), &reply), FABRIC_OK);
-			assert_true(reply.position >= copies.position);
-			copies.position = reply.position;
+			assert_int_equal(call(1, DIRECTORY_REPLICAS, &replicas, sizeof(replicas), &reply), FABRIC_OK);
+			assert_true(reply.position >= replicas.position);
+			replicas.position = reply.position;
 			found += reply.count;
 		} while (reply.count > 0);
 		assert_int_equal(found, TABLES_ROUND + 11);

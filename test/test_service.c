@@ -382,20 +382,20 @@ test_reserve(void **state)
 
 /* Asks for the copy of an extent of so many units, piece by piece, until it is whole or there is no room; returns how many it has. */
 static uint64_t
-copy_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
+replica_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
 {
-	DirectoryCopyRequest request = {.tree = tree, .record.tree = tree};
+	DirectoryReplicaRequest request = {.tree = tree, .record.tree = tree};
 	uint64_t done = 0;
 
 	request.record.root = pointer_make(1, 1 << 20, 0);
 	for (*count = 0; done < units; (*count)++)
 	{
-		DirectoryCopy copy;
+		DirectoryReplica copy;
 		TreeStatus status;
 
 		request.offset = (1ull << 30) + done * FABRIC_UNIT_BYTES;
 		request.bytes = (units - done) * FABRIC_UNIT_BYTES;
-		status = directory_call(stage->client.tree, 0, DIRECTORY_COPY, &request, sizeof(request), &copy,
+		status = directory_call(stage->client.tree, 0, DIRECTORY_REPLICA, &request, sizeof(request), &copy,
 		                        sizeof(copy));
 		if (status == TREE_MEMORY_FULL)
 			break;
@@ -413,7 +413,7 @@ copy_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], uint3
  * What is left of a copy is any number of units: of memory in pieces, or of a quota, it gets whole units, and all that there are.
  */
 static void
-test_odd_copies(void **state)
+test_odd_replicas(void **state)
 {
 	enum
 	{
@@ -434,7 +434,7 @@ test_odd_copies(void **state)
 		assert_int_equal(tree_drop(stage.client.tree, record[i].tree, 0), TREE_OK);
 	assert_int_equal(tree_drop(stage.client.tree, record[10].tree, 0), TREE_OK);
 	(void) node_status_settled(&stage);
-	assert_int_equal(copy_units(&stage, TREE, 7, pieces, &count), 4);
+	assert_int_equal(replica_units(&stage, TREE, 7, pieces, &count), 4);
 	assert_int_equal(count, 2);
 	assert_int_equal(pieces[0], 3);
 	assert_int_equal(pieces[1], 1);
@@ -446,7 +446,7 @@ test_odd_copies(void **state)
 	stage.node.local_quota = (UNITS - 2) * FABRIC_UNIT_BYTES;
 	test_node_restart(&stage.node);
 	stage_reconnect(&stage);
-	assert_int_equal(copy_units(&stage, TREE, 7, pieces, &count), 2);
+	assert_int_equal(replica_units(&stage, TREE, 7, pieces, &count), 2);
 	assert_int_equal(pieces[0], 1);
 	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
 	stage_close(&stage);
@@ -772,7 +772,7 @@ main(void)
 		cmocka_unit_test(test_file_system_full),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_reserve),
-		cmocka_unit_test(test_odd_copies),
+		cmocka_unit_test(test_odd_replicas),
 		cmocka_unit_test(test_first_generations),
 		cmocka_unit_test(test_memory_is_zeroed),
 		cmocka_unit_test(test_records),

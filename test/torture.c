@@ -9,7 +9,7 @@
  *		torture --verbs DEVICE ...		the same over verbs, with this RDMA device
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
- *		torture --space N --processes N --operations N --entries N --range N --merge --copies --domains N --nodes N --tear --tear-words --delay N
+ *		torture --space N --processes N --operations N --entries N --range N --merge --replicas --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --leaves --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
@@ -78,7 +78,7 @@ rerun_help(const TortureOptions *o)
 		        o->tear         ? " --tear"
 		        : o->tear_words ? " --tear-words"
 		                        : "",
-		        o->merge ? " --merge" : "", o->copies ? " --copies" : "", o->lose ? " --lose" : "",
+		        o->merge ? " --merge" : "", o->replicas ? " --replicas" : "", o->lose ? " --lose" : "",
 		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
 		        o->switches ? " --switches" : "", o->leaves ? " --leaves" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
@@ -171,11 +171,11 @@ run_start(Run *run)
 		run->domains[1].shared = tree_shared_initialize(memory, &run->domains[0].options);
 	}
 	test_client_open(&client, &run->domains[0], o->processes);
-	if (o->copies)
-		test_copied_create(&client, &run->torture.space->format, &run->torture.record);
+	if (o->replicas)
+		test_replicated_create(&client, &run->torture.space->format, &run->torture.record);
 	else
 		test_tree_create(&client, &run->torture.space->format, &run->torture.record);
-	run->torture.copy_state = TREE_COPIES_BOTH;
+	run->torture.replica_state = TREE_REPLICAS_BOTH;
 	test_client_close(&client);
 	workers_start(run);
 }
@@ -332,20 +332,20 @@ run_life(Run *run, uint32_t life, bool crash)
 	}
 	if (crash)
 		run_attach(run);
-	run->torture.copies_doubtful = crash;
-	if (good && o->copies && run->torture.copy_state == TREE_COPIES_BOTH)
-		good = torture_settle_copies(&run->torture, &run->domains[0], o->processes);
+	run->torture.replicas_doubtful = crash;
+	if (good && o->replicas && run->torture.replica_state == TREE_REPLICAS_BOTH)
+		good = torture_settle_replicas(&run->torture, &run->domains[0], o->processes);
 	return good && torture_settle(&run->torture, &run->domains[0], o->processes);
 }
 
 /* The home is given up: what is left is the same, and so it is after other lives. */
 static bool
-run_on_copies(Run *run)
+run_on_replicas(Run *run)
 {
 	const TortureOptions *o = &run->torture.options;
 	bool good;
 
-	run->torture.copy_state = TREE_COPIES_SECOND;
+	run->torture.replica_state = TREE_REPLICAS_SECOND;
 	for (uint32_t i = 0; i < o->domains; i++)
 		torture_give_up_home(&run->torture, &run->domains[i], o->processes);
 	good = torture_settle(&run->torture, &run->domains[0], o->processes);
@@ -376,8 +376,8 @@ run_once(const TortureOptions *options)
 	run_start(&run);
 	for (uint32_t life = 0; life <= o->crashes && good; life++)
 		good = run_life(&run, life, o->crashes > 0);
-	if (good && o->copies)
-		good = run_on_copies(&run);
+	if (good && o->replicas)
+		good = run_on_replicas(&run);
 	merged = *run.torture.merged;
 	reclaimed = *run.torture.reclaimed;
 	run_stop(&run);
@@ -420,7 +420,7 @@ main(int argc, char **argv)
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
 		{"merge", no_argument, NULL, 'f'},
-		{"copies", no_argument, NULL, 'C'},
+		{"replicas", no_argument, NULL, 'C'},
 		{"workers", required_argument, NULL, 'w'},
 		{"lose-below", no_argument, NULL, 'b'},
 		{"deaths", required_argument, NULL, 'a'},
@@ -496,7 +496,7 @@ main(int argc, char **argv)
 				given.merge = true;
 				break;
 			case 'C':
-				given.copies = true;
+				given.replicas = true;
 				break;
 			case 'x':
 				given.stop = true;

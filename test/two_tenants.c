@@ -306,14 +306,14 @@ good_share(GoodTree *tree)
 }
 
 static void
-good_copies(GoodTree *tree)
+good_replicas(GoodTree *tree)
 {
-	DirectoryCopyRequest request = {
+	DirectoryReplicaRequest request = {
 		.tree = foreign_id(), .offset = FABRIC_UNIT_BYTES, .bytes = EXTENT_MIN_BYTES};
-	DirectoryCopy copy;
+	DirectoryReplica copy;
 
 	request.record = (TreeRecord){.tree = request.tree, .root = pointer_make(1, 4096, 0), .nonce = SECRET};
-	good_must(DIRECTORY_COPY, &request, sizeof(request), &copy);
+	good_must(DIRECTORY_REPLICA, &request, sizeof(request), &copy);
 	memset(tree, 0, sizeof(*tree));
 	tree->record.tree = request.tree;
 	good_fill(tree, copy.copy, copy.bytes);
@@ -391,7 +391,7 @@ good_step(void)
 	else if (below(20) == 0)
 		good_epoch();
 	else if (tree->record.tree == 0)
-		(below(2) == 0 ? good_create : below(2) == 0 ? good_share : good_copies)(tree);
+		(below(2) == 0 ? good_create : below(2) == 0 ? good_share : good_replicas)(tree);
 	else if (below(8) == 0)
 		good_drop(tree);
 	else if (below(3) == 0)
@@ -605,9 +605,9 @@ evil_call(DoorClient *client, uint16_t method, const void *request, size_t bytes
 		memcpy(&extent, reply, sizeof(extent));
 		evil_note(tree, extent.offset);
 	}
-	else if (method == DIRECTORY_COPY)
+	else if (method == DIRECTORY_REPLICA)
 	{
-		DirectoryCopy copy;
+		DirectoryReplica copy;
 
 		memcpy(&copy, reply, sizeof(copy));
 		evil_note(tree, copy.copy);
@@ -642,17 +642,17 @@ evil_plain_call(DoorClient *client)
 			          sizeof(DirectoryExtentRequest));
 			break;
 		case 4:
-			evil_call(client, DIRECTORY_COPY,
-			          &(DirectoryCopyRequest){.tree = tree,
-			                                  .offset = FABRIC_UNIT_BYTES * below(3),
-			                                  .bytes = EXTENT_MIN_BYTES,
-			                                  .record = {.tree = tree}},
-			          sizeof(DirectoryCopyRequest));
+			evil_call(client, DIRECTORY_REPLICA,
+			          &(DirectoryReplicaRequest){.tree = tree,
+			                                     .offset = FABRIC_UNIT_BYTES * below(3),
+			                                     .bytes = EXTENT_MIN_BYTES,
+			                                     .record = {.tree = tree}},
+			          sizeof(DirectoryReplicaRequest));
 			break;
 		case 5:
-			evil_call(client, DIRECTORY_COPIES,
-			          &(DirectoryCopiesRequest){tree, below(2) == 0 ? 0 : some_word()},
-			          sizeof(DirectoryCopiesRequest));
+			evil_call(client, DIRECTORY_REPLICAS,
+			          &(DirectoryReplicasRequest){tree, below(2) == 0 ? 0 : some_word()},
+			          sizeof(DirectoryReplicasRequest));
 			break;
 		case 6:
 			evil_call(client, DIRECTORY_CREATE,
@@ -690,8 +690,8 @@ evil_random_call(DoorClient *client)
 	                                 sizeof(DirectoryCreate),
 	                                 sizeof(TreeRecord),
 	                                 sizeof(DirectoryExtentRequest),
-	                                 sizeof(DirectoryCopyRequest),
-	                                 sizeof(DirectoryCopiesRequest),
+	                                 sizeof(DirectoryReplicaRequest),
+	                                 sizeof(DirectoryReplicasRequest),
 	                                 sizeof(DirectoryGive),
 	                                 sizeof(DirectoryDescent)};
 	uint64_t words[FABRIC_MAX_CALL_BYTES / 8];

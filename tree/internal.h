@@ -9,7 +9,7 @@
 #include "tree/node/node.h"
 
 _Static_assert(TREE_MAX_NODES <= 32, "a bit for each memory node fits into the words that have them");
-_Static_assert(TREE_MAX_NODES <= TREE_RECORD_COPY_MASK,
+_Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
                "a memory node's number and 1 fits into a record's flags");
 
 /* Unlocked reads of one node before it is read under its lock (F42). */
@@ -166,8 +166,8 @@ struct Tree
 	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;
 	bool full_always;
-	struct Copies *copies;    /* copies.c; NULL = the tree's nodes have no copy */
-	TreeSplitHook split_hook; /* predicate.c; NULL = none */
+	struct Replicas *replicas; /* replicas.c; NULL = the tree's nodes have no copy */
+	TreeSplitHook split_hook;  /* predicate.c; NULL = none */
 	void *split_argument;
 	TreeCounters pending; /* counted and not yet added to the tree's counters in shared memory */
 	uint32_t pending_chains;
@@ -305,8 +305,8 @@ extern FabricStatus step_wait(const TreeClient *client, FabricEndpoint *endpoint
  * access_settle(), and returns TREE_RETRY if the doubt is over (a prefix of the chain was applied and all of
  * its locks are still as they were), else TREE_UNREACHABLE or TREE_FENCED.
  */
-extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count); /* copies.c */
-/* The same, for a chain that is what it seems: at this memory node, and nowhere else (copies.c). */
+extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count); /* replicas.c */
+/* The same, for a chain that is what it seems: at this memory node, and nowhere else (replicas.c). */
 extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
  * As access_execute(), for a chain that may be done again when it was lost, as nothing in it depends on what
@@ -364,46 +364,46 @@ extern struct Wave *access_wave(Tree *tree);
 extern TreeStatus access_read_overflow(Tree *tree, const OverflowReference *references, int count,
                                        uint8_t *const *buffers);
 
-/* ---- copies.c: trees that have each node twice; doc/internals/replicas.md ---- */
+/* ---- replicas.c: trees that have each node twice; doc/internals/replicas.md ---- */
 
 /*
  * A chain of a tree with copies.  While both are good, WRITEs go to the copy first, and are awaited; then the
  * chain goes where it is to go.  Once the copy stands in for the home, the chain goes to the copy's place
  * instead.  As access_execute().
  */
-extern TreeStatus copies_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
+extern TreeStatus replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
  * Before a word is locked, as no call can be made under it: all that a write of this node or block will need
  * is at hand.
  */
-extern TreeStatus copies_prepare(Tree *tree, uint64_t pointer);
+extern TreeStatus replicas_prepare(Tree *tree, uint64_t pointer);
 /*
  * Under the node's lock: of a chain that was lost any part may have landed at home, and all of it at the
  * copy. Writes the node, as it is at home, over its copy. Nothing else may be written again: other nodes of
  * the chain may be linked by now, and others' to lock.
  */
-extern TreeStatus copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes);
+extern TreeStatus replicas_restore(Tree *tree, uint64_t pointer, uint32_t bytes);
 /*
  * The memory node that is asked about what is said to be at `memory_node`, and the one that new nodes are
  * taken from.
  */
-extern uint32_t copies_place(const Tree *tree, uint32_t memory_node);
-extern uint32_t copies_source(const Tree *tree);
+extern uint32_t replicas_place(const Tree *tree, uint32_t memory_node);
+extern uint32_t replicas_source(const Tree *tree);
 /* Gives an extent at the home its copy. TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED. */
-extern TreeStatus copies_extend(Tree *tree, uint64_t offset, uint64_t bytes);
-extern void copies_close(Tree *tree);
+extern TreeStatus replicas_extend(Tree *tree, uint64_t offset, uint64_t bytes);
+extern void replicas_close(Tree *tree);
 
 static inline uint32_t
 tree_place(const Tree *tree, uint32_t memory_node)
 {
-	return tree->copies == NULL ? memory_node : copies_place(tree, memory_node);
+	return tree->replicas == NULL ? memory_node : replicas_place(tree, memory_node);
 }
 
 /* Where a new node or block goes: `wish` where there is a choice. */
 static inline uint32_t
 tree_source(const Tree *tree, uint32_t wish)
 {
-	return tree->copies == NULL ? wish : copies_source(tree);
+	return tree->replicas == NULL ? wish : replicas_source(tree);
 }
 
 /*
@@ -455,7 +455,7 @@ extern void barrier_next_epoch(Tree *tree);
 typedef struct LockHandle
 {
 	uint32_t memory_node; /* as the node's pointer names it */
-	uint32_t place;       /* where the word is: the same, or the one that stands in for it (copies.c) */
+	uint32_t place;       /* where the word is: the same, or the one that stands in for it (replicas.c) */
 	uint32_t index;       /* lock word */
 	uint64_t word;        /* what we wrote there */
 	uint32_t handovers;   /* since the word was won by compare-and-swap */
@@ -625,12 +625,12 @@ extern void state_next_epoch(TreeClient *client, TreeState *state);
  * alone, and the lock is given up; stranded: the same if the memory node of the lock, which is closed, comes
  * back.  Doubts are counted, so that who settles them knows whether one has come meanwhile.
  */
-extern void state_copies_begin(TreeClient *client, TreeState *state, TreeCopyState copies, bool doubt);
-extern TreeCopyState state_copies(const TreeState *state);
+extern void state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState replicas, bool doubt);
+extern TreeReplicaState state_replicas(const TreeState *state);
 /* Makes it so if both were good so far. */
-extern void state_copies_set(TreeState *state, TreeCopyState copies);
-extern void state_copies_doubt(TreeShared *shared, uint64_t tree);
-extern void state_copies_strand(TreeShared *shared, uint64_t tree);
+extern void state_replicas_set(TreeState *state, TreeReplicaState replicas);
+extern void state_replicas_doubt(TreeShared *shared, uint64_t tree);
+extern void state_replicas_strand(TreeShared *shared, uint64_t tree);
 /*
  * A memory node comes back with what it had, and was fenced: no chain of before can land there any more, and what was stranded
  * is in doubt.
@@ -642,8 +642,8 @@ extern void state_node_fenced(TreeShared *shared, uint32_t node);
  */
 extern void state_leave_unsettled(TreeState *state, uint32_t node);
 /* How many doubts there were, and whether the last of them is not settled. */
-extern uint64_t state_copies_doubts(const TreeState *state, bool *open);
-extern void state_copies_settle(TreeState *state, uint64_t doubts);
+extern uint64_t state_replicas_doubts(const TreeState *state, bool *open);
+extern void state_replicas_settle(TreeState *state, uint64_t doubts);
 extern size_t state_shared_bytes(const TreeSharedOptions *options);
 extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
 

@@ -46,10 +46,11 @@ extern uint32_t tree_home(uint64_t root);
 #define TREE_RECORD_BROKEN 0x01u /* never to be used again: only its memory is waited for */
 #define TREE_RECORD_BUILT 0x02u  /* the build has ended */
 #define TREE_RECORD_HEALED 0x04u /* not kept; in a change: no leaf is in doubt */
-#define TREE_RECORD_COPIED 0x08u /* in tree_create(): each node shall have a copy at another memory node */
+#define TREE_RECORD_REPLICATED                                                                               \
+	0x08u /* in tree_create(): each node shall have a copy at another memory node */
 /* The number of the memory node that has the copies, and 1; 0: there are none. */
-#define TREE_RECORD_COPY_SHIFT 16
-#define TREE_RECORD_COPY_MASK 0x3fu
+#define TREE_RECORD_REPLICA_SHIFT 16
+#define TREE_RECORD_REPLICA_MASK 0x3fu
 
 typedef struct TreeNodeStatus
 {
@@ -70,17 +71,17 @@ typedef struct TreeNodeStatus
 
 /*
  * Makes a tree on one of the open memory nodes: record, first extent, empty root leaf.  `record` gives
- * database, index, creator, format and cluster, and takes tree, root and members.  With TREE_RECORD_COPIED
+ * database, index, creator, format and cluster, and takes tree, root and members.  With TREE_RECORD_REPLICATED
  * another open memory node gets a copy of the record, and of each node that is written by handles for which
- * tree_copied() is called.  TREE_MEMORY_FULL, TREE_UNREACHABLE (also: there is no other one), TREE_FENCED.
+ * tree_set_replica() is called.  TREE_MEMORY_FULL, TREE_UNREACHABLE (also: there is no other one), TREE_FENCED.
  */
 extern TreeStatus tree_create(TreeClient *client, TreeRecord *record);
 
 /* The memory node that has a copy of each node of the tree; false: none has. */
 static inline bool
-tree_record_copy(const TreeRecord *record, uint32_t *node)
+tree_record_replica(const TreeRecord *record, uint32_t *node)
 {
-	uint32_t copy = record->flags >> TREE_RECORD_COPY_SHIFT & TREE_RECORD_COPY_MASK;
+	uint32_t copy = record->flags >> TREE_RECORD_REPLICA_SHIFT & TREE_RECORD_REPLICA_MASK;
 
 	*node = copy - 1;
 	return copy != 0;
@@ -138,60 +139,60 @@ extern void tree_close(Tree *handle);
 /* ------------------------------------------------------------------------------------------------
  * Copies: each node of a tree twice, at its home and at one other memory node (doc/internals/replicas.md).
  */
-typedef enum TreeCopyState
+typedef enum TreeReplicaState
 {
-	TREE_COPIES_NONE,
-	TREE_COPIES_BOTH,  /* written to both; read, locked and allocated at the home */
-	TREE_COPIES_FIRST, /* the copy is given up: the home alone is the tree */
-	TREE_COPIES_SECOND /* the home is given up: the copy alone is the tree */
-} TreeCopyState;
+	TREE_REPLICAS_NONE,
+	TREE_REPLICAS_BOTH,  /* written to both; read, locked and allocated at the home */
+	TREE_REPLICAS_FIRST, /* the copy is given up: the home alone is the tree */
+	TREE_REPLICAS_SECOND /* the home is given up: the copy alone is the tree */
+} TreeReplicaState;
 
 /*
  * To be called for each handle of a tree that was made with copies, before anything else, with what is on
  * durable record.  The instance knows the state from its first handle on, and no handle goes back to
- * TREE_COPIES_BOTH.  `doubt`: the copies may differ, as the instance before this one ended while it wrote.
+ * TREE_REPLICAS_BOTH.  `doubt`: the copies may differ, as the instance before this one ended while it wrote.
  * TREE_NO_MEMORY, TREE_INVALID.
  */
-extern TreeStatus tree_copied(Tree *handle, uint32_t node, TreeCopyState state, bool doubt);
-extern TreeCopyState tree_copies_get(const Tree *handle);
+extern TreeStatus tree_set_replica(Tree *handle, uint32_t node, TreeReplicaState state, bool doubt);
+extern TreeReplicaState tree_replicas_get(const Tree *handle);
 
 /*
  * Gives one of the two up, for all handles of the instance and for ever; that is on durable record already.
- * The copy (TREE_COPIES_FIRST): at any time.  The home (TREE_COPIES_SECOND): it is closed
+ * The copy (TREE_REPLICAS_FIRST): at any time.  The home (TREE_REPLICAS_SECOND): it is closed
  * (tree_node_close()), no process has been inside hold and resume since, and the copies are not in doubt.
  */
-extern void tree_copies_set(Tree *handle, TreeCopyState state);
+extern void tree_replicas_set(Tree *handle, TreeReplicaState state);
 
 /* Whether the copies may differ for another reason than a write in progress. */
-extern bool tree_copies_in_doubt(const Tree *handle);
+extern bool tree_replicas_in_doubt(const Tree *handle);
 /*
  * The same of a tree that this process need not have open. `returned`: as it would be if the home were opened again now, if it is
  * closed.
  */
-extern bool tree_copies_doubted(TreeShared *shared, uint64_t tree, bool returned);
+extern bool tree_replicas_doubted(TreeShared *shared, uint64_t tree, bool returned);
 
 /*
  * Whether there is a doubt about trees that the instance has no state of any more, which counts for each such tree until it is kept
- * elsewhere; `lost` is then for tree_copies_keep_doubts(), which is called when that is done for all trees.  One caller at a time.
+ * elsewhere; `lost` is then for tree_replicas_keep_doubts(), which is called when that is done for all trees.  One caller at a time.
  */
-extern bool tree_copies_lost_doubts(TreeShared *shared, uint64_t *lost);
-extern void tree_copies_keep_doubts(TreeShared *shared, uint64_t lost);
+extern bool tree_replicas_lost_doubts(TreeShared *shared, uint64_t *lost);
+extern void tree_replicas_keep_doubts(TreeShared *shared, uint64_t lost);
 /* A doubt that was kept elsewhere is known there no more. */
-extern void tree_copies_lose_doubt(TreeShared *shared);
+extern void tree_replicas_lose_doubt(TreeShared *shared);
 
-typedef struct TreeCopyCounts
+typedef struct TreeReplicaCounts
 {
 	uint64_t nodes;   /* compared */
 	uint64_t differ;  /* of them, under their lock */
 	uint64_t written; /* copies written anew from the home */
-} TreeCopyCounts;
+} TreeReplicaCounts;
 
 /*
  * Compares each node with its copy, beside anything but merges, which wait for another time; with `repair`,
  * copies that differ are written anew, and then doubts that there were are settled.  As tree_check();
  * TREE_INVALID: not both are in use.
  */
-extern TreeStatus tree_copies_compare(Tree *handle, bool repair, TreeCopyCounts *counts);
+extern TreeStatus tree_replicas_compare(Tree *handle, bool repair, TreeReplicaCounts *counts);
 
 /* The (epoch, LSN) that an insert leaves on its leaf; LSN already with its slack. */
 typedef struct TreeStamp

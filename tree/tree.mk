@@ -19,10 +19,10 @@ TREE_SOURCES = \
 	tree/change/vacuum_leaf.c \
 	tree/change/vacuum_wave.c \
 	tree/client/chain.c \
-	tree/client/copies.c \
+	tree/client/replicas.c \
 	tree/client/directory.c \
 	tree/client/directory_call.c \
-	tree/client/directory_copies.c \
+	tree/client/directory_replicas.c \
 	tree/client/environment.c \
 	tree/client/failure.c \
 	tree/client/quiesce.c \
@@ -37,7 +37,7 @@ TREE_SOURCES = \
 	tree/descent/split.c \
 	tree/handle/check.c \
 	tree/handle/client.c \
-	tree/handle/copies_compare.c \
+	tree/handle/replicas_compare.c \
 	tree/handle/estimate.c \
 	tree/handle/shared.c \
 	tree/lock/node_read.c \
@@ -68,7 +68,7 @@ TREE_SOURCES = \
 	tree/service/service.c \
 	tree/service/service_base.c \
 	tree/service/service_calls.c \
-	tree/service/service_copies.c \
+	tree/service/service_replicas.c \
 	tree/service/service_descend.c \
 	tree/service/service_runs.c \
 	tree/service/service_space.c \

@@ -220,8 +220,8 @@ build_tree(BuildState *state, TreeRecord *record)
 		sherman_report_failure(status, state->index);
 	PG_TRY();
 	{
-		if (tree_record_copy(record, &copy))
-			status = tree_copied(tree, copy, TREE_COPIES_BOTH, false);
+		if (tree_record_replica(record, &copy))
+			status = tree_set_replica(tree, copy, TREE_REPLICAS_BOTH, false);
 		if (status == TREE_OK)
 			status = load_tree(state, tree);
 		if (status != TREE_OK)
@@ -250,7 +250,7 @@ write_metapage(Relation index, ForkNumber fork, const ShermanKeys *keys, const T
 		meta.tree = record->tree;
 		meta.root = record->root;
 		meta.nonce_current = record->nonce;
-		meta.copy = tree_record_copy(record, &copy) ? copy + 1 : 0;
+		meta.replica = tree_record_replica(record, &copy) ? copy + 1 : 0;
 	}
 	if (index->rd_rel->relpersistence != RELPERSISTENCE_PERMANENT)
 		meta.flags |= SHERMAN_META_UNLOGGED;

@@ -105,7 +105,7 @@ extern const ShermanWorker sherman_rebuild;
 typedef struct ShermanLivingTree
 {
 	uint64		tree;			/* key */
-	uint32		valid;			/* ShermanMetaPage.copies_valid */
+	uint32		valid;			/* ShermanMetaPage.replicas_valid */
 } ShermanLivingTree;
 
 /*

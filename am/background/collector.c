@@ -78,7 +78,7 @@ creator_has_ended(uint64 creator)
 static void
 free_tree(TreeClient *client, uint64 key, uint32 position, bool half)
 {
-	uint64		tree = key & ~SHERMAN_TREE_COPY;
+	uint64		tree = key & ~SHERMAN_TREE_REPLICA;
 	TreeStatus	status = half ? tree_share_drop(client, position, tree) : tree_drop(client, tree, position);
 
 	if (status != TREE_OK)
@@ -88,7 +88,7 @@ free_tree(TreeClient *client, uint64 key, uint32 position, bool half)
 	}
 	sherman_trees_remove(key);
 	if (!half)
-		sherman_trees_remove(tree | SHERMAN_TREE_COPY);
+		sherman_trees_remove(tree | SHERMAN_TREE_REPLICA);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
 	sherman_shared->trees_freed++;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
@@ -107,9 +107,9 @@ judge_unnamed(TreeClient *client, const TreeRecord *record, bool proven, bool ha
 	if (dead_since == 0 || !TimestampDifferenceExceeds(dead_since, GetCurrentTimestamp(), CONFIRM_MS))
 		return;
 	sherman_flush(compat_wal_end());
-	if ((record->tree & SHERMAN_TREE_COPY) != 0)
+	if ((record->tree & SHERMAN_TREE_REPLICA) != 0)
 	{
-		(void) tree_record_copy(record, &position);
+		(void) tree_record_replica(record, &position);
 		half = true;
 	}
 	free_tree(client, record->tree, position, half);
@@ -158,9 +158,9 @@ list_trees(TreeClient *client)
 		{
 			TreeRecord *share = lfirst(cell);
 
-			if (!tree_record_copy(share, &copy))
+			if (!tree_record_replica(share, &copy))
 				continue;
-			share->tree |= SHERMAN_TREE_COPY;
+			share->tree |= SHERMAN_TREE_REPLICA;
 			all = lappend(all, share);
 		}
 	}
@@ -175,7 +175,7 @@ list_trees(TreeClient *client)
 static uint32
 half_of(const TreeRecord *record)
 {
-	return (record->tree & SHERMAN_TREE_COPY) != 0 ? SHERMAN_VALID_SECOND : SHERMAN_VALID_FIRST;
+	return (record->tree & SHERMAN_TREE_REPLICA) != 0 ? SHERMAN_VALID_SECOND : SHERMAN_VALID_FIRST;
 }
 
 /*
@@ -205,7 +205,7 @@ judge_trees(TreeClient *client)
 	foreach(cell, trees)
 	{
 		TreeRecord *record = lfirst(cell);
-		uint64		tree = record->tree & ~SHERMAN_TREE_COPY;
+		uint64		tree = record->tree & ~SHERMAN_TREE_REPLICA;
 		ShermanLivingTree *living = hash_search(alive, &tree, HASH_FIND, NULL);
 
 		if (living != NULL && (living->valid & half_of(record)) != 0)
@@ -242,7 +242,7 @@ share_is_orphan(TreeClient *client, const TreeRecord *share)
 	uint32_t	copy;
 
 	/* Copies may be all that there is: the metapages tell (judge_trees()). */
-	if (tree_record_copy(share, &copy))
+	if (tree_record_replica(share, &copy))
 		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{

@@ -81,7 +81,7 @@ tree_is_wanted(uint64 key, bool *again)
 	if (!sherman_trees_find(key, &entry))
 		return false;
 	*again = entry.heal_tries > 1;
-	return entry.heal_now && (entry.unverified_epoch != 0 || sherman_trees_copies_doubted(&entry, false));
+	return entry.heal_now && (entry.unverified_epoch != 0 || sherman_trees_replicas_doubted(&entry, false));
 }
 
 /*
@@ -96,11 +96,11 @@ is_wanted(Relation index, bool *again)
 	if (sherman_index_state(index, &reason) != SHERMAN_OK || !sherman_metapage_read(index, &meta))
 		return false;
 	/* Nobody is to come for a copy that is there no more. */
-	if (meta.copies_valid != SHERMAN_VALID_BOTH)
+	if (meta.replicas_valid != SHERMAN_VALID_BOTH)
 		sherman_trees_compared(meta.tree);
 	/* A copy may be in doubt alone. */
 	return tree_is_wanted(sherman_tree_key(&meta), again) ||
-		(meta.copies_valid == SHERMAN_VALID_BOTH && tree_is_wanted(meta.tree | SHERMAN_TREE_COPY, again));
+		(meta.replicas_valid == SHERMAN_VALID_BOTH && tree_is_wanted(meta.tree | SHERMAN_TREE_REPLICA, again));
 }
 
 /*

@@ -86,7 +86,7 @@ look_at_metapage(Relation index, Living *living)
 	{
 		ShermanLivingTree *alive = hash_search(living->trees, &meta.tree, HASH_ENTER, NULL);
 
-		alive->valid = meta.copies_valid;
+		alive->valid = meta.replicas_valid;
 	}
 	else if (!temporary)
 		sherman_metapage_break(index, SHERMAN_REASON_UNCLEAN);

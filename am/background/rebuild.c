@@ -90,7 +90,7 @@ look_at_index(Oid oid, ShermanReason *reason)
 	if (state == SHERMAN_BROKEN)
 		finding = FINDING_BROKEN;
 	else if (state == SHERMAN_OK)
-		finding = sherman_copies_can_be_made(index) ? FINDING_BROKEN : FINDING_GONE;
+		finding = sherman_replicas_can_be_made(index) ? FINDING_BROKEN : FINDING_GONE;
 	relation_close(index, AccessShareLock);
 	return finding;
 }

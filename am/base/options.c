@@ -93,7 +93,7 @@ sherman_deduplicates(Relation index, const TreeFormat *format)
  * What is lost with the server, or with its session, has no copies.
  */
 bool
-sherman_wants_copy(Relation index)
+sherman_wants_replica(Relation index)
 {
 	const ShermanOptions *options = (const ShermanOptions *) index->rd_options;
 

@@ -40,7 +40,7 @@ typedef enum ShermanLock
 	SHERMAN_LOCK_SHARED,		/* ShermanShared */
 	SHERMAN_LOCK_TREES,			/* table of trees */
 	SHERMAN_LOCK_REBUILDS,		/* table of indexes to rebuild */
-	SHERMAN_LOCK_COPIES,		/* copies.c: shared by who gives a half up, exclusive by who lets a memory node in */
+	SHERMAN_LOCK_REPLICAS,		/* replicas.c: shared by who gives a half up, exclusive by who lets a memory node in */
 	SHERMAN_LOCKS
 } ShermanLock;
 
@@ -240,7 +240,7 @@ typedef struct ShermanShared
 } ShermanShared;
 
 /* The key of a tree's copy, which has a record and an entry of its own: no tree has this bit. */
-#define SHERMAN_TREE_COPY (UINT64CONST(1) << 63)
+#define SHERMAN_TREE_REPLICA (UINT64CONST(1) << 63)
 
 /* A tree at a memory node, or its copy, as this instance knows it. */
 typedef struct ShermanTreeEntry
@@ -253,7 +253,7 @@ typedef struct ShermanTreeEntry
 	uint32		mutated_epoch;
 	uint32		unverified_epoch;	/* as in its record */
 	uint64		nonce;			/* in its record when we saw it first, or that of the epoch in use: since then */
-	bool		copies_doubt;	/* its copies may differ, and the tree layer does not know any more */
+	bool		replicas_doubt;	/* its copies may differ, and the tree layer does not know any more */
 	bool		unproven;		/* the collector has not proved it alive since the last hint */
 	bool		abandoned;		/* no metapage names it, for good: to be freed */
 	uint32		heal_tries;		/* runs of the healer, since it is in doubt */

@@ -79,7 +79,7 @@ extern uint32 sherman_epoch(void);
 #define SHERMAN_META_UNLOGGED 0x02	/* of an unlogged or temporary table: may have no tree yet */
 #define SHERMAN_META_POSTINGS 0x04	/* TreeFormat.postings of the tree that it names */
 
-/* ShermanMetaPage.copies_valid: which of them is the tree; without a copy always the first alone. */
+/* ShermanMetaPage.replicas_valid: which of them is the tree; without a copy always the first alone. */
 #define SHERMAN_VALID_FIRST 0x01	/* at the root's memory node, its home */
 #define SHERMAN_VALID_SECOND 0x02	/* at the copy's memory node */
 #define SHERMAN_VALID_BOTH (SHERMAN_VALID_FIRST | SHERMAN_VALID_SECOND)
@@ -118,13 +118,13 @@ typedef struct ShermanMetaPage
 	uint32		flags;				/* SHERMAN_META_* */
 	uint32		reason;				/* ShermanReason */
 	TimestampTz broken_at;
-	uint32		copies_valid;		/* SHERMAN_VALID_*; who is not is never used again */
+	uint32		replicas_valid;		/* SHERMAN_VALID_*; who is not is never used again */
 	uint8		cell_bytes;			/* TreeFormat, so that a reader can check it against the opclasses' */
 	uint8		norm_bytes;
 	uint8		lossless;
 	uint8		full_separators;
 	uint32		nodes;				/* positions of memory nodes below */
-	uint32		copy;				/* position of the memory node that has the copy, and 1; 0 = there is none */
+	uint32		replica;				/* position of the memory node that has the copy, and 1; 0 = there is none */
 	uint64		incarnations[SHERMAN_MAX_POOL_NODES][2];	/* what trees call their memory, and half of its
 																 * UUID; the first of the root's must fit */
 	uint8		kinds[INDEX_MAX_KEYS];	/* NormalizeKind of each key column: what its bytes in the tree are */
@@ -140,7 +140,7 @@ extern bytea *sherman_options(Datum reloptions, bool validate);
 extern int	sherman_fillfactor(Relation index);
 extern bool sherman_deduplicates(Relation index, const TreeFormat *format);
 /* Whether its option says that the index is to have a copy. */
-extern bool sherman_wants_copy(Relation index);
+extern bool sherman_wants_replica(Relation index);
 /* Registers the storage parameters, once in each process. */
 extern void sherman_define_options(void);
 

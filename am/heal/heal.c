@@ -279,9 +279,9 @@ static void
 note_healed(Healer *healer)
 {
 	TreeRecord	record = {.flags = TREE_RECORD_HEALED};
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 
-	sherman_copies_repair(healer->index, healer->opened, &counts);
+	sherman_replicas_repair(healer->index, healer->opened, &counts);
 	sherman_record_note(healer->opened, healer->index, &record);
 	sherman_trees_healed(record.tree);
 	sherman_state_changed();
@@ -319,11 +319,11 @@ heal_opened(Healer *healer, int milliseconds)
  * No leaf is in doubt, and a lost chain may have left the two copies different.
  */
 static void
-compare_copies(Healer *healer)
+compare_replicas(Healer *healer)
 {
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 
-	sherman_copies_repair(healer->index, healer->opened, &counts);
+	sherman_replicas_repair(healer->index, healer->opened, &counts);
 	healer->healing->ended = true;
 	ereport(LOG,
 			(errmsg("index \"%s\": " UINT64_FORMAT " nodes compared with their copies, " UINT64_FORMAT " copies written anew",
@@ -347,8 +347,8 @@ heal_as_owner(Healing *healing, Relation heap, Relation index, int milliseconds)
 	/* It may have been rebuilt between two parts. */
 	if (healer.opened->tree == NULL || (healing->tree != 0 && healing->tree != healer.opened->meta.tree))
 		healing->ended = true;
-	else if (healer.opened->meta.copy != 0 && healing->tree == 0 && sherman_copies_alone_doubtful(&healer.opened->meta))
-		compare_copies(&healer);
+	else if (healer.opened->meta.replica != 0 && healing->tree == 0 && sherman_replicas_alone_doubtful(&healer.opened->meta))
+		compare_replicas(&healer);
 	else
 		heal_opened(&healer, milliseconds);
 }

@@ -13,14 +13,14 @@
  * Whether the two are to be equal, and both are there.
  */
 static bool
-copies_are_equal(const ShermanIndex *index)
+replicas_are_equal(const ShermanIndex *index)
 {
-	return tree_copies_get(index->tree) == TREE_COPIES_BOTH && !sherman_copies_lack_copy(&index->meta) &&
+	return tree_replicas_get(index->tree) == TREE_REPLICAS_BOTH && !sherman_replicas_lack_copy(&index->meta) &&
 		!halves_in_doubt(&index->meta);
 }
 
 void
-sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts)
+sherman_replicas_repair(Relation relation, ShermanIndex *index, TreeReplicaCounts *counts)
 {
 	int			attempts = 0;
 	TreeStatus	status;
@@ -29,28 +29,28 @@ sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *co
 	{
 		memset(counts, 0, sizeof(*counts));
 		/* Of two of which one was given up the other is the tree. */
-		status = tree_copies_get(index->tree) != TREE_COPIES_BOTH ? TREE_OK :
-			tree_copies_compare(index->tree, true, counts);
+		status = tree_replicas_get(index->tree) != TREE_REPLICAS_BOTH ? TREE_OK :
+			tree_replicas_compare(index->tree, true, counts);
 	} while (sherman_change_again(index, relation, status, &attempts));
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);
-	if (tree_copies_get(index->tree) != TREE_COPIES_NONE)
+	if (tree_replicas_get(index->tree) != TREE_REPLICAS_NONE)
 		sherman_trees_compared(index->meta.tree);
 }
 
 uint64
-sherman_copies_differ(Relation relation, ShermanIndex *index)
+sherman_replicas_differ(Relation relation, ShermanIndex *index)
 {
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 	int			attempts = 0;
 	TreeStatus	status;
 
 	do
 	{
-		if (!copies_are_equal(index))
+		if (!replicas_are_equal(index))
 			return 0;
 		memset(&counts, 0, sizeof(counts));
-		status = tree_copies_compare(index->tree, false, &counts);
+		status = tree_replicas_compare(index->tree, false, &counts);
 	} while (sherman_try_again(index, relation, status, &attempts));
 	if (status != TREE_OK)
 		sherman_report_failure(status, relation);

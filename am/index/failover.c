@@ -20,14 +20,14 @@
 bool
 sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts)
 {
-	if (likely(status != TREE_UNREACHABLE && status != TREE_FENCED) || index->meta.copy == 0 ||
+	if (likely(status != TREE_UNREACHABLE && status != TREE_FENCED) || index->meta.replica == 0 ||
 		*attempts == SHERMAN_ATTEMPTS_MOST)
 		return false;
 	(*attempts)++;
 	/* The memory node that did not answer is closed: from now on the launcher decides. */
 	(void) sherman_connection_trouble();
 	CHECK_FOR_INTERRUPTS();
-	sherman_wait_while(sherman_copies_suspected, &index->meta);
+	sherman_wait_while(sherman_replicas_suspected, &index->meta);
 	sherman_index_recheck(index, relation);
 	sherman_connection_refresh();
 	return true;
@@ -38,7 +38,7 @@ sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, 
 {
 	while (sherman_try_again(index, relation, status, attempts))
 	{
-		if (sherman_copies_before_change(relation, index))
+		if (sherman_replicas_before_change(relation, index))
 			return true;
 	}
 	return false;

@@ -58,18 +58,18 @@ extern bool sherman_trees_put(const ShermanTreeEntry *entry);
 /* Brings an entry up to date with its record, or adds one. False: the table is full. */
 extern bool sherman_trees_note(const TreeRecord *record);
 /* The same for the copy of a tree that was made just now, if it has one. */
-extern bool sherman_trees_note_copy(const TreeRecord *record);
+extern bool sherman_trees_note_replica(const TreeRecord *record);
 /* Its record has this epoch and nonce. */
 extern void sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce);
 /* No leaf is in doubt any more. Both are for the tree's copy, too. */
 extern void sherman_trees_healed(uint64 tree);
 /*
  * Whether the two of a tree that has a copy may differ for another reason than that it is in doubt as a whole. `returned`: as in
- * tree_copies_doubted().
+ * tree_replicas_doubted().
  */
-extern bool sherman_trees_copies_doubted(const ShermanTreeEntry *entry, bool returned);
+extern bool sherman_trees_replicas_doubted(const ShermanTreeEntry *entry, bool returned);
 /* What is lost of doubts about copies may be of any tree: notes it of all that have some. */
-extern void sherman_trees_doubt_copies(void);
+extern void sherman_trees_doubt_replicas(void);
 /* The tree was compared with its copy, or has none any more. */
 extern void sherman_trees_compared(uint64 tree);
 /*
@@ -104,13 +104,13 @@ extern ShermanTreeEntry *sherman_trees_list(int *count);
 /* The key in the table of trees of the half that is the tree; of any index. */
 extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
 /* The memory node without which the index cannot be used now. */
-extern int	sherman_copies_away_position(const ShermanMetaPage *meta);
-/* Whether the copy is away: sherman_copies_before_change() is to be called before a change.  Of any index. */
-extern bool sherman_copies_lack_copy(const ShermanMetaPage *meta);
+extern int	sherman_replicas_away_position(const ShermanMetaPage *meta);
+/* Whether the copy is away: sherman_replicas_before_change() is to be called before a change.  Of any index. */
+extern bool sherman_replicas_lack_copy(const ShermanMetaPage *meta);
 /* Whether the launcher is to look at one of its memory nodes, as somebody could not connect. */
-extern bool sherman_copies_suspected(const ShermanMetaPage *meta);
+extern bool sherman_replicas_suspected(const ShermanMetaPage *meta);
 /* Whether its copies are in doubt, and no leaf of it is: comparing them is all that is to be done. */
-extern bool sherman_copies_alone_doubtful(const ShermanMetaPage *meta);
+extern bool sherman_replicas_alone_doubtful(const ShermanMetaPage *meta);
 /* ---- state.c ---- */
 typedef enum ShermanState
 {
@@ -140,7 +140,7 @@ extern bool sherman_is_healing(const ShermanMetaPage *meta);
 extern ShermanState sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry,
 									   ShermanReason *reason);
 /* sherman_judge() for an index with a copy that nothing else speaks against. */
-extern ShermanState sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason);
+extern ShermanState sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason);
 /* The memory node because of which an index is not reachable; -1: it is on none yet. */
 extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */
@@ -275,25 +275,25 @@ extern void sherman_hint_collector(void);
  */
 extern void sherman_index_moved(Oid oid);
 
-/* ---- copies.c: indexes with a copy on another memory node ---- */
+/* ---- replicas.c: indexes with a copy on another memory node ---- */
 
 /*
  * Whether a tree that is made for the index now gets a copy.  Warns if it is to have one and there are not memory nodes enough, unless it
  * is rebuilt by itself.
  */
-extern bool sherman_copies_wanted(Relation index);
+extern bool sherman_replicas_wanted(Relation index);
 /* Whether an index that can be used lacks the copy that it is to have, and a rebuild would make one now. */
-extern bool sherman_copies_can_be_made(Relation index);
+extern bool sherman_replicas_can_be_made(Relation index);
 /* Connects to its memory nodes, as far as they can be used. */
-extern bool sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta);
+extern bool sherman_replicas_connect(TreeClient *client, const ShermanMetaPage *meta);
 /* Tells the handle of a tree that was opened what is on record. */
-extern TreeStatus sherman_copies_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree);
+extern TreeStatus sherman_replicas_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree);
 /*
  * For an open index that was judged anew: has the copy stand in for a home that is away.  False: the index is to be judged again.
  */
-extern bool sherman_copies_follow(Relation relation, ShermanIndex *index);
+extern bool sherman_replicas_follow(Relation relation, ShermanIndex *index);
 /* Before the index is changed: gives up a copy that is away.  False: the index is to be judged again. */
-extern bool sherman_copies_before_change(Relation relation, ShermanIndex *index);
+extern bool sherman_replicas_before_change(Relation relation, ShermanIndex *index);
 /*
  * Whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
  */
@@ -304,16 +304,16 @@ extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
 /* tree_record_update() of the tree and of its copy, as far as they are valid. */
 extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record);
 /* As sherman_indexes shows it; NULL: it has no copy. */
-extern const char *sherman_copies_text(Relation index, const ShermanMetaPage *meta);
+extern const char *sherman_replicas_text(Relation index, const ShermanMetaPage *meta);
 /*
  * In the launcher: finds out which of the memory nodes that are away indexes with a copy may go on without, and keeps doubts.
  * Returns milliseconds until it wants to run again.
  */
-extern long sherman_copies_round(void);
+extern long sherman_replicas_round(void);
 /* In the launcher: nobody stands in for this memory node from now on. */
-extern void sherman_copies_let_in(int position);
+extern void sherman_replicas_let_in(int position);
 /* In the launcher, at the end: whether copies may differ, and no record says so. */
-extern bool sherman_copies_unrecorded(void);
+extern bool sherman_replicas_unrecorded(void);
 
 /* ---- failover.c ---- */
 
@@ -323,9 +323,9 @@ extern void sherman_record_note(ShermanIndex *index, Relation relation, TreeReco
 /* ---- compare.c ---- */
 
 /* Where there are both: compares them, and writes anew what of the copy differs.  Raises. */
-extern void sherman_copies_repair(Relation relation, ShermanIndex *index, TreeCopyCounts *counts);
+extern void sherman_replicas_repair(Relation relation, ShermanIndex *index, TreeReplicaCounts *counts);
 /* Where both are good: the number of nodes that differ.  Raises. */
-extern uint64 sherman_copies_differ(Relation relation, ShermanIndex *index);
+extern uint64 sherman_replicas_differ(Relation relation, ShermanIndex *index);
 
 /* ---- predicate.c: SERIALIZABLE ---- */
 

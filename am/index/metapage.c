@@ -117,7 +117,7 @@ metapage_identify(Relation index, ShermanMetaPage *meta)
 	meta->system_identifier = GetSystemIdentifier();
 	meta->database = MyDatabaseId;
 	meta->index = RelationGetRelid(index);
-	meta->copies_valid = meta->copy != 0 ? SHERMAN_VALID_BOTH : SHERMAN_VALID_FIRST;
+	meta->replicas_valid = meta->replica != 0 ? SHERMAN_VALID_BOTH : SHERMAN_VALID_FIRST;
 	if (meta->tree == 0 || sherman_shared == NULL)
 		return;
 	meta->pool[0] = sherman_shared->local.cluster[0];
@@ -324,13 +324,13 @@ sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid)
 
 	Assert(!RecoveryInProgress());
 	Assert(valid == SHERMAN_VALID_FIRST || valid == SHERMAN_VALID_SECOND);
-	if (!metapage_get(BufferGetPage(buffer), &meta) || meta.tree != tree || meta.copy == 0 ||
-		(meta.flags & SHERMAN_META_BROKEN) != 0 || (meta.copies_valid & valid) == 0)
+	if (!metapage_get(BufferGetPage(buffer), &meta) || meta.tree != tree || meta.replica == 0 ||
+		(meta.flags & SHERMAN_META_BROKEN) != 0 || (meta.replicas_valid & valid) == 0)
 	{
 		UnlockReleaseBuffer(buffer);
 		return false;
 	}
-	if (meta.copies_valid == valid)
+	if (meta.replicas_valid == valid)
 	{
 		/* Another session has written it, and perhaps not flushed yet. */
 		end = PageGetLSN(BufferGetPage(buffer));
@@ -338,7 +338,7 @@ sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid)
 	}
 	else
 	{
-		meta.copies_valid = valid;
+		meta.replicas_valid = valid;
 		end = metapage_write(index, buffer, &meta);
 	}
 	if (RelationNeedsWAL(index))

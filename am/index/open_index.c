@@ -310,8 +310,8 @@ connect_members(TreeClient *client, const ShermanMetaPage *meta)
 {
 	ShermanTreeEntry entry;
 
-	if (meta->copy != 0)
-		return sherman_copies_connect(client, meta);
+	if (meta->replica != 0)
+		return sherman_replicas_connect(client, meta);
 	if (meta->tree == 0 || !sherman_trees_find(meta->tree, &entry))
 		return true;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
@@ -326,17 +326,17 @@ connect_members(TreeClient *client, const ShermanMetaPage *meta)
  * An index with a copy goes on with the one of the two that is there.
  */
 static void
-follow_copies(Relation relation, ShermanIndex *index)
+follow_replicas(Relation relation, ShermanIndex *index)
 {
-	if (index->meta.copy == 0 || index->tree == NULL)
+	if (index->meta.replica == 0 || index->tree == NULL)
 		return;
-	if (!sherman_copies_follow(relation, index))
+	if (!sherman_replicas_follow(relation, index))
 	{
 		index->state = SHERMAN_UNREACHABLE;
 		index->generation = 0;
 	}
 	/* The next change has to look. */
-	else if (sherman_copies_lack_copy(&index->meta))
+	else if (sherman_replicas_lack_copy(&index->meta))
 		index->mutated_epoch = 0;
 }
 
@@ -378,7 +378,7 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 	}
 	if (index->keys != NULL && (index->tree != NULL || index->meta.tree == 0))
 	{
-		follow_copies(relation, index);
+		follow_replicas(relation, index);
 		return;
 	}
 	caller = MemoryContextSwitchTo(index->context);
@@ -397,13 +397,13 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 		else
 			status = tree_open(client, index->meta.tree, index->meta.root, &format, sherman_keys_compare,
 							   index->keys, &index->tree);
-		if (status == TREE_OK && index->tree != NULL && index->meta.copy != 0)
-			status = sherman_copies_opened(relation, &index->meta, index->tree);
+		if (status == TREE_OK && index->tree != NULL && index->meta.replica != 0)
+			status = sherman_replicas_opened(relation, &index->meta, index->tree);
 	}
 	MemoryContextSwitchTo(caller);
 	if (status == TREE_OK)
 	{
-		follow_copies(relation, index);
+		follow_replicas(relation, index);
 		return;
 	}
 	/* A handle that does not know its copies must not be used. */
@@ -538,8 +538,8 @@ sherman_index_recheck(ShermanIndex *index, Relation relation)
 		sherman_report_state(ERROR, relation, state, reason);
 	sherman_connection_refresh();
 	index->generation = generation;
-	index->meta.copies_valid = meta.copies_valid;
-	follow_copies(relation, index);
+	index->meta.replicas_valid = meta.replicas_valid;
+	follow_replicas(relation, index);
 }
 
 ShermanIndex *

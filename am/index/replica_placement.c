@@ -17,16 +17,16 @@ halves_home(const ShermanMetaPage *meta)
 }
 
 int
-halves_copy(const ShermanMetaPage *meta)
+halves_replica(const ShermanMetaPage *meta)
 {
-	Assert(meta->copy != 0);
-	return (int) meta->copy - 1;
+	Assert(meta->replica != 0);
+	return (int) meta->replica - 1;
 }
 
 uint64
 sherman_tree_key(const ShermanMetaPage *meta)
 {
-	return meta->copies_valid == SHERMAN_VALID_SECOND ? meta->tree | SHERMAN_TREE_COPY : meta->tree;
+	return meta->replicas_valid == SHERMAN_VALID_SECOND ? meta->tree | SHERMAN_TREE_REPLICA : meta->tree;
 }
 
 bool
@@ -59,32 +59,32 @@ halves_doubted(const ShermanMetaPage *meta)
 {
 	ShermanTreeEntry entry;
 
-	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_copies_doubted(&entry, false) :
-		tree_copies_doubted(sherman_tree_shared, meta->tree, false);
+	return sherman_trees_find(meta->tree, &entry) ? sherman_trees_replicas_doubted(&entry, false) :
+		tree_replicas_doubted(sherman_tree_shared, meta->tree, false);
 }
 
 bool
 halves_in_doubt(const ShermanMetaPage *meta)
 {
-	return half_is_unverified(meta->tree) || half_is_unverified(meta->tree | SHERMAN_TREE_COPY) || halves_doubted(meta);
+	return half_is_unverified(meta->tree) || half_is_unverified(meta->tree | SHERMAN_TREE_REPLICA) || halves_doubted(meta);
 }
 
 bool
-sherman_copies_alone_doubtful(const ShermanMetaPage *meta)
+sherman_replicas_alone_doubtful(const ShermanMetaPage *meta)
 {
-	return !half_is_unverified(meta->tree) && !half_is_unverified(meta->tree | SHERMAN_TREE_COPY) && halves_doubted(meta);
+	return !half_is_unverified(meta->tree) && !half_is_unverified(meta->tree | SHERMAN_TREE_REPLICA) && halves_doubted(meta);
 }
 
 int
-sherman_copies_away_position(const ShermanMetaPage *meta)
+sherman_replicas_away_position(const ShermanMetaPage *meta)
 {
-	return meta->copies_valid == SHERMAN_VALID_SECOND ? halves_copy(meta) : halves_home(meta);
+	return meta->replicas_valid == SHERMAN_VALID_SECOND ? halves_replica(meta) : halves_home(meta);
 }
 
 bool
-sherman_copies_lack_copy(const ShermanMetaPage *meta)
+sherman_replicas_lack_copy(const ShermanMetaPage *meta)
 {
-	return meta->copy != 0 && meta->copies_valid == SHERMAN_VALID_BOTH && !half_is_usable(meta, halves_copy(meta));
+	return meta->replica != 0 && meta->replicas_valid == SHERMAN_VALID_BOTH && !half_is_usable(meta, halves_replica(meta));
 }
 
 /*
@@ -99,7 +99,7 @@ is_suspected(int position)
 }
 
 bool
-sherman_copies_suspected(const ShermanMetaPage *meta)
+sherman_replicas_suspected(const ShermanMetaPage *meta)
 {
-	return is_suspected(halves_home(meta)) || is_suspected(halves_copy(meta));
+	return is_suspected(halves_home(meta)) || is_suspected(halves_replica(meta));
 }

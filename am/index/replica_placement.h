@@ -1,6 +1,6 @@
 /*
  * replica_placement.h
- *		The two halves of an index with a copy, by its metapage: meta->copy is not 0, unless a comment says otherwise.
+ *		The two halves of an index with a copy, by its metapage: meta->replica is not 0, unless a comment says otherwise.
  */
 #ifndef SHERMAN_HALVES_H
 #define SHERMAN_HALVES_H
@@ -9,7 +9,7 @@
 
 /* Positions of the memory nodes of the first half and the second. */
 extern int	halves_home(const ShermanMetaPage *meta);
-extern int	halves_copy(const ShermanMetaPage *meta);
+extern int	halves_replica(const ShermanMetaPage *meta);
 /* Whether the memory that one half of the index is in is at its position, and attached. */
 extern bool half_is_usable(const ShermanMetaPage *meta, int position);
 /*

@@ -146,19 +146,19 @@ sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, Sherma
 }
 
 ShermanState
-sherman_copies_judge(const ShermanMetaPage *meta, ShermanReason *reason)
+sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason)
 {
-	ShermanReason copy_reason = SHERMAN_REASON_NONE;
+	ShermanReason replica_reason = SHERMAN_REASON_NONE;
 	ShermanTreeEntry entry;
 	ShermanState home;
 	ShermanState copy;
 
-	if (meta->copies_valid == SHERMAN_VALID_SECOND)
-		return sherman_judge_half(meta, halves_copy(meta), meta->tree | SHERMAN_TREE_COPY, &entry, reason);
+	if (meta->replicas_valid == SHERMAN_VALID_SECOND)
+		return sherman_judge_half(meta, halves_replica(meta), meta->tree | SHERMAN_TREE_REPLICA, &entry, reason);
 	home = sherman_judge_half(meta, halves_home(meta), meta->tree, &entry, reason);
-	if (meta->copies_valid == SHERMAN_VALID_FIRST)
+	if (meta->replicas_valid == SHERMAN_VALID_FIRST)
 		return home;
-	copy = sherman_judge_half(meta, halves_copy(meta), meta->tree | SHERMAN_TREE_COPY, &entry, &copy_reason);
+	copy = sherman_judge_half(meta, halves_replica(meta), meta->tree | SHERMAN_TREE_REPLICA, &entry, &replica_reason);
 	/* At the start a copy is waited for before it is given up. */
 	if (home == SHERMAN_OK)
 		return copy == SHERMAN_ATTACHING ? copy : home;
@@ -184,13 +184,13 @@ judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
 	ShermanTreeEntry entry = {0};
 	ShermanState state;
 
-	if (home >= TREE_MAX_NODES || meta->copy > TREE_MAX_NODES)
+	if (home >= TREE_MAX_NODES || meta->replica > TREE_MAX_NODES)
 	{
 		*reason = SHERMAN_REASON_FORMAT;
 		return SHERMAN_BROKEN;
 	}
-	if (meta->copy != 0)
-		return sherman_copies_judge(meta, reason);
+	if (meta->replica != 0)
+		return sherman_replicas_judge(meta, reason);
 	state = sherman_judge_half(meta, (int) home, meta->tree, &entry, reason);
 	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
 	{
@@ -216,8 +216,8 @@ sherman_away_position(const ShermanMetaPage *meta)
 
 	if (meta->tree == 0 || home >= TREE_MAX_NODES)
 		return -1;
-	if (meta->copy != 0)
-		return sherman_copies_away_position(meta);
+	if (meta->replica != 0)
+		return sherman_replicas_away_position(meta);
 	if (sherman_node_phase(home) != SHERMAN_PHASE_ATTACHED || !sherman_trees_find(meta->tree, &entry))
 		return (int) home;
 	for (int i = 0; i < TREE_MAX_NODES; i++)

@@ -73,17 +73,17 @@ record_home(const TreeRecord *record)
 {
 	uint32_t	copy;
 
-	return (record->tree & SHERMAN_TREE_COPY) != 0 && tree_record_copy(record, &copy) ? copy : tree_home(record->root);
+	return (record->tree & SHERMAN_TREE_REPLICA) != 0 && tree_record_replica(record, &copy) ? copy : tree_home(record->root);
 }
 
 bool
-sherman_trees_note_copy(const TreeRecord *record)
+sherman_trees_note_replica(const TreeRecord *record)
 {
 	TreeRecord	copy = *record;
 	uint32_t	position;
 
-	copy.tree |= SHERMAN_TREE_COPY;
-	return !tree_record_copy(record, &position) || sherman_trees_note(&copy);
+	copy.tree |= SHERMAN_TREE_REPLICA;
+	return !tree_record_replica(record, &position) || sherman_trees_note(&copy);
 }
 
 bool
@@ -122,7 +122,7 @@ void
 sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce)
 {
 	entry_mutated(tree, epoch, nonce);
-	entry_mutated(tree | SHERMAN_TREE_COPY, epoch, nonce);
+	entry_mutated(tree | SHERMAN_TREE_REPLICA, epoch, nonce);
 }
 
 static void
@@ -143,22 +143,22 @@ void
 sherman_trees_healed(uint64 tree)
 {
 	entry_healed(tree);
-	entry_healed(tree | SHERMAN_TREE_COPY);
+	entry_healed(tree | SHERMAN_TREE_REPLICA);
 }
 
 /*
  * Whether the tree has a copy, and where.
  */
 static bool
-entry_copy(const ShermanTreeEntry *entry, uint32_t *copy)
+entry_replica(const ShermanTreeEntry *entry, uint32_t *copy)
 {
 	TreeRecord	record = {.flags = entry->flags};
 
-	return tree_record_copy(&record, copy);
+	return tree_record_replica(&record, copy);
 }
 
 void
-sherman_trees_doubt_copies(void)
+sherman_trees_doubt_replicas(void)
 {
 	HASH_SEQ_STATUS sequence;
 	ShermanTreeEntry *entry;
@@ -167,7 +167,7 @@ sherman_trees_doubt_copies(void)
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_TREES), LW_EXCLUSIVE);
 	hash_seq_init(&sequence, trees);
 	while ((entry = hash_seq_search(&sequence)) != NULL)
-		entry->copies_doubt |= (entry->tree & SHERMAN_TREE_COPY) == 0 && entry_copy(entry, &copy);
+		entry->replicas_doubt |= (entry->tree & SHERMAN_TREE_REPLICA) == 0 && entry_replica(entry, &copy);
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
@@ -178,7 +178,7 @@ sherman_trees_compared(uint64 tree)
 
 	if (found != NULL)
 	{
-		found->copies_doubt = false;
+		found->replicas_doubt = false;
 		if (found->unverified_epoch == 0)
 			found->heal_tries = 0;
 	}
@@ -201,7 +201,7 @@ sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict)
 			.home = record_home(record), .unverified_epoch = record->unverified_epoch, .nonce = record->nonce, .unproven = true};
 		for (int i = 0; i < TREE_MAX_NODES; i++)
 		{
-			if (record->members[i] != 0 && (record->tree & SHERMAN_TREE_COPY) == 0)
+			if (record->members[i] != 0 && (record->tree & SHERMAN_TREE_REPLICA) == 0)
 				entry->members[i] = record->members[i];
 		}
 		entry->flags |= record->flags;
@@ -263,20 +263,20 @@ sherman_trees_clear(uint32 home)
 	{
 		if (entry->home != home)
 			continue;
-		if (entry->copies_doubt)
-			tree_copies_lose_doubt(sherman_tree_shared);
+		if (entry->replicas_doubt)
+			tree_replicas_lose_doubt(sherman_tree_shared);
 		hash_search(trees, &entry->tree, HASH_REMOVE, NULL);
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_TREES));
 }
 
 bool
-sherman_trees_copies_doubted(const ShermanTreeEntry *entry, bool returned)
+sherman_trees_replicas_doubted(const ShermanTreeEntry *entry, bool returned)
 {
 	uint32_t	copy;
 
-	return (entry->tree & SHERMAN_TREE_COPY) == 0 && entry_copy(entry, &copy) &&
-		(entry->copies_doubt || tree_copies_doubted(sherman_tree_shared, entry->tree, returned));
+	return (entry->tree & SHERMAN_TREE_REPLICA) == 0 && entry_replica(entry, &copy) &&
+		(entry->replicas_doubt || tree_replicas_doubted(sherman_tree_shared, entry->tree, returned));
 }
 
 /*
@@ -287,11 +287,11 @@ is_to_heal(const ShermanTreeEntry *entry)
 {
 	bool		unverified = entry->unverified_epoch != 0;
 	uint32_t	copy;
-	bool		copied = entry_copy(entry, &copy);
+	bool		copied = entry_replica(entry, &copy);
 
 	if ((entry->flags & TREE_RECORD_BROKEN) != 0 || entry->abandoned ||
 		sherman_node_phase((int) entry->home) != SHERMAN_PHASE_ATTACHED ||
-		(!unverified && !sherman_trees_copies_doubted(entry, false)))
+		(!unverified && !sherman_trees_replicas_doubted(entry, false)))
 		return false;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{

@@ -33,7 +33,7 @@ change_record(Relation relation, ShermanIndex *index, TreeRecord *record)
 	{
 		if (!sherman_try_again(index, relation, status, &attempts))
 			sherman_report_failure(status, relation);
-		if (!sherman_copies_before_change(relation, index))
+		if (!sherman_replicas_before_change(relation, index))
 			return false;
 	}
 	return true;
@@ -53,7 +53,7 @@ mark_mutated(Relation relation, ShermanIndex *index)
 	bool		known = sherman_trees_find(sherman_tree_key(&index->meta), &entry);
 	bool		news = !known || entry.mutated_epoch < record.mutated_epoch;
 
-	if (!sherman_copies_before_change(relation, index) ||
+	if (!sherman_replicas_before_change(relation, index) ||
 		(news && (!known || !sherman_metapage_adopt(relation, tree, entry.nonce, record.nonce))))
 	{
 		sherman_index_forget(RelationGetRelid(relation));
@@ -230,8 +230,8 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 	record->nonce = sherman_shared->local.nonce;
 	record->mutated_epoch = sherman_epoch();
 	record->format = *format;
-	if (sherman_copies_wanted(index))
-		record->flags = TREE_RECORD_COPIED;
+	if (sherman_replicas_wanted(index))
+		record->flags = TREE_RECORD_REPLICATED;
 	sherman_hint_collector();
 	status = tree_create(client, record);
 	if (status != TREE_OK)
@@ -243,7 +243,7 @@ sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record)
 	entry.flags = record->flags;
 	entry.mutated_epoch = record->mutated_epoch;
 	entry.nonce = record->nonce;
-	if (!sherman_trees_put(&entry) || !sherman_trees_note_copy(record))
+	if (!sherman_trees_put(&entry) || !sherman_trees_note_replica(record))
 		sherman_report(ERROR, TREE_MEMORY_FULL, "the table of trees is full", index);
 }
 

@@ -82,7 +82,7 @@ sherman_place_find(const ShermanLocal *local)
 
 	look(&here);
 	if (original_is_there(local))
-		return SHERMAN_PLACE_COPY;
+		return SHERMAN_PLACE_REPLICA;
 	if (here.inode != local->inode || (here.born != 0 && local->born != 0 && here.born != local->born))
 		return SHERMAN_PLACE_MOVED;
 	return SHERMAN_PLACE_SAME;

@@ -216,7 +216,7 @@ local_is_ours(ShermanLocal *local, uint64 system_identifier, bool *changed)
 	if (local->system_identifier != system_identifier)
 		return false;
 	place = sherman_place_find(local);
-	if (place == SHERMAN_PLACE_COPY)
+	if (place == SHERMAN_PLACE_REPLICA)
 	{
 		ereport(WARNING,
 				(errmsg("this data directory is a copy of \"%s\": its sherman indexes are broken", local->directory),
@@ -433,12 +433,12 @@ static bool
 member_was_given_up(const TreeRecord *record)
 {
 	uint32_t	copy;
-	bool		copied = tree_record_copy(record, &copy);
+	bool		copied = tree_record_replica(record, &copy);
 
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		/* One of two that are equal may go; where the copy is, its record does not say. */
-		if (copied && ((record->tree & SHERMAN_TREE_COPY) != 0 || i == (int) copy))
+		if (copied && ((record->tree & SHERMAN_TREE_REPLICA) != 0 || i == (int) copy))
 			continue;
 		if (record->members[i] != 0 && record->members[i] != sherman_shared->node[i].member)
 			return true;
@@ -498,7 +498,7 @@ take_in(Stock *stock, TreeRecord *record)
 		TreeRecord	change = *record;
 		TreeStatus	status;
 
-		change.tree &= ~SHERMAN_TREE_COPY;
+		change.tree &= ~SHERMAN_TREE_REPLICA;
 		status = tree_record_update_at(stock->client, (uint32) stock->position, &change);
 		if (status != TREE_OK)
 			return status;
@@ -531,7 +531,7 @@ take_in_trees(Stock *stock)
  * The copies that are here, of trees whose home is elsewhere.
  */
 static TreeStatus
-take_in_copies(Stock *stock)
+take_in_replicas(Stock *stock)
 {
 	uint32		place = 0;
 	uint32_t	copy;
@@ -540,9 +540,9 @@ take_in_copies(Stock *stock)
 
 	while ((status = tree_share_list(stock->client, stock->position, &place, &record)) == TREE_OK)
 	{
-		if (!tree_record_copy(&record, &copy))
+		if (!tree_record_replica(&record, &copy))
 			continue;
-		record.tree |= SHERMAN_TREE_COPY;
+		record.tree |= SHERMAN_TREE_REPLICA;
 		status = take_in(stock, &record);
 		if (status != TREE_OK)
 			return status;
@@ -561,7 +561,7 @@ take_stock(TreeClient *client, int position, uint32 unclean_from)
 	TreeStatus	status = take_in_trees(&stock);
 
 	if (status == TREE_OK)
-		status = take_in_copies(&stock);
+		status = take_in_replicas(&stock);
 	if (status != TREE_OK)
 		return status;
 	if (stock.broken > 0)

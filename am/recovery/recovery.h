@@ -13,7 +13,7 @@ typedef enum ShermanPlace
 {
 	SHERMAN_PLACE_SAME,
 	SHERMAN_PLACE_MOVED,		/* another place, and what was there before is gone */
-	SHERMAN_PLACE_COPY			/* another place, and the original is at its own still */
+	SHERMAN_PLACE_REPLICA			/* another place, and the original is at its own still */
 } ShermanPlace;
 
 /* Finds out where the state file was written last: here, or elsewhere. */

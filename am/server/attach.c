@@ -249,7 +249,7 @@ let_in(int position, const TreeNodeStatus *status, char *failure)
 		return false;
 	}
 	sherman_connection_refresh();
-	sherman_copies_let_in(position);
+	sherman_replicas_let_in(position);
 	tree_node_open(client, position, sherman_shared->node[position].member);
 	if (!sherman_recovery_attach(client, position, status, failure))
 	{
@@ -589,7 +589,7 @@ sherman_attach_end(void)
 		if (i != MyProc->pgprocno && pg_atomic_read_u32(&sherman_shared->slot[i].connected) != 0)
 			return false;
 	}
-	sherman_shared->unclean = sherman_copies_unrecorded();
+	sherman_shared->unclean = sherman_replicas_unrecorded();
 	for (int i = 0; i < TREE_MAX_NODES && !sherman_shared->unclean; i++)
 	{
 		TreeStatus	status;

@@ -407,7 +407,7 @@ sherman_launcher_main(Datum argument)
 			sherman_wal_end_round();
 			if (sherman_take_over_round())
 				sherman_attach_round();
-			gone = Min(sherman_pool_find_gone(), sherman_copies_round());
+			gone = Min(sherman_pool_find_gone(), sherman_replicas_round());
 			if (sherman_phase() == SHERMAN_PHASE_ATTACHED)
 				schedule = sherman_schedule();
 			pause = sherman_attach_pause();

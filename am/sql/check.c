@@ -264,9 +264,9 @@ scan_rows(CheckState *state, Snapshot snapshot)
  * Compares the nodes with their copies, if there are some that are in use and not in doubt.
  */
 static void
-check_copies(CheckState *state, ShermanIndex *opened)
+check_replicas(CheckState *state, ShermanIndex *opened)
 {
-	uint64		differ = sherman_copies_differ(state->index, opened);
+	uint64		differ = sherman_replicas_differ(state->index, opened);
 
 	if (differ > 0)
 		tell_problem(state, psprintf(UINT64_FORMAT " nodes differ from their copies", differ));
@@ -298,7 +298,7 @@ check_tree(CheckState *state, ShermanIndex *opened)
 	if (status != TREE_OK)
 		sherman_report_failure(status, state->index);
 	state->problems = Max(state->problems, (int64) problems);
-	check_copies(state, opened);
+	check_replicas(state, opened);
 }
 
 /*

@@ -22,7 +22,7 @@ PG_FUNCTION_INFO_V1(sherman_resync);
 Datum
 sherman_resync(PG_FUNCTION_ARGS)
 {
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 	OwnerCaller caller;
 	ShermanIndex *opened;
 	Relation	heap;
@@ -36,12 +36,12 @@ sherman_resync(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" is broken", RelationGetRelationName(index)),
 				 errhint("Rebuild it with REINDEX.")));
-	if (opened->tree == NULL || tree_copies_get(opened->tree) != TREE_COPIES_BOTH)
+	if (opened->tree == NULL || tree_replicas_get(opened->tree) != TREE_REPLICAS_BOTH)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" has no copy", RelationGetRelationName(index)),
 				 errhint("Set its \"replicas\" to 1 and rebuild it with REINDEX.")));
-	sherman_copies_repair(index, opened, &counts);
+	sherman_replicas_repair(index, opened, &counts);
 	if (sherman_is_healing(&opened->meta))
 		(void) heal_whole(heap, index);
 	owner_end(&caller);

@@ -208,15 +208,15 @@ positions_array(Datum *positions, int count)
  * Those of a tree with a copy that are valid, its home first.
  */
 static Datum
-copies_datum(const ShermanMetaPage *meta)
+replicas_datum(const ShermanMetaPage *meta)
 {
 	Datum		positions[2];
 	int			count = 0;
 
-	if (meta->copies_valid & SHERMAN_VALID_FIRST)
+	if (meta->replicas_valid & SHERMAN_VALID_FIRST)
 		positions[count++] = Int32GetDatum((int32) tree_home(meta->root));
-	if (meta->copies_valid & SHERMAN_VALID_SECOND)
-		positions[count++] = Int32GetDatum((int32) meta->copy - 1);
+	if (meta->replicas_valid & SHERMAN_VALID_SECOND)
+		positions[count++] = Int32GetDatum((int32) meta->replica - 1);
 	return positions_array(positions, count);
 }
 
@@ -280,8 +280,8 @@ sherman_index_info(PG_FUNCTION_ARGS)
 		nulls[11] = meta.tree == 0 || sherman_all_hidden();
 		if (!nulls[11])
 		{
-			values[11] = meta.copy != 0 ? copies_datum(&meta) : positions_datum(&meta);
-			set_text(values, nulls, 12, sherman_copies_text(index, &meta));
+			values[11] = meta.replica != 0 ? replicas_datum(&meta) : positions_datum(&meta);
+			set_text(values, nulls, 12, sherman_replicas_text(index, &meta));
 		}
 	}
 	if (sherman_memory_size(index, &size))

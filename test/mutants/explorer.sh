@@ -28,7 +28,7 @@ mutate kept_memory_returns test_sim_snapshot sim/snapshot.c \
 	's/ &&\n\t +!kept_begins_at\(\(const void \*\) from\)//'
 mutate atomics_not_told test_told sim/told.c \
 	's/(accesses_)write\(word, sizeof\(\*word\)\);/$1read(word, 0);/g'
-mutate copies_not_told test_told sim/told.c \
+mutate replicas_not_told test_told sim/told.c \
 	's/(__wrap_memcpy\(void \*to, const void \*from, size_t bytes\)\n\{\n\taccesses_read\(from, bytes\);\n)\taccesses_write\(to, bytes\);\n/$1/'
 mutate what_lies_on_two_words_is_one test_told sim/accesses.c \
 	's/\bfrom < to && !accesses->many/from < to - 4 \&\& !accesses->many/'

@@ -19,7 +19,7 @@ mutate closed_of_the_low_nodes test_many_nodes tree/internal.h \
 mutate trouble_of_the_low_nodes test_many_nodes tree/client/chain.c \
 	's/client->trouble \|= 1u << memory_node;/client->trouble |= 1u << memory_node % 8;/g'
 mutate copy_of_the_low_nodes test_many_nodes tree/tree.h \
-	's/>> TREE_RECORD_COPY_SHIFT & TREE_RECORD_COPY_MASK;/>> TREE_RECORD_COPY_SHIFT \& 0xfu;/'
+	's/>> TREE_RECORD_REPLICA_SHIFT & TREE_RECORD_REPLICA_MASK;/>> TREE_RECORD_REPLICA_SHIFT \& 0xfu;/'
 mutate lock_recorded_at_a_closed_node test_nodes tree/lock/lock.c \
 	's/if \(!elsewhere && node_is_open\(client->shared, lock->place\)\)/if (!elsewhere)/'
 mutate entry_kept_at_a_closed_node test_nodes tree/lock/lock.c \

@@ -24,7 +24,7 @@ mutate scans_offloaded test_offload tree/scan/scan.c \
 mutate offloaded_by_default test_offload tree/descent/offload.c \
 	's/techniques->offload == TREE_OFFLOAD_NEVER \? 0 :/techniques == NULL ? 0 :/'
 mutate copied_tree_offloaded test_offload tree/descent/offload.c \
-	's/tree->copies != NULL \|\| //'
+	's/tree->replicas != NULL \|\| //'
 mutate nothing_explored test_offload tree/descent/offload.c \
 	's/client_random\(client\) % EXPLORE_ONE_IN == 0 \? !cheaper : cheaper/cheaper/'
 mutate calls_in_vain_are_cheap test_offload tree/descent/offload.c \

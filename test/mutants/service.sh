@@ -81,7 +81,7 @@ mutate generations_begin_alike test_service tree/service/service_calls.c \
 	's/return \(random >> 2\) \| 1;/return random > 0;/'
 mutate quota_not_looked_at test_service tree/service/service_space.c \
 	's/return use->bytes \+ \*bytes <= quota \? FABRIC_BUSY : FABRIC_QUOTA;/return FABRIC_OK;/'
-mutate copies_of_half_units test_service tree/service/service_space.c \
+mutate replicas_of_half_units test_service tree/service/service_space.c \
 	's/return bytes \/ 2 \/ FABRIC_UNIT_BYTES \* FABRIC_UNIT_BYTES;/return bytes \/ 2;/'
 mutate given_extent_of_others test_give tree/service/service_units.c \
 	's/tables->units\[unit\] != \(\(\(uint64_t\) \(slot - tables->records\) \+ 1\) \| UNIT_FIRST\)/(tables->units[unit] \& UNIT_FIRST) == 0/; s/assert\(offset != slot->last_offset\);//; s/assert\(of->units > count\);//'
@@ -92,7 +92,7 @@ mutate newest_extent_given test_give tree/service/service_calls.c \
 mutate root_given test_give tree/service/service_calls.c \
 	's/\|\| root_is_in\(slot, request->offset\) \|\|/|| (slot != NULL \&\& false \&\& root_is_in(slot, 0)) ||/'
 mutate given_of_copied_trees test_give tree/service/service_calls.c \
-	's/\s+tree_record_copy\(&slot->record, &copy\) \|\| request->newer/ (copy = 0) != 0 || request->newer/'
+	's/\s+tree_record_replica\(&slot->record, &copy\) \|\| request->newer/ (copy = 0) != 0 || request->newer/'
 mutate given_by_place_alone test_give tree/service/service_calls.c \
 	's/if \(header->number != request->number\)/if (false)/'
 mutate given_behind_any_header test_give tree/service/service_calls.c \

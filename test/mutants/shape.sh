@@ -14,5 +14,5 @@ mutate tid_of_no_row test_wild_nodes tree/scan/scan.c \
 	's/if \(!batch_has_tids\(&scan->batch\)\)/if (false \&\& !batch_has_tids(\&scan->batch))/'
 mutate right_link_and_fence test_node tree/node/shape.c \
 	's/return right == POINTER_NONE;/return true;/'
-mutate copies_in_a_ring test_copies tree/handle/copies_compare.c \
+mutate replicas_in_a_ring test_replicas tree/handle/replicas_compare.c \
 	's/if \(!walk_goes_on\(&walk, pointer\)\)/if (false \&\& !walk_goes_on(\&walk, pointer))/'

@@ -2,7 +2,7 @@
 
 mutate all_calls_in_one_round test_rounds rdma/server/connection_loop.c \
 	's/ && connection->asked == server->round\)/ \&\& server->round == 0)/'
-mutate all_extents_in_one_round test_rounds tree/service/service_copies.c \
+mutate all_extents_in_one_round test_rounds tree/service/service_replicas.c \
 	's/for \(uint32_t looked = 0; looked < TABLES_ROUND; looked\+\+\)/for (;;)/'
 mutate all_units_freed_in_one_round test_rounds tree/service/service_units.c \
 	's/ && freed < QUARANTINE_FREE_UNITS\)/)/'

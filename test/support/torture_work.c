@@ -669,8 +669,9 @@ life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 	               "open");
 	if (torture->options.merge)
 		life->tree->geometry.ends = &ends;
-	if (tree_record_copy(&torture->record, &copy))
-		require_status(life, tree_copied(life->tree, copy, torture->copy_state, torture->copies_doubtful),
+	if (tree_record_replica(&torture->record, &copy))
+		require_status(life,
+		               tree_set_replica(life->tree, copy, torture->replica_state, torture->replicas_doubtful),
 		               "copies");
 	require_status(life, tree_scan_open(life->tree, &life->scan), "scan open");
 }
@@ -793,24 +794,24 @@ torture_settle(Torture *torture, TestInstance *instance, uint32_t slot)
 }
 
 bool
-torture_settle_copies(Torture *torture, TestInstance *instance, uint32_t slot)
+torture_settle_replicas(Torture *torture, TestInstance *instance, uint32_t slot)
 {
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 	bool doubtful;
 	Life life;
 
 	life_open(&life, torture, instance, slot);
-	doubtful = tree_copies_in_doubt(life.tree);
-	require_status(&life, tree_copies_compare(life.tree, doubtful, &counts), "compare copies");
+	doubtful = tree_replicas_in_doubt(life.tree);
+	require_status(&life, tree_replicas_compare(life.tree, doubtful, &counts), "compare copies");
 	if (doubtful)
 	{
-		require_status(&life, tree_copies_compare(life.tree, false, &counts), "compare copies again");
-		REQUIRE(!tree_copies_in_doubt(life.tree), "what was written anew is in doubt still");
+		require_status(&life, tree_replicas_compare(life.tree, false, &counts), "compare copies again");
+		REQUIRE(!tree_replicas_in_doubt(life.tree), "what was written anew is in doubt still");
 	}
 	if (counts.differ != 0)
 		fprintf(stderr, "%" PRIu64 " of %" PRIu64 " nodes differ from their copies%s\n", counts.differ,
 		        counts.nodes, doubtful ? ", which were written anew" : "");
-	torture->copies_doubtful = false;
+	torture->replicas_doubtful = false;
 	life_close(&life);
 	return counts.differ == 0;
 }
@@ -822,6 +823,6 @@ torture_give_up_home(Torture *torture, TestInstance *instance, uint32_t slot)
 
 	life_open(&life, torture, instance, slot);
 	tree_node_close(instance->shared, tree_home(torture->record.root));
-	tree_copies_set(life.tree, TREE_COPIES_SECOND);
+	tree_replicas_set(life.tree, TREE_REPLICAS_SECOND);
 	life_close(&life);
 }

@@ -45,7 +45,7 @@ typedef struct TortureOptions
 	uint32_t workers; /* connection workers between the processes and the memory nodes */
 	bool lose_below;  /* chains of theirs are lost or come late */
 	uint32_t deaths;  /* of workers by SIGKILL from outside; and then they also die inside chains */
-	bool copies;      /* each node twice, on two memory nodes; in the end the first of them is given up */
+	bool replicas;    /* each node twice, on two memory nodes; in the end the first of them is given up */
 	bool switches;    /* techniques are drawn by the seed */
 	bool leaves;      /* the one domain has the tree for itself, and keeps images of leaves */
 } TortureOptions;
@@ -62,8 +62,8 @@ typedef struct Torture
 	uint32_t *words;     /* by rank, in shared memory: version and EntryState */
 	uint64_t *merged;    /* nodes that left the tree, in shared memory */
 	uint64_t *reclaimed; /* bytes of earlier incarnations that were found free, likewise */
-	TreeCopyState copy_state;
-	bool copies_doubtful; /* some process ended in the middle of what it did */
+	TreeReplicaState replica_state;
+	bool replicas_doubtful; /* some process ended in the middle of what it did */
 	/* As torture_settle() saw them last, for the report. */
 	TreeCounters counters;
 	TreeStatistics statistics;
@@ -88,7 +88,7 @@ extern bool torture_settle(Torture *torture, TestInstance *instance, uint32_t sl
  * equal. Then the home is closed and given up: from now on all that lives does so on the copies. False after
  * printing why.
  */
-extern bool torture_settle_copies(Torture *torture, TestInstance *instance, uint32_t slot);
+extern bool torture_settle_replicas(Torture *torture, TestInstance *instance, uint32_t slot);
 extern void torture_give_up_home(Torture *torture, TestInstance *instance, uint32_t slot);
 
 #endif /* SHERMAN_TEST_TORTURE_WORK_H */

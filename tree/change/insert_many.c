@@ -19,7 +19,7 @@ waves_possible(const Tree *tree)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
 
-	return tree->copies == NULL && techniques->exclusive && techniques->hierarchy &&
+	return tree->replicas == NULL && techniques->exclusive && techniques->hierarchy &&
 	       techniques->entry_writes && !techniques->overwrite && techniques->credits == 0;
 }
 

@@ -87,7 +87,7 @@ root_write(TreeClient *client, const DirectoryCreated *created, uint64_t place)
 	assert(pointer_offset(created->record.root) == created->extent.offset + DIRECTORY_ROOT_OFFSET);
 	assert(!client->holding);
 	geometry.leaf_sums = client_leaf_sums(client);
-	if (tree_record_copy(&created->record, &copy))
+	if (tree_record_replica(&created->record, &copy))
 		geometry.twins = 1ull << pointer_memory_node(created->record.root) | 1ull << copy;
 	node_begin(&geometry, client->image, created->record.tree, created->record.root, 0,
 	           created->extent.generation, NODE_ROOT);
@@ -160,15 +160,15 @@ members_choose(TreeClient *client, const uint32_t *nodes, uint32_t count, uint32
 
 	memset(record->members, 0, sizeof(record->members));
 	record->members[nodes[home]] = member_of(client, nodes[home]);
-	if ((record->flags & TREE_RECORD_COPIED) == 0)
+	if ((record->flags & TREE_RECORD_REPLICATED) == 0)
 		return TREE_OK;
 	if (count < 2)
 		return client_fail(client, TREE_UNREACHABLE, "there is no second memory node for the copies");
 	record->members[copy] = member_of(client, copy);
 	if (record->members[copy] == 0)
 		return client_away(client, copy);
-	record->flags &= ~(TREE_RECORD_COPY_MASK << TREE_RECORD_COPY_SHIFT);
-	record->flags |= (copy + 1) << TREE_RECORD_COPY_SHIFT;
+	record->flags &= ~(TREE_RECORD_REPLICA_MASK << TREE_RECORD_REPLICA_SHIFT);
+	record->flags |= (copy + 1) << TREE_RECORD_REPLICA_SHIFT;
 	return TREE_OK;
 }
 
@@ -177,14 +177,14 @@ static TreeStatus
 roots_write(TreeClient *client, const DirectoryCreated *created)
 {
 	uint32_t copy;
-	uint64_t copy_root;
+	uint64_t replica_root;
 	TreeStatus status;
 
-	if (tree_record_copy(&created->record, &copy))
+	if (tree_record_replica(&created->record, &copy))
 	{
-		status = directory_copy_begin(client, created, &copy_root);
+		status = directory_replica_begin(client, created, &replica_root);
 		if (status == TREE_OK)
-			status = root_write(client, created, copy_root);
+			status = root_write(client, created, replica_root);
 		if (status != TREE_OK)
 			return status;
 	}
@@ -230,7 +230,7 @@ tree_create(TreeClient *client, TreeRecord *record)
 		uint32_t copy;
 
 		/* Nobody knows the tree; what cannot be freed now is the collector's: no metapage names it. */
-		if (tree_record_copy(&created.record, &copy) && (client->doubt & 1ull << copy) == 0)
+		if (tree_record_replica(&created.record, &copy) && (client->doubt & 1ull << copy) == 0)
 			(void) drop_at(client, copy, created.record.tree);
 		if ((client->doubt & 1ull << request.memory_node) == 0)
 			(void) drop_at(client, request.memory_node, created.record.tree);

@@ -20,12 +20,12 @@ typedef enum DirectoryMethod
 	DIRECTORY_STATUS,     /* nothing -> TreeNodeStatus */
 	DIRECTORY_EPOCH_OPEN, /* DirectoryEpoch -> nothing */
 	DIRECTORY_EPOCH_CLOSE,
-	DIRECTORY_EXTENT,  /* DirectoryExtentRequest -> DirectoryExtent */
-	DIRECTORY_COPY,    /* DirectoryCopyRequest -> DirectoryCopy */
-	DIRECTORY_COPIES,  /* DirectoryCopiesRequest -> DirectoryCopies */
-	DIRECTORY_DESCEND, /* DirectoryDescent -> DirectoryDescended, up to the end of the image */
-	DIRECTORY_GIVE,    /* DirectoryGive -> nothing */
-	DIRECTORY_METHODS  /* how many, with 0, which is none */
+	DIRECTORY_EXTENT,   /* DirectoryExtentRequest -> DirectoryExtent */
+	DIRECTORY_REPLICA,  /* DirectoryReplicaRequest -> DirectoryReplica */
+	DIRECTORY_REPLICAS, /* DirectoryReplicasRequest -> DirectoryReplicas */
+	DIRECTORY_DESCEND,  /* DirectoryDescent -> DirectoryDescended, up to the end of the image */
+	DIRECTORY_GIVE,     /* DirectoryGive -> nothing */
+	DIRECTORY_METHODS   /* how many, with 0, which is none */
 } DirectoryMethod;
 
 /*
@@ -113,37 +113,37 @@ typedef struct DirectoryGive
  * the rest is asked for. What has one already is found again. `record`: of a tree that is not known here yet;
  * else tree is 0 in it.
  */
-typedef struct DirectoryCopyRequest
+typedef struct DirectoryReplicaRequest
 {
 	uint64_t tree;
 	uint64_t offset; /* at the tree's home */
 	uint64_t bytes;
 	TreeRecord record;
-} DirectoryCopyRequest;
+} DirectoryReplicaRequest;
 
-typedef struct DirectoryCopy
+typedef struct DirectoryReplica
 {
 	uint64_t offset; /* at the tree's home */
 	uint64_t bytes;
 	uint64_t copy; /* offset here */
-} DirectoryCopy;
+} DirectoryReplica;
 
-typedef struct DirectoryCopiesRequest
+typedef struct DirectoryReplicasRequest
 {
 	uint64_t tree;
 	uint64_t position; /* 0, or as the last answer said */
-} DirectoryCopiesRequest;
+} DirectoryReplicasRequest;
 
 /* Copies in one answer. */
-#define DIRECTORY_COPIES_MAX 64u
+#define DIRECTORY_REPLICAS_MAX 64u
 
-typedef struct DirectoryCopies
+typedef struct DirectoryReplicas
 {
 	uint64_t position;
 	uint32_t count; /* 0: there are no more */
 	uint32_t reserved;
-	DirectoryCopy copies[DIRECTORY_COPIES_MAX];
-} DirectoryCopies;
+	DirectoryReplica replicas[DIRECTORY_REPLICAS_MAX];
+} DirectoryReplicas;
 
 /* Flags of a descent: what TreeBound and TreeFormat have. */
 #define DESCENT_HIGH 0x01u
@@ -235,11 +235,12 @@ extern TreeStatus directory_record(TreeClient *client, uint32_t memory_node, uin
  * Asks the copy's memory node for the copy of a place at the home, and for the next ones of all that there
  * are.
  */
-extern TreeStatus directory_copy(TreeClient *client, uint32_t memory_node, uint64_t tree, uint64_t offset,
-                                 uint64_t bytes, DirectoryCopy *copy);
-extern TreeStatus directory_copies(TreeClient *client, uint32_t memory_node, uint64_t tree,
-                                   uint64_t *position, DirectoryCopies *copies);
+extern TreeStatus directory_replica(TreeClient *client, uint32_t memory_node, uint64_t tree, uint64_t offset,
+                                    uint64_t bytes, DirectoryReplica *copy);
+extern TreeStatus directory_replicas(TreeClient *client, uint32_t memory_node, uint64_t tree,
+                                     uint64_t *position, DirectoryReplicas *replicas);
 /* A new tree gets the copy of its record and of its first extent. *root: pointer of the root's copy. */
-extern TreeStatus directory_copy_begin(TreeClient *client, const DirectoryCreated *created, uint64_t *root);
+extern TreeStatus directory_replica_begin(TreeClient *client, const DirectoryCreated *created,
+                                          uint64_t *root);
 
 #endif /* SHERMAN_DIRECTORY_H */

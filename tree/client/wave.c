@@ -7,7 +7,7 @@
 void
 wave_begin(Wave *wave, Tree *tree)
 {
-	assert(tree->copies == NULL);
+	assert(tree->replicas == NULL);
 	wave->tree = tree;
 	wave->first = wave->count = 0;
 	wave->lost = 0;

@@ -19,7 +19,7 @@
  * An operation's buffer belongs to the wave until wave_end() returns, which it always does: a wave is not cut short, and
  * nothing of it is in doubt afterwards but what wave_status() says so of.
  *
- * Trees with copies cannot be written by waves, as their chains have to wait for each other (copies.c).  Locks are the
+ * Trees with copies cannot be written by waves, as their chains have to wait for each other (replicas.c).  Locks are the
  * caller's business (tree/lock/lock_many.h).
  */
 #ifndef SHERMAN_TREE_WAVE_H

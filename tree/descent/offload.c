@@ -83,7 +83,7 @@ offload_chosen(const Tree *tree, uint32_t memory_node, uint32_t level)
 	bool cheaper;
 
 	assert(level > 0);
-	if (client->shared->offloads == NULL || tree->copies != NULL || memory_node >= client->options.nodes)
+	if (client->shared->offloads == NULL || tree->replicas != NULL || memory_node >= client->options.nodes)
 		return false;
 	if (client->techniques.offload == TREE_OFFLOAD_ALWAYS)
 		return true;

@@ -215,7 +215,7 @@ tree_close(Tree *handle)
 	reserve_return(handle);
 	tree_count_flush(handle);
 	state_put(handle->client, handle->state);
-	copies_close(handle);
+	replicas_close(handle);
 	client_release(handle->client, handle->pool);
 	client_release(handle->client, handle);
 }

@@ -192,7 +192,7 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 
 	assert(client->sections > 0 && !client->holding);
 	/* What a READ would not be answered for is not answered from here, either. */
-	if (table == NULL || tree->copies != NULL || bytes[1] == tree->root ||
+	if (table == NULL || tree->replicas != NULL || bytes[1] == tree->root ||
 	    tree->geometry.leaf_bytes > table->image_bytes || node >= client->options.nodes ||
 	    client->options.endpoints[node] == NULL || !node_is_open(client->shared, node) ||
 	    (client->doubt & 1ull << node) != 0)

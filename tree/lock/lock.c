@@ -308,7 +308,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	{
 		/* An earlier hold was left in doubt. */
 		status = lock_leave(client);
-		if (status == TREE_UNREACHABLE && tree->copies != NULL && lock_handle_abandon(client))
+		if (status == TREE_UNREACHABLE && tree->replicas != NULL && lock_handle_abandon(client))
 			status = TREE_OK;
 		if (status != TREE_OK)
 			return status;
@@ -316,8 +316,8 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	lock->memory_node = memory_node;
 	lock->place = tree_place(tree, memory_node);
 	status = place_is_ready(client, lock->place);
-	if (status == TREE_OK && tree->copies != NULL)
-		status = copies_prepare(tree, pointer);
+	if (status == TREE_OK && tree->replicas != NULL)
+		status = replicas_prepare(tree, pointer);
 	if (status != TREE_OK)
 		return status;
 	lock->index = lock_word_of(client, lock->place, pointer);

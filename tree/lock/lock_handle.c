@@ -31,7 +31,7 @@ words_are_used(const Tree *tree, uint32_t memory_node)
 	const TreeTechniques *techniques = &tree->client->techniques;
 	const FabricCapabilities *capabilities = access_capabilities(tree->client, memory_node);
 
-	if (!techniques->exclusive || !techniques->hierarchy || tree->copies != NULL)
+	if (!techniques->exclusive || !techniques->hierarchy || tree->replicas != NULL)
 		return true;
 	return (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0 &&
 	       capabilities->one_packet < NODE_MAX_BYTES;
@@ -81,7 +81,7 @@ lock_handle_leak(TreeClient *client, LockHandle *lock, TreeStatus status)
 	if ((client->doubt & 1ull << lock->place) == 0 && status == TREE_FENCED)
 	{
 		/* Whoever fenced us looks for holds behind that, and does not find this one any more. */
-		state_copies_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
+		state_replicas_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
 		lock_handle_end(client, lock);
 		return status;
 	}
@@ -151,7 +151,7 @@ lock_handle_fail(Tree *tree, LockHandle *lock, TreeStatus status)
 
 		if (freed == TREE_OK)
 		{
-			state_copies_doubt(tree->client->shared, tree->tree);
+			state_replicas_doubt(tree->client->shared, tree->tree);
 			lock_handle_end(tree->client, lock);
 			return status;
 		}

@@ -30,7 +30,7 @@ lock_handle_abandon(TreeClient *client)
 		return kept_leave(client) == TREE_OK;
 	if (node_is_open(client->shared, memory_node))
 		return false;
-	state_copies_strand(client->shared, waiter->tree);
+	state_replicas_strand(client->shared, waiter->tree);
 	if (waiter_take_over(waiter, memory_node))
 		entry_release(client, table_entry(table, memory_node, waiter->lock_index));
 	return true;
@@ -61,7 +61,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 		}
 		if (!word_is_remote(waiter->held_word))
 		{
-			state_copies_doubt(client->shared, waiter->tree);
+			state_replicas_doubt(client->shared, waiter->tree);
 			return TREE_OK;
 		}
 		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
@@ -72,7 +72,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 			 */
 			client_silence_ends(client);
 			/* What was written under it may have a copy that is another one. */
-			state_copies_doubt(client->shared, waiter->tree);
+			state_replicas_doubt(client->shared, waiter->tree);
 			return TREE_OK;
 		}
 		if (fabric != FABRIC_TIMED_OUT && fabric != FABRIC_STOPPED && fabric != FABRIC_LOST)
@@ -141,7 +141,7 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 		kept_release(client, waiter, memory_node);
 		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
 			continue;
-		state_copies_doubt(client->shared, waiter->tree);
+		state_replicas_doubt(client->shared, waiter->tree);
 		/* Before it is taken over: from then on the record is its owner's again. */
 		index = __atomic_load_n(&waiter->lock_index, __ATOMIC_RELAXED);
 		if (waiter_take_over(waiter, memory_node))

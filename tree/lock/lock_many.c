@@ -7,7 +7,7 @@
 bool
 lock_many_usable(const Tree *tree, uint32_t memory_node)
 {
-	return tree->copies == NULL && !words_are_used(tree, memory_node);
+	return tree->replicas == NULL && !words_are_used(tree, memory_node);
 }
 
 static LockWaiter *
@@ -22,7 +22,7 @@ lock_many_begin(Tree *tree)
 	TreeClient *client = tree->client;
 	const LockWaiter *waiter = own_record(client);
 
-	assert(!client->holding && tree->copies == NULL);
+	assert(!client->holding && tree->replicas == NULL);
 	if (waiter_holds(waiter) || waiter->kept > 0)
 	{
 		TreeStatus status = lock_leave(client);

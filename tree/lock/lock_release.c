@@ -45,8 +45,8 @@ writes_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_
 	TreeStatus status = TREE_OK;
 
 	assert(lock->held);
-	if (tree->copies != NULL && count > 0)
-		status = copies_restore(tree, pointer, bytes);
+	if (tree->replicas != NULL && count > 0)
+		status = replicas_restore(tree, pointer, bytes);
 	if (status != TREE_OK)
 		return lock_handle_fail(tree, lock, status);
 	return unlock_alone(tree, lock, TREE_RETRY);
@@ -71,14 +71,14 @@ unlock_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_
 
 /*
  * How many of the writes go in the next chain: all, or one, if they are not combined.  A redo image goes with its
- * header where that is to tell copies.c what it is.
+ * header where that is to tell replicas.c what it is.
  */
 static int
 writes_together(const Tree *tree, const FabricOp *writes, int count)
 {
 	if (tree->client->techniques.combine_unlock)
 		return count;
-	return tree->copies != NULL && count > 1 && writes[1].buffer == &tree->client->redo ? REDO_OPS : 1;
+	return tree->replicas != NULL && count > 1 && writes[1].buffer == &tree->client->redo ? REDO_OPS : 1;
 }
 
 /* The holder's writes by themselves: one chain, or, if they are not combined, one each. As access_execute(). */

@@ -189,7 +189,7 @@ tree_find(TreeScan *scan, const TreeKey *key, TreeFound *found)
 {
 	Tree *tree = scan->tree;
 	bool inside = !key->cut && !cell_needs_overflow(&tree->geometry, key) && scan->leaf_hook == NULL &&
-	              tree->copies == NULL;
+	              tree->replicas == NULL;
 	uint64_t wanted[LINE_WORDS];
 	TreeStatus status = TREE_NOT_FOUND;
 	int section;

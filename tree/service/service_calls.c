@@ -15,7 +15,7 @@
  *		EXTENT		the request says how many extents the caller knows: if there are more, the last is the
  *					answer
  *		GIVE		the request names the extent by its number, which no later one at that place has
- *		COPY		what has a copy keeps it: that is the answer (service_copies.c)
+ *		COPY		what has a copy keeps it: that is the answer (service_replicas.c)
  *		DESCEND		changes nothing (service_descend.c)
  */
 #include <time.h>
@@ -195,7 +195,7 @@ call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 	assert(request != NULL);
 	/* Of a share only what is the record's copy. */
 	if (slot == NULL ||
-	    ((slot->record.flags & TREE_RECORD_SHARE) != 0 && !tree_record_copy(&slot->record, &copy)))
+	    ((slot->record.flags & TREE_RECORD_SHARE) != 0 && !tree_record_replica(&slot->record, &copy)))
 		return FABRIC_NOT_FOUND;
 	record = *slot;
 	record.record.flags |= request->flags & (TREE_RECORD_BROKEN | TREE_RECORD_BUILT);
@@ -405,7 +405,7 @@ call_give(Service *service, const FabricPeer *peer, const DirectoryGive *request
 	if (header->number != request->number)
 		return FABRIC_NOT_FOUND;
 	if (request->offset == slot->last_offset || root_is_in(slot, request->offset) ||
-	    tree_record_copy(&slot->record, &copy) || request->newer == request->offset ||
+	    tree_record_replica(&slot->record, &copy) || request->newer == request->offset ||
 	    !tables_extent_at(tables, slot, request->newer, &newer_bytes))
 		return FABRIC_RANGE;
 	newer = fabric_server_node(service->server, request->newer, sizeof(*newer));
@@ -440,8 +440,8 @@ static const Method methods[DIRECTORY_METHODS] = {
 	[DIRECTORY_EPOCH_OPEN] = {"epoch_open", true, sizeof(DirectoryEpoch), 0},
 	[DIRECTORY_EPOCH_CLOSE] = {"epoch_close", true, sizeof(DirectoryEpoch), 0},
 	[DIRECTORY_EXTENT] = {"extent", true, sizeof(DirectoryExtentRequest), sizeof(DirectoryExtent)},
-	[DIRECTORY_COPY] = {"copy", true, sizeof(DirectoryCopyRequest), sizeof(DirectoryCopy)},
-	[DIRECTORY_COPIES] = {"copies", false, sizeof(DirectoryCopiesRequest), sizeof(DirectoryCopies)},
+	[DIRECTORY_REPLICA] = {"copy", true, sizeof(DirectoryReplicaRequest), sizeof(DirectoryReplica)},
+	[DIRECTORY_REPLICAS] = {"copies", false, sizeof(DirectoryReplicasRequest), sizeof(DirectoryReplicas)},
 	[DIRECTORY_DESCEND] = {"descend", false, sizeof(DirectoryDescent), sizeof(DirectoryDescended)},
 	[DIRECTORY_GIVE] = {"give", true, sizeof(DirectoryGive), 0},
 };
@@ -485,8 +485,8 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryPosition position;
 		DirectoryEpoch epoch;
 		DirectoryExtentRequest extent;
-		DirectoryCopyRequest copy;
-		DirectoryCopiesRequest copies;
+		DirectoryReplicaRequest copy;
+		DirectoryReplicasRequest replicas;
 		DirectoryDescent descent;
 		DirectoryGive give;
 	} in; /* aligned, whatever the request is */
@@ -497,8 +497,8 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		DirectoryListed listed;
 		TreeNodeStatus status;
 		DirectoryExtent extent;
-		DirectoryCopy copy;
-		DirectoryCopies copies;
+		DirectoryReplica copy;
+		DirectoryReplicas replicas;
 		DirectoryDescended descended;
 	} out;
 
@@ -535,11 +535,11 @@ method_run(Service *service, const FabricPeer *peer, DirectoryMethod method, con
 		case DIRECTORY_EXTENT:
 			status = call_extent(service, peer, &in.extent, &out.extent);
 			break;
-		case DIRECTORY_COPY:
-			status = service_copy(service, peer, &in.copy, &out.copy);
+		case DIRECTORY_REPLICA:
+			status = service_replica(service, peer, &in.copy, &out.copy);
 			break;
-		case DIRECTORY_COPIES:
-			status = service_copies(service, peer, &in.copies, &out.copies);
+		case DIRECTORY_REPLICAS:
+			status = service_replicas(service, peer, &in.replicas, &out.replicas);
 			break;
 		case DIRECTORY_DESCEND:
 			status = service_descend(service, peer, &in.descent, &out.descended);

@@ -18,7 +18,7 @@
 
 /* What a client says of a tree that it has made. */
 #define SERVICE_FLAGS_OF_CLIENTS                                                                             \
-	(TREE_RECORD_BROKEN | TREE_RECORD_BUILT | TREE_RECORD_COPY_MASK << TREE_RECORD_COPY_SHIFT)
+	(TREE_RECORD_BROKEN | TREE_RECORD_BUILT | TREE_RECORD_REPLICA_MASK << TREE_RECORD_REPLICA_SHIFT)
 
 struct Service
 {
@@ -74,11 +74,11 @@ extern FabricStatus service_slot(Service *service, uint32_t tenant, ServiceRecor
 extern FabricStatus service_call(void *argument, const FabricPeer *peer, uint16_t method, const void *request,
                                  uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
 
-/* service_copies.c: two of the calls */
-extern FabricStatus service_copy(Service *service, const FabricPeer *peer,
-                                 const DirectoryCopyRequest *request, DirectoryCopy *reply);
-extern FabricStatus service_copies(Service *service, const FabricPeer *peer,
-                                   const DirectoryCopiesRequest *request, DirectoryCopies *reply);
+/* service_replicas.c: two of the calls */
+extern FabricStatus service_replica(Service *service, const FabricPeer *peer,
+                                    const DirectoryReplicaRequest *request, DirectoryReplica *reply);
+extern FabricStatus service_replicas(Service *service, const FabricPeer *peer,
+                                     const DirectoryReplicasRequest *request, DirectoryReplicas *reply);
 
 /* service_descend.c: one of the calls */
 extern FabricStatus service_descend(Service *service, const FabricPeer *peer, const DirectoryDescent *request,

@@ -5,7 +5,7 @@
 #include "tree/shared/state.h"
 
 bool
-tree_copies_lost_doubts(TreeShared *shared, uint64_t *lost)
+tree_replicas_lost_doubts(TreeShared *shared, uint64_t *lost)
 {
 	StateTable *table = shared->states;
 
@@ -15,7 +15,7 @@ tree_copies_lost_doubts(TreeShared *shared, uint64_t *lost)
 }
 
 void
-tree_copies_keep_doubts(TreeShared *shared, uint64_t lost)
+tree_replicas_keep_doubts(TreeShared *shared, uint64_t lost)
 {
 	StateTable *table = shared->states;
 
@@ -24,44 +24,44 @@ tree_copies_keep_doubts(TreeShared *shared, uint64_t lost)
 }
 
 bool
-tree_copies_doubted(TreeShared *shared, uint64_t tree, bool returned)
+tree_replicas_doubted(TreeShared *shared, uint64_t tree, bool returned)
 {
 	StateTable *table = shared->states;
 	TreeState *state;
 	uint64_t lost;
-	bool doubted = tree_copies_lost_doubts(shared, &lost);
+	bool doubted = tree_replicas_lost_doubts(shared, &lost);
 
 	assert(tree != 0);
 	spin_lock(&table->spin);
 	state = state_find(table, tree);
-	if (state != NULL && state_copies(state) != TREE_COPIES_NONE)
+	if (state != NULL && state_replicas(state) != TREE_REPLICAS_NONE)
 	{
-		(void) state_copies_doubts(state, &doubted);
-		if (returned && __atomic_load_n(&state->copies_stranded, __ATOMIC_ACQUIRE) != 0)
+		(void) state_replicas_doubts(state, &doubted);
+		if (returned && __atomic_load_n(&state->replicas_stranded, __ATOMIC_ACQUIRE) != 0)
 			doubted = true;
 		/* Of a tree that is at one memory node alone it means nothing any more. */
-		doubted &= state_copies(state) == TREE_COPIES_BOTH;
+		doubted &= state_replicas(state) == TREE_REPLICAS_BOTH;
 	}
 	spin_unlock(&table->spin);
 	return doubted;
 }
 
 void
-state_copies_begin(TreeClient *client, TreeState *state, TreeCopyState copies, bool doubt)
+state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState replicas, bool doubt)
 {
 	uint64_t lost;
 
-	if (!state_copies_join(state, copies))
-		state_copies_set(state, copies);
-	else if (doubt || tree_copies_lost_doubts(client->shared, &lost))
-		state_copies_unverified(state);
+	if (!state_replicas_join(state, replicas))
+		state_replicas_set(state, replicas);
+	else if (doubt || tree_replicas_lost_doubts(client->shared, &lost))
+		state_replicas_unverified(state);
 }
 
 /*
  * Notes something about the copies of a tree, which nobody may have open: then about all that have no entry.
  */
 static void
-copies_note(TreeShared *shared, uint64_t tree, bool stranded)
+replicas_note(TreeShared *shared, uint64_t tree, bool stranded)
 {
 	StateTable *table = shared->states;
 	TreeState *found;
@@ -69,24 +69,24 @@ copies_note(TreeShared *shared, uint64_t tree, bool stranded)
 	spin_lock(&table->spin);
 	found = state_find(table, tree);
 	if (found == NULL)
-		tree_copies_lose_doubt(shared);
+		tree_replicas_lose_doubt(shared);
 	else if (stranded)
-		__atomic_store_n(&found->copies_stranded, 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&found->replicas_stranded, 1, __ATOMIC_RELEASE);
 	else
-		state_copies_unverified(found);
+		state_replicas_unverified(found);
 	spin_unlock(&table->spin);
 }
 
 void
-state_copies_doubt(TreeShared *shared, uint64_t tree)
+state_replicas_doubt(TreeShared *shared, uint64_t tree)
 {
-	copies_note(shared, tree, false);
+	replicas_note(shared, tree, false);
 }
 
 void
-state_copies_strand(TreeShared *shared, uint64_t tree)
+state_replicas_strand(TreeShared *shared, uint64_t tree)
 {
-	copies_note(shared, tree, true);
+	replicas_note(shared, tree, true);
 }
 
 void
@@ -101,8 +101,8 @@ state_node_fenced(TreeShared *shared, uint32_t node)
 		TreeState *state = state_number(table, i);
 
 		__atomic_fetch_and(&state->unsettled, ~(1u << node), __ATOMIC_ACQ_REL);
-		if (__atomic_exchange_n(&state->copies_stranded, 0, __ATOMIC_ACQ_REL) != 0)
-			state_copies_unverified(state);
+		if (__atomic_exchange_n(&state->replicas_stranded, 0, __ATOMIC_ACQ_REL) != 0)
+			state_replicas_unverified(state);
 	}
 	spin_unlock(&table->spin);
 }

@@ -6,57 +6,57 @@
 
 /* ---- copies ---- */
 
-TreeCopyState
-state_copies(const TreeState *state)
+TreeReplicaState
+state_replicas(const TreeState *state)
 {
 	assert(state != NULL);
-	return (TreeCopyState) __atomic_load_n(&state->copies, __ATOMIC_ACQUIRE);
+	return (TreeReplicaState) __atomic_load_n(&state->replicas, __ATOMIC_ACQUIRE);
 }
 
 /* Makes the state another one, if it is `old`. */
 static bool
-copies_change(TreeState *state, TreeCopyState old, TreeCopyState copies)
+replicas_change(TreeState *state, TreeReplicaState old, TreeReplicaState replicas)
 {
 	uint32_t expected = old;
 
-	assert(copies != TREE_COPIES_NONE);
-	return __atomic_compare_exchange_n(&state->copies, &expected, copies, false, __ATOMIC_ACQ_REL,
+	assert(replicas != TREE_REPLICAS_NONE);
+	return __atomic_compare_exchange_n(&state->replicas, &expected, replicas, false, __ATOMIC_ACQ_REL,
 	                                   __ATOMIC_ACQUIRE);
 }
 
 bool
-state_copies_join(TreeState *state, TreeCopyState copies)
+state_replicas_join(TreeState *state, TreeReplicaState replicas)
 {
-	return copies_change(state, TREE_COPIES_NONE, copies);
+	return replicas_change(state, TREE_REPLICAS_NONE, replicas);
 }
 
 void
-state_copies_set(TreeState *state, TreeCopyState copies)
+state_replicas_set(TreeState *state, TreeReplicaState replicas)
 {
 	/* Who was given up does not come back. */
-	if (copies != TREE_COPIES_BOTH)
-		(void) copies_change(state, TREE_COPIES_BOTH, copies);
+	if (replicas != TREE_REPLICAS_BOTH)
+		(void) replicas_change(state, TREE_REPLICAS_BOTH, replicas);
 }
 
 void
-state_copies_unverified(TreeState *state)
+state_replicas_unverified(TreeState *state)
 {
-	if (state_copies(state) == TREE_COPIES_BOTH)
-		__atomic_fetch_add(&state->copy_doubts, 1, __ATOMIC_ACQ_REL);
+	if (state_replicas(state) == TREE_REPLICAS_BOTH)
+		__atomic_fetch_add(&state->replica_doubts, 1, __ATOMIC_ACQ_REL);
 }
 
 uint64_t
-state_copies_doubts(const TreeState *state, bool *open)
+state_replicas_doubts(const TreeState *state, bool *open)
 {
-	uint64_t doubts = __atomic_load_n(&state->copy_doubts, __ATOMIC_ACQUIRE);
+	uint64_t doubts = __atomic_load_n(&state->replica_doubts, __ATOMIC_ACQUIRE);
 
 	assert(open != NULL);
-	*open = doubts != __atomic_load_n(&state->copy_settled, __ATOMIC_ACQUIRE);
+	*open = doubts != __atomic_load_n(&state->doubts_settled, __ATOMIC_ACQUIRE);
 	return doubts;
 }
 
 void
-tree_copies_lose_doubt(TreeShared *shared)
+tree_replicas_lose_doubt(TreeShared *shared)
 {
 	StateTable *table = shared->states;
 
@@ -65,10 +65,10 @@ tree_copies_lose_doubt(TreeShared *shared)
 }
 
 void
-state_copies_settle(TreeState *state, uint64_t doubts)
+state_replicas_settle(TreeState *state, uint64_t doubts)
 {
 	assert(state != NULL);
-	__atomic_store_n(&state->copy_settled, doubts, __ATOMIC_RELEASE);
+	__atomic_store_n(&state->doubts_settled, doubts, __ATOMIC_RELEASE);
 }
 
 /* ---- chains of unknown outcome ---- */

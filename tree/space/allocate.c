@@ -135,11 +135,11 @@ allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointe
 
 	assert(!tree->client->holding);
 	assert(level < LEVELS_MAX);
-	if (tree->copies != NULL)
+	if (tree->replicas != NULL)
 	{
-		status = node_take(tree, copies_source(tree), level, pointer, generation);
+		status = node_take(tree, replicas_source(tree), level, pointer, generation);
 		/* It is written under a lock. */
-		return status == TREE_OK ? copies_prepare(tree, *pointer) : status;
+		return status == TREE_OK ? replicas_prepare(tree, *pointer) : status;
 	}
 	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
 	status = node_take(tree, chosen, level, pointer, generation);
@@ -281,8 +281,8 @@ allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *of
 			__atomic_fetch_add(&tree->state->overflow_bytes, block, __ATOMIC_RELAXED);
 		spin_unlock(&tree->state->spin);
 		if (found)
-			return tree->copies == NULL ? TREE_OK
-			                            : copies_prepare(tree, pointer_make(memory_node, *offset, 0));
+			return tree->replicas == NULL ? TREE_OK
+			                              : replicas_prepare(tree, pointer_make(memory_node, *offset, 0));
 		status = blocks_run_take(tree, memory_node, &taken);
 		if (status != TREE_OK)
 			return status;

@@ -94,9 +94,9 @@ extent_get(Tree *tree, uint32_t memory_node, uint32_t seen)
 		return extent_no_part(tree);
 	/* Where a tree has copies it has no shares: each of the two memory nodes has a record to grow. */
 	status = directory_extent(tree->client, memory_node, tree->tree,
-	                          tree->copies != NULL ? memory_node : tree_home(tree->root), seen, &extent);
-	if (status == TREE_OK && tree->copies != NULL)
-		status = copies_extend(tree, extent.offset, extent.bytes);
+	                          tree->replicas != NULL ? memory_node : tree_home(tree->root), seen, &extent);
+	if (status == TREE_OK && tree->replicas != NULL)
+		status = replicas_extend(tree, extent.offset, extent.bytes);
 	if (status == TREE_OK && seen == 0)
 		status = past_begin(tree, memory_node, extent.offset, extent.extents, &past);
 	if (status != TREE_OK)

@@ -332,7 +332,7 @@ tree_reclaim_next(Tree *handle, uint64_t *bytes)
 	if (client_should_stop(client))
 		return client_fail(client, TREE_STOPPED, "stopped between two pieces of what may be free");
 	for (uint32_t i = 0; i < client->options.nodes && status == TREE_END && !others; i++)
-		if (node_is_open(client->shared, i) && (handle->copies == NULL || copies_source(handle) == i))
+		if (node_is_open(client->shared, i) && (handle->replicas == NULL || replicas_source(handle) == i))
 			status = reclaim_at(handle, i, bytes, &others);
 	if (!others)
 		return status;

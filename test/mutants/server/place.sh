@@ -1,7 +1,7 @@
 # Safeguards around the place of a data directory. Sourced by script/test long mutations-server.
 
 mutate moved_is_another t/060_place am/recovery/datadir_identity.c \
-	's/return SHERMAN_PLACE_MOVED;/return SHERMAN_PLACE_COPY;/'
+	's/return SHERMAN_PLACE_MOVED;/return SHERMAN_PLACE_REPLICA;/'
 mutate copy_takes_the_originals_memory t/060_place am/recovery/datadir_identity.c \
 	's/if \(original_is_there\(local\)\)/if (false \&\& original_is_there(local))/'
 mutate copy_fences_the_original t/060_place am/recovery/recovery.c \

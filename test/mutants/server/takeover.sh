@@ -13,7 +13,7 @@ mutate undecided_is_broken t/041_takeover am/index/state.c \
 mutate left_file_says_nothing t/042_moved am/server/hooks.c \
 	's/sub == 0 && moving && /sub == 1 \&\& moving \&\& /'
 mutate record_before_the_metapage t/042_moved am/index/write_guard.c \
-	's/(\tif \(!sherman_copies_before_change\(relation, index\) \|\|\n)/\t(void) (news \&\& change_record(relation, index, \&record));\n$1/'
+	's/(\tif \(!sherman_replicas_before_change\(relation, index\) \|\|\n)/\t(void) (news \&\& change_record(relation, index, \&record));\n$1/'
 mutate owner_not_waited_for t/041_takeover am/recovery/takeover.c \
 	's/if \(!owner_is_followed\(\) \|\| /if (true || !owner_is_followed() || /'
 mutate quiet_trees_taken_for_equal t/045_takeover_copies am/recovery/history.c \

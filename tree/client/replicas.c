@@ -1,5 +1,5 @@
 /*
- * copies.c
+ * replicas.c
  *		Trees that have each node twice: WRITEs go to the copy and then home, and when the home is lost the
  *		copy stands in.
  *
@@ -9,140 +9,140 @@
  * place, and lock words are those of the copy's memory node; nodes that are taken from then on have pointers
  * that name it.  doc/internals/replicas.md has the argument.
  */
-#include "tree/client/copies.h"
+#include "tree/client/replicas.h"
 
 /* Room for pieces at first; doubles. */
 #define PIECES_FIRST 16u
 
 /* ---- what is known of the instance ---- */
 
-TreeCopyState
-copies_state(const Tree *tree)
+TreeReplicaState
+replicas_state(const Tree *tree)
 {
-	assert(tree->copies != NULL);
-	return state_copies(tree->state);
+	assert(tree->replicas != NULL);
+	return state_replicas(tree->state);
 }
 
 uint32_t
-copies_place(const Tree *tree, uint32_t memory_node)
+replicas_place(const Tree *tree, uint32_t memory_node)
 {
-	const Copies *copies = tree->copies;
+	const Replicas *replicas = tree->replicas;
 
-	return memory_node == copies->home && copies_state(tree) == TREE_COPIES_SECOND ? copies->node
-	                                                                               : memory_node;
+	return memory_node == replicas->home && replicas_state(tree) == TREE_REPLICAS_SECOND ? replicas->node
+	                                                                                     : memory_node;
 }
 
 uint32_t
-copies_source(const Tree *tree)
+replicas_source(const Tree *tree)
 {
-	return copies_state(tree) == TREE_COPIES_SECOND ? tree->copies->node : tree->copies->home;
+	return replicas_state(tree) == TREE_REPLICAS_SECOND ? tree->replicas->node : tree->replicas->home;
 }
 
 bool
-tree_copies_in_doubt(const Tree *handle)
+tree_replicas_in_doubt(const Tree *handle)
 {
 	bool open;
 
-	assert(handle->copies != NULL);
-	(void) state_copies_doubts(handle->state, &open);
+	assert(handle->replicas != NULL);
+	(void) state_replicas_doubts(handle->state, &open);
 	return open;
 }
 
 void
-tree_copies_set(Tree *handle, TreeCopyState state)
+tree_replicas_set(Tree *handle, TreeReplicaState state)
 {
-	assert(handle->copies != NULL && !handle->client->holding);
-	assert(state == TREE_COPIES_FIRST || state == TREE_COPIES_SECOND);
-	state_copies_set(handle->state, state);
+	assert(handle->replicas != NULL && !handle->client->holding);
+	assert(state == TREE_REPLICAS_FIRST || state == TREE_REPLICAS_SECOND);
+	state_replicas_set(handle->state, state);
 }
 
-TreeCopyState
-tree_copies_get(const Tree *handle)
+TreeReplicaState
+tree_replicas_get(const Tree *handle)
 {
-	return handle->copies == NULL ? TREE_COPIES_NONE : copies_state(handle);
+	return handle->replicas == NULL ? TREE_REPLICAS_NONE : replicas_state(handle);
 }
 
 TreeStatus
-tree_copied(Tree *handle, uint32_t node, TreeCopyState state, bool doubt)
+tree_set_replica(Tree *handle, uint32_t node, TreeReplicaState state, bool doubt)
 {
 	TreeClient *client = handle->client;
-	Copies *copies;
+	Replicas *replicas;
 
-	assert(handle->copies == NULL && !client->holding);
-	if (node >= client->options.nodes || node == tree_home(handle->root) || state == TREE_COPIES_NONE)
+	assert(handle->replicas == NULL && !client->holding);
+	if (node >= client->options.nodes || node == tree_home(handle->root) || state == TREE_REPLICAS_NONE)
 		return client_fail(client, TREE_INVALID, "tree %llx: memory node %u cannot have its copies",
 		                   (unsigned long long) handle->tree, node);
-	copies = client_allocate_beside(client, handle, sizeof(*copies));
-	if (copies == NULL)
+	replicas = client_allocate_beside(client, handle, sizeof(*replicas));
+	if (replicas == NULL)
 		return client_fail(client, TREE_NO_MEMORY, "no memory for a tree's copies");
-	memset(copies, 0, sizeof(*copies));
-	copies->home = tree_home(handle->root);
-	copies->node = node;
-	handle->copies = copies;
-	handle->geometry.twins = 1ull << copies->home | 1ull << node;
-	state_copies_begin(client, handle->state, state, doubt);
+	memset(replicas, 0, sizeof(*replicas));
+	replicas->home = tree_home(handle->root);
+	replicas->node = node;
+	handle->replicas = replicas;
+	handle->geometry.twins = 1ull << replicas->home | 1ull << node;
+	state_replicas_begin(client, handle->state, state, doubt);
 	return TREE_OK;
 }
 
 void
-copies_close(Tree *tree)
+replicas_close(Tree *tree)
 {
-	if (tree->copies == NULL)
+	if (tree->replicas == NULL)
 		return;
-	client_release(tree->client, tree->copies->pieces);
-	client_release(tree->client, tree->copies);
-	tree->copies = NULL;
+	client_release(tree->client, tree->replicas->pieces);
+	client_release(tree->client, tree->replicas);
+	tree->replicas = NULL;
 }
 
 /* ---- where copies are ---- */
 
 /* Where the copy of this place is; NULL: it is not known. */
-static const CopyPiece *
-piece_find(const Copies *copies, uint64_t offset)
+static const ReplicaPiece *
+piece_find(const Replicas *replicas, uint64_t offset)
 {
-	uint32_t low = 0, high = copies->count;
+	uint32_t low = 0, high = replicas->count;
 
 	while (low < high)
 	{
 		uint32_t middle = low + (high - low) / 2;
 
-		if (copies->pieces[middle].offset <= offset)
+		if (replicas->pieces[middle].offset <= offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == 0 || offset - copies->pieces[low - 1].offset >= copies->pieces[low - 1].bytes)
+	if (low == 0 || offset - replicas->pieces[low - 1].offset >= replicas->pieces[low - 1].bytes)
 		return NULL;
-	return &copies->pieces[low - 1];
+	return &replicas->pieces[low - 1];
 }
 
 /* Remembers a piece, unless it is known. */
 static TreeStatus
-piece_add(Tree *tree, const CopyPiece *piece)
+piece_add(Tree *tree, const ReplicaPiece *piece)
 {
-	Copies *copies = tree->copies;
-	uint32_t i = copies->count;
+	Replicas *replicas = tree->replicas;
+	uint32_t i = replicas->count;
 
 	assert(piece->bytes > 0);
-	if (piece_find(copies, piece->offset) != NULL)
+	if (piece_find(replicas, piece->offset) != NULL)
 		return TREE_OK;
-	if (copies->count == copies->room)
+	if (replicas->count == replicas->room)
 	{
-		uint32_t room = copies->room == 0 ? PIECES_FIRST : copies->room * 2;
-		CopyPiece *more = client_allocate_beside(tree->client, tree, room * sizeof(*more));
+		uint32_t room = replicas->room == 0 ? PIECES_FIRST : replicas->room * 2;
+		ReplicaPiece *more = client_allocate_beside(tree->client, tree, room * sizeof(*more));
 
 		if (more == NULL)
 			return client_fail(tree->client, TREE_NO_MEMORY, "no memory for the places of copies");
-		if (copies->count > 0)
-			memcpy(more, copies->pieces, copies->count * sizeof(*more));
-		client_release(tree->client, copies->pieces);
-		copies->pieces = more;
-		copies->room = room;
+		if (replicas->count > 0)
+			memcpy(more, replicas->pieces, replicas->count * sizeof(*more));
+		client_release(tree->client, replicas->pieces);
+		replicas->pieces = more;
+		replicas->room = room;
 	}
-	for (; i > 0 && copies->pieces[i - 1].offset > piece->offset; i--)
-		copies->pieces[i] = copies->pieces[i - 1];
-	copies->pieces[i] = *piece;
-	copies->count++;
+	for (; i > 0 && replicas->pieces[i - 1].offset > piece->offset; i--)
+		replicas->pieces[i] = replicas->pieces[i - 1];
+	replicas->pieces[i] = *piece;
+	replicas->count++;
 	return TREE_OK;
 }
 
@@ -156,98 +156,98 @@ pieces_read(Tree *tree)
 	assert(!tree->client->holding);
 	while (status == TREE_OK)
 	{
-		DirectoryCopies copies;
+		DirectoryReplicas replicas;
 
-		status = directory_copies(tree->client, tree->copies->node, tree->tree, &position, &copies);
-		if (status != TREE_OK || copies.count == 0)
+		status = directory_replicas(tree->client, tree->replicas->node, tree->tree, &position, &replicas);
+		if (status != TREE_OK || replicas.count == 0)
 			break;
-		for (uint32_t i = 0; i < copies.count && status == TREE_OK; i++)
+		for (uint32_t i = 0; i < replicas.count && status == TREE_OK; i++)
 		{
-			const DirectoryCopy *copy = &copies.copies[i];
+			const DirectoryReplica *copy = &replicas.replicas[i];
 
 			if (copy->bytes > 0)
-				status = piece_add(tree, &(CopyPiece){copy->offset, copy->bytes, copy->copy});
+				status = piece_add(tree, &(ReplicaPiece){copy->offset, copy->bytes, copy->copy});
 		}
 	}
 	return status;
 }
 
 TreeStatus
-copies_know(Tree *tree, uint64_t offset, const CopyPiece **piece)
+replicas_know(Tree *tree, uint64_t offset, const ReplicaPiece **piece)
 {
 	TreeStatus status = TREE_OK;
 
-	*piece = piece_find(tree->copies, offset);
+	*piece = piece_find(tree->replicas, offset);
 	if (*piece != NULL)
 		return TREE_OK;
 	if (!tree->client->holding)
 		status = pieces_read(tree);
 	if (status != TREE_OK)
 		return status;
-	*piece = piece_find(tree->copies, offset);
+	*piece = piece_find(tree->replicas, offset);
 	if (*piece == NULL)
 		status =
 			client_fail(tree->client, TREE_DAMAGED, "tree %llx: no copy of %llx at memory node %u",
-		                (unsigned long long) tree->tree, (unsigned long long) offset, tree->copies->node);
+		                (unsigned long long) tree->tree, (unsigned long long) offset, tree->replicas->node);
 	return status;
 }
 
 TreeStatus
-copies_extend(Tree *tree, uint64_t offset, uint64_t bytes)
+replicas_extend(Tree *tree, uint64_t offset, uint64_t bytes)
 {
 	TreeStatus status = TREE_OK;
 
 	assert(!tree->client->holding);
-	if (copies_state(tree) != TREE_COPIES_BOTH)
+	if (replicas_state(tree) != TREE_REPLICAS_BOTH)
 		return TREE_OK;
 	for (uint64_t done = 0; done < bytes && status == TREE_OK;)
 	{
-		const CopyPiece *piece = piece_find(tree->copies, offset + done);
-		DirectoryCopy copy;
+		const ReplicaPiece *piece = piece_find(tree->replicas, offset + done);
+		DirectoryReplica copy;
 
 		if (piece != NULL)
 		{
 			done = piece->offset + piece->bytes - offset;
 			continue;
 		}
-		status =
-			directory_copy(tree->client, tree->copies->node, tree->tree, offset + done, bytes - done, &copy);
+		status = directory_replica(tree->client, tree->replicas->node, tree->tree, offset + done,
+		                           bytes - done, &copy);
 		if (status == TREE_OK && offset + done - copy.offset >= copy.bytes)
 			return client_fail(tree->client, TREE_DAMAGED,
-			                   "memory node %u: a copy of another place than %llx", tree->copies->node,
+			                   "memory node %u: a copy of another place than %llx", tree->replicas->node,
 			                   (unsigned long long) (offset + done));
 		if (status == TREE_OK)
-			status = piece_add(tree, &(CopyPiece){copy.offset, copy.bytes, copy.copy});
+			status = piece_add(tree, &(ReplicaPiece){copy.offset, copy.bytes, copy.copy});
 	}
 	return status;
 }
 
 TreeStatus
-copies_prepare(Tree *tree, uint64_t pointer)
+replicas_prepare(Tree *tree, uint64_t pointer)
 {
-	const Copies *copies = tree->copies;
-	TreeCopyState state = copies_state(tree);
-	const CopyPiece *piece;
+	const Replicas *replicas = tree->replicas;
+	TreeReplicaState state = replicas_state(tree);
+	const ReplicaPiece *piece;
 	TreeStatus status = TREE_OK;
 
 	assert(!tree->client->holding);
-	if (pointer_memory_node(pointer) != copies->home || state == TREE_COPIES_FIRST)
+	if (pointer_memory_node(pointer) != replicas->home || state == TREE_REPLICAS_FIRST)
 		return TREE_OK;
-	if (state == TREE_COPIES_BOTH)
-		status = place_is_ready(tree->client, copies->node);
-	return status == TREE_OK ? copies_know(tree, pointer_offset(pointer), &piece) : status;
+	if (state == TREE_REPLICAS_BOTH)
+		status = place_is_ready(tree->client, replicas->node);
+	return status == TREE_OK ? replicas_know(tree, pointer_offset(pointer), &piece) : status;
 }
 
 /* ---- chains ---- */
 
 /* A chain for the copy's memory node, made from one for the home. */
-typedef struct CopyChain
+typedef struct ReplicaChain
 {
 	FabricOp ops[FABRIC_MAX_CHAIN];
 	int origin[FABRIC_MAX_CHAIN]; /* of each: number in the chain that it was made from */
 	int count;
 	const FabricCapabilities *capabilities;
-} CopyChain;
+} ReplicaChain;
 
 /*
  * The number of the operation that writes the header of a redo image, or -1; the image's is in front of it.
@@ -263,17 +263,17 @@ redo_header(const Tree *tree, const FabricOp *ops, int count)
 
 /* Adds the WRITE of a redo header, which is to name the copy of the node whose image is in front of it. */
 static TreeStatus
-redo_header_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
+redo_header_add(Tree *tree, ReplicaChain *chain, const FabricOp *op, int origin)
 {
-	RedoHeader *redo = &tree->copies->redo;
+	RedoHeader *redo = &tree->replicas->redo;
 	uint64_t offset = pointer_offset(tree->client->redo.target);
-	const CopyPiece *piece;
-	TreeStatus status = copies_know(tree, offset, &piece);
+	const ReplicaPiece *piece;
+	TreeStatus status = replicas_know(tree, offset, &piece);
 
 	if (status != TREE_OK)
 		return status;
 	*redo = tree->client->redo;
-	redo->target = pointer_make(tree->copies->node, piece->copy + (offset - piece->offset), 0);
+	redo->target = pointer_make(tree->replicas->node, piece->copy + (offset - piece->offset), 0);
 	redo->sum = redo_sum(redo, op[-1].buffer);
 	chain->origin[chain->count] = origin;
 	chain->ops[chain->count] = *op;
@@ -282,25 +282,25 @@ redo_header_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
 }
 
 static TreeStatus
-chain_execute(Tree *tree, CopyChain *chain)
+chain_execute(Tree *tree, ReplicaChain *chain)
 {
 	TreeStatus status = TREE_OK;
 
 	if (chain->count > 0)
-		status = access_execute_at(tree, tree->copies->node, chain->ops, chain->count);
+		status = access_execute_at(tree, tree->replicas->node, chain->ops, chain->count);
 	chain->count = 0;
 	return status;
 }
 
 /* Adds an operation on nodes to the chain, at the copy's place, in as many parts as it lies in pieces. */
 static TreeStatus
-node_op_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
+node_op_add(Tree *tree, ReplicaChain *chain, const FabricOp *op, int origin)
 {
 	for (uint32_t done = 0; done < op->length;)
 	{
 		uint64_t offset = op->offset + done;
-		const CopyPiece *piece;
-		TreeStatus status = copies_know(tree, offset, &piece);
+		const ReplicaPiece *piece;
+		TreeStatus status = replicas_know(tree, offset, &piece);
 		FabricOp part = *op;
 
 		if (status != TREE_OK)
@@ -332,13 +332,13 @@ node_op_add(Tree *tree, CopyChain *chain, const FabricOp *op, int origin)
 static TreeStatus
 chain_run(Tree *tree, FabricOp *ops, int count, bool writes_only)
 {
-	CopyChain chain = {.count = 0};
+	ReplicaChain chain = {.count = 0};
 	int header = redo_header(tree, ops, count);
 	TreeStatus status = TREE_OK;
 
-	if (access_endpoint(tree->client, tree->copies->node) == NULL)
-		return client_away(tree->client, tree->copies->node);
-	chain.capabilities = access_capabilities(tree->client, tree->copies->node);
+	if (access_endpoint(tree->client, tree->replicas->node) == NULL)
+		return client_away(tree->client, tree->replicas->node);
+	chain.capabilities = access_capabilities(tree->client, tree->replicas->node);
 	for (int i = 0; i < count && status == TREE_OK; i++)
 	{
 		bool redo = header >= 0 && (i == header || i == header - 1);
@@ -357,7 +357,7 @@ chain_run(Tree *tree, FabricOp *ops, int count, bool writes_only)
 	}
 	if (status != TREE_OK || chain.count == 0)
 		return status;
-	status = access_execute_at(tree, tree->copies->node, chain.ops, chain.count);
+	status = access_execute_at(tree, tree->replicas->node, chain.ops, chain.count);
 	for (int i = 0; i < chain.count; i++)
 		ops[chain.origin[i]].result = chain.ops[i].result;
 	return status;
@@ -368,7 +368,7 @@ chain_run(Tree *tree, FabricOp *ops, int count, bool writes_only)
  * it writes before it is written at home.
  */
 static TreeStatus
-copy_write(Tree *tree, FabricOp *ops, int count)
+replica_write(Tree *tree, FabricOp *ops, int count)
 {
 	TreeClient *client = tree->client;
 	TreeStatus status = TREE_RETRY;
@@ -381,26 +381,26 @@ copy_write(Tree *tree, FabricOp *ops, int count)
 	for (int attempt = 0; status == TREE_RETRY && client_tries_again(client, attempt); attempt++)
 		status = chain_run(tree, ops, count, true);
 	if (status == TREE_RETRY)
-		status = client_unanswered(client, tree->copies->node, "writes of copies");
+		status = client_unanswered(client, tree->replicas->node, "writes of copies");
 	if (status == TREE_OK)
 		TREE_COUNT(tree, copy_writes, 1);
 	return status;
 }
 
 TreeStatus
-copies_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {
 	TreeStatus status = TREE_OK;
 
 	assert(count > 0 && (uint32_t) count <= FABRIC_MAX_CHAIN);
-	if (memory_node != tree->copies->home)
+	if (memory_node != tree->replicas->home)
 		return access_execute_at(tree, memory_node, ops, count);
-	switch (copies_state(tree))
+	switch (replicas_state(tree))
 	{
-		case TREE_COPIES_SECOND:
+		case TREE_REPLICAS_SECOND:
 			return chain_run(tree, ops, count, false);
-		case TREE_COPIES_BOTH:
-			status = copy_write(tree, ops, count);
+		case TREE_REPLICAS_BOTH:
+			status = replica_write(tree, ops, count);
 			break;
 		default:
 			break;
@@ -409,24 +409,24 @@ copies_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 }
 
 TreeStatus
-copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
+replicas_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 {
 	FabricOp op = {
 		.opcode = FABRIC_READ,
 		.region = FABRIC_NODES,
 		.length = bytes,
 		.offset = pointer_offset(pointer),
-		.buffer = tree->copies->node_image,
+		.buffer = tree->replicas->node_image,
 	};
 	TreeStatus status;
 
 	assert(tree->client->holding);
 	assert(bytes > 0 && bytes <= NODE_MAX_BYTES);
-	if (copies_state(tree) != TREE_COPIES_BOTH || pointer_memory_node(pointer) != tree->copies->home)
+	if (replicas_state(tree) != TREE_REPLICAS_BOTH || pointer_memory_node(pointer) != tree->replicas->home)
 		return TREE_OK;
-	status = access_repeat(tree, tree->copies->home, &op, 1, "reads of a locked node");
+	status = access_repeat(tree, tree->replicas->home, &op, 1, "reads of a locked node");
 	op.opcode = FABRIC_WRITE;
-	return status == TREE_OK ? copy_write(tree, &op, 1) : status;
+	return status == TREE_OK ? replica_write(tree, &op, 1) : status;
 }
 
 /* ---- chains of any tree ---- */
@@ -434,8 +434,8 @@ copies_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 TreeStatus
 access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {
-	if (tree->copies != NULL)
-		return copies_execute(tree, memory_node, ops, count);
+	if (tree->replicas != NULL)
+		return replicas_execute(tree, memory_node, ops, count);
 	return access_execute_at(tree, memory_node, ops, count);
 }
 

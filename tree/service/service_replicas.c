@@ -1,5 +1,5 @@
 /*
- * service_copies.c
+ * service_replicas.c
  *		The calls about copies: extents at this memory node that have the same bytes as those of a tree
  *		whose home is another one.
  *
@@ -11,14 +11,14 @@
 
 /* Is the extent a copy? Then it is described. */
 static bool
-copy_describe(Service *service, const TablesExtent *extent, DirectoryCopy *copy)
+replica_describe(Service *service, const TablesExtent *extent, DirectoryReplica *copy)
 {
 	const ExtentHeader *header = fabric_server_node(service->server, extent->offset, sizeof(*header));
 	uint64_t copy_of;
 
 	assert(header != NULL);
 	copy_of = __atomic_load_n(&header->copy_of, __ATOMIC_RELAXED);
-	*copy = (DirectoryCopy){.offset = copy_of & ~1ull, .bytes = extent->bytes, .copy = extent->offset};
+	*copy = (DirectoryReplica){.offset = copy_of & ~1ull, .bytes = extent->bytes, .copy = extent->offset};
 	return copy_of != 0;
 }
 
@@ -27,8 +27,8 @@ copy_describe(Service *service, const TablesExtent *extent, DirectoryCopy *copy)
  * far.  What comes meanwhile is behind all others, so that it is met.
  */
 static FabricStatus
-copy_find(Service *service, const FabricPeer *peer, const ServiceRecord *slot, uint64_t offset,
-          DirectoryCopy *copy)
+replica_find(Service *service, const FabricPeer *peer, const ServiceRecord *slot, uint64_t offset,
+             DirectoryReplica *copy)
 {
 	TablesExtent extent;
 
@@ -36,7 +36,7 @@ copy_find(Service *service, const FabricPeer *peer, const ServiceRecord *slot, u
 	{
 		if (!tables_extent_next(&service->tables, slot, (uint32_t) *peer->progress, &extent))
 			return FABRIC_NOT_FOUND;
-		if (copy_describe(service, &extent, copy) && copy->offset == offset)
+		if (replica_describe(service, &extent, copy) && copy->offset == offset)
 			return FABRIC_OK;
 		*peer->progress = extent.name;
 	}
@@ -45,7 +45,7 @@ copy_find(Service *service, const FabricPeer *peer, const ServiceRecord *slot, u
 
 /* A record for the copies of a tree, as the home's was when the tree was made. */
 static FabricStatus
-record_make(Service *service, const FabricPeer *peer, const DirectoryCopyRequest *request,
+record_make(Service *service, const FabricPeer *peer, const DirectoryReplicaRequest *request,
             ServiceRecord *record, ServiceRecord **slot)
 {
 	uint64_t tree = request->tree;
@@ -66,8 +66,8 @@ record_make(Service *service, const FabricPeer *peer, const DirectoryCopyRequest
 }
 
 FabricStatus
-service_copy(Service *service, const FabricPeer *peer, const DirectoryCopyRequest *request,
-             DirectoryCopy *reply)
+service_replica(Service *service, const FabricPeer *peer, const DirectoryReplicaRequest *request,
+                DirectoryReplica *reply)
 {
 	ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
 	ServiceRecord record;
@@ -89,7 +89,7 @@ service_copy(Service *service, const FabricPeer *peer, const DirectoryCopyReques
 		record = *slot;
 		if ((record.record.flags & TREE_RECORD_SHARE) == 0)
 			return FABRIC_RANGE;
-		status = copy_find(service, peer, slot, request->offset, reply);
+		status = replica_find(service, peer, slot, request->offset, reply);
 		if (status != FABRIC_NOT_FOUND)
 			return status;
 	}
@@ -129,8 +129,8 @@ position_begin(const Service *service)
 }
 
 FabricStatus
-service_copies(Service *service, const FabricPeer *peer, const DirectoryCopiesRequest *request,
-               DirectoryCopies *reply)
+service_replicas(Service *service, const FabricPeer *peer, const DirectoryReplicasRequest *request,
+                 DirectoryReplicas *reply)
 {
 	const ServiceRecord *slot = service_peer_tree(service, peer, request->tree);
 	uint64_t position = *peer->progress > request->position ? *peer->progress : request->position;
@@ -140,7 +140,7 @@ service_copies(Service *service, const FabricPeer *peer, const DirectoryCopiesRe
 		return FABRIC_NOT_FOUND;
 	if (position >> 2 * POSITION_BITS != position_begin(service) >> 2 * POSITION_BITS)
 		position = position_begin(service);
-	for (uint32_t looked = 0; reply->count < DIRECTORY_COPIES_MAX; looked++)
+	for (uint32_t looked = 0; reply->count < DIRECTORY_REPLICAS_MAX; looked++)
 	{
 		if (looked == TABLES_ROUND && reply->count == 0)
 		{
@@ -151,7 +151,7 @@ service_copies(Service *service, const FabricPeer *peer, const DirectoryCopiesRe
 		    !tables_extent_next(&service->tables, slot, (uint32_t) (position & POSITION_MASK), &extent))
 			break;
 		position = (position & ~POSITION_MASK) + POSITION_MASK + 1 + extent.name;
-		reply->count += copy_describe(service, &extent, &reply->copies[reply->count]);
+		reply->count += replica_describe(service, &extent, &reply->replicas[reply->count]);
 	}
 	reply->position = position;
 	return FABRIC_OK;

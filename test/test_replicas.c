@@ -1,5 +1,5 @@
 /*
- * test_copies.c
+ * test_replicas.c
  *		Trees with copies: what is written where and when, what is left when one of the two memory nodes is
  *		lost, and copies that differ.
  */
@@ -57,17 +57,17 @@ copy_of(const Fixture *f)
 {
 	uint32_t copy;
 
-	assert_true(tree_record_copy(&f->record, &copy));
+	assert_true(tree_record_replica(&f->record, &copy));
 	assert_int_not_equal(copy, tree_home(f->record.root));
 	return copy;
 }
 
 static void
-handle_open(Fixture *f, TreeCopyState state, bool doubt)
+handle_open(Fixture *f, TreeReplicaState state, bool doubt)
 {
 	require_ok(tree_open(client.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
 	                     (void *) f->space, &f->tree));
-	require_ok(tree_copied(f->tree, copy_of(f), state, doubt));
+	require_ok(tree_set_replica(f->tree, copy_of(f), state, doubt));
 	require_ok(tree_scan_open(f->tree, &f->scan));
 }
 
@@ -79,18 +79,18 @@ handle_close(Fixture *f)
 }
 
 static void
-copied_open(Fixture *f, KeySpaceKind kind)
+replicated_open(Fixture *f, KeySpaceKind kind)
 {
 	memset(f, 0, sizeof(*f));
 	f->space = keyspace(kind);
 	f->random.state = 177 + kind;
-	test_copied_create(&client, &f->space->format, &f->record);
-	handle_open(f, TREE_COPIES_BOTH, false);
+	test_replicated_create(&client, &f->space->format, &f->record);
+	handle_open(f, TREE_REPLICAS_BOTH, false);
 }
 
 /* `home`: of the record that is left. */
 static void
-copied_close(Fixture *f, uint32_t home)
+replicated_close(Fixture *f, uint32_t home)
 {
 	handle_close(f);
 	require_ok(tree_drop(client.tree, f->record.tree, home));
@@ -101,9 +101,9 @@ copied_close(Fixture *f, uint32_t home)
 static uint64_t
 compare(Fixture *f, bool repair)
 {
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 
-	require_ok(tree_copies_compare(f->tree, repair, &counts));
+	require_ok(tree_replicas_compare(f->tree, repair, &counts));
 	assert_true(counts.nodes > 0);
 	assert_int_equal(counts.written, repair ? counts.differ : 0);
 	return counts.differ;
@@ -141,7 +141,7 @@ equal_and_alone(KeySpaceKind kind)
 	uint32_t home;
 
 	start(NULL);
-	copied_open(&f, kind);
+	replicated_open(&f, kind);
 	home = tree_home(f.record.root);
 	for (int step = 0; step < 6; step++)
 	{
@@ -152,20 +152,20 @@ equal_and_alone(KeySpaceKind kind)
 		assert_int_equal(compare(&f, false), 0);
 	}
 	compare_with_model(&f);
-	assert_false(tree_copies_in_doubt(f.tree));
+	assert_false(tree_replicas_in_doubt(f.tree));
 
 	node_lose(home);
-	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
 	compare_with_model(&f);
 	insert_random(&f, MANY / 2, RANGE, 10 * MANY);
 	vacuum(&f);
 	compare_with_model(&f);
 	/* Another handle, as of a process that knew nothing: what was given up stays so. */
 	handle_close(&f);
-	handle_open(&f, TREE_COPIES_BOTH, false);
-	assert_int_equal(tree_copies_get(f.tree), TREE_COPIES_SECOND);
+	handle_open(&f, TREE_REPLICAS_BOTH, false);
+	assert_int_equal(tree_replicas_get(f.tree), TREE_REPLICAS_SECOND);
 	compare_with_model(&f);
-	copied_close(&f, copy_of(&f));
+	replicated_close(&f, copy_of(&f));
 	stop(NULL);
 }
 
@@ -242,7 +242,7 @@ leaves_without_sum(Fixture *f)
 typedef enum Tearing
 {
 	TEARING_HOME,
-	TEARING_COPY,
+	TEARING_REPLICA,
 	TEARINGS
 } Tearing;
 
@@ -261,7 +261,7 @@ test_one_tears(void **state)
 			uint32_t number;
 
 			start(NULL);
-			copied_open(&f, KEYSPACE_16);
+			replicated_open(&f, KEYSPACE_16);
 			number = tearing == TEARING_HOME ? tree_home(f.record.root) : copy_of(&f);
 			if (later == 0)
 			{
@@ -269,8 +269,8 @@ test_one_tears(void **state)
 				node_tears(number);
 				do
 				{
-					copied_close(&f, tree_home(f.record.root));
-					copied_open(&f, KEYSPACE_16);
+					replicated_close(&f, tree_home(f.record.root));
+					replicated_open(&f, KEYSPACE_16);
 				} while ((tearing == TEARING_HOME ? tree_home(f.record.root) : copy_of(&f)) != number);
 				assert_int_equal(leaves_without_sum(&f), 0);
 				assert_int_equal(compare(&f, false), 0);
@@ -278,10 +278,10 @@ test_one_tears(void **state)
 			insert_random(&f, MANY / 4, RANGE, 0);
 			if (later == 0)
 				assert_int_equal(leaves_without_sum(&f), 0);
-			if (tearing == TEARING_COPY || later == 0)
+			if (tearing == TEARING_REPLICA || later == 0)
 			{
 				node_lose(tree_home(f.record.root));
-				tree_copies_set(f.tree, TREE_COPIES_SECOND);
+				tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
 			}
 			if (later != 0)
 				node_tears(number);
@@ -290,7 +290,8 @@ test_one_tears(void **state)
 			insert_random(&f, MANY / 4, RANGE, MANY);
 			assert_int_equal(leaves_without_sum(&f), 0);
 			compare_with_model(&f);
-			copied_close(&f, tearing == TEARING_COPY || later == 0 ? copy_of(&f) : tree_home(f.record.root));
+			replicated_close(&f, tearing == TEARING_REPLICA || later == 0 ? copy_of(&f)
+			                                                              : tree_home(f.record.root));
 			stop(NULL);
 		}
 }
@@ -305,7 +306,7 @@ test_build(void **state)
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OVERFLOW);
+	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
 	for (uint64_t i = 0; i < MANY; i++)
 	{
@@ -320,9 +321,9 @@ test_build(void **state)
 	require_ok(tree_bulk_finish(bulk));
 	assert_int_equal(compare(&f, false), 0);
 	node_lose(tree_home(f.record.root));
-	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
 	compare_with_model(&f);
-	copied_close(&f, copy_of(&f));
+	replicated_close(&f, copy_of(&f));
 	stop(NULL);
 }
 
@@ -334,7 +335,7 @@ test_cost(void **state)
 	TreeCounters before, after;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_16);
+	replicated_open(&f, KEYSPACE_16);
 	insert_random(&f, 20, RANGE, 0);
 	tree_counters(f.tree, &before);
 	insert(&f, 5000, 100);
@@ -344,7 +345,7 @@ test_cost(void **state)
 	compare_range(&f, 5000, -1, 5000, 1);
 	tree_counters(f.tree, &before);
 	assert_int_equal(before.copy_writes, after.copy_writes);
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 /* Each extent has a copy as long, on the other memory node; a drop frees both. */
@@ -352,28 +353,30 @@ static void
 test_extents(void **state)
 {
 	TreeNodeStatus status[NODES];
-	DirectoryCopy copy, again;
+	DirectoryReplica copy, again;
 	Fixture f;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_32_WHOLE);
+	replicated_open(&f, KEYSPACE_32_WHOLE);
 	insert_random(&f, MANY, RANGE, 0);
 	for (uint32_t i = 0; i < NODES; i++)
 		require_ok(tree_node_status(client.tree, i, &status[i]));
 	assert_int_equal(status[0].bytes_used, status[1].bytes_used);
 	assert_true(status[0].bytes_used > 4 * EXTENT_MIN_BYTES);
 	/* What has a copy is answered with it, as often as it is asked. */
-	require_ok(directory_copy(client.tree, copy_of(&f), f.record.tree, 1ull << 30, EXTENT_MIN_BYTES, &copy));
-	require_ok(directory_copy(client.tree, copy_of(&f), f.record.tree, 1ull << 30, EXTENT_MIN_BYTES, &again));
+	require_ok(
+		directory_replica(client.tree, copy_of(&f), f.record.tree, 1ull << 30, EXTENT_MIN_BYTES, &copy));
+	require_ok(
+		directory_replica(client.tree, copy_of(&f), f.record.tree, 1ull << 30, EXTENT_MIN_BYTES, &again));
 	assert_int_equal(copy.copy, again.copy);
 	assert_int_equal(copy.bytes, EXTENT_MIN_BYTES);
-	assert_int_equal(directory_copy(client.tree, copy_of(&f), f.record.tree, 1, EXTENT_MIN_BYTES, &again),
+	assert_int_equal(directory_replica(client.tree, copy_of(&f), f.record.tree, 1, EXTENT_MIN_BYTES, &again),
 	                 TREE_INVALID);
 	/* The home is no place for copies. */
-	assert_int_equal(directory_copy(client.tree, tree_home(f.record.root), f.record.tree, 1ull << 30,
-	                                EXTENT_MIN_BYTES, &again),
+	assert_int_equal(directory_replica(client.tree, tree_home(f.record.root), f.record.tree, 1ull << 30,
+	                                   EXTENT_MIN_BYTES, &again),
 	                 TREE_INVALID);
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 	for (uint32_t i = 0; i < NODES; i++)
 	{
 		require_ok(tree_node_status(client.tree, i, &status[i]));
@@ -385,7 +388,8 @@ test_extents(void **state)
 static void
 test_one_memory_node(void **state)
 {
-	TreeRecord record = {.flags = TREE_RECORD_COPIED, .format = keyspace(KEYSPACE_16)->format, .database = 1};
+	TreeRecord record = {
+		.flags = TREE_RECORD_REPLICATED, .format = keyspace(KEYSPACE_16)->format, .database = 1};
 	TreeNodeStatus status;
 
 	(void) state;
@@ -408,7 +412,7 @@ test_record(void **state)
 	Fixture f;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_16);
+	replicated_open(&f, KEYSPACE_16);
 	change.tree = f.record.tree;
 	change.root = f.record.root;
 	change.mutated_epoch = 7;
@@ -423,7 +427,7 @@ test_record(void **state)
 		assert_int_equal(record.root, f.record.root);
 		assert_int_equal(record.database, 1);
 	}
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 /* ---- when one of the two is away ---- */
@@ -449,7 +453,7 @@ test_home_lost_midway(void **state)
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OVERFLOW);
+	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	test_node_kill(&nodes[tree_home(f.record.root)]);
 	/* Over shared memory the dead memory node's memory can be written still. */
@@ -457,12 +461,12 @@ test_home_lost_midway(void **state)
 	tree_node_close(instance.shared, tree_home(f.record.root));
 	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
 	(void) tree_client_leave(client.tree);
-	tree_copies_set(f.tree, TREE_COPIES_SECOND);
+	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
 	assert_int_equal(insert_lost(&f), TREE_OK);
 	assert_true(key_model_add(&f.model, &(KeyEntry){77, 900000 / 200, 1}));
 	insert_random(&f, MANY / 4, RANGE, MANY);
 	compare_with_model(&f);
-	copied_close(&f, copy_of(&f));
+	replicated_close(&f, copy_of(&f));
 	stop(NULL);
 }
 
@@ -523,18 +527,18 @@ test_home_closed_midway(void **state)
 		Fixture f;
 
 		start(NULL);
-		copied_open(&f, KEYSPACE_64_OVERFLOW);
+		replicated_open(&f, KEYSPACE_64_OVERFLOW);
 		insert_random(&f, MANY / 16, RANGE, 0);
 		(void) insert_midway(&f, close_home, step, &acted);
 		close_home(&f);
-		assert_false(tree_copies_in_doubt(f.tree));
+		assert_false(tree_replicas_in_doubt(f.tree));
 		(void) tree_client_leave(client.tree);
-		assert_false(tree_copies_doubted(instance.shared, f.record.tree, false));
-		tree_copies_set(f.tree, TREE_COPIES_SECOND);
+		assert_false(tree_replicas_doubted(instance.shared, f.record.tree, false));
+		tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
 		assert_int_equal(insert_lost(&f), TREE_OK);
 		assert_true(key_model_add(&f.model, &(KeyEntry){77, 900000 / 200, 1}));
 		compare_with_model(&f);
-		copied_close(&f, copy_of(&f));
+		replicated_close(&f, copy_of(&f));
 		stop(NULL);
 	}
 }
@@ -581,11 +585,11 @@ test_home_fenced_midway(void **state)
 	(void) state;
 	for (int step = 1; acted; step++)
 	{
-		TreeCopyCounts counts;
+		TreeReplicaCounts counts;
 		Fixture f;
 
 		start(NULL);
-		copied_open(&f, KEYSPACE_64_OVERFLOW);
+		replicated_open(&f, KEYSPACE_64_OVERFLOW);
 		insert_random(&f, MANY / 16, RANGE, 0);
 		(void) insert_midway(&f, fence_home, step, &acted);
 		if (acted)
@@ -593,12 +597,12 @@ test_home_fenced_midway(void **state)
 			tree_client_reconnect(client.tree, tree_home(f.record.root));
 			tree_node_open(client.tree, tree_home(f.record.root), 0);
 		}
-		require_ok(tree_copies_compare(f.tree, false, &counts));
-		assert_true(counts.differ == 0 || tree_copies_in_doubt(f.tree));
+		require_ok(tree_replicas_compare(f.tree, false, &counts));
+		assert_true(counts.differ == 0 || tree_replicas_in_doubt(f.tree));
 		differed += counts.differ != 0;
-		require_ok(tree_copies_compare(f.tree, true, &counts));
-		assert_false(tree_copies_in_doubt(f.tree));
-		copied_close(&f, tree_home(f.record.root));
+		require_ok(tree_replicas_compare(f.tree, true, &counts));
+		assert_false(tree_replicas_in_doubt(f.tree));
+		replicated_close(&f, tree_home(f.record.root));
 		client_stop();
 		if (acted)
 			fabric_close(fencer);
@@ -609,29 +613,29 @@ test_home_fenced_midway(void **state)
 
 /* Nothing is written while its copy cannot be; then the copy is given up, and all goes on. */
 static void
-test_copy_away(void **state)
+test_replica_away(void **state)
 {
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 	Fixture f;
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OVERFLOW);
+	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	node_lose(copy_of(&f));
 	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
 	compare_with_model(&f);
-	assert_false(tree_copies_in_doubt(f.tree));
-	tree_copies_set(f.tree, TREE_COPIES_FIRST);
+	assert_false(tree_replicas_in_doubt(f.tree));
+	tree_replicas_set(f.tree, TREE_REPLICAS_FIRST);
 	insert_random(&f, MANY / 4, RANGE, MANY);
 	vacuum(&f);
 	compare_with_model(&f);
-	assert_int_equal(tree_copies_compare(f.tree, true, &counts), TREE_INVALID);
+	assert_int_equal(tree_replicas_compare(f.tree, true, &counts), TREE_INVALID);
 	/* It does not come back, and the home is not given up for it. */
-	tree_copies_set(f.tree, TREE_COPIES_SECOND);
-	assert_int_equal(tree_copies_get(f.tree), TREE_COPIES_FIRST);
+	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
+	assert_int_equal(tree_replicas_get(f.tree), TREE_REPLICAS_FIRST);
 	compare_with_model(&f);
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 	stop(NULL);
 }
 
@@ -640,24 +644,24 @@ test_copy_away(void **state)
  * where its chains fail.
  */
 static void
-test_copy_lost_midway(void **state)
+test_replica_lost_midway(void **state)
 {
 	Fixture f;
 
 	(void) state;
 	start(NULL);
-	copied_open(&f, KEYSPACE_64_OVERFLOW);
+	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	test_node_kill(&nodes[copy_of(&f)]);
 	assert_int_equal(insert_lost(&f), TREE_UNREACHABLE);
-	assert_true(tree_copies_in_doubt(f.tree));
+	assert_true(tree_replicas_in_doubt(f.tree));
 	tree_node_close(instance.shared, copy_of(&f));
-	tree_copies_set(f.tree, TREE_COPIES_FIRST);
+	tree_replicas_set(f.tree, TREE_REPLICAS_FIRST);
 	compare_with_model(&f);
 	insert(&f, 77, 900000);
 	insert_random(&f, MANY / 4, RANGE, MANY);
 	compare_with_model(&f);
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 	stop(NULL);
 }
 
@@ -682,7 +686,7 @@ test_lost_chains(void **state)
 	Fixture f;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_64_FULL);
+	replicated_open(&f, KEYSPACE_64_FULL);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	for (uint64_t i = 0; i < 60; i++)
 	{
@@ -708,25 +712,25 @@ test_lost_chains(void **state)
 		marks += (uint64_t) marked;
 	}
 	assert_true(marks > 0 && marks < 8);
-	assert_false(tree_copies_in_doubt(f.tree));
-	copied_close(&f, tree_home(f.record.root));
+	assert_false(tree_replicas_in_doubt(f.tree));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 /* ---- copies that differ ---- */
 
 /* Has a word of the root's copy be another one. */
 static void
-copy_damage(const Fixture *f)
+replica_damage(const Fixture *f)
 {
 	uint64_t offset = pointer_offset(f->record.root);
 	uint64_t word = 0x1234, position = 0;
-	DirectoryCopies copies;
+	DirectoryReplicas replicas;
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = 8, .buffer = &word};
 
-	require_ok(directory_copies(client.tree, copy_of(f), f->record.tree, &position, &copies));
-	for (uint32_t i = 0; i < copies.count; i++)
-		if (offset - copies.copies[i].offset < copies.copies[i].bytes)
-			op.offset = copies.copies[i].copy + (offset - copies.copies[i].offset) + HEADER_LSN * 8;
+	require_ok(directory_replicas(client.tree, copy_of(f), f->record.tree, &position, &replicas));
+	for (uint32_t i = 0; i < replicas.count; i++)
+		if (offset - replicas.replicas[i].offset < replicas.replicas[i].bytes)
+			op.offset = replicas.replicas[i].copy + (offset - replicas.replicas[i].offset) + HEADER_LSN * 8;
 	assert_int_not_equal(op.offset, 0);
 	assert_int_equal(fabric_execute(client.endpoints[copy_of(f)], &op, 1), FABRIC_OK);
 }
@@ -737,13 +741,13 @@ test_links_in_ring(void **state)
 {
 	uint64_t leaf[NODE_MAX_BYTES / 8];
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .buffer = leaf};
-	TreeCopyCounts counts;
+	TreeReplicaCounts counts;
 	const TreeBatch *batch;
 	TreeLeafSeen first;
 	Fixture f;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_16);
+	replicated_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 500; i++)
 		insert(&f, i, i);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
@@ -756,9 +760,9 @@ test_links_in_ring(void **state)
 	op.length = f.tree->geometry.leaf_bytes;
 	op.offset = pointer_offset(batch->leaf.pointer);
 	require_ok(access_execute(f.tree, pointer_memory_node(batch->leaf.pointer), &op, 1));
-	assert_int_equal(tree_copies_compare(f.tree, false, &counts), TREE_DAMAGED);
+	assert_int_equal(tree_replicas_compare(f.tree, false, &counts), TREE_DAMAGED);
 	assert_in_range(counts.nodes, 2, 10);
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 /* A copy that differs is found, and written anew from the home under the node's lock. */
@@ -768,14 +772,14 @@ test_repair(void **state)
 	Fixture f;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_64_FULL);
+	replicated_open(&f, KEYSPACE_64_FULL);
 	insert_random(&f, MANY / 4, RANGE, 0);
-	copy_damage(&f);
+	replica_damage(&f);
 	assert_int_equal(compare(&f, false), 1);
 	assert_int_equal(compare(&f, true), 1);
 	assert_int_equal(compare(&f, false), 0);
 	compare_with_model(&f);
-	copied_close(&f, tree_home(f.record.root));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 /* Whoever knows that copies may differ says so, and only a comparison that repairs ends that. */
@@ -785,36 +789,36 @@ test_doubt(void **state)
 	Fixture f;
 
 	(void) state;
-	copied_open(&f, KEYSPACE_16);
+	replicated_open(&f, KEYSPACE_16);
 	insert_random(&f, MANY / 4, RANGE, 0);
-	state_copies_doubt(instance.shared, f.record.tree);
-	assert_true(tree_copies_in_doubt(f.tree));
+	state_replicas_doubt(instance.shared, f.record.tree);
+	assert_true(tree_replicas_in_doubt(f.tree));
 	(void) compare(&f, false);
-	assert_true(tree_copies_in_doubt(f.tree));
+	assert_true(tree_replicas_in_doubt(f.tree));
 	(void) compare(&f, true);
-	assert_false(tree_copies_in_doubt(f.tree));
+	assert_false(tree_replicas_in_doubt(f.tree));
 
 	/* A hold that was left in doubt is over with its memory node's closing: in doubt is what comes back. */
-	state_copies_strand(instance.shared, f.record.tree);
-	assert_false(tree_copies_in_doubt(f.tree));
+	state_replicas_strand(instance.shared, f.record.tree);
+	assert_false(tree_replicas_in_doubt(f.tree));
 	tree_node_close(instance.shared, tree_home(f.record.root));
 	tree_node_open(client.tree, tree_home(f.record.root), 0);
-	assert_true(tree_copies_in_doubt(f.tree));
+	assert_true(tree_replicas_in_doubt(f.tree));
 	(void) compare(&f, true);
-	assert_false(tree_copies_in_doubt(f.tree));
-	copied_close(&f, tree_home(f.record.root));
+	assert_false(tree_replicas_in_doubt(f.tree));
+	replicated_close(&f, tree_home(f.record.root));
 
 	/* After an instance that ended in the middle. */
-	copied_open(&f, KEYSPACE_16);
+	replicated_open(&f, KEYSPACE_16);
 	handle_close(&f);
 	test_instance_attach(&instance);
 	require_ok(test_client_close(&client));
 	test_client_open(&client, &instance, 0);
-	handle_open(&f, TREE_COPIES_BOTH, true);
-	assert_true(tree_copies_in_doubt(f.tree));
+	handle_open(&f, TREE_REPLICAS_BOTH, true);
+	assert_true(tree_replicas_in_doubt(f.tree));
 	(void) compare(&f, true);
-	assert_false(tree_copies_in_doubt(f.tree));
-	copied_close(&f, tree_home(f.record.root));
+	assert_false(tree_replicas_in_doubt(f.tree));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 /* A doubt about a tree that has no state any more is about all such trees, until somebody keeps it elsewhere. */
@@ -826,23 +830,23 @@ test_lost_doubt(void **state)
 	uint64_t lost, later;
 
 	(void) state;
-	assert_false(tree_copies_lost_doubts(instance.shared, &lost));
-	copied_open(&f, KEYSPACE_16);
-	state_copies_doubt(instance.shared, stranger);
-	assert_false(tree_copies_doubted(instance.shared, f.record.tree, true));
-	assert_true(tree_copies_doubted(instance.shared, stranger, false));
-	assert_true(tree_copies_lost_doubts(instance.shared, &lost));
+	assert_false(tree_replicas_lost_doubts(instance.shared, &lost));
+	replicated_open(&f, KEYSPACE_16);
+	state_replicas_doubt(instance.shared, stranger);
+	assert_false(tree_replicas_doubted(instance.shared, f.record.tree, true));
+	assert_true(tree_replicas_doubted(instance.shared, stranger, false));
+	assert_true(tree_replicas_lost_doubts(instance.shared, &lost));
 	/* Another one comes meanwhile. */
-	state_copies_strand(instance.shared, stranger);
-	tree_copies_keep_doubts(instance.shared, lost);
-	assert_true(tree_copies_lost_doubts(instance.shared, &later));
+	state_replicas_strand(instance.shared, stranger);
+	tree_replicas_keep_doubts(instance.shared, lost);
+	assert_true(tree_replicas_lost_doubts(instance.shared, &later));
 	assert_true(later > lost);
-	tree_copies_keep_doubts(instance.shared, later);
-	assert_false(tree_copies_lost_doubts(instance.shared, &lost));
-	assert_false(tree_copies_doubted(instance.shared, stranger, true));
-	tree_copies_lose_doubt(instance.shared);
-	assert_true(tree_copies_doubted(instance.shared, stranger, false));
-	copied_close(&f, tree_home(f.record.root));
+	tree_replicas_keep_doubts(instance.shared, later);
+	assert_false(tree_replicas_lost_doubts(instance.shared, &lost));
+	assert_false(tree_replicas_doubted(instance.shared, stranger, true));
+	tree_replicas_lose_doubt(instance.shared);
+	assert_true(tree_replicas_doubted(instance.shared, stranger, false));
+	replicated_close(&f, tree_home(f.record.root));
 }
 
 int
@@ -854,7 +858,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_images),
 		cmocka_unit_test(test_build),
 		cmocka_unit_test(test_one_tears),
-		cmocka_unit_test(test_copy_away),
+		cmocka_unit_test(test_replica_away),
 		cmocka_unit_test(test_home_lost_midway),
 		cmocka_unit_test(test_home_closed_midway),
 		cmocka_unit_test(test_home_fenced_midway),
@@ -873,7 +877,7 @@ main(int argc, char **argv)
 
 	const struct CMUnitTest network[] = {
 		cmocka_unit_test(test_home_lost_midway),
-		cmocka_unit_test(test_copy_lost_midway),
+		cmocka_unit_test(test_replica_lost_midway),
 	};
 
 	/* There a chain to a memory node that is gone fails. */

@@ -1,5 +1,5 @@
 /*
- * copies_compare.c
+ * replicas_compare.c
  *		Comparing each node of a tree with its copy, and writing anew the copies that differ.
  *
  * Level by level from the root down, each along its right links.  A node is read beside its copy first, the
@@ -7,7 +7,7 @@
  * wrote one of them in between wrote both.  Where they differ the node is locked, and compared again: then
  * the only writer is we.
  */
-#include "tree/client/copies.h"
+#include "tree/client/replicas.h"
 
 /* Walks that are begun anew, as the root has grown meanwhile. */
 #define WALK_ATTEMPTS 16
@@ -16,24 +16,24 @@ typedef struct Compare
 {
 	Tree *tree;
 	bool repair;
-	TreeCopyCounts *counts;
+	TreeReplicaCounts *counts;
 	uint64_t node[NODE_MAX_BYTES / 8];
 	uint64_t copy[NODE_MAX_BYTES / 8];
 } Compare;
 
 /* Reads the node's copy, as it lies. */
 static TreeStatus
-copy_read(Compare *compare, uint64_t pointer, uint32_t bytes)
+replica_read(Compare *compare, uint64_t pointer, uint32_t bytes)
 {
 	Tree *tree = compare->tree;
-	const CopyPiece *piece;
-	TreeStatus status = copies_know(tree, pointer_offset(pointer), &piece);
+	const ReplicaPiece *piece;
+	TreeStatus status = replicas_know(tree, pointer_offset(pointer), &piece);
 	FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = bytes, .buffer = compare->copy};
 
 	if (status != TREE_OK)
 		return status;
 	op.offset = piece->copy + (pointer_offset(pointer) - piece->offset);
-	return access_repeat(tree, tree->copies->node, &op, 1, "reads of copies");
+	return access_repeat(tree, tree->replicas->node, &op, 1, "reads of copies");
 }
 
 /*
@@ -53,7 +53,7 @@ node_settle(Compare *compare, uint64_t pointer, uint32_t level)
 
 	if (status != TREE_OK)
 		return status;
-	status = copy_read(compare, pointer, node_bytes(&tree->geometry, node_level(node)));
+	status = replica_read(compare, pointer, node_bytes(&tree->geometry, node_level(node)));
 	if (status == TREE_OK && memcmp(node, compare->copy, node_bytes(&tree->geometry, node_level(node))) != 0)
 	{
 		compare->counts->differ++;
@@ -78,7 +78,7 @@ node_compare(Compare *compare, uint64_t pointer, uint32_t level)
 {
 	Tree *tree = compare->tree;
 	uint32_t bytes = node_bytes(&tree->geometry, level);
-	TreeStatus status = copy_read(compare, pointer, bytes);
+	TreeStatus status = replica_read(compare, pointer, bytes);
 
 	if (status == TREE_OK)
 		status = access_read_node(tree, pointer, (int) level, compare->node);
@@ -147,7 +147,7 @@ walk(Compare *compare)
 }
 
 TreeStatus
-tree_copies_compare(Tree *handle, bool repair, TreeCopyCounts *counts)
+tree_replicas_compare(Tree *handle, bool repair, TreeReplicaCounts *counts)
 {
 	Compare compare = {.tree = handle, .repair = repair, .counts = counts};
 	TreeStatus status;
@@ -157,10 +157,10 @@ tree_copies_compare(Tree *handle, bool repair, TreeCopyCounts *counts)
 
 	assert(!handle->client->holding);
 	memset(counts, 0, sizeof(*counts));
-	if (handle->copies == NULL || copies_state(handle) != TREE_COPIES_BOTH)
+	if (handle->replicas == NULL || replicas_state(handle) != TREE_REPLICAS_BOTH)
 		return client_fail(handle->client, TREE_INVALID, "tree %llx has no copies in use",
 		                   (unsigned long long) handle->tree);
-	doubts = state_copies_doubts(handle->state, &open);
+	doubts = state_replicas_doubts(handle->state, &open);
 	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
@@ -172,6 +172,6 @@ tree_copies_compare(Tree *handle, bool repair, TreeCopyCounts *counts)
 		status = client_fail(handle->client, TREE_DAMAGED, "tree %llx: a walk along its nodes does not end",
 		                     (unsigned long long) handle->tree);
 	if (status == TREE_OK && repair)
-		state_copies_settle(handle->state, doubts);
+		state_replicas_settle(handle->state, doubts);
 	return status;
 }

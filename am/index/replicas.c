@@ -1,7 +1,7 @@
 /*
- * copies.c
+ * replicas.c
  *		Indexes with a copy of their tree on another memory node (replicas = 1): which of the two is the
- *		tree, and when one is given up.  doc/internals/replicas.md has the whole; tree/client/copies.c is what writes both.
+ *		tree, and when one is given up.  doc/internals/replicas.md has the whole; tree/client/replicas.c is what writes both.
  *
  * The metapage is the referee (crash-safety.md, finding 45): two memory nodes are no quorum.  Before
  * anything is written to one of the two alone the metapage says so, by WAL, durably; who was given up does
@@ -13,7 +13,7 @@
  * may be gone on without: it was away for sherman.failover_after, and no process is inside an operation that
  * began before it was closed.  An index that nobody uses meanwhile keeps both.
  *
- * Nobody is let in at a memory node while another process gives it up: SHERMAN_LOCK_COPIES.
+ * Nobody is let in at a memory node while another process gives it up: SHERMAN_LOCK_REPLICAS.
  */
 #include "am/base/sherman.h"
 
@@ -48,19 +48,19 @@ connect_to(TreeClient *client, const ShermanMetaPage *meta, int position)
 }
 
 bool
-sherman_copies_connect(TreeClient *client, const ShermanMetaPage *meta)
+sherman_replicas_connect(TreeClient *client, const ShermanMetaPage *meta)
 {
-	return ((meta->copies_valid & SHERMAN_VALID_FIRST) == 0 || connect_to(client, meta, halves_home(meta))) &&
-		((meta->copies_valid & SHERMAN_VALID_SECOND) == 0 || connect_to(client, meta, halves_copy(meta)));
+	return ((meta->replicas_valid & SHERMAN_VALID_FIRST) == 0 || connect_to(client, meta, halves_home(meta))) &&
+		((meta->replicas_valid & SHERMAN_VALID_SECOND) == 0 || connect_to(client, meta, halves_replica(meta)));
 }
 
 /* ---- giving up ---- */
 
-static TreeCopyState
-copy_state(uint32 valid)
+static TreeReplicaState
+replica_state(uint32 valid)
 {
-	return valid == SHERMAN_VALID_BOTH ? TREE_COPIES_BOTH : valid == SHERMAN_VALID_FIRST ? TREE_COPIES_FIRST :
-		TREE_COPIES_SECOND;
+	return valid == SHERMAN_VALID_BOTH ? TREE_REPLICAS_BOTH : valid == SHERMAN_VALID_FIRST ? TREE_REPLICAS_FIRST :
+		TREE_REPLICAS_SECOND;
 }
 
 /*
@@ -71,11 +71,11 @@ may_stay_alone(const ShermanMetaPage *meta, uint32 valid)
 {
 	ShermanReason reason = SHERMAN_REASON_NONE;
 
-	if (meta->copies_valid == valid)
+	if (meta->replicas_valid == valid)
 		return true;
 	if (valid == SHERMAN_VALID_FIRST)
-		return !half_is_usable(meta, halves_copy(meta)) && half_may_be_missed(meta, halves_copy(meta));
-	return !half_is_usable(meta, halves_home(meta)) && sherman_copies_judge(meta, &reason) == SHERMAN_OK;
+		return !half_is_usable(meta, halves_replica(meta)) && half_may_be_missed(meta, halves_replica(meta));
+	return !half_is_usable(meta, halves_home(meta)) && sherman_replicas_judge(meta, &reason) == SHERMAN_OK;
 }
 
 /*
@@ -85,48 +85,48 @@ static bool
 stay_alone(Relation relation, ShermanIndex *index, uint32 valid)
 {
 	ShermanMetaPage *meta = &index->meta;
-	bool		news = meta->copies_valid != valid;
+	bool		news = meta->replicas_valid != valid;
 	bool		done;
 
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_COPIES), LW_SHARED);
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_REPLICAS), LW_SHARED);
 	done = may_stay_alone(meta, valid) && sherman_metapage_give_up(relation, meta->tree, valid);
 	if (done)
-		tree_copies_set(index->tree, copy_state(valid));
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_COPIES));
+		tree_replicas_set(index->tree, replica_state(valid));
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_REPLICAS));
 	if (!done || !news)
 		return done;
-	meta->copies_valid = valid;
+	meta->replicas_valid = valid;
 	sherman_state_changed();
 	ereport(LOG,
 			(errmsg("index \"%s\" is on memory node %d alone from now on", RelationGetRelationName(relation),
-					valid == SHERMAN_VALID_FIRST ? halves_home(meta) : halves_copy(meta)),
+					valid == SHERMAN_VALID_FIRST ? halves_home(meta) : halves_replica(meta)),
 			 errdetail("Memory node %d, which has the other copy, is away.",
-					   valid == SHERMAN_VALID_FIRST ? halves_copy(meta) : halves_home(meta)),
+					   valid == SHERMAN_VALID_FIRST ? halves_replica(meta) : halves_home(meta)),
 			 errhint("REINDEX makes a new copy.")));
 	return true;
 }
 
 TreeStatus
-sherman_copies_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree)
+sherman_replicas_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree)
 {
 	/* Until the launcher has looked for doubts, at the end. */
-	if (meta->copies_valid == SHERMAN_VALID_BOTH)
+	if (meta->replicas_valid == SHERMAN_VALID_BOTH)
 		sherman_shared->unclean = true;
 	/* Whoever wrote that may not have flushed it yet. */
 	else
-		(void) sherman_metapage_give_up(relation, meta->tree, meta->copies_valid);
-	return tree_copied(tree, (uint32) halves_copy(meta), copy_state(meta->copies_valid), halves_in_doubt(meta));
+		(void) sherman_metapage_give_up(relation, meta->tree, meta->replicas_valid);
+	return tree_set_replica(tree, (uint32) halves_replica(meta), replica_state(meta->replicas_valid), halves_in_doubt(meta));
 }
 
 bool
-sherman_copies_follow(Relation relation, ShermanIndex *index)
+sherman_replicas_follow(Relation relation, ShermanIndex *index)
 {
 	const ShermanMetaPage *meta = &index->meta;
 
-	if (tree_copies_get(index->tree) != TREE_COPIES_BOTH)
+	if (tree_replicas_get(index->tree) != TREE_REPLICAS_BOTH)
 		return true;
-	if (meta->copies_valid != SHERMAN_VALID_BOTH)
-		return stay_alone(relation, index, meta->copies_valid);
+	if (meta->replicas_valid != SHERMAN_VALID_BOTH)
+		return stay_alone(relation, index, meta->replicas_valid);
 	return half_is_usable(meta, halves_home(meta)) || stay_alone(relation, index, SHERMAN_VALID_SECOND);
 }
 
@@ -134,30 +134,30 @@ sherman_copies_follow(Relation relation, ShermanIndex *index)
  * Whether the copy's memory node may be back before it is given up.
  */
 static bool
-copy_is_awaited(const ShermanMetaPage *meta)
+replica_is_awaited(const ShermanMetaPage *meta)
 {
-	return sherman_copies_lack_copy(meta) && !half_may_be_missed(meta, halves_copy(meta));
+	return sherman_replicas_lack_copy(meta) && !half_may_be_missed(meta, halves_replica(meta));
 }
 
 bool
-sherman_copies_before_change(Relation relation, ShermanIndex *index)
+sherman_replicas_before_change(Relation relation, ShermanIndex *index)
 {
-	if (!sherman_copies_lack_copy(&index->meta))
+	if (!sherman_replicas_lack_copy(&index->meta))
 		return true;
-	sherman_wait_while(copy_is_awaited, &index->meta);
-	if (copy_is_awaited(&index->meta))
-		sherman_report_away(ERROR, psprintf("index \"%s\"", RelationGetRelationName(relation)), halves_copy(&index->meta));
+	sherman_wait_while(replica_is_awaited, &index->meta);
+	if (replica_is_awaited(&index->meta))
+		sherman_report_away(ERROR, psprintf("index \"%s\"", RelationGetRelationName(relation)), halves_replica(&index->meta));
 	return stay_alone(relation, index, SHERMAN_VALID_FIRST);
 }
 
 bool
 sherman_opens_again(const ShermanIndex *index, int *attempts)
 {
-	if (index->meta.copy == 0 || *attempts == SHERMAN_ATTEMPTS_MOST)
+	if (index->meta.replica == 0 || *attempts == SHERMAN_ATTEMPTS_MOST)
 		return false;
 	(*attempts)++;
 	CHECK_FOR_INTERRUPTS();
-	sherman_wait_while(sherman_copies_suspected, &index->meta);
+	sherman_wait_while(sherman_replicas_suspected, &index->meta);
 	return true;
 }
 
@@ -192,9 +192,9 @@ second_is_awaited(const ShermanMetaPage *meta)
 }
 
 bool
-sherman_copies_wanted(Relation index)
+sherman_replicas_wanted(Relation index)
 {
-	if (!sherman_wants_copy(index))
+	if (!sherman_wants_replica(index))
 		return false;
 	sherman_wait_while(second_is_awaited, NULL);
 	if (two_are_attached())
@@ -212,12 +212,12 @@ sherman_copies_wanted(Relation index)
 }
 
 bool
-sherman_copies_can_be_made(Relation index)
+sherman_replicas_can_be_made(Relation index)
 {
 	ShermanMetaPage meta;
 
-	return sherman_wants_copy(index) && two_are_attached() && sherman_metapage_read(index, &meta) && meta.tree != 0 &&
-		(meta.copy == 0 || meta.copies_valid != SHERMAN_VALID_BOTH);
+	return sherman_wants_replica(index) && two_are_attached() && sherman_metapage_read(index, &meta) && meta.tree != 0 &&
+		(meta.replica == 0 || meta.replicas_valid != SHERMAN_VALID_BOTH);
 }
 
 TreeStatus
@@ -229,23 +229,23 @@ sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record)
 	record->tree = meta->tree;
 	record->root = meta->root;
 	/* Whoever takes the copy for the tree must know what the home knew. */
-	if (meta->copy != 0 && (meta->copies_valid & SHERMAN_VALID_SECOND) != 0)
-		status = tree_record_update_at(client, (uint32) halves_copy(meta), record);
-	if (status == TREE_OK && (meta->copies_valid & SHERMAN_VALID_FIRST) != 0)
+	if (meta->replica != 0 && (meta->replicas_valid & SHERMAN_VALID_SECOND) != 0)
+		status = tree_record_update_at(client, (uint32) halves_replica(meta), record);
+	if (status == TREE_OK && (meta->replicas_valid & SHERMAN_VALID_FIRST) != 0)
 		status = tree_record_update(client, record);
 	return status;
 }
 
 const char *
-sherman_copies_text(Relation index, const ShermanMetaPage *meta)
+sherman_replicas_text(Relation index, const ShermanMetaPage *meta)
 {
 	if (meta->tree == 0)
 		return NULL;
-	if (meta->copy == 0)
-		return sherman_wants_copy(index) ? "none" : NULL;
-	if (meta->copies_valid != SHERMAN_VALID_BOTH)
+	if (meta->replica == 0)
+		return sherman_wants_replica(index) ? "none" : NULL;
+	if (meta->replicas_valid != SHERMAN_VALID_BOTH)
 		return "one";
-	if (!half_is_usable(meta, halves_home(meta)) || !half_is_usable(meta, halves_copy(meta)))
+	if (!half_is_usable(meta, halves_home(meta)) || !half_is_usable(meta, halves_replica(meta)))
 		return "one away";
 	return halves_in_doubt(meta) ? "in doubt" : "both";
 }
@@ -336,19 +336,19 @@ keep_doubts(void)
 {
 	uint64_t	lost;
 
-	if (!tree_copies_lost_doubts(sherman_tree_shared, &lost))
+	if (!tree_replicas_lost_doubts(sherman_tree_shared, &lost))
 		return;
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
 		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED && sherman_node_phase(i) != SHERMAN_PHASE_NONE)
 			return;
 	}
-	sherman_trees_doubt_copies();
-	tree_copies_keep_doubts(sherman_tree_shared, lost);
+	sherman_trees_doubt_replicas();
+	tree_replicas_keep_doubts(sherman_tree_shared, lost);
 }
 
 long
-sherman_copies_round(void)
+sherman_replicas_round(void)
 {
 	TimestampTz now = GetCurrentTimestamp();
 	long		next = LONG_MAX;
@@ -360,16 +360,16 @@ sherman_copies_round(void)
 }
 
 void
-sherman_copies_let_in(int position)
+sherman_replicas_let_in(int position)
 {
 	forget_watch(position);
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_COPIES), LW_EXCLUSIVE);
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_REPLICAS), LW_EXCLUSIVE);
 	pg_atomic_write_u32(&sherman_shared->node[position].quiet, 0);
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_COPIES));
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_REPLICAS));
 }
 
 bool
-sherman_copies_unrecorded(void)
+sherman_replicas_unrecorded(void)
 {
 	int			count;
 	ShermanTreeEntry *entries = sherman_trees_list(&count);
@@ -377,8 +377,8 @@ sherman_copies_unrecorded(void)
 
 	for (int i = 0; i < count; i++)
 	{
-		unrecorded |= sherman_trees_copies_doubted(&entries[i], true) &&
-			!(entries[i].unverified_epoch != 0 && half_is_unverified(entries[i].tree | SHERMAN_TREE_COPY));
+		unrecorded |= sherman_trees_replicas_doubted(&entries[i], true) &&
+			!(entries[i].unverified_epoch != 0 && half_is_unverified(entries[i].tree | SHERMAN_TREE_REPLICA));
 	}
 	pfree(entries);
 	return unrecorded;
