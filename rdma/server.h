@@ -1,12 +1,12 @@
 /*
  * server.h
- *		The memory node's half of the fabric: the memory object, its channels and the control socket.
+ *		The memory node's half of the fabric: the memory segment, its channels and the control socket.
  *
- * tree/msd builds the daemon on this.  The server knows nothing of trees: it keeps the memory object (a file
+ * tree/msd builds the daemon on this.  The server knows nothing of trees: it keeps the memory segment (a file
  * on tmpfs: header, service area for the daemon's own tables, lock words, channel records with their redo
  * slots, stripe words, node memory), accepts channels, and calls the service for everything else.
  *
- * Layout of the object (all offsets in its header, rdma/memory/memory.h): the node region begins with the redo slots
+ * Layout of the segment (all offsets in its header, rdma/memory/memory.h): the node region begins with the redo slots
  * of all channels, then node memory, which the service grants in extents of whole units.
  */
 #ifndef SHERMAN_SERVER_H
@@ -24,7 +24,7 @@
 #define FABRIC_UNIT_BYTES 65536u
 
 /*
- * Node memory of one object at most: 2 TB.  The object's file, which is sparse, is longer by what its tables would be then: who has
+ * Node memory of one segment at most: 2 TB.  The segment's file, which is sparse, is longer by what its tables would be then: who has
  * more memory runs several memory nodes.
  */
 #define FABRIC_MAX_NODE_BYTES (1ull << 41)
@@ -47,7 +47,7 @@ typedef struct FabricPeer
 		progress; /* of this call: 0 at its begin, then what the service has left there; FabricService.call */
 } FabricPeer;
 
-/* A channel that died, as its channel record in the memory object shows it. */
+/* A channel that died, as its channel record in the memory segment shows it. */
 typedef struct FabricDeadChannel
 {
 	uint32_t channel;
@@ -99,7 +99,7 @@ typedef enum FabricLogLevel
 	FABRIC_LOG_ERROR
 } FabricLogLevel;
 
-/* Whether the memory object is to be made of huge pages. */
+/* Whether the memory segment is to be made of huge pages. */
 typedef enum FabricHugePages
 {
 	FABRIC_HUGE_OFF = 0, /* nothing is done for it */
@@ -120,7 +120,7 @@ typedef struct FabricUsers
 
 typedef struct FabricServerOptions
 {
-	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs */
+	const char *memory_path; /* the memory segment: a file on tmpfs or hugetlbfs */
 	const char *socket_path; /* the control socket (AF_UNIX), mode 0600 unless the service says otherwise */
 	uint64_t node_bytes;     /* node memory at most; taken as extents are granted */
 	uint32_t max_channels;   /* data channels at most */
@@ -141,7 +141,7 @@ typedef struct FabricServerOptions
 	const FabricKeys *keys;
 	bool insecure_loopback;
 	/*
-	 * A file on disk that the memory is saved to by fabric_server_save(), and loaded from if its object is not
+	 * A file on disk that the memory is saved to by fabric_server_save(), and loaded from if its segment is not
 	 * there; NULL: none.  It is removed at each start.  snapshot_go_on() is called all the time that takes, with
 	 * bytes; false breaks it off.  NULL: it goes on.
 	 */
@@ -178,16 +178,16 @@ typedef enum FabricMemoryState
 } FabricMemoryState;
 
 /*
- * Opens or creates the memory object and the control socket.  A file with another magic, layout version,
+ * Opens or creates the memory segment and the control socket.  A file with another magic, layout version,
  * or boot id is discarded and made anew (FABRIC_MEMORY_NEW).  One of other sizes gets those of the options, and
  * keeps its content: it is not made smaller than what is in use, and stays as it is if there is no room for more
- * (fabric_server_sizes()).  FABRIC_EXISTS: another daemon serves this object;
+ * (fabric_server_sizes()).  FABRIC_EXISTS: another daemon serves this segment;
  * FABRIC_NOT_SUPPORTED: huge pages or verbs are asked for and cannot be had; FABRIC_NO_MEMORY: no room for the
  * tables; FABRIC_UNREACHABLE: socket or file cannot be made (detail says why); FABRIC_BUSY: a client of the
- * object's last daemon is in the middle of a chain and can be neither waited for nor killed; FABRIC_DENIED:
+ * segment's last daemon is in the middle of a chain and can be neither waited for nor killed; FABRIC_DENIED:
  * network clients without keys where that is not allowed; FABRIC_STOPPED: snapshot_go_on() broke it off.
  * `detail` has room for FABRIC_DETAIL_BYTES, or is
- * NULL. On an object that was kept, `service->recover` runs for each channel that was in use before this
+ * NULL. On a segment that was kept, `service->recover` runs for each channel that was in use before this
  * returns: *server is set by then, and the functions for service area and node memory below work on it.
  */
 extern FabricStatus fabric_server_open(const FabricServerOptions *options, const FabricService *service,
@@ -205,8 +205,8 @@ extern FabricStatus fabric_server_step(FabricServer *server, int milliseconds);
 
 /*
  * Closes: refuses new channels (FABRIC_DRAINING) and tells the open ones (fabric_is_draining()), gives them
- * `drain_ms` to give up their locks, kills them, marks the object clean if nothing was held or in progress
- * then, removes the socket.  The memory object stays, unless `discard`.
+ * `drain_ms` to give up their locks, kills them, marks the segment clean if nothing was held or in progress
+ * then, removes the socket.  The memory segment stays, unless `discard`.
  */
 extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard);
 
@@ -218,15 +218,15 @@ extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard
 extern FabricStatus fabric_server_save(FabricServer *server, int drain_ms);
 
 /*
- * One of the service areas, kept with the object across restarts: the service's own tables.  It does not move while
- * the server is open.  *bytes: how long it is; 0 in an object that the service has not seen yet.
+ * One of the service areas, kept with the segment across restarts: the service's own tables.  It does not move while
+ * the server is open.  *bytes: how long it is; 0 in a segment that the service has not seen yet.
  */
 extern void *fabric_server_service_area(FabricServer *server, uint32_t area, uint64_t *bytes);
 
 /* Makes it so long, at any time: what is added is zero. FABRIC_NO_MEMORY: no room, and nothing has changed. */
 extern FabricStatus fabric_server_service_resize(FabricServer *server, uint32_t area, uint64_t bytes);
 
-/* Node memory and channels that the object has: what the options asked for, or what had to be kept. */
+/* Node memory and channels that the segment has: what the options asked for, or what had to be kept. */
 extern void fabric_server_sizes(const FabricServer *server, uint64_t *node_bytes, uint32_t *max_channels);
 
 /* Node memory, mapped: offset is in NODES. Only for the service, in callbacks or between steps. */
@@ -329,13 +329,13 @@ typedef struct FabricServerFigures
 extern void fabric_server_figures(const FabricServer *server, FabricServerFigures *figures);
 
 /*
- * Takes a memory object that no daemon serves and nobody maps out of the way: it is set aside with this reason (set_aside.h),
+ * Takes a memory segment that no daemon serves and nobody maps out of the way: it is set aside with this reason (set_aside.h),
  * under the name `kept` (PATH_MAX), or, with nothing in it, removed (`kept` is "").  FABRIC_NOT_FOUND: there is none;
  * FABRIC_DENIED: what is there is not such a file; FABRIC_EXISTS, FABRIC_BUSY: it is in use; FABRIC_UNREACHABLE.
  */
-extern FabricStatus fabric_object_set_aside(const char *path, const char *why, char *kept, char *detail);
+extern FabricStatus fabric_segment_set_aside(const char *path, const char *why, char *kept, char *detail);
 
-/* Is there a memory object at the path that this user may serve, and does a daemon (*served)?  Nothing is changed. */
-extern bool fabric_object_is_there(const char *path, bool *served);
+/* Is there a memory segment at the path that this user may serve, and does a daemon (*served)?  Nothing is changed. */
+extern bool fabric_segment_is_there(const char *path, bool *served);
 
 #endif /* SHERMAN_SERVER_H */

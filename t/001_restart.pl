@@ -55,7 +55,7 @@ $node->restart;
 is(state_of($node, 'words_word'), 'ok', 'index is good after two restarts');
 is(check_index($node, 'words_word'), '0', 'and whole');
 
-is_deeply([ memory_files($node) ], [$memory], 'one memory object, the one of the beginning');
+is_deeply([ memory_files($node) ], [$memory], 'one memory segment, the one of the beginning');
 
 # Stop while clients are busy: their transactions end, the epoch is closed behind them.
 my $client = $node->background_psql('postgres', on_error_stop => 0);

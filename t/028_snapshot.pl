@@ -1,6 +1,6 @@
 
 # Snapshots of memory nodes: planned restarts of the machine cost no rebuild, and a snapshot that was used before is not believed.
-# What a restart of the machine takes away is the memory object.
+# What a restart of the machine takes away is the memory segment.
 
 use strict;
 use warnings;

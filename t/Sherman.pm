@@ -39,7 +39,7 @@ if ($ENV{SHERMAN_TEST_STOPS})
 
 my %directories;
 
-# A directory for memory objects, on tmpfs where there is one: removed when the test ends.
+# A directory for memory segments, on tmpfs where there is one: removed when the test ends.
 sub memory_directory
 {
 	my $node = shift;
@@ -64,7 +64,7 @@ sub need_steps
 	return;
 }
 
-# Paths of the memory objects that are there, but for those that were set aside.
+# Paths of the memory segments that are there, but for those that were set aside.
 sub memory_files
 {
 	my $node = shift;

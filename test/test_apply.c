@@ -2,7 +2,7 @@
  * test_apply.c
  *		A READ that WRITEs are always in the way of: it takes the stripe in the end, and its record says so.
  *
- * The memory object is made of plain arrays, and whoever is in the way is this test.
+ * The memory segment is made of plain arrays, and whoever is in the way is this test.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
  * test_server.c
- *		The memory node's server and its memory object: opening and keeping, pages, strange clients.
+ *		The memory node's server and its memory segment: opening and keeping, pages, strange clients.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -420,9 +420,9 @@ test_hugetlbfs(void **state)
 	fabric_server_close(server, 0, true);
 }
 
-/* Overwrites bytes of the memory object while no daemon runs. */
+/* Overwrites bytes of the memory segment while no daemon runs. */
 static void
-damage_object(size_t offset, const void *bytes, size_t count)
+damage_segment(size_t offset, const void *bytes, size_t count)
 {
 	int file = open(node.memory_path, O_RDWR | O_CLOEXEC);
 
@@ -441,7 +441,7 @@ remove_kept(void *argument, const KeptFile *file)
 }
 
 static void
-test_damaged_objects_are_set_aside(void **state)
+test_damaged_segments_are_set_aside(void **state)
 {
 	const uint64_t wrong = 0x6262626262626262ull;
 	const struct
@@ -450,7 +450,7 @@ test_damaged_objects_are_set_aside(void **state)
 		size_t bytes;
 	} damages[] = {
 		{offsetof(MemoryHeader, layout_version), 4},   {offsetof(MemoryHeader, fingerprint), 4},
-		{offsetof(MemoryHeader, boot_id), 8},          {offsetof(MemoryHeader, object_bytes), 8},
+		{offsetof(MemoryHeader, boot_id), 8},          {offsetof(MemoryHeader, segment_bytes), 8},
 		{offsetof(MemoryHeader, max_channels), 4},     {offsetof(MemoryHeader, region_bytes), 8},
 		{offsetof(MemoryHeader, region_bytes), 1},     {offsetof(MemoryHeader, service_bytes), 8},
 		{offsetof(MemoryHeader, service_bytes[1]), 8},
@@ -463,7 +463,7 @@ test_damaged_objects_are_set_aside(void **state)
 
 		assert_int_equal(service_commit(node.address, area, FABRIC_UNIT_BYTES), FABRIC_OK);
 		fabric_process_stop(&node, SIGTERM);
-		damage_object(damages[i].offset, &wrong, damages[i].bytes);
+		damage_segment(damages[i].offset, &wrong, damages[i].bytes);
 		fabric_process_start(&node);
 		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 		assert_int_equal(service_info(node.address).generation, 1);
@@ -474,9 +474,9 @@ test_damaged_objects_are_set_aside(void **state)
 	fabric_process_start(&node);
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 	assert_int_equal(kept_list(node.memory_path, remove_kept, NULL), 1);
-	/* There is nothing to be kept of an object in which nothing was granted, nor of one that never was one. */
+	/* There is nothing to be kept of a segment in which nothing was granted, nor of one that never was one. */
 	fabric_process_stop(&node, SIGTERM);
-	damage_object(offsetof(MemoryHeader, boot_id), &wrong, 8);
+	damage_segment(offsetof(MemoryHeader, boot_id), &wrong, 8);
 	fabric_process_start(&node);
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 	for (uint64_t magic = 0; magic <= MEMORY_UNFINISHED; magic += MEMORY_UNFINISHED)
@@ -485,7 +485,7 @@ test_damaged_objects_are_set_aside(void **state)
 		assert_int_equal(truncate(node.memory_path, 0), 0);
 		assert_int_equal(truncate(node.memory_path, 1 << 20), 0);
 		if (magic != 0)
-			damage_object(0, &magic, sizeof(magic));
+			damage_segment(0, &magic, sizeof(magic));
 		fabric_process_start(&node);
 		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 	}
@@ -535,12 +535,12 @@ test_what_is_not_ours_is_left_alone(void **state)
 	(void) state;
 	snprintf(other, sizeof(other), "%s.other", node.memory_path);
 	fabric_process_stop(&node, SIGTERM);
-	/* An object that is none any more. */
-	damage_object(offsetof(MemoryHeader, magic), &magic, sizeof(magic));
-	expect_left_alone(node.memory_path, "is no memory object");
+	/* A segment that is none any more. */
+	damage_segment(offsetof(MemoryHeader, magic), &magic, sizeof(magic));
+	expect_left_alone(node.memory_path, "is no memory segment");
 	unlink(node.memory_path);
 	write_text(node.memory_path);
-	expect_left_alone(node.memory_path, "is no memory object");
+	expect_left_alone(node.memory_path, "is no memory segment");
 	unlink(node.memory_path);
 	assert_int_equal(mkdir(node.memory_path, 0700), 0);
 	expect_left_alone(node.memory_path, "no regular file");
@@ -567,7 +567,7 @@ test_what_is_not_ours_is_left_alone(void **state)
 
 /* Memory that another user made, can reach, or has by another name, is not adopted. */
 static void
-test_objects_of_others(void **state)
+test_segments_of_others(void **state)
 {
 	char other[192];
 
@@ -628,7 +628,7 @@ test_memory_cut_short(void **state)
 	}
 }
 
-/* The lock is the file's, not its name's: an object that got another name is not served twice. */
+/* The lock is the file's, not its name's: a segment that got another name is not served twice. */
 static void
 test_one_daemon_by_any_name(void **state)
 {
@@ -1162,9 +1162,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		NODE_TEST(test_states_of_memory),
-		NODE_TEST(test_damaged_objects_are_set_aside),
+		NODE_TEST(test_damaged_segments_are_set_aside),
 		NODE_TEST(test_what_is_not_ours_is_left_alone),
-		NODE_TEST(test_objects_of_others),
+		NODE_TEST(test_segments_of_others),
 		NODE_TEST(test_one_daemon_by_any_name),
 		NODE_TEST(test_memory_cut_short),
 		NODE_TEST(test_one_daemon),

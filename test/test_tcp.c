@@ -3,7 +3,7 @@
  *		The tcp transport and the memory node's side of it: chains that wait for stripes, their end with
  *		their channel, the death of the server in a WRITE, long chains, silent peers.
  *
- * A stripe is taken here by hand, in the mapped memory object: so a chain waits for as long as the test
+ * A stripe is taken here by hand, in the mapped memory segment: so a chain waits for as long as the test
  * wants.
  */
 #define _GNU_SOURCE 1

@@ -40,7 +40,7 @@ sherman_keep_memory(const char *path, const char *why)
 {
 	char		detail[FABRIC_DETAIL_BYTES] = "";
 	char		kept[MAXPGPATH * 4];
-	FabricStatus status = fabric_object_set_aside(path, why, kept, detail);
+	FabricStatus status = fabric_segment_set_aside(path, why, kept, detail);
 
 	StaticAssertStmt(sizeof(kept) >= PATH_MAX, "room for the name");
 	if (status == FABRIC_NOT_FOUND)
@@ -154,7 +154,7 @@ put_others(ReturnSetInfo *result, const char *own)
 		snprintf(path, sizeof(path), "%s/%s", sherman_embedded_directory, entry->d_name);
 		if (strncmp(path, own, strlen(own)) == 0 && own[0] != '\0')
 			continue;
-		if (fabric_object_is_there(path, &served))
+		if (fabric_segment_is_there(path, &served))
 			put_present(result, path, "other memory",
 						served ? "a server that runs uses it" : "no server that runs uses it");
 	}

@@ -29,7 +29,7 @@ _Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame ne
 
 /* Methods of the fabric itself; those below belong to the service. */
 #define CONTROL_FIRST_METHOD 0xff00u
-#define CONTROL_HELLO 0xff01u  /* cluster, incarnation, old channel -> capabilities, memory object */
+#define CONTROL_HELLO 0xff01u  /* cluster, incarnation, old channel -> capabilities, memory segment */
 #define CONTROL_ATTACH 0xff02u /* resume, nonce -> instance, incarnation */
 #define CONTROL_RESET 0xff03u  /* -> capabilities with a new channel */
 #define CONTROL_CHAIN 0xff04u  /* network clients: chain.h */

@@ -1,6 +1,6 @@
 /*
  * apply.c
- *		The rare paths of chains on a mapped memory object.
+ *		The rare paths of chains on a mapped memory segment.
  */
 #include "rdma/memory/apply.h"
 

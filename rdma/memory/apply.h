@@ -1,6 +1,6 @@
 /*
  * apply.h
- *		Chains on a mapped memory object, as far as they get without waiting.  Private to rdma/.
+ *		Chains on a mapped memory segment, as far as they get without waiting.  Private to rdma/.
  *
  * The shm transport runs its own chains by this and waits between the steps; the memory node's server runs
  * those of its tcp clients and parks a chain that meets a taken stripe.  Either way a chain runs on behalf
@@ -28,7 +28,7 @@ typedef enum ApplyStatus
 	APPLY_RANGE         /* a WRITE or an atomic where the channel may not: nothing happened */
 } ApplyStatus;
 
-/* A channel's right to operate on the object. */
+/* A channel's right to operate on the segment. */
 typedef struct ApplyChannel
 {
 	const Memory *memory;

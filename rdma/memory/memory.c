@@ -1,6 +1,6 @@
 /*
  * memory.c
- *		Layout, creation and mapping of the memory object.
+ *		Layout, creation and mapping of the memory segment.
  */
 #define _GNU_SOURCE 1
 #include <assert.h>
@@ -51,7 +51,7 @@ memory_boot_id(char boot_id[MEMORY_BOOT_ID_BYTES])
 
 /* The file's length for so much of NODES. */
 static uint64_t
-object_bytes(uint64_t region_bytes, const Pages *pages)
+segment_bytes(uint64_t region_bytes, const Pages *pages)
 {
 	return MEMORY_ROUND_UP(MEMORY_NODES_OFFSET + region_bytes, pages->bytes);
 }
@@ -123,7 +123,7 @@ memory_give_back(const Memory *memory, const void *start, uint64_t bytes)
 	                               (off_t) bytes) == 0;
 }
 
-/* One word of the header, before all stores that follow: with it the object has the new size. */
+/* One word of the header, before all stores that follow: with it the segment has the new size. */
 static void
 size_store(uint64_t *word, uint64_t value)
 {
@@ -142,7 +142,7 @@ take_channels(const Memory *memory, uint64_t channels)
 	return status == FABRIC_OK ? memory_allocate(memory, memory->nodes, redo) : status;
 }
 
-/* A pool's pages for a part of the object: they are there when they are taken.  A mapping alone reserves them. */
+/* A pool's pages for a part of the segment: they are there when they are taken.  A mapping alone reserves them. */
 static FabricStatus
 reserve(const Memory *memory, const void *start, uint64_t bytes, const Pages *pages)
 {
@@ -189,7 +189,7 @@ memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool
 {
 	MemoryHeader header = {.layout_version = MEMORY_LAYOUT_VERSION,
 	                       .fingerprint = memory_fingerprint(),
-	                       .object_bytes = object_bytes(sizes->region_bytes, pages),
+	                       .segment_bytes = segment_bytes(sizes->region_bytes, pages),
 	                       .region_bytes = sizes->region_bytes,
 	                       .max_channels = sizes->max_channels};
 	FabricStatus status;
@@ -197,9 +197,9 @@ memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool
 	if (!memory_boot_id(header.boot_id) ||
 	    getrandom(header.node_uuid, sizeof(header.node_uuid), 0) != (ssize_t) sizeof(header.node_uuid))
 		return FABRIC_UNREACHABLE;
-	if (ftruncate(descriptor, (off_t) header.object_bytes) != 0)
+	if (ftruncate(descriptor, (off_t) header.segment_bytes) != 0)
 		return FABRIC_NO_MEMORY;
-	status = map_areas(descriptor, header.object_bytes, memory);
+	status = map_areas(descriptor, header.segment_bytes, memory);
 	if (status != FABRIC_OK)
 		return status;
 	if (advise)
@@ -259,7 +259,7 @@ lengthen(Memory *memory, uint64_t bytes)
 	guard_remove(memory->base);
 	munmap(memory->base, memory->bytes);
 	*memory = longer;
-	size_store(&memory->header->object_bytes, bytes);
+	size_store(&memory->header->segment_bytes, bytes);
 	return FABRIC_OK;
 }
 
@@ -268,7 +268,7 @@ static FabricStatus
 resize_region(Memory *memory, uint64_t region_bytes, const Pages *pages)
 {
 	uint64_t before = memory->header->region_bytes;
-	FabricStatus status = lengthen(memory, object_bytes(region_bytes, pages));
+	FabricStatus status = lengthen(memory, segment_bytes(region_bytes, pages));
 
 	assert(region_bytes >= memory_used_end(memory));
 	if (status == FABRIC_OK && region_bytes > before)
@@ -350,7 +350,7 @@ memory_header_is_sane(const MemoryHeader *header)
 	return header->max_channels > 0 && header->max_channels <= MEMORY_MAX_CHANNELS &&
 	       header->region_bytes > MEMORY_FIRST_UNIT && header->region_bytes <= MEMORY_MAX_REGION_BYTES &&
 	       header->region_bytes % FABRIC_UNIT_BYTES == 0 &&
-	       header->object_bytes >= MEMORY_NODES_OFFSET + header->region_bytes;
+	       header->segment_bytes >= MEMORY_NODES_OFFSET + header->region_bytes;
 }
 
 static bool
@@ -361,7 +361,7 @@ is_of_this_boot(const MemoryHeader *header)
 	return memory_boot_id(boot_id) && memcmp(boot_id, header->boot_id, sizeof(boot_id)) == 0;
 }
 
-/* Is no unit of the object granted to anybody?  Its header is sane. */
+/* Is no unit of the segment granted to anybody?  Its header is sane. */
 static bool
 is_vacant(int descriptor, const MemoryHeader *header)
 {
@@ -402,7 +402,7 @@ memory_kind_of(int descriptor)
 	if (count >= (ssize_t) sizeof(uint64_t) && page.header.magic == MEMORY_MAGIC)
 		return memory_header_is_sane(&page.header) && is_vacant(descriptor, &page.header)
 		           ? MEMORY_KIND_VACANT
-		           : MEMORY_KIND_OBJECT;
+		           : MEMORY_KIND_SEGMENT;
 	if (count >= (ssize_t) sizeof(uint64_t) && page.header.magic == MEMORY_UNFINISHED)
 		return MEMORY_KIND_UNFINISHED;
 	/* The daemon that made it was ended before it wrote a word there. */
@@ -425,10 +425,10 @@ memory_map(int descriptor, Memory *memory)
 	if (pread(descriptor, &header, sizeof(header), 0) != (ssize_t) sizeof(header))
 		return FABRIC_PROTOCOL;
 	/* A file that was made longer by a daemon that came no further is longer than the header knows. */
-	if (!memory_header_is_sane(&header) || header.object_bytes > (uint64_t) file.st_size ||
+	if (!memory_header_is_sane(&header) || header.segment_bytes > (uint64_t) file.st_size ||
 	    !is_of_this_boot(&header))
 		return FABRIC_PROTOCOL;
-	return map_areas(descriptor, header.object_bytes, memory);
+	return map_areas(descriptor, header.segment_bytes, memory);
 }
 
 void

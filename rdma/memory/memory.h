@@ -1,6 +1,6 @@
 /*
  * memory.h
- *		The memory object: one file that the memory node and its shm clients map.  Private to rdma/.
+ *		The memory segment: one file that the memory node and its shm clients map.  Private to rdma/.
  *
  * Areas, in this order, each starting on a page:
  *
@@ -19,7 +19,7 @@
  * no pages.  How much of each area there is now says the header, in one word for each: memory_resize().
  *
  * Everything in front of the locks of tenant 1, the channels, marks and tables that there are now, and the pages
- * of their redo slots with their stripe words are allocated when the object is made or resized; the other locks
+ * of their redo slots with their stripe words are allocated when the segment is made or resized; the other locks
  * when a tenant comes for the first time, the rest unit by unit in fabric_server_commit().  The file never gets
  * shorter: whoever maps the old length must not meet SIGBUS.  On hugetlbfs node memory is reserved at once, and
  * given back by memory_resize() only.
@@ -40,7 +40,7 @@
 #define MEMORY_MAGIC 0x6d656d616e6d7268ull
 #define MEMORY_LAYOUT_VERSION 6u
 
-/* In place of MEMORY_MAGIC while the object is being made or filled: nobody needs one that was left so. */
+/* In place of MEMORY_MAGIC while the segment is being made or filled: nobody needs one that was left so. */
 #define MEMORY_UNFINISHED 0x756e66696e6d7268ull
 
 /*
@@ -89,8 +89,8 @@ typedef struct MemoryHeader
 	uint64_t draining; /* 1 = the daemon is about to close it: no new lock is to be taken */
 	uint64_t run;      /* drawn at each start of a daemon: a snapshot is of this run, or of other memory */
 	uint64_t saved;    /* 1 = there may be a snapshot of it as it is: it is not used before all attach anew */
-	uint64_t object_bytes; /* the file is so long, or longer */
-	uint64_t region_bytes; /* length of NODES, redo slots included */
+	uint64_t segment_bytes; /* the file is so long, or longer */
+	uint64_t region_bytes;  /* length of NODES, redo slots included */
 	uint64_t service_bytes[FABRIC_SERVICE_AREAS];
 	uint64_t max_channels;
 	uint64_t through_device; /* 1 = its last daemon was of access class NIC */
@@ -156,8 +156,8 @@ typedef struct MemoryStage
 } MemoryStage;
 
 _Static_assert(sizeof(MemoryHeader) <= MEMORY_PAGE_BYTES, "the header is one page");
-_Static_assert(sizeof(MemoryInstance) == 32, "layout of the memory object");
-_Static_assert(sizeof(MemoryChannel) == 128, "layout of the memory object");
+_Static_assert(sizeof(MemoryInstance) == 32, "layout of the memory segment");
+_Static_assert(sizeof(MemoryChannel) == 128, "layout of the memory segment");
 
 /* Where the areas begin. */
 #define MEMORY_ROUND_UP(bytes, unit) (((uint64_t) (bytes) + (unit) -1) / (unit) * (unit))
@@ -221,7 +221,7 @@ memory_unit_mark(uint32_t tenant)
 	return (uint8_t) (tenant + 1);
 }
 
-/* A mapping of the memory object. */
+/* A mapping of the memory segment. */
 typedef struct Memory
 {
 	int descriptor;
@@ -269,18 +269,18 @@ typedef struct MemorySizes
 	uint64_t max_channels;
 } MemorySizes;
 
-/* The sizes that an object has. */
+/* The sizes that a segment has. */
 static inline MemorySizes
 memory_sizes(const MemoryHeader *header)
 {
 	return (MemorySizes){header->region_bytes, header->max_channels};
 }
 
-/* Where the object's units that have pages end, in NODES: it cannot be smaller. */
+/* Where the segment's units that have pages end, in NODES: it cannot be smaller. */
 extern uint64_t memory_used_end(const Memory *memory);
 
 /*
- * Makes a new object behind the empty file `descriptor`, whose length is a multiple of page_bytes, maps it, and
+ * Makes a new segment behind the empty file `descriptor`, whose length is a multiple of page_bytes, maps it, and
  * allocates the pages of its tables; the service's areas are empty.  The file descriptor belongs to *memory
  * after FABRIC_OK.  FABRIC_NO_MEMORY: no room, or no address space.  With `advise` the kernel is asked for huge
  * pages, where it waits to be asked (PAGES_TMPFS_ADVISE).  If it is not `believed` its magic is
@@ -290,8 +290,8 @@ extern FabricStatus memory_create(int descriptor, const MemorySizes *sizes, cons
                                   bool believed, Memory *memory);
 
 /*
- * Gives an object that nobody uses other sizes, which hold all that is in use; its content stays.  It may end at
- * any instruction: then the object has the old size or the new one, of channels and of memory each.  What is
+ * Gives a segment that nobody uses other sizes, which hold all that is in use; its content stays.  It may end at
+ * any instruction: then the segment has the old size or the new one, of channels and of memory each.  What is
  * mapped may move.  FABRIC_NO_MEMORY: no room for more; the sizes may be the old ones.
  */
 extern FabricStatus memory_resize(Memory *memory, const MemorySizes *sizes, const Pages *pages);
@@ -305,23 +305,23 @@ extern FabricStatus memory_service_resize(const Memory *memory, uint32_t area, u
 /* Asks the kernel for huge pages for what is taken from now on, as memory_create() does. */
 extern void memory_advise(Memory *memory);
 
-/* What a file that lies at the path of a memory object is, by its first page. */
+/* What a file that lies at the path of a memory segment is, by its first page. */
 typedef enum MemoryKind
 {
 	MEMORY_KIND_STRANGE,    /* nothing of ours */
-	MEMORY_KIND_UNFINISHED, /* an object whose making was broken off: there is nothing in it */
-	MEMORY_KIND_VACANT,     /* an object of this build in which nothing was granted */
-	MEMORY_KIND_OBJECT
+	MEMORY_KIND_UNFINISHED, /* a segment whose making was broken off: there is nothing in it */
+	MEMORY_KIND_VACANT,     /* a segment of this build in which nothing was granted */
+	MEMORY_KIND_SEGMENT
 } MemoryKind;
 
 extern MemoryKind memory_kind_of(int descriptor);
 
-/* Is it the header of an object of this build, with sizes that there can be?  Of whichever boot. */
+/* Is it the header of a segment of this build, with sizes that there can be?  Of whichever boot. */
 extern bool memory_header_is_sane(const MemoryHeader *header);
 
 /*
- * Maps an object whose header is sane: magic, version, fingerprint, boot id and the file's length fit.
- * FABRIC_PROTOCOL: it is not such an object; FABRIC_NO_MEMORY.  The file descriptor belongs to *memory after
+ * Maps a segment whose header is sane: magic, version, fingerprint, boot id and the file's length fit.
+ * FABRIC_PROTOCOL: it is not such a segment; FABRIC_NO_MEMORY.  The file descriptor belongs to *memory after
  * FABRIC_OK only.
  */
 extern FabricStatus memory_map(int descriptor, Memory *memory);

@@ -1,6 +1,6 @@
 /*
  * pages.h
- *		The pages that a memory object's file is made of: how large they are, and whether they can be huge.
+ *		The pages that a memory segment's file is made of: how large they are, and whether they can be huge.
  *		Private to rdma/.
  */
 #ifndef SHERMAN_PAGES_H

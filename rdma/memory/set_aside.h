@@ -40,7 +40,7 @@ extern FabricStatus kept_set_aside(const char *path, const char *why, char *kept
 /* What was set aside: which files may be removed as such. */
 typedef enum KeptKind
 {
-	KEPT_MEMORY,   /* a memory object, which no daemon serves and nobody maps */
+	KEPT_MEMORY,   /* a memory segment, which no daemon serves and nobody maps */
 	KEPT_SNAPSHOT, /* what may be a snapshot, which no daemon reads */
 	KEPT_ANY       /* whatever it holds */
 } KeptKind;

@@ -38,7 +38,7 @@
 /* Zeroes are looked for, and left out, in pieces of this length. */
 #define SNAPSHOT_PIECE_BYTES MEMORY_PAGE_BYTES
 
-/* A part of the object that is in use. */
+/* A part of the segment that is in use. */
 typedef struct Area
 {
 	uint64_t offset;
@@ -62,7 +62,7 @@ typedef struct Reader
 {
 	const SnapshotFile *file;
 	const Memory *memory;
-	uint64_t least; /* offset in the object: nothing more comes before it */
+	uint64_t least; /* offset in the segment: nothing more comes before it */
 	uint64_t done;  /* bytes */
 	uint64_t sums;
 } Reader;
@@ -93,7 +93,7 @@ tenant_is_known(const MemoryHeader *header, uint32_t tenant)
 }
 
 /*
- * The areas of the object before its units, by number and in the order of their offsets; some are empty.  False:
+ * The areas of the segment before its units, by number and in the order of their offsets; some are empty.  False:
  * there are no more.  Marks of units come before all that they are needed for.
  */
 static bool
@@ -252,7 +252,7 @@ is_zero(const uint8_t *data, uint64_t bytes)
 	return bytes == 0 || (data[0] == 0 && memcmp(data, data + 1, bytes - 1) == 0);
 }
 
-/* Cuts the zeroes at both ends of a part of the object off, and writes what is left. */
+/* Cuts the zeroes at both ends of a part of the segment off, and writes what is left. */
 static FabricStatus
 write_part(Writer *writer, uint64_t offset, uint64_t bytes)
 {
@@ -663,9 +663,9 @@ take_pages(const Memory *memory)
 	return status;
 }
 
-/* The object is what was saved, in this boot. */
+/* The segment is what was saved, in this boot. */
 static FabricStatus
-name_object(const SnapshotFile *file, Memory *memory)
+name_segment(const SnapshotFile *file, Memory *memory)
 {
 	MemoryHeader header = file->header.memory;
 	uint64_t magic = header.magic;
@@ -674,7 +674,7 @@ name_object(const SnapshotFile *file, Memory *memory)
 		return FABRIC_UNREACHABLE;
 	header.magic = MEMORY_UNFINISHED;
 	/* The file may have other pages than the one that was saved. */
-	header.object_bytes = memory->bytes;
+	header.segment_bytes = memory->bytes;
 	*memory->header = header;
 	__atomic_store_n(&memory->header->magic, magic, __ATOMIC_SEQ_CST);
 	return FABRIC_OK;
@@ -705,5 +705,5 @@ snapshot_load(SnapshotFile *file, Memory *memory, const SnapshotWatch *watch, ch
 		return damaged(detail, "the checksum of all blocks is wrong");
 	if (take_pages(memory) != FABRIC_OK)
 		return no_room(detail);
-	return name_object(file, memory);
+	return name_segment(file, memory);
 }

@@ -1,12 +1,12 @@
 /*
  * snapshot.h
- *		A memory object saved to a file, and loaded from it: what lets memory outlive the machine's.  Private
+ *		A memory segment saved to a file, and loaded from it: what lets memory outlive the machine's.  Private
  *		to rdma/.
  *
  * The file:
  *
  *		header		SnapshotHeader, in SNAPSHOT_HEADER_BYTES; written last
- *		blocks		SnapshotBlock and its bytes, for each part of the object that is in use and not all
+ *		blocks		SnapshotBlock and its bytes, for each part of the segment that is in use and not all
  *					zeroes, in the order of their offsets
  *
  * In use are: the instances, the channels, the marks of units, the service's tables, the lock words of the
@@ -42,13 +42,13 @@ typedef struct SnapshotHeader
 	uint64_t data_bytes; /* in all blocks */
 	uint64_t file_bytes;
 	uint64_t sums;       /* checksum of the blocks' checksums */
-	MemoryHeader memory; /* the object's */
+	MemoryHeader memory; /* the segment's */
 	uint64_t sum;        /* of the above */
 } SnapshotHeader;
 
 typedef struct SnapshotBlock
 {
-	uint64_t offset; /* in the object; it and the length are multiples of 8 */
+	uint64_t offset; /* in the segment; it and the length are multiples of 8 */
 	uint64_t bytes;
 	uint64_t sum;
 } SnapshotBlock;
@@ -70,7 +70,7 @@ typedef struct SnapshotFile
 } SnapshotFile;
 
 /*
- * Saves an object that nobody changes to `path`, in place of what is there.  *bytes: the file's length.  On
+ * Saves a segment that nobody changes to `path`, in place of what is there.  *bytes: the file's length.  On
  * an error there is no new snapshot, and `detail` (FABRIC_DETAIL_BYTES) says why: FABRIC_NO_MEMORY (no room),
  * FABRIC_UNREACHABLE (the file cannot be written), FABRIC_EXISTS (another daemon writes it), FABRIC_STOPPED
  * (the watch gave up).
@@ -87,9 +87,9 @@ extern FabricStatus snapshot_open(const char *path, SnapshotFile *file, char *de
 extern void snapshot_close(SnapshotFile *file);
 
 /*
- * Fills an object that memory_create() made with the plan of the snapshot's object, and whose header has no
- * no MEMORY_MAGIC.  It has that when all is there, and with it the identity of the object that was saved.
- * FABRIC_PROTOCOL: the file is damaged; FABRIC_NO_MEMORY: no room for the object's pages; FABRIC_STOPPED: the
+ * Fills a segment that memory_create() made with the plan of the snapshot's segment, and whose header has no
+ * no MEMORY_MAGIC.  It has that when all is there, and with it the identity of the segment that was saved.
+ * FABRIC_PROTOCOL: the file is damaged; FABRIC_NO_MEMORY: no room for the segment's pages; FABRIC_STOPPED: the
  * watch gave up.
  */
 extern FabricStatus snapshot_load(SnapshotFile *file, Memory *memory, const SnapshotWatch *watch,

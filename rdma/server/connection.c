@@ -2,7 +2,7 @@
  * connection.c
  *		The memory node's end of a connection: who it is, the replies to it, its end.
  *
- * A local client comes over a unix socket, is known by its user, and maps the memory object itself, or sends its
+ * A local client comes over a unix socket, is known by its user, and maps the memory segment itself, or sends its
  * chains if that is a device's (class NIC).  A network client comes over a Stream, is known by its tenant's key, and
  * sends its chains, or has a device of its own (verbs).  Nothing here waits (connection_loop.c).
  *

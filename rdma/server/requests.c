@@ -139,7 +139,7 @@ kill_old_channel(FabricServer *server, const ControlHello *hello)
 	return channel_settle(server, hello->old_channel) ? FABRIC_OK : FABRIC_TIMED_OUT;
 }
 
-/* A descriptor of the memory object that shares nothing with ours: the client's own, with its own lock. */
+/* A descriptor of the memory segment that shares nothing with ours: the client's own, with its own lock. */
 static int
 open_for_client(const FabricServer *server)
 {

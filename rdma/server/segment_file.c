@@ -1,8 +1,8 @@
 /*
  * segment_file.c
- *		The memory object's file: whose it is, taking over what an earlier daemon left, making a new one.
+ *		The memory segment's file: whose it is, taking over what an earlier daemon left, making a new one.
  *
- * What lies at its path may be anything, and anybody's.  The file is used if it is a memory object that no other user
+ * What lies at its path may be anything, and anybody's.  The file is used if it is a memory segment that no other user
  * could have made or changed, and that no other daemon serves.  One that is ours and not used any more is set aside
  * (set_aside.h), or removed if there is nothing in it.  Whatever else is there is left alone, and refused.
  */
@@ -51,7 +51,7 @@ file_is_private(int descriptor, const char *path, char *detail)
  * server's descriptor; those of clients are opened anew.
  */
 static FabricStatus
-lock_object(const FabricServer *server, int descriptor, char *detail)
+lock_segment(const FabricServer *server, int descriptor, char *detail)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
@@ -62,7 +62,7 @@ lock_object(const FabricServer *server, int descriptor, char *detail)
 }
 
 FabricStatus
-object_lock(FabricServer *server, char *detail)
+segment_lock(FabricServer *server, char *detail)
 {
 	for (;;)
 	{
@@ -82,7 +82,7 @@ object_lock(FabricServer *server, char *detail)
 			detail_set(detail, "another daemon serves \"%s\"", server->memory_path);
 			return FABRIC_EXISTS;
 		}
-		/* A daemon that discarded its object may have removed the file between open and lock. */
+		/* A daemon that discarded its segment may have removed the file between open and lock. */
 		if (fstat(server->lock, &locked) == 0 && stat(server->lock_path, &named) == 0 &&
 		    locked.st_ino == named.st_ino)
 			return FABRIC_OK;
@@ -92,7 +92,7 @@ object_lock(FabricServer *server, char *detail)
 }
 
 MemorySizes
-object_asked(const FabricServer *server)
+segment_asked(const FabricServer *server)
 {
 	return (MemorySizes){MEMORY_FIRST_UNIT +
 	                         server->options.node_bytes / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES,
@@ -154,11 +154,11 @@ open_at_path(FabricServer *server, int *descriptor, char *detail)
 	}
 	if (!file_is_private(*descriptor, server->memory_path, detail))
 		return FABRIC_DENIED;
-	status = lock_object(server, *descriptor, detail);
+	status = lock_segment(server, *descriptor, detail);
 	return status == FABRIC_OK ? check_pages(server, *descriptor, detail) : status;
 }
 
-/* Takes an object out of the way that is not used any more and that nobody maps: of its kind, for this reason. */
+/* Takes a segment out of the way that is not used any more and that nobody maps: of its kind, for this reason. */
 static FabricStatus
 put_away(const FabricServer *server, MemoryKind kind, const char *why, char *detail)
 {
@@ -183,7 +183,7 @@ put_away(const FabricServer *server, MemoryKind kind, const char *why, char *det
 	return FABRIC_OK;
 }
 
-/* What cannot be mapped as an object of this build and boot: it is ours, or it is left alone. */
+/* What cannot be mapped as a segment of this build and boot: it is ours, or it is left alone. */
 static FabricStatus
 refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
 {
@@ -191,7 +191,8 @@ refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
 
 	if (kind == MEMORY_KIND_STRANGE)
 	{
-		detail_set(detail, "\"%s\" is there and is no memory object: it is not touched", server->memory_path);
+		detail_set(detail, "\"%s\" is there and is no memory segment: it is not touched",
+		           server->memory_path);
 		return FABRIC_DENIED;
 	}
 	/* Who maps it all the same has channels that we cannot kill. */
@@ -204,7 +205,7 @@ refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
 }
 
 FabricStatus
-object_open(FabricServer *server, bool *found, char *detail)
+segment_open(FabricServer *server, bool *found, char *detail)
 {
 	int descriptor;
 	FabricStatus status = open_at_path(server, &descriptor, detail);
@@ -240,7 +241,7 @@ node_megabytes(const MemorySizes *sizes)
 static void
 report_sizes(const FabricServer *server, const MemorySizes *before, FabricStatus status)
 {
-	const MemorySizes asked = object_asked(server);
+	const MemorySizes asked = segment_asked(server);
 	const MemorySizes has = memory_sizes(server->memory.header);
 
 	/* Who opened the server warns, with what to do about it: fabric_server_sizes(). */
@@ -266,11 +267,11 @@ report_sizes(const FabricServer *server, const MemorySizes *before, FabricStatus
 }
 
 FabricStatus
-object_resize(FabricServer *server, char *detail)
+segment_resize(FabricServer *server, char *detail)
 {
 	Memory *memory = &server->memory;
 	const MemorySizes before = memory_sizes(memory->header);
-	MemorySizes sizes = object_asked(server);
+	MemorySizes sizes = segment_asked(server);
 	uint64_t used_end = memory_used_end(memory);
 	FabricStatus status;
 
@@ -287,7 +288,7 @@ object_resize(FabricServer *server, char *detail)
 }
 
 bool
-object_is_whole(FabricServer *server)
+segment_is_whole(FabricServer *server)
 {
 	Memory *memory = &server->memory;
 	struct stat file;
@@ -305,7 +306,7 @@ object_is_whole(FabricServer *server)
 }
 
 bool
-fabric_object_is_there(const char *path, bool *served)
+fabric_segment_is_there(const char *path, bool *served)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 	int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -320,7 +321,7 @@ fabric_object_is_there(const char *path, bool *served)
 }
 
 FabricStatus
-fabric_object_set_aside(const char *path, const char *why, char *kept, char *detail)
+fabric_segment_set_aside(const char *path, const char *why, char *kept, char *detail)
 {
 	FabricServer server = {.memory_path = (char *) (uintptr_t) path};
 	int descriptor;
@@ -338,10 +339,10 @@ fabric_object_set_aside(const char *path, const char *why, char *kept, char *det
 	}
 	if (status == FABRIC_OK && kind == MEMORY_KIND_STRANGE)
 	{
-		detail_set(detail, "\"%s\" is no memory object: it is not touched", path);
+		detail_set(detail, "\"%s\" is no memory segment: it is not touched", path);
 		status = FABRIC_DENIED;
 	}
-	if (status == FABRIC_OK && kind == MEMORY_KIND_OBJECT)
+	if (status == FABRIC_OK && kind == MEMORY_KIND_SEGMENT)
 		status = kept_set_aside(path, why, kept, detail);
 	else if (status == FABRIC_OK && unlink(path) != 0)
 	{
@@ -353,7 +354,7 @@ fabric_object_set_aside(const char *path, const char *why, char *kept, char *det
 }
 
 FabricStatus
-object_create(FabricServer *server, const MemorySizes *sizes, bool believed, char *detail)
+segment_create(FabricServer *server, const MemorySizes *sizes, bool believed, char *detail)
 {
 	FabricStatus status;
 	int descriptor;
@@ -365,7 +366,7 @@ object_create(FabricServer *server, const MemorySizes *sizes, bool believed, cha
 		detail_set(detail, "cannot create \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
-	status = lock_object(server, descriptor, detail);
+	status = lock_segment(server, descriptor, detail);
 	if (status == FABRIC_OK)
 		status = check_pages(server, descriptor, detail);
 	if (status == FABRIC_OK && server->pages.kind == PAGES_OTHER)
@@ -376,7 +377,7 @@ object_create(FabricServer *server, const MemorySizes *sizes, bool believed, cha
 		status = memory_create(descriptor, sizes, &server->pages, pages_are_asked_for(server), believed,
 		                       &server->memory);
 		if (status != FABRIC_OK)
-			detail_set(detail, "no room for a memory object of %llu MB with %u channels at \"%s\", of %s",
+			detail_set(detail, "no room for a memory segment of %llu MB with %u channels at \"%s\", of %s",
 			           node_megabytes(sizes), (unsigned) sizes->max_channels, server->memory_path,
 			           pages_name(&server->pages));
 	}

@@ -44,7 +44,7 @@ close_doors(FabricServer *server)
 	server->listener = server->network_listener = -1;
 }
 
-/* Gives back all that the server holds, the object's contents excepted. */
+/* Gives back all that the server holds, the segment's contents excepted. */
 static void
 free_server(FabricServer *server)
 {
@@ -137,14 +137,14 @@ recover(FabricServer *server, char *detail)
 	return status;
 }
 
-/* Takes over the object that is there, or loads it, or makes a new one. */
+/* Takes over the segment that is there, or loads it, or makes a new one. */
 static FabricStatus
-open_object(FabricServer *server, FabricMemoryState *state, char *detail)
+open_segment(FabricServer *server, FabricMemoryState *state, char *detail)
 {
-	const MemorySizes asked = object_asked(server);
+	const MemorySizes asked = segment_asked(server);
 	bool kept = false;
 	bool loaded = false;
-	FabricStatus status = object_open(server, &kept, detail);
+	FabricStatus status = segment_open(server, &kept, detail);
 
 	/* By the sizes that it had when its channels died. */
 	if (status == FABRIC_OK && kept)
@@ -155,16 +155,16 @@ open_object(FabricServer *server, FabricMemoryState *state, char *detail)
 	{
 		*state = server->memory.header->clean ? FABRIC_MEMORY_CLEAN : FABRIC_MEMORY_RECOVERED;
 		status = saved_forget(server, detail);
-		return status == FABRIC_OK ? object_resize(server, detail) : status;
+		return status == FABRIC_OK ? segment_resize(server, detail) : status;
 	}
 	status = saved_load(server, &loaded, detail);
 	*state = loaded ? FABRIC_MEMORY_LOADED : FABRIC_MEMORY_NEW;
 	if (status != FABRIC_OK)
 		return status;
-	return loaded ? object_resize(server, detail) : object_create(server, &asked, true, detail);
+	return loaded ? segment_resize(server, detail) : segment_create(server, &asked, true, detail);
 }
 
-/* Begins a run over the object: from here on clients may come. */
+/* Begins a run over the segment: from here on clients may come. */
 static FabricStatus
 begin_service(FabricServer *server, char *detail)
 {
@@ -210,9 +210,9 @@ fabric_server_open(const FabricServerOptions *options, const FabricService *serv
 	if (opened == NULL)
 		return FABRIC_NO_MEMORY;
 	*server = opened;
-	status = object_lock(opened, detail);
+	status = segment_lock(opened, detail);
 	if (status == FABRIC_OK)
-		status = open_object(opened, state, detail);
+		status = open_segment(opened, state, detail);
 	if (status == FABRIC_OK)
 		status = open_class(opened, detail);
 	if (status == FABRIC_OK)
@@ -311,7 +311,7 @@ fabric_server_step(FabricServer *server, int milliseconds)
 	if (server->listener_paused && fabric_now() > server->listener_resume)
 		listen_resume(server);
 	if (count == 0 || ++server->steps % SERVER_LOOK_STEPS == 0)
-		return object_is_whole(server) ? FABRIC_OK : FABRIC_LOST;
+		return segment_is_whole(server) ? FABRIC_OK : FABRIC_LOST;
 	return FABRIC_OK;
 }
 

@@ -103,9 +103,9 @@ consume(const FabricServer *server, char *detail)
 	return FABRIC_UNREACHABLE;
 }
 
-/* Makes the object and fills it; without the object if that fails.  FABRIC_PROTOCOL: *short_why for its name. */
+/* Makes the segment and fills it; without the segment if that fails.  FABRIC_PROTOCOL: *short_why for its name. */
 static FabricStatus
-load_object(FabricServer *server, SnapshotFile *file, const char **short_why, char *why)
+load_segment(FabricServer *server, SnapshotFile *file, const char **short_why, char *why)
 {
 	const MemorySizes sizes = memory_sizes(&file->header.memory);
 	SnapshotWatch watch;
@@ -114,7 +114,7 @@ load_object(FabricServer *server, SnapshotFile *file, const char **short_why, ch
 
 	*short_why = "damaged";
 	/* As it was saved: other sizes are given to it when it is whole. */
-	status = object_create(server, &sizes, false, why);
+	status = segment_create(server, &sizes, false, why);
 	if (status != FABRIC_OK)
 		return status;
 	watch_begin(&watched, server, false, &watch);
@@ -151,7 +151,7 @@ saved_load(FabricServer *server, bool *loaded, char *detail)
 	{
 		server_log(server, FABRIC_LOG_INFO, "loading the snapshot \"%s\": %llu MB", path,
 		           megabytes(file.header.file_bytes));
-		status = load_object(server, &file, &short_why, why);
+		status = load_segment(server, &file, &short_why, why);
 		*loaded = status == FABRIC_OK;
 		if (*loaded)
 			status = consume(server, why);

@@ -2,7 +2,7 @@
  * server_state.h
  *		What the files of the memory node's server share.  Private to rdma/.
  *
- * server.c: open, close and the event loop.  segment_file.c: the object's file.  server_snapshot.c: its snapshot.
+ * server.c: open, close and the event loop.  segment_file.c: the segment's file.  server_snapshot.c: its snapshot.
  * units.c: node memory.  listen.c,
  * accept.c: who comes in.  connection.c:
  * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
@@ -169,7 +169,7 @@ struct FabricServer
 	char *lock_path;
 	char *socket_path;
 	Memory memory;
-	Pages pages; /* of the memory object's file */
+	Pages pages; /* of the memory segment's file */
 	int lock;
 	int listener;
 	int network_listener; /* or -1 */
@@ -224,34 +224,34 @@ extern void server_complain(FabricServer *server, ServerComplaint kind, const ch
 extern void server_complaints_round(FabricServer *server);
 
 /* segment_file.c; for all of them: `detail` says what is wrong */
-/* Takes the lock that says: this daemon serves the object.  It lasts as long as the process. */
-extern FabricStatus object_lock(FabricServer *server, char *detail);
+/* Takes the lock that says: this daemon serves the segment.  It lasts as long as the process. */
+extern FabricStatus segment_lock(FabricServer *server, char *detail);
 /*
- * Takes over the object of an earlier daemon, if there is a sane one: FABRIC_OK with *found, or not: then its
+ * Takes over the segment of an earlier daemon, if there is a sane one: FABRIC_OK with *found, or not: then its
  * file is of no more use and nobody can change it any more, or it was set aside.  FABRIC_BUSY: somebody still can.
- * FABRIC_DENIED: what is there is no memory object, or others could have made or changed it.
+ * FABRIC_DENIED: what is there is no memory segment, or others could have made or changed it.
  */
-extern FabricStatus object_open(FabricServer *server, bool *found, char *detail);
+extern FabricStatus segment_open(FabricServer *server, bool *found, char *detail);
 /* The sizes that the options ask for. */
-extern MemorySizes object_asked(const FabricServer *server);
+extern MemorySizes segment_asked(const FabricServer *server);
 /* Makes one, which is not `believed` before its header gets its magic. */
-extern FabricStatus object_create(FabricServer *server, const MemorySizes *sizes, bool believed,
-                                  char *detail);
+extern FabricStatus segment_create(FabricServer *server, const MemorySizes *sizes, bool believed,
+                                   char *detail);
 /*
- * Gives the object, which has no channels in use, the sizes that the options ask for, as far as its content and the file
+ * Gives the segment, which has no channels in use, the sizes that the options ask for, as far as its content and the file
  * system let it: the log says so if they do not.
  */
-extern FabricStatus object_resize(FabricServer *server, char *detail);
-/* Is all of it there still?  If not it says so in the log, and the object is never believed again. */
-extern bool object_is_whole(FabricServer *server);
+extern FabricStatus segment_resize(FabricServer *server, char *detail);
+/* Is all of it there still?  If not it says so in the log, and the segment is never believed again. */
+extern bool segment_is_whole(FabricServer *server);
 
 /* server_snapshot.c; likewise */
 /*
- * Makes the object from the snapshot, if there is one that is to be believed (*loaded), and removes the file.
+ * Makes the segment from the snapshot, if there is one that is to be believed (*loaded), and removes the file.
  * FABRIC_STOPPED: the options' snapshot_go_on() said so; the file stays, as with any other error.
  */
 extern FabricStatus saved_load(FabricServer *server, bool *loaded, char *detail);
-/* The object was kept: removes the snapshot, if there is one; one that is of other memory is set aside. */
+/* The segment was kept: removes the snapshot, if there is one; one that is of other memory is set aside. */
 extern FabricStatus saved_forget(const FabricServer *server, char *detail);
 /* Saves the memory, which nobody serves any more. FABRIC_BUSY: a client is in the middle of an operation; and what a full disk is. */
 extern FabricStatus saved_save(FabricServer *server);
@@ -259,7 +259,7 @@ extern FabricStatus saved_save(FabricServer *server);
 /* server.c */
 
 /* units.c */
-/* Warns in the log if the file system of the object is nearly full, and at the start if it can never hold all of it. */
+/* Warns in the log if the file system of the segment is nearly full, and at the start if it can never hold all of it. */
 extern void server_look_at_room(FabricServer *server, bool at_start);
 
 /* listen.c */
@@ -410,7 +410,7 @@ extern bool channel_settle(FabricServer *server, uint32_t channel);
 /* Settles what can be settled, kills the processes of those that stay for too long. */
 extern void channels_round(FabricServer *server);
 /*
- * For an object that was kept: kills and settles all channels in use.  FABRIC_BUSY: one of them cannot be
+ * For a segment that was kept: kills and settles all channels in use.  FABRIC_BUSY: one of them cannot be
  * proven dead.
  */
 extern FabricStatus channels_recover(FabricServer *server);

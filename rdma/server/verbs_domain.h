@@ -18,7 +18,7 @@ typedef struct VerbsDomain
 	VerbsDevice *device; /* opened for this tenant: with a protection domain of its own */
 	VerbsMemory *nodes;  /* the tenant's part */
 	VerbsMemory *locks;
-	uint64_t *host_locks; /* where they lie in the memory object; NULL: on the device */
+	uint64_t *host_locks; /* where they lie in the memory segment; NULL: on the device */
 	VerbsQueue *active;   /* the loopback's end that posts */
 	VerbsQueue *passive;
 	uint64_t *copy; /* of the lock table, for the loopback */

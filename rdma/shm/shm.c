@@ -65,7 +65,7 @@ channel_fenced(FabricEndpoint *endpoint)
 	return FABRIC_FENCED;
 }
 
-/* Somebody has cut the memory object short: what the chain did and read there is worth nothing. */
+/* Somebody has cut the memory segment short: what the chain did and read there is worth nothing. */
 static FabricStatus
 memory_lost(FabricEndpoint *endpoint)
 {
@@ -199,9 +199,9 @@ shm_abandon_write(FabricEndpoint *endpoint, const FabricOp *op, uint32_t lines)
 	stripe_copy_in(apply_node(&shm->channel, op->offset), op->buffer, words, words - stored);
 }
 
-/* Maps the memory object that came with a reply to HELLO, in place of an older mapping. */
+/* Maps the memory segment that came with a reply to HELLO, in place of an older mapping. */
 static FabricStatus
-map_object(FabricEndpoint *endpoint, int descriptor)
+map_segment(FabricEndpoint *endpoint, int descriptor)
 {
 	ShmState *shm = endpoint->state;
 	Memory memory = {.descriptor = -1};
@@ -210,14 +210,14 @@ map_object(FabricEndpoint *endpoint, int descriptor)
 	/* The lock proves to the memory node that a mapper lives; the descriptor is this process's own. */
 	if (descriptor < 0 || flock(descriptor, LOCK_SH | LOCK_NB) != 0)
 	{
-		fabric_set_detail(endpoint->fabric, "the memory node passed no usable memory object");
+		fabric_set_detail(endpoint->fabric, "the memory node passed no usable memory segment");
 		status = FABRIC_PROTOCOL;
 	}
 	else
 	{
 		status = memory_map(descriptor, &memory);
 		if (status != FABRIC_OK)
-			fabric_set_detail(endpoint->fabric, "cannot map the memory object: %s",
+			fabric_set_detail(endpoint->fabric, "cannot map the memory segment: %s",
 			                  fabric_status_name(status));
 	}
 	if (status != FABRIC_OK)
@@ -292,7 +292,7 @@ say_hello(FabricEndpoint *endpoint)
 	}
 	if (status == FABRIC_OK && endpoint->data)
 	{
-		status = map_object(endpoint, descriptor);
+		status = map_segment(endpoint, descriptor);
 		descriptor = -1;
 	}
 	if (descriptor >= 0)

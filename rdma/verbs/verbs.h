@@ -45,7 +45,7 @@ extern void verbs_put_grant(ControlPayload *payload, const VerbsGrant *grant);
 extern void verbs_get_grant(ControlPayload *payload, VerbsGrant *grant);
 
 /*
- * The driver, loaded with its shared object at the first call: from the directory of the program or library that this code is
+ * The driver, loaded with its shared library at the first call: from the directory of the program or library that this code is
  * linked into, else from where the dynamic linker looks.  NULL: it is not installed, or libibverbs is not; `detail`
  * (FABRIC_DETAIL_BYTES) says why.
  */

@@ -3,9 +3,9 @@
  *		What sherman_verbs.so provides: RC queue pairs, registered memory and completions of libibverbs.
  * Private to rdma/.
  *
- * The shared object knows nothing of the fabric and the fabric nothing of libibverbs: a host without it still starts, and
- * verbs_load.c loads the object when the first verbs address is connected or a memory node is told to serve verbs.
- * Nothing here waits, prints or keeps state beyond the objects that it hands out.  An object is used by one thread, in
+ * The shared library knows nothing of the fabric and the fabric nothing of libibverbs: a host without it still starts, and
+ * verbs_load.c loads the segment when the first verbs address is connected or a memory node is told to serve verbs.
+ * Nothing here waits, prints or keeps state beyond the segments that it hands out.  A segment is used by one thread, in
  * the process that made it.
  */
 #ifndef SHERMAN_VERBS_DRIVER_H
@@ -17,7 +17,7 @@
 struct sockaddr;
 
 #define VERBS_DRIVER_VERSION 3u
-/* The one symbol that the shared object exports: a function `const VerbsDriver *(void)`. */
+/* The one symbol that the shared library exports: a function `const VerbsDriver *(void)`. */
 #define VERBS_DRIVER_SYMBOL "sherman_verbs_driver"
 
 #define VERBS_GID_BYTES 16u

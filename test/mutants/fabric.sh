@@ -54,8 +54,8 @@ mutate waits_share_no_deadline test_deadline rdma/base/wait.c \
 	's/if \(options->silence == NULL\)/if (true)/'
 
 # ---- files that are not ours
-mutate strange_object_replaced test_server rdma/memory/memory.c \
-	's/if \(page\.bytes\[i\] != 0\)\s+return MEMORY_KIND_STRANGE;/if (page.bytes[i] != 0)\n\t\t\treturn MEMORY_KIND_OBJECT;/s'
+mutate strange_segment_replaced test_server rdma/memory/memory.c \
+	's/if \(page\.bytes\[i\] != 0\)\s+return MEMORY_KIND_STRANGE;/if (page.bytes[i] != 0)\n\t\t\treturn MEMORY_KIND_SEGMENT;/s'
 mutate owner_not_looked_at test_server rdma/server/segment_file.c \
 	's/else if \(file\.st_uid != geteuid\(\)\)/else if (false)/'
 mutate mode_not_looked_at test_server rdma/server/segment_file.c \
@@ -73,7 +73,7 @@ mutate cut_memory_ends_process test_server rdma/memory/guard.c \
 mutate cut_memory_believed test_server rdma/shm/shm.c \
 	's/return guard_is_lost\(([^?]*)\) \? memory_lost\(endpoint\) : status;/(void) memory_lost;\n\treturn status;/s'
 mutate cut_memory_served test_server rdma/server/server.c \
-	's/return object_is_whole\(server\) \? FABRIC_OK : FABRIC_LOST;/return FABRIC_OK;/'
+	's/return segment_is_whole\(server\) \? FABRIC_OK : FABRIC_LOST;/return FABRIC_OK;/'
 mutate group_taken_for_user test_server rdma/server/accept.c \
 	's/is_among\(peer->gid, users->groups, users->group_count\)/is_among(peer->gid, users->users, users->user_count)/'
 mutate everybody_is_served test_server rdma/server/accept.c \

@@ -3,11 +3,11 @@
 mutate cut_off_in_use test_resize rdma/server/segment_file.c \
 	's/if \(sizes\.region_bytes < used_end\)/if (false)/'
 mutate size_before_file test_resize rdma/memory/memory.c \
-	's/(FabricStatus status = lengthen\(memory, object_bytes\(region_bytes, pages\)\);)/size_store(&memory->header->region_bytes, region_bytes);\n\t$1/'
+	's/(FabricStatus status = lengthen\(memory, segment_bytes\(region_bytes, pages\)\);)/size_store(&memory->header->region_bytes, region_bytes);\n\t$1/'
 mutate longer_file_refused test_resize rdma/memory/memory.c \
-	's/header\.object_bytes > \(uint64_t\) file\.st_size/header.object_bytes != (uint64_t) file.st_size/'
+	's/header\.segment_bytes > \(uint64_t\) file\.st_size/header.segment_bytes != (uint64_t) file.st_size/'
 mutate recovered_by_new_sizes test_server rdma/server/server.c \
-	's/if \(status == FABRIC_OK && kept\)\s+status = recover\(server, detail\);/if (status == FABRIC_OK \&\& kept)\n\t\tstatus = object_resize(server, detail);\n\tif (status == FABRIC_OK \&\& kept)\n\t\tstatus = recover(server, detail);/s'
+	's/if \(status == FABRIC_OK && kept\)\s+status = recover\(server, detail\);/if (status == FABRIC_OK \&\& kept)\n\t\tstatus = segment_resize(server, detail);\n\tif (status == FABRIC_OK \&\& kept)\n\t\tstatus = recover(server, detail);/s'
 mutate more_than_asked_for test_resize tree/service/service_space.c \
 	's/return used \+ \*bytes <= total;/return true;/; s/while \(\*bytes > EXTENT_MIN_BYTES && used \+ \*bytes > total\)/while (false)/'
 mutate words_of_the_old_size test_resize tree/service/service.c \
@@ -19,7 +19,7 @@ mutate marks_of_nobody_stay test_resize tree/service/service.c \
 mutate trees_without_bound test_resize tree/service/service_space.c \
 	's/if \(service->tables\.trees >= service->max_trees\)/if (false)/'
 mutate sizes_of_the_snapshot test_snapshot rdma/server/server.c \
-	's/return loaded \? object_resize\(server, detail\) :/return loaded ? FABRIC_OK :/'
+	's/return loaded \? segment_resize\(server, detail\) :/return loaded ? FABRIC_OK :/'
 mutate reserve_of_memory_granted test_service tree/service/service_space.c \
 	's/uint64_t total = without_reserve\(service_bytes_total\(service\), first\);/uint64_t total = service_bytes_total(service);\n\t(void) first;/'
 mutate reserve_of_quota_granted test_service tree/service/service_space.c \

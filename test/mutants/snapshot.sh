@@ -37,7 +37,7 @@ mutate any_version test_snapshot rdma/memory/snapshot.c \
 mutate half_a_file_has_the_name test_snapshot rdma/memory/snapshot.c \
 	's/!name_with\(path, SNAPSHOT_NEW, name\)/!name_with(path, "", name)/; s/rename\(name, path\) != 0/false/'
 mutate header_written_first test_snapshot rdma/memory/snapshot.c \
-	's/memory->header->tenants, header->memory\.tenants, sizeof\(header->memory\.tenants\)\);/memory->header->tenants, header->memory.tenants, sizeof(header->memory.tenants));\n\t(void) name_object(file, memory);/'
+	's/memory->header->tenants, header->memory\.tenants, sizeof\(header->memory\.tenants\)\);/memory->header->tenants, header->memory.tenants, sizeof(header->memory.tenants));\n\t(void) name_segment(file, memory);/'
 mutate zeroes_without_pages test_snapshot rdma/memory/snapshot.c \
 	's/if \(take_pages\(memory\) != FABRIC_OK\)/if (false)/; s/static FabricStatus\ntake_pages/static FabricStatus __attribute__((unused))\ntake_pages/'
 mutate failed_save_stays test_snapshot rdma/memory/snapshot.c \

@@ -53,7 +53,7 @@ print_present(const OwnFile *own)
 
 	if (lstat(own->path, &file) != 0 || !S_ISREG(file.st_mode))
 		return;
-	if (own->kind == KEPT_MEMORY && fabric_object_is_there(own->path, &served))
+	if (own->kind == KEPT_MEMORY && fabric_segment_is_there(own->path, &served))
 		why = served ? "served" : "not-served";
 	print_line(own->name, (uint64_t) file.st_blocks * 512, (int64_t) file.st_mtime, (uint32_t) file.st_uid,
 	           why, own->path);

@@ -262,7 +262,7 @@ options_check(const ServiceOptions *options, ServiceOptions *checked, char *deta
 	if (options->memory_path == NULL || options->memory_path[0] == '\0' || options->socket_path == NULL ||
 	    options->socket_path[0] == '\0')
 	{
-		detail_set(detail, "the memory object's path and the socket's path are needed");
+		detail_set(detail, "the memory segment's path and the socket's path are needed");
 		return FABRIC_RANGE;
 	}
 	if (options->node_bytes < SERVICE_MIN_BYTES || options->node_bytes > SERVICE_MAX_BYTES ||
@@ -355,7 +355,7 @@ service_open_tables(Service *service, char *detail)
 		tables_close(&service->tables);
 		detail_set(detail, status == FABRIC_NO_MEMORY
 		                       ? "out of memory"
-		                       : "the memory object's tables are damaged, or of another shape: remove it");
+		                       : "the memory segment's tables are damaged, or of another shape: remove it");
 		return status;
 	}
 	/* It may be an older one than the node ended with: ids given since then are not given again. */

@@ -16,7 +16,7 @@
  * Everything runs in the caller's one thread; nothing here forks, exits, prints, jumps or handles signals.  Callbacks
  * may not jump out (no ereport(ERROR)): should_stop() answers, log() writes.
  *
- * What the service keeps lies in the service area of the memory object and survives the end of the daemon at any
+ * What the service keeps lies in the service area of the memory segment and survives the end of the daemon at any
  * instruction: see service.c.
  */
 #ifndef SHERMAN_SERVICE_H
@@ -57,7 +57,7 @@ typedef struct ServiceQuotas
 
 typedef struct ServiceOptions
 {
-	const char *memory_path; /* the memory object: a file on tmpfs or hugetlbfs; made if it is not there */
+	const char *memory_path; /* the memory segment: a file on tmpfs or hugetlbfs; made if it is not there */
 	const char *socket_path; /* the control socket; clients connect to "shm:" and this path */
 	/*
 	 * Node memory at most, rounded down to 64 KB, taken as it is used; and channels.  Memory that had others keeps its
@@ -84,9 +84,9 @@ typedef struct ServiceOptions
 } ServiceOptions;
 
 /*
- * Opens or makes the memory object, repairs what an unclean end left (lock words, stripes, redo slots, tables), and
+ * Opens or makes the memory segment, repairs what an unclean end left (lock words, stripes, redo slots, tables), and
  * listens.  The strings in `options` must outlive the service.  `detail` (FABRIC_DETAIL_BYTES) says why it failed:
- * FABRIC_RANGE (options), FABRIC_EXISTS (another daemon serves this object), FABRIC_NO_MEMORY (no room on the file
+ * FABRIC_RANGE (options), FABRIC_EXISTS (another daemon serves this segment), FABRIC_NO_MEMORY (no room on the file
  * system, or in this process), FABRIC_UNREACHABLE (file or socket cannot be made, the snapshot not removed),
  * FABRIC_DENIED, FABRIC_STOPPED (snapshot_go_on() said so).
  */
@@ -112,7 +112,7 @@ extern void service_stop(Service *service);
 
 /*
  * Refuses new channels, gives the open ones `drain_ms` to go, marks the memory clean if no lock is held and no chain is
- * inside an operation, removes the socket and frees the service.  The memory object stays unless `discard`.
+ * inside an operation, removes the socket and frees the service.  The memory segment stays unless `discard`.
  */
 extern void service_close(Service *service, int drain_ms, bool discard);
 

@@ -2,7 +2,7 @@
  * service_tables.h
  *		The tables of a memory node's service: trees, units of node memory, epochs.  Private to the service.
  *
- * They lie in the service area of the memory object and outlive the daemon, which may be killed between any
+ * They lie in the service area of the memory segment and outlive the daemon, which may be killed between any
  * two stores.  A change of one word is one store.  A longer one goes through the journal: its new bytes are
  * written beside it, then the journal is marked valid by one word, then they are put in place; opening the
  * tables repeats a valid journal.  What takes several changes is ordered so that each prefix is repaired at
