@@ -10,8 +10,8 @@ MSD_SOURCES :=
 include rdma/rdma.mk
 include tree/tree.mk
 
-# What only tests have a use for is not in what others install: crash points (am/base/crash_points.c, tree/client/step.c) and faults (rdma/fabric/fault.c).
-TEST_SOURCES = am/base/crash_points.c tree/client/step.c rdma/fabric/fault.c
+# What only tests have a use for is not in what others install: crash points (am/base/crash_points.c, tree/client/crash_point.c) and faults (rdma/fabric/fault.c).
+TEST_SOURCES = am/base/crash_points.c tree/client/crash_point.c rdma/fabric/fault.c
 LEFT_OUT = $(if $(ASSERTS),,$(TEST_SOURCES))
 LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(TREE_SOURCES)))
 # The daemon's own objects, beside those of the library.

@@ -326,7 +326,7 @@ run_meanwhile(void (*what)(void), int times)
 {
 	meanwhile = what;
 	meanwhile_left = times;
-	tree_client_steps(stage.client.tree, what == NULL ? NULL : step);
+	tree_client_crash_points(stage.client.tree, what == NULL ? NULL : step);
 }
 
 static Node list[4];

@@ -46,7 +46,7 @@ step(void *argument, const char *name, bool before)
 static void
 when(TestClient *with, bool before, const char *name, void (*act)(void))
 {
-	with->tree->options.environment.step = step;
+	with->tree->options.environment.crash_point = step;
 	midway.name = name;
 	midway.before = before;
 	midway.act = act;

@@ -674,9 +674,9 @@ merged_leaves_are_not_returned_to(void **state)
 	empty(&f, 100, ENTRIES);
 	see_empty_leaf(&returner.other, &returner.leaf);
 	assert_true(tree_leaf_unchanged(returner.other.tree, &returner.leaf));
-	tree_client_steps(client.tree, return_to_leaf);
+	tree_client_crash_points(client.tree, return_to_leaf);
 	assert_true(merge_with(f.tree).leaves > 10);
-	tree_client_steps(client.tree, NULL);
+	tree_client_crash_points(client.tree, NULL);
 	assert_true(returner.returns > 10);
 	compare_check(&f, &statistics);
 	filled_close(&f, &returner.other);

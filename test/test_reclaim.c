@@ -407,9 +407,9 @@ test_unsettled(void **state)
 	fixture_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	others_create();
-	client.tree->options.environment.step = lose_write;
+	client.tree->options.environment.crash_point = lose_write;
 	assert_int_equal(insert_try(&f, &entry, &hit), TREE_UNREACHABLE);
-	client.tree->options.environment.step = NULL;
+	client.tree->options.environment.crash_point = NULL;
 	tree_scan_close(f.scan);
 	tree_close(f.tree);
 	for (uint32_t i = 0; i < last; i++)

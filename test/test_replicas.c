@@ -499,9 +499,9 @@ insert_midway(Fixture *f, void (*act)(const Fixture *fixture), int step, bool *a
 	midway.act = act;
 	midway.step = step;
 	midway.passed = 0;
-	client.tree->options.environment.step = act_midway;
+	client.tree->options.environment.crash_point = act_midway;
 	status = insert_lost(f);
-	client.tree->options.environment.step = NULL;
+	client.tree->options.environment.crash_point = NULL;
 	*acted = midway.passed >= step;
 	return status;
 }

@@ -38,7 +38,7 @@ typedef enum TreeStatus
  * Told of each chain and call right before it is posted and right behind its answer: tests end or hold up the process
  * there.  Locks may be held: it does not jump.  `name` says what is done and is valid for the call only.
  */
-typedef void TreeStep(void *argument, const char *name, bool before);
+typedef void TreeCrashPoint(void *argument, const char *name, bool before);
 
 /* What PostgreSQL (or a test) lends the tree. Slots are numbers of processes of this instance, 0..slots-1. */
 typedef struct TreeEnvironment
@@ -75,7 +75,7 @@ typedef struct TreeEnvironment
 	 * Called only while nothing is held.  NULL here: the endpoints of the options are all there are.
 	 */
 	FabricEndpoint *(*connect)(void *argument, uint32_t node, char *detail);
-	TreeStep *step; /* NULL: nobody wants to know */
+	TreeCrashPoint *crash_point; /* NULL: nobody wants to know */
 } TreeEnvironment;
 
 /* Counters: of one client, and summed for one tree. Field order is the order of the SQL view. */
@@ -294,8 +294,8 @@ typedef struct TreeClientOptions
 
 /* TREE_INVALID, TREE_NO_MEMORY. */
 extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient **client);
-/* From now on this one is told of steps; NULL: nobody. At any time, also from within a step. */
-extern void tree_client_steps(TreeClient *client, TreeStep *step);
+/* From now on this one is told of crash points; NULL: nobody. At any time, also from within one. */
+extern void tree_client_crash_points(TreeClient *client, TreeCrashPoint *crash_point);
 
 /*
  * Leaves queues and settles doubt (resets the channels that need it).  Safe at process exit and after errors.

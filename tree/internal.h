@@ -268,7 +268,7 @@ access_endpoint(TreeClient *client, uint32_t memory_node)
 /* fabric_execute(), fabric_post() and fabric_wait(), of which the client's environment is told in a build for tests. */
 #ifdef SHERMAN_PRODUCTION
 static inline FabricStatus
-step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count)
+crash_point_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count)
 {
 	(void) client;
 	return fabric_execute(endpoint, ops, count);
@@ -290,8 +290,8 @@ step_wait(const TreeClient *client, FabricEndpoint *endpoint, uint64_t ticket, c
 	return fabric_wait(endpoint, ticket);
 }
 #else
-extern FabricStatus step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops,
-                                 int count);
+extern FabricStatus crash_point_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops,
+                                        int count);
 extern FabricStatus step_post(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count,
                               uint64_t *ticket);
 /* `ops` and `count`: as they were posted. */

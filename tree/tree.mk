@@ -26,7 +26,7 @@ TREE_SOURCES = \
 	tree/client/environment.c \
 	tree/client/failure.c \
 	tree/client/quiesce.c \
-	tree/client/step.c \
+	tree/client/crash_point.c \
 	tree/client/throttle.c \
 	tree/client/wave.c \
 	tree/descent/leaf_read.c \

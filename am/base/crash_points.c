@@ -1,12 +1,12 @@
 /*
  * crash_points.c
- *		Crash points, for tests: a process can be made to die, to hang or to be canceled at any step of what it does with memory
+ *		Crash points, for tests: a process can be made to die, to hang or to be canceled at any crash point of what it does with memory
  *		nodes and WAL.  Only a build for tests has it (make ASSERTS=1).
  *
- * A step is the moment right before, or right behind, a chain or call to a memory node, a connect or an attach, a flush of
+ * A crash point is the moment right before, or right behind, a chain or call to a memory node, a connect or an attach, a flush of
  * WAL, a write of a metapage or of the state file, or a commit.  They are counted in each process of the kind that
- * sherman.debug_process names, from when sherman.debug_step was set there.  Between two steps nothing is lost or kept that
- * outlives the process, so that ends at all steps are all ends that there are.
+ * sherman.debug_process names, from when sherman.debug_step was set there.  Between two of them nothing is lost or kept that
+ * outlives the process, so that ends at all crash points are all ends that there are.
  */
 #include "am/base/sherman.h"
 
@@ -26,34 +26,34 @@
 /* How often a process that hangs looks whether it is to end. */
 #define HANG_SLICE_US 10000
 
-typedef enum StepAction
+typedef enum CrashAction
 {
-	STEP_CRASH,					/* SIGKILL */
-	STEP_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
-	STEP_HANG,					/* until canceled, ended or, a worker, told to reload: then it goes on */
-	STEP_PAUSE,					/* the same, but a session, too, goes on when it is told to reload */
-	STEP_CANCEL					/* as if the user had canceled the command here */
-} StepAction;
+	CRASH_KILL,					/* SIGKILL */
+	CRASH_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
+	CRASH_HANG,					/* until canceled, ended or, a worker, told to reload: then it goes on */
+	CRASH_PAUSE,					/* the same, but a session, too, goes on when it is told to reload */
+	CRASH_CANCEL					/* as if the user had canceled the command here */
+} CrashAction;
 
 static const struct config_enum_entry action_names[] = {
-	{"crash", STEP_CRASH, false},
-	{"immediate", STEP_IMMEDIATE, false},
-	{"hang", STEP_HANG, false},
-	{"pause", STEP_PAUSE, false},
-	{"cancel", STEP_CANCEL, false},
+	{"crash", CRASH_KILL, false},
+	{"immediate", CRASH_IMMEDIATE, false},
+	{"hang", CRASH_HANG, false},
+	{"pause", CRASH_PAUSE, false},
+	{"cancel", CRASH_CANCEL, false},
 	{NULL, 0, false}
 };
 
 static int	debug_step = 0;
-static int	debug_action = STEP_CRASH;
+static int	debug_action = CRASH_KILL;
 static char *debug_process = NULL;
 static char *debug_passed = NULL;
 
 static struct
 {
-	int			passed;			/* steps since debug_step was set */
+	int			passed;			/* crash points since debug_step was set */
 	bool		commits;		/* commits tell of themselves */
-	void		(*changed) (void);	/* whether steps are counted has changed; NULL: nobody wants to know */
+	void		(*changed) (void);	/* whether they are counted has changed; NULL: nobody wants to know */
 	char		shown[32];		/* what SHOW returns */
 } steps;
 
@@ -75,7 +75,7 @@ is_meant(void)
 static bool
 told_to_go_on(void)
 {
-	return ConfigReloadPending && (MyBgworkerEntry != NULL || debug_action == STEP_PAUSE);
+	return ConfigReloadPending && (MyBgworkerEntry != NULL || debug_action == CRASH_PAUSE);
 }
 
 static void
@@ -97,21 +97,21 @@ act(const char *name, bool before)
 			(errmsg("sherman.debug_step: %s at step %d, %s %s", action_names[debug_action].name, steps.passed,
 					before ? "before" : "after", name)));
 	RESUME_INTERRUPTS();
-	switch ((StepAction) debug_action)
+	switch ((CrashAction) debug_action)
 	{
-		case STEP_CRASH:
+		case CRASH_KILL:
 			kill(MyProcPid, SIGKILL);
 			break;
-		case STEP_IMMEDIATE:
+		case CRASH_IMMEDIATE:
 			kill(PostmasterPid, SIGQUIT);
 			while (!sherman_postmaster_is_gone())
 				pg_usleep(HANG_SLICE_US);
 			_exit(2);
-		case STEP_HANG:
-		case STEP_PAUSE:
+		case CRASH_HANG:
+		case CRASH_PAUSE:
 			hang();
 			break;
-		case STEP_CANCEL:
+		case CRASH_CANCEL:
 			QueryCancelPending = true;
 			InterruptPending = true;
 			break;
@@ -119,7 +119,7 @@ act(const char *name, bool before)
 }
 
 void
-sherman_step(const char *name, bool before)
+sherman_crash_point(const char *name, bool before)
 {
 	if (likely(debug_step == 0) || !is_meant())
 		return;
@@ -128,21 +128,21 @@ sherman_step(const char *name, bool before)
 }
 
 static void
-client_step(void *argument, const char *name, bool before)
+client_crash_point(void *argument, const char *name, bool before)
 {
-	sherman_step(name, before);
+	sherman_crash_point(name, before);
 }
 
 void
-sherman_steps_watch(void (*changed) (void))
+sherman_crash_points_watch(void (*changed) (void))
 {
 	steps.changed = changed;
 }
 
-TreeStep *
-sherman_client_step(void)
+TreeCrashPoint *
+sherman_client_crash_point(void)
 {
-	return debug_step == 0 ? NULL : client_step;
+	return debug_step == 0 ? NULL : client_crash_point;
 }
 
 /*
@@ -154,9 +154,9 @@ tell_commit(XactEvent event, void *argument)
 	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_COMMIT)
-		sherman_step("commit", event == XACT_EVENT_PRE_COMMIT);
+		sherman_crash_point("commit", event == XACT_EVENT_PRE_COMMIT);
 	else if (event == XACT_EVENT_PRE_PREPARE || event == XACT_EVENT_PREPARE)
-		sherman_step("prepare", event == XACT_EVENT_PRE_PREPARE);
+		sherman_crash_point("prepare", event == XACT_EVENT_PRE_PREPARE);
 }
 
 /* ---- the settings ---- */
@@ -182,7 +182,7 @@ show_passed(void)
 }
 
 void
-sherman_define_steps(void)
+sherman_define_crash_points(void)
 {
 	DefineCustomIntVariable("sherman.debug_step",
 							"For tests: the step of this process at which sherman.debug_action happens.",
@@ -192,7 +192,7 @@ sherman_define_steps(void)
 	DefineCustomEnumVariable("sherman.debug_action",
 							 "For tests: what happens at step sherman.debug_step.",
 							 NULL,
-							 &debug_action, STEP_CRASH, action_names,
+							 &debug_action, CRASH_KILL, action_names,
 							 PGC_SUSET, GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
 	DefineCustomStringVariable("sherman.debug_process",
 							   "For tests: the kind of processes that count their steps.",

@@ -261,7 +261,7 @@ sherman_define_settings(void)
 							 "partitions.",
 							 &sherman_constraints, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
-	sherman_define_steps();
+	sherman_define_crash_points();
 	/* Without preload the sizes stay placeholders: they are set in postgresql.conf, and no error then. */
 	if (process_shared_preload_libraries_in_progress)
 		MarkGUCPrefixReserved("sherman");

@@ -172,26 +172,26 @@ extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap
 
 /* ---- crash_points.c: crash points, for tests: what is installed for others has none ---- */
 #ifdef SHERMAN_PRODUCTION
-#define sherman_define_steps() ((void) 0)
-#define sherman_step(name, before) ((void) 0)
-#define sherman_client_step() NULL
+#define sherman_define_crash_points() ((void) 0)
+#define sherman_crash_point(name, before) ((void) 0)
+#define sherman_client_crash_point() NULL
 #else
-extern void sherman_define_steps(void);
+extern void sherman_define_crash_points(void);
 /* What is done right before or right behind this call outlives the process. Locks may be held; it does not jump. */
-extern void sherman_step(const char *name, bool before);
-/* What this process's client is to tell its steps; NULL: nobody counts them. */
-extern TreeStep *sherman_client_step(void);
-/* Has this called whenever steps begin to be counted, or are no more; in place of an earlier one. */
-extern void sherman_steps_watch(void (*changed) (void));
+extern void sherman_crash_point(const char *name, bool before);
+/* What this process's client is to tell its crash points; NULL: nobody counts them. */
+extern TreeCrashPoint *sherman_client_crash_point(void);
+/* Has this called whenever crash points begin to be counted, or are no more; in place of an earlier one. */
+extern void sherman_crash_points_watch(void (*changed) (void));
 #endif
 
-/* XLogFlush(), as a step. */
+/* XLogFlush(), as a crash point. */
 static inline void
 sherman_flush(XLogRecPtr end)
 {
-	sherman_step("flush of WAL", true);
+	sherman_crash_point("flush of WAL", true);
 	XLogFlush(end);
-	sherman_step("flush of WAL", false);
+	sherman_crash_point("flush of WAL", false);
 }
 
 #endif							/* SHERMAN_AM_H */

@@ -43,9 +43,9 @@ sherman_local_write(ShermanLocal *local)
 	local->magic = LOCAL_MAGIC;
 	local->version = LOCAL_VERSION;
 	local->checksum = local_checksum(local);
-	sherman_step("state file", true);
+	sherman_crash_point("state file", true);
 	written = sherman_file_write(SHERMAN_LOCAL_FILE, local, sizeof(*local));
-	sherman_step("state file", false);
+	sherman_crash_point("state file", false);
 	return written;
 }
 

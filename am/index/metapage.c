@@ -144,14 +144,14 @@ create_init_fork(Relation index, const ShermanMetaPage *meta)
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
 	PageSetChecksumInplace(page, 0);
-	sherman_step("init fork", true);
+	sherman_crash_point("init fork", true);
 	if (smgrnblocks(storage, INIT_FORKNUM) == 0)
 		smgrextend(storage, INIT_FORKNUM, 0, (char *) page, true);
 	else
 		smgrwrite(storage, INIT_FORKNUM, 0, (char *) page, true);
 	log_newpage(&storage->smgr_rnode.node, INIT_FORKNUM, 0, page, true);
 	smgrimmedsync(storage, INIT_FORKNUM);
-	sherman_step("init fork", false);
+	sherman_crash_point("init fork", false);
 	pfree(page);
 }
 
@@ -179,7 +179,7 @@ metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
 	Page		page = GenericXLogRegisterBuffer(state, buffer, GENERIC_XLOG_FULL_IMAGE);
 	XLogRecPtr	end;
 
-	sherman_step("metapage", true);
+	sherman_crash_point("metapage", true);
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
 	if (RelationUsesLocalBuffers(index))
@@ -188,7 +188,7 @@ metapage_write(Relation index, Buffer buffer, const ShermanMetaPage *meta)
 		smgrwrite(RelationGetSmgr(index), MAIN_FORKNUM, 0, (char *) page, true);
 	}
 	end = GenericXLogFinish(state);
-	sherman_step("metapage", false);
+	sherman_crash_point("metapage", false);
 	UnlockReleaseBuffer(buffer);
 	return end;
 }

@@ -274,9 +274,9 @@ connect_known(NodeConnection *mine, const ShermanNode *known)
 	mine->status = fabric_open(&options, &mine->fabric);
 	if (mine->status == FABRIC_OK)
 	{
-		sherman_step("connect", true);
+		sherman_crash_point("connect", true);
 		mine->status = connect_address(mine->fabric, known->address, &options, &endpoint);
-		sherman_step("connect", false);
+		sherman_crash_point("connect", false);
 	}
 	if (mine->status == FABRIC_OK && fabric_capabilities(endpoint)->node_uuid[0] == known->memory[0])
 		return endpoint;
@@ -423,13 +423,13 @@ sherman_connection_close(void)
 
 #ifndef SHERMAN_PRODUCTION
 /*
- * Steps are counted from now on, or not any more.
+ * Crash points are counted from now on, or not any more.
  */
 static void
-set_step(void)
+set_crash_point(void)
 {
 	if (connection.client != NULL)
-		tree_client_steps(connection.client, sherman_client_step());
+		tree_client_crash_points(connection.client, sherman_client_crash_point());
 }
 #endif
 
@@ -441,7 +441,7 @@ sherman_connection_client(void)
 		.environment = {
 			.now_us = now_us, .sleep = sleep_for, .wake = wake, .should_stop = should_stop,
 			.hold = hold, .resume = resume, .connect = connect_node,
-			.step = sherman_client_step()
+			.crash_point = sherman_client_crash_point()
 		},
 		.nodes = TREE_MAX_NODES,
 		.operation_timeout_ms = (uint32_t) sherman_operation_timeout_ms,
@@ -464,7 +464,7 @@ sherman_connection_client(void)
 	{
 		before_shmem_exit(connection_exit, (Datum) 0);
 #ifndef SHERMAN_PRODUCTION
-		sherman_steps_watch(set_step);
+		sherman_crash_points_watch(set_crash_point);
 #endif
 		pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 1);
 	}

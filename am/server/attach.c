@@ -300,9 +300,9 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		position = position_for_new(entry);
 	if (!sherman_recovery_check(position, &status, &member, failure) || !sherman_recovery_begin(failure))
 		return FABRIC_EXISTS;
-	sherman_step("attach", true);
+	sherman_crash_point("attach", true);
 	called = fabric_attach(endpoint, false, sherman_shared->launcher_nonce, &instance, &incarnation);
-	sherman_step("attach", false);
+	sherman_crash_point("attach", false);
 	if (called != FABRIC_OK)
 	{
 		sherman_describe_failure(failure, called, fabric);

@@ -72,7 +72,7 @@ access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	if ((client->doubt & 1ull << memory_node) != 0)
 		return access_doubt(client, memory_node);
 	credits = throttle_enter(client, count);
-	fabric = step_execute(client, endpoint, ops, count);
+	fabric = crash_point_execute(client, endpoint, ops, count);
 	throttle_leave(client, credits);
 	if (fabric == FABRIC_OK)
 	{

@@ -107,7 +107,7 @@ root_write(TreeClient *client, const DirectoryCreated *created, uint64_t place)
 
 		if (endpoint == NULL)
 			return client_away(client, memory_node);
-		status = step_execute(client, endpoint, &op, 1);
+		status = crash_point_execute(client, endpoint, &op, 1);
 		if (status == FABRIC_OK)
 		{
 			client_silence_ends(client);

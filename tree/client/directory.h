@@ -195,16 +195,16 @@ _Static_assert(sizeof(DirectoryDescended) <= FABRIC_MAX_CALL_BYTES, "the longest
 /* fabric_call(), of which the client's environment is told in a build for tests. */
 #ifdef SHERMAN_PRODUCTION
 static inline FabricStatus
-step_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method, const void *request,
-          uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
+crash_point_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method,
+                 const void *request, uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
 {
 	(void) client;
 	return fabric_call(endpoint, (uint16_t) method, request, request_bytes, reply, reply_bytes);
 }
 #else
-extern FabricStatus step_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method,
-                              const void *request, uint32_t request_bytes, void *reply,
-                              uint32_t *reply_bytes);
+extern FabricStatus crash_point_call(const TreeClient *client, FabricEndpoint *endpoint,
+                                     DirectoryMethod method, const void *request, uint32_t request_bytes,
+                                     void *reply, uint32_t *reply_bytes);
 #endif
 
 /*

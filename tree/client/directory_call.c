@@ -28,7 +28,7 @@ directory_call(TreeClient *client, uint32_t memory_node, DirectoryMethod method,
 		}
 		if (attempt > 0 && client_should_stop(client))
 			return client_fail(client, TREE_STOPPED, "stopped while a call was repeated");
-		status = step_call(client, endpoint, method, request, request_bytes, reply, &got);
+		status = crash_point_call(client, endpoint, method, request, request_bytes, reply, &got);
 		if (status != FABRIC_TIMED_OUT && status != FABRIC_STOPPED && status != FABRIC_LOST)
 			client_silence_ends(client);
 		switch (status)

@@ -101,7 +101,7 @@ chain_post(Wave *wave, WaveChain *chain)
 		chain->posted = fabric == FABRIC_OK;
 		/* It does not take this one at once: in parts, then. */
 		if (fabric == FABRIC_BUSY && !node_wait(wave, chain->memory_node))
-			fabric = step_execute(tree->client, chain_endpoint(wave, chain), chain->ops, chain->count);
+			fabric = crash_point_execute(tree->client, chain_endpoint(wave, chain), chain->ops, chain->count);
 	}
 	if (wave->statuses[chain->memory_node] != TREE_OK)
 		return;

@@ -177,7 +177,7 @@ offload_descend(Tree *tree, const TreeBound *bound, uint32_t level, uint64_t *po
 	/* READs will say so. */
 	if (endpoint == NULL || (client->doubt & 1ull << memory_node) != 0)
 		return TREE_NOT_FOUND;
-	status = step_call(client, endpoint, DIRECTORY_DESCEND, &request, sizeof(request), &answer, &got);
+	status = crash_point_call(client, endpoint, DIRECTORY_DESCEND, &request, sizeof(request), &answer, &got);
 	client->offloads.calls++;
 	found = status == FABRIC_OK && answer_has_place(tree, &answer, got);
 	*brought = found && answer_has_leaf(tree, &answer, got);

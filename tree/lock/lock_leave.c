@@ -64,7 +64,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 			state_replicas_doubt(client->shared, waiter->tree);
 			return TREE_OK;
 		}
-		fabric = step_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
+		fabric = crash_point_execute(client, endpoint, ops, waiter->next_word != 0 ? 2 : 1);
 		if (fabric == FABRIC_OK)
 		{
 			/*

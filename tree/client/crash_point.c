@@ -1,6 +1,6 @@
 /*
- * step.c
- *		Chains and calls as steps: whoever tests what an end or a pause between two of them leaves behind is told of each.
+ * crash_point.c
+ *		Chains and calls as crash points: whoever tests what an end or a pause between two of them leaves behind is told of each.
  */
 #include "tree/client/directory.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Room for the names of a chain's operations; a longer chain's name is cut. */
-#define STEP_NAME_BYTES 64
+#define CRASH_POINT_NAME_BYTES 64
 
 static const char *const opcode_names[] = {
 	[FABRIC_READ] = "READ",
@@ -36,36 +36,36 @@ static const char *const method_names[DIRECTORY_METHODS] = {
 static void
 tell(const TreeClient *client, const char *name, bool before)
 {
-	assert(client->options.environment.step != NULL);
+	assert(client->options.environment.crash_point != NULL);
 	assert(name != NULL);
-	client->options.environment.step(client->options.environment.argument, name, before);
+	client->options.environment.crash_point(client->options.environment.argument, name, before);
 }
 
 static void
-name_chain(const FabricOp *ops, int count, char name[STEP_NAME_BYTES])
+name_chain(const FabricOp *ops, int count, char name[CRASH_POINT_NAME_BYTES])
 {
 	size_t used = 0;
 
 	assert(count > 0);
 	assert(ops != NULL);
 	name[0] = '\0';
-	for (int i = 0; i < count && used < STEP_NAME_BYTES; i++)
-		used += (size_t) snprintf(name + used, STEP_NAME_BYTES - used, "%s%s", i == 0 ? "" : " ",
+	for (int i = 0; i < count && used < CRASH_POINT_NAME_BYTES; i++)
+		used += (size_t) snprintf(name + used, CRASH_POINT_NAME_BYTES - used, "%s%s", i == 0 ? "" : " ",
 		                          opcode_names[ops[i].opcode]);
 }
 
 FabricStatus
-step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count)
+crash_point_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count)
 {
-	char name[STEP_NAME_BYTES];
+	char name[CRASH_POINT_NAME_BYTES];
 	FabricStatus status;
 
-	if (client->options.environment.step == NULL)
+	if (client->options.environment.crash_point == NULL)
 		return fabric_execute(endpoint, ops, count);
 	name_chain(ops, count, name);
 	tell(client, name, true);
 	status = fabric_execute(endpoint, ops, count);
-	if (client->options.environment.step != NULL)
+	if (client->options.environment.crash_point != NULL)
 		tell(client, name, false);
 	return status;
 }
@@ -73,9 +73,9 @@ step_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, 
 FabricStatus
 step_post(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket)
 {
-	char name[STEP_NAME_BYTES];
+	char name[CRASH_POINT_NAME_BYTES];
 
-	if (client->options.environment.step != NULL)
+	if (client->options.environment.crash_point != NULL)
 	{
 		name_chain(ops, count, name);
 		tell(client, name, true);
@@ -87,9 +87,9 @@ FabricStatus
 step_wait(const TreeClient *client, FabricEndpoint *endpoint, uint64_t ticket, const FabricOp *ops, int count)
 {
 	FabricStatus status = fabric_wait(endpoint, ticket);
-	char name[STEP_NAME_BYTES];
+	char name[CRASH_POINT_NAME_BYTES];
 
-	if (client->options.environment.step != NULL)
+	if (client->options.environment.crash_point != NULL)
 	{
 		name_chain(ops, count, name);
 		tell(client, name, false);
@@ -98,24 +98,24 @@ step_wait(const TreeClient *client, FabricEndpoint *endpoint, uint64_t ticket, c
 }
 
 FabricStatus
-step_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method, const void *request,
-          uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
+crash_point_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method,
+                 const void *request, uint32_t request_bytes, void *reply, uint32_t *reply_bytes)
 {
 	FabricStatus status;
 
 	assert(method > 0 && method < DIRECTORY_METHODS);
 	assert(reply_bytes != NULL);
-	if (client->options.environment.step != NULL)
+	if (client->options.environment.crash_point != NULL)
 		tell(client, method_names[method], true);
 	status = fabric_call(endpoint, (uint16_t) method, request, request_bytes, reply, reply_bytes);
-	if (client->options.environment.step != NULL)
+	if (client->options.environment.crash_point != NULL)
 		tell(client, method_names[method], false);
 	return status;
 }
 
 void
-tree_client_steps(TreeClient *client, TreeStep *step)
+tree_client_crash_points(TreeClient *client, TreeCrashPoint *crash_point)
 {
 	assert(client != NULL);
-	client->options.environment.step = step;
+	client->options.environment.crash_point = crash_point;
 }
