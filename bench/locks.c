@@ -50,7 +50,7 @@ static void
 insert_all(int number, void *argument)
 {
 	const TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	Stage *stage = argument;
 	TreeCounters counters;
 	TestClient client;
@@ -68,7 +68,7 @@ insert_all(int number, void *argument)
 	{
 		TreeKey key = key_of(i);
 
-		require(tree_insert(tree, &key, &stamp, &hit), client.tree);
+		require(tree_insert(tree, &key, &wal, &hit), client.tree);
 	}
 	tree_client_counters(client.tree, &counters);
 	__atomic_fetch_add(&stage->sums[ACQUISITIONS], counters.lock_acquisitions + counters.handovers,

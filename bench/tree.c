@@ -228,11 +228,11 @@ int
 main(int count, char **arguments)
 {
 	bool replicas = has_word(count, arguments, "copies");
-	bool stamps = has_word(count, arguments, "stamps");
+	bool positions = has_word(count, arguments, "stamps");
 	uint32_t nodes = replicas ? 2 : 1;
 	uint64_t entries = count > 1 ? strtoull(arguments[1], NULL, 10) : 1000000;
 	TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeCounters before = {0};
 	TestInstance instance;
 	TestClient client;
@@ -255,8 +255,8 @@ main(int count, char **arguments)
 	{
 		TreeKey key = key_of(i);
 
-		stamp.lsn += stamps ? 1 : 0;
-		require(tree_insert(tree, &key, &stamp, &hit), client.tree);
+		wal.lsn += positions ? 1 : 0;
+		require(tree_insert(tree, &key, &wal, &hit), client.tree);
 	}
 	print_line("insert", began, entries, client.tree, &before);
 	bench_pass(look_up_all, tree, client.tree, entries, &before, "lookup");

@@ -17,7 +17,7 @@
  * covers.
  */
 #define CACHE_STRIDE 2048u
-#define STAMP_EPOCH 1u
+#define WAL_EPOCH 1u
 /* Of a leaf with cells of 16 bytes. */
 #define LEAF_BYTES 1024u
 /* Of a tree's handle: about what lies in front of its room for images. */
@@ -296,10 +296,10 @@ static void
 insert(Worker *worker, uint64_t number)
 {
 	TreeKey key = key_of(number);
-	TreeStamp stamp = {.epoch = STAMP_EPOCH};
+	TreeWalPosition wal = {.epoch = WAL_EPOCH};
 	bool hit;
 
-	require(tree_insert(worker->tree, &key, &stamp, &hit), &worker->client);
+	require(tree_insert(worker->tree, &key, &wal, &hit), &worker->client);
 }
 
 /* What made no chain took processor time alone, with the leaf that was looked at. */
@@ -391,7 +391,7 @@ work(void *argument)
 static void
 load(Worker *loader)
 {
-	TreeStamp stamp = {.epoch = STAMP_EPOCH};
+	TreeWalPosition wal = {.epoch = WAL_EPOCH};
 	TreeRecord *record = &run.records[loader->server];
 	TreeBulk *bulk;
 
@@ -405,7 +405,7 @@ load(Worker *loader)
 	require(tree_open(loader->client.tree, record->tree, record->root, &record->format, NULL, NULL,
 	                  &loader->tree),
 	        &loader->client);
-	require(tree_bulk_open(loader->tree, &stamp, &bulk), &loader->client);
+	require(tree_bulk_open(loader->tree, &wal, &bulk), &loader->client);
 	for (uint64_t number = 0; number < key_space(); number++)
 	{
 		TreeKey key = key_of(number);

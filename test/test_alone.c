@@ -17,7 +17,7 @@ insert_alone(Tree *tree, const TreeKey *key, bool *hit)
 {
 	bool alone;
 
-	assert_int_equal(tree_insert_alone(tree, key, &stamp, NULL, hit, &alone), TREE_OK);
+	assert_int_equal(tree_insert_alone(tree, key, &wal, NULL, hit, &alone), TREE_OK);
 	return alone;
 }
 
@@ -269,7 +269,7 @@ insert_permitted_pair(Tree *tree, uint32_t i, uint32_t *refusals)
 	permits.refused = i % 2 == 1;
 	for (int attempt = 0; attempt < 2 && !alone; attempt++)
 	{
-		assert_int_equal(tree_insert_alone(tree, &key, &stamp, &permit, &hit, &alone), TREE_OK);
+		assert_int_equal(tree_insert_alone(tree, &key, &wal, &permit, &hit, &alone), TREE_OK);
 		assert_false(permits.lasts);
 		*refusals += !alone;
 		permits.refused = permits.revoked_by_compare = false;
@@ -277,7 +277,7 @@ insert_permitted_pair(Tree *tree, uint32_t i, uint32_t *refusals)
 	assert_true(alone);
 	tied_string(old_string, i, 250);
 	key = text_key(old_string, 2 * i + 1);
-	assert_int_equal(tree_insert_alone(tree, &key, &stamp, &permit, &hit, &alone), TREE_OK);
+	assert_int_equal(tree_insert_alone(tree, &key, &wal, &permit, &hit, &alone), TREE_OK);
 	assert_int_equal(alone, i == 0);
 	if (!alone)
 		must_insert(tree, &key, false);

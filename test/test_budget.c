@@ -72,11 +72,11 @@ key_number(const TreeFormat *format, uint32_t i, uint8_t *image)
 }
 
 static void
-insert(Tree *tree, const TreeKey *key, const TreeStamp *stamp)
+insert(Tree *tree, const TreeKey *key, const TreeWalPosition *wal)
 {
 	bool hit;
 
-	assert_int_equal(tree_insert(tree, key, stamp, &hit), TREE_OK);
+	assert_int_equal(tree_insert(tree, key, wal, &hit), TREE_OK);
 	assert_false(hit);
 }
 
@@ -138,7 +138,7 @@ assert_plain(const Tree *tree, const Cost *cost, uint64_t header_bytes)
 static void
 test_inserts(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
 	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
@@ -154,7 +154,7 @@ test_inserts(void **state)
 			Cost cost;
 
 			cost_begin(&client, &cost);
-			insert(tree, &key, &stamp);
+			insert(tree, &key, &wal);
 			cost_end(&client, &cost);
 			if (tree->root_is_leaf || cost.tree.root_splits != 0)
 				continue;
@@ -188,7 +188,7 @@ test_inserts(void **state)
 static void
 test_stamp(void **state)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	Tree *tree = new_tree(&formats[0]);
 	uint8_t image[8];
 	Cost cost;
@@ -198,14 +198,14 @@ test_stamp(void **state)
 	for (uint32_t i = 0; i < 20; i++)
 	{
 		key = key_number(&formats[0], i, image);
-		insert(tree, &key, &stamp);
+		insert(tree, &key, &wal);
 	}
 	for (uint32_t i = 20; i < 40; i++)
 	{
-		stamp.lsn += i % 2;
+		wal.lsn += i % 2;
 		key = key_number(&formats[0], i, image);
 		cost_begin(&client, &cost);
-		insert(tree, &key, &stamp);
+		insert(tree, &key, &wal);
 		cost_end(&client, &cost);
 		assert_int_equal(cost.fabric.round_trips, 2);
 		assert_int_equal(cost.fabric.written_bytes, 2 * 8 + 16 + i % 2 * 16);
@@ -218,7 +218,7 @@ test_stamp(void **state)
 static void
 test_split_bytes(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	Tree *tree = new_tree(&formats[0]);
 	bool redo = fabric_capabilities(client.endpoints[0])->one_packet < tree->geometry.leaf_bytes;
 	uint64_t seen = 0;
@@ -232,7 +232,7 @@ test_split_bytes(void **state)
 		Cost cost;
 
 		cost_begin(&client, &cost);
-		insert(tree, &key, &stamp);
+		insert(tree, &key, &wal);
 		cost_end(&client, &cost);
 		if (cost.tree.leaf_splits == 0 || cost.tree.root_splits != 0 || cost.tree.inner_splits != 0)
 			continue;
@@ -260,7 +260,7 @@ look_up(TreeScan *scan, const Tree *tree, const TreeKey *key, bool expected)
 static void
 test_lookups(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
 	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
@@ -273,7 +273,7 @@ test_lookups(void **state)
 		{
 			TreeKey key = key_number(&formats[f], i, image);
 
-			insert(tree, &key, &stamp);
+			insert(tree, &key, &wal);
 		}
 		assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 		for (uint32_t i = 0; i < 8000; i++)
@@ -315,7 +315,7 @@ key_overflow(uint32_t i, uint8_t *longer)
 static void
 test_overflow(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	Tree *tree = new_tree(&formats[2]);
 	uint8_t longer[OVERFLOW_BYTES];
 	TreeScan *scan;
@@ -328,7 +328,7 @@ test_overflow(void **state)
 		uint64_t taken;
 
 		cost_begin(&client, &cost);
-		insert(tree, &key, &stamp);
+		insert(tree, &key, &wal);
 		cost_end(&client, &cost);
 		taken = cost.fabric.atomics - 2;
 		if (i == 0)
@@ -370,7 +370,7 @@ test_leaf_sums(void **state)
 {
 	const FabricFaultPlan torn = {.seed = 1, .tear_words = true};
 	uint64_t (*real_clock)(void *) = client.tree->options.environment.now_us;
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
 	(void) state;
 	client.tree->options.environment.now_us = slow_clock;
@@ -387,9 +387,9 @@ test_leaf_sums(void **state)
 			TreeKey key = key_number(&formats[f], i, image);
 			Cost cost;
 
-			stamp.lsn += i % 2;
+			wal.lsn += i % 2;
 			cost_begin(&client, &cost);
-			insert(tree, &key, &stamp);
+			insert(tree, &key, &wal);
 			cost_end(&client, &cost);
 			if (tree->root_is_leaf || cost.tree.leaf_splits != 0 || cost.fabric.atomics != 2)
 				continue;
@@ -428,7 +428,7 @@ static void
 handover_body(int number, void *argument)
 {
 	const TreeRecord *record = argument;
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	FabricFaultPlan plan = {.seed = (uint64_t) number + 1, .delay_max_us = 30};
 	TreeCounters before, after;
 	TestClient mine;
@@ -452,7 +452,7 @@ handover_body(int number, void *argument)
 		TreeKey key = key_number(&record->format, (i * 7 + (uint32_t) number) % 30, image);
 		bool hit;
 
-		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK || !hit)
+		if (tree_insert(tree, &key, &wal, &hit) != TREE_OK || !hit)
 			_exit(3);
 	}
 	tree_client_counters(mine.tree, &after);
@@ -468,7 +468,7 @@ handover_body(int number, void *argument)
 static void
 test_handover(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeRecord record;
 	TreeCounters sum;
 	uint64_t operations = CROWD * CROWD_OPERATIONS;
@@ -484,7 +484,7 @@ test_handover(void **state)
 		uint8_t image[8];
 		TreeKey key = key_number(&formats[0], i, image);
 
-		insert(tree, &key, &stamp);
+		insert(tree, &key, &wal);
 	}
 	memset(instance.scratch, 0, sizeof(TreeCounters));
 	instance.scratch[CROWD_BARRIER] = 0;

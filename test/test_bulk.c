@@ -22,10 +22,10 @@ add(Fixture *f, TreeBulk *bulk, uint64_t number, uint64_t tid)
 static void
 load(Fixture *f, uint64_t count)
 {
-	TreeStamp stamp = {.epoch = 3, .lsn = 777};
+	TreeWalPosition wal = {.epoch = 3, .lsn = 777};
 	TreeBulk *bulk;
 
-	require_ok(tree_bulk_open(f->tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f->tree, &wal, &bulk));
 	f->model.entries = malloc((count + 1) * sizeof(KeyEntry));
 	f->model.room = count + 1;
 	for (uint64_t i = 0; i < count; i++)
@@ -91,7 +91,7 @@ LOAD_SPACE(64_prefix, KEYSPACE_64_PREFIX, 4000)
 
 /* Separators are cut where that is allowed and two keys differ, and whole elsewhere. */
 static void
-load_keeps_stamp(void **state)
+load_keeps_wal_position(void **state)
 {
 	Fixture f;
 	const TreeBatch *batch;
@@ -113,13 +113,13 @@ load_keeps_stamp(void **state)
 static void
 load_refuses(void **state)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
 	Fixture f;
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_16);
-	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	require_ok(add(&f, bulk, 10, 5));
 	assert_int_equal(add(&f, bulk, 10, 5), TREE_INVALID);
 	assert_int_equal(add(&f, bulk, 10, 4), TREE_INVALID);
@@ -127,7 +127,7 @@ load_refuses(void **state)
 	tree_bulk_abandon(bulk);
 	compare_everything(&f, 10, 2);
 	insert(&f, 1, 1);
-	assert_int_equal(tree_bulk_open(f.tree, &stamp, &bulk), TREE_INVALID);
+	assert_int_equal(tree_bulk_open(f.tree, &wal, &bulk), TREE_INVALID);
 	fixture_close(&f);
 }
 
@@ -135,14 +135,14 @@ load_refuses(void **state)
 static void
 load_abandoned(void **state)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeStatistics statistics;
 	TreeBulk *bulk;
 	Fixture f;
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_64_OVERFLOW);
-	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	for (uint64_t i = 0; i < 20000; i++)
 		require_ok(add(&f, bulk, i, i));
 	tree_bulk_abandon(bulk);
@@ -157,7 +157,7 @@ load_abandoned(void **state)
 static void
 load_until_full(void **state)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TestNode small;
 	TestInstance two;
 	TestClient other;
@@ -174,7 +174,7 @@ load_until_full(void **state)
 	require_ok(tree_node_status(other.tree, 0, &before));
 	test_tree_create(&other, &keyspace(KEYSPACE_16)->format, &record);
 	require_ok(tree_open(other.tree, record.tree, record.root, &record.format, NULL, NULL, &tree));
-	require_ok(tree_bulk_open(tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(tree, &wal, &bulk));
 	for (uint64_t i = 0; status == TREE_OK && i < 10000000; i++)
 	{
 		KeyEntry entry = entry_of(i, i);
@@ -198,7 +198,7 @@ load_until_full(void **state)
 static void
 load_two_nodes(void **state)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TestNode nodes[2];
 	TestInstance two;
 	TestClient other;
@@ -217,7 +217,7 @@ load_two_nodes(void **state)
 	test_client_open(&other, &two, 0);
 	test_tree_create(&other, &keyspace(KEYSPACE_16)->format, &record);
 	require_ok(tree_open(other.tree, record.tree, record.root, &record.format, NULL, NULL, &tree));
-	require_ok(tree_bulk_open(tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(tree, &wal, &bulk));
 	for (uint64_t i = 0; i < count; i++)
 	{
 		KeyEntry entry = entry_of(i, i);
@@ -261,7 +261,7 @@ load_two_nodes(void **state)
 static void
 load_writes_once(void **state)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	uint64_t count = 200000, leaves;
 	TreeCounters before, after;
 	TreeBulk *bulk;
@@ -272,7 +272,7 @@ load_writes_once(void **state)
 	fixture_open(&f, KEYSPACE_16);
 	memset(&key, 0, sizeof(key));
 	tree_counters(f.tree, &before);
-	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	for (uint64_t i = 0; i < count; i++)
 	{
 		key.norm[0] = i;
@@ -296,7 +296,7 @@ main(void)
 		cmocka_unit_test(load_16),          cmocka_unit_test(load_32_whole),
 		cmocka_unit_test(load_32_tied),     cmocka_unit_test(load_32_prefix),
 		cmocka_unit_test(load_64_overflow), cmocka_unit_test(load_64_full),
-		cmocka_unit_test(load_64_prefix),   cmocka_unit_test(load_keeps_stamp),
+		cmocka_unit_test(load_64_prefix),   cmocka_unit_test(load_keeps_wal_position),
 		cmocka_unit_test(load_refuses),     cmocka_unit_test(load_abandoned),
 		cmocka_unit_test(load_until_full),  cmocka_unit_test(load_two_nodes),
 		cmocka_unit_test(load_writes_once),

@@ -746,7 +746,7 @@ descend(Tree *tree, uint64_t number)
 static void
 test_filler_of_root_dies(void **state)
 {
-	static const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	static const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	uint64_t image[NODE_MAX_BYTES / 8];
 	FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = INNER_BYTES, .buffer = image};
 	TestNode node;
@@ -767,7 +767,7 @@ test_filler_of_root_dies(void **state)
 	/* Two levels: the root is the only inner node. */
 	for (uint64_t i = 0; i < 100; i++)
 		assert_int_equal(
-			tree_insert(tree, &(TreeKey){.norm = {i}, .block = (uint32_t) i, .offset = 1}, &stamp, &hit),
+			tree_insert(tree, &(TreeKey){.norm = {i}, .block = (uint32_t) i, .offset = 1}, &wal, &hit),
 			TREE_OK);
 	assert_int_equal(descend(tree, 50), 0);
 	op.offset = pointer_offset(record.root);
@@ -786,7 +786,7 @@ test_filler_of_root_dies(void **state)
 	{
 		assert_int_equal(descend(tree, i), 1);
 		assert_int_equal(
-			tree_insert(tree, &(TreeKey){.norm = {i}, .block = (uint32_t) i, .offset = 1}, &stamp, &hit),
+			tree_insert(tree, &(TreeKey){.norm = {i}, .block = (uint32_t) i, .offset = 1}, &wal, &hit),
 			TREE_OK);
 		assert_true(hit);
 	}

@@ -132,7 +132,7 @@ insert(Tree *tree, uint64_t number, uint32_t tid)
 	TreeKey key = number_key(number, tid);
 	bool hit;
 
-	return tree_insert(tree, &key, &stamp, &hit);
+	return tree_insert(tree, &key, &wal, &hit);
 }
 
 static bool

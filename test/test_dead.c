@@ -61,7 +61,7 @@ mark_first(Tree *tree, const Read *read, int count)
 {
 	int marked;
 
-	assert_int_equal(tree_mark_dead(tree, &read->leaf, read->first, count, &stamp, &marked), TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &read->leaf, read->first, count, &wal, &marked), TREE_OK);
 	return marked;
 }
 
@@ -113,7 +113,7 @@ test_kept_until_proven(void **state)
 	for (int f = 0; f < 4; f++)
 	{
 		void (*insert)(Tree *, uint32_t, uint32_t) = f < 2 ? insert_numbers : insert_strings;
-		TreeStamp before = {.epoch = stamp.epoch, .lsn = stamp.lsn - 1};
+		TreeWalPosition before = {.epoch = wal.epoch, .lsn = wal.lsn - 1};
 		TreeRecord record;
 		Tree *tree = new_tree(formats[f], &record);
 		TreeCounters counters;
@@ -134,7 +134,7 @@ test_kept_until_proven(void **state)
 		check(tree, 370, 30);
 
 		/* What is proven goes with the next rewrite of its leaf. */
-		tree_removal_proven(tree, &stamp);
+		tree_removal_proven(tree, &wal);
 		tree_removal_proven(tree, &before);
 		insert(tree, 400, 3000);
 		assert_int_equal(count_all(tree), 2970);
@@ -146,7 +146,7 @@ test_kept_until_proven(void **state)
 static void
 test_proven_go(void **state)
 {
-	TreeStamp later = {.epoch = stamp.epoch + 1, .lsn = 1};
+	TreeWalPosition later = {.epoch = wal.epoch + 1, .lsn = 1};
 
 	(void) state;
 	for (int pass = 0; pass < 2; pass++)
@@ -160,7 +160,7 @@ test_proven_go(void **state)
 		read_all(tree, &read);
 		assert_int_equal(mark_first(tree, &read, 40), 40);
 		/* By the LSN, or as marks of an epoch that has ended. */
-		tree_removal_proven(tree, pass == 0 ? &stamp : &later);
+		tree_removal_proven(tree, pass == 0 ? &wal : &later);
 		insert_numbers(tree, 50, 90);
 		check(tree, 50, 0);
 		tree_counters(tree, &counters);
@@ -228,7 +228,7 @@ full_leaf(void *argument, TreeFullLeaf *leaf)
 		assert_false(tree_leaf_unchanged(full->tree, &leaf->leaf));
 	}
 	if (full->prove)
-		tree_removal_proven(full->tree, &stamp);
+		tree_removal_proven(full->tree, &wal);
 	return full->answer;
 }
 

@@ -160,7 +160,7 @@ insert_last(Tree *tree)
 	TreeKey key = number_key(scramble(500), 500);
 	bool hit;
 
-	return tree_insert(tree, &key, &stamp, &hit);
+	return tree_insert(tree, &key, &wal, &hit);
 }
 
 /*

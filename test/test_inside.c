@@ -71,7 +71,7 @@ compare_outer(void *argument, const TreeBound *bound, const TreeKey *entry)
 	key.image = (const uint8_t *) "x";
 	key.image_bytes = 1;
 	if (asked % 50 == 0)
-		refused = tree_insert(outer, &key, &stamp, &hit);
+		refused = tree_insert(outer, &key, &wal, &hit);
 	if (jumps && asked % 3 == 0)
 	{
 		int calls = tree_client_calls(client.tree);

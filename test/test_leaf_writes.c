@@ -129,7 +129,7 @@ test_doubt(void **state)
 	assert_int_equal(trips(&mine, 1000, false), 1);
 	assert_int_equal(trips(&mine, 1000, false), 0);
 	when(&second, true, "WRITE", lose_chain);
-	assert_int_equal(tree_insert(theirs.tree, &key, &stamp, &hit), TREE_UNREACHABLE);
+	assert_int_equal(tree_insert(theirs.tree, &key, &wal, &hit), TREE_UNREACHABLE);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(trips(&mine, 1000, false), 1);
 	/* Its channel has ended with the memory node. */
@@ -463,7 +463,7 @@ crowd_body(int number, void *argument)
 
 		if (writes)
 		{
-			demand(tree_insert(hand.tree, &key, &stamp, &hit) == TREE_OK && !hit);
+			demand(tree_insert(hand.tree, &key, &wal, &hit) == TREE_OK && !hit);
 			__atomic_store_n(done, i + 1, __ATOMIC_RELEASE);
 		}
 		else if (written > 0)

@@ -35,13 +35,13 @@ static TreeStatus
 insert_quietly(Fixture *f, uint64_t number, uint64_t tid)
 {
 	KeyEntry entry = entry_of(number, tid);
-	TreeStamp stamp = {.epoch = 1, .lsn = 2000};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 2000};
 	KeyImage image;
 	TreeKey key;
 	bool hit;
 
 	keyspace_key(f->space, &entry, &image, &key);
-	return tree_insert(f->tree, &key, &stamp, &hit);
+	return tree_insert(f->tree, &key, &wal, &hit);
 }
 
 static void
@@ -133,9 +133,9 @@ prepare_nothing(Fixture *f)
 static TreeStatus
 run_bulk(Fixture *f)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
-	TreeStatus status = tree_bulk_open(f->tree, &stamp, &bulk);
+	TreeStatus status = tree_bulk_open(f->tree, &wal, &bulk);
 
 	if (status != TREE_OK)
 		return status;

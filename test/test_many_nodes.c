@@ -73,11 +73,11 @@ key_of(uint64_t number)
 static void
 fill(Tree *tree, uint64_t loaded, uint64_t inserted)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
 	bool hit;
 
-	assert_int_equal(tree_bulk_open(tree, &stamp, &bulk), TREE_OK);
+	assert_int_equal(tree_bulk_open(tree, &wal, &bulk), TREE_OK);
 	for (uint64_t i = 0; i < loaded; i++)
 	{
 		TreeKey key = key_of(2 * i);
@@ -89,7 +89,7 @@ fill(Tree *tree, uint64_t loaded, uint64_t inserted)
 	{
 		TreeKey key = key_of(2 * i + 1);
 
-		assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+		assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_OK);
 	}
 }
 

@@ -577,7 +577,7 @@ generations_rise(void **state)
 	bool unchanged;
 	int marked;
 	TreeDead dead;
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_16);
@@ -593,7 +593,7 @@ generations_rise(void **state)
 	{
 		require_ok(tree_batch_unchanged(f.scan, batch, &unchanged));
 		assert_false(unchanged);
-		require_ok(tree_mark_dead(f.tree, &batch->leaf, &dead, 1, &stamp, &marked));
+		require_ok(tree_mark_dead(f.tree, &batch->leaf, &dead, 1, &wal, &marked));
 		assert_int_equal(marked, 0);
 		if (round == 0)
 			fill(&f, 0, ENTRIES);
@@ -620,7 +620,7 @@ static Returner returner;
 static void
 see_empty_leaf(Other *other, TreeLeafSeen *leaf)
 {
-	static const TreeEnds lost = {.epoch = UINT32_MAX, .first = 1, .count = 1, .limit = {0}};
+	static const TreeWalLimits lost = {.epoch = UINT32_MAX, .first = 1, .count = 1, .limit = {0}};
 	const TreeBatch *batch;
 
 	other->tree->geometry.ends = &lost;
@@ -644,7 +644,7 @@ chains_of(const Other *other)
 static void
 return_to_leaf(void *argument, const char *name, bool before)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	const TreeDead dead = {.block = 0, .offset = 1, .cell = 0};
 	uint64_t chains = chains_of(&returner.other);
 	int marked;
@@ -655,9 +655,9 @@ return_to_leaf(void *argument, const char *name, bool before)
 	if (!before || strcmp(name, "WRITE") != 0 || returner.returns++ > 0)
 		return;
 	assert_false(tree_leaf_unchanged(returner.other.tree, &returner.leaf));
-	require_ok(tree_mark_dead(returner.other.tree, &returner.leaf, &dead, 1, &stamp, &marked));
+	require_ok(tree_mark_dead(returner.other.tree, &returner.leaf, &dead, 1, &wal, &marked));
 	assert_int_equal(marked, 0);
-	require_ok(tree_heal_leaf(returner.other.tree, &returner.leaf, NULL, 0, &stamp, &healed));
+	require_ok(tree_heal_leaf(returner.other.tree, &returner.leaf, NULL, 0, &wal, &healed));
 	assert_false(healed);
 	assert_int_equal(chains_of(&returner.other), chains);
 }

@@ -122,11 +122,11 @@ key_of(uint64_t number)
 static TreeStatus
 insert(Tree *tree, uint64_t number)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeKey key = key_of(number);
 	bool hit;
 
-	return tree_insert(tree, &key, &stamp, &hit);
+	return tree_insert(tree, &key, &wal, &hit);
 }
 
 /* Bytes of all trees at each memory node; how many memory nodes have some. */
@@ -190,10 +190,10 @@ test_connects_on_use(void **state)
 static void
 load(Tree *tree, uint64_t count)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
 
-	assert_int_equal(tree_bulk_open(tree, &stamp, &bulk), TREE_OK);
+	assert_int_equal(tree_bulk_open(tree, &wal, &bulk), TREE_OK);
 	for (uint64_t i = 0; i < count; i++)
 	{
 		TreeKey key = key_of(i);

@@ -288,13 +288,13 @@ test_stray(void **state)
 static bool
 insert_entry(Fixture *f, const KeyEntry *entry)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1000};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	KeyImage image;
 	TreeKey key;
 	bool hit;
 
 	keyspace_key(f->space, entry, &image, &key);
-	require_ok(tree_insert(f->tree, &key, &stamp, &hit));
+	require_ok(tree_insert(f->tree, &key, &wal, &hit));
 	return hit;
 }
 
@@ -302,12 +302,12 @@ insert_entry(Fixture *f, const KeyEntry *entry)
 static void
 load_model(Fixture *f)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
 	KeyImage image;
 	TreeKey key;
 
-	require_ok(tree_bulk_open(f->tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f->tree, &wal, &bulk));
 	for (uint64_t i = 0; i < f->model.count; i++)
 	{
 		keyspace_key(f->space, &f->model.entries[i], &image, &key);

@@ -100,7 +100,7 @@ write_number(uint64_t number, uint32_t tid)
 	TreeKey key = number_key(number, tid);
 	bool hit;
 
-	assert_int_equal(tree_insert(written, &key, &stamp, &hit), TREE_OK);
+	assert_int_equal(tree_insert(written, &key, &wal, &hit), TREE_OK);
 	assert_false(hit);
 }
 
@@ -339,7 +339,7 @@ write_crowd(Tree *tree, uint32_t first)
 		uint64_t found, all;
 		bool hit;
 
-		REQUIRE(tree_insert(tree, &key, &stamp, &hit) == TREE_OK && !hit, "not as it must be");
+		REQUIRE(tree_insert(tree, &key, &wal, &hit) == TREE_OK && !hit, "not as it must be");
 		found = __atomic_load_n(mark_word(tree_inserted_leaf(tree)), __ATOMIC_SEQ_CST);
 		all = __atomic_load_n(mark_word(TREE_LEAF_ALL), __ATOMIC_SEQ_CST);
 		instance.scratch[WORD_ENTRIES + 2 * i] = found > all ? found : all;

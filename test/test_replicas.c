@@ -300,14 +300,14 @@ test_one_tears(void **state)
 static void
 test_build(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 1000};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	TreeBulk *bulk;
 	Fixture f;
 
 	(void) state;
 	start(NULL);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
-	require_ok(tree_bulk_open(f.tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	for (uint64_t i = 0; i < MANY; i++)
 	{
 		KeyEntry entry = entry_of(i / 2, i);
@@ -680,7 +680,7 @@ lose(uint32_t number, uint64_t n)
 static void
 test_lost_chains(void **state)
 {
-	const TreeStamp stamp = {.epoch = 1, .lsn = 2000};
+	const TreeWalPosition wal = {.epoch = 1, .lsn = 2000};
 	const TreeBatch *batch;
 	uint64_t marks = 0;
 	Fixture f;
@@ -706,7 +706,7 @@ test_lost_chains(void **state)
 		int marked;
 
 		lose(tree_home(f.record.root), (uint64_t) (1 + i % 6));
-		require_ok(tree_mark_dead(f.tree, &batch->leaf, &dead, 1, &stamp, &marked));
+		require_ok(tree_mark_dead(f.tree, &batch->leaf, &dead, 1, &wal, &marked));
 		lose(tree_home(f.record.root), 0);
 		assert_int_equal(compare(&f, false), 0);
 		marks += (uint64_t) marked;

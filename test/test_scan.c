@@ -129,10 +129,10 @@ scan_by_comparator(void **state)
 static void
 load_pairs(Fixture *f, uint64_t count)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1000};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	TreeBulk *bulk;
 
-	require_ok(tree_bulk_open(f->tree, &stamp, &bulk));
+	require_ok(tree_bulk_open(f->tree, &wal, &bulk));
 	for (uint64_t i = 0; i < count; i++)
 	{
 		KeyEntry entry = entry_of(i - i % 2, i);

@@ -249,7 +249,7 @@ test_removed(void **state)
 static void
 test_dead(void **state)
 {
-	const TreeStamp dead_stamp = {.epoch = 7, .lsn = 2000};
+	const TreeWalPosition dead_set_wal_position = {.epoch = 7, .lsn = 2000};
 	TreeBound low, high;
 	const TreeBatch *batch;
 	TreeKey key;
@@ -273,7 +273,7 @@ test_dead(void **state)
 	assert_int_equal(tree_scan_next(scan, &batch), TREE_OK);
 	dead = (TreeDead){
 		.block = batch->entries[0].block, .offset = batch->entries[0].offset, .cell = batch->entries[0].cell};
-	assert_int_equal(tree_mark_dead(tree, &batch->leaf, &dead, 1, &dead_stamp, &marked), TREE_OK);
+	assert_int_equal(tree_mark_dead(tree, &batch->leaf, &dead, 1, &dead_set_wal_position, &marked), TREE_OK);
 	assert_int_equal(marked, 1);
 	find(&key, false);
 	end();

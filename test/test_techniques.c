@@ -241,7 +241,7 @@ crowd_body(int number, void *argument)
 		TreeKey key = number_key(tid, tid);
 		bool hit;
 
-		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK || !hit)
+		if (tree_insert(tree, &key, &wal, &hit) != TREE_OK || !hit)
 			_exit(3);
 	}
 	tree_client_counters(mine.tree, &after);
@@ -417,7 +417,7 @@ credits_body(int number, void *argument)
 
 	test_client_open(&mine, &instance, (uint32_t) number + 1);
 	tree = open_tree(&mine, record);
-	if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK || hit)
+	if (tree_insert(tree, &key, &wal, &hit) != TREE_OK || hit)
 		_exit(2);
 	__atomic_store_n(&instance.scratch[CREDITS_DONE], 1, __ATOMIC_SEQ_CST);
 	tree_close(tree);

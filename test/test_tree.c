@@ -41,12 +41,12 @@ test_invalid(void **state)
 
 	(void) state;
 	key.offset = 0;
-	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_INVALID);
+	assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_INVALID);
 	key.offset = 4096;
-	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_INVALID);
+	assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_INVALID);
 	key = number_key(1, 1);
 	key.image_bytes = 1;
-	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_INVALID);
+	assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_INVALID);
 	bad.lossless = false;
 	assert_int_equal(tree_open(client.tree, record.tree, record.root, &bad, compare_text, NULL, &other),
 	                 TREE_INVALID);
@@ -329,8 +329,8 @@ test_stamps(void **state)
 	TreeRecord record;
 	Tree *tree = new_tree(&narrow, &record);
 	uint64_t image[NODE_MAX_BYTES / 8];
-	TreeStamp now = {.epoch = 3, .lsn = 500};
-	TreeEnds ends = {.epoch = 3};
+	TreeWalPosition now = {.epoch = 3, .lsn = 500};
+	TreeWalLimits ends = {.epoch = 3};
 	TreeCounters counters;
 	TreeKey key = number_key(1, 1);
 	WalkResult result;
@@ -351,14 +351,14 @@ test_stamps(void **state)
 	tree_counters(tree, &counters);
 	assert_int_equal(counters.stamp_writes, 1);
 	/* The WAL of epoch 3 ended in front of the stamp. */
-	ends = (TreeEnds){.epoch = 5, .first = 3, .count = 2, .limit = {450, 600}};
+	ends = (TreeWalLimits){.epoch = 5, .first = 3, .count = 2, .limit = {450, 600}};
 	now.epoch = 5;
 	key = number_key(3, 3);
 	assert_int_equal(tree_insert(tree, &key, &now, &hit), TREE_OK);
 	assert_int_equal(access_read_node(tree, tree->root, 0, image), TREE_OK);
 	assert_int_equal(image[HEADER_LSN], 400);
 	assert_int_equal(image[HEADER_EPOCH], 3ull << 32 | 5);
-	ends = (TreeEnds){.epoch = 6, .first = 3, .count = 3, .limit = {450, 600, 600}};
+	ends = (TreeWalLimits){.epoch = 6, .first = 3, .count = 3, .limit = {450, 600, 600}};
 	now.epoch = 6;
 	for (uint32_t i = 4; i < 70; i++)
 	{

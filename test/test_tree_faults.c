@@ -26,7 +26,7 @@ jump_insert(Tree *tree, uint32_t i, int after, bool expected_hit)
 	tied_string(string, i, i % 2 == 0 ? 200 : 60);
 	key = text_key(string, i);
 	jump_after = after;
-	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+	assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_OK);
 	jump_after = 0;
 	if (expected_hit)
 		assert_true(hit);
@@ -305,7 +305,7 @@ death_body(int number, void *argument)
 
 		if (will_split(tree, &key) && fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
 			_exit(2);
-		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK)
+		if (tree_insert(tree, &key, &wal, &hit) != TREE_OK)
 			_exit(3);
 		__atomic_store_n(&instance.scratch[0], (uint64_t) tid + 1, __ATOMIC_SEQ_CST);
 	}
@@ -632,7 +632,7 @@ insert_in_crowd(uint32_t times)
 	crowd.left = times;
 	crowd.cuts = client.tree->counters.undecided_cuts;
 	compare_hook = crowd_is_faster;
-	status = tree_insert(crowd.mine, &key, &stamp, &hit);
+	status = tree_insert(crowd.mine, &key, &wal, &hit);
 	compare_hook = NULL;
 	assert_int_equal(instance.environment->slots[0].holds, 0);
 	return status;
@@ -775,7 +775,7 @@ test_fences_move(void **state)
 	client.tree->options.operation_timeout_ms = 600000;
 	fence_move();
 	compare_hook = fence_moves;
-	assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+	assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_OK);
 	compare_hook = NULL;
 	client.tree->options.operation_timeout_ms = patience;
 	assert_int_equal(fences.left, 0);
@@ -919,7 +919,7 @@ test_full(void **state)
 	{
 		TreeKey key = number_key(scramble(tid), tid);
 
-		status = tree_insert(tree, &key, &stamp, &hit);
+		status = tree_insert(tree, &key, &wal, &hit);
 		if (status != TREE_OK)
 			break;
 		tid++;
@@ -933,7 +933,7 @@ test_full(void **state)
 	{
 		TreeKey key = number_key(scramble(i), i);
 
-		assert_int_equal(tree_insert(tree, &key, &stamp, &hit), TREE_OK);
+		assert_int_equal(tree_insert(tree, &key, &wal, &hit), TREE_OK);
 		assert_true(hit);
 	}
 	verify_tids(tree, tid, &result);
@@ -960,7 +960,7 @@ crowd_body(int number, void *argument)
 		uint32_t tid = i * 4 + (uint32_t) number;
 		TreeKey key = number_key(number % 2 == 0 ? scramble(tid) : tid, tid);
 		bool hit;
-		TreeStatus status = tree_insert(tree, &key, &stamp, &hit);
+		TreeStatus status = tree_insert(tree, &key, &wal, &hit);
 
 		if (status != TREE_OK || hit)
 		{
@@ -1014,7 +1014,7 @@ delayed_body(int number, void *argument)
 		TreeKey key = number_key(tid, tid);
 		bool hit;
 
-		if (tree_insert(tree, &key, &stamp, &hit) != TREE_OK || hit)
+		if (tree_insert(tree, &key, &wal, &hit) != TREE_OK || hit)
 			_exit(3);
 	}
 	tree_close(tree);

@@ -14,13 +14,13 @@
 #include "support/tree_fixture.h"
 
 /* Epoch 1 ended at LSN 100 and epoch 2, clean, at 300; epoch 3 ended at 400, but later 4 at 350; 5 is in use. */
-static const TreeEnds ends = {.epoch = 5, .first = 1, .count = 4, .limit = {100, UINT64_MAX, 350, 350}};
+static const TreeWalLimits ends = {.epoch = 5, .first = 1, .count = 4, .limit = {100, UINT64_MAX, 350, 350}};
 
 /* Whether a root leaf with this stamp is unverified. */
 static bool
 stamped(uint32_t epoch, uint64_t lsn)
 {
-	TreeStamp at = {epoch, lsn};
+	TreeWalPosition at = {epoch, lsn};
 	TreeRecord record;
 	Tree *tree = new_tree(&narrow, &record);
 	TreeKey key = number_key(1, 1);
@@ -42,7 +42,7 @@ stamped(uint32_t epoch, uint64_t lsn)
 static void
 test_limits(void **state)
 {
-	TreeEnds later = {.epoch = 9, .first = 7, .count = 2, .limit = {100, 200}};
+	TreeWalLimits later = {.epoch = 9, .first = 7, .count = 2, .limit = {100, 200}};
 	NodeGeometry g = node_geometry(&narrow);
 
 	(void) state;
@@ -55,18 +55,18 @@ test_limits(void **state)
 	assert_false(stamped(5, 1000));
 	assert_true(stamped(6, 1));
 	/* Without ends everything is proven; epochs that are merged are judged by the first. */
-	assert_true(stamp_is_proven(&g, 6, 1000));
+	assert_true(wal_position_is_proven(&g, 6, 1000));
 	g.ends = &later;
-	assert_true(stamp_is_proven(&g, 3, 100));
-	assert_false(stamp_is_proven(&g, 3, 101));
-	assert_false(stamp_is_proven(&g, 7, 101));
-	assert_true(stamp_is_proven(&g, 8, 200));
-	assert_true(stamp_is_proven(&g, 0, 1000));
+	assert_true(wal_position_is_proven(&g, 3, 100));
+	assert_false(wal_position_is_proven(&g, 3, 101));
+	assert_false(wal_position_is_proven(&g, 7, 101));
+	assert_true(wal_position_is_proven(&g, 8, 200));
+	assert_true(wal_position_is_proven(&g, 0, 1000));
 }
 
 /* Numbers [from, to) with TIDs of the same number. */
 static void
-insert_at(Tree *tree, uint32_t from, uint32_t to, TreeStamp at)
+insert_at(Tree *tree, uint32_t from, uint32_t to, TreeWalPosition at)
 {
 	for (uint32_t i = from; i < to; i++)
 	{
@@ -115,9 +115,9 @@ see(Tree *tree)
 	return seen;
 }
 
-static const TreeStamp lost = {.epoch = 3, .lsn = 500};
-static const TreeStamp kept = {.epoch = 3, .lsn = 300};
-static const TreeStamp now = {.epoch = 5, .lsn = 400};
+static const TreeWalPosition lost = {.epoch = 3, .lsn = 500};
+static const TreeWalPosition kept = {.epoch = 3, .lsn = 300};
+static const TreeWalPosition now = {.epoch = 5, .lsn = 400};
 
 /* Inserts and splits hand the doubt on; leaves that were proven stay so. */
 static void

@@ -151,22 +151,22 @@ static void
 try_insert(Fixture *f, uint32_t number, bool alone)
 {
 	KeyEntry entry = entry_of(number, number + ENTRIES);
-	TreeStamp stamp = {.epoch = 1, .lsn = number};
+	TreeWalPosition wal = {.epoch = 1, .lsn = number};
 	KeyImage image;
 	TreeKey key;
 	bool hit, is_alone;
 
 	keyspace_key(f->space, &entry, &image, &key);
-	assert_ended(alone ? tree_insert_alone(f->tree, &key, &stamp, NULL, &hit, &is_alone)
-	                   : tree_insert(f->tree, &key, &stamp, &hit));
+	assert_ended(alone ? tree_insert_alone(f->tree, &key, &wal, NULL, &hit, &is_alone)
+	                   : tree_insert(f->tree, &key, &wal, &hit));
 }
 
 /* Scans, as healers do, heals what is in doubt, and marks what it finds as dead. */
 static void
 try_scan(Fixture *f, TreeDirection direction)
 {
-	static const TreeEnds lost = {.epoch = 9, .first = 1, .count = 1, .limit = {ENTRIES / 2}};
-	static const TreeStamp stamp = {.epoch = 9, .lsn = 1};
+	static const TreeWalLimits lost = {.epoch = 9, .first = 1, .count = 1, .limit = {ENTRIES / 2}};
+	static const TreeWalPosition wal = {.epoch = 9, .lsn = 1};
 	const TreeBatch *batch;
 	TreeStatus status;
 	TreeKey key;
@@ -188,9 +188,9 @@ try_scan(Fixture *f, TreeDirection direction)
 			(void) tree_batch_key(f->scan, batch, i, &key);
 		assert_ended(tree_batch_unchanged(f->scan, batch, &unchanged));
 		if (batch->count > 0 && !batch->unverified)
-			assert_ended(tree_mark_dead(f->tree, &batch->leaf, &dead, 1, &stamp, &marked));
+			assert_ended(tree_mark_dead(f->tree, &batch->leaf, &dead, 1, &wal, &marked));
 		else if (batch->unverified)
-			assert_ended(tree_heal_leaf(f->tree, &batch->leaf, &dead, batch->count > 0, &stamp, &healed));
+			assert_ended(tree_heal_leaf(f->tree, &batch->leaf, &dead, batch->count > 0, &wal, &healed));
 	}
 	assert_ended(status);
 	f->tree->geometry.ends = NULL;

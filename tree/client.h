@@ -225,28 +225,28 @@ extern void tree_shared_reset(TreeShared *shared);
 extern void tree_node_close(TreeShared *shared, uint32_t node);
 
 /* ------------------------------------------------------------------------------------------------
- * What stamps prove.  A leaf's stamp (epoch, LSN) says how far the WAL went when its last entry was added; where
+ * What WAL positions prove.  A leaf's WAL position (epoch, LSN) says how far the WAL went when its last entry was added; where
  * the WAL of an epoch was lost behind some LSN, entries of leaves with a higher one may have no row.
  */
 
 /* Epochs that are judged one by one; those before them by the first. */
-#define TREE_ENDS_MAX 64
+#define TREE_WAL_LIMITS_MAX 64
 
-typedef struct TreeEnds
+typedef struct TreeWalLimits
 {
-	uint32_t epoch; /* in use: its stamps need no proof */
+	uint32_t epoch; /* in use: its positions need no proof */
 	uint32_t first; /* epoch that limit[0] is of, and of those before it */
 	uint32_t count;
 	uint32_t reserved;
-	uint64_t limit[TREE_ENDS_MAX]; /* by epoch: stamps up to this LSN are proven; UINT64_MAX: all */
-} TreeEnds;
+	uint64_t limit[TREE_WAL_LIMITS_MAX]; /* by epoch: positions up to this LSN are proven; UINT64_MAX: all */
+} TreeWalLimits;
 
 /*
- * Whether the WAL of the stamp's epoch went as far as its LSN, and no later start began before it.  Epoch 0: never
- * stamped.
+ * Whether the WAL of that epoch went as far as its LSN, and no later start began before it.  Epoch 0: there is
+ * none.
  */
 static inline bool
-tree_stamp_is_proven(const TreeEnds *ends, uint32_t epoch, uint64_t lsn)
+tree_wal_position_is_proven(const TreeWalLimits *ends, uint32_t epoch, uint64_t lsn)
 {
 	uint32_t i = epoch < ends->first ? 0 : epoch - ends->first;
 
@@ -288,8 +288,8 @@ typedef struct TreeClientOptions
 	 * allocate().
 	 */
 	void *(*allocate_beside)(void *argument, const void *handle, size_t bytes);
-	/* The caller's, which outlives the client and does not change while trees are open; NULL: every stamp is proven. */
-	const TreeEnds *ends;
+	/* The caller's, which outlives the client and does not change while trees are open; NULL: every WAL position is proven. */
+	const TreeWalLimits *ends;
 } TreeClientOptions;
 
 /* TREE_INVALID, TREE_NO_MEMORY. */

@@ -162,7 +162,7 @@ struct Tree
 	OverflowBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
 	OverflowBlock cut;   /* of a separator in the making, likewise */
 	uint64_t inserted;   /* pointer of the leaf that the last insert put its entry into */
-	TreeStamp proven;    /* tree_removal_proven(); the geometry refers to it */
+	TreeWalPosition proven; /* tree_removal_proven(); the geometry refers to it */
 	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;
 	bool full_always;

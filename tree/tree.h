@@ -195,11 +195,11 @@ typedef struct TreeReplicaCounts
 extern TreeStatus tree_replicas_compare(Tree *handle, bool repair, TreeReplicaCounts *counts);
 
 /* The (epoch, LSN) that an insert leaves on its leaf; LSN already with its slack. */
-typedef struct TreeStamp
+typedef struct TreeWalPosition
 {
 	uint32_t epoch;
 	uint64_t lsn;
-} TreeStamp;
+} TreeWalPosition;
 
 /*
  * Inserts one entry; returns after the memory node's acknowledgment (I-P2).  The same (key image, TID) twice
@@ -207,14 +207,15 @@ typedef struct TreeStamp
  * TREE_TIMED_OUT: then the entry is surely not there, or is there and harmless (UNREACHABLE after doubt was
  * not ended).
  */
-extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit);
+extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, bool *hit);
 
 /*
  * Inserts `count` entries, in any order; each as tree_insert() does.  The keys' images stay valid and unchanged until the return.
  * Returns after the memory nodes have acknowledged all of them (I-P2).  On an error some of them may be there, which is harmless,
  * as with tree_insert(); the call may be repeated with the same entries.
  */
-extern TreeStatus tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t count, const TreeStamp *stamp);
+extern TreeStatus tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t count,
+                                   const TreeWalPosition *wal);
 
 /*
  * What the caller of tree_insert_alone() permits.  begin() is called under the leaf's lock, once the leaf has shown that the
@@ -233,7 +234,7 @@ typedef struct TreePermit
  * that no other entry, dead-marked ones included, has its normalized key, so none has its key. If not, or if that cannot be
  * seen in one leaf, or if the permit (NULL: there is none) is not given, nothing is inserted.
  */
-extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp,
+extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeWalPosition *wal,
                                     const TreePermit *permit, bool *hit, bool *alone);
 
 /*
@@ -288,7 +289,7 @@ typedef struct TreeLeafSeen
 typedef struct TreeBatch
 {
 	int count;
-	bool unverified; /* the leaf's stamp is not proven: entries may have lost their rows */
+	bool unverified; /* the leaf's WAL position is not proven: entries may have lost their rows */
 	bool marks_void; /* it has dead marks that are not proven: entries under them are here like others */
 	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
 	TreeLeafSeen leaf;
@@ -441,17 +442,17 @@ typedef struct TreeDead
 
 /*
  * Marks entries of the batch that was read from `leaf`; none if that has another generation by now, as then an entry may be a
- * new one of the same TID, or if leaves have left the tree since.  None either in a leaf whose stamps are not proven.  `stamp`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
+ * new one of the same TID, or if leaves have left the tree since.  None either in a leaf whose WAL positions are not proven.  `wal`: the epoch, and an LSN not before the end of the WAL that makes them dead.  *marked counts.
  * As tree_insert().
  */
 extern TreeStatus tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
-                                 const TreeStamp *stamp, int *marked);
+                                 const TreeWalPosition *wal, int *marked);
 
 /*
  * The WAL up to this LSN is durable, and the record's removal_lsn says that entries were removed which it made dead:
  * from now on rewrites by this handle drop entries with marks up to there.  It never goes back.
  */
-extern void tree_removal_proven(Tree *handle, const TreeStamp *proven);
+extern void tree_removal_proven(Tree *handle, const TreeWalPosition *proven);
 
 /* Slots of a leaf at most. */
 #define TREE_FULL_LEAF_MAX 64
@@ -488,7 +489,7 @@ extern void tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool a
 extern bool tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf);
 
 /* ------------------------------------------------------------------------------------------------
- * Healing: leaves whose stamps are not proven are looked at entry by entry, and then they are like others.
+ * Healing: leaves whose WAL positions are not proven are looked at entry by entry, and then they are like others.
  */
 
 /* tree_scan_next() returns such leaves also when they have no entries, until the scan is given back or closed. */
@@ -496,11 +497,11 @@ extern void tree_scan_unverified(TreeScan *scan, bool wanted);
 
 /*
  * Every entry of the leaf that was read was looked at: those in `gone` have no row and go, the others stay, and the leaf gets
- * the stamp as if they all had been added by then. What was added since is not touched.  *healed: false if it has another
+ * the WAL position as if they all had been added by then. What was added since is not touched.  *healed: false if it has another
  * generation by now, or leaves have left the tree since, and nothing was done. As tree_insert().
  */
 extern TreeStatus tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
-                                 const TreeStamp *stamp, bool *healed);
+                                 const TreeWalPosition *wal, bool *healed);
 
 /* ------------------------------------------------------------------------------------------------
  * Vacuum: walks the leaves from left to right; entries only move right, so each entry that was there at the
@@ -562,7 +563,7 @@ extern uint64_t tree_freed_bytes(const Tree *handle);
  */
 typedef struct TreeBulk TreeBulk;
 
-extern TreeStatus tree_bulk_open(Tree *handle, const TreeStamp *stamp, TreeBulk **bulk);
+extern TreeStatus tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk);
 /* Keys strictly ascending in (key, TID). */
 extern TreeStatus tree_bulk_add(TreeBulk *bulk, const TreeKey *key);
 /* Writes what is left, the inner levels and, last, the root. The bulk is gone in any case. */
@@ -595,7 +596,7 @@ extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
 
 /* One broken invariant; the walk goes on. May jump. */
 typedef void (*TreeCheckReport)(void *argument, const char *message);
-/* One live entry, in key order; `unverified`: of a leaf whose stamp is not proven. May jump. */
+/* One live entry, in key order; `unverified`: of a leaf whose WAL position is not proven. May jump. */
 typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key, bool unverified);
 
 /*

@@ -161,7 +161,7 @@ static TreeStatus
 load_tree(BuildState *state, Tree *tree)
 {
 	TreeBulk   *bulk;
-	TreeStamp	stamp;
+	TreeWalPosition	wal;
 	TreeStatus	status;
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_SORT);
@@ -170,9 +170,9 @@ load_tree(BuildState *state, Tree *tree)
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) state->tuples);
 	/* The scan has ended: the insert position is behind the WAL of every row, whoever inserted it. */
-	sherman_stamp(state->index, &stamp);
-	stamp.lsn = Max(stamp.lsn, GetXLogInsertRecPtr());
-	status = tree_bulk_open(tree, &stamp, &bulk);
+	sherman_wal_position(state->index, &wal);
+	wal.lsn = Max(wal.lsn, GetXLogInsertRecPtr());
+	status = tree_bulk_open(tree, &wal, &bulk);
 	if (status != TREE_OK)
 		return status;
 	PG_TRY();

@@ -54,15 +54,15 @@ static bool
 add_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation heap, bool index_unchanged)
 {
 	int			attempts = 0;
-	TreeStamp	stamp;
+	TreeWalPosition	wal;
 	TreeStatus	status;
 	bool		hit;
 
 	for (;;)
 	{
 		sherman_delete_prepare(opened, heap, index_unchanged);
-		sherman_stamp(index, &stamp);
-		status = tree_insert(opened->tree, key, &stamp, &hit);
+		sherman_wal_position(index, &wal);
+		status = tree_insert(opened->tree, key, &wal, &hit);
 		if (likely(status == TREE_OK))
 			break;
 		if (!sherman_try_again(opened, index, status, &attempts))

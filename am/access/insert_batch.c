@@ -201,7 +201,7 @@ add_keys(const InsertBatch *batch, Relation index, Relation heap)
 {
 	ShermanIndex *opened = sherman_index_for_insert(index);
 	int			attempts = 0;
-	TreeStamp	stamp;
+	TreeWalPosition	wal;
 	TreeStatus	status;
 	bool		hit;
 
@@ -211,11 +211,11 @@ add_keys(const InsertBatch *batch, Relation index, Relation heap)
 		if (opened->meta.tree != batch->tree)
 			elog(ERROR, "index \"%s\" has got another tree while entries waited", RelationGetRelationName(index));
 		sherman_delete_prepare(opened, heap, batch->churn);
-		sherman_stamp(index, &stamp);
+		sherman_wal_position(index, &wal);
 		if (batch->count == 1)
-			status = tree_insert(opened->tree, batch->keys, &stamp, &hit);
+			status = tree_insert(opened->tree, batch->keys, &wal, &hit);
 		else
-			status = tree_insert_many(opened->tree, batch->keys, batch->count, &stamp);
+			status = tree_insert_many(opened->tree, batch->keys, batch->count, &wal);
 		if (likely(status == TREE_OK))
 			return;
 		if (!sherman_try_again(opened, index, status, &attempts))

@@ -41,15 +41,15 @@ sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, const TreeBat
 {
 	int			count = kills->count;
 	int			marked;
-	TreeStamp	stamp;
+	TreeWalPosition	wal;
 	TreeStatus	status;
 
 	kills->count = 0;
 	if (count == 0 || index->state != SHERMAN_OK || !sherman_index_is_mutated(index))
 		return;
-	stamp.epoch = sherman_epoch();
-	stamp.lsn = GetXLogInsertRecPtr();
-	status = tree_mark_dead(index->tree, &batch->leaf, kills->entries, count, &stamp, &marked);
+	wal.epoch = sherman_epoch();
+	wal.lsn = GetXLogInsertRecPtr();
+	status = tree_mark_dead(index->tree, &batch->leaf, kills->entries, count, &wal, &marked);
 	if (status == TREE_UNREACHABLE || status == TREE_FENCED)
 		(void) sherman_connection_trouble();
 }

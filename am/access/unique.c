@@ -343,7 +343,7 @@ add_alone(const UniqueRow *row, ShermanIndex **index)
 	uint32		part = key_part(row, opened->keys);
 	TreePermit	permit = {key_part_add, key_part_added, &part};
 	int			attempts = 0;
-	TreeStamp	stamp;
+	TreeWalPosition	wal;
 	TreeStatus	status;
 	bool		hit;
 	bool		alone;
@@ -355,9 +355,9 @@ add_alone(const UniqueRow *row, ShermanIndex **index)
 		opened->alone_credit++;
 		return false;
 	}
-	sherman_stamp(row->index, &stamp);
+	sherman_wal_position(row->index, &wal);
 	sherman_delete_prepare(opened, row->heap, false);
-	status = tree_insert_alone(opened->tree, row->key, &stamp, &permit, &hit, &alone);
+	status = tree_insert_alone(opened->tree, row->key, &wal, &permit, &hit, &alone);
 	if (unlikely(status != TREE_OK))
 	{
 		if (!sherman_try_again(opened, row->index, status, &attempts))

@@ -189,7 +189,7 @@ typedef struct ShermanShared
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
 	bool		promoted;		/* this run began as a standby's */
 	bool		unclean;		/* this epoch does not end clean: copies may differ, or nobody has looked yet whether they do */
-	TreeEnds	ends;			/* of all epochs before the one in use; set before that is */
+	TreeWalLimits	ends;			/* of all epochs before the one in use; set before that is */
 
 	/* Embedded node */
 	pid_t		node_pid;		/* 0 = does not serve */

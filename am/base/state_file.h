@@ -60,7 +60,7 @@ typedef enum ShermanKnownBy
 	SHERMAN_KNOWN_NOTHING		/* nothing of it is proven */
 } ShermanKnownBy;
 
-/* An epoch, for as long as nodes may bear stamps of it. */
+/* An epoch, for as long as nodes may bear WAL positions of it. */
 typedef struct ShermanEpoch
 {
 	uint32		epoch;
@@ -71,9 +71,9 @@ typedef struct ShermanEpoch
 } ShermanEpoch;
 
 /*
- * Epochs that are kept. Stamps of older ones are judged by the oldest, which those before it are merged into.
+ * Epochs that are kept. WAL positions of older ones are judged by the oldest, which those before it are merged into.
  */
-#define SHERMAN_EPOCHS_KEPT TREE_ENDS_MAX
+#define SHERMAN_EPOCHS_KEPT TREE_WAL_LIMITS_MAX
 
 /* Whether the indexes of the server that this one is a copy of are wanted (takeover.c). */
 typedef enum ShermanTakeOver

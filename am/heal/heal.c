@@ -6,7 +6,7 @@
  * An entry has a row if any member of the chain of updates under its TID is not dead to everybody, fits the index's
  * predicate and has the entry's columns.  It is kept also if that row is not committed yet, or is another snapshot's.
  * What is taken away follows the rule for removals: first the WAL that it follows from is flushed, and noted at the
- * tree.  The leaf's new stamp is behind all that was seen.
+ * tree.  The leaf's new WAL position is behind all that was seen.
  *
  * Rows may raise errors when they are looked up: expressions and predicates of the index, values that cannot be read.
  * The leaf is then left as it is, in doubt, and the others are healed.
@@ -192,16 +192,16 @@ heal_leaf(Healer *healer, const TreeBatch *batch)
 	Healing    *healing = healer->healing;
 	bool		healed = false;
 	int			attempts = 0;
-	TreeStamp	stamp;
+	TreeWalPosition	wal;
 	TreeStatus	status;
 
 	if (look_up_entries(healer, batch))
 	{
-		sherman_stamp_now(&stamp);
+		sherman_wal_position_now(&wal);
 		if (healer->gone_count > 0)
 			sherman_prove_removal(healer->index, healer->opened, compat_wal_end());
 		do
-			status = tree_heal_leaf(healer->opened->tree, &batch->leaf, healer->gone, healer->gone_count, &stamp, &healed);
+			status = tree_heal_leaf(healer->opened->tree, &batch->leaf, healer->gone, healer->gone_count, &wal, &healed);
 		while (sherman_change_again(healer->opened, healer->index, status, &attempts));
 		if (status != TREE_OK)
 			sherman_report_failure(status, healer->index);

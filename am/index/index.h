@@ -180,7 +180,7 @@ typedef struct ShermanIndex
 	Relation	relation;		/* of the insert in progress: predicate.c */
 	Relation	heap;			/* of the insert in progress: bottomup_delete.c */
 	bool		churn;			/* it is for a new version of a row with the same key */
-	TreeStamp	proven;			/* tree_removal_proven() was told */
+	TreeWalPosition	proven;			/* tree_removal_proven() was told */
 	ShermanExtreme extremes[2]; /* the least and the greatest value */
 } ShermanIndex;
 
@@ -225,10 +225,10 @@ extern bool sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus
 extern bool sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
 /* Makes a new tree for ambuild and returns its record; registered for freeing on abort as a hint to the collector. */
 extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
-/* Stamp for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
-extern void sherman_stamp(Relation index, TreeStamp *stamp);
+/* WAL position for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
+extern void sherman_wal_position(Relation index, TreeWalPosition *wal);
 /* The same for what was seen of others' rows: behind all WAL so far. */
-extern void sherman_stamp_now(TreeStamp *stamp);
+extern void sherman_wal_position_now(TreeWalPosition *wal);
 /*
  * Makes removals safe for which the WAL up to `end` is the evidence: flushes it, then notes at the tree how far the history
  * went that they follow from (I-P4). write_guard.c.

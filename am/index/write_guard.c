@@ -15,10 +15,10 @@
 #include "am/nodes/nodes.h"
 
 /*
- * LSNs in stamps are rounded up to this, so that most inserts leave the leaf's stamp as it is (crash-safety
+ * LSNs of WAL positions are rounded up to this, so that most inserts leave the leaf's as it is (crash-safety
  * rule 33).
  */
-#define STAMP_SLACK ((XLogRecPtr) 1024 * 1024)
+#define WAL_SLACK ((XLogRecPtr) 1024 * 1024)
 
 /*
  * Changes the tree's record, and its copy's.  False: the index is to be judged anew.
@@ -254,32 +254,32 @@ sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end)
 
 	sherman_flush(end);
 	sherman_record_note(index, relation, &record);
-	index->proven = (TreeStamp) {.epoch = record.removal_epoch, .lsn = end};
+	index->proven = (TreeWalPosition) {.epoch = record.removal_epoch, .lsn = end};
 	tree_removal_proven(index->tree, &index->proven);
 }
 
 static void
-make_stamp(XLogRecPtr lsn, TreeStamp *stamp)
+make_wal_position(XLogRecPtr lsn, TreeWalPosition *wal)
 {
-	stamp->epoch = sherman_epoch();
-	stamp->lsn = (lsn + STAMP_SLACK - 1) / STAMP_SLACK * STAMP_SLACK;
+	wal->epoch = sherman_epoch();
+	wal->lsn = (lsn + WAL_SLACK - 1) / WAL_SLACK * WAL_SLACK;
 }
 
 void
-sherman_stamp_now(TreeStamp *stamp)
+sherman_wal_position_now(TreeWalPosition *wal)
 {
-	make_stamp(GetXLogInsertRecPtr(), stamp);
+	make_wal_position(GetXLogInsertRecPtr(), wal);
 }
 
 void
-sherman_stamp(Relation index, TreeStamp *stamp)
+sherman_wal_position(Relation index, TreeWalPosition *wal)
 {
 	/*
 	 * In validation of a concurrent build the row is another backend's, perhaps behind all that we have
 	 * written.
 	 */
 	if (index->rd_index->indisvalid && XactLastRecEnd != InvalidXLogRecPtr)
-		make_stamp(XactLastRecEnd, stamp);
+		make_wal_position(XactLastRecEnd, wal);
 	else
-		sherman_stamp_now(stamp);
+		sherman_wal_position_now(wal);
 }

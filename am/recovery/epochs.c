@@ -1,9 +1,9 @@
 /*
  * epochs.c
- *		The epochs of this server, and what stamps of them prove.
+ *		The epochs of this server, and what WAL positions of them prove.
  *
  * What was added to a tree in an epoch, at an LSN that the WAL of that epoch did not get to, has lost its row.
- * An LSN alone does not tell: after a crash the next epoch writes the same LSNs anew.  So for a stamp
+ * An LSN alone does not tell: after a crash the next epoch writes the same LSNs anew.  So for a WAL position
  * (epoch, LSN) the ends of that epoch and of all since count: the smallest of them is the limit.
  */
 #include "am/base/sherman.h"
@@ -98,7 +98,7 @@ sherman_epoch_begin(ShermanLocal *local)
 }
 
 void
-sherman_epoch_limits(const ShermanLocal *local, TreeEnds *ends)
+sherman_epoch_limits(const ShermanLocal *local, TreeWalLimits *ends)
 {
 	uint64		floor = PG_UINT64_MAX;
 
@@ -113,7 +113,7 @@ sherman_epoch_limits(const ShermanLocal *local, TreeEnds *ends)
 		const ShermanEpoch *past = &local->past[i];
 
 		/*
-		 * Behind a clean end there is nothing, whatever stamps were rounded up to.  That holds as long as no
+		 * Behind a clean end there is nothing, whatever WAL positions were rounded up to.  That holds as long as no
 		 * later end is before it: then its history was set back.
 		 */
 		if (past->known_by == SHERMAN_KNOWN_SHUTDOWN && past->end <= floor)

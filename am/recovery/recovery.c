@@ -448,12 +448,12 @@ member_was_given_up(const TreeRecord *record)
 
 /*
  * Whether what a tree has lost, no row has: each removal followed from WAL that is there.  Then its leaves tell by
- * their stamps which entries may be too many.
+ * their WAL positions which entries may be too many.
  */
 static bool
 can_be_healed(const TreeRecord *record)
 {
-	return sherman_heal && tree_stamp_is_proven(&sherman_shared->ends, record->removal_epoch, record->removal_lsn);
+	return sherman_heal && tree_wal_position_is_proven(&sherman_shared->ends, record->removal_epoch, record->removal_lsn);
 }
 
 /*

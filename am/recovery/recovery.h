@@ -106,7 +106,7 @@ extern bool sherman_take_over_round(void);
 extern void sherman_epoch_end(ShermanLocal *local, XLogRecPtr end, ShermanKnownBy known_by);
 /* The last epoch has ended, and the next one begins. */
 extern void sherman_epoch_begin(ShermanLocal *local);
-/* What stamps of the epochs before the current one prove. */
-extern void sherman_epoch_limits(const ShermanLocal *local, TreeEnds *ends);
+/* What WAL positions of the epochs before the current one prove. */
+extern void sherman_epoch_limits(const ShermanLocal *local, TreeWalLimits *ends);
 
 #endif							/* SHERMAN_AM_RECOVERY_H */

@@ -505,7 +505,7 @@ inline adopt()
 	fi
 }
 
-/* insert_stamp() */
+/* insert_set_wal_position() */
 inline stamp_leaf(number, lsn)
 {
 	if

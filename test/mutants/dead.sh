@@ -7,7 +7,7 @@ mutate dead_removed_unproven test_dead tree/node/node.h \
 mutate vacuum_passes_marked_over test_dead tree/change/vacuum_leaf.c \
 	's/leaf_keeps\(cell\[0\], false\) && is_dead/leaf_keeps(cell[0], true) && is_dead/'
 mutate dead_unit_not_raised test_dead tree/change/dead.c \
-	's/\tdead_stamp\(node, stamp\);\n//'
+	's/\tdead_set_wal_position\(node, wal\);\n//'
 mutate dead_blocks_freed_early test_dead tree/change/rewrite.c \
 	's/leaf_keeps\(cell\[0\], proven\)\)/leaf_keeps(cell[0], true || proven))/'
 mutate room_of_another_generation test_dead tree/change/insert_full.c \

@@ -30,7 +30,7 @@ mutate same_tid_not_looked_for test_tree tree/node/leaf.c \
 	's/return hits >> 63 != 0;/return false;/'
 mutate old_epoch_forgotten test_tree tree/change/insert_common.c \
 	's/unverified = epoch;/unverified = 0;/'
-mutate stamp_not_inherited "test_node test_tree" tree/node/node.c \
+mutate wal_position_not_inherited "test_node test_tree" tree/node/node.c \
 	's/node\[HEADER_EPOCH\] = old\[HEADER_EPOCH\];//'
 mutate incomplete_splits_not_completed test_tree_faults tree/change/insert.c \
 	's/if \(in->path.fresh\)/if (false)/'

@@ -4,7 +4,7 @@ mutate doubt_covered_up test_unverified tree/change/insert_common.c \
 	's/if \(unverified == 0 && leaf_is_unverified/if (false \&\& leaf_is_unverified/'
 mutate old_doubt_forgotten test_unverified tree/node/node.h \
 	's/return leaf_unverified_since\(node\) != 0 \|\|/return/'
-mutate stamps_of_the_future test_unverified tree/client.h \
+mutate wal_positions_of_the_future test_unverified tree/client.h \
 	's/return i < ends->count && lsn <= ends->limit\[i\];/return i >= ends->count || lsn <= ends->limit[i];/'
 mutate void_marks_believed test_unverified tree/scan/batch.c \
 	's/if \(leaf_marks_void\(&scan->tree->geometry, scan->leaf\)\)\n\t\tleaf_revive/if (false)\n\t\tleaf_revive/'
@@ -14,8 +14,8 @@ mutate void_marks_covered_up test_unverified tree/change/dead.c \
 	's/ && !leaf_is_unverified\(g, node\) &&\s+!leaf_marks_void\(g, node\)//'
 mutate heal_of_another_generation test_unverified tree/change/heal.c \
 	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != leaf->generation/node_level(node) != 0/'
-mutate healed_without_a_stamp test_unverified tree/change/heal.c \
-	's/\tnode\[HEADER_EPOCH\] = stamp->epoch;\n//'
+mutate healed_without_a_wal_position test_unverified tree/change/heal.c \
+	's/\tnode\[HEADER_EPOCH\] = wal->epoch;\n//'
 mutate marks_stay_void test_unverified tree/change/heal.c \
 	's/\t\tleaf_revive\(g, node\);\n//'
 mutate table_asked_about_unverified test_unverified tree/change/full_leaf.c \

@@ -76,12 +76,12 @@ entry_of(uint64_t number, uint64_t tid)
 TreeStatus
 insert_try(Fixture *f, const KeyEntry *entry, bool *hit)
 {
-	TreeStamp stamp = {.epoch = 1, .lsn = 1000};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	KeyImage image;
 	TreeKey key;
 
 	keyspace_key(f->space, entry, &image, &key);
-	return tree_insert(f->tree, &key, &stamp, hit);
+	return tree_insert(f->tree, &key, &wal, hit);
 }
 
 void

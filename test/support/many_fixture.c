@@ -15,7 +15,7 @@
 /* Images that keys of many_key_of() have at once. */
 #define IMAGES 8192u
 
-const TreeStamp many_stamp = {.epoch = 7, .lsn = 1000};
+const TreeWalPosition many_stamp = {.epoch = 7, .lsn = 1000};
 
 TestNode many_nodes[MANY_NODES];
 TestInstance many_instance;

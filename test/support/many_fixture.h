@@ -19,7 +19,7 @@ enum
 	MANY_ORDERS
 };
 
-extern const TreeStamp many_stamp;
+extern const TreeWalPosition many_stamp;
 extern TestNode many_nodes[MANY_NODES];
 extern TestInstance many_instance;
 extern TestClient many_client; /* slot 0 */

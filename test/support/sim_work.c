@@ -31,8 +31,8 @@
 /* Who is asked to end is so within this time: about that of an operation. */
 #define STOP_NANOSECONDS 60000u
 
-/* About half of the stamps that inserts leave are not proven. */
-static const TreeEnds ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
+/* About half of the WAL positions that inserts leave are not proven. */
+static const TreeWalLimits ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
 
 void
 sim_fail(const SimRun *run, const char *format, ...)
@@ -297,7 +297,7 @@ void
 sim_insert(SimWorker *worker, uint32_t id)
 {
 	SimRun *run = worker->run;
-	TreeStamp stamp = {.epoch = 1, .lsn = 1 + scheduler_random(1000)};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1 + scheduler_random(1000)};
 	KeyImage image;
 	TreeKey key;
 	TreeStatus status;
@@ -311,7 +311,7 @@ sim_insert(SimWorker *worker, uint32_t id)
 	mark_end(run, id, false, false);
 	op = history_begin(run, id, HISTORY_INSERT);
 	maybe_stop(worker);
-	status = tree_insert(worker->tree, &key, &stamp, &hit);
+	status = tree_insert(worker->tree, &key, &wal, &hit);
 	worker->client.stop = false;
 	require_free(worker, "insert");
 	if (status == TREE_OK)
@@ -446,7 +446,7 @@ sim_mark(SimWorker *worker, uint32_t id)
 {
 	SimRun *run = worker->run;
 	uint64_t number = run->entries[id].key.number;
-	TreeStamp stamp = {.epoch = 1, .lsn = 1};
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBound lower, upper;
 	const TreeBatch *batch;
 	TreeDead dead;
@@ -467,7 +467,7 @@ sim_mark(SimWorker *worker, uint32_t id)
 	if (status == TREE_OK && batch->count == 1 && run->entries[id].marking != 0)
 	{
 		dead = (TreeDead){batch->entries[0].block, batch->entries[0].offset, batch->entries[0].cell};
-		status = tree_mark_dead(worker->tree, &batch->leaf, &dead, 1, &stamp, &marked);
+		status = tree_mark_dead(worker->tree, &batch->leaf, &dead, 1, &wal, &marked);
 	}
 	require_free(worker, "mark");
 	if (status != TREE_OK && status != TREE_END)
@@ -527,7 +527,7 @@ static void
 heal(SimWorker *worker, const TreeBound *low, const TreeBound *high)
 {
 	/* As of a leaf that was never stamped: the next insert brings the doubt back. */
-	static const TreeStamp never = {0};
+	static const TreeWalPosition never = {0};
 	TreeStatus status = tree_scan_seek(worker->scan, TREE_FORWARD, low, high);
 	TreeLeafSeen leaves[HEAL_LEAVES];
 	const TreeBatch *batch;

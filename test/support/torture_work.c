@@ -28,8 +28,8 @@
 #define PART_BACKWARD 94
 #define PART_WHOLE 98
 
-/* About half of the stamps that inserts leave are not proven, where leaves are merged. */
-static const TreeEnds ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
+/* About half of the WAL positions that inserts leave are not proven, where leaves are merged. */
+static const TreeWalLimits ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
 
 typedef struct Life
 {
@@ -367,7 +367,7 @@ life_insert(Life *life, uint64_t rank)
 	uint32_t word = torture->words[rank];
 	bool certain = word_state(word) == ENTRY_IN || word_state(word) == ENTRY_OUT;
 	bool there = word_state(word) == ENTRY_IN;
-	TreeStamp stamp = {.epoch = 1, .lsn = key_random(&life->random, 1000)};
+	TreeWalPosition wal = {.epoch = 1, .lsn = key_random(&life->random, 1000)};
 	TreeStatus status = TREE_STOPPED;
 	KeyImage image;
 	TreeKey key;
@@ -379,7 +379,7 @@ life_insert(Life *life, uint64_t rank)
 	maybe_stop(life);
 	while (status == TREE_STOPPED)
 	{
-		status = tree_insert(life->tree, &key, &stamp, &hit);
+		status = tree_insert(life->tree, &key, &wal, &hit);
 		no_stop(life);
 		/* A cancel after a chain was lost: it may have landed, which an aborted transaction does not mind. */
 		if (status == TREE_STOPPED && torture->options.lose)
@@ -410,7 +410,7 @@ life_insert_many(Life *life)
 	uint32_t count = 1 + (uint32_t) key_random(&life->random, BATCH_MAX);
 	uint64_t first = key_random(&life->random, entries);
 	bool together = key_random(&life->random, 2) == 0;
-	TreeStamp stamp = {.epoch = 1, .lsn = key_random(&life->random, 1000)};
+	TreeWalPosition wal = {.epoch = 1, .lsn = key_random(&life->random, 1000)};
 	TreeStatus status = TREE_STOPPED;
 	KeyImage *images = calloc(count, sizeof(*images));
 	TreeKey *keys = calloc(count, sizeof(*keys));
@@ -428,7 +428,7 @@ life_insert_many(Life *life)
 	maybe_stop(life);
 	while (status == TREE_STOPPED)
 	{
-		status = tree_insert_many(life->tree, keys, count, &stamp);
+		status = tree_insert_many(life->tree, keys, count, &wal);
 		no_stop(life);
 	}
 	require_status(life, status, "insert many");
@@ -588,7 +588,7 @@ life_remove(Life *life)
 static void
 life_heal(Life *life)
 {
-	static const TreeStamp never = {0};
+	static const TreeWalPosition never = {0};
 	TreeStatus status;
 	const TreeBatch *batch;
 	bool healed;

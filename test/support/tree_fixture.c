@@ -18,7 +18,7 @@ const TreeFormat text = {.cell_bytes = 64, .norm_bytes = 24, .lossless = false, 
 const TreeFormat whole = {
 	.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .full_separators = true, .fill_percent = 90};
 
-const TreeStamp stamp = {.epoch = 7, .lsn = 1000};
+const TreeWalPosition wal = {.epoch = 7, .lsn = 1000};
 
 TestNode node;
 TestInstance instance;
@@ -102,7 +102,7 @@ void
 must_insert(Tree *tree, const TreeKey *key, bool expected_hit)
 {
 	bool hit;
-	TreeStatus status = tree_insert(tree, key, &stamp, &hit);
+	TreeStatus status = tree_insert(tree, key, &wal, &hit);
 
 	if (status != TREE_OK)
 		fail_msg("insert: %s: %s", tree_status_name(status), tree_detail(tree->client));

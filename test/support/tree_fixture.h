@@ -19,7 +19,7 @@ extern const TreeFormat narrow; /* lossless, 16-byte cells */
 extern const TreeFormat middle; /* lossless, 32-byte cells */
 extern const TreeFormat text;   /* lossy, 64-byte cells */
 extern const TreeFormat whole;  /* the same with full separators */
-extern const TreeStamp stamp;
+extern const TreeWalPosition wal;
 
 extern TestNode node;
 extern TestInstance instance;

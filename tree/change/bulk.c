@@ -48,7 +48,7 @@ typedef struct BulkChain
 struct TreeBulk
 {
 	Tree *tree;
-	TreeStamp stamp;
+	TreeWalPosition wal;
 	uint32_t leaf_fill;  /* cells of a full leaf */
 	uint32_t inner_fill; /* children of a full inner node */
 	uint64_t root_generation;
@@ -421,8 +421,8 @@ leaf_begin(TreeBulk *bulk, uint64_t pointer, uint64_t generation, const uint64_t
 	bulk->leaf_pointer = pointer;
 	bulk->leaf_generation = generation;
 	node_begin(&tree->geometry, bulk->leaf, tree->tree, pointer, 0, generation, 0);
-	bulk->leaf[HEADER_LSN] = bulk->stamp.lsn;
-	bulk->leaf[HEADER_EPOCH] = bulk->stamp.epoch;
+	bulk->leaf[HEADER_LSN] = bulk->wal.lsn;
+	bulk->leaf[HEADER_EPOCH] = bulk->wal.epoch;
 	node_set_fence(&tree->geometry, bulk->leaf, false, low);
 }
 
@@ -533,7 +533,7 @@ bulk_free(TreeBulk *bulk)
 }
 
 TreeStatus
-tree_bulk_open(Tree *handle, const TreeStamp *stamp, TreeBulk **bulk)
+tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk)
 {
 	TreeClient *client = handle->client;
 	const NodeGeometry *g = &handle->geometry;
@@ -541,7 +541,7 @@ tree_bulk_open(Tree *handle, const TreeStamp *stamp, TreeBulk **bulk)
 	TreeBulk *b;
 	TreeStatus status;
 
-	assert(stamp != NULL && bulk != NULL);
+	assert(wal != NULL && bulk != NULL);
 	assert(WINDOW_BYTES % g->leaf_bytes == 0);
 	*bulk = NULL;
 	b = client_allocate(client, sizeof(*b));
@@ -549,7 +549,7 @@ tree_bulk_open(Tree *handle, const TreeStamp *stamp, TreeBulk **bulk)
 		return client_fail(client, TREE_NO_MEMORY, "no memory for a bulk load");
 	memset(b, 0, sizeof(*b));
 	b->tree = handle;
-	b->stamp = *stamp;
+	b->wal = *wal;
 	b->first_leaf = true;
 	b->run_node = pointer_memory_node(handle->root);
 	b->run_bytes = RUN_FIRST_BYTES;

@@ -18,7 +18,7 @@
 #define MARKS_PER_CHAIN 24
 
 void
-tree_removal_proven(Tree *handle, const TreeStamp *proven)
+tree_removal_proven(Tree *handle, const TreeWalPosition *proven)
 {
 	assert(handle->geometry.proven == &handle->proven);
 	assert(!handle->client->holding);
@@ -30,15 +30,15 @@ tree_removal_proven(Tree *handle, const TreeStamp *proven)
 
 /* Raises the unit of the marks in a leaf's image. */
 static void
-dead_stamp(uint64_t *node, const TreeStamp *stamp)
+dead_set_wal_position(uint64_t *node, const TreeWalPosition *wal)
 {
 	uint32_t epoch = leaf_dead_epoch(node);
 
 	assert(node_level(node) == 0);
-	assert(stamp->epoch >= epoch);
-	if (epoch < stamp->epoch || node[HEADER_DEAD_LSN] < stamp->lsn)
-		node[HEADER_DEAD_LSN] = stamp->lsn;
-	node[HEADER_DEAD_EPOCH] = (node[HEADER_DEAD_EPOCH] & STAMP_MASK) | (uint64_t) stamp->epoch << 16;
+	assert(wal->epoch >= epoch);
+	if (epoch < wal->epoch || node[HEADER_DEAD_LSN] < wal->lsn)
+		node[HEADER_DEAD_LSN] = wal->lsn;
+	node[HEADER_DEAD_EPOCH] = (node[HEADER_DEAD_EPOCH] & STAMP_MASK) | (uint64_t) wal->epoch << 16;
 }
 
 /* Whether the slot of a locked leaf holds this entry, live. */
@@ -72,7 +72,7 @@ word_op(uint64_t pointer, const uint64_t *node, uint32_t word, uint32_t words)
  */
 static int
 dead_chain(const NodeGeometry *g, uint64_t pointer, uint64_t *node, const TreeDead *dead, int count,
-           const TreeStamp *stamp, FabricOp *ops)
+           const TreeWalPosition *wal, FabricOp *ops)
 {
 	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 	int first = summed ? 2 : 1;
@@ -91,7 +91,7 @@ dead_chain(const NodeGeometry *g, uint64_t pointer, uint64_t *node, const TreeDe
 	}
 	if (n == first)
 		return 0;
-	dead_stamp(node, stamp);
+	dead_set_wal_position(node, wal);
 	ops[0] = word_op(pointer, node, HEADER_DEAD_EPOCH, 2);
 	if (summed)
 	{
@@ -103,7 +103,7 @@ dead_chain(const NodeGeometry *g, uint64_t pointer, uint64_t *node, const TreeDe
 
 /* Up to MARKS_PER_CHAIN marks under one lock. *current: the leaf has the generation still. */
 static TreeStatus
-mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
+mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeWalPosition *wal,
           int *marked, bool *current)
 {
 	const NodeGeometry *g = &tree->geometry;
@@ -118,10 +118,10 @@ mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
 	if (status != TREE_OK)
 		return status;
 	*current = node_level(node) == 0 && node[HEADER_GENERATION] == leaf->generation &&
-	           stamp->epoch >= leaf_dead_epoch(node) && !leaf_is_unverified(g, node) &&
+	           wal->epoch >= leaf_dead_epoch(node) && !leaf_is_unverified(g, node) &&
 	           !leaf_marks_void(g, node);
 	if (*current)
-		n = dead_chain(g, pointer, node, dead, count, stamp, ops);
+		n = dead_chain(g, pointer, node, dead, count, wal, ops);
 	status = lock_write_and_release(tree, &lock, ops, n, pointer, node, bytes);
 	if (status != TREE_OK || n == 0)
 		return status;
@@ -133,7 +133,7 @@ mark_some(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
 
 /* tree_mark_dead(), inside its critical section. */
 static TreeStatus
-mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeStamp *stamp,
+mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count, const TreeWalPosition *wal,
          int *marked)
 {
 	bool current = true;
@@ -142,7 +142,7 @@ mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count
 	for (int from = 0; from < count && current; from += MARKS_PER_CHAIN)
 	{
 		int some = count - from < MARKS_PER_CHAIN ? count - from : MARKS_PER_CHAIN;
-		TreeStatus status = mark_some(handle, leaf, dead + from, some, stamp, marked, &current);
+		TreeStatus status = mark_some(handle, leaf, dead + from, some, wal, marked, &current);
 
 		/* Stale, or a doubt that is settled: the marks can be made another time. */
 		if (status == TREE_RETRY)
@@ -155,7 +155,7 @@ mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count
 
 TreeStatus
 tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count,
-               const TreeStamp *stamp, int *marked)
+               const TreeWalPosition *wal, int *marked)
 {
 	int section;
 	TreeStatus status;
@@ -167,7 +167,7 @@ tree_mark_dead(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int
 	if (status != TREE_OK)
 		return status;
 	if (critical_same_epoch(handle, leaf))
-		status = mark_all(handle, leaf, dead, count, stamp, marked);
+		status = mark_all(handle, leaf, dead, count, wal, marked);
 	critical_leave(handle, section);
 	return status;
 }

@@ -5,7 +5,7 @@
  * The caller reads such a leaf by a scan (TreeBatch.unverified), looks every entry up in the table, and tells here which
  * have no row.  They go if the leaf has still the generation that was read: inside one an entry keeps its slot, and
  * whoever adds the very same entry for a new row begins another one (I-T5, I-P3).  Entries that were added since the
- * leaf was read have the stamp that the leaf gets, or an earlier one of this epoch.
+ * leaf was read have the WAL position that the leaf gets, or an earlier one of this epoch.
  *
  * The generation alone does not tell: an emptied leaf that was merged has it until it is written as a free node, and by the
  * time the healer writes, it may be somebody's new sibling.  So the leaf is not even locked in another epoch of the tree (T8).
@@ -47,9 +47,9 @@ entry_remove(const NodeGeometry *g, uint64_t *node, const TreeDead *gone)
 	return true;
 }
 
-/* The leaf's image without what is gone, with its new stamp. */
+/* The leaf's image without what is gone, with its new WAL position. */
 static void
-image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int count, const TreeStamp *stamp)
+image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int count, const TreeWalPosition *wal)
 {
 	assert(node_level(node) == 0);
 	if (leaf_marks_void(g, node))
@@ -65,14 +65,14 @@ image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int coun
 		assert(found);
 		(void) found;
 	}
-	if ((uint32_t) node[HEADER_EPOCH] != stamp->epoch || node[HEADER_LSN] < stamp->lsn)
-		node[HEADER_LSN] = stamp->lsn;
-	node[HEADER_EPOCH] = stamp->epoch;
+	if ((uint32_t) node[HEADER_EPOCH] != wal->epoch || node[HEADER_LSN] < wal->lsn)
+		node[HEADER_LSN] = wal->lsn;
+	node[HEADER_EPOCH] = wal->epoch;
 }
 
 /* tree_heal_leaf(), inside its critical section. */
 static TreeStatus
-heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int count, const TreeStamp *stamp,
+heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int count, const TreeWalPosition *wal,
             bool *healed)
 {
 	const NodeGeometry *g = &tree->geometry;
@@ -86,7 +86,7 @@ heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int coun
 		return status;
 	if (node_level(node) != 0 || node[HEADER_GENERATION] != leaf->generation)
 		return lock_release(tree, &lock, leaf->pointer, node, bytes);
-	image_heal(g, node, gone, count, stamp);
+	image_heal(g, node, gone, count, wal);
 	status = leaf_rewrite(tree, &lock, leaf->pointer, node, &live);
 	if (status != TREE_OK)
 		return status;
@@ -97,7 +97,7 @@ heal_inside(Tree *tree, const TreeLeafSeen *leaf, const TreeDead *gone, int coun
 
 TreeStatus
 tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
-               const TreeStamp *stamp, bool *healed)
+               const TreeWalPosition *wal, bool *healed)
 {
 	int section;
 	TreeStatus status;
@@ -109,7 +109,7 @@ tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int
 	if (status != TREE_OK)
 		return status;
 	if (critical_same_epoch(handle, leaf))
-		status = heal_inside(handle, leaf, gone, count, stamp, healed);
+		status = heal_inside(handle, leaf, gone, count, wal, healed);
 	critical_leave(handle, section);
 	/* Stale, or a doubt that is settled: it is read anew another time. */
 	return status == TREE_RETRY ? TREE_OK : status;

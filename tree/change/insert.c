@@ -133,7 +133,7 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	uint64_t offset = pointer_offset(in->path.pointer);
 	FabricOp ops[4];
 	int n = insert_chain_begin(in, ops);
-	bool stamped = insert_stamp(in->tree, in->stamp, node);
+	bool positioned = insert_set_wal_position(in->tree, in->wal, node);
 	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 
 	assert(slot < g->leaf_cells);
@@ -143,7 +143,7 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	node[word] |= node[HEADER_GENERATION] & STAMP_MASK;
 	if (summed)
 		node[HEADER_SUM] = node_sum(node, g->leaf_bytes);
-	if (stamped || summed)
+	if (positioned || summed)
 	{
 		/* The mutable unit, with the sum behind it: readers without lock wait until the cell is there, too. */
 		ops[n++] = (FabricOp){.opcode = FABRIC_WRITE,
@@ -151,7 +151,7 @@ insert_into_slot(Insertion *in, uint32_t slot)
 		                      .length = summed ? 24 : 16,
 		                      .offset = offset + HEADER_LSN * 8,
 		                      .buffer = node + HEADER_LSN};
-		TREE_COUNT(tree, stamp_writes, stamped ? 1 : 0);
+		TREE_COUNT(tree, stamp_writes, positioned ? 1 : 0);
 	}
 	ops[n++] = (FabricOp){.opcode = FABRIC_WRITE,
 	                      .region = FABRIC_NODES,
@@ -391,9 +391,9 @@ insert_attempts(Insertion *in)
 }
 
 bool
-insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
+insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosition *wal)
 {
-	if (key->cut || key->offset == 0 || key->offset > CELL_OFFSET_MASK || stamp == NULL)
+	if (key->cut || key->offset == 0 || key->offset > CELL_OFFSET_MASK || wal == NULL)
 		return false;
 	if (tree->geometry.format.lossless)
 		return key->image_bytes == 0;
@@ -402,8 +402,8 @@ insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp)
 
 /* insert_entry(), inside its critical section. */
 static TreeStatus
-insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit, bool *hit,
-              bool *alone)
+insert_inside(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
+              bool *hit, bool *alone)
 {
 	TreeClient *client = handle->client;
 	Insertion in;
@@ -411,12 +411,12 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 
 	assert(client->sections > 0);
 	*hit = false;
-	if (!insert_valid(handle, key, stamp))
+	if (!insert_valid(handle, key, wal))
 		return client_fail(client, TREE_INVALID, "an entry outside of the tree's format");
 	insert_abandon(handle);
 	in.tree = handle;
 	in.key = key;
-	in.stamp = stamp;
+	in.wal = wal;
 	in.cell[0] = 0;
 	in.astray = 0;
 	in.cleared = 0;
@@ -446,8 +446,8 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tr
 }
 
 static TreeStatus
-insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit, bool *hit,
-             bool *alone)
+insert_entry(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
+             bool *hit, bool *alone)
 {
 	int section;
 	TreeStatus status;
@@ -457,22 +457,22 @@ insert_entry(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const Tre
 	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
-	status = insert_inside(handle, key, stamp, permit, hit, alone);
+	status = insert_inside(handle, key, wal, permit, hit, alone);
 	critical_leave(handle, section);
 	return status;
 }
 
 TreeStatus
-tree_insert(Tree *handle, const TreeKey *key, const TreeStamp *stamp, bool *hit)
+tree_insert(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, bool *hit)
 {
-	return insert_entry(handle, key, stamp, NULL, hit, NULL);
+	return insert_entry(handle, key, wal, NULL, hit, NULL);
 }
 
 TreeStatus
-tree_insert_alone(Tree *handle, const TreeKey *key, const TreeStamp *stamp, const TreePermit *permit,
+tree_insert_alone(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
                   bool *hit, bool *alone)
 {
 	assert(alone != NULL);
 	*alone = false;
-	return insert_entry(handle, key, stamp, permit, hit, alone);
+	return insert_entry(handle, key, wal, permit, hit, alone);
 }

@@ -12,7 +12,7 @@ typedef struct Insertion
 {
 	Tree *tree;
 	const TreeKey *key;
-	const TreeStamp *stamp;
+	const TreeWalPosition *wal;
 	TreeBound bound;
 	Path path;
 	LockHandle lock;
@@ -59,7 +59,7 @@ extern int insert_chain_begin(const Insertion *in, FabricOp *ops);
  * Raises (lsn, epoch) of the image and remembers an older epoch (crash-safety.md rule 14). Returns whether it
  * changed.
  */
-extern bool insert_stamp(const Tree *tree, const TreeStamp *stamp, uint64_t *node);
+extern bool insert_set_wal_position(const Tree *tree, const TreeWalPosition *wal, uint64_t *node);
 /* Gives the leaf back as it was. */
 extern TreeStatus insert_release(Insertion *in);
 
@@ -71,7 +71,7 @@ extern TreeStatus insert_downlink(Insertion *in, uint64_t left, const uint64_t *
 /* ---- insert.c ---- */
 
 /* Whether the entry is one that the tree's format can have. */
-extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeStamp *stamp);
+extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosition *wal);
 
 /* ---- insert_full.c ---- */
 

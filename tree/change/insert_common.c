@@ -1,6 +1,6 @@
 /*
  * insert_common.c
- *		What inserts of all kinds do: ask for the permit, write the overflow key and the stamp, release the leaf, tell the parent.
+ *		What inserts of all kinds do: ask for the permit, write the overflow key and the WAL position, release the leaf, tell the parent.
  */
 #include "tree/change/insert.h"
 
@@ -72,20 +72,20 @@ insert_chain_begin(const Insertion *in, FabricOp *ops)
 }
 
 bool
-insert_stamp(const Tree *tree, const TreeStamp *stamp, uint64_t *node)
+insert_set_wal_position(const Tree *tree, const TreeWalPosition *wal, uint64_t *node)
 {
 	uint32_t epoch = (uint32_t) node[HEADER_EPOCH];
 	uint32_t unverified = leaf_unverified_since(node);
 
 	assert(node_level(node) == 0);
-	if (epoch > stamp->epoch || (epoch == stamp->epoch && node[HEADER_LSN] >= stamp->lsn))
+	if (epoch > wal->epoch || (epoch == wal->epoch && node[HEADER_LSN] >= wal->lsn))
 		return false;
-	/* The new stamp is proven, or will be judged by itself; what it covers up stays known. */
+	/* The new WAL position is proven, or will be judged by itself; what it covers up stays known. */
 	if (unverified == 0 && leaf_is_unverified(&tree->geometry, node))
 		unverified = epoch;
-	node[HEADER_LSN] = stamp->lsn;
-	node[HEADER_EPOCH] = (uint64_t) unverified << 32 | stamp->epoch;
-	assert((uint32_t) node[HEADER_EPOCH] == stamp->epoch);
+	node[HEADER_LSN] = wal->lsn;
+	node[HEADER_EPOCH] = (uint64_t) unverified << 32 | wal->epoch;
+	assert((uint32_t) node[HEADER_EPOCH] == wal->epoch);
 	return true;
 }
 

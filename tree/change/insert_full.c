@@ -56,7 +56,7 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 	assert(in->lock.held);
 	assert(cells->count <= g->leaf_cells);
 	node_begin_like(g, node, client->image, in->path.pointer, client->image[HEADER_GENERATION] + 1);
-	(void) insert_stamp(in->tree, in->stamp, node);
+	(void) insert_set_wal_position(in->tree, in->wal, node);
 	leaf_fill(g, node, cells, 0, cells->count);
 	node_seal(g, node);
 	n += lock_rewrite_ops(tree, &in->lock, in->path.pointer, node, g->leaf_bytes, ops + n);
@@ -124,7 +124,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 	TreeStatus status;
 
 	assert(in->lock.held);
-	(void) insert_stamp(in->tree, in->stamp, tree->client->image);
+	(void) insert_set_wal_position(in->tree, in->wal, tree->client->image);
 	split->count = insert_chain_begin(in, split->ops);
 	status = split_leaf(tree, &in->lock, in->path.pointer, cells, split);
 	/* Whether it landed or is in doubt no more: a node may refer to the separator's block. */

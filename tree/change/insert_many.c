@@ -54,13 +54,13 @@ many_begin(Tree *tree)
 
 /* One after the other. */
 static TreeStatus
-insert_each(Tree *tree, const TreeKey *keys, uint32_t count, const TreeStamp *stamp)
+insert_each(Tree *tree, const TreeKey *keys, uint32_t count, const TreeWalPosition *wal)
 {
 	TreeStatus status = TREE_OK;
 	bool hit;
 
 	for (uint32_t i = 0; status == TREE_OK && i < count; i++)
-		status = tree_insert(tree, &keys[i], stamp, &hit);
+		status = tree_insert(tree, &keys[i], wal, &hit);
 	return status;
 }
 
@@ -79,7 +79,7 @@ many_singles(Many *many)
 	{
 		if (many->entries[i].state != MANY_SINGLE)
 			continue;
-		status = insert_each(many->tree, many_key(many, i), 1, many->stamp);
+		status = insert_each(many->tree, many_key(many, i), 1, many->wal);
 		many->entries[i].state = MANY_DONE;
 	}
 	return status;
@@ -119,20 +119,20 @@ insert_some(Many *many, const TreeKey *keys, uint32_t count)
 }
 
 TreeStatus
-tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t count, const TreeStamp *stamp)
+tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t count, const TreeWalPosition *wal)
 {
 	TreeStatus status = TREE_OK;
 	Many *many = NULL;
 
 	assert(!handle->client->holding);
 	for (uint32_t i = 0; i < count; i++)
-		if (!insert_valid(handle, &keys[i], stamp))
+		if (!insert_valid(handle, &keys[i], wal))
 			return client_fail(handle->client, TREE_INVALID, "an entry outside of the tree's format");
 	if (count >= MANY_WORTH_WAVES && waves_possible(handle))
 		many = many_begin(handle);
 	if (many == NULL)
-		return insert_each(handle, keys, count, stamp);
-	many->stamp = stamp;
+		return insert_each(handle, keys, count, wal);
+	many->wal = wal;
 	for (uint32_t done = 0; status == TREE_OK && done < count; done += MANY_ENTRIES)
 		status = insert_some(many, keys + done, count - done < MANY_ENTRIES ? count - done : MANY_ENTRIES);
 	many->depth = UINT64_MAX;

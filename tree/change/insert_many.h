@@ -51,7 +51,7 @@ typedef struct Many
 {
 	Tree *tree;
 	const TreeKey *keys;
-	const TreeStamp *stamp;
+	const TreeWalPosition *wal;
 	uint32_t count; /* entries, in the order of integers */
 	uint32_t next;  /* those before are done */
 	uint32_t end;   /* those from here on are not in the wave */

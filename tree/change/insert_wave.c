@@ -225,7 +225,7 @@ leaf_write(Many *many, ManyLeaf *leaf)
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES};
 
 	assert(leaf->lock.held && leaf->placed > 0);
-	leaf->stamped = insert_stamp(tree, many->stamp, node);
+	leaf->stamped = insert_set_wal_position(tree, many->wal, node);
 	if (summed)
 		node[HEADER_SUM] = node_sum(node, g->leaf_bytes);
 	leaf->version = lock_many_writes(tree, &leaf->lock);

@@ -189,8 +189,9 @@ typedef struct NodeGeometry
 	/* Bits of the two memory nodes that have each node of the tree: what pointers to one say is read at the other, too. 0: one has. */
 	uint64_t twins;
 	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
-	const TreeStamp *proven;
-	const TreeEnds *ends; /* what stamps of earlier epochs prove; the client's caller's; NULL: everything */
+	const TreeWalPosition *proven;
+	const TreeWalLimits
+		*ends; /* what WAL positions of earlier epochs prove; the client's caller's; NULL: everything */
 } NodeGeometry;
 
 /* Can trees have it? */
@@ -306,14 +307,14 @@ leaf_dead_epoch(const uint64_t *node)
 	return (uint32_t) (node_word(node, HEADER_DEAD_EPOCH) >> 16);
 }
 
-/* tree_stamp_is_proven(), with what the client was told. */
+/* tree_wal_position_is_proven(), by what the client was given. */
 static inline bool
-stamp_is_proven(const NodeGeometry *g, uint32_t epoch, uint64_t lsn)
+wal_position_is_proven(const NodeGeometry *g, uint32_t epoch, uint64_t lsn)
 {
-	return g->ends == NULL || tree_stamp_is_proven(g->ends, epoch, lsn);
+	return g->ends == NULL || tree_wal_position_is_proven(g->ends, epoch, lsn);
 }
 
-/* The epoch since which entries of the leaf may have lost their rows, though its stamp is a younger one; 0 = none. */
+/* The epoch since which entries of the leaf may have lost their rows, though its WAL position is a younger one; 0 = none. */
 static inline uint32_t
 leaf_unverified_since(const uint64_t *node)
 {
@@ -325,14 +326,14 @@ static inline bool
 leaf_is_unverified(const NodeGeometry *g, const uint64_t *node)
 {
 	return leaf_unverified_since(node) != 0 ||
-	       !stamp_is_proven(g, (uint32_t) node_word(node, HEADER_EPOCH), node_word(node, HEADER_LSN));
+	       !wal_position_is_proven(g, (uint32_t) node_word(node, HEADER_EPOCH), node_word(node, HEADER_LSN));
 }
 
 /* Whether what made the leaf's marked entries dead may be lost: then its marks say nothing. */
 static inline bool
 leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 {
-	return !stamp_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
+	return !wal_position_is_proven(g, leaf_dead_epoch(node), node_word(node, HEADER_DEAD_LSN));
 }
 
 /*
@@ -342,8 +343,8 @@ leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 static inline bool
 leaf_dead_proven(const NodeGeometry *g, const uint64_t *node)
 {
-	const TreeStamp none = {0};
-	const TreeStamp *proven = g->proven != NULL ? g->proven : &none;
+	const TreeWalPosition none = {0};
+	const TreeWalPosition *proven = g->proven != NULL ? g->proven : &none;
 	uint32_t epoch = leaf_dead_epoch(node);
 
 	if (epoch < proven->epoch)

@@ -133,7 +133,7 @@ mutate marks_in_a_tree_of_before t/021_dead_marks am/access/kill.c \
 	's/ \|\| !sherman_index_is_mutated\(index\)//'
 
 mutate marks_in_front_of_their_evidence t/021_dead_marks am/access/kill.c \
-	's/stamp.lsn = GetXLogInsertRecPtr\(\);/stamp.lsn = 1;/'
+	's/wal.lsn = GetXLogInsertRecPtr\(\);/wal.lsn = 1;/'
 mutate skipped_rows_meet_at_the_metapage t/002_crash am/index/open_index.c \
 	's/ && open->index.break_durable\)\n\t\treturn/ \&\& false)\n\t\treturn/'
 
@@ -202,7 +202,7 @@ mutate blocks_not_looked_for t/031_heal am/heal/unverified.c \
 mutate lost_keys_are_taken t/031_heal am/access/unique.c \
 	's/if \(likely\(!batch->unverified\) \|\| /if (true || /'
 mutate last_removal_not_looked_at t/031_heal am/recovery/recovery.c \
-	's/return sherman_heal && tree_stamp_is_proven\([^;]*;/return sherman_heal;/'
+	's/return sherman_heal && tree_wal_position_is_proven\([^;]*;/return sherman_heal;/'
 mutate rows_lose_their_entries t/031_heal am/heal/heal.c \
 	's/if \(finding == UNVERIFIED_NO_ROW\)/if (finding != UNVERIFIED_CHANGED)/'
 mutate columns_of_the_key_not_compared t/031_heal am/heal/unverified.c \
@@ -265,8 +265,8 @@ mutate removal_before_flush t/037_crash_points am/index/write_guard.c \
 # ---- invariants (doc/internals/invariants.md)
 mutate removal_not_flushed t/038_invariants am/index/write_guard.c \
 	's/\tsherman_flush\(end\);\n//'
-mutate stamp_behind_its_row t/031_heal am/index/write_guard.c \
-	's/stamp->lsn = \(lsn \+ STAMP_SLACK - 1\) \/ STAMP_SLACK \* STAMP_SLACK;/stamp->lsn = 1 + 0 * lsn \/ STAMP_SLACK;/'
+mutate wal_position_behind_its_row t/031_heal am/index/write_guard.c \
+	's/wal->lsn = \(lsn \+ WAL_SLACK - 1\) \/ WAL_SLACK \* WAL_SLACK;/wal->lsn = 1 + 0 * lsn \/ WAL_SLACK;/'
 mutate first_member_of_a_chain_alone t/031_heal am/heal/unverified.c \
 	's/\} while \(finding != UNVERIFIED_ROW && again\);/} while (false \&\& finding != UNVERIFIED_ROW \&\& again);/'
 mutate owners_code_runs_as_the_caller t/031_heal am/base/owner.c \
