@@ -149,7 +149,7 @@ typedef struct FabricServerOptions
 	bool (*snapshot_go_on)(void *argument, bool saving, uint64_t done, uint64_t total);
 	void *snapshot_argument;
 	const char *
-		kept_hint; /* for the log: how files that were set aside (set_aside.h) are listed and removed; NULL: nothing */
+		set_aside_hint; /* for the log: how files that were set aside (set_aside.h) are listed and removed; NULL: nothing */
 	uint32_t max_connections; /* of network clients; 0 = four for each channel, and 64 */
 	/*
 	 * While network clients are active, look again for some microseconds before sleeping: their round trips take

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "accesses.h"
-#include "kept.h"
+#include "heap.h"
 
 #define WORD_BYTES 8u
 /* A power of 2. */
@@ -97,13 +97,13 @@ allow(uint64_t from, uint64_t to)
 /* ---- what steps access ---- */
 
 void
-accesses_tell(void)
+accesses_report(void)
 {
 	told = true;
 }
 
 bool
-accesses_are_told(void)
+accesses_are_reported(void)
 {
 	return told;
 }
@@ -112,7 +112,7 @@ void
 accesses_of(const void *memory, size_t bytes)
 {
 	if (accesses == NULL)
-		accesses = kept_zeroed(sizeof(Accesses));
+		accesses = heap_zeroed(sizeof(Accesses));
 	forbidden_count = 0;
 	accesses->memory = (uintptr_t) memory;
 	accesses->bytes = memory == NULL ? 0 : bytes;

@@ -2,7 +2,7 @@
  * accesses.h
  *		What the step of an exploration that is under way does to memory that clients share (explorer.h).
  *
- * Code that was compiled to tell of its accesses (told.c) does so word by word, from anywhere.  To others a step is
+ * Code that was compiled to tell of its accesses (access_hooks.c) does so word by word, from anywhere.  To others a step is
  * one change: a word that it has changed and changed back, as a spin lock's, it has only read.
  */
 #ifndef SHERMAN_SIM_ACCESSES_H
@@ -18,8 +18,8 @@
 #define ACCESSES_MAX 8192u
 
 /* There is code that tells; and whether there is. */
-extern void accesses_tell(void);
-extern bool accesses_are_told(void);
+extern void accesses_report(void);
+extern bool accesses_are_reported(void);
 
 /*
  * From now on steps tell of accesses in this memory, which stays where it is; NULL: of none.  Nothing is forbidden any

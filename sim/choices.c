@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "choices.h"
-#include "kept.h"
+#include "heap.h"
 
 /* One bit of a summary is for some such pieces of memory. */
 #define SUMMARY_BYTES 64u
@@ -153,7 +153,7 @@ footprint_conflicts(const Footprint *a, const Footprint *b)
 static void
 footprint_copy(Footprint *to, const Footprint *from)
 {
-	Access *accesses = kept_resize(to->accesses, (from->count + 1) * sizeof(Access));
+	Access *accesses = heap_resize(to->accesses, (from->count + 1) * sizeof(Access));
 
 	if (from->count > 0)
 		memcpy(accesses, from->accesses, from->count * sizeof(Access));
@@ -173,16 +173,16 @@ static void
 choice_free(Choice *choice)
 {
 	for (uint32_t i = 0; i < choice->count; i++)
-		kept_free(choice->options[i].footprint.accesses);
-	kept_free(choice->step.accesses);
-	kept_free(choice->options);
-	kept_free(choice->before);
+		heap_free(choice->options[i].footprint.accesses);
+	heap_free(choice->step.accesses);
+	heap_free(choice->options);
+	heap_free(choice->before);
 }
 
 void
 choices_open(void)
 {
-	choices = kept_zeroed(sizeof(Choices));
+	choices = heap_zeroed(sizeof(Choices));
 }
 
 void
@@ -190,8 +190,8 @@ choices_close(void)
 {
 	while (choices->count > 0)
 		choice_free(&choices->stack[--choices->count]);
-	kept_free(choices->stack);
-	kept_free(choices);
+	heap_free(choices->stack);
+	heap_free(choices);
 }
 
 bool
@@ -260,10 +260,10 @@ choice_add(const uint32_t *actors, uint32_t count)
 	if (choices->count == choices->room)
 	{
 		choices->room = choices->room == 0 ? 256 : choices->room * 2;
-		choices->stack = kept_resize(choices->stack, choices->room * sizeof(Choice));
+		choices->stack = heap_resize(choices->stack, choices->room * sizeof(Choice));
 	}
 	choice = &choices->stack[choices->count];
-	*choice = (Choice){.options = kept_zeroed(count * sizeof(Option)), .count = count, .chosen = count};
+	*choice = (Choice){.options = heap_zeroed(count * sizeof(Option)), .count = count, .chosen = count};
 	for (uint32_t i = 0; i < count; i++)
 		choice->options[i].actor = actors[i];
 	fall_asleep(choice);
@@ -372,8 +372,8 @@ analyze(uint32_t later)
 {
 	Choice *choice = &choices->stack[later];
 
-	kept_free(choice->before);
-	choice->before = kept_zeroed((later / 64 + 1) * sizeof(uint64_t));
+	heap_free(choice->before);
+	choice->before = heap_zeroed((later / 64 + 1) * sizeof(uint64_t));
 	for (uint32_t i = later; i-- > 0;)
 	{
 		const Footprint *earlier = &choices->stack[i].step;

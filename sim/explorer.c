@@ -8,7 +8,7 @@
 
 #include "accesses.h"
 #include "choices.h"
-#include "kept.h"
+#include "heap.h"
 
 /* Steps that are possible at one time. */
 #define OFFERS_MAX 128
@@ -367,7 +367,7 @@ explorer_access_client(uint32_t client)
 
 /* Whoever pauses in the group may find something new, if the client that ran has done more than to look. */
 static void
-tell_group(void)
+report_group(void)
 {
 	const Footprint *step = &explorer.step;
 
@@ -387,7 +387,7 @@ tell_group(void)
 
 /* The step may have changed whatever anybody has looked at. */
 static void
-tell_all(void)
+report_all(void)
 {
 	uint32_t own = explorer.step.actor / EXPLORER_ACTORS;
 
@@ -413,9 +413,9 @@ end_step(void)
 	if (scheduler_occupations() != explorer.occupations)
 		explorer.step.all = true;
 	if (explorer.step.all)
-		tell_all();
+		report_all();
 	else
-		tell_group();
+		report_group();
 	footprint_settle(&explorer.step);
 	if (exploration->listed)
 		choices_end_step(&explorer.step);
@@ -473,7 +473,7 @@ note_choice(uint32_t chosen)
 	if (exploration->schedule_bytes + CHOICE_BYTES > exploration->schedule_room)
 	{
 		exploration->schedule_room = 2 * exploration->schedule_room + 256;
-		exploration->schedule = kept_resize(exploration->schedule, exploration->schedule_room);
+		exploration->schedule = heap_resize(exploration->schedule, exploration->schedule_room);
 	}
 	exploration->schedule_bytes +=
 		(size_t) snprintf(&exploration->schedule[exploration->schedule_bytes], CHOICE_BYTES, "%s%u",
@@ -570,7 +570,7 @@ explorer_open(const ExplorerOptions *options)
 {
 	memset(&explorer, 0, sizeof(explorer));
 	explorer.open = true;
-	exploration = kept_zeroed(sizeof(Exploration));
+	exploration = heap_zeroed(sizeof(Exploration));
 	exploration->options = *options;
 	exploration->listed = options->schedule == NULL;
 	choices_open();
@@ -580,8 +580,8 @@ void
 explorer_close(void)
 {
 	choices_close();
-	kept_free(exploration->schedule);
-	kept_free(exploration);
+	heap_free(exploration->schedule);
+	heap_free(exploration);
 	exploration = NULL;
 	memset(&explorer, 0, sizeof(explorer));
 }

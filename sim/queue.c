@@ -280,7 +280,7 @@ unit_copy(const SimQueue *queue, const FabricOp *op, uint32_t unit)
 }
 
 static void
-tell_access(const SimQueue *queue, const FabricOp *op, uint64_t from, uint64_t to, bool changes)
+report_access(const SimQueue *queue, const FabricOp *op, uint64_t from, uint64_t to, bool changes)
 {
 	uint64_t space =
 		queue->channel.memory->header->node_uuid[0] / EXPLORER_REGIONS * EXPLORER_REGIONS + EXPLORER_REGIONS;
@@ -294,7 +294,7 @@ tell_access(const SimQueue *queue, const FabricOp *op, uint64_t from, uint64_t t
  * behind it.
  */
 static void
-tell_part(const SimQueue *queue, const FabricOp *op)
+report_part(const SimQueue *queue, const FabricOp *op)
 {
 	const uint64_t *memory = words_at(queue, op), *buffer = op->buffer;
 	uint64_t end = queue->part_offset + queue->part_bytes;
@@ -302,7 +302,7 @@ tell_part(const SimQueue *queue, const FabricOp *op)
 
 	if (op->opcode == FABRIC_READ || simulator.options.coarse)
 	{
-		tell_access(queue, op, queue->part_offset, end, op->opcode == FABRIC_WRITE);
+		report_access(queue, op, queue->part_offset, end, op->opcode == FABRIC_WRITE);
 		return;
 	}
 	for (uint64_t from = queue->part_offset; from < end; from = next)
@@ -312,7 +312,7 @@ tell_part(const SimQueue *queue, const FabricOp *op)
 		for (next = from + 8; next < end; next += 8)
 			if (changes != (memory[next / 8] != buffer[next / 8]))
 				break;
-		tell_access(queue, op, from, next, changes);
+		report_access(queue, op, from, next, changes);
 	}
 }
 
@@ -329,8 +329,8 @@ atomic_go_on(SimQueue *queue, SimChain *chain, FabricOp *op)
 
 	apply_atomic(&queue->channel, op);
 	scheduler_note(op->result);
-	tell_access(queue, op, 0, sizeof(*word), *word != before);
-	if (explorer_is_on() && !simulator.options.coarse && accesses_are_told() &&
+	report_access(queue, op, 0, sizeof(*word), *word != before);
+	if (explorer_is_on() && !simulator.options.coarse && accesses_are_reported() &&
 	    op->opcode == FABRIC_COMPARE_SWAP)
 		chain->vain = op->result != op->compare;
 	queue->units_left = 0;
@@ -350,7 +350,7 @@ part_go_on(SimQueue *queue, SimChain *chain, bool all)
 		return;
 	}
 	if (explorer_is_on() && !(chain->vain && op->opcode == FABRIC_READ))
-		tell_part(queue, op);
+		report_part(queue, op);
 	if (!all && simulator.options.adversarial && !simulator.options.operation_atomic &&
 	    scheduler_random(WHOLE_ONE_IN) != 0)
 		units = 1 + (uint32_t) scheduler_random(units);

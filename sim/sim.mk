@@ -1,8 +1,8 @@
 # Sources of the simulator, and what programs with it are linked with: these functions of the system are those of sim/system.c.
-SIM_SOURCES = sim/scheduler.c sim/events.c sim/switch.c sim/choices.c sim/explorer.c sim/accesses.c sim/kept.c sim/system.c sim/queue.c sim/transport.c
+SIM_SOURCES = sim/scheduler.c sim/events.c sim/switch.c sim/choices.c sim/explorer.c sim/accesses.c sim/heap.c sim/system.c sim/queue.c sim/transport.c
 SIM_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,clock_gettime nanosleep sched_yield getrandom poll epoll_wait)
 # Of code that tells of its accesses.
-TOLD_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,memcpy memmove memset memcmp)
+ACCESS_HOOKS_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,memcpy memmove memset memcmp)
 # Of a program that comes back to a snapshot.
 SNAPSHOT_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,close epoll_ctl mmap munmap)
 # The transport with the cost model, and the workloads on it.

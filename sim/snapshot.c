@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "kept.h"
+#include "heap.h"
 #include "snapshot.h"
 
 /* The address sanitizer has memory of its own that says what may be used. */
@@ -145,12 +145,12 @@ area_save(Area *area)
 {
 	size_t saved = 0;
 
-	area->there = kept_zeroed(area->pages);
-	area->saved = kept_zeroed(area->pages * sizeof(uint8_t *));
+	area->there = heap_zeroed(area->pages);
+	area->saved = heap_zeroed(area->pages * sizeof(uint8_t *));
 	area_find_pages(area);
 	for (size_t i = 0; i < area->pages; i++)
 		saved += area->file || (area->there[i] & 1) != 0;
-	area->copies = kept_resize(NULL, saved * PAGE_BYTES);
+	area->copies = heap_resize(NULL, saved * PAGE_BYTES);
 	saved = 0;
 	for (size_t i = 0; i < area->pages; i++)
 		if (area->file || (area->there[i] & 1) != 0)
@@ -195,7 +195,7 @@ area_of_line(const char *line, Area *area)
 	if (shared == 's')
 		area->device = ((uint64_t) major << 44 | (uint64_t) minor << 32) + inode;
 	return read == 'r' && write == 'w' && strstr(line, "[stack]") == NULL &&
-	       !kept_begins_at((const void *) from);
+	       !heap_begins_at((const void *) from);
 }
 
 static void
@@ -225,7 +225,7 @@ snapshot_prepare(void)
 	if (sysconf(_SC_PAGESIZE) != PAGE_BYTES || mallopt(M_MMAP_MAX, 0) != 1 ||
 	    mallopt(M_TRIM_THRESHOLD, INT32_MAX) != 1 || mallopt(M_TOP_PAD, HEAP_BYTES) != 1)
 		return false;
-	snapshot = kept_zeroed(sizeof(Snapshot));
+	snapshot = heap_zeroed(sizeof(Snapshot));
 	return true;
 #endif
 }
@@ -237,9 +237,9 @@ snapshot_forget(void)
 		return;
 	for (uint32_t i = 0; i < snapshot->count; i++)
 	{
-		kept_free(snapshot->areas[i].there);
-		kept_free(snapshot->areas[i].saved);
-		kept_free(snapshot->areas[i].copies);
+		heap_free(snapshot->areas[i].there);
+		heap_free(snapshot->areas[i].saved);
+		heap_free(snapshot->areas[i].copies);
 	}
 	snapshot->count = 0;
 	snapshot->taken = false;

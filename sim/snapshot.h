@@ -1,7 +1,7 @@
 /*
  * snapshot.h
  *		The process as it is, to come back to: all memory that it may write, but for the stack of main() and what is kept
- *		(kept.h).
+ *		(heap.h).
  *
  * So a simulation is set up once, and each run of it begins there.  What the kernel has of the process (descriptors,
  * mappings) is no part of it: programs with it are linked with --wrap for what changes that (sim.mk), and where that

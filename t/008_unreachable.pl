@@ -39,7 +39,7 @@ sub shut_out
 }
 
 # It answers again, and has as much time for that as a busy machine needs.
-sub let_in
+sub admit_node
 {
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
 	$node->reload;
@@ -73,7 +73,7 @@ is($node->safe_psql('postgres', 'SELECT count(*) FROM quiet WHERE id = 7'), '1',
 $status = $node->psql('postgres', 'INSERT INTO quiet VALUES (1)', stderr => \$stderr);
 isnt($status, 0, 'inserts are refused');
 
-let_in();
+admit_node();
 is(state_of($node, 'quiet_id'), 'ok', 'when it answers again the indexes are good');
 is(state_of($node, 'grows_id'), 'ok', 'all of them');
 is(check_index($node, 'quiet_id'), '0', 'and whole');
@@ -97,7 +97,7 @@ is($node->safe_psql('postgres', 'SELECT state FROM sherman_memory_nodes'), 'unre
 $node->safe_psql('postgres', 'BEGIN; SET sherman.on_unavailable = break; INSERT INTO quiet VALUES (20000); ROLLBACK');
 is(state_of($node, 'quiet_id'), 'broken', 'the index is broken though the insert was rolled back');
 is($session->query('EXECUTE lookup(5)'), '1', 'the prepared statement answers');
-let_in();
+admit_node();
 $reader->query('MOVE 9000 FROM c');
 like($reader->{stderr}, qr/ERROR:  55000: .*is broken and cannot be used/s, 'the cursor ends with 55000');
 $reader->query('ROLLBACK');
@@ -132,7 +132,7 @@ $node->poll_query_until('postgres', q{SELECT state <> 'attached' FROM sherman_me
 $first->query_safe('ROLLBACK');
 $second->query('SELECT 1');
 like($second->{stderr}, qr/ERROR:  08006: index "waits_k": memory node .* is not attached/, 'who has waited finds the index unreachable');
-let_in();
+admit_node();
 is($node->safe_psql('postgres', 'INSERT INTO waits VALUES (1) RETURNING k'), '1', 'and later it is good');
 $_->quit foreach $first, $second, $busy;
 $busy = undef;

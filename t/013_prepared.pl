@@ -23,7 +23,7 @@ sub sql
 	return $node->safe_psql('postgres', shift);
 }
 
-# The memory node does not answer until let_in(), and a session that asks it for more memory has found that out: nobody uses
+# The memory node does not answer until admit_node(), and a session that asks it for more memory has found that out: nobody uses
 # it any more.
 sub shut_out
 {
@@ -44,7 +44,7 @@ sub shut_out
 }
 
 # It answers again.  From now on sessions are patient again, unless they shall be shut out once more.
-sub let_in
+sub admit_node
 {
 	my $patient = shift // 1;
 
@@ -159,7 +159,7 @@ is(plan_of('lookup(5)'), 'none', 'without the index');
 $session->{stderr} = '';
 $session->query('EXECUTE changes(17)');
 like($session->{stderr}, qr/ERROR:  08006: .*HINT:/s, 'a change, which the index would have to follow, is an error with a hint');
-let_in();
+admit_node();
 is(execute_all(), executions(0), 'reachable again: right rows');
 is(plan_of('lookup(5)'), 't_id', 'by the index');
 
@@ -174,7 +174,7 @@ $session->query('MOVE 4999 FROM c');
 like($session->{stderr}, qr/ERROR:  55000: .*is broken/s, 'the cursor ends with 55000');
 $session->query('ROLLBACK');
 is($session->query('EXECUTE lookup(6000)'), '2', 'broken, and the memory node away: right rows');
-let_in();
+admit_node();
 is(state_of($node, 't_id'), 'broken', 'the index stays broken');
 is(execute_all(), executions(2), 'broken: right rows');
 is(plan_of('lookup(5)'), 'none', 'without the index');
@@ -265,7 +265,7 @@ for my $round (1 .. 3)
 	# Breaks what is still whole; then these rows are in the table alone.
 	$node->psql('postgres', q{SET sherman.on_unavailable = break; INSERT INTO t SELECT g, 'skipped' FROM generate_series(5001, 5003) g})
 	  if $round > 1;
-	let_in(0);
+	admit_node(0);
 	my $seen = sql('SELECT last_value FROM fresh');
 	$node->poll_query_until('postgres', "SELECT last_value > $seen + 100 FROM fresh") or die 'nothing happens';
 }

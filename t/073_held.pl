@@ -13,7 +13,7 @@ use PostgreSQL::Test::Utils;
 use Sherman;
 use Test::More;
 
-# KEPT_MOST of rdma/memory/set_aside.h.
+# SET_ASIDE_MOST of rdma/memory/set_aside.h.
 my $most = 16;
 
 my $node = new_cluster('embedded', memory => 16, conf => "sherman.attach_timeout = 1s\n");

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "../sim/accesses.h"
-#include "../sim/kept.h"
+#include "../sim/heap.h"
 #include "../sim/snapshot.h"
 #include "support/outcomes.h"
 #include "support/require.h"
@@ -302,7 +302,7 @@ client_body(void *argument)
 
 	/* Where nobody tells what they have in common, all that one does conflicts with what the others do. */
 	explorer_join(worker->slot,
-	              accesses_are_told() && !plain ? worker->slot : worker->slot % run.plan.domains);
+	              accesses_are_reported() && !plain ? worker->slot : worker->slot % run.plan.domains);
 	sim_worker_open(worker, &run, worker->slot);
 	coroutine_wake(director);
 	explorer_sleep();
@@ -741,7 +741,7 @@ main(int argc, char **argv)
 		return EXIT_SKIP;
 	sim_node_bytes = NODE_BYTES;
 	sim_memory_bytes = MEMORY_BYTES;
-	seen = kept_zeroed(HAPPENINGS * sizeof(seen[0]));
+	seen = heap_zeroed(HAPPENINGS * sizeof(seen[0]));
 	snapshots = snapshot_prepare();
 	atexit(clean);
 	signal(SIGABRT, aborted);

@@ -151,15 +151,15 @@ test_explorer_SOURCES = $(SIM_SOURCES)
 test_explorer_LDFLAGS = $(SIM_LDFLAGS)
 
 FABRIC_TESTS += test_sim_snapshot
-test_sim_snapshot_SOURCES = sim/kept.c sim/snapshot.c
+test_sim_snapshot_SOURCES = sim/heap.c sim/snapshot.c
 test_sim_snapshot_LDFLAGS = $(SNAPSHOT_LDFLAGS)
 
 # Not with a sanitizer, whose functions these are.
 ifeq ($(SANITIZE),)
-FABRIC_TESTS += test_told
+FABRIC_TESTS += test_access_hooks
 endif
-test_told_SOURCES = sim/told.c sim/accesses.c sim/kept.c
-test_told_LDFLAGS = $(TOLD_LDFLAGS)
+test_access_hooks_SOURCES = sim/access_hooks.c sim/accesses.c sim/heap.c
+test_access_hooks_LDFLAGS = $(ACCESS_HOOKS_LDFLAGS)
 
 FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
@@ -168,8 +168,8 @@ TESTS += sim_torture sim_explore
 sim_torture_SOURCES = $(SIM_TREE_SOURCES)
 sim_torture_LDFLAGS = $(SIM_LDFLAGS)
 # The code of the tree tells of what it accesses, unless a sanitizer is told; with nodes of the usual size nothing is run.
-sim_explore_SOURCES = $(SIM_TREE_SOURCES) sim/snapshot.c test/support/outcomes.c $(if $(sim_explore_TELLS),sim/told.c)
-sim_explore_LDFLAGS = $(SIM_LDFLAGS) $(SNAPSHOT_LDFLAGS) $(if $(sim_explore_TELLS),$(TOLD_LDFLAGS))
+sim_explore_SOURCES = $(SIM_TREE_SOURCES) sim/snapshot.c test/support/outcomes.c $(if $(sim_explore_TELLS),sim/access_hooks.c)
+sim_explore_LDFLAGS = $(SIM_LDFLAGS) $(SNAPSHOT_LDFLAGS) $(if $(sim_explore_TELLS),$(ACCESS_HOOKS_LDFLAGS))
 sim_explore_TELLS = $(if $(SANITIZE),,$(filter small,$(NODES)))
 TESTS += test_contention
 test_contention_SOURCES = $(SIM_TREE_SOURCES)

@@ -190,7 +190,7 @@ write_line(uint64_t pointer, uint64_t *line)
 
 /* Whoever comes to a node of the list by an old pointer sees another generation, and that it is free. */
 static void
-readers_do_not_believe(void **state)
+readers_reject(void **state)
 {
 	_Alignas(LINE_BYTES) uint64_t line[LINE_WORDS];
 	Node before = put_new(0, 0), freed = put_new(0, 0);
@@ -473,7 +473,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(kinds_are_apart, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(readers_do_not_believe, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(readers_reject, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(damaged_lists_are_forgotten, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(takers_get_different_nodes, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(putters_lose_nothing, stage_open, stage_close),

@@ -752,7 +752,7 @@ test_redo(void **state)
 
 /* Whether an image is believed whose sum agrees with its header. */
 static bool
-redo_believed(RedoHeader header, const uint64_t *image)
+redo_is_valid(RedoHeader header, const uint64_t *image)
 {
 	RedoTarget target;
 
@@ -783,18 +783,18 @@ test_redo_without_sense(void **state)
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
 	{
 		header.bytes = lengths[i];
-		assert_int_equal(redo_believed(header, image),
+		assert_int_equal(redo_is_valid(header, image),
 		                 lengths[i] == LINE_BYTES || lengths[i] == NODE_MAX_BYTES);
 	}
 	header.bytes = NODE_MAX_BYTES;
 	header.generation = 0;
-	assert_false(redo_believed(header, image));
+	assert_false(redo_is_valid(header, image));
 	header.generation = 1;
-	assert_true(redo_believed(header, image));
+	assert_true(redo_is_valid(header, image));
 	header.target = POINTER_NONE;
-	assert_false(redo_believed(header, image));
+	assert_false(redo_is_valid(header, image));
 	header.target = pointer_with_stamp(POINTER_NONE, 5);
-	assert_false(redo_believed(header, image));
+	assert_false(redo_is_valid(header, image));
 }
 
 int

@@ -432,12 +432,12 @@ damage_segment(size_t offset, const void *bytes, size_t count)
 }
 
 static void
-remove_kept(void *argument, const KeptFile *file)
+remove_kept(void *argument, const SetAsideFile *file)
 {
 	char detail[FABRIC_DETAIL_BYTES];
 
 	(void) argument;
-	assert_int_equal(kept_remove(node.memory_path, KEPT_MEMORY, file->path, detail), FABRIC_OK);
+	assert_int_equal(set_aside_remove(node.memory_path, SET_ASIDE_MEMORY, file->path, detail), FABRIC_OK);
 }
 
 static void
@@ -467,13 +467,13 @@ test_damaged_segments_are_set_aside(void **state)
 		fabric_process_start(&node);
 		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 		assert_int_equal(service_info(node.address).generation, 1);
-		assert_int_equal(kept_list(node.memory_path, remove_kept, NULL), 1);
+		assert_int_equal(set_aside_list(node.memory_path, remove_kept, NULL), 1);
 	}
 	fabric_process_stop(&node, SIGTERM);
 	assert_int_equal(truncate(node.memory_path, 1000), 0);
 	fabric_process_start(&node);
 	assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
-	assert_int_equal(kept_list(node.memory_path, remove_kept, NULL), 1);
+	assert_int_equal(set_aside_list(node.memory_path, remove_kept, NULL), 1);
 	/* There is nothing to be kept of a segment in which nothing was granted, nor of one that never was one. */
 	fabric_process_stop(&node, SIGTERM);
 	damage_segment(offsetof(MemoryHeader, boot_id), &wrong, 8);
@@ -489,7 +489,7 @@ test_damaged_segments_are_set_aside(void **state)
 		fabric_process_start(&node);
 		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
 	}
-	assert_int_equal(kept_list(node.memory_path, NULL, NULL), 0);
+	assert_int_equal(set_aside_list(node.memory_path, NULL, NULL), 0);
 }
 
 /* Tries to open the memory node's files, which must be refused and left as they are. */
@@ -624,7 +624,7 @@ test_memory_cut_short(void **state)
 		channel_close(&channel);
 		fabric_process_start(&node);
 		assert_int_equal(service_info(node.address).memory_state, FABRIC_MEMORY_NEW);
-		(void) kept_list(node.memory_path, remove_kept, NULL);
+		(void) set_aside_list(node.memory_path, remove_kept, NULL);
 	}
 }
 

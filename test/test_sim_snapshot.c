@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "../sim/kept.h"
+#include "../sim/heap.h"
 #include "../sim/snapshot.h"
 
 #define PAGE_BYTES 4096u
@@ -45,7 +45,7 @@ set_up(void **state)
 	file_again = mmap(NULL, PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
 	close(descriptor);
 	file[0] = 4;
-	kept = kept_zeroed(sizeof(*kept));
+	kept = heap_zeroed(sizeof(*kept));
 	return 0;
 }
 
@@ -54,7 +54,7 @@ tear_down(void **state)
 {
 	(void) state;
 	snapshot_forget();
-	kept_free(kept);
+	heap_free(kept);
 	munmap(file, PAGES * PAGE_BYTES);
 	munmap(file_again, PAGES * PAGE_BYTES);
 	munmap(pages, PAGES * PAGE_BYTES);

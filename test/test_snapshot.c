@@ -42,7 +42,7 @@ typedef struct Stage
 	char memory_path[96];
 	char socket_path[96];
 	char snapshot[96];
-	KeptFile kept; /* the last one that kept_count() saw */
+	SetAsideFile kept; /* the last one that kept_count() saw */
 	char unfinished[112];
 	FabricServerOptions options;
 	FabricServer *server;
@@ -80,7 +80,7 @@ note(void *argument, FabricLogLevel level, const char *message)
 }
 
 static void
-note_kept(void *argument, const KeptFile *file)
+note_kept(void *argument, const SetAsideFile *file)
 {
 	Stage *stage = argument;
 
@@ -91,7 +91,7 @@ note_kept(void *argument, const KeptFile *file)
 static uint32_t
 kept_count(Stage *stage, const char *path)
 {
-	return kept_list(path, note_kept, stage);
+	return set_aside_list(path, note_kept, stage);
 }
 
 static int
@@ -453,11 +453,12 @@ expect_refused(Stage *stage, const char *why)
 	stage->log[0] = '\0';
 	stage_open(stage, FABRIC_MEMORY_NEW);
 	assert_int_equal(kept_count(stage, stage->snapshot), 1);
-	assert_int_equal(kept_remove(stage->memory_path, KEPT_MEMORY, stage->kept.path, stage->detail),
+	assert_int_equal(set_aside_remove(stage->memory_path, SET_ASIDE_MEMORY, stage->kept.path, stage->detail),
 	                 FABRIC_NOT_FOUND);
-	assert_int_equal(kept_remove(stage->snapshot, KEPT_SNAPSHOT, stage->snapshot, stage->detail),
+	assert_int_equal(set_aside_remove(stage->snapshot, SET_ASIDE_SNAPSHOT, stage->snapshot, stage->detail),
 	                 FABRIC_NOT_FOUND);
-	assert_int_equal(kept_remove(stage->snapshot, KEPT_SNAPSHOT, stage->kept.path, stage->detail), FABRIC_OK);
+	assert_int_equal(set_aside_remove(stage->snapshot, SET_ASIDE_SNAPSHOT, stage->kept.path, stage->detail),
+	                 FABRIC_OK);
 	assert_int_equal(kept_count(stage, stage->snapshot), 0);
 	assert_non_null(strstr(stage->log, "refused"));
 	if (strstr(stage->log, why) == NULL)
@@ -570,7 +571,7 @@ test_kept_are_bounded(void **state)
 	const uint8_t zeroes[SNAPSHOT_HEADER_BYTES] = {0};
 	Stage *stage = *state;
 
-	for (uint32_t i = 0; i < KEPT_MOST; i++)
+	for (uint32_t i = 0; i < SET_ASIDE_MOST; i++)
 	{
 		assert_int_equal(kept_count(stage, stage->snapshot), i);
 		write_file(stage->snapshot, zeroes, sizeof(zeroes));
@@ -582,10 +583,11 @@ test_kept_are_bounded(void **state)
 	assert_int_equal(stage_try_open(stage), FABRIC_UNREACHABLE);
 	assert_non_null(strstr(stage->detail, "remove some"));
 	assert_int_equal(access(stage->snapshot, F_OK), 0);
-	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
-	assert_int_equal(kept_remove(stage->snapshot, KEPT_SNAPSHOT, stage->kept.path, stage->detail), FABRIC_OK);
+	assert_int_equal(kept_count(stage, stage->snapshot), SET_ASIDE_MOST);
+	assert_int_equal(set_aside_remove(stage->snapshot, SET_ASIDE_SNAPSHOT, stage->kept.path, stage->detail),
+	                 FABRIC_OK);
 	stage_open(stage, FABRIC_MEMORY_NEW);
-	assert_int_equal(kept_count(stage, stage->snapshot), KEPT_MOST);
+	assert_int_equal(kept_count(stage, stage->snapshot), SET_ASIDE_MOST);
 }
 
 /* Memory of other sizes than are asked for: it gets these, and is not smaller than what is in use. */

@@ -144,7 +144,7 @@ ask_table_safely(const ShermanIndex *index, TreeFullLeaf *leaf)
  * TreeFullHook.
  */
 static bool
-make_room(void *argument, TreeFullLeaf *leaf)
+delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 {
 	ShermanIndex *index = argument;
 	int			removed = 0;
@@ -169,5 +169,5 @@ sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged)
 {
 	index->heap = heap;
 	index->churn = index_unchanged && index->relation->rd_index->indisvalid;
-	tree_on_full(index->tree, make_room, index, index->churn);
+	tree_on_full(index->tree, delete_from_full_leaf, index, index->churn);
 }

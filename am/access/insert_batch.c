@@ -33,7 +33,7 @@
 #define IMAGE_BLOCK 8192
 
 /* So many batches that are not in use keep their first memory, 8 kB each. */
-#define KEPT_MOST 8
+#define SET_ASIDE_MOST 8
 
 static struct
 {
@@ -91,7 +91,7 @@ release(InsertBatch *batch)
 	batch->keys = NULL;
 	batch->room = 0;
 	batch->images = NULL;
-	if (batches.kept < KEPT_MOST)
+	if (batches.kept < SET_ASIDE_MOST)
 	{
 		/* Deletes the images' with it. */
 		MemoryContextReset(batch->context);

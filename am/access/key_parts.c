@@ -75,7 +75,7 @@ release_marks(ResourceReleasePhase phase, bool is_commit, bool is_top_level, voi
 }
 
 static void
-make_room(void)
+reserve_parts(void)
 {
 	if (said.room == 0)
 	{
@@ -113,7 +113,7 @@ key_part_check(uint32 part)
 	ShermanKeyPart *counters = &sherman_shared->key_part[part];
 
 	if (unlikely(said.count == said.room))
-		make_room();
+		reserve_parts();
 	said.mark[said.count++] = (KeyMark) {CurrentResourceOwner, part};
 	/* A full barrier. */
 	pg_atomic_fetch_add_u32(&counters->checking, 1);

@@ -149,7 +149,7 @@ sherman_client_crash_point(void)
  * A transaction that has written nothing ends without WAL.
  */
 static void
-tell_commit(XactEvent event, void *argument)
+commit_crash_point(XactEvent event, void *argument)
 {
 	if (!TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return;
@@ -170,7 +170,7 @@ assign_debug_step(int value, void *extra)
 		steps.changed();
 	if (value == 0 || steps.commits)
 		return;
-	RegisterXactCallback(tell_commit, NULL);
+	RegisterXactCallback(commit_crash_point, NULL);
 	steps.commits = true;
 }
 

@@ -103,13 +103,13 @@ typedef struct ShermanNode
 } ShermanNode;
 
 /* An entry of sherman.memory_nodes, or the embedded node. */
-typedef struct ShermanListed
+typedef struct ShermanListedNode
 {
 	char		address[SHERMAN_ADDRESS_BYTES];
 	int			position;		/* -1 = not known: never reached so far */
 	FabricStatus status;		/* of the last attempt to attach */
 	char		failure[SHERMAN_FAILURE_BYTES]; /* why it failed, "" = it did not */
-} ShermanListed;
+} ShermanListedNode;
 
 /* What the launcher sends workers into databases for (scheduler.c). */
 typedef enum ShermanWorkerKind
@@ -201,7 +201,7 @@ typedef struct ShermanShared
 	bool		embedded;		/* the one is the embedded node */
 	TimestampTz attached_since; /* at least one has been attached since then, 0 = none is */
 	int			listed_count;
-	ShermanListed listed[TREE_MAX_NODES];
+	ShermanListedNode listed[TREE_MAX_NODES];
 	ShermanNode node[TREE_MAX_NODES];	/* by position */
 
 	/* Launcher */

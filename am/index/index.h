@@ -311,7 +311,7 @@ extern const char *sherman_replicas_text(Relation index, const ShermanMetaPage *
  */
 extern long sherman_replicas_round(void);
 /* In the launcher: nobody stands in for this memory node from now on. */
-extern void sherman_replicas_let_in(int position);
+extern void sherman_replicas_admit(int position);
 /* In the launcher, at the end: whether copies may differ, and no record says so. */
 extern bool sherman_replicas_unrecorded(void);
 

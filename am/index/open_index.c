@@ -21,7 +21,7 @@
 #define RECENT 64
 
 /* Between transactions a session keeps at most so many open: each takes some 9 kB of its memory. */
-#define KEPT_MAX 1024
+#define SET_ASIDE_MAX 1024
 
 /* An open index with what only this file looks at. */
 typedef struct OpenIndex
@@ -420,7 +420,7 @@ complete(Relation relation, OpenIndex *open, bool quiet)
  * Judges the index anew, and waits if that may help.
  */
 static OpenIndex *
-judge_patiently(Relation relation, KnownIndex *entry)
+judge_and_wait(Relation relation, KnownIndex *entry)
 {
 	OpenIndex  *open;
 
@@ -458,7 +458,7 @@ open_index(Relation relation, bool quiet)
 	entry = find_known(RelationGetRelid(relation), true);
 	do
 	{
-		open = judge_patiently(relation, entry);
+		open = judge_and_wait(relation, entry);
 		if (open->index.state != SHERMAN_OK)
 			break;
 		complete(relation, open, quiet);
@@ -695,7 +695,7 @@ transaction_ended(XactEvent event, void *argument)
 		take_spares_back();
 	if (unlikely(some_stale))
 		retire_stale();
-	if (unlikely(open_count > KEPT_MAX))
+	if (unlikely(open_count > SET_ASIDE_MAX))
 		retire_all();
 	if (unlikely(retired != NULL))
 		free_retired();

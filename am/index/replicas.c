@@ -182,7 +182,7 @@ second_is_awaited(const ShermanMetaPage *meta)
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
 	for (int i = 0; i < sherman_shared->listed_count; i++)
 	{
-		const ShermanListed *listed = &sherman_shared->listed[i];
+		const ShermanListedNode *listed = &sherman_shared->listed[i];
 
 		untried |= listed->failure[0] == '\0' &&
 			(listed->position < 0 || sherman_node_phase(listed->position) != SHERMAN_PHASE_ATTACHED);
@@ -258,7 +258,7 @@ sherman_replicas_text(Relation index, const ShermanMetaPage *meta)
 static bool
 attach_has_failed(int position)
 {
-	ShermanListed listed;
+	ShermanListedNode listed;
 
 	return !sherman_node_listed(position, &listed) || listed.failure[0] != '\0';
 }
@@ -360,7 +360,7 @@ sherman_replicas_round(void)
 }
 
 void
-sherman_replicas_let_in(int position)
+sherman_replicas_admit(int position)
 {
 	forget_watch(position);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_REPLICAS), LW_EXCLUSIVE);

@@ -560,10 +560,10 @@ key_sort_take_over(const ShermanKeys *keys, int memory_kb, KeySortShare *share, 
 /* ---- the interface ---- */
 
 /*
- * Makes room for one row more.
+ * Makes sure that there is room for one row more.
  */
 static void
-make_room(KeySort *sort)
+reserve_row(KeySort *sort)
 {
 	size_t		capacity = Min(sort->capacity * 2, sort->capacity_most);
 
@@ -587,7 +587,7 @@ key_sort_put(KeySort *sort, const TreeKey *key, bool dead)
 		return;
 	}
 	if (unlikely(sort->count == sort->capacity))
-		make_room(sort);
+		reserve_row(sort);
 	row = sort->rows + sort->count++ * sort->row_words;
 	encode_row(key, dead, sort->words, row);
 }

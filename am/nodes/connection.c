@@ -99,7 +99,7 @@ exit_without_postmaster(void)
  * Another wait, or the last one still?
  */
 static void
-wait_goes_on(uint64 now)
+note_wait(uint64 now)
 {
 	if (now - connection.wait_ended > WAIT_GAP_US)
 		connection.wait_began = now;
@@ -117,7 +117,7 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 
 	Assert(count <= WAIT_DESCRIPTORS);
 	exit_without_postmaster();
-	wait_goes_on(now);
+	note_wait(now);
 	if (now - connection.wait_began > CANCEL_PATIENCE_US && should_stop(argument))
 		return -1;
 	for (int i = 0; i < count; i++)
@@ -150,7 +150,7 @@ sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
 static void
 sleep_for_worker(void *argument, int milliseconds)
 {
-	wait_goes_on(now_us(argument));
+	note_wait(now_us(argument));
 	sleep_for(argument, 0, (uint32_t) milliseconds);
 	connection.wait_ended = now_us(argument);
 }

@@ -293,7 +293,7 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 void
 sherman_report_away(int elevel, const char *subject, int position)
 {
-	ShermanListed listed = {.status = FABRIC_OK};
+	ShermanListedNode listed = {.status = FABRIC_OK};
 	const char *named = "";
 	const char *plain;
 	const char *text;

@@ -79,9 +79,9 @@ extern void sherman_node_quiet(int position);
 /* An attached memory node is closed for everybody until the launcher has fenced it. */
 extern void sherman_node_lost(int position);
 /* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
-extern bool sherman_node_listed(int position, ShermanListed *listed);
+extern bool sherman_node_listed(int position, ShermanListedNode *listed);
 /* Copies the first entry of the list that could not be attached, or if there is none any. */
-extern void sherman_first_failure(ShermanListed *listed);
+extern void sherman_first_failure(ShermanListedNode *listed);
 /* The best phase of all memory nodes. */
 extern ShermanPhase sherman_phase(void);
 

@@ -41,7 +41,7 @@ position_at(const ShermanShared *shared, const char *address)
  * Makes the list's entry for an address; what is known of it from the list as it was stays.
  */
 static void
-make_listed(const ShermanShared *shared, const char *address, ShermanListed *listed)
+make_listed(const ShermanShared *shared, const char *address, ShermanListedNode *listed)
 {
 	for (int i = 0; i < shared->listed_count; i++)
 	{
@@ -60,7 +60,7 @@ void
 sherman_pool_configure(ShermanShared *shared)
 {
 	char		addresses[TREE_MAX_NODES][SHERMAN_ADDRESS_BYTES];
-	ShermanListed listed[TREE_MAX_NODES];
+	ShermanListedNode listed[TREE_MAX_NODES];
 	const char *problem;
 	int			count = 0;
 
@@ -80,7 +80,7 @@ sherman_pool_configure(ShermanShared *shared)
 }
 
 bool
-sherman_node_listed(int position, ShermanListed *listed)
+sherman_node_listed(int position, ShermanListedNode *listed)
 {
 	bool		found = false;
 
@@ -96,7 +96,7 @@ sherman_node_listed(int position, ShermanListed *listed)
 }
 
 void
-sherman_first_failure(ShermanListed *listed)
+sherman_first_failure(ShermanListedNode *listed)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
 	for (int i = 0; i < sherman_shared->listed_count; i++)

@@ -132,7 +132,7 @@ local_begin(ShermanLocal *local, uint64 system_identifier)
  * believed.
  */
 static void
-local_distrust(ShermanLocal *local)
+local_forget_proofs(ShermanLocal *local)
 {
 	for (int i = 0; i < TREE_MAX_NODES; i++)
 	{
@@ -272,7 +272,7 @@ sherman_recovery_start(ShermanShared *shared)
 			local_begin(local, control->system_identifier);
 		}
 		else if (unproven)
-			local_distrust(local);
+			local_forget_proofs(local);
 		sherman_local_hold(shared->node_held);
 		changed |= unproven || local->foreign_snapshot != 0;
 		if (unproven || local->foreign_snapshot != 0)
@@ -478,32 +478,32 @@ judge_record(TreeRecord *record, uint32 unclean_from)
 }
 
 /* What was found at a memory node. */
-typedef struct Stock
+typedef struct NodeInventory
 {
 	TreeClient *client;
 	int			position;
 	uint32		unclean_from;	/* trees changed in this epoch or later are not proven good; 0: all are */
 	uint32		broken;
 	uint32		unverified;
-} Stock;
+} NodeInventory;
 
 /*
  * Judges one record, and brings the table of trees up to date.
  */
 static TreeStatus
-take_in(Stock *stock, TreeRecord *record)
+inventory_add_record(NodeInventory *inventory, TreeRecord *record)
 {
-	if (judge_record(record, stock->unclean_from))
+	if (judge_record(record, inventory->unclean_from))
 	{
 		TreeRecord	change = *record;
 		TreeStatus	status;
 
 		change.tree &= ~SHERMAN_TREE_REPLICA;
-		status = tree_record_update_at(stock->client, (uint32) stock->position, &change);
+		status = tree_record_update_at(inventory->client, (uint32) inventory->position, &change);
 		if (status != TREE_OK)
 			return status;
-		stock->broken += (record->flags & TREE_RECORD_BROKEN) != 0;
-		stock->unverified += (record->flags & TREE_RECORD_BROKEN) == 0;
+		inventory->broken += (record->flags & TREE_RECORD_BROKEN) != 0;
+		inventory->unverified += (record->flags & TREE_RECORD_BROKEN) == 0;
 	}
 	return sherman_trees_note(record) ? TREE_OK : TREE_NO_MEMORY;
 }
@@ -512,15 +512,15 @@ take_in(Stock *stock, TreeRecord *record)
  * The trees whose home is here.
  */
 static TreeStatus
-take_in_trees(Stock *stock)
+inventory_add_trees(NodeInventory *inventory)
 {
 	uint32		place = 0;
 	TreeRecord	record;
 	TreeStatus	status;
 
-	while ((status = tree_record_list(stock->client, stock->position, &place, &record)) == TREE_OK)
+	while ((status = tree_record_list(inventory->client, inventory->position, &place, &record)) == TREE_OK)
 	{
-		status = take_in(stock, &record);
+		status = inventory_add_record(inventory, &record);
 		if (status != TREE_OK)
 			return status;
 	}
@@ -531,19 +531,19 @@ take_in_trees(Stock *stock)
  * The copies that are here, of trees whose home is elsewhere.
  */
 static TreeStatus
-take_in_replicas(Stock *stock)
+inventory_add_replicas(NodeInventory *inventory)
 {
 	uint32		place = 0;
 	uint32_t	copy;
 	TreeRecord	record;
 	TreeStatus	status;
 
-	while ((status = tree_share_list(stock->client, stock->position, &place, &record)) == TREE_OK)
+	while ((status = tree_share_list(inventory->client, inventory->position, &place, &record)) == TREE_OK)
 	{
 		if (!tree_record_replica(&record, &copy))
 			continue;
 		record.tree |= SHERMAN_TREE_REPLICA;
-		status = take_in(stock, &record);
+		status = inventory_add_record(inventory, &record);
 		if (status != TREE_OK)
 			return status;
 	}
@@ -555,31 +555,31 @@ take_in_replicas(Stock *stock)
  * none) and cannot be healed, or lies on memory that was given up, and brings the table of trees up to date.
  */
 static TreeStatus
-take_stock(TreeClient *client, int position, uint32 unclean_from)
+take_inventory(TreeClient *client, int position, uint32 unclean_from)
 {
-	Stock		stock = {.client = client,.position = position,.unclean_from = unclean_from};
-	TreeStatus	status = take_in_trees(&stock);
+	NodeInventory		inventory = {.client = client,.position = position,.unclean_from = unclean_from};
+	TreeStatus	status = inventory_add_trees(&inventory);
 
 	if (status == TREE_OK)
-		status = take_in_replicas(&stock);
+		status = inventory_add_replicas(&inventory);
 	if (status != TREE_OK)
 		return status;
-	if (stock.broken > 0)
+	if (inventory.broken > 0)
 		ereport(LOG,
 				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part "
-						"of their memory was lost", stock.broken),
+						"of their memory was lost", inventory.broken),
 				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
-	if (stock.unverified > 0)
+	if (inventory.unverified > 0)
 		ereport(LOG,
 				(errmsg("%u sherman indexes are healed while they are used: the server ended unclean after they "
-						"were changed", stock.unverified)));
+						"were changed", inventory.unverified)));
 	return TREE_OK;
 }
 
 TreeStatus
 sherman_recovery_review(TreeClient *client, int position)
 {
-	return take_stock(client, position, 0);
+	return take_inventory(client, position, 0);
 }
 
 bool
@@ -622,7 +622,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 		local.moved = 0;
 	if (!history_change(&local, failure))
 		return false;
-	called = take_stock(client, position, node->unclean_from);
+	called = take_inventory(client, position, node->unclean_from);
 	if (called == TREE_OK)
 		called = tree_epoch_open(client, position, node->opening);
 	if (called != TREE_OK)

@@ -30,7 +30,7 @@ typedef struct OwnFiles
 	char		memory[MAXPGPATH];	/* "": the embedded node never ran */
 	const char *path[3];
 	const char *name[3];
-	KeptKind	kind[3];
+	SetAsideKind	kind[3];
 } OwnFiles;
 
 /* ---- setting aside ---- */
@@ -64,7 +64,7 @@ sherman_keep_file(const char *path, const char *why)
 
 	if (stat(path, &file) != 0)
 		return true;
-	if (kept_set_aside(path, why, kept, detail) != FABRIC_OK)
+	if (set_aside_file(path, why, kept, detail) != FABRIC_OK)
 	{
 		ereport(WARNING,
 				(errcode_for_file_access(),
@@ -93,13 +93,13 @@ find_own_files(OwnFiles *files)
 	}
 	files->path[0] = files->memory;
 	files->name[0] = "memory";
-	files->kind[0] = KEPT_MEMORY;
+	files->kind[0] = SET_ASIDE_MEMORY;
 	files->path[1] = SHERMAN_SNAPSHOT;
 	files->name[1] = "snapshot";
-	files->kind[1] = KEPT_SNAPSHOT;
+	files->kind[1] = SET_ASIDE_SNAPSHOT;
 	files->path[2] = SHERMAN_LOCAL_FILE;
 	files->name[2] = "state file";
-	files->kind[2] = KEPT_ANY;
+	files->kind[2] = SET_ASIDE_ANY;
 }
 
 static void
@@ -118,7 +118,7 @@ put_file(ReturnSetInfo *result, const char *path, const char *kind, uint64 bytes
 }
 
 static void
-put_kept(void *argument, const KeptFile *file)
+put_kept(void *argument, const SetAsideFile *file)
 {
 	put_file(argument, file->path, "kept", file->bytes, file->since, file->why);
 }
@@ -177,7 +177,7 @@ sherman_files(PG_FUNCTION_ARGS)
 	{
 		put_present(result, files.path[i], files.name[i], NULL);
 		if (files.path[i][0] != '\0')
-			(void) kept_list(files.path[i], put_kept, result);
+			(void) set_aside_list(files.path[i], put_kept, result);
 	}
 	if (sherman_shared != NULL)
 		put_others(result, files.memory);
@@ -199,7 +199,7 @@ sherman_remove_file(PG_FUNCTION_ARGS)
 	for (int i = 0; i < (int) lengthof(files.path) && status == FABRIC_NOT_FOUND; i++)
 	{
 		if (files.path[i][0] != '\0')
-			status = kept_remove(files.path[i], files.kind[i], path, detail);
+			status = set_aside_remove(files.path[i], files.kind[i], path, detail);
 	}
 	if (status == FABRIC_NOT_FOUND)
 		ereport(ERROR,

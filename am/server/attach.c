@@ -55,7 +55,7 @@ static struct
 static void
 note_failure(int entry, FabricStatus status, const char *failure)
 {
-	ShermanListed *listed = &sherman_shared->listed[entry];
+	ShermanListedNode *listed = &sherman_shared->listed[entry];
 	bool		news;
 
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
@@ -182,7 +182,7 @@ static void
 take_position(int entry, int position, const TreeNodeStatus *status, uint64 member, uint32 incarnation)
 {
 	ShermanNode *node = &sherman_shared->node[position];
-	ShermanListed *listed = &sherman_shared->listed[entry];
+	ShermanListedNode *listed = &sherman_shared->listed[entry];
 
 	if (!position_is_free(position) && memcmp(node->memory, status->uuid, sizeof(node->memory)) != 0)
 		ereport(LOG,
@@ -239,7 +239,7 @@ log_attached(const TreeClient *client, int position)
  * let in.
  */
 static bool
-let_in(int position, const TreeNodeStatus *status, char *failure)
+admit_node(int position, const TreeNodeStatus *status, char *failure)
 {
 	TreeClient *client = sherman_connection_client();
 
@@ -249,7 +249,7 @@ let_in(int position, const TreeNodeStatus *status, char *failure)
 		return false;
 	}
 	sherman_connection_refresh();
-	sherman_replicas_let_in(position);
+	sherman_replicas_admit(position);
 	tree_node_open(client, position, sherman_shared->node[position].member);
 	if (!sherman_recovery_attach(client, position, status, failure))
 	{
@@ -324,7 +324,7 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 	if (!sherman_recovery_check(position, &status, &member, failure))
 		return FABRIC_EXISTS;
 	take_position(entry, position, &status, member, incarnation);
-	return let_in(position, &status, failure) ? FABRIC_OK : FABRIC_LOST;
+	return admit_node(position, &status, failure) ? FABRIC_OK : FABRIC_LOST;
 }
 
 static bool
@@ -460,10 +460,10 @@ leave_unlisted(void)
  * One entry's turn. The embedded node is not there before it says so.
  */
 static void
-attend(int entry)
+keep_attached(int entry)
 {
 	Attempt    *attempt = &plan.attempt[entry];
-	ShermanListed *listed = &sherman_shared->listed[entry];
+	ShermanListedNode *listed = &sherman_shared->listed[entry];
 	int			position = listed->position;
 	bool		attached = position >= 0 && sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED;
 	bool		ended;
@@ -518,7 +518,7 @@ sherman_attach_round(void)
 	leave_unlisted();
 	for (int i = 0; i < sherman_shared->listed_count && !ShutdownRequestPending; i++)
 	{
-		attend(i);
+		keep_attached(i);
 		CHECK_FOR_INTERRUPTS();
 	}
 	review_if_needed();

@@ -285,7 +285,7 @@ sherman_node_main(Datum argument)
 		.max_channels = sherman_node_channels(),
 		.snapshot_path = SHERMAN_SNAPSHOT,
 		.snapshot_go_on = node_snapshot_go_on,
-		.kept_hint = "sherman_files() lists files that were kept, sherman_remove_file(path) removes one",
+		.set_aside_hint = "sherman_files() lists files that were kept, sherman_remove_file(path) removes one",
 		.log = node_log,
 		.should_stop = node_should_stop
 	};

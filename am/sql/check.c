@@ -64,7 +64,7 @@ typedef struct CheckState
  * Tells one problem.
  */
 static void
-tell_problem(CheckState *state, const char *message)
+report_problem(CheckState *state, const char *message)
 {
 	if (++state->problems <= PROBLEMS_TOLD)
 		ereport(WARNING,
@@ -76,7 +76,7 @@ tell_problem(CheckState *state, const char *message)
 static void
 check_report(void *argument, const char *message)
 {
-	tell_problem(argument, message);
+	report_problem(argument, message);
 }
 
 /* Hash of one column's value that goes on from the others' hash. */
@@ -233,11 +233,11 @@ compare_rows(CheckState *state)
 				same++;
 		}
 		if (found == 0)
-			tell_problem(state, psprintf("row (%u,%d) has no entry", block, offset));
+			report_problem(state, psprintf("row (%u,%d) has no entry", block, offset));
 		else if (found > 1)
-			tell_problem(state, psprintf("row (%u,%d) has %d entries", block, offset, found));
+			report_problem(state, psprintf("row (%u,%d) has %d entries", block, offset, found));
 		else if (same == 0)
-			tell_problem(state, psprintf("row (%u,%d) and its entry differ in the key", block, offset));
+			report_problem(state, psprintf("row (%u,%d) and its entry differ in the key", block, offset));
 	}
 }
 
@@ -269,7 +269,7 @@ check_replicas(CheckState *state, ShermanIndex *opened)
 	uint64		differ = sherman_replicas_differ(state->index, opened);
 
 	if (differ > 0)
-		tell_problem(state, psprintf(UINT64_FORMAT " nodes differ from their copies", differ));
+		report_problem(state, psprintf(UINT64_FORMAT " nodes differ from their copies", differ));
 }
 
 /*

@@ -111,7 +111,7 @@ ask_node(int position, Datum *values, bool *nulls)
  * One row: an entry of the list (NULL: it is not there), and the position that it leads to (-1: none so far).
  */
 static void
-put_node(ReturnSetInfo *result, const ShermanListed *listed, int position)
+put_node(ReturnSetInfo *result, const ShermanListedNode *listed, int position)
 {
 	Datum		values[MEMORY_NODE_COLUMNS] = {0};
 	bool		nulls[MEMORY_NODE_COLUMNS];
@@ -153,7 +153,7 @@ Datum
 sherman_memory_nodes(PG_FUNCTION_ARGS)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	ShermanListed listed[TREE_MAX_NODES];
+	ShermanListedNode listed[TREE_MAX_NODES];
 	uint32		seen = 0;
 	int			count;
 

@@ -18,12 +18,12 @@
 #include "rdma/server/server_state.h"
 
 /* How the time is written, and with the hyphen before it and the end. */
-#define KEPT_TIME "%Y%m%dT%H%M%SZ"
-#define KEPT_TIME_BYTES sizeof("-20261123T121314Z")
+#define SET_ASIDE_TIME "%Y%m%dT%H%M%SZ"
+#define SET_ASIDE_TIME_BYTES sizeof("-20261123T121314Z")
 
 /* Names tried in one second. */
-#define KEPT_TRIES 100
-#define KEPT_NUMBER_DIGITS 2u
+#define SET_ASIDE_TRIES 100
+#define SET_ASIDE_NUMBER_DIGITS 2u
 
 /* The directory of a path, "." if it names none. */
 static void
@@ -38,7 +38,7 @@ directory_of(const char *path, char *directory)
 }
 
 bool
-kept_sync_directory(const char *path)
+set_aside_sync_directory(const char *path)
 {
 	char directory[PATH_MAX];
 	int descriptor;
@@ -59,25 +59,26 @@ is_number(const char *text)
 {
 	size_t digits = text[0] == '.' ? strspn(text + 1, "0123456789") : 0;
 
-	return text[0] == '\0' || (digits > 0 && digits <= KEPT_NUMBER_DIGITS && text[1 + digits] == '\0');
+	return text[0] == '\0' || (digits > 0 && digits <= SET_ASIDE_NUMBER_DIGITS && text[1 + digits] == '\0');
 }
 
 /* Takes a name apart, behind `former`.  False: it is not of a file that was set aside. */
 static bool
-parse_name(const char *name, const char *former, KeptFile *file)
+parse_name(const char *name, const char *former, SetAsideFile *file)
 {
 	size_t length = strlen(former);
 	struct tm broken_down = {0};
-	const char *why = name + length + strlen(KEPT_MARK);
+	const char *why = name + length + strlen(SET_ASIDE_MARK);
 	const char *end;
 	size_t letters;
 
-	if (strncmp(name, former, length) != 0 || strncmp(name + length, KEPT_MARK, strlen(KEPT_MARK)) != 0)
+	if (strncmp(name, former, length) != 0 ||
+	    strncmp(name + length, SET_ASIDE_MARK, strlen(SET_ASIDE_MARK)) != 0)
 		return false;
 	letters = strspn(why, "abcdefghijklmnopqrstuvwxyz-");
-	if (letters < 2 || letters > KEPT_WHY_BYTES || why[letters - 1] != '-')
+	if (letters < 2 || letters > SET_ASIDE_WHY_BYTES || why[letters - 1] != '-')
 		return false;
-	end = strptime(why + letters, KEPT_TIME, &broken_down);
+	end = strptime(why + letters, SET_ASIDE_TIME, &broken_down);
 	/* strptime() also takes spaces and signs. */
 	if (end == NULL || strspn(why + letters, "0123456789TZ") < (size_t) (end - why) - letters ||
 	    !is_number(end))
@@ -88,7 +89,7 @@ parse_name(const char *name, const char *former, KeptFile *file)
 }
 
 void
-kept_list_all(const char *path, void (*visit)(void *argument, const KeptFile *file), void *argument)
+set_aside_list_all(const char *path, void (*visit)(void *argument, const SetAsideFile *file), void *argument)
 {
 	const char *slash = strrchr(path, '/');
 	const char *former = slash == NULL ? path : slash + 1;
@@ -100,7 +101,7 @@ kept_list_all(const char *path, void (*visit)(void *argument, const KeptFile *fi
 	entries = opendir(directory);
 	while (entries != NULL && (entry = readdir(entries)) != NULL)
 	{
-		KeptFile file = {.bytes = 0};
+		SetAsideFile file = {.bytes = 0};
 		struct stat status;
 
 		if (!parse_name(entry->d_name, former, &file) ||
@@ -118,16 +119,16 @@ kept_list_all(const char *path, void (*visit)(void *argument, const KeptFile *fi
 		closedir(entries);
 }
 
-/* What kept_list() passes on. */
+/* What set_aside_list() passes on. */
 typedef struct Own
 {
-	void (*visit)(void *argument, const KeptFile *file);
+	void (*visit)(void *argument, const SetAsideFile *file);
 	void *argument;
 	uint32_t count;
 } Own;
 
 static void
-visit_own(void *argument, const KeptFile *file)
+visit_own(void *argument, const SetAsideFile *file)
 {
 	Own *own = argument;
 
@@ -139,11 +140,11 @@ visit_own(void *argument, const KeptFile *file)
 }
 
 uint32_t
-kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file), void *argument)
+set_aside_list(const char *path, void (*visit)(void *argument, const SetAsideFile *file), void *argument)
 {
 	Own own = {.visit = visit, .argument = argument};
 
-	kept_list_all(path, visit_own, &own);
+	set_aside_list_all(path, visit_own, &own);
 	return own.count;
 }
 
@@ -151,16 +152,16 @@ kept_list(const char *path, void (*visit)(void *argument, const KeptFile *file),
 static bool
 free_name(const char *path, const char *why, char *kept)
 {
-	char stamp[KEPT_TIME_BYTES];
+	char stamp[SET_ASIDE_TIME_BYTES];
 	time_t now = time(NULL);
 	struct tm broken_down;
 	struct stat there;
 
-	strftime(stamp, sizeof(stamp), "-" KEPT_TIME, gmtime_r(&now, &broken_down));
-	for (int i = 0; i < KEPT_TRIES; i++)
+	strftime(stamp, sizeof(stamp), "-" SET_ASIDE_TIME, gmtime_r(&now, &broken_down));
+	for (int i = 0; i < SET_ASIDE_TRIES; i++)
 	{
-		int length = i == 0 ? snprintf(kept, PATH_MAX, "%s" KEPT_MARK "%s%s", path, why, stamp)
-		                    : snprintf(kept, PATH_MAX, "%s" KEPT_MARK "%s%s.%d", path, why, stamp, i);
+		int length = i == 0 ? snprintf(kept, PATH_MAX, "%s" SET_ASIDE_MARK "%s%s", path, why, stamp)
+		                    : snprintf(kept, PATH_MAX, "%s" SET_ASIDE_MARK "%s%s.%d", path, why, stamp, i);
 
 		if (length >= PATH_MAX)
 			return false;
@@ -171,17 +172,17 @@ free_name(const char *path, const char *why, char *kept)
 }
 
 FabricStatus
-kept_set_aside(const char *path, const char *why, char *kept, char *detail)
+set_aside_file(const char *path, const char *why, char *kept, char *detail)
 {
-	if (kept_list(path, NULL, NULL) >= KEPT_MOST)
+	if (set_aside_list(path, NULL, NULL) >= SET_ASIDE_MOST)
 	{
 		detail_set(detail,
 		           "\"%.120s\" would be set aside (%s), but %u files were already: remove some of "
-		           "\"%.60s" KEPT_MARK "*\"",
-		           path, why, KEPT_MOST, path);
+		           "\"%.60s" SET_ASIDE_MARK "*\"",
+		           path, why, SET_ASIDE_MOST, path);
 		return FABRIC_UNREACHABLE;
 	}
-	if (free_name(path, why, kept) && rename(path, kept) == 0 && kept_sync_directory(path))
+	if (free_name(path, why, kept) && rename(path, kept) == 0 && set_aside_sync_directory(path))
 		return FABRIC_OK;
 	detail_set(detail, "\"%.160s\" cannot be set aside (%s): %s", path, why, strerror(errno));
 	return FABRIC_UNREACHABLE;

@@ -25,7 +25,7 @@ typedef struct Wanted
 } Wanted;
 
 static void
-compare_path(void *argument, const KeptFile *file)
+compare_path(void *argument, const SetAsideFile *file)
 {
 	Wanted *wanted = argument;
 
@@ -34,15 +34,15 @@ compare_path(void *argument, const KeptFile *file)
 
 /* Does the file hold what was set aside? */
 static bool
-holds_kind(int descriptor, KeptKind kind)
+holds_kind(int descriptor, SetAsideKind kind)
 {
 	switch (kind)
 	{
-		case KEPT_MEMORY:
+		case SET_ASIDE_MEMORY:
 			return memory_kind_of(descriptor) != MEMORY_KIND_STRANGE;
-		case KEPT_SNAPSHOT:
+		case SET_ASIDE_SNAPSHOT:
 			return snapshot_may_be(descriptor);
-		case KEPT_ANY:
+		case SET_ASIDE_ANY:
 			return true;
 	}
 	return false;
@@ -59,7 +59,7 @@ is_in_use(int descriptor)
 
 /* Removes the file that is open, if it still has the name. */
 static FabricStatus
-remove_open(const char *kept, int descriptor, KeptKind kind, char *detail)
+remove_open(const char *kept, int descriptor, SetAsideKind kind, char *detail)
 {
 	struct stat opened;
 	struct stat named;
@@ -68,7 +68,7 @@ remove_open(const char *kept, int descriptor, KeptKind kind, char *detail)
 	{
 		detail_set(detail,
 		           "\"%.150s\" has the name of a %s that was set aside, and is none: it is not touched", kept,
-		           kind == KEPT_MEMORY ? "memory" : "snapshot");
+		           kind == SET_ASIDE_MEMORY ? "memory" : "snapshot");
 		return FABRIC_DENIED;
 	}
 	if (is_in_use(descriptor))
@@ -82,20 +82,20 @@ remove_open(const char *kept, int descriptor, KeptKind kind, char *detail)
 		detail_set(detail, "\"%.160s\" was replaced by another file", kept);
 		return FABRIC_DENIED;
 	}
-	if (unlink(kept) == 0 && kept_sync_directory(kept))
+	if (unlink(kept) == 0 && set_aside_sync_directory(kept))
 		return FABRIC_OK;
 	detail_set(detail, "cannot remove \"%.160s\": %s", kept, strerror(errno));
 	return FABRIC_UNREACHABLE;
 }
 
 FabricStatus
-kept_remove(const char *path, KeptKind kind, const char *kept, char *detail)
+set_aside_remove(const char *path, SetAsideKind kind, const char *kept, char *detail)
 {
 	Wanted wanted = {.path = kept};
 	FabricStatus status;
 	int descriptor;
 
-	(void) kept_list(path, compare_path, &wanted);
+	(void) set_aside_list(path, compare_path, &wanted);
 	if (!wanted.found)
 	{
 		detail_set(detail, "\"%.120s\" is no file of this user that was set aside from \"%.60s\"", kept,

@@ -402,7 +402,7 @@ name_with(const char *path, const char *suffix, char *name)
 bool
 snapshot_remove(const char *path)
 {
-	return unlink(path) == 0 && kept_sync_directory(path);
+	return unlink(path) == 0 && set_aside_sync_directory(path);
 }
 
 void
@@ -455,7 +455,7 @@ snapshot_save(const Memory *memory, const char *path, const SnapshotWatch *watch
 	}
 	if (status == FABRIC_OK && rename(name, path) != 0)
 		status = write_failed(&writer);
-	else if (status == FABRIC_OK && !kept_sync_directory(path))
+	else if (status == FABRIC_OK && !set_aside_sync_directory(path))
 	{
 		status = write_failed(&writer);
 		unlink(path);

@@ -14,7 +14,7 @@
 /* Room for a batch of chains, of a client that has a channel. */
 #define CHAIN_INPUT_BYTES (32u << 10)
 /* An empty buffer is kept up to this. */
-#define KEPT_BYTES (128u << 10)
+#define SET_ASIDE_BYTES (128u << 10)
 /* Reads of one connection in a round: then it is the others' turn. */
 #define ROUND_TURNS 8
 /* How long a parked chain is tried again without sleep; a preempted writer runs again within a time slice. */
@@ -217,8 +217,8 @@ connection_pump(FabricServer *server, ServerConnection *connection, bool readabl
 	 */
 	if (!parked(connection))
 	{
-		buffer_trim(&connection->input, KEPT_BYTES);
-		buffer_trim(&connection->output, KEPT_BYTES);
+		buffer_trim(&connection->input, SET_ASIDE_BYTES);
+		buffer_trim(&connection->output, SET_ASIDE_BYTES);
 	}
 	if (unfinished)
 		connection_make_due(server, connection);

@@ -93,7 +93,7 @@ wait_for_locks(FabricServer *server, ServerStep step, int drain_ms, Instances *i
 
 /* Clients of verbs have nothing else to learn it from; the frame says it. */
 static void
-tell_clients(FabricServer *server)
+notify_clients(FabricServer *server)
 {
 	ServerConnection *connection;
 
@@ -114,7 +114,7 @@ server_drain(FabricServer *server, ServerStep step, int drain_ms)
 	server->draining = true;
 	server->merciful = true;
 	__atomic_store_n(&server->memory.header->draining, 1, __ATOMIC_RELAXED);
-	tell_clients(server);
+	notify_clients(server);
 	wait_for_locks(server, step, drain_ms, &instances);
 	settled = server->figures.channels_settled;
 	for (uint32_t i = 0; i < server->memory.header->max_channels; i++)

@@ -50,10 +50,10 @@ server_log(const FabricServer *server, FabricLogLevel level, const char *format,
 }
 
 void
-server_log_kept_hint(const FabricServer *server)
+server_log_set_aside_hint(const FabricServer *server)
 {
-	if (server->options.kept_hint != NULL)
-		server_log(server, FABRIC_LOG_WARNING, "hint: %s", server->options.kept_hint);
+	if (server->options.set_aside_hint != NULL)
+		server_log(server, FABRIC_LOG_WARNING, "hint: %s", server->options.set_aside_hint);
 }
 
 static void __attribute__((format(printf, 3, 0)))

@@ -172,14 +172,14 @@ put_away(const FabricServer *server, MemoryKind kind, const char *why, char *det
 		detail_set(detail, "cannot remove \"%s\": %s", server->memory_path, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
-	status = kept_set_aside(server->memory_path, why, kept, detail);
+	status = set_aside_file(server->memory_path, why, kept, detail);
 	if (status != FABRIC_OK)
 		return status;
 	server_log(server, FABRIC_LOG_WARNING,
 	           "the memory \"%s\" cannot be used (%s) and is kept as \"%s\"; it takes room until it is "
 	           "removed",
 	           server->memory_path, why, kept);
-	server_log_kept_hint(server);
+	server_log_set_aside_hint(server);
 	return FABRIC_OK;
 }
 
@@ -343,7 +343,7 @@ fabric_segment_set_aside(const char *path, const char *why, char *kept, char *de
 		status = FABRIC_DENIED;
 	}
 	if (status == FABRIC_OK && kind == MEMORY_KIND_SEGMENT)
-		status = kept_set_aside(path, why, kept, detail);
+		status = set_aside_file(path, why, kept, detail);
 	else if (status == FABRIC_OK && unlink(path) != 0)
 	{
 		detail_set(detail, "cannot remove \"%s\": %s", path, strerror(errno));

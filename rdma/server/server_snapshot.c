@@ -78,7 +78,7 @@ refuse(const FabricServer *server, const char *short_why, const char *why, char 
 {
 	const char *path = server->options.snapshot_path;
 	char kept[PATH_MAX];
-	FabricStatus status = kept_set_aside(path, short_why, kept, detail);
+	FabricStatus status = set_aside_file(path, short_why, kept, detail);
 
 	if (status != FABRIC_OK)
 		return status;
@@ -86,7 +86,7 @@ refuse(const FabricServer *server, const char *short_why, const char *why, char 
 	           "the snapshot \"%s\" is refused: %s; it is kept as \"%s\", and the memory begins empty: the "
 	           "indexes that were in it must be rebuilt",
 	           path, why, kept);
-	server_log_kept_hint(server);
+	server_log_set_aside_hint(server);
 	return FABRIC_OK;
 }
 
@@ -204,12 +204,12 @@ saved_forget(const FabricServer *server, char *detail)
 		detail_set(detail, "the snapshot \"%.100s\" cannot be put away: %.120s", path, why);
 		return status;
 	}
-	status = kept_set_aside(path, status == FABRIC_OK ? "other-memory" : "damaged", kept, detail);
+	status = set_aside_file(path, status == FABRIC_OK ? "other-memory" : "damaged", kept, detail);
 	if (status != FABRIC_OK)
 		return status;
 	server_log(server, FABRIC_LOG_WARNING,
 	           "the snapshot \"%s\" is not of the memory that is there, and is kept as \"%s\"", path, kept);
-	server_log_kept_hint(server);
+	server_log_set_aside_hint(server);
 	return FABRIC_OK;
 }
 

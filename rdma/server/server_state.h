@@ -215,7 +215,7 @@ struct FabricServer
 
 /* log.c */
 /* Behind a line that says that a file was set aside. */
-extern void server_log_kept_hint(const FabricServer *server);
+extern void server_log_set_aside_hint(const FabricServer *server);
 extern void server_log(const FabricServer *server, FabricLogLevel level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same for what clients can cause at will; with server_complaints_round(). */

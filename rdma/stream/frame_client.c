@@ -15,7 +15,7 @@
 #define READ_BYTES (64u << 10)
 
 /* An empty buffer is kept up to this. */
-#define KEPT_BYTES (256u << 10)
+#define SET_ASIDE_BYTES (256u << 10)
 
 void
 link_init(Link *link, Fabric *fabric, LinkTake take, void *argument)
@@ -175,7 +175,7 @@ link_send(Link *link)
 		else
 			return link_broken(link, stream_detail(link->stream));
 	}
-	buffer_trim(&link->output, KEPT_BYTES);
+	buffer_trim(&link->output, SET_ASIDE_BYTES);
 	return FABRIC_OK;
 }
 
@@ -281,7 +281,7 @@ link_receive(Link *link)
 			return link_broken(link, stream_detail(link->stream));
 		input->end += (uint32_t) done;
 		status = take_frames(link, &wanted);
-		buffer_trim(input, KEPT_BYTES);
+		buffer_trim(input, SET_ASIDE_BYTES);
 	} while (status == FABRIC_OK && stream_pending(link->stream));
 	return status;
 }

@@ -447,7 +447,7 @@ inline check()
 }
 
 /* judge_record(), same_history() */
-inline take_stock()
+inline take_inventory()
 {
 #ifndef NO_NONCE
 	if
@@ -678,7 +678,7 @@ proctype Run(byte s)
 			write_page();
 			ME.attach = 3
 		}
-	:: d_step { ME.attach == 3 && owner == s && !broken -> take_stock(); ME.attach = 4 }
+	:: d_step { ME.attach == 3 && owner == s && !broken -> take_inventory(); ME.attach = 4 }
 	:: d_step { ME.attach == 4 && owner == s && !broken -> memory.epoch = ME.opening; ME.attach = 5 }
 	:: d_step
 		{

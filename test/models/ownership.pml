@@ -54,7 +54,7 @@ typedef Chain
 typedef Server
 {
 	bool	runs;
-	bool	let_in;
+	bool	admit_node;
 	byte	life;				/* counts its shared memories */
 	byte	incarnation;		/* that it was granted */
 	byte	locks[PROCESSES];	/* the lock: one for all, but for TABLE_APIECE */
@@ -109,7 +109,7 @@ proctype run_process(byte s; byte p)
 end:
 	do
 	/* ---- an insert */
-	:: d_step { MINE.runs && MINE.let_in && ME.step == 0 && LOCK == 0 && operations > 0 ->
+	:: d_step { MINE.runs && MINE.admit_node && ME.step == 0 && LOCK == 0 && operations > 0 ->
 		operations--;
 		LOCK = p + 1;
 		ME.step = 1 }
@@ -132,7 +132,7 @@ end:
 #endif
 			) ->
 		assert(s == latest);							/* no two owners */
-		assert(!MINE.let_in || CHAIN.life == MINE.life);	/* nor one of a former shared memory beside the present one */
+		assert(!MINE.admit_node || CHAIN.life == MINE.life);	/* nor one of a former shared memory beside the present one */
 		assert(slot[CHAIN.slot] == 0);					/* nothing is overwritten */
 		slot[CHAIN.slot] = CHAIN.entry;
 		if
@@ -203,27 +203,27 @@ end:
 	:: d_step { !MINE.runs && (attaches > 0 || MINE.life == 0) -> MINE.runs = true; MINE.life++ }
 	/* ---- the launcher attaches, and lets processes in */
 #ifdef RESUME_ACROSS
-	:: d_step { MINE.runs && !MINE.let_in && MINE.incarnation != 0 && MINE.incarnation == incarnation -> MINE.let_in = true }
+	:: d_step { MINE.runs && !MINE.admit_node && MINE.incarnation != 0 && MINE.incarnation == incarnation -> MINE.admit_node = true }
 #endif
 #ifdef LET_IN_FIRST
-	:: atomic { MINE.runs && !MINE.let_in && attaches > 0 -> end_holds(); MINE.incarnation = incarnation; MINE.let_in = true };
+	:: atomic { MINE.runs && !MINE.admit_node && attaches > 0 -> end_holds(); MINE.incarnation = incarnation; MINE.admit_node = true };
 		d_step { fence() }
 #else
-	:: d_step { MINE.runs && !MINE.let_in && attaches > 0 -> fence(); end_holds(); MINE.let_in = true }
+	:: d_step { MINE.runs && !MINE.admit_node && attaches > 0 -> fence(); end_holds(); MINE.admit_node = true }
 #endif
 	/* The launcher alone has ended.  The next one resumes the incarnation, if it is still ours. */
-	:: d_step { MINE.runs && MINE.let_in && MINE.incarnation != incarnation ->
+	:: d_step { MINE.runs && MINE.admit_node && MINE.incarnation != incarnation ->
 #ifdef RESUME_ANY
 		MINE.incarnation = incarnation
 #else
-		MINE.let_in = false			/* sherman_node_lost() */
+		MINE.admit_node = false			/* sherman_node_lost() */
 #endif
 		}
 	/* ---- a crash: shared memory begins empty, chains are under way */
 	:: d_step { MINE.runs && crashes > 0 ->
 		crashes--;
 		MINE.runs = false;
-		MINE.let_in = false;
+		MINE.admit_node = false;
 		end_holds() }
 	od
 }

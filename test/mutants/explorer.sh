@@ -25,10 +25,10 @@ mutate new_descriptor_not_noticed test_sim_snapshot sim/snapshot.c \
 mutate new_mapping_not_noticed test_sim_snapshot sim/snapshot.c \
 	's/(\tnote_change\(\);\n)(\treturn __real_mmap)/$2/'
 mutate kept_memory_returns test_sim_snapshot sim/snapshot.c \
-	's/ &&\n\t +!kept_begins_at\(\(const void \*\) from\)//'
-mutate atomics_not_told test_told sim/told.c \
+	's/ &&\n\t +!heap_begins_at\(\(const void \*\) from\)//'
+mutate atomics_not_told test_access_hooks sim/access_hooks.c \
 	's/(accesses_)write\(word, sizeof\(\*word\)\);/$1read(word, 0);/g'
-mutate replicas_not_told test_told sim/told.c \
+mutate replicas_not_told test_access_hooks sim/access_hooks.c \
 	's/(__wrap_memcpy\(void \*to, const void \*from, size_t bytes\)\n\{\n\taccesses_read\(from, bytes\);\n)\taccesses_write\(to, bytes\);\n/$1/'
-mutate what_lies_on_two_words_is_one test_told sim/accesses.c \
+mutate what_lies_on_two_words_is_one test_access_hooks sim/accesses.c \
 	's/\bfrom < to && !accesses->many/from < to - 4 \&\& !accesses->many/'

@@ -9,7 +9,7 @@ mutate any_snapshot_is_of_the_memory test_snapshot rdma/server/server_snapshot.c
 mutate strange_snapshot_replaced test_snapshot rdma/memory/snapshot.c \
 	's/\(magic == SNAPSHOT_MAGIC \|\| magic == 0\)/true/'
 mutate kept_without_bound test_snapshot rdma/memory/set_aside.c \
-	's/>= KEPT_MOST\)/> 1000 * KEPT_MOST)/'
+	's/>= SET_ASIDE_MOST\)/> 1000 * SET_ASIDE_MOST)/'
 mutate text_removed_as_kept test_msd rdma/memory/set_aside_remove.c \
 	's/if \(!holds_kind\(descriptor, kind\)\)/if (holds_kind(descriptor, kind) \&\& false)/'
 mutate any_name_removed test_msd rdma/memory/set_aside_remove.c \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../sim/kept.h"
+#include "../../sim/heap.h"
 #include "outcomes.h"
 
 #define CHANNELS 32u
@@ -41,9 +41,9 @@ void
 outcomes_open(void)
 {
 	if (outcomes == NULL)
-		outcomes = kept_zeroed(sizeof(OutcomeSet));
-	kept_free(outcomes->all);
-	*outcomes = (OutcomeSet){.all = kept_zeroed(FIRST_ROOM * sizeof(uint64_t)), .room = FIRST_ROOM};
+		outcomes = heap_zeroed(sizeof(OutcomeSet));
+	heap_free(outcomes->all);
+	*outcomes = (OutcomeSet){.all = heap_zeroed(FIRST_ROOM * sizeof(uint64_t)), .room = FIRST_ROOM};
 }
 
 /* A lock word's lowest bits count the tries of its owner. */
@@ -113,11 +113,11 @@ make_room(void)
 
 	if (2 * before.count < before.room)
 		return;
-	*outcomes = (OutcomeSet){.all = kept_zeroed(2 * before.room * sizeof(uint64_t)), .room = 2 * before.room};
+	*outcomes = (OutcomeSet){.all = heap_zeroed(2 * before.room * sizeof(uint64_t)), .room = 2 * before.room};
 	for (uint64_t i = 0; i < before.room; i++)
 		if (before.all[i] != 0)
 			note(before.all[i]);
-	kept_free(before.all);
+	heap_free(before.all);
 }
 
 void

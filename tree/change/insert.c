@@ -188,7 +188,7 @@ insert_locked(Insertion *in)
 	assert(node_level(node) == 0);
 
 	in->kept = false;
-	if (in->alone_wanted && !leaf_alone(g, node, in->cell))
+	if (in->alone_wanted && !leaf_has_no_equal_key(g, node, in->cell))
 	{
 		in->alone = false;
 		return insert_release(in);
@@ -204,7 +204,7 @@ insert_locked(Insertion *in)
 		in->hit = true;
 		return insert_into_slot(in, survey.same_tid);
 	}
-	return insert_anew(in, survey.same_tid);
+	return insert_by_rewrite(in, survey.same_tid);
 }
 
 /*

@@ -79,6 +79,6 @@ extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosi
  * More than a cell is to be written; `same_tid` as in LeafSurvey.  The leaf is locked, and not any more afterwards.  As
  * tree_insert(); TREE_RETRY: begin anew.
  */
-extern TreeStatus insert_anew(Insertion *in, uint32_t same_tid);
+extern TreeStatus insert_by_rewrite(Insertion *in, uint32_t same_tid);
 
 #endif /* SHERMAN_INSERT_H */

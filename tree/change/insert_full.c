@@ -262,7 +262,7 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
  * client->image while nothing is held; what it says is good for the same generation.
  */
 static TreeStatus
-insert_make_room(Insertion *in, OrderedCells *cells)
+insert_delete_dead(Insertion *in, OrderedCells *cells)
 {
 	Tree *tree = in->tree;
 	const NodeGeometry *g = &tree->geometry;
@@ -324,12 +324,12 @@ insert_full(Insertion *in, OrderedCells *cells)
 	    leaf_worth_rewrite(g, &cells->leaf, leaf_proven_dead(g, node)))
 		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
 	if (!in->asked && room_is_asked(in->tree, node))
-		return insert_make_room(in, cells);
+		return insert_delete_dead(in, cells);
 	return insert_split(in, cells);
 }
 
 TreeStatus
-insert_anew(Insertion *in, uint32_t same_tid)
+insert_by_rewrite(Insertion *in, uint32_t same_tid)
 {
 	OrderedCells cells;
 

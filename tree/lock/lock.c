@@ -275,7 +275,7 @@ lock_is_free(Tree *tree, uint64_t pointer, bool *free)
 	if (access_endpoint(client, lock.place) == NULL)
 		return client_away(client, lock.place);
 	lock.index = lock_word_of(client, lock.place, pointer);
-	if (!words_are_used(tree, lock.place))
+	if (!lock_words_are_needed(tree, lock.place))
 	{
 		*free = !entry_is_owned(table_entry(client->shared->locks, lock.place, lock.index));
 		return TREE_OK;
@@ -357,7 +357,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		entry_release(client, entry);
 		return status;
 	}
-	if (!words_are_used(tree, lock->place))
+	if (!lock_words_are_needed(tree, lock->place))
 		status = word_assume(tree, lock);
 	else
 		status = word_win(tree, lock, pointer, bytes, image, &deadline, &read);

@@ -26,7 +26,7 @@ resume_interrupts(TreeClient *client)
 }
 
 bool
-words_are_used(const Tree *tree, uint32_t memory_node)
+lock_words_are_needed(const Tree *tree, uint32_t memory_node)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
 	const FabricCapabilities *capabilities = access_capabilities(tree->client, memory_node);

@@ -58,7 +58,7 @@ extern TreeStatus unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed);
  * Whether the local lock table alone does not do.  Even where an instance has its trees for itself, a memory node that does not see by
  * itself which WRITE a dead channel was in asks the lock word, before it replays the redo image of a node.
  */
-extern bool words_are_used(const Tree *tree, uint32_t memory_node);
+extern bool lock_words_are_needed(const Tree *tree, uint32_t memory_node);
 
 /* ---- lock_kept.c ---- */
 

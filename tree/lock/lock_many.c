@@ -7,7 +7,7 @@
 bool
 lock_many_usable(const Tree *tree, uint32_t memory_node)
 {
-	return tree->replicas == NULL && !words_are_used(tree, memory_node);
+	return tree->replicas == NULL && !lock_words_are_needed(tree, memory_node);
 }
 
 static LockWaiter *
@@ -41,7 +41,7 @@ lock_many_try(Tree *tree, uint64_t pointer, LockHandle *lock)
 	LockTable *table = client->shared->locks;
 	uint32_t memory_node = pointer_memory_node(pointer);
 
-	assert(client->holding && !words_are_used(tree, memory_node));
+	assert(client->holding && !lock_words_are_needed(tree, memory_node));
 	memset(lock, 0, sizeof(*lock));
 	lock->memory_node = lock->place = memory_node;
 	lock->index = lock_word_of(client, memory_node, pointer);

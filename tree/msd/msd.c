@@ -287,7 +287,7 @@ open_service(Msd *msd, char *detail)
 	options.snapshot_path = msd->config.snapshot[0] != '\0' ? msd->config.snapshot : NULL;
 	options.snapshot_go_on = snapshot_go_on;
 	options.snapshot_argument = msd;
-	options.kept_hint =
+	options.set_aside_hint =
 		"msd --list-files with these settings lists files that were kept, --remove-file removes one";
 	options.log = msd_log_line;
 	options.log_argument = msd;

@@ -17,7 +17,7 @@ typedef struct OwnFile
 {
 	const char *path;
 	const char *name;
-	KeptKind kind;
+	SetAsideKind kind;
 } OwnFile;
 
 static void
@@ -37,7 +37,7 @@ print_line(const char *kind, uint64_t bytes, int64_t since, uint32_t owner, cons
 }
 
 static void
-print_kept(void *argument, const KeptFile *file)
+print_kept(void *argument, const SetAsideFile *file)
 {
 	(void) argument;
 	print_line("kept", file->bytes, file->since, file->owner, file->why, file->path);
@@ -53,7 +53,7 @@ print_present(const OwnFile *own)
 
 	if (lstat(own->path, &file) != 0 || !S_ISREG(file.st_mode))
 		return;
-	if (own->kind == KEPT_MEMORY && fabric_segment_is_there(own->path, &served))
+	if (own->kind == SET_ASIDE_MEMORY && fabric_segment_is_there(own->path, &served))
 		why = served ? "served" : "not-served";
 	print_line(own->name, (uint64_t) file.st_blocks * 512, (int64_t) file.st_mtime, (uint32_t) file.st_uid,
 	           why, own->path);
@@ -66,7 +66,7 @@ remove_file(const OwnFile *own, size_t count, const char *path)
 	FabricStatus status = FABRIC_NOT_FOUND;
 
 	for (size_t i = 0; i < count && status == FABRIC_NOT_FOUND; i++)
-		status = kept_remove(own[i].path, own[i].kind, path, detail);
+		status = set_aside_remove(own[i].path, own[i].kind, path, detail);
 	if (status == FABRIC_OK)
 	{
 		printf("removed \"%s\"\n", path);
@@ -89,16 +89,16 @@ msd_files(const MsdConfig *config)
 	size_t count = 0;
 
 	if (config->memory[0] != '\0')
-		own[count++] = (OwnFile){config->memory, "memory", KEPT_MEMORY};
+		own[count++] = (OwnFile){config->memory, "memory", SET_ASIDE_MEMORY};
 	if (config->snapshot[0] != '\0')
-		own[count++] = (OwnFile){config->snapshot, "snapshot", KEPT_SNAPSHOT};
+		own[count++] = (OwnFile){config->snapshot, "snapshot", SET_ASIDE_SNAPSHOT};
 	if (!config->list_files)
 		return remove_file(own, count, config->remove_file);
 	printf(LINE_FORMAT, "KIND", "BYTES", "SINCE", "OWNER", "WHY", "FILE");
 	for (size_t i = 0; i < count; i++)
 	{
 		print_present(&own[i]);
-		kept_list_all(own[i].path, print_kept, NULL);
+		set_aside_list_all(own[i].path, print_kept, NULL);
 	}
 	return 0;
 }

@@ -358,7 +358,7 @@ leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *righ
 }
 
 bool
-leaf_alone(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell)
+leaf_has_no_equal_key(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell)
 {
 	const uint64_t *low = node + g->low_word;
 	const uint64_t *high = node + g->high_word;

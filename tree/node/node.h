@@ -564,7 +564,7 @@ extern int cell_order_normalized(const NodeGeometry *g, const uint64_t *a, const
  * Whether a leaf in private memory shows that no entry but the cell's own TID has its normalized key: none in the leaf, and
  * its fences differ from it.
  */
-extern bool leaf_alone(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell);
+extern bool leaf_has_no_equal_key(const NodeGeometry *g, const uint64_t *node, const uint64_t *cell);
 
 /* ---- interpolate.c ---- */
 

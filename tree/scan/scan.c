@@ -393,7 +393,7 @@ right_move(TreeScan *scan, Path *path, uint64_t pointer, const uint64_t *leaf)
 
 /* Of the leaf that a descent came to: if it begins on the near side of where the last one ended, the part behind counts. */
 static TreeStatus
-near_find(TreeScan *scan)
+near_fence_find(TreeScan *scan)
 {
 	bool forward = scan->direction == TREE_FORWARD;
 
@@ -452,7 +452,7 @@ descend_once(TreeScan *scan, const Target *target, bool fresh)
 	scan->parent.pointer = path.parents[1];
 	scan->parent.loaded = false;
 	leaf_accept(scan, leaf, pointer);
-	return target->first ? TREE_OK : near_find(scan);
+	return target->first ? TREE_OK : near_fence_find(scan);
 }
 
 /*

@@ -407,7 +407,7 @@ service_open(const ServiceOptions *options, Service **result, char *detail)
 	server_options.snapshot_path = service->options.snapshot_path;
 	server_options.snapshot_go_on = service->options.snapshot_go_on;
 	server_options.snapshot_argument = service->options.snapshot_argument;
-	server_options.kept_hint = service->options.kept_hint;
+	server_options.set_aside_hint = service->options.set_aside_hint;
 	server_options.log = service->options.log;
 	server_options.log_argument = service->options.log_argument;
 	server_options.should_stop = service_should_stop;

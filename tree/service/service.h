@@ -72,7 +72,7 @@ typedef struct ServiceOptions
 	const char *snapshot_path;  /* as in FabricServerOptions: the file of service_save(); NULL: none */
 	bool (*snapshot_go_on)(void *argument, bool saving, uint64_t done, uint64_t total); /* likewise */
 	void *snapshot_argument;
-	const char *kept_hint;                                                  /* likewise */
+	const char *set_aside_hint;                                             /* likewise */
 	void (*log)(void *argument, FabricLogLevel level, const char *message); /* NULL: no log */
 	void *log_argument;
 	ServiceQuotas quotas;   /* of tenants by name; without one a tenant may have all */

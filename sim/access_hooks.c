@@ -1,5 +1,5 @@
 /*
- * told.c
+ * access_hooks.c
  *		What code calls that was compiled with -fsanitize=thread and linked without that sanitizer: it tells of its
  *		accesses (accesses.h), and atomics are done here.
  *
@@ -44,7 +44,7 @@ extern void __tsan_func_exit(void);
 void
 __tsan_init(void)
 {
-	accesses_tell();
+	accesses_report();
 }
 
 void

@@ -1,6 +1,6 @@
 /*
- * test_told.c
- *		sim/told.c: each function that compiled code calls tells of the bytes that it is about, and atomics are done.
+ * test_access_hooks.c
+ *		sim/access_hooks.c: each function that compiled code calls tells of the bytes that it is about, and atomics are done.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ note(uint64_t from, uint64_t to, ExplorerMode mode)
 }
 
 static void
-assert_told(uint32_t is_read, uint32_t is_changed)
+assert_reported(uint32_t is_read, uint32_t is_changed)
 {
 	read_words = changed_words = 0;
 	assert_true(accesses_end(note));
@@ -77,18 +77,18 @@ test_reads(void **state)
 
 	(void) state;
 	__tsan_read1(&bytes[15]);
-	assert_told(2, 0);
+	assert_reported(2, 0);
 	__tsan_read8(&words[3]);
-	assert_told(8, 0);
+	assert_reported(8, 0);
 	__tsan_read16(&words[2]);
-	assert_told(12, 0);
+	assert_reported(12, 0);
 	__tsan_unaligned_read4(&bytes[6]);
-	assert_told(3, 0);
+	assert_reported(3, 0);
 	__tsan_read_range(&words[1], 3 * sizeof(uint64_t));
-	assert_told(14, 0);
+	assert_reported(14, 0);
 	/* Of none of these words. */
 	__tsan_read8(&words[WORDS]);
-	assert_told(0, 0);
+	assert_reported(0, 0);
 }
 
 static void
@@ -99,16 +99,16 @@ test_writes(void **state)
 	(void) state;
 	__tsan_write2(&bytes[8]);
 	bytes[8] = 1;
-	assert_told(0, 2);
+	assert_reported(0, 2);
 	__tsan_write16(&words[4]);
 	words[5] = 1;
-	assert_told(16, 32);
+	assert_reported(16, 32);
 	__tsan_unaligned_write8(&bytes[4]);
 	memset(&bytes[4], 7, 8);
-	assert_told(0, 3);
+	assert_reported(0, 3);
 	__tsan_write_range(words, sizeof(words));
 	words[7] = 1;
-	assert_told(127, 128);
+	assert_reported(127, 128);
 }
 
 static void
@@ -118,30 +118,30 @@ test_atomics(void **state)
 
 	(void) state;
 	assert_int_equal(__tsan_atomic64_load(&words[0], __ATOMIC_RELAXED), 0);
-	assert_told(1, 0);
+	assert_reported(1, 0);
 	__tsan_atomic64_store(&words[0], 6, __ATOMIC_RELEASE);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	assert_int_equal(__tsan_atomic64_exchange(&words[0], 7, __ATOMIC_RELAXED), 6);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	assert_int_equal(__tsan_atomic64_fetch_add(&words[0], 2, __ATOMIC_RELAXED), 7);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	assert_int_equal(__tsan_atomic64_fetch_sub(&words[0], 1, __ATOMIC_RELAXED), 9);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	assert_int_equal(__tsan_atomic64_fetch_and(&words[0], 0xc, __ATOMIC_RELAXED), 8);
-	assert_told(1, 0);
+	assert_reported(1, 0);
 	assert_int_equal(__tsan_atomic64_fetch_or(&words[0], 1, __ATOMIC_RELAXED), 8);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	assert_int_equal(__tsan_atomic64_fetch_xor(&words[0], 3, __ATOMIC_RELAXED), 9);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	/* It fails: nothing is changed. */
 	assert_int_equal(
 		__tsan_atomic64_compare_exchange_strong(&words[0], &expected, 5, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED),
 		0);
 	assert_int_equal(expected, 10);
-	assert_told(1, 0);
+	assert_reported(1, 0);
 	assert_int_equal(
 		__tsan_atomic64_compare_exchange_val(&words[0], 10, 5, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED), 10);
-	assert_told(0, 1);
+	assert_reported(0, 1);
 	assert_int_equal(words[0], 5);
 }
 
@@ -154,13 +154,13 @@ test_functions_of_the_system(void **state)
 	(void) state;
 	words[4] = 1;
 	memcpy(&words[0], &words[4], bytes);
-	assert_told(32 + 16 + 2, 1);
+	assert_reported(32 + 16 + 2, 1);
 	memmove(&words[1], &words[0], bytes);
-	assert_told(1 + 4, 2);
+	assert_reported(1 + 4, 2);
 	memset(&words[6], 1, bytes);
-	assert_told(0, 64 + 128);
+	assert_reported(0, 64 + 128);
 	assert_true(memcmp(&words[6], &words[5], bytes) > 0);
-	assert_told(32 + 64 + 128, 0);
+	assert_reported(32 + 64 + 128, 0);
 }
 
 int

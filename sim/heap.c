@@ -1,18 +1,18 @@
 /*
- * kept.c
- *		See kept.h.  Pieces are powers of two, each with a header; those that are free are in a list for each length.
+ * heap.c
+ *		See heap.h.  Pieces are powers of two, each with a header; those that are free are in a list for each length.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kept.h"
+#include "heap.h"
 
 /* Address space, of which only what is used takes memory. */
-#define KEPT_BYTES (16ull << 30)
+#define HEAP_BYTES (16ull << 30)
 /* Far from all else, with which the kernel would unite it. */
-#define KEPT_ADDRESS ((void *) 0x300000000000)
+#define HEAP_ADDRESS ((void *) 0x300000000000)
 #define CLASSES 40u
 #define SMALLEST_SHIFT 5u
 
@@ -32,12 +32,12 @@ typedef struct Kept
 static Kept *kept;
 
 static void
-kept_open(void)
+heap_open(void)
 {
-	void *memory = mmap(KEPT_ADDRESS, KEPT_BYTES, PROT_READ | PROT_WRITE,
+	void *memory = mmap(HEAP_ADDRESS, HEAP_BYTES, PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (memory != KEPT_ADDRESS)
+	if (memory != HEAP_ADDRESS)
 		abort();
 	kept = memory;
 	kept->used = (sizeof(Kept) + sizeof(Piece) - 1) / sizeof(Piece) * sizeof(Piece);
@@ -66,36 +66,36 @@ piece_take(size_t bytes)
 	piece = (Piece *) ((char *) kept + kept->used);
 	piece->class = class;
 	kept->used += piece_bytes(piece);
-	if (kept->used > KEPT_BYTES)
+	if (kept->used > HEAP_BYTES)
 		abort();
 	return piece;
 }
 
 void *
-kept_resize(void *memory, size_t bytes)
+heap_resize(void *memory, size_t bytes)
 {
 	Piece *piece = memory == NULL ? NULL : (Piece *) memory - 1;
 	Piece *more;
 
 	if (kept == NULL)
-		kept_open();
+		heap_open();
 	if (piece != NULL && bytes + sizeof(Piece) <= piece_bytes(piece))
 		return memory;
 	more = piece_take(bytes);
 	if (piece != NULL)
 		memcpy(more + 1, piece + 1, piece_bytes(piece) - sizeof(Piece));
-	kept_free(memory);
+	heap_free(memory);
 	return more + 1;
 }
 
 void *
-kept_zeroed(size_t bytes)
+heap_zeroed(size_t bytes)
 {
-	return memset(kept_resize(NULL, bytes), 0, bytes);
+	return memset(heap_resize(NULL, bytes), 0, bytes);
 }
 
 void
-kept_free(void *memory)
+heap_free(void *memory)
 {
 	Piece *piece;
 
@@ -107,7 +107,7 @@ kept_free(void *memory)
 }
 
 bool
-kept_begins_at(const void *memory)
+heap_begins_at(const void *memory)
 {
 	return memory == kept;
 }
