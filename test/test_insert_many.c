@@ -15,6 +15,9 @@
 
 #include "support/many_fixture.h"
 
+/* Smaller calls take many round trips: over tcp they are left out. */
+static uint32_t least_together = 1;
+
 /* ---- the same entries as one by one ---- */
 
 static void
@@ -25,7 +28,7 @@ test_same(void **state)
 	(void) state;
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 		for (int order = 0; order < MANY_ORDERS; order++)
-			for (uint32_t together = 1; together <= 5000; together = together * 7 + 1)
+			for (uint32_t together = least_together; together <= 5000; together = together * 7 + 1)
 			{
 				Tree *tree = many_tree(formats[f]);
 
@@ -81,19 +84,20 @@ static void
 test_chains(void **state)
 {
 	Tree *tree = many_tree(&narrow);
-	uint64_t random, ascending, leaves;
+	uint64_t random, ascending;
 
 	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 100000, 4000);
-	leaves = many_client.tree->counters.leaf_splits;
 	random = chains_per_thousand(tree, MANY_RANDOM, 100000, 200000, 4000);
-	print_message("random keys: %llu chains a thousand, %llu leaves at first\n", (unsigned long long) random,
-	              (unsigned long long) leaves);
+	print_message("random keys, of which each leaf gets few: %llu chains a thousand\n",
+	              (unsigned long long) random);
+	assert_true(random <= 100);
 	tree_close(tree);
 	tree = many_tree(&narrow);
 	many_insert(tree, MANY_ASCENDING, 0, 10000, 4000);
 	ascending = chains_per_thousand(tree, MANY_ASCENDING, 10000, 100000, 4000);
 	print_message("ascending keys: %llu chains a thousand\n", (unsigned long long) ascending);
+	assert_true(ascending <= 20);
 	many_verify(tree, MANY_ASCENDING, 100000);
 	tree_close(tree);
 }
@@ -109,6 +113,9 @@ main(int argc, char **argv)
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)
+	{
 		test_use_network();
+		least_together = 400;
+	}
 	return cmocka_run_group_tests(tests, many_start, many_stop);
 }

@@ -225,7 +225,7 @@ test_cut(void **state)
 		assert_true(cells.extra < cells.count);
 		cut = leaf_cut(&g, &cells, 1 + (uint32_t) key_random(&random, cells.count - 1));
 		assert_true(cut > 0 && cut < cells.count);
-		leaf_separator(&g, leaf_cut_left(&cells, cut), cells.cells[cut], separator);
+		leaf_separator(&g, leaf_cut_left(cells.cells, cut), cells.cells[cut], separator);
 		for (int i = 0; i < 2; i++)
 		{
 			node_begin(&g, halves[i], 99, pointer_make(0, 8192, 0), 0, 7, NODE_POSTINGS);

@@ -140,6 +140,16 @@ typedef struct OverflowBlock
 	uint64_t offset;
 } OverflowBlock;
 
+/* Leaves taken ahead for the splits of a wave (insert_wave.c). */
+#define SPARE_LEAVES 128u
+
+typedef struct SpareLeaves
+{
+	uint32_t count;
+	uint64_t pointers[SPARE_LEAVES];
+	uint64_t generations[SPARE_LEAVES];
+} SpareLeaves;
+
 struct Tree
 {
 	TreeClient *client;
@@ -158,6 +168,7 @@ struct Tree
 	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
 	NodeReserve leaves;  /* split.c */
 	NodeReserve inner;   /* split.c, downlink.c */
+	SpareLeaves spare;   /* split.c */
 	bool memory_full;    /* the last attempt to take a node ahead failed: ask again only when one is needed */
 	OverflowBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
 	OverflowBlock cut;   /* of a separator in the making, likewise */
@@ -895,6 +906,8 @@ extern TreeStatus split_inner(Tree *tree, LockHandle *lock, uint64_t pointer, co
  * was written, or failed with this status.
  */
 extern void split_announce(Tree *tree, uint64_t pointer, const Split *split);
+/* The same of one new leaf `to` that gets a part of the keys of `from`; each ends by split_over(). */
+extern void leaf_split_announce(Tree *tree, uint64_t from, uint64_t to);
 extern void split_over(Tree *tree, TreeStatus status);
 /*
  * Whether the reserve has the nodes that a split of this node takes.  If not, the lock is released for
@@ -912,6 +925,9 @@ extern void reserve_keep(Tree *tree, uint32_t level);
 /* Takes one out of the reserve, which holds one. */
 extern void reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
 extern void reserve_return(Tree *tree);
+/* The same for leaves of waves: takes ahead until there are so many, SPARE_LEAVES at most; takes one out, of those that there are. */
+extern TreeStatus spare_fill(Tree *tree, uint32_t count);
+extern void spare_take(Tree *tree, uint64_t *pointer, uint64_t *generation);
 
 /*
  * Posts the separator between `left` and its right sibling `right`, both of `level`, to their parent on level

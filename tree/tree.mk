@@ -11,6 +11,7 @@ TREE_SOURCES = \
 	tree/change/insert_full.c \
 	tree/change/insert_many.c \
 	tree/change/insert_order.c \
+	tree/change/insert_spread.c \
 	tree/change/insert_wave.c \
 	tree/change/split_order.c \
 	tree/change/rewrite.c \
@@ -32,6 +33,7 @@ TREE_SOURCES = \
 	tree/descent/leaf_read.c \
 	tree/descent/offload.c \
 	tree/descent/downlink.c \
+	tree/descent/downlink_wave.c \
 	tree/descent/predicate.c \
 	tree/descent/search.c \
 	tree/descent/split.c \

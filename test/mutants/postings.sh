@@ -13,7 +13,7 @@ mutate posting_dropped_with_its_head test_posting tree/node/leaf.c \
 mutate posting_leftover_kept test_posting tree/node/leaf.c \
 	's/if \(slot == skip && without != NULL/if (false \&\& slot == skip \&\& without != NULL/'
 mutate posting_cut_in_two test_posting tree/node/leaf.c \
-	's/if \(cell_is_posting\(cells->cells\[cut\]\)\)\n\t\treturn false;//'
+	's/if \(cell_is_posting\(cells\[cut\]\)\)\n\t\treturn false;//'
 mutate posting_searched_as_key test_posting tree/scan/batch.c \
 	's/uint32_t middle = posting_head\(g, leaf, \(low \+ high\) \/ 2\);/uint32_t middle = (low + high) \/ 2;/; s/low = base_next\(g, leaf, middle\);/low = middle + 1;/'
 mutate posting_key_is_its_own test_posting tree/scan/batch.c \

@@ -11,6 +11,6 @@ mutate split_not_told test_predicate tree/descent/split.c \
 mutate split_told_behind test_predicate tree/descent/split.c \
 	's/\tsplit_announce\(tree, pointer, split\);\n(\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
 mutate root_split_told_by_half test_predicate tree/descent/predicate.c \
-	's/if \(split->root\)/if (false)/'
+	's/if \(split->root \&\& tree/if (false \&\& tree/'
 mutate inserted_half_not_told test_predicate tree/change/insert_full.c \
 	's/tree->inserted = cells->extra < split->cut \? split->left : split->right;//'

@@ -47,7 +47,7 @@ mutate separator_shares_block test_tree tree/change/split_order.c \
 mutate plan_not_held_against_leaf test_tree_faults tree/change/insert_full.c \
 	's/changed = node_level\(now\) != 0 \|\| now\[HEADER_GENERATION\].*?cells_bytes\) != 0;/changed = false;/s'
 mutate cut_between_ties "test_node test_tree" tree/node/leaf.c \
-	's/return cell_is_posting\(cells->cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells->cells\[cut - 1\], cells->cells\[cut\]\) != 0;/return true;/'
+	's/return cell_is_posting\(cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells\[cut - 1\], cells\[cut\]\) != 0;/return true;/'
 mutate block_lost_in_jump test_tree_faults tree/change/insert.c \
 	's/(\*hit = false;.*?)insert_abandon\(handle\);/$1handle->block.bytes = 0;/s'
 mutate block_freed_behind_acknowledgment test_tree_faults tree/change/insert_common.c \

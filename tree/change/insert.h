@@ -68,6 +68,9 @@ extern TreeStatus insert_release(Insertion *in);
  */
 extern TreeStatus insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right);
 
+/* What an insert makes of a downlink's status: what only delays it is no error, as the split stays incomplete. */
+extern TreeStatus downlink_delayed(TreeStatus status);
+
 /* ---- insert.c ---- */
 
 /* Whether the entry is one that the tree's format can have. */
@@ -80,5 +83,11 @@ extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosi
  * tree_insert(); TREE_RETRY: begin anew.
  */
 extern TreeStatus insert_by_rewrite(Insertion *in, uint32_t same_tid);
+
+/*
+ * Whether a full leaf with room for so many cells is rewritten where it would keep `kept`; `dropped`: dead ones that it is
+ * without then.
+ */
+extern bool leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped);
 
 #endif /* SHERMAN_INSERT_H */

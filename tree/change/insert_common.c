@@ -104,11 +104,8 @@ insert_release(Insertion *in)
 }
 
 TreeStatus
-insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right)
+downlink_delayed(TreeStatus status)
 {
-	TreeStatus status = downlink_insert(in->tree, 0, left, separator, right, &in->path);
-
-	assert(!in->tree->client->holding);
 	assert(status != TREE_RETRY);
 	switch (status)
 	{
@@ -120,4 +117,13 @@ insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_
 		default:
 			return status;
 	}
+}
+
+TreeStatus
+insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right)
+{
+	TreeStatus status = downlink_insert(in->tree, 0, left, separator, right, &in->path);
+
+	assert(!in->tree->client->holding);
+	return downlink_delayed(status);
 }

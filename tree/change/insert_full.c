@@ -17,16 +17,12 @@
 #define REWRITE_PACKED_NUMERATOR 3
 #define REWRITE_PACKED_DENOMINATOR 4
 
-/* Whether a full leaf whose entries take these cells, with the new one, is rewritten; `dropped`: dead ones that they are without. */
-static bool
-leaf_worth_rewrite(const NodeGeometry *g, const LeafCells *cells, uint32_t dropped)
+bool
+leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped)
 {
-	uint32_t kept = cells->count - 1;
-
-	assert(cells->count > 0);
-	if (dropped > 0 && kept * REWRITE_LIVE_DENOMINATOR <= g->leaf_cells * REWRITE_LIVE_NUMERATOR)
+	if (dropped > 0 && kept * REWRITE_LIVE_DENOMINATOR <= room * REWRITE_LIVE_NUMERATOR)
 		return true;
-	return kept * REWRITE_PACKED_DENOMINATOR <= g->leaf_cells * REWRITE_PACKED_NUMERATOR;
+	return kept * REWRITE_PACKED_DENOMINATOR <= room * REWRITE_PACKED_NUMERATOR;
 }
 
 /* What the leaf holds without dead cells and `skip`, and with `extra` if not NULL, packed as it may be written. */
@@ -209,7 +205,8 @@ insert_split(Insertion *in, OrderedCells *cells)
 	split.cut = leaf_cut(g, &cells->leaf, insert_wanted_cut(in, &cells->leaf));
 	if (split.cut == 0)
 		return insert_split_unlocked(in, cells, &split);
-	leaf_separator(g, leaf_cut_left(&cells->leaf, split.cut), cells->leaf.cells[split.cut], split.separator);
+	leaf_separator(g, leaf_cut_left(cells->leaf.cells, split.cut), cells->leaf.cells[split.cut],
+	               split.separator);
 	/*
 	 * A whole separator is the least of the right half: where that is one of a tie, the comparator must find
 	 * it.
@@ -295,7 +292,7 @@ insert_delete_dead(Insertion *in, OrderedCells *cells)
 	if (in->cleared > 0)
 		room_clear(g, without, &full);
 	insert_gather(in, without, LEAF_NO_SLOT, in->cell, &cells->leaf);
-	if (!leaf_worth_rewrite(g, &cells->leaf, in->cleared + leaf_proven_dead(g, node)))
+	if (!leaf_worth_rewrite(g->leaf_cells, cells->leaf.count - 1, in->cleared + leaf_proven_dead(g, node)))
 	{
 		in->cleared = 0;
 		insert_gather(in, node, LEAF_NO_SLOT, in->cell, &cells->leaf);
@@ -321,7 +318,7 @@ insert_full(Insertion *in, OrderedCells *cells)
 
 	insert_gather(in, node, LEAF_NO_SLOT, in->cell, &cells->leaf);
 	if ((whole && cells->leaf.count <= g->leaf_cells) ||
-	    leaf_worth_rewrite(g, &cells->leaf, leaf_proven_dead(g, node)))
+	    leaf_worth_rewrite(g->leaf_cells, cells->leaf.count - 1, leaf_proven_dead(g, node)))
 		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
 	if (!in->asked && room_is_asked(in->tree, node))
 		return insert_delete_dead(in, cells);

@@ -49,6 +49,10 @@ many_begin(Tree *tree)
 	many->leaves_max = MANY_IMAGES_BYTES / tree->geometry.leaf_bytes;
 	if (many->leaves_max > LOCK_MANY_MAX)
 		many->leaves_max = LOCK_MANY_MAX;
+	many->whole_max = MANY_WHOLE_BYTES / tree->geometry.leaf_bytes;
+	if (many->whole_max > MANY_WHOLE_MAX)
+		many->whole_max = MANY_WHOLE_MAX;
+	many->short_of = 0;
 	return many;
 }
 

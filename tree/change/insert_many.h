@@ -8,12 +8,20 @@
 
 #include "tree/change/insert.h"
 #include "tree/client/wave.h"
+#include "tree/descent/downlink_wave.h"
 #include "tree/lock/lock_many.h"
 
 /* Entries that are worked on together: those of longer calls by so many. */
 #define MANY_ENTRIES 4096u
 /* Room for the images of a wave's leaves; of the narrowest leaves LOCK_MANY_MAX are less. */
 #define MANY_IMAGES_BYTES (256u * 1024u)
+
+/* Room for the images that a wave writes whole: leaves whose entries do not fit, and their new siblings. */
+#define MANY_WHOLE_BYTES (128u * 1024u)
+#define MANY_WHOLE_MAX 128u
+/* Entries that one leaf of a wave takes beyond its empty slots. */
+#define MANY_NEW_CELLS 2048u
+#define MANY_CELLS (LEAF_ENTRIES_MAX + MANY_NEW_CELLS)
 
 typedef enum ManyState
 {
@@ -41,10 +49,36 @@ typedef struct ManyLeaf
 	uint32_t first;   /* its entries: [first, end) of Many.entries */
 	uint32_t end;
 	uint32_t placed; /* of them, in the image */
-	uint32_t slot;   /* that the first of these is in, the others behind it */
+	uint32_t slot;   /* that the first of these is in, the others behind it; of one that is spread nothing */
+	uint64_t *whole; /* its next image, if it is spread; else NULL */
+	uint32_t first_sibling; /* its new ones, of Many.siblings */
+	uint32_t siblings;
+	uint32_t dropped; /* dead entries that its next image is without */
+	RedoHeader redo;
 	bool stamped;
-	bool written; /* that is acknowledged */
+	bool written;      /* that is acknowledged */
+	TreeStatus status; /* of its siblings, where they were waited for */
 } ManyLeaf;
+
+/* A new leaf of the wave, linked to from its left neighbor. */
+typedef struct ManySibling
+{
+	uint64_t *image;
+	uint64_t pointer;
+	uint64_t generation;
+	uint64_t separator[LINE_WORDS]; /* its low fence */
+} ManySibling;
+
+/* Cells of one leaf that is spread, while that is planned. */
+typedef struct ManyCells
+{
+	uint32_t count;
+	bool ordered; /* as in LeafCells */
+	const uint64_t *cells[MANY_CELLS];
+	uint64_t made[MANY_NEW_CELLS * LINE_WORDS]; /* of the new entries */
+	uint64_t packed[MANY_CELLS * TREE_POSTING_CELL_MAX_BYTES / 8];
+	LeafCells old;
+} ManyCells;
 
 /* One call's, in memory of the client that is used again. */
 typedef struct Many
@@ -57,13 +91,22 @@ typedef struct Many
 	uint32_t end;   /* those from here on are not in the wave */
 	uint32_t leaf_count;
 	uint32_t leaves_max;
+	uint32_t whole_count; /* images in use */
+	uint32_t whole_max;
+	uint32_t sibling_count;
+	uint32_t short_of;     /* so many new leaves more were wanted than there were */
+	bool full;             /* no new leaf is to be had: who needs one goes by itself, and tells why */
 	uint64_t memory_nodes; /* bit each: that can be used, and where waves can */
 	uint64_t
 		depth; /* sections of the client in this call: in another one inside of it this memory is taken */
 	ManyEntry entries[MANY_ENTRIES];
 	ManyEntry sorting[MANY_ENTRIES];
 	ManyLeaf leaves[LOCK_MANY_MAX];
+	ManySibling siblings[MANY_WHOLE_MAX];
+	Downlink downlinks[MANY_WHOLE_MAX];
+	ManyCells cells;
 	Wave wave;
+	_Alignas(LINE_BYTES) uint64_t whole[MANY_WHOLE_BYTES / 8];
 	_Alignas(LINE_BYTES) uint64_t images[MANY_IMAGES_BYTES / 8];
 } Many;
 
@@ -79,6 +122,16 @@ many_key(const Many *many, uint32_t entry)
 
 /* Fills entries with `count` keys and puts them in the order of integers, of equal ones in any order. */
 extern void many_sort(Many *many, uint32_t count);
+
+/* ---- insert_spread.c ---- */
+
+/* How many new leaves the entries of the wave's leaves probably take. */
+extern uint32_t many_siblings_wanted(const Many *many);
+/*
+ * Plans a leaf whose placed entries do not fit into its empty slots: its next image, and those of new siblings if it needs some.  False:
+ * this cannot be, now or ever (many->short_of says so), and nothing has changed.  Integers only.
+ */
+extern bool many_spread(Many *many, ManyLeaf *leaf);
 
 /* ---- insert_wave.c ---- */
 

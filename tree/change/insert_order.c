@@ -13,7 +13,7 @@ tids_order(const TreeKey *a, const TreeKey *b)
 	return first < second ? -1 : first > second;
 }
 
-/* By what of the keys integers tell, and, where that is all, TID. */
+/* By what of the keys integers tell, then by TID: so an entry that is there twice has itself beside it. */
 static int
 entries_order(const Many *many, const ManyEntry *a, const ManyEntry *b)
 {
@@ -28,7 +28,7 @@ entries_order(const Many *many, const ManyEntry *a, const ManyEntry *b)
 	for (uint32_t i = 1; i < g->norm_words; i++)
 		if (first->norm[i] != second->norm[i])
 			return first->norm[i] < second->norm[i] ? -1 : 1;
-	return g->format.lossless ? tids_order(first, second) : 0;
+	return tids_order(first, second);
 }
 
 /* Merges two runs that lie side by side. */

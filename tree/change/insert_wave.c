@@ -6,7 +6,9 @@
  *		locks			of all of them, by try: what is locked by somebody waits for a later wave
  *		READs			one wave
  *		placing			integers only (I-T2): an entry that they do not place goes by itself
- *		WRITEs			one wave: of each leaf its (lsn, epoch) if that is too low, and one run of cells of its tail
+ *		WRITEs			one wave: of each leaf its (lsn, epoch) if that is too low, and one run of cells of its tail; or
+ *						new siblings, and the leaf that links them (insert_spread.c)
+ *		downlinks		of new siblings, with no leaf locked any more
  *
  * Under its lock each leaf is treated as insert.c treats one: the fences in its image decide, a TID that is there is a hit.
  * A WRITE of several cells that a death cuts short leaves each of them whole or empty, as it does a single one: it is
@@ -90,8 +92,10 @@ wave_take(Many *many)
 		leaf->end = leaf_entries_end(many, leaf);
 		leaf->image = many->images + many->leaf_count * tree->geometry.leaf_bytes / 8;
 		leaf->lock.held = false;
-		leaf->placed = 0;
-		leaf->written = false;
+		leaf->placed = leaf->siblings = 0;
+		leaf->written = leaf->stamped = false;
+		leaf->whole = NULL;
+		leaf->status = TREE_OK;
 		many->leaf_count++;
 	}
 	else
@@ -137,9 +141,9 @@ entry_decide(const Many *many, uint32_t entry, const uint64_t *fence, Decision i
 	return node_decide(&many->tree->geometry, &bound, fence, true);
 }
 
-/* Puts the entry into the next slot of the image. False: it has its TID already, or no room. */
+/* Whether the entry can be placed by this wave: not one whose TID the leaf has, or the entry before, and no image goes elsewhere. */
 static bool
-entry_place(const Many *many, ManyLeaf *leaf, uint32_t entry)
+entry_is_plain(const Many *many, const ManyLeaf *leaf, uint32_t entry)
 {
 	const NodeGeometry *g = &many->tree->geometry;
 	const TreeKey *key = many_key(many, entry);
@@ -147,25 +151,19 @@ entry_place(const Many *many, ManyLeaf *leaf, uint32_t entry)
 
 	if (cell_needs_overflow(g, key))
 		return false;
+	if (entry > leaf->first && many_key(many, entry - 1)->block == key->block &&
+	    many_key(many, entry - 1)->offset == key->offset)
+		return false;
 	leaf_survey(g, leaf->image, key->block, key->offset, &survey);
-	if (survey.same_tid != LEAF_NO_SLOT || survey.empty == LEAF_NO_SLOT)
-		return false;
-	/* One WRITE is for slots side by side. */
-	if (leaf->placed == 0)
-		leaf->slot = survey.empty;
-	else if (survey.empty != leaf->slot + leaf->placed)
-		return false;
-	cell_make(g, leaf->image + leaf_cell_word(g, survey.empty), key, leaf->image[HEADER_GENERATION], NULL);
-	leaf->placed++;
-	return true;
+	return survey.same_tid == LEAF_NO_SLOT;
 }
 
 /*
- * Places the leaf's entries.  Where one is not below the high fence, or the leaf is full, it goes by itself, and that mends what is
- * known of the way, or splits the leaf; those behind it wait.
+ * Tells which entries belong into the leaf: those are MANY_PLACED.  Where one is not below the high fence it goes by itself, which
+ * mends what is known of the way, and those behind it wait.
  */
 static void
-leaf_place(Many *many, ManyLeaf *leaf)
+leaf_accept(Many *many, ManyLeaf *leaf)
 {
 	const NodeGeometry *g = &many->tree->geometry;
 	bool above = false;
@@ -180,9 +178,10 @@ leaf_place(Many *many, ManyLeaf *leaf)
 			low = entry_decide(many, i, leaf->image + g->low_word, DECIDE_ABOVE);
 		above = low == DECIDE_ABOVE || low == DECIDE_EQUAL;
 		high = entry_decide(many, i, leaf->image + g->high_word, DECIDE_BELOW);
-		if (above && high == DECIDE_BELOW && entry_place(many, leaf, i))
+		if (above && high == DECIDE_BELOW && entry_is_plain(many, leaf, i))
 		{
 			entry->state = MANY_PLACED;
+			leaf->placed++;
 			continue;
 		}
 		entry->state = MANY_SINGLE;
@@ -191,7 +190,67 @@ leaf_place(Many *many, ManyLeaf *leaf)
 	}
 }
 
-/* Judges what was read of a leaf, and places its entries. Not TREE_OK: the wave is over. */
+/* The leaf's first empty slots, side by side, as one WRITE can fill them: how many. */
+static uint32_t
+leaf_empty(const NodeGeometry *g, const uint64_t *node, uint32_t *slot)
+{
+	uint32_t end;
+
+	for (*slot = node_count(node); *slot < g->leaf_cells; (*slot)++)
+		if (cell_state(node[leaf_cell_word(g, *slot)]) == CELL_EMPTY)
+			break;
+	for (end = *slot; end < g->leaf_cells; end++)
+		if (cell_state(node[leaf_cell_word(g, end)]) != CELL_EMPTY)
+			break;
+	return end - *slot;
+}
+
+/* Puts the first `room` entries that are placed into the image; the next one is `next`, those behind it wait. */
+static void
+leaf_fill_slots(Many *many, ManyLeaf *leaf, uint32_t room, ManyState next)
+{
+	const NodeGeometry *g = &many->tree->geometry;
+	uint64_t *node = leaf->image;
+
+	leaf->placed = 0;
+	for (uint32_t i = leaf->first; i < leaf->end; i++)
+	{
+		ManyEntry *entry = &many->entries[i];
+
+		if (entry->state != MANY_PLACED)
+			continue;
+		if (leaf->placed < room)
+		{
+			cell_make(g, node + leaf_cell_word(g, leaf->slot + leaf->placed), many_key(many, i),
+			          node[HEADER_GENERATION], NULL);
+			leaf->placed++;
+			continue;
+		}
+		entry->state = next;
+		next = MANY_WAITS;
+	}
+}
+
+/*
+ * Places the leaf's entries.  If they do not fit the leaf is spread; where that cannot be, the first that is left over
+ * goes by itself, and finds out what is to be done.
+ */
+static void
+leaf_place(Many *many, ManyLeaf *leaf)
+{
+	Tree *tree = many->tree;
+	uint32_t room = leaf_empty(&tree->geometry, leaf->image, &leaf->slot);
+	uint32_t short_of = many->short_of;
+
+	leaf_accept(many, leaf);
+	if (leaf->placed <= room)
+		leaf_fill_slots(many, leaf, room, MANY_WAITS);
+	else if (room_is_asked(tree, leaf->image) || !many_spread(many, leaf))
+		leaf_fill_slots(many, leaf, room,
+		                many->short_of > short_of && !many->full ? MANY_WAITS : MANY_SINGLE);
+}
+
+/* Judges what was read of a leaf, and places its entries. Not TREE_OK: it could not be read. */
 static TreeStatus
 leaf_judge(Many *many, ManyLeaf *leaf)
 {
@@ -213,9 +272,9 @@ leaf_judge(Many *many, ManyLeaf *leaf)
 
 /* ---- WRITEs ---- */
 
-/* Adds the leaf's WRITEs to the wave: first what readers judge the cells by. */
+/* Adds the WRITEs of cells in empty slots to the wave: first what readers judge the cells by. */
 static void
-leaf_write(Many *many, ManyLeaf *leaf)
+slots_write(Many *many, ManyLeaf *leaf)
 {
 	Tree *tree = many->tree;
 	const NodeGeometry *g = &tree->geometry;
@@ -224,11 +283,9 @@ leaf_write(Many *many, ManyLeaf *leaf)
 	bool summed = (node_flags(node) & NODE_SUM_VALID) != 0;
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES};
 
-	assert(leaf->lock.held && leaf->placed > 0);
 	leaf->stamped = insert_set_wal_position(tree, many->wal, node);
 	if (summed)
 		node[HEADER_SUM] = node_sum(node, g->leaf_bytes);
-	leaf->version = lock_many_writes(tree, &leaf->lock);
 	if (leaf->stamped || summed)
 	{
 		op.length = summed ? 24 : 16;
@@ -242,14 +299,98 @@ leaf_write(Many *many, ManyLeaf *leaf)
 	wave_add(&many->wave, leaf->lock.place, &op);
 }
 
+/* Adds the WRITE of the leaf's next image. */
+static void
+whole_write(Many *many, ManyLeaf *leaf)
+{
+	FabricOp ops[REDO_OPS + 1];
+	int count = lock_many_rewrite_ops(many->tree, &leaf->lock, &leaf->redo, leaf->path.pointer, leaf->whole,
+	                                  many->tree->geometry.leaf_bytes, ops);
+
+	for (int i = 0; i < count; i++)
+		wave_add(&many->wave, leaf->lock.place, &ops[i]);
+}
+
+/* Adds the WRITEs of the leaf's new siblings.  Whether one of them lies at another memory node than the leaf. */
+static bool
+siblings_write(Many *many, const ManyLeaf *leaf)
+{
+	bool apart = false;
+
+	for (uint32_t i = 0; i < leaf->siblings; i++)
+	{
+		const ManySibling *sibling = &many->siblings[leaf->first_sibling + i];
+		FabricOp op = {.opcode = FABRIC_WRITE,
+		               .region = FABRIC_NODES,
+		               .length = many->tree->geometry.leaf_bytes,
+		               .offset = pointer_offset(sibling->pointer),
+		               .buffer = sibling->image};
+
+		wave_add(&many->wave, pointer_memory_node(sibling->pointer), &op);
+		apart = apart || pointer_memory_node(sibling->pointer) != leaf->lock.place;
+	}
+	return apart;
+}
+
+/* What became of the siblings that were waited for: a leaf is linked to all of its own, or not written. */
+static void
+siblings_wrote(Many *many, ManyLeaf *leaf)
+{
+	for (uint32_t i = 0; i < leaf->siblings && leaf->status == TREE_OK; i++)
+		leaf->status =
+			wave_status(&many->wave, pointer_memory_node(many->siblings[leaf->first_sibling + i].pointer));
+}
+
+static bool
+leaf_is_written(const ManyLeaf *leaf)
+{
+	return leaf->lock.held && leaf->placed > 0 && leaf->status == TREE_OK;
+}
+
+/* New siblings first: in the same wave as what links them where one memory node has both, as it keeps the order. */
 static void
 wave_write(Many *many)
 {
+	bool apart = false;
+
 	wave_begin(&many->wave, many->tree);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		if (many->leaves[i].lock.held && many->leaves[i].placed > 0)
-			leaf_write(many, &many->leaves[i]);
+		if (leaf_is_written(&many->leaves[i]) && siblings_write(many, &many->leaves[i]))
+			apart = true;
+	if (apart)
+	{
+		wave_end(&many->wave);
+		for (uint32_t i = 0; i < many->leaf_count; i++)
+			if (leaf_is_written(&many->leaves[i]))
+				siblings_wrote(many, &many->leaves[i]);
+		wave_begin(&many->wave, many->tree);
+	}
+	for (uint32_t i = 0; i < many->leaf_count; i++)
+	{
+		ManyLeaf *leaf = &many->leaves[i];
+
+		if (!leaf_is_written(leaf))
+			continue;
+		leaf->version = lock_many_writes(many->tree, &leaf->lock);
+		if (leaf->whole != NULL)
+			whole_write(many, leaf);
+		else
+			slots_write(many, leaf);
+	}
 	wave_end(&many->wave);
+}
+
+static void
+leaf_count(Tree *tree, const ManyLeaf *leaf)
+{
+	TREE_COUNT(tree, inserts, leaf->placed);
+	TREE_COUNT(tree, leaf_splits, leaf->siblings);
+	if (leaf->whole == NULL)
+		TREE_COUNT(tree, stamp_writes, leaf->stamped ? 1 : 0);
+	else if (leaf->siblings == 0)
+		TREE_COUNT(tree, leaf_rewrites, 1);
+	if (leaf->whole != NULL)
+		TREE_COUNT(tree, dead_removals, leaf->dropped);
 }
 
 /* What was written of the leaf is acknowledged, or not: its entries are done, or wait on. */
@@ -257,36 +398,38 @@ static TreeStatus
 leaf_wrote(Many *many, ManyLeaf *leaf)
 {
 	Tree *tree = many->tree;
-	TreeStatus status = wave_status(&many->wave, leaf->lock.place);
+	TreeStatus status = leaf->status;
 
 	assert(leaf->lock.held && leaf->placed > 0);
+	if (status == TREE_OK)
+		status = wave_status(&many->wave, leaf->lock.place);
 	for (uint32_t i = leaf->first; i < leaf->end; i++)
 		if (many->entries[i].state == MANY_PLACED)
 			many->entries[i].state = status == TREE_OK ? MANY_DONE : MANY_WAITS;
-	if (status == TREE_RETRY)
-		return TREE_OK;
-	if (status != TREE_OK)
-		return status;
-	leaf->written = true;
-	TREE_COUNT(tree, inserts, leaf->placed);
-	TREE_COUNT(tree, stamp_writes, leaf->stamped ? 1 : 0);
-	return TREE_OK;
+	for (uint32_t i = 0; i < leaf->siblings; i++)
+		split_over(tree, status);
+	leaf->written = status == TREE_OK;
+	if (leaf->written)
+		leaf_count(tree, leaf);
+	return status == TREE_RETRY ? TREE_OK : status;
 }
 
 /* ---- the wave ---- */
 
-/* With all locks that were to be had. */
+/* With all locks that were to be had. A memory node that cannot be read keeps nothing from the others. */
 static TreeStatus
 wave_locked(Many *many)
 {
 	TreeStatus status = TREE_OK;
 
 	wave_read(many);
-	for (uint32_t i = 0; status == TREE_OK && i < many->leaf_count; i++)
+	for (uint32_t i = 0; i < many->leaf_count; i++)
 		if (many->leaves[i].lock.held)
-			status = leaf_judge(many, &many->leaves[i]);
-	if (status != TREE_OK)
-		return status;
+		{
+			TreeStatus judged = leaf_judge(many, &many->leaves[i]);
+
+			status = status == TREE_OK ? judged : status;
+		}
 	wave_write(many);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
 		if (many->leaves[i].lock.held && many->leaves[i].placed > 0)
@@ -296,6 +439,20 @@ wave_locked(Many *many)
 			status = status == TREE_OK ? wrote : status;
 		}
 	return status;
+}
+
+/* Of what was written, with nothing held: images for who reads the leaves next, and blocks that no entry has any more. */
+static void
+leaf_ends(Many *many, const ManyLeaf *leaf)
+{
+	Tree *tree = many->tree;
+	const uint64_t *image = leaf->whole != NULL ? leaf->whole : leaf->image;
+
+	if (!leaf->written)
+		return;
+	leaf_cache_wrote(tree, leaf->path.pointer, leaf->version, image, tree->geometry.leaf_bytes);
+	if (leaf->whole != NULL)
+		leaf_free_blocks(tree, leaf->image, LEAF_NO_SLOT, NULL);
 }
 
 /* Locks what can be locked of the leaves of the wave, and fills them. */
@@ -315,10 +472,47 @@ wave_fill(Many *many)
 			lock_many_release(tree, &many->leaves[i].lock);
 	lock_many_end(tree);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		if (many->leaves[i].written)
-			leaf_cache_wrote(tree, many->leaves[i].path.pointer, many->leaves[i].version,
-			                 many->leaves[i].image, tree->geometry.leaf_bytes);
+		leaf_ends(many, &many->leaves[i]);
 	return status;
+}
+
+/* The parents of leaves that were spread get their downlinks; what only delays that is no error, as the entries are in. */
+static TreeStatus
+wave_downlinks(Many *many)
+{
+	DownlinkRoom room = {&many->wave, many->images, MANY_IMAGES_BYTES / INNER_BYTES};
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < many->leaf_count; i++)
+	{
+		const ManyLeaf *leaf = &many->leaves[i];
+		uint64_t left = leaf->path.pointer;
+
+		for (uint32_t s = 0; leaf->written && s < leaf->siblings; s++)
+		{
+			const ManySibling *sibling = &many->siblings[leaf->first_sibling + s];
+			Downlink *link = &many->downlinks[count++];
+
+			link->path = &leaf->path;
+			link->left = left;
+			link->right = sibling->pointer;
+			memcpy(link->separator, sibling->separator, sizeof(link->separator));
+			left = sibling->pointer;
+		}
+	}
+	return count == 0 ? TREE_OK
+	                  : downlink_delayed(downlinks_insert(many->tree, many->downlinks, count, &room));
+}
+
+/* Takes new leaves ahead, as nothing is asked for under a lock. Not TREE_OK: as reserve_fill(). */
+static TreeStatus
+wave_reserve(Many *many)
+{
+	TreeStatus status = spare_fill(many->tree, many_siblings_wanted(many));
+
+	many->short_of = 0;
+	many->full = status == TREE_MEMORY_FULL;
+	return many->full ? TREE_OK : status;
 }
 
 TreeStatus
@@ -332,13 +526,17 @@ many_wave(Many *many)
 	status = critical_enter(tree, &section);
 	if (status != TREE_OK)
 		return status;
-	many->leaf_count = 0;
+	many->leaf_count = many->whole_count = many->sibling_count = 0;
 	many->memory_nodes = 0;
 	many->end = many->next;
 	while (status == TREE_OK && many->end < many->count && many->leaf_count < many->leaves_max)
 		status = wave_take(many);
 	if (status == TREE_OK && many->leaf_count > 0)
+		status = wave_reserve(many);
+	if (status == TREE_OK && many->leaf_count > 0)
 		status = wave_fill(many);
+	if (status == TREE_OK)
+		status = wave_downlinks(many);
 	critical_leave(tree, section);
 	return status;
 }

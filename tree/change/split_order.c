@@ -119,7 +119,7 @@ order_separator(Tree *tree, uint32_t memory_node, const OrderedCells *cells, uin
 	assert(cut > 0 && cut < cells->leaf.count);
 	assert(tree->cut.bytes == 0);
 
-	leaf_separator(g, leaf_cut_left(&cells->leaf, cut), cells->leaf.cells[cut], separator);
+	leaf_separator(g, leaf_cut_left(cells->leaf.cells, cut), cells->leaf.cells[cut], separator);
 	if ((separator[0] & CELL_OVERFLOW_BIT) == 0 || cell_state(separator[0]) == SEPARATOR_CUT)
 		return TREE_OK;
 	cell_key(g, separator, true, &key);

@@ -7,7 +7,7 @@
  * tells, the node is released, searched with the comparator, and locked again; the same neighbors mean the
  * same place.
  */
-#include "tree/internal.h"
+#include "tree/descent/downlink.h"
 
 /*
  * Tries to insert one downlink, in a row, without a sign that others have changed the parent: so many are none on a sound tree.
@@ -16,40 +16,6 @@
  */
 #define DOWNLINK_ATTEMPTS 256
 #define DOWNLINK_ATTEMPTS_BUSY (4 * DOWNLINK_ATTEMPTS)
-
-/* A separator on its way into a node of level + 1. */
-typedef struct DownlinkInsertion
-{
-	Tree *tree;
-	uint32_t level; /* of left and right */
-	uint64_t left;
-	uint64_t right;
-	uint64_t separator[LINE_WORDS];
-	TreeBound bound; /* stands for the separator; without image: for integers only */
-	uint64_t parent; /* where it is being inserted */
-	Path path;       /* how that was found: its parents are the next level's hint */
-	/*
-	 * What the comparator found, or the descent: the place is between this child and this separator (or high
-	 * fence), as long as they are neighbors.  Child 0: it is not known.
-	 */
-	uint64_t known_child;
-	uint64_t known_next[LINE_WORDS];
-	/* The node that was locked last, and its generation; whether the same one had another when it was locked again. */
-	uint64_t locked;
-	uint64_t locked_generation;
-	bool outrun;
-	/* The separator's, while the comparator sees it: the descent may insert others on its way, each with its own. */
-	_Alignas(uint64_t) uint8_t image[TREE_IMAGE_MAX_BYTES];
-} DownlinkInsertion;
-
-typedef enum DownlinkPlace
-{
-	DOWNLINK_HERE,
-	DOWNLINK_PRESENT, /* inserted already */
-	DOWNLINK_LEFT,    /* the separator lies below this node: stale path */
-	DOWNLINK_RIGHT,   /* at or above its high fence */
-	DOWNLINK_UNKNOWN  /* only the comparator can tell */
-} DownlinkPlace;
 
 /* Number of the child with this address, or UINT32_MAX. */
 static uint32_t
@@ -106,13 +72,7 @@ downlink_place_is_known(const DownlinkInsertion *insertion, const uint64_t *node
 	return true;
 }
 
-/*
- * Where the new cell goes: in front of cell *index.  The left neighbor's presence proves that the separator
- * lies above the low fence.  Not more: nodes that were split from the left neighbor later may stand behind
- * it, with lower separators, and this node may have been split in front of one of them (test/models/redo.pml,
- * POST).
- */
-static DownlinkPlace
+DownlinkPlace
 downlink_place(const DownlinkInsertion *insertion, const uint64_t *node, uint32_t *index)
 {
 	const NodeGeometry *g = &insertion->tree->geometry;
@@ -178,8 +138,7 @@ downlink_compare(DownlinkInsertion *insertion)
 	return TREE_OK;
 }
 
-/* Puts a believed image into the cache under the parent that is known to lead to it. */
-static void
+void
 downlink_cache(const DownlinkInsertion *insertion, uint64_t pointer, const uint64_t *image)
 {
 	Tree *tree = insertion->tree;
@@ -195,6 +154,28 @@ downlink_cache(const DownlinkInsertion *insertion, uint64_t pointer, const uint6
 		cache_drop(tree, pointer);
 }
 
+void
+downlink_put(const NodeGeometry *g, uint64_t *node, uint32_t index, uint64_t child, const uint64_t *separator)
+{
+	uint32_t count = node_count(node);
+	uint64_t *cell = node + inner_cell_word(g, index);
+
+	assert(index >= 1 && index <= count && count < g->inner_cells);
+	memmove(cell + g->inner_stride, cell, (size_t) (count - index) * g->inner_stride * 8);
+	cell[0] = child;
+	memcpy(cell + 1, separator, g->cell_bytes);
+	node[HEADER_STATE] =
+		node_state_word(node[HEADER_GENERATION], node_level(node), count + 1, node_flags(node));
+}
+
+void
+node_next_generation(uint64_t *node)
+{
+	node[HEADER_GENERATION]++;
+	node[HEADER_STATE] =
+		node_state_word(node[HEADER_GENERATION], node_level(node), node_count(node), node_flags(node));
+}
+
 /* Writes the node with the new cell in front of cell `index`. */
 static TreeStatus
 downlink_add(DownlinkInsertion *insertion, LockHandle *lock, uint32_t index)
@@ -204,22 +185,14 @@ downlink_add(DownlinkInsertion *insertion, LockHandle *lock, uint32_t index)
 	const NodeGeometry *g = &tree->geometry;
 	const uint64_t *old = client->image;
 	uint64_t *node = client->image_left;
-	uint64_t generation = old[HEADER_GENERATION] + 1;
-	uint32_t count = node_count(old);
-	uint64_t *cell = node + inner_cell_word(g, index);
 	FabricOp ops[REDO_OPS + 2];
 	int n;
 	TreeStatus status;
 
-	assert(index >= 1 && index <= count && count < g->inner_cells);
 	assert(lock->held);
-
 	memcpy(node, old, INNER_BYTES);
-	memmove(cell + g->inner_stride, cell, (size_t) (count - index) * g->inner_stride * 8);
-	cell[0] = insertion->right;
-	memcpy(cell + 1, insertion->separator, g->cell_bytes);
-	node[HEADER_GENERATION] = generation;
-	node[HEADER_STATE] = node_state_word(generation, node_level(old), count + 1, node_flags(old));
+	downlink_put(g, node, index, insertion->right, insertion->separator);
+	node_next_generation(node);
 	node_seal(g, node);
 	n = lock_rewrite_ops(tree, lock, insertion->parent, node, INNER_BYTES, ops);
 	status = lock_write_and_release(tree, lock, ops, n, insertion->parent, node, INNER_BYTES);
@@ -355,7 +328,7 @@ downlink_find(DownlinkInsertion *insertion, bool fresh)
 	return status;
 }
 
-static void
+void
 downlink_begin(DownlinkInsertion *insertion, Tree *tree, uint32_t level, uint64_t left,
                const uint64_t *separator, uint64_t right, const Path *path)
 {

@@ -50,16 +50,21 @@ tree_inserted_leaf(const Tree *handle)
 }
 
 void
+leaf_split_announce(Tree *tree, uint64_t from, uint64_t to)
+{
+	assert(pointer_address(from) != pointer_address(to));
+	state_split_begins(tree->state);
+	if (tree->split_hook != NULL)
+		tree->split_hook(tree->split_argument, pointer_address(from), pointer_address(to));
+}
+
+void
 split_announce(Tree *tree, uint64_t pointer, const Split *split)
 {
 	assert(split->right != 0);
-	assert(pointer_address(pointer) != pointer_address(split->right));
-	state_split_begins(tree->state);
-	if (tree->split_hook == NULL)
-		return;
-	if (split->root)
+	leaf_split_announce(tree, pointer, split->right);
+	if (split->root && tree->split_hook != NULL)
 		tree->split_hook(tree->split_argument, pointer_address(pointer), pointer_address(split->left));
-	tree->split_hook(tree->split_argument, pointer_address(pointer), pointer_address(split->right));
 }
 
 void

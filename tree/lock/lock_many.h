@@ -37,6 +37,12 @@ extern bool lock_many_try(Tree *tree, uint64_t pointer, LockHandle *lock);
  */
 extern uint64_t lock_many_writes(const Tree *tree, const LockHandle *lock);
 /*
+ * As lock_rewrite_ops(), with a header of the caller's, which lasts until the wave has ended: a redo slot is written once more only
+ * behind the node that it was for.
+ */
+extern int lock_many_rewrite_ops(Tree *tree, LockHandle *lock, RedoHeader *redo, uint64_t pointer,
+                                 const uint64_t *image, uint32_t bytes, FabricOp *ops);
+/*
  * Gives the lock back, once the wave that wrote under it has ended.  Where a chain to its memory node is still in doubt, the entry
  * stays this process's, until lock_leave() ends the doubt, or fencing does.
  */

@@ -239,6 +239,13 @@ int
 lock_rewrite_ops(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *image, uint32_t bytes,
                  FabricOp *ops)
 {
+	return lock_many_rewrite_ops(tree, lock, &tree->client->redo, pointer, image, bytes, ops);
+}
+
+int
+lock_many_rewrite_ops(Tree *tree, LockHandle *lock, RedoHeader *redo, uint64_t pointer, const uint64_t *image,
+                      uint32_t bytes, FabricOp *ops)
+{
 	TreeClient *client = tree->client;
 	uint32_t memory_node = tree_place(tree, pointer_memory_node(pointer));
 	const FabricCapabilities *capabilities = access_capabilities(client, memory_node);
@@ -250,17 +257,17 @@ lock_rewrite_ops(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t 
 	if (bytes > capabilities->one_packet)
 	{
 		lock->redo = true;
-		client->redo.target = pointer_address(pointer);
-		client->redo.generation = image[HEADER_GENERATION];
-		client->redo.bytes = bytes;
-		client->redo.lock_index = lock->index;
-		client->redo.lock_word = lock->word;
-		client->redo.sum = redo_sum(&client->redo, image);
+		redo->target = pointer_address(pointer);
+		redo->generation = image[HEADER_GENERATION];
+		redo->bytes = bytes;
+		redo->lock_index = lock->index;
+		redo->lock_word = lock->word;
+		redo->sum = redo_sum(redo, image);
 		ops[count] = node_op(pointer, bytes, (uint64_t *) image);
 		ops[count].opcode = FABRIC_WRITE;
 		ops[count].offset = capabilities->redo_offset + FABRIC_STRIPE_BYTES;
 		count++;
-		ops[count] = node_op(pointer, sizeof(RedoHeader), (uint64_t *) &client->redo);
+		ops[count] = node_op(pointer, sizeof(RedoHeader), (uint64_t *) redo);
 		ops[count].opcode = FABRIC_WRITE;
 		ops[count].offset = capabilities->redo_offset;
 		count++;

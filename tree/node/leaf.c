@@ -268,45 +268,49 @@ leaf_pack(const NodeGeometry *g, LeafCells *cells)
 }
 
 void
-leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from, uint32_t to)
+leaf_fill_cells(const NodeGeometry *g, uint64_t *node, const uint64_t *const *cells, uint32_t count,
+                bool ordered)
 {
 	uint32_t flags = node_flags(node) & ~(NODE_BASE_ORDERED | NODE_POSTINGS);
 
-	assert(node_level(node) == 0 && from <= to && to <= cells->count);
-	assert(to - from <= g->leaf_cells);
-
-	for (uint32_t i = from; i < to; i++)
+	assert(node_level(node) == 0 && count <= g->leaf_cells);
+	for (uint32_t i = 0; i < count; i++)
 	{
-		memcpy(node + leaf_cell_word(g, i - from), cells->cells[i], g->cell_bytes);
-		if (cell_is_posting(cells->cells[i]))
+		memcpy(node + leaf_cell_word(g, i), cells[i], g->cell_bytes);
+		if (cell_is_posting(cells[i]))
 			flags |= NODE_POSTINGS;
 	}
-	if (cells->ordered)
+	if (ordered)
 		flags |= NODE_BASE_ORDERED;
-	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 0, to - from, flags);
+	node[HEADER_STATE] = node_state_word(node[HEADER_GENERATION], 0, count, flags);
 }
 
-/* Whether gathered cells may be cut in front of number `cut`. */
-static bool
-cut_possible(const NodeGeometry *g, const LeafCells *cells, uint32_t cut)
+void
+leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from, uint32_t to)
 {
-	assert(cut > 0 && cut < cells->count);
-	if (cell_is_posting(cells->cells[cut]))
+	assert(from <= to && to <= cells->count);
+	leaf_fill_cells(g, node, cells->cells + from, to - from, cells->ordered);
+}
+
+bool
+leaf_cut_possible(const NodeGeometry *g, const uint64_t *const *cells, uint32_t cut)
+{
+	assert(cut > 0);
+	if (cell_is_posting(cells[cut]))
 		return false;
 	/* Behind a posting there is another key, or another of its TIDs: postings are lossless. */
-	return cell_is_posting(cells->cells[cut - 1]) ||
-	       cell_order(g, cells->cells[cut - 1], cells->cells[cut]) != 0;
+	return cell_is_posting(cells[cut - 1]) || cell_order(g, cells[cut - 1], cells[cut]) != 0;
 }
 
 const uint64_t *
-leaf_cut_left(const LeafCells *cells, uint32_t cut)
+leaf_cut_left(const uint64_t *const *cells, uint32_t cut)
 {
-	assert(cut > 0 && cut < cells->count);
-	assert(!cell_is_posting(cells->cells[0]));
+	assert(cut > 0);
+	assert(!cell_is_posting(cells[0]));
 	do
 		cut--;
-	while (cell_is_posting(cells->cells[cut]));
-	return cells->cells[cut];
+	while (cell_is_posting(cells[cut]));
+	return cells[cut];
 }
 
 uint32_t
@@ -325,9 +329,9 @@ leaf_cut(const NodeGeometry *g, const LeafCells *cells, uint32_t wanted)
 		wanted = high;
 	for (uint32_t distance = 0; distance < cells->count; distance++)
 	{
-		if (wanted + distance <= high && cut_possible(g, cells, wanted + distance))
+		if (wanted + distance <= high && leaf_cut_possible(g, cells->cells, wanted + distance))
 			return wanted + distance;
-		if (wanted >= low + distance && cut_possible(g, cells, wanted - distance))
+		if (wanted >= low + distance && leaf_cut_possible(g, cells->cells, wanted - distance))
 			return wanted - distance;
 	}
 	return 0;

@@ -705,14 +705,19 @@ extern void leaf_pack(const NodeGeometry *g, LeafCells *cells);
  */
 extern void leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from,
                       uint32_t to);
+/* The same of cells wherever they lie; `ordered` as in LeafCells. */
+extern void leaf_fill_cells(const NodeGeometry *g, uint64_t *node, const uint64_t *const *cells,
+                            uint32_t count, bool ordered);
 /*
  * Chooses where to cut gathered cells: cells[0, cut) stay left. The place nearest to `wanted` between two
  * cells that cell_order() tells apart, not closer than an eighth to an end and not inside a posting; 0 when there is none:
  * the comparator must order them.
  */
 extern uint32_t leaf_cut(const NodeGeometry *g, const LeafCells *cells, uint32_t wanted);
+/* Whether cells in the order of a rewrite may be cut in front of number `cut`. */
+extern bool leaf_cut_possible(const NodeGeometry *g, const uint64_t *const *cells, uint32_t cut);
 /* The cell in front of the cut, with its key: of a posting, the one before it. */
-extern const uint64_t *leaf_cut_left(const LeafCells *cells, uint32_t cut);
+extern const uint64_t *leaf_cut_left(const uint64_t *const *cells, uint32_t cut);
 /*
  * The separator in front of `right`, given its left neighbor: cut to the normalized key where that tells them
  * apart and the format allows it, else the whole cell.

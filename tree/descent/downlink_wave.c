@@ -1,0 +1,215 @@
+/*
+ * downlink_wave.c
+ *		See downlink_wave.h.
+ *
+ * A parent gets all of its downlinks by one rewrite: where each of them goes is found as downlink.c finds it, in the image that
+ * has those before it, under the parent's lock and by integers.  A downlink that is missing costs readers a step to the right,
+ * never an answer: so a parent whose chain was lost is simply tried again by itself.
+ */
+#include "tree/descent/downlink_wave.h"
+
+#include "tree/descent/downlink.h"
+
+/* Parents of a wave. */
+#define PARENTS_MAX 64u
+
+typedef struct Parent
+{
+	uint64_t pointer;
+	uint64_t *image;
+	LockHandle lock;
+	RedoHeader redo;
+	uint32_t first; /* its downlinks: [first, end) */
+	uint32_t end;
+	uint32_t added;
+} Parent;
+
+typedef struct Parents
+{
+	Tree *tree;
+	Downlink *links;
+	Wave *wave;
+	uint32_t count;
+	Parent parents[PARENTS_MAX];
+} Parents;
+
+/* Whether nodes at this memory node can be locked and written by waves now. */
+static bool
+memory_node_usable(const Tree *tree, uint32_t memory_node)
+{
+	return memory_node < tree->client->options.nodes &&
+	       place_is_ready(tree->client, memory_node) == TREE_OK && lock_many_usable(tree, memory_node);
+}
+
+/* Takes the parents of the downlinks, as far as there is room. */
+static void
+parents_take(Parents *parents, uint32_t links, const DownlinkRoom *room)
+{
+	uint32_t end;
+
+	parents->count = 0;
+	for (uint32_t i = 0; i < links; i = end)
+	{
+		uint64_t pointer = parents->links[i].path->parents[1];
+		Parent *parent = &parents->parents[parents->count];
+
+		for (end = i + 1; end < links; end++)
+			if (pointer_address(parents->links[end].path->parents[1]) != pointer_address(pointer))
+				break;
+		if (parents->count == PARENTS_MAX || parents->count == room->count)
+			return;
+		if (pointer == 0 || !memory_node_usable(parents->tree, pointer_memory_node(pointer)))
+			continue;
+		*parent = (Parent){.pointer = pointer, .first = i, .end = end};
+		parent->image = room->images + parents->count * INNER_BYTES / 8;
+		parents->count++;
+	}
+}
+
+static void
+parents_read(Parents *parents)
+{
+	wave_begin(parents->wave, parents->tree);
+	for (uint32_t i = 0; i < parents->count; i++)
+	{
+		const Parent *parent = &parents->parents[i];
+		FabricOp op = {.opcode = FABRIC_READ,
+		               .region = FABRIC_NODES,
+		               .length = INNER_BYTES,
+		               .offset = pointer_offset(parent->pointer),
+		               .buffer = parent->image};
+
+		if (parent->lock.held)
+			wave_add(parents->wave, parent->lock.place, &op);
+	}
+	wave_end(parents->wave);
+}
+
+/* Puts the parent's downlinks into its image, as far as integers place them and it has room. */
+static void
+parent_place(const Parents *parents, Parent *parent)
+{
+	Tree *tree = parents->tree;
+	const NodeGeometry *g = &tree->geometry;
+	uint64_t *node = parent->image;
+	DownlinkInsertion insertion;
+
+	if (wave_status(parents->wave, parent->lock.place) != TREE_OK ||
+	    node_check_locked(g, node, tree->tree, parent->pointer) != NODE_GOOD || node_level(node) != 1)
+		return;
+	for (uint32_t i = parent->first; i < parent->end; i++)
+	{
+		Downlink *link = &parents->links[i];
+		uint32_t index;
+		DownlinkPlace place;
+
+		downlink_begin(&insertion, tree, 0, link->left, link->separator, link->right, link->path);
+		place = downlink_place(&insertion, node, &index);
+		link->done = place == DOWNLINK_PRESENT;
+		if (place != DOWNLINK_HERE || node_count(node) == g->inner_cells)
+			continue;
+		downlink_put(g, node, index, link->right, insertion.separator);
+		link->done = true;
+		parent->added++;
+	}
+	if (parent->added == 0)
+		return;
+	node_next_generation(node);
+	node_seal(g, node);
+}
+
+static void
+parents_write(Parents *parents)
+{
+	Tree *tree = parents->tree;
+
+	wave_begin(parents->wave, tree);
+	for (uint32_t i = 0; i < parents->count; i++)
+	{
+		Parent *parent = &parents->parents[i];
+		FabricOp ops[REDO_OPS + 1];
+		int count;
+
+		if (parent->added == 0)
+			continue;
+		(void) lock_many_writes(tree, &parent->lock);
+		count = lock_many_rewrite_ops(tree, &parent->lock, &parent->redo, parent->pointer, parent->image,
+		                              INNER_BYTES, ops);
+		for (int op = 0; op < count; op++)
+			wave_add(parents->wave, parent->lock.place, &ops[op]);
+	}
+	wave_end(parents->wave);
+}
+
+/* What was written is acknowledged, or not: then its downlinks are inserted by themselves. */
+static void
+parent_wrote(Parents *parents, Parent *parent)
+{
+	Tree *tree = parents->tree;
+
+	if (parent->added == 0)
+		return;
+	if (wave_status(parents->wave, parent->lock.place) == TREE_OK)
+	{
+		TREE_COUNT(tree, parent_posts, parent->added);
+		return;
+	}
+	for (uint32_t i = parent->first; i < parent->end; i++)
+		parents->links[i].done = false;
+	parent->added = 0;
+}
+
+/* The new image is what descents find from now on. */
+static void
+parent_cache(const Parents *parents, const Parent *parent)
+{
+	const Downlink *link = &parents->links[parent->first];
+	DownlinkInsertion insertion;
+
+	if (parent->added == 0)
+		return;
+	downlink_begin(&insertion, parents->tree, 0, link->left, link->separator, link->right, link->path);
+	downlink_cache(&insertion, parent->pointer, parent->image);
+}
+
+static void
+parents_insert(Parents *parents)
+{
+	Tree *tree = parents->tree;
+
+	if (parents->count == 0 || lock_many_begin(tree) != TREE_OK)
+		return;
+	for (uint32_t i = 0; i < parents->count; i++)
+		(void) lock_many_try(tree, parents->parents[i].pointer, &parents->parents[i].lock);
+	parents_read(parents);
+	for (uint32_t i = 0; i < parents->count; i++)
+		if (parents->parents[i].lock.held)
+			parent_place(parents, &parents->parents[i]);
+	parents_write(parents);
+	for (uint32_t i = 0; i < parents->count; i++)
+		parent_wrote(parents, &parents->parents[i]);
+	for (uint32_t i = 0; i < parents->count; i++)
+		if (parents->parents[i].lock.held)
+			lock_many_release(tree, &parents->parents[i].lock);
+	lock_many_end(tree);
+	for (uint32_t i = 0; i < parents->count; i++)
+		parent_cache(parents, &parents->parents[i]);
+}
+
+TreeStatus
+downlinks_insert(Tree *tree, Downlink *links, uint32_t count, const DownlinkRoom *room)
+{
+	Parents parents = {.tree = tree, .links = links, .wave = room->wave};
+	TreeStatus status = TREE_OK;
+
+	assert(!tree->client->holding);
+	for (uint32_t i = 0; i < count; i++)
+		links[i].done = false;
+	parents_take(&parents, count, room);
+	parents_insert(&parents);
+	for (uint32_t i = 0; status == TREE_OK && i < count; i++)
+		if (!links[i].done)
+			status =
+				downlink_insert(tree, 0, links[i].left, links[i].separator, links[i].right, links[i].path);
+	return status;
+}
