@@ -1,6 +1,6 @@
 
 # Beside another extension that leans on the same inside of PostgreSQL (t/bystander.c), loaded before sherman and behind it: latches,
-# flags of processes, callbacks at a process's end, commands (doc/internals/fragile.md).
+# flags of processes, callbacks at a process's end and before a commit, commands (doc/internals/fragile.md).
 
 use strict;
 use warnings;
@@ -170,6 +170,19 @@ sub rebuild
 	return;
 }
 
+# ---- Rows that the other extension adds in its own callback before a commit, which may come behind ours.
+sub rows_at_commit
+{
+	my ($what) = @_;
+
+	sql('CREATE TABLE late (k int); CREATE INDEX late_k ON late USING sherman (k)');
+	sql(q{INSERT INTO late SELECT generate_series(51, 100); SELECT bystander_at_commit('late')});
+	is(sql('SELECT count(*) FROM late'), '100', "$what: rows are added before a commit");
+	is(check_index($node, 'late_k'), '0', "$what: and have their entries");
+	sql('DROP TABLE late');
+	return;
+}
+
 # ---- The postmaster is gone: a process in the midst of a wait for the memory node ends, without anybody's callbacks; others end as core
 # has it.
 sub postmaster_gone
@@ -238,7 +251,7 @@ for my $libraries ("$library, sherman", "sherman, $library")
 	$node->start;
 	$node->safe_psql('postgres', 'DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE EXTENSION sherman');
 	sql("CREATE FUNCTION bystander_$_ LANGUAGE C STRICT AS '$library'")
-	  foreach 'flagged() RETURNS int[]', 'place() RETURNS int', 'wake(int, int) RETURNS bool', 'wait(text) RETURNS int';
+	  foreach 'flagged() RETURNS int[]', 'place() RETURNS int', 'wake(int, int) RETURNS bool', 'wait(text) RETURNS int', 'at_commit(regclass) RETURNS void';
 	# Queries of the healer have no text: only there the function waits.
 	sql(q{CREATE FUNCTION waits(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 		BEGIN IF current_query() IS NULL AND k = 5000 THEN PERFORM pg_sleep(600); END IF; RETURN k; END $$;
@@ -246,6 +259,7 @@ for my $libraries ("$library, sherman", "sherman, $library")
 	latches($what);
 	healer($what);
 	rebuild($what);
+	rows_at_commit($what);
 	page_of_history($what);
 	postmaster_gone($what);
 	$node->stop;

@@ -1,7 +1,7 @@
 /*
  * bystander.c
  *		Another extension, which leans on what sherman leans on inside of PostgreSQL, for t/075_bystander.pl: latches, flags of processes,
- *		callbacks at a process's end, commands.
+ *		callbacks at a process's end and before a commit, commands.
  */
 #include "postgres.h"
 
@@ -21,11 +21,14 @@
 #include "utils/builtins.h"
 #include "catalog/pg_type.h"
 
+#include "rows_by_hand.h"
+
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(bystander_flagged);
 PG_FUNCTION_INFO_V1(bystander_place);
 PG_FUNCTION_INFO_V1(bystander_wake);
 PG_FUNCTION_INFO_V1(bystander_wait);
+PG_FUNCTION_INFO_V1(bystander_at_commit);
 
 extern void _PG_init(void);
 
@@ -72,9 +75,29 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 															 destination, completion);
 }
 
+/* The table that gets rows before the transaction commits; InvalidOid: none does. */
+static Oid	table_at_commit;
+
+/* What an extension has gathered in a transaction it may write at its end. */
+static void
+transaction_changed(XactEvent event, void *argument)
+{
+	if (event == XACT_EVENT_PRE_COMMIT && OidIsValid(table_at_commit))
+		add_rows_by_hand(table_at_commit, 1, 50);
+	table_at_commit = InvalidOid;
+}
+
+Datum
+bystander_at_commit(PG_FUNCTION_ARGS)
+{
+	table_at_commit = PG_GETARG_OID(0);
+	PG_RETURN_VOID();
+}
+
 void
 _PG_init(void)
 {
+	RegisterXactCallback(transaction_changed, NULL);
 	next_start = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start;
 	next_utility = ProcessUtility_hook;

@@ -45,6 +45,7 @@ static struct
 	Size		bytes;			/* of all keys that wait, with their images */
 	uint32		waiting;		/* of all keys that wait: the number */
 	bool		adding;			/* keys are being added: what that reads does not wait for them */
+	bool		ending;			/* the transaction ends: callbacks of others may add rows behind ours */
 	int			depth;			/* of nested statements and commands, 0 = none is executed */
 	int			speculating;	/* of these, so many insert rows that they may take back at once */
 } batches = {.used = DLIST_STATIC_INIT(batches.used),.unused = DLIST_STATIC_INIT(batches.unused)};
@@ -304,7 +305,7 @@ insert_batch_keep(InsertBatch *batch)
 bool
 insert_batch_allowed(Relation index, const ShermanIndex *opened)
 {
-	return batches.told && batches.speculating == 0 && !index->rd_index->indisunique &&
+	return batches.told && !batches.ending && batches.speculating == 0 && !index->rd_index->indisunique &&
 		!index->rd_index->indisexclusion && index->rd_index->indisvalid && !IsolationIsSerializable() &&
 		opened->state == SHERMAN_OK && opened->tree != NULL && sherman_keys_compare_alone(opened->keys);
 }
@@ -410,12 +411,14 @@ transaction_changed(XactEvent event, void *argument)
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
 			sherman_add_waiting();
+			batches.ending = true;
 			break;
 		case XACT_EVENT_COMMIT:
 		case XACT_EVENT_PREPARE:
 		case XACT_EVENT_ABORT:
 			Assert(event == XACT_EVENT_ABORT || batches.waiting == 0);
 			drop_waiting(InvalidSubTransactionId);
+			batches.ending = false;
 			break;
 		default:
 			/* Parallel workers add no rows. */
