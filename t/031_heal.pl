@@ -165,7 +165,7 @@ $node->safe_psql('postgres', q{INSERT INTO once SELECT generate_series(1, 19, 2)
 fails("INSERT INTO once VALUES ($_)", qr/duplicate key value violates unique constraint "once_k"/, "$_ is there") for (6, 15, 1005);
 is(check_index($node, 'once_k'), '0', 'the index is whole');
 
-# A chain of updates whose first member has another key, and which a prepared transaction keeps (finding 8).
+# A chain of updates whose first member has another key, and which a prepared transaction keeps.
 $node->safe_psql('postgres', q{CREATE TABLE chain (a int, b int); INSERT INTO chain VALUES (1, 1)});
 $node->safe_psql('postgres', q{BEGIN; SELECT txid_current(); CREATE TABLE held (); PREPARE TRANSACTION 'holds'});
 $node->safe_psql('postgres', q{UPDATE chain SET a = 2});

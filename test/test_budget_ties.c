@@ -86,7 +86,7 @@ look_up(Tree *tree, uint32_t i, bool overflow, Cost *cost, uint64_t *leaf)
 }
 
 /*
- * F40: a leaf alone; the images of all that ties come by one chain, for 32 of them, if they are out of line.
+ * A leaf alone; the images of all that ties come by one chain, for 32 of them, if they are out of line.
  */
 static void
 test_tied_leaf(void **state)
@@ -113,7 +113,7 @@ test_tied_leaf(void **state)
 }
 
 /*
- * F40: below a root of separators that tie: the descent costs one chain for all of them, not one for each
+ * Below a root of separators that tie: the descent costs one chain for all of them, not one for each
  * that a search by halves looks at; the leaf one for its cells and its far fence.
  */
 static void

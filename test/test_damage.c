@@ -215,7 +215,7 @@ entry_elsewhere(const Tree *tree, const uint64_t *node)
 			return tid;
 }
 
-/* F42: a line of a leaf has another stamp for good. */
+/* A line of a leaf has another stamp for good. */
 static void
 test_torn_leaf(void **state)
 {
@@ -268,7 +268,7 @@ test_torn_leaf(void **state)
 	tree_close(tree);
 }
 
-/* F42: it becomes torn between vacuum's READ and its lock. */
+/* It becomes torn between vacuum's READ and its lock. */
 static Tree *torn_tree;
 static uint64_t torn_pointer;
 static uint64_t torn_word;
@@ -308,7 +308,7 @@ test_torn_before_removal(void **state)
 	tree_close(torn_tree);
 }
 
-/* F42: an inner node's sum is wrong for good: the root's, or that of the first node below it. */
+/* An inner node's sum is wrong for good: the root's, or that of the first node below it. */
 static void
 test_torn_inner(void **state)
 {
@@ -364,7 +364,7 @@ test_torn_inner(void **state)
 	}
 }
 
-/* F42: the parent of a leaf that is split is torn: the entry is in, the lock free, the split is completed later. */
+/* The parent of a leaf that is split is torn: the entry is in, the lock free, the split is completed later. */
 static void
 test_torn_parent(void **state)
 {
@@ -403,7 +403,7 @@ test_torn_parent(void **state)
 }
 
 /*
- * F6: an insert into a leaf with a sum, and death after its n-th operation: {swap, READ}, {WRITE sum, WRITE
+ * An insert into a leaf with a sum, and death after its n-th operation: {swap, READ}, {WRITE sum, WRITE
  * cell, unlock}.
  */
 typedef struct SumDeath
@@ -590,7 +590,7 @@ test_missing_sums(void **state)
 }
 
 /*
- * F8: where READs are not atomic, one that took longer than the bound may have met a stamp that went round:
+ * Where READs are not atomic, one that took longer than the bound may have met a stamp that went round:
  * it is not believed, whatever its stamps say, and done again; in the end under the lock, where time does not
  * count.
  */
@@ -687,7 +687,7 @@ root_read(Tree *tree, uint64_t *root, uint32_t i)
 	return tid;
 }
 
-/* F27: a cell of the root leads to the child on the right of its own: a leaf, or a node above leaves. */
+/* A cell of the root leads to the child on the right of its own: a leaf, or a node above leaves. */
 static void
 test_pointer_too_far(void **state)
 {
@@ -740,7 +740,7 @@ test_pointer_too_far(void **state)
 }
 
 /*
- * F27: right links go round, and a cell leads into the ring, so that the bound is above every node of it. A
+ * Right links go round, and a cell leads into the ring, so that the bound is above every node of it. A
  * step is a READ, or a lock and its release, and again these two for what seems to be owed to the parent. A
  * leaf that names itself is seen at once.
  */

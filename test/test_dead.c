@@ -323,7 +323,7 @@ vacuum_all(Tree *tree, uint64_t removed)
 	tree_vacuum_close(vacuum);
 }
 
-/* An entry of the same key and TID as one that was judged before is a new one: no mark (F2, N17). */
+/* An entry of the same key and TID as one that was judged before is a new one: no mark (N17). */
 static void
 test_never_a_new_entry(void **state)
 {
@@ -375,7 +375,7 @@ test_vacuum_takes_marked(void **state)
 	tree_close(tree);
 }
 
-/* The row of a dead-marked entry is gone, and its TID is another row's with the same key (F11). */
+/* The row of a dead-marked entry is gone, and its TID is another row's with the same key. */
 static void
 test_inserted_over(void **state)
 {

@@ -360,7 +360,7 @@ choose(void (*body)(Stage *stage, uint32_t slot))
 	}
 }
 
-/* Stopped just when it was chosen: it takes what it was given and gives it up again (F22). */
+/* Stopped just when it was chosen: it takes what it was given and gives it up again. */
 static void
 test_cancel_when_chosen(void **state)
 {

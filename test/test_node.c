@@ -484,8 +484,7 @@ test_fences(void **state)
 }
 
 /*
- * What a rewrite or split inherits: (epoch, LSN), unverified epoch, dead marks' unit, fences, right sibling
- * (rule 14).
+ * What a rewrite or split inherits: (epoch, LSN), unverified epoch, dead marks' unit, fences, right sibling.
  */
 static void
 test_begin_like(void **state)
@@ -664,7 +663,7 @@ test_gather(void **state)
 	}
 }
 
-/* F24: a cut is where integers tell the sides apart; the separator does so for every cell of both sides. */
+/* A cut is where integers tell the sides apart; the separator does so for every cell of both sides. */
 static void
 test_cut(void **state)
 {

@@ -469,7 +469,7 @@ extent_header(Stage *stage, uint64_t offset)
 
 /*
  * Nodes at the same place in an extent that was dropped and granted again have other generations than those
- * before, also after a restart: what was read of the old ones never passes for the new ones (F30).
+ * before, also after a restart: what was read of the old ones never passes for the new ones.
  */
 static void
 test_first_generations(void **state)

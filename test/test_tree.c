@@ -140,7 +140,7 @@ test_high_keys(void **state)
 }
 
 /*
- * F24: no cut that integers see; the order of the whole keys is the comparator's, and found outside of locks.
+ * No cut that integers see; the order of the whole keys is the comparator's, and found outside of locks.
  */
 static void
 test_undecided(void **state)
@@ -272,7 +272,7 @@ mark_dead(Tree *tree, uint32_t every)
 
 /*
  * A full leaf with a quarter dead is rewritten in place; an entry whose TID is marked dead comes back by a
- * rewrite (F11).
+ * rewrite.
  */
 static void
 test_dead(void **state)
@@ -320,7 +320,7 @@ test_dead(void **state)
 }
 
 /*
- * Rule 14: (epoch, lsn) only rise, an older epoch is remembered until it is healed, and both halves of a
+ * (epoch, lsn) only rise, an older epoch is remembered until it is healed, and both halves of a
  * split inherit.
  */
 static void

@@ -144,7 +144,7 @@ insert_theirs(void)
 }
 
 /*
- * F5, F24: between unlocking and locking again the leaf was split by somebody else: what was planned for it
+ * Between unlocking and locking again the leaf was split by somebody else: what was planned for it
  * is void.
  */
 static void
@@ -175,7 +175,7 @@ test_changed_meanwhile(void **state)
 	assert_int_equal(test_client_close(&other), TREE_OK);
 }
 
-/* F29, F27: another client splits the root and everything below while this one's hints and cache are old. */
+/* Another client splits the root and everything below while this one's hints and cache are old. */
 static void
 test_stale_client(void **state)
 {
@@ -368,7 +368,7 @@ test_death(void **state)
 	tree_close(tree);
 }
 
-/* F28: separators that nobody posted are paid by who meets them with a freshly read parent; twice is once. */
+/* Separators that nobody posted are paid by who meets them with a freshly read parent; twice is once. */
 static void
 test_incomplete_splits(void **state)
 {

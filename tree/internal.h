@@ -12,11 +12,11 @@ _Static_assert(TREE_MAX_NODES <= 32, "a bit for each memory node fits into the w
 _Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
                "a memory node's number and 1 fits into a record's flags");
 
-/* Unlocked reads of one node before it is read under its lock (F42). */
+/* Unlocked reads of one node before it is read under its lock. */
 #define READ_ATTEMPTS 8
-/* A READ that took longer is not believed on classes that are not operation-atomic (F8). */
+/* A READ that took longer is not believed on classes that are not operation-atomic. */
 #define READ_BOUND_US 20000u
-/* Descents begun anew, without the cache, before the tree is called damaged (F27). */
+/* Descents begun anew, without the cache, before the tree is called damaged. */
 #define DESCENT_ATTEMPTS 16
 /* Handovers of one won lock word, as in the paper, if no other techniques are asked for. */
 #define HANDOVER_MAX 4
@@ -931,7 +931,7 @@ extern void spare_take(Tree *tree, uint64_t *pointer, uint64_t *generation);
 
 /*
  * Posts the separator between `left` and its right sibling `right`, both of `level`, to their parent on level
- * + 1: idempotent (F28). Nothing is held, nothing owed to the caller. `path` (may be NULL) says where the
+ * + 1: idempotent. Nothing is held, nothing owed to the caller. `path` (may be NULL) says where the
  * parent may be. What fails is owed still and found again by the next who moves right there.
  */
 extern TreeStatus downlink_insert(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator,

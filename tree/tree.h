@@ -23,7 +23,7 @@ typedef struct TreeRecord
 	uint32_t index;       /* hint only */
 	uint64_t creator;     /* full transaction id of the creator */
 	uint64_t root;        /* pointer of the root (node.h) */
-	uint64_t nonce;       /* lineage (crash-safety.md rule 4) */
+	uint64_t nonce;       /* lineage */
 	uint64_t removal_lsn; /* last_removal */
 	uint32_t removal_epoch;
 	uint32_t mutated_epoch; /* last epoch in which it was changed, 0 = never */

@@ -3,7 +3,7 @@
  *		Uniqueness: whether a row's key may be added to a unique index.
  *
  * A heap has one primary, so all rows of an index are added by one instance, and a lock of that instance is
- * enough to let only one row with a key be checked and added at a time (tree-protocol.md F15): the key lock,
+ * enough to let only one row with a key be checked and added at a time: the key lock,
  * a heavyweight lock whose name is a hash of the key (key_names.c, locks.c).  Waits for it can be canceled, deadlocks are found, an
  * error releases it.  It is never held while a transaction is waited for.
  *

@@ -225,7 +225,7 @@ extern bool sherman_try_again(ShermanIndex *index, Relation relation, TreeStatus
 extern bool sherman_change_again(ShermanIndex *index, Relation relation, TreeStatus status, int *attempts);
 /* Makes a new tree for ambuild and returns its record; registered for freeing on abort as a hint to the collector. */
 extern void sherman_tree_new(Relation index, const TreeFormat *format, TreeRecord *record);
-/* WAL position for inserts: current epoch and LSN with slack (crash-safety.md rule 32). */
+/* WAL position for inserts: current epoch and LSN with slack. */
 extern void sherman_wal_position(Relation index, TreeWalPosition *wal);
 /* The same for what was seen of others' rows: behind all WAL so far. */
 extern void sherman_wal_position_now(TreeWalPosition *wal);

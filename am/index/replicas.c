@@ -3,7 +3,7 @@
  *		Indexes with a copy of their tree on another memory node (replicas = 1): which of the two is the
  *		tree, and when one is given up.  doc/internals/replicas.md has the whole; tree/client/replicas.c is what writes both.
  *
- * The metapage is the referee (crash-safety.md, finding 45): two memory nodes are no quorum.  Before
+ * The metapage is the referee: two memory nodes are no quorum.  Before
  * anything is written to one of the two alone the metapage says so, by WAL, durably; who was given up does
  * not come back.
  *

@@ -15,8 +15,7 @@
 #include "am/nodes/nodes.h"
 
 /*
- * LSNs of WAL positions are rounded up to this, so that most inserts leave the leaf's as it is (crash-safety
- * rule 33).
+ * LSNs of WAL positions are rounded up to this, so that most inserts leave the leaf's as it is.
  */
 #define WAL_SLACK ((XLogRecPtr) 1024 * 1024)
 

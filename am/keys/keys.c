@@ -32,7 +32,7 @@
 /* What stands in a cell in an image's place when it lies out of line. */
 #define CELL_REFERENCE_BYTES 16
 
-/* Offsets that fit a cell (tree-protocol.md F3). */
+/* Offsets that fit a cell. */
 #define KEY_MAX_OFFSET 4095
 
 StaticAssertDecl(KEY_TUPLE_MAX_BYTES <= INDEX_SIZE_MASK, "an index tuple knows its size");

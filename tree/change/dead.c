@@ -4,7 +4,7 @@
  *
  * A mark changes a cell's first word from live to dead-marked, inside the leaf's generation (I-T5), under its lock,
  * and only in the generation that the entry was judged in: within one a slot keeps its entry, in another one the
- * TID may have been given free and taken by a new row (F2).
+ * TID may have been given free and taken by a new row.
  *
  * A mark is reversible until the WAL proves it: it may be younger than the durable commit of whoever deleted the row.
  * The leaf keeps the highest (epoch, LSN) of its marks; rewrites carry marked entries along until that is known to be

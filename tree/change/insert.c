@@ -209,7 +209,7 @@ insert_locked(Insertion *in)
 
 /*
  * A descent led too far right, or right links went round: the path was old. It is begun anew, but not for
- * ever, as on a sound tree one past the cache leads to the leaf (F27).
+ * ever, as on a sound tree one past the cache leads to the leaf.
  */
 static TreeStatus
 insert_astray(Insertion *in)
@@ -224,7 +224,7 @@ insert_astray(Insertion *in)
 
 /*
  * The key lies behind the leaf: on to its right sibling, completing the split if the parent was read just now
- * (F28).
+.
  */
 static TreeStatus
 insert_move_right(Insertion *in)

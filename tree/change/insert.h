@@ -56,7 +56,7 @@ extern FabricOp insert_image_op(const Insertion *in);
  */
 extern int insert_chain_begin(const Insertion *in, FabricOp *ops);
 /*
- * Raises (lsn, epoch) of the image and remembers an older epoch (crash-safety.md rule 14). Returns whether it
+ * Raises (lsn, epoch) of the image and remembers an older epoch. Returns whether it
  * changed.
  */
 extern bool insert_set_wal_position(const Tree *tree, const TreeWalPosition *wal, uint64_t *node);

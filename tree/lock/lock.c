@@ -3,7 +3,7 @@
  *		Hierarchical on-chip locks: a local lock table in shared memory in front of the lock words of memory
  *		nodes.
  *
- * A lock word belongs to an instance (F13): it holds {instance, incarnation, ticket}, and the local table's
+ * A lock word belongs to an instance: it holds {instance, incarnation, ticket}, and the local table's
  * entry for the word says which process of this instance it is, and who waits, first come first served.  The
  * holder passes the word on to the first in the queue up to TreeTechniques.handovers times after it was won,
  * and only when its writes are acknowledged, with the node's image if that is what the other one waits for.
@@ -14,14 +14,14 @@
  * taken over, and the locked node read; lock_handle.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
  * was left in doubt.
  *
- * Doubt (F20): when a chain with a lock operation was lost, access_execute() has reset the channel before it
+ * Doubt: when a chain with a lock operation was lost, access_execute() has reset the channel before it
  * returns, so that the word can be read and tells what happened.  If not even that could be done the entry
  * stays owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the
  * instance.
  */
 #include "tree/lock/lock_handle.h"
 
-/* Torn reads under the lock: nobody writes, so the second one is damage (F42). */
+/* Torn reads under the lock: nobody writes, so the second one is damage. */
 #define LOCKED_TORN_READS 2
 /* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3

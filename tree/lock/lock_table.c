@@ -212,7 +212,7 @@ entry_leave(TreeClient *client, LockEntry *entry, LockWaiter *waiter)
 	assert(__atomic_load_n(&waiter->state, __ATOMIC_RELAXED) != WAIT_IDLE);
 	if (waiter_is_queued(waiter) && entry_dequeue(client->shared->locks, entry, client->slot))
 		return true;
-	/* Chosen already (F22): what is being passed to us has to be taken. */
+	/* Chosen already: what is being passed to us has to be taken. */
 	while (waiter_is_queued(waiter))
 		client_pause(client);
 	return false;

@@ -70,7 +70,7 @@ extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
  * Becomes the owner of the entry.  On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED.  Without the technique
  * `hierarchy` entries have no owners: everybody is told at once to win the word.
  * TREE_STOPPED, TREE_TIMED_OUT, TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then what was
- * handed over meanwhile (the state says what) is to be given up again by the caller (F22).
+ * handed over meanwhile (the state says what) is to be given up again by the caller.
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
                                 bool *chosen);

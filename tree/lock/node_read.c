@@ -25,7 +25,7 @@ read_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
 
 /*
  * One chain of READs whose copies may be believed as far as time goes: where READs are not atomic, one that
- * took too long may have met a stamp that went round (F8), and all of its copies are torn.
+ * took too long may have met a stamp that went round, and all of its copies are torn.
  */
 static TreeStatus
 read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *late)

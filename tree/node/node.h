@@ -433,7 +433,7 @@ typedef enum Decision
 } Decision;
 
 /*
- * Compares a bound with a leaf cell or separator by integers only (tree-protocol.md F5): BELOW = the bound is
+ * Compares a bound with a leaf cell or separator by integers only: BELOW = the bound is
  * before the cell. EQUAL only for the very same (key, TID) with side 0. `cell` may be shared memory. An
  * infinite separator is never passed.
  */

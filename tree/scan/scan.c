@@ -2,7 +2,7 @@
  * scan.c
  *		Scans: from leaf to leaf in either direction, reading ahead.
  *
- * A scan tiles the key space by fences (F38): after a leaf [low, high) a forward scan accepts only a leaf
+ * A scan tiles the key space by fences: after a leaf [low, high) a forward scan accepts only a leaf
  * whose low fence is byte for byte that high, and a backward scan only one whose high fence is that low.  Low
  * fences never change and entries only move right, so nothing is missed and nothing met twice, however old
  * the copies are that led there.  What was split in between is reached by right links.

@@ -140,7 +140,7 @@ extern void batch_open(TreeScan *scan);
 
 /*
  * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as
- * entries only move right; this is the second line behind it (F38).
+ * entries only move right; this is the second line behind it.
  */
 extern bool batch_returned_before(const TreeScan *scan, const uint64_t *cell);
 

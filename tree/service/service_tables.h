@@ -35,7 +35,7 @@
 /* Extents or slots that one round of a call looks at: then it is the other clients' turn. */
 #define TABLES_ROUND 1024u
 
-/* Freed memory is not given again before the longest READ that is believed is over, twice (F34). */
+/* Freed memory is not given again before the longest READ that is believed is over, twice. */
 #define QUARANTINE_US (2 * READ_BOUND_US)
 
 /* Clusters of each tenant whose epochs are kept; as many as can ever attach. */

@@ -5,11 +5,11 @@
  * A frame is one node's image under a 64-bit sequence, odd while it is being filled.  Readers look for the
  * tag in the set's line, search the frame in place by relaxed word loads and integer decisions, and believe
  * the result if the sequence is as it was: then nobody filled it meanwhile.  Whatever was read before is
- * bytes of any kind, so nothing here asserts on them, and no comparator ever sees them (F35).  Nobody waits
- * for a filler (F36).
+ * bytes of any kind, so nothing here asserts on them, and no comparator ever sees them.  Nobody waits
+ * for a filler.
  *
  * A child is put in only under its cached parent, whose count of children keeps it from being evicted; so the
- * nodes above a cached node are cached (F37: counts belong to a frame, and a frame with children keeps its
+ * nodes above a cached node are cached (counts belong to a frame, and a frame with children keeps its
  * node). Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends
  * the instance.
  *

@@ -4,7 +4,7 @@
  *
  * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
  * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
- * used (F32), and cuts nodes and blocks from its chunks in shared memory.  What is left of them when the
+ * used, and cuts nodes and blocks from its chunks in shared memory.  What is left of them when the
  * instance ends the next one finds, unless they are of blocks (reclaim.c).  Leaves, inner nodes and blocks
  * have chunks of their own: inner nodes need whole stripes, and leaves that follow each other in the tree lie
  * side by side.  A chunk of blocks says so in its first line before the first block is cut from it.
@@ -16,10 +16,10 @@
 /* Chunks in one FETCH_ADD at most (bulk load): half of the largest extent. */
 #define RUN_MAX_BYTES (EXTENT_MAX_BYTES / 2)
 
-/* F31: a memory node gives a node away when its extents are more than this share above the average. */
+/* A memory node gives a node away when its extents are more than this share above the average. */
 #define UNBALANCED_PERCENT 10u
 
-/* The memory node for a new node: the one asked for unless its share is far above the average (F31). */
+/* The memory node for a new node: the one asked for unless its share is far above the average. */
 static uint32_t
 memory_node_choose(Tree *tree, uint32_t memory_node)
 {
@@ -175,7 +175,7 @@ allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generatio
 		StateNode *node = &at->returned_nodes[kind][at->returned[kind]++];
 
 		node->offset = pointer_offset(pointer);
-		node->generation = generation + 1; /* it may have been written: generations never go back (F30) */
+		node->generation = generation + 1; /* it may have been written: generations never go back */
 	}
 	spin_unlock(&tree->state->spin);
 }
