@@ -1,6 +1,7 @@
 /*
  * chain.c
- *		Chains to one memory node: connecting, executing and counting them, ending doubt.
+ *		Chains to one memory node: connecting, executing and counting them, and resetting channels whose chains are
+ *		indeterminate.
  */
 #include "tree/internal.h"
 
@@ -100,7 +101,7 @@ access_lost(Tree *tree, uint32_t memory_node)
 			state_leave_unsettled(tree->state, memory_node);
 		return status;
 	}
-	/* What is held has to be settled and given back: that is not cut short here. */
+	/* A caller that holds a lock must settle its chain and give the lock back: that is not cut short here. */
 	if (client->holding || client_tries_again(client, 1))
 		return TREE_RETRY;
 	return client_unanswered(client, memory_node, "chains");
@@ -120,7 +121,8 @@ access_settle(TreeClient *client, uint32_t memory_node)
 	if (fabric == FABRIC_OK || fabric == FABRIC_FENCED)
 	{
 		/*
-		 * Fenced: the memory node killed the channel with the whole incarnation; nothing of it lands either.
+		 * Fenced: the memory node killed the channel with the whole incarnation, so nothing of the chain takes effect
+		 * any more.
 		 */
 		client->doubt &= ~(1ull << memory_node);
 		if (fabric == FABRIC_OK)

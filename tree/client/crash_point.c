@@ -1,6 +1,7 @@
 /*
  * crash_point.c
- *		Chains and calls as crash points: whoever tests what an end or a pause between two of them leaves behind is told of each.
+ *		Chains and calls as crash points: in builds for tests a hook is called before and behind each of them, and may
+ *		end or pause the process there.
  */
 #include "tree/client/directory.h"
 

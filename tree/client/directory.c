@@ -6,7 +6,7 @@
  */
 #include "tree/client/directory.h"
 
-/* What records call a memory node's memory; 0: it is not connected. */
+/* The identity of a memory node's memory, as records name it; 0: it is not connected. */
 static uint64_t
 member_of(TreeClient *client, uint32_t memory_node)
 {
@@ -150,8 +150,8 @@ open_nodes(TreeClient *client, uint32_t open[TREE_MAX_NODES])
 }
 
 /*
- * Names the members of a tree at `home`, and who of the open memory nodes has its copies, if there shall be
- * some.
+ * Writes the members of a tree at `home` into the record, and chooses among the open memory nodes the one for its
+ * replica, if it is to have one.
  */
 static TreeStatus
 members_choose(TreeClient *client, const uint32_t *nodes, uint32_t count, uint32_t home, TreeRecord *record)
@@ -229,7 +229,7 @@ tree_create(TreeClient *client, TreeRecord *record)
 	{
 		uint32_t copy;
 
-		/* Nobody knows the tree; what cannot be freed now is the collector's: no metapage names it. */
+		/* No metapage names the tree; the collector frees what cannot be freed now. */
 		if (tree_record_replica(&created.record, &copy) && (client->doubt & 1ull << copy) == 0)
 			(void) drop_at(client, copy, created.record.tree);
 		if ((client->doubt & 1ull << request.memory_node) == 0)

@@ -2,8 +2,8 @@
  * directory.h
  *		The calls between clients and the service of a memory node (service.c): methods, requests and replies.
  *
- * Both sides are built from one source and run on one kind of machine; the control channel's version covers
- * the layout.  Every call may be repeated: what it does is told by the request's content alone.
+ * Both sides are built from one source and run on one kind of machine; the control channel's version covers the
+ * layout. Every call may be repeated: its effect depends on the content of the request alone.
  */
 #ifndef SHERMAN_DIRECTORY_H
 #define SHERMAN_DIRECTORY_H
@@ -109,9 +109,9 @@ typedef struct DirectoryGive
 } DirectoryGive;
 
 /*
- * An extent, or what is left of it from `offset` on, gets a copy: what comes back may be shorter, and then
- * the rest is asked for. What has one already is found again. `record`: of a tree that is not known here yet;
- * else tree is 0 in it.
+ * Makes a replica of an extent, or of its rest from `offset` on. The reply may cover less; then the rest takes
+ * another call. A replica that exists already is returned again. `record`: of a tree that is not known here yet; else
+ * tree is 0 in it.
  */
 typedef struct DirectoryReplicaRequest
 {
@@ -145,7 +145,7 @@ typedef struct DirectoryReplicas
 	DirectoryReplica replicas[DIRECTORY_REPLICAS_MAX];
 } DirectoryReplicas;
 
-/* Flags of a descent: what TreeBound and TreeFormat have. */
+/* Flags of a descent, from TreeBound and TreeFormat. */
 #define DESCENT_HIGH 0x01u
 #define DESCENT_CUT 0x02u
 #define DESCENT_BITS_VALID 0x04u
@@ -154,8 +154,8 @@ typedef struct DirectoryReplicas
 #define DESCENT_FLAGS 0x1fu
 
 /*
- * A lookup's way from an inner node on: a bound as far as integers tell it.  The tree's format is the caller's word: a memory node
- * that has a share of the tree does not know it.
+ * The rest of a lookup's descent, from an inner node on: the bound as far as integers decide it. The caller passes
+ * the tree's format: a memory node that has only a part of the tree does not know it.
  */
 typedef struct DirectoryDescent
 {
@@ -192,7 +192,7 @@ _Static_assert(sizeof(DirectoryDescended) <= FABRIC_MAX_CALL_BYTES, "the longest
 #define DIRECTORY_FIRST_BUMP (2u * FABRIC_STRIPE_BYTES)
 #define DIRECTORY_OTHER_BUMP FABRIC_STRIPE_BYTES
 
-/* fabric_call(), of which the client's environment is told in a build for tests. */
+/* fabric_call(), as a crash point in builds for tests. */
 #ifdef SHERMAN_PRODUCTION
 static inline FabricStatus
 crash_point_call(const TreeClient *client, FabricEndpoint *endpoint, DirectoryMethod method,

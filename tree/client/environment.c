@@ -1,6 +1,6 @@
 /*
  * environment.c
- *		What a client is lent, and has for all of its calls: memory, time, pauses, random numbers, scratch nodes.
+ *		What all calls of a client use: the caller's memory, clock, pauses and random numbers, and scratch nodes.
  */
 #include "tree/shared/state.h"
 

@@ -1,30 +1,31 @@
 /*
  * quiesce.c
- *		Instants at which no operation on a tree is in progress: epochs of readers instead of timers.
+ *		Finds instants at which no operation on a tree is in progress, by the epochs of readers instead of timers.
  *
- * Every call that follows pointers of a tree is a critical section: it says so in its process's slot, then looks
- * whether the tree's barrier is open.  Who wants the tree alone closes the barrier, then waits until each slot that
- * was inside a critical section has been seen outside of it, of whatever tree.  Either the one who enters sees the
- * barrier closed, or the one who closes it sees him inside: both write first and read then, in the one order of
- * sequentially consistent accesses.  From there until the barrier opens nobody but the closer holds a pointer
- * into the tree in a call's variables.
+ * Every call that follows pointers of a tree is a critical section: the process marks its slot as inside, and then
+ * checks whether the tree's barrier is open. A process that needs the tree alone closes the barrier, and then waits
+ * until each slot that was inside a critical section, of any tree, was seen outside of it. Either the process that
+ * enters sees the barrier closed, or the one that closes it sees the other inside: each writes first and reads then,
+ * and all these accesses are sequentially consistent. From then on, until the barrier opens, only the process that
+ * closed it holds pointers into the tree in the variables of a call.
  *
  * A comparator or hook may make calls inside of a call, on other trees: each has its own images (client_scratch()), and the slot
  * counts the outermost one.
  *
- * What outlives a call (a scan's place, images of leaves, positions handed to other processes) carries the tree's epoch, which the
- * closer raises: of another epoch, its pointers are not followed any more.  Of cached inner nodes, which are many and which most merges
- * do not concern, the closer marks those that it touches (cache.c).
+ * What outlives a call (a scan's place, images of leaves, positions handed to other processes) carries the tree's
+ * epoch, which the closing process raises: pointers of an earlier epoch are not followed any more. Cached inner nodes
+ * are many, and most merges concern few of them: the closing process marks those that it changes (cache.c).
  *
- * The closer waits for a bounded time, and then opens the barrier again without having had the tree alone.  A
- * call that an error jumped out of looks as if it went on until tree_client_rest(): that delays the closer
- * and endangers nothing.
+ * The closing process waits for a bounded time; if that does not suffice it opens the barrier again without having
+ * had the tree alone. A call that an error jumped out of counts as in progress until tree_client_rest(): that only
+ * delays others.
  *
- * Processes with another TreeShared are not seen: who closes barriers has the tree for its instance.
+ * Processes of other instances, with a TreeShared of their own, are not seen: a barrier is only of use where the
+ * instance has the tree for itself.
  */
 #include "tree/shared/state.h"
 
-/* What the closer waits at most for those inside; who arrives meanwhile waits as long. */
+/* The longest time that the closing process waits for those inside; processes that arrive meanwhile wait as long. */
 #define BARRIER_DRAIN_US 10000u
 /* The first pauses of a wait are spent awake: 1, 2, 4, ... microseconds. */
 #define BARRIER_AWAKE_PAUSES 7

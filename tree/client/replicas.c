@@ -1,13 +1,13 @@
 /*
  * replicas.c
- *		Trees that have each node twice: WRITEs go to the copy and then home, and when the home is lost the
- *		copy stands in.
+ *		Trees with a replica: WRITEs go to the replica first and then to the home; if the home is lost, the replica
+ *		takes its place.
  *
- * All nodes of such a tree lie at one memory node, its home, which pointers name; for each extent there the
- * copy's memory node has one, or several shorter ones, with the same bytes.  Locks, extents' words and reads
- * are the home's alone.  Once the home is given up, each chain for a place there goes to the copy of that
- * place, and lock words are those of the copy's memory node; nodes that are taken from then on have pointers
- * that name it.  doc/internals/replicas.md has the argument.
+ * All nodes of such a tree lie at one memory node, its home, which pointers name; for each extent there the replica's
+ * memory node has one, or several shorter ones, with the same bytes. Lock words, extents' headers and reads are the
+ * home's alone. Once the home is given up, each chain for an address there goes to the replica of that address, and
+ * the lock words are those of the replica's memory node; nodes that are allocated from then on have pointers that
+ * name it. doc/internals/replicas.md explains why this is right.
  */
 #include "tree/client/replicas.h"
 
@@ -325,9 +325,9 @@ node_op_add(Tree *tree, ReplicaChain *chain, const FabricOp *op, int origin)
 }
 
 /*
- * Makes the chain for the copy's memory node, of all operations or of the WRITEs alone, and executes it.
- * While both are written there is no redo image at the copy: whoever dies in the middle of that leaves doubt,
- * and then the home's node is the right one.
+ * Makes the chain for the copy's memory node, of all operations or of the WRITEs alone, and executes it. While both
+ * are written there is no redo image at the replica: a process that dies in the middle leaves the two unequal, and
+ * then the home's node is the right one.
  */
 static TreeStatus
 chain_run(Tree *tree, FabricOp *ops, int count, bool writes_only)
@@ -364,8 +364,8 @@ chain_run(Tree *tree, FabricOp *ops, int count, bool writes_only)
 }
 
 /*
- * Writes what the chain writes to the copy, and waits for it; again where it was lost, as nobody reaches what
- * it writes before it is written at home.
+ * Executes the chain's WRITEs at the replica, and waits for them; repeats them where they were lost, as no process
+ * reads them before they are written at home.
  */
 static TreeStatus
 replica_write(Tree *tree, FabricOp *ops, int count)

@@ -1,6 +1,6 @@
 /*
  * replicas.h
- *		What replicas.c and replicas_compare.c share. doc/internals/replicas.md tells the order of writes and why it is
+ *		What replicas.c and replicas_compare.c share. doc/internals/replicas.md has the order of writes and why it is
  *		safe.
  */
 #ifndef SHERMAN_TREE_REPLICAS_H

@@ -1,10 +1,10 @@
 /*
  * throttle.c
- *		Credits, after SMART: clients that share a thread's queues have so many operations under way together, at most.
+ *		Credits, after SMART: limits the operations in flight of all clients that share a thread's queues.
  *
- * A chain takes a credit for each of its operations before it is posted, and gives them back when its wait has ended.  Credits are
- * held for nothing but chains, which wait for nothing but the network: so a chain that waits for credits under a lock ends, too.
- * The bound is advice: who has waited for long posts all the same.
+ * A chain takes a credit for each of its operations before it is posted, and gives them back when its wait has ended.
+ * Only chains hold credits, and a chain waits for the network only: so a chain that waits for credits under a lock
+ * gets them in the end. The limit is advice: a client that has waited for long posts its chain all the same.
  */
 #include "tree/internal.h"
 

@@ -1,6 +1,6 @@
 /*
  * wave.c
- *		Chains to several memory nodes, under way at once.  See wave.h.
+ *		Chains to several memory nodes, in flight at once. See wave.h.
  */
 #include "tree/client/wave.h"
 
@@ -51,7 +51,7 @@ chain_fail(Wave *wave, const WaveChain *chain, FabricStatus fabric)
 		wave->statuses[node] = client_fabric_fail(client, node, fabric);
 }
 
-/* Waits for a chain that was posted, unless its channel is to be reset, which ends it. */
+/* Waits for a chain that was posted, unless its channel is to be reset: the reset ends the chain. */
 static void
 chain_wait(Wave *wave, WaveChain *chain)
 {
@@ -69,7 +69,7 @@ chain_wait(Wave *wave, WaveChain *chain)
 		client_silence_ends(tree->client);
 }
 
-/* Waits for the oldest chain of this memory node that is under way.  False: there is none. */
+/* Waits for the oldest chain in flight to this memory node. False: there is none. */
 static bool
 node_wait(Wave *wave, uint32_t memory_node)
 {
@@ -85,7 +85,7 @@ node_wait(Wave *wave, uint32_t memory_node)
 	return false;
 }
 
-/* Posts what was filled into a chain, as soon as its endpoint takes one more. */
+/* Posts the chain that was filled, as soon as its endpoint takes one more. */
 static void
 chain_post(Wave *wave, WaveChain *chain)
 {
@@ -169,7 +169,7 @@ wave_add(Wave *wave, uint32_t memory_node, const FabricOp *op)
 		chain_post(wave, chain);
 }
 
-/* Transports may gather chains until they are asked for: none shall wait while another memory node's is waited for. */
+/* Transports may gather chains until they are waited for: here all are sent off before any is waited for. */
 static void
 wave_push(Wave *wave)
 {

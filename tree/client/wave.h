@@ -1,6 +1,6 @@
 /*
  * wave.h
- *		Waves: chains to several memory nodes, under way at once.
+ *		Waves: chains to several memory nodes, in flight at once.
  *
  *		wave_begin(wave, tree);
  *		wave_add(wave, memory_node, &op);		-- as often as needed, in any order of memory nodes
@@ -16,18 +16,18 @@
  * they are waited for together.  Operations without bound may be added: where there is no room for another chain, those
  * before it are waited for.
  *
- * An operation's buffer belongs to the wave until wave_end() returns, which it always does: a wave is not cut short, and
- * nothing of it is in doubt afterwards but what wave_status() says so of.
+ * An operation's buffer belongs to the wave until wave_end() returns, which it always does: a wave is not cut short,
+ * and afterwards nothing of it is indeterminate but what wave_status() reports.
  *
- * Trees with copies cannot be written by waves, as their chains have to wait for each other (replicas.c).  Locks are the
- * caller's business (tree/lock/lock_many.h).
+ * Trees with copies cannot be written by waves, as their chains have to wait for each other (replicas.c). Locking is
+ * left to the caller (tree/lock/lock_many.h).
  */
 #ifndef SHERMAN_TREE_WAVE_H
 #define SHERMAN_TREE_WAVE_H
 
 #include "tree/internal.h"
 
-/* Chains of a wave that are under way or being filled. */
+/* The most chains of a wave that are in flight or being filled. */
 #define WAVE_CHAINS 32
 
 typedef struct WaveChain
@@ -44,7 +44,7 @@ typedef struct Wave
 	Tree *tree;
 	uint32_t first; /* of the chains, the oldest one; they are used in turn */
 	uint32_t count;
-	uint64_t lost;                       /* bit per memory node: a chain was lost, no other is posted there */
+	uint64_t lost; /* bit per memory node: a chain was lost, and no other is posted there */
 	WaveChain *filling[TREE_MAX_NODES];  /* NULL: none is being filled */
 	TreeStatus statuses[TREE_MAX_NODES]; /* of the first that failed */
 	WaveChain chains[WAVE_CHAINS];
@@ -57,7 +57,10 @@ extern void wave_begin(Wave *wave, Tree *tree);
  * node.  The memory node is connected, or can be now.
  */
 extern void wave_add(Wave *wave, uint32_t memory_node, const FabricOp *op);
-/* Posts what is left, waits for all chains, and ends the doubt of those that were lost, as access_execute(). */
+/*
+ * Posts the chains that are left, waits for all of them, and resets the channels of those that were lost, as
+ * access_execute() does.
+ */
 extern void wave_end(Wave *wave);
 
 /*

@@ -3,16 +3,17 @@
  *		The last step of a split: the new node's downlink is inserted into the parent. The process that split does it,
  *		or any later one that moves right past a node without a downlink; doing it twice has the effect of once.
  *
- * Under the parent's lock the place is found by integers, or by the left neighbor's address. Where neither
- * tells, the node is released, searched with the comparator, and locked again; the same neighbors mean the
- * same place.
+ * Under the parent's lock the place is found by integers, or by the left neighbor's address. Where neither decides,
+ * the node is released, searched with the comparator, and locked again; if the neighbors are the same the place is,
+ * too.
  */
 #include "tree/descent/downlink.h"
 
 /*
- * Tries to insert one downlink, in a row, without a sign that others have changed the parent: so many are none on a sound tree.
- * One is lost when others post between the same two neighbors while we compare, or split the parent, or move what a cached path
- * names.  On a busy tree that may be so many more times; then the split stays incomplete until a later writer meets it.
+ * Tries to insert one downlink, in a row, without a sign that others have changed the parent: a sound tree never
+ * needs so many. A try fails when another process inserts between the same two neighbors while we compare, or splits
+ * the parent, or makes a cached path stale. On a busy tree that may happen more often, up to the second limit; then
+ * the split stays incomplete until a later writer meets it.
  */
 #define DOWNLINK_ATTEMPTS 256
 #define DOWNLINK_ATTEMPTS_BUSY (4 * DOWNLINK_ATTEMPTS)
@@ -51,9 +52,8 @@ child_end(const NodeGeometry *g, const uint64_t *node, uint32_t i)
 }
 
 /*
- * Whether the place that the comparator or the descent found is a place still.  Separators of a node stay as
- * they are, and only another one between the same two neighbors makes that answer void: what else others post
- * meanwhile does not.
+ * Whether the place that the comparator or the descent found still exists. Separators of a node do not change, so
+ * only another downlink between the same two neighbors makes the result void; insertions elsewhere do not.
  */
 static bool
 downlink_place_is_known(const DownlinkInsertion *insertion, const uint64_t *node, uint32_t *index)
@@ -278,7 +278,7 @@ downlink_locked(DownlinkInsertion *insertion, LockHandle *lock)
 	if (node_level(node) == insertion->level + 1)
 		place = downlink_place(insertion, node, &index);
 	full = node_count(node) == g->inner_cells;
-	/* No tree grows to that; whether its levels are what they seem is not to be seen from here. */
+	/* No sound tree has so many levels; a level that is damaged cannot be recognized here. */
 	if (full && pointer_address(here) == tree->root && node_level(node) + 1 >= LEVELS_MAX)
 	{
 		(void) lock_release(tree, lock, here, node, INNER_BYTES);
@@ -355,7 +355,7 @@ downlink_begin(DownlinkInsertion *insertion, Tree *tree, uint32_t level, uint64_
 	insertion->locked = POINTER_NONE;
 	insertion->outrun = false;
 	/*
-	 * The descent came to the left one, and `path->high` stood behind it: above our separator, as high fences
+	 * The descent came to the left node, and `path->high` was its high fence: above our separator, as high fences
 	 * only fall.
 	 */
 	if (path == NULL || !path->fences_known || path->level != level ||

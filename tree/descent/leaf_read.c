@@ -1,6 +1,6 @@
 /*
  * leaf_read.c
- *		Leaves for lookups and scans: out of the instance's cache of them, else from their memory nodes.
+ *		Reads leaves for lookups and scans: from the instance's leaf cache, else from their memory nodes.
  */
 #include "tree/lock/leaf_cache.h"
 

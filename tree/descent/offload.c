@@ -1,27 +1,29 @@
 /*
  * offload.c
- *		Descents by the memory node, after DEX: where the cache lacks an inner node of a lookup's way, one call may take the place
- *		of a READ for each level.
+ *		Descents by the memory node, after DEX: where the cache lacks an inner node on the way of a lookup, one call
+ *		may replace one READ for each level.
  *
- * What the call brings is an image of a leaf at some instant of the call, as a READ would have brought it then: copied at one
- * instant by service_descend.c, reached through nodes that were linked in this epoch of the tree, which the critical section of the call
- * keeps as it is (quiesce.c).  It is judged like one that was read, by node_check() here and by its fences in scan.c.  So a wrong or
- * old answer costs what it took, and the lookup goes on by READs; all other failures do, too.  Where the leaf is at another memory
- * node its place alone comes, and it is read.
+ * The call returns an image of a leaf at some instant during the call, as a READ at that instant would:
+ * service_descend.c copies it at one instant, and reaches it through nodes that were linked in this epoch of the
+ * tree, which does not end before the caller's critical section (quiesce.c). The image is validated like one that was
+ * read, by node_check() here and by its fences in scan.c. So a wrong or stale reply costs time only, and the lookup
+ * goes on with READs, as after any other failure. If the leaf is at another memory node, the call returns its address
+ * alone, and the leaf is read.
  *
- * Who goes which way is DEX's rule: the call, if it takes less than 1.2 times what READs of the missing levels take, by averages of
- * about 50; one of a hundred goes the other way.  That keeps both averages young, and lets inner nodes come into the cache, which a
- * call does not.  How busy the memory node's processors are is in the call's average.
+ * DEX's rule chooses: the call, if it takes less than 1.2 times as long as READs of the missing levels, by averages
+ * of about 50 samples; one lookup of a hundred goes the other way. That keeps both averages current, and brings inner
+ * nodes into the cache, which a call does not. The load of the memory node's processors shows in the average of the
+ * call.
  */
 #include "tree/client/directory.h"
 #include "tree/descent/offload.h"
 
-/* DEX: searching a node of 1 KB, and what the call may take, as parts of a hundred. */
+/* DEX's figures: the time to search a node of 1 KB, and the limit for the call in percent of the READs. */
 #define SEARCH_NANOSECONDS 40u
 #define CALL_PERCENT 120u
-/* One of so many lookups goes the other way. */
+/* One of so many lookups takes the way that the averages speak against. */
 #define EXPLORE_ONE_IN 100u
-/* What one sample may be of the average: it moves that by a third at most. */
+/* A sample counts as so many times the average at most: it moves that by a third at most. */
 #define OUTLIER_TIMES 16
 
 size_t
@@ -48,8 +50,9 @@ costs_of(const Tree *tree, uint32_t memory_node)
 }
 
 /*
- * Takes a sample into an average of *count, which ends at OFFLOAD_SAMPLES.  From then on one that is far out counts as
- * OUTLIER_TIMES the average: a call that timed out would decide for as many lookups as 1 of 100 takes to outweigh it.
+ * Takes a sample into an average of *count, which ends at OFFLOAD_SAMPLES. From then on an outlier counts as
+ * OUTLIER_TIMES the average: otherwise one call that timed out would decide for all lookups until enough samples, of
+ * 1 lookup in 100, outweigh it.
  */
 static void
 average_add(uint64_t *average, uint32_t *count, uint64_t sample)
@@ -65,7 +68,7 @@ average_add(uint64_t *average, uint32_t *count, uint64_t sample)
 	__atomic_store_n(average, (uint64_t) (before + (now - before) / (int64_t) seen), __ATOMIC_RELAXED);
 }
 
-/* What a call may take in place of so many inner nodes and a leaf. */
+/* The time limit of a call that replaces READs of so many inner nodes and a leaf. */
 static uint64_t
 call_limit(const OffloadCosts *costs, uint32_t level)
 {
@@ -104,7 +107,10 @@ offload_read_took(const Tree *tree, uint32_t memory_node, uint64_t microseconds)
 	average_add(&costs->read, &costs->reads, microseconds * OFFLOAD_FRACTION);
 }
 
-/* The call has left so many READs to be done: they count as the limit has them, so that calls in vain do not look cheap. */
+/*
+ * The call has left so many READs to be done. They are added at the estimated cost, so that calls in vain do not look
+ * cheap.
+ */
 static void
 call_took(const Tree *tree, uint32_t memory_node, uint32_t level, uint64_t microseconds, uint32_t left)
 {
@@ -137,7 +143,7 @@ descent_request(const Tree *tree, const TreeBound *bound, uint32_t level, uint64
 	return request;
 }
 
-/* Does the answer say where the leaf is, at a place where leaves can be? */
+/* Does the reply name an address at which a leaf can be? */
 static bool
 answer_has_place(const Tree *tree, const DirectoryDescended *answer, uint32_t got)
 {
@@ -146,7 +152,7 @@ answer_has_place(const Tree *tree, const DirectoryDescended *answer, uint32_t go
 	       pointer_address(answer->pointer) != tree->root;
 }
 
-/* Does it have an image of the leaf there, as one that was read would be believed to be? */
+/* Does it contain an image of that leaf that passes the checks of an image that was read? */
 static bool
 answer_has_leaf(const Tree *tree, const DirectoryDescended *answer, uint32_t got)
 {

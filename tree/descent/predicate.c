@@ -1,23 +1,23 @@
 /*
  * predicate.c
- *		What a caller that locks predicates by leaf needs of the tree: to hear of a leaf before it is read, of a
- *		split before its halves can be reached, and where an entry was put.
+ *		What the tree does for a caller that locks predicates by leaf: it calls the caller's hook before it reads a
+ *		leaf, and before the halves of a split can be reached, and it says in which leaf an entry was put.
  *
  * The caller's locks are names in its own memory, here called marks.  The claim: of a scan and an insert into its
  * range, the scan returned the entry, or the insert's caller, who looks for marks on the leaf of
  * tree_inserted_leaf() once tree_insert() has returned, finds the scan's.  The proof: the scan marks a leaf X, then
  * waits until no split of this tree is between its announcement and its end (s is such an instant), then reads X.
  *
- * If X, as it was read, covers the key and lacks the entry, the entry became visible after the mark.  It did so in
- * X, whose mark is found; or in a leaf that X's part with the key went to by splits.  Each of these was announced
- * after s: one that ended before s would be seen in X as it was read, and none is in progress at s.  So each found
- * the mark on X, or the mark that an earlier one of them had copied, and copied it to its new leaf before that could
- * be reached: the leaf of the entry has the mark before the entry has the leaf.
+ * If X, as it was read, covers the key and lacks the entry, the entry became visible after the mark. It did so in X,
+ * whose mark is found; or in a leaf that X's part with the key went to by splits. Each of these was announced after
+ * s: one that ended before s would be seen in X as it was read, and none is in progress at s. So each found the mark
+ * on X, or the mark that an earlier one of them had copied, and copied it to its new leaf before that could be
+ * reached: the entry's leaf has the mark before it has the entry.
  *
  * Waiting has a bound.  Beyond it, and for ever after a split whose end is in doubt (a memory node that went away),
  * the caller is asked for a mark on the whole tree, which each insert finds.
  *
- * Splits by other instances are not heard of: whoever needs this has the tree for itself.
+ * Splits by other instances are not noticed: this works only where the instance has the tree for itself.
  */
 #include "tree/scan/scan.h"
 
@@ -70,7 +70,7 @@ split_announce(Tree *tree, uint64_t pointer, const Split *split)
 void
 split_over(Tree *tree, TreeStatus status)
 {
-	/* Otherwise what was written may still land: nobody may take the split for ended. */
+	/* Otherwise its chain is indeterminate, and the split may not count as ended. */
 	if (status == TREE_OK || status == TREE_RETRY)
 		state_split_ends(tree->state);
 }

@@ -3,8 +3,8 @@
  *		Descent: from the root, through the cache, to the node that covers a bound; inside inner nodes, and
  *		against single cells and fences, by integers first and by the comparator where they do not decide.
  *
- * The comparator is the caller's code and may jump away: it is only called while nothing is held, on private
- * memory, and everything that has to be remembered lies in the tree's handle.
+ * The comparator is the caller's code and may jump away: it is only called while nothing is held, on private memory,
+ * and all state that has to survive lies in the tree's handle.
  */
 #include "tree/descent/offload.h"
 
@@ -18,7 +18,7 @@ overflow_room(uint32_t bytes)
 	return (bytes + OVERFLOW_ALIGN - 1) / OVERFLOW_ALIGN * OVERFLOW_ALIGN;
 }
 
-/* Makes the pool hold `bytes`; what was in it is lost. */
+/* Makes the pool at least `bytes` long; its contents are lost. */
 static TreeStatus
 pool_grow(Tree *tree, size_t bytes)
 {
@@ -82,8 +82,8 @@ search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t
 }
 
 /*
- * Asks the comparator, which may use other trees, with images of their own; of this one the images that it is shown would not
- * last.
+ * Calls the comparator. It may use other trees, which have buffers of their own, but not this one, whose buffers hold
+ * the images that it is given.
  */
 static int
 compare_ask(Tree *tree, const TreeBound *bound, const TreeKey *entry)
@@ -216,7 +216,7 @@ search_separator_bound(Tree *tree, const uint64_t *separator, int8_t side, TreeB
 }
 
 /*
- * Which of the children first..last covers the bound, when integers do not tell: by halves, with the
+ * Which of the children first..last covers the bound, when integers do not decide: by binary search with the
  * comparator.
  */
 static TreeStatus
@@ -250,8 +250,8 @@ search_tied(Tree *tree, const uint64_t *node, const TreeBound *bound, uint32_t *
 }
 
 /*
- * As search_inner(); `path` (or NULL) has fences that the parent's separators settled already: equal bytes
- * need no look.
+ * As search_inner(); `path` (or NULL) has fences that the parent's separators have decided already: fences with equal
+ * bytes need no comparison.
  */
 static TreeStatus
 search_within(Tree *tree, const uint64_t *node, const TreeBound *bound, const Path *path, ChildChoice *choice)
@@ -295,14 +295,14 @@ typedef struct Visit
 	int level;       /* expected, -1 = any (the root) */
 	bool fresh;      /* not through the cache */
 	bool read;       /* out: it was read from its memory node and lies in client->descent */
-	uint64_t *leaf;  /* of a lookup: where an image of the leaf may be put; else NULL */
+	uint64_t *leaf;  /* of a lookup: a buffer for an image of the leaf; else NULL */
 	bool found;      /* out: the memory node has descended, and `pointer` is the leaf's */
 	bool brought;    /* out: with an image of it */
 } Visit;
 
 /*
- * The cache does not have the node of a lookup's visit: asks the memory node for the leaf below it, if that is chosen.  TREE_OK: the
- * visit is over; TREE_NOT_FOUND: the node is to be read.
+ * The cache lacks the node that a lookup is to visit: calls the memory node for the leaf below it, if offload.c
+ * chooses that. TREE_OK: the descent is over; TREE_NOT_FOUND: the node is to be read.
  */
 static TreeStatus
 visit_offload(Tree *tree, Visit *visit, const TreeBound *bound)
@@ -318,7 +318,7 @@ visit_offload(Tree *tree, Visit *visit, const TreeBound *bound)
 	return status;
 }
 
-/* Reads the node of the visit, and measures that where it may be offloaded. */
+/* Reads the node that is visited, and measures the time where offloading is on. */
 static TreeStatus
 visit_read(Tree *tree, const Visit *visit)
 {
@@ -421,7 +421,7 @@ move_down(const NodeGeometry *g, Visit *visit, const ChildChoice *choice, Path *
 	visit->level = (int) choice->level - 1;
 }
 
-/* Nothing of the way is known; fences are not even cleared. */
+/* Begins an empty path; fences are not even cleared. */
 static void
 path_begin(Path *path)
 {
@@ -431,7 +431,7 @@ path_begin(Path *path)
 	memset(path->parents, 0, sizeof(path->parents));
 }
 
-/* One descent, of a lookup with a place for the leaf; TREE_RETRY: it met something stale. */
+/* One descent, of a lookup with a buffer for the leaf; TREE_RETRY: it met a stale node. */
 static TreeStatus
 descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
              bool *brought)
@@ -443,7 +443,7 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 	path_begin(path);
 	for (int steps = 0; steps < RIGHT_MOVES_MAX; steps++)
 	{
-		/* A leaf is not read here: whoever wants it reads or locks it. */
+		/* A leaf is not read here: the caller reads or locks it. */
 		if (visit.level == 0)
 			break;
 		status = visit_node(tree, &visit, bound, path, &choice);
@@ -483,7 +483,7 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 	return TREE_OK;
 }
 
-/* search_descend(); search_look_up() if there is a place for the leaf. */
+/* search_descend(), or search_look_up() if there is a buffer for the leaf. */
 static TreeStatus
 descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
         bool *brought)
@@ -496,7 +496,7 @@ descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *pa
 
 	*brought = false;
 
-	/* A tree that was one leaf when last seen: whoever locks or reads the root sees whether it still is. */
+	/* The tree was one leaf when last seen: the caller, which locks or reads the root, sees whether it still is. */
 	if (level == 0 && tree->root_is_leaf && !fresh)
 	{
 		path_begin(path);

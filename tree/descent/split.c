@@ -1,14 +1,13 @@
 /*
  * split.c
  *		Splits, under the lock: sibling, node and unlock in one chain; the root, whose address stays, gets two
- *		children. And the nodes that are taken ahead for them, so that nothing has to be asked for while a
- *		lock is held.
+ *		children. Nodes for splits are reserved ahead, so that none has to be allocated while a lock is held.
  *
  * Where to cut and which separator to use is decided before (leaf_cut(), split_order.c, downlink.c).
  */
 #include "tree/internal.h"
 
-/* Tries to write a sibling to another memory node whose channel had to be reset. */
+/* Tries to write a sibling to another memory node, each after its channel had to be reset. */
 #define SIBLING_ATTEMPTS 3
 
 static NodeReserve *
@@ -196,9 +195,9 @@ root_build(Tree *tree, const Split *split)
 }
 
 /*
- * Adds a new node's WRITE to the chain; a node at another memory node is written at once and awaited, as
- * chains of different memory nodes have no order. Nobody knows the new node yet, so it may be written again
- * after a doubt.
+ * Adds a new node's WRITE to the chain; a node at another memory node is written at once and awaited, as chains of
+ * different memory nodes have no order. Nothing links to the new node yet, so an indeterminate WRITE of it may be
+ * repeated.
  */
 static TreeStatus
 sibling_add(Tree *tree, const LockHandle *lock, uint64_t pointer, uint64_t *image, uint32_t bytes,

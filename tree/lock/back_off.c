@@ -1,23 +1,30 @@
 /*
  * back_off.c
- *		What passes between two swaps of a lock word that somebody else has.
+ *		The pause between two tries to win a lock word that another instance has.
  *
- * The wait is random and doubles with each swap that is lost (TreeTechniques.back_off), up to a limit.  SMART's (`adaptive`) follows
- * what comes of the swaps: where many are lost it doubles, where few are it is halved.  Without that there is a fixed one, and soon
- * sleep.  In the end both sleep, as whoever has the word that long has stopped, and the processor may be what it waits for.
+ * Its length is random, and doubles with each try that fails (TreeTechniques.back_off), up to a limit. SMART's limit
+ * (`adaptive`) follows the results of the swaps: it doubles where many fail, and is halved where few do. Without
+ * `adaptive` the limit is fixed, and a process soon sleeps. In the end both sleep: a holder that keeps the word for
+ * that long has stopped, and may be waiting for this processor.
  */
 #include "tree/internal.h"
 
-/* Lost swaps that are answered by spinning, without `adaptive` for up to 2^n microseconds; after that by sleeping. */
+/*
+ * So many failed swaps are followed by spinning, without `adaptive` for up to 2^n microseconds each; the later ones
+ * by sleeping.
+ */
 #define BACK_OFF_SPINS 6
 #define ADAPTIVE_SPINS 256
 #define BACK_OFF_SLEEP_MS 3u
 #define MICROSECONDS_PER_MS 1000u
-/* SMART's first wait, 4096 cycles, how often its limit doubles at most, and the swaps after which that is looked at. */
+/*
+ * SMART: the first wait, 4096 cycles; how often the limit doubles at most; and the number of swaps after which it is
+ * adjusted.
+ */
 #define ADAPTIVE_FIRST_US 2u
 #define ADAPTIVE_DOUBLINGS 10u
 #define ADAPTIVE_SWAPS 32u
-/* Parts of them that are lost: at more than a half the limit rises, at less than a tenth it falls. */
+/* Shares of swaps that failed: above a half the limit rises, below a tenth it falls. */
 #define ADAPTIVE_MANY 2u
 #define ADAPTIVE_FEW 10u
 
@@ -30,7 +37,7 @@ sleep_for(const TreeClient *client, uint32_t milliseconds)
 	environment->sleep(environment->argument, client->slot, milliseconds);
 }
 
-/* Awake, unless it is long enough for a sleep. */
+/* Spins, unless the wait is long enough for a sleep. */
 static void
 wait_adaptive(TreeClient *client, uint32_t doublings)
 {

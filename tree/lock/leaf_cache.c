@@ -2,29 +2,29 @@
  * leaf_cache.c
  *		Images of leaves in shared memory, after DEX: a lookup whose leaf is there makes no round trip.
  *
- * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every
- * write of a linked leaf is made by the owner of its entry in the local lock table.  Each entry has a version
- * here.  Its owner makes it odd before he posts a chain of writes, and it becomes even, another one, when the
- * entry is given up: when the chain is acknowledged, or it is known that nothing of it can land any more.  An
- * owner in doubt keeps the entry, and one who was killed has it for ever; so the version stays odd.
+ * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every write
+ * of a linked leaf is made by the owner of its entry in the local lock table. Each entry has a version here. The
+ * owner makes the version odd before it posts a chain of writes, and gives it the next even value when it gives up
+ * the entry: when the chain is acknowledged, or when nothing of it can land any more. An owner whose chain is
+ * indeterminate keeps the entry, and an owner that was killed keeps it for ever; so the version stays odd.
  *
- * A reader looks at the version before he posts his READ, and it is kept with the image.  The image is the leaf
- * as long as the version is the same and even: no write was under way at the first look, and none began until
- * the last one.  So a hit answers what a READ would have answered at the instant at which it looked at the
- * version, which lies inside of the call, and behind what predicate.c does before a leaf is read.
+ * A reader reads the version before it posts its READ, and stores it with the image. The image is the leaf's content
+ * as long as the version is the same and even: no write was in progress at the first reading of the version, and none
+ * began before the last one. So a hit returns what a READ would have returned at the instant when the version was
+ * read. That instant lies inside the call, and after the work that predicate.c does before a leaf is read.
  *
- * A node becomes another one without its own lock only while it is linked from nowhere, and in another epoch of
- * its tree (quiesce.c), which is part of what a frame is found by.  The root, which becomes an inner node where it
- * is, is not kept, nor are leaves of trees with copies, and what comes out of a frame is checked as what comes
- * out of a READ is.
+ * A node is reused without a lock of its own only while nothing links to it, and in a later epoch of its tree
+ * (quiesce.c); the epoch is part of a frame's key. The root, which becomes an inner node in place, is not cached, nor
+ * are leaves of trees with replicas. An image from a frame is checked as one from a READ is.
  *
- * Delayed admission: a leaf that was read gets a frame with a probability only, so that leaves that are read
- * once do not push out hot ones.  One that has a frame keeps it: whoever writes the leaf brings the image up to
- * date.  Frames are filled as those of inner nodes are (sequence.h), and nobody waits for a filler.  DEX's other
- * rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
- * which leaves push out nothing, and a leaf is found by its address, whoever told it.
+ * Delayed admission: a leaf that was read gets a frame with a certain probability only, so that leaves that are read
+ * once do not evict hot ones. A leaf that has a frame keeps it: the process that writes the leaf updates the image.
+ * Frames are filled as those of inner nodes are (sequence.h), and no process waits for another one that fills a
+ * frame. DEX's other rule, that a child is evicted before its parent, is not needed: inner nodes have a cache of
+ * their own, and a leaf's frame is found by the leaf's address.
  *
- * A hit makes no chain, so whoever has been fenced is told so by his next chain only: see doc/internals/techniques.md.
+ * A hit makes no chain. So a process that has been fenced learns of it at its next chain only: see
+ * doc/internals/techniques.md.
  */
 #include "tree/lock/leaf_cache.h"
 #include "tree/shared/sequence.h"
@@ -32,11 +32,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Of leaves that are read: DEX's figure. */
+/* The share of read leaves that are admitted: DEX's figure. */
 #define ADMISSION_PERCENT 10u
-/* The clock ticks so often while as many leaves are admitted as there are frames: hits seldom write. */
+/* Ticks of the clock while as many leaves are admitted as there are frames. With so few ticks a hit seldom writes. */
 #define TICKS 16u
-/* Odd, so that no image has it: nothing is found, and nothing admitted. */
+/* An odd version, which no image has: nothing is found, and nothing is admitted. */
 #define NO_VERSION 1u
 
 /* ---- layout ---- */
@@ -128,7 +128,7 @@ leaf_image(LeafTable *table, uint64_t number)
 	return (uint64_t *) (images + number * table->image_bytes);
 }
 
-/* All frames die, and no write is under way: nobody uses them. */
+/* Empties all frames, and marks all leaves as not being written. No process uses the cache meanwhile. */
 void
 leaf_cache_shared_reset(TreeShared *shared)
 {
@@ -151,7 +151,7 @@ leaf_cache_write_begins(const TreeClient *client, uint64_t entry)
 	if (table == NULL)
 		return NO_VERSION;
 	before = __atomic_fetch_add(version_of(table, entry), 1, __ATOMIC_SEQ_CST);
-	/* The chain is posted behind that, for everybody. */
+	/* All processes see the odd version before they can see an effect of the chain. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	assert(before % 2 == 0);
 	return before + 2;
@@ -191,7 +191,7 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 	uint64_t bytes[] = {tree->tree, pointer_address(pointer)};
 
 	assert(client->sections > 0 && !client->holding);
-	/* What a READ would not be answered for is not answered from here, either. */
+	/* Where a READ would get no answer the cache gives none, either. */
 	if (table == NULL || tree->replicas != NULL || bytes[1] == tree->root ||
 	    tree->geometry.leaf_bytes > table->image_bytes || node >= client->options.nodes ||
 	    client->options.endpoints[node] == NULL || !node_is_open(client->shared, node) ||
@@ -209,7 +209,7 @@ key_has_version(const LeafKey *key)
 	return key->version % 2 == 0;
 }
 
-/* The set of a hash, of those that there are; its lower bits are the tag. */
+/* The set for a hash; the hash's lower bits are the tag. */
 static uint64_t
 set_of(const LeafTable *table, uint64_t hash)
 {
@@ -223,7 +223,7 @@ tag_of(uint64_t hash)
 	return hash | 1;
 }
 
-/* Whether the frame has an image of the leaf, of whatever version. */
+/* Whether the frame has an image of the leaf, of any version. */
 static bool
 frame_is(const LeafFrame *frame, const Tree *tree, const LeafKey *key)
 {
@@ -233,8 +233,8 @@ frame_is(const LeafFrame *frame, const Tree *tree, const LeafKey *key)
 }
 
 /*
- * The first way of the set, from `way` on, whose frame has an image of the leaf, of key->version if `current`.  *sequence: before
- * it was looked at.  LEAF_WAYS: none.
+ * The first way of the set, from `way` on, whose frame has an image of the leaf, of key->version if `current`.
+ * *sequence: the frame's, read before its key was. LEAF_WAYS: none.
  */
 static uint32_t
 way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool current, uint64_t *sequence)
@@ -257,14 +257,14 @@ way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool current, uint6
 	return way;
 }
 
-/* What `used` says of a frame that is used now. */
+/* The value of `used` for a frame that is used now. */
 static uint32_t
 clock_now(const LeafTable *table)
 {
 	return (uint32_t) (word_load(&table->admissions) / (table->sets * LEAF_WAYS / TICKS + 1));
 }
 
-/* Copies the image of the key's version, and checks it as what was READ is. False: there is none. */
+/* Copies the image of the key's version, and checks it as the result of a READ is checked. False: there is none. */
 static bool
 image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 {
@@ -294,7 +294,7 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	return true;
 }
 
-/* Fills a frame, whose sequence was this one, unless somebody else does. */
+/* Fills the frame, unless its sequence has changed because another process fills it. */
 static bool
 frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, const uint64_t *leaf)
 {
@@ -335,7 +335,10 @@ image_refresh(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 	return there;
 }
 
-/* How much a frame is worth: 0, nothing, as no image is in it that can be found; else more if it was used later. */
+/*
+ * The value of a frame's content: 0 if it has no image that can be found; else the higher, the later the frame was
+ * used.
+ */
 static uint64_t
 frame_worth(LeafTable *table, uint64_t tag, const LeafFrame *frame)
 {
@@ -348,7 +351,7 @@ frame_worth(LeafTable *table, uint64_t tag, const LeafFrame *frame)
 	return 1 + (uint64_t) (UINT32_MAX - age);
 }
 
-/* Gives the leaf the frame of the set that is worth least; of equals, any. */
+/* Gives the leaf the frame of the set with the lowest value; of several such frames, any. */
 static void
 image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 {
@@ -367,7 +370,7 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 		uint64_t begun = sequence_begin_read(&frame->sequence);
 		uint64_t worth = frame_worth(table, word_load(&leaf_sets(table)[set].tags[way]), frame);
 
-		/* Somebody fills it, or was killed in that. */
+		/* Another process fills the frame, or was killed while it did. */
 		if (begun % 2 != 0 || worth >= least)
 			continue;
 		chosen = way;
@@ -425,7 +428,7 @@ leaf_cache_wrote(Tree *tree, uint64_t pointer, uint64_t version, const uint64_t 
 	    bytes != tree->geometry.leaf_bytes)
 		return;
 	key = leaf_cache_key(tree, pointer);
-	/* Else somebody has begun to write it since. */
+	/* Otherwise another process has begun to write the leaf since. */
 	if (key.version == version)
 		(void) image_refresh(tree, &key, image);
 }

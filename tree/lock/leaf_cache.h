@@ -9,13 +9,13 @@
 
 #define LEAF_WAYS 8u
 
-/* Eight tags are one line: a lookup of what is not there touches no frame. */
+/* Eight tags fill one cache line, so a lookup that misses touches no frame. */
 typedef struct LeafSet
 {
 	_Alignas(LINE_BYTES) uint64_t tags[LEAF_WAYS]; /* 0 = empty */
 } LeafSet;
 
-/* One leaf's image, and what it was the image of. */
+/* One leaf's image, with its key. */
 typedef struct LeafFrame
 {
 	_Alignas(LINE_BYTES) uint64_t sequence; /* sequence.h */
@@ -33,7 +33,7 @@ typedef struct LeafTable
 	uint64_t sets;
 	uint32_t image_bytes;                     /* longer leaves have no room */
 	uint32_t admission_percent;               /* of leaves that are read */
-	_Alignas(LINE_BYTES) uint64_t admissions; /* how many there were: what `used` counts in */
+	_Alignas(LINE_BYTES) uint64_t admissions; /* the cache's clock: the number of its ticks */
 											  /* versions, then sets, frames and images */
 } LeafTable;
 
@@ -49,11 +49,14 @@ typedef struct LeafKey
 	uint64_t version;
 } LeafKey;
 
-/* What a leaf is found by, as of now.  Its version is odd where it is not kept. */
+/* The key of a leaf's frame, as of now. Its version is odd where the leaf is not cached. */
 extern LeafKey leaf_cache_key(const Tree *tree, uint64_t pointer);
 /* Copies the leaf's image, of the key's version, and counts it. False: there is none. */
 extern bool leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf);
-/* A leaf was read that had no image: it gets one, if it has had one before or is drawn. */
+/*
+ * Offers a leaf that was read and had no image: it gets a frame if it had one before, or by chance (delayed
+ * admission).
+ */
 extern void leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf);
 
 /* By number: set * LEAF_WAYS + way. */

@@ -3,32 +3,35 @@
  *		Hierarchical on-chip locks: a local lock table in shared memory in front of the lock words of memory
  *		nodes.
  *
- * A lock word belongs to an instance: it holds {instance, incarnation, ticket}, and the local table's
- * entry for the word says which process of this instance it is, and who waits, first come first served.  The
- * holder passes the word on to the first in the queue up to TreeTechniques.handovers times after it was won,
- * and only when its writes are acknowledged, with the node's image if that is what the other one waits for.
+ * A lock word belongs to an instance: it holds {instance, incarnation, ticket}, and the local table's entry for the
+ * word says which process of this instance holds it, and which ones wait, first come first served. The holder passes
+ * the word on to the first in the queue up to TreeTechniques.handovers times after it was won, and only when its
+ * writes are acknowledged, together with the node's image if the next process wants the same node.
  *
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
- * A process owns at most one entry (I-L1).  The local table itself is in lock_table.c; here a word is won, or
- * taken over, and the locked node read; lock_handle.c ends a hold; lock_release.c writes and releases; lock_leave.c ends what
- * was left in doubt.
+ * A process owns at most one entry (I-L1). The local table itself is in lock_table.c; here a word is won, or taken
+ * over, and the locked node read; lock_handle.c frees a lock; lock_release.c writes and releases; lock_leave.c frees
+ * locks that were leaked.
  *
- * Doubt: when a chain with a lock operation was lost, access_execute() has reset the channel before it
- * returns, so that the word can be read and tells what happened.  If not even that could be done the entry
- * stays owned, and the waiter record remembers the word; lock_leave() finishes it, or fencing of the
- * instance.
+ * Lost chains: when a chain with a lock operation was lost, access_execute() resets the channel before it returns, so
+ * that the word can be read and shows which operations took effect. If the channel cannot be reset either, the entry
+ * stays owned and the waiter record keeps the word (a leaked lock), until lock_leave() or the fencing of the instance
+ * frees it.
  */
 #include "tree/lock/lock_handle.h"
 
 /* Torn reads under the lock: nobody writes, so the second one is damage. */
 #define LOCKED_TORN_READS 2
-/* READs of a locked node, those that are lost among them: after that the operation is begun anew. */
+/* READs of a locked node, lost ones included, before the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
 /* ---- holds ---- */
 
-/* What is left if this process ends here: written before a chain may win the word. */
+/*
+ * Records the word that this process may win, for lock_leave() if the process ends meanwhile. Before the chain is
+ * posted.
+ */
 static void
 waiter_remember(LockWaiter *waiter, const LockHandle *lock)
 {
@@ -41,8 +44,8 @@ waiter_remember(LockWaiter *waiter, const LockHandle *lock)
 /* ---- acquiring ---- */
 
 /*
- * Whether the node's lock has moved since this one was looked for, as its memory node was given up: while
- * interrupts are held that cannot be. A word that was won there is nobody's then, as are all that this
+ * Whether the node's lock has moved since its place was looked up, because the memory node was given up. That cannot
+ * happen while interrupts are held. A word that was won there counts for nothing then, as all others that this
  * instance had there.
  */
 static bool
@@ -53,9 +56,10 @@ lock_handle_is_elsewhere(const Tree *tree, const LockHandle *lock)
 }
 
 /*
- * Begins what wins or takes over a word, by the owner of its entry.  The record says nothing of a hold at a memory node that is closed:
- * who opens it ends what the records say, and means holds that were left.  A word that was passed on is void then, too, as all of
- * this instance are freed before.  Not TREE_OK: nothing is held, and the entry is given up; TREE_RETRY: the lock is elsewhere now.
+ * The owner of the entry is about to win a word, or to take it over. For a memory node that is closed the record
+ * notes nothing: the process that opens the memory node frees all locks that records name, as leaked ones. A word
+ * that was passed on is void then, too, as all words of this instance are freed first. Not TREE_OK: nothing is held,
+ * and the entry is given up; TREE_RETRY: the lock is elsewhere now.
  */
 static TreeStatus
 lock_handle_begin(Tree *tree, const LockHandle *lock)
@@ -77,8 +81,9 @@ lock_handle_begin(Tree *tree, const LockHandle *lock)
 }
 
 /*
- * One try to win the word, with the node's READ behind it if `with_read`.  TREE_OK: *won; the hold and interrupts are as
- * they were if it was lost.  Else nothing is held, and the entry is given up unless it is in doubt.
+ * One try to win the word, with the node's READ behind it if `with_read`. TREE_OK: *won; where *won is false the
+ * handle and interrupts are as they were. Other results: nothing is held, and the entry is given up unless the chain
+ * is indeterminate.
  */
 static TreeStatus
 word_try(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool with_read,
@@ -105,7 +110,7 @@ word_try(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_
 	{
 		uint64_t word = 0;
 
-		/* Doubt is over; the word says whether the swap came before the end of the channel. */
+		/* The channel is reset: the word shows whether the swap took effect before its end. */
 		posted = true;
 		status = word_read(tree, lock, &word);
 		*won = status == TREE_OK && word == lock->word;
@@ -125,7 +130,10 @@ word_try(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_
 	return TREE_OK;
 }
 
-/* Who owns the entry has the word, as it were. Not TREE_OK: as lock_handle_begin(). */
+/*
+ * For trees whose entry alone is the lock: the owner counts as the holder of the word. Not TREE_OK: as
+ * lock_handle_begin().
+ */
 static TreeStatus
 word_assume(Tree *tree, LockHandle *lock)
 {
@@ -144,7 +152,10 @@ word_assume(Tree *tree, LockHandle *lock)
 	return TREE_OK;
 }
 
-/* Wins the word for the entry that we own. Not TREE_OK: nothing is held, the entry is given up unless in doubt. */
+/*
+ * Wins the word for the entry that we own. Not TREE_OK: nothing is held, and the entry is given up unless the chain
+ * is indeterminate.
+ */
 static TreeStatus
 word_win(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, uint64_t *deadline,
          bool *read)
@@ -193,7 +204,7 @@ word_win(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_
 	}
 }
 
-/* Takes over what the last owner passed on. Not TREE_OK: as lock_handle_begin(). */
+/* Takes over the word that the last owner passed on. Not TREE_OK: as lock_handle_begin(). */
 static TreeStatus
 word_take_over(Tree *tree, LockHandle *lock, LockWaiter *waiter)
 {
@@ -212,7 +223,7 @@ word_take_over(Tree *tree, LockHandle *lock, LockWaiter *waiter)
 	return TREE_OK;
 }
 
-/* Reads and judges the locked node. Not TREE_OK: the hold is over. */
+/* Reads and checks the locked node. Not TREE_OK: the lock is released. */
 static TreeStatus
 node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
 {
@@ -237,7 +248,10 @@ node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes,
 				return lock_handle_fail(tree, lock, status);
 		}
 		read = false;
-		/* A leaf's length was asked for and the root has grown: not the node that was expected. */
+		/*
+		 * The caller asked for a leaf's length, and the root has become an inner node: not the node that was
+		 * expected.
+		 */
 		if (node_level(image) > 0 && bytes < INNER_BYTES)
 			verdict = NODE_STALE;
 		else
@@ -306,7 +320,7 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 		                   (unsigned long long) pointer, memory_node, client->options.nodes);
 	if (waiter_holds(waiter) || waiter->kept > 0)
 	{
-		/* An earlier hold was left in doubt. */
+		/* An earlier lock of this process was leaked. */
 		status = lock_leave(client);
 		if (status == TREE_UNREACHABLE && tree->replicas != NULL && lock_handle_abandon(client))
 			status = TREE_OK;

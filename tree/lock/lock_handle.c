@@ -1,6 +1,6 @@
 /*
  * lock_handle.c
- *		The end of a hold: the word is freed, or known to be lost, and the entry given up. See lock.c.
+ *		Frees a lock: its word is freed, or known to be lost, and then the entry is given up. See lock.c.
  */
 #include "tree/lock/lock_handle.h"
 
@@ -19,7 +19,7 @@ resume_interrupts(TreeClient *client)
 {
 	assert(client->holding);
 	client->holding = false;
-	/* Who sees that it is over sees what became of the hold. */
+	/* A process that sees the record cleared also sees the result of freeing the lock. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (client->options.environment.resume != NULL)
 		client->options.environment.resume(client->options.environment.argument);
@@ -80,7 +80,7 @@ lock_handle_leak(TreeClient *client, LockHandle *lock, TreeStatus status)
 	assert(waiter_holds(table_waiter(client->shared->locks, client->slot)));
 	if ((client->doubt & 1ull << lock->place) == 0 && status == TREE_FENCED)
 	{
-		/* Whoever fenced us looks for holds behind that, and does not find this one any more. */
+		/* The process that has fenced us looks for leaked locks afterwards, and does not find this one any more. */
 		state_replicas_doubt(client->shared, table_waiter(client->shared->locks, client->slot)->tree);
 		lock_handle_end(client, lock);
 		return status;
@@ -99,7 +99,7 @@ word_read(Tree *tree, const LockHandle *lock, uint64_t *word)
 	return access_repeat(tree, lock->memory_node, &op, 1, "reads of a lock word");
 }
 
-/* Frees the word of a hold by a checked swap. TREE_OK also if an earlier swap had landed. */
+/* Frees the lock's word by a swap whose result is checked. TREE_OK also if an earlier swap had taken effect. */
 static TreeStatus
 word_free(Tree *tree, const LockHandle *lock)
 {

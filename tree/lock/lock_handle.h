@@ -1,29 +1,30 @@
 /*
  * lock_handle.h
- *		Holds, and the lock words of memory nodes: what lock_handle.c and lock_word.c have for lock.c, lock_release.c and lock_leave.c.
- *		Private to these.
+ *		Lock handles, and the lock words of memory nodes: for lock.c, lock_release.c and lock_leave.c. Private to
+ *		these.
  */
 #ifndef SHERMAN_TREE_LOCK_HANDLE_H
 #define SHERMAN_TREE_LOCK_HANDLE_H
 
 #include "tree/lock/lock_table.h"
 
-/* Where a lock word has its instance: fabric_lock_word(). */
+/* The position of the instance in a lock word: fabric_lock_word(). */
 #define LOCK_INSTANCE_SHIFT 48
 
 /* ---- lock_handle.c, lock_word.c ---- */
 
 /*
- * Who opens a memory node has closed it first, and looks then whether each process is outside of hold() and resume(), once.  So what
- * hold() notes is there for all to see before it is asked whether the memory node is closed: of the two one sees the other.
+ * A process that opens a memory node has closed it before, and then waits until each process was seen outside of
+ * hold() and resume() once. So this process publishes what hold() notes before it asks whether the memory node is
+ * closed: at least one of the two sees the other.
  */
 extern void hold_interrupts(TreeClient *client);
 /*
- * The holder may be interrupted again: environment.resume(), after the hold() from before the word was won.
+ * Lets interrupts come again: environment.resume(), for the hold() that was called before the word was won.
  */
 extern void resume_interrupts(TreeClient *client);
 
-/* Whether the record says that the process may have a word; and that it has none any more. */
+/* Whether the record says that the process may have a word; and notes that it has none any more. */
 extern bool waiter_holds(const LockWaiter *waiter);
 extern void waiter_forget(LockWaiter *waiter);
 
@@ -31,50 +32,51 @@ extern void waiter_forget(LockWaiter *waiter);
 extern FabricOp word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand);
 extern FabricOp node_op(uint64_t pointer, uint32_t bytes, uint64_t *image);
 
-/* A word that nobody held before; the ticket tells it from all others of this process. */
+/* A word that was never used before; the ticket tells it from all others of this process. */
 extern uint64_t word_make(TreeClient *client, uint32_t memory_node);
-/* Whether a hold's word stands at its memory node: word_assume() makes others, which name no instance. */
+/* Whether the handle's word is really at its memory node: words that word_assume() makes name no instance. */
 extern bool word_is_remote(uint64_t word);
 /* Reads the lock word, after a chain about it was lost and its channel reset. */
 extern TreeStatus word_read(Tree *tree, const LockHandle *lock, uint64_t *word);
 
-/* The hold is over, the word is free or another instance's: the next one in the queue may win it. */
+/* Ends the handle, whose word is free or another instance's: the next process in the queue may win it. */
 extern void lock_handle_end(TreeClient *client, LockHandle *lock);
 /*
- * The word could not be freed.  Fenced: it is not ours any more, and the hold ends.  Else the entry stays
- * ours and the record says which word it is, for lock_leave().  Returns the status that goes up.
+ * The word could not be freed. If this instance was fenced the word is not ours any more, and the handle ends.
+ * Otherwise the lock is leaked: the entry stays ours, and the record names the word, for lock_leave(). Returns the
+ * status for the caller.
  */
 extern TreeStatus lock_handle_leak(TreeClient *client, LockHandle *lock, TreeStatus status);
 /*
- * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the
- * copy may have what the node has not.  If it does not answer that is noted when it comes back, if it does.
- * Returns the status.
+ * A chain of the holder failed for good: frees the word if the memory node still answers, and notes that the replica
+ * may have what the node has not. If it does not answer, that is noted when it comes back. Returns the status.
  */
 extern TreeStatus lock_handle_fail(Tree *tree, LockHandle *lock, TreeStatus status);
-/* Frees the word and ends the hold; `landed` is what goes up if that succeeds. */
+/* Frees the word and ends the handle; returns `landed` if that succeeds. */
 extern TreeStatus unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed);
 
 /*
- * Whether the local lock table alone does not do.  Even where an instance has its trees for itself, a memory node that does not see by
- * itself which WRITE a dead channel was in asks the lock word, before it replays the redo image of a node.
+ * Whether lock words are needed in addition to the local lock table. They are even where an instance has its trees
+ * for itself, if the memory node cannot see which WRITE a dead channel was in: it checks the lock word before it
+ * replays a redo image.
  */
 extern bool lock_words_are_needed(const Tree *tree, uint32_t memory_node);
 
 /* ---- lock_kept.c ---- */
 
 /*
- * Releases the entries at this memory node that a wave of the record's process left in doubt, as that is over; TREE_MAX_NODES: at
- * all that are closed.
+ * Releases the entries at this memory node that a wave of the record's process has leaked, now that its chain is
+ * determinate; TREE_MAX_NODES: at all memory nodes that are closed.
  */
 extern void kept_release(TreeClient *client, LockWaiter *waiter, uint32_t memory_node);
-/* Ends the doubt of what the own record has kept, and releases it. As lock_leave(). */
+/* Resets the channels of the locks that the process's own record has kept, and releases these. As lock_leave(). */
 extern TreeStatus kept_leave(TreeClient *client);
 
 /* ---- lock_leave.c ---- */
 
 /*
- * Gives up a hold that was left in doubt at a memory node that is closed, for one that may stand in for it:
- * whoever opens it has fenced us there before, so neither the word nor a chain of ours will be left.
+ * Gives up a lock that was leaked at a memory node that is closed, so that the replica's may be taken: the process
+ * that opens the memory node fences this instance there first, which leaves neither the word nor a chain of ours.
  */
 extern bool lock_handle_abandon(TreeClient *client);
 

@@ -1,6 +1,6 @@
 /*
  * lock_kept.c
- *		Locks of a wave that its process had to leave behind, as a chain under them is in doubt.  See lock_many.h.
+ *		Locks of a wave that its process had to leave behind, as a chain under them is indeterminate. See lock_many.h.
  */
 #include "tree/lock/lock_handle.h"
 
@@ -18,7 +18,10 @@ kept_release(TreeClient *client, LockWaiter *waiter, uint32_t memory_node)
 		bool over = memory_node == TREE_MAX_NODES ? number != 0 && !node_is_open(client->shared, node)
 		                                          : node == memory_node;
 
-		/* One step tells and takes: its owner and who fences the memory node may both come. */
+		/*
+		 * Tests and takes the entry in one atomic step: the owner, and the process that fences the memory node, may
+		 * do this at once.
+		 */
 		if (over && __atomic_compare_exchange_n(&waiter->kept_entries[i], &number, 0, false, __ATOMIC_ACQ_REL,
 		                                        __ATOMIC_RELAXED))
 			entry_release_for(client, table_entry(table, node, (number - 1) % table->options.lock_words),

@@ -1,13 +1,12 @@
 /*
  * lock_leave.c
- *		What a process leaves in the local lock table: holds in doubt, and its place in a queue. See lock.c.
+ *		Cleans up after a process in the local lock table: frees leaked locks, and leaves a queue. See lock.c.
  */
 #include "tree/lock/lock_handle.h"
 
 /*
- * Ends a hold at this memory node that was left in doubt, of this process or another one: true for the one
- * who is to release the entry. One step tells and takes: the process may win a word of another memory node at
- * any time.
+ * Ends a lock that this process or another one leaked at this memory node. True for the one caller that is to release
+ * the entry: test and change are one atomic step, as the process may win a word of another memory node at any time.
  */
 static bool
 waiter_take_over(LockWaiter *waiter, uint32_t memory_node)
@@ -36,7 +35,7 @@ lock_handle_abandon(TreeClient *client)
 	return true;
 }
 
-/* Frees the word of a hold that is in doubt, by chains that need no tree. */
+/* Frees the word of a leaked lock, by chains that need no tree. */
 static TreeStatus
 leave_word(TreeClient *client, const LockWaiter *waiter)
 {
@@ -68,10 +67,11 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 		if (fabric == FABRIC_OK)
 		{
 			/*
-			 * One of them was there and now it is free, or neither: the swap never landed, or the unlock had.
+			 * Either the word had one of the two values and is free now, or it had neither: the swap never took
+			 * effect, or the unlock had.
 			 */
 			client_silence_ends(client);
-			/* What was written under it may have a copy that is another one. */
+			/* The replica of what was written under the lock may differ. */
 			state_replicas_doubt(client->shared, waiter->tree);
 			return TREE_OK;
 		}
@@ -82,7 +82,7 @@ leave_word(TreeClient *client, const LockWaiter *waiter)
 	return client_fabric_fail(client, waiter->lock_memory_node, fabric);
 }
 
-/* Leaves a queue that a jump out of sleep() left us in. */
+/* Leaves the queue that this process is still in after an error jumped out of sleep(). */
 static void
 leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
 {
@@ -142,7 +142,7 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
 			continue;
 		state_replicas_doubt(client->shared, waiter->tree);
-		/* Before it is taken over: from then on the record is its owner's again. */
+		/* Before the word is taken over: from then on only its owner writes the record. */
 		index = __atomic_load_n(&waiter->lock_index, __ATOMIC_RELAXED);
 		if (waiter_take_over(waiter, memory_node))
 			entry_release_for(client, table_entry(table, memory_node, index), slot);

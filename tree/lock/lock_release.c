@@ -4,7 +4,7 @@
  */
 #include "tree/lock/lock_handle.h"
 
-/* Passes entry and word on to the first of the queue. False: nobody waits any more. */
+/* Passes entry and word on to the first process in the queue. False: none waits any more. */
 static bool
 word_pass_on(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *after, uint32_t bytes)
 {
@@ -18,7 +18,7 @@ word_pass_on(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *aft
 	chosen = entry_pass(client, entry);
 	if (chosen == NULL)
 		return false;
-	/* The record is written by nobody else: its owner waits for the state. */
+	/* No other process writes the record: its owner waits for the state. */
 	waiter_forget(table_waiter(table, client->slot));
 	chosen->passed_word = lock->word;
 	chosen->passed_handovers = lock->handovers + 1;
@@ -36,8 +36,8 @@ word_pass_on(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *aft
 }
 
 /*
- * A chain of writes was lost, its channel is reset, and the word is ours still: who knows which of them
- * landed.  Frees the word, after the node's copy, which was written before, was made what the node is.
+ * A chain of writes was lost, its channel is reset, and the word is still ours; it is not known which WRITEs took
+ * effect. First makes the replica's node, which was written before, equal to the node, and then frees the word.
  */
 static TreeStatus
 writes_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_t bytes)
@@ -52,7 +52,7 @@ writes_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_
 	return unlock_alone(tree, lock, TREE_RETRY);
 }
 
-/* The chain with the unlock behind the writes was lost, and its channel is reset: did the unlock land? */
+/* The chain with the unlock behind the writes was lost, and its channel is reset: did the unlock take effect? */
 static TreeStatus
 unlock_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_t bytes)
 {
@@ -62,16 +62,16 @@ unlock_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_
 	assert(lock->held);
 	if (status != TREE_OK)
 		return lock_handle_leak(tree->client, lock, status);
-	if (word == lock->word) /* it did not, and perhaps not all of the writes */
+	if (word == lock->word) /* it did not, and perhaps not all WRITEs did */
 		return writes_settle(tree, lock, count, pointer, bytes);
-	/* It was the last of the chain: everything before it landed too. */
+	/* It was the last operation of the chain: all before it took effect, too. */
 	lock_handle_end(tree->client, lock);
 	return TREE_OK;
 }
 
 /*
- * How many of the writes go in the next chain: all, or one, if they are not combined.  A redo image goes with its
- * header where that is to tell replicas.c what it is.
+ * How many of the writes go in the next chain: all, or one, if they are not combined. A redo image goes in one chain
+ * with its header, by which replicas.c recognizes it.
  */
 static int
 writes_together(const Tree *tree, const FabricOp *writes, int count)
@@ -140,8 +140,8 @@ write_then_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uin
 }
 
 /*
- * Writes, and puts another word of ours in the place of the hold's: whoever has the lock next, the memory
- * node sees that this redo image is not under way any more. Not TREE_OK: the hold is over.
+ * Writes, and replaces the lock's word by another one of ours: so the memory node sees, whichever process has the
+ * lock next, that this redo image is not in use any more. Not TREE_OK: the lock is released.
  */
 static TreeStatus
 write_and_renew(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)

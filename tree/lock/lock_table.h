@@ -31,7 +31,7 @@ typedef enum WaitState
 	WAIT_PASSED   /* owns the entry and the word */
 } WaitState;
 
-/* One process's record. Others write it only while it is queued. */
+/* The record of one process. Others write it only while it is queued. */
 typedef struct LockWaiter
 {
 	uint32_t state; /* WaitState */
@@ -42,14 +42,14 @@ typedef struct LockWaiter
 	uint32_t passed_handovers;
 	uint32_t passed_bytes; /* of the image below; 0 = none */
 	uint32_t wanted_bytes;
-	uint32_t holds;            /* memory node + 1: held_word may be ours there; 0: nothing is */
+	uint32_t holds;            /* memory node + 1: held_word may be ours there; 0: no word is */
 	uint32_t lock_memory_node; /* of what is waited for, owned or held */
 	uint32_t lock_index;
 	uint64_t held_word;
-	uint64_t next_word; /* that a chain under way puts in its place; 0: none */
+	uint64_t next_word; /* the word that a chain in progress puts in its place; 0: none */
 	uint64_t ticket;    /* counts tries to win a word */
 	uint32_t kept;      /* how many of kept_entries may be set */
-	/* Entries of lock_many.c that a wave left in doubt: numbers + 1; 0: none, or taken over. */
+	/* Entries of lock_many.c that a wave has leaked: numbers + 1; 0: none, or taken over. */
 	uint32_t kept_entries[LOCK_MANY_MAX];
 	_Alignas(LINE_BYTES) uint64_t image[NODE_MAX_BYTES / 8];
 } LockWaiter;
@@ -67,40 +67,43 @@ extern LockEntry *table_entry(LockTable *table, uint32_t memory_node, uint32_t i
 extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
 
 /*
- * Becomes the owner of the entry.  On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED.  Without the technique
- * `hierarchy` entries have no owners: everybody is told at once to win the word.
- * TREE_STOPPED, TREE_TIMED_OUT, TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then what was
- * handed over meanwhile (the state says what) is to be given up again by the caller.
+ * Becomes the owner of the entry. On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED. Without the technique
+ * `hierarchy` entries have no owners: each process is told at once to win the word. TREE_STOPPED, TREE_TIMED_OUT,
+ * TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then the caller gives up again what was handed over
+ * meanwhile (the state says what).
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
                                 bool *chosen);
 
-/* The same for one without an owner; else it waits for nobody, and returns false. */
+/* The same for an entry without an owner; for others it returns false and does not wait. */
 extern bool entry_try(TreeClient *client, LockEntry *entry);
 
-/* Whether somebody waits, as far as can be said without the spin lock. */
+/* Whether a process waits, as far as can be said without the spin lock. */
 extern bool entry_has_waiters(const LockEntry *entry);
 
-/* Whether it has an owner, perhaps one who has left it in doubt. */
+/* Whether it has an owner, perhaps one that has leaked the lock. */
 extern bool entry_is_owned(LockEntry *entry);
 
-/* The owner gives the entry up, without a word: the first of the queue becomes the owner. */
+/* The owner gives the entry up, without passing on a word: the first process in the queue becomes the owner. */
 extern void entry_release(TreeClient *client, LockEntry *entry);
-/* The same for another owner, who will not. */
+/* The same on behalf of another owner, which will not do it. */
 extern void entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot);
 
 /*
- * The owner names the first of the queue as the next one, who sleeps on until waiter_wake(): between the two
- * the chosen record may be filled.  NULL: nobody waits, and the caller is the owner still.
+ * The owner chooses the first process in the queue as the next owner, which sleeps on until waiter_wake(): in between
+ * the caller may fill the chosen record. NULL: no process waits, and the caller is still the owner.
  */
 extern LockWaiter *entry_pass(TreeClient *client, LockEntry *entry);
 
-/* Tells the new owner what it has got; from here on its record is its own. */
+/*
+ * Wakes the new owner, with the state that says what was handed over; from here on only that process writes its
+ * record.
+ */
 extern void waiter_wake(TreeClient *client, LockTable *table, LockWaiter *chosen, WaitState state);
 
 /*
- * Leaves the queue that the record is in, if it is queued still.  Otherwise waits until the state says what
- * was handed over and returns false.
+ * Leaves the queue, if the record is still in one. Otherwise waits until the state says what was handed over, and
+ * returns false.
  */
 extern bool entry_leave(TreeClient *client, LockEntry *entry, LockWaiter *waiter);
 

@@ -1,6 +1,6 @@
 /*
  * node_read.c
- *		Reads of nodes that are believed: torn ones are repeated, in the end under the lock.
+ *		Validated reads of nodes: torn ones are repeated, in the end under the lock.
  */
 #include "tree/client/wave.h"
 
@@ -24,8 +24,8 @@ read_op(uint64_t pointer, uint32_t bytes, uint64_t *image)
 }
 
 /*
- * One chain of READs whose copies may be believed as far as time goes: where READs are not atomic, one that
- * took too long may have met a stamp that went round, and all of its copies are torn.
+ * One chain of READs, with a limit on its time: where READs are not atomic, stamps may have wrapped around during a
+ * chain that took too long, and then all of its images count as torn.
  */
 static TreeStatus
 read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *late)
@@ -55,8 +55,9 @@ read_in_time(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, bool *l
 }
 
 /*
- * Gives back a locked leaf with the right sum.  Whoever wrote its last cell died before the sum landed, or after; or the leaf is of
- * a time when no READ was known to tear it, and has none.  Who reads it between the two writes waits for the second one.
+ * Repairs the sum of a locked leaf. The process that wrote its last cell may have died before the sum was written; or
+ * the leaf was written when no READ was known to tear it, and has no sum. A reader between the two WRITEs waits for
+ * the second one.
  */
 static TreeStatus
 leaf_sum_repair(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes)
@@ -77,7 +78,10 @@ leaf_sum_repair(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes)
 	return lock_write_and_release(tree, lock, ops, 2 - first, pointer, node, bytes);
 }
 
-/* Reads a node under its lock: nobody writes it then. It is given back untouched, but for the sum that a leaf lacks. */
+/*
+ * Locks a node, so that no process writes it, reads it, and unlocks it. Nothing is changed but a leaf's sum, if it
+ * has to be repaired.
+ */
 static TreeStatus
 read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 {
@@ -152,7 +156,7 @@ read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
 
 /* ---- several leaves ---- */
 
-/* What came of READs of a leaf that was read together with others; it may be the root, which is a leaf no more. */
+/* Checks the image of a leaf that was read together with others; it may be the root, which is no leaf any more. */
 static NodeVerdict
 leaf_judge(Tree *tree, uint64_t pointer, const uint64_t *image)
 {
@@ -163,7 +167,7 @@ leaf_judge(Tree *tree, uint64_t pointer, const uint64_t *image)
 		tree->root_is_leaf = false;
 		return NODE_STALE;
 	}
-	/* It is read again by itself, and then said to be damaged. */
+	/* It is read again alone, and reported as damaged then. */
 	return verdict == NODE_DAMAGED ? NODE_TORN : verdict;
 }
 
@@ -199,8 +203,8 @@ access_wave(Tree *tree)
 }
 
 /*
- * The same of leaves on any memory nodes by one wave.  As long as any of its chains may have taken all of its READs have, where
- * time matters; what was lost is read again by itself.
+ * The same of leaves on any memory nodes by one wave. Where time matters, each READ counts as having taken as long as
+ * the slowest chain may have. Leaves whose chain was lost are read again alone.
  */
 static TreeStatus
 read_wave(Tree *tree, Wave *wave, const uint64_t *pointers, int count, uint64_t *const *images,
@@ -235,7 +239,7 @@ read_wave(Tree *tree, Wave *wave, const uint64_t *pointers, int count, uint64_t 
 	return TREE_OK;
 }
 
-/* Of the first leaves, those that lie on one memory node and go by one chain. */
+/* The number of leading leaves that lie on one memory node and fit into one chain. */
 static int
 chain_length(const uint64_t *pointers, int count)
 {
@@ -293,8 +297,8 @@ access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 }
 
 /*
- * A block's READ: whole words, as the fabric wants; blocks are 16-aligned and so never end inside a foreign
- * word.
+ * A block's READ: whole words, as the fabric demands; blocks are aligned to 16 bytes, so that none ends inside
+ * another one's word.
  */
 static FabricOp
 overflow_op(const OverflowReference *reference, uint8_t *buffer)
@@ -322,7 +326,7 @@ access_read_overflow(Tree *tree, const OverflowReference *references, int count,
 	assert(count > 0 && count <= 64);
 	assert(!tree->client->holding);
 
-	/* A chain for what lies on one memory node, until all are read. */
+	/* One chain for each memory node, until all are read. */
 	while (left > 0)
 	{
 		uint32_t memory_node = 0;
@@ -340,7 +344,7 @@ access_read_overflow(Tree *tree, const OverflowReference *references, int count,
 			done |= 1ull << i;
 			left--;
 		}
-		/* To the callers, TREE_RETRY says that an image is another one by now. */
+		/* TREE_RETRY tells the callers that an image has changed meanwhile. */
 		status = access_repeat(tree, memory_node, ops, posted, "reads of images");
 		if (status != TREE_OK)
 			return status;

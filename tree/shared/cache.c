@@ -2,21 +2,20 @@
  * cache.c
  *		Inner nodes in shared memory, and the search of an inner node.
  *
- * A frame is one node's image under a 64-bit sequence, odd while it is being filled.  Readers look for the
- * tag in the set's line, search the frame in place by relaxed word loads and integer decisions, and believe
- * the result if the sequence is as it was: then nobody filled it meanwhile.  Whatever was read before is
- * bytes of any kind, so nothing here asserts on them, and no comparator ever sees them.  Nobody waits
- * for a filler.
+ * A frame is one node's image under a 64-bit sequence, odd while it is being filled. Readers find the tag in the
+ * set's line, search the frame in place by relaxed word loads and integer decisions, and use the result if the
+ * sequence has not changed: then no process filled the frame meanwhile. Until that check the bytes may be anything,
+ * so nothing here asserts on them, and no comparator sees them. No reader waits for a process that fills a frame.
  *
- * A child is put in only under its cached parent, whose count of children keeps it from being evicted; so the
- * nodes above a cached node are cached (counts belong to a frame, and a frame with children keeps its
- * node). Filling is plain C on plain memory and cannot be interrupted; a process that is killed in it ends
- * the instance.
+ * A child is put in only under its cached parent, whose count of children keeps it from being evicted; so the nodes
+ * above a cached node are cached (counts belong to a frame, and a frame with children keeps its node). Filling is
+ * plain C on plain memory and cannot be interrupted; a process that is killed while it fills ends the instance.
  *
- * A frame has the tree's epoch of when its image was read, and a merge begins another one (quiesce.c).  The merge marks the nodes that it
- * takes out of the tree, and those that they go into, with that epoch: what frames of before say of these, as their image or by a
- * pointer, is not believed any more (I-T8).  All else that they say is as good as if there had been no merge.  Nodes share marks, by
- * their hashes: who is taken for one that was marked is read again.
+ * A frame has the tree's epoch of when its image was read, and a merge begins another one (quiesce.c). The merge
+ * marks the nodes that it takes out of the tree, and those that they are merged into, with that epoch: images of
+ * these nodes and pointers to them in frames of earlier epochs are not used any more (T8). Everything else in those
+ * frames stays valid. Nodes share marks, by their hashes: a node that shares another one's mark is read again,
+ * needlessly.
  */
 #include "tree/internal.h"
 #include "tree/shared/sequence.h"
@@ -44,8 +43,7 @@ typedef struct CacheFrame
 	uint32_t parent;   /* frame that counts this one, or CACHE_NO_FRAME */
 	uint32_t children; /* frames that name this one: only ever added to and taken from */
 	uint32_t used;     /* the cache's clock at the last use */
-	uint64_t
-		epoch; /* the tree's when the image was read; of one before its `first_epoch`, the frame is nobody's */
+	uint64_t epoch;    /* the tree's when the image was read; a frame from before its `first_epoch` is void */
 } CacheFrame;
 
 typedef struct CacheTable
@@ -112,7 +110,7 @@ cache_shared_initialize(void *memory, const TreeSharedOptions *options)
 	table->bytes = cache_shared_bytes(options);
 }
 
-/* All frames die: nobody uses them. The images themselves stay as they are. */
+/* Empties all frames, which no process uses. The images themselves stay as they are. */
 void
 cache_shared_reset(void *memory)
 {
@@ -312,12 +310,12 @@ node_child_choice(const NodeGeometry *g, const uint64_t *node, uint32_t index, C
 	choice->right = node_word(node, HEADER_RIGHT);
 	choice->generation = node_word(node, HEADER_GENERATION);
 	if (high + g->cell_words > INNER_BYTES / 8)
-		high = g->high_word; /* a frame that changes: not to be believed anyway */
+		high = g->high_word; /* the frame is being changed: the result will not be used */
 	separator_copy(g, choice->low, node + low);
 	separator_copy(g, choice->high, node + high);
 }
 
-/* decide_fence() where the first word does not tell. */
+/* decide_fence() where the first word does not decide. */
 static Decision
 decide_whole_fence(const NodeGeometry *g, const uint64_t *from, bool high, const TreeBound *bound)
 {
@@ -371,7 +369,7 @@ node_find_child(const NodeGeometry *g, const uint64_t *node, const TreeBound *bo
 	return true;
 }
 
-/* Copies a frame's image into private memory, to be believed if the sequence says so. */
+/* Copies a frame's image into private memory; the caller checks the sequence before it uses the copy. */
 static void
 frame_copy(const uint64_t *image, uint64_t *copy)
 {
@@ -531,7 +529,10 @@ parent_attach(CacheTable *table, const Tree *tree, uint64_t parent)
 	{
 		CacheFrame *frame = cache_frame(table, found);
 
-		/* First the count, then the look: an evictor first claims, then looks at the count. */
+		/*
+		 * First raises the count, then checks the claim; a process that evicts claims first, and then checks the
+		 * count.
+		 */
 		__atomic_fetch_add(&frame->children, 1, __ATOMIC_SEQ_CST);
 		if ((__atomic_load_n(&frame->sequence, __ATOMIC_SEQ_CST) & 1) == 0 && frame_is(frame, tree, parent))
 			return found;
@@ -576,7 +577,7 @@ victim_choose(CacheTable *table, uint64_t set)
 	return victim;
 }
 
-/* Claims the frame and empties it. False: it has children, or somebody else has it. */
+/* Claims the frame and empties it. False: it has children, or another process has claimed it. */
 static bool
 frame_evict(CacheTable *table, uint64_t set, uint32_t way)
 {

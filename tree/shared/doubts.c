@@ -1,6 +1,6 @@
 /*
  * doubts.c
- *		Doubts about trees' copies: noted by a tree's id, whoever has it open, or nobody.
+ *		Doubts whether a tree and its replica are equal: noted by the tree's id, whether or not a process has it open.
  */
 #include "tree/shared/state.h"
 
@@ -58,7 +58,8 @@ state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState repl
 }
 
 /*
- * Notes something about the copies of a tree, which nobody may have open: then about all that have no entry.
+ * Notes a doubt or a leaked lock of a tree. If the tree has no entry, as no process has it open, the note counts for
+ * all trees without an entry.
  */
 static void
 replicas_note(TreeShared *shared, uint64_t tree, bool stranded)

@@ -1,10 +1,10 @@
 /*
  * sequence.h
- *		Frames in shared memory that nobody waits for: each has a 64-bit sequence, which is odd while it is being
- *		filled.
+ *		Frames in shared memory that are read without waiting: each has a 64-bit sequence, which is odd while the
+ *		frame is being filled.
  *
- * A reader believes what it read if the sequence is even and as it was before; until then it is bytes of any
- * kind.  A filler that is killed leaves the sequence odd, and the frame is nobody's from then on.
+ * A reader uses what it read if the sequence is even and unchanged; until then the bytes may be anything. A process
+ * that is killed while it fills a frame leaves the sequence odd, and the frame unused from then on.
  */
 #ifndef SHERMAN_TREE_SEQUENCE_H
 #define SHERMAN_TREE_SEQUENCE_H
@@ -14,8 +14,8 @@
 #include <stdint.h>
 
 /*
- * Gcc's thread sanitizer does not follow fences and says so; what they order here are atomic words, no races
- * to it.
+ * Gcc's thread sanitizer warns that it does not follow fences; the words that they order here are atomic, so it
+ * reports no races.
  */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #pragma GCC diagnostic ignored "-Wtsan"
@@ -35,7 +35,7 @@ sequence_end_read(const uint64_t *sequence, uint64_t begun)
 	return (begun & 1) == 0 && __atomic_load_n(sequence, __ATOMIC_RELAXED) == begun;
 }
 
-/* Claims the frame for filling. False: somebody else does; nobody waits. */
+/* Claims the frame for filling. False: another process has; the caller does not wait. */
 static inline bool
 sequence_claim(uint64_t *sequence, uint64_t begun)
 {

@@ -1,6 +1,6 @@
 /*
  * state.c
- *		What is noted of one tree in use: its copies and their doubts, epochs, splits, estimates.
+ *		The shared state of one tree in use: its replica and doubts about that, epochs, splits, estimates.
  */
 #include "tree/shared/state.h"
 

@@ -2,16 +2,16 @@
  * state.h
  *		The allocation state, estimates and counters of one tree in an instance's shared memory.
  *
- * Private to shared.c, state_table.c, allocate.c, freed.c, reclaim.c and quiesce.c.  Everything but the counters, the estimates, `splits`,
- * `barrier`, `epoch` and what is of copies, which are atomic, is read and written under `spin`, which is never
- * held across a chain, a call or anything else that can wait.
+ * Private to shared.c, state_table.c, allocate.c, freed.c, reclaim.c and quiesce.c. Everything but the counters, the
+ * estimates, `splits`, `barrier`, `epoch` and what concerns replicas, which are atomic, is read and written under
+ * `spin`, which is never held across a chain, a call or anything else that can wait.
  */
 #ifndef SHERMAN_TREE_STATE_H
 #define SHERMAN_TREE_STATE_H
 
 #include "tree/internal.h"
 
-/* What nodes and blocks are cut from: a run of bytes that is ours alone. */
+/* A run of bytes that belongs to this instance alone, from which nodes and blocks are cut. */
 typedef struct StateRun
 {
 	uint64_t next; /* offset in NODES */
@@ -24,11 +24,11 @@ typedef struct StateRun
 typedef enum StateLook
 {
 	STATE_LOOK_DUE,
-	STATE_LOOK_UNDER_WAY, /* a process looks at a piece: what it sees free, nobody else gives out */
+	STATE_LOOK_UNDER_WAY, /* a process examines a piece: no other one gives out what it finds free there */
 	STATE_LOOK_OVER       /* to the end, or given up: never again in this incarnation */
 } StateLook;
 
-/* What was taken from a tree's extents at one memory node before this incarnation of the instance: reclaim.c. */
+/* The parts of a tree's extents at one memory node that earlier incarnations of the instance took: reclaim.c. */
 typedef struct StatePast
 {
 	uint64_t extent; /* the newest one that is not looked through; 0 = there is none */
@@ -64,8 +64,8 @@ typedef enum StateUse
 /* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
 #define STATE_RETURNED_NODES 8
 /*
- * Chunks that came when another process had brought one already, and what reclaim.c finds.  A process brings one at a
- * time, so that this is enough for as many as often meet; what finds no room is lost for this incarnation.
+ * Chunks that arrived after another process had brought one already, and what reclaim.c finds. Each process brings
+ * one at a time, so that few processes do so at once; a chunk that finds no place here is lost for this incarnation.
  */
 #define STATE_SPARE_RUNS 8
 /*
@@ -121,12 +121,12 @@ struct TreeState
 	uint64_t replica_doubts;    /* atomic: how many there were */
 	uint64_t doubts_settled;    /* atomic: those up to this one are settled */
 	uint32_t past_over; /* reclaim.c looks through nothing more, at a memory node without a part, either */
-	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree may land yet */
+	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree is indeterminate */
 	int64_t entries;
 	int64_t leaves;
 	int64_t inner_nodes;
 	int64_t overflow_bytes; /* blocks of overflow keys in use, as far as this instance saw */
-	uint64_t extent_bytes;  /* of its extents at all memory nodes, as last told */
+	uint64_t extent_bytes;  /* of its extents at all memory nodes, as last reported */
 	TreeCounters counters;
 	uint32_t at
 		[TREE_MAX_NODES]; /* atomic: its part at each memory node, number plus 1, 0 = none yet: state_at() */
@@ -195,16 +195,16 @@ tree_part(const Tree *tree, uint32_t memory_node)
 	return state_at(tree->client->shared->states, tree->state, memory_node);
 }
 
-/* Notes what copies a tree has that was not known to have any. False: it was. */
+/* Notes that a tree has a replica. False: that was known. */
 extern bool state_replicas_join(TreeState *state, TreeReplicaState replicas);
-/* One more doubt about a tree's copies, if it has some (state.c). */
+/* Notes one more doubt about a tree's replica, if it has one (state.c). */
 extern void state_replicas_unverified(TreeState *state);
 
 /* ---- blocks.c: free blocks for overflow keys; all under the state's spin lock ---- */
 
 /* Bytes of the pool of a table for so many trees. */
 extern size_t blocks_pool_bytes(const TreeSharedOptions *options);
-/* Empties the pool; all lists are empty, too. Nobody uses the table. */
+/* Empties the pool; all lists are empty, too. No process uses the table. */
 extern void blocks_pool_reset(StateTable *table);
 /*
  * Remembers a block that nothing refers to (0 bytes: none), or forgets it if the pool is used up.  A `rest`

@@ -1,16 +1,18 @@
 /*
  * state_table.c
- *		The table of the trees in use: found by id, made, given back.
+ *		The table of the trees in use: states are found by id, made, and given back.
  *
- * A state stays when the last handle of its tree is closed, with the free nodes and blocks that it knows, until the tree is dropped.
- * The table has room for more trees than a server uses at once, as room that is not used yet is address space and no memory
- * (TreeSharedOptions.states); only when all of it is used is the state given away that was not open for the longest time, of a tree
- * no chain of which may land any more.  What it knew to be free is looked for anew then (reclaim.c).
+ * A state stays when the last handle of its tree is closed, with the free nodes and blocks that it knows, until the
+ * tree is dropped. The table has room for more trees than a server uses at once, as room that is not used yet is
+ * address space and no memory (TreeSharedOptions.states); when all of it is used, the state that was closed longest
+ * ago is reused, of a tree without indeterminate chains. The free memory that the state knew is found again by
+ * reclaim.c.
  */
 #include "tree/shared/state.h"
 
 /*
- * Parts for so many memory nodes a tree: most trees lie on few.  A tree that lies on all of them takes what others leave.
+ * Parts for so many memory nodes a tree: most trees lie on few. A tree that lies on all of them uses parts that
+ * others do not need.
  */
 #define PARTS_PER_TREE 4
 
@@ -186,7 +188,7 @@ state_release(StateTable *table, TreeState *state)
 	table->states_free = number;
 }
 
-/* Forgets a tree that nobody has open. What is in doubt about its copies is lost. */
+/* Forgets a tree that no process has open. Doubts about its replica are lost. */
 static void
 state_evict(TreeShared *shared, TreeState *state)
 {
@@ -200,8 +202,8 @@ state_evict(TreeShared *shared, TreeState *state)
 }
 
 /*
- * Whether the tree can do with a state that is made anew.  That looks for what is free at the memory nodes (reclaim.c), and a
- * chain that lands behind the look writes to what is another one's by then.
+ * Whether the tree's state may be made anew. A new state finds free memory by reading the memory nodes (reclaim.c),
+ * and a chain that takes effect after that would write to memory that has another use by then.
  */
 static bool
 state_is_evictable(const TreeState *state)
@@ -305,7 +307,7 @@ state_drop(TreeShared *shared, uint64_t tree)
 		state_release(table, state);
 	else if (state != NULL)
 	{
-		/* A handle that is open still must not use up what others can have. */
+		/* A handle that is still open must not use up memory that others may be given. */
 		state->dropped = 1;
 		spin_lock(&state->spin);
 		for (uint32_t i = 0; i < table->options.nodes; i++)
@@ -316,7 +318,10 @@ state_drop(TreeShared *shared, uint64_t tree)
 	spin_unlock(&table->spin);
 }
 
-/* Forgets what it may allocate from; ids, references, counters and estimates stay for the handles that are open. */
+/*
+ * Forgets the memory that it may allocate from; id, references, counters and estimates stay for the handles that are
+ * open.
+ */
 static void
 state_reset(StateTable *table, TreeState *state)
 {
@@ -327,7 +332,7 @@ state_reset(StateTable *table, TreeState *state)
 		if (part != NULL)
 			memset(part, 0, sizeof(*part));
 	}
-	/* The sum of what calls return of them from now on (extent_install()). */
+	/* From now on the sum of what calls return (extent_install()). */
 	state->extent_bytes = 0;
 	state->spin = 0;
 	state->splits = 0;

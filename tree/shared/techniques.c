@@ -1,6 +1,6 @@
 /*
  * techniques.c
- *		What an instance does of what the papers propose: the choice that is made if none is asked for.
+ *		The techniques of the papers that an instance uses by default.
  */
 #include "tree/internal.h"
 

@@ -1,13 +1,13 @@
 /*
  * allocate.c
- *		Where nodes and overflow keys get their place.
+ *		Allocates memory for nodes and overflow keys.
  *
- * A tree owns extents at each memory node (granted by the memory node's service).  An instance takes chunks
- * of the newest extent by FETCH_ADD on its bump word, which is so taken for ever before anything in it is
- * used, and cuts nodes and blocks from its chunks in shared memory.  What is left of them when the
- * instance ends the next one finds, unless they are of blocks (reclaim.c).  Leaves, inner nodes and blocks
- * have chunks of their own: inner nodes need whole stripes, and leaves that follow each other in the tree lie
- * side by side.  A chunk of blocks says so in its first line before the first block is cut from it.
+ * A tree owns extents at each memory node (granted by the memory node's service). An instance takes chunks of the
+ * newest extent by FETCH_ADD on its bump word, so that it is taken for ever before anything in it is used, and cuts
+ * nodes and blocks from its chunks, which are known in shared memory. The rest of its chunks is found by the next
+ * incarnation, except for chunks of blocks (reclaim.c). Leaves, inner nodes and blocks have chunks of their own:
+ * inner nodes need whole stripes, and leaves that follow each other in the tree lie side by side. The first line of a
+ * chunk of blocks marks it as such before the first block is cut from it.
  *
  * Every function may wait for chains and calls and is used while no lock word is held.
  */
@@ -103,7 +103,10 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
 	TreeStatus status;
 
-	/* Under a lock, where it is written, nobody connects; and whether it needs a sum is known by then. */
+	/*
+	 * Connects to the node's memory node now: under the lock, where it will be written, nothing may connect, and
+	 * whether it needs a sum must be known.
+	 */
 	if (access_endpoint(tree->client, memory_node) == NULL)
 		return client_away(tree->client, memory_node);
 	status = node_take_known(tree, memory_node, level, pointer, generation);
@@ -221,8 +224,8 @@ allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t o
 /* ---- overflow keys ---- */
 
 /*
- * Takes a chunk that blocks will be cut from, and has its first line say so, for who looks at it in another incarnation
- * (reclaim.c): what users put into blocks is never taken for a node.
+ * Takes a chunk for blocks, and marks its first line, for later incarnations (reclaim.c): so bytes of users in blocks
+ * are never taken for a node.
  */
 static TreeStatus
 blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)

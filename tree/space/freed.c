@@ -1,13 +1,13 @@
 /*
  * freed.c
- *		Nodes that left the tree, kept for the next ones of their kind.
+ *		Nodes that left the tree, in lists for reuse by nodes of their kind.
  *
- * Each is written as a free node, which no reader believes, and names the next one of its list as its right
- * sibling: the list takes no room but two words of shared memory, however long it is.  Its head is the
- * instance's; the next one finds the nodes again (reclaim.c).
+ * Each is written as a free node, which no reader accepts, and names the next one of its list as its right sibling:
+ * so a list takes two words of shared memory, however long it is. The heads are lost with the instance; the next
+ * incarnation finds the nodes again (reclaim.c).
  *
- * A node is put here when no pointer to it is left (merge.c), and its next life begins with a higher
- * generation: who had read it once sees that it is another one (I-T4).
+ * A node is put here when no pointer to it is left (merge.c), and it is reused with a higher generation: a process
+ * that had read it before sees that it has changed (I-T4).
  */
 #include "tree/shared/state.h"
 
@@ -127,7 +127,7 @@ freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level)
 	return own ? memory_node : most;
 }
 
-/* Forgets a list whose first node is not a free one: it is damaged, and what is lost is only room. */
+/* Forgets a list whose first node is not a free one: it is damaged, and only free memory is lost. */
 static void
 list_forget(TreeState *state, StateAtNode *at, uint32_t kind)
 {
@@ -139,7 +139,7 @@ list_forget(TreeState *state, StateAtNode *at, uint32_t kind)
 	spin_unlock(&state->spin);
 }
 
-/* Whether what a free node names as the next one can be such a node. */
+/* Whether the node that a free node names as the next one can be a free node of this list. */
 static bool
 next_is_good(const Tree *tree, uint32_t memory_node, uint32_t level, uint64_t next)
 {
@@ -179,7 +179,7 @@ freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, 
 		good = header[HEADER_TREE] == tree->tree && header[HEADER_SELF] == head.first &&
 		       (node_flags(header) & NODE_FREE) != 0 && (node_level(header) == 0) == (kind == 0) &&
 		       next_is_good(tree, memory_node, level, header[HEADER_RIGHT]);
-		/* What was read is what the list says only if nobody has taken the node meanwhile, and used it. */
+		/* The node that was read is still the list's first one only if no process has taken it meanwhile. */
 		if (!list_set(tree->state, at, kind, &head, good ? header[HEADER_RIGHT] : POINTER_NONE, -1))
 			continue;
 		if (!good)

@@ -1,10 +1,10 @@
 /*
  * reclaim.c
- *		What earlier incarnations of an instance took from a tree's extents, and nothing uses.
+ *		Finds the memory in a tree's extents that earlier incarnations of the instance took and left unused.
  *
- * The shared memory of an instance knows what is free: runs that nodes are cut from, lists of free nodes.  When it is
- * gone the next incarnation finds the same by looking at the extents themselves, where every place tells by its first line
- * what it is.  Nothing is noted anywhere for that.
+ * The shared memory of an instance knows what is free: runs that nodes are cut from, lists of free nodes. When that
+ * is lost the next incarnation finds the same by reading the extents themselves, where the first line at each place
+ * shows what it is. Nothing else is recorded for that.
  *
  *		zeroes				never written: in no tree, as a node is written, and that acknowledged, before anything
  *							refers to it
@@ -12,21 +12,22 @@
  *		a node				in the tree, or lost half-way (a split's sibling that was never linked): left alone
  *		NODE_BLOCKS			of a chunk: overflow keys, left alone, all of it, whatever users have put there
  *
- * Nothing is given twice: what is looked at are chunks that were taken before the first one of this incarnation, of extents
- * no newer than the first that this incarnation knew.  Nobody of this incarnation gives out a place there, or makes a node there a
- * free one, before it was looked at: the first merge ends the looking.  Nobody of an incarnation before writes there, for its
- * channels were fenced when this one was attached.  For a tree whose state was given away, and made anew, that is when
- * its state was made: nobody had it open then, and no chain of it could land any more.  doc/internals/tree-protocol.md has the argument.
+ * Nothing is given twice: only chunks are examined that were taken before the first one of this incarnation, in
+ * extents no newer than the first that this incarnation knew. No process of this incarnation allocates there, or
+ * frees a node there, before the place was examined: the first merge ends the search. No process of an earlier
+ * incarnation writes there, for its channels were fenced when this one was attached. For a tree whose state was
+ * reused and made anew, the same holds from when its state was made: no process had it open then, and no chain of it
+ * was indeterminate. doc/internals/tree-protocol.md explains why this is right.
  */
 #include "tree/space/space.h"
 
 /* Chunks that one call looks at: of leaves of 1 KB as many lines as 256 nodes have, and so many chains. */
 #define PIECE_CHUNKS 16
-/* Pieces that are looked at before a tree takes another chunk: a MB of extents for each 16 KB. */
+/* Pieces that are examined before a tree takes another chunk: 1 MB of extents for each 16 KB. */
 #define SOME_PIECES 4
 /* Places in a chunk at most. */
 #define PLACES_MAX (CHUNK_BYTES / (LEAF_CELLS_TARGET * 16))
-/* How long to wait for another process that looks at a piece, and how often before a merge is put off. */
+/* How long to wait for another process that examines a piece, and how often before a merge is put off. */
 #define WAIT_MS 1
 #define END_WAITS 100
 
@@ -41,7 +42,7 @@ typedef struct Reclaim
 	uint64_t bytes; /* found free */
 } Reclaim;
 
-/* What was not looked through until now never will be. False: somebody is looking at this moment. */
+/* Ends the search: what was not examined by now never will be. False: another process is examining a piece. */
 static bool
 give_up(Tree *tree, uint32_t memory_node)
 {
@@ -52,7 +53,7 @@ give_up(Tree *tree, uint32_t memory_node)
 	spin_lock(&tree->state->spin);
 	if (at == NULL)
 	{
-		/* What a part that is made later would look through is not looked through, either. */
+		/* Parts that are made later search nothing, either. */
 		tree->state->past_over = 1;
 		spin_unlock(&tree->state->spin);
 		return true;
@@ -144,7 +145,7 @@ place_look(Reclaim *reclaim, const uint64_t *line, uint64_t offset, uint32_t lev
 	                   empty ? reclaim->header.generation : line[HEADER_GENERATION]);
 	if (status == TREE_OK)
 		reclaim->bytes += node_bytes(&tree->geometry, level);
-	/* Somebody else was faster with the list, and again: the place is left to another incarnation. */
+	/* Other processes have changed the list twice meanwhile: the place is left to another incarnation. */
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
@@ -173,7 +174,9 @@ stripe_look(Reclaim *reclaim, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
 	return status;
 }
 
-/* Whether blocks may have been cut from the chunk whose lines were read: if it does not say what it is, too. */
+/*
+ * Whether blocks may have been cut from the chunk whose lines were read; also true if the chunk is not marked at all.
+ */
 static bool
 chunk_is_blocks(const Reclaim *reclaim, uint64_t offset)
 {
@@ -184,8 +187,7 @@ chunk_is_blocks(const Reclaim *reclaim, uint64_t offset)
 }
 
 /*
- * Looks at the chunk that begins at `start` and ends at `next` of the extent; what it has seen is not looked at again,
- * even if it fails.
+ * Examines the chunk from `start` to `next` of the extent. It is not examined again, even if this fails.
  */
 static TreeStatus
 chunk_look(Reclaim *reclaim, uint64_t start)
@@ -213,9 +215,9 @@ chunk_look(Reclaim *reclaim, uint64_t start)
 /* ---- pieces ---- */
 
 /*
- * Looks at a piece of the newest extent that is left, from its end on, where the incarnation before has taken last; or goes on
- * to the one before it, from which nobody takes chunks any more.  Their numbers go down: damaged headers that refer to
- * each other in a circle have nothing looked at, and found free, twice.
+ * Examines a piece of the newest extent that is left, from its end backwards, where the last incarnation took chunks
+ * last; or goes on to the extent before it, from which no process takes chunks any more. Extents' numbers must fall,
+ * so that damaged headers that refer to each other in a circle do not make anything free twice.
  */
 static TreeStatus
 piece_look(Reclaim *reclaim)
@@ -243,7 +245,7 @@ piece_look(Reclaim *reclaim)
 	return status;
 }
 
-/* Whether there is something to look at: what the tree has there is known then. */
+/* Whether there is something to examine; the tree's extents there are known then. */
 static TreeStatus
 past_begin(Tree *tree, uint32_t memory_node)
 {
@@ -270,7 +272,7 @@ past_begin(Tree *tree, uint32_t memory_node)
 	return status;
 }
 
-/* Looks at a piece at one memory node. TREE_END: there is none; or, if *others, somebody else looks at it. */
+/* Examines a piece at one memory node. TREE_END: there is none; or, if *others, another process examines it. */
 static TreeStatus
 reclaim_at(Tree *tree, uint32_t memory_node, uint64_t *bytes, bool *others)
 {

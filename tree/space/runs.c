@@ -1,12 +1,12 @@
 /*
  * runs.c
- *		What an instance has taken of a tree's extents and not used yet: runs that nodes and blocks are cut from.
+ *		Runs: the memory that an instance has taken from a tree's extents and not used yet, from which nodes and
+ *		blocks are cut.
  */
 #include "tree/space/space.h"
 
 /*
- * Cuts `bytes` that do not cross a stripe from a run; what is skipped is told, for blocks. Under the spin
- * lock.
+ * Cuts `bytes` that do not cross a stripe from a run; what is skipped is returned, for blocks. Under the spin lock.
  */
 static bool
 run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
@@ -35,8 +35,8 @@ run_cut(StateRun *run, uint32_t bytes, uint64_t *offset, SkippedBytes *skipped)
 }
 
 /*
- * Remembers what is left of a run that another one takes the place of: whole stripes for what may be cut from it, and
- * the end of a stripe as a free block if that is blocks.  False: there is no room for the stripes.  Under the spin lock.
+ * Keeps the rest of a run that another one replaces: whole stripes as a spare run, and, of a run for blocks, the end
+ * of a stripe as a free block. False: there is no place for the stripes. Under the spin lock.
  */
 static bool
 run_spare(StateTable *table, StateAtNode *at, StateRun run)

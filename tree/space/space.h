@@ -16,9 +16,9 @@
 
 /* ---- extent.c ---- */
 
-/* TREE_NO_MEMORY: there is no room for what would be remembered of one more tree at a memory node. */
+/* TREE_NO_MEMORY: the table has no entry left for one more tree at a memory node. */
 extern TreeStatus extent_no_part(Tree *tree);
-/* Reads the header of one of the tree's extents. False in *good: it is not what it should be. */
+/* Reads the header of one of the tree's extents. *good false: it is damaged. */
 extern TreeStatus extent_header_read(Tree *tree, uint32_t memory_node, uint64_t extent, ExtentHeader *header,
                                      bool *good);
 /* Up to where chunks were taken from the extent. */
