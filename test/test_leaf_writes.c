@@ -296,7 +296,6 @@ kill_filler(uint32_t i)
 	const uint32_t leaf_bytes = mine.tree->geometry.leaf_bytes;
 	uint8_t *pages = mmap(NULL, 2 * page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t *half = (uint64_t *) (pages + page_bytes - leaf_bytes / 2);
-	uint64_t version;
 	uint64_t number = 0;
 	int status;
 	pid_t child;
@@ -305,7 +304,6 @@ kill_filler(uint32_t i)
 	assert_int_equal(trips(&mine, i, true), 0);
 	while (leaf_frame(table(), number)->address != pointer_address(mine.scan->pointer))
 		number++;
-	version = leaf_frame(table(), number)->version;
 	memcpy(half, mine.scan->leaf, leaf_bytes / 2);
 	assert_int_equal(mprotect(pages + page_bytes, page_bytes, PROT_NONE), 0);
 	child = fork();
@@ -314,7 +312,7 @@ kill_filler(uint32_t i)
 	{
 		signal(SIGSEGV, die);
 		client.tree->sections = 1;
-		leaf_cache_wrote(mine.tree, mine.scan->pointer, version, half, leaf_bytes);
+		leaf_cache_wrote(mine.tree, mine.scan->pointer, half, leaf_bytes);
 		_exit(2);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -340,18 +338,21 @@ test_killed_once(void **state)
 static void
 test_killed(void **state)
 {
+	uint64_t hits;
+
 	(void) state;
 	begin(&narrow, ROOMY, 100);
 	fill(KEYS);
 	assert_int_equal(test_tree_entries(mine.tree), KEYS);
 	kill_fillers();
+	hits = counts_of(&mine).hits;
 	for (uint32_t i = 0; i < KEYS; i += 10)
 		assert_int_equal(trips(&mine, i, true), 1);
-	assert_int_equal(counts_of(&mine).hits, 0);
+	assert_int_equal(counts_of(&mine).hits, hits);
 	for (uint32_t i = KEYS; i < KEYS + 100; i++)
 	{
 		insert(&theirs, i);
-		assert_in_range(trips(&mine, i, true), 1, 2);
+		assert_in_range(trips(&mine, i, true), 0, 2);
 	}
 	/* The next incarnation begins without images. */
 	hand_close(&theirs);

@@ -224,6 +224,12 @@ extern void tree_shared_reset(TreeShared *shared);
  */
 extern void tree_node_close(TreeShared *shared, uint32_t node);
 
+/*
+ * Of a memory node that is closed, or not in use yet: its leaves are not kept in TreeSharedOptions.leaf_cache_bytes, as a READ there is
+ * as good.  Until the shared memory is made anew.
+ */
+extern void tree_node_leaves_at_hand(TreeShared *shared, uint32_t node);
+
 /* ------------------------------------------------------------------------------------------------
  * What WAL positions prove.  A leaf's WAL position (epoch, LSN) says how far the WAL went when its last entry was added; where
  * the WAL of an epoch was lost behind some LSN, entries of leaves with a higher one may have no row.

@@ -63,8 +63,8 @@ struct TreeShared
 	TreeSharedOptions options;
 	TreeTechniques techniques; /* what options.techniques points to */
 	uint64_t magic;
-	uint32_t closed; /* bit per memory node: tree_node_close() */
-	uint32_t reserved;
+	uint32_t closed;                  /* bit per memory node: tree_node_close() */
+	uint32_t leaves_at_hand;          /* bit per memory node: tree_node_leaves_at_hand() */
 	uint64_t members[TREE_MAX_NODES]; /* by tree_node_open() */
 	/*
 	 * Resolved for this mapping: PostgreSQL maps shared memory at one address in all processes, and so do
@@ -809,15 +809,23 @@ extern TreeStatus leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, i
 /* Whether it would not be read now. */
 extern bool leaf_cache_has(const Tree *tree, uint64_t pointer);
 /*
- * The owner of a lock entry is about to post writes under it: images of what it guards are not believed until
- * leaf_cache_write_ends().  Returns what an image of the nodes as they will be then may be kept with.
+ * The four that follow are for the owner of the leaf's entry in the local lock table (`entry`: lock_entry_number()), in a critical
+ * section.  They may be called for several leaves whose entries one process has, in any order.
+ *
+ * Before he reads the leaf: true if the cache has it. `image`, tree->geometry.leaf_bytes long, is what a READ would bring then, and passed
+ * node_check(): it stays so until he writes it.  False: it is to be READ, as it is not there, or may not be there (the root, trees
+ * with copies, memory nodes that this host maps).
  */
-extern uint64_t leaf_cache_write_begins(const TreeClient *client, uint64_t entry);
-/* The entry is about to be given up: the writes, if there were any, have landed or never will. */
+extern bool leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image);
+/* Before he posts writes: no image of the node is believed any more, and none is kept before leaf_cache_write_ends(), but his. */
+extern void leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry);
+/*
+ * When all of his chains are acknowledged, and before he gives the entry up: `image` is the node as it is now, `bytes` long (NULL: nobody
+ * knows).  It is brought up to date, or admitted.  Not to be called when a chain was lost.
+ */
+extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes);
+/* He is about to give the entry up: the writes, if there were any, have landed or never will.  entry_release() and entry_pass() do that. */
 extern void leaf_cache_write_ends(const TreeClient *client, uint64_t entry);
-/* The node was written and is this image now (NULL: who knows), with what leaf_cache_write_begins() returned. */
-extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, uint64_t version, const uint64_t *image,
-                             uint32_t bytes);
 /* No image of a leaf of this memory node is believed any more. */
 extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);
 

@@ -9,7 +9,7 @@ mutate splits_not_waited_for test_predicate tree/descent/predicate.c \
 mutate split_not_told test_predicate tree/descent/split.c \
 	's/\tsplit_announce\(tree, pointer, split\);\n/\tstate_split_begins(tree->state);\n/'
 mutate split_told_behind test_predicate tree/descent/split.c \
-	's/\tsplit_announce\(tree, pointer, split\);\n(\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
+	's/\tsplit_announce\(tree, pointer, split\);\n(\tkey = .*?;\n\tstatus = split_write.*?;\n)/$1\tsplit_announce(tree, pointer, split);\n/'
 mutate root_split_told_by_half test_predicate tree/descent/predicate.c \
 	's/if \(split->root \&\& tree/if (false \&\& tree/'
 mutate inserted_half_not_told test_predicate tree/change/insert_full.c \

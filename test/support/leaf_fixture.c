@@ -79,6 +79,7 @@ fill(uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		insert(&mine, i);
+	leaf_cache_shared_reset(instance.shared);
 }
 
 TreeStatus

@@ -45,8 +45,7 @@ typedef struct ManyLeaf
 	Path path;
 	LockHandle lock;
 	uint64_t *image;
-	uint64_t version; /* lock_many_writes() */
-	uint32_t first;   /* its entries: [first, end) of Many.entries */
+	uint32_t first; /* its entries: [first, end) of Many.entries */
 	uint32_t end;
 	uint32_t placed; /* of them, in the image */
 	uint32_t slot;   /* that the first of these is in, the others behind it; of one that is spread nothing */

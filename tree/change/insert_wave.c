@@ -121,7 +121,7 @@ wave_read(Many *many)
 		               .offset = pointer_offset(leaf->path.pointer),
 		               .buffer = leaf->image};
 
-		if (leaf->lock.held)
+		if (leaf->lock.held && !leaf_cache_take_locked(tree, leaf->path.pointer, leaf->image))
 			wave_add(&many->wave, leaf->lock.place, &op);
 	}
 	wave_end(&many->wave);
@@ -371,7 +371,7 @@ wave_write(Many *many)
 
 		if (!leaf_is_written(leaf))
 			continue;
-		leaf->version = lock_many_writes(many->tree, &leaf->lock);
+		lock_many_writes(many->tree, leaf->path.pointer, &leaf->lock);
 		if (leaf->whole != NULL)
 			whole_write(many, leaf);
 		else
@@ -410,7 +410,11 @@ leaf_wrote(Many *many, ManyLeaf *leaf)
 		split_over(tree, status);
 	leaf->written = status == TREE_OK;
 	if (leaf->written)
+	{
+		leaf_cache_wrote(tree, leaf->path.pointer, leaf->whole != NULL ? leaf->whole : leaf->image,
+		                 tree->geometry.leaf_bytes);
 		leaf_count(tree, leaf);
+	}
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
@@ -441,18 +445,12 @@ wave_locked(Many *many)
 	return status;
 }
 
-/* Of what was written, with nothing held: images for who reads the leaves next, and blocks that no entry has any more. */
+/* Of what was written, with nothing held: blocks that no entry has any more. */
 static void
 leaf_ends(Many *many, const ManyLeaf *leaf)
 {
-	Tree *tree = many->tree;
-	const uint64_t *image = leaf->whole != NULL ? leaf->whole : leaf->image;
-
-	if (!leaf->written)
-		return;
-	leaf_cache_wrote(tree, leaf->path.pointer, leaf->version, image, tree->geometry.leaf_bytes);
-	if (leaf->whole != NULL)
-		leaf_free_blocks(tree, leaf->image, LEAF_NO_SLOT, NULL);
+	if (leaf->written && leaf->whole != NULL)
+		leaf_free_blocks(many->tree, leaf->image, LEAF_NO_SLOT, NULL);
 }
 
 /* Locks what can be locked of the leaves of the wave, and fills them. */

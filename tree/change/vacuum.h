@@ -15,11 +15,10 @@ typedef struct VacuumLeaf
 	uint64_t *locked;                   /* of a wave: the copy under the lock */
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
-	uint32_t live;    /* entries that are left */
-	LockHandle lock;  /* of a wave, as is what follows */
-	uint64_t version; /* lock_many_writes() */
-	bool writes;      /* it is being rewritten */
-	bool done;        /* it has no victims any more */
+	uint32_t live;   /* entries that are left */
+	LockHandle lock; /* of a wave, as is what follows */
+	bool writes;     /* it is being rewritten */
+	bool done;       /* it has no victims any more */
 } VacuumLeaf;
 
 struct TreeVacuum

@@ -213,7 +213,7 @@ locked_read(TreeVacuum *vacuum, Wave *wave)
 		               .offset = pointer_offset(leaf->pointer),
 		               .buffer = leaf->locked};
 
-		if (leaf->lock.held)
+		if (leaf->lock.held && !leaf_cache_take_locked(tree, leaf->pointer, leaf->locked))
 			wave_add(wave, leaf->lock.place, &op);
 	}
 	wave_end(wave);
@@ -239,7 +239,7 @@ leaf_add(Tree *tree, VacuumLeaf *leaf, Wave *wave)
 		return;
 	vacuum_mark(g, leaf, leaf->locked);
 	leaf->live = leaf_rewrite_image(g, leaf->pointer, leaf->locked, leaf->image);
-	leaf->version = lock_many_writes(tree, &leaf->lock);
+	lock_many_writes(tree, leaf->pointer, &leaf->lock);
 	leaf->writes = true;
 	wave_add(wave, leaf->lock.place, &op);
 }
@@ -261,7 +261,11 @@ locked_write(TreeVacuum *vacuum, Wave *wave)
 		VacuumLeaf *leaf = &vacuum->wave[i];
 		TreeStatus wrote = leaf->writes ? wave_status(wave, leaf->lock.place) : TREE_OK;
 
-		leaf->done = leaf->done || (leaf->writes && wrote == TREE_OK);
+		if (leaf->writes && wrote == TREE_OK)
+		{
+			leaf->done = true;
+			leaf_cache_wrote(tree, leaf->pointer, leaf->image, tree->geometry.leaf_bytes);
+		}
 		status = status == TREE_OK ? wrote : status;
 	}
 	return status;
@@ -283,7 +287,6 @@ removed_count(TreeVacuum *vacuum, TreeVacuumCounts *counts)
 		counts->rewritten++;
 		TREE_COUNT(tree, deletes, leaf->victim_count);
 		TREE_COUNT(tree, leaf_rewrites, 1);
-		leaf_cache_wrote(tree, leaf->pointer, leaf->version, leaf->image, tree->geometry.leaf_bytes);
 		leaf_free_blocks(tree, leaf->locked, LEAF_NO_SLOT, NULL);
 	}
 }

@@ -132,7 +132,7 @@ parents_write(Parents *parents)
 
 		if (parent->added == 0)
 			continue;
-		(void) lock_many_writes(tree, &parent->lock);
+		lock_many_writes(tree, parent->pointer, &parent->lock);
 		count = lock_many_rewrite_ops(tree, &parent->lock, &parent->redo, parent->pointer, parent->image,
 		                              INNER_BYTES, ops);
 		for (int op = 0; op < count; op++)

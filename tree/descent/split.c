@@ -5,7 +5,7 @@
  *
  * Where to cut and which separator to use is decided before (leaf_cut(), split_order.c, downlink.c).
  */
-#include "tree/internal.h"
+#include "tree/lock/leaf_cache.h"
 
 /* Tries to write a sibling to another memory node, each after its channel had to be reset. */
 #define SIBLING_ATTEMPTS 3
@@ -270,6 +270,7 @@ TreeStatus
 split_leaf(Tree *tree, LockHandle *lock, uint64_t pointer, const LeafCells *cells, Split *split)
 {
 	const NodeGeometry *g = &tree->geometry;
+	LeafKey key;
 	TreeStatus status;
 
 	assert(split->cut > 0 && split->cut < cells->count);
@@ -281,8 +282,11 @@ split_leaf(Tree *tree, LockHandle *lock, uint64_t pointer, const LeafCells *cell
 	if (split->root)
 		tree->root_is_leaf = false;
 	split_announce(tree, pointer, split);
+	key = leaf_cache_key(tree, split->right);
 	status = split_write(tree, lock, pointer, split);
 	split_over(tree, status);
+	if (status == TREE_OK)
+		leaf_cache_split(tree, pointer, &key, tree->client->image_right);
 	return status;
 }
 

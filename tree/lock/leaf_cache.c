@@ -2,29 +2,33 @@
  * leaf_cache.c
  *		Images of leaves in shared memory, after DEX: a lookup whose leaf is there makes no round trip.
  *
- * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every write
- * of a linked leaf is made by the owner of its entry in the local lock table. Each entry has a version here. The
- * owner makes the version odd before it posts a chain of writes, and gives it the next even value when it gives up
- * the entry: when the chain is acknowledged, or when nothing of it can land any more. An owner whose chain is
- * indeterminate keeps the entry, and an owner that was killed keeps it for ever; so the version stays odd.
+ * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every
+ * write of a linked leaf is made by the owner of its entry in the local lock table.  Before he posts a chain of
+ * writes he makes all images of the leaf void; when it is acknowledged, and before he gives the entry up, he brings
+ * them up to date.  So an image that is valid is the leaf, and whoever looks whether it is gets what a READ would
+ * have brought at that instant, which lies inside of the call, and behind what predicate.c does before a leaf is
+ * read.  The owner of the entry, before he writes, has the leaf itself in it.
  *
- * A reader reads the version before it posts its READ, and stores it with the image. The image is the leaf's content
- * as long as the version is the same and even: no write was in progress at the first reading of the version, and none
- * began before the last one. So a hit returns what a READ would have returned at the instant when the version was
- * read. That instant lies inside the call, and after the work that predicate.c does before a leaf is read.
+ * What was READ may be older than a write that began meanwhile.  So each entry has a version: its owner makes it odd
+ * before he makes images void, and it becomes even, another one, when the entry is given up: when the chain is
+ * acknowledged, or it is known that nothing of it can land any more.  An owner in doubt keeps the entry, and one who
+ * was killed has it for ever; so the version stays odd.  A reader looks at the version before he posts his READ,
+ * fills a frame, and makes it valid only if the version is even and the same still.  Of a reader who does that and
+ * an owner who begins to write one sees the other: the frame is there before the reader looks at the version
+ * again, and the version is odd before the owner looks for frames.  Other leaves of the same entry keep their images.
  *
- * A node is reused without a lock of its own only while nothing links to it, and in a later epoch of its tree
- * (quiesce.c); the epoch is part of a frame's key. The root, which becomes an inner node in place, is not cached, nor
- * are leaves of trees with replicas. An image from a frame is checked as one from a READ is.
+ * A node becomes another one without its own lock only while it is linked from nowhere, and in another epoch of
+ * its tree (quiesce.c), which is part of what a frame is found by; so is how often its memory node was fenced and
+ * opened anew.  The root, which becomes an inner node where it is, is not kept, nor are leaves of trees with copies,
+ * and what comes out of a frame is checked as what comes out of a READ is.
  *
- * Delayed admission: a leaf that was read gets a frame with a certain probability only, so that leaves that are read
- * once do not evict hot ones. A leaf that has a frame keeps it: the process that writes the leaf updates the image.
- * Frames are filled as those of inner nodes are (sequence.h), and no process waits for another one that fills a
- * frame. DEX's other rule, that a child is evicted before its parent, is not needed: inner nodes have a cache of
- * their own, and a leaf's frame is found by the leaf's address.
+ * Delayed admission: a leaf that was read gets a frame with a probability only, so that leaves that are read
+ * once do not push out hot ones.  One that has a frame keeps it.  Frames are filled as those of inner nodes are
+ * (sequence.h), and nobody waits for a filler.  DEX's other
+ * rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
+ * which leaves push out nothing, and a leaf is found by its address, whoever told it.
  *
- * A hit makes no chain. So a process that has been fenced learns of it at its next chain only: see
- * doc/internals/techniques.md.
+ * A hit makes no chain, so whoever has been fenced is told so by his next chain only: see doc/internals/ownership.md.
  */
 #include "tree/lock/leaf_cache.h"
 #include "tree/shared/sequence.h"
@@ -36,8 +40,10 @@
 #define ADMISSION_PERCENT 10u
 /* Ticks of the clock while as many leaves are admitted as there are frames. With so few ticks a hit seldom writes. */
 #define TICKS 16u
-/* An odd version, which no image has: nothing is found, and nothing is admitted. */
-#define NO_VERSION 1u
+/* What LeafFrame.valid says: of an image that is nobody's, that is being filled in, and that is the leaf. */
+#define IMAGE_VOID 0u
+#define IMAGE_BEGUN 1u
+#define IMAGE_VALID 2u
 
 /* ---- layout ---- */
 
@@ -142,19 +148,27 @@ leaf_cache_shared_reset(TreeShared *shared)
 
 /* ---- versions ---- */
 
-uint64_t
-leaf_cache_write_begins(const TreeClient *client, uint64_t entry)
+static uint64_t
+hash_of(const Tree *tree, uint64_t pointer)
 {
-	LeafTable *table = client->shared->leaves;
-	uint64_t before;
+	uint64_t bytes[] = {tree->tree, pointer_address(pointer)};
 
-	if (table == NULL)
-		return NO_VERSION;
-	before = __atomic_fetch_add(version_of(table, entry), 1, __ATOMIC_SEQ_CST);
-	/* All processes see the odd version before they can see an effect of the chain. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	assert(before % 2 == 0);
-	return before + 2;
+	return XXH3_64bits(bytes, sizeof(bytes));
+}
+
+/* Whether leaves of a memory node are kept: all processes of the instance say the same of one that is open. */
+static bool
+node_is_kept(const TreeShared *shared, uint32_t memory_node)
+{
+	return shared->leaves != NULL &&
+	       (__atomic_load_n(&shared->leaves_at_hand, __ATOMIC_RELAXED) & 1u << memory_node) == 0;
+}
+
+void
+tree_node_leaves_at_hand(TreeShared *shared, uint32_t node)
+{
+	assert(node < TREE_MAX_NODES);
+	__atomic_fetch_or(&shared->leaves_at_hand, 1u << node, __ATOMIC_SEQ_CST);
 }
 
 void
@@ -170,13 +184,11 @@ void
 leaf_cache_forget(TreeShared *shared, uint32_t memory_node)
 {
 	LeafTable *table = shared->leaves;
-	uint64_t words = shared->options.lock_words;
 
 	if (table == NULL)
 		return;
 	assert(memory_node < shared->options.nodes);
-	for (uint64_t word = 0; word < words; word++)
-		__atomic_fetch_add(version_of(table, memory_node * words + word), 2, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&table->fences[memory_node], 1, __ATOMIC_SEQ_CST);
 }
 
 /* ---- frames ---- */
@@ -187,26 +199,21 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 	const TreeClient *client = tree->client;
 	LeafTable *table = client->shared->leaves;
 	uint32_t node = pointer_memory_node(pointer);
-	LeafKey key = {.pointer = pointer, .epoch = tree->epoch, .version = NO_VERSION};
-	uint64_t bytes[] = {tree->tree, pointer_address(pointer)};
+	LeafKey key = {.pointer = pointer, .epoch = tree->epoch};
 
-	assert(client->sections > 0 && !client->holding);
 	/* Where a READ would get no answer the cache gives none, either. */
-	if (table == NULL || tree->replicas != NULL || bytes[1] == tree->root ||
-	    tree->geometry.leaf_bytes > table->image_bytes || node >= client->options.nodes ||
-	    client->options.endpoints[node] == NULL || !node_is_open(client->shared, node) ||
+	if (table == NULL || client->sections == 0 || tree->replicas != NULL ||
+	    pointer_address(pointer) == tree->root || tree->geometry.leaf_bytes > table->image_bytes ||
+	    node >= client->options.nodes || client->options.endpoints[node] == NULL ||
+	    !node_is_open(client->shared, node) || !node_is_kept(client->shared, node) ||
 	    (client->doubt & 1ull << node) != 0)
 		return key;
-	key.hash = XXH3_64bits(bytes, sizeof(bytes));
+	key.kept = true;
+	key.hash = hash_of(tree, pointer);
+	key.fences = __atomic_load_n(&table->fences[node], __ATOMIC_SEQ_CST);
 	key.entry = lock_entry_number(client, node, lock_word_of(client, node, pointer));
 	key.version = __atomic_load_n(version_of(table, key.entry), __ATOMIC_SEQ_CST);
 	return key;
-}
-
-static bool
-key_has_version(const LeafKey *key)
-{
-	return key->version % 2 == 0;
 }
 
 /* The set for a hash; the hash's lower bits are the tag. */
@@ -223,21 +230,27 @@ tag_of(uint64_t hash)
 	return hash | 1;
 }
 
-/* Whether the frame has an image of the leaf, of any version. */
+/* Whether the frame has an image of the leaf, valid or not. */
 static bool
 frame_is(const LeafFrame *frame, const Tree *tree, const LeafKey *key)
 {
 	return word_load(&frame->tree) == tree->tree &&
 	       word_load(&frame->address) == pointer_address(key->pointer) &&
-	       word_load(&frame->epoch) == key->epoch;
+	       word_load(&frame->epoch) == key->epoch && word_load(&frame->fences) == key->fences;
+}
+
+static bool
+frame_is_valid(const LeafFrame *frame)
+{
+	return __atomic_load_n(&frame->valid, __ATOMIC_SEQ_CST) == IMAGE_VALID;
 }
 
 /*
- * The first way of the set, from `way` on, whose frame has an image of the leaf, of key->version if `current`.
+ * The first way of the set, from `way` on, whose frame has an image of the leaf, one that is valid if `valid`.
  * *sequence: the frame's, read before its key was. LEAF_WAYS: none.
  */
 static uint32_t
-way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool current, uint64_t *sequence)
+way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool valid, uint64_t *sequence)
 {
 	LeafTable *table = tree->client->shared->leaves;
 	uint64_t set = set_of(table, key->hash);
@@ -250,11 +263,33 @@ way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool current, uint6
 		if (word_load(&line->tags[way]) != tag_of(key->hash))
 			continue;
 		*sequence = sequence_begin_read(&frame->sequence);
-		if (*sequence % 2 == 0 && frame_is(frame, tree, key) &&
-		    (!current || word_load(&frame->version) == key->version))
+		if (*sequence % 2 == 0 && frame_is(frame, tree, key) && (!valid || frame_is_valid(frame)))
 			break;
 	}
 	return way;
+}
+
+void
+leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry)
+{
+	TreeShared *shared = tree->client->shared;
+	LeafTable *table = shared->leaves;
+	uint64_t before, hash, set;
+
+	if (!node_is_kept(shared, (uint32_t) (entry / shared->options.lock_words)))
+		return;
+	before = __atomic_fetch_add(version_of(table, entry), 1, __ATOMIC_SEQ_CST);
+	assert(before % 2 == 0);
+	(void) before;
+	/* Who fills a frame now sees that, or its frame is seen here. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	hash = hash_of(tree, pointer);
+	set = set_of(table, hash);
+	for (uint32_t way = 0; way < LEAF_WAYS; way++)
+		if (word_load(&leaf_sets(table)[set].tags[way]) == tag_of(hash))
+			__atomic_store_n(&leaf_frame(table, set * LEAF_WAYS + way)->valid, IMAGE_VOID, __ATOMIC_SEQ_CST);
+	/* All processes see the odd version before they can see an effect of the chain. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 /* The value of `used` for a frame that is used now. */
@@ -264,7 +299,7 @@ clock_now(const LeafTable *table)
 	return (uint32_t) (word_load(&table->admissions) / (table->sets * LEAF_WAYS / TICKS + 1));
 }
 
-/* Copies the image of the key's version, and checks it as the result of a READ is checked. False: there is none. */
+/* Copies a valid image, and checks it as what was READ is. False: there is none. */
 static bool
 image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 {
@@ -276,7 +311,7 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	const uint64_t *image;
 	uint32_t way;
 
-	if (!key_has_version(key))
+	if (!key->kept)
 		return false;
 	way = way_find(tree, key, 0, true, &sequence);
 	if (way == LEAF_WAYS)
@@ -294,34 +329,58 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	return true;
 }
 
-/* Fills the frame, unless its sequence has changed because another process fills it. */
+/* Whether what was READ behind the look at the key's version is what a READ would bring now. */
 static bool
-frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, const uint64_t *leaf)
+version_stands(LeafTable *table, const LeafKey *key)
+{
+	uint32_t node = pointer_memory_node(key->pointer);
+
+	return key->version % 2 == 0 &&
+	       __atomic_load_n(version_of(table, key->entry), __ATOMIC_SEQ_CST) == key->version &&
+	       __atomic_load_n(&table->fences[node], __ATOMIC_SEQ_CST) == key->fences;
+}
+
+/*
+ * Fills the frame, unless its sequence has changed because another process fills it. `owner`: the leaf is as it was
+ * written by the owner of its entry, who has that still; else it was READ.
+ */
+static bool
+frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, const uint64_t *leaf, bool owner)
 {
 	LeafTable *table = tree->client->shared->leaves;
 	uint64_t set = set_of(table, key->hash);
 	LeafFrame *frame = leaf_frame(table, set * LEAF_WAYS + way);
 	uint64_t *image = leaf_image(table, set * LEAF_WAYS + way);
+	uint32_t begun = IMAGE_BEGUN;
+	bool valid;
 
-	assert(key_has_version(key));
+	assert(key->kept);
 	if (!sequence_claim(&frame->sequence, sequence))
 		return false;
+	__atomic_store_n(&frame->valid, IMAGE_BEGUN, __ATOMIC_SEQ_CST);
 	word_store(&leaf_sets(table)[set].tags[way], tag_of(key->hash));
 	word_store(&frame->tree, tree->tree);
 	word_store(&frame->address, pointer_address(key->pointer));
 	word_store(&frame->epoch, key->epoch);
-	word_store(&frame->entry, key->entry);
-	word_store(&frame->version, key->version);
+	word_store(&frame->fences, key->fences);
 	for (uint32_t word = 0; word < tree->geometry.leaf_bytes / 8; word++)
 		word_store(&image[word], leaf[word]);
 	__atomic_store_n(&frame->used, clock_now(table), __ATOMIC_RELAXED);
+	/* Whoever begins to write the leaf sees the frame, or is seen. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	valid = owner || version_stands(table, key);
+	if (!valid)
+		__atomic_store_n(&frame->valid, IMAGE_VOID, __ATOMIC_SEQ_CST);
+	else
+		valid = __atomic_compare_exchange_n(&frame->valid, &begun, IMAGE_VALID, false, __ATOMIC_SEQ_CST,
+		                                    __ATOMIC_RELAXED);
 	sequence_release(&frame->sequence);
-	return true;
+	return valid;
 }
 
-/* Brings the frames that have an image of the leaf up to date. False: there are none. */
+/* Fills the frames that have an image of the leaf. False: there are none. */
 static bool
-image_refresh(Tree *tree, const LeafKey *key, const uint64_t *leaf)
+image_refresh(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 {
 	uint64_t sequence;
 	bool there = false;
@@ -329,7 +388,7 @@ image_refresh(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 	for (uint32_t way = 0; (way = way_find(tree, key, way, false, &sequence)) < LEAF_WAYS; way++)
 	{
 		there = true;
-		if (frame_fill(tree, key, way, sequence, leaf))
+		if (frame_fill(tree, key, way, sequence, leaf, owner))
 			tree->client->leaf_counts.refreshed++;
 	}
 	return there;
@@ -342,18 +401,17 @@ image_refresh(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 static uint64_t
 frame_worth(LeafTable *table, uint64_t tag, const LeafFrame *frame)
 {
-	uint64_t entry = word_load(&frame->entry);
+	uint32_t node = pointer_memory_node(word_load(&frame->address));
 	uint32_t age = clock_now(table) - __atomic_load_n(&frame->used, __ATOMIC_RELAXED);
 
-	if (tag == 0 || entry >= table->versions ||
-	    word_load(&frame->version) != word_load(version_of(table, entry)))
+	if (tag == 0 || !frame_is_valid(frame) || word_load(&frame->fences) != word_load(&table->fences[node]))
 		return 0;
 	return 1 + (uint64_t) (UINT32_MAX - age);
 }
 
 /* Gives the leaf the frame of the set with the lowest value; of several such frames, any. */
 static void
-image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf)
+image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 {
 	TreeClient *client = tree->client;
 	LeafTable *table = client->shared->leaves;
@@ -377,22 +435,38 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf)
 		least = worth;
 		sequence = begun;
 	}
-	if (chosen == LEAF_WAYS || !frame_fill(tree, key, chosen, sequence, leaf))
+	if (chosen == LEAF_WAYS || !frame_fill(tree, key, chosen, sequence, leaf, owner))
 		return;
 	__atomic_fetch_add(&table->admissions, 1, __ATOMIC_RELAXED);
 	client->leaf_counts.admitted++;
 }
 
-void
-leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf)
+/* The leaf gets an image if it has had one before, or is drawn. */
+static void
+image_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 {
 	TreeClient *client = tree->client;
 	const LeafTable *table = client->shared->leaves;
 
-	if (!key_has_version(key) || image_refresh(tree, key, leaf))
+	if (!key->kept || image_refresh(tree, key, leaf, owner))
 		return;
 	if (client_random(client) % 100 < table->admission_percent)
-		image_admit(tree, key, leaf);
+		image_admit(tree, key, leaf, owner);
+}
+
+void
+leaf_cache_split(Tree *tree, uint64_t left, const LeafKey *key, const uint64_t *right)
+{
+	if (key->kept && leaf_cache_has(tree, left))
+		image_admit(tree, key, right, false);
+	else
+		image_offer(tree, key, right, false);
+}
+
+void
+leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf)
+{
+	image_offer(tree, key, leaf, false);
 }
 
 /* ---- the calls ---- */
@@ -411,26 +485,35 @@ leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 }
 
 bool
+leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image)
+{
+	LeafKey key;
+
+	if (tree->client->shared->leaves == NULL)
+		return false;
+	key = leaf_cache_key(tree, pointer);
+	return key.kept && leaf_cache_take(tree, &key, image);
+}
+
+bool
 leaf_cache_has(const Tree *tree, uint64_t pointer)
 {
 	LeafKey key = leaf_cache_key(tree, pointer);
 	uint64_t sequence;
 
-	return key_has_version(&key) && way_find(tree, &key, 0, true, &sequence) < LEAF_WAYS;
+	return key.kept && way_find(tree, &key, 0, true, &sequence) < LEAF_WAYS;
 }
 
 void
-leaf_cache_wrote(Tree *tree, uint64_t pointer, uint64_t version, const uint64_t *image, uint32_t bytes)
+leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 {
 	LeafKey key;
 
-	if (version == NO_VERSION || image == NULL || node_level(image) != 0 ||
+	if (tree->client->shared->leaves == NULL || image == NULL || node_level(image) != 0 ||
 	    bytes != tree->geometry.leaf_bytes)
 		return;
 	key = leaf_cache_key(tree, pointer);
-	/* Otherwise another process has begun to write the leaf since. */
-	if (key.version == version)
-		(void) image_refresh(tree, &key, image);
+	image_offer(tree, &key, image, true);
 }
 
 void

@@ -21,10 +21,10 @@ typedef struct LeafFrame
 	_Alignas(LINE_BYTES) uint64_t sequence; /* sequence.h */
 	uint64_t tree;
 	uint64_t address;
-	uint64_t epoch;   /* of the tree */
-	uint64_t entry;   /* number of the leaf's lock entry */
-	uint64_t version; /* of that, while the leaf was this image */
-	uint32_t used;    /* the cache's clock at the last use */
+	uint64_t epoch;  /* of the tree */
+	uint64_t fences; /* of its memory node, LeafTable.fences */
+	uint32_t valid;  /* whether the image is the leaf: leaf_cache.c */
+	uint32_t used;   /* the cache's clock at the last use */
 } LeafFrame;
 
 typedef struct LeafTable
@@ -33,31 +33,36 @@ typedef struct LeafTable
 	uint64_t sets;
 	uint32_t image_bytes;                     /* longer leaves have no room */
 	uint32_t admission_percent;               /* of leaves that are read */
+	uint64_t fences[TREE_MAX_NODES];          /* how often each memory node was opened anew */
 	_Alignas(LINE_BYTES) uint64_t admissions; /* the cache's clock: the number of its ticks */
 											  /* versions, then sets, frames and images */
 } LeafTable;
 
 _Static_assert(sizeof(LeafFrame) == LINE_BYTES, "a frame's header is one line");
 
-/* A leaf, and its entry's version before it was looked for. */
+/* A leaf, and the version of its lock entry before it was looked for. */
 typedef struct LeafKey
 {
+	bool kept; /* else nothing is found, and nothing admitted */
 	uint64_t pointer;
 	uint64_t hash;
 	uint64_t epoch;
+	uint64_t fences;
 	uint64_t entry;
 	uint64_t version;
 } LeafKey;
 
-/* The key of a leaf's frame, as of now. Its version is odd where the leaf is not cached. */
+/* What a leaf is found by, as of now. */
 extern LeafKey leaf_cache_key(const Tree *tree, uint64_t pointer);
-/* Copies the leaf's image, of the key's version, and counts it. False: there is none. */
+/* Copies the leaf's image, if there is a valid one, and counts whether there was. */
 extern bool leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf);
-/*
- * Offers a leaf that was read and had no image: it gets a frame if it had one before, or by chance (delayed
- * admission).
- */
+/* A leaf was read, behind leaf_cache_key(), that had no image: it gets one if it has had one before or is drawn. */
 extern void leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf);
+/*
+ * A leaf was split: `key` is of the new one, from before it was linked, and `right` is its image.  It gets one if the leaf that was
+ * split has one, else as if it had been read.
+ */
+extern void leaf_cache_split(Tree *tree, uint64_t left, const LeafKey *key, const uint64_t *right);
 
 /* By number: set * LEAF_WAYS + way. */
 extern LeafFrame *leaf_frame(LeafTable *table, uint64_t number);

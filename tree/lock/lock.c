@@ -223,7 +223,7 @@ word_take_over(Tree *tree, LockHandle *lock, LockWaiter *waiter)
 	return TREE_OK;
 }
 
-/* Reads and checks the locked node. Not TREE_OK: the lock is released. */
+/* Reads the locked node, unless that was done or the cache has it, and judges it. Not TREE_OK: the hold is over. */
 static TreeStatus
 node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
 {
@@ -234,6 +234,8 @@ node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes,
 	TreeStatus released;
 
 	assert(lock->held);
+	if (!read && bytes == tree->geometry.leaf_bytes)
+		read = leaf_cache_take_locked(tree, pointer, image);
 	for (int attempt = 0; attempt < LOCKED_READ_ATTEMPTS && torn < LOCKED_TORN_READS && verdict == NODE_TORN;
 	     attempt++)
 	{

@@ -58,11 +58,11 @@ lock_many_try(Tree *tree, uint64_t pointer, LockHandle *lock)
 	return true;
 }
 
-uint64_t
-lock_many_writes(const Tree *tree, const LockHandle *lock)
+void
+lock_many_writes(const Tree *tree, uint64_t pointer, const LockHandle *lock)
 {
 	assert(lock->held && tree->client->holding);
-	return leaf_cache_write_begins(tree->client, lock_entry_number(tree->client, lock->place, lock->index));
+	leaf_cache_write_begins(tree, pointer, lock_entry_number(tree->client, lock->place, lock->index));
 }
 
 void

@@ -3,9 +3,10 @@
  *		Several locks at once, for waves (tree/client/wave.h).
  *
  *		lock_many_begin(tree) lock_many_try(tree, pointer, &lock) -- for each node; a lock that is not free is left
- *		out ... READs of all that are held, by a wave ... version = lock_many_writes(tree, &lock) -- before the wave
- *		with its WRITEs ... WRITEs of all that are held, by a wave ... lock_many_release(tree, &lock) -- for each
- *		lock_many_end(tree)
+ *		out ... READs of all that are held, by a wave, but of leaves that leaf_cache_take_locked() has ...
+ *		lock_many_writes(tree, pointer, &lock) -- before the wave with its WRITEs ... WRITEs of all that are held, by
+ *		a wave ... leaf_cache_wrote(tree, pointer, image, bytes) -- for each leaf whose WRITEs are acknowledged
+ *		lock_many_release(tree, &lock) -- for each lock_many_end(tree)
  *
  * Only where the instance has its trees for itself and the local lock table is all that excludes
  * (lock_many_usable()): then taking a lock needs no chain. No lock is waited for, not even while none is held (I-L1):
@@ -28,11 +29,8 @@ extern bool lock_many_usable(const Tree *tree, uint32_t memory_node);
 extern TreeStatus lock_many_begin(Tree *tree);
 /* Locks the node.  False: it is locked by somebody, or by this call already, or its memory node was closed meanwhile. */
 extern bool lock_many_try(Tree *tree, uint64_t pointer, LockHandle *lock);
-/*
- * WRITEs under this lock are about to be posted: cached images of what it guards are not used until it is released.
- * Returns leaf_cache_wrote()'s version.
- */
-extern uint64_t lock_many_writes(const Tree *tree, const LockHandle *lock);
+/* WRITEs of the node under this hold are about to be posted: no image of it is believed until leaf_cache_wrote(). */
+extern void lock_many_writes(const Tree *tree, uint64_t pointer, const LockHandle *lock);
 /*
  * As lock_rewrite_ops(), with a header of the caller's, which lasts until the wave has ended: a redo slot is written once more only
  * behind the node that it was for.

@@ -113,8 +113,17 @@ write_and_swap(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64
 	return status;
 }
 
+/* The writes, if there were any, are acknowledged, and the entry is ours still. */
+static void
+node_wrote(Tree *tree, int count, uint64_t pointer, const uint64_t *after, uint32_t bytes)
+{
+	if (count > 0)
+		leaf_cache_wrote(tree, pointer, after, bytes);
+}
+
 static TreeStatus
-write_and_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
+write_and_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
+                 const uint64_t *after, uint32_t bytes)
 {
 	TreeStatus status = write_and_swap(tree, lock, writes, count, 0);
 
@@ -122,13 +131,15 @@ write_and_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint
 		return unlock_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
 		return lock_handle_fail(tree, lock, status);
+	node_wrote(tree, count, pointer, after, bytes);
 	lock_handle_end(tree->client, lock);
 	return TREE_OK;
 }
 
 /* The same where they are not combined. */
 static TreeStatus
-write_then_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
+write_then_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
+                  const uint64_t *after, uint32_t bytes)
 {
 	TreeStatus status = count > 0 ? writes_execute(tree, lock, writes, count) : TREE_OK;
 
@@ -136,6 +147,7 @@ write_then_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uin
 		return writes_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
 		return lock_handle_fail(tree, lock, status);
+	node_wrote(tree, count, pointer, after, bytes);
 	return unlock_alone(tree, lock, TREE_OK);
 }
 
@@ -196,6 +208,7 @@ write_and_pass_on(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uin
 		return writes_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
 		return lock_handle_fail(tree, lock, status);
+	node_wrote(tree, count, pointer, after, bytes);
 	if (word_pass_on(tree, lock, pointer, after, bytes))
 		return TREE_OK;
 	return unlock_alone(tree, lock, TREE_OK);
@@ -212,27 +225,19 @@ write_and_give_up(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uin
 	if (lock->handovers < techniques->handovers && entry_has_waiters(entry))
 		return write_and_pass_on(tree, lock, writes, count, pointer, after, bytes);
 	if (!techniques->combine_unlock || !word_is_remote(lock->word))
-		return write_then_unlock(tree, lock, writes, count, pointer, bytes);
-	return write_and_unlock(tree, lock, writes, count, pointer, bytes);
+		return write_then_unlock(tree, lock, writes, count, pointer, after, bytes);
+	return write_and_unlock(tree, lock, writes, count, pointer, after, bytes);
 }
 
 TreeStatus
 lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
                        const uint64_t *after, uint32_t bytes)
 {
-	uint64_t entry = lock_entry_number(tree->client, lock->place, lock->index);
-	uint64_t version;
-	TreeStatus status;
-
 	assert(lock->held && tree->client->holding);
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
-	if (count == 0)
-		return write_and_give_up(tree, lock, writes, count, pointer, after, bytes);
-	version = leaf_cache_write_begins(tree->client, entry);
-	status = write_and_give_up(tree, lock, writes, count, pointer, after, bytes);
-	if (status == TREE_OK)
-		leaf_cache_wrote(tree, pointer, version, after, bytes);
-	return status;
+	if (count > 0)
+		leaf_cache_write_begins(tree, pointer, lock_entry_number(tree->client, lock->place, lock->index));
+	return write_and_give_up(tree, lock, writes, count, pointer, after, bytes);
 }
 
 int
