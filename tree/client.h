@@ -1,10 +1,10 @@
 /*
  * client.h
- *		What an instance and each of its processes have of their own: shared memory, techniques, connections.
+ *		What an instance and each of its processes need to use trees: shared memory, techniques, connections.
  *
- *		TreeShared		the instance's: local lock table, cache, what it knows of each tree
- *		TreeEnvironment	what the process lends the tree: time, sleep, interrupts, connections
- *		TreeClient		the process's: endpoints, scratch memory, a slot among the instance's processes
+ *		TreeShared the instance's: local lock table, caches, the state of each tree TreeEnvironment what the process
+ *		lends the tree: time, sleep, interrupts, connections TreeClient the process's: endpoints, scratch memory, a
+ *		slot among the instance's processes
  *
  * Part of tree.h.
  */
@@ -22,21 +22,22 @@
 typedef enum TreeStatus
 {
 	TREE_OK = 0,
-	TREE_END,         /* a scan or walk has no more */
-	TREE_STOPPED,     /* the environment asked to stop (query cancel); nothing is held, nothing in doubt */
+	TREE_END,     /* a scan or walk has no more */
+	TREE_STOPPED, /* the environment asked to stop (query cancel); nothing is held, nothing indeterminate */
 	TREE_MEMORY_FULL, /* a memory node has no extent left; tree unchanged and whole */
 	TREE_NO_MEMORY,   /* this process has no memory */
-	TREE_UNREACHABLE, /* a memory node does not answer, or doubt could not be ended in time */
+	TREE_UNREACHABLE, /* a memory node does not answer, or its channel could not be reset in time */
 	TREE_FENCED,      /* this instance was replaced: nothing more may be read or written */
-	TREE_DAMAGED,     /* a node that cannot be believed, twice under the lock, or a broken invariant */
+	TREE_DAMAGED,     /* a node was invalid twice under its lock, or an invariant is broken */
 	TREE_NOT_FOUND,   /* no such tree at the memory node */
 	TREE_TIMED_OUT,   /* a lock was not to be had within the deadline */
 	TREE_INVALID      /* arguments outside the contract */
 } TreeStatus;
 
 /*
- * Told of each chain and call right before it is posted and right behind its answer: tests end or hold up the process
- * there.  Locks may be held: it does not jump.  `name` says what is done and is valid for the call only.
+ * Called for each chain and call, right before it is posted and right after its answer: tests end or pause the
+ * process there. Locks may be held: it must not jump. `name` describes the chain or call, and is valid during this
+ * call only.
  */
 typedef void TreeCrashPoint(void *argument, const char *name, bool before);
 
@@ -52,14 +53,14 @@ typedef struct TreeEnvironment
 	void (*sleep)(void *argument, uint32_t slot, uint32_t milliseconds);
 	void (*wake)(void *argument, uint32_t slot);
 	/*
-	 * Called in each turn of a loop that waits awake, for what another process does or for time to pass.
-	 * NULL: the processor is told; otherwise where time passes by such calls only.  It may use up a wake-up:
-	 * who sleeps has looked at what it waits for since its last pause.  The other callbacks do not: they come
-	 * between that look and sleep().
+	 * Called in each turn of a loop that spins, for an action of another process or for time to pass. NULL: a pause
+	 * instruction; set where time passes by such calls only, in the simulator. It may use up a wake-up: a process
+	 * that sleeps has checked its condition after its last pause. The other callbacks must not: they are called
+	 * between that check and sleep().
 	 */
 	void (*pause)(void *argument);
 	/*
-	 * True when the operation should end early (query cancel). Asked only while nothing is held or in doubt.
+	 * True when the operation should end early (query cancel). Called only while nothing is held or indeterminate.
 	 */
 	bool (*should_stop)(void *argument);
 	/*
@@ -120,7 +121,7 @@ typedef struct TreeCounters
  */
 typedef struct TreeShared TreeShared;
 
-/* DEX: who descends where the cache of inner nodes ends. */
+/* DEX: whether the client or the memory node descends where the cache of inner nodes ends. */
 typedef enum TreeOffload
 {
 	TREE_OFFLOAD_NEVER = 0, /* the client, by READs */
@@ -129,8 +130,8 @@ typedef enum TreeOffload
 } TreeOffload;
 
 /*
- * Techniques of the papers that can be left out, for measurements that tell what each of them is worth (doc/internals/techniques.md): the
- * tree is correct without any of them.  All zero is Sherman's baseline, FG+.
+ * Techniques of the papers that can be switched off, to measure the effect of each (doc/internals/techniques.md): the
+ * tree is correct without any of them. All zero is Sherman's baseline, FG+.
  */
 typedef struct TreeTechniques
 {
@@ -152,8 +153,8 @@ typedef struct TreeTechniques
 	/* With it: the time has a limit that follows the part of swaps that are lost; else it soon ends in sleep, of milliseconds. */
 	bool adaptive;
 	/*
-	 * SMART, throttling: so many operations under way, together, of as many clients with neighboring slots as share them (0: all of
-	 * the instance); further ones wait.  0: no bound.
+	 * SMART, throttling: the most operations in flight of a group of clients with neighboring slots (group size 0:
+	 * all of the instance); further ones wait. 0: no limit.
 	 */
 	uint32_t credits;
 	uint32_t credit_sharers;
@@ -165,8 +166,9 @@ typedef struct TreeTechniques
 	/* DEX, offloading: a lookup asks the memory node for the leaf if the cache lacks an inner node (offload.h). */
 	TreeOffload offload;
 	/*
-	 * No technique, and off: the papers' update.  An entry that is there already is written once more in its slot, if
-	 * entries are written by themselves.  Only where nobody removes entries: who has judged it may still do so.
+	 * No technique, and off: the papers' update. An entry that is there already is written once more in its slot, if
+	 * entries are written by themselves. Only where no process removes entries: one that has judged it before could
+	 * still remove it.
 	 */
 	bool overwrite;
 } TreeTechniques;
@@ -218,9 +220,9 @@ extern TreeShared *tree_shared_initialize(void *memory, const TreeSharedOptions 
 extern void tree_shared_reset(TreeShared *shared);
 
 /*
- * Closes a memory node for all processes of the instance: from now on chains and calls to it fail at once
- * with TREE_UNREACHABLE, new nodes are taken elsewhere, and who waits for a lock there stops waiting.  Memory
- * nodes are open at first.  tree_node_open() undoes it.
+ * Closes a memory node for all processes of the instance: from now on chains and calls to it fail at once with
+ * TREE_UNREACHABLE, new nodes are taken elsewhere, and processes that wait for a lock there stop waiting. Memory
+ * nodes are open at first. tree_node_open() undoes it.
  */
 extern void tree_node_close(TreeShared *shared, uint32_t node);
 
@@ -277,8 +279,8 @@ typedef struct TreeClientOptions
 	FabricEndpoint *endpoints[TREE_MAX_NODES];
 	uint32_t nodes; /* as in the TreeSharedOptions */
 	/*
-	 * An operation that waits so long, for answers or for a lock, fails (TREE_UNREACHABLE, TREE_TIMED_OUT): all of its
-	 * attempts together; what an answer ends is counted anew.  0 = 10 s.
+	 * An operation that waits so long, for answers or for a lock, fails (TREE_UNREACHABLE, TREE_TIMED_OUT): all of
+	 * its attempts together; after an answer the time is counted anew. 0 = 10 s.
 	 */
 	uint32_t operation_timeout_ms;
 	/*
@@ -300,19 +302,20 @@ typedef struct TreeClientOptions
 
 /* TREE_INVALID, TREE_NO_MEMORY. */
 extern TreeStatus tree_client_open(const TreeClientOptions *options, TreeClient **client);
-/* From now on this one is told of crash points; NULL: nobody. At any time, also from within one. */
+/* Sets the hook that is called at crash points; NULL: none. At any time, also from within it. */
 extern void tree_client_crash_points(TreeClient *client, TreeCrashPoint *crash_point);
 
 /*
- * Leaves queues and settles doubt (resets the channels that need it).  Safe at process exit and after errors.
- * TREE_UNREACHABLE: doubt could not be ended at the memory nodes that tree_client_trouble() then tells; the
- * caller must not let its transaction end well before they are closed.
+ * Leaves queues, and resets the channels of indeterminate chains. Safe at process exit and after errors.
+ * TREE_UNREACHABLE: that failed at the memory nodes that tree_client_trouble() returns; the caller must not let its
+ * transaction commit before they are closed.
  */
 extern TreeStatus tree_client_leave(TreeClient *client);
 
 /*
- * No call of this client is in progress: one that the comparator or a hook jumped out of is over.  To be called, or
- * tree_client_rest_inside(), before the next call: until then that tree is refused, and emptied leaves of all stay where they are.
+ * Tells the tree that no call of this client is in progress: a call that the comparator or a hook jumped out of has
+ * ended. This, or tree_client_rest_inside(), must be called before the next call: until then calls on that tree are
+ * refused, and no tree's emptied leaves can be merged.
  */
 extern void tree_client_rest(TreeClient *client);
 
@@ -340,9 +343,10 @@ typedef enum TreeFull
 extern TreeFull tree_full_by(const TreeClient *client);
 
 /*
- * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and
- * has seen since it is closed, of each process, that it was outside of hold and resume: a hold that begins
- * later sees that it is closed (lock.c).  What ended processes held or left in doubt there is over.  `member` is what records call the node's memory from now on; 0: the first word of its UUID.
+ * Opens a memory node that was closed, by a process that has fenced all channels of the instance there and has seen
+ * since it is closed, of each process, that it was outside of hold and resume: a hold that begins later sees that it
+ * is closed (lock.c). Locks and indeterminate chains of ended processes there are void. `member` is the identity of
+ * the node's memory in records from now on; 0: the first word of its UUID.
  */
 extern void tree_node_open(TreeClient *client, uint32_t node, uint64_t member);
 
@@ -354,7 +358,7 @@ extern void tree_client_reconnect(TreeClient *client, uint32_t node);
 
 /* Connects now, if there is no connection yet. TREE_UNREACHABLE. */
 extern TreeStatus tree_client_connect(TreeClient *client, uint32_t node);
-/* What was agreed with a memory node that is connected; NULL: it is not. */
+/* The capabilities agreed with a memory node; NULL: it is not connected. */
 extern const FabricCapabilities *tree_client_capabilities(const TreeClient *client, uint32_t node);
 
 /*

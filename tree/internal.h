@@ -14,7 +14,7 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
 
 /* Unlocked reads of one node before it is read under its lock. */
 #define READ_ATTEMPTS 8
-/* A READ that took longer is not believed on classes that are not operation-atomic. */
+/* A READ that took longer is invalid on access classes that are not operation-atomic. */
 #define READ_BOUND_US 20000u
 /* Descents begun anew, without the cache, before the tree is called damaged. */
 #define DESCENT_ATTEMPTS 16
@@ -32,7 +32,7 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
 /* Nodes of one kind taken ahead: a root's split takes two. */
 #define RESERVE_NODES 2
 
-/* A status inside tree/: the operation is to be begun anew (doubt was settled; stale path). */
+/* A status inside tree/: the operation is to be begun anew (an indeterminate chain was settled; stale path). */
 #define TREE_RETRY ((TreeStatus) 100)
 
 /* Scratch nodes of a client: image, image_left, image_right, image_root, descent. */
@@ -51,7 +51,7 @@ typedef struct CreditGroup
 	uint64_t waits;                      /* for credits */
 } CreditGroup;
 
-/* What descents cost at a memory node: offload.c. */
+/* Measured costs of descents at a memory node: offload.c. */
 typedef struct OffloadCosts OffloadCosts;
 
 /* A process's critical sections on of trees, in shared memory: quiesce.c. */
@@ -80,7 +80,7 @@ struct TreeShared
 	OffloadCosts *offloads; /* offload.c; NULL = descents are not offloaded */
 };
 
-/* back_off.c: what has come of the last swaps of lock words, and how often a wait may double. */
+/* back_off.c: results of the last swaps of lock words, and how often a wait may double. */
 typedef struct BackOff
 {
 	uint32_t swaps;
@@ -95,7 +95,8 @@ struct TreeClient
 	BackOff back_off;
 	TreeShared *shared;
 	uint32_t slot;
-	uint64_t doubt;     /* bit per memory node: its channel is in doubt, nothing more goes there */
+	uint64_t
+		doubt; /* bit per memory node: its channel has an indeterminate chain, nothing more is sent there */
 	uint64_t leaf_sums; /* bit per memory node: its leaves carry sums, client_leaf_sums() */
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
 	uint64_t silence;   /* options.silence points here, if not to the caller's */
@@ -127,7 +128,7 @@ struct TreeClient
 typedef struct NodeReserve
 {
 	uint32_t count;
-	bool wanted; /* this handle has split such nodes: taking one ahead pays */
+	bool wanted; /* this handle has split such nodes, so that one is reserved ahead */
 	uint64_t pointers[RESERVE_NODES];
 	uint64_t generations[RESERVE_NODES];
 } NodeReserve;
@@ -193,7 +194,7 @@ extern const uint64_t *client_leaf_sums(TreeClient *client);
 extern TreeStatus client_fabric_fail(TreeClient *client, uint32_t memory_node, FabricStatus status);
 /* The same for a memory node that is not to be used now, or cannot be connected to: TREE_UNREACHABLE. */
 extern TreeStatus client_away(TreeClient *client, uint32_t memory_node);
-/* The same for one that lets itself be reset and answers nothing: `what` the chains were. */
+/* The same for one whose channel can be reset, but which answers nothing: `what` names the chains. */
 extern TreeStatus client_unanswered(TreeClient *client, uint32_t memory_node, const char *what);
 /* Tries that others' work has made void, in a row: they say nothing of the tree.  All zero: none yet. */
 typedef struct Outrun
@@ -224,7 +225,7 @@ client_now_us(const TreeClient *client)
 	return client->options.environment.now_us(client->options.environment.argument);
 }
 
-/* An answer has come, or nobody waits any more. */
+/* An answer has come, or no process waits any more. */
 static inline void
 client_silence_ends(TreeClient *client)
 {
@@ -276,7 +277,7 @@ access_endpoint(TreeClient *client, uint32_t memory_node)
 	return access_connect(client, memory_node);
 }
 
-/* fabric_execute(), fabric_post() and fabric_wait(), of which the client's environment is told in a build for tests. */
+/* fabric_execute(), fabric_post() and fabric_wait(), as crash points in builds for tests. */
 #ifdef SHERMAN_PRODUCTION
 static inline FabricStatus
 crash_point_execute(const TreeClient *client, FabricEndpoint *endpoint, FabricOp *ops, int count)
@@ -311,33 +312,36 @@ extern FabricStatus step_wait(const TreeClient *client, FabricEndpoint *endpoint
 #endif
 
 /*
- * Executes a chain on one memory node and counts it. Must not be used while the node is in doubt
- * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node in doubt, calls
- * access_settle(), and returns TREE_RETRY if the doubt is over (a prefix of the chain was applied and all of
- * its locks are still as they were), else TREE_UNREACHABLE or TREE_FENCED.
+ * Executes a chain on one memory node and counts it. Must not be used while a chain to the node is indeterminate
+ * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node so, calls access_settle(), and
+ * returns TREE_RETRY if that has reset the channel (a prefix of the chain was applied and all of its locks are still
+ * as they were), else TREE_UNREACHABLE or TREE_FENCED.
  */
 extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count); /* replicas.c */
-/* The same, for a chain that is what it seems: at this memory node, and nowhere else (replicas.c). */
+/* The same, for a chain that goes to this memory node and nowhere else (replicas.c). */
 extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
- * As access_execute(), for a chain that may be done again when it was lost, as nothing in it depends on what
- * was there: TREE_RETRY is not returned. `what` such chains are is said of them when they are not answered.
+ * As access_execute(), for a chain that may be done again when it was lost, as nothing in it depends on earlier
+ * contents: TREE_RETRY is not returned. `what` names such chains in the error when they are not answered.
  */
 extern TreeStatus access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what);
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
-/* A chain was lost: the doubt is ended, as access_execute() does, and its status returned. */
+/* A chain was lost: resets the channel, as access_execute() does, and returns its status. */
 extern TreeStatus access_lost(Tree *tree, uint32_t memory_node);
 /* Counts one chain that was posted. */
 extern void access_count_chain(Tree *tree, const FabricOp *ops, int count);
 /* Passes less than READ_BOUND_US without sleeping. */
 extern void access_pause(const TreeClient *client, uint64_t microseconds);
-/* TREE_UNREACHABLE, for an earlier chain is in doubt. */
+/* TREE_UNREACHABLE, because an earlier chain is indeterminate. */
 extern TreeStatus access_doubt(TreeClient *client, uint32_t memory_node);
 /* TREE_DAMAGED, for this node is whole and makes no sense (shape.c). */
 extern TreeStatus access_damaged(Tree *tree, uint64_t pointer);
 /* TREE_DAMAGED, for a walk along right links comes to this node again. */
 extern TreeStatus access_ring(Tree *tree, uint64_t pointer);
-/* A memory node that may be written to now: connected, not in doubt, not about to end. TREE_UNREACHABLE. */
+/*
+ * A memory node that may be written to now: connected, without an indeterminate chain, not draining.
+ * TREE_UNREACHABLE.
+ */
 extern TreeStatus place_is_ready(TreeClient *client, uint32_t memory_node);
 /* The capabilities of a memory node that is connected. */
 extern const FabricCapabilities *access_capabilities(const TreeClient *client, uint32_t memory_node);
@@ -345,19 +349,19 @@ extern const FabricCapabilities *access_capabilities(const TreeClient *client, u
 /* ---- node_read.c: reads ---- */
 
 /*
- * Reads a node without a lock and believes it: repeats torn reads with back-off, in the end under the lock.
- * TREE_RETRY: not the node expected (stale pointer). TREE_DAMAGED. `level` >= 0 is demanded (TREE_RETRY otherwise), -1:
- * any. `image` has room for tree_node_bytes() of that level (any: NODE_MAX_BYTES); it may be client->image.
+ * Reads a node without a lock and validates it: repeats torn reads with back-off, in the end under the lock.
+ * TREE_RETRY: not the node expected (stale pointer). TREE_DAMAGED. `level` >= 0 is demanded (TREE_RETRY otherwise),
+ * -1: any. `image` has room for tree_node_bytes() of that level (any: NODE_MAX_BYTES); it may be client->image.
  */
 extern TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image);
 
-/* The same of a node that may make no sense (shape.c): for check.c, which says what is wrong with it. */
+/* The same for a node whose content may make no sense (shape.c): for check.c, which reports what is wrong with it. */
 extern TreeStatus access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image);
 
 /*
- * READs of up to READ_AHEAD_MAX leaves, that are under way together: one chain, or a wave of chains to all of their memory nodes.
- * verdicts[i] is node_check() of each, and NODE_STALE for a node that is not a leaf (the root). Each image has room for
- * tree_node_bytes(pointer, 0). A wave that is lost makes torn reads of what it was for.
+ * READs of up to READ_AHEAD_MAX leaves, in flight together: one chain, or a wave of chains to all of their memory
+ * nodes. verdicts[i] is node_check() of each, and NODE_STALE for a node that is not a leaf (the root). Each image has
+ * room for tree_node_bytes(pointer, 0). Leaves whose wave was lost count as torn.
  */
 extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *const *images,
                                      NodeVerdict *verdicts);
@@ -378,25 +382,24 @@ extern TreeStatus access_read_overflow(Tree *tree, const OverflowReference *refe
 /* ---- replicas.c: trees that have each node twice; doc/internals/replicas.md ---- */
 
 /*
- * A chain of a tree with copies.  While both are good, WRITEs go to the copy first, and are awaited; then the
- * chain goes where it is to go.  Once the copy stands in for the home, the chain goes to the copy's place
- * instead.  As access_execute().
+ * A chain of a tree with a replica. While both are valid, WRITEs go to the replica first, and are awaited; then the
+ * chain is executed at home. Once the replica has replaced the home, the chain goes to the replica instead. As
+ * access_execute().
  */
 extern TreeStatus replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
- * Before a word is locked, as no call can be made under it: all that a write of this node or block will need
- * is at hand.
+ * Prepares a write of this node or block before its word is locked, as no call can be made under a lock.
  */
 extern TreeStatus replicas_prepare(Tree *tree, uint64_t pointer);
 /*
- * Under the node's lock: of a chain that was lost any part may have landed at home, and all of it at the
- * copy. Writes the node, as it is at home, over its copy. Nothing else may be written again: other nodes of
- * the chain may be linked by now, and others' to lock.
+ * Under the node's lock: of a chain that was lost any part may have taken effect at home, and all of it at the
+ * replica. Writes the node, as it is at home, over its replica. No other node of the chain may be written again: it
+ * may be linked by now, and be another process's to lock.
  */
 extern TreeStatus replicas_restore(Tree *tree, uint64_t pointer, uint32_t bytes);
 /*
- * The memory node that is asked about what is said to be at `memory_node`, and the one that new nodes are
- * taken from.
+ * The memory node that serves pointers to `memory_node` (its replica, once that has replaced it), and that new nodes
+ * are taken from.
  */
 extern uint32_t replicas_place(const Tree *tree, uint32_t memory_node);
 extern uint32_t replicas_source(const Tree *tree);
@@ -418,8 +421,9 @@ tree_source(const Tree *tree, uint32_t wish)
 }
 
 /*
- * A walk along right links, which comes to an end where they do not go round.  In one epoch of the tree no node is met twice:
- * so the walk remembers one of those that it has met, a later one each time it has gone on twice as far (Brent).
+ * A walk along right links, which detects a circle of links. In one epoch of the tree no node is visited twice: so
+ * the walk remembers one node that it has visited, and a later one each time that it has gone on twice as far
+ * (Brent's algorithm).
  */
 typedef struct RightWalk
 {
@@ -453,8 +457,9 @@ extern bool critical_same_epoch(const Tree *tree, const TreeLeafSeen *leaf);
 /* No call of this client is in progress any more but the outer ones of them, whatever was jumped out of. */
 extern void critical_reset(TreeClient *client, int sections);
 /*
- * Closes the barrier, from inside an outermost call: true if from now on this is the only call in progress on the tree in the
- * instance.  Interrupts are held until barrier_open(). False: somebody took too long, or closed it before; it is as it was.
+ * Closes the barrier, from inside an outermost call: true if from now on this is the only call in progress on the
+ * tree in the instance. Interrupts are held until barrier_open(). False: a process took too long, or has closed it
+ * before; nothing has changed.
  */
 extern bool barrier_close(Tree *tree);
 /* Opens what this client has closed, if anything. */
@@ -466,12 +471,12 @@ extern void barrier_next_epoch(Tree *tree);
 typedef struct LockHandle
 {
 	uint32_t memory_node; /* as the node's pointer names it */
-	uint32_t place;       /* where the word is: the same, or the one that stands in for it (replicas.c) */
-	uint32_t index;       /* lock word */
-	uint64_t word;        /* what we wrote there */
-	uint32_t handovers;   /* since the word was won by compare-and-swap */
+	uint32_t place;     /* where the word is: the same, or the replica's that has replaced it (replicas.c) */
+	uint32_t index;     /* lock word */
+	uint64_t word;      /* what we wrote there */
+	uint32_t handovers; /* since the word was won by compare-and-swap */
 	bool held;
-	bool redo; /* what is to be written has a redo image: lock_rewrite_ops() */
+	bool redo; /* the chain has a redo image: lock_rewrite_ops() */
 } LockHandle;
 
 /*
@@ -486,11 +491,12 @@ extern TreeStatus lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, ui
                                 LockHandle *lock);
 
 /*
- * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's
- * memory node), then the unlock by checked COMPARE_SWAP; or, if a local process waits and the bound is not
- * reached, the writes alone, and after their acknowledgment handover with `after` (the node's image as it now
- * is, NULL = without image). Writes with a redo image end by another word in either case: that tells the memory node that they
- * are through. TREE_RETRY: doubt was settled, the lock is released, a prefix of the writes was applied: begin anew.
+ * Writes and releases in one chain: `writes` (room for one operation more at the end, all on the hold's memory node),
+ * then the unlock by checked COMPARE_SWAP; or, if a local process waits and the bound is not reached, the writes
+ * alone, and after their acknowledgment handover with `after` (the node's image as it now is, NULL = without image).
+ * Writes with a redo image change the word in either case: so the memory node sees that they are complete.
+ * TREE_RETRY: the chain was indeterminate and is settled, the lock is released, and a prefix of the writes was
+ * applied: begin anew.
  */
 extern TreeStatus lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count,
                                          uint64_t pointer, const uint64_t *after, uint32_t bytes);
@@ -512,8 +518,8 @@ extern int lock_rewrite_ops(Tree *tree, LockHandle *lock, uint64_t pointer, cons
                             uint32_t bytes, FabricOp *ops);
 
 /*
- * Whether nobody holds the node's word, not even one who left it in doubt: then nothing that was written under it can land
- * any more. As access_execute().
+ * Whether no process holds the node's word, not even as a leaked lock: then no WRITE under it can take effect any
+ * more. As access_execute().
  */
 extern TreeStatus lock_is_free(Tree *tree, uint64_t pointer, bool *free);
 
@@ -526,9 +532,12 @@ lock_entry_number(const TreeClient *client, uint32_t memory_node, uint32_t index
 	return (uint64_t) memory_node * client->shared->options.lock_words + index;
 }
 
-/* A process leaves: dequeues itself, passes on what was handed to it, finishes holds in doubt if it can. */
+/*
+ * Ends a process's part in locking: dequeues it, passes on a lock that was handed to it, and frees leaked locks if
+ * possible.
+ */
 extern TreeStatus lock_leave(TreeClient *client);
-/* The memory node's words of this instance were freed by fencing: so are entries whose owners have left them in doubt. */
+/* The memory node's words of this instance were freed by fencing: frees the entries of leaked locks, too. */
 extern void lock_node_fenced(TreeClient *client, uint32_t memory_node);
 extern size_t lock_shared_bytes(const TreeSharedOptions *options);
 extern void lock_shared_initialize(void *memory, const TreeSharedOptions *options);
@@ -543,7 +552,7 @@ typedef struct ChildChoice
 	uint32_t level;  /* of the node that was searched */
 	uint32_t index;  /* of the child in it */
 	uint64_t child;  /* pointer with stamp hint */
-	uint64_t low[8]; /* separators around the child, as bytes: what its fences should be */
+	uint64_t low[8]; /* separators around the child, as bytes: the expected fences */
 	uint64_t high[8];
 	bool bound_below; /* the bound is below the node's low fence: stale path */
 	bool bound_above; /* the bound is not below the node's high fence: go right */
@@ -569,8 +578,8 @@ extern bool node_search_inner(const NodeGeometry *g, const uint64_t *node, const
                               uint32_t *first, uint32_t *last);
 
 /*
- * The child for the bound as far as integers tell, fences included; false: they do not.  `node` may be shared memory, or of any
- * bytes.
+ * The child for the bound if integers decide, fences included; false: they do not. `node` may be shared memory, and
+ * of any content.
  */
 extern bool node_find_child(const NodeGeometry *g, const uint64_t *node, const TreeBound *bound,
                             ChildChoice *choice);
@@ -585,15 +594,15 @@ extern void node_child_choice(const NodeGeometry *g, const uint64_t *node, uint3
 /* A consistent private copy of a cached node; TREE_NOT_FOUND. */
 extern TreeStatus cache_copy(Tree *tree, uint64_t pointer, uint64_t *copy);
 /*
- * Puts a believed image in, newest generation wins; `parent` 0 for the root: a child is kept only under its
- * cached parent.
+ * Puts a validated image into the cache; the newest generation wins. `parent` 0 for the root: a child is cached only
+ * below its cached parent.
  */
 extern void cache_put(Tree *tree, uint64_t pointer, uint64_t parent, const uint64_t *image);
 extern void cache_drop(Tree *tree, uint64_t pointer);
 extern void cache_drop_tree(TreeShared *shared, uint64_t tree);
 /*
- * A merge has taken this node out of the tree, or put others into it, of whatever level: neither its image nor pointers to it are
- * believed that were read before.  With the barrier closed, and the epoch raised.
+ * A merge has taken this node out of the tree, or merged others into it, on any level: earlier images of it and
+ * pointers to it are not used any more. With the barrier closed, and the epoch raised.
  */
 extern void cache_touched(Tree *tree, uint64_t pointer);
 
@@ -614,7 +623,7 @@ extern void state_shared_reset(void *memory);
 /* The tree's state: found or made; a reference is held until state_put(). NULL: too many trees in use. */
 extern TreeState *state_get(TreeClient *client, uint64_t tree);
 extern void state_put(TreeClient *client, TreeState *state);
-/* The tree is gone: its state, and what it remembers, is room for others' when the last handle is closed. */
+/* The tree is gone: its state, with all that it holds, is reused once the last handle is closed. */
 extern void state_drop(TreeShared *shared, uint64_t tree);
 extern TreeCounters *state_counters(TreeState *state);
 /* Estimates (relaxed): inserts and splits add by tree_count_flush(), bulk load and vacuum by themselves. */
@@ -628,13 +637,13 @@ extern void state_split_ends(TreeState *state);
 extern bool state_splits(const TreeState *state);
 /* The tree's epoch in this instance: never the same again once it was raised. */
 extern uint64_t state_epoch(const TreeState *state);
-/* The epoch since which the tree has this state: of what was cached before nothing is believed. */
+/* The epoch in which the tree's state was made: nothing that was cached before it is used. */
 extern uint64_t state_first_epoch(const TreeState *state);
 extern void state_next_epoch(TreeClient *client, TreeState *state);
 /*
- * Copies of a tree, as the instance knows them.  A doubt: writes under a lock may have landed at the copy
- * alone, and the lock is given up; stranded: the same if the memory node of the lock, which is closed, comes
- * back.  Doubts are counted, so that who settles them knows whether one has come meanwhile.
+ * The replica of a tree, as the instance knows it. A doubt: WRITEs under a lock that was given up may have taken
+ * effect at the replica alone. A leaked lock becomes a doubt if its memory node, which is closed, comes back. Doubts
+ * are counted, so that the process that settles them sees whether another one has come meanwhile.
  */
 extern void state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState replicas, bool doubt);
 extern TreeReplicaState state_replicas(const TreeState *state);
@@ -643,13 +652,13 @@ extern void state_replicas_set(TreeState *state, TreeReplicaState replicas);
 extern void state_replicas_doubt(TreeShared *shared, uint64_t tree);
 extern void state_replicas_strand(TreeShared *shared, uint64_t tree);
 /*
- * A memory node comes back with what it had, and was fenced: no chain of before can land there any more, and what was stranded
- * is in doubt.
+ * A memory node has come back with its memory, and was fenced: no earlier chain can take effect there any more, and
+ * leaked locks there become doubts.
  */
 extern void state_node_fenced(TreeShared *shared, uint32_t node);
 /*
- * A chain of the tree's may have landed at the memory node, or may land until that is fenced: as long the state is not given
- * away (state_table.c).  Before the handle is closed that executed it.
+ * Notes that a chain of the tree is indeterminate at the memory node; until that is fenced the tree's state is not
+ * reused (state_table.c). Before the handle is closed that executed it.
  */
 extern void state_leave_unsettled(TreeState *state, uint32_t node);
 /* How many doubts there were, and whether the last of them is not settled. */
@@ -671,9 +680,9 @@ extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level
 /* Gives back a node that was never linked. */
 extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 /*
- * freed.c: nodes that nobody can reach any more, kept for the next ones of their kind.  freed_put() gives one away, whose last
- * generation is known; a failure loses it until REINDEX.  freed_take(): TREE_NOT_FOUND, there is none.  freed_choose(): the
- * memory node to take one from: the one asked for, or where it has none the one that has most, before the tree grows.
+ * freed.c: nodes that no process can reach any more, kept for reuse. freed_put() adds one, whose last generation is
+ * known; a failure loses it until REINDEX. freed_take(): TREE_NOT_FOUND, there is none. freed_choose(): the memory
+ * node to take one from: the one asked for, or where it has none the one that has most, before the tree grows.
  */
 extern TreeStatus freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 extern uint32_t freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level);
@@ -690,8 +699,8 @@ extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, ui
 /* Looks for free nodes there, before another chunk is taken: how many bytes it has found. */
 extern uint64_t reclaim_some(Tree *tree, uint32_t memory_node);
 /*
- * Before nodes of this incarnation may look free: what was not looked through until now never will be.  Waits a while for who
- * looks at a piece.  False: somebody still does.
+ * To be called before this incarnation frees nodes: ends the search; what was not examined by now never will be.
+ * Waits a while for a process that examines a piece. False: one still does.
  */
 extern bool reclaim_end(Tree *tree);
 
@@ -734,8 +743,9 @@ typedef struct Path
 extern TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path);
 
 /*
- * The same to a leaf for a lookup, through the cache; where that ends the memory node may be asked for the rest (offload.h): then
- * path->parents are not known.  *brought: `leaf` is an image of the leaf, good by itself, whose fences nobody has looked at.
+ * The same to a leaf for a lookup, through the cache; where that ends the memory node may be called for the rest
+ * (offload.h): then path->parents are not known. *brought: `leaf` is a valid image of the leaf, whose fences are not
+ * checked yet.
  */
 extern TreeStatus search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf,
                                  bool *brought);
@@ -753,7 +763,7 @@ extern TreeStatus search_inner(Tree *tree, const uint64_t *node, const TreeBound
  */
 extern TreeStatus search_images(Tree *tree, const uint64_t *const *cells, int count, const uint8_t **images);
 
-/* As search_compare(), with the overflow key, if there is one, at hand in `image`. */
+/* As search_compare(), with the overflow key, if there is one, in `image`. */
 extern int search_compare_image(Tree *tree, const TreeBound *bound, const uint64_t *cell, bool separator,
                                 const uint8_t *image);
 
@@ -782,7 +792,7 @@ extern TreeStatus search_separator_bound(Tree *tree, const uint64_t *separator, 
 
 /* ---- back_off.c ---- */
 
-/* Waits before swap number `attempt` of a word, which somebody else had so far; nothing is held. */
+/* Waits before swap number `attempt` of a word that another instance had so far; nothing is held. */
 extern void back_off_wait(TreeClient *client, int attempt);
 /* A swap was won or lost. */
 extern void back_off_count(TreeClient *client, bool lost);
@@ -802,7 +812,10 @@ extern void speculate_shared_reset(TreeShared *shared);
 extern size_t leaf_cache_shared_bytes(const TreeSharedOptions *options);
 extern void leaf_cache_shared_initialize(void *memory, const TreeSharedOptions *options);
 extern void leaf_cache_shared_reset(TreeShared *shared);
-/* As access_read_node() of a leaf, and access_read_leaves(), for lookups and scans: what is kept is not read. */
+/*
+ * As access_read_node() of a leaf, and access_read_leaves(), for lookups and scans: leaves in the leaf cache are not
+ * read.
+ */
 extern TreeStatus leaf_cache_read(Tree *tree, uint64_t pointer, uint64_t *leaf);
 extern TreeStatus leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, int count,
                                          uint64_t *const *images, NodeVerdict *verdicts);
@@ -826,7 +839,7 @@ extern void leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t
 extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes);
 /* He is about to give the entry up: the writes, if there were any, have landed or never will.  entry_release() and entry_pass() do that. */
 extern void leaf_cache_write_ends(const TreeClient *client, uint64_t entry);
-/* No image of a leaf of this memory node is believed any more. */
+/* Images of leaves of this memory node are not used any more. */
 extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);
 
 /* ---- insert.c ---- */
@@ -888,14 +901,14 @@ typedef struct InnerCells
 	const uint64_t *cells[INNER_CELLS_MAX + 1];
 } InnerCells;
 
-/* A split: where it cuts, and what it made. */
+/* A split: its cut, and the nodes that it made. */
 typedef struct Split
 {
 	uint32_t cut;                   /* in: cells[0, cut) go left */
 	uint64_t separator[LINE_WORDS]; /* in */
 	FabricOp ops[SPLIT_CHAIN_OPS];  /* in: what goes first in the chain */
 	int count;                      /* in: their number */
-	bool root;                      /* out: the root was split, no parent is owed anything */
+	bool root;                      /* out: the root was split, so that no downlink is to be inserted */
 	uint64_t left;                  /* out */
 	uint64_t right;                 /* out */
 } Split;
@@ -918,8 +931,8 @@ extern void split_announce(Tree *tree, uint64_t pointer, const Split *split);
 extern void leaf_split_announce(Tree *tree, uint64_t from, uint64_t to);
 extern void split_over(Tree *tree, TreeStatus status);
 /*
- * Whether the reserve has the nodes that a split of this node takes.  If not, the lock is released for
- * reserve_fill(): once for each handle, as from then on one is kept ahead.
+ * Whether the reserve has the nodes that a split of this node takes. If not, the lock is released for reserve_fill():
+ * once for each handle, as from then on one is reserved ahead.
  */
 extern bool split_reserved(Tree *tree, uint64_t pointer, uint32_t level);
 
@@ -928,7 +941,7 @@ extern bool split_reserved(Tree *tree, uint64_t pointer, uint32_t level);
  * nothing is held.
  */
 extern TreeStatus reserve_fill(Tree *tree, uint32_t level, uint32_t count);
-/* Takes a node ahead if the handle has split such nodes; a failure will be met when one is needed. */
+/* Reserves a node if the handle has split such nodes; a failure will be reported when one is needed. */
 extern void reserve_keep(Tree *tree, uint32_t level);
 /* Takes one out of the reserve, which holds one. */
 extern void reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
@@ -938,9 +951,9 @@ extern TreeStatus spare_fill(Tree *tree, uint32_t count);
 extern void spare_take(Tree *tree, uint64_t *pointer, uint64_t *generation);
 
 /*
- * Posts the separator between `left` and its right sibling `right`, both of `level`, to their parent on level
- * + 1: idempotent. Nothing is held, nothing owed to the caller. `path` (may be NULL) says where the
- * parent may be. What fails is owed still and found again by the next who moves right there.
+ * Inserts the downlink of `right`, the right sibling of `left`, both on `level`, with the separator between the two,
+ * into their parent on level + 1: idempotent. Nothing is held. `path` (may be NULL) says where the parent may be. If
+ * it fails the split stays incomplete, and the next writer that moves right there completes it.
  */
 extern TreeStatus downlink_insert(Tree *tree, uint32_t level, uint64_t left, const uint64_t *separator,
                                   uint64_t right, const Path *path);
@@ -963,14 +976,15 @@ extern uint64_t redo_sum(const RedoHeader *header, const void *image);
 /* ---- rewrite.c ---- */
 
 /*
- * Makes the next generation of the leaf in the image `old`, with what leaf_keeps() of it, in `node`. Returns how many entries that
- * are. `old` is read until then.
+ * Makes in `node` the next generation of the leaf in the image `old`, with the cells that leaf_keeps() accepts.
+ * Returns the number of entries. `old` is read until then.
  */
 extern uint32_t leaf_rewrite_image(const NodeGeometry *g, uint64_t pointer, const uint64_t *old,
                                    uint64_t *node);
 /*
- * Writes the locked leaf anew with what leaf_keeps() of `old`, the client's image as it was or changed by the caller, and releases it.
- * *live counts the entries. Blocks of images that are not referred to any more are given back.
+ * Rewrites the locked leaf with those cells of `old` that leaf_keeps() accepts, and releases it; `old` is the
+ * client's image, perhaps changed by the caller. *live: the number of entries. Overflow blocks that are not referred
+ * to any more are given back.
  */
 extern TreeStatus leaf_rewrite(Tree *tree, LockHandle *lock, uint64_t pointer, const uint64_t *old,
                                uint32_t *live);

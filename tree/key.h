@@ -2,10 +2,10 @@
  * key.h
  *		Keys of entries, how a tree stores them, and places between them.
  *
- * Order of entries: (leading bit, normalized key, rest of the key as the comparator says, TID).  Every entry
- * is distinct by its TID.  Integers decide as far as the normalized key reaches; the comparator, which is the
- * caller's code and may jump out of the tree (ereport), is only ever called while no lock is held and nothing
- * is in doubt, and on private memory.
+ * Order of entries: (leading bit, normalized key, rest of the key as the comparator says, TID). Every entry is
+ * distinct by its TID. Integers decide as far as the normalized key reaches; the comparator, which is the caller's
+ * code and may jump out of the tree (ereport), is only called while no lock is held and nothing is indeterminate, and
+ * on private memory.
  */
 #ifndef SHERMAN_KEY_H
 #define SHERMAN_KEY_H
@@ -43,7 +43,8 @@ typedef struct TreeKey
 	uint16_t offset;      /* heap TID, 1..4095; 0 with block 0 sorts below all TIDs */
 	uint64_t
 		norm[TREE_NORM_WORDS]; /* normalized key: unsigned words, most significant first; unused ones 0 */
-	const uint8_t *image;      /* the stored key, opaque to the tree; owner: whoever filled the struct */
+	const uint8_t
+		*image; /* the stored key, opaque to the tree; memory of the caller that filled the struct */
 } TreeKey;
 
 /*
@@ -61,9 +62,9 @@ typedef struct TreeBound
 } TreeBound;
 
 /*
- * Compares the bound's columns with an entry's or a cut separator's: < 0, 0, > 0 as the bound is before, ties
- * with, or is behind it.  Of a cut entry only columns that its normalized key holds whole can be compared;
- * the rest ties.  May jump (ereport); then the scan or insert is over, and nothing is held.
+ * Compares the bound's columns with an entry's or a cut separator's: < 0, 0, > 0 if the bound is before it, ties with
+ * it, or is behind it. Of a cut entry only columns that its normalized key holds whole can be compared; the rest
+ * ties. May jump (ereport); then the scan or insert is over, and nothing is held.
  */
 typedef int (*TreeCompare)(void *argument, const TreeBound *bound, const TreeKey *entry);
 

@@ -1,6 +1,6 @@
 /*
  * proxy.h
- *		The fabric's connection workers, for am/: whoever runs the tree's clients runs their workers, too.
+ *		The fabric's connection workers, for am/, which runs the tree's clients and their workers.
  */
 #ifndef SHERMAN_TREE_PROXY_H
 #define SHERMAN_TREE_PROXY_H

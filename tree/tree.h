@@ -2,8 +2,8 @@
  * tree.h
  *		The index: a B-link tree whose nodes live in the memory of memory nodes.
  *
- * This is the header that am/, the tests and the benchmarks include, with key.h and client.h.  tree/README tells
- * the algorithm; node.h the layout.  Nothing here prints, exits, jumps or uses PostgreSQL; every call returns a
+ * This is the header that am/, the tests and the benchmarks include, with key.h and client.h. tree/README has the
+ * algorithm, node.h the layout. Nothing here prints, exits, jumps or uses PostgreSQL; every call returns a
  * TreeStatus, and tree_detail() holds one line about the last error.
  */
 #ifndef SHERMAN_TREE_H
@@ -31,11 +31,11 @@ typedef struct TreeRecord
 	TreeFormat format;
 	uint64_t bytes; /* of extents */
 	uint32_t extents;
-	/* The first epoch whose leaves may be in doubt still, 0 = none are: those that see to them find the tree by it. */
+	/* The first epoch whose leaves may still be unverified; 0 = none. The healer finds trees by it. */
 	uint32_t unverified_epoch;
 	/*
-	 * For each memory node that the tree has extents on, or may have soon, what tree_node_open() called its
-	 * memory; else 0.
+	 * For each memory node that the tree has extents on, or may have soon, the identity of its memory as
+	 * tree_node_open() has it; else 0.
 	 */
 	uint64_t members[TREE_MAX_NODES];
 } TreeRecord;
@@ -45,9 +45,9 @@ extern uint32_t tree_home(uint64_t root);
 
 #define TREE_RECORD_BROKEN 0x01u /* never to be used again: only its memory is waited for */
 #define TREE_RECORD_BUILT 0x02u  /* the build has ended */
-#define TREE_RECORD_HEALED 0x04u /* not kept; in a change: no leaf is in doubt */
+#define TREE_RECORD_HEALED 0x04u /* not stored; in a change: no leaf is unverified */
 #define TREE_RECORD_REPLICATED                                                                               \
-	0x08u /* in tree_create(): each node shall have a copy at another memory node */
+	0x08u /* in tree_create(): the tree is to have a replica at another memory node */
 /* The number of the memory node that has the copies, and 1; 0: there are none. */
 #define TREE_RECORD_REPLICA_SHIFT 16
 #define TREE_RECORD_REPLICA_MASK 0x3fu
@@ -148,18 +148,18 @@ typedef enum TreeReplicaState
 } TreeReplicaState;
 
 /*
- * To be called for each handle of a tree that was made with copies, before anything else, with what is on
- * durable record.  The instance knows the state from its first handle on, and no handle goes back to
- * TREE_REPLICAS_BOTH.  `doubt`: the copies may differ, as the instance before this one ended while it wrote.
- * TREE_NO_MEMORY, TREE_INVALID.
+ * Must be called for each handle of a tree that was made with a replica, before anything else, with the state on
+ * durable record. The instance knows the state from its first handle on, and no handle returns to TREE_REPLICAS_BOTH.
+ * `doubt`: the two may differ, as the instance before this one ended while it wrote. TREE_NO_MEMORY, TREE_INVALID.
  */
 extern TreeStatus tree_set_replica(Tree *handle, uint32_t node, TreeReplicaState state, bool doubt);
 extern TreeReplicaState tree_replicas_get(const Tree *handle);
 
 /*
- * Gives one of the two up, for all handles of the instance and for ever; that is on durable record already.
- * The copy (TREE_REPLICAS_FIRST): at any time.  The home (TREE_REPLICAS_SECOND): it is closed
- * (tree_node_close()), no process has been inside hold and resume since, and the copies are not in doubt.
+ * Gives one of the two up, for all handles of the instance and for ever; the caller has put that on durable record
+ * before. The replica (TREE_REPLICAS_FIRST): at any time. The home (TREE_REPLICAS_SECOND): only if it is closed
+ * (tree_node_close()), no process has been inside hold and resume since, and there is no doubt that the two are
+ * equal.
  */
 extern void tree_replicas_set(Tree *handle, TreeReplicaState state);
 
@@ -172,12 +172,13 @@ extern bool tree_replicas_in_doubt(const Tree *handle);
 extern bool tree_replicas_doubted(TreeShared *shared, uint64_t tree, bool returned);
 
 /*
- * Whether there is a doubt about trees that the instance has no state of any more, which counts for each such tree until it is kept
- * elsewhere; `lost` is then for tree_replicas_keep_doubts(), which is called when that is done for all trees.  One caller at a time.
+ * Whether there is a doubt about trees that the instance has no state of any more. It counts for each such tree until
+ * it is recorded elsewhere; then `lost` is passed to tree_replicas_keep_doubts(), once that is done for all trees.
+ * One caller at a time.
  */
 extern bool tree_replicas_lost_doubts(TreeShared *shared, uint64_t *lost);
 extern void tree_replicas_keep_doubts(TreeShared *shared, uint64_t lost);
-/* A doubt that was kept elsewhere is known there no more. */
+/* A doubt that was recorded elsewhere is not recorded there any more. */
 extern void tree_replicas_lose_doubt(TreeShared *shared);
 
 typedef struct TreeReplicaCounts
@@ -188,9 +189,9 @@ typedef struct TreeReplicaCounts
 } TreeReplicaCounts;
 
 /*
- * Compares each node with its copy, beside anything but merges, which wait for another time; with `repair`,
- * copies that differ are written anew, and then doubts that there were are settled.  As tree_check();
- * TREE_INVALID: not both are in use.
+ * Compares each node with its replica, at the same time as anything but merges, which are put off; with `repair`,
+ * replicas that differ are rewritten, and earlier doubts are settled. As tree_check(); TREE_INVALID: not both are in
+ * use.
  */
 extern TreeStatus tree_replicas_compare(Tree *handle, bool repair, TreeReplicaCounts *counts);
 
@@ -202,10 +203,9 @@ typedef struct TreeWalPosition
 } TreeWalPosition;
 
 /*
- * Inserts one entry; returns after the memory node's acknowledgment (I-P2).  The same (key image, TID) twice
- * is once: *hit tells it.  TREE_MEMORY_FULL, TREE_STOPPED, TREE_UNREACHABLE, TREE_FENCED, TREE_DAMAGED,
- * TREE_TIMED_OUT: then the entry is surely not there, or is there and harmless (UNREACHABLE after doubt was
- * not ended).
+ * Inserts one entry; returns after the memory node's acknowledgment (I-P2). Inserting the same (key image, TID) again
+ * adds nothing, and sets *hit. After TREE_MEMORY_FULL, TREE_STOPPED, TREE_UNREACHABLE, TREE_FENCED, TREE_DAMAGED,
+ * TREE_TIMED_OUT the entry is not there, or is there and harmless (UNREACHABLE, if a chain stayed indeterminate).
  */
 extern TreeStatus tree_insert(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, bool *hit);
 
@@ -218,9 +218,10 @@ extern TreeStatus tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t c
                                    const TreeWalPosition *wal);
 
 /*
- * What the caller of tree_insert_alone() permits.  begin() is called under the leaf's lock, once the leaf has shown that the
- * key is new; false: nothing is inserted.  After true end() is called when the lock is released, with the entry acknowledged or
- * not written.  Between the two neither the comparator nor any other hook runs.  Neither may wait, fail or jump away.
+ * Callbacks of tree_insert_alone(). begin() is called under the leaf's lock, once the leaf has shown that the key is
+ * new; if it returns false nothing is inserted. If it returns true, end() is called when the lock is released, with
+ * the entry acknowledged or not written. Between the two neither the comparator nor any other hook runs. Neither may
+ * wait, fail or jump away.
  */
 typedef struct TreePermit
 {
@@ -230,9 +231,9 @@ typedef struct TreePermit
 } TreePermit;
 
 /*
- * The same for a key of which there shall be one entry, at no cost more: *alone tells whether the leaf showed under its lock
- * that no other entry, dead-marked ones included, has its normalized key, so none has its key. If not, or if that cannot be
- * seen in one leaf, or if the permit (NULL: there is none) is not given, nothing is inserted.
+ * The same for a key that may have one entry only, at no extra cost: *alone is set if the leaf showed under its lock
+ * that no other entry, dead-marked ones included, has its normalized key, so that none has its key. If not, or if
+ * that cannot be seen in one leaf, or if the permit (NULL: there is none) is not given, nothing is inserted.
  */
 extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeWalPosition *wal,
                                     const TreePermit *permit, bool *hit, bool *alone);
@@ -259,7 +260,10 @@ typedef enum TreeDirection
 	TREE_BACKWARD
 } TreeDirection;
 
-/* Leaves that a scan which several processes share reads ahead at once; it starts with 1 and doubles, and one by itself goes on doubling. */
+/*
+ * The most leaves that a scan shared by several processes reads ahead at once; it starts with 1 and doubles. A scan
+ * of one process goes on doubling.
+ */
 #define TREE_PREFETCH_MAX 8
 
 /* Entries in one batch at most: cells of a leaf, postings counted by TIDs. */
@@ -384,11 +388,11 @@ typedef struct TreeScanPosition
 } TreeScanPosition;
 
 /*
- * For one scan done by several processes, each with a TreeScan of its own.  Who may go on with it takes
- * what the next chain reads, one leaf to TREE_PREFETCH_MAX, for itself: tree_scan_next() then returns these
- * leaves' entries and no others before its TREE_END, while *behind lets another process go on behind them
- * already.  So each entry comes once, from one of them, and to each of them in order.  To be called after
- * tree_scan_seek(), which begins the scan, or tree_scan_resume().  Calls the comparator.
+ * For one scan done by several processes, each with a TreeScan of its own. The process whose turn it is takes the
+ * leaves that the next chain reads, one to TREE_PREFETCH_MAX, for itself: tree_scan_next() then returns these leaves'
+ * entries and no others before its TREE_END, while *behind lets another process go on behind them already. So each
+ * entry comes once, from one of them, and to each of them in order. To be called after tree_scan_seek(), which begins
+ * the scan, or tree_scan_resume(). Calls the comparator.
  */
 extern TreeStatus tree_scan_take(TreeScan *scan, TreeScanPosition *behind);
 
@@ -405,7 +409,7 @@ extern TreeStatus tree_scan_resume(TreeScan *scan, TreeDirection direction, cons
  */
 extern TreeStatus tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key);
 
-/* What a TreeKey tells of an entry, where the scan has it. */
+/* The fields of a TreeKey for an entry, in the scan's own memory. */
 typedef struct TreeKeyView
 {
 	const uint64_t *norm; /* the format's norm_bytes, as TreeKey.norm */
@@ -489,16 +493,17 @@ extern void tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool a
 extern bool tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf);
 
 /* ------------------------------------------------------------------------------------------------
- * Healing: leaves whose WAL positions are not proven are looked at entry by entry, and then they are like others.
+ * Healing: the entries of unverified leaves, whose WAL positions are not proven, are looked up one by one; then the
+ * leaves are verified.
  */
 
 /* tree_scan_next() returns such leaves also when they have no entries, until the scan is given back or closed. */
 extern void tree_scan_unverified(TreeScan *scan, bool wanted);
 
 /*
- * Every entry of the leaf that was read was looked at: those in `gone` have no row and go, the others stay, and the leaf gets
- * the WAL position as if they all had been added by then. What was added since is not touched.  *healed: false if it has another
- * generation by now, or leaves have left the tree since, and nothing was done. As tree_insert().
+ * Every entry of the leaf that was read has been looked up: those in `gone` have no row and are removed, the others
+ * stay, and the leaf gets the WAL position `wal`. Entries that were added since are not touched. *healed: false if it
+ * has another generation by now, or leaves have left the tree since, and nothing was done. As tree_insert().
  */
 extern TreeStatus tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int count,
                                  const TreeWalPosition *wal, bool *healed);
@@ -548,25 +553,25 @@ extern TreeStatus tree_merge_open(Tree *handle, const TreeVacuum *vacuum, TreeMe
 extern TreeStatus tree_merge_next(TreeMerge *merge, TreeMergeCounts *counts);
 extern void tree_merge_close(TreeMerge *merge);
 /*
- * Looks at a piece of what earlier incarnations of this instance have taken from the tree's extents, and keeps what of it is
- * free for the next nodes; adds to *bytes how much that is.  TREE_END: nothing is left to look at, or the instance is
- * not alone; in each incarnation a place is looked at once, if it is before the first merge.  TREE_UNREACHABLE and others: a
- * later call goes on there.  A tree that needs another chunk looks for some by itself.
+ * Examines a piece of the memory in the tree's extents that earlier incarnations of this instance have taken, and
+ * keeps what is free for new nodes; adds its size to *bytes. TREE_END: nothing is left to examine, or the instance is
+ * not alone; in each incarnation a place is examined once, and only before the first merge. TREE_UNREACHABLE and
+ * others: a later call continues there. A tree that needs another chunk examines some pieces by itself.
  */
 extern TreeStatus tree_reclaim_next(Tree *handle, uint64_t *bytes);
 /* Bytes of nodes that wait to be used again. */
 extern uint64_t tree_freed_bytes(const Tree *handle);
 
 /* ------------------------------------------------------------------------------------------------
- * Bulk load of an empty tree that nobody else uses yet, in key order. A process that dies in it leaves a tree that is good
- * for being dropped only: its root may be torn.
+ * Bulk load of an empty tree that no other process uses yet, in key order. A process that dies in it leaves a tree
+ * that can only be dropped: its root may be torn.
  */
 typedef struct TreeBulk TreeBulk;
 
 extern TreeStatus tree_bulk_open(Tree *handle, const TreeWalPosition *wal, TreeBulk **bulk);
 /* Keys strictly ascending in (key, TID). */
 extern TreeStatus tree_bulk_add(TreeBulk *bulk, const TreeKey *key);
-/* Writes what is left, the inner levels and, last, the root. The bulk is gone in any case. */
+/* Writes the remaining leaves, the inner levels and, last, the root. The bulk is freed in any case. */
 extern TreeStatus tree_bulk_finish(TreeBulk *bulk);
 extern void tree_bulk_abandon(TreeBulk *bulk);
 
@@ -586,12 +591,13 @@ typedef struct TreeStatistics
 } TreeStatistics;
 
 /*
- * Estimates nodes, height and entries from the shared tree state, without a control call: an instance's first one reads the root and
- * the way to a leaf, and later ones only what the cache has not of the way to the first leaf.  extent_bytes is 0 as long as no call
- * has told it to this instance.  TREE_UNREACHABLE, TREE_FENCED, TREE_STOPPED, TREE_TIMED_OUT, TREE_DAMAGED.
+ * Estimates nodes, height and entries from the shared tree state, without a control call: an instance's first one
+ * reads the root and the nodes down to a leaf, and later ones only those nodes to the first leaf that are not cached.
+ * extent_bytes is 0 until a call has returned it to this instance. TREE_UNREACHABLE, TREE_FENCED, TREE_STOPPED,
+ * TREE_TIMED_OUT, TREE_DAMAGED.
  */
 extern TreeStatus tree_estimate_nodes(Tree *handle, TreeStatistics *statistics);
-/* The same with extent_bytes, which takes a call for the record where no call has told it yet. */
+/* The same with extent_bytes, which takes a call for the record if no call has returned it yet. */
 extern TreeStatus tree_estimate(Tree *handle, TreeStatistics *statistics);
 
 /* One broken invariant; the walk goes on. May jump. */

@@ -1,15 +1,15 @@
 /*
  * heal.c
- *		Ends the doubt that a crash has left in an index: each leaf's entries are looked up in the table, those without
- *		a row are taken away, and the leaf is like others again (tree/change/heal.c).
+ *		Heals an index after a crash: the entries of each unverified leaf are looked up in the table, those without a
+ *		row are removed, and the leaf is verified (tree/change/heal.c).
  *
  * An entry has a row if any member of the chain of updates under its TID is not dead to everybody, fits the index's
- * predicate and has the entry's columns.  It is kept also if that row is not committed yet, or is another snapshot's.
- * What is taken away follows the rule for removals: first the WAL that it follows from is flushed, and noted at the
- * tree.  The leaf's new WAL position is behind all that was seen.
+ * predicate and has the entry's columns. It is kept also if that row is not committed yet, or is another snapshot's.
+ * Entries are removed by the rule for removals: first the WAL that makes the rows dead is flushed, and its end
+ * recorded at the tree. The leaf's new WAL position is behind that of all rows that were seen.
  *
  * Rows may raise errors when they are looked up: expressions and predicates of the index, values that cannot be read.
- * The leaf is then left as it is, in doubt, and the others are healed.
+ * Such a leaf is left unverified, and the others are healed.
  *
  * An expression that is not truly immutable may give another value for a row than the one that its entry was made with.  Such an
  * entry is never taken away: its leaf is left in doubt, too.  It looks like the entry of a lost row whose place another row has
@@ -273,7 +273,7 @@ walk(Healer *healer, int milliseconds)
 }
 
 /*
- * No leaf is in doubt any more: says so in the tree's record, when its copy is not, either.
+ * No leaf is unverified any more: says so in the tree's record, once the same is true of its replica.
  */
 static void
 note_healed(Healer *healer)
@@ -285,7 +285,7 @@ note_healed(Healer *healer)
 	sherman_record_note(healer->opened, healer->index, &record);
 	sherman_trees_healed(record.tree);
 	sherman_state_changed();
-	/* Plans were made without what could not be done in doubt. */
+	/* Plans were made without what needs a verified index. */
 	CacheInvalidateRelcache(healer->heap);
 	ConditionVariableBroadcast(&sherman_shared->changed);
 }
@@ -316,7 +316,7 @@ heal_opened(Healer *healer, int milliseconds)
 }
 
 /*
- * No leaf is in doubt, and a lost chain may have left the two copies different.
+ * No leaf is unverified, but a lost chain may have left the tree and its replica different.
  */
 static void
 compare_replicas(Healer *healer)
@@ -382,8 +382,9 @@ heal_whole(Relation heap, Relation index)
 }
 
 /*
- * sherman_heal(index regclass) returns bigint: ends the doubt in all leaves of an index.  Returns the number of leaves
- * that are left, as others were changing them or rows of them raised errors: 0, or call it again.  For the index's owner.
+ * sherman_heal(index regclass) returns bigint: heals all leaves of an index. Returns the number of leaves that are
+ * still unverified, as other processes were changing them or rows of them raised errors: 0, or call it again. For the
+ * index's owner.
  */
 Datum
 sherman_heal_index(PG_FUNCTION_ARGS)

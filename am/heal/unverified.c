@@ -1,12 +1,12 @@
 /*
  * unverified.c
- *		Entries that may have lost their rows: looked up in the table before anybody believes them.
+ *		Entries that may have lost their rows: looked up in the table before they are used.
  *
- * A crash can take rows away that the index has entries of, and their places are given to other rows.  So of a leaf in
- * doubt an entry counts only if its row is there.  It is there if the reader's own snapshot sees a row under the TID, the
- * row fits the index's predicate, and its columns are the very ones that the entry has: not equal ones as the
- * operator class sees it, for 1.0 and 1.00 are two rows with perhaps other included columns.  Then it is the row's own
- * entry, whoever has made it: a row has one entry, found there or added (I-P3).
+ * A crash can take rows away that the index has entries of, and their places are given to other rows. So an entry of
+ * an unverified leaf counts only if its row is there. It is there if the reader's own snapshot sees a row under the
+ * TID, the row fits the index's predicate, and its columns are the very ones that the entry has: not equal ones as
+ * the operator class sees it, for 1.0 and 1.00 are two rows with perhaps other included columns. Then it is the row's
+ * own entry, whichever process has made it: a row has one entry, found there or added (I-P3).
  *
  * To see that is to compare bits.  Only an index over expressions, or with a predicate, needs them evaluated, and where
  * these run what the table's owner has written (owner.c) nobody evaluates them but maintenance, which is its owner
@@ -286,7 +286,7 @@ unverified_row_find(UnverifiedRows *rows, const TreeKey *entry, Snapshot snapsho
 	UnverifiedFinding finding = UNVERIFIED_NO_ROW;
 	int			nest_level = 0;
 
-	/* CLUSTER takes what is there in any state: what nobody can see any more it passes over itself. */
+	/* CLUSTER takes rows in any state: rows that no snapshot can see any more it skips itself. */
 	if (snapshot == SnapshotAny)
 	{
 		InitNonVacuumableSnapshot(any, GlobalVisTestFor(rows->heap));

@@ -1,6 +1,6 @@
 /*
  * unverified.h
- *		Entries of leaves that a crash has left in doubt (TreeBatch.unverified): whether a row has them.
+ *		Entries of unverified leaves (TreeBatch.unverified): whether a row has them.
  */
 #ifndef SHERMAN_UNVERIFIED_H
 #define SHERMAN_UNVERIFIED_H
@@ -21,7 +21,8 @@ typedef enum UnverifiedFinding
 } UnverifiedFinding;
 
 /*
- * Makes it, in the memory that is given; `heap` NULL: the index's table, which somebody has locked, is opened.  Raises.
+ * Makes it, in the memory that is given; `heap` NULL: the index's table, which the caller has locked, is opened.
+ * Raises.
  */
 extern UnverifiedRows *unverified_rows_make(Relation heap, Relation index, ShermanIndex *opened, MemoryContext context);
 

@@ -1,11 +1,11 @@
 /*
  * heal_wait.c
- *		A session that meets an unverified entry whose row it may not look up, as it would run what the table's owner has written
- *		(owner.c): it waits for the healer, who may.
- *
- * The healer waits for nothing that the session holds.  It takes the locks of a change of rows, if they are free: where the session
- * itself keeps them from others it does not wait at all.  A row that the session has not committed keeps its entry.  Keys are locked
- * and parts of keys taken for checks alone, which the healer makes none of, and the check lets go of them before it waits.
+ *		A session that finds an unverified entry may not look up its row if that would run code of the table's owner
+ *		(owner.c). It waits for the healer, which may. The healer waits for nothing that the session holds: it takes
+ *		the locks of a change of rows only if they are free, and where the session itself keeps them from others it
+ *		does not wait at all. A row that the session has not committed keeps its entry. Locks of keys, and parts of
+ *		keys, are taken for uniqueness checks only; the healer makes none, and the check releases them before it
+ *		waits.
  */
 #include "am/base/sherman.h"
 
@@ -21,7 +21,7 @@
 #include "am/heal/heal.h"
 #include "am/index/index.h"
 
-/* The end of healing is told; a run that ends in vain is not. */
+/* The end of healing wakes the session; a run that ends in vain does not. */
 #define LOOK_MS 100
 
 /* Whether this session keeps the healer from the table. */

@@ -13,12 +13,12 @@
 /* Writes the metapage of a new index (main fork has 0 blocks, or is rebuilt in place). WAL-logged where needed. */
 extern void sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *meta);
 /*
- * Reads it; false: no page, wrong magic, format or checksum (never raises: usable in hooks).  Without a page,
- * meta->magic is 0 and meta->reason says why; it is NONE if another session's temporary index has a page that
- * cannot be believed.
+ * Reads it; false: no page, wrong magic, format or checksum (never raises: usable in hooks). Without a page,
+ * meta->magic is 0 and meta->reason says why; it is NONE if another session's temporary index has a page that is not
+ * valid.
  */
 extern bool sherman_metapage_read(Relation index, ShermanMetaPage *meta);
-/* Installs a lazily made tree if there is none yet; false: somebody else did (meta is re-read). */
+/* Installs a lazily made tree if there is none yet; false: another session did (meta is re-read). */
 extern bool sherman_metapage_install_tree(Relation index, ShermanMetaPage *meta);
 /*
  * Says by WAL, durably, that the tree is going to be changed in the epoch with this nonce.  `previous`: what its record
@@ -61,14 +61,14 @@ extern bool sherman_trees_note(const TreeRecord *record);
 extern bool sherman_trees_note_replica(const TreeRecord *record);
 /* Its record has this epoch and nonce. */
 extern void sherman_trees_mutated(uint64 tree, uint32 epoch, uint64 nonce);
-/* No leaf is in doubt any more. Both are for the tree's copy, too. */
+/* No leaf is unverified any more. Both are for the tree's replica, too. */
 extern void sherman_trees_healed(uint64 tree);
 /*
- * Whether the two of a tree that has a copy may differ for another reason than that it is in doubt as a whole. `returned`: as in
+ * Whether a tree and its replica may differ for another reason than that all of it is unverified. `returned`: as in
  * tree_replicas_doubted().
  */
 extern bool sherman_trees_replicas_doubted(const ShermanTreeEntry *entry, bool returned);
-/* What is lost of doubts about copies may be of any tree: notes it of all that have some. */
+/* Doubts about replicas whose trees are not known any more: notes a doubt of all trees that have replicas. */
 extern void sherman_trees_doubt_replicas(void);
 /* The tree was compared with its copy, or has none any more. */
 extern void sherman_trees_compared(uint64 tree);
@@ -78,19 +78,22 @@ extern void sherman_trees_compared(uint64 tree);
  */
 extern TimestampTz sherman_trees_judge(const TreeRecord *record, ShermanVerdict verdict);
 extern void sherman_trees_remove(uint64 tree);
-/* Whoever had the only metapage that names it has made that void, whatever becomes of his transaction. */
+/*
+ * The session that had the only metapage that names the tree has made that void, whether or not its transaction
+ * commits.
+ */
 extern void sherman_trees_abandon(uint64 tree);
-/* Removes the trees whose home is at a position that nobody uses now. */
+/* Removes the trees whose home is at a position that is not used now. */
 extern void sherman_trees_clear(uint32 home);
 /*
- * The tree in doubt that the healer is to see to next, of those that could be reached: its database, and when.  False: there is none.
+ * The next tree for the healer, of those that can be reached: its database, and when. False: there is none.
  */
 extern bool sherman_trees_next_to_heal(Oid *database, TimestampTz *due);
 /* Marks those of a database that are due for the run that begins (heal_now), and no others; they are due again later each time. */
 extern void sherman_trees_take_to_heal(Oid database);
-/* Somebody waits: the healer comes as soon as it can, unless it was there in vain. */
+/* A session waits: the healer comes as soon as it can, unless its last run was in vain. */
 extern void sherman_trees_heal_soon(uint64 tree);
-/* Whether the healer's run has left it in doubt as its rows cannot be looked up. */
+/* Whether the healer's run has left leaves unverified, as their rows cannot be looked up. */
 extern void sherman_trees_heal_vain(uint64 tree, bool vain);
 /* The collector looks at none of a database's trees before there is another hint. */
 extern void sherman_trees_settle(Oid database);
@@ -107,9 +110,9 @@ extern uint64 sherman_tree_key(const ShermanMetaPage *meta);
 extern int	sherman_replicas_away_position(const ShermanMetaPage *meta);
 /* Whether the copy is away: sherman_replicas_before_change() is to be called before a change.  Of any index. */
 extern bool sherman_replicas_lack_copy(const ShermanMetaPage *meta);
-/* Whether the launcher is to look at one of its memory nodes, as somebody could not connect. */
+/* Whether the launcher is to check one of its memory nodes, as a session could not connect. */
 extern bool sherman_replicas_suspected(const ShermanMetaPage *meta);
-/* Whether its copies are in doubt, and no leaf of it is: comparing them is all that is to be done. */
+/* Whether a tree and its replica may differ, while no leaf is unverified: then only a comparison is needed. */
 extern bool sherman_replicas_alone_doubtful(const ShermanMetaPage *meta);
 /* ---- state.c ---- */
 typedef enum ShermanState
@@ -124,15 +127,15 @@ typedef enum ShermanState
 extern const char *sherman_state_name(ShermanState state);
 
 /*
- * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most
- * until attach_timeout after the first who waited began; cancel raises.
+ * Waits while the index with this metapage is ATTACHING (NULL: while no memory node is attached), at most until
+ * attach_timeout after the first session began to wait; cancel raises.
  */
 extern void sherman_wait_attached(const ShermanMetaPage *meta);
 /* Waits for as long as something else is so, at most attach_timeout; cancel raises. */
 extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
 /* Raises for a state other than OK. */
 extern void sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason);
-/* Whether leaves of an index that can be used may be in doubt still: their entries are looked up before they count. */
+/* Whether leaves of a usable index may still be unverified: their entries are looked up before they count. */
 extern bool sherman_is_healing(const ShermanMetaPage *meta);
 /*
  * State of a tree, or of one half, by one memory node and by its entry in the table, which is copied if there is one.
@@ -143,7 +146,7 @@ extern ShermanState sherman_judge_half(const ShermanMetaPage *meta, int position
 extern ShermanState sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason);
 /* The memory node because of which an index is not reachable; -1: it is on none yet. */
 extern int	sherman_away_position(const ShermanMetaPage *meta);
-/* Judges an index by its metapage (`sound`: it could be believed), without waiting or connecting. */
+/* Judges an index by its metapage (`sound`: the page is valid), without waiting or connecting. */
 extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
 
 /* ---- client.c ---- */
@@ -173,7 +176,7 @@ typedef struct ShermanIndex
 	uint64		generation;		/* of the shared state when it was checked */
 	bool		break_durable;	/* this process made sure that the metapage says "broken", durably */
 	uint32		mutated_epoch;	/* epoch in which this process made sure that the tree record says "mutated" */
-	TreeScan   *spare;			/* for whoever needs one next, made when first needed */
+	TreeScan   *spare;			/* a spare scan for the next user, made when first needed */
 	bool		spare_taken;
 	int			alone_credit;	/* unique.c: whether keys are tried to be added alone */
 	MemoryContext context;		/* owns keys, tree and spare */
@@ -258,8 +261,8 @@ extern void sherman_index_forget(Oid index);
 /* It is being dropped: at the end of the transaction nothing is to be known of it any more. */
 extern void sherman_index_dropped(Oid index);
 /*
- * The file of a temporary index of this session was emptied, for good: the collector is to free the tree that
- * it named, or to look for it if we do not know it any more.
+ * The file of a temporary index of this session was truncated, and that cannot be rolled back: the collector is to
+ * free the tree that it named, or to search for it if we do not know it any more.
  */
 extern void sherman_index_abandon_tree(Relation index);
 /* It has a metapage again, that names no tree. */
@@ -289,7 +292,8 @@ extern bool sherman_replicas_connect(TreeClient *client, const ShermanMetaPage *
 /* Tells the handle of a tree that was opened what is on record. */
 extern TreeStatus sherman_replicas_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree);
 /*
- * For an open index that was judged anew: has the copy stand in for a home that is away.  False: the index is to be judged again.
+ * For an open index that was judged anew: replaces a home that is away by the replica. False: the index is to be
+ * judged again.
  */
 extern bool sherman_replicas_follow(Relation relation, ShermanIndex *index);
 /* Before the index is changed: gives up a copy that is away.  False: the index is to be judged again. */
@@ -298,7 +302,7 @@ extern bool sherman_replicas_before_change(Relation relation, ShermanIndex *inde
  * Whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
  */
 extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
-/* Memory nodes that come and go shall not keep a statement for ever. */
+/* The most times that a statement is tried again as memory nodes come and go. */
 #define SHERMAN_ATTEMPTS_MOST 3
 
 /* tree_record_update() of the tree and of its copy, as far as they are valid. */
@@ -306,11 +310,11 @@ extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord 
 /* As sherman_indexes shows it; NULL: it has no copy. */
 extern const char *sherman_replicas_text(Relation index, const ShermanMetaPage *meta);
 /*
- * In the launcher: finds out which of the memory nodes that are away indexes with a copy may go on without, and keeps doubts.
+ * In the launcher: finds out which absent memory nodes indexes with replicas may do without, and records doubts.
  * Returns milliseconds until it wants to run again.
  */
 extern long sherman_replicas_round(void);
-/* In the launcher: nobody stands in for this memory node from now on. */
+/* In the launcher: from now on no replica replaces this memory node. */
 extern void sherman_replicas_admit(int position);
 /* In the launcher, at the end: whether copies may differ, and no record says so. */
 extern bool sherman_replicas_unrecorded(void);
@@ -350,12 +354,12 @@ extern void sherman_predicate_skipped(Relation relation, Relation heap);
 /* ---- heal_wait.c ---- */
 
 /*
- * Waits until the healer has ended the doubt of an index of whose leaves this session may not look up the rows.  Raises
- * sherman_report_doubt() if it does not come, comes in vain or not in sherman.heal_timeout; cancel raises.  The session may hold
- * whatever a scan or an insert holds.
+ * Waits until the healer has healed an index whose rows this session may not look up. Raises sherman_report_doubt()
+ * if the healer does not come, comes in vain, or takes longer than sherman.heal_timeout; cancel raises. The session
+ * may hold what a scan or an insert holds.
  */
 extern void sherman_heal_wait(Relation index);
-/* Raises 55000: entries of the index are in doubt, and this session may not look up their rows. */
+/* Raises 55000: entries of the index are unverified, and this session may not look up their rows. */
 extern void sherman_report_doubt(Relation index) pg_attribute_noreturn();
 
 #endif							/* SHERMAN_AM_INDEX_H */

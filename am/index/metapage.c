@@ -107,7 +107,7 @@ sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat *format)
 }
 
 /*
- * Who and where we are: what makes a copy of the page recognizable as a copy.
+ * The server's identity and the file's place: by these a copy of the page is recognized as a copy.
  */
 static void
 metapage_identify(Relation index, ShermanMetaPage *meta)
@@ -208,8 +208,8 @@ sherman_metapage_create(Relation index, ForkNumber fork, const ShermanMetaPage *
 }
 
 /*
- * Reads the metapage of another session's temporary index, which may be writing it: the checksum tells.
- * Without a page there is a reason in `meta`; with one that cannot be believed there is none.
+ * Reads the metapage of another session's temporary index, which may be writing it; the checksum shows that. Without
+ * a page there is a reason in `meta`; with one that is not valid there is none.
  */
 static bool
 read_of_other_session(Relation index, ShermanMetaPage *meta)
@@ -218,7 +218,7 @@ read_of_other_session(Relation index, ShermanMetaPage *meta)
 	PGAlignedBlock block;
 
 	/*
-	 * Whoever takes the namespace over drops what is in it before anything else; a crash has removed the file.
+	 * The session that takes the namespace over first drops all that is in it; a crash has removed the file.
 	 */
 	if (checkTempNamespaceStatus(RelationGetNamespace(index)) != TEMP_NAMESPACE_IN_USE)
 	{
@@ -373,7 +373,7 @@ sherman_metapage_break(Relation index, ShermanReason reason)
 	buffer = metapage_buffer(index);
 	if (!metapage_get(BufferGetPage(buffer), &meta))
 	{
-		/* Never to be believed again either way; now it says so. */
+		/* It can never be used again in either case; now the page says so. */
 		memset(&meta, 0, sizeof(meta));
 		metapage_identify(index, &meta);
 		reason = SHERMAN_REASON_FORMAT;

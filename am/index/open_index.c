@@ -451,7 +451,7 @@ open_index(Relation relation, bool quiet)
 		hidden.state = SHERMAN_HIDDEN;
 		return &hidden;
 	}
-	/* Broken is for good: inserts that are skipped shall not meet at the metapage. */
+	/* A broken index stays broken: skipped inserts need not contend for the metapage. */
 	open = find_valid(relation);
 	if (open != NULL && open->index.state == SHERMAN_BROKEN && open->index.break_durable)
 		return &open->index;
@@ -563,7 +563,7 @@ size_estimate(Relation index, TreeStatus (*estimate) (Tree *, TreeStatistics *),
 		return false;
 	if (estimate(opened->tree, statistics) == TREE_OK)
 		return true;
-	/* It did not answer in time: nobody is to wait for it again. */
+	/* It did not answer in time: later statements are not to wait for it again. */
 	(void) sherman_connection_trouble();
 	return false;
 }
@@ -611,7 +611,7 @@ sherman_take_scan(ShermanIndex *index, TreeScan **scan)
 		if (status != TREE_OK)
 			return status;
 	}
-	/* Whoever had it last may have ended by an error. */
+	/* Its last user may have ended by an error. */
 	tree_scan_on_leaf(index->spare, NULL, NULL);
 	tree_scan_unverified(index->spare, false);
 	index->spare_taken = true;

@@ -2,9 +2,10 @@
  * predicate.c
  *		SERIALIZABLE: predicate locks by leaf.
  *
- * A scan locks each leaf before it reads it; an insert, once its entry is visible, looks for locks on the leaf
- * that it went to; a split copies the locks of a leaf to the new one before anybody can read that.  Why nothing
- * is missed between the three is proved in tree/descent/predicate.c; doc/internals/serializable.md tells it with PostgreSQL's side.
+ * A scan locks each leaf before it reads it; an insert, once its entry is visible, looks for locks on the leaf that
+ * it went to; a split copies the locks of a leaf to the new one before anybody can read that.
+ * tree/descent/predicate.c proves that nothing is missed between the three; doc/internals/serializable.md adds
+ * PostgreSQL's side.
  *
  * A lock names a page of the index: for us, a hash of the leaf's address.  Leaves that share a hash share their
  * locks, which can only make a transaction fail that need not.  Where no leaf can be named the relation is
@@ -21,7 +22,7 @@
 #include "am/index/index.h"
 
 /*
- * The page that stands for a leaf in predicate locks.
+ * The page number that represents a leaf in predicate locks.
  */
 static BlockNumber
 page_of_leaf(uint64 leaf)
@@ -32,8 +33,8 @@ page_of_leaf(uint64 leaf)
 }
 
 /*
- * TreeLeafHook of serializable scans.  The index is whole still once the lock is there, so that whoever passes over
- * an insert because it is not finds the lock (sherman_predicate_skipped()).
+ * TreeLeafHook of serializable scans. The lock is taken while the index is still usable, so that a session that skips
+ * an insert because the index is broken finds the lock (sherman_predicate_skipped()).
  */
 static void
 lock_leaf(void *argument, uint64 leaf)
@@ -126,9 +127,9 @@ look_for_readers(void *argument, uint64 leaf)
 }
 
 /*
- * Before an insert is refused as a duplicate: from now on the scan looks for locks on the leaves that it reads, as
- * if the entry went there, and raises 40001.  Whoever had found no such row, and then finds that there is one,
- * is to hear that it cannot be, and to try again (as with btree).
+ * Before an insert is refused as a duplicate: from now on the scan looks for locks on the leaves that it reads, as if
+ * the entry went there, and raises 40001. A transaction that had found no such row, and then finds one, gets a
+ * serialization failure and tries again (as with btree).
  */
 void
 sherman_predicate_refused(Relation relation, TreeScan *tree_scan)
@@ -137,8 +138,8 @@ sherman_predicate_refused(Relation relation, TreeScan *tree_scan)
 }
 
 /*
- * An insert into a broken index was passed over, so that nobody will meet its locks: what scans locked here
- * while it was whole becomes a lock on the table, for which the row's insert is looked at once more.
+ * An insert into a broken index was skipped, so that it has not checked for locks in the index: locks that scans took
+ * here while the index was usable become locks on the table, and the row's insert is checked against these once more.
  */
 void
 sherman_predicate_skipped(Relation relation, Relation heap)

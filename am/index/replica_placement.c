@@ -88,8 +88,8 @@ sherman_replicas_lack_copy(const ShermanMetaPage *meta)
 }
 
 /*
- * Whether the launcher is to look at a memory node.  At one that is away it does not: whoever still tried to connect there when it was
- * lost has said so in vain.
+ * Whether the launcher is to check a memory node. An absent one is not checked: sessions that still tried to connect
+ * when it was lost have reported it needlessly.
  */
 static bool
 is_suspected(int position)

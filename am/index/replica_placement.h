@@ -13,13 +13,13 @@ extern int	halves_replica(const ShermanMetaPage *meta);
 /* Whether the memory that one half of the index is in is at its position, and attached. */
 extern bool half_is_usable(const ShermanMetaPage *meta, int position);
 /*
- * Whether the index may go on without this memory node, which is away: it was waited for, and nobody can be inside an operation there,
- * nor begin one; or other memory is there, which takes the same.
+ * Whether the index may go on without this memory node, which is away: it was waited for, and no process can be
+ * inside an operation there, or begin one; or there is other memory in its place, with the same condition.
  */
 extern bool half_may_be_missed(const ShermanMetaPage *meta, int position);
-/* Whether leaves of the half with this key in the table of trees may be in doubt. */
+/* Whether leaves of the half with this key in the table of trees may be unverified. */
 extern bool half_is_unverified(uint64 key);
-/* Whether the two may differ, though nobody writes. */
+/* Whether the two may differ, though no process is writing. */
 extern bool halves_in_doubt(const ShermanMetaPage *meta);
 
 #endif							/* SHERMAN_HALVES_H */

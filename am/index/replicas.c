@@ -79,7 +79,7 @@ may_stay_alone(const ShermanMetaPage *meta, uint32 valid)
 }
 
 /*
- * Makes one half the tree, for everybody and for ever.  False: that is not so any more.
+ * Makes one half the tree, for all sessions and for ever. False: the condition does not hold any more.
  */
 static bool
 stay_alone(Relation relation, ShermanIndex *index, uint32 valid)
@@ -109,10 +109,10 @@ stay_alone(Relation relation, ShermanIndex *index, uint32 valid)
 TreeStatus
 sherman_replicas_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree)
 {
-	/* Until the launcher has looked for doubts, at the end. */
+	/* Until the launcher has searched for doubts, at the end. */
 	if (meta->replicas_valid == SHERMAN_VALID_BOTH)
 		sherman_shared->unclean = true;
-	/* Whoever wrote that may not have flushed it yet. */
+	/* The session that wrote that may not have flushed it yet. */
 	else
 		(void) sherman_metapage_give_up(relation, meta->tree, meta->replicas_valid);
 	return tree_set_replica(tree, (uint32) halves_replica(meta), replica_state(meta->replicas_valid), halves_in_doubt(meta));
@@ -228,7 +228,7 @@ sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record)
 
 	record->tree = meta->tree;
 	record->root = meta->root;
-	/* Whoever takes the copy for the tree must know what the home knew. */
+	/* The replica, which becomes the tree, must have in its record what the home's had. */
 	if (meta->replica != 0 && (meta->replicas_valid & SHERMAN_VALID_SECOND) != 0)
 		status = tree_record_update_at(client, (uint32) halves_replica(meta), record);
 	if (status == TREE_OK && (meta->replicas_valid & SHERMAN_VALID_FIRST) != 0)
@@ -253,7 +253,7 @@ sherman_replicas_text(Relation index, const ShermanMetaPage *meta)
 /* ---- the launcher's part ---- */
 
 /*
- * Whether it was tried to attach it again, in vain: a connection that broke costs no copy.
+ * Whether an attempt to attach it again has failed: a connection that broke does not cost the replica.
  */
 static bool
 attach_has_failed(int position)
@@ -272,7 +272,9 @@ all_have_left(int position)
 	bool		left = true;
 	bool	   *busy = watch[position].busy;
 
-	/* Who lost it may still be about to: before the first look, as in operations_have_ended(). */
+	/*
+	 * The process that lost it may not have noted that yet: so before the first check, as in operations_have_ended().
+	 */
 	tree_node_close(sherman_tree_shared, position);
 	if (busy == NULL)
 	{
@@ -329,7 +331,7 @@ look_at_node(int position, TimestampTz now)
 }
 
 /*
- * Doubts that the tree layer has lost sight of are kept with the trees, once all of these are known.
+ * Doubts whose trees the tree layer does not know any more are recorded with all trees, once all of these are known.
  */
 static void
 keep_doubts(void)

@@ -17,7 +17,7 @@
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 
-/* Who waits for a memory node looks so often: not all that it waits for is told. */
+/* A process that waits for a memory node checks so often: not every change wakes it. */
 #define LOOK_MS 100
 
 static const char *const state_names[] = {
@@ -117,8 +117,8 @@ judge_node(int position, uint64 member, ShermanReason *reason)
 }
 
 /*
- * Whether it was in the history that the metapage is of that the tree was changed last.  Who has put this epoch's nonce
- * into the record has asked before; the metapage may have been read before that.
+ * Whether it was in the history that the metapage is of that the tree was changed last. The process that has put this
+ * epoch's nonce into the record has checked that before; the metapage may have been read earlier.
  */
 static bool
 same_history(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
@@ -174,8 +174,8 @@ sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason)
 }
 
 /*
- * State by all memory nodes that the tree lies on: the worst of them.  What is broken stays so, whoever is
- * away.
+ * State by all memory nodes that the tree lies on: the worst of them. A broken index stays broken, whichever nodes
+ * are away.
  */
 static ShermanState
 judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)

@@ -1,10 +1,8 @@
 /*
  * trees.c
- *		The table of trees in shared memory: what the memory node's records say of them, so that the planner
- *		and others learn an index's state without asking the memory node.
- *
- * The launcher fills it at each attach; whoever makes, changes or drops a tree changes the entry after the
- * record.
+ *		The table of trees in shared memory: a copy of the memory nodes' records, so that the planner and others learn
+ *		an index's state without calling the memory node. The launcher fills it at each attach; the process that
+ *		makes, changes or drops a tree changes the entry after the record.
  */
 #include "am/base/sherman.h"
 
@@ -16,7 +14,7 @@
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 
-/* Until the healer comes again to a tree that is in doubt still; doubles each time. */
+/* Time until the healer comes again to a tree with leaves that are still unverified; doubles each time. */
 #define HEAL_RETRY_MS 1000
 #define HEAL_RETRY_MOST_MS (300 * 1000)
 
@@ -280,7 +278,8 @@ sherman_trees_replicas_doubted(const ShermanTreeEntry *entry, bool returned)
 }
 
 /*
- * Whether the healer can see to a tree: it is in doubt, or its copies are, and all memory nodes that it lies on are attached.
+ * Whether the healer can work on a tree: it has unverified leaves, or may differ from its replica, and all its memory
+ * nodes are attached.
  */
 static bool
 is_to_heal(const ShermanTreeEntry *entry)

@@ -1,7 +1,7 @@
 /*
  * write_guard.c
- *		Before an index is used or changed: that it may be, that its tree is there and its record says
- *		"mutated", and that a change is skipped only when everybody can know it.
+ *		Before an index is used or changed: that it may be, that its tree is there and its record says "mutated", and
+ *		that a change is skipped only once all sessions can know it.
  */
 #include "am/base/sherman.h"
 
@@ -39,9 +39,9 @@ change_record(Relation relation, ShermanIndex *index, TreeRecord *record)
 }
 
 /*
- * Says that the tree changes in this epoch, before it does: in the metapage, which shares the tables' fate, then at the
- * memory node.  A history in which that was lost does not believe the tree any more (sherman_judge()).  No buffer is
- * locked, and nothing at a memory node.  False: the index is not what it was; it is to be judged anew.
+ * Says that the tree changes in this epoch, before it does: in the metapage, which shares the tables' fate, then at
+ * the memory node. A history in which that note was lost does not use the tree any more (sherman_judge()). No buffer
+ * is locked, and no lock word is held. False: the index has changed; it is to be judged anew.
  */
 static bool
 mark_mutated(Relation relation, ShermanIndex *index)
@@ -88,8 +88,8 @@ sherman_index_moved(Oid oid)
 }
 
 /*
- * Makes the tree of an index that has none yet (unlogged, after a crash).  No buffer is locked meanwhile;
- * whoever comes second takes the first one's tree.
+ * Makes the tree of an index that has none yet (unlogged, after a crash). No buffer is locked meanwhile; if two
+ * sessions do this, the second uses the first one's tree.
  */
 static ShermanIndex *
 make_lazy_tree(Relation relation, ShermanIndex *index)

@@ -24,8 +24,8 @@
 #define WAIT_SLICE_MS 100
 
 /*
- * A cancel ends a wait for the memory node only if it has not answered for so long: a wait that was given up
- * leaves doubt, whose end must be waited for in its turn, and a memory node that lives answers at once.
+ * A cancel ends a wait for the memory node only if it has not answered for so long: a wait that was given up leaves
+ * an indeterminate chain, whose end must be waited for in its turn; and a healthy memory node answers at once.
  */
 #define CANCEL_PATIENCE_US 1000000
 
@@ -54,7 +54,7 @@ static struct
 	NodeConnection node[TREE_MAX_NODES];
 	int			positions;		/* of those below, this process has asked for a connection to some */
 	bool		launcher;		/* this process is the launcher */
-	void		(*before_close) (void); /* gives up what refers to the client; NULL: nobody has anything */
+	void		(*before_close) (void); /* gives up what refers to the client; NULL: there is nothing */
 	uint64		wait_began;		/* of the present wait for a memory node, in microseconds */
 	uint64		wait_ended;		/* of its last sleep; 0 = it is over */
 	uint64		silence;		/* since when no memory node has answered, for tree and fabric */
@@ -144,8 +144,8 @@ sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
 }
 
 /*
- * Sleeps until a connection worker has answered.  The latch's other wake-ups may be taken here: who waits for one looks at
- * what it waits for before it sleeps.
+ * Sleeps until a connection worker has answered. It may consume other wake-ups of the latch: code that waits for one
+ * checks its condition before it sleeps.
  */
 static void
 sleep_for_worker(void *argument, int milliseconds)
@@ -391,8 +391,8 @@ sherman_connection_trouble(void)
 /* ---- the client ---- */
 
 /*
- * Runs before the transaction of a process that ends is aborted (callbacks run in reverse order): what is in
- * doubt is settled while the transaction still counts as running.
+ * Runs before the transaction of a process that ends is aborted (callbacks run in reverse order): indeterminate
+ * chains are settled while the transaction still counts as running.
  */
 static void
 connection_exit(int code, Datum argument)
@@ -407,7 +407,10 @@ sherman_connection_close(void)
 		return;
 	if (connection.before_close != NULL)
 		connection.before_close();
-	/* A doubt that cannot be ended here is ended by the launcher's fence; nobody works there until then. */
+	/*
+	 * A chain that stays indeterminate here is ended when the launcher fences the memory node; no process uses that
+	 * until then.
+	 */
 	(void) tree_client_leave(connection.client);
 	(void) sherman_connection_trouble();
 	(void) tree_client_close(connection.client);

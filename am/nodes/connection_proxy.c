@@ -24,7 +24,7 @@ slot_count(void)
 	const char *problem;
 	int			nodes = sherman_parse_nodes(sherman_memory_node_list, NULL, &problem);
 
-	/* Who gets no slot, perhaps as memory nodes were added since, connects for itself. */
+	/* A process that gets no slot, perhaps as memory nodes were added since, connects by itself. */
 	return (uint32) MaxBackends * Max(nodes, 1);
 }
 

@@ -54,7 +54,7 @@ wake_client(void *argument, uint32_t owner)
 }
 
 /*
- * Has the server been told to shut down?  Nobody tells workers why they are to end, but pg_ctl's file says it.
+ * Whether the server is shutting down. Workers are not told why they are to end, but pg_ctl's file shows it.
  */
 static bool
 server_is_stopping(void)

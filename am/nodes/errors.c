@@ -114,7 +114,7 @@ what_if_full(void)
 }
 
 /*
- * The memory nodes that a failed call met; with their addresses for the reader who does not know them by their numbers.
+ * The memory nodes that a failed call used; with their addresses, for readers who do not know them by number.
  */
 static char *
 name_nodes(uint32 positions, bool addresses)
@@ -141,8 +141,9 @@ name_nodes(uint32 positions, bool addresses)
 }
 
 /*
- * May the reader of this session's messages see what the view "sherman_memory_nodes" shows: addresses, and names of files?
- * Whom the session belongs to decides, not in whose function it is.  Outside of a transaction nobody's rights are known.
+ * May the reader of this session's messages see what the view "sherman_memory_nodes" shows: addresses, and names of
+ * files? The session's user decides, not the owner of the function that runs. Outside of a transaction no rights are
+ * known.
  */
 static bool
 reader_sees_addresses(void)
@@ -183,7 +184,7 @@ find_report(TreeStatus status)
 	return NULL;
 }
 
-/* What errors for a full memory node ask for a sentence about who has the memory; NULL: nobody. */
+/* The function that errors for a full memory node call for a sentence about what uses the memory; NULL: none. */
 static char *(*describe_full) (void) = NULL;
 
 void
@@ -193,8 +194,8 @@ sherman_report_full_with(char *(*describe) (void))
 }
 
 /*
- * Whether an error is for a memory node without room, or for a tenant's part of it, and may be made with a look at the catalog and
- * calls to memory nodes.  Who holds an LWLock holds interrupts, too.
+ * Whether an error is for a memory node without room, or for a tenant's part of it, and may be made with a look at
+ * the catalog and calls to memory nodes. A process that holds an LWLock holds interrupts, too.
  */
 static bool
 full_is_described(int elevel, const StatusReport *report)
@@ -205,8 +206,9 @@ full_is_described(int elevel, const StatusReport *report)
 }
 
 /*
- * What has the memory, in a sentence, or "".  It raises nothing: an error is dropped, and what that has left is cleaned up by the
- * abort that follows, for we raise one anyway; but for LWLocks, which nobody else may wait for until then.
+ * A sentence about what uses the memory, or "". It raises nothing: an error in it is dropped, and cleaned up by the
+ * abort that follows, for the caller raises an error anyway; but LWLocks are released at once, as other processes may
+ * wait for them.
  */
 static const char *
 describe_safely(void)
@@ -235,9 +237,9 @@ describe_safely(void)
 }
 
 /*
- * Reports a status of the tree at elevel.  `detail` is one line for the reader (tree_detail(), or NULL),
- * `index` the index in use, or NULL.  Does not return if elevel >= ERROR.  A status that follows from a
- * cancel or a termination is reported as what it is.  No node may be locked and no chain in doubt.
+ * Reports a status of the tree at elevel. `detail` is one line for the reader (tree_detail(), or NULL), `index` the
+ * index in use, or NULL. Does not return if elevel >= ERROR. A status that follows from a cancel or a termination is
+ * reported as what it is. No node may be locked and no chain indeterminate.
  */
 void
 sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
@@ -253,7 +255,7 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 
 	if (status == TREE_STOPPED && elevel >= ERROR)
 		CHECK_FOR_INTERRUPTS();
-	/* Before the error is raised: a write that is in doubt must not land while others go on. */
+	/* Before the error is raised: an indeterminate WRITE must not take effect while other processes go on. */
 	trouble = sherman_connection_trouble();
 	plain = text = detail != NULL && detail[0] != '\0' ? psprintf("%s.", detail) : "";
 	if (full_is_described(elevel, report))
@@ -331,7 +333,7 @@ sherman_report_away(int elevel, const char *subject, int position)
 }
 
 /*
- * Raises the error that stands for the status of a call of the tree by this process's client.
+ * Raises the error for the status of a call of the tree by this process's client.
  */
 void
 sherman_report_failure(TreeStatus status, Relation index)

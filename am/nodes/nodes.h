@@ -28,8 +28,8 @@ extern void sherman_report_full_with(char *(*describe) (void));
 extern TreeClient *sherman_client_if_ready(void);
 
 /*
- * A call of the tree ended with TREE_UNREACHABLE or TREE_FENCED: nobody uses the memory nodes that it met until the
- * launcher has fenced and attached them anew.  Returns them, a bit for each.
+ * A call of the tree ended with TREE_UNREACHABLE or TREE_FENCED: no process uses the memory nodes concerned until the
+ * launcher has fenced and attached them anew. Returns them, a bit for each.
  */
 extern uint32 sherman_connection_trouble(void);
 
@@ -63,7 +63,7 @@ extern void sherman_pool_adopt(void);
 /* Takes the list from the settings as they now are. Launcher, with the lock, and startup hook. */
 extern void sherman_pool_configure(ShermanShared *shared);
 extern ShermanPhase sherman_node_phase(int position);
-/* The launcher has attached a memory node: everybody may use it. */
+/* The launcher has attached a memory node: all processes may use it. */
 extern void sherman_node_attached(int position);
 /*
  * In the launcher: decides which memory nodes are gone.  Returns milliseconds until another one may be, LONG_MAX: none
@@ -76,7 +76,7 @@ extern uint32 sherman_attached_nodes(void);
 extern void sherman_pool_give_up_waiting(void);
 /* Indexes with a copy may go on without a memory node that is closed. */
 extern void sherman_node_quiet(int position);
-/* An attached memory node is closed for everybody until the launcher has fenced it. */
+/* Closes an attached memory node for all processes until the launcher has fenced it. */
 extern void sherman_node_lost(int position);
 /* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */
 extern bool sherman_node_listed(int position, ShermanListedNode *listed);

@@ -2,13 +2,11 @@
  * bulk.c
  *		Loading an empty tree in key order.
  *
- * Leaves are built side by side in a window of private memory that stands for a part of a run, and go out by
- * long chains of WRITEs, a stripe each; every cell is written once.  The separator in front of a leaf goes to
- * the open node of the next level as the leaf is opened, and so on upward.  Until the root is written, last
- * and at its fixed address, nothing of all this is part of the tree: a load that ends early leaves an empty
- * tree, whose extents are freed with it.
- *
- * Nothing is locked: nobody else uses the tree.
+ * Leaves are built side by side in private memory, the window, which is the image of a part of a run, and are written
+ * by long chains of WRITEs, one for each stripe; every cell is written once. The separator in front of a leaf goes to
+ * the open node of the next level as the leaf is opened, and so on upward. The root is written last, at its fixed
+ * address; before that none of these nodes is part of the tree. A load that ends early leaves an empty tree, whose
+ * extents are freed with it. Nothing is locked: no other process uses the tree.
  */
 #include "tree/internal.h"
 
@@ -309,8 +307,8 @@ level_open(TreeBulk *bulk, uint32_t level)
 }
 
 /*
- * Posts a new node of level - 1 to `level`: the separator in front of it (NULL: the first of its level).
- * What is full is closed, and its successor posted one level up, and so on.
+ * Adds the downlink of a new node of level - 1 to `level`, with the separator before it (NULL: the first of its
+ * level). A node that is full is closed, its successor's downlink is added one level up, and so on.
  */
 static TreeStatus
 level_add(TreeBulk *bulk, uint32_t level, const uint64_t *separator, uint64_t child)
@@ -482,7 +480,7 @@ leaf_advance(TreeBulk *bulk, const TreeKey *key)
 	leaf_end(bulk, separator, pointer, 0);
 	chain_add(&bulk->leaves, pointer_memory_node(before), pointer_offset(before), bulk->leaf, g->leaf_bytes);
 	/*
-	 * The window stands for consecutive leaves: it goes out when it is full, or the next leaf lies elsewhere.
+	 * The window holds consecutive leaves: it is written when it is full, or when the next leaf lies elsewhere.
 	 */
 	if (bulk->leaves.bytes == WINDOW_BYTES || pointer_memory_node(pointer) != pointer_memory_node(before) ||
 	    pointer_offset(pointer) != pointer_offset(before) + g->leaf_bytes)
@@ -629,7 +627,7 @@ root_write(TreeBulk *bulk, const uint64_t *root)
 	return TREE_OK;
 }
 
-/* Ends what is open on all levels. *root is the one that has no place of its own. */
+/* Closes the open nodes of all levels. *root: the one that has no place of its own yet. */
 static TreeStatus
 bulk_complete(TreeBulk *bulk, const uint64_t **root)
 {

@@ -6,11 +6,12 @@
  * and only in the generation that the entry was judged in: within one a slot keeps its entry, in another one the
  * TID may have been given free and taken by a new row.
  *
- * A mark is reversible until the WAL proves it: it may be younger than the durable commit of whoever deleted the row.
- * The leaf keeps the highest (epoch, LSN) of its marks; rewrites carry marked entries along until that is known to be
- * durable (tree_removal_proven()), and drop them then.  The unit is written in front of the marks that it covers.
- * After a crash marks may be of commits that are lost: where the unit is not proven by the WAL that is left, all marks of
- * the leaf are void, which scans do not look at, and no new ones are made, for its unit would cover up the old one's.
+ * A mark may have to be undone until the WAL proves it: the commit that deleted the row may not be durable yet. The
+ * leaf keeps the highest (epoch, LSN) of its marks; rewrites keep marked entries until that is known to be durable
+ * (tree_removal_proven()), and drop them then. The (epoch, LSN) is written before the marks that it covers. After a
+ * crash marks may come from commits that are lost: if the remaining WAL does not prove the (epoch, LSN), all marks of
+ * the leaf are void. Scans ignore void marks, and no new ones are made, since their (epoch, LSN) would hide the old
+ * one.
  */
 #include "tree/internal.h"
 
@@ -144,7 +145,7 @@ mark_all(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *dead, int count
 		int some = count - from < MARKS_PER_CHAIN ? count - from : MARKS_PER_CHAIN;
 		TreeStatus status = mark_some(handle, leaf, dead + from, some, wal, marked, &current);
 
-		/* Stale, or a doubt that is settled: the marks can be made another time. */
+		/* Stale, or a chain was indeterminate and is settled now: the marks can be made another time. */
 		if (status == TREE_RETRY)
 			return TREE_OK;
 		if (status != TREE_OK)

@@ -1,9 +1,9 @@
 /*
  * full_leaf.c
- *		Room in a full leaf: what its caller is asked before an insert splits it.
+ *		Makes room in a full leaf: before an insert splits it, a hook of the caller may name entries to delete.
  *
- * The caller sees a copy, while nothing is held, and may look into the table, flush the WAL and prove marks.  What it
- * says holds for the generation that it saw: inside one an entry keeps its slot, and a new row with the same key and
+ * The hook is given a copy, while nothing is held, and may read the table, flush the WAL and prove marks. Its answer
+ * is valid for the generation that it saw: inside one an entry keeps its slot, and a new row with the same key and
  * TID begins another one (I-T5, I-P3).
  */
 #include "tree/internal.h"

@@ -1,14 +1,15 @@
 /*
  * heal.c
- *		Leaves that a crash has left in doubt: what of them has a row is kept, and they are like others again.
+ *		Heals unverified leaves: entries that have a row are kept, the others go, and the leaf is verified.
  *
- * The caller reads such a leaf by a scan (TreeBatch.unverified), looks every entry up in the table, and tells here which
- * have no row.  They go if the leaf has still the generation that was read: inside one an entry keeps its slot, and
- * whoever adds the very same entry for a new row begins another one (I-T5, I-P3).  Entries that were added since the
- * leaf was read have the WAL position that the leaf gets, or an earlier one of this epoch.
+ * The caller reads such a leaf by a scan (TreeBatch.unverified), looks every entry up in the table, and passes those
+ * without a row. They are removed if the leaf still has the generation that was read: inside one an entry keeps its
+ * slot, and an insert of the very same entry for a new row begins another one (I-T5, I-P3). Entries that were added
+ * since the leaf was read have the WAL position that the leaf gets, or an earlier one of this epoch.
  *
- * The generation alone does not tell: an emptied leaf that was merged has it until it is written as a free node, and by the
- * time the healer writes, it may be somebody's new sibling.  So the leaf is not even locked in another epoch of the tree (T8).
+ * The generation alone does not suffice: an emptied leaf that was merged keeps it until it is written as a free node,
+ * and by the time the healer writes, it may be reused as a new sibling. So the leaf is not even locked in another
+ * epoch of the tree (T8).
  */
 #include "tree/scan/scan.h"
 
@@ -47,7 +48,7 @@ entry_remove(const NodeGeometry *g, uint64_t *node, const TreeDead *gone)
 	return true;
 }
 
-/* The leaf's image without what is gone, with its new WAL position. */
+/* Removes the entries without rows from the leaf's image, and sets its new WAL position. */
 static void
 image_heal(const NodeGeometry *g, uint64_t *node, const TreeDead *gone, int count, const TreeWalPosition *wal)
 {
@@ -111,6 +112,6 @@ tree_heal_leaf(Tree *handle, const TreeLeafSeen *leaf, const TreeDead *gone, int
 	if (critical_same_epoch(handle, leaf))
 		status = heal_inside(handle, leaf, gone, count, wal, healed);
 	critical_leave(handle, section);
-	/* Stale, or a doubt that is settled: it is read anew another time. */
+	/* Stale, or a chain was indeterminate and is settled now: the leaf is read again another time. */
 	return status == TREE_RETRY ? TREE_OK : status;
 }

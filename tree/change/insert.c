@@ -2,10 +2,10 @@
  * insert.c
  *		Inserting one entry: descent outside of locks, then the leaf under its lock by integers only.
  *
- * The common path is two round trips: {COMPARE_SWAP, READ leaf} and {[WRITE (lsn, epoch)] WRITE cell,
- * unlock}. An entry that is there already, a leaf without an empty slot, fences that integers cannot judge:
- * each takes its own way below or in insert_full.c. TREE_RETRY inside this file means: begin anew with a descent; whatever landed
- * already is found as the entry itself.
+ * The common path is two round trips: {COMPARE_SWAP, READ leaf} and {[WRITE (lsn, epoch)] WRITE cell, unlock}. Other
+ * cases are handled below or in insert_full.c: an entry that exists already, a leaf without an empty slot, fences
+ * that integers cannot decide. Inside this file TREE_RETRY means: begin anew with a descent; if the entry was written
+ * already it is found then.
  */
 #include "tree/change/insert.h"
 
@@ -256,8 +256,8 @@ insert_move_right(Insertion *in)
 }
 
 /*
- * The comparator judges the fences of the copy in client->image; what it says holds for as long as their
- * bytes do.
+ * The comparator decides against the fences of the copy in client->image; the result is valid as long as their bytes
+ * are the same.
  */
 static TreeStatus
 insert_compare_fences(Insertion *in)
@@ -322,7 +322,7 @@ insert_attempt(Insertion *in, bool fresh)
 	TreeStatus status = search_descend(tree, &in->bound, 0, fresh, &in->path);
 
 	assert(!client->holding);
-	block_return(tree, &tree->cut); /* of an earlier attempt's plan that did not stand */
+	block_return(tree, &tree->cut); /* of an earlier attempt whose plan did not hold */
 	if (status == TREE_OK && in->cell[0] == 0)
 		status = insert_cell_make(in);
 	in->walk.steps = 0;

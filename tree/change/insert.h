@@ -38,9 +38,9 @@ typedef struct Insertion
 /* ---- insert_common.c ---- */
 
 /*
- * A chain that wrote has ended. From here on our block is the cell's, whatever comes (the comparator may jump
- * away while the parent is told), unless the leaf kept another cell. After a doubt the cell may be there,
- * which the next attempt will see.
+ * A chain that wrote has ended. From here on our block belongs to the cell, whatever happens (the comparator may jump
+ * away while the downlink is inserted), unless the leaf kept another cell. If the chain was indeterminate the cell
+ * may be there; the next attempt will see it.
  */
 extern TreeStatus insert_wrote(Insertion *in, TreeStatus status);
 /*
@@ -64,11 +64,15 @@ extern bool insert_set_wal_position(const Tree *tree, const TreeWalPosition *wal
 extern TreeStatus insert_release(Insertion *in);
 
 /*
- * A split that was written: the parent is told. The entry is in, so what only delays the parent is no error.
+ * Inserts the downlink of a split that was written. The entry is in, so a failure that only delays the downlink is no
+ * error.
  */
 extern TreeStatus insert_downlink(Insertion *in, uint64_t left, const uint64_t *separator, uint64_t right);
 
-/* What an insert makes of a downlink's status: what only delays it is no error, as the split stays incomplete. */
+/*
+ * The status of an insert after that of its downlink: what only delays the downlink is no error, as the split stays
+ * incomplete.
+ */
 extern TreeStatus downlink_delayed(TreeStatus status);
 
 /* ---- insert.c ---- */
@@ -85,8 +89,8 @@ extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosi
 extern TreeStatus insert_by_rewrite(Insertion *in, uint32_t same_tid);
 
 /*
- * Whether a full leaf with room for so many cells is rewritten where it would keep `kept`; `dropped`: dead ones that it is
- * without then.
+ * Whether a full leaf with room for so many cells is to be rewritten if it would keep `kept` of them; `dropped`: the
+ * dead ones that the rewrite removes.
  */
 extern bool leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped);
 

@@ -1,6 +1,7 @@
 /*
  * insert_common.c
- *		What inserts of all kinds do: ask for the permit, write the overflow key and the WAL position, release the leaf, tell the parent.
+ *		What inserts of all kinds do: ask for the permit, write the overflow key and the WAL position, release the
+ *		leaf, insert the downlink.
  */
 #include "tree/change/insert.h"
 
@@ -80,7 +81,7 @@ insert_set_wal_position(const Tree *tree, const TreeWalPosition *wal, uint64_t *
 	assert(node_level(node) == 0);
 	if (epoch > wal->epoch || (epoch == wal->epoch && node[HEADER_LSN] >= wal->lsn))
 		return false;
-	/* The new WAL position is proven, or will be judged by itself; what it covers up stays known. */
+	/* The new WAL position is proven, or will be judged by itself; the older epoch that it replaces is remembered. */
 	if (unverified == 0 && leaf_is_unverified(&tree->geometry, node))
 		unverified = epoch;
 	node[HEADER_LSN] = wal->lsn;

@@ -1,15 +1,16 @@
 /*
  * insert_full.c
- *		Inserts that write more than a cell: over an entry that is there, into a full leaf, with room made or by a split.
+ *		Inserts that write more than a cell: over an entry that exists, or into a full leaf, which is compacted or
+ *		split.
  *
- * The leaf is locked when these begin.  A rewrite has the next generation; what cannot be decided by integers is done
- * outside of the lock, on a copy, and holds if the leaf has its generation still.
+ * The leaf is locked when these begin. A rewrite has the next generation; what integers cannot decide is done without
+ * the lock, on a copy, and is valid if the leaf still has its generation.
  */
 #include "tree/change/insert.h"
 
 /*
- * A full leaf of which a rewrite keeps no more cells than this part is rewritten in place: it pays for itself when some inserts
- * have room afterwards.
+ * A full leaf is rewritten in place if the rewrite keeps no more than this share of its cells: it is worth its cost
+ * when several inserts have room afterwards.
  */
 #define REWRITE_LIVE_NUMERATOR 15
 #define REWRITE_LIVE_DENOMINATOR 16
@@ -25,7 +26,9 @@ leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped)
 	return kept * REWRITE_PACKED_DENOMINATOR <= room * REWRITE_PACKED_NUMERATOR;
 }
 
-/* What the leaf holds without dead cells and `skip`, and with `extra` if not NULL, packed as it may be written. */
+/*
+ * Gathers the leaf's cells without dead ones and `skip`, and with `extra` if not NULL, packed as they may be written.
+ */
 static void
 insert_gather(const Insertion *in, const uint64_t *node, uint32_t skip, const uint64_t *extra,
               LeafCells *cells)
@@ -36,7 +39,10 @@ insert_gather(const Insertion *in, const uint64_t *node, uint32_t skip, const ui
 	assert(cells->count <= in->tree->geometry.leaf_cells + 1);
 }
 
-/* Writes the leaf anew, with the next generation and what insert_gather() found: without `skip`; `added`: with our cell. */
+/*
+ * Writes the leaf anew, with the next generation and the cells of insert_gather(): without `skip`; `added`: with our
+ * cell.
+ */
 static TreeStatus
 insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 {
@@ -68,9 +74,9 @@ insert_rewrite(Insertion *in, uint32_t skip, bool added, const LeafCells *cells)
 }
 
 /*
- * Where both halves will be as full when each row has a new version: a key that two cells have has one already, one that stands
- * alone is to get one.  In the middle if rows are updated in any order, and where they are updated in the order of their
- * keys, nearer to the end that is done.
+ * The cut after which both halves will be equally full once each row has a new version: a key with two cells has one
+ * already, a key with one cell will get one. That is the middle if rows are updated in random order; if they are
+ * updated in the order of their keys, it is nearer to the end that is done.
  */
 static uint32_t
 insert_churn_cut(const NodeGeometry *g, const LeafCells *cells)
@@ -123,7 +129,7 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 	(void) insert_set_wal_position(in->tree, in->wal, tree->client->image);
 	split->count = insert_chain_begin(in, split->ops);
 	status = split_leaf(tree, &in->lock, in->path.pointer, cells, split);
-	/* Whether it landed or is in doubt no more: a node may refer to the separator's block. */
+	/* Whether or not the WRITE took effect: a node may refer to the separator's block. */
 	tree->cut.bytes = 0;
 	if (insert_wrote(in, status) != TREE_OK)
 		return status;
@@ -138,9 +144,9 @@ insert_split_write(Insertion *in, const LeafCells *cells, Split *split)
 }
 
 /*
- * No cut that integers see, or a separator whose image needs a block: the leaf is released, ordered outside
- * on the copy in client->image, and locked again. The same generation and the same bytes of all cells mean
- * that the plan stands.
+ * No cut that integers see, or a separator whose image needs a block: the leaf is released, ordered outside on the
+ * copy in client->image, and locked again. If the generation and the bytes of all cells are the same, the plan is
+ * still valid.
  */
 static TreeStatus
 insert_split_unlocked(Insertion *in, OrderedCells *cells, Split *split)
@@ -220,9 +226,9 @@ insert_split(Insertion *in, OrderedCells *cells)
 }
 
 /*
- * The TID is there. As the very same live entry: a rewrite all the same, so that nobody who judged the old
- * generation can remove it (I-P3). Else it is a leftover or dead-marked: replaced, by a rewrite, as an entry
- * never changes its slot; or by a split, where its posting does not get shorter by it and no cell is free.
+ * The TID is there. As the very same live entry: a rewrite all the same, so that no process that judged the old
+ * generation can remove it (I-P3). Else it is a leftover or dead-marked: replaced, by a rewrite, as an entry never
+ * changes its slot; or by a split, where its posting does not get shorter by it and no cell is free.
  */
 static TreeStatus
 insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
@@ -255,8 +261,8 @@ insert_over(Insertion *in, uint32_t slot, OrderedCells *cells)
 }
 
 /*
- * The leaf is full: what of it is dead goes in place of a split, or nothing does.  The caller is asked about the copy in
- * client->image while nothing is held; what it says is good for the same generation.
+ * The leaf is full: dead entries are removed instead of a split, if there are any. The caller's hook is given the
+ * copy in client->image while nothing is held; its answer is valid for the same generation.
  */
 static TreeStatus
 insert_delete_dead(Insertion *in, OrderedCells *cells)
@@ -283,7 +289,7 @@ insert_delete_dead(Insertion *in, OrderedCells *cells)
 		status = insert_release(in);
 		return status == TREE_OK ? TREE_RETRY : status;
 	}
-	/* It is full in this generation still: nobody has added the key meanwhile. */
+	/* It has the same generation and is still full: no process has added the key meanwhile. */
 	if (!insert_permitted(in))
 		return insert_release(in);
 	in->cleared = room ? room_removable(g, node, &full) : 0;
@@ -306,8 +312,8 @@ insert_delete_dead(Insertion *in, OrderedCells *cells)
 }
 
 /*
- * No slot is empty: what the leaf holds is packed anew if that makes room, else it is split.  Where entries are not written by
- * themselves, it is written anew as long as it has room.
+ * No slot is empty: the leaf's cells are packed anew if that makes room, else it is split. Where single entries are
+ * not written, the leaf is rewritten as long as it has room.
  */
 static TreeStatus
 insert_full(Insertion *in, OrderedCells *cells)

@@ -9,20 +9,20 @@
  *		1	the parent, without the cells of the nodes that go;
  *		2	the left neighbor, which from this write on covers them all: they are linked from nowhere.
  *
- * Between the two the tree is as it is between a split and its posting: readers go right, and whoever does
- * posts the node anew.  So whatever ends us, every prefix is a valid tree (I-T3).
+ * Between the two WRITEs the tree is like one with an incomplete split: readers go right, and a process that does so
+ * inserts the downlink again. So whatever ends the merge, every prefix is a valid tree (I-T3).
  *
- * Low fences stay (I-T6), but a high fence rises here and a fence ceases to be one, and what is between L and
- * E is not looked for there again.  No reader is made to bear that in the middle of a call: it is done while
- * this is the only call in progress on the tree (quiesce.c), for the children of one node at a time.  Each child
- * is looked at without that first; only where something is to be merged the barrier is closed, and what was seen
- * is looked at anew.  Which children are looked at, and in which order, says merge_walk.c.  Scans between two calls and positions know
- * by the tree's epoch that their pointers are old; they go on by a descent to the fence where they are, which may lie inside a leaf
- * now (scan.c).  Of cached inner nodes only what they say of a merged node, and of the left neighbor, is old (cache.c).
+ * Low fences stay (I-T6), but here a high fence rises and a fence vanishes. A reader must not see that in the middle
+ * of a call: merging is done while this is the only call in progress on the tree (quiesce.c), for the children of one
+ * node at a time. Each child is first examined without that; the barrier is closed only where something can be
+ * merged, and then the children are read again. merge_walk.c chooses the children and their order. Scans between two
+ * calls, and positions, see by the tree's epoch that their pointers are old; they go on by a descent to the fence
+ * where they are, which may lie inside a leaf now (scan.c). Cached inner nodes are only wrong about merged nodes and
+ * their left neighbors (cache.c).
  *
- * Then no pointer to a merged node is left, and the next nodes of its kind are taken from them at once
- * (freed.c).  Not before its lock word was seen free: a writer whose chain is in doubt holds it still, and
- * what he wrote may come late.
+ * Then no pointer to a merged node is left, and the next nodes of its kind are taken from them at once (freed.c). A
+ * node is not merged before its lock word was seen free: a writer with an indeterminate chain still holds it, and its
+ * WRITEs may come late.
  */
 #include "tree/change/merge.h"
 
@@ -63,7 +63,7 @@ leaf_is_empty(const NodeGeometry *g, const uint64_t *leaf)
 	return true;
 }
 
-/* Whether the node may be merged into the neighbor on its left, for what it holds. */
+/* Whether the node holds little enough to be merged into the neighbor on its left. */
 static bool
 node_is_light(const NodeGeometry *g, const MergeNeighbor *neighbor, const uint64_t *node)
 {
@@ -74,7 +74,7 @@ node_is_light(const NodeGeometry *g, const MergeNeighbor *neighbor, const uint64
 	return children * INNER_FULL_DENOMINATOR <= g->inner_cells * INNER_FULL_NUMERATOR;
 }
 
-/* Whether parent, neighbor and node agree that the node stands right behind the neighbor. */
+/* Whether parent, neighbor and node agree that the node directly follows the neighbor. */
 static bool
 node_follows(const TreeMerge *merge, const MergeNeighbor *neighbor, uint32_t i, const uint64_t *node)
 {
@@ -86,7 +86,7 @@ node_follows(const TreeMerge *merge, const MergeNeighbor *neighbor, uint32_t i, 
 	       separator_equal(g, merge->parent + inner_cell_word(g, i) + 1, node + g->low_word);
 }
 
-/* Adds child i to what is merged into the neighbor. */
+/* Adds child i to the nodes that are merged into the neighbor. */
 static void
 plan_add(TreeMerge *merge, MergeNeighbor *neighbor, uint32_t i, const uint64_t *node)
 {
@@ -116,8 +116,8 @@ plan_first(TreeMerge *merge, const uint64_t *node)
 }
 
 /*
- * A child whose right sibling the parent does not name: the last step of a split, or the second of a merge, is
- * owed.
+ * A child whose right sibling the parent does not name: a split is incomplete, or a merge has ended between its two
+ * writes.
  */
 static TreeStatus
 plan_complete_split(TreeMerge *merge, const MergeNeighbor *neighbor, uint32_t i)
@@ -203,7 +203,7 @@ children_read(TreeMerge *merge, uint32_t from, uint32_t *count)
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
-/* Makes the plan for those of the parent's children that are to be looked at. */
+/* Makes the plan for those of the parent's children that are to be examined. */
 static TreeStatus
 plan_make(TreeMerge *merge)
 {
@@ -251,7 +251,10 @@ node_replace(TreeMerge *merge, LockHandle *lock, uint64_t pointer, uint32_t leve
 	assert(merge->alone);
 	if (status != TREE_RETRY)
 		return status;
-	/* The chain was lost, and a part of it may have landed: nobody else writes. */
+	/*
+	 * The chain was lost, and a prefix of it may have taken effect. It may be repeated, as no other process writes
+	 * the node.
+	 */
 	status = access_read_node(tree, pointer, (int) level, tree->client->image);
 	if (status == TREE_OK && tree->client->image[HEADER_GENERATION] != generation)
 		status = TREE_RETRY;
@@ -345,7 +348,7 @@ run_gather(TreeMerge *merge, const MergeRun *run, uint32_t *count)
 	return TREE_OK;
 }
 
-/* Who locks predicates by leaf hears that the left one gets the keys of those that go. */
+/* The caller's hook, which locks predicates by leaf, is called: the left leaf gets the keys of those that go. */
 static void
 run_announce(const TreeMerge *merge, const MergeRun *run)
 {
@@ -397,8 +400,8 @@ run_write(TreeMerge *merge, const MergeRun *run)
 }
 
 /*
- * Merges what can be merged of the parent's children, as they are now that nobody else is in the tree; nothing if the
- * parent is another one by now, as its children have other numbers.
+ * Merges the parent's children as far as possible, now that no other process is in the tree; nothing if the parent
+ * has changed meanwhile, as its children may have other numbers.
  */
 static TreeStatus
 merge_alone(TreeMerge *merge)
@@ -421,14 +424,14 @@ merge_alone(TreeMerge *merge)
 	for (uint32_t i = 0; i < merge->plan.runs && status == TREE_OK; i++)
 	{
 		status = run_write(merge, &merge->plan.run[i]);
-		/* What is not merged after all is owed to the parent again. */
+		/* Nodes that are not merged after all get their downlinks back. */
 		if (status == TREE_RETRY)
 			status = TREE_OK;
 	}
 	return status;
 }
 
-/* The calls that come do not believe what was cached of the nodes that go, and of those that they go into. */
+/* Later calls do not use what is cached of the nodes that go, and of those that they are merged into. */
 static void
 runs_touched(const TreeMerge *merge)
 {
@@ -467,7 +470,7 @@ merge_closed(TreeMerge *merge, bool *alone)
 	return status;
 }
 
-/* Nobody can reach what was merged any more: it is kept for the next nodes. */
+/* No process can reach the merged nodes any more: they are kept for reuse. */
 static TreeStatus
 merge_keep(TreeMerge *merge, TreeMergeCounts *counts)
 {
@@ -504,7 +507,7 @@ merge_children(TreeMerge *merge, TreeMergeCounts *counts, bool *alone, uint32_t 
 	status = plan_make(merge);
 	if (status == TREE_OK && merge->plan.runs > 0)
 	{
-		/* What is free from now on is not to be found by who looks for what was free before. */
+		/* Nodes that become free from now on must not be found by the search for memory of earlier incarnations. */
 		*alone = reclaim_end(merge->tree);
 		if (*alone)
 			status = merge_closed(merge, alone);

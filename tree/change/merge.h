@@ -1,7 +1,7 @@
 /*
  * merge.h
- *		What a vacuum's walk saw empty, and a merge in progress: what vacuum.c, merge_walk.c (which nodes are looked at) and
- *		merge.c (the children of one node) share.
+ *		The ranges that a vacuum's walk found empty, and a merge in progress: shared by vacuum.c, merge_walk.c
+ *		(chooses nodes) and merge.c (the children of one node).
  */
 #ifndef SHERMAN_MERGE_H
 #define SHERMAN_MERGE_H
@@ -9,12 +9,12 @@
 #include "tree/internal.h"
 
 /*
- * Ranges of keys that are remembered: of neighbors one.  Of more the last one goes on to where the last empty leaf
- * was seen, and so all leaves in between are looked at.
+ * The most ranges that are remembered; neighboring empty leaves make one. If there are more, the last range extends
+ * to the last empty leaf, so that all leaves in between are examined.
  */
 #define EMPTY_RANGES_MAX 1024u
 
-/* Keys from the beginning of an empty leaf to the end of one, with what lies between. */
+/* A range of keys from the beginning of an empty leaf to the end of an empty leaf, with all in between. */
 typedef struct EmptyRange
 {
 	uint64_t low[LINE_WORDS]; /* never infinite: the leftmost leaf has no neighbor that it could go into */
@@ -72,7 +72,7 @@ struct TreeMerge
 	uint32_t root_level; /* as the last descent saw it */
 	uint32_t tries;      /* to find this parent and to merge its children */
 	uint32_t missed;     /* parents in a row */
-	bool again;          /* the leaves that have got a left neighbor are looked at once more */
+	bool again;          /* leaves that have got a left neighbor are examined once more */
 	bool inner; /* inner nodes were merged: leaves that were the first of them have a left neighbor now */
 	bool ended;
 	/* merge.c */
@@ -93,8 +93,9 @@ struct TreeMerge
 };
 
 /*
- * Merges what can be merged of the children merge->look of the parent merge->next, whose image is merge->parent; adds to
- * `counts`, and *merged is how many went.  *alone: false: calls in progress took too long.  As tree_merge_next().
+ * Merges as many as possible of the children merge->look of the parent merge->next, whose image is merge->parent;
+ * adds to `counts`, and sets *merged to the number of nodes that went. *alone false: calls in progress took too long.
+ * Returns as tree_merge_next().
  */
 extern TreeStatus merge_children(TreeMerge *merge, TreeMergeCounts *counts, bool *alone, uint32_t *merged);
 

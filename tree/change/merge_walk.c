@@ -1,29 +1,30 @@
 /*
  * merge_walk.c
- *		Where a merge looks: at the leaves that a vacuum's walk saw empty, and above them at what became of their parents.
+ *		Chooses the nodes that a merge examines: leaves that a vacuum's walk found empty, and on the levels above,
+ *		parents whose children have gone.
  *
  * A vacuum remembers ranges of keys whose leaves were empty (vacuum.c), and a merge goes from parent to parent along
- * them: it looks at the children that cover them, at the one in front of each range, which may take them, and at the one
- * behind it, which shows whether a posting is owed.  So it costs what there is to merge, and nothing where nothing can be:
- * the leftmost leaf, the empty one of every queue, is in no range.
+ * them: it examines the children that cover them, the one before each range, into which they may be merged, and the
+ * one behind it, which shows whether a split is incomplete. So its cost is proportional to what can be merged; it
+ * costs nothing where nothing can be: the leftmost leaf, which is empty in every queue, is in no range.
  *
- * On the level above, and so on, it looks where children have gone, or where a first child would go if it had a left
- * neighbor with the same parent.  If inner nodes were merged there some have one now: all is done once more for these.
- *
- * Between two calls there are keys alone, which stay what they are whatever happens to the nodes.
+ * On each higher level it examines nodes that have lost children, or whose first child could be merged if it had a
+ * left neighbor with the same parent. If inner nodes were merged there, some first children have a left neighbor now,
+ * and the walk is repeated for these. Between two calls only keys are kept, which stay valid whatever happens to the
+ * nodes.
  */
 #include "tree/change/merge.h"
 #include "tree/scan/scan.h"
 
-/* Tries to find a parent that stays as it is; each is lost to somebody else's change. */
+/* Tries to find a parent that does not change meanwhile; each fails by a change of another process. */
 #define PARENT_ATTEMPTS 8
-/* So many parents in a row that were missed end the walk: somebody is busy in the tree for long. */
+/* The walk ends after so many parents in a row could not be merged: other processes are using the tree for long. */
 #define MISSED_MAX 3
 
 /* What is known of a range. */
 #define RANGE_LOOK 1u  /* it is looked at on this level */
 #define RANGE_RISES 2u /* and on the next one */
-#define RANGE_RISEN 4u /* it was looked at above the parents of leaves */
+#define RANGE_RISEN 4u /* the walk has reached the level above the parents of leaves */
 
 TreeStatus
 tree_merge_open(Tree *handle, const TreeVacuum *vacuum, TreeMerge **merge)
@@ -66,7 +67,7 @@ tree_merge_close(TreeMerge *merge)
 	client_release(merge->tree->client, merge);
 }
 
-/* The next range to look at on this level, from number i on; count: there is none. */
+/* The next range to examine on this level, from number i on; count: there is none. */
 static uint32_t
 range_from(const TreeMerge *merge, uint32_t i)
 {
@@ -144,7 +145,7 @@ range_last(TreeMerge *merge, uint32_t range, uint32_t *last, bool *goes_on)
 	return choice.bound_below ? TREE_RETRY : TREE_OK;
 }
 
-/* The children first..last are to be looked at, with the one in front of them and the one behind. */
+/* Marks the children first..last to be examined, with the one before them and the one behind. */
 static void
 look_at(TreeMerge *merge, uint32_t first, uint32_t last)
 {
@@ -155,7 +156,7 @@ look_at(TreeMerge *merge, uint32_t first, uint32_t last)
 		merge->look[i] = true;
 }
 
-/* Which children are to be looked at: of all ranges that have some in this parent. */
+/* Marks the children to be examined, of all ranges that have some in this parent. */
 static TreeStatus
 children_choose(TreeMerge *merge, uint32_t first)
 {
@@ -203,7 +204,7 @@ parent_pass(TreeMerge *merge, bool rises)
 	merge->tries = 0;
 }
 
-/* Ranges that are marked with `mark` are looked at next, from the first on. */
+/* The ranges that are marked with `mark` are next, from the first on. */
 static void
 level_begin(TreeMerge *merge, uint32_t level, uint8_t mark)
 {

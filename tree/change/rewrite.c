@@ -1,6 +1,6 @@
 /*
  * rewrite.c
- *		A leaf that is held is written anew, without what it keeps no more; the blocks of that are given back.
+ *		Rewrites a locked leaf without the cells that it does not keep, and gives back their overflow blocks.
  */
 #include "tree/internal.h"
 

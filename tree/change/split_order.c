@@ -90,7 +90,7 @@ order_cells(Tree *tree, OrderedCells *cells)
 	assert(!tree->client->holding);
 	if (status != TREE_OK)
 		return status;
-	/* Gathered cells are in the order of integers: runs of ties are what is left to do. */
+	/* Gathered cells are in the order of integers: only runs of ties are left to order. */
 	for (uint32_t i = 1; i < cells->leaf.count; i++)
 	{
 		if (cell_order(&tree->geometry, cells->leaf.cells[i - 1], cells->leaf.cells[i]) != 0)

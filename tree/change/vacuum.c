@@ -3,12 +3,11 @@
  *		Removing entries: from the leftmost leaf along the right links to the last one, many at once where that is possible
  *		(vacuum_wave.c).
  *
- * A leaf is read and judged without a lock.  Only one with victims is locked, and they are removed by a
- * rewrite, with the next generation, if it still is the generation that was judged: inside one nothing leaves
- * its slot (I-T5), and an insert that finds its own entry there raises it (I-P3).  Entries only move right,
- * so each that was there at the start of a walk is met at least once.  An empty leaf stays where it is, and
- * is filled again, or merged into its left neighbor behind the walk: where that is to be looked for is remembered
- * (merge_walk.c).
+ * A leaf is read and judged without a lock. Only one with victims is locked, and they are removed by a rewrite, with
+ * the next generation, if it still is the generation that was judged: inside one nothing leaves its slot (I-T5), and
+ * an insert that finds its own entry there raises it (I-P3). Entries only move right, so the walk sees each that was
+ * there at its start at least once. An empty leaf stays where it is and may be filled again, or it is merged into its
+ * left neighbor after the walk; its range is remembered for that (merge_walk.c).
  */
 #include "tree/change/vacuum.h"
 #include "tree/scan/scan.h"
@@ -91,8 +90,8 @@ vacuum_begin(TreeVacuum *vacuum)
 }
 
 /*
- * Removes the victims under the leaf's lock.  TREE_RETRY: it is not the generation that was judged, or doubt was settled: read it
- * again.
+ * Removes the victims under the leaf's lock. TREE_RETRY: its generation has changed since it was judged, or a chain
+ * was indeterminate and is settled now: read it again.
  */
 static TreeStatus
 vacuum_remove(TreeVacuum *vacuum, VacuumLeaf *leaf)
@@ -143,7 +142,7 @@ vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 	return leaf->victim_count > 0 ? vacuum_remove(vacuum, leaf) : TREE_OK;
 }
 
-/* The walk is over: what it counted is what the tree has, but for what changed meanwhile. */
+/* At the end of the walk its count is the tree's number of entries, but for changes meanwhile. */
 static void
 vacuum_end(TreeVacuum *vacuum)
 {
@@ -167,7 +166,7 @@ vacuum_end(TreeVacuum *vacuum)
 	state_set(tree->state, vacuum->entries, vacuum->leaves, inner, vacuum->height);
 }
 
-/* Leaves were taken out of the tree since the last call, by somebody else: the walk begins anew. */
+/* Another process has taken leaves out of the tree since the last call: the walk begins anew. */
 static void
 vacuum_refresh(TreeVacuum *vacuum)
 {
@@ -227,7 +226,7 @@ vacuum_tries(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 	                   (unsigned long long) vacuum->next, JUDGE_ATTEMPTS);
 }
 
-/* The walk goes on behind a leaf that is rid of its victims. */
+/* The walk goes on behind a leaf whose victims are removed. */
 static TreeStatus
 vacuum_pass(TreeVacuum *vacuum, const VacuumLeaf *leaf, TreeVacuumCounts *counts)
 {

@@ -11,8 +11,8 @@
 typedef struct VacuumLeaf
 {
 	uint64_t pointer;
-	uint64_t *image;                    /* the copy that was judged; of a wave, what was written after that */
-	uint64_t *locked;                   /* of a wave: the copy under the lock */
+	uint64_t *image;  /* the copy that was judged; in a wave, the image that was written after that */
+	uint64_t *locked; /* of a wave: the copy under the lock */
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
 	uint32_t live;   /* entries that are left */
@@ -34,7 +34,7 @@ struct TreeVacuum
 	uint64_t leaves;          /* visited so far, for the estimates */
 	uint64_t entries;
 	VacuumLeaf single;    /* a leaf that goes by itself; its image has room for the root */
-	bool outrun;          /* the last try met a leaf that others had changed since the judgment */
+	bool outrun;          /* the last try failed as other processes had changed the leaf since the judgment */
 	Outrun outruns;       /* such tries at this leaf */
 	bool parent_known;    /* `parent` is a copy of a level-1 node, of this epoch */
 	uint64_t *parent;     /* NODE_MAX_BYTES */

@@ -2,10 +2,9 @@
  * check.c
  *		Verifying a tree: level by level from the root down, each along its right links.
  *
- * Every node is judged as a private copy, so that a busy tree is no different from a quiet one: low fences
- * never change, a child is linked before its parent names it, and a parent is read before the first of its
- * children.  What looks wrong is read again before it is reported; only an overflow key can be gone with
- * its cell in between.
+ * Every node is judged as a private copy, so that a busy tree is no different from a quiet one: low fences never
+ * change, a child is linked before its parent names it, and a parent is read before the first of its children. A node
+ * that looks wrong is read again before it is reported; only an overflow key can be gone with its cell in between.
  *
  * The comparator and the callbacks may jump: nothing is held, and all memory is the stack's or the handle's.
  */
@@ -20,8 +19,7 @@
 #define MESSAGE_BYTES 256
 
 /*
- * Looks at a node before what is found is reported: overflow keys go away with their cells while vacuum
- * runs.
+ * So often a node is checked before a problem is reported: overflow keys go away with their cells while vacuum runs.
  */
 #define LOOKS 4
 
@@ -375,7 +373,7 @@ check_base(Check *check, const OrderedCells *cells)
 
 	assert(check->level == 0);
 	assert(cells->leaf.count <= LEAF_ENTRIES_MAX);
-	/* What integers order, check_cells() has seen. */
+	/* check_cells() has checked the order by integers. */
 	if ((node_flags(node) & NODE_BASE_ORDERED) == 0 || g->format.lossless)
 		return;
 	for (uint32_t i = 0; i < cells->leaf.count; i++)
@@ -452,7 +450,7 @@ check_entries(Check *check, const OrderedCells *cells)
 /* ---- parents ---- */
 
 /*
- * Reads the first of the parents that has a child that was not met yet. They are read before their children.
+ * Reads the first of the parents that has a child that was not visited yet. Parents are read before their children.
  */
 static TreeStatus
 parents_advance(Check *check)
@@ -473,7 +471,7 @@ parents_advance(Check *check)
 	parents->pointer = right;
 	parents->index = 0;
 	parents->ended = status != TREE_OK;
-	/* What cannot be read was reported when its own level was walked, or is new and wrong. */
+	/* A parent that cannot be read was reported when its own level was walked, or has become unreadable since. */
 	if (status == TREE_RETRY)
 	{
 		problem(check, "a node above, %llx, cannot be read", (unsigned long long) right);
@@ -483,8 +481,8 @@ parents_advance(Check *check)
 }
 
 /*
- * Holds the node against the next child that its parents name. One that they do not name is owed to them: no
- * problem.
+ * Compares the node with the next child that its parents name. A node that they do not name is an incomplete split,
+ * which is no problem.
  */
 static void
 check_parent(Check *check)
@@ -519,7 +517,7 @@ is_named(const Check *check)
 
 /* ---- the walk ---- */
 
-/* One look at the node in check->node; nothing is said before the last. */
+/* Checks the node in check->node once; only the last of several checks reports problems. */
 static TreeStatus
 check_node(Check *check, OrderedCells *cells)
 {

@@ -134,7 +134,7 @@ tree_client_leave(TreeClient *client)
 				status = settled;
 		}
 	client_silence_ends(client);
-	/* What is in doubt at a closed memory node is ended by the fencing that precedes its opening. */
+	/* Indeterminate chains at a closed memory node are ended by the fencing before it is opened again. */
 	return status == TREE_UNREACHABLE && client->trouble == 0 ? TREE_OK : status;
 }
 

@@ -4,12 +4,12 @@
  */
 #include "tree/scan/scan.h"
 
-/* Nodes are this full where nobody counted: between halves that were just split and full ones. */
+/* The assumed fill of nodes that were not counted: between halves that were just split and full ones. */
 #define FULLNESS_PERCENT 67u
 
 /*
- * Descends from the root, whose copy is in the client's descent buffer, by the middle of each node, which goes there next, and counts what
- * the leaf has. 0 if a node was another one by then: who estimates does not try again.
+ * Descends from the root, whose copy is in the client's descent buffer, by the middle of each node, which goes there
+ * next, and counts the leaf's entries. 0 if a node had changed meanwhile: an estimate is not tried again.
  */
 static TreeStatus
 sample_leaf(Tree *tree, uint32_t *entries)
@@ -34,8 +34,8 @@ sample_leaf(Tree *tree, uint32_t *entries)
 }
 
 /*
- * Counts from the root alone: what it has, times what the levels below it would have. A leaf in the middle says how many entries one
- * has, where that is more than its cells would hold: one cell of a posting stands for several.
+ * Estimates from the root alone: its children times the expected fan-out of the levels below. A leaf in the middle
+ * gives the number of entries in one leaf, if that is more than its cells: one cell with a posting list has several.
  */
 static TreeStatus
 estimate_from_root(Tree *tree, TreeStatistics *statistics)

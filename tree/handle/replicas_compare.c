@@ -1,11 +1,10 @@
 /*
  * replicas_compare.c
- *		Comparing each node of a tree with its copy, and writing anew the copies that differ.
+ *		Compares each node of a tree with its replica, and rewrites replicas that differ.
  *
- * Level by level from the root down, each along its right links.  A node is read beside its copy first, the
- * copy before it: words that are equal then have no difference that is older than both reads, as whoever
- * wrote one of them in between wrote both.  Where they differ the node is locked, and compared again: then
- * the only writer is we.
+ * Level by level from the root down, each along its right links. A node is first read without a lock, after its
+ * replica: words that are equal then were not different before both reads, as a process that wrote one of them in
+ * between wrote both. Where words differ the node is locked and compared again: then this process is the only writer.
  */
 #include "tree/client/replicas.h"
 
@@ -88,7 +87,8 @@ node_compare(Compare *compare, uint64_t pointer, uint32_t level)
 	if (memcmp(compare->node, compare->copy, bytes) == 0)
 		return TREE_OK;
 	/*
-	 * Another one by now, or a doubt that is settled: whoever wrote it has written both, or has left a doubt.
+	 * The node has changed, or a chain was indeterminate and is settled now: the process that wrote it has written
+	 * both, or has noted a doubt.
 	 */
 	for (int attempt = 0; attempt < LOST_ATTEMPTS; attempt++)
 	{

@@ -130,7 +130,7 @@ publish(Msd *msd, MsdState state)
 	msd_metrics_publish(msd->metrics, &snapshot);
 }
 
-/* What the loop that serves does in every round, beside serving. */
+/* Work of the serving loop in every round, beside serving. */
 static bool
 loop_round(void *argument)
 {
@@ -147,7 +147,7 @@ loop_round(void *argument)
 	return msd->stop_requested != 0;
 }
 
-/* The memory is being saved or loaded: tells the service manager; false breaks it off. */
+/* The memory is being saved or loaded: notifies the service manager; false breaks it off. */
 static bool
 snapshot_go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 {
@@ -270,7 +270,7 @@ open_service(Msd *msd, char *detail)
 	options.socket_path = msd->config.socket;
 	if (!serves)
 	{
-		/* Nobody is to come; and the socket's directory may be gone with the daemon, as systemd's is. */
+		/* No client is to come any more; and the socket's directory may vanish with the daemon, as systemd's does. */
 		snprintf(own_socket, sizeof(own_socket), "%s" DROP_SOCKET, msd->config.memory);
 		options.socket_path = own_socket;
 	}

@@ -348,7 +348,7 @@ set_quota(const Setting *setting, const char *value, ServiceQuotas *quotas, cons
 	return true;
 }
 
-/* Sets one setting from its text. `place` says where it stands, for the message. */
+/* Sets one setting from its text. `place`: the place of the text, for messages. */
 static bool
 setting_set(const Setting *setting, const char *value, MsdConfig *config, const char *place, char *message)
 {
@@ -493,7 +493,7 @@ file_read(const char *path, MsdConfig *config, char *message)
 
 /* ---- flags ---- */
 
-/* What is to be dropped or removed: an order, not a setting, so it stands in no file. */
+/* Flags that drop or remove something: orders, not settings, so they cannot be in the file. */
 static bool
 set_order(char *field, size_t bytes, const char *name, const char *value, char *message)
 {
@@ -513,8 +513,8 @@ flag_is(const char *name, size_t length, const char *flag)
 }
 
 /*
- * One flag at argv[*i], which is moved on by what it takes.  `path` takes the value of --config; with `only_config` all
- * other flags are only looked at.
+ * One flag at argv[*i]; *i moves on by the flag's length. `path` takes the value of --config; with `only_config` all
+ * other flags are only checked.
  */
 static bool
 flag_read(int argc, char *const *argv, int *i, MsdConfig *config, const char **path, bool only_config,
@@ -591,7 +591,7 @@ msd_config_defaults(MsdConfig *config)
 	config->drain_seconds = MSD_DRAIN_SECONDS;
 }
 
-/* What is done instead of serving: one thing at a time; NULL: nothing is wrong. */
+/* Checks that at most one action instead of serving is asked for; NULL: nothing is wrong. */
 static const char *
 check_orders(const MsdConfig *config)
 {

@@ -24,7 +24,7 @@
 #define MSD_NUMA_AUTO (-1) /* the node of the network card that `listen` is on, if that is known */
 #define MSD_NUMA_OFF (-2)
 
-/* Clients have so long to go when the daemon is told to stop, if the settings do not say. */
+/* The time that clients have to finish when the daemon is stopped, unless a setting says otherwise. */
 #define MSD_DRAIN_SECONDS 2u
 
 typedef struct MsdConfig
@@ -67,10 +67,10 @@ extern void msd_config_defaults(MsdConfig *config);
 /* The lines of an open file into *config; `name` is the file's for messages. */
 extern bool msd_config_lines(FILE *file, const char *name, MsdConfig *config, char *message);
 
-/* Are files to be listed or removed, and nobody to be served?  Then only their paths are needed. */
+/* Whether files are to be listed or removed, and no client is served. Then only their paths are needed. */
 extern bool msd_config_is_about_files(const MsdConfig *config);
 
-/* What the settings lack or contradict: false, with a message. */
+/* Whether the settings are complete and without contradictions; false: with a message. */
 extern bool msd_config_check(const MsdConfig *config, char *message);
 
 /*

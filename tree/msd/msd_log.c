@@ -62,7 +62,7 @@ msd_log_open(Msd *msd)
 	int opened = STDERR_FILENO;
 
 	if (msd->config.log[0] != '\0')
-		/* Of a pipe that nobody empties the loop does not wait for the other end: such lines are lost. */
+		/* The loop does not wait for the reader of a full pipe: such lines are lost. */
 		opened =
 			open(msd->config.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
 	if (opened < 0)

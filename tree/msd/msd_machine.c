@@ -65,7 +65,7 @@ run_on_node(uint32_t node)
 	snprintf(path, sizeof(path), NODES_PATH "/node%u/cpulist", node);
 	read_line(path, list, sizeof(list));
 	cpus_of_list(list, &cpus);
-	/* A node without CPUs, or CPUs that a container withholds: memory is what matters. */
+	/* The node has no CPUs, or the container withholds them: only its memory matters. */
 	if (CPU_COUNT(&cpus) > 0)
 		(void) sched_setaffinity(0, sizeof(cpus), &cpus);
 }
@@ -86,7 +86,7 @@ msd_machine_bind(uint32_t node, bool strict, char *message, size_t bytes)
 		return false;
 	}
 	mask[node / WORD_BITS] = 1ul << node % WORD_BITS;
-	/* The kernel takes one bit less than it is told. */
+	/* The kernel uses one bit less than the number passed. */
 	if (syscall(SYS_set_mempolicy, strict ? MPOL_BIND : MPOL_PREFERRED, mask,
 	            (unsigned long) MASK_BITS + 1) != 0)
 	{

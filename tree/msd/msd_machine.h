@@ -2,7 +2,7 @@
  * msd_machine.h
  *		The machine below msd: NUMA nodes, and what kind of memory a file lies in.  Private to msd.
  *
- * What is refused here is refused before any memory is taken.
+ * Errors are found here before any memory is taken.
  */
 #ifndef SHERMAN_MSD_MACHINE_H
 #define SHERMAN_MSD_MACHINE_H

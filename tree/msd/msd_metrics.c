@@ -19,12 +19,15 @@
 
 #include "tree/msd/msd_config.h"
 
-/* Snapshots are at least so far apart: nobody asks more often. */
+/* The least time between snapshots: scrapers do not ask more often. */
 #define PUBLISH_US 100000u
 
-/* One scraper or two.  Of more the oldest goes: whoever comes is served, and nobody keeps the others out by saying nothing. */
+/*
+ * The most connections: one scraper or two. Of more the oldest is closed: so a new one is always served, and idle
+ * ones cannot keep others out.
+ */
 #define CONNECTIONS_MAX 16u
-/* With those that were told to go and are not gone. */
+/* Including connections that were closed but have not ended yet. */
 #define CONNECTIONS_HELD (4 * CONNECTIONS_MAX)
 #define CONNECTION_TIMEOUT_SECONDS 10u
 #define CONNECTION_BYTES 16384u
@@ -80,7 +83,7 @@ msd_metrics_publish(MsdMetrics *metrics, const MsdSnapshot *snapshot)
 	memcpy(words, snapshot, sizeof(words));
 	sequence = atomic_load_explicit(&metrics->sequence, memory_order_relaxed);
 	atomic_store_explicit(&metrics->sequence, sequence + 1, memory_order_relaxed);
-	/* Whoever sees one of these words sees that the sequence is odd. */
+	/* A reader that sees one of these words also sees that the sequence is odd. */
 	for (size_t i = 0; i < SNAPSHOT_WORDS; i++)
 		atomic_store_explicit(&metrics->words[i], words[i], memory_order_release);
 	atomic_store_explicit(&metrics->sequence, sequence + 2, memory_order_release);

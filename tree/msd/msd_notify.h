@@ -1,6 +1,6 @@
 /*
  * msd_notify.h
- *		What msd tells the service manager (sd_notify(3)), by its socket protocol.  Private to msd.
+ *		Notifies the service manager (sd_notify(3)), by its socket protocol. Private to msd.
  *
  * Without a manager (NOTIFY_SOCKET is not set) everything here does nothing.
  */
@@ -23,7 +23,7 @@ typedef struct MsdNotify
 /* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID from the environment. */
 extern void msd_notify_open(MsdNotify *notify);
 
-/* Sends "NAME=value" lines; never waits, and nobody minds if it is lost. */
+/* Sends "NAME=value" lines; never waits. A loss does no harm. */
 extern void msd_notify_send(const MsdNotify *notify, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

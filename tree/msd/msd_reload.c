@@ -1,6 +1,6 @@
 /*
  * msd_reload.c
- *		SIGHUP: the settings are read again, and what may change while clients are served changes.
+ *		SIGHUP: reads the settings again, and applies those that may change while clients are served.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * msd_state.h
- *		What the files of msd share.  Private to msd.
+ *		Shared by the files of msd. Private to msd.
  *
  * msd.c: starting, the log, signals, stopping.  msd_reload.c:  SIGHUP.  msd_config.c: the settings.
  * msd_files.c: files that were kept.  msd_machine.c:  NUMA nodes. msd_metrics.c, msd_page.c: figures over HTTP.  msd_notify.c: the service
@@ -45,7 +45,7 @@ extern uint64_t msd_now_us(void);
 /* msd_files.c: does what --list-files or --remove-file asks for; the exit status. */
 extern int msd_files(const MsdConfig *config);
 
-/* msd_reload.c: reads settings and keys again; what is wrong leaves all as it was. */
+/* msd_reload.c: reads settings and keys again; an error changes nothing. */
 extern void msd_reload(Msd *msd);
 
 #endif /* SHERMAN_MSD_STATE_H */

@@ -1,18 +1,16 @@
 /*
  * interpolate.c
- *		Where a key belongs among the cells of a node, by the first word of their keys.
+ *		Finds the place of a key among the cells of a node, by the first words of the keys.
  *
- * Nodes lie in memory that is far away from the processor: a cached inner node is 64 lines, which other
- * processes' nodes have pushed out of the near caches meanwhile, and each step of a search by halves waits
- * for the next one of them. So the place is guessed from what the node's fences say, and a few cells around
- * the guess, whose lines come together, tell whether it is among them; if it is not, as with keys that lie
- * unevenly, halves of what is left do.
- *
- * Nothing here jumps on what a comparison says but where the answer hardly ever differs.
+ * A cached inner node is 64 cache lines, which other nodes have evicted from the processor's caches meanwhile, so
+ * that each step of a binary search waits for another line. So the place is guessed by interpolation between the
+ * node's fences, and a few cells around the guess, whose lines are fetched together, show whether it is right. If it
+ * is not, as with keys that are distributed unevenly, a binary search follows. Comparisons here cause branches only
+ * where their result hardly ever differs.
  */
 #include "tree/node/node.h"
 
-/* Cells that are looked at around the guess: three or four lines of the narrowest inner cells. */
+/* Cells that are compared around the guess: three or four lines of the narrowest inner cells. */
 #define WINDOW_CELLS 8u
 /* Bits of a distance that are multiplied by a number of cells, of which there are less than 2^8. */
 #define DISTANCE_BITS 24u
@@ -76,7 +74,7 @@ halve(const Row *row, uint32_t from, uint32_t to)
 		uint32_t middle = (from + to) / 2;
 		uint32_t below = 0u - is_below(row, middle);
 
-		/* What is below the middle one is behind us, or what is behind it. */
+		/* Drops the half below the middle one, or the half behind it. */
 		from = ((middle + 1) & below) | (from & ~below);
 		to = (to & below) | (middle & ~below);
 	}
@@ -98,7 +96,7 @@ cells_below(const NodeGeometry *g, const uint64_t *node, uint32_t first, uint32_
 		return halve(&row, 0, count);
 	low = row_end(&row, node + g->low_word, 0);
 	high = row_end(&row, node + g->high_word, count - 1);
-	/* What lies between has the leading bit that both ends have: words alone tell. */
+	/* All cells between have the leading bit that both ends have: words alone decide. */
 	if (!same_high(&row, low) || !same_high(&row, high))
 		return halve(&row, 0, count);
 	from = guess(node_word(low, 1), node_word(high, 1), row.rank, count);

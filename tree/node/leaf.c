@@ -1,7 +1,7 @@
 /*
  * leaf.c
- *		Leaves in private memory: what an insert must know of one, and its cells in the order of a rewrite or
- *		split. Pure integers: all of it may run under a lock.
+ *		Leaves in private memory: the survey of a leaf for an insert, and its cells in order, for a rewrite or split.
+ *		Pure integers: all of it may run under a lock.
  */
 #include "tree/node/node.h"
 

@@ -1,7 +1,7 @@
 /*
  * node.c
- *		Nodes and cells in private memory: what integers decide, sums and stamps, fences, cells. Pure: no
- *		fabric, no lock, no comparator.
+ *		Nodes and cells in private memory: comparisons by integers, sums and stamps, fences, cells. Pure: no fabric,
+ *		no lock, no comparator.
  */
 #include "tree/node/node.h"
 

@@ -68,7 +68,7 @@
 #define LEAF_CELLS_TARGET 64u
 #endif
 
-/* Children of an inner node: what a stripe holds of the narrowest cells. Tests also run with 6. */
+/* Children of an inner node: as many of the narrowest cells as fit into a stripe. Tests also run with 6. */
 #ifndef INNER_CELLS_MAX
 #define INNER_CELLS_MAX ((INNER_BYTES - HEADER_WORDS * 8) / 24)
 #endif
@@ -186,7 +186,10 @@ typedef struct NodeGeometry
 		memory_nodes; /* that pointers may name: the client's; as many as a pointer can name: whoever has no client */
 	/* A bit for each memory node whose READs may tear lines: its leaves carry sums. The client's; NULL: none. */
 	const uint64_t *leaf_sums;
-	/* Bits of the two memory nodes that have each node of the tree: what pointers to one say is read at the other, too. 0: one has. */
+	/*
+	 * Bits of the home and of the replica's memory node: nodes with pointers to one may be read at the other. 0: no
+	 * replica.
+	 */
 	uint64_t twins;
 	/* Up to where the WAL proves that dead-marked entries are dead, so that they may go. The handle's; NULL: (0, 0). */
 	const TreeWalPosition *proven;
@@ -234,8 +237,8 @@ node_bytes(const NodeGeometry *g, uint32_t level)
 }
 
 /*
- * A word of a node that may lie in a shared cache frame: relaxed and atomic, so that one reading function
- * serves private copies and frames (whose sequence tells afterwards whether what was read may be believed).
+ * A word of a node that may lie in a shared cache frame: relaxed and atomic, so that one reading function serves
+ * private copies and frames (whose sequence shows afterwards whether the words that were read are valid).
  */
 static inline uint64_t
 node_word(const uint64_t *node, uint32_t word)
@@ -329,7 +332,7 @@ leaf_is_unverified(const NodeGeometry *g, const uint64_t *node)
 	       !wal_position_is_proven(g, (uint32_t) node_word(node, HEADER_EPOCH), node_word(node, HEADER_LSN));
 }
 
-/* Whether what made the leaf's marked entries dead may be lost: then its marks say nothing. */
+/* Whether the commits behind the leaf's dead marks may be lost: then its marks are void. */
 static inline bool
 leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 {
@@ -337,8 +340,8 @@ leaf_marks_void(const NodeGeometry *g, const uint64_t *node)
 }
 
 /*
- * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4).  Those of an
- * earlier epoch do unless they are void; whoever proves removals has done so for this epoch, which is behind it.
+ * Whether a rewrite may drop the leaf's dead-marked cells: all marks lie where the WAL proves them (I-P4). Marks of
+ * an earlier epoch do unless they are void; removals are proven for the current epoch, which is later.
  */
 static inline bool
 leaf_dead_proven(const NodeGeometry *g, const uint64_t *node)
@@ -388,9 +391,10 @@ typedef struct RedoHeader
 	uint64_t target;     /* pointer of the node to be rewritten */
 	uint64_t generation; /* of the image */
 	uint64_t bytes;      /* of the image */
-	uint64_t lock_index; /* the node's lock word, and what it holds until this chain is through: */
-	uint64_t lock_word;  /* its last operation changes that, and before nobody else writes the node */
-	uint64_t sum;        /* XXH3 of the image, seeded with that of the words before */
+	uint64_t lock_index; /* the node's lock word, and its value until this chain is complete: */
+	uint64_t
+		lock_word; /* the chain's last operation changes it, and no other process writes the node before */
+	uint64_t sum;  /* XXH3 of the image, seeded with that of the words before */
 } RedoHeader;
 
 /* Extent header: the first stripe of an extent. */
@@ -440,7 +444,7 @@ typedef enum Decision
 extern Decision node_decide(const NodeGeometry *g, const TreeBound *bound, const uint64_t *cell,
                             bool separator);
 
-/* Whether the first word of the bound's key binds, so that cells can be told apart by it. */
+/* Whether the first word of the bound's key is part of the bound, so that it can be compared with cells. */
 static inline bool
 bound_has_word(const TreeBound *bound)
 {
@@ -450,7 +454,7 @@ bound_has_word(const TreeBound *bound)
 /* The bound that stands for one whole key. */
 extern void bound_of_key(const NodeGeometry *g, const TreeKey *key, TreeBound *bound);
 
-/* Whether integers tell no difference between the bounds' keys, whole as they are: what is between them is likely in one leaf. */
+/* Whether the bounds' whole normalized keys are equal: then the entries between them are likely in one leaf. */
 extern bool bounds_are_of_one_key(const NodeGeometry *g, const TreeBound *a, const TreeBound *b);
 
 /* Sum over all words but HEADER_SUM (XXH3). */
@@ -466,25 +470,34 @@ typedef enum NodeVerdict
 } NodeVerdict;
 
 /*
- * Whether a private copy may be believed to be node `pointer` of `tree` (check() of tree-protocol.md section
- * 3): stamps or sum, tree, self, format version, shape. The level is left to the caller. The copy holds
- * node_bytes() of the level in its header: a leaf that may have become an inner node meanwhile can only be
- * the root, which is therefore always read with NODE_MAX_BYTES (tree_node_bytes() in internal.h).
+ * Whether a private copy is a valid image of node `pointer` of `tree`: checks stamps or sum, tree, self, format
+ * version, and shape. The level is left to the caller. The copy holds node_bytes() of the level in its header: a leaf
+ * that may have become an inner node meanwhile can only be the root, which is therefore always read with
+ * NODE_MAX_BYTES (tree_node_bytes() in internal.h).
  */
 extern NodeVerdict node_check(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer);
 /*
- * The same for a copy that was read under the node's lock: nobody wrote meanwhile, so a leaf's sum is not looked at. It is
- * wrong there when a writer died between a cell and the sum.
+ * The same for a copy that was read under the node's lock: no process wrote meanwhile, so a leaf's sum is not
+ * checked. It is wrong if a writer died between a cell and the sum.
  */
 extern NodeVerdict node_check_locked(const NodeGeometry *g, const uint64_t *node, uint64_t tree,
                                      uint64_t pointer);
-/* The same as node_check() without the shape, of which sane counts are left: for whoever tells what is wrong with it. */
+/*
+ * The same as node_check(), but of the shape only the counts are checked: for callers that report what is wrong with
+ * the node.
+ */
 extern NodeVerdict node_check_whole(const NodeGeometry *g, const uint64_t *node, uint64_t tree,
                                     uint64_t pointer);
-/* Whether a copy that is whole can be used without further looks at its counts, levels, states, references and pointers. */
+/*
+ * Whether a copy that is not torn can be used without further checks of its counts, levels, states, references and
+ * pointers.
+ */
 extern bool node_has_shape(const NodeGeometry *g, const uint64_t *node);
 
-/* Must leaves at this memory node carry a sum? If it, or the one that may stand in for it, is known to tear lines. */
+/*
+ * Whether leaves at this memory node need a sum: if READs there, or at the replica's memory node, are known to tear
+ * lines.
+ */
 static inline bool
 leaf_needs_sum(const NodeGeometry *g, uint64_t pointer)
 {
@@ -495,7 +508,10 @@ leaf_needs_sum(const NodeGeometry *g, uint64_t pointer)
 	return g->leaf_sums != NULL && (*g->leaf_sums & nodes) != 0;
 }
 
-/* Is this leaf, read under its lock, one that readers without lock cannot believe: its sum is missing, or stale? */
+/*
+ * Whether readers without the lock would reject this leaf, which was read under its lock: its sum is missing or
+ * stale.
+ */
 extern bool leaf_sum_is_due(const NodeGeometry *g, const uint64_t *node);
 /* Gives it the right one, in the image. */
 extern void leaf_sum_set(const NodeGeometry *g, uint64_t *node);
@@ -554,8 +570,8 @@ extern void cell_overflow(const NodeGeometry *g, const uint64_t *cell, OverflowR
 /* Same bytes but for stamp, TID, state and, out of line, place. */
 extern bool cell_same_key(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
 /*
- * Orders two leaf cells by integers: high, normalized key and, if the format is lossless, TID. 0 = integers
- * do not tell (or the same entry).
+ * Orders two leaf cells by integers: high, normalized key and, if the format is lossless, TID. 0 = integers do not
+ * decide (or the same entry).
  */
 extern int cell_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b);
 /* The same by the normalized keys alone. */
@@ -639,7 +655,7 @@ typedef struct Packer
 	uint64_t *cells; /* the first cell's place; the caller's */
 	uint32_t count;  /* cells so far */
 	uint32_t head;   /* number of the cell in front of the posting at the end */
-	uint32_t tids;   /* entries that this cell stands for, itself among them */
+	uint32_t tids;   /* number of entries of this cell: itself and its posting list */
 } Packer;
 
 /* Whether the entry takes a cell more. */
@@ -664,7 +680,7 @@ typedef struct LeafCells
 	uint64_t packed[(LEAF_CELLS_TARGET + 1) * TREE_POSTING_CELL_MAX_BYTES / 8];
 } LeafCells;
 
-/* What an insert wants to know of a leaf; one pass over the first words of the cells. */
+/* The survey of a leaf for an insert, by one pass over the first words of the cells. */
 typedef struct LeafSurvey
 {
 	uint32_t same_tid; /* slot that holds the TID, live, dead-marked or in a posting, or LEAF_NO_SLOT */
@@ -674,7 +690,7 @@ typedef struct LeafSurvey
 extern void leaf_survey(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16_t offset,
                         LeafSurvey *survey);
 /*
- * Whether a posting cell stands where none can be: damage. Asked before a rewrite would lose it.
+ * Whether there is a posting cell at a place where none can be: damage. To be checked before a rewrite would lose it.
  */
 extern bool leaf_posting_stray(const NodeGeometry *g, const uint64_t *node);
 /* Whether a rewrite keeps a cell with this first word: it is live, or dead-marked and not proven so. */
@@ -691,17 +707,18 @@ extern uint32_t leaf_live(const NodeGeometry *g, const uint64_t *node);
 /* Number of dead-marked cells that it would drop. */
 extern uint32_t leaf_proven_dead(const NodeGeometry *g, const uint64_t *node);
 /*
- * Gathers the entries that leaf_keeps() but the one in `skip` (a slot or LEAF_NO_SLOT; of a posting cell, the TID that extra
- * has), and `extra` (a cell, or NULL), in cell_order(), each as a cell; what that does not order stays as it was: base, tail,
- * extra. They are `ordered` if integers decide everything but ties among cells of a base that is.
+ * Gathers the entries that leaf_keeps() but the one in `skip` (a slot or LEAF_NO_SLOT; of a posting cell, the TID
+ * that extra has), and `extra` (a cell, or NULL), in cell_order(), each as a cell; cells that integers do not order
+ * keep their sequence: base, tail, extra. They are `ordered` if integers decide everything but ties among cells of an
+ * ordered base.
  */
 extern void leaf_gather(const NodeGeometry *g, const uint64_t *node, uint32_t skip, const uint64_t *extra,
                         LeafCells *cells);
 /* Puts gathered entries of one key into postings, if the format has them: from now on cells may be posting cells. */
 extern void leaf_pack(const NodeGeometry *g, LeafCells *cells);
 /*
- * Copies cells [from, to) as the base of a node begun by node_begin(), whose NODE_BASE_ORDERED and
- * NODE_POSTINGS become what they are; node_seal() stamps them.
+ * Copies cells [from, to) as the base of a node begun by node_begin(), and sets its NODE_BASE_ORDERED and
+ * NODE_POSTINGS accordingly; node_seal() stamps the cells.
  */
 extern void leaf_fill(const NodeGeometry *g, uint64_t *node, const LeafCells *cells, uint32_t from,
                       uint32_t to);
@@ -719,8 +736,8 @@ extern bool leaf_cut_possible(const NodeGeometry *g, const uint64_t *const *cell
 /* The cell in front of the cut, with its key: of a posting, the one before it. */
 extern const uint64_t *leaf_cut_left(const uint64_t *const *cells, uint32_t cut);
 /*
- * The separator in front of `right`, given its left neighbor: cut to the normalized key where that tells them
- * apart and the format allows it, else the whole cell.
+ * The separator in front of `right`, given its left neighbor: cut to the normalized key where that differs and the
+ * format allows it, else the whole cell.
  */
 extern void leaf_separator(const NodeGeometry *g, const uint64_t *left, const uint64_t *right,
                            uint64_t *separator);

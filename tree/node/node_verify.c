@@ -1,6 +1,6 @@
 /*
  * node_verify.c
- *		Whether a copy of a node is to be believed: whole, the node that was looked for, and of a shape that the tree writes.
+ *		Validates a copy of a node: not torn, the node that was expected, and of a shape that the tree writes.
  */
 #include "tree/node/node.h"
 
@@ -25,7 +25,7 @@ leaf_sum_agrees(const NodeGeometry *g, const uint64_t *node)
 	return node_sum(node, g->leaf_bytes) == node[HEADER_SUM];
 }
 
-/* What can be said of a copy; `locked`: nobody wrote while it was taken. */
+/* The verdict on a copy; `locked`: it was taken under the node's lock. */
 static NodeVerdict
 node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t pointer, bool locked)
 {
@@ -37,8 +37,7 @@ node_judge(const NodeGeometry *g, const uint64_t *node, uint64_t tree, uint64_t 
 	assert(pointer_address(pointer) != POINTER_NONE);
 
 	/*
-	 * Tree, self and format never change while a node is linked, so that they tell who this is even when the rest is not
-	 * to be believed.
+	 * Tree, self and format never change while a node is linked, so they identify the node even if the copy is torn.
 	 */
 	if (node[HEADER_GENERATION] == 0 && state == 0)
 		return NODE_EMPTY;

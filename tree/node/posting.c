@@ -87,7 +87,7 @@ posting_find(const NodeGeometry *g, const uint64_t *node, uint32_t block, uint16
 	return LEAF_NO_SLOT;
 }
 
-/* Whether the entry goes to the one that the packer's last cell in front stands for. */
+/* Whether the entry belongs to the posting list of the packer's last cell. */
 static bool
 packer_joins(const NodeGeometry *g, const Packer *packer, const uint64_t *cell)
 {
@@ -98,7 +98,7 @@ packer_joins(const NodeGeometry *g, const Packer *packer, const uint64_t *cell)
 	       cell_same_key(g, head, cell) && posting_reaches(head, cell[0]);
 }
 
-/* Of the entry number `tid` of those that a cell stands for: which one it is in its posting cell. */
+/* The index within its posting cell of entry number `tid` of a cell. */
 static uint32_t
 packer_place(const NodeGeometry *g, uint32_t tid)
 {

@@ -27,7 +27,7 @@ redo_valid(const RedoHeader *header, const void *image, RedoTarget *target)
 	assert(image != NULL);
 	assert(target != NULL);
 
-	/* Bytes of a dead channel: nothing in them is to be believed before the sum agrees. */
+	/* These bytes come from a dead channel: none is valid unless the sum agrees. */
 	if (header->bytes < LINE_BYTES || header->bytes > NODE_MAX_BYTES || header->bytes % LINE_BYTES != 0)
 		return false;
 	if (header->generation == 0 || pointer_address(header->target) == POINTER_NONE)

@@ -2,11 +2,11 @@
  * shape.c
  *		Whether an image is one of a node that the tree could have written.  Pure integers, on private memory.
  *
- * Stamps, sums and times say that a copy is whole; not that it makes sense: the node memory may have been damaged, or lie.
- * What the rest of tree/ takes from a node as an index, a length, a count, a level or a way is judged here, once, when the copy
- * is accepted (node_check()).  So nothing behind that has to ask, and nothing that is asserted of a node in these files can be
- * made untrue from outside.  What is not judged: what bytes mean, and whether nodes fit together; there fences decide, and
- * check.c tells.  TIDs are looked at where they are handed out (scan.c).
+ * Stamps, sums and times prove that a copy is not torn, but not that it makes sense: the node memory may be damaged
+ * or hostile. All that tree/ uses of a node as an index, a length, a count, a level or a link is checked here, once,
+ * when the copy is accepted (node_check()). So later code need not check again, and no damage from outside can make
+ * its assertions fail. Not checked here: the meaning of bytes, and whether nodes fit together; fences decide that,
+ * and check.c reports it. TIDs are checked where they are returned (scan.c).
  */
 #include "tree/node/node.h"
 
@@ -59,7 +59,7 @@ fences_have_shape(const NodeGeometry *g, const uint64_t *node)
 		return false;
 	if (separator_infinite(low))
 		return true;
-	/* Where integers tell all, walks along right links go up, and come to an end. */
+	/* Where integers decide everything, keys rise along right links, so that walks end. */
 	order = cell_order(g, low, high);
 	return order < 0 || (order == 0 && !g->format.lossless);
 }
@@ -79,8 +79,8 @@ overflow_keys_have_shape(const NodeGeometry *g, const uint64_t *node)
 }
 
 /*
- * What a leaf's cells have: in the top bit, one with an overflow key; in the bit of a state's upper half, a posting cell.  Each
- * leaf that is read is looked at: so there are no branches, and a constant stride for the compiler's sake.
+ * Summary of a leaf's cells: the top bit is set if one has an overflow key, the upper bit of a state if there is a
+ * posting cell. It runs for each leaf that is read: so it has no branches, and a stride that the compiler knows.
  */
 static inline __attribute__((always_inline)) uint64_t
 cells_have(const uint64_t *word, uint32_t words, uint32_t cells)

@@ -2,11 +2,11 @@
  * batch.c
  *		The entries of one leaf within a scan's bounds, in order.
  *
- * The leaf is a private copy.  Its base is sorted as far as integers tell, so the bounds are found in it by
- * halves; its tail is looked at cell by cell, and what is taken is sorted and merged.  What is taken of a posting
- * are cells, too, made here: nothing behind that knows of postings.  Where normalized keys
- * tie, the comparator decides: in a base that is ordered by it (NODE_BASE_ORDERED) by halves, too, and only
- * the tail is sorted into such a base; elsewhere for every cell that ties.
+ * The leaf is a private copy. Its base is sorted as far as integers decide, so the bounds are found in it by binary
+ * search; its tail is examined cell by cell, and the cells taken from it are sorted and merged. Posting lists are
+ * expanded into cells here, so that later steps do not know of them. Where normalized keys tie, the comparator
+ * decides: in a base that it has ordered (NODE_BASE_ORDERED) by binary search, too, and only the tail is sorted into
+ * such a base; elsewhere for every cell that ties.
  *
  * The overflow keys of all cells that tie with a bound, or with a neighbor whose order is open, are
  * fetched by one chain before the first comparison, also for a search by halves: that would look at few of
@@ -116,7 +116,7 @@ base_find(const NodeGeometry *g, const uint64_t *leaf, const TreeBound *bound, u
 			return low;
 		low = base_next(g, leaf, low);
 	}
-	/* Behind what is below by its first word mostly comes the cell that is looked for. */
+	/* The cell that is searched for mostly follows the cells whose first word is below the bound's. */
 	if (!above && bound_has_word(bound) && (node_flags(leaf) & NODE_POSTINGS) == 0)
 	{
 		low += cells_below(g, leaf, leaf_cell_word(g, low), g->cell_words, high - low, &bound->key);
@@ -135,7 +135,7 @@ base_find(const NodeGeometry *g, const uint64_t *leaf, const TreeBound *bound, u
 	return low;
 }
 
-/* What a cell's bytes, which it has in common with its posting, say against the bounds. */
+/* Compares a cell's bytes, which its posting list shares, with the bounds. */
 typedef struct Sides
 {
 	int lower; /* of the lower bound: as bound_bytes(); < 0 if there is none */
@@ -221,7 +221,7 @@ candidate_decide(const NodeGeometry *g, const Range *range, const Candidate *can
 	return lower == DECIDE_UNKNOWN || upper == DECIDE_UNKNOWN ? DECIDE_UNKNOWN : DECIDE_EQUAL;
 }
 
-/* Drops what integers put outside of the range; clears the ties that they settle. */
+/* Drops cells that integers find outside the range; clears the ties that they decide. */
 static void
 candidates_filter(const NodeGeometry *g, const Range *range, Candidates *candidates)
 {
@@ -296,8 +296,8 @@ far_fence(const TreeScan *scan)
 }
 
 /*
- * Fetches the images of these slots, which are out of line, by one chain for FABRIC_MAX_CHAIN of them; those
- * at hand are left alone.
+ * Fetches the images of these slots, which are out of line, by one chain for each FABRIC_MAX_CHAIN of them; those
+ * that were fetched before are left alone.
  */
 static TreeStatus
 scan_fetch(TreeScan *scan, const uint16_t *slots, uint32_t count)
@@ -407,8 +407,8 @@ base_fetch(TreeScan *scan, const Range *range, const Slots *ties)
 }
 
 /*
- * Where the bound stands among these slots of an ordered base: the first one above a lower bound, or not
- * below an upper one, which mostly is one of the first.
+ * The position of the bound among these slots of an ordered base: the first slot above a lower bound, or not below an
+ * upper one, which mostly is one of the first.
  */
 static uint32_t
 base_search(const TreeScan *scan, const TreeBound *bound, uint32_t low, uint32_t high, bool upper)
@@ -595,7 +595,7 @@ candidates_fetch(TreeScan *scan, Candidates *candidates)
 	return count > 0 ? scan_fetch(scan, slots, count) : TREE_OK;
 }
 
-/* What integers left open: the comparator against the bounds. */
+/* The comparator decides against the bounds what integers left open. */
 static void
 candidates_compare(TreeScan *scan, const Range *range, Candidates *candidates)
 {
@@ -784,8 +784,7 @@ tree_batch_key(TreeScan *scan, const TreeBatch *batch, int i, TreeKey *key)
 	if (!scan->keys_fetched)
 	{
 		/*
-		 * One chain for the whole batch: who asks for one key asks for all; and the pool does not move after
-		 * this.
+		 * One chain for the whole batch: a caller that wants one key wants all. The pool does not move after this.
 		 */
 		for (int j = 0; j < batch->count; j++)
 			if ((scan->leaf[leaf_cell_word(g, batch->entries[j].cell)] & CELL_OVERFLOW_BIT) != 0)

@@ -1,6 +1,6 @@
 /*
  * batch_open.c
- *		A scan's batch begins: what it says of its leaf, and which entries were returned before.
+ *		Begins a scan's batch: the fields that describe its leaf, and the entries that were returned before.
  */
 #include "tree/scan/scan.h"
 

@@ -3,9 +3,9 @@
  *		The entries of a leaf that lies within a scan's bounds from end to end: of a long scan, every leaf but
  *		the first and the last.
  *
- * There is nothing to look for and nothing to compare with bounds: the base is in order, the tail is sorted and
- * merged into it, both go straight to the batch.  What integers do not order is left to batch.c, and so is
- * whatever looks damaged.
+ * Nothing has to be searched or compared with bounds: the base is in order, the tail is sorted and merged into it,
+ * and both go straight to the batch. Leaves that integers do not order, and leaves that look damaged, are left to
+ * batch.c.
  */
 #include "tree/scan/scan.h"
 
@@ -23,7 +23,7 @@ slot_cell(const TreeScan *scan, uint32_t slot)
 	return scan->leaf + leaf_cell_word(&scan->tree->geometry, slot);
 }
 
-/* cell_order(), which mostly the first word tells. */
+/* cell_order(), which the first word mostly decides. */
 static inline int
 quick_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 {
@@ -32,7 +32,7 @@ quick_order(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 	return cell_order(g, a, b);
 }
 
-/* Puts a slot of the tail in its place. False: integers do not tell which it is. */
+/* Sorts a slot of the tail into its place. False: integers do not decide it. */
 static bool
 tail_insert(const TreeScan *scan, Tail *tail, uint32_t slot)
 {
@@ -78,7 +78,7 @@ batch_put(TreeBatch *batch, uint64_t word0, uint32_t slot)
 	batch->count++;
 }
 
-/* Puts what of the tail comes in front of the cell into the batch. False: integers do not tell. */
+/* Puts the tail's cells that come before the cell into the batch. False: integers do not decide. */
 static bool
 tail_put_before(TreeScan *scan, Tail *tail, const uint64_t *cell)
 {
@@ -96,7 +96,7 @@ tail_put_before(TreeScan *scan, Tail *tail, const uint64_t *cell)
 	return true;
 }
 
-/* Puts a posting cell's entries, and what of the tail comes in front of them, into the batch. False: as above. */
+/* Puts a posting list's entries, and the tail's cells that come before them, into the batch. False: as above. */
 static bool
 posting_put(TreeScan *scan, Tail *tail, const uint64_t *head, uint32_t slot)
 {
@@ -116,7 +116,10 @@ posting_put(TreeScan *scan, Tail *tail, const uint64_t *head, uint32_t slot)
 	return true;
 }
 
-/* Puts the base, and what of the tail comes in front of its end, into the batch. False: as above, or it looks damaged. */
+/*
+ * Puts the base, and the tail's cells that come before its end, into the batch. False: as above, or the leaf looks
+ * damaged.
+ */
 static bool
 base_put(TreeScan *scan, Tail *tail)
 {
@@ -162,7 +165,7 @@ entry_cell(const TreeScan *scan, int i, uint64_t *cell)
 	                     (head[0] & CELL_HIGH_BIT) != 0, overflow);
 }
 
-/* Turns the batch into the scan's order, and drops at its begin what was returned before. */
+/* Puts the batch into the scan's order, and drops the entries at its beginning that were returned before. */
 static void
 batch_settle(TreeScan *scan)
 {

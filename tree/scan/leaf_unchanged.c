@@ -1,10 +1,10 @@
 /*
  * leaf_unchanged.c
- *		Whether a leaf that a scan has read still is the generation that it was.
+ *		Whether a leaf that a scan has read still has the same generation.
  *
- * Who trusts what was said of rows elsewhere (PostgreSQL's visibility map) asks this afterwards: inside one
- * generation no entry leaves its slot (I-T5), so what was read is still there, and nobody can have been told
- * that it is removed.
+ * A caller that relies on other information about rows (PostgreSQL's visibility map) asks this afterwards: inside one
+ * generation no entry leaves its slot (I-T5), so the entries that were read are still there, and no process can have
+ * learned that one was removed.
  */
 #include "tree/scan/scan.h"
 

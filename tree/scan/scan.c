@@ -2,10 +2,10 @@
  * scan.c
  *		Scans: from leaf to leaf in either direction, reading ahead.
  *
- * A scan tiles the key space by fences: after a leaf [low, high) a forward scan accepts only a leaf
- * whose low fence is byte for byte that high, and a backward scan only one whose high fence is that low.  Low
- * fences never change and entries only move right, so nothing is missed and nothing met twice, however old
- * the copies are that led there.  What was split in between is reached by right links.
+ * A scan tiles the key space by fences: after a leaf [low, high) a forward scan accepts only a leaf whose low fence
+ * is byte for byte that high, and a backward scan only one whose high fence is that low. Low fences never change and
+ * entries only move right, so no entry is missed and none is returned twice, however old the copies are that led
+ * there. Leaves that were split in between are reached by right links.
  *
  * Leaves are read ahead as children of a cached level-1 node, as many as the scan has used so far, up to READ_AHEAD_MAX, and from
  * all memory nodes at once.  Nothing is held between calls, and nothing while the comparator runs: it may jump away, and tree_scan_close() frees everything.
@@ -236,7 +236,7 @@ ahead_deepen(TreeScan *scan)
 		scan->depth *= 2;
 }
 
-/* Reads the next leaves ahead, as far as the level-1 node at hand tells them. None may come of it. */
+/* Reads the next leaves ahead, as far as the current level-1 node names them. It may read none. */
 static TreeStatus
 ahead_read(TreeScan *scan)
 {
@@ -287,8 +287,8 @@ parent_has(const TreeScan *scan, uint64_t pointer)
 }
 
 /*
- * The scan met a leaf that the copy of the level-1 node does not have: it is read anew, and if even that one
- * lacks the leaf the split is incomplete and is completed here.  `separator` lies between `left` and `right`.
+ * The scan came to a leaf that its copy of the level-1 node does not name: that node is read anew, and if it still
+ * lacks the leaf, the split is incomplete and is completed here. `separator` lies between `left` and `right`.
  */
 static TreeStatus
 parent_repair(TreeScan *scan, uint64_t left, const uint64_t *separator, uint64_t right)
@@ -365,8 +365,8 @@ target_compare(TreeScan *scan, const Target *target, const Path *path, const uin
 }
 
 /*
- * Pays for, or remembers, a split that the descent's parent did not know: the leaf at hand ends before the
- * target.
+ * The current leaf ends before the target, so there was a split that the descent's parent did not know: completes it,
+ * or remembers it.
  */
 static TreeStatus
 right_move(TreeScan *scan, Path *path, uint64_t pointer, const uint64_t *leaf)
@@ -417,7 +417,7 @@ descend_once(TreeScan *scan, const Target *target, bool fresh)
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	/* Who wants to know of leaves before they are read reads them. */
+	/* Leaves are read here, as the caller's hook is called before each. */
 	if (!fresh && target->first && scan->has_stop && scan->leaf_hook == NULL &&
 	    bounds_are_of_one_key(&tree->geometry, &scan->start, &scan->stop))
 		status = search_look_up(tree, target->bound, &path, leaf, &brought);
@@ -530,7 +530,8 @@ ahead_head(TreeScan *scan, uint64_t **leaf)
 }
 
 /*
- * Forward: the leaf read ahead if it fits, else what the last leaf's right link names. TREE_RETRY: descend.
+ * Forward: the leaf that was read ahead if it fits, else the one that the last leaf's right link names. TREE_RETRY:
+ * descend.
  */
 static TreeStatus
 load_forward(TreeScan *scan)
@@ -548,7 +549,7 @@ load_forward(TreeScan *scan)
 		leaf_accept(scan, leaf, scan->ahead.pointers[scan->ahead.next++]);
 		return TREE_OK;
 	}
-	/* Without a parent at hand a descent brings one, for the same one more READ. */
+	/* If there is no parent yet a descent brings one, at the cost of one more READ, too. */
 	if (right == POINTER_NONE || (leaf == NULL && !scan->parent.loaded))
 		return TREE_RETRY;
 	leaf = scan->buffers[SCAN_ALONE];
@@ -620,8 +621,8 @@ scan_load(TreeScan *scan, bool afresh)
 }
 
 /*
- * Whether what the scan has taken ends inside the current leaf, which was merged with the one behind it meanwhile: then
- * scan->limit is where, unless the stop bound comes first.
+ * Whether the part that the scan has taken ends inside the current leaf, because that was merged with the next one
+ * meanwhile: scan->limit is the end then, unless the stop bound comes first.
  */
 static TreeStatus
 taken_judge(TreeScan *scan)

@@ -1,6 +1,7 @@
 /*
  * scan.h
- *		What the parts of a scan share: scan.c finds the leaves, batch.c and batch_whole.c take the entries out of them.
+ *		Shared by the parts of a scan: scan.c finds the leaves, batch.c and batch_whole.c take the entries out of
+ *		them.
  */
 #ifndef SHERMAN_TREE_SCAN_H
 #define SHERMAN_TREE_SCAN_H
@@ -100,16 +101,16 @@ extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bo
 extern void scan_refresh(TreeScan *scan);
 
 /*
- * Makes the next leaf, or the first, scan->leaf; `afresh`: by a descent.  Nothing is held.  TREE_DAMAGED,
- * and what a chain returns.  Calls the comparator.
+ * Makes the next leaf, or the first, scan->leaf; `afresh`: by a descent. Nothing is held. Returns TREE_DAMAGED, or
+ * the status of a chain. Calls the comparator.
  */
 extern TreeStatus scan_load(TreeScan *scan, bool afresh);
-/* predicate.c: tells the caller's hook of leaves that are about to be read. It may jump. */
+/* predicate.c: calls the caller's hook for leaves that are about to be read. It may jump. */
 extern void leaves_mark(TreeScan *scan, const uint64_t *pointers, int count);
-/* leaf_cache_read() of a leaf for this scan, of which its caller's hook is told before. */
+/* leaf_cache_read() of a leaf for this scan, after a call of the caller's hook. */
 extern TreeStatus leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf);
 
-/* Forgets what was fetched for the leaf before: scan->leaf is another one. */
+/* Forgets what was fetched for the leaf before: scan->leaf has changed. */
 extern void batch_begin(TreeScan *scan);
 
 /*
@@ -120,15 +121,15 @@ extern void batch_begin(TreeScan *scan);
 extern TreeStatus batch_compare_stop(TreeScan *scan, int *result);
 
 /*
- * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each
- * once.  TREE_RETRY: an overflow key is not what its cell says: read the leaf again.  TREE_DAMAGED,
- * TREE_NO_MEMORY, and what a chain returns.  Calls the comparator.
+ * Takes the entries within the bounds out of scan->leaf into scan->batch, in the order of the scan, each once.
+ * TREE_RETRY: an overflow key does not match its cell: read the leaf again. Also TREE_DAMAGED, TREE_NO_MEMORY, and
+ * the status of a chain. Calls the comparator.
  */
 extern TreeStatus batch_fill(TreeScan *scan);
 
 /*
- * batch_whole.c: the same of a leaf that is within the bounds from end to end, where integers tell the order of all that is in
- * it. False: they do not, or it looks damaged; the batch is none then.
+ * batch_whole.c: the same for a leaf that is within the bounds from end to end, if integers decide the order of all
+ * its cells. False: they do not, or it looks damaged; then there is no batch.
  */
 extern bool batch_fill_whole(TreeScan *scan);
 

@@ -1,17 +1,17 @@
 /*
  * scan_take.c
- *		One scan by several processes: each takes the leaves that its next chain reads, and hands on where
+ *		One scan by several processes: each takes the leaves that its next chain reads, and passes on the place where
  *		they end.
  *
- * The place behind a leaf is known as soon as the leaf has been read: it is the far fence in the same
- * copy.  A process that goes on there accepts only a leaf whose near fence is that one, byte for byte, as
- * every scan does (scan.c); so the leaves of all tile the key space, and no entry is met twice or missed,
- * whatever is split between.  Leaves that were read ahead and tile are taken together, for otherwise each
- * would cost a round trip during which the others wait.
+ * The place behind a leaf is known as soon as the leaf has been read: it is the far fence in the same copy. A process
+ * that goes on there accepts only a leaf whose near fence is that one, byte for byte, as every scan does (scan.c); so
+ * the leaves of all tile the key space, and no entry is returned twice or missed, whatever is split in between.
+ * Leaves that were read ahead and tile are taken together, for otherwise each would cost a round trip during which
+ * the others wait.
  *
- * What was taken is bounded by a fence and not by a count of leaves: one of them may have to be read anew,
- * and may have been split by then.  Its far fence is still where one of its parts ends (I-T6, I-T7), or it lies
- * inside of a leaf that emptied ones were merged into: then the scan ends there (taken_judge()).
+ * The end of what was taken is a fence and not a count of leaves: one of them may have to be read anew, and may have
+ * been split by then. Its far fence is still where one of its parts ends (I-T6, I-T7), or it lies inside of a leaf
+ * that emptied ones were merged into: then the scan ends there (taken_judge()).
  */
 #include "tree/scan/scan.h"
 
@@ -53,8 +53,8 @@ keep_tiling(TreeScan *scan, uint64_t *pointer)
 }
 
 /*
- * Whether nothing follows behind this fence, as far as integers tell.  Where they do not, whoever goes on
- * finds out.
+ * Whether nothing follows behind this fence, as far as integers decide. Where they do not, the next process finds
+ * out.
  */
 static bool
 is_end(const TreeScan *scan, const uint64_t *fence)
@@ -91,7 +91,7 @@ scan_take(TreeScan *scan, TreeScanPosition *behind)
 	behind->right = last[HEADER_RIGHT];
 	behind->parent = scan->parent.pointer;
 	behind->epoch = scan->epoch;
-	/* The others shall have something to do, too. */
+	/* Leaves some for the other processes. */
 	behind->depth = (uint32_t) (scan->depth < TREE_PREFETCH_MAX ? scan->depth : TREE_PREFETCH_MAX);
 	behind->ended = is_end(scan, behind->want);
 	return TREE_OK;

@@ -3,14 +3,14 @@
  *		Speculative lookups, after SMART: the entry cache in shared memory remembers in which cell a key was found, and the next
  * lookup reads that cell's line alone.
  *
- * What it remembers is a hint.  The line is believed if the cell is live and has the key, byte for byte: lines are not torn
- * (or the memory node is not asked in this way), and a cell that is live in a leaf of the tree is an entry of the tree at that
- * instant.  That it lies in a leaf of the tree follows from what is remembered: a cell of a leaf that was read in this epoch of
- * the tree (quiesce.c), and in one epoch leaves stay leaves, but for the root, whose cells are not remembered.  In it slots stay
- * where they are, so that no fence is taken for a cell.  No stamp is looked at: whatever was rewritten meanwhile, the leaf has
- * the cell.
+ * An entry of it is a hint. The line is accepted if the cell is live and has the key, byte for byte: lines are not
+ * torn (memory nodes that may tear them are not read in this way), and a cell that is live in a leaf of the tree is
+ * an entry of the tree at that instant. The cell lies in a leaf of the tree because only cells are remembered of
+ * leaves that were read in this epoch of the tree (quiesce.c): within one epoch leaves stay leaves, but for the root,
+ * whose cells are not remembered, and slots keep their places, so that no fence is taken for a cell. No stamp is
+ * checked: whatever was rewritten meanwhile, the leaf has the cell.
  *
- * A line proves nothing about entries that are not in it: whoever wants all entries of a key scans.
+ * A line proves nothing about entries that are not in it: a caller that wants all entries of a key scans.
  */
 #include "tree/scan/scan.h"
 
@@ -121,7 +121,10 @@ guess(TreeScan *scan, const uint64_t *wanted, TreeFound *found)
 	TreeStatus status;
 
 	assert(tree->client->sections > 0);
-	/* A leaf that is at hand takes no round trip; whether a line may be torn is known of memory nodes that are connected. */
+	/*
+	 * A leaf in the leaf cache takes no round trip. Whether lines may be torn is known of connected memory nodes
+	 * only.
+	 */
 	if (place == 0 || leaf_cache_has(tree, pointer_address(place)) ||
 	    access_endpoint(tree->client, tree_place(tree, pointer_memory_node(place))) == NULL ||
 	    leaf_needs_sum(g, place))

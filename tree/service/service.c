@@ -18,8 +18,9 @@ _Static_assert(sizeof(ServiceHeader) + LINE_BYTES + (uint64_t) SERVICE_MAX_TREES
 /* ---- redo ---- */
 
 /*
- * Did a WRITE of `image` begin to land on `target` and not come to its end, if nobody else writes there?  Packets land in order, so
- * line 0 is of the image's generation, and what follows is of the one before: stamps tell in a leaf, the sum in an inner node.
+ * Whether a WRITE of `image` to `target` was cut off, provided that no other process writes there. Packets take
+ * effect in order, so line 0 has the image's generation, and the rest the one before: stamps show this in a leaf, the
+ * sum in an inner node.
  */
 static bool
 image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
@@ -45,8 +46,8 @@ image_half_landed(const uint64_t *image, uint32_t bytes, const uint64_t *target)
 }
 
 /*
- * Stores the image while others may read the target through a device: every line's stamp comes last, so that no line is
- * believed before it is whole.
+ * Stores the image while others may read the target through a device: every line's stamp comes last, so that no line
+ * is valid before it is complete.
  */
 static void
 image_store(const uint64_t *image, uint32_t bytes, uint64_t *target)
@@ -82,15 +83,19 @@ service_replay(const FabricDeadChannel *dead, const void *image, uint32_t target
 }
 
 /*
- * Is the lock word still what it was in the dead channel's chain?  Its last operation would have changed that, and nobody else has
- * the lock before: so if it is, what is torn in the node is of this chain.
+ * Whether the lock word still has the value that it had in the dead channel's chain. The chain's last operation would
+ * have changed it, and no other process gets the lock before: so if it has, torn parts of the node come from this
+ * chain.
  */
 static bool
 chain_unfinished(const Service *service, const FabricDeadChannel *dead, const RedoHeader *header)
 {
 	uint64_t word;
 
-	/* One who lives shows in the stripes; of the dead, packets in order. Lock words on a device may be gone. */
+	/*
+	 * Living clients show in the stripe words; of dead ones packets took effect in order. Lock words on a device may
+	 * be lost.
+	 */
 	if (!dead->write_unknown || dead->others_dead)
 		return true;
 	return fabric_server_lock_word(service->server, dead->channel, header->lock_index, &word) &&

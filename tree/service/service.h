@@ -16,7 +16,7 @@
  * Everything runs in the caller's one thread; nothing here forks, exits, prints, jumps or handles signals.  Callbacks
  * may not jump out (no ereport(ERROR)): should_stop() answers, log() writes.
  *
- * What the service keeps lies in the service area of the memory segment and survives the end of the daemon at any
+ * The service's data lie in the service area of the memory segment and survive the end of the daemon at any
  * instruction: see service.c.
  */
 #ifndef SHERMAN_SERVICE_H
@@ -28,7 +28,7 @@
 
 typedef struct Service Service;
 
-/* Tenants at most, with number 0: those without a key, who come by the local socket. */
+/* The most tenants, number 0 included: clients without a key, on the local socket. */
 #define SERVICE_MAX_TENANTS (FABRIC_MAX_TENANTS + 1)
 /* The name of number 0 in quotas and figures. */
 #define SERVICE_LOCAL_TENANT "local"
@@ -60,8 +60,8 @@ typedef struct ServiceOptions
 	const char *memory_path; /* the memory segment: a file on tmpfs or hugetlbfs; made if it is not there */
 	const char *socket_path; /* the control socket; clients connect to "shm:" and this path */
 	/*
-	 * Node memory at most, rounded down to 64 KB, taken as it is used; and channels.  Memory that had others keeps its
-	 * content: service_sizes() says what it has now.
+	 * Node memory at most, rounded down to 64 KB, taken as it is used; and channels. Memory that had others keeps its
+	 * content: service_sizes() returns its present sizes.
 	 */
 	uint64_t node_bytes;
 	uint32_t max_channels;      /* 0 = SERVICE_DEFAULT_CHANNELS */
@@ -93,8 +93,8 @@ typedef struct ServiceOptions
 extern FabricStatus service_open(const ServiceOptions *options, Service **service, char *detail);
 
 /*
- * Node memory and channels that there are: what the options asked for, or more node memory, which is in use, or less of
- * either, where there was no room.
+ * The present node memory and number of channels: as in the options, or more node memory, if that is in use, or less
+ * of either, if there was no room.
  */
 extern void service_sizes(const Service *service, uint64_t *node_bytes, uint32_t *max_channels);
 
@@ -127,8 +127,9 @@ extern bool service_save(Service *service, int drain_ms);
 extern void service_set_quotas(Service *service, const ServiceQuotas *quotas);
 
 /*
- * Drops all trees of a tenant, of whichever clusters, gives their memory back, and forgets it and its clusters: for a tenant that is
- * gone, while nobody is served.  *trees and *bytes say what that was.  FABRIC_NOT_FOUND: no tenant of that name ever came.
+ * Drops all trees of a tenant, of all its clusters, gives their memory back, and forgets the tenant and its clusters:
+ * for a tenant that is gone, while no client is served. *trees and *bytes: what was dropped. FABRIC_NOT_FOUND: no
+ * tenant of that name ever came.
  */
 extern FabricStatus service_drop_tenant(Service *service, const char *name, uint64_t *trees, uint64_t *bytes);
 
@@ -183,12 +184,13 @@ extern void service_figures(Service *service, ServiceFigures *figures);
 /* ---- for the tests of service.c ---- */
 
 /*
- * Did a channel die inside the WRITE of its redo image into `target`, the memory of its target node?  The caller has checked with
- * redo_valid() that the image is whole, and that the target lies in the tree that it names.
+ * Whether a channel died inside the WRITE of its redo image into `target`, the memory of its target node. The caller
+ * has checked with redo_valid() that the image is complete, and that the target lies in the tree that it names.
  *
- * Through a device nobody knows which WRITE was in progress (write_unknown): there the node has to be a mixture of exactly
- * the slot's generation and the one before, as packets that land in order leave it (test/models/redo.pml, case NODE).  A later WRITE
- * of a client that lives may look like that, so it has to be true, too, that nobody had the lock after the dead channel's chain.
+ * Through a device nobody knows which WRITE was in progress (write_unknown): there the node has to be a mixture of
+ * exactly the slot's generation and the one before, as packets that land in order leave it (test/models/redo.pml,
+ * case NODE). A later WRITE of a living client may look the same, so the lock word must also show that no other
+ * process had the lock after the dead channel's chain.
  */
 extern bool service_half_landed(const FabricDeadChannel *dead, const void *image, uint64_t target_offset,
                                 uint32_t target_bytes, const void *target);

@@ -1,6 +1,6 @@
 /*
  * service_base.c
- *		What all parts of the service use: time, log, whom a tree belongs to, what a tenant may have.
+ *		Used by all parts of the service: time, log, owners of trees, limits of tenants.
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * service_calls.c
- *		The calls of directory.h: trees, extents, epochs, and what a client may know of them.
+ *		The calls of directory.h: trees, extents, epochs, and what a client may learn of them.
  *
  * A client that does not know whether its call ran repeats it.  So each of them does the same when it comes
  * twice:
@@ -22,7 +22,7 @@
 
 #include "tree/service/service_state.h"
 
-/* An extent is at most this part of what the tree has: memory per entry stays small, and the calls few. */
+/* An extent is at most this share of the tree's memory: so there is little unused memory, and calls are few. */
 #define EXTENT_PART 4u
 
 /* ---- extents ---- */
@@ -193,7 +193,7 @@ call_update(Service *service, const FabricPeer *peer, const TreeRecord *request)
 	uint32_t copy;
 
 	assert(request != NULL);
-	/* Of a share only what is the record's copy. */
+	/* Of a share only the fields that copy the record's. */
 	if (slot == NULL ||
 	    ((slot->record.flags & TREE_RECORD_SHARE) != 0 && !tree_record_replica(&slot->record, &copy)))
 		return FABRIC_NOT_FOUND;
@@ -246,8 +246,8 @@ call_list(Service *service, const FabricPeer *peer, const DirectoryPosition *req
 }
 
 /*
- * Node memory that the peer's tenant has, or could have now, as the other figures are: for the local tenant, who maps all of it, those of
- * the node; for another one its own, for what the others have and do is not its business.
+ * Node memory that the peer's tenant has, or could have now. The local tenant, which maps all memory, is given the
+ * node's figures; another one its own only, since it must learn nothing about other tenants.
  */
 static void
 describe_memory(const Service *service, uint32_t tenant, TreeNodeStatus *reply)
@@ -298,7 +298,7 @@ call_status(Service *service, const FabricPeer *peer, TreeNodeStatus *reply)
 	return FABRIC_OK;
 }
 
-/* Epochs only go forward; what is so already is done. */
+/* Epochs only rise; a repeated call finds its work done. */
 static FabricStatus
 call_epoch(Service *service, const FabricPeer *peer, const DirectoryEpoch *request, bool clean)
 {
@@ -362,7 +362,7 @@ call_extent(Service *service, const FabricPeer *peer, const DirectoryExtentReque
 		record = *slot;
 		if (record.record.extents > 0 && request->extents != record.record.extents)
 		{
-			/* It does not know the last one, or its call of before was answered in vain. */
+			/* The client does not know the last one, or has missed the reply to its earlier call. */
 			extent_describe(slot, reply);
 			return FABRIC_OK;
 		}
@@ -385,8 +385,8 @@ root_is_in(const ServiceRecord *slot, uint64_t offset)
 }
 
 /*
- * The header of an extent is its client's to write: what it says of its place in the list harms nobody but the client's own next life,
- * which looks for free nodes there.
+ * Clients write the headers of their extents: a wrong link in the list harms only the same client's next incarnation,
+ * which searches there for free nodes.
  */
 static FabricStatus
 call_give(Service *service, const FabricPeer *peer, const DirectoryGive *request)
@@ -420,7 +420,7 @@ call_give(Service *service, const FabricPeer *peer, const DirectoryGive *request
 	return FABRIC_OK;
 }
 
-/* A method's name, and what it takes and gives. */
+/* A method's name, and the sizes of its request and reply. */
 typedef struct Method
 {
 	const char *name;
@@ -570,8 +570,8 @@ service_call(void *argument, const FabricPeer *peer, uint16_t method, const void
 
 	*reply_bytes = 0;
 	/*
-	 * Only who is of a cluster's current incarnation changes anything: so the number of clusters is bounded by what can
-	 * attach, and a fenced incarnation cannot come in by a side door.
+	 * Only channels of a cluster's current incarnation may change anything: so the number of clusters is bounded by
+	 * those that can attach, and a fenced incarnation can do nothing by other calls, either.
 	 */
 	if (known != 0 && methods[known].changes && peer->incarnation == 0)
 		status = FABRIC_DENIED;

@@ -1,13 +1,12 @@
 /*
  * service_descend.c
- *		Lookups that a client gives away (offload.h): from an inner node to a leaf in this memory, by integers.
+ *		Lookups that clients offload (offload.h): from an inner node to a leaf in this memory, by integers.
  *
- * A node is copied at one instant and believed as any reader believes it, by its sum or stamps, its tree, place and level.  What is
- * not here, not the tree's, not to be believed or not decided by integers ends the way: nobody waits for this, and the client goes
- * on by itself.  It judges what it gets as if it had read it: the leaf's place, or its image, too.
- *
- * Requests are anybody's: all that node.c asserts of a bound is looked at, and nothing is read but units of a tree that is the
- * caller's.
+ * A node is copied at one instant and validated as by any reader, by its sum or stamps, its tree, address and level.
+ * The descent ends at a node that is elsewhere, not the tree's, or invalid, or where integers do not decide; nothing
+ * is waited for, and the client goes on by itself. It validates the result, the leaf's address and perhaps its image,
+ * as if it had read it. Requests are not trusted: all that node.c asserts of a bound is checked, and only units of a
+ * tree of the caller's are read.
  */
 #include "tree/service/service_state.h"
 
@@ -62,14 +61,17 @@ service_descend(Service *service, const FabricPeer *peer, const DirectoryDescent
 {
 	uint64_t node[INNER_BYTES / 8];
 	uint64_t pointer = request->pointer;
-	/* As the caller calls this memory node.  What is elsewhere is not looked for here, where it would not be believed. */
+	/* The caller's number for this memory node. Nodes elsewhere are not searched here. */
 	const uint32_t here = pointer_memory_node(pointer);
 	const ServiceRecord *record = service_peer_tree(service, peer, request->tree);
 	ChildChoice choice;
 	TreeBound bound;
 	NodeGeometry g;
 
-	/* What a fenced incarnation may not read it may not ask for, either: that is seen of who has one. */
+	/*
+	 * A fenced incarnation may not read, and so may not call this, either: checked for callers that have an
+	 * incarnation.
+	 */
 	if (peer->incarnation == 0)
 		return FABRIC_DENIED;
 	if (record == NULL)

@@ -1,11 +1,11 @@
 /*
  * service_replicas.c
- *		The calls about copies: extents at this memory node that have the same bytes as those of a tree
- *		whose home is another one.
+ *		The calls about replicas: extents at this memory node that have the same bytes as those of a tree whose home
+ *		is another one.
  *
- * The tree has a record here, too, with all that its home's has.  Each of the extents says in its header what
- * it is a copy of, so the record's extents and their headers are all there is to be looked up, and nothing of it is in the
- * record but the bytes.
+ * The tree has a record here, too, with the same fields as at its home. Each extent's header names the extent that it
+ * replicates: so a replica is found through the record's extents and their headers, and the record itself only counts
+ * the bytes.
  */
 #include "tree/service/service_state.h"
 
@@ -23,8 +23,8 @@ replica_describe(Service *service, const TablesExtent *extent, DirectoryReplica 
 }
 
 /*
- * Looks for the copy of a place, on from where the call's last round ended. FABRIC_NOT_FOUND: there is none; FABRIC_BUSY: not so
- * far.  What comes meanwhile is behind all others, so that it is met.
+ * Searches for the replica of an address, from where the call's last round ended. FABRIC_NOT_FOUND: there is none;
+ * FABRIC_BUSY: none so far. Extents that are added meanwhile come last, so that they are found, too.
  */
 static FabricStatus
 replica_find(Service *service, const FabricPeer *peer, const ServiceRecord *slot, uint64_t offset,

@@ -88,7 +88,7 @@ runs_changed(TablesRuns *runs, uint64_t unit, uint64_t count)
 	}
 }
 
-/* What is looked for, and the free units that end where the search has come to. */
+/* The search: the length wanted, and the free units that end where it has come to. */
 typedef struct Search
 {
 	const TablesRuns *runs;

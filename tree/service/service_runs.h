@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Units whose words are looked at one by one. */
+/* Units whose words are examined one by one. */
 #define RUNS_BLOCK_UNITS 256u
 
 typedef struct RunsSum

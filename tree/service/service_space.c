@@ -1,12 +1,13 @@
 /*
  * service_space.c
- *		Extents and records' places that are granted, within sizes, quotas and reserves; what was freed comes back behind its quarantine.
+ *		Grants extents and places for records, within sizes, quotas and reserves; freed memory is granted again after
+ *		its quarantine.
  */
 #include <time.h>
 
 #include "tree/service/service_state.h"
 
-/* The records' area grows by this part of what it has. */
+/* The records' area grows by this part of its length. */
 #define RECORDS_PART 4u
 /*
  * This part of all memory, and of a tenant's quota, is kept for first extents, if that is so many bytes at least, and not more than
@@ -53,7 +54,7 @@ bytes_fewer(uint64_t bytes)
 	return bytes / 2 / FABRIC_UNIT_BYTES * FABRIC_UNIT_BYTES;
 }
 
-/* What of so many bytes may be granted: a tree's first extent may be any of them. */
+/* The part of so many bytes that may be granted: a tree's first extent may use all of them. */
 static uint64_t
 without_reserve(uint64_t bytes, bool first)
 {
@@ -63,8 +64,8 @@ without_reserve(uint64_t bytes, bool first)
 }
 
 /*
- * Makes *bytes small enough for what the tenant's quota leaves.  What it has dropped counts until its quarantine is over: FABRIC_BUSY:
- * then there will be some; FABRIC_QUOTA: there is none.
+ * Limits *bytes to the rest of the tenant's quota. Memory that it has dropped counts until its quarantine is over.
+ * FABRIC_BUSY: there will be some then; FABRIC_QUOTA: there is none.
  */
 static FabricStatus
 quota_allows(const Service *service, uint32_t tenant, bool first, uint64_t *bytes)
@@ -82,7 +83,7 @@ quota_allows(const Service *service, uint32_t tenant, bool first, uint64_t *byte
 	return use->bytes + *bytes <= quota ? FABRIC_BUSY : FABRIC_QUOTA;
 }
 
-/* Makes *bytes small enough for what is left of the size that is asked for, which the memory may exceed. */
+/* Limits *bytes to the rest of the configured size, which the memory may exceed. */
 static bool
 size_allows(const Service *service, bool first, uint64_t *bytes)
 {
@@ -168,7 +169,10 @@ service_slot(Service *service, uint32_t tenant, ServiceRecord **slot)
 		                   fabric_server_tenant(service->server, tenant));
 		return FABRIC_TOO_MANY;
 	}
-	/* What it dropped a moment ago has its place still: whoever makes and drops trees all the time takes nobody else's. */
+	/*
+	 * Trees that the tenant dropped a moment ago still take their places: so a tenant that keeps making and dropping
+	 * trees takes no places of others.
+	 */
 	if (!fabric_server_leaves_enough(service->server, tenant, service->max_trees, had))
 		return FABRIC_BUSY;
 	if (tables_slot(&service->tables) == NULL)

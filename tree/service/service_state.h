@@ -1,14 +1,15 @@
 /*
  * service_state.h
- *		What the files of the memory node's service share.  Private to them, and to who calls it without a connection:
- *		the simulator, tests.
+ *		Shared by the files of the memory node's service. Private to them, and to callers without a connection: the
+ *		simulator, tests.
  *
  * service.c: opening, serving, closing, redo slots.  service_calls.c: the calls of directory.h.
  * service_descend.c: lookups that a client gives away.  service_tables.c, service_units.c, service_runs.c: what outlives the
  * daemon.
  *
- * A call takes no longer the more memory or trees there are.  One that has to wait, or has much to look at, returns FABRIC_BUSY
- * and is made again in the next round; *peer->progress is its own between rounds.
+ * A call's time does not depend on the amount of memory or the number of trees. A call that has to wait, or has much
+ * to examine, returns FABRIC_BUSY and is made again in the next round; *peer->progress keeps its state between
+ * rounds.
  */
 #ifndef SHERMAN_SERVICE_STATE_H
 #define SHERMAN_SERVICE_STATE_H
@@ -16,7 +17,7 @@
 #include "tree/service/service.h"
 #include "tree/service/service_tables.h"
 
-/* What a client says of a tree that it has made. */
+/* A client's description of a tree that it has made. */
 #define SERVICE_FLAGS_OF_CLIENTS                                                                             \
 	(TREE_RECORD_BROKEN | TREE_RECORD_BUILT | TREE_RECORD_REPLICA_MASK << TREE_RECORD_REPLICA_SHIFT)
 
@@ -52,16 +53,21 @@ extern const char *service_tenant_name(const Service *service, uint32_t tenant);
 /* The quota of a tenant in bytes; 0: it has none. */
 extern uint64_t service_quota(const Service *service, uint32_t tenant);
 
-/* FabricService.recover: a channel died: if it did so inside the rewrite of a node, the node is made whole from the redo slot. */
+/*
+ * FabricService.recover: a channel died: if it died inside the rewrite of a node, the node is restored from the redo
+ * slot.
+ */
 extern void service_recover(void *argument, const FabricDeadChannel *dead);
 
 /* service_space.c */
 
-/* Waits for freed memory whose quarantine is short before its end, and gives some of it back.  Only while nobody is served. */
+/*
+ * Waits for freed memory whose quarantine is about to end, and gives some of it back. Only while no client is served.
+ */
 extern void service_quarantine_wait(Service *service);
 /*
- * Takes units for an extent of *bytes for the slot, or of less if there is no run so long or the quota says so.  They stay pending.
- * FABRIC_BUSY: when a quarantine is over there may be some.
+ * Takes units for an extent of *bytes for the slot, or for a shorter one if there is no run so long or the quota is
+ * smaller. They stay pending. FABRIC_BUSY: there may be some when a quarantine is over.
  */
 extern FabricStatus service_extent_take(Service *service, const ServiceRecord *slot, uint32_t tenant,
                                         uint64_t *bytes, uint64_t *offset);

@@ -72,7 +72,7 @@ is_place(uint64_t offset, uint64_t first, uint64_t count, uint64_t bytes)
 	return offset >= first && (offset - first) % bytes == 0 && (offset - first) / bytes < count;
 }
 
-/* Does the journal hold what a daemon writes by it: a record, or an epoch? */
+/* Whether the journal holds a change that a daemon writes by it: a record, or an epoch. */
 static bool
 journal_is_sane(const ServiceTables *tables)
 {
@@ -196,7 +196,7 @@ tables_check(ServiceTables *tables)
 	return true;
 }
 
-/* Takes private memory, for all trees that there may ever be: what is not used of it has no pages. */
+/* Takes private memory for the most trees that there can be: unused parts of it have no pages. */
 static bool
 tables_prepare(ServiceTables *tables, uint64_t random)
 {
@@ -338,7 +338,7 @@ tables_grow(ServiceTables *tables, uint64_t area_bytes)
 
 	assert(slots_in(area_bytes) >= before && slots_in(area_bytes) <= tables->most_trees);
 	tables->max_trees = slots_in(area_bytes);
-	/* What an area grows by is zero: there are no records. */
+	/* The new part of an area is zero: it has no records. */
 	for (uint32_t i = tables->max_trees; i > before; i--)
 	{
 		tables->slots[i - 1].tenant = TABLES_TENANTS;

@@ -32,10 +32,10 @@
 /* Units of freed memory that are given back in one go: clients wait meanwhile, and 32 MB take milliseconds. */
 #define QUARANTINE_FREE_UNITS 512u
 
-/* Extents or slots that one round of a call looks at: then it is the other clients' turn. */
+/* Extents or slots that one round of a call examines: then it is the other clients' turn. */
 #define TABLES_ROUND 1024u
 
-/* Freed memory is not given again before the longest READ that is believed is over, twice. */
+/* The quarantine of freed memory: twice the longest READ that is accepted. */
 #define QUARANTINE_US (2 * READ_BOUND_US)
 
 /* Clusters of each tenant whose epochs are kept; as many as can ever attach. */
@@ -61,13 +61,13 @@
 /* No extent is longer. */
 #define TABLES_EXTENT_UNITS (EXTENT_MAX_BYTES / FABRIC_UNIT_BYTES)
 
-/* Ids of trees are below: what comes with a call is compared with this, for ids are stored with marks elsewhere. */
+/* Tree ids are below this. Ids in calls are checked against it, because elsewhere ids are stored with marks. */
 #define TABLES_ID_LIMIT (1ull << 61)
 
-/* Tenants and those without a key: who owns memory is one of so many. */
+/* Possible owners of memory: the tenants, and the clients without a key. */
 #define TABLES_TENANTS (FABRIC_MAX_TENANTS + 1)
 
-/* Whom trees and epochs belong to: nobody else is told that they exist. */
+/* The owner of trees and epochs: no other client learns that they exist. */
 typedef struct TablesOwner
 {
 	uint64_t cluster[2];
@@ -111,17 +111,17 @@ typedef struct ServiceHeader
 	ServiceEpoch epochs[TABLES_TENANTS][TABLES_EPOCHS]; /* nobody fills another one's */
 } ServiceHeader;
 
-/* What a tenant has: shares count as trees. */
+/* The memory of a tenant; shares count as trees. */
 typedef struct TablesUse
 {
 	uint64_t bytes;
 	uint64_t trees;
-	/* What it had and dropped, and nobody else can have before the quarantine is over. */
+	/* Memory that it has dropped, which is not granted again before the quarantine is over. */
 	uint64_t going_bytes;
 	uint64_t going_trees;
 } TablesUse;
 
-/* What the daemon knows of a record's slot; in private memory, as all that follows. Numbers plus 1; 0 = none. */
+/* The daemon's data on a record's slot; in private memory, as all that follows. Numbers plus 1; 0 = none. */
 typedef struct TablesSlot
 {
 	uint64_t tree;    /* the record's id; 0: the slot has no record */
@@ -137,17 +137,17 @@ typedef struct TablesSlot
 	uint32_t after;      /* the next free slot, or the next one in quarantine */
 } TablesSlot;
 
-/* What the daemon knows of an extent, at its first unit; numbers of units plus 1, 0 = none. */
+/* The daemon's data on an extent, at its first unit; numbers of units plus 1, 0 = none. */
 typedef struct TablesLink
 {
 	uint32_t next;   /* the next extent of its slot, or the next one that was given back */
 	uint32_t before; /* of its slot: the one before it */
-	uint32_t tenant; /* given back: whose quarantine it counts to; TABLES_TENANTS: nobody's */
+	uint32_t tenant; /* given back: the tenant to whose quarantine it counts; TABLES_TENANTS: none */
 	uint32_t reserved;
 	uint64_t due_us; /* given back: when its quarantine is over */
 } TablesLink;
 
-/* The daemon's view of the area, and what it keeps in private memory. */
+/* The daemon's view of the area, and its private data. */
 typedef struct ServiceTables
 {
 	ServiceHeader *header;
@@ -162,7 +162,7 @@ typedef struct ServiceTables
 	uint32_t *by_tree; /* slots by the hash of their record's id: the first of each list */
 	uint32_t *by_token;
 	uint64_t hash_mask;
-	uint64_t hash_seed;   /* nobody outside knows it: no client can fill one list */
+	uint64_t hash_seed;   /* not known to clients, so that none can fill one list */
 	TablesLink *links;    /* by an extent's first unit */
 	TablesRuns runs;      /* of free units */
 	uint32_t free_slot;   /* list of slots without record and units */
@@ -173,7 +173,7 @@ typedef struct ServiceTables
 	uint64_t used;        /* units with a tree */
 	uint64_t quarantined; /* units in quarantine */
 	uint64_t extents;
-	uint64_t looked; /* extents, slots and units that calls have looked at: tests hold it against a bound */
+	uint64_t looked; /* extents, slots and units that calls have examined: tests compare it with a bound */
 	TablesUse tenants[TABLES_TENANTS]; /* what each of them has */
 } ServiceTables;
 
@@ -195,15 +195,15 @@ typedef struct TablesPlace
 extern void tables_view(ServiceTables *tables, const TablesPlace *place);
 
 /*
- * Are these tables that a daemon of this kind made for this area, as far as their header and journal tell?  If so, what the journal
- * holds is done.  They are read from memory that may be damaged: nothing else looks at them before.
+ * Whether these are tables that a daemon of this kind made for this area, by their header and journal. If so, the
+ * journal's change is repeated. The memory may be damaged: this must be called before anything else reads the tables.
  */
 extern bool tables_check(ServiceTables *tables);
 
 /*
- * Makes the tables in a zeroed area, or repairs what is there.  *repaired counts units that were pending and records that named
- * other than their units.  `release` is called for pending units that nobody owns.  FABRIC_PROTOCOL: tables of another shape, or
- * damaged ones; FABRIC_NO_MEMORY.
+ * Makes the tables in a zeroed area, or repairs what is there. *repaired counts pending units, and records that did
+ * not match their units. `release` is called for pending units without an owner. FABRIC_PROTOCOL: tables of another
+ * shape, or damaged ones; FABRIC_NO_MEMORY.
  */
 typedef void (*TablesRelease)(void *argument, uint64_t offset, uint64_t bytes);
 extern FabricStatus tables_open(ServiceTables *tables, uint64_t now_us, uint64_t random,
@@ -227,10 +227,10 @@ extern bool tables_owns(const TablesOwner *owner, const ServiceRecord *record);
 extern ServiceRecord *tables_next(ServiceTables *tables, const TablesOwner *owner, bool shares,
                                   uint32_t *position);
 
-/* A new id, which nobody has; never returned again. `random`: begins another series when this one is used up. */
+/* A new id, which is never returned again. `random`: begins another series when this one is used up. */
 extern uint64_t tables_id(ServiceTables *tables, uint64_t random);
 
-/* Ids are of another series from now on, which was never begun before: `random` tells it. */
+/* Begins a new series of ids, chosen by `random`, which was never used before. */
 extern void tables_renumber(ServiceTables *tables, uint64_t random);
 
 /* A free slot for a record, or NULL. It is free until a record is put into it. */

@@ -335,7 +335,10 @@ extent_free(ServiceTables *tables, uint64_t unit, uint32_t tenant, TablesRelease
 {
 	uint64_t count = extent_units(tables, unit);
 
-	/* The pages first: a unit is free when nothing of it is left.  Its first unit last: what is left then is an extent. */
+	/*
+	 * Pages are given back before units are marked free, and the first unit last: so the rest is still an extent at
+	 * any time.
+	 */
 	release(argument, unit_offset(tables, unit), count * FABRIC_UNIT_BYTES);
 	for (uint64_t i = count; i > 0; i--)
 		unit_store(tables, unit + i - 1, 0);
