@@ -45,6 +45,10 @@
 /* Bytes of the human-readable detail that goes with an error. */
 #define FABRIC_DETAIL_BYTES 256u
 
+/* Tenants of one memory node, and a tenant's name, with the closing zero. */
+#define FABRIC_MAX_TENANTS 15u
+#define FABRIC_TENANT_BYTES 64u
+
 typedef struct Fabric Fabric;
 typedef struct FabricEndpoint FabricEndpoint;
 

@@ -15,7 +15,7 @@
 #include <limits.h>
 
 #include "fabric.h"
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 
 /* Bytes of a line of the log at most: it may name two files. */
 #define FABRIC_LOG_BYTES (2u * PATH_MAX + 512u)

@@ -200,9 +200,9 @@ $node->safe_psql('postgres', 'REINDEX INDEX changed_id');
 # The launcher alone ends: the epoch goes on, nothing breaks.
 change();
 kill 'TERM', worker_pid('sherman launcher');
-$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'sherman launcher'});
+$node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE backend_type = 'sherman launcher'}) or die 'the launcher stays';
 $node->safe_psql('postgres', 'INSERT INTO changed SELECT generate_series(400001, 400010)');
-$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'sherman launcher'});
+$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'sherman launcher'}) or die 'no new launcher';
 is(state_of($node, 'changed_id'), 'ok', 'a new launcher resumes the epoch');
 $node->restart;
 is(state_of($node, 'changed_id'), 'ok', 'and the epoch ends clean');

@@ -42,7 +42,7 @@ is(check_index($node, 'big_pad'), '0', 'the index is whole');
 $node->safe_psql('postgres', 'VACUUM big');
 is(check_index($node, 'big_pad'), '0', 'also after VACUUM');
 like(fails('CREATE INDEX big_id ON big USING sherman (id, pad)', 'no room for another index'), qr/ERROR:  53200/, 'same error');
-is($node->safe_psql('postgres', 'SELECT sherman_collect() >= 0'), 't', 'the collector runs');
+$node->safe_psql('postgres', 'SELECT sherman_collect()');
 is(trees($node), '1', 'nothing is left of the failed build');
 $node->safe_psql('postgres', 'DROP INDEX big_pad');
 ok(wait_until_used($node, 0), 'the memory comes back');

@@ -171,7 +171,7 @@ kill 'CONT', $msd->{pid};
 ok(attached(), 'it answers again');
 is(state_of($node, 't_id'), 'ok', 'the index is good');
 is(check_index($node, 't_id'), '0', 'and whole');
-is($node->safe_psql('postgres', 'SELECT sherman_collect() >= 0'), 't', 'the collector runs');
+$node->safe_psql('postgres', 'SELECT sherman_collect()');
 is(trees($node), '1', 'the other one is gone');
 $node->stop;
 done_testing();

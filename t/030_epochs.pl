@@ -55,7 +55,8 @@ $node->start;
 my ($clean, $end, $known_by) = split(/\|/, last_epoch());
 is($clean, 'f', 'a crash is no clean end');
 is($known_by, 'end of recovery', 'its end is known by recovery');
-ok(before($end, $lost) || $node->safe_psql('postgres', 'SELECT count(*) FROM rows') eq '100', 'lost rows lie behind it');
+ok(before($end, $lost), 'rows lie behind it');
+is($node->safe_psql('postgres', 'SELECT count(*) FROM rows'), '0', 'which are lost');
 ok($node->log_contains(qr/LOG:  the WAL of epoch 2 of sherman indexes ends at \Q$end\E/), 'the log tells it');
 
 # Right behind a start there is nothing to recover.
@@ -67,7 +68,7 @@ $node->stop('immediate');
 $node->start;
 ($clean, $end) = split(/\|/, last_epoch());
 is($clean, 'f', 'a crash that nothing is to be recovered of is no clean end');
-ok(before($end, $lost) || $node->safe_psql('postgres', 'SELECT count(*) FROM rows') eq $there, 'what it lost lies behind the end');
+ok(before($end, $lost) || $node->safe_psql('postgres', 'SELECT count(*) FROM rows') eq $there, 'what it lost, if anything, lies behind the end');
 
 # Two crashes, the second one without any memory node in between: the first end counts, though the WAL has gone on beyond what
 # was lost.

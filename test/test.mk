@@ -6,7 +6,9 @@ FABRIC_TESTS += test_stripe test_apply test_buffer test_process
 FABRIC_TESTS += test_server
 FABRIC_TESTS += test_recovery
 FABRIC_TESTS += test_snapshot
-FABRIC_TESTS += test_fault
+FABRIC_TESTS += test_fault test_detail
+FABRIC_TESTS += test_pages
+test_pages_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,fopen fstatfs fstat madvise)
 FABRIC_TESTS += test_keys test_stream test_handshake test_wire
 test_stream_SOURCES = test/support/stream_pair.c
 test_handshake_SOURCES = test/support/stream_pair.c
@@ -62,6 +64,9 @@ TESTS += test_nodes test_many_nodes
 TESTS += test_daemon test_page
 test_daemon_SOURCES = test/support/daemon.c
 test_page_SOURCES = tree/msd/msd_page.c
+TESTS += test_machine
+test_machine_SOURCES = tree/msd/msd_machine.c
+test_machine_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,fopen access syscall sched_setaffinity getifaddrs freeifaddrs)
 SCRIPT_TESTS += test_msd test_msd_metrics
 
 # The core of the tree.
@@ -72,6 +77,9 @@ test_interpolate_SOURCES = test/support/random.c
 TESTS += test_tree
 TESTS += test_alone
 TESTS += test_tree_faults test_deadline
+TESTS += test_directory
+test_directory_SOURCES = test/support/tree_fixture.c
+test_directory_LDFLAGS = -Wl$(comma)--wrap=fabric_call
 test_deadline_SOURCES = test/support/tree_fixture.c
 test_alone_SOURCES = test/support/tree_fixture.c
 test_tree_SOURCES = test/support/tree_fixture.c

@@ -96,17 +96,22 @@ load_keeps_wal_position(void **state)
 	Fixture f;
 	const TreeBatch *batch;
 	uint64_t image[NODE_MAX_BYTES / 8];
+	uint64_t entries = 0;
+	TreeStatus status;
 
 	(void) state;
 	fixture_open(&f, KEYSPACE_16);
 	load(&f, 1000);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
-	while (tree_scan_next(f.scan, &batch) == TREE_OK)
+	while ((status = tree_scan_next(f.scan, &batch)) == TREE_OK)
 	{
+		entries += (uint64_t) batch->count;
 		require_ok(access_read_node(f.tree, batch->leaf.pointer, 0, image));
 		assert_int_equal(image[HEADER_LSN], 777);
 		assert_int_equal((uint32_t) image[HEADER_EPOCH], 3);
 	}
+	assert_int_equal(status, TREE_END);
+	assert_int_equal(entries, 1000);
 	fixture_close(&f);
 }
 

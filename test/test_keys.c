@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 
 #define KEY_1 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define KEY_2 "FFeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221101"

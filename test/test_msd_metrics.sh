@@ -202,13 +202,13 @@ done
 hangs || fail "the loop cannot be made to hang"
 mark first
 before=$(signs)
-sample 'snapshot_age_seconds ([2-9]|[1-9][0-9]+)\.[0-9]+'
+sample 'figures_age_seconds ([2-9]|[1-9][0-9]+)\.[0-9]+'
 mark second
 [ "$(signs)" = "$before" ] || fail "a loop that hangs gives signs of life"
 kill -CONT "$READER"
 for _ in $(seq $PATIENCE); do [ "$(signs)" -gt "$before" ] && break; sleep 0.05; done
 [ "$(signs)" -gt "$before" ] || fail "a loop that goes on gives no sign of life"
-sample 'snapshot_age_seconds 0\.[0-9]+'
+sample 'figures_age_seconds 0\.[0-9]+'
 stop TERM 0
 kill "$READER"
 wait "$READER" 2>/dev/null

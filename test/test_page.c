@@ -41,7 +41,7 @@ test_channels(void **state)
 	expect_line(text, "\nsherman_msd_channels{transport=\"verbs\"} 3\n");
 	expect_line(text, "\nsherman_msd_chains_refused_total 17\n");
 	expect_line(text, "\nsherman_msd_uptime_seconds 4.000\n");
-	expect_line(text, "\nsherman_msd_snapshot_age_seconds 2.000\n");
+	expect_line(text, "\nsherman_msd_figures_age_seconds 2.000\n");
 	free(text);
 }
 

@@ -63,6 +63,7 @@ TREE_SOURCES = \
 	tree/scan/batch.c \
 	tree/scan/batch_open.c \
 	tree/scan/batch_whole.c \
+	tree/scan/leaf_mark.c \
 	tree/scan/leaf_unchanged.c \
 	tree/scan/scan.c \
 	tree/scan/scan_take.c \

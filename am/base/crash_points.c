@@ -4,7 +4,7 @@
  *		nodes and WAL.  Only a build for tests has it (make ASSERTS=1).
  *
  * A crash point is the moment right before, or right behind, a chain or call to a memory node, a connect or an attach, a flush of
- * WAL, a write of a metapage or of the state file, or a commit.  They are counted in each process of the kind that
+ * WAL, a write of a metapage or of the state file, what sherman_take_over() has found out, or a commit.  They are counted in each process of the kind that
  * sherman.debug_process names, from when sherman.debug_step was set there.  Between two of them nothing is lost or kept that
  * outlives the process, so that ends at all crash points are all ends that there are.
  */

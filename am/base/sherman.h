@@ -93,8 +93,7 @@ typedef enum ShermanReason
 	SHERMAN_REASON_OTHER_DATABASE,	/* copied with its database */
 	SHERMAN_REASON_TREE_MISSING,	/* the memory node does not know the tree */
 	SHERMAN_REASON_UNAVAILABLE,		/* an insert or removal was skipped while the memory node was away */
-	SHERMAN_REASON_DAMAGED,			/* a node could not be believed */
-	SHERMAN_REASON_FORMAT,			/* written by another version */
+	SHERMAN_REASON_FORMAT = 8,		/* written by another version; 7 was never in a metapage */
 	SHERMAN_REASON_NOT_BUILT,		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
 	SHERMAN_REASON_SESSION_ENDED,	/* temporary, and the session did not drop it: never in a metapage */
 	SHERMAN_REASON_OTHER_HISTORY,	/* somebody else changed the tree, or we did behind what we were set back to */

@@ -18,7 +18,6 @@
 #include "utils/timestamp.h"
 
 #include "am/base/shared.h"
-#include "am/heal/heal.h"
 #include "am/index/index.h"
 
 /* The end of healing wakes the session; a run that ends in vain does not. */

@@ -28,7 +28,6 @@ static const char *const reason_texts[] = {
 	[SHERMAN_REASON_OTHER_DATABASE] = "the index was copied with its database",
 	[SHERMAN_REASON_TREE_MISSING] = "the memory node does not know the index's tree",
 	[SHERMAN_REASON_UNAVAILABLE] = "a change was skipped while the memory node was away",
-	[SHERMAN_REASON_DAMAGED] = "a node of the index's tree is damaged",
 	[SHERMAN_REASON_FORMAT] = "the index was written by another version, or its metapage is damaged",
 	[SHERMAN_REASON_NOT_BUILT] = "the index was never built",
 	[SHERMAN_REASON_SESSION_ENDED] = "the session of its temporary table has ended",
@@ -40,7 +39,7 @@ static const char *const reason_texts[] = {
 const char *
 sherman_reason_text(ShermanReason reason)
 {
-	return (unsigned) reason < lengthof(reason_texts) ? reason_texts[reason] : "unknown";
+	return (unsigned) reason < lengthof(reason_texts) && reason_texts[reason] != NULL ? reason_texts[reason] : "unknown";
 }
 
 static uint32

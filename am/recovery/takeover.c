@@ -106,28 +106,55 @@ look_at_history(void)
 						 "time that is not behind it take an older backup.")));
 }
 
+static void
+refuse_own_history(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("this server has begun a history of its own"),
+			 errdetail("Indexes are taken over when recovery ends."),
+			 errhint("Use this function on a standby before it is promoted, or while recovery is paused at its target; "
+					 "here rebuild indexes with REINDEX.")));
+}
+
+/*
+ * Notes the wish, in the state file and in shared memory.  The lock is held over the write: the end of recovery (wal_end.c) notes what
+ * it finds in the same way, and of two processes that copy, change and write one would undo what the other has noted.
+ */
+static bool
+note_wish(bool wanted)
+{
+	ShermanLocal local;
+	bool		written;
+
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	/* The launcher, which changes it from then on, takes no lock for its look. */
+	if (!RecoveryInProgress())
+	{
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+		refuse_own_history();
+	}
+	local = sherman_shared->local;
+	local.take_over = wanted ? SHERMAN_TAKE_OVER_WANTED : SHERMAN_TAKE_OVER_NOT;
+	local.cut = InvalidXLogRecPtr;
+	written = sherman_local_write(&local);
+	if (written)
+		sherman_shared->local = local;
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+	return written;
+}
+
 Datum
 sherman_take_over(PG_FUNCTION_ARGS)
 {
-	ShermanLocal local;
-
 	if (sherman_shared == NULL)
 		sherman_report_state(ERROR, NULL, SHERMAN_HIDDEN, SHERMAN_REASON_NONE);
 	if (!RecoveryInProgress())
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("this server has begun a history of its own"),
-				 errdetail("Indexes are taken over when recovery ends."),
-				 errhint("Use this function on a standby before it is promoted, or while recovery is paused at its target; "
-						 "here rebuild indexes with REINDEX.")));
+		refuse_own_history();
 	if (PG_GETARG_BOOL(0))
 		look_at_history();
-	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
-	local = sherman_shared->local;
-	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
-	local.take_over = PG_GETARG_BOOL(0) ? SHERMAN_TAKE_OVER_WANTED : SHERMAN_TAKE_OVER_NOT;
-	local.cut = InvalidXLogRecPtr;
-	if (!sherman_local_change(&local))
+	sherman_crash_point("take over", true);
+	if (!note_wish(PG_GETARG_BOOL(0)))
 		ereport(ERROR, (errcode(ERRCODE_IO_ERROR), errmsg("the state file of sherman indexes cannot be written")));
 	ereport(LOG,
 			(PG_GETARG_BOOL(0) ? errmsg("sherman indexes are taken over when recovery ends") :

@@ -49,15 +49,11 @@
 static bool recovery_tells = false;
 
 /*
- * Runs in the startup process, or the single one, when recovery has come to its end.
+ * Notes what is known now that recovery has come to its end, with the lock held: sherman_take_over() does, too.
  */
 static void
-recovery_ended(void)
+note_end_of_recovery(ShermanShared *shared)
 {
-	ShermanShared *shared = sherman_shared;
-
-	if (shared == NULL)
-		return;
 	if (shared->local.take_over == SHERMAN_TAKE_OVER_WANTED)
 	{
 		sherman_take_over_at(&shared->local, GetXLogReplayRecPtr(NULL));
@@ -72,6 +68,19 @@ recovery_ended(void)
 		shared->end_awaited = SHERMAN_AWAITED_NOTHING;
 	else
 		shared->end_awaited = SHERMAN_AWAITED_WAL;
+}
+
+/*
+ * Runs in the startup process, or the single one, when recovery has come to its end.
+ */
+static void
+recovery_ended(void)
+{
+	if (sherman_shared == NULL)
+		return;
+	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
+	note_end_of_recovery(sherman_shared);
+	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 
 /*

@@ -33,7 +33,6 @@
 #include <string.h>
 
 #include "rdma/fabric.h"
-#include "rdma/stream/keys.h"
 #include "rdma/memory/pages.h"
 #include "rdma/server.h"
 

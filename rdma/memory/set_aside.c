@@ -15,7 +15,7 @@
 
 #include "rdma/base/detail.h"
 #include "rdma/memory/set_aside.h"
-#include "rdma/server/server_state.h"
+#include "rdma/memory/memory.h"
 
 /* How the time is written, and with the hyphen before it and the end. */
 #define SET_ASIDE_TIME "%Y%m%dT%H%M%SZ"
@@ -177,13 +177,13 @@ set_aside_file(const char *path, const char *why, char *kept, char *detail)
 	if (set_aside_list(path, NULL, NULL) >= SET_ASIDE_MOST)
 	{
 		detail_set(detail,
-		           "\"%.120s\" would be set aside (%s), but %u files were already: remove some of "
-		           "\"%.60s" SET_ASIDE_MARK "*\"",
+		           "\"%s\" would be set aside (%s), but %u files were already: remove some of "
+		           "\"%s" SET_ASIDE_MARK "*\"",
 		           path, why, SET_ASIDE_MOST, path);
 		return FABRIC_UNREACHABLE;
 	}
 	if (free_name(path, why, kept) && rename(path, kept) == 0 && set_aside_sync_directory(path))
 		return FABRIC_OK;
-	detail_set(detail, "\"%.160s\" cannot be set aside (%s): %s", path, why, strerror(errno));
+	detail_set(detail, "\"%s\" cannot be set aside (%s): %s", path, why, strerror(errno));
 	return FABRIC_UNREACHABLE;
 }

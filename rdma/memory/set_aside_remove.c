@@ -15,7 +15,7 @@
 
 #include "rdma/base/detail.h"
 #include "rdma/memory/set_aside.h"
-#include "rdma/server/server_state.h"
+#include "rdma/memory/memory.h"
 #include "rdma/memory/snapshot.h"
 
 typedef struct Wanted
@@ -66,25 +66,24 @@ remove_open(const char *kept, int descriptor, SetAsideKind kind, char *detail)
 
 	if (!holds_kind(descriptor, kind))
 	{
-		detail_set(detail,
-		           "\"%.150s\" has the name of a %s that was set aside, and is none: it is not touched", kept,
-		           kind == SET_ASIDE_MEMORY ? "memory" : "snapshot");
+		detail_set(detail, "\"%s\" has the name of a %s that was set aside, and is none: it is not touched",
+		           kept, kind == SET_ASIDE_MEMORY ? "memory" : "snapshot");
 		return FABRIC_DENIED;
 	}
 	if (is_in_use(descriptor))
 	{
-		detail_set(detail, "\"%.160s\" is in use", kept);
+		detail_set(detail, "\"%s\" is in use", kept);
 		return FABRIC_BUSY;
 	}
 	if (fstat(descriptor, &opened) != 0 || lstat(kept, &named) != 0 || opened.st_ino != named.st_ino ||
 	    opened.st_dev != named.st_dev || opened.st_uid != geteuid())
 	{
-		detail_set(detail, "\"%.160s\" was replaced by another file", kept);
+		detail_set(detail, "\"%s\" was replaced by another file", kept);
 		return FABRIC_DENIED;
 	}
 	if (unlink(kept) == 0 && set_aside_sync_directory(kept))
 		return FABRIC_OK;
-	detail_set(detail, "cannot remove \"%.160s\": %s", kept, strerror(errno));
+	detail_set(detail, "cannot remove \"%s\": %s", kept, strerror(errno));
 	return FABRIC_UNREACHABLE;
 }
 
@@ -98,14 +97,13 @@ set_aside_remove(const char *path, SetAsideKind kind, const char *kept, char *de
 	(void) set_aside_list(path, compare_path, &wanted);
 	if (!wanted.found)
 	{
-		detail_set(detail, "\"%.120s\" is no file of this user that was set aside from \"%.60s\"", kept,
-		           path);
+		detail_set(detail, "\"%s\" is no file of this user that was set aside from \"%s\"", kept, path);
 		return FABRIC_NOT_FOUND;
 	}
 	descriptor = open(kept, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (descriptor < 0)
 	{
-		detail_set(detail, "cannot open \"%.160s\": %s", kept, strerror(errno));
+		detail_set(detail, "cannot open \"%s\": %s", kept, strerror(errno));
 		return FABRIC_UNREACHABLE;
 	}
 	status = remove_open(kept, descriptor, kind, detail);

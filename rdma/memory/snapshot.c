@@ -20,7 +20,7 @@
 
 #include "rdma/base/detail.h"
 #include "rdma/memory/set_aside.h"
-#include "rdma/server/server_state.h"
+#include "rdma/memory/memory.h"
 #include "rdma/memory/snapshot.h"
 
 /*

@@ -726,7 +726,7 @@ proxy_connect(FabricEndpoint *endpoint, const char *location)
 	if (options->proxy == NULL || options->proxy->area->magic != PROXY_MAGIC ||
 	    strlen(location) >= PROXY_ADDRESS_BYTES)
 	{
-		fabric_set_detail(endpoint->fabric, "no connection workers serve \"%.100s\"", location);
+		fabric_set_detail(endpoint->fabric, "no connection workers serve \"%s\"", location);
 		return FABRIC_NOT_SUPPORTED;
 	}
 	p = calloc(1, sizeof(ProxyState));

@@ -160,7 +160,7 @@ saved_load(FabricServer *server, bool *loaded, char *detail)
 	if (status == FABRIC_PROTOCOL)
 		return refuse(server, short_why, why, detail);
 	if (status != FABRIC_OK)
-		detail_set(detail, "the snapshot \"%.100s\" cannot be loaded: %.120s", path, why);
+		detail_set(detail, "the snapshot \"%s\" cannot be loaded: %s", path, why);
 	return status;
 }
 
@@ -201,7 +201,7 @@ saved_forget(const FabricServer *server, char *detail)
 	}
 	else if (status != FABRIC_PROTOCOL)
 	{
-		detail_set(detail, "the snapshot \"%.100s\" cannot be put away: %.120s", path, why);
+		detail_set(detail, "the snapshot \"%s\" cannot be put away: %s", path, why);
 		return status;
 	}
 	status = set_aside_file(path, status == FABRIC_OK ? "other-memory" : "damaged", kept, detail);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 #include "rdma/stream/frame_client.h"
 #include "rdma/stream/network.h"
 

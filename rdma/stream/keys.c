@@ -12,7 +12,8 @@
 
 #include <openssl/evp.h>
 
-#include "rdma/stream/keys.h"
+#include "rdma/base/detail.h"
+#include "rdma/keys.h"
 
 /* Longest key file: every key with a full line of comment has room. */
 #define FILE_MAX_BYTES (FABRIC_MAX_KEYS * 512u)
@@ -24,9 +25,9 @@ static void
 set_detail(char *detail, const char *path, unsigned line, const char *what)
 {
 	if (line > 0)
-		snprintf(detail, FABRIC_DETAIL_BYTES, "key file \"%.100s\" line %u: %s", path, line, what);
+		detail_set(detail, "key file \"%s\" line %u: %s", path, line, what);
 	else
-		snprintf(detail, FABRIC_DETAIL_BYTES, "key file \"%.100s\": %s", path, what);
+		detail_set(detail, "key file \"%s\": %s", path, what);
 }
 
 /* Opens the file and proves that nobody else can read or change it. */

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "rdma/base/detail.h"
 #include "rdma/stream/network.h"
 
 /* A host name at most, as in the DNS; and a port's number. */
@@ -126,14 +127,14 @@ network_listen(const char *location, int backlog, int *descriptor, uint16_t *por
 	*descriptor = -1;
 	if (!split_location(location, host, number))
 	{
-		snprintf(detail, FABRIC_DETAIL_BYTES, "\"%.100s\" is not host:port", location);
+		detail_set(detail, "\"%s\" is not host:port", location);
 		return FABRIC_UNREACHABLE;
 	}
 	any = host[0] == '\0' || strcmp(host, "*") == 0;
 	error = resolve(any ? NULL : host, number, &found);
 	if (error != 0)
 	{
-		snprintf(detail, FABRIC_DETAIL_BYTES, "no address for \"%.100s\": %s", location, gai_strerror(error));
+		detail_set(detail, "no address for \"%s\": %s", location, gai_strerror(error));
 		return FABRIC_UNREACHABLE;
 	}
 	/* A socket for IPv6 takes IPv4 too, if this machine has both. */
@@ -145,7 +146,7 @@ network_listen(const char *location, int backlog, int *descriptor, uint16_t *por
 	for (const struct addrinfo *at = found; at != NULL && *descriptor < 0; at = at->ai_next)
 		*descriptor = listen_at(at, backlog);
 	if (*descriptor < 0 || !describe_listener(*descriptor, port, loopback))
-		snprintf(detail, FABRIC_DETAIL_BYTES, "cannot listen at \"%.100s\": %s", location, strerror(errno));
+		detail_set(detail, "cannot listen at \"%s\": %s", location, strerror(errno));
 	freeaddrinfo(found);
 	return *descriptor < 0 ? FABRIC_UNREACHABLE : FABRIC_OK;
 }
@@ -263,13 +264,13 @@ network_connect(Fabric *fabric, const char *location, uint64_t deadline, int *de
 	*descriptor = -1;
 	if (!split_location(location, host, port) || host[0] == '\0')
 	{
-		fabric_set_detail(fabric, "\"%.100s\" is not host:port", location);
+		fabric_set_detail(fabric, "\"%s\" is not host:port", location);
 		return FABRIC_UNREACHABLE;
 	}
 	error = resolve(host, port, &found);
 	if (error != 0)
 	{
-		fabric_set_detail(fabric, "no address for \"%.100s\": %s", location, gai_strerror(error));
+		fabric_set_detail(fabric, "no address for \"%s\": %s", location, gai_strerror(error));
 		return FABRIC_UNREACHABLE;
 	}
 	for (const struct addrinfo *at = found; at != NULL; at = at->ai_next)
@@ -284,7 +285,7 @@ network_connect(Fabric *fabric, const char *location, uint64_t deadline, int *de
 		status = connect_to(fabric, at, now + share, descriptor);
 		if (status == FABRIC_OK || status == FABRIC_STOPPED)
 			break;
-		fabric_set_detail(fabric, "cannot connect to \"%.100s\": %s", location, strerror(errno));
+		fabric_set_detail(fabric, "cannot connect to \"%s\": %s", location, strerror(errno));
 	}
 	freeaddrinfo(found);
 	if (status == FABRIC_OK)

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 
 typedef struct Stream Stream;
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 
 static bool
 is_terminated(const char *text, size_t room)

@@ -111,3 +111,21 @@ mutate command_ends_at_first_parenthesis test_process rdma/memory/process.c \
 	's/strrchr\(text/strchr(text/'
 mutate gone_process_cannot_be_killed test_process rdma/memory/process.c \
 	's/ \|\| errno == ESRCH//'
+
+# ---- lines of detail
+mutate detail_ends_where_its_room_does test_detail rdma/base/status.c \
+	's/\t\tshorten\(line, FABRIC_DETAIL_BYTES\);/\t\t(void) shorten;/'
+mutate detail_one_byte_too_long test_detail rdma/base/status.c \
+	's/while \(\(length = strlen\(line\)\) >= room\)/while ((length = strlen(line)) > room)/'
+mutate detail_of_its_room_is_shortened test_detail rdma/base/status.c \
+	's/>= \(int\) FABRIC_DETAIL_BYTES/>= (int) FABRIC_DETAIL_BYTES - 1/; s/FABRIC_DETAIL_BYTES\);(\n\t\tsnprintf)/FABRIC_DETAIL_BYTES - 1);$1/'
+mutate first_in_quotes_is_shortened test_detail rdma/base/status.c \
+	's/if \(\(size_t\) \(end - begin\) > \*bytes\)/if (longest == NULL)/'
+mutate quoted_text_goes_whole test_detail rdma/base/status.c \
+	's/bytes <= QUOTED_LEAST/bytes <= 6/; s/\t\tif \(cut > bytes - QUOTED_LEAST \+ QUOTED_GAP_BYTES\)\n.*?;\n//s'
+mutate quoted_text_of_44_bytes_is_kept test_detail rdma/base/status.c \
+	's/bytes <= QUOTED_LEAST/bytes <= QUOTED_LEAST + 1/'
+mutate characters_are_cut_behind_the_gap test_detail rdma/base/status.c \
+	's/while \(end < text \+ bytes && is_continuation\(\*end\)\)/while (false)/'
+mutate characters_are_cut_before_the_gap test_detail rdma/base/status.c \
+	's/while \(begin > text && is_continuation\(\*begin\)\)/while (false)/'

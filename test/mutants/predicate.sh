@@ -1,10 +1,10 @@
 # Safeguards of predicate locks by leaf. Sourced by test/mutations.
 
-mutate leaf_marked_behind_read test_predicate tree/descent/predicate.c \
+mutate leaf_marked_behind_read test_predicate tree/scan/leaf_mark.c \
 	's/leaves_mark\(scan, &pointer, 1\);\n\treturn (leaf_cache_read\(.*?\));/TreeStatus status = $1;\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
 mutate leaves_ahead_not_marked test_predicate tree/scan/scan.c \
 	's/\tleaves_mark\(scan, ahead->pointers, ahead->count\);\n//'
-mutate splits_not_waited_for test_predicate tree/descent/predicate.c \
+mutate splits_not_waited_for test_predicate tree/scan/leaf_mark.c \
 	's/if \(!splits_end\(scan->tree\)\)/if (false)/'
 mutate split_not_told test_predicate tree/descent/split.c \
 	's/\tsplit_announce\(tree, pointer, split\);\n/\tstate_split_begins(tree->state);\n/'

@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 #include "require.h"
 
 /* In a namespace of their own memory nodes have all ports to themselves: these are taken in turn. */

@@ -1,7 +1,7 @@
 /*
  * predicate.c
- *		What the tree does for a caller that locks predicates by leaf: it calls the caller's hook before it reads a
- *		leaf, and before the halves of a split can be reached, and it says in which leaf an entry was put.
+ *		What a caller that locks predicates by leaf needs of the tree: to hear of a leaf before it is read (leaf_mark.c), of a
+ *		split before its halves can be reached, and where an entry was put.
  *
  * The caller's locks are names in its own memory, here called marks.  The claim: of a scan and an insert into its
  * range, the scan returned the entry, or the insert's caller, who looks for marks on the leaf of
@@ -19,10 +19,7 @@
  *
  * Splits by other instances are not noticed: this works only where the instance has the tree for itself.
  */
-#include "tree/scan/scan.h"
-
-/* Pauses for the splits in progress: of 1, 2, 4, ... microseconds; 16 ms together. */
-#define SPLITS_END_PAUSES 14
+#include "tree/internal.h"
 
 void
 tree_on_split(Tree *handle, TreeSplitHook hook, void *argument)
@@ -31,15 +28,6 @@ tree_on_split(Tree *handle, TreeSplitHook hook, void *argument)
 	assert(!handle->client->holding);
 	handle->split_hook = hook;
 	handle->split_argument = argument;
-}
-
-void
-tree_scan_on_leaf(TreeScan *scan, TreeLeafHook hook, void *argument)
-{
-	assert(scan != NULL);
-	assert(!scan->tree->client->holding);
-	scan->leaf_hook = hook;
-	scan->leaf_argument = argument;
 }
 
 uint64_t
@@ -73,37 +61,4 @@ split_over(Tree *tree, TreeStatus status)
 	/* Otherwise its chain is indeterminate, and the split may not count as ended. */
 	if (status == TREE_OK || status == TREE_RETRY)
 		state_split_ends(tree->state);
-}
-
-/* Waits for an instant at which no split is in progress. False: it took too long. */
-static bool
-splits_end(Tree *tree)
-{
-	assert(!tree->client->holding);
-	for (int i = 0; i < SPLITS_END_PAUSES; i++)
-	{
-		if (!state_splits(tree->state))
-			return true;
-		access_pause(tree->client, 1ull << i);
-	}
-	return !state_splits(tree->state);
-}
-
-void
-leaves_mark(TreeScan *scan, const uint64_t *pointers, int count)
-{
-	if (scan->leaf_hook == NULL)
-		return;
-	assert(count > 0);
-	for (int i = 0; i < count; i++)
-		scan->leaf_hook(scan->leaf_argument, pointer_address(pointers[i]));
-	if (!splits_end(scan->tree))
-		scan->leaf_hook(scan->leaf_argument, TREE_LEAF_ALL);
-}
-
-TreeStatus
-leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
-{
-	leaves_mark(scan, &pointer, 1);
-	return leaf_cache_read(scan->tree, pointer, leaf);
 }

@@ -6,7 +6,7 @@
  * write of a linked leaf is made by the owner of its entry in the local lock table.  Before he posts a chain of
  * writes he makes all images of the leaf void; when it is acknowledged, and before he gives the entry up, he brings
  * them up to date.  So an image that is valid is the leaf, and whoever looks whether it is gets what a READ would
- * have brought at that instant, which lies inside of the call, and behind what predicate.c does before a leaf is
+ * have brought at that instant, which lies inside of the call, and behind what leaf_mark.c does before a leaf is
  * read.  The owner of the entry, before he writes, has the leaf itself in it.
  *
  * What was READ may be older than a write that began meanwhile.  So each entry has a version: its owner makes it odd

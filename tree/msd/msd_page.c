@@ -147,9 +147,9 @@ msd_metrics_write(FILE *page, const MsdSnapshot *snapshot, const char *version, 
 	write_head(page, "uptime_seconds", "gauge", "Since the daemon started.");
 	fprintf(page, "sherman_msd_uptime_seconds %.3f\n",
 	        (double) (now_us - snapshot->started_us) / MICROSECONDS_PER_SECOND);
-	write_head(page, "snapshot_age_seconds", "gauge",
+	write_head(page, "figures_age_seconds", "gauge",
 	           "Since the loop that serves clients gave these figures: more than a few seconds is trouble.");
-	fprintf(page, "sherman_msd_snapshot_age_seconds %.3f\n",
+	fprintf(page, "sherman_msd_figures_age_seconds %.3f\n",
 	        (double) (now_us - snapshot->published_us) / MICROSECONDS_PER_SECOND);
 	write_words(page, snapshot);
 	write_head(page, "channels", "gauge", "Data channels now.");

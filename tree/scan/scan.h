@@ -105,7 +105,7 @@ extern void scan_refresh(TreeScan *scan);
  * the status of a chain. Calls the comparator.
  */
 extern TreeStatus scan_load(TreeScan *scan, bool afresh);
-/* predicate.c: calls the caller's hook for leaves that are about to be read. It may jump. */
+/* leaf_mark.c: tells the caller's hook of leaves that are about to be read. It may jump. */
 extern void leaves_mark(TreeScan *scan, const uint64_t *pointers, int count);
 /* leaf_cache_read() of a leaf for this scan, after a call of the caller's hook. */
 extern TreeStatus leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf);

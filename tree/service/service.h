@@ -23,7 +23,7 @@
 #define SHERMAN_SERVICE_H
 
 #include "rdma/memory/set_aside.h"
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 #include "rdma/server.h"
 
 typedef struct Service Service;

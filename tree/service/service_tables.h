@@ -24,7 +24,7 @@
 #ifndef SHERMAN_SERVICE_TABLES_H
 #define SHERMAN_SERVICE_TABLES_H
 
-#include "rdma/stream/keys.h"
+#include "rdma/keys.h"
 #include "rdma/server.h"
 #include "tree/client/directory.h"
 #include "tree/service/service_runs.h"

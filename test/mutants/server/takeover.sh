@@ -18,3 +18,9 @@ mutate owner_not_waited_for t/041_takeover am/recovery/takeover.c \
 	's/if \(!owner_is_followed\(\) \|\| /if (true || !owner_is_followed() || /'
 mutate quiet_trees_taken_for_equal t/045_takeover_copies am/recovery/history.c \
 	's/if \(local->node\[i\].member != 0\)\n/if (local->node[i].member != 0 \&\& local->epoch == 0)\n/'
+mutate end_of_recovery_does_not_wait t/078_takeover_end am/recovery/wal_end.c \
+	's/\tLWLockAcquire\(sherman_lock\(SHERMAN_LOCK_SHARED\), LW_EXCLUSIVE\);\n(\tnote_end_of_recovery\(sherman_shared\);\n)\tLWLockRelease\(sherman_lock\(SHERMAN_LOCK_SHARED\)\);\n/$1/'
+mutate wish_noted_without_lock t/078_takeover_end am/recovery/takeover.c \
+	's/(\tlocal\.cut = InvalidXLogRecPtr;\n)(\twritten = sherman_local_write\(&local\);\n)/$1\tLWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));\n$2\tLWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);\n/'
+mutate wish_noted_too_late t/078_takeover_end am/recovery/takeover.c \
+	's/(for its look\. \*\/\n\tif \()!RecoveryInProgress\(\)/$1false/'

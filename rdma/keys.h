@@ -15,9 +15,7 @@
 #include "rdma/fabric.h"
 
 #define FABRIC_KEY_BYTES 32u
-#define FABRIC_TENANT_BYTES 64u /* of a tenant's name, with the closing zero */
 #define FABRIC_IDENTITY_BYTES (FABRIC_TENANT_BYTES + 17u)
-#define FABRIC_MAX_TENANTS 15u
 #define FABRIC_MAX_KEYS 64u
 
 typedef struct FabricKey
