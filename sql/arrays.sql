@@ -98,5 +98,23 @@ FETCH BACKWARD 5 FROM c;
 FETCH FORWARD 7 FROM c;
 COMMIT;
 
+-- The leaves of many keys are read together: some 1,000, of an index of as many, by fewer chains than a tenth of that.
+RESET enable_sort;
+CREATE TABLE scattered AS SELECT i * 3 AS k, i AS v FROM generate_series(1, 60000) i;
+CREATE INDEX scattered_k ON scattered USING sherman (k);
+CREATE FUNCTION chains(query text, OUT result bigint, OUT few boolean) LANGUAGE plpgsql AS $$
+DECLARE
+	before bigint;
+BEGIN
+	SELECT round_trips INTO before FROM sherman_counters WHERE index = 'scattered_k'::regclass;
+	EXECUTE query INTO result;
+	SELECT round_trips - before < 100 INTO few FROM sherman_counters WHERE index = 'scattered_k'::regclass;
+END $$;
+SELECT * FROM chains('SELECT sum(v) FROM scattered WHERE k = ANY (ARRAY(SELECT i * 180 FROM generate_series(1, 1000) i))');
+SELECT * FROM chains('SELECT sum(v) FROM (SELECT v FROM scattered WHERE k = ANY (ARRAY(SELECT i * 180 FROM generate_series(1, 1000) i)) ORDER BY k DESC) s');
+SET enable_indexscan = off;
+SET enable_bitmapscan = on;
+SELECT * FROM chains('SELECT sum(v) FROM scattered WHERE k = ANY (ARRAY(SELECT i * 180 FROM generate_series(1, 1000) i))');
+
 SET client_min_messages = error;
 DROP SCHEMA test_arrays CASCADE;

@@ -1,6 +1,7 @@
 /*
  * test_scan_wave.c
- *		Scans that read ahead deeply, from two memory nodes at once: what that costs, and chains that are lost.
+ *		Scans that read ahead deeply, from two memory nodes at once, and leaves of many seeks read together: what that costs, and
+ *		chains that are lost.
  *
  *		test_scan_wave [--network]
  */
@@ -13,7 +14,7 @@
 
 #include "fault.h"
 #include "support/many_fixture.h"
-#include "tree/internal.h"
+#include "tree/scan/scan.h"
 
 #define ENTRIES 30000u
 
@@ -107,12 +108,210 @@ test_lost(void **state)
 	tree_close(tree);
 }
 
+/* ---- many seeks ---- */
+
+#define SEEKS 64u
+
+/* Keys of every so many entries, in the order of the index. */
+static void
+seek_keys(TreeKey *keys, uint32_t entries, bool forward)
+{
+	for (uint32_t i = 0; i < SEEKS; i++)
+	{
+		uint32_t place;
+		TreeKey key = many_key_of(&narrow, MANY_RANDOM, i * (entries / SEEKS));
+
+		for (place = i; place > 0 && (keys[place - 1].norm[0] > key.norm[0]) == forward; place--)
+			keys[place] = keys[place - 1];
+		keys[place] = key;
+	}
+}
+
+static void
+key_edges(const Tree *tree, const TreeKey *key, TreeBound *low, TreeBound *high)
+{
+	bound_of_key(&tree->geometry, key, low);
+	low->side = -1;
+	*high = *low;
+	high->side = 1;
+}
+
+/* Tells the scan of all keys, and fetches their leaves. */
+static void
+fetch_all(TreeScan *scan, const TreeKey *keys, bool forward)
+{
+	bool more = true;
+
+	for (uint32_t i = 0; i < SEEKS; i++)
+	{
+		TreeBound low, high;
+
+		assert_true(more);
+		key_edges(scan->tree, &keys[i], &low, &high);
+		assert_int_equal(tree_scan_foresee(scan, forward ? TREE_FORWARD : TREE_BACKWARD,
+		                                   forward ? &low : &high, SEEKS, &more),
+		                 TREE_OK);
+	}
+	assert_int_equal(tree_scan_fetch(scan), TREE_OK);
+}
+
+/* Entries with this key. */
+static uint32_t
+seek_one(TreeScan *scan, const TreeKey *key, bool forward)
+{
+	const TreeBatch *batch;
+	TreeBound low, high;
+	uint32_t entries = 0;
+	TreeStatus status;
+
+	key_edges(scan->tree, key, &low, &high);
+	assert_int_equal(tree_scan_seek(scan, forward ? TREE_FORWARD : TREE_BACKWARD, forward ? &low : &high,
+	                                forward ? &high : &low),
+	                 TREE_OK);
+	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
+		entries += (uint32_t) batch->count;
+	assert_int_equal(status, TREE_END);
+	return entries;
+}
+
+static void
+seek_all(TreeScan *scan, const TreeKey *keys, bool forward, uint32_t expected)
+{
+	for (uint32_t i = 0; i < SEEKS; i++)
+		assert_int_equal(seek_one(scan, &keys[i], forward), expected);
+}
+
+static void
+note_leaf(void *argument, uint64_t leaf)
+{
+	(void) leaf;
+	(*(uint32_t *) argument)++;
+}
+
+/* The leaves of all keys come by one wave, and no seek reads anything; once they are forgotten each does. */
+static void
+test_seeks(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeScan *scan;
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	for (int forward = 0; forward < 2; forward++)
+	{
+		TreeKey keys[SEEKS];
+		uint32_t marked = 0;
+		uint64_t before, leaves;
+
+		seek_keys(keys, ENTRIES, forward != 0);
+		seek_all(scan, keys, forward != 0, 1);
+		before = many_client.tree->counters.round_trips;
+		leaves = many_client.tree->counters.leaf_reads;
+		tree_scan_on_leaf(scan, note_leaf, &marked);
+		fetch_all(scan, keys, forward != 0);
+		assert_in_range(many_client.tree->counters.round_trips - before, 2, 4);
+		leaves = many_client.tree->counters.leaf_reads - leaves;
+		assert_in_range(leaves, SEEKS / 2, SEEKS);
+		assert_int_equal(marked, leaves);
+		before = many_client.tree->counters.round_trips;
+		seek_all(scan, keys, forward != 0, 1);
+		assert_int_equal(many_client.tree->counters.round_trips, before);
+		tree_scan_on_leaf(scan, NULL, NULL);
+		tree_scan_forget(scan);
+		seek_all(scan, keys, forward != 0, 1);
+		assert_int_equal(many_client.tree->counters.round_trips - before, SEEKS);
+	}
+	tree_scan_close(scan);
+	tree_close(tree);
+}
+
+/* Another entry with the key. */
+static void
+insert_twin(Tree *tree, const TreeKey *key, uint32_t number)
+{
+	TreeKey twin = *key;
+	bool hit;
+
+	twin.block += 10000 + number;
+	assert_int_equal(tree_insert(tree, &twin, &many_stamp, &hit), TREE_OK);
+}
+
+/* Keys that are looked up again see what was added since they were fetched before: also where the chain that fetches them is lost. */
+static void
+test_seeks_lost(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeScan *scan;
+	TreeKey keys[SEEKS];
+	FabricFaultPlan plan = {.seed = 1};
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	seek_keys(keys, ENTRIES, true);
+	fetch_all(scan, keys, true);
+	for (uint32_t n = 0; n < 10; n++)
+	{
+		for (uint32_t i = 0; i < SEEKS; i++)
+			insert_twin(tree, &keys[i], n);
+		plan.fail_operation = n == 0 ? 0 : 1 + (n - 1) * 3;
+		assert_int_equal(fabric_fault_set(many_client.endpoints[n % MANY_NODES], &plan), FABRIC_OK);
+		fetch_all(scan, keys, true);
+		seek_all(scan, keys, true, 2 + n);
+		assert_int_equal(fabric_fault_set(many_client.endpoints[n % MANY_NODES], NULL), FABRIC_OK);
+	}
+	tree_scan_close(scan);
+	tree_close(tree);
+}
+
+static bool
+is_entry(void *argument, uint32_t block, uint16_t offset)
+{
+	(void) argument;
+	(void) block;
+	(void) offset;
+	return true;
+}
+
+/* What was fetched in an earlier epoch of the tree is not used: the leaves may be others' by now. */
+static void
+test_seeks_merge(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeScan *scan;
+	TreeKey keys[SEEKS];
+	TreeVacuum *vacuum;
+	TreeMerge *merge;
+	TreeVacuumCounts counts = {0};
+	TreeMergeCounts merged = {0};
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
+	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
+	seek_keys(keys, ENTRIES, true);
+	fetch_all(scan, keys, true);
+	assert_int_equal(tree_vacuum_open(tree, &vacuum), TREE_OK);
+	while (tree_vacuum_next(vacuum, is_entry, NULL, &counts) == TREE_OK)
+		;
+	assert_int_equal(counts.removed, ENTRIES);
+	assert_int_equal(tree_merge_open(tree, vacuum, &merge), TREE_OK);
+	while (tree_merge_next(merge, &merged) == TREE_OK)
+		;
+	assert_true(merged.leaves > 100);
+	tree_merge_close(merge);
+	tree_vacuum_close(vacuum);
+	seek_all(scan, keys, true, 0);
+	tree_scan_close(scan);
+	tree_close(tree);
+}
+
 int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deep),
-		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_deep),       cmocka_unit_test(test_lost),        cmocka_unit_test(test_seeks),
+		cmocka_unit_test(test_seeks_lost), cmocka_unit_test(test_seeks_merge),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)

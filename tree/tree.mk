@@ -66,6 +66,7 @@ TREE_SOURCES = \
 	tree/scan/leaf_mark.c \
 	tree/scan/leaf_unchanged.c \
 	tree/scan/scan.c \
+	tree/scan/scan_foresee.c \
 	tree/scan/scan_take.c \
 	tree/scan/speculate.c \
 	tree/service/service.c \

@@ -22,6 +22,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/access/access.h"
+#include "am/access/scan_ahead.h"
 #include "am/access/scan_only.h"
 #include "am/access/scan_parallel.h"
 #include "am/access/scankeys.h"
@@ -73,6 +74,7 @@ typedef struct ShermanScan
 	ItemPointerData *tids;		/* of a bitmap scan: TREE_BATCH_MAX */
 	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
 	UnverifiedRows *rows;			/* NULL: no unverified leaf was met yet */
+	KeysAhead	ahead;			/* leaves of the next combinations */
 	bool		waited;			/* for the healer, who has ended all doubt */
 } ShermanScan;
 
@@ -228,9 +230,9 @@ open_index(IndexScanDesc scan)
 	return true;
 }
 
-/* Begins a (re)scan in this direction. False: nothing can match. */
+/* Begins a (re)scan in this direction, which first fetches so many leaves of `= ANY` together. False: nothing can match. */
 static bool
-begin_scan(IndexScanDesc scan, ScanDirection direction)
+begin_scan(IndexScanDesc scan, ScanDirection direction, int leaves_ahead)
 {
 	ShermanScan *state = scan->opaque;
 
@@ -244,6 +246,7 @@ begin_scan(IndexScanDesc scan, ScanDirection direction)
 	if (scan->xs_snapshot != InvalidSnapshot && !IsMVCCSnapshot(scan->xs_snapshot))
 		hold_barrier(scan);
 	state->begun = scan_keys_begin(state->keys, direction);
+	keys_ahead_begin(&state->ahead, scan, state->keys, state->tree_scan, leaves_ahead);
 	return state->begun;
 }
 
@@ -336,6 +339,8 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 	TreeStatus	status;
 
 	sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
+	if (resumed == NULL && !state->place.valid)
+		keys_ahead_fetch(&state->ahead, state->keys, state->tree_scan, direction);
 	if (state->place.valid)
 		keys_entry_bound(state->index->keys, &state->place.key, &from);
 	if (resumed != NULL)
@@ -500,6 +505,7 @@ wait_healed(IndexScanDesc scan)
 		sherman_report_doubt(scan->indexRelation);
 	unverified_rows_pause(state->rows);
 	sherman_heal_wait(scan->indexRelation);
+	keys_ahead_forget(&state->ahead, state->tree_scan);
 	state->waited = true;
 }
 
@@ -616,7 +622,7 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 {
 	ShermanScan *state = scan->opaque;
 
-	if (!state->begun && !begin_scan(scan, direction))
+	if (!state->begun && !begin_scan(scan, direction, 1))
 		return false;
 	for (;;)
 	{
@@ -734,7 +740,7 @@ sherman_getbitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	ShermanScan *state = scan->opaque;
 	int64		total = 0;
 
-	if (!begin_scan(scan, ForwardScanDirection))
+	if (!begin_scan(scan, ForwardScanDirection, LEAVES_AHEAD_MAX))
 		return 0;
 	if (state->tids == NULL)
 		state->tids = MemoryContextAlloc(state->context, sizeof(ItemPointerData) * TREE_BATCH_MAX);
@@ -814,6 +820,7 @@ sherman_restrpos(IndexScanDesc scan)
 	if (state->mark != MARK_PLACE)
 		return;
 	scan_keys_restore(state->keys, state->mark_place.arrays);
+	keys_ahead_forget(&state->ahead, state->tree_scan);
 	set_place(state, &state->place, &state->mark_place.key);
 	state->begun = true;
 }

@@ -613,6 +613,7 @@ sherman_take_scan(ShermanIndex *index, TreeScan **scan)
 	}
 	/* Its last user may have ended by an error. */
 	tree_scan_on_leaf(index->spare, NULL, NULL);
+	tree_scan_forget(index->spare);
 	tree_scan_unverified(index->spare, false);
 	index->spare_taken = true;
 	spares_taken++;

@@ -29,6 +29,18 @@ mutate scan_waves_are_shallow test_scan_wave tree/scan/scan.c \
 	's/\(scan->depth < READ_AHEAD_MAX && scan->deep != NULL\)/false/'
 mutate scan_waits_for_one_memory_node_after_the_other test_scan_wave tree/lock/node_read.c \
 	's/if \(chain_length\(pointers, count\) < count\)\n/if (false)\n/'
+mutate foreseen_not_marked test_scan_wave tree/scan/scan_foresee.c \
+	's/\t\tleaves_mark\(scan, f->pointers, f->count\);\n//'
+mutate foreseen_in_another_epoch test_scan_wave tree/scan/scan_foresee.c \
+	's/f == NULL \|\| f->epoch != tree->epoch/f == NULL/'
+mutate foreseen_torn_and_believed test_scan_wave tree/scan/scan_foresee.c \
+	's/if \(f->verdicts\[f->next\] != NODE_GOOD\)/if (false)/'
+mutate foreseen_not_forgotten test_scan_wave tree/scan/scan_foresee.c \
+	's/\t\tforeseen_empty\(scan->foreseen\);/\t\t(void) foreseen_empty;/'
+mutate foreseen_not_fetched test_scan_wave tree/scan/scan_foresee.c \
+	's/if \(f == NULL \|\| f->count == 0 \|\| f->read > 0\)/if (true)/'
+mutate foreseen_any_leaf test_scan_wave tree/scan/scan_foresee.c \
+	's/if \(low >= 0 && high < 0\)\n\t\t\tbreak;/break;/'
 mutate scan_start_leaf_not_judged torture=domains-16 tree/scan/scan.c \
 	's/where = -1;\n\treturn status;/where = 0;\n\treturn status;/; s/\*where = 1;/*where = 0;/'
 mutate scan_completes_no_splits test_check tree/scan/scan.c \

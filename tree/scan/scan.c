@@ -487,6 +487,25 @@ load_descend(TreeScan *scan, bool fresh)
 	                   (unsigned long long) tree->tree, DESCENT_ATTEMPTS);
 }
 
+/* The first leaf, if it was read before the seek (scan_foresee.c). TREE_RETRY: descend. */
+static TreeStatus
+load_foreseen(TreeScan *scan)
+{
+	uint64_t *leaf;
+	uint64_t pointer, parent;
+	TreeStatus status;
+
+	assert(scan->sought && !scan->begun);
+	status = scan_take_foreseen(scan, &leaf, &pointer, &parent);
+	if (status != TREE_OK || leaf == NULL)
+		return status != TREE_OK ? status : TREE_RETRY;
+	TREE_COUNT(scan->tree, lookups, 1);
+	scan->parent.pointer = parent;
+	scan->parent.loaded = false;
+	leaf_accept(scan, leaf, pointer);
+	return TREE_OK;
+}
+
 /* ---- from leaf to leaf ---- */
 
 /*
@@ -613,7 +632,9 @@ scan_load(TreeScan *scan, bool afresh)
 	TreeStatus status = TREE_RETRY;
 
 	assert(!scan->ended);
-	if (scan->begun && !afresh)
+	if (!scan->begun && !afresh)
+		status = load_foreseen(scan);
+	else if (!afresh)
 		status = scan->direction == TREE_FORWARD ? load_forward(scan) : load_backward(scan);
 	if (status == TREE_RETRY)
 		status = load_descend(scan, afresh);
@@ -745,6 +766,7 @@ tree_scan_close(TreeScan *scan)
 	assert(!client->holding);
 	client_release(client, scan->pool);
 	client_release(client, scan->deep);
+	client_release(client, scan->foreseen);
 	client_release(client, scan);
 }
 

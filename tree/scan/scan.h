@@ -36,6 +36,8 @@ typedef struct ScanParent
 	uint64_t *node;   /* NODE_MAX_BYTES */
 } ScanParent;
 
+typedef struct ScanForeseen ScanForeseen;
+
 struct TreeScan
 {
 	Tree *tree;
@@ -70,6 +72,7 @@ struct TreeScan
 	bool has_last;
 	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
 	uint64_t *buffers[SCAN_BUFFERS];
+	ScanForeseen *foreseen; /* scan_foresee.c; NULL: nothing was foreseen yet */
 	void *deep; /* memory for READ_AHEAD_MAX leaves, of a scan that has gone so far; NULL: it has not */
 	/*
 	 * Overflow keys of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
@@ -109,6 +112,12 @@ extern TreeStatus scan_load(TreeScan *scan, bool afresh);
 extern void leaves_mark(TreeScan *scan, const uint64_t *pointers, int count);
 /* leaf_cache_read() of a leaf for this scan, after a call of the caller's hook. */
 extern TreeStatus leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf);
+
+/*
+ * scan_foresee.c: the leaf where the scan begins, its pointer and its parent's (0: not known), if it was read before. *leaf is NULL if
+ * not.  As search_compare_fence().
+ */
+extern TreeStatus scan_take_foreseen(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent);
 
 /* Forgets what was fetched for the leaf before: scan->leaf has changed. */
 extern void batch_begin(TreeScan *scan);

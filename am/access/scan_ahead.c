@@ -1,0 +1,82 @@
+/*
+ * scan_ahead.c
+ *		The leaves of the next keys of `= ANY`, fetched together.
+ *
+ * Each combination of array elements is a lookup of its own, and across a network each would wait for a round trip.  So the tree is
+ * told of the keys that come: it finds their leaves in its cache of inner nodes, and reads them by one wave.  The scan then asks for
+ * one combination after the other, as before.  It begins with the first key alone, as the rest may never be asked for, and doubles;
+ * a bitmap scan, which asks for all, begins with as many as there can be.
+ *
+ * Only under an MVCC snapshot: what is added behind the fetch it does not see.  Not in a parallel scan, whose participants take
+ * turns at combinations.
+ */
+#include "am/base/sherman.h"
+
+#include "access/relscan.h"
+#include "utils/snapmgr.h"
+
+#include "am/access/scan_ahead.h"
+
+/* Keys of one leaf cost little, but shall not be all looked at for the sake of one that may never come. */
+#define COMBINATIONS_PER_LEAF 16
+
+void
+keys_ahead_begin(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves)
+{
+	bool		wanted = keys->array_count > 0 && scan->parallel_scan == NULL &&
+		scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot);
+
+	keys_ahead_forget(ahead, tree_scan);
+	ahead->leaves = wanted ? leaves : 0;
+}
+
+void
+keys_ahead_forget(KeysAhead *ahead, TreeScan *tree_scan)
+{
+	tree_scan_forget(tree_scan);
+	ahead->combinations = 0;
+}
+
+/* Tells the tree of combinations from the one at hand on. How many; scan keys are at the last of them. */
+static int
+foresee(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
+{
+	bool		forward = ScanDirectionIsForward(direction);
+	const ScanEdge *edge = forward ? &keys->low_edge : &keys->high_edge;
+	int			count = 0;
+	bool		more = true;
+
+	do
+	{
+		if (!edge->bound ||
+			tree_scan_foresee(tree_scan, forward ? TREE_FORWARD : TREE_BACKWARD, &edge->tree, ahead->leaves,
+							  &more) != TREE_OK)
+			break;
+		count++;
+	} while (more && count < ahead->leaves * COMBINATIONS_PER_LEAF && scan_keys_next(keys, direction));
+	return count;
+}
+
+void
+keys_ahead_fetch(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
+{
+	int			positions[INDEX_MAX_KEYS];
+
+	if (ahead->leaves == 0)
+		return;
+	if (ahead->combinations > 0)
+	{
+		ahead->combinations--;
+		return;
+	}
+	if (ahead->leaves > 1)
+	{
+		scan_keys_save(keys, positions);
+		ahead->combinations = foresee(ahead, keys, tree_scan, direction) - 1;
+		scan_keys_restore(keys, positions);
+		/* Whatever fails here the seek itself will meet. */
+		if (ahead->combinations <= 0 || tree_scan_fetch(tree_scan) != TREE_OK)
+			keys_ahead_forget(ahead, tree_scan);
+	}
+	ahead->leaves = Min(ahead->leaves * 2, LEAVES_AHEAD_MAX);
+}

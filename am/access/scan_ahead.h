@@ -1,0 +1,33 @@
+/*
+ * scan_ahead.h
+ *		The leaves of the next keys of `= ANY`, fetched together.
+ */
+#ifndef SHERMAN_SCAN_AHEAD_H
+#define SHERMAN_SCAN_AHEAD_H
+
+#include "am/access/scankeys.h"
+
+/* Leaves that are fetched together at most. */
+#define LEAVES_AHEAD_MAX 64
+
+typedef struct KeysAhead
+{
+	int			leaves;			/* to fetch the next time; 0: nothing is fetched ahead */
+	int			combinations;	/* that come, and whose leaves were fetched */
+} KeysAhead;
+
+/*
+ * A scan begins: of `leaves` at first.  Whatever an earlier one has fetched is forgotten.
+ */
+extern void keys_ahead_begin(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves);
+
+/* What was fetched is read again. */
+extern void keys_ahead_forget(KeysAhead *ahead, TreeScan *tree_scan);
+
+/*
+ * Before the seek for the combination at hand: fetches its leaf and those of the next ones, if that was not done before.  Scan keys are
+ * what they were.
+ */
+extern void keys_ahead_fetch(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction);
+
+#endif							/* SHERMAN_SCAN_AHEAD_H */

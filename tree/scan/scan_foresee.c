@@ -1,0 +1,189 @@
+/*
+ * scan_foresee.c
+ *		Leaves where later seeks of a scan begin, read together before they are asked for.
+ *
+ * Who looks up many keys one after the other tells the scan of some of them first: a descent for each through the cache finds its
+ * leaf, and one wave reads all of these.  A seek that begins in one of them takes its image instead of a READ.  It is as good as
+ * that: it was read once the scan was asked for these keys, in this epoch of the tree, and was believed as any other; what has
+ * been added since the caller's snapshot does not see.  One that does not do (torn, or its overflow keys are gone) is read anew.
+ */
+#include "tree/scan/scan.h"
+
+struct ScanForeseen
+{
+	uint64_t epoch;   /* of the tree, when the leaves were found */
+	bool forward;     /* their order */
+	int count;        /* leaves that were found */
+	int read;         /* that have images: all of them, or none yet */
+	int next;         /* those before are behind the scan */
+	bool fence_known; /* of the last one, its far fence as its parent has it */
+	uint64_t fence[LINE_WORDS];
+	uint64_t pointers[READ_AHEAD_MAX];
+	uint64_t parents[READ_AHEAD_MAX];
+	NodeVerdict verdicts[READ_AHEAD_MAX];
+	uint64_t *images[READ_AHEAD_MAX];
+};
+
+static void
+foreseen_empty(ScanForeseen *f)
+{
+	f->count = f->read = f->next = 0;
+}
+
+void
+tree_scan_forget(TreeScan *scan)
+{
+	if (scan->foreseen != NULL)
+		foreseen_empty(scan->foreseen);
+}
+
+/* The scan's memory for it. NULL: there is none. */
+static ScanForeseen *
+foreseen_begin(TreeScan *scan, bool forward)
+{
+	const size_t head = (sizeof(ScanForeseen) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	const size_t leaf = scan->tree->geometry.leaf_bytes;
+	ScanForeseen *f = scan->foreseen;
+
+	if (f == NULL)
+	{
+		uintptr_t place;
+
+		f = client_allocate_beside(scan->tree->client, scan, head + LINE_BYTES + READ_AHEAD_MAX * leaf);
+		if (f == NULL)
+			return NULL;
+		scan->foreseen = f;
+		memset(f, 0, sizeof(*f));
+		place = ((uintptr_t) f + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
+		for (int i = 0; i < READ_AHEAD_MAX; i++, place += leaf)
+			f->images[i] = (uint64_t *) place;
+	}
+	/* What has images was for earlier keys. */
+	if (f->epoch != scan->tree->epoch || f->read > 0 || f->forward != forward)
+		foreseen_empty(f);
+	f->epoch = scan->tree->epoch;
+	f->forward = forward;
+	return f;
+}
+
+/* Whether integers say that the leaf found last is where this bound lies, too. */
+static bool
+is_in_last(const Tree *tree, const ScanForeseen *f, const TreeBound *start)
+{
+	if (f->count == 0 || !f->fence_known)
+		return false;
+	if (separator_infinite(f->fence))
+		return true;
+	return node_decide(&tree->geometry, start, f->fence, true) == (f->forward ? DECIDE_BELOW : DECIDE_ABOVE);
+}
+
+/* tree_scan_foresee(), as a critical section. */
+static TreeStatus
+foresee(TreeScan *scan, ScanForeseen *f, const TreeBound *start)
+{
+	Tree *tree = scan->tree;
+	Path path;
+	TreeStatus status;
+
+	if (is_in_last(tree, f, start))
+		return TREE_OK;
+	status = search_descend(tree, start, 0, false, &path);
+	/* The root has no image here, and none is needed if it is a leaf. */
+	if (status != TREE_OK || pointer_address(path.pointer) == tree->root)
+		return status == TREE_RETRY ? TREE_OK : status;
+	f->fence_known = path.fences_known;
+	memset(f->fence, 0, sizeof(f->fence));
+	memcpy(f->fence, f->forward ? path.high : path.low, tree->geometry.cell_bytes);
+	if (f->count > 0 && pointer_address(f->pointers[f->count - 1]) == pointer_address(path.pointer))
+		return TREE_OK;
+	f->pointers[f->count] = path.pointer;
+	f->parents[f->count] = path.parents[1];
+	f->count++;
+	return TREE_OK;
+}
+
+TreeStatus
+tree_scan_foresee(TreeScan *scan, TreeDirection direction, const TreeBound *start, int most, bool *more)
+{
+	ScanForeseen *f;
+	int section;
+	TreeStatus status;
+
+	assert(!scan->tree->client->holding);
+	assert(most >= 1);
+	*more = false;
+	status = critical_enter(scan->tree, &section);
+	if (status != TREE_OK)
+		return status;
+	f = foreseen_begin(scan, direction == TREE_FORWARD);
+	if (f != NULL && f->count < most && f->count < READ_AHEAD_MAX)
+	{
+		status = foresee(scan, f, start);
+		*more = status == TREE_OK && f->count < most && f->count < READ_AHEAD_MAX;
+	}
+	critical_leave(scan->tree, section);
+	return status;
+}
+
+TreeStatus
+tree_scan_fetch(TreeScan *scan)
+{
+	ScanForeseen *f = scan->foreseen;
+	int section;
+	TreeStatus status;
+
+	assert(!scan->tree->client->holding);
+	if (f == NULL || f->count == 0 || f->read > 0)
+		return TREE_OK;
+	status = critical_enter(scan->tree, &section);
+	if (status != TREE_OK)
+		return status;
+	if (f->epoch != scan->tree->epoch)
+		foreseen_empty(f);
+	if (f->count > 0)
+	{
+		leaves_mark(scan, f->pointers, f->count);
+		status = leaf_cache_read_leaves(scan->tree, f->pointers, f->count, f->images, f->verdicts);
+	}
+	if (status == TREE_OK)
+		f->read = f->count;
+	else
+		foreseen_empty(f);
+	critical_leave(scan->tree, section);
+	return status == TREE_RETRY ? TREE_OK : status;
+}
+
+TreeStatus
+scan_take_foreseen(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent)
+{
+	Tree *tree = scan->tree;
+	ScanForeseen *f = scan->foreseen;
+
+	*leaf = NULL;
+	if (f == NULL || f->epoch != tree->epoch)
+		return TREE_OK;
+	for (; f->next < f->read; f->next++)
+	{
+		int low = -1, high = -1;
+		TreeStatus status = TREE_OK;
+
+		if (f->verdicts[f->next] != NODE_GOOD)
+			continue;
+		status = search_compare_fence(tree, &scan->start, f->images[f->next], false, &low);
+		if (status == TREE_OK && low >= 0)
+			status = search_compare_fence(tree, &scan->start, f->images[f->next], true, &high);
+		if (status != TREE_OK)
+			return status == TREE_RETRY ? TREE_OK : status;
+		if (low >= 0 && high < 0)
+			break;
+		/* It lies before all that is left. */
+		if (f->forward ? low < 0 : high >= 0)
+			return TREE_OK;
+	}
+	if (f->next >= f->read)
+		return TREE_OK;
+	*leaf = f->images[f->next];
+	*pointer = f->pointers[f->next];
+	*parent = f->parents[f->next];
+	return TREE_OK;
+}
