@@ -27,8 +27,7 @@ typedef struct InsertState
 {
 	MemoryContext context;		/* of one row's key, emptied behind each row that used it */
 	UniqueChecker unique;
-	bool		decided;		/* whether entries may wait */
-	bool		waits;			/* they may */
+	bool		alone;			/* entries may not wait */
 	InsertBatch *batch[2];		/* that entries wait in; [1]: of rows whose key did not change */
 	uint64		serial[2];		/* batch[i] is another statement's unless it has this one */
 } InsertState;
@@ -86,17 +85,13 @@ entry_waits(InsertState *state, Relation index, Datum *values, bool *isnull, Ite
 	InsertBatch *batch = state->batch[index_unchanged];
 	MemoryContext caller;
 
-	if (unlikely(!state->decided))
-	{
-		state->decided = true;
-		state->waits = insert_batch_allowed(index, opened);
-		if (!state->waits)
-			return false;
-	}
 	if (unlikely(opened->state != SHERMAN_OK || opened->tree == NULL))
 		return false;
 	if (unlikely(batch == NULL || batch->serial != state->serial[index_unchanged]))
 	{
+		state->alone = !insert_batch_allowed(index, opened);
+		if (state->alone)
+			return false;
 		batch = insert_batch_take(index, heap, opened, index_unchanged);
 		state->batch[index_unchanged] = batch;
 		state->serial[index_unchanged] = batch->serial;
@@ -128,8 +123,7 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 
 	if (unlikely(is_first))
 		state = insert_state_make(info);
-	if (check_unique == UNIQUE_CHECK_NO && (!is_first || !insert_batch_in_statement()) &&
-		(state->waits || !state->decided) &&
+	if (check_unique == UNIQUE_CHECK_NO && !state->alone && (!is_first || !insert_batch_in_statement()) &&
 		entry_waits(state, index, values, isnull, tid, heap, index_unchanged))
 		return true;
 	opened = sherman_index_for_insert(index);

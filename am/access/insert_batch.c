@@ -307,7 +307,7 @@ insert_batch_allowed(Relation index, const ShermanIndex *opened)
 {
 	return batches.told && !batches.ending && batches.speculating == 0 && !index->rd_index->indisunique &&
 		!index->rd_index->indisexclusion && index->rd_index->indisvalid && !IsolationIsSerializable() &&
-		opened->state == SHERMAN_OK && opened->tree != NULL && sherman_keys_compare_alone(opened->keys);
+		sherman_keys_compare_alone(opened->keys);
 }
 
 bool
@@ -368,7 +368,7 @@ sherman_statement_end(void)
 }
 
 /*
- * Adds what waits in batches of this subtransaction, which is about to end.
+ * Adds what waits in batches of this subtransaction and those below it, which is about to end; they are not in use any more.
  */
 static void
 add_of_subtransaction(SubTransactionId subtransaction)
@@ -410,7 +410,7 @@ transaction_changed(XactEvent event, void *argument)
 	{
 		case XACT_EVENT_PRE_COMMIT:
 		case XACT_EVENT_PRE_PREPARE:
-			sherman_add_waiting();
+			add_of_subtransaction(InvalidSubTransactionId);
 			batches.ending = true;
 			break;
 		case XACT_EVENT_COMMIT:

@@ -30,7 +30,10 @@ typedef struct InsertBatch
 	MemoryContext images;		/* below it */
 } InsertBatch;
 
-/* Whether entries of this index may wait in the statement that is being executed.  Where they may, they may until it ends. */
+/*
+ * Whether entries of this index, which can be used and has a tree, may wait in the statement that is being executed.  Where they may
+ * they may as long as its batch is in use.
+ */
 extern bool insert_batch_allowed(Relation index, const ShermanIndex *opened);
 
 /* Whether the process executes a statement whose end is told, so that a batch of one entry is not worth its while. */

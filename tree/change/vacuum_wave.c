@@ -149,8 +149,8 @@ wave_adapt(TreeVacuum *vacuum, int read)
 static TreeStatus
 wave_read(TreeVacuum *vacuum, int count)
 {
-	uint64_t pointers[READ_AHEAD_MAX];
-	uint64_t *images[READ_AHEAD_MAX];
+	uint64_t pointers[READ_AHEAD_MAX] = {0};
+	uint64_t *images[READ_AHEAD_MAX] = {NULL};
 	NodeVerdict verdicts[READ_AHEAD_MAX];
 	TreeStatus status;
 
