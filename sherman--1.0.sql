@@ -153,7 +153,7 @@ COMMENT ON FUNCTION sherman_take_over(boolean) IS
 
 REVOKE ALL ON FUNCTION sherman_take_over(boolean) FROM PUBLIC;
 
--- Indexes that are being healed now, by whom and how far: leaves_done were looked at, leaves_left of them are in doubt still.
+-- Indexes that are being healed now, by whom and how far: leaves_done were checked, leaves_left of them are still unverified.
 CREATE FUNCTION sherman_heal_progress_info(
 	OUT pid integer,
 	OUT datid oid,

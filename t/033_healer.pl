@@ -1,5 +1,5 @@
 
-# Indexes that a crash has left in doubt are healed by themselves: by the healer, which is in nobody's way, and by VACUUM.
+# Indexes that a crash has left unverified are healed by themselves: by the healer, which is in nobody's way, and by VACUUM.
 
 use strict;
 use warnings;
@@ -103,10 +103,10 @@ same_answer('SELECT count(*), sum(k) FROM plain WHERE k > 100', 'the answer is r
 my $log = -s $node->logfile;
 autoheal('on');
 ok_in_time($_, "$_ is healed by itself") foreach qw(plain_word owned_k);
-$node->wait_for_log(qr/LOG:  sherman healer: index "public.plain_word": \d+ of \d+ leaves healed, 1000 entries removed, 0 leaves left in doubt/, $log);
-$node->wait_for_log(qr/WARNING:  entries of index "raising_k" are left in doubt.*\n.*DETAIL:  not this row/, $log);
-$node->wait_for_log(qr/LOG:  sherman healer: index "public.raising_k": [1-9]\d* of \d+ leaves healed, \d+ entries removed, 1 leaves left in doubt/, $log);
-is(state_of($node, 'raising_k'), 'healing', 'where a row raises an error a leaf is left in doubt');
+$node->wait_for_log(qr/LOG:  sherman healer: index "public.plain_word": \d+ of \d+ leaves healed, 1000 entries removed, 0 leaves left unverified/, $log);
+$node->wait_for_log(qr/WARNING:  entries of index "raising_k" are left unverified.*\n.*DETAIL:  not this row/, $log);
+$node->wait_for_log(qr/LOG:  sherman healer: index "public.raising_k": [1-9]\d* of \d+ leaves healed, \d+ entries removed, 1 leaves left unverified/, $log);
+is(state_of($node, 'raising_k'), 'healing', 'where a row raises an error a leaf is left unverified');
 same_answer("SELECT count(*), sum(k) FROM $_ WHERE raises(k) > 0", "the answer of $_ is right") foreach qw(raising);
 is(check_index($node, $_), '0', "$_ is whole") foreach qw(plain_word owned_k raising_k);
 is($node->safe_psql('postgres', q{SELECT rolsuper FROM pg_roles WHERE rolname = 'owner'}), 'f', 'functions run as the owner of the table');
@@ -126,7 +126,7 @@ start_again($node);
 my ($out, $err);
 $node->psql('postgres', q{SET test.fails = 'yes'; SELECT sherman_heal('odd_k')}, stdout => \$out, stderr => \$err);
 is($out, '1', 'the number of leaves left');
-like($err, qr/WARNING:  entries of index "odd_k" are left in doubt.*\nDETAIL:  not today/, 'the user is told why');
+like($err, qr/WARNING:  entries of index "odd_k" are left unverified.*\nDETAIL:  not today/, 'the user is told why');
 is(state_of($node, 'odd_k'), 'healing', 'it is in doubt still');
 $node->safe_psql('postgres', 'DROP TABLE odd, raising');
 

@@ -1,6 +1,6 @@
 
 # Indexes with replicas = 1: the loss of a memory node costs no rebuild and no statement, whichever of the two it is, and a daemon that
-# is restarted costs nothing; who was given up is never used again; a copy that a crash has left in doubt does not stand in for anything
+# is restarted costs nothing; who was given up is never used again; a copy that a crash has left unverified does not stand in for anything
 # before it was compared; and copies come back by themselves.
 
 use strict;
@@ -175,7 +175,7 @@ is(shown('copies', 'rows_id'), 'both', 'REINDEX makes a new copy');
 %rows = pair('rows_id');
 $before = identity('rows_id');
 
-# ---- Daemons are restarted under load: that costs no copy, and what is left in doubt is compared by the healer.
+# ---- Daemons are restarted under load: that costs no copy, and what is left unverified is compared by the healer.
 
 query(q{ALTER SYSTEM SET sherman.failover_after = '1h'});
 $node->restart;

@@ -156,12 +156,12 @@ lose($node, 'INSERT INTO needy SELECT generate_series(101, 120)');
 start_again($node);
 my $log = -s $node->logfile;
 set('sherman.autoheal', 'on');
-$node->wait_for_log(qr/WARNING:  entries of index "needy_k" are left in doubt, as their rows cannot be looked up\n.*DETAIL:  function helper\(integer\) does not exist/, $log);
+$node->wait_for_log(qr/WARNING:  entries of index "needy_k" are left unverified, as their rows cannot be looked up\n.*DETAIL:  function helper\(integer\) does not exist/, $log);
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM sherman_heal_progress'), 'the healer has been there');
 like(errors_of('SET sherman.heal_timeout = 0; INSERT INTO needy VALUES (7)'), qr/ERROR:  55000: index "needy_k" cannot be used here/, 'an insert that needs it fails');
 like(errors_of("SET sherman.heal_timeout = '20s'; INSERT INTO needy VALUES (7)"), qr/The healer has tried in vain; the server's log says why/, 'and waits for nothing');
 like(errors_of('REINDEX INDEX needy_k'), qr/ERROR:  42883: function helper\(integer\) does not exist/, 'REINDEX has the same path');
-like(errors_of(q{SET ROLE owner; SELECT sherman_heal('needy_k')}), qr/WARNING:  42883: entries of index "needy_k" are left in doubt/, 'and so has sherman_heal()');
+like(errors_of(q{SET ROLE owner; SELECT sherman_heal('needy_k')}), qr/WARNING:  42883: entries of index "needy_k" are left unverified/, 'and so has sherman_heal()');
 $node->safe_psql('postgres', 'ALTER FUNCTION needs SET search_path = public');
 
 # ---- sherman_heal() and sherman_check() are for the owner, and for nobody else: who may not call them waits for no lock.
@@ -195,7 +195,7 @@ foreach my $f (-1, 3)
 {
 	$node->safe_psql('postgres', "SET synchronous_commit = on; UPDATE factor SET f = $f");
 	like(errors_of("SELECT sherman_heal('$_')"),
-		$_ eq 'moods_some' && $f > 0 ? qr/^$/ : qr/WARNING:  55000: entries of index "$_" are left in doubt, as its rows give other values now.*HINT:  Rebuild it with REINDEX/s, "factor $f: $_")
+		$_ eq 'moods_some' && $f > 0 ? qr/^$/ : qr/WARNING:  55000: entries of index "$_" are left unverified, as its rows give other values now.*HINT:  Rebuild it with REINDEX/s, "factor $f: $_")
 		foreach qw(moods_times moods_both moods_some);
 }
 $node->safe_psql('postgres', 'SET synchronous_commit = on; UPDATE factor SET f = 1');

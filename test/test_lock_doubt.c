@@ -1,6 +1,6 @@
 /*
  * test_lock_doubt.c
- *		HOCL when something fails: holders that die or are fenced, chains in doubt, holds that are stranded.
+ *		HOCL when something fails: holders that die or are fenced, indeterminate chains, holds that are stranded.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -71,7 +71,7 @@ test_keys_wanted(void **state)
 	(void) state;
 	snprintf(path, sizeof(path), "%s/mine", node.process.directory);
 	expect_connect(address, node.process.key_file, FABRIC_OK, "");
-	expect_connect(address, NULL, FABRIC_DENIED, "serves nobody without a key");
+	expect_connect(address, NULL, FABRIC_DENIED, "serves only clients with a key");
 	/* Another key of a tenant that is known, and any of one that is not. */
 	for (int i = 0; i < 2; i++)
 	{

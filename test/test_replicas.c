@@ -799,7 +799,7 @@ test_doubt(void **state)
 	assert_false(tree_replicas_in_doubt(f.tree));
 
 	/* A hold that was left in doubt is over with its memory node's closing: in doubt is what comes back. */
-	state_replicas_strand(instance.shared, f.record.tree);
+	state_replicas_note_leaked_lock(instance.shared, f.record.tree);
 	assert_false(tree_replicas_in_doubt(f.tree));
 	tree_node_close(instance.shared, tree_home(f.record.root));
 	tree_node_open(client.tree, tree_home(f.record.root), 0);
@@ -837,7 +837,7 @@ test_lost_doubt(void **state)
 	assert_true(tree_replicas_doubted(instance.shared, stranger, false));
 	assert_true(tree_replicas_lost_doubts(instance.shared, &lost));
 	/* Another one comes meanwhile. */
-	state_replicas_strand(instance.shared, stranger);
+	state_replicas_note_leaked_lock(instance.shared, stranger);
 	tree_replicas_keep_doubts(instance.shared, lost);
 	assert_true(tree_replicas_lost_doubts(instance.shared, &later));
 	assert_true(later > lost);

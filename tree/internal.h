@@ -650,7 +650,7 @@ extern TreeReplicaState state_replicas(const TreeState *state);
 /* Makes it so if both were good so far. */
 extern void state_replicas_set(TreeState *state, TreeReplicaState replicas);
 extern void state_replicas_doubt(TreeShared *shared, uint64_t tree);
-extern void state_replicas_strand(TreeShared *shared, uint64_t tree);
+extern void state_replicas_note_leaked_lock(TreeShared *shared, uint64_t tree);
 /*
  * A memory node has come back with its memory, and was fenced: no earlier chain can take effect there any more, and
  * leaked locks there become doubts.

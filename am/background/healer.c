@@ -185,7 +185,7 @@ tell_end(const HealTarget *target)
 	sherman_trees_heal_vain(healing->tree, healing->left > 0 && healing->complained);
 	ereport(target->again && healing->left > 0 ? DEBUG1 : LOG,
 			(errmsg("sherman healer: index \"%s\": " INT64_FORMAT " of " INT64_FORMAT " leaves healed, " INT64_FORMAT
-					" entries removed, " INT64_FORMAT " leaves left in doubt, %ld ms",
+					" entries removed, " INT64_FORMAT " leaves left unverified, %ld ms",
 					target->name, healing->healed, healing->leaves, healing->removed, healing->left,
 					TimestampDifferenceMilliseconds(target->began, GetCurrentTimestamp()))));
 }

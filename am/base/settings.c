@@ -244,7 +244,7 @@ sherman_define_settings(void)
 							 &sherman_heal, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomBoolVariable("sherman.autoheal",
-							 "Sends workers to indexes that a crash has left in doubt.",
+							 "Sends workers to indexes that a crash has left unverified.",
 							 "They look the entries up and end the doubt, held back as autovacuum is. Answers are right "
 							 "without them.",
 							 &sherman_autoheal, true,

@@ -92,7 +92,7 @@ typedef struct ShermanNode
 	pg_atomic_uint32 phase;		/* ShermanPhase; NONE = the position is free */
 	pg_atomic_uint32 suspected; /* ShermanSuspicion */
 	pg_atomic_uint32 gone;		/* it was away for so long that its indexes count as broken until it is back */
-	pg_atomic_uint32 quiet;		/* it is closed, no process has been inside an operation since, and it was waited for
+	pg_atomic_uint32 drained;		/* it is closed, no process has been inside an operation since, and it was waited for
 								 * (sherman.failover_after): indexes with a copy may go on without it */
 	TimestampTz away_since;		/* the launcher's: 0 = it is not away */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
@@ -115,7 +115,7 @@ typedef struct ShermanListedNode
 typedef enum ShermanWorkerKind
 {
 	SHERMAN_COLLECTOR,			/* which trees no index names any more */
-	SHERMAN_HEALER,				/* indexes in doubt */
+	SHERMAN_HEALER,				/* unverified indexes */
 	SHERMAN_REBUILD,			/* which indexes are broken; they are rebuilt */
 	SHERMAN_WORKER_KINDS
 } ShermanWorkerKind;

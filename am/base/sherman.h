@@ -42,7 +42,7 @@ extern bool sherman_auto_rebuild;		/* sherman.auto_rebuild */
 extern int	sherman_rebuild_tries;		/* sherman.rebuild_tries: of one index */
 extern double sherman_rebuild_cost_delay_ms;	/* sherman.rebuild_cost_delay: 0 = it does not sleep */
 extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than broken */
-extern bool sherman_autoheal;			/* sherman.autoheal: the healer sees to indexes in doubt */
+extern bool sherman_autoheal;			/* sherman.autoheal: the healer sees to unverified indexes */
 extern int	sherman_heal_timeout_ms;	/* sherman.heal_timeout */
 extern bool sherman_constraints;		/* sherman.constraints: PRIMARY KEY and UNIQUE get sherman */
 extern int	sherman_resource_manager_id;	/* sherman.resource_manager_id: 0 = the last one that is free */

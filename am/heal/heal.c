@@ -12,7 +12,7 @@
  * Such a leaf is left unverified, and the others are healed.
  *
  * An expression that is not truly immutable may give another value for a row than the one that its entry was made with.  Such an
- * entry is never taken away: its leaf is left in doubt, too.  It looks like the entry of a lost row whose place another row has
+ * entry is never taken away: its leaf is left unverified, too.  It looks like the entry of a lost row whose place another row has
  * taken, but that one has an entry of its own.
  *
  * All of it runs as the table's owner (owner.c): expressions, predicates, and what operator classes call.
@@ -110,7 +110,7 @@ note_changed(Healer *healer)
 	if (!healing->complained)
 		ereport(healing->complaint,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("entries of index \"%s\" are left in doubt, as its rows give other values now than when they were added",
+				 errmsg("entries of index \"%s\" are left unverified, as its rows give other values now than when they were added",
 						RelationGetRelationName(healer->index)),
 				 errdetail("A function of its expressions or its predicate is not immutable."),
 				 errhint("Rebuild it with REINDEX.")));
@@ -130,7 +130,7 @@ note_error(Healer *healer, ErrorData *error)
 	if (!healing->complained)
 		ereport(healing->complaint,
 				(errcode(error->sqlerrcode),
-				 errmsg("entries of index \"%s\" are left in doubt, as their rows cannot be looked up",
+				 errmsg("entries of index \"%s\" are left unverified, as their rows cannot be looked up",
 						RelationGetRelationName(healer->index)),
 				 errdetail("%s", error->message)));
 	healing->complained = true;

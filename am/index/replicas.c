@@ -317,7 +317,7 @@ look_at_node(int position, TimestampTz now)
 	if (watch[position].since == 0)
 		watch[position].since = now;
 	/* The attempt to attach is followed by another round. */
-	if (phase != SHERMAN_PHASE_AWAY || pg_atomic_read_u32(&sherman_shared->node[position].quiet) != 0 ||
+	if (phase != SHERMAN_PHASE_AWAY || pg_atomic_read_u32(&sherman_shared->node[position].drained) != 0 ||
 		!attach_has_failed(position))
 		return LONG_MAX;
 	if (!all_have_left(position))
@@ -326,7 +326,7 @@ look_at_node(int position, TimestampTz now)
 																			 sherman_failover_after_ms));
 	if (left > 0)
 		return left;
-	sherman_node_quiet(position);
+	sherman_node_drained(position);
 	return LONG_MAX;
 }
 
@@ -366,7 +366,7 @@ sherman_replicas_admit(int position)
 {
 	forget_watch(position);
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_REPLICAS), LW_EXCLUSIVE);
-	pg_atomic_write_u32(&sherman_shared->node[position].quiet, 0);
+	pg_atomic_write_u32(&sherman_shared->node[position].drained, 0);
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_REPLICAS));
 }
 

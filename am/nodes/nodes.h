@@ -75,7 +75,7 @@ extern uint32 sherman_attached_nodes(void);
 /* What the launcher could not attach so far is not waited for any more. */
 extern void sherman_pool_give_up_waiting(void);
 /* Indexes with a copy may go on without a memory node that is closed. */
-extern void sherman_node_quiet(int position);
+extern void sherman_node_drained(int position);
 /* Closes an attached memory node for all processes until the launcher has fenced it. */
 extern void sherman_node_lost(int position);
 /* Copies the list's entry of a position, or of its memory's last address; false: it is not in the list. */

@@ -181,10 +181,10 @@ sherman_node_lost(int position)
 }
 
 void
-sherman_node_quiet(int position)
+sherman_node_drained(int position)
 {
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);
-	pg_atomic_write_u32(&sherman_shared->node[position].quiet, 1);
+	pg_atomic_write_u32(&sherman_shared->node[position].drained, 1);
 	sherman_shared->wait_began = 0;
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 	tell();
@@ -316,7 +316,7 @@ sherman_pool_start(ShermanShared *shared)
 		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
 		pg_atomic_init_u32(&node->suspected, SHERMAN_UNSUSPECTED);
 		pg_atomic_init_u32(&node->gone, 0);
-		pg_atomic_init_u32(&node->quiet, 0);
+		pg_atomic_init_u32(&node->drained, 0);
 		pg_atomic_init_u64(&node->serial, 0);
 		tree_node_close(sherman_tree_shared, i);
 	}

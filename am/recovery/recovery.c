@@ -595,7 +595,7 @@ sherman_recovery_attach(TreeClient *client, int position, const TreeNodeStatus *
 
 	ereport(LOG,
 			(errmsg("attaching to memory node %d at \"%s\"", position, known->address),
-			 errdetail("%s", !same ? "It is new, or what it holds of this server is not believed." :
+			 errdetail("%s", !same ? "It is new, or its data of this server are not valid any more." :
 					   node->unclean_from != 0 ? "The server ended unclean since it was attached." :
 					   "What it holds is good.")));
 	/*

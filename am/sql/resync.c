@@ -16,7 +16,7 @@ PG_FUNCTION_INFO_V1(sherman_resync);
 
 /*
  * sherman_resync(index regclass) returns bigint: compares each node of an index with its copy, and writes
- * anew the copies that differ, whose number it returns.  An index in doubt is healed, too: then it is not in
+ * anew the copies that differ, whose number it returns.  An unverified index is healed, too: then it is not in
  * doubt any more.
  */
 Datum

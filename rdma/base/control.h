@@ -37,7 +37,7 @@ _Static_assert(CONTROL_MAX_FRAME % CONTROL_ALIGNMENT == 0, "the longest frame ne
 
 /* Flags of replies. */
 #define CONTROL_DRAINING 0x01u   /* the memory node is about to stop (fabric_is_draining()) */
-#define CONTROL_KEY_WANTED 0x02u /* FABRIC_DENIED, as this memory node serves nobody without a key */
+#define CONTROL_KEY_WANTED 0x02u /* FABRIC_DENIED, as this memory node serves only clients with a key */
 /* Behind HELLO over a control socket: the client sends its chains. Then no memory is passed. */
 #define CONTROL_FRAMES 1u
 #define CONTROL_NO_TENANT 0x08u /* FABRIC_DENIED, as there are as many tenants as can be */

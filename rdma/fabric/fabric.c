@@ -184,7 +184,7 @@ chain_refused(FabricEndpoint *endpoint, FabricStatus status)
 	if (!endpoint->data)
 		fabric_set_detail(endpoint->fabric, "a control-only endpoint takes no chain");
 	else if (endpoint->doubt)
-		fabric_set_detail(endpoint->fabric, "the endpoint has a chain in doubt and needs a reset");
+		fabric_set_detail(endpoint->fabric, "the endpoint has an indeterminate chain and needs a reset");
 	else
 		fabric_set_detail(endpoint->fabric, "chain refused: %s", fabric_status_name(status));
 	return status;

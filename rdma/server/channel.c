@@ -151,7 +151,7 @@ describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *d
 }
 
 static bool
-channel_is_quiet(const FabricServer *server, uint32_t channel)
+channel_is_idle(const FabricServer *server, uint32_t channel)
 {
 	const ServerChannel *state = &server->channels[channel];
 	uint64_t active = __atomic_load_n(&server->memory.channels[channel].active, __ATOMIC_SEQ_CST);
@@ -171,7 +171,7 @@ channel_settle(FabricServer *server, uint32_t channel)
 
 	if (channel_state(server, channel) == MEMORY_CHANNEL_FREE)
 		return true;
-	if (channel_state(server, channel) != MEMORY_CHANNEL_KILLED || !channel_is_quiet(server, channel))
+	if (channel_state(server, channel) != MEMORY_CHANNEL_KILLED || !channel_is_idle(server, channel))
 		return false;
 	stripe = describe_dead(server, channel, &dead);
 	if (server->service.recover != NULL)

@@ -209,7 +209,7 @@ take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 	status = control_status(payload, &flags);
 	link->draining |= (flags & CONTROL_DRAINING) != 0;
 	if ((flags & CONTROL_KEY_WANTED) != 0)
-		fabric_set_detail(link->fabric, "the memory node serves nobody without a key");
+		fabric_set_detail(link->fabric, "the memory node serves only clients with a key");
 	if ((flags & CONTROL_NO_PART) != 0)
 		fabric_set_detail(link->fabric, "the memory node has no memory left that is this tenant's alone");
 	if ((flags & CONTROL_NO_TENANT) != 0)

@@ -4,8 +4,8 @@
  * Private to rdma/.
  *
  * The shared library knows nothing of the fabric and the fabric nothing of libibverbs: a host without it still starts, and
- * verbs_load.c loads the segment when the first verbs address is connected or a memory node is told to serve verbs.
- * Nothing here waits, prints or keeps state beyond the segments that it hands out.  A segment is used by one thread, in
+ * verbs_load.c loads it when the first verbs address is connected or a memory node is told to serve verbs.
+ * Nothing here waits, prints or keeps state beyond the objects that it hands out.  An object is used by one thread, in
  * the process that made it.
  */
 #ifndef SHERMAN_VERBS_DRIVER_H

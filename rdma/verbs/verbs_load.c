@@ -109,7 +109,7 @@ open_driver(void)
 const VerbsDriver *
 verbs_load(char *detail)
 {
-	/* The dynamic linker keeps the segment loaded and counts: to ask it again costs little and needs no global of ours. */
+	/* The dynamic linker keeps the library loaded and counts: to ask it again costs little and needs no global of ours. */
 	void *library = open_driver();
 	VerbsDriverFunction function = NULL;
 	const VerbsDriver *driver = NULL;

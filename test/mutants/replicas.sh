@@ -23,7 +23,7 @@ mutate leaf_sums_by_its_pointer_alone test_replicas tree/node/node.h \
 mutate root_of_replicas_without_sum test_replicas tree/client/directory.c \
 	's/\t\tgeometry.twins = [^;]*;\n/\t\t;\n/'
 mutate leaked_lock_is_forgotten test_replicas tree/shared/doubts.c \
-	's/\t\tif \(__atomic_exchange_n\(&state->replicas_stranded, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_replicas_unverified\(state\);\n//'
+	's/\t\tif \(__atomic_exchange_n\(&state->locks_leaked, 0, __ATOMIC_ACQ_REL\) != 0\)\n\t\t\tstate_replicas_note_doubt\(state\);\n//'
 mutate leaked_lock_blocks test_replicas=--network tree/lock/lock.c \
 	's/if \(status == TREE_UNREACHABLE && tree->replicas != NULL && lock_handle_abandon\(client\)\)/if (false \&\& lock_handle_abandon(client))/'
 mutate new_nodes_at_lost_home test_replicas tree/client/replicas.c \

@@ -1,4 +1,4 @@
-# Safeguards of leaves that a crash has left in doubt. Sourced by test/mutations.
+# Safeguards of leaves that a crash has left unverified. Sourced by test/mutations.
 
 mutate doubt_covered_up test_unverified tree/change/insert_common.c \
 	's/if \(unverified == 0 && leaf_is_unverified/if (false \&\& leaf_is_unverified/'

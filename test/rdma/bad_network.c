@@ -8,7 +8,7 @@
  *
  * It is alone, so that it knows each word: a count that goes up, a word that is written with it, a lock word, and a block of
  * several packets that is written under the lock.  Whatever happens: every result is exactly what the word was, nothing is executed
- * twice, no call takes longer than its deadline, a chain in doubt is settled by the reset, and nothing of it lands afterwards.
+ * twice, no call takes longer than its deadline, an indeterminate chain is settled by the reset, and nothing of it lands afterwards.
  */
 #define _GNU_SOURCE 1
 #include <poll.h>

@@ -131,8 +131,8 @@ access_settle(TreeClient *client, uint32_t memory_node)
 	}
 	client->trouble |= 1u << memory_node;
 	return client_fail(client, TREE_UNREACHABLE,
-	                   "memory node %u: a chain is in doubt and its channel cannot be reset: %s", memory_node,
-	                   fabric_status_name(fabric));
+	                   "memory node %u: a chain is indeterminate and its channel cannot be reset: %s",
+	                   memory_node, fabric_status_name(fabric));
 }
 
 TreeStatus
@@ -155,7 +155,8 @@ access_doubt(TreeClient *client, uint32_t memory_node)
 {
 	assert((client->doubt & 1ull << memory_node) != 0);
 	client->trouble |= 1u << memory_node;
-	return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is in doubt", memory_node);
+	return client_fail(client, TREE_UNREACHABLE, "memory node %u: an earlier chain is indeterminate",
+	                   memory_node);
 }
 
 TreeStatus

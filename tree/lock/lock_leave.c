@@ -29,7 +29,7 @@ lock_handle_abandon(TreeClient *client)
 		return kept_leave(client) == TREE_OK;
 	if (node_is_open(client->shared, memory_node))
 		return false;
-	state_replicas_strand(client->shared, waiter->tree);
+	state_replicas_note_leaked_lock(client->shared, waiter->tree);
 	if (waiter_take_over(waiter, memory_node))
 		entry_release(client, table_entry(table, memory_node, waiter->lock_index));
 	return true;

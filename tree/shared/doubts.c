@@ -37,7 +37,7 @@ tree_replicas_doubted(TreeShared *shared, uint64_t tree, bool returned)
 	if (state != NULL && state_replicas(state) != TREE_REPLICAS_NONE)
 	{
 		(void) state_replicas_doubts(state, &doubted);
-		if (returned && __atomic_load_n(&state->replicas_stranded, __ATOMIC_ACQUIRE) != 0)
+		if (returned && __atomic_load_n(&state->locks_leaked, __ATOMIC_ACQUIRE) != 0)
 			doubted = true;
 		/* Of a tree that is at one memory node alone it means nothing any more. */
 		doubted &= state_replicas(state) == TREE_REPLICAS_BOTH;
@@ -54,7 +54,7 @@ state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState repl
 	if (!state_replicas_join(state, replicas))
 		state_replicas_set(state, replicas);
 	else if (doubt || tree_replicas_lost_doubts(client->shared, &lost))
-		state_replicas_unverified(state);
+		state_replicas_note_doubt(state);
 }
 
 /*
@@ -62,7 +62,7 @@ state_replicas_begin(TreeClient *client, TreeState *state, TreeReplicaState repl
  * all trees without an entry.
  */
 static void
-replicas_note(TreeShared *shared, uint64_t tree, bool stranded)
+replicas_note(TreeShared *shared, uint64_t tree, bool leaked)
 {
 	StateTable *table = shared->states;
 	TreeState *found;
@@ -71,10 +71,10 @@ replicas_note(TreeShared *shared, uint64_t tree, bool stranded)
 	found = state_find(table, tree);
 	if (found == NULL)
 		tree_replicas_lose_doubt(shared);
-	else if (stranded)
-		__atomic_store_n(&found->replicas_stranded, 1, __ATOMIC_RELEASE);
+	else if (leaked)
+		__atomic_store_n(&found->locks_leaked, 1, __ATOMIC_RELEASE);
 	else
-		state_replicas_unverified(found);
+		state_replicas_note_doubt(found);
 	spin_unlock(&table->spin);
 }
 
@@ -85,7 +85,7 @@ state_replicas_doubt(TreeShared *shared, uint64_t tree)
 }
 
 void
-state_replicas_strand(TreeShared *shared, uint64_t tree)
+state_replicas_note_leaked_lock(TreeShared *shared, uint64_t tree)
 {
 	replicas_note(shared, tree, true);
 }
@@ -102,8 +102,8 @@ state_node_fenced(TreeShared *shared, uint32_t node)
 		TreeState *state = state_number(table, i);
 
 		__atomic_fetch_and(&state->unsettled, ~(1u << node), __ATOMIC_ACQ_REL);
-		if (__atomic_exchange_n(&state->replicas_stranded, 0, __ATOMIC_ACQ_REL) != 0)
-			state_replicas_unverified(state);
+		if (__atomic_exchange_n(&state->locks_leaked, 0, __ATOMIC_ACQ_REL) != 0)
+			state_replicas_note_doubt(state);
 	}
 	spin_unlock(&table->spin);
 }

@@ -39,7 +39,7 @@ state_replicas_set(TreeState *state, TreeReplicaState replicas)
 }
 
 void
-state_replicas_unverified(TreeState *state)
+state_replicas_note_doubt(TreeState *state)
 {
 	if (state_replicas(state) == TREE_REPLICAS_BOTH)
 		__atomic_fetch_add(&state->replica_doubts, 1, __ATOMIC_ACQ_REL);

@@ -114,12 +114,12 @@ struct TreeState
 	uint32_t splits;  /* of leaves, in progress: predicate.c */
 	uint32_t barrier; /* 1 = closed: quiesce.c */
 	uint32_t height;
-	uint64_t epoch;             /* atomic: quiesce.c */
-	uint64_t first_epoch;       /* atomic: the first epoch of this state: cache.c */
-	uint32_t replicas;          /* TreeReplicaState; atomic */
-	uint32_t replicas_stranded; /* atomic */
-	uint64_t replica_doubts;    /* atomic: how many there were */
-	uint64_t doubts_settled;    /* atomic: those up to this one are settled */
+	uint64_t epoch;          /* atomic: quiesce.c */
+	uint64_t first_epoch;    /* atomic: the first epoch of this state: cache.c */
+	uint32_t replicas;       /* TreeReplicaState; atomic */
+	uint32_t locks_leaked;   /* atomic */
+	uint64_t replica_doubts; /* atomic: how many there were */
+	uint64_t doubts_settled; /* atomic: those up to this one are settled */
 	uint32_t past_over; /* reclaim.c looks through nothing more, at a memory node without a part, either */
 	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree is indeterminate */
 	int64_t entries;
@@ -198,7 +198,7 @@ tree_part(const Tree *tree, uint32_t memory_node)
 /* Notes that a tree has a replica. False: that was known. */
 extern bool state_replicas_join(TreeState *state, TreeReplicaState replicas);
 /* Notes one more doubt about a tree's replica, if it has one (state.c). */
-extern void state_replicas_unverified(TreeState *state);
+extern void state_replicas_note_doubt(TreeState *state);
 
 /* ---- blocks.c: free blocks for overflow keys; all under the state's spin lock ---- */
 

@@ -196,7 +196,7 @@ state_evict(TreeShared *shared, TreeState *state)
 	bool doubtful;
 
 	(void) state_replicas_doubts(state, &doubtful);
-	if (state_replicas(state) == TREE_REPLICAS_BOTH && (doubtful || state->replicas_stranded != 0))
+	if (state_replicas(state) == TREE_REPLICAS_BOTH && (doubtful || state->locks_leaked != 0))
 		tree_replicas_lose_doubt(shared);
 	state_release(table, state);
 }
@@ -339,7 +339,7 @@ state_reset(StateTable *table, TreeState *state)
 	state->barrier = 0;
 	state->past_over = 0;
 	state->unsettled = 0;
-	state_replicas_unverified(state);
+	state_replicas_note_doubt(state);
 	__atomic_store_n(&state->epoch, __atomic_add_fetch(&table->epochs, 1, __ATOMIC_RELAXED),
 	                 __ATOMIC_RELEASE);
 	__atomic_store_n(&state->first_epoch, state_epoch(state), __ATOMIC_RELAXED);
