@@ -6,7 +6,7 @@
  * round trip.  Transports fill the table in transport.h (shm, tcp, verbs; sim of the simulator); all of them
  * pass test/conformance.c, which is written against this header alone.
  *
- * Contract (design.md section 4, I-F1 to I-F6):
+ * Contract (doc/internals/rules.md, I-F1 to I-F6):
  *
  * 1. Order.  The operations of a chain, and the chains of one endpoint, take effect at the memory node in
  *    program order.  There is no order between endpoints or memory nodes.
@@ -211,8 +211,8 @@ extern FabricStatus fabric_connect(Fabric *fabric, const char *address, FabricEn
 extern void fabric_disconnect(FabricEndpoint *endpoint);
 
 /*
- * As fabric_connect(); before it returns FABRIC_OK or FABRIC_FENCED the memory node has killed the channel `old`
- * of this instance, whose process has ended: what was in doubt on it is no longer.
+ * As fabric_connect(); before it returns FABRIC_OK or FABRIC_FENCED the memory node has killed the channel `old` of
+ * this instance, whose process has ended: its chains are not indeterminate any more.
  */
 extern FabricStatus fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *old,
                                          FabricEndpoint **endpoint);
@@ -231,8 +231,8 @@ extern const FabricCapabilities *fabric_capabilities(const FabricEndpoint *endpo
 extern FabricStatus fabric_post(FabricEndpoint *endpoint, FabricOp *ops, int count, uint64_t *ticket);
 
 /*
- * Waits for the chain; results are valid only after FABRIC_OK.  FABRIC_TIMED_OUT, FABRIC_STOPPED, FABRIC_LOST
- * and FABRIC_FENCED leave the chain in doubt (contract 3).  Tickets are waited for in any order.
+ * Waits for the chain; results are valid only after FABRIC_OK. After FABRIC_TIMED_OUT, FABRIC_STOPPED, FABRIC_LOST
+ * and FABRIC_FENCED the chain is indeterminate (contract 3). Tickets are waited for in any order.
  */
 extern FabricStatus fabric_wait(FabricEndpoint *endpoint, uint64_t ticket);
 
@@ -265,16 +265,16 @@ extern FabricStatus fabric_attach(FabricEndpoint *endpoint, bool resume, uint64_
                                   uint32_t *instance, uint32_t *incarnation);
 
 /*
- * Ends all doubt: the memory node kills the endpoint's old channel first (drains, replays, settles), then
- * gives it a new one; fabric_capabilities() may change.  Lock words stay as they are: they belong to the
- * instance.  FABRIC_FENCED when the incarnation is no longer current; FABRIC_UNREACHABLE / FABRIC_TIMED_OUT:
- * the doubt goes on.
+ * After this no chain is indeterminate: the memory node kills the endpoint's old channel first (drains, replays,
+ * settles), then gives it a new one; fabric_capabilities() may change. Lock words stay as they are: they belong to
+ * the instance. FABRIC_FENCED when the incarnation is no longer current; FABRIC_UNREACHABLE / FABRIC_TIMED_OUT:
+ * chains are still indeterminate.
  */
 extern FabricStatus fabric_reset(FabricEndpoint *endpoint);
 
 /*
- * Has the memory node said that it is about to stop?  It serves on for a while, for those who hold locks: no new ones
- * should be taken.  Costs nothing; false as long as it is not known.
+ * Whether the memory node is known to be draining, before it stops. It serves on for a while, for clients that hold
+ * locks: no new ones should be taken. Costs nothing.
  */
 extern bool fabric_is_draining(const FabricEndpoint *endpoint);
 
@@ -284,7 +284,7 @@ extern void fabric_counters(const FabricEndpoint *endpoint, FabricCounters *coun
 extern const char *fabric_detail(const Fabric *fabric);
 extern const char *fabric_status_name(FabricStatus status);
 
-/* A lock word: the instance, its incarnation, and a ticket that tells holds apart. 0 = free. */
+/* A lock word: the instance, its incarnation, and a ticket that is different each time. 0 = free. */
 static inline uint64_t
 fabric_lock_word(uint32_t instance, uint32_t incarnation, uint32_t ticket)
 {

@@ -63,8 +63,8 @@ typedef struct FabricWorkerOptions
 } FabricWorkerOptions;
 
 /*
- * Takes over the worker's slots: requests that its predecessor had begun are in doubt (FABRIC_LOST at the client).
- * FABRIC_NO_MEMORY.
+ * Takes over the worker's slots: requests that its predecessor had begun are indeterminate (FABRIC_LOST at the
+ * client). FABRIC_NO_MEMORY.
  */
 extern FabricStatus fabric_worker_open(const FabricWorkerOptions *options, FabricWorker **worker);
 

@@ -24,8 +24,8 @@
 #define FABRIC_UNIT_BYTES 65536u
 
 /*
- * Node memory of one segment at most: 2 TB.  The segment's file, which is sparse, is longer by what its tables would be then: who has
- * more memory runs several memory nodes.
+ * Node memory of one segment at most: 2 TB. The segment's file, which is sparse, is longer by the largest size of its
+ * tables. Machines with more memory run several memory nodes.
  */
 #define FABRIC_MAX_NODE_BYTES (1ull << 41)
 
@@ -35,7 +35,7 @@
 
 typedef struct FabricServer FabricServer;
 
-/* Who calls: an authenticated control connection. */
+/* The caller: an authenticated control connection. */
 typedef struct FabricPeer
 {
 	uint64_t cluster[2];  /* identity that the peer gave at connect */
@@ -56,8 +56,8 @@ typedef struct FabricDeadChannel
 	uint64_t redo_offset;  /* its redo slot in NODES */
 	uint64_t write_offset; /* the WRITE that was in progress (NODES), or UINT64_MAX: none */
 	uint32_t write_bytes;
-	bool write_unknown; /* its WRITEs went through a device: which was in progress, nobody knows */
-	bool others_dead;   /* as are all other channels: what is in the memory nobody changes now */
+	bool write_unknown; /* its WRITEs went through a device: it is not known which one was in progress */
+	bool others_dead;   /* all other channels are dead, too: no process changes the memory now */
 } FabricDeadChannel;
 
 /* What the daemon built on the server provides. All callbacks run in the server's one thread. */
@@ -85,7 +85,7 @@ typedef struct FabricService
 	void (*fenced)(void *argument, uint32_t instance, uint32_t incarnation);
 
 	/*
-	 * Bytes of node memory that the tenant may have at most, 0: no bound; NULL: for nobody.  Asked from within
+	 * The most bytes of node memory that the tenant may have, 0: no limit; NULL: no tenant has one. Asked from within
 	 * fabric_server_open(), too: *server is set by then, and tenants have their names.
 	 */
 	uint64_t (*quota)(void *argument, uint32_t tenant);
@@ -130,12 +130,12 @@ typedef struct FabricServerOptions
 	 * server; all of node_bytes is taken at once, and each tenant's part of it pinned.  NULL: access class CPU.
 	 */
 	const char *verbs_device;
-	FabricUsers users; /* who else may map the memory (SO_PEERCRED, SO_PEERGROUPS) */
+	FabricUsers users; /* users and groups that may map the memory, too (SO_PEERCRED, SO_PEERGROUPS) */
 
 	/*
-	 * Network clients: NULL: none; else "host:port", with "*" for every address and 0 for a free port.
-	 * They show one of the keys, which are copied.  Without keys (NULL) the address must be a loopback one,
-	 * and insecure_loopback be set: everybody on this machine is served then, as tenant 0.
+	 * Network clients: NULL: none; else "host:port", with "*" for every address and 0 for a free port. They show one
+	 * of the keys, which are copied. Without keys (NULL) the address must be a loopback one, and insecure_loopback be
+	 * set: then all users of this machine are served, as tenant 0.
 	 */
 	const char *listen;
 	const FabricKeys *keys;
@@ -152,8 +152,8 @@ typedef struct FabricServerOptions
 		set_aside_hint; /* for the log: how files that were set aside (set_aside.h) are listed and removed; NULL: nothing */
 	uint32_t max_connections; /* of network clients; 0 = four for each channel, and 64 */
 	/*
-	 * While network clients are active, look again for some microseconds before sleeping: their round trips take
-	 * a third of the time.  Where nobody else wants the processor only; not for a server inside another program.
+	 * While network clients are active, poll for some microseconds before sleeping: their round trips take a third of
+	 * the time then. Only where no other process wants the processor; not for a server inside another program.
 	 */
 	bool spin;
 
@@ -204,9 +204,9 @@ extern void fabric_server_stop(FabricServer *server);
 extern FabricStatus fabric_server_step(FabricServer *server, int milliseconds);
 
 /*
- * Closes: refuses new channels (FABRIC_DRAINING) and tells the open ones (fabric_is_draining()), gives them
- * `drain_ms` to give up their locks, kills them, marks the segment clean if nothing was held or in progress
- * then, removes the socket.  The memory segment stays, unless `discard`.
+ * Closes: refuses new channels (FABRIC_DRAINING), notifies the open ones (fabric_is_draining()) and gives them
+ * `drain_ms` to give up their locks, kills them, marks the segment clean if nothing was held or in progress then, and
+ * removes the socket. The memory segment stays, unless `discard`.
  */
 extern void fabric_server_close(FabricServer *server, int drain_ms, bool discard);
 
@@ -233,8 +233,9 @@ extern void fabric_server_sizes(const FabricServer *server, uint64_t *node_bytes
 extern void *fabric_server_node(FabricServer *server, uint64_t offset, uint64_t bytes);
 
 /*
- * Copies granted node memory inside of one stripe, in words, at one instant: no WRITE of a client is seen in part, nor an atomic.
- * False: such WRITEs are in the way, the memory is nobody's, or it is a device's (class NIC), whose WRITEs cannot be seen.
+ * Copies granted node memory inside of one stripe, in words, at one instant: no WRITE or atomic of a client is seen
+ * in part. False: WRITEs are in the way, the memory is not granted, or it is a device's (class NIC), whose WRITEs
+ * cannot be seen.
  */
 extern bool fabric_server_read(FabricServer *server, uint64_t offset, uint32_t bytes, uint64_t *buffer);
 
@@ -248,21 +249,21 @@ extern bool fabric_server_lock_word(FabricServer *server, uint32_t channel, uint
 extern void fabric_server_node_range(FabricServer *server, uint64_t *first, uint64_t *end);
 
 /*
- * Where in NODES the tenant may be granted units: everywhere, or where the memory node serves verbs in [*first, *end), which nobody else
- * has, and which stays the same until the next start.  False: nothing is left for it.
+ * Where in NODES the tenant may be granted units: everywhere; if the memory node serves verbs, in [*first, *end),
+ * which no other tenant has, and which stays the same until the next start. False: nothing is left for it.
  */
 extern bool fabric_server_part(FabricServer *server, uint32_t tenant, uint64_t *first, uint64_t *end);
 
 /*
- * Takes (and zeroes) or gives back the pages behind [offset, offset + bytes), whole units.  commit returns
- * FABRIC_NO_MEMORY when the file system is full: then nothing is taken, and nobody meets a SIGBUS later.
- * Network clients of other tenants than `tenant` (FabricPeer) can neither read nor change the memory.
+ * Takes (and zeroes) or gives back the pages behind [offset, offset + bytes), whole units. commit returns
+ * FABRIC_NO_MEMORY when the file system is full: then nothing is taken, and no process gets a SIGBUS later. Network
+ * clients of other tenants than `tenant` (FabricPeer) can neither read nor change the memory.
  */
 extern FabricStatus fabric_server_commit(FabricServer *server, uint32_t tenant, uint64_t offset,
                                          uint64_t bytes);
 extern void fabric_server_release(FabricServer *server, uint64_t offset, uint64_t bytes);
 
-/* For which tenant the unit of the offset was taken last. FABRIC_NO_TENANT: it is nobody's. */
+/* The tenant for which the unit of the offset was taken last. FABRIC_NO_TENANT: it belongs to none. */
 #define FABRIC_NO_TENANT UINT32_MAX
 extern uint32_t fabric_server_unit_tenant(const FabricServer *server, uint64_t offset);
 
@@ -280,7 +281,8 @@ extern uint16_t fabric_server_port(const FabricServer *server);
 extern FabricStatus fabric_server_set_keys(FabricServer *server, const FabricKeys *keys);
 
 /*
- * Gives up a tenant that has no units any more, and its clusters: others may come in its place.  Not number 0; while nobody is served.
+ * Forgets a tenant that has no units any more, and its clusters: another one may have its place. Not number 0; while
+ * no client is served.
  */
 extern void fabric_server_forget_tenant(FabricServer *server, uint32_t tenant);
 
@@ -288,9 +290,9 @@ extern void fabric_server_forget_tenant(FabricServer *server, uint32_t tenant);
 extern const char *fabric_server_tenant(const FabricServer *server, uint32_t tenant);
 
 /*
- * May the tenant have one more of the service's things, of which there are `most`, and of which used[] says how
- * many each has?  As for channels: half is for whoever comes first, of the rest each tenant that has a key has an equal
- * part.  The local tenant may always, for local clients are trusted.
+ * Whether the tenant may have one more of a resource of the service, of which there are `most`, and each tenant has
+ * used[]. As for channels: half is first come first served, of the rest each tenant with a key has an equal part. The
+ * local tenant always may, for local clients are trusted.
  */
 extern bool fabric_server_leaves_enough(const FabricServer *server, uint32_t tenant, uint32_t most,
                                         const uint32_t used[FABRIC_MAX_TENANTS + 1]);
@@ -329,9 +331,10 @@ typedef struct FabricServerFigures
 extern void fabric_server_figures(const FabricServer *server, FabricServerFigures *figures);
 
 /*
- * Takes a memory segment that no daemon serves and nobody maps out of the way: it is set aside with this reason (set_aside.h),
- * under the name `kept` (PATH_MAX), or, with nothing in it, removed (`kept` is "").  FABRIC_NOT_FOUND: there is none;
- * FABRIC_DENIED: what is there is not such a file; FABRIC_EXISTS, FABRIC_BUSY: it is in use; FABRIC_UNREACHABLE.
+ * Moves a memory segment away that no daemon serves and no process maps: it is set aside with this reason
+ * (set_aside.h), under the name `kept` (PATH_MAX), or, with nothing in it, removed (`kept` is ""). FABRIC_NOT_FOUND:
+ * there is none; FABRIC_DENIED: what is there is not such a file; FABRIC_EXISTS, FABRIC_BUSY: it is in use;
+ * FABRIC_UNREACHABLE.
  */
 extern FabricStatus fabric_segment_set_aside(const char *path, const char *why, char *kept, char *detail);
 

@@ -9,7 +9,7 @@
 
 /* ---- kill.c: dead marks ---- */
 
-/* Entries of a scan's batch that are dead to everybody. */
+/* Entries of a scan's batch that are dead to every snapshot. */
 typedef struct ShermanKills
 {
 	int			count;

@@ -3,10 +3,11 @@
  *		Room in a full leaf: entries of dead rows go before the leaf is split (what btree calls simple and bottom-up
  *		deletion).
  *
- * The tree asks when an insert finds its leaf full.  Entries that scans have marked as dead (kill.c) go once the WAL up
- * to their mark is durable.  If the insert is for a new version of a row whose key did not change, the table is asked
- * which of the leaf's entries nobody can see any more: that is how old versions pile up.  Nothing is locked at the
- * tree meanwhile; it takes the answer only if the leaf still is what was shown (tree/change/insert.c).
+ * The tree asks when an insert finds its leaf full. Entries that scans have marked as dead (kill.c) go once the WAL
+ * up to their mark is durable. If the insert is for a new version of a row whose key did not change, which is how old
+ * versions pile up, the table is asked which of the leaf's entries no snapshot can see any more. Nothing is locked at
+ * the tree meanwhile; it uses the answer only if the leaf still has the generation that was shown
+ * (tree/change/insert.c).
  *
  * The table complains of TIDs that are free.  So VACUUM is kept from giving any free, by the scan barrier, and then the
  * leaf is looked at once more: what it has now VACUUM has still to remove, and to wait for us afterwards.
@@ -35,8 +36,8 @@ static struct
 }			evidence;
 
 /*
- * The end of the WAL that proves a row dead that the table says is dead to everybody: whoever deleted it precedes our
- * xmin, and so had ended when that was set.  One flush is enough for all leaves that a statement fills.
+ * The end of the WAL that proves a row dead that the table says is dead to everybody: the transaction that deleted it
+ * precedes our xmin, and so had ended when that was set. One flush is enough for all leaves that a statement fills.
  */
 static XLogRecPtr
 evidence_end(void)

@@ -2,8 +2,8 @@
  * build.c
  *		CREATE INDEX and REINDEX: scan the table and sort (build_sort.c), load the tree from the bottom up.
  *
- * Of a unique index equal keys follow each other in the sorted order: two of live rows are an error.  Rows that
- * the scan says are dead are indexed, but are nobody's duplicates.
+ * Of a unique index equal keys follow each other in the sorted order: two of live rows are an error. Rows that the
+ * scan reports as dead are indexed, but do not count as duplicates.
  *
  * In a parallel build (build_parallel.c) each process scans and sorts a part of the table in these ways;
  * one merges and loads.
@@ -169,7 +169,7 @@ load_tree(BuildState *state, Tree *tree)
 
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, PHASE_LOAD);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) state->tuples);
-	/* The scan has ended: the insert position is behind the WAL of every row, whoever inserted it. */
+	/* The scan has ended: the insert position is behind the WAL of every row of any session. */
 	sherman_wal_position(state->index, &wal);
 	wal.lsn = Max(wal.lsn, GetXLogInsertRecPtr());
 	status = tree_bulk_open(tree, &wal, &bulk);

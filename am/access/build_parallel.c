@@ -294,7 +294,7 @@ build_parallel(BuildState *state, IndexInfo *info, double *rows)
 
 	participants = build->context->nworkers_launched + 1;
 	participate(build->shared, build->table_scan, &build->share, state->heap, state->index, request, participants);
-	/* A worker that could not start would be waited for in vain. */
+	/* Waiting for a worker that could not start would never end. */
 	WaitForParallelWorkersToAttach(build->context);
 	wait_for_participants(build, participants);
 

@@ -118,7 +118,7 @@ begin_tuples_sort(BuildState *state, SortCoordinate coordinate)
 }
 
 /*
- * Counts a row of the table; now and then a rebuild that nobody waits for gives way.
+ * Counts a row of the table; now and then a rebuild that no session waits for yields to others.
  */
 static void
 count_row(BuildState *state)

@@ -1,6 +1,6 @@
 /*
  * cost.c
- *		What the planner is told: btree's estimate, over the index's true size.
+ *		Cost estimates for the planner: btree's formula, over the index's true size.
  *
  * The main fork is one page, whatever the size of the tree, so core's figures for the index are useless.  With the
  * tree's in their place btcostestimate() is right as it stands: a descent costs what btree's does, and a leaf read
@@ -44,7 +44,7 @@ guess_size(IndexOptInfo *info)
 {
 	double		bytes;
 
-	/* Of a partial index core believes that it is empty: it discounts the one page as a metapage. */
+	/* Core takes a partial index for empty, as it discounts the one page as a metapage. */
 	if (info->indpred == NIL || info->tuples < 1)
 		info->tuples = info->rel->tuples;
 	bytes = info->tuples * ENTRY_BYTES_GUESS;

@@ -37,7 +37,7 @@
 
 static struct
 {
-	bool		told;			/* the ends of statements and transactions are told */
+	bool		told;			/* the callbacks at the ends of statements and transactions are registered */
 	dlist_head	used;
 	dlist_head	unused;
 	int			kept;			/* of the unused that have memory */
@@ -237,7 +237,7 @@ add_waiting(InsertBatch *batch)
 
 	if (batch->count == 0)
 		return;
-	/* Whoever adds rows to a table has it locked until the transaction ends. */
+	/* A session that adds rows to a table has it locked until the transaction ends. */
 	heap = table_open(batch->heap, NoLock);
 	index = index_open(batch->index, RowExclusiveLock);
 	batches.adding = true;

@@ -36,7 +36,7 @@ typedef struct InsertBatch
  */
 extern bool insert_batch_allowed(Relation index, const ShermanIndex *opened);
 
-/* Whether the process executes a statement whose end is told, so that a batch of one entry is not worth its while. */
+/* Whether the process executes a statement whose end is noticed, so that a batch is possible. */
 extern bool insert_batch_in_statement(void);
 
 /* The batch that the statement's entries of an index wait in, which has a tree. */

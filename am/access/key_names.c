@@ -1,13 +1,14 @@
 /*
  * key_names.c
- *		What the key lock of a unique index is named by: hashes of a key.
+ *		The names of the key locks of a unique index: hashes of a key.
  *
- * Equal keys must have equal names in all processes at any time.  They have the same normalized bytes, however few of the columns
- * these hold.  Of the others a hash counts only where its function follows from what cannot change: the hash class of a built-in
- * type, which nobody can drop, nor make another default one of that type beside it; or bit's and varbit's own order, by which
- * equal values have the same bits.  A class that somebody created may be there for one statement and not for another.  So it makes
- * a second name, of a lock that is taken beside the first, which those share who have it and those exclude who do not.  Whoever
- * uses a class keeps it from being dropped until his transaction ends: no two of them use different ones.
+ * Equal keys must have equal names in all processes at any time. They have the same normalized bytes, however few of
+ * the columns these hold. Of the others a hash counts only where its function follows from what cannot change: the
+ * hash class of a built-in type, which cannot be dropped, or get a second default class beside it; or bit's and
+ * varbit's own order, by which equal values have the same bits. A class that somebody created may be there for one
+ * statement and not for another. So it makes a second name, of a lock that is taken beside the first, which those
+ * share who have it and those exclude who do not. Whoever uses a class keeps it from being dropped until his
+ * transaction ends: no two of them use different ones.
  */
 #include "am/base/sherman.h"
 
@@ -62,8 +63,8 @@ hash_function(const KeyColumn *column, Oid class)
 }
 
 /*
- * Whether the hash functions of arrays and ranges can be had for this type of theirs, for good: they call those of what these
- * consist of.
+ * Whether the hash functions of arrays and ranges of this element type are available for ever: they call those of
+ * their elements.
  */
 static bool
 parts_have_built_in_class(Oid input, Oid type)

@@ -2,10 +2,10 @@
  * key_parts.c
  *		Rows that are added to unique indexes without a lock on their keys, and checks that wait for them.
  *
- * An entry that is added on condition that its leaf shows its key to be new (tree_insert_alone()) needs no key
- * lock against others of its kind: the leaf's lock orders them, and whoever comes second finds the first.  It
- * would need one against a check (unique.c), which reads entries, looks at their rows and then adds an entry on no
- * condition: if VACUUM removes meanwhile what the check has read, the key looks new to somebody else.
+ * An entry that is added on condition that its leaf shows its key to be new (tree_insert_alone()) needs no key lock
+ * against others of its kind: the leaf's lock orders them, and the second one finds the first. It would need one
+ * against a check (unique.c), which reads entries, looks at their rows and then adds an entry on no condition: if
+ * VACUUM removes meanwhile what the check has read, the key looks new to another session.
  *
  * So both say what they do, in counters for a part of all keys: who adds says so, and then asks whether somebody
  * checks; who checks says so, and then waits until nobody adds.  Each has its store before its load, so one of
@@ -33,7 +33,7 @@
 /* So many at first: one, and more where a comparator adds rows, or errors were caught. */
 #define MARKS_FIRST 8
 
-/* Between two looks whether somebody still adds: about what adding takes. */
+/* The pause between two checks whether rows are still being added: about as long as adding takes. */
 #define ADDING_PAUSE_US 50
 
 /* A check that this process has said to be in progress. */

@@ -1,10 +1,10 @@
 /*
  * kill.c
- *		Entries that a scan found dead to everybody are marked as such, so that later scans pass over them.
+ *		Marks entries that a scan found dead to every snapshot, so that later scans skip them.
  *
- * The executor says so of the entry that it got last (kill_prior_tuple).  A scan collects these while it stands in a
- * batch, and marks them when it leaves: only if the leaf still has the generation that the batch was read from, for
- * else the TID may be a new row's (tree/change/dead.c).
+ * The executor reports the entry that it got last (kill_prior_tuple). A scan collects these while it reads a batch,
+ * and marks them when it leaves the batch: only if the leaf still has the generation that the batch was read from,
+ * for else the TID may be a new row's (tree/change/dead.c).
  *
  * A mark is a hint: whatever prevents it is no error.  It carries an LSN behind the evidence, and its entry is not
  * removed before that is durable (bottomup_delete.c, vacuum.c).  A tree that nobody has changed in this epoch is left alone:

@@ -493,7 +493,7 @@ unverified_rows(IndexScanDesc scan)
 }
 
 /*
- * Waits until somebody else has ended the doubt of a leaf that this process may not look up.  Raises if that does not happen.
+ * Waits until the healer has verified a leaf whose rows this process may not look up. Raises if that does not happen.
  */
 static void
 wait_healed(IndexScanDesc scan)
@@ -674,10 +674,10 @@ leave_barrier(IndexScanDesc scan)
 }
 
 /*
- * Whether the row of the entry at hand is there.  If so, whoever asked will look at it once more, and then perhaps wait for a
- * transaction, for as long as that lasts: the barrier is not to be held meanwhile.  It need not be for a row that is there for
- * good but for deletions that have not committed: such a deletion is no older than our xmin, so that VACUUM leaves the row alone.
- * But a row whose insertion is in progress may be rolled back and go at once.
+ * Whether the row of the current entry is there. If so, the caller will read it once more, and then perhaps wait for
+ * a transaction, for as long as that lasts: the barrier must not be held meanwhile. It need not be for a row that is
+ * there for good but for deletions that have not committed: such a deletion is no older than our xmin, so that VACUUM
+ * leaves the row alone. But a row whose insertion is in progress may be rolled back and go at once.
  */
 static bool
 dirty_row_is_there(IndexScanDesc scan)

@@ -2,10 +2,10 @@
  * scan_only.c
  *		Index-only scans: entries as index tuples, and only those whose row the snapshot sees.
  *
- * The executor (nodeIndexonlyscan.c) looks each TID's page up in the visibility map, and fetches the row only
- * where the bit is not set.  btree holds a pin on the leaf meanwhile, and VACUUM waits for it before it frees
- * a TID.  Here nobody waits: what is returned is right whatever the executor finds.  See
- * doc/internals/index-only-scans.md for the argument; in short, for an entry that was read at t0:
+ * The executor (nodeIndexonlyscan.c) looks each TID's page up in the visibility map, and fetches the row only where
+ * the bit is not set. btree holds a pin on the leaf meanwhile, and VACUUM waits for it before it frees a TID. Here
+ * nothing waits: the returned entries are right whatever the executor finds. See doc/internals/index-only-scans.md
+ * for the argument; in short, for an entry that was read at t0:
  *
  * - At t1 > t0 the map is looked at, for all entries of the batch; at t2 > t1 the leaf's generation is read
  *	 again.  If it is the same, no entry had been removed by t2, so no VACUUM that met their TIDs had come to
@@ -130,8 +130,8 @@ tuple_place(ScanOnly *only, Size unit)
 }
 
 /*
- * Makes the tuples of all entries that may be returned as they are, in one go, as far as there is room.  Not those whose
- * images lie out of line, which may be gone, and which nobody may ask for.
+ * Makes the tuples of all entries that may be returned as they are, in one go, as far as there is room. Not those
+ * with overflow keys, which may be gone, and which the caller may not need.
  */
 static void
 make_tuples(ScanOnly *only, ShermanKeys *keys, const TreeBatch *batch, const TreeKeyView *views)
@@ -177,7 +177,7 @@ prepare_batch(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeScan 
 	only->serial = serial;
 }
 
-/* Whether the scan's snapshot sees a row under scan->xs_heaptid. *dead: nobody does, nor ever will. */
+/* Whether the scan's snapshot sees a row under scan->xs_heaptid. *dead: no snapshot does, or ever will. */
 static pg_noinline bool
 row_is_visible(ScanOnly *only, IndexScanDesc scan, bool *dead)
 {
@@ -213,7 +213,7 @@ scan_only_return(ScanOnly *only, IndexScanDesc scan, ShermanIndex *index, TreeSc
 	if (!only->truthful[position] && !row_is_visible(only, scan, dead))
 		return false;
 	status = sherman_batch_key(index, scan->indexRelation, tree_scan, batch, position, &key);
-	/* Removed meanwhile: VACUUM found its row dead to everybody. */
+	/* Removed meanwhile: VACUUM found its row dead to every snapshot. */
 	if (status == TREE_NOT_FOUND)
 		return false;
 	if (status != TREE_OK)

@@ -1,10 +1,10 @@
 /*
  * scan_parallel.c
- *		Parallel scans: who may read next, and from where.
+ *		Parallel scans: which participant may read next, and from where.
  *
- * A participant that wants more entries seizes the scan, reads the next leaves (tree_scan_take()), leaves
- * the place behind them in shared memory, and lets the next one read before it works off what it has.  The
- * place is in the order of the keys and not an address, so it holds whatever is split meanwhile.
+ * A participant that wants more entries seizes the scan, reads the next leaves (tree_scan_take()), leaves the place
+ * behind them in shared memory, and lets the next one read before it returns its own entries. The place is in the
+ * order of the keys and not an address, so it holds whatever is split meanwhile.
  *
  * A participant that fails while it has the scan does not give it back.  That is what ends the others: its
  * error reaches the leader, which waits as the others do, with interrupts served, and takes all of them

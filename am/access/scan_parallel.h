@@ -10,7 +10,7 @@
 /* Where to go on: a place between two leaves, under a combination of array elements. */
 typedef struct ParallelPlace
 {
-	bool		begun;			/* false: nobody has read anything yet, the rest is not set */
+	bool		begun;			/* false: no participant has read anything yet, the rest is not set */
 	TreeScanPosition position;
 	int			arrays[INDEX_MAX_KEYS]; /* as of scan_keys_save() */
 } ParallelPlace;

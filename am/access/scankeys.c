@@ -301,7 +301,7 @@ add_residual(ScanKeys *keys, ScanQual *qual)
 	keys->residual[keys->residual_count++] = qual;
 }
 
-/* Keeps the tighter of two quals for one end of a range; what cannot be told apart goes to the residue. */
+/* Keeps the tighter of two quals for one end of a range; quals that cannot be compared go to the residue. */
 static void
 choose_edge(ScanKeys *keys, ScanQual **chosen, ScanQual *qual, bool low)
 {

@@ -81,7 +81,7 @@ key_part(const UniqueRow *row, const ShermanKeys *keys)
 }
 
 /*
- * Takes the key lock.  Those who add the key without it are waited for.
+ * Takes the key lock, and waits for sessions that add the key without it.
  */
 static void
 lock_key(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *keys)
@@ -268,8 +268,8 @@ still_there(UniqueLook *look)
 }
 
 /*
- * The finding that counts: of an entry that was there all the time.  FOUND_MAYBE may be wrong: whoever asked
- * for it looks again.
+ * The finding that counts: of an entry that was there all the time. FOUND_MAYBE may be wrong: the caller checks
+ * again.
  */
 static Finding
 find_conflict(UniqueLook *look)
@@ -284,7 +284,7 @@ find_conflict(UniqueLook *look)
 }
 
 /*
- * Raises 40001 if somebody has read that there was no such row: see sherman_predicate_refused().
+ * Raises 40001 if another transaction has read that there was no such row: see sherman_predicate_refused().
  */
 static void
 check_readers(const UniqueRow *row, ShermanIndex *opened)
@@ -333,8 +333,8 @@ wait_for_decision(const UniqueLook *look)
 }
 
 /*
- * Adds the entry if its leaf shows that the key is new, and nobody checks such a key.  Where that has failed often,
- * keys have common beginnings or come again: it is not tried then.  The index may be another one afterwards.
+ * Adds the entry if its leaf shows that the key is new, and no session is checking such a key. Where that has failed
+ * often, keys have common beginnings or come again: it is not tried then. The index may be another one afterwards.
  */
 static bool
 add_alone(const UniqueRow *row, ShermanIndex **index)

@@ -6,9 +6,8 @@
  * VACUUM may give the TIDs free afterwards, and CREATE INDEX CONCURRENTLY, whose callback says "alive" to
  * everything, learns every TID.
  *
- * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree
- * (I-P4): should the tail of the WAL be lost, a tree that has lost more entries than the table has lost rows
- * is not believed.
+ * Before the first removal the WAL that makes the rows dead is flushed, and the removal is noted at the tree (I-P4):
+ * should the tail of the WAL be lost, a tree that has lost more entries than the table has lost rows is not used.
  *
  * Leaves cost what as many bytes of pages would: a page read from disk for what is read, a dirtied one for
  * what is rewritten.  So vacuum_cost_delay holds us back as it holds back btree's, between two calls of the tree,
@@ -311,9 +310,9 @@ remove_entries(Relation relation, ShermanIndex *index, RemovalState *removal, Pr
 }
 
 /*
- * ambulkdelete: removes the entries that the callback says are dead.  Of a broken index nothing is removed
- * (its flag is durable by then, nobody reads it any more); but CREATE INDEX CONCURRENTLY, which builds on the
- * TIDs that it is shown, gets an error.  Core has made this process the table's owner: operator classes call functions.
+ * ambulkdelete: removes the entries that the callback says are dead. From a broken index nothing is removed (its flag
+ * is durable by then, and it is not read any more); but CREATE INDEX CONCURRENTLY, which builds on the TIDs that it
+ * is shown, gets an error. Core has made this process the table's owner: operator classes call functions.
  */
 IndexBulkDeleteResult *
 sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulkDeleteCallback callback,
@@ -360,9 +359,9 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 }
 
 /*
- * Ends the doubt that a crash has left in an index, behind the removals.  Only where nobody's expressions have to run: others do not
- * wait for the snapshots of a VACUUM, so that what those read might go meanwhile.  Nor can errors of rows be survived in
- * parallel.  Both are left to the healer.
+ * Heals an index after a crash, behind the removals. Only if no user's expressions have to run: others do not wait
+ * for the snapshots of a VACUUM, so that what those read might go meanwhile. Nor can errors of rows be survived in
+ * parallel. Both are left to the healer.
  */
 static void
 heal(Relation index)

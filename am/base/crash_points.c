@@ -30,8 +30,8 @@ typedef enum CrashAction
 {
 	CRASH_KILL,					/* SIGKILL */
 	CRASH_IMMEDIATE,				/* the whole server, by SIGQUIT to the postmaster */
-	CRASH_HANG,					/* until canceled, ended or, a worker, told to reload: then it goes on */
-	CRASH_PAUSE,					/* the same, but a session, too, goes on when it is told to reload */
+	CRASH_HANG,					/* until canceled or ended; a worker goes on at a reload */
+	CRASH_PAUSE,					/* the same, but a session, too, goes on at a reload */
 	CRASH_CANCEL					/* as if the user had canceled the command here */
 } CrashAction;
 
@@ -53,7 +53,7 @@ static struct
 {
 	int			passed;			/* crash points since debug_step was set */
 	bool		commits;		/* commits tell of themselves */
-	void		(*changed) (void);	/* whether they are counted has changed; NULL: nobody wants to know */
+	void		(*changed) (void);	/* called when counting begins or ends; NULL: nothing is */
 	char		shown[32];		/* what SHOW returns */
 } steps;
 
@@ -70,7 +70,7 @@ is_meant(void)
 }
 
 /*
- * Who is canceled ends: who is to go on is told so by new settings.
+ * A cancel ends the process's command; new settings let it go on.
  */
 static bool
 told_to_go_on(void)

@@ -1,6 +1,6 @@
 /*
  * files.c
- *		Small files of our own below the data directory, which are whole or not there, and the checksum that tells.
+ *		Small files of our own below the data directory, which are complete or absent, by a checksum.
  */
 #include "am/base/sherman.h"
 

@@ -1,7 +1,7 @@
 /*
  * instance.c
- *		What every process of the server knows of the extension's shared memory: where it is, its locks, who looks after it, and
- *		the counter of its changes.
+ *		What every process of the server knows of the extension's shared memory: its address, its locks, the launcher,
+ *		and the counter of its changes.
  *
  * One counter in shared memory ("generation") changes whenever the state of any index may have changed.
  */
@@ -74,7 +74,7 @@ sherman_invalidate_plans(void)
 {
 	SharedInvalidationMessage message;
 
-	/* No database stands for every database, no relation for all of them. */
+	/* InvalidOid: every database, or all relations. */
 	memset(&message, 0, sizeof(message));
 	message.rc.id = SHAREDINVALRELCACHE_ID;
 	message.rc.dbId = InvalidOid;

@@ -8,7 +8,7 @@
 
 #include "am/base/shared.h"
 
-/* Schemes of fabric_connect() that may stand in front of an address; without one it is a host and a port. */
+/* Schemes of fabric_connect() that an address may begin with; without one it is a host and a port. */
 static const char *const network_schemes[] = {"tcp:", "verbs:"};
 static const char path_scheme[] = "shm:";
 

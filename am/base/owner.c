@@ -1,10 +1,9 @@
 /*
  * owner.c
- *		Code that a table's owner has written into an index, functions of its expressions and its predicate: whether an
- *		index has some, and who runs it how.
- *
- * Whoever may create an index decides what such functions do, and whoever sets search_path decides which functions they
- * find.  So they run in maintenance alone (CREATE INDEX, REINDEX, CLUSTER, VACUUM, the healer, sherman_heal(),
+ *		Code that a table's owner has written into an index, functions of its expressions and its predicate: whether
+ *		an index has some, and as which user it runs. The index's creator decides what such functions do, and
+ *		search_path decides which functions they find. So they run in maintenance alone (CREATE INDEX, REINDEX,
+ *		CLUSTER, VACUUM, the healer, sherman_heal(),
  * sherman_check()), as the table's owner, in a security-restricted operation, with a search_path that is the same for
  * everybody, as core's maintenance commands have it from 17 on.  A restricted operation alone keeps nobody from ALTER ROLE,
  * GRANT, or changes of tables.  Sessions that read or insert never become another user (I-P7).

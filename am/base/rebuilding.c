@@ -1,6 +1,7 @@
 /*
  * rebuilding.c
- *		Whether this process rebuilds an index by itself (rebuild.c), so that nobody waits for it: it warns of less, and gives way.
+ *		Whether this process rebuilds an index in the background (rebuild.c), so that no session waits for it: it
+ *		warns of less, and yields to others.
  */
 #include "am/base/sherman.h"
 

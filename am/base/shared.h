@@ -1,7 +1,7 @@
 /*
  * shared.h
- *		What the parts of am/ that are about the instance share: the struct in shared memory, the table of
- *		trees.  Callback files (scan.c, insert.c, ...) do not need it.  state_file.h has what outlives a run.
+ *		Shared by the parts of am/ that deal with the instance: the struct in shared memory, the table of trees.
+ *		Callback files (scan.c, insert.c, ...) do not need it. state_file.h has what outlives a run.
  *
  * Who writes what: recovery.c the verdict about the last end, workers.c the fields of the memory node and of
  * the launcher, collector.c those of the collector.  Fields without a note are protected by `lock`; `changed`
@@ -40,7 +40,7 @@ typedef enum ShermanLock
 	SHERMAN_LOCK_SHARED,		/* ShermanShared */
 	SHERMAN_LOCK_TREES,			/* table of trees */
 	SHERMAN_LOCK_REBUILDS,		/* table of indexes to rebuild */
-	SHERMAN_LOCK_REPLICAS,		/* replicas.c: shared by who gives a half up, exclusive by who lets a memory node in */
+	SHERMAN_LOCK_REPLICAS,		/* replicas.c: shared to give a half up, exclusive to admit a memory node */
 	SHERMAN_LOCKS
 } ShermanLock;
 
@@ -50,7 +50,7 @@ typedef enum ShermanPhase
 	SHERMAN_PHASE_NONE,			/* no memory node is configured, or pg_upgrade runs this server */
 	SHERMAN_PHASE_ATTACHING,	/* at the start: not attached yet, and awaited */
 	SHERMAN_PHASE_ATTACHED,
-	SHERMAN_PHASE_AWAY			/* nobody may use the memory node until the launcher has attached again */
+	SHERMAN_PHASE_AWAY			/* the memory node may not be used until the launcher has attached again */
 } ShermanPhase;
 
 /* Bytes of a sentence about a failure. */
@@ -68,7 +68,7 @@ typedef struct ShermanSlot
 /* Parts that the keys of all unique indexes fall into, by a hash: so many that two sessions seldom meet in one. */
 #define SHERMAN_KEY_PARTS 4096
 
-/* Who is busy with keys of one part (key_parts.c). */
+/* The users of keys of one part (key_parts.c). */
 typedef struct ShermanKeyPart
 {
 	pg_atomic_uint32 adding;	/* rows without a key lock */
@@ -82,7 +82,7 @@ typedef struct ShermanKeyPart
 typedef enum ShermanSuspicion
 {
 	SHERMAN_UNSUSPECTED,
-	SHERMAN_SUSPECTED,			/* somebody could not connect: the launcher is to look */
+	SHERMAN_SUSPECTED,			/* a session could not connect: the launcher is to check */
 	SHERMAN_LOOKED_AT			/* the launcher does so */
 } ShermanSuspicion;
 
@@ -180,7 +180,7 @@ typedef struct ShermanShared
 	pg_atomic_uint32 epoch;		/* in use, 0 before the first attach of this run */
 
 	ConditionVariable changed;
-	TimestampTz wait_began;		/* when somebody first waited for the attach, 0 = nobody yet */
+	TimestampTz wait_began;		/* when the first session began to wait for the attach, 0 = none yet */
 
 	/* Last end; set before any other process runs */
 	ShermanStart start;
@@ -188,7 +188,7 @@ typedef struct ShermanShared
 	XLogRecPtr	start_checkpoint;	/* the control file's, as this run found it */
 	ShermanAwaited end_awaited; /* before the launcher runs the startup process changes it */
 	bool		promoted;		/* this run began as a standby's */
-	bool		unclean;		/* this epoch does not end clean: copies may differ, or nobody has looked yet whether they do */
+	bool		unclean;		/* this epoch does not end clean: replicas may differ, or were not checked yet */
 	TreeWalLimits	ends;			/* of all epochs before the one in use; set before that is */
 
 	/* Embedded node */
@@ -259,7 +259,7 @@ typedef struct ShermanTreeEntry
 	uint32		heal_tries;		/* runs of the healer, since it is in doubt */
 	TimestampTz heal_after;		/* not before this time it comes again */
 	bool		heal_now;		/* by the run that began last */
-	bool		heal_vain;		/* the last one could not look up all rows: nobody is to wait for the next one */
+	bool		heal_vain;		/* the last one could not look up all rows: sessions are not to wait for the next one */
 	TimestampTz dead_since;		/* first time it was found dead, 0 = was not */
 } ShermanTreeEntry;
 

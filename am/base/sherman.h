@@ -62,8 +62,9 @@ extern void sherman_define_settings(void);
 /* True when the library was preloaded and the shared memory is there. */
 extern bool sherman_preloaded(void);
 /*
- * For loops that wait without a WaitEventSet: PostmasterIsAlive() looks when the kernel has told that the parent died, and believes it
- * alive for ever if another process that was just forked had the pipe open then.  A system call.
+ * For loops that wait without a WaitEventSet: PostmasterIsAlive() checks only after the kernel's signal that the
+ * parent died, and takes it for alive for ever if another process that was just forked had the pipe open then. A
+ * system call.
  */
 extern bool sherman_postmaster_is_gone(void);
 /* Epoch in use. */
@@ -96,7 +97,7 @@ typedef enum ShermanReason
 	SHERMAN_REASON_FORMAT = 8,		/* written by another version; 7 was never in a metapage */
 	SHERMAN_REASON_NOT_BUILT,		/* what a failed CREATE INDEX or REINDEX CONCURRENTLY leaves behind */
 	SHERMAN_REASON_SESSION_ENDED,	/* temporary, and the session did not drop it: never in a metapage */
-	SHERMAN_REASON_OTHER_HISTORY,	/* somebody else changed the tree, or we did behind what we were set back to */
+	SHERMAN_REASON_OTHER_HISTORY,	/* another server changed the tree, or we did behind the point that we were set back to */
 	SHERMAN_REASON_GONE,			/* a memory node was away for longer than sherman.gone_after */
 	SHERMAN_REASON_ENCODING,		/* this process would encode its keys in another way */
 	SHERMAN_REASONS
@@ -152,14 +153,14 @@ extern void sherman_define_options(void);
 extern void sherman_lock_key(Relation index, uint32 key, const uint32 *second);
 extern void sherman_unlock_key(Relation index, uint32 key, const uint32 *second);
 /*
- * The scan barrier: who holds it may look at the rows of entries that he reads meanwhile, whatever his snapshot, for VACUUM
- * gives no TID free that an entry had.  Returns what sherman_scan_barrier_leave() wants.  Waits for next to nobody.
+ * The scan barrier: its holder may look up the rows of entries that it reads meanwhile, with any snapshot, for VACUUM
+ * frees no TID that an entry had. Returns the argument for sherman_scan_barrier_leave(). Hardly ever waits.
  */
 extern uint32 sherman_scan_barrier_hold(Relation index);
 /* The same; false: it is not to be had without waiting. */
 extern bool sherman_scan_barrier_try(Relation index, uint32 *half);
 extern void sherman_scan_barrier_leave(Relation index, uint32 half);
-/* For bulkdelete, after its last removal: waits until those who hold the barrier now have left it. */
+/* For bulkdelete, after its last removal: waits until the present holders of the barrier have left it. */
 extern void sherman_scan_barrier_wait(Relation index);
 
 /* ---- target.c ---- */
@@ -178,7 +179,7 @@ extern void sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap
 extern void sherman_define_crash_points(void);
 /* What is done right before or right behind this call outlives the process. Locks may be held; it does not jump. */
 extern void sherman_crash_point(const char *name, bool before);
-/* What this process's client is to tell its crash points; NULL: nobody counts them. */
+/* The crash-point hook for this process's client; NULL: none. */
 extern TreeCrashPoint *sherman_client_crash_point(void);
 /* Has this called whenever crash points begin to be counted, or are no more; in place of an earlier one. */
 extern void sherman_crash_points_watch(void (*changed) (void));

@@ -39,7 +39,7 @@ typedef enum ShermanStart
 typedef struct ShermanLocalNode
 {
 	uint64		memory[2];		/* identity of its memory, 0 = the position is free */
-	uint64		member;			/* what trees call it: those that say otherwise are not believed */
+	uint64		member;			/* the identity that trees have for it: trees with another one are not used */
 	uint64		epoch;			/* last epoch of ours that it acknowledged; it counts for itself, 0 = none */
 	uint64		opening;		/* the one that it may have opened since, 0 = none */
 	uint32		unclean_from;	/* trees changed in this epoch of the instance, or later, are not
@@ -55,7 +55,7 @@ typedef enum ShermanKnownBy
 	SHERMAN_KNOWN_SHUTDOWN,		/* the shutdown checkpoint of a clean end that we saw */
 	SHERMAN_KNOWN_RECOVERY,		/* recovery told where it ended */
 	SHERMAN_KNOWN_CHECKPOINT,	/* recovery had nothing to do behind this checkpoint */
-	SHERMAN_KNOWN_WAL,			/* somebody else may have run this server: the WAL shows the first start behind */
+	SHERMAN_KNOWN_WAL,			/* the server may have run without us: the WAL shows the first start behind */
 	SHERMAN_KNOWN_CUT,			/* it was another server's, and what we have of its WAL ends there */
 	SHERMAN_KNOWN_NOTHING		/* nothing of it is proven */
 } ShermanKnownBy;

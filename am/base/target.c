@@ -1,6 +1,6 @@
 /*
  * target.c
- *		The index that a function of ours is called with: opened with its table, by somebody who may work on it.
+ *		The index argument of our SQL functions: opened with its table, if the user may work on it.
  */
 #include "am/base/sherman.h"
 
@@ -32,7 +32,7 @@ sherman_open_with_table(Oid index_oid, LOCKMODE mode, Relation *heap, Relation *
 		ereport(ERROR,
 				(errcode(ERRCODE_WRONG_OBJECT_TYPE),
 				 errmsg("\"%s\" is not an index", name)));
-	/* Nobody else's lock is waited for, and nobody is kept waiting, for somebody who may not do this. */
+	/* The user's rights are checked before any lock is waited for or taken. */
 	owner_check(index_oid);
 	*heap = table_open(heap_oid, mode);
 	*index = index_open(index_oid, mode);

@@ -8,8 +8,8 @@
 #include "postgres.h"
 
 /*
- * Whether text in this collation orders as its bytes do, in this process: the answer is about the very locale that it compares
- * by, and stays what it is for its life.  Raises nothing, also where the operating system has lost the locale.
+ * Whether text in this collation orders as its bytes do, in this process: the result is for the very locale that this
+ * process compares by, and does not change. Raises nothing, also where the operating system has lost the locale.
  */
 extern bool collation_orders_bytes(Oid collation);
 

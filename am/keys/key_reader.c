@@ -2,8 +2,8 @@
  * key_reader.c
  *		Entries as rows again: single columns, and whole index tuples.
  *
- * A column comes from the normalized key where that holds it whole and without loss, and else from the image,
- * which is an index tuple.  Both come from a memory node: no length in them is believed.
+ * A column comes from the normalized key where that holds it whole and without loss, and else from the image, which
+ * is an index tuple. Both come from a memory node: every length in them is checked.
  */
 #include "am/base/sherman.h"
 
@@ -44,7 +44,7 @@ key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes)
 	}
 }
 
-/* Whether a column's NULL-ness and value stand in the normalized key, without loss. */
+/* Whether the normalized key has a column's NULL-ness and value without loss. */
 static inline bool
 column_in_key(const KeyColumn *column)
 {

@@ -29,7 +29,7 @@
 #define CELL_LENGTH_BYTES 1
 /* A cell's first word: state, TID, stamp. */
 #define CELL_HEAD_BYTES 8
-/* What stands in a cell in an image's place when it lies out of line. */
+/* The reference to an overflow key, at the image's place in a cell. */
 #define CELL_REFERENCE_BYTES 16
 
 /* Offsets that fit a cell. */

@@ -399,7 +399,7 @@ sherman_constraints_at_risk(Node *statement)
 	relation = RangeVarGetRelid(alter->relation, NoLock, true);
 	if (!OidIsValid(relation) || constraints_of(relation) == NIL)
 		return NIL;
-	/* The lock that the command takes, for those who may give it. */
+	/* The lock that the command takes, if the user may give it. */
 	relation = RangeVarGetRelidExtended(alter->relation, AccessExclusiveLock, alter->missing_ok ? RVR_MISSING_OK : 0,
 										RangeVarCallbackOwnsRelation, NULL);
 	if (!OidIsValid(relation))

@@ -2,10 +2,10 @@
  * datadir_identity.c
  *		Whether the state file was written in this data directory, or the directory is a copy of that one.
  *
- * A file can be copied, with all that is in it.  So nothing that is written anywhere proves that a directory is not a
- * copy, and nothing here does: that no wrong answer comes of one is the memory nodes' business, which never take the
- * same epoch from two servers (sherman_recovery_attach()).  What is found out here keeps a copy from taking the memory
- * away from its original while that still has use for it.
+ * A file can be copied, with all that is in it. So no file can prove that a directory is not a copy, and nothing here
+ * does: the memory nodes prevent wrong answers from copies, as they never take the same epoch from two servers
+ * (sherman_recovery_attach()). This check keeps a copy from taking the memory away from its original while that still
+ * uses it.
  *
  * The number of the device is no part of it: it changes with the order in which disks are found, with each mount of a
  * network's or a btrfs file system, and with the name of a cloud's volume.

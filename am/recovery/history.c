@@ -1,13 +1,13 @@
 /*
  * history.c
- *		The page of history: what the state file says of epochs and memory nodes, where a standby or a
- *		restored backup has it, too, as of the moment that its own history begins.
+ *		The page of history: the state file's content on epochs and memory nodes, in a place that standbys and
+ *		restored backups have, too, as of the moment when their own history begins.
  *
- * The state file stays with its data directory.  This page is in a relation file of its own among those that
- * all databases share, which no catalog names: it is written through the buffer pool, as a full-page image,
- * so that backups copy it, standbys replay it and pg_rewind sets it back, also where nobody has our library.
- * It is in the WAL, and flushed, before anybody is let into a memory node in that state; so whoever has any
- * of the rows that were inserted then has it as well.
+ * The state file stays with its data directory. This page is in a relation file of its own among those that all
+ * databases share, which no catalog names: it is written through the buffer pool, as a full-page image, so that
+ * backups copy it, standbys replay it and pg_rewind sets it back, also in servers without our library. It is in the
+ * WAL, and flushed, before any session may use a memory node in that state; so whoever has any of the rows that were
+ * inserted then has it as well.
  *
  * The launcher alone writes it, and only in a run that has begun its epoch: from the end of its record on
  * the WAL is of that epoch, up to the next start of the server.
@@ -132,7 +132,7 @@ sherman_history_write(const ShermanLocal *local)
 	ShermanHistory history;
 	volatile bool written = false;
 
-	/* The embedded memory node ends with this server, and nobody else can reach it. */
+	/* The embedded memory node ends with this server, and no other server can reach it. */
 	if (sherman_shared->embedded)
 		return true;
 	fill_history(&history, local);

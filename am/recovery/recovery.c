@@ -128,8 +128,7 @@ local_begin(ShermanLocal *local, uint64 system_identifier)
 }
 
 /*
- * Nothing that was done up to now is proven: external memory nodes stay what they are, but no tree in them is
- * believed.
+ * Nothing that was done up to now is proven: external memory nodes are kept, but no tree in them is used.
  */
 static void
 local_forget_proofs(ShermanLocal *local)
@@ -140,8 +139,9 @@ local_forget_proofs(ShermanLocal *local)
 			random_word(&local->node[i].member);
 	}
 	/*
-	 * Nobody maps the embedded node's: core's shared memory interlock lets no process of an older run of this data directory
-	 * live beside this one.  What cannot be set aside keeps its name, and there will be another one.
+	 * No process maps the embedded node's memory: core's shared memory interlock lets no process of an older run of
+	 * this data directory live beside this one. What cannot be set aside keeps its name, and there will be another
+	 * one.
 	 */
 	if (local->memory_path[0] != '\0' && !sherman_keep_memory(local->memory_path, "unproven"))
 		local->memory_path[0] = '\0';
@@ -378,8 +378,8 @@ become_copy(char *failure)
 }
 
 /*
- * The number of a memory node's next epoch behind `last`.  The step is drawn: two servers that go on from copies of one
- * memory, each with its own, do not open epochs of the same number, and neither believes what the other has made of it.
+ * The number of a memory node's next epoch behind `last`. The step is drawn: two servers that go on from copies of
+ * one memory do not open epochs of the same number, so that neither uses the other's memory.
  */
 static bool
 next_epoch(uint64 last, uint64 *next)
@@ -399,7 +399,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 	bool		known = memcmp(local->memory, status->uuid, sizeof(local->memory)) == 0;
 	bool		seen = pg_atomic_read_u64(&sherman_shared->node[position].serial) != 0;
 
-	/* Nobody was let in in the one that was being opened. */
+	/* No session was admitted in the epoch that was being opened. */
 	if (known && (status->epoch == local->epoch || (local->opening != 0 && status->epoch == local->opening)))
 	{
 		*member = local->member;
@@ -414,8 +414,8 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 		return false;
 	}
 	/*
-	 * New to us; or an older copy of what we know, or memory that others changed since, or that was given up:
-	 * what it holds of ours cannot be told from anything older.
+	 * New to us; or an older copy of memory that we know, or memory that others have changed since, or that was given
+	 * up: our data in it cannot be distinguished from older ones.
 	 */
 	*member = status->uuid[0];
 	if ((known || status->epoch != 0) && !pg_strong_random(member, sizeof(*member)))
@@ -427,7 +427,7 @@ sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *membe
 }
 
 /*
- * Whether a tree lies on memory that is not at its position any more, or is not believed any more.
+ * Whether a tree lies on memory that is not at its position any more, or is not valid any more.
  */
 static bool
 member_was_given_up(const TreeRecord *record)

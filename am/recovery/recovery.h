@@ -41,9 +41,9 @@ extern void sherman_recovery_start(struct ShermanShared *shared);
  */
 extern bool sherman_recovery_begin(char *failure);
 /*
- * In the launcher, when a memory node answers and before it is fenced: whether its memory is what the state
- * file knows of it.  *member is what trees are to call it: a new name, if nothing of ours in it is to be
- * believed.  False: it must not be attached; `failure` says why.
+ * In the launcher, when a memory node answers and before it is fenced: whether its memory agrees with the state file.
+ * *member: the memory's identity for trees; a new one, if none of our data in it is valid. False: it must not be
+ * attached; `failure` says why.
  */
 extern bool sherman_recovery_check(int position, const TreeNodeStatus *status, uint64 *member, char *failure);
 /*
@@ -60,13 +60,13 @@ extern TreeStatus sherman_recovery_review(TreeClient *client, int position);
 
 /* ---- wal_end.c: where the WAL of the last epoch ends ---- */
 
-/* Whether the last checkpoint was made in a run of ours, as its launcher has seen: nobody else has made one since. */
+/* Whether the last checkpoint was made in a run of ours, as its launcher has seen, and no other one since. */
 extern bool sherman_checkpoint_is_ours(const ShermanLocal *local, const struct ControlFileData *control);
 /* In the startup hook, after the verdict. True: the state file is to be written. */
 extern bool sherman_wal_end_start(struct ShermanShared *shared, const struct ControlFileData *control);
 /*
- * In the launcher, in each round: settles what recovery has not told, and notes the checkpoint by which the next
- * start sees that nobody else ran this server.
+ * In the launcher, in each round: settles what recovery has left open, and notes the checkpoint by which the next
+ * start sees that the server did not run without us.
  */
 extern void sherman_wal_end_round(void);
 /* A command has made a checkpoint: waits until the launcher has noted it, at most a second. */
@@ -77,7 +77,7 @@ extern void sherman_wal_end_install(void);
 
 /* ---- history.c: the page of history ---- */
 
-/* Reads it, as it is in this server's history; *end is where its record ends.  False: there is none to be believed. */
+/* Reads it, as it is in this server's history; *end is where its record ends.  False: there is no valid one. */
 extern bool sherman_history_read(ShermanHistory *history, XLogRecPtr *end);
 /*
  * In the launcher, while the epoch is in use: writes what the state file says, durably.  False, with the error in
@@ -90,8 +90,8 @@ extern void sherman_history_adopt(const ShermanHistory *history, ShermanLocal *l
 /* ---- takeover.c ---- */
 
 /*
- * When recovery, which was told to, has ended at `end` (invalid: that is not known): finds out where the owner's
- * history was cut.
+ * When recovery, which was told to, has ended at `end` (invalid: that is not known): finds the place where the
+ * owner's history was cut.
  */
 extern void sherman_take_over_at(ShermanLocal *local, XLogRecPtr end);
 /*

@@ -4,12 +4,12 @@
  *		indexes of the one that it is a copy of when its recovery ends, if it was told to
  *		(sherman_take_over()).
  *
- * Its tables are those of the owner up to the place where its own history begins.  The page of history
- * (history.c) is what the owner's state file said there.  So the server goes on from it as the owner itself
- * would behind a crash in which all WAL from there on was lost: the same rule says what is good, in doubt or
- * broken (recovery.c), for the owner's removals and first changes bear the LSN of their evidence.  Only
- * where the owner's last epoch ends is to be found out: behind that page's record the WAL is of that epoch
- * up to the first record of a start, or to the end.
+ * Its tables are those of the owner up to the place where its own history begins. The page of history (history.c) is
+ * what the owner's state file said there. So the server goes on from it as the owner itself would behind a crash in
+ * which all WAL from there on was lost: the same rule decides which indexes are good, unverified or broken
+ * (recovery.c), for the owner's removals and first changes bear the LSN of their evidence. Only where the owner's
+ * last epoch ends is to be found out: behind that page's record the WAL is of that epoch up to the first record of a
+ * start, or to the end.
  *
  * What the owner does later is not believed, whatever it is: attaching to a memory node, it opens an epoch
  * there that the page does not know.
@@ -223,7 +223,7 @@ sherman_take_over_round(void)
 	if (sherman_shared->local.take_over == SHERMAN_TAKE_OVER_NOT)
 		return true;
 	local = sherman_shared->local;
-	/* Whoever has a buffer pinned is in a transaction. */
+	/* A session with a pinned buffer is in a transaction. */
 	StartTransactionCommand();
 	/* Recovery had nothing to do, or could not write it down: the first start behind the page's record is ours. */
 	if (local.take_over == SHERMAN_TAKE_OVER_WANTED)

@@ -1,10 +1,10 @@
 /*
  * wal_end.c
- *		Where the WAL of the last run ends: exactly, or not at all.
+ *		Finds the exact end of the WAL of the last run, or none.
  *
  * After a crash the WAL ends where recovery found no more, and the next records are written over what was lost.
- * What a tree took over from behind that place has no row.  So the place must be known for each start since
- * the epoch began, also for those that never reached a memory node, and the first one counts: the smallest
+ * Entries that were added behind that place have no row. So the place must be known for each start since the epoch
+ * began, also for those that never reached a memory node, and the first one counts: the smallest
  * (sherman_epoch_end()).
  *
  * Recovery calls the cleanup of every resource manager when it is through, before anything new is written: ours
@@ -212,7 +212,7 @@ note_beginning(XLogRecPtr redo)
 	local.redo = redo;
 	if (!sherman_local_change(&local))
 		return;
-	/* Whoever takes over from a copy reads the WAL from the page's record on. */
+	/* A server that takes over from a copy reads the WAL from the page's record on. */
 	if (sherman_epoch() != 0)
 		(void) sherman_history_write(&local);
 	elog(DEBUG1, "sherman: a checkpoint has begun at %X/%X", LSN_FORMAT_ARGS(redo));

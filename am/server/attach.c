@@ -235,8 +235,7 @@ log_attached(const TreeClient *client, int position)
 }
 
 /*
- * The memory node is fenced, and this position is its: what it holds is proven or marked, and everybody is
- * let in.
+ * The memory node is fenced and has its position: judges the trees on it, and admits all processes.
  */
 static bool
 admit_node(int position, const TreeNodeStatus *status, char *failure)
@@ -308,7 +307,7 @@ attach_over(int entry, FabricEndpoint *endpoint, Fabric *fabric, char *failure)
 		sherman_describe_failure(failure, called, fabric);
 		return called;
 	}
-	/* They have lost their channels: each meets an error soon. */
+	/* They have lost their channels: each gets an error soon. */
 	if (!operations_have_ended(position))
 	{
 		strlcpy(failure, "a process does not leave its operation", SHERMAN_FAILURE_BYTES);
@@ -353,7 +352,7 @@ attach_entry(int entry)
 /* ---- looking after what is attached ---- */
 
 /*
- * The embedded node tells by itself when it ends.
+ * The embedded node notifies us when it ends.
  */
 static bool
 embedded_is_there(void)

@@ -200,7 +200,7 @@ moves_files(Node *statement)
 }
 
 /*
- * Runs a command that moves relations: object_access() is told of each.
+ * Runs a command that moves relations: object_access() is called for each.
  */
 static void
 next_utility_moving(PlannedStmt *statement, const char *text, bool read_only_tree,

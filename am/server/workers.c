@@ -43,17 +43,17 @@
 #define LEAST_CHANNELS 256
 
 /*
- * A plea to the kernel: whoever is killed for memory, it should not be the memory node, which takes all
- * sessions with it.  What Debian's service gives to the postmaster.
+ * Asks the kernel not to choose the memory node when it kills processes for memory, as all sessions would end with
+ * it. What Debian's service gives to the postmaster.
  */
 #define NODE_OOM_SCORE "-900"
 
-/* Who waits for the node is told that it loads its snapshot when that has taken so long. */
+/* After so long a load of the snapshot sessions that wait for the node get a notice. */
 #define LOADING_TOLD_MS 1000
 
 static Service *service = NULL;
 
-/* When the node began to open its memory, or 0: those who wait have been told why. */
+/* When the node began to open its memory, or 0: the notice was given. */
 static TimestampTz node_opening = 0;
 static bool node_failed = false;	/* it has said why it does not serve */
 
@@ -166,7 +166,7 @@ node_snapshot_go_on(void *argument, bool saving, uint64_t done, uint64_t total)
 }
 
 /*
- * Saves the memory, when the server is shut down and everybody has gone.
+ * Saves the memory, when the server is shut down and all other processes have ended.
  */
 static void
 node_save(void)

@@ -38,7 +38,7 @@
 
 PG_FUNCTION_INFO_V1(sherman_check);
 
-/* Problems that are told one by one; the rest is only counted. */
+/* The number of problems that are reported one by one; the rest is only counted. */
 #define PROBLEMS_TOLD 50
 
 /* Bits of the key's hash beside a TID. */
@@ -251,7 +251,7 @@ scan_rows(CheckState *state, Snapshot snapshot)
 	TableScanDesc scan = table_beginscan_strat(state->heap, snapshot, 0, NULL, true, true);
 
 	owner_reads_expressions(state->index, info);
-	/* The scan takes no lock that keeps writers out: that is what this flag tells it. */
+	/* This flag makes the scan take no lock that keeps writers out. */
 	info->ii_Concurrent = true;
 	info->ii_Unique = false;
 	info->ii_ExclusionOps = NULL;
@@ -261,7 +261,7 @@ scan_rows(CheckState *state, Snapshot snapshot)
 }
 
 /*
- * Compares the nodes with their copies, if there are some that are in use and not in doubt.
+ * Compares the nodes with their replicas, if there are some that are in use and without doubts.
  */
 static void
 check_replicas(CheckState *state, ShermanIndex *opened)

@@ -1,6 +1,6 @@
 /*
  * chain.h
- *		A chain as the contract of fabric.h allows it, and as it stands in a frame.  Private to rdma/.
+ *		Checks of chains by the contract of fabric.h, and the encoding of a chain in a frame. Private to rdma/.
  *
  * A request is the number of operations (4 bytes), 4 bytes of zero, and the operations: a word {opcode (1),
  * region (1), zero (2), length (4)}, the offset (8); then COMPARE_SWAP has compare and operand, FETCH_ADD has

@@ -1,11 +1,10 @@
 /*
  * spin.h
- *		Looking again for a little while before sleeping, where that is faster, and never on a busy machine.
- *		Private to rdma/.
+ *		Polls for a little while before sleeping, where that is faster, and never on a busy machine. Private to rdma/.
  *
- * Waking a process costs more than a round trip over a fast network.  Who expects something soon polls for
- * it in between, and gives the processor to anybody who wants it: if somebody does, the machine is busy and
- * the spinning is over.  Where it was in vain several times in a row, it is left out for a while.
+ * Waking a process costs more than a round trip over a fast network. A process that expects something soon polls for
+ * it, and yields the processor in between: if another process takes it, the machine is busy and the polling ends. If
+ * it was in vain several times in a row, it is left out for a while.
  */
 #ifndef SHERMAN_SPIN_H
 #define SHERMAN_SPIN_H
@@ -18,7 +17,7 @@
 #define SPIN_NANOSECONDS 50000u
 /* Others ran while we gave the processor away for so long. */
 #define SPIN_STOLEN_NANOSECONDS 10000u
-/* So often in vain, in a row: then it is left out, for 2, 4, ... waits. */
+/* After so many polls in vain in a row it is left out, for 2, 4, ... waits. */
 #define SPIN_FAILURES 4u
 #define SPIN_MAX_SKIPPED_BITS 10u
 

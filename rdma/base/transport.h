@@ -2,8 +2,9 @@
  * transport.h
  *		What a transport provides, and the endpoint that it fills.  Private to rdma/.
  *
- * fabric.c checks every chain before a transport sees it, keeps the counters and the doubt; a transport only
- * moves bytes.  A new transport is one FabricTransport and one line in fabric.c's table (doc/internals/fabric.md).
+ * fabric.c checks every chain before a transport sees it, counts, and keeps the state of indeterminate chains; a
+ * transport only moves bytes. A new transport is one FabricTransport and one line in fabric.c's table
+ * (doc/internals/fabric.md).
  */
 #ifndef SHERMAN_TRANSPORT_H
 #define SHERMAN_TRANSPORT_H
@@ -30,8 +31,8 @@ typedef struct FabricTransport
 	void (*disconnect)(FabricEndpoint *endpoint);
 
 	/*
-	 * Runs a checked chain to its end.  FABRIC_RANGE, FABRIC_PROTOCOL, FABRIC_BUSY: nothing happened; every
-	 * other failure leaves doubt.
+	 * Runs a checked chain to its end. FABRIC_RANGE, FABRIC_PROTOCOL, FABRIC_BUSY: nothing happened; after every
+	 * other failure the chain is indeterminate.
 	 */
 	FabricStatus (*execute)(FabricEndpoint *endpoint, FabricOp *ops, int count);
 	/* Starts a chain; NULL where execute() is all there is: then fabric.c runs it inside fabric_post(). */
@@ -46,7 +47,7 @@ typedef struct FabricTransport
 	FabricStatus (*attach)(FabricEndpoint *endpoint, bool resume, uint64_t launcher_nonce, uint32_t *instance,
 	                       uint32_t *incarnation);
 	FabricStatus (*reset)(FabricEndpoint *endpoint);
-	/* As fabric_is_draining(). NULL: the client is never told. */
+	/* As fabric_is_draining(). NULL: the client never knows. */
 	bool (*is_draining)(const FabricEndpoint *endpoint);
 
 	/*
@@ -80,7 +81,7 @@ struct FabricEndpoint
 	_Alignas(TRANSPORT_LINE_BYTES) const FabricTransport *transport;
 	void *state;          /* the transport's */
 	bool data;            /* it has a data channel */
-	bool doubt;           /* a chain is in doubt: nothing is posted before a reset */
+	bool doubt;           /* a chain is indeterminate: nothing is posted before a reset */
 	uint32_t outstanding; /* tickets that are not waited for yet */
 	FabricCapabilities capabilities;
 	/* One more: what every chain counts. */

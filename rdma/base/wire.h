@@ -1,6 +1,6 @@
 /*
  * wire.h
- *		Integers as they stand in frames: little endian, at any address.  Private to rdma/.
+ *		Integers in frames: little endian, at any address. Private to rdma/.
  */
 #ifndef SHERMAN_WIRE_H
 #define SHERMAN_WIRE_H

@@ -1,10 +1,10 @@
 /*
  * verbs_probe.c
- *		The tear probe: what of a WRITE may a READ on another queue pair see?
+ *		The tear probe: which parts of a WRITE a READ on another queue pair may see.
  *
- * A thread WRITEs a block with one value after the other in all of its words, the caller READs it meanwhile.  What is seen
- * torn proves that the device tears; seeing nothing proves nothing for a device that copies with the processor, for
- * which reason those are never believed (verbs_server.c).
+ * A thread WRITEs a block with one value after the other in all of its words, the caller READs it meanwhile. A torn
+ * READ proves that the device tears; none proves nothing for a device that copies with the processor, so the probe's
+ * result does not count for those (verbs_server.c).
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /*
  * fabric.c
- *		The interface of fabric.h over any transport: checks chains, keeps tickets, counters and doubt.
+ *		The interface of fabric.h over any transport: checks chains, keeps tickets, counters, and the state of
+ *		indeterminate chains.
  */
 #define _GNU_SOURCE 1
 #include <stdlib.h>
@@ -50,7 +51,7 @@ fabric_connect(Fabric *fabric, const char *address, FabricEndpoint **endpoint)
 	return fabric_connect_after(fabric, address, &(FabricChannel){0}, endpoint);
 }
 
-/* The transport whose name stands in front of the colon; NULL: there is none. */
+/* The transport named before the colon; NULL: there is none. */
 static const FabricTransport *
 find_transport(const Fabric *fabric, const char *address, const char *colon)
 {
@@ -95,7 +96,10 @@ fabric_connect_after(Fabric *fabric, const char *address, const FabricChannel *o
 		if (connected->state != NULL)
 			connected->transport->disconnect(connected);
 		free(connected);
-		/* Before there is a channel nothing is in doubt: the memory node frees what it granted and we never saw. */
+		/*
+		 * Before there is a channel no chain can be indeterminate; the memory node frees a channel whose grant did
+		 * not reach us.
+		 */
 		return status == FABRIC_LOST || status == FABRIC_TIMED_OUT ? FABRIC_UNREACHABLE : status;
 	}
 	connected->next = fabric->endpoints;
@@ -190,7 +194,7 @@ chain_refused(FabricEndpoint *endpoint, FabricStatus status)
 	return status;
 }
 
-/* Counts a chain that came to its end, and notes the doubt that a failed one leaves. */
+/* Counts a chain that has ended, and notes if it failed and is indeterminate. */
 static inline void
 chain_ended(FabricEndpoint *endpoint, const FabricOp *ops, int count, FabricStatus status)
 {
@@ -345,7 +349,7 @@ fabric_reset(FabricEndpoint *endpoint)
 		endpoint->doubt = true;
 		return status;
 	}
-	/* Tickets that nobody waited for belong to the dead channel. */
+	/* Tickets that were not waited for belong to the dead channel. */
 	for (uint32_t i = 0; i < TRANSPORT_TICKETS; i++)
 		endpoint->tickets[i].ticket = 0;
 	endpoint->outstanding = 0;

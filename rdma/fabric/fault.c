@@ -1,9 +1,9 @@
 /*
  * fault.c
- *		The fault layer: a transport that stands over another one.
+ *		The fault layer: a transport on top of another one.
  *
- * It runs a chain as single operations of the transport below, or as single lines of them, and between these
- * does what the plan says.  Counters and doubt are fabric.c's, above it, and see one chain.
+ * It runs a chain as single operations of the transport below, or as single lines of them, and between these does
+ * what the plan says. Counters and the state of chains are fabric.c's, above it, which sees one chain.
  */
 #define _GNU_SOURCE 1
 #include <sched.h>

@@ -83,14 +83,14 @@ apply_become_active(const ApplyChannel *channel, ApplyRun *run)
 {
 	uint64_t idle = channel->idle;
 
-	/* A record that was given to somebody else since bears another serial, and stays as it is. */
+	/* A record that was given to another client since has another serial, and is left as it is. */
 	if (!__atomic_compare_exchange_n(&channel->record->active, &idle, channel->idle | MEMORY_ACTIVE_BUSY,
 	                                 false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return false;
 	run->active = apply_is_live(channel, __ATOMIC_SEQ_CST);
 	if (!run->active)
 	{
-		/* By a swap as well: the record may have a new owner by now, who is busy. */
+		/* By a swap as well: the record may have a new owner by now, which is busy. */
 		idle = channel->idle | MEMORY_ACTIVE_BUSY;
 		__atomic_compare_exchange_n(&channel->record->active, &idle, channel->idle, false, __ATOMIC_SEQ_CST,
 		                            __ATOMIC_RELAXED);
@@ -98,7 +98,7 @@ apply_become_active(const ApplyChannel *channel, ApplyRun *run)
 	return run->active;
 }
 
-/* The operation that is due meets a stripe that another has. */
+/* The next operation needs a stripe that another one has. */
 static inline ApplyStatus
 apply_await(ApplyRun *run, const uint64_t *stripe)
 {
@@ -170,8 +170,8 @@ apply_atomic(const ApplyChannel *channel, FabricOp *op)
 }
 
 /*
- * Begins a chain that keeps the contract of fabric.h.  APPLY_DONE: go on with apply_steps(); else nothing
- * happened, and the chain is over.
+ * Begins a chain that keeps the contract of fabric.h. APPLY_DONE: go on with apply_steps(); else nothing happened,
+ * and the chain has ended.
  */
 static inline ApplyStatus
 apply_start(const ApplyChannel *channel, ApplyRun *run)
@@ -194,7 +194,7 @@ apply_start(const ApplyChannel *channel, ApplyRun *run)
 }
 
 /*
- * May a chain that had to wait go on?  The memory may have been given to somebody else meanwhile.
+ * Whether a chain that had to wait may go on. The memory may have been given to another tenant meanwhile.
  */
 extern bool apply_may_go_on(const ApplyChannel *channel, const ApplyRun *run);
 

@@ -25,11 +25,11 @@ typedef struct Guard
 static struct
 {
 	Guard guard[GUARDS];
-	atomic_uint lost; /* of all that there are; 0: nobody has to be looked for */
+	atomic_uint lost; /* of all mappings; 0: there are none to search */
 	struct sigaction before;
 } guards;
 
-/* Somebody else's fault: as if we had never been asked. */
+/* The fault has another cause: handled as without this handler. */
 static void
 pass_on(int number, siginfo_t *info, void *context)
 {

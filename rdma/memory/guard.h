@@ -1,12 +1,12 @@
 /*
  * guard.h
- *		Mappings of a file that somebody else may cut short: reading behind its end then is no death of the process.
+ *		Mappings of a file that another process may truncate: reading behind its end then does not kill this process.
  *		Private to rdma/.
  *
- * Whoever maps the memory segment has its descriptor, and can truncate it; no seal prevents that of a file with a name
- * (fcntl(2): tmpfs and hugetlbfs seal what memfd_create() makes).  The kernel answers the next access behind the end with
- * SIGBUS.  In a guarded mapping pages of zeroes, this process's own, take the place of what is gone; what is stored there
- * reaches nobody, so the process has to ask guard_is_lost() before it believes what it did.
+ * Each process that maps the memory segment has its descriptor, and can truncate it; no seal prevents that of a file
+ * with a name (fcntl(2): tmpfs and hugetlbfs seal what memfd_create() makes). The kernel answers the next access
+ * behind the end with SIGBUS. In a guarded mapping pages of zeroes, this process's own, take the place of what is
+ * gone; stores to them have no effect outside, so the process has to check guard_is_lost() before it relies on them.
  */
 #ifndef SHERMAN_GUARD_H
 #define SHERMAN_GUARD_H

@@ -73,7 +73,10 @@ map_areas(int descriptor, uint64_t bytes, Memory *memory)
 		page_bytes = (size_t) file.st_blksize;
 	/* A forked child has no channel: it must not write here. */
 	madvise(base, bytes, MADV_DONTFORK);
-	/* Who has the descriptor can cut the file short: that must end nobody else.  One that is not guarded is used all the same. */
+	/*
+	 * A process with the descriptor can truncate the file: that must not kill others. A mapping that cannot be
+	 * guarded is used all the same.
+	 */
 	(void) guard_add(base, bytes, page_bytes);
 	memory->descriptor = descriptor;
 	memory->bytes = bytes;

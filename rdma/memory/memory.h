@@ -39,7 +39,7 @@
 #define MEMORY_MAGIC 0x6d656d616e6d7268ull
 #define MEMORY_LAYOUT_VERSION 6u
 
-/* In place of MEMORY_MAGIC while the segment is being made or filled: nobody needs one that was left so. */
+/* In place of MEMORY_MAGIC while the segment is being made or filled: one that was left so is of no use. */
 #define MEMORY_UNFINISHED 0x756e66696e6d7268ull
 
 /*
@@ -136,7 +136,7 @@ typedef struct MemoryChannel
 	uint32_t incarnation;
 	uint32_t served; /* 1 = the server runs its chains: nothing of it lands when that process is gone */
 	uint64_t
-		process_start; /* of that pid, clock ticks since boot: tells it from a later owner of the number */
+		process_start; /* of that pid, clock ticks since boot: distinguishes it from a later process with the same pid */
 	uint64_t
 		padding[10]; /* two lines a record: neighbors do not share what the prefetcher fetches in pairs */
 } MemoryChannel;
@@ -280,18 +280,19 @@ extern uint64_t memory_used_end(const Memory *memory);
 
 /*
  * Makes a new segment behind the empty file `descriptor`, whose length is a multiple of page_bytes, maps it, and
- * allocates the pages of its tables; the service's areas are empty.  The file descriptor belongs to *memory
- * after FABRIC_OK.  FABRIC_NO_MEMORY: no room, or no address space.  With `advise` the kernel is asked for huge
- * pages, where it waits to be asked (PAGES_TMPFS_ADVISE).  If it is not `believed` its magic is
- * MEMORY_UNFINISHED until its header gets MEMORY_MAGIC.
+ * allocates the pages of its tables; the service's areas are empty. The file descriptor belongs to *memory after
+ * FABRIC_OK. FABRIC_NO_MEMORY: no room, or no address space. With `advise` the kernel is asked for huge pages, where
+ * it gives them on request only (PAGES_TMPFS_ADVISE). If it is not `believed`, its magic is MEMORY_UNFINISHED until
+ * its header gets MEMORY_MAGIC.
  */
 extern FabricStatus memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool advise,
                                   bool believed, Memory *memory);
 
 /*
- * Gives a segment that nobody uses other sizes, which hold all that is in use; its content stays.  It may end at
- * any instruction: then the segment has the old size or the new one, of channels and of memory each.  What is
- * mapped may move.  FABRIC_NO_MEMORY: no room for more; the sizes may be the old ones.
+ * Changes the sizes of a segment that no process uses; the new ones must have room for all that is in use; its
+ * content stays. The process may end at any instruction: then the segment has the old size or the new one, of
+ * channels and of memory each. What is mapped may move. FABRIC_NO_MEMORY: no room for more; the sizes may be the old
+ * ones.
  */
 extern FabricStatus memory_resize(Memory *memory, const MemorySizes *sizes, const Pages *pages);
 

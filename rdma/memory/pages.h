@@ -37,8 +37,8 @@ extern bool pages_are_huge(const Pages *pages);
 extern const char *pages_name(const Pages *pages);
 
 /*
- * Takes the pages of a part of a mapping by touching them, for these may be huge where those that fallocate() takes
- * are not.  Nothing is promised: what could not be had is asked for again by whoever needs it.
+ * Takes the pages of a part of a mapping by touching them, for these may be huge where those of fallocate() are not.
+ * Best effort: pages that were not available are taken at their first use.
  */
 extern void pages_populate(void *start, uint64_t bytes);
 

@@ -1,11 +1,11 @@
 /*
  * set_aside.h
- *		Files that are set aside: memory and snapshots that are not used any more, and that nobody but the
- *		administrator may throw away.
+ *		Files that are set aside: memory and snapshots that are not used any more, and that only the administrator may
+ *		remove.
  *
  * A file that is kept has its former name, SET_ASIDE_MARK, why it was set aside and when (UTC), as in
- * "memory.kept-damaged-20261123T121314Z"; more of one second are numbered.  Anybody can give a file such a name, in a
- * directory like /dev/shm: others' files are none that we keep.
+ * "memory.kept-damaged-20261123T121314Z"; more of one second are numbered. Any user can give a file such a name, in a
+ * directory like /dev/shm: files of other users do not count.
  */
 #ifndef SHERMAN_KEPT_H
 #define SHERMAN_KEPT_H
@@ -40,7 +40,7 @@ extern FabricStatus set_aside_file(const char *path, const char *why, char *kept
 /* What was set aside: which files may be removed as such. */
 typedef enum SetAsideKind
 {
-	SET_ASIDE_MEMORY,   /* a memory segment, which no daemon serves and nobody maps */
+	SET_ASIDE_MEMORY,   /* a memory segment, which no daemon serves and no process maps */
 	SET_ASIDE_SNAPSHOT, /* what may be a snapshot, which no daemon reads */
 	SET_ASIDE_ANY       /* whatever it holds */
 } SetAsideKind;

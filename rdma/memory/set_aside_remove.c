@@ -48,7 +48,10 @@ holds_kind(int descriptor, SetAsideKind kind)
 	return false;
 }
 
-/* Has a daemon or a client the file?  A daemon was told a kept file's name, or a client did not let go of its memory. */
+/*
+ * Whether a daemon or a client uses the file. A daemon may have been given this file's name, or a client may still
+ * map it.
+ */
 static bool
 is_in_use(int descriptor)
 {

@@ -331,7 +331,7 @@ check_room(const Writer *writer)
 	return FABRIC_NO_MEMORY;
 }
 
-/* Opens the file to write: nobody else does that, and nothing is in it. */
+/* Opens the file to write, locked and empty. */
 static FabricStatus
 writer_open(Writer *writer)
 {
@@ -640,7 +640,7 @@ read_block(Reader *reader, char *detail)
 	return FABRIC_OK;
 }
 
-/* Takes the pages of all that is in use, zeroes too: nobody meets a SIGBUS later. */
+/* Takes the pages of all memory in use, zeroes included, so that no process gets a SIGBUS later. */
 static FabricStatus
 take_pages(const Memory *memory)
 {

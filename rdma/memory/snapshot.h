@@ -70,18 +70,18 @@ typedef struct SnapshotFile
 } SnapshotFile;
 
 /*
- * Saves a segment that nobody changes to `path`, in place of what is there.  *bytes: the file's length.  On
- * an error there is no new snapshot, and `detail` (FABRIC_DETAIL_BYTES) says why: FABRIC_NO_MEMORY (no room),
- * FABRIC_UNREACHABLE (the file cannot be written), FABRIC_EXISTS (another daemon writes it), FABRIC_STOPPED
- * (the watch gave up).
+ * Saves a segment that no process changes to `path`, in place of an earlier file. *bytes: the file's length. On an
+ * error there is no new snapshot, and `detail` (FABRIC_DETAIL_BYTES) says why: FABRIC_NO_MEMORY (no room),
+ * FABRIC_UNREACHABLE (the file cannot be written), FABRIC_EXISTS (another daemon writes it), FABRIC_STOPPED (the
+ * watch gave up).
  */
 extern FabricStatus snapshot_save(const Memory *memory, const char *path, const SnapshotWatch *watch,
                                   uint64_t *bytes, char *detail);
 
 /*
- * Opens a snapshot and reads its header.  FABRIC_NOT_FOUND: there is none; FABRIC_PROTOCOL: it is not to be
- * believed; FABRIC_DENIED: the file is no snapshot, or another user's: it is not ours to touch; FABRIC_EXISTS: another
- * daemon reads it; FABRIC_UNREACHABLE: it cannot be opened.  `detail` says why.
+ * Opens a snapshot and reads its header. FABRIC_NOT_FOUND: there is none; FABRIC_PROTOCOL: it is damaged;
+ * FABRIC_DENIED: the file is no snapshot, or another user's: it is not ours to touch; FABRIC_EXISTS: another daemon
+ * reads it; FABRIC_UNREACHABLE: it cannot be opened. `detail` says why.
  */
 extern FabricStatus snapshot_open(const char *path, SnapshotFile *file, char *detail);
 extern void snapshot_close(SnapshotFile *file);
@@ -96,8 +96,8 @@ extern FabricStatus snapshot_load(SnapshotFile *file, Memory *memory, const Snap
                                   char *detail);
 
 /*
- * May an open file be a snapshot, whole, damaged or in the making?  Then it is a file of this user's that begins with our
- * magic or, where the header never came, with zeroes; what begins otherwise somebody else has put there.
+ * Whether an open file may be a snapshot, complete, damaged or unfinished: a file of this user's that begins with our
+ * magic or, if the header was never written, with zeroes. Other files are not ours.
  */
 extern bool snapshot_may_be(int descriptor);
 

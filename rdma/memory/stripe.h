@@ -7,8 +7,8 @@
  * word of a WRITE therefore sees the stripe changed.  No fences, so that ThreadSanitizer understands it; on
  * x86 these are plain moves.
  *
- * A WRITE stores its words from the last to the first, so that after the writer's death the first word tells
- * whether all the others are there.
+ * A WRITE stores its words from the last to the first, so that after the writer's death the first word shows whether
+ * all the others were stored.
  */
 #ifndef SHERMAN_STRIPE_H
 #define SHERMAN_STRIPE_H

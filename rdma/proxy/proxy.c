@@ -364,7 +364,7 @@ part_wait(FabricEndpoint *endpoint, uint64_t position)
 }
 
 /*
- * Between the parts of a chain other clients' chains may run on the same channel: nobody sees a difference, except in
+ * Between the parts of a chain other clients' chains may run on the same channel: that makes no difference, except in
  * the redo slot, which all of them use.
  */
 static bool
@@ -683,7 +683,7 @@ slot_take(FabricEndpoint *endpoint)
 	return status;
 }
 
-/* Chains that nobody waited for: nothing may land after the endpoint is gone. */
+/* Chains that were not waited for: nothing may take effect after the endpoint is gone. */
 static void
 drain(FabricEndpoint *endpoint)
 {

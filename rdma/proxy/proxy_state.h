@@ -126,8 +126,8 @@ typedef struct ProxySlot
 } ProxySlot;
 
 /*
- * What outlives a worker of each of its endpoints: the channel whose death its successor has to bring about
- * before chains of it are out of doubt.  Written before the first chain goes over the channel.
+ * The record of a worker's endpoint, which outlives the worker: the channel that its successor has to kill before its
+ * chains are determinate. Written before the first chain goes over the channel.
  */
 typedef struct ProxyRecord
 {
@@ -167,8 +167,8 @@ struct FabricProxyArea
 };
 
 /*
- * A slot's state word: what it is, whose, and a serial that tells its uses apart.  The words lie together, for who
- * connects looks at all of them.
+ * A slot's state word: its state, its owner, and a serial that is different for each use. The words lie together, as
+ * a client that connects examines all of them.
  */
 #define PROXY_STATE_BITS 2
 #define PROXY_WORKER_BITS 6

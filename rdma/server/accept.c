@@ -1,9 +1,8 @@
 /*
  * accept.c
- *		Who comes in: sockets that are accepted, the users and keys behind them, and how many there may be.
- *
- * A network client is a stranger until it has said HELLO: for that it has not much time, and strangers that
- * are too many give way to those who come after them.
+ *		Accepts connections: their sockets, users and keys, and limits on their number. A network client is a stranger
+ *		until it has sent HELLO, for which it has not much time; if there are too many strangers the oldest are closed
+ *		for newer ones.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -20,10 +19,10 @@
 /* A process out of descriptors cannot accept: it tries again after this. */
 #define ACCEPT_PAUSE_MS 100u
 
-/* Connections taken in one round, so that nobody waits for a crowd at the door. */
+/* Connections accepted in one round, so that a crowd of new ones does not delay the others. */
 #define ACCEPT_ROUND 64
 
-/* What is read of a stranger's words before he is sent away: HELLO. */
+/* The most bytes that are read of a stranger before it is closed: a HELLO. */
 #define STRANGER_BYTES 512u
 
 /* Steps of handshakes in one round, for the same reason: one costs as much as a hundred chains. */
@@ -110,7 +109,7 @@ find_key(void *argument, const char *identity, FabricKey *key, uint32_t *tenant)
 		return false;
 	*key = *found;
 	snprintf(connection->identity, sizeof(connection->identity), "%s", identity);
-	/* Whose it is counts when it is proven: nobody takes a tenant's number by showing an identity. */
+	/* The tenant counts once its key is proven: naming an identity alone takes no tenant's place. */
 	*tenant = 1;
 	return true;
 }
@@ -124,12 +123,12 @@ find_tenant(FabricServer *server, ServerConnection *connection)
 	if (key == NULL)
 		return false;
 	connection->tenant = tenant_number(server, key->tenant);
-	/* It is told so when it says HELLO, and has no more time than any stranger. */
+	/* It is refused at its HELLO, and has no more time than any stranger. */
 	connection->denied = connection->tenant == 0;
 	return true;
 }
 
-/* Sends the oldest strangers away who have not proven a key. False: there is none. */
+/* Closes the oldest strangers that have not proven a key. False: there is none. */
 static bool
 send_away(FabricServer *server, int count)
 {
@@ -209,7 +208,7 @@ connection_accept(FabricServer *server, int listener)
 	}
 }
 
-/* Tells whoever has said HELLO instead of showing a key that he needs one; to anybody else there is nothing to say. */
+/* Answers a client that has sent HELLO without a key that it needs one; other clients get no answer. */
 static void
 ask_for_key(const ServerConnection *connection)
 {

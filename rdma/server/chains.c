@@ -110,7 +110,7 @@ run_own_chain(FabricServer *server, ServerConnection *connection)
 		return false;
 	}
 	server->parked += chain->parked == 0;
-	/* Only an owner who keeps the stripe is waited for with patience. */
+	/* Only an owner that keeps the stripe is waited for long. */
 	if (chain->parked == 0 || chain->run.awaited != awaited)
 		chain->parked = fabric_now();
 	connection_make_due(server, connection);

@@ -131,7 +131,7 @@ describe_dead(const FabricServer *server, uint32_t channel, FabricDeadChannel *d
 		memcpy(dead->cluster, instance->cluster, sizeof(dead->cluster));
 		dead->tenant = instance->tenant;
 	}
-	/* The client wrote the intent: it is not to be believed beyond the region. */
+	/* The client wrote the intent, so it is checked to be inside the region. */
 	if (intent == 0 || bytes > FABRIC_STRIPE_BYTES || offset >= server->memory.header->region_bytes)
 		return NULL;
 	stripe = memory_stripe(&server->memory, offset);
@@ -310,8 +310,8 @@ instance_kill(FabricServer *server, uint32_t instance)
 			continue;
 		channel_kill(server, i);
 		/*
-		 * Who asks for the attach may have had a channel, too; it still waits for the answer.  Who sends its
-		 * chains learns from the answer to the next one.
+		 * The client that attaches may have had a channel, too; it still waits for the reply. Clients that send their
+		 * chains learn of it by the reply to their next one.
 		 */
 		if (connection != NULL && !connection->attaching && connection->stream == NULL &&
 		    server->verbs == NULL)
@@ -330,7 +330,7 @@ free_locks(FabricServer *server, uint32_t tenant, uint32_t instance, uint32_t in
 
 	for (uint32_t i = 0; i < MEMORY_LOCK_WORDS; i++)
 	{
-		/* Nobody else changes a word of this instance: all its channels are dead. */
+		/* No other process changes a word of this instance: all its channels are dead. */
 		if (memory_lock_is_stale(__atomic_load_n(&locks[i], __ATOMIC_SEQ_CST), instance, incarnation))
 		{
 			__atomic_store_n(&locks[i], 0, __ATOMIC_SEQ_CST);

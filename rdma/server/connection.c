@@ -1,6 +1,6 @@
 /*
  * connection.c
- *		The memory node's end of a connection: who it is, the replies to it, its end.
+ *		The memory node's end of a connection: the client's identity, the replies, the end of it.
  *
  * A local client comes over a unix socket, is known by its user, and maps the memory segment itself, or sends its
  * chains if that is a device's (class NIC).  A network client comes over a Stream, is known by its tenant's key, and

@@ -39,8 +39,8 @@ takes_requests(const ServerConnection *connection)
 }
 
 /*
- * Sends a client away whose words are no frame.  If it has not been introduced it is told why, where it can
- * understand that: it shows a key and there are none here, or it speaks another version.
+ * Closes a connection whose bytes are no frame. If it has not sent HELLO yet, the reason is sent where the client can
+ * understand it: it uses a key and there are none here, or it speaks another version.
  */
 static void
 refuse_protocol(FabricServer *server, ServerConnection *connection)
@@ -81,7 +81,7 @@ next_frame(FabricServer *server, ServerConnection *connection)
 
 	if (buffer_used(input) < CONTROL_HEADER_BYTES)
 		return 0;
-	/* Who has no channel has no chains: nothing long is kept for him. */
+	/* A client without a channel sends no chains: its buffer stays short. */
 	if (!control_decode(input->data + input->begin, &connection->request) ||
 	    (connection->request.method == CONTROL_CHAIN && connection->chain == NULL))
 	{

@@ -1,10 +1,9 @@
 /*
  * drain.c
- *		The end of a server's service: clients are told, finish what they hold, and lose their channels.
- *
- * While it drains, a server serves on: whoever holds a lock needs calls and chains to give it up.  Only HELLO and
- * ATTACH are refused.  A client that was told takes no new lock (tree/lock/lock.c); the end comes as soon as no lock word is
- * taken, or at the deadline.
+ *		The end of a server's service: clients are notified, give up their locks, and lose their channels. While it
+ *		drains, a server serves on: a client that holds a lock needs calls and chains to give it up. Only HELLO and
+ * ATTACH are refused. A client that was notified takes no new lock (tree/lock/lock.c); the end comes as soon as no
+ * lock word is taken, or at the deadline.
  */
 #include <string.h>
 
@@ -74,7 +73,7 @@ settle_all(FabricServer *server, ServerStep step)
 	return true;
 }
 
-/* Serves on until nobody who is here holds a lock, or the time is over. */
+/* Serves on until no connected client holds a lock, or the time is over. */
 static void
 wait_for_locks(FabricServer *server, ServerStep step, int drain_ms, Instances *instances)
 {

@@ -1,6 +1,6 @@
 /*
  * instance.c
- *		The instances that a memory node knows: found, made, told apart from what was before.
+ *		The table of the instances that a memory node knows, with their incarnations.
  */
 #include <string.h>
 

@@ -19,7 +19,7 @@
 /* Connections that wait for accept: all backends of a server may come at once. */
 #define LISTEN_BACKLOG 1024
 
-/* Does somebody listen at the control socket's path?  A dead daemon's socket refuses. */
+/* Whether a process listens at the control socket's path. A dead daemon's socket refuses. */
 static bool
 socket_is_served(const struct sockaddr_un *address, socklen_t length)
 {
@@ -33,8 +33,8 @@ socket_is_served(const struct sockaddr_un *address, socklen_t length)
 }
 
 /*
- * Makes room for the socket: what is in its place is a socket that nobody listens at, or it stays.  FABRIC_EXISTS: somebody
- * listens; FABRIC_DENIED: it is something else.
+ * Removes an old socket from the path, if no process listens at it. FABRIC_EXISTS: a process listens; FABRIC_DENIED:
+ * the file is something else.
  */
 static FabricStatus
 clear_place(const char *path, const struct sockaddr_un *address, socklen_t length, char *detail)
@@ -57,7 +57,7 @@ clear_place(const char *path, const struct sockaddr_un *address, socklen_t lengt
 	return FABRIC_OK;
 }
 
-/* Who may connect; who is served the server asks of each. */
+/* The users that may connect; the server checks for each one whether it is served. */
 static mode_t
 socket_mode(const FabricServer *server)
 {

@@ -1,6 +1,6 @@
 /*
  * log.c
- *		What the memory node's server says: to its log, and to whoever opens it.
+ *		Messages of the memory node's server: for its log, and for its caller.
  */
 #define _GNU_SOURCE 1
 #include <stdarg.h>

@@ -82,7 +82,7 @@ reply_capabilities(FabricServer *server, ServerConnection *connection, const Ver
 	connection_reply(server, connection, &connection->request, FABRIC_OK, payload.position);
 }
 
-/* Does somebody wait for the death of the cluster's channels? */
+/* Whether an ATTACH waits for the death of the cluster's channels. */
 static bool
 cluster_is_attaching(const FabricServer *server, const uint64_t cluster[2])
 {

@@ -158,7 +158,7 @@ open_at_path(FabricServer *server, int *descriptor, char *detail)
 	return status == FABRIC_OK ? check_pages(server, *descriptor, detail) : status;
 }
 
-/* Takes a segment out of the way that is not used any more and that nobody maps: of its kind, for this reason. */
+/* Moves a segment away that is not used any more and that no process maps: of its kind, for this reason. */
 static FabricStatus
 put_away(const FabricServer *server, MemoryKind kind, const char *why, char *detail)
 {
@@ -195,7 +195,7 @@ refuse_or_put_away(const FabricServer *server, int descriptor, char *detail)
 		           server->memory_path);
 		return FABRIC_DENIED;
 	}
-	/* Who maps it all the same has channels that we cannot kill. */
+	/* A process that still maps it has channels that we cannot kill. */
 	if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
 	{
 		detail_set(detail, "\"%s\" is of another build and in use", server->memory_path);
@@ -244,7 +244,7 @@ report_sizes(const FabricServer *server, const MemorySizes *before, FabricStatus
 	const MemorySizes asked = segment_asked(server);
 	const MemorySizes has = memory_sizes(server->memory.header);
 
-	/* Who opened the server warns, with what to do about it: fabric_server_sizes(). */
+	/* The caller warns, with advice: fabric_server_sizes(). */
 	if (status != FABRIC_OK)
 		server_log(
 			server, FABRIC_LOG_INFO,

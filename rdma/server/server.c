@@ -180,7 +180,7 @@ begin_service(FabricServer *server, char *detail)
 	header->run = run;
 	if (server->options.huge_pages != FABRIC_HUGE_OFF)
 		server_log(server, FABRIC_LOG_INFO, "the memory has %s", pages_name(&server->pages));
-	/* Whoever used it when it was saved is to be asked what he knows of it. */
+	/* The instances that used it when it was saved have to check it against their own records. */
 	if (header->saved)
 		instances_fence(server);
 	header->saved = 0;

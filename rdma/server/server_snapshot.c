@@ -3,10 +3,10 @@
  *		The server's snapshot: loaded at the start if the memory did not outlive the machine, saved at a
  *		planned end.
  *
- * A snapshot is used once.  At every start it is gone, durably, before anybody is served: what is in the
- * memory may change from then on.  If one comes back all the same (somebody had a copy), the instances see it
- * by what they know of the memory; that works because an instance has to attach anew, and so is asked, before
- * it uses memory of which there may be a snapshot (MemoryHeader.saved).
+ * A snapshot is used once. At every start it is removed, durably, before any client is served: from then on the
+ * memory may change. If one comes back all the same, as a copy, the instances notice that by their own records; that
+ * works because an instance has to attach anew, and so to check, before it uses memory of which there may be a
+ * snapshot (MemoryHeader.saved).
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -90,7 +90,7 @@ refuse(const FabricServer *server, const char *short_why, const char *why, char 
 	return FABRIC_OK;
 }
 
-/* It must not be loaded again, by nobody: memory that is served changes. */
+/* It must never be loaded again: memory that is served changes. */
 static FabricStatus
 consume(const FabricServer *server, char *detail)
 {

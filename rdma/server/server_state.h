@@ -1,6 +1,6 @@
 /*
  * server_state.h
- *		What the files of the memory node's server share.  Private to rdma/.
+ *		Shared by the files of the memory node's server. Private to rdma/.
  *
  * server.c: open, close and the event loop.  segment_file.c: the segment's file.  server_snapshot.c: its snapshot.
  * units.c: node memory.  listen.c,
@@ -32,7 +32,7 @@
 
 /* A killed channel that stays in the middle of a chain for so long has its process killed. */
 #define SERVER_KILL_AFTER_MS 1000u
-/* And if that does not help either, whoever waits for it is refused. */
+/* And if that does not help either, clients that wait for it are refused. */
 #define SERVER_REFUSE_AFTER_MS 3000u
 /* Rounds of the loop while something waits for a channel's death. */
 #define SERVER_DYING_ROUND_MS 2
@@ -41,21 +41,21 @@
 /* In one of so many rounds with events, and in those without, the server looks whether its memory is whole. */
 #define SERVER_LOOK_STEPS 64u
 /*
- * Time of a network client for handshake and HELLO: as long as a client waits unless told otherwise.  Where packets are
- * lost, what follows a repeated SYN is sent again after 3 seconds, and after 6 more.
+ * Time of a network client for handshake and HELLO: as long as a client waits unless told otherwise. Where packets
+ * are lost, data after a repeated SYN are sent again after 3 seconds, and after 6 more.
  */
 #define SERVER_STRANGER_MS FABRIC_DEFAULT_TIMEOUT_MS
 /*
- * Network clients at most that have not proven a key, or where there are none have not said HELLO; then the
- * oldest of them goes.  Who has to wait for a processor must not be the oldest by then.
+ * The most network clients that have not proven a key or, where there are no keys, have not sent HELLO; then the
+ * oldest of them is closed. So many that a client that has to wait for a processor is not the oldest by then.
  */
 #define SERVER_MAX_STRANGERS 2048u
-/* A reply is begun only while less than this is unsent: who does not read is not read from. */
+/* A reply is begun only while less than this is unsent: nothing is read from a client that does not read. */
 #define SERVER_OUTPUT_BYTES (64u << 10)
 
 typedef struct VerbsServer VerbsServer;
 
-/* The chain that the channel of a client who sends frames runs; one at a time, in the order in which they came. */
+/* The chain that runs for a client that sends frames; one at a time, in the order of arrival. */
 struct ServerConnection;
 
 typedef struct ServerChain
@@ -65,7 +65,7 @@ typedef struct ServerChain
 	ControlFrame frame; /* of the request; its length is that of the reply's data */
 	uint64_t parked;    /* since when it waits for a stripe or the device; 0: it does not */
 	bool posted;        /* the device has it */
-	/* One that waits is given up, as its channel was killed: the client is told (chains.c). */
+	/* Gives up a chain that waits, as its channel was killed: the client gets a reply (chains.c). */
 	void (*drop)(FabricServer *server, struct ServerConnection *connection);
 	FabricOp ops[FABRIC_MAX_CHAIN];
 } ServerChain;
@@ -227,14 +227,14 @@ extern void server_complaints_round(FabricServer *server);
 /* Takes the lock that says: this daemon serves the segment.  It lasts as long as the process. */
 extern FabricStatus segment_lock(FabricServer *server, char *detail);
 /*
- * Takes over the segment of an earlier daemon, if there is a sane one: FABRIC_OK with *found, or not: then its
- * file is of no more use and nobody can change it any more, or it was set aside.  FABRIC_BUSY: somebody still can.
+ * Takes over the segment of an earlier daemon, if there is a sane one: FABRIC_OK with *found; without it, the file is
+ * of no more use and no process can change it any more, or it was set aside. FABRIC_BUSY: a process still can.
  * FABRIC_DENIED: what is there is no memory segment, or others could have made or changed it.
  */
 extern FabricStatus segment_open(FabricServer *server, bool *found, char *detail);
 /* The sizes that the options ask for. */
 extern MemorySizes segment_asked(const FabricServer *server);
-/* Makes one, which is not `believed` before its header gets its magic. */
+/* Makes one; unless `believed`, it is not valid before its header gets its magic. */
 extern FabricStatus segment_create(FabricServer *server, const MemorySizes *sizes, bool believed,
                                    char *detail);
 /*
@@ -242,18 +242,21 @@ extern FabricStatus segment_create(FabricServer *server, const MemorySizes *size
  * system let it: the log says so if they do not.
  */
 extern FabricStatus segment_resize(FabricServer *server, char *detail);
-/* Is all of it there still?  If not it says so in the log, and the segment is never believed again. */
+/* Whether all of it is still there. If not, that is logged, and the segment is never used again. */
 extern bool segment_is_whole(FabricServer *server);
 
 /* server_snapshot.c; likewise */
 /*
- * Makes the segment from the snapshot, if there is one that is to be believed (*loaded), and removes the file.
- * FABRIC_STOPPED: the options' snapshot_go_on() said so; the file stays, as with any other error.
+ * Makes the segment from the snapshot, if there is a valid one (*loaded), and removes the file. FABRIC_STOPPED: the
+ * options' snapshot_go_on() said so; the file stays, as with any other error.
  */
 extern FabricStatus saved_load(FabricServer *server, bool *loaded, char *detail);
 /* The segment was kept: removes the snapshot, if there is one; one that is of other memory is set aside. */
 extern FabricStatus saved_forget(const FabricServer *server, char *detail);
-/* Saves the memory, which nobody serves any more. FABRIC_BUSY: a client is in the middle of an operation; and what a full disk is. */
+/*
+ * Saves the memory, which is not served any more. FABRIC_BUSY: a client is in the middle of an operation; and what a
+ * full disk is.
+ */
 extern FabricStatus saved_save(FabricServer *server);
 
 /* server.c */
@@ -269,7 +272,7 @@ extern FabricStatus listen_local(FabricServer *server, char *detail);
 extern void listen_remove_socket(FabricServer *server);
 /* Listens for network clients, if the options say so. */
 extern FabricStatus listen_network(FabricServer *server, char *detail);
-/* Nobody is accepted for a while; listen_resume() ends it. */
+/* Accepts no connections until listen_resume(). */
 extern void listen_pause(FabricServer *server, uint32_t milliseconds);
 extern void listen_resume(FabricServer *server);
 
@@ -279,8 +282,8 @@ extern void listen_resume(FabricServer *server);
 typedef FabricStatus (*ServerStep)(FabricServer *server, int milliseconds);
 
 /*
- * The end of service: tells the clients, waits for at most drain_ms until nothing is held or in progress,
- * kills all channels.  True if the memory was quiet then.
+ * The end of service: notifies the clients, waits for at most drain_ms until nothing is held or in progress, and
+ * kills all channels. True if nothing was then.
  */
 extern bool server_drain(FabricServer *server, ServerStep step, int drain_ms);
 
@@ -434,8 +437,8 @@ incarnation_next(uint32_t incarnation)
 /* tenant.c */
 
 /*
- * The number of the tenant of that name, who becomes known if he was not; 0: there are too many, which is logged, or no memory
- * for his lock words.
+ * The number of the tenant of that name, which is added if it is new; 0: there are too many, which is logged, or no
+ * memory for its lock words.
  */
 extern uint32_t tenant_number(FabricServer *server, const char *name);
 /* May the tenant have one more?  What the others are sure of is left to them. */
@@ -445,8 +448,8 @@ extern bool tenant_may_have_connection(const FabricServer *server, uint32_t tena
 /* tenant_ranges.c, for access class NIC */
 
 /*
- * Deals the parts, while nobody is served; tenants that have keys become known.  FABRIC_NOT_SUPPORTED: units of several tenants
- * lie among each other.
+ * Deals the parts, while no client is served, and adds tenants that have keys. FABRIC_NOT_SUPPORTED: units of several
+ * tenants lie among each other.
  */
 extern FabricStatus parts_deal(FabricServer *server, char *detail);
 /* Makes sure that the tenant has a part. False: nothing is left. */

@@ -1,9 +1,8 @@
 /*
  * tenant.c
- *		Tenants: their numbers, and what they leave to each other.
- *
- * Half of the channels, of the connections and of the service's trees is for whoever comes first; of the other half each tenant has
- * an equal part that nobody else can take.  Only tenants with a key count.
+ *		Tenants: their numbers, and their shares. Half of the channels, of the connections and of the service's trees
+ *		is first come first served; of the other half each tenant with a key has an equal part that no other one can
+ *		take.
  */
 #define _GNU_SOURCE 1
 #include <stdio.h>
@@ -31,7 +30,10 @@ fabric_server_tenant(const FabricServer *server, uint32_t tenant)
 	return server->memory.header->tenants[tenant];
 }
 
-/* Did the tenant come, and leave nothing?  Whoever changes anything here has attached before, and nobody can come without a key. */
+/*
+ * Whether the tenant has attached once, and has nothing here. A client has to attach before it changes anything, and
+ * needs a key for that.
+ */
 static bool
 left_nothing(const FabricServer *server, uint32_t number)
 {

@@ -1,11 +1,11 @@
 /*
  * tenant_ranges.c
- *		Which part of node memory is whose, on a memory node of access class NIC.
+ *		The tenants' parts of node memory, on a memory node of access class NIC.
  *
- * A device lets a client reach ranges that are registered in its tenant's protection domain, and nothing else.  So each tenant
- * has one range of NODES, its part, and is granted units of that alone.  Parts are dealt at each start, while nobody is served:
- * around the units that a tenant has, as large as its quota, or without one an equal share of what the quotas leave.  A tenant
- * that becomes known later gets what is left in one piece.
+ * A device lets a client reach ranges that are registered in its tenant's protection domain, and nothing else. So
+ * each tenant has one range of NODES, its part, and is granted units of that alone. Parts are dealt at each start,
+ * while no client is served: around the units that a tenant has, as large as its quota, or without one an equal share
+ * of what the quotas leave. A tenant that becomes known later gets what is left in one piece.
  */
 #define _GNU_SOURCE 1
 #include <string.h>
@@ -38,8 +38,8 @@ part_quota(const FabricServer *server, uint32_t tenant)
 }
 
 /*
- * Is the tenant one for whom memory is laid up?  With keys these are all who have one, and the clients on this machine if they
- * have a quota; without keys nobody else comes.
+ * Whether memory is reserved for the tenant. With keys it is for all tenants that have one, and for the clients on
+ * this machine if they have a quota; without keys there are no others.
  */
 static bool
 tenant_is_expected(const FabricServer *server, uint32_t tenant)

@@ -15,7 +15,7 @@
 #define ROOM_WARN_PERCENT 90u
 #define ROOM_FORGET_PERCENT 85u
 
-/* The server waits for nobody: a copy that WRITEs were in the way of so often is given up. */
+/* The server does not wait: it gives up a copy after so many tries that WRITEs have disturbed. */
 #define COPY_ATTEMPTS 4
 
 void *

@@ -90,8 +90,8 @@ open_domains(FabricServer *server, char *detail)
 }
 
 /*
- * Decides whether a line of this device is ever torn.  A software device copies with the processor, by bytes if it likes: it
- * is not believed, whatever the probe saw.
+ * Decides whether a line of this device is ever torn. A software device copies with the processor, perhaps bytewise:
+ * the probe's result does not count there.
  */
 static FabricStatus
 probe_device(FabricServer *server, VerbsDevice *device, char *detail)
@@ -152,7 +152,7 @@ verbs_server_open(FabricServer *server, char *detail)
 	status = open_device(server, detail);
 	if (status == FABRIC_OK)
 		status = open_domains(server, detail);
-	/* Lock words on the device are free again at every start: who held one before must not go on. */
+	/* Lock words on the device are free again at every start: clients that held one before must not go on. */
 	if (status == FABRIC_OK && verbs->properties.lock_memory >= MEMORY_LOCK_BYTES)
 		instances_fence(server);
 	return status;

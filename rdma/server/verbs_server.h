@@ -39,13 +39,14 @@ extern FabricStatus verbs_server_loop(FabricServer *server, uint32_t channel);
 extern void verbs_server_kill(FabricServer *server, uint32_t channel);
 
 /*
- * Hands a chain to the device for a channel of frames.  `ops` and their buffers stay until verbs_server_poll() does not say
- * FABRIC_BUSY any more: FABRIC_OK: it is done; else it is in doubt, and *reason says why: the channel has to be killed.
+ * Hands a chain to the device for a channel of frames. `ops` and their buffers stay until verbs_server_poll() does
+ * not say FABRIC_BUSY any more: FABRIC_OK: it is done; else it is indeterminate, and *reason says why: the channel
+ * has to be killed.
  */
 extern FabricStatus verbs_server_post(FabricServer *server, uint32_t channel, FabricOp *ops, int count);
 extern FabricStatus verbs_server_poll(FabricServer *server, uint32_t channel, const char **reason);
 
-/* Fills in what clients of a tenant are told of this node. */
+/* Fills in the description of this node for clients of a tenant. */
 extern void verbs_server_capabilities(const FabricServer *server, uint32_t tenant,
                                       FabricCapabilities *capabilities);
 

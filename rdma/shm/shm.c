@@ -65,7 +65,7 @@ channel_fenced(FabricEndpoint *endpoint)
 	return FABRIC_FENCED;
 }
 
-/* Somebody has cut the memory segment short: what the chain did and read there is worth nothing. */
+/* The memory segment was truncated: WRITEs of the chain there are lost, and its READs are void. */
 static FabricStatus
 memory_lost(FabricEndpoint *endpoint)
 {
@@ -74,9 +74,9 @@ memory_lost(FabricEndpoint *endpoint)
 }
 
 /*
- * Waits a little for the stripe that the chain has met; anything but FABRIC_OK ends the chain here.  Only an
- * owner who keeps it is slept for: where the word changes, owners come and go, and who sleeps meanwhile would
- * meet another of them each time it wakes.
+ * Waits a little for a stripe that another process has; anything but FABRIC_OK ends the chain here. Sleeps only if
+ * the owner keeps it: where the word changes, owners come and go, and a process that sleeps would find another one
+ * each time it wakes.
  */
 static __attribute__((noinline)) FabricStatus
 wait_for_stripe(FabricEndpoint *endpoint, const ApplyRun *run, StripeWait *wait)
@@ -113,7 +113,7 @@ wait_for_stripe(FabricEndpoint *endpoint, const ApplyRun *run, StripeWait *wait)
 	ready = fabric_sleep(endpoint->fabric, &shm->control.descriptor, 1, SLEEP_MS);
 	if (ready > 0 && control_is_closed(&shm->control))
 	{
-		/* Nobody is there who would settle a dead owner's stripe. */
+		/* No server is there to settle a dead owner's stripe. */
 		fabric_set_detail(endpoint->fabric, "the memory node is gone");
 		return FABRIC_LOST;
 	}
@@ -264,8 +264,8 @@ take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 }
 
 /*
- * Connects the control socket and says who we are; endpoint->channel, if there is one, must be dead before we
- * get another.
+ * Connects the control socket and sends HELLO; endpoint->channel, if there is one, must be dead before we get
+ * another.
  */
 static FabricStatus
 say_hello(FabricEndpoint *endpoint)
@@ -310,7 +310,8 @@ shm_disconnect(FabricEndpoint *endpoint)
 	ShmState *shm = endpoint->state;
 
 	/*
-	 * Nothing is in progress: chains run inside their calls. The mapping goes first, then the sign of life.
+	 * Nothing is in progress: chains run inside their calls. The mapping goes first, then the lock that shows that a
+	 * mapper lives.
 	 */
 	memory_unmap(&shm->memory);
 	control_disconnect(&shm->control);

@@ -197,7 +197,7 @@ take_reply(Link *link, const ControlFrame *frame, FabricStatus status, const uin
 	return true;
 }
 
-/* Takes a whole frame. False: nobody has asked for it. */
+/* Takes a whole frame. False: it was not asked for. */
 static bool
 take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 {

@@ -3,8 +3,8 @@
  *		The client's end of a network connection to a memory node: frames in both directions, and calls.
  *		Private to rdma/.
  *
- * Everything is sent as far as the socket takes it; what is left goes when somebody waits.  Frames that
- * arrive are taken apart as they come: replies to calls here, all others by whoever holds the link.
+ * Everything is sent as far as the socket takes it; the rest goes when the client waits. Frames are handled as they
+ * arrive: replies to calls here, all others by the owner of the link.
  */
 #ifndef SHERMAN_LINK_H
 #define SHERMAN_LINK_H
@@ -15,8 +15,8 @@
 #include "rdma/stream/stream.h"
 
 /*
- * Takes a reply that is none to a call; false: nobody has asked for it.  `data` is what follows the status,
- * 8-aligned, and frame->length counts that alone.
+ * Takes a reply that is not for a call; false: it was not asked for. `data`: the bytes after the status, 8-aligned;
+ * frame->length counts these alone.
  */
 typedef bool (*LinkTake)(void *argument, const ControlFrame *frame, FabricStatus status, const uint8_t *data);
 
@@ -54,8 +54,8 @@ typedef struct Link
 extern void link_init(Link *link, Fabric *fabric, LinkTake take, void *argument);
 
 /*
- * Connects to "host:port", or the control socket, and proves who we are, if there is a key; closes an earlier connection first.
- * FABRIC_UNREACHABLE, FABRIC_DENIED (also: the key file cannot be used), FABRIC_STOPPED, FABRIC_NO_MEMORY.
+ * Connects to "host:port", or the control socket, and proves the key, if there is one; closes an earlier connection
+ * first. FABRIC_UNREACHABLE, FABRIC_DENIED (also: the key file cannot be used), FABRIC_STOPPED, FABRIC_NO_MEMORY.
  */
 extern FabricStatus link_open(Link *link, const char *location);
 /* Closes the connection and gives all memory back. */

@@ -30,7 +30,7 @@ set_detail(char *detail, const char *path, unsigned line, const char *what)
 		detail_set(detail, "key file \"%s\": %s", path, what);
 }
 
-/* Opens the file and proves that nobody else can read or change it. */
+/* Opens the file, and checks that no other user can read or change it. */
 static FabricStatus
 open_private(const char *path, int *file, char *detail)
 {

@@ -22,7 +22,7 @@
 #define HOST_BYTES 256u
 #define PORT_BYTES 6u
 
-/* The longest single sleep: who asks the hook more often than its deadline demands loses nothing. */
+/* The longest single sleep: calling the hook more often than the deadline demands does no harm. */
 #define SLEEP_MAX_MS 10000u
 
 /* Takes "host:port" or "[host]:port" apart; the port is a number. */
@@ -163,7 +163,7 @@ network_tune(int descriptor)
 	setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	setsockopt(descriptor, IPPROTO_TCP, TCP_KEEPINTVL, &probe, sizeof(probe));
-	/* Also for data that nobody acknowledges, or a window that stays shut. */
+	/* Also for data that are not acknowledged, or a window that stays shut. */
 	setsockopt(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
 }
 
@@ -193,7 +193,7 @@ network_sleep(const Fabric *fabric, int descriptor, bool writable, uint64_t dead
 }
 
 /*
- * A connection of a socket with itself, as the kernel makes it where nobody listens at a port that is free.
+ * A connection of a socket with itself, as the kernel makes it if no process listens at a free port.
  */
 static bool
 is_own_echo(int descriptor)

@@ -1,7 +1,6 @@
 /*
  * network.h
- *		TCP sockets: addresses, listening, connecting, and how long a silent peer is believed to live.
- *		Private to rdma/.
+ *		TCP sockets: addresses, listening, connecting, and timeouts for silent peers. Private to rdma/.
  */
 #ifndef SHERMAN_NETWORK_H
 #define SHERMAN_NETWORK_H
@@ -17,9 +16,8 @@
 #define NETWORK_SILENCE_MS 10000
 
 /*
- * Listens at "host:port".  An empty host or "*" is every address; port 0 is a free one, *port says which.
- * *loopback: nobody outside this machine can reach it.  FABRIC_UNREACHABLE: `detail` (FABRIC_DETAIL_BYTES)
- * says why.
+ * Listens at "host:port". An empty host or "*" is every address; port 0 is a free one, *port says which. *loopback:
+ * it cannot be reached from outside this machine. FABRIC_UNREACHABLE: `detail` (FABRIC_DETAIL_BYTES) says why.
  */
 extern FabricStatus network_listen(const char *location, int backlog, int *descriptor, uint16_t *port,
                                    bool *loopback, char *detail);

@@ -36,7 +36,7 @@
 /* What a memory node without keys answers to a handshake; OpenSSL itself has no use for it. */
 #define NO_KEYS_ALERT TLS1_AD_ACCESS_DENIED
 
-/* TLS_AES_128_GCM_SHA256 as it stands in a handshake. */
+/* TLS_AES_128_GCM_SHA256, as encoded in a handshake. */
 static const unsigned char psk_cipher[2] = {0x13, 0x01};
 
 struct StreamContext
@@ -504,7 +504,10 @@ hear_until(Stream *stream, size_t wanted)
 	return STREAM_OK;
 }
 
-/* Hears the client's first record, all of it: whoever only knocks, or says half of what he has to say, shall cost next to no memory. */
+/*
+ * Waits for the client's whole first record, so that a client that sends nothing, or only a part of it, takes next to
+ * no memory.
+ */
 static StreamStatus
 hear_hello(Stream *stream)
 {
@@ -586,7 +589,7 @@ stream_handshake(Stream *stream)
 	return STREAM_OK;
 }
 
-/* Whether it can be read and written: its handshake is over, and nothing has failed since. */
+/* Whether it can be read and written: its handshake has ended, and nothing has failed since. */
 static StreamStatus
 carries_bytes(const Stream *stream)
 {

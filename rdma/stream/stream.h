@@ -43,7 +43,7 @@ typedef enum StreamStatus
 } StreamStatus;
 
 /*
- * Finds the key of a PSK identity (server side), which the peer chose and nobody has checked; false: there is
+ * Finds the key of a PSK identity (server side), which the peer chose and which is not verified; false: there is
  * none. The tenant's number is kept by the stream, the key is overwritten when the handshake has read it.
  */
 typedef bool (*StreamFindKey)(void *argument, const char *identity, FabricKey *key, uint32_t *tenant);

@@ -2,8 +2,8 @@
  * tcp.c
  *		The tcp transport: a chain is a frame to the memory node, whose thread runs it, and a frame back.
  *
- * Chains are answered in the order in which they were posted.  The first one leaves at once; those posted
- * while others are under way are gathered, until there is a batch or somebody waits.
+ * Chains are answered in the order in which they were posted. The first one leaves at once; those posted while others
+ * are in flight are gathered, until there is a batch or one is waited for.
  *
  * Death and doubt: the memory node runs a channel's chains only as long as it holds the connection that the
  * channel came with.  A reset therefore makes a new connection, whose HELLO names the old channel: with the
@@ -16,7 +16,7 @@
 
 #include "rdma/stream/frame_client.h"
 
-/* A batch is sent when it has so many bytes: the memory node shall not idle while we gather. */
+/* A batch is sent when it has so many bytes, so that the memory node does not idle while we gather. */
 #define BATCH_BYTES 8192u
 
 /* The chain of tcp_execute() has a place and tickets of its own, whatever else is under way. */
@@ -55,7 +55,7 @@ take_chain(void *argument, const ControlFrame *frame, FabricStatus status, const
 	TcpState *tcp = argument;
 	TcpChain *chain = chain_of(tcp, frame->request);
 
-	/* Too late: its wait is over, and its buffers are the caller's again. */
+	/* Too late: its wait has ended, and its buffers are the caller's again. */
 	if (chain->ticket != frame->request)
 		return tcp->broken != FABRIC_OK;
 	if (chain->answered ||
@@ -149,7 +149,7 @@ tcp_execute(FabricEndpoint *endpoint, FabricOp *ops, int count)
 }
 
 /*
- * Connects, says who we are, and gets a channel; endpoint->channel, if there is one, is dead by then.
+ * Connects, sends HELLO, and gets a channel; endpoint->channel, if there is one, is dead by then.
  */
 static FabricStatus
 say_hello(FabricEndpoint *endpoint)

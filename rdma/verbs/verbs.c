@@ -16,7 +16,7 @@
 #include "rdma/stream/frame_client.h"
 #include "rdma/verbs/verbs_flight.h"
 
-/* How often who asks whether the memory node drains makes us read what it said. */
+/* Only one of so many questions whether the memory node drains reads its answer. */
 #define NOTICE_MS 10u
 
 typedef struct VerbsState
@@ -95,7 +95,7 @@ sleep_for_completion(FabricEndpoint *endpoint, const VerbsChain *chain, uint64_t
 
 	if (!verbs->flight.driver->queue_arm(verbs->flight.queue))
 		return loss_or_fence(endpoint, "the completion queue is broken");
-	/* What completed before it was armed wakes nobody. */
+	/* Completions before it was armed wake no process. */
 	poll_queue(endpoint);
 	if (chain->done)
 		return FABRIC_OK;
@@ -183,7 +183,7 @@ verbs_ended(FabricEndpoint *endpoint, uint64_t ticket)
 	poll_queue(endpoint);
 	if (chain == NULL || chain->done)
 		return true;
-	/* The descriptor is to wake whoever sleeps on it: then the queue is armed, and polled once more. */
+	/* The descriptor is to wake the process that sleeps on it: so the queue is armed, and polled once more. */
 	if (!verbs->flight.driver->queue_arm(verbs->flight.queue))
 		flight_break(&verbs->flight, loss_or_fence(endpoint, "the completion queue is broken"));
 	poll_queue(endpoint);
@@ -347,7 +347,7 @@ renew_channel(FabricEndpoint *endpoint)
 }
 
 /*
- * Connects, says who we are, and gets a channel; endpoint->channel, if there is one, is dead by then.
+ * Connects, sends HELLO, and gets a channel; endpoint->channel, if there is one, is dead by then.
  */
 static FabricStatus
 say_hello(FabricEndpoint *endpoint)

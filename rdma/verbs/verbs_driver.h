@@ -93,7 +93,7 @@ typedef struct VerbsTears
 	uint64_t reads;
 	uint64_t torn_reads; /* READs of more than one line whose lines did not agree */
 	uint64_t torn_lines; /* lines of 64 bytes whose words did not agree */
-	uint64_t torn_words; /* aligned words of 8 bytes that nobody ever wrote */
+	uint64_t torn_words; /* aligned words of 8 bytes that were never written */
 } VerbsTears;
 
 /* Details are texts for a log or an error; they have room for FABRIC_DETAIL_BYTES. */

@@ -47,7 +47,7 @@ typedef struct VerbsFlight
 	bool atomics_pending;  /* atomics are not */
 	uint32_t arena_next;   /* first free byte */
 	uint32_t arena_taken;  /* bytes of chains in flight */
-	uint64_t missing;      /* what stands for an atomic's result until it comes */
+	uint64_t missing;      /* the result of an atomic until the real one comes */
 	uint64_t requests;     /* of all chains, counted from the queue's beginning */
 	uint64_t posted;       /* of these, to the queue */
 	uint64_t completed;    /* of these */

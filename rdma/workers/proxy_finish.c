@@ -1,6 +1,6 @@
 /*
  * proxy_finish.c
- *		A connection worker is through with a request: its client is told.
+ *		A connection worker has finished a request: wakes its client.
  */
 #define _GNU_SOURCE 1
 #include <string.h>

@@ -22,7 +22,7 @@ link_is_used(const FabricWorker *worker, const ProxyLink *link)
 	return false;
 }
 
-/* Nobody misses the link, and nothing of it can land any more. */
+/* The link is not needed any more, and nothing of it can take effect. */
 static bool
 link_is_idle(const FabricWorker *worker, const ProxyLink *link)
 {
@@ -248,7 +248,7 @@ link_chain(FabricWorker *worker, ProxyLink *link, uint32_t slot, ProxyPlace *pla
 	return FABRIC_OK;
 }
 
-/* Waits for a chain that has ended, or whose time is over. */
+/* Waits for a chain that has ended, or whose time has passed. */
 static FabricStatus
 flight_wait(ProxyLink *link, const ProxyFlight *flight, bool ended)
 {
@@ -337,7 +337,7 @@ links_close(FabricWorker *worker)
 			link_drop(worker, link);
 			continue;
 		}
-		/* The next worker has to kill this channel before it lets chains of it out of doubt. */
+		/* The next worker has to kill this channel before its chains are determinate. */
 		if (link->endpoint != NULL)
 			__atomic_fetch_sub(&worker->state->endpoints, 1, __ATOMIC_RELAXED);
 		fabric_close(link->fabric);

@@ -303,7 +303,7 @@ serve_range(FabricWorker *worker, uint32_t from, uint32_t to, uint32_t *waiting)
 	return any;
 }
 
-/* A round: one request of each slot.  Who had to wait for an endpoint's queue comes first in the next one. */
+/* A round: one request of each slot. Slots that had to wait for an endpoint's queue come first in the next one. */
 static bool
 serve_round(FabricWorker *worker)
 {
@@ -424,7 +424,7 @@ fabric_worker_step(FabricWorker *worker, int milliseconds)
 
 /* ---- opening and closing ---- */
 
-/* What the last worker of this number had begun is in doubt, and its clients learn it now. */
+/* Requests that the last worker of this number had begun are indeterminate: fails them at their clients. */
 static void
 adopt_slots(FabricWorker *worker)
 {

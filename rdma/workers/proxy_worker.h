@@ -23,18 +23,18 @@ typedef struct ProxyFlight
 /*
  * An endpoint of the worker: to one address, for one incarnation of one cluster.
  *
- * Without `endpoint` it is a name in the record only, perhaps with a channel of a former worker.  A link is in doubt
- * when a chain on it failed, or a call found the connection gone; link_ready() ends that.
+ * Without `endpoint` it is a name in the record only, perhaps with a channel of a former worker. A link needs a reset
+ * when a chain on it failed, or a call found the connection gone; link_ready() does that.
  */
 typedef struct ProxyLink
 {
 	ProxyRecord *record;
 	Fabric *fabric;
 	FabricEndpoint *endpoint;
-	uint64_t epoch;       /* of the present use of its channel */
-	bool unverified;      /* a call was lost: the connection is gone */
-	bool fenced;          /* the memory node says that the incarnation is over: nothing of it can land */
-	uint64_t tried;       /* when the last connect or reset that failed began */
+	uint64_t epoch;  /* of the present use of its channel */
+	bool unverified; /* a call was lost: the connection is gone */
+	bool fenced;     /* the memory node says that the incarnation has ended: nothing of it can take effect */
+	uint64_t tried;  /* when the last connect or reset that failed began */
 	FabricStatus failure; /* of that */
 	ProxyFlight *first;
 	ProxyFlight **last;
@@ -95,9 +95,9 @@ link_in_doubt(const ProxyLink *link)
 }
 
 /*
- * Connects or resets it, as is needed; nothing is under way on it if it is in doubt.  Who asked (`asked`, as fabric_now())
- * before the last attempt that failed has that one's answer: many clients wait for one memory node, and no attempt for
- * each of them shall hold up the others.
+ * Connects or resets it, as needed; nothing is in flight on it if it needs a reset. A request from before the last
+ * attempt that failed (`asked`, as fabric_now()) gets that attempt's result: many clients may wait for one memory
+ * node, and an attempt for each of them would delay the others.
  */
 extern FabricStatus link_ready(FabricWorker *worker, ProxyLink *link, uint64_t asked);
 
@@ -114,10 +114,10 @@ extern bool links_round(FabricWorker *worker);
 /* Descriptors to poll while chains are under way; *flying: they are. */
 extern int links_descriptors(const FabricWorker *worker, int *descriptors, bool *flying);
 
-/* Drops links that nobody uses and that a later incarnation has replaced. */
+/* Drops unused links that a later incarnation has replaced. */
 extern void links_trim(FabricWorker *worker);
 
-/* Closes all: what is in doubt stays named in the records. */
+/* Closes all: channels with indeterminate chains stay named in the records. */
 extern void links_close(FabricWorker *worker);
 
 #endif /* SHERMAN_PROXY_WORKER_H */
