@@ -340,7 +340,7 @@ loop_death(const Work *work, KeySpaceKind kind, uint32_t line, uint64_t step)
 		require_ok(tree_open(client.tree, f.record.tree, f.record.root, &f.space->format, keyspace_compare,
 		                     (void *) f.space, &f.tree));
 		require_ok(tree_scan_open(f.tree, &f.scan));
-		/* Who dies while he loads a tree leaves none: nobody else has it, and it is dropped. */
+		/* A process that dies while it loads a tree leaves none: no other process has it, and it is dropped. */
 		if (work->run != run_bulk || !met)
 			judge(&f, work, !met, n);
 		if (work->run != run_bulk)

@@ -96,7 +96,7 @@ exit_without_postmaster(void)
 }
 
 /*
- * Another wait, or the last one still?
+ * Notes the begin of a wait, unless the last one has not ended.
  */
 static void
 note_wait(uint64 now)
