@@ -91,5 +91,34 @@ foreach my $sql ('VACUUM small', 'DELETE FROM small', 'VACUUM small', 'REINDEX T
 ok($node->poll_query_until('postgres', 'SELECT memory_used < 1024 * 1024 FROM sherman_memory_nodes'), 'the memory is there again');
 is(errors_of('INSERT INTO big SELECT g, md5(g::text) FROM generate_series(1, 10000) g; REINDEX TABLE big'), '', 'and can be used');
 is(check_index($node, 'big_pad') + check_index($node, 'small_id'), 0, 'all is whole');
+
+# Old rows of a table whose keys ascend go, and VACUUM gives the memory of its index to the others; it has no need of any itself.
+query('TRUNCATE big, small; CREATE TABLE queue (id bigint); CREATE INDEX queue_id ON queue USING sherman (id, (id + 1), (id + 2), (id + 3)); CREATE TABLE other (id bigint); CREATE INDEX other_id ON other USING sherman (id)');
+$rows = 0;
+while ($rows < 4000000)
+{
+	last if errors_of("INSERT INTO queue SELECT generate_series($rows, $rows + 49999)") ne '';
+	$rows += 50000;
+}
+like($stderr, qr/ERROR:  53200: memory node is full/, 'a table with ascending keys has filled the memory');
+foreach my $try (1 .. 1000)
+{
+	last if errors_of("INSERT INTO other SELECT $try * 10000 + generate_series(1, 5000)") ne '';
+}
+like($stderr, qr/ERROR:  53200: memory node is full/, 'another index finds none');
+my $bytes = query(q{SELECT bytes FROM sherman_indexes WHERE index = 'queue_id'::regclass});
+query("DELETE FROM queue WHERE id < $rows * 0.9");
+# Until nobody's snapshot sees the rows any more.
+foreach my $try (1 .. 100)
+{
+	is(errors_of('VACUUM queue'), '', 'VACUUM works where it is full') if $try == 1;
+	query('VACUUM queue');
+	last if query(q{SELECT bytes FROM sherman_indexes WHERE index = 'queue_id'::regclass}) < $bytes / 2;
+	sleep 1;
+}
+cmp_ok(query(q{SELECT bytes FROM sherman_indexes WHERE index = 'queue_id'::regclass}), '<', $bytes / 2, 'the bytes of the index fall');
+is(errors_of('INSERT INTO other SELECT 100000000 + generate_series(1, 400000)'), '', 'another index has the memory');
+is(errors_of("INSERT INTO queue SELECT 10000000 + generate_series(1, 50000)"), '', 'and the inserts of the table go on');
+is(check_index($node, 'queue_id') + check_index($node, 'other_id'), 0, 'all is whole');
 $node->stop;
 done_testing();

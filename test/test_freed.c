@@ -245,6 +245,12 @@ next_with_stamp(uint64_t *line)
 }
 
 static void
+next_in_another_unit(uint64_t *line)
+{
+	line[HEADER_RIGHT] = pointer_make(0, pointer_offset(line[HEADER_SELF]) ^ 2 * STATE_UNIT_BYTES, 0);
+}
+
+static void
 next_between(uint64_t *line)
 {
 	line[HEADER_RIGHT] = pointer_make(0, pointer_offset(line[HEADER_SELF]) + LINE_BYTES, 0);
@@ -261,10 +267,17 @@ static Node
 damaged_list(Damage damage, uint32_t level)
 {
 	_Alignas(LINE_BYTES) uint64_t line[LINE_WORDS];
-	Node freed;
+	Node freed, behind;
 
-	(void) put_new(0, level);
-	freed = put_new(0, level);
+	/* In one unit: else each is in a list of its own. */
+	do
+	{
+		behind = new_node(0, level);
+		freed = new_node(0, level);
+	} while (pointer_offset(behind.pointer) / STATE_UNIT_BYTES !=
+	         pointer_offset(freed.pointer) / STATE_UNIT_BYTES);
+	must_put(stage.tree, &behind);
+	must_put(stage.tree, &freed);
 	read_line(freed.pointer, line);
 	damage(line);
 	write_line(freed.pointer, line);
@@ -275,8 +288,10 @@ damaged_list(Damage damage, uint32_t level)
 static void
 damaged_lists_are_forgotten(void **state)
 {
-	static const Damage damages[] = {other_tree,     other_place,     not_free,    other_kind,
-	                                 next_elsewhere, next_with_stamp, next_between};
+	static const Damage damages[] = {other_tree,     other_place,     not_free,     other_kind,
+	                                 next_elsewhere, next_with_stamp, next_between, next_in_another_unit};
+
+	uint64_t pointer, generation;
 
 	(void) state;
 	for (uint32_t level = 0; level < 2; level++)
@@ -299,6 +314,8 @@ damaged_lists_are_forgotten(void **state)
 		freed.generation++;
 		must_take(stage.tree, &freed, level);
 		assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(1 - level, level));
+		/* The other one, which may lie in another unit than the next. */
+		assert_int_equal(freed_take(stage.tree, 0, level, &pointer, &generation), TREE_OK);
 		(void) damaged_list(other_tree, level);
 		must_not_take(0, level);
 	}
@@ -401,6 +418,18 @@ putters_lose_nothing(void **state)
 	must_not_take(0, 0);
 }
 
+/* As many entries are not in use as were once. */
+static void
+require_units(StateTable *table, uint32_t count)
+{
+	uint32_t unused = 0;
+
+	assert_true(table->units_used <= count);
+	for (uint32_t number = table->units_free; number != 0; unused++)
+		number = ((const StateUnit *) (const void *) ((const char *) table + table->units))[number - 1].after;
+	assert_int_equal(unused, table->units_used);
+}
+
 /* A list that changes under each try is left alone in the end, with nothing lost of what it has; one try fewer is good. */
 static void
 tries_end(void **state)
@@ -433,6 +462,60 @@ tries_end(void **state)
 	while (freed_take(stage.tree, 0, 0, &pointer, &generation) == TREE_OK)
 		put--;
 	assert_int_equal(put, 0);
+}
+
+/* Free nodes of two trees, of more units than can be told apart: each tree gets its own, all of them, and no others. */
+static void
+units_of_two_trees(void **state)
+{
+	StateTable *table = stage.instance.shared->states;
+	static Node put[2][300];
+	TreeRecord record;
+	Tree *trees[2] = {stage.tree};
+	uint32_t most = table->unit_count;
+
+	(void) state;
+	test_tree_create(&stage.client, &narrow, &record);
+	trees[1] = open_tree(&stage.client, &record);
+	require_units(table, 0);
+	table->unit_count = 5;
+	for (uint32_t i = 0; i < 300; i++)
+		for (uint32_t k = 0; k < 2; k++)
+		{
+			put[k][i] = new_node(0, i % 2);
+			must_put(trees[k], &put[k][i]);
+		}
+	assert_int_equal(table->units_used, 5);
+	for (uint32_t k = 0; k < 2; k++)
+	{
+		uint64_t pointer, generation;
+
+		assert_int_equal(tree_freed_bytes(trees[k]), bytes_of(150, 150));
+		assert_true(tree_part(trees[k], 0)->rest.count[0] > 0);
+		for (uint32_t taken = 0; taken < 300; taken++)
+		{
+			uint32_t i = 0;
+
+			assert_int_equal(freed_take(trees[k], 0, taken % 2, &pointer, &generation), TREE_OK);
+			while (i < 300 && pointer_address(put[k][i].pointer) != pointer_address(pointer))
+				i++;
+			assert_true(i < 300);
+			put[k][i].pointer = 0;
+		}
+		assert_int_equal(freed_take(trees[k], 0, 0, &pointer, &generation), TREE_NOT_FOUND);
+		assert_int_equal(tree_freed_bytes(trees[k]), 0);
+	}
+	require_units(table, 5);
+	/* What a tree had goes with it. */
+	for (uint32_t i = 0; i < 40; i++)
+	{
+		put[1][i] = new_node(0, i % 2);
+		must_put(trees[1], &put[1][i]);
+	}
+	tree_close(trees[1]);
+	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	require_units(table, 5);
+	table->unit_count = most;
 }
 
 /* ---- several memory nodes */
@@ -478,6 +561,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(takers_get_different_nodes, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(putters_lose_nothing, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(tries_end, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(units_of_two_trees, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(node_is_chosen, stage_open, stage_close),
 	};
 

@@ -9,7 +9,7 @@
  *		torture --verbs DEVICE ...		the same over verbs, with this RDMA device
  *		torture --verbs DEVICE --beside tcp|shm ...		over another transport beside it
  *		torture --threads				a few runs with threads in place of processes
- *		torture --space N --processes N --operations N --entries N --range N --merge --replicas --domains N --nodes N --tear --tear-words --delay N
+ *		torture --space N --processes N --operations N --entries N --range N --merge --give --replicas --domains N --nodes N --tear --tear-words --delay N
  *				--lose --stop --crashes N --workers N --lose-below --deaths N --switches --leaves --seed N --rounds N
  *
  * A failure prints the seed and how to run it again: what a process does follows from the seed, how they meet does not.
@@ -72,14 +72,14 @@ rerun_help(const TortureOptions *o)
 	else
 		fprintf(stderr,
 		        " --space %d --processes %u --domains %u --nodes %u --operations %u --entries %u --range %llu"
-		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s%s",
+		        " --delay %u --crashes %u --workers %u --deaths %u%s%s%s%s%s%s%s%s%s",
 		        (int) o->space, o->processes, o->domains, o->nodes, o->operations, o->entries,
 		        (unsigned long long) o->range, o->delay_us, o->crashes, o->workers, o->deaths,
 		        o->tear         ? " --tear"
 		        : o->tear_words ? " --tear-words"
 		                        : "",
-		        o->merge ? " --merge" : "", o->replicas ? " --replicas" : "", o->lose ? " --lose" : "",
-		        o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
+		        o->merge ? " --merge" : "", o->give ? " --give" : "", o->replicas ? " --replicas" : "",
+		        o->lose ? " --lose" : "", o->stop ? " --stop" : "", o->lose_below ? " --lose-below" : "",
 		        o->switches ? " --switches" : "", o->leaves ? " --leaves" : "");
 	fprintf(stderr, "%s --seed %llu\n", test_threads ? " --threads" : "", (unsigned long long) o->seed);
 }
@@ -361,7 +361,7 @@ run_once(const TortureOptions *options)
 	const TortureOptions *o = &run.torture.options;
 	const TreeCounters *c = &run.torture.counters;
 	const TreeStatistics *s = &run.torture.statistics;
-	uint64_t merged, reclaimed;
+	uint64_t merged, reclaimed, given;
 	bool good = true;
 	uint64_t begin = test_now_us();
 
@@ -380,17 +380,19 @@ run_once(const TortureOptions *options)
 		good = run_on_replicas(&run);
 	merged = *run.torture.merged;
 	reclaimed = *run.torture.reclaimed;
+	given = *run.torture.given;
 	run_stop(&run);
 	printf("%s %-20s seed %llu, %llu ms: %llu entries, %llu leaves, %llu chains, %llu lookups, %llu inserts, "
 	       "%llu"
-	       " removals, %llu splits, %llu merged, %llu bytes found free, height %u, %llu handovers, %llu torn "
+	       " removals, %llu splits, %llu merged, %llu bytes found free, %llu given back, height %u, %llu "
+	       "handovers, %llu torn "
 	       "reads\n",
 	       good ? "ok     " : "FAILED ", o->name != NULL ? o->name : "given", (unsigned long long) o->seed,
 	       (unsigned long long) ((test_now_us() - begin) / 1000), (unsigned long long) s->entries,
 	       (unsigned long long) s->leaves, (unsigned long long) c->round_trips,
 	       (unsigned long long) c->lookups, (unsigned long long) c->inserts, (unsigned long long) c->deletes,
 	       (unsigned long long) (c->leaf_splits + c->inner_splits + c->root_splits),
-	       (unsigned long long) merged, (unsigned long long) reclaimed, s->height,
+	       (unsigned long long) merged, (unsigned long long) reclaimed, (unsigned long long) given, s->height,
 	       (unsigned long long) c->handovers, (unsigned long long) c->torn_reads);
 	if (o->switches || o->leaves)
 		techniques_print(&run.techniques);
@@ -420,6 +422,7 @@ main(int argc, char **argv)
 		{"lose", no_argument, NULL, 'l'},
 		{"stop", no_argument, NULL, 'x'},
 		{"merge", no_argument, NULL, 'f'},
+		{"give", no_argument, NULL, 'g'},
 		{"replicas", no_argument, NULL, 'C'},
 		{"workers", required_argument, NULL, 'w'},
 		{"lose-below", no_argument, NULL, 'b'},
@@ -494,6 +497,9 @@ main(int argc, char **argv)
 				break;
 			case 'f':
 				given.merge = true;
+				break;
+			case 'g':
+				given.give = true;
 				break;
 			case 'C':
 				given.replicas = true;

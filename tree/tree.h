@@ -571,6 +571,25 @@ extern void tree_merge_close(TreeMerge *merge);
  * others: a later call continues there. A tree that needs another chunk examines some pieces by itself.
  */
 extern TreeStatus tree_reclaim_next(Tree *handle, uint64_t *bytes);
+/* A walk over a tree's extents; zeroed at its begin. */
+typedef struct TreeGive
+{
+	uint64_t bytes;       /* given back so far */
+	uint64_t missed;      /* extents left as they are, as calls in progress took too long */
+	uint32_t memory_node; /* that is looked at */
+	uint64_t extent;      /* that is looked at next; 0: of the next memory node */
+	uint64_t newer;       /* the one that names it as the one before it, and its number */
+	uint64_t number;
+	uint32_t gives; /* how many there were: others that give have the walk begin anew */
+} TreeGive;
+
+/*
+ * Gives extents in which every node is free back to their memory nodes, as long as more than a quarter of a tree's memory is free there;
+ * some looks, or one extent, a call. TREE_END: that was all, or the instance is not alone, or the tree has copies.  The newest extent
+ * of each memory node stays, and the one with the root.  A memory node where earlier incarnations' nodes were not looked for is left out
+ * (tree_reclaim_next(), or a merge).
+ */
+extern TreeStatus tree_give_next(Tree *handle, TreeGive *give);
 /* Bytes of nodes that wait to be used again. */
 extern uint64_t tree_freed_bytes(const Tree *handle);
 

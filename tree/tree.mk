@@ -86,9 +86,12 @@ TREE_SOURCES = \
 	tree/shared/state.c \
 	tree/shared/state_table.c \
 	tree/shared/techniques.c \
+	tree/shared/units.c \
 	tree/space/allocate.c \
 	tree/space/extent.c \
 	tree/space/freed.c \
+	tree/space/give.c \
+	tree/space/places.c \
 	tree/space/runs.c \
 	tree/space/reclaim.c
 

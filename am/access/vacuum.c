@@ -15,7 +15,7 @@
  *
  * Where leaves are empty behind the walk they are taken out of the tree (tree/change/merge.c), and the next leaves are made
  * of them.  In the report of VACUUM VERBOSE they are pages that were deleted; those that wait to be used again are
- * reusable.  Both are bytes, in pages of BLCKSZ.
+ * reusable.  Both are bytes, in pages of BLCKSZ.  Then memory in which nothing is used goes back (tree/space/give.c).
  *
  * Before, once in each run of the server, a look at the index's memory finds what earlier runs have left free there
  * (tree/space/reclaim.c).
@@ -283,6 +283,29 @@ reclaim(ShermanIndex *index)
 }
 
 /*
+ * Gives memory that nothing of the index is in back to the memory nodes.  As with reclaim() a later VACUUM goes on where that
+ * fails.
+ */
+static void
+give_back(ShermanIndex *index)
+{
+	TreeGive	give = {0};
+	TreeStatus	status;
+
+	do
+	{
+		vacuum_delay_point();
+		status = tree_give_next(index->tree, &give);
+	} while (status == TREE_OK);
+	if (status != TREE_END)
+		(void) sherman_connection_trouble();
+	if (give.bytes > 0)
+		ereport(DEBUG1,
+				(errmsg_internal("tree %llx: " UINT64_FORMAT " bytes were given back",
+								 (unsigned long long) index->meta.tree, (uint64) give.bytes)));
+}
+
+/*
  * Removes the entries of dead rows, and then the leaves that are empty.
  */
 static void
@@ -346,6 +369,8 @@ sherman_bulkdelete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBul
 	reclaim(index);
 	begin_progress(relation, info->report_progress, &progress);
 	remove_entries(relation, index, &removal, &progress, &counts, &merged);
+	if (relation->rd_index->indisvalid)
+		give_back(index);
 
 	stats->estimated_count = false;
 	stats->num_index_tuples = (double) counts.entries;
@@ -398,7 +423,10 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	index = sherman_index_quietly(info->index);
 	/* One that was not changed in this run has no use for room. */
 	if (index != NULL && sherman_index_is_mutated(index))
+	{
 		reclaim(index);
+		give_back(index);
+	}
 	if (!sherman_size(info->index, &statistics))
 		return NULL;
 	stats = palloc0(sizeof(IndexBulkDeleteResult));

@@ -53,7 +53,7 @@ mutate merge_one_range_a_parent test_merge_walk tree/change/merge_walk.c \
 mutate merge_never_rises_for_first "test_merge test_merge_walk" tree/change/merge_walk.c \
 	's/merged > 0 \|\| merge->first_waits/merged > 0/'
 mutate merge_not_again "test_merge test_merge_walk" tree/change/merge_walk.c \
-	's/merge->ended = merge->again \|\| !merge->inner;/merge->ended = true;/'
+	's/merge->ended = !merge->inner;/merge->ended = true;/'
 mutate merge_of_two_walks test_merge_walk tree/change/vacuum.c \
 	's/\tvacuum->empty.count = 0;\n//'
 # ---- leaves that were read, and were merged before the reader comes back to them

@@ -5,13 +5,13 @@ mutate reclaim_own_chunks test_reclaim tree/space/extent.c \
 mutate reclaim_newest_extent test_reclaim tree/space/extent.c \
 	's/if \(at->extents == 0 && at->past\.look == STATE_LOOK_DUE/if (at->past.look == STATE_LOOK_DUE/; s/if \(status == TREE_OK && seen == 0\)/if (status == TREE_OK)/'
 mutate reclaim_blocks_are_nodes test_reclaim tree/space/reclaim.c \
-	's/ \|\| \(node_flags\(first\) & NODE_BLOCKS\) != 0\)/)/'
+	's/ \|\|\s+\(node_flags\(first\) & NODE_BLOCKS\) != 0\)/)/'
 mutate blocks_not_said test_reclaim tree/space/allocate.c \
 	's/status = access_repeat\(tree, memory_node, &op, 1, "writes of a chunk.s first line"\);/(void) op;/'
 mutate blocks_in_spare_of_nodes test_reclaim tree/space/runs.c \
 	's/while \(i > 0 && at->spare_runs\[i - 1\]\.blocks != blocks\)/while (i > 0 \&\& at->spare_runs[i - 1].blocks \&\& !blocks)/'
-mutate reclaim_inside_inner_nodes test_reclaim tree/space/reclaim.c \
-	's/ \|\| node_level\(lines\[0\]\) > 0\)\)/))/'
+mutate reclaim_inside_inner_nodes test_reclaim tree/space/places.c \
+	's/ \|\| node_level\(line\) > 0\);/);/'
 mutate reclaim_behind_merge test_reclaim tree/space/reclaim.c \
 	's/\t\tat->past\.look = STATE_LOOK_OVER;\n\tover = .*?;/\t\t;\n\tover = true;/s'
 mutate unsettled_state_evicted test_reclaim tree/shared/state_table.c \
@@ -26,19 +26,53 @@ mutate not_looked_behind_eviction test_reclaim tree/shared/state_table.c \
 	's/(\tmade->tree = tree;\n)/$1\tmade->past_over = 1;\n/'
 mutate reclaim_nothing test_reclaim tree/space/reclaim.c \
 	's/if \(!empty && !freed\)/if (!freed)/; s/if \(empty && allocate_spare/if (false \&\& allocate_spare/'
-mutate reclaim_no_freed test_reclaim tree/space/reclaim.c \
+mutate reclaim_no_freed test_reclaim tree/space/places.c \
 	's/\(node_flags\(line\) & NODE_FREE\) != 0 &&/false \&\&/'
 mutate reclaim_one_extent test_reclaim tree/space/reclaim.c \
 	's/\.extent = reclaim->header\.previous, /.extent = 0, /'
 mutate reclaim_in_a_circle test_reclaim tree/space/reclaim.c \
-	's/ \|\| reclaim->header\.number != past->number//'
+	's/ \|\| reclaim->header\.number > past->number//'
 mutate reclaim_two_at_once test_reclaim tree/space/reclaim.c \
 	's/\t\tat->past\.look = STATE_LOOK_UNDER_WAY;\n/\t\t;\n/'
 mutate reclaim_chunk_unknown test_reclaim tree/space/reclaim.c \
-	's/\(!line_is_own\(reclaim, first, offset\) \|\| \(node_flags\(first\) & NODE_BLOCKS\) != 0\)/(node_flags(first) \& NODE_BLOCKS) != 0/'
+	's/\(!place_is_own\(reclaim->tree, reclaim->memory_node, first, offset\) \|\|\s+\(node_flags\(first\) & NODE_BLOCKS\) != 0\)/(node_flags(first) \& NODE_BLOCKS) != 0/'
 mutate reclaim_not_alone test_reclaim tree/space/reclaim.c \
 	's/\tif \(!client->shared->options\.alone\)\n\t\treturn TREE_END;\n//'
 mutate reclaim_not_alone_by_need test_reclaim tree/space/reclaim.c \
 	's/\tif \(!tree->client->shared->options\.alone\)\n\t\treturn 0;\n//'
 mutate merge_beside_look test_reclaim tree/change/merge.c \
 	's/\*alone = reclaim_end\(merge->tree\);/(void) reclaim_end(merge->tree);/'
+
+# Extents that are given back (tree/space/give.c).
+mutate give_beside_calls test_give_extents tree/space/give.c \
+	's/\tif \(!alone\)\n\t\treturn false;\n//'
+mutate give_with_a_node_taken test_give_extents tree/space/give.c \
+	's/return bytes == room_of\(header\);/return bytes + 2 * tree->geometry.leaf_bytes > room_of(header);/; s/if \(bytes \+ \(end - unit\) < room_of\(header\)\)/if (false)/'
+mutate give_without_a_look test_give_extents tree/space/give.c \
+	's/if \(status != TREE_OK \|\| !\*given\)\n\t\treturn status;/*given = true;\n\tif (status != TREE_OK)\n\t\treturn status;/'
+mutate give_place_of_others test_give_extents tree/space/places.c \
+	's/return place_is_own\(tree, memory_node, line, offset\) && \(node_flags/return (tree == NULL || memory_node > 99 || offset > 0) \&\& (node_flags/'
+mutate given_is_taken_again test_give_extents tree/space/give.c \
+	's/if \(unit != NULL && unit->count\[kind\] > 0\)\n\t\t\t\tunit_set\([^;]*;/(void) unit;/'
+mutate given_runs_are_cut test_give_extents tree/space/give.c \
+	's/\truns_forget\(at, extent, end\);\n//'
+mutate give_all_that_is_free test_give_extents tree/space/give.c \
+	's/free \* KEEP_PART > at->tree_bytes/free > 0/'
+mutate give_while_a_chain_may_land test_give_extents tree/space/give.c \
+	's/at->tree_bytes &&\s+\(__atomic_load_n\(&tree->state->unsettled, __ATOMIC_ACQUIRE\) & 1u << memory_node\) == 0;/at->tree_bytes \&\& memory_node < 99;/'
+mutate give_before_a_look_at_the_past test_give_extents tree/space/give.c \
+	's/at->past\.look == STATE_LOOK_OVER && //'
+mutate give_not_alone test_give_extents tree/space/give.c \
+	's/!client->shared->options\.alone \|\| //'
+mutate give_inside_a_call test_give_extents tree/space/give.c \
+	's/ \|\| client->sections > 0\)/)/'
+mutate give_in_a_circle test_give_extents tree/space/give.c \
+	's/ \|\| header\.number >= give->number//'
+mutate given_bytes_not_learned test_give_extents tree/space/give.c \
+	's/return bytes_learn\(tree, give->memory_node, at\);/return bytes_learn == NULL ? TREE_RETRY : TREE_OK;/'
+mutate give_without_returned test_give_extents tree/space/give.c \
+	's/if \(at->returned\[kind\] > 0\)/if (false)/'
+mutate give_without_runs test_give_extents tree/space/give.c \
+	's/uint64_t bytes = runs_bytes\(at, extent, end\);/uint64_t bytes = 0;/'
+mutate reclaim_stops_behind_a_gap test_give_extents tree/space/reclaim.c \
+	's/reclaim->header\.number > past->number/reclaim->header.number != past->number/'

@@ -8,9 +8,19 @@ mutate freed_inner_of_level_one_only test_freed tree/space/freed.c \
 mutate freed_list_changed_meanwhile test_freed tree/space/freed.c \
 	's/same = at->freed_changes\[kind\] == seen->changes;/same = at->freed_changes[kind] >= seen->changes;/'
 mutate freed_list_known_by_its_head test_freed tree/space/freed.c \
-	's/same = at->freed_changes\[kind\] == seen->changes;/same = at->freed_first[kind] == seen->first;/'
-mutate freed_count_stays test_freed tree/space/freed.c \
-	's/at->freed_count\[kind\] \+= \(uint64_t\) \(int64_t\) more;/at->freed_count[kind] += more > 0;/'
+	's/same = at->freed_changes\[kind\] == seen->changes;/same = unit_first(table, at, kind) != NULL \&\& unit_first(table, at, kind)->first[kind] == seen->first;/'
+mutate freed_put_onto_a_changed_list test_freed tree/space/freed.c \
+	's/if \(at->freed_changes\[kind\] == seen->changes\)/if (at->freed_changes[kind] >= seen->changes)/'
+mutate freed_count_stays test_freed tree/shared/units.c \
+	's/at->freed_count\[kind\] \+= \(uint64_t\) count - before;/at->freed_count[kind] += count > before;/'
+mutate freed_units_of_all_trees test_freed tree/shared/units.c \
+	's/if \(unit->part == part && unit->offset == offset\)/if (unit->offset == offset)/; s/0x9e3779b97f4a7c15ull \+ part\)/0x9e3779b97f4a7c15ull + 0 * part)/'
+mutate freed_lost_without_a_unit test_freed tree/space/freed.c \
+	's/unit = seen->rest \? &at->rest : unit_make\(table, at, pointer_offset\(pointer\)\);/unit = unit_make(table, at, pointer_offset(pointer));/'
+mutate freed_units_kept_by_the_dropped test_freed tree/shared/state_table.c \
+	's/\tunits_forget\(table, part\);\n//'
+mutate freed_next_in_another_unit test_freed tree/space/freed.c \
+	's/\(head->rest \|\|\s+pointer_offset\(next\) \/ STATE_UNIT_BYTES ==\s+pointer_offset\(head->first\) \/ STATE_UNIT_BYTES\)/true/'
 mutate freed_node_keeps_its_last_generation test_freed tree/space/freed.c \
 	's/generation \+ 1, NODE_FREE/generation, NODE_FREE/'
 mutate freed_node_believed test_freed tree/space/freed.c \
@@ -30,11 +40,11 @@ mutate freed_node_of_the_other_kind test_freed tree/space/freed.c \
 mutate freed_next_has_a_stamp test_freed tree/space/freed.c \
 	's/pointer_address\(next\) == next && //'
 mutate freed_next_at_another_memory_node test_freed tree/space/freed.c \
-	's/pointer_memory_node\(next\) == memory_node &&\s+//'
+	's/pointer_memory_node\(next\) == pointer_memory_node\(head->first\) &&\s+//'
 mutate freed_next_lies_between_nodes test_freed tree/space/freed.c \
 	's/ &&\s+pointer_offset\(next\) % node_bytes\(&tree->geometry, level\) == 0//'
 mutate freed_damaged_list_stays test_freed tree/space/freed.c \
-	's/\t\t\tlist_forget\(tree->state, at, kind\);\n/\t\t\t(void) list_forget;\n/'
+	's/good \? header\[HEADER_RIGHT\] : POINTER_NONE\)/header[HEADER_RIGHT])/'
 mutate freed_one_try_fewer test_freed tree/space/freed.c \
 	's/#define LIST_ATTEMPTS 16/#define LIST_ATTEMPTS 15/'
 mutate freed_one_try_more test_freed tree/space/freed.c \

@@ -27,6 +27,8 @@
 #define PART_RANGE 84
 #define PART_BACKWARD 94
 #define PART_WHOLE 98
+/* Entries of all processes but the first, where extents are emptied. */
+#define GIVE_FEW 40u
 
 /* About half of the WAL positions that inserts leave are not proven, where leaves are merged. */
 static const TreeWalLimits ends = {.epoch = 2, .first = 1, .count = 1, .limit = {500}};
@@ -115,11 +117,12 @@ torture_plan(Torture *torture)
 	torture->words =
 		mmap(NULL, count * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	torture->merged =
-		mmap(NULL, 2 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, 3 * sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	REQUIRE(by_id != NULL && torture->sorted != NULL && torture->rank != NULL && torture->id != NULL &&
 	            torture->words != MAP_FAILED && torture->merged != MAP_FAILED,
 	        "no memory");
 	torture->reclaimed = torture->merged + 1;
+	torture->given = torture->merged + 2;
 	for (uint64_t id = 0; id < count; id++)
 	{
 		by_id[id].block = (uint32_t) (id / TIDS_PER_BLOCK);
@@ -146,7 +149,7 @@ void
 torture_free(Torture *torture)
 {
 	munmap(torture->words, torture->count * sizeof(uint32_t));
-	munmap(torture->merged, 2 * sizeof(uint64_t));
+	munmap(torture->merged, 3 * sizeof(uint64_t));
 	free(torture->sorted);
 	free(torture->rank);
 	free(torture->id);
@@ -442,8 +445,10 @@ static uint64_t
 own_rank(Life *life)
 {
 	uint32_t entries = life->torture->options.entries;
+	/* Else an extent has some of everybody's, and is never empty. */
+	uint32_t some = life->torture->options.give && life->process > 0 ? GIVE_FEW : entries;
 
-	return life->torture->rank[(uint64_t) life->process * entries + key_random(&life->random, entries)];
+	return life->torture->rank[(uint64_t) life->process * entries + key_random(&life->random, some)];
 }
 
 /* Of a few own ones, one that is out: near the others' latest if numbers ascend. */
@@ -518,6 +523,28 @@ life_merge(Life *life, const TreeVacuum *vacuum)
 	__atomic_fetch_add(life->torture->merged, counts.leaves + counts.inner_nodes, __ATOMIC_RELAXED);
 }
 
+/* Gives extents that nothing is in back to the memory nodes. */
+static void
+life_give(Life *life)
+{
+	TreeGive give = {0};
+	TreeStatus status = TREE_OK;
+
+	if (life->torture->options.domains > 1)
+		return;
+	maybe_stop(life);
+	while (status != TREE_END)
+	{
+		status = tree_give_next(life->tree, &give);
+		if (status == TREE_STOPPED)
+			no_stop(life);
+		else if (status != TREE_END)
+			require_status(life, status, "give");
+	}
+	no_stop(life);
+	__atomic_fetch_add(life->torture->given, give.bytes, __ATOMIC_RELAXED);
+}
+
 /* Finds what lives before have left free, if all processes share one instance's memory. */
 static void
 life_reclaim(Life *life)
@@ -549,6 +576,7 @@ life_remove(Life *life)
 	uint64_t from = key_random(&life->random, entries);
 	uint64_t to = from + key_random(&life->random, entries);
 	uint64_t chosen = 0;
+	bool all = torture->options.give && key_random(&life->random, 4) != 0;
 	TreeVacuumCounts counts;
 	TreeVacuum *vacuum;
 	TreeStatus status;
@@ -557,7 +585,8 @@ life_remove(Life *life)
 	{
 		uint64_t rank = torture->rank[id];
 
-		if (word_state(torture->words[rank]) != ENTRY_IN || !chooses(life, id - first, part, from, to))
+		if (word_state(torture->words[rank]) != ENTRY_IN ||
+		    (!all && !chooses(life, id - first, part, from, to)))
 			continue;
 		word_set(torture, rank, ENTRY_REMOVING);
 		chosen++;
@@ -581,6 +610,7 @@ life_remove(Life *life)
 		if (word_state(torture->words[torture->rank[id]]) == ENTRY_REMOVING)
 			word_set(torture, torture->rank[id], ENTRY_OUT);
 	life_merge(life, vacuum);
+	life_give(life);
 	tree_vacuum_close(vacuum);
 }
 
@@ -634,7 +664,7 @@ life_operation(Life *life)
 		verify_range(life, number, number + width, TREE_BACKWARD);
 	else if (choice < PART_WHOLE && key_random(&life->random, 4) == 0)
 		verify(life, 0, torture->count, NULL, NULL, choice % 2 == 0 ? TREE_FORWARD : TREE_BACKWARD);
-	else if (choice >= PART_WHOLE && key_random(&life->random, 4) == 0)
+	else if (choice >= PART_WHOLE && key_random(&life->random, torture->options.give ? 400 : 4) == 0)
 		life_remove(life);
 	else if (choice >= PART_WHOLE && torture->options.merge && key_random(&life->random, 4) == 0)
 		life_heal(life);

@@ -35,6 +35,7 @@ typedef struct TortureOptions
 	uint32_t entries;    /* TIDs of each process */
 	uint64_t range;      /* numbers are below; 0 = ascending with the TIDs */
 	bool
+		give, /* with `merge`: removals are seldom, and often of all that one has, so that extents are emptied */
 		merge; /* numbers are the TIDs, each process's apart; removals are of ranges, so that leaves are emptied */
 	bool tear;       /* torn READs and WRITEs */
 	bool tear_words; /* torn inside of lines, too */
@@ -62,6 +63,7 @@ typedef struct Torture
 	uint32_t *words;     /* by rank, in shared memory: version and EntryState */
 	uint64_t *merged;    /* nodes that left the tree, in shared memory */
 	uint64_t *reclaimed; /* bytes of earlier incarnations that were found free, likewise */
+	uint64_t *given;     /* bytes of extents that went back, likewise */
 	TreeReplicaState replica_state;
 	bool replicas_doubtful; /* some process ended in the middle of what it did */
 	/* As torture_settle() saw them last, for the report. */

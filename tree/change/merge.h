@@ -72,7 +72,6 @@ struct TreeMerge
 	uint32_t root_level; /* as the last descent saw it */
 	uint32_t tries;      /* to find this parent and to merge its children */
 	uint32_t missed;     /* parents in a row */
-	bool again;          /* leaves that have got a left neighbor are examined once more */
 	bool inner; /* inner nodes were merged: leaves that were the first of them have a left neighbor now */
 	bool ended;
 	/* merge.c */

@@ -10,8 +10,8 @@
  *
  * On each higher level it examines nodes that have lost children, or whose first child could be merged if it had a
  * left neighbor with the same parent. If inner nodes were merged there, some first children have a left neighbor now,
- * and the walk is repeated for these. Between two calls only keys are kept, which stay valid whatever happens to the
- * nodes.
+ * and the walk is repeated for these, until it merges no inner node. Between two calls only keys are kept, which stay
+ * valid whatever happens to the nodes.
  */
 #include "tree/change/merge.h"
 #include "tree/scan/scan.h"
@@ -221,7 +221,7 @@ level_begin(TreeMerge *merge, uint32_t level, uint8_t mark)
 	merge->placed = false;
 }
 
-/* Behind the last range on a level: the next level, or once more the first, or the end. */
+/* Behind the last range on a level: the next level, or the first again, or the end. */
 static void
 level_end(TreeMerge *merge)
 {
@@ -232,8 +232,8 @@ level_end(TreeMerge *merge)
 		level_begin(merge, merge->level + 1, RANGE_RISES);
 	if (!top && range_from(merge, 0) < merge->empty->count)
 		return;
-	merge->ended = merge->again || !merge->inner;
-	merge->again = true;
+	merge->ended = !merge->inner;
+	merge->inner = false;
 	level_begin(merge, 1, RANGE_RISEN);
 }
 

@@ -76,6 +76,24 @@ typedef enum StateUse
 /* Lists of free blocks: one for each length, in units of OVERFLOW_ALIGN; blocks are shorter than a stripe. */
 #define STATE_BLOCK_LENGTHS (FABRIC_STRIPE_BYTES / OVERFLOW_ALIGN)
 
+/* A unit of node memory: extents are whole ones. */
+#define STATE_UNIT_BYTES EXTENT_MIN_BYTES
+/* Units with free nodes that can be told apart, for each tree that can be in use; one tree may have them all. */
+#define STATE_UNITS_PER_TREE 32
+
+/* The free nodes of a unit: a list of leaves, and one of inner nodes (freed.c). */
+typedef struct StateUnit
+{
+	uint64_t offset; /* where the unit begins */
+	uint32_t part;   /* whose it is: number of a StateAtNode */
+	uint32_t
+		after; /* the next entry with this hash, or that is not in use: number plus 1, as all that follow */
+	uint64_t first[2]; /* the first node of the list, by kind; 0 = none */
+	uint32_t count[2];
+	uint32_t before[2]; /* of the part's entries with nodes of the kind */
+	uint32_t next[2];
+} StateUnit;
+
 /* A tree at one memory node. */
 typedef struct StateAtNode
 {
@@ -90,10 +108,9 @@ typedef struct StateAtNode
 	uint32_t spares;
 	uint32_t next; /* not in use: the next such part, its number plus 1, 0 = none */
 	StatePast past;
-	/*
-	 * freed.c: the first node of the list, by kind (0 = none), how many there are, and how often that changed.
-	 */
-	uint64_t freed_first[2];
+	/* freed.c: the units that have free nodes, by kind, those of other units, how many there are, and how often that changed. */
+	uint32_t units[2];
+	StateUnit rest;
 	uint64_t freed_count[2];
 	uint64_t freed_changes[2];
 	uint32_t returned[2]; /* leaves, inner nodes in the arrays below */
@@ -120,6 +137,7 @@ struct TreeState
 	uint32_t locks_leaked;   /* atomic */
 	uint64_t replica_doubts; /* atomic: how many there were */
 	uint64_t doubts_settled; /* atomic: those up to this one are settled */
+	uint32_t gives;          /* give.c: how often an extent was taken out of the tree, and given */
 	uint32_t past_over; /* reclaim.c looks through nothing more, at a memory node without a part, either */
 	uint32_t unsettled; /* atomic: bit per memory node where a chain of the tree is indeterminate */
 	int64_t entries;
@@ -145,6 +163,7 @@ typedef struct StateTable
 	uint64_t states;       /* offset of the states, options.trees of them */
 	uint64_t parts;        /* offset of the StateAtNodes */
 	uint64_t pool;         /* offset of the pool of StateBlocks */
+	uint64_t units;        /* offset of the pool of StateUnits */
 	uint32_t bucket_count; /* a power of two */
 	uint32_t states_used;  /* states below were used once */
 	uint32_t states_free;  /* list of those that are not in use now */
@@ -157,6 +176,10 @@ typedef struct StateTable
 	uint32_t pool_full; /* of them in use now */
 	uint32_t pool_free; /* list of those that are not in use now */
 	uint32_t pool_spin; /* over these; taken last */
+	uint32_t unit_count;
+	uint32_t units_used; /* as of blocks */
+	uint32_t units_free;
+	uint32_t units_spin; /* over these, and the hash table behind the entries; taken last */
 } StateTable;
 
 /* Tells the processor that this is a loop that waits for another one. */
@@ -199,6 +222,29 @@ tree_part(const Tree *tree, uint32_t memory_node)
 extern bool state_replicas_join(TreeState *state, TreeReplicaState replicas);
 /* Notes one more doubt about a tree's replica, if it has one (state.c). */
 extern void state_replicas_note_doubt(TreeState *state);
+
+/* ---- units.c: units with free nodes; all but the first two under the state's spin lock ---- */
+
+/* Bytes of the pool of a table for so many trees. */
+extern size_t units_pool_bytes(const TreeSharedOptions *options);
+/* Empties the pool; no part has an entry. Nobody uses the table. */
+extern void units_pool_reset(StateTable *table);
+/* The entry of the unit that has this offset, or NULL. */
+extern StateUnit *unit_find(StateTable *table, const StateAtNode *at, uint64_t offset);
+/* Whether the pool has an entry left. */
+extern bool units_left(StateTable *table);
+/* The entry of the unit that has this offset, made if there is none: unit_set() follows. NULL: the pool is used up. */
+extern StateUnit *unit_make(StateTable *table, const StateAtNode *at, uint64_t offset);
+/* An entry with free nodes of the kind, or the part's rest; NULL: there are none. */
+extern StateUnit *unit_first(StateTable *table, StateAtNode *at, uint32_t kind);
+/*
+ * Makes `first` the first of `count` free nodes of an entry, or of the rest. One that has none left goes back to the pool: it is
+ * not to be used any more.
+ */
+extern void unit_set(StateTable *table, StateAtNode *at, StateUnit *unit, uint32_t kind, uint64_t first,
+                     uint32_t count);
+/* Forgets all free nodes of a tree that is not in use any more. */
+extern void units_forget(StateTable *table, StateAtNode *at);
 
 /* ---- blocks.c: free blocks for overflow keys; all under the state's spin lock ---- */
 

@@ -47,7 +47,8 @@ state_shared_bytes(const TreeSharedOptions *options)
 	assert(options->trees > 0 && options->trees <= STATE_TREES_MAX);
 	return line_align(sizeof(StateTable)) + line_align(bucket_count(options) * sizeof(uint32_t)) +
 	       line_align(options->trees * sizeof(TreeState)) +
-	       line_align(part_count(options) * sizeof(StateAtNode)) + line_align(blocks_pool_bytes(options));
+	       line_align(part_count(options) * sizeof(StateAtNode)) + line_align(blocks_pool_bytes(options)) +
+	       line_align(units_pool_bytes(options));
 }
 
 void
@@ -64,7 +65,9 @@ state_shared_initialize(void *memory, const TreeSharedOptions *options)
 	table->states = table->buckets + line_align(table->bucket_count * sizeof(uint32_t));
 	table->parts = table->states + line_align(options->trees * sizeof(TreeState));
 	table->pool = table->parts + line_align(table->part_count * sizeof(StateAtNode));
+	table->units = table->pool + line_align(blocks_pool_bytes(options));
 	blocks_pool_reset(table);
+	units_pool_reset(table);
 }
 
 TreeState *
@@ -114,6 +117,14 @@ part_give(StateTable *table, uint32_t number)
 	part_number(table, number - 1)->next = table->parts_free;
 	table->parts_free = number;
 	spin_unlock(&table->part_spin);
+}
+
+/* What a part has of the pools goes back to them: what it knew to be free is forgotten. */
+static void
+part_forget(StateTable *table, StateAtNode *part)
+{
+	blocks_forget(table, part);
+	units_forget(table, part);
 }
 
 StateAtNode *
@@ -180,7 +191,7 @@ state_release(StateTable *table, TreeState *state)
 	for (uint32_t i = 0; i < table->options.nodes; i++)
 		if (state->at[i] != 0)
 		{
-			blocks_forget(table, part_number(table, state->at[i] - 1));
+			part_forget(table, part_number(table, state->at[i] - 1));
 			part_give(table, state->at[i]);
 		}
 	memset(state, 0, sizeof(*state));
@@ -312,7 +323,7 @@ state_drop(TreeShared *shared, uint64_t tree)
 		spin_lock(&state->spin);
 		for (uint32_t i = 0; i < table->options.nodes; i++)
 			if (state->at[i] != 0)
-				blocks_forget(table, part_number(table, state->at[i] - 1));
+				part_forget(table, part_number(table, state->at[i] - 1));
 		spin_unlock(&state->spin);
 	}
 	spin_unlock(&table->spin);
@@ -358,4 +369,5 @@ state_shared_reset(void *memory)
 	table->spin = 0;
 	table->part_spin = 0;
 	blocks_pool_reset(table);
+	units_pool_reset(table);
 }

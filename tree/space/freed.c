@@ -2,9 +2,9 @@
  * freed.c
  *		Nodes that left the tree, in lists for reuse by nodes of their kind.
  *
- * Each is written as a free node, which no reader accepts, and names the next one of its list as its right sibling:
- * so a list takes two words of shared memory, however long it is. The heads are lost with the instance; the next
- * incarnation finds the nodes again (reclaim.c).
+ * Each is written as a free node, which no reader accepts, and names the next one of its list as its right sibling.
+ * Each unit of node memory has a list (tree/shared/units.c), as long as shared memory has room for its head. The heads are
+ * lost with the instance; the next incarnation finds the nodes again (reclaim.c).
  *
  * A node is put here when no pointer to it is left (merge.c), and it is reused with a higher generation: a process
  * that had read it before sees that it has changed (I-T4).
@@ -21,39 +21,89 @@ kind_of(uint32_t level)
 	return level == 0 ? 0 : 1;
 }
 
-/* What the list looked like. */
+/* What a list looked like. */
 typedef struct ListHead
 {
 	uint64_t first;
 	uint64_t changes;
+	bool rest; /* of units that cannot be told apart */
 } ListHead;
 
+/* The list that a node at this offset goes to. */
 static ListHead
-list_head(TreeState *state, const StateAtNode *at, uint32_t kind)
+list_of(StateTable *table, TreeState *state, const StateAtNode *at, uint32_t kind, uint64_t offset)
 {
-	ListHead head;
+	const StateUnit *unit;
+	ListHead head = {.first = POINTER_NONE};
 
 	assert(kind <= 1);
 	spin_lock(&state->spin);
-	head = (ListHead){.first = at->freed_first[kind], .changes = at->freed_changes[kind]};
+	unit = unit_find(table, at, offset);
+	head.rest = unit == NULL && !units_left(table);
+	if (head.rest)
+		unit = &at->rest;
+	if (unit != NULL)
+		head.first = unit->first[kind];
+	head.changes = at->freed_changes[kind];
 	spin_unlock(&state->spin);
 	return head;
 }
 
-/* Makes `first` the list's first node, unless it has changed since. */
-static bool
-list_set(TreeState *state, StateAtNode *at, uint32_t kind, const ListHead *seen, uint64_t first, int more)
+/* A list that has a node to take; `first` is POINTER_NONE: there is none. */
+static ListHead
+list_with_node(StateTable *table, TreeState *state, StateAtNode *at, uint32_t kind)
 {
+	const StateUnit *unit;
+	ListHead head = {.first = POINTER_NONE};
+
+	assert(kind <= 1);
+	spin_lock(&state->spin);
+	unit = unit_first(table, at, kind);
+	if (unit != NULL)
+		head.first = unit->first[kind];
+	head.changes = at->freed_changes[kind];
+	head.rest = unit == &at->rest;
+	spin_unlock(&state->spin);
+	return head;
+}
+
+/* Puts the node, which names `seen` as the next one, in front of its list, unless the lists have changed since. */
+static bool
+list_push(StateTable *table, TreeState *state, StateAtNode *at, uint32_t kind, const ListHead *seen,
+          uint64_t pointer)
+{
+	StateUnit *unit = NULL;
+
+	spin_lock(&state->spin);
+	if (at->freed_changes[kind] == seen->changes)
+		unit = seen->rest ? &at->rest : unit_make(table, at, pointer_offset(pointer));
+	if (unit != NULL)
+		unit_set(table, at, unit, kind, pointer_address(pointer), unit->count[kind] + 1);
+	spin_unlock(&state->spin);
+	return unit != NULL;
+}
+
+/*
+ * Takes the first node, behind which `next` is, unless the lists have changed since.  A list whose end and count do not fit is
+ * forgotten, as one that is damaged: what is lost is only room.
+ */
+static bool
+list_pop(StateTable *table, TreeState *state, StateAtNode *at, uint32_t kind, const ListHead *seen,
+         uint64_t next)
+{
+	StateUnit *unit;
 	bool same;
 
-	assert(more == 1 || more == -1);
 	spin_lock(&state->spin);
 	same = at->freed_changes[kind] == seen->changes;
 	if (same)
 	{
-		at->freed_first[kind] = first;
-		at->freed_count[kind] += (uint64_t) (int64_t) more;
-		at->freed_changes[kind]++;
+		unit = unit_first(table, at, kind);
+		assert(unit != NULL && unit->first[kind] == seen->first);
+		if (next == POINTER_NONE || unit->count[kind] == 1)
+			unit_set(table, at, unit, kind, POINTER_NONE, 0);
+		else
+			unit_set(table, at, unit, kind, next, unit->count[kind] - 1);
 	}
 	spin_unlock(&state->spin);
 	return same;
@@ -63,6 +113,7 @@ TreeStatus
 freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 {
 	const NodeGeometry *g = &tree->geometry;
+	StateTable *table = tree->client->shared->states;
 	uint64_t *node = tree->client->image_left;
 	StateAtNode *at = tree_part(tree, pointer_memory_node(pointer));
 	uint32_t kind = kind_of(level);
@@ -73,7 +124,7 @@ freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 		return TREE_RETRY;
 	for (int attempt = 0; attempt < LIST_ATTEMPTS; attempt++)
 	{
-		ListHead head = list_head(tree->state, at, kind);
+		ListHead head = list_of(table, tree->state, at, kind, pointer_offset(pointer));
 		FabricOp op = {.opcode = FABRIC_WRITE,
 		               .region = FABRIC_NODES,
 		               .length = node_bytes(g, level),
@@ -87,7 +138,7 @@ freed_put(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 		status = access_execute(tree, pointer_memory_node(pointer), &op, 1);
 		if (status != TREE_OK && status != TREE_RETRY)
 			return status;
-		if (status == TREE_OK && list_set(tree->state, at, kind, &head, pointer_address(pointer), 1))
+		if (status == TREE_OK && list_push(table, tree->state, at, kind, &head, pointer))
 			return TREE_OK;
 	}
 	return TREE_RETRY;
@@ -127,30 +178,22 @@ freed_choose(const Tree *tree, uint32_t memory_node, uint32_t level)
 	return own ? memory_node : most;
 }
 
-/* Forgets a list whose first node is not a free one: it is damaged, and only free memory is lost. */
-static void
-list_forget(TreeState *state, StateAtNode *at, uint32_t kind)
-{
-	assert(kind <= 1);
-	spin_lock(&state->spin);
-	at->freed_first[kind] = POINTER_NONE;
-	at->freed_count[kind] = 0;
-	at->freed_changes[kind]++;
-	spin_unlock(&state->spin);
-}
-
-/* Whether the node that a free node names as the next one can be a free node of this list. */
+/* Whether what a node of the list names as the next one can be such a node. */
 static bool
-next_is_good(const Tree *tree, uint32_t memory_node, uint32_t level, uint64_t next)
+next_is_good(const Tree *tree, const ListHead *head, uint32_t level, uint64_t next)
 {
-	return next == POINTER_NONE ||
-	       (pointer_address(next) == next && pointer_memory_node(next) == memory_node &&
-	        pointer_offset(next) % node_bytes(&tree->geometry, level) == 0);
+	if (next == POINTER_NONE)
+		return true;
+	return pointer_address(next) == next && pointer_memory_node(next) == pointer_memory_node(head->first) &&
+	       pointer_offset(next) % node_bytes(&tree->geometry, level) == 0 &&
+	       (head->rest ||
+	        pointer_offset(next) / STATE_UNIT_BYTES == pointer_offset(head->first) / STATE_UNIT_BYTES);
 }
 
 TreeStatus
 freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
+	StateTable *table = tree->client->shared->states;
 	StateAtNode *at = tree_part(tree, memory_node);
 	uint32_t kind = kind_of(level);
 	_Alignas(LINE_BYTES) uint64_t header[LINE_WORDS];
@@ -160,7 +203,7 @@ freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, 
 		return TREE_NOT_FOUND;
 	for (int attempt = 0; attempt < LIST_ATTEMPTS; attempt++)
 	{
-		ListHead head = list_head(tree->state, at, kind);
+		ListHead head = list_with_node(table, tree->state, at, kind);
 		FabricOp op = {.opcode = FABRIC_READ,
 		               .region = FABRIC_NODES,
 		               .length = sizeof(header),
@@ -178,15 +221,12 @@ freed_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, 
 			return status;
 		good = header[HEADER_TREE] == tree->tree && header[HEADER_SELF] == head.first &&
 		       (node_flags(header) & NODE_FREE) != 0 && (node_level(header) == 0) == (kind == 0) &&
-		       next_is_good(tree, memory_node, level, header[HEADER_RIGHT]);
+		       next_is_good(tree, &head, level, header[HEADER_RIGHT]);
 		/* The node that was read is still the list's first one only if no process has taken it meanwhile. */
-		if (!list_set(tree->state, at, kind, &head, good ? header[HEADER_RIGHT] : POINTER_NONE, -1))
+		if (!list_pop(table, tree->state, at, kind, &head, good ? header[HEADER_RIGHT] : POINTER_NONE))
 			continue;
 		if (!good)
-		{
-			list_forget(tree->state, at, kind);
-			return TREE_NOT_FOUND;
-		}
+			continue; /* to another unit */
 		*generation = header[HEADER_GENERATION] + 1;
 		*pointer = pointer_with_stamp(head.first, *generation);
 		return TREE_OK;

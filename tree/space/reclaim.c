@@ -25,8 +25,6 @@
 #define PIECE_CHUNKS 16
 /* Pieces that are examined before a tree takes another chunk: 1 MB of extents for each 16 KB. */
 #define SOME_PIECES 4
-/* Places in a chunk at most. */
-#define PLACES_MAX (CHUNK_BYTES / (LEAF_CELLS_TARGET * 16))
 /* How long to wait for another process that examines a piece, and how often before a merge is put off. */
 #define WAIT_MS 1
 #define END_WAITS 100
@@ -38,7 +36,7 @@ typedef struct Reclaim
 	uint32_t memory_node;
 	StatePast past;
 	ExtentHeader header; /* of past.extent */
-	uint64_t lines[PLACES_MAX][LINE_WORDS];
+	uint64_t lines[CHUNK_PLACES_MAX][LINE_WORDS];
 	uint64_t bytes; /* found free */
 } Reclaim;
 
@@ -85,58 +83,13 @@ reclaim_end(Tree *tree)
 
 /* ---- one chunk ---- */
 
-/* Reads the first line of each place of a chunk, or of what is left of one. */
-static TreeStatus
-lines_read(Reclaim *reclaim, uint64_t offset, uint32_t places)
-{
-	Tree *tree = reclaim->tree;
-	uint32_t most = access_capabilities(tree->client, reclaim->memory_node)->max_chain;
-	TreeStatus status = TREE_OK;
-
-	assert(places <= PLACES_MAX);
-	assert(most > 0 && most <= FABRIC_MAX_CHAIN);
-	for (uint32_t first = 0; first < places && status == TREE_OK; first += most)
-	{
-		FabricOp ops[FABRIC_MAX_CHAIN];
-		uint32_t count = places - first < most ? places - first : most;
-
-		for (uint32_t i = 0; i < count; i++)
-			ops[i] = (FabricOp){.opcode = FABRIC_READ,
-			                    .region = FABRIC_NODES,
-			                    .length = LINE_BYTES,
-			                    .offset = offset + (uint64_t) (first + i) * tree->geometry.leaf_bytes,
-			                    .buffer = reclaim->lines[first + i]};
-		status = access_repeat(tree, reclaim->memory_node, ops, (int) count, "reads of first lines");
-	}
-	return status;
-}
-
-static bool
-line_is_empty(const uint64_t *line)
-{
-	uint64_t seen = 0;
-
-	for (uint32_t word = 0; word < LINE_WORDS; word++)
-		seen |= line[word];
-	return seen == 0;
-}
-
-/* Whether the line is the tree's own, and of this place. */
-static bool
-line_is_own(const Reclaim *reclaim, const uint64_t *line, uint64_t offset)
-{
-	return line[HEADER_TREE] == reclaim->tree->tree &&
-	       line[HEADER_SELF] == pointer_make(reclaim->memory_node, offset, 0);
-}
-
 /* Keeps a node's place for later nodes, if it is free. */
 static TreeStatus
 place_look(Reclaim *reclaim, const uint64_t *line, uint64_t offset, uint32_t level)
 {
 	Tree *tree = reclaim->tree;
-	bool empty = line_is_empty(line);
-	bool freed = line_is_own(reclaim, line, offset) && (node_flags(line) & NODE_FREE) != 0 &&
-	             node_level(line) == level;
+	bool empty = place_is_empty(line);
+	bool freed = place_is_free_node(tree, reclaim->memory_node, line, offset, level);
 	TreeStatus status;
 
 	if (!empty && !freed)
@@ -159,7 +112,7 @@ stripe_look(Reclaim *reclaim, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
 	TreeStatus status = TREE_OK;
 
 	for (uint32_t i = 0; i < places; i++)
-		empty &= line_is_empty(lines[i]);
+		empty &= place_is_empty(lines[i]);
 	if (empty && allocate_spare(reclaim->tree, reclaim->memory_node, offset, FABRIC_STRIPE_BYTES,
 	                            reclaim->header.generation))
 	{
@@ -167,7 +120,7 @@ stripe_look(Reclaim *reclaim, uint64_t (*lines)[LINE_WORDS], uint64_t offset)
 		return TREE_OK;
 	}
 	/* Behind an inner node's first line are users' bytes. */
-	if (!line_is_empty(lines[0]) && (!line_is_own(reclaim, lines[0], offset) || node_level(lines[0]) > 0))
+	if (stripe_is_whole(reclaim->tree, reclaim->memory_node, lines[0], offset))
 		return place_look(reclaim, lines[0], offset, node_level(lines[0]));
 	for (uint32_t i = 0; i < places && status == TREE_OK; i++)
 		status = place_look(reclaim, lines[i], offset + i * (uint64_t) leaf_bytes, 0);
@@ -182,8 +135,8 @@ chunk_is_blocks(const Reclaim *reclaim, uint64_t offset)
 {
 	const uint64_t *first = reclaim->lines[0];
 
-	return !line_is_empty(first) &&
-	       (!line_is_own(reclaim, first, offset) || (node_flags(first) & NODE_BLOCKS) != 0);
+	return !place_is_empty(first) && (!place_is_own(reclaim->tree, reclaim->memory_node, first, offset) ||
+	                                  (node_flags(first) & NODE_BLOCKS) != 0);
 }
 
 /*
@@ -199,7 +152,7 @@ chunk_look(Reclaim *reclaim, uint64_t start)
 	TreeStatus status;
 
 	assert(reclaim->past.next > start && places % stripe == 0);
-	status = lines_read(reclaim, offset, places);
+	status = places_read(reclaim->tree, reclaim->memory_node, offset, places, reclaim->lines);
 	if (status != TREE_OK)
 		return status;
 	reclaim->past.next = start;
@@ -215,9 +168,9 @@ chunk_look(Reclaim *reclaim, uint64_t start)
 /* ---- pieces ---- */
 
 /*
- * Examines a piece of the newest extent that is left, from its end backwards, where the last incarnation took chunks
- * last; or goes on to the extent before it, from which no process takes chunks any more. Extents' numbers must fall,
- * so that damaged headers that refer to each other in a circle do not make anything free twice.
+ * Looks at a piece of the newest extent that is left, from its end on, where the incarnation before has taken last; or goes on
+ * to the one before it, from which nobody takes chunks any more.  Their numbers go down, by more than one where extents were given
+ * back: damaged headers that refer to each other in a circle have nothing looked at, and found free, twice.
  */
 static TreeStatus
 piece_look(Reclaim *reclaim)
@@ -231,7 +184,7 @@ piece_look(Reclaim *reclaim)
 
 	if (status != TREE_OK)
 		return status;
-	if (!good || reclaim->header.number != past->number || first < DIRECTORY_OTHER_BUMP)
+	if (!good || reclaim->header.number > past->number || first < DIRECTORY_OTHER_BUMP)
 	{
 		past->extent = 0;
 		return TREE_OK;
@@ -241,7 +194,8 @@ piece_look(Reclaim *reclaim)
 	for (int chunk = 0; chunk < PIECE_CHUNKS && past->next > first && status == TREE_OK; chunk++)
 		status = chunk_look(reclaim, first + (past->next - first - 1) / CHUNK_BYTES * CHUNK_BYTES);
 	if (status == TREE_OK && past->next <= first)
-		*past = (StatePast){.extent = reclaim->header.previous, .number = past->number - 1};
+		*past =
+			(StatePast){.extent = reclaim->header.previous, .number = (uint32_t) reclaim->header.number - 1};
 	return status;
 }
 

@@ -125,3 +125,34 @@ runs_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint6
 		return false;
 	return run_cut(&at->runs[use], bytes, offset, skipped);
 }
+
+static bool
+run_is_between(const StateRun *run, uint64_t first, uint64_t end)
+{
+	return run->next >= first && run->next < end;
+}
+
+uint64_t
+runs_bytes(const StateAtNode *at, uint64_t first, uint64_t end)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t use = 0; use < STATE_USES; use++)
+		bytes += run_is_between(&at->runs[use], first, end) ? at->runs[use].end - at->runs[use].next : 0;
+	for (uint32_t i = 0; i < at->spares; i++)
+		bytes += run_is_between(&at->spare_runs[i], first, end)
+		             ? at->spare_runs[i].end - at->spare_runs[i].next
+		             : 0;
+	return bytes;
+}
+
+void
+runs_forget(StateAtNode *at, uint64_t first, uint64_t end)
+{
+	for (uint32_t use = 0; use < STATE_USES; use++)
+		if (run_is_between(&at->runs[use], first, end))
+			at->runs[use].next = at->runs[use].end = 0;
+	for (uint32_t i = at->spares; i > 0; i--)
+		if (run_is_between(&at->spare_runs[i - 1], first, end))
+			at->spare_runs[i - 1] = at->spare_runs[--at->spares];
+}

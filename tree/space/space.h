@@ -1,6 +1,7 @@
 /*
  * space.h
- *		What allocate.c and reclaim.c share: a tree's extents (extent.c), and runs of them (runs.c).
+ *		What allocate.c, reclaim.c and give.c share: a tree's extents (extent.c), their places (places.c), and runs of them
+ *		(runs.c).
  */
 #ifndef SHERMAN_TREE_SPACE_H
 #define SHERMAN_TREE_SPACE_H
@@ -29,6 +30,24 @@ extern uint64_t extent_taken(const ExtentHeader *header);
  */
 extern TreeStatus extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run);
 
+/* ---- places.c: the first lines of places ---- */
+
+/* Places in a chunk at most. */
+#define CHUNK_PLACES_MAX (CHUNK_BYTES / (LEAF_CELLS_TARGET * 16))
+
+/* Reads the first lines of so many places of leaves from `offset` on, a chunk at most.  As access_repeat(). */
+extern TreeStatus places_read(Tree *tree, uint32_t memory_node, uint64_t offset, uint32_t places,
+                              uint64_t (*lines)[LINE_WORDS]);
+/* Nothing was ever written there. */
+extern bool place_is_empty(const uint64_t *line);
+/* The line is the tree's own, and of this place. */
+extern bool place_is_own(const Tree *tree, uint32_t memory_node, const uint64_t *line, uint64_t offset);
+/* By its first line: what a stripe has is one place, of an inner node or something else; behind its first line are users' bytes. */
+extern bool stripe_is_whole(const Tree *tree, uint32_t memory_node, const uint64_t *line, uint64_t offset);
+/* A node of this level that freed.c wrote. */
+extern bool place_is_free_node(const Tree *tree, uint32_t memory_node, const uint64_t *line, uint64_t offset,
+                               uint32_t level);
+
 /* ---- runs.c: under the state's spin lock ---- */
 
 /* The end of a stripe that was too short. */
@@ -49,5 +68,9 @@ extern void runs_install(StateTable *table, StateAtNode *at, StateUse use, const
  */
 extern bool runs_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
                      SkippedBytes *skipped);
+/* Bytes of the runs between these offsets. */
+extern uint64_t runs_bytes(const StateAtNode *at, uint64_t first, uint64_t end);
+/* Forgets these runs. */
+extern void runs_forget(StateAtNode *at, uint64_t first, uint64_t end);
 
 #endif /* SHERMAN_TREE_SPACE_H */
