@@ -15,6 +15,7 @@
 
 #include "fault.h"
 #include "tree/scan/scan.h"
+#include "support/cost.h"
 #include "support/leaf_fixture.h"
 
 #define WRITERS 3
@@ -254,6 +255,44 @@ test_merged(void **state)
 			(void) trips(&mine, i - k, true);
 	}
 	assert_int_equal(test_tree_entries(mine.tree), KEYS);
+	end();
+}
+
+/* Whether the leaf of the last lookup is the generation that it was; and the round trips of asking. */
+static bool
+unchanged(uint64_t *asked)
+{
+	Cost cost;
+	bool result;
+
+	cost_begin(&client, &cost);
+	assert_int_equal(tree_batch_unchanged(mine.scan, &mine.scan->batch, &result), TREE_OK);
+	cost_end(&client, &cost);
+	*asked = cost.fabric.round_trips;
+	return result;
+}
+
+/* The generation of a leaf that is kept costs no READ, and what became of the leaf is known by one. */
+static void
+test_unchanged(void **state)
+{
+	uint64_t asked;
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(KEYS);
+	assert_int_equal(trips(&mine, KEYS - 5, true), 1);
+	assert_int_equal(trips(&mine, KEYS - 5, true), 0);
+	assert_true(unchanged(&asked));
+	assert_int_equal(asked, 0);
+	/* An entry that is added changes nothing. */
+	insert(&theirs, KEYS);
+	assert_true(unchanged(&asked));
+	assert_int_equal(asked, 0);
+	/* The leaf is emptied, and leaves the tree: the image of before is not asked, whatever is there now. */
+	remove_from(KEYS / 2);
+	assert_false(unchanged(&asked));
+	assert_int_equal(asked, 1);
 	end();
 }
 
@@ -506,6 +545,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_lost_once),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_merged),
+		cmocka_unit_test(test_unchanged),
 		cmocka_unit_test(test_killed_once),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_torn),

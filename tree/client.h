@@ -113,6 +113,8 @@ typedef struct TreeCounters
 	uint64_t dead_marks;       /* entries marked as dead */
 	uint64_t dead_removals;    /* entries that inserts removed in place of a split */
 	uint64_t copy_writes;      /* chains whose writes went to a copy first */
+	uint64_t leaf_hits;        /* leaves found in the cache */
+	uint64_t leaf_misses;      /* leaves not found there, of those that are kept */
 } TreeCounters;
 
 /* ------------------------------------------------------------------------------------------------
@@ -227,10 +229,22 @@ extern void tree_shared_reset(TreeShared *shared);
 extern void tree_node_close(TreeShared *shared, uint32_t node);
 
 /*
- * Of a memory node that is closed, or not in use yet: its leaves are not kept in TreeSharedOptions.leaf_cache_bytes, as a READ there is
- * as good.  Until the shared memory is made anew.
+ * Of a memory node that is closed, as tree_node_open() wants it: whether its leaves are not kept in TreeSharedOptions.leaf_cache_bytes, as a
+ * READ there is as good.  They are kept at first.
  */
-extern void tree_node_leaves_at_hand(TreeShared *shared, uint32_t node);
+extern void tree_node_leaves_at_hand(TreeShared *shared, uint32_t node, bool at_hand);
+
+/* What a cache in shared memory has room for, and what is in it now, roughly: nodes come and go meanwhile. */
+typedef struct TreeCacheUsage
+{
+	uint64_t bytes;
+	uint64_t used_bytes;
+	uint64_t nodes;
+	uint64_t hits; /* found there by all clients, since tree_shared_initialize() */
+	uint64_t misses;
+} TreeCacheUsage;
+
+extern void tree_cache_usage(const TreeShared *shared, TreeCacheUsage *inner, TreeCacheUsage *leaves);
 
 /* ------------------------------------------------------------------------------------------------
  * What WAL positions prove.  A leaf's WAL position (epoch, LSN) says how far the WAL went when its last entry was added; where

@@ -58,6 +58,15 @@ typedef struct OffloadCosts OffloadCosts;
 typedef struct CriticalSlot CriticalSlot;
 
 /* The parts of an instance's shared memory. */
+/* What was looked for in the caches of nodes: see counters.c. */
+typedef struct CacheCounts
+{
+	uint64_t inner_hits;
+	uint64_t inner_misses;
+	uint64_t leaf_hits;
+	uint64_t leaf_misses;
+} CacheCounts;
+
 struct TreeShared
 {
 	TreeSharedOptions options;
@@ -66,6 +75,7 @@ struct TreeShared
 	uint32_t closed;                  /* bit per memory node: tree_node_close() */
 	uint32_t leaves_at_hand;          /* bit per memory node: tree_node_leaves_at_hand() */
 	uint64_t members[TREE_MAX_NODES]; /* by tree_node_open() */
+	CacheCounts found;                /* by all clients */
 	/*
 	 * Resolved for this mapping: PostgreSQL maps shared memory at one address in all processes, and so do
 	 * forks.
@@ -841,6 +851,9 @@ extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image
 extern void leaf_cache_write_ends(const TreeClient *client, uint64_t entry);
 /* Images of leaves of this memory node are not used any more. */
 extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);
+/* For tree_cache_usage(). */
+extern void leaf_cache_usage(const TreeShared *shared, TreeCacheUsage *usage);
+extern void cache_usage(const TreeShared *shared, TreeCacheUsage *usage);
 
 /* ---- insert.c ---- */
 

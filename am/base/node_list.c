@@ -120,3 +120,24 @@ sherman_parse_nodes(const char *list, char (*addresses)[SHERMAN_ADDRESS_BYTES], 
 		memcpy(addresses, parsed, count * sizeof(parsed[0]));
 	return count;
 }
+
+bool
+sherman_node_is_mapped(const char *address)
+{
+	return strncmp(address, path_scheme, strlen(path_scheme)) == 0;
+}
+
+bool
+sherman_nodes_are_remote(const char *list)
+{
+	char		addresses[TREE_MAX_NODES][SHERMAN_ADDRESS_BYTES];
+	const char *problem;
+	int			count = list != NULL ? sherman_parse_nodes(list, addresses, &problem) : 0;
+
+	for (int i = 0; i < count; i++)
+	{
+		if (!sherman_node_is_mapped(addresses[i]))
+			return true;
+	}
+	return false;
+}

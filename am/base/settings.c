@@ -13,8 +13,8 @@
 
 /* Node memory of the embedded node: what a small application's indexes need; only what is used is taken. */
 #define DEFAULT_EMBEDDED_MEMORY_MB 1024
-/* A quarter of the inner nodes of 100 million entries' trees. */
-#define DEFAULT_CACHE_MB 64
+/* Across the network 96 MB of them are leaves; the rest has the inner nodes of 50 million entries' trees. */
+#define DEFAULT_CACHE_MB 128
 #define DEFAULT_ATTACH_TIMEOUT_MS 10000
 #define DEFAULT_OPERATION_TIMEOUT_MS 10000
 #define DEFAULT_COLLECT_INTERVAL_S 60
@@ -144,8 +144,8 @@ define_sizes(void)
 							   &sherman_embedded_directory, "/dev/shm",
 							   PGC_POSTMASTER, GUC_SUPERUSER_ONLY, check_directory, NULL, NULL);
 	DefineCustomIntVariable("sherman.cache_size",
-							"Shared memory for the cache of inner nodes.",
-							NULL,
+							"Shared memory for the cache of index nodes.",
+							"Inner nodes; of memory nodes across the network leaves, too, which have three quarters of it.",
 							&sherman_cache_mb, DEFAULT_CACHE_MB, 1, 1024 * 1024,
 							PGC_POSTMASTER, GUC_UNIT_MB, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.resource_manager_id",

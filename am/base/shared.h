@@ -304,6 +304,16 @@ extern bool sherman_owns(Relation index);
 /* ---- node_list.c ---- */
 
 /*
+ * Whether processes of this host map the memory of the memory node at this address of sherman_parse_nodes().
+ */
+extern bool sherman_node_is_mapped(const char *address);
+
+/*
+ * Whether one of the list's memory nodes is across the network.
+ */
+extern bool sherman_nodes_are_remote(const char *list);
+
+/*
  * Splits sherman.memory_nodes into addresses as fabric_connect() takes them.  Returns their number, or -1:
  * `problem` says why.  addresses NULL: only looks.
  */

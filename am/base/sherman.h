@@ -30,7 +30,7 @@
 extern int	sherman_embedded_memory_mb;		/* sherman.embedded_memory: node memory of the embedded node, 0 = none */
 extern bool sherman_embedded_snapshot;	/* sherman.embedded_snapshot: its memory is saved at a clean end */
 extern char *sherman_embedded_directory;	/* sherman.embedded_directory: tmpfs that holds it, /dev/shm */
-extern int	sherman_cache_mb;				/* sherman.cache_size: inner-node cache in shared memory */
+extern int	sherman_cache_mb;				/* sherman.cache_size: cache of nodes in shared memory */
 extern int	sherman_connection_workers; /* sherman.connection_workers: 0 = each process connects for itself */
 extern int	sherman_attach_timeout_ms;		/* sherman.attach_timeout */
 extern int	sherman_operation_timeout_ms;	/* sherman.operation_timeout */

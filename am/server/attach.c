@@ -249,6 +249,8 @@ admit_node(int position, const TreeNodeStatus *status, char *failure)
 	}
 	sherman_connection_refresh();
 	sherman_replicas_admit(position);
+	tree_node_leaves_at_hand(sherman_tree_shared, position,
+							 sherman_node_is_mapped(sherman_shared->node[position].address));
 	tree_node_open(client, position, sherman_shared->node[position].member);
 	if (!sherman_recovery_attach(client, position, status, failure))
 	{

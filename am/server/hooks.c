@@ -35,14 +35,20 @@ static bool moving = false;
 
 /* ---- shared memory ---- */
 
+/* Of the cache, for leaves where they are kept: a leaf has 60 entries, an inner node above it 100 leaves. */
+#define LEAVES_PERCENT 75
+
 static TreeSharedOptions
 tree_options(void)
 {
+	uint64		cache = (uint64_t) sherman_cache_mb * 1024 * 1024;
+	uint64		leaves = sherman_nodes_are_remote(sherman_memory_node_list) ? cache / 100 * LEAVES_PERCENT : 0;
 	TreeSharedOptions options = {
 		.slots = (uint32_t) MaxBackends,
 		.trees = SHERMAN_TREES_IN_USE,
 		.states_apart = true,
-		.cache_bytes = (uint64_t) sherman_cache_mb * 1024 * 1024,
+		.cache_bytes = cache - leaves,
+		.leaf_cache_bytes = leaves,
 		.lock_words = SHERMAN_LOCK_WORDS,
 		.nodes = TREE_MAX_NODES,
 		/* What vouches for both: doc/internals/ownership.md. */

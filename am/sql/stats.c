@@ -1,7 +1,7 @@
 /*
  * stats.c
- *		Looking inside from SQL: the functions behind the views sherman_memory_nodes, sherman_indexes and
- *		sherman_counters, sizes, and sherman_collect().
+ *		Looking inside from SQL: the functions behind the views sherman_memory_nodes, sherman_indexes,
+ *		sherman_counters and sherman_cache, sizes, and sherman_collect().
  */
 #include "am/base/sherman.h"
 
@@ -25,12 +25,14 @@
 /* Columns of the functions' results, as sherman--1.0.sql declares them. */
 #define MEMORY_NODE_COLUMNS 11
 #define INDEX_COLUMNS 13
+#define CACHE_COLUMNS 6
 #define COUNTER_COLUMNS ((int) (sizeof(TreeCounters) / sizeof(uint64)))
 
 PG_FUNCTION_INFO_V1(sherman_version);
 PG_FUNCTION_INFO_V1(sherman_memory_nodes);
 PG_FUNCTION_INFO_V1(sherman_index_info);
 PG_FUNCTION_INFO_V1(sherman_index_counters);
+PG_FUNCTION_INFO_V1(sherman_cache);
 PG_FUNCTION_INFO_V1(sherman_relation_size);
 PG_FUNCTION_INFO_V1(sherman_collect);
 
@@ -326,6 +328,41 @@ sherman_index_counters(PG_FUNCTION_ARGS)
 		values[i] = Int64GetDatum((int64) words[i]);
 	relation_close(index, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
+}
+
+static void
+put_cache(ReturnSetInfo *result, const char *kind, const TreeCacheUsage *usage)
+{
+	Datum		values[CACHE_COLUMNS];
+	bool		nulls[CACHE_COLUMNS] = {0};
+
+	values[0] = CStringGetTextDatum(kind);
+	values[1] = Int64GetDatum((int64) usage->bytes);
+	values[2] = Int64GetDatum((int64) usage->used_bytes);
+	values[3] = Int64GetDatum((int64) usage->nodes);
+	values[4] = Int64GetDatum((int64) usage->hits);
+	values[5] = Int64GetDatum((int64) usage->misses);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+/*
+ * What the cache of nodes has: a row for inner nodes, and one for leaves where they are kept.
+ */
+Datum
+sherman_cache(PG_FUNCTION_ARGS)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	TreeCacheUsage inner;
+	TreeCacheUsage leaves;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (sherman_shared == NULL)
+		return (Datum) 0;
+	tree_cache_usage(sherman_tree_shared, &inner, &leaves);
+	put_cache(result, "inner nodes", &inner);
+	if (leaves.bytes > 0)
+		put_cache(result, "leaves", &leaves);
+	return (Datum) 0;
 }
 
 /*

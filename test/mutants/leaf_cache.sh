@@ -35,7 +35,7 @@ mutate long_leaf_kept test_leaf_cache tree/lock/leaf_cache.c \
 mutate leaves_kept_that_others_write test_leaf_cache tree/lock/leaf_cache.c \
 	's/ \|\| !techniques->exclusive \|\| !techniques->hierarchy//'
 mutate every_leaf_admitted test_leaf_cache tree/lock/leaf_cache.c \
-	's/client_random\(client\) % 100 < table->admission_percent/true/'
+	's/client_random\(client\) % 100 >= table->admission_percent/false/'
 mutate hot_image_pushed_out test_leaf_cache tree/lock/leaf_cache.c \
 	's/return 1 \+ \(uint64_t\) \(UINT32_MAX - age\);/return 1 + (uint64_t) age;/'
 mutate image_not_brought_up_to_date test_leaf_writes tree/lock/lock_release.c \
@@ -46,3 +46,9 @@ mutate image_of_a_write_that_is_lost test_leaf_writes tree/lock/lock_release.c \
 	's/(\tTreeStatus status = count > 0 \? writes_execute\(tree, lock, writes, count\) : TREE_OK;\n)/$1\n\tnode_wrote(tree, count, pointer, after, bytes);/'
 mutate half_of_a_hot_leaf_not_kept test_leaf_cache tree/descent/split.c \
 	's/\tif \(status == TREE_OK\)\n\t\tleaf_cache_split\(.*?\);\n//'
+mutate generation_not_compared test_leaf_writes tree/lock/leaf_cache.c \
+	's/ && kept == generation;/;/'
+mutate generation_always_read test_leaf_writes tree/scan/leaf_unchanged.c \
+	's/\*unchanged = generation_is_kept\(tree, &batch->leaf\);/*unchanged = false;/'
+mutate free_frame_not_given test_leaf_cache tree/lock/leaf_cache.c \
+	's/\(room && least > 0\)/room/'

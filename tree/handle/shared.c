@@ -125,3 +125,15 @@ tree_node_open(TreeClient *client, uint32_t node, uint64_t member)
 	__atomic_store_n(&client->shared->members[node], member, __ATOMIC_RELEASE);
 	__atomic_fetch_and(&client->shared->closed, ~(1u << node), __ATOMIC_SEQ_CST);
 }
+
+void
+tree_cache_usage(const TreeShared *shared, TreeCacheUsage *inner, TreeCacheUsage *leaves)
+{
+	assert(shared->magic == SHARED_MAGIC);
+	cache_usage(shared, inner);
+	leaf_cache_usage(shared, leaves);
+	inner->hits = __atomic_load_n(&shared->found.inner_hits, __ATOMIC_RELAXED);
+	inner->misses = __atomic_load_n(&shared->found.inner_misses, __ATOMIC_RELAXED);
+	leaves->hits = __atomic_load_n(&shared->found.leaf_hits, __ATOMIC_RELAXED);
+	leaves->misses = __atomic_load_n(&shared->found.leaf_misses, __ATOMIC_RELAXED);
+}

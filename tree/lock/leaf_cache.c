@@ -22,10 +22,9 @@
  * opened anew.  The root, which becomes an inner node where it is, is not kept, nor are leaves of trees with copies,
  * and what comes out of a frame is checked as what comes out of a READ is.
  *
- * Delayed admission: a leaf that was read gets a frame with a probability only, so that leaves that are read
- * once do not push out hot ones.  One that has a frame keeps it.  Frames are filled as those of inner nodes are
- * (sequence.h), and nobody waits for a filler.  DEX's other
- * rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
+ * Delayed admission: a leaf that was read pushes another one out with a probability only, so that leaves that are
+ * read once do not push out hot ones.  A leaf that has a frame keeps it.  Frames are filled as those of inner nodes
+ * are (sequence.h), and nobody waits for a filler.  DEX's other rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
  * which leaves push out nothing, and a leaf is found by its address, whoever told it.
  *
  * A hit makes no chain, so whoever has been fenced is told so by his next chain only: see doc/internals/ownership.md.
@@ -165,10 +164,13 @@ node_is_kept(const TreeShared *shared, uint32_t memory_node)
 }
 
 void
-tree_node_leaves_at_hand(TreeShared *shared, uint32_t node)
+tree_node_leaves_at_hand(TreeShared *shared, uint32_t node, bool at_hand)
 {
 	assert(node < TREE_MAX_NODES);
-	__atomic_fetch_or(&shared->leaves_at_hand, 1u << node, __ATOMIC_SEQ_CST);
+	if (at_hand)
+		__atomic_fetch_or(&shared->leaves_at_hand, 1u << node, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(&shared->leaves_at_hand, ~(1u << node), __ATOMIC_SEQ_CST);
 }
 
 void
@@ -409,9 +411,9 @@ frame_worth(LeafTable *table, uint64_t tag, const LeafFrame *frame)
 	return 1 + (uint64_t) (UINT32_MAX - age);
 }
 
-/* Gives the leaf the frame of the set with the lowest value; of several such frames, any. */
+/* Gives the leaf the frame of the set with the lowest value, with `room` only one of value 0; of several such frames, any. */
 static void
-image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
+image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner, bool room)
 {
 	TreeClient *client = tree->client;
 	LeafTable *table = client->shared->leaves;
@@ -435,13 +437,13 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 		least = worth;
 		sequence = begun;
 	}
-	if (chosen == LEAF_WAYS || !frame_fill(tree, key, chosen, sequence, leaf, owner))
+	if (chosen == LEAF_WAYS || (room && least > 0) || !frame_fill(tree, key, chosen, sequence, leaf, owner))
 		return;
 	__atomic_fetch_add(&table->admissions, 1, __ATOMIC_RELAXED);
 	client->leaf_counts.admitted++;
 }
 
-/* The leaf gets an image if it has had one before, or is drawn. */
+/* The leaf gets an image if it has had one before, if there is a frame that nobody uses, or if it is drawn. */
 static void
 image_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 {
@@ -450,15 +452,14 @@ image_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 
 	if (!key->kept || image_refresh(tree, key, leaf, owner))
 		return;
-	if (client_random(client) % 100 < table->admission_percent)
-		image_admit(tree, key, leaf, owner);
+	image_admit(tree, key, leaf, owner, client_random(client) % 100 >= table->admission_percent);
 }
 
 void
 leaf_cache_split(Tree *tree, uint64_t left, const LeafKey *key, const uint64_t *right)
 {
 	if (key->kept && leaf_cache_has(tree, left))
-		image_admit(tree, key, right, false);
+		image_admit(tree, key, right, false, false);
 	else
 		image_offer(tree, key, right, false);
 }
@@ -481,6 +482,13 @@ leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 		counts->hits++;
 	else
 		counts->misses++;
+	if (key->kept && hit)
+		TREE_COUNT(tree, leaf_hits, 1);
+	else if (key->kept)
+		TREE_COUNT(tree, leaf_misses, 1);
+	/* Whoever makes no chains any more tells of its work all the same. */
+	if (hit && ++tree->pending_chains >= COUNTERS_FLUSH_CHAINS)
+		tree_count_flush(tree);
 	return hit;
 }
 
@@ -504,6 +512,21 @@ leaf_cache_has(const Tree *tree, uint64_t pointer)
 	return key.kept && way_find(tree, &key, 0, true, &sequence) < LEAF_WAYS;
 }
 
+bool
+leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64_t generation)
+{
+	LeafTable *table = tree->client->shared->leaves;
+	LeafKey key = leaf_cache_key(tree, pointer);
+	uint64_t sequence, kept, number;
+	uint32_t way;
+
+	if (!key.kept || (way = way_find(tree, &key, 0, true, &sequence)) == LEAF_WAYS)
+		return false;
+	number = set_of(table, key.hash) * LEAF_WAYS + way;
+	kept = word_load(&leaf_image(table, number)[HEADER_GENERATION]);
+	return sequence_end_read(&leaf_frame(table, number)->sequence, sequence) && kept == generation;
+}
+
 void
 leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 {
@@ -514,6 +537,20 @@ leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t b
 		return;
 	key = leaf_cache_key(tree, pointer);
 	image_offer(tree, &key, image, true);
+}
+
+void
+leaf_cache_usage(const TreeShared *shared, TreeCacheUsage *usage)
+{
+	LeafTable *table = shared->leaves;
+
+	memset(usage, 0, sizeof(*usage));
+	if (table == NULL)
+		return;
+	usage->bytes = table->sets * LEAF_WAYS * table->image_bytes;
+	for (uint64_t number = 0; number < table->sets * LEAF_WAYS; number++)
+		usage->nodes += frame_is_valid(leaf_frame(table, number));
+	usage->used_bytes = usage->nodes * table->image_bytes;
 }
 
 void

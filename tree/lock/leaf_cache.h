@@ -56,8 +56,11 @@ typedef struct LeafKey
 extern LeafKey leaf_cache_key(const Tree *tree, uint64_t pointer);
 /* Copies the leaf's image, if there is a valid one, and counts whether there was. */
 extern bool leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf);
-/* A leaf was read, behind leaf_cache_key(), that had no image: it gets one if it has had one before or is drawn. */
+/* A leaf was read, behind leaf_cache_key(), that had no image: it gets one if it has had one, there is room, or it is drawn. */
 extern void leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf);
+/* Whether it has a valid image, of this generation. */
+extern bool leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64_t generation);
+
 /*
  * A leaf was split: `key` is of the new one, from before it was linked, and `right` is its image.  It gets one if the leaf that was
  * split has one, else as if it had been read.

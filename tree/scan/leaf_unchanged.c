@@ -4,9 +4,24 @@
  *
  * A caller that relies on other information about rows (PostgreSQL's visibility map) asks this afterwards: inside one
  * generation no entry leaves its slot (I-T5), so the entries that were read are still there, and no process can have
- * learned that one was removed.
+ * learned that one was removed. Where the leaf is kept in shared memory, and valid, that tells it without a READ.
  */
+#include "tree/lock/leaf_cache.h"
 #include "tree/scan/scan.h"
+
+/* Whether the cache has the leaf, and in this generation.  What it has is of the epoch that the tree has now. */
+static bool
+generation_is_kept(Tree *tree, const TreeLeafSeen *leaf)
+{
+	int section;
+	bool kept;
+
+	if (tree->client->shared->leaves == NULL || critical_enter(tree, &section) != TREE_OK)
+		return false;
+	kept = leaf_cache_has_generation(tree, leaf->pointer, leaf->generation);
+	critical_leave(tree, section);
+	return kept;
+}
 
 TreeStatus
 tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
@@ -23,7 +38,9 @@ tree_batch_unchanged(TreeScan *scan, const TreeBatch *batch, bool *unchanged)
 
 	assert(batch == &scan->batch);
 	assert(!tree->client->holding);
-	*unchanged = false;
+	*unchanged = generation_is_kept(tree, &batch->leaf);
+	if (*unchanged)
+		return TREE_OK;
 	status =
 		access_repeat(tree, pointer_memory_node(batch->leaf.pointer), &op, 1, "reads of a leaf's header");
 	if (status != TREE_OK)

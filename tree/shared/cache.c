@@ -701,3 +701,16 @@ cache_drop_tree(TreeShared *shared, uint64_t tree)
 			break;
 	}
 }
+
+void
+cache_usage(const TreeShared *shared, TreeCacheUsage *usage)
+{
+	CacheTable *table = shared->cache;
+
+	memset(usage, 0, sizeof(*usage));
+	usage->bytes = table->sets * CACHE_WAYS * INNER_BYTES;
+	for (uint64_t set = 0; set < table->sets; set++)
+		for (uint32_t way = 0; way < CACHE_WAYS; way++)
+			usage->nodes += word_load(&cache_sets(table)[set].tags[way]) != 0;
+	usage->used_bytes = usage->nodes * INNER_BYTES;
+}

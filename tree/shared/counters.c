@@ -4,11 +4,19 @@
  */
 #include "tree/shared/state.h"
 
+static void
+found_add(uint64_t *count, uint64_t more)
+{
+	if (more != 0)
+		__atomic_fetch_add(count, more, __ATOMIC_RELAXED);
+}
+
 void
 tree_count_flush(Tree *tree)
 {
 	const uint64_t *from = (const uint64_t *) &tree->pending;
 	uint64_t *to = (uint64_t *) state_counters(tree->state);
+	CacheCounts *found = &tree->client->shared->found;
 
 	assert(to != NULL);
 	state_add(tree->state, (int64_t) tree->pending.inserts - (int64_t) tree->pending.dead_removals,
@@ -18,6 +26,10 @@ tree_count_flush(Tree *tree)
 	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
 		if (from[i] != 0)
 			__atomic_fetch_add(&to[i], from[i], __ATOMIC_RELAXED);
+	found_add(&found->inner_hits, tree->pending.cache_hits);
+	found_add(&found->inner_misses, tree->pending.cache_misses);
+	found_add(&found->leaf_hits, tree->pending.leaf_hits);
+	found_add(&found->leaf_misses, tree->pending.leaf_misses);
 	memset(&tree->pending, 0, sizeof(tree->pending));
 	tree->pending_chains = 0;
 }
