@@ -43,6 +43,25 @@ reads_of(uint32_t node)
 	return counters.reads;
 }
 
+/* A check reads eight leaves together, from either memory node, and inner nodes one by one, as nodes of a level and as parents. */
+static void
+test_check(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeStatistics statistics;
+	uint64_t problems, before;
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
+	before = many_client.tree->counters.round_trips;
+	assert_int_equal(tree_check(tree, NULL, NULL, NULL, &statistics, &problems), TREE_OK);
+	assert_int_equal(problems, 0);
+	assert_true(statistics.leaves > 400);
+	assert_true(many_client.tree->counters.round_trips - before <=
+	            statistics.leaves / 4 + 4 * statistics.inner_nodes + 4);
+	tree_close(tree);
+}
+
 /* Most leaves come by chains of as many READs as there can be, half of them from each memory node; none is read twice. */
 static void
 test_deep(void **state)
@@ -310,8 +329,8 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deep),       cmocka_unit_test(test_lost),        cmocka_unit_test(test_seeks),
-		cmocka_unit_test(test_seeks_lost), cmocka_unit_test(test_seeks_merge),
+		cmocka_unit_test(test_check), cmocka_unit_test(test_deep),       cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_seeks), cmocka_unit_test(test_seeks_lost), cmocka_unit_test(test_seeks_merge),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)

@@ -29,6 +29,10 @@ mutate scan_waves_are_shallow test_scan_wave tree/scan/scan.c \
 	's/\(scan->depth < READ_AHEAD_MAX && scan->deep != NULL\)/false/'
 mutate scan_waits_for_one_memory_node_after_the_other test_scan_wave tree/lock/node_read.c \
 	's/if \(chain_length\(pointers, count\) < count\)\n/if (false)\n/'
+mutate check_reads_nothing_ahead test_scan_wave tree/handle/check.c \
+	's/if \(check->level == 0 && is_named\(check\) &&/if (false \&\& is_named(check) \&\&/'
+mutate check_believes_what_was_read_ahead test_check tree/handle/check.c \
+	's/if \(ahead->verdicts\[i\] != NODE_GOOD\)/if (false)/'
 mutate foreseen_not_marked test_scan_wave tree/scan/scan_foresee.c \
 	's/\t\tleaves_mark\(scan, f->pointers, f->count\);\n//'
 mutate foreseen_in_another_epoch test_scan_wave tree/scan/scan_foresee.c \
