@@ -3,7 +3,7 @@
  *		tree_insert_many(): the same tree as by single inserts, in few chains; over two memory nodes.
  *		test_insert_many_faults.c has what goes wrong.
  *
- *		test_insert_many [--network]
+ *		test_insert_many [--network | --mapped]
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "shared/state.h"
 #include "support/many_fixture.h"
 
 /* Smaller calls take many round trips: over tcp they are left out. */
@@ -68,6 +69,81 @@ test_duplicates(void **state)
 	tree_close(tree);
 }
 
+/* Parents know all leaves: a step to the right would cost each reader a round trip. */
+static void
+test_downlinks(void **state)
+{
+	(void) state;
+	for (int order = MANY_RANDOM; order <= MANY_DESCENDING; order++)
+	{
+		Tree *tree = many_tree(&narrow);
+		uint64_t before = many_client.tree->counters.parent_posts;
+		WalkResult result;
+
+		many_insert(tree, order, 0, 30000, 2000);
+		walk_tree(tree, &result);
+		assert_int_equal(result.incomplete_splits, 0);
+		assert_true(many_client.tree->counters.parent_posts - before >= result.leaves - 3);
+		walk_free(&result);
+		tree_close(tree);
+	}
+}
+
+static void
+count_split(void *argument, uint64_t from, uint64_t to)
+{
+	uint64_t *splits = argument;
+
+	assert_int_not_equal(from, to);
+	(*splits)++;
+}
+
+/* Who locks predicates by leaf hears of each new leaf. */
+static void
+test_split_hook(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	uint64_t splits = 0;
+	uint64_t before;
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, 1000, 1000);
+	before = many_client.tree->counters.leaf_splits;
+	tree_on_split(tree, count_split, &splits);
+	many_insert(tree, MANY_RANDOM, 1000, 20000, 2000);
+	assert_true(splits > 100);
+	assert_int_equal(splits, many_client.tree->counters.leaf_splits - before);
+	assert_false(state_splits(tree->state));
+	tree_close(tree);
+}
+
+/* A leaf tells how far the WAL went when its last entry came. */
+static void
+test_wal_position(void **state)
+{
+	const TreeWalPosition later = {.epoch = 7, .lsn = 2000};
+	Tree *tree = many_tree(&narrow);
+	uint64_t *node = many_client.tree->image_right;
+	TreeKey keys[400];
+	WalkResult result;
+
+	(void) state;
+	many_insert(tree, MANY_RANDOM, 0, 10000, 2000);
+	for (uint32_t i = 0; i < 400; i++)
+		keys[i] = many_key_of(&narrow, MANY_RANDOM, 10000 + i);
+	assert_int_equal(tree_insert_many(tree, keys, 400, &later), TREE_OK);
+	walk_tree(tree, &result);
+	for (uint64_t i = 0; i < result.count; i++)
+	{
+		if (result.entries[i].block < 100)
+			continue;
+		assert_int_equal(access_read_node(tree, result.entries[i].leaf, 0, node), TREE_OK);
+		assert_int_equal(node[HEADER_LSN], 2000);
+	}
+	walk_free(&result);
+	tree_close(tree);
+}
+
 /* ---- what it costs ---- */
 
 /* Chains for entries first..last in calls of so many, a thousand entries. */
@@ -91,7 +167,8 @@ test_chains(void **state)
 	random = chains_per_thousand(tree, MANY_RANDOM, 100000, 200000, 4000);
 	print_message("random keys, of which each leaf gets few: %llu chains a thousand\n",
 	              (unsigned long long) random);
-	assert_true(random <= 100);
+	if (!many_mapped)
+		assert_true(random <= 100);
 	tree_close(tree);
 	tree = many_tree(&narrow);
 	many_insert(tree, MANY_ASCENDING, 0, 10000, 4000);
@@ -106,9 +183,9 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same),
-		cmocka_unit_test(test_twice),
-		cmocka_unit_test(test_duplicates),
+		cmocka_unit_test(test_same),       cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_downlinks),
+		cmocka_unit_test(test_split_hook), cmocka_unit_test(test_wal_position),
 		cmocka_unit_test(test_chains),
 	};
 
@@ -117,5 +194,6 @@ main(int argc, char **argv)
 		test_use_network();
 		least_together = 400;
 	}
+	many_mapped = argc > 1 && strcmp(argv[1], "--mapped") == 0;
 	return cmocka_run_group_tests(tests, many_start, many_stop);
 }

@@ -111,6 +111,7 @@ struct TreeClient
 	uint32_t trouble;   /* bit per memory node: for tree_client_trouble() */
 	uint64_t silence;   /* options.silence points here, if not to the caller's */
 	bool holding;       /* between environment.hold and resume */
+	bool far;           /* for tests: mapped memory nodes are used as if they were far away */
 	int sections;       /* quiesce.c: calls in progress, one inside another */
 	TreeState *closed;  /* quiesce.c: the tree whose barrier this process has closed */
 	TreeFull full_by;   /* of the last TREE_MEMORY_FULL */
@@ -338,6 +339,8 @@ extern TreeStatus access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops,
 extern TreeStatus access_settle(TreeClient *client, uint32_t memory_node);
 /* A chain was lost: resets the channel, as access_execute() does, and returns its status. */
 extern TreeStatus access_lost(Tree *tree, uint32_t memory_node);
+/* Whether chains to the connected memory node run in this process, and so one after the other. */
+extern bool access_is_mapped(const TreeClient *client, uint32_t memory_node);
 /* Counts one chain that was posted. */
 extern void access_count_chain(Tree *tree, const FabricOp *ops, int count);
 /* Passes less than READ_BOUND_US without sleeping. */

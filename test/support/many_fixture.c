@@ -20,6 +20,8 @@ const TreeWalPosition many_stamp = {.epoch = 7, .lsn = 1000};
 TestNode many_nodes[MANY_NODES];
 TestInstance many_instance;
 TestClient many_client;
+uint64_t many_bytes = NODE_MEMORY;
+bool many_mapped;
 
 static TreeRecord record;
 static TreeTechniques techniques;
@@ -32,9 +34,10 @@ many_start(void **state)
 	techniques.exclusive = true;
 	test_techniques = &techniques;
 	for (int i = 0; i < MANY_NODES; i++)
-		test_node_start(&many_nodes[i], NODE_MEMORY);
+		test_node_start(&many_nodes[i], many_bytes);
 	test_instance_start(&many_instance, many_nodes, MANY_NODES, SLOTS, CACHE_MEMORY);
 	test_client_open(&many_client, &many_instance, 0);
+	many_client.tree->far = !many_mapped;
 	return 0;
 }
 

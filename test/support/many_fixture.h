@@ -23,6 +23,8 @@ extern const TreeWalPosition many_stamp;
 extern TestNode many_nodes[MANY_NODES];
 extern TestInstance many_instance;
 extern TestClient many_client; /* slot 0 */
+extern uint64_t many_bytes;    /* of each memory node */
+extern bool many_mapped;       /* memory nodes are used as mapped ones: waves of one leaf */
 
 /* Group fixtures of cmocka; techniques are those of PostgreSQL, with the local lock table alone. */
 extern int many_start(void **state);

@@ -323,6 +323,54 @@ sim_insert(SimWorker *worker, uint32_t id)
 	}
 }
 
+/* Entries of one call: begins the inserts of those that may be inserted now.  Returns how many. */
+static uint32_t
+batch_begin(SimWorker *worker, SimBatch *batch)
+{
+	SimRun *run = worker->run;
+	uint32_t wanted = 2 + (uint32_t) scheduler_random(SIM_BATCH_MAX - 1);
+	uint32_t first = (uint32_t) scheduler_random(run->plan.entries);
+	bool together = scheduler_random(2) == 0;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < wanted && i < run->plan.entries; i++)
+	{
+		uint32_t id =
+			together ? run->by_rank[(first + i) % run->plan.entries] : (first + i * 7919) % run->plan.entries;
+		bool twice =
+			run->entries[id].removing > 0 || (chains_are_lost(run) && run->entries[id].inserting > 0);
+
+		for (uint32_t k = 0; k < count; k++)
+			twice = twice || batch->ids[k] == id;
+		if (twice)
+			continue;
+		keyspace_key(run->space, &run->entries[id].key, &batch->images[count], &batch->keys[count]);
+		mark_end(run, id, false, false);
+		batch->ids[count] = id;
+		batch->ops[count++] = history_begin(run, id, HISTORY_INSERT);
+	}
+	return count;
+}
+
+void
+sim_insert_many(SimWorker *worker)
+{
+	SimRun *run = worker->run;
+	TreeWalPosition wal = {.epoch = 1, .lsn = 1 + scheduler_random(1000)};
+	SimBatch *batch = worker->batch;
+	uint32_t count = batch_begin(worker, batch);
+	TreeStatus status;
+
+	maybe_stop(worker);
+	status = tree_insert_many(worker->tree, batch->keys, count, &wal);
+	worker->client.stop = false;
+	require_free(worker, "insert many");
+	if (status != TREE_OK)
+		settle(worker, status, "insert many");
+	for (uint32_t i = 0; i < count; i++)
+		history_end(run, batch->ids[i], batch->ops[i])->maybe = status != TREE_OK;
+}
+
 /* Takes a batch of a scan: entries within the ranks, in order, each once. */
 static void
 take_batch(SimWorker *worker, const TreeBatch *batch, uint32_t from, uint32_t to, TreeDirection direction,
@@ -664,7 +712,9 @@ operation(SimWorker *worker)
 
 	if (choice >= PART_INSERT && choice < PART_LOOKUP)
 		maybe_forget(worker);
-	if (choice < PART_INSERT)
+	if (choice < PART_INSERT && scheduler_random(12) == 0)
+		sim_insert_many(worker);
+	else if (choice < PART_INSERT)
 		sim_insert(worker, id);
 	else if (choice < PART_LOOKUP && direction == TREE_FORWARD)
 		find_number(worker, number);
@@ -692,7 +742,10 @@ sim_worker_open(SimWorker *worker, SimRun *run, uint32_t slot)
 	worker->victims = calloc(run->plan.entries, 1);
 	worker->seen = calloc(run->plan.entries, 1);
 	worker->looks = calloc(run->plan.entries, sizeof(uint32_t));
-	REQUIRE(worker->victims != NULL && worker->seen != NULL && worker->looks != NULL, "no memory");
+	worker->batch = calloc(1, sizeof(SimBatch));
+	REQUIRE(worker->victims != NULL && worker->seen != NULL && worker->looks != NULL && worker->batch != NULL,
+	        "no memory");
+	worker->client.tree->far = true;
 	status = tree_open(worker->client.tree, run->record.tree, run->record.root, &run->space->format,
 	                   keyspace_compare, (void *) (uintptr_t) run->space, &worker->tree);
 	REQUIRE(status == TREE_OK, "tree_open: %s", tree_status_name(status));
@@ -736,4 +789,5 @@ sim_worker_close(SimWorker *worker)
 	free(worker->victims);
 	free(worker->seen);
 	free(worker->looks);
+	free(worker->batch);
 }

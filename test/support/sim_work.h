@@ -67,6 +67,17 @@ typedef struct SimRun
 	void (*again)(const struct SimRun *run); /* prints the command that repeats the run */
 } SimRun;
 
+/* Entries that are inserted by one call, at most. */
+#define SIM_BATCH_MAX 24
+
+typedef struct SimBatch
+{
+	uint32_t ids[SIM_BATCH_MAX];
+	uint32_t ops[SIM_BATCH_MAX]; /* in the histories of these */
+	KeyImage images[SIM_BATCH_MAX];
+	TreeKey keys[SIM_BATCH_MAX];
+} SimBatch;
+
 typedef struct SimWorker
 {
 	SimRun *run;
@@ -81,6 +92,7 @@ typedef struct SimWorker
 	uint8_t *victims; /* by id: to be removed */
 	uint8_t *seen;    /* by rank: what a scan has found */
 	uint32_t *looks;  /* by rank: its place in the entry's history */
+	SimBatch *batch;
 } SimWorker;
 
 /* Makes entries and an empty history. The plan's numbers are drawn; `run->again` is kept. */
@@ -97,6 +109,8 @@ extern void sim_worker_leave(SimWorker *worker);
 extern uint32_t sim_id_of_tid(const SimRun *run, uint32_t block, uint16_t offset);
 
 extern void sim_insert(SimWorker *worker, uint32_t id);
+/* Some by one call. */
+extern void sim_insert_many(SimWorker *worker);
 /* Looks at all entries with the numbers [low, high]; for one number that is a lookup. */
 extern void sim_scan_numbers(SimWorker *worker, uint64_t low, uint64_t high, TreeDirection direction);
 extern void sim_scan_all(SimWorker *worker, TreeDirection direction);

@@ -684,6 +684,7 @@ life_open(Life *life, Torture *torture, TestInstance *instance, uint32_t slot)
 	life->instance = instance;
 	life->slot = slot;
 	test_client_open(&life->client, instance, slot);
+	life->client.tree->far = slot % 4 != 0;
 	keyspace_holds = &instance->environment->slots[slot].holds;
 	life->before = malloc(torture->count * sizeof(uint32_t));
 	life->found = malloc(torture->count);

@@ -319,9 +319,13 @@ insert_attempt(Insertion *in, bool fresh)
 {
 	Tree *tree = in->tree;
 	TreeClient *client = tree->client;
-	TreeStatus status = search_descend(tree, &in->bound, 0, fresh, &in->path);
+	TreeStatus status = TREE_OK;
 
 	assert(!client->holding);
+	if (in->known != NULL && !fresh)
+		in->path = *in->known;
+	else
+		status = search_descend(tree, &in->bound, 0, fresh, &in->path);
 	block_return(tree, &tree->cut); /* of an earlier attempt whose plan did not hold */
 	if (status == TREE_OK && in->cell[0] == 0)
 		status = insert_cell_make(in);
@@ -403,7 +407,7 @@ insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosition *wal)
 /* insert_entry(), inside its critical section. */
 static TreeStatus
 insert_inside(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
-              bool *hit, bool *alone)
+              const Path *known, bool *hit, bool *alone)
 {
 	TreeClient *client = handle->client;
 	Insertion in;
@@ -427,6 +431,7 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, cons
 	in.alone = true;
 	in.permit = permit;
 	in.permitted = false;
+	in.known = known;
 	bound_of_key(&handle->geometry, key, &in.bound);
 	status = insert_attempts(&in);
 	assert(!in.permitted);
@@ -445,6 +450,14 @@ insert_inside(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, cons
 	return TREE_OK;
 }
 
+TreeStatus
+insert_found(Tree *tree, const TreeKey *key, const TreeWalPosition *wal, const Path *path)
+{
+	bool hit;
+
+	return insert_inside(tree, key, wal, NULL, path, &hit, NULL);
+}
+
 static TreeStatus
 insert_entry(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
              bool *hit, bool *alone)
@@ -457,7 +470,7 @@ insert_entry(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const
 	status = critical_enter(handle, &section);
 	if (status != TREE_OK)
 		return status;
-	status = insert_inside(handle, key, wal, permit, hit, alone);
+	status = insert_inside(handle, key, wal, permit, NULL, hit, alone);
 	critical_leave(handle, section);
 	return status;
 }

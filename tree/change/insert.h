@@ -15,6 +15,7 @@ typedef struct Insertion
 	const TreeWalPosition *wal;
 	TreeBound bound;
 	Path path;
+	const Path *known; /* the first attempt's; NULL: it descends */
 	LockHandle lock;
 	uint64_t cell[LINE_WORDS]; /* stamp 0 */
 	OverflowReference overflow;
@@ -79,6 +80,9 @@ extern TreeStatus downlink_delayed(TreeStatus status);
 
 /* Whether the entry is one that the tree's format can have. */
 extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosition *wal);
+
+/* tree_insert() in a critical section, of an entry to which a descent has just led. */
+extern TreeStatus insert_found(Tree *tree, const TreeKey *key, const TreeWalPosition *wal, const Path *path);
 
 /* ---- insert_full.c ---- */
 

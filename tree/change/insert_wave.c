@@ -19,16 +19,20 @@
 
 /* ---- descents ---- */
 
-/* Whether the entry lies below the separator, by integers. */
-static bool
-entry_below(const Many *many, uint32_t entry, const uint64_t *separator)
+/* What integers say of an entry and a separator or fence; `infinite`: what they say of one that is at the end. */
+static Decision
+entry_decide(const Many *many, uint32_t entry, const uint64_t *separator, Decision infinite)
 {
+	const ManyEntry *e = &many->entries[entry];
 	TreeBound bound;
 
 	if (separator_infinite(separator))
-		return true;
+		return infinite;
+	/* As node_decide() would: most often the first word tells. */
+	if (e->high == ((separator[0] & CELL_HIGH_BIT) != 0) && e->rank != separator[1])
+		return e->rank < separator[1] ? DECIDE_BELOW : DECIDE_ABOVE;
 	bound_of_key(&many->tree->geometry, many_key(many, entry), &bound);
-	return node_decide(&many->tree->geometry, &bound, separator, true) == DECIDE_BELOW;
+	return node_decide(&many->tree->geometry, &bound, separator, true);
 }
 
 /* Whether waves can be at this memory node: asked once in a wave, with nothing held. */
@@ -59,49 +63,79 @@ leaf_entries_end(const Many *many, const ManyLeaf *leaf)
 {
 	uint32_t end = leaf->first + 1;
 
-	while (end < many->count && entry_below(many, end, leaf->path.high))
+	while (end < many->count && entry_decide(many, end, leaf->path.high, DECIDE_BELOW) == DECIDE_BELOW)
 		end++;
 	return end;
 }
 
-/* Finds the leaf of the entry at many->end, and takes it and what follows it there into the wave. */
+/* Finds the leaf of the entry at many->end. *usable: waves can be there. */
 static TreeStatus
-wave_take(Many *many)
+leaf_find(Many *many, ManyLeaf *leaf, bool *usable)
 {
 	Tree *tree = many->tree;
+	TreeBound bound;
+	TreeStatus status;
+
+	*usable = false;
+	if (cell_needs_overflow(&tree->geometry, many_key(many, many->end)))
+		return TREE_OK;
+	bound_of_key(&tree->geometry, many_key(many, many->end), &bound);
+	status = search_descend(tree, &bound, 0, false, &leaf->path);
+	if (status != TREE_OK || pointer_address(leaf->path.pointer) == tree->root)
+		return status;
+	assert(leaf->path.fences_known);
+	return memory_node_ready(many, pointer_memory_node(leaf->path.pointer), usable);
+}
+
+static void
+leaf_begin(Many *many, ManyLeaf *leaf)
+{
+	leaf->image = many->images + many->leaf_count * many->tree->geometry.leaf_bytes / 8;
+	leaf->lock.held = false;
+	leaf->placed = leaf->siblings = 0;
+	leaf->written = leaf->stamped = false;
+	leaf->whole = NULL;
+	leaf->status = TREE_OK;
+	many->leaf_count++;
+}
+
+/*
+ * Takes the leaf of the entry at many->end, and the entries behind it that belong there, into the wave.  Where the memory node is
+ * mapped there is nothing to wait for with others: an entry that is alone goes at once, and several make a wave of one
+ * leaf.  False: the wave is complete.
+ */
+static bool
+wave_take(Many *many, TreeStatus *status)
+{
 	ManyEntry *entry = &many->entries[many->end];
 	ManyLeaf *leaf = &many->leaves[many->leaf_count];
-	TreeBound bound;
-	bool usable = false;
-	TreeStatus status = TREE_OK;
+	bool usable, mapped;
 
-	if (!cell_needs_overflow(&tree->geometry, many_key(many, many->end)))
-	{
-		bound_of_key(&tree->geometry, many_key(many, many->end), &bound);
-		status = search_descend(tree, &bound, 0, false, &leaf->path);
-		if (status == TREE_OK && pointer_address(leaf->path.pointer) != tree->root)
-			status = memory_node_ready(many, pointer_memory_node(leaf->path.pointer), &usable);
-	}
-	if (status != TREE_OK)
-		return status;
+	*status = leaf_find(many, leaf, &usable);
+	if (*status != TREE_OK)
+		return false;
 	leaf->first = many->end;
 	leaf->end = many->end + 1;
-	if (usable)
+	if (!usable)
 	{
-		assert(leaf->path.fences_known);
-		leaf->end = leaf_entries_end(many, leaf);
-		leaf->image = many->images + many->leaf_count * tree->geometry.leaf_bytes / 8;
-		leaf->lock.held = false;
-		leaf->placed = leaf->siblings = 0;
-		leaf->written = leaf->stamped = false;
-		leaf->whole = NULL;
-		leaf->status = TREE_OK;
-		many->leaf_count++;
-	}
-	else
 		entry->state = MANY_SINGLE;
+		many->end++;
+		return true;
+	}
+	mapped = access_is_mapped(many->tree->client, pointer_memory_node(leaf->path.pointer));
+	leaf->end = leaf_entries_end(many, leaf);
+	if (mapped && leaf->end == leaf->first + 1)
+	{
+		*status = insert_found(many->tree, many_key(many, many->end), many->wal, &leaf->path);
+		entry->state = MANY_DONE;
+		many->end++;
+		return *status == TREE_OK;
+	}
+	if (mapped && many->leaf_count > 0)
+		return false;
+	leaf_begin(many, leaf);
 	many->end = leaf->end;
-	return TREE_OK;
+	return !mapped;
 }
 
 /* ---- READs ---- */
@@ -128,18 +162,6 @@ wave_read(Many *many)
 }
 
 /* ---- placing ---- */
-
-/* What integers say of an entry and one of the leaf's fences. */
-static Decision
-entry_decide(const Many *many, uint32_t entry, const uint64_t *fence, Decision infinite)
-{
-	TreeBound bound;
-
-	if (separator_infinite(fence))
-		return infinite;
-	bound_of_key(&many->tree->geometry, many_key(many, entry), &bound);
-	return node_decide(&many->tree->geometry, &bound, fence, true);
-}
 
 /* Whether the entry can be placed by this wave: not one whose TID the leaf has, or the entry before, and no image goes elsewhere. */
 static bool
@@ -527,8 +549,9 @@ many_wave(Many *many)
 	many->leaf_count = many->whole_count = many->sibling_count = 0;
 	many->memory_nodes = 0;
 	many->end = many->next;
-	while (status == TREE_OK && many->end < many->count && many->leaf_count < many->leaves_max)
-		status = wave_take(many);
+	for (uint32_t taken = 0; taken < LOCK_MANY_MAX && many->end < many->count &&
+	                         many->leaf_count < many->leaves_max && wave_take(many, &status);)
+		taken++;
 	if (status == TREE_OK && many->leaf_count > 0)
 		status = wave_reserve(many);
 	if (status == TREE_OK && many->leaf_count > 0)

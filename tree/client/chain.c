@@ -55,6 +55,14 @@ access_capabilities(const TreeClient *client, uint32_t memory_node)
 	return fabric_capabilities(client->options.endpoints[memory_node]);
 }
 
+bool
+access_is_mapped(const TreeClient *client, uint32_t memory_node)
+{
+	const char *transport = access_capabilities(client, memory_node)->transport;
+
+	return !client->far && memcmp(transport, "shm", sizeof("shm")) == 0;
+}
+
 TreeStatus
 access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {

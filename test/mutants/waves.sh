@@ -1,0 +1,35 @@
+# Many entries inserted together: what insert_wave.c, insert_spread.c, downlink_wave.c, lock_many.c and wave.c make sure.
+mutate wave_takes_what_others_hold test_insert_many_faults tree/lock/lock_table.c \
+	's/owned = entry->owner == 0;/owned = true;/'
+mutate wave_high_fence_not_asked test_insert_many_faults tree/change/insert_wave.c \
+	's/high = entry_decide\(many, i, leaf->image \+ g->high_word, DECIDE_BELOW\);/high = DECIDE_BELOW;/'
+mutate wave_takes_hits test_insert_many tree/change/insert_wave.c \
+	's/return survey.same_tid == LEAF_NO_SLOT;/return true;/'
+mutate wave_takes_twins test_insert_many tree/change/insert_wave.c \
+	's/if \(entry > leaf->first \&\& many_key/if (false \&\& many_key/'
+mutate wave_position_not_raised test_insert_many tree/change/insert_wave.c \
+	's/leaf->stamped = insert_set_wal_position\(tree, many->wal, node\);/leaf->stamped = false;/'
+mutate spread_position_not_raised test_insert_many tree/change/insert_spread.c \
+	's/leaf->stamped = insert_set_wal_position\(tree, many->wal, leaf->image\);//'
+mutate spread_not_told test_insert_many tree/change/insert_spread.c \
+	's/leaf_split_announce\(tree, leaf->path.pointer, many->siblings\[leaf->first_sibling \+ i\].pointer\);/state_split_begins(tree->state);/; s/(#include "tree\/change\/insert_many.h")/$1\n#include "tree\/shared\/state.h"/'
+mutate spread_end_not_told test_insert_many tree/change/insert_wave.c \
+	's/\tsplit_over\(tree, status\);/\t;/'
+mutate spread_siblings_behind_leaf test_insert_many_faults tree/change/insert_wave.c \
+	's/if \(leaf_is_written\(&many->leaves\[i\]\) && siblings_write\(many, &many->leaves\[i\]\)\)/if (false)/; s/whole_write\(many, leaf\);\n/whole_write(many, leaf), (void) siblings_write(many, leaf);\n/'
+mutate spread_without_downlinks test_insert_many tree/change/insert_wave.c \
+	's/return count == 0/return count < UINT32_MAX/'
+mutate spread_separator_not_least test_insert_many tree/change/insert_spread.c \
+	's/if \(cell_state\(separator\[0\]\) != SEPARATOR_FULL \|\| g->format.lossless\)/if (true)/'
+mutate downlink_wave_does_not_ask test_insert_many_faults tree/descent/downlink_wave.c \
+	's/place = downlink_place\(&insertion, node, &index\);/place = DOWNLINK_HERE; index = node_count(node);/'
+mutate wave_lost_write_is_done test_insert_many_faults tree/change/insert_wave.c \
+	's/state = status == TREE_OK \? MANY_DONE : MANY_WAITS;/state = MANY_DONE;/'
+mutate wave_lost_chain_is_well test_insert_many_faults tree/client/wave.c \
+	's/wave->statuses\[node\] = TREE_RETRY;/;/'
+mutate wave_doubt_gives_back test_insert_many_faults tree/lock/lock_many.c \
+	's/if \(\(client->doubt & 1ull << lock->place\) == 0\)/if (true)/'
+mutate wave_kept_for_ever test_insert_many_faults tree/lock/lock_kept.c \
+	's/(\tkept_release\(client, waiter, node\);)/\t;/'
+mutate waves_do_not_stop test_insert_many_faults tree/change/insert_many.c \
+	's/if \(client_should_stop\(many->tree->client\)\)/if (false)/'
