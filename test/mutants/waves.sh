@@ -25,8 +25,8 @@ mutate downlink_wave_does_not_ask test_insert_many_faults tree/descent/downlink_
 	's/place = downlink_place\(&insertion, node, &index\);/place = DOWNLINK_HERE; index = node_count(node);/'
 mutate wave_lost_write_is_done test_insert_many_faults tree/change/insert_wave.c \
 	's/state = status == TREE_OK \? MANY_DONE : MANY_WAITS;/state = MANY_DONE;/'
-mutate wave_lost_chain_is_well test_insert_many_faults tree/client/wave.c \
-	's/wave->statuses\[node\] = TREE_RETRY;/;/'
+mutate wave_lost_chain_not_settled test_insert_many_faults tree/client/wave.c \
+	's/wave->statuses\[node\] = access_lost\(tree, node\);/;/'
 mutate wave_doubt_gives_back test_insert_many_faults tree/lock/lock_many.c \
 	's/if \(\(client->doubt & 1ull << lock->place\) == 0\)/if (true)/'
 mutate wave_kept_for_ever test_insert_many_faults tree/lock/lock_kept.c \
