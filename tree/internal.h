@@ -838,19 +838,26 @@ extern bool leaf_cache_has(const Tree *tree, uint64_t pointer);
  * The four that follow are for the owner of the leaf's entry in the local lock table (`entry`: lock_entry_number()), in a critical
  * section.  They may be called for several leaves whose entries one process has, in any order.
  *
- * Before he reads the leaf: true if the cache has it. `image`, tree->geometry.leaf_bytes long, is what a READ would bring then, and passed
- * node_check(): it stays so until he writes it.  False: it is to be READ, as it is not there, or may not be there (the root, trees
- * with copies, memory nodes that this host maps).
+ * Before the owner reads the leaf: true if the cache has it. `image`, tree->geometry.leaf_bytes long, is what a READ
+ * would return, has passed node_check(), and stays current until the owner writes the leaf. False: the leaf must be
+ * READ, as it is not cached, or may not be (the root, trees with replicas, memory nodes that this host maps).
  */
 extern bool leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image);
-/* Before he posts writes: no image of the node is believed any more, and none is kept before leaf_cache_write_ends(), but his. */
+/*
+ * Before the owner posts writes: images of the node are not used any more, and none but the owner's is cached before
+ * leaf_cache_write_ends().
+ */
 extern void leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry);
 /*
- * When all of his chains are acknowledged, and before he gives the entry up: `image` is the node as it is now, `bytes` long (NULL: nobody
- * knows).  It is brought up to date, or admitted.  Not to be called when a chain was lost.
+ * When all of the owner's chains are acknowledged, and before it gives up the entry: `image` is the node's present
+ * content, `bytes` long (NULL: not known). Updates the cached image, or admits it. Not to be called when a chain was
+ * lost.
  */
 extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes);
-/* He is about to give the entry up: the writes, if there were any, have landed or never will.  entry_release() and entry_pass() do that. */
+/*
+ * The owner is about to give up the entry: its writes, if there were any, have taken effect or never will. Called by
+ * entry_release() and entry_pass().
+ */
 extern void leaf_cache_write_ends(const TreeClient *client, uint64_t entry);
 /* Images of leaves of this memory node are not used any more. */
 extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);

@@ -1,12 +1,13 @@
 /*
  * insert_many.c
- *		Many entries of one statement: in the order of their keys, by waves over many leaves (insert_wave.c), and by themselves
- *		where a wave does not do.
+ *		Many entries of one statement: in the order of their keys, by waves over many leaves (insert_wave.c), and
+ *		alone where a wave is impossible.
  *
- * What a wave is not for: an overflow key, a TID that the leaf has already, a place that integers do not tell, the root as a
- * leaf, a way that is stale.  Such an entry is inserted by insert.c, once nothing is held, and what it mends holds for the
- * next wave.  Where a wave brings nothing, as others have all of its leaves locked, its first entry goes by itself, and waits for
- * the lock in its queue: so there is always an end.
+ * A wave cannot insert an overflow key, a TID that the leaf has already, an entry whose place integers do not decide,
+ * an entry into a root that is a leaf, or one with a stale path. Such an entry is inserted by insert.c, once nothing
+ * is held, which also corrects the path for the next wave. Where a wave inserts nothing, as other processes have
+ * locked all of its leaves, its first entry is inserted alone, and waits in the lock's queue: so there is always
+ * progress.
  */
 #include "tree/change/insert_many.h"
 
@@ -41,7 +42,7 @@ many_begin(Tree *tree)
 	if (client->many == NULL)
 		return NULL;
 	many = (Many *) (((uintptr_t) client->many + mask) & ~mask);
-	/* One that an error jumped out of is over: it was not deeper than this one. */
+	/* A call that an error jumped out of has ended: it was not deeper than this one. */
 	if (many->depth < depth)
 		return NULL;
 	many->depth = depth;

@@ -93,8 +93,9 @@ typedef struct Many
 	uint32_t whole_count; /* images in use */
 	uint32_t whole_max;
 	uint32_t sibling_count;
-	uint32_t short_of;     /* so many new leaves more were wanted than there were */
-	bool full;             /* no new leaf is to be had: who needs one goes by itself, and tells why */
+	uint32_t short_of; /* so many new leaves more were wanted than there were */
+	bool
+		full; /* no new leaf can be allocated: an entry that needs one is inserted alone, which returns the reason */
 	uint64_t memory_nodes; /* bit each: that can be used, and where waves can */
 	uint64_t
 		depth; /* sections of the client in this call: in another one inside of it this memory is taken */

@@ -13,7 +13,7 @@ tids_order(const TreeKey *a, const TreeKey *b)
 	return first < second ? -1 : first > second;
 }
 
-/* By what of the keys integers tell, then by TID: so an entry that is there twice has itself beside it. */
+/* By the keys as far as integers decide, then by TID: so duplicates of an entry are neighbors. */
 static int
 entries_order(const Many *many, const ManyEntry *a, const ManyEntry *b)
 {

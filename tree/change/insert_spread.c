@@ -1,12 +1,12 @@
 /*
  * insert_spread.c
- *		A leaf of a wave whose entries do not fit into its empty slots: what it holds and what is added are put in order, and
- *		written anew into it and as many new siblings as that takes.
+ *		A leaf of a wave whose entries do not fit into its empty slots: its cells and the new ones are put in order,
+ *		and written into it and as many new siblings as needed.
  *
- * As insert_full.c does for one entry, and by the same rules for what is worth a rewrite in place.  Where keys ascend at the right
- * end of the tree new leaves are filled for good, else so that each has room for what comes next.  Cuts are where integers
- * decide (I-T2): a leaf that has none is left to insert_full.c.  The siblings are written before the leaf that links to
- * them (T3), and are told to those who lock predicates before that (predicate.c).
+ * As insert_full.c does for one entry, and by the same rules for what is worth a rewrite in place. Where keys ascend
+ * at the right end of the tree new leaves are filled for good, else so that each has room for what comes next. Cuts
+ * are where integers decide (I-T2): a leaf that has none is left to insert_full.c. The siblings are written before
+ * the leaf that links to them (T3), and before that the hook of predicate locks is called for them (predicate.c).
  */
 #include "tree/change/insert_many.h"
 
@@ -102,7 +102,10 @@ cut_separator(const Many *many, uint32_t cut, uint64_t *separator)
 	leaf_separator(g, leaf_cut_left(cells, cut), cells[cut], separator);
 	if (cell_state(separator[0]) != SEPARATOR_FULL || g->format.lossless)
 		return true;
-	/* A whole separator is the least of what is behind it, and its image is a block of its own: insert_split_outside(). */
+	/*
+	 * A whole separator is the least of what is behind it, and its image is a block of its own:
+	 * insert_split_unlocked().
+	 */
 	return (separator[0] & CELL_OVERFLOW_BIT) == 0 &&
 	       (cut + 1 == many->cells.count || cell_order(g, cells[cut], cells[cut + 1]) != 0);
 }
@@ -142,8 +145,8 @@ share_of(const Many *many, uint32_t start, bool ascends)
 }
 
 /*
- * Cuts what was gathered: cuts[i] is where sibling number i begins. Returns how many; 0: integers do not tell where, or there is no
- * room for so many.
+ * Cuts what was gathered: cuts[i] is where sibling number i begins. Returns their number; 0: integers do not decide
+ * where to cut, or there is no room for so many.
  */
 static uint32_t
 cuts_find(Many *many, bool ascends, uint32_t *cuts)

@@ -2,11 +2,10 @@
  * insert_wave.c
  *		A wave of tree_insert_many(): many leaves are locked, read, filled and written together.
  *
- *		descents		the leaves of the next entries, through the cache of inner nodes; nothing is held
- *		locks			of all of them, by try: what is locked by somebody waits for a later wave
- *		READs			one wave
- *		placing			integers only (I-T2): an entry that they do not place goes by itself
- *		WRITEs			one wave: of each leaf its (lsn, epoch) if that is too low, and one run of cells of its tail; or
+ *		descents the leaves of the next entries, through the cache of inner nodes; nothing is held locks of all of
+ *		them, by try: leaves that another process has locked wait for a later wave READs one wave placing integers
+ *		only (I-T2): an entry that they do not place goes by itself WRITEs one wave: of each leaf its (lsn, epoch) if
+ *		that is too low, and one run of cells of its tail; or
  *						new siblings, and the leaf that links them (insert_spread.c)
  *		downlinks		of new siblings, with no leaf locked any more
  *
@@ -181,8 +180,8 @@ entry_is_plain(const Many *many, const ManyLeaf *leaf, uint32_t entry)
 }
 
 /*
- * Tells which entries belong into the leaf: those are MANY_PLACED.  Where one is not below the high fence it goes by itself, which
- * mends what is known of the way, and those behind it wait.
+ * Marks the entries that belong into the leaf as MANY_PLACED. An entry that is not below the high fence is inserted
+ * alone, which corrects the cached path, and those behind it wait.
  */
 static void
 leaf_accept(Many *many, ManyLeaf *leaf)
@@ -254,8 +253,8 @@ leaf_fill_slots(Many *many, ManyLeaf *leaf, uint32_t room, ManyState next)
 }
 
 /*
- * Places the leaf's entries.  If they do not fit the leaf is spread; where that cannot be, the first that is left over
- * goes by itself, and finds out what is to be done.
+ * Places the leaf's entries. If they do not fit the leaf is spread; where that is impossible, the first of the rest
+ * is inserted alone, by insert.c's rules.
  */
 static void
 leaf_place(Many *many, ManyLeaf *leaf)
@@ -272,7 +271,7 @@ leaf_place(Many *many, ManyLeaf *leaf)
 		                many->short_of > short_of && !many->full ? MANY_WAITS : MANY_SINGLE);
 }
 
-/* Judges what was read of a leaf, and places its entries. Not TREE_OK: it could not be read. */
+/* Checks the image of a leaf that was read, and places its entries. Not TREE_OK: it could not be read. */
 static TreeStatus
 leaf_judge(Many *many, ManyLeaf *leaf)
 {
@@ -283,7 +282,7 @@ leaf_judge(Many *many, ManyLeaf *leaf)
 		return TREE_OK;
 	if (status != TREE_OK)
 		return status;
-	/* What else it may be, the single way finds out. */
+	/* All other cases are left to the insertion of single entries. */
 	if (node_check_locked(&tree->geometry, leaf->image, tree->tree, leaf->path.pointer) == NODE_GOOD &&
 	    node_level(leaf->image) == 0)
 		leaf_place(many, leaf);
@@ -294,7 +293,7 @@ leaf_judge(Many *many, ManyLeaf *leaf)
 
 /* ---- WRITEs ---- */
 
-/* Adds the WRITEs of cells in empty slots to the wave: first what readers judge the cells by. */
+/* Adds the WRITEs of cells in empty slots to the wave: first the words by which readers judge the cells. */
 static void
 slots_write(Many *many, ManyLeaf *leaf)
 {
@@ -354,7 +353,7 @@ siblings_write(Many *many, const ManyLeaf *leaf)
 	return apart;
 }
 
-/* What became of the siblings that were waited for: a leaf is linked to all of its own, or not written. */
+/* The results for the siblings that were waited for: a leaf is linked to all of its siblings, or not written. */
 static void
 siblings_wrote(Many *many, ManyLeaf *leaf)
 {
@@ -415,7 +414,7 @@ leaf_count(Tree *tree, const ManyLeaf *leaf)
 		TREE_COUNT(tree, dead_removals, leaf->dropped);
 }
 
-/* What was written of the leaf is acknowledged, or not: its entries are done, or wait on. */
+/* The leaf's WRITEs are acknowledged, or not: its entries are done, or wait on. */
 static TreeStatus
 leaf_wrote(Many *many, ManyLeaf *leaf)
 {
@@ -467,7 +466,7 @@ wave_locked(Many *many)
 	return status;
 }
 
-/* Of what was written, with nothing held: blocks that no entry has any more. */
+/* Frees the blocks that no entry has any more after the WRITEs; nothing is held. */
 static void
 leaf_ends(Many *many, const ManyLeaf *leaf)
 {
@@ -475,7 +474,7 @@ leaf_ends(Many *many, const ManyLeaf *leaf)
 		leaf_free_blocks(many->tree, leaf->image, LEAF_NO_SLOT, NULL);
 }
 
-/* Locks what can be locked of the leaves of the wave, and fills them. */
+/* Locks the leaves of the wave as far as possible, and fills them. */
 static TreeStatus
 wave_fill(Many *many)
 {

@@ -249,7 +249,7 @@ vacuum_pass(TreeVacuum *vacuum, const VacuumLeaf *leaf, TreeVacuumCounts *counts
 	return TREE_OK;
 }
 
-/* The leaf at hand as the wave has it; NULL: it does not. */
+/* The wave's image of the current leaf; NULL: there is none. */
 static VacuumLeaf *
 wave_head(TreeVacuum *vacuum)
 {
@@ -258,7 +258,7 @@ wave_head(TreeVacuum *vacuum)
 	return leaf != NULL && !vacuum->ended && vacuum_is_at(vacuum, leaf) ? leaf : NULL;
 }
 
-/* Passes the leaf at hand and what follows it in the wave, as far as they have no victims any more. */
+/* Passes the current leaf and the following ones of the wave, as far as they have no victims any more. */
 static TreeStatus
 pass_done(TreeVacuum *vacuum, TreeVacuumCounts *counts)
 {
@@ -274,7 +274,7 @@ pass_done(TreeVacuum *vacuum, TreeVacuumCounts *counts)
 	return status;
 }
 
-/* The leaf at hand goes by itself: as the wave has judged it, or, where that does not hold any more, read anew. */
+/* Handles the current leaf alone: as the wave has judged it, or, if that is not valid any more, read anew. */
 static TreeStatus
 pass_single(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCounts *counts)
 {

@@ -67,8 +67,8 @@ extern void vacuum_mark(const NodeGeometry *g, const VacuumLeaf *leaf, uint64_t 
 /* ---- vacuum_wave.c ---- */
 
 /*
- * Reads leaves from vacuum->next on, as many as are known to follow, judges them, and removes victims of those that allow it.  There
- * may be none.  Adds to *counts what was removed.  As tree_vacuum_next().
+ * Reads leaves from vacuum->next on, as many as are known to follow, judges them, and removes victims of those that
+ * allow it. There may be none. Adds the removed entries to *counts. As tree_vacuum_next().
  */
 extern TreeStatus vacuum_wave(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument,
                               TreeVacuumCounts *counts);

@@ -1,6 +1,7 @@
 /*
  * vacuum_leaf.c
- *		A leaf of a vacuum's walk: whether it is the next one, which of its entries go, and whether they are still what was judged.
+ *		A leaf of a vacuum's walk: whether it is the next one, which of its entries go, and whether they have changed
+ *		since they were judged.
  */
 #include "tree/change/vacuum.h"
 

@@ -10,13 +10,13 @@
  *		READs		one wave: has the leaf still its generation, and each victim its slot?
  *		WRITEs		one wave
  *
- * A copy of the parent may be as old as it likes within the tree's epoch: what it names are leaves of the tree.  The leaves of a
- * wave are read in no order, and tile nevertheless: an entry that moves goes to a new leaf on the right of its own, and then
- * the copy of one of the two shows that something lies between.
+ * A copy of the parent may have any age within the tree's epoch: the leaves that it names are leaves of the tree. The
+ * leaves of a wave are read in no order, and tile nevertheless: an entry that moves goes to a new leaf on the right
+ * of its own, and then the copy of one of the two shows that a leaf lies between.
  *
- * Victims are removed by waves where the local lock table is all that excludes others, and where no redo image goes in front of a
- * leaf (a channel has room for one, and a death may come between any two).  Elsewhere, and for a leaf that is locked by somebody or
- * has changed since it was judged, vacuum.c removes them one leaf after the other.
+ * Victims are removed by waves where the local lock table is all that excludes others, and where no redo image goes
+ * in front of a leaf (a channel has room for one, and a death may come between any two). Elsewhere, and for a leaf
+ * that another process has locked or that has changed since it was judged, vacuum.c removes them leaf by leaf.
  */
 #include "tree/change/vacuum.h"
 
@@ -46,7 +46,7 @@ parent_copy(TreeVacuum *vacuum, uint64_t pointer)
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
-/* Finds the parent of the leaf at hand by a descent. */
+/* Finds the parent of the current leaf by a descent. */
 static TreeStatus
 parent_descend(TreeVacuum *vacuum)
 {
@@ -65,7 +65,7 @@ parent_descend(TreeVacuum *vacuum)
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
-/* The number of the leaf at hand among the children of the parent's copy; their count: it is none of them. */
+/* The number of the current leaf among the children of the parent's copy; their count: it is none of them. */
 static uint32_t
 parent_place(const TreeVacuum *vacuum)
 {
@@ -79,7 +79,10 @@ parent_place(const TreeVacuum *vacuum)
 	return place;
 }
 
-/* Finds a parent that names the leaf at hand, if that costs nothing where others split leaves: *place as parent_place(). */
+/*
+ * Finds a parent that names the current leaf, without round trips where other processes split leaves: *place as
+ * parent_place().
+ */
 static TreeStatus
 parent_find(TreeVacuum *vacuum, uint32_t *place)
 {
@@ -98,7 +101,7 @@ parent_find(TreeVacuum *vacuum, uint32_t *place)
 	return status;
 }
 
-/* The leaf at hand and those behind it. *count is 0 if no parent names it. */
+/* The current leaf and those behind it. *count is 0 if no parent names it. */
 static TreeStatus
 wave_choose(TreeVacuum *vacuum, int *count)
 {
@@ -116,7 +119,7 @@ wave_choose(TreeVacuum *vacuum, int *count)
 
 /* ---- READs ---- */
 
-/* How many of the leaves that were read, from the first on, are believed and follow each other. */
+/* How many of the leaves that were read, from the first on, are valid and follow each other. */
 static uint32_t
 wave_tile(const TreeVacuum *vacuum, int count, const NodeVerdict *verdicts)
 {
@@ -136,7 +139,10 @@ wave_tile(const TreeVacuum *vacuum, int count, const NodeVerdict *verdicts)
 	return (uint32_t) tiled;
 }
 
-/* Where most of what was read is of no use, for it took too long together or others split leaves, the next wave is smaller. */
+/*
+ * If most of the leaves that were read are of no use, as the READs took too long or other processes split leaves, the
+ * next wave is smaller.
+ */
 static void
 wave_adapt(TreeVacuum *vacuum, int read)
 {
@@ -223,7 +229,7 @@ locked_read(TreeVacuum *vacuum, Wave *wave)
 	return status;
 }
 
-/* Adds the rewrite of a locked leaf to the wave, if that is still what was judged. */
+/* Adds the rewrite of a locked leaf to the wave, if the leaf is still the one that was judged. */
 static void
 leaf_add(Tree *tree, VacuumLeaf *leaf, Wave *wave)
 {
@@ -271,7 +277,10 @@ locked_write(TreeVacuum *vacuum, Wave *wave)
 	return status;
 }
 
-/* Of rewrites that were acknowledged: what they have removed is counted, and its blocks are given back. Nothing is held. */
+/*
+ * After acknowledged rewrites: counts the entries that they have removed, and gives back their blocks. Nothing is
+ * held.
+ */
 static void
 removed_count(TreeVacuum *vacuum, TreeVacuumCounts *counts)
 {
@@ -291,7 +300,9 @@ removed_count(TreeVacuum *vacuum, TreeVacuumCounts *counts)
 	}
 }
 
-/* The wave ends before a leaf of which nobody knows whether it was written: the image that was judged is none of it any more. */
+/*
+ * The wave ends before a leaf that may or may not have been written: its image that was judged is not valid any more.
+ */
 static void
 unknown_drop(VacuumLeaf *wave, uint32_t *count)
 {

@@ -2,20 +2,20 @@
  * leaf_cache.c
  *		Images of leaves in shared memory, after DEX: a lookup whose leaf is there makes no round trip.
  *
- * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every
- * write of a linked leaf is made by the owner of its entry in the local lock table.  Before he posts a chain of
- * writes he makes all images of the leaf void; when it is acknowledged, and before he gives the entry up, he brings
- * them up to date.  So an image that is valid is the leaf, and whoever looks whether it is gets what a READ would
- * have brought at that instant, which lies inside of the call, and behind what leaf_mark.c does before a leaf is
- * read.  The owner of the entry, before he writes, has the leaf itself in it.
+ * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every write
+ * of a linked leaf is made by the owner of its entry in the local lock table. Before the owner posts a chain of
+ * writes it makes all images of the leaf void; when the chain is acknowledged, and before it gives up the entry, it
+ * updates them. So a valid image is the leaf's content: a process that checks that it is valid gets what a READ would
+ * have returned at that instant, which lies inside the call, and after the work that leaf_mark.c does before a leaf
+ * is read. The owner of the entry, before it writes, can use the image as the leaf itself.
  *
- * What was READ may be older than a write that began meanwhile.  So each entry has a version: its owner makes it odd
- * before he makes images void, and it becomes even, another one, when the entry is given up: when the chain is
- * acknowledged, or it is known that nothing of it can land any more.  An owner in doubt keeps the entry, and one who
- * was killed has it for ever; so the version stays odd.  A reader looks at the version before he posts his READ,
- * fills a frame, and makes it valid only if the version is even and the same still.  Of a reader who does that and
- * an owner who begins to write one sees the other: the frame is there before the reader looks at the version
- * again, and the version is odd before the owner looks for frames.  Other leaves of the same entry keep their images.
+ * The result of a READ may be older than a write that began meanwhile. So each entry has a version: its owner makes
+ * it odd before it makes images void, and gives it the next even value when it gives up the entry: when the chain is
+ * acknowledged, or when nothing of it can take effect any more. An owner whose chain is indeterminate keeps the
+ * entry, and an owner that was killed keeps it for ever; so the version stays odd. A reader reads the version before
+ * it posts its READ, fills a frame, and makes it valid only if the version is even and unchanged. Of such a reader
+ * and an owner that begins to write one sees the other: the frame is there before the reader looks at the version
+ * again, and the version is odd before the owner looks for frames. Other leaves of the same entry keep their images.
  *
  * A node becomes another one without its own lock only while it is linked from nowhere, and in another epoch of
  * its tree (quiesce.c), which is part of what a frame is found by; so is how often its memory node was fenced and
@@ -27,7 +27,8 @@
  * are (sequence.h), and nobody waits for a filler.  DEX's other rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
  * which leaves push out nothing, and a leaf is found by its address, whoever told it.
  *
- * A hit makes no chain, so whoever has been fenced is told so by his next chain only: see doc/internals/ownership.md.
+ * A hit makes no chain, so a process that has been fenced learns of it at its next chain only: see
+ * doc/internals/ownership.md.
  */
 #include "tree/lock/leaf_cache.h"
 #include "tree/shared/sequence.h"
@@ -39,7 +40,7 @@
 #define ADMISSION_PERCENT 10u
 /* Ticks of the clock while as many leaves are admitted as there are frames. With so few ticks a hit seldom writes. */
 #define TICKS 16u
-/* What LeafFrame.valid says: of an image that is nobody's, that is being filled in, and that is the leaf. */
+/* Values of LeafFrame.valid: the image is void, is being filled, or is the leaf's content. */
 #define IMAGE_VOID 0u
 #define IMAGE_BEGUN 1u
 #define IMAGE_VALID 2u
@@ -155,7 +156,7 @@ hash_of(const Tree *tree, uint64_t pointer)
 	return XXH3_64bits(bytes, sizeof(bytes));
 }
 
-/* Whether leaves of a memory node are kept: all processes of the instance say the same of one that is open. */
+/* Whether leaves of a memory node are cached: the same for all processes of the instance, as long as it is open. */
 static bool
 node_is_kept(const TreeShared *shared, uint32_t memory_node)
 {
@@ -283,7 +284,7 @@ leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry)
 	before = __atomic_fetch_add(version_of(table, entry), 1, __ATOMIC_SEQ_CST);
 	assert(before % 2 == 0);
 	(void) before;
-	/* Who fills a frame now sees that, or its frame is seen here. */
+	/* A process that fills a frame now sees that, or its frame is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	hash = hash_of(tree, pointer);
 	set = set_of(table, hash);
@@ -301,7 +302,7 @@ clock_now(const LeafTable *table)
 	return (uint32_t) (word_load(&table->admissions) / (table->sets * LEAF_WAYS / TICKS + 1));
 }
 
-/* Copies a valid image, and checks it as what was READ is. False: there is none. */
+/* Copies a valid image, and checks it as the result of a READ is checked. False: there is none. */
 static bool
 image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 {
@@ -331,7 +332,7 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	return true;
 }
 
-/* Whether what was READ behind the look at the key's version is what a READ would bring now. */
+/* Whether the result of a READ that was posted after the key's version was read is still current. */
 static bool
 version_stands(LeafTable *table, const LeafKey *key)
 {
@@ -343,8 +344,8 @@ version_stands(LeafTable *table, const LeafKey *key)
 }
 
 /*
- * Fills the frame, unless its sequence has changed because another process fills it. `owner`: the leaf is as it was
- * written by the owner of its entry, who has that still; else it was READ.
+ * Fills the frame, unless its sequence has changed because another process fills it. `owner`: the image comes from
+ * the owner of the leaf's entry, which still has that; else it was READ.
  */
 static bool
 frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, const uint64_t *leaf, bool owner)
@@ -368,7 +369,7 @@ frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, cons
 	for (uint32_t word = 0; word < tree->geometry.leaf_bytes / 8; word++)
 		word_store(&image[word], leaf[word]);
 	__atomic_store_n(&frame->used, clock_now(table), __ATOMIC_RELAXED);
-	/* Whoever begins to write the leaf sees the frame, or is seen. */
+	/* A process that begins to write the leaf sees the frame, or is seen here. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	valid = owner || version_stands(table, key);
 	if (!valid)

@@ -223,7 +223,7 @@ word_take_over(Tree *tree, LockHandle *lock, LockWaiter *waiter)
 	return TREE_OK;
 }
 
-/* Reads the locked node, unless that was done or the cache has it, and judges it. Not TREE_OK: the hold is over. */
+/* Reads the locked node, unless that was done or the cache has it, and checks it. Not TREE_OK: the lock is released. */
 static TreeStatus
 node_read_locked(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_t *image, bool read)
 {
