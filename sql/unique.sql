@@ -185,7 +185,7 @@ INSERT INTO fleeting VALUES (3);
 SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND objsubid BETWEEN 21320 AND 21322;
 COMMIT;
 
--- What a unique insert costs: nothing more where the key is new; else a read of the leaf and an insert.
+-- What a unique insert costs, of a statement of one row: nothing more where the key is new; else a read of the leaf and an insert.
 CREATE TABLE cost (k int, v int);
 CREATE INDEX cost_plain ON cost USING sherman (k);
 CREATE UNIQUE INDEX cost_unique ON cost USING sherman (k);
@@ -193,11 +193,11 @@ INSERT INTO cost SELECT i * 10, 0 FROM generate_series(1, 2000) i;
 CREATE FUNCTION round_trips(name regclass) RETURNS bigint LANGUAGE sql AS
 	'SELECT round_trips FROM sherman_counters WHERE index = name';
 SELECT round_trips('cost_plain') AS plain, round_trips('cost_unique') AS "unique" \gset
-INSERT INTO cost SELECT i * 10 + 5, 0 FROM generate_series(1, 1000) i;
+DO $$BEGIN FOR i IN 1..1000 LOOP INSERT INTO cost VALUES (i * 10 + 5, 0); END LOOP; END$$;
 SELECT (round_trips('cost_unique') - :unique - (round_trips('cost_plain') - :plain)) / 1000.0 <= 0.05 AS none_more;
 DELETE FROM cost;
 SELECT round_trips('cost_plain') AS plain, round_trips('cost_unique') AS "unique" \gset
-INSERT INTO cost SELECT i * 10 + 5, 0 FROM generate_series(1, 1000) i;
+DO $$BEGIN FOR i IN 1..1000 LOOP INSERT INTO cost VALUES (i * 10 + 5, 0); END LOOP; END$$;
 SELECT (round_trips('cost_unique') - :unique - (round_trips('cost_plain') - :plain)) / 1000.0 <= 1.5 AS one_more;
 
 -- An error in the middle of a check leaves nothing that keeps others from adding such keys without a check: they cost what they
