@@ -32,6 +32,14 @@ $$;
 SELECT * FROM check_all();
 SELECT indexrelid::regclass, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'source'::regclass ORDER BY 1;
 
+-- A leaf is filled as far as is asked for, and to half of it at least.
+CREATE INDEX source_ten ON source USING sherman (random) WITH (fillfactor = 10);
+CREATE INDEX source_half ON source USING sherman (random) WITH (fillfactor = 50);
+CREATE INDEX source_full ON source USING sherman (random) WITH (fillfactor = 100);
+SELECT ten.leaves = half.leaves AS half_at_least, half.leaves > 1.5 * filled.leaves AS as_asked_for
+FROM sherman_index_info('source_ten') ten, sherman_index_info('source_half') half, sherman_index_info('source_full') filled;
+DROP INDEX source_ten, source_half, source_full;
+
 -- as much memory as a sort gets at least: it goes through temporary files
 SET maintenance_work_mem = '1MB';
 REINDEX TABLE source;

@@ -12,6 +12,7 @@ SELECT count(*) FROM pg_index WHERE indrelid = 'e'::regclass;
 
 -- storage parameters
 CREATE INDEX ON e USING sherman (a) WITH (fillfactor = 9);
+CREATE INDEX ON e USING sherman (a) WITH (replicas = 2);
 \echo :LAST_ERROR_SQLSTATE
 CREATE INDEX ON e USING sherman (a) WITH (fillfactor = 101);
 CREATE INDEX ON e USING sherman (a) WITH (buffering = on);

@@ -17,6 +17,9 @@ FROM sherman_indexes WHERE index = 'views_id'::regclass AND memory_nodes <> '{}'
 SELECT index, state, reason, height, leaves > 50 AS leaves, nodes > leaves AS nodes, node_bytes > 50000 AS node_bytes,
 	bytes >= node_bytes AS bytes, entries
 FROM sherman_indexes WHERE index::text LIKE 'views%' ORDER BY index::text;
+SELECT count(*) AS never_broken FROM sherman_indexes WHERE index::text LIKE 'views%' AND broken_at IS NULL;
+SELECT bool_and(transport <> 'shm' OR capabilities LIKE 'operations atomic, lines atomic, %lock words in the host''s memory') AS vouched_for
+FROM sherman_memory_nodes;
 SELECT sherman_relation_size('views_id') > pg_relation_size('views_id') AS more_than_its_metapage;
 
 -- Counters count.
@@ -38,6 +41,10 @@ SELECT count(*) = 31 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_
 -- What is not ours is refused, what is gone is NULL.
 SELECT sherman_relation_size('views_t');
 SELECT state FROM sherman_index_info('pg_class_oid_index');
+CREATE EXTENSION bloom;
+CREATE INDEX views_bloom ON views_t USING bloom (id);
+SELECT state FROM sherman_index_info('views_bloom');
+DROP EXTENSION bloom CASCADE;
 SELECT sherman_relation_size(4294967295::oid::regclass) IS NULL AS gone;
 
 -- The collector finds nothing to do here, and says so.

@@ -32,8 +32,12 @@ static struct
 {
 	char names[8][128];
 	bool before[8];
+	bool arrived[8]; /* the chain has read its word by then */
 	int count;
 } told;
+
+/* What a chain reads: all ones until it has. */
+static const uint64_t *arrival;
 
 extern FabricStatus __real_fabric_call(FabricEndpoint *endpoint, uint16_t method, const void *request,
                                        uint32_t request_bytes, void *reply, uint32_t *reply_bytes);
@@ -51,7 +55,7 @@ __wrap_fabric_call(FabricEndpoint *endpoint, uint16_t method, const void *reques
 	status = script.status[script.next++];
 	if (status == FABRIC_OK && script.reply != NULL)
 	{
-		if (script.reply_bytes <= *reply_bytes)
+		if (script.reply_bytes > 0 && script.reply_bytes <= *reply_bytes)
 			memcpy(reply, script.reply, script.reply_bytes);
 		*reply_bytes = script.reply_bytes;
 	}
@@ -219,6 +223,7 @@ note_step(void *argument, const char *name, bool before)
 	(void) argument;
 	assert_true(told.count < 8);
 	snprintf(told.names[told.count], sizeof(told.names[0]), "%s", name);
+	told.arrived[told.count] = arrival != NULL && *arrival != ~0ull;
 	told.before[told.count++] = before;
 }
 
@@ -251,9 +256,13 @@ test_steps(void **state)
 	tree_client_crash_points(client.tree, note_step);
 
 	memset(&told, 0, sizeof(told));
+	words[0] = ~0ull;
+	arrival = &words[0];
 	assert_int_equal(crash_point_execute(client.tree, endpoint, ops, 1), FABRIC_OK);
+	arrival = NULL;
 	assert_reported(0, "READ", true);
 	assert_reported(1, "READ", false);
+	assert_true(!told.arrived[0] && told.arrived[1]);
 	assert_int_equal(told.count, 2);
 
 	memset(&told, 0, sizeof(told));

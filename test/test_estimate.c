@@ -18,6 +18,9 @@
 /* An estimate may be so many times too low, or too high. */
 #define TOLERANCE 2
 
+/* So many entries lie in one leaf. */
+#define FIRST 10u
+
 /* Inserts entries of this many values; the estimate of another instance must fit. */
 static void
 estimate_values(const TreeFormat *format, uint32_t values)
@@ -131,6 +134,37 @@ test_one_leaf_at_least(void **state)
 	tree_close(tree);
 }
 
+/* What is estimated once is counted from then on: entries, leaves and inner nodes that come, and entries that go. */
+static void
+test_counted(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	TreeStatistics before, after;
+	WalkResult result;
+	TreeKey key;
+
+	(void) state;
+	for (uint32_t i = 0; i < ENTRIES; i++)
+	{
+		key = number_key(scramble(i), i);
+		must_insert(tree, &key, false);
+		if (i == FIRST - 1)
+			assert_int_equal(tree_estimate(tree, &before), TREE_OK);
+	}
+	assert_int_equal(tree_estimate(tree, &after), TREE_OK);
+	assert_int_equal(after.entries - before.entries, ENTRIES - FIRST);
+	walk_tree(tree, &result);
+	walk_free(&result);
+	assert_int_equal(after.leaves, result.leaves);
+	assert_int_equal(after.inner_nodes, result.inner_nodes);
+	assert_true(result.inner_nodes > 2);
+	tree->pending.dead_removals += 5;
+	assert_int_equal(tree_estimate(tree, &after), TREE_OK);
+	assert_int_equal(after.entries - before.entries, ENTRIES - FIRST - 5);
+	tree_close(tree);
+}
+
 int
 main(void)
 {
@@ -139,6 +173,7 @@ main(void)
 		cmocka_unit_test(test_postings),
 		cmocka_unit_test(test_plans_make_no_call),
 		cmocka_unit_test(test_one_leaf_at_least),
+		cmocka_unit_test(test_counted),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

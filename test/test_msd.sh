@@ -222,6 +222,12 @@ expect 1 'in use' "$MSD" "${files[@]}" --remove-file "$kept"
 expect 0 "^memory +[1-9][0-9]* .* served +$kept\$" "$MSD" --memory "$kept" --list-files
 stop KILL 137
 expect 0 "^memory +[1-9][0-9]* .* not-served +$kept\$" "$MSD" --memory "$kept" --list-files
+# A link, or what is no file, is none of ours.
+ln -s "$kept" "$DIRECTORY/link"
+mkdir "$DIRECTORY/no-file"
+for name in link no-file; do
+	[ "$("$MSD" --snapshot "$DIRECTORY/$name" --list-files | wc -l)" -eq 1 ] || fail "$name is listed as a file"
+done
 for name in "$kept" "$DIRECTORY/saved" "$DIRECTORY/memory" "$DIRECTORY/./${damaged##*/}" "${damaged##*/}" "$damaged/" /etc/passwd; do
 	expect 1 'not removed: .*no file of this user that was set aside' "$MSD" --snapshot "$DIRECTORY/saved" --remove-file "$name"
 done

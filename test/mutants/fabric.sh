@@ -129,3 +129,73 @@ mutate characters_are_cut_behind_the_gap test_detail rdma/base/status.c \
 	's/while \(end < text \+ bytes && is_continuation\(\*end\)\)/while (false)/'
 mutate characters_are_cut_before_the_gap test_detail rdma/base/status.c \
 	's/while \(begin > text && is_continuation\(\*begin\)\)/while (false)/'
+
+# ---- instances and connections of a memory node
+mutate half_a_cluster_is_an_instance test_connections rdma/server/instance.c \
+	's/ && instance->cluster\[1\] == cluster\[1\]//'
+mutate one_instance_more_for_a_tenant test_connections rdma/server/instance.c \
+	's/owned >= MEMORY_TENANT_INSTANCES/owned > MEMORY_TENANT_INSTANCES/'
+mutate instances_of_all_tenants_count test_connections rdma/server/instance.c \
+	's/owned \+= server->memory\.instances\[i\]\.tenant == tenant;/owned++;/'
+mutate instances_not_fenced_at_the_start test_connections rdma/server/instance.c \
+	's/instance->incarnation = incarnation_next\(instance->incarnation\);//'
+mutate launcher_known_over_a_start test_connections rdma/server/instance.c \
+	's/instance->launcher_nonce = 0;//'
+mutate fresh_instance_fenced test_connections rdma/server/instance.c \
+	's/ \|\| instance->incarnation == 0//'
+mutate channel_outlives_its_connection conformance rdma/server/connection.c \
+	's/\tchannel_kill\(server, channel\);\n\tchannel_settle\(server, channel\);\n//'
+mutate closed_connection_counts_for_its_tenant test_connections rdma/server/connection.c \
+	's/server->tenants\[connection->tenant\]\.connections -= connection->counted;//'
+mutate closed_connection_counts test_connections rdma/server/connection.c \
+	's/server->network_connections -= connection->counted;//'
+mutate stranger_for_ever test_connections rdma/server/connection.c \
+	's/server->stranger_count -= !connection->counted;//'
+mutate counted_stranger_counts_twice test_connections rdma/server/connection.c \
+	's/\tserver->stranger_count--;\n//'
+mutate introduced_twice_counts_twice test_connections rdma/server/connection.c \
+	's/if \(connection->counted \|\| connection->stream == NULL\)/if (connection->stream == NULL)/'
+mutate draining_not_said_in_replies test_connections rdma/server/connection.c \
+	's/server->draining \? CONTROL_DRAINING : 0/0/'
+mutate memory_passed_with_each_reply test_connections rdma/server/connection.c \
+	's/\t\tclose\(connection->passed\);\n\tconnection->passed = -1;/\t\tconnection->passed += 0;/'
+mutate closing_connection_is_due test_connections rdma/server/connection.c \
+	's/if \(connection->is_due \|\| connection->closing\)/if (connection->is_due)/'
+mutate talker_outlives_its_connection test_connections rdma/server/connection.c \
+	's/\tif \(server->talker == connection\)\n\t\tserver->talker = NULL;\n//'
+
+# ---- pages
+mutate tmpfs_not_known test_pages rdma/memory/pages.c \
+	's/file_system\.f_type == TMPFS_TYPE/file_system.f_type == TMPFS_TYPE + 1/'
+mutate hugetlbfs_not_known test_pages rdma/memory/pages.c \
+	's/file_system\.f_type == HUGETLBFS_TYPE/file_system.f_type == HUGETLBFS_TYPE + 1/'
+mutate mount_of_another_device test_pages rdma/memory/pages.c \
+	's/ \|\|\s+numbers\[1\] != minor\(device\)//'
+mutate advice_is_for_all test_pages rdma/memory/pages.c \
+	's/"advise"\) == 0 \? PAGES_TMPFS_ADVISE/"advise") == 0 ? PAGES_TMPFS_HUGE/'
+mutate within_size_has_small_pages test_pages rdma/memory/pages.c \
+	's/ \|\| strcmp\(policy, "within_size"\) == 0//'
+mutate denied_by_the_machine_all_the_same test_pages rdma/memory/pages.c \
+	's/if \(machine_policy_is\("\[deny\]"\)\)/if (false)/'
+mutate forced_by_the_machine_in_vain test_pages rdma/memory/pages.c \
+	's/if \(machine_policy_is\("\[force\]"\)\)/if (false)/'
+mutate pages_of_hugetlbfs_are_small test_pages rdma/memory/pages.c \
+	's/pages\.bytes = \(uint64_t\) file_system\.f_bsize;//'
+mutate advised_pages_are_small test_pages rdma/memory/pages.c \
+	's/pages->kind >= PAGES_TMPFS_HUGE/pages->kind > PAGES_TMPFS_HUGE/'
+mutate first_page_not_populated test_pages rdma/memory/pages.c \
+	's/\(uintptr_t\) start \/ MEMORY_PAGE_BYTES \* MEMORY_PAGE_BYTES/((uintptr_t) start + MEMORY_PAGE_BYTES - 1) \/ MEMORY_PAGE_BYTES * MEMORY_PAGE_BYTES/'
+
+# ---- the fault layer, that tests rely on
+mutate fault_tears_nothing test_fault rdma/fabric/fault.c \
+	's/return op->region == FABRIC_NODES &&/return false \&\& op->region == FABRIC_NODES \&\&/'
+mutate fault_one_operation_later test_fault rdma/fabric/fault.c \
+	's/if \(fault->operations == fault->plan\.fail_operation\)/if (fault->operations == fault->plan.fail_operation + 1)/'
+mutate fault_delivers_twice test_fault rdma/fabric/fault.c \
+	's/\tfault->late->count = 0;\n//'
+mutate fault_delivers_what_the_caller_has_now test_fault rdma/fabric/fault.c \
+	's/late->ops\[i\]\.buffer = late->data\[i\];//'
+mutate fault_vouches_for_what_it_tears test_fault rdma/fabric/fault.c \
+	's/endpoint->capabilities\.flags &= ~FABRIC_CAP_OPERATION_ATOMIC;//'
+mutate fault_leaves_its_mark test_fault rdma/fabric/fault.c \
+	's/endpoint->capabilities\.flags = fault->flags_below;//'

@@ -32,3 +32,57 @@ mutate waits_for_pipe_of_log test_msd tree/msd/msd_log.c \
 	's/O_CLOEXEC \| O_NONBLOCK \| O_NOCTTY/O_CLOEXEC/'
 mutate pipe_taken_for_snapshot test_snapshot rdma/memory/snapshot.c \
 	's/if \(!snapshot_may_be\(writer->descriptor\)\)/if (false)/'
+
+# ---- the machine below
+mutate memory_of_any_node test_machine tree/msd/msd_machine.c \
+	's/strict \? MPOL_BIND : MPOL_PREFERRED/MPOL_PREFERRED/'
+mutate memory_bound_though_preferred test_machine tree/msd/msd_machine.c \
+	's/strict \? MPOL_BIND : MPOL_PREFERRED/MPOL_BIND/'
+mutate node_beyond_the_mask test_machine tree/msd/msd_machine.c \
+	's/if \(node >= MASK_BITS \|\|/if (node > MASK_BITS ||/; s/#define MASK_BITS 1024u/#define MASK_BITS 1024u\n#undef MASK_MORE/; s/mask\[MASK_BITS \/ WORD_BITS\]/mask[MASK_BITS \/ WORD_BITS + 1]/; s/access\(path, F_OK\) != 0\)\n/(node != 1024 \&\& access(path, F_OK) != 0))\n/'
+mutate last_node_of_the_mask_refused test_machine tree/msd/msd_machine.c \
+	's/if \(node >= MASK_BITS \|\|/if (node >= MASK_BITS - 1 ||/'
+mutate mask_is_a_bit_short test_machine tree/msd/msd_machine.c \
+	's/\(unsigned long\) MASK_BITS \+ 1/(unsigned long) MASK_BITS/'
+mutate node_that_is_not_there test_machine tree/msd/msd_machine.c \
+	's/ \|\| access\(path, F_OK\) != 0\)/)/'
+mutate refusal_of_memory_not_minded test_machine tree/msd/msd_machine.c \
+	's/(\(unsigned long\) MASK_BITS \+ 1\)) != 0\)/$1 > 0)/'
+mutate runs_anywhere test_machine tree/msd/msd_machine.c \
+	's/\trun_on_node\(node\);\n/\t(void) run_on_node;\n/'
+mutate runs_nowhere test_machine tree/msd/msd_machine.c \
+	's/if \(CPU_COUNT\(&cpus\) > 0\)/if (CPU_COUNT(\&cpus) >= 0)/'
+mutate last_cpu_left_out test_machine tree/msd/msd_machine.c \
+	's/cpu <= last && cpu < CPU_SETSIZE/cpu < last \&\& cpu < CPU_SETSIZE/'
+mutate cpu_beyond_the_set test_machine tree/msd/msd_machine.c \
+	's/cpu <= last && cpu < CPU_SETSIZE; cpu\+\+\)\n\t\t\tCPU_SET\(cpu, cpus\);/cpu <= last \&\& cpu < CPU_SETSIZE - 1; cpu++)\n\t\t\tCPU_SET(cpu, cpus);/'
+mutate first_range_of_cpus_only test_machine tree/msd/msd_machine.c \
+	's/list = \*end == \x27,\x27 \? end \+ 1 : end;/list = *end == \x27,\x27 ? "" : end;/'
+mutate card_of_another_address test_machine tree/msd/msd_machine.c \
+	's/i->ifa_addr == NULL \|\| !same_address\(i->ifa_addr, address\)/i->ifa_addr == NULL/'
+mutate card_of_another_family test_machine tree/msd/msd_machine.c \
+	's/if \(a->sa_family != b->sa_family\)\n\t\treturn false;/if (a->sa_family != b->sa_family)\n\t\treturn true;/'
+mutate card_by_its_port_too test_machine tree/msd/msd_machine.c \
+	's/&\(\(const struct sockaddr_in \*\) a\)->sin_addr,\s+&\(\(const struct sockaddr_in \*\) b\)->sin_addr, sizeof\(struct in_addr\)/a, b, sizeof(struct sockaddr_in)/'
+mutate card_without_a_node test_machine tree/msd/msd_machine.c \
+	's/if \(number\[0\] >= \x270\x27 && number\[0\] <= \x279\x27\)/if (number[0] != 0)/; s/int32_t node = -1;/int32_t node = -2;/'
+mutate one_node_is_a_choice test_machine tree/msd/msd_machine.c \
+	's/access\(NODES_PATH "\/node1", F_OK\) != 0 \|\| //'
+
+# ---- the files of msd
+mutate link_is_a_file test_msd tree/msd/msd_files.c \
+	's/lstat\(own->path, &file\) != 0/stat(own->path, \&file) != 0/'
+mutate directory_is_a_file test_msd tree/msd/msd_files.c \
+	's/ \|\| !S_ISREG\(file\.st_mode\)\)/)/'
+mutate snapshot_of_any_kind_removed test_msd tree/msd/msd_files.c \
+	's/"snapshot", SET_ASIDE_SNAPSHOT\}/"snapshot", SET_ASIDE_ANY}/'
+mutate memory_of_any_kind_removed test_msd tree/msd/msd_files.c \
+	's/"memory", SET_ASIDE_MEMORY\}/"memory", SET_ASIDE_ANY}/'
+mutate first_path_only test_msd tree/msd/msd_files.c \
+	's/i < count && status == FABRIC_NOT_FOUND/i < 1 \&\& status == FABRIC_NOT_FOUND/'
+mutate removed_in_any_case test_msd tree/msd/msd_files.c \
+	's/if \(status == FABRIC_OK\)/if (status != FABRIC_BUSY)/'
+mutate served_memory_is_not_served test_msd tree/msd/msd_files.c \
+	's/served \? "served" : "not-served"/"not-served"/'
+mutate kept_files_are_not_listed test_msd tree/msd/msd_files.c \
+	's/\t\tset_aside_list_all\(own\[i\]\.path, print_kept, NULL\);\n/\t\t(void) print_kept;\n/'

@@ -156,3 +156,13 @@ mutate late_chunk_lost test_allocate tree/space/runs.c \
 	's/if \(run.next == run.end\)/if (run.next <= run.end)/'
 mutate last_stripes_end_lost test_allocate tree/space/runs.c \
 	's/if \(run.blocks\)/if (false)/'
+
+# ---- what all parts of the service use
+mutate quota_of_another_tenant "test_daemon test_tenants" tree/service/service_base.c \
+	's/if \(strcmp\(quotas->quotas\[i\]\.tenant, service_tenant_name\(service, tenant\)\) == 0\)/if (quotas->count > 0)/'
+mutate last_quota_not_found test_service tree/service/service_base.c \
+	's/i < quotas->count; i\+\+/i + 1 < quotas->count; i++/'
+mutate more_memory_than_is_served test_resize tree/service/service_base.c \
+	's/return has < service->options\.node_bytes \? has : service->options\.node_bytes;/return has;/'
+mutate local_tenant_has_no_name test_service tree/service/service_base.c \
+	's/tenant == 0 \? SERVICE_LOCAL_TENANT : //'

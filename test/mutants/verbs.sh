@@ -32,3 +32,19 @@ mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken rdma/serv
 # The driver, over the libibverbs that soft_verbs plays.
 mutate last_request_not_signaled ibverbs/conformance=--verbs,soft1 rdma/driver/verbs_queue.c \
 	's/works\[count - 1\]\.send_flags \|= IBV_SEND_SIGNALED;/;/'
+
+# The client's half, the memory node's domains, the driver's devices.
+mutate parents_queue_ended_by_a_child soft/clients=--verbs,soft0,fork rdma/verbs/verbs.c \
+	's/if \(getpid\(\) == verbs->owner\)/if (getpid() > 0)/'
+mutate grant_with_a_rest_taken soft/conformance=--verbs,soft0 rdma/verbs/verbs.c \
+	's/payload\.failed \|\| payload\.position != payload\.bytes/payload.position == payload.bytes/'
+mutate windows_read_in_another_order soft/conformance=--verbs,soft0 rdma/verbs/verbs_load.c \
+	's/(grant->windows\[i\]\.first = control_get64\(payload\);\n)(\t\tgrant->windows\[i\]\.end = control_get64\(payload\);\n)/$2$1/'
+mutate whole_memory_in_each_domain soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks rdma/server/verbs_domain.c \
+	's/server->memory\.nodes \+ part->first,\s+part->end - part->first, true/server->memory.nodes, part->end, true/'
+mutate lock_words_of_the_first_tenant soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks rdma/server/verbs_domain.c \
+	's/memory_tenant_locks\(&server->memory, tenant\)/memory_tenant_locks(\&server->memory, 1)/'
+mutate memory_of_the_driver_is_read_only ibverbs/conformance=--verbs,soft1 rdma/driver/verbs_device.c \
+	's/IBV_ACCESS_REMOTE_READ \| IBV_ACCESS_REMOTE_WRITE \| IBV_ACCESS_REMOTE_ATOMIC;\n\tif \(memory/IBV_ACCESS_REMOTE_READ;\n\tif (memory/'
+mutate device_of_any_name ibverbs/conformance=--verbs,soft1 rdma/driver/verbs_device.c \
+	's/if \(name != NULL && strcmp\(name, ibv_get_device_name\(list\[i\]\)\) != 0\)\n\t\t\tcontinue;/if (name != NULL \&\& strcmp(name, ibv_get_device_name(list[i])) == 0)\n\t\t\tcontinue;/'
