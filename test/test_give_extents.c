@@ -13,6 +13,7 @@
 
 /* Of a tree of some fifteen extents. */
 #define ENTRIES 40000
+#define SMALL_NODE_BYTES (12ull << 20)
 
 static void
 reopen(Fixture *f)
@@ -495,7 +496,7 @@ test_death(void **state)
 	bool over = false;
 
 	(void) state;
-	for (uint64_t step = 1; !over; step += step < 6 ? 1 : 13)
+	for (uint64_t step = 1; !over; step += step < 40 ? 1 : 3)
 	{
 		Fixture f;
 
@@ -552,6 +553,18 @@ test_memory_node_restarts(void **state)
 	fixture_close(&f);
 }
 
+/* As fixture_start(), with a memory node that is soon used up. */
+static int
+small_node_start(void **state)
+{
+	(void) state;
+	test_node_start(&node, SMALL_NODE_BYTES);
+	test_instance_start(&instance, &node, 1, 8, 4u << 20);
+	test_client_open(&client, &instance, 0);
+	keyspace_holds = &instance.environment->slots[0].holds;
+	return 0;
+}
+
 int
 main(void)
 {
@@ -570,5 +583,5 @@ main(void)
 	};
 
 	test_alone = true;
-	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+	return cmocka_run_group_tests(tests, small_node_start, fixture_stop);
 }
