@@ -328,8 +328,7 @@ whole_write(Many *many, ManyLeaf *leaf)
 	int count = lock_many_rewrite_ops(many->tree, &leaf->lock, &leaf->redo, leaf->path.pointer, leaf->whole,
 	                                  many->tree->geometry.leaf_bytes, ops);
 
-	for (int i = 0; i < count; i++)
-		wave_add(&many->wave, leaf->lock.place, &ops[i]);
+	wave_add_together(&many->wave, leaf->lock.place, ops, count);
 }
 
 /* Adds the WRITEs of the leaf's new siblings.  Whether one of them lies at another memory node than the leaf. */

@@ -169,6 +169,18 @@ wave_add(Wave *wave, uint32_t memory_node, const FabricOp *op)
 		chain_post(wave, chain);
 }
 
+void
+wave_add_together(Wave *wave, uint32_t memory_node, const FabricOp *ops, int count)
+{
+	assert(memory_node < TREE_MAX_NODES && count > 0 && count < (int) FABRIC_MAX_CHAIN);
+	if (count > 1 && wave->filling[memory_node] != NULL)
+		chain_post(wave, wave->filling[memory_node]);
+	for (int i = 0; i < count; i++)
+		wave_add(wave, memory_node, &ops[i]);
+	if (count > 1 && wave->filling[memory_node] != NULL)
+		chain_post(wave, wave->filling[memory_node]);
+}
+
 /* Transports may gather chains until they are waited for: here all are sent off before any is waited for. */
 static void
 wave_push(Wave *wave)

@@ -58,6 +58,11 @@ extern void wave_begin(Wave *wave, Tree *tree);
  */
 extern void wave_add(Wave *wave, uint32_t memory_node, const FabricOp *op);
 /*
+ * The same for operations that go in one chain, nobody else's in between: a redo image and what it is for.  Where there are more
+ * than one they have that chain for themselves, as connection workers do not cut one with a redo image, and take 40 KB at once.
+ */
+extern void wave_add_together(Wave *wave, uint32_t memory_node, const FabricOp *ops, int count);
+/*
  * Posts the chains that are left, waits for all of them, and resets the channels of those that were lost, as
  * access_execute() does.
  */

@@ -135,8 +135,7 @@ parents_write(Parents *parents)
 		lock_many_writes(tree, parent->pointer, &parent->lock);
 		count = lock_many_rewrite_ops(tree, &parent->lock, &parent->redo, parent->pointer, parent->image,
 		                              INNER_BYTES, ops);
-		for (int op = 0; op < count; op++)
-			wave_add(parents->wave, parent->lock.place, &ops[op]);
+		wave_add_together(parents->wave, parent->lock.place, ops, count);
 	}
 	wave_end(parents->wave);
 }
