@@ -296,6 +296,7 @@ typedef struct TreeBatch
 	bool unverified; /* the leaf's WAL position is not proven: entries may have lost their rows */
 	bool marks_void; /* it has dead marks that are not proven: entries under them are here like others */
 	bool whole;      /* no entry of the leaf is left out for a bound, or as it was returned before */
+	bool last;       /* the scan ends behind it: tree_scan_next() would return TREE_END */
 	TreeLeafSeen leaf;
 	TreeBatchEntry entries[TREE_BATCH_MAX];
 } TreeBatch;
@@ -511,6 +512,9 @@ extern bool tree_leaf_unchanged(Tree *handle, const TreeLeafSeen *leaf);
 
 /* tree_scan_next() returns such leaves also when they have no entries, until the scan is given back or closed. */
 extern void tree_scan_unverified(TreeScan *scan, bool wanted);
+
+/* The scan is another caller's: it has no hook, has read nothing ahead, and does not return what has no entries. */
+extern void tree_scan_renew(TreeScan *scan);
 
 /*
  * Every entry of the leaf that was read has been looked up: those in `gone` have no row and are removed, the others

@@ -170,5 +170,9 @@ sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged)
 {
 	index->heap = heap;
 	index->churn = index_unchanged && index->relation->rd_index->indisvalid;
+	if (likely(index->full_told && index->full_churn == index->churn))
+		return;
 	tree_on_full(index->tree, delete_from_full_leaf, index, index->churn);
+	index->full_told = true;
+	index->full_churn = index->churn;
 }

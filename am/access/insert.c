@@ -11,6 +11,7 @@
  */
 #include "am/base/sherman.h"
 
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "utils/memutils.h"
@@ -70,7 +71,8 @@ add_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation hea
 		if (opened == NULL)
 			return false;
 	}
-	sherman_predicate_inserted(index, opened);
+	if (IsolationIsSerializable())
+		sherman_predicate_inserted(index, opened);
 	return true;
 }
 

@@ -59,7 +59,7 @@ count_waiting(const InsertBatch *batch, int sign)
 {
 	batches.bytes += sign * (batch->count * sizeof(TreeKey) + batch->image_bytes);
 	batches.waiting += sign * batch->count;
-	sherman_add_before_reads(batches.waiting > 0 ? add_before_read : NULL);
+	sherman_add_before_reads = batches.waiting > 0 ? add_before_read : NULL;
 }
 
 /*
@@ -295,7 +295,7 @@ insert_batch_keep(InsertBatch *batch)
 	batch->count++;
 	batches.bytes += sizeof(TreeKey);
 	if (batches.waiting++ == 0)
-		sherman_add_before_reads(add_before_read);
+		sherman_add_before_reads = add_before_read;
 	if (unlikely(batches.bytes >= (Size) work_mem * 1024))
 		sherman_add_waiting();
 }

@@ -14,6 +14,7 @@
 #include "am/base/sherman.h"
 
 #include "access/tableam.h"
+#include "access/xact.h"
 #include "miscadmin.h"
 #include "nodes/tidbitmap.h"
 #include "pgstat.h"
@@ -63,6 +64,7 @@ typedef struct ShermanScan
 	bool		sought;			/* tree_scan was positioned for this combination and place */
 	ScanDirection batch_direction;	/* of the last seek */
 	const TreeBatch *batch;		/* NULL: none read since the last seek */
+	bool		last;			/* it, or the one before, is the last one */
 	int			position;		/* of the entry returned last, in the batch */
 	uint64		serial;			/* of the batch */
 	ShermanKills kills;			/* in the batch */
@@ -338,7 +340,8 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 	TreeBound	from;
 	TreeStatus	status;
 
-	sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
+	if (unlikely(IsolationIsSerializable()))
+		sherman_predicate_scan(&state->predicate, scan, state->index, state->tree_scan);
 	if (resumed == NULL && !state->place.valid)
 		keys_ahead_fetch(&state->ahead, state->keys, state->tree_scan, direction);
 	if (state->place.valid)
@@ -352,6 +355,7 @@ seek(IndexScanDesc scan, ScanDirection direction, const TreeScanPosition *resume
 	if (status != TREE_OK)
 		report_status(scan, status);
 	state->sought = true;
+	state->last = false;
 	state->batch_direction = direction;
 }
 
@@ -424,9 +428,11 @@ read_batch(IndexScanDesc scan)
 
 	CHECK_FOR_INTERRUPTS();
 	sherman_index_recheck(state->index, scan->indexRelation);
-	status = sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
+	status = state->last ? TREE_END :
+		sherman_scan_next(state->index, scan->indexRelation, state->tree_scan, &state->batch);
 	if (status == TREE_OK)
 	{
+		state->last = state->batch->last;
 		state->serial++;
 		state->position = -1;
 		return true;

@@ -367,7 +367,8 @@ add_alone(const UniqueRow *row, ShermanIndex **index)
 		return false;
 	}
 	if (alone)
-		sherman_predicate_inserted(row->index, opened);
+		if (IsolationIsSerializable())
+			sherman_predicate_inserted(row->index, opened);
 	opened->alone_credit = alone ? Min(opened->alone_credit + 1, ALONE_LOSS) : opened->alone_credit - ALONE_LOSS;
 	return alone;
 }

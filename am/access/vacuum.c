@@ -246,7 +246,8 @@ merge_leaves(Relation relation, ShermanIndex *index, const TreeVacuum *vacuum, T
 	TreeStatus	status;
 
 	/* Predicate locks on a leaf that goes are for the one that gets its keys. */
-	sherman_predicate_changes(relation, index);
+	index->relation = relation;
+	sherman_predicate_changes(index);
 	do
 		status = merge_once(index, vacuum, merged);
 	while (sherman_change_again(index, relation, status, &attempts));

@@ -57,12 +57,6 @@ sherman_wake_launcher(void)
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 }
 
-uint32
-sherman_epoch(void)
-{
-	return sherman_shared == NULL ? 0 : pg_atomic_read_u32(&sherman_shared->epoch);
-}
-
 void
 sherman_state_changed(void)
 {
@@ -80,12 +74,6 @@ sherman_invalidate_plans(void)
 	message.rc.dbId = InvalidOid;
 	message.rc.relId = InvalidOid;
 	SendSharedInvalidMessages(&message, 1);
-}
-
-uint64
-sherman_generation(void)
-{
-	return sherman_shared == NULL ? 0 : pg_atomic_read_u64(&sherman_shared->generation);
 }
 
 bool

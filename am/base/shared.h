@@ -281,6 +281,21 @@ extern void *sherman_reserve_allocate(Size bytes);
 /* NULL unless preloaded. */
 extern ShermanShared *sherman_shared;
 extern TreeShared *sherman_tree_shared;
+
+/* 0 unless preloaded. */
+static inline uint64
+sherman_generation(void)
+{
+	return sherman_shared == NULL ? 0 : pg_atomic_read_u64(&sherman_shared->generation);
+}
+
+/* Epoch in use; 0 if there is none. */
+static inline uint32
+sherman_epoch(void)
+{
+	return sherman_shared == NULL ? 0 : pg_atomic_read_u32(&sherman_shared->epoch);
+}
+
 /* In the startup hook, before any lock is asked for. */
 extern void sherman_locks_find(void);
 extern LWLock *sherman_lock(ShermanLock lock);
@@ -290,7 +305,6 @@ extern void sherman_state_changed(void);
 extern void sherman_invalidate_plans(void);
 /* Whether indexes are out of use in this process, whatever they are. */
 extern bool sherman_all_hidden(void);
-extern uint64 sherman_generation(void);
 extern void sherman_wake_launcher(void);
 /* Whether this server runs the embedded node: decided when it starts, and then so until it ends. */
 extern bool sherman_embedded;

@@ -67,8 +67,6 @@ extern bool sherman_preloaded(void);
  * system call.
  */
 extern bool sherman_postmaster_is_gone(void);
-/* Epoch in use. */
-extern uint32 sherman_epoch(void);
 
 /* ---- the metapage: block 0 of the main fork, WAL-logged (am/index/metapage.c) ---- */
 

@@ -58,14 +58,12 @@ sherman_record_note(ShermanIndex *index, Relation relation, TreeRecord *record)
 }
 
 TreeStatus
-sherman_scan_next(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch)
+sherman_scan_again(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch, TreeStatus status)
 {
 	int			attempts = 0;
-	TreeStatus	status;
 
-	do
+	while (sherman_try_again(index, relation, status, &attempts))
 		status = tree_scan_next(scan, batch);
-	while (sherman_try_again(index, relation, status, &attempts));
 	return status;
 }
 

@@ -180,9 +180,12 @@ typedef struct ShermanIndex
 	bool		spare_taken;
 	int			alone_credit;	/* unique.c: whether keys are tried to be added alone */
 	MemoryContext context;		/* owns keys, tree and spare */
-	Relation	relation;		/* of the insert in progress: predicate.c */
+	Relation	relation;		/* of the insert or VACUUM in progress: predicate.c */
 	Relation	heap;			/* of the insert in progress: bottomup_delete.c */
 	bool		churn;			/* it is for a new version of a row with the same key */
+	bool		splits_told;	/* sherman_predicate_changes() was called */
+	bool		full_told;		/* the tree was told whom to ask about full leaves, */
+	bool		full_churn;		/* as for this `churn` */
 	TreeWalPosition	proven;			/* tree_removal_proven() was told */
 	ShermanExtreme extremes[2]; /* the least and the greatest value */
 } ShermanIndex;
@@ -208,13 +211,39 @@ extern void sherman_return_scan(ShermanIndex *index, TreeScan *scan);
 extern ShermanIndex *sherman_index_for_vacuum(Relation index);
 /* Whether the record says already that the tree is changed in this epoch. */
 extern bool sherman_index_is_mutated(const ShermanIndex *index);
-/* True if a running scan may go on: the index has not become broken since it was opened. Raises otherwise. */
-extern void sherman_index_recheck(ShermanIndex *index, Relation relation);
+/*
+ * Entries of this process wait to be added, or none do (NULL): it adds those of an index before a scan of its tree begins or goes
+ * on.  It may raise.
+ */
+extern void (*sherman_add_before_reads) (Relation index);
+static inline void
+sherman_index_read_begins(Relation index)
+{
+	if (unlikely(sherman_add_before_reads != NULL))
+		sherman_add_before_reads(index);
+}
+/* Raises unless a running scan may go on: the index has not become broken since it was opened. */
+extern void sherman_index_judge_again(ShermanIndex *index, Relation relation);
+static inline void
+sherman_index_recheck(ShermanIndex *index, Relation relation)
+{
+	sherman_index_read_begins(relation);
+	if (unlikely(index->state != SHERMAN_OK || index->generation != sherman_generation()))
+		sherman_index_judge_again(index, relation);
+}
 /*
  * failover.c: calls of the tree that are made again where an index has a copy and one of the two memory nodes was lost meanwhile.
  * What fails then is reported by the caller as ever; what cannot be used any more raises.
  */
-extern TreeStatus sherman_scan_next(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch);
+extern TreeStatus sherman_scan_again(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch,
+									 TreeStatus status);
+static inline TreeStatus
+sherman_scan_next(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch **batch)
+{
+	TreeStatus	status = tree_scan_next(scan, batch);
+
+	return likely(status == TREE_OK || status == TREE_END) ? status : sherman_scan_again(index, relation, scan, batch, status);
+}
 extern TreeStatus sherman_batch_key(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch, int position,
 									TreeKey *key);
 extern TreeStatus sherman_batch_unchanged(ShermanIndex *index, Relation relation, TreeScan *scan, const TreeBatch *batch,
@@ -237,12 +266,6 @@ extern void sherman_wal_position_now(TreeWalPosition *wal);
  * went that they follow from (I-P4). write_guard.c.
  */
 extern void sherman_prove_removal(Relation relation, ShermanIndex *index, XLogRecPtr end);
-
-/*
- * Entries of this process wait to be added, or none do any more (NULL): `add` adds those of an index before a scan of its tree begins
- * or goes on.  It may raise.
- */
-extern void sherman_add_before_reads(void (*add) (Relation index));
 
 /* The index if it is good and at hand without waiting; else NULL.  Raises nothing. */
 extern ShermanIndex *sherman_index_quietly(Relation index);
@@ -343,9 +366,9 @@ typedef struct ShermanPredicateScan
 extern void sherman_predicate_scan(ShermanPredicateScan *reader, IndexScanDesc scan, ShermanIndex *index,
 								   TreeScan *tree_scan);
 extern ShermanIndex *sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index);
-/* By sherman_index_for_insert(). */
-extern void sherman_predicate_changes(Relation relation, ShermanIndex *index);
-/* Behind every tree_insert() of a row, and every insert that was passed over. Raise 40001. */
+/* Before the first insert, and before VACUUM merges leaves: splits and merges copy locks, of the relation that index->relation is. */
+extern void sherman_predicate_changes(ShermanIndex *index);
+/* Behind every tree_insert() of a row in a serializable transaction, and every insert that was passed over. Raise 40001. */
 extern void sherman_predicate_inserted(Relation relation, const ShermanIndex *index);
 /* Before an insert is refused as a duplicate: what the scan reads next is looked at for 40001. */
 extern void sherman_predicate_refused(Relation relation, TreeScan *tree_scan);

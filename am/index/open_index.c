@@ -49,7 +49,6 @@ static int	open_count = 0;		/* of `known` that are open */
 static bool some_stale = false;
 static bool hint_at_end = false;
 static int	spares_taken = 0;
-static void (*add_before_reads) (Relation index) = NULL;
 
 static KnownIndex *
 find_known(Oid oid, bool enter)
@@ -480,18 +479,7 @@ sherman_index(Relation index)
 	return open_index(index, false);
 }
 
-void
-sherman_add_before_reads(void (*add) (Relation index))
-{
-	add_before_reads = add;
-}
-
-static inline void
-before_read(Relation index)
-{
-	if (unlikely(add_before_reads != NULL))
-		add_before_reads(index);
-}
+void		(*sherman_add_before_reads) (Relation index) = NULL;
 
 ShermanIndex *
 sherman_index_for_scan(Relation index)
@@ -503,7 +491,7 @@ sherman_index_for_scan(Relation index)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot access temporary tables of other sessions")));
-	before_read(index);
+	sherman_index_read_begins(index);
 	opened = sherman_index(index);
 	if (unlikely(opened->state != SHERMAN_OK))
 		sherman_report_state(ERROR, index, opened->state, opened->reason);
@@ -511,17 +499,13 @@ sherman_index_for_scan(Relation index)
 }
 
 void
-sherman_index_recheck(ShermanIndex *index, Relation relation)
+sherman_index_judge_again(ShermanIndex *index, Relation relation)
 {
 	ShermanMetaPage meta;
 	ShermanReason reason;
 	ShermanState state;
-	uint64		generation;
+	uint64		generation = sherman_generation();
 
-	before_read(relation);
-	generation = sherman_generation();
-	if (likely(index->state == SHERMAN_OK && index->generation == generation))
-		return;
 	state = judge(relation, &meta, &reason);
 	if (state == SHERMAN_ATTACHING)
 	{
@@ -612,9 +596,7 @@ sherman_take_scan(ShermanIndex *index, TreeScan **scan)
 			return status;
 	}
 	/* Its last user may have ended by an error. */
-	tree_scan_on_leaf(index->spare, NULL, NULL);
-	tree_scan_forget(index->spare);
-	tree_scan_unverified(index->spare, false);
+	tree_scan_renew(index->spare);
 	index->spare_taken = true;
 	spares_taken++;
 	*scan = index->spare;

@@ -65,13 +65,12 @@ copy_locks(void *argument, uint64 from, uint64 to)
 }
 
 /*
- * Before a scan's next seek: from now on it locks what it reads, if its transaction is serializable.
+ * Before a scan's next seek in a serializable transaction: from now on it locks what it reads.
  */
 void
 sherman_predicate_scan(ShermanPredicateScan *reader, IndexScanDesc scan, ShermanIndex *index, TreeScan *tree_scan)
 {
-	bool		lock = IsolationIsSerializable() && scan->xs_snapshot != InvalidSnapshot &&
-		IsMVCCSnapshot(scan->xs_snapshot);
+	bool		lock = scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot);
 
 	reader->scan = scan;
 	reader->index = index;
@@ -96,14 +95,11 @@ sherman_predicate_empty(IndexScanDesc scan, ShermanIndex *index)
 	return sherman_index_for_scan(relation);
 }
 
-/*
- * Before inserts, and before VACUUM merges leaves: splits and merges copy the locks.
- */
 void
-sherman_predicate_changes(Relation relation, ShermanIndex *index)
+sherman_predicate_changes(ShermanIndex *index)
 {
-	index->relation = relation;
 	tree_on_split(index->tree, copy_locks, index);
+	index->splits_told = true;
 }
 
 /*

@@ -155,7 +155,9 @@ begin_insert(Relation relation, ShermanIndex *index)
 	index->heap = NULL;
 	index->churn = false;
 	index->extremes[0].read_at = index->extremes[1].read_at = 0;
-	sherman_predicate_changes(relation, index);
+	index->relation = relation;
+	if (unlikely(!index->splits_told))
+		sherman_predicate_changes(index);
 	return index;
 }
 

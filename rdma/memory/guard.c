@@ -21,11 +21,12 @@ typedef struct Guard
 	atomic_bool lost;
 } Guard;
 
+atomic_uint guards_lost;
+
 /* The process's one context, for its signal handler. */
 static struct
 {
 	Guard guard[GUARDS];
-	atomic_uint lost; /* of all mappings; 0: there are none to search */
 	struct sigaction before;
 } guards;
 
@@ -59,7 +60,7 @@ handle_bus_error(int number, siginfo_t *info, void *context)
 		         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == MAP_FAILED)
 			break;
 		if (!atomic_exchange(&guard->lost, true))
-			atomic_fetch_add(&guards.lost, 1);
+			atomic_fetch_add(&guards_lost, 1);
 		return;
 	}
 	pass_on(number, info, context);
@@ -122,17 +123,14 @@ guard_remove(const void *base)
 	if (guard == NULL)
 		return;
 	if (atomic_exchange(&guard->lost, false))
-		atomic_fetch_sub(&guards.lost, 1);
+		atomic_fetch_sub(&guards_lost, 1);
 	atomic_store(&guard->base, 0);
 }
 
 bool
-guard_is_lost(const void *base)
+guard_find_lost(const void *base)
 {
-	Guard *guard;
+	Guard *guard = find(base);
 
-	if (atomic_load_explicit(&guards.lost, memory_order_relaxed) == 0)
-		return false;
-	guard = find(base);
 	return guard != NULL && atomic_load(&guard->lost);
 }

@@ -11,6 +11,7 @@
 #ifndef SHERMAN_GUARD_H
 #define SHERMAN_GUARD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,7 +24,17 @@ extern bool guard_add(void *base, size_t bytes, size_t page_bytes);
 /* Before it is unmapped. */
 extern void guard_remove(const void *base);
 
+/* Mappings of this process of which a part is not there any more. */
+extern atomic_uint guards_lost;
+
+/* One of them at least: guard_is_lost() of this one, looked up. */
+extern bool guard_find_lost(const void *base);
+
 /* Did this process come upon a part of the mapping that is not there any more? */
-extern bool guard_is_lost(const void *base);
+static inline bool
+guard_is_lost(const void *base)
+{
+	return atomic_load_explicit(&guards_lost, memory_order_relaxed) != 0 && guard_find_lost(base);
+}
 
 #endif /* SHERMAN_GUARD_H */

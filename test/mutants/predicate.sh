@@ -1,7 +1,7 @@
 # Safeguards of predicate locks by leaf. Sourced by test/mutations.
 
-mutate leaf_marked_behind_read test_predicate tree/scan/leaf_mark.c \
-	's/leaves_mark\(scan, &pointer, 1\);\n\treturn (leaf_cache_read\(.*?\));/TreeStatus status = $1;\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
+mutate leaf_marked_behind_read test_predicate tree/scan/scan.h \
+	's/\tif \(scan->leaf_hook != NULL\)\n\t\tleaves_mark\(scan, &pointer, 1\);\n[^;]*;\n\treturn (leaf_cache_read\(.*?\));/\tTreeStatus status = $1;\n\n\tleaves_mark(scan, &pointer, 1);\n\treturn status;/'
 mutate leaves_ahead_not_marked test_predicate tree/scan/scan.c \
 	's/\tleaves_mark\(scan, ahead->pointers, ahead->count\);\n//'
 mutate splits_not_waited_for test_predicate tree/scan/leaf_mark.c \

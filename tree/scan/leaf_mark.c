@@ -42,10 +42,3 @@ leaves_mark(TreeScan *scan, const uint64_t *pointers, int count)
 	if (!splits_end(scan->tree))
 		scan->leaf_hook(scan->leaf_argument, TREE_LEAF_ALL);
 }
-
-TreeStatus
-leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
-{
-	leaves_mark(scan, &pointer, 1);
-	return leaf_cache_read(scan->tree, pointer, leaf);
-}

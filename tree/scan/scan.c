@@ -653,8 +653,8 @@ taken_judge(TreeScan *scan)
 	int low = 1, high = -1, stop = 1;
 	TreeStatus status;
 
-	scan->far_inside = false;
-	if (!scan->taking || separator_infinite(scan->taken_end) ||
+	assert(scan->taking);
+	if (separator_infinite(scan->taken_end) ||
 	    separator_equal(&tree->geometry, scan_fence(scan, scan->leaf, forward), scan->taken_end))
 		return TREE_OK;
 	status = search_separator_bound(tree, scan->taken_end, forward ? 0 : -1, &scan->limit, scan->limit_image);
@@ -875,7 +875,8 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 			batch_begin(scan);
 			status = leaf_judge(scan, &last);
 		}
-		if (status == TREE_OK)
+		scan->far_inside = false;
+		if (status == TREE_OK && scan->taking)
 			status = taken_judge(scan);
 		if (status == TREE_OK)
 			status = batch_fill(scan);
@@ -895,6 +896,7 @@ scan_next(TreeScan *scan, const TreeBatch **batch)
 			return access_damaged(scan->tree, scan->pointer);
 		if (scan->batch.count > 0 || (scan->unverified && (scan->batch.unverified || scan->batch.marks_void)))
 		{
+			scan->batch.last = scan->ended;
 			*batch = &scan->batch;
 			return TREE_OK;
 		}

@@ -111,7 +111,15 @@ extern TreeStatus scan_load(TreeScan *scan, bool afresh);
 /* leaf_mark.c: tells the caller's hook of leaves that are about to be read. It may jump. */
 extern void leaves_mark(TreeScan *scan, const uint64_t *pointers, int count);
 /* leaf_cache_read() of a leaf for this scan, after a call of the caller's hook. */
-extern TreeStatus leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf);
+static inline TreeStatus
+leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
+{
+	if (scan->leaf_hook != NULL)
+		leaves_mark(scan, &pointer, 1);
+	if (scan->tree->client->shared->leaves == NULL)
+		return access_read_node(scan->tree, pointer, 0, leaf);
+	return leaf_cache_read(scan->tree, pointer, leaf);
+}
 
 /*
  * scan_foresee.c: the leaf where the scan begins, its pointer and its parent's (0: not known), if it was read before. *leaf is NULL if

@@ -37,6 +37,17 @@ tree_scan_forget(TreeScan *scan)
 		foreseen_empty(scan->foreseen);
 }
 
+void
+tree_scan_renew(TreeScan *scan)
+{
+	assert(!scan->tree->client->holding);
+	scan->leaf_hook = NULL;
+	scan->leaf_argument = NULL;
+	scan->unverified = false;
+	if (scan->foreseen != NULL)
+		foreseen_empty(scan->foreseen);
+}
+
 /* The scan's memory for it. NULL: there is none. */
 static ScanForeseen *
 foreseen_begin(TreeScan *scan, bool forward)

@@ -8,7 +8,7 @@ mutate map_believed_at_any_time specs/index-only-vacuum am/access/scan_only.c \
 
 # ---- SERIALIZABLE
 mutate leaf_not_locked specs/serializable am/index/predicate.c \
-	's/bool\t\tlock = IsolationIsSerializable\(\)/bool\t\tlock = false \&\& IsolationIsSerializable()/'
+	's/bool\t\tlock = scan->xs_snapshot/bool\t\tlock = false \&\& scan->xs_snapshot/'
 mutate insert_looks_for_no_reader specs/serializable am/index/predicate.c \
 	's/CheckForSerializableConflictIn\(relation, NULL, page_of_leaf\(tree_inserted_leaf\(index->tree\)\)\);/(void) index;/'
 mutate locks_stay_at_the_split_leaf specs/serializable am/index/predicate.c \
@@ -17,7 +17,7 @@ mutate refused_duplicate_looks_for_no_reader specs/unique-serializable am/access
 	's/if \(IsolationIsSerializable\(\)\)\n\t\t\t\tcheck_readers/if (false)\n\t\t\t\tcheck_readers/'
 
 mutate locks_stay_at_the_merged_leaf specs/serializable-merge am/access/vacuum.c \
-	's/\tsherman_predicate_changes\(relation, index\);\n//'
+	's/\tindex->relation = relation;\n\tsherman_predicate_changes\(index\);\n//'
 
 # ---- uniqueness
 mutate key_not_locked specs/unique-lock am/access/unique.c \

@@ -1,9 +1,9 @@
 # Entries of one statement that wait (am/access/insert_batch.c). Sourced by script/test long mutations-server.
 
 mutate not_added_before_checks sql/insert_batches am/index/open_index.c \
-	's/\tbefore_read\(index\);\n\topened = /\topened = /'
-mutate not_added_when_a_scan_goes_on sql/insert_batches am/index/open_index.c \
-	's/\tbefore_read\(relation\);\n//'
+	's/\tsherman_index_read_begins\(index\);\n\topened = /\topened = /'
+mutate not_added_when_a_scan_goes_on sql/insert_batches am/index/index.h \
+	's/\tsherman_index_read_begins\(relation\);\n//'
 mutate not_added_before_parallel_plans sql/insert_batches am/server/statements.c \
 	's/if \(query->plannedstmt->parallelModeNeeded\)/if (false)/'
 mutate not_added_before_commands sql/insert_batches am/server/hooks.c \
