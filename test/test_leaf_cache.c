@@ -7,11 +7,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "support/cost.h"
 #include "support/leaf_fixture.h"
+#include "support/look_up.h"
 
 /* ---- what it costs ---- */
 
@@ -148,7 +150,11 @@ test_written(void **state)
 	assert_int_equal(trips(&mine, 1002, false), 0);
 	/* Ascending: some five leaves are filled, and split, which takes a new node each time and two round trips for its parent. */
 	for (uint32_t i = 1002; i < 1302; i++)
+	{
 		trips_in_all += insert_trips(&mine, i);
+		/* Behind a split it lies in the new half. */
+		assert_int_equal(trips(&theirs, i, true), 0);
+	}
 	assert_in_range(trips_in_all, 300, 300 + 6 * 4);
 	for (uint32_t i = 1000; i < 1302; i++)
 		assert_int_equal(trips(&theirs, i, true), 0);
@@ -210,7 +216,7 @@ test_admission(void **state)
 	end();
 }
 
-/* Eight frames: leaves that are asked for all the time stay, those that are read once do not push them out. */
+/* A set of frames: leaves that are asked for all the time stay, those that are read once do not push them out. */
 static void
 test_hot(void **state)
 {
@@ -332,9 +338,9 @@ test_conditions(void **state)
 	assert_int_equal(tree_shared_bytes(&options), without + table_bytes + SCARCE);
 	options.leaf_cache_bytes = SCARCE - 1;
 	assert_int_equal(tree_shared_bytes(&options), without);
-	options.leaf_cache_leaf_bytes = 1000;
+	options.leaf_cache_leaf_bytes = 200;
 	assert_int_equal(tree_shared_bytes(&options),
-	                 without + table_bytes + 3 * (LEAF_WAYS * (sizeof(LeafFrame) + 1024) + LINE_BYTES));
+	                 without + table_bytes + 3 * (LEAF_WAYS * (sizeof(LeafFrame) + 256) + sizeof(LeafSet)));
 	set.hierarchy = false;
 	assert_int_equal(tree_shared_bytes(&options), without);
 }
@@ -346,10 +352,10 @@ test_long(void **state)
 	(void) state;
 	begin(&middle, ROOMY, 100);
 	fill(200);
-	table()->image_bytes = 1024;
+	table()->longest = 1024;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(trips(&mine, 5, true), 1);
-	table()->image_bytes = 2048;
+	table()->longest = 2048;
 	assert_int_equal(trips(&mine, 5, true), 1);
 	assert_int_equal(trips(&mine, 5, true), 0);
 	end();
@@ -374,6 +380,93 @@ test_closed(void **state)
 	end();
 }
 
+/* ---- leaves of several lengths in one cache ---- */
+
+#define SIZES 3
+#define SIZES_PROCESSES 5u
+#define SIZES_KEYS 250u
+
+static const TreeFormat *const sizes[SIZES] = {&narrow, &middle, &text};
+static TreeRecord sized[SIZES];
+
+/* Of a process of many: what was inserted is found, by all of a crowd that divides frames anew all the time. */
+static void
+sizes_body(int process, void *argument)
+{
+	TestClient own;
+	Tree *trees[SIZES];
+	TreeScan *scans[SIZES];
+	TreeLeafCounts counts;
+
+	(void) argument;
+	test_client_open(&own, &instance, 2 + (uint32_t) process);
+	for (int t = 0; t < SIZES; t++)
+	{
+		trees[t] = open_tree(&own, &sized[t]);
+		if (tree_scan_open(trees[t], &scans[t]) != TREE_OK)
+			_exit(1);
+	}
+	for (uint32_t i = 0; i < 4 * SIZES * SIZES_KEYS; i++)
+	{
+		uint32_t t = i % SIZES, number = (uint32_t) process + i / SIZES % SIZES_KEYS * SIZES_PROCESSES;
+		char string[24];
+		TreeKey key = any_key(sizes[t], string, number);
+		bool hit;
+
+		if (i < SIZES * SIZES_KEYS && tree_insert(trees[t], &key, &wal, &hit) != TREE_OK)
+			_exit(2);
+		if (look_up_key(scans[t], trees[t], &key) != TREE_OK)
+			_exit(3);
+		number = (uint32_t) process + i * 7919u % (i / SIZES % SIZES_KEYS + 1) * SIZES_PROCESSES;
+		key = any_key(sizes[t], string, number);
+		if ((i >= SIZES * SIZES_KEYS || number <= (uint32_t) process + i / SIZES * SIZES_PROCESSES) &&
+		    look_up_key(scans[t], trees[t], &key) != TREE_OK)
+			_exit(4);
+	}
+	tree_client_leaf_counts(own.tree, &counts);
+	if (counts.hits == 0)
+		_exit(5);
+	_exit(0);
+}
+
+/* No image lies in the frames of another one. */
+static void
+sizes_apart(void)
+{
+	for (uint64_t number = 0; number < table()->sets * LEAF_WAYS; number++)
+	{
+		const LeafFrame *frame = leaf_frame(table(), number);
+		uint32_t t = 0;
+
+		if (frame->valid == 0)
+			continue;
+		while (t < SIZES && sized[t].tree != frame->tree)
+			t++;
+		assert_in_range(t, 0, SIZES - 1);
+		assert_int_equal(number % (1u << t), 0);
+		for (uint64_t other = number + 1; other < number + (1u << t); other++)
+			assert_int_equal(leaf_frame(table(), other)->valid, 0);
+	}
+}
+
+static void
+test_sizes(void **state)
+{
+	TreeCacheUsage inner, leaves;
+
+	(void) state;
+	begin(&narrow, 3 * SCARCE, 100);
+	for (int t = 0; t < SIZES; t++)
+		test_tree_create(&client, sizes[t], &sized[t]);
+	assert_int_equal(test_processes(SIZES_PROCESSES, sizes_body, NULL), 0);
+	tree_cache_usage(instance.shared, &inner, &leaves);
+	printf("    %llu leaves in %llu of %llu bytes\n", (unsigned long long) leaves.nodes,
+	       (unsigned long long) leaves.used_bytes, (unsigned long long) leaves.bytes);
+	assert_in_range(leaves.used_bytes, leaves.bytes / 2, leaves.bytes);
+	sizes_apart();
+	end();
+}
+
 int
 main(void)
 {
@@ -381,7 +474,7 @@ main(void)
 		cmocka_unit_test(test_counts), cmocka_unit_test(test_written),    cmocka_unit_test(test_admission),
 		cmocka_unit_test(test_hot),    cmocka_unit_test(test_scans),      cmocka_unit_test(test_guesses),
 		cmocka_unit_test(test_root),   cmocka_unit_test(test_conditions), cmocka_unit_test(test_long),
-		cmocka_unit_test(test_closed), cmocka_unit_test(test_neighbors),
+		cmocka_unit_test(test_closed), cmocka_unit_test(test_neighbors),  cmocka_unit_test(test_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

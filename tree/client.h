@@ -194,8 +194,9 @@ typedef struct TreeSharedOptions
 		entry_cache_bytes; /* for tree_find(): where keys were found, 16 bytes each; 0: it does not guess */
 	/*
 	 * DEX, leaves with delayed admission: room for images of leaves, with TreeTechniques.exclusive and the hierarchy only; 0: none are
-	 * kept.  Beside it 8 bytes for each lock word of each memory node.  Longer leaves than leaf_cache_leaf_bytes are not kept, 0:
-	 * all are; each image takes as much.  A leaf that was read is admitted with a probability of so many percent; 0: DEX's 10.
+	 * kept.  Beside it 8 bytes for each lock word of each memory node.  Longer leaves than leaf_cache_leaf_bytes are not kept, and
+	 * each image takes as much; 0: all are, in 1, 2 or 4 KB each.  A leaf that was read pushes out another one with a probability of so
+	 * many percent; 0: DEX's 10.
 	 */
 	uint64_t leaf_cache_bytes;
 	uint32_t leaf_cache_leaf_bytes;

@@ -53,7 +53,7 @@ image_bytes(const TreeSharedOptions *options)
 	uint32_t bytes = options->leaf_cache_leaf_bytes;
 
 	if (bytes == 0 || bytes > NODE_MAX_BYTES)
-		return NODE_MAX_BYTES;
+		return NODE_MAX_BYTES / LEAF_GROUP;
 	return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
@@ -102,6 +102,7 @@ leaf_cache_shared_initialize(void *memory, const TreeSharedOptions *options)
 	table->versions = versions_of(options);
 	table->sets = sets_of(options);
 	table->image_bytes = image_bytes(options);
+	table->longest = options->leaf_cache_leaf_bytes == 0 ? NODE_MAX_BYTES : table->image_bytes;
 	table->admission_percent =
 		options->leaf_admission_percent != 0 ? options->leaf_admission_percent : ADMISSION_PERCENT;
 }
@@ -206,7 +207,7 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 
 	/* Where a READ would get no answer the cache gives none, either. */
 	if (table == NULL || client->sections == 0 || tree->replicas != NULL ||
-	    pointer_address(pointer) == tree->root || tree->geometry.leaf_bytes > table->image_bytes ||
+	    pointer_address(pointer) == tree->root || tree->geometry.leaf_bytes > table->longest ||
 	    node >= client->options.nodes || client->options.endpoints[node] == NULL ||
 	    !node_is_open(client->shared, node) || !node_is_kept(client->shared, node) ||
 	    (client->doubt & 1ull << node) != 0)
@@ -332,6 +333,72 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	return true;
 }
 
+/* ---- groups ---- */
+
+/*
+ * An image takes one frame, two or a whole group of them, whose first one, at a multiple of that, has its key, and whose sequence guards all
+ * of it.  How a group is divided changes only with all of its frames claimed; so it stays while one of them is.
+ */
+static uint32_t
+span_of(const LeafTable *table, const Tree *tree)
+{
+	uint32_t frames = (tree->geometry.leaf_bytes + table->image_bytes - 1) / table->image_bytes;
+
+	assert(frames <= LEAF_GROUP);
+	return frames <= 2 ? frames : LEAF_GROUP;
+}
+
+static uint32_t
+group_span(LeafTable *table, uint64_t number)
+{
+	uint32_t span =
+		__atomic_load_n(&leaf_frame(table, number / LEAF_GROUP * LEAF_GROUP)->span, __ATOMIC_RELAXED);
+
+	return span == 0 ? 1 : span;
+}
+
+static uint64_t *
+frame_tag(LeafTable *table, uint64_t number)
+{
+	return &leaf_sets(table)[number / LEAF_WAYS].tags[number % LEAF_WAYS];
+}
+
+/*
+ * Divides the group of a frame that this process has claimed, and empties its other frames.  False: another process has one of these, and
+ * nothing has changed.
+ */
+static bool
+group_divide(LeafTable *table, uint64_t number, uint32_t span)
+{
+	uint64_t first = number / LEAF_GROUP * LEAF_GROUP;
+	uint64_t claimed = first;
+
+	for (; claimed < first + LEAF_GROUP; claimed++)
+	{
+		uint64_t *sequence = &leaf_frame(table, claimed)->sequence;
+
+		if (claimed != number && !sequence_claim(sequence, sequence_begin_read(sequence)))
+			break;
+	}
+	if (claimed == first + LEAF_GROUP)
+		__atomic_store_n(&leaf_frame(table, first)->span, span, __ATOMIC_RELAXED);
+	for (uint64_t other = first; other < claimed; other++)
+	{
+		LeafFrame *frame = leaf_frame(table, other);
+
+		if (other == number)
+			continue;
+		if (claimed == first + LEAF_GROUP)
+		{
+			word_store(frame_tag(table, other), 0);
+			word_store(&frame->tree, 0);
+			__atomic_store_n(&frame->valid, IMAGE_VOID, __ATOMIC_SEQ_CST);
+		}
+		sequence_release(&frame->sequence);
+	}
+	return claimed == first + LEAF_GROUP;
+}
+
 /* Whether the result of a READ that was posted after the key's version was read is still current. */
 static bool
 version_stands(LeafTable *table, const LeafKey *key)
@@ -351,17 +418,23 @@ static bool
 frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, const uint64_t *leaf, bool owner)
 {
 	LeafTable *table = tree->client->shared->leaves;
-	uint64_t set = set_of(table, key->hash);
-	LeafFrame *frame = leaf_frame(table, set * LEAF_WAYS + way);
-	uint64_t *image = leaf_image(table, set * LEAF_WAYS + way);
+	uint64_t number = set_of(table, key->hash) * LEAF_WAYS + way;
+	LeafFrame *frame = leaf_frame(table, number);
+	uint64_t *image = leaf_image(table, number);
 	uint32_t begun = IMAGE_BEGUN;
 	bool valid;
 
 	assert(key->kept);
 	if (!sequence_claim(&frame->sequence, sequence))
 		return false;
+	if (group_span(table, number) != span_of(table, tree) &&
+	    !group_divide(table, number, span_of(table, tree)))
+	{
+		sequence_release(&frame->sequence);
+		return false;
+	}
 	__atomic_store_n(&frame->valid, IMAGE_BEGUN, __ATOMIC_SEQ_CST);
-	word_store(&leaf_sets(table)[set].tags[way], tag_of(key->hash));
+	word_store(frame_tag(table, number), tag_of(key->hash));
 	word_store(&frame->tree, tree->tree);
 	word_store(&frame->address, pointer_address(key->pointer));
 	word_store(&frame->epoch, key->epoch);
@@ -412,6 +485,24 @@ frame_worth(LeafTable *table, uint64_t tag, const LeafFrame *frame)
 	return 1 + (uint64_t) (UINT32_MAX - age);
 }
 
+/* The value of what goes if an image of so many frames is put here: of this frame's, or of all of a group that is divided otherwise. */
+static uint64_t
+place_worth(LeafTable *table, uint64_t number, uint32_t span)
+{
+	uint64_t first = number / LEAF_GROUP * LEAF_GROUP;
+	uint64_t most = 0;
+
+	if (group_span(table, number) == span)
+		return frame_worth(table, word_load(frame_tag(table, number)), leaf_frame(table, number));
+	for (uint64_t other = first; other < first + LEAF_GROUP; other++)
+	{
+		uint64_t worth = frame_worth(table, word_load(frame_tag(table, other)), leaf_frame(table, other));
+
+		most = worth > most ? worth : most;
+	}
+	return most;
+}
+
 /* Gives the leaf the frame of the set with the lowest value, with `room` only one of value 0; of several such frames, any. */
 static void
 image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner, bool room)
@@ -419,6 +510,7 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner, bo
 	TreeClient *client = tree->client;
 	LeafTable *table = client->shared->leaves;
 	uint64_t set = set_of(table, key->hash);
+	uint32_t span = span_of(table, tree);
 	uint32_t first = (uint32_t) (client_random(client) % LEAF_WAYS);
 	uint32_t chosen = LEAF_WAYS;
 	uint64_t least = UINT64_MAX;
@@ -427,9 +519,9 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner, bo
 	for (uint32_t i = 0; i < LEAF_WAYS; i++)
 	{
 		uint32_t way = (first + i) % LEAF_WAYS;
-		const LeafFrame *frame = leaf_frame(table, set * LEAF_WAYS + way);
-		uint64_t begun = sequence_begin_read(&frame->sequence);
-		uint64_t worth = frame_worth(table, word_load(&leaf_sets(table)[set].tags[way]), frame);
+		uint64_t number = set * LEAF_WAYS + way;
+		uint64_t begun = sequence_begin_read(&leaf_frame(table, number)->sequence);
+		uint64_t worth = way % span == 0 ? place_worth(table, number, span) : UINT64_MAX;
 
 		/* Another process fills the frame, or was killed while it did. */
 		if (begun % 2 != 0 || worth >= least)
@@ -550,8 +642,12 @@ leaf_cache_usage(const TreeShared *shared, TreeCacheUsage *usage)
 		return;
 	usage->bytes = table->sets * LEAF_WAYS * table->image_bytes;
 	for (uint64_t number = 0; number < table->sets * LEAF_WAYS; number++)
-		usage->nodes += frame_is_valid(leaf_frame(table, number));
-	usage->used_bytes = usage->nodes * table->image_bytes;
+	{
+		if (!frame_is_valid(leaf_frame(table, number)))
+			continue;
+		usage->nodes++;
+		usage->used_bytes += (uint64_t) group_span(table, number) * table->image_bytes;
+	}
 }
 
 void

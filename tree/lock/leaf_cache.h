@@ -7,9 +7,11 @@
 
 #include "tree/internal.h"
 
-#define LEAF_WAYS 8u
+#define LEAF_WAYS 16u
+/* So many frames side by side are divided alike: each an image, or two or all of them one. */
+#define LEAF_GROUP 4u
 
-/* Eight tags fill one cache line, so a lookup that misses touches no frame. */
+/* The tags are two lines: a lookup of what is not there touches no frame. */
 typedef struct LeafSet
 {
 	_Alignas(LINE_BYTES) uint64_t tags[LEAF_WAYS]; /* 0 = empty */
@@ -25,14 +27,17 @@ typedef struct LeafFrame
 	uint64_t fences; /* of its memory node, LeafTable.fences */
 	uint32_t valid;  /* whether the image is the leaf: leaf_cache.c */
 	uint32_t used;   /* the cache's clock at the last use */
+	uint32_t span;   /* of the first frame of a group: how many frames an image takes in it; 0: one */
 } LeafFrame;
 
 typedef struct LeafTable
 {
 	_Alignas(LINE_BYTES) uint64_t versions; /* a word for each lock entry */
 	uint64_t sets;
-	uint32_t image_bytes;                     /* longer leaves have no room */
-	uint32_t admission_percent;               /* of leaves that are read */
+	uint32_t image_bytes;       /* of one frame */
+	uint32_t longest;           /* leaf that there is room for, in bytes */
+	uint32_t admission_percent; /* of leaves that are read */
+	uint32_t reserved;
 	uint64_t fences[TREE_MAX_NODES];          /* how often each memory node was opened anew */
 	_Alignas(LINE_BYTES) uint64_t admissions; /* the cache's clock: the number of its ticks */
 											  /* versions, then sets, frames and images */
