@@ -118,6 +118,7 @@ struct TreeClient
 	TreeCounters counters;
 	TreeGuesses guesses;
 	TreeLeafCounts leaf_counts;
+	bool leaves_wanted; /* prefetch.c: leaves that are read are asked for soon, and all kept */
 	TreeOffloads offloads;
 	char detail[TREE_DETAIL_BYTES];
 	/*
@@ -834,6 +835,8 @@ extern TreeStatus leaf_cache_read_leaves(Tree *tree, const uint64_t *pointers, i
                                          uint64_t *const *images, NodeVerdict *verdicts);
 /* Whether it would not be read now. */
 extern bool leaf_cache_has(const Tree *tree, uint64_t pointer);
+/* Whether it would be read, and might be kept. */
+extern bool leaf_cache_lacks(const Tree *tree, uint64_t pointer);
 /*
  * The four that follow are for the owner of the leaf's entry in the local lock table (`entry`: lock_entry_number()), in a critical
  * section.  They may be called for several leaves whose entries one process has, in any order.

@@ -325,6 +325,13 @@ extern TreeStatus tree_scan_fetch(TreeScan *scan);
 /* What was fetched is not used any more: before the scan is used with another snapshot, or for leaves that were healed meanwhile. */
 extern void tree_scan_forget(TreeScan *scan);
 
+/*
+ * For scans that will start at these places soon, each between keys that integers tell apart (norm_exact, side is not 0): reads
+ * their leaves together into the cache of leaves, as far as they are not there.  Does nothing where leaves are not kept.  A failure
+ * loses nothing but time.  TREE_NO_MEMORY, and as tree_scan_next().
+ */
+extern TreeStatus tree_prefetch(Tree *handle, const TreeBound *bounds, uint32_t count);
+
 typedef struct TreeFound
 {
 	uint32_t block;

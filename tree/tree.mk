@@ -65,6 +65,7 @@ TREE_SOURCES = \
 	tree/scan/batch_whole.c \
 	tree/scan/leaf_mark.c \
 	tree/scan/leaf_unchanged.c \
+	tree/scan/prefetch.c \
 	tree/scan/scan.c \
 	tree/scan/scan_foresee.c \
 	tree/scan/scan_take.c \

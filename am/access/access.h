@@ -41,6 +41,19 @@ extern void sherman_statement_end(void);
 /* The executor's and the commands' hooks are installed: registers the callbacks; from now on entries wait. */
 extern void sherman_batches_install(void);
 
+/* ---- prefetch.c: leaves of scans that are to come ---- */
+
+typedef struct ShermanPrefetch ShermanPrefetch;
+
+/*
+ * For scans of the index by these scan keys, at most `most` of them at a time.  The caller sets the keys' arguments and notes them,
+ * one scan after the other; then the leaves of all that were noted are fetched together.  In the current memory context; the index
+ * stays open.
+ */
+extern ShermanPrefetch *sherman_prefetch_make(Relation index, struct ScanKeyData *scan_keys, int scan_key_count, int most);
+extern void sherman_prefetch_note(ShermanPrefetch *prefetch);
+extern void sherman_prefetch_go(ShermanPrefetch *prefetch);
+
 /* ---- callbacks ---- */
 extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);
 extern void sherman_buildempty(Relation index);

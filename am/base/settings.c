@@ -37,6 +37,7 @@ int			sherman_attach_timeout_ms = DEFAULT_ATTACH_TIMEOUT_MS;
 int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
 bool		sherman_auto_rebuild = true;
+bool		sherman_enable_lookahead = true;
 int			sherman_rebuild_tries = DEFAULT_REBUILD_TRIES;
 double		sherman_rebuild_cost_delay_ms = DEFAULT_REBUILD_COST_DELAY_MS;
 bool		sherman_heal = true;
@@ -261,6 +262,11 @@ sherman_define_settings(void)
 							 "partitions.",
 							 &sherman_constraints, false,
 							 PGC_USERSET, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("sherman.enable_lookahead",
+							 "Has nested loops read outer rows ahead, and fetch what the inner index scan wants for them together.",
+							 "Of memory nodes across a network; with the embedded one nothing is waited for.",
+							 &sherman_enable_lookahead, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	sherman_define_crash_points();
 	/* Without preload the sizes stay placeholders: they are set in postgresql.conf, and no error then. */
 	if (process_shared_preload_libraries_in_progress)

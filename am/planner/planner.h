@@ -19,6 +19,11 @@ extern void sherman_row_comparison_install(void);
 /* Installs its hook. */
 extern void sherman_on_conflict_install(void);
 
+/* ---- lookahead_plan.c ---- */
+
+/* Installs its hook. */
+extern void sherman_lookahead_install(void);
+
 /* ---- extremes.c ---- */
 
 /* Installs its hook. */

@@ -303,6 +303,7 @@ sherman_install_hooks(void)
 	sherman_row_comparison_install();
 	sherman_extremes_install();
 	sherman_on_conflict_install();
+	sherman_lookahead_install();
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	previous_shmem_request = shmem_request_hook;

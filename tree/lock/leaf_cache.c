@@ -545,7 +545,8 @@ image_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner)
 
 	if (!key->kept || image_refresh(tree, key, leaf, owner))
 		return;
-	image_admit(tree, key, leaf, owner, client_random(client) % 100 >= table->admission_percent);
+	image_admit(tree, key, leaf, owner,
+	            !client->leaves_wanted && client_random(client) % 100 >= table->admission_percent);
 }
 
 void
@@ -594,6 +595,15 @@ leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image)
 		return false;
 	key = leaf_cache_key(tree, pointer);
 	return key.kept && leaf_cache_take(tree, &key, image);
+}
+
+bool
+leaf_cache_lacks(const Tree *tree, uint64_t pointer)
+{
+	LeafKey key = leaf_cache_key(tree, pointer);
+	uint64_t sequence;
+
+	return key.kept && way_find(tree, &key, 0, true, &sequence) == LEAF_WAYS;
 }
 
 bool
