@@ -453,6 +453,68 @@ test_circle(void **state)
 	fixture_close(&f);
 }
 
+/* Processes that give at the same time. */
+#define GIVERS 3
+
+static void
+together_body(int number, void *argument)
+{
+	const Fixture *f = argument;
+	FabricFaultPlan plan = {.seed = (uint64_t) number + 1, .delay_max_us = 100};
+	TestClient mine;
+	Tree *tree;
+	TreeGive give;
+	TreeStatus status = TREE_END;
+
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
+	if (tree_open(mine.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
+	              (void *) f->space, &tree) != TREE_OK ||
+	    fabric_fault_set(mine.endpoints[0], &plan) != FABRIC_OK)
+		_exit(2);
+	test_meet(&instance, 0, GIVERS);
+	/* Who finds the others in a call for too long tries again. */
+	do
+	{
+		memset(&give, 0, sizeof(give));
+		while ((status = tree_give_next(tree, &give)) == TREE_OK)
+			;
+		__atomic_fetch_add(&instance.scratch[1], give.bytes, __ATOMIC_SEQ_CST);
+	} while (status == TREE_END && give.missed > 0);
+	tree_close(tree);
+	_exit(test_client_close(&mine) == TREE_OK && status == TREE_END ? 0 : 3);
+}
+
+/* Together they give what one would, each extent once, and none is lost between them. */
+static void
+test_together(void **state)
+{
+	Fixture alone;
+	uint64_t left;
+
+	(void) state;
+	open_empty(&alone);
+	(void) give_all(alone.tree);
+	left = extent_bytes(&alone);
+	fixture_close(&alone);
+	for (int round = 0; round < 10; round++)
+	{
+		Fixture f;
+		uint64_t before;
+
+		open_empty(&f);
+		before = extent_bytes(&f);
+		memset(instance.scratch, 0, 2 * sizeof(uint64_t));
+		assert_int_equal(test_processes(GIVERS, together_body, &f), 0);
+		assert_int_equal(give_all(f.tree), 0);
+		assert_int_equal(before - extent_bytes(&f), instance.scratch[1]);
+		bytes_must_agree(&f);
+		assert_int_equal(extent_bytes(&f), left);
+		use_up();
+		must_be_whole(&f, 10);
+		fixture_close(&f);
+	}
+}
+
 /* ---- what ends it on the way ---- */
 
 /* Ends this process at the n-th chain or call of it. */
@@ -569,17 +631,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ascending),
-		cmocka_unit_test(test_a_quarter_stays),
-		cmocka_unit_test(test_taken_node),
-		cmocka_unit_test(test_runs_and_returned),
-		cmocka_unit_test(test_place_in_use),
-		cmocka_unit_test(test_beside_a_call),
-		cmocka_unit_test(test_not_now),
-		cmocka_unit_test(test_next_incarnation),
-		cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_death),
-		cmocka_unit_test(test_memory_node_restarts),
+		cmocka_unit_test(test_ascending),    cmocka_unit_test(test_a_quarter_stays),
+		cmocka_unit_test(test_taken_node),   cmocka_unit_test(test_runs_and_returned),
+		cmocka_unit_test(test_place_in_use), cmocka_unit_test(test_beside_a_call),
+		cmocka_unit_test(test_not_now),      cmocka_unit_test(test_next_incarnation),
+		cmocka_unit_test(test_circle),       cmocka_unit_test(test_together),
+		cmocka_unit_test(test_death),        cmocka_unit_test(test_memory_node_restarts),
 	};
 
 	test_alone = true;

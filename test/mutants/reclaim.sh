@@ -76,3 +76,5 @@ mutate give_without_runs test_give_extents tree/space/give.c \
 	's/uint64_t bytes = runs_bytes\(at, extent, end\);/uint64_t bytes = 0;/'
 mutate reclaim_stops_behind_a_gap test_give_extents tree/space/reclaim.c \
 	's/reclaim->header\.number > past->number/reclaim->header.number != past->number/'
+mutate give_behind_a_list_of_before test_give_extents tree/space/give.c \
+	's/tree->state->gives == give->gives && extent_is_free/extent_is_free/; s/changed = tree->state->gives != give->gives;/changed = false \&\& tree->state->gives != give->gives;/'
