@@ -1,5 +1,6 @@
 -- Index-only scans: what the index gives back is what the table has, for every type, wherever the rows' pages are visible to
 -- all and where they are not.
+SET sherman.enable_lookahead = off; -- the plans are those with any memory node
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/agrees.psql'
 SET client_min_messages = warning;

@@ -1,4 +1,5 @@
 -- Parallel scans: what several processes return together is what one returns, and what btree returns.
+SET sherman.enable_lookahead = off; -- the plans are those with any memory node
 CREATE SCHEMA parallel;
 SET search_path = parallel, public;
 CREATE TABLE s (k int, u uuid, t text COLLATE "C", g int, h int, v int) WITH (autovacuum_enabled = off);

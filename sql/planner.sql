@@ -1,4 +1,5 @@
 -- What the planner does with an ordered index beyond looking up rows. Each plan's rows are compared with a sequential scan's.
+SET sherman.enable_lookahead = off; -- the plans are those with any memory node
 \set VERBOSITY terse
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/agrees.psql'

@@ -1,4 +1,5 @@
 -- The planner chooses sherman where it would choose btree: no setting but the costs leads it.
+SET sherman.enable_lookahead = off; -- the plans are those with any memory node
 \set VERBOSITY terse
 \getenv abs_srcdir PG_ABS_SRCDIR
 \set include :abs_srcdir '/sql/include/agrees.psql'
