@@ -70,8 +70,8 @@ ok(wait_for_reason('denied'), 'with a wrong key the memory node is not attached'
 like(build_fails('nothing can be built'), qr/ERROR:  28000: .*HINT: .*sherman\.key_file/s, '28000, and a hint at the key file');
 like($stderr, qr/DETAIL: .*does not know our key/s, 'and says so');
 use_key('');
-ok(wait_for_reason('without a key'), 'nor with none');
-like(build_fails('nothing can be built'), qr/ERROR:  28000: .*DETAIL: .*nobody without a key.*HINT: .*sherman\.key_file/s, '28000, and says so');
+ok(wait_for_reason('only clients with a key'), 'nor with none');
+like(build_fails('nothing can be built'), qr/ERROR:  28000: .*DETAIL: .*only clients with a key.*HINT: .*sherman\.key_file/s, '28000, and says so');
 use_key($file);
 
 # A key that is not wanted; a memory node of another version.
