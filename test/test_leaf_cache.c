@@ -84,10 +84,12 @@ test_counts(void **state)
 	for (size_t f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
 	{
 		Cost costs[2];
+		uint32_t leaf_bytes = 0;
 
 		for (int kept = 0; kept < 2; kept++)
 		{
 			begin(formats[f], kept ? ROOMY : 0, 100);
+			leaf_bytes = mine.tree->geometry.leaf_bytes;
 			for (uint32_t i = 0; i < KEYS; i += 2)
 			{
 				char string[24];
@@ -112,8 +114,7 @@ test_counts(void **state)
 		}
 		/* Each leaf was looked at just before, so that its insert has no READ of it, and writes the same. */
 		assert_int_equal(costs[0].fabric.round_trips - costs[1].fabric.round_trips, KEYS / 2);
-		assert_int_equal(costs[0].fabric.read_bytes - costs[1].fabric.read_bytes,
-		                 KEYS / 2 * mine.tree->geometry.leaf_bytes);
+		assert_int_equal(costs[0].fabric.read_bytes - costs[1].fabric.read_bytes, KEYS / 2 * leaf_bytes);
 		assert_int_equal(costs[0].fabric.written_bytes, costs[1].fabric.written_bytes);
 	}
 }
