@@ -278,6 +278,33 @@ test_reset_waits(void **state)
 	finish();
 }
 
+/* Chains that nobody has waited for before a reset take no room behind it. */
+static void
+test_reset_frees_room(void **state)
+{
+	TestChannel client;
+	FabricOp adds[PROXY_PLACES - 1];
+	uint64_t ticket;
+	uint64_t first;
+
+	(void) state;
+	begin(1, 1);
+	client = connect_client();
+	first = read_through(&client, stripe_offset(0));
+	for (int round = 1; round <= 3; round++)
+	{
+		for (uint32_t i = 0; i < PROXY_PLACES - 1; i++)
+		{
+			adds[i] = op_fetch_add(FABRIC_NODES, stripe_offset(0), 1);
+			assert_int_equal(fabric_post(client.endpoint, &adds[i], 1, &ticket), FABRIC_OK);
+		}
+		assert_int_equal(fabric_reset(client.endpoint), FABRIC_OK);
+		assert_true(read_through(&client, stripe_offset(0)) == first + (uint64_t) round * (PROXY_PLACES - 1));
+	}
+	channel_close(&client);
+	finish();
+}
+
 /* A chain that was made for a channel with another redo slot is not run. */
 static void
 test_old_redo_slot(void **state)
@@ -450,6 +477,7 @@ main(void)
 		cmocka_unit_test(test_no_worker_no_slot),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_reset_waits),
+		cmocka_unit_test(test_reset_frees_room),
 		cmocka_unit_test(test_old_redo_slot),
 		cmocka_unit_test(test_worker_dies),
 		cmocka_unit_test(test_worker_ends),

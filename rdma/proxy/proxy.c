@@ -541,6 +541,14 @@ take_answer(FabricEndpoint *endpoint)
 	p->life = answer->life;
 }
 
+/* A reset ends all chains that were posted before it, and nobody waits for them any more: their room is free again. */
+static void
+requests_end(ProxyState *p)
+{
+	for (uint64_t position = p->tail; position < p->next; position++)
+		p->requests[position % PROXY_PLACES].over = true;
+}
+
 /*
  * Has the worker connect, or reset, the endpoint that we want, after all that we handed over has come to its end;
  * waits for a worker, if ours has ended.
@@ -587,6 +595,7 @@ establish(FabricEndpoint *endpoint)
 			p->establishing = false;
 			if (status == FABRIC_OK)
 			{
+				requests_end(p);
 				take_answer(endpoint);
 				return FABRIC_OK;
 			}
