@@ -18,7 +18,15 @@ LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(
 MSD_OBJECTS = $(patsubst %.c,%.o,$(MSD_SOURCES))
 
 MODULE_big = sherman
-OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(sort $(wildcard am/*/*.c)))) $(LIBRARY_OBJECTS)
+# Of the files NAME_pgNN.c the version's own are taken, or those of the one before it.
+PG_CONFIG = pg_config
+PG_FILES_OF_15 = 15
+PG_FILES_OF_16 = 15
+PG_FILES_OF_17 = 17
+PG_FILES_OF_18 = 18
+PG_FILES := $(PG_FILES_OF_$(shell $(PG_CONFIG) --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'))
+OTHER_VERSIONS = $(filter-out %_pg$(PG_FILES).c,$(wildcard am/*/*_pg[0-9][0-9].c))
+OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT) $(OTHER_VERSIONS),$(sort $(wildcard am/*/*.c)))) $(LIBRARY_OBJECTS)
 EXTENSION = sherman
 DATA = sherman--1.0.sql
 PGFILEDESC = "sherman - ordered index in the memory of memory nodes"
@@ -45,9 +53,8 @@ endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
 SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
-EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/operate/msd.service
+EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES) $(OTHER_VERSIONS)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/operate/msd.service
 
-PG_CONFIG = pg_config
 # No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.
 override with_llvm = no
 PGXS := $(shell $(PG_CONFIG) --pgxs)

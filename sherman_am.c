@@ -45,7 +45,7 @@ shermanhandler(PG_FUNCTION_ARGS)
 	IndexAmRoutine *routine = makeNode(IndexAmRoutine);
 
 	routine->amstrategies = SHERMAN_STRATEGIES;
-	routine->amsupport = SHERMAN_SUPPORT_PROCS;
+	routine->amsupport = BTNProcs;
 	routine->amoptsprocnum = BTOPTIONS_PROC;
 	routine->amcanorder = true;
 	routine->amcanorderbyop = false;
@@ -84,9 +84,9 @@ shermanhandler(PG_FUNCTION_ARGS)
 	routine->amendscan = sherman_endscan;
 	routine->ammarkpos = sherman_markpos;
 	routine->amrestrpos = sherman_restrpos;
-	routine->amestimateparallelscan = sherman_estimateparallelscan;
 	routine->aminitparallelscan = sherman_initparallelscan;
 	routine->amparallelrescan = sherman_parallelrescan;
 
+	sherman_routine_of_version(routine);
 	PG_RETURN_POINTER(routine);
 }

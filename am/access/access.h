@@ -54,6 +54,11 @@ extern ShermanPrefetch *sherman_prefetch_make(Relation index, struct ScanKeyData
 extern void sherman_prefetch_note(ShermanPrefetch *prefetch);
 extern void sherman_prefetch_go(ShermanPrefetch *prefetch);
 
+/* ---- routine_pgNN.c: what is another one in each version ---- */
+
+/* Fills in the callbacks, and what else the table has, that this version of PostgreSQL has alone or calls in its own way. */
+extern void sherman_routine_of_version(IndexAmRoutine *routine);
+
 /* ---- callbacks ---- */
 extern IndexBuildResult *sherman_build(Relation heap, Relation index, struct IndexInfo *info);
 extern void sherman_buildempty(Relation index);
@@ -73,7 +78,7 @@ extern void sherman_endscan(IndexScanDesc scan);
 extern void sherman_markpos(IndexScanDesc scan);
 extern void sherman_restrpos(IndexScanDesc scan);
 extern bool sherman_canreturn(Relation index, int attribute);
-extern Size sherman_estimateparallelscan(void);
+extern Size sherman_parallel_scan_bytes(void);
 extern void sherman_initparallelscan(void *target);
 extern void sherman_parallelrescan(IndexScanDesc scan);
 

@@ -27,6 +27,7 @@
 #include "am/access/scan_only.h"
 #include "am/access/scan_parallel.h"
 #include "am/access/scankeys.h"
+#include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
 #include "am/heal/unverified.h"
@@ -700,7 +701,7 @@ dirty_row_is_there(IndexScanDesc scan)
 			sherman_kill_note(&state->kills, state->context, state->batch, state->position);
 		return false;
 	}
-	if (!TransactionIdIsValid(dirty.xmin) && TransactionIdIsValid(MyProc->xmin) && !OldSnapshotThresholdActive())
+	if (!TransactionIdIsValid(dirty.xmin) && TransactionIdIsValid(MyProc->xmin) && !compat_old_snapshots_end())
 		leave_barrier(scan);
 	return true;
 }

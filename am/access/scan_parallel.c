@@ -18,6 +18,7 @@
 
 #include "am/access/access.h"
 #include "am/access/scan_parallel.h"
+#include "am/base/compat.h"
 
 typedef enum ParallelState
 {
@@ -39,14 +40,14 @@ static ParallelScan *
 shared_part(IndexScanDesc scan)
 {
 	Assert(scan->parallel_scan != NULL);
-	return OffsetToPointer((void *) scan->parallel_scan, scan->parallel_scan->ps_offset);
+	return compat_parallel_part(scan->parallel_scan);
 }
 
 /*
- * amestimateparallelscan: bytes of shared memory that a scan needs.
+ * Bytes of shared memory that a scan needs.
  */
 Size
-sherman_estimateparallelscan(void)
+sherman_parallel_scan_bytes(void)
 {
 	return sizeof(ParallelScan);
 }

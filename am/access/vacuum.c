@@ -201,7 +201,7 @@ walk_leaves(Relation relation, ShermanIndex *index, TreeVacuum *vacuum, RemovalS
 	{
 		TreeVacuumCounts before = *counts;
 
-		vacuum_delay_point();
+		compat_delay_point();
 		if (!walk_on(relation, index, vacuum, removal, counts))
 			return;
 		note_leaves(progress, counts->leaves - before.leaves, counts->rewritten - before.rewritten);
@@ -223,7 +223,7 @@ merge_once(ShermanIndex *index, const TreeVacuum *vacuum, TreeMergeCounts *merge
 	{
 		do
 		{
-			vacuum_delay_point();
+			compat_delay_point();
 			status = tree_merge_next(merge, merged);
 		} while (status == TREE_OK);
 	}
@@ -269,7 +269,7 @@ reclaim(ShermanIndex *index)
 	{
 		uint64_t	before = bytes;
 
-		vacuum_delay_point();
+		compat_delay_point();
 		status = tree_reclaim_next(index->tree, &bytes);
 		charge(&uncharged, RECLAIM_PIECE_PAGES, VacuumCostPageMiss);
 		/* Nodes that are found are written. */
@@ -295,7 +295,7 @@ give_back(ShermanIndex *index)
 
 	do
 	{
-		vacuum_delay_point();
+		compat_delay_point();
 		status = tree_give_next(index->tree, &give);
 	} while (status == TREE_OK);
 	if (status != TREE_END)

@@ -23,6 +23,7 @@
 #include "utils/syscache.h"
 
 #include "am/background/background.h"
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 
 /* Whether the current user may make databases. */
@@ -52,7 +53,7 @@ may_copy(Oid database)
 		return false;
 	template = ((Form_pg_database) GETSTRUCT(tuple))->datistemplate;
 	ReleaseSysCache(tuple);
-	return template || pg_database_ownercheck(database, GetUserId());
+	return template || compat_owns(DatabaseRelationId, database);
 }
 
 /* The value of an option, or NULL. */
@@ -88,7 +89,7 @@ needed_by_move(const AlterDatabaseStmt *statement)
 	char	   *name = option_of(statement->options, "tablespace");
 	Oid			tablespace = name != NULL ? get_tablespace_oid(name, true) : InvalidOid;
 
-	if (!OidIsValid(tablespace) || pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE) != ACLCHECK_OK)
+	if (!OidIsValid(tablespace) || !compat_may_create_in(tablespace))
 		return InvalidOid;
 	return get_database_oid(statement->dbname, true);
 }
@@ -118,7 +119,7 @@ needed_by(Node *statement, bool top_level)
 		database = get_database_oid(((DropdbStmt *) statement)->dbname, true);
 	else if (IsA(statement, AlterDatabaseStmt) && !IsInTransactionBlock(top_level))
 		database = needed_by_move((AlterDatabaseStmt *) statement);
-	return OidIsValid(database) && database != MyDatabaseId && pg_database_ownercheck(database, GetUserId()) ? database : InvalidOid;
+	return OidIsValid(database) && database != MyDatabaseId && compat_owns(DatabaseRelationId, database) ? database : InvalidOid;
 }
 
 bool

@@ -26,6 +26,7 @@
 #include "utils/timestamp.h"
 
 #include "am/background/background.h"
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/heal/heal.h"
 #include "am/index/index.h"
@@ -54,11 +55,8 @@ typedef struct HealTarget
 static void
 set_costs(void)
 {
-	if (autovacuum_vac_cost_delay >= 0)
-		VacuumCostDelay = autovacuum_vac_cost_delay;
-	if (autovacuum_vac_cost_limit > 0)
-		VacuumCostLimit = autovacuum_vac_cost_limit;
-	VacuumCostActive = VacuumCostDelay > 0;
+	compat_set_costs(autovacuum_vac_cost_delay >= 0 ? autovacuum_vac_cost_delay : VacuumCostDelay,
+					 autovacuum_vac_cost_limit > 0 ? autovacuum_vac_cost_limit : VacuumCostLimit);
 }
 
 /*

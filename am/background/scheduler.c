@@ -23,6 +23,7 @@
 #include "utils/timestamp.h"
 
 #include "am/background/background.h"
+#include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
 
@@ -331,13 +332,13 @@ void
 sherman_runs_forbid(Oid database)
 {
 	/* A barrier: workers say that they are there, and then look. */
-	(void) pg_atomic_exchange_u32(&sherman_shared->slot[MyProc->pgprocno].alone_in, database);
+	(void) pg_atomic_exchange_u32(&sherman_shared->slot[compat_proc_number()].alone_in, database);
 }
 
 void
 sherman_runs_allow(int code, Datum argument)
 {
-	(void) pg_atomic_exchange_u32(&sherman_shared->slot[MyProc->pgprocno].alone_in, InvalidOid);
+	(void) pg_atomic_exchange_u32(&sherman_shared->slot[compat_proc_number()].alone_in, InvalidOid);
 }
 
 bool
@@ -381,7 +382,7 @@ ask_to_leave(Oid database, long waited_ms)
 void
 sherman_runs_end(void)
 {
-	Oid			database = pg_atomic_read_u32(&sherman_shared->slot[MyProc->pgprocno].alone_in);
+	Oid			database = pg_atomic_read_u32(&sherman_shared->slot[compat_proc_number()].alone_in);
 	TimestampTz began = GetCurrentTimestamp();
 	long		waited = 0;
 

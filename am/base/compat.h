@@ -1,18 +1,54 @@
 /*
  * compat.h
- *		What differs between PostgreSQL's versions.  PG_VERSION_NUM is tested here and nowhere else.
+ *		What differs between PostgreSQL's versions.  PG_VERSION_NUM is tested here and nowhere else; where whole functions differ there
+ *		are files NAME_pgNN.c, of which the Makefile takes those of the version, or of the one before it.
+ *
+ * Names and arguments are those of the newest version, as far as the older ones let them.
  */
 #ifndef SHERMAN_COMPAT_H
 #define SHERMAN_COMPAT_H
 
+#include "access/relscan.h"
+#include "access/stratnum.h"
 #include "access/xlog.h"
 #include "access/xloginsert.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
+#include "catalog/pg_database.h"
+#include "catalog/pg_tablespace.h"
+#include "commands/explain.h"
+#include "commands/vacuum.h"
+#include "miscadmin.h"
+#include "optimizer/restrictinfo.h"
 #include "replication/message.h"
+#include "storage/bufmgr.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#include "storage/smgr.h"
+#include "utils/acl.h"
 #include "utils/guc_tables.h"
+#include "utils/memutils.h"
+#include "utils/pg_locale.h"
+#include "utils/rel.h"
+#include "utils/snapmgr.h"
 #include "utils/tuplesort.h"
 
-#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 160000
-#error "sherman is for PostgreSQL 15"
+#if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
+#error "sherman is for PostgreSQL 15 to 18"
+#endif
+
+#if PG_VERSION_NUM >= 180000
+#include "commands/explain_format.h"
+#endif
+
+/* ---- WAL ---- */
+
+/* GetXLogInsertEndRecPtr() came with these minor versions. */
+#if PG_VERSION_NUM >= 180004 || \
+	(PG_VERSION_NUM >= 170010 && PG_VERSION_NUM < 180000) || \
+	(PG_VERSION_NUM >= 160014 && PG_VERSION_NUM < 170000) || \
+	(PG_VERSION_NUM >= 150018 && PG_VERSION_NUM < 160000)
+#define COMPAT_HAS_WAL_END
 #endif
 
 /*
@@ -23,10 +59,28 @@
 static inline XLogRecPtr
 compat_wal_end(void)
 {
-#if PG_VERSION_NUM >= 150018
+#if defined(COMPAT_HAS_WAL_END)
 	return GetXLogInsertEndRecPtr();
+#elif PG_VERSION_NUM >= 170000
+	return LogLogicalMessage("sherman", "", 0, false, false);
 #else
 	return LogLogicalMessage("sherman", "", 0, false);
+#endif
+}
+
+/* ---- settings ---- */
+
+/*
+ * All settings of this process, and how many there are.
+ */
+static inline struct config_generic **
+compat_settings(int *count)
+{
+#if PG_VERSION_NUM >= 160000
+	return get_guc_variables(count);
+#else
+	*count = GetNumConfigOptions();
+	return get_guc_variables();
 #endif
 }
 
@@ -36,14 +90,297 @@ compat_wal_end(void)
 static inline void
 compat_set_pending_restart(const char *name, bool pending)
 {
-	struct config_generic **settings = get_guc_variables();
+	int			count;
+	struct config_generic **settings = compat_settings(&count);
 
-	for (int i = 0; i < GetNumConfigOptions(); i++)
+	for (int i = 0; i < count; i++)
 	{
 		if (strcmp(settings[i]->name, name) == 0)
 			settings[i]->status = pending ? settings[i]->status | GUC_PENDING_RESTART :
 				settings[i]->status & ~GUC_PENDING_RESTART;
 	}
+}
+
+/* ---- processes ---- */
+
+/*
+ * This process's number, which no other one has as long as it lives.
+ */
+static inline int
+compat_proc_number(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return MyProcNumber;
+#else
+	return MyProc->pgprocno;
+#endif
+}
+
+/*
+ * A set of events that lives as long as the process.
+ */
+static inline WaitEventSet *
+compat_wait_events(int count)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(NULL, count);
+#else
+	return CreateWaitEventSet(TopMemoryContext, count);
+#endif
+}
+
+/* ---- who may ---- */
+
+/*
+ * Whether this user owns an object of a catalog: a relation, or a database.
+ */
+static inline bool
+compat_owns(Oid catalog, Oid object)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_ownercheck(catalog, object, GetUserId());
+#else
+	return catalog == DatabaseRelationId ? pg_database_ownercheck(object, GetUserId()) : pg_class_ownercheck(object, GetUserId());
+#endif
+}
+
+static inline bool
+compat_may_create_in(Oid tablespace)
+{
+#if PG_VERSION_NUM >= 160000
+	return object_aclcheck(TableSpaceRelationId, tablespace, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
+#else
+	return pg_tablespace_aclcheck(tablespace, GetUserId(), ACL_CREATE) == ACLCHECK_OK;
+#endif
+}
+
+/* ---- collations ---- */
+
+#if PG_VERSION_NUM < 170000
+#define Anum_pg_collation_colllocale Anum_pg_collation_colliculocale
+#define Anum_pg_database_datlocale Anum_pg_database_daticulocale
+#endif
+
+/*
+ * Whether the database itself orders strings by this collation, by their bytes.
+ */
+static inline bool
+compat_collation_is_c(Oid collation)
+{
+#if PG_VERSION_NUM >= 180000
+	return pg_newlocale_from_collation(collation)->collate_is_c;
+#else
+	return lc_collate_is_c(collation);
+#endif
+}
+
+/* ---- files of relations ---- */
+
+#if PG_VERSION_NUM < 160000
+typedef RelFileNode RelFileLocator;
+/* Direct I/O, which needs more, came with 16. */
+typedef PGAlignedBlock PGIOAlignedBlock;
+#endif
+
+static inline RelFileLocator
+compat_file(Relation relation)
+{
+#if PG_VERSION_NUM >= 160000
+	return relation->rd_locator;
+#else
+	return relation->rd_node;
+#endif
+}
+
+static inline bool
+compat_same_file(RelFileLocator file, RelFileLocator other)
+{
+#if PG_VERSION_NUM >= 160000
+	return RelFileLocatorEquals(file, other);
+#else
+	return RelFileNodeEquals(file, other);
+#endif
+}
+
+static inline Oid
+compat_file_number(RelFileLocator file)
+{
+#if PG_VERSION_NUM >= 160000
+	return file.relNumber;
+#else
+	return file.relNode;
+#endif
+}
+
+/*
+ * Whether this transaction has given the relation a new file.
+ */
+static inline bool
+compat_has_new_file(Relation relation)
+{
+#if PG_VERSION_NUM >= 160000
+	return relation->rd_firstRelfilelocatorSubid != InvalidSubTransactionId;
+#else
+	return relation->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+#endif
+}
+
+/*
+ * A file among those that all databases share.
+ */
+static inline RelFileLocator
+compat_global_file(Oid number)
+{
+#if PG_VERSION_NUM >= 160000
+	return (RelFileLocator) {.spcOid = GLOBALTABLESPACE_OID,.dbOid = InvalidOid,.relNumber = number};
+#else
+	return (RelFileNode) {.spcNode = GLOBALTABLESPACE_OID,.dbNode = InvalidOid,.relNode = number};
+#endif
+}
+
+static inline SMgrRelation
+compat_open_global(Oid number)
+{
+#if PG_VERSION_NUM >= 170000
+	return smgropen(compat_global_file(number), INVALID_PROC_NUMBER);
+#else
+	return smgropen(compat_global_file(number), InvalidBackendId);
+#endif
+}
+
+/*
+ * A buffer with the first page of such a file.
+ */
+static inline Buffer
+compat_read_global(Oid number, ReadBufferMode mode)
+{
+	return ReadBufferWithoutRelcache(compat_global_file(number), MAIN_FORKNUM, 0, mode, NULL, true);
+}
+
+/*
+ * Adds a page to such a file, which no other process does at the time.  Returns its buffer, locked exclusively.
+ */
+static inline Buffer
+compat_extend_global(Oid number)
+{
+#if PG_VERSION_NUM >= 160000
+	return ExtendBufferedRel(BMR_SMGR(compat_open_global(number), RELPERSISTENCE_PERMANENT), MAIN_FORKNUM, NULL,
+							 EB_LOCK_FIRST | EB_SKIP_EXTENSION_LOCK);
+#else
+	return ReadBufferWithoutRelcache(compat_global_file(number), MAIN_FORKNUM, P_NEW, RBM_ZERO_AND_LOCK, NULL, true);
+#endif
+}
+
+/* ---- the planner ---- */
+
+/*
+ * A restriction that a clause follows from, of the same relations and behind the same joins, for the clause.
+ */
+static inline RestrictInfo *
+compat_restriction_like(PlannerInfo *root, Expr *clause, const RestrictInfo *restriction)
+{
+#if PG_VERSION_NUM >= 160000
+	return make_restrictinfo(root, clause, restriction->is_pushed_down, restriction->has_clone, restriction->is_clone, false,
+							 restriction->security_level, NULL, restriction->incompatible_relids, restriction->outer_relids);
+#else
+	return make_restrictinfo(root, clause, restriction->is_pushed_down, restriction->outerjoin_delayed, false,
+							 restriction->security_level, NULL, restriction->outer_relids, restriction->nullable_relids);
+#endif
+}
+
+/*
+ * The operator of a row comparison, as btree's strategy.
+ */
+static inline StrategyNumber
+compat_row_comparison(const RowCompareExpr *comparison)
+{
+	/* CompareType and RowCompareType have btree's numbers. */
+#if PG_VERSION_NUM >= 180000
+	return (StrategyNumber) comparison->cmptype;
+#else
+	return (StrategyNumber) comparison->rctype;
+#endif
+}
+
+/* ---- the executor ---- */
+
+/* The last argument of ExecutorRun(), which 18 has no more. */
+#if PG_VERSION_NUM >= 180000
+#define COMPAT_ONCE_PARAMETER
+#define COMPAT_ONCE_ARGUMENT
+#else
+#define COMPAT_ONCE_PARAMETER , bool execute_once
+#define COMPAT_ONCE_ARGUMENT , execute_once
+#endif
+
+/*
+ * What an access method has in the shared memory of a parallel scan.
+ */
+static inline void *
+compat_parallel_part(ParallelIndexScanDesc scan)
+{
+#if PG_VERSION_NUM >= 180000
+	return OffsetToPointer((void *) scan, scan->ps_offset_am);
+#else
+	return OffsetToPointer((void *) scan, scan->ps_offset);
+#endif
+}
+
+/* ---- what VACUUM and maintenance use ---- */
+
+/*
+ * Has compat_delay_point() sleep `delay` milliseconds, 0 for never, each time that what was charged has come to the limit.
+ */
+static inline void
+compat_set_costs(double delay, int limit)
+{
+#if PG_VERSION_NUM >= 160000
+	/* The settings' own variables are looked at only when these are made of them. */
+	vacuum_cost_delay = delay;
+	vacuum_cost_limit = limit;
+#else
+	VacuumCostDelay = delay;
+	VacuumCostLimit = limit;
+#endif
+	VacuumCostActive = delay > 0;
+}
+
+static inline void
+compat_delay_point(void)
+{
+#if PG_VERSION_NUM >= 180000
+	vacuum_delay_point(false);
+#else
+	vacuum_delay_point();
+#endif
+}
+
+/*
+ * Whether rows may be removed that a snapshot still sees, for old_snapshot_threshold.
+ */
+static inline bool
+compat_old_snapshots_end(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return false;
+#else
+	return OldSnapshotThresholdActive();
+#endif
+}
+
+/*
+ * The next datum of a sort, in the caller's memory.  False: there is none.
+ */
+static inline bool
+compat_sorted_datum(Tuplesortstate *sort, Datum *datum)
+{
+	bool		isnull;
+
+#if PG_VERSION_NUM >= 160000
+	return tuplesort_getdatum(sort, true, true, datum, &isnull, NULL);
+#else
+	return tuplesort_getdatum(sort, true, datum, &isnull, NULL);
+#endif
 }
 
 #endif							/* SHERMAN_COMPAT_H */

@@ -53,10 +53,10 @@ sherman_options(Datum reloptions, bool validate)
 {
 	static const relopt_parse_elt elements[] =
 	{
-		{"fillfactor", RELOPT_TYPE_INT, offsetof(ShermanOptions, fillfactor)},
-		{"deduplicate_items", RELOPT_TYPE_BOOL, offsetof(ShermanOptions, deduplicate_items)},
-		{"replicas", RELOPT_TYPE_INT, offsetof(ShermanOptions, replicas)},
-		{SHERMAN_MARK, RELOPT_TYPE_BOOL, offsetof(ShermanOptions, constraint)},
+		{.optname = "fillfactor",.opttype = RELOPT_TYPE_INT,.offset = offsetof(ShermanOptions, fillfactor)},
+		{.optname = "deduplicate_items",.opttype = RELOPT_TYPE_BOOL,.offset = offsetof(ShermanOptions, deduplicate_items)},
+		{.optname = "replicas",.opttype = RELOPT_TYPE_INT,.offset = offsetof(ShermanOptions, replicas)},
+		{.optname = SHERMAN_MARK,.opttype = RELOPT_TYPE_BOOL,.offset = offsetof(ShermanOptions, constraint)},
 	};
 
 	return (bytea *) build_reloptions(reloptions, validate, sherman_relopt_kind, sizeof(ShermanOptions),

@@ -27,6 +27,7 @@
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 
+#include "am/base/compat.h"
 #include "am/base/owner.h"
 
 /* ---- whether there is any ---- */
@@ -199,6 +200,6 @@ owner_end(const OwnerCaller *caller)
 void
 owner_check(Oid index)
 {
-	if (!pg_class_ownercheck(index, GetUserId()))
+	if (!compat_owns(RelationRelationId, index))
 		aclcheck_error(ACLCHECK_NOT_OWNER, OBJECT_INDEX, get_rel_name(index));
 }

@@ -8,6 +8,7 @@
 #include "commands/vacuum.h"
 #include "miscadmin.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 
 Oid			sherman_rebuilding = InvalidOid;
@@ -23,7 +24,6 @@ sherman_rebuild_delay(void)
 {
 	if (likely(sherman_rebuilding == InvalidOid))
 		return;
-	VacuumCostDelay = sherman_rebuild_cost_delay_ms;
-	VacuumCostActive = VacuumCostDelay > 0;
-	vacuum_delay_point();
+	compat_set_costs(sherman_rebuild_cost_delay_ms, VacuumCostLimit);
+	compat_delay_point();
 }

@@ -23,7 +23,6 @@
 
 /* Strategy and support numbers are btree's. */
 #define SHERMAN_ORDER_PROC 1
-#define SHERMAN_SUPPORT_PROCS 5
 #define SHERMAN_STRATEGIES 5
 
 /* ---- settings.c ---- */

@@ -224,7 +224,7 @@ heal_taken(Healer *healer)
 
 	while ((status = sherman_scan_next(healer->opened, healer->index, healer->scan, &batch)) == TREE_OK)
 	{
-		vacuum_delay_point();
+		compat_delay_point();
 		sherman_index_recheck(healer->opened, healer->index);
 		if (VacuumCostActive)
 			VacuumCostBalance += VacuumCostPageMiss;

@@ -383,6 +383,6 @@ extern void sherman_predicate_skipped(Relation relation, Relation heap);
  */
 extern void sherman_heal_wait(Relation index);
 /* Raises 55000: entries of the index are unverified, and this session may not look up their rows. */
-extern void sherman_report_doubt(Relation index) pg_attribute_noreturn();
+extern _Noreturn void sherman_report_doubt(Relation index);
 
 #endif							/* SHERMAN_AM_INDEX_H */

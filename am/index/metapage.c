@@ -17,6 +17,7 @@
 #include "storage/smgr.h"
 #include "utils/timestamp.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 
@@ -137,8 +138,10 @@ metapage_identify(Relation index, ShermanMetaPage *meta)
 static void
 create_init_fork(Relation index, const ShermanMetaPage *meta)
 {
-	Page		page = (Page) palloc(BLCKSZ);
+	PGIOAlignedBlock block;
+	Page		page = block.data;
 	SMgrRelation storage = RelationGetSmgr(index);
+	RelFileLocator file = compat_file(index);
 
 	PageInit(page, BLCKSZ, 0);
 	metapage_put(page, meta);
@@ -148,10 +151,9 @@ create_init_fork(Relation index, const ShermanMetaPage *meta)
 		smgrextend(storage, INIT_FORKNUM, 0, (char *) page, true);
 	else
 		smgrwrite(storage, INIT_FORKNUM, 0, (char *) page, true);
-	log_newpage(&storage->smgr_rnode.node, INIT_FORKNUM, 0, page, true);
+	log_newpage(&file, INIT_FORKNUM, 0, page, true);
 	smgrimmedsync(storage, INIT_FORKNUM);
 	sherman_crash_point("init fork", false);
-	pfree(page);
 }
 
 static Buffer
@@ -214,7 +216,7 @@ static bool
 read_of_other_session(Relation index, ShermanMetaPage *meta)
 {
 	SMgrRelation storage = RelationGetSmgr(index);
-	PGAlignedBlock block;
+	PGIOAlignedBlock block;
 
 	/*
 	 * The session that takes the namespace over first drops all that is in it; a crash has removed the file.

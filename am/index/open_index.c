@@ -12,6 +12,7 @@
 #include "utils/inval.h"
 #include "utils/memutils.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
@@ -27,7 +28,7 @@
 typedef struct OpenIndex
 {
 	ShermanIndex index;			/* first: pointers to it are pointers to us */
-	RelFileNode storage;		/* of the metapage that was read */
+	RelFileLocator storage;		/* of the metapage that was read */
 	bool		stale;			/* the relcache entry changed */
 	struct OpenIndex *next;		/* retired: waits for the end of the transaction */
 } OpenIndex;
@@ -39,7 +40,7 @@ typedef struct KnownIndex
 	bool		warned;			/* this session was told that it is broken */
 	bool		warned_of_versions; /* or that a collation of it has another version */
 	bool		dropped;		/* by this transaction */
-	RelFileNode treeless;		/* storage whose metapage was written last by us, and names no tree */
+	RelFileLocator treeless;		/* storage whose metapage was written last by us, and names no tree */
 } KnownIndex;
 
 static HTAB *known = NULL;
@@ -85,7 +86,7 @@ find_valid(Relation relation)
 	OpenIndex  *open = entry != NULL ? entry->open : NULL;
 
 	if (open == NULL || open->stale || open->index.generation != sherman_generation() ||
-		!RelFileNodeEquals(open->storage, relation->rd_node))
+		!compat_same_file(open->storage, compat_file(relation)))
 		return NULL;
 	return open;
 }
@@ -168,12 +169,11 @@ sherman_index_abandon_tree(Relation index)
 	KnownIndex *entry = find_known(RelationGetRelid(index), true);
 	OpenIndex  *open = entry->open;
 	/* Of a file that this transaction has made there may be an older copy, to which it may return. */
-	bool		is_new = index->rd_createSubid != InvalidSubTransactionId ||
-		index->rd_firstRelfilenodeSubid != InvalidSubTransactionId;
+	bool		is_new = index->rd_createSubid != InvalidSubTransactionId || compat_has_new_file(index);
 
-	if (RelFileNodeEquals(entry->treeless, index->rd_node))
+	if (compat_same_file(entry->treeless, compat_file(index)))
 		return;
-	if (!is_new && open != NULL && RelFileNodeEquals(open->storage, index->rd_node) && open->index.meta.tree != 0)
+	if (!is_new && open != NULL && compat_same_file(open->storage, compat_file(index)) && open->index.meta.tree != 0)
 		sherman_trees_abandon(open->index.meta.tree);
 	else
 		sherman_hint_collector();
@@ -183,7 +183,7 @@ sherman_index_abandon_tree(Relation index)
 void
 sherman_index_set_treeless(Relation index)
 {
-	find_known(RelationGetRelid(index), true)->treeless = index->rd_node;
+	find_known(RelationGetRelid(index), true)->treeless = compat_file(index);
 }
 
 static void
@@ -264,7 +264,7 @@ make_open(Relation relation, KnownIndex *entry)
 
 	open->index.context = context;
 	open->index.oid = RelationGetRelid(relation);
-	open->storage = relation->rd_node;
+	open->storage = compat_file(relation);
 	entry->open = open;
 	open_count++;
 	return open;
@@ -285,7 +285,7 @@ judge_open(Relation relation, KnownIndex *entry)
 	/* Most of what the relcache invalidates is no change to the index: it goes on with the handle that it has. */
 	if (open != NULL && open->stale && open->index.keys != NULL)
 		open->stale = !sherman_keys_serve(open->index.keys, relation);
-	if (open != NULL && (open->stale || !RelFileNodeEquals(open->storage, relation->rd_node) ||
+	if (open != NULL && (open->stale || !compat_same_file(open->storage, compat_file(relation)) ||
 						 open->index.meta.tree != meta.tree))
 	{
 		retire(entry);
@@ -474,7 +474,7 @@ sherman_index(Relation index)
 
 	if (likely(open != NULL && open->index.oid == RelationGetRelid(index) && !open->stale &&
 			   open->index.state == SHERMAN_OK && open->index.generation == sherman_generation() &&
-			   open->storage.relNode == index->rd_node.relNode))
+			   compat_file_number(open->storage) == compat_file_number(compat_file(index))))
 		return &open->index;
 	return open_index(index, false);
 }

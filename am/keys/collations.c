@@ -17,9 +17,9 @@
 #include "catalog/pg_database.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/pg_locale.h"
 #include "utils/syscache.h"
 
+#include "am/base/compat.h"
 #include "am/keys/collations.h"
 #include "am/keys/keys.h"
 
@@ -95,6 +95,18 @@ can_compare(Oid collation)
 	return can;
 }
 
+/*
+ * Whether a locale of PostgreSQL's, which it keeps for as long as the process lives and compares by, is one of libc that orders bytes.  None, or
+ * one without libc's, stands for the process's own.
+ */
+static bool
+compares_bytes(pg_locale_t locale)
+{
+	if (locale == NULL)
+		return locale_orders_bytes((locale_t) 0);
+	return locale->provider == COLLPROVIDER_LIBC && locale_orders_bytes(locale->info.lt);
+}
+
 #endif							/* __GLIBC__ */
 
 /*
@@ -105,13 +117,10 @@ collation_orders_bytes(Oid collation)
 {
 	if (!OidIsValid(collation))
 		return false;
-	if (lc_collate_is_c(collation))
+	if (compat_collation_is_c(collation))
 		return true;
 #ifdef __GLIBC__
-	if (collation == DEFAULT_COLLATION_OID)
-		return pg_newlocale_from_collation(collation) == NULL && locale_orders_bytes((locale_t) 0);
-	/* PostgreSQL keeps the locale for as long as the process lives, and compares by it. */
-	return can_compare(collation) && locale_orders_bytes(pg_newlocale_from_collation(collation)->info.lt);
+	return (collation == DEFAULT_COLLATION_OID || can_compare(collation)) && compares_bytes(pg_newlocale_from_collation(collation));
 #else
 	return false;
 #endif
@@ -123,10 +132,10 @@ collation_orders_bytes(Oid collation)
  * The version by a row of pg_collation or pg_database: what they have of it.
  */
 static char *
-version_of(HeapTuple tuple, int cache, char provider, AttrNumber libc_name, AttrNumber icu_name)
+version_of(HeapTuple tuple, int cache, char provider, AttrNumber libc_name, AttrNumber other_name)
 {
 	bool		isnull;
-	Datum		name = SysCacheGetAttr(cache, tuple, provider == COLLPROVIDER_ICU ? icu_name : libc_name, &isnull);
+	Datum		name = SysCacheGetAttr(cache, tuple, provider == COLLPROVIDER_LIBC ? libc_name : other_name, &isnull);
 
 	return isnull ? NULL : get_collation_actual_version(provider, TextDatumGetCString(name));
 }
@@ -139,17 +148,17 @@ collation_version(Oid collation)
 	HeapTuple	tuple;
 	char	   *version;
 
-	if (!OidIsValid(collation) || lc_collate_is_c(collation))
+	if (!OidIsValid(collation) || compat_collation_is_c(collation))
 		return NULL;
 	tuple = SearchSysCache1(cache, ObjectIdGetDatum(is_default ? MyDatabaseId : collation));
 	if (!HeapTupleIsValid(tuple))
 		return NULL;
 	if (is_default)
 		version = version_of(tuple, cache, ((Form_pg_database) GETSTRUCT(tuple))->datlocprovider,
-							 Anum_pg_database_datcollate, Anum_pg_database_daticulocale);
+							 Anum_pg_database_datcollate, Anum_pg_database_datlocale);
 	else
 		version = version_of(tuple, cache, ((Form_pg_collation) GETSTRUCT(tuple))->collprovider,
-							 Anum_pg_collation_collcollate, Anum_pg_collation_colliculocale);
+							 Anum_pg_collation_collcollate, Anum_pg_collation_colllocale);
 	ReleaseSysCache(tuple);
 	return version;
 }

@@ -27,6 +27,7 @@
 #include "utils/memutils.h"
 #include "utils/tuplesort.h"
 
+#include "am/base/compat.h"
 #include "am/keys/keysort.h"
 
 /* Words of normalized key that are sorted in an array: cells of 16 and 32 bytes. */
@@ -274,9 +275,8 @@ next_string(KeySort *sort, TreeKey *key, bool *dead)
 	uint32		block;
 	uint16		offset;
 	Datum		datum;
-	bool		isnull;
 
-	if (!tuplesort_getdatum(sort->strings, true, &datum, &isnull, NULL))
+	if (!compat_sorted_datum(sort->strings, &datum))
 		return false;
 	string = (const KeyString *) DatumGetPointer(datum);
 	tid_bytes = string->bytes + sort->bytes;

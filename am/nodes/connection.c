@@ -17,6 +17,7 @@
 #include "storage/proc.h"
 #include "utils/memutils.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/nodes/nodes.h"
 
@@ -165,13 +166,13 @@ static void
 hold(void *argument)
 {
 	HOLD_INTERRUPTS();
-	pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].busy, 1);
+	pg_atomic_write_u32(&sherman_shared->slot[compat_proc_number()].busy, 1);
 }
 
 static void
 resume(void *argument)
 {
-	pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].busy, 0);
+	pg_atomic_write_u32(&sherman_shared->slot[compat_proc_number()].busy, 0);
 	RESUME_INTERRUPTS();
 }
 
@@ -421,7 +422,7 @@ sherman_connection_close(void)
 			fabric_close(connection.node[i].fabric);
 		connection.node[i].fabric = NULL;
 	}
-	pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 0);
+	pg_atomic_write_u32(&sherman_shared->slot[compat_proc_number()].connected, 0);
 }
 
 #ifndef SHERMAN_PRODUCTION
@@ -457,7 +458,7 @@ sherman_connection_client(void)
 
 	if (likely(connection.client != NULL) || sherman_shared == NULL || MyProc == NULL)
 		return connection.client;
-	options.slot = (uint32_t) MyProc->pgprocno;
+	options.slot = compat_proc_number();
 	options.ends = &sherman_shared->ends;
 	caller = MemoryContextSwitchTo(TopMemoryContext);
 	if (tree_client_open(&options, &connection.client) != TREE_OK)
@@ -469,7 +470,7 @@ sherman_connection_client(void)
 #ifndef SHERMAN_PRODUCTION
 		sherman_crash_points_watch(set_crash_point);
 #endif
-		pg_atomic_write_u32(&sherman_shared->slot[MyProc->pgprocno].connected, 1);
+		pg_atomic_write_u32(&sherman_shared->slot[compat_proc_number()].connected, 1);
 	}
 	return connection.client;
 }

@@ -9,6 +9,7 @@
 #include "storage/proc.h"
 #include "storage/shmem.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/nodes/connection_proxy.h"
 #include "am/nodes/nodes.h"
@@ -74,7 +75,7 @@ sherman_connection_proxy(void (*sleep) (void *argument, int milliseconds))
 	if (connection_proxy.area == NULL || MyProc == NULL)
 		return NULL;
 	connection_proxy.proxy.area = connection_proxy.area;
-	connection_proxy.proxy.owner = (uint32_t) MyProc->pgprocno;
+	connection_proxy.proxy.owner = compat_proc_number();
 	connection_proxy.proxy.wake_worker = wake_worker;
 	connection_proxy.proxy.sleep = sleep;
 	return &connection_proxy.proxy;

@@ -22,6 +22,7 @@
 #include "utils/pidfile.h"
 #include "utils/tuplestore.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/nodes/connection_proxy.h"
 #include "am/nodes/nodes.h"
@@ -85,7 +86,7 @@ watch(const int *descriptors, int count)
 		return;
 	if (self.events != NULL)
 		FreeWaitEventSet(self.events);
-	self.events = CreateWaitEventSet(TopMemoryContext, count + 2);
+	self.events = compat_wait_events(count + 2);
 	AddWaitEventToSet(self.events, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(self.events, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL, NULL);
 	for (int i = 0; i < count; i++)
@@ -145,7 +146,7 @@ worker_start(uint32 number)
 				(errcode(ERRCODE_OUT_OF_MEMORY),
 				 errmsg("out of memory for a sherman connection worker")));
 	before_shmem_exit(worker_exit, UInt32GetDatum(number));
-	pg_atomic_write_u32(&connection_proxy.shared->pgprocno[number], (uint32) MyProc->pgprocno);
+	pg_atomic_write_u32(&connection_proxy.shared->pgprocno[number], compat_proc_number());
 	pg_atomic_write_u32(&connection_proxy.shared->pid[number], (uint32) MyProcPid);
 }
 

@@ -12,7 +12,7 @@
 /* Reports the status; `index` may be NULL. Never returns for elevel >= ERROR. Nothing may be locked. */
 extern void sherman_report(int elevel, TreeStatus status, const char *detail, Relation index);
 /* Raises what a call of the tree with this process's client returned, with the tree's detail. */
-extern void sherman_report_failure(TreeStatus status, Relation index) pg_attribute_noreturn();
+extern _Noreturn void sherman_report_failure(TreeStatus status, Relation index);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
 

@@ -237,7 +237,7 @@ static bool
 may_read(const Column *column)
 {
 	RangeTblEntry *entry = column->entry;
-	Oid			user = OidIsValid(entry->checkAsUser) ? entry->checkAsUser : GetUserId();
+	Oid			user = OidIsValid(column->rel->userid) ? column->rel->userid : GetUserId();
 
 	return entry->securityQuals == NIL &&
 		(pg_class_aclcheck(entry->relid, user, ACL_SELECT) == ACLCHECK_OK ||

@@ -16,6 +16,7 @@
 #include "utils/rel.h"
 
 #include "am/access/access.h"
+#include "am/base/compat.h"
 #include "am/planner/lookahead.h"
 
 /* Rows that are read ahead at most: their leaves are a few waves, and find room in a small cache. */

@@ -19,6 +19,7 @@
 #include "optimizer/restrictinfo.h"
 #include "utils/lsyscache.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/planner/planner.h"
 
@@ -32,7 +33,7 @@ static Oid
 implied_operator(const RowCompareExpr *comparison)
 {
 	Oid			family = linitial_oid(comparison->opfamilies);
-	bool		less = comparison->rctype == ROWCOMPARE_LT || comparison->rctype == ROWCOMPARE_LE;
+	bool		less = compat_row_comparison(comparison) < BTEqualStrategyNumber;
 	int			strategy;
 	Oid			left;
 	Oid			right;
@@ -61,9 +62,7 @@ implied_clause(PlannerInfo *root, RestrictInfo *restriction)
 						   copyObject(linitial(comparison->rargs)), InvalidOid,
 						   linitial_oid(comparison->inputcollids));
 	set_opfuncid((OpExpr *) clause);
-	return make_restrictinfo(root, clause, restriction->is_pushed_down, restriction->outerjoin_delayed, false,
-							 restriction->security_level, NULL, restriction->outer_relids,
-							 restriction->nullable_relids);
+	return compat_restriction_like(root, clause, restriction);
 }
 
 static List *

@@ -18,13 +18,13 @@
 #include "access/xlog.h"
 #include "access/xloginsert.h"
 #include "catalog/pg_control.h"
-#include "catalog/pg_tablespace_d.h"
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "storage/smgr.h"
 #include "utils/memutils.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/recovery/recovery.h"
 
@@ -32,9 +32,7 @@
  * Its file, global/9731: catalogs have numbers below 8000 (the rest up to 9999 is for development), and what
  * gets one later avoids those of files that are there.
  */
-static const RelFileNode history_file = {
-	.spcNode = GLOBALTABLESPACE_OID,.dbNode = InvalidOid,.relNode = 9731
-};
+#define HISTORY_FILE 9731
 
 #define HISTORY_MAGIC 0x53484849
 #define HISTORY_VERSION 2
@@ -52,14 +50,14 @@ history_checksum(const ShermanHistory *history)
 bool
 sherman_history_read(ShermanHistory *history, XLogRecPtr *end)
 {
-	SMgrRelation storage = smgropen(history_file, InvalidBackendId);
+	SMgrRelation storage = compat_open_global(HISTORY_FILE);
 	Buffer		buffer;
 	Page		page;
 	bool		there;
 
 	if (!smgrexists(storage, MAIN_FORKNUM) || smgrnblocks(storage, MAIN_FORKNUM) == 0)
 		return false;
-	buffer = ReadBufferWithoutRelcache(history_file, MAIN_FORKNUM, 0, RBM_ZERO_ON_ERROR, NULL, true);
+	buffer = compat_read_global(HISTORY_FILE, RBM_ZERO_ON_ERROR);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	there = !PageIsNew(page) && ((PageHeader) page)->pd_lower >= MAXALIGN(SizeOfPageHeaderData) + sizeof(*history);
@@ -79,8 +77,7 @@ sherman_history_read(ShermanHistory *history, XLogRecPtr *end)
 static XLogRecPtr
 write_page(const ShermanHistory *history)
 {
-	SMgrRelation storage = smgropen(history_file, InvalidBackendId);
-	BlockNumber block = 0;
+	SMgrRelation storage = compat_open_global(HISTORY_FILE);
 	XLogRecPtr	end;
 	Buffer		buffer;
 	Page		page;
@@ -88,8 +85,9 @@ write_page(const ShermanHistory *history)
 	if (!smgrexists(storage, MAIN_FORKNUM))
 		smgrcreate(storage, MAIN_FORKNUM, true);
 	if (smgrnblocks(storage, MAIN_FORKNUM) == 0)
-		block = P_NEW;
-	buffer = ReadBufferWithoutRelcache(history_file, MAIN_FORKNUM, block, RBM_ZERO_AND_LOCK, NULL, true);
+		buffer = compat_extend_global(HISTORY_FILE);
+	else
+		buffer = compat_read_global(HISTORY_FILE, RBM_ZERO_AND_LOCK);
 	page = BufferGetPage(buffer);
 	START_CRIT_SECTION();
 	PageInit(page, BLCKSZ, 0);

@@ -16,6 +16,7 @@
 #include "storage/proc.h"
 #include "utils/timestamp.h"
 
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
@@ -587,7 +588,7 @@ sherman_attach_end(void)
 
 	for (int i = 0; i < sherman_shared->slots; i++)
 	{
-		if (i != MyProc->pgprocno && pg_atomic_read_u32(&sherman_shared->slot[i].connected) != 0)
+		if (i != compat_proc_number() && pg_atomic_read_u32(&sherman_shared->slot[i].connected) != 0)
 			return false;
 	}
 	sherman_shared->unclean = sherman_replicas_unrecorded();

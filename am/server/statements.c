@@ -7,6 +7,7 @@
 #include "executor/executor.h"
 
 #include "am/access/access.h"
+#include "am/base/compat.h"
 #include "am/server/server.h"
 
 static ExecutorRun_hook_type previous_run = NULL;
@@ -40,7 +41,7 @@ speculates(const QueryDesc *query)
 }
 
 static void
-executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool execute_once)
+executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
 {
 	bool		speculating = speculates(query);
 
@@ -51,9 +52,9 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count, bool execu
 	PG_TRY();
 	{
 		if (previous_run != NULL)
-			previous_run(query, direction, count, execute_once);
+			previous_run(query, direction, count COMPAT_ONCE_ARGUMENT);
 		else
-			standard_ExecutorRun(query, direction, count, execute_once);
+			standard_ExecutorRun(query, direction, count COMPAT_ONCE_ARGUMENT);
 	}
 	PG_FINALLY();
 	{

@@ -188,9 +188,8 @@ static void
 cursor_next(Cursor *cursor)
 {
 	Datum		datum;
-	bool		isnull;
 
-	cursor->valid = tuplesort_getdatum(cursor->sort, true, &datum, &isnull, NULL);
+	cursor->valid = compat_sorted_datum(cursor->sort, &datum);
 	if (cursor->valid)
 		cursor->value = DatumGetInt64(datum);
 }

@@ -6,7 +6,8 @@
 
 set -euo pipefail
 
-PG_MAJOR=15
+# The major version: another one where SHERMAN_PG names it, as script/test --pg does.
+PG_MAJOR=${SHERMAN_PG:-15}
 PG_SYSTEM=/usr/lib/postgresql/$PG_MAJOR
 TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
@@ -98,12 +99,19 @@ install_packages()
 	fi
 }
 
-# install_own_packages [PACKAGE...]: those of script/lib/packages, and these beside them.
+# own_packages: those of script/lib/packages, of the server's version in use.
+own_packages()
+{
+	sed -E "s/^(postgresql.*-)15\$/\1$PG_MAJOR/" "$TOP/script/lib/packages"
+}
+
+# install_own_packages [PACKAGE...]: ours, and these beside them. A chroot has what it was made with.
 install_own_packages()
 {
 	local packages
 
-	mapfile -t packages <"$TOP/script/lib/packages"
+	[ -z "${SHERMAN_CHROOT:-}" ] || return 0
+	mapfile -t packages < <(own_packages)
 	install_packages "${packages[@]}" "$@"
 }
 

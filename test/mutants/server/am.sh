@@ -124,7 +124,7 @@ mutate leaves_read_cost_nothing t/026_parallel_vacuum am/access/vacuum.c \
 mutate leaves_written_cost_nothing t/026_parallel_vacuum am/access/vacuum.c \
 	's/\tcharge\(&progress->uncharged_written, progress->pages_per_leaf \* rewritten, VacuumCostPageDirty\);\n//'
 mutate vacuum_never_sleeps t/026_parallel_vacuum am/access/vacuum.c \
-	's/\t\tvacuum_delay_point\(\);\n(\t\tif \(!walk_on)/$1/'
+	's/\t\tcompat_delay_point\(\);\n(\t\tif \(!walk_on)/$1/'
 mutate all_rows_taken_for_dead sql/kill am/access/scan.c \
 	's/if \(scan->kill_prior_tuple && /if (/; s/ && !scan->kill_prior_tuple &&/ \&\& false \&\&/'
 mutate unseen_taken_for_dead specs/kill-snapshot am/access/scan.c \
@@ -248,7 +248,7 @@ mutate healer_waited_for_that_is_kept_out t/050_owners_code am/index/heal_wait.c
 mutate healer_waited_for_in_vain t/050_owners_code am/background/healer.c \
 	's/healing->left > 0 && healing->complained\)/false)/'
 mutate others_heal t/050_owners_code am/base/owner.c \
-	's/if \(!pg_class_ownercheck/if (false \&\& !pg_class_ownercheck/'
+	's/if \(!compat_owns/if (false \&\& !compat_owns/'
 mutate others_wait_for_locks t/050_owners_code am/base/target.c \
 	's/\towner_check\(index_oid\);\n//'
 mutate entries_of_other_values_go t/050_owners_code am/heal/unverified.c \

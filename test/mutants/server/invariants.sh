@@ -24,7 +24,7 @@ mutate runs_not_ended t/018_collector am/server/hooks.c \
 mutate runs_not_kept_out t/018_collector am/background/scheduler.c \
 	's/\.alone_in\) == database\)/.alone_in) == database \&\& false)/'
 mutate runs_ended_without_right t/051_database_commands am/background/databases.c \
-	's/database != MyDatabaseId && pg_database_ownercheck\(database, GetUserId\(\)\)/database != MyDatabaseId/'
+	's/database != MyDatabaseId && compat_owns\(DatabaseRelationId, database\)/database != MyDatabaseId/'
 mutate runs_ended_by_who_may_not_create t/051_database_commands am/background/databases.c \
 	's/if \(!may_create\(\) \|\| /if (/; s/OidIsValid\(template\) && may_copy\(template\)/OidIsValid(template)/'
 mutate runs_in_invalid_databases t/051_database_commands am/background/catalogs.c \

@@ -1,0 +1,122 @@
+# Shared by script/test and script/lib/test-versions: a Debian with another PostgreSQL, in a directory. Sourced behind common.sh, not run.
+#
+# Packages come from the archive that the machine has its own from, by the same proxies and keys. What runs in a chroot runs in namespaces of its
+# own: the kernel takes back its mounts and ends its processes when the first of them ends, however that comes about.
+
+# Where chroots are kept: 1 GB each.
+CHROOTS=${SHERMAN_CHROOTS:-/var/tmp/sherman-chroots}
+
+# suite_of MAJOR: the Debian suite that has this server.
+suite_of()
+{
+	case $1 in
+		15) echo bookworm ;;
+		17) echo trixie ;;
+		18) echo forky ;;
+		*) die "no suite of Debian is known to have PostgreSQL $1" ;;
+	esac
+}
+
+# in_chroot ROOT COMMAND...: as root, with /proc, /dev, a /dev/shm of its own, the checkout at /srv (read only) and a /tmp that is gone afterwards.
+in_chroot()
+{
+	local root=$1 scratch status=0 sudo=()
+
+	shift
+	[ "$(id -u)" -eq 0 ] || sudo=(sudo)
+	scratch=$(mktemp -d "$CHROOTS/scratch.XXXXXX")
+	chmod 1777 "$scratch"
+	# The shell stays, as the first process, to wait for those that lose their parent. unshare(1) blocks SIGINT and SIGTERM, but no SIGHUP.
+	"${sudo[@]}" unshare --mount --pid --fork --kill-child --propagation private bash -c '
+		# The checkout before /tmp, where it may lie.
+		mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount -t tmpfs tmpfs "$1/dev/shm" &&
+			mount --bind "$3" "$1/srv" && mount -o remount,bind,ro "$1/srv" && mount --bind "$2" "$1/tmp" || exit 1
+		chroot "$1" "${@:4}"
+		exit $?' in_chroot "$root" "$scratch" "$TOP" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root TMPDIR=/tmp \
+		DEBIAN_FRONTEND=noninteractive "$@" <&0 &
+	trap "as_root kill -HUP $! 2>/dev/null; wait $!; as_root rm -rf '$scratch'; exit 143" HUP INT TERM
+	wait $! || status=$?
+	trap - HUP INT TERM
+	as_root rm -rf "$scratch"
+	return $status
+}
+
+# machine_archive: sets ARCHIVE, the archive of Debian's that the machine uses, KEYRING, where its sources name one, and the proxies for debootstrap.
+machine_archive()
+{
+	local entry
+
+	ARCHIVE=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main' | sed -n 1p)
+	entry=$(apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main' | sed -n 1p)
+	[ -n "$ARCHIVE" ] || return 1
+	KEYRING=$(sed -nE 's/.*signed-by[:=] *(\/[^] ]+).*/\1/Ip' "${entry%:*}" | sed -n 1p)
+	eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+	[ -z "${http_proxy:-}" ] || export http_proxy
+	[ -z "${https_proxy:-}" ] || export https_proxy
+}
+
+# What a chroot has: our packages, without those that no server's version matters to, and the server's headers without what its bitcode needs beside our clang.
+chroot_packages()
+{
+	own_packages | grep -vE '^(clang-format|libclang-rt-dev|mandoc|spin|libcmocka-dev|postgresql-server-dev-.*)$'
+	echo libicu-dev
+}
+
+# Runs in a new chroot: installs the server, its headers and what tests need.
+chroot_furnish()
+{
+	local headers=postgresql-server-dev-$1
+
+	shift
+	apt-get -qq update
+	# shellcheck disable=SC2046
+	apt-get -qq install -y --no-install-recommends "$@" \
+		$(apt-cache depends "$headers" | sed -nE 's/^ +Depends: ([a-z0-9].*)/\1/p' | grep -vE '^(clang|llvm)')
+	cd /tmp
+	apt-get -qq download "$headers"
+	dpkg --force-depends -i "$headers"_*.deb
+	apt-get clean
+}
+
+# chroot_make MAJOR ROOT: makes it in a directory beside, so that half of one is never used. False: it cannot be had; the reason is in ROOT.log.
+chroot_make()
+{
+	local major=$1 root=$2 suite script
+
+	suite=$(suite_of "$major")
+	install_packages debootstrap
+	machine_archive || return 1
+	script=/usr/share/debootstrap/scripts/$suite
+	# A suite that is newer than this debootstrap is made as the newest are.
+	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+	as_root rm -rf "$root" "$root.part"
+	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$suite" "$root.part" "$ARCHIVE" "$script" || return 1
+	apt-config dump | grep -iE '^Acquire::(https?|Retries|Check-[^ ]*|Max-[^ ]*)[: ]' | as_root tee "$root.part/etc/apt/apt.conf.d/50machine" >/dev/null
+	printf 'force-unsafe-io\n' | as_root tee "$root.part/etc/dpkg/dpkg.cfg.d/unsafe-io" >/dev/null
+	printf '#!/bin/sh\nexit 101\n' | as_root tee "$root.part/usr/sbin/policy-rc.d" >/dev/null
+	as_root chmod 755 "$root.part/usr/sbin/policy-rc.d"
+	as_root mkdir "$root.part/etc/postgresql-common"
+	printf 'create_main_cluster = false\n' | as_root tee "$root.part$CREATECLUSTER" >/dev/null
+	# shellcheck disable=SC2046
+	in_chroot "$root.part" bash -euc "$(declare -f chroot_furnish); chroot_furnish \"\$@\"" furnish "$major" $(chroot_packages) || return 1
+	chroot_packages | as_root tee "$root.part/etc/sherman-packages" >/dev/null
+	as_root mv "$root.part" "$root"
+}
+
+# chroot_for MAJOR: sets CHROOT, one that has this server and what is in script/lib/packages by now. False: it cannot be had; WHY_NOT says why.
+chroot_for()
+{
+	CHROOT=$CHROOTS/postgresql-$1
+	mkdir -p "$CHROOTS"
+	exec 7>"$CHROOT.lock"
+	flock 7
+	if ! chroot_packages | cmp -s - "$CHROOT/etc/sherman-packages"; then
+		say "making a chroot of Debian $(suite_of "$1") in $CHROOT: $CHROOT.log"
+		if ! chroot_make "$1" "$CHROOT" >"$CHROOT.log" 2>&1; then
+			WHY_NOT="no chroot with PostgreSQL $1: $(tail -n 1 "$CHROOT.log")"
+			as_root rm -rf "$CHROOT.part"
+			return 1
+		fi
+	fi
+	exec 7>&-
+}
