@@ -338,7 +338,7 @@ extern void fabric_server_figures(const FabricServer *server, FabricServerFigure
  */
 extern FabricStatus fabric_segment_set_aside(const char *path, const char *why, char *kept, char *detail);
 
-/* Is there a memory segment at the path that this user may serve, and does a daemon (*served)?  Nothing is changed. */
+/* Is there a finished memory segment at the path that this user may serve, and does a daemon (*served)?  Nothing is changed. */
 extern bool fabric_segment_is_there(const char *path, bool *served);
 
 #endif /* SHERMAN_SERVER_H */

@@ -124,8 +124,16 @@ log_has(qr/"pg_dynshmem\/sherman.snapshot" is not used any more, and is kept as/
 is($node->safe_psql('postgres', q{SELECT string_agg(kind || ' ' || coalesce(reason, '-'), ', ' ORDER BY kind, reason) FROM sherman_files()
 	WHERE path LIKE 'pg_dynshmem%'}), 'kept damaged, kept unproven, state file -', 'both are shown, with the reason');
 my $kept = $node->safe_psql('postgres', q{SELECT path FROM sherman_files() WHERE reason = 'unproven' AND bytes > 0 AND since > now() - interval '1 hour'});
-like($node->safe_psql('postgres', q{SELECT string_agg(reason, ',') FROM sherman_files() WHERE kind = 'other memory'}) . ',none',
-	qr/no server that runs uses it|none/, 'and what there is of others');
+# Another server's memory lies beside ours.
+my $beside = new_cluster('beside', start => 0);
+my $others = q{SELECT string_agg(reason, ', ') FROM sherman_files() WHERE kind = 'other memory'};
+$beside->append_conf('postgresql.conf', "sherman.embedded_directory = '" . $node->safe_psql('postgres', 'SHOW sherman.embedded_directory') . "'");
+is($node->safe_psql('postgres', $others), '', 'there is none');
+$beside->start;
+is($node->safe_psql('postgres', $others), 'a server that runs uses it', 'that of others is shown, in use');
+$beside->stop;
+is($node->safe_psql('postgres', $others), 'no server that runs uses it', 'and without its server');
+unlink $node->safe_psql('postgres', q{SELECT path FROM sherman_files() WHERE kind = 'other memory'}) or die 'the other memory is not there';
 foreach my $other ($snapshot, 'pg_dynshmem/sherman.state', 'PG_VERSION', '../../../etc/passwd', "$kept/../sherman.state")
 {
 	$status = $node->psql('postgres', "SELECT sherman_remove_file('$other')", stderr => \$stderr);
@@ -146,6 +154,7 @@ ok(!-e $snapshot, 'without the setting there is no snapshot');
 lose_memory($node);
 $node->start;
 is_broken($node, 'without a snapshot');
+is($node->safe_psql('postgres', q{SELECT string_agg(kind, ', ') FROM sherman_files() WHERE kind LIKE '%memory'}), 'memory', 'our own memory is not that of others');
 $node->stop;
 
 # ---- memory nodes of their own ----

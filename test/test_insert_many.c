@@ -69,6 +69,56 @@ test_duplicates(void **state)
 	tree_close(tree);
 }
 
+/* How many entries the sound tree has. */
+static uint64_t
+entries_of(Tree *tree)
+{
+	WalkResult result;
+	uint64_t count;
+
+	walk_tree(tree, &result);
+	count = result.count;
+	walk_free(&result);
+	return count;
+}
+
+/* The same entry twice in one call, with others of its key between them. */
+static void
+test_one_key(void **state)
+{
+	static const uint32_t rows[] = {5, 7, 5, 3, 7, 9, 3, 5};
+	Tree *tree = many_tree(&narrow);
+	TreeKey keys[8];
+
+	(void) state;
+	for (uint32_t i = 0; i < 8; i++)
+		keys[i] = number_key(1000, rows[i]);
+	assert_int_equal(tree_insert_many(tree, keys, 8, &many_stamp), TREE_OK);
+	assert_int_equal(entries_of(tree), 4);
+	tree_close(tree);
+}
+
+/* Keys with NULLs' leading bit stand behind all others, whatever comes first in a call. */
+static void
+test_high_keys(void **state)
+{
+	Tree *tree = many_tree(&narrow);
+	TreeKey keys[1000];
+
+	(void) state;
+	for (uint32_t first = 0; first < 10000; first += 1000)
+	{
+		for (uint32_t i = 0; i < 1000; i++)
+		{
+			keys[i] = many_key_of(&narrow, MANY_RANDOM, first + i);
+			keys[i].high = i % 3 == 0;
+		}
+		assert_int_equal(tree_insert_many(tree, keys, 1000, &many_stamp), TREE_OK);
+	}
+	assert_int_equal(entries_of(tree), 10000);
+	tree_close(tree);
+}
+
 /* Parents know all leaves: a step to the right would cost each reader a round trip. */
 static void
 test_downlinks(void **state)
@@ -186,7 +236,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_same),       cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_downlinks),
 		cmocka_unit_test(test_split_hook), cmocka_unit_test(test_wal_position),
-		cmocka_unit_test(test_chains),
+		cmocka_unit_test(test_chains),     cmocka_unit_test(test_one_key),
+		cmocka_unit_test(test_high_keys),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)

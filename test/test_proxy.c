@@ -262,6 +262,8 @@ test_reset_waits(void **state)
 	assert_true(true_word(stripe_offset(0)) == 0);
 	/* The other one's chains would run on a channel that has to die. */
 	assert_int_equal(fabric_execute(clients[1].endpoint, &bystanders, 1), FABRIC_LOST);
+	assert_int_equal(figures(0).lost, 2);
+	assert_non_null(strstr(fabric_detail(clients[0].fabric), "is late"));
 	assert_int_equal(fabric_reset(clients[0].endpoint), FABRIC_OK);
 	assert_true(true_word(stripe_offset(0)) == 9);
 	channel_write(&clients[0], stripe_offset(0), &(uint64_t){10}, 8);

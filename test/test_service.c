@@ -19,6 +19,7 @@
 #include "environment.h"
 #include "tree/client/directory.h"
 #include "tree/service/service.h"
+#include "tree/service/service_state.h"
 #include "tree/service/service_tables.h"
 
 #define MEGABYTE (1ull << 20)
@@ -761,11 +762,24 @@ test_killed_at_work(void **state)
 	stage_close(&stage);
 }
 
+/* Of one tenant and one cluster: both words of its name count. */
+static void
+test_owner(void **state)
+{
+	const FabricPeer peer = {.cluster = {11, 12}, .tenant = 3};
+	TablesOwner owner = service_owner(&peer);
+
+	(void) state;
+	assert_true(owner.cluster[0] == 11 && owner.cluster[1] == 12);
+	assert_int_equal(owner.tenant, 3);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_create_and_drop),
+		cmocka_unit_test(test_owner),
 		cmocka_unit_test(test_ids_are_not_reused),
 		cmocka_unit_test(test_extents),
 		cmocka_unit_test(test_largest_extents),

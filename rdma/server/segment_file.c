@@ -310,11 +310,15 @@ fabric_segment_is_there(const char *path, bool *served)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 	int descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	MemoryKind kind;
 	bool is_there;
 
 	if (descriptor < 0)
 		return false;
-	is_there = file_is_private(descriptor, path, NULL) && memory_kind_of(descriptor) != MEMORY_KIND_STRANGE;
+	kind = memory_kind_of(descriptor);
+	/* An empty file is as good as a lock file. */
+	is_there = (kind == MEMORY_KIND_VACANT || kind == MEMORY_KIND_SEGMENT) &&
+	           file_is_private(descriptor, path, NULL);
 	*served = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	close(descriptor);
 	return is_there;

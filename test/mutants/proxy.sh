@@ -38,3 +38,7 @@ mutate room_of_before_a_reset_kept test_proxy rdma/proxy/proxy.c \
 # ---- the end of a request
 mutate end_of_a_request_told_before_its_status test_proxy rdma/workers/proxy_finish.c \
 	's/\tplace->status = \(uint32_t\) status;\n//'
+mutate detail_of_a_lost_chain_forgotten test_proxy rdma/workers/proxy_finish.c \
+	's/status != FABRIC_OK && detail/false \&\& detail/'
+mutate lost_chains_not_counted test_proxy rdma/workers/proxy_finish.c \
+	's/worker_count_up\(&worker->state->lost, 1\)/worker_count_up(\&worker->state->lost, 0)/'

@@ -33,3 +33,15 @@ mutate wave_kept_for_ever test_insert_many_faults tree/lock/lock_kept.c \
 	's/(\tkept_release\(client, waiter, node\);)/\t;/'
 mutate waves_do_not_stop test_insert_many_faults tree/change/insert_many.c \
 	's/if \(client_should_stop\(many->tree->client\)\)/if (false)/'
+
+# ---- the order of a call's entries
+mutate wave_high_keys_first test_insert_many tree/change/insert_order.c \
+	's/return a->high \? 1 : -1;/return a->high ? -1 : 1;/'
+mutate wave_last_run_left_out test_insert_many tree/change/insert_order.c \
+	's/start < many->count; start/start + length < many->count; start/'
+mutate wave_neighbors_taken_for_ordered test_insert_many tree/change/insert_order.c \
+	's/middle == count \|\| entries_order\(many, &from\[start \+ middle - 1\], &from\[start \+ middle\]\) <= 0/true/'
+mutate wave_order_left_in_the_other_buffer test_insert_many tree/change/insert_order.c \
+	's/\tif \(from != many->entries\)\n\t\tmemcpy/\tif (false)\n\t\tmemcpy/'
+mutate wave_first_word_alone_orders test_insert_many tree/change/insert_order.c \
+	's/uint32_t i = 1; i < g->norm_words/uint32_t i = 1; i < 1 \&\& i < g->norm_words/'

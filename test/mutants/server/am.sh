@@ -321,3 +321,15 @@ mutate error_waits_for_locks t/063_full am/background/largest.c \
 	's/if \(!ConditionalLockRelationOid\(candidate->oid, AccessShareLock\)\)/LockRelationOid(candidate->oid, AccessShareLock);\n\tif (false)/'
 mutate what_the_look_raises_is_the_error t/063_full am/nodes/errors.c \
 	's/dropped = CopyErrorData\(\);/PG_RE_THROW();/'
+
+# ---- files that were set aside, and rebuilds that give way
+mutate own_memory_is_that_of_others t/028_snapshot am/recovery/set_aside.c \
+	's/if \(strncmp\(path, own, strlen\(own\)\) == 0 && own\[0\] != .*?\)\n\t\t\tcontinue;//'
+mutate reason_of_kept_files_not_shown t/028_snapshot am/recovery/set_aside.c \
+	's/nulls\[4\] = why == NULL;/nulls[4] = true;/'
+mutate memory_in_use_shown_as_free t/028_snapshot am/recovery/set_aside.c \
+	's/served \? "a server that runs uses it" : "no server that runs uses it"/"no server that runs uses it"/'
+mutate rebuild_does_not_give_way t/052_rebuild_all am/base/rebuilding.c \
+	's/\tcompat_delay_point\(\);\n//'
+mutate leaves_ahead_stay_few "sql/arrays" am/access/scan_ahead.c \
+	's/ahead->leaves = Min\(ahead->leaves \* 2, LEAVES_AHEAD_MAX\);//'
