@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "client/wave.h"
 #include "shared/state.h"
 #include "support/many_fixture.h"
 
@@ -116,6 +117,34 @@ test_high_keys(void **state)
 		assert_int_equal(tree_insert_many(tree, keys, 1000, &many_stamp), TREE_OK);
 	}
 	assert_int_equal(entries_of(tree), 10000);
+	tree_close(tree);
+}
+
+/* Operations that go together have a chain of their own, which no connection worker has to cut. */
+static void
+test_together(void **state)
+{
+	static Wave wave;
+	Tree *tree = many_tree(&narrow);
+	uint64_t root = tree->root;
+	uint64_t words[4];
+	FabricOp ops[4];
+	uint64_t before = many_client.tree->counters.round_trips;
+
+	(void) state;
+	for (uint32_t i = 0; i < 4; i++)
+		ops[i] = (FabricOp){.opcode = FABRIC_READ,
+		                    .region = FABRIC_NODES,
+		                    .length = 8,
+		                    .offset = pointer_offset(root),
+		                    .buffer = &words[i]};
+	wave_begin(&wave, tree);
+	wave_add(&wave, pointer_memory_node(root), &ops[0]);
+	wave_add_together(&wave, pointer_memory_node(root), &ops[1], 2);
+	wave_add(&wave, pointer_memory_node(root), &ops[3]);
+	wave_end(&wave);
+	assert_int_equal(wave_status(&wave, pointer_memory_node(root)), TREE_OK);
+	assert_int_equal(many_client.tree->counters.round_trips - before, 3);
 	tree_close(tree);
 }
 
@@ -237,7 +266,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_duplicates), cmocka_unit_test(test_downlinks),
 		cmocka_unit_test(test_split_hook), cmocka_unit_test(test_wal_position),
 		cmocka_unit_test(test_chains),     cmocka_unit_test(test_one_key),
-		cmocka_unit_test(test_high_keys),
+		cmocka_unit_test(test_high_keys),  cmocka_unit_test(test_together),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)

@@ -45,3 +45,7 @@ mutate wave_order_left_in_the_other_buffer test_insert_many tree/change/insert_o
 	's/\tif \(from != many->entries\)\n\t\tmemcpy/\tif (false)\n\t\tmemcpy/'
 mutate wave_first_word_alone_orders test_insert_many tree/change/insert_order.c \
 	's/uint32_t i = 1; i < g->norm_words/uint32_t i = 1; i < 1 \&\& i < g->norm_words/'
+mutate wave_redo_image_shares_a_chain test_insert_many tree/client/wave.c \
+	's/\tif \(count > 1 && wave->filling\[memory_node\] != NULL\)\n\t\tchain_post\(wave, wave->filling\[memory_node\]\);\n\tfor/\tfor/'
+mutate wave_redo_image_waits_for_others test_insert_many tree/client/wave.c \
+	's/(wave_add\(wave, memory_node, &ops\[i\]\);\n)\tif \(count > 1 && wave->filling\[memory_node\] != NULL\)\n\t\tchain_post\(wave, wave->filling\[memory_node\]\);\n/$1/'
