@@ -62,7 +62,8 @@ ok($node->poll_query_until('other', "SELECT ($all_states) = 'ok'"), 'in other da
 $node->safe_psql('postgres', q{CREATE TABLE slow AS SELECT g AS k FROM generate_series(1, 5000) g; CREATE INDEX slow_k ON slow USING sherman (k)});
 $node->append_conf('postgresql.conf', "sherman.rebuild_cost_delay = 100ms\nvacuum_cost_limit = 1");
 start_without_memory();
-ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'VacuumDelay'}), 'a rebuild sleeps');
+ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_stat_progress_create_index JOIN pg_stat_activity USING (pid)
+	WHERE phase LIKE 'building index%' AND wait_event = 'VacuumDelay'}), 'a rebuild sleeps while it reads the table');
 ok($node->poll_query_until('postgres', q{SELECT state = 'ok' FROM sherman_indexes WHERE index = 'slow_k'::regclass}), 'and comes to its end');
 
 $node->stop;
