@@ -139,7 +139,8 @@ DROP TABLE likeness;
 DROP EVENT TRIGGER at_end;
 DROP EVENT TRIGGER at_drop;
 DROP EVENT TRIGGER at_rewrite;
-SELECT event, tag, identity FROM seen WHERE event <> 'sql_drop' ORDER BY number;
+-- from 17 on REINDEX is seen, too
+SELECT event, tag, identity FROM seen WHERE event <> 'sql_drop' AND tag <> 'REINDEX' ORDER BY number;
 SELECT tag, identity FROM seen WHERE event = 'sql_drop' ORDER BY tag, identity;
 
 DROP TABLE things, child, whole_table, part2, seen;

@@ -169,7 +169,8 @@ END $$;
 INSERT INTO own SELECT cursor_of(i), 10000 + i FROM generate_series(1, 50) i;
 
 -- Parallel workers of such a query: the leader reads nothing.
-SET force_parallel_mode = on;
+-- its name is another one from 16 on
+SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 CREATE FUNCTION by_workers(i int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
 	n bigint;
@@ -182,7 +183,7 @@ BEGIN
 END $$;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM own WHERE k >= 20000;
 INSERT INTO own SELECT by_workers(i), 20000 + i FROM generate_series(1, 50) i;
-RESET force_parallel_mode;
+SELECT set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 
 -- And the check.
 CREATE FUNCTION checks(i int) RETURNS int LANGUAGE plpgsql AS $$

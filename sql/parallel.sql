@@ -90,10 +90,11 @@ RESET enable_indexscan;
 SET enable_bitmapscan = off;
 
 -- All in a worker, and none in the leader.
-SET force_parallel_mode = on;
+-- its name is another one from 16 on
+SELECT set_config(name, 'on', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SELECT count(*) FROM s WHERE k = 5;
 SELECT h FROM s WHERE g = 5 ORDER BY h LIMIT 3;
-RESET force_parallel_mode;
+SELECT set_config(name, 'off', false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
 SET parallel_leader_participation = off;
 SELECT * FROM compare('SELECT k, v FROM TABLE WHERE k > 0');
 SELECT * FROM compare('SELECT g, h, v FROM TABLE WHERE g = ANY (''{7,3,99,3,500,-4,50}'')');
