@@ -10,8 +10,6 @@ mutate many_rows_read_for_one t/078_lookahead am/planner/lookahead.c \
 	's/state->wanted = 1;/state->wanted = LOOKAHEAD_ROWS_MAX;/'
 mutate leaves_ahead_not_fetched t/078_lookahead am/planner/lookahead.c \
 	's/\t\tsherman_prefetch_go\(state->prefetch\);\n//'
-mutate leaves_ahead_mostly_turned_away t/078_lookahead tree/scan/prefetch.c \
-	's/leaves_wanted = true/leaves_wanted = false/'
 mutate lookahead_fetches_one_leaf t/078_lookahead am/access/prefetch.c \
 	's/\tprefetch->count\+\+;/\tprefetch->count = 1;/'
 mutate lookahead_notes_for_ever t/078_lookahead am/access/prefetch.c \
