@@ -217,6 +217,27 @@ test_admission(void **state)
 	end();
 }
 
+/* What is fetched ahead is kept, whatever it pushes out: it is asked for soon. */
+static void
+test_fetched_ahead(void **state)
+{
+	(void) state;
+	begin(&narrow, SCARCE, 0);
+	fill(KEYS);
+	assert_int_equal(test_tree_entries(mine.tree), KEYS);
+	for (uint32_t i = 0; i < 10 * KEYS; i += 70)
+	{
+		TreeKey key = key_of(i % KEYS);
+		TreeBound bound;
+
+		bound_of_key(&mine.tree->geometry, &key, &bound);
+		bound.side = -1;
+		assert_int_equal(tree_prefetch(mine.tree, &bound, 1), TREE_OK);
+		assert_int_equal(trips(&mine, i % KEYS, true), 0);
+	}
+	end();
+}
+
 /* A set of frames: leaves that are asked for all the time stay, those that are read once do not push them out. */
 static void
 test_hot(void **state)
@@ -472,10 +493,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts), cmocka_unit_test(test_written),    cmocka_unit_test(test_admission),
-		cmocka_unit_test(test_hot),    cmocka_unit_test(test_scans),      cmocka_unit_test(test_guesses),
-		cmocka_unit_test(test_root),   cmocka_unit_test(test_conditions), cmocka_unit_test(test_long),
-		cmocka_unit_test(test_closed), cmocka_unit_test(test_neighbors),  cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_counts),        cmocka_unit_test(test_written),
+		cmocka_unit_test(test_admission),     cmocka_unit_test(test_hot),
+		cmocka_unit_test(test_scans),         cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_root),          cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_long),          cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_neighbors),     cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_fetched_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,8 @@ mutate leaves_kept_that_others_write test_leaf_cache tree/lock/leaf_cache.c \
 	's/ \|\| !techniques->exclusive \|\| !techniques->hierarchy//'
 mutate every_leaf_admitted test_leaf_cache tree/lock/leaf_cache.c \
 	's/client_random\(client\) % 100 >= table->admission_percent/false/'
+mutate leaves_ahead_mostly_turned_away test_leaf_cache tree/scan/prefetch.c \
+	's/leaves_wanted = true/leaves_wanted = false/'
 mutate hot_image_pushed_out test_leaf_cache tree/lock/leaf_cache.c \
 	's/return 1 \+ \(uint64_t\) \(UINT32_MAX - age\);/return 1 + (uint64_t) age;/'
 mutate image_not_brought_up_to_date test_leaf_writes tree/lock/lock_release.c \
