@@ -315,10 +315,9 @@ fabric_segment_is_there(const char *path, bool *served)
 
 	if (descriptor < 0)
 		return false;
-	kind = memory_kind_of(descriptor);
-	/* An empty file is as good as a lock file. */
-	is_there = (kind == MEMORY_KIND_VACANT || kind == MEMORY_KIND_SEGMENT) &&
-	           file_is_private(descriptor, path, NULL);
+	/* A lock file, which is empty, looks like a segment whose making was broken off. */
+	kind = file_is_private(descriptor, path, NULL) ? memory_kind_of(descriptor) : MEMORY_KIND_STRANGE;
+	is_there = kind == MEMORY_KIND_VACANT || kind == MEMORY_KIND_SEGMENT;
 	*served = fcntl(descriptor, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	close(descriptor);
 	return is_there;

@@ -1,4 +1,4 @@
-# Shared by script/test and script/lib/test-versions: a Debian with another PostgreSQL, in a directory. Sourced behind common.sh, not run.
+# For script/test --pg: a Debian with another PostgreSQL, in a directory. Sourced behind common.sh, not run.
 #
 # Packages come from the archive that the machine has its own from, by the same proxies and keys. What runs in a chroot runs in namespaces of its
 # own: the kernel takes back its mounts and ends its processes when the first of them ends, however that comes about.
@@ -6,13 +6,12 @@
 # Where chroots are kept: 1 GB each.
 CHROOTS=${SHERMAN_CHROOTS:-/var/tmp/sherman-chroots}
 
-# suite_of MAJOR: the Debian suite that has this server.
+# suite_of MAJOR: sets SUITE, the Debian suite that has this server.
 suite_of()
 {
 	case $1 in
-		15) echo bookworm ;;
-		17) echo trixie ;;
-		18) echo forky ;;
+		17) SUITE=trixie ;;
+		18) SUITE=forky ;;
 		*) die "no suite of Debian is known to have PostgreSQL $1" ;;
 	esac
 }
@@ -23,6 +22,7 @@ in_chroot()
 	local root=$1 scratch status=0 sudo=()
 
 	shift
+	# Not by as_root(): a function in the background would be a shell of its own, and the signal is for unshare(1), or for sudo, which hands it on.
 	[ "$(id -u)" -eq 0 ] || sudo=(sudo)
 	scratch=$(mktemp -d "$CHROOTS/scratch.XXXXXX")
 	chmod 1777 "$scratch"
@@ -78,19 +78,18 @@ chroot_furnish()
 	apt-get clean
 }
 
-# chroot_make MAJOR ROOT: makes it in a directory beside, so that half of one is never used. False: it cannot be had; the reason is in ROOT.log.
+# chroot_make MAJOR ROOT: of SUITE; makes it in a directory beside, so that half of one is never used. False: it cannot be had; the reason is in ROOT.log.
 chroot_make()
 {
-	local major=$1 root=$2 suite script
+	local major=$1 root=$2 script
 
-	suite=$(suite_of "$major")
 	install_packages debootstrap
 	machine_archive || return 1
-	script=/usr/share/debootstrap/scripts/$suite
+	script=/usr/share/debootstrap/scripts/$SUITE
 	# A suite that is newer than this debootstrap is made as the newest are.
 	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
 	as_root rm -rf "$root" "$root.part"
-	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$suite" "$root.part" "$ARCHIVE" "$script" || return 1
+	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$root.part" "$ARCHIVE" "$script" || return 1
 	apt-config dump | grep -iE '^Acquire::(https?|Retries|Check-[^ ]*|Max-[^ ]*)[: ]' | as_root tee "$root.part/etc/apt/apt.conf.d/50machine" >/dev/null
 	printf 'force-unsafe-io\n' | as_root tee "$root.part/etc/dpkg/dpkg.cfg.d/unsafe-io" >/dev/null
 	printf '#!/bin/sh\nexit 101\n' | as_root tee "$root.part/usr/sbin/policy-rc.d" >/dev/null
@@ -106,12 +105,13 @@ chroot_make()
 # chroot_for MAJOR: sets CHROOT, one that has this server and what is in script/lib/packages by now. False: it cannot be had; WHY_NOT says why.
 chroot_for()
 {
+	suite_of "$1"
 	CHROOT=$CHROOTS/postgresql-$1
 	mkdir -p "$CHROOTS"
 	exec 7>"$CHROOT.lock"
 	flock 7
 	if ! chroot_packages | cmp -s - "$CHROOT/etc/sherman-packages"; then
-		say "making a chroot of Debian $(suite_of "$1") in $CHROOT: $CHROOT.log"
+		say "making a chroot of Debian $SUITE in $CHROOT: $CHROOT.log"
 		if ! chroot_make "$1" "$CHROOT" >"$CHROOT.log" 2>&1; then
 			WHY_NOT="no chroot with PostgreSQL $1: $(tail -n 1 "$CHROOT.log")"
 			as_root rm -rf "$CHROOT.part"
