@@ -28,7 +28,7 @@ PG_FILES := $(PG_FILES_OF_$(shell $(PG_CONFIG) --version | sed -E 's/^[^0-9]*([0
 OTHER_VERSIONS = $(filter-out %_pg$(PG_FILES).c,$(wildcard am/*/*_pg[0-9][0-9].c))
 OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT) $(OTHER_VERSIONS),$(sort $(wildcard am/*/*.c)))) $(LIBRARY_OBJECTS)
 EXTENSION = sherman
-DATA = sherman--1.0.sql
+DATA = sherman--1.0.sql sherman--1.0--1.1.sql
 PGFILEDESC = "sherman - ordered index in the memory of memory nodes"
 
 REGRESS = $(patsubst sql/%.sql,%,$(sort $(wildcard sql/*.sql)))

@@ -38,6 +38,31 @@ SELECT lookups - :before > 0 AS lookups, inserts, round_trips >= inserts AS roun
 FROM sherman_counters WHERE index = 'views_id'::regclass;
 SELECT count(*) = 33 + 1 AS columns FROM pg_attribute WHERE attrelid = 'sherman_counters'::regclass AND attnum > 0;
 
+-- The views of 1.0 say what those say that took their places, and a database and its tables are as large as their indexes.
+SELECT s.schemaname, s.relname, s.indexrelname, s.relid = 'views_t'::regclass AS relid, s.state, s.overflow_bytes = i.outside_bytes AS overflow_bytes,
+	s.total_bytes = i.bytes AS total_bytes, s.entries = i.entries AS entries, s.replicas IS NULL AS replicas, s.inserts = w.inserts AS inserts,
+	s.downlink_inserts = w.parent_posts AS downlink_inserts, s.wal_position_writes = w.stamp_writes AS wal_position_writes, s.stats_reset
+FROM sherman_stat_indexes s JOIN sherman_indexes i ON i.index = s.indexrelid JOIN sherman_counters w ON w.index = s.indexrelid
+WHERE s.relname = 'views_t' ORDER BY s.indexrelname;
+SELECT bool_and(n.total_bytes = o.memory_total) AS total_bytes, bool_and(n.used_bytes > 0) AS used_bytes,
+	bool_and(n.quarantined_bytes >= 0) AS quarantined_bytes, bool_and(n.uuid = o.uuid) AS uuid
+FROM sherman_stat_memory_nodes n JOIN sherman_memory_nodes o USING ("position");
+SELECT kind, total_bytes > used_bytes AS bytes, used_bytes > 0 AS used, hits > 0 AS hits FROM sherman_stat_cache WHERE kind = 'inner nodes';
+SELECT sherman_table_size('views_t') = sherman_relation_size('views_id') + sherman_relation_size('views_word') AS table_size,
+	sherman_database_size() >= sherman_table_size('views_t') AS database_size, sherman_pool_size() >= sherman_database_size() AS pool_size,
+	sherman_table_size('pg_class') AS no_index;
+
+-- Counters begin anew, for one index or for all.
+SELECT sherman_stat_reset_index('views_id');
+SELECT indexrelname, inserts, stats_reset <= now() AS stats_reset FROM sherman_stat_indexes WHERE indexrelname = 'views_id';
+SELECT indexrelname, written_bytes > 0 AS written_bytes, stats_reset FROM sherman_stat_indexes WHERE indexrelname = 'views_word';
+INSERT INTO views_t VALUES (7000, 'seven');
+SELECT indexrelname, inserts, written_bytes > 0 AS written_bytes, entries FROM sherman_stat_indexes WHERE indexrelname = 'views_id';
+SELECT sherman_stat_reset();
+SELECT indexrelname, inserts, stats_reset <= now() AS stats_reset FROM sherman_stat_indexes WHERE relname = 'views_t' ORDER BY 1;
+SELECT sherman_stat_reset_index('views_t');
+DELETE FROM views_t WHERE id = 7000;
+
 -- What is not ours is refused, what is gone is NULL.
 SELECT sherman_relation_size('views_t');
 SELECT state FROM sherman_index_info('pg_class_oid_index');
@@ -58,7 +83,26 @@ SELECT count(*) FROM sherman_counters WHERE index::text LIKE 'views%';
 SELECT count(*) > 0 AS memory_nodes FROM sherman_memory_nodes;
 SELECT sherman_collect();
 SELECT sherman_check('views_id');
+SELECT count(*) FROM sherman_stat_indexes WHERE relname = 'views_t';
+SELECT count(*) > 0 AS cache FROM sherman_stat_cache;
+SELECT count(*) FROM sherman_stat_progress_heal;
+SELECT sherman_database_size() > 0 AS database_size, sherman_table_size('views_t') > 0 AS table_size;
+SELECT count(*) FROM sherman_stat_memory_nodes;
+SELECT count(*) FROM sherman_stat_progress_rebuild;
+SELECT count(*) FROM sherman_stat_connection_workers;
+SELECT sherman_pool_size();
+SELECT sherman_stat_reset_index('views_id');
+SELECT sherman_stat_reset();
 RESET ROLE;
+GRANT pg_read_all_stats TO regress_sherman_views;
+SET ROLE regress_sherman_views;
+SELECT count(*) > 0 AS memory_nodes FROM sherman_stat_memory_nodes;
+SELECT count(*) AS to_rebuild FROM sherman_stat_progress_rebuild;
+SELECT count(*) = current_setting('sherman.connection_workers')::int AS connection_workers FROM sherman_stat_connection_workers;
+SELECT sherman_pool_size() > 0 AS pool_size;
+SELECT sherman_stat_reset_index('views_id');
+RESET ROLE;
+REVOKE pg_read_all_stats FROM regress_sherman_views;
 GRANT pg_monitor TO regress_sherman_views;
 SET ROLE regress_sherman_views;
 SELECT count(*) > 0 AS memory_nodes FROM sherman_memory_nodes;

@@ -251,6 +251,39 @@ test_idempotent(void **state)
 	tree_close(tree);
 }
 
+/* Counters begin anew for all handles; what one has counted by itself so far comes later. */
+static void
+test_counters_reset(void **state)
+{
+	TreeRecord record;
+	Tree *tree = new_tree(&narrow, &record);
+	TreeKey key = number_key(1, 1);
+	TreeCounters counters;
+	uint64_t id = record.tree;
+
+	(void) state;
+	must_insert(tree, &key, false);
+	assert_int_equal(tree_counters_reset_time(tree->client->shared, id), 0);
+	tree_count_flush(tree);
+	tree_counters_reset(tree->client->shared, id, 17);
+	assert_int_equal(tree_counters_reset_time(tree->client->shared, id), 17);
+	tree_counters(tree, &counters);
+	for (size_t i = 0; i < sizeof(counters) / sizeof(uint64_t); i++)
+		assert_int_equal(((const uint64_t *) &counters)[i], 0);
+	key = number_key(2, 2);
+	must_insert(tree, &key, false);
+	tree_counters_reset(tree->client->shared, id, 18);
+	tree_counters(tree, &counters);
+	assert_int_equal(counters.inserts, 1);
+	tree_count_flush(tree);
+	tree_counters(tree, &counters);
+	assert_int_equal(counters.inserts, 1);
+	/* A tree that the instance does not know. */
+	tree_counters_reset(tree->client->shared, id + 1000, 19);
+	assert_int_equal(tree_counters_reset_time(tree->client->shared, id + 1000), 0);
+	tree_close(tree);
+}
+
 /* Marks entries dead as a scan's kill will: word 0 of each cell. */
 static void
 mark_dead(Tree *tree, uint32_t every)
@@ -470,10 +503,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),     cmocka_unit_test(test_invalid),    cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_high_keys), cmocka_unit_test(test_undecided),  cmocka_unit_test(test_words),
-		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_idempotent), cmocka_unit_test(test_dead),
-		cmocka_unit_test(test_stamps),    cmocka_unit_test(test_two_nodes),
+		cmocka_unit_test(test_empty),     cmocka_unit_test(test_invalid),
+		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_high_keys),
+		cmocka_unit_test(test_undecided), cmocka_unit_test(test_words),
+		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_idempotent),
+		cmocka_unit_test(test_dead),      cmocka_unit_test(test_stamps),
+		cmocka_unit_test(test_two_nodes), cmocka_unit_test(test_counters_reset),
 	};
 
 	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);

@@ -250,13 +250,12 @@ extern uint64_t client_deadline(TreeClient *client);
 extern bool client_tries_again(TreeClient *client, int attempt);
 /*
  * Adds to the client's and the tree's counters. The tree's lie in shared memory and are added to (relaxed)
- * every COUNTERS_FLUSH_CHAINS chains, in tree_counters() and in tree_close(): not once per insert, which
+ * by tree_count_flush(): every COUNTERS_FLUSH_CHAINS chains and in tree_close(), not once per insert, which
  * would bounce a line.
  */
 #define TREE_COUNT(tree, field, n)                                                                           \
 	((tree)->client->counters.field += (n), (tree)->pending.field += (n), (void) 0)
 #define COUNTERS_FLUSH_CHAINS 256
-extern void tree_count_flush(Tree *tree);
 
 /*
  * Bytes to read for the node at `pointer` that is expected at `level`: the root, which stays at its address

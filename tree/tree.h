@@ -656,6 +656,16 @@ typedef void (*TreeCheckEntry)(void *argument, const TreeKey *key, bool unverifi
 extern TreeStatus tree_check(Tree *handle, TreeCheckReport report, TreeCheckEntry entry, void *argument,
                              TreeStatistics *statistics, uint64_t *problems);
 
-extern void tree_counters(const Tree *handle, TreeCounters *counters); /* the tree's, over all processes */
+/* The tree's, over all processes, since the last reset. */
+extern void tree_counters(const Tree *handle, TreeCounters *counters);
+/* Adds what this handle has counted by itself so far to the tree's. */
+extern void tree_count_flush(Tree *tree);
+/*
+ * Sets the counters of a tree to zero, at `now` by the caller's clock, which is not 0.  What handles have counted by themselves comes
+ * later (tree_count_flush()).  No effect where the instance has no state of the tree.
+ */
+extern void tree_counters_reset(TreeShared *shared, uint64_t tree, uint64_t now);
+/* When that was done last in this run of the instance; 0: never. */
+extern uint64_t tree_counters_reset_time(TreeShared *shared, uint64_t tree);
 
 #endif /* SHERMAN_TREE_H */

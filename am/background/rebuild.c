@@ -161,7 +161,7 @@ tell_broken(int ours, const int *broken)
 				(errmsg("%d of %d sherman indexes of database \"%s\" are broken", count, ours, get_database_name(MyDatabaseId)),
 				 errdetail("%s%s.", sherman_shared->promoted ? "This server was promoted. " : "", reasons.data),
 				 sherman_rebuild_works() ?
-				 errhint("They are rebuilt in the background; the view \"sherman_rebuilds\" shows how far that is, and which are left to REINDEX.") :
+				 errhint("They are rebuilt in the background; the view \"sherman_stat_progress_rebuild\" shows how far that is, and which are left to REINDEX.") :
 				 errhint("Rebuild them with REINDEX, or all of them with SELECT sherman_rebuild_all().")));
 }
 

@@ -146,7 +146,7 @@ typedef enum ShermanHealPhase
 	SHERMAN_HEAL_ENDING
 } ShermanHealPhase;
 
-/* An index that is being healed, as sherman_heal_progress shows it (heal_progress.c). */
+/* An index that is being healed, as sherman_stat_progress_heal shows it (heal_progress.c). */
 typedef struct ShermanHealShown
 {
 	pid_t		pid;			/* 0 = free */

@@ -34,11 +34,11 @@ typedef struct Healing
 extern void heal_part(Healing *healing, Relation heap, Relation index, int milliseconds);
 
 /*
- * Heals an index to its end, shown in sherman_heal_progress. Returns the number of leaves that are still unverified.
+ * Heals an index to its end, shown in sherman_stat_progress_heal. Returns the number of leaves that are still unverified.
  */
 extern int64 heal_whole(Relation heap, Relation index);
 
-/* heal_progress.c: shows healing of this index in sherman_heal_progress, until it ends in any way. */
+/* heal_progress.c: shows healing of this index in sherman_stat_progress_heal, until it ends in any way. */
 extern void heal_show(Healing *healing, Oid index);
 extern void heal_show_phase(Healing *healing, ShermanHealPhase phase);
 /* Brings the numbers up to date; `leaves`: how many the index has, 0 = as before. */

@@ -1,6 +1,6 @@
 /*
  * heal_progress.c
- *		sherman_heal_progress: the processes that heal, their indexes, and their progress.
+ *		sherman_stat_progress_heal: the processes that heal, their indexes, and their progress.
  *
  * Places in shared memory are taken and given back under its lock; their owners alone change the numbers.
  */

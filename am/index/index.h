@@ -330,7 +330,7 @@ extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
 
 /* tree_record_update() of the tree and of its copy, as far as they are valid. */
 extern TreeStatus sherman_record_update(const ShermanMetaPage *meta, TreeRecord *record);
-/* As sherman_indexes shows it; NULL: it has no copy. */
+/* As sherman_stat_indexes shows it; NULL: it has no copy. */
 extern const char *sherman_replicas_text(Relation index, const ShermanMetaPage *meta);
 /*
  * In the launcher: finds out which absent memory nodes indexes with replicas may do without, and records doubts.

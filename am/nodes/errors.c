@@ -32,7 +32,7 @@ typedef struct AwayReport
 	const char *hint;
 } AwayReport;
 
-static const char look_hint[] = "See the server's log and the view \"sherman_memory_nodes\".";
+static const char look_hint[] = "See the server's log and the view \"sherman_stat_memory_nodes\".";
 
 /* What an attempt to attach can end with, where there is more to say than that. */
 static const AwayReport away_reports[] =
@@ -51,7 +51,7 @@ static const AwayReport away_reports[] =
 
 /* The end of a hint: what else makes room, and the statement that shows where. */
 #define LARGEST_INDEXES \
-"for a copy of the index, TRUNCATE does not): SELECT index, sherman_relation_size(index) FROM sherman_indexes ORDER BY 2 DESC LIMIT 10 " \
+"for a copy of the index, TRUNCATE does not): SELECT indexrelid::regclass, total_bytes FROM sherman_stat_indexes ORDER BY 2 DESC NULLS LAST LIMIT 10 " \
 "shows the largest."
 
 static const char full_hint[] =
@@ -70,7 +70,7 @@ static const StatusReport status_reports[] =
 	{TREE_UNREACHABLE, ERRCODE_CONNECTION_FAILURE, "memory node of %s does not answer",
 	look_hint},
 	{TREE_FENCED, ERRCODE_CONNECTION_FAILURE, "memory node of %s was attached anew, or by another server",
-	"Try again. " "If it does not help, see the server's log and the view \"sherman_memory_nodes\"."},
+	"Try again. " "If it does not help, see the server's log and the view \"sherman_stat_memory_nodes\"."},
 	{TREE_DAMAGED, ERRCODE_INDEX_CORRUPTED, "%s is damaged", reindex_hint},
 	{TREE_NOT_FOUND, ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, "memory node does not know the tree of %s",
 	reindex_hint},
@@ -141,14 +141,14 @@ name_nodes(uint32 positions, bool addresses)
 }
 
 /*
- * May the reader of this session's messages see what the view "sherman_memory_nodes" shows: addresses, and names of
+ * May the reader of this session's messages see what the view "sherman_stat_memory_nodes" shows: addresses, and names of
  * files? The session's user decides, not the owner of the function that runs. Outside of a transaction no rights are
  * known.
  */
 static bool
 reader_sees_addresses(void)
 {
-	return IsTransactionState() && has_privs_of_role(GetSessionUserId(), ROLE_PG_MONITOR);
+	return IsTransactionState() && has_privs_of_role(GetSessionUserId(), ROLE_PG_READ_ALL_STATS);
 }
 
 /*

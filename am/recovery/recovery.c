@@ -568,7 +568,7 @@ take_inventory(TreeClient *client, int position, uint32 unclean_from)
 		ereport(LOG,
 				(errmsg("%u sherman indexes must be rebuilt: they were changed before an unclean end, or a part "
 						"of their memory was lost", inventory.broken),
-				 errhint("The view \"sherman_indexes\" of each database shows them; use REINDEX.")));
+				 errhint("The view \"sherman_stat_indexes\" of each database shows them; use REINDEX.")));
 	if (inventory.unverified > 0)
 		ereport(LOG,
 				(errmsg("%u sherman indexes are healed while they are used: the server ended unclean after they "

@@ -110,7 +110,7 @@ check_forgettable(int position)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("there is no memory node %d", position),
-				 errhint("The view \"sherman_memory_nodes\" lists them.")));
+				 errhint("The view \"sherman_stat_memory_nodes\" lists them.")));
 	if (reason != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
@@ -138,7 +138,7 @@ sherman_forget_memory_node(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_OBJECT),
 				 errmsg("there is no memory node %d", position),
-				 errhint("The view \"sherman_memory_nodes\" lists them.")));
+				 errhint("The view \"sherman_stat_memory_nodes\" lists them.")));
 	check_forgettable(position);
 	before = pg_atomic_read_u32(&sherman_shared->forgotten);
 	pg_atomic_fetch_or_u32(&sherman_shared->forget, 1u << position);

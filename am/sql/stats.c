@@ -1,7 +1,7 @@
 /*
  * stats.c
- *		Looking inside from SQL: the functions behind the views sherman_memory_nodes, sherman_indexes,
- *		sherman_counters and sherman_cache, sizes, and sherman_collect().
+ *		Looking inside from SQL: the functions behind the views sherman_stat_indexes, sherman_stat_memory_nodes and
+ *		sherman_stat_cache, sizes, resets of counters, and sherman_collect().
  */
 #include "am/base/sherman.h"
 
@@ -20,7 +20,7 @@
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
 
-#define SHERMAN_VERSION "1.0"
+#define SHERMAN_VERSION "1.1"
 
 /* Columns of the functions' results, as sherman--1.0.sql declares them. */
 #define MEMORY_NODE_COLUMNS 11
@@ -32,6 +32,8 @@ PG_FUNCTION_INFO_V1(sherman_version);
 PG_FUNCTION_INFO_V1(sherman_memory_nodes);
 PG_FUNCTION_INFO_V1(sherman_index_info);
 PG_FUNCTION_INFO_V1(sherman_index_counters);
+PG_FUNCTION_INFO_V1(sherman_stat_reset_index);
+PG_FUNCTION_INFO_V1(sherman_stat_get_reset_time);
 PG_FUNCTION_INFO_V1(sherman_cache);
 PG_FUNCTION_INFO_V1(sherman_relation_size);
 PG_FUNCTION_INFO_V1(sherman_collect);
@@ -302,7 +304,22 @@ sherman_index_info(PG_FUNCTION_ARGS)
 }
 
 /*
- * The counters of one index, over all processes since the server started.
+ * The process's handle of an index that can be used now; NULL: there is none, or the index has no tree yet.
+ */
+static ShermanIndex *
+usable_index(Relation index)
+{
+	ShermanReason reason;
+	ShermanIndex *opened;
+
+	if (sherman_index_state(index, &reason) != SHERMAN_OK || sherman_client_if_ready() == NULL)
+		return NULL;
+	opened = sherman_index(index);
+	return opened->tree != NULL ? opened : NULL;
+}
+
+/*
+ * The counters of one index, over all processes since the server started, or since they were last reset.
  */
 Datum
 sherman_index_counters(PG_FUNCTION_ARGS)
@@ -313,21 +330,63 @@ sherman_index_counters(PG_FUNCTION_ARGS)
 	Relation	index = open_ours(PG_GETARG_OID(0));
 	TreeCounters counters;
 	const uint64 *words = (const uint64 *) &counters;
-	ShermanIndex *opened = NULL;
-	ShermanReason reason;
+	ShermanIndex *opened;
 
 	if (index == NULL)
 		PG_RETURN_NULL();
-	if (sherman_index_state(index, &reason) == SHERMAN_OK && sherman_client_if_ready() != NULL)
-		opened = sherman_index(index);
+	opened = usable_index(index);
 	memset(&counters, 0, sizeof(counters));
-	memset(nulls, opened == NULL || opened->tree == NULL, sizeof(nulls));
-	if (opened != NULL && opened->tree != NULL)
+	memset(nulls, opened == NULL, sizeof(nulls));
+	if (opened != NULL)
 		tree_counters(opened->tree, &counters);
 	for (int i = 0; i < COUNTER_COLUMNS; i++)
 		values[i] = Int64GetDatum((int64) words[i]);
 	relation_close(index, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
+}
+
+/*
+ * Sets the counters of one index to zero, whatever its state is.  What other sessions have counted by themselves comes
+ * later, as with the cumulative statistics of core.
+ */
+Datum
+sherman_stat_reset_index(PG_FUNCTION_ARGS)
+{
+	Relation	index = open_ours(PG_GETARG_OID(0));
+	ShermanMetaPage meta;
+	ShermanIndex *opened;
+
+	if (index == NULL)
+		PG_RETURN_VOID();
+	if (sherman_shared != NULL && sherman_metapage_read(index, &meta) && meta.tree != 0)
+	{
+		opened = usable_index(index);
+		if (opened != NULL)
+			tree_count_flush(opened->tree);
+		tree_counters_reset(sherman_tree_shared, meta.tree, (uint64) GetCurrentTimestamp());
+	}
+	relation_close(index, AccessShareLock);
+	PG_RETURN_VOID();
+}
+
+/*
+ * When the counters of one index were last set to zero in this run of the server; NULL: they were not.
+ */
+Datum
+sherman_stat_get_reset_time(PG_FUNCTION_ARGS)
+{
+	Relation	index = open_ours(PG_GETARG_OID(0));
+	ShermanMetaPage meta;
+	uint64		reset = 0;
+
+	if (index == NULL)
+		PG_RETURN_NULL();
+	if (sherman_shared != NULL && sherman_metapage_read(index, &meta) && meta.tree != 0)
+		reset = tree_counters_reset_time(sherman_tree_shared, meta.tree);
+	relation_close(index, AccessShareLock);
+	if (reset == 0)
+		PG_RETURN_NULL();
+	PG_RETURN_TIMESTAMPTZ((TimestampTz) reset);
 }
 
 static void

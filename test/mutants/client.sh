@@ -55,6 +55,10 @@ mutate awaited_chain_without_a_step test_directory tree/client/crash_point.c \
 # ---- counters
 mutate counted_twice test_tree tree/shared/counters.c \
 	's/\tmemset\(&tree->pending, 0, sizeof\(tree->pending\)\);\n//'
+mutate reset_counts_on test_tree tree/shared/counters.c \
+	's/ - reset \+ mine/ + mine/'
+mutate reset_without_its_time test_tree tree/shared/counters.c \
+	's/__atomic_store_n\(&state->counters_reset, now, /__atomic_store_n(\&state->counters_reset, 0, /'
 mutate own_counts_not_seen test_tree tree/shared/counters.c \
 	's/ \+ mine\[i\];/;/'
 mutate removals_not_counted test_estimate tree/shared/counters.c \

@@ -38,13 +38,52 @@ void
 tree_counters(const Tree *handle, TreeCounters *counters)
 {
 	const uint64_t *shared = (const uint64_t *) state_counters(handle->state);
+	const uint64_t *before = (const uint64_t *) &handle->state->counted_before;
 	const uint64_t *mine = (const uint64_t *) &handle->pending;
 	uint64_t *to = (uint64_t *) counters;
 
 	assert(shared != NULL);
 	assert(counters != NULL);
+	/* What is subtracted is read first: it is never more than what it is subtracted from. */
 	for (size_t i = 0; i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
-		to[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED) + mine[i];
+	{
+		uint64_t reset = __atomic_load_n(&before[i], __ATOMIC_ACQUIRE);
+
+		to[i] = __atomic_load_n(&shared[i], __ATOMIC_RELAXED) - reset + mine[i];
+	}
+}
+
+void
+tree_counters_reset(TreeShared *shared, uint64_t tree, uint64_t now)
+{
+	StateTable *table = shared->states;
+	TreeState *state;
+
+	assert(tree != 0);
+	spin_lock(&table->spin);
+	state = state_find(table, tree);
+	for (size_t i = 0; state != NULL && i < sizeof(TreeCounters) / sizeof(uint64_t); i++)
+		__atomic_store_n((uint64_t *) &state->counted_before + i,
+		                 __atomic_load_n((uint64_t *) &state->counters + i, __ATOMIC_RELAXED),
+		                 __ATOMIC_RELEASE);
+	if (state != NULL)
+		__atomic_store_n(&state->counters_reset, now, __ATOMIC_RELAXED);
+	spin_unlock(&table->spin);
+}
+
+uint64_t
+tree_counters_reset_time(TreeShared *shared, uint64_t tree)
+{
+	StateTable *table = shared->states;
+	TreeState *state;
+	uint64_t reset;
+
+	assert(tree != 0);
+	spin_lock(&table->spin);
+	state = state_find(table, tree);
+	reset = state == NULL ? 0 : __atomic_load_n(&state->counters_reset, __ATOMIC_RELAXED);
+	spin_unlock(&table->spin);
+	return reset;
 }
 
 void

@@ -146,6 +146,8 @@ struct TreeState
 	int64_t overflow_bytes; /* blocks of overflow keys in use, as far as this instance saw */
 	uint64_t extent_bytes;  /* of its extents at all memory nodes, as last reported */
 	TreeCounters counters;
+	TreeCounters counted_before; /* what they were at the last reset */
+	uint64_t counters_reset;     /* atomic: when that was, by the caller's clock, 0 = never */
 	uint32_t at
 		[TREE_MAX_NODES]; /* atomic: its part at each memory node, number plus 1, 0 = none yet: state_at() */
 };
