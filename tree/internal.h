@@ -690,6 +690,9 @@ extern void state_shared_initialize(void *memory, const TreeSharedOptions *optio
  */
 extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer,
                                 uint64_t *generation);
+/* The same, of a caller that is about to take `count` of them: a FETCH_ADD takes room for all of them. */
+extern TreeStatus allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count,
+                                  uint64_t *pointer, uint64_t *generation);
 /* Gives back a node that was never linked. */
 extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 /*

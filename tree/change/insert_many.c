@@ -4,7 +4,7 @@
  *		alone where a wave is impossible.
  *
  * A wave cannot insert an overflow key, a TID that the leaf has already, an entry whose place integers do not decide,
- * an entry into a root that is a leaf, or one with a stale path. Such an entry is inserted by insert.c, once nothing
+ * an entry for which a root that is a leaf has no room, or one with a stale path. Such an entry is inserted by insert.c, once nothing
  * is held, which also corrects the path for the next wave. Where a wave inserts nothing, as other processes have
  * locked all of its leaves, its first entry is inserted alone, and waits in the lock's queue: so there is always
  * progress.

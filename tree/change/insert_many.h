@@ -9,10 +9,11 @@
 #include "tree/change/insert.h"
 #include "tree/client/wave.h"
 #include "tree/descent/downlink_wave.h"
+#include "tree/lock/leaf_cache.h"
 #include "tree/lock/lock_many.h"
 
 /* Entries that are worked on together: those of longer calls by so many. */
-#define MANY_ENTRIES 4096u
+#define MANY_ENTRIES 65536u
 /* Room for the images of a wave's leaves; of the narrowest leaves LOCK_MANY_MAX are less. */
 #define MANY_IMAGES_BYTES (256u * 1024u)
 
@@ -54,6 +55,7 @@ typedef struct ManyLeaf
 	uint32_t siblings;
 	uint32_t dropped; /* dead entries that its next image is without */
 	RedoHeader redo;
+	bool root; /* alone in its wave, and not spread: a root is split by insert.c */
 	bool stamped;
 	bool written;      /* that is acknowledged */
 	TreeStatus status; /* of its siblings, where they were waited for */
@@ -66,6 +68,7 @@ typedef struct ManySibling
 	uint64_t pointer;
 	uint64_t generation;
 	uint64_t separator[LINE_WORDS]; /* its low fence */
+	LeafKey key;                    /* from before it was written */
 } ManySibling;
 
 /* Cells of one leaf that is spread, while that is planned. */

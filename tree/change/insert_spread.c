@@ -238,6 +238,8 @@ many_siblings_wanted(const Many *many)
 		const ManyLeaf *leaf = &many->leaves[i];
 		uint32_t entries = leaf->end - leaf->first;
 
+		if (leaf->root)
+			continue;
 		if (entries < g->leaf_cells / 4)
 			few += entries;
 		else

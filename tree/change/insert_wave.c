@@ -56,15 +56,37 @@ memory_node_ready(Many *many, uint32_t memory_node, bool *usable)
 	return TREE_OK;
 }
 
-/* The entries behind the first one that the separators around the leaf give to it, too. */
+/*
+ * Where the entries end that the separators around the leaf give to it: they ascend, so those behind the first one are looked
+ * for in steps that double, and then by halves.
+ */
 static uint32_t
 leaf_entries_end(const Many *many, const ManyLeaf *leaf)
 {
-	uint32_t end = leaf->first + 1;
+	uint32_t inside = leaf->first;
+	uint32_t outside = many->count;
 
-	while (end < many->count && entry_decide(many, end, leaf->path.high, DECIDE_BELOW) == DECIDE_BELOW)
-		end++;
-	return end;
+	if (leaf->root)
+		return many->count;
+	for (uint32_t step = 1; step < outside - inside; step *= 2)
+	{
+		if (entry_decide(many, inside + step, leaf->path.high, DECIDE_BELOW) != DECIDE_BELOW)
+		{
+			outside = inside + step;
+			break;
+		}
+		inside += step;
+	}
+	while (outside - inside > 1)
+	{
+		uint32_t middle = inside + (outside - inside) / 2;
+
+		if (entry_decide(many, middle, leaf->path.high, DECIDE_BELOW) == DECIDE_BELOW)
+			inside = middle;
+		else
+			outside = middle;
+	}
+	return outside;
 }
 
 /* Finds the leaf of the entry at many->end. *usable: waves can be there. */
@@ -80,9 +102,10 @@ leaf_find(Many *many, ManyLeaf *leaf, bool *usable)
 		return TREE_OK;
 	bound_of_key(&tree->geometry, many_key(many, many->end), &bound);
 	status = search_descend(tree, &bound, 0, false, &leaf->path);
-	if (status != TREE_OK || pointer_address(leaf->path.pointer) == tree->root)
+	if (status != TREE_OK)
 		return status;
-	assert(leaf->path.fences_known);
+	leaf->root = pointer_address(leaf->path.pointer) == tree->root;
+	assert(leaf->root || leaf->path.fences_known);
 	return memory_node_ready(many, pointer_memory_node(leaf->path.pointer), usable);
 }
 
@@ -99,8 +122,8 @@ leaf_begin(Many *many, ManyLeaf *leaf)
 }
 
 /*
- * Takes the leaf of the entry at many->end, and the entries behind it that belong there, into the wave.  Where the memory node is
- * mapped there is nothing to wait for with others: an entry that is alone goes at once, and several make a wave of one
+ * Takes the leaf of the entry at many->end, and the entries behind it that belong there, into the wave; those that no wave could
+ * place in one leaf wait on.  Where the memory node is mapped there is nothing to wait for with others: an entry that is alone goes at once, and several make a wave of one
  * leaf.  False: the wave is complete.
  */
 static bool
@@ -108,6 +131,7 @@ wave_take(Many *many, TreeStatus *status)
 {
 	ManyEntry *entry = &many->entries[many->end];
 	ManyLeaf *leaf = &many->leaves[many->leaf_count];
+	uint32_t end;
 	bool usable, mapped;
 
 	*status = leaf_find(many, leaf, &usable);
@@ -122,8 +146,8 @@ wave_take(Many *many, TreeStatus *status)
 		return true;
 	}
 	mapped = access_is_mapped(many->tree->client, pointer_memory_node(leaf->path.pointer));
-	leaf->end = leaf_entries_end(many, leaf);
-	if (mapped && leaf->end == leaf->first + 1)
+	end = leaf_entries_end(many, leaf);
+	if (mapped && end == leaf->first + 1)
 	{
 		*status = insert_found(many->tree, many_key(many, many->end), many->wal, &leaf->path);
 		entry->state = MANY_DONE;
@@ -132,8 +156,9 @@ wave_take(Many *many, TreeStatus *status)
 	}
 	if (mapped && many->leaf_count > 0)
 		return false;
+	leaf->end = end - leaf->first < MANY_NEW_CELLS ? end : leaf->first + MANY_NEW_CELLS;
 	leaf_begin(many, leaf);
-	many->end = leaf->end;
+	many->end = end;
 	return !mapped;
 }
 
@@ -150,10 +175,11 @@ wave_read(Many *many)
 		const ManyLeaf *leaf = &many->leaves[i];
 		FabricOp op = {.opcode = FABRIC_READ,
 		               .region = FABRIC_NODES,
-		               .length = tree->geometry.leaf_bytes,
+		               .length = tree_node_bytes(tree, leaf->path.pointer, 0),
 		               .offset = pointer_offset(leaf->path.pointer),
 		               .buffer = leaf->image};
 
+		assert(!leaf->root || many->leaf_count == 1);
 		if (leaf->lock.held && !leaf_cache_take_locked(tree, leaf->path.pointer, leaf->image))
 			wave_add(&many->wave, leaf->lock.place, &op);
 	}
@@ -266,7 +292,7 @@ leaf_place(Many *many, ManyLeaf *leaf)
 	leaf_accept(many, leaf);
 	if (leaf->placed <= room)
 		leaf_fill_slots(many, leaf, room, MANY_WAITS);
-	else if (room_is_asked(tree, leaf->image) || !many_spread(many, leaf))
+	else if (leaf->root || room_is_asked(tree, leaf->image) || !many_spread(many, leaf))
 		leaf_fill_slots(many, leaf, room,
 		                many->short_of > short_of && !many->full ? MANY_WAITS : MANY_SINGLE);
 }
@@ -339,13 +365,14 @@ siblings_write(Many *many, const ManyLeaf *leaf)
 
 	for (uint32_t i = 0; i < leaf->siblings; i++)
 	{
-		const ManySibling *sibling = &many->siblings[leaf->first_sibling + i];
+		ManySibling *sibling = &many->siblings[leaf->first_sibling + i];
 		FabricOp op = {.opcode = FABRIC_WRITE,
 		               .region = FABRIC_NODES,
 		               .length = many->tree->geometry.leaf_bytes,
 		               .offset = pointer_offset(sibling->pointer),
 		               .buffer = sibling->image};
 
+		sibling->key = leaf_cache_key(many->tree, sibling->pointer);
 		wave_add(&many->wave, pointer_memory_node(sibling->pointer), &op);
 		apart = apart || pointer_memory_node(sibling->pointer) != leaf->lock.place;
 	}
@@ -413,6 +440,18 @@ leaf_count(Tree *tree, const ManyLeaf *leaf)
 		TREE_COUNT(tree, dead_removals, leaf->dropped);
 }
 
+/* The leaf's new siblings are what was written, unless others, who can reach them now, have begun to write them. */
+static void
+siblings_cache(Many *many, const ManyLeaf *leaf)
+{
+	for (uint32_t i = 0; i < leaf->siblings; i++)
+	{
+		const ManySibling *sibling = &many->siblings[leaf->first_sibling + i];
+
+		leaf_cache_split(many->tree, leaf->path.pointer, &sibling->key, sibling->image);
+	}
+}
+
 /* The leaf's WRITEs are acknowledged, or not: its entries are done, or wait on. */
 static TreeStatus
 leaf_wrote(Many *many, ManyLeaf *leaf)
@@ -433,6 +472,7 @@ leaf_wrote(Many *many, ManyLeaf *leaf)
 	{
 		leaf_cache_wrote(tree, leaf->path.pointer, leaf->whole != NULL ? leaf->whole : leaf->image,
 		                 tree->geometry.leaf_bytes);
+		siblings_cache(many, leaf);
 		leaf_count(tree, leaf);
 	}
 	return status == TREE_RETRY ? TREE_OK : status;

@@ -139,19 +139,25 @@ downlink_compare(DownlinkInsertion *insertion)
 }
 
 void
-downlink_cache(const DownlinkInsertion *insertion, uint64_t pointer, const uint64_t *image)
+downlink_cache(Tree *tree, uint64_t pointer, uint64_t above, const uint64_t *image)
 {
-	Tree *tree = insertion->tree;
-	uint32_t level = node_level(image);
-
-	assert(level > 0 && level < LEVELS_MAX);
+	assert(node_level(image) > 0);
 	assert(!tree->client->holding);
 	if (pointer_address(pointer) == tree->root)
 		cache_put(tree, pointer, 0, image);
-	else if (level + 1 < LEVELS_MAX && insertion->path.parents[level + 1] != 0)
-		cache_put(tree, pointer, insertion->path.parents[level + 1], image);
+	else if (above != 0)
+		cache_put(tree, pointer, above, image);
 	else
 		cache_drop(tree, pointer);
+}
+
+/* The node that led to the insertion's parent, 0: not known. */
+static uint64_t
+downlink_above(const DownlinkInsertion *insertion)
+{
+	uint32_t level = insertion->level + 2;
+
+	return level < LEVELS_MAX ? insertion->path.parents[level] : 0;
 }
 
 void
@@ -199,7 +205,7 @@ downlink_add(DownlinkInsertion *insertion, LockHandle *lock, uint32_t index)
 	if (status != TREE_OK)
 		return status;
 	TREE_COUNT(tree, parent_posts, 1);
-	downlink_cache(insertion, insertion->parent, node);
+	downlink_cache(tree, insertion->parent, downlink_above(insertion), node);
 	return TREE_OK;
 }
 
@@ -248,8 +254,8 @@ downlink_split(DownlinkInsertion *insertion, LockHandle *lock, uint32_t index)
 		cache_put(tree, split.right, tree->root, client->image_right);
 		return TREE_OK;
 	}
-	downlink_cache(insertion, split.left, client->image_left);
-	downlink_cache(insertion, split.right, client->image_right);
+	downlink_cache(tree, split.left, downlink_above(insertion), client->image_left);
+	downlink_cache(tree, split.right, downlink_above(insertion), client->image_right);
 	return downlink_insert(tree, insertion->level + 1, split.left, split.separator, split.right,
 	                       &insertion->path);
 }

@@ -13,6 +13,9 @@
 /* Parents of a wave. */
 #define PARENTS_MAX 64u
 
+/* Waves for the same downlinks; between two of them full parents are split, which leaves room for half as many as a node has. */
+#define TURNS_MAX 8
+
 typedef struct Parent
 {
 	uint64_t pointer;
@@ -41,7 +44,7 @@ memory_node_usable(const Tree *tree, uint32_t memory_node)
 	       place_is_ready(tree->client, memory_node) == TREE_OK && lock_many_usable(tree, memory_node);
 }
 
-/* Takes the parents of the downlinks, as far as there is room. */
+/* Takes the parents of the downlinks that are left, as far as there is room. */
 static void
 parents_take(Parents *parents, uint32_t links, const DownlinkRoom *room)
 {
@@ -50,12 +53,17 @@ parents_take(Parents *parents, uint32_t links, const DownlinkRoom *room)
 	parents->count = 0;
 	for (uint32_t i = 0; i < links; i = end)
 	{
-		uint64_t pointer = parents->links[i].path->parents[1];
+		uint64_t pointer = parents->links[i].parent;
 		Parent *parent = &parents->parents[parents->count];
 
 		for (end = i + 1; end < links; end++)
-			if (pointer_address(parents->links[end].path->parents[1]) != pointer_address(pointer))
+			if (pointer_address(parents->links[end].parent) != pointer_address(pointer))
 				break;
+		if (parents->links[i].done)
+		{
+			end = i + 1;
+			continue;
+		}
 		if (parents->count == PARENTS_MAX || parents->count == room->count)
 			return;
 		if (pointer == 0 || !memory_node_usable(parents->tree, pointer_memory_node(pointer)))
@@ -103,10 +111,13 @@ parent_place(const Parents *parents, Parent *parent)
 		uint32_t index;
 		DownlinkPlace place;
 
+		if (link->done)
+			continue;
 		downlink_begin(&insertion, tree, 0, link->left, link->separator, link->right, link->path);
 		place = downlink_place(&insertion, node, &index);
 		link->done = place == DOWNLINK_PRESENT;
-		if (place != DOWNLINK_HERE || node_count(node) == g->inner_cells)
+		link->full = place == DOWNLINK_HERE && node_count(node) == g->inner_cells;
+		if (place != DOWNLINK_HERE || link->full)
 			continue;
 		downlink_put(g, node, index, link->right, insertion.separator);
 		link->done = true;
@@ -162,13 +173,8 @@ parent_wrote(Parents *parents, Parent *parent)
 static void
 parent_cache(const Parents *parents, const Parent *parent)
 {
-	const Downlink *link = &parents->links[parent->first];
-	DownlinkInsertion insertion;
-
-	if (parent->added == 0)
-		return;
-	downlink_begin(&insertion, parents->tree, 0, link->left, link->separator, link->right, link->path);
-	downlink_cache(&insertion, parent->pointer, parent->image);
+	if (parent->added > 0)
+		downlink_cache(parents->tree, parent->pointer, parents->links[parent->first].above, parent->image);
 }
 
 static void
@@ -195,20 +201,81 @@ parents_insert(Parents *parents)
 		parent_cache(parents, &parents->parents[i]);
 }
 
+/* Inserts a downlink by itself. */
+static TreeStatus
+link_insert(Tree *tree, Downlink *link)
+{
+	Path path = *link->path;
+
+	path.parents[1] = link->parent;
+	path.parents[2] = link->above;
+	link->done = true;
+	return downlink_insert(tree, 0, link->left, link->separator, link->right, &path);
+}
+
+/* Where a downlink goes, after its parent has been split. */
+static TreeStatus
+link_find(Tree *tree, Downlink *link)
+{
+	_Alignas(uint64_t) uint8_t image[TREE_IMAGE_MAX_BYTES];
+	TreeBound bound;
+	Path path;
+	TreeStatus status = search_separator_bound(tree, link->separator, 0, &bound, image);
+
+	if (status == TREE_OK)
+		status = search_descend(tree, &bound, 1, false, &path);
+	link->parent = status == TREE_OK ? path.pointer : 0;
+	link->above = status == TREE_OK ? path.parents[2] : 0;
+	return status == TREE_RETRY ? TREE_OK : status;
+}
+
+/*
+ * Of the downlinks that a wave has left, inserts those that no other wave does either, and of each full parent the first one, which
+ * splits it.  The others are counted, and found anew; unless `last`.
+ */
+static TreeStatus
+links_left(Tree *tree, Downlink *links, uint32_t count, bool last, uint32_t *left)
+{
+	uint64_t split = 0;
+	TreeStatus status = TREE_OK;
+
+	*left = 0;
+	for (uint32_t i = 0; status == TREE_OK && i < count; i++)
+	{
+		bool waits = !last && links[i].full && pointer_address(links[i].parent) == split;
+
+		if (links[i].full)
+			split = pointer_address(links[i].parent);
+		links[i].full = waits;
+		*left += waits;
+		if (!waits && !links[i].done)
+			status = link_insert(tree, &links[i]);
+	}
+	for (uint32_t i = 0; status == TREE_OK && *left > 0 && i < count; i++)
+		if (!links[i].done)
+			status = link_find(tree, &links[i]);
+	return status;
+}
+
 TreeStatus
 downlinks_insert(Tree *tree, Downlink *links, uint32_t count, const DownlinkRoom *room)
 {
 	Parents parents = {.tree = tree, .links = links, .wave = room->wave};
+	uint32_t left = count;
 	TreeStatus status = TREE_OK;
 
 	assert(!tree->client->holding);
 	for (uint32_t i = 0; i < count; i++)
-		links[i].done = false;
-	parents_take(&parents, count, room);
-	parents_insert(&parents);
-	for (uint32_t i = 0; status == TREE_OK && i < count; i++)
-		if (!links[i].done)
-			status =
-				downlink_insert(tree, 0, links[i].left, links[i].separator, links[i].right, links[i].path);
+	{
+		links[i].done = links[i].full = false;
+		links[i].parent = links[i].path->parents[1];
+		links[i].above = links[i].path->parents[2];
+	}
+	for (int turn = 1; status == TREE_OK && left > 0; turn++)
+	{
+		parents_take(&parents, count, room);
+		parents_insert(&parents);
+		status = links_left(tree, links, count, turn == TURNS_MAX, &left);
+	}
 	return status;
 }

@@ -15,6 +15,10 @@ typedef struct Downlink
 	uint64_t left;
 	uint64_t right;
 	uint64_t separator[LINE_WORDS];
+	/* While they are inserted: */
+	uint64_t parent; /* where it goes, as far as that is known; 0: it is not */
+	uint64_t above;  /* the node that led there, 0: not known */
+	bool full;       /* the parent has to be split for it */
 	bool done;
 } Downlink;
 
@@ -28,8 +32,9 @@ typedef struct DownlinkRoom
 
 /*
  * Inserts downlinks, which come in the order of their keys: parents are locked by try, read and written by waves, each once for all
- * of its new children.  What that does not do, as a parent is full or locked or integers do not tell the place, downlink_insert()
- * does, one by one.  As downlink_insert(); nothing is held.
+ * of its new children.  A parent without room is split by downlink_insert() with the first of those that it lacks room for; the
+ * others go by another wave.  What waves do not do, as a parent is locked or integers do not tell the place, downlink_insert() does,
+ * one by one.  As downlink_insert(); nothing is held.
  */
 extern TreeStatus downlinks_insert(Tree *tree, Downlink *links, uint32_t count, const DownlinkRoom *room);
 

@@ -86,8 +86,8 @@ spare_fill(Tree *tree, uint32_t count)
 	{
 		uint32_t i = spare->count;
 
-		status = allocate_node(tree, pointer_memory_node(tree->root), 0, &spare->pointers[i],
-		                       &spare->generations[i]);
+		status = allocate_one_of(tree, pointer_memory_node(tree->root), 0, count - i, &spare->pointers[i],
+		                         &spare->generations[i]);
 		if (status == TREE_OK)
 			spare->count++;
 	}

@@ -96,11 +96,13 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 	return TREE_OK;
 }
 
-/* One node of the level from memory node `memory_node`, and no other. */
+/* One node of the level from memory node `memory_node`, and no other; where a chunk is taken it has room for `count`. */
 static TreeStatus
-node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
+node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
+          uint64_t *generation)
 {
 	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
+	uint64_t bytes = (uint64_t) count * node_bytes(&tree->geometry, level);
 	TreeStatus status;
 
 	/*
@@ -116,7 +118,8 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 	{
 		StateRun taken;
 
-		status = extent_run_take(tree, memory_node, CHUNK_BYTES, &taken);
+		status = extent_run_take(tree, memory_node, (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES,
+		                         &taken);
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
@@ -133,19 +136,26 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, u
 TreeStatus
 allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
+	return allocate_one_of(tree, memory_node, level, 1, pointer, generation);
+}
+
+TreeStatus
+allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
+                uint64_t *generation)
+{
 	uint32_t chosen;
 	TreeStatus status;
 
 	assert(!tree->client->holding);
-	assert(level < LEVELS_MAX);
+	assert(level < LEVELS_MAX && count > 0);
 	if (tree->replicas != NULL)
 	{
-		status = node_take(tree, replicas_source(tree), level, pointer, generation);
+		status = node_take(tree, replicas_source(tree), level, count, pointer, generation);
 		/* It is written under a lock. */
 		return status == TREE_OK ? replicas_prepare(tree, *pointer) : status;
 	}
 	chosen = freed_choose(tree, memory_node_choose(tree, memory_node), level);
-	status = node_take(tree, chosen, level, pointer, generation);
+	status = node_take(tree, chosen, level, count, pointer, generation);
 	if (status == TREE_OK || tree->client->options.nodes == 1)
 		return status;
 
@@ -155,7 +165,7 @@ allocate_node(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointe
 		if (status == TREE_FENCED)
 			break;
 		if (i != chosen && node_is_open(tree->client->shared, i))
-			status = node_take(tree, i, level, pointer, generation);
+			status = node_take(tree, i, level, count, pointer, generation);
 		if (status == TREE_OK)
 			break;
 	}
