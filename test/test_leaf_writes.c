@@ -234,6 +234,46 @@ remove_from(uint32_t from)
 	tree_vacuum_close(vacuum);
 }
 
+/* The newest entries of the leaf that a wave has just spread are removed before it has gone on. */
+static void
+they_remove(void)
+{
+	TreeVacuumCounts counts = {0};
+	uint32_t from = 295;
+	TreeVacuum *vacuum;
+
+	assert_int_equal(tree_vacuum_open(theirs.tree, &vacuum), TREE_OK);
+	while (tree_vacuum_next(vacuum, is_gone, &from, &counts) == TREE_OK)
+		;
+	assert_int_equal(counts.removed, 5);
+	tree_vacuum_close(vacuum);
+}
+
+/* A wave keeps images of the leaves that it makes, unless another process has written them by then. */
+static void
+test_new_leaves(void **state)
+{
+	static const TreeWalPosition position = {.epoch = 7, .lsn = 1000};
+	TreeKey keys[100];
+
+	(void) state;
+	for (int meets = 0; meets < 2; meets++)
+	{
+		begin(&narrow, ROOMY, 100);
+		fill(200);
+		for (uint32_t i = 0; i < 100; i++)
+			keys[i] = key_of(200 + i);
+		if (meets != 0)
+			when(&client, false, "WRITE", they_remove);
+		assert_int_equal(tree_insert_many(mine.tree, keys, 100, &position), TREE_OK);
+		assert_null(midway.act);
+		assert_true(client.tree->counters.leaf_splits >= 2);
+		assert_int_equal(trips(&mine, 299, meets == 0), 0);
+		assert_int_equal(trips(&mine, 250, true), 0);
+		end();
+	}
+}
+
 /* Leaves that are merged become others, at the same place and under no lock of their own. */
 static void
 test_merged(void **state)
@@ -552,6 +592,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_doubt),
 		cmocka_unit_test(test_lost_once),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_new_leaves),
 		cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_unchanged),
 		cmocka_unit_test(test_killed_once),

@@ -154,7 +154,7 @@ typedef struct OverflowBlock
 } OverflowBlock;
 
 /* Leaves taken ahead for the splits of a wave (insert_wave.c). */
-#define SPARE_LEAVES 128u
+#define SPARE_LEAVES 256u
 
 typedef struct SpareLeaves
 {

@@ -21,6 +21,12 @@ mutate spread_without_downlinks test_insert_many tree/change/insert_wave.c \
 	's/return count == 0/return count < UINT32_MAX/'
 mutate spread_separator_not_least test_insert_many tree/change/insert_spread.c \
 	's/if \(cell_state\(separator\[0\]\) != SEPARATOR_FULL \|\| g->format.lossless\)/if (true)/'
+mutate wave_keeps_new_leaves_unasked test_leaf_writes tree/change/insert_wave.c \
+	's/(\t\tleaf_cache_split\(many->tree, leaf->path.pointer, &)sibling->key/\t\tLeafKey key = leaf_cache_key(many->tree, sibling->pointer);\n\n$1key/'
+mutate new_leaves_of_waves_not_kept test_leaf_writes tree/change/insert_wave.c \
+	's/\t\tsiblings_cache\(many, leaf\);\n/\t\t(void) siblings_cache;\n/'
+mutate downlink_wave_one_by_one test_insert_many=--network tree/descent/downlink_wave.c \
+	's/bool waits = !last && /bool waits = false \&\& /'
 mutate downlink_wave_does_not_ask test_insert_many_faults tree/descent/downlink_wave.c \
 	's/place = downlink_place\(&insertion, node, &index\);/place = DOWNLINK_HERE; index = node_count(node);/'
 mutate wave_lost_write_is_done test_insert_many_faults tree/change/insert_wave.c \

@@ -18,8 +18,8 @@
 #define MANY_IMAGES_BYTES (256u * 1024u)
 
 /* Room for the images that a wave writes whole: leaves whose entries do not fit, and their new siblings. */
-#define MANY_WHOLE_BYTES (128u * 1024u)
-#define MANY_WHOLE_MAX 128u
+#define MANY_WHOLE_BYTES (256u * 1024u)
+#define MANY_WHOLE_MAX 256u
 /* Entries that one leaf of a wave takes beyond its empty slots. */
 #define MANY_NEW_CELLS 2048u
 #define MANY_CELLS (LEAF_ENTRIES_MAX + MANY_NEW_CELLS)
@@ -96,6 +96,10 @@ typedef struct Many
 	uint32_t whole_count; /* images in use */
 	uint32_t whole_max;
 	uint32_t sibling_count;
+	/* Of the wave's leaves: those that probably have to be spread, the siblings that they take, the entries of the others. */
+	uint32_t spread_foreseen;
+	uint32_t siblings_foreseen;
+	uint32_t few;
 	uint32_t short_of; /* so many new leaves more were wanted than there were */
 	bool
 		full; /* no new leaf can be allocated: an entry that needs one is inserted alone, which returns the reason */
@@ -128,7 +132,8 @@ extern void many_sort(Many *many, uint32_t count);
 
 /* ---- insert_spread.c ---- */
 
-/* How many new leaves the entries of the wave's leaves probably take. */
+/* Counts what a leaf of the wave probably takes, and says how many new leaves all of them do. */
+extern void many_foresee(Many *many, const ManyLeaf *leaf);
 extern uint32_t many_siblings_wanted(const Many *many);
 /*
  * Plans a leaf whose placed entries do not fit into its empty slots: its next image, and those of new siblings if it needs some.  False:

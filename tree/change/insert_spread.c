@@ -227,28 +227,30 @@ images_fill(const Many *many, const ManyLeaf *leaf, const uint32_t *cuts)
 
 /* ---- the plan ---- */
 
+void
+many_foresee(Many *many, const ManyLeaf *leaf)
+{
+	const NodeGeometry *g = &many->tree->geometry;
+	uint32_t entries = leaf->end - leaf->first;
+	uint32_t percent = SPREAD_PERCENT;
+
+	if (leaf->root)
+		return;
+	if (entries < g->leaf_cells / 4)
+	{
+		many->few += entries;
+		return;
+	}
+	if (separator_infinite(leaf->path.high))
+		percent = SPLIT_ASCENDING_PERCENT;
+	many->siblings_foreseen += entries * 100 / (g->leaf_cells * percent) + 1;
+	many->spread_foreseen++;
+}
+
 uint32_t
 many_siblings_wanted(const Many *many)
 {
-	const NodeGeometry *g = &many->tree->geometry;
-	uint32_t few = 0, wanted = many->short_of;
-
-	for (uint32_t i = 0; i < many->leaf_count; i++)
-	{
-		const ManyLeaf *leaf = &many->leaves[i];
-		uint32_t entries = leaf->end - leaf->first;
-
-		if (leaf->root)
-			continue;
-		if (entries < g->leaf_cells / 4)
-			few += entries;
-		else
-			wanted += (entries < MANY_NEW_CELLS ? entries : MANY_NEW_CELLS) * 100 /
-			              (g->leaf_cells *
-			               (separator_infinite(leaf->path.high) ? SPLIT_ASCENDING_PERCENT : SPREAD_PERCENT)) +
-			          1;
-	}
-	return wanted + few * 2 / g->leaf_cells;
+	return many->short_of + many->siblings_foreseen + many->few * 2 / many->tree->geometry.leaf_cells;
 }
 
 /* The entries that were not made cells of wait for another wave. */

@@ -158,6 +158,7 @@ wave_take(Many *many, TreeStatus *status)
 		return false;
 	leaf->end = end - leaf->first < MANY_NEW_CELLS ? end : leaf->first + MANY_NEW_CELLS;
 	leaf_begin(many, leaf);
+	many_foresee(many, leaf);
 	many->end = end;
 	return !mapped;
 }
@@ -573,6 +574,14 @@ wave_reserve(Many *many)
 	return many->full ? TREE_OK : status;
 }
 
+/* Whether there is room for another leaf in the wave, and for what the leaves that it has become. */
+static bool
+wave_has_room(const Many *many)
+{
+	return many->leaf_count < many->leaves_max &&
+	       many->spread_foreseen + many->siblings_foreseen < many->whole_max;
+}
+
 TreeStatus
 many_wave(Many *many)
 {
@@ -585,10 +594,11 @@ many_wave(Many *many)
 	if (status != TREE_OK)
 		return status;
 	many->leaf_count = many->whole_count = many->sibling_count = 0;
+	many->spread_foreseen = many->siblings_foreseen = many->few = 0;
 	many->memory_nodes = 0;
 	many->end = many->next;
-	for (uint32_t taken = 0; taken < LOCK_MANY_MAX && many->end < many->count &&
-	                         many->leaf_count < many->leaves_max && wave_take(many, &status);)
+	for (uint32_t taken = 0;
+	     taken < LOCK_MANY_MAX && many->end < many->count && wave_has_room(many) && wave_take(many, &status);)
 		taken++;
 	if (status == TREE_OK && many->leaf_count > 0)
 		status = wave_reserve(many);

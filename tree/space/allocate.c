@@ -118,8 +118,8 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint
 	{
 		StateRun taken;
 
-		status = extent_run_take(tree, memory_node, (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES,
-		                         &taken);
+		status =
+			extent_run_take(tree, memory_node, (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &taken);
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
