@@ -38,6 +38,7 @@ int			sherman_operation_timeout_ms = DEFAULT_OPERATION_TIMEOUT_MS;
 int			sherman_collect_interval_s = DEFAULT_COLLECT_INTERVAL_S;
 bool		sherman_auto_rebuild = true;
 bool		sherman_enable_lookahead = true;
+double		sherman_round_trip_cost = -1;
 int			sherman_rebuild_tries = DEFAULT_REBUILD_TRIES;
 double		sherman_rebuild_cost_delay_ms = DEFAULT_REBUILD_COST_DELAY_MS;
 bool		sherman_heal = true;
@@ -266,6 +267,11 @@ sherman_define_settings(void)
 							 "Has nested loops read outer rows ahead, and fetch what the inner index scan wants for them together.",
 							 "Of memory nodes across a network; with the embedded one nothing is waited for.",
 							 &sherman_enable_lookahead, true,
+							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
+	DefineCustomRealVariable("sherman.round_trip_cost",
+							 "Sets the planner's estimate of the cost of a round trip to a memory node.",
+							 "-1 derives it from the time of a round trip, which is measured when a memory node is attached.",
+							 &sherman_round_trip_cost, -1, -1, 1000000,
 							 PGC_USERSET, GUC_EXPLAIN, NULL, NULL, NULL);
 	sherman_define_crash_points();
 	/* Without preload the sizes stay placeholders: they are set in postgresql.conf, and no error then. */

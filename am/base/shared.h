@@ -96,6 +96,7 @@ typedef struct ShermanNode
 								 * (sherman.failover_after): indexes with a copy may go on without it */
 	TimestampTz away_since;		/* the launcher's: 0 = it is not away */
 	pg_atomic_uint64 serial;	/* counts attaches in this run: channels of an older one are void */
+	pg_atomic_uint32 round_trip_us; /* the least of some that the launcher made when it attached it; 0: its memory is mapped */
 	uint64		memory[2];		/* identity of its memory; changes only while it is not attached */
 	uint64		member;			/* what trees call it; likewise */
 	uint32		incarnation;
@@ -235,6 +236,7 @@ typedef struct ShermanShared
 	/* Which half of the scan barrier new scans take (locks.c) */
 	pg_atomic_uint32 barrier_turns[SHERMAN_BARRIERS];
 
+	uint64		leaf_cache_bytes;	/* room of the cache of leaves, 0 = there is none */
 	int			slots;
 	ShermanSlot slot[FLEXIBLE_ARRAY_MEMBER];
 } ShermanShared;

@@ -39,6 +39,7 @@ extern int	sherman_gone_after_s;			/* sherman.gone_after: -1 = never */
 extern int	sherman_failover_after_ms;
 extern bool sherman_auto_rebuild;		/* sherman.auto_rebuild */
 extern bool sherman_enable_lookahead;	/* sherman.enable_lookahead */
+extern double sherman_round_trip_cost;	/* sherman.round_trip_cost: in the planner's units, -1 = as measured */
 extern int	sherman_rebuild_tries;		/* sherman.rebuild_tries: of one index */
 extern double sherman_rebuild_cost_delay_ms;	/* sherman.rebuild_cost_delay: 0 = it does not sleep */
 extern bool sherman_heal;				/* sherman.heal: after an unclean end, rather than broken */

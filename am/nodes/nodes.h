@@ -82,6 +82,8 @@ extern void sherman_node_lost(int position);
 extern bool sherman_node_listed(int position, ShermanListedNode *listed);
 /* Copies the first entry of the list that could not be attached, or if there is none any. */
 extern void sherman_first_failure(ShermanListedNode *listed);
+/* Microseconds of a round trip to a memory node, the mean of those that are attached; 0: their memory is mapped, or none is. */
+extern double sherman_round_trip_us(void);
 /* The best phase of all memory nodes. */
 extern ShermanPhase sherman_phase(void);
 

@@ -116,6 +116,22 @@ sherman_node_phase(int position)
 	return (ShermanPhase) pg_atomic_read_u32(&sherman_shared->node[position].phase);
 }
 
+double
+sherman_round_trip_us(void)
+{
+	double		sum = 0;
+	int			count = 0;
+
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (sherman_node_phase(i) != SHERMAN_PHASE_ATTACHED)
+			continue;
+		sum += pg_atomic_read_u32(&sherman_shared->node[i].round_trip_us);
+		count++;
+	}
+	return count > 0 ? sum / count : 0;
+}
+
 ShermanPhase
 sherman_phase(void)
 {
@@ -315,6 +331,7 @@ sherman_pool_start(ShermanShared *shared)
 
 		pg_atomic_init_u32(&node->phase, SHERMAN_PHASE_NONE);
 		pg_atomic_init_u32(&node->suspected, SHERMAN_UNSUSPECTED);
+		pg_atomic_init_u32(&node->round_trip_us, 0);
 		pg_atomic_init_u32(&node->gone, 0);
 		pg_atomic_init_u32(&node->drained, 0);
 		pg_atomic_init_u64(&node->serial, 0);

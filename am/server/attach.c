@@ -30,6 +30,9 @@
 #define RETRY_FIRST_MS 200
 #define RETRY_LAST_MS 5000
 
+/* Round trips that are measured: the least of them is what the network takes, without what else the machine did. */
+#define ROUND_TRIPS_MEASURED 8
+
 /* How often it is looked whether operations have ended. */
 #define POLL_MS 20
 
@@ -221,6 +224,28 @@ review_others(TreeClient *client, int position)
 }
 
 /*
+ * Measures how long a round trip to a memory node takes, for the planner.  False: it does not answer.
+ */
+static bool
+measure_round_trip(TreeClient *client, int position)
+{
+	ShermanNode *node = &sherman_shared->node[position];
+	int64		least = sherman_node_is_mapped(node->address) ? 0 : PG_INT32_MAX;
+
+	for (int i = 0; i < ROUND_TRIPS_MEASURED && least > 0; i++)
+	{
+		TreeNodeStatus status;
+		TimestampTz began = GetCurrentTimestamp();
+
+		if (tree_node_status(client, position, &status) != TREE_OK)
+			return false;
+		least = Min(least, Max(GetCurrentTimestamp() - began, 1));
+	}
+	pg_atomic_write_u32(&node->round_trip_us, (uint32) least);
+	return true;
+}
+
+/*
  * One line, with what was agreed.
  */
 static void
@@ -228,10 +253,12 @@ log_attached(const TreeClient *client, int position)
 {
 	const FabricCapabilities *capabilities = tree_client_capabilities(client, position);
 	char	   *text = capabilities != NULL ? sherman_capabilities_text(capabilities) : pstrdup("not connected");
+	uint32		round_trip_us = pg_atomic_read_u32(&sherman_shared->node[position].round_trip_us);
 
 	ereport(LOG,
 			(errmsg("attached to memory node %d at \"%s\": epoch %u: %s", position,
-					sherman_shared->node[position].address, sherman_epoch(), text)));
+					sherman_shared->node[position].address, sherman_epoch(), text),
+			 round_trip_us > 0 ? errdetail("A round trip takes %u us.", round_trip_us) : 0));
 	pfree(text);
 }
 
@@ -253,6 +280,13 @@ admit_node(int position, const TreeNodeStatus *status, char *failure)
 	tree_node_leaves_at_hand(sherman_tree_shared, position,
 							 sherman_node_is_mapped(sherman_shared->node[position].address));
 	tree_node_open(client, position, sherman_shared->node[position].member);
+	if (!measure_round_trip(client, position))
+	{
+		snprintf(failure, SHERMAN_FAILURE_BYTES, "it does not answer: %s", tree_detail(client));
+		(void) tree_client_trouble(client);
+		tree_node_close(sherman_tree_shared, position);
+		return false;
+	}
 	if (!sherman_recovery_attach(client, position, status, failure))
 	{
 		(void) tree_client_trouble(client);

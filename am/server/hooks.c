@@ -110,6 +110,7 @@ initialize_shared(ShermanShared *shared)
 	}
 	for (int i = 0; i < SHERMAN_BARRIERS; i++)
 		pg_atomic_init_u32(&shared->barrier_turns[i], 0);
+	shared->leaf_cache_bytes = tree_options().leaf_cache_bytes;
 	shared->slots = MaxBackends;
 	for (int i = 0; i < MaxBackends; i++)
 	{
