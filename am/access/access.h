@@ -24,7 +24,16 @@ extern void sherman_kill_flush(ShermanKills *kills, const ShermanIndex *index, c
 /* ---- bottomup_delete.c: entries that go before a leaf is split ---- */
 
 /* Before tree_insert(), behind sherman_index_for_insert(). */
-extern void sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged);
+extern void sherman_delete_install(ShermanIndex *index);
+
+static inline void
+sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged)
+{
+	index->heap = heap;
+	index->churn = index_unchanged && index->relation->rd_index->indisvalid;
+	if (unlikely(!index->full_told || index->full_churn != index->churn))
+		sherman_delete_install(index);
+}
 
 /* ---- insert_batch.c: entries of one statement go together ---- */
 

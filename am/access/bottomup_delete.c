@@ -166,12 +166,8 @@ delete_from_full_leaf(void *argument, TreeFullLeaf *leaf)
 }
 
 void
-sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged)
+sherman_delete_install(ShermanIndex *index)
 {
-	index->heap = heap;
-	index->churn = index_unchanged && index->relation->rd_index->indisvalid;
-	if (likely(index->full_told && index->full_churn == index->churn))
-		return;
 	tree_on_full(index->tree, delete_from_full_leaf, index, index->churn);
 	index->full_told = true;
 	index->full_churn = index->churn;

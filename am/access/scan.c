@@ -406,16 +406,6 @@ take_leaves(IndexScanDesc scan, ScanDirection direction)
 	return true;
 }
 
-/* Positions the tree's scan where this process is to read next. False: nothing is left. */
-static bool
-seek_next(IndexScanDesc scan, ScanDirection direction)
-{
-	if (scan->parallel_scan != NULL)
-		return take_leaves(scan, direction);
-	seek(scan, direction, NULL);
-	return true;
-}
-
 /* ------------------------------------------------------------------------------------------------
  * Walking
  */
@@ -444,29 +434,20 @@ read_batch(IndexScanDesc scan)
 	return false;
 }
 
-/* Whether a batch's entry passes what the edges do not tell. */
-static bool
-entry_matches(IndexScanDesc scan, int position)
-{
-	ShermanScan *state = scan->opaque;
-	TreeKey		key;
-
-	return state->keys->residual_count == 0 ||
-		(batch_key(scan, position, &key) && scan_keys_match(state->keys, &key));
-}
-
-/* Walks the batch at hand to the next entry that matches. False: left on that side. */
+/* Walks the batch at hand to the next entry that passes what the edges do not tell. False: left on that side. */
 static bool
 step_in_batch(IndexScanDesc scan, int step)
 {
 	ShermanScan *state = scan->opaque;
+	TreeKey		key;
 
 	do
 	{
 		state->position += step;
 		if (state->position < 0 || state->position >= state->batch->count)
 			return false;
-	} while (!entry_matches(scan, state->position));
+	} while (state->keys->residual_count > 0 &&
+			 !(batch_key(scan, state->position, &key) && scan_keys_match(state->keys, &key)));
 	return true;
 }
 
@@ -635,7 +616,9 @@ find_entry(IndexScanDesc scan, ScanDirection direction)
 	{
 		if (state->batch != NULL && find_in_batch(scan, direction))
 			return true;
-		if (!state->sought && !seek_next(scan, direction))
+		if (!state->sought && scan->parallel_scan == NULL)
+			seek(scan, direction, NULL);
+		else if (!state->sought && !take_leaves(scan, direction))
 			break;
 		if (read_batch(scan))
 			continue;

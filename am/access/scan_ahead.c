@@ -21,7 +21,7 @@
 #define COMBINATIONS_PER_LEAF 16
 
 void
-keys_ahead_begin(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves)
+keys_ahead_start(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves)
 {
 	bool		wanted = keys->array_count > 0 && scan->parallel_scan == NULL &&
 		scan->xs_snapshot != InvalidSnapshot && IsMVCCSnapshot(scan->xs_snapshot);
@@ -58,12 +58,11 @@ foresee(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection dir
 }
 
 void
-keys_ahead_fetch(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
+keys_ahead_read(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
 {
 	int			positions[INDEX_MAX_KEYS];
 
-	if (ahead->leaves == 0)
-		return;
+	Assert(ahead->leaves > 0);
 	if (ahead->combinations > 0)
 	{
 		ahead->combinations--;

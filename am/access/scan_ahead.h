@@ -19,7 +19,14 @@ typedef struct KeysAhead
 /*
  * A scan begins: of `leaves` at first.  Whatever an earlier one has fetched is forgotten.
  */
-extern void keys_ahead_begin(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves);
+extern void keys_ahead_start(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves);
+
+static inline void
+keys_ahead_begin(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan *tree_scan, int leaves)
+{
+	if (keys->array_count > 0 || ahead->leaves > 0)
+		keys_ahead_start(ahead, scan, keys, tree_scan, leaves);
+}
 
 /* What was fetched is read again. */
 extern void keys_ahead_forget(KeysAhead *ahead, TreeScan *tree_scan);
@@ -28,6 +35,13 @@ extern void keys_ahead_forget(KeysAhead *ahead, TreeScan *tree_scan);
  * Before the seek for the combination at hand: fetches its leaf and those of the next ones, if that was not done before.  Scan keys are
  * what they were.
  */
-extern void keys_ahead_fetch(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction);
+extern void keys_ahead_read(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction);
+
+static inline void
+keys_ahead_fetch(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
+{
+	if (ahead->leaves > 0)
+		keys_ahead_read(ahead, keys, tree_scan, direction);
+}
 
 #endif							/* SHERMAN_SCAN_AHEAD_H */

@@ -631,7 +631,7 @@ scan_keys_begin(ScanKeys *keys, ScanDirection direction)
 }
 
 bool
-scan_keys_next(ScanKeys *keys, ScanDirection direction)
+scan_keys_turn(ScanKeys *keys, ScanDirection direction)
 {
 	while (turn_arrays(keys, direction))
 	{

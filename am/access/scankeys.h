@@ -87,7 +87,13 @@ extern bool scan_keys_fit(const ScanKeys *made, const ShermanKeys *keys, ScanKey
 extern bool scan_keys_begin(ScanKeys *keys, ScanDirection direction);
 
 /* Makes the edges of the next combination in this direction. False: there is none. */
-extern bool scan_keys_next(ScanKeys *keys, ScanDirection direction);
+extern bool scan_keys_turn(ScanKeys *keys, ScanDirection direction);
+
+static inline bool
+scan_keys_next(ScanKeys *keys, ScanDirection direction)
+{
+	return keys->array_count > 0 && scan_keys_turn(keys, direction);
+}
 
 /* Place among the combinations: `positions` has room for array_count numbers. */
 extern void scan_keys_save(const ScanKeys *keys, int *positions);
