@@ -328,7 +328,7 @@ extern FabricStatus step_wait(const TreeClient *client, FabricEndpoint *endpoint
  * returns TREE_RETRY if that has reset the channel (a prefix of the chain was applied and all of its locks are still
  * as they were), else TREE_UNREACHABLE or TREE_FENCED.
  */
-extern TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count); /* replicas.c */
+static inline TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /* The same, for a chain that goes to this memory node and nowhere else (replicas.c). */
 extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
@@ -357,7 +357,13 @@ extern TreeStatus access_ring(Tree *tree, uint64_t pointer);
  */
 extern TreeStatus place_is_ready(TreeClient *client, uint32_t memory_node);
 /* The capabilities of a memory node that is connected. */
-extern const FabricCapabilities *access_capabilities(const TreeClient *client, uint32_t memory_node);
+static inline const FabricCapabilities *
+access_capabilities(const TreeClient *client, uint32_t memory_node)
+{
+	assert(memory_node < client->options.nodes);
+	assert(client->options.endpoints[memory_node] != NULL);
+	return fabric_capabilities(client->options.endpoints[memory_node]);
+}
 
 /* ---- node_read.c: reads ---- */
 
@@ -366,10 +372,25 @@ extern const FabricCapabilities *access_capabilities(const TreeClient *client, u
  * TREE_RETRY: not the node expected (stale pointer). TREE_DAMAGED. `level` >= 0 is demanded (TREE_RETRY otherwise),
  * -1: any. `image` has room for tree_node_bytes() of that level (any: NODE_MAX_BYTES); it may be client->image.
  */
-extern TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image);
+static inline TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image);
 
 /* The same for a node whose content may make no sense (shape.c): for check.c, which reports what is wrong with it. */
-extern TreeStatus access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image);
+static inline TreeStatus access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image);
+
+/* Either: `whole` = its content may make no sense. */
+extern TreeStatus access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole);
+
+static inline TreeStatus
+access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+{
+	return access_read(tree, pointer, level, image, false);
+}
+
+static inline TreeStatus
+access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
+{
+	return access_read(tree, pointer, level, image, true);
+}
 
 /*
  * READs of up to READ_AHEAD_MAX leaves, in flight together: one chain, or a wave of chains to all of their memory
@@ -400,6 +421,15 @@ extern TreeStatus access_read_overflow(Tree *tree, const OverflowReference *refe
  * access_execute().
  */
 extern TreeStatus replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
+
+static inline TreeStatus
+access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
+{
+	if (tree->replicas != NULL)
+		return replicas_execute(tree, memory_node, ops, count);
+	return access_execute_at(tree, memory_node, ops, count);
+}
+
 /*
  * Prepares a write of this node or block before its word is locked, as no call can be made under a lock.
  */
@@ -648,10 +678,6 @@ extern void state_read(TreeState *state, TreeStatistics *statistics, bool *known
 extern void state_split_begins(TreeState *state);
 extern void state_split_ends(TreeState *state);
 extern bool state_splits(const TreeState *state);
-/* The tree's epoch in this instance: never the same again once it was raised. */
-extern uint64_t state_epoch(const TreeState *state);
-/* The epoch in which the tree's state was made: nothing that was cached before it is used. */
-extern uint64_t state_first_epoch(const TreeState *state);
 extern void state_next_epoch(TreeClient *client, TreeState *state);
 /*
  * The replica of a tree, as the instance knows it. A doubt: WRITEs under a lock that was given up may have taken
@@ -756,15 +782,35 @@ typedef struct Path
  * links and completing splits on the way. The node itself is not read when its level is 0 and the tree's
  * root is above it. Calls the comparator: nothing may be held.
  */
-extern TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path);
+static inline TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh,
+                                        Path *path);
 
 /*
  * The same to a leaf for a lookup, through the cache; where that ends the memory node may be called for the rest
  * (offload.h): then path->parents are not known. *brought: `leaf` is a valid image of the leaf, whose fences are not
  * checked yet.
  */
-extern TreeStatus search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf,
-                                 bool *brought);
+static inline TreeStatus search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf,
+                                        bool *brought);
+
+/* Either: `leaf` is NULL, or a lookup's buffer. */
+extern TreeStatus search_path(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path,
+                              uint64_t *leaf, bool *brought);
+
+static inline TreeStatus
+search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path)
+{
+	bool brought;
+
+	return search_path(tree, bound, level, fresh, path, NULL, &brought);
+}
+
+static inline TreeStatus
+search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf, bool *brought)
+{
+	assert(leaf != NULL);
+	return search_path(tree, bound, 0, false, path, leaf, brought);
+}
 
 /*
  * Finds the child for the bound in a private copy of an inner node, with the comparator where integers do not
@@ -816,15 +862,38 @@ extern void back_off_count(TreeClient *client, bool lost);
 /* ---- throttle.c: credits ---- */
 extern size_t throttle_shared_bytes(const TreeSharedOptions *options);
 extern void throttle_shared_reset(TreeShared *shared);
-/* Takes credits for so many operations, and waits for them if need be; how many is for throttle_leave(). */
-extern uint32_t throttle_enter(TreeClient *client, int count);
-extern void throttle_leave(TreeClient *client, uint32_t taken);
+/*
+ * Takes credits for so many operations, where the techniques have them, and waits for them if need be; how many is for
+ * throttle_leave().
+ */
+extern uint32_t credits_take(TreeClient *client, int count);
+extern void credits_return(TreeClient *client, uint32_t taken);
+
+static inline uint32_t
+throttle_enter(TreeClient *client, int count)
+{
+	return client->techniques.credits == 0 ? 0 : credits_take(client, count);
+}
+
+static inline void
+throttle_leave(TreeClient *client, uint32_t taken)
+{
+	if (taken > 0)
+		credits_return(client, taken);
+}
 
 /* ---- speculate.c: the entry cache ---- */
 extern size_t speculate_shared_bytes(const TreeSharedOptions *options);
 extern void speculate_shared_reset(TreeShared *shared);
 
 /* ---- leaf_cache.c, leaf_read.c: images of leaves ---- */
+/* Whether the instance has a cache of leaves. */
+static inline bool
+leaves_are_cached(const TreeClient *client)
+{
+	return client->shared->leaves != NULL;
+}
+
 extern size_t leaf_cache_shared_bytes(const TreeSharedOptions *options);
 extern void leaf_cache_shared_initialize(void *memory, const TreeSharedOptions *options);
 extern void leaf_cache_shared_reset(TreeShared *shared);
@@ -841,29 +910,60 @@ extern bool leaf_cache_has(const Tree *tree, uint64_t pointer);
 extern bool leaf_cache_lacks(const Tree *tree, uint64_t pointer);
 /*
  * The four that follow are for the owner of the leaf's entry in the local lock table (`entry`: lock_entry_number()), in a critical
- * section.  They may be called for several leaves whose entries one process has, in any order.
+ * section; they do nothing where the instance has no cache of leaves.  They may be called for several leaves whose entries one process has, in any order.
  *
  * Before the owner reads the leaf: true if the cache has it. `image`, tree->geometry.leaf_bytes long, is what a READ
  * would return, has passed node_check(), and stays current until the owner writes the leaf. False: the leaf must be
  * READ, as it is not cached, or may not be (the root, trees with replicas, memory nodes that this host maps).
  */
-extern bool leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image);
+extern bool leaf_image_take(Tree *tree, uint64_t pointer, uint64_t *image);
+
+static inline bool
+leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image)
+{
+	return leaves_are_cached(tree->client) && leaf_image_take(tree, pointer, image);
+}
+
 /*
  * Before the owner posts writes: images of the node are not used any more, and none but the owner's is cached before
  * leaf_cache_write_ends().
  */
-extern void leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry);
+extern void leaf_image_void(const Tree *tree, uint64_t pointer, uint64_t entry);
+
+static inline void
+leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry)
+{
+	if (leaves_are_cached(tree->client))
+		leaf_image_void(tree, pointer, entry);
+}
+
 /*
  * When all of the owner's chains are acknowledged, and before it gives up the entry: `image` is the node's present
  * content, `bytes` long (NULL: not known). Updates the cached image, or admits it. Not to be called when a chain was
  * lost.
  */
-extern void leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes);
+extern void leaf_image_renew(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes);
+
+static inline void
+leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes)
+{
+	if (leaves_are_cached(tree->client))
+		leaf_image_renew(tree, pointer, image, bytes);
+}
+
 /*
  * The owner is about to give up the entry: its writes, if there were any, have taken effect or never will. Called by
  * entry_release() and entry_pass().
  */
-extern void leaf_cache_write_ends(const TreeClient *client, uint64_t entry);
+extern void leaf_image_settle(const TreeClient *client, uint64_t entry);
+
+static inline void
+leaf_cache_write_ends(const TreeClient *client, uint64_t entry)
+{
+	if (leaves_are_cached(client))
+		leaf_image_settle(client, entry);
+}
+
 /* Images of leaves of this memory node are not used any more. */
 extern void leaf_cache_forget(TreeShared *shared, uint32_t memory_node);
 /* For tree_cache_usage(). */
@@ -872,11 +972,22 @@ extern void cache_usage(const TreeShared *shared, TreeCacheUsage *usage);
 
 /* ---- insert.c ---- */
 
+/* Gives a block back to which no cell refers. */
+extern void block_return(Tree *tree, OverflowBlock *block);
+
 /*
  * Gives back the blocks of an insert that ended before a cell referred to them (a failure, or the
  * comparator's jump).
  */
-extern void insert_abandon(Tree *tree);
+static inline void
+insert_abandon(Tree *tree)
+{
+	assert(!tree->client->holding);
+	if (tree->block.bytes != 0)
+		block_return(tree, &tree->block);
+	if (tree->cut.bytes != 0)
+		block_return(tree, &tree->cut);
+}
 
 /* ---- full_leaf.c: dead entries of a full leaf ---- */
 
@@ -964,13 +1075,29 @@ extern void split_over(Tree *tree, TreeStatus status);
  */
 extern bool split_reserved(Tree *tree, uint64_t pointer, uint32_t level);
 
+static inline NodeReserve *
+reserve_of(Tree *tree, uint32_t level)
+{
+	assert(level < LEVELS_MAX);
+	return level == 0 ? &tree->leaves : &tree->inner;
+}
+
 /*
  * Takes nodes ahead until the reserve of this level's kind holds `count`. TREE_MEMORY_FULL and others;
  * nothing is held.
  */
 extern TreeStatus reserve_fill(Tree *tree, uint32_t level, uint32_t count);
 /* Reserves a node if the handle has split such nodes; a failure will be reported when one is needed. */
-extern void reserve_keep(Tree *tree, uint32_t level);
+static inline void
+reserve_keep(Tree *tree, uint32_t level)
+{
+	const NodeReserve *reserve = reserve_of(tree, level);
+
+	assert(!tree->client->holding);
+	assert(reserve->count <= RESERVE_NODES);
+	if (reserve->wanted && reserve->count == 0 && !tree->memory_full)
+		(void) reserve_fill(tree, level, 1);
+}
 /* Takes one out of the reserve, which holds one. */
 extern void reserve_take(Tree *tree, uint32_t level, uint64_t *pointer, uint64_t *generation);
 extern void reserve_return(Tree *tree);

@@ -131,9 +131,9 @@ mutate alone_not_asked test_alone tree/change/insert.c \
 mutate permit_not_asked_for test_alone tree/change/insert.c \
 	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
 mutate permit_goes_on_behind_the_lock test_alone tree/change/insert_common.c \
-	's/(tree_node_bytes\(tree, in->path.pointer, 0\)\);\n)\tinsert_permit_end\(in\);\n/$1/'
+	's/(tree_node_bytes\(tree, in->path.pointer, 0\)\);\n)\tif \(in->permitted\)\n\t\tpermit_end\(in\);\n/$1/'
 mutate permit_goes_on_for_the_parent test_alone tree/change/insert_common.c \
-	's/(holding\);\n)\tinsert_permit_end\(in\);\n/$1/'
+	's/(holding\);\n)\tif \(in->permitted\)\n\t\tpermit_end\(in\);\n/$1/'
 mutate permit_not_asked_for_again_with_room test_alone tree/change/insert_full.c \
 	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
 mutate permit_not_asked_for_again_outside test_alone tree/change/insert_full.c \

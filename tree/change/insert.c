@@ -28,23 +28,13 @@ typedef enum InsertPlace
 	PLACE_INNER    /* the root is no leaf any more */
 } InsertPlace;
 
-/* Gives a block back to which no cell refers. */
-static void
+void
 block_return(Tree *tree, OverflowBlock *block)
 {
 	assert(!tree->client->holding);
-	if (block->bytes != 0)
-		allocate_overflow_return(tree, block->memory_node, block->offset, block->bytes);
+	assert(block->bytes > 0);
+	allocate_overflow_return(tree, block->memory_node, block->offset, block->bytes);
 	block->bytes = 0;
-}
-
-void
-insert_abandon(Tree *tree)
-{
-	assert(!tree->client->holding);
-	block_return(tree, &tree->block);
-	block_return(tree, &tree->cut);
-	assert(tree->block.bytes == 0 && tree->cut.bytes == 0);
 }
 
 /* Gives the overflow key a block near the leaf, once, and makes the cell. */
@@ -85,7 +75,8 @@ insert_image_elsewhere(Insertion *in)
 	FabricOp op;
 
 	assert(!in->tree->client->holding);
-	if (!in->image_pending || in->overflow.memory_node == pointer_memory_node(in->path.pointer))
+	assert(in->image_pending);
+	if (in->overflow.memory_node == pointer_memory_node(in->path.pointer))
 		return TREE_OK;
 	op = insert_image_op(in);
 	for (int attempt = 0; attempt < IMAGE_ATTEMPTS && status == TREE_RETRY; attempt++)
@@ -326,7 +317,8 @@ insert_attempt(Insertion *in, bool fresh)
 		in->path = *in->known;
 	else
 		status = search_descend(tree, &in->bound, 0, fresh, &in->path);
-	block_return(tree, &tree->cut); /* of an earlier attempt whose plan did not hold */
+	if (tree->cut.bytes != 0) /* of an earlier attempt whose plan did not hold */
+		block_return(tree, &tree->cut);
 	if (status == TREE_OK && in->cell[0] == 0)
 		status = insert_cell_make(in);
 	in->walk.steps = 0;
@@ -336,7 +328,8 @@ insert_attempt(Insertion *in, bool fresh)
 	{
 		InsertPlace place;
 
-		status = insert_image_elsewhere(in);
+		if (in->image_pending)
+			status = insert_image_elsewhere(in);
 		if (status != TREE_OK)
 			return status;
 		reserve_keep(tree, 0);

@@ -44,18 +44,36 @@ typedef struct Insertion
  * may be there; the next attempt will see it.
  */
 extern TreeStatus insert_wrote(Insertion *in, TreeStatus status);
+extern bool permit_ask(Insertion *in);
 /*
  * Asks for the permit, if there is one, with the leaf locked and known to be without the key.  False: it is not given, and
  * the leaf is to be released.
  */
-extern bool insert_permitted(Insertion *in);
+static inline bool
+insert_permitted(Insertion *in)
+{
+	assert(in->lock.held);
+	assert(!in->permitted);
+	return in->permit == NULL || permit_ask(in);
+}
+
 /* The WRITE of the overflow key, from a private copy padded to whole words. */
 extern FabricOp insert_image_op(const Insertion *in);
 /*
  * Begins a chain on the leaf's memory node: an image that belongs there goes first. Returns the number of
  * operations.
  */
-extern int insert_chain_begin(const Insertion *in, FabricOp *ops);
+static inline int
+insert_chain_begin(const Insertion *in, FabricOp *ops)
+{
+	assert(in->lock.held);
+	assert(!in->image_pending || in->overflow.memory_node == in->lock.memory_node);
+	if (!in->image_pending)
+		return 0;
+	ops[0] = insert_image_op(in);
+	return 1;
+}
+
 /*
  * Raises (lsn, epoch) of the image and remembers an older epoch. Returns whether it
  * changed.

@@ -6,12 +6,9 @@
 #include "tree/change/insert.h"
 
 bool
-insert_permitted(Insertion *in)
+permit_ask(Insertion *in)
 {
-	assert(in->lock.held);
-	assert(!in->permitted);
-	if (in->permit == NULL)
-		return true;
+	assert(in->permit != NULL);
 	in->permitted = in->permit->begin(in->permit->argument);
 	in->alone = in->permitted;
 	return in->permitted;
@@ -19,11 +16,10 @@ insert_permitted(Insertion *in)
 
 /* The lock under which the permit was given was released. */
 static void
-insert_permit_end(Insertion *in)
+permit_end(Insertion *in)
 {
 	assert(!in->tree->client->holding);
-	if (in->permitted)
-		in->permit->end(in->permit->argument);
+	in->permit->end(in->permit->argument);
 	in->permitted = false;
 }
 
@@ -32,7 +28,8 @@ insert_wrote(Insertion *in, TreeStatus status)
 {
 	assert(!in->lock.held);
 	assert(!in->tree->client->holding);
-	insert_permit_end(in);
+	if (in->permitted)
+		permit_end(in);
 	if (status == TREE_OK)
 		in->tree->inserted = in->path.pointer;
 	else
@@ -59,17 +56,6 @@ insert_image_op(const Insertion *in)
 	in->tree->overflow[bytes / 8 - 1] = 0;
 	memcpy(in->tree->overflow, in->key->image, in->overflow.bytes);
 	return op;
-}
-
-int
-insert_chain_begin(const Insertion *in, FabricOp *ops)
-{
-	assert(in->lock.held);
-	assert(!in->image_pending || in->overflow.memory_node == in->lock.memory_node);
-	if (!in->image_pending)
-		return 0;
-	ops[0] = insert_image_op(in);
-	return 1;
 }
 
 bool
@@ -100,7 +86,8 @@ insert_release(Insertion *in)
 	assert(tree->client->holding);
 	status = lock_release(tree, &in->lock, in->path.pointer, tree->client->image,
 	                      tree_node_bytes(tree, in->path.pointer, 0));
-	insert_permit_end(in);
+	if (in->permitted)
+		permit_end(in);
 	return status;
 }
 

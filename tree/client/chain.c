@@ -47,14 +47,6 @@ access_connect(TreeClient *client, uint32_t memory_node)
 	return endpoint;
 }
 
-const FabricCapabilities *
-access_capabilities(const TreeClient *client, uint32_t memory_node)
-{
-	assert(memory_node < client->options.nodes);
-	assert(client->options.endpoints[memory_node] != NULL);
-	return fabric_capabilities(client->options.endpoints[memory_node]);
-}
-
 bool
 access_is_mapped(const TreeClient *client, uint32_t memory_node)
 {

@@ -432,14 +432,6 @@ replicas_restore(Tree *tree, uint64_t pointer, uint32_t bytes)
 /* ---- chains of any tree ---- */
 
 TreeStatus
-access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
-{
-	if (tree->replicas != NULL)
-		return replicas_execute(tree, memory_node, ops, count);
-	return access_execute_at(tree, memory_node, ops, count);
-}
-
-TreeStatus
 access_repeat(Tree *tree, uint32_t memory_node, FabricOp *ops, int count, const char *what)
 {
 	TreeStatus status = TREE_RETRY;

@@ -47,7 +47,7 @@ group_of(const TreeClient *client)
 }
 
 uint32_t
-throttle_enter(TreeClient *client, int count)
+credits_take(TreeClient *client, int count)
 {
 	uint32_t credits = client->techniques.credits;
 	uint32_t wanted = (uint32_t) count < credits ? (uint32_t) count : credits;
@@ -56,8 +56,6 @@ throttle_enter(TreeClient *client, int count)
 	uint32_t taken;
 
 	assert(count > 0);
-	if (credits == 0)
-		return 0;
 	group = group_of(client);
 	taken = __atomic_load_n(&group->taken, __ATOMIC_RELAXED);
 	for (;;)
@@ -80,10 +78,8 @@ throttle_enter(TreeClient *client, int count)
 }
 
 void
-throttle_leave(TreeClient *client, uint32_t taken)
+credits_return(TreeClient *client, uint32_t taken)
 {
-	if (taken == 0)
-		return;
-	assert(taken <= client->techniques.credits);
+	assert(taken > 0 && taken <= client->techniques.credits);
 	__atomic_fetch_sub(&group_of(client)->taken, taken, __ATOMIC_RELAXED);
 }

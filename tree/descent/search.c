@@ -431,7 +431,7 @@ path_begin(Path *path)
 	memset(path->parents, 0, sizeof(path->parents));
 }
 
-/* One descent, of a lookup with a buffer for the leaf; TREE_RETRY: it met a stale node. */
+/* One descent; TREE_RETRY: it met a stale node. */
 static TreeStatus
 descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
              bool *brought)
@@ -483,10 +483,9 @@ descend_once(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Pat
 	return TREE_OK;
 }
 
-/* search_descend(), or search_look_up() if there is a buffer for the leaf. */
-static TreeStatus
-descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
-        bool *brought)
+TreeStatus
+search_path(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path, uint64_t *leaf,
+            bool *brought)
 {
 	TreeClient *client = tree->client;
 	TreeStatus status;
@@ -515,19 +514,4 @@ descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *pa
 	}
 	return client_fail(client, TREE_DAMAGED, "tree %llx: no way down to level %u in %d descents",
 	                   (unsigned long long) tree->tree, level, DESCENT_ATTEMPTS);
-}
-
-TreeStatus
-search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path)
-{
-	bool brought;
-
-	return descend(tree, bound, level, fresh, path, NULL, &brought);
-}
-
-TreeStatus
-search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf, bool *brought)
-{
-	assert(leaf != NULL);
-	return descend(tree, bound, 0, false, path, leaf, brought);
 }

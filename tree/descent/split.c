@@ -10,13 +10,6 @@
 /* Tries to write a sibling to another memory node, each after its channel had to be reset. */
 #define SIBLING_ATTEMPTS 3
 
-static NodeReserve *
-reserve_of(Tree *tree, uint32_t level)
-{
-	assert(level < LEVELS_MAX);
-	return level == 0 ? &tree->leaves : &tree->inner;
-}
-
 bool
 split_reserved(Tree *tree, uint64_t pointer, uint32_t level)
 {
@@ -26,17 +19,6 @@ split_reserved(Tree *tree, uint64_t pointer, uint32_t level)
 	assert(needed <= RESERVE_NODES);
 	reserve_of(tree, level)->wanted = true;
 	return reserve_of(tree, level)->count >= needed;
-}
-
-void
-reserve_keep(Tree *tree, uint32_t level)
-{
-	const NodeReserve *reserve = reserve_of(tree, level);
-
-	assert(!tree->client->holding);
-	assert(reserve->count <= RESERVE_NODES);
-	if (reserve->wanted && reserve->count == 0 && !tree->memory_full)
-		(void) reserve_fill(tree, level, 1);
 }
 
 TreeStatus

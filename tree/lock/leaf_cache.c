@@ -161,8 +161,7 @@ hash_of(const Tree *tree, uint64_t pointer)
 static bool
 node_is_kept(const TreeShared *shared, uint32_t memory_node)
 {
-	return shared->leaves != NULL &&
-	       (__atomic_load_n(&shared->leaves_at_hand, __ATOMIC_RELAXED) & 1u << memory_node) == 0;
+	return (__atomic_load_n(&shared->leaves_at_hand, __ATOMIC_RELAXED) & 1u << memory_node) == 0;
 }
 
 void
@@ -176,11 +175,12 @@ tree_node_leaves_at_hand(TreeShared *shared, uint32_t node, bool at_hand)
 }
 
 void
-leaf_cache_write_ends(const TreeClient *client, uint64_t entry)
+leaf_image_settle(const TreeClient *client, uint64_t entry)
 {
 	LeafTable *table = client->shared->leaves;
 
-	if (table != NULL && word_load(version_of(table, entry)) % 2 == 1)
+	assert(table != NULL);
+	if (word_load(version_of(table, entry)) % 2 == 1)
 		__atomic_fetch_add(version_of(table, entry), 1, __ATOMIC_SEQ_CST);
 }
 
@@ -274,7 +274,7 @@ way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool valid, uint64_
 }
 
 void
-leaf_cache_write_begins(const Tree *tree, uint64_t pointer, uint64_t entry)
+leaf_image_void(const Tree *tree, uint64_t pointer, uint64_t entry)
 {
 	TreeShared *shared = tree->client->shared;
 	LeafTable *table = shared->leaves;
@@ -587,13 +587,10 @@ leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 }
 
 bool
-leaf_cache_take_locked(Tree *tree, uint64_t pointer, uint64_t *image)
+leaf_image_take(Tree *tree, uint64_t pointer, uint64_t *image)
 {
-	LeafKey key;
+	LeafKey key = leaf_cache_key(tree, pointer);
 
-	if (tree->client->shared->leaves == NULL)
-		return false;
-	key = leaf_cache_key(tree, pointer);
 	return key.kept && leaf_cache_take(tree, &key, image);
 }
 
@@ -631,12 +628,11 @@ leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64_t generatio
 }
 
 void
-leaf_cache_wrote(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes)
+leaf_image_renew(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 {
 	LeafKey key;
 
-	if (tree->client->shared->leaves == NULL || image == NULL || node_level(image) != 0 ||
-	    bytes != tree->geometry.leaf_bytes)
+	if (image == NULL || node_level(image) != 0 || bytes != tree->geometry.leaf_bytes)
 		return;
 	key = leaf_cache_key(tree, pointer);
 	image_offer(tree, &key, image, true);

@@ -26,35 +26,6 @@
 /* READs of a locked node, lost ones included, before the operation is begun anew. */
 #define LOCKED_READ_ATTEMPTS 3
 
-/* ---- holds ---- */
-
-/*
- * Records the word that this process may win, for lock_leave() if the process ends meanwhile. Before the chain is
- * posted.
- */
-static void
-waiter_remember(LockWaiter *waiter, const LockHandle *lock)
-{
-	assert(waiter->lock_memory_node == lock->place && waiter->lock_index == lock->index);
-	waiter->held_word = lock->word;
-	waiter->next_word = 0;
-	__atomic_store_n(&waiter->holds, lock->place + 1, __ATOMIC_RELEASE);
-}
-
-/* ---- acquiring ---- */
-
-/*
- * Whether the node's lock has moved since its place was looked up, because the memory node was given up. That cannot
- * happen while interrupts are held. A word that was won there counts for nothing then, as all others that this
- * instance had there.
- */
-static bool
-lock_handle_is_elsewhere(const Tree *tree, const LockHandle *lock)
-{
-	assert(tree->client->holding);
-	return tree_place(tree, lock->memory_node) != lock->place;
-}
-
 /*
  * The owner of the entry is about to win a word, or to take it over. For a memory node that is closed the record
  * notes nothing: the process that opens the memory node frees all locks that records name, as leaked ones. A word
@@ -66,13 +37,22 @@ lock_handle_begin(Tree *tree, const LockHandle *lock)
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
+	LockWaiter *waiter = table_waiter(table, client->slot);
 	bool elsewhere;
 
+	assert(waiter->lock_memory_node == lock->place && waiter->lock_index == lock->index);
 	hold_interrupts(client);
-	elsewhere = lock_handle_is_elsewhere(tree, lock);
+	/*
+	 * The node's lock has moved if its memory node was given up since its place was looked up. That cannot happen while
+	 * interrupts are held. A word that was won there counts for nothing then, as all others that this instance had there.
+	 */
+	elsewhere = tree_place(tree, lock->memory_node) != lock->place;
 	if (!elsewhere && node_is_open(client->shared, lock->place))
 	{
-		waiter_remember(table_waiter(table, client->slot), lock);
+		/* For lock_leave(), if the process ends meanwhile: before the chain is posted that may win the word. */
+		waiter->held_word = lock->word;
+		waiter->next_word = 0;
+		__atomic_store_n(&waiter->holds, lock->place + 1, __ATOMIC_RELEASE);
 		return TREE_OK;
 	}
 	resume_interrupts(client);

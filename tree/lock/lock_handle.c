@@ -48,19 +48,6 @@ word_make(TreeClient *client, uint32_t memory_node)
 	                        (client->slot + 1) << 16 | (uint32_t) (waiter->ticket & 0xffff));
 }
 
-bool
-waiter_holds(const LockWaiter *waiter)
-{
-	return __atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != 0;
-}
-
-void
-waiter_forget(LockWaiter *waiter)
-{
-	assert(waiter_holds(waiter));
-	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
-}
-
 void
 lock_handle_end(TreeClient *client, LockHandle *lock)
 {

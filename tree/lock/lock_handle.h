@@ -25,8 +25,18 @@ extern void hold_interrupts(TreeClient *client);
 extern void resume_interrupts(TreeClient *client);
 
 /* Whether the record says that the process may have a word; and notes that it has none any more. */
-extern bool waiter_holds(const LockWaiter *waiter);
-extern void waiter_forget(LockWaiter *waiter);
+static inline bool
+waiter_holds(const LockWaiter *waiter)
+{
+	return __atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != 0;
+}
+
+static inline void
+waiter_forget(LockWaiter *waiter)
+{
+	assert(waiter_holds(waiter));
+	__atomic_store_n(&waiter->holds, 0, __ATOMIC_RELEASE);
+}
 
 /* An operation on a lock word; and the READ of a node. */
 extern FabricOp word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand);
@@ -35,7 +45,11 @@ extern FabricOp node_op(uint64_t pointer, uint32_t bytes, uint64_t *image);
 /* A word that was never used before; the ticket tells it from all others of this process. */
 extern uint64_t word_make(TreeClient *client, uint32_t memory_node);
 /* Whether the handle's word is really at its memory node: words that word_assume() makes name no instance. */
-extern bool word_is_remote(uint64_t word);
+static inline bool
+word_is_remote(uint64_t word)
+{
+	return word >> LOCK_INSTANCE_SHIFT != 0;
+}
 /* Reads the lock word, after a chain about it was lost and its channel reset. */
 extern TreeStatus word_read(Tree *tree, const LockHandle *lock, uint64_t *word);
 

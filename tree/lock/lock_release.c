@@ -214,30 +214,22 @@ write_and_pass_on(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uin
 	return unlock_alone(tree, lock, TREE_OK);
 }
 
-/* Writes, if there is something to be written, and releases or passes on. */
-static TreeStatus
-write_and_give_up(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
-                  const uint64_t *after, uint32_t bytes)
+TreeStatus
+lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
+                       const uint64_t *after, uint32_t bytes)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
 	const LockEntry *entry = table_entry(tree->client->shared->locks, lock->place, lock->index);
 
+	assert(lock->held && tree->client->holding);
+	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
+	if (count > 0)
+		leaf_cache_write_begins(tree, pointer, lock_entry_number(tree->client, lock->place, lock->index));
 	if (lock->handovers < techniques->handovers && entry_has_waiters(entry))
 		return write_and_pass_on(tree, lock, writes, count, pointer, after, bytes);
 	if (!techniques->combine_unlock || !word_is_remote(lock->word))
 		return write_then_unlock(tree, lock, writes, count, pointer, after, bytes);
 	return write_and_unlock(tree, lock, writes, count, pointer, after, bytes);
-}
-
-TreeStatus
-lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
-                       const uint64_t *after, uint32_t bytes)
-{
-	assert(lock->held && tree->client->holding);
-	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
-	if (count > 0)
-		leaf_cache_write_begins(tree, pointer, lock_entry_number(tree->client, lock->place, lock->index));
-	return write_and_give_up(tree, lock, writes, count, pointer, after, bytes);
 }
 
 int

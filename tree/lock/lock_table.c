@@ -14,39 +14,18 @@
 /* One sleep is at most this long, so that should_stop() is asked where no wake-up comes with a cancel. */
 #define WAIT_SLICE_MS 50u
 
-LockEntry *
-table_entry(LockTable *table, uint32_t memory_node, uint32_t index)
-{
-	assert(memory_node < table->options.nodes);
-	assert(index < table->options.lock_words);
-	return (LockEntry *) (table + 1) + (size_t) memory_node * table->options.lock_words + index;
-}
-
-/* The owner gives the entry up: what he wrote under it is written. */
-static void
+/* The owner gives the entry up: what it wrote under it is written. */
+static inline void
 entry_writes_end(TreeClient *client, const LockEntry *entry)
 {
 	leaf_cache_write_ends(client, (uint64_t) (entry - table_entry(client->shared->locks, 0, 0)));
 }
 
-LockWaiter *
-table_waiter(LockTable *table, uint32_t slot)
-{
-	size_t words = (size_t) table->options.nodes * table->options.lock_words;
-	size_t entries = (words * sizeof(LockEntry) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
-
-	assert(slot < table->options.slots);
-	return (LockWaiter *) ((char *) (table + 1) + entries) + slot;
-}
-
 size_t
 lock_shared_bytes(const TreeSharedOptions *options)
 {
-	size_t words = (size_t) options->nodes * options->lock_words;
-
 	assert(options->slots > 0);
-	return sizeof(LockTable) + (words * sizeof(LockEntry) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES +
-	       options->slots * sizeof(LockWaiter);
+	return sizeof(LockTable) + lock_entries_bytes(options) + options->slots * sizeof(LockWaiter);
 }
 
 void
@@ -71,12 +50,6 @@ static void
 link_store(uint32_t *link, uint32_t slot)
 {
 	__atomic_store_n(link, slot, __ATOMIC_RELAXED);
-}
-
-bool
-entry_has_waiters(const LockEntry *entry)
-{
-	return __atomic_load_n(&entry->head, __ATOMIC_RELAXED) != 0;
 }
 
 bool
@@ -133,12 +106,6 @@ waiter_wake(TreeClient *client, LockTable *table, LockWaiter *chosen, WaitState 
 	assert(state == WAIT_GRANTED || state == WAIT_PASSED);
 	__atomic_store_n(&chosen->state, (uint32_t) state, __ATOMIC_RELEASE);
 	client->options.environment.wake(client->options.environment.argument, slot);
-}
-
-void
-entry_release(TreeClient *client, LockEntry *entry)
-{
-	entry_release_for(client, entry, client->slot);
 }
 
 void

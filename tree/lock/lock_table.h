@@ -63,8 +63,29 @@ typedef struct LockTable
 _Static_assert(sizeof(LockEntry) == 16, "the table is small: 16 bytes a word");
 _Static_assert(sizeof(LockTable) % LINE_BYTES == 0 && sizeof(LockWaiter) % LINE_BYTES == 0, "whole lines");
 
-extern LockEntry *table_entry(LockTable *table, uint32_t memory_node, uint32_t index);
-extern LockWaiter *table_waiter(LockTable *table, uint32_t slot);
+/* Length of the entries. */
+static inline size_t
+lock_entries_bytes(const TreeSharedOptions *options)
+{
+	size_t words = (size_t) options->nodes * options->lock_words;
+
+	return (words * sizeof(LockEntry) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
+static inline LockEntry *
+table_entry(LockTable *table, uint32_t memory_node, uint32_t index)
+{
+	assert(memory_node < table->options.nodes);
+	assert(index < table->options.lock_words);
+	return (LockEntry *) (table + 1) + (size_t) memory_node * table->options.lock_words + index;
+}
+
+static inline LockWaiter *
+table_waiter(LockTable *table, uint32_t slot)
+{
+	assert(slot < table->options.slots);
+	return (LockWaiter *) ((char *) (table + 1) + lock_entries_bytes(&table->options)) + slot;
+}
 
 /*
  * Becomes the owner of the entry. On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED. Without the technique
@@ -79,15 +100,25 @@ extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter
 extern bool entry_try(TreeClient *client, LockEntry *entry);
 
 /* Whether a process waits, as far as can be said without the spin lock. */
-extern bool entry_has_waiters(const LockEntry *entry);
+static inline bool
+entry_has_waiters(const LockEntry *entry)
+{
+	return __atomic_load_n(&entry->head, __ATOMIC_RELAXED) != 0;
+}
 
 /* Whether it has an owner, perhaps one that has leaked the lock. */
 extern bool entry_is_owned(LockEntry *entry);
 
 /* The owner gives the entry up, without passing on a word: the first process in the queue becomes the owner. */
-extern void entry_release(TreeClient *client, LockEntry *entry);
+static inline void entry_release(TreeClient *client, LockEntry *entry);
 /* The same on behalf of another owner, which will not do it. */
 extern void entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot);
+
+static inline void
+entry_release(TreeClient *client, LockEntry *entry)
+{
+	entry_release_for(client, entry, client->slot);
+}
 
 /*
  * The owner chooses the first process in the queue as the next owner, which sleeps on until waiter_wake(): in between

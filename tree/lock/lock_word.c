@@ -7,29 +7,16 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* The lock word of a node, of so many. */
-static uint32_t
-word_index(uint64_t pointer, uint32_t words)
-{
-	assert(words > 0 && (words & (words - 1)) == 0);
-	return (uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
-}
-
-/* How many lock words of this connected memory node are used. */
-static uint32_t
-words_of(const TreeClient *client, uint32_t memory_node)
+uint32_t
+lock_word_of(const TreeClient *client, uint32_t memory_node, uint64_t pointer)
 {
 	const LockTable *table = client->shared->locks;
 	uint32_t words = access_capabilities(client, memory_node)->lock_words;
 
-	assert(memory_node < client->options.nodes);
-	return words < table->options.lock_words ? words : table->options.lock_words;
-}
-
-uint32_t
-lock_word_of(const TreeClient *client, uint32_t memory_node, uint64_t pointer)
-{
-	return word_index(pointer, words_of(client, memory_node));
+	if (words > table->options.lock_words)
+		words = table->options.lock_words;
+	assert(words > 0 && (words & (words - 1)) == 0);
+	return (uint32_t) XXH3_64bits(&(uint64_t){pointer_offset(pointer)}, sizeof(uint64_t)) & (words - 1);
 }
 
 FabricOp
@@ -45,12 +32,6 @@ word_op(FabricOpcode opcode, uint32_t index, uint64_t compare, uint64_t operand)
 	op.compare = compare;
 	op.operand = operand;
 	return op;
-}
-
-bool
-word_is_remote(uint64_t word)
-{
-	return word >> LOCK_INSTANCE_SHIFT != 0;
 }
 
 FabricOp

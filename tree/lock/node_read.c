@@ -103,9 +103,8 @@ read_locked(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image)
 	return status;
 }
 
-/* access_read_node(); `whole`: access_read_whole(). */
-static TreeStatus
-read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
+TreeStatus
+access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole)
 {
 	TreeClient *client = tree->client;
 	uint32_t bytes = tree_node_bytes(tree, pointer, level < 0 ? 1 : (uint32_t) level);
@@ -282,18 +281,6 @@ access_read_leaves(Tree *tree, const uint64_t *pointers, int count, uint64_t *co
 		if (verdicts[i] == NODE_TORN)
 			TREE_COUNT(tree, torn_reads, 1);
 	return TREE_OK;
-}
-
-TreeStatus
-access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
-{
-	return read_node(tree, pointer, level, image, false);
-}
-
-TreeStatus
-access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
-{
-	return read_node(tree, pointer, level, image, true);
 }
 
 /*

@@ -11,14 +11,12 @@ batch_same_entry(const NodeGeometry *g, const uint64_t *a, const uint64_t *b)
 }
 
 bool
-batch_returned_before(const TreeScan *scan, const uint64_t *cell)
+batch_is_passed(const TreeScan *scan, const uint64_t *cell)
 {
 	const NodeGeometry *g = &scan->tree->geometry;
 	int order;
 
-	assert(scan->leaf != NULL);
-	if (!scan->has_last)
-		return false;
+	assert(scan->leaf != NULL && scan->has_last);
 	order = cell_order(g, cell, scan->last);
 	if (scan->direction == TREE_BACKWARD)
 		order = -order;

@@ -31,15 +31,6 @@ bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound)
 	bound->side = above ? 1 : -1;
 }
 
-const uint64_t *
-scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high)
-{
-	const NodeGeometry *g = &scan->tree->geometry;
-
-	assert(node_level(leaf) == 0);
-	return leaf + (high ? g->high_word : g->low_word);
-}
-
 /* Whether this is the leaf that comes next: its nearer fence is the one where the last leaf ended. */
 static bool
 leaf_is_next(const TreeScan *scan, const uint64_t *leaf)
@@ -633,7 +624,7 @@ scan_load(TreeScan *scan, bool afresh)
 
 	assert(!scan->ended);
 	if (!scan->begun && !afresh)
-		status = load_foreseen(scan);
+		status = scan->foreseen == NULL ? TREE_RETRY : load_foreseen(scan);
 	else if (!afresh)
 		status = scan->direction == TREE_FORWARD ? load_forward(scan) : load_backward(scan);
 	if (status == TREE_RETRY)
@@ -752,6 +743,17 @@ tree_scan_open(Tree *handle, TreeScan **scan)
 	s->limit_image = s->near_image + FENCE_IMAGE_BYTES;
 	*scan = s;
 	return TREE_OK;
+}
+
+void
+tree_scan_renew(TreeScan *scan)
+{
+	assert(!scan->tree->client->holding);
+	scan->leaf_hook = NULL;
+	scan->leaf_argument = NULL;
+	scan->unverified = false;
+	if (scan->foreseen != NULL)
+		tree_scan_forget(scan);
 }
 
 void

@@ -98,7 +98,14 @@ struct TreeScan
 extern void bound_of_end(const NodeGeometry *g, bool above, TreeBound *bound);
 
 /* A leaf's fence, in place. */
-extern const uint64_t *scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high);
+static inline const uint64_t *
+scan_fence(const TreeScan *scan, const uint64_t *leaf, bool high)
+{
+	const NodeGeometry *g = &scan->tree->geometry;
+
+	assert(node_level(leaf) == 0);
+	return leaf + (high ? g->high_word : g->low_word);
+}
 
 /* Before a call follows pointers: those of another epoch of the tree are forgotten (quiesce.c). */
 extern void scan_refresh(TreeScan *scan);
@@ -122,7 +129,7 @@ leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
 }
 
 /*
- * scan_foresee.c: the leaf where the scan begins, its pointer and its parent's (0: not known), if it was read before. *leaf is NULL if
+ * scan_foresee.c, where scan->foreseen is not NULL: the leaf where the scan begins, its pointer and its parent's (0: not known), if it was read before. *leaf is NULL if
  * not.  As search_compare_fence().
  */
 extern TreeStatus scan_take_foreseen(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent);
@@ -160,6 +167,12 @@ extern void batch_open(TreeScan *scan);
  * Whether an entry is not beyond the one returned last.  Tiling by fences makes that impossible as long as
  * entries only move right; this is the second line behind it.
  */
-extern bool batch_returned_before(const TreeScan *scan, const uint64_t *cell);
+extern bool batch_is_passed(const TreeScan *scan, const uint64_t *cell);
+
+static inline bool
+batch_returned_before(const TreeScan *scan, const uint64_t *cell)
+{
+	return scan->has_last && batch_is_passed(scan, cell);
+}
 
 #endif /* SHERMAN_TREE_SCAN_H */

@@ -37,17 +37,6 @@ tree_scan_forget(TreeScan *scan)
 		foreseen_empty(scan->foreseen);
 }
 
-void
-tree_scan_renew(TreeScan *scan)
-{
-	assert(!scan->tree->client->holding);
-	scan->leaf_hook = NULL;
-	scan->leaf_argument = NULL;
-	scan->unverified = false;
-	if (scan->foreseen != NULL)
-		foreseen_empty(scan->foreseen);
-}
-
 /* The scan's memory for it. NULL: there is none. */
 static ScanForeseen *
 foreseen_begin(TreeScan *scan, bool forward)
@@ -171,7 +160,7 @@ scan_take_foreseen(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t 
 	ScanForeseen *f = scan->foreseen;
 
 	*leaf = NULL;
-	if (f == NULL || f->epoch != tree->epoch)
+	if (f->epoch != tree->epoch)
 		return TREE_OK;
 	for (; f->next < f->read; f->next++)
 	{

@@ -13,28 +13,16 @@
 #define SPINS_BEFORE_YIELD 128
 
 void
-spin_lock(uint32_t *spin)
+spin_await(const uint32_t *spin)
 {
 	int spins = 0;
 
 	assert(spin != NULL);
-	assert(((uintptr_t) spin & 3) == 0);
-	while (__atomic_exchange_n(spin, 1, __ATOMIC_ACQUIRE) != 0)
+	while (__atomic_load_n(spin, __ATOMIC_RELAXED) != 0)
 	{
-		while (__atomic_load_n(spin, __ATOMIC_RELAXED) != 0)
-		{
-			if (++spins % SPINS_BEFORE_YIELD == 0)
-				sched_yield();
-			else
-				spin_pause();
-		}
+		if (++spins % SPINS_BEFORE_YIELD == 0)
+			sched_yield();
+		else
+			spin_pause();
 	}
-}
-
-void
-spin_unlock(uint32_t *spin)
-{
-	assert(spin != NULL);
-	assert(__atomic_load_n(spin, __ATOMIC_RELAXED) == 1);
-	__atomic_store_n(spin, 0, __ATOMIC_RELEASE);
 }

@@ -82,20 +82,6 @@ state_leave_unsettled(TreeState *state, uint32_t node)
 
 /* ---- epochs, splits, counters ---- */
 
-uint64_t
-state_epoch(const TreeState *state)
-{
-	assert(state != NULL);
-	return __atomic_load_n(&state->epoch, __ATOMIC_ACQUIRE);
-}
-
-uint64_t
-state_first_epoch(const TreeState *state)
-{
-	assert(state != NULL);
-	return __atomic_load_n(&state->first_epoch, __ATOMIC_RELAXED);
-}
-
 void
 state_next_epoch(TreeClient *client, TreeState *state)
 {

@@ -184,6 +184,20 @@ typedef struct StateTable
 	uint32_t units_spin; /* over these, and the hash table behind the entries; taken last */
 } StateTable;
 
+/* The tree's epoch in this instance: never the same again once it was raised. */
+static inline uint64_t
+state_epoch(const TreeState *state)
+{
+	return __atomic_load_n(&state->epoch, __ATOMIC_ACQUIRE);
+}
+
+/* The epoch in which the tree's state was made: nothing that was cached before it is used. */
+static inline uint64_t
+state_first_epoch(const TreeState *state)
+{
+	return __atomic_load_n(&state->first_epoch, __ATOMIC_RELAXED);
+}
+
 /* Tells the processor that this is a loop that waits for another one. */
 static inline void
 spin_pause(void)
@@ -195,9 +209,24 @@ spin_pause(void)
 #endif
 }
 
-/* spin.c. Short critical sections of plain memory accesses between processes. */
-extern void spin_lock(uint32_t *spin);
-extern void spin_unlock(uint32_t *spin);
+/* spin.c. Waits until the word is free. */
+extern void spin_await(const uint32_t *spin);
+
+/* Short critical sections of plain memory accesses between processes. */
+static inline void
+spin_lock(uint32_t *spin)
+{
+	assert(((uintptr_t) spin & 3) == 0);
+	while (__atomic_exchange_n(spin, 1, __ATOMIC_ACQUIRE) != 0)
+		spin_await(spin);
+}
+
+static inline void
+spin_unlock(uint32_t *spin)
+{
+	assert(__atomic_load_n(spin, __ATOMIC_RELAXED) == 1);
+	__atomic_store_n(spin, 0, __ATOMIC_RELEASE);
+}
 
 /* ---- state_table.c ---- */
 
