@@ -137,8 +137,8 @@ TEST_RUNS += test_vacuum=--network
 test_wild_nodes_SOURCES = test/support/fixture.c
 test_merge_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_merge_walk_SOURCES = test/support/fixture.c test/support/merge_fixture.c
-test_reclaim_SOURCES = test/support/fixture.c test/support/merge_fixture.c
-test_give_extents_SOURCES = test/support/fixture.c test/support/merge_fixture.c
+test_reclaim_SOURCES = test/support/fixture.c test/support/merge_fixture.c test/support/reclaim_fixture.c
+test_give_extents_SOURCES = test/support/fixture.c test/support/merge_fixture.c test/support/reclaim_fixture.c
 test_bulk_SOURCES = test/support/fixture.c
 test_check_SOURCES = test/support/fixture.c
 test_incomplete_splits_SOURCES = test/support/fixture.c

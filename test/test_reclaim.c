@@ -9,6 +9,7 @@
 
 #include "fault.h"
 #include "support/merge_fixture.h"
+#include "support/reclaim_fixture.h"
 #include "../tree/internal.h"
 #include "tree/shared/state.h"
 
@@ -18,57 +19,6 @@
 #define INCARNATIONS 40
 /* That this many entries take: a piece is 256 KB, or the rest of an extent. */
 #define PIECES_MOST 100
-
-/* Opens the fixture's tree again. */
-static void
-reopen(Fixture *f)
-{
-	require_ok(tree_open(client.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
-	                     (void *) f->space, &f->tree));
-	require_ok(tree_scan_open(f->tree, &f->scan));
-}
-
-/* Ends the instance's incarnation as a crash does, with what its shared memory knew, and begins the next one. */
-static void
-next_incarnation(Fixture *f)
-{
-	tree_scan_close(f->scan);
-	tree_close(f->tree);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_instance_attach(&instance);
-	test_client_open(&client, &instance, 0);
-	keyspace_holds = &instance.environment->slots[0].holds;
-	reopen(f);
-}
-
-/* All pieces; what was found. */
-static uint64_t
-reclaim(Tree *tree)
-{
-	uint64_t bytes = 0;
-	TreeStatus status;
-
-	while ((status = tree_reclaim_next(tree, &bytes)) == TREE_OK)
-		;
-	assert_int_equal(status, TREE_END);
-	return bytes;
-}
-
-/* What the memory node says of the tree. */
-static TreeRecord
-record_now(const Fixture *f)
-{
-	TreeRecord record;
-
-	require_ok(tree_record_read(client.tree, f->record.tree, tree_home(f->record.root), &record));
-	return record;
-}
-
-static uint64_t
-extent_bytes(const Fixture *f)
-{
-	return record_now(f).bytes;
-}
 
 /* Whether all keys of the space lie in their cells: no blocks then. */
 static bool

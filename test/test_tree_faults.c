@@ -507,6 +507,20 @@ post_theirs(void)
 	compare_hook = post_theirs;
 }
 
+/* Inserts until the root is an inner node above leaves with so many children, and forgotten_root its image; how many. */
+static uint32_t
+grow_root(Tree *tree, uint32_t children)
+{
+	uint32_t count = 0;
+
+	do
+	{
+		must_insert_tied(tree, count++, 60, "", false);
+		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
+	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < children);
+	return count;
+}
+
 /*
  * Whenever one process compares to post a separator, another one changes the parent: what it found holds as long as
  * nothing came between the same two neighbors, or a sound tree would count as damaged.
@@ -518,16 +532,12 @@ test_posts_meanwhile(void **state)
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	WalkResult result;
-	uint32_t count = 0;
+	uint32_t count;
 
 	(void) state;
 	test_client_open(&other, &instance, 1);
 	their_tree = open_tree(&other, &record);
-	do
-	{
-		must_insert_tied(tree, count++, 60, "", false);
-		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
-	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < 46);
+	count = grow_root(tree, 46);
 	assert_int_equal(node_level(forgotten_root), 1);
 	assert_int_equal(walk_root_forgets(tree), 23);
 	forgotten_mine = 23;
@@ -868,16 +878,12 @@ test_crowd_posts_first(void **state)
 	TreeRecord record;
 	Tree *tree = new_tree(&text, &record);
 	WalkResult result;
-	uint32_t count = 0;
+	uint32_t count;
 
 	(void) state;
 	test_client_open(&other, &instance, 1);
 	their_tree = open_tree(&other, &record);
-	do
-	{
-		must_insert_tied(tree, count++, 60, "", false);
-		assert_int_equal(access_read_node(tree, tree->root, -1, forgotten_root), TREE_OK);
-	} while (node_level(forgotten_root) == 0 || node_count(forgotten_root) < 40);
+	count = grow_root(tree, 40);
 	forgotten_mine = 20;
 	assert_int_equal(post_beside(tree, OUTRUNS), TREE_OK);
 	assert_int_equal(toggles_left, 0);
