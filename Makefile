@@ -18,14 +18,16 @@ LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(
 MSD_OBJECTS = $(patsubst %.c,%.o,$(MSD_SOURCES))
 
 MODULE_big = sherman
-# Of the files NAME_pgNN.c the version's own are taken, or those of the one before it.
+# Of the files NAME_pgNN.c that of the version is taken, or of the one before it.
 PG_CONFIG = pg_config
-PG_FILES_OF_15 = 15
-PG_FILES_OF_16 = 15
-PG_FILES_OF_17 = 17
-PG_FILES_OF_18 = 18
-PG_FILES := $(PG_FILES_OF_$(shell $(PG_CONFIG) --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'))
-OTHER_VERSIONS = $(filter-out %_pg$(PG_FILES).c,$(wildcard am/*/*_pg[0-9][0-9].c))
+PG_UP_TO_15 = 15
+PG_UP_TO_16 = 16 $(PG_UP_TO_15)
+PG_UP_TO_17 = 17 $(PG_UP_TO_16)
+PG_UP_TO_18 = 18 $(PG_UP_TO_17)
+PG_UP_TO := $(PG_UP_TO_$(shell $(PG_CONFIG) --version | sed -E 's/^[^0-9]*([0-9]+).*/\1/'))
+VERSIONED := $(sort $(wildcard am/*/*_pg[0-9][0-9].c))
+VERSIONED_NAMES := $(sort $(foreach version,$(PG_UP_TO_18),$(patsubst %_pg$(version).c,%,$(filter %_pg$(version).c,$(VERSIONED)))))
+OTHER_VERSIONS := $(filter-out $(foreach name,$(VERSIONED_NAMES),$(firstword $(foreach version,$(PG_UP_TO),$(filter $(name)_pg$(version).c,$(VERSIONED))))),$(VERSIONED))
 OBJS = sherman_am.o $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT) $(OTHER_VERSIONS),$(sort $(wildcard am/*/*.c)))) $(LIBRARY_OBJECTS)
 EXTENSION = sherman
 DATA = sherman--1.0.sql sherman--1.0--1.1.sql

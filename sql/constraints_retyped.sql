@@ -5,7 +5,7 @@ SET search_path = retyped, public;
 CREATE TABLE t (id int PRIMARY KEY, code varchar(10) UNIQUE, other int UNIQUE, v int);
 INSERT INTO t SELECT i, 'c' || i, -i, i FROM generate_series(1, 100) i;
 CREATE UNIQUE INDEX t_v ON t USING sherman (v);
-CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t);
+CREATE TABLE child (CONSTRAINT child_pkey UNIQUE (id)) INHERITS (t);
 SET sherman.constraints = off;
 CREATE TABLE core (id int PRIMARY KEY);
 CREATE VIEW methods AS
@@ -26,7 +26,7 @@ SELECT * FROM methods;
 SET sherman.constraints = on;
 ALTER TABLE t DROP CONSTRAINT t_pkey, ADD CONSTRAINT t_pkey PRIMARY KEY (id);
 ALTER TABLE t DROP CONSTRAINT t_code_key, ADD CONSTRAINT t_code_key UNIQUE (code);
-ALTER TABLE child DROP CONSTRAINT child_pkey, ADD CONSTRAINT child_pkey PRIMARY KEY (id);
+ALTER TABLE child DROP CONSTRAINT child_pkey, ADD CONSTRAINT child_pkey UNIQUE (id);
 SELECT * FROM methods;
 INSERT INTO t (id) VALUES (50);
 SELECT index, sherman_check(index, true) FROM sherman_indexes WHERE index::text ~ '^(retyped\.)?(t|child)_' ORDER BY index::text;

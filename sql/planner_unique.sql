@@ -1,6 +1,9 @@
 -- What the planner concludes from a unique index: no look at what may not matter, one row at most for each.
 SET enable_indexonlyscan = off;
 SET max_parallel_workers_per_gather = 0;
+\getenv abs_srcdir PG_ABS_SRCDIR
+\set include :abs_srcdir '/sql/include/plan_lines.psql'
+\i :include
 CREATE TABLE item (id int NOT NULL, kind int, code text COLLATE "C", flag boolean);
 CREATE TABLE kind (id int, other int, name text COLLATE "C");
 INSERT INTO item SELECT i, i % 50, 'c' || i, i % 2 = 0 FROM generate_series(1, 2000) i;
@@ -47,6 +50,6 @@ SELECT count(*), sum(i.id) FROM item i WHERE i.kind IN (SELECT id FROM kind WHER
 
 -- one row by the whole key; its values differ
 EXPLAIN (COSTS OFF) SELECT * FROM item WHERE id = 5;
-EXPLAIN (COSTS OFF) SELECT DISTINCT id FROM item ORDER BY id LIMIT 5;
+SELECT plan_nodes('SELECT DISTINCT id FROM item ORDER BY id LIMIT 5');
 DROP TABLE item, kind;
-DROP FUNCTION inner_unique;
+DROP FUNCTION inner_unique, plan_nodes, plan_lines;

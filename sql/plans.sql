@@ -14,16 +14,9 @@ CREATE INDEX plan_two ON plan USING sherman (flag, n DESC);
 VACUUM ANALYZE plan;
 
 -- EXPLAIN without what differs between machines, and whether the plan gives what a sequential scan does
-CREATE FUNCTION shape(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE
-	line text;
-BEGIN
-	-- up to 16 an InitPlan's line ends with its parameters
-	FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-		RETURN NEXT regexp_replace(line, ' \(returns .*\)$', '');
-	END LOOP;
-	RETURN NEXT by_table_too(query);
-END $$;
+\set include :abs_srcdir '/sql/include/plan_lines.psql'
+\i :include
+CREATE FUNCTION shape(query text) RETURNS SETOF text LANGUAGE sql AS 'SELECT plan_lines(query) UNION ALL SELECT by_table_too(query)';
 
 SELECT * FROM shape('SELECT * FROM plan WHERE n = 5');
 SELECT * FROM shape('SELECT * FROM plan WHERE u = md5(''1'')::uuid');
@@ -83,4 +76,4 @@ RESET enable_bitmapscan;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM bare;
 
 DROP TABLE plan, twin, bare;
-DROP FUNCTION shape, cost_of, agrees, by_table_too;
+DROP FUNCTION shape, cost_of, agrees, by_table_too, plan_nodes, plan_lines;

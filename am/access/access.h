@@ -78,6 +78,8 @@ extern IndexBulkDeleteResult *sherman_bulkdelete(IndexVacuumInfo *info, IndexBul
 extern IndexBulkDeleteResult *sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 extern void sherman_costestimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
 								 Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
+extern void sherman_scan_cost(struct PlannerInfo *root, struct IndexPath *path, double loop_count,
+							  Cost *startup, Cost *total, Selectivity *selectivity, double *correlation, double *pages);
 extern char *sherman_buildphasename(int64 phase);
 extern IndexScanDesc sherman_beginscan(Relation index, int nkeys, int norderbys);
 extern void sherman_rescan(IndexScanDesc scan, ScanKey keys, int nkeys, ScanKey orderbys, int norderbys);

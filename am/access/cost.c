@@ -18,9 +18,9 @@
 #include "access/genam.h"
 #include "nodes/pathnodes.h"
 #include "optimizer/optimizer.h"
-#include "utils/index_selfuncs.h"
 
 #include "am/access/access.h"
+#include "am/base/compat.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
@@ -92,7 +92,7 @@ find_size(IndexOptInfo *info)
 	ShermanReason reason;
 	Relation	index;
 
-	if (info->hypothetical)
+	if (!compat_index_is_there(info))
 	{
 		guess_size(info);
 		return;
@@ -185,7 +185,7 @@ sherman_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost
 {
 	if (path->indexinfo->tree_height == HEIGHT_NOT_ASKED)
 		find_size(path->indexinfo);
-	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
+	sherman_scan_cost(root, path, loop_count, startup, total, selectivity, correlation, pages);
 	if (path->indexinfo->tree_height == HEIGHT_AWAY)
 	{
 		*startup += AWAY_COST;

@@ -19,6 +19,7 @@
 #include "commands/explain.h"
 #include "commands/vacuum.h"
 #include "miscadmin.h"
+#include "nodes/pathnodes.h"
 #include "optimizer/restrictinfo.h"
 #include "replication/message.h"
 #include "storage/bufmgr.h"
@@ -31,6 +32,7 @@
 #include "utils/pg_locale.h"
 #include "utils/rel.h"
 #include "utils/snapmgr.h"
+#include "utils/syscache.h"
 #include "utils/tuplesort.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
@@ -272,6 +274,31 @@ compat_extend_global(Oid number)
 }
 
 /* ---- the planner ---- */
+
+/*
+ * Keeps core from reading the ends of an index, as it does from 18 on while it plans with any ordered one that is not hypothetical: it waits for
+ * memory nodes and for the healer, and fails with them.  extremes.c reads them.
+ */
+static inline void
+compat_keep_ends(IndexOptInfo *info)
+{
+#if PG_VERSION_NUM >= 180000
+	info->hypothetical = true;
+#endif
+}
+
+/*
+ * Whether an index is there, and not only proposed by an extension.
+ */
+static inline bool
+compat_index_is_there(const IndexOptInfo *info)
+{
+#if PG_VERSION_NUM >= 180000
+	return SearchSysCacheExists1(RELOID, ObjectIdGetDatum(info->indexoid));
+#else
+	return !info->hypothetical;
+#endif
+}
 
 /*
  * A restriction that a clause follows from, of the same relations and behind the same joins, for the clause.

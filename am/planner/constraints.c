@@ -5,7 +5,7 @@
  * The grammar lets these constraints name no access method, and core takes btree.  With the setting
  * sherman.constraints they get sherman: the statement's parse tree has a field for it.  Partitioned tables,
  * which cannot have unique sherman indexes, get btree still, and so do partitions: INSERT ... ON CONFLICT into
- * the partitioned table would fail (on_conflict.c).
+ * the partitioned table would fail (on_conflict_pg15.c).
  *
  * What has no access method in its definition has none in a dump, either.  So the indexes of such constraints
  * bear a mark, the storage parameter "sherman": pg_dump writes it, pg_upgrade brings it along, and whoever reads

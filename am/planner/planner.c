@@ -21,6 +21,7 @@
 #include "utils/syscache.h"
 
 #include "am/access/access.h"
+#include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/base/shared.h"
 #include "am/index/index.h"
@@ -192,6 +193,7 @@ fill_index(IndexOptInfo *info)
 	if (state == SHERMAN_OK)
 	{
 		show_families(info);
+		compat_keep_ends(info);
 		usable = plan_in_doubt(info, index);
 	}
 	else if (state == SHERMAN_BROKEN)
@@ -206,7 +208,7 @@ fill_index(IndexOptInfo *info)
 bool
 sherman_plans(const IndexOptInfo *info)
 {
-	return !info->hypothetical && (void *) info->amcostestimate == (void *) sherman_costestimate;
+	return (void *) info->amcostestimate == (void *) sherman_costestimate && compat_index_is_there(info);
 }
 
 static void

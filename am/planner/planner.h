@@ -14,7 +14,7 @@ extern bool sherman_plans(const struct IndexOptInfo *info);
 /* Sets up row_comparison.c. */
 extern void sherman_row_comparison_install(void);
 
-/* ---- on_conflict.c ---- */
+/* ---- on_conflict_pgNN.c ---- */
 
 /* Installs its hook. */
 extern void sherman_on_conflict_install(void);

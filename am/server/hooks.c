@@ -1,7 +1,7 @@
 /*
  * hooks.c
  *		Hooks into the server: shared memory, utility commands (on databases; on constraints: constraints.c),
- *		dropped indexes; planning (planner.c) and ON CONFLICT (on_conflict.c).
+ *		dropped indexes; planning (planner.c) and ON CONFLICT (on_conflict_pg15.c).
  */
 #include "am/base/sherman.h"
 

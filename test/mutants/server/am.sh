@@ -48,9 +48,9 @@ mutate duplicate_of_itself sql/constraints am/access/unique.c \
 	's/look->self_seen = true;\n\t\t\t\tcontinue;/look->self_seen = true;/'
 mutate nulls_are_equal sql/unique am/access/unique.c \
 	's/if \(row->isnull\[i\]\)\n\t\t\treturn true;/if (false)\n\t\t\treturn true;/'
-mutate indexes_left_to_core sql/on_conflict am/planner/on_conflict.c \
+mutate indexes_left_to_core sql/on_conflict am/planner/on_conflict_pg15.c \
 	's/!has_unique_index\(relation\)/true/'
-mutate refusal_in_cores_words sql/on_conflict am/planner/on_conflict.c \
+mutate refusal_in_cores_words sql/btree_alone am/planner/on_conflict_pg15.c \
 	's/\t\twatch_insert\(state\);\n//'
 
 # ---- constraints
@@ -81,7 +81,7 @@ mutate dead_rows_are_ends sql/planner_extremes am/planner/extremes.c \
 
 mutate other_extensions_not_asked t/068_neighbors am/planner/extremes.c \
 	's/if \(previous_stats != NULL && previous_stats\(/if (previous_stats == NULL \&\& previous_stats(/'
-mutate inserts_of_others_skipped t/068_neighbors am/planner/on_conflict.c \
+mutate inserts_of_others_skipped t/068_neighbors am/planner/on_conflict_pg15.c \
 	's/previous_executor_start\(query, flags\);/standard_ExecutorStart(query, flags);/'
 
 # ---- how keys are encoded

@@ -1,5 +1,5 @@
 /*
- * on_conflict.c
+ * on_conflict_pg15.c
  *		INSERT ... ON CONFLICT into tables with unique sherman indexes.
  *
  * Up to PostgreSQL 17 the executor opens the indexes of such a table with what speculative insertions need, and
