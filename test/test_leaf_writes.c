@@ -141,7 +141,7 @@ test_doubt(void **state)
 	hand_open(&mine, &client);
 	assert_int_equal(fabric_fault_set(second.endpoints[0], NULL), FABRIC_OK);
 	assert_int_equal(trips(&mine, 1000, false), 1);
-	assert_int_equal(lock_leave(second.tree), TREE_OK);
+	assert_int_equal(lock_clean_up(second.tree), TREE_OK);
 	assert_int_equal(trips(&mine, 1000, false), 1);
 	assert_int_equal(trips(&mine, 1000, false), 0);
 	must_insert(theirs.tree, &key, false);

@@ -171,7 +171,7 @@ test_doubt_is_ended(void **state)
 	stage_close(&stage);
 }
 
-/* A chain whose doubt cannot be ended strands the hold; the record lets lock_leave() end it. */
+/* A chain whose doubt cannot be ended strands the hold; the record lets lock_clean_up() end it. */
 static void
 test_leaked_lock(void **state)
 {
@@ -203,7 +203,7 @@ test_leaked_lock(void **state)
 	/* With the memory node back, leaving frees the word, and the lock is to be had without fencing. */
 	test_node_restart(&stage.node);
 	assert_int_not_equal(only_word_of(&stage), 0);
-	assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
+	assert_int_equal(lock_clean_up(actor.client.tree), TREE_OK);
 	assert_int_equal(only_word_of(&stage), 0);
 	assert_int_equal(actor_lock(&actor), TREE_OK);
 	assert_int_equal(actor.image[HEADER_LSN], 5);

@@ -318,7 +318,7 @@ test_left_in_doubt(void **state)
 			assert_int_equal(fabric_execute(actor.client.endpoints[0], &op, 1), FABRIC_OK);
 			assert_true(op.result == actor.lock.word);
 		}
-		assert_int_equal(lock_leave(actor.client.tree), TREE_OK);
+		assert_int_equal(lock_clean_up(actor.client.tree), TREE_OK);
 		assert_int_equal(lock_is_free(actor.tree, actor.tree->root, &free), TREE_OK);
 		assert_true(free);
 		tree_close(actor.tree);

@@ -510,7 +510,7 @@ extern void barrier_open(TreeClient *client);
 /* While it is closed: pointers of calls that are over are not followed any more. */
 extern void barrier_next_epoch(Tree *tree);
 
-/* ---- lock.c, lock_word.c, lock_release.c, lock_leave.c: HOCL ---- */
+/* ---- lock.c, lock_word.c, lock_release.c, lock_clean_up.c: HOCL ---- */
 typedef struct LockHandle
 {
 	uint32_t memory_node; /* as the node's pointer names it */
@@ -579,7 +579,7 @@ lock_entry_number(const TreeClient *client, uint32_t memory_node, uint32_t index
  * Ends a process's part in locking: dequeues it, passes on a lock that was handed to it, and frees leaked locks if
  * possible.
  */
-extern TreeStatus lock_leave(TreeClient *client);
+extern TreeStatus lock_clean_up(TreeClient *client);
 /* The memory node's words of this instance were freed by fencing: frees the entries of leaked locks, too. */
 extern void lock_node_fenced(TreeClient *client, uint32_t memory_node);
 extern size_t lock_shared_bytes(const TreeSharedOptions *options);

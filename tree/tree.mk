@@ -47,8 +47,8 @@ TREE_SOURCES = \
 	tree/lock/lock_handle.c \
 	tree/lock/leaf_cache.c \
 	tree/lock/lock.c \
-	tree/lock/lock_leave.c \
-	tree/lock/lock_kept.c \
+	tree/lock/lock_clean_up.c \
+	tree/lock/lock_leaked.c \
 	tree/lock/lock_many.c \
 	tree/lock/lock_release.c \
 	tree/lock/lock_table.c \

@@ -1,7 +1,7 @@
 /*
  * attach.pml
  *		A memory node is closed, fenced and opened, while a process begins and ends operations there: lock_handle_begin() in tree/lock/lock.c,
- *		tree/lock/lock_leave.c, operations_have_ended() in am/server/attach.c.
+ *		tree/lock/lock_clean_up.c, operations_have_ended() in am/server/attach.c.
  *
  * The process finds the memory node open, owns its lock's entry in the local table, notes that it is busy, looks whether the memory
  * node is still open, records the hold, and ends it, or leaves it in doubt, which it settles later if it can.  Its stores are seen by

@@ -19,7 +19,7 @@ mutate tail_forgotten test_lock tree/lock/lock_table.c \
 mutate last_come_first_served test_lock tree/lock/lock_table.c \
 	's/if \(entry->tail != 0\)\s+link_store\(&table_waiter\(table, entry->tail - 1\)->next, mine\);\s+else\s+link_store\(&entry->head, mine\);\s+entry->tail = mine;/waiter->next = entry->head; entry->head = mine; if (entry->tail == 0) entry->tail = mine;/s'
 
-mutate holder_elsewhere_robbed test_nodes tree/lock/lock_leave.c \
+mutate holder_elsewhere_robbed test_nodes tree/lock/lock_clean_up.c \
 	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->lock_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
 mutate lock_while_draining test_lock tree/client/chain.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
@@ -137,7 +137,7 @@ mutate replayed_whoever_has_the_lock test_replay tree/service/service.c \
 	's/word == header->lock_word;/true;/'
 mutate handed_over_with_the_same_word test_replay tree/lock/lock_release.c \
 	's/uint64_t next = word_make\(tree->client, lock->place\);/uint64_t next = lock->word;/'
-mutate other_word_left_behind test_replay tree/lock/lock_leave.c \
+mutate other_word_left_behind test_replay tree/lock/lock_clean_up.c \
 	's/waiter->next_word != 0 \? 2 : 1/1/'
 mutate lost_word_taken_for_unlocked test_replay tree/service/service.c \
 	's/ \|\| dead->others_dead//'

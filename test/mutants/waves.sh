@@ -35,8 +35,8 @@ mutate wave_lost_chain_not_settled test_insert_many_faults tree/client/wave.c \
 	's/wave->statuses\[node\] = access_lost\(tree, node\);/;/'
 mutate wave_doubt_gives_back test_insert_many_faults tree/lock/lock_many.c \
 	's/if \(\(client->doubt & 1ull << lock->place\) == 0\)/if (true)/'
-mutate wave_kept_for_ever test_insert_many_faults tree/lock/lock_kept.c \
-	's/(\tkept_release\(client, waiter, node\);)/\t;/'
+mutate wave_leaked_for_ever test_insert_many_faults tree/lock/lock_leaked.c \
+	's/(\tleaked_release\(client, waiter, node\);)/\t;/'
 mutate waves_do_not_stop test_insert_many_faults tree/change/insert_many.c \
 	's/if \(client_should_stop\(many->tree->client\)\)/if (false)/'
 

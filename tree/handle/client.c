@@ -122,7 +122,7 @@ tree_client_leave(TreeClient *client)
 	TreeStatus status;
 
 	assert(client != NULL);
-	status = lock_leave(client);
+	status = lock_clean_up(client);
 	barrier_open(client);
 	critical_reset(client, 0);
 	for (uint32_t i = 0; i < client->options.nodes; i++)

@@ -11,12 +11,12 @@
  *		entry free -> owned (win the word by COMPARE_SWAP) -> word held -> released, or passed on
  *
  * A process owns at most one entry (I-L1). The local table itself is in lock_table.c; here a word is won, or taken
- * over, and the locked node read; lock_handle.c frees a lock; lock_release.c writes and releases; lock_leave.c frees
+ * over, and the locked node read; lock_handle.c frees a lock; lock_release.c writes and releases; lock_clean_up.c frees
  * locks that were leaked.
  *
  * Lost chains: when a chain with a lock operation was lost, access_execute() resets the channel before it returns, so
  * that the word can be read and shows which operations took effect. If the channel cannot be reset either, the entry
- * stays owned and the waiter record keeps the word (a leaked lock), until lock_leave() or the fencing of the instance
+ * stays owned and the waiter record keeps the word (a leaked lock), until lock_clean_up() or the fencing of the instance
  * frees it.
  */
 #include "tree/lock/lock_handle.h"
@@ -49,7 +49,7 @@ lock_handle_begin(Tree *tree, const LockHandle *lock)
 	elsewhere = tree_place(tree, lock->memory_node) != lock->place;
 	if (!elsewhere && node_is_open(client->shared, lock->place))
 	{
-		/* For lock_leave(), if the process ends meanwhile: before the chain is posted that may win the word. */
+		/* For lock_clean_up(), if the process ends meanwhile: before the chain is posted that may win the word. */
 		waiter->held_word = lock->word;
 		waiter->next_word = 0;
 		__atomic_store_n(&waiter->holds, lock->place + 1, __ATOMIC_RELEASE);
@@ -300,10 +300,10 @@ lock_and_read(Tree *tree, uint64_t pointer, uint32_t bytes, uint64_t *image, Loc
 	if (memory_node >= client->options.nodes)
 		return client_fail(client, TREE_DAMAGED, "pointer %016llx names memory node %u of %u",
 		                   (unsigned long long) pointer, memory_node, client->options.nodes);
-	if (waiter_holds(waiter) || waiter->kept > 0)
+	if (waiter_holds(waiter) || waiter->leaked > 0)
 	{
 		/* An earlier lock of this process was leaked. */
-		status = lock_leave(client);
+		status = lock_clean_up(client);
 		if (status == TREE_UNREACHABLE && tree->replicas != NULL && lock_handle_abandon(client))
 			status = TREE_OK;
 		if (status != TREE_OK)

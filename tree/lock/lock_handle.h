@@ -1,6 +1,6 @@
 /*
  * lock_handle.h
- *		Lock handles, and the lock words of memory nodes: for lock.c, lock_release.c and lock_leave.c. Private to
+ *		Lock handles, and the lock words of memory nodes: for lock.c, lock_release.c and lock_clean_up.c. Private to
  *		these.
  */
 #ifndef SHERMAN_TREE_LOCK_HANDLE_H
@@ -57,7 +57,7 @@ extern TreeStatus word_read(Tree *tree, const LockHandle *lock, uint64_t *word);
 extern void lock_handle_end(TreeClient *client, LockHandle *lock);
 /*
  * The word could not be freed. If this instance was fenced the word is not ours any more, and the handle ends.
- * Otherwise the lock is leaked: the entry stays ours, and the record names the word, for lock_leave(). Returns the
+ * Otherwise the lock is leaked: the entry stays ours, and the record names the word, for lock_clean_up(). Returns the
  * status for the caller.
  */
 extern TreeStatus lock_handle_leak(TreeClient *client, LockHandle *lock, TreeStatus status);
@@ -76,17 +76,17 @@ extern TreeStatus unlock_alone(Tree *tree, LockHandle *lock, TreeStatus landed);
  */
 extern bool lock_words_are_needed(const Tree *tree, uint32_t memory_node);
 
-/* ---- lock_kept.c ---- */
+/* ---- lock_leaked.c ---- */
 
 /*
  * Releases the entries at this memory node that a wave of the record's process has leaked, now that its chain is
  * determinate; TREE_MAX_NODES: at all memory nodes that are closed.
  */
-extern void kept_release(TreeClient *client, LockWaiter *waiter, uint32_t memory_node);
-/* Resets the channels of the locks that the process's own record has kept, and releases these. As lock_leave(). */
-extern TreeStatus kept_leave(TreeClient *client);
+extern void leaked_release(TreeClient *client, LockWaiter *waiter, uint32_t memory_node);
+/* Resets the channels of the locks that the process's own record has leaked, and releases these. As lock_clean_up(). */
+extern TreeStatus leaked_settle(TreeClient *client);
 
-/* ---- lock_leave.c ---- */
+/* ---- lock_clean_up.c ---- */
 
 /*
  * Gives up a lock that was leaked at a memory node that is closed, so that the replica's may be taken: the process

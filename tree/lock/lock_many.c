@@ -23,9 +23,9 @@ lock_many_begin(Tree *tree)
 	const LockWaiter *waiter = own_record(client);
 
 	assert(!client->holding && tree->replicas == NULL);
-	if (waiter_holds(waiter) || waiter->kept > 0)
+	if (waiter_holds(waiter) || waiter->leaked > 0)
 	{
-		TreeStatus status = lock_leave(client);
+		TreeStatus status = lock_clean_up(client);
 
 		if (status != TREE_OK)
 			return status;
@@ -78,9 +78,10 @@ lock_many_release(Tree *tree, LockHandle *lock)
 		entry_release(client, table_entry(client->shared->locks, lock->place, lock->index));
 		return;
 	}
-	assert(waiter->kept < LOCK_MANY_MAX);
-	waiter->kept_entries[waiter->kept] = (uint32_t) lock_entry_number(client, lock->place, lock->index) + 1;
-	__atomic_store_n(&waiter->kept, waiter->kept + 1, __ATOMIC_RELEASE);
+	assert(waiter->leaked < LOCK_MANY_MAX);
+	waiter->leaked_entries[waiter->leaked] =
+		(uint32_t) lock_entry_number(client, lock->place, lock->index) + 1;
+	__atomic_store_n(&waiter->leaked, waiter->leaked + 1, __ATOMIC_RELEASE);
 }
 
 void

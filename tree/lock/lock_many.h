@@ -39,7 +39,7 @@ extern int lock_many_rewrite_ops(Tree *tree, LockHandle *lock, RedoHeader *redo,
                                  const uint64_t *image, uint32_t bytes, FabricOp *ops);
 /*
  * Gives the lock back, once the wave that wrote under it has ended. Where a chain to its memory node is still
- * indeterminate, the entry stays this process's, until lock_leave() or fencing ends that.
+ * indeterminate, the entry stays this process's, until lock_clean_up() or fencing ends that.
  */
 extern void lock_many_release(Tree *tree, LockHandle *lock);
 extern void lock_many_end(Tree *tree);

@@ -48,9 +48,9 @@ typedef struct LockWaiter
 	uint64_t held_word;
 	uint64_t next_word; /* the word that a chain in progress puts in its place; 0: none */
 	uint64_t ticket;    /* counts tries to win a word */
-	uint32_t kept;      /* how many of kept_entries may be set */
+	uint32_t leaked;    /* how many of leaked_entries may be set */
 	/* Entries of lock_many.c that a wave has leaked: numbers + 1; 0: none, or taken over. */
-	uint32_t kept_entries[LOCK_MANY_MAX];
+	uint32_t leaked_entries[LOCK_MANY_MAX];
 	_Alignas(LINE_BYTES) uint64_t image[NODE_MAX_BYTES / 8];
 } LockWaiter;
 

@@ -1,5 +1,5 @@
 /*
- * lock_leave.c
+ * lock_clean_up.c
  *		Cleans up after a process in the local lock table: frees leaked locks, and leaves a queue. See lock.c.
  */
 #include "tree/lock/lock_handle.h"
@@ -24,9 +24,9 @@ lock_handle_abandon(TreeClient *client)
 	uint32_t memory_node = waiter->lock_memory_node;
 
 	assert(!client->holding);
-	kept_release(client, waiter, TREE_MAX_NODES);
+	leaked_release(client, waiter, TREE_MAX_NODES);
 	if (!waiter_holds(waiter))
-		return kept_leave(client) == TREE_OK;
+		return leaked_settle(client) == TREE_OK;
 	if (node_is_open(client->shared, memory_node))
 		return false;
 	state_replicas_note_leaked_lock(client->shared, waiter->tree);
@@ -37,7 +37,7 @@ lock_handle_abandon(TreeClient *client)
 
 /* Frees the word of a leaked lock, by chains that need no tree. */
 static TreeStatus
-leave_word(TreeClient *client, const LockWaiter *waiter)
+leaked_word_free(TreeClient *client, const LockWaiter *waiter)
 {
 	uint64_t bit = 1ull << waiter->lock_memory_node;
 	FabricEndpoint *endpoint = access_endpoint(client, waiter->lock_memory_node);
@@ -103,12 +103,12 @@ leave_queue(TreeClient *client, LockTable *table, LockWaiter *waiter)
 }
 
 TreeStatus
-lock_leave(TreeClient *client)
+lock_clean_up(TreeClient *client)
 {
 	LockTable *table = client->shared->locks;
 	LockWaiter *waiter = table_waiter(table, client->slot);
 	TreeStatus status;
-	TreeStatus kept;
+	TreeStatus leaked;
 
 	assert(table->options.slots > client->slot);
 	if (client->holding)
@@ -116,15 +116,15 @@ lock_leave(TreeClient *client)
 	if (__atomic_load_n(&waiter->state, __ATOMIC_ACQUIRE) != WAIT_IDLE)
 		leave_queue(client, table, waiter);
 	assert(waiter->state == WAIT_IDLE);
-	kept = kept_leave(client);
+	leaked = leaked_settle(client);
 	if (!waiter_holds(waiter))
-		return kept;
-	status = leave_word(client, waiter);
+		return leaked;
+	status = leaked_word_free(client, waiter);
 	if (status != TREE_OK && status != TREE_FENCED)
 		return status;
 	if (waiter_take_over(waiter, waiter->lock_memory_node))
 		entry_release(client, table_entry(table, waiter->lock_memory_node, waiter->lock_index));
-	return status == TREE_OK ? kept : status;
+	return status == TREE_OK ? leaked : status;
 }
 
 void
@@ -138,7 +138,7 @@ lock_node_fenced(TreeClient *client, uint32_t memory_node)
 		LockWaiter *waiter = table_waiter(table, slot);
 		uint32_t index;
 
-		kept_release(client, waiter, memory_node);
+		leaked_release(client, waiter, memory_node);
 		if (__atomic_load_n(&waiter->holds, __ATOMIC_ACQUIRE) != memory_node + 1)
 			continue;
 		state_replicas_doubt(client->shared, waiter->tree);
