@@ -133,7 +133,7 @@ test_doubt(void **state)
 	assert_int_equal(fabric_fault_set(many_client.endpoints[home], &plan), FABRIC_OK);
 	test_node_kill(&many_nodes[home]);
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_UNREACHABLE);
-	assert_true(record->kept > 0);
+	assert_true(record->leaked > 0);
 	test_node_restart(&many_nodes[home]);
 	many_client.tree->options.operation_timeout_ms = 30000;
 	(void) tree_client_trouble(many_client.tree);
@@ -143,7 +143,7 @@ test_doubt(void **state)
 	(void) tree_client_trouble(other.tree);
 	other.tree->options.operation_timeout_ms = 30000;
 	assert_int_equal(tree_client_leave(many_client.tree), TREE_OK);
-	assert_int_equal(record->kept, 0);
+	assert_int_equal(record->leaked, 0);
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_OK);
 	assert_int_equal(sound_entries(tree), FIRST + MORE);
 	tree_close(theirs);
