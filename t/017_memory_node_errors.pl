@@ -93,10 +93,25 @@ Msd::write_keys($file, main => $key);
 ok(attached(), 'with the right key in the file it is attached');
 $node->safe_psql('postgres', 'CREATE INDEX t_id ON t USING sherman (id)');
 is(check_index($node, 't_id'), '0', 'an index is built');
+
+# A key that is changed under the server: new sessions are not let in, though the launcher's connection stays. The views say so.
+Msd::write_keys($file, main => Msd::random_key());
+isnt($node->psql('postgres', 'SET enable_seqscan = off; SELECT * FROM t WHERE id = 5', stderr => \$stderr), 0, 'with another key queries fail');
+is($node->safe_psql('postgres', q{SELECT state, reason ~ 'does not let this session in: permission denied: .*does not know our key' FROM sherman_stat_memory_nodes}), 'unreachable|t',
+	'the view says of the memory node why');
+is($node->safe_psql('postgres', q{SELECT state, reason ~ '"tcp:.*does not let this session in: permission denied: .*does not know our key' FROM sherman_stat_indexes}), 'unreachable|t',
+	'and of the index');
+is($node->safe_psql('postgres', q{CREATE ROLE nobody; SET ROLE nobody; SELECT state, reason FROM sherman_stat_indexes}),
+	'unreachable|memory node 0 does not let this session in', 'to others without address and key');
+Msd::write_keys($file, main => $key);
+is($node->safe_psql('postgres', q{SELECT state, reason FROM sherman_stat_indexes}), 'ok|', 'with the key all is well');
 chmod 0644, $file;
 $node->restart;
 ok(wait_for_reason('denied'), 'a key file that others can read is not used');
 is(state_of($node, 't_id'), 'unreachable', 'the index is unreachable');
+$node->psql('postgres', 'SELECT sherman_rebuild_all()', stderr => \$stderr);
+like($stderr, qr/WARNING:  no memory node is attached: indexes are rebuilt when one is.*DETAIL: .*denied.*HINT: .*sherman_stat_memory_nodes/s,
+	'who wants indexes rebuilt is told that none can be now');
 unlink $file;
 ok(wait_for_reason('key'), 'nor one that is not there');
 Msd::write_keys($file, main => $key);

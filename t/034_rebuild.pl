@@ -204,7 +204,7 @@ set('sherman.auto_rebuild', 'off');
 set('sherman.gone_after', '0');
 leave();
 wait_for_state('plain_id', 'broken', 'when it is gone its indexes are broken');
-is(query(q{SELECT reason FROM sherman_indexes WHERE index = 'plain_id'::regclass}), 'a memory node that it lies on is gone', 'with the reason');
+is(query(q{SELECT reason FROM sherman_indexes WHERE index = 'plain_id'::regclass}), 'a memory node that it lies on was away for longer than sherman.gone_after', 'with the reason');
 is(query('SELECT state FROM sherman_memory_nodes WHERE position = 1'), 'gone', 'the view of memory nodes says so');
 is(query("SET client_min_messages = error; $count"), '1', 'queries run without them');
 refused('INSERT INTO uni VALUES (-1)', '55000', 'inserts into unique indexes fail');

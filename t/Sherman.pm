@@ -119,10 +119,11 @@ sub wait_until_used
 sub state_of
 {
 	my ($node, $index, $database) = @_;
-	my $state = "SELECT state FROM sherman_indexes WHERE index = '$index'::regclass";
+	# A state other than ok has a reason.
+	my $state = "SELECT state || CASE WHEN state <> 'ok' AND coalesce(reason, '') = '' THEN ' without a reason' ELSE '' END FROM sherman_indexes WHERE index = '$index'::regclass";
 
 	$database //= 'postgres';
-	$node->poll_query_until($database, "SELECT ($state) <> 'attaching'") or die "$index is still attaching";
+	$node->poll_query_until($database, "SELECT ($state) NOT LIKE 'attaching%'") or die "$index is still attaching";
 	return $node->safe_psql($database, $state);
 }
 

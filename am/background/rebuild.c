@@ -381,7 +381,7 @@ note_error(const ShermanRebuild *rebuild)
 	else
 		ereport(LOG,
 				(errmsg("sherman rebuild: index \"%s\" could not be rebuilt, and is given up", rebuild->name),
-				 errhint("Rebuild it with REINDEX.")));
+				 errhint("Rebuild it with REINDEX INDEX %s.", rebuild->name)));
 	FreeErrorData(error);
 	RESUME_INTERRUPTS();
 }

@@ -276,6 +276,12 @@ sherman_rebuild_all(PG_FUNCTION_ARGS)
 	forget_tries();
 	pg_atomic_write_u32(&sherman_shared->rebuild_all, SHERMAN_REBUILD_ALL_WANTED);
 	sherman_wake_launcher();
+	if (sherman_phase() != SHERMAN_PHASE_ATTACHED)
+		ereport(WARNING,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("no memory node is attached: indexes are rebuilt when one is"),
+				 errdetail("The reason: %s.", sherman_away_text(-1)),
+				 errhint("SELECT * FROM sherman_stat_memory_nodes shows why none is.")));
 	PG_RETURN_VOID();
 }
 
@@ -393,7 +399,7 @@ sherman_rebuilds(PG_FUNCTION_ARGS)
 		nulls[6] = rebuild->error[0] == '\0';
 		if (!nulls[6])
 			values[6] = CStringGetTextDatum(rebuild->error);
-		nulls[7] = strcmp(state, "waiting") != 0;
+		nulls[7] = strcmp(state, "waiting") != 0 || rebuild->next == 0;
 		values[7] = TimestampTzGetDatum(rebuild->next);
 		nulls[8] = !rebuild->running;
 		values[8] = Int32GetDatum(rebuild->pid);

@@ -99,6 +99,7 @@ typedef enum ShermanReason
 	SHERMAN_REASON_OTHER_HISTORY,	/* another server changed the tree, or we did behind the point that we were set back to */
 	SHERMAN_REASON_GONE,			/* a memory node was away for longer than sherman.gone_after */
 	SHERMAN_REASON_ENCODING,		/* this process would encode its keys in another way */
+	SHERMAN_REASON_FORGOTTEN,		/* sherman_forget_memory_node() gave up a memory node that it lies on */
 	SHERMAN_REASONS
 } ShermanReason;
 

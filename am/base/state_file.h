@@ -44,7 +44,7 @@ typedef struct ShermanLocalNode
 	uint64		opening;		/* the one that it may have opened since, 0 = none */
 	uint32		unclean_from;	/* trees changed in this epoch of the instance, or later, are not
 								 * proven good; 0 = all are */
-	uint32		reserved;
+	uint32		forgotten;		/* 1 = the position is free, as sherman_forget_memory_node() gave up what was there last */
 	char		address[SHERMAN_ADDRESS_BYTES]; /* where it was last */
 } ShermanLocalNode;
 
@@ -126,7 +126,7 @@ typedef struct ShermanHistoryNode
 	uint64		epoch;
 	uint64		opening;
 	uint32		unclean_from;
-	uint32		reserved;
+	uint32		forgotten;
 } ShermanHistoryNode;
 
 typedef struct ShermanHistory

@@ -113,7 +113,7 @@ note_changed(Healer *healer)
 				 errmsg("entries of index \"%s\" are left unverified, as its rows give other values now than when they were added",
 						RelationGetRelationName(healer->index)),
 				 errdetail("A function of its expressions or its predicate is not immutable."),
-				 errhint("Rebuild it with REINDEX.")));
+				 sherman_hint_rebuild(healer->index)));
 	healing->complained = true;
 }
 
@@ -343,7 +343,7 @@ heal_as_owner(Healing *healing, Relation heap, Relation index, int milliseconds)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" is broken and cannot be healed", RelationGetRelationName(index)),
-				 errhint("Rebuild it with REINDEX.")));
+				 sherman_hint_rebuild(index)));
 	/* It may have been rebuilt between two parts. */
 	if (healer.opened->tree == NULL || (healing->tree != 0 && healing->tree != healer.opened->meta.tree))
 		healing->ended = true;

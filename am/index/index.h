@@ -135,6 +135,21 @@ extern void sherman_wait_attached(const ShermanMetaPage *meta);
 extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
 /* Raises for a state other than OK. */
 extern void sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason);
+/* ---- state_text.c: in words, palloc'd or constant ---- */
+
+/* Why an index is in its state; `meta`: of a valid page, or NULL.  NULL: the state is ok, and no leaf is unverified. */
+extern const char *sherman_state_text(const ShermanMetaPage *meta, ShermanState state, ShermanReason reason);
+/* sherman_reason_text(), with the promotion that it follows from. */
+extern const char *sherman_why_broken(ShermanReason reason);
+/* Why indexes are out of use in this process: sherman_all_hidden(). */
+extern const char *sherman_why_hidden(void);
+/* Within ereport(): the statement that rebuilds the index. */
+extern int	sherman_hint_rebuild(Relation index);
+/* A memory node of the index that did not let this session in, though it is attached; -1: there is none. */
+extern int	sherman_refused_position(const ShermanMetaPage *meta);
+
+/* ---- state.c ---- */
+
 /* Whether leaves of a usable index may still be unverified: their entries are looked up before they count. */
 extern bool sherman_is_healing(const ShermanMetaPage *meta);
 /*

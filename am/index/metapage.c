@@ -24,7 +24,8 @@
 static const char *const reason_texts[] = {
 	[SHERMAN_REASON_NONE] = "",
 	[SHERMAN_REASON_UNCLEAN] = "the server or the memory node ended unclean after the index was changed",
-	[SHERMAN_REASON_MEMORY_LOST] = "the memory node's memory is not the one that the index was built in",
+	[SHERMAN_REASON_MEMORY_LOST] = "the memory node's memory is not the one that the index was built in: it was lost, or this server is a "
+	"promoted standby, a restored backup or a copy",
 	[SHERMAN_REASON_OTHER_CLUSTER] = "the index belongs to another database cluster",
 	[SHERMAN_REASON_OTHER_DATABASE] = "the index was copied with its database",
 	[SHERMAN_REASON_TREE_MISSING] = "the memory node does not know the index's tree",
@@ -33,7 +34,8 @@ static const char *const reason_texts[] = {
 	[SHERMAN_REASON_NOT_BUILT] = "the index was never built",
 	[SHERMAN_REASON_SESSION_ENDED] = "the session of its temporary table has ended",
 	[SHERMAN_REASON_OTHER_HISTORY] = "the index was changed in another history of this server, by a copy of it perhaps",
-	[SHERMAN_REASON_GONE] = "a memory node that it lies on is gone",
+	[SHERMAN_REASON_GONE] = "a memory node that it lies on was away for longer than sherman.gone_after",
+	[SHERMAN_REASON_FORGOTTEN] = "a memory node that it lies on was given up by sherman_forget_memory_node()",
 	[SHERMAN_REASON_ENCODING] = "the order of a collation is another one than when the index was built, or its keys are encoded in another way",
 };
 
@@ -400,5 +402,5 @@ sherman_metapage_break(Relation index, ShermanReason reason)
 	ereport(WARNING,
 			(errmsg("index \"%s\" was marked as broken: %s", RelationGetRelationName(index),
 					sherman_reason_text(reason)),
-			 errhint("Rebuild it with REINDEX.")));
+			 sherman_hint_rebuild(index)));
 }

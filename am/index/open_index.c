@@ -575,8 +575,8 @@ sherman_warn_broken(Relation index, ShermanReason reason)
 	ereport(WARNING,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("index \"%s\" is broken and is not used: %s", RelationGetRelationName(index),
-					sherman_reason_text(reason)),
-			 errhint("Rebuild it with REINDEX.")));
+					sherman_why_broken(reason)),
+			 sherman_hint_rebuild(index)));
 }
 
 /* ---- scans of trees: most are short, and to make one takes longer than to use it ---- */

@@ -37,10 +37,15 @@ half_is_usable(const ShermanMetaPage *meta, int position)
 }
 
 bool
+half_is_lost(const ShermanMetaPage *meta, int position)
+{
+	return sherman_shared->node[position].member != meta->incarnations[position][0];
+}
+
+bool
 half_may_be_missed(const ShermanMetaPage *meta, int position)
 {
-	return pg_atomic_read_u32(&sherman_shared->node[position].drained) != 0 ||
-		sherman_shared->node[position].member != meta->incarnations[position][0];
+	return pg_atomic_read_u32(&sherman_shared->node[position].drained) != 0 || half_is_lost(meta, position);
 }
 
 bool

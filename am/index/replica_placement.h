@@ -17,6 +17,8 @@ extern bool half_is_usable(const ShermanMetaPage *meta, int position);
  * inside an operation there, or begin one; or there is other memory in its place, with the same condition.
  */
 extern bool half_may_be_missed(const ShermanMetaPage *meta, int position);
+/* Whether the memory that a half lay on is at its position no more. */
+extern bool half_is_lost(const ShermanMetaPage *meta, int position);
 /* Whether leaves of the half with this key in the table of trees may be unverified. */
 extern bool half_is_unverified(uint64 key);
 /* Whether the two may differ, though no process is writing. */

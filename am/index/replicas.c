@@ -243,7 +243,7 @@ sherman_replicas_text(Relation index, const ShermanMetaPage *meta)
 		return NULL;
 	if (meta->replica == 0)
 		return sherman_wants_replica(index) ? "none" : NULL;
-	if (meta->replicas_valid != SHERMAN_VALID_BOTH)
+	if (meta->replicas_valid != SHERMAN_VALID_BOTH || half_is_lost(meta, halves_home(meta)) || half_is_lost(meta, halves_replica(meta)))
 		return "one";
 	if (!half_is_usable(meta, halves_home(meta)) || !half_is_usable(meta, halves_replica(meta)))
 		return "one away";

@@ -90,6 +90,29 @@ sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMet
 }
 
 /*
+ * Why the memory at a position is not the one that an index lies on.
+ */
+static ShermanReason
+why_lost(int position)
+{
+	return sherman_shared->local.node[position].forgotten != 0 ? SHERMAN_REASON_FORGOTTEN : SHERMAN_REASON_MEMORY_LOST;
+}
+
+/*
+ * Why the record of a tree says that it is broken: a part of its memory was given up, or there was an unclean end.
+ */
+static ShermanReason
+why_broken(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
+{
+	for (int i = 0; i < TREE_MAX_NODES && meta->replica == 0; i++)
+	{
+		if (entry->members[i] != 0 && entry->members[i] != sherman_shared->node[i].member)
+			return why_lost(i);
+	}
+	return SHERMAN_REASON_UNCLEAN;
+}
+
+/*
  * State of an index that nothing speaks against, by the memory node at one position: whether its memory is
  * the one that the index is in, and whether it can be used.
  */
@@ -98,7 +121,7 @@ judge_node(int position, uint64 member, ShermanReason *reason)
 {
 	if (sherman_shared->node[position].member != member)
 	{
-		*reason = SHERMAN_REASON_MEMORY_LOST;
+		*reason = why_lost(position);
 		return SHERMAN_BROKEN;
 	}
 	switch (sherman_node_phase(position))
@@ -139,7 +162,7 @@ sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, Sherma
 	if (!known)
 		*reason = SHERMAN_REASON_TREE_MISSING;
 	else if (entry->flags & TREE_RECORD_BROKEN)
-		*reason = SHERMAN_REASON_UNCLEAN;
+		*reason = why_broken(meta, entry);
 	else if (!same_history(meta, entry))
 		*reason = SHERMAN_REASON_OTHER_HISTORY;
 	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
@@ -162,7 +185,8 @@ sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason)
 	/* At the start a copy is waited for before it is given up. */
 	if (home == SHERMAN_OK)
 		return copy == SHERMAN_ATTACHING ? copy : home;
-	if (home != SHERMAN_UNREACHABLE && *reason != SHERMAN_REASON_MEMORY_LOST && *reason != SHERMAN_REASON_GONE)
+	if (home != SHERMAN_UNREACHABLE && *reason != SHERMAN_REASON_MEMORY_LOST && *reason != SHERMAN_REASON_FORGOTTEN &&
+		*reason != SHERMAN_REASON_GONE)
 		return home;
 	if (copy != SHERMAN_OK)
 		return home;
@@ -273,8 +297,8 @@ sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReas
 		ereport(elevel,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("%s is broken and cannot be used", subject),
-				 errdetail("The reason: %s.", sherman_reason_text(reason)),
-				 errhint("Rebuild it with REINDEX.")));
+				 errdetail("The reason: %s.", sherman_why_broken(reason)),
+				 index != NULL ? sherman_hint_rebuild(index) : 0));
 	else if (state != SHERMAN_HIDDEN)
 	{
 		ShermanMetaPage meta;
@@ -282,16 +306,10 @@ sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReas
 		sherman_report_away(elevel, subject, index != NULL && sherman_metapage_read(index, &meta) ?
 							sherman_away_position(&meta) : -1);
 	}
-	else if (sherman_shared == NULL)
-		ereport(elevel,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s cannot be used: the library was not loaded when the server started", subject),
-				 errhint("Add sherman to shared_preload_libraries.")));
 	else
 		ereport(elevel,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("%s cannot be used %s", subject,
-						!IsPostmasterEnvironment ? "in single-user mode" :
-						IsBinaryUpgrade ? "during pg_upgrade" : "during recovery")));
+				 errmsg("%s cannot be used: %s", subject, sherman_why_hidden()),
+				 sherman_shared == NULL ? errhint("Add sherman to shared_preload_libraries, and restart the server.") : 0));
 	pfree(subject);
 }

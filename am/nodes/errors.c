@@ -292,6 +292,36 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 		pfree(name);
 }
 
+char *
+sherman_away_text(int position)
+{
+	ShermanListedNode listed = {.status = FABRIC_OK};
+	bool		sees = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	char	   *named;
+	char	   *failure;
+
+	if (sherman_shared->listed_count == 0)
+		return pstrdup("\"sherman.memory_nodes\" is empty, and there is no embedded memory node");
+	if (position < 0)
+		sherman_first_failure(&listed);
+	else if (!sherman_node_listed(position, &listed))
+	{
+		LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_SHARED);
+		named = sees ? psprintf(" (\"%s\")", sherman_shared->node[position].address) : pstrdup("");
+		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
+		return psprintf("memory node %d%s is not in \"sherman.memory_nodes\"", position, named);
+	}
+	else if (listed.failure[0] == '\0')
+		strlcpy(listed.failure, sherman_connection_failure(position, &listed.status), sizeof(listed.failure));
+	failure = sees && listed.failure[0] != '\0' ? psprintf(": %s", listed.failure) : "";
+	named = sees ? psprintf(" (\"%s\")", listed.address) : "";
+	if (position < 0)
+		return psprintf("no memory node is attached%s", failure);
+	if (sherman_node_phase(position) == SHERMAN_PHASE_ATTACHED)
+		return psprintf("memory node %d%s does not let this session in%s", position, named, failure);
+	return psprintf("memory node %d%s is not attached%s", position, named, failure);
+}
+
 void
 sherman_report_away(int elevel, const char *subject, int position)
 {

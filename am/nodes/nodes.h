@@ -15,6 +15,10 @@ extern void sherman_report(int elevel, TreeStatus status, const char *detail, Re
 extern _Noreturn void sherman_report_failure(TreeStatus status, Relation index);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
+/*
+ * The same as a clause, for views: palloc'd.  With address and failure if the current user may see them, who reads the view.
+ */
+extern char *sherman_away_text(int position);
 
 /*
  * Has errors for a full memory node add this sentence to the DETAIL, palloc'd, NULL: nothing; in place of an earlier one.  What it
@@ -72,6 +76,8 @@ extern void sherman_node_attached(int position);
 extern long sherman_pool_find_gone(void);
 /* Bit per position: attached. */
 extern uint32 sherman_attached_nodes(void);
+/* Nothing leads to this memory node: if it is waited for, it is not any more. */
+extern void sherman_node_not_awaited(int position);
 /* What the launcher could not attach so far is not waited for any more. */
 extern void sherman_pool_give_up_waiting(void);
 /* Indexes with a copy may go on without a memory node that is closed. */

@@ -207,6 +207,15 @@ sherman_node_drained(int position)
 }
 
 void
+sherman_node_not_awaited(int position)
+{
+	if (sherman_node_phase(position) != SHERMAN_PHASE_ATTACHING)
+		return;
+	pg_atomic_write_u32(&sherman_shared->node[position].phase, SHERMAN_PHASE_AWAY);
+	tell();
+}
+
+void
 sherman_pool_give_up_waiting(void)
 {
 	pg_atomic_write_u32(&sherman_shared->awaited, 0);

@@ -493,6 +493,21 @@ leave_unlisted(void)
 }
 
 /*
+ * Memory nodes of before that no entry of the list leads to, or may lead to, are not waited for at the start.
+ */
+static void
+stop_awaiting_unlisted(void)
+{
+	if (some_entry_unknown(-1))
+		return;
+	for (int i = 0; i < TREE_MAX_NODES; i++)
+	{
+		if (other_entry(-1, i) < 0)
+			sherman_node_not_awaited(i);
+	}
+}
+
+/*
  * One entry's turn. The embedded node is not there before it says so.
  */
 static void
@@ -552,11 +567,13 @@ sherman_attach_round(void)
 		plan.began = GetCurrentTimestamp();
 	follow_list();
 	leave_unlisted();
+	stop_awaiting_unlisted();
 	for (int i = 0; i < sherman_shared->listed_count && !ShutdownRequestPending; i++)
 	{
 		keep_attached(i);
 		CHECK_FOR_INTERRUPTS();
 	}
+	stop_awaiting_unlisted();
 	review_if_needed();
 	if (pg_atomic_read_u32(&sherman_shared->awaited) != 0 &&
 		TimestampDifferenceExceeds(plan.began, GetCurrentTimestamp(), sherman_attach_timeout_ms))

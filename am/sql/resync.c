@@ -35,7 +35,7 @@ sherman_resync(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("index \"%s\" is broken", RelationGetRelationName(index)),
-				 errhint("Rebuild it with REINDEX.")));
+				 sherman_hint_rebuild(index)));
 	if (opened->tree == NULL || tree_replicas_get(opened->tree) != TREE_REPLICAS_BOTH)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -90,9 +90,9 @@ set_text(Datum *values, bool *nulls, int column, const char *text)
 }
 
 /*
- * Fills in what only the memory node knows.
+ * Fills in what only the memory node knows.  False: it does not answer.
  */
-static void
+static bool
 ask_node(int position, Datum *values, bool *nulls)
 {
 	TreeClient *client = sherman_client_if_ready();
@@ -100,7 +100,7 @@ ask_node(int position, Datum *values, bool *nulls)
 	TreeNodeStatus node;
 
 	if (client == NULL || tree_node_status(client, position, &node) != TREE_OK)
-		return;
+		return false;
 	values[5] = Int64GetDatum((int64) node.bytes_total);
 	values[6] = Int64GetDatum((int64) node.bytes_used);
 	values[7] = Int64GetDatum((int64) node.bytes_quarantined);
@@ -109,6 +109,26 @@ ask_node(int position, Datum *values, bool *nulls)
 	capabilities = tree_client_capabilities(client, position);
 	if (capabilities != NULL)
 		set_text(values, nulls, 10, sherman_capabilities_text(capabilities));
+	return true;
+}
+
+/*
+ * Why a memory node is not attached, or what else is to be known of it; NULL: nothing.  `listed`: as in put_node().
+ */
+static const char *
+why_not_attached(const ShermanListedNode *listed, ShermanPhase phase)
+{
+	if (RecoveryInProgress())
+		return "this server is in recovery";
+	if (phase == SHERMAN_PHASE_ATTACHED)
+		return sherman_shared->embedded && sherman_list_awaits_restart(sherman_memory_node_list) ?
+			"\"sherman.memory_nodes\" was changed, which takes a restart of the server" : NULL;
+	if (listed == NULL)
+		return "it is not in \"sherman.memory_nodes\"";
+	if (listed->failure[0] != '\0')
+		return listed->failure;
+	return phase == SHERMAN_PHASE_ATTACHING ? "the server has started and has not reached it yet" :
+		"it was lost, and is about to be looked for";
 }
 
 /*
@@ -120,7 +140,7 @@ put_node(ReturnSetInfo *result, const ShermanListedNode *listed, int position)
 	Datum		values[MEMORY_NODE_COLUMNS] = {0};
 	bool		nulls[MEMORY_NODE_COLUMNS];
 	ShermanPhase phase = position >= 0 ? sherman_node_phase(position) : sherman_phase();
-	const char *reason = listed != NULL ? listed->failure : "it is not in \"sherman.memory_nodes\"";
+	FabricStatus status;
 	ShermanNode node = {0};
 	char	   *address;
 
@@ -136,7 +156,7 @@ put_node(ReturnSetInfo *result, const ShermanListedNode *listed, int position)
 	set_text(values, nulls, 1, address);
 	set_text(values, nulls, 3, phase == SHERMAN_PHASE_AWAY && pg_atomic_read_u32(&node.gone) != 0 ? "gone" :
 			 phase_name(phase));
-	set_text(values, nulls, 4, phase == SHERMAN_PHASE_ATTACHED ? NULL : reason);
+	set_text(values, nulls, 4, why_not_attached(listed, phase));
 	*strchrnul(address, ':') = '\0';
 	set_text(values, nulls, 2, address);
 	if (position >= 0)
@@ -144,8 +164,13 @@ put_node(ReturnSetInfo *result, const ShermanListedNode *listed, int position)
 		values[0] = Int32GetDatum(position);
 		values[9] = hex_datum(node.memory[0], node.memory[1], true);
 		nulls[0] = nulls[9] = false;
-		if (phase == SHERMAN_PHASE_ATTACHED)
-			ask_node(position, values, nulls);
+		if (phase == SHERMAN_PHASE_ATTACHED && !ask_node(position, values, nulls) &&
+			sherman_connection_failure(position, &status)[0] != '\0')
+		{
+			/* What the launcher has attached does not let this session in: with a key that was changed, for one. */
+			set_text(values, nulls, 3, phase_name(SHERMAN_PHASE_AWAY));
+			set_text(values, nulls, 4, psprintf("it does not let this session in: %s", sherman_connection_failure(position, &status)));
+		}
 	}
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
@@ -202,10 +227,22 @@ open_ours(Oid oid)
 	return index;
 }
 
+/*
+ * Whether the memory that an index lies on is still the one at this position.
+ */
+static bool
+is_member(int position, uint64 member)
+{
+	return sherman_shared->node[position].member == member;
+}
+
+/*
+ * 0: there are none.
+ */
 static Datum
 positions_array(Datum *positions, int count)
 {
-	return PointerGetDatum(construct_array(positions, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
+	return count == 0 ? (Datum) 0 : PointerGetDatum(construct_array(positions, count, INT4OID, sizeof(int32), true, TYPALIGN_INT));
 }
 
 /*
@@ -216,16 +253,20 @@ replicas_datum(const ShermanMetaPage *meta)
 {
 	Datum		positions[2];
 	int			count = 0;
+	uint32		home = tree_home(meta->root);
+	uint32		replica = meta->replica - 1;
 
-	if (meta->replicas_valid & SHERMAN_VALID_FIRST)
-		positions[count++] = Int32GetDatum((int32) tree_home(meta->root));
-	if (meta->replicas_valid & SHERMAN_VALID_SECOND)
-		positions[count++] = Int32GetDatum((int32) meta->replica - 1);
+	if ((meta->replicas_valid & SHERMAN_VALID_FIRST) && home < TREE_MAX_NODES && is_member((int) home, meta->incarnations[home][0]))
+		positions[count++] = Int32GetDatum((int32) home);
+	if ((meta->replicas_valid & SHERMAN_VALID_SECOND) && replica < TREE_MAX_NODES &&
+		is_member((int) replica, meta->incarnations[replica][0]))
+		positions[count++] = Int32GetDatum((int32) replica);
 	return positions_array(positions, count);
 }
 
 /*
- * The positions of the memory nodes that a tree lies on, as far as known; always its home.
+ * The positions of the memory nodes that a tree lies on, as far as known; its home among them, unless its memory is there
+ * no more.
  */
 static Datum
 positions_datum(const ShermanMetaPage *meta)
@@ -241,10 +282,29 @@ positions_datum(const ShermanMetaPage *meta)
 		memcpy(entry.members, record.members, sizeof(entry.members));
 	for (uint32 i = 0; i < TREE_MAX_NODES; i++)
 	{
-		if (entry.members[i] != 0 || i == tree_home(meta->root))
+		uint64		member = i == tree_home(meta->root) ? meta->incarnations[i][0] : entry.members[i];
+
+		if (member != 0 && is_member((int) i, member))
 			positions[count++] = Int32GetDatum((int32) i);
 	}
 	return positions_array(positions, count);
+}
+
+/*
+ * State and reason; `meta` is NULL without a valid page.
+ */
+static void
+put_state(Datum *values, bool *nulls, const ShermanMetaPage *meta, ShermanState state, ShermanReason reason)
+{
+	const char *name = sherman_state_name(state);
+	int			refused = state == SHERMAN_OK && meta != NULL ? sherman_refused_position(meta) : -1;
+
+	if (refused >= 0)
+		name = sherman_state_name(SHERMAN_UNREACHABLE);
+	else if (state == SHERMAN_OK && meta != NULL && sherman_is_healing(meta))
+		name = "healing";
+	set_text(values, nulls, 1, name);
+	set_text(values, nulls, 2, refused >= 0 ? sherman_away_text(refused) : sherman_state_text(meta, state, reason));
 }
 
 /*
@@ -261,33 +321,11 @@ sherman_index_info(PG_FUNCTION_ARGS)
 	ShermanMetaPage meta;
 	ShermanReason reason;
 	ShermanState state;
+	bool		has_page;
 
 	if (index == NULL)
 		PG_RETURN_NULL();
 	memset(nulls, true, sizeof(nulls));
-	state = sherman_index_state(index, &reason);
-	values[1] = CStringGetTextDatum(sherman_state_name(state));
-	nulls[1] = false;
-	if (reason != SHERMAN_REASON_NONE)
-	{
-		values[2] = CStringGetTextDatum(sherman_reason_text(reason));
-		nulls[2] = false;
-	}
-	if (sherman_metapage_read(index, &meta))
-	{
-		if (state == SHERMAN_OK && sherman_is_healing(&meta))
-			values[1] = CStringGetTextDatum("healing");
-		values[0] = hex_datum(meta.tree, 0, false);
-		nulls[0] = meta.tree == 0;
-		values[3] = TimestampTzGetDatum(meta.broken_at);
-		nulls[3] = (meta.flags & SHERMAN_META_BROKEN) == 0;
-		nulls[11] = meta.tree == 0 || sherman_all_hidden();
-		if (!nulls[11])
-		{
-			values[11] = meta.replica != 0 ? replicas_datum(&meta) : positions_datum(&meta);
-			set_text(values, nulls, 12, sherman_replicas_text(index, &meta));
-		}
-	}
 	if (sherman_memory_size(index, &size))
 	{
 		values[4] = Int32GetDatum((int32) size.height);
@@ -298,6 +336,24 @@ sherman_index_info(PG_FUNCTION_ARGS)
 		values[9] = Int64GetDatum((int64) size.extent_bytes);
 		values[10] = Int64GetDatum((int64) size.entries);
 		memset(nulls + 4, false, 7);
+	}
+	/* Behind the attempt to connect. */
+	state = sherman_index_state(index, &reason);
+	has_page = sherman_metapage_read(index, &meta);
+	put_state(values, nulls, has_page ? &meta : NULL, state, reason);
+	if (has_page)
+	{
+		values[0] = hex_datum(meta.tree, 0, false);
+		nulls[0] = meta.tree == 0;
+		values[3] = TimestampTzGetDatum(meta.broken_at);
+		nulls[3] = (meta.flags & SHERMAN_META_BROKEN) == 0;
+		nulls[11] = meta.tree == 0 || sherman_all_hidden();
+		if (!nulls[11])
+		{
+			values[11] = meta.replica != 0 ? replicas_datum(&meta) : positions_datum(&meta);
+			nulls[11] = values[11] == (Datum) 0;
+			set_text(values, nulls, 12, sherman_replicas_text(index, &meta));
+		}
 	}
 	relation_close(index, AccessShareLock);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
