@@ -32,11 +32,20 @@ extern bool sherman_metapage_adopt(Relation index, uint64 tree, uint64 previous,
 extern bool sherman_metapage_give_up(Relation index, uint64 tree, uint32 valid);
 /* Sets BROKEN with reason by WAL, sends the invalidation at once, raises the broken generation. Idempotent. */
 extern void sherman_metapage_break(Relation index, ShermanReason reason);
-extern const char *sherman_reason_text(ShermanReason reason);
 /* Notes the format of the tree that it names or will name; how its keys are encoded: sherman_keys_note(). */
 extern void sherman_metapage_set_format(ShermanMetaPage *meta, const TreeFormat *format);
 /* Whether it was that; fills the postings, which the index's definition alone does not tell. */
 extern bool sherman_metapage_has_format(const ShermanMetaPage *meta, TreeFormat *format);
+
+/* ---- reasons.c ---- */
+
+extern const char *sherman_reason_text(ShermanReason reason);
+/* sherman_reason_text(), with the promotion that it follows from. */
+extern const char *sherman_why_broken(ShermanReason reason);
+/* Why indexes are out of use in this process: sherman_all_hidden(). */
+extern const char *sherman_why_hidden(void);
+/* Within ereport(): the statement that rebuilds the index. */
+extern int	sherman_hint_rebuild(Relation index);
 
 /* ---- trees.c: the table of trees ---- */
 
@@ -139,12 +148,6 @@ extern void sherman_report_state(int elevel, Relation index, ShermanState state,
 
 /* Why an index is in its state; `meta`: of a valid page, or NULL.  NULL: the state is ok, and no leaf is unverified. */
 extern const char *sherman_state_text(const ShermanMetaPage *meta, ShermanState state, ShermanReason reason);
-/* sherman_reason_text(), with the promotion that it follows from. */
-extern const char *sherman_why_broken(ShermanReason reason);
-/* Why indexes are out of use in this process: sherman_all_hidden(). */
-extern const char *sherman_why_hidden(void);
-/* Within ereport(): the statement that rebuilds the index. */
-extern int	sherman_hint_rebuild(Relation index);
 /* A memory node of the index that did not let this session in, though it is attached; -1: there is none. */
 extern int	sherman_refused_position(const ShermanMetaPage *meta);
 

@@ -21,30 +21,6 @@
 #include "am/base/shared.h"
 #include "am/index/index.h"
 
-static const char *const reason_texts[] = {
-	[SHERMAN_REASON_NONE] = "",
-	[SHERMAN_REASON_UNCLEAN] = "the server or the memory node ended unclean after the index was changed",
-	[SHERMAN_REASON_MEMORY_LOST] = "the memory node's memory is not the one that the index was built in: it was lost, or this server is a "
-	"promoted standby, a restored backup or a copy",
-	[SHERMAN_REASON_OTHER_CLUSTER] = "the index belongs to another database cluster",
-	[SHERMAN_REASON_OTHER_DATABASE] = "the index was copied with its database",
-	[SHERMAN_REASON_TREE_MISSING] = "the memory node does not know the index's tree",
-	[SHERMAN_REASON_UNAVAILABLE] = "a change was skipped while the memory node was away",
-	[SHERMAN_REASON_FORMAT] = "the index was written by another version, or its metapage is damaged",
-	[SHERMAN_REASON_NOT_BUILT] = "the index was never built",
-	[SHERMAN_REASON_SESSION_ENDED] = "the session of its temporary table has ended",
-	[SHERMAN_REASON_OTHER_HISTORY] = "the index was changed in another history of this server, by a copy of it perhaps",
-	[SHERMAN_REASON_GONE] = "a memory node that it lies on was away for longer than sherman.gone_after",
-	[SHERMAN_REASON_FORGOTTEN] = "a memory node that it lies on was given up by sherman_forget_memory_node()",
-	[SHERMAN_REASON_ENCODING] = "the order of a collation is another one than when the index was built, or its keys are encoded in another way",
-};
-
-const char *
-sherman_reason_text(ShermanReason reason)
-{
-	return (unsigned) reason < lengthof(reason_texts) && reason_texts[reason] != NULL ? reason_texts[reason] : "unknown";
-}
-
 static uint32
 metapage_checksum(const ShermanMetaPage *meta)
 {

@@ -1,56 +1,14 @@
 /*
  * state_text.c
- *		Why an index is not in state ok, in words, and which statement rebuilds it.
+ *		Why an index is not in state ok, in words.
  *
  * Where a memory node is, and what an attempt to connect to it ended with, is for members of pg_read_all_stats: errors.c.
  */
 #include "am/base/sherman.h"
 
-#include "miscadmin.h"
-#include "utils/builtins.h"
-#include "utils/lsyscache.h"
-
 #include "am/base/shared.h"
 #include "am/index/index.h"
 #include "am/nodes/nodes.h"
-
-const char *
-sherman_why_hidden(void)
-{
-	if (sherman_shared == NULL)
-		return "the library was not loaded when the server started";
-	if (!IsPostmasterEnvironment)
-		return "the server runs in single-user mode";
-	return IsBinaryUpgrade ? "pg_upgrade runs the server" : "the server is in recovery";
-}
-
-/*
- * Whether a promotion may be what has broken an index: it lies in memory that was another server's.
- */
-static bool
-follows_from_promotion(ShermanReason reason)
-{
-	return sherman_shared != NULL && sherman_shared->promoted &&
-		(reason == SHERMAN_REASON_MEMORY_LOST || reason == SHERMAN_REASON_TREE_MISSING ||
-		 reason == SHERMAN_REASON_OTHER_HISTORY || reason == SHERMAN_REASON_OTHER_CLUSTER);
-}
-
-const char *
-sherman_why_broken(ShermanReason reason)
-{
-	if (!follows_from_promotion(reason))
-		return sherman_reason_text(reason);
-	return psprintf("this server was promoted; %s", sherman_reason_text(reason));
-}
-
-int
-sherman_hint_rebuild(Relation index)
-{
-	const char *schema = get_namespace_name(RelationGetNamespace(index));
-
-	return errhint("Rebuild it with REINDEX INDEX %s, or all broken indexes with SELECT sherman_rebuild_all().",
-				   quote_qualified_identifier(schema, RelationGetRelationName(index)));
-}
 
 /*
  * Whether this session has tried in vain to connect to a memory node.
