@@ -22,6 +22,7 @@ RDMA_SOURCES = \
 	rdma/server/channel.c \
 	rdma/server/connection.c \
 	rdma/server/drain.c \
+	rdma/server/fencing.c \
 	rdma/server/instance.c \
 	rdma/server/listen.c \
 	rdma/server/log.c \

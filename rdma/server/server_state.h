@@ -3,10 +3,10 @@
  *		Shared by the files of the memory node's server. Private to rdma/.
  *
  * server.c: open, close and the event loop.  segment_file.c: the segment's file.  server_snapshot.c: its snapshot.
- * units.c: node memory.  listen.c,
- * accept.c: who comes in.  connection.c:
- * sockets, their bytes and their end. requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c:
- * the chains that come in frames.  tenant.c, tenant_ranges.c: what a tenant may have.  channel.c: life and death of channels, instances and their lock words.
+ * units.c: node memory.  listen.c, accept.c: who comes in.  connection.c: sockets, their bytes and their end.
+ * requests.c: HELLO, RESET, ATTACH and the service's calls.  chains.c: the chains that come in frames.  tenant.c,
+ * tenant_ranges.c: what a tenant may have.  channel.c: life and death of channels.  fencing.c: the end of an
+ * incarnation.
  *
  * Life of a channel record:
  *
@@ -418,6 +418,7 @@ extern void channels_round(FabricServer *server);
  */
 extern FabricStatus channels_recover(FabricServer *server);
 
+/* fencing.c */
 /* Kills all channels of the instance; true if none is left to settle. */
 extern bool instance_kill(FabricServer *server, uint32_t instance);
 /*

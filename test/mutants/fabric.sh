@@ -12,11 +12,11 @@ mutate record_of_another_taken test_recovery rdma/memory/apply.h \
 	's/if \(!__atomic_compare_exchange_n\(&channel->record->active.*?return false;/__atomic_store_n(\&channel->record->active, idle | 1, __ATOMIC_SEQ_CST);/s'
 mutate dead_stripe_stays_odd conformance rdma/server/channel.c \
 	's/stripe_release\(stripe, __atomic_load_n\(stripe, __ATOMIC_SEQ_CST\)\);//'
-mutate attach_does_not_wait test_recovery rdma/server/channel.c \
+mutate attach_does_not_wait test_recovery rdma/server/fencing.c \
 	's/dead &= channel_settle\(server, i\);/channel_settle(server, i);/'
 mutate active_channel_is_quiet test_recovery rdma/server/channel.c \
 	's/\(active & MEMORY_ACTIVE_BUSY\) == 0 \|\| state->vanished/(active | 1) != 0/'
-mutate locks_stay conformance rdma/server/channel.c \
+mutate locks_stay conformance rdma/server/fencing.c \
 	's/__atomic_store_n\(&locks\[i\], 0, __ATOMIC_SEQ_CST\);//'
 mutate all_locks_freed conformance rdma/memory/memory.h \
 	's/return word >> 48 == instance && .*?;/return word != 0 + 0 * instance + 0 * incarnation;/'

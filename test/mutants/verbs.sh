@@ -24,7 +24,7 @@ mutate parts_overlap test_parts rdma/server/tenant_ranges.c \
 	's/!part_is_empty\(part\) && part->end > offset && part->first < end/false/'
 mutate chains_beside_a_device_by_processor soft/tenants=--verbs,soft0,beside rdma/server/chains.c \
 	's/if \(server->verbs != NULL\)/if (false)/'
-mutate device_locks_freed_by_processor soft/tenants=--verbs,soft0,locks rdma/server/channel.c \
+mutate device_locks_freed_by_processor soft/tenants=--verbs,soft0,locks rdma/server/fencing.c \
 	's/if \(!verbs_server_has_locks\(server, instance->tenant\)\)/if (true)/'
 mutate failed_device_chain_ends_well soft/tenants=--verbs,soft0,broken rdma/server/verbs_server.c \
 	's/flight_break\(&loop->flight, FABRIC_LOST\)/flight_break(&loop->flight, FABRIC_OK)/'
