@@ -22,7 +22,7 @@ sub new
 	alarm LIFETIME;
 	while (my $client = $listener->accept)
 	{
-		# {length, method HELLO, version 99, request 1}, as rdma/base/control.h has it, and nothing.
+		# {length, method HELLO, version 99, request 1}, as rdma/base/frame.h has it, and nothing.
 		$client->syswrite(pack('VvvQ<', 8, 0xff01, 99, 1) . "\0" x 8) if $client->sysread(my $request, 512);
 		$client->close;
 	}

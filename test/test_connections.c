@@ -243,18 +243,18 @@ read_reply(int peer, int *descriptors)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int))];
 	} ancillary;
-	struct iovec part = {bytes, control_frame_bytes(CONTROL_STATUS_BYTES)};
+	struct iovec part = {bytes, frame_wire_bytes(FRAME_STATUS_BYTES)};
 	struct msghdr message = {.msg_iov = &part,
 	                         .msg_iovlen = 1,
 	                         .msg_control = ancillary.bytes,
 	                         .msg_controllen = sizeof(ancillary.bytes)};
-	ControlFrame frame;
+	FrameHead frame;
 	uint32_t flags = UINT32_MAX;
 	int descriptor;
 
 	assert_int_equal(recvmsg(peer, &message, 0), part.iov_len);
-	assert_true(control_decode(bytes, &frame));
-	assert_int_equal(control_status(bytes + CONTROL_HEADER_BYTES, &flags), FABRIC_OK);
+	assert_true(frame_decode(bytes, &frame));
+	assert_int_equal(frame_status(bytes + FRAME_HEAD_BYTES, &flags), FABRIC_OK);
 	*descriptors = 0;
 	if (message.msg_controllen > 0)
 	{
@@ -269,7 +269,7 @@ read_reply(int peer, int *descriptors)
 static void
 test_replies(void **state)
 {
-	const ControlFrame request = {.method = CONTROL_HELLO, .version = CONTROL_VERSION, .request = 5};
+	const FrameHead request = {.method = CONTROL_HELLO, .version = FRAME_VERSION, .request = 5};
 	int peer, descriptors;
 	ServerConnection *connection = connect_one(&peer, false);
 

@@ -97,13 +97,13 @@ static void
 endless_stranger(void)
 {
 	/* What announces more than ever comes: a record of TLS, or a frame. */
-	uint8_t beginning[CONTROL_HEADER_BYTES] = {22, 3, 1, 3, 0xe8};
-	const ControlFrame frame = {CONTROL_MAX_PAYLOAD, CONTROL_HELLO, CONTROL_VERSION, 1};
+	uint8_t beginning[FRAME_HEAD_BYTES] = {22, 3, 1, 3, 0xe8};
+	const FrameHead frame = {FRAME_MAX_PAYLOAD, CONTROL_HELLO, FRAME_VERSION, 1};
 	int descriptor = raw_socket(&node.process);
 	size_t sent = 0;
 
 	if (!node.keyed)
-		control_encode(&frame, beginning);
+		frame_encode(&frame, beginning);
 	while (send(descriptor, sent < sizeof(beginning) ? beginning + sent : (const uint8_t *) "", 1,
 	            MSG_NOSIGNAL) == 1)
 	{
@@ -243,7 +243,7 @@ test_byte_by_byte(void **state)
 	static uint8_t bytes[RAW_FRAME_BYTES];
 	uint8_t payload[200];
 	uint32_t flags;
-	ControlFrame frame;
+	FrameHead frame;
 	RawClient raw;
 
 	(void) state;
@@ -258,9 +258,9 @@ test_byte_by_byte(void **state)
 		assert_true(dribble(&raw, bytes, count));
 		assert_true(raw_receive(&raw, &frame, bytes));
 		assert_int_equal(frame.request, 900 + length);
-		assert_int_equal(frame.length, CONTROL_STATUS_BYTES + length);
-		assert_int_equal(control_status(bytes, &flags), FABRIC_OK);
-		assert_memory_equal(bytes + CONTROL_STATUS_BYTES, payload, length);
+		assert_int_equal(frame.length, FRAME_STATUS_BYTES + length);
+		assert_int_equal(frame_status(bytes, &flags), FABRIC_OK);
+		assert_memory_equal(bytes + FRAME_STATUS_BYTES, payload, length);
 		witness_expect(&node.witness, 1);
 	}
 	raw_close(&raw);
@@ -313,11 +313,11 @@ test_slow_reader(void **state)
 	assert_in_range(answered, 1, SLOW_READER_BYTES);
 	for (uint64_t i = 0; i < sent / frame_bytes; i++)
 	{
-		ControlFrame frame;
+		FrameHead frame;
 
 		assert_true(raw_receive(&raw, &frame, bytes));
 		assert_int_equal(frame.request, i + 1);
-		assert_int_equal(frame.length, CONTROL_STATUS_BYTES + chain_reply_bytes(ops, FABRIC_MAX_CHAIN));
+		assert_int_equal(frame.length, FRAME_STATUS_BYTES + chain_reply_bytes(ops, FABRIC_MAX_CHAIN));
 	}
 	raw_close(&raw);
 	witness_expect(&node.witness, 3);

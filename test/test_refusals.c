@@ -26,7 +26,7 @@
 
 #define CLUSTER 17u
 /* Of a memory node or a client to come. */
-#define NEXT_VERSION (CONTROL_VERSION + 1)
+#define NEXT_VERSION (FRAME_VERSION + 1)
 
 static HostileNode node;
 
@@ -133,14 +133,14 @@ static FabricStatus
 say_hello(RawClient *raw, uint32_t incarnation, bool verbs, uint32_t *bytes)
 {
 	static const VerbsAddress address = {.queue = 1, .mtu = 1024, .reads = 1};
-	const ControlHello hello = {.cluster = {CLUSTER, ~(uint64_t) CLUSTER},
-	                            .incarnation = incarnation,
-	                            .old_channel = CONTROL_NO_CHANNEL};
+	const FrameHello hello = {.cluster = {CLUSTER, ~(uint64_t) CLUSTER},
+	                          .incarnation = incarnation,
+	                          .old_channel = CONTROL_NO_CHANNEL};
 	uint8_t request[128];
 	uint8_t reply[RAW_FRAME_BYTES];
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
 
-	control_put_hello(&payload, &hello);
+	frame_put_hello(&payload, &hello);
 	if (verbs)
 		verbs_put_address(&payload, &address);
 	*bytes = sizeof(reply);
@@ -178,11 +178,11 @@ test_device_not_here(void **state)
 static size_t
 next_version_frame(uint8_t *place, uint16_t method)
 {
-	const ControlFrame frame = {64, method, NEXT_VERSION, 1};
+	const FrameHead frame = {64, method, NEXT_VERSION, 1};
 
-	memset(place, 0, CONTROL_HEADER_BYTES + 64);
-	control_encode(&frame, place);
-	return CONTROL_HEADER_BYTES + 64;
+	memset(place, 0, FRAME_HEAD_BYTES + 64);
+	frame_encode(&frame, place);
+	return FRAME_HEAD_BYTES + 64;
 }
 
 /* A client of the next version learns which one this memory node speaks, and is sent away. */
@@ -190,14 +190,14 @@ static void
 expect_version_told(RawClient *raw)
 {
 	uint8_t bytes[RAW_FRAME_BYTES];
-	ControlFrame frame;
+	FrameHead frame;
 	uint32_t flags;
 
 	assert_true(raw_send(raw, bytes, next_version_frame(bytes, CONTROL_HELLO)));
 	assert_true(raw_receive(raw, &frame, bytes));
-	assert_int_equal(frame.version, CONTROL_VERSION);
+	assert_int_equal(frame.version, FRAME_VERSION);
 	assert_int_equal(frame.method, CONTROL_HELLO);
-	assert_int_equal(control_status(bytes, &flags), FABRIC_PROTOCOL);
+	assert_int_equal(frame_status(bytes, &flags), FABRIC_PROTOCOL);
 	raw_expect_closed(raw);
 	raw_close(raw);
 }
@@ -230,7 +230,7 @@ test_next_client(void **state)
 	raw_open(&raw, &node.process, node.keyed ? &node.key : NULL);
 	expect_version_told(&raw);
 	snprintf(told, sizeof(told), "a client speaks version %u of the protocol, and this is version %u",
-	         NEXT_VERSION, CONTROL_VERSION);
+	         NEXT_VERSION, FRAME_VERSION);
 	hostile_node_expect_log(&node, told);
 	descriptor = local_socket(node.process.socket_path, connect);
 	assert_int_equal(fcntl(descriptor, F_SETFL, O_NONBLOCK), 0);
@@ -276,7 +276,7 @@ test_next_node(void **state)
 
 	(void) state;
 	snprintf(told, sizeof(told), "the memory node speaks version %u of the protocol, and this is version %u",
-	         NEXT_VERSION, CONTROL_VERSION);
+	         NEXT_VERSION, FRAME_VERSION);
 	assert_int_equal(bind(listener, (struct sockaddr *) &network, sizeof(network)), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *) &network, &length), 0);
@@ -385,17 +385,16 @@ answer_hello(int listener, const FabricCapabilities *capabilities)
 {
 	uint8_t bytes[RAW_FRAME_BYTES];
 	uint8_t data[256];
-	ControlPayload payload = {.data = data, .bytes = sizeof(data)};
-	ControlFrame frame;
+	FramePayload payload = {.data = data, .bytes = sizeof(data)};
+	FrameHead frame;
 	int descriptor = accept(listener, NULL, NULL);
 
-	CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) >= CONTROL_HEADER_BYTES);
-	CHECK(control_decode(bytes, &frame) && frame.method == CONTROL_HELLO);
-	control_put_capabilities(&payload, capabilities, 1);
+	CHECK(descriptor >= 0 && recv(descriptor, bytes, sizeof(bytes), 0) >= FRAME_HEAD_BYTES);
+	CHECK(frame_decode(bytes, &frame) && frame.method == CONTROL_HELLO);
+	frame_put_capabilities(&payload, capabilities, 1);
 	frame.length = payload.position;
-	memcpy(control_reply_frame(&frame, FABRIC_OK, 0, bytes), data, payload.position);
-	CHECK(send(descriptor, bytes, control_frame_bytes(payload.position + CONTROL_STATUS_BYTES),
-	           MSG_NOSIGNAL) > 0);
+	memcpy(frame_begin_reply(&frame, FABRIC_OK, 0, bytes), data, payload.position);
+	CHECK(send(descriptor, bytes, frame_wire_bytes(payload.position + FRAME_STATUS_BYTES), MSG_NOSIGNAL) > 0);
 	return descriptor;
 }
 
@@ -506,16 +505,16 @@ start_answering_node(int listener)
 	{
 		const WildAnswer *answer = &wild_answers[i];
 		int descriptor = answer_hello(listener, &sane);
-		uint32_t whole = control_frame_bytes(answer->bytes + CONTROL_STATUS_BYTES);
+		uint32_t whole = frame_wire_bytes(answer->bytes + FRAME_STATUS_BYTES);
 		uint8_t bytes[RAW_FRAME_BYTES];
-		ControlFrame frame;
+		FrameHead frame;
 
-		CHECK(recv(descriptor, bytes, sizeof(bytes), 0) >= CONTROL_HEADER_BYTES);
-		CHECK(control_decode(bytes, &frame) && frame.method == CONTROL_CHAIN);
+		CHECK(recv(descriptor, bytes, sizeof(bytes), 0) >= FRAME_HEAD_BYTES);
+		CHECK(frame_decode(bytes, &frame) && frame.method == CONTROL_CHAIN);
 		frame.request += answer->other;
 		frame.length = answer->bytes;
 		memset(bytes, WILD_DATA, sizeof(bytes));
-		(void) control_reply_frame(&frame, answer->says, 0, bytes);
+		(void) frame_begin_reply(&frame, answer->says, 0, bytes);
 		memcpy(bytes + whole, bytes, whole);
 		/* At once, so that the client has the second when it takes the first. */
 		CHECK(send(descriptor, bytes, whole * (size_t) answer->times, MSG_NOSIGNAL) > 0);
@@ -616,27 +615,27 @@ play_post(Play *play, int which)
 }
 
 /* The next chain of the client. */
-static ControlFrame
+static FrameHead
 receive_chain(int descriptor)
 {
 	uint8_t bytes[RAW_FRAME_BYTES];
-	ControlFrame frame;
+	FrameHead frame;
 
-	CHECK(recv(descriptor, bytes, sizeof(bytes), 0) >= CONTROL_HEADER_BYTES);
-	CHECK(control_decode(bytes, &frame) && frame.method == CONTROL_CHAIN);
+	CHECK(recv(descriptor, bytes, sizeof(bytes), 0) >= FRAME_HEAD_BYTES);
+	CHECK(frame_decode(bytes, &frame) && frame.method == CONTROL_CHAIN);
 	return frame;
 }
 
 /* Answers it with so many bytes of data; false: the client is gone. */
 static bool
-send_answer(int descriptor, ControlFrame frame, FabricStatus status, uint32_t data)
+send_answer(int descriptor, FrameHead frame, FabricStatus status, uint32_t data)
 {
 	uint8_t bytes[RAW_FRAME_BYTES];
 
 	frame.length = data;
 	memset(bytes, WILD_DATA, sizeof(bytes));
-	(void) control_reply_frame(&frame, status, 0, bytes);
-	return send(descriptor, bytes, control_frame_bytes(data + CONTROL_STATUS_BYTES), MSG_NOSIGNAL) > 0;
+	(void) frame_begin_reply(&frame, status, 0, bytes);
+	return send(descriptor, bytes, frame_wire_bytes(data + FRAME_STATUS_BYTES), MSG_NOSIGNAL) > 0;
 }
 
 /* On the new connection the answer is one to a chain of the old one. */
@@ -644,7 +643,7 @@ static void
 answer_after_reset(int listener)
 {
 	int descriptor = answer_hello(listener, &sane);
-	ControlFrame before = receive_chain(descriptor);
+	FrameHead before = receive_chain(descriptor);
 
 	see_off(descriptor);
 	descriptor = answer_hello(listener, &sane);
@@ -748,7 +747,7 @@ test_more_places_than_ours(void **state)
 static void
 answer_late_only(int listener)
 {
-	const ControlFrame hello = {.method = CONTROL_HELLO, .request = 1};
+	const FrameHead hello = {.method = CONTROL_HELLO, .request = 1};
 	int descriptor = answer_hello(listener, &sane);
 
 	receive_chain(descriptor);

@@ -36,9 +36,9 @@ static Stage stage;
 static void
 join(uint32_t which, DoorClient *client)
 {
-	ControlHello hello = {.cluster = {which + 1, which + 1},
-	                      .incarnation = stage.incarnations[which],
-	                      .old_channel = CONTROL_NO_CHANNEL};
+	FrameHello hello = {.cluster = {which + 1, which + 1},
+	                    .incarnation = stage.incarnations[which],
+	                    .old_channel = CONTROL_NO_CHANNEL};
 
 	door_connect(&stage.door, which, client);
 	assert_int_equal(door_hello(&stage.door, client, &hello, NULL, NULL), FABRIC_OK);
@@ -127,7 +127,7 @@ static void
 test_pipelined_calls(void **state)
 {
 	DirectoryReplicasRequest request = {0};
-	static uint8_t frames[PIPELINED * (CONTROL_HEADER_BYTES + sizeof(request))];
+	static uint8_t frames[PIPELINED * (FRAME_HEAD_BYTES + sizeof(request))];
 	size_t length = 0;
 	FabricStatus status;
 	uint32_t answered = 0;

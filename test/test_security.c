@@ -252,7 +252,7 @@ open_channel(RawClient *raw, FabricCapabilities *capabilities)
 static void
 test_oversized_frames(void **state)
 {
-	static const uint32_t lengths[] = {CONTROL_MAX_PAYLOAD + 1, 1u << 20, INT32_MAX, UINT32_MAX - 7,
+	static const uint32_t lengths[] = {FRAME_MAX_PAYLOAD + 1, 1u << 20, INT32_MAX, UINT32_MAX - 7,
 	                                   UINT32_MAX};
 
 	(void) state;
@@ -260,14 +260,14 @@ test_oversized_frames(void **state)
 	{
 		for (int introduced = 0; introduced < 2; introduced++)
 		{
-			ControlFrame frame = {lengths[i], SERVICE_ECHO, CONTROL_VERSION, 1};
-			uint8_t header[CONTROL_HEADER_BYTES];
+			FrameHead frame = {lengths[i], SERVICE_ECHO, FRAME_VERSION, 1};
+			uint8_t header[FRAME_HEAD_BYTES];
 			RawClient raw;
 
 			open_enemy(&raw);
 			if (introduced)
 				assert_int_equal(raw_hello(&raw, ENEMY, 0, NULL), FABRIC_OK);
-			control_encode(&frame, header);
+			frame_encode(&frame, header);
 			raw_send(&raw, header, sizeof(header));
 			raw_expect_closed(&raw);
 			raw_close(&raw);
@@ -281,7 +281,7 @@ static void
 test_strange_headers(void **state)
 {
 	static const uint8_t text[64] = "GET / HTTP/1.1\r\nHost: memory\r\nConnection: keep-alive\r\n\r\n";
-	uint8_t header[CONTROL_HEADER_BYTES];
+	uint8_t header[FRAME_HEAD_BYTES];
 	RawClient raw;
 
 	(void) state;
@@ -289,14 +289,14 @@ test_strange_headers(void **state)
 	raw_send(&raw, text, sizeof(text));
 	raw_expect_closed(&raw);
 	raw_close(&raw);
-	for (uint16_t version = 0; version < CONTROL_VERSION + 2; version++)
+	for (uint16_t version = 0; version < FRAME_VERSION + 2; version++)
 	{
-		ControlFrame frame = {0, SERVICE_ECHO, version, 1};
+		FrameHead frame = {0, SERVICE_ECHO, version, 1};
 
-		if (version == CONTROL_VERSION)
+		if (version == FRAME_VERSION)
 			continue;
 		open_enemy(&raw);
-		control_encode(&frame, header);
+		frame_encode(&frame, header);
 		raw_send(&raw, header, sizeof(header));
 		raw_expect_closed(&raw);
 		raw_close(&raw);
@@ -423,7 +423,7 @@ test_random_frames(void **state)
 	for (int round = 0; round < RANDOM_ROUNDS; round++)
 	{
 		size_t count = random_frame(bytes, &seed, (uint64_t) round);
-		ControlFrame frame;
+		FrameHead frame;
 
 		if (!open && round % 3 == 0)
 			open_channel(&raw, NULL);
@@ -437,7 +437,7 @@ test_random_frames(void **state)
 		open = raw_send(&raw, bytes, count) && next_random(&seed) % 8 != 0;
 		/* What is answered is answered as it should be; whoever is waited for may have been told nonsense. */
 		if (open && raw_try_receive(&raw, &frame, bytes))
-			open = frame.length >= CONTROL_STATUS_BYTES;
+			open = frame.length >= FRAME_STATUS_BYTES;
 		if (!open)
 			raw_close(&raw);
 	}
@@ -653,15 +653,15 @@ test_foreign_channel(void **state)
 		for (uint64_t serial = 0; serial < 4; serial++)
 		{
 			uint8_t request[128];
-			ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-			ControlHello hello = {.cluster = {ENEMY, ~(uint64_t) ENEMY},
-			                      .old_channel = channel,
-			                      .old_serial = serial,
-			                      .old_node_uuid = {capabilities.node_uuid[0], capabilities.node_uuid[1]}};
+			FramePayload payload = {.data = request, .bytes = sizeof(request)};
+			FrameHello hello = {.cluster = {ENEMY, ~(uint64_t) ENEMY},
+			                    .old_channel = channel,
+			                    .old_serial = serial,
+			                    .old_node_uuid = {capabilities.node_uuid[0], capabilities.node_uuid[1]}};
 			FabricStatus status;
 
 			raw_open(&raw, &node.process, node.keyed ? &node.foreign_key : NULL);
-			control_put_hello(&payload, &hello);
+			frame_put_hello(&payload, &hello);
 			status = raw_call(&raw, CONTROL_HELLO, request, payload.position, NULL, NULL);
 			assert_true(status == FABRIC_OK || status == FABRIC_DENIED);
 			raw_close(&raw);

@@ -867,9 +867,9 @@ is_disconnected(int descriptor)
 static void
 test_strange_clients(void **state)
 {
-	uint8_t header[CONTROL_HEADER_BYTES];
+	uint8_t header[FRAME_HEAD_BYTES];
 	uint8_t reply[64];
-	ControlFrame frame = {0, CONTROL_HELLO, CONTROL_VERSION, 1};
+	FrameHead frame = {0, CONTROL_HELLO, FRAME_VERSION, 1};
 	int descriptor = connect_raw();
 	int silent = connect_raw();
 
@@ -882,29 +882,28 @@ test_strange_clients(void **state)
 	{
 		descriptor = connect_raw();
 		frame.length = i == 0 ? UINT32_MAX : 0;
-		frame.version = i == 0 ? CONTROL_VERSION : CONTROL_VERSION + 1;
-		control_encode(&frame, header);
+		frame.version = i == 0 ? FRAME_VERSION : FRAME_VERSION + 1;
+		frame_encode(&frame, header);
 		assert_int_equal(send(descriptor, header, sizeof(header), MSG_NOSIGNAL), sizeof(header));
 		assert_true(is_disconnected(descriptor));
 		close(descriptor);
 	}
 	/* A service call before HELLO, a HELLO cut short, an unknown method of the fabric's: refused. */
-	frame = (ControlFrame){0, SERVICE_ECHO, CONTROL_VERSION, 7};
+	frame = (FrameHead){0, SERVICE_ECHO, FRAME_VERSION, 7};
 	for (int i = 0; i < 3; i++)
 	{
-		ControlFrame answer;
+		FrameHead answer;
 
 		descriptor = connect_raw();
 		frame.method = i == 0 ? SERVICE_ECHO : i == 1 ? CONTROL_HELLO : 0xfff0;
-		control_encode(&frame, header);
+		frame_encode(&frame, header);
 		/* A byte at a time. */
 		for (size_t byte = 0; byte < sizeof(header); byte++)
 			assert_int_equal(send(descriptor, header + byte, 1, MSG_NOSIGNAL), 1);
-		assert_int_equal(recv(descriptor, reply, sizeof(reply), 0),
-		                 CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES);
-		assert_true(control_decode(reply, &answer));
+		assert_int_equal(recv(descriptor, reply, sizeof(reply), 0), FRAME_HEAD_BYTES + FRAME_STATUS_BYTES);
+		assert_true(frame_decode(reply, &answer));
 		assert_true(answer.request == 7 && answer.method == frame.method);
-		assert_int_equal(reply[CONTROL_HEADER_BYTES], FABRIC_PROTOCOL);
+		assert_int_equal(reply[FRAME_HEAD_BYTES], FABRIC_PROTOCOL);
 		close(descriptor);
 	}
 	/* Many that come and go, and a silent one: the others are served. */
@@ -918,25 +917,25 @@ test_strange_clients(void **state)
 static void
 test_client_that_does_not_read(void **state)
 {
-	static uint8_t frame_bytes[CONTROL_HEADER_BYTES + FABRIC_MAX_CALL_BYTES];
-	ControlFrame frame = {0, CONTROL_HELLO, CONTROL_VERSION, 1};
-	ControlHello hello = {.cluster = {CLUSTER, 0}, .old_channel = CONTROL_NO_CHANNEL};
-	ControlPayload payload = {.data = frame_bytes + CONTROL_HEADER_BYTES, .bytes = FABRIC_MAX_CALL_BYTES};
+	static uint8_t frame_bytes[FRAME_HEAD_BYTES + FABRIC_MAX_CALL_BYTES];
+	FrameHead frame = {0, CONTROL_HELLO, FRAME_VERSION, 1};
+	FrameHello hello = {.cluster = {CLUSTER, 0}, .old_channel = CONTROL_NO_CHANNEL};
+	FramePayload payload = {.data = frame_bytes + FRAME_HEAD_BYTES, .bytes = FABRIC_MAX_CALL_BYTES};
 	int descriptor = connect_raw();
 	int sent = 0;
 	size_t left = 0;
 	uint64_t answered = 0;
 
 	(void) state;
-	control_put_hello(&payload, &hello);
+	frame_put_hello(&payload, &hello);
 	frame.length = payload.position;
-	control_encode(&frame, frame_bytes);
-	assert_int_equal(send(descriptor, frame_bytes, CONTROL_HEADER_BYTES + frame.length, MSG_NOSIGNAL),
-	                 CONTROL_HEADER_BYTES + frame.length);
+	frame_encode(&frame, frame_bytes);
+	assert_int_equal(send(descriptor, frame_bytes, FRAME_HEAD_BYTES + frame.length, MSG_NOSIGNAL),
+	                 FRAME_HEAD_BYTES + frame.length);
 	assert_true(recv(descriptor, frame_bytes, sizeof(frame_bytes), 0) > 0);
-	frame = (ControlFrame){FABRIC_MAX_CALL_BYTES, SERVICE_ECHO, CONTROL_VERSION, 2};
+	frame = (FrameHead){FABRIC_MAX_CALL_BYTES, SERVICE_ECHO, FRAME_VERSION, 2};
 	memset(frame_bytes, 0, sizeof(frame_bytes));
-	control_encode(&frame, frame_bytes);
+	frame_encode(&frame, frame_bytes);
 	for (;;)
 	{
 		ssize_t done =
@@ -957,7 +956,7 @@ test_client_that_does_not_read(void **state)
 	}
 	assert_int_equal(service_info(node.address).live_channels, 0);
 	/* When it reads after all, no answer is missing. */
-	while (answered < (uint64_t) sent * (sizeof(frame_bytes) + CONTROL_STATUS_BYTES))
+	while (answered < (uint64_t) sent * (sizeof(frame_bytes) + FRAME_STATUS_BYTES))
 	{
 		ssize_t done = recv(descriptor, frame_bytes, sizeof(frame_bytes), 0);
 

@@ -161,7 +161,7 @@ static FabricStatus
 introduce(DoorClient *client, uint32_t which, uint64_t cluster, uint32_t incarnation,
           FabricCapabilities *capabilities, uint64_t *serial)
 {
-	ControlHello hello = {
+	FrameHello hello = {
 		.cluster = {cluster, cluster}, .incarnation = incarnation, .old_channel = CONTROL_NO_CHANNEL};
 
 	door_disconnect(client);
@@ -808,10 +808,10 @@ evil_connect(DoorClient *client)
 {
 	const MemoryHeader *header = world.door.service->server->memory.header;
 	uint64_t cluster = below(3) == 0 ? some_word() : below(3) == 0 ? GOOD_CLUSTER : EVIL_CLUSTER;
-	ControlHello hello = {.cluster = {cluster, cluster},
-	                      .incarnation = below(3) == 0 ? (uint32_t) below(4) : world.evil_incarnation,
-	                      .old_channel = CONTROL_NO_CHANNEL,
-	                      .old_node_uuid = {header->node_uuid[0], header->node_uuid[1]}};
+	FrameHello hello = {.cluster = {cluster, cluster},
+	                    .incarnation = below(3) == 0 ? (uint32_t) below(4) : world.evil_incarnation,
+	                    .old_channel = CONTROL_NO_CHANNEL,
+	                    .old_node_uuid = {header->node_uuid[0], header->node_uuid[1]}};
 	uint32_t incarnation;
 
 	if (below(2) == 0)

@@ -219,28 +219,28 @@ receive_until(ControlClient *client, uint32_t wanted, int *passed, uint64_t dead
 /* Receives frames until the one that answers `request` is in the buffer, whole. */
 static FabricStatus
 receive_reply(ControlClient *client, uint16_t method, uint64_t request, int *passed, uint64_t deadline,
-              ControlFrame *frame)
+              FrameHead *frame)
 {
 	for (;;)
 	{
-		FabricStatus status = receive_until(client, CONTROL_HEADER_BYTES, passed, deadline);
+		FabricStatus status = receive_until(client, FRAME_HEAD_BYTES, passed, deadline);
 
 		if (status != FABRIC_OK)
 			return status;
-		if (!control_decode(client->buffer, frame))
+		if (!frame_decode(client->buffer, frame))
 		{
 			status = control_broken(client, "no reply");
-			client->other_version = control_other_version(client->fabric, frame);
+			client->other_version = frame_other_version(client->fabric, frame);
 			return status;
 		}
 		/* A server of no sense could announce a chain. */
-		if (frame->length > CONTROL_MAX_PAYLOAD)
+		if (frame->length > FRAME_MAX_PAYLOAD)
 			return control_broken(client, "a reply too long");
-		status = receive_until(client, control_frame_bytes(frame->length), passed, deadline);
+		status = receive_until(client, frame_wire_bytes(frame->length), passed, deadline);
 		if (status != FABRIC_OK)
 			return status;
 		client->received = 0;
-		if (frame->request == request && frame->method == method && frame->length >= CONTROL_STATUS_BYTES)
+		if (frame->request == request && frame->method == method && frame->length >= FRAME_STATUS_BYTES)
 			return FABRIC_OK;
 		if (frame->request >= request)
 			return control_broken(client, "a reply that nobody asked for");
@@ -252,8 +252,8 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
              uint32_t *reply_bytes, int *passed)
 {
 	uint64_t deadline = fabric_deadline(client->fabric, control_wait(method));
-	_Alignas(CONTROL_ALIGNMENT) uint8_t bytes[CONTROL_MAX_FRAME];
-	ControlFrame frame = {request_bytes, method, CONTROL_VERSION, ++client->request};
+	_Alignas(FRAME_ALIGNMENT) uint8_t bytes[FRAME_MAX_BYTES];
+	FrameHead frame = {request_bytes, method, FRAME_VERSION, ++client->request};
 	uint32_t room = reply_bytes == NULL ? 0 : *reply_bytes;
 	uint32_t length;
 	uint32_t flags;
@@ -268,10 +268,10 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		return FABRIC_LOST;
 	}
 	client->other_version = false;
-	control_frame(&frame, bytes);
+	frame_begin(&frame, bytes);
 	if (request_bytes > 0)
-		memcpy(bytes + CONTROL_HEADER_BYTES, request, request_bytes);
-	status = send_all(client, bytes, control_frame_bytes(request_bytes), deadline);
+		memcpy(bytes + FRAME_HEAD_BYTES, request, request_bytes);
+	status = send_all(client, bytes, frame_wire_bytes(request_bytes), deadline);
 	if (status == FABRIC_OK)
 		status = receive_reply(client, method, client->request, &descriptor, deadline, &frame);
 	if (status == FABRIC_TIMED_OUT)
@@ -280,8 +280,8 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		status = FABRIC_PROTOCOL;
 	if (status == FABRIC_OK)
 	{
-		status = control_status(client->buffer + CONTROL_HEADER_BYTES, &flags);
-		length = frame.length - CONTROL_STATUS_BYTES;
+		status = frame_status(client->buffer + FRAME_HEAD_BYTES, &flags);
+		length = frame.length - FRAME_STATUS_BYTES;
 		if (length > room)
 		{
 			fabric_set_detail(client->fabric, "a reply of %u bytes does not fit %u", length, room);
@@ -289,7 +289,7 @@ control_call(ControlClient *client, uint16_t method, const void *request, uint32
 		}
 		else if (length > 0)
 		{
-			memcpy(reply, client->buffer + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES, length);
+			memcpy(reply, client->buffer + FRAME_HEAD_BYTES + FRAME_STATUS_BYTES, length);
 			*reply_bytes = length;
 		}
 	}
@@ -307,18 +307,18 @@ control_attach(ControlCall call, void *connection, bool resume, uint64_t launche
 	uint8_t request[16];
 	uint8_t reply[16];
 	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlPayload answer = {.data = reply};
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload answer = {.data = reply};
 	FabricStatus status;
 
-	control_put32(&payload, resume ? 1 : 0);
-	control_put64(&payload, launcher_nonce);
+	frame_put32(&payload, resume ? 1 : 0);
+	frame_put64(&payload, launcher_nonce);
 	status = call(connection, CONTROL_ATTACH, request, payload.position, reply, &reply_bytes);
 	if (status != FABRIC_OK)
 		return status;
 	answer.bytes = reply_bytes;
-	*instance = control_get32(&answer);
-	*incarnation = control_get32(&answer);
+	*instance = frame_get32(&answer);
+	*incarnation = frame_get32(&answer);
 	if (answer.failed || *instance == 0 || *instance > UINT16_MAX || *incarnation == 0 ||
 	    *incarnation > UINT16_MAX)
 		return FABRIC_PROTOCOL;

@@ -1,6 +1,6 @@
 /*
  * frame.c
- *		Frames: the heads of all of them, and what those of control carry.  Here a frame is parsed.
+ *		Frames: the heads of all of them, and what those of the fabric's own calls carry.  Here a frame is parsed.
  */
 #include <limits.h>
 #include <stddef.h>
@@ -15,14 +15,14 @@
 #define MAX_NODES_BYTES (1ull << 48)
 
 void
-control_encode(const ControlFrame *frame, uint8_t bytes[CONTROL_HEADER_BYTES])
+frame_encode(const FrameHead *frame, uint8_t bytes[FRAME_HEAD_BYTES])
 {
 	wire_put64(bytes, frame->length | (uint64_t) frame->method << 32 | (uint64_t) frame->version << 48);
 	wire_put64(bytes + 8, frame->request);
 }
 
 bool
-control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame)
+frame_decode(const uint8_t bytes[FRAME_HEAD_BYTES], FrameHead *frame)
 {
 	uint64_t head = wire_get64(bytes);
 
@@ -30,45 +30,45 @@ control_decode(const uint8_t bytes[CONTROL_HEADER_BYTES], ControlFrame *frame)
 	frame->method = (uint16_t) (head >> 32);
 	frame->version = (uint16_t) (head >> 48);
 	frame->request = wire_get64(bytes + 8);
-	return frame->version == CONTROL_VERSION &&
-	       frame->length <= (frame->method == CONTROL_CHAIN ? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD);
+	return frame->version == FRAME_VERSION &&
+	       frame->length <= (frame->method == CONTROL_CHAIN ? CHAIN_MAX_BYTES : FRAME_MAX_PAYLOAD);
 }
 
 bool
-control_other_version(Fabric *fabric, const ControlFrame *frame)
+frame_other_version(Fabric *fabric, const FrameHead *frame)
 {
-	if (frame->version == CONTROL_VERSION)
+	if (frame->version == FRAME_VERSION)
 		return false;
 	fabric_set_detail(fabric, "the memory node speaks version %u of the protocol, and this is version %u",
-	                  frame->version, CONTROL_VERSION);
+	                  frame->version, FRAME_VERSION);
 	return true;
 }
 
 uint8_t *
-control_frame(const ControlFrame *frame, uint8_t *place)
+frame_begin(const FrameHead *frame, uint8_t *place)
 {
-	uint32_t end = CONTROL_HEADER_BYTES + frame->length;
+	uint32_t end = FRAME_HEAD_BYTES + frame->length;
 
-	control_encode(frame, place);
-	memset(place + end, 0, control_frame_bytes(frame->length) - end);
-	return place + CONTROL_HEADER_BYTES;
+	frame_encode(frame, place);
+	memset(place + end, 0, frame_wire_bytes(frame->length) - end);
+	return place + FRAME_HEAD_BYTES;
 }
 
 uint8_t *
-control_reply_frame(const ControlFrame *frame, FabricStatus status, uint32_t flags, uint8_t *place)
+frame_begin_reply(const FrameHead *frame, FabricStatus status, uint32_t flags, uint8_t *place)
 {
-	ControlFrame reply = *frame;
+	FrameHead reply = *frame;
 	uint8_t *payload;
 
-	reply.length += CONTROL_STATUS_BYTES;
-	reply.version = CONTROL_VERSION;
-	payload = control_frame(&reply, place);
+	reply.length += FRAME_STATUS_BYTES;
+	reply.version = FRAME_VERSION;
+	payload = frame_begin(&reply, place);
 	wire_put64(payload, (uint64_t) status | (uint64_t) flags << 32);
-	return payload + CONTROL_STATUS_BYTES;
+	return payload + FRAME_STATUS_BYTES;
 }
 
 FabricStatus
-control_status(const uint8_t *payload, uint32_t *flags)
+frame_status(const uint8_t *payload, uint32_t *flags)
 {
 	uint32_t status = wire_get32(payload);
 
@@ -77,7 +77,7 @@ control_status(const uint8_t *payload, uint32_t *flags)
 }
 
 static uint8_t *
-payload_take(ControlPayload *payload, uint32_t count)
+payload_take(FramePayload *payload, uint32_t count)
 {
 	uint8_t *place = payload->data + payload->position;
 
@@ -91,7 +91,7 @@ payload_take(ControlPayload *payload, uint32_t count)
 }
 
 void
-control_put32(ControlPayload *payload, uint32_t value)
+frame_put32(FramePayload *payload, uint32_t value)
 {
 	uint8_t *place = payload_take(payload, 4);
 
@@ -100,7 +100,7 @@ control_put32(ControlPayload *payload, uint32_t value)
 }
 
 void
-control_put64(ControlPayload *payload, uint64_t value)
+frame_put64(FramePayload *payload, uint64_t value)
 {
 	uint8_t *place = payload_take(payload, 8);
 
@@ -109,7 +109,7 @@ control_put64(ControlPayload *payload, uint64_t value)
 }
 
 uint32_t
-control_get32(ControlPayload *payload)
+frame_get32(FramePayload *payload)
 {
 	uint8_t *place = payload_take(payload, 4);
 
@@ -117,7 +117,7 @@ control_get32(ControlPayload *payload)
 }
 
 uint64_t
-control_get64(ControlPayload *payload)
+frame_get64(FramePayload *payload)
 {
 	uint8_t *place = payload_take(payload, 8);
 
@@ -125,22 +125,22 @@ control_get64(ControlPayload *payload)
 }
 
 void
-control_put_hello(ControlPayload *payload, const ControlHello *hello)
+frame_put_hello(FramePayload *payload, const FrameHello *hello)
 {
-	control_put64(payload, hello->cluster[0]);
-	control_put64(payload, hello->cluster[1]);
-	control_put32(payload, hello->incarnation);
-	control_put32(payload, hello->old_channel);
-	control_put64(payload, hello->old_serial);
-	control_put64(payload, hello->old_node_uuid[0]);
-	control_put64(payload, hello->old_node_uuid[1]);
+	frame_put64(payload, hello->cluster[0]);
+	frame_put64(payload, hello->cluster[1]);
+	frame_put32(payload, hello->incarnation);
+	frame_put32(payload, hello->old_channel);
+	frame_put64(payload, hello->old_serial);
+	frame_put64(payload, hello->old_node_uuid[0]);
+	frame_put64(payload, hello->old_node_uuid[1]);
 }
 
 void
-control_put_own_hello(ControlPayload *payload, const FabricEndpoint *endpoint)
+frame_put_own_hello(FramePayload *payload, const FabricEndpoint *endpoint)
 {
 	const FabricOptions *options = &endpoint->fabric->options;
-	ControlHello hello = {
+	FrameHello hello = {
 		.cluster = {options->cluster[0], options->cluster[1]},
 		.incarnation = options->incarnation,
 		.old_channel = CONTROL_NO_CHANNEL,
@@ -152,59 +152,59 @@ control_put_own_hello(ControlPayload *payload, const FabricEndpoint *endpoint)
 		hello.old_serial = endpoint->channel.serial;
 		memcpy(hello.old_node_uuid, endpoint->channel.node_uuid, sizeof(hello.old_node_uuid));
 	}
-	control_put_hello(payload, &hello);
+	frame_put_hello(payload, &hello);
 }
 
 void
-control_get_hello(ControlPayload *payload, ControlHello *hello)
+frame_get_hello(FramePayload *payload, FrameHello *hello)
 {
-	hello->cluster[0] = control_get64(payload);
-	hello->cluster[1] = control_get64(payload);
-	hello->incarnation = control_get32(payload);
-	hello->old_channel = control_get32(payload);
-	hello->old_serial = control_get64(payload);
-	hello->old_node_uuid[0] = control_get64(payload);
-	hello->old_node_uuid[1] = control_get64(payload);
+	hello->cluster[0] = frame_get64(payload);
+	hello->cluster[1] = frame_get64(payload);
+	hello->incarnation = frame_get32(payload);
+	hello->old_channel = frame_get32(payload);
+	hello->old_serial = frame_get64(payload);
+	hello->old_node_uuid[0] = frame_get64(payload);
+	hello->old_node_uuid[1] = frame_get64(payload);
 }
 
 void
-control_put_capabilities(ControlPayload *payload, const FabricCapabilities *capabilities, uint64_t serial)
+frame_put_capabilities(FramePayload *payload, const FabricCapabilities *capabilities, uint64_t serial)
 {
-	control_put32(payload, capabilities->flags);
-	control_put32(payload, capabilities->max_chain);
-	control_put32(payload, capabilities->max_outstanding);
-	control_put32(payload, capabilities->one_packet);
-	control_put32(payload, capabilities->lock_words);
-	control_put32(payload, capabilities->channel);
-	control_put64(payload, capabilities->redo_offset);
-	control_put64(payload, capabilities->region_bytes[FABRIC_NODES]);
-	control_put64(payload, capabilities->region_bytes[FABRIC_LOCKS]);
-	control_put64(payload, capabilities->node_uuid[0]);
-	control_put64(payload, capabilities->node_uuid[1]);
-	control_put64(payload, capabilities->generation);
-	control_put32(payload, capabilities->instance);
-	control_put32(payload, capabilities->incarnation);
-	control_put64(payload, serial);
+	frame_put32(payload, capabilities->flags);
+	frame_put32(payload, capabilities->max_chain);
+	frame_put32(payload, capabilities->max_outstanding);
+	frame_put32(payload, capabilities->one_packet);
+	frame_put32(payload, capabilities->lock_words);
+	frame_put32(payload, capabilities->channel);
+	frame_put64(payload, capabilities->redo_offset);
+	frame_put64(payload, capabilities->region_bytes[FABRIC_NODES]);
+	frame_put64(payload, capabilities->region_bytes[FABRIC_LOCKS]);
+	frame_put64(payload, capabilities->node_uuid[0]);
+	frame_put64(payload, capabilities->node_uuid[1]);
+	frame_put64(payload, capabilities->generation);
+	frame_put32(payload, capabilities->instance);
+	frame_put32(payload, capabilities->incarnation);
+	frame_put64(payload, serial);
 }
 
 void
-control_get_capabilities(ControlPayload *payload, FabricCapabilities *capabilities, uint64_t *serial)
+frame_get_capabilities(FramePayload *payload, FabricCapabilities *capabilities, uint64_t *serial)
 {
-	capabilities->flags = control_get32(payload);
-	capabilities->max_chain = control_get32(payload);
-	capabilities->max_outstanding = control_get32(payload);
-	capabilities->one_packet = control_get32(payload);
-	capabilities->lock_words = control_get32(payload);
-	capabilities->channel = control_get32(payload);
-	capabilities->redo_offset = control_get64(payload);
-	capabilities->region_bytes[FABRIC_NODES] = control_get64(payload);
-	capabilities->region_bytes[FABRIC_LOCKS] = control_get64(payload);
-	capabilities->node_uuid[0] = control_get64(payload);
-	capabilities->node_uuid[1] = control_get64(payload);
-	capabilities->generation = control_get64(payload);
-	capabilities->instance = control_get32(payload);
-	capabilities->incarnation = control_get32(payload);
-	*serial = control_get64(payload);
+	capabilities->flags = frame_get32(payload);
+	capabilities->max_chain = frame_get32(payload);
+	capabilities->max_outstanding = frame_get32(payload);
+	capabilities->one_packet = frame_get32(payload);
+	capabilities->lock_words = frame_get32(payload);
+	capabilities->channel = frame_get32(payload);
+	capabilities->redo_offset = frame_get64(payload);
+	capabilities->region_bytes[FABRIC_NODES] = frame_get64(payload);
+	capabilities->region_bytes[FABRIC_LOCKS] = frame_get64(payload);
+	capabilities->node_uuid[0] = frame_get64(payload);
+	capabilities->node_uuid[1] = frame_get64(payload);
+	capabilities->generation = frame_get64(payload);
+	capabilities->instance = frame_get32(payload);
+	capabilities->incarnation = frame_get32(payload);
+	*serial = frame_get64(payload);
 }
 
 /*
@@ -231,13 +231,13 @@ capabilities_keep_contract(const FabricCapabilities *capabilities, const FabricE
 }
 
 FabricStatus
-control_get_channel(ControlPayload *payload, const FabricEndpoint *endpoint, FabricCapabilities *capabilities,
-                    FabricChannel *channel)
+frame_get_channel(FramePayload *payload, const FabricEndpoint *endpoint, FabricCapabilities *capabilities,
+                  FabricChannel *channel)
 {
 	uint64_t serial;
 
 	memset(capabilities, 0, sizeof(*capabilities));
-	control_get_capabilities(payload, capabilities, &serial);
+	frame_get_capabilities(payload, capabilities, &serial);
 	if (payload->failed)
 		return FABRIC_PROTOCOL;
 	if (!capabilities_keep_contract(capabilities, endpoint))

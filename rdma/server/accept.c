@@ -213,15 +213,14 @@ static void
 ask_for_key(const ServerConnection *connection)
 {
 	uint8_t bytes[STRANGER_BYTES];
-	uint8_t reply[CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES];
+	uint8_t reply[FRAME_HEAD_BYTES + FRAME_STATUS_BYTES];
 	ssize_t count = recv(connection->descriptor, bytes, sizeof(bytes), MSG_DONTWAIT);
-	ControlFrame frame;
+	FrameHead frame;
 
-	if (count < (ssize_t) CONTROL_HEADER_BYTES || !control_decode(bytes, &frame) ||
-	    frame.method != CONTROL_HELLO)
+	if (count < (ssize_t) FRAME_HEAD_BYTES || !frame_decode(bytes, &frame) || frame.method != CONTROL_HELLO)
 		return;
 	frame.length = 0;
-	control_reply_frame(&frame, FABRIC_DENIED, CONTROL_KEY_WANTED, reply);
+	frame_begin_reply(&frame, FABRIC_DENIED, CONTROL_KEY_WANTED, reply);
 	(void) send(connection->descriptor, reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

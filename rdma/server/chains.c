@@ -58,7 +58,7 @@ end_chain(FabricServer *server, ServerConnection *connection, FabricStatus statu
 	if (status == FABRIC_OK)
 	{
 		chain_put_results(chain->ops, chain->run.count,
-		                  output->data + output->end + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES);
+		                  output->data + output->end + FRAME_HEAD_BYTES + FRAME_STATUS_BYTES);
 		count_chain(&server->figures, chain);
 	}
 	connection_reply(server, connection, &chain->frame, status,

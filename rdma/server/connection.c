@@ -163,13 +163,13 @@ connection_reply_place(FabricServer *server, ServerConnection *connection, uint3
 {
 	Buffer *output = &connection->output;
 
-	if (!buffer_reserve(output, control_frame_bytes(CONTROL_STATUS_BYTES + bytes)))
+	if (!buffer_reserve(output, frame_wire_bytes(FRAME_STATUS_BYTES + bytes)))
 	{
 		server_log(server, FABRIC_LOG_WARNING, "no memory for a reply: disconnected");
 		connection_close(server, connection);
 		return NULL;
 	}
-	return output->data + output->end + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES;
+	return output->data + output->end + FRAME_HEAD_BYTES + FRAME_STATUS_BYTES;
 }
 
 /* What a reply says beside its status. */
@@ -187,17 +187,17 @@ reply_flags(const ServerConnection *connection, FabricStatus status)
 }
 
 void
-connection_reply(FabricServer *server, ServerConnection *connection, const ControlFrame *request,
+connection_reply(FabricServer *server, ServerConnection *connection, const FrameHead *request,
                  FabricStatus status, uint32_t bytes)
 {
-	ControlFrame reply = *request;
+	FrameHead reply = *request;
 	Buffer *output = &connection->output;
 
 	if (bytes == 0 && connection_reply_place(server, connection, 0) == NULL)
 		return;
 	reply.length = bytes;
-	control_reply_frame(&reply, status, reply_flags(connection, status), output->data + output->end);
-	output->end += control_frame_bytes(CONTROL_STATUS_BYTES + bytes);
+	frame_begin_reply(&reply, status, reply_flags(connection, status), output->data + output->end);
+	output->end += frame_wire_bytes(FRAME_STATUS_BYTES + bytes);
 }
 
 /* Sends bytes over a local socket, with the descriptor that is to be passed; as stream_write(). */
@@ -264,7 +264,7 @@ connection_send(FabricServer *server, ServerConnection *connection)
 void
 connection_notify(FabricServer *server, ServerConnection *connection, FabricStatus status)
 {
-	ControlFrame unasked = {.method = CONTROL_CHAIN, .version = CONTROL_VERSION};
+	FrameHead unasked = {.method = CONTROL_CHAIN, .version = FRAME_VERSION};
 
 	if (connection->closing)
 		return;

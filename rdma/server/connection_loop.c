@@ -46,7 +46,7 @@ static void
 refuse_protocol(FabricServer *server, ServerConnection *connection)
 {
 	const Buffer *input = &connection->input;
-	const ControlFrame *frame = &connection->request;
+	const FrameHead *frame = &connection->request;
 
 	if (!connection->introduced && connection->stream != NULL && server->keys == NULL &&
 	    stream_is_hello(input->data + input->begin, buffer_used(input)))
@@ -54,11 +54,11 @@ refuse_protocol(FabricServer *server, ServerConnection *connection)
 		server_complain(server, COMPLAINT_PROTOCOL, "a client shows a key, and there are no keys here");
 		stream_refuse_hello(connection->stream);
 	}
-	else if (!connection->introduced && frame->method == CONTROL_HELLO && frame->version != CONTROL_VERSION)
+	else if (!connection->introduced && frame->method == CONTROL_HELLO && frame->version != FRAME_VERSION)
 	{
 		server_complain(server, COMPLAINT_PROTOCOL,
 		                "a client speaks version %u of the protocol, and this is version %u", frame->version,
-		                CONTROL_VERSION);
+		                FRAME_VERSION);
 		connection_reply(server, connection, frame, FABRIC_PROTOCOL, 0);
 		if (!connection_send(server, connection))
 			return;
@@ -79,16 +79,16 @@ next_frame(FabricServer *server, ServerConnection *connection)
 	Buffer *input = &connection->input;
 	uint32_t whole;
 
-	if (buffer_used(input) < CONTROL_HEADER_BYTES)
+	if (buffer_used(input) < FRAME_HEAD_BYTES)
 		return 0;
 	/* A client without a channel sends no chains: its buffer stays short. */
-	if (!control_decode(input->data + input->begin, &connection->request) ||
+	if (!frame_decode(input->data + input->begin, &connection->request) ||
 	    (connection->request.method == CONTROL_CHAIN && connection->chain == NULL))
 	{
 		refuse_protocol(server, connection);
 		return UINT32_MAX;
 	}
-	whole = control_frame_bytes(connection->request.length);
+	whole = frame_wire_bytes(connection->request.length);
 	if (buffer_used(input) >= whole)
 		return whole;
 	if (!buffer_reserve(input, whole - buffer_used(input)))
@@ -118,7 +118,7 @@ handle_input(FabricServer *server, ServerConnection *connection)
 			return false;
 		if (connection->request.method != CONTROL_CHAIN && connection->asked == server->round)
 			return true;
-		payload = input->data + input->begin + CONTROL_HEADER_BYTES;
+		payload = input->data + input->begin + FRAME_HEAD_BYTES;
 		/* The bytes stay where they are while a parked chain or a call needs them: nothing more is read meanwhile. */
 		input->begin += whole;
 		if (connection->request.method == CONTROL_CHAIN)

@@ -46,7 +46,7 @@ reply_capabilities(FabricServer *server, ServerConnection *connection, const Ver
 {
 	const MemoryHeader *header = server->memory.header;
 	MemoryInstance *instance = instance_find(server, connection->cluster);
-	ControlPayload payload = {.bytes = FABRIC_MAX_CALL_BYTES};
+	FramePayload payload = {.bytes = FABRIC_MAX_CALL_BYTES};
 	FabricCapabilities capabilities = {
 		.flags = FABRIC_CAP_LINE_ATOMIC | FABRIC_CAP_OPERATION_ATOMIC | FABRIC_CAP_ORDERED_CAS_READ,
 		.max_chain = FABRIC_MAX_CHAIN,
@@ -76,7 +76,7 @@ reply_capabilities(FabricServer *server, ServerConnection *connection, const Ver
 	payload.data = connection_reply_place(server, connection, FABRIC_MAX_CALL_BYTES);
 	if (payload.data == NULL)
 		return;
-	control_put_capabilities(&payload, &capabilities, serial);
+	frame_put_capabilities(&payload, &capabilities, serial);
 	if (grant != NULL)
 		verbs_put_grant(&payload, grant);
 	connection_reply(server, connection, &connection->request, FABRIC_OK, payload.position);
@@ -117,7 +117,7 @@ check_incarnation(FabricServer *server, const ServerConnection *connection)
  * die.
  */
 static FabricStatus
-kill_old_channel(FabricServer *server, const ControlHello *hello)
+kill_old_channel(FabricServer *server, const FrameHello *hello)
 {
 	const MemoryHeader *header = server->memory.header;
 	MemoryChannel *record;
@@ -155,11 +155,11 @@ open_for_client(const FabricServer *server)
  * mapped; or it is to be mapped.
  */
 static FabricStatus
-take_client(const FabricServer *server, const ServerConnection *connection, ControlPayload *request,
+take_client(const FabricServer *server, const ServerConnection *connection, FramePayload *request,
             VerbsAddress *client, bool *verbs)
 {
 	bool more = request->position < request->bytes;
-	bool frames = more && connection->stream == NULL && control_get32(request) == CONTROL_FRAMES;
+	bool frames = more && connection->stream == NULL && frame_get32(request) == CONTROL_FRAMES;
 
 	*verbs = more && connection->stream != NULL;
 	if (*verbs)
@@ -235,15 +235,15 @@ admit_tenant(FabricServer *server, const ServerConnection *connection)
 }
 
 static void
-handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload *request)
+handle_hello(FabricServer *server, ServerConnection *connection, FramePayload *request)
 {
-	ControlHello hello;
+	FrameHello hello;
 	VerbsAddress client = {0};
 	VerbsGrant grant;
 	FabricStatus status = FABRIC_OK;
 	bool verbs = false;
 
-	control_get_hello(request, &hello);
+	frame_get_hello(request, &hello);
 	if (request->failed || connection->introduced)
 		status = FABRIC_PROTOCOL;
 	else if (hello.incarnation != 0)
@@ -288,7 +288,7 @@ handle_hello(FabricServer *server, ServerConnection *connection, ControlPayload 
 }
 
 static void
-handle_reset(FabricServer *server, ServerConnection *connection, ControlPayload *request)
+handle_reset(FabricServer *server, ServerConnection *connection, FramePayload *request)
 {
 	uint32_t old = connection->channel;
 	VerbsAddress client = {0};
@@ -323,12 +323,12 @@ static void
 reply_attach(FabricServer *server, ServerConnection *connection, const MemoryInstance *instance)
 {
 	uint8_t *place = connection_reply_place(server, connection, 2 * sizeof(uint32_t));
-	ControlPayload payload = {.data = place, .bytes = 2 * sizeof(uint32_t)};
+	FramePayload payload = {.data = place, .bytes = 2 * sizeof(uint32_t)};
 
 	if (place == NULL)
 		return;
-	control_put32(&payload, instance_number(server, instance));
-	control_put32(&payload, instance->incarnation);
+	frame_put32(&payload, instance_number(server, instance));
+	frame_put32(&payload, instance->incarnation);
 	connection_reply(server, connection, &connection->request, FABRIC_OK, payload.position);
 }
 
@@ -366,10 +366,10 @@ request_continue_attach(FabricServer *server, ServerConnection *connection)
 }
 
 static void
-handle_attach(FabricServer *server, ServerConnection *connection, ControlPayload *request)
+handle_attach(FabricServer *server, ServerConnection *connection, FramePayload *request)
 {
-	bool resume = control_get32(request) != 0;
-	uint64_t nonce = control_get64(request);
+	bool resume = frame_get32(request) != 0;
+	uint64_t nonce = frame_get64(request);
 	MemoryInstance *instance = NULL;
 	FabricStatus status = FABRIC_OK;
 
@@ -463,7 +463,7 @@ request_continue(FabricServer *server, ServerConnection *connection)
 void
 request_handle(FabricServer *server, ServerConnection *connection, uint8_t *data, uint32_t bytes)
 {
-	ControlPayload request = {.data = data, .bytes = bytes};
+	FramePayload request = {.data = data, .bytes = bytes};
 	uint16_t method = connection->request.method;
 
 	if (connection->denied)

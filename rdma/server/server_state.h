@@ -62,9 +62,9 @@ typedef struct ServerChain
 {
 	ApplyChannel channel;
 	ApplyRun run;
-	ControlFrame frame; /* of the request; its length is that of the reply's data */
-	uint64_t parked;    /* since when it waits for a stripe or the device; 0: it does not */
-	bool posted;        /* the device has it */
+	FrameHead frame; /* of the request; its length is that of the reply's data */
+	uint64_t parked; /* since when it waits for a stripe or the device; 0: it does not */
+	bool posted;     /* the device has it */
 	/* Gives up a chain that waits, as its channel was killed: the client gets a reply (chains.c). */
 	void (*drop)(FabricServer *server, struct ServerConnection *connection);
 	FabricOp ops[FABRIC_MAX_CHAIN];
@@ -99,9 +99,9 @@ typedef struct ServerConnection
 	uint64_t stranger_deadline;
 	uint64_t attach_nonce;
 	uint64_t attach_deadline;
-	ControlFrame request; /* the one being answered */
-	uint64_t asked;       /* the round in which a request was handled last */
-	uint8_t *call_data;   /* of a call that goes on */
+	FrameHead request;  /* the one being answered */
+	uint64_t asked;     /* the round in which a request was handled last */
+	uint8_t *call_data; /* of a call that goes on */
 	uint32_t call_bytes;
 	uint64_t call_progress;
 	uint64_t cluster[2];
@@ -335,7 +335,7 @@ extern void connection_not_due(FabricServer *server, ServerConnection *connectio
  * Appends a reply to the request being answered, whose `bytes` of data are in the place that
  * connection_reply_place() gave, or are none.
  */
-extern void connection_reply(FabricServer *server, ServerConnection *connection, const ControlFrame *request,
+extern void connection_reply(FabricServer *server, ServerConnection *connection, const FrameHead *request,
                              FabricStatus status, uint32_t bytes);
 /* The place for a reply's data, 8-aligned; NULL: no memory, and the connection is closed. */
 extern uint8_t *connection_reply_place(FabricServer *server, ServerConnection *connection, uint32_t bytes);

@@ -236,10 +236,10 @@ static FabricStatus
 take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 {
 	ShmState *shm = endpoint->state;
-	ControlPayload payload = {.data = reply, .bytes = bytes};
+	FramePayload payload = {.data = reply, .bytes = bytes};
 	FabricCapabilities capabilities;
 	FabricChannel channel;
-	FabricStatus status = control_get_channel(&payload, endpoint, &capabilities, &channel);
+	FabricStatus status = frame_get_channel(&payload, endpoint, &capabilities, &channel);
 
 	if (status != FABRIC_OK)
 		return status;
@@ -274,14 +274,14 @@ say_hello(FabricEndpoint *endpoint)
 	uint8_t request[128];
 	uint8_t reply[256];
 	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
 	int descriptor = -1;
 	FabricStatus status;
 
 	status = control_connect(&shm->control, endpoint->fabric, shm->path);
 	if (status != FABRIC_OK)
 		return status;
-	control_put_own_hello(&payload, endpoint);
+	frame_put_own_hello(&payload, endpoint);
 	status = control_call(&shm->control, CONTROL_HELLO, request, payload.position, reply, &reply_bytes,
 	                      &descriptor);
 	if (status == FABRIC_NOT_SUPPORTED && endpoint->data)

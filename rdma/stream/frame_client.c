@@ -147,13 +147,13 @@ link_open(Link *link, const char *location)
 uint8_t *
 link_put(Link *link, uint16_t method, uint64_t request, uint32_t bytes)
 {
-	ControlFrame frame = {bytes, method, CONTROL_VERSION, request};
+	FrameHead frame = {bytes, method, FRAME_VERSION, request};
 	uint8_t *payload;
 
-	if (!buffer_reserve(&link->output, control_frame_bytes(bytes)))
+	if (!buffer_reserve(&link->output, frame_wire_bytes(bytes)))
 		return NULL;
-	payload = control_frame(&frame, link->output.data + link->output.end);
-	link->output.end += control_frame_bytes(bytes);
+	payload = frame_begin(&frame, link->output.data + link->output.end);
+	link->output.end += frame_wire_bytes(bytes);
 	return payload;
 }
 
@@ -181,7 +181,7 @@ link_send(Link *link)
 
 /* Takes a reply to a call; false: it belongs to no call that was ever made. */
 static bool
-take_reply(Link *link, const ControlFrame *frame, FabricStatus status, const uint8_t *data)
+take_reply(Link *link, const FrameHead *frame, FabricStatus status, const uint8_t *data)
 {
 	LinkCall *call = link->call;
 
@@ -199,14 +199,14 @@ take_reply(Link *link, const ControlFrame *frame, FabricStatus status, const uin
 
 /* Takes a whole frame. False: it was not asked for. */
 static bool
-take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
+take_frame(Link *link, FrameHead *frame, const uint8_t *payload)
 {
 	FabricStatus status;
 	uint32_t flags;
 
-	if (frame->length < CONTROL_STATUS_BYTES)
+	if (frame->length < FRAME_STATUS_BYTES)
 		return false;
-	status = control_status(payload, &flags);
+	status = frame_status(payload, &flags);
 	link->draining |= (flags & CONTROL_DRAINING) != 0;
 	if ((flags & CONTROL_KEY_WANTED) != 0)
 		fabric_set_detail(link->fabric, "the memory node serves only clients with a key");
@@ -214,8 +214,8 @@ take_frame(Link *link, ControlFrame *frame, const uint8_t *payload)
 		fabric_set_detail(link->fabric, "the memory node has no memory left that is this tenant's alone");
 	if ((flags & CONTROL_NO_TENANT) != 0)
 		fabric_set_detail(link->fabric, "the memory node has memory of as many other tenants as it can");
-	frame->length -= CONTROL_STATUS_BYTES;
-	payload += CONTROL_STATUS_BYTES;
+	frame->length -= FRAME_STATUS_BYTES;
+	payload += FRAME_STATUS_BYTES;
 	if (frame->method != CONTROL_CHAIN)
 		return take_reply(link, frame, status, payload);
 	return link->take != NULL && link->take(link->argument, frame, status, payload);
@@ -231,25 +231,25 @@ take_frames(Link *link, uint32_t *wanted)
 	Buffer *input = &link->input;
 
 	*wanted = 0;
-	while (buffer_used(input) >= CONTROL_HEADER_BYTES)
+	while (buffer_used(input) >= FRAME_HEAD_BYTES)
 	{
 		const uint8_t *place = input->data + input->begin;
-		ControlFrame frame;
+		FrameHead frame;
 		uint32_t whole;
 
-		if (!control_decode(place, &frame))
+		if (!frame_decode(place, &frame))
 		{
 			link_broken(link, "no reply");
-			link->other_version = control_other_version(link->fabric, &frame);
+			link->other_version = frame_other_version(link->fabric, &frame);
 			return FABRIC_LOST;
 		}
-		whole = control_frame_bytes(frame.length);
+		whole = frame_wire_bytes(frame.length);
 		if (buffer_used(input) < whole)
 		{
 			*wanted = whole;
 			return FABRIC_OK;
 		}
-		if (!take_frame(link, &frame, place + CONTROL_HEADER_BYTES))
+		if (!take_frame(link, &frame, place + FRAME_HEAD_BYTES))
 			return link_broken(link, "a reply that nobody asked for");
 		input->begin += whole;
 		link->frames++;

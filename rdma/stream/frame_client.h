@@ -18,7 +18,7 @@
  * Takes a reply that is not for a call; false: it was not asked for. `data`: the bytes after the status, 8-aligned;
  * frame->length counts these alone.
  */
-typedef bool (*LinkTake)(void *argument, const ControlFrame *frame, FabricStatus status, const uint8_t *data);
+typedef bool (*LinkTake)(void *argument, const FrameHead *frame, FabricStatus status, const uint8_t *data);
 
 /* The call under way. */
 typedef struct LinkCall

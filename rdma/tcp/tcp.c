@@ -50,7 +50,7 @@ chain_of(TcpState *tcp, uint64_t ticket)
 
 /* Takes the reply to a chain. */
 static bool
-take_chain(void *argument, const ControlFrame *frame, FabricStatus status, const uint8_t *data)
+take_chain(void *argument, const FrameHead *frame, FabricStatus status, const uint8_t *data)
 {
 	TcpState *tcp = argument;
 	TcpChain *chain = chain_of(tcp, frame->request);
@@ -158,22 +158,22 @@ say_hello(FabricEndpoint *endpoint)
 	uint8_t request[128];
 	uint8_t reply[256];
 	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlPayload answer = {.data = reply};
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload answer = {.data = reply};
 	FabricCapabilities capabilities;
 	FabricChannel channel;
 	FabricStatus status = link_open(&tcp->link, tcp->location);
 
 	if (status != FABRIC_OK)
 		return status;
-	control_put_own_hello(&payload, endpoint);
+	frame_put_own_hello(&payload, endpoint);
 	if (tcp->link.local && endpoint->data)
-		control_put32(&payload, CONTROL_FRAMES);
+		frame_put32(&payload, CONTROL_FRAMES);
 	status = link_call(&tcp->link, CONTROL_HELLO, request, payload.position, reply, &reply_bytes);
 	if (status == FABRIC_OK)
 	{
 		answer.bytes = reply_bytes;
-		status = control_get_channel(&answer, endpoint, &capabilities, &channel);
+		status = frame_get_channel(&answer, endpoint, &capabilities, &channel);
 	}
 	if (status != FABRIC_OK)
 	{

@@ -36,7 +36,7 @@ typedef struct VerbsState
 
 /* What the memory node says unasked: how the next chain would end. */
 static bool
-take_notice(void *argument, const ControlFrame *frame, FabricStatus status, const uint8_t *data)
+take_notice(void *argument, const FrameHead *frame, FabricStatus status, const uint8_t *data)
 {
 	VerbsState *verbs = argument;
 
@@ -266,7 +266,7 @@ open_device(FabricEndpoint *endpoint, const struct sockaddr *local)
 
 /* Makes a new queue pair in place of the old one, and writes its address behind the request. */
 static FabricStatus
-make_queue(FabricEndpoint *endpoint, ControlPayload *request)
+make_queue(FabricEndpoint *endpoint, FramePayload *request)
 {
 	VerbsState *verbs = endpoint->state;
 	struct sockaddr_storage address;
@@ -298,12 +298,12 @@ static FabricStatus
 take_channel(FabricEndpoint *endpoint, uint8_t *reply, uint32_t bytes)
 {
 	VerbsState *verbs = endpoint->state;
-	ControlPayload payload = {.data = reply, .bytes = bytes};
+	FramePayload payload = {.data = reply, .bytes = bytes};
 	FabricCapabilities capabilities;
 	FabricChannel channel;
 	char detail[FABRIC_DETAIL_BYTES];
 	VerbsProperties properties;
-	FabricStatus status = control_get_channel(&payload, endpoint, &capabilities, &channel);
+	FabricStatus status = frame_get_channel(&payload, endpoint, &capabilities, &channel);
 
 	if (status != FABRIC_OK)
 		return status;
@@ -338,7 +338,7 @@ renew_channel(FabricEndpoint *endpoint)
 	uint8_t request[VERBS_REQUEST_BYTES];
 	uint8_t reply[512];
 	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
 	FabricStatus status = make_queue(endpoint, &payload);
 
 	if (status == FABRIC_OK)
@@ -356,12 +356,12 @@ say_hello(FabricEndpoint *endpoint)
 	uint8_t request[128];
 	uint8_t reply[512];
 	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
 	FabricStatus status = link_open(&verbs->link, verbs->location);
 
 	if (status != FABRIC_OK)
 		return status;
-	control_put_own_hello(&payload, endpoint);
+	frame_put_own_hello(&payload, endpoint);
 	if (endpoint->data)
 		status = make_queue(endpoint, &payload);
 	if (status == FABRIC_OK)

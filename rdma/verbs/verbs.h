@@ -39,10 +39,10 @@ typedef struct VerbsGrant
 /* Bytes of what follows HELLO and RESET. */
 #define VERBS_REQUEST_BYTES 40u
 
-extern void verbs_put_address(ControlPayload *payload, const VerbsAddress *address);
-extern void verbs_get_address(ControlPayload *payload, VerbsAddress *address);
-extern void verbs_put_grant(ControlPayload *payload, const VerbsGrant *grant);
-extern void verbs_get_grant(ControlPayload *payload, VerbsGrant *grant);
+extern void verbs_put_address(FramePayload *payload, const VerbsAddress *address);
+extern void verbs_get_address(FramePayload *payload, VerbsAddress *address);
+extern void verbs_put_grant(FramePayload *payload, const VerbsGrant *grant);
+extern void verbs_get_grant(FramePayload *payload, VerbsGrant *grant);
 
 /*
  * The driver, loaded with its shared library at the first call: from the directory of the program or library that this code is

@@ -14,60 +14,60 @@
 #define DRIVER_FILE "sherman_verbs.so"
 
 void
-verbs_put_address(ControlPayload *payload, const VerbsAddress *address)
+verbs_put_address(FramePayload *payload, const VerbsAddress *address)
 {
 	uint64_t gid[2];
 
 	memcpy(gid, address->gid, sizeof(gid));
-	control_put32(payload, address->queue);
-	control_put32(payload, address->sequence);
-	control_put32(payload, address->lid);
-	control_put32(payload, address->mtu);
-	control_put32(payload, address->reads);
-	control_put32(payload, 0);
-	control_put64(payload, gid[0]);
-	control_put64(payload, gid[1]);
+	frame_put32(payload, address->queue);
+	frame_put32(payload, address->sequence);
+	frame_put32(payload, address->lid);
+	frame_put32(payload, address->mtu);
+	frame_put32(payload, address->reads);
+	frame_put32(payload, 0);
+	frame_put64(payload, gid[0]);
+	frame_put64(payload, gid[1]);
 }
 
 void
-verbs_get_address(ControlPayload *payload, VerbsAddress *address)
+verbs_get_address(FramePayload *payload, VerbsAddress *address)
 {
 	uint64_t gid[2];
 
-	address->queue = control_get32(payload);
-	address->sequence = control_get32(payload);
-	address->lid = control_get32(payload);
-	address->mtu = control_get32(payload);
-	address->reads = control_get32(payload);
-	(void) control_get32(payload);
-	gid[0] = control_get64(payload);
-	gid[1] = control_get64(payload);
+	address->queue = frame_get32(payload);
+	address->sequence = frame_get32(payload);
+	address->lid = frame_get32(payload);
+	address->mtu = frame_get32(payload);
+	address->reads = frame_get32(payload);
+	(void) frame_get32(payload);
+	gid[0] = frame_get64(payload);
+	gid[1] = frame_get64(payload);
 	memcpy(address->gid, gid, sizeof(gid));
 }
 
 void
-verbs_put_grant(ControlPayload *payload, const VerbsGrant *grant)
+verbs_put_grant(FramePayload *payload, const VerbsGrant *grant)
 {
 	verbs_put_address(payload, &grant->address);
 	for (int i = 0; i < VERBS_WINDOWS; i++)
 	{
-		control_put64(payload, grant->windows[i].first);
-		control_put64(payload, grant->windows[i].end);
-		control_put64(payload, grant->windows[i].base);
-		control_put32(payload, grant->windows[i].key);
+		frame_put64(payload, grant->windows[i].first);
+		frame_put64(payload, grant->windows[i].end);
+		frame_put64(payload, grant->windows[i].base);
+		frame_put32(payload, grant->windows[i].key);
 	}
 }
 
 void
-verbs_get_grant(ControlPayload *payload, VerbsGrant *grant)
+verbs_get_grant(FramePayload *payload, VerbsGrant *grant)
 {
 	verbs_get_address(payload, &grant->address);
 	for (int i = 0; i < VERBS_WINDOWS; i++)
 	{
-		grant->windows[i].first = control_get64(payload);
-		grant->windows[i].end = control_get64(payload);
-		grant->windows[i].base = control_get64(payload);
-		grant->windows[i].key = control_get32(payload);
+		grant->windows[i].first = frame_get64(payload);
+		grant->windows[i].end = frame_get64(payload);
+		grant->windows[i].base = frame_get64(payload);
+		grant->windows[i].key = frame_get32(payload);
 	}
 }
 

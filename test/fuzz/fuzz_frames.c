@@ -70,33 +70,33 @@ serve(int descriptor, uint8_t *reply, size_t room)
 static uint32_t
 call(int descriptor, uint16_t method, const void *payload, size_t bytes, void *reply, size_t room)
 {
-	static uint8_t place[CONTROL_MAX_FRAME];
-	ControlFrame frame = {(uint32_t) bytes, method, CONTROL_VERSION, 1};
-	uint8_t *data = control_frame(&frame, place);
+	static uint8_t place[FRAME_MAX_BYTES];
+	FrameHead frame = {(uint32_t) bytes, method, FRAME_VERSION, 1};
+	uint8_t *data = frame_begin(&frame, place);
 	uint32_t flags;
 	size_t length;
 
 	if (bytes > 0)
 		memcpy(data, payload, bytes);
-	fuzz_require(send(descriptor, place, control_frame_bytes((uint32_t) bytes), MSG_NOSIGNAL) > 0);
+	fuzz_require(send(descriptor, place, frame_wire_bytes((uint32_t) bytes), MSG_NOSIGNAL) > 0);
 	length = serve(descriptor, place, sizeof(place));
-	if (length < CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES)
+	if (length < FRAME_HEAD_BYTES + FRAME_STATUS_BYTES)
 		return UINT32_MAX;
-	length -= CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES;
+	length -= FRAME_HEAD_BYTES + FRAME_STATUS_BYTES;
 	if (reply != NULL && length > 0)
-		memcpy(reply, place + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES, length < room ? length : room);
-	return control_status(place + CONTROL_HEADER_BYTES, &flags);
+		memcpy(reply, place + FRAME_HEAD_BYTES + FRAME_STATUS_BYTES, length < room ? length : room);
+	return frame_status(place + FRAME_HEAD_BYTES, &flags);
 }
 
 static uint32_t
 hello(int descriptor, uint64_t cluster, uint32_t incarnation)
 {
 	uint8_t request[128];
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlHello said = {
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
+	FrameHello said = {
 		.cluster = {cluster, cluster}, .incarnation = incarnation, .old_channel = CONTROL_NO_CHANNEL};
 
-	control_put_hello(&payload, &said);
+	frame_put_hello(&payload, &said);
 	return call(descriptor, CONTROL_HELLO, request, payload.position, NULL, 0);
 }
 

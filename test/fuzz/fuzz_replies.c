@@ -77,7 +77,7 @@ static size_t
 good_hello(uint8_t *place)
 {
 	static uint8_t data[512];
-	ControlPayload payload = {.data = data, .bytes = sizeof(data)};
+	FramePayload payload = {.data = data, .bytes = sizeof(data)};
 	FabricCapabilities capabilities = {
 		.flags = FABRIC_CAP_LINE_ATOMIC,
 		.max_chain = FABRIC_MAX_CHAIN,
@@ -88,12 +88,12 @@ good_hello(uint8_t *place)
 		.instance = 1,
 		.incarnation = 1,
 	};
-	ControlFrame frame = {0, CONTROL_HELLO, CONTROL_VERSION, 1};
+	FrameHead frame = {0, CONTROL_HELLO, FRAME_VERSION, 1};
 
-	control_put_capabilities(&payload, &capabilities, 1);
+	frame_put_capabilities(&payload, &capabilities, 1);
 	frame.length = payload.position;
-	memcpy(control_reply_frame(&frame, FABRIC_OK, 0, place), data, payload.position);
-	return control_frame_bytes(CONTROL_STATUS_BYTES + payload.position);
+	memcpy(frame_begin_reply(&frame, FABRIC_OK, 0, place), data, payload.position);
+	return frame_wire_bytes(FRAME_STATUS_BYTES + payload.position);
 }
 
 /* A call and a chain: whatever is answered, only their own buffers change. */

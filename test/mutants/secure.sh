@@ -56,9 +56,9 @@ mutate identity_shows_the_key test_keys rdma/stream/keys.c \
 
 # Safeguards of the memory node's network side.
 mutate length_of_frame_not_checked test_security rdma/base/frame.c \
-	's/ &&\s+frame->length <= \(frame->method == CONTROL_CHAIN \? CHAIN_MAX_BYTES : CONTROL_MAX_PAYLOAD\)//'
+	's/ &&\s+frame->length <= \(frame->method == CONTROL_CHAIN \? CHAIN_MAX_BYTES : FRAME_MAX_PAYLOAD\)//'
 mutate other_versions_taken test_security rdma/base/frame.c \
-	's/frame->version == CONTROL_VERSION/true/'
+	's/frame->version == FRAME_VERSION/true/'
 mutate served_before_hello test_security rdma/server/requests.c \
 	's/else if \(!connection->introduced\)/else if (false)/'
 mutate grant_of_refused_device test_refusals rdma/server/requests.c \
@@ -66,7 +66,7 @@ mutate grant_of_refused_device test_refusals rdma/server/requests.c \
 mutate chain_of_no_channel test_security rdma/server/requests.c \
 	's/\n\t\tchains_forget\(connection\);//'
 mutate padding_not_cleared conformance=--tcp rdma/base/frame.c \
-	's/\tmemset\(place \+ end, 0, control_frame_bytes\(frame->length\) - end\);/\t(void) end;/' memory
+	's/\tmemset\(place \+ end, 0, frame_wire_bytes\(frame->length\) - end\);/\t(void) end;/' memory
 mutate reply_not_cleared test_calls tree/service/service_calls.c \
 	's/\n\tmemset\(&out, 0, methods\[method\]\.reply_bytes\);//' memory
 mutate hello_twice test_security rdma/server/requests.c \

@@ -39,7 +39,7 @@ mutate parents_queue_ended_by_a_child soft/clients=--verbs,soft0,fork rdma/verbs
 mutate grant_with_a_rest_taken soft/conformance=--verbs,soft0 rdma/verbs/verbs.c \
 	's/payload\.failed \|\| payload\.position != payload\.bytes/payload.position == payload.bytes/'
 mutate windows_read_in_another_order soft/conformance=--verbs,soft0 rdma/verbs/verbs_load.c \
-	's/(grant->windows\[i\]\.first = control_get64\(payload\);\n)(\t\tgrant->windows\[i\]\.end = control_get64\(payload\);\n)/$2$1/'
+	's/(grant->windows\[i\]\.first = frame_get64\(payload\);\n)(\t\tgrant->windows\[i\]\.end = frame_get64\(payload\);\n)/$2$1/'
 mutate whole_memory_in_each_domain soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks rdma/server/verbs_domain.c \
 	's/server->memory\.nodes \+ part->first,\s+part->end - part->first, true/server->memory.nodes, part->end, true/'
 mutate lock_words_of_the_first_tenant soft/tenants=--verbs,soft0,parts,foreign,restart,beside,locks rdma/server/verbs_domain.c \

@@ -114,18 +114,18 @@ door_send_bytes(DoorClient *client, const void *bytes, size_t count)
 size_t
 door_frame(DoorClient *client, uint8_t *place, uint16_t method, const void *payload, size_t bytes)
 {
-	ControlFrame frame = {(uint32_t) bytes, method, CONTROL_VERSION, ++client->request};
-	uint8_t *data = control_frame(&frame, place);
+	FrameHead frame = {(uint32_t) bytes, method, FRAME_VERSION, ++client->request};
+	uint8_t *data = frame_begin(&frame, place);
 
 	if (bytes > 0)
 		memcpy(data, payload, bytes);
-	return control_frame_bytes((uint32_t) bytes);
+	return frame_wire_bytes((uint32_t) bytes);
 }
 
 uint64_t
 door_send(DoorClient *client, uint16_t method, const void *payload, size_t bytes)
 {
-	static uint8_t place[CONTROL_HEADER_BYTES + CHAIN_MAX_BYTES + CONTROL_ALIGNMENT];
+	static uint8_t place[FRAME_HEAD_BYTES + CHAIN_MAX_BYTES + FRAME_ALIGNMENT];
 
 	door_send_bytes(client, place, door_frame(client, place, method, payload, bytes));
 	return client->request;
@@ -134,7 +134,7 @@ door_send(DoorClient *client, uint16_t method, const void *payload, size_t bytes
 bool
 door_take(DoorClient *client, uint64_t *request, FabricStatus *status, uint8_t *data, uint32_t *bytes)
 {
-	ControlFrame frame;
+	FrameHead frame;
 	uint32_t flags, whole;
 	ssize_t count = 0;
 
@@ -145,17 +145,17 @@ door_take(DoorClient *client, uint64_t *request, FabricStatus *status, uint8_t *
 		client->received += (size_t) count;
 	else if (count == 0 || (errno != EAGAIN && errno != EINTR))
 		door_disconnect(client);
-	if (client->received < CONTROL_HEADER_BYTES)
+	if (client->received < FRAME_HEAD_BYTES)
 		return false;
-	REQUIRE(control_decode(client->input, &frame), "the memory node's reply is none");
-	whole = control_frame_bytes(frame.length);
+	REQUIRE(frame_decode(client->input, &frame), "the memory node's reply is none");
+	whole = frame_wire_bytes(frame.length);
 	if (client->received < whole)
 		return false;
-	REQUIRE(frame.length >= CONTROL_STATUS_BYTES, "a reply of %u bytes", frame.length);
+	REQUIRE(frame.length >= FRAME_STATUS_BYTES, "a reply of %u bytes", frame.length);
 	*request = frame.request;
-	*status = control_status(client->input + CONTROL_HEADER_BYTES, &flags);
-	*bytes = frame.length - CONTROL_STATUS_BYTES;
-	memcpy(data, client->input + CONTROL_HEADER_BYTES + CONTROL_STATUS_BYTES, *bytes);
+	*status = frame_status(client->input + FRAME_HEAD_BYTES, &flags);
+	*bytes = frame.length - FRAME_STATUS_BYTES;
+	memcpy(data, client->input + FRAME_HEAD_BYTES + FRAME_STATUS_BYTES, *bytes);
 	client->received -= whole;
 	memmove(client->input, client->input + whole, client->received);
 	return true;
@@ -194,24 +194,24 @@ door_call(Door *door, DoorClient *client, uint32_t rounds, uint16_t method, cons
 #define DOOR_ROUNDS 4u
 
 FabricStatus
-door_hello(Door *door, DoorClient *client, const ControlHello *hello, FabricCapabilities *capabilities,
+door_hello(Door *door, DoorClient *client, const FrameHello *hello, FabricCapabilities *capabilities,
            uint64_t *serial)
 {
 	uint8_t request[128];
-	uint8_t reply[CONTROL_MAX_FRAME];
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	uint8_t reply[FRAME_MAX_BYTES];
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
 	FabricCapabilities granted;
 	uint64_t number;
 	uint32_t bytes = 0;
 	FabricStatus status;
 
-	control_put_hello(&payload, hello);
+	frame_put_hello(&payload, hello);
 	status = door_call(door, client, DOOR_ROUNDS, CONTROL_HELLO, request, payload.position, reply, &bytes);
 	if (status != FABRIC_OK)
 		return status;
-	payload = (ControlPayload){.data = reply, .bytes = bytes};
-	control_get_capabilities(&payload, capabilities != NULL ? capabilities : &granted,
-	                         serial != NULL ? serial : &number);
+	payload = (FramePayload){.data = reply, .bytes = bytes};
+	frame_get_capabilities(&payload, capabilities != NULL ? capabilities : &granted,
+	                       serial != NULL ? serial : &number);
 	REQUIRE(!payload.failed, "the answer to HELLO is cut short");
 	return FABRIC_OK;
 }
@@ -220,19 +220,19 @@ FabricStatus
 door_attach(Door *door, DoorClient *client, uint64_t nonce, uint32_t *incarnation)
 {
 	uint8_t request[12];
-	uint8_t reply[CONTROL_MAX_FRAME];
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
+	uint8_t reply[FRAME_MAX_BYTES];
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
 	uint32_t bytes = 0;
 	FabricStatus status;
 
-	control_put32(&payload, 0);
-	control_put64(&payload, nonce);
+	frame_put32(&payload, 0);
+	frame_put64(&payload, nonce);
 	status = door_call(door, client, DOOR_ROUNDS, CONTROL_ATTACH, request, payload.position, reply, &bytes);
 	if (status != FABRIC_OK)
 		return status;
-	payload = (ControlPayload){.data = reply, .bytes = bytes};
-	(void) control_get32(&payload);
-	*incarnation = control_get32(&payload);
+	payload = (FramePayload){.data = reply, .bytes = bytes};
+	(void) frame_get32(&payload);
+	*incarnation = frame_get32(&payload);
 	return FABRIC_OK;
 }
 

@@ -27,7 +27,7 @@ typedef struct DoorClient
 	int descriptor; /* -1: not connected, or the memory node has closed it */
 	uint64_t request;
 	size_t received;
-	uint8_t input[CONTROL_HEADER_BYTES + CHAIN_MAX_BYTES + 64];
+	uint8_t input[FRAME_HEAD_BYTES + CHAIN_MAX_BYTES + 64];
 } DoorClient;
 
 /* Opens a memory node with empty memory, for tenants of these names and quotas (0 = none). */
@@ -60,7 +60,7 @@ extern bool door_take(DoorClient *client, uint64_t *request, FabricStatus *statu
 extern FabricStatus door_call(Door *door, DoorClient *client, uint32_t rounds, uint16_t method,
                               const void *payload, size_t payload_bytes, void *reply, uint32_t *reply_bytes);
 /* HELLO and ATTACH, as calls. What they answer may be NULL. */
-extern FabricStatus door_hello(Door *door, DoorClient *client, const ControlHello *hello,
+extern FabricStatus door_hello(Door *door, DoorClient *client, const FrameHello *hello,
                                FabricCapabilities *capabilities, uint64_t *serial);
 extern FabricStatus door_attach(Door *door, DoorClient *client, uint64_t nonce, uint32_t *incarnation);
 

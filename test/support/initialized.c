@@ -88,6 +88,6 @@ __wrap_connection_reply_place(FabricServer *server, ServerConnection *connection
 	uint8_t *place = __real_connection_reply_place(server, connection, bytes);
 
 	if (place != NULL)
-		__msan_poison(place, (bytes + CONTROL_ALIGNMENT - 1) / CONTROL_ALIGNMENT * CONTROL_ALIGNMENT);
+		__msan_poison(place, (bytes + FRAME_ALIGNMENT - 1) / FRAME_ALIGNMENT * FRAME_ALIGNMENT);
 	return place;
 }

@@ -130,12 +130,12 @@ raw_send_some(RawClient *raw, const void *bytes, size_t count)
 size_t
 raw_frame(uint8_t *place, uint16_t method, uint64_t request, const void *payload, size_t count)
 {
-	ControlFrame frame = {(uint32_t) count, method, CONTROL_VERSION, request};
-	uint8_t *data = control_frame(&frame, place);
+	FrameHead frame = {(uint32_t) count, method, FRAME_VERSION, request};
+	uint8_t *data = frame_begin(&frame, place);
 
 	if (count > 0)
 		memcpy(data, payload, count);
-	return control_frame_bytes((uint32_t) count);
+	return frame_wire_bytes((uint32_t) count);
 }
 
 /* Receives exactly so many bytes; false: the connection is closed. */
@@ -158,18 +158,18 @@ receive_all(RawClient *raw, uint8_t *bytes, size_t count)
 }
 
 bool
-raw_receive(RawClient *raw, ControlFrame *frame, uint8_t *payload)
+raw_receive(RawClient *raw, FrameHead *frame, uint8_t *payload)
 {
-	uint8_t header[CONTROL_HEADER_BYTES];
+	uint8_t header[FRAME_HEAD_BYTES];
 
 	if (!receive_all(raw, header, sizeof(header)))
 		return false;
-	CHECK(control_decode(header, frame));
-	return receive_all(raw, payload, control_frame_bytes(frame->length) - CONTROL_HEADER_BYTES);
+	CHECK(frame_decode(header, frame));
+	return receive_all(raw, payload, frame_wire_bytes(frame->length) - FRAME_HEAD_BYTES);
 }
 
 bool
-raw_try_receive(RawClient *raw, ControlFrame *frame, uint8_t *payload)
+raw_try_receive(RawClient *raw, FrameHead *frame, uint8_t *payload)
 {
 	if (!stream_pending(raw->stream) && !wait_ready(raw, STREAM_WANT_READ, MOMENT_MS))
 		return false;
@@ -182,20 +182,20 @@ raw_call(RawClient *raw, uint16_t method, const void *request, size_t count, uin
 {
 	static uint8_t bytes[RAW_FRAME_BYTES];
 	size_t length = raw_frame(bytes, method, ++raw->request, request, count);
-	ControlFrame frame;
+	FrameHead frame;
 	uint32_t flags;
 
 	if (!raw_send(raw, bytes, length) || !raw_receive(raw, &frame, bytes))
 		return FABRIC_LOST;
-	CHECK(frame.request == raw->request && frame.method == method && frame.length >= CONTROL_STATUS_BYTES);
-	frame.length -= CONTROL_STATUS_BYTES;
+	CHECK(frame.request == raw->request && frame.method == method && frame.length >= FRAME_STATUS_BYTES);
+	frame.length -= FRAME_STATUS_BYTES;
 	if (reply_bytes != NULL)
 	{
 		CHECK(frame.length <= *reply_bytes);
 		*reply_bytes = frame.length;
-		memcpy(reply, bytes + CONTROL_STATUS_BYTES, frame.length);
+		memcpy(reply, bytes + FRAME_STATUS_BYTES, frame.length);
 	}
-	return control_status(bytes, &flags);
+	return frame_status(bytes, &flags);
 }
 
 FabricStatus
@@ -204,20 +204,20 @@ raw_hello(RawClient *raw, uint64_t cluster, uint32_t incarnation, FabricCapabili
 	uint8_t request[128];
 	uint8_t reply[256];
 	uint32_t reply_bytes = sizeof(reply);
-	ControlPayload payload = {.data = request, .bytes = sizeof(request)};
-	ControlPayload answer = {.data = reply};
-	ControlHello hello = {
+	FramePayload payload = {.data = request, .bytes = sizeof(request)};
+	FramePayload answer = {.data = reply};
+	FrameHello hello = {
 		.cluster = {cluster, ~cluster}, .incarnation = incarnation, .old_channel = CONTROL_NO_CHANNEL};
 	FabricCapabilities unused;
 	uint64_t serial;
 	FabricStatus status;
 
-	control_put_hello(&payload, &hello);
+	frame_put_hello(&payload, &hello);
 	status = raw_call(raw, CONTROL_HELLO, request, payload.position, reply, &reply_bytes);
 	if (status != FABRIC_OK)
 		return status;
 	answer.bytes = reply_bytes;
-	control_get_capabilities(&answer, capabilities == NULL ? &unused : capabilities, &serial);
+	frame_get_capabilities(&answer, capabilities == NULL ? &unused : capabilities, &serial);
 	CHECK(!answer.failed);
 	return FABRIC_OK;
 }

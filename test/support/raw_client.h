@@ -11,7 +11,7 @@
 #include "support/fabric_process.h"
 
 /* Longest frame with its payload. */
-#define RAW_FRAME_BYTES (CONTROL_HEADER_BYTES + CHAIN_MAX_BYTES + CONTROL_STATUS_BYTES + CONTROL_ALIGNMENT)
+#define RAW_FRAME_BYTES (FRAME_HEAD_BYTES + CHAIN_MAX_BYTES + FRAME_STATUS_BYTES + FRAME_ALIGNMENT)
 
 typedef struct RawClient
 {
@@ -41,10 +41,10 @@ extern size_t raw_send_some(RawClient *raw, const void *bytes, size_t count);
 extern size_t raw_frame(uint8_t *place, uint16_t method, uint64_t request, const void *payload, size_t count);
 
 /* Receives the next frame, its payload at `payload` (RAW_FRAME_BYTES); false: the connection is closed. */
-extern bool raw_receive(RawClient *raw, ControlFrame *frame, uint8_t *payload);
+extern bool raw_receive(RawClient *raw, FrameHead *frame, uint8_t *payload);
 
 /* The same, if anything comes within a moment; false also if nothing does. */
-extern bool raw_try_receive(RawClient *raw, ControlFrame *frame, uint8_t *payload);
+extern bool raw_try_receive(RawClient *raw, FrameHead *frame, uint8_t *payload);
 
 /* A request and its reply, whose data is left behind the status. FABRIC_LOST: the connection is closed. */
 extern FabricStatus raw_call(RawClient *raw, uint16_t method, const void *request, size_t count,
