@@ -133,7 +133,7 @@ TESTS += test_scan_wave
 test_scan_wave_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 TEST_RUNS += test_scan_wave=--network
 test_vacuum_SOURCES = test/support/fixture.c
-TEST_RUNS += test_vacuum=--network
+TEST_RUNS += test_vacuum=--network test_vacuum=--cached
 test_wild_nodes_SOURCES = test/support/fixture.c
 test_merge_SOURCES = test/support/fixture.c test/support/merge_fixture.c
 test_merge_walk_SOURCES = test/support/fixture.c test/support/merge_fixture.c

@@ -1,6 +1,8 @@
 /*
  * test_vacuum.c
  *		Removing entries: alone, beside inserts that split and rewrite, with overflow keys, and the estimates it leaves.
+ *
+ *		test_vacuum [--network | --cached]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +10,19 @@
 
 #include "fault.h"
 #include "support/fixture.h"
-#include "tree/internal.h"
+#include "tree/change/vacuum.h"
 
-/* --network */
+/* --network, --cached */
 static bool by_waves;
+/* --cached: images of leaves are kept. */
+static bool cached;
+
+/* No leaf has an image. */
+static void
+images_forget(void)
+{
+	leaf_cache_shared_reset(instance.shared);
+}
 
 /* Walks the whole tree; counts what it removes. */
 static TreeStatus
@@ -330,13 +341,6 @@ chains_of(uint64_t operations)
 	return (operations + FABRIC_MAX_CHAIN - 1) / FABRIC_MAX_CHAIN;
 }
 
-/* Chains that read so many leaves of one parent. */
-static uint64_t
-chains_to_read(uint64_t leaves)
-{
-	return chains_of(READ_AHEAD_MAX) * (leaves / READ_AHEAD_MAX) + chains_of(leaves % READ_AHEAD_MAX);
-}
-
 static void
 vacuum_is_cheap(void **state)
 {
@@ -349,8 +353,9 @@ vacuum_is_cheap(void **state)
 	fixture_open(&f, KEYSPACE_16);
 	insert_random(&f, 3000, 100000, 1);
 	assert_int_equal(walk(f.tree, NULL, NULL, &counts), TREE_END);
-	assert_in_range(counts.leaves, READ_AHEAD_MAX + 1, f.tree->geometry.inner_cells);
-	reads = chains_to_read(counts.leaves);
+	assert_in_range(counts.leaves, FABRIC_MAX_CHAIN + 1, f.tree->geometry.inner_cells);
+	reads = chains_of(counts.leaves);
+	images_forget();
 	tree_client_counters(client.tree, &before);
 	assert_int_equal(walk(f.tree, NULL, NULL, &counts), TREE_END);
 	tree_client_counters(client.tree, &after);
@@ -361,8 +366,17 @@ vacuum_is_cheap(void **state)
 	before = after;
 	assert_int_equal(walk(f.tree, all_dead, NULL, &counts), TREE_END);
 	tree_client_counters(client.tree, &after);
-	/* By waves they are read once more, and written; leaves that have a lock word together by another turn. Else each by two chains. */
-	if (by_waves)
+	/*
+	 * By waves they are read once more, if it is not known that they are what they were, and written; leaves that have a lock word
+	 * together by another turn. Else each by two chains.
+	 */
+	if (cached)
+	{
+		assert_in_range(after.round_trips - before.round_trips, 1 + 2 * reads, 1 + 2 * reads + 4);
+		assert_true(after.read_bytes - before.read_bytes <
+		            counts.leaves * f.tree->geometry.leaf_bytes * 3 / 2);
+	}
+	else if (by_waves)
 		assert_in_range(after.round_trips - before.round_trips, 1 + 3 * reads, 1 + 3 * reads + 4);
 	else
 		assert_int_equal(after.round_trips - before.round_trips, 1 + reads + 2 * counts.leaves);
@@ -400,6 +414,7 @@ vacuum_spares_one_of_many(void **state)
 	fixture_open(&f, KEYSPACE_16);
 	insert_random(&f, 1400, 100000, 1);
 	insert(&f, 50000, 1500);
+	images_forget();
 	assert_int_equal(walk(f.tree, revive_number, &meddler, &counts), TREE_END);
 	assert_int_equal(meddler.left, 0);
 	assert_int_equal(counts.removed, 0);
@@ -408,6 +423,7 @@ vacuum_spares_one_of_many(void **state)
 }
 
 #define FIRST_NEW_TID 50000
+#define FIRST_WAVE 64
 
 static bool
 is_new(void *argument, uint32_t block, uint16_t offset)
@@ -434,10 +450,11 @@ vacuum_meets_new_leaves(void **state)
 	insert_random(&f, 3600, 100000, 1);
 	compare_check(&f, &statistics);
 	leaves = statistics.leaves;
-	assert_in_range(leaves, READ_AHEAD_MAX + 10, f.tree->geometry.inner_cells - 20);
+	assert_in_range(leaves, FIRST_WAVE + 10, f.tree->geometry.inner_cells - 20);
 	require_ok(tree_vacuum_open(f.tree, &vacuum_walk));
+	vacuum_walk->depth = FIRST_WAVE;
 	require_ok(tree_vacuum_next(vacuum_walk, is_new, NULL, &counts));
-	assert_int_equal(counts.leaves, READ_AHEAD_MAX);
+	assert_int_equal(counts.leaves, FIRST_WAVE);
 	for (uint64_t i = 0; i < 400; i++)
 		insert(&f, 95000 + i * 10, FIRST_NEW_TID + i);
 	while ((status = tree_vacuum_next(vacuum_walk, is_new, NULL, &counts)) == TREE_OK)
@@ -521,7 +538,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(vacuum_loses_chains),
 	};
 
-	by_waves = argc > 1 && strcmp(argv[1], "--network") == 0;
+	cached = argc > 1 && strcmp(argv[1], "--cached") == 0;
+	by_waves = cached || (argc > 1 && strcmp(argv[1], "--network") == 0);
+	if (cached)
+		test_leaf_cache = (TestLeafCache){.bytes = 4u << 20, .admission_percent = 100};
 	if (by_waves)
 	{
 		techniques = tree_techniques;

@@ -27,8 +27,12 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
 #define LOST_ATTEMPTS 64
 /* Steps to the right on one level before the descent is begun anew. */
 #define RIGHT_MOVES_MAX 1024
-/* Leaves that are read together at most: by one chain or, over several memory nodes or more than one chain takes, one wave. */
-#define READ_AHEAD_MAX 64
+/*
+ * Leaves that are read together at most: all children of an inner node, by one chain or, over several memory nodes or more than one chain
+ * takes, one wave.
+ */
+#define READ_AHEAD_MAX 168
+_Static_assert(READ_AHEAD_MAX >= INNER_CELLS_MAX, "all children of an inner node are read together");
 /* Nodes of one kind taken ahead: a root's split takes two. */
 #define RESERVE_NODES 2
 

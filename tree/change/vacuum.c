@@ -30,8 +30,8 @@ tree_vacuum_open(Tree *handle, TreeVacuum **vacuum)
 	assert(handle->client != NULL);
 	assert(vacuum != NULL);
 	*vacuum = NULL;
-	v = client_allocate(handle->client, head + LINE_BYTES + 2 * NODE_MAX_BYTES + 2 * READ_AHEAD_MAX * leaf +
-	                                        FENCE_IMAGE_BYTES);
+	v = client_allocate(handle->client, head + LINE_BYTES + 2 * NODE_MAX_BYTES +
+	                                        2 * handle->geometry.inner_cells * leaf + FENCE_IMAGE_BYTES);
 	if (v == NULL)
 		return client_fail(handle->client, TREE_NO_MEMORY, "no memory for a vacuum");
 	memset(v, 0, sizeof(*v));
@@ -41,7 +41,7 @@ tree_vacuum_open(Tree *handle, TreeVacuum **vacuum)
 	v->single.image = (uint64_t *) place;
 	v->parent = (uint64_t *) (place + NODE_MAX_BYTES);
 	place += 2 * NODE_MAX_BYTES;
-	for (int i = 0; i < READ_AHEAD_MAX; i++, place += 2 * leaf)
+	for (uint32_t i = 0; i < handle->geometry.inner_cells; i++, place += 2 * leaf)
 	{
 		v->wave[i].image = (uint64_t *) place;
 		v->wave[i].locked = (uint64_t *) (place + leaf);

@@ -6,6 +6,7 @@
 #define SHERMAN_VACUUM_H
 
 #include "tree/change/merge.h"
+#include "tree/lock/leaf_cache.h"
 
 /* A leaf that the walk has come to. */
 typedef struct VacuumLeaf
@@ -16,6 +17,7 @@ typedef struct VacuumLeaf
 	uint8_t victims[LEAF_CELLS_TARGET]; /* by slot: bit 0, or of a posting cell a bit for each TID */
 	uint32_t victim_count;
 	uint32_t live;   /* entries that are left */
+	LeafKey key;     /* of a wave: from before it was read */
 	LockHandle lock; /* of a wave, as is what follows */
 	bool writes;     /* it is being rewritten */
 	bool done;       /* it has no victims any more */

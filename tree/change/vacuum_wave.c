@@ -7,7 +7,8 @@
  *		tile		the authority is the leaves': each is the right sibling of the one before it, and begins where that one ends
  *		judge		with nothing held
  *		locks		of the leaves with victims, by try
- *		READs		one wave: has the leaf still its generation, and each victim its slot?
+ *		READs		one wave, of leaves that may have been written meanwhile: has the leaf still its generation, and each victim
+ *					its slot?
  *		WRITEs		one wave
  *
  * A copy of the parent may have any age within the tree's epoch: the leaves that it names are leaves of the tree. The
@@ -148,8 +149,8 @@ wave_adapt(TreeVacuum *vacuum, int read)
 {
 	if ((int) vacuum->wave_count < read / 2)
 		vacuum->depth = vacuum->depth > 2 ? vacuum->depth / 2 : 1;
-	else if (vacuum->depth < READ_AHEAD_MAX)
-		vacuum->depth *= 2;
+	else
+		vacuum->depth = vacuum->depth * 2 < READ_AHEAD_MAX ? vacuum->depth * 2 : READ_AHEAD_MAX;
 }
 
 static TreeStatus
@@ -158,6 +159,7 @@ wave_read(TreeVacuum *vacuum, int count)
 	uint64_t pointers[READ_AHEAD_MAX] = {0};
 	uint64_t *images[READ_AHEAD_MAX] = {NULL};
 	NodeVerdict verdicts[READ_AHEAD_MAX];
+	LeafKey keys[READ_AHEAD_MAX];
 	TreeStatus status;
 
 	assert(count > 0 && count <= READ_AHEAD_MAX);
@@ -166,7 +168,9 @@ wave_read(TreeVacuum *vacuum, int count)
 		pointers[i] = vacuum->wave[i].pointer;
 		images[i] = vacuum->wave[i].image;
 	}
-	status = access_read_leaves(vacuum->tree, pointers, count, images, verdicts);
+	status = leaf_cache_pass_leaves(vacuum->tree, pointers, count, images, verdicts, keys);
+	for (int i = 0; i < count; i++)
+		vacuum->wave[i].key = keys[i];
 	vacuum->wave_count = status == TREE_OK ? wave_tile(vacuum, count, verdicts) : 0;
 	wave_adapt(vacuum, count);
 	return status == TREE_RETRY ? TREE_OK : status;
@@ -202,6 +206,16 @@ wave_places(const TreeVacuum *vacuum)
 	return places;
 }
 
+/* Whether the leaf's copy under its lock is to be had without a READ: it is what was judged, or has an image. */
+static bool
+locked_known(Tree *tree, VacuumLeaf *leaf)
+{
+	if (!leaf_cache_unwritten(tree, &leaf->key))
+		return leaf_cache_take_locked(tree, leaf->pointer, leaf->locked);
+	memcpy(leaf->locked, leaf->image, tree->geometry.leaf_bytes);
+	return true;
+}
+
 /* Reads the leaves that are locked. */
 static TreeStatus
 locked_read(TreeVacuum *vacuum, Wave *wave)
@@ -212,14 +226,14 @@ locked_read(TreeVacuum *vacuum, Wave *wave)
 	wave_begin(wave, tree);
 	for (uint32_t i = 0; i < vacuum->wave_count; i++)
 	{
-		const VacuumLeaf *leaf = &vacuum->wave[i];
+		VacuumLeaf *leaf = &vacuum->wave[i];
 		FabricOp op = {.opcode = FABRIC_READ,
 		               .region = FABRIC_NODES,
 		               .length = tree->geometry.leaf_bytes,
 		               .offset = pointer_offset(leaf->pointer),
 		               .buffer = leaf->locked};
 
-		if (leaf->lock.held && !leaf_cache_take_locked(tree, leaf->pointer, leaf->locked))
+		if (leaf->lock.held && !locked_known(tree, leaf))
 			wave_add(wave, leaf->lock.place, &op);
 	}
 	wave_end(wave);

@@ -197,6 +197,20 @@ leaf_cache_forget(TreeShared *shared, uint32_t memory_node)
 
 /* ---- frames ---- */
 
+/* The set for a hash; the hash's lower bits are the tag. */
+static uint64_t
+set_of(const LeafTable *table, uint64_t hash)
+{
+	assert(table->sets <= UINT32_MAX);
+	return (hash >> 32) * table->sets >> 32;
+}
+
+static uint64_t
+tag_of(uint64_t hash)
+{
+	return hash | 1;
+}
+
 LeafKey
 leaf_cache_key(const Tree *tree, uint64_t pointer)
 {
@@ -214,24 +228,12 @@ leaf_cache_key(const Tree *tree, uint64_t pointer)
 		return key;
 	key.kept = true;
 	key.hash = hash_of(tree, pointer);
+	__builtin_prefetch(leaf_sets(table)[set_of(table, key.hash)].tags);
+	__builtin_prefetch(&leaf_sets(table)[set_of(table, key.hash)].tags[LEAF_WAYS / 2]);
 	key.fences = __atomic_load_n(&table->fences[node], __ATOMIC_SEQ_CST);
 	key.entry = lock_entry_number(client, node, lock_word_of(client, node, pointer));
 	key.version = __atomic_load_n(version_of(table, key.entry), __ATOMIC_SEQ_CST);
 	return key;
-}
-
-/* The set for a hash; the hash's lower bits are the tag. */
-static uint64_t
-set_of(const LeafTable *table, uint64_t hash)
-{
-	assert(table->sets <= UINT32_MAX);
-	return (hash >> 32) * table->sets >> 32;
-}
-
-static uint64_t
-tag_of(uint64_t hash)
-{
-	return hash | 1;
 }
 
 /* Whether the frame has an image of the leaf, valid or not. */
@@ -331,6 +333,27 @@ image_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 	if (__atomic_load_n(&frame->used, __ATOMIC_RELAXED) != clock_now(table))
 		__atomic_store_n(&frame->used, clock_now(table), __ATOMIC_RELAXED);
 	return true;
+}
+
+void
+leaf_cache_hint(const Tree *tree, const LeafKey *key)
+{
+	LeafTable *table = tree->client->shared->leaves;
+	const LeafSet *line;
+	uint64_t set;
+	uint32_t way = 0;
+
+	if (!key->kept)
+		return;
+	set = set_of(table, key->hash);
+	line = &leaf_sets(table)[set];
+	while (way < LEAF_WAYS && word_load(&line->tags[way]) != tag_of(key->hash))
+		way++;
+	if (way == LEAF_WAYS)
+		return;
+	__builtin_prefetch(leaf_frame(table, set * LEAF_WAYS + way));
+	for (uint32_t byte = 0; byte < tree->geometry.leaf_bytes; byte += LINE_BYTES)
+		__builtin_prefetch((const char *) leaf_image(table, set * LEAF_WAYS + way) + byte);
 }
 
 /* ---- groups ---- */
@@ -610,6 +633,13 @@ leaf_cache_has(const Tree *tree, uint64_t pointer)
 	uint64_t sequence;
 
 	return key.kept && way_find(tree, &key, 0, true, &sequence) < LEAF_WAYS;
+}
+
+bool
+leaf_cache_unwritten(const Tree *tree, const LeafKey *key)
+{
+	assert(tree->client->holding);
+	return key->kept && key->epoch == tree->epoch && version_stands(tree->client->shared->leaves, key);
 }
 
 bool

@@ -61,8 +61,15 @@ typedef struct LeafKey
 extern LeafKey leaf_cache_key(const Tree *tree, uint64_t pointer);
 /* Copies the leaf's image, if there is a valid one, and counts whether there was. */
 extern bool leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf);
+/* It is about to be copied: calls what leaf_cache_take() looks at into the processor's cache. */
+extern void leaf_cache_hint(const Tree *tree, const LeafKey *key);
 /* A leaf was read, behind leaf_cache_key(), that had no image: it gets one if it has had one, there is room, or it is drawn. */
 extern void leaf_cache_offer(Tree *tree, const LeafKey *key, const uint64_t *leaf);
+/*
+ * Asked by the leaf's owner: whether nobody has written it since leaf_cache_key().  Then what was read behind that is the leaf still, and
+ * need not be read again under the lock.  False: it may have been written.
+ */
+extern bool leaf_cache_unwritten(const Tree *tree, const LeafKey *key);
 /* Whether it has a valid image, of this generation. */
 extern bool leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64_t generation);
 
@@ -71,6 +78,13 @@ extern bool leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64
  * split has one, else as if it had been read.
  */
 extern void leaf_cache_split(Tree *tree, uint64_t left, const LeafKey *key, const uint64_t *right);
+
+/*
+ * leaf_read.c: leaf_cache_read_leaves() of leaves that are only passed: those that have no images get none. *keys: of them all, from
+ * before they were read.
+ */
+extern TreeStatus leaf_cache_pass_leaves(Tree *tree, const uint64_t *pointers, int count,
+                                         uint64_t *const *images, NodeVerdict *verdicts, LeafKey *keys);
 
 /* By number: set * LEAF_WAYS + way. */
 extern LeafFrame *leaf_frame(LeafTable *table, uint64_t number);

@@ -221,10 +221,11 @@ ahead_deepen(TreeScan *scan)
 		return;
 	}
 	if (scan->depth == TREE_PREFETCH_MAX && scan->deep == NULL)
-		scan->deep = client_allocate_beside(scan->tree->client, scan,
-		                                    READ_AHEAD_MAX * scan->tree->geometry.leaf_bytes + LINE_BYTES);
+		scan->deep = client_allocate_beside(
+			scan->tree->client, scan,
+			scan->tree->geometry.inner_cells * scan->tree->geometry.leaf_bytes + LINE_BYTES);
 	if (scan->depth < TREE_PREFETCH_MAX || (scan->depth < READ_AHEAD_MAX && scan->deep != NULL))
-		scan->depth *= 2;
+		scan->depth = scan->depth * 2 < READ_AHEAD_MAX ? scan->depth * 2 : READ_AHEAD_MAX;
 }
 
 /* Reads the next leaves ahead, as far as the current level-1 node names them. It may read none. */

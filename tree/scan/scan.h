@@ -14,6 +14,9 @@
 /* The buffer for leaves that are read alone; it alone is long enough for the root. */
 #define SCAN_ALONE TREE_PREFETCH_MAX
 
+/* Leaves that are read together for seeks to come. */
+#define FORESEEN_MAX 64
+
 /* Room for a fence's image: it is read in whole words. */
 #define FENCE_IMAGE_BYTES (TREE_IMAGE_MAX_BYTES + OVERFLOW_ALIGN)
 
@@ -73,7 +76,7 @@ struct TreeScan
 	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
 	uint64_t *buffers[SCAN_BUFFERS];
 	ScanForeseen *foreseen; /* scan_foresee.c; NULL: nothing was foreseen yet */
-	void *deep; /* memory for READ_AHEAD_MAX leaves, of a scan that has gone so far; NULL: it has not */
+	void *deep; /* memory for all leaves of a parent, of a scan that has gone so far; NULL: it has not */
 	/*
 	 * Overflow keys of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
 	 * is the far fence's.

@@ -18,10 +18,10 @@ struct ScanForeseen
 	int next;         /* those before are behind the scan */
 	bool fence_known; /* of the last one, its far fence as its parent has it */
 	uint64_t fence[LINE_WORDS];
-	uint64_t pointers[READ_AHEAD_MAX];
-	uint64_t parents[READ_AHEAD_MAX];
-	NodeVerdict verdicts[READ_AHEAD_MAX];
-	uint64_t *images[READ_AHEAD_MAX];
+	uint64_t pointers[FORESEEN_MAX];
+	uint64_t parents[FORESEEN_MAX];
+	NodeVerdict verdicts[FORESEEN_MAX];
+	uint64_t *images[FORESEEN_MAX];
 };
 
 static void
@@ -49,13 +49,13 @@ foreseen_begin(TreeScan *scan, bool forward)
 	{
 		uintptr_t place;
 
-		f = client_allocate_beside(scan->tree->client, scan, head + LINE_BYTES + READ_AHEAD_MAX * leaf);
+		f = client_allocate_beside(scan->tree->client, scan, head + LINE_BYTES + FORESEEN_MAX * leaf);
 		if (f == NULL)
 			return NULL;
 		scan->foreseen = f;
 		memset(f, 0, sizeof(*f));
 		place = ((uintptr_t) f + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
-		for (int i = 0; i < READ_AHEAD_MAX; i++, place += leaf)
+		for (int i = 0; i < FORESEEN_MAX; i++, place += leaf)
 			f->images[i] = (uint64_t *) place;
 	}
 	/* What has images was for earlier keys. */
@@ -116,10 +116,10 @@ tree_scan_foresee(TreeScan *scan, TreeDirection direction, const TreeBound *star
 	if (status != TREE_OK)
 		return status;
 	f = foreseen_begin(scan, direction == TREE_FORWARD);
-	if (f != NULL && f->count < most && f->count < READ_AHEAD_MAX)
+	if (f != NULL && f->count < most && f->count < FORESEEN_MAX)
 	{
 		status = foresee(scan, f, start);
-		*more = status == TREE_OK && f->count < most && f->count < READ_AHEAD_MAX;
+		*more = status == TREE_OK && f->count < most && f->count < FORESEEN_MAX;
 	}
 	critical_leave(scan->tree, section);
 	return status;
