@@ -158,14 +158,14 @@ extern bool sherman_is_healing(const ShermanMetaPage *meta);
 /*
  * State of a tree, or of one half, by one memory node and by its entry in the table, which is copied if there is one.
  */
-extern ShermanState sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry,
+extern ShermanState sherman_half_determine(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry,
 									   ShermanReason *reason);
-/* sherman_judge() for an index with a copy that nothing else speaks against. */
-extern ShermanState sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason);
+/* sherman_state_determine() for an index with a copy that nothing else speaks against. */
+extern ShermanState sherman_replicas_determine(const ShermanMetaPage *meta, ShermanReason *reason);
 /* The memory node because of which an index is not reachable; -1: it is on none yet. */
 extern int	sherman_away_position(const ShermanMetaPage *meta);
-/* Judges an index by its metapage (`sound`: the page is valid), without waiting or connecting. */
-extern ShermanState sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
+/* The state of an index by its metapage (`sound`: the page is valid), without waiting or connecting. */
+extern ShermanState sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
 
 /* ---- client.c ---- */
 
@@ -241,13 +241,13 @@ sherman_index_read_begins(Relation index)
 		sherman_add_before_reads(index);
 }
 /* Raises unless a running scan may go on: the index has not become broken since it was opened. */
-extern void sherman_index_judge_again(ShermanIndex *index, Relation relation);
+extern void sherman_index_refresh(ShermanIndex *index, Relation relation);
 static inline void
 sherman_index_recheck(ShermanIndex *index, Relation relation)
 {
 	sherman_index_read_begins(relation);
 	if (unlikely(index->state != SHERMAN_OK || index->generation != sherman_generation()))
-		sherman_index_judge_again(index, relation);
+		sherman_index_refresh(index, relation);
 }
 /*
  * failover.c: calls of the tree that are made again where an index has a copy and one of the two memory nodes was lost meanwhile.
@@ -333,14 +333,14 @@ extern bool sherman_replicas_connect(TreeClient *client, const ShermanMetaPage *
 /* Tells the handle of a tree that was opened what is on record. */
 extern TreeStatus sherman_replicas_opened(Relation relation, const ShermanMetaPage *meta, Tree *tree);
 /*
- * For an open index that was judged anew: replaces a home that is away by the replica. False: the index is to be
- * judged again.
+ * For an open index whose state was determined anew: replaces a home that is away by the replica. False: its state is to be
+ * determined again.
  */
 extern bool sherman_replicas_follow(Relation relation, ShermanIndex *index);
-/* Before the index is changed: gives up a copy that is away.  False: the index is to be judged again. */
+/* Before the index is changed: gives up a copy that is away.  False: its state is to be determined again. */
 extern bool sherman_replicas_before_change(Relation relation, ShermanIndex *index);
 /*
- * Whether an index that could not be opened, as a memory node did not let this process in, is to be judged once more.
+ * Whether an index that could not be opened, as a memory node did not let this process in, is to be opened once more.
  */
 extern bool sherman_opens_again(const ShermanIndex *index, int *attempts);
 /* The most times that a statement is tried again as memory nodes come and go. */

@@ -92,13 +92,13 @@ find_valid(Relation relation)
 }
 
 /*
- * Judges an index by its metapage, and by whether this process encodes keys as those of its tree are.
+ * The state of an index by its metapage, and by whether this process encodes keys as those of its tree are.
  */
 static ShermanState
-judge(Relation relation, ShermanMetaPage *meta, ShermanReason *reason)
+determine_state(Relation relation, ShermanMetaPage *meta, ShermanReason *reason)
 {
 	bool		sound = sherman_metapage_read(relation, meta);
-	ShermanState state = sherman_judge(meta, sound, reason);
+	ShermanState state = sherman_state_determine(meta, sound, reason);
 
 	if (state == SHERMAN_BROKEN || meta->tree == 0 || sherman_keys_fit(relation, meta))
 		return state;
@@ -121,7 +121,7 @@ sherman_index_state(Relation index, ShermanReason *reason)
 		*reason = open->index.reason;
 		return open->index.state;
 	}
-	return judge(index, &meta, reason);
+	return determine_state(index, &meta, reason);
 }
 
 /* ---- open indexes ---- */
@@ -254,7 +254,7 @@ retire_stale(void)
 }
 
 /*
- * Makes the entry of an index: judged, not yet with its tree.
+ * Makes the entry of an index, not yet with its state and its tree.
  */
 static OpenIndex *
 make_open(Relation relation, KnownIndex *entry)
@@ -271,15 +271,15 @@ make_open(Relation relation, KnownIndex *entry)
 }
 
 /*
- * Judges the index anew; if its metapage names another tree than before, the entry is replaced.
+ * Determines the index's state anew; if its metapage names another tree than before, the entry is replaced.
  */
 static OpenIndex *
-judge_open(Relation relation, KnownIndex *entry)
+refresh_open(Relation relation, KnownIndex *entry)
 {
 	uint64		generation = sherman_generation();
 	ShermanMetaPage meta;
 	ShermanReason reason;
-	ShermanState state = judge(relation, &meta, &reason);
+	ShermanState state = determine_state(relation, &meta, &reason);
 	OpenIndex  *open = entry->open;
 
 	/* Most of what the relcache invalidates is no change to the index: it goes on with the handle that it has. */
@@ -416,19 +416,19 @@ complete(Relation relation, OpenIndex *open, bool quiet)
 }
 
 /*
- * Judges the index anew, and waits if that may help.
+ * Determines the index's state anew, and waits if that may help.
  */
 static OpenIndex *
-judge_and_wait(Relation relation, KnownIndex *entry)
+refresh_and_wait(Relation relation, KnownIndex *entry)
 {
 	OpenIndex  *open;
 
 	sherman_connection_refresh();
-	open = judge_open(relation, entry);
+	open = refresh_open(relation, entry);
 	if (open->index.state != SHERMAN_ATTACHING)
 		return open;
 	sherman_wait_attached(&open->index.meta);
-	open = judge_open(relation, entry);
+	open = refresh_open(relation, entry);
 	/* Waited long enough. */
 	if (open->index.state == SHERMAN_ATTACHING)
 		open->index.state = SHERMAN_UNREACHABLE;
@@ -457,7 +457,7 @@ open_index(Relation relation, bool quiet)
 	entry = find_known(RelationGetRelid(relation), true);
 	do
 	{
-		open = judge_and_wait(relation, entry);
+		open = refresh_and_wait(relation, entry);
 		if (open->index.state != SHERMAN_OK)
 			break;
 		complete(relation, open, quiet);
@@ -499,18 +499,18 @@ sherman_index_for_scan(Relation index)
 }
 
 void
-sherman_index_judge_again(ShermanIndex *index, Relation relation)
+sherman_index_refresh(ShermanIndex *index, Relation relation)
 {
 	ShermanMetaPage meta;
 	ShermanReason reason;
 	ShermanState state;
 	uint64		generation = sherman_generation();
 
-	state = judge(relation, &meta, &reason);
+	state = determine_state(relation, &meta, &reason);
 	if (state == SHERMAN_ATTACHING)
 	{
 		sherman_wait_attached(&meta);
-		state = judge(relation, &meta, &reason);
+		state = determine_state(relation, &meta, &reason);
 	}
 	if (state == SHERMAN_OK && meta.tree != index->meta.tree)
 	{

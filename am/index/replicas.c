@@ -75,7 +75,7 @@ may_stay_alone(const ShermanMetaPage *meta, uint32 valid)
 		return true;
 	if (valid == SHERMAN_VALID_FIRST)
 		return !half_is_usable(meta, halves_replica(meta)) && half_may_be_missed(meta, halves_replica(meta));
-	return !half_is_usable(meta, halves_home(meta)) && sherman_replicas_judge(meta, &reason) == SHERMAN_OK;
+	return !half_is_usable(meta, halves_home(meta)) && sherman_replicas_determine(meta, &reason) == SHERMAN_OK;
 }
 
 /*

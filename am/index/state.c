@@ -3,7 +3,7 @@
  *		What state an index is in: it follows from the metapage, from the phase of the instance and from the
  *		table of trees.
  *
- * An index that was judged under the same generation (instance.c) needs no second look (open_index.c).
+ * Under the same generation (instance.c) the state stays as it was determined (open_index.c).
  */
 #include "am/base/sherman.h"
 
@@ -44,7 +44,7 @@ is_attaching(const ShermanMetaPage *meta)
 
 	if (meta == NULL)
 		return sherman_phase() == SHERMAN_PHASE_ATTACHING;
-	return sherman_judge(meta, true, &reason) == SHERMAN_ATTACHING;
+	return sherman_state_determine(meta, true, &reason) == SHERMAN_ATTACHING;
 }
 
 /*
@@ -117,7 +117,7 @@ why_broken(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
  * the one that the index is in, and whether it can be used.
  */
 static ShermanState
-judge_node(int position, uint64 member, ShermanReason *reason)
+determine_by_node(int position, uint64 member, ShermanReason *reason)
 {
 	if (sherman_shared->node[position].member != member)
 	{
@@ -151,10 +151,10 @@ same_history(const ShermanMetaPage *meta, const ShermanTreeEntry *entry)
 }
 
 ShermanState
-sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry, ShermanReason *reason)
+sherman_half_determine(const ShermanMetaPage *meta, int position, uint64 key, ShermanTreeEntry *entry, ShermanReason *reason)
 {
 	bool		known = sherman_trees_find(key, entry);
-	ShermanState state = judge_node(position, meta->incarnations[position][0], reason);
+	ShermanState state = determine_by_node(position, meta->incarnations[position][0], reason);
 
 	/* Before it is attached nothing may be known of a tree. */
 	if (state == SHERMAN_BROKEN || (!known && state != SHERMAN_OK))
@@ -169,7 +169,7 @@ sherman_judge_half(const ShermanMetaPage *meta, int position, uint64 key, Sherma
 }
 
 ShermanState
-sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason)
+sherman_replicas_determine(const ShermanMetaPage *meta, ShermanReason *reason)
 {
 	ShermanReason replica_reason = SHERMAN_REASON_NONE;
 	ShermanTreeEntry entry;
@@ -177,11 +177,11 @@ sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason)
 	ShermanState copy;
 
 	if (meta->replicas_valid == SHERMAN_VALID_SECOND)
-		return sherman_judge_half(meta, halves_replica(meta), meta->tree | SHERMAN_TREE_REPLICA, &entry, reason);
-	home = sherman_judge_half(meta, halves_home(meta), meta->tree, &entry, reason);
+		return sherman_half_determine(meta, halves_replica(meta), meta->tree | SHERMAN_TREE_REPLICA, &entry, reason);
+	home = sherman_half_determine(meta, halves_home(meta), meta->tree, &entry, reason);
 	if (meta->replicas_valid == SHERMAN_VALID_FIRST)
 		return home;
-	copy = sherman_judge_half(meta, halves_replica(meta), meta->tree | SHERMAN_TREE_REPLICA, &entry, &replica_reason);
+	copy = sherman_half_determine(meta, halves_replica(meta), meta->tree | SHERMAN_TREE_REPLICA, &entry, &replica_reason);
 	/* At the start a copy is waited for before it is given up. */
 	if (home == SHERMAN_OK)
 		return copy == SHERMAN_ATTACHING ? copy : home;
@@ -202,7 +202,7 @@ sherman_replicas_judge(const ShermanMetaPage *meta, ShermanReason *reason)
  * are away.
  */
 static ShermanState
-judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
+determine_by_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
 {
 	uint32		home = tree_home(meta->root);
 	ShermanTreeEntry entry = {0};
@@ -214,12 +214,12 @@ judge_nodes(const ShermanMetaPage *meta, ShermanReason *reason)
 		return SHERMAN_BROKEN;
 	}
 	if (meta->replica != 0)
-		return sherman_replicas_judge(meta, reason);
-	state = sherman_judge_half(meta, (int) home, meta->tree, &entry, reason);
+		return sherman_replicas_determine(meta, reason);
+	state = sherman_half_determine(meta, (int) home, meta->tree, &entry, reason);
 	for (int i = 0; i < TREE_MAX_NODES && *reason == SHERMAN_REASON_NONE; i++)
 	{
 		if (entry.members[i] != 0)
-			state = Max(state, judge_node(i, entry.members[i], reason));
+			state = Max(state, determine_by_node(i, entry.members[i], reason));
 	}
 	return *reason == SHERMAN_REASON_NONE ? state : SHERMAN_BROKEN;
 }
@@ -253,7 +253,7 @@ sherman_away_position(const ShermanMetaPage *meta)
 }
 
 ShermanState
-sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
+sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 {
 	*reason = SHERMAN_REASON_NONE;
 	if (!sound)
@@ -274,7 +274,7 @@ sherman_judge(const ShermanMetaPage *meta, bool sound, ShermanReason *reason)
 	if (sherman_shared->local.take_over != SHERMAN_TAKE_OVER_NOT)
 		return SHERMAN_ATTACHING;
 	if (meta->tree != 0)
-		return judge_nodes(meta, reason);
+		return determine_by_nodes(meta, reason);
 	/* No tree yet: it is made on any memory node. */
 	switch (sherman_phase())
 	{

@@ -20,7 +20,7 @@
 #define WAL_SLACK ((XLogRecPtr) 1024 * 1024)
 
 /*
- * Changes the tree's record, and its copy's.  False: the index is to be judged anew.
+ * Changes the tree's record, and its copy's.  False: the index's state is to be determined anew.
  */
 static bool
 change_record(Relation relation, ShermanIndex *index, TreeRecord *record)
@@ -40,8 +40,8 @@ change_record(Relation relation, ShermanIndex *index, TreeRecord *record)
 
 /*
  * Says that the tree changes in this epoch, before it does: in the metapage, which shares the tables' fate, then at
- * the memory node. A history in which that note was lost does not use the tree any more (sherman_judge()). No buffer
- * is locked, and no lock word is held. False: the index has changed; it is to be judged anew.
+ * the memory node. A history in which that note was lost does not use the tree any more (sherman_state_determine()). No buffer
+ * is locked, and no lock word is held. False: the index has changed; its state is to be determined anew.
  */
 static bool
 mark_mutated(Relation relation, ShermanIndex *index)
