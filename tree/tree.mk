@@ -17,7 +17,7 @@ TREE_SOURCES = \
 	tree/change/rewrite.c \
 	tree/change/full_leaf.c \
 	tree/change/vacuum.c \
-	tree/change/vacuum_leaf.c \
+	tree/change/vacuum_entries.c \
 	tree/change/vacuum_wave.c \
 	tree/client/chain.c \
 	tree/client/replicas.c \
@@ -38,7 +38,7 @@ TREE_SOURCES = \
 	tree/descent/search.c \
 	tree/descent/split.c \
 	tree/handle/check.c \
-	tree/handle/client.c \
+	tree/handle/open.c \
 	tree/handle/replicas_compare.c \
 	tree/handle/estimate.c \
 	tree/handle/shared.c \

@@ -167,7 +167,7 @@ extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* The state of an index by its metapage (`sound`: the page is valid), without waiting or connecting. */
 extern ShermanState sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
 
-/* ---- client.c ---- */
+/* ---- command_client.c ---- */
 
 /* This process's client, connected on first use after the launcher attached (waits attach_timeout). Raises. */
 extern TreeClient *sherman_client(void);

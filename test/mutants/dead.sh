@@ -4,7 +4,7 @@ mutate mark_without_generation test_dead tree/change/dead.c \
 	's/node\[HEADER_GENERATION\] == leaf->generation &&/true \&\&/'
 mutate dead_removed_unproven test_dead tree/node/node.h \
 	's/return epoch == proven->epoch &&[^;]*;/return true;/'
-mutate vacuum_passes_marked_over test_dead tree/change/vacuum_leaf.c \
+mutate vacuum_passes_marked_over test_dead tree/change/vacuum_entries.c \
 	's/leaf_keeps\(cell\[0\], false\) && is_dead/leaf_keeps(cell[0], true) && is_dead/'
 mutate dead_unit_not_raised test_dead tree/change/dead.c \
 	's/\tdead_set_wal_position\(node, wal\);\n//'

@@ -18,7 +18,7 @@ mutate posting_searched_as_key test_posting tree/scan/batch.c \
 	's/uint32_t middle = posting_head\(g, leaf, \(low \+ high\) \/ 2\);/uint32_t middle = (low + high) \/ 2;/; s/low = base_next\(g, leaf, middle\);/low = middle + 1;/'
 mutate posting_key_is_its_own test_posting tree/scan/batch.c \
 	's/slot = posting_head\(g, scan->leaf, batch->entries\[i\].cell\);/slot = batch->entries[i].cell;/'
-mutate posting_not_vacuumed test_posting tree/change/vacuum_leaf.c \
+mutate posting_not_vacuumed test_posting tree/change/vacuum_entries.c \
 	's/dead \|= \(uint8_t\) \(1u << i\);/dead |= 0;/'
 mutate duplicates_not_merged test_posting tree/change/insert_full.c \
 	's/leaf_pack\(&in->tree->geometry, cells\);//'

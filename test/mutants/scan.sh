@@ -69,7 +69,7 @@ mutate ties_not_compared test_scan tree/scan/batch.c \
 	's/return lower == DECIDE_UNKNOWN \|\| upper == DECIDE_UNKNOWN \? DECIDE_UNKNOWN : DECIDE_EQUAL;/return DECIDE_EQUAL;/'
 mutate image_not_proved test_scan tree/lock/node_read.c \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
-mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum_leaf.c \
+mutate vacuum_trusts_old_judgment test_vacuum tree/change/vacuum_entries.c \
 	's/ \|\| node\[HEADER_GENERATION\] != leaf->image\[HEADER_GENERATION\]//; s/if \(leaf->victims\[slot\] != 0 && memcmp.*?\)\n/if (leaf->victims[slot] \&\& word == 0)\n/'
 mutate scan_outrun_is_damage test_damage tree/scan/scan.c \
 	's/changed \? 1 : mismatch->tries \+ 1;/mismatch->tries + 1;/'
@@ -103,7 +103,7 @@ mutate vacuum_wave_reads_twice test_vacuum=--cached tree/change/vacuum_wave.c \
 	's/if \(!leaf_cache_unwritten\(tree, &leaf->key\)\)/if (true)/'
 mutate vacuum_keeps_what_it_passes test_vacuum=--cached tree/descent/leaf_read.c \
 	's/if \(keep && judged/if ((keep || true) \&\& judged/'
-mutate vacuum_wave_believes_the_parent test_vacuum tree/change/vacuum_leaf.c \
+mutate vacuum_wave_believes_the_parent test_vacuum tree/change/vacuum_entries.c \
 	's/return pointer_address\(leaf->pointer\) == pointer_address\(right\) &&\s+\(high == NULL \|\| separator_equal\(.*?\)\);/return leaf != NULL \&\& g != NULL \&\& (right != 0 || high != NULL);/s'
 mutate vacuum_wave_forgets_doubt test_vacuum=--network tree/change/vacuum_wave.c \
 	's/\tunknown_drop\(vacuum->wave, &vacuum->wave_count\);\n/\t(void) unknown_drop;\n/'

@@ -122,7 +122,7 @@ mutate alone_above_high_fence test_alone tree/node/leaf.c \
 	's/ \|\|\s+\(!separator_infinite\(high\) && cell_order_normalized\(g, high, cell\) == 0\)//'
 mutate alone_below_low_fence test_alone tree/node/leaf.c \
 	's/\(!separator_infinite\(low\) && cell_order_normalized\(g, low, cell\) == 0\) \|\|\s+//'
-mutate too_many_memory_nodes test_many_nodes tree/handle/client.c \
+mutate too_many_memory_nodes test_many_nodes tree/handle/open.c \
 	's/ \|\| options->nodes > TREE_MAX_NODES//'
 mutate not_alone_by_itself test_alone tree/node/leaf.c \
 	's/ &&\s+\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0//'

@@ -138,7 +138,7 @@ vacuum_visit(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument)
 		return client_fail(tree->client, TREE_DAMAGED,
 		                   "leaf %llx: does not begin where the one before it ends",
 		                   (unsigned long long) vacuum->next);
-	vacuum_judge(vacuum, leaf, is_dead, argument);
+	vacuum_choose(vacuum, leaf, is_dead, argument);
 	return leaf->victim_count > 0 ? vacuum_remove(vacuum, leaf) : TREE_OK;
 }
 

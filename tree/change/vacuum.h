@@ -1,6 +1,6 @@
 /*
  * vacuum.h
- *		A vacuum's walk in progress: what vacuum.c (leaf by leaf), vacuum_wave.c (many at once) and vacuum_leaf.c (a leaf) share.
+ *		A vacuum's walk in progress: what vacuum.c (leaf by leaf), vacuum_wave.c (many at once) and vacuum_entries.c (a leaf) share.
  */
 #ifndef SHERMAN_VACUUM_H
 #define SHERMAN_VACUUM_H
@@ -49,7 +49,7 @@ struct TreeVacuum
 	EmptyRanges empty; /* where leaves were left without an entry */
 };
 
-/* ---- vacuum_leaf.c ---- */
+/* ---- vacuum_entries.c ---- */
 
 /*
  * Whether the leaf is the one behind a leaf with this right link and high fence (NULL: the first one).  A walk that always goes up
@@ -60,7 +60,7 @@ extern bool vacuum_follows(const NodeGeometry *g, const VacuumLeaf *leaf, uint64
 /* Whether it is the one that the walk has come to. */
 extern bool vacuum_is_at(const TreeVacuum *vacuum, const VacuumLeaf *leaf);
 /* Marks the victims in the leaf's image, and counts what is left without them. Calls is_dead: nothing is held. */
-extern void vacuum_judge(const TreeVacuum *vacuum, VacuumLeaf *leaf, TreeIsDead is_dead, void *argument);
+extern void vacuum_choose(const TreeVacuum *vacuum, VacuumLeaf *leaf, TreeIsDead is_dead, void *argument);
 /* Whether the locked leaf still has each victim as it was judged. */
 extern bool vacuum_unchanged(const NodeGeometry *g, const VacuumLeaf *leaf, const uint64_t *node);
 /* Takes the victims out of the image that the rewrite is made from. */

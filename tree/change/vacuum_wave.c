@@ -386,7 +386,7 @@ vacuum_wave(TreeVacuum *vacuum, TreeIsDead is_dead, void *argument, TreeVacuumCo
 		return status;
 	for (uint32_t i = 0; i < vacuum->wave_count; i++)
 	{
-		vacuum_judge(vacuum, &vacuum->wave[i], is_dead, argument);
+		vacuum_choose(vacuum, &vacuum->wave[i], is_dead, argument);
 		vacuum->wave[i].done = vacuum->wave[i].victim_count == 0;
 	}
 	wave = access_wave(tree);

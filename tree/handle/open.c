@@ -1,5 +1,5 @@
 /*
- * client.c
+ * open.c
  *		A client (one process's connections, scratch memory and slot) and its open trees: opening and closing.
  */
 #include "tree/shared/state.h"

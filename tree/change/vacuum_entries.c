@@ -1,7 +1,7 @@
 /*
- * vacuum_leaf.c
+ * vacuum_entries.c
  *		A leaf of a vacuum's walk: whether it is the next one, which of its entries go, and whether they have changed
- *		since they were judged.
+ *		since they were chosen.
  */
 #include "tree/change/vacuum.h"
 
@@ -22,8 +22,8 @@ vacuum_is_at(const TreeVacuum *vacuum, const VacuumLeaf *leaf)
 
 /* Which TIDs of a posting cell are dead: a bit for each. */
 static uint8_t
-posting_judge(const NodeGeometry *g, const uint64_t *head, const uint64_t *cell, TreeIsDead is_dead,
-              void *argument)
+posting_choose(const NodeGeometry *g, const uint64_t *head, const uint64_t *cell, TreeIsDead is_dead,
+               void *argument)
 {
 	uint8_t dead = 0;
 
@@ -40,7 +40,7 @@ posting_judge(const NodeGeometry *g, const uint64_t *head, const uint64_t *cell,
 }
 
 void
-vacuum_judge(const TreeVacuum *vacuum, VacuumLeaf *leaf, TreeIsDead is_dead, void *argument)
+vacuum_choose(const TreeVacuum *vacuum, VacuumLeaf *leaf, TreeIsDead is_dead, void *argument)
 {
 	const NodeGeometry *g = &vacuum->tree->geometry;
 	const uint64_t *head = NULL;
@@ -56,7 +56,7 @@ vacuum_judge(const TreeVacuum *vacuum, VacuumLeaf *leaf, TreeIsDead is_dead, voi
 
 		/* Dead-marked ones, too: their TIDs are given free like those of others. */
 		if (cell_is_posting(cell))
-			leaf->victims[slot] = posting_judge(g, head, cell, is_dead, argument);
+			leaf->victims[slot] = posting_choose(g, head, cell, is_dead, argument);
 		else
 		{
 			head = cell;

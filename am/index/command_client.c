@@ -1,5 +1,5 @@
 /*
- * client.c
+ * command_client.c
  *		This process's client, for a command: it waits for a memory node, and raises an error if there is none.
  */
 #include "am/base/sherman.h"
