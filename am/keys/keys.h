@@ -49,6 +49,11 @@ extern void sherman_mirror_changed(Node *statement);
 /* Raises unless the columns of an index that is to be built have classes that know as equal what their types do, or were named. */
 extern void sherman_check_classes(Relation index);
 
+/* ---- missing_class.c ---- */
+
+/* Before a statement: raises if it makes an index of ours with an operator class of btree's that has no mirror. */
+extern void sherman_require_classes(Node *statement);
+
 /* ---- validate.c ---- */
 extern bool sherman_validate(Oid opclass);
 

@@ -32,6 +32,7 @@
 #include "commands/defrem.h"
 #include "commands/extension.h"
 #include "mb/pg_wchar.h"
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
 #include "utils/catcache.h"
@@ -575,6 +576,21 @@ sherman_mirror_opfamily(PG_FUNCTION_ARGS)
 }
 
 /*
+ * CREATE EXTENSION succeeds in a server that has not loaded the library at its start, as a restore has to; but nothing works.
+ */
+static void
+warn_not_preloaded(void)
+{
+	const char *others = shared_preload_libraries_string != NULL ? shared_preload_libraries_string : "";
+
+	ereport(WARNING,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("sherman indexes cannot be built or used: the library was not loaded when the server started"),
+			 errhint("Run ALTER SYSTEM SET shared_preload_libraries = %s%s%s, and restart the server.",
+					 others, others[0] != '\0' ? ", " : "", "'sherman'")));
+}
+
+/*
  * All families of btree's.
  */
 Datum
@@ -588,6 +604,8 @@ sherman_mirror_opfamilies(PG_FUNCTION_ARGS)
 	List	   *families = NIL;
 	ListCell   *cell;
 
+	if (creating_extension && !sherman_preloaded())
+		warn_not_preloaded();
 	ScanKeyInit(&key, Anum_pg_opfamily_opfmethod, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(BTREE_AM_OID));
 	scan = systable_beginscan(catalog, OpfamilyAmNameNspIndexId, true, NULL, 1, &key);
 	while ((tuple = systable_getnext(scan)) != NULL)

@@ -37,6 +37,7 @@
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 
 #include "am/base/shared.h"
@@ -221,6 +222,30 @@ setting_counts(Node *statement)
 		table_can(((AlterTableStmt *) statement)->relation);
 }
 
+/*
+ * Says of constraints that the setting would give to sherman, but for the table that they are of.
+ */
+static void
+notice_btree(Node *statement, List *constraints)
+{
+	const RangeVar *table = IsA(statement, CreateStmt) ? ((CreateStmt *) statement)->relation :
+		((AlterTableStmt *) statement)->relation;
+	ListCell   *cell;
+
+	/* Of one that is not there, or is none, core says that. */
+	if (IsA(statement, AlterTableStmt) && !OidIsValid(RangeVarGetRelid(table, NoLock, true)))
+		return;
+	foreach(cell, constraints)
+	{
+		if (mark_of(lfirst(cell)) != MARK_NONE)
+			continue;
+		ereport(NOTICE,
+				(errmsg("the unique index of \"%s\" is btree's, although sherman.constraints is on", table->relname),
+				 errdetail("Constraints of partitioned tables and of partitions stay btree's.")));
+		return;
+	}
+}
+
 static void
 set_method(Constraint *constraint, const char *method, bool by_setting)
 {
@@ -246,10 +271,14 @@ sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
 	if (constraints == NIL)
 		return statement;
 	by_setting = setting_counts(statement->utilityStmt);
-	if (!by_setting && !has_mark(constraints))
+	if (!by_setting && !sherman_constraints && !has_mark(constraints))
 		return statement;
 	method = sherman_access_method();
 	if (!OidIsValid(method))
+		return statement;
+	if (sherman_constraints && !by_setting)
+		notice_btree(statement->utilityStmt, constraints);
+	if (!by_setting && !has_mark(constraints))
 		return statement;
 	if (*read_only_tree)
 	{
@@ -260,6 +289,29 @@ sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
 	foreach(cell, constraints)
 		set_method(lfirst(cell), get_am_name(method), by_setting);
 	return statement;
+}
+
+/*
+ * Up to 17 core refuses foreign keys that reference our indexes with an internal error, in its own words, and no hint.
+ */
+void
+sherman_explain_error(Node *statement)
+{
+	MemoryContext context;
+	ErrorData  *error;
+
+	if ((!IsA(statement, CreateStmt) && !IsA(statement, AlterTableStmt)) || geterrcode() != ERRCODE_INTERNAL_ERROR)
+		return;
+	context = MemoryContextSwitchTo(TopTransactionContext);
+	error = CopyErrorData();
+	MemoryContextSwitchTo(context);
+	if (error->message == NULL || strcmp(error->message, "only b-tree indexes are supported for foreign keys") != 0)
+		return;
+	FlushErrorState();
+	error->sqlerrcode = ERRCODE_FEATURE_NOT_SUPPORTED;
+	error->hint = "Drop the referenced constraint or index, and make it btree's: ALTER TABLE ... DROP CONSTRAINT ..., ADD PRIMARY "
+		"KEY (...) WITH (sherman = off).";
+	ReThrowError(error);
 }
 
 void

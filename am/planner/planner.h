@@ -38,6 +38,9 @@ extern void sherman_extremes_install(void);
 extern List *sherman_constraints_at_risk(Node *statement);
 extern void sherman_constraints_after(List *constraints);
 
+/* In PG_CATCH(), behind a statement: raises in place of an error of core's one that says what to do, or returns. */
+extern void sherman_explain_error(Node *statement);
+
 /* Refuses to change the mark of a constraint's index. */
 extern void sherman_keep_mark(Node *statement);
 

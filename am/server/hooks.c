@@ -236,6 +236,7 @@ run_utility(PlannedStmt *statement, const char *text, bool read_only_tree, Proce
 	List	   *at_risk = sherman_constraints_at_risk(statement->utilityStmt);
 
 	sherman_keep_mark(statement->utilityStmt);
+	sherman_require_classes(statement->utilityStmt);
 	statement = sherman_set_methods(statement, &read_only_tree);
 	if (sherman_shared != NULL && sherman_database_begin(statement->utilityStmt, context == PROCESS_UTILITY_TOPLEVEL))
 		next_utility_alone(statement, text, read_only_tree, context, parameters, environment, destination,
@@ -266,11 +267,14 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 	{
 		run_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		sherman_statement_leave(false);
+		sherman_explain_error(statement->utilityStmt);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	sherman_statement_leave(false);
 	sherman_statement_end();
 }
 

@@ -338,7 +338,8 @@ reload(void)
 	if (sherman_list_awaits_restart(sherman_memory_node_list))
 		ereport(LOG,
 				(errmsg("parameter \"sherman.memory_nodes\" cannot be changed without restarting the server, from or to the "
-						"embedded memory node")));
+						"embedded memory node"),
+				 errhint("Restart the server.")));
 	if (sherman_shared->embedded)
 		return;
 	LWLockAcquire(sherman_lock(SHERMAN_LOCK_SHARED), LW_EXCLUSIVE);

@@ -92,7 +92,7 @@ mutate size_is_of_nodes_alone sql/views am/sql/stats.c \
 mutate foreign_index_has_a_size sql/views am/sql/stats.c \
 	's/if \(!sherman_is_ours\(oid\)\)/if (false)/'
 mutate forgotten_is_lost t/070_forget am/index/state.c \
-	's/local\.node\[position\]\.forgotten != 0/false/'
+	's/sherman_shared->local\.node\[position\]\.forgotten != 0/false/'
 mutate forgotten_nodes_are_named t/070_forget am/sql/stats.c \
 	's/\treturn sherman_shared->node\[position\]\.member == member;/\treturn true;/'
 mutate unlisted_are_awaited t/070_forget am/server/attach.c \
@@ -103,6 +103,16 @@ mutate refused_is_ok t/017_memory_node_errors am/index/state_text.c \
 	's/\treturn sherman_connection_failure\(position, &status\)\[0\] != .*;/\treturn false;/'
 mutate refused_is_attached t/017_memory_node_errors am/sql/stats.c \
 	's/!ask_node\(position, values, nulls\) &&/!ask_node(position, values, nulls) \&\& false \&\&/'
+mutate not_preloaded_unsaid t/080_messages am/keys/mirror.c \
+	's/if \(creating_extension && !sherman_preloaded\(\)\)/if (false)/'
+mutate foreign_keys_unexplained t/080_messages am/server/hooks.c \
+	's/\t\tsherman_explain_error\(statement->utilityStmt\);\n//'
+mutate missing_class_unsaid t/080_messages am/server/hooks.c \
+	's/\tsherman_require_classes\(statement->utilityStmt\);\n//'
+mutate strangers_learn_of_classes t/080_messages am/keys/missing_class.c \
+	's/!compat_owns\(RelationRelationId, table\)/false/'
+mutate partitions_unsaid t/080_messages am/planner/constraints.c \
+	's/if \(sherman_constraints && !by_setting\)(\n\t\tnotice_btree)/if (false)$1/'
 mutate own_counts_outlive_a_reset sql/views am/sql/stats.c \
 	's/\t\t\ttree_count_flush\(opened->tree\);/\t\t\t(void) opened;/'
 mutate resync_without_a_copy sql/replicas am/sql/resync.c \
