@@ -167,11 +167,11 @@ fetch_all(TreeScan *scan, const TreeKey *keys, bool forward)
 
 		assert_true(more);
 		key_edges(scan->tree, &keys[i], &low, &high);
-		assert_int_equal(tree_scan_foresee(scan, forward ? TREE_FORWARD : TREE_BACKWARD,
-		                                   forward ? &low : &high, SEEKS, &more),
+		assert_int_equal(tree_scan_seek_ahead(scan, forward ? TREE_FORWARD : TREE_BACKWARD,
+		                                      forward ? &low : &high, SEEKS, &more),
 		                 TREE_OK);
 	}
-	assert_int_equal(tree_scan_fetch(scan), TREE_OK);
+	assert_int_equal(tree_scan_fetch_ahead(scan), TREE_OK);
 }
 
 /* Entries with this key. */
@@ -237,7 +237,7 @@ test_seeks(void **state)
 		seek_all(scan, keys, forward != 0, 1);
 		assert_int_equal(many_client.tree->counters.round_trips, before);
 		tree_scan_on_leaf(scan, NULL, NULL);
-		tree_scan_forget(scan);
+		tree_scan_forget_ahead(scan);
 		seek_all(scan, keys, forward != 0, 1);
 		assert_int_equal(many_client.tree->counters.round_trips - before, SEEKS);
 	}

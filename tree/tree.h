@@ -314,16 +314,16 @@ extern TreeStatus tree_scan_seek(TreeScan *scan, TreeDirection direction, const 
                                  const TreeBound *stop);
 
 /*
- * For many seeks one after the other: tells where one of the next will start, in the order in which they will come, all in one
- * direction.  *more: another one can be told of before tree_scan_fetch() reads the leaves of all of them together, `most` at most;
- * what was fetched before is forgotten with the first one.  For callers whose snapshot does not see what is added after the
- * fetch.  Neither moves the scan, but its batch is not valid afterwards.  As tree_scan_next(); a failure loses nothing but time.
+ * For many seeks one after the other: announces where one of the next will start, in the order in which they will come,
+ * all in one direction.  *more: another one can be announced before tree_scan_fetch_ahead() reads the leaves of all of them
+ * together, `most` at most; what was fetched before is forgotten with the first one.  For callers whose snapshot does not
+ * see what is added after the fetch.  Neither moves the scan, but its batch is not valid afterwards.  As tree_scan_next(); a failure loses nothing but time.
  */
-extern TreeStatus tree_scan_foresee(TreeScan *scan, TreeDirection direction, const TreeBound *start, int most,
-                                    bool *more);
-extern TreeStatus tree_scan_fetch(TreeScan *scan);
+extern TreeStatus tree_scan_seek_ahead(TreeScan *scan, TreeDirection direction, const TreeBound *start,
+                                       int most, bool *more);
+extern TreeStatus tree_scan_fetch_ahead(TreeScan *scan);
 /* What was fetched is not used any more: before the scan is used with another snapshot, or for leaves that were healed meanwhile. */
-extern void tree_scan_forget(TreeScan *scan);
+extern void tree_scan_forget_ahead(TreeScan *scan);
 
 /*
  * For scans that will start at these places soon, each between keys that integers tell apart (norm_exact, side is not 0): reads

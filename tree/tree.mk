@@ -67,7 +67,7 @@ TREE_SOURCES = \
 	tree/scan/leaf_unchanged.c \
 	tree/scan/prefetch.c \
 	tree/scan/scan.c \
-	tree/scan/scan_foresee.c \
+	tree/scan/seeks_ahead.c \
 	tree/scan/scan_take.c \
 	tree/scan/speculate.c \
 	tree/service/service.c \

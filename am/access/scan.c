@@ -23,7 +23,7 @@
 #include "utils/snapmgr.h"
 
 #include "am/access/access.h"
-#include "am/access/scan_ahead.h"
+#include "am/access/keys_ahead.h"
 #include "am/access/scan_only.h"
 #include "am/access/scan_parallel.h"
 #include "am/access/scankeys.h"

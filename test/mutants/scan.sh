@@ -33,17 +33,17 @@ mutate check_reads_nothing_ahead test_scan_wave tree/handle/check.c \
 	's/if \(check->level == 0 && is_named\(check\) &&/if (false \&\& is_named(check) \&\&/'
 mutate check_believes_what_was_read_ahead test_check tree/handle/check.c \
 	's/if \(ahead->verdicts\[i\] != NODE_GOOD\)/if (false)/'
-mutate foreseen_not_marked test_scan_wave tree/scan/scan_foresee.c \
+mutate ahead_not_marked test_scan_wave tree/scan/seeks_ahead.c \
 	's/\t\tleaves_mark\(scan, f->pointers, f->count\);\n//'
-mutate foreseen_in_another_epoch test_scan_wave tree/scan/scan_foresee.c \
+mutate ahead_in_another_epoch test_scan_wave tree/scan/seeks_ahead.c \
 	's/\tif \(f->epoch != tree->epoch\)\n\t\treturn TREE_OK;\n//'
-mutate foreseen_torn_and_believed test_scan_wave tree/scan/scan_foresee.c \
+mutate ahead_torn_and_believed test_scan_wave tree/scan/seeks_ahead.c \
 	's/if \(f->verdicts\[f->next\] != NODE_GOOD\)/if (false)/'
-mutate foreseen_not_forgotten test_scan_wave tree/scan/scan_foresee.c \
-	's/\t\tforeseen_empty\(scan->foreseen\);/\t\t(void) foreseen_empty;/'
-mutate foreseen_not_fetched test_scan_wave tree/scan/scan_foresee.c \
+mutate ahead_not_forgotten test_scan_wave tree/scan/seeks_ahead.c \
+	's/\t\tseeks_empty\(scan->seeks\);/\t\t(void) seeks_empty;/'
+mutate ahead_not_fetched test_scan_wave tree/scan/seeks_ahead.c \
 	's/if \(f == NULL \|\| f->count == 0 \|\| f->read > 0\)/if (true)/'
-mutate foreseen_any_leaf test_scan_wave tree/scan/scan_foresee.c \
+mutate ahead_any_leaf test_scan_wave tree/scan/seeks_ahead.c \
 	's/if \(low >= 0 && high < 0\)\n\t\t\tbreak;/break;/'
 mutate scan_start_leaf_not_judged torture=domains-16 tree/scan/scan.c \
 	's/where = -1;\n\treturn status;/where = 0;\n\treturn status;/; s/\*where = 1;/*where = 0;/'

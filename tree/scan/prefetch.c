@@ -11,9 +11,9 @@
 typedef struct Prefetch
 {
 	Tree *tree;
-	uint64_t *memory; /* room for the images of FORESEEN_MAX leaves */
+	uint64_t *memory; /* room for the images of SEEKS_AHEAD_MAX leaves */
 	int count;
-	uint64_t pointers[FORESEEN_MAX];
+	uint64_t pointers[SEEKS_AHEAD_MAX];
 } Prefetch;
 
 /* Reads what was gathered.  What is torn or stale by now is not kept, and nothing follows from it here. */
@@ -22,8 +22,8 @@ prefetch_read(Prefetch *prefetch)
 {
 	Tree *tree = prefetch->tree;
 	uintptr_t first = ((uintptr_t) prefetch->memory + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
-	uint64_t *images[FORESEEN_MAX];
-	NodeVerdict verdicts[FORESEEN_MAX];
+	uint64_t *images[SEEKS_AHEAD_MAX];
+	NodeVerdict verdicts[SEEKS_AHEAD_MAX];
 	int count = prefetch->count;
 	TreeStatus status;
 
@@ -64,7 +64,7 @@ prefetch_inside(Prefetch *prefetch, const TreeBound *bounds, uint32_t count)
 		status = search_descend(prefetch->tree, &bounds[i], 0, false, &path);
 		if (status == TREE_OK)
 			prefetch_add(prefetch, path.pointer);
-		if (prefetch->count == FORESEEN_MAX)
+		if (prefetch->count == SEEKS_AHEAD_MAX)
 			status = prefetch_read(prefetch);
 	}
 	return status == TREE_OK || status == TREE_RETRY ? prefetch_read(prefetch) : status;
@@ -81,7 +81,7 @@ tree_prefetch(Tree *handle, const TreeBound *bounds, uint32_t count)
 	assert(!client->holding);
 	if (client->shared->leaves == NULL || handle->replicas != NULL)
 		return TREE_OK;
-	prefetch.memory = client_allocate(client, FORESEEN_MAX * handle->geometry.leaf_bytes + LINE_BYTES);
+	prefetch.memory = client_allocate(client, SEEKS_AHEAD_MAX * handle->geometry.leaf_bytes + LINE_BYTES);
 	if (prefetch.memory == NULL)
 		return TREE_NO_MEMORY;
 	status = critical_enter(handle, &section);

@@ -479,16 +479,16 @@ load_descend(TreeScan *scan, bool fresh)
 	                   (unsigned long long) tree->tree, DESCENT_ATTEMPTS);
 }
 
-/* The first leaf, if it was read before the seek (scan_foresee.c). TREE_RETRY: descend. */
+/* The first leaf, if it was read before the seek (seeks_ahead.c). TREE_RETRY: descend. */
 static TreeStatus
-load_foreseen(TreeScan *scan)
+load_announced(TreeScan *scan)
 {
 	uint64_t *leaf;
 	uint64_t pointer, parent;
 	TreeStatus status;
 
 	assert(scan->sought && !scan->begun);
-	status = scan_take_foreseen(scan, &leaf, &pointer, &parent);
+	status = seeks_take(scan, &leaf, &pointer, &parent);
 	if (status != TREE_OK || leaf == NULL)
 		return status != TREE_OK ? status : TREE_RETRY;
 	TREE_COUNT(scan->tree, lookups, 1);
@@ -625,7 +625,7 @@ scan_load(TreeScan *scan, bool afresh)
 
 	assert(!scan->ended);
 	if (!scan->begun && !afresh)
-		status = scan->foreseen == NULL ? TREE_RETRY : load_foreseen(scan);
+		status = scan->seeks == NULL ? TREE_RETRY : load_announced(scan);
 	else if (!afresh)
 		status = scan->direction == TREE_FORWARD ? load_forward(scan) : load_backward(scan);
 	if (status == TREE_RETRY)
@@ -753,8 +753,8 @@ tree_scan_renew(TreeScan *scan)
 	scan->leaf_hook = NULL;
 	scan->leaf_argument = NULL;
 	scan->unverified = false;
-	if (scan->foreseen != NULL)
-		tree_scan_forget(scan);
+	if (scan->seeks != NULL)
+		tree_scan_forget_ahead(scan);
 }
 
 void
@@ -769,7 +769,7 @@ tree_scan_close(TreeScan *scan)
 	assert(!client->holding);
 	client_release(client, scan->pool);
 	client_release(client, scan->deep);
-	client_release(client, scan->foreseen);
+	client_release(client, scan->seeks);
 	client_release(client, scan);
 }
 

@@ -15,7 +15,7 @@
 #define SCAN_ALONE TREE_PREFETCH_MAX
 
 /* Leaves that are read together for seeks to come. */
-#define FORESEEN_MAX 64
+#define SEEKS_AHEAD_MAX 64
 
 /* Room for a fence's image: it is read in whole words. */
 #define FENCE_IMAGE_BYTES (TREE_IMAGE_MAX_BYTES + OVERFLOW_ALIGN)
@@ -39,7 +39,7 @@ typedef struct ScanParent
 	uint64_t *node;   /* NODE_MAX_BYTES */
 } ScanParent;
 
-typedef struct ScanForeseen ScanForeseen;
+typedef struct SeeksAhead SeeksAhead;
 
 struct TreeScan
 {
@@ -75,7 +75,7 @@ struct TreeScan
 	bool has_last;
 	uint64_t last[LINE_WORDS]; /* cell of the entry returned last */
 	uint64_t *buffers[SCAN_BUFFERS];
-	ScanForeseen *foreseen; /* scan_foresee.c; NULL: nothing was foreseen yet */
+	SeeksAhead *seeks; /* seeks_ahead.c; NULL: none was announced yet */
 	void *deep; /* memory for all leaves of a parent, of a scan that has gone so far; NULL: it has not */
 	/*
 	 * Overflow keys of the current leaf: by slot, place in the pool plus 1; 0 = not fetched.  The last
@@ -132,10 +132,10 @@ leaf_read(TreeScan *scan, uint64_t pointer, uint64_t *leaf)
 }
 
 /*
- * scan_foresee.c, where scan->foreseen is not NULL: the leaf where the scan begins, its pointer and its parent's (0: not known), if it was read before. *leaf is NULL if
- * not.  As search_compare_fence().
+ * seeks_ahead.c, where scan->seeks is not NULL: the leaf where the scan begins, its pointer and its parent's (0: not
+ * known), if it was read ahead. *leaf is NULL if not.  As search_compare_fence().
  */
-extern TreeStatus scan_take_foreseen(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent);
+extern TreeStatus seeks_take(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent);
 
 /* Forgets what was fetched for the leaf before: scan->leaf has changed. */
 extern void batch_begin(TreeScan *scan);

@@ -331,7 +331,7 @@ mutate memory_in_use_shown_as_free t/028_snapshot am/recovery/set_aside.c \
 	's/served \? "a server that runs uses it" : "no server that runs uses it"/"no server that runs uses it"/'
 mutate rebuild_does_not_give_way t/052_rebuild_all am/base/rebuilding.c \
 	's/\tcompat_delay_point\(\);\n//'
-mutate leaves_ahead_stay_few "sql/arrays" am/access/scan_ahead.c \
+mutate leaves_ahead_stay_few "sql/arrays" am/access/keys_ahead.c \
 	's/ahead->leaves = Min\(ahead->leaves \* 2, LEAVES_AHEAD_MAX\);//'
 mutate healed_tree_stays_unverified t/033_healer am/index/trees.c \
 	's/\t\tfound->unverified_epoch = 0;\n//'

@@ -1,15 +1,16 @@
 /*
- * scan_foresee.c
+ * seeks_ahead.c
  *		Leaves where later seeks of a scan begin, read together before they are asked for.
  *
- * Who looks up many keys one after the other tells the scan of some of them first: a descent for each through the cache finds its
- * leaf, and one wave reads all of these.  A seek that begins in one of them takes its image instead of a READ.  It is as good as
- * that: it was read once the scan was asked for these keys, in this epoch of the tree, and was believed as any other; what has
- * been added since the caller's snapshot does not see.  One that does not do (torn, or its overflow keys are gone) is read anew.
+ * A caller that looks up many keys one after the other announces some of them to the scan first: a descent for each through the
+ * cache finds its leaf, and one wave reads all of these.  A seek that begins in one of them takes its image instead of a READ.  The
+ * image is as good as that: it was read after the scan was asked for these keys, in this epoch of the tree, and was validated as
+ * any other; the caller's snapshot does not see what was added since.  One that does not do (torn, or its overflow keys are gone)
+ * is read anew.
  */
 #include "tree/scan/scan.h"
 
-struct ScanForeseen
+struct SeeksAhead
 {
 	uint64_t epoch;   /* of the tree, when the leaves were found */
 	bool forward;     /* their order */
@@ -18,49 +19,49 @@ struct ScanForeseen
 	int next;         /* those before are behind the scan */
 	bool fence_known; /* of the last one, its far fence as its parent has it */
 	uint64_t fence[LINE_WORDS];
-	uint64_t pointers[FORESEEN_MAX];
-	uint64_t parents[FORESEEN_MAX];
-	NodeVerdict verdicts[FORESEEN_MAX];
-	uint64_t *images[FORESEEN_MAX];
+	uint64_t pointers[SEEKS_AHEAD_MAX];
+	uint64_t parents[SEEKS_AHEAD_MAX];
+	NodeVerdict verdicts[SEEKS_AHEAD_MAX];
+	uint64_t *images[SEEKS_AHEAD_MAX];
 };
 
 static void
-foreseen_empty(ScanForeseen *f)
+seeks_empty(SeeksAhead *f)
 {
 	f->count = f->read = f->next = 0;
 }
 
 void
-tree_scan_forget(TreeScan *scan)
+tree_scan_forget_ahead(TreeScan *scan)
 {
-	if (scan->foreseen != NULL)
-		foreseen_empty(scan->foreseen);
+	if (scan->seeks != NULL)
+		seeks_empty(scan->seeks);
 }
 
 /* The scan's memory for it. NULL: there is none. */
-static ScanForeseen *
-foreseen_begin(TreeScan *scan, bool forward)
+static SeeksAhead *
+seeks_begin(TreeScan *scan, bool forward)
 {
-	const size_t head = (sizeof(ScanForeseen) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+	const size_t head = (sizeof(SeeksAhead) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 	const size_t leaf = scan->tree->geometry.leaf_bytes;
-	ScanForeseen *f = scan->foreseen;
+	SeeksAhead *f = scan->seeks;
 
 	if (f == NULL)
 	{
 		uintptr_t place;
 
-		f = client_allocate_beside(scan->tree->client, scan, head + LINE_BYTES + FORESEEN_MAX * leaf);
+		f = client_allocate_beside(scan->tree->client, scan, head + LINE_BYTES + SEEKS_AHEAD_MAX * leaf);
 		if (f == NULL)
 			return NULL;
-		scan->foreseen = f;
+		scan->seeks = f;
 		memset(f, 0, sizeof(*f));
 		place = ((uintptr_t) f + head + LINE_BYTES - 1) & ~(uintptr_t) (LINE_BYTES - 1);
-		for (int i = 0; i < FORESEEN_MAX; i++, place += leaf)
+		for (int i = 0; i < SEEKS_AHEAD_MAX; i++, place += leaf)
 			f->images[i] = (uint64_t *) place;
 	}
 	/* What has images was for earlier keys. */
 	if (f->epoch != scan->tree->epoch || f->read > 0 || f->forward != forward)
-		foreseen_empty(f);
+		seeks_empty(f);
 	f->epoch = scan->tree->epoch;
 	f->forward = forward;
 	return f;
@@ -68,7 +69,7 @@ foreseen_begin(TreeScan *scan, bool forward)
 
 /* Whether integers say that the leaf found last is where this bound lies, too. */
 static bool
-is_in_last(const Tree *tree, const ScanForeseen *f, const TreeBound *start)
+is_in_last(const Tree *tree, const SeeksAhead *f, const TreeBound *start)
 {
 	if (f->count == 0 || !f->fence_known)
 		return false;
@@ -77,9 +78,9 @@ is_in_last(const Tree *tree, const ScanForeseen *f, const TreeBound *start)
 	return node_decide(&tree->geometry, start, f->fence, true) == (f->forward ? DECIDE_BELOW : DECIDE_ABOVE);
 }
 
-/* tree_scan_foresee(), as a critical section. */
+/* tree_scan_seek_ahead(), as a critical section. */
 static TreeStatus
-foresee(TreeScan *scan, ScanForeseen *f, const TreeBound *start)
+seek_ahead(TreeScan *scan, SeeksAhead *f, const TreeBound *start)
 {
 	Tree *tree = scan->tree;
 	Path path;
@@ -103,9 +104,9 @@ foresee(TreeScan *scan, ScanForeseen *f, const TreeBound *start)
 }
 
 TreeStatus
-tree_scan_foresee(TreeScan *scan, TreeDirection direction, const TreeBound *start, int most, bool *more)
+tree_scan_seek_ahead(TreeScan *scan, TreeDirection direction, const TreeBound *start, int most, bool *more)
 {
-	ScanForeseen *f;
+	SeeksAhead *f;
 	int section;
 	TreeStatus status;
 
@@ -115,20 +116,20 @@ tree_scan_foresee(TreeScan *scan, TreeDirection direction, const TreeBound *star
 	status = critical_enter(scan->tree, &section);
 	if (status != TREE_OK)
 		return status;
-	f = foreseen_begin(scan, direction == TREE_FORWARD);
-	if (f != NULL && f->count < most && f->count < FORESEEN_MAX)
+	f = seeks_begin(scan, direction == TREE_FORWARD);
+	if (f != NULL && f->count < most && f->count < SEEKS_AHEAD_MAX)
 	{
-		status = foresee(scan, f, start);
-		*more = status == TREE_OK && f->count < most && f->count < FORESEEN_MAX;
+		status = seek_ahead(scan, f, start);
+		*more = status == TREE_OK && f->count < most && f->count < SEEKS_AHEAD_MAX;
 	}
 	critical_leave(scan->tree, section);
 	return status;
 }
 
 TreeStatus
-tree_scan_fetch(TreeScan *scan)
+tree_scan_fetch_ahead(TreeScan *scan)
 {
-	ScanForeseen *f = scan->foreseen;
+	SeeksAhead *f = scan->seeks;
 	int section;
 	TreeStatus status;
 
@@ -139,7 +140,7 @@ tree_scan_fetch(TreeScan *scan)
 	if (status != TREE_OK)
 		return status;
 	if (f->epoch != scan->tree->epoch)
-		foreseen_empty(f);
+		seeks_empty(f);
 	if (f->count > 0)
 	{
 		leaves_mark(scan, f->pointers, f->count);
@@ -148,16 +149,16 @@ tree_scan_fetch(TreeScan *scan)
 	if (status == TREE_OK)
 		f->read = f->count;
 	else
-		foreseen_empty(f);
+		seeks_empty(f);
 	critical_leave(scan->tree, section);
 	return status == TREE_RETRY ? TREE_OK : status;
 }
 
 TreeStatus
-scan_take_foreseen(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent)
+seeks_take(TreeScan *scan, uint64_t **leaf, uint64_t *pointer, uint64_t *parent)
 {
 	Tree *tree = scan->tree;
-	ScanForeseen *f = scan->foreseen;
+	SeeksAhead *f = scan->seeks;
 
 	*leaf = NULL;
 	if (f->epoch != tree->epoch)

@@ -1,9 +1,9 @@
 /*
- * scan_ahead.c
+ * keys_ahead.c
  *		The leaves of the next keys of `= ANY`, fetched together.
  *
- * Each combination of array elements is a lookup of its own, and across a network each would wait for a round trip.  So the tree is
- * told of the keys that come: it finds their leaves in its cache of inner nodes, and reads them by one wave.  The scan then asks for
+ * Each combination of array elements is a lookup of its own, and across a network each would wait for a round trip.  So the keys
+ * that come are announced to the tree: it finds their leaves in its cache of inner nodes, and reads them by one wave.  The scan then asks for
  * one combination after the other, as before.  It begins with the first key alone, as the rest may never be asked for, and doubles;
  * a bitmap scan, which asks for all, begins with as many as there can be.
  *
@@ -15,7 +15,7 @@
 #include "access/relscan.h"
 #include "utils/snapmgr.h"
 
-#include "am/access/scan_ahead.h"
+#include "am/access/keys_ahead.h"
 
 /* Keys of one leaf cost little, but shall not be all looked at for the sake of one that may never come. */
 #define COMBINATIONS_PER_LEAF 16
@@ -33,13 +33,13 @@ keys_ahead_start(KeysAhead *ahead, IndexScanDesc scan, ScanKeys *keys, TreeScan 
 void
 keys_ahead_forget(KeysAhead *ahead, TreeScan *tree_scan)
 {
-	tree_scan_forget(tree_scan);
+	tree_scan_forget_ahead(tree_scan);
 	ahead->combinations = 0;
 }
 
-/* Tells the tree of combinations from the one at hand on. How many; scan keys are at the last of them. */
+/* Announces to the tree the combinations from the one at hand on. How many; scan keys are at the last of them. */
 static int
-foresee(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
+announce(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection direction)
 {
 	bool		forward = ScanDirectionIsForward(direction);
 	const ScanEdge *edge = forward ? &keys->low_edge : &keys->high_edge;
@@ -49,7 +49,7 @@ foresee(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirection dir
 	do
 	{
 		if (!edge->bound ||
-			tree_scan_foresee(tree_scan, forward ? TREE_FORWARD : TREE_BACKWARD, &edge->tree, ahead->leaves,
+			tree_scan_seek_ahead(tree_scan, forward ? TREE_FORWARD : TREE_BACKWARD, &edge->tree, ahead->leaves,
 							  &more) != TREE_OK)
 			break;
 		count++;
@@ -71,10 +71,10 @@ keys_ahead_read(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDirec
 	if (ahead->leaves > 1)
 	{
 		scan_keys_save(keys, positions);
-		ahead->combinations = foresee(ahead, keys, tree_scan, direction) - 1;
+		ahead->combinations = announce(ahead, keys, tree_scan, direction) - 1;
 		scan_keys_restore(keys, positions);
 		/* Whatever fails here the seek itself will meet. */
-		if (ahead->combinations <= 0 || tree_scan_fetch(tree_scan) != TREE_OK)
+		if (ahead->combinations <= 0 || tree_scan_fetch_ahead(tree_scan) != TREE_OK)
 			keys_ahead_forget(ahead, tree_scan);
 	}
 	ahead->leaves = Min(ahead->leaves * 2, LEAVES_AHEAD_MAX);

@@ -1,9 +1,9 @@
 /*
- * scan_ahead.h
+ * keys_ahead.h
  *		The leaves of the next keys of `= ANY`, fetched together.
  */
-#ifndef SHERMAN_SCAN_AHEAD_H
-#define SHERMAN_SCAN_AHEAD_H
+#ifndef SHERMAN_KEYS_AHEAD_H
+#define SHERMAN_KEYS_AHEAD_H
 
 #include "am/access/scankeys.h"
 
@@ -44,4 +44,4 @@ keys_ahead_fetch(KeysAhead *ahead, ScanKeys *keys, TreeScan *tree_scan, ScanDire
 		keys_ahead_read(ahead, keys, tree_scan, direction);
 }
 
-#endif							/* SHERMAN_SCAN_AHEAD_H */
+#endif							/* SHERMAN_KEYS_AHEAD_H */
