@@ -18,7 +18,7 @@
 #include "tree/msd/msd_machine.h"
 #include "tree/msd/msd_state.h"
 
-#define MSD_VERSION "1.0"
+#define MSD_VERSION "1.1"
 
 /* Behind the memory file's name: the socket of one that only drops a tenant. */
 #define DROP_SOCKET ".drop"
