@@ -123,6 +123,16 @@ allocate_begin(Tree *tree, uint32_t memory_node)
 	return known ? TREE_OK : extent_get(tree, memory_node, 0);
 }
 
+/* Nothing is left of extent number `seen`. */
+static void
+extent_exhaust(Tree *tree, StateAtNode *at, uint32_t seen)
+{
+	spin_lock(&tree->state->spin);
+	if (at->extents == seen)
+		at->exhausted = 1;
+	spin_unlock(&tree->state->spin);
+}
+
 TreeStatus
 extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 {
@@ -167,6 +177,9 @@ extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 		if (op.result % FABRIC_STRIPE_BYTES != 0)
 			return client_fail(tree->client, TREE_DAMAGED, "memory node %u: extent %llx is used up to %llx",
 			                   memory_node, (unsigned long long) offset, (unsigned long long) op.result);
+		/* Whoever takes the last of it need not ask once more to learn that. */
+		if (op.result + bytes >= length)
+			extent_exhaust(tree, at, seen);
 		if (op.result < length)
 		{
 			run->next = offset + op.result;
@@ -176,10 +189,6 @@ extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 			assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
 			return TREE_OK;
 		}
-		spin_lock(&tree->state->spin);
-		if (at->extents == seen)
-			at->exhausted = 1;
-		spin_unlock(&tree->state->spin);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no chunk after %d attempts",
 	                   memory_node, ALLOCATE_ATTEMPTS);
