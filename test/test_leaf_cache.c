@@ -471,6 +471,32 @@ sizes_apart(void)
 	}
 }
 
+/* Images lie side by side in the order in which they came, however full the cache is. */
+static void
+test_places(void **state)
+{
+	uint64_t first = UINT64_MAX, last = 0, groups = 0;
+
+	(void) state;
+	begin(&narrow, ROOMY, 100);
+	fill(KEYS);
+	for (uint32_t i = 0; i < KEYS; i++)
+		(void) trips(&mine, i, true);
+	for (uint64_t number = 0; number < table()->sets * LEAF_WAYS; number += LEAF_GROUP)
+	{
+		uint64_t place = (uint64_t) leaf_image(table(), number);
+
+		if (place == 0)
+			continue;
+		groups++;
+		first = place < first ? place : first;
+		last = place > last ? place : last;
+	}
+	assert_in_range(groups, 10, table()->sets * LEAF_WAYS / LEAF_GROUP - 1);
+	assert_int_equal(last - first, (groups - 1) * LEAF_GROUP * table()->image_bytes);
+	end();
+}
+
 static void
 test_sizes(void **state)
 {
@@ -493,13 +519,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counts),        cmocka_unit_test(test_written),
-		cmocka_unit_test(test_admission),     cmocka_unit_test(test_hot),
-		cmocka_unit_test(test_scans),         cmocka_unit_test(test_guesses),
-		cmocka_unit_test(test_root),          cmocka_unit_test(test_conditions),
-		cmocka_unit_test(test_long),          cmocka_unit_test(test_closed),
-		cmocka_unit_test(test_neighbors),     cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_fetched_ahead),
+		cmocka_unit_test(test_counts), cmocka_unit_test(test_written),       cmocka_unit_test(test_admission),
+		cmocka_unit_test(test_hot),    cmocka_unit_test(test_scans),         cmocka_unit_test(test_guesses),
+		cmocka_unit_test(test_root),   cmocka_unit_test(test_conditions),    cmocka_unit_test(test_long),
+		cmocka_unit_test(test_closed), cmocka_unit_test(test_neighbors),     cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_places), cmocka_unit_test(test_fetched_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,23 +345,17 @@ test_unchanged(void **state)
 
 /* ---- fillers that die ---- */
 
-static uint64_t *
-image_of(uint64_t number)
-{
-	char *images = (char *) leaf_frame(table(), 0) + table()->sets * LEAF_WAYS * sizeof(LeafFrame);
-
-	return (uint64_t *) (images + number * table()->image_bytes);
-}
-
 /* Every frame as if its filler had been killed: an entry of the image is not there yet. */
 static void
 kill_fillers(void)
 {
 	for (uint64_t i = 0; i < table()->sets * LEAF_WAYS; i++)
 	{
-		uint64_t *image = image_of(i);
+		uint64_t *image = leaf_image(table(), i);
 
 		leaf_frame(table(), i)->sequence |= 1;
+		if (image == NULL)
+			continue;
 		for (uint32_t slot = 0; slot < mine.tree->geometry.leaf_cells; slot++)
 			image[leaf_cell_word(&mine.tree->geometry, slot)] &= STAMP_MASK;
 	}
@@ -479,9 +473,11 @@ static bool
 torn_find(uint64_t number)
 {
 	const NodeGeometry *g = &mine.tree->geometry;
-	uint64_t *image = image_of(number);
+	uint64_t *image = leaf_image(table(), number);
 
 	torn.frame = leaf_frame(table(), number);
+	if (image == NULL)
+		return false;
 	torn.page = (char *) (((uintptr_t) image + g->leaf_bytes - 1) / torn.page_bytes * torn.page_bytes);
 	for (uint32_t slot = 0; slot < g->leaf_cells && torn.frame->address != 0; slot++)
 	{

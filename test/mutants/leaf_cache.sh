@@ -52,6 +52,10 @@ mutate generation_not_compared test_leaf_writes tree/lock/leaf_cache.c \
 	's/ && kept == generation;/;/'
 mutate generation_always_read test_leaf_writes tree/scan/leaf_unchanged.c \
 	's/\*unchanged = generation_is_kept\(tree, &batch->leaf\);/*unchanged = false;/'
+mutate group_gets_two_places test_leaf_cache tree/lock/leaf_cache.c \
+	's/if \(leaf_image\(table, number\) != NULL\)/if (*place == LEAF_PLACE_BEGUN)/; s/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST,\n\s+__ATOMIC_RELAXED\)\)/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) \&\& false)/'
+mutate places_outlive_their_cache test_leaf_cache tree/lock/leaf_cache.c \
+	's/\ttable->places = 0;\n//'
 mutate free_frame_not_given test_leaf_cache tree/lock/leaf_cache.c \
 	's/\(room && least > 0\)/room/'
 mutate group_divided_beside_its_frames test_leaf_cache tree/lock/leaf_cache.c \

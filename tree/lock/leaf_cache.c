@@ -127,12 +127,41 @@ leaf_frame(LeafTable *table, uint64_t number)
 	return (LeafFrame *) (leaf_sets(table) + table->sets) + number;
 }
 
-static uint64_t *
+static uint32_t *
+group_place(LeafTable *table, uint64_t number)
+{
+	return &leaf_frame(table, number / LEAF_GROUP * LEAF_GROUP)->place;
+}
+
+uint64_t *
 leaf_image(LeafTable *table, uint64_t number)
 {
 	char *images = (char *) (leaf_frame(table, 0) + table->sets * LEAF_WAYS);
+	uint32_t place = __atomic_load_n(group_place(table, number), __ATOMIC_ACQUIRE);
 
-	return (uint64_t *) (images + number * table->image_bytes);
+	if (place == 0 || place == LEAF_PLACE_BEGUN)
+		return NULL;
+	return (uint64_t *) (images + ((place - 1ull) * LEAF_GROUP + number % LEAF_GROUP) * table->image_bytes);
+}
+
+/*
+ * Memory for images goes to groups in the order in which they are first used, for ever: so a cache that is hardly filled takes few
+ * pages, and leaves that came together lie together.  False: another process is giving the group its place, or was killed while it did.
+ */
+static bool
+place_give(LeafTable *table, uint64_t number)
+{
+	uint32_t *place = group_place(table, number);
+	uint32_t none = 0;
+
+	if (leaf_image(table, number) != NULL)
+		return true;
+	if (!__atomic_compare_exchange_n(place, &none, LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST,
+	                                 __ATOMIC_RELAXED))
+		return none != LEAF_PLACE_BEGUN;
+	__atomic_store_n(place, __atomic_add_fetch(&table->places, 1, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+	assert(*place <= table->sets * LEAF_WAYS / LEAF_GROUP);
+	return true;
 }
 
 /* Empties all frames, and marks all leaves as not being written. No process uses the cache meanwhile. */
@@ -145,6 +174,7 @@ leaf_cache_shared_reset(TreeShared *shared)
 		return;
 	memset(version_of(table, 0), 0, table->versions * 8);
 	memset(leaf_sets(table), 0, table->sets * (sizeof(LeafSet) + LEAF_WAYS * sizeof(LeafFrame)));
+	table->places = 0;
 }
 
 /* ---- versions ---- */
@@ -340,6 +370,7 @@ leaf_cache_hint(const Tree *tree, const LeafKey *key)
 {
 	LeafTable *table = tree->client->shared->leaves;
 	const LeafSet *line;
+	const char *image;
 	uint64_t set;
 	uint32_t way = 0;
 
@@ -349,11 +380,11 @@ leaf_cache_hint(const Tree *tree, const LeafKey *key)
 	line = &leaf_sets(table)[set];
 	while (way < LEAF_WAYS && word_load(&line->tags[way]) != tag_of(key->hash))
 		way++;
-	if (way == LEAF_WAYS)
+	if (way == LEAF_WAYS || (image = (const char *) leaf_image(table, set * LEAF_WAYS + way)) == NULL)
 		return;
 	__builtin_prefetch(leaf_frame(table, set * LEAF_WAYS + way));
 	for (uint32_t byte = 0; byte < tree->geometry.leaf_bytes; byte += LINE_BYTES)
-		__builtin_prefetch((const char *) leaf_image(table, set * LEAF_WAYS + way) + byte);
+		__builtin_prefetch(image + byte);
 }
 
 /* ---- groups ---- */
@@ -443,19 +474,20 @@ frame_fill(Tree *tree, const LeafKey *key, uint32_t way, uint64_t sequence, cons
 	LeafTable *table = tree->client->shared->leaves;
 	uint64_t number = set_of(table, key->hash) * LEAF_WAYS + way;
 	LeafFrame *frame = leaf_frame(table, number);
-	uint64_t *image = leaf_image(table, number);
+	uint64_t *image;
 	uint32_t begun = IMAGE_BEGUN;
 	bool valid;
 
 	assert(key->kept);
 	if (!sequence_claim(&frame->sequence, sequence))
 		return false;
-	if (group_span(table, number) != span_of(table, tree) &&
-	    !group_divide(table, number, span_of(table, tree)))
+	if (!place_give(table, number) || (group_span(table, number) != span_of(table, tree) &&
+	                                   !group_divide(table, number, span_of(table, tree))))
 	{
 		sequence_release(&frame->sequence);
 		return false;
 	}
+	image = leaf_image(table, number);
 	__atomic_store_n(&frame->valid, IMAGE_BEGUN, __ATOMIC_SEQ_CST);
 	word_store(frame_tag(table, number), tag_of(key->hash));
 	word_store(&frame->tree, tree->tree);
@@ -546,8 +578,9 @@ image_admit(Tree *tree, const LeafKey *key, const uint64_t *leaf, bool owner, bo
 		uint64_t begun = sequence_begin_read(&leaf_frame(table, number)->sequence);
 		uint64_t worth = way % span == 0 ? place_worth(table, number, span) : UINT64_MAX;
 
-		/* Another process fills the frame, or was killed while it did. */
-		if (begun % 2 != 0 || worth >= least)
+		/* Another process fills the frame, or gives its group a place, or was killed while it did. */
+		if (begun % 2 != 0 || worth >= least ||
+		    __atomic_load_n(group_place(table, number), __ATOMIC_RELAXED) == LEAF_PLACE_BEGUN)
 			continue;
 		chosen = way;
 		least = worth;

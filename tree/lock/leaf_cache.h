@@ -10,6 +10,7 @@
 #define LEAF_WAYS 16u
 /* So many frames side by side are divided alike: each an image, or two or all of them one. */
 #define LEAF_GROUP 4u
+#define LEAF_PLACE_BEGUN UINT32_MAX
 
 /* The tags are two lines: a lookup of what is not there touches no frame. */
 typedef struct LeafSet
@@ -28,6 +29,8 @@ typedef struct LeafFrame
 	uint32_t valid;  /* whether the image is the leaf: leaf_cache.c */
 	uint32_t used;   /* the cache's clock at the last use */
 	uint32_t span;   /* of the first frame of a group: how many frames an image takes in it; 0: one */
+	uint32_t
+		place; /* the same: where the group's images lie, from 1; 0: it never had one; LEAF_PLACE_BEGUN: that is being settled */
 } LeafFrame;
 
 typedef struct LeafTable
@@ -40,6 +43,7 @@ typedef struct LeafTable
 	uint32_t reserved;
 	uint64_t fences[TREE_MAX_NODES];          /* how often each memory node was opened anew */
 	_Alignas(LINE_BYTES) uint64_t admissions; /* the cache's clock: the number of its ticks */
+	uint32_t places;                          /* that groups have got */
 											  /* versions, then sets, frames and images */
 } LeafTable;
 
@@ -88,5 +92,7 @@ extern TreeStatus leaf_cache_pass_leaves(Tree *tree, const uint64_t *pointers, i
 
 /* By number: set * LEAF_WAYS + way. */
 extern LeafFrame *leaf_frame(LeafTable *table, uint64_t number);
+/* A frame's image; NULL: its group never had one. */
+extern uint64_t *leaf_image(LeafTable *table, uint64_t number);
 
 #endif /* SHERMAN_TREE_LEAF_CACHE_H */
