@@ -284,7 +284,7 @@ locked_write(TreeVacuum *vacuum, Wave *wave)
 		if (leaf->writes && wrote == TREE_OK)
 		{
 			leaf->done = true;
-			leaf_cache_wrote(tree, leaf->pointer, leaf->image, tree->geometry.leaf_bytes);
+			leaf_cache_passed(tree, leaf->pointer, leaf->image);
 		}
 		status = status == TREE_OK ? wrote : status;
 	}

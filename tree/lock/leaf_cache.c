@@ -691,6 +691,15 @@ leaf_cache_has_generation(const Tree *tree, uint64_t pointer, uint64_t generatio
 }
 
 void
+leaf_cache_passed(Tree *tree, uint64_t pointer, const uint64_t *leaf)
+{
+	LeafKey key = leaf_cache_key(tree, pointer);
+
+	if (key.kept)
+		(void) image_refresh(tree, &key, leaf, true);
+}
+
+void
 leaf_image_renew(Tree *tree, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 {
 	LeafKey key;

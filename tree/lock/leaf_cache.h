@@ -90,6 +90,9 @@ extern void leaf_cache_split(Tree *tree, uint64_t left, const LeafKey *key, cons
 extern TreeStatus leaf_cache_pass_leaves(Tree *tree, const uint64_t *pointers, int count,
                                          uint64_t *const *images, NodeVerdict *verdicts, LeafKey *keys);
 
+/* The same of one that its owner has written, as leaf_cache_wrote(). */
+extern void leaf_cache_passed(Tree *tree, uint64_t pointer, const uint64_t *leaf);
+
 /* By number: set * LEAF_WAYS + way. */
 extern LeafFrame *leaf_frame(LeafTable *table, uint64_t number);
 /* A frame's image; NULL: its group never had one. */
