@@ -2,9 +2,9 @@
  * client.h
  *		What an instance and each of its processes need to use trees: shared memory, techniques, connections.
  *
- *		TreeShared the instance's: local lock table, caches, the state of each tree TreeEnvironment what the process
- *		lends the tree: time, sleep, interrupts, connections TreeClient the process's: endpoints, scratch memory, a
- *		slot among the instance's processes
+ *		- TreeShared: the instance's local lock table, caches, and the state of each tree
+ *		- TreeEnvironment: what the process lends the tree: time, sleep, interrupts, connections
+ *		- TreeClient: the process's endpoints, scratch memory, and slot among the instance's processes
  *
  * Part of tree.h.
  */
@@ -96,7 +96,7 @@ typedef struct TreeCounters
 	uint64_t leaf_rewrites;     /* whole rewrites that are not splits */
 	uint64_t parent_posts;      /* downlinks inserted */
 	uint64_t right_moves;       /* steps to a right sibling because a fence said so */
-	uint64_t torn_reads;        /* reads not believed and repeated */
+	uint64_t torn_reads;        /* reads that were torn and repeated */
 	uint64_t stale_reads;       /* nodes that were not the one expected: descents begun anew */
 	uint64_t lock_acquisitions; /* remote words won */
 	uint64_t lock_waits;        /* waits in the local queue */
@@ -202,7 +202,7 @@ typedef struct TreeSharedOptions
 	uint32_t leaf_cache_leaf_bytes;
 	uint32_t leaf_admission_percent;
 	/*
-	 * No other instance uses the trees, and whoever did was fenced at each memory node before it is used here: what
+	 * No other instance uses the trees, and one that did was fenced at each memory node before that is used here: what
 	 * was left free before is looked for (tree_reclaim_next()).
 	 */
 	bool alone;

@@ -183,13 +183,14 @@ struct Tree
 	uint8_t *pool;     /* overflow keys of cells that tie; grows (search_images()) */
 	size_t pool_bytes; /* its length */
 	bool root_is_leaf; /* when last seen: a hint that spares small trees one read */
-	NodeReserve leaves;  /* split.c */
-	NodeReserve inner;   /* split.c, downlink.c */
-	SpareLeaves spare;   /* split.c */
-	bool memory_full;    /* the last attempt to take a node ahead failed: ask again only when one is needed */
-	OverflowBlock block; /* of the insert in progress: given back by whoever finds it left behind (a jump) */
-	OverflowBlock cut;   /* of a separator in the making, likewise */
-	uint64_t inserted;   /* pointer of the leaf that the last insert put its entry into */
+	NodeReserve leaves; /* split.c */
+	NodeReserve inner;  /* split.c, downlink.c */
+	SpareLeaves spare;  /* split.c */
+	bool memory_full;   /* the last attempt to take a node ahead failed: ask again only when one is needed */
+	OverflowBlock
+		block; /* of the insert in progress: given back by the next call, if it was left behind by a jump */
+	OverflowBlock cut;      /* of a separator in the making, likewise */
+	uint64_t inserted;      /* pointer of the leaf that the last insert put its entry into */
 	TreeWalPosition proven; /* tree_removal_proven(); the geometry refers to it */
 	TreeFullHook full_hook; /* full_leaf.c; NULL = none */
 	void *full_argument;

@@ -6,7 +6,7 @@
  * further rows are kept here, and tree_insert_many() works on many leaves at once.  They are in the tree before anybody
  * may need them (I-P2): before this process reads the tree, before the statement, its subtransaction and its
  * transaction end, before PREPARE, before a utility command and a parallel plan begin, and when there is no memory left
- * for more.  doc/internals/insert-batches.md says of each who may need them, and of those who may, why they do not.
+ * for more.  doc/internals/insert-batches.md lists what may need them, and why nothing else does.
  *
  * An error while they are added is an error of the statement.  They stay here then: until the subtransaction that has
  * added their rows aborts, which drops them.  To add one twice is to add it once (I-P3).
@@ -300,7 +300,7 @@ insert_batch_keep(InsertBatch *batch)
 		sherman_add_waiting();
 }
 
-/* ---- who may wait ---- */
+/* ---- which entries may wait ---- */
 
 bool
 insert_batch_allowed(Relation index, const ShermanIndex *opened)

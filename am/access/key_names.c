@@ -6,9 +6,9 @@
  * the columns these hold. Of the others a hash counts only where its function follows from what cannot change: the
  * hash class of a built-in type, which cannot be dropped, or get a second default class beside it; or bit's and
  * varbit's own order, by which equal values have the same bits. A class that somebody created may be there for one
- * statement and not for another. So it makes a second name, of a lock that is taken beside the first, which those
- * share who have it and those exclude who do not. Whoever uses a class keeps it from being dropped until his
- * transaction ends: no two of them use different ones.
+ * statement and not for another. So it makes a second name, of a lock that is taken beside the first: sessions that know
+ * the class share the first, the others take it exclusively. A session that uses a class keeps it from being dropped until
+ * its transaction ends: no two of them use different ones.
  */
 #include "am/base/sherman.h"
 

@@ -7,9 +7,9 @@
  * against a check (unique.c), which reads entries, looks at their rows and then adds an entry on no condition: if
  * VACUUM removes meanwhile what the check has read, the key looks new to another session.
  *
- * So both say what they do, in counters for a part of all keys: who adds says so, and then asks whether somebody
- * checks; who checks says so, and then waits until nobody adds.  Each has its store before its load, so one of
- * them sees the other.  Who wants to add and sees a check does as if its key were not new, which means that it
+ * So both note what they do, in counters for a part of all keys: a process that adds notes it, and then reads whether
+ * another one checks; a process that checks notes it, and then waits until none adds.  Each has its store before its
+ * load, so one of them sees the other.  If the one that adds sees a check it goes on as if its key were not new: it
  * takes the key lock.  (Peterson's and Dekker's algorithms for mutual exclusion begin like that;
  * test/models/unique.pml is this one.)
  *

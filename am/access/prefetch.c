@@ -18,7 +18,7 @@ struct ShermanPrefetch
 {
 	MemoryContext context;		/* of all that is allocated here */
 	Relation	relation;
-	ScanKey		scan_keys;		/* the caller's, who sets their arguments */
+	ScanKey		scan_keys;		/* the caller sets their arguments */
 	int			scan_key_count;
 	ShermanIndex *index;		/* NULL: not opened yet */
 	ScanKeys   *keys;			/* NULL: not made yet, or made for a handle that was closed */

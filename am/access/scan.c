@@ -78,7 +78,7 @@ typedef struct ShermanScan
 	ScanOnly   *only;			/* of an index-only scan; NULL: nothing was returned yet */
 	UnverifiedRows *rows;			/* NULL: no unverified leaf was met yet */
 	KeysAhead	ahead;			/* leaves of the next combinations */
-	bool		waited;			/* for the healer, who has ended all doubt */
+	bool		waited;			/* for the healer, which has verified all leaves */
 } ShermanScan;
 
 /* ------------------------------------------------------------------------------------------------

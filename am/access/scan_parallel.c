@@ -22,7 +22,7 @@
 
 typedef enum ParallelState
 {
-	PARALLEL_IDLE,				/* whoever comes may read */
+	PARALLEL_IDLE,				/* the next participant may read */
 	PARALLEL_READING,			/* one participant reads: `place` is its own */
 	PARALLEL_DONE
 } ParallelState;

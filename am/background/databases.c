@@ -1,7 +1,7 @@
 /*
  * databases.c
  *		Commands that need a database for themselves: no worker of ours may be in their way, and nobody may send our workers
- *		away by a command that he has no right to.
+ *		away by a command without the right to it.
  *
  * Core gives up if there are other sessions in a database that is dropped, copied, renamed or moved.  It looks for them behind its
  * checks of rights, and tells nobody in between.  So those checks are made here before, and a worker run (scheduler.c) ends only in the
@@ -42,7 +42,7 @@ may_create(void)
 	return may;
 }
 
-/* Whether he may copy this one. */
+/* Whether the current user may copy this one. */
 static bool
 may_copy(Oid database)
 {

@@ -60,7 +60,7 @@ set_costs(void)
 }
 
 /*
- * Whoever waits for a lock of ours cancels us when it looks for a deadlock.
+ * A process that waits for a lock of ours cancels us when its deadlock check runs.
  */
 static void
 let_cancel(void)

@@ -2,7 +2,7 @@
  * living_trees.c
  *		Which trees the indexes of this database name: the collector's look at the metapages.
  *
- * An index that is locked exclusively cannot be looked at, for whoever holds it is about to change which tree
+ * The metapage of an index that is locked exclusively is not read, as the holder is about to change which tree
  * it names.  One that went before it was looked at may have left its tree to an index that came later (ALTER
  * TYPE does that), so that those have to be looked at, too.  What was looked at once needs no second look: an
  * index that is there is never given a tree of another.

@@ -9,7 +9,7 @@
  * and queries and inserts go on beside it.
  *
  * A try that fails, or that the server does not survive, leaves an invalid index behind, which inserts have to fill.  The worker
- * drops those of its own tries: it knows their oids.  Whoever works on a table so holds a lock on it; nothing is touched without
+ * drops those of its own tries: it knows their oids.  A session that works on a table so holds a lock on it; nothing is touched without
  * having got that lock, and it is never waited for.
  */
 #include "am/base/sherman.h"

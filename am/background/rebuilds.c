@@ -55,7 +55,7 @@ static Rebuilds *rebuilds = NULL;
 /* ---- the file ---- */
 
 /*
- * Reads the table as an earlier run left it; false: there is none, or it cannot be believed.
+ * Reads the table as an earlier run left it; false: there is none, or it is not valid.
  */
 static bool
 rebuilds_read(Rebuilds *table)

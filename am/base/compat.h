@@ -131,7 +131,7 @@ compat_wait_events(int count)
 #endif
 }
 
-/* ---- who may ---- */
+/* ---- rights ---- */
 
 /*
  * Whether this user owns an object of a catalog: a relation, or a database.

@@ -236,7 +236,7 @@ sherman_define_settings(void)
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("sherman.failover_after",
 							"How long a memory node may be away before an index with a copy goes on without it.",
-							"Who changes such an index, or reads it if its home is away, waits so long, at most "
+							"A session that changes such an index, or reads it if its home is away, waits so long, at most "
 							"\"sherman.attach_timeout\". What goes on has one copy until it is rebuilt.",
 							&sherman_failover_after_ms, DEFAULT_FAILOVER_AFTER_MS, 0, INT_MAX,
 							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);

@@ -118,7 +118,7 @@ typedef struct ShermanMetaPage
 	uint32		flags;				/* SHERMAN_META_* */
 	uint32		reason;				/* ShermanReason */
 	TimestampTz broken_at;
-	uint32		replicas_valid;		/* SHERMAN_VALID_*; who is not is never used again */
+	uint32		replicas_valid;		/* SHERMAN_VALID_*; one that is not is never used again */
 	uint8		cell_bytes;			/* TreeFormat, so that a reader can check it against the opclasses' */
 	uint8		norm_bytes;
 	uint8		lossless;
@@ -147,8 +147,8 @@ extern void sherman_define_options(void);
 /* ---- locks.c ---- */
 
 /*
- * The lock on a key of a unique index, by a hash of it.  Who knows a second hash, which tells apart more keys, shares the first
- * with others who do: these exclude each other by the second alone (NULL: none).  Waits; cancel and a deadlock raise.
+ * The lock on a key of a unique index, by a hash of it.  Callers that have a second hash, which tells apart more keys, share the
+ * first: these exclude each other by the second alone (NULL: none).  Waits; cancel and a deadlock raise.
  */
 extern void sherman_lock_key(Relation index, uint32 key, const uint32 *second);
 extern void sherman_unlock_key(Relation index, uint32 key, const uint32 *second);

@@ -155,7 +155,7 @@ extern bool sherman_file_write(const char *path, const void *data, Size bytes);
 
 /* ---- state_file.c ---- */
 
-/* Reads a state file; false: there is none at `path`, or it is not to be believed. */
+/* Reads a state file; false: there is none at `path`, or it is not valid. */
 extern bool sherman_local_read(const char *path, ShermanLocal *local);
 /* Whether a state file that is not ours stays in its place, in this process and those that it starts: then it is not written. */
 extern void sherman_local_hold(bool held);

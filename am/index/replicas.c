@@ -4,11 +4,11 @@
  *		tree, and when one is given up.  doc/internals/replicas.md has the whole; tree/client/replicas.c is what writes both.
  *
  * The metapage is the referee: two memory nodes are no quorum.  Before
- * anything is written to one of the two alone the metapage says so, by WAL, durably; who was given up does
- * not come back.
+ * anything is written to one of the two alone the metapage says so, by WAL, durably; one that was given up
+ * does not come back.
  *
- * The copy is given up by whoever wants to change the index while the copy's memory node is away.  The home
- * is given up by whoever wants to use the index while the home's memory node is away, if the copy is as
+ * The copy is given up by a session that is to change the index while the copy's memory node is away.  The home
+ * is given up by a session that is to use the index while the home's memory node is away, if the copy is as
  * good: no doubt is left of a crash or a lost chain.  Both wait until the launcher says that the memory node
  * may be gone on without: it was away for sherman.failover_after, and no process is inside an operation that
  * began before it was closed.  An index that nobody uses meanwhile keeps both.

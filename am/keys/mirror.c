@@ -7,7 +7,7 @@
  * FAMILY, which core lets superusers run alone, and so crosses no privilege.
  *
  * Mirrors lie in pg_catalog: everybody finds them there, whatever the search path is, and pg_dump leaves them
- * out, as whoever restores the families of btree has them mirrored.  They are members of no other extension,
+ * out, as restoring the families of btree has them mirrored.  They are members of no other extension,
  * but depend on what they mirror and on the access method, and silently go with either.
  */
 #include "am/base/sherman.h"

@@ -16,7 +16,7 @@ extern _Noreturn void sherman_report_failure(TreeStatus status, Relation index);
 /* Raises the error for a memory node that is not attached: that of a position, or with -1 of all. */
 extern void sherman_report_away(int elevel, const char *subject, int position);
 /*
- * The same as a clause, for views: palloc'd.  With address and failure if the current user may see them, who reads the view.
+ * The same as a clause, for views: palloc'd.  With address and failure if the current user, who reads the view, may see them.
  */
 extern char *sherman_away_text(int position);
 

@@ -186,7 +186,7 @@ sherman_node_lost(int position)
 	{
 		pg_atomic_write_u32(phase, SHERMAN_PHASE_AWAY);
 		tree_node_close(sherman_tree_shared, position);
-		/* Who waits now does so for this one. */
+		/* From now on processes wait for this one. */
 		sherman_shared->wait_began = 0;
 	}
 	LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));

@@ -8,12 +8,12 @@
  * the partitioned table would fail (on_conflict_pg15.c).
  *
  * What has no access method in its definition has none in a dump, either.  So the indexes of such constraints
- * bear a mark, the storage parameter "sherman": pg_dump writes it, pg_upgrade brings it along, and whoever reads
- * it makes a sherman constraint, whatever the setting is.  Where the library is not loaded core refuses the
+ * bear a mark, the storage parameter "sherman": pg_dump writes it, pg_upgrade brings it along, and restoring it
+ * makes a sherman constraint, whatever the setting is.  Where the library is not loaded core refuses the
  * parameter, rather than making a btree of it.
  *
  * ALTER COLUMN TYPE makes a constraint anew from its definition, inside core, and takes btree: the mark is taken
- * off before, and who loses a sherman index is told.
+ * off before, and a message names the sherman index that is lost.
  */
 #include "am/base/sherman.h"
 

@@ -6,8 +6,8 @@
  * The state file stays with its data directory. This page is in a relation file of its own among those that all
  * databases share, which no catalog names: it is written through the buffer pool, as a full-page image, so that
  * backups copy it, standbys replay it and pg_rewind sets it back, also in servers without our library. It is in the
- * WAL, and flushed, before any session may use a memory node in that state; so whoever has any of the rows that were
- * inserted then has it as well.
+ * WAL, and flushed, before any session may use a memory node in that state; so a server that has any of the rows that
+ * were inserted then has it as well.
  *
  * The launcher alone writes it, and only in a run that has begun its epoch: from the end of its record on
  * the WAL is of that epoch, up to the next start of the server.

@@ -11,7 +11,7 @@
  * last epoch ends is to be found out: behind that page's record the WAL is of that epoch up to the first record of a
  * start, or to the end.
  *
- * What the owner does later is not believed, whatever it is: attaching to a memory node, it opens an epoch
+ * What the owner does later is detected, whatever it is: attaching to a memory node, it opens an epoch
  * there that the page does not know.
  */
 #include "am/base/sherman.h"
@@ -204,7 +204,7 @@ adopt(ShermanLocal *local)
 }
 
 /*
- * Whoever has waited for the decision goes on.
+ * Processes that have waited for the decision go on.
  */
 static void
 decided(void)

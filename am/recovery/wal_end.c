@@ -12,10 +12,10 @@
  * If recovery finds nothing behind the checkpoint that it begins with, it calls nobody: then that checkpoint is
  * the place.
  *
- * Both is only true if nobody else has run this server in between, without us: his recovery, earlier than ours,
+ * Both is only true if the server has not run in between without us: then that run's recovery, earlier than ours,
  * found the place that counts.  That is so if the control file names the checkpoint which we saw last, or one
- * which we saw begin: we flushed WAL from behind where its redo begins, so that whoever recovers comes beyond that
- * place, and his own checkpoints have redo begin later.  Else we
+ * which we saw begin: we flushed WAL from behind where its redo begins, so that any recovery comes beyond that
+ * place, and the checkpoints of its run have redo begin later.  Else we
  * read the WAL from there on: the first record of a shutdown, or of an end of recovery, stands at the place, for
  * each start behind a crash writes one before anything else.  If that WAL is gone nothing is known.
  */

@@ -161,7 +161,7 @@ operations_have_ended(int position)
 {
 	TimestampTz began = GetCurrentTimestamp();
 
-	/* Who lost it may still be about to. */
+	/* The process that lost it may still be about to close it. */
 	tree_node_close(sherman_tree_shared, position);
 	for (int i = 0; i < sherman_shared->slots; i++)
 	{

@@ -187,7 +187,7 @@ drop_behind(const Memory *memory, uint64_t region_bytes, const Pages *pages)
 }
 
 FabricStatus
-memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool advise, bool believed,
+memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool advise, bool valid,
               Memory *memory)
 {
 	MemoryHeader header = {.layout_version = MEMORY_LAYOUT_VERSION,
@@ -222,7 +222,7 @@ memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool
 		memset(memory->units, MEMORY_UNIT_REDO, MEMORY_FIRST_UNIT / FABRIC_UNIT_BYTES);
 		header.magic = MEMORY_UNFINISHED;
 		*memory->header = header;
-		size_store(&memory->header->magic, believed ? MEMORY_MAGIC : MEMORY_UNFINISHED);
+		size_store(&memory->header->magic, valid ? MEMORY_MAGIC : MEMORY_UNFINISHED);
 	}
 	else
 	{

@@ -282,11 +282,11 @@ extern uint64_t memory_used_end(const Memory *memory);
  * Makes a new segment behind the empty file `descriptor`, whose length is a multiple of page_bytes, maps it, and
  * allocates the pages of its tables; the service's areas are empty. The file descriptor belongs to *memory after
  * FABRIC_OK. FABRIC_NO_MEMORY: no room, or no address space. With `advise` the kernel is asked for huge pages, where
- * it gives them on request only (PAGES_TMPFS_ADVISE). If it is not `believed`, its magic is MEMORY_UNFINISHED until
+ * it gives them on request only (PAGES_TMPFS_ADVISE). If it is not `valid`, its magic is MEMORY_UNFINISHED until
  * its header gets MEMORY_MAGIC.
  */
 extern FabricStatus memory_create(int descriptor, const MemorySizes *sizes, const Pages *pages, bool advise,
-                                  bool believed, Memory *memory);
+                                  bool valid, Memory *memory);
 
 /*
  * Changes the sizes of a segment that no process uses; the new ones must have room for all that is in use; its

@@ -354,7 +354,7 @@ writer_open(Writer *writer)
 	return FABRIC_OK;
 }
 
-/* With the header the file can be believed. */
+/* With the header the file is valid. */
 static FabricStatus
 write_header(Writer *writer)
 {

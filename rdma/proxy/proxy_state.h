@@ -10,14 +10,14 @@
  *
  *		EMPTY --client: place_post--> POSTED --worker: place_done--> DONE --client: place_reap--> EMPTY
  *
- * Whoever owns a state may write what the state guards: the client an EMPTY or DONE place and its piece of the room,
+ * The owner of a state may write what the state guards: the client an EMPTY or DONE place and its piece of the room,
  * the worker a POSTED one.  A client that stops waiting leaves its place POSTED; the worker, which writes into the
  * room only, never into the client's memory, finishes it in its own time.  So a slot becomes FREE only when the
  * worker has no request of it left, and what arrives late meets no new owner.
  *
- * Two words are looked at the wrong way round by the two sides, and therefore sequentially consistent: who posts
- * sets the doorbell and then looks whether the other sleeps; who goes to sleep says so and then looks at the
- * doorbell (for a client: at its place).
+ * The two sides access two words in opposite orders, and therefore sequentially consistent: the side that posts sets
+ * the doorbell and then reads whether the other one sleeps; the side that goes to sleep notes it and then reads the
+ * doorbell (a client: its place).
  */
 #ifndef SHERMAN_PROXY_STATE_H
 #define SHERMAN_PROXY_STATE_H

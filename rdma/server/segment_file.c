@@ -357,7 +357,7 @@ fabric_segment_set_aside(const char *path, const char *why, char *kept, char *de
 }
 
 FabricStatus
-segment_create(FabricServer *server, const MemorySizes *sizes, bool believed, char *detail)
+segment_create(FabricServer *server, const MemorySizes *sizes, bool valid, char *detail)
 {
 	FabricStatus status;
 	int descriptor;
@@ -377,7 +377,7 @@ segment_create(FabricServer *server, const MemorySizes *sizes, bool believed, ch
 		           server->memory_path);
 	if (status == FABRIC_OK)
 	{
-		status = memory_create(descriptor, sizes, &server->pages, pages_are_asked_for(server), believed,
+		status = memory_create(descriptor, sizes, &server->pages, pages_are_asked_for(server), valid,
 		                       &server->memory);
 		if (status != FABRIC_OK)
 			detail_set(detail, "no room for a memory segment of %llu MB with %u channels at \"%s\", of %s",

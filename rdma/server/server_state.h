@@ -234,9 +234,8 @@ extern FabricStatus segment_lock(FabricServer *server, char *detail);
 extern FabricStatus segment_open(FabricServer *server, bool *found, char *detail);
 /* The sizes that the options ask for. */
 extern MemorySizes segment_asked(const FabricServer *server);
-/* Makes one; unless `believed`, it is not valid before its header gets its magic. */
-extern FabricStatus segment_create(FabricServer *server, const MemorySizes *sizes, bool believed,
-                                   char *detail);
+/* Makes one; unless `valid`, its header gets its magic later. */
+extern FabricStatus segment_create(FabricServer *server, const MemorySizes *sizes, bool valid, char *detail);
 /*
  * Gives the segment, which has no channels in use, the sizes that the options ask for, as far as its content and the file
  * system let it: the log says so if they do not.

@@ -12,7 +12,7 @@
  * 1. A peer that sees a WRITE for the second time acknowledges all that it has executed, by the sequence number of the last one. If
  * that was an atomic whose own answer is lost, the sender takes it for complete, and its old word never comes (rxe_resp.c,
  * duplicate_request(); rxe_comp.c, check_ack()).  So a word stands where each result will be that no atomic brings, but by a
- * chance of 2^-64; who finds it there is in doubt.
+ * chance of 2^-64; a chain in which it still stands is indeterminate.
  * 2. A fence waits for all READs and atomics under way.  If the fenced request has to be sent again, these are also those behind it,
  * which wait for it (rxe_req.c, rxe_wqe_is_fenced()).  So only a device on a bus is given fences; for others the request is
  * posted when all before it have completed.

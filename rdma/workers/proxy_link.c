@@ -187,7 +187,7 @@ chain_finish(FabricWorker *worker, const ProxyLink *link, uint32_t slot, ProxyPl
 			shared[i].result = ops[i].result;
 	}
 	place->draining = fabric_is_draining(link->endpoint);
-	/* It was not the client who asked to stop. */
+	/* The client has not asked to stop. */
 	if (status == FABRIC_STOPPED)
 		status = FABRIC_LOST;
 	place_finish(worker, slot, place, status, fabric_detail(link->fabric));

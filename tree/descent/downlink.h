@@ -58,7 +58,7 @@ extern void downlink_put(const NodeGeometry *g, uint64_t *node, uint32_t index, 
                          const uint64_t *separator);
 /* A private copy becomes the node's next image; node_seal() ends it. */
 extern void node_next_generation(uint64_t *node);
-/* Puts a believed image into the cache under the parent that is known to lead to it; `above` 0: none is, unless it is the root. */
+/* Puts a validated image into the cache under the parent that is known to lead to it; `above` 0: none is, unless it is the root. */
 extern void downlink_cache(Tree *tree, uint64_t pointer, uint64_t above, const uint64_t *image);
 
 #endif /* SHERMAN_DOWNLINK_H */

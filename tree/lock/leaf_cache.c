@@ -24,8 +24,9 @@
  *
  * Delayed admission: a leaf that was read pushes another one out with a probability only, so that leaves that are
  * read once do not push out hot ones.  A leaf that has a frame keeps it.  Frames are filled as those of inner nodes
- * are (sequence.h), and nobody waits for a filler.  DEX's other rule, that a child goes before its parent, has nothing to do here: inner nodes have a cache of their own, from
- * which leaves push out nothing, and a leaf is found by its address, whoever told it.
+ * are (sequence.h), and no process waits for a filler.  DEX's other rule, that a child goes before its parent, has
+ * nothing to do here: inner nodes have a cache of their own, from which leaves push out nothing, and a leaf is found by
+ * its address, wherever that comes from.
  *
  * A hit makes no chain, so a process that has been fenced learns of it at its next chain only: see
  * doc/internals/ownership.md.
@@ -636,7 +637,7 @@ leaf_cache_take(Tree *tree, const LeafKey *key, uint64_t *leaf)
 		TREE_COUNT(tree, leaf_hits, 1);
 	else if (key->kept)
 		TREE_COUNT(tree, leaf_misses, 1);
-	/* Whoever makes no chains any more tells of its work all the same. */
+	/* A process that makes no chains any more adds its counts all the same. */
 	if (hit && ++tree->pending_chains >= COUNTERS_FLUSH_CHAINS)
 		tree_count_flush(tree);
 	return hit;

@@ -2,11 +2,13 @@
  * lock_many.h
  *		Several locks at once, for waves (tree/client/wave.h).
  *
- *		lock_many_begin(tree) lock_many_try(tree, pointer, &lock) -- for each node; a lock that is not free is left
- *		out ... READs of all that are held, by a wave, but of leaves that leaf_cache_take_locked() has ...
- *		lock_many_writes(tree, pointer, &lock) -- before the wave with its WRITEs ... WRITEs of all that are held, by
- *		a wave ... leaf_cache_wrote(tree, pointer, image, bytes) -- for each leaf whose WRITEs are acknowledged
- *		lock_many_release(tree, &lock) -- for each lock_many_end(tree)
+ *		1. lock_many_begin()
+ *		2. lock_many_try() for each node; a lock that is not free is left out
+ *		3. READs of all that are held, by a wave, but of leaves that leaf_cache_take_locked() has
+ *		4. lock_many_writes() for each node, before the wave with its WRITEs
+ *		5. WRITEs of all that are held, by a wave
+ *		6. leaf_cache_wrote() for each leaf whose WRITEs are acknowledged
+ *		7. lock_many_release() for each lock, and lock_many_end()
  *
  * Only where the instance has its trees for itself and the local lock table is all that excludes
  * (lock_many_usable()): then taking a lock needs no chain. No lock is waited for, not even while none is held (I-L1):
@@ -29,7 +31,7 @@ extern bool lock_many_usable(const Tree *tree, uint32_t memory_node);
 extern TreeStatus lock_many_begin(Tree *tree);
 /* Locks the node.  False: it is locked by somebody, or by this call already, or its memory node was closed meanwhile. */
 extern bool lock_many_try(Tree *tree, uint64_t pointer, LockHandle *lock);
-/* WRITEs of the node under this hold are about to be posted: no image of it is believed until leaf_cache_wrote(). */
+/* WRITEs of the node under this hold are about to be posted: no image of it is used until leaf_cache_wrote(). */
 extern void lock_many_writes(const Tree *tree, uint64_t pointer, const LockHandle *lock);
 /*
  * As lock_rewrite_ops(), with a header of the caller's, which lasts until the wave has ended: a redo slot is written once more only

@@ -7,8 +7,8 @@
 /* Looks at the own record before sleeping: about the time that a handover over shared memory takes. */
 #define WAIT_SPINS 64
 /*
- * Who waits for an owner does so longer than its deadline, by this part of it: an owner that has met no answer since before is
- * to say so first, for then it was not the lock.
+ * A process that waits for an owner waits longer than its deadline, by this part of it: an owner that has had no answer since
+ * before is to fail first, as then the lock was not the cause.
  */
 #define OWNER_FIRST_PART 8
 /* One sleep is at most this long, so that should_stop() is asked where no wake-up comes with a cancel. */

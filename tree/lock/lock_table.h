@@ -1,7 +1,7 @@
 /*
  * lock_table.h
- *		The local lock table: who of this instance owns a lock word, and who waits for it.  Private to what
- *		includes lock_handle.h.
+ *		The local lock table: which process of this instance owns a lock word, and which ones wait for it.  Private to
+ *		what includes lock_handle.h.
  *
  * An entry stands for one lock word of one memory node.  Its owner may win the word or holds it; the others
  * wait in its queue, first come first served.  Everything here is shared memory and wake-ups, no chains.

@@ -22,8 +22,8 @@
  * Leaf: the first word of every line, and of every cell, carries the stamp in its low 16 bits.
  * cells[0..count) are the base, sorted by cell_order() as of the last rewrite; the rest is the tail: every
  * slot describes itself. cell_order() is total where the format is lossless; elsewhere cells with equal
- * normalized keys lie together in the base, but in any order among themselves: whoever needs their order asks
- * the comparator (and then the TID). Under NODE_BASE_ORDERED the base is in the comparator's order, too.
+ * normalized keys lie together in the base, but in any order among themselves: the comparator decides their order
+ * (and then the TID). Under NODE_BASE_ORDERED the base is in the comparator's order, too.
  * Cell:	0	stamp:16 | block:32 | offset:12 | state:2 | high:1 | overflow:1
  *			1..	normalized key, norm_bytes; then, if the format is not lossless, the image: a length
  *				byte and the bytes; or with `overflow` {offset/16:40 | memory node:8 | length:16} and a
