@@ -75,7 +75,9 @@ sub charged
 		SET vacuum_cost_page_miss = 0;
 		SET vacuum_cost_page_dirty = 0;
 		$settings
-		VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) costly;
+		SET log_min_messages = info;
+		LOAD '$library';
+		VACUUM (VERBOSE, INDEX_CLEANUP ON, TRUNCATE OFF) costly;
 		SELECT cost_balance();
 	});
 }
