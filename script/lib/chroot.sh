@@ -42,17 +42,29 @@ in_chroot()
 }
 
 # machine_archive: sets ARCHIVE, the archive of Debian's that the machine uses, KEYRING, where its sources name one, and the proxies for debootstrap.
+# False: its apt knows of none.
 machine_archive()
 {
-	local entry
+	local entry targets=('Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main')
 
-	ARCHIVE=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main' | sed -n 1p)
-	entry=$(apt-get indextargets --format '$(SOURCESENTRY)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' 'Component: main' | sed -n 1p)
-	[ -n "$ARCHIVE" ] || return 1
-	KEYRING=$(sed -nE 's/.*signed-by[:=] *(\/[^] ]+).*/\1/Ip' "${entry%:*}" | sed -n 1p)
-	eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+	ARCHIVE=$(apt-get indextargets --format '$(REPO_URI)' "${targets[@]}" | sed -n 1p) && [ -n "$ARCHIVE" ] || return 1
+	entry=$(apt-get indextargets --format '$(SOURCESENTRY)' "${targets[@]}" | sed -n 1p) || return 1
+	KEYRING=$(sed -nE 's/.*signed-by[:=] *(\/[^] ]+).*/\1/Ip' "${entry%:*}" | sed -n 1p) || return 1
+	eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)" || return 1
 	[ -z "${http_proxy:-}" ] || export http_proxy
 	[ -z "${https_proxy:-}" ] || export https_proxy
+}
+
+# archive_has SUITE: whether the machine's archive can be reached, and has this suite.
+archive_has()
+{
+	local directory status=0
+
+	directory=$(mktemp -d) || return 1
+	/usr/lib/apt/apt-helper -qq -o Acquire::Retries=1 -o Acquire::http::Timeout=20 download-file "${ARCHIVE%/}/dists/$1/InRelease" \
+		"$directory/InRelease" >/dev/null 2>&1 || status=1
+	rm -rf "$directory"
+	return $status
 }
 
 # What a chroot has: our packages, without those that no server's version matters to, and the server's headers without what its bitcode needs beside our clang.
@@ -78,45 +90,66 @@ chroot_furnish()
 	apt-get clean
 }
 
-# chroot_make MAJOR ROOT: of SUITE; makes it in a directory beside, so that half of one is never used. False: it cannot be had; the reason is in ROOT.log.
-chroot_make()
+# as_root_write FILE: what stands on stdin.
+as_root_write()
 {
-	local major=$1 root=$2 script
-
-	install_packages debootstrap
-	machine_archive || return 1
-	script=/usr/share/debootstrap/scripts/$SUITE
-	# A suite that is newer than this debootstrap is made as the newest are.
-	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
-	as_root rm -rf "$root" "$root.part"
-	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$root.part" "$ARCHIVE" "$script" || return 1
-	apt-config dump | grep -iE '^Acquire::(https?|Retries|Check-[^ ]*|Max-[^ ]*)[: ]' | as_root tee "$root.part/etc/apt/apt.conf.d/50machine" >/dev/null
-	printf 'force-unsafe-io\n' | as_root tee "$root.part/etc/dpkg/dpkg.cfg.d/unsafe-io" >/dev/null
-	printf '#!/bin/sh\nexit 101\n' | as_root tee "$root.part/usr/sbin/policy-rc.d" >/dev/null
-	as_root chmod 755 "$root.part/usr/sbin/policy-rc.d"
-	as_root mkdir "$root.part/etc/postgresql-common"
-	printf 'create_main_cluster = false\n' | as_root tee "$root.part$CREATECLUSTER" >/dev/null
-	# shellcheck disable=SC2046
-	in_chroot "$root.part" bash -euc "$(declare -f chroot_furnish); chroot_furnish \"\$@\"" furnish "$major" $(chroot_packages) || return 1
-	chroot_packages | as_root tee "$root.part/etc/sherman-packages" >/dev/null
-	as_root mv "$root.part" "$root"
+	as_root tee "$1" >/dev/null
 }
 
-# chroot_for MAJOR: sets CHROOT, one that has this server and what is in script/lib/packages by now. False: it cannot be had; WHY_NOT says why.
+# chroot_settings ROOT: the machine's ways to its archive, no flushes, no services, no cluster.
+chroot_settings()
+{
+	apt-config dump | { grep -iE '^Acquire::(https?|Retries|Check-[^ ]*|Max-[^ ]*)[: ]' || true; } | as_root_write "$1/etc/apt/apt.conf.d/50machine" &&
+		printf 'force-unsafe-io\n' | as_root_write "$1/etc/dpkg/dpkg.cfg.d/unsafe-io" &&
+		printf '#!/bin/sh\nexit 101\n' | as_root_write "$1/usr/sbin/policy-rc.d" &&
+		as_root chmod 755 "$1/usr/sbin/policy-rc.d" &&
+		as_root mkdir -p "$1$(dirname "$CREATECLUSTER")" &&
+		printf 'create_main_cluster = false\n' | as_root_write "$1$CREATECLUSTER"
+}
+
+# chroot_make MAJOR ROOT: of SUITE, by ARCHIVE; makes it in a directory beside, which is gone if this fails or is ended, so that half of one is never
+# used. What is called in a condition goes on behind an error: each command says what comes of its own.
+chroot_make()
+(
+	major=$1 root=$2
+	script=/usr/share/debootstrap/scripts/$SUITE
+
+	trap 'as_root rm -rf "$root.part"' EXIT
+	as_root rm -rf "$root" "$root.part" && install_packages debootstrap || exit 1
+	# A suite that is newer than this debootstrap is made as the newest are.
+	[ -e "$script" ] || script=/usr/share/debootstrap/scripts/sid
+	as_root debootstrap --variant=minbase ${KEYRING:+--keyring="$KEYRING"} "$SUITE" "$root.part" "$ARCHIVE" "$script" &&
+		chroot_settings "$root.part" || exit 1
+	# shellcheck disable=SC2046
+	in_chroot "$root.part" bash -euc "$(declare -f chroot_furnish); chroot_furnish \"\$@\"" furnish "$major" $(chroot_packages) || exit 1
+	chroot_packages | as_root_write "$root.part/etc/sherman-packages" && as_root mv "$root.part" "$root"
+)
+
+# has_chroot: whether CHROOT has what is in script/lib/packages by now.
+has_chroot()
+{
+	chroot_packages | cmp -s - "$CHROOT/etc/sherman-packages"
+}
+
+# chroot_for MAJOR: sets CHROOT, one that has this server and what is in script/lib/packages by now; nobody makes it anew as long as this process
+# lives. False: the machine's archive cannot be reached, or has not the suite; WHY_NOT says so. All else that goes wrong is an error.
 chroot_for()
 {
 	suite_of "$1"
 	CHROOT=$CHROOTS/postgresql-$1
-	mkdir -p "$CHROOTS"
-	exec 7>"$CHROOT.lock"
-	flock 7
-	if ! chroot_packages | cmp -s - "$CHROOT/etc/sherman-packages"; then
-		say "making a chroot of Debian $SUITE in $CHROOT: $CHROOT.log"
-		if ! chroot_make "$1" "$CHROOT" >"$CHROOT.log" 2>&1; then
-			WHY_NOT="no chroot with PostgreSQL $1: $(tail -n 1 "$CHROOT.log")"
-			as_root rm -rf "$CHROOT.part"
+	mkdir -p "$CHROOTS" || die "$CHROOTS cannot be made"
+	# One at a time looks for it and makes it, when nobody uses the one that is to go.
+	exec 6>"$CHROOT.making" 7>"$CHROOT.lock"
+	flock 6
+	if ! has_chroot; then
+		flock 7
+		if ! machine_archive || ! archive_has "$SUITE"; then
+			WHY_NOT="no chroot with PostgreSQL $1: Debian $SUITE cannot be had from the archive that this machine's apt is set up with"
 			return 1
 		fi
+		say "making a chroot of Debian $SUITE in $CHROOT: $CHROOT.log"
+		chroot_make "$1" "$CHROOT" >"$CHROOT.log" 2>&1 || { tail -n 20 "$CHROOT.log" >&2; die "no chroot with PostgreSQL $1: $CHROOT.log says why"; }
 	fi
-	exec 7>&-
+	flock -s 7
+	exec 6>&-
 }
