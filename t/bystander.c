@@ -22,6 +22,7 @@
 #include "catalog/pg_type.h"
 
 #include "rows_by_hand.h"
+#include "versions.h"
 
 PG_MODULE_MAGIC;
 PG_FUNCTION_INFO_V1(bystander_flagged);
@@ -127,7 +128,7 @@ bystander_flagged(PG_FUNCTION_ARGS)
 Datum
 bystander_place(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_INT32(MyProc->pgprocno);
+	PG_RETURN_INT32(own_place());
 }
 
 /* Sets a process's latch, so many times, which is nobody's business but that process's. */

@@ -10,6 +10,8 @@
 #include "access/xact.h"
 #include "executor/executor.h"
 
+#include "versions.h"
+
 /* Rows from..to. */
 static void
 add_rows_by_hand(Oid table, int32 from, int32 to)
@@ -28,7 +30,7 @@ add_rows_by_hand(Oid table, int32 from, int32 to)
 		slot->tts_isnull[0] = false;
 		ExecStoreVirtualTuple(slot);
 		table_tuple_insert(heap, slot, GetCurrentCommandId(true), 0, NULL);
-		ExecInsertIndexTuples(target, slot, estate, false, false, NULL, NIL);
+		insert_index_entries(target, slot, estate);
 	}
 	ExecCloseIndices(target);
 	ExecDropSingleTupleTableSlot(slot);
