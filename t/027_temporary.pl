@@ -59,17 +59,22 @@ sub wait_for_end
 }
 
 # Sessions with a temporary table "first", of which the last one has this schema: the place of a session that is gone is taken by the
-# next one, when the server is done with it.
+# next one, when the server is done with it; from 16 on by one that comes when all other free places have had their turn.
 sub sessions_until
 {
 	my $schema = shift;
-	my @sessions;
 
-	for (1 .. 50)
+	for (1 .. 5)
 	{
-		push @sessions, session();
-		$sessions[-1]->query_safe('CREATE TEMP TABLE first ()');
-		return @sessions if $sessions[-1]->query_safe('SELECT pg_my_temp_schema()::regnamespace') eq $schema;
+		my @sessions;
+
+		for (1 .. 50)
+		{
+			push @sessions, session();
+			$sessions[-1]->query_safe('CREATE TEMP TABLE first ()');
+			return @sessions if $sessions[-1]->query_safe('SELECT pg_my_temp_schema()::regnamespace') eq $schema;
+		}
+		$_->quit for @sessions;
 	}
 	die "no session has $schema";
 }
