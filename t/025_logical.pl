@@ -65,6 +65,24 @@ $subscriber->poll_query_until('postgres', q{SELECT count(*) = 4 AND bool_and(srs
   or die 'the tables were not copied';
 same('copied');
 
+# 17 looks for rows by btree and hash indexes alone: it fails and says so, and goes on when there is one.
+if ($subscriber->pg_version >= 17 && $subscriber->pg_version < 18)
+{
+	publish(q{UPDATE identified SET v = v || '!' WHERE id % 3 = 0; DELETE FROM keyed WHERE id % 7 = 0});
+	$subscriber->wait_for_log(qr/missing operator.*HINT:  In PostgreSQL 17 a subscriber finds rows by btree indexes/s);
+	pass('the log says which index it wants');
+	subscribe(q{
+		CREATE UNIQUE INDEX identified_btree ON identified (id);
+		CREATE UNIQUE INDEX keyed_btree ON keyed (id, part);
+		ALTER TABLE identified REPLICA IDENTITY USING INDEX identified_btree;
+		ALTER TABLE keyed REPLICA IDENTITY USING INDEX keyed_btree;
+	});
+	same('changed');
+	$_->stop foreach $subscriber, $publisher;
+	done_testing();
+	exit;
+}
+
 # Rows found by their identity: its columns changed, others changed, deleted, and put there again.
 publish(q{
 	UPDATE plain SET v = v || '!' WHERE id % 3 = 0;

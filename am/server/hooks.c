@@ -318,6 +318,7 @@ sherman_install_hooks(void)
 	previous_utility = ProcessUtility_hook;
 	ProcessUtility_hook = utility;
 	sherman_statements_install();
+	sherman_apply_install();
 	previous_object_access = object_access_hook;
 	object_access_hook = object_access;
 	sherman_opened_install();
