@@ -58,25 +58,15 @@ sub wait_for_end
 	$node->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid") or die "process $pid does not end";
 }
 
-# Sessions with a temporary table "first", of which the last one has this schema: the place of a session that is gone is taken by the
-# next one, when the server is done with it; from 16 on by one that comes when all other free places have had their turn.
+# Sessions with a temporary table "first", of which the last one has this schema: the place of a session that is gone is another one's, when
+# the server is done with it.
 sub sessions_until
 {
 	my $schema = shift;
 
-	for (1 .. 5)
-	{
-		my @sessions;
-
-		for (1 .. 50)
-		{
-			push @sessions, session();
-			$sessions[-1]->query_safe('CREATE TEMP TABLE first ()');
-			return @sessions if $sessions[-1]->query_safe('SELECT pg_my_temp_schema()::regnamespace') eq $schema;
-		}
-		$_->quit for @sessions;
-	}
-	die "no session has $schema";
+	return sessions_with(
+		sub { my $session = session(); $session->query_safe('CREATE TEMP TABLE first ()'); return $session },
+		'SELECT pg_my_temp_schema()::regnamespace', $schema);
 }
 
 my $make = q{CREATE TEMP TABLE t (k int, w text);

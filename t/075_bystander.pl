@@ -92,9 +92,9 @@ sub latches
 	$node->wait_for_log(qr/FATAL:  terminating connection due to administrator command/, $offset);
 	eval { $waits->quit };
 	wait_for("SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = $pid", 'it stays');
-	my @others = map { $node->background_psql('postgres') } 1 .. 3;
-	my ($heir) = grep { $_->query_safe('SELECT bystander_place()') eq $place } @others;
-	ok(defined $heir, "$what: its place is another session's");
+	my @others = sessions_with(sub { $node->background_psql('postgres') }, 'SELECT bystander_place()', $place);
+	my $heir = $others[-1];
+	pass("$what: its place is another session's");
 	my $file = $node->data_dir . "/bystander.go";
 	my $heirs_pid = pid_of($heir);
 	begin($heir, "SELECT 'woken', bystander_wait('bystander.go')");

@@ -14,7 +14,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More ();
 
-our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees has_steps need_steps);
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees sessions_with has_steps need_steps);
 
 # What a test dies of would be in its own log only, which is gone when it has ended, and prove show a number.
 $SIG{__DIE__} = sub {
@@ -125,6 +125,26 @@ sub state_of
 	$database //= 'postgres';
 	$node->poll_query_until($database, "SELECT ($state) NOT LIKE 'attaching%'") or die "$index is still attaching";
 	return $node->safe_psql($database, $state);
+}
+
+# Sessions that $begin opens, of which the last one gives this answer to a query that tells of its place: up to 15 that of a session that has gone
+# is the next one's, from 16 on all other free places have their turn before.
+sub sessions_with
+{
+	my ($begin, $query, $answer) = @_;
+
+	for (1 .. 5)
+	{
+		my @sessions;
+
+		for (1 .. 50)
+		{
+			push @sessions, $begin->();
+			return @sessions if $sessions[-1]->query_safe($query) eq $answer;
+		}
+		$_->quit foreach @sessions;
+	}
+	die "no session answers $query with $answer";
 }
 
 sub trees

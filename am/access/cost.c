@@ -178,6 +178,18 @@ add_round_trips(const IndexPath *path, double loop_count, Selectivity selectivit
 	*total += first + missed * leaves_of_scan(path, selectivity) * (round_trip / LEAVES_FETCHED_TOGETHER + LEAF_FETCH_COST);
 }
 
+/*
+ * Has core drop the path that is being priced, and make no others by this index.  Costs alone do not see to that from 18 on: a plan that a
+ * setting is against is worse there than any cost.
+ */
+static void
+withdraw(IndexOptInfo *info)
+{
+	info->amhasgettuple = false;
+	info->amhasgetbitmap = false;
+	info->amcanparallel = false;
+}
+
 /* amcostestimate. */
 void
 sherman_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost *startup, Cost *total,
@@ -188,6 +200,7 @@ sherman_costestimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost
 	sherman_scan_cost(root, path, loop_count, startup, total, selectivity, correlation, pages);
 	if (path->indexinfo->tree_height == HEIGHT_AWAY)
 	{
+		withdraw(path->indexinfo);
 		*startup += AWAY_COST;
 		*total += AWAY_COST;
 	}

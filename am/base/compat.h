@@ -163,19 +163,6 @@ compat_may_create_in(Oid tablespace)
 #define Anum_pg_database_datlocale Anum_pg_database_daticulocale
 #endif
 
-/*
- * Whether the database itself orders strings by this collation, by their bytes.
- */
-static inline bool
-compat_collation_is_c(Oid collation)
-{
-#if PG_VERSION_NUM >= 180000
-	return pg_newlocale_from_collation(collation)->collate_is_c;
-#else
-	return lc_collate_is_c(collation);
-#endif
-}
-
 /* ---- files of relations ---- */
 
 #if PG_VERSION_NUM < 160000

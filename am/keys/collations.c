@@ -117,7 +117,7 @@ collation_orders_bytes(Oid collation)
 {
 	if (!OidIsValid(collation))
 		return false;
-	if (compat_collation_is_c(collation))
+	if (collation_is_c(collation))
 		return true;
 #ifdef __GLIBC__
 	return (collation == DEFAULT_COLLATION_OID || can_compare(collation)) && compares_bytes(pg_newlocale_from_collation(collation));
@@ -148,7 +148,7 @@ collation_version(Oid collation)
 	HeapTuple	tuple;
 	char	   *version;
 
-	if (!OidIsValid(collation) || compat_collation_is_c(collation))
+	if (!OidIsValid(collation) || collation_is_c(collation))
 		return NULL;
 	tuple = SearchSysCache1(cache, ObjectIdGetDatum(is_default ? MyDatabaseId : collation));
 	if (!HeapTupleIsValid(tuple))

@@ -14,6 +14,12 @@
 extern bool collation_orders_bytes(Oid collation);
 
 /*
+ * Whether PostgreSQL itself orders strings in this collation by their bytes (collations_pgNN.c). Raises nothing where the operating system has lost
+ * the locale.
+ */
+extern bool collation_is_c(Oid collation);
+
+/*
  * The version of the collation's order that the library gives now (palloc'd), as PostgreSQL notes it in pg_collation; NULL: it
  * has none, as C.
  */
