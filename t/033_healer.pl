@@ -168,7 +168,7 @@ $node->safe_psql('visited', q{
 	CREATE EXTENSION sherman; CREATE TABLE waiting (k int); INSERT INTO waiting SELECT generate_series(10, 10000, 10);
 	CREATE FUNCTION waits(k int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 	BEGIN IF current_query() IS NULL AND k = 5000 THEN PERFORM pg_sleep(600); END IF; RETURN k; END $$;
-	CREATE INDEX waiting_k ON waiting USING sherman (waits(k));
+	CREATE INDEX waiting_k ON waiting USING sherman (waits(k)); CHECKPOINT;
 	INSERT INTO waiting SELECT generate_series(15, 10005, 10)});
 $relation = $node->safe_psql('visited', q{SELECT 'waiting_k'::regclass::oid});
 $node->stop('immediate');
