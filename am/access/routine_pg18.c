@@ -43,6 +43,9 @@ void
 sherman_routine_of_version(IndexAmRoutine *routine)
 {
 	routine->amestimateparallelscan = estimate_parallel_scan;
+	/* As btree's: the operators of a family are of one order, whatever their types. */
+	routine->amconsistentequality = true;
+	routine->amconsistentordering = true;
 	routine->amtranslatestrategy = translate_strategy;
 	routine->amtranslatecmptype = translate_comparison;
 }
