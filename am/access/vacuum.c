@@ -35,6 +35,7 @@
 #include "utils/elog.h"
 
 #include "am/access/access.h"
+#include "am/access/relpages.h"
 #include "am/base/compat.h"
 #include "am/base/owner.h"
 #include "am/heal/heal.h"
@@ -416,11 +417,20 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	ShermanIndex *index;
 
 	if (info->analyze_only)
+	{
+		if (sherman_size(info->index, &statistics))
+			relpages_analyzed(info->index, size_in_pages(&statistics));
 		return stats;
+	}
 	owner_pin_path();
 	heal(info->index);
 	if (stats != NULL)
+	{
+		/* Of a broken one nothing is known. */
+		if (stats->num_pages > 0)
+			relpages_vacuumed(info->index, stats->num_pages);
 		return stats;
+	}
 	index = sherman_index_quietly(info->index);
 	/* One that was not changed in this run has no use for room. */
 	if (index != NULL && sherman_index_is_mutated(index))
@@ -436,5 +446,6 @@ sherman_vacuumcleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	if (!info->estimated_count)
 		stats->num_index_tuples = Min(stats->num_index_tuples, info->num_heap_tuples);
 	stats->num_pages = size_in_pages(&statistics);
+	relpages_vacuumed(info->index, stats->num_pages);
 	return stats;
 }

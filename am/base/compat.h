@@ -8,6 +8,7 @@
 #ifndef SHERMAN_COMPAT_H
 #define SHERMAN_COMPAT_H
 
+#include "access/multixact.h"
 #include "access/relscan.h"
 #include "access/stratnum.h"
 #include "access/xlog.h"
@@ -366,6 +367,19 @@ compat_delay_point(void)
 	vacuum_delay_point(false);
 #else
 	vacuum_delay_point();
+#endif
+}
+
+/*
+ * Writes an index's size and number of entries into pg_class, in place.
+ */
+static inline void
+compat_update_relstats(Relation index, BlockNumber pages, double tuples)
+{
+#if PG_VERSION_NUM >= 180000
+	vac_update_relstats(index, pages, tuples, 0, 0, false, InvalidTransactionId, InvalidMultiXactId, NULL, NULL, true);
+#else
+	vac_update_relstats(index, pages, tuples, 0, false, InvalidTransactionId, InvalidMultiXactId, NULL, NULL, true);
 #endif
 }
 

@@ -113,6 +113,12 @@ mutate strangers_learn_of_classes t/080_messages am/keys/missing_class.c \
 	's/!compat_owns\(RelationRelationId, table\)/false/'
 mutate partitions_unsaid t/080_messages am/planner/constraints.c \
 	's/if \(sherman_constraints && !by_setting\)(\n\t\tnotice_btree)/if (false)$1/'
+mutate relpages_are_cores sql/relpages am/access/relpages.c \
+	's/\tif \(wrong\)/\tif (false)/'
+mutate relpages_not_behind_analyze sql/relpages am/access/relpages.c \
+	's/#define COMMITS_TO_LOOK_AT 3/#define COMMITS_TO_LOOK_AT 1/'
+mutate rebuilt_index_has_old_relpages sql/relpages am/access/relpages.c \
+	's/ && compat_file_number\(compat_file\(index\)\) == relpages\.noted\[i\]\.file\)/)/'
 mutate own_counts_outlive_a_reset sql/views am/sql/stats.c \
 	's/\t\t\ttree_count_flush\(opened->tree\);/\t\t\t(void) opened;/'
 mutate resync_without_a_copy sql/replicas am/sql/resync.c \
