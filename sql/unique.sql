@@ -76,7 +76,7 @@ CREATE TABLE gone_btree (k int, v int);
 CREATE TABLE gone_sherman (LIKE gone_btree);
 SELECT twins('CREATE UNIQUE INDEX gone_@_k ON gone_@ USING @ (k)');
 SELECT twins('INSERT INTO gone_@ SELECT i, 0 FROM generate_series(1, 1000) i');
-SELECT twins('INSERT INTO gone_@ SELECT i, 0 FROM generate_series(2000, 500, -1) i');
+SELECT twins('INSERT INTO gone_@ SELECT i, 0 FROM generate_series(2000, 1000, -1) i');
 SELECT twins('DELETE FROM gone_@ WHERE k % 3 = 0');
 SELECT twins('INSERT INTO gone_@ SELECT i * 3, 1 FROM generate_series(1, 333) i');
 SELECT twins('UPDATE gone_@ SET k = -k');

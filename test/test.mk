@@ -102,10 +102,12 @@ TESTS += test_budget test_budget_ties
 test_budget_ties_SOURCES = test/support/tree_fixture.c
 TESTS += test_speculate
 test_speculate_SOURCES = test/support/tree_fixture.c
-TESTS += test_insert_many test_insert_many_faults
+TESTS += test_insert_many test_insert_many_alone test_insert_many_faults
 test_insert_many_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
+test_insert_many_alone_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 test_insert_many_faults_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 TEST_RUNS += test_insert_many=--network test_insert_many=--mapped
+TEST_RUNS += test_insert_many_alone=--network test_insert_many_alone=--mapped
 TESTS += test_leaf_cache test_leaf_writes
 test_leaf_cache_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c
 test_leaf_writes_SOURCES = test/support/tree_fixture.c test/support/leaf_fixture.c

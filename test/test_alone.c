@@ -213,9 +213,11 @@ compared_between_permits(void)
 }
 
 static bool
-permit_begin(void *argument)
+permit_begin(void *argument, const TreeKey *key)
 {
 	Permits *asked = argument;
+
+	(void) key;
 
 	assert_false(asked->lasts);
 	if (asked->refused)
@@ -227,9 +229,11 @@ permit_begin(void *argument)
 }
 
 static void
-permit_end(void *argument)
+permit_end(void *argument, const TreeKey *key)
 {
 	Permits *asked = argument;
+
+	(void) key;
 
 	assert_true(asked->lasts);
 	asked->lasts = false;

@@ -218,15 +218,15 @@ extern TreeStatus tree_insert_many(Tree *handle, const TreeKey *keys, uint32_t c
                                    const TreeWalPosition *wal);
 
 /*
- * Callbacks of tree_insert_alone(). begin() is called under the leaf's lock, once the leaf has shown that the key is
- * new; if it returns false nothing is inserted. If it returns true, end() is called when the lock is released, with
- * the entry acknowledged or not written. Between the two neither the comparator nor any other hook runs. Neither may
- * wait, fail or jump away.
+ * Callbacks of tree_insert_alone() and tree_insert_many_alone(). begin() is called under the leaf's lock, once the leaf has
+ * shown that the key is new; if it returns false nothing is inserted. If it returns true, end() is called with the same key when
+ * the lock is released, with the entry acknowledged or not written. Between the two neither the comparator nor any other hook
+ * runs, but begin() and end() for other keys of the same call may. Neither may wait, fail or jump away.
  */
 typedef struct TreePermit
 {
-	bool (*begin)(void *argument);
-	void (*end)(void *argument);
+	bool (*begin)(void *argument, const TreeKey *key);
+	void (*end)(void *argument, const TreeKey *key);
 	void *argument;
 } TreePermit;
 
@@ -237,6 +237,21 @@ typedef struct TreePermit
  */
 extern TreeStatus tree_insert_alone(Tree *handle, const TreeKey *key, const TreeWalPosition *wal,
                                     const TreePermit *permit, bool *hit, bool *alone);
+
+/*
+ * The order of two keys of the tree's format as far as integers decide, then of their TIDs: < 0, 0, > 0.
+ */
+extern int tree_key_order(const Tree *handle, const TreeKey *first, const TreeKey *second);
+
+/*
+ * tree_insert_alone() of `count` keys that ascend by tree_key_order(), many of them together. They are inserted in their order, up to
+ * the first one for which tree_insert_alone() would insert nothing: *done says how many that are, and none behind is there, unless
+ * a chain was lost.  The keys' images stay valid and unchanged until the return. On an error the first *done are there, and others
+ * may be; then the call may be repeated with those behind. TREE_INVALID also: the keys do not ascend.
+ */
+extern TreeStatus tree_insert_many_alone(Tree *handle, const TreeKey *keys, uint32_t count,
+                                         const TreeWalPosition *wal, const TreePermit *permit,
+                                         uint32_t *done);
 
 /*
  * For callers that lock predicates by leaf (predicate.c has the proof): the address of the leaf that the last

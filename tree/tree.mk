@@ -9,6 +9,7 @@ TREE_SOURCES = \
 	tree/change/insert.c \
 	tree/change/insert_common.c \
 	tree/change/insert_full.c \
+	tree/change/insert_alone.c \
 	tree/change/insert_many.c \
 	tree/change/insert_order.c \
 	tree/change/insert_spread.c \

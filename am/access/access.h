@@ -40,11 +40,28 @@ sherman_delete_prepare(ShermanIndex *index, Relation heap, bool index_unchanged)
 /* Adds the entries that wait in this process. Raises what adding raises. */
 extern void sherman_add_waiting(void);
 /*
- * Brackets each call of the executor and each utility command.  `speculates`: it inserts rows that it may take back at once (ON
- * CONFLICT).  Behind an error sherman_statement_leave() is called all the same.
+ * Before a statement changes rows, whose relations are in this range table: adds the entries of unique indexes that wait for tables among
+ * them, as a row that it changes may be in conflict with one of theirs.
  */
-extern void sherman_statement_begin(bool speculates);
-extern void sherman_statement_leave(bool speculates);
+extern void sherman_add_before_changes(const List *range_table);
+
+/* What a statement or a utility command may do. */
+typedef enum ShermanStatement
+{
+	SHERMAN_STATEMENT_OTHER,
+	SHERMAN_STATEMENT_INSERTS,	/* adds rows, and changes none of those that it sees */
+	SHERMAN_STATEMENT_COPIES,	/* the same, and triggers behind its rows are run before it says that it has added them */
+	SHERMAN_STATEMENT_SPECULATES	/* inserts rows that it may take back at once (ON CONFLICT) */
+} ShermanStatement;
+
+/*
+ * Brackets each call of the executor and each utility command.  Behind an error sherman_statement_leave() is called all the same, with
+ * what sherman_statement_begin() has returned.
+ */
+extern ShermanStatement sherman_statement_begin(ShermanStatement statement);
+extern void sherman_statement_leave(ShermanStatement around);
+/* The executor has run a statement, and no trigger behind its rows: adds the entries of unique indexes that an INSERT has left waiting. */
+extern void sherman_statement_rows_added(void);
 /* Behind the last sherman_statement_leave() of a statement: adds the entries that it has left waiting. */
 extern void sherman_statement_end(void);
 /* The executor's and the commands' hooks are installed: registers the callbacks; from now on entries wait. */

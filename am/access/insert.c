@@ -6,31 +6,28 @@
  * it and hands it to the tree, which returns after the memory node has acknowledged the entry.  Of a
  * unique index the key is locked before, and looked for (unique.c).
  *
- * The first row of a statement goes at once, so that one row costs no more than that.  From the second on entries of
- * indexes that are not unique wait, to go together (insert_batch.c): before anybody may need them (I-P2).
+ * The first row of a statement goes at once, so that one row costs no more than that.  From the second on entries wait where they may,
+ * to go together (insert_batch.c): before anybody may need them (I-P2).
  */
 #include "am/base/sherman.h"
 
-#include "access/xact.h"
-#include "miscadmin.h"
 #include "nodes/execnodes.h"
 #include "utils/memutils.h"
 
 #include "am/access/access.h"
 #include "am/access/insert_batch.h"
-#include "am/access/unique.h"
+#include "am/access/insert_entry.h"
 #include "am/index/index.h"
 #include "am/keys/keys.h"
-#include "am/nodes/nodes.h"
 
 /* What one executor state keeps for an index between rows; in IndexInfo's context. */
 typedef struct InsertState
 {
 	MemoryContext context;		/* of one row's key, emptied behind each row that used it */
 	UniqueChecker unique;
-	bool		alone;			/* entries may not wait */
-	InsertBatch *batch[2];		/* that entries wait in; [1]: of rows whose key did not change */
-	uint64		serial[2];		/* batch[i] is another statement's unless it has this one */
+	bool		alone[INSERT_KINDS];	/* entries of this kind may not wait */
+	InsertBatch *batch[INSERT_KINDS];	/* that they wait in */
+	uint64		serial[INSERT_KINDS];	/* batch[i] is another statement's unless it has this one */
 } InsertState;
 
 /*
@@ -48,32 +45,18 @@ insert_state_make(IndexInfo *info)
 }
 
 /*
- * Adds an entry to the tree.  False: the index may be passed over by now, with its entry.
+ * How an entry may wait for others of its statement; INSERT_KINDS: it may not.
  */
-static bool
-add_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation heap, bool index_unchanged)
+static InsertKind
+entry_kind(Relation index, const bool *isnull, IndexUniqueCheck check_unique, bool index_unchanged)
 {
-	int			attempts = 0;
-	TreeWalPosition	wal;
-	TreeStatus	status;
-	bool		hit;
-
-	for (;;)
-	{
-		sherman_delete_prepare(opened, heap, index_unchanged);
-		sherman_wal_position(index, &wal);
-		status = tree_insert(opened->tree, key, &wal, &hit);
-		if (likely(status == TREE_OK))
-			break;
-		if (!sherman_try_again(opened, index, status, &attempts))
-			sherman_report_failure(status, index);
-		opened = sherman_index_for_insert(index);
-		if (opened == NULL)
-			return false;
-	}
-	if (IsolationIsSerializable())
-		sherman_predicate_inserted(index, opened);
-	return true;
+	if (check_unique == UNIQUE_CHECK_NO)
+		return index_unchanged ? INSERT_CHURN : INSERT_NEW;
+	if (check_unique != UNIQUE_CHECK_YES)
+		return INSERT_KINDS;
+	if (!unique_by_null(index, isnull))
+		return INSERT_UNIQUE;
+	return index_unchanged ? INSERT_CHURN : INSERT_NEW;
 }
 
 /*
@@ -81,22 +64,22 @@ add_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation hea
  */
 static bool
 entry_waits(InsertState *state, Relation index, Datum *values, bool *isnull, ItemPointer tid, Relation heap,
-			bool index_unchanged)
+			InsertKind kind)
 {
 	ShermanIndex *opened = sherman_index(index);
-	InsertBatch *batch = state->batch[index_unchanged];
+	InsertBatch *batch = state->batch[kind];
 	MemoryContext caller;
 
 	if (unlikely(opened->state != SHERMAN_OK || opened->tree == NULL))
 		return false;
-	if (unlikely(batch == NULL || batch->serial != state->serial[index_unchanged]))
+	if (unlikely(batch == NULL || batch->serial != state->serial[kind]))
 	{
-		state->alone = !insert_batch_allowed(index, opened);
-		if (state->alone)
+		state->alone[kind] = !insert_batch_allowed(index, heap, opened, kind);
+		if (state->alone[kind])
 			return false;
-		batch = insert_batch_take(index, heap, opened, index_unchanged);
-		state->batch[index_unchanged] = batch;
-		state->serial[index_unchanged] = batch->serial;
+		batch = insert_batch_take(index, heap, opened, kind);
+		state->batch[kind] = batch;
+		state->serial[kind] = batch->serial;
 	}
 	caller = MemoryContextSwitchTo(state->context);
 	sherman_keys_form(opened->keys, index, values, isnull, tid, insert_batch_place(batch));
@@ -118,6 +101,7 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 {
 	InsertState *state = info->ii_AmCache;
 	bool		is_first = state == NULL;
+	InsertKind	kind = entry_kind(index, isnull, check_unique, index_unchanged);
 	ShermanIndex *opened;
 	MemoryContext caller;
 	TreeKey		key;
@@ -125,8 +109,8 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 
 	if (unlikely(is_first))
 		state = insert_state_make(info);
-	if (check_unique == UNIQUE_CHECK_NO && !state->alone && (!is_first || !insert_batch_in_statement()) &&
-		entry_waits(state, index, values, isnull, tid, heap, index_unchanged))
+	if (kind != INSERT_KINDS && !state->alone[kind] && (!is_first || !insert_batch_in_statement()) &&
+		entry_waits(state, index, values, isnull, tid, heap, kind))
 		return true;
 	opened = sherman_index_for_insert(index);
 	if (opened == NULL)
@@ -139,20 +123,13 @@ sherman_insert(Relation index, Datum *values, bool *isnull, ItemPointer tid, Rel
 	sherman_keys_form(opened->keys, index, values, isnull, tid, &key);
 	if (check_unique != UNIQUE_CHECK_NO)
 	{
-		UniqueRow	row = {index, heap, values, isnull, tid, &key, check_unique, index_unchanged};
+		UniqueRow	row = {index, heap, values, isnull, tid, &key, check_unique, index_unchanged, false};
 
-		unique = unique_begin(&state->unique, &row, &opened);
+		unique = insert_checked(&state->unique, &row, opened);
 	}
+	else if (!insert_entry(index, opened, &key, heap, index_unchanged))
+		sherman_predicate_skipped(index, heap);
 	MemoryContextSwitchTo(caller);
-
-	if (check_unique == UNIQUE_CHECK_NO ||
-		(check_unique != UNIQUE_CHECK_EXISTING && !state->unique.added))
-	{
-		if (!add_entry(index, opened, &key, heap, index_unchanged))
-			sherman_predicate_skipped(index, heap);
-	}
-	if (check_unique != UNIQUE_CHECK_NO)
-		unique_end(&state->unique, index);
 
 	/* A no-op where the key needed no memory. */
 	MemoryContextReset(state->context);

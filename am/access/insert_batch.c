@@ -18,13 +18,17 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/pg_trigger.h"
+#include "commands/trigger.h"
 #include "miscadmin.h"
+#include "nodes/parsenodes.h"
 #include "utils/memutils.h"
+#include "utils/reltrigger.h"
 
 #include "am/access/access.h"
 #include "am/access/insert_batch.h"
+#include "am/access/insert_entry.h"
 #include "am/keys/keys.h"
-#include "am/nodes/nodes.h"
 
 /* Keys that a batch has room for at first; it doubles. */
 #define ROOM_FIRST 32
@@ -47,7 +51,8 @@ static struct
 	bool		adding;			/* keys are being added: what that reads does not wait for them */
 	bool		ending;			/* the transaction ends: callbacks of others may add rows behind ours */
 	int			depth;			/* of nested statements and commands, 0 = none is executed */
-	int			speculating;	/* of these, so many insert rows that they may take back at once */
+	ShermanStatement statement;	/* the innermost one */
+	int			speculating;	/* of all, so many insert rows that they may take back at once */
 } batches = {.used = DLIST_STATIC_INIT(batches.used),.unused = DLIST_STATIC_INIT(batches.unused)};
 
 static void add_before_read(Relation index);
@@ -126,7 +131,7 @@ find_unused(void)
 }
 
 InsertBatch *
-insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, bool churn)
+insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, InsertKind kind)
 {
 	SubTransactionId subtransaction = GetCurrentSubTransactionId();
 	InsertBatch *batch;
@@ -135,7 +140,7 @@ insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, boo
 	dlist_foreach(iterator, &batches.used)
 	{
 		batch = dlist_container(InsertBatch, node, iterator.cur);
-		if (batch->index == RelationGetRelid(index) && batch->tree == opened->meta.tree && batch->churn == churn &&
+		if (batch->index == RelationGetRelid(index) && batch->tree == opened->meta.tree && batch->kind == kind &&
 			batch->subtransaction == subtransaction && batch->depth == batches.depth)
 			return batch;
 	}
@@ -145,7 +150,7 @@ insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, boo
 	batch->tree = opened->meta.tree;
 	batch->subtransaction = subtransaction;
 	batch->depth = batches.depth;
-	batch->churn = churn;
+	batch->kind = kind;
 	batch->serial = ++batches.serial;
 	dlist_delete(&batch->node);
 	dlist_push_tail(&batches.used, &batch->node);
@@ -200,30 +205,10 @@ keep_image(InsertBatch *batch, TreeKey *key)
 static void
 add_keys(const InsertBatch *batch, Relation index, Relation heap)
 {
-	ShermanIndex *opened = sherman_index_for_insert(index);
-	int			attempts = 0;
-	TreeWalPosition	wal;
-	TreeStatus	status;
-	bool		hit;
-
-	while (opened != NULL)
-	{
-		/* What was to be found in the table was forgotten, and nothing else gives an index another tree. */
-		if (opened->meta.tree != batch->tree)
-			elog(ERROR, "index \"%s\" has got another tree while entries waited", RelationGetRelationName(index));
-		sherman_delete_prepare(opened, heap, batch->churn);
-		sherman_wal_position(index, &wal);
-		if (batch->count == 1)
-			status = tree_insert(opened->tree, batch->keys, &wal, &hit);
-		else
-			status = tree_insert_many(opened->tree, batch->keys, batch->count, &wal);
-		if (likely(status == TREE_OK))
-			return;
-		if (!sherman_try_again(opened, index, status, &attempts))
-			sherman_report_failure(status, index);
-		opened = sherman_index_for_insert(index);
-	}
-	sherman_predicate_skipped(index, heap);
+	if (batch->kind == INSERT_UNIQUE)
+		insert_unique_keys(index, heap, batch->tree, batch->keys, batch->count);
+	else
+		insert_keys(index, heap, batch->tree, batch->keys, batch->count, batch->kind == INSERT_CHURN);
 }
 
 /*
@@ -232,6 +217,7 @@ add_keys(const InsertBatch *batch, Relation index, Relation heap)
 static void
 add_waiting(InsertBatch *batch)
 {
+	const bool	adding = batches.adding;
 	Relation	heap;
 	Relation	index;
 
@@ -247,7 +233,7 @@ add_waiting(InsertBatch *batch)
 	}
 	PG_FINALLY();
 	{
-		batches.adding = false;
+		batches.adding = adding;
 	}
 	PG_END_TRY();
 	empty(batch);
@@ -302,12 +288,45 @@ insert_batch_keep(InsertBatch *batch)
 
 /* ---- which entries may wait ---- */
 
-bool
-insert_batch_allowed(Relation index, const ShermanIndex *opened)
+/*
+ * Whether COPY runs triggers of the table behind its rows, in which somebody might see rows whose keys are not unique; those of
+ * foreign keys look at the other table.
+ */
+static bool
+has_triggers_behind_copy(Relation heap)
 {
-	return batches.told && !batches.ending && batches.speculating == 0 && !index->rd_index->indisunique &&
-		!index->rd_index->indisexclusion && index->rd_index->indisvalid && !IsolationIsSerializable() &&
-		sherman_keys_compare_alone(opened->keys);
+	const TriggerDesc *triggers = heap->trigdesc;
+
+	for (int i = 0; triggers != NULL && i < triggers->numtriggers; i++)
+	{
+		const Trigger *trigger = &triggers->triggers[i];
+
+		if (TRIGGER_FOR_AFTER(trigger->tgtype) && TRIGGER_FOR_INSERT(trigger->tgtype) &&
+			RI_FKey_trigger_type(trigger->tgfoid) != RI_TRIGGER_FK)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the statement tells of keys that are not unique when it has added its rows as well as with each.  Not while the index is healed:
+ * a check may wait for the healer, which may wait for the entry of a row that is there.
+ */
+static bool
+unique_may_wait(Relation heap, const ShermanIndex *opened)
+{
+	if (sherman_is_healing(&opened->meta))
+		return false;
+	return batches.statement == SHERMAN_STATEMENT_INSERTS ||
+		(batches.statement == SHERMAN_STATEMENT_COPIES && !has_triggers_behind_copy(heap));
+}
+
+bool
+insert_batch_allowed(Relation index, Relation heap, const ShermanIndex *opened, InsertKind kind)
+{
+	return batches.told && !batches.ending && batches.speculating == 0 && !index->rd_index->indisexclusion &&
+		index->rd_index->indisvalid && !IsolationIsSerializable() && sherman_keys_compare_alone(opened->keys) &&
+		(kind != INSERT_UNIQUE || unique_may_wait(heap, opened));
 }
 
 bool
@@ -337,18 +356,73 @@ insert_batch_forget(Relation index)
 
 /* ---- ends of statements and transactions ---- */
 
-void
-sherman_statement_begin(bool speculates)
+ShermanStatement
+sherman_statement_begin(ShermanStatement statement)
 {
+	ShermanStatement around = batches.statement;
+
 	batches.depth++;
-	batches.speculating += speculates;
+	batches.statement = statement;
+	batches.speculating += statement == SHERMAN_STATEMENT_SPECULATES;
+	return around;
 }
 
 void
-sherman_statement_leave(bool speculates)
+sherman_statement_leave(ShermanStatement around)
 {
 	batches.depth--;
-	batches.speculating -= speculates;
+	batches.speculating -= batches.statement == SHERMAN_STATEMENT_SPECULATES;
+	batches.statement = around;
+}
+
+void
+sherman_statement_rows_added(void)
+{
+	dlist_iter	iterator;
+
+	if (batches.statement != SHERMAN_STATEMENT_INSERTS)
+		return;
+	dlist_foreach(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->kind == INSERT_UNIQUE && batch->depth >= batches.depth)
+			add_waiting(batch);
+	}
+}
+
+/*
+ * Whether a statement with these relations may change the rows of a table: a partitioned table's are in any of its partitions.
+ */
+static bool
+may_change(const List *range_table, Oid heap)
+{
+	ListCell   *cell;
+
+	foreach(cell, range_table)
+	{
+		const RangeTblEntry *entry = lfirst_node(RangeTblEntry, cell);
+
+		if (entry->rtekind == RTE_RELATION && (entry->relid == heap || entry->relkind == RELKIND_PARTITIONED_TABLE))
+			return true;
+	}
+	return false;
+}
+
+void
+sherman_add_before_changes(const List *range_table)
+{
+	dlist_iter	iterator;
+
+	if (likely(batches.waiting == 0) || batches.adding)
+		return;
+	dlist_foreach(iterator, &batches.used)
+	{
+		InsertBatch *batch = dlist_container(InsertBatch, node, iterator.cur);
+
+		if (batch->kind == INSERT_UNIQUE && may_change(range_table, batch->heap))
+			add_waiting(batch);
+	}
 }
 
 void

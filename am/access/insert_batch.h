@@ -9,6 +9,15 @@
 
 #include "lib/ilist.h"
 
+/* Of which kind entries are that wait together. */
+typedef enum InsertKind
+{
+	INSERT_NEW,					/* of new rows, or of new versions with another key */
+	INSERT_CHURN,				/* of new versions of rows with the same key */
+	INSERT_UNIQUE,				/* of new rows, to be checked when they go */
+	INSERT_KINDS
+} InsertKind;
+
 /* Entries of one index that one statement has added, in one subtransaction.  Only insert_batch.c changes it. */
 typedef struct InsertBatch
 {
@@ -19,7 +28,7 @@ typedef struct InsertBatch
 	uint64		tree;			/* that the entries are for */
 	SubTransactionId subtransaction;
 	int			depth;			/* of the statement: batches.depth */
-	bool		churn;			/* they are for new versions of rows with the same key */
+	InsertKind	kind;
 	uint32		count;
 	uint32		room;			/* for so many keys */
 	TreeKey    *keys;
@@ -31,16 +40,16 @@ typedef struct InsertBatch
 } InsertBatch;
 
 /*
- * Whether entries of this index, which can be used and has a tree, may wait in the statement that is being executed.  Where they may
- * they may as long as its batch is in use.
+ * Whether entries of this kind and index, which can be used and has a tree, may wait in the statement that is being executed.  Where
+ * they may they may as long as its batch is in use.
  */
-extern bool insert_batch_allowed(Relation index, const ShermanIndex *opened);
+extern bool insert_batch_allowed(Relation index, Relation heap, const ShermanIndex *opened, InsertKind kind);
 
 /* Whether the process executes a statement whose end is noticed, so that a batch is possible. */
 extern bool insert_batch_in_statement(void);
 
 /* The batch that the statement's entries of an index wait in, which has a tree. */
-extern InsertBatch *insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, bool churn);
+extern InsertBatch *insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, InsertKind kind);
 
 /* A place for one more key, zeroed by nobody. */
 extern TreeKey *insert_batch_place(InsertBatch *batch);

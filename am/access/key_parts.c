@@ -21,6 +21,7 @@
  */
 #include "am/base/sherman.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -88,23 +89,33 @@ reserve_parts(void)
 	said.room *= 2;
 }
 
-bool
-key_part_add(void *part)
+uint32
+key_part(const KeyParts *parts, const TreeKey *key)
 {
-	ShermanKeyPart *counters = &sherman_shared->key_part[*(const uint32 *) part];
+	/* Equal keys have equal normalized bytes. */
+	uint64		hash = hash_bytes_extended((const unsigned char *) key->norm, parts->norm_bytes,
+										   hash_combine64(key->high, parts->index));
+
+	return (uint32) (hash % SHERMAN_KEY_PARTS);
+}
+
+bool
+key_part_add(void *parts, const TreeKey *key)
+{
+	ShermanKeyPart *counters = &sherman_shared->key_part[key_part(parts, key)];
 
 	/* A full barrier. */
 	pg_atomic_fetch_add_u32(&counters->adding, 1);
 	if (likely(pg_atomic_read_u32(&counters->checking) == 0))
 		return true;
-	key_part_added(part);
+	pg_atomic_fetch_sub_u32(&counters->adding, 1);
 	return false;
 }
 
 void
-key_part_added(void *part)
+key_part_added(void *parts, const TreeKey *key)
 {
-	pg_atomic_fetch_sub_u32(&sherman_shared->key_part[*(const uint32 *) part].adding, 1);
+	pg_atomic_fetch_sub_u32(&sherman_shared->key_part[key_part(parts, key)].adding, 1);
 }
 
 void

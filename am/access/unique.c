@@ -23,7 +23,6 @@
 
 #include "access/tableam.h"
 #include "access/xact.h"
-#include "common/hashfn.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/snapmgr.h"
@@ -70,14 +69,10 @@ typedef struct UniqueLook
 
 /* ---- the key lock ---- */
 
-/* The part of all keys that the key belongs to: equal keys have equal normalized bytes. */
-static uint32
-key_part(const UniqueRow *row, const ShermanKeys *keys)
+static KeyParts
+key_parts(const UniqueRow *row, const ShermanKeys *keys)
 {
-	uint64		hash = hash_bytes_extended((const unsigned char *) row->key->norm, keys->format.norm_bytes,
-										   hash_combine64(row->key->high, RelationGetRelid(row->index)));
-
-	return (uint32) (hash % SHERMAN_KEY_PARTS);
+	return (KeyParts) {RelationGetRelid(row->index), keys->format.norm_bytes};
 }
 
 /*
@@ -86,10 +81,12 @@ key_part(const UniqueRow *row, const ShermanKeys *keys)
 static void
 lock_key(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *keys)
 {
+	const KeyParts parts = key_parts(row, keys);
+
 	key_name(checker, row, keys);
 	sherman_lock_key(row->index, checker->lock, checker->has_second ? &checker->second : NULL);
 	checker->locked = true;
-	checker->part = key_part(row, keys);
+	checker->part = key_part(&parts, row->key);
 	key_part_check(checker->part);
 }
 
@@ -340,15 +337,15 @@ static bool
 add_alone(const UniqueRow *row, ShermanIndex **index)
 {
 	ShermanIndex *opened = *index;
-	uint32		part = key_part(row, opened->keys);
-	TreePermit	permit = {key_part_add, key_part_added, &part};
+	KeyParts	parts = key_parts(row, opened->keys);
+	TreePermit	permit = {key_part_add, key_part_added, &parts};
 	int			attempts = 0;
 	TreeWalPosition	wal;
 	TreeStatus	status;
 	bool		hit;
 	bool		alone;
 
-	if (row->check == UNIQUE_CHECK_EXISTING || row->unchanged)
+	if (row->check == UNIQUE_CHECK_EXISTING || row->unchanged || row->barred)
 		return false;
 	if (opened->alone_credit < 0)
 	{
@@ -373,17 +370,14 @@ add_alone(const UniqueRow *row, ShermanIndex **index)
 	return alone;
 }
 
-/*
- * Whether the key is unique by its NULLs: each is different from every value, other NULLs included.
- */
-static bool
-unique_by_null(const UniqueRow *row)
+bool
+unique_by_null(Relation index, const bool *isnull)
 {
-	if (row->index->rd_index->indnullsnotdistinct)
+	if (index->rd_index->indnullsnotdistinct)
 		return false;
-	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(row->index); i++)
+	for (int i = 0; i < IndexRelationGetNumberOfKeyAttributes(index); i++)
 	{
-		if (row->isnull[i])
+		if (isnull[i])
 			return true;
 	}
 	return false;
@@ -395,7 +389,7 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 	/* What an error left of the row before has gone with its transaction. */
 	checker->locked = false;
 	checker->added = false;
-	if (unique_by_null(row))
+	if (unique_by_null(row->index, row->isnull))
 		return true;
 
 	checker->added = add_alone(row, opened);

@@ -22,7 +22,15 @@ typedef struct UniqueRow
 	const TreeKey *key;			/* formed from these */
 	IndexUniqueCheck check;		/* not UNIQUE_CHECK_NO */
 	bool		unchanged;		/* a version of a row that is there with this key */
+	bool		barred;			/* its leaf has shown an entry with its normalized key */
 } UniqueRow;
+
+/* By which keys are assigned to parts of all keys. */
+typedef struct KeyParts
+{
+	Oid			index;
+	int			norm_bytes;		/* of the index's keys */
+} KeyParts;
 
 /* What one executor state keeps for a unique index between rows; zeroed at first, but for the context. */
 typedef struct UniqueChecker
@@ -37,6 +45,9 @@ typedef struct UniqueChecker
 	uint32		part;			/* of all keys, which it is checked in */
 	bool		added;			/* the entry was added by the check already */
 } UniqueChecker;
+
+/* Whether a key is unique by its NULLs: each is different from every value, other NULLs included. */
+extern bool unique_by_null(Relation index, const bool *isnull);
 
 /*
  * Checks that no other row has this key, as nbtree's _bt_check_unique() does: raises 23505, waits for the
@@ -63,12 +74,15 @@ extern void key_name(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *
 /* ---- key_parts.c ---- */
 
 /*
- * begin() and end() of the TreePermit of a row that is added without a key lock.  `part`: a uint32 below SHERMAN_KEY_PARTS,
- * the same for equal keys of an index.  True: no check of a key in this part begins until key_part_added().  False: one is in
- * progress.  The leaf's lock is held; neither fails or waits.
+ * begin() and end() of the TreePermit of keys that are added without a key lock.  `parts`: KeyParts of their index.  True: no check of
+ * a key in this key's part begins until key_part_added().  False: one is in progress.  The leaf's lock is held; neither fails or
+ * waits.
  */
-extern bool key_part_add(void *part);
-extern void key_part_added(void *part);
+extern bool key_part_add(void *parts, const TreeKey *key);
+extern void key_part_added(void *parts, const TreeKey *key);
+
+/* The part of all keys that a key belongs to, below SHERMAN_KEY_PARTS: the same for equal keys of an index. */
+extern uint32 key_part(const KeyParts *parts, const TreeKey *key);
 
 /*
  * Before a key is checked, with its key lock held: keeps others from adding without one until key_part_check_end(), which the

@@ -253,6 +253,13 @@ run_utility(PlannedStmt *statement, const char *text, bool read_only_tree, Proce
 	sherman_mirror_changed(statement->utilityStmt);
 }
 
+static ShermanStatement
+utility_kind(const Node *statement)
+{
+	return IsA(statement, CopyStmt) && ((const CopyStmt *) statement)->is_from ? SHERMAN_STATEMENT_COPIES :
+		SHERMAN_STATEMENT_OTHER;
+}
+
 /*
  * A command may change indexes that entries wait for, so none do when it begins; and COPY leaves some.
  */
@@ -261,20 +268,22 @@ utility(PlannedStmt *statement, const char *text, bool read_only_tree, ProcessUt
 		ParamListInfo parameters, QueryEnvironment *environment, DestReceiver *destination,
 		QueryCompletion *completion)
 {
+	ShermanStatement around;
+
 	sherman_add_waiting();
-	sherman_statement_begin(false);
+	around = sherman_statement_begin(utility_kind(statement->utilityStmt));
 	PG_TRY();
 	{
 		run_utility(statement, text, read_only_tree, context, parameters, environment, destination, completion);
 	}
 	PG_CATCH();
 	{
-		sherman_statement_leave(false);
+		sherman_statement_leave(around);
 		sherman_explain_error(statement->utilityStmt);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	sherman_statement_leave(false);
+	sherman_statement_leave(around);
 	sherman_statement_end();
 }
 

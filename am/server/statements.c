@@ -40,25 +40,41 @@ speculates(const QueryDesc *query)
 	return false;
 }
 
+/*
+ * INSERT adds rows and changes none, unless another part of the statement does (WITH), or a conflict has it do so.
+ */
+static ShermanStatement
+statement_kind(const QueryDesc *query)
+{
+	if (speculates(query))
+		return SHERMAN_STATEMENT_SPECULATES;
+	if (query->operation == CMD_INSERT && query->estate->es_auxmodifytables == NIL)
+		return SHERMAN_STATEMENT_INSERTS;
+	return SHERMAN_STATEMENT_OTHER;
+}
+
 static void
 executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE_PARAMETER)
 {
-	bool		speculating = speculates(query);
+	ShermanStatement around;
 
 	/* Workers read trees, too. */
 	if (query->plannedstmt->parallelModeNeeded)
 		sherman_add_waiting();
-	sherman_statement_begin(speculating);
+	if (query->operation != CMD_SELECT || query->plannedstmt->hasModifyingCTE)
+		sherman_add_before_changes(query->plannedstmt->rtable);
+	around = sherman_statement_begin(statement_kind(query));
 	PG_TRY();
 	{
 		if (previous_run != NULL)
 			previous_run(query, direction, count COMPAT_ONCE_ARGUMENT);
 		else
 			standard_ExecutorRun(query, direction, count COMPAT_ONCE_ARGUMENT);
+		sherman_statement_rows_added();
 	}
 	PG_FINALLY();
 	{
-		sherman_statement_leave(speculating);
+		sherman_statement_leave(around);
 	}
 	PG_END_TRY();
 }
@@ -69,9 +85,9 @@ executor_run(QueryDesc *query, ScanDirection direction, uint64 count COMPAT_ONCE
 static void
 executor_finish(QueryDesc *query)
 {
-	bool		speculating = speculates(query);
+	ShermanStatement around =
+		sherman_statement_begin(speculates(query) ? SHERMAN_STATEMENT_SPECULATES : SHERMAN_STATEMENT_OTHER);
 
-	sherman_statement_begin(speculating);
 	PG_TRY();
 	{
 		if (previous_finish != NULL)
@@ -81,7 +97,7 @@ executor_finish(QueryDesc *query)
 	}
 	PG_FINALLY();
 	{
-		sherman_statement_leave(speculating);
+		sherman_statement_leave(around);
 	}
 	PG_END_TRY();
 	sherman_statement_end();

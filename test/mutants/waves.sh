@@ -50,8 +50,34 @@ mutate wave_neighbors_taken_for_ordered test_insert_many tree/change/insert_orde
 mutate wave_order_left_in_the_other_buffer test_insert_many tree/change/insert_order.c \
 	's/\tif \(from != many->entries\)\n\t\tmemcpy/\tif (false)\n\t\tmemcpy/'
 mutate wave_first_word_alone_orders test_insert_many tree/change/insert_order.c \
-	's/uint32_t i = 1; i < g->norm_words/uint32_t i = 1; i < 1 \&\& i < g->norm_words/'
+	's/uint32_t i = first_word; i < g->norm_words/uint32_t i = first_word; i < 1 \&\& i < g->norm_words/'
 mutate wave_redo_image_shares_a_chain test_insert_many tree/client/wave.c \
 	's/\tif \(count > 1 && wave->filling\[memory_node\] != NULL\)\n\t\tchain_post\(wave, wave->filling\[memory_node\]\);\n\tfor/\tfor/'
 mutate wave_redo_image_waits_for_others test_insert_many tree/client/wave.c \
 	's/(wave_add\(wave, memory_node, &ops\[i\]\);\n)\tif \(count > 1 && wave->filling\[memory_node\] != NULL\)\n\t\tchain_post\(wave, wave->filling\[memory_node\]\);\n/$1/'
+
+# ---- keys that may have one entry only
+mutate wave_alone_not_looked_for test_insert_many_alone tree/change/insert_alone.c \
+	's/return leaf_has_no_equal_key\(g, leaf->image, many->cell\);/return true;/'
+mutate wave_alone_but_for_its_own test_insert_many_alone tree/change/insert_alone.c \
+	's/if \(entry > leaf->first && !many_differs\(many, entry\)\)/if (false)/'
+mutate wave_alone_without_permit test_insert_many_alone tree/change/insert_wave.c \
+	's/ && many_permitted\(many, entry\)//'
+mutate wave_permits_last test_insert_many_alone tree/change/insert_wave.c \
+	's/\tmany_permits_end\(many\);\n//'
+mutate wave_alone_behind_what_is_barred test_insert_many_alone tree/change/insert_wave.c \
+	's/\t\tif \(many->alone && !leaf_is_through\(many, i\)\)\n\t\t\tbreak;\n/\t\t(void) leaf_is_through;\n/'
+mutate wave_alone_behind_what_no_wave_takes test_insert_many_alone tree/change/insert_wave.c \
+	's/many->leaves\[leaf\]\.placed == end - many->leaves\[leaf\]\.first/many->leaves[leaf].placed == many->leaves[leaf].end - many->leaves[leaf].first + 0 * end/'
+mutate wave_alone_beside_what_is_barred test_insert_many_alone tree/change/insert_wave.c \
+	's/if \(many->alone \|\| low == DECIDE_BELOW/if (low == DECIDE_BELOW/'
+mutate single_of_a_wave_not_alone test_insert_many_alone tree/change/insert_many.c \
+	's/status =\n\t\t\ttree_insert_alone\(many->tree, many_key\(many, many->next\), many->wal, many->permit, &hit, &alone\);/status = tree_insert(many->tree, many_key(many, many->next), many->wal, \&hit);/'
+mutate single_without_waves_not_alone test_insert_many_alone tree/change/insert_many.c \
+	's/status = tree_insert_alone\(tree, &keys\[\*done\], wal, permit, &hit, &alone\);/status = tree_insert(tree, \&keys[*done], wal, \&hit); (void) permit;/'
+mutate mapped_single_not_alone test_insert_many_alone=--mapped tree/change/insert_wave.c \
+	's/\tif \(many->alone\)\n\t\tstatus = insert_found_alone/\tif (false)\n\t\tstatus = insert_found_alone/'
+mutate mapped_single_before_others_leaves test_insert_many_alone=--mapped tree/change/insert_wave.c \
+	's/\t\treturn \*status == TREE_OK && entry->state == MANY_DONE;/\t\treturn *status == TREE_OK;/'
+mutate alone_in_any_order test_insert_many_alone tree/change/insert_many.c \
+	's/\tif \(!keys_ascend\(handle, keys, count\)\)/\tif (false)/'

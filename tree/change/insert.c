@@ -451,6 +451,16 @@ insert_found(Tree *tree, const TreeKey *key, const TreeWalPosition *wal, const P
 	return insert_inside(tree, key, wal, NULL, path, &hit, NULL);
 }
 
+TreeStatus
+insert_found_alone(Tree *tree, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
+                   const Path *path, bool *alone)
+{
+	bool hit;
+
+	*alone = false;
+	return insert_inside(tree, key, wal, permit, path, &hit, alone);
+}
+
 static TreeStatus
 insert_entry(Tree *handle, const TreeKey *key, const TreeWalPosition *wal, const TreePermit *permit,
              bool *hit, bool *alone)

@@ -101,6 +101,9 @@ extern bool insert_valid(const Tree *tree, const TreeKey *key, const TreeWalPosi
 
 /* tree_insert() in a critical section, of an entry to which a descent has just led. */
 extern TreeStatus insert_found(Tree *tree, const TreeKey *key, const TreeWalPosition *wal, const Path *path);
+/* The same of tree_insert_alone(). */
+extern TreeStatus insert_found_alone(Tree *tree, const TreeKey *key, const TreeWalPosition *wal,
+                                     const TreePermit *permit, const Path *path, bool *alone);
 
 /* ---- insert_full.c ---- */
 

@@ -9,7 +9,7 @@ bool
 permit_ask(Insertion *in)
 {
 	assert(in->permit != NULL);
-	in->permitted = in->permit->begin(in->permit->argument);
+	in->permitted = in->permit->begin(in->permit->argument, in->key);
 	in->alone = in->permitted;
 	return in->permitted;
 }
@@ -19,7 +19,7 @@ static void
 permit_end(Insertion *in)
 {
 	assert(!in->tree->client->holding);
-	in->permit->end(in->permit->argument);
+	in->permit->end(in->permit->argument, in->key);
 	in->permitted = false;
 }
 

@@ -29,6 +29,7 @@ typedef enum ManyState
 	MANY_WAITS,  /* for a wave */
 	MANY_PLACED, /* in a leaf's image that is being written */
 	MANY_SINGLE, /* goes by itself */
+	MANY_BARRED, /* it is not alone: tree_insert_many_alone() ends before it */
 	MANY_DONE
 } ManyState;
 
@@ -37,7 +38,8 @@ typedef struct ManyEntry
 	uint64_t rank; /* first word of the normalized key */
 	uint32_t key;  /* number in Many.keys */
 	bool high;
-	uint8_t state; /* ManyState */
+	uint8_t state;  /* ManyState */
+	bool permitted; /* Many.permit was given for it, and is to be ended */
 } ManyEntry;
 
 /* A leaf of the wave. */
@@ -88,9 +90,11 @@ typedef struct Many
 	Tree *tree;
 	const TreeKey *keys;
 	const TreeWalPosition *wal;
-	uint32_t count; /* entries, in the order of integers */
-	uint32_t next;  /* those before are done */
-	uint32_t end;   /* those from here on are not in the wave */
+	bool alone;               /* each key may have one entry only, and entries go in their order */
+	const TreePermit *permit; /* of `alone`; NULL: there is none */
+	uint32_t count;           /* entries, in the order of integers */
+	uint32_t next;            /* those before are done */
+	uint32_t end;             /* those from here on are not in the wave */
 	uint32_t leaf_count;
 	uint32_t leaves_max;
 	uint32_t whole_count; /* images in use */
@@ -108,6 +112,7 @@ typedef struct Many
 		depth; /* sections of the client in this call: in another one inside of it this memory is taken */
 	ManyEntry entries[MANY_ENTRIES];
 	ManyEntry sorting[MANY_ENTRIES];
+	uint64_t cell[LINE_WORDS]; /* of a key that is looked for in its leaf */
 	ManyLeaf leaves[LOCK_MANY_MAX];
 	ManySibling siblings[MANY_WHOLE_MAX];
 	Downlink downlinks[MANY_WHOLE_MAX];
@@ -127,8 +132,21 @@ many_key(const Many *many, uint32_t entry)
 
 /* ---- insert_order.c ---- */
 
-/* Fills entries with `count` keys and puts them in the order of integers, of equal ones in any order. */
-extern void many_sort(Many *many, uint32_t count);
+/* Fills entries with `count` keys, in the order of keys. */
+extern void many_fill(Many *many, uint32_t count);
+/* Puts them in the order of integers, of equal ones in any order. */
+extern void many_sort(Many *many);
+/* Whether integers tell the entry's key from that of the one before it. */
+extern bool many_differs(const Many *many, uint32_t entry);
+
+/* ---- insert_alone.c ---- */
+
+/* Whether the leaf, whose lock is held, shows the entry to be alone, as none before it in the wave is there without being seen. */
+extern bool many_shown_alone(Many *many, const ManyLeaf *leaf, uint32_t entry);
+/* Asks for the permit of an entry that is alone. */
+extern bool many_permitted(Many *many, uint32_t entry);
+/* Ends the permits that were given; no leaf is locked any more. */
+extern void many_permits_end(Many *many);
 
 /* ---- insert_spread.c ---- */
 

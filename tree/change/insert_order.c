@@ -13,22 +13,48 @@ tids_order(const TreeKey *a, const TreeKey *b)
 	return first < second ? -1 : first > second;
 }
 
+static int
+norms_order(const NodeGeometry *g, const TreeKey *a, const TreeKey *b, uint32_t first_word)
+{
+	for (uint32_t i = first_word; i < g->norm_words; i++)
+		if (a->norm[i] != b->norm[i])
+			return a->norm[i] < b->norm[i] ? -1 : 1;
+	return 0;
+}
+
 /* By the keys as far as integers decide, then by TID: so duplicates of an entry are neighbors. */
 static int
 entries_order(const Many *many, const ManyEntry *a, const ManyEntry *b)
 {
-	const NodeGeometry *g = &many->tree->geometry;
 	const TreeKey *first = &many->keys[a->key];
 	const TreeKey *second = &many->keys[b->key];
+	int order;
 
 	if (a->high != b->high)
 		return a->high ? 1 : -1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
-	for (uint32_t i = 1; i < g->norm_words; i++)
-		if (first->norm[i] != second->norm[i])
-			return first->norm[i] < second->norm[i] ? -1 : 1;
-	return tids_order(first, second);
+	order = norms_order(&many->tree->geometry, first, second, 1);
+	return order != 0 ? order : tids_order(first, second);
+}
+
+int
+tree_key_order(const Tree *handle, const TreeKey *first, const TreeKey *second)
+{
+	int order;
+
+	if (first->high != second->high)
+		return first->high ? 1 : -1;
+	order = norms_order(&handle->geometry, first, second, 0);
+	return order != 0 ? order : tids_order(first, second);
+}
+
+bool
+many_differs(const Many *many, uint32_t entry)
+{
+	const TreeKey *a = many_key(many, entry - 1), *b = many_key(many, entry);
+
+	return a->high != b->high || norms_order(&many->tree->geometry, a, b, 0) != 0;
 }
 
 /* Merges two runs that lie side by side. */
@@ -64,14 +90,21 @@ runs_merge_all(const Many *many, const ManyEntry *from, uint32_t length, ManyEnt
 }
 
 void
-many_sort(Many *many, uint32_t count)
+many_fill(Many *many, uint32_t count)
 {
-	ManyEntry *from = many->entries, *to = many->sorting;
-
 	assert(count <= MANY_ENTRIES);
 	many->count = count;
+	many->next = 0;
 	for (uint32_t i = 0; i < count; i++)
-		from[i] = (ManyEntry){many->keys[i].norm[0], i, many->keys[i].high, MANY_WAITS};
+		many->entries[i] = (ManyEntry){many->keys[i].norm[0], i, many->keys[i].high, MANY_WAITS, false};
+}
+
+void
+many_sort(Many *many)
+{
+	ManyEntry *from = many->entries, *to = many->sorting;
+	uint32_t count = many->count;
+
 	for (uint32_t length = 1; length < count; length *= 2)
 	{
 		ManyEntry *swap = from;

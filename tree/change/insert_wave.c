@@ -121,6 +121,22 @@ leaf_begin(Many *many, ManyLeaf *leaf)
 	many->leaf_count++;
 }
 
+/* Inserts the entry by itself, into the leaf that a descent has just led to. */
+static TreeStatus
+entry_insert(Many *many, uint32_t entry, const Path *path)
+{
+	const TreeKey *key = many_key(many, entry);
+	bool alone = true;
+	TreeStatus status;
+
+	if (many->alone)
+		status = insert_found_alone(many->tree, key, many->wal, many->permit, path, &alone);
+	else
+		status = insert_found(many->tree, key, many->wal, path);
+	many->entries[entry].state = alone ? MANY_DONE : MANY_BARRED;
+	return status;
+}
+
 /*
  * Takes the leaf of the entry at many->end, and the entries behind it that belong there, into the wave; those that no wave could
  * place in one leaf wait on.  Where the memory node is mapped there is nothing to wait for with others: an entry that is alone goes at once, and several make a wave of one
@@ -143,19 +159,17 @@ wave_take(Many *many, TreeStatus *status)
 	{
 		entry->state = MANY_SINGLE;
 		many->end++;
-		return true;
+		return !many->alone;
 	}
 	mapped = access_is_mapped(many->tree->client, pointer_memory_node(leaf->path.pointer));
 	end = leaf_entries_end(many, leaf);
+	if (mapped && many->leaf_count > 0 && (many->alone || end > leaf->first + 1))
+		return false;
 	if (mapped && end == leaf->first + 1)
 	{
-		*status = insert_found(many->tree, many_key(many, many->end), many->wal, &leaf->path);
-		entry->state = MANY_DONE;
-		many->end++;
-		return *status == TREE_OK;
+		*status = entry_insert(many, many->end++, &leaf->path);
+		return *status == TREE_OK && entry->state == MANY_DONE;
 	}
-	if (mapped && many->leaf_count > 0)
-		return false;
 	leaf->end = end - leaf->first < MANY_NEW_CELLS ? end : leaf->first + MANY_NEW_CELLS;
 	leaf_begin(many, leaf);
 	many_foresee(many, leaf);
@@ -206,9 +220,16 @@ entry_is_plain(const Many *many, const ManyLeaf *leaf, uint32_t entry)
 	return survey.same_tid == LEAF_NO_SLOT;
 }
 
+/* Whether an entry that can be placed may be: where keys have one entry only, not if there is another one, or may be soon. */
+static bool
+entry_may_be_placed(Many *many, const ManyLeaf *leaf, uint32_t entry)
+{
+	return !many->alone || (many_shown_alone(many, leaf, entry) && many_permitted(many, entry));
+}
+
 /*
  * Marks the entries that belong into the leaf as MANY_PLACED. An entry that is not below the high fence is inserted
- * alone, which corrects the cached path, and those behind it wait.
+ * alone, which corrects the cached path, and those behind it wait; where they go in their order, behind any that is not placed.
  */
 static void
 leaf_accept(Many *many, ManyLeaf *leaf)
@@ -226,14 +247,15 @@ leaf_accept(Many *many, ManyLeaf *leaf)
 			low = entry_decide(many, i, leaf->image + g->low_word, DECIDE_ABOVE);
 		above = low == DECIDE_ABOVE || low == DECIDE_EQUAL;
 		high = entry_decide(many, i, leaf->image + g->high_word, DECIDE_BELOW);
+		entry->state = MANY_SINGLE;
 		if (above && high == DECIDE_BELOW && entry_is_plain(many, leaf, i))
+			entry->state = entry_may_be_placed(many, leaf, i) ? MANY_PLACED : MANY_BARRED;
+		if (entry->state == MANY_PLACED)
 		{
-			entry->state = MANY_PLACED;
 			leaf->placed++;
 			continue;
 		}
-		entry->state = MANY_SINGLE;
-		if (low == DECIDE_BELOW || high == DECIDE_ABOVE || high == DECIDE_EQUAL)
+		if (many->alone || low == DECIDE_BELOW || high == DECIDE_ABOVE || high == DECIDE_EQUAL)
 			return;
 	}
 }
@@ -481,20 +503,44 @@ leaf_wrote(Many *many, ManyLeaf *leaf)
 
 /* ---- the wave ---- */
 
-/* With all locks that were to be had. A memory node that cannot be read keeps nothing from the others. */
+/* Whether all entries up to those of the next leaf are placed. */
+static bool
+leaf_is_through(const Many *many, uint32_t leaf)
+{
+	uint32_t end = leaf + 1 < many->leaf_count ? many->leaves[leaf + 1].first : many->end;
+
+	return many->leaves[leaf].placed == end - many->leaves[leaf].first;
+}
+
+/*
+ * Judges the leaves that were read. A memory node that cannot be read keeps nothing from the others, but where entries go
+ * in their order.
+ */
 static TreeStatus
-wave_locked(Many *many)
+wave_judge(Many *many)
 {
 	TreeStatus status = TREE_OK;
 
-	wave_read(many);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		if (many->leaves[i].lock.held)
-		{
-			TreeStatus judged = leaf_judge(many, &many->leaves[i]);
+	{
+		ManyLeaf *leaf = &many->leaves[i];
+		TreeStatus judged = leaf->lock.held ? leaf_judge(many, leaf) : TREE_OK;
 
-			status = status == TREE_OK ? judged : status;
-		}
+		status = status == TREE_OK ? judged : status;
+		if (many->alone && !leaf_is_through(many, i))
+			break;
+	}
+	return status;
+}
+
+/* With all locks that were to be had. */
+static TreeStatus
+wave_locked(Many *many)
+{
+	TreeStatus status;
+
+	wave_read(many);
+	status = wave_judge(many);
 	wave_write(many);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
 		if (many->leaves[i].lock.held && many->leaves[i].placed > 0)
@@ -524,11 +570,13 @@ wave_fill(Many *many)
 	if (status != TREE_OK)
 		return status;
 	for (uint32_t i = 0; i < many->leaf_count; i++)
-		(void) lock_many_try(tree, many->leaves[i].path.pointer, &many->leaves[i].lock);
+		if (!lock_many_try(tree, many->leaves[i].path.pointer, &many->leaves[i].lock) && many->alone)
+			break;
 	status = wave_locked(many);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
 		if (many->leaves[i].lock.held)
 			lock_many_release(tree, &many->leaves[i].lock);
+	many_permits_end(many);
 	lock_many_end(tree);
 	for (uint32_t i = 0; i < many->leaf_count; i++)
 		leaf_ends(many, &many->leaves[i]);

@@ -23,11 +23,11 @@ mutate locks_stay_at_the_merged_leaf specs/serializable-merge am/access/vacuum.c
 mutate key_not_locked specs/unique-lock am/access/unique.c \
 	's/\tsherman_lock_key\(row->index, [^;]*;\n\tchecker->locked = true;/\tchecker->locked = false;/'
 mutate check_not_looked_for specs/unique-lock am/access/key_parts.c \
-	's/if \(likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)\)/if (part != NULL)/'
+	's/if \(likely\(pg_atomic_read_u32\(&counters->checking\) == 0\)\)/if (parts != NULL)/'
 mutate check_given_up_early specs/unique-lock am/access/unique.c \
 	's/(\tkey_part_check\(checker->part\);)/$1\n\tkey_part_check_end(checker->part);/; s/\tkey_part_check_end\(checker->part\);\n\tsherman_unlock/\tsherman_unlock/'
 mutate adder_says_so_on_its_way specs/unique-lock am/access/unique.c \
-	's/\tstatus = tree_insert_alone/\tif (!key_part_add(&part))\n\t\treturn false;\n\tstatus = tree_insert_alone/; s/(&hit, &alone\);\n)/$1\tkey_part_added(&part);\n/'
+	's/\tstatus = tree_insert_alone/\tif (!key_part_add(\&parts, row->key))\n\t\treturn false;\n\tstatus = tree_insert_alone/; s/(&hit, &alone\);\n)/$1\tkey_part_added(\&parts, row->key);\n/'
 mutate bytes_of_a_key_not_hashed specs/unique-lock am/access/key_names.c \
 	's/column->naming = KEY_BY_IMAGE;/column->naming = KEY_UNNAMED;/'
 mutate hash_class_may_go specs/unique-hash am/access/key_names.c \
@@ -47,7 +47,7 @@ mutate pending_row_not_waited_for specs/unique-wait am/access/unique.c \
 mutate duplicate_of_itself sql/constraints am/access/unique.c \
 	's/look->self_seen = true;\n\t\t\t\tcontinue;/look->self_seen = true;/'
 mutate nulls_are_equal sql/unique am/access/unique.c \
-	's/if \(row->isnull\[i\]\)\n\t\t\treturn true;/if (false)\n\t\t\treturn true;/'
+	's/if \(isnull\[i\]\)\n\t\t\treturn true;/if (false)\n\t\t\treturn true;/'
 mutate indexes_left_to_core sql/on_conflict am/planner/on_conflict_pg15.c \
 	's/!has_unique_index\(relation\)/true/'
 mutate refusal_in_cores_words sql/btree_alone am/planner/on_conflict_pg15.c \

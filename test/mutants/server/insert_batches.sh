@@ -25,7 +25,7 @@ mutate not_added_before_commit t/025_logical am/access/insert_batch.c \
 mutate not_added_before_prepare t/025_logical am/access/insert_batch.c \
 	's/\t\tcase XACT_EVENT_PRE_PREPARE:\n//'
 mutate emptied_index_gets_what_waited t/025_logical am/access/insert_batch.c \
-	's/\t\trelease\(batch\);\n\t\}\n\}\n\n\/\* ---- ends of/\t}\n}\n\n\/* ---- ends of/; s/if \(opened->meta\.tree != batch->tree\)/if (opened->meta.tree == 0)/'
+	's/\t\trelease\(batch\);\n\t\}\n\}\n\n\/\* ---- ends of/\t}\n}\n\n\/* ---- ends of/'
 mutate taken_back_rows_wait specs/insert-batches am/server/statements.c \
 	's/return state != NULL && IsA/return false \&\& IsA/'
 mutate serializable_entries_wait specs/insert-batches am/access/insert_batch.c \
