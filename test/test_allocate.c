@@ -17,6 +17,7 @@
 #include "rdma/memory/memory.h"
 #include "tree/client/directory.h"
 #include "../tree/internal.h"
+#include "tree/space/allocate.h"
 
 #define MEGABYTE (1ull << 20)
 

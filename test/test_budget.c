@@ -18,6 +18,7 @@
 #include "internal.h"
 #include "support/cost.h"
 #include "support/look_up.h"
+#include "tree/descent/descent.h"
 
 #define NODE_MEMORY (64ull << 20)
 #define CACHE_MEMORY (8ull << 20)

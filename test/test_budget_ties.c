@@ -13,6 +13,7 @@
 
 #include "support/cost.h"
 #include "support/tree_fixture.h"
+#include "tree/descent/descent.h"
 
 /* Bytes of strings which overflow. */
 #define LONG_BYTES 100

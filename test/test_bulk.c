@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "support/fixture.h"
+#include "tree/lock/lock.h"
 
 static TreeStatus
 add(Fixture *f, TreeBulk *bulk, uint64_t number, uint64_t tid)

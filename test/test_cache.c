@@ -19,6 +19,7 @@
 
 #include "environment.h"
 #include "../tree/internal.h"
+#include "tree/descent/descent.h"
 
 /* An instance without memory nodes: shared memory, a client and a tree are all that the cache looks at. */
 typedef struct Stage

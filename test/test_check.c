@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "support/fixture.h"
+#include "tree/descent/descent.h"
 
 /* What the last check said. */
 static char first_message[256];

@@ -16,6 +16,7 @@
 #include "fault.h"
 #include "support/cost.h"
 #include "support/tree_fixture.h"
+#include "tree/descent/descent.h"
 
 /* Entries of trees of two levels, small and large, and of three. */
 #define ENTRIES_FEW 300

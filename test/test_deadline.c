@@ -15,6 +15,7 @@
 
 #include "rdma/base/transport.h"
 #include "support/tree_fixture.h"
+#include "tree/lock/lock.h"
 
 #define MS 1000000ull
 #define OPERATION_MS 10000

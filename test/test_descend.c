@@ -13,6 +13,7 @@
 
 #include "rdma/shm/shm.h"
 #include "support/offload_fixture.h"
+#include "tree/space/allocate.h"
 
 static DirectoryDescent
 request_of(uint64_t pointer, uint32_t level, uint64_t number)

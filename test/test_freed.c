@@ -14,6 +14,7 @@
 
 #include "tree/shared/state.h"
 #include "support/tree_fixture.h"
+#include "tree/space/allocate.h"
 
 #define MEMORY_NODES 3u
 /* As freed.c: a list that changed so often is left alone. */

@@ -11,6 +11,7 @@
 #include "support/merge_fixture.h"
 #include "support/reclaim_fixture.h"
 #include "tree/space/space.h"
+#include "tree/space/allocate.h"
 
 /* Of a tree of some fifteen extents. */
 #define ENTRIES 40000

@@ -5,6 +5,7 @@
  */
 #include "support/fixture.h"
 #include "support/tree_walk.h"
+#include "tree/descent/descent.h"
 
 /* Leaves whose separators are posted once more, in each key space. */
 #define DOWNLINKS 300u

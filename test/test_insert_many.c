@@ -16,6 +16,7 @@
 #include "client/wave.h"
 #include "shared/state.h"
 #include "support/many_fixture.h"
+#include "tree/lock/lock.h"
 
 /* Smaller calls take many round trips: over tcp they are left out. */
 static uint32_t least_together = 1;

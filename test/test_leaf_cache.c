@@ -14,6 +14,7 @@
 #include "support/cost.h"
 #include "support/leaf_fixture.h"
 #include "support/look_up.h"
+#include "tree/lock/lock.h"
 
 /* ---- what it costs ---- */
 

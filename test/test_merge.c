@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "support/merge_fixture.h"
+#include "tree/lock/lock.h"
+#include "tree/shared/cache.h"
 
 /* Entries of one round. */
 #define ENTRIES 1500

@@ -5,6 +5,8 @@
  */
 #include "tree/change/merge.h"
 #include "support/merge_fixture.h"
+#include "tree/lock/lock.h"
+#include "tree/shared/state.h"
 
 /* Entries of a tree of some hundred leaves. */
 #define ENTRIES 12000

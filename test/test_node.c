@@ -13,6 +13,7 @@
 
 #include "internal.h"
 #include "support/random.h"
+#include "tree/node/redo.h"
 
 #define TREE_ID 0x1234567890abcdefull
 #define NODE_POINTER pointer_make(3, 0x40000, 0)

@@ -14,6 +14,7 @@
 #include "environment.h"
 #include "tree/lock/lock_table.h"
 #include "support/keyspace.h"
+#include "tree/space/allocate.h"
 
 #define MEGABYTE (1ull << 20)
 #define NODES 3

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/offload_fixture.h"
+#include "tree/shared/cache.h"
 
 /* Keys that integers do not tell apart. */
 #define TIED_LENGTH 60

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/offload_fixture.h"
+#include "tree/shared/cache.h"
 
 static uint64_t elsewhere;  /* another leaf of the tree */
 static uint64_t other_leaf; /* a leaf of another tree */

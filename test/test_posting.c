@@ -7,6 +7,7 @@
 
 #include "support/fixture.h"
 #include "support/tree_walk.h"
+#include "tree/lock/lock.h"
 
 /* As many rows of one value as issue 4 speaks of, and what each of them may take then. */
 #define DUPLICATES 100

@@ -12,6 +12,7 @@
 #include "support/reclaim_fixture.h"
 #include "../tree/internal.h"
 #include "tree/shared/state.h"
+#include "tree/space/allocate.h"
 
 /* Entries of a tree of some 60 leaves, and of one of several inner nodes. */
 #define ENTRIES 3000

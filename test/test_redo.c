@@ -19,6 +19,7 @@
 #include "../rdma/fault.h"
 #include "../tree/internal.h"
 #include "tree/service/service.h"
+#include "tree/lock/lock.h"
 
 #define MEGABYTE (1ull << 20)
 /* Of a node in private memory. */

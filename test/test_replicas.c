@@ -6,6 +6,7 @@
 #include "tree/client/directory.h"
 #include "fault.h"
 #include "support/fixture.h"
+#include "tree/lock/lock.h"
 
 #define MEGABYTE (1ull << 20)
 #define NODES 2

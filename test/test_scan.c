@@ -8,6 +8,7 @@
 
 #include "support/cost.h"
 #include "support/fixture.h"
+#include "tree/lock/lock.h"
 
 /* From an empty tree to one of three levels, with ranges at every size; then removals. */
 static void

@@ -14,6 +14,7 @@
 #include "environment.h"
 
 #include "tree/shared/state.h"
+#include "tree/space/allocate.h"
 
 #define MEGABYTE (1024u * 1024u)
 #define BLOCK_BYTES 48u

@@ -18,6 +18,7 @@
 #include "support/keyspace.h"
 #include "support/techniques.h"
 #include "support/tree_fixture.h"
+#include "tree/descent/descent.h"
 
 /* combine_lock, combine_unlock, hierarchy, entry_writes, exclusive: a bit each. */
 #define SETS 32u

@@ -16,6 +16,7 @@
 #include "../sim/files.h"
 #include "rdma/server/server_state.h"
 #include "tree/service/service_state.h"
+#include "tree/node/redo.h"
 
 /* The fewest that a service takes. */
 #define TREES TABLES_TREES_STEP

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "support/tree_fixture.h"
+#include "tree/lock/lock.h"
 
 static void
 test_empty(void **state)

@@ -14,6 +14,7 @@
 
 #include "fault.h"
 #include "support/tree_fixture.h"
+#include "tree/descent/descent.h"
 
 /* Inserts string number i, or jumps away at a comparison. Every second one is long. */
 static void

@@ -12,6 +12,7 @@
 
 #include "support/fixture.h"
 #include "support/random.h"
+#include "tree/descent/descent.h"
 
 #define ENTRIES 1200u
 #define ROUNDS (20u / TEST_SLOWNESS)

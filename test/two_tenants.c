@@ -16,6 +16,7 @@
 
 #include "support/door.h"
 #include "support/require.h"
+#include "tree/node/redo.h"
 
 #define NODE_BYTES (32ull << 20)
 #define QUOTA_BYTES (12ull << 20)

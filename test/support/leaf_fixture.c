@@ -11,6 +11,7 @@
 #include "cost.h"
 #include "leaf_fixture.h"
 #include "look_up.h"
+#include "tree/lock/lock.h"
 
 static TreeTechniques techniques;
 static TreeRecord record;

@@ -11,6 +11,7 @@
 
 #include "../environment.h"
 #include "../../tree/internal.h"
+#include "tree/lock/lock.h"
 
 /* A node, an instance, two trees; clients are opened by those who need them. */
 typedef struct Stage

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "offload_fixture.h"
+#include "tree/descent/descent.h"
 
 TreeTechniques techniques;
 TreeRecord record;

@@ -10,6 +10,7 @@
 
 #include "sim_work.h"
 #include "require.h"
+#include "tree/shared/cache.h"
 
 #define TIDS_PER_BLOCK 200u
 

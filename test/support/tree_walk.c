@@ -7,6 +7,7 @@
 
 #include "tree_walk.h"
 #include "require.h"
+#include "tree/descent/descent.h"
 
 /* Children of one level as their parents list them, to hold against the next level's chain. */
 typedef struct Listed

@@ -8,7 +8,9 @@
  * address; before that none of these nodes is part of the tree. A load that ends early leaves an empty tree, whose
  * extents are freed with it. Nothing is locked: no other process uses the tree.
  */
-#include "tree/internal.h"
+#include "tree/lock/lock.h"
+#include "tree/shared/cache.h"
+#include "tree/space/allocate.h"
 
 /* The window of leaves, and of overflow keys: one chain of stripes. */
 #define WINDOW_BYTES (FABRIC_MAX_CHAIN * FABRIC_STRIPE_BYTES)

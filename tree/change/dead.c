@@ -13,7 +13,7 @@
  * the leaf are void. Scans ignore void marks, and no new ones are made, since their (epoch, LSN) would hide the old
  * one.
  */
-#include "tree/internal.h"
+#include "tree/lock/lock.h"
 
 /* Marks by one chain: with unit, sum and unlock it stays within FABRIC_MAX_CHAIN. */
 #define MARKS_PER_CHAIN 24

@@ -6,7 +6,7 @@
  * is valid for the generation that it saw: inside one an entry keeps its slot, and a new row with the same key and
  * TID begins another one (I-T5, I-P3).
  */
-#include "tree/internal.h"
+#include "tree/change/change.h"
 
 _Static_assert(LEAF_CELLS_TARGET <= TREE_FULL_LEAF_MAX, "a leaf's slots fit");
 

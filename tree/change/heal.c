@@ -12,6 +12,7 @@
  * epoch of the tree (T8).
  */
 #include "tree/scan/scan.h"
+#include "tree/change/change.h"
 
 void
 tree_scan_unverified(TreeScan *scan, bool wanted)

@@ -8,6 +8,8 @@
  * already it is found then.
  */
 #include "tree/change/insert.h"
+#include "tree/change/change.h"
+#include "tree/space/allocate.h"
 
 /*
  * Tries at one entry, in a row, that end without an entry and without a sign of anybody else's work: so many are none on a sound

@@ -6,7 +6,7 @@
 #ifndef SHERMAN_INSERT_H
 #define SHERMAN_INSERT_H
 
-#include "tree/internal.h"
+#include "tree/descent/descent.h"
 
 typedef struct Insertion
 {

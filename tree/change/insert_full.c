@@ -7,6 +7,7 @@
  * the lock, on a copy, and is valid if the leaf still has its generation.
  */
 #include "tree/change/insert.h"
+#include "tree/change/change.h"
 
 /*
  * A full leaf is rewritten in place if the rewrite keeps no more than this share of its cells: it is worth its cost

@@ -15,6 +15,7 @@
  * A lost READ costs the wave for its memory node; behind a lost WRITE the entries are placed once more, and find themselves.
  */
 #include "tree/change/insert_many.h"
+#include "tree/change/change.h"
 
 /* ---- descents ---- */
 

@@ -25,6 +25,8 @@
  * WRITEs may come late.
  */
 #include "tree/change/merge.h"
+#include "tree/descent/descent.h"
+#include "tree/space/allocate.h"
 
 /* An inner node is merged into its neighbor if both together fill no more than this part of a node. */
 #define INNER_FULL_NUMERATOR 3

@@ -15,6 +15,7 @@
  */
 #include "tree/change/merge.h"
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
 
 /* Tries to find a parent that does not change meanwhile; each fails by a change of another process. */
 #define PARENT_ATTEMPTS 8

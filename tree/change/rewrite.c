@@ -2,7 +2,8 @@
  * rewrite.c
  *		Rewrites a locked leaf without the cells that it does not keep, and gives back their overflow blocks.
  */
-#include "tree/internal.h"
+#include "tree/change/change.h"
+#include "tree/space/allocate.h"
 
 void
 leaf_free_blocks(Tree *tree, const uint64_t *old, uint32_t dropped, const OverflowReference *kept)

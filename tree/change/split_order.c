@@ -4,7 +4,9 @@
  *		and whole separators. Nothing is held here; the cells lie in a private copy, which the caller holds
  *		against the leaf again under its lock.
  */
-#include "tree/internal.h"
+#include "tree/descent/descent.h"
+#include "tree/change/change.h"
+#include "tree/space/allocate.h"
 
 /* Tries to write a separator's image when the channel had to be reset meanwhile. */
 #define IMAGE_ATTEMPTS 3

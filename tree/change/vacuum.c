@@ -11,6 +11,8 @@
  */
 #include "tree/change/vacuum.h"
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
+#include "tree/change/change.h"
 
 /*
  * Tries at one leaf, in a row, that end without a judged leaf and without a sign of anybody else's work: so many are none on a

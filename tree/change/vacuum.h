@@ -7,6 +7,7 @@
 
 #include "tree/change/merge.h"
 #include "tree/lock/leaf_cache.h"
+#include "tree/lock/lock.h"
 
 /* A leaf that the walk has come to. */
 typedef struct VacuumLeaf

@@ -24,6 +24,8 @@
 #include "tree/client/wave.h"
 #include "tree/lock/lock_many.h"
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
+#include "tree/change/change.h"
 
 /* Words of the local lock table guard several nodes: those that had to wait for another of the wave come in the next turn. */
 #define LOCK_TURNS 2

@@ -5,6 +5,7 @@
  * Calls are rare and wait for microseconds to milliseconds: nothing is held here (directory_call.c).
  */
 #include "tree/client/directory.h"
+#include "tree/shared/cache.h"
 
 /* The identity of a memory node's memory, as records name it; 0: it is not connected. */
 static uint64_t

@@ -10,6 +10,7 @@
  * name it. doc/internals/replicas.md explains why this is right.
  */
 #include "tree/client/replicas.h"
+#include "tree/node/redo.h"
 
 /* Room for pieces at first; doubles. */
 #define PIECES_FIRST 16u

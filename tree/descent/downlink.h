@@ -6,7 +6,7 @@
 #ifndef SHERMAN_DOWNLINK_H
 #define SHERMAN_DOWNLINK_H
 
-#include "tree/internal.h"
+#include "tree/descent/descent.h"
 
 /* A separator on its way into a node of level + 1. */
 typedef struct DownlinkInsertion

@@ -7,6 +7,7 @@
 
 #include "tree/client/wave.h"
 #include "tree/lock/lock_many.h"
+#include "tree/descent/descent.h"
 
 /* A leaf that is linked to from its left neighbor, and not yet from its parent. */
 typedef struct Downlink

@@ -3,6 +3,7 @@
  *		Reads leaves for lookups and scans: from the instance's leaf cache, else from their memory nodes.
  */
 #include "tree/lock/leaf_cache.h"
+#include "tree/lock/lock.h"
 
 TreeStatus
 leaf_cache_read(Tree *tree, uint64_t pointer, uint64_t *leaf)

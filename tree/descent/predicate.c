@@ -19,7 +19,7 @@
  *
  * Splits by other instances are not noticed: this works only where the instance has the tree for itself.
  */
-#include "tree/internal.h"
+#include "tree/descent/descent.h"
 
 void
 tree_on_split(Tree *handle, TreeSplitHook hook, void *argument)

@@ -7,6 +7,7 @@
  * and all state that has to survive lies in the tree's handle.
  */
 #include "tree/descent/offload.h"
+#include "tree/descent/descent.h"
 
 /* Blocks that access_read_overflow() takes at once. */
 #define OVERFLOW_BATCH 64

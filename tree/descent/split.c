@@ -6,6 +6,8 @@
  * Where to cut and which separator to use is decided before (leaf_cut(), split_order.c, downlink.c).
  */
 #include "tree/lock/leaf_cache.h"
+#include "tree/descent/descent.h"
+#include "tree/space/allocate.h"
 
 /* Tries to write a sibling to another memory node, each after its channel had to be reset. */
 #define SIBLING_ATTEMPTS 3

@@ -11,7 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "tree/internal.h"
+#include "tree/descent/descent.h"
+#include "tree/change/change.h"
 
 /* After so many problems there is no use in more. */
 #define PROBLEMS_MAX 1000

@@ -3,6 +3,7 @@
  *		How large a tree is, without walking it: for the planner.
  */
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
 
 /* The assumed fill of nodes that were not counted: between halves that were just split and full ones. */
 #define FULLNESS_PERCENT 67u

@@ -3,6 +3,8 @@
  *		A client (one process's connections, scratch memory and slot) and its open trees: opening and closing.
  */
 #include "tree/shared/state.h"
+#include "tree/descent/descent.h"
+#include "tree/change/change.h"
 
 #include <stdlib.h>
 

@@ -7,6 +7,7 @@
  * between wrote both. Where words differ the node is locked and compared again: then this process is the only writer.
  */
 #include "tree/client/replicas.h"
+#include "tree/lock/lock.h"
 
 /* Walks that are begun anew, as the root has grown meanwhile. */
 #define WALK_ATTEMPTS 16

@@ -7,6 +7,8 @@
  */
 #include "tree/descent/offload.h"
 #include "tree/shared/state.h"
+#include "tree/lock/lock.h"
+#include "tree/shared/cache.h"
 
 #define SHARED_MAGIC 0x7368657273686172ull
 

@@ -7,7 +7,7 @@
  * `adaptive` the limit is fixed, and a process soon sleeps. In the end both sleep: a holder that keeps the word for
  * that long has stopped, and may be waiting for this processor.
  */
-#include "tree/internal.h"
+#include "tree/lock/lock.h"
 
 /*
  * So many failed swaps are followed by spinning, without `adaptive` for up to 2^n microseconds each; the later ones

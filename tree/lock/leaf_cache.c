@@ -33,6 +33,7 @@
  */
 #include "tree/lock/leaf_cache.h"
 #include "tree/shared/sequence.h"
+#include "tree/lock/lock.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

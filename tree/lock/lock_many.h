@@ -17,7 +17,7 @@
 #ifndef SHERMAN_TREE_LOCK_MANY_H
 #define SHERMAN_TREE_LOCK_MANY_H
 
-#include "tree/internal.h"
+#include "tree/lock/lock.h"
 
 /* Locks that a process has at once, at most. */
 #define LOCK_MANY_MAX 256u

@@ -3,6 +3,7 @@
  *		What the holder of a lock writes, and how the lock word is freed or passed on behind it: see lock.c.
  */
 #include "tree/lock/lock_handle.h"
+#include "tree/node/redo.h"
 
 /* Passes entry and word on to the first process in the queue. False: none waits any more. */
 static bool

@@ -3,6 +3,7 @@
  *		Validated reads of nodes: torn ones are repeated, in the end under the lock.
  */
 #include "tree/client/wave.h"
+#include "tree/lock/lock.h"
 
 /* Pause before a torn node is read again: doubles from this, so that eight reads span half a millisecond. */
 #define TORN_PAUSE_US 2u

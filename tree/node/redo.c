@@ -3,7 +3,7 @@
  *		The redo image that precedes a long rewrite of a node: written by lock_release.c, judged by the memory
  *		node's recovery.
  */
-#include "tree/internal.h"
+#include "tree/node/redo.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

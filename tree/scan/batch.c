@@ -14,6 +14,7 @@
  * comes with them.
  */
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
 
 /*
  * Steps from the begin of a range to its end before it is looked for by halves: most lookups find one entry

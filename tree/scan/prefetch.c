@@ -6,6 +6,7 @@
  * read.  Delayed admission would turn most of the leaves away; here it is known that they are wanted.
  */
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
 
 /* The leaves that are to be read. */
 typedef struct Prefetch

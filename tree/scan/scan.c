@@ -11,6 +11,7 @@
  * all memory nodes at once.  Nothing is held between calls, and nothing while the comparator runs: it may jump away, and tree_scan_close() frees everything.
  */
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
 
 /* ---- positions ---- */
 

@@ -6,7 +6,7 @@
 #ifndef SHERMAN_TREE_SCAN_H
 #define SHERMAN_TREE_SCAN_H
 
-#include "tree/internal.h"
+#include "tree/lock/lock.h"
 
 /* Buffers for leaves that each scan has: those read ahead, and one for leaves that are read alone. */
 #define SCAN_BUFFERS (TREE_PREFETCH_MAX + 1)

@@ -9,6 +9,7 @@
  * is read anew.
  */
 #include "tree/scan/scan.h"
+#include "tree/descent/descent.h"
 
 struct SeeksAhead
 {

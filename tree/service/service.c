@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tree/service/service_state.h"
+#include "tree/node/redo.h"
 
 _Static_assert(sizeof(ServiceHeader) + LINE_BYTES + (uint64_t) SERVICE_MAX_TREES * sizeof(ServiceRecord) <=
                    FABRIC_SERVICE_BYTES,

@@ -17,7 +17,7 @@
  * frames stays valid. Nodes share marks, by their hashes: a node that shares another one's mark is read again,
  * needlessly.
  */
-#include "tree/internal.h"
+#include "tree/shared/cache.h"
 #include "tree/shared/sequence.h"
 
 #define CACHE_WAYS 8u

@@ -12,6 +12,7 @@
  * Every function may wait for chains and calls and is used while no lock word is held.
  */
 #include "tree/space/space.h"
+#include "tree/space/allocate.h"
 
 /* Chunks in one FETCH_ADD at most (bulk load): half of the largest extent. */
 #define RUN_MAX_BYTES (EXTENT_MAX_BYTES / 2)

@@ -3,6 +3,7 @@
  *		A tree's extents at one memory node, and the chunks that are taken from the newest one.
  */
 #include "tree/space/space.h"
+#include "tree/space/allocate.h"
 
 TreeStatus
 extent_header_read(Tree *tree, uint32_t memory_node, uint64_t extent, ExtentHeader *header, bool *good)

@@ -10,6 +10,7 @@
  * that had read it before sees that it has changed (I-T4).
  */
 #include "tree/shared/state.h"
+#include "tree/space/allocate.h"
 
 /* Tries to change a list that others change at the same time. */
 #define LIST_ATTEMPTS 16

@@ -20,6 +20,7 @@
  * A quarter of a tree's memory may stay free for later nodes: extents are as much ahead of a tree's content.
  */
 #include "tree/space/space.h"
+#include "tree/space/allocate.h"
 
 /* Extents that one call checks. */
 #define LOOKS 64

@@ -20,6 +20,7 @@
  * was indeterminate. doc/internals/tree-protocol.md explains why this is right.
  */
 #include "tree/space/space.h"
+#include "tree/space/allocate.h"
 
 /* Chunks that one call looks at: of leaves of 1 KB as many lines as 256 nodes have, and so many chains. */
 #define PIECE_CHUNKS 16

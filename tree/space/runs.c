@@ -4,6 +4,7 @@
  *		blocks are cut.
  */
 #include "tree/space/space.h"
+#include "tree/space/allocate.h"
 
 /*
  * Cuts `bytes` that do not cross a stripe from a run; what is skipped is returned, for blocks. Under the spin lock.
