@@ -40,9 +40,13 @@ ANALYZE relpages_t;
 COMMIT;
 SELECT indexrelname, right_pages, many FROM relpages ORDER BY 1;
 -- What VACUUM has found of an index that was rebuilt since is not its size.
-VACUUM relpages_t;
-REINDEX INDEX relpages_id;
-SELECT relpages FROM pg_class WHERE relname = 'relpages_id';
+CREATE TABLE relpages_r (id int) WITH (autovacuum_enabled = off);
+INSERT INTO relpages_r SELECT generate_series(1, 20000);
+CREATE INDEX relpages_r_id ON relpages_r USING sherman (id);
+VACUUM relpages_r;
+REINDEX INDEX relpages_r_id;
+SELECT relpages FROM pg_class WHERE relname = 'relpages_r_id';
+DROP TABLE relpages_r;
 DROP VIEW relpages;
 DROP TABLE relpages_t;
 DROP FUNCTION costs;

@@ -123,7 +123,7 @@ $standby->enable_streaming($node);
 $standby->reload;
 $standby->poll_query_until('postgres', q{SELECT status = 'streaming' FROM pg_stat_wal_receiver}) or die 'no streaming';
 my $waits = IPC::Run::start([ 'psql', '-XAtq', '-d', $standby->connstr('postgres'), '-c', 'SELECT sherman_take_over()' ], '>', \$stdout, '2>', \$stderr);
-$standby->poll_query_until('postgres', q{SELECT wait_event = 'Extension' FROM pg_stat_activity WHERE query LIKE '%take_over()' AND pid <> pg_backend_pid()}) or die 'nobody waits';
+$standby->poll_query_until('postgres', q{SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE query LIKE '%take_over()' AND pid <> pg_backend_pid()}) or die 'nobody waits';
 kill 'CONT', $launcher;
 ok($waits->finish, 'which a standby that follows the primary waits for');
 is($stderr, '', 'without an error');

@@ -28,7 +28,7 @@ sub session
 	my $pid = $session->query('SELECT pg_backend_pid()');
 
 	$session->query_until(qr/begun/, "\\echo begun\n$sql;\n");
-	$node->poll_query_until('postgres', "SELECT state = 'idle' OR wait_event = 'Extension' FROM pg_stat_activity WHERE pid = $pid") or die 'no session';
+	$node->poll_query_until('postgres', "SELECT state = 'idle' OR wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") or die 'no session';
 	return ($session, $node->safe_psql('postgres', "SELECT state FROM pg_stat_activity WHERE pid = $pid"));
 }
 

@@ -73,6 +73,12 @@ like(told('SET sherman.constraints = on; ALTER TABLE part ADD UNIQUE (k)'), $btr
 is(told('SET sherman.constraints = on; CREATE TABLE plain (k int PRIMARY KEY); ALTER TABLE part ADD UNIQUE (k) WITH (sherman = off); ALTER TABLE plain ADD COLUMN v int'), '', 'nothing else is told');
 is(told('CREATE TABLE parted2 (k int PRIMARY KEY) PARTITION BY RANGE (k)'), '', 'nor without the setting');
 
+# What processes wait for has names of ours from 17 on.
+my $named = $node->safe_psql('postgres', 'SHOW server_version_num') >= 170000;
+ok($node->poll_query_until('postgres', q{SELECT wait_event_type || ' ' || wait_event = 'Extension } . ($named ? 'ShermanLauncherMain' : 'Extension') .
+	q{' FROM pg_stat_activity WHERE backend_type = 'sherman launcher'}), 'the launcher waits between its rounds');
+is($node->safe_psql('postgres', q{SELECT count(*) FROM pg_wait_events WHERE type = 'Extension' AND name LIKE 'Sherman%'}), '12', 'all events are in pg_wait_events') if $named;
+
 # Indexes that are broken: the hint rebuilds them.
 $node->safe_psql('postgres', 'CREATE SCHEMA "S"; CREATE TABLE "S".t AS SELECT generate_series(1, 1000) AS k; CREATE UNIQUE INDEX "T k" ON "S".t USING sherman (k); ANALYZE "S".t');
 $node->stop('immediate');

@@ -131,7 +131,7 @@ key_part_check(uint32 part)
 	while (pg_atomic_read_u32(&counters->adding) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();
-		pgstat_report_wait_start(PG_WAIT_EXTENSION);
+		pgstat_report_wait_start(sherman_wait_event(SHERMAN_WAIT_UNIQUE_CHECK));
 		pg_usleep(ADDING_PAUSE_US);
 		pgstat_report_wait_end();
 	}

@@ -109,7 +109,7 @@ parallel_scan_seize(IndexScanDesc scan, ParallelPlace *place)
 		SpinLockRelease(&shared->mutex);
 		if (state != PARALLEL_READING)
 			break;
-		ConditionVariableSleep(&shared->changed, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&shared->changed, sherman_wait_event(SHERMAN_WAIT_PARALLEL_SCAN));
 	}
 	ConditionVariableCancelSleep();
 	if (state == PARALLEL_IDLE)

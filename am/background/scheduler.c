@@ -388,7 +388,7 @@ sherman_runs_end(void)
 
 	while (ask_to_leave(database, waited) && waited < LEAVE_MS)
 	{
-		ConditionVariableTimedSleep(&sherman_shared->changed, 50, PG_WAIT_EXTENSION);
+		ConditionVariableTimedSleep(&sherman_shared->changed, 50, sherman_wait_event(SHERMAN_WAIT_DATABASE_WORKER));
 		waited = Max(TimestampDifferenceMilliseconds(began, GetCurrentTimestamp()), 1);
 	}
 	ConditionVariableCancelSleep();

@@ -35,6 +35,7 @@
 #include "utils/snapmgr.h"
 #include "utils/syscache.h"
 #include "utils/tuplesort.h"
+#include "utils/wait_event.h"
 
 #if PG_VERSION_NUM < 150000 || PG_VERSION_NUM >= 190000
 #error "sherman is for PostgreSQL 15 to 18"
@@ -129,6 +130,19 @@ compat_wait_events(int count)
 	return CreateWaitEventSet(NULL, count);
 #else
 	return CreateWaitEventSet(TopMemoryContext, count);
+#endif
+}
+
+/*
+ * A wait event by this name, made in the postmaster while it makes shared memory.
+ */
+static inline uint32
+compat_new_wait_event(const char *name)
+{
+#if PG_VERSION_NUM >= 170000
+	return WaitEventExtensionNew(name);
+#else
+	return PG_WAIT_EXTENSION;
 #endif
 }
 

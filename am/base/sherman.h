@@ -69,6 +69,30 @@ extern bool sherman_preloaded(void);
  */
 extern bool sherman_postmaster_is_gone(void);
 
+/* ---- wait_events.c ---- */
+
+/* What pg_stat_activity shows of a process that waits. */
+typedef enum ShermanWait
+{
+	SHERMAN_WAIT_MEMORY_NODE,	/* for the answer of a memory node */
+	SHERMAN_WAIT_NODE_LOCK,		/* for another process's operation at a node of the index */
+	SHERMAN_WAIT_CONNECTION_WORKER, /* for the answer of a connection worker */
+	SHERMAN_WAIT_ATTACH,		/* for a memory node that is not attached */
+	SHERMAN_WAIT_HEAL,			/* for the healer */
+	SHERMAN_WAIT_UNIQUE_CHECK,	/* for a session that adds a key of the same part */
+	SHERMAN_WAIT_PARALLEL_SCAN, /* for another worker of a parallel scan */
+	SHERMAN_WAIT_LAUNCHER,		/* for what the launcher was asked for */
+	SHERMAN_WAIT_RECOVERY,		/* for the end of recovery, or of a WAL position */
+	SHERMAN_WAIT_DATABASE_WORKER,	/* for a worker that is to leave a database */
+	SHERMAN_WAIT_LAUNCHER_MAIN, /* the launcher, between its rounds */
+	SHERMAN_WAIT_CONNECTION_WORKER_MAIN /* a connection worker, for work */
+} ShermanWait;
+
+/* In the startup hook. */
+extern void sherman_wait_events_start(void);
+/* For pgstat_report_wait_start(), WaitLatch() and the like. */
+extern uint32 sherman_wait_event(ShermanWait wait);
+
 /* ---- the metapage: block 0 of the main fork, WAL-logged (am/index/metapage.c) ---- */
 
 #define SHERMAN_MAGIC 0x53484d31	/* "SHM1" */

@@ -89,7 +89,7 @@ sherman_heal_wait(Relation index)
 			report_doubt(index, why);
 		sherman_trees_heal_soon(sherman_tree_key(&meta));
 		sherman_wake_launcher();
-		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), PG_WAIT_EXTENSION);
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), sherman_wait_event(SHERMAN_WAIT_HEAL));
 	}
 	ConditionVariableCancelSleep();
 }

@@ -62,7 +62,7 @@ sleep_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *
 
 		if (left <= 0)
 			break;
-		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), PG_WAIT_EXTENSION);
+		ConditionVariableTimedSleep(&sherman_shared->changed, Min(left, LOOK_MS), sherman_wait_event(SHERMAN_WAIT_ATTACH));
 	}
 	ConditionVariableCancelSleep();
 }

@@ -123,7 +123,7 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 		return -1;
 	for (int i = 0; i < count; i++)
 		polled[i] = (struct pollfd) {.fd = descriptors[i], .events = POLLIN};
-	pgstat_report_wait_start(PG_WAIT_EXTENSION);
+	pgstat_report_wait_start(sherman_wait_event(SHERMAN_WAIT_MEMORY_NODE));
 	ready = poll(polled, count, Min(milliseconds, WAIT_SLICE_MS));
 	pgstat_report_wait_end();
 	/* What was answered is over. */
@@ -133,15 +133,21 @@ wait_hook(void *argument, const int *descriptors, int count, int milliseconds)
 }
 
 static void
-sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
+sleep_as(ShermanWait wait, uint32_t milliseconds)
 {
 	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_POSTMASTER_DEATH, milliseconds,
-								   PG_WAIT_EXTENSION);
+								   sherman_wait_event(wait));
 
 	if (events & WL_POSTMASTER_DEATH)
 		exit_without_postmaster();
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);
+}
+
+static void
+sleep_for(void *argument, uint32_t slot, uint32_t milliseconds)
+{
+	sleep_as(SHERMAN_WAIT_NODE_LOCK, milliseconds);
 }
 
 /*
@@ -152,7 +158,7 @@ static void
 sleep_for_worker(void *argument, int milliseconds)
 {
 	note_wait(now_us(argument));
-	sleep_for(argument, 0, (uint32_t) milliseconds);
+	sleep_as(SHERMAN_WAIT_CONNECTION_WORKER, (uint32_t) milliseconds);
 	connection.wait_ended = now_us(argument);
 }
 

@@ -106,7 +106,7 @@ worker_wait(void *argument, const int *descriptors, int count, int milliseconds)
 
 	Assert(count <= (int) FABRIC_WORKER_DESCRIPTORS);
 	watch(descriptors, count);
-	ready = WaitEventSetWait(self.events, milliseconds, &event, 1, PG_WAIT_EXTENSION);
+	ready = WaitEventSetWait(self.events, milliseconds, &event, 1, sherman_wait_event(SHERMAN_WAIT_CONNECTION_WORKER_MAIN));
 	if (ready > 0 && (event.events & WL_LATCH_SET) != 0)
 	{
 		ResetLatch(MyLatch);

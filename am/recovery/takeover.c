@@ -66,7 +66,7 @@ wal_is_here(ShermanHistory *history, XLogRecPtr *end)
 	{
 		if (!owner_is_followed() || GetCurrentTimestamp() >= deadline)
 			return false;
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, PG_WAIT_EXTENSION);
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOOK_MS, sherman_wait_event(SHERMAN_WAIT_RECOVERY));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		if (!sherman_history_read(history, end))

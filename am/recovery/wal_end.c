@@ -290,7 +290,7 @@ sherman_wal_end_wait(void)
 
 		if (left <= 0)
 			break;
-		ConditionVariableTimedSleep(&sherman_shared->changed, left, PG_WAIT_EXTENSION);
+		ConditionVariableTimedSleep(&sherman_shared->changed, left, sherman_wait_event(SHERMAN_WAIT_RECOVERY));
 	}
 	ConditionVariableCancelSleep();
 }

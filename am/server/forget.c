@@ -9,7 +9,6 @@
 #include "am/base/sherman.h"
 
 #include "miscadmin.h"
-#include "utils/wait_event.h"
 
 #include "am/base/shared.h"
 #include "am/index/index.h"
@@ -147,7 +146,7 @@ sherman_forget_memory_node(PG_FUNCTION_ARGS)
 	ConditionVariablePrepareToSleep(&sherman_shared->changed);
 	while (pg_atomic_read_u32(&sherman_shared->forgotten) == before ||
 		   (pg_atomic_read_u32(&sherman_shared->forget) & 1u << position) != 0)
-		ConditionVariableSleep(&sherman_shared->changed, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&sherman_shared->changed, sherman_wait_event(SHERMAN_WAIT_LAUNCHER));
 	ConditionVariableCancelSleep();
 	/* It may have come back, or into the list, meanwhile; or the state file could not be written. */
 	if (sherman_shared->node[position].memory[0] != 0 || sherman_shared->node[position].memory[1] != 0)

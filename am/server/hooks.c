@@ -137,6 +137,7 @@ start_shared_memory(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	shared = ShmemInitStruct("sherman", shared_bytes(), &found);
 	sherman_locks_find();
+	sherman_wait_events_start();
 	sherman_reserve_create(&options);
 	sherman_trees_initialize();
 	sherman_rebuilds_initialize();

@@ -354,7 +354,7 @@ static void
 launcher_sleep(long milliseconds)
 {
 	int			events = WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, milliseconds,
-								   PG_WAIT_EXTENSION);
+								   sherman_wait_event(SHERMAN_WAIT_LAUNCHER_MAIN));
 
 	if (events & WL_LATCH_SET)
 		ResetLatch(MyLatch);

@@ -530,7 +530,7 @@ sherman_collect(PG_FUNCTION_ARGS)
 		LWLockRelease(sherman_lock(SHERMAN_LOCK_SHARED));
 		if (done)
 			break;
-		ConditionVariableSleep(&sherman_shared->changed, PG_WAIT_EXTENSION);
+		ConditionVariableSleep(&sherman_shared->changed, sherman_wait_event(SHERMAN_WAIT_LAUNCHER));
 	}
 	ConditionVariableCancelSleep();
 	PG_RETURN_INT64((int64) freed);
