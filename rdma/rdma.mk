@@ -37,7 +37,7 @@ RDMA_SOURCES = \
 	rdma/server/verbs_domain.c \
 	rdma/server/verbs_server.c \
 	rdma/shm/shm.c \
-	rdma/stream/keys.c \
+	rdma/stream/key_file.c \
 	rdma/stream/frame_client.c \
 	rdma/stream/network.c \
 	rdma/stream/stream.c \

@@ -39,19 +39,19 @@ mutate part_of_record_is_pending test_stream rdma/stream/stream.c \
 mutate write_tied_to_its_address test_stream rdma/stream/stream.c \
 	's/ \| SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER//'
 
-mutate key_file_mode_not_checked test_keys rdma/stream/keys.c \
+mutate key_file_mode_not_checked test_keys rdma/stream/key_file.c \
 	's/\(state.st_mode & \(S_IRWXG \| S_IRWXO\)\) != 0/false/'
-mutate key_file_owner_not_checked test_keys rdma/stream/keys.c \
+mutate key_file_owner_not_checked test_keys rdma/stream/key_file.c \
 	's/state.st_uid != geteuid\(\) && state.st_uid != 0/false/'
-mutate key_of_zeroes test_keys rdma/stream/keys.c \
+mutate key_of_zeroes test_keys rdma/stream/key_file.c \
 	's/return any != 0;/return any == any;/'
-mutate key_of_two_tenants test_keys rdma/stream/keys.c \
+mutate key_of_two_tenants test_keys rdma/stream/key_file.c \
 	's/memcmp\(other->key, key->key, sizeof\(key->key\)\) == 0/false/'
-mutate sixteen_tenants test_keys rdma/stream/keys.c \
+mutate sixteen_tenants test_keys rdma/stream/key_file.c \
 	's/!known && tenants == FABRIC_MAX_TENANTS/false/'
-mutate keys_not_overwritten test_keys rdma/stream/keys.c \
+mutate keys_not_overwritten test_keys rdma/stream/key_file.c \
 	's/explicit_bzero\(keys, sizeof\(\*keys\)\);/keys->count = 0;/'
-mutate identity_shows_the_key test_keys rdma/stream/keys.c \
+mutate identity_shows_the_key test_keys rdma/stream/key_file.c \
 	's/"%02x", hash\[i\]/"%02x", key->key[i]/'
 
 # Safeguards of the memory node's network side.

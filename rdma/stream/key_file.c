@@ -1,5 +1,5 @@
 /*
- * keys.c
+ * key_file.c
  *		See keys.h.
  */
 #define _GNU_SOURCE 1
