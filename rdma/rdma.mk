@@ -23,7 +23,7 @@ RDMA_SOURCES = \
 	rdma/server/connection.c \
 	rdma/server/drain.c \
 	rdma/server/fencing.c \
-	rdma/server/instance.c \
+	rdma/server/instances.c \
 	rdma/server/listen.c \
 	rdma/server/log.c \
 	rdma/server/segment_file.c \

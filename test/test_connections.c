@@ -1,6 +1,6 @@
 /*
  * test_connections.c
- *		What a memory node keeps of its connections and instances (rdma/server/connection.c, instance.c): who counts where, and until
+ *		What a memory node keeps of its connections and instances (rdma/server/connection.c, instances.c): who counts where, and until
  *		when.  A server of which there is no more than this needs.
  */
 #include <setjmp.h>

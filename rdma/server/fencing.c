@@ -7,7 +7,7 @@
 #include "rdma/server/verbs_server.h"
 
 bool
-instance_kill(FabricServer *server, uint32_t instance)
+instance_kill_channels(FabricServer *server, uint32_t instance)
 {
 	bool dead = true;
 

@@ -344,7 +344,7 @@ request_continue_attach(FabricServer *server, ServerConnection *connection)
 {
 	MemoryInstance *instance = instance_find(server, connection->cluster);
 
-	if (instance_kill(server, instance_number(server, instance)))
+	if (instance_kill_channels(server, instance_number(server, instance)))
 	{
 		bool advanced = instance_advance(server, instance, incarnation_next(instance->incarnation),
 		                                 connection->attach_nonce);

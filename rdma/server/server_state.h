@@ -378,7 +378,7 @@ extern void chains_handle(FabricServer *server, ServerConnection *connection, ui
 /* Goes on with a parked chain, if the connection has one; true if it still is parked. */
 extern bool chains_continue(FabricServer *server, ServerConnection *connection);
 
-/* instance.c */
+/* instances.c */
 /*
  * The record of a cluster, or NULL.  instance_make() makes it if it is not there, for a tenant: NULL: there
  * are too many.
@@ -419,7 +419,7 @@ extern FabricStatus channels_recover(FabricServer *server);
 
 /* fencing.c */
 /* Kills all channels of the instance; true if none is left to settle. */
-extern bool instance_kill(FabricServer *server, uint32_t instance);
+extern bool instance_kill_channels(FabricServer *server, uint32_t instance);
 /*
  * Frees the lock words of the instance's other incarnations and makes `incarnation` the current one.  False: they cannot be
  * freed, and nothing else was done.

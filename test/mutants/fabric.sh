@@ -131,17 +131,17 @@ mutate characters_are_cut_before_the_gap test_detail rdma/base/status.c \
 	's/while \(begin > text && is_continuation\(\*begin\)\)/while (false)/'
 
 # ---- instances and connections of a memory node
-mutate half_a_cluster_is_an_instance test_connections rdma/server/instance.c \
+mutate half_a_cluster_is_an_instance test_connections rdma/server/instances.c \
 	's/ && instance->cluster\[1\] == cluster\[1\]//'
-mutate one_instance_more_for_a_tenant test_connections rdma/server/instance.c \
+mutate one_instance_more_for_a_tenant test_connections rdma/server/instances.c \
 	's/owned >= MEMORY_TENANT_INSTANCES/owned > MEMORY_TENANT_INSTANCES/'
-mutate instances_of_all_tenants_count test_connections rdma/server/instance.c \
+mutate instances_of_all_tenants_count test_connections rdma/server/instances.c \
 	's/owned \+= server->memory\.instances\[i\]\.tenant == tenant;/owned++;/'
-mutate instances_not_fenced_at_the_start test_connections rdma/server/instance.c \
+mutate instances_not_fenced_at_the_start test_connections rdma/server/instances.c \
 	's/instance->incarnation = incarnation_next\(instance->incarnation\);//'
-mutate launcher_known_over_a_start test_connections rdma/server/instance.c \
+mutate launcher_known_over_a_start test_connections rdma/server/instances.c \
 	's/instance->launcher_nonce = 0;//'
-mutate fresh_instance_fenced test_connections rdma/server/instance.c \
+mutate fresh_instance_fenced test_connections rdma/server/instances.c \
 	's/ \|\| instance->incarnation == 0//'
 mutate channel_outlives_its_connection conformance rdma/server/connection.c \
 	's/\tchannel_kill\(server, channel\);\n\tchannel_settle\(server, channel\);\n//'

@@ -1,5 +1,5 @@
 /*
- * instance.c
+ * instances.c
  *		The table of the instances that a memory node knows, with their incarnations.
  */
 #include <string.h>
