@@ -119,7 +119,7 @@ same('after VACUUM');
 sub apply_waits
 {
 	$subscriber->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity
-		WHERE backend_type = 'logical replication worker' AND wait_event_type = 'Lock' AND wait_event = 'transactionid'})
+		WHERE backend_type ~ 'logical replication (apply )?worker' AND wait_event_type = 'Lock' AND wait_event = 'transactionid'})
 	  or die 'the apply worker does not wait';
 	return;
 }

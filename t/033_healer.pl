@@ -206,6 +206,15 @@ $node->safe_psql('postgres', q{CREATE OR REPLACE FUNCTION waits(k int) RETURNS i
 ok_in_time($_, "$_ is healed behind the healer's own death") foreach qw(waiting_k plain_k);
 same_answer('SELECT count(*), sum(k) FROM waiting WHERE waits(k) > 0', 'the answer is right');
 
+# ---- It sleeps as autovacuum does.
+$node->append_conf('postgresql.conf', "autovacuum_vacuum_cost_delay = 20ms\nautovacuum_vacuum_cost_limit = 1\n");
+lose($node, 'INSERT INTO plain SELECT generate_series(30005, 40005, 10), 1');
+start_again($node);
+ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'sherman healer' AND wait_event = 'VacuumDelay'}),
+	'the healer sleeps between leaves');
+ok_in_time('plain_k', 'and comes to an end');
+$node->append_conf('postgresql.conf', 'autovacuum_vacuum_cost_delay = 0');
+
 # ---- Under load.
 my $load = $node->basedir . '/load.sql';
 append_to_file($load, q{\set k random(1, 100000)
