@@ -3,7 +3,7 @@
  *		What all files of tree/ share: the instance, the client, the open tree, its chains, replicas, critical sections and
  *		state. Not for other layers.
  *
- * What a room offers the rooms above it is in its face: node/node.h, node/redo.h, shared/cache.h, shared/state.h,
+ * What a room offers the rooms above it is in its face: node/node.h, node/inner.h, node/redo.h, shared/cache.h, shared/state.h,
  * lock/lock.h, space/allocate.h, descent/descent.h, change/change.h.
  */
 #ifndef SHERMAN_TREE_INTERNAL_H

@@ -54,6 +54,7 @@ TREE_SOURCES = \
 	tree/lock/lock_release.c \
 	tree/lock/lock_table.c \
 	tree/lock/lock_word.c \
+	tree/node/inner.c \
 	tree/node/interpolate.c \
 	tree/node/leaf.c \
 	tree/node/node.c \

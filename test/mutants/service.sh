@@ -36,7 +36,7 @@ mutate children_without_parent test_cache tree/shared/cache.c \
 	's/if \(attached == CACHE_NO_FRAME\)\s+return;//s'
 mutate older_image_wins test_cache tree/shared/cache.c \
 	's/if \(frame_is_as_new\(frame, tree, image\) \|\| /if (/'
-mutate first_word_only test_cache tree/shared/cache.c \
+mutate first_word_only test_cache tree/node/inner.c \
 	's/low = first_not_below\(g, node, bound, low, count, false, &at\);/at = DECIDE_BELOW;/'
 
 mutate journal_left_out test_tables tree/service/service_tables.c \

@@ -399,7 +399,7 @@ near_fence_find(TreeScan *scan)
 
 /* One descent to the target. TREE_RETRY: stale. */
 static TreeStatus
-descend_once(TreeScan *scan, const Target *target, bool fresh)
+descend_to_target(TreeScan *scan, const Target *target, bool fresh)
 {
 	Tree *tree = scan->tree;
 	uint64_t *leaf = scan->buffers[SCAN_ALONE];
@@ -469,7 +469,7 @@ load_descend(TreeScan *scan, bool fresh)
 		return status;
 	for (int attempt = 0; attempt < DESCENT_ATTEMPTS; attempt++)
 	{
-		status = descend_once(scan, &target, fresh || attempt > 0);
+		status = descend_to_target(scan, &target, fresh || attempt > 0);
 		if (status != TREE_RETRY)
 			return status;
 		TREE_COUNT(tree, stale_reads, 1);

@@ -9,7 +9,7 @@
  * tree of the caller's are read.
  */
 #include "tree/service/service_state.h"
-#include "tree/shared/cache.h"
+#include "tree/node/inner.h"
 
 /* The bound and format of a request. False: there is no such bound in such a tree. */
 static bool
