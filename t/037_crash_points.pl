@@ -87,6 +87,12 @@ $points->enumerate(
 	act => q{INSERT INTO T VALUES (repeat('new', 90))},
 	cancel => 1);
 $points->enumerate(
+	name => 'entries of one statement, of a unique index',
+	prepare => "$table; CREATE UNIQUE INDEX T_k ON T USING sherman (k)",
+	act => q{INSERT INTO T SELECT g * 7919 % 10007, 'more' FROM generate_series(1, 90) g},
+	most => 40,
+	cancel => 1);
+$points->enumerate(
 	name => 'unique insert',
 	prepare => "$table; CREATE UNIQUE INDEX T_k ON T USING sherman (k); DELETE FROM T WHERE k = 50",
 	act => q{INSERT INTO T VALUES (50, 'new')},

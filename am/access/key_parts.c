@@ -13,6 +13,9 @@
  * takes the key lock.  (Peterson's and Dekker's algorithms for mutual exclusion begin like that;
  * test/models/unique.pml is this one.)
  *
+ * Whoever adds many keys by one wave is in many parts while it waits for its memory nodes, one that hangs, say: in those of one index, which
+ * few others share.
+ *
  * The deadlock detector does not know of that wait.  So it may only be for processes that wait for nobody: a process counts as
  * adding from when it holds its leaf's lock until it releases it (TreePermit), and runs no comparator and takes no heavyweight
  * lock in between.  A check does both, under its counter, and nobody waits for that counter to fall.
@@ -92,11 +95,12 @@ reserve_parts(void)
 uint32
 key_part(const KeyParts *parts, const TreeKey *key)
 {
-	/* Equal keys have equal normalized bytes. */
-	uint64		hash = hash_bytes_extended((const unsigned char *) key->norm, parts->norm_bytes,
-										   hash_combine64(key->high, parts->index));
+	uint32		group = murmurhash32(parts->index) % (SHERMAN_KEY_PARTS / SHERMAN_KEY_PARTS_OF_INDEX);
 
-	return (uint32) (hash % SHERMAN_KEY_PARTS);
+	/* Equal keys have equal normalized bytes. */
+	uint64		hash = hash_bytes_extended((const unsigned char *) key->norm, parts->norm_bytes, key->high);
+
+	return group * SHERMAN_KEY_PARTS_OF_INDEX + (uint32) (hash % SHERMAN_KEY_PARTS_OF_INDEX);
 }
 
 bool

@@ -65,8 +65,12 @@ typedef struct ShermanSlot
 	char		padding[PG_CACHE_LINE_SIZE - 3 * sizeof(pg_atomic_uint32)];
 } ShermanSlot;
 
-/* Parts that the keys of all unique indexes fall into, by a hash: so many that two sessions seldom meet in one. */
-#define SHERMAN_KEY_PARTS 4096
+/*
+ * Parts that the keys of all unique indexes fall into, by hashes: an index's into so many of them that two sessions seldom meet in one, and
+ * indexes into groups of them, so that a session that adds many keys of one meets few that check keys of another.
+ */
+#define SHERMAN_KEY_PARTS 16384
+#define SHERMAN_KEY_PARTS_OF_INDEX 256
 
 /* The users of keys of one part (key_parts.c). */
 typedef struct ShermanKeyPart
