@@ -18,6 +18,7 @@
 #include "am/keys/keys.h"
 
 #include "am/keys/normalize.h"
+#include "port/pg_bswap.h"
 #include "utils/sortsupport.h"
 
 /* Bytes of normalized key at most. */
@@ -166,7 +167,23 @@ key_invert_bytes(uint8 *bytes, int count)
 }
 
 /* Normalized bytes <-> words of a TreeKey. */
-extern void key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words);
+static inline void
+key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words)
+{
+	int			count = keys->format.norm_bytes / 8;
+	int			i;
+
+	for (i = 0; i < count; i++)
+	{
+		uint64		word;
+
+		memcpy(&word, bytes + i * 8, sizeof(word));
+		words[i] = pg_ntoh64(word);
+	}
+	for (; i < TREE_NORM_WORDS; i++)
+		words[i] = 0;
+}
+
 extern void key_bytes_from_words(const ShermanKeys *keys, const uint64 *words, uint8 *bytes);
 
 /* The part of a row's key that is integers: fills high and norm. */

@@ -15,7 +15,6 @@
 #include "catalog/pg_opclass.h"
 #include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
-#include "port/pg_bswap.h"
 #include "common/hashfn.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
@@ -447,23 +446,6 @@ keys_prepare_sort(ShermanKeys *keys)
 	}
 	MemoryContextSwitchTo(old);
 	keys->sort_ready = true;
-}
-
-void
-key_words_from_bytes(const ShermanKeys *keys, const uint8 *bytes, uint64 *words)
-{
-	int			count = keys->format.norm_bytes / 8;
-	int			i;
-
-	for (i = 0; i < count; i++)
-	{
-		uint64		word;
-
-		memcpy(&word, bytes + i * 8, sizeof(word));
-		words[i] = pg_ntoh64(word);
-	}
-	for (; i < TREE_NORM_WORDS; i++)
-		words[i] = 0;
 }
 
 void
