@@ -61,12 +61,12 @@ insert_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation 
 bool
 insert_checked(UniqueChecker *checker, const UniqueRow *row, ShermanIndex *opened)
 {
-	bool		unique = unique_begin(checker, row, &opened);
+	bool		unique = unique_claim(checker, row, &opened);
 
 	if (row->check != UNIQUE_CHECK_EXISTING && !checker->added &&
 		!insert_entry(row->index, opened, row->key, row->heap, row->unchanged))
 		sherman_predicate_skipped(row->index, row->heap);
-	unique_end(checker, row->index);
+	unique_release(checker, row->index);
 	return unique;
 }
 

@@ -14,7 +14,7 @@
 extern bool insert_entry(Relation index, ShermanIndex *opened, const TreeKey *key, Relation heap, bool index_unchanged);
 
 /*
- * Adds a row's entry behind the check that it is unique, or checks alone (UNIQUE_CHECK_EXISTING).  As unique_begin(); its memory is taken
+ * Adds a row's entry behind the check that it is unique, or checks alone (UNIQUE_CHECK_EXISTING).  As unique_claim(); its memory is taken
  * from the current context.
  */
 extern bool insert_checked(UniqueChecker *checker, const UniqueRow *row, ShermanIndex *opened);

@@ -91,7 +91,7 @@ lock_key(UniqueChecker *checker, const UniqueRow *row, ShermanKeys *keys)
 }
 
 void
-unique_end(UniqueChecker *checker, Relation index)
+unique_release(UniqueChecker *checker, Relation index)
 {
 	if (!checker->locked)
 		return;
@@ -384,7 +384,7 @@ unique_by_null(Relation index, const bool *isnull)
 }
 
 bool
-unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened)
+unique_claim(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened)
 {
 	/* What an error left of the row before has gone with its transaction. */
 	checker->locked = false;
@@ -409,7 +409,7 @@ unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened
 		if (finding == FOUND_NOTHING || finding == FOUND_MAYBE)
 			return finding == FOUND_NOTHING;
 
-		unique_end(checker, row->index);
+		unique_release(checker, row->index);
 		if (finding == FOUND_DUPLICATE)
 		{
 			if (IsolationIsSerializable())

@@ -54,14 +54,14 @@ extern bool unique_by_null(Relation index, const bool *isnull);
  * transaction that decides, or, for UNIQUE_CHECK_PARTIAL, returns false ("perhaps not").  Else true.  The entry
  * itself may be added on the way: checker->added.
  *
- * On return the key is locked (checker->locked) unless it needs no check, or the entry was added: until unique_end() no
+ * On return the key is locked (checker->locked) unless it needs no check, or the entry was added: until unique_release() no
  * other row with it is added by this instance.  An error releases the lock with the transaction's others.  `opened` may be
  * replaced while it waits.  Memory is taken from CurrentMemoryContext, which the caller empties.
  */
-extern bool unique_begin(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened);
+extern bool unique_claim(UniqueChecker *checker, const UniqueRow *row, ShermanIndex **opened);
 
 /* Unlocks the key: its entry was acknowledged, or is not to be added. */
-extern void unique_end(UniqueChecker *checker, Relation index);
+extern void unique_release(UniqueChecker *checker, Relation index);
 
 /* ---- key_names.c ---- */
 
