@@ -164,7 +164,7 @@ publish("INSERT INTO identified VALUES (77777, 'published')");
 ok(
 	$subscriber->poll_query_until('postgres', "SELECT apply_error_count > 0 FROM pg_stat_subscription_stats WHERE subname = 'sub'"),
 	'a violation is noticed');
-like(slurp_file($subscriber->logfile, $log), qr/duplicate key value violates unique constraint "identified_id"/, 'by the sherman index');
+like(slurp_file($subscriber->logfile, $log), qr/(duplicate key value violates unique constraint|Key already exists in unique index) "identified_id"/, 'by the sherman index');
 subscribe('DELETE FROM identified WHERE id = 77777');
 same('when it is gone');
 
