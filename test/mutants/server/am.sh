@@ -220,7 +220,7 @@ mutate healer_waits_for_locks t/033_healer am/background/healer.c \
 mutate healer_not_cancelled t/033_healer am/background/healer.c \
 	's/\tMyProc->statusFlags \|= PROC_IS_AUTOVACUUM;\n//'
 mutate healer_never_sleeps t/033_healer am/background/healer.c \
-	's/\tset_costs\(\);\n//'
+	's/compat_set_costs\(autovacuum_vac_cost_delay >= 0 \? autovacuum_vac_cost_delay : VacuumCostDelay,/compat_set_costs(0,/'
 mutate functions_run_as_superuser t/033_healer am/base/owner.c \
 	's/SetUserIdAndSecContext\(heap->rd_rel->relowner, caller->security \| SECURITY_RESTRICTED_OPERATION\);/(void) heap;/'
 mutate vacuum_does_not_heal t/033_healer am/access/vacuum.c \
