@@ -402,7 +402,7 @@ old_replicas_are_not_followed(void **state)
 	}
 }
 
-/* So many entries have more inner nodes than a merge may have to be read again, and marks that are shared (cache.c). */
+/* So many entries have more inner nodes than a merge may have to be read again, and marks that are shared (inner_cache.c). */
 #define MANY 60000u
 #define NODES_READ_MAX 8u
 

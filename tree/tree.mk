@@ -82,7 +82,7 @@ TREE_SOURCES = \
 	tree/service/service_tables.c \
 	tree/service/service_units.c \
 	tree/shared/blocks.c \
-	tree/shared/cache.c \
+	tree/shared/inner_cache.c \
 	tree/shared/counters.c \
 	tree/shared/doubts.c \
 	tree/shared/spin.c \

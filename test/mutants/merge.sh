@@ -5,7 +5,7 @@ mutate merge_not_alone test_merge tree/client/quiesce.c \
 	's/if \(slot != client->slot && !slot_drain\(client, slot, deadline\)\)/if (false \&\& slot_drain(client, slot, deadline))/'
 mutate merge_same_epoch test_merge tree/change/merge.c \
 	's/\tbarrier_next_epoch\(tree\);\n//'
-mutate merge_empties_the_cache test_merge tree/shared/cache.c \
+mutate merge_empties_the_cache test_merge tree/shared/inner_cache.c \
 	's/word_load\(&frame->epoch\) >= tree->first_epoch/word_load(\&frame->epoch) == tree->epoch/'
 mutate merge_forgotten_by_frames test_merge tree/change/merge.c \
 	's/\t\truns_touched\(merge\);/\t\t(void) runs_touched;/'
@@ -13,19 +13,19 @@ mutate merged_into_forgotten_by_frames test_merge tree/change/merge.c \
 	's/for \(uint32_t k = merge->plan\.run\[i\]\.left;/for (uint32_t k = merge->plan.run[i].left + 1;/'
 mutate merged_last_forgotten_by_frames test_merge tree/change/merge.c \
 	's/k <= merge->plan\.run\[i\]\.last; k\+\+\)/k < merge->plan.run[i].last; k++)/'
-mutate frame_of_merged_node_believed test_cache tree/shared/cache.c \
+mutate frame_of_merged_node_believed test_cache tree/shared/inner_cache.c \
 	's/ \|\| !node_is_untouched\(table, tree, address, epoch\)//g'
-mutate pointer_to_merged_node_believed "test_cache test_merge" tree/shared/cache.c \
+mutate pointer_to_merged_node_believed "test_cache test_merge" tree/shared/inner_cache.c \
 	's/\? !node_is_untouched\(table, tree, pointer_address\(choice->child\), epoch\)/? false/'
-mutate copied_pointer_to_merged_node_believed "test_cache test_merge" tree/shared/cache.c \
+mutate copied_pointer_to_merged_node_believed "test_cache test_merge" tree/shared/inner_cache.c \
 	's/\t\t            : !image_is_untouched\(table, tree, copy, epoch\)\)/: false)/; s/\t\tif \(!image_is_untouched\(table, tree, copy, epoch\)\)\n\t\t\tbreak;//; s/static bool\nimage_is_untouched/static inline bool\nimage_is_untouched/'
-mutate copied_link_to_merged_node_believed test_cache tree/shared/cache.c \
+mutate copied_link_to_merged_node_believed test_cache tree/shared/inner_cache.c \
 	's/return node_is_untouched\(table, tree, pointer_address\(image\[HEADER_RIGHT\]\), epoch\);/return true;/'
-mutate mark_of_another_tree_is_less test_cache tree/shared/cache.c \
+mutate mark_of_another_tree_is_less test_cache tree/shared/inner_cache.c \
 	's/while \(last < tree->epoch &&/while (last != tree->epoch \&\&/'
-mutate frame_of_before_stays_old test_cache tree/shared/cache.c \
+mutate frame_of_before_stays_old test_cache tree/shared/inner_cache.c \
 	's/generation == image\[HEADER_GENERATION\] && word_load\(&frame->epoch\) >= tree->epoch\)/generation == image[HEADER_GENERATION])/'
-mutate frame_of_another_life_believed test_cache tree/shared/cache.c \
+mutate frame_of_another_life_believed test_cache tree/shared/inner_cache.c \
 	's/word_load\(&frame->epoch\) >= tree->first_epoch/true/'
 mutate merge_not_told test_merge tree/change/merge.c \
 	's/\trun_announce\(merge, run\);\n/\t(void) run_announce;\n/'

@@ -24,17 +24,17 @@ mutate holder_elsewhere_robbed test_nodes tree/lock/lock_clean_up.c \
 mutate lock_while_draining test_lock tree/client/chain.c \
 	's/if \(fabric_is_draining\(.*?\)\)\n/if (false)\n/'
 
-mutate frame_believed_unseen test_cache tree/shared/cache.c \
+mutate frame_believed_unseen test_cache tree/shared/inner_cache.c \
 	's/!sequence_end_read\(&frame->sequence, sequence\)/false/g'
-mutate unfinished_frame_believed test_cache tree/shared/cache.c \
+mutate unfinished_frame_believed test_cache tree/shared/inner_cache.c \
 	's/if \(\(sequence & 1\) != 0\)\n\t\t\tbreak;//g; s/!sequence_end_read\(&frame->sequence, sequence\)/sequence_begin_read(\&frame->sequence) != sequence/g'
-mutate frames_of_the_dead_stay test_cache tree/shared/cache.c \
+mutate frames_of_the_dead_stay test_cache tree/shared/inner_cache.c \
 	's/memset\(cache_sets\(table\), 0, [^;]*;//'
-mutate parents_evicted test_cache tree/shared/cache.c \
+mutate parents_evicted test_cache tree/shared/inner_cache.c \
 	's/if \(__atomic_load_n\(&frame->children, __ATOMIC_SEQ_CST\) != 0\)/if (false)/; s/if \(__atomic_load_n\(&frame->children, __ATOMIC_RELAXED\) == 0 &&\s+\(victim/if (true \&\& (victim/s'
-mutate children_without_parent test_cache tree/shared/cache.c \
+mutate children_without_parent test_cache tree/shared/inner_cache.c \
 	's/if \(attached == CACHE_NO_FRAME\)\s+return;//s'
-mutate older_image_wins test_cache tree/shared/cache.c \
+mutate older_image_wins test_cache tree/shared/inner_cache.c \
 	's/if \(frame_is_as_new\(frame, tree, image\) \|\| /if (/'
 mutate first_word_only test_cache tree/node/inner.c \
 	's/low = first_not_below\(g, node, bound, low, count, false, &at\);/at = DECIDE_BELOW;/'

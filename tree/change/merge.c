@@ -18,7 +18,7 @@
  * merged, and then the children are read again. merge_walk.c chooses the children and their order. Scans between two
  * calls, and positions, see by the tree's epoch that their pointers are old; they go on by a descent to the fence
  * where they are, which may lie inside a leaf now (scan.c). Cached inner nodes are only wrong about merged nodes and
- * their left neighbors (cache.c).
+ * their left neighbors (inner_cache.c).
  *
  * Then no pointer to a merged node is left, and the next nodes of its kind are taken from them at once (freed.c). A
  * node is not merged before its lock word was seen free: a writer with an indeterminate chain still holds it, and its

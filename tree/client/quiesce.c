@@ -14,7 +14,7 @@
  *
  * What outlives a call (a scan's place, images of leaves, positions handed to other processes) carries the tree's
  * epoch, which the closing process raises: pointers of an earlier epoch are not followed any more. Cached inner nodes
- * are many, and most merges concern few of them: the closing process marks those that it changes (cache.c).
+ * are many, and most merges concern few of them: the closing process marks those that it changes (inner_cache.c).
  *
  * The closing process waits for a bounded time; if that does not suffice it opens the barrier again without having
  * had the tree alone. A call that an error jumped out of counts as in progress until tree_client_rest(): that only

@@ -2,7 +2,7 @@
  * inner.c
  *		The search of an inner node by integers.
  *
- * The node may lie in shared memory and change meanwhile (tree/shared/cache.c): counts are bounded here, and the caller
+ * The node may lie in shared memory and change meanwhile (tree/shared/inner_cache.c): counts are bounded here, and the caller
  * checks afterwards whether the result holds.
  */
 #include "tree/node/inner.h"

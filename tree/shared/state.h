@@ -132,7 +132,7 @@ struct TreeState
 	uint32_t barrier; /* 1 = closed: quiesce.c */
 	uint32_t height;
 	uint64_t epoch;          /* atomic: quiesce.c */
-	uint64_t first_epoch;    /* atomic: the first epoch of this state: cache.c */
+	uint64_t first_epoch;    /* atomic: the first epoch of this state: inner_cache.c */
 	uint32_t replicas;       /* TreeReplicaState; atomic */
 	uint32_t locks_leaked;   /* atomic */
 	uint64_t replica_doubts; /* atomic: how many there were */

@@ -1,5 +1,5 @@
 /*
- * cache.c
+ * inner_cache.c
  *		Inner nodes in shared memory.
  *
  * A frame is one node's image under a 64-bit sequence, odd while it is being filled. Readers find the tag in the
