@@ -182,6 +182,20 @@ COPY f_sherman (k) FROM stdin;
 6
 \.
 SELECT b.last_value AS btree, s.last_value AS sherman FROM fired_btree b, fired_sherman s;
+-- COPY into a partitioned table runs the statement triggers of that one, which its partitions have not.
+CREATE TRIGGER fire AFTER INSERT ON p_sherman FOR EACH STATEMENT EXECUTE FUNCTION fire('fired_sherman');
+COPY p_sherman FROM stdin;
+9001	1
+9002	1
+9001	1
+\.
+COPY p_sherman_1 FROM stdin;
+9001	1
+9002	1
+9001	1
+\.
+SELECT b.last_value AS btree, s.last_value AS sherman FROM fired_btree b, fired_sherman s;
+DROP TRIGGER fire ON p_sherman;
 SELECT twins($$DO 'BEGIN
 	FOR i IN 1..10 LOOP
 		BEGIN

@@ -18,10 +18,12 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/index.h"
+#include "catalog/partition.h"
 #include "catalog/pg_trigger.h"
 #include "commands/trigger.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "storage/lmgr.h"
 #include "utils/memutils.h"
 #include "utils/reltrigger.h"
 
@@ -289,11 +291,11 @@ insert_batch_keep(InsertBatch *batch)
 /* ---- which entries may wait ---- */
 
 /*
- * Whether COPY runs triggers of the table behind its rows, in which somebody might see rows whose keys are not unique; those of
+ * Whether a table has triggers behind the rows that are added to it, in which somebody might see rows whose keys are not unique; those of
  * foreign keys look at the other table.
  */
 static bool
-has_triggers_behind_copy(Relation heap)
+has_triggers_behind(Relation heap)
 {
 	const TriggerDesc *triggers = heap->trigdesc;
 
@@ -306,6 +308,31 @@ has_triggers_behind_copy(Relation heap)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Whether COPY runs such triggers behind its rows: those of the table, or of the partitioned table that COPY names, whose statement
+ * triggers partitions have not.  COPY has that one locked, others above it are not waited for.
+ */
+static bool
+has_triggers_behind_copy(Relation heap)
+{
+	bool		has = has_triggers_behind(heap);
+	ListCell   *cell;
+
+	if (has || !heap->rd_rel->relispartition)
+		return has;
+	foreach(cell, get_partition_ancestors(RelationGetRelid(heap)))
+	{
+		Relation	above;
+
+		if (!ConditionalLockRelationOid(lfirst_oid(cell), AccessShareLock))
+			return true;
+		above = table_open(lfirst_oid(cell), NoLock);
+		has = has || has_triggers_behind(above);
+		table_close(above, AccessShareLock);
+	}
+	return has;
 }
 
 /*

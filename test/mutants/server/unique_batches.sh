@@ -10,6 +10,8 @@ mutate unique_entries_go_behind_triggers sql/unique_batches am/server/statements
 	's/\t\tsherman_statement_rows_added\(\);\n//'
 mutate unique_entries_go_behind_copys_triggers sql/unique_batches am/access/insert_batch.c \
 	's/ && !has_triggers_behind_copy\(heap\)\)/ \&\& heap != NULL) || (heap == NULL \&\& has_triggers_behind_copy(heap))/'
+mutate unique_entries_go_behind_triggers_of_partitioned_tables sql/unique_batches am/access/insert_batch.c \
+	's/has = has \|\| has_triggers_behind\(above\);/(void) above;/'
 mutate unique_entries_of_updates_wait sql/unique_batches am/server/statements.c \
 	's/query->operation == CMD_INSERT && query/query->operation != CMD_SELECT \&\& query/'
 mutate unique_entries_wait_beside_with sql/unique_batches am/server/statements.c \
