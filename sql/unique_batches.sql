@@ -268,6 +268,25 @@ EXCEPTION WHEN unique_violation THEN
 END $$;
 SELECT twins($$INSERT INTO f_@ SELECT 9000 + CASE i WHEN 4 THEN 3 ELSE look_and_go_on('@', i) END FROM generate_series(1, 9) i$$);
 SELECT twins($$INSERT INTO f_@ SELECT 9000 + look_and_go_on('@', i) FROM generate_series(1, 9) i$$);
+-- A function that another user owns looks at the table: the error shows the key to the statement's user only if that one may read it.
+CREATE ROLE regress_unique_batches;
+GRANT USAGE ON SCHEMA unique_batches TO regress_unique_batches;
+GRANT INSERT ON f_btree, f_sherman TO regress_unique_batches;
+CREATE FUNCTION look_as_owner(method text, i int) RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+	n bigint;
+BEGIN
+	EXECUTE format('SELECT count(*) FROM f_%s WHERE k >= 9000', method) INTO n;
+	RETURN i;
+END $$;
+SET ROLE regress_unique_batches;
+SELECT twins($$INSERT INTO f_@ SELECT 9100 + CASE i WHEN 4 THEN 3 WHEN 6 THEN look_as_owner('@', i) ELSE i END FROM generate_series(1, 9) i$$);
+RESET ROLE;
+GRANT SELECT ON f_btree, f_sherman TO regress_unique_batches;
+SET ROLE regress_unique_batches;
+SELECT twins($$INSERT INTO f_@ SELECT 9100 + CASE i WHEN 4 THEN 3 WHEN 6 THEN look_as_owner('@', i) ELSE i END FROM generate_series(1, 9) i$$);
+RESET ROLE;
 SELECT sherman_check('f_sherman_k', true), count(*) = count(DISTINCT k) AS distinct FROM f_sherman;
 SELECT count(*) AS differ FROM (TABLE f_btree EXCEPT TABLE f_sherman) x;
 DROP SCHEMA unique_batches CASCADE;
+DROP ROLE regress_unique_batches;

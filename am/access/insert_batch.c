@@ -152,6 +152,7 @@ insert_batch_take(Relation index, Relation heap, const ShermanIndex *opened, Ins
 	batch->tree = opened->meta.tree;
 	batch->subtransaction = subtransaction;
 	batch->depth = batches.depth;
+	GetUserIdAndSecContext(&batch->user, &batch->security);
 	batch->kind = kind;
 	batch->serial = ++batches.serial;
 	dlist_delete(&batch->node);
@@ -214,7 +215,8 @@ add_keys(const InsertBatch *batch, Relation index, Relation heap)
 }
 
 /*
- * Adds what waits in a batch.  On an error all of it waits still.
+ * Adds what waits in a batch, as the user that its statement runs as: a function inside may be another one's.  On an error all of it waits
+ * still.
  */
 static void
 add_waiting(InsertBatch *batch)
@@ -222,6 +224,8 @@ add_waiting(InsertBatch *batch)
 	const bool	adding = batches.adding;
 	Relation	heap;
 	Relation	index;
+	Oid			user;
+	int			security;
 
 	if (batch->count == 0)
 		return;
@@ -229,13 +233,16 @@ add_waiting(InsertBatch *batch)
 	heap = table_open(batch->heap, NoLock);
 	index = index_open(batch->index, RowExclusiveLock);
 	batches.adding = true;
+	GetUserIdAndSecContext(&user, &security);
 	PG_TRY();
 	{
+		SetUserIdAndSecContext(batch->user, batch->security);
 		add_keys(batch, index, heap);
 	}
 	PG_FINALLY();
 	{
 		batches.adding = adding;
+		SetUserIdAndSecContext(user, security);
 	}
 	PG_END_TRY();
 	empty(batch);

@@ -28,6 +28,8 @@ typedef struct InsertBatch
 	uint64		tree;			/* that the entries are for */
 	SubTransactionId subtransaction;
 	int			depth;			/* of the statement: batches.depth */
+	Oid			user;			/* that the statement runs as: an error shows a key to that one only if it may read it */
+	int			security;		/* its security context */
 	InsertKind	kind;
 	uint32		count;
 	uint32		room;			/* for so many keys */

@@ -24,6 +24,8 @@ mutate deferred_checks_wait sql/unique_batches am/access/insert.c \
 	's/if \(check_unique != UNIQUE_CHECK_YES\)/if (check_unique == UNIQUE_CHECK_EXISTING)/'
 mutate unique_entries_dropped_with_an_error sql/unique_batches am/access/insert_batch.c \
 	's/\tPG_FINALLY\(\);\n\t\{\n\t\tbatches\.adding = adding;/\tPG_FINALLY();\n\t{\n\t\tempty(batch);\n\t\tbatches.adding = adding;/'
+mutate unique_entries_go_as_any_user sql/unique_batches am/access/insert_batch.c \
+	's/\t\tSetUserIdAndSecContext\(batch->user, batch->security\);\n//'
 mutate keys_in_their_rows_order sql/unique_batches am/access/insert_entry.c \
 	's/\t\tqsort_arg\(keys, count, sizeof\(TreeKey\), compare_keys, opened->tree\);/\t\t(void) compare_keys;/'
 mutate unique_entries_wait_while_healing t/079_unique_batches am/access/insert_batch.c \
