@@ -31,6 +31,17 @@ sub wait_for_state
 	return;
 }
 
+# Stops the memory node.  A view tells that it does not let its own session in; the launcher, for all sessions, that it is away.
+sub stop_memory_node
+{
+	my $offset = -s $node->logfile;
+
+	kill 'STOP', $msd->{pid};
+	$node->wait_for_log(qr/memory node ".*" is not attached/, $offset);
+	wait_for_state('unreachable');
+	return;
+}
+
 query(q{
 	CREATE TABLE rows (id int, k text);
 	INSERT INTO rows SELECT i, md5(i::text) FROM generate_series(1, 1000) i;
@@ -93,8 +104,7 @@ sub whole
 
 # It is away when the statement ends.
 hold(2001, 2100);
-kill 'STOP', $msd->{pid};
-wait_for_state('unreachable');
+stop_memory_node();
 release();
 like(outcome(), qr/ERROR:  08006/, 'a memory node that is away by then: an error');
 kill 'CONT', $msd->{pid};
@@ -143,8 +153,7 @@ $node->reload;
 
 # A savepoint of before is what it is rolled back to, and the transaction goes on.
 hold(2401, 2500, 'BEGIN; INSERT INTO rows SELECT i, md5(i::text) FROM generate_series(1001, 1100) i; SAVEPOINT s;');
-kill 'STOP', $msd->{pid};
-wait_for_state('unreachable');
+stop_memory_node();
 release();
 $writer->query('ROLLBACK TO s');
 kill 'CONT', $msd->{pid};
@@ -172,8 +181,7 @@ query('DROP TABLE by_hand');
 
 # An index that becomes broken while entries wait for it is passed over, as it is by single rows.
 hold(3001, 3100);
-kill 'STOP', $msd->{pid};
-wait_for_state('unreachable');
+stop_memory_node();
 query("SET sherman.on_unavailable = break; INSERT INTO rows VALUES (1201, 'broken')");
 release();
 is(outcome(), '', 'the statement that they wait in goes on');
@@ -184,8 +192,7 @@ is(query('SELECT count(*) FROM rows'), '1301', 'all rows are there');
 query('REINDEX TABLE rows');
 whole(1301, 'rebuilt');
 hold(3101, 3200, 'SET sherman.on_unavailable = break');
-kill 'STOP', $msd->{pid};
-wait_for_state('unreachable');
+stop_memory_node();
 release();
 like(outcome(), qr/WARNING:  .*index "rows_id" was marked as broken/, 'and what waits breaks it where that is wanted');
 kill 'CONT', $msd->{pid};
