@@ -132,7 +132,7 @@ has_chroot()
 }
 
 # chroot_for MAJOR: sets CHROOT, one that has this server and what is in script/lib/packages by now; nobody makes it anew as long as this process
-# lives. False: the machine's archive cannot be reached, or has not the suite; WHY_NOT says so. All else that goes wrong is an error.
+# lives. False: the machine's archive cannot be reached, or has not the suite, or its packages cannot be installed now; WHY_NOT says so.
 chroot_for()
 {
 	suite_of "$1"
@@ -148,7 +148,11 @@ chroot_for()
 			return 1
 		fi
 		say "making a chroot of Debian $SUITE in $CHROOT: $CHROOT.log"
-		chroot_make "$1" "$CHROOT" >"$CHROOT.log" 2>&1 || { tail -n 20 "$CHROOT.log" >&2; die "no chroot with PostgreSQL $1: $CHROOT.log says why"; }
+		if ! chroot_make "$1" "$CHROOT" >"$CHROOT.log" 2>&1; then
+			tail -n 20 "$CHROOT.log" >&2
+			WHY_NOT="no chroot with PostgreSQL $1 could be made of Debian $SUITE, which changes from day to day: $CHROOT.log says why"
+			return 1
+		fi
 	fi
 	flock -s 7
 	exec 6>&-
