@@ -50,11 +50,9 @@ insert_state_make(IndexInfo *info)
 static InsertKind
 entry_kind(Relation index, const bool *isnull, IndexUniqueCheck check_unique, bool index_unchanged)
 {
-	if (check_unique == UNIQUE_CHECK_NO)
-		return index_unchanged ? INSERT_CHURN : INSERT_NEW;
-	if (check_unique != UNIQUE_CHECK_YES)
+	if (check_unique != UNIQUE_CHECK_NO && check_unique != UNIQUE_CHECK_YES)
 		return INSERT_KINDS;
-	if (!unique_by_null(index, isnull))
+	if (check_unique == UNIQUE_CHECK_YES && !unique_by_null(index, isnull))
 		return INSERT_UNIQUE;
 	return index_unchanged ? INSERT_CHURN : INSERT_NEW;
 }

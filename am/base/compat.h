@@ -178,6 +178,21 @@ compat_may_create_in(Oid tablespace)
 #define Anum_pg_database_datlocale Anum_pg_database_daticulocale
 #endif
 
+/* ---- logical replication ---- */
+
+/*
+ * Whether apply workers find rows by indexes of btree and hash alone, as in 17.
+ */
+static inline bool
+compat_apply_wants_btree(void)
+{
+#if PG_VERSION_NUM >= 170000 && PG_VERSION_NUM < 180000
+	return true;
+#else
+	return false;
+#endif
+}
+
 /* ---- files of relations ---- */
 
 #if PG_VERSION_NUM < 160000

@@ -4,7 +4,6 @@
  */
 #include "am/base/sherman.h"
 
-
 #include "am/base/compat.h"
 #include "am/base/shared.h"
 

@@ -144,15 +144,6 @@ extern void sherman_wait_attached(const ShermanMetaPage *meta);
 extern void sherman_wait_while(bool (*waits) (const ShermanMetaPage *meta), const ShermanMetaPage *meta);
 /* Raises for a state other than OK. */
 extern void sherman_report_state(int elevel, Relation index, ShermanState state, ShermanReason reason);
-/* ---- state_text.c: in words, palloc'd or constant ---- */
-
-/* Why an index is in its state; `meta`: of a valid page, or NULL.  NULL: the state is ok, and no leaf is unverified. */
-extern const char *sherman_state_text(const ShermanMetaPage *meta, ShermanState state, ShermanReason reason);
-/* A memory node of the index that did not let this session in, though it is attached; -1: there is none. */
-extern int	sherman_refused_position(const ShermanMetaPage *meta);
-
-/* ---- state.c ---- */
-
 /* Whether leaves of a usable index may still be unverified: their entries are looked up before they count. */
 extern bool sherman_is_healing(const ShermanMetaPage *meta);
 /*
@@ -166,6 +157,13 @@ extern ShermanState sherman_replicas_determine(const ShermanMetaPage *meta, Sher
 extern int	sherman_away_position(const ShermanMetaPage *meta);
 /* The state of an index by its metapage (`sound`: the page is valid), without waiting or connecting. */
 extern ShermanState sherman_state_determine(const ShermanMetaPage *meta, bool sound, ShermanReason *reason);
+
+/* ---- state_text.c: in words, palloc'd or constant ---- */
+
+/* Why an index is in its state; `meta`: of a valid page, or NULL.  NULL: the state is ok, and no leaf is unverified. */
+extern const char *sherman_state_text(const ShermanMetaPage *meta, ShermanState state, ShermanReason reason);
+/* A memory node of the index that did not let this session in, though it is attached; -1: there is none. */
+extern int	sherman_refused_position(const ShermanMetaPage *meta);
 
 /* ---- command_client.c ---- */
 

@@ -265,20 +265,22 @@ sherman_set_methods(PlannedStmt *statement, bool *read_only_tree)
 {
 	List	   *constraints = open_constraints(statement->utilityStmt);
 	bool		by_setting;
+	bool		wanted;
 	Oid			method;
 	ListCell   *cell;
 
 	if (constraints == NIL)
 		return statement;
 	by_setting = setting_counts(statement->utilityStmt);
-	if (!by_setting && !sherman_constraints && !has_mark(constraints))
+	wanted = by_setting || has_mark(constraints);
+	if (!wanted && !sherman_constraints)
 		return statement;
 	method = sherman_access_method();
 	if (!OidIsValid(method))
 		return statement;
 	if (sherman_constraints && !by_setting)
 		notice_btree(statement->utilityStmt, constraints);
-	if (!by_setting && !has_mark(constraints))
+	if (!wanted)
 		return statement;
 	if (*read_only_tree)
 	{

@@ -224,10 +224,10 @@ review_others(TreeClient *client, int position)
 }
 
 /*
- * Measures how long a round trip to a memory node takes, for the planner.  False: it does not answer.
+ * Measures how long a round trip to a memory node takes, for the planner.  False: it does not answer, as `failure` says.
  */
 static bool
-measure_round_trip(TreeClient *client, int position)
+measure_round_trip(TreeClient *client, int position, char *failure)
 {
 	ShermanNode *node = &sherman_shared->node[position];
 	int64		least = sherman_node_is_mapped(node->address) ? 0 : PG_INT32_MAX;
@@ -238,7 +238,10 @@ measure_round_trip(TreeClient *client, int position)
 		TimestampTz began = GetCurrentTimestamp();
 
 		if (tree_node_status(client, position, &status) != TREE_OK)
+		{
+			snprintf(failure, SHERMAN_FAILURE_BYTES, "it does not answer: %s", tree_detail(client));
 			return false;
+		}
 		least = Min(least, Max(GetCurrentTimestamp() - began, 1));
 	}
 	pg_atomic_write_u32(&node->round_trip_us, (uint32) least);
@@ -280,14 +283,8 @@ admit_node(int position, const TreeNodeStatus *status, char *failure)
 	tree_node_leaves_at_hand(sherman_tree_shared, position,
 							 sherman_node_is_mapped(sherman_shared->node[position].address));
 	tree_node_open(client, position, sherman_shared->node[position].member);
-	if (!measure_round_trip(client, position))
-	{
-		snprintf(failure, SHERMAN_FAILURE_BYTES, "it does not answer: %s", tree_detail(client));
-		(void) tree_client_trouble(client);
-		tree_node_close(sherman_tree_shared, position);
-		return false;
-	}
-	if (!sherman_recovery_attach(client, position, status, failure))
+	if (!measure_round_trip(client, position, failure) ||
+		!sherman_recovery_attach(client, position, status, failure))
 	{
 		(void) tree_client_trouble(client);
 		tree_node_close(sherman_tree_shared, position);

@@ -34,7 +34,7 @@ extern uint32 sherman_node_channels(void);
 /* Installs the hooks of the executor. */
 extern void sherman_statements_install(void);
 
-/* ---- apply_pgNN.c ---- */
+/* ---- apply.c ---- */
 
 /* Installs what the log says of replica identities that an apply worker cannot use. */
 extern void sherman_apply_install(void);

@@ -360,21 +360,6 @@ sherman_index_info(PG_FUNCTION_ARGS)
 }
 
 /*
- * The process's handle of an index that can be used now; NULL: there is none, or the index has no tree yet.
- */
-static ShermanIndex *
-usable_index(Relation index)
-{
-	ShermanReason reason;
-	ShermanIndex *opened;
-
-	if (sherman_index_state(index, &reason) != SHERMAN_OK || sherman_client_if_ready() == NULL)
-		return NULL;
-	opened = sherman_index(index);
-	return opened->tree != NULL ? opened : NULL;
-}
-
-/*
  * The counters of one index, over all processes since the server started, or since they were last reset.
  */
 Datum
@@ -390,7 +375,7 @@ sherman_index_counters(PG_FUNCTION_ARGS)
 
 	if (index == NULL)
 		PG_RETURN_NULL();
-	opened = usable_index(index);
+	opened = sherman_index_quietly(index);
 	memset(&counters, 0, sizeof(counters));
 	memset(nulls, opened == NULL, sizeof(nulls));
 	if (opened != NULL)
@@ -416,7 +401,7 @@ sherman_stat_reset_index(PG_FUNCTION_ARGS)
 		PG_RETURN_VOID();
 	if (sherman_shared != NULL && sherman_metapage_read(index, &meta) && meta.tree != 0)
 	{
-		opened = usable_index(index);
+		opened = sherman_index_quietly(index);
 		if (opened != NULL)
 			tree_count_flush(opened->tree);
 		tree_counters_reset(sherman_tree_shared, meta.tree, (uint64) GetCurrentTimestamp());

@@ -57,7 +57,7 @@ mutate refusal_in_cores_words sql/btree_alone am/planner/on_conflict_pg15.c \
 mutate constraints_not_marked sql/constraints am/planner/constraints.c \
 	's/if \(mark == MARK_NONE\)\n/if (mark == MARK_NONE \&\& !by_setting)\n/'
 mutate mark_not_read t/010_upgrade am/planner/constraints.c \
-	's/if \(!by_setting && !has_mark\(constraints\)\)/if (!by_setting)/'
+	's/wanted = by_setting \|\| has_mark\(constraints\);/wanted = by_setting;/'
 mutate mark_stays_when_retyped sql/constraints_retyped am/planner/constraints.c \
 	's/set_mark\(index_of\(constraint\), false\);/(void) constraint;/'
 mutate mark_not_given_back sql/constraints am/planner/constraints.c \

@@ -21,7 +21,8 @@ mutate unique_entries_wait_while_rows_change sql/unique_batches am/server/statem
 mutate unique_entries_wait_for_partitions sql/unique_batches am/access/insert_batch.c \
 	's/ \|\| entry->relkind == RELKIND_PARTITIONED_TABLE\)/)/'
 mutate deferred_checks_wait sql/unique_batches am/access/insert.c \
-	's/if \(check_unique != UNIQUE_CHECK_YES\)/if (check_unique == UNIQUE_CHECK_EXISTING)/'
+	's/if \(check_unique != UNIQUE_CHECK_NO && check_unique != UNIQUE_CHECK_YES\)/if (check_unique == UNIQUE_CHECK_EXISTING)/' \
+	's/if \(check_unique == UNIQUE_CHECK_YES && !unique_by_null/if (check_unique != UNIQUE_CHECK_NO \&\& !unique_by_null/'
 mutate unique_entries_dropped_with_an_error sql/unique_batches am/access/insert_batch.c \
 	's/\tPG_FINALLY\(\);\n\t\{\n\t\tbatches\.adding = adding;/\tPG_FINALLY();\n\t{\n\t\tempty(batch);\n\t\tbatches.adding = adding;/'
 mutate unique_entries_go_as_any_user sql/unique_batches am/access/insert_batch.c \

@@ -1,5 +1,5 @@
 /*
- * apply_pg17.c
+ * apply.c
  *		Apply workers of logical replication in PostgreSQL 17: they find rows by btree and hash indexes alone, and fail with an internal error
  *		where a table's replica identity is another one.  The server's log says what to do about it.
  */
@@ -7,6 +7,7 @@
 
 #include "replication/logicalworker.h"
 
+#include "am/base/compat.h"
 #include "am/server/server.h"
 
 /* The function of core that raises the error. */
@@ -29,6 +30,8 @@ log_message(ErrorData *error)
 void
 sherman_apply_install(void)
 {
+	if (!compat_apply_wants_btree())
+		return;
 	previous_log = emit_log_hook;
 	emit_log_hook = log_message;
 }
