@@ -36,6 +36,13 @@ _Static_assert(TREE_MAX_NODES <= TREE_RECORD_REPLICA_MASK,
  */
 #define READ_AHEAD_MAX 168
 _Static_assert(READ_AHEAD_MAX >= INNER_CELLS_MAX, "all children of an inner node are read together");
+/* How many are read next by a walk that has used all that it read, so many. */
+static inline int
+read_ahead_deepen(int depth)
+{
+	return depth * 2 < READ_AHEAD_MAX ? depth * 2 : READ_AHEAD_MAX;
+}
+
 /* Nodes of one kind taken ahead: a root's split takes two. */
 #define RESERVE_NODES 2
 
@@ -330,14 +337,7 @@ extern FabricStatus step_wait(const TreeClient *client, FabricEndpoint *endpoint
                               const FabricOp *ops, int count);
 #endif
 
-/*
- * Executes a chain on one memory node and counts it. Must not be used while a chain to the node is indeterminate
- * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node so, calls access_settle(), and
- * returns TREE_RETRY if that has reset the channel (a prefix of the chain was applied and all of its locks are still
- * as they were), else TREE_UNREACHABLE or TREE_FENCED.
- */
-static inline TreeStatus access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
-/* The same, for a chain that goes to this memory node and nowhere else (replicas.c). */
+/* access_execute() of a chain that goes to this memory node and nowhere else (replicas.c). */
 extern TreeStatus access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 /*
  * As access_execute(), for a chain that may be done again when it was lost, as nothing in it depends on earlier
@@ -382,6 +382,12 @@ access_capabilities(const TreeClient *client, uint32_t memory_node)
  */
 extern TreeStatus replicas_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count);
 
+/*
+ * Executes a chain on one memory node and counts it. Must not be used while a chain to the node is indeterminate
+ * (TREE_UNREACHABLE at once). On FABRIC_TIMED_OUT, STOPPED or LOST: marks the node so, calls access_settle(), and
+ * returns TREE_RETRY if that has reset the channel (a prefix of the chain was applied and all of its locks are still
+ * as they were), else TREE_UNREACHABLE or TREE_FENCED.
+ */
 static inline TreeStatus
 access_execute(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 {

@@ -22,7 +22,7 @@ mutate scan_not_stopped test_scan tree/scan/scan.c \
 mutate stopped_scan_ends test_scan tree/scan/scan.c \
 	's/(return client_fail\(client, TREE_STOPPED, "stopped between two leaves"\);)/{ scan->ended = true; $1 }/'
 mutate scan_reads_nothing_ahead test_scan tree/scan/scan.c \
-	's/scan->depth = scan->depth \* 2 < READ_AHEAD_MAX \? scan->depth \* 2 : READ_AHEAD_MAX;/scan->depth = 1;/'
+	's/scan->depth = read_ahead_deepen\(scan->depth\);/scan->depth = 1;/'
 mutate scan_wave_believes_what_was_lost test_scan_wave tree/lock/node_read.c \
 	's/if \(status == TREE_RETRY \|\|\s+\(late/if ((late/'
 mutate scan_waves_are_shallow test_scan_wave tree/scan/scan.c \

@@ -4,13 +4,13 @@
  *		alone where a wave is impossible.
  *
  * A wave cannot insert an overflow key, a TID that the leaf has already, an entry whose place integers do not decide,
- * an entry for which a root that is a leaf has no room, or one with a stale path. Such an entry is inserted by insert.c, once nothing
- * is held, which also corrects the path for the next wave. Where a wave inserts nothing, as other processes have
- * locked all of its leaves, its first entry is inserted alone, and waits in the lock's queue: so there is always
+ * an entry for which a root that is a leaf has no room, or one with a stale path. Such an entry is inserted by insert.c,
+ * once nothing is held, which also corrects the path for the next wave. Where a wave inserts nothing, as other processes
+ * have locked all of its leaves, its first entry is inserted alone, and waits in the lock's queue: so there is always
  * progress.
  *
- * Where each key may have one entry only they go in their order: two sessions that insert the same keys
- * then meet at the first of them that both have, and not one here and the other there, each with what the other one waits for.
+ * Where each key may have one entry only they go in their order: two sessions that insert the same keys then meet at the
+ * first of them that both have, and not one here and the other there, each with what the other one waits for.
  */
 #include "tree/change/insert_many.h"
 

@@ -139,9 +139,9 @@ entry_insert(Many *many, uint32_t entry, const Path *path)
 }
 
 /*
- * Takes the leaf of the entry at many->end, and the entries behind it that belong there, into the wave; those that no wave could
- * place in one leaf wait on.  Where the memory node is mapped there is nothing to wait for with others: an entry that is alone goes at once, and several make a wave of one
- * leaf.  False: the wave is complete.
+ * Takes the leaf of the entry at many->end, and the entries behind it that belong there, into the wave; those that no wave
+ * could place in one leaf wait on.  Where the memory node is mapped there is nothing to wait for with others: an entry that
+ * is alone goes at once, and several make a wave of one leaf.  False: the wave is complete.
  */
 static bool
 wave_take(Many *many, TreeStatus *status)

@@ -152,7 +152,7 @@ wave_adapt(TreeVacuum *vacuum, int read)
 	if ((int) vacuum->wave_count < read / 2)
 		vacuum->depth = vacuum->depth > 2 ? vacuum->depth / 2 : 1;
 	else
-		vacuum->depth = vacuum->depth * 2 < READ_AHEAD_MAX ? vacuum->depth * 2 : READ_AHEAD_MAX;
+		vacuum->depth = read_ahead_deepen(vacuum->depth);
 }
 
 static TreeStatus

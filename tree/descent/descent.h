@@ -23,26 +23,15 @@ typedef struct Path
 	bool fresh;                   /* the parent was read from the memory node, not from the cache */
 } Path;
 
+/* search_descend() and search_look_up(): `leaf` is NULL, or a lookup's buffer. */
+extern TreeStatus search_path(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path,
+                              uint64_t *leaf, bool *brought);
+
 /*
  * Descends to the node of `level` that covers the bound, through the cache (unless `fresh`), following right
  * links and completing splits on the way. The node itself is not read when its level is 0 and the tree's
  * root is above it. Calls the comparator: nothing may be held.
  */
-static inline TreeStatus search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh,
-                                        Path *path);
-
-/*
- * The same to a leaf for a lookup, through the cache; where that ends the memory node may be called for the rest
- * (offload.h): then path->parents are not known. *brought: `leaf` is a valid image of the leaf, whose fences are not
- * checked yet.
- */
-static inline TreeStatus search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf,
-                                        bool *brought);
-
-/* Either: `leaf` is NULL, or a lookup's buffer. */
-extern TreeStatus search_path(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path,
-                              uint64_t *leaf, bool *brought);
-
 static inline TreeStatus
 search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, Path *path)
 {
@@ -51,6 +40,11 @@ search_descend(Tree *tree, const TreeBound *bound, uint32_t level, bool fresh, P
 	return search_path(tree, bound, level, fresh, path, NULL, &brought);
 }
 
+/*
+ * The same to a leaf for a lookup, through the cache; where that ends the memory node may be called for the rest
+ * (offload.h): then path->parents are not known. *brought: `leaf` is a valid image of the leaf, whose fences are not
+ * checked yet.
+ */
 static inline TreeStatus
 search_look_up(Tree *tree, const TreeBound *bound, Path *path, uint64_t *leaf, bool *brought)
 {

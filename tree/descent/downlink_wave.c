@@ -56,14 +56,11 @@ parents_take(Parents *parents, uint32_t links, const DownlinkRoom *room)
 		uint64_t pointer = parents->links[i].parent;
 		Parent *parent = &parents->parents[parents->count];
 
-		for (end = i + 1; end < links; end++)
-			if (pointer_address(parents->links[end].parent) != pointer_address(pointer))
-				break;
+		end = i + 1;
 		if (parents->links[i].done)
-		{
-			end = i + 1;
 			continue;
-		}
+		while (end < links && pointer_address(parents->links[end].parent) == pointer_address(pointer))
+			end++;
 		if (parents->count == PARENTS_MAX || parents->count == room->count)
 			return;
 		if (pointer == 0 || !memory_node_usable(parents->tree, pointer_memory_node(pointer)))

@@ -283,6 +283,15 @@ frame_is_valid(const LeafFrame *frame)
 	return __atomic_load_n(&frame->valid, __ATOMIC_SEQ_CST) == IMAGE_VALID;
 }
 
+/* The first way of the set, from `way` on, with the hash's tag; LEAF_WAYS: none. */
+static uint32_t
+tag_find(const LeafSet *set, uint64_t hash, uint32_t way)
+{
+	while (way < LEAF_WAYS && word_load(&set->tags[way]) != tag_of(hash))
+		way++;
+	return way;
+}
+
 /*
  * The first way of the set, from `way` on, whose frame has an image of the leaf, one that is valid if `valid`.
  * *sequence: the frame's, read before its key was. LEAF_WAYS: none.
@@ -294,12 +303,10 @@ way_find(const Tree *tree, const LeafKey *key, uint32_t way, bool valid, uint64_
 	uint64_t set = set_of(table, key->hash);
 	const LeafSet *line = &leaf_sets(table)[set];
 
-	for (; way < LEAF_WAYS; way++)
+	for (way = tag_find(line, key->hash, way); way < LEAF_WAYS; way = tag_find(line, key->hash, way + 1))
 	{
 		const LeafFrame *frame = leaf_frame(table, set * LEAF_WAYS + way);
 
-		if (word_load(&line->tags[way]) != tag_of(key->hash))
-			continue;
 		*sequence = sequence_begin_read(&frame->sequence);
 		if (*sequence % 2 == 0 && frame_is(frame, tree, key) && (!valid || frame_is_valid(frame)))
 			break;
@@ -371,17 +378,14 @@ void
 leaf_cache_hint(const Tree *tree, const LeafKey *key)
 {
 	LeafTable *table = tree->client->shared->leaves;
-	const LeafSet *line;
 	const char *image;
 	uint64_t set;
-	uint32_t way = 0;
+	uint32_t way;
 
 	if (!key->kept)
 		return;
 	set = set_of(table, key->hash);
-	line = &leaf_sets(table)[set];
-	while (way < LEAF_WAYS && word_load(&line->tags[way]) != tag_of(key->hash))
-		way++;
+	way = tag_find(&leaf_sets(table)[set], key->hash, 0);
 	if (way == LEAF_WAYS || (image = (const char *) leaf_image(table, set * LEAF_WAYS + way)) == NULL)
 		return;
 	__builtin_prefetch(leaf_frame(table, set * LEAF_WAYS + way));

@@ -9,25 +9,21 @@
 
 /* ---- node_read.c: reads ---- */
 
+/* access_read_node(), or with `whole` access_read_whole(). */
+extern TreeStatus access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole);
+
 /*
  * Reads a node without a lock and validates it: repeats torn reads with back-off, in the end under the lock.
  * TREE_RETRY: not the node expected (stale pointer). TREE_DAMAGED. `level` >= 0 is demanded (TREE_RETRY otherwise),
  * -1: any. `image` has room for tree_node_bytes() of that level (any: NODE_MAX_BYTES); it may be client->image.
  */
-static inline TreeStatus access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image);
-
-/* The same for a node whose content may make no sense (shape.c): for check.c, which reports what is wrong with it. */
-static inline TreeStatus access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image);
-
-/* Either: `whole` = its content may make no sense. */
-extern TreeStatus access_read(Tree *tree, uint64_t pointer, int level, uint64_t *image, bool whole);
-
 static inline TreeStatus
 access_read_node(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 {
 	return access_read(tree, pointer, level, image, false);
 }
 
+/* The same for a node whose content may make no sense (shape.c): for check.c, which reports what is wrong with it. */
 static inline TreeStatus
 access_read_whole(Tree *tree, uint64_t pointer, int level, uint64_t *image)
 {

@@ -109,11 +109,10 @@ entry_has_waiters(const LockEntry *entry)
 /* Whether it has an owner, perhaps one that has leaked the lock. */
 extern bool entry_is_owned(LockEntry *entry);
 
-/* The owner gives the entry up, without passing on a word: the first process in the queue becomes the owner. */
-static inline void entry_release(TreeClient *client, LockEntry *entry);
-/* The same on behalf of another owner, which will not do it. */
+/* entry_release() on behalf of another owner, which will not do it. */
 extern void entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot);
 
+/* The owner gives the entry up, without passing on a word: the first process in the queue becomes the owner. */
 static inline void
 entry_release(TreeClient *client, LockEntry *entry)
 {

@@ -226,7 +226,7 @@ ahead_deepen(TreeScan *scan)
 			scan->tree->client, scan,
 			scan->tree->geometry.inner_cells * scan->tree->geometry.leaf_bytes + LINE_BYTES);
 	if (scan->depth < TREE_PREFETCH_MAX || (scan->depth < READ_AHEAD_MAX && scan->deep != NULL))
-		scan->depth = scan->depth * 2 < READ_AHEAD_MAX ? scan->depth * 2 : READ_AHEAD_MAX;
+		scan->depth = read_ahead_deepen(scan->depth);
 }
 
 /* Reads the next leaves ahead, as far as the current level-1 node names them. It may read none. */

@@ -119,8 +119,7 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint
 	{
 		StateRun taken;
 
-		status =
-			extent_run_take(tree, memory_node, (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &taken);
+		status = extent_run_take(tree, memory_node, bytes, &taken);
 		if (status != TREE_OK)
 			return status;
 		spin_lock(&tree->state->spin);
@@ -208,7 +207,7 @@ allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset
 	assert(!tree->client->holding);
 	if (*bytes > RUN_MAX_BYTES)
 		*bytes = RUN_MAX_BYTES;
-	status = extent_run_take(tree, memory_node, (*bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES, &run);
+	status = extent_run_take(tree, memory_node, *bytes, &run);
 	if (status != TREE_OK)
 		return status;
 	*offset = run.next;

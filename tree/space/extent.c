@@ -139,7 +139,8 @@ extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
 
-	assert(bytes % CHUNK_BYTES == 0);
+	assert(bytes > 0);
+	bytes = (bytes + CHUNK_BYTES - 1) / CHUNK_BYTES * CHUNK_BYTES;
 	if (at == NULL)
 		return extent_no_part(tree);
 	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)

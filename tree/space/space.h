@@ -25,7 +25,7 @@ extern TreeStatus extent_header_read(Tree *tree, uint32_t memory_node, uint64_t 
 /* Up to where chunks were taken from the extent. */
 extern uint64_t extent_taken(const ExtentHeader *header);
 /*
- * Takes `bytes` (whole chunks) from the newest extent by FETCH_ADD.  *run comes back at most that long, and
+ * Takes whole chunks for `bytes` from the newest extent by FETCH_ADD.  *run comes back at most that long, and
  * shorter at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
  */
 extern TreeStatus extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run);
