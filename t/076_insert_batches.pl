@@ -42,20 +42,13 @@ sub stop_memory_node
 	return;
 }
 
+make_held_at($node);
 query(q{
 	CREATE TABLE rows (id int, k text);
 	INSERT INTO rows SELECT i, md5(i::text) FROM generate_series(1, 1000) i;
 	CREATE INDEX rows_id ON rows USING sherman (id);
 	CREATE INDEX rows_k ON rows USING sherman (k);
 	CREATE FUNCTION added(index regclass) RETURNS bigint LANGUAGE sql VOLATILE AS $$ SELECT inserts FROM sherman_index_counters(index) $$;
-	CREATE FUNCTION held_at(i int, at int) RETURNS int LANGUAGE plpgsql AS $$
-	BEGIN
-		IF i = at THEN
-			PERFORM pg_advisory_lock(1);
-			PERFORM pg_advisory_unlock(1);
-		END IF;
-		RETURN i;
-	END $$;
 });
 
 # A statement whose entries wait, all but the first: it goes on when release() is called.

@@ -82,18 +82,11 @@ sub round_trips
 	return query('SELECT sum(round_trips) FROM sherman_counters');
 }
 
+make_held_at($node);
 query(q{
 	CREATE TABLE rows (k bigint, w text);
 	CREATE UNIQUE INDEX rows_k ON rows USING sherman (k);
 	INSERT INTO rows SELECT hashint8extended(i, 0) FROM generate_series(1, 20000) i;
-	CREATE FUNCTION held_at(i int, at int) RETURNS int LANGUAGE plpgsql AS $$
-	BEGIN
-		IF i = at THEN
-			PERFORM pg_advisory_lock(1);
-			PERFORM pg_advisory_unlock(1);
-		END IF;
-		RETURN i;
-	END $$;
 });
 my $file = "$PostgreSQL::Test::Utils::tmp_check/rows.copy";
 query("COPY (SELECT hashint8extended(i, 0) FROM generate_series(60001, 80000) i) TO '$file'");

@@ -14,7 +14,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More ();
 
-our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees sessions_with has_steps need_steps);
+our @EXPORT = qw(new_cluster memory_directory memory_files used state_of trees wait_until_used uses_index check_index node_pid lose situation start_again index_agrees sessions_with has_steps need_steps make_held_at);
 
 # What a test dies of would be in its own log only, which is gone when it has ended, and prove show a number.
 $SIG{__DIE__} = sub {
@@ -308,6 +308,24 @@ sub start_again
 		}
 		return 0;
 	};
+}
+
+# Makes held_at(i, at), which returns i: at one of them it waits as long as another session has the advisory lock 1.
+sub make_held_at
+{
+	my $node = shift;
+
+	$node->safe_psql('postgres', q{
+		CREATE FUNCTION held_at(i int, at int) RETURNS int LANGUAGE plpgsql AS $$
+		BEGIN
+			IF i = at THEN
+				PERFORM pg_advisory_lock(1);
+				PERFORM pg_advisory_unlock(1);
+			END IF;
+			RETURN i;
+		END $$;
+	});
+	return;
 }
 
 1;

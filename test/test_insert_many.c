@@ -281,12 +281,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_high_keys),  cmocka_unit_test(test_together),
 	};
 
-	if (argc > 1 && strcmp(argv[1], "--network") == 0)
+	if (many_arguments(argc, argv))
 	{
-		test_use_network();
 		least_together = 400;
 		most_chains = 7;
 	}
-	many_mapped = argc > 1 && strcmp(argv[1], "--mapped") == 0;
 	return cmocka_run_group_tests(tests, many_start, many_stop);
 }

@@ -506,11 +506,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_crowd),        cmocka_unit_test(test_chains),
 	};
 
-	if (argc > 1 && strcmp(argv[1], "--network") == 0)
-	{
-		test_use_network();
+	if (many_arguments(argc, argv))
 		number_of_calls = 2;
-	}
-	many_mapped = argc > 1 && strcmp(argv[1], "--mapped") == 0;
 	return cmocka_run_group_tests(tests, many_start, many_stop);
 }

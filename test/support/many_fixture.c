@@ -23,6 +23,17 @@ TestClient many_client;
 uint64_t many_bytes = NODE_MEMORY;
 bool many_mapped;
 
+bool
+many_arguments(int argc, char **argv)
+{
+	bool network = argc > 1 && strcmp(argv[1], "--network") == 0;
+
+	if (network)
+		test_use_network();
+	many_mapped = argc > 1 && strcmp(argv[1], "--mapped") == 0;
+	return network;
+}
+
 static TreeRecord record;
 static TreeTechniques techniques;
 

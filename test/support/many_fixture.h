@@ -26,6 +26,9 @@ extern TestClient many_client; /* slot 0 */
 extern uint64_t many_bytes;    /* of each memory node */
 extern bool many_mapped;       /* memory nodes are used as mapped ones: waves of one leaf */
 
+/* `--network`: memory nodes are reached by tcp; `--mapped`: they are used as mapped ones.  True: by tcp. */
+extern bool many_arguments(int argc, char **argv);
+
 /* Group fixtures of cmocka; techniques are those of PostgreSQL, with the local lock table alone. */
 extern int many_start(void **state);
 extern int many_stop(void **state);
