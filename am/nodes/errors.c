@@ -10,6 +10,7 @@
 #include "miscadmin.h"
 #include "storage/bufmgr.h"
 #include "storage/lwlock.h"
+#include "storage/pmsignal.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/resowner.h"
@@ -237,9 +238,23 @@ describe_safely(void)
 }
 
 /*
+ * Raises what had an operation of the tree stop: a cancel, a termination, or the postmaster's end, in the words of secure_read()
+ * (src/backend/libpq/be-secure.c). Returns if it was the end of one of our own workers.
+ */
+static void
+report_interrupt(void)
+{
+	CHECK_FOR_INTERRUPTS();
+	if (!PostmasterIsAlive())
+		ereport(FATAL,
+				(errcode(ERRCODE_ADMIN_SHUTDOWN),
+				 errmsg("terminating connection due to unexpected postmaster exit")));
+}
+
+/*
  * Reports a status of the tree at elevel. `detail` is one line for the reader (tree_detail(), or NULL), `index` the
- * index in use, or NULL. Does not return if elevel >= ERROR. A status that follows from a cancel or a termination is
- * reported as what it is. No node may be locked and no chain indeterminate.
+ * index in use, or NULL. Does not return if elevel >= ERROR. A status that follows from a cancel, a termination or the
+ * postmaster's end is reported as what it is. No node may be locked and no chain indeterminate.
  */
 void
 sherman_report(int elevel, TreeStatus status, const char *detail, Relation index)
@@ -254,7 +269,7 @@ sherman_report(int elevel, TreeStatus status, const char *detail, Relation index
 	uint32		trouble;
 
 	if (status == TREE_STOPPED && elevel >= ERROR)
-		CHECK_FOR_INTERRUPTS();
+		report_interrupt();
 	/* Before the error is raised: an indeterminate WRITE must not take effect while other processes go on. */
 	trouble = sherman_connection_trouble();
 	plain = text = detail != NULL && detail[0] != '\0' ? psprintf("%s.", detail) : "";

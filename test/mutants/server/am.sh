@@ -311,6 +311,8 @@ mutate healer_is_no_task_of_autovacuum t/075_bystander am/background/healer.c \
 	's/\tProcGlobal->statusFlags\[MyProc->pgxactoff\] = MyProc->statusFlags;\n//'
 mutate rebuild_is_a_command_of_others t/075_bystander am/background/rebuild.c \
 	's/#include "am\/base\/sherman.h"\n/#include "am\/base\/sherman.h"\n#include "tcop\/dest.h"\n#include "tcop\/utility.h"\n/; s/\tExecReindex\(NULL, statement, true\);/\tPlannedStmt *command = makeNode(PlannedStmt);\n\n\tcommand->commandType = CMD_UTILITY;\n\tcommand->utilityStmt = (Node *) statement;\n\tProcessUtility(command, "REINDEX", false, PROCESS_UTILITY_TOPLEVEL, NULL, NULL, None_Receiver, NULL);/'
+mutate postmaster_gone_is_a_cancel t/049_postmaster_gone am/nodes/errors.c \
+	's/\tif \(!PostmasterIsAlive\(\)\)\n/\tif (false)\n/'
 mutate full_file_system_is_a_full_node t/074_file_system_full am/nodes/errors.c \
 	's/if \(client != NULL && tree_full_by\(client\) == TREE_FULL_HOST\)/if (false)/'
 
