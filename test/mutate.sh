@@ -23,24 +23,30 @@ is_chosen()
 	[ -z "${chosen// /}" ] || [[ "$chosen" == *" $1 "* ]]
 }
 
-# mutate NAME TESTS FILE PERL-SUBSTITUTIONS [NODES]: what the lists call. Each of the substitutions must find something.
+# mutation_nodes ARGUMENTS: what nodes a mutation with these arguments is tried with; nothing: the usual ones.
+mutation_nodes()
+{
+	[ $(($# % 2)) -eq 0 ] || echo "${!#}"
+}
+
+# mutate NAME TESTS PLACES CHANGE [PLACES CHANGE]... [NODES]: what the lists call (test/apply-mutation).
 mutate()
 {
-	local name=$1 tests=$2 file=$3 change=$4 nodes=${5:-} status=0 began=$SECONDS
+	local name=$1 tests=$2 files file status=0 began=$SECONDS
 
 	is_chosen "$name" || return 0
-	if ! "$original/test/apply-mutation" "$mutated/$file" "$change"; then
-		report STALE "$name: the change does not apply to $file"
-	else
-		judge "$tests" "$nodes" || status=$?
-		case $status in
-			0) report MISSED "$name" ;;
-			1) report noticed "$name ($tests, $((SECONDS - began)) s: $(evidence))" ;;
-			*) report BROKEN "$name: does not compile: $(complaint)" ;;
-		esac
+	if ! files=$("$original/test/apply-mutation" "$mutated" "$@" 2>&1); then
+		report STALE "$name: $files"
+		return
 	fi
+	judge "$tests" "$(mutation_nodes "$@")" || status=$?
+	case $status in
+		0) report MISSED "$name" ;;
+		1) report noticed "$name ($tests, $((SECONDS - began)) s: $(evidence))" ;;
+		*) report BROKEN "$name: does not compile: $(complaint)" ;;
+	esac
 	# With a new time, so that it is compiled again.
-	cp "$original/$file" "$mutated/$file"
+	for file in $files; do cp "$original/$file" "$mutated/$file"; done
 }
 
 # mutate_lists LIST...: what is chosen of the lists; a chosen one that is in none is a failure.
@@ -66,7 +72,7 @@ mutate_apply()
 	[ -z "$twice" ] || { echo "several mutations are called:" $twice; return 1; }
 	mutate()
 	{
-		printf '%s\0%s\0%s\0' "$1" "$3" "$4"
+		printf '%s\0' "$@" ''
 	}
 	# A list with a wrong line has no more than what stands in front of that.
 	(set -o pipefail; for list in "$@"; do . "$list" || exit 1; done | "$directory/test/apply-mutation" --check "$directory")
