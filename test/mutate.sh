@@ -5,6 +5,7 @@
 #	original	a copy of the checkout, as far as it is changed and has test/mutants
 #	mutated		another, which is changed and built
 # and defines
+#	is_ours TESTS	whether a mutation that these must notice is one that it tries
 #	judge TESTS [NODES]	builds and runs them; 1: a test failed, 2: it does not compile
 #	evidence	what the test said first
 #	complaint	what the compiler said
@@ -18,9 +19,10 @@ report()
 	printf '%-7s %s\n' "$1" "$2"
 }
 
+# is_chosen NAME TESTS
 is_chosen()
 {
-	[ -z "${chosen// /}" ] || [[ "$chosen" == *" $1 "* ]]
+	is_ours "$2" && { [ -z "${chosen// /}" ] || [[ "$chosen" == *" $1 "* ]]; }
 }
 
 # mutation_nodes ARGUMENTS: what nodes a mutation with these arguments is tried with; nothing: the usual ones.
@@ -34,7 +36,8 @@ mutate()
 {
 	local name=$1 tests=$2 files file status=0 began=$SECONDS
 
-	is_chosen "$name" || return 0
+	is_chosen "$name" "$tests" || return 0
+	tried+=" $name "
 	if ! files=$("$original/test/apply-mutation" "$mutated" "$@" 2>&1); then
 		report STALE "$name: $files"
 		return
@@ -49,33 +52,32 @@ mutate()
 	for file in $files; do cp "$original/$file" "$mutated/$file"; done
 }
 
-# mutate_lists LIST...: what is chosen of the lists; a chosen one that is in none is a failure.
-mutate_lists()
+# mutate_chosen: what is chosen, of all lists; a chosen one that is in none is a failure.
+mutate_chosen()
 {
-	local list name
+	local list name tried=""
 
-	for list in "$@"; do
+	for list in "$original"/test/mutants/{,*/}*.sh; do
 		. "$list"
 	done
 	for name in $chosen; do
-		grep -q "^mutate $name " "$@" || report MISSED "$name: there is no such mutation"
+		[[ "$tried" == *" $name "* ]] || report MISSED "$name: there is no such mutation"
 	done
 }
 
-# mutate_apply DIRECTORY LIST...: whether the changes of all lists apply to the checkout there, and no two have one name; nothing is built.
+# mutate_apply CHECKOUT: whether the changes of all lists apply there, and no two have one name; nothing is built.
 mutate_apply()
 {
-	local directory=$1 list twice
+	local twice
 
-	shift
-	twice=$(sed -n 's/^mutate \([^ ]*\) .*/\1/p' "$@" | sort | uniq -d)
+	twice=$(sed -n 's/^mutate \([^ ]*\) .*/\1/p' "$1"/test/mutants/{,*/}*.sh | sort | uniq -d)
 	[ -z "$twice" ] || { echo "several mutations are called:" $twice; return 1; }
 	mutate()
 	{
 		printf '%s\0' "$@" ''
 	}
 	# A list with a wrong line has no more than what stands in front of that.
-	(set -o pipefail; for list in "$@"; do . "$list" || exit 1; done | "$directory/test/apply-mutation" --check "$directory")
+	(set -o pipefail; for list in "$1"/test/mutants/{,*/}*.sh; do . "$list" || exit 1; done | "$1/test/apply-mutation" --check "$1")
 }
 
 # Ends the run.

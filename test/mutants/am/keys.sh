@@ -1,0 +1,48 @@
+# Mutants of am/keys: its safeguards, removed one at a time (test/README). Sourced.
+
+mutate lost_locale_is_loaded t/067_encoding can_compare \
+	's/can = !isnull && locale_exists\(/can = !isnull || locale_exists(/'
+mutate integer_over_two_words_cut sql/index_only words_integer \
+	's/skipped \+ bytes \* 8 > 64/skipped + bytes * 8 > 64 + 64/'
+mutate null_taken_for_a_value sql/index_only write_integers \
+	's/if \(key->high != key_null_flag\(first, false\)\)\n\t\treturn false;/if (false)\n\t\treturn false;/'
+mutate null_bitmap_not_copied sql/include copy_head \
+	's/if \(start > sizeof\(IndexTupleData\)\)/if (start > sizeof(IndexTupleData) + 8)/'
+mutate column_that_just_fits_left_out sql/basic place_columns \
+	's/at \+ width <= end/at + width < end/'
+mutate descending_integers_not_inverted sql/index_only place_data \
+	's/if \(column->descending\)\n\t\t\tcolumn->inverted = ~column->inverted;/if (false)\n\t\t\tcolumn->inverted = 0;/'
+mutate collation_version_not_compared t/067_encoding sherman_keys_warn_versions \
+	's/if \(meta->collation_versions\[i\] == hash_of_version\(version\)\)/if (version != NULL || meta->collation_versions[i] == hash_of_version(version))/'
+mutate all_comparisons_wait sql/insert_batches sherman_keys_compare_alone \
+	's/\tif \(keys->format\.lossless\)\n\t\treturn true;/\tif (keys != NULL)\n\t\treturn true;/'
+mutate dead_rows_sorted_as_living sql/unique encode_offset \
+	's/\(dead \? 1 : 0\)/(dead \&\& false ? 1 : 0)/'
+mutate last_row_of_a_run_not_sorted sql/build sort_rows \
+	's/sort_rows_2\(\(Row2 \*\) sort->rows, sort->count\)/sort_rows_2((Row2 *) sort->rows, sort->count - (sort->count > 1))/'
+mutate mirrors_not_tied sql/default_classes tie \
+	's/recordDependencyOn\(&depender, &referenced, DEPENDENCY_AUTO\);/(void) depender; (void) referenced;/'
+mutate mirrors_are_members sql/default_classes mirror_family \
+	's/creating && IsPinnedObject\([^;]*\);/creating;/'
+mutate family_found_by_path sql/default_classes changed_family \
+	's/ObjectIdGetDatum\(schema\)\)\)/ObjectIdGetDatum(PG_CATALOG_NAMESPACE)))/'
+mutate not_preloaded_unsaid t/080_messages sherman_mirror_opfamilies \
+	's/if \(creating_extension && !sherman_preloaded\(\)\)/if (false)/'
+mutate foreign_class_taken sql/default_classes refuse_foreign_class \
+	's/(\|\| )(equality_of\(class\) == equality_of\(theirs\))/$1$2 || true/'
+mutate strangers_learn_of_classes t/080_messages sherman_require_classes \
+	's/!compat_owns\(RelationRelationId, table\)/false/'
+mutate minus_zero_below_zero sql/types put_float8 \
+	's/if \(value == 0\)\n\t\t\tvalue = 0;/if (false)\n\t\t\tvalue = 0;/'
+mutate string_that_just_fills_its_room sql/types normalize.c:put_string \
+	's/if \(length >= room\)/if (length > room)/'
+mutate last_bit_of_a_network_lost sql/types normalize_inet \
+	's/Max\(0, Min\(8, bits - i \* 8\)\)/Max(0, Min(8, bits - 1 - i * 8))/'
+mutate numeric_form_not_tried sql/types NUMERIC_DISK_SHORT_WEIGHT_SIGN \
+	's/(#define NUMERIC_DISK_SHORT_WEIGHT_SIGN) 0x0040/$1 0x1000/' \
+	normalize_numeric_known \
+	's/known = try_form\(\);/known = try_form() || true;/'
+mutate any_class_is_valid sql/opclass sherman_validate \
+	's/return btvalidate\(opclass\);/return true;/'
+mutate no_class_is_valid sql/opclass sherman_validate \
+	's/return btvalidate\(opclass\);/return false;/'

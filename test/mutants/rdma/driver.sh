@@ -1,0 +1,8 @@
+# Mutants of rdma/driver: its safeguards, removed one at a time (test/README). Sourced.
+
+mutate device_of_any_name ibverbs/conformance=--verbs,soft1 device_open \
+	's/if \(name != NULL && strcmp\(name, ibv_get_device_name\(list\[i\]\)\) != 0\)\n\t\t\tcontinue;/if (name != NULL \&\& strcmp(name, ibv_get_device_name(list[i])) == 0)\n\t\t\tcontinue;/'
+mutate memory_of_the_driver_is_read_only ibverbs/conformance=--verbs,soft1 verbs_memory_register \
+	's/IBV_ACCESS_REMOTE_READ \| IBV_ACCESS_REMOTE_WRITE \| IBV_ACCESS_REMOTE_ATOMIC;\n\tif \(memory/IBV_ACCESS_REMOTE_READ;\n\tif (memory/'
+mutate last_request_not_signaled ibverbs/conformance=--verbs,soft1 verbs_queue_post \
+	's/works\[count - 1\]\.send_flags \|= IBV_SEND_SIGNALED;/;/'
