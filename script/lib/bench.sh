@@ -97,11 +97,11 @@ new_target()
 	run_psql -c "CHECKPOINT"
 }
 
-# bench_query NAME COUNT QUERY [on]: over tables that differ in the method of their index only, and by nothing but that index; the last
-# argument demands an index-only scan.
+# bench_query NAME COUNT QUERY [on|off [again]]: over tables that differ in the method of their index only, and by nothing but that index;
+# `on` demands an index-only scan. It is the first statement of a session that touches the index, and so connects it; with `again` the second.
 bench_query()
 {
-	local name=$1 count=$2 query=$3 index_only=${4:-off} scan="Index Scan" method setting settings=()
+	local name=$1 count=$2 query=$3 index_only=${4:-off} again=${5:-} scan="Index Scan" method setting settings=()
 
 	[ "$index_only" = off ] || scan="Index Only Scan"
 	for setting in seqscan bitmapscan hashjoin mergejoin material memoize sort incremental_sort hashagg; do
@@ -111,7 +111,7 @@ bench_query()
 	for method in $(methods); do
 		run_psql -At "${settings[@]/#/-c}" -c "EXPLAIN ${query//METHOD/$method}" | grep -q "$scan using [a-z]*_${method}_" ||
 			die "$name: not by the index of $method"
-		statement "$name" "$count" "$method" "${settings[@]}" "${query//METHOD/$method}"
+		statement "$name" "$count" "$method" "${settings[@]}" ${again:+"${query//METHOD/$method}"} "${query//METHOD/$method}"
 	done
 }
 
