@@ -126,25 +126,25 @@ TESTS += test_merge test_merge_walk test_reclaim test_states test_wild_nodes
 TESTS += test_blocks test_freed test_give_extents
 test_freed_SOURCES = test/support/tree_fixture.c
 TESTS += test_replicas
-test_replicas_SOURCES = test/support/fixture.c
+test_replicas_SOURCES = test/support/checked_tree.c
 TEST_RUNS += test_replicas=--network
-test_loop_SOURCES = test/support/fixture.c
-test_scan_SOURCES = test/support/fixture.c
-test_scan_take_SOURCES = test/support/fixture.c
+test_loop_SOURCES = test/support/checked_tree.c
+test_scan_SOURCES = test/support/checked_tree.c
+test_scan_take_SOURCES = test/support/checked_tree.c
 TESTS += test_scan_wave
 test_scan_wave_SOURCES = test/support/tree_fixture.c test/support/many_fixture.c
 TEST_RUNS += test_scan_wave=--network
-test_vacuum_SOURCES = test/support/fixture.c
+test_vacuum_SOURCES = test/support/checked_tree.c
 TEST_RUNS += test_vacuum=--network test_vacuum=--cached
-test_wild_nodes_SOURCES = test/support/fixture.c
-test_merge_SOURCES = test/support/fixture.c test/support/merge_fixture.c
-test_merge_walk_SOURCES = test/support/fixture.c test/support/merge_fixture.c
-test_reclaim_SOURCES = test/support/fixture.c test/support/merge_fixture.c test/support/reclaim_fixture.c
-test_give_extents_SOURCES = test/support/fixture.c test/support/merge_fixture.c test/support/reclaim_fixture.c
-test_bulk_SOURCES = test/support/fixture.c
-test_check_SOURCES = test/support/fixture.c
-test_incomplete_splits_SOURCES = test/support/fixture.c
-test_posting_SOURCES = test/support/fixture.c
+test_wild_nodes_SOURCES = test/support/checked_tree.c
+test_merge_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c
+test_merge_walk_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c
+test_reclaim_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c test/support/reclaim_fixture.c
+test_give_extents_SOURCES = test/support/checked_tree.c test/support/merge_fixture.c test/support/reclaim_fixture.c
+test_bulk_SOURCES = test/support/checked_tree.c
+test_check_SOURCES = test/support/checked_tree.c
+test_incomplete_splits_SOURCES = test/support/checked_tree.c
+test_posting_SOURCES = test/support/checked_tree.c
 
 # The tree under many processes.
 TESTS += torture

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "tree/lock/lock.h"
 
 static TreeStatus
-add(Fixture *f, TreeBulk *bulk, uint64_t number, uint64_t tid)
+add(CheckedTree *f, TreeBulk *bulk, uint64_t number, uint64_t tid)
 {
 	KeyEntry entry = entry_of(number, tid);
 	KeyImage image;
@@ -21,7 +21,7 @@ add(Fixture *f, TreeBulk *bulk, uint64_t number, uint64_t tid)
 
 /* Loads `count` entries: runs of equal numbers of 1 to 4 TIDs. */
 static void
-load(Fixture *f, uint64_t count)
+load(CheckedTree *f, uint64_t count)
 {
 	TreeWalPosition wal = {.epoch = 3, .lsn = 777};
 	TreeBulk *bulk;
@@ -51,10 +51,10 @@ load_space(KeySpaceKind kind, uint64_t largest)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && sizes[i] <= largest; i++)
 	{
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics, estimate;
 
-		fixture_open(&f, kind);
+		checked_tree_open(&f, kind);
 		load(&f, sizes[i]);
 		compare_check(&f, &statistics);
 		require_ok(tree_estimate(f.tree, &estimate));
@@ -71,7 +71,7 @@ load_space(KeySpaceKind kind, uint64_t largest)
 		insert_random(&f, 300, sizes[i] + 10, sizes[i] + 1000);
 		compare_check(&f, &statistics);
 		compare_everything(&f, sizes[i] + 10, 10);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -94,14 +94,14 @@ LOAD_SPACE(64_prefix, KEYSPACE_64_PREFIX, 4000)
 static void
 load_keeps_wal_position(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	const TreeBatch *batch;
 	uint64_t image[NODE_MAX_BYTES / 8];
 	uint64_t entries = 0;
 	TreeStatus status;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	load(&f, 1000);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
 	while ((status = tree_scan_next(f.scan, &batch)) == TREE_OK)
@@ -113,7 +113,7 @@ load_keeps_wal_position(void **state)
 	}
 	assert_int_equal(status, TREE_END);
 	assert_int_equal(entries, 1000);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void
@@ -121,10 +121,10 @@ load_refuses(void **state)
 {
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	require_ok(add(&f, bulk, 10, 5));
 	assert_int_equal(add(&f, bulk, 10, 5), TREE_INVALID);
@@ -134,7 +134,7 @@ load_refuses(void **state)
 	compare_everything(&f, 10, 2);
 	insert(&f, 1, 1);
 	assert_int_equal(tree_bulk_open(f.tree, &wal, &bulk), TREE_INVALID);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* An abandoned load leaves an empty tree, whatever was written. */
@@ -144,10 +144,10 @@ load_abandoned(void **state)
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeStatistics statistics;
 	TreeBulk *bulk;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_OVERFLOW);
+	checked_tree_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	for (uint64_t i = 0; i < 20000; i++)
 		require_ok(add(&f, bulk, i, i));
@@ -156,7 +156,7 @@ load_abandoned(void **state)
 	insert_random(&f, 500, 1000, 1);
 	compare_check(&f, &statistics);
 	compare_everything(&f, 1000, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A full memory node: said so, and the tree may be dropped. */
@@ -271,11 +271,11 @@ load_writes_once(void **state)
 	uint64_t count = 200000, leaves;
 	TreeCounters before, after;
 	TreeBulk *bulk;
-	Fixture f;
+	CheckedTree f;
 	TreeKey key;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	memset(&key, 0, sizeof(key));
 	tree_counters(f.tree, &before);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
@@ -292,7 +292,7 @@ load_writes_once(void **state)
 	leaves = count / 32;
 	assert_true(after.written_bytes - before.written_bytes <= leaves * 1024 * 11 / 10);
 	assert_true(after.round_trips - before.round_trips <= leaves / 8);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 int

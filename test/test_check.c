@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "tree/descent/descent.h"
 
 /* What the last check said. */
@@ -22,7 +22,7 @@ note(void *argument, const char *message)
 }
 
 static uint64_t
-check(Fixture *f)
+check(CheckedTree *f)
 {
 	TreeStatistics statistics;
 	uint64_t problems;
@@ -36,7 +36,7 @@ check(Fixture *f)
 
 /* The check reports, and one of its messages begins with what is expected. */
 static void
-must_report(Fixture *f, const char *expected)
+must_report(CheckedTree *f, const char *expected)
 {
 	if (check(f) == 0)
 		fail_msg("nothing reported, expected: %s", expected);
@@ -45,7 +45,7 @@ must_report(Fixture *f, const char *expected)
 }
 
 static void
-write_node(Fixture *f, uint64_t pointer, const uint64_t *image, uint32_t bytes)
+write_node(CheckedTree *f, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 {
 	FabricOp op = {.opcode = FABRIC_WRITE,
 	               .region = FABRIC_NODES,
@@ -59,7 +59,7 @@ write_node(Fixture *f, uint64_t pointer, const uint64_t *image, uint32_t bytes)
 /* Leaf and parent in the middle of a tree that has each key `each` times. */
 typedef struct Damage
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t pointer;
 	uint64_t parent_pointer;
 	uint64_t leaf[NODE_MAX_BYTES / 8];
@@ -74,7 +74,7 @@ damage_open(Damage *d, KeySpaceKind kind, uint64_t each)
 	Path path;
 	TreeBound bound;
 
-	fixture_open(&d->f, kind);
+	checked_tree_open(&d->f, kind);
 	for (uint64_t i = 0; i < 600; i++)
 		insert(&d->f, i / each * 3, i);
 	assert_int_equal(check(&d->f), 0);
@@ -178,7 +178,7 @@ check_leaf_damage(void **state)
 
 	d.leaf[HEADER_TREE]++;
 	damage_check(&d, "not a node of this level");
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 /* What a posting may not be. */
@@ -217,7 +217,7 @@ check_posting_damage(void **state)
 	slot = posting_head(g, d.leaf, slot);
 	cell(&d, slot)[1] += 1 << 8;
 	damage_check(&d, "of the base is below the one before it");
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 static void
@@ -257,7 +257,7 @@ check_inner_damage(void **state)
 	child(&d, 0)[1] |= (uint64_t) SEPARATOR_CUT << CELL_STATE_SHIFT;
 	node_seal(g, d.parent);
 	damage_check(&d, "first separator is not the low fence");
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 /* A separator that the parent does not have is owed to it, and no damage. */
@@ -282,7 +282,7 @@ check_incomplete_splits(void **state)
 	/* Whoever moved right there has paid for it. */
 	require_ok(access_read_node(d.f.tree, d.parent_pointer, 1, d.parent));
 	assert_int_equal(node_count(d.parent), count);
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 /* An overflow key that is not what its cell's hash says. */
@@ -306,7 +306,7 @@ check_images(void **state)
 
 	require_ok(access_execute(d.f.tree, 0, &op, 1));
 	must_report(&d.f, "an overflow key is not its cell's");
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 /* Order that only the comparator sees. */
@@ -325,7 +325,7 @@ check_tied_order(void **state)
 	((uint8_t *) (cell(&d, 0) + 1 + g->norm_words))[0] = 8 + 1;
 	((uint8_t *) (cell(&d, 0) + 1 + g->norm_words))[9] = (uint8_t) (31 + 8 * 7);
 	damage_check(&d, "below the low fence");
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 /* A base that claims the comparator's order and does not have it; without the claim its ties may lie as they like. */
@@ -352,19 +352,19 @@ check_claimed_order(void **state)
 	write_node(&d.f, d.pointer, d.leaf, g->leaf_bytes);
 	assert_int_equal(check(&d.f), 0);
 	compare_everything(&d.f, 1800, 20);
-	fixture_close(&d.f);
+	checked_tree_close(&d.f);
 }
 
 static void
 check_empty_tree(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		compare_check(&f, &statistics);
 		assert_int_equal(statistics.height, 1);
 		assert_int_equal(statistics.leaves, 1);
@@ -376,7 +376,7 @@ check_empty_tree(void **state)
 		assert_int_equal(statistics.node_bytes, statistics.leaves * f.tree->geometry.leaf_bytes +
 		                                            statistics.inner_nodes * INNER_BYTES);
 		assert_true((statistics.overflow_bytes > 0) == (kind >= KEYSPACE_64_OVERFLOW));
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 

@@ -33,7 +33,7 @@ give_all(Tree *tree)
 
 /* What the instance believes that the tree has is what it has. */
 static void
-bytes_must_agree(const Fixture *f)
+bytes_must_agree(const CheckedTree *f)
 {
 	TreeStatistics statistics;
 
@@ -44,7 +44,7 @@ bytes_must_agree(const Fixture *f)
 
 /* All that the tree has free is taken, and spoiled: whoever has it besides notices. */
 static void
-spoil_free(Fixture *f)
+spoil_free(CheckedTree *f)
 {
 	static uint8_t image[NODE_MAX_BYTES];
 	uint64_t before = extent_bytes(f);
@@ -63,7 +63,7 @@ spoil_free(Fixture *f)
 }
 
 static void
-must_be_whole(Fixture *f, uint64_t entries)
+must_be_whole(CheckedTree *f, uint64_t entries)
 {
 	TreeStatistics statistics;
 
@@ -100,10 +100,10 @@ use_up(void)
 static void
 give_ascending(KeySpaceKind kind, uint64_t first, uint64_t end, uint64_t most_percent)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t before, after, given;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	fill(&f, 0, ENTRIES);
 	assert_int_equal(give_all(f.tree), 0);
 	before = extent_bytes(&f);
@@ -125,7 +125,7 @@ give_ascending(KeySpaceKind kind, uint64_t first, uint64_t end, uint64_t most_pe
 	next_incarnation(&f);
 	(void) reclaim(f.tree);
 	must_be_whole(&f, ENTRIES);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void
@@ -141,11 +141,11 @@ test_ascending(void **state)
 static void
 test_a_quarter_stays(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t before;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	before = extent_bytes(&f);
 	empty(&f, 0, ENTRIES / 5);
@@ -153,14 +153,14 @@ test_a_quarter_stays(void **state)
 	assert_true(tree_freed_bytes(f.tree) > 2 * EXTENT_MIN_BYTES);
 	assert_int_equal(give_all(f.tree), 0);
 	assert_int_equal(extent_bytes(&f), before);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Empties the tree of a new fixture and merges. */
 static void
-open_empty(Fixture *f)
+open_empty(CheckedTree *f)
 {
-	fixture_open(f, KEYSPACE_16_SINGLE);
+	checked_tree_open(f, KEYSPACE_16_SINGLE);
 	fill(f, 0, ENTRIES / 2);
 	empty(f, 0, ENTRIES / 2);
 	assert_true(merge_with(f->tree).leaves > 0);
@@ -170,7 +170,7 @@ open_empty(Fixture *f)
 static void
 test_taken_node(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t pointer, generation, before, given;
 
 	(void) state;
@@ -186,14 +186,14 @@ test_taken_node(void **state)
 	require_ok(freed_put(f.tree, pointer, 0, generation));
 	assert_true(give_all(f.tree) > 0);
 	must_be_whole(&f, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 #define RUNS 5u
 
 /* Bytes of the spare runs that are there still. */
 static uint64_t
-spare_bytes(const Fixture *f, const uint64_t *runs)
+spare_bytes(const CheckedTree *f, const uint64_t *runs)
 {
 	uint64_t bytes = 0;
 
@@ -206,13 +206,13 @@ spare_bytes(const Fixture *f, const uint64_t *runs)
 static void
 test_runs_and_returned(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	const StateAtNode *at;
 	uint64_t pointers[4], generations[4], runs[RUNS], run_generations[RUNS];
 
 	(void) state;
 	/* Of runs in several extents no more is cut. */
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	for (uint32_t i = 0; i < RUNS; i++)
 	{
 		uint64_t bytes = CHUNK_BYTES;
@@ -238,12 +238,12 @@ test_runs_and_returned(void **state)
 	assert_int_equal(at->returned[0] + at->returned[1], 0);
 	use_up();
 	must_be_whole(&f, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* The offset of a place that the tree has free, of an extent that is neither the newest nor the first. */
 static uint64_t
-free_place(const Fixture *f)
+free_place(const CheckedTree *f)
 {
 	const StateAtNode *at = tree_part(f->tree, 0);
 	ExtentHeader header;
@@ -270,7 +270,7 @@ test_place_in_use(void **state)
 	(void) state;
 	for (int wrong = 0; wrong < 3; wrong++)
 	{
-		Fixture f;
+		CheckedTree f;
 		_Alignas(LINE_BYTES) uint64_t line[LINE_WORDS];
 		FabricOp op = {.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
 		uint64_t generation;
@@ -294,7 +294,7 @@ test_place_in_use(void **state)
 		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 		assert_int_equal(line[HEADER_TREE], f.record.tree);
 		assert_int_equal(line[HEADER_GENERATION], generation);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -302,7 +302,7 @@ test_place_in_use(void **state)
 static void
 test_beside_a_call(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TestClient other;
 	Tree *tree;
 	TreeGive give = {0};
@@ -335,14 +335,14 @@ test_beside_a_call(void **state)
 	assert_true(give_all(f.tree) > 0);
 	tree_close(tree);
 	assert_int_equal(test_client_close(&other), TREE_OK);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Nor where a chain of the tree may land yet, where earlier incarnations were not looked through, or where the instance is not alone. */
 static void
 test_not_now(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	open_empty(&f);
@@ -358,14 +358,14 @@ test_not_now(void **state)
 	assert_int_equal(give_all(f.tree), 0);
 	instance.shared->options.alone = true;
 	assert_true(give_all(f.tree) > 0);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* What free nodes earlier incarnations have left is given by the next one, which has found it. */
 static void
 test_next_incarnation(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t before;
 
 	(void) state;
@@ -381,14 +381,14 @@ test_next_incarnation(void **state)
 	next_incarnation(&f);
 	assert_true(reclaim(f.tree) + 2 * EXTENT_MIN_BYTES > extent_bytes(&f));
 	must_be_whole(&f, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Damaged headers that refer to each other in a circle: the walk comes to an end, and what it gives is not given twice. */
 static void
 test_circle(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	ExtentHeader header;
 	FabricOp op = {
 		.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(header), .buffer = &header};
@@ -410,7 +410,7 @@ test_circle(void **state)
 		assert_true(calls < 200);
 	assert_true(give.bytes > 0);
 	bytes_must_agree(&f);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Processes that give at the same time. */
@@ -419,7 +419,7 @@ test_circle(void **state)
 static void
 together_body(int number, void *argument)
 {
-	const Fixture *f = argument;
+	const CheckedTree *f = argument;
 	FabricFaultPlan plan = {.seed = (uint64_t) number + 1, .delay_max_us = 100};
 	TestClient mine;
 	Tree *tree;
@@ -448,17 +448,17 @@ together_body(int number, void *argument)
 static void
 test_together(void **state)
 {
-	Fixture alone;
+	CheckedTree alone;
 	uint64_t left;
 
 	(void) state;
 	open_empty(&alone);
 	(void) give_all(alone.tree);
 	left = extent_bytes(&alone);
-	fixture_close(&alone);
+	checked_tree_close(&alone);
 	for (int round = 0; round < 10; round++)
 	{
-		Fixture f;
+		CheckedTree f;
 		uint64_t before;
 
 		open_empty(&f);
@@ -471,7 +471,7 @@ test_together(void **state)
 		assert_int_equal(extent_bytes(&f), left);
 		use_up();
 		must_be_whole(&f, 10);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -493,7 +493,7 @@ die_at_step(void *argument, const char *name, bool before)
 static void
 giving_body(int number, void *argument)
 {
-	const Fixture *f = argument;
+	const CheckedTree *f = argument;
 	TestClient mine;
 	Tree *tree;
 
@@ -520,9 +520,9 @@ test_death(void **state)
 	(void) state;
 	for (uint64_t step = 1; !over; step += step < 40 ? 1 : 3)
 	{
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, KEYSPACE_16_SINGLE);
+		checked_tree_open(&f, KEYSPACE_16_SINGLE);
 		fill(&f, 0, 6000);
 		empty(&f, 0, 5000);
 		assert_true(merge_with(f.tree).leaves > 0);
@@ -538,7 +538,7 @@ test_death(void **state)
 		use_up();
 		fill(&f, 0, 5000);
 		must_be_whole(&f, 6000);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -546,7 +546,7 @@ test_death(void **state)
 static void
 test_memory_node_restarts(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeGive give = {0};
 	TreeStatus status;
 	uint64_t before;
@@ -572,7 +572,7 @@ test_memory_node_restarts(void **state)
 	assert_true(give_all(f.tree) > 0);
 	use_up();
 	must_be_whole(&f, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* As fixture_start(), with a memory node that is soon used up. */

@@ -3,7 +3,7 @@
  *		Incomplete splits on two levels at once: whoever posts a separator meets nodes further up whose separators nobody
  *		has posted, and posts those first.
  */
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "support/tree_walk.h"
 #include "tree/descent/descent.h"
 
@@ -42,12 +42,12 @@ test_two_levels(void **state)
 	(void) state;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 	{
-		Fixture f;
+		CheckedTree f;
 		WalkResult result;
 		uint64_t leaf;
 		uint32_t rounds = 0;
 
-		fixture_open(&f, kinds[i]);
+		checked_tree_open(&f, kinds[i]);
 		insert_random(&f, ENTRIES, ENTRIES * 4, 0);
 		walk_tree(f.tree, &result);
 		assert_true(result.height >= 3);
@@ -73,7 +73,7 @@ test_two_levels(void **state)
 		compare_everything(&f, ENTRIES * 4, 200);
 		walk_tree(f.tree, &result);
 		walk_free(&result);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "fault.h"
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 
 /* More operations than any of the works below takes; a loop that comes here does not end. */
 #define OPERATIONS_MAX 2000
@@ -21,8 +21,8 @@
 typedef struct Work
 {
 	const char *name;
-	void (*prepare)(Fixture *f);
-	TreeStatus (*run)(Fixture *f);
+	void (*prepare)(CheckedTree *f);
+	TreeStatus (*run)(CheckedTree *f);
 	/* The entries that may or may not be there after a run that was not acknowledged: block numbers [first, last]. */
 	uint32_t first_block;
 	uint32_t last_block;
@@ -32,7 +32,7 @@ typedef struct Work
 #define WORK_TID 100000
 
 static TreeStatus
-insert_quietly(Fixture *f, uint64_t number, uint64_t tid)
+insert_quietly(CheckedTree *f, uint64_t number, uint64_t tid)
 {
 	KeyEntry entry = entry_of(number, tid);
 	TreeWalPosition wal = {.epoch = 1, .lsn = 2000};
@@ -45,21 +45,21 @@ insert_quietly(Fixture *f, uint64_t number, uint64_t tid)
 }
 
 static void
-prepare_some(Fixture *f)
+prepare_some(CheckedTree *f)
 {
 	for (uint64_t i = 0; i < 20; i++)
 		insert(f, i * 10, i);
 }
 
 static TreeStatus
-run_insert(Fixture *f)
+run_insert(CheckedTree *f)
 {
 	return insert_quietly(f, 55, WORK_TID);
 }
 
 /* The root is a full leaf. */
 static void
-prepare_full_root(Fixture *f)
+prepare_full_root(CheckedTree *f)
 {
 	for (uint64_t i = 0; i < f->tree->geometry.leaf_cells; i++)
 		insert(f, i * 10, i);
@@ -67,7 +67,7 @@ prepare_full_root(Fixture *f)
 
 /* Two leaves, the right one full. */
 static void
-prepare_full_leaf(Fixture *f)
+prepare_full_leaf(CheckedTree *f)
 {
 	for (uint64_t i = 0; i < 2 * f->tree->geometry.leaf_cells - 3; i++)
 		insert(f, i * 10, i);
@@ -75,7 +75,7 @@ prepare_full_leaf(Fixture *f)
 
 /* One leaf, nearly full: numbers that are there many times, by the one or the other in postings. */
 static void
-prepare_duplicates(Fixture *f)
+prepare_duplicates(CheckedTree *f)
 {
 	for (uint64_t i = 0; i < f->tree->geometry.leaf_cells * 9 / 8; i++)
 		insert(f, 100 + i % 3 * 300, i);
@@ -83,7 +83,7 @@ prepare_duplicates(Fixture *f)
 
 /* Enough to split a leaf for certain, and to post to the parent. */
 static TreeStatus
-run_inserts(Fixture *f)
+run_inserts(CheckedTree *f)
 {
 	TreeStatus status = TREE_OK;
 
@@ -94,7 +94,7 @@ run_inserts(Fixture *f)
 
 /* A level-1 node that is full: the last insert of a leaf's split splits it, and with it the root. */
 static void
-prepare_full_inner(Fixture *f)
+prepare_full_inner(CheckedTree *f)
 {
 	TreeStatistics statistics;
 	uint64_t i = 0;
@@ -108,7 +108,7 @@ prepare_full_inner(Fixture *f)
 }
 
 static TreeStatus
-run_vacuum(Fixture *f)
+run_vacuum(CheckedTree *f)
 {
 	TreeVacuumCounts counts;
 	TreeVacuum *walk;
@@ -125,13 +125,13 @@ run_vacuum(Fixture *f)
 }
 
 static void
-prepare_nothing(Fixture *f)
+prepare_nothing(CheckedTree *f)
 {
 	assert_int_equal(f->model.count, 0);
 }
 
 static TreeStatus
-run_bulk(Fixture *f)
+run_bulk(CheckedTree *f)
 {
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
@@ -155,7 +155,7 @@ run_bulk(Fixture *f)
 }
 
 static TreeStatus
-run_scan(Fixture *f)
+run_scan(CheckedTree *f)
 {
 	const TreeBatch *batch;
 	TreeStatus status = TREE_OK;
@@ -189,7 +189,7 @@ static const Work works[] = {
 
 typedef struct Verdict
 {
-	Fixture *f;
+	CheckedTree *f;
 	const Work *work;
 	uint64_t kept; /* of the model's, found */
 	uint64_t more; /* of the work's own, found */
@@ -222,7 +222,7 @@ judge_entry(void *argument, const TreeKey *key, bool unverified)
 
 /* Entries of the model that the work may have removed. */
 static uint64_t
-removable(const Fixture *f, const Work *work)
+removable(const CheckedTree *f, const Work *work)
 {
 	uint64_t count = 0;
 
@@ -232,7 +232,7 @@ removable(const Fixture *f, const Work *work)
 }
 
 static void
-judge(Fixture *f, const Work *work, bool acknowledged, uint64_t n)
+judge(CheckedTree *f, const Work *work, bool acknowledged, uint64_t n)
 {
 	Verdict verdict = {.f = f, .work = work};
 	TreeStatistics statistics;
@@ -269,9 +269,9 @@ loop_doubt(const Work *work, KeySpaceKind kind, bool late, uint64_t step)
 	{
 		FabricFaultPlan plan = {.seed = n};
 		TreeStatus status;
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kind);
+		checked_tree_open(&f, kind);
 		work->prepare(&f);
 		if (late)
 			plan.late_operation = n;
@@ -290,7 +290,7 @@ loop_doubt(const Work *work, KeySpaceKind kind, bool late, uint64_t step)
 		if (work->run != run_bulk)
 			require_ok(work->run(&f));
 		judge(&f, work, true, n);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 	assert_true(n > 2 && n < OPERATIONS_MAX);
 }
@@ -304,11 +304,11 @@ loop_death(const Work *work, KeySpaceKind kind, uint32_t line, uint64_t step)
 
 	for (n = 1; met && n < OPERATIONS_MAX; n += step * TEST_SLOWNESS)
 	{
-		Fixture f;
+		CheckedTree f;
 		pid_t child;
 		int state;
 
-		fixture_open(&f, kind);
+		checked_tree_open(&f, kind);
 		work->prepare(&f);
 		tree_scan_close(f.scan);
 		tree_close(f.tree);
@@ -348,7 +348,7 @@ loop_death(const Work *work, KeySpaceKind kind, uint32_t line, uint64_t step)
 			require_ok(work->run(&f));
 			judge(&f, work, true, n);
 		}
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 	assert_true(n < OPERATIONS_MAX);
 	return n;

@@ -27,10 +27,10 @@ ten_rounds(void **state)
 	for (int kind = 0; kind < KEYSPACES; kind++)
 		for (int moving = 0; moving < 2; moving++)
 		{
-			Fixture f;
+			CheckedTree f;
 			TreeStatistics first = {0}, now;
 
-			fixture_open(&f, (KeySpaceKind) kind);
+			checked_tree_open(&f, (KeySpaceKind) kind);
 			for (uint64_t round = 0; round < 10; round++)
 			{
 				uint64_t from = moving ? round * ENTRIES : 0;
@@ -54,13 +54,13 @@ ten_rounds(void **state)
 			/* They come in extents, of which the least may be begun by the last few bytes. */
 			assert_true(now.extent_bytes * 5 <= first.extent_bytes * 6 + 5 * EXTENT_LEAST_BYTES);
 			compare_everything(&f, ENTRIES, 10);
-			fixture_close(&f);
+			checked_tree_close(&f);
 		}
 }
 
 /* Reads `batches` batches of a whole scan; *place is behind them. */
 static void
-scan_begin(Fixture *f, TreeDirection direction, int batches, int64_t *place)
+scan_begin(CheckedTree *f, TreeDirection direction, int batches, int64_t *place)
 {
 	const TreeBatch *batch;
 
@@ -74,7 +74,7 @@ scan_begin(Fixture *f, TreeDirection direction, int batches, int64_t *place)
 
 /* The rest of it: the model's entries from `place` on, and none twice. */
 static void
-scan_rest(Fixture *f, TreeDirection direction, int64_t place)
+scan_rest(CheckedTree *f, TreeDirection direction, int64_t place)
 {
 	const TreeBatch *batch;
 	TreeStatus status;
@@ -98,12 +98,12 @@ scans_rest(void **state)
 		for (int direction = 0; direction < 2; direction++)
 			for (int batches = 1; batches < 12; batches += 3)
 			{
-				Fixture f;
+				CheckedTree f;
 				TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
 				int64_t place = 0, rank;
 				uint64_t number, kept;
 
-				fixture_open(&f, (KeySpaceKind) kind);
+				checked_tree_open(&f, (KeySpaceKind) kind);
 				fill(&f, 0, ENTRIES);
 				place = way == TREE_FORWARD ? 0 : ENTRIES - 1;
 				scan_begin(&f, way, batches, &place);
@@ -125,7 +125,7 @@ scans_rest(void **state)
 					;
 				assert_true(rank < (int64_t) f.model.count);
 				scan_rest(&f, way, way == TREE_FORWARD ? rank + 1 : rank - 1);
-				fixture_close(&f);
+				checked_tree_close(&f);
 			}
 }
 
@@ -135,12 +135,12 @@ typedef struct Other
 	TestClient client;
 	Tree *tree;
 	TreeScan *scan;
-	Fixture *f;
+	CheckedTree *f;
 	uint64_t missed;
 } Other;
 
 static void
-other_open(Other *other, Fixture *f)
+other_open(Other *other, CheckedTree *f)
 {
 	memset(other, 0, sizeof(*other));
 	other->f = f;
@@ -160,18 +160,18 @@ other_close(Other *other)
 
 /* A tree of ENTRIES entries with two clients. */
 static void
-filled_open(Fixture *f, Other *other, KeySpaceKind kind)
+filled_open(CheckedTree *f, Other *other, KeySpaceKind kind)
 {
-	fixture_open(f, kind);
+	checked_tree_open(f, kind);
 	other_open(other, f);
 	fill(f, 0, ENTRIES);
 }
 
 static void
-filled_close(Fixture *f, Other *other)
+filled_close(CheckedTree *f, Other *other)
 {
 	other_close(other);
-	fixture_close(f);
+	checked_tree_close(f);
 }
 
 /* Takes the next leaves for this scan, behind what was taken last. */
@@ -183,7 +183,7 @@ take_on(TreeScan *scan, TreeDirection direction, TreeScanPosition *position)
 }
 
 /* What two who scan together do; f->scan has taken the first leaves, up to *position. */
-typedef void (*TakersTest)(Fixture *f, Other *other, TreeDirection direction, TreeScanPosition *position);
+typedef void (*TakersTest)(CheckedTree *f, Other *other, TreeDirection direction, TreeScanPosition *position);
 
 /* Runs it on ENTRIES entries of every kind, in both directions. */
 static void
@@ -192,7 +192,7 @@ with_takers(TakersTest test)
 	for (int kind = 0; kind < KEYSPACES; kind++)
 		for (int direction = 0; direction < 2; direction++)
 		{
-			Fixture f;
+			CheckedTree f;
 			Other other;
 			TreeDirection way = direction == 0 ? TREE_FORWARD : TREE_BACKWARD;
 			TreeScanPosition position;
@@ -220,7 +220,7 @@ batch_count(TreeScan *scan)
 
 /* A scan by two: what one has handed on is a fence, which is gone when the other one goes on there. */
 static void
-takers_meet_with(Fixture *f, Other *other, TreeDirection direction, TreeScanPosition *position)
+takers_meet_with(CheckedTree *f, Other *other, TreeDirection direction, TreeScanPosition *position)
 {
 	uint64_t met;
 
@@ -252,7 +252,7 @@ takers_meet(void **state)
 
 /* Counts, by number, what a scan returns until its end, or one batch of it. */
 static void
-meet(const Fixture *f, TreeScan *scan, bool all, uint8_t *met)
+meet(const CheckedTree *f, TreeScan *scan, bool all, uint8_t *met)
 {
 	const TreeBatch *batch;
 	TreeStatus status;
@@ -277,7 +277,7 @@ meet(const Fixture *f, TreeScan *scan, bool all, uint8_t *met)
  * on behind what was taken.  It ends where the other one goes on: nothing is met twice.
  */
 static void
-taken_leaves_go_with(Fixture *f, Other *other, TreeDirection direction, TreeScanPosition *position)
+taken_leaves_go_with(CheckedTree *f, Other *other, TreeDirection direction, TreeScanPosition *position)
 {
 	uint8_t met[ENTRIES] = {0};
 
@@ -332,7 +332,7 @@ merge_meanwhile(void *argument, uint32_t block, uint16_t offset)
 static void
 calls_are_waited_for(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Other other;
 	TreeVacuumCounts counts = {0};
 	TreeVacuum *walk;
@@ -360,7 +360,7 @@ jump_out(void *argument, uint32_t block, uint16_t offset)
 static void
 jumps_end_with_rest(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Other other;
 	TreeVacuumCounts counts = {0};
 	TreeVacuum *walk;
@@ -386,7 +386,7 @@ old_replicas_are_not_followed(void **state)
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
-		Fixture f;
+		CheckedTree f;
 		Other other;
 		TreeStatistics statistics;
 
@@ -408,7 +408,7 @@ old_replicas_are_not_followed(void **state)
 
 /* Looks for every 40th number, most leaves: inner nodes that the cache does not have. */
 static uint64_t
-misses_of_lookups(Fixture *f)
+misses_of_lookups(CheckedTree *f)
 {
 	Cost cost;
 
@@ -423,11 +423,11 @@ misses_of_lookups(Fixture *f)
 static void
 other_nodes_stay_cached(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_OVERFLOW);
+	checked_tree_open(&f, KEYSPACE_64_OVERFLOW);
 	fill(&f, 0, MANY);
 	compare_check(&f, &statistics);
 	assert_true(statistics.inner_nodes > 2 * NODES_READ_MAX);
@@ -436,12 +436,12 @@ other_nodes_stay_cached(void **state)
 	empty(&f, MANY / 2, MANY / 2 + 200);
 	assert_in_range(merge_with(f.tree).leaves, 1, 8);
 	assert_true(misses_of_lookups(&f) <= NODES_READ_MAX);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* The pointer of the leaf that has a number's entry; its image. */
 static uint64_t
-leaf_of(Fixture *f, uint64_t number, uint64_t *leaf)
+leaf_of(CheckedTree *f, uint64_t number, uint64_t *leaf)
 {
 	const TreeBatch *batch;
 	TreeBound bound;
@@ -457,7 +457,7 @@ leaf_of(Fixture *f, uint64_t number, uint64_t *leaf)
 
 /* Has the root in the cache as it was in an epoch before, and nothing else. */
 static void
-old_root_put(Fixture *f, uint64_t epoch, const uint64_t *root)
+old_root_put(CheckedTree *f, uint64_t epoch, const uint64_t *root)
 {
 	assert_true(epoch < f->tree->epoch);
 	cache_drop_tree(instance.shared, f->tree->tree);
@@ -467,7 +467,7 @@ old_root_put(Fixture *f, uint64_t epoch, const uint64_t *root)
 
 /* Writes a leaf as the sibling of a split that its client has not lived to link. */
 static void
-sibling_write(Fixture *f, uint64_t pointer, uint64_t *leaf)
+sibling_write(CheckedTree *f, uint64_t pointer, uint64_t *leaf)
 {
 	FabricOp op = {.opcode = FABRIC_WRITE,
 	               .region = FABRIC_NODES,
@@ -495,12 +495,12 @@ old_frames_do_not_lead_to_new_nodes(void **state)
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
 		_Alignas(LINE_BYTES) uint64_t root[NODE_MAX_BYTES / 8], leaf[2][NODE_MAX_BYTES / 8];
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics;
 		uint64_t epoch, pointer[2];
 		Cost cost;
 
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		fill(&f, 0, entries);
 		require_ok(access_read_node(f.tree, f.tree->root, 1, root));
 		epoch = f.tree->epoch;
@@ -524,7 +524,7 @@ old_frames_do_not_lead_to_new_nodes(void **state)
 		assert_int_equal(cost.tree.cache_misses, 1);
 		compare_everything(&f, entries, 10);
 		compare_check(&f, &statistics);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -550,12 +550,12 @@ hear(void *argument, uint64_t from, uint64_t to)
 static void
 merges_are_told(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Told told = {0};
 	TreeMergeCounts counts;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	fill(&f, 0, ENTRIES);
 	empty(&f, 10, ENTRIES);
 	tree_on_split(f.tree, hear, &told);
@@ -566,14 +566,14 @@ merges_are_told(void **state)
 	/* An insert into the range goes to the leaf that was told. */
 	insert(&f, 700, 700);
 	assert_int_equal(tree_inserted_leaf(f.tree), told.to);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A node's next life is another generation of it: what was read of it before is known to be old. */
 static void
 generations_rise(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	const TreeBatch *batch;
 	TreeStatistics before, after;
 	bool unchanged;
@@ -582,7 +582,7 @@ generations_rise(void **state)
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	fill(&f, 0, ENTRIES);
 	compare_check(&f, &before);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
@@ -602,7 +602,7 @@ generations_rise(void **state)
 	}
 	compare_check(&f, &after);
 	assert_int_equal(after.extent_bytes, before.extent_bytes);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /*
@@ -667,7 +667,7 @@ return_to_leaf(void *argument, const char *name, bool before)
 static void
 merged_leaves_are_not_returned_to(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 
 	(void) state;

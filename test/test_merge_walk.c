@@ -28,7 +28,7 @@
 
 /* One walk, and the merge behind it. */
 static TreeMergeCounts
-merge_cost(const Fixture *f, Cost *cost)
+merge_cost(const CheckedTree *f, Cost *cost)
 {
 	TreeVacuumCounts seen = {0};
 	TreeVacuum *walk = walk_empty(f->tree, &seen);
@@ -42,12 +42,12 @@ merge_cost(const Fixture *f, Cost *cost)
 static void
 queues_first_leaf_costs_nothing(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Cost cost;
 	TreeMergeCounts counts;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	for (uint64_t done = 0; done < ENTRIES / 2; done += 2000)
 	{
@@ -61,7 +61,7 @@ queues_first_leaf_costs_nothing(void **state)
 		fill(&f, ENTRIES + done, ENTRIES + done + 2000);
 	}
 	compare_everything(&f, 2 * ENTRIES, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /*
@@ -76,10 +76,10 @@ few_leaves_cost_little(void **state)
 	(void) state;
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 	{
-		Fixture f;
+		CheckedTree f;
 		uint64_t merged = 0;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		fill(&f, 0, ENTRIES);
 		for (uint64_t from = 0; from < ENTRIES; from += RUN)
 		{
@@ -98,7 +98,7 @@ few_leaves_cost_little(void **state)
 		}
 		assert_true(merged > ENTRIES / RUN);
 		compare_everything(&f, ENTRIES, 10);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -106,14 +106,14 @@ few_leaves_cost_little(void **state)
 static void
 scattered_leaves_share_a_look(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Cost cost;
 	TreeMergeCounts counts;
 	TreeStatistics before, after;
 	uint64_t epoch;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	compare_check(&f, &before);
 	for (uint64_t from = RUN; from + RUN <= ENTRIES; from += 2 * RUN)
@@ -126,7 +126,7 @@ scattered_leaves_share_a_look(void **state)
 	compare_check(&f, &after);
 	assert_int_equal(before.leaves - after.leaves, counts.leaves);
 	compare_everything(&f, ENTRIES, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Between the walk and the merge somebody fills leaves again, and splits them and their parents: they stay. */
@@ -136,13 +136,13 @@ filled_leaves_stay(void **state)
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
-		Fixture f;
+		CheckedTree f;
 		Cost cost;
 		TreeVacuumCounts seen = {0};
 		TreeStatistics statistics;
 		TreeVacuum *walk;
 
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		fill(&f, 0, ENTRIES / 4);
 		empty(&f, 1000, 2500);
 		walk = walk_empty(f.tree, &seen);
@@ -153,13 +153,13 @@ filled_leaves_stay(void **state)
 		tree_vacuum_close(walk);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES, 10);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
 /* The number of the first entry under the last of the root's children. */
 static uint64_t
-last_parent_begins(const Fixture *f)
+last_parent_begins(const CheckedTree *f)
 {
 	const NodeGeometry *g = &f->tree->geometry;
 	_Alignas(LINE_BYTES) uint64_t root[NODE_MAX_BYTES / 8];
@@ -184,7 +184,7 @@ last_parent_begins(const Fixture *f)
 static void
 first_leaves_get_a_neighbor(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Cost cost;
 	TreeVacuumCounts seen = {0};
 	TreeMergeCounts counts;
@@ -192,7 +192,7 @@ first_leaves_get_a_neighbor(void **state)
 	uint64_t last;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	last = last_parent_begins(&f);
 	assert_in_range(last, ENTRIES / 2, ENTRIES - 1000);
@@ -208,14 +208,14 @@ first_leaves_get_a_neighbor(void **state)
 	(void) merge_cost(&f, &cost);
 	compare_check(&f, &statistics);
 	assert_int_equal(statistics.leaves, 1);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Somebody else merges while a vacuum walks, and so it walks anew: what it sees it knows once, in order. */
 static void
 walks_begin_anew(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Cost cost;
 	TreeVacuumCounts seen = {0};
 	TreeVacuum *other, *walk;
@@ -223,7 +223,7 @@ walks_begin_anew(void **state)
 	TreeStatus status = TREE_OK;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	empty(&f, ENTRIES - 2 * RUN, ENTRIES - RUN);
 	other = walk_empty(f.tree, &seen);
@@ -243,7 +243,7 @@ walks_begin_anew(void **state)
 	assert_int_equal(counts.missed, 0);
 	assert_in_range(counts.leaves, 2, 6);
 	compare_everything(&f, ENTRIES, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* An empty leaf with these fences. */
@@ -270,10 +270,10 @@ ranges_are_bounded(void **state)
 {
 	static EmptyRanges ranges;
 	const uint64_t most = EMPTY_RANGES_MAX;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	add_leaf(f.tree, &ranges, 0, 5);
 	assert_int_equal(ranges.count, 0);
 	for (uint64_t i = 1; i <= most + 10; i++)
@@ -289,7 +289,7 @@ ranges_are_bounded(void **state)
 		assert_int_equal(ranges.ranges[i - 1].low[1], 10 * i);
 		assert_int_equal(ranges.ranges[i - 1].high[1], 10 * i + 5);
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 int

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "support/tree_walk.h"
 #include "tree/lock/lock.h"
 
@@ -287,7 +287,7 @@ test_stray(void **state)
 /* ---- trees ---- */
 
 static bool
-insert_entry(Fixture *f, const KeyEntry *entry)
+insert_entry(CheckedTree *f, const KeyEntry *entry)
 {
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	KeyImage image;
@@ -301,7 +301,7 @@ insert_entry(Fixture *f, const KeyEntry *entry)
 
 /* Loads the model's entries. */
 static void
-load_model(Fixture *f)
+load_model(CheckedTree *f)
 {
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1};
 	TreeBulk *bulk;
@@ -326,7 +326,7 @@ row_value(uint64_t row, uint64_t rows)
 
 /* Of `rows` rows each value is the one of DUPLICATES of them, anywhere in the table. */
 static void
-model_duplicates(Fixture *f, uint64_t rows)
+model_duplicates(CheckedTree *f, uint64_t rows)
 {
 	f->model.entries = malloc(rows * sizeof(KeyEntry));
 	f->model.room = rows;
@@ -336,7 +336,7 @@ model_duplicates(Fixture *f, uint64_t rows)
 }
 
 static uint64_t
-bytes_per_row(Fixture *f)
+bytes_per_row(CheckedTree *f)
 {
 	TreeStatistics statistics;
 
@@ -352,14 +352,14 @@ test_loaded_size(void **state)
 	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		model_duplicates(&f, 50000);
 		load_model(&f);
 		assert_true(bytes_per_row(&f) <= ROW_BYTES_LOADED);
 		compare_everything(&f, 500, 50);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -369,9 +369,9 @@ test_inserted_size(void **state)
 	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		model_duplicates(&f, 50000);
 		/* In the order of the table: the values come in any. */
 		for (uint64_t i = 0; i < f.model.count; i++)
@@ -382,7 +382,7 @@ test_inserted_size(void **state)
 		}
 		assert_true(bytes_per_row(&f) <= ROW_BYTES_INSERTED);
 		compare_everything(&f, 500, 50);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -395,9 +395,9 @@ test_again(void **state)
 	{
 		TreeStatistics statistics;
 		WalkResult walk;
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		for (uint64_t i = 0; i < 3000; i++)
 		{
 			KeyEntry entry = far_entry(i % 7, i);
@@ -421,13 +421,13 @@ test_again(void **state)
 		}
 		compare_check(&f, &statistics);
 		compare_everything(&f, 8, 20);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
 /* One leaf: entries of two numbers, some in postings. */
 static void
-one_leaf(Fixture *f, uint64_t count)
+one_leaf(CheckedTree *f, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
 	{
@@ -448,9 +448,9 @@ test_leftover(void **state)
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		TreeStatistics statistics;
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		one_leaf(&f, entries);
 		for (uint64_t i = 0; i < entries; i += 3)
 		{
@@ -463,13 +463,13 @@ test_leftover(void **state)
 		compare_check(&f, &statistics);
 		assert_int_equal(statistics.leaves, 1);
 		compare_everything(&f, 4, 20);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
 /* Dead-marks the live cells that stand in front of postings, as a scan that met dead rows would. */
 static uint32_t
-mark_heads(Fixture *f)
+mark_heads(CheckedTree *f)
 {
 	const NodeGeometry *g = &f->tree->geometry;
 	uint64_t leaf[NODE_MAX_BYTES / 8];
@@ -508,9 +508,9 @@ test_dead_head(void **state)
 	{
 		TreeStatistics statistics;
 		uint32_t marked;
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		one_leaf(&f, 100);
 		marked = mark_heads(&f);
 		assert_true(marked >= 2);
@@ -523,7 +523,7 @@ test_dead_head(void **state)
 		compare_check(&f, &statistics);
 		assert_true(statistics.dead <= marked);
 		compare_everything(&f, 4, 20);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -534,9 +534,9 @@ test_between(void **state)
 	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		for (uint64_t i = 0; i < 2000; i++)
 		{
 			KeyEntry entry = entry_of(i % 9, 2 * i);
@@ -553,7 +553,7 @@ test_between(void **state)
 			(void) key_model_add(&f.model, &entry);
 		}
 		compare_everything(&f, 10, 20);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -565,9 +565,9 @@ test_changes(void **state)
 	for (size_t k = 0; k < KINDS; k++)
 	{
 		TreeStatistics statistics;
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		for (uint64_t i = 0; i < 4000; i++)
 		{
 			KeyEntry entry = far_entry(key_random(&f.random, 12), i);
@@ -590,7 +590,7 @@ test_changes(void **state)
 			compare_check(&f, &statistics);
 			compare_everything(&f, 14, 10);
 		}
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -601,9 +601,9 @@ test_from_the_middle(void **state)
 	(void) state;
 	for (size_t k = 0; k < KINDS; k++)
 	{
-		Fixture f;
+		CheckedTree f;
 
-		fixture_open(&f, kinds[k]);
+		checked_tree_open(&f, kinds[k]);
 		for (uint64_t i = 0; i < 3000; i++)
 		{
 			KeyEntry entry = far_entry(i % 4, i);
@@ -622,7 +622,7 @@ test_from_the_middle(void **state)
 			compare_scan(&f, TREE_FORWARD, &bound, NULL, i + 1, (int64_t) f.model.count);
 			compare_scan(&f, TREE_BACKWARD, NULL, &bound, 0, i);
 		}
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 

@@ -47,7 +47,7 @@ node_fill(uint64_t pointer, uint32_t bytes, int byte)
  * it besides notices.  Returns how many bytes were taken of those extents that there are.
  */
 static uint64_t
-take_all(Fixture *f, bool inner)
+take_all(CheckedTree *f, bool inner)
 {
 	uint64_t before = extent_bytes(f);
 	uint64_t taken = 0;
@@ -74,13 +74,13 @@ test_lives(void **state)
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics;
 		uint64_t early = 0, found = 0;
 
 		if (!without_blocks((KeySpaceKind) kind))
 			continue;
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		fill(&f, 0, ENTRIES);
 		for (uint64_t run = 0; run < INCARNATIONS; run++)
 		{
@@ -99,7 +99,7 @@ test_lives(void **state)
 		assert_int_equal(extent_bytes(&f), early);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES, 20);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -110,13 +110,13 @@ test_free_is_free(void **state)
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics;
 		/* In one of them with inner nodes below the root. */
 		uint64_t entries = kind == KEYSPACE_16_SINGLE ? MANY_ENTRIES : ENTRIES;
 		uint64_t taken, extents, headers;
 
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		fill(&f, 0, entries);
 		empty(&f, entries / 3, entries / 2);
 		assert_true(merge_with(f.tree).leaves > 0);
@@ -132,7 +132,7 @@ test_free_is_free(void **state)
 			assert_true(statistics.node_bytes + taken + tree_freed_bytes(f.tree) +
 			                headers * FABRIC_STRIPE_BYTES >=
 			            extents);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -143,13 +143,13 @@ test_free_is_free(void **state)
 static void
 test_own_incarnation(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 	uint64_t pointers[OWN], generation, before, bytes = 0;
 	uint32_t count = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
 	before = extent_bytes(&f);
@@ -185,17 +185,17 @@ test_own_incarnation(void **state)
 		assert_int_equal(line[LINE_BYTES - 1], i % 100);
 	}
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Beside other instances nothing of what may be theirs is looked at. */
 static void
 test_not_alone(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
 	instance.shared->options.alone = false;
@@ -204,18 +204,18 @@ test_not_alone(void **state)
 	instance.shared->options.alone = true;
 	/* Nothing was found by who needed nodes, either. */
 	assert_true(reclaim(f.tree) > 0);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A merge ends the looking: what it makes free is on its list alone. */
 static void
 test_merge_first(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
 	empty(&f, 0, ENTRIES / 2);
@@ -227,19 +227,19 @@ test_merge_first(void **state)
 	/* The incarnation after that looks again. */
 	next_incarnation(&f);
 	(void) reclaim(f.tree);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* While somebody looks at a piece nothing is merged: it would be found by him, too, or be lost. */
 static void
 test_merge_beside_look(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 	TreeMergeCounts counts;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	next_incarnation(&f);
 	empty(&f, 0, ENTRIES / 2);
@@ -253,7 +253,7 @@ test_merge_beside_look(void **state)
 	assert_true(tree_freed_bytes(f.tree) > 0);
 	compare_check(&f, &statistics);
 	compare_everything(&f, ENTRIES, 20);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Other trees, as many as have a state. */
@@ -292,12 +292,12 @@ others_drop(void)
 static void
 test_evicted(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 	uint64_t extents = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	others_create();
 	for (int time = 0; time < 4; time++)
@@ -326,7 +326,7 @@ test_evicted(void **state)
 	compare_everything(&f, ENTRIES, 20);
 	memset(open_others, 0, sizeof(open_others));
 	others_drop();
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* The memory node is closed, and the next chain that writes comes late. */
@@ -349,13 +349,13 @@ lose_write(void *argument, const char *name, bool before)
 static void
 test_unsettled(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	KeyEntry entry = entry_of(ENTRIES + 1, 1);
 	uint32_t last = instance.options.trees - 1;
 	bool hit;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, ENTRIES);
 	others_create();
 	client.tree->options.environment.crash_point = lose_write;
@@ -377,7 +377,7 @@ test_unsettled(void **state)
 	others_drop();
 	reopen(&f);
 	assert_true(reclaim(f.tree) > 0);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /*
@@ -387,11 +387,11 @@ test_unsettled(void **state)
 static void
 test_blocks(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t blocks[200], leaf, first;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	require_ok(allocate_node(f.tree, 0, 0, &leaf, &first));
 	next_incarnation(&f);
 	assert_true(reclaim(f.tree) > 0);
@@ -432,7 +432,7 @@ test_blocks(void **state)
 		if (extent_bytes(&f) != before)
 			break;
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* What ends the looking in the middle of it, at operation n. */
@@ -445,7 +445,7 @@ typedef enum Trouble
 
 typedef struct Look
 {
-	const Fixture *f;
+	const CheckedTree *f;
 	FabricFaultPlan plan;
 } Look;
 
@@ -476,13 +476,13 @@ test_trouble(void **state)
 	(void) state;
 	for (uint64_t i = 1; i < 60; i++)
 	{
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics;
 		/* Each death keeps an entry of the table of trees. */
 		Trouble trouble = i % 6 == 0 ? TROUBLE_DEATH : (Trouble) (i % TROUBLE_DEATH);
 		Look look = {.f = &f};
 
-		fixture_open(&f, KEYSPACE_16_SINGLE);
+		checked_tree_open(&f, KEYSPACE_16_SINGLE);
 		fill(&f, 0, ENTRIES / 4);
 		empty(&f, 0, ENTRIES / 8);
 		(void) merge_with(f.tree);
@@ -502,7 +502,7 @@ test_trouble(void **state)
 		(void) take_all(&f, true);
 		compare_check(&f, &statistics);
 		compare_everything(&f, ENTRIES / 4, 10);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -510,7 +510,7 @@ test_trouble(void **state)
 static void
 test_circle(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	ExtentHeader header = {0};
 	FabricOp op = {
 		.opcode = FABRIC_READ, .region = FABRIC_NODES, .length = sizeof(header), .buffer = &header};
@@ -518,7 +518,7 @@ test_circle(void **state)
 	uint32_t pieces = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16_SINGLE);
+	checked_tree_open(&f, KEYSPACE_16_SINGLE);
 	fill(&f, 0, MANY_ENTRIES);
 	next_incarnation(&f);
 	require_ok(allocate_begin(f.tree, 0));
@@ -535,7 +535,7 @@ test_circle(void **state)
 	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	while (tree_reclaim_next(f.tree, &bytes) == TREE_OK)
 		assert_true(pieces++ < PIECES_MOST);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Processes that look at the same time. */
@@ -544,7 +544,7 @@ test_circle(void **state)
 static void
 looking_body(int number, void *argument)
 {
-	const Fixture *f = argument;
+	const CheckedTree *f = argument;
 	FabricFaultPlan plan = {.seed = (uint64_t) number + 1, .delay_max_us = 200};
 	TestClient mine;
 	Tree *tree;
@@ -567,11 +567,11 @@ test_together(void **state)
 	(void) state;
 	for (int round = 0; round < 10; round++)
 	{
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics;
 		uint64_t taken, extents;
 
-		fixture_open(&f, KEYSPACE_16_SINGLE);
+		checked_tree_open(&f, KEYSPACE_16_SINGLE);
 		fill(&f, 0, ENTRIES);
 		empty(&f, 0, ENTRIES / 2);
 		(void) merge_with(f.tree);
@@ -584,7 +584,7 @@ test_together(void **state)
 		compare_everything(&f, ENTRIES, 10);
 		assert_true(statistics.node_bytes + instance.scratch[1] <= extents);
 		assert_true(taken + tree_freed_bytes(f.tree) >= instance.scratch[1]);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 

@@ -5,7 +5,7 @@
  */
 #include "tree/client/directory.h"
 #include "fault.h"
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "tree/lock/lock.h"
 
 #define MEGABYTE (1ull << 20)
@@ -54,7 +54,7 @@ stop(void **state)
 }
 
 static uint32_t
-copy_of(const Fixture *f)
+copy_of(const CheckedTree *f)
 {
 	uint32_t copy;
 
@@ -64,7 +64,7 @@ copy_of(const Fixture *f)
 }
 
 static void
-handle_open(Fixture *f, TreeReplicaState state, bool doubt)
+handle_open(CheckedTree *f, TreeReplicaState state, bool doubt)
 {
 	require_ok(tree_open(client.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
 	                     (void *) f->space, &f->tree));
@@ -73,14 +73,14 @@ handle_open(Fixture *f, TreeReplicaState state, bool doubt)
 }
 
 static void
-handle_close(Fixture *f)
+handle_close(CheckedTree *f)
 {
 	tree_scan_close(f->scan);
 	tree_close(f->tree);
 }
 
 static void
-replicated_open(Fixture *f, KeySpaceKind kind)
+replicated_open(CheckedTree *f, KeySpaceKind kind)
 {
 	memset(f, 0, sizeof(*f));
 	f->space = keyspace(kind);
@@ -91,7 +91,7 @@ replicated_open(Fixture *f, KeySpaceKind kind)
 
 /* `home`: of the record that is left. */
 static void
-replicated_close(Fixture *f, uint32_t home)
+replicated_close(CheckedTree *f, uint32_t home)
 {
 	handle_close(f);
 	require_ok(tree_drop(client.tree, f->record.tree, home));
@@ -100,7 +100,7 @@ replicated_close(Fixture *f, uint32_t home)
 
 /* Compares all nodes with their copies; returns how many differed. */
 static uint64_t
-compare(Fixture *f, bool repair)
+compare(CheckedTree *f, bool repair)
 {
 	TreeReplicaCounts counts;
 
@@ -112,7 +112,7 @@ compare(Fixture *f, bool repair)
 
 /* The tree is the model, in both directions and by every check. */
 static void
-compare_with_model(Fixture *f)
+compare_with_model(CheckedTree *f)
 {
 	TreeStatistics statistics;
 
@@ -138,7 +138,7 @@ node_lose(uint32_t number)
 static void
 equal_and_alone(KeySpaceKind kind)
 {
-	Fixture f;
+	CheckedTree f;
 	uint32_t home;
 
 	start(NULL);
@@ -203,7 +203,7 @@ node_tears(uint32_t number)
 
 /* Reads a node as it lies, and gives no sum to a leaf that has none. */
 static void
-node_read(Fixture *f, uint64_t pointer, uint32_t bytes, uint64_t *node)
+node_read(CheckedTree *f, uint64_t pointer, uint32_t bytes, uint64_t *node)
 {
 	FabricOp op = {.opcode = FABRIC_READ,
 	               .region = FABRIC_NODES,
@@ -217,7 +217,7 @@ node_read(Fixture *f, uint64_t pointer, uint32_t bytes, uint64_t *node)
 
 /* Leaves of the tree that have no sum. */
 static uint32_t
-leaves_without_sum(Fixture *f)
+leaves_without_sum(CheckedTree *f)
 {
 	static uint64_t node[NODE_MAX_BYTES / 8];
 	const NodeGeometry *g = &f->tree->geometry;
@@ -258,7 +258,7 @@ test_one_tears(void **state)
 	for (int tearing = 0; tearing < TEARINGS; tearing++)
 		for (int later = 0; later < 2; later++)
 		{
-			Fixture f;
+			CheckedTree f;
 			uint32_t number;
 
 			start(NULL);
@@ -303,7 +303,7 @@ test_build(void **state)
 {
 	const TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	TreeBulk *bulk;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	start(NULL);
@@ -332,7 +332,7 @@ test_build(void **state)
 static void
 test_cost(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeCounters before, after;
 
 	(void) state;
@@ -355,7 +355,7 @@ test_extents(void **state)
 {
 	TreeNodeStatus status[NODES];
 	DirectoryReplica copy, again;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	replicated_open(&f, KEYSPACE_32_WHOLE);
@@ -410,7 +410,7 @@ static void
 test_record(void **state)
 {
 	TreeRecord change = {0}, record;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	replicated_open(&f, KEYSPACE_16);
@@ -435,7 +435,7 @@ test_record(void **state)
 
 /* An insert of always the same entry, while a memory node is away. */
 static TreeStatus
-insert_lost(Fixture *f)
+insert_lost(CheckedTree *f)
 {
 	KeyEntry entry = entry_of(77, 900000);
 	bool hit;
@@ -450,7 +450,7 @@ insert_lost(Fixture *f)
 static void
 test_home_lost_midway(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	start(NULL);
@@ -474,8 +474,8 @@ test_home_lost_midway(void **state)
 /* What happens at one of the steps of an insert. */
 static struct
 {
-	const Fixture *fixture;
-	void (*act)(const Fixture *fixture);
+	const CheckedTree *fixture;
+	void (*act)(const CheckedTree *fixture);
 	int step;
 	int passed;
 } midway;
@@ -492,7 +492,7 @@ act_midway(void *argument, const char *name, bool before)
 
 /* An insert with that at a step; whether it has come to that step. */
 static TreeStatus
-insert_midway(Fixture *f, void (*act)(const Fixture *fixture), int step, bool *acted)
+insert_midway(CheckedTree *f, void (*act)(const CheckedTree *fixture), int step, bool *acted)
 {
 	TreeStatus status;
 
@@ -508,7 +508,7 @@ insert_midway(Fixture *f, void (*act)(const Fixture *fixture), int step, bool *a
 }
 
 static void
-close_home(const Fixture *f)
+close_home(const CheckedTree *f)
 {
 	tree_node_close(instance.shared, tree_home(f->record.root));
 }
@@ -525,7 +525,7 @@ test_home_closed_midway(void **state)
 	(void) state;
 	for (int step = 1; acted; step++)
 	{
-		Fixture f;
+		CheckedTree f;
 
 		start(NULL);
 		replicated_open(&f, KEYSPACE_64_OVERFLOW);
@@ -558,7 +558,7 @@ connect_anew(void *argument, uint32_t number, char *detail)
 }
 
 static void
-fence_home(const Fixture *f)
+fence_home(const CheckedTree *f)
 {
 	FabricOptions options = {
 		.cluster = {instance.cluster[0], instance.cluster[1]},
@@ -587,7 +587,7 @@ test_home_fenced_midway(void **state)
 	for (int step = 1; acted; step++)
 	{
 		TreeReplicaCounts counts;
-		Fixture f;
+		CheckedTree f;
 
 		start(NULL);
 		replicated_open(&f, KEYSPACE_64_OVERFLOW);
@@ -617,7 +617,7 @@ static void
 test_replica_away(void **state)
 {
 	TreeReplicaCounts counts;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	start(NULL);
@@ -647,7 +647,7 @@ test_replica_away(void **state)
 static void
 test_replica_lost_midway(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	start(NULL);
@@ -684,7 +684,7 @@ test_lost_chains(void **state)
 	const TreeWalPosition wal = {.epoch = 1, .lsn = 2000};
 	const TreeBatch *batch;
 	uint64_t marks = 0;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	replicated_open(&f, KEYSPACE_64_FULL);
@@ -721,7 +721,7 @@ test_lost_chains(void **state)
 
 /* Has a word of the root's copy be another one. */
 static void
-replica_damage(const Fixture *f)
+replica_damage(const CheckedTree *f)
 {
 	uint64_t offset = pointer_offset(f->record.root);
 	uint64_t word = 0x1234, position = 0;
@@ -745,7 +745,7 @@ test_links_in_ring(void **state)
 	TreeReplicaCounts counts;
 	const TreeBatch *batch;
 	TreeLeafSeen first;
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	replicated_open(&f, KEYSPACE_16);
@@ -770,7 +770,7 @@ test_links_in_ring(void **state)
 static void
 test_repair(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	replicated_open(&f, KEYSPACE_64_FULL);
@@ -787,7 +787,7 @@ test_repair(void **state)
 static void
 test_doubt(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
 	replicated_open(&f, KEYSPACE_16);
@@ -827,7 +827,7 @@ static void
 test_lost_doubt(void **state)
 {
 	const uint64_t stranger = 4711;
-	Fixture f;
+	CheckedTree f;
 	uint64_t lost, later;
 
 	(void) state;

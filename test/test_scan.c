@@ -7,17 +7,17 @@
 #include <stdlib.h>
 
 #include "support/cost.h"
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "tree/lock/lock.h"
 
 /* From an empty tree to one of three levels, with ranges at every size; then removals. */
 static void
 scan_space(KeySpaceKind kind, uint64_t largest)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t tid = 1;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	compare_everything(&f, 50, 3);
 	for (uint64_t size = 4; size <= largest; size *= 4)
 	{
@@ -31,7 +31,7 @@ scan_space(KeySpaceKind kind, uint64_t largest)
 	compare_everything(&f, largest, 40);
 	insert_random(&f, 100, largest, tid);
 	compare_everything(&f, largest, 40);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 #define SCAN_SPACE(name, kind, largest)                                                                      \
@@ -53,10 +53,10 @@ SCAN_SPACE(64_prefix, KEYSPACE_64_PREFIX, 1024)
 static void
 scan_leading_bit(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 3000; i++)
 		insert(&f, KEYSPACE_LIMIT / 2 - 1500 + i, i);
 	compare_scan(&f, TREE_FORWARD, NULL, NULL, 0, 3000);
@@ -67,17 +67,17 @@ scan_leading_bit(void **state)
 
 		compare_range(&f, a, -1, a + 20, 1);
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A bound of the leading word alone, as of the first of several columns. */
 static void
 scan_by_prefix(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_32_WHOLE);
+	checked_tree_open(&f, KEYSPACE_32_WHOLE);
 	insert_random(&f, 8000, 1 << 16, 1);
 	for (uint64_t i = 0; i < 17; i++)
 	{
@@ -93,17 +93,17 @@ scan_by_prefix(void **state)
 		compare_scan(&f, TREE_BACKWARD, &lower, &upper, (int64_t) key_model_find(&f.model, number),
 		             (int64_t) key_model_find(&f.model, number + 4096));
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A bound that only the comparator knows: no normalized bytes at all. */
 static void
 scan_by_comparator(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_FULL);
+	checked_tree_open(&f, KEYSPACE_64_FULL);
 	insert_random(&f, 2000, 1000, 1);
 	for (uint64_t i = 0; i < 20; i++)
 	{
@@ -118,7 +118,7 @@ scan_by_comparator(void **state)
 		compare_scan(&f, TREE_FORWARD, &lower, &upper, (int64_t) key_model_find(&f.model, f.low),
 		             (int64_t) key_model_find(&f.model, f.high + 1));
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* ---- bases in the comparator's order ---- */
@@ -128,7 +128,7 @@ scan_by_comparator(void **state)
 
 /* Loads the numbers 0, 0, 2, 2, 4, 4... */
 static void
-load_pairs(Fixture *f, uint64_t count)
+load_pairs(CheckedTree *f, uint64_t count)
 {
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	TreeBulk *bulk;
@@ -149,7 +149,7 @@ load_pairs(Fixture *f, uint64_t count)
 
 /* How many leaves there are, and how many of them say that their base is ordered. */
 static uint64_t
-count_leaves(Fixture *f, uint64_t *ordered)
+count_leaves(CheckedTree *f, uint64_t *ordered)
 {
 	uint64_t image[NODE_MAX_BYTES / 8];
 	const TreeBatch *batch;
@@ -166,7 +166,7 @@ count_leaves(Fixture *f, uint64_t *ordered)
 }
 
 static uint64_t
-lookup_compares(Fixture *f, uint64_t range)
+lookup_compares(CheckedTree *f, uint64_t range)
 {
 	uint64_t before = keyspace_compares;
 
@@ -181,7 +181,7 @@ lookup_compares(Fixture *f, uint64_t range)
 
 /* Bounds that are entries themselves, as of a scan that goes on behind the last one: they are not within. */
 static void
-compare_between_entries(Fixture *f)
+compare_between_entries(CheckedTree *f)
 {
 	for (int i = 0; i < 30; i++)
 	{
@@ -207,11 +207,11 @@ compare_between_entries(Fixture *f)
 static void
 scan_ordered(KeySpaceKind kind)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeStatistics statistics;
 	uint64_t leaves, ordered;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	load_pairs(&f, 2000);
 	leaves = count_leaves(&f, &ordered);
 	assert_int_equal(leaves, ordered);
@@ -245,7 +245,7 @@ scan_ordered(KeySpaceKind kind)
 	assert_true(ordered > leaves / 2);
 	compare_everything(&f, 2010, 30);
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void
@@ -260,11 +260,11 @@ scan_ordered_bases(void **state)
 static void
 scan_claims(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t ordered;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_32_PREFIX);
+	checked_tree_open(&f, KEYSPACE_32_PREFIX);
 	load_pairs(&f, 20);
 	vacuum(&f);
 	assert_int_equal(count_leaves(&f, &ordered), 1);
@@ -278,17 +278,17 @@ scan_claims(void **state)
 	assert_int_equal(count_leaves(&f, &ordered), 1);
 	assert_int_equal(ordered, 0);
 	compare_everything(&f, 24, 30);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Entries that only the comparator orders, in tails whose leaves have no other like them. */
 static void
 scan_tied_tails(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_32_TIED);
+	checked_tree_open(&f, KEYSPACE_32_TIED);
 	for (uint64_t i = 0; i < 300; i++)
 		insert(&f, 32 * i, i);
 	for (uint64_t i = 0; i < 300; i += 10)
@@ -297,7 +297,7 @@ scan_tied_tails(void **state)
 		insert(&f, 32 * i + 19, 1001 + i);
 	}
 	compare_everything(&f, 32 * 300, 20);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* ---- chains ---- */
@@ -324,13 +324,13 @@ leaf_reads(void)
 static void
 scan_reads_ahead(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	uint64_t before, reads;
 	TreeStatistics statistics;
 	uint64_t problems;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20000; i++)
 		insert(&f, i, i);
 	require_ok(tree_check(f.tree, NULL, NULL, NULL, &statistics, &problems));
@@ -361,14 +361,14 @@ scan_reads_ahead(void **state)
 		compare_range(&f, from, -1, from + 500, -1);
 		assert_true(leaf_reads() - reads <= 2 * (500 * statistics.leaves / 20000 + 2) + most);
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A scan that stops short of the next separators never reads their leaves. */
 static void
 scan_stops_reading(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	const TreeBatch *batch;
 	TreeBound stop;
 	uint64_t reads, batches = 0;
@@ -376,7 +376,7 @@ scan_stops_reading(void **state)
 	TreeStatus status;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 5000; i++)
 		insert(&f, i, i);
 	f.high = 1000;
@@ -392,7 +392,7 @@ scan_stops_reading(void **state)
 	assert_int_equal(place, 1000);
 	assert_true(batches > 10);
 	assert_true(leaf_reads() - reads <= batches + 1);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* ---- trees that change ---- */
@@ -404,7 +404,7 @@ scan_stops_reading(void **state)
 static void
 scan_changing(KeySpaceKind kind, TreeDirection direction)
 {
-	Fixture f;
+	CheckedTree f;
 	KeyModel before;
 	const TreeBatch *batch;
 	uint64_t tid = 1, range = 2000, met = 0;
@@ -412,7 +412,7 @@ scan_changing(KeySpaceKind kind, TreeDirection direction)
 	KeyEntry last = {0};
 	TreeStatus status;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	insert_random(&f, 2000, range, tid);
 	tid += 2000;
 	before = f.model;
@@ -453,7 +453,7 @@ scan_changing(KeySpaceKind kind, TreeDirection direction)
 	assert_int_equal(met, before.count);
 	free(before.entries);
 	compare_scan(&f, TREE_FORWARD, NULL, NULL, 0, (int64_t) f.model.count);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void
@@ -476,22 +476,22 @@ scan_backward_while_splitting(void **state)
 static void
 scan_images_gone(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	const TreeBatch *batch;
 	TreeKey key;
 	uint64_t gone = 0, there = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_PREFIX);
+	checked_tree_open(&f, KEYSPACE_64_PREFIX);
 	for (uint64_t i = 0; i < 30; i++)
 		insert(&f, i, i);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
 	require_ok(tree_scan_next(f.scan, &batch));
 	assert_int_equal(batch->count, 30);
-	fixture_close(&f);
+	checked_tree_close(&f);
 
 	/* Not tied: the scan itself needs no image, so they are fetched afterwards. */
-	fixture_open(&f, KEYSPACE_64_FULL);
+	checked_tree_open(&f, KEYSPACE_64_FULL);
 	for (uint64_t i = 1; i < 30; i++)
 		insert(&f, i * 4 + 2, i);
 	require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
@@ -515,20 +515,20 @@ scan_images_gone(void **state)
 	}
 	assert_true(gone > 0);
 	assert_true(there >= 19);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* The comparator jumps out of a scan, at every call that it gets: the scan can be sought again, nothing is held. */
 static void
 scan_jumps(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeScan *volatile scan;
 	volatile uint64_t jumps = 0;
 	volatile uint64_t n;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_PREFIX);
+	checked_tree_open(&f, KEYSPACE_64_PREFIX);
 	insert_random(&f, 150, 100, 1);
 	scan = f.scan;
 	for (n = 1; n < 400; n += 7)
@@ -554,12 +554,12 @@ scan_jumps(void **state)
 	}
 	assert_true(jumps > 10);
 	compare_everything(&f, 100, 5);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A scan of everything that is asked to stop all the time, and goes on: how often it did stop. */
 static int
-compare_stopped_scan(Fixture *f, TreeDirection direction)
+compare_stopped_scan(CheckedTree *f, TreeDirection direction)
 {
 	bool forward = direction == TREE_FORWARD;
 	int64_t place = forward ? 0 : (int64_t) f->model.count - 1;
@@ -588,22 +588,22 @@ compare_stopped_scan(Fixture *f, TreeDirection direction)
 static void
 scan_is_stopped(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 3000; i++)
 		insert(&f, i, 3 * i + 1); /* every third block's TIDs are dead, 66 numbers in a row: whole leaves */
 	vacuum(&f);
 	assert_true(compare_stopped_scan(&f, TREE_FORWARD) >= 3);
 	assert_true(compare_stopped_scan(&f, TREE_BACKWARD) >= 3);
 	compare_scan(&f, TREE_FORWARD, NULL, NULL, 0, (int64_t) f.model.count);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Whether the batch's leaf is the one that was read: one READ of its header. */
 static bool
-unchanged(Fixture *f, const TreeBatch *batch)
+unchanged(CheckedTree *f, const TreeBatch *batch)
 {
 	Cost cost;
 	bool result;
@@ -620,13 +620,13 @@ unchanged(Fixture *f, const TreeBatch *batch)
 static void
 scan_is_told_of_removals(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	const TreeBatch *batch;
 
 	(void) state;
 	for (KeySpaceKind kind = 0; kind < KEYSPACES; kind++)
 	{
-		fixture_open(&f, kind);
+		checked_tree_open(&f, kind);
 		for (uint64_t i = 0; i < 4; i++)
 			insert(&f, 10 * i, 3 * i + 1); /* TIDs in blocks that stay */
 		require_ok(tree_scan_seek(f.scan, TREE_FORWARD, NULL, NULL));
@@ -646,7 +646,7 @@ scan_is_told_of_removals(void **state)
 		assert_true(unchanged(&f, batch));
 		insert_random(&f, 200, 100, 1000);
 		assert_false(unchanged(&f, batch)); /* it was split */
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 

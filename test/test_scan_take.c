@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 
 #define PARTICIPANTS 3
 
@@ -23,7 +23,7 @@ typedef struct Participant
 /* The scan that they share. */
 typedef struct SharedScan
 {
-	Fixture *f;
+	CheckedTree *f;
 	TreeDirection direction;
 	const TreeBound *start;
 	const TreeBound *stop;
@@ -35,7 +35,7 @@ typedef struct SharedScan
 } SharedScan;
 
 static void
-shared_open(SharedScan *shared, Fixture *f, TreeDirection direction, const TreeBound *start,
+shared_open(SharedScan *shared, CheckedTree *f, TreeDirection direction, const TreeBound *start,
             const TreeBound *stop)
 {
 	memset(shared, 0, sizeof(*shared));
@@ -155,7 +155,7 @@ run_steps(SharedScan *shared, uint64_t range, int splits, uint64_t *tid)
 
 /* A shared scan of the model's entries [from, to). */
 static void
-compare_shared(Fixture *f, TreeDirection direction, const TreeBound *low, const TreeBound *high,
+compare_shared(CheckedTree *f, TreeDirection direction, const TreeBound *low, const TreeBound *high,
                uint64_t from, uint64_t to)
 {
 	SharedScan shared;
@@ -173,10 +173,10 @@ compare_shared(Fixture *f, TreeDirection direction, const TreeBound *low, const 
 static void
 take_ranges(KeySpaceKind kind)
 {
-	Fixture f;
+	CheckedTree f;
 	const uint64_t range = 2000;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	compare_shared(&f, TREE_FORWARD, NULL, NULL, 0, 0);
 	insert_random(&f, 4000, range, 1);
 	compare_shared(&f, TREE_FORWARD, NULL, NULL, 0, f.model.count);
@@ -194,7 +194,7 @@ take_ranges(KeySpaceKind kind)
 		compare_shared(&f, TREE_BACKWARD, &low, &high, key_model_find(&f.model, a),
 		               key_model_find(&f.model, b + 1));
 	}
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void
@@ -216,9 +216,9 @@ take_splitting(KeySpaceKind kind, TreeDirection direction)
 	uint64_t tid = 1, met = 0;
 	KeyModel before = {0};
 	SharedScan shared;
-	Fixture f;
+	CheckedTree f;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	insert_random(&f, 3000, range, tid);
 	tid += 3000;
 	before.count = f.model.count;
@@ -232,7 +232,7 @@ take_splitting(KeySpaceKind kind, TreeDirection direction)
 	assert_true(f.model.count > 2 * before.count);
 	shared_close(&shared);
 	free(before.entries);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void
@@ -251,11 +251,11 @@ leaves_are_taken_together(void **state)
 {
 	TreeStatistics statistics;
 	SharedScan shared;
-	Fixture f;
+	CheckedTree f;
 	uint64_t problems, chains = 0, tid = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20000; i++)
 		insert(&f, i, i);
 	require_ok(tree_check(f.tree, NULL, NULL, NULL, &statistics, &problems));
@@ -273,7 +273,7 @@ leaves_are_taken_together(void **state)
 	assert_true(shared.takes <= statistics.leaves / 4);
 	assert_int_equal(shared.met.count, f.model.count);
 	shared_close(&shared);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Positions and calls outside the contract. */
@@ -282,10 +282,10 @@ misuse_is_refused(void **state)
 {
 	const TreeBatch *batch;
 	TreeScanPosition position, none = {0};
-	Fixture f;
+	CheckedTree f;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 1000, 1000, 1);
 	assert_int_equal(tree_scan_take(f.scan, &position), TREE_INVALID);
 	assert_int_equal(tree_scan_resume(f.scan, TREE_FORWARD, NULL, &none), TREE_INVALID);
@@ -296,7 +296,7 @@ misuse_is_refused(void **state)
 	assert_int_equal(tree_scan_take(f.scan, &none), TREE_INVALID);
 	position.ended = true;
 	assert_int_equal(tree_scan_resume(f.scan, TREE_FORWARD, NULL, &position), TREE_INVALID);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 int

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "fault.h"
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "tree/change/vacuum.h"
 
 /* --network, --cached */
@@ -49,10 +49,10 @@ vacuum_spaces(void **state)
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind++)
 	{
-		Fixture f;
+		CheckedTree f;
 		TreeStatistics statistics, estimate;
 
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		insert_random(&f, 1500, 700, 1);
 		vacuum(&f);
 		compare_check(&f, &statistics);
@@ -64,7 +64,7 @@ vacuum_spaces(void **state)
 		insert_random(&f, 500, 700, 2000);
 		compare_check(&f, &statistics);
 		compare_everything(&f, 700, 20);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -81,13 +81,13 @@ all_dead(void *argument, uint32_t block, uint16_t offset)
 static void
 vacuum_empties(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 	uint64_t leaves;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 3000, 100000, 1);
 	compare_check(&f, &statistics);
 	leaves = statistics.leaves;
@@ -106,20 +106,20 @@ vacuum_empties(void **state)
 	compare_check(&f, &statistics);
 	assert_int_equal(statistics.leaves, leaves);
 	compare_everything(&f, 100000, 10);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Blocks of removed images are used again: the tree does not grow by rounds of inserts and removals. */
 static void
 vacuum_gives_blocks_back(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 	uint64_t extent_bytes = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_64_PREFIX);
+	checked_tree_open(&f, KEYSPACE_64_PREFIX);
 	for (int round = 0; round < 30; round++)
 	{
 		for (uint64_t i = 0; i < 200; i++)
@@ -132,13 +132,13 @@ vacuum_gives_blocks_back(void **state)
 		f.model.count = 0;
 	}
 	assert_int_equal(statistics.extent_bytes, extent_bytes);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* An is_dead() that changes the tree under the walk's feet. */
 typedef struct Meddler
 {
-	Fixture *f;
+	CheckedTree *f;
 	uint64_t next_tid;
 	uint64_t left;
 	uint64_t inserted;
@@ -170,13 +170,13 @@ vacuum_meets_changes(void **state)
 	(void) state;
 	for (int kind = 0; kind < KEYSPACES; kind += 2)
 	{
-		Fixture f;
+		CheckedTree f;
 		Meddler meddler = {.f = &f, .next_tid = 5000, .left = 20, .victims = true};
 		TreeVacuumCounts counts;
 		TreeStatistics statistics;
 		uint64_t kept = 0, removed = 0;
 
-		fixture_open(&f, (KeySpaceKind) kind);
+		checked_tree_open(&f, (KeySpaceKind) kind);
 		insert_random(&f, 900, 500, 1);
 		assert_int_equal(walk(f.tree, meddle, &meddler, &counts), TREE_END);
 		assert_true(meddler.inserted > 500);
@@ -193,7 +193,7 @@ vacuum_meets_changes(void **state)
 		assert_int_equal(counts.removed, removed);
 		compare_check(&f, &statistics);
 		compare_everything(&f, 500, 10);
-		fixture_close(&f);
+		checked_tree_close(&f);
 	}
 }
 
@@ -215,33 +215,33 @@ revive(void *argument, uint32_t block, uint16_t offset)
 static void
 vacuum_spares_revived(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Meddler meddler = {.f = &f, .left = 1};
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20; i++)
 		insert(&f, i, i);
 	assert_int_equal(walk(f.tree, revive, &meddler, &counts), TREE_END);
 	assert_int_equal(counts.removed, 0);
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* The root splits while it is judged as the only leaf. */
 static void
 vacuum_meets_root_split(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Meddler meddler = {.f = &f, .next_tid = 1000, .left = 1, .victims = true};
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 	uint64_t kept = 0;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 45, 500, 1);
 	assert_int_equal(walk(f.tree, meddle, &meddler, &counts), TREE_END);
 	assert_true(counts.leaves > 1);
@@ -252,7 +252,7 @@ vacuum_meets_root_split(void **state)
 	assert_int_equal(counts.removed, f.model.count - kept);
 	f.model.count = kept;
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* More than any number of tries without others may be, and the fewest that a walk makes for their sake. */
@@ -266,7 +266,7 @@ vacuum_meets_root_split(void **state)
 /* Others that rewrite the leaf whenever the victim in it was judged. */
 typedef struct Rewriter
 {
-	Fixture *f;
+	CheckedTree *f;
 	uint32_t patience_ms; /* of the walk that they outrun */
 	uint32_t left;        /* times that they do still */
 	uint32_t judged;      /* times the victim was */
@@ -309,14 +309,14 @@ static void
 vacuum_is_outrun(void **state)
 {
 	uint32_t patience = client.tree->options.operation_timeout_ms;
-	Fixture f;
+	CheckedTree f;
 	Rewriter rewriter = {.f = &f, .patience_ms = 1, .left = UINT32_MAX};
 	KeyEntry victim;
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	for (uint64_t i = 0; i < 20; i++)
 		insert(&f, i, i);
 	assert_int_equal(walk(f.tree, rewrite_judged, &rewriter, &counts), TREE_TIMED_OUT);
@@ -331,7 +331,7 @@ vacuum_is_outrun(void **state)
 	victim = entry_of(VICTIM, VICTIM);
 	assert_true(key_model_remove(&f.model, &victim));
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* Chains of a wave of so many READs, or WRITEs. */
@@ -344,13 +344,13 @@ chains_of(uint64_t operations)
 static void
 vacuum_is_cheap(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeCounters before, after;
 	TreeVacuumCounts counts;
 	uint64_t reads;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 3000, 100000, 1);
 	assert_int_equal(walk(f.tree, NULL, NULL, &counts), TREE_END);
 	assert_in_range(counts.leaves, FABRIC_MAX_CHAIN + 1, f.tree->geometry.inner_cells);
@@ -385,7 +385,7 @@ vacuum_is_cheap(void **state)
 	assert_int_equal(counts.rewritten, counts.leaves);
 	assert_int_equal(after.deletes - before.deletes, 3000);
 	f.model.count = 0;
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* The same as vacuum_spares_revived() in the middle of many leaves. */
@@ -405,13 +405,13 @@ revive_number(void *argument, uint32_t block, uint16_t offset)
 static void
 vacuum_spares_one_of_many(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	Meddler meddler = {.f = &f, .left = 1};
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 1400, 100000, 1);
 	insert(&f, 50000, 1500);
 	images_forget();
@@ -419,7 +419,7 @@ vacuum_spares_one_of_many(void **state)
 	assert_int_equal(meddler.left, 0);
 	assert_int_equal(counts.removed, 0);
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 #define FIRST_NEW_TID 50000
@@ -438,7 +438,7 @@ is_new(void *argument, uint32_t block, uint16_t offset)
 static void
 vacuum_meets_new_leaves(void **state)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeVacuumCounts counts = {0};
 	TreeStatistics statistics;
 	TreeVacuum *vacuum_walk;
@@ -446,7 +446,7 @@ vacuum_meets_new_leaves(void **state)
 	uint64_t leaves;
 
 	(void) state;
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 3600, 100000, 1);
 	compare_check(&f, &statistics);
 	leaves = statistics.leaves;
@@ -471,20 +471,20 @@ vacuum_meets_new_leaves(void **state)
 	compare_check(&f, &statistics);
 	assert_true(statistics.leaves > leaves + 4);
 	assert_int_equal(counts.leaves, statistics.leaves);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 /* A walk in which chains are lost, from the n-th operation on; what was lost comes late, or never. Returns whether there were so many. */
 static bool
 walk_losing(FabricFaultPlan *plan)
 {
-	Fixture f;
+	CheckedTree f;
 	TreeVacuumCounts counts;
 	TreeStatistics statistics;
 	uint64_t kept = 0;
 	bool lost;
 
-	fixture_open(&f, KEYSPACE_16);
+	checked_tree_open(&f, KEYSPACE_16);
 	insert_random(&f, 1000, 100000, 1);
 	assert_int_equal(fabric_fault_set(client.endpoints[0], plan), FABRIC_OK);
 	assert_int_equal(walk(f.tree, is_dead, NULL, &counts), TREE_END);
@@ -498,7 +498,7 @@ walk_losing(FabricFaultPlan *plan)
 	assert_int_equal(counts.entries, kept);
 	f.model.count = kept;
 	compare_check(&f, &statistics);
-	fixture_close(&f);
+	checked_tree_close(&f);
 	return lost;
 }
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "support/fixture.h"
+#include "support/checked_tree.h"
 #include "support/random.h"
 #include "tree/descent/descent.h"
 
@@ -60,7 +60,7 @@ write_node(Tree *tree, uint64_t pointer, uint64_t *image, uint32_t bytes)
 
 /* A node of the tree on the way from the root to a random key, whole as it is. */
 static bool
-draw_node(Fixture *f, Wild *node)
+draw_node(CheckedTree *f, Wild *node)
 {
 	uint32_t level = (uint32_t) key_random(&f->random, 3);
 	KeyEntry entry = entry_of(key_random(&f->random, ENTRIES), 0);
@@ -81,7 +81,7 @@ draw_node(Fixture *f, Wild *node)
 
 /* Any word, or one that much depends on. */
 static uint32_t
-draw_word(Fixture *f, uint32_t words)
+draw_word(CheckedTree *f, uint32_t words)
 {
 	const NodeGeometry *g = &f->tree->geometry;
 	uint32_t places[] = {HEADER_STATE, HEADER_RIGHT,  HEADER_EPOCH,     g->low_word,
@@ -93,7 +93,7 @@ draw_word(Fixture *f, uint32_t words)
 }
 
 static void
-make_wild(Fixture *f, Wild *node)
+make_wild(CheckedTree *f, Wild *node)
 {
 	uint32_t bytes = node_bytes(&f->tree->geometry, node->level);
 	uint64_t image[NODE_MAX_BYTES / 8];
@@ -149,7 +149,7 @@ assert_ended(TreeStatus status)
 }
 
 static void
-try_insert(Fixture *f, uint32_t number, bool alone)
+try_insert(CheckedTree *f, uint32_t number, bool alone)
 {
 	KeyEntry entry = entry_of(number, number + ENTRIES);
 	TreeWalPosition wal = {.epoch = 1, .lsn = number};
@@ -164,7 +164,7 @@ try_insert(Fixture *f, uint32_t number, bool alone)
 
 /* Scans, as healers do, heals what is in doubt, and marks what it finds as dead. */
 static void
-try_scan(Fixture *f, TreeDirection direction)
+try_scan(CheckedTree *f, TreeDirection direction)
 {
 	static const TreeWalLimits lost = {.epoch = 9, .first = 1, .count = 1, .limit = {ENTRIES / 2}};
 	static const TreeWalPosition wal = {.epoch = 9, .lsn = 1};
@@ -205,7 +205,7 @@ is_third(void *argument, uint32_t block, uint16_t offset)
 }
 
 static void
-try_vacuum(Fixture *f)
+try_vacuum(CheckedTree *f)
 {
 	TreeVacuumCounts counts = {0};
 	TreeMergeCounts merged = {0};
@@ -229,7 +229,7 @@ try_vacuum(Fixture *f)
 }
 
 static void
-try_all(Fixture *f)
+try_all(CheckedTree *f)
 {
 	TreeStatistics statistics;
 	uint64_t problems;
@@ -255,9 +255,9 @@ try_all(Fixture *f)
 static void
 wild_round(KeySpaceKind kind, uint32_t round)
 {
-	Fixture f;
+	CheckedTree f;
 
-	fixture_open(&f, kind);
+	checked_tree_open(&f, kind);
 	f.random.state = round * 31 + (uint32_t) kind;
 	for (uint32_t i = 0; i < ENTRIES; i++)
 	{
@@ -274,7 +274,7 @@ wild_round(KeySpaceKind kind, uint32_t round)
 	for (uint32_t i = 0; i < wild_count; i++)
 		make_wild(&f, &wild[i]);
 	try_all(&f);
-	fixture_close(&f);
+	checked_tree_close(&f);
 }
 
 static void

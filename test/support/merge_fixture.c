@@ -23,7 +23,7 @@ in_range(void *argument, uint32_t block, uint16_t offset)
 }
 
 void
-empty(Fixture *f, uint64_t from, uint64_t to)
+empty(CheckedTree *f, uint64_t from, uint64_t to)
 {
 	Range range = {from, to};
 	TreeVacuumCounts counts = {0};
@@ -85,7 +85,7 @@ merge_with(Tree *tree)
 }
 
 void
-fill(Fixture *f, uint64_t from, uint64_t to)
+fill(CheckedTree *f, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++)
 		insert(f, i, i);

@@ -6,12 +6,12 @@
 #define SHERMAN_TEST_MERGE_FIXTURE_H
 
 #include "cost.h"
-#include "fixture.h"
+#include "checked_tree.h"
 
 /* Numbers [from, to), with the TIDs of the same numbers. */
-extern void fill(Fixture *f, uint64_t from, uint64_t to);
+extern void fill(CheckedTree *f, uint64_t from, uint64_t to);
 /* Removes the entries with these TIDs, from tree and model. */
-extern void empty(Fixture *f, uint64_t from, uint64_t to);
+extern void empty(CheckedTree *f, uint64_t from, uint64_t to);
 /* A walk that removes nothing, to its end; adds to counts. The caller closes it. */
 extern TreeVacuum *walk_empty(Tree *tree, TreeVacuumCounts *counts);
 /* Merges what the walk saw empty; what that cost the fixture's client. */

@@ -5,7 +5,7 @@
 #include "reclaim_fixture.h"
 
 void
-reopen(Fixture *f)
+reopen(CheckedTree *f)
 {
 	require_ok(tree_open(client.tree, f->record.tree, f->record.root, &f->space->format, keyspace_compare,
 	                     (void *) f->space, &f->tree));
@@ -13,7 +13,7 @@ reopen(Fixture *f)
 }
 
 void
-next_incarnation(Fixture *f)
+next_incarnation(CheckedTree *f)
 {
 	tree_scan_close(f->scan);
 	tree_close(f->tree);
@@ -37,7 +37,7 @@ reclaim(Tree *tree)
 }
 
 TreeRecord
-record_now(const Fixture *f)
+record_now(const CheckedTree *f)
 {
 	TreeRecord record;
 
@@ -46,7 +46,7 @@ record_now(const Fixture *f)
 }
 
 uint64_t
-extent_bytes(const Fixture *f)
+extent_bytes(const CheckedTree *f)
 {
 	return record_now(f).bytes;
 }

@@ -1,11 +1,11 @@
 /*
- * fixture.c
- *		See fixture.h.
+ * checked_tree.c
+ *		See checked_tree.h.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "fixture.h"
+#include "checked_tree.h"
 
 #define NODE_BYTES (256ull << 20)
 #define CACHE_BYTES (4ull << 20)
@@ -44,7 +44,7 @@ require_ok(TreeStatus status)
 }
 
 void
-fixture_open(Fixture *f, KeySpaceKind kind)
+checked_tree_open(CheckedTree *f, KeySpaceKind kind)
 {
 	memset(f, 0, sizeof(*f));
 	f->space = keyspace(kind);
@@ -56,7 +56,7 @@ fixture_open(Fixture *f, KeySpaceKind kind)
 }
 
 void
-fixture_close(Fixture *f)
+checked_tree_close(CheckedTree *f)
 {
 	tree_scan_close(f->scan);
 	tree_close(f->tree);
@@ -74,7 +74,7 @@ entry_of(uint64_t number, uint64_t tid)
 }
 
 TreeStatus
-insert_try(Fixture *f, const KeyEntry *entry, bool *hit)
+insert_try(CheckedTree *f, const KeyEntry *entry, bool *hit)
 {
 	TreeWalPosition wal = {.epoch = 1, .lsn = 1000};
 	KeyImage image;
@@ -85,7 +85,7 @@ insert_try(Fixture *f, const KeyEntry *entry, bool *hit)
 }
 
 void
-insert(Fixture *f, uint64_t number, uint64_t tid)
+insert(CheckedTree *f, uint64_t number, uint64_t tid)
 {
 	KeyEntry entry = entry_of(number, tid);
 	bool hit;
@@ -95,7 +95,7 @@ insert(Fixture *f, uint64_t number, uint64_t tid)
 }
 
 void
-insert_random(Fixture *f, uint64_t count, uint64_t range, uint64_t first_tid)
+insert_random(CheckedTree *f, uint64_t count, uint64_t range, uint64_t first_tid)
 {
 	for (uint64_t i = 0; i < count; i++)
 		insert(f, key_random(&f->random, range), first_tid + i);
@@ -109,7 +109,7 @@ is_dead(void *argument, uint32_t block, uint16_t offset)
 }
 
 void
-vacuum(Fixture *f)
+vacuum(CheckedTree *f)
 {
 	TreeVacuumCounts counts;
 	TreeVacuum *walk;
@@ -132,7 +132,7 @@ vacuum(Fixture *f)
 
 /* The view of an entry's key says what the key itself says. */
 static void
-compare_view(const Fixture *f, const TreeKeyView *view, const TreeKey *key)
+compare_view(const CheckedTree *f, const TreeKeyView *view, const TreeKey *key)
 {
 	assert_int_equal(view->high, key->high);
 	assert_memory_equal(view->norm, key->norm, f->tree->geometry.format.norm_bytes);
@@ -142,7 +142,7 @@ compare_view(const Fixture *f, const TreeKeyView *view, const TreeKey *key)
 }
 
 void
-compare_batch(Fixture *f, const TreeBatch *batch, TreeDirection direction, int64_t *place)
+compare_batch(CheckedTree *f, const TreeBatch *batch, TreeDirection direction, int64_t *place)
 {
 	TreeKeyView views[TREE_BATCH_MAX];
 
@@ -169,8 +169,8 @@ compare_batch(Fixture *f, const TreeBatch *batch, TreeDirection direction, int64
 }
 
 void
-compare_scan(Fixture *f, TreeDirection direction, const TreeBound *low, const TreeBound *high, int64_t from,
-             int64_t to)
+compare_scan(CheckedTree *f, TreeDirection direction, const TreeBound *low, const TreeBound *high,
+             int64_t from, int64_t to)
 {
 	const TreeBatch *batch;
 	int64_t place = direction == TREE_FORWARD ? from : to - 1;
@@ -188,7 +188,7 @@ compare_scan(Fixture *f, TreeDirection direction, const TreeBound *low, const Tr
 }
 
 void
-compare_range(Fixture *f, uint64_t low, int8_t low_side, uint64_t high, int8_t high_side)
+compare_range(CheckedTree *f, uint64_t low, int8_t low_side, uint64_t high, int8_t high_side)
 {
 	TreeBound lower, upper;
 	int64_t from, to;
@@ -204,7 +204,7 @@ compare_range(Fixture *f, uint64_t low, int8_t low_side, uint64_t high, int8_t h
 }
 
 void
-compare_everything(Fixture *f, uint64_t range, int lookups)
+compare_everything(CheckedTree *f, uint64_t range, int lookups)
 {
 	compare_scan(f, TREE_FORWARD, NULL, NULL, 0, (int64_t) f->model.count);
 	compare_scan(f, TREE_BACKWARD, NULL, NULL, 0, (int64_t) f->model.count);
@@ -236,7 +236,7 @@ compare_everything(Fixture *f, uint64_t range, int lookups)
 /* Where tree_check() is in the model. */
 typedef struct CheckPlace
 {
-	Fixture *f;
+	CheckedTree *f;
 	uint64_t place;
 	uint64_t wrong;
 } CheckPlace;
@@ -263,7 +263,7 @@ check_entry(void *argument, const TreeKey *key, bool unverified)
 }
 
 void
-compare_check(Fixture *f, TreeStatistics *statistics)
+compare_check(CheckedTree *f, TreeStatistics *statistics)
 {
 	CheckPlace place = {.f = f};
 	uint64_t problems;
