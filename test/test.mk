@@ -45,7 +45,7 @@ TEST_RUNS += ibverbs/torture=--verbs,soft1,--space,5,--processes,4,--operations,
 endif
 
 # Tests of tree/ and of the memory node's service.
-TEST_SUPPORT_SOURCES += test/environment.c test/support/proxy_process.c test/support/listen.c
+TEST_SUPPORT_SOURCES += test/environment.c test/support/fixture.c test/support/proxy_process.c test/support/listen.c
 TESTS += test_service test_give test_tables test_resize test_calls test_tenants
 TESTS += test_unit_runs
 test_unit_runs_SOURCES = test/support/random.c

@@ -3,23 +3,16 @@
  *		Nodes and blocks from extents: nothing is given twice, nothing crosses a stripe, nothing is lost but what the
  *		contract says, and a full memory node is told as such.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "rdma/memory/memory.h"
 #include "tree/client/directory.h"
 #include "../tree/internal.h"
 #include "tree/space/allocate.h"
-
-#define MEGABYTE (1ull << 20)
 
 static const TreeFormat formats[] = {
 	{.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
@@ -27,37 +20,11 @@ static const TreeFormat formats[] = {
 	{.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90},
 };
 
-typedef struct Stage
-{
-	TestNode nodes[2];
-	uint32_t count;
-	TestInstance instance;
-	TreeRecord record;
-	const TreeFormat *format;
-} Stage;
-
+/* One memory node and a tree of this format; clients are their processes'. */
 static void
-stage_open(Stage *stage, uint32_t nodes, uint64_t bytes, const TreeFormat *format)
+open_one(uint64_t bytes, const TreeFormat *format)
 {
-	TestClient client;
-
-	memset(stage, 0, sizeof(*stage));
-	stage->count = nodes;
-	stage->format = format;
-	for (uint32_t i = 0; i < nodes; i++)
-		test_node_start(&stage->nodes[i], bytes);
-	test_instance_start(&stage->instance, stage->nodes, nodes, 8, MEGABYTE);
-	test_client_open(&client, &stage->instance, 0);
-	test_tree_create(&client, format, &stage->record);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-}
-
-static void
-stage_close(Stage *stage)
-{
-	for (uint32_t i = 0; i < stage->count; i++)
-		test_node_stop(&stage->nodes[i]);
-	test_instance_stop(&stage->instance);
+	fixture_open(&(FixtureOptions){.node_bytes = bytes, .trees = 1, .format = format, .no_client = true});
 }
 
 typedef struct Actor
@@ -67,10 +34,10 @@ typedef struct Actor
 } Actor;
 
 static void
-actor_open(Actor *actor, Stage *stage, uint32_t slot)
+actor_open(Actor *actor, uint32_t slot)
 {
-	test_client_open(&actor->client, &stage->instance, slot);
-	if (tree_open(actor->client.tree, stage->record.tree, stage->record.root, stage->format, NULL, NULL,
+	test_client_open(&actor->client, &instance, slot);
+	if (tree_open(actor->client.tree, records[0].tree, records[0].root, &records[0].format, NULL, NULL,
 	              &actor->tree) != TREE_OK)
 		abort();
 }
@@ -199,14 +166,14 @@ require_own(uint64_t *map, uint64_t root, const Given *given)
 static void
 exhaust_body(int number, void *argument)
 {
-	Stage *stage = argument;
-	uint64_t root = pointer_offset(stage->record.root);
+	uint64_t root = pointer_offset(records[0].root);
 	uint32_t block_max = TREE_IMAGE_MAX_BYTES;
 	bool refused[KINDS] = {false};
 	uint32_t left = KINDS;
 	Actor actor;
 
-	actor_open(&actor, stage, (uint32_t) number);
+	(void) argument;
+	actor_open(&actor, (uint32_t) number);
 	for (uint32_t i = (uint32_t) number; left > 0; i++)
 	{
 		Kind kind = kind_of(i);
@@ -217,7 +184,7 @@ exhaust_body(int number, void *argument)
 			continue;
 		status = ask(actor.tree, kind, i, block_max, &given);
 		if (status == TREE_OK)
-			require_own(stage->instance.scratch, root, &given);
+			require_own(instance.scratch, root, &given);
 		else if (status != TREE_MEMORY_FULL)
 			_exit(6);
 		else if (kind == KIND_BLOCK && block_max > 32)
@@ -237,23 +204,22 @@ test_exhaust(void **state)
 	(void) state;
 	for (int f = 0; f < 3; f++)
 	{
-		Stage stage;
 		Actor actor;
 		TreeStatistics statistics;
 		uint64_t given = 0;
 		bool known;
 
-		stage_open(&stage, 1, 8 * MEGABYTE, &formats[f]);
-		assert_int_equal(test_processes(4, exhaust_body, &stage), 0);
+		open_one(8 * MEGABYTE, &formats[f]);
+		assert_int_equal(test_processes(4, exhaust_body, NULL), 0);
 		for (uint64_t i = 0; i < TEST_SCRATCH_WORDS * 8; i++)
-			given += ((uint8_t *) stage.instance.scratch)[i] * 16u;
+			given += ((uint8_t *) instance.scratch)[i] * 16u;
 		/* Headers, the root, and ends of stripes that were more than can be remembered are all that is not given. */
 		assert_true(given > 8 * MEGABYTE * 95 / 100);
-		actor_open(&actor, &stage, 0);
+		actor_open(&actor, 0);
 		state_read(actor.tree->state, &statistics, &known);
 		assert_int_equal(statistics.extent_bytes, 8 * MEGABYTE);
 		actor_close(&actor);
-		stage_close(&stage);
+		fixture_close();
 	}
 }
 
@@ -261,14 +227,13 @@ test_exhaust(void **state)
 static void
 test_returns(void **state)
 {
-	Stage stage;
 	Actor actor;
 	uint64_t pointer, again, generation, later, offset;
 	uint64_t offsets[64];
 
 	(void) state;
-	stage_open(&stage, 1, 8 * MEGABYTE, &formats[0]);
-	actor_open(&actor, &stage, 0);
+	open_one(8 * MEGABYTE, &formats[0]);
+	actor_open(&actor, 0);
 	for (uint32_t level = 0; level < 2; level++)
 	{
 		assert_int_equal(allocate_node(actor.tree, 0, level, &pointer, &generation), TREE_OK);
@@ -284,7 +249,7 @@ test_returns(void **state)
 	for (int i = 0; i < 20; i++)
 	{
 		assert_int_equal(allocate_overflow(actor.tree, 0, 100, &offsets[i]), TREE_OK);
-		assert_true(mark(stage.instance.scratch, offsets[i], 112));
+		assert_true(mark(instance.scratch, offsets[i], 112));
 		assert_int_equal(offsets[i] >= offset && offsets[i] < offset + 2000, i < 17);
 	}
 	/* Random takes and returns of all lengths: never twice the same byte. */
@@ -298,18 +263,18 @@ test_returns(void **state)
 
 		if (offsets[slot] != 0)
 		{
-			unmark(stage.instance.scratch, offsets[slot], block);
+			unmark(instance.scratch, offsets[slot], block);
 			allocate_overflow_return(actor.tree, 0, offsets[slot], bytes);
 			offsets[slot] = 0;
 		}
 		else
 		{
 			assert_int_equal(allocate_overflow(actor.tree, 0, bytes, &offsets[slot]), TREE_OK);
-			assert_true(mark(stage.instance.scratch, offsets[slot], block));
+			assert_true(mark(instance.scratch, offsets[slot], block));
 		}
 	}
 	actor_close(&actor);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /*
@@ -322,16 +287,15 @@ test_spare_chunk(void **state)
 	const uint64_t leaf_bytes = node_geometry(&formats[0]).leaf_bytes;
 	const uint64_t leaves_of_chunk = CHUNK_BYTES / leaf_bytes;
 	const uint64_t leaves_of_stripe = FABRIC_STRIPE_BYTES / leaf_bytes;
-	Stage stage;
 	Actor actor;
 	uint64_t pointer, generation, first, second, bytes = CHUNK_BYTES;
 
 	(void) state;
-	stage_open(&stage, 1, 8 * MEGABYTE, &formats[0]);
-	actor_open(&actor, &stage, 0);
+	open_one(8 * MEGABYTE, &formats[0]);
+	actor_open(&actor, 0);
 	assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
 	first = pointer_offset(pointer);
-	assert_true(mark(stage.instance.scratch, first, leaf_bytes));
+	assert_true(mark(instance.scratch, first, leaf_bytes));
 	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &second, &generation), TREE_OK);
 	assert_int_equal(bytes, CHUNK_BYTES);
 	allocate_run_return(actor.tree, 0, bytes, second, generation);
@@ -341,7 +305,7 @@ test_spare_chunk(void **state)
 
 		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
 		assert_true(pointer_offset(pointer) >= chunk && pointer_offset(pointer) < chunk + CHUNK_BYTES);
-		assert_true(mark(stage.instance.scratch, pointer_offset(pointer), leaf_bytes));
+		assert_true(mark(instance.scratch, pointer_offset(pointer), leaf_bytes));
 	}
 
 	/*
@@ -358,7 +322,7 @@ test_spare_chunk(void **state)
 		assert_true(second > first && second < first + CHUNK_BYTES);
 	}
 	actor_close(&actor);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Blocks of overflow keys that a removal of many long keys gives back. */
@@ -391,15 +355,14 @@ test_many_returns(void **state)
 {
 	static uint8_t first[TEST_SCRATCH_WORDS * 8], second[TEST_SCRATCH_WORDS * 8];
 	static uint64_t offsets[MORE_BLOCKS];
-	Stage stage;
 	Actor actor;
 	uint64_t offset;
 	uint32_t all_again = 0;
 	bool again;
 
 	(void) state;
-	stage_open(&stage, 1, 14 * MEGABYTE, &formats[0]);
-	actor_open(&actor, &stage, 0);
+	open_one(14 * MEGABYTE, &formats[0]);
+	actor_open(&actor, 0);
 	assert_false(take_and_return(&actor, first, first));
 	for (int round = 0; round < 3; round++)
 		assert_true(take_and_return(&actor, first, second));
@@ -412,24 +375,24 @@ test_many_returns(void **state)
 	for (int i = 0; i < MORE_BLOCKS; i++)
 	{
 		assert_int_equal(allocate_overflow(actor.tree, 0, 16, &offset), TREE_OK);
-		assert_true(mark(stage.instance.scratch, offset, 16));
+		assert_true(mark(instance.scratch, offset, 16));
 	}
 	for (int i = 0; i < MORE_BLOCKS; i++)
 		allocate_overflow_return(actor.tree, 0, offsets[i], 16);
 	actor_close(&actor);
 
 	/* The room of a tree that is dropped, or whose place in shared memory another one gets, is that of others. */
-	for (uint32_t i = 0; i < stage.instance.options.trees + 4; i++)
+	for (uint32_t i = 0; i < instance.options.trees + 4; i++)
 	{
 		TestClient client;
-		TreeRecord before = stage.record;
+		TreeRecord before = records[0];
 
-		test_client_open(&client, &stage.instance, 0);
+		test_client_open(&client, &instance, 0);
 		if (i < 2)
 			assert_int_equal(tree_drop(client.tree, before.tree, tree_home(before.root)), TREE_OK);
-		test_tree_create(&client, stage.format, &stage.record);
+		test_tree_create(&client, &before.format, &records[0]);
 		assert_int_equal(test_client_close(&client), TREE_OK);
-		actor_open(&actor, &stage, 0);
+		actor_open(&actor, 0);
 		memset(first, 0, sizeof(first));
 		(void) take_and_return(&actor, first, first);
 		again = take_and_return(&actor, first, second);
@@ -439,41 +402,39 @@ test_many_returns(void **state)
 		all_again += again;
 	}
 	assert_true(all_again > 2);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* After a restart of the instance the newest extent is gone on with, not a new one taken. */
 static void
 test_goes_on_after_restart(void **state)
 {
-	Stage stage;
 	Actor actor;
 	TreeRecord record;
 	uint64_t pointer, generation;
 
 	(void) state;
-	stage_open(&stage, 1, 8 * MEGABYTE, &formats[0]);
+	open_one(8 * MEGABYTE, &formats[0]);
 	for (int round = 0; round < 3; round++)
 	{
-		actor_open(&actor, &stage, 0);
+		actor_open(&actor, 0);
 		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
 		/* A chunk a time: three of the first extent's 3.5 are begun. */
-		assert_true(mark(stage.instance.scratch, pointer_offset(pointer), CHUNK_BYTES));
+		assert_true(mark(instance.scratch, pointer_offset(pointer), CHUNK_BYTES));
 		assert_int_equal(
-			tree_record_read(actor.client.tree, stage.record.tree, tree_home(stage.record.root), &record),
+			tree_record_read(actor.client.tree, records[0].tree, tree_home(records[0].root), &record),
 			TREE_OK);
 		assert_int_equal(record.extents, 1);
 		actor_close(&actor);
-		test_instance_attach(&stage.instance);
+		test_instance_attach(&instance);
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Two memory nodes: a tree that is far larger on one gives nodes away to the other; a full one too. */
 static void
 test_two_memory_nodes(void **state)
 {
-	Stage stage;
 	Actor actor;
 	TreeRecord record;
 	uint64_t pointer, generation;
@@ -482,9 +443,10 @@ test_two_memory_nodes(void **state)
 	TreeStatus status = TREE_OK;
 
 	(void) state;
-	stage_open(&stage, 2, 2 * MEGABYTE, &formats[2]);
-	actor_open(&actor, &stage, 0);
-	home = pointer_memory_node(stage.record.root);
+	fixture_open(&(FixtureOptions){
+		.nodes = 2, .node_bytes = 2 * MEGABYTE, .trees = 1, .format = &formats[2], .no_client = true});
+	actor_open(&actor, 0);
+	home = pointer_memory_node(records[0].root);
 	for (;;)
 	{
 		status = allocate_node(actor.tree, home, 0, &pointer, &generation);
@@ -501,14 +463,13 @@ test_two_memory_nodes(void **state)
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	assert_true(given[0] > 400 && given[1] > 400);
 	assert_int_equal(
-		tree_record_read(actor.client.tree, stage.record.tree, tree_home(stage.record.root), &record),
-		TREE_OK);
+		tree_record_read(actor.client.tree, records[0].tree, tree_home(records[0].root), &record), TREE_OK);
 	assert_int_equal(record.bytes, 4 * MEGABYTE);
 	actor_close(&actor);
 
 	/* Dropped, it is gone from both. */
-	actor_open(&actor, &stage, 0);
-	assert_int_equal(tree_drop(actor.client.tree, stage.record.tree, tree_home(stage.record.root)), TREE_OK);
+	actor_open(&actor, 0);
+	assert_int_equal(tree_drop(actor.client.tree, records[0].tree, tree_home(records[0].root)), TREE_OK);
 	for (uint32_t i = 0; i < 2; i++)
 	{
 		TreeNodeStatus node;
@@ -518,7 +479,7 @@ test_two_memory_nodes(void **state)
 		assert_int_equal(node.bytes_used, 0);
 	}
 	actor_close(&actor);
-	stage_close(&stage);
+	fixture_close();
 }
 
 int

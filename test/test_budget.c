@@ -4,54 +4,22 @@
  *		allows them; every exception is counted by its own counter and asserted with it (those that come from
  *		keys which integers do not tell apart: test_budget_ties.c).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "fault.h"
 #include "internal.h"
 #include "support/cost.h"
 #include "support/look_up.h"
 #include "tree/descent/descent.h"
 
-#define NODE_MEMORY (64ull << 20)
-#define CACHE_MEMORY (8ull << 20)
-#define SLOTS 8
-
 static const TreeFormat formats[] = {
 	{.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90},
 	{.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90},
 	{.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .fill_percent = 90},
 };
-
-static TestNode node;
-static TestInstance instance;
-static TestClient client;
-
-static int
-compare_bytes(void *argument, const TreeBound *bound, const TreeKey *entry)
-{
-	uint16_t least =
-		bound->key.image_bytes < entry->image_bytes ? bound->key.image_bytes : entry->image_bytes;
-	int result = least == 0 ? 0 : memcmp(bound->key.image, entry->image, least);
-
-	(void) argument;
-	return result != 0 ? result : (int) bound->key.image_bytes - (int) entry->image_bytes;
-}
-
-static uint64_t
-scramble(uint64_t i)
-{
-	i *= 0x9e3779b97f4a7c15ull;
-	i ^= i >> 29;
-	return i * 0xbf58476d1ce4e5b9ull;
-}
 
 static TreeKey
 key_number(const TreeFormat *format, uint32_t i, uint8_t *image)
@@ -81,26 +49,6 @@ insert(Tree *tree, const TreeKey *key, const TreeWalPosition *wal)
 	assert_false(hit);
 }
 
-static int
-start(void **state)
-{
-	(void) state;
-	test_node_start(&node, NODE_MEMORY);
-	test_instance_start(&instance, &node, 1, SLOTS, CACHE_MEMORY);
-	test_client_open(&client, &instance, 0);
-	return 0;
-}
-
-static int
-stop(void **state)
-{
-	(void) state;
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_instance_stop(&instance);
-	test_node_stop(&node);
-	return 0;
-}
-
 static Tree *
 new_tree(const TreeFormat *format)
 {
@@ -108,7 +56,7 @@ new_tree(const TreeFormat *format)
 	Tree *tree;
 
 	test_tree_create(&client, format, &record);
-	assert_int_equal(tree_open(client.tree, record.tree, record.root, format, compare_bytes, NULL, &tree),
+	assert_int_equal(tree_open(client.tree, record.tree, record.root, format, compare_images, NULL, &tree),
 	                 TREE_OK);
 	return tree;
 }
@@ -518,5 +466,6 @@ main(void)
 		cmocka_unit_test(test_handover),
 	};
 
-	return cmocka_run_group_tests(tests, start, stop);
+	fixture_options = (FixtureOptions){.cache_bytes = 8 * MEGABYTE};
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

@@ -6,29 +6,13 @@
  * up.  So the call runs, before its repetition or behind it, and nobody hears of it.
  */
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "tree/client/directory.h"
-
-#define MEGABYTE (1ull << 20)
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-typedef struct Stage
-{
-	TestNode node;
-	TestInstance instance;
-	TestClient client;
-} Stage;
 
 /* A connection of its own. */
 typedef struct Caller
@@ -53,50 +37,34 @@ caller_wait(void *argument, const int *descriptors, int count, int milliseconds)
 	return ready < 0 ? 0 : ready;
 }
 
-static void
-stage_open(Stage *stage)
-{
-	test_node_start(&stage->node, 16 * MEGABYTE);
-	test_instance_start(&stage->instance, &stage->node, 1, 4, MEGABYTE);
-	test_client_open(&stage->client, &stage->instance, 0);
-}
-
-static void
-stage_close(Stage *stage)
-{
-	(void) test_client_close(&stage->client);
-	test_node_stop(&stage->node);
-	test_instance_stop(&stage->instance);
-}
-
 static FabricStatus
-caller_open(Caller *caller, const Stage *stage, uint32_t incarnation, bool hopeless)
+caller_open(Caller *caller, uint32_t incarnation, bool hopeless)
 {
 	FabricOptions options = {.wait = caller_wait, .wait_argument = caller};
 
 	options.operation_timeout_ms = options.connect_timeout_ms = TEST_PATIENCE_US / 1000;
 	caller->hopeless = hopeless;
-	options.cluster[0] = stage->instance.cluster[0];
-	options.cluster[1] = stage->instance.cluster[1];
+	options.cluster[0] = instance.cluster[0];
+	options.cluster[1] = instance.cluster[1];
 	options.incarnation = incarnation;
 	assert_int_equal(fabric_open(&options, &caller->fabric), FABRIC_OK);
-	return fabric_connect(caller->fabric, stage->node.address, &caller->endpoint);
+	return fabric_connect(caller->fabric, nodes[0].address, &caller->endpoint);
 }
 
 /* Stops the memory node, for all of its clients. */
 static void
-node_freeze(const Stage *stage)
+node_freeze(void)
 {
 	int state;
 
-	assert_int_equal(kill(stage->node.pid, SIGSTOP), 0);
-	assert_true(waitpid(stage->node.pid, &state, WUNTRACED) == stage->node.pid && WIFSTOPPED(state));
+	assert_int_equal(kill(nodes[0].pid, SIGSTOP), 0);
+	assert_true(waitpid(nodes[0].pid, &state, WUNTRACED) == nodes[0].pid && WIFSTOPPED(state));
 }
 
 static void
-node_thaw(const Stage *stage)
+node_thaw(void)
 {
-	assert_int_equal(kill(stage->node.pid, SIGCONT), 0);
+	assert_int_equal(kill(nodes[0].pid, SIGCONT), 0);
 }
 
 /* What a call came to. */
@@ -118,20 +86,11 @@ call(FabricEndpoint *endpoint, DirectoryMethod method, const void *request, uint
 		outcome->bytes = 0;
 }
 
-static TreeNodeStatus
-node_status(Stage *stage)
-{
-	TreeNodeStatus status;
-
-	assert_int_equal(tree_node_status(stage->client.tree, 0, &status), TREE_OK);
-	return status;
-}
-
 /* Until so many channels are left; the test's time is the bound. */
 static void
-wait_for_channels(Stage *stage, uint32_t channels)
+wait_for_channels(uint32_t channels)
 {
-	while (node_status(stage).channels != channels)
+	while (fixture_node_status(0).channels != channels)
 		test_sleep_us(1000);
 }
 
@@ -140,22 +99,22 @@ wait_for_channels(Stage *stage, uint32_t channels)
  * sure: both repetitions are answered with the same bytes, into *outcome.
  */
 static void
-call_thrice(Stage *stage, DirectoryMethod method, const void *request, uint32_t bytes, Outcome *outcome)
+call_thrice(DirectoryMethod method, const void *request, uint32_t bytes, Outcome *outcome)
 {
 	Caller caller;
 	Outcome lost, again;
 
-	assert_int_equal(caller_open(&caller, stage, stage->instance.incarnation, false), FABRIC_OK);
-	node_freeze(stage);
+	assert_int_equal(caller_open(&caller, instance.incarnation, false), FABRIC_OK);
+	node_freeze();
 	caller.hopeless = true;
 	call(caller.endpoint, method, request, bytes, &lost);
 	assert_int_equal(lost.status, FABRIC_STOPPED);
-	node_thaw(stage);
-	call(stage->client.endpoints[0], method, request, bytes, outcome);
+	node_thaw();
+	call(client.endpoints[0], method, request, bytes, outcome);
 	/* What is left of the first runs before its connection's end is seen. */
 	fabric_close(caller.fabric);
-	wait_for_channels(stage, 1);
-	call(stage->client.endpoints[0], method, request, bytes, &again);
+	wait_for_channels(1);
+	call(client.endpoints[0], method, request, bytes, &again);
 	assert_int_equal(again.status, outcome->status);
 	assert_int_equal(again.bytes, outcome->bytes);
 	/* What the node's status tells goes on changing: channels come and go. */
@@ -166,7 +125,6 @@ call_thrice(Stage *stage, DirectoryMethod method, const void *request, uint32_t 
 static void
 test_trees(void **state)
 {
-	Stage stage;
 	DirectoryCreate create = {.token = {11, 12}, .record = {.database = 5, .format = narrow}};
 	DirectoryExtentRequest extent = {.extents = 1};
 	DirectoryTree tree;
@@ -177,99 +135,97 @@ test_trees(void **state)
 	DirectoryGive give;
 
 	(void) state;
-	stage_open(&stage);
-	call_thrice(&stage, DIRECTORY_CREATE, &create, sizeof(create), &outcome);
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
+	call_thrice(DIRECTORY_CREATE, &create, sizeof(create), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
 	memcpy(&created, outcome.reply, sizeof(created));
-	assert_int_equal(node_status(&stage).trees, 1);
-	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES);
+	assert_int_equal(fixture_node_status(0).trees, 1);
+	assert_int_equal(fixture_node_status(0).bytes_used, EXTENT_MIN_BYTES);
 
 	extent.tree = tree.tree = created.record.tree;
-	call_thrice(&stage, DIRECTORY_EXTENT, &extent, sizeof(extent), &outcome);
+	call_thrice(DIRECTORY_EXTENT, &extent, sizeof(extent), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
 	memcpy(&grown, outcome.reply, sizeof(grown));
 	assert_int_equal(grown.extents, 2);
-	assert_int_equal(node_status(&stage).bytes_used, grown.tree_bytes);
+	assert_int_equal(fixture_node_status(0).bytes_used, grown.tree_bytes);
 
-	call_thrice(&stage, DIRECTORY_READ, &tree, sizeof(tree), &outcome);
+	call_thrice(DIRECTORY_READ, &tree, sizeof(tree), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
 	assert_int_equal(((const TreeRecord *) (const void *) outcome.reply)->extents, 2);
-	call_thrice(&stage, DIRECTORY_LIST, &position, sizeof(position), &outcome);
+	call_thrice(DIRECTORY_LIST, &position, sizeof(position), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
-	call_thrice(&stage, DIRECTORY_STATUS, NULL, 0, &outcome);
+	call_thrice(DIRECTORY_STATUS, NULL, 0, &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
 
 	/* Repeated, these two find that it is done. */
 	give = (DirectoryGive){.tree = tree.tree, .offset = grown.offset, .number = 2};
 	extent.extents = 2;
-	call(stage.client.endpoints[0], DIRECTORY_EXTENT, &extent, sizeof(extent), &outcome);
+	call(client.endpoints[0], DIRECTORY_EXTENT, &extent, sizeof(extent), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
 	memcpy(&grown, outcome.reply, sizeof(grown));
 	give.newer = grown.offset;
-	call_thrice(&stage, DIRECTORY_GIVE, &give, sizeof(give), &outcome);
+	call_thrice(DIRECTORY_GIVE, &give, sizeof(give), &outcome);
 	assert_int_equal(outcome.status, FABRIC_NOT_FOUND);
-	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES + grown.bytes);
+	assert_int_equal(fixture_node_status(0).bytes_used, EXTENT_MIN_BYTES + grown.bytes);
 
-	call_thrice(&stage, DIRECTORY_DROP, &tree, sizeof(tree), &outcome);
+	call_thrice(DIRECTORY_DROP, &tree, sizeof(tree), &outcome);
 	assert_int_equal(outcome.status, FABRIC_NOT_FOUND);
-	assert_int_equal(node_status(&stage).trees, 0);
-	assert_int_equal(node_status(&stage).bytes_used, 0);
-	stage_close(&stage);
+	assert_int_equal(fixture_node_status(0).trees, 0);
+	assert_int_equal(fixture_node_status(0).bytes_used, 0);
+	fixture_close();
 }
 
 static void
 test_records_and_epochs(void **state)
 {
-	Stage stage;
 	TreeRecord record, update, read;
 	DirectoryEpoch epoch = {.epoch = 4};
 	Outcome outcome;
 
 	(void) state;
-	stage_open(&stage);
-	test_tree_create(&stage.client, &narrow, &record);
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
 	update = (TreeRecord){
 		.tree = record.tree, .root = record.root, .flags = TREE_RECORD_BUILT, .mutated_epoch = 3, .nonce = 9};
-	call_thrice(&stage, DIRECTORY_UPDATE, &update, sizeof(update), &outcome);
+	call_thrice(DIRECTORY_UPDATE, &update, sizeof(update), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, 0, &read), TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, 0, &read), TREE_OK);
 	assert_int_equal(read.flags, TREE_RECORD_BUILT);
 	assert_int_equal(read.mutated_epoch, 3);
 	assert_int_equal(read.nonce, 9);
 
-	call_thrice(&stage, DIRECTORY_EPOCH_OPEN, &epoch, sizeof(epoch), &outcome);
+	call_thrice(DIRECTORY_EPOCH_OPEN, &epoch, sizeof(epoch), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
-	assert_int_equal(node_status(&stage).epoch, 4);
-	assert_int_equal(node_status(&stage).epoch_clean, 0);
-	call_thrice(&stage, DIRECTORY_EPOCH_CLOSE, &epoch, sizeof(epoch), &outcome);
+	assert_int_equal(fixture_node_status(0).epoch, 4);
+	assert_int_equal(fixture_node_status(0).epoch_clean, 0);
+	call_thrice(DIRECTORY_EPOCH_CLOSE, &epoch, sizeof(epoch), &outcome);
 	assert_int_equal(outcome.status, FABRIC_OK);
-	assert_int_equal(node_status(&stage).epoch_clean, 1);
+	assert_int_equal(fixture_node_status(0).epoch_clean, 1);
 	/* Closed is closed: an opening that comes late opens nothing. */
-	call_thrice(&stage, DIRECTORY_EPOCH_OPEN, &epoch, sizeof(epoch), &outcome);
+	call_thrice(DIRECTORY_EPOCH_OPEN, &epoch, sizeof(epoch), &outcome);
 	assert_int_equal(outcome.status, FABRIC_RANGE);
-	assert_int_equal(node_status(&stage).epoch_clean, 1);
-	stage_close(&stage);
+	assert_int_equal(fixture_node_status(0).epoch_clean, 1);
+	fixture_close();
 }
 
 /* An update that was given up does not come behind a later one: the reset in between has ended it. */
 static void
 test_late_update(void **state)
 {
-	Stage stage;
 	Caller caller;
 	TreeRecord record, update, read;
 	Outcome outcome;
 
 	(void) state;
-	stage_open(&stage);
-	test_tree_create(&stage.client, &narrow, &record);
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
 	update = (TreeRecord){.tree = record.tree, .root = record.root, .nonce = 1};
-	assert_int_equal(caller_open(&caller, &stage, stage.instance.incarnation, false), FABRIC_OK);
-	node_freeze(&stage);
+	assert_int_equal(caller_open(&caller, instance.incarnation, false), FABRIC_OK);
+	node_freeze();
 	caller.hopeless = true;
 	call(caller.endpoint, DIRECTORY_UPDATE, &update, sizeof(update), &outcome);
 	assert_int_equal(outcome.status, FABRIC_STOPPED);
-	node_thaw(&stage);
+	node_thaw();
 	caller.hopeless = false;
 	assert_int_equal(fabric_reset(caller.endpoint), FABRIC_OK);
 	update.nonce = 2;
@@ -277,55 +233,54 @@ test_late_update(void **state)
 	assert_int_equal(outcome.status, FABRIC_OK);
 	for (int i = 0; i < 100; i++)
 	{
-		assert_int_equal(tree_record_read(stage.client.tree, record.tree, 0, &read), TREE_OK);
+		assert_int_equal(tree_record_read(client.tree, record.tree, 0, &read), TREE_OK);
 		assert_int_equal(read.nonce, 2);
 	}
 	fabric_close(caller.fabric);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* The fabric's own calls: what was granted and not heard of is taken back, and harms nobody. */
 static void
 test_connections(void **state)
 {
-	Stage stage;
 	Caller caller;
-	uint32_t instance, incarnation;
+	uint32_t number, incarnation;
 
 	(void) state;
-	stage_open(&stage);
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 
 	/* HELLO: the channel goes with the connection. */
-	node_freeze(&stage);
-	assert_int_equal(caller_open(&caller, &stage, stage.instance.incarnation, true), FABRIC_STOPPED);
+	node_freeze();
+	assert_int_equal(caller_open(&caller, instance.incarnation, true), FABRIC_STOPPED);
 	fabric_close(caller.fabric);
-	node_thaw(&stage);
-	assert_int_equal(caller_open(&caller, &stage, stage.instance.incarnation, false), FABRIC_OK);
-	wait_for_channels(&stage, 2);
+	node_thaw();
+	assert_int_equal(caller_open(&caller, instance.incarnation, false), FABRIC_OK);
+	wait_for_channels(2);
 
 	/* RESET: again, and it is one channel. */
-	node_freeze(&stage);
+	node_freeze();
 	caller.hopeless = true;
 	assert_int_equal(fabric_reset(caller.endpoint), FABRIC_STOPPED);
-	node_thaw(&stage);
+	node_thaw();
 	caller.hopeless = false;
 	assert_int_equal(fabric_reset(caller.endpoint), FABRIC_OK);
-	wait_for_channels(&stage, 2);
+	wait_for_channels(2);
 	fabric_close(caller.fabric);
 
 	/* ATTACH: again, and an incarnation was skipped. */
-	assert_int_equal(caller_open(&caller, &stage, 0, false), FABRIC_OK);
-	node_freeze(&stage);
+	assert_int_equal(caller_open(&caller, 0, false), FABRIC_OK);
+	node_freeze();
 	caller.hopeless = true;
-	assert_int_equal(fabric_attach(caller.endpoint, false, 7, &instance, &incarnation), FABRIC_STOPPED);
+	assert_int_equal(fabric_attach(caller.endpoint, false, 7, &number, &incarnation), FABRIC_STOPPED);
 	fabric_close(caller.fabric);
-	node_thaw(&stage);
-	assert_int_equal(caller_open(&caller, &stage, 0, false), FABRIC_OK);
+	node_thaw();
+	assert_int_equal(caller_open(&caller, 0, false), FABRIC_OK);
 	/* The first one was done when the node saw its connection's end: there was no older channel at work. */
-	assert_int_equal(fabric_attach(caller.endpoint, false, 8, &instance, &incarnation), FABRIC_OK);
-	assert_int_equal(incarnation, stage.instance.incarnation + 2);
+	assert_int_equal(fabric_attach(caller.endpoint, false, 8, &number, &incarnation), FABRIC_OK);
+	assert_int_equal(incarnation, instance.incarnation + 2);
 	fabric_close(caller.fabric);
-	stage_close(&stage);
+	fixture_close();
 }
 
 int

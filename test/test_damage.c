@@ -818,7 +818,7 @@ typedef struct Rewriter
 static void
 should_stop(bool stop)
 {
-	for (int slot = 0; slot < SLOTS; slot++)
+	for (int slot = 0; slot < FIXTURE_SLOTS; slot++)
 		instance.environment->slots[slot].stop = stop;
 }
 

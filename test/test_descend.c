@@ -70,7 +70,7 @@ refuse_onlooker(const DirectoryDescent *request)
 	Fabric *fabric;
 
 	assert_int_equal(fabric_open(&options, &fabric), FABRIC_OK);
-	assert_int_equal(fabric_connect(fabric, node.address, &endpoint), FABRIC_OK);
+	assert_int_equal(fabric_connect(fabric, nodes[0].address, &endpoint), FABRIC_OK);
 	assert_int_equal(fabric_call(endpoint, DIRECTORY_DESCEND, request, sizeof(*request), &answer, &bytes),
 	                 FABRIC_DENIED);
 	fabric_close(fabric);

@@ -28,65 +28,46 @@ typedef struct Node
 	uint32_t level;
 } Node;
 
-/* A tree over several memory nodes, with two handles of one instance. */
-typedef struct Stage
-{
-	TestNode nodes[MEMORY_NODES];
-	TestInstance instance;
-	TestClient client, other_client;
-	TreeRecord record;
-	Tree *tree, *other;
-	uint64_t fresh[MEMORY_NODES]; /* the rest of a run that nobody else has, at each memory node */
-	uint64_t left[MEMORY_NODES];  /* its bytes */
-} Stage;
-
-static Stage stage;
+/* Two handles of one instance, of a tree over several memory nodes. */
+static Tree *tree, *other;
+static uint64_t fresh[MEMORY_NODES]; /* the rest of a run that nobody else has, at each memory node */
+static uint64_t left[MEMORY_NODES];  /* its bytes */
 
 static int
-stage_open(void **state)
+trees_open(void **state)
 {
 	(void) state;
-	memset(&stage, 0, sizeof(stage));
-	for (uint32_t i = 0; i < MEMORY_NODES; i++)
-		test_node_start(&stage.nodes[i], 8ull << 20);
-	test_instance_start(&stage.instance, stage.nodes, MEMORY_NODES, 8, CACHE_MEMORY);
-	test_client_open(&stage.client, &stage.instance, 0);
-	test_client_open(&stage.other_client, &stage.instance, 1);
-	test_tree_create(&stage.client, &narrow, &stage.record);
-	stage.tree = open_tree(&stage.client, &stage.record);
-	stage.other = open_tree(&stage.other_client, &stage.record);
+	fixture_open(&(FixtureOptions){
+		.nodes = MEMORY_NODES, .node_bytes = 8 * MEGABYTE, .trees = 1, .two_clients = true});
+	tree = open_tree(&client, &records[0]);
+	other = open_tree(&other_client, &records[0]);
+	memset(left, 0, sizeof(left));
 	return 0;
 }
 
 static int
-stage_close(void **state)
+trees_close(void **state)
 {
-	(void) state;
-	tree_close(stage.other);
-	tree_close(stage.tree);
-	assert_int_equal(test_client_close(&stage.other_client), TREE_OK);
-	assert_int_equal(test_client_close(&stage.client), TREE_OK);
-	for (uint32_t i = 0; i < MEMORY_NODES; i++)
-		test_node_stop(&stage.nodes[i]);
-	test_instance_stop(&stage.instance);
-	return 0;
+	tree_close(other);
+	tree_close(tree);
+	return fixture_stop(state);
 }
 
 /* A node that is in no tree and in no list. */
 static Node
 new_node(uint32_t memory_node, uint32_t level)
 {
-	uint64_t *offset = &stage.fresh[memory_node], *left = &stage.left[memory_node];
+	uint64_t *offset = &fresh[memory_node], *bytes = &left[memory_node];
 	uint64_t generation;
 
-	if (*left == 0)
+	if (*bytes == 0)
 	{
-		*left = CHUNK_BYTES;
-		assert_int_equal(allocate_run(stage.other, memory_node, left, offset, &generation), TREE_OK);
-		assert_int_equal(*left % INNER_BYTES, 0);
+		*bytes = CHUNK_BYTES;
+		assert_int_equal(allocate_run(other, memory_node, bytes, offset, &generation), TREE_OK);
+		assert_int_equal(*bytes % INNER_BYTES, 0);
 	}
-	*left -= INNER_BYTES;
-	return (Node){.pointer = pointer_make(memory_node, *offset + *left, 7), .generation = 7, .level = level};
+	*bytes -= INNER_BYTES;
+	return (Node){.pointer = pointer_make(memory_node, *offset + *bytes, 7), .generation = 7, .level = level};
 }
 
 static void
@@ -101,7 +82,7 @@ put_new(uint32_t memory_node, uint32_t level)
 {
 	Node freed = new_node(memory_node, level);
 
-	must_put(stage.tree, &freed);
+	must_put(tree, &freed);
 	return freed;
 }
 
@@ -123,13 +104,13 @@ must_not_take(uint32_t memory_node, uint32_t level)
 {
 	uint64_t pointer, generation;
 
-	assert_int_equal(freed_take(stage.tree, memory_node, level, &pointer, &generation), TREE_NOT_FOUND);
+	assert_int_equal(freed_take(tree, memory_node, level, &pointer, &generation), TREE_NOT_FOUND);
 }
 
 static uint64_t
 bytes_of(uint64_t leaves, uint64_t inner)
 {
-	return leaves * stage.tree->geometry.leaf_bytes + inner * INNER_BYTES;
+	return leaves * tree->geometry.leaf_bytes + inner * INNER_BYTES;
 }
 
 /* Leaves and inner nodes, of whatever level, have a list each, which gives back what came last; at each memory node its own. */
@@ -139,30 +120,30 @@ kinds_are_apart(void **state)
 	Node leaves[3], inner[3], elsewhere;
 
 	(void) state;
-	assert_int_equal(tree_freed_bytes(stage.tree), 0);
+	assert_int_equal(tree_freed_bytes(tree), 0);
 	must_not_take(0, 0);
 	for (uint32_t i = 0; i < 3; i++)
 	{
 		leaves[i] = put_new(0, 0);
 		inner[i] = put_new(0, i + 1);
-		assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(i + 1, i + 1));
+		assert_int_equal(tree_freed_bytes(tree), bytes_of(i + 1, i + 1));
 	}
 	elsewhere = put_new(2, 0);
-	assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(4, 3));
+	assert_int_equal(tree_freed_bytes(tree), bytes_of(4, 3));
 	must_not_take(1, 0);
 	must_not_take(2, 1);
 	for (int i = 2; i >= 0; i--)
 	{
-		must_take(stage.other, &leaves[i], 0);
-		assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(1 + (uint64_t) i, 3));
+		must_take(other, &leaves[i], 0);
+		assert_int_equal(tree_freed_bytes(tree), bytes_of(1 + (uint64_t) i, 3));
 	}
 	must_not_take(0, 0);
 	for (int i = 2; i >= 0; i--)
-		must_take(stage.tree, &inner[i], 3 - (uint32_t) i);
+		must_take(tree, &inner[i], 3 - (uint32_t) i);
 	must_not_take(0, 1);
-	must_take(stage.tree, &elsewhere, 0);
+	must_take(tree, &elsewhere, 0);
 	must_not_take(2, 0);
-	assert_int_equal(tree_freed_bytes(stage.tree), 0);
+	assert_int_equal(tree_freed_bytes(tree), 0);
 }
 
 static void
@@ -174,7 +155,7 @@ read_line(uint64_t pointer, uint64_t *line)
 	               .offset = pointer_offset(pointer),
 	               .buffer = line};
 
-	assert_int_equal(access_execute(stage.tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
+	assert_int_equal(access_execute(tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
 }
 
 static void
@@ -186,7 +167,7 @@ write_line(uint64_t pointer, uint64_t *line)
 	               .offset = pointer_offset(pointer),
 	               .buffer = line};
 
-	assert_int_equal(access_execute(stage.tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
+	assert_int_equal(access_execute(tree, pointer_memory_node(pointer), &op, 1), TREE_OK);
 }
 
 /* Whoever comes to a node of the list by an old pointer sees another generation, and that it is free. */
@@ -198,7 +179,7 @@ readers_reject(void **state)
 
 	(void) state;
 	read_line(freed.pointer, line);
-	assert_int_equal(line[HEADER_TREE], stage.record.tree);
+	assert_int_equal(line[HEADER_TREE], records[0].tree);
 	assert_int_equal(line[HEADER_SELF], pointer_address(freed.pointer));
 	assert_true(line[HEADER_GENERATION] > freed.generation);
 	assert_int_equal(node_flags(line) & NODE_FREE, NODE_FREE);
@@ -277,8 +258,8 @@ damaged_list(Damage damage, uint32_t level)
 		freed = new_node(0, level);
 	} while (pointer_offset(behind.pointer) / STATE_UNIT_BYTES !=
 	         pointer_offset(freed.pointer) / STATE_UNIT_BYTES);
-	must_put(stage.tree, &behind);
-	must_put(stage.tree, &freed);
+	must_put(tree, &behind);
+	must_put(tree, &freed);
 	read_line(freed.pointer, line);
 	damage(line);
 	write_line(freed.pointer, line);
@@ -303,20 +284,20 @@ damaged_lists_are_forgotten(void **state)
 		{
 			(void) damaged_list(damages[i], level);
 			must_not_take(0, level);
-			assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(level, 1 - level));
+			assert_int_equal(tree_freed_bytes(tree), bytes_of(level, 1 - level));
 			must_not_take(0, level);
 			freed = put_new(0, level);
-			must_take(stage.tree, &freed, level);
+			must_take(tree, &freed, level);
 			must_not_take(0, level);
 		}
-		must_take(stage.tree, &stays, 1 - level);
+		must_take(tree, &stays, 1 - level);
 		/* That it is the damage, and not this way of making it, that is noticed. */
 		freed = damaged_list(nothing_wrong, level);
 		freed.generation++;
-		must_take(stage.tree, &freed, level);
-		assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(1 - level, level));
+		must_take(tree, &freed, level);
+		assert_int_equal(tree_freed_bytes(tree), bytes_of(1 - level, level));
 		/* The other one, which may lie in another unit than the next. */
-		assert_int_equal(freed_take(stage.tree, 0, level, &pointer, &generation), TREE_OK);
+		assert_int_equal(freed_take(tree, 0, level, &pointer, &generation), TREE_OK);
 		(void) damaged_list(other_tree, level);
 		must_not_take(0, level);
 	}
@@ -344,7 +325,7 @@ run_meanwhile(void (*what)(void), int times)
 {
 	meanwhile = what;
 	meanwhile_left = times;
-	tree_client_crash_points(stage.client.tree, what == NULL ? NULL : step);
+	tree_client_crash_points(client.tree, what == NULL ? NULL : step);
 }
 
 static Node list[4];
@@ -352,24 +333,24 @@ static Node list[4];
 static void
 take_one(void)
 {
-	must_take(stage.other, &list[3], 0);
+	must_take(other, &list[3], 0);
 }
 
 /* The list begins with the same node again, and yet it is another list. */
 static void
 take_two_put_first(void)
 {
-	must_take(stage.other, &list[3], 0);
-	must_take(stage.other, &list[2], 0);
+	must_take(other, &list[3], 0);
+	must_take(other, &list[2], 0);
 	list[3].generation += 2;
-	must_put(stage.other, &list[3]);
+	must_put(other, &list[3]);
 }
 
 static void
 put_another(void)
 {
 	list[0] = new_node(0, 0);
-	must_put(stage.other, &list[0]);
+	must_put(other, &list[0]);
 }
 
 static void
@@ -386,16 +367,16 @@ takers_get_different_nodes(void **state)
 	(void) state;
 	put_list();
 	run_meanwhile(take_one, 1);
-	must_take(stage.tree, &list[2], 0);
+	must_take(tree, &list[2], 0);
 	assert_int_equal(meanwhile_left, 0);
-	must_take(stage.tree, &list[1], 0);
+	must_take(tree, &list[1], 0);
 	must_not_take(0, 0);
 
 	put_list();
 	run_meanwhile(take_two_put_first, 1);
-	must_take(stage.tree, &list[3], 0);
+	must_take(tree, &list[3], 0);
 	assert_int_equal(meanwhile_left, 0);
-	must_take(stage.tree, &list[1], 0);
+	must_take(tree, &list[1], 0);
 	must_not_take(0, 0);
 	run_meanwhile(NULL, 0);
 }
@@ -409,13 +390,13 @@ putters_lose_nothing(void **state)
 	(void) state;
 	put_list();
 	run_meanwhile(put_another, 1);
-	must_put(stage.tree, &freed);
+	must_put(tree, &freed);
 	assert_int_equal(meanwhile_left, 0);
 	run_meanwhile(NULL, 0);
-	assert_int_equal(tree_freed_bytes(stage.tree), bytes_of(5, 0));
-	must_take(stage.tree, &freed, 0);
+	assert_int_equal(tree_freed_bytes(tree), bytes_of(5, 0));
+	must_take(tree, &freed, 0);
 	for (int i = 0; i < 4; i++)
-		must_take(stage.tree, &list[i == 0 ? 0 : 4 - i], 0);
+		must_take(tree, &list[i == 0 ? 0 : 4 - i], 0);
 	must_not_take(0, 0);
 }
 
@@ -441,26 +422,26 @@ tries_end(void **state)
 
 	(void) state;
 	run_meanwhile(put_another, ATTEMPTS - 1);
-	must_put(stage.tree, &freed);
+	must_put(tree, &freed);
 	assert_int_equal(meanwhile_left, 0);
-	must_take(stage.tree, &freed, 0);
+	must_take(tree, &freed, 0);
 	run_meanwhile(put_another, ATTEMPTS);
-	assert_int_equal(freed_put(stage.tree, freed.pointer, 0, freed.generation + 2), TREE_RETRY);
+	assert_int_equal(freed_put(tree, freed.pointer, 0, freed.generation + 2), TREE_RETRY);
 	assert_int_equal(meanwhile_left, 0);
 	put += 2 * ATTEMPTS - 1;
-	assert_int_equal(tree_freed_bytes(stage.tree), bytes_of((uint64_t) put, 0));
+	assert_int_equal(tree_freed_bytes(tree), bytes_of((uint64_t) put, 0));
 
 	run_meanwhile(put_another, ATTEMPTS - 1);
-	assert_int_equal(freed_take(stage.tree, 0, 0, &pointer, &generation), TREE_OK);
+	assert_int_equal(freed_take(tree, 0, 0, &pointer, &generation), TREE_OK);
 	assert_int_equal(pointer_address(pointer), pointer_address(list[0].pointer));
 	assert_int_equal(meanwhile_left, 0);
 	run_meanwhile(put_another, ATTEMPTS);
-	assert_int_equal(freed_take(stage.tree, 0, 0, &pointer, &generation), TREE_NOT_FOUND);
+	assert_int_equal(freed_take(tree, 0, 0, &pointer, &generation), TREE_NOT_FOUND);
 	assert_int_equal(meanwhile_left, 0);
 	run_meanwhile(NULL, 0);
 	put += 2 * ATTEMPTS - 2;
-	assert_int_equal(tree_freed_bytes(stage.tree), bytes_of((uint64_t) put, 0));
-	while (freed_take(stage.tree, 0, 0, &pointer, &generation) == TREE_OK)
+	assert_int_equal(tree_freed_bytes(tree), bytes_of((uint64_t) put, 0));
+	while (freed_take(tree, 0, 0, &pointer, &generation) == TREE_OK)
 		put--;
 	assert_int_equal(put, 0);
 }
@@ -469,15 +450,15 @@ tries_end(void **state)
 static void
 units_of_two_trees(void **state)
 {
-	StateTable *table = stage.instance.shared->states;
+	StateTable *table = instance.shared->states;
 	static Node put[2][300];
 	TreeRecord record;
-	Tree *trees[2] = {stage.tree};
+	Tree *trees[2] = {tree};
 	uint32_t most = table->unit_count;
 
 	(void) state;
-	test_tree_create(&stage.client, &narrow, &record);
-	trees[1] = open_tree(&stage.client, &record);
+	test_tree_create(&client, &narrow, &record);
+	trees[1] = open_tree(&client, &record);
 	require_units(table, 0);
 	table->unit_count = 5;
 	for (uint32_t i = 0; i < 300; i++)
@@ -514,7 +495,7 @@ units_of_two_trees(void **state)
 		must_put(trees[1], &put[1][i]);
 	}
 	tree_close(trees[1]);
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	require_units(table, 5);
 	table->unit_count = most;
 }
@@ -527,43 +508,43 @@ node_is_chosen(void **state)
 {
 	(void) state;
 	for (uint32_t i = 0; i < MEMORY_NODES; i++)
-		assert_int_equal(freed_choose(stage.tree, i, 0), i);
+		assert_int_equal(freed_choose(tree, i, 0), i);
 	for (uint32_t i = 0; i < 3; i++)
 		(void) put_new(i / 2, 1);
-	assert_int_equal(freed_choose(stage.tree, 2, 1), 0);
+	assert_int_equal(freed_choose(tree, 2, 1), 0);
 	(void) put_new(1, 0);
 	for (uint32_t i = 0; i < MEMORY_NODES; i++)
 	{
-		assert_int_equal(freed_choose(stage.tree, i, 0), 1);
-		assert_int_equal(freed_choose(stage.tree, i, 2), i == 1 ? 1 : 0);
+		assert_int_equal(freed_choose(tree, i, 0), 1);
+		assert_int_equal(freed_choose(tree, i, 2), i == 1 ? 1 : 0);
 	}
 	(void) put_new(2, 0);
 	(void) put_new(2, 0);
-	assert_int_equal(freed_choose(stage.tree, 0, 0), 2);
-	assert_int_equal(freed_choose(stage.tree, 1, 0), 1);
-	stage.client.tree->doubt = 1ull << 2;
-	assert_int_equal(freed_choose(stage.tree, 0, 0), 1);
-	stage.client.tree->doubt = 0;
-	stage.instance.shared->closed = 1u << 2;
-	assert_int_equal(freed_choose(stage.tree, 0, 0), 1);
-	stage.instance.shared->closed = 1u << 2 | 1u << 1;
-	assert_int_equal(freed_choose(stage.tree, 0, 0), 0);
-	stage.instance.shared->closed = 0;
-	assert_int_equal(freed_choose(stage.tree, 0, 0), 2);
+	assert_int_equal(freed_choose(tree, 0, 0), 2);
+	assert_int_equal(freed_choose(tree, 1, 0), 1);
+	client.tree->doubt = 1ull << 2;
+	assert_int_equal(freed_choose(tree, 0, 0), 1);
+	client.tree->doubt = 0;
+	instance.shared->closed = 1u << 2;
+	assert_int_equal(freed_choose(tree, 0, 0), 1);
+	instance.shared->closed = 1u << 2 | 1u << 1;
+	assert_int_equal(freed_choose(tree, 0, 0), 0);
+	instance.shared->closed = 0;
+	assert_int_equal(freed_choose(tree, 0, 0), 2);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(kinds_are_apart, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(readers_reject, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(damaged_lists_are_forgotten, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(takers_get_different_nodes, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(putters_lose_nothing, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(tries_end, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(units_of_two_trees, stage_open, stage_close),
-		cmocka_unit_test_setup_teardown(node_is_chosen, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(kinds_are_apart, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(readers_reject, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(damaged_lists_are_forgotten, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(takers_get_different_nodes, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(putters_lose_nothing, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(tries_end, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(units_of_two_trees, trees_open, trees_close),
+		cmocka_unit_test_setup_teardown(node_is_chosen, trees_open, trees_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,120 +3,74 @@
  *		Extents that a tree gives back, at the memory node: which it takes and which it refuses, what is left when it is killed, and
  *		that the memory is anybody's then.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "tree/client/directory.h"
 #include "tree/service/service_tables.h"
 
-#define MEGABYTE (1ull << 20)
 /* Of the tree that gives. */
 #define EXTENTS 6u
 
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
+static DirectoryExtent extents[EXTENTS + 1]; /* by their numbers, from 1 on */
 
-typedef struct Stage
-{
-	TestNode node;
-	TestInstance instance;
-	TestClient client;
-	TreeRecord record;
-	DirectoryExtent extents[EXTENTS + 1]; /* by their numbers, from 1 on */
-} Stage;
-
-static TreeNodeStatus
-node_status(Stage *stage)
-{
-	TreeNodeStatus status;
-
-	assert_int_equal(tree_node_status(stage->client.tree, 0, &status), TREE_OK);
-	return status;
-}
-
+/* A tree with these extents. */
 static void
-stage_open(Stage *stage)
+extents_open(void)
 {
-	test_node_start(&stage->node, 2 * MEGABYTE);
-	test_instance_start(&stage->instance, &stage->node, 1, 4, MEGABYTE);
-	test_client_open(&stage->client, &stage->instance, 0);
-	test_tree_create(&stage->client, &narrow, &stage->record);
+	fixture_open(&(FixtureOptions){.node_bytes = 2 * MEGABYTE, .trees = 1});
 	for (uint32_t i = 1; i <= EXTENTS; i++)
-		assert_int_equal(
-			directory_extent(stage->client.tree, 0, stage->record.tree, 0, i - 1, &stage->extents[i]),
-			TREE_OK);
+		assert_int_equal(directory_extent(client.tree, 0, records[0].tree, 0, i - 1, &extents[i]), TREE_OK);
 }
 
 static void
-stage_close(Stage *stage)
-{
-	(void) test_client_close(&stage->client);
-	test_node_stop(&stage->node);
-	test_instance_stop(&stage->instance);
-}
-
-static void
-node_restart(Stage *stage)
-{
-	test_node_restart(&stage->node);
-	(void) test_client_close(&stage->client);
-	test_instance_attach(&stage->instance);
-	test_client_open(&stage->client, &stage->instance, 0);
-}
-
-static void
-access_header(Stage *stage, uint8_t opcode, uint32_t extent, ExtentHeader *header)
+access_header(uint8_t opcode, uint32_t extent, ExtentHeader *header)
 {
 	FabricOp op = {.opcode = opcode,
 	               .region = FABRIC_NODES,
 	               .length = sizeof(*header),
-	               .offset = stage->extents[extent].offset,
+	               .offset = extents[extent].offset,
 	               .buffer = header};
 
-	assert_int_equal(fabric_execute(stage->client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 }
 
 /* The number of the extent that this one names as the one before it; 0: none. */
 static uint32_t
-previous(Stage *stage, uint32_t extent)
+previous(uint32_t extent)
 {
 	ExtentHeader header;
 
-	access_header(stage, FABRIC_READ, extent, &header);
+	access_header(FABRIC_READ, extent, &header);
 	for (uint32_t i = 1; i <= EXTENTS; i++)
-		if (header.previous == stage->extents[i].offset)
+		if (header.previous == extents[i].offset)
 			return i;
 	assert_int_equal(header.previous, 0);
 	return 0;
 }
 
 static DirectoryGive
-give_of(const Stage *stage, uint32_t extent, uint32_t newer)
+give_of(uint32_t extent, uint32_t newer)
 {
-	return (DirectoryGive){.tree = stage->record.tree,
-	                       .offset = stage->extents[extent].offset,
+	return (DirectoryGive){.tree = records[0].tree,
+	                       .offset = extents[extent].offset,
 	                       .number = extent,
-	                       .newer = stage->extents[newer].offset};
+	                       .newer = extents[newer].offset};
 }
 
 /* The call as it is: the memory node's own answer. */
 static FabricStatus
-give(Stage *stage, const DirectoryGive *request)
+give(const DirectoryGive *request)
 {
-	return fabric_call(stage->client.endpoints[0], DIRECTORY_GIVE, request, sizeof(*request), NULL,
-	                   &(uint32_t){0});
+	return fabric_call(client.endpoints[0], DIRECTORY_GIVE, request, sizeof(*request), NULL, &(uint32_t){0});
 }
 
 static uint64_t
-tree_bytes(Stage *stage)
+tree_bytes(void)
 {
 	TreeRecord record;
 
-	assert_int_equal(tree_record_read(stage->client.tree, stage->record.tree, 0, &record), TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, records[0].tree, 0, &record), TREE_OK);
 	assert_int_equal(record.extents, EXTENTS);
 	return record.bytes;
 }
@@ -125,109 +79,106 @@ tree_bytes(Stage *stage)
 static void
 test_gives(void **state)
 {
-	Stage stage;
 	uint64_t bytes;
 	DirectoryGive request;
 
 	(void) state;
-	stage_open(&stage);
-	bytes = tree_bytes(&stage);
-	assert_int_equal(previous(&stage, 4), 3);
-	request = give_of(&stage, 3, 4);
-	assert_int_equal(give(&stage, &request), FABRIC_OK);
-	bytes -= stage.extents[3].bytes;
-	assert_int_equal(tree_bytes(&stage), bytes);
-	assert_int_equal(node_status(&stage).bytes_used, bytes);
-	assert_int_equal(previous(&stage, 4), 2);
+	extents_open();
+	bytes = tree_bytes();
+	assert_int_equal(previous(4), 3);
+	request = give_of(3, 4);
+	assert_int_equal(give(&request), FABRIC_OK);
+	bytes -= extents[3].bytes;
+	assert_int_equal(tree_bytes(), bytes);
+	assert_int_equal(fixture_node_status(0).bytes_used, bytes);
+	assert_int_equal(previous(4), 2);
 	/* Once more, and it is done. */
-	assert_int_equal(give(&stage, &request), FABRIC_NOT_FOUND);
-	assert_int_equal(directory_give(stage.client.tree, 0, &request), TREE_OK);
-	assert_int_equal(tree_bytes(&stage), bytes);
+	assert_int_equal(give(&request), FABRIC_NOT_FOUND);
+	assert_int_equal(directory_give(client.tree, 0, &request), TREE_OK);
+	assert_int_equal(tree_bytes(), bytes);
 
-	request = give_of(&stage, 2, 4);
-	assert_int_equal(give(&stage, &request), FABRIC_OK);
-	bytes -= stage.extents[2].bytes;
-	request = give_of(&stage, 5, 6);
-	assert_int_equal(give(&stage, &request), FABRIC_OK);
-	bytes -= stage.extents[5].bytes;
-	assert_int_equal(previous(&stage, 6), 4);
-	assert_int_equal(previous(&stage, 4), 1);
-	assert_int_equal(tree_bytes(&stage), bytes);
+	request = give_of(2, 4);
+	assert_int_equal(give(&request), FABRIC_OK);
+	bytes -= extents[2].bytes;
+	request = give_of(5, 6);
+	assert_int_equal(give(&request), FABRIC_OK);
+	bytes -= extents[5].bytes;
+	assert_int_equal(previous(6), 4);
+	assert_int_equal(previous(4), 1);
+	assert_int_equal(tree_bytes(), bytes);
 
 	/* What is left goes with the tree. */
-	assert_int_equal(tree_drop(stage.client.tree, stage.record.tree, 0), TREE_OK);
-	assert_int_equal(node_status(&stage).bytes_used, 0);
-	stage_close(&stage);
+	assert_int_equal(tree_drop(client.tree, records[0].tree, 0), TREE_OK);
+	assert_int_equal(fixture_node_status(0).bytes_used, 0);
+	fixture_close();
 }
 
 static void
-must_refuse(Stage *stage, const DirectoryGive *request, FabricStatus status)
+must_refuse(const DirectoryGive *request, FabricStatus status)
 {
-	uint64_t bytes = tree_bytes(stage);
+	uint64_t bytes = tree_bytes();
 
-	assert_int_equal(give(stage, request), status);
-	assert_int_equal(tree_bytes(stage), bytes);
-	assert_int_equal(node_status(stage).bytes_quarantined, 0);
+	assert_int_equal(give(request), status);
+	assert_int_equal(tree_bytes(), bytes);
+	assert_int_equal(fixture_node_status(0).bytes_quarantined, 0);
 	for (uint32_t i = 1; i <= EXTENTS; i++)
-		assert_int_equal(previous(stage, i), i - 1);
+		assert_int_equal(previous(i), i - 1);
 }
 
 /* The root's extent and the newest one stay, and numbers that name none, or the wrong one, change nothing. */
 static void
 test_refuses(void **state)
 {
-	Stage stage;
 	TreeRecord other;
 	ExtentHeader header;
 	DirectoryGive request;
 
 	(void) state;
-	stage_open(&stage);
-	request = give_of(&stage, 1, 2);
-	must_refuse(&stage, &request, FABRIC_RANGE);
+	extents_open();
+	request = give_of(1, 2);
+	must_refuse(&request, FABRIC_RANGE);
 	/* Nor if a header says that there is a newer one. */
-	access_header(&stage, FABRIC_READ, 1, &header);
-	header.previous = stage.extents[EXTENTS].offset;
-	access_header(&stage, FABRIC_WRITE, 1, &header);
-	request = give_of(&stage, EXTENTS, 1);
-	assert_int_equal(give(&stage, &request), FABRIC_RANGE);
+	access_header(FABRIC_READ, 1, &header);
+	header.previous = extents[EXTENTS].offset;
+	access_header(FABRIC_WRITE, 1, &header);
+	request = give_of(EXTENTS, 1);
+	assert_int_equal(give(&request), FABRIC_RANGE);
 	header.previous = 0;
-	access_header(&stage, FABRIC_WRITE, 1, &header);
-	must_refuse(&stage, &request, FABRIC_RANGE);
+	access_header(FABRIC_WRITE, 1, &header);
+	must_refuse(&request, FABRIC_RANGE);
 	/* Its header is not named by that one. */
-	request = give_of(&stage, 3, 5);
-	must_refuse(&stage, &request, FABRIC_RANGE);
-	request = give_of(&stage, 3, 3);
-	must_refuse(&stage, &request, FABRIC_RANGE);
+	request = give_of(3, 5);
+	must_refuse(&request, FABRIC_RANGE);
+	request = give_of(3, 3);
+	must_refuse(&request, FABRIC_RANGE);
 	/* An extent of long ago. */
-	request = give_of(&stage, 3, 4);
+	request = give_of(3, 4);
 	request.number = 2;
-	must_refuse(&stage, &request, FABRIC_NOT_FOUND);
+	must_refuse(&request, FABRIC_NOT_FOUND);
 
-	test_tree_create(&stage.client, &narrow, &other);
+	test_tree_create(&client, &narrow, &other);
 	for (int wrong = 0; wrong < 6; wrong++)
 	{
 		static const uint64_t numbers[] = {
 			0, 4096, UINT64_MAX, 1ull << 63, FABRIC_UNIT_BYTES, MEGABYTE * 4096};
 
-		request = give_of(&stage, 3, 4);
+		request = give_of(3, 4);
 		request.newer = numbers[wrong];
-		must_refuse(&stage, &request, FABRIC_RANGE);
-		request.newer = stage.extents[4].offset;
+		must_refuse(&request, FABRIC_RANGE);
+		request.newer = extents[4].offset;
 		request.offset = wrong % 2 == 0 ? numbers[wrong] : request.offset + numbers[wrong];
-		must_refuse(&stage, &request, FABRIC_NOT_FOUND);
-		request.offset = stage.extents[3].offset;
+		must_refuse(&request, FABRIC_NOT_FOUND);
+		request.offset = extents[3].offset;
 		request.tree = wrong == 0 ? other.tree : numbers[wrong];
-		must_refuse(&stage, &request, FABRIC_NOT_FOUND);
+		must_refuse(&request, FABRIC_NOT_FOUND);
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Of a tree with copies nothing is taken, at either memory node. */
 static void
 test_replicas_stay(void **state)
 {
-	Stage stage;
 	DirectoryCreate create = {.token = {5, 6},
 	                          .record = {.format = narrow, .flags = 2u << TREE_RECORD_REPLICA_SHIFT}};
 	DirectoryCreated created;
@@ -237,17 +188,17 @@ test_replicas_stay(void **state)
 	uint32_t bytes = sizeof(created);
 
 	(void) state;
-	stage_open(&stage);
+	extents_open();
 	assert_int_equal(
-		fabric_call(stage.client.endpoints[0], DIRECTORY_CREATE, &create, sizeof(create), &created, &bytes),
+		fabric_call(client.endpoints[0], DIRECTORY_CREATE, &create, sizeof(create), &created, &bytes),
 		FABRIC_OK);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(directory_extent(stage.client.tree, 0, created.record.tree, 0, i + 1, &extents[i]),
+		assert_int_equal(directory_extent(client.tree, 0, created.record.tree, 0, i + 1, &extents[i]),
 		                 TREE_OK);
-	assert_int_equal(give(&stage, &(DirectoryGive){.tree = created.record.tree,
-	                                               .offset = extents[0].offset,
-	                                               .number = 2,
-	                                               .newer = extents[1].offset}),
+	assert_int_equal(give(&(DirectoryGive){.tree = created.record.tree,
+	                                       .offset = extents[0].offset,
+	                                       .number = 2,
+	                                       .newer = extents[1].offset}),
 	                 FABRIC_RANGE);
 
 	copy.record = (TreeRecord){.tree = 77, .root = pointer_make(1, MEGABYTE, 0), .format = narrow};
@@ -256,21 +207,20 @@ test_replicas_stay(void **state)
 	{
 		copy.offset = i * FABRIC_UNIT_BYTES;
 		bytes = sizeof(replicas[i]);
-		assert_int_equal(fabric_call(stage.client.endpoints[0], DIRECTORY_REPLICA, &copy, sizeof(copy),
-		                             &replicas[i], &bytes),
-		                 FABRIC_OK);
+		assert_int_equal(
+			fabric_call(client.endpoints[0], DIRECTORY_REPLICA, &copy, sizeof(copy), &replicas[i], &bytes),
+			FABRIC_OK);
 	}
 	assert_int_equal(
-		give(&stage, &(DirectoryGive){.tree = 77, .offset = replicas[1].copy, .newer = replicas[2].copy}),
+		give(&(DirectoryGive){.tree = 77, .offset = replicas[1].copy, .newer = replicas[2].copy}),
 		FABRIC_RANGE);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Memory that was given back is not granted before its quarantine is over, and then to anybody, with nothing in it. */
 static void
 test_quarantine(void **state)
 {
-	Stage stage;
 	TreeRecord other;
 	DirectoryExtent extent = {.extents = 1};
 	DirectoryGive request;
@@ -278,60 +228,59 @@ test_quarantine(void **state)
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
 
 	(void) state;
-	stage_open(&stage);
-	test_tree_create(&stage.client, &narrow, &other);
-	while (directory_extent(stage.client.tree, 0, other.tree, 0, extent.extents, &extent) == TREE_OK)
+	extents_open();
+	test_tree_create(&client, &narrow, &other);
+	while (directory_extent(client.tree, 0, other.tree, 0, extent.extents, &extent) == TREE_OK)
 		continue;
-	op.offset = stage.extents[3].offset + MEGABYTE / 32;
-	assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
-	request = give_of(&stage, 3, 4);
+	op.offset = extents[3].offset + MEGABYTE / 32;
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
+	request = give_of(3, 4);
 	given = test_now_us();
-	assert_int_equal(give(&stage, &request), FABRIC_OK);
+	assert_int_equal(give(&request), FABRIC_OK);
 	if (test_now_us() - given < QUARANTINE_US)
-		assert_int_equal(node_status(&stage).bytes_quarantined, stage.extents[3].bytes);
-	assert_int_equal(directory_extent(stage.client.tree, 0, other.tree, 0, extent.extents, &extent), TREE_OK);
+		assert_int_equal(fixture_node_status(0).bytes_quarantined, extents[3].bytes);
+	assert_int_equal(directory_extent(client.tree, 0, other.tree, 0, extent.extents, &extent), TREE_OK);
 	assert_true(test_now_us() - given >= QUARANTINE_US);
-	assert_int_equal(extent.offset, stage.extents[3].offset);
+	assert_int_equal(extent.offset, extents[3].offset);
 	op.opcode = FABRIC_READ;
-	assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	for (uint32_t i = 0; i < LINE_WORDS; i++)
 		assert_int_equal(line[i], 0);
 	/* Nor is it given again, or taken away by who had it. */
-	assert_int_equal(give(&stage, &request), FABRIC_NOT_FOUND);
-	stage_close(&stage);
+	assert_int_equal(give(&request), FABRIC_NOT_FOUND);
+	fixture_close();
 }
 
 /* A tree that gets back what it had given goes on with later generations there, and with new numbers. */
 static void
 test_same_place_again(void **state)
 {
-	Stage stage;
 	TreeRecord other;
 	DirectoryExtent extent = {.extents = 1};
 	DirectoryExtent places[2];
 	uint64_t newer[2];
 
 	(void) state;
-	stage_open(&stage);
-	test_tree_create(&stage.client, &narrow, &other);
-	while (directory_extent(stage.client.tree, 0, other.tree, 0, extent.extents, &extent) == TREE_OK)
+	extents_open();
+	test_tree_create(&client, &narrow, &other);
+	while (directory_extent(client.tree, 0, other.tree, 0, extent.extents, &extent) == TREE_OK)
 		continue;
-	places[0] = stage.extents[3];
-	places[1] = stage.extents[2];
-	newer[0] = newer[1] = stage.extents[4].offset;
+	places[0] = extents[3];
+	places[1] = extents[2];
+	newer[0] = newer[1] = extents[4].offset;
 	for (uint32_t turn = 0; turn < 30; turn++)
 	{
 		DirectoryExtent *place = &places[turn % 2];
-		DirectoryGive request = {stage.record.tree, place->offset, place->extents, newer[turn % 2]};
+		DirectoryGive request = {records[0].tree, place->offset, place->extents, newer[turn % 2]};
 
-		assert_int_equal(give(&stage, &request), FABRIC_OK);
+		assert_int_equal(give(&request), FABRIC_OK);
 		if (turn % 5 == 4)
 		{
-			test_node_kill(&stage.node);
-			node_restart(&stage);
+			test_node_kill(&nodes[0]);
+			fixture_node_restart();
 		}
-		assert_int_equal(
-			directory_extent(stage.client.tree, 0, stage.record.tree, 0, EXTENTS + turn, &extent), TREE_OK);
+		assert_int_equal(directory_extent(client.tree, 0, records[0].tree, 0, EXTENTS + turn, &extent),
+		                 TREE_OK);
 		assert_int_equal(extent.offset, place->offset);
 		assert_int_equal(extent.extents, EXTENTS + turn + 1);
 		assert_true(extent.generation > place->generation + (1ull << 32));
@@ -339,42 +288,41 @@ test_same_place_again(void **state)
 		if (turn > 0)
 			newer[(turn + 1) % 2] = extent.offset;
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* A memory node that ended behind the first store of a give does the rest when the call comes again; and what it had done stays done. */
 static void
 test_killed(void **state)
 {
-	Stage stage;
 	ExtentHeader header, older;
 	DirectoryGive request;
 	uint64_t bytes;
 
 	(void) state;
-	stage_open(&stage);
-	request = give_of(&stage, 3, 4);
-	access_header(&stage, FABRIC_READ, 3, &older);
-	access_header(&stage, FABRIC_READ, 4, &header);
+	extents_open();
+	request = give_of(3, 4);
+	access_header(FABRIC_READ, 3, &older);
+	access_header(FABRIC_READ, 4, &header);
 	header.previous = older.previous;
-	access_header(&stage, FABRIC_WRITE, 4, &header);
-	test_node_kill(&stage.node);
-	node_restart(&stage);
-	bytes = tree_bytes(&stage) - stage.extents[3].bytes;
-	assert_int_equal(give(&stage, &request), FABRIC_OK);
-	assert_int_equal(tree_bytes(&stage), bytes);
+	access_header(FABRIC_WRITE, 4, &header);
+	test_node_kill(&nodes[0]);
+	fixture_node_restart();
+	bytes = tree_bytes() - extents[3].bytes;
+	assert_int_equal(give(&request), FABRIC_OK);
+	assert_int_equal(tree_bytes(), bytes);
 	for (int round = 0; round < 2; round++)
 	{
 		if (round == 0)
-			test_node_kill(&stage.node);
+			test_node_kill(&nodes[0]);
 		else
-			test_node_terminate(&stage.node);
-		node_restart(&stage);
-		assert_int_equal(tree_bytes(&stage), bytes);
-		assert_int_equal(node_status(&stage).bytes_used, bytes);
-		assert_int_equal(give(&stage, &request), FABRIC_NOT_FOUND);
+			test_node_terminate(&nodes[0]);
+		fixture_node_restart();
+		assert_int_equal(tree_bytes(), bytes);
+		assert_int_equal(fixture_node_status(0).bytes_used, bytes);
+		assert_int_equal(give(&request), FABRIC_NOT_FOUND);
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 int

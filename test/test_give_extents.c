@@ -560,12 +560,8 @@ test_memory_node_restarts(void **state)
 	assert_int_equal(status, TREE_OK);
 	tree_scan_close(f.scan);
 	tree_close(f.tree);
-	(void) test_client_close(&client);
-	test_node_kill(&node);
-	test_node_restart(&node);
-	test_instance_attach(&instance);
-	test_client_open(&client, &instance, 0);
-	keyspace_holds = &instance.environment->slots[0].holds;
+	test_node_kill(&nodes[0]);
+	fixture_node_restart();
 	reopen(&f);
 	assert_int_equal(extent_bytes(&f), before - give.bytes);
 	(void) reclaim(f.tree);
@@ -573,18 +569,6 @@ test_memory_node_restarts(void **state)
 	use_up();
 	must_be_whole(&f, 10);
 	checked_tree_close(&f);
-}
-
-/* As fixture_start(), with a memory node that is soon used up. */
-static int
-small_node_start(void **state)
-{
-	(void) state;
-	test_node_start(&node, SMALL_NODE_BYTES);
-	test_instance_start(&instance, &node, 1, 8, 4u << 20);
-	test_client_open(&client, &instance, 0);
-	keyspace_holds = &instance.environment->slots[0].holds;
-	return 0;
 }
 
 int
@@ -600,5 +584,6 @@ main(void)
 	};
 
 	test_alone = true;
-	return cmocka_run_group_tests(tests, small_node_start, fixture_stop);
+	fixture_options = (FixtureOptions){.node_bytes = SMALL_NODE_BYTES};
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

@@ -54,7 +54,7 @@ test_twice(void **state)
 	many_insert(tree, MANY_RANDOM, 0, 3000, 1000);
 	many_insert(tree, MANY_RANDOM, 1500, 4500, 1000);
 	many_verify(tree, MANY_RANDOM, 4500);
-	assert_int_equal(many_client.tree->counters.insert_hits, 1500);
+	assert_int_equal(client.tree->counters.insert_hits, 1500);
 	tree_close(tree);
 }
 
@@ -133,7 +133,7 @@ test_together(void **state)
 	uint64_t root = tree->root;
 	uint64_t words[4];
 	FabricOp ops[4];
-	uint64_t before = many_client.tree->counters.round_trips;
+	uint64_t before = client.tree->counters.round_trips;
 
 	(void) state;
 	for (uint32_t i = 0; i < 4; i++)
@@ -148,7 +148,7 @@ test_together(void **state)
 	wave_add(&wave, pointer_memory_node(root), &ops[3]);
 	wave_end(&wave);
 	assert_int_equal(wave_status(&wave, pointer_memory_node(root)), TREE_OK);
-	assert_int_equal(many_client.tree->counters.round_trips - before, 3);
+	assert_int_equal(client.tree->counters.round_trips - before, 3);
 	tree_close(tree);
 }
 
@@ -160,13 +160,13 @@ test_downlinks(void **state)
 	for (int order = MANY_RANDOM; order <= MANY_DESCENDING; order++)
 	{
 		Tree *tree = many_tree(&narrow);
-		uint64_t before = many_client.tree->counters.parent_posts;
+		uint64_t before = client.tree->counters.parent_posts;
 		WalkResult result;
 
 		many_insert(tree, order, 0, 30000, 2000);
 		walk_tree(tree, &result);
 		assert_int_equal(result.incomplete_splits, 0);
-		assert_true(many_client.tree->counters.parent_posts - before >= result.leaves - 3);
+		assert_true(client.tree->counters.parent_posts - before >= result.leaves - 3);
 		walk_free(&result);
 		tree_close(tree);
 	}
@@ -191,11 +191,11 @@ test_split_hook(void **state)
 
 	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, 1000, 1000);
-	before = many_client.tree->counters.leaf_splits;
+	before = client.tree->counters.leaf_splits;
 	tree_on_split(tree, count_split, &splits);
 	many_insert(tree, MANY_RANDOM, 1000, 20000, 2000);
 	assert_true(splits > 100);
-	assert_int_equal(splits, many_client.tree->counters.leaf_splits - before);
+	assert_int_equal(splits, client.tree->counters.leaf_splits - before);
 	assert_false(state_splits(tree->state));
 	tree_close(tree);
 }
@@ -206,7 +206,7 @@ test_wal_position(void **state)
 {
 	const TreeWalPosition later = {.epoch = 7, .lsn = 2000};
 	Tree *tree = many_tree(&narrow);
-	uint64_t *node = many_client.tree->image_right;
+	uint64_t *node = client.tree->image_right;
 	TreeKey keys[400];
 	WalkResult result;
 
@@ -233,10 +233,10 @@ test_wal_position(void **state)
 static uint64_t
 chains_per_thousand(Tree *tree, int order, uint32_t first, uint32_t last, uint32_t together)
 {
-	uint64_t before = many_client.tree->counters.round_trips;
+	uint64_t before = client.tree->counters.round_trips;
 
 	many_insert(tree, order, first, last, together);
-	return (many_client.tree->counters.round_trips - before) * 1000 / (last - first);
+	return (client.tree->counters.round_trips - before) * 1000 / (last - first);
 }
 
 static void
@@ -286,5 +286,5 @@ main(int argc, char **argv)
 		least_together = 400;
 		most_chains = 7;
 	}
-	return cmocka_run_group_tests(tests, many_start, many_stop);
+	return cmocka_run_group_tests(tests, many_start, fixture_stop);
 }

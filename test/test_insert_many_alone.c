@@ -227,7 +227,7 @@ test_again(void **state)
 	make_keys(tree, MANY_RANDOM, 3000, 400, keys);
 	assert_int_equal(must_go(tree, keys, 200, NULL), 200);
 	assert_in_range(insert_keys(tree, keys, 400, NULL), 0, 20);
-	assert_int_equal(many_client.tree->counters.insert_hits, 200);
+	assert_int_equal(client.tree->counters.insert_hits, 200);
 	many_verify(tree, MANY_RANDOM, 3400);
 	first = keys[0];
 	keys[0] = keys[1];
@@ -327,7 +327,7 @@ test_permits(void **state)
 static void
 lose(bool late, int memory_node)
 {
-	FabricEndpoint *endpoint = many_client.endpoints[memory_node];
+	FabricEndpoint *endpoint = client.endpoints[memory_node];
 	Tree *tree = many_tree(&narrow);
 	uint32_t count = 3000, barred = 0;
 	TreeKey keys[200];
@@ -369,7 +369,7 @@ static void
 test_held(void **state)
 {
 	Tree *tree = many_tree(&narrow);
-	LockTable *table = many_instance.shared->locks;
+	LockTable *table = instance.shared->locks;
 	TreeKey keys[300];
 	WalkResult result;
 	TestClient other;
@@ -387,14 +387,14 @@ test_held(void **state)
 			held = result.entries[i].leaf;
 	walk_free(&result);
 	before = entries_of(tree);
-	test_client_open(&other, &many_instance, 1);
+	test_client_open(&other, &instance, 1);
 	entry = table_entry(table, pointer_memory_node(held),
 	                    lock_word_of(other.tree, pointer_memory_node(held), held));
 	assert_true(entry_try(other.tree, entry));
-	many_client.tree->options.operation_timeout_ms = 300;
+	client.tree->options.operation_timeout_ms = 300;
 	assert_int_not_equal(tree_insert_many_alone(tree, keys, 300, &many_stamp, NULL, &done), TREE_OK);
-	(void) tree_client_trouble(many_client.tree);
-	many_client.tree->options.operation_timeout_ms = 30000;
+	(void) tree_client_trouble(client.tree);
+	client.tree->options.operation_timeout_ms = 30000;
 	assert_in_range(done, 50, 151);
 	assert_int_equal(entries_of(tree), before + done);
 	entry_release(other.tree, entry);
@@ -418,7 +418,7 @@ crowd_body(int number, void *argument)
 	TreeKey keys[500];
 
 	(void) argument;
-	test_client_open(&mine, &many_instance, (uint32_t) number + 1);
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
 	mine.tree->far = number % 2 == 0;
 	tree = many_open(&mine);
 	for (uint32_t i = 0; i < KEYS; i += 500)
@@ -483,9 +483,9 @@ test_chains(void **state)
 		uint64_t before;
 
 		(void) insert_all(tree, orders[o], 0, 50000, 4000);
-		before = many_client.tree->counters.round_trips;
+		before = client.tree->counters.round_trips;
 		assert_int_equal(insert_all(tree, orders[o], 50000, 100000, 4000), 0);
-		before = (many_client.tree->counters.round_trips - before) * 1000 / 50000;
+		before = (client.tree->counters.round_trips - before) * 1000 / 50000;
 		print_message("%s keys: %llu chains a thousand\n", o == 0 ? "random" : "ascending",
 		              (unsigned long long) before);
 		if (!many_mapped)
@@ -508,5 +508,5 @@ main(int argc, char **argv)
 
 	if (many_arguments(argc, argv))
 		number_of_calls = 2;
-	return cmocka_run_group_tests(tests, many_start, many_stop);
+	return cmocka_run_group_tests(tests, many_start, fixture_stop);
 }

@@ -32,7 +32,7 @@ try_insert(Tree *tree, int order, uint32_t first, uint32_t count)
 	for (uint32_t i = 0; i < count; i++)
 		keys[i] = many_key_of(&tree->geometry.format, order, first + i);
 	status = tree_insert_many(tree, keys, count, &many_stamp);
-	assert_int_equal(many_instance.environment->slots[0].holds, 0);
+	assert_int_equal(instance.environment->slots[0].holds, 0);
 	assert_false(tree->client->holding);
 	free(keys);
 	return status;
@@ -71,7 +71,7 @@ sound_entries(Tree *tree)
 static void
 lose(int order, bool late, int memory_node)
 {
-	FabricEndpoint *endpoint = many_client.endpoints[memory_node];
+	FabricEndpoint *endpoint = client.endpoints[memory_node];
 	Tree *tree = many_tree(&narrow);
 	uint32_t count = FIRST;
 
@@ -119,30 +119,30 @@ test_doubt(void **state)
 	uint32_t home = pointer_memory_node(tree->root);
 	TestClient other;
 	Tree *theirs;
-	LockWaiter *record = table_waiter(many_instance.shared->locks, 0);
+	LockWaiter *record = table_waiter(instance.shared->locks, 0);
 	TreeKey key = many_key_of(&narrow, MANY_RANDOM, FIRST);
 	bool hit;
 
 	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, FIRST, 1000);
-	test_client_open(&other, &many_instance, 1);
+	test_client_open(&other, &instance, 1);
 	theirs = many_open(&other);
 	/* Both are connected; the next READs are not from the cache. */
 	assert_int_equal(sound_entries(theirs), FIRST);
-	many_client.tree->options.operation_timeout_ms = 500;
-	assert_int_equal(fabric_fault_set(many_client.endpoints[home], &plan), FABRIC_OK);
-	test_node_kill(&many_nodes[home]);
+	client.tree->options.operation_timeout_ms = 500;
+	assert_int_equal(fabric_fault_set(client.endpoints[home], &plan), FABRIC_OK);
+	test_node_kill(&nodes[home]);
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_UNREACHABLE);
 	assert_true(record->leaked > 0);
-	test_node_restart(&many_nodes[home]);
-	many_client.tree->options.operation_timeout_ms = 30000;
-	(void) tree_client_trouble(many_client.tree);
-	assert_int_equal(fabric_fault_set(many_client.endpoints[home], NULL), FABRIC_OK);
+	test_node_restart(&nodes[home]);
+	client.tree->options.operation_timeout_ms = 30000;
+	(void) tree_client_trouble(client.tree);
+	assert_int_equal(fabric_fault_set(client.endpoints[home], NULL), FABRIC_OK);
 	other.tree->options.operation_timeout_ms = 300;
 	assert_int_not_equal(tree_insert(theirs, &key, &many_stamp, &hit), TREE_OK);
 	(void) tree_client_trouble(other.tree);
 	other.tree->options.operation_timeout_ms = 30000;
-	assert_int_equal(tree_client_leave(many_client.tree), TREE_OK);
+	assert_int_equal(tree_client_leave(client.tree), TREE_OK);
 	assert_int_equal(record->leaked, 0);
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_OK);
 	assert_int_equal(sound_entries(tree), FIRST + MORE);
@@ -167,7 +167,7 @@ die_inside(int order, uint32_t first, int memory_node, uint64_t operation, uint3
 		TestClient mine;
 		Tree *tree;
 
-		test_client_open(&mine, &many_instance, 1);
+		test_client_open(&mine, &instance, 1);
 		mine.tree->far = true;
 		tree = many_open(&mine);
 		if (fabric_fault_set(mine.endpoints[memory_node], &plan) != FABRIC_OK)
@@ -182,11 +182,11 @@ die_inside(int order, uint32_t first, int memory_node, uint64_t operation, uint3
 static Tree *
 come_again(void)
 {
-	assert_int_equal(test_client_close(&many_client), TREE_OK);
-	test_instance_attach(&many_instance);
-	test_client_open(&many_client, &many_instance, 0);
-	many_client.tree->far = true;
-	return many_open(&many_client);
+	assert_int_equal(test_client_close(&client), TREE_OK);
+	test_instance_attach(&instance);
+	test_client_open(&client, &instance, 0);
+	client.tree->far = true;
+	return many_open(&client);
 }
 
 /* A process dies behind each operation, or inside it: what was there is there, and the tree is sound. */
@@ -252,9 +252,9 @@ test_stop(void **state)
 
 	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, FIRST, 1000);
-	many_instance.environment->slots[0].stop = 1;
+	instance.environment->slots[0].stop = 1;
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_STOPPED);
-	many_instance.environment->slots[0].stop = 0;
+	instance.environment->slots[0].stop = 0;
 	assert_int_equal(sound_entries(tree), FIRST);
 	assert_int_equal(try_insert(tree, MANY_RANDOM, FIRST, MORE), TREE_OK);
 	many_verify(tree, MANY_RANDOM, FIRST + MORE);
@@ -275,7 +275,7 @@ crowd_body(int number, void *argument)
 	Tree *tree;
 	TreeKey keys[500];
 
-	test_client_open(&mine, &many_instance, (uint32_t) number + 1);
+	test_client_open(&mine, &instance, (uint32_t) number + 1);
 	mine.tree->far = number % 2 == 0;
 	tree = many_open(&mine);
 	for (uint32_t i = 0; i < EACH;)
@@ -318,5 +318,5 @@ main(void)
 	};
 
 	many_bytes = 24ull << 20;
-	return cmocka_run_group_tests(tests, many_start, many_stop);
+	return cmocka_run_group_tests(tests, many_start, fixture_stop);
 }

@@ -114,7 +114,7 @@ lose_chain(void)
 	FabricFaultPlan plan = {.seed = 1, .fail_operation = 1};
 
 	assert_int_equal(fabric_fault_set(second.endpoints[0], &plan), FABRIC_OK);
-	test_node_kill(&node);
+	test_node_kill(&nodes[0]);
 }
 
 /* A writer whose chain may still land: until that is over the leaf is read each time. */
@@ -136,7 +136,7 @@ test_doubt(void **state)
 	/* Its channel has ended with the memory node. */
 	hand_close(&mine);
 	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_node_restart(&node);
+	test_node_restart(&nodes[0]);
 	test_client_open(&client, &instance, 0);
 	hand_open(&mine, &client);
 	assert_int_equal(fabric_fault_set(second.endpoints[0], NULL), FABRIC_OK);

@@ -2,17 +2,12 @@
  * test_many_nodes.c
  *		One instance with as many memory nodes as there can be: what is where, and the last one's number wherever one is kept.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "internal.h"
 
-#define MEGABYTE (1ull << 20)
 #define NODES TREE_MAX_NODES
 #define LAST (TREE_MAX_NODES - 1)
 
@@ -21,41 +16,6 @@
 
 /* What is let off the average, on either side. */
 #define BALANCE_PERCENT 50
-
-typedef struct Stage
-{
-	TestNode nodes[NODES];
-	TestInstance instance;
-	TestClient client;
-} Stage;
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-static Stage *stage;
-
-static int
-setup(void **state)
-{
-	(void) state;
-	stage = calloc(1, sizeof(*stage));
-	for (int i = 0; i < NODES; i++)
-		test_node_start(&stage->nodes[i], 4 * MEGABYTE);
-	test_instance_start(&stage->instance, stage->nodes, NODES, 2, MEGABYTE);
-	test_client_open(&stage->client, &stage->instance, 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	assert_int_equal(test_client_close(&stage->client), TREE_OK);
-	test_instance_stop(&stage->instance);
-	for (int i = 0; i < NODES; i++)
-		test_node_stop(&stage->nodes[i]);
-	free(stage);
-	return 0;
-}
 
 static TreeKey
 key_of(uint64_t number)
@@ -102,29 +62,27 @@ test_balance(void **state)
 	Tree *tree;
 
 	(void) state;
-	test_tree_create(&stage->client, &narrow, &record);
-	assert_int_equal(tree_open(stage->client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
-	                 TREE_OK);
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(tree_open(client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree), TREE_OK);
 	fill(tree, MANY_KEYS, MANY_KEYS / 8);
 	assert_int_equal(test_tree_entries(tree), MANY_KEYS + MANY_KEYS / 8);
 	for (uint32_t i = 0; i < NODES; i++)
 	{
 		TreeNodeStatus status;
 
-		assert_int_equal(tree_node_status(stage->client.tree, i, &status), TREE_OK);
+		assert_int_equal(tree_node_status(client.tree, i, &status), TREE_OK);
 		bytes[i] = status.bytes_used;
 		sum += bytes[i];
 	}
 	for (uint32_t i = 0; i < NODES; i++)
 		assert_in_range(bytes[i] * NODES, sum / 100 * (100 - BALANCE_PERCENT),
 		                sum / 100 * (100 + BALANCE_PERCENT));
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &record),
-	                 TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &record), TREE_OK);
 	for (uint32_t i = 0; i < NODES; i++)
-		assert_int_equal(record.members[i], fabric_capabilities(stage->client.endpoints[i])->node_uuid[0]);
+		assert_int_equal(record.members[i], fabric_capabilities(client.endpoints[i])->node_uuid[0]);
 	assert_int_equal(record.bytes, sum);
 	tree_close(tree);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
 }
 
 /* All but two memory nodes are closed: `home` is the home of a tree with a copy, and `copy` has that. */
@@ -133,12 +91,12 @@ replicated_make(uint32_t home, uint32_t copy, TreeRecord *record)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		if (i != home && i != copy)
-			tree_node_close(stage->instance.shared, i);
+			tree_node_close(instance.shared, i);
 	do
-		test_replicated_create(&stage->client, &narrow, record);
+		test_replicated_create(&client, &narrow, record);
 	while (tree_home(record->root) != home);
 	for (uint32_t i = 0; i < NODES; i++)
-		tree_node_open(stage->client.tree, i, 0);
+		tree_node_open(client.tree, i, 0);
 }
 
 /* The last memory node's number fits into a record's flags and a root's pointer, and into what says who is closed. */
@@ -151,8 +109,7 @@ test_last_node(void **state)
 	(void) state;
 	replicated_make(0, LAST, &record);
 	assert_int_equal(tree_home(record.root), 0);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &read),
-	                 TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
 	assert_true(tree_record_replica(&read, &copy));
 	assert_int_equal(copy, LAST);
 	assert_int_not_equal(read.members[LAST], 0);
@@ -161,11 +118,11 @@ test_last_node(void **state)
 	assert_int_equal(tree_home(record.root), LAST);
 	assert_true(tree_record_replica(&record, &copy));
 	assert_int_equal(copy, 0);
-	tree_node_close(stage->instance.shared, LAST);
-	assert_int_equal(tree_client_connect(stage->client.tree, LAST), TREE_UNREACHABLE);
-	assert_int_equal(tree_client_connect(stage->client.tree, LAST - 1), TREE_OK);
-	tree_node_open(stage->client.tree, LAST, 0);
-	assert_int_equal(tree_client_connect(stage->client.tree, LAST), TREE_OK);
+	tree_node_close(instance.shared, LAST);
+	assert_int_equal(tree_client_connect(client.tree, LAST), TREE_UNREACHABLE);
+	assert_int_equal(tree_client_connect(client.tree, LAST - 1), TREE_OK);
+	tree_node_open(client.tree, LAST, 0);
+	assert_int_equal(tree_client_connect(client.tree, LAST), TREE_OK);
 }
 
 /* Who ends is told by its bit. */
@@ -175,32 +132,32 @@ test_last_killed(void **state)
 	TreeNodeStatus status;
 
 	(void) state;
-	test_node_kill(&stage->nodes[LAST]);
-	assert_int_equal(tree_node_status(stage->client.tree, LAST, &status), TREE_UNREACHABLE);
-	assert_int_equal(tree_client_trouble(stage->client.tree), 1u << LAST);
-	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
-	test_node_restart(&stage->nodes[LAST]);
+	test_node_kill(&nodes[LAST]);
+	assert_int_equal(tree_node_status(client.tree, LAST, &status), TREE_UNREACHABLE);
+	assert_int_equal(tree_client_trouble(client.tree), 1u << LAST);
+	assert_int_equal(tree_client_trouble(client.tree), 0);
+	test_node_restart(&nodes[LAST]);
 }
 
 /* One more than there can be. */
 static void
 test_too_many(void **state)
 {
-	TreeSharedOptions options = stage->instance.options;
+	TreeSharedOptions options = instance.options;
 	/* Nothing else is wrong with these: as many as there are can be used. */
-	TreeClientOptions client = stage->client.tree->options;
+	TreeClientOptions second = client.tree->options;
 	TreeClient *other, *none;
 
 	(void) state;
-	client.slot = 1;
-	assert_int_equal(client.nodes, NODES);
-	assert_int_equal(tree_client_open(&client, &other), TREE_OK);
+	second.slot = 1;
+	assert_int_equal(second.nodes, NODES);
+	assert_int_equal(tree_client_open(&second, &other), TREE_OK);
 	assert_int_equal(tree_client_close(other), TREE_OK);
-	client.nodes = NODES + 1;
+	second.nodes = NODES + 1;
 	assert_int_not_equal(tree_shared_bytes(&options), 0);
 	options.nodes = NODES + 1;
 	assert_int_equal(tree_shared_bytes(&options), 0);
-	assert_int_equal(tree_client_open(&client, &none), TREE_INVALID);
+	assert_int_equal(tree_client_open(&second, &none), TREE_INVALID);
 }
 
 int
@@ -213,5 +170,6 @@ main(void)
 		cmocka_unit_test(test_too_many),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	fixture_options = (FixtureOptions){.nodes = NODES, .node_bytes = 4 * MEGABYTE};
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

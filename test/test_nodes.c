@@ -2,21 +2,16 @@
  * test_nodes.c
  *		Trees on several memory nodes: what is where, connections on first use, memory nodes that are closed or gone.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tree/client/directory.h"
-#include "environment.h"
+#include "support/fixture.h"
 #include "tree/lock/lock_table.h"
 #include "support/keyspace.h"
 #include "tree/space/allocate.h"
 
-#define MEGABYTE (1ull << 20)
 #define NODES 3
 
 /* Enough for each memory node to have several extents of each tree. */
@@ -26,27 +21,17 @@
 /* What is let off the average, on either side: an extent is up to a quarter of what the tree has. */
 #define BALANCE_PERCENT 25
 
-typedef struct Stage
-{
-	TestNode nodes[NODES];
-	TestInstance instance;
-	TestClient client;
-	uint32_t connects[NODES]; /* calls of connect() */
-	bool away[NODES];         /* what it says */
-} Stage;
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-static Stage *stage;
+static uint32_t connects[NODES]; /* calls of connect() */
+static bool away[NODES];         /* what it says */
 
 /* environment.connect(): hands out the connections of the test's client. */
 static FabricEndpoint *
-stage_connect(void *argument, uint32_t node, char *detail)
+count_connect(void *argument, uint32_t node, char *detail)
 {
 	(void) argument;
-	stage->connects[node]++;
-	if (!stage->away[node])
-		return stage->client.endpoints[node];
+	connects[node]++;
+	if (!away[node])
+		return client.endpoints[node];
 	strcpy(detail, "gone fishing");
 	return NULL;
 }
@@ -57,39 +42,25 @@ client_reopen(void)
 {
 	TreeClientOptions options;
 
-	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
+	assert_int_equal(tree_client_close(client.tree), TREE_OK);
 	memset(&options, 0, sizeof(options));
-	options.shared = stage->instance.shared;
+	options.shared = instance.shared;
 	options.slot = 0;
-	options.environment = test_environment(&stage->instance);
-	options.environment.connect = stage_connect;
+	options.environment = test_environment(&instance);
+	options.environment.connect = count_connect;
 	options.nodes = NODES;
 	options.operation_timeout_ms = 5000;
-	assert_int_equal(tree_client_open(&options, &stage->client.tree), TREE_OK);
+	assert_int_equal(tree_client_open(&options, &client.tree), TREE_OK);
 }
 
 static int
 setup(void **state)
 {
 	(void) state;
-	stage = calloc(1, sizeof(*stage));
-	for (int i = 0; i < NODES; i++)
-		test_node_start(&stage->nodes[i], 64 * MEGABYTE);
-	test_instance_start(&stage->instance, stage->nodes, NODES, 4, MEGABYTE);
-	test_client_open(&stage->client, &stage->instance, 0);
+	fixture_open(&(FixtureOptions){.nodes = NODES});
 	client_reopen();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void) state;
-	assert_int_equal(test_client_close(&stage->client), TREE_OK);
-	test_instance_stop(&stage->instance);
-	for (int i = 0; i < NODES; i++)
-		test_node_stop(&stage->nodes[i]);
-	free(stage);
+	memset(connects, 0, sizeof(connects));
+	memset(away, 0, sizeof(away));
 	return 0;
 }
 
@@ -99,13 +70,12 @@ tree_make(uint32_t home, TreeRecord *record, Tree **tree)
 {
 	for (uint32_t i = 0; i < NODES; i++)
 		if (i != home)
-			tree_node_close(stage->instance.shared, i);
-	test_tree_create(&stage->client, &narrow, record);
+			tree_node_close(instance.shared, i);
+	test_tree_create(&client, &narrow, record);
 	assert_int_equal(tree_home(record->root), home);
 	for (uint32_t i = 0; i < NODES; i++)
-		tree_node_open(stage->client.tree, i, 0);
-	assert_int_equal(tree_open(stage->client.tree, record->tree, record->root, &narrow, NULL, NULL, tree),
-	                 TREE_OK);
+		tree_node_open(client.tree, i, 0);
+	assert_int_equal(tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, tree), TREE_OK);
 }
 
 static TreeKey
@@ -140,7 +110,7 @@ bytes_used(uint64_t bytes[NODES])
 	{
 		TreeNodeStatus status;
 
-		assert_int_equal(tree_node_status(stage->client.tree, i, &status), TREE_OK);
+		assert_int_equal(tree_node_status(client.tree, i, &status), TREE_OK);
 		bytes[i] = status.bytes_used;
 		used += bytes[i] != 0;
 	}
@@ -170,20 +140,20 @@ test_connects_on_use(void **state)
 	Tree *tree;
 
 	(void) state;
-	assert_int_equal(stage->connects[0] + stage->connects[1] + stage->connects[2], 0);
+	assert_int_equal(connects[0] + connects[1] + connects[2], 0);
 	tree_make(1, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
-	assert_int_equal(stage->connects[0] + stage->connects[2], 0);
-	assert_int_equal(stage->connects[1], 1);
-	assert_int_equal(tree_client_connect(stage->client.tree, 2), TREE_OK);
-	assert_int_equal(stage->connects[2], 1);
-	tree_client_reconnect(stage->client.tree, 1);
+	assert_int_equal(connects[0] + connects[2], 0);
+	assert_int_equal(connects[1], 1);
+	assert_int_equal(tree_client_connect(client.tree, 2), TREE_OK);
+	assert_int_equal(connects[2], 1);
+	tree_client_reconnect(client.tree, 1);
 	assert_int_equal(insert(tree, 2), TREE_OK);
-	assert_int_equal(stage->connects[1], 2);
+	assert_int_equal(connects[1], 2);
 
-	stage->away[0] = true;
-	assert_int_equal(tree_client_connect(stage->client.tree, 0), TREE_UNREACHABLE);
-	assert_non_null(strstr(tree_detail(stage->client.tree), "gone fishing"));
+	away[0] = true;
+	assert_int_equal(tree_client_connect(client.tree, 0), TREE_UNREACHABLE);
+	assert_non_null(strstr(tree_detail(client.tree), "gone fishing"));
 	tree_close(tree);
 }
 
@@ -215,11 +185,11 @@ test_load_without(void **state)
 
 	(void) state;
 	tree_make(0, &record, &tree);
-	stage->away[2] = true;
+	away[2] = true;
 	load(tree, 10 * MANY_KEYS);
 	assert_int_equal(test_tree_entries(tree), 10 * MANY_KEYS);
 	tree_close(tree);
-	stage->away[2] = false;
+	away[2] = false;
 	assert_int_equal(bytes_used(bytes), 2);
 	assert_int_equal(bytes[2], 0);
 }
@@ -236,16 +206,15 @@ test_balance(void **state)
 	load(tree, 10 * MANY_KEYS);
 	require_balance();
 	tree_close(tree);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
 
 	tree_make(0, &record, &tree);
 	for (uint64_t i = 0; i < 5 * MANY_KEYS; i++)
 		assert_int_equal(insert(tree, i), TREE_OK);
 	require_balance();
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &record),
-	                 TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &record), TREE_OK);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(record.members[i], fabric_capabilities(stage->client.endpoints[i])->node_uuid[0]);
+		assert_int_equal(record.members[i], fabric_capabilities(client.endpoints[i])->node_uuid[0]);
 	for (int i = NODES; i < TREE_MAX_NODES; i++)
 		assert_int_equal(record.members[i], 0);
 	tree_close(tree);
@@ -268,14 +237,14 @@ test_taken_where_connected(void **state)
 	{
 		tree_close(tree);
 		client_reopen();
-		memset(stage->connects, 0, sizeof(stage->connects));
-		assert_int_equal(tree_open(stage->client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
+		memset(connects, 0, sizeof(connects));
+		assert_int_equal(tree_open(client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
 		                 TREE_OK);
 		assert_int_equal(allocate_node(tree, i, 0, &pointer, &generation), TREE_OK);
-		assert_int_equal(stage->connects[pointer_memory_node(pointer)], 1);
+		assert_int_equal(connects[pointer_memory_node(pointer)], 1);
 		/* None is taken where the process is not let in. */
-		stage->away[pointer_memory_node(pointer)] = true;
-		tree_client_reconnect(stage->client.tree, pointer_memory_node(pointer));
+		away[pointer_memory_node(pointer)] = true;
+		tree_client_reconnect(client.tree, pointer_memory_node(pointer));
 		fresh |= pointer_memory_node(pointer) != 0;
 		for (int more = 0; more < 4; more++)
 		{
@@ -285,7 +254,7 @@ test_taken_where_connected(void **state)
 			                 TREE_OK);
 			assert_int_not_equal(pointer_memory_node(other), pointer_memory_node(pointer));
 		}
-		stage->away[pointer_memory_node(pointer)] = false;
+		away[pointer_memory_node(pointer)] = false;
 	}
 	assert_true(fresh);
 	tree_close(tree);
@@ -299,12 +268,12 @@ test_homes(void **state)
 	uint32_t homes[NODES] = {0};
 
 	(void) state;
-	tree_node_close(stage->instance.shared, 0);
+	tree_node_close(instance.shared, 0);
 	for (int i = 0; i < MANY_TREES; i++)
 	{
-		test_tree_create(&stage->client, &narrow, &record);
+		test_tree_create(&client, &narrow, &record);
 		homes[tree_home(record.root)]++;
-		assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
+		assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
 	}
 	assert_int_equal(homes[0], 0);
 	/* Six times the standard deviation. */
@@ -323,9 +292,8 @@ test_members(void **state)
 	tree_make(0, &record, &tree);
 	assert_int_not_equal(record.members[0], 0);
 	assert_int_equal(record.members[1], 0);
-	assert_int_equal(directory_extent(stage->client.tree, 1, record.tree, 0, 0, &extent), TREE_OK);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &read),
-	                 TREE_OK);
+	assert_int_equal(directory_extent(client.tree, 1, record.tree, 0, 0, &extent), TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
 	assert_int_equal(read.members[0], record.members[0]);
 	assert_int_not_equal(read.members[1], 0);
 	assert_int_equal(read.members[2], 0);
@@ -335,9 +303,8 @@ test_members(void **state)
 	change.tree = record.tree;
 	change.root = record.root;
 	change.members[1] = read.members[1] ^ 1;
-	assert_int_equal(tree_record_update(stage->client.tree, &change), TREE_INVALID);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &read),
-	                 TREE_OK);
+	assert_int_equal(tree_record_update(client.tree, &change), TREE_INVALID);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
 	assert_int_not_equal(read.members[1], change.members[1]);
 	tree_close(tree);
 }
@@ -357,22 +324,22 @@ test_closed(void **state)
 	for (uint64_t i = 0; i < MANY_KEYS; i++)
 		assert_int_equal(insert(on_home, i), TREE_OK);
 	(void) bytes_used(before);
-	tree_node_close(stage->instance.shared, 0);
+	tree_node_close(instance.shared, 0);
 	assert_int_equal(insert(on_home, MANY_KEYS), TREE_UNREACHABLE);
-	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
+	assert_int_equal(tree_client_trouble(client.tree), 0);
 	for (uint64_t i = 0; i < MANY_KEYS; i++)
 		assert_int_equal(insert(on_other, i), TREE_OK);
 	assert_int_equal(test_tree_entries(on_other), MANY_KEYS);
-	tree_node_open(stage->client.tree, 0, 0);
+	tree_node_open(client.tree, 0, 0);
 	assert_int_equal(bytes_used(bytes), NODES);
 	assert_int_equal(bytes[0], before[0]);
 
 	/* One that has a part of the leaves: what lies elsewhere can be changed, the rest is refused. */
-	tree_node_close(stage->instance.shared, 2);
+	tree_node_close(instance.shared, 2);
 	for (uint64_t i = MANY_KEYS; i < 2 * MANY_KEYS; i++)
 		failed += insert(on_home, i) != TREE_OK;
 	assert_in_range(failed, 1, MANY_KEYS - 1);
-	tree_node_open(stage->client.tree, 2, 0);
+	tree_node_open(client.tree, 2, 0);
 	/* An insert that could not post the split that it needed has failed, too, and its entry is there. */
 	assert_in_range(test_tree_entries(on_home), 2 * MANY_KEYS - failed, 2 * MANY_KEYS - 1);
 	for (uint64_t i = 0; i < 2 * MANY_KEYS; i++)
@@ -397,28 +364,27 @@ test_drop_while_away(void **state)
 		assert_int_equal(insert(tree, i), TREE_OK);
 	tree_close(tree);
 	assert_int_equal(bytes_used(bytes), NODES);
-	tree_node_close(stage->instance.shared, 1);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	tree_node_open(stage->client.tree, 1, 0);
+	tree_node_close(instance.shared, 1);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	tree_node_open(client.tree, 1, 0);
 	assert_int_equal(bytes_used(bytes), 1);
 	assert_int_not_equal(bytes[1], 0);
-	assert_int_equal(tree_record_list(stage->client.tree, 1, &position, &share), TREE_END);
-	assert_int_equal(tree_share_list(stage->client.tree, 1, &position, &share), TREE_OK);
+	assert_int_equal(tree_record_list(client.tree, 1, &position, &share), TREE_END);
+	assert_int_equal(tree_share_list(client.tree, 1, &position, &share), TREE_OK);
 	assert_int_equal(share.tree, record.tree);
 	assert_int_equal(share.members[0], record.members[0]);
 	assert_int_equal(share.members[1], 0);
-	assert_int_equal(tree_share_drop(stage->client.tree, 1, share.tree), TREE_OK);
+	assert_int_equal(tree_share_drop(client.tree, 1, share.tree), TREE_OK);
 	assert_int_equal(bytes_used(bytes), 0);
 
 	/* The home is away: nothing is done. */
 	tree_make(0, &record, &tree);
 	tree_close(tree);
-	tree_node_close(stage->instance.shared, 0);
-	assert_int_equal(tree_drop(stage->client.tree, record.tree, tree_home(record.root)), TREE_UNREACHABLE);
-	tree_node_open(stage->client.tree, 0, 0);
-	assert_int_equal(tree_record_read(stage->client.tree, record.tree, tree_home(record.root), &record),
-	                 TREE_OK);
+	tree_node_close(instance.shared, 0);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_UNREACHABLE);
+	tree_node_open(client.tree, 0, 0);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &record), TREE_OK);
 }
 
 /* Killed: whoever meets it says so once, and only who asks it. */
@@ -432,22 +398,22 @@ test_killed(void **state)
 	(void) state;
 	tree_make(0, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
-	assert_int_equal(tree_client_connect(stage->client.tree, 1), TREE_OK);
-	test_node_kill(&stage->nodes[1]);
-	assert_int_equal(tree_node_status(stage->client.tree, 1, &status), TREE_UNREACHABLE);
-	assert_int_equal(tree_client_trouble(stage->client.tree), 1u << 1);
-	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
-	tree_node_close(stage->instance.shared, 1);
+	assert_int_equal(tree_client_connect(client.tree, 1), TREE_OK);
+	test_node_kill(&nodes[1]);
+	assert_int_equal(tree_node_status(client.tree, 1, &status), TREE_UNREACHABLE);
+	assert_int_equal(tree_client_trouble(client.tree), 1u << 1);
+	assert_int_equal(tree_client_trouble(client.tree), 0);
+	tree_node_close(instance.shared, 1);
 	for (int i = 0; i < 8; i++)
 	{
-		test_tree_create(&stage->client, &narrow, &other);
+		test_tree_create(&client, &narrow, &other);
 		assert_int_not_equal(tree_home(other.root), 1);
 	}
 	for (uint64_t i = 2; i < 10000; i++)
 		assert_int_equal(insert(tree, i), TREE_OK);
-	assert_int_equal(tree_client_trouble(stage->client.tree), 0);
+	assert_int_equal(tree_client_trouble(client.tree), 0);
 	tree_close(tree);
-	test_node_restart(&stage->nodes[1]);
+	test_node_restart(&nodes[1]);
 }
 
 /* Locks the root, cannot unlock it because its memory node was closed meanwhile, and leaves. */
@@ -461,11 +427,11 @@ leave_with_lock(int number, void *argument)
 	Tree *tree;
 
 	(void) number;
-	test_client_open(&client, &stage->instance, 1);
+	test_client_open(&client, &instance, 1);
 	if (tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, &tree) != TREE_OK ||
 	    lock_and_read(tree, record->root, sizeof(image), image, &lock) != TREE_OK)
 		_exit(1);
-	tree_node_close(stage->instance.shared, 0);
+	tree_node_close(instance.shared, 0);
 	if (lock_release(tree, &lock, record->root, NULL, 0) != TREE_UNREACHABLE)
 		_exit(2);
 	tree_close(tree);
@@ -479,20 +445,19 @@ static void
 fence_first(Fabric **fabric)
 {
 	FabricOptions options = {
-		.cluster = {stage->instance.cluster[0], stage->instance.cluster[1]},
+		.cluster = {instance.cluster[0], instance.cluster[1]},
 		.operation_timeout_ms = 5000,
 	};
 	FabricEndpoint *endpoint;
 	uint32_t instance;
 
 	assert_int_equal(fabric_open(&options, fabric), FABRIC_OK);
-	assert_int_equal(fabric_connect(*fabric, stage->nodes[0].address, &endpoint), FABRIC_OK);
+	assert_int_equal(fabric_connect(*fabric, nodes[0].address, &endpoint), FABRIC_OK);
 	assert_int_equal(fabric_attach(endpoint, false, 1, &instance, &options.incarnation), FABRIC_OK);
 	fabric_close(*fabric);
 	assert_int_equal(fabric_open(&options, fabric), FABRIC_OK);
-	assert_int_equal(fabric_connect(*fabric, stage->nodes[0].address, &stage->client.endpoints[0]),
-	                 FABRIC_OK);
-	tree_client_reconnect(stage->client.tree, 0);
+	assert_int_equal(fabric_connect(*fabric, nodes[0].address, &client.endpoints[0]), FABRIC_OK);
+	tree_client_reconnect(client.tree, 0);
 }
 
 /* A process has left with a lock that it could not give back: fencing and opening the memory node frees it for others. */
@@ -508,12 +473,12 @@ test_lock_left(void **state)
 	assert_int_equal(insert(tree, 1), TREE_OK);
 	assert_int_equal(test_processes(1, leave_with_lock, &record), 0);
 	fence_first(&fabric);
-	tree_node_open(stage->client.tree, 0, 0);
+	tree_node_open(client.tree, 0, 0);
 	assert_int_equal(insert(tree, 5), TREE_OK);
 	assert_int_equal(test_tree_entries(tree), 2);
 	tree_close(tree);
-	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
-	stage->client.tree = NULL;
+	assert_int_equal(tree_client_close(client.tree), TREE_OK);
+	client.tree = NULL;
 	fabric_close(fabric);
 }
 
@@ -526,7 +491,7 @@ static void
 hold_and_close(void *argument)
 {
 	usual_hold(argument);
-	tree_node_close(stage->instance.shared, 0);
+	tree_node_close(instance.shared, 0);
 }
 
 static void
@@ -543,8 +508,8 @@ close_at_hold(TreeClient *client)
 static void
 test_closed_before_hold(void **state)
 {
-	TreeTechniques *techniques = &stage->client.tree->techniques;
-	const LockWaiter *waiter = table_waiter(stage->instance.shared->locks, 0);
+	TreeTechniques *techniques = &client.tree->techniques;
+	const LockWaiter *waiter = table_waiter(instance.shared->locks, 0);
 	TreeRecord record;
 	Tree *tree;
 
@@ -557,12 +522,12 @@ test_closed_before_hold(void **state)
 		techniques->exclusive = alone != 0;
 		assert_int_equal(insert(tree, 1), TREE_OK);
 		word = waiter->held_word;
-		close_at_hold(stage->client.tree);
+		close_at_hold(client.tree);
 		assert_int_equal(insert(tree, 2), TREE_UNREACHABLE);
-		stage->client.tree->options.environment.hold = usual_hold;
+		client.tree->options.environment.hold = usual_hold;
 		assert_int_equal(waiter->held_word, word);
 		assert_int_equal(waiter->holds, 0);
-		tree_node_open(stage->client.tree, 0, 0);
+		tree_node_open(client.tree, 0, 0);
 		assert_int_equal(insert(tree, 3), TREE_OK);
 	}
 	techniques->exclusive = false;
@@ -582,17 +547,17 @@ pass_body(int number, void *argument)
 	LockHandle lock;
 	Tree *tree;
 
-	test_client_open(&client, &stage->instance, (uint32_t) number + 1);
+	test_client_open(&client, &instance, (uint32_t) number + 1);
 	if (tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, &tree) != TREE_OK)
 		_exit(1);
 	if (number == 0)
 	{
-		LockTable *table = stage->instance.shared->locks;
+		LockTable *table = instance.shared->locks;
 		const LockEntry *entry;
 
 		if (lock_and_read(tree, record->root, sizeof(image), image, &lock) != TREE_OK)
 			_exit(2);
-		test_say(&stage->instance, LOCKED, 1);
+		test_say(&instance, LOCKED, 1);
 		entry = table_entry(table, 0, lock.index);
 		while (!entry_has_waiters(entry))
 			client.tree->options.environment.sleep(client.tree->options.environment.argument,
@@ -602,7 +567,7 @@ pass_body(int number, void *argument)
 	}
 	else
 	{
-		test_await(&stage->instance, LOCKED, 1);
+		test_await(&instance, LOCKED, 1);
 		close_at_hold(client.tree);
 		if (insert(tree, 2) != TREE_UNREACHABLE || client.tree->holding)
 			_exit(4);
@@ -625,15 +590,15 @@ test_closed_before_taken_over(void **state)
 	tree_make(0, &record, &tree);
 	assert_int_equal(insert(tree, 1), TREE_OK);
 	assert_int_equal(test_processes(2, pass_body, &record), 0);
-	for (uint32_t slot = 0; slot < stage->instance.options.slots; slot++)
-		assert_int_equal(table_waiter(stage->instance.shared->locks, slot)->holds, 0);
+	for (uint32_t slot = 0; slot < instance.options.slots; slot++)
+		assert_int_equal(table_waiter(instance.shared->locks, slot)->holds, 0);
 	fence_first(&fabric);
-	tree_node_open(stage->client.tree, 0, 0);
+	tree_node_open(client.tree, 0, 0);
 	assert_int_equal(insert(tree, 3), TREE_OK);
 	assert_int_equal(test_tree_entries(tree), 2);
 	tree_close(tree);
-	assert_int_equal(tree_client_close(stage->client.tree), TREE_OK);
-	stage->client.tree = NULL;
+	assert_int_equal(tree_client_close(client.tree), TREE_OK);
+	client.tree = NULL;
 	fabric_close(fabric);
 }
 
@@ -656,7 +621,7 @@ typedef struct BesideTrees
 static uint64_t *
 beside_word(uint32_t word)
 {
-	return &stage->instance.scratch[word];
+	return &instance.scratch[word];
 }
 
 static void
@@ -680,7 +645,7 @@ locker_body(int number, const BesideTrees *trees)
 	TestClient client;
 	Tree *here, *opened;
 
-	test_client_open(&client, &stage->instance, (uint32_t) number);
+	test_client_open(&client, &instance, (uint32_t) number);
 	if (tree_open(client.tree, trees->here.tree, trees->here.root, &narrow, NULL, NULL, &here) != TREE_OK ||
 	    tree_open(client.tree, trees->opened.tree, trees->opened.root, &narrow, NULL, NULL, &opened) !=
 	        TREE_OK)
@@ -718,8 +683,8 @@ opener_body(void)
 					_exit(4);
 				test_sleep_us(10);
 			}
-		tree_node_close(stage->instance.shared, 1);
-		tree_node_open(stage->client.tree, 1, 0);
+		tree_node_close(instance.shared, 1);
+		tree_node_open(client.tree, 1, 0);
 		__atomic_store_n(beside_word(OPENING), 0, __ATOMIC_SEQ_CST);
 		test_sleep_us(50);
 	}
@@ -747,7 +712,7 @@ test_open_beside_locks(void **state)
 	tree_close(tree);
 	tree_make(1, &trees.opened, &tree);
 	tree_close(tree);
-	memset(stage->instance.scratch, 0, 64 * sizeof(uint64_t));
+	memset(instance.scratch, 0, 64 * sizeof(uint64_t));
 	assert_int_equal(test_processes(1 + LOCKERS, beside_body, &trees), 0);
 }
 
@@ -755,22 +720,22 @@ int
 main(int argc, char **argv)
 {
 	const struct CMUnitTest threads[] = {
-		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, fixture_stop),
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_balance, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_load_without, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_taken_where_connected, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_homes, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_members, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_closed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drop_while_away, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_lock_left, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_closed_before_hold, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_closed_before_taken_over, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_connects_on_use, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_balance, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_load_without, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_taken_where_connected, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_homes, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_members, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_closed, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_drop_while_away, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_killed, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_lock_left, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_closed_before_hold, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_closed_before_taken_over, setup, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_open_beside_locks, setup, fixture_stop),
 	};
 
 	if (test_threads_wanted(argc, argv))

@@ -234,29 +234,19 @@ test_split_under_way(void **state)
 
 /* ---- two memory nodes ---- */
 
-typedef struct TwoNodes
-{
-	TestNode nodes[2];
-	TestInstance instance;
-	TestClient client;
-} TwoNodes;
-
 /* `record` is of a new tree there, whose nodes have copies or not. */
 static void
-two_begin(TwoNodes *two, bool replicated)
+two_begin(bool replicated)
 {
 	techniques = tree_techniques;
 	techniques.offload = TREE_OFFLOAD_ALWAYS;
 	test_techniques = &techniques;
-	for (int i = 0; i < 2; i++)
-		test_node_start(&two->nodes[i], NODE_MEMORY);
-	test_instance_start(&two->instance, two->nodes, 2, SLOTS, CACHE_MEMORY);
-	test_client_open(&two->client, &two->instance, 0);
+	fixture_open(&(FixtureOptions){.nodes = 2});
 	if (replicated)
-		test_replicated_create(&two->client, &narrow, &record);
+		test_replicated_create(&client, &narrow, &record);
 	else
-		test_tree_create(&two->client, &narrow, &record);
-	tree = open_tree(&two->client, &record);
+		test_tree_create(&client, &narrow, &record);
+	tree = open_tree(&client, &record);
 	if (replicated)
 		assert_int_equal(tree_set_replica(tree, 1 - tree_home(record.root), TREE_REPLICAS_BOTH, false),
 		                 TREE_OK);
@@ -264,25 +254,13 @@ two_begin(TwoNodes *two, bool replicated)
 }
 
 static void
-two_end(TwoNodes *two)
-{
-	tree_scan_close(scan);
-	tree_close(tree);
-	assert_int_equal(test_client_close(&two->client), TREE_OK);
-	test_instance_stop(&two->instance);
-	for (int i = 0; i < 2; i++)
-		test_node_stop(&two->nodes[i]);
-	test_techniques = NULL;
-}
-
-static void
-two_look_up(TwoNodes *two)
+two_look_up(void)
 {
 	for (uint32_t i = 0; i < 2 * NUMBERS; i += 37)
 	{
 		TreeKey key = key_of(&narrow, NULL, i);
 
-		cache_drop_tree(two->instance.shared, tree->tree);
+		cache_drop_tree(instance.shared, tree->tree);
 		assert_int_equal(look_up_key(scan, tree, &key), i % 2 == 0 ? TREE_OK : TREE_END);
 	}
 }
@@ -292,13 +270,12 @@ static TreeOffloads
 two_offloads(bool replicas)
 {
 	TreeOffloads counts;
-	TwoNodes two;
 
-	two_begin(&two, replicas);
+	two_begin(replicas);
 	fill(&narrow, 2 * NUMBERS);
-	two_look_up(&two);
-	tree_client_offloads(two.client.tree, &counts);
-	two_end(&two);
+	two_look_up();
+	tree_client_offloads(client.tree, &counts);
+	end();
 	return counts;
 }
 

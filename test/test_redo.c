@@ -3,58 +3,26 @@
  *		Death in the middle of a node's rewrite: after fencing the node is the old image or the new one, whole, and
  *		the lock is free; an entry that was added afterwards is not undone by an older redo slot.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "../rdma/fault.h"
 #include "../tree/internal.h"
 #include "tree/service/service.h"
 #include "tree/lock/lock.h"
 
-#define MEGABYTE (1ull << 20)
 /* Of a node in private memory. */
 #define NODE_OFFSET (1u << 20)
 
 /* Leaves of 4 KB: 64 lines to die in. */
 static const TreeFormat wide = {.cell_bytes = 64, .norm_bytes = 56, .lossless = true, .fill_percent = 90};
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-typedef struct Stage
-{
-	TestNode node;
-	TestInstance instance;
-	TreeRecord record;
-} Stage;
-
-static void
-stage_open(Stage *stage)
-{
-	TestClient client;
-
-	memset(stage, 0, sizeof(*stage));
-	test_node_start(&stage->node, 4 * MEGABYTE);
-	test_instance_start(&stage->instance, &stage->node, 1, 4, MEGABYTE);
-	test_client_open(&client, &stage->instance, 0);
-	test_tree_create(&client, &wide, &stage->record);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-}
-
-static void
-stage_close(Stage *stage)
-{
-	test_node_stop(&stage->node);
-	test_instance_stop(&stage->instance);
-}
+static const FixtureOptions options = {
+	.node_bytes = 4 * MEGABYTE, .trees = 1, .format = &wide, .no_client = true};
 
 /* Fills every cell with the generation, so that a mixture shows in each line. */
 static void
@@ -94,7 +62,7 @@ filled(const NodeGeometry *g, const uint64_t *image)
 
 /* Writes the leaf's mutable unit, as an insert would, and dies. */
 static void
-die_later(Stage *stage, FabricEndpoint *endpoint)
+die_later(FabricEndpoint *endpoint)
 {
 	uint64_t unit[2] = {LATER_LSN, 1};
 	FabricOp op;
@@ -102,7 +70,7 @@ die_later(Stage *stage, FabricEndpoint *endpoint)
 	memset(&op, 0, sizeof(op));
 	op.opcode = FABRIC_WRITE;
 	op.length = sizeof(unit);
-	op.offset = pointer_offset(stage->record.root) + HEADER_LSN * 8;
+	op.offset = pointer_offset(records[0].root) + HEADER_LSN * 8;
 	op.buffer = unit;
 	if (fabric_execute(endpoint, &op, 1) == FABRIC_OK)
 		kill(getpid(), SIGKILL);
@@ -110,7 +78,7 @@ die_later(Stage *stage, FabricEndpoint *endpoint)
 
 /* Rewrites the root leaf with the next generation; with a plan it dies on the way, with `later` after more. */
 static TreeStatus
-rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
+rewrite(uint32_t slot, const FabricFaultPlan *plan, bool later)
 {
 	static uint64_t image[NODE_MAX_BYTES / 8], next[NODE_MAX_BYTES / 8];
 	FabricOp ops[REDO_OPS + 2];
@@ -120,8 +88,8 @@ rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
 	TreeStatus status;
 	int count;
 
-	test_client_open(&client, &stage->instance, slot);
-	status = tree_open(client.tree, stage->record.tree, stage->record.root, &wide, NULL, NULL, &tree);
+	test_client_open(&client, &instance, slot);
+	status = tree_open(client.tree, records[0].tree, records[0].root, &wide, NULL, NULL, &tree);
 	if (status == TREE_OK)
 		status = lock_and_read(tree, tree->root, tree->geometry.leaf_bytes, image, &lock);
 	if (status != TREE_OK)
@@ -134,7 +102,7 @@ rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
 		return TREE_INVALID;
 	status = lock_write_and_release(tree, &lock, ops, count, tree->root, NULL, 0);
 	if (later && status == TREE_OK)
-		die_later(stage, client.endpoints[0]);
+		die_later(client.endpoints[0]);
 	tree_close(tree);
 	(void) test_client_close(&client);
 	return status;
@@ -142,16 +110,16 @@ rewrite(Stage *stage, uint32_t slot, const FabricFaultPlan *plan, bool later)
 
 /* Reads the root leaf as it is, by a client of its own. */
 static void
-read_root(Stage *stage, uint64_t *image, NodeGeometry *geometry)
+read_root(uint64_t *image, NodeGeometry *geometry)
 {
 	TestClient client;
 	FabricOp op;
 
 	*geometry = node_geometry(&wide);
-	test_client_open(&client, &stage->instance, 3);
+	test_client_open(&client, &instance, 3);
 	memset(&op, 0, sizeof(op));
 	op.length = geometry->leaf_bytes;
-	op.offset = pointer_offset(stage->record.root);
+	op.offset = pointer_offset(records[0].root);
 	op.buffer = image;
 	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	assert_int_equal(test_client_close(&client), TREE_OK);
@@ -162,7 +130,7 @@ read_root(Stage *stage, uint64_t *image, NodeGeometry *geometry)
  * killed and started again.  The image is whole; says whether it is the new one.
  */
 static bool
-die_and_recover(Stage *stage, uint64_t operation, uint32_t line, bool restart)
+die_and_recover(uint64_t operation, uint32_t line, bool restart)
 {
 	FabricFaultPlan plan = {.seed = 1, .die_operation = operation, .die_line = line};
 	uint64_t before[NODE_MAX_BYTES / 8], after[NODE_MAX_BYTES / 8];
@@ -170,27 +138,27 @@ die_and_recover(Stage *stage, uint64_t operation, uint32_t line, bool restart)
 	pid_t child;
 	int status;
 
-	assert_int_equal(rewrite(stage, 0, NULL, false), TREE_OK);
-	read_root(stage, before, &geometry);
+	assert_int_equal(rewrite(0, NULL, false), TREE_OK);
+	read_root(before, &geometry);
 	assert_true(filled(&geometry, before));
 	fflush(NULL);
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
 	{
-		(void) rewrite(stage, 1, &plan, false);
+		(void) rewrite(1, &plan, false);
 		_exit(1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	if (restart)
 	{
-		test_node_kill(&stage->node);
-		test_node_restart(&stage->node);
+		test_node_kill(&nodes[0]);
+		test_node_restart(&nodes[0]);
 	}
-	test_instance_attach(&stage->instance);
-	read_root(stage, after, &geometry);
-	assert_int_equal(node_check(&geometry, after, stage->record.tree, stage->record.root), NODE_GOOD);
+	test_instance_attach(&instance);
+	read_root(after, &geometry);
+	assert_int_equal(node_check(&geometry, after, records[0].tree, records[0].root), NODE_GOOD);
 	assert_true(filled(&geometry, after));
 	assert_true(after[HEADER_GENERATION] == before[HEADER_GENERATION] ||
 	            after[HEADER_GENERATION] == before[HEADER_GENERATION] + 1);
@@ -202,53 +170,51 @@ static void
 test_death_in_rewrite(void **state)
 {
 	static const uint32_t lines[] = {1, 2, 31, 32, 63};
-	Stage stage;
 
 	(void) state;
-	stage_open(&stage);
-	assert_false(die_and_recover(&stage, 1, 0, false));
-	assert_false(die_and_recover(&stage, 1, 17, false));
-	assert_false(die_and_recover(&stage, 2, 0, false));
+	fixture_open(&options);
+	assert_false(die_and_recover(1, 0, false));
+	assert_false(die_and_recover(1, 17, false));
+	assert_false(die_and_recover(2, 0, false));
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 	{
-		assert_true(die_and_recover(&stage, 3, lines[i], false));
-		assert_true(die_and_recover(&stage, 3, lines[i], true));
+		assert_true(die_and_recover(3, lines[i], false));
+		assert_true(die_and_recover(3, lines[i], true));
 	}
-	assert_true(die_and_recover(&stage, 3, 0, false));
-	assert_true(die_and_recover(&stage, 4, 0, false));
-	assert_true(die_and_recover(&stage, 4, 0, true));
+	assert_true(die_and_recover(3, 0, false));
+	assert_true(die_and_recover(4, 0, false));
+	assert_true(die_and_recover(4, 0, true));
 	/* And the lock was freed each time. */
-	assert_int_equal(rewrite(&stage, 2, NULL, false), TREE_OK);
-	stage_close(&stage);
+	assert_int_equal(rewrite(2, NULL, false), TREE_OK);
+	fixture_close();
 }
 
 /* A cell that was written after the rewrite stays, although the redo slot of the dead channel is whole. */
 static void
 test_later_write_is_not_undone(void **state)
 {
-	Stage stage;
 	uint64_t image[NODE_MAX_BYTES / 8];
 	NodeGeometry geometry;
 	pid_t child;
 	int status;
 
 	(void) state;
-	stage_open(&stage);
+	fixture_open(&options);
 	fflush(NULL);
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
 	{
-		(void) rewrite(&stage, 0, NULL, true);
+		(void) rewrite(0, NULL, true);
 		_exit(1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
-	test_instance_attach(&stage.instance);
-	read_root(&stage, image, &geometry);
+	test_instance_attach(&instance);
+	read_root(image, &geometry);
 	assert_int_equal(image[HEADER_LSN], LATER_LSN);
 	assert_true(filled(&geometry, image));
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* ---- Which WRITE was it? */

@@ -8,50 +8,11 @@
 #include "support/checked_tree.h"
 #include "tree/lock/lock.h"
 
-#define MEGABYTE (1ull << 20)
 #define NODES 2
 
 /* Enough for several extents in each space. */
 #define MANY 6000
 #define RANGE 3000
-
-static TestNode nodes[NODES];
-
-static int
-start(void **state)
-{
-	(void) state;
-	for (int i = 0; i < NODES; i++)
-		test_node_start(&nodes[i], 128 * MEGABYTE);
-	test_instance_start(&instance, nodes, NODES, 8, 4 * MEGABYTE);
-	test_client_open(&client, &instance, 0);
-	keyspace_holds = &instance.environment->slots[0].holds;
-	return 0;
-}
-
-static void
-client_stop(void)
-{
-	assert_int_equal(instance.environment->slots[0].holds, 0);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-}
-
-static void
-nodes_stop(void)
-{
-	test_instance_stop(&instance);
-	for (int i = 0; i < NODES; i++)
-		test_node_stop(&nodes[i]);
-}
-
-static int
-stop(void **state)
-{
-	(void) state;
-	client_stop();
-	nodes_stop();
-	return 0;
-}
 
 static uint32_t
 copy_of(const CheckedTree *f)
@@ -141,7 +102,7 @@ equal_and_alone(KeySpaceKind kind)
 	CheckedTree f;
 	uint32_t home;
 
-	start(NULL);
+	fixture_open(&fixture_options);
 	replicated_open(&f, kind);
 	home = tree_home(f.record.root);
 	for (int step = 0; step < 6; step++)
@@ -167,7 +128,7 @@ equal_and_alone(KeySpaceKind kind)
 	assert_int_equal(tree_replicas_get(f.tree), TREE_REPLICAS_SECOND);
 	compare_with_model(&f);
 	replicated_close(&f, copy_of(&f));
-	stop(NULL);
+	fixture_close();
 }
 
 static void
@@ -261,7 +222,7 @@ test_one_tears(void **state)
 			CheckedTree f;
 			uint32_t number;
 
-			start(NULL);
+			fixture_open(&fixture_options);
 			replicated_open(&f, KEYSPACE_16);
 			number = tearing == TEARING_HOME ? tree_home(f.record.root) : copy_of(&f);
 			if (later == 0)
@@ -293,7 +254,7 @@ test_one_tears(void **state)
 			compare_with_model(&f);
 			replicated_close(&f, tearing == TEARING_REPLICA || later == 0 ? copy_of(&f)
 			                                                              : tree_home(f.record.root));
-			stop(NULL);
+			fixture_close();
 		}
 }
 
@@ -306,7 +267,7 @@ test_build(void **state)
 	CheckedTree f;
 
 	(void) state;
-	start(NULL);
+	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	require_ok(tree_bulk_open(f.tree, &wal, &bulk));
 	for (uint64_t i = 0; i < MANY; i++)
@@ -325,7 +286,7 @@ test_build(void **state)
 	tree_replicas_set(f.tree, TREE_REPLICAS_SECOND);
 	compare_with_model(&f);
 	replicated_close(&f, copy_of(&f));
-	stop(NULL);
+	fixture_close();
 }
 
 /* An insert takes one round trip more, and says so; a lookup takes none. */
@@ -453,7 +414,7 @@ test_home_lost_midway(void **state)
 	CheckedTree f;
 
 	(void) state;
-	start(NULL);
+	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	test_node_kill(&nodes[tree_home(f.record.root)]);
@@ -468,7 +429,7 @@ test_home_lost_midway(void **state)
 	insert_random(&f, MANY / 4, RANGE, MANY);
 	compare_with_model(&f);
 	replicated_close(&f, copy_of(&f));
-	stop(NULL);
+	fixture_close();
 }
 
 /* What happens at one of the steps of an insert. */
@@ -527,7 +488,7 @@ test_home_closed_midway(void **state)
 	{
 		CheckedTree f;
 
-		start(NULL);
+		fixture_open(&fixture_options);
 		replicated_open(&f, KEYSPACE_64_OVERFLOW);
 		insert_random(&f, MANY / 16, RANGE, 0);
 		(void) insert_midway(&f, close_home, step, &acted);
@@ -540,7 +501,7 @@ test_home_closed_midway(void **state)
 		assert_true(key_model_add(&f.model, &(KeyEntry){77, 900000 / 200, 1}));
 		compare_with_model(&f);
 		replicated_close(&f, copy_of(&f));
-		stop(NULL);
+		fixture_close();
 	}
 }
 
@@ -589,7 +550,7 @@ test_home_fenced_midway(void **state)
 		TreeReplicaCounts counts;
 		CheckedTree f;
 
-		start(NULL);
+		fixture_open(&fixture_options);
 		replicated_open(&f, KEYSPACE_64_OVERFLOW);
 		insert_random(&f, MANY / 16, RANGE, 0);
 		(void) insert_midway(&f, fence_home, step, &acted);
@@ -604,10 +565,9 @@ test_home_fenced_midway(void **state)
 		require_ok(tree_replicas_compare(f.tree, true, &counts));
 		assert_false(tree_replicas_in_doubt(f.tree));
 		replicated_close(&f, tree_home(f.record.root));
-		client_stop();
 		if (acted)
 			fabric_close(fencer);
-		nodes_stop();
+		fixture_close();
 	}
 	assert_true(differed > 0);
 }
@@ -620,7 +580,7 @@ test_replica_away(void **state)
 	CheckedTree f;
 
 	(void) state;
-	start(NULL);
+	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	node_lose(copy_of(&f));
@@ -637,7 +597,7 @@ test_replica_away(void **state)
 	assert_int_equal(tree_replicas_get(f.tree), TREE_REPLICAS_FIRST);
 	compare_with_model(&f);
 	replicated_close(&f, tree_home(f.record.root));
-	stop(NULL);
+	fixture_close();
 }
 
 /*
@@ -650,7 +610,7 @@ test_replica_lost_midway(void **state)
 	CheckedTree f;
 
 	(void) state;
-	start(NULL);
+	fixture_open(&fixture_options);
 	replicated_open(&f, KEYSPACE_64_OVERFLOW);
 	insert_random(&f, MANY / 4, RANGE, 0);
 	test_node_kill(&nodes[copy_of(&f)]);
@@ -663,7 +623,7 @@ test_replica_lost_midway(void **state)
 	insert_random(&f, MANY / 4, RANGE, MANY);
 	compare_with_model(&f);
 	replicated_close(&f, tree_home(f.record.root));
-	stop(NULL);
+	fixture_close();
 }
 
 /* The n-th operation from now on at this memory node is lost; 0: none. */
@@ -865,15 +825,15 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_home_fenced_midway),
 	};
 	const struct CMUnitTest together[] = {
-		cmocka_unit_test_setup_teardown(test_cost, start, stop),
-		cmocka_unit_test_setup_teardown(test_extents, start, stop),
-		cmocka_unit_test_setup_teardown(test_one_memory_node, start, stop),
-		cmocka_unit_test_setup_teardown(test_record, start, stop),
-		cmocka_unit_test_setup_teardown(test_lost_chains, start, stop),
-		cmocka_unit_test_setup_teardown(test_links_in_ring, start, stop),
-		cmocka_unit_test_setup_teardown(test_repair, start, stop),
-		cmocka_unit_test_setup_teardown(test_doubt, start, stop),
-		cmocka_unit_test_setup_teardown(test_lost_doubt, start, stop),
+		cmocka_unit_test_setup_teardown(test_cost, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_extents, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_one_memory_node, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_record, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_lost_chains, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_links_in_ring, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_repair, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_doubt, fixture_start, fixture_stop),
+		cmocka_unit_test_setup_teardown(test_lost_doubt, fixture_start, fixture_stop),
 	};
 
 	const struct CMUnitTest network[] = {
@@ -881,6 +841,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(test_replica_lost_midway),
 	};
 
+	fixture_options = (FixtureOptions){.nodes = NODES};
 	/* There a chain to a memory node that is gone fails. */
 	if (argc == 2 && strcmp(argv[1], "--network") == 0)
 	{

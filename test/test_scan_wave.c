@@ -30,7 +30,7 @@ scan_all(TreeScan *scan, TreeDirection direction)
 	while ((status = tree_scan_next(scan, &batch)) == TREE_OK)
 		entries += (uint32_t) batch->count;
 	if (status != TREE_END)
-		fail_msg("scan: %s: %s", tree_status_name(status), tree_detail(many_client.tree));
+		fail_msg("scan: %s: %s", tree_status_name(status), tree_detail(client.tree));
 	return entries;
 }
 
@@ -39,7 +39,7 @@ reads_of(uint32_t node)
 {
 	FabricCounters counters;
 
-	fabric_counters(many_client.endpoints[node], &counters);
+	fabric_counters(client.endpoints[node], &counters);
 	return counters.reads;
 }
 
@@ -53,11 +53,11 @@ test_check(void **state)
 
 	(void) state;
 	many_insert(tree, MANY_RANDOM, 0, ENTRIES, 4000);
-	before = many_client.tree->counters.round_trips;
+	before = client.tree->counters.round_trips;
 	assert_int_equal(tree_check(tree, NULL, NULL, NULL, &statistics, &problems), TREE_OK);
 	assert_int_equal(problems, 0);
 	assert_true(statistics.leaves > 400);
-	assert_true(many_client.tree->counters.round_trips - before <=
+	assert_true(client.tree->counters.round_trips - before <=
 	            statistics.leaves / 4 + 4 * statistics.inner_nodes + 4);
 	tree_close(tree);
 }
@@ -77,13 +77,13 @@ test_deep(void **state)
 	assert_int_equal(tree_scan_open(tree, &scan), TREE_OK);
 	for (int direction = TREE_FORWARD; direction <= TREE_BACKWARD; direction++)
 	{
-		TreeCounters before = many_client.tree->counters;
+		TreeCounters before = client.tree->counters;
 		uint64_t reads[MANY_NODES] = {reads_of(0), reads_of(1)};
 		uint64_t chains;
 
 		assert_int_equal(scan_all(scan, (TreeDirection) direction), ENTRIES);
-		chains = many_client.tree->counters.round_trips - before.round_trips;
-		assert_int_equal(many_client.tree->counters.leaf_reads - before.leaf_reads, statistics.leaves);
+		chains = client.tree->counters.round_trips - before.round_trips;
+		assert_int_equal(client.tree->counters.leaf_reads - before.leaf_reads, statistics.leaves);
 		/* It deepens by doubling, and a wave ends with the children of one parent. */
 		assert_true(chains <= statistics.leaves / 16 + 2 * (statistics.inner_nodes + 8));
 		for (uint32_t node = 0; node < MANY_NODES; node++)
@@ -117,10 +117,10 @@ test_lost(void **state)
 		many_insert(tree, MANY_RANDOM, entries, entries + 20, 1);
 		entries += 20;
 		plan.fail_operation = n;
-		assert_int_equal(fabric_fault_set(many_client.endpoints[node], &plan), FABRIC_OK);
+		assert_int_equal(fabric_fault_set(client.endpoints[node], &plan), FABRIC_OK);
 		assert_int_equal(scan_all(scan, TREE_FORWARD), entries);
-		lost = fabric_fault_operations(many_client.endpoints[node]) >= n;
-		assert_int_equal(fabric_fault_set(many_client.endpoints[node], NULL), FABRIC_OK);
+		lost = fabric_fault_operations(client.endpoints[node]) >= n;
+		assert_int_equal(fabric_fault_set(client.endpoints[node], NULL), FABRIC_OK);
 	}
 	tree_scan_close(scan);
 	many_verify(tree, MANY_RANDOM, entries);
@@ -225,21 +225,21 @@ test_seeks(void **state)
 
 		seek_keys(keys, ENTRIES, forward != 0);
 		seek_all(scan, keys, forward != 0, 1);
-		before = many_client.tree->counters.round_trips;
-		leaves = many_client.tree->counters.leaf_reads;
+		before = client.tree->counters.round_trips;
+		leaves = client.tree->counters.leaf_reads;
 		tree_scan_on_leaf(scan, note_leaf, &marked);
 		fetch_all(scan, keys, forward != 0);
-		assert_in_range(many_client.tree->counters.round_trips - before, 2, 4);
-		leaves = many_client.tree->counters.leaf_reads - leaves;
+		assert_in_range(client.tree->counters.round_trips - before, 2, 4);
+		leaves = client.tree->counters.leaf_reads - leaves;
 		assert_in_range(leaves, SEEKS / 2, SEEKS);
 		assert_int_equal(marked, leaves);
-		before = many_client.tree->counters.round_trips;
+		before = client.tree->counters.round_trips;
 		seek_all(scan, keys, forward != 0, 1);
-		assert_int_equal(many_client.tree->counters.round_trips, before);
+		assert_int_equal(client.tree->counters.round_trips, before);
 		tree_scan_on_leaf(scan, NULL, NULL);
 		tree_scan_forget_ahead(scan);
 		seek_all(scan, keys, forward != 0, 1);
-		assert_int_equal(many_client.tree->counters.round_trips - before, SEEKS);
+		assert_int_equal(client.tree->counters.round_trips - before, SEEKS);
 	}
 	tree_scan_close(scan);
 	tree_close(tree);
@@ -275,10 +275,10 @@ test_seeks_lost(void **state)
 		for (uint32_t i = 0; i < SEEKS; i++)
 			insert_twin(tree, &keys[i], n);
 		plan.fail_operation = n == 0 ? 0 : 1 + (n - 1) * 3;
-		assert_int_equal(fabric_fault_set(many_client.endpoints[n % MANY_NODES], &plan), FABRIC_OK);
+		assert_int_equal(fabric_fault_set(client.endpoints[n % MANY_NODES], &plan), FABRIC_OK);
 		fetch_all(scan, keys, true);
 		seek_all(scan, keys, true, 2 + n);
-		assert_int_equal(fabric_fault_set(many_client.endpoints[n % MANY_NODES], NULL), FABRIC_OK);
+		assert_int_equal(fabric_fault_set(client.endpoints[n % MANY_NODES], NULL), FABRIC_OK);
 	}
 	tree_scan_close(scan);
 	tree_close(tree);
@@ -335,5 +335,5 @@ main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "--network") == 0)
 		test_use_network();
-	return cmocka_run_group_tests(tests, many_start, many_stop);
+	return cmocka_run_group_tests(tests, many_start, fixture_stop);
 }

@@ -3,10 +3,7 @@
  *		The memory node's service: trees, extents, records, epochs, quarantine, and what is left when the daemon is
  *		killed at work.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,72 +11,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 #include "tree/client/directory.h"
 #include "tree/service/service.h"
 #include "tree/service/service_state.h"
 #include "tree/service/service_tables.h"
 
-#define MEGABYTE (1ull << 20)
-
-static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-/* One node, one instance, one client in this process. */
-typedef struct Stage
-{
-	TestNode node;
-	TestInstance instance;
-	TestClient client;
-} Stage;
-
-static void
-stage_open(Stage *stage, uint64_t bytes)
-{
-	test_node_start(&stage->node, bytes);
-	test_instance_start(&stage->instance, &stage->node, 1, 4, MEGABYTE);
-	test_client_open(&stage->client, &stage->instance, 0);
-}
-
-static void
-stage_close(Stage *stage)
-{
-	(void) test_client_close(&stage->client);
-	test_node_stop(&stage->node);
-	test_instance_stop(&stage->instance);
-}
-
-/* After the node was started again: a new incarnation and a new client. */
-static void
-stage_reconnect(Stage *stage)
-{
-	(void) test_client_close(&stage->client);
-	test_instance_attach(&stage->instance);
-	test_client_open(&stage->client, &stage->instance, 0);
-}
-
-static TreeNodeStatus
-node_status(Stage *stage)
-{
-	TreeNodeStatus status;
-
-	assert_int_equal(tree_node_status(stage->client.tree, 0, &status), TREE_OK);
-	return status;
-}
-
 /* Waits until the quarantine is over. */
 static TreeNodeStatus
-node_status_settled(Stage *stage)
+node_status_settled(void)
 {
 	uint64_t deadline = test_now_us() + TEST_PATIENCE_US;
-	TreeNodeStatus status = node_status(stage);
+	TreeNodeStatus status = fixture_node_status(0);
 
 	while (status.bytes_quarantined > 0)
 	{
 		assert_true(test_now_us() < deadline);
 		test_sleep_us(5000);
-		status = node_status(stage);
+		status = fixture_node_status(0);
 	}
 	return status;
 }
@@ -87,7 +36,6 @@ node_status_settled(Stage *stage)
 static void
 test_create_and_drop(void **state)
 {
-	Stage stage;
 	TreeRecord record, read;
 	TreeNodeStatus status;
 	Tree *tree;
@@ -97,17 +45,16 @@ test_create_and_drop(void **state)
 	uint64_t freed;
 
 	(void) state;
-	stage_open(&stage, 8 * MEGABYTE);
-	status = node_status(&stage);
+	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
+	status = fixture_node_status(0);
 	assert_int_equal(status.bytes_total, 8 * MEGABYTE);
 	assert_int_equal(status.bytes_used, 0);
 	assert_int_equal(status.trees, 0);
-	test_tree_create(&stage.client, &narrow, &record);
+	test_tree_create(&client, &narrow, &record);
 	assert_int_not_equal(record.tree, 0);
 	assert_int_equal(record.extents, 1);
 	assert_int_equal(record.bytes, EXTENT_MIN_BYTES);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
-	                 TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
 	assert_memory_equal(&record, &read, sizeof(record));
 
 	/* The root is there: an empty leaf that can be believed. */
@@ -115,65 +62,62 @@ test_create_and_drop(void **state)
 	op.length = geometry.leaf_bytes;
 	op.offset = pointer_offset(record.root);
 	op.buffer = image;
-	assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	assert_int_equal(node_check(&geometry, image, record.tree, record.root), NODE_GOOD);
 	assert_int_equal(node_level(image), 0);
 	assert_true(node_flags(image) & NODE_ROOT);
 	assert_true(separator_infinite(image + geometry.low_word));
 	assert_true(separator_infinite(image + geometry.high_word));
-	assert_int_equal(tree_open(stage.client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree),
-	                 TREE_OK);
+	assert_int_equal(tree_open(client.tree, record.tree, record.root, &narrow, NULL, NULL, &tree), TREE_OK);
 	tree_close(tree);
 
 	freed = test_now_us();
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read),
 	                 TREE_NOT_FOUND);
-	status = node_status(&stage);
+	status = fixture_node_status(0);
 	assert_int_equal(status.trees, 0);
 	assert_int_equal(status.bytes_used, 0);
 	if (test_now_us() - freed < QUARANTINE_US)
 		assert_int_equal(status.bytes_quarantined, EXTENT_MIN_BYTES);
-	status = node_status_settled(&stage);
+	status = node_status_settled();
 	assert_true(test_now_us() - freed >= QUARANTINE_US);
-	stage_close(&stage);
+	fixture_close();
 }
 
 static void
 test_ids_are_not_reused(void **state)
 {
-	Stage stage;
 	TreeRecord record;
 	uint64_t last = 0;
 
 	(void) state;
-	stage_open(&stage, 8 * MEGABYTE);
+	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	for (int round = 0; round < 3; round++)
 	{
 		for (int i = 0; i < 20; i++)
 		{
-			test_tree_create(&stage.client, &narrow, &record);
+			test_tree_create(&client, &narrow, &record);
 			assert_true(record.tree > last);
 			assert_true(record.tree < TABLES_ID_LIMIT);
 			last = record.tree;
-			assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+			assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
 		}
 		if (round == 0)
-			test_node_terminate(&stage.node);
+			test_node_terminate(&nodes[0]);
 		else
-			test_node_kill(&stage.node);
-		test_node_restart(&stage.node);
-		stage_reconnect(&stage);
+			test_node_kill(&nodes[0]);
+		test_node_restart(&nodes[0]);
+		fixture_reattach();
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Extents double with the tree; the same question twice is one extent; a full node leaves the tree whole. */
 static void
 test_extents(void **state)
 {
-	Stage stage;
 	TreeRecord record, read;
 	DirectoryExtent extent, again;
 	uint64_t bytes = EXTENT_MIN_BYTES;
@@ -181,11 +125,11 @@ test_extents(void **state)
 	TreeStatus status;
 
 	(void) state;
-	stage_open(&stage, 16 * MEGABYTE);
-	test_tree_create(&stage.client, &narrow, &record);
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
 	for (;;)
 	{
-		status = directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent);
+		status = directory_extent(client.tree, 0, record.tree, 0, extents, &extent);
 		if (status != TREE_OK)
 			break;
 		assert_int_equal(extent.extents, extents + 1);
@@ -195,40 +139,38 @@ test_extents(void **state)
 			assert_true(extent.bytes == EXTENT_MIN_BYTES || extent.bytes * 4 <= bytes);
 			assert_true(extent.bytes * 16 > bytes);
 		}
-		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, extents, &again), TREE_OK);
+		assert_int_equal(directory_extent(client.tree, 0, record.tree, 0, extents, &again), TREE_OK);
 		assert_memory_equal(&extent, &again, sizeof(extent));
-		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, 0, &again), TREE_OK);
+		assert_int_equal(directory_extent(client.tree, 0, record.tree, 0, 0, &again), TREE_OK);
 		assert_memory_equal(&extent, &again, sizeof(extent));
 		bytes += extent.bytes;
 		extents++;
 	}
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	assert_int_equal(bytes, 16 * MEGABYTE);
-	assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
-	                 TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
 	assert_int_equal(read.extents, extents);
 	assert_int_equal(read.bytes, bytes);
 	memset(&read, 0, sizeof(read));
 	read.format = narrow;
-	assert_int_equal(tree_create(stage.client.tree, &read), TREE_MEMORY_FULL);
+	assert_int_equal(tree_create(client.tree, &read), TREE_MEMORY_FULL);
 
 	/* Memory that is in quarantine is waited for: a drop makes room at once. */
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	test_tree_create(&stage.client, &narrow, &record);
-	stage_close(&stage);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	test_tree_create(&client, &narrow, &record);
+	fixture_close();
 }
 
 /* A tree of 72 MB: extents grow with it by doubling, to 8 MB and no further. */
 static void
 test_largest_extents(void **state)
 {
-	Stage stage;
 	TreeRecord record;
 	uint64_t bytes = EXTENT_MIN_BYTES, last = EXTENT_MIN_BYTES, doubled = 0;
 
 	(void) state;
-	stage_open(&stage, 80 * MEGABYTE);
-	test_tree_create(&stage.client, &narrow, &record);
+	fixture_open(&(FixtureOptions){.node_bytes = 80 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
 	for (uint32_t extents = 1; bytes < 72 * MEGABYTE; extents++)
 	{
 		uint64_t expected = last;
@@ -240,7 +182,7 @@ test_largest_extents(void **state)
 			expected = 2 * last;
 			doubled++;
 		}
-		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent), TREE_OK);
+		assert_int_equal(directory_extent(client.tree, 0, record.tree, 0, extents, &extent), TREE_OK);
 		assert_int_equal(extent.bytes, expected);
 		last = extent.bytes;
 		bytes += extent.bytes;
@@ -250,18 +192,18 @@ test_largest_extents(void **state)
 	assert_int_equal(doubled, 7);
 	assert_int_equal(last, 8 * MEGABYTE);
 	assert_int_equal(bytes, 72 * MEGABYTE);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Extents of the tree until there is no more: how many bytes it has then. */
 static uint64_t
-fill(Stage *stage, const TreeRecord *record)
+fill(const TreeRecord *record)
 {
 	DirectoryExtent extent = {.extents = 1};
 	TreeStatus status;
 
 	do
-		status = directory_extent(stage->client.tree, 0, record->tree, 0, extent.extents, &extent);
+		status = directory_extent(client.tree, 0, record->tree, 0, extent.extents, &extent);
 	while (status == TREE_OK);
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	return extent.tree_bytes;
@@ -274,7 +216,6 @@ test_file_system_full(void **state)
 	char directory[] = "/tmp/sherman-full-XXXXXX";
 	const char *before = getenv("FABRIC_TEST_DIRECTORY");
 	TreeRecord record;
-	Stage stage;
 
 	(void) state;
 	if (mkdtemp(directory) == NULL || mount("none", directory, "tmpfs", 0, "size=24m") != 0)
@@ -284,11 +225,11 @@ test_file_system_full(void **state)
 	}
 	before = before != NULL ? strdup(before) : NULL;
 	setenv("FABRIC_TEST_DIRECTORY", directory, 1);
-	stage_open(&stage, 64 * MEGABYTE);
-	test_tree_create(&stage.client, &narrow, &record);
-	(void) fill(&stage, &record);
-	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_HOST);
-	stage_close(&stage);
+	fixture_open(&(FixtureOptions){.node_bytes = 64 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
+	(void) fill(&record);
+	assert_int_equal(tree_full_by(client.tree), TREE_FULL_HOST);
+	fixture_close();
 	if (before != NULL)
 		setenv("FABRIC_TEST_DIRECTORY", before, 1);
 	else
@@ -301,50 +242,49 @@ test_file_system_full(void **state)
 static void
 test_quota(void **state)
 {
-	Stage stage;
 	TreeRecord record, other = {.format = narrow};
 	TreeNodeStatus status;
 
 	(void) state;
-	stage_open(&stage, 8 * MEGABYTE);
-	test_node_terminate(&stage.node);
-	stage.node.local_quota = 2 * MEGABYTE + EXTENT_MIN_BYTES;
-	test_node_restart(&stage.node);
-	stage_reconnect(&stage);
-	test_tree_create(&stage.client, &narrow, &record);
-	assert_int_equal(fill(&stage, &record), stage.node.local_quota);
-	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
-	assert_int_equal(tree_create(stage.client.tree, &other), TREE_MEMORY_FULL);
-	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
-	status = node_status(&stage);
-	assert_int_equal(status.tenant_quota, stage.node.local_quota);
-	assert_int_equal(status.tenant_bytes, stage.node.local_quota);
-	assert_int_equal(status.bytes_used, stage.node.local_quota);
+	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
+	test_node_terminate(&nodes[0]);
+	nodes[0].local_quota = 2 * MEGABYTE + EXTENT_MIN_BYTES;
+	test_node_restart(&nodes[0]);
+	fixture_reattach();
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(fill(&record), nodes[0].local_quota);
+	assert_int_equal(tree_full_by(client.tree), TREE_FULL_QUOTA);
+	assert_int_equal(tree_create(client.tree, &other), TREE_MEMORY_FULL);
+	assert_int_equal(tree_full_by(client.tree), TREE_FULL_QUOTA);
+	status = fixture_node_status(0);
+	assert_int_equal(status.tenant_quota, nodes[0].local_quota);
+	assert_int_equal(status.tenant_bytes, nodes[0].local_quota);
+	assert_int_equal(status.bytes_used, nodes[0].local_quota);
 
 	/* The use is known after a restart, and a quota below it takes nothing away. */
-	test_node_terminate(&stage.node);
-	stage.node.local_quota = MEGABYTE;
-	test_node_restart(&stage.node);
-	stage_reconnect(&stage);
-	assert_int_equal(node_status(&stage).tenant_bytes, 2 * MEGABYTE + EXTENT_MIN_BYTES);
-	assert_int_equal(tree_create(stage.client.tree, &other), TREE_MEMORY_FULL);
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	assert_int_equal(node_status(&stage).tenant_bytes, 0);
-	test_tree_create(&stage.client, &narrow, &record);
-	assert_int_equal(fill(&stage, &record), MEGABYTE);
+	test_node_terminate(&nodes[0]);
+	nodes[0].local_quota = MEGABYTE;
+	test_node_restart(&nodes[0]);
+	fixture_reattach();
+	assert_int_equal(fixture_node_status(0).tenant_bytes, 2 * MEGABYTE + EXTENT_MIN_BYTES);
+	assert_int_equal(tree_create(client.tree, &other), TREE_MEMORY_FULL);
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	assert_int_equal(fixture_node_status(0).tenant_bytes, 0);
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(fill(&record), MEGABYTE);
 
 	/* Without a quota it is the node that is full. */
-	test_node_terminate(&stage.node);
-	stage.node.local_quota = 0;
-	test_node_restart(&stage.node);
-	stage_reconnect(&stage);
-	test_tree_create(&stage.client, &narrow, &other);
-	(void) fill(&stage, &other);
-	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_MEMORY);
-	status = node_status(&stage);
+	test_node_terminate(&nodes[0]);
+	nodes[0].local_quota = 0;
+	test_node_restart(&nodes[0]);
+	fixture_reattach();
+	test_tree_create(&client, &narrow, &other);
+	(void) fill(&other);
+	assert_int_equal(tree_full_by(client.tree), TREE_FULL_MEMORY);
+	status = fixture_node_status(0);
 	assert_int_equal(status.tenant_quota, 0);
 	assert_int_equal(status.tenant_bytes, 8 * MEGABYTE);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* When there is room for nothing else trees can be made still, in what is kept for that, of all memory and of a quota. */
@@ -356,34 +296,32 @@ test_reserve(void **state)
 	(void) state;
 	for (int i = 0; i < 2; i++)
 	{
-		Stage stage;
 		TreeRecord record, other = {.format = narrow};
 		uint64_t made = 0;
 		TreeStatus status;
 
-		stage_open(&stage, quotas[i] == 0 ? 64 * MEGABYTE : 80 * MEGABYTE);
-		test_node_terminate(&stage.node);
-		stage.node.local_quota = quotas[i];
-		test_node_restart(&stage.node);
-		stage_reconnect(&stage);
-		test_tree_create(&stage.client, &narrow, &record);
-		assert_int_equal(fill(&stage, &record), 63 * MEGABYTE);
-		while ((status = tree_create(stage.client.tree, &other)) == TREE_OK)
+		fixture_open(&(FixtureOptions){.node_bytes = quotas[i] == 0 ? 64 * MEGABYTE : 80 * MEGABYTE});
+		test_node_terminate(&nodes[0]);
+		nodes[0].local_quota = quotas[i];
+		test_node_restart(&nodes[0]);
+		fixture_reattach();
+		test_tree_create(&client, &narrow, &record);
+		assert_int_equal(fill(&record), 63 * MEGABYTE);
+		while ((status = tree_create(client.tree, &other)) == TREE_OK)
 		{
 			other = (TreeRecord){.format = narrow};
 			made++;
 		}
 		assert_int_equal(status, TREE_MEMORY_FULL);
 		assert_int_equal(made, MEGABYTE / EXTENT_MIN_BYTES);
-		assert_int_equal(tree_full_by(stage.client.tree),
-		                 quotas[i] == 0 ? TREE_FULL_MEMORY : TREE_FULL_QUOTA);
-		stage_close(&stage);
+		assert_int_equal(tree_full_by(client.tree), quotas[i] == 0 ? TREE_FULL_MEMORY : TREE_FULL_QUOTA);
+		fixture_close();
 	}
 }
 
 /* Asks for the copy of an extent of so many units, piece by piece, until it is whole or there is no room; returns how many it has. */
 static uint64_t
-replica_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
+replica_units(uint64_t tree, uint64_t units, uint64_t pieces[], uint32_t *count)
 {
 	DirectoryReplicaRequest request = {.tree = tree, .record.tree = tree};
 	uint64_t done = 0;
@@ -396,8 +334,8 @@ replica_units(Stage *stage, uint64_t tree, uint64_t units, uint64_t pieces[], ui
 
 		request.offset = (1ull << 30) + done * FABRIC_UNIT_BYTES;
 		request.bytes = (units - done) * FABRIC_UNIT_BYTES;
-		status = directory_call(stage->client.tree, 0, DIRECTORY_REPLICA, &request, sizeof(request), &copy,
-		                        sizeof(copy));
+		status =
+			directory_call(client.tree, 0, DIRECTORY_REPLICA, &request, sizeof(request), &copy, sizeof(copy));
 		if (status == TREE_MEMORY_FULL)
 			break;
 		assert_int_equal(status, TREE_OK);
@@ -421,41 +359,40 @@ test_odd_replicas(void **state)
 		UNITS = 16,
 		TREE = 0x123400000001ull
 	};
-	Stage stage;
 	TreeRecord record[UNITS];
 	uint64_t pieces[UNITS];
 	uint32_t count;
 
 	(void) state;
-	stage_open(&stage, UNITS * FABRIC_UNIT_BYTES);
+	fixture_open(&(FixtureOptions){.node_bytes = UNITS * FABRIC_UNIT_BYTES});
 	for (int i = 0; i < UNITS; i++)
-		test_tree_create(&stage.client, &narrow, &record[i]);
+		test_tree_create(&client, &narrow, &record[i]);
 	/* Three units in one piece, and one. */
 	for (int i = 4; i < 7; i++)
-		assert_int_equal(tree_drop(stage.client.tree, record[i].tree, 0), TREE_OK);
-	assert_int_equal(tree_drop(stage.client.tree, record[10].tree, 0), TREE_OK);
-	(void) node_status_settled(&stage);
-	assert_int_equal(replica_units(&stage, TREE, 7, pieces, &count), 4);
+		assert_int_equal(tree_drop(client.tree, record[i].tree, 0), TREE_OK);
+	assert_int_equal(tree_drop(client.tree, record[10].tree, 0), TREE_OK);
+	(void) node_status_settled();
+	assert_int_equal(replica_units(TREE, 7, pieces, &count), 4);
 	assert_int_equal(count, 2);
 	assert_int_equal(pieces[0], 3);
 	assert_int_equal(pieces[1], 1);
-	assert_int_equal(node_status(&stage).bytes_used, UNITS * FABRIC_UNIT_BYTES);
+	assert_int_equal(fixture_node_status(0).bytes_used, UNITS * FABRIC_UNIT_BYTES);
 
 	/* The tenant may have two more. */
-	assert_int_equal(tree_share_drop(stage.client.tree, 0, TREE), TREE_OK);
-	test_node_terminate(&stage.node);
-	stage.node.local_quota = (UNITS - 2) * FABRIC_UNIT_BYTES;
-	test_node_restart(&stage.node);
-	stage_reconnect(&stage);
-	assert_int_equal(replica_units(&stage, TREE, 7, pieces, &count), 2);
+	assert_int_equal(tree_share_drop(client.tree, 0, TREE), TREE_OK);
+	test_node_terminate(&nodes[0]);
+	nodes[0].local_quota = (UNITS - 2) * FABRIC_UNIT_BYTES;
+	test_node_restart(&nodes[0]);
+	fixture_reattach();
+	assert_int_equal(replica_units(TREE, 7, pieces, &count), 2);
 	assert_int_equal(pieces[0], 1);
-	assert_int_equal(tree_full_by(stage.client.tree), TREE_FULL_QUOTA);
-	stage_close(&stage);
+	assert_int_equal(tree_full_by(client.tree), TREE_FULL_QUOTA);
+	fixture_close();
 }
 
 /* An extent's header, as it lies in node memory. */
 static ExtentHeader
-extent_header(Stage *stage, uint64_t offset)
+extent_header(uint64_t offset)
 {
 	ExtentHeader header;
 	FabricOp op = {.opcode = FABRIC_READ,
@@ -464,7 +401,7 @@ extent_header(Stage *stage, uint64_t offset)
 	               .offset = offset,
 	               .buffer = &header};
 
-	assert_int_equal(fabric_execute(stage->client.endpoints[0], &op, 1), FABRIC_OK);
+	assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	return header;
 }
 
@@ -479,94 +416,91 @@ test_first_generations(void **state)
 	{
 		ROUNDS = 6
 	};
-	Stage stage;
 	uint64_t generations[ROUNDS];
 	uint64_t offset = 0;
 	TreeRecord record, other;
 
 	(void) state;
-	stage_open(&stage, MEGABYTE);
-	test_tree_create(&stage.client, &narrow, &record);
-	test_tree_create(&stage.client, &narrow, &other);
-	(void) fill(&stage, &other);
+	fixture_open(&(FixtureOptions){.node_bytes = MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
+	test_tree_create(&client, &narrow, &other);
+	(void) fill(&other);
 	/* There is no other place for it from here on. */
 	for (int round = 0; round < ROUNDS; round++)
 	{
 		DirectoryExtent extent;
 
-		assert_int_equal(directory_extent(stage.client.tree, 0, record.tree, 0, 0, &extent), TREE_OK);
+		assert_int_equal(directory_extent(client.tree, 0, record.tree, 0, 0, &extent), TREE_OK);
 		assert_true(round == 0 || extent.offset == offset);
 		offset = extent.offset;
 		generations[round] = extent.generation;
 		assert_int_not_equal(extent.generation, 0);
-		assert_int_equal(extent_header(&stage, offset).generation, extent.generation);
+		assert_int_equal(extent_header(offset).generation, extent.generation);
 		/* So far apart that one does not count up to the other. */
 		for (int before = 0; before < round; before++)
 			assert_true(generations[before] - generations[round] > 1ull << 32 &&
 			            generations[round] - generations[before] > 1ull << 32);
-		assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
+		assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
 		if (round == ROUNDS / 2)
 		{
-			test_node_terminate(&stage.node);
-			test_node_restart(&stage.node);
-			stage_reconnect(&stage);
+			test_node_terminate(&nodes[0]);
+			test_node_restart(&nodes[0]);
+			fixture_reattach();
 		}
-		test_tree_create(&stage.client, &narrow, &record);
+		test_tree_create(&client, &narrow, &record);
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Freed and granted again: nothing of the old tree is there. */
 static void
 test_memory_is_zeroed(void **state)
 {
-	Stage stage;
 	TreeRecord record;
 	DirectoryExtent extent;
 	uint64_t line[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 	FabricOp op;
 
 	(void) state;
-	stage_open(&stage, MEGABYTE);
-	test_tree_create(&stage.client, &narrow, &record);
+	fixture_open(&(FixtureOptions){.node_bytes = MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
 	memset(&op, 0, sizeof(op));
 	op.length = sizeof(line);
 	op.buffer = line;
-	for (uint32_t extents = 1;
-	     directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent) == TREE_OK; extents++)
+	for (uint32_t extents = 1; directory_extent(client.tree, 0, record.tree, 0, extents, &extent) == TREE_OK;
+	     extents++)
 	{
 		op.opcode = FABRIC_WRITE;
 		op.offset = extent.offset + 8192;
-		assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 	}
-	assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
-	test_tree_create(&stage.client, &narrow, &record);
-	assert_int_equal(node_status(&stage).bytes_used, EXTENT_MIN_BYTES);
-	for (uint32_t extents = 1;
-	     directory_extent(stage.client.tree, 0, record.tree, 0, extents, &extent) == TREE_OK; extents++)
+	assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+	test_tree_create(&client, &narrow, &record);
+	assert_int_equal(fixture_node_status(0).bytes_used, EXTENT_MIN_BYTES);
+	for (uint32_t extents = 1; directory_extent(client.tree, 0, record.tree, 0, extents, &extent) == TREE_OK;
+	     extents++)
 	{
 		op.opcode = FABRIC_READ;
 		op.offset = extent.offset + 8192;
-		assert_int_equal(fabric_execute(stage.client.endpoints[0], &op, 1), FABRIC_OK);
+		assert_int_equal(fabric_execute(client.endpoints[0], &op, 1), FABRIC_OK);
 		for (int i = 0; i < 8; i++)
 			assert_int_equal(line[i], 0);
 	}
-	assert_int_equal(node_status(&stage).bytes_used, MEGABYTE);
-	stage_close(&stage);
+	assert_int_equal(fixture_node_status(0).bytes_used, MEGABYTE);
+	fixture_close();
 }
 
 static void
 test_records(void **state)
 {
-	Stage stage;
 	TreeRecord records[3], read, change;
 	uint32_t position = 0;
 	int found = 0;
 
 	(void) state;
-	stage_open(&stage, 8 * MEGABYTE);
+	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
 	for (int i = 0; i < 3; i++)
-		test_tree_create(&stage.client, &narrow, &records[i]);
+		test_tree_create(&client, &narrow, &records[i]);
 	memset(&change, 0, sizeof(change));
 	change.tree = records[1].tree;
 	change.flags = TREE_RECORD_BUILT;
@@ -574,15 +508,15 @@ test_records(void **state)
 	change.removal_epoch = 7;
 	change.removal_lsn = 1000;
 	change.nonce = 99;
-	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_OK);
+	assert_int_equal(tree_record_update(client.tree, &change), TREE_OK);
 	/* Nothing goes back, and flags are only added. */
 	change.flags = TREE_RECORD_BROKEN;
 	change.mutated_epoch = 6;
 	change.removal_epoch = 6;
 	change.removal_lsn = 2000;
 	change.nonce = 0;
-	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_OK);
-	assert_int_equal(tree_record_read(stage.client.tree, records[1].tree, tree_home(records[1].root), &read),
+	assert_int_equal(tree_record_update(client.tree, &change), TREE_OK);
+	assert_int_equal(tree_record_read(client.tree, records[1].tree, tree_home(records[1].root), &read),
 	                 TREE_OK);
 	assert_int_equal(read.flags, TREE_RECORD_BUILT | TREE_RECORD_BROKEN);
 	assert_int_equal(read.mutated_epoch, 7);
@@ -591,19 +525,19 @@ test_records(void **state)
 	assert_int_equal(read.nonce, 99);
 	assert_int_equal(read.root, records[1].root);
 	change.tree = 12345;
-	assert_int_equal(tree_record_update(stage.client.tree, &change), TREE_NOT_FOUND);
+	assert_int_equal(tree_record_update(client.tree, &change), TREE_NOT_FOUND);
 
-	while (tree_record_list(stage.client.tree, 0, &position, &read) == TREE_OK)
+	while (tree_record_list(client.tree, 0, &position, &read) == TREE_OK)
 		found++;
 	assert_int_equal(found, 3);
-	assert_int_equal(tree_record_list(stage.client.tree, 0, &position, &read), TREE_END);
+	assert_int_equal(tree_record_list(client.tree, 0, &position, &read), TREE_END);
 
 	/* Another cluster neither sees nor drops them. */
 	{
 		TestInstance other;
 		TestClient stranger;
 
-		test_instance_start(&other, &stage.node, 1, 2, MEGABYTE);
+		test_instance_start(&other, &nodes[0], 1, 2, MEGABYTE);
 		test_client_open(&stranger, &other, 0);
 		position = 0;
 		assert_int_equal(tree_record_list(stranger.tree, 0, &position, &read), TREE_END);
@@ -612,84 +546,81 @@ test_records(void **state)
 		assert_int_equal(tree_drop(stranger.tree, records[0].tree, tree_home(records[0].root)), TREE_OK);
 		(void) test_client_close(&stranger);
 		test_instance_stop(&other);
-		assert_int_equal(
-			tree_record_read(stage.client.tree, records[0].tree, tree_home(records[0].root), &read), TREE_OK);
+		assert_int_equal(tree_record_read(client.tree, records[0].tree, tree_home(records[0].root), &read),
+		                 TREE_OK);
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 static void
 test_epochs(void **state)
 {
-	Stage stage;
 	TreeNodeStatus status;
 
 	(void) state;
-	stage_open(&stage, MEGABYTE);
-	assert_int_equal(node_status(&stage).epoch, 0);
-	assert_int_equal(tree_epoch_close(stage.client.tree, 0, 1), TREE_INVALID);
-	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 5), TREE_OK);
-	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 5), TREE_OK);
-	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 4), TREE_INVALID);
-	status = node_status(&stage);
+	fixture_open(&(FixtureOptions){.node_bytes = MEGABYTE});
+	assert_int_equal(fixture_node_status(0).epoch, 0);
+	assert_int_equal(tree_epoch_close(client.tree, 0, 1), TREE_INVALID);
+	assert_int_equal(tree_epoch_open(client.tree, 0, 5), TREE_OK);
+	assert_int_equal(tree_epoch_open(client.tree, 0, 5), TREE_OK);
+	assert_int_equal(tree_epoch_open(client.tree, 0, 4), TREE_INVALID);
+	status = fixture_node_status(0);
 	assert_int_equal(status.epoch, 5);
 	assert_int_equal(status.epoch_clean, 0);
-	test_node_kill(&stage.node);
-	test_node_restart(&stage.node);
-	stage_reconnect(&stage);
-	status = node_status(&stage);
+	test_node_kill(&nodes[0]);
+	test_node_restart(&nodes[0]);
+	fixture_reattach();
+	status = fixture_node_status(0);
 	assert_int_equal(status.epoch, 5);
 	assert_int_equal(status.epoch_clean, 0);
-	assert_int_equal(tree_epoch_close(stage.client.tree, 0, 5), TREE_OK);
-	assert_int_equal(tree_epoch_close(stage.client.tree, 0, 5), TREE_OK);
-	assert_int_equal(node_status(&stage).epoch_clean, 1);
+	assert_int_equal(tree_epoch_close(client.tree, 0, 5), TREE_OK);
+	assert_int_equal(tree_epoch_close(client.tree, 0, 5), TREE_OK);
+	assert_int_equal(fixture_node_status(0).epoch_clean, 1);
 	/* Closed clean is closed. */
-	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 5), TREE_INVALID);
-	assert_int_equal(tree_epoch_open(stage.client.tree, 0, 6), TREE_OK);
-	assert_int_equal(node_status(&stage).epoch_clean, 0);
-	stage_close(&stage);
+	assert_int_equal(tree_epoch_open(client.tree, 0, 5), TREE_INVALID);
+	assert_int_equal(tree_epoch_open(client.tree, 0, 6), TREE_OK);
+	assert_int_equal(fixture_node_status(0).epoch_clean, 0);
+	fixture_close();
 }
 
 /* Kept over a clean end and over SIGKILL; a tree's record, root and extents are as they were. */
 static void
 test_restart_keeps_trees(void **state)
 {
-	Stage stage;
 	TreeRecord record, read;
 	TreeNodeStatus before, after;
 
 	(void) state;
-	stage_open(&stage, 8 * MEGABYTE);
-	test_tree_create(&stage.client, &narrow, &record);
-	before = node_status(&stage);
+	fixture_open(&(FixtureOptions){.node_bytes = 8 * MEGABYTE});
+	test_tree_create(&client, &narrow, &record);
+	before = fixture_node_status(0);
 	for (int round = 0; round < 2; round++)
 	{
 		if (round == 0)
-			test_node_terminate(&stage.node);
+			test_node_terminate(&nodes[0]);
 		else
-			test_node_kill(&stage.node);
-		test_node_restart(&stage.node);
-		stage_reconnect(&stage);
-		after = node_status(&stage);
+			test_node_kill(&nodes[0]);
+		test_node_restart(&nodes[0]);
+		fixture_reattach();
+		after = fixture_node_status(0);
 		assert_int_equal(after.uuid[0], before.uuid[0]);
 		assert_int_equal(after.uuid[1], before.uuid[1]);
 		assert_true(after.generation > before.generation);
 		assert_int_equal(after.bytes_used, before.bytes_used);
 		assert_int_equal(after.trees, 1);
-		assert_int_equal(tree_record_read(stage.client.tree, record.tree, tree_home(record.root), &read),
-		                 TREE_OK);
+		assert_int_equal(tree_record_read(client.tree, record.tree, tree_home(record.root), &read), TREE_OK);
 		assert_memory_equal(&record, &read, sizeof(record));
 	}
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Creates, grows and drops trees until the memory node is gone; scratch[0] counts. */
 static void
-work_until_death(Stage *stage)
+work_until_death(void)
 {
 	TestClient client;
 
-	test_client_open(&client, &stage->instance, 1);
+	test_client_open(&client, &instance, 1);
 	for (uint32_t i = 0;; i++)
 	{
 		TreeRecord record;
@@ -707,7 +638,7 @@ work_until_death(Stage *stage)
 			_exit(0);
 		if (status == TREE_MEMORY_FULL && record.tree != 0)
 			(void) tree_drop(client.tree, record.tree, tree_home(record.root));
-		__atomic_fetch_add(&stage->instance.scratch[0], 1, __ATOMIC_RELEASE);
+		__atomic_fetch_add(&instance.scratch[0], 1, __ATOMIC_RELEASE);
 	}
 }
 
@@ -718,11 +649,10 @@ work_until_death(Stage *stage)
 static void
 test_killed_at_work(void **state)
 {
-	Stage stage;
 	uint32_t seen = 0;
 
 	(void) state;
-	stage_open(&stage, 16 * MEGABYTE);
+	fixture_open(&(FixtureOptions){.node_bytes = 16 * MEGABYTE});
 	for (uint64_t round = 0; round < 15; round++)
 	{
 		TreeNodeStatus status;
@@ -732,20 +662,20 @@ test_killed_at_work(void **state)
 		pid_t child;
 
 		fflush(NULL);
-		stage.instance.scratch[0] = 0;
+		instance.scratch[0] = 0;
 		child = fork();
 		assert_true(child >= 0);
 		if (child == 0)
-			work_until_death(&stage);
-		test_await(&stage.instance, 0, AT_WORK);
+			work_until_death();
+		test_await(&instance, 0, AT_WORK);
 		test_sleep_us(round * 1711);
-		test_node_kill(&stage.node);
+		test_node_kill(&nodes[0]);
 		kill(child, SIGKILL);
 		assert_int_equal(waitpid(child, NULL, 0), child);
-		test_node_restart(&stage.node);
-		stage_reconnect(&stage);
-		status = node_status_settled(&stage);
-		while (tree_record_list(stage.client.tree, 0, &position, &record) == TREE_OK)
+		test_node_restart(&nodes[0]);
+		fixture_reattach();
+		status = node_status_settled();
+		while (tree_record_list(client.tree, 0, &position, &record) == TREE_OK)
 		{
 			bytes += record.bytes;
 			trees++;
@@ -753,13 +683,13 @@ test_killed_at_work(void **state)
 		assert_int_equal(status.trees, trees);
 		assert_int_equal(status.bytes_used, bytes);
 		position = 0;
-		while (tree_record_list(stage.client.tree, 0, &position, &record) == TREE_OK)
-			assert_int_equal(tree_drop(stage.client.tree, record.tree, tree_home(record.root)), TREE_OK);
-		assert_int_equal(node_status_settled(&stage).bytes_used, 0);
+		while (tree_record_list(client.tree, 0, &position, &record) == TREE_OK)
+			assert_int_equal(tree_drop(client.tree, record.tree, tree_home(record.root)), TREE_OK);
+		assert_int_equal(node_status_settled().bytes_used, 0);
 		seen += trees;
 	}
 	assert_true(seen >= 15);
-	stage_close(&stage);
+	fixture_close();
 }
 
 /* Of one tenant and one cluster: both words of its name count. */

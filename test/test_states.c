@@ -2,53 +2,21 @@
  * test_states.c
  *		The table of trees in use: what a dropped tree had is others', what is closed is kept, and it ends where its memory does.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "environment.h"
+#include "support/fixture.h"
 
 #include "tree/shared/state.h"
 #include "tree/space/allocate.h"
 
-#define MEGABYTE (1024u * 1024u)
 #define BLOCK_BYTES 48u
-
-static const TreeFormat format = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-
-static TestNode node;
-static TestInstance instance;
-static TestClient client;
-
-static int
-open_all(void **state)
-{
-	(void) state;
-	test_node_start(&node, 32 * MEGABYTE);
-	test_instance_start(&instance, &node, 1, 8, MEGABYTE);
-	test_client_open(&client, &instance, 0);
-	return 0;
-}
-
-static int
-close_all(void **state)
-{
-	(void) state;
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_node_stop(&node);
-	test_instance_stop(&instance);
-	return 0;
-}
 
 static TreeStatus
 try_open(const TreeRecord *record, Tree **tree)
 {
-	return tree_open(client.tree, record->tree, record->root, &format, NULL, NULL, tree);
+	return tree_open(client.tree, record->tree, record->root, &narrow, NULL, NULL, tree);
 }
 
 static void
@@ -73,7 +41,7 @@ test_all_open(void **state)
 
 	(void) state;
 	for (uint32_t i = 0; i <= most; i++)
-		test_tree_create(&client, &format, &records[i]);
+		test_tree_create(&client, &narrow, &records[i]);
 	for (uint32_t i = 0; i < most; i++)
 		assert_int_equal(try_open(&records[i], &trees[i]), TREE_OK);
 	assert_int_equal(try_open(&records[most], &trees[most]), TREE_NO_MEMORY);
@@ -102,7 +70,7 @@ test_dropped(void **state)
 	uint32_t parts;
 
 	(void) state;
-	test_tree_create(&client, &format, &kept);
+	test_tree_create(&client, &narrow, &kept);
 	assert_int_equal(try_open(&kept, &tree), TREE_OK);
 	assert_int_equal(allocate_overflow(tree, 0, BLOCK_BYTES, &offset), TREE_OK);
 	allocate_overflow_return(tree, 0, offset, BLOCK_BYTES);
@@ -113,7 +81,7 @@ test_dropped(void **state)
 		TreeRecord record;
 		uint64_t own;
 
-		test_tree_create(&client, &format, &record);
+		test_tree_create(&client, &narrow, &record);
 		assert_int_equal(try_open(&record, &tree), TREE_OK);
 		assert_int_equal(allocate_overflow(tree, 0, BLOCK_BYTES, &own), TREE_OK);
 		if (i % 2 == 0)
@@ -141,11 +109,11 @@ test_open_when_dropped(void **state)
 	const TreeState *own;
 
 	(void) state;
-	test_tree_create(&client, &format, &record);
+	test_tree_create(&client, &narrow, &record);
 	assert_int_equal(try_open(&record, &tree), TREE_OK);
 	own = tree->state;
 	drop(&record);
-	test_tree_create(&client, &format, &other);
+	test_tree_create(&client, &narrow, &other);
 	assert_int_equal(try_open(&other, &second), TREE_OK);
 	assert_ptr_not_equal(second->state, own);
 	assert_true(tree->state == own && own->tree == record.tree);
@@ -163,5 +131,6 @@ main(void)
 		cmocka_unit_test(test_all_open),
 	};
 
-	return cmocka_run_group_tests(tests, open_all, close_all);
+	fixture_options = (FixtureOptions){.node_bytes = 32 * MEGABYTE};
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
 }

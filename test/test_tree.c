@@ -449,15 +449,9 @@ static void
 test_two_nodes(void **state)
 {
 	const TreeFormat *of[] = {&narrow, &text};
-	TestNode nodes[2];
-	TestInstance wide;
-	TestClient mine;
 
 	(void) state;
-	test_node_start(&nodes[0], NODE_MEMORY);
-	test_node_start(&nodes[1], NODE_MEMORY);
-	test_instance_start(&wide, nodes, 2, SLOTS, CACHE_MEMORY);
-	test_client_open(&mine, &wide, 0);
+	fixture_open(&(FixtureOptions){.nodes = 2});
 	for (int f = 0; f < 2; f++)
 	{
 		const uint32_t count = 15000;
@@ -466,19 +460,18 @@ test_two_nodes(void **state)
 		uint64_t elsewhere = 0, foreign = 0;
 		Tree *tree;
 
-		test_tree_create(&mine, of[f], &record);
-		tree = open_tree(&mine, &record);
+		tree = new_tree(of[f], &record);
 		for (uint32_t i = 0; i < count; i++)
 		{
 			TreeKey key = number_key(scramble(i), i);
 			TreeCounters before, after;
 
-			tree_client_counters(mine.tree, &before);
+			tree_client_counters(client.tree, &before);
 			if (f == 1)
 				must_insert_tied(tree, i, i % 4 == 0 ? 100 : 47, "", false);
 			else
 				must_insert(tree, &key, false);
-			tree_client_counters(mine.tree, &after);
+			tree_client_counters(client.tree, &after);
 			if (f == 0 && i > 1000 && after.leaf_splits > before.leaf_splits &&
 			    after.parent_posts == before.parent_posts + 1 &&
 			    after.lock_acquisitions == before.lock_acquisitions + 2)
@@ -494,23 +487,23 @@ test_two_nodes(void **state)
 		walk_free(&result);
 		tree_close(tree);
 	}
-	assert_int_equal(test_client_close(&mine), TREE_OK);
-	test_instance_stop(&wide);
-	test_node_stop(&nodes[1]);
-	test_node_stop(&nodes[0]);
+	fixture_close();
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),     cmocka_unit_test(test_invalid),
-		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_high_keys),
-		cmocka_unit_test(test_undecided), cmocka_unit_test(test_words),
-		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_idempotent),
-		cmocka_unit_test(test_dead),      cmocka_unit_test(test_stamps),
-		cmocka_unit_test(test_two_nodes), cmocka_unit_test(test_counters_reset),
+		cmocka_unit_test(test_empty),          cmocka_unit_test(test_invalid),
+		cmocka_unit_test(test_numbers),        cmocka_unit_test(test_high_keys),
+		cmocka_unit_test(test_undecided),      cmocka_unit_test(test_words),
+		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_idempotent),
+		cmocka_unit_test(test_dead),           cmocka_unit_test(test_stamps),
+		cmocka_unit_test(test_counters_reset),
 	};
 
-	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+	const struct CMUnitTest apart[] = {cmocka_unit_test(test_two_nodes)};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop) +
+	       cmocka_run_group_tests(apart, NULL, NULL);
 }

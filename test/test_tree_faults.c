@@ -906,9 +906,6 @@ test_crowd_posts_first(void **state)
 static void
 test_full(void **state)
 {
-	TestNode small;
-	TestInstance small_instance;
-	TestClient small_client;
 	TreeRecord record;
 	Tree *tree;
 	WalkResult result;
@@ -917,11 +914,8 @@ test_full(void **state)
 	bool hit;
 
 	(void) state;
-	test_node_start(&small, 2u << 20);
-	test_instance_start(&small_instance, &small, 1, SLOTS, CACHE_MEMORY);
-	test_client_open(&small_client, &small_instance, 0);
-	test_tree_create(&small_client, &narrow, &record);
-	tree = open_tree(&small_client, &record);
+	fixture_open(&(FixtureOptions){.node_bytes = 2 * MEGABYTE});
+	tree = new_tree(&narrow, &record);
 	while (tid < 1000000)
 	{
 		TreeKey key = number_key(scramble(tid), tid);
@@ -933,7 +927,7 @@ test_full(void **state)
 	}
 	assert_int_equal(status, TREE_MEMORY_FULL);
 	assert_true(tid > 10000);
-	assert_int_equal(small_instance.environment->slots[0].holds, 0);
+	assert_int_equal(instance.environment->slots[0].holds, 0);
 	verify_tids(tree, tid, &result);
 	walk_free(&result);
 	for (uint32_t i = 0; i < tid; i += 500)
@@ -946,9 +940,7 @@ test_full(void **state)
 	verify_tids(tree, tid, &result);
 	walk_free(&result);
 	tree_close(tree);
-	assert_int_equal(test_client_close(&small_client), TREE_OK);
-	test_instance_stop(&small_instance);
-	test_node_stop(&small);
+	fixture_close();
 }
 
 /* Several processes of one instance insert into one tree, some of the keys twice. */
@@ -1063,11 +1055,13 @@ main(void)
 		cmocka_unit_test(test_crowd_posts_first),
 		cmocka_unit_test(test_fences_move),
 		cmocka_unit_test(test_late_downlink),
-		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_crowd),
 		cmocka_unit_test(test_crowd_delayed),
 		cmocka_unit_test(test_death),
 	};
 
-	return cmocka_run_group_tests(tests, fixture_start, fixture_stop);
+	const struct CMUnitTest apart[] = {cmocka_unit_test(test_full)};
+
+	return cmocka_run_group_tests(tests, fixture_start, fixture_stop) +
+	       cmocka_run_group_tests(apart, NULL, NULL);
 }

@@ -32,19 +32,6 @@ typedef struct Wild
 static Wild wild[WILD_NODES];
 static uint32_t wild_count;
 
-/* Of whatever bytes it is shown: looks at all of them. */
-static int
-compare_bytes(void *argument, const TreeBound *bound, const TreeKey *entry)
-{
-	uint16_t least =
-		bound->key.image_bytes < entry->image_bytes ? bound->key.image_bytes : entry->image_bytes;
-	int result = least == 0 ? 0 : memcmp(bound->key.image, entry->image, least);
-
-	(void) argument;
-	assert_false(client.tree->holding);
-	return result != 0 ? result : (int) bound->key.image_bytes - (int) entry->image_bytes;
-}
-
 static void
 write_node(Tree *tree, uint64_t pointer, uint64_t *image, uint32_t bytes)
 {
@@ -270,7 +257,7 @@ wild_round(KeySpaceKind kind, uint32_t round)
 	for (uint32_t i = 0; i < wild_count; i++)
 		if (!draw_node(&f, &wild[i]))
 			wild_count = i;
-	f.tree->compare = compare_bytes;
+	f.tree->compare = compare_images;
 	for (uint32_t i = 0; i < wild_count; i++)
 		make_wild(&f, &wild[i]);
 	try_all(&f);

@@ -7,42 +7,6 @@
 
 #include "checked_tree.h"
 
-#define NODE_BYTES (256ull << 20)
-#define CACHE_BYTES (4ull << 20)
-
-TestNode node;
-TestInstance instance;
-TestClient client;
-
-int
-fixture_start(void **state)
-{
-	(void) state;
-	test_node_start(&node, NODE_BYTES);
-	test_instance_start(&instance, &node, 1, 8, CACHE_BYTES);
-	test_client_open(&client, &instance, 0);
-	keyspace_holds = &instance.environment->slots[0].holds;
-	return 0;
-}
-
-int
-fixture_stop(void **state)
-{
-	(void) state;
-	assert_int_equal(instance.environment->slots[0].holds, 0);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_instance_stop(&instance);
-	test_node_stop(&node);
-	return 0;
-}
-
-void
-require_ok(TreeStatus status)
-{
-	if (status != TREE_OK)
-		fail_msg("%s: %s", tree_status_name(status), tree_detail(client.tree));
-}
-
 void
 checked_tree_open(CheckedTree *f, KeySpaceKind kind)
 {

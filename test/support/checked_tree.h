@@ -1,22 +1,12 @@
 /*
  * checked_tree.h
- *		One memory node, one instance, one client; a tree in some key space and the sorted model of what is in it.
+ *		A tree of the fixture in some key space, and the sorted model of what is in it.
  */
 #ifndef SHERMAN_TEST_CHECKED_TREE_H
 #define SHERMAN_TEST_CHECKED_TREE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#include "environment.h"
+#include "fixture.h"
 #include "keyspace.h"
-
-extern TestNode node;
-extern TestInstance instance;
-extern TestClient client;
 
 typedef struct CheckedTree
 {
@@ -29,13 +19,6 @@ typedef struct CheckedTree
 	uint64_t low; /* keeps the bounds' numbers */
 	uint64_t high;
 } CheckedTree;
-
-/* Group setup and teardown of cmocka. */
-extern int fixture_start(void **state);
-extern int fixture_stop(void **state);
-
-/* Fails the test with the tree's detail. */
-extern void require_ok(TreeStatus status);
 
 extern void checked_tree_open(CheckedTree *f, KeySpaceKind kind);
 extern void checked_tree_close(CheckedTree *f);

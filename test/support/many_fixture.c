@@ -2,13 +2,8 @@
  * many_fixture.c
  *		See many_fixture.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "many_fixture.h"
 
@@ -17,10 +12,7 @@
 
 const TreeWalPosition many_stamp = {.epoch = 7, .lsn = 1000};
 
-TestNode many_nodes[MANY_NODES];
-TestInstance many_instance;
-TestClient many_client;
-uint64_t many_bytes = NODE_MEMORY;
+uint64_t many_bytes;
 bool many_mapped;
 
 bool
@@ -44,43 +36,25 @@ many_start(void **state)
 	techniques = tree_techniques;
 	techniques.exclusive = true;
 	test_techniques = &techniques;
-	for (int i = 0; i < MANY_NODES; i++)
-		test_node_start(&many_nodes[i], many_bytes);
-	test_instance_start(&many_instance, many_nodes, MANY_NODES, SLOTS, CACHE_MEMORY);
-	test_client_open(&many_client, &many_instance, 0);
-	many_client.tree->far = !many_mapped;
+	fixture_open(&(FixtureOptions){.nodes = MANY_NODES, .node_bytes = many_bytes});
+	client.tree->far = !many_mapped;
 	return 0;
 }
 
-int
-many_stop(void **state)
-{
-	(void) state;
-	assert_int_equal(test_client_close(&many_client), TREE_OK);
-	test_instance_stop(&many_instance);
-	for (int i = 0; i < MANY_NODES; i++)
-		test_node_stop(&many_nodes[i]);
-	return 0;
-}
-
-/* Strings: as bytes, then the shorter one first. */
+/* As compare_images(), with the argument that the tree was opened with. */
 static int
 compare_strings(void *argument, const TreeBound *bound, const TreeKey *entry)
 {
-	uint16_t least =
-		bound->key.image_bytes < entry->image_bytes ? bound->key.image_bytes : entry->image_bytes;
-	int result = least == 0 ? 0 : memcmp(bound->key.image, entry->image, least);
-
 	assert_ptr_equal(argument, &record);
-	return result != 0 ? result : (int) bound->key.image_bytes - (int) entry->image_bytes;
+	return compare_images(argument, bound, entry);
 }
 
 Tree *
-many_open(TestClient *client)
+many_open(TestClient *with)
 {
 	Tree *tree;
 
-	assert_int_equal(tree_open(client->tree, record.tree, record.root, &record.format,
+	assert_int_equal(tree_open(with->tree, record.tree, record.root, &record.format,
 	                           record.format.lossless ? NULL : compare_strings, &record, &tree),
 	                 TREE_OK);
 	return tree;
@@ -89,8 +63,8 @@ many_open(TestClient *client)
 Tree *
 many_tree(const TreeFormat *format)
 {
-	test_tree_create(&many_client, format, &record);
-	return many_open(&many_client);
+	test_tree_create(&client, format, &record);
+	return many_open(&client);
 }
 
 static uint64_t

@@ -20,21 +20,20 @@ enum
 };
 
 extern const TreeWalPosition many_stamp;
-extern TestNode many_nodes[MANY_NODES];
-extern TestInstance many_instance;
-extern TestClient many_client; /* slot 0 */
-extern uint64_t many_bytes;    /* of each memory node */
-extern bool many_mapped;       /* memory nodes are used as mapped ones: waves of one leaf */
+extern uint64_t many_bytes; /* of each memory node, as FixtureOptions.node_bytes */
+extern bool many_mapped;    /* memory nodes are used as mapped ones: waves of one leaf */
 
 /* `--network`: memory nodes are reached by tcp; `--mapped`: they are used as mapped ones.  True: by tcp. */
 extern bool many_arguments(int argc, char **argv);
 
-/* Group fixtures of cmocka; techniques are those of PostgreSQL, with the local lock table alone. */
+/*
+ * Group setup of cmocka, to which fixture_stop() belongs; techniques are those of PostgreSQL, with the local lock table
+ * alone.
+ */
 extern int many_start(void **state);
-extern int many_stop(void **state);
 
 extern Tree *many_tree(const TreeFormat *format);
-extern Tree *many_open(TestClient *client);
+extern Tree *many_open(TestClient *with);
 /* Entry number i; its TID is i. An image lies in memory that is used again after some thousand calls. */
 extern TreeKey many_key_of(const TreeFormat *format, int order, uint32_t i);
 /* Inserts entries first..last - 1 by calls of so many. */

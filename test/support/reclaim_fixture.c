@@ -17,10 +17,7 @@ next_incarnation(CheckedTree *f)
 {
 	tree_scan_close(f->scan);
 	tree_close(f->tree);
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_instance_attach(&instance);
-	test_client_open(&client, &instance, 0);
-	keyspace_holds = &instance.environment->slots[0].holds;
+	fixture_reattach();
 	reopen(f);
 }
 

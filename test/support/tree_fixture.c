@@ -2,27 +2,13 @@
  * tree_fixture.c
  *		See tree_fixture.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "tree_fixture.h"
-
-const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
-const TreeFormat middle = {.cell_bytes = 32, .norm_bytes = 24, .lossless = true, .fill_percent = 90};
-const TreeFormat text = {.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .fill_percent = 90};
-const TreeFormat whole = {
-	.cell_bytes = 64, .norm_bytes = 24, .lossless = false, .full_separators = true, .fill_percent = 90};
 
 const TreeWalPosition wal = {.epoch = 7, .lsn = 1000};
 
-TestNode node;
-TestInstance instance;
-TestClient client;
 jmp_buf jump;
 int jump_after;         /* comparisons until the comparator jumps, 0 = never */
 bool jump_behind_split; /* it jumps as soon as a leaf was split */
@@ -32,14 +18,8 @@ void (*compare_hook)(void);
 int
 compare_text(void *argument, const TreeBound *bound, const TreeKey *entry)
 {
-	uint16_t least =
-		bound->key.image_bytes < entry->image_bytes ? bound->key.image_bytes : entry->image_bytes;
-	int result;
-
-	(void) argument;
 	/* I-T2: never under a lock. */
 	assert_int_equal(instance.environment->slots[0].holds, 0);
-	assert_false(client.tree->holding);
 	if (compare_hook != NULL)
 	{
 		void (*hook)(void) = compare_hook;
@@ -51,8 +31,7 @@ compare_text(void *argument, const TreeBound *bound, const TreeKey *entry)
 		longjmp(jump, 1);
 	if (jump_behind_split && client.tree->counters.leaf_splits > splits_before)
 		longjmp(jump, 1);
-	result = least == 0 ? 0 : memcmp(bound->key.image, entry->image, least);
-	return result != 0 ? result : (int) bound->key.image_bytes - (int) entry->image_bytes;
+	return compare_images(argument, bound, entry);
 }
 
 TreeKey
@@ -130,34 +109,6 @@ verify_tids(Tree *tree, uint32_t count, WalkResult *result)
 	assert_int_equal(result->count, count);
 	for (uint32_t tid = 0; tid < count; tid++)
 		assert_true(walk_has(result, tid / 100, (uint16_t) (tid % 100 + 1)));
-}
-
-uint64_t
-scramble(uint64_t i)
-{
-	i *= 0x9e3779b97f4a7c15ull;
-	i ^= i >> 29;
-	return i * 0xbf58476d1ce4e5b9ull;
-}
-
-int
-fixture_start(void **state)
-{
-	(void) state;
-	test_node_start(&node, NODE_MEMORY);
-	test_instance_start(&instance, &node, 1, SLOTS, CACHE_MEMORY);
-	test_client_open(&client, &instance, 0);
-	return 0;
-}
-
-int
-fixture_stop(void **state)
-{
-	(void) state;
-	assert_int_equal(test_client_close(&client), TREE_OK);
-	test_instance_stop(&instance);
-	test_node_stop(&node);
-	return 0;
 }
 
 void

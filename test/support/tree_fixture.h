@@ -1,29 +1,14 @@
 /*
  * tree_fixture.h
- *		What test_tree.c and test_tree_faults.c share: one memory node, one instance, a client with slot 0,
- *		keys, and a comparator that can jump away.
+ *		Trees of the fixture: keys, entries, and a comparator that can jump away.
  */
 #ifndef SHERMAN_TEST_TREE_FIXTURE_H
 #define SHERMAN_TEST_TREE_FIXTURE_H
 
-#include <setjmp.h>
-
-#include "environment.h"
+#include "fixture.h"
 #include "tree_walk.h"
 
-#define NODE_MEMORY (64ull << 20)
-#define CACHE_MEMORY (4ull << 20)
-#define SLOTS 8
-
-extern const TreeFormat narrow; /* lossless, 16-byte cells */
-extern const TreeFormat middle; /* lossless, 32-byte cells */
-extern const TreeFormat text;   /* lossy, 64-byte cells */
-extern const TreeFormat whole;  /* the same with full separators */
 extern const TreeWalPosition wal;
-
-extern TestNode node;
-extern TestInstance instance;
-extern TestClient client;
 
 extern jmp_buf jump;           /* where the comparator jumps to */
 extern int jump_after;         /* comparisons until it jumps, 0 = never */
@@ -38,10 +23,6 @@ extern void (*compare_hook)(void);
 /* Strings of bytes; asserts that nothing is held, calls the hook, jumps. */
 extern int compare_text(void *argument, const TreeBound *bound, const TreeKey *entry);
 
-/* Group fixtures of cmocka. */
-extern int fixture_start(void **state);
-extern int fixture_stop(void **state);
-
 /* TIDs are numbers: block number / 100, offset number % 100 + 1. */
 extern TreeKey number_key(uint64_t number, uint32_t tid);
 /* The image is the string itself, which must outlive the key. */
@@ -50,7 +31,6 @@ extern TreeKey text_key(const char *string, uint32_t tid);
 #define TIED_MAX_BYTES 300
 /* String number i of this length (47..299): all share more bytes than the normalized key holds. */
 extern void tied_string(char *string, uint32_t i, size_t length);
-extern uint64_t scramble(uint64_t i);
 
 /*
  * As if it were another instance: a client with slot 1 whose cache and lock table know nothing of what ours does.
