@@ -229,7 +229,7 @@ test_returns(void **state)
 {
 	Actor actor;
 	uint64_t pointer, again, generation, later, offset;
-	uint64_t offsets[64];
+	uint64_t offsets[64], pointers[64], generations[64];
 
 	(void) state;
 	open_one(8 * MEGABYTE, &formats[0]);
@@ -242,6 +242,18 @@ test_returns(void **state)
 		assert_int_equal(pointer_address(again), pointer_address(pointer));
 		assert_true(later > generation);
 		assert_int_equal(again & STAMP_MASK, later & STAMP_MASK);
+	}
+	/* As many as a handle takes ahead, which lie side by side, and come back from the last one on. */
+	for (uint32_t i = 0; i < 64; i++)
+		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointers[i], &generations[i]), TREE_OK);
+	for (uint32_t i = 64; i > 0; i--)
+		allocate_return(actor.tree, pointers[i - 1], 0, generations[i - 1]);
+	for (uint32_t i = 0, known = 0; i < 64; i++, known = 0)
+	{
+		assert_int_equal(allocate_node(actor.tree, 0, 0, &again, &later), TREE_OK);
+		for (uint32_t j = 0; j < 64; j++)
+			known += pointer_address(again) == pointer_address(pointers[j]) && later > generations[j];
+		assert_int_equal(known, 1);
 	}
 	assert_int_equal(allocate_overflow(actor.tree, 0, 2000, &offset), TREE_OK);
 	allocate_overflow_return(actor.tree, 0, offset, 2000);
@@ -277,18 +289,14 @@ test_returns(void **state)
 	fixture_close();
 }
 
-/*
- * Of two chunks that came at once none is lost: the one that another process had brought already is used next.  Here
- * a returned run is the second, and the rest of the first is spare from its next stripe on.
- */
+/* Of chunks that came at once none is lost, nor the rest of one that is begun: the last one is used first. */
 static void
 test_spare_chunk(void **state)
 {
 	const uint64_t leaf_bytes = node_geometry(&formats[0]).leaf_bytes;
 	const uint64_t leaves_of_chunk = CHUNK_BYTES / leaf_bytes;
-	const uint64_t leaves_of_stripe = FABRIC_STRIPE_BYTES / leaf_bytes;
 	Actor actor;
-	uint64_t pointer, generation, first, second, bytes = CHUNK_BYTES;
+	uint64_t pointer, generation, first, second, third, bytes = CHUNK_BYTES;
 
 	(void) state;
 	open_one(8 * MEGABYTE, &formats[0]);
@@ -297,16 +305,22 @@ test_spare_chunk(void **state)
 	first = pointer_offset(pointer);
 	assert_true(mark(instance.scratch, first, leaf_bytes));
 	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &second, &generation), TREE_OK);
+	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &third, &generation), TREE_OK);
 	assert_int_equal(bytes, CHUNK_BYTES);
-	allocate_run_return(actor.tree, 0, bytes, second, generation);
-	for (uint64_t i = 0; i < 2 * leaves_of_chunk - leaves_of_stripe; i++)
+	allocate_run_return(actor.tree, 0, bytes, third, generation);
+	for (uint64_t i = 0; i < 3 * leaves_of_chunk - 1; i++)
 	{
-		uint64_t chunk = i < leaves_of_chunk ? second : first;
+		uint64_t chunk = i < leaves_of_chunk ? third : i < 2 * leaves_of_chunk - 1 ? first : second;
 
+		if (i == 2 * leaves_of_chunk - 1)
+			allocate_run_return(actor.tree, 0, bytes, second, generation);
 		assert_int_equal(allocate_node(actor.tree, 0, 0, &pointer, &generation), TREE_OK);
 		assert_true(pointer_offset(pointer) >= chunk && pointer_offset(pointer) < chunk + CHUNK_BYTES);
 		assert_true(mark(instance.scratch, pointer_offset(pointer), leaf_bytes));
 	}
+
+	/* The rest of the extent is less than a chunk. */
+	assert_int_equal(allocate_run(actor.tree, 0, &bytes, &first, &generation), TREE_OK);
 
 	/*
 	 * Of a chunk of blocks that is used up the end of every stripe is a free block, that of the last one too.  The first

@@ -11,13 +11,24 @@
 
 #include "tree/internal.h"
 
-/* A run of bytes that belongs to this instance alone, from which nodes and blocks are cut. */
+/* Runs, by what is cut from them. */
+typedef enum StateUse
+{
+	STATE_LEAVES,
+	STATE_INNER,
+	STATE_OVERFLOW, /* blocks, as its chunks say */
+	STATE_STRIPES,  /* whole stripes for nodes of either kind */
+	STATE_USES
+} StateUse;
+
+/* A run of bytes that belongs to this instance alone: runs.c. */
 typedef struct StateRun
 {
 	uint64_t next; /* offset in NODES */
 	uint64_t end;
 	uint64_t generation; /* first generation of nodes in it */
-	bool blocks;         /* its chunks say that they are cut into blocks, else nodes are cut from it */
+	uint32_t use;        /* StateUse */
+	uint32_t reserved;
 } StateRun;
 
 /* How far the extents of earlier incarnations were looked through: reclaim.c. */
@@ -37,13 +48,6 @@ typedef struct StatePast
 	uint32_t number; /* the extent's, as its header must say: so no damaged one is looked through twice */
 } StatePast;
 
-/* A node that was taken and never linked; its next generation. */
-typedef struct StateNode
-{
-	uint64_t offset;
-	uint64_t generation;
-} StateNode;
-
 /* A block for an overflow key, not in use: one of the pool that all trees share. */
 typedef struct StateBlock
 {
@@ -52,22 +56,12 @@ typedef struct StateBlock
 	uint32_t reserved;
 } StateBlock;
 
-/* Runs, by what is cut from them. */
-typedef enum StateUse
-{
-	STATE_LEAVES,
-	STATE_INNER,
-	STATE_OVERFLOW,
-	STATE_USES
-} StateUse;
-
-/* Nodes returned by splits that found the lock's node changed: a few at a time. More are lost to `check`. */
-#define STATE_RETURNED_NODES 8
 /*
- * Chunks that arrived after another process had brought one already, and what reclaim.c finds. Each process brings
- * one at a time, so that few processes do so at once; a chunk that finds no place here is lost for this incarnation.
+ * Runs that are remembered: those that are cut from now, chunks that several processes have brought at once, nodes that handles
+ * took ahead and gave back, and, up to the half, what reclaim.c finds. Where there are more the shortest is lost for this
+ * incarnation.
  */
-#define STATE_SPARE_RUNS 8
+#define STATE_RUNS 20
 /*
  * Free blocks that can be remembered, for each tree that can be in use; one tree may have them all.  When
  * there are more, one that is given back is forgotten, which REINDEX gets back.
@@ -103,9 +97,8 @@ typedef struct StateAtNode
 	uint64_t tree_bytes; /* of its extents here, as last told */
 	uint32_t extents;    /* how many, as last told */
 	uint32_t exhausted;  /* the extent has no chunk left */
-	StateRun runs[STATE_USES];
-	StateRun spare_runs[STATE_SPARE_RUNS]; /* whole stripes, of chunks of nodes and of blocks */
-	uint32_t spares;
+	StateRun runs[STATE_RUNS];
+	uint32_t run_count;
 	uint32_t next; /* not in use: the next such part, its number plus 1, 0 = none */
 	StatePast past;
 	/* freed.c: the units that have free nodes, by kind, those of other units, how many there are, and how often that changed. */
@@ -113,8 +106,6 @@ typedef struct StateAtNode
 	StateUnit rest;
 	uint64_t freed_count[2];
 	uint64_t freed_changes[2];
-	uint32_t returned[2]; /* leaves, inner nodes in the arrays below */
-	StateNode returned_nodes[2][STATE_RETURNED_NODES];
 	uint64_t lengths[STATE_BLOCK_LENGTHS / 64]; /* a bit for each list of free blocks that is not empty */
 	uint32_t blocks[STATE_BLOCK_LENGTHS];       /* their first blocks: number in the pool plus 1 */
 } StateAtNode;

@@ -57,18 +57,35 @@ memory_node_choose(Tree *tree, uint32_t memory_node)
 	                                                                                        : memory_node;
 }
 
+static StateUse
+use_of_level(uint32_t level)
+{
+	assert(level < LEVELS_MAX);
+	return level == 0 ? STATE_LEAVES : STATE_INNER;
+}
+
+/* Keeps a run for later nodes or blocks. */
+static void
+run_keep(Tree *tree, uint32_t memory_node, const StateRun *run)
+{
+	StateAtNode *at = tree_part(tree, memory_node);
+
+	if (at == NULL)
+		return;
+	spin_lock(&tree->state->spin);
+	runs_put(at, run);
+	spin_unlock(&tree->state->spin);
+}
+
 /* One of those that are known to be free at the memory node. TREE_NOT_FOUND: there is none. */
 static TreeStatus
 node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *pointer, uint64_t *generation)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
-	uint32_t kind = level == 0 ? 0 : 1;
-	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
 	uint32_t bytes = node_bytes(&tree->geometry, level);
 	TreeStatus freed;
-	SkippedBytes skipped;
 	uint64_t offset = 0;
-	bool found = true;
+	bool found;
 
 	assert(FABRIC_STRIPE_BYTES % bytes == 0);
 	if (at == NULL)
@@ -77,18 +94,7 @@ node_take_known(Tree *tree, uint32_t memory_node, uint32_t level, uint64_t *poin
 	if (freed != TREE_NOT_FOUND)
 		return freed;
 	spin_lock(&tree->state->spin);
-	if (at->returned[kind] > 0)
-	{
-		StateNode *node = &at->returned_nodes[kind][--at->returned[kind]];
-
-		offset = node->offset;
-		*generation = node->generation;
-	}
-	else
-	{
-		found = runs_cut(tree->client->shared->states, at, use, bytes, &offset, &skipped);
-		*generation = at->runs[use].generation;
-	}
+	found = runs_cut(tree->client->shared->states, at, use_of_level(level), bytes, &offset, generation);
 	spin_unlock(&tree->state->spin);
 	if (!found)
 		return TREE_NOT_FOUND;
@@ -102,7 +108,6 @@ static TreeStatus
 node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint64_t *pointer,
           uint64_t *generation)
 {
-	StateUse use = level == 0 ? STATE_LEAVES : STATE_INNER;
 	uint64_t bytes = (uint64_t) count * node_bytes(&tree->geometry, level);
 	TreeStatus status;
 
@@ -119,12 +124,10 @@ node_take(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count, uint
 	{
 		StateRun taken;
 
-		status = extent_run_take(tree, memory_node, bytes, &taken);
+		status = extent_run_take(tree, memory_node, use_of_level(level), bytes, &taken);
 		if (status != TREE_OK)
 			return status;
-		spin_lock(&tree->state->spin);
-		runs_install(tree->client->shared->states, tree_part(tree, memory_node), use, &taken);
-		spin_unlock(&tree->state->spin);
+		run_keep(tree, memory_node, &taken);
 		status = node_take_known(tree, memory_node, level, pointer, generation);
 	}
 	if (status == TREE_NOT_FOUND)
@@ -175,22 +178,14 @@ allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count
 void
 allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation)
 {
-	StateAtNode *at = tree_part(tree, pointer_memory_node(pointer));
-	uint32_t kind = level == 0 ? 0 : 1;
+	uint64_t offset = pointer_offset(pointer);
+	StateRun run = {.next = offset,
+	                .end = offset + node_bytes(&tree->geometry, level),
+	                .generation = generation + 1,
+	                .use = use_of_level(level)};
 
-	assert(pointer_offset(pointer) != 0);
-	assert(level < LEVELS_MAX);
-	if (at == NULL)
-		return;
-	spin_lock(&tree->state->spin);
-	if (at->returned[kind] < STATE_RETURNED_NODES)
-	{
-		StateNode *node = &at->returned_nodes[kind][at->returned[kind]++];
-
-		node->offset = pointer_offset(pointer);
-		node->generation = generation + 1; /* it may have been written: generations never go back */
-	}
-	spin_unlock(&tree->state->spin);
+	assert(offset != 0);
+	run_keep(tree, pointer_memory_node(pointer), &run);
 }
 
 /*
@@ -207,7 +202,7 @@ allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset
 	assert(!tree->client->holding);
 	if (*bytes > RUN_MAX_BYTES)
 		*bytes = RUN_MAX_BYTES;
-	status = extent_run_take(tree, memory_node, *bytes, &run);
+	status = extent_run_take(tree, memory_node, STATE_LEAVES, *bytes, &run);
 	if (status != TREE_OK)
 		return status;
 	*offset = run.next;
@@ -220,15 +215,11 @@ allocate_run(Tree *tree, uint32_t memory_node, uint64_t *bytes, uint64_t *offset
 void
 allocate_run_return(Tree *tree, uint32_t memory_node, uint64_t bytes, uint64_t offset, uint64_t generation)
 {
-	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation};
+	StateRun run = {.next = offset, .end = offset + bytes, .generation = generation, .use = STATE_LEAVES};
 
 	assert(offset % tree->geometry.leaf_bytes == 0);
 	assert(memory_node < tree->client->options.nodes);
-	if (bytes == 0)
-		return;
-	spin_lock(&tree->state->spin);
-	runs_install(tree->client->shared->states, tree_part(tree, memory_node), STATE_LEAVES, &run);
-	spin_unlock(&tree->state->spin);
+	run_keep(tree, memory_node, &run);
 }
 
 /* ---- overflow keys ---- */
@@ -242,7 +233,7 @@ blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
 {
 	uint64_t line[LINE_WORDS] = {0};
 	FabricOp op = {.opcode = FABRIC_WRITE, .region = FABRIC_NODES, .length = sizeof(line), .buffer = line};
-	TreeStatus status = extent_run_take(tree, memory_node, CHUNK_BYTES, run);
+	TreeStatus status = extent_run_take(tree, memory_node, STATE_OVERFLOW, CHUNK_BYTES, run);
 
 	if (status != TREE_OK)
 		return status;
@@ -253,7 +244,6 @@ blocks_run_take(Tree *tree, uint32_t memory_node, StateRun *run)
 	op.offset = run->next;
 	status = access_repeat(tree, memory_node, &op, 1, "writes of a chunk's first line");
 	run->next += sizeof(line);
-	run->blocks = true;
 	return status;
 }
 
@@ -278,18 +268,14 @@ allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *of
 	for (int attempt = 0; attempt < ALLOCATE_ATTEMPTS; attempt++)
 	{
 		StateRun taken;
-		SkippedBytes skipped;
+		uint64_t generation;
 		bool found;
 		TreeStatus status;
 
 		spin_lock(&tree->state->spin);
 		found = blocks_take(table, at, block, offset);
 		if (!found)
-		{
-			found = runs_cut(table, at, STATE_OVERFLOW, block, offset, &skipped);
-			if (found)
-				blocks_put(table, at, skipped.offset, skipped.bytes, true);
-		}
+			found = runs_cut(table, at, STATE_OVERFLOW, block, offset, &generation);
 		if (found)
 			__atomic_fetch_add(&tree->state->overflow_bytes, block, __ATOMIC_RELAXED);
 		spin_unlock(&tree->state->spin);
@@ -299,9 +285,7 @@ allocate_overflow(Tree *tree, uint32_t memory_node, uint32_t bytes, uint64_t *of
 		status = blocks_run_take(tree, memory_node, &taken);
 		if (status != TREE_OK)
 			return status;
-		spin_lock(&tree->state->spin);
-		runs_install(table, at, STATE_OVERFLOW, &taken);
-		spin_unlock(&tree->state->spin);
+		run_keep(tree, memory_node, &taken);
 	}
 	return client_fail(tree->client, TREE_UNREACHABLE, "memory node %u: no block after %d attempts",
 	                   memory_node, ALLOCATE_ATTEMPTS);

@@ -20,7 +20,7 @@ extern TreeStatus allocate_node(Tree *tree, uint32_t memory_node, uint32_t level
 /* The same, of a caller that is about to take `count` of them: a FETCH_ADD takes room for all of them. */
 extern TreeStatus allocate_one_of(Tree *tree, uint32_t memory_node, uint32_t level, uint32_t count,
                                   uint64_t *pointer, uint64_t *generation);
-/* Gives back a node that was never linked. */
+/* Gives back a node that was never written. */
 extern void allocate_return(Tree *tree, uint64_t pointer, uint32_t level, uint64_t generation);
 /*
  * freed.c: nodes that no process can reach any more, kept for reuse. freed_put() adds one, whose last generation is
@@ -34,7 +34,7 @@ extern TreeStatus freed_take(Tree *tree, uint32_t memory_node, uint32_t level, u
 
 /* extent.c. Learns which extent of the tree there is the newest, before anything is taken from it; makes the first one. */
 extern TreeStatus allocate_begin(Tree *tree, uint32_t memory_node);
-/* runs.c. Gives whole stripes that were never written to later nodes. False: there is no room to remember them. */
+/* runs.c. Gives whole stripes that were never written to later nodes. False: there is no room left to remember them. */
 extern bool allocate_spare(Tree *tree, uint32_t memory_node, uint64_t offset, uint64_t bytes,
                            uint64_t generation);
 

@@ -135,7 +135,7 @@ extent_exhaust(Tree *tree, StateAtNode *at, uint32_t seen)
 }
 
 TreeStatus
-extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
+extent_run_take(Tree *tree, uint32_t memory_node, StateUse use, uint64_t bytes, StateRun *run)
 {
 	StateAtNode *at = tree_part(tree, memory_node);
 
@@ -184,10 +184,8 @@ extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run)
 			extent_exhaust(tree, at, seen);
 		if (op.result < length)
 		{
-			run->next = offset + op.result;
+			*run = (StateRun){.next = offset + op.result, .generation = generation, .use = use};
 			run->end = offset + (op.result + bytes < length ? op.result + bytes : length);
-			run->generation = generation;
-			run->blocks = false;
 			assert(run->next % FABRIC_STRIPE_BYTES == 0 && run->end % FABRIC_STRIPE_BYTES == 0);
 			return TREE_OK;
 		}

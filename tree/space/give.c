@@ -2,7 +2,7 @@
  * give.c
  *		Extents in which nothing is used go back to their memory node.
  *
- * All places of an extent are free if the free nodes of its units (tree/shared/units.c) and the rests of runs in it are as
+ * All places of an extent are free if the free nodes of its units (tree/shared/units.c) and the runs in it (runs.c) are as
  * many bytes as the extent has behind its header: each free place is counted once. A process that has taken a node and
  * not used it yet, or a node that was lost, keeps its extent. An extent is given in this order:
  *
@@ -228,30 +228,6 @@ extent_give(Tree *tree, TreeGive *give, StateAtNode *at, const ExtentHeader *hea
 	return bytes_learn(tree, give->memory_node, at);
 }
 
-/* Nodes that were returned one by one are free ones, too. */
-static TreeStatus
-returned_free(Tree *tree, uint32_t memory_node, StateAtNode *at)
-{
-	TreeStatus status = TREE_OK;
-
-	for (uint32_t kind = 0; kind <= 1 && (status == TREE_OK || status == TREE_RETRY); kind++)
-		for (;;)
-		{
-			StateNode node = {.offset = 0};
-
-			spin_lock(&tree->state->spin);
-			if (at->returned[kind] > 0)
-				node = at->returned_nodes[kind][--at->returned[kind]];
-			spin_unlock(&tree->state->spin);
-			if (node.offset == 0)
-				break;
-			status = freed_put(tree, pointer_make(memory_node, node.offset, 0), kind, node.generation);
-			if (status != TREE_OK && status != TREE_RETRY)
-				return status;
-		}
-	return TREE_OK;
-}
-
 /* ---- the walk, from the newest extent of each memory node to older ones ---- */
 
 /* Is more free at the memory node than may stay, and may it be given?  *newest is the newest extent then. */
@@ -303,9 +279,7 @@ walk_begin(Tree *tree, TreeGive *give)
 
 		if (!node_is_open(client->shared, node) || at == NULL || !may_give(tree, node, at, &give->extent))
 			continue;
-		status = returned_free(tree, node, at);
-		if (status == TREE_OK)
-			status = extent_header_read(tree, node, give->extent, &header, &good);
+		status = extent_header_read(tree, node, give->extent, &header, &good);
 		if (status != TREE_OK)
 			return status;
 		if (!good)

@@ -28,7 +28,8 @@ extern uint64_t extent_taken(const ExtentHeader *header);
  * Takes whole chunks for `bytes` from the newest extent by FETCH_ADD.  *run comes back at most that long, and
  * shorter at the extent's end.  TREE_MEMORY_FULL, TREE_UNREACHABLE, TREE_FENCED.
  */
-extern TreeStatus extent_run_take(Tree *tree, uint32_t memory_node, uint64_t bytes, StateRun *run);
+extern TreeStatus extent_run_take(Tree *tree, uint32_t memory_node, StateUse use, uint64_t bytes,
+                                  StateRun *run);
 
 /* ---- places.c: the first lines of places ---- */
 
@@ -50,24 +51,14 @@ extern bool place_is_free_node(const Tree *tree, uint32_t memory_node, const uin
 
 /* ---- runs.c: under the state's spin lock ---- */
 
-/* The end of a stripe that was too short. */
-typedef struct SkippedBytes
-{
-	uint64_t offset;
-	uint32_t bytes;
-} SkippedBytes;
-
 /*
- * Has a use's places cut from a run that was just taken.  If the use's own run is longer, because another
- * process was faster, that one stays, and this one is spare.  Under the spin lock.
+ * Keeps a run for later nodes or blocks, beside others of its kind where it continues one. Where there are too many the shortest is
+ * lost. Nothing may have been written to it that says less than that it is free.
  */
-extern void runs_install(StateTable *table, StateAtNode *at, StateUse use, const StateRun *taken);
-/*
- * Cuts from the run of a use, or from a spare one that takes its place. False: a chunk is needed. Under the
- * spin lock.
- */
+extern void runs_put(StateAtNode *at, const StateRun *run);
+/* Cuts a node or a block from a run of the use, or from stripes that get this use. False: a chunk is needed. */
 extern bool runs_cut(StateTable *table, StateAtNode *at, StateUse use, uint32_t bytes, uint64_t *offset,
-                     SkippedBytes *skipped);
+                     uint64_t *generation);
 /* Bytes of the runs between these offsets. */
 extern uint64_t runs_bytes(const StateAtNode *at, uint64_t first, uint64_t end);
 /* Forgets these runs. */

@@ -7,7 +7,7 @@ mutate all_at_home test_allocate memory_node_choose \
 mutate node_taken_where_not_connected test_nodes allocate.c:node_take \
 	's/\tif \(access_endpoint\(tree->client, memory_node\) == NULL\)\n\t\treturn client_away\(tree->client, memory_node\);\n//'
 mutate generation_again test_allocate allocate_return \
-	's/node->generation = generation \+ 1;/node->generation = generation;/'
+	's/\.generation = generation \+ 1,/.generation = generation,/'
 mutate blocks_not_said test_reclaim blocks_run_take \
 	's/status = access_repeat\(tree, memory_node, &op, 1, "writes of a chunk.s first line"\);/(void) op;/'
 mutate reclaim_own_chunks test_reclaim extent.c:past_begin \
@@ -92,8 +92,8 @@ mutate give_without_a_look test_give_extents extent_give \
 	's/if \(status != TREE_OK \|\| !\*given\)\n\t\treturn status;/*given = true;\n\tif (status != TREE_OK)\n\t\treturn status;/'
 mutate given_bytes_not_learned test_give_extents extent_give \
 	's/return bytes_learn\(tree, give->memory_node, at\);/return bytes_learn == NULL ? TREE_RETRY : TREE_OK;/'
-mutate give_without_returned test_give_extents returned_free \
-	's/if \(at->returned\[kind\] > 0\)/if (false)/'
+mutate give_without_returned test_give_extents run_is_between \
+	's/return run->next >= first/return run->use >= STATE_OVERFLOW \&\& run->next >= first/'
 mutate give_all_that_is_free test_give_extents may_give \
 	's/free \* KEEP_PART > at->tree_bytes/free > 0/'
 mutate give_while_a_chain_may_land test_give_extents may_give \
@@ -136,9 +136,11 @@ mutate reclaim_not_alone test_reclaim tree_reclaim_next \
 	's/\tif \(!client->shared->options\.alone\)\n\t\treturn TREE_END;\n//'
 mutate stripe_crossed test_allocate run_cut \
 	's/if \(room < bytes\)/if (false)/'
-mutate late_chunk_lost test_allocate run_spare \
-	's/if \(run.next == run.end\)/if (run.next <= run.end)/'
-mutate last_stripes_end_lost test_allocate run_spare \
-	's/if \(run.blocks\)/if (false)/'
-mutate blocks_in_spare_of_nodes test_reclaim use_spare \
-	's/while \(i > 0 && at->spare_runs\[i - 1\]\.blocks != blocks\)/while (i > 0 \&\& at->spare_runs[i - 1].blocks \&\& !blocks)/'
+mutate late_chunk_lost test_allocate runs_put \
+	's/if \(run_bytes\(run\) == 0 \|\| /if (run_bytes(run) == 0 || run_of(at, run->use) != NULL || /'
+mutate runs_side_by_side_are_many test_allocate runs_put \
+	's/ \|\| run_join\(at, run\)\)/)/'
+mutate last_stripes_end_lost test_allocate run_cut \
+	's/if \(run->use == STATE_OVERFLOW\)/if (false)/'
+mutate blocks_in_spare_of_nodes test_reclaim stripes_use \
+	's/use == STATE_OVERFLOW \? NULL : run_of\(at, STATE_STRIPES\);/run_of(at, STATE_STRIPES);/'
