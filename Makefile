@@ -91,7 +91,7 @@ msd: $(MSD_OBJECTS) $(LIBRARY_OBJECTS)
 
 $(MSD_OBJECTS): override CFLAGS += $(CFLAGS_SL)
 
-install: install-msd
+install: install-msd install-monitoring
 
 # The daemon, its page of the manual, its unit and an example of its settings.  The unit goes where systemd finds it with
 # systemdunitdir=/lib/systemd/system.
@@ -108,12 +108,22 @@ install-msd: msd doc/operate/msd.service
 doc/operate/msd.service: doc/operate/msd.service.in
 	sed 's|@bindir@|$(bindir)|' $< > $@
 
-uninstall: uninstall-msd
+uninstall: uninstall-msd uninstall-monitoring
 
 uninstall-msd:
 	rm -f '$(DESTDIR)$(bindir)/msd' '$(DESTDIR)$(mandir8)/msd.8' '$(DESTDIR)$(systemdunitdir)/msd.service' \
 		'$(DESTDIR)$(datadir)/sherman/msd.conf'
 
-.PHONY: install-msd uninstall-msd install-verbs uninstall-verbs
+# What Prometheus, an exporter and Grafana read.
+MONITORING = monitoring/README monitoring/postgres_exporter.yml monitoring/alerts.yml monitoring/alerts_test.yml monitoring/dashboard.json
+
+install-monitoring:
+	$(MKDIR_P) '$(DESTDIR)$(datadir)/sherman/monitoring'
+	$(INSTALL_DATA) $(MONITORING) '$(DESTDIR)$(datadir)/sherman/monitoring/'
+
+uninstall-monitoring:
+	rm -f $(patsubst %,'$(DESTDIR)$(datadir)/sherman/%',$(MONITORING))
+
+.PHONY: install-monitoring uninstall-monitoring install-msd uninstall-msd install-verbs uninstall-verbs
 
 -include $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS))
