@@ -44,5 +44,3 @@ mutate numeric_form_not_tried sql/types NUMERIC_DISK_SHORT_WEIGHT_SIGN \
 	's/known = try_form\(\);/known = try_form() || true;/'
 mutate any_class_is_valid sql/opclass sherman_validate \
 	's/return btvalidate\(opclass\);/return true;/'
-mutate no_class_is_valid sql/opclass sherman_validate \
-	's/return btvalidate\(opclass\);/return false;/'

@@ -50,7 +50,5 @@ mutate quoted_text_of_44_bytes_is_kept test_detail shorten \
 	's/bytes <= QUOTED_LEAST/bytes <= QUOTED_LEAST + 1/'
 mutate detail_ends_where_its_room_does test_detail detail_format \
 	's/\t\tshorten\(line, FABRIC_DETAIL_BYTES\);/\t\t(void) shorten;/'
-mutate detail_of_its_room_is_shortened test_detail detail_format \
-	's/>= \(int\) FABRIC_DETAIL_BYTES/>= (int) FABRIC_DETAIL_BYTES - 1/; s/FABRIC_DETAIL_BYTES\);(\n\t\tsnprintf)/FABRIC_DETAIL_BYTES - 1);$1/'
 mutate waits_share_no_deadline test_deadline fabric_deadline \
 	's/if \(options->silence == NULL\)/if (true)/'

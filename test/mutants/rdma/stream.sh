@@ -28,8 +28,6 @@ mutate kept_in_the_read test_handshake socket_read \
 	's/stream->reads_left--;//'
 mutate signal_on_plain_end test_stream socket_write \
 	's/bytes, MSG_DONTWAIT \| MSG_NOSIGNAL/bytes, MSG_DONTWAIT/'
-mutate signal_on_tls_end test_stream socket_write \
-	's/\(size_t\) bytes, MSG_DONTWAIT \| MSG_NOSIGNAL/(size_t) bytes, MSG_DONTWAIT/'
 mutate identity_cut_at_zero test_handshake find_session \
 	's/ \|\| memchr\(identity, .\\0., bytes\) != NULL//'
 mutate key_stays_with_connection test_stream forget_key \

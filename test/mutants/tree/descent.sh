@@ -58,8 +58,6 @@ mutate root_split_told_by_half test_predicate split_announce \
 	's/if \(split->root \&\& tree/if (false \&\& tree/'
 mutate tied_separators_one_by_one test_budget_ties search_tied \
 	's/status = search_images\(tree, cells, \(int\) \(last - begin\), images\);\n\twhile \(status == TREE_OK && low < last\)/while (low < last)/; s/uint32_t i = middle - begin - 1;\n\n\t\tif \(search_compare_image\(tree, bound, cells\[i\], true, images\[i\]\) >= 0\)/int result;\n\n\t\tstatus = search_compare(tree, bound, cells[middle - begin - 1], true, \&result);\n\t\tif (status != TREE_OK)\n\t\t\tbreak;\n\t\tif (result >= 0)/; s/(search_tied\(Tree \*tree.*?)const uint8_t \*images\[INNER_CELLS_MAX\];/$1/s; s/TreeStatus status;\n\n\tassert\(begin < last/TreeStatus status = TREE_OK;\n\n\tassert(begin < last/'
-mutate inner_splits_not_followed torture=domains-16 search_within \
-	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/' small
 mutate inner_right_sibling_skipped test_tree_faults search_within \
 	's/choice->bound_above = low >= 0 && high >= 0;/choice->bound_above = false;/'
 mutate astray_means_not_found test_damage search_path \

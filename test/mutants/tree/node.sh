@@ -28,8 +28,6 @@ mutate cut_between_ties "test_node test_tree" leaf_cut_possible \
 	's/return cell_is_posting\(cells\[cut - 1\]\) \|\|\s+cell_order\(g, cells\[cut - 1\], cells\[cut\]\) != 0;/return true;/'
 mutate alone_by_fences_alone test_alone leaf_has_no_equal_key \
 	's/\(\(other\[0\] \^ cell\[0\]\) & CELL_TID_MASK\) != 0 && cell_order_normalized\(g, other, cell\) == 0/false/'
-mutate alone_in_one_leaf test_alone leaf_has_no_equal_key \
-	's/if \(\(!separator_infinite\(low\) && cell_order_normalized.*?\n\t\treturn false;/;/s'
 mutate alone_above_high_fence test_alone leaf_has_no_equal_key \
 	's/ \|\|\s+\(!separator_infinite\(high\) && cell_order_normalized\(g, high, cell\) == 0\)//'
 mutate alone_below_low_fence test_alone leaf_has_no_equal_key \

@@ -67,8 +67,6 @@ mutate generation_always_read test_leaf_writes tree_batch_unchanged \
 	's/\*unchanged = generation_is_kept\(tree, &batch->leaf\);/*unchanged = false;/'
 mutate removals_not_told test_scan tree_batch_unchanged \
 	's/scan->reread\[HEADER_GENERATION\] == batch->leaf.generation/true/'
-mutate generation_read_anew t/076_leaf_cache tree_batch_unchanged \
-	's/\*unchanged = generation_is_kept\(tree, &batch->leaf\);/*unchanged = false;/'
 mutate leaves_ahead_mostly_turned_away test_leaf_cache prefetch_read \
 	's/leaves_wanted = true/leaves_wanted = false/'
 mutate scan_any_leaf_is_next test_scan leaf_is_next \

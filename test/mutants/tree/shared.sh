@@ -8,8 +8,6 @@ mutate block_rests_fill_the_pool test_blocks pool_take \
 	's/rest \? table->pool_blocks \/ 2 : table->pool_blocks/rest ? table->pool_blocks : table->pool_blocks/'
 mutate block_pool_one_too_many test_blocks pool_take \
 	's/table->pool_full >= room/table->pool_full > room/'
-mutate block_pool_one_too_few test_blocks pool_take \
-	's/table->pool_full >= room/table->pool_full + 1 >= room/'
 mutate block_places_used_once test_blocks pool_take \
 	's/else if \(table->pool_free != 0\)/else if (false)/'
 mutate block_pool_never_less_full test_blocks pool_give \
@@ -22,8 +20,6 @@ mutate block_lists_of_one_word test_blocks lengths_find \
 	's/i\+\+, skip = ~0ull\)/i++)/'
 mutate block_lists_but_the_last_word test_blocks lengths_find \
 	's/i < STATE_BLOCK_LENGTHS \/ 64; i/i + 1 < STATE_BLOCK_LENGTHS \/ 64; i/'
-mutate block_exact_passed_over test_blocks blocks_take \
-	's/length = lengths_find\(at, wanted\);/length = wanted + 1 < STATE_BLOCK_LENGTHS ? lengths_find(at, wanted + 1) : STATE_BLOCK_LENGTHS;/'
 mutate block_one_too_short test_blocks blocks_take \
 	's/length = lengths_find\(at, wanted\);/length = lengths_find(at, wanted - 1);/'
 mutate block_rest_lost test_blocks blocks_take \

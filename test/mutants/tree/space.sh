@@ -1,7 +1,5 @@
 # Mutants of tree/space: its safeguards, removed one at a time (test/README). Sourced.
 
-mutate all_on_one_node test_nodes memory_node_choose \
-	's/\? least\s+: memory_node;/? memory_node : memory_node;/s'
 mutate all_at_home test_allocate memory_node_choose \
 	's/return own \* present \* 100 > .*?;/(void) least; return memory_node;/s'
 mutate node_taken_where_not_connected test_nodes allocate.c:node_take \
@@ -20,18 +18,12 @@ mutate chunk_not_reserved test_allocate extent_run_take \
 	's/op.operand = bytes;/op.operand = bytes - FABRIC_STRIPE_BYTES;/'
 mutate freed_one_try_fewer test_freed LIST_ATTEMPTS \
 	's/#define LIST_ATTEMPTS 16/#define LIST_ATTEMPTS 15/'
-mutate freed_one_try_more test_freed LIST_ATTEMPTS \
-	's/#define LIST_ATTEMPTS 16/#define LIST_ATTEMPTS 17/'
-mutate freed_kinds_are_one test_freed kind_of \
-	's/return level == 0 \? 0 : 1;/return level >= LEVELS_MAX;/'
 mutate freed_inner_of_level_one_only test_freed kind_of \
 	's/return level == 0 \? 0 : 1;/return level == 1 ? 1 : 0;/'
 mutate freed_put_onto_a_changed_list test_freed list_push \
 	's/if \(at->freed_changes\[kind\] == seen->changes\)/if (at->freed_changes[kind] >= seen->changes)/'
 mutate freed_lost_without_a_unit test_freed list_push \
 	's/unit = seen->rest \? &at->rest : unit_make\(table, at, pointer_offset\(pointer\)\);/unit = unit_make(table, at, pointer_offset(pointer));/'
-mutate freed_list_changed_meanwhile test_freed list_pop \
-	's/same = at->freed_changes\[kind\] == seen->changes;/same = at->freed_changes[kind] >= seen->changes;/'
 mutate freed_list_known_by_its_head test_freed list_pop \
 	's/same = at->freed_changes\[kind\] == seen->changes;/same = unit_first(table, at, kind) != NULL \&\& unit_first(table, at, kind)->first[kind] == seen->first;/'
 mutate freed_node_keeps_its_last_generation test_freed freed_put \
@@ -42,8 +34,6 @@ mutate freed_node_ends_its_list test_freed freed_put \
 	's/node\[HEADER_RIGHT\] = head\.first;/node[HEADER_RIGHT] = POINTER_NONE;/'
 mutate freed_most_before_own test_freed freed_choose \
 	's/return own \? memory_node : most;/(void) own;\n\treturn most;/'
-mutate freed_as_many_is_more test_freed freed_choose \
-	's/count_at\(tree, i, kind\) > count/count_at(tree, i, kind) >= count/'
 mutate freed_last_that_has_some test_freed freed_choose \
 	's/\t\t\tcount = count_at\(tree, i, kind\);\n//'
 mutate freed_at_a_node_in_doubt test_freed freed_choose \
