@@ -5,14 +5,9 @@
 #ifndef SHERMAN_CONFORMANCE_H
 #define SHERMAN_CONFORMANCE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/scheduler.h"
 #include "../sim/simulator.h"
 #include "support/fabric_process.h"

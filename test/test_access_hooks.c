@@ -2,14 +2,9 @@
  * test_access_hooks.c
  *		sim/access_hooks.c: each function that compiled code calls tells of the bytes that it is about, and atomics are done.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/accesses.h"
 
 #define WORDS 8

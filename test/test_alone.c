@@ -2,13 +2,8 @@
  * test_alone.c
  *		Entries that are inserted only where their leaf shows that no other has their normalized key.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 

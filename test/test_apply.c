@@ -4,14 +4,9 @@
  *
  * The memory segment is made of plain arrays, and whoever is in the way is this test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/apply.h"
 
 #define WORDS (FABRIC_STRIPE_BYTES / 8)

@@ -3,15 +3,10 @@
  *		Free blocks for overflow keys: the shortest that is long enough is taken, its rest is kept, none is given twice, and
  *		the pool that remembers them loses no place and has no more than it was made with.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "tree/shared/state.h"
 
 #define TREES 2u

@@ -3,13 +3,8 @@
  *		The budget's exceptions: what it costs, to the round trip, when integers do not tell keys apart, in
  *		leaves, in inner nodes, at fences and where a leaf is to be cut; each by its own counter.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/cost.h"
 #include "support/tree_fixture.h"

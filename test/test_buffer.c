@@ -2,14 +2,9 @@
  * test_buffer.c
  *		Bytes on their way in or out of a stream: they stay, in order and as aligned as they were, and there is the room asked for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/base/buffer.h"
 
 /* Puts in as many bytes as there is room for, and takes out the first `begin`: a buffer that has `used` of them. */

@@ -3,10 +3,7 @@
  *		The search of an inner node against a look at every separator, and the shared cache of inner nodes: newest
  *		wins, children under their parents, eviction, readers that race with fillers, and fillers that die.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "environment.h"
 #include "../tree/internal.h"
 #include "tree/descent/descent.h"

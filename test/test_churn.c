@@ -2,12 +2,7 @@
  * test_churn.c
  *		New versions of rows whose keys stay: where a leaf is split for one, and what its caller is told of the old ones.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 

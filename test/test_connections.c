@@ -3,18 +3,13 @@
  *		What a memory node keeps of its connections and instances (rdma/server/connection.c, instances.c): who counts where, and until
  *		when.  A server of which there is no more than this needs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/server/server_state.h"
 
 #define TENANT 3u

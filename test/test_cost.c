@@ -4,15 +4,10 @@
  *		and contention. All of it is virtual time, so the figures are the same everywhere, and asserted
  *		closely.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/site.h"
 
 #define HOSTS 9u

@@ -3,14 +3,9 @@
  *		What the cost model charges for each kind of chain, to the picosecond, and to which queue: doc/internals/simulator.md has the
  *		parameters.  The sums are written out here: what is left out of the model, or counted twice, shows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/ycsb.h"
 
 #define NS PICOSECONDS_PER_NS

@@ -5,10 +5,7 @@
  *
  * The daemon is the program beside this one.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/daemon.h"
 #include "tree/client/directory.h"
 #include "tree/service/service.h"
-
-#define MEGABYTE (1ull << 20)
 
 static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 

@@ -4,14 +4,9 @@
  *		and pointers that lead astray. Every operation ends; it says that the tree is damaged where it is,
  *		and never that something is not there. Nothing stays held, and what is sound goes on.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "support/cost.h"

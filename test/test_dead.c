@@ -2,13 +2,8 @@
  * test_dead.c
  *		Dead marks (tree/change/dead.c): seen by nobody, never on a new entry, and not removed before they are proven.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 

@@ -4,14 +4,8 @@
  *
  * Time is a word of this test, which the tree is lent as its clock.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "rdma/base/transport.h"
 #include "support/tree_fixture.h"

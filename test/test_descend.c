@@ -3,13 +3,8 @@
  *		Lookups that are given to the memory node, on its side (tree/service/service_descend.c): what it answers to whom, and what it does not
  *		believe.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "rdma/shm/shm.h"
 #include "support/offload_fixture.h"

@@ -2,15 +2,11 @@
  * test_detail.c
  *		A line of detail that has no room: the middles of what stands in quotes go, and the cause behind them stays.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/base/detail.h"
 #include "rdma/base/transport.h"
 

@@ -3,14 +3,9 @@
  *		Calls to a memory node's service, from the client's side: answers that no sound memory node gives, calls whose fate is not
  *		known, and what tests are told of chains and calls (tree/client/directory_call.c, directory_replicas.c, crash_point.c).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 #include "tree/client/directory.h"

@@ -2,13 +2,8 @@
  * test_estimate.c
  *		What an instance that knows nothing of a tree, as after a restart, believes of its size.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/cost.h"
 #include "support/tree_fixture.h"

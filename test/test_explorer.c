@@ -2,18 +2,13 @@
  * test_explorer.c
  *		sim/explorer.h: small programs whose orders can be counted by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/accesses.h"
 
 #define CLIENTS 3

@@ -3,16 +3,11 @@
  *		The fault layer: what each field of a plan does, and that the conformance suite's checks can fail.
  */
 #define _GNU_SOURCE 1
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/fabric_process.h"
 
 #define STRIPE_WORDS (FABRIC_STRIPE_BYTES / 8)

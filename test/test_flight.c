@@ -3,15 +3,10 @@
  *		Chains in flight of the verbs transport on a device that this file plays: what is posted when, and what is believed of its
  * answers.  script/test long rdma has the real thing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/verbs/verbs_flight.h"
 
 #define MEMORY_WORDS 64u

@@ -4,13 +4,8 @@
  *		others change meanwhile, or whose node is damaged, gives nothing that is not free; and of several memory nodes one that has some
  *		is chosen.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tree/shared/state.h"
 #include "support/tree_fixture.h"

@@ -2,14 +2,9 @@
  * test_history.c
  *		The linearizability checker, by histories that are and that are not.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/history.h"
 
 /* One operation: kind, call, end, what it found: 1, 0, or -1: not known. */

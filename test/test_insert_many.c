@@ -5,13 +5,8 @@
  *
  *		test_insert_many [--network | --mapped]
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "client/wave.h"
 #include "shared/state.h"

@@ -4,13 +4,8 @@
  *
  *		test_insert_many_alone [--network | --mapped]
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "lock/lock_table.h"

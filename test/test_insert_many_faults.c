@@ -3,16 +3,11 @@
  *		tree_insert_many() where something goes wrong: chains that are lost or late at every operation, deaths, a full memory node,
  *		cancels, memory nodes that are away while their chains are in doubt, and others in the same leaves.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "lock/lock_table.h"

@@ -3,12 +3,7 @@
  *		Calls of a client inside of the comparator of another one: on other trees they go on as if they were alone, and the outer one
  *		finds its images as they were; on the same tree they are refused.  An error that the comparator catches ends the inner call only.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 

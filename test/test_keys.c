@@ -3,18 +3,13 @@
  *		The key file: who may own and read it, its lines, rotation, limits, and that keys leave no trace.
  */
 #define _GNU_SOURCE 1
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/keys.h"
 
 #define KEY_1 "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

@@ -3,13 +3,8 @@
  *		Images of leaves (tree/lock/leaf_cache.c): no round trip where there is one, a READ where there is none; which leaves have
  * one, and which never.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "support/cost.h"
 #include "support/leaf_fixture.h"

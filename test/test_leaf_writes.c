@@ -2,16 +2,11 @@
  * test_leaf_writes.c
  *		Images of leaves (tree/lock/leaf_cache.c) are what the leaves are, whoever writes, dies or is in doubt meanwhile.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "tree/scan/scan.h"

@@ -8,15 +8,10 @@
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/fabric_process.h"
 
 #define CLUSTER 55u

@@ -4,18 +4,14 @@
  *
  * The nodes that are locked are real leaves of real trees; what is counted under the lock is the leaf's LSN word.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/lock_stage.h"
 
 #define PROCESSES 6

@@ -2,19 +2,13 @@
  * test_lock_doubt.c
  *		HOCL when something fails: holders that die or are fenced, indeterminate chains, holds that are stranded.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/lock_stage.h"
 #include "../rdma/fault.h"
-
-#define MEGABYTE (1ull << 20)
 
 static void
 die_holding_body(Stage *stage, uint32_t slot)

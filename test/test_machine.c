@@ -3,14 +3,10 @@
  *		msd on machines of several NUMA nodes, which are played (tree/msd/msd_machine.c): what the kernel is asked for, and what
  *		the message says where that is refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "support/testing.h"
 
 #include <errno.h>
 #include <ifaddrs.h>

@@ -4,13 +4,9 @@
  *
  * Every random choice comes from one seed; it is printed when SHERMAN_SEED sets another one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <xxhash.h>
 
+#include "support/testing.h"
 #include "internal.h"
 #include "support/random.h"
 #include "tree/node/redo.h"

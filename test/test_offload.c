@@ -3,13 +3,8 @@
  *		Lookups that the memory node descends for (tree/descent/offload.c): what they cost, which way is chosen, and that they answer what
  *		READs answer.  test_offload_answers.c has answers that are none, test_descend.c the memory node's side.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/offload_fixture.h"
 #include "tree/shared/cache.h"

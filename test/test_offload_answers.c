@@ -3,13 +3,8 @@
  *		What a client makes of answers to the call of a lookup (tree/descent/offload.c) that are none, or not what they say: it reads what it
  *		needs, and answers as ever.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/offload_fixture.h"
 #include "tree/shared/cache.h"

@@ -2,15 +2,11 @@
  * test_page.c
  *		The page of metrics of figures that a test machine does not come to: clients of every transport at once.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "tree/msd/msd_metrics.h"
 
 static void

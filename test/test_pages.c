@@ -3,10 +3,6 @@
  *		What pages a file's memory is made of (rdma/memory/pages.c), on machines that are played: the file system, its mount's
  *		options and the machine's policy are what a case says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,8 +10,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/memory.h"
 #include "rdma/memory/pages.h"
 

@@ -2,16 +2,11 @@
  * test_parts.c
  *		How node memory is dealt to the tenants of a memory node of access class NIC.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/server/server_state.h"
 
 /* Node memory in units, behind one with redo slots. */

@@ -3,13 +3,8 @@
  *		Predicate locks by leaf (tree/descent/predicate.c): of a scan and an insert into its range either the scan returned
  *		the entry, or the insert finds the scan's mark on its leaf.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/require.h"
 #include "support/tree_fixture.h"

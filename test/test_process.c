@@ -3,16 +3,11 @@
  *		Other processes: one is its number and its start time, and is gone as soon as it is a zombie.
  */
 #define _GNU_SOURCE 1
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/process.h"
 #include "support/fabric_process.h"
 

@@ -5,13 +5,7 @@
  * Clients and workers share this thread (proxy_scene.h). test_proxy_remote.c: over tcp, and with processes;
  * test_proxy_threads.c: in threads. Tests over processes are conformance --workers and torture, too.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "support/proxy_scene.h"
 

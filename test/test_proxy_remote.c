@@ -2,15 +2,9 @@
  * test_proxy_remote.c
  *		Connection workers whose memory nodes do not answer at once, or that die inside chains.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "support/proxy_scene.h"
 

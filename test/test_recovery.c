@@ -4,16 +4,11 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/memory.h"
 #include "support/fabric_process.h"
 

@@ -8,10 +8,7 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/memory.h"
 #include "tree/service/service_state.h"
 #include "../sim/files.h"
 
-#define MEGABYTE (1ull << 20)
 #define TREES 3u
 
 static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};

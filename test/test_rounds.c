@@ -3,17 +3,12 @@
  *		What one client can take of the one thread that serves all: calls are counted in rounds of the memory node, and in
  *		what they look at, never by the clock.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/door.h"
 
-#define MEGABYTE (1ull << 20)
 #define TREES TABLES_TREES_STEP
 #define PIPELINED 330u
 /* More than any call here takes. */

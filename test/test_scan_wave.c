@@ -5,12 +5,7 @@
  *
  *		test_scan_wave [--network]
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "support/many_fixture.h"

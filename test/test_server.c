@@ -7,11 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -19,8 +15,7 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/base/control.h"
 #include "rdma/memory/set_aside.h"
 #include "rdma/memory/memory.h"

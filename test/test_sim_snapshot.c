@@ -3,17 +3,12 @@
  *		sim/snapshot.h: memory is again as it was, what is kept stays, and the kernel's changes are noticed.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/heap.h"
 #include "../sim/snapshot.h"
 

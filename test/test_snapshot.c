@@ -6,19 +6,14 @@
 #define _GNU_SOURCE 1
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/files.h"
 #include "rdma/memory/set_aside.h"
 #include "rdma/memory/memory.h"

@@ -3,13 +3,8 @@
  *		Speculative lookups (tree/scan/speculate.c): 64 bytes where the entry cache knows the cell, and the right answer whatever has
  * become of it since.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "internal.h"

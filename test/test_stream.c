@@ -7,18 +7,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <openssl/err.h>
 
 #include "support/stream_pair.h"

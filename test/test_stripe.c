@@ -3,14 +3,9 @@
  *		The striped seqlock by threads on one mapping, so that ThreadSanitizer sees readers and writers meet.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/stripe.h"
 
 #define WORDS 64u

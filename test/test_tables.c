@@ -3,10 +3,7 @@
  *		The tables of the memory node's service by themselves: what is left when the daemon is killed between any two of its
  *		stores, and whose is what.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "tree/service/service_tables.h"
 
 #define TABLE_UNITS 64u

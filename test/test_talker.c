@@ -4,16 +4,11 @@
  *
  * Server and clients are one thread: the clients' wait hook drives the server.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "support/fabric_process.h"
 
 /* How often the other one wants something, and how long it may take, on whatever machine. */

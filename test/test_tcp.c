@@ -10,16 +10,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "rdma/memory/memory.h"
 #include "rdma/memory/stripe.h"
 #include "support/fabric_process.h"

@@ -4,14 +4,9 @@
  *		on one leaf do without the hierarchy, and with each bound of handovers.
  */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "internal.h"
 #include "support/cost.h"

@@ -3,16 +3,12 @@
  *		What one tenant can take from the others of the memory node's service, and who may change anything: calls
  *		made in this process, with peers as the server would describe them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/files.h"
 #include "rdma/server/server_state.h"
 #include "tree/service/service_state.h"

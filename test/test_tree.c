@@ -3,13 +3,8 @@
  *		The core of the tree on a memory node in another process: inserts, splits, rewrites, stamps, keys that
  *		only the comparator can order.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 #include "tree/lock/lock.h"

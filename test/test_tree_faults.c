@@ -3,14 +3,9 @@
  *		The core of the tree when something is old, lost or gone: comparators that jump, stale clients, chains
  *		in doubt, deaths, incomplete splits, a full memory node, many processes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "fault.h"
 #include "support/tree_fixture.h"

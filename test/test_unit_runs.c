@@ -2,16 +2,11 @@
  * test_unit_runs.c
  *		The sums over free units find what looking at each unit finds, after each change, for tables of every length about a block's.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "tree/service/service_runs.h"
 #include "support/random.h"
 

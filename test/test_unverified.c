@@ -3,13 +3,8 @@
  *		Leaves whose stamps a crash has left unproven (node.h): known as such whatever is added to them and split, until
  *		somebody has looked at every entry (heal.c); and marks of the dead that are void.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "support/tree_fixture.h"
 

@@ -4,16 +4,10 @@
  *		another order.
  */
 #define _GNU_SOURCE 1
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "support/stream_pair.h"
 

@@ -3,14 +3,9 @@
  *		The papers' workloads on a small site: what an operation costs in round trips and bytes, that runs
  *		repeat, and how often ranks are drawn.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "support/testing.h"
 #include "../sim/ycsb.h"
 #include "../sim/zipf.h"
 

@@ -5,10 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "daemon.h"
 #include "../../sim/files.h"
 

@@ -9,16 +9,9 @@
 #ifndef SHERMAN_TEST_FIXTURE_H
 #define SHERMAN_TEST_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "environment.h"
 #include "internal.h"
-
-#define MEGABYTE (1ull << 20)
+#include "testing.h"
 
 /* 0 everywhere: the usual one. */
 typedef struct FixtureOptions

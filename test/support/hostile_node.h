@@ -7,6 +7,7 @@
 #define SHERMAN_HOSTILE_NODE_H
 
 #include "support/raw_client.h"
+#include "support/testing.h"
 
 /* Data channels of the memory node. */
 #define HOSTILE_CHANNELS 8u

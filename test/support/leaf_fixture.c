@@ -2,12 +2,6 @@
  * leaf_fixture.c
  *		See leaf_fixture.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "cost.h"
 #include "leaf_fixture.h"
 #include "look_up.h"

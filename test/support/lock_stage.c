@@ -2,18 +2,12 @@
  * lock_stage.c
  *		See lock_stage.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "lock_stage.h"
-
-#define MEGABYTE (1ull << 20)
 
 static const TreeFormat narrow = {.cell_bytes = 16, .norm_bytes = 8, .lossless = true, .fill_percent = 90};
 

@@ -2,12 +2,7 @@
  * look_up.c
  *		See look_up.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "look_up.h"
 
 TreeStatus

@@ -2,12 +2,7 @@
  * offload_fixture.c
  *		See offload_fixture.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "offload_fixture.h"
 #include "tree/descent/descent.h"

@@ -2,14 +2,8 @@
  * proxy_scene.c
  *		See proxy_scene.h.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <cmocka.h>
 
 #include "proxy_scene.h"
 

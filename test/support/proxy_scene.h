@@ -10,6 +10,7 @@
 #define SHERMAN_TEST_PROXY_SCENE_H
 
 #include "fabric_process.h"
+#include "testing.h"
 #include "rdma/workers/proxy_worker.h"
 
 #define STRIPE_WORDS (FABRIC_STRIPE_BYTES / 8)

@@ -6,6 +6,7 @@
 #define SHERMAN_STREAM_PAIR_H
 
 #include "rdma/stream/stream.h"
+#include "testing.h"
 
 /* Enough for the flights of a handshake and a few records. */
 #define PAIR_WIRE_BYTES 65536u
