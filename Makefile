@@ -1,6 +1,7 @@
 # sherman: a PostgreSQL index access method whose nodes live in the memory of memory nodes.
 #
 #	make, make install, make installcheck		as every PGXS extension; CC=clang works
+#	make msd, make install-msd					the memory node's daemon alone, without PostgreSQL: prefix=/usr/local, DESTDIR
 #	make ASSERTS=1								for tests, as script/test does: with assertions, crash points and the fault layer
 #	make -C test check							the C tests of rdma/ and tree/
 
@@ -16,6 +17,19 @@ LEFT_OUT = $(if $(ASSERTS),,$(TEST_SOURCES))
 LIBRARY_OBJECTS = $(patsubst %.c,%.o,$(filter-out $(LEFT_OUT),$(RDMA_SOURCES) $(TREE_SOURCES)))
 # The daemon's own objects, beside those of the library.
 MSD_OBJECTS = $(patsubst %.c,%.o,$(MSD_SOURCES))
+
+# What everything is compiled with. A failed assertion ends the process, and with a backend the server's run: for tests.
+OWN_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-declaration-after-statement -pthread -MMD -MP
+ifeq ($(ASSERTS),)
+OWN_CFLAGS += -DNDEBUG -DSHERMAN_PRODUCTION
+endif
+MSD_LIBS = -lxxhash -lssl -lcrypto -lmicrohttpd -pthread
+
+# If nothing but the daemon is asked for it is built without PostgreSQL.
+DAEMON_GOALS = msd install-msd uninstall-msd
+ifeq ($(filter-out $(DAEMON_GOALS),$(or $(MAKECMDGOALS),all)),)
+include tree/msd/msd.mk
+else
 
 MODULE_big = sherman
 # Of the files NAME_pgNN.c that of the version is taken, or of the one before it.
@@ -42,12 +56,7 @@ TAP_TESTS = 1
 # PostgreSQL's headers are read as system headers, so that -Wextra speaks of ours alone; its callbacks have parameters
 # that not every access method needs.
 PG_CPPFLAGS = -I.
-PG_CFLAGS = -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter -Wno-declaration-after-statement \
-	-isystem $(shell $(PG_CONFIG) --includedir-server) -pthread -MMD -MP
-# A failed assertion ends the backend, and with it the server's run: for tests.
-ifeq ($(ASSERTS),)
-PG_CFLAGS += -DNDEBUG -DSHERMAN_PRODUCTION
-endif
+PG_CFLAGS = $(OWN_CFLAGS) -isystem $(shell $(PG_CONFIG) --includedir-server)
 # PostgreSQL was configured for gcc: clang does not know all of its options.
 ifneq ($(findstring clang,$(CC)),)
 PG_CFLAGS += -Wno-unknown-warning-option -Wno-ignored-optimization-argument
@@ -55,7 +64,7 @@ endif
 # Names of tree/ and rdma/ are bound inside the library: the server may have functions of the same name.
 SHLIB_LINK = -Wl,-Bsymbolic -lxxhash -lssl -lcrypto -pthread
 
-EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES) $(OTHER_VERSIONS)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS)) doc/operate/msd.service
+EXTRA_CLEAN = msd sherman_verbs.so $(MSD_OBJECTS) $(patsubst %.c,%.o,$(TEST_SOURCES) $(OTHER_VERSIONS)) $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS))
 
 # No bitcode: nothing here is inlined into queries, and clang may differ from the compiler in use.
 override with_llvm = no
@@ -72,13 +81,6 @@ install: install-verbs
 uninstall: uninstall-verbs
 endif
 
-# msd is not installed beside it.
-rdma/verbs/verbs_load.o: override CFLAGS += -DSHERMAN_LIBRARY_DIRECTORY='"$(pkglibdir)"'
-
-sherman_verbs.so: $(VERBS_SOURCES) rdma/driver/verbs_device.h rdma/verbs/verbs_driver.h
-	$(CC) -std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread -I. -fPIC -shared -fvisibility=hidden $(VERBS_SOURCES) $(LDFLAGS) \
-		-libverbs -o $@
-
 install-verbs: $(VERBS_MODULE)
 	$(MKDIR_P) '$(DESTDIR)$(pkglibdir)'
 	$(INSTALL_SHLIB) sherman_verbs.so '$(DESTDIR)$(pkglibdir)/sherman_verbs.so'
@@ -86,36 +88,17 @@ install-verbs: $(VERBS_MODULE)
 uninstall-verbs:
 	rm -f '$(DESTDIR)$(pkglibdir)/sherman_verbs.so'
 
-msd: $(MSD_OBJECTS) $(LIBRARY_OBJECTS)
-	$(CC) $(CFLAGS) $(MSD_OBJECTS) $(LIBRARY_OBJECTS) $(LDFLAGS) -lxxhash -lssl -lcrypto -lmicrohttpd -pthread -o $@
-
 $(MSD_OBJECTS): override CFLAGS += $(CFLAGS_SL)
 
-install: install-msd install-monitoring
-
-# The daemon, its page of the manual, its unit and an example of its settings.  The unit goes where systemd finds it with
-# systemdunitdir=/lib/systemd/system.
-mandir8 = $(mandir)/man8
-systemdunitdir = $(datadir)/sherman
-
-install-msd: msd doc/operate/msd.service
-	$(MKDIR_P) '$(DESTDIR)$(bindir)' '$(DESTDIR)$(mandir8)' '$(DESTDIR)$(datadir)/sherman' '$(DESTDIR)$(systemdunitdir)'
-	$(INSTALL_PROGRAM) msd '$(DESTDIR)$(bindir)/msd'
-	$(INSTALL_DATA) doc/operate/msd.8 '$(DESTDIR)$(mandir8)/msd.8'
-	$(INSTALL_DATA) doc/operate/msd.service '$(DESTDIR)$(systemdunitdir)/msd.service'
-	$(INSTALL_DATA) doc/operate/msd.conf '$(DESTDIR)$(datadir)/sherman/msd.conf'
-
-doc/operate/msd.service: doc/operate/msd.service.in
-	sed 's|@bindir@|$(bindir)|' $< > $@
-
-uninstall: uninstall-msd uninstall-monitoring
-
-uninstall-msd:
-	rm -f '$(DESTDIR)$(bindir)/msd' '$(DESTDIR)$(mandir8)/msd.8' '$(DESTDIR)$(systemdunitdir)/msd.service' \
-		'$(DESTDIR)$(datadir)/sherman/msd.conf'
+# Where the daemon goes has nothing to do with where PostgreSQL is.
+install-msd: msd
+install-msd uninstall-msd:
+	$(MAKE) $@
 
 # What Prometheus, an exporter and Grafana read.
 MONITORING = monitoring/README monitoring/postgres_exporter.yml monitoring/alerts.yml monitoring/alerts_test.yml monitoring/dashboard.json
+install: install-monitoring
+uninstall: uninstall-monitoring
 
 install-monitoring:
 	$(MKDIR_P) '$(DESTDIR)$(datadir)/sherman/monitoring'
@@ -125,5 +108,13 @@ uninstall-monitoring:
 	rm -f $(patsubst %,'$(DESTDIR)$(datadir)/sherman/%',$(MONITORING))
 
 .PHONY: install-monitoring uninstall-monitoring install-msd uninstall-msd install-verbs uninstall-verbs
+endif
 
--include $(patsubst %.o,%.d,$(OBJS) $(MSD_OBJECTS))
+msd: $(MSD_OBJECTS) $(LIBRARY_OBJECTS)
+	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(MSD_LIBS) -o $@
+
+sherman_verbs.so: $(VERBS_SOURCES) rdma/driver/verbs_device.h rdma/verbs/verbs_driver.h
+	$(CC) -std=gnu11 -Wall -Wextra -Werror -O2 -g -pthread -I. -fPIC -shared -fvisibility=hidden $(VERBS_SOURCES) $(LDFLAGS) \
+		-libverbs -o $@
+
+-include $(patsubst %.o,%.d,$(OBJS) $(LIBRARY_OBJECTS) $(MSD_OBJECTS))

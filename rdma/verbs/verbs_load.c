@@ -71,15 +71,15 @@ verbs_get_grant(FramePayload *payload, VerbsGrant *grant)
 	}
 }
 
-/* Opens the driver's file in the directory of `beside`. */
+/* Opens the driver's file in the directory of `beside`, or in one that is named from there. */
 static void *
-open_beside(const char *beside)
+open_beside(const char *beside, const char *directory)
 {
 	char path[PATH_MAX];
 	const char *slash = beside == NULL ? NULL : strrchr(beside, '/');
 
-	if (slash == NULL || (size_t) snprintf(path, sizeof(path), "%.*s/%s", (int) (slash - beside), beside,
-	                                       DRIVER_FILE) >= sizeof(path))
+	if (slash == NULL || (size_t) snprintf(path, sizeof(path), "%.*s/%s%s", (int) (slash - beside), beside,
+	                                       directory, DRIVER_FILE) >= sizeof(path))
 		return NULL;
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
@@ -93,16 +93,15 @@ open_driver(void)
 	void *library = NULL;
 
 	if (dladdr((const void *) open_beside, &self) != 0)
-		library = open_beside(self.dli_fname);
+		library = open_beside(self.dli_fname, "");
 	if (library == NULL && length > 0)
 	{
 		program[length] = '\0';
-		library = open_beside(program);
+		library = open_beside(program, "");
+		/* So the daemon is installed (tree/msd/msd.mk). */
+		if (library == NULL)
+			library = open_beside(program, "../lib/sherman/");
 	}
-#ifdef SHERMAN_LIBRARY_DIRECTORY
-	if (library == NULL)
-		library = open_beside(SHERMAN_LIBRARY_DIRECTORY "/");
-#endif
 	return library != NULL ? library : dlopen(DRIVER_FILE, RTLD_NOW | RTLD_LOCAL);
 }
 

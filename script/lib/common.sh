@@ -159,7 +159,8 @@ build_extension()
 	(cd "$TOP" && tar -cf - --exclude=.git --exclude='*.o' --exclude='*.so' .) | tar -xf - -C "$WORK/source"
 	make -s -C "$WORK/source" -j"$(nproc)" PG_CONFIG="$PGBIN/pg_config" "$@" >"$WORK/build.log" 2>&1 ||
 		{ tail -n 40 "$WORK/build.log" >&2; die "the build failed"; }
-	make -s -C "$WORK/source" PG_CONFIG="$PGBIN/pg_config" install >"$WORK/install.log" 2>&1 ||
+	{ make -s -C "$WORK/source" PG_CONFIG="$PGBIN/pg_config" install &&
+		make -s -C "$WORK/source" "$@" install-msd prefix="$PREFIX/lib/postgresql/$PG_MAJOR"; } >"$WORK/install.log" 2>&1 ||
 		{ tail -n 40 "$WORK/install.log" >&2; die "the installation failed"; }
 	if [ "$(id -u)" -eq 0 ]; then
 		chown -R postgres "$WORK/source"
