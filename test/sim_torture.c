@@ -102,10 +102,7 @@ draw_techniques(const SimPlan *plan)
 	}
 	/* Who waits awake for what a cut has stopped would do so for seconds, a microsecond at a time. */
 	if (plan->cuts > 0 || plan->restarts > 0)
-	{
 		techniques.back_off = true;
-		techniques.credits = 0;
-	}
 	return techniques;
 }
 

@@ -3,7 +3,6 @@
  *		Round trips and bytes of inserts in every set of techniques (doc/internals/techniques.md), exactly; and what several processes
  *		on one leaf do without the hierarchy, and with each bound of handovers.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -398,87 +397,12 @@ test_sleep(void **state)
 	fixture_stop(NULL);
 }
 
-/* ---- credits ---- */
-
-#define CREDITS_DONE 1001 /* word of the scratch memory */
-
-static void
-credits_body(int number, void *argument)
-{
-	const TreeRecord *record = argument;
-	TreeKey key = number_key(7, 7);
-	TestClient mine;
-	Tree *tree;
-	bool hit;
-
-	test_client_open(&mine, &instance, (uint32_t) number + 1);
-	tree = open_tree(&mine, record);
-	if (tree_insert(tree, &key, &wal, &hit) != TREE_OK || hit)
-		_exit(2);
-	__atomic_store_n(&instance.scratch[CREDITS_DONE], 1, __ATOMIC_SEQ_CST);
-	tree_close(tree);
-	_exit(test_client_close(&mine) == TREE_OK ? 0 : 3);
-}
-
-/* Waits until the other process waits for credits, or has not. */
-static void *
-credits_give(void *argument)
-{
-	CreditGroup *group = argument;
-
-	while (__atomic_load_n(&group->waits, __ATOMIC_SEQ_CST) == 0 &&
-	       __atomic_load_n(&instance.scratch[CREDITS_DONE], __ATOMIC_SEQ_CST) == 0)
-		test_sleep_us(100);
-	__atomic_fetch_sub(&group->taken, instance.options.techniques->credits, __ATOMIC_SEQ_CST);
-	return NULL;
-}
-
-/* Slots 0 and 1 share two credits: with none left a chain waits; one that is longer than that takes both. */
-static void
-test_credits(void **state)
-{
-	TreeTechniques set = tree_techniques;
-	TreeRecord record;
-	TreeKey key = number_key(1, 1);
-	CreditGroup *group;
-	pthread_t giver;
-	Cost cost;
-	Tree *tree;
-
-	(void) state;
-	set.credits = set.credit_sharers = 2;
-	begin(&set);
-	group = instance.shared->credits;
-	tree = new_tree(&narrow, &record);
-	must_insert(tree, &key, false);
-	key = number_key(2, 2);
-	cost_begin(&client, &cost);
-	must_insert(tree, &key, false);
-	cost_end(&client, &cost);
-	assert_int_equal(cost.fabric.round_trips, 2);
-	assert_int_equal(group[0].taken, 0);
-	assert_int_equal(group[0].waits, 0);
-
-	group[0].taken = set.credits;
-	assert_int_equal(pthread_create(&giver, NULL, credits_give, group), 0);
-	assert_int_equal(test_processes(1, credits_body, &record), 0);
-	/* It has, unless it failed. */
-	__atomic_store_n(&instance.scratch[CREDITS_DONE], 1, __ATOMIC_SEQ_CST);
-	assert_int_equal(pthread_join(giver, NULL), 0);
-	assert_true(group[0].waits > 0);
-	assert_int_equal(group[0].taken, 0);
-	assert_int_equal(group[1].waits, 0);
-	tree_close(tree);
-	fixture_stop(NULL);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts),    cmocka_unit_test(test_baseline), cmocka_unit_test(test_crowds),
 		cmocka_unit_test(test_exclusive), cmocka_unit_test(test_limit),    cmocka_unit_test(test_sleep),
-		cmocka_unit_test(test_credits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,12 +155,6 @@ typedef struct TreeTechniques
 	/* With it: the time has a limit that follows the part of swaps that are lost; else it soon ends in sleep, of milliseconds. */
 	bool adaptive;
 	/*
-	 * SMART, throttling: the most operations in flight of a group of clients with neighboring slots (group size 0:
-	 * all of the instance); further ones wait. 0: no limit.
-	 */
-	uint32_t credits;
-	uint32_t credit_sharers;
-	/*
 	 * DEX, logical partitioning: with the hierarchy, trees are this instance's alone, which one TreeShared is: its local lock
 	 * table excludes everybody, and no lock words are swapped.
 	 */
@@ -175,7 +169,7 @@ typedef struct TreeTechniques
 	bool overwrite;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all but `exclusive`, `offload`, `overwrite`, and credits without bound. */
+/* As they are used unless something else is asked for: all but `exclusive`, `offload` and `overwrite`. */
 extern const TreeTechniques tree_techniques;
 /* The same with `exclusive`: as an instance uses them that owns its trees (doc/internals/ownership.md), which PostgreSQL does. */
 extern const TreeTechniques tree_owner_techniques;

@@ -58,13 +58,6 @@ read_ahead_deepen(int depth)
 /* Where a tree gets its nodes from: in shared memory, one per tree in use, made at tree_open(). */
 typedef struct TreeState TreeState;
 
-/* Clients that share credits: throttle.c. */
-typedef struct CreditGroup
-{
-	_Alignas(LINE_BYTES) uint32_t taken; /* by operations that are under way */
-	uint64_t waits;                      /* for credits */
-} CreditGroup;
-
 /* Measured costs of descents at a memory node: offload.c. */
 typedef struct OffloadCosts OffloadCosts;
 
@@ -99,7 +92,6 @@ struct TreeShared
 	void *states;
 	void *hints;  /* speculate.c */
 	void *leaves; /* leaf_cache.c; NULL = leaves are not kept */
-	CreditGroup *credits;
 	CriticalSlot *critical_slots;
 	OffloadCosts *offloads; /* offload.c; NULL = descents are not offloaded */
 };
@@ -532,29 +524,6 @@ extern uint64_t state_replicas_doubts(const TreeState *state, bool *open);
 extern void state_replicas_settle(TreeState *state, uint64_t doubts);
 extern size_t state_shared_bytes(const TreeSharedOptions *options);
 extern void state_shared_initialize(void *memory, const TreeSharedOptions *options);
-
-/* ---- throttle.c: credits ---- */
-extern size_t throttle_shared_bytes(const TreeSharedOptions *options);
-extern void throttle_shared_reset(TreeShared *shared);
-/*
- * Takes credits for so many operations, where the techniques have them, and waits for them if need be; how many is for
- * throttle_leave().
- */
-extern uint32_t credits_take(TreeClient *client, int count);
-extern void credits_return(TreeClient *client, uint32_t taken);
-
-static inline uint32_t
-throttle_enter(TreeClient *client, int count)
-{
-	return client->techniques.credits == 0 ? 0 : credits_take(client, count);
-}
-
-static inline void
-throttle_leave(TreeClient *client, uint32_t taken)
-{
-	if (taken > 0)
-		credits_return(client, taken);
-}
 
 /* ---- speculate.c: the entry cache ---- */
 extern size_t speculate_shared_bytes(const TreeSharedOptions *options);

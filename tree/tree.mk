@@ -29,7 +29,6 @@ TREE_SOURCES = \
 	tree/client/failure.c \
 	tree/client/quiesce.c \
 	tree/client/crash_point.c \
-	tree/client/throttle.c \
 	tree/client/wave.c \
 	tree/descent/leaf_read.c \
 	tree/descent/offload.c \

@@ -9,9 +9,6 @@
 
 /* Bounds of handovers that are drawn: below. */
 #define HANDOVERS_BELOW 8
-/* The same of credits, and of who shares them; 0 stands for all. */
-#define CREDITS_BELOW 6
-#define SHARERS_BELOW 4
 
 static bool
 flip(KeyRandom *random)
@@ -36,8 +33,6 @@ techniques_draw(uint64_t seed, bool alone)
 	techniques.back_off = flip(&random);
 	techniques.exclusive = alone && flip(&random);
 	techniques.adaptive = flip(&random);
-	techniques.credits = (uint32_t) key_random(&random, CREDITS_BELOW);
-	techniques.credit_sharers = (uint32_t) key_random(&random, SHARERS_BELOW);
 	techniques.offload = (TreeOffload) key_random(&random, TREE_OFFLOAD_ALWAYS + 1);
 	return techniques;
 }
@@ -49,11 +44,9 @@ techniques_print(const TreeTechniques *techniques)
 	                                       [TREE_OFFLOAD_ALWAYS] = " offload",
 	                                       [TREE_OFFLOAD_NEVER] = ""};
 
-	printf("techniques:%s%s%s%s%s%s%s%s, %u handovers, %u credits for %u clients\n",
-	       techniques->combine_lock ? " combine_lock" : "",
+	printf("techniques:%s%s%s%s%s%s%s%s, %u handovers\n", techniques->combine_lock ? " combine_lock" : "",
 	       techniques->combine_unlock ? " combine_unlock" : "", techniques->hierarchy ? " hierarchy" : "",
 	       techniques->entry_writes ? " entry_writes" : "", techniques->back_off ? " back_off" : "",
 	       techniques->adaptive ? " adaptive" : "", techniques->exclusive ? " exclusive" : "",
-	       offloads[techniques->offload], techniques->handovers, techniques->credits,
-	       techniques->credit_sharers);
+	       offloads[techniques->offload], techniques->handovers);
 }

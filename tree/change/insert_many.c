@@ -24,7 +24,7 @@ waves_possible(const Tree *tree)
 	const TreeTechniques *techniques = &tree->client->techniques;
 
 	return tree->replicas == NULL && techniques->exclusive && techniques->hierarchy &&
-	       techniques->entry_writes && !techniques->overwrite && techniques->credits == 0;
+	       techniques->entry_writes && !techniques->overwrite;
 }
 
 /* The client's memory for such calls; NULL: waves are impossible, or there is none, or a call that this one is inside of uses it. */

@@ -61,7 +61,6 @@ access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 	TreeClient *client = tree->client;
 	FabricEndpoint *endpoint;
 	FabricStatus fabric;
-	uint32_t credits;
 
 	assert(count > 0 && ops != NULL);
 	if (memory_node >= client->options.nodes)
@@ -72,9 +71,7 @@ access_execute_at(Tree *tree, uint32_t memory_node, FabricOp *ops, int count)
 		return client_away(client, memory_node);
 	if ((client->doubt & 1ull << memory_node) != 0)
 		return access_doubt(client, memory_node);
-	credits = throttle_enter(client, count);
 	fabric = crash_point_execute(client, endpoint, ops, count);
-	throttle_leave(client, credits);
 	if (fabric == FABRIC_OK)
 	{
 		client_silence_ends(client);

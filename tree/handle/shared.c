@@ -42,8 +42,7 @@ tree_shared_bytes(const TreeSharedOptions *options)
 	       line_align(cache_shared_bytes(options)) +
 	       (options->states_apart ? 0 : line_align(state_shared_bytes(options))) +
 	       line_align(critical_shared_bytes(options)) + line_align(speculate_shared_bytes(options)) +
-	       line_align(throttle_shared_bytes(options)) + line_align(leaf_cache_shared_bytes(options)) +
-	       line_align(offload_shared_bytes(options));
+	       line_align(leaf_cache_shared_bytes(options)) + line_align(offload_shared_bytes(options));
 }
 
 size_t
@@ -80,8 +79,6 @@ tree_shared_initialize(void *memory, const TreeSharedOptions *options)
 	next += line_align(critical_shared_bytes(options));
 	shared->hints = next;
 	next += line_align(speculate_shared_bytes(options));
-	shared->credits = (CreditGroup *) next;
-	next += line_align(throttle_shared_bytes(options));
 	shared->leaves = leaf_cache_shared_bytes(options) > 0 ? next : NULL;
 	next += line_align(leaf_cache_shared_bytes(options));
 	shared->offloads = offload_shared_bytes(options) > 0 ? (OffloadCosts *) next : NULL;
@@ -103,7 +100,6 @@ tree_shared_reset(TreeShared *shared)
 	cache_shared_reset(shared->cache);
 	state_shared_reset(shared->states);
 	speculate_shared_reset(shared);
-	throttle_shared_reset(shared);
 	leaf_cache_shared_reset(shared);
 	offload_shared_reset(shared);
 }

@@ -40,7 +40,7 @@ extern TreeStatus access_read_leaves(Tree *tree, const uint64_t *pointers, int c
 
 /*
  * The client's memory for a wave (tree/client/wave.h) that begins and ends within one function.  NULL: there is none, or the
- * tree's chains do not go by waves, for it has copies, or credits are counted.
+ * tree's chains do not go by waves, for it has copies.
  */
 extern struct Wave *access_wave(Tree *tree);
 

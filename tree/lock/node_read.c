@@ -195,7 +195,7 @@ access_wave(Tree *tree)
 {
 	TreeClient *client = tree->client;
 
-	if (tree->replicas != NULL || client->techniques.credits != 0)
+	if (tree->replicas != NULL)
 		return NULL;
 	if (client->wave == NULL)
 		client->wave = client_allocate_beside(client, client, sizeof(Wave));

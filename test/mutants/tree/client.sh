@@ -84,10 +84,6 @@ mutate copy_not_written test_replicas replicas_execute \
 	's/status = replica_write\(tree, ops, count\);\s+break;/break;/s' \
 	replica_write \
 	's/static TreeStatus\nreplica_write/static TreeStatus __attribute__((unused))\nreplica_write/'
-mutate credits_not_waited_for test_techniques credits_take \
-	's/if \(taken \+ wanted <= credits \|\|/if (true ||/'
-mutate credits_lost test_techniques credits_return \
-	's/__atomic_fetch_sub\(&group_of\(client\)->taken, taken, __ATOMIC_RELAXED\);//'
 mutate wave_redo_image_shares_a_chain test_insert_many wave_add_together \
 	's/\tif \(count > 1 && wave->filling\[memory_node\] != NULL\)\n\t\tchain_post\(wave, wave->filling\[memory_node\]\);\n\tfor/\tfor/'
 mutate wave_redo_image_waits_for_others test_insert_many wave_add_together \
