@@ -70,16 +70,21 @@ typedef struct Arguments
 static void
 set_techniques(YcsbOptions *options, const char *letters)
 {
+	BaselineBackOff back_off = BASELINE_BACK_OFF_NONE;
+
+	if (strchr(letters, 'b') != NULL)
+		back_off = strchr(letters, 'a') != NULL ? BASELINE_BACK_OFF_ADAPTIVE : BASELINE_BACK_OFF_SLEEP;
 	options->site.techniques = (TreeTechniques){
-		.combine_lock = strchr(letters, 'l') != NULL,
-		.combine_unlock = strchr(letters, 'u') != NULL,
-		.hierarchy = strchr(letters, 'h') != NULL,
 		.handovers = strchr(letters, 'p') != NULL ? tree_techniques.handovers : 0,
-		.entry_writes = strchr(letters, 'e') != NULL,
-		.back_off = strchr(letters, 'b') != NULL,
-		.adaptive = strchr(letters, 'a') != NULL,
 		.exclusive = strchr(letters, 'o') != NULL,
 		.offload = options->site.techniques.offload,
+	};
+	options->site.left_out = (Baseline){
+		.read_apart = strchr(letters, 'l') == NULL,
+		.writes_apart = strchr(letters, 'u') == NULL,
+		.flat_locks = strchr(letters, 'h') == NULL,
+		.whole_leaves = strchr(letters, 'e') == NULL,
+		.back_off = back_off,
 		.overwrite = true,
 	};
 }

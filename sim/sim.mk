@@ -7,4 +7,8 @@ ACCESS_HOOKS_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,memcpy memmove memset memc
 SNAPSHOT_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,close epoll_ctl mmap munmap)
 # The transport with the cost model, and the workloads on it.
 COST_SOURCES = sim/cost.c sim/cost_transport.c
-YCSB_SOURCES = sim/world.c sim/site.c sim/zipf.c sim/ycsb.c
+YCSB_SOURCES = sim/world.c sim/site.c sim/zipf.c sim/ycsb.c $(BASELINES_SOURCES)
+# The papers' baselines, and what programs that leave techniques out are linked with.
+BASELINES_SOURCES = sim/baselines.c
+BASELINES_LDFLAGS = $(addprefix -Wl$(comma)--wrap=,access_execute_at entry_acquire entry_release_for back_off_wait leaf_survey \
+	leaf_worth_rewrite insert_by_rewrite)

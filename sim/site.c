@@ -123,6 +123,7 @@ site_start(Site *site, const SiteOptions *options)
 {
 	memset(site, 0, sizeof(*site));
 	site->options = *options;
+	baseline = options->left_out;
 	world_memory_open(&site->memory, MEMORY_BYTES);
 	(void) madvise(site->memory.base, MEMORY_BYTES, MADV_HUGEPAGE);
 	for (uint32_t i = 0; i < options->nodes; i++)

@@ -14,6 +14,7 @@
 #define SHERMAN_SITE_H
 
 #include "../tree/tree.h"
+#include "baselines.h"
 #include "cost_transport.h"
 #include "world.h"
 
@@ -33,6 +34,7 @@ typedef struct SiteOptions
 	uint32_t leaf_admission_percent;
 	CostPlacement placement;
 	TreeTechniques techniques;
+	Baseline left_out;  /* of the tree's own techniques */
 	uint32_t lock_cost; /* nanoseconds: a lock that is passed on inside a compute server */
 } SiteOptions;
 

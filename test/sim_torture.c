@@ -20,7 +20,6 @@
 
 #include "support/require.h"
 #include "support/sim_work.h"
-#include "support/techniques.h"
 
 #define EXIT_SKIP 77
 /* If nothing else is asked for. */
@@ -85,24 +84,24 @@ trace(uint64_t node, uint32_t channel, const FabricOp *op, uint32_t from, uint32
 }
 
 /*
- * Every second run has other techniques than all; half of the others keep leaves, if the instance is alone, and half let the
+ * Every second run leaves techniques out; half of the others keep leaves, if the instance is alone, and half let the
  * memory node descend.
  */
-static TreeTechniques
+static Techniques
 draw_techniques(const SimPlan *plan)
 {
-	TreeTechniques techniques = techniques_draw(plan->seed, plan->domains == 1);
+	Techniques techniques = techniques_draw(plan->seed, plan->domains == 1);
 
 	if (plan->seed % 2 != 0)
 	{
-		techniques = tree_techniques;
-		techniques.exclusive = plan->domains == 1 && plan->seed % 4 == 1;
-		techniques.offload = plan->seed % 8 > 4 ? TREE_OFFLOAD_ALWAYS : TREE_OFFLOAD_NEVER;
+		techniques = (Techniques){.chosen = tree_techniques};
+		techniques.chosen.exclusive = plan->domains == 1 && plan->seed % 4 == 1;
+		techniques.chosen.offload = plan->seed % 8 > 4 ? TREE_OFFLOAD_ALWAYS : TREE_OFFLOAD_NEVER;
 		return techniques;
 	}
 	/* Who waits awake for what a cut has stopped would do so for seconds, a microsecond at a time. */
-	if (plan->cuts > 0 || plan->restarts > 0)
-		techniques.back_off = true;
+	if ((plan->cuts > 0 || plan->restarts > 0) && techniques.left_out.back_off == BASELINE_BACK_OFF_NONE)
+		techniques.left_out.back_off = BASELINE_BACK_OFF_ADAPTIVE;
 	return techniques;
 }
 
@@ -276,7 +275,8 @@ direct(void *argument)
 	(void) argument;
 	quiet.lose_one_in = 0;
 	simulator_change(&quiet);
-	sim_techniques = &run.plan.techniques;
+	sim_techniques = &run.plan.techniques.chosen;
+	baseline = run.plan.techniques.left_out;
 	sim_cluster_start(&run.cluster, run.plan.nodes, run.plan.domains, run.plan.domains == 1);
 	sim_make_tree(&run);
 	for (uint32_t i = 0; i <= run.plan.crashes; i++)

@@ -117,7 +117,8 @@ test_offload_answers_SOURCES = test/support/tree_fixture.c test/support/offload_
 test_descend_SOURCES = test/support/tree_fixture.c test/support/offload_fixture.c
 TEST_RUNS += soft/test_descend=--verbs,soft0
 TESTS += test_techniques
-test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c
+test_techniques_SOURCES = test/support/tree_fixture.c test/support/techniques.c $(BASELINES_SOURCES)
+test_techniques_LDFLAGS = $(BASELINES_LDFLAGS)
 
 # Scans, removals, bulk load, check.
 TEST_SUPPORT_SOURCES += test/support/keyspace.c
@@ -152,7 +153,8 @@ TESTS += torture
 TEST_RUNS += torture=--network,--name,workers-die-64 torture=--network,--name,workers-crash-16
 # Waves: chains that are lost in them, and clients that die in them.
 TEST_RUNS += torture=--network,--name,leaves-lose-64 torture=--network,--name,leaves-crash-16
-torture_SOURCES = test/support/torture_work.c test/support/torture_runs.c test/support/techniques.c
+torture_SOURCES = test/support/torture_work.c test/support/torture_runs.c test/support/techniques.c $(BASELINES_SOURCES)
+torture_LDFLAGS = $(BASELINES_LDFLAGS)
 
 # The simulator.
 FABRIC_TESTS += test_scheduler
@@ -178,24 +180,24 @@ FABRIC_TESTS += test_history
 test_history_SOURCES = test/support/history.c
 SIM_TREE_SOURCES = $(SIM_SOURCES) sim/world.c $(addprefix test/support/,sim_cluster.c sim_work.c sim_check.c history.c techniques.c)
 TESTS += sim_torture sim_explore
-sim_torture_SOURCES = $(SIM_TREE_SOURCES)
-sim_torture_LDFLAGS = $(SIM_LDFLAGS)
+sim_torture_SOURCES = $(SIM_TREE_SOURCES) $(BASELINES_SOURCES)
+sim_torture_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)
 # The code of the tree tells of what it accesses, unless a sanitizer is told; with nodes of the usual size nothing is run.
 sim_explore_SOURCES = $(SIM_TREE_SOURCES) sim/snapshot.c test/support/outcomes.c $(if $(sim_explore_TELLS),sim/access_hooks.c)
 sim_explore_LDFLAGS = $(SIM_LDFLAGS) $(SNAPSHOT_LDFLAGS) $(if $(sim_explore_TELLS),$(ACCESS_HOOKS_LDFLAGS))
 sim_explore_TELLS = $(if $(SANITIZE),,$(filter small,$(NODES)))
 TESTS += test_contention
-test_contention_SOURCES = $(SIM_TREE_SOURCES)
-test_contention_LDFLAGS = $(SIM_LDFLAGS)
+test_contention_SOURCES = $(SIM_TREE_SOURCES) $(BASELINES_SOURCES)
+test_contention_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)
 
 # Its cost model, and the papers' workloads on it.
 TESTS += test_cost test_cost_chains test_ycsb
-test_cost_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) sim/world.c sim/site.c
-test_cost_LDFLAGS = $(SIM_LDFLAGS)
+test_cost_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(BASELINES_SOURCES) sim/world.c sim/site.c
+test_cost_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)
 test_cost_chains_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(YCSB_SOURCES)
-test_cost_chains_LDFLAGS = $(SIM_LDFLAGS)
+test_cost_chains_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)
 test_ycsb_SOURCES = $(SIM_SOURCES) $(COST_SOURCES) $(YCSB_SOURCES)
-test_ycsb_LDFLAGS = $(SIM_LDFLAGS)
+test_ycsb_LDFLAGS = $(SIM_LDFLAGS) $(BASELINES_LDFLAGS)
 
 # Enemies of a memory node.
 FABRIC_TESTS += test_security test_crowd test_refusals

@@ -63,7 +63,8 @@ direct(void *argument)
 	bool through = false;
 
 	(void) argument;
-	sim_techniques = &run.plan.techniques;
+	sim_techniques = &run.plan.techniques.chosen;
+	baseline = run.plan.techniques.left_out;
 	sim_cluster_start(&run.cluster, 1, 1, false);
 	sim_make_tree(&run);
 	began = scheduler_now();
@@ -86,7 +87,7 @@ direct(void *argument)
 }
 
 static Outcome
-contend(const char *name, const TreeTechniques *techniques)
+contend(const char *name, const Baseline *left_out)
 {
 	SimPlan plan = {.seed = 1,
 	                .space = KEYSPACE_16,
@@ -96,7 +97,7 @@ contend(const char *name, const TreeTechniques *techniques)
 	                .entries = ENTRIES,
 	                .numbers = ENTRIES,
 	                .prefill = ENTRIES,
-	                .techniques = *techniques,
+	                .techniques = {.chosen = tree_techniques, .left_out = *left_out},
 	                .simulator = {.packet_bytes = 1024}};
 
 	outcome = (Outcome){0};
@@ -119,21 +120,20 @@ contend(const char *name, const TreeTechniques *techniques)
 int
 main(void)
 {
-	TreeTechniques set = tree_techniques;
+	Baseline left_out = {0};
 	Outcome at_once, doubling, adaptive, queued;
 
 	if (!scheduler_is_here())
 		return EXIT_SKIP;
 	atexit(clean);
-	queued = contend("hierarchy", &set);
-	set.hierarchy = false;
-	set.back_off = false;
-	at_once = contend("at once", &set);
-	set.back_off = true;
-	set.adaptive = false;
-	doubling = contend("back_off", &set);
-	set.adaptive = true;
-	adaptive = contend("back_off, adaptive", &set);
+	queued = contend("hierarchy", &left_out);
+	left_out.flat_locks = true;
+	left_out.back_off = BASELINE_BACK_OFF_NONE;
+	at_once = contend("at once", &left_out);
+	left_out.back_off = BASELINE_BACK_OFF_SLEEP;
+	doubling = contend("back_off sleeps", &left_out);
+	left_out.back_off = BASELINE_BACK_OFF_ADAPTIVE;
+	adaptive = contend("back_off, adaptive", &left_out);
 	REQUIRE(queued.lost == 0, "swaps were lost in the hierarchy");
 	REQUIRE(at_once.lost > 5 * at_once.won, "at once: too few swaps were lost for this to show anything");
 	REQUIRE(doubling.lost < 2 * doubling.won, "back_off: too many swaps were lost");

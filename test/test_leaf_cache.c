@@ -359,8 +359,6 @@ test_conditions(void **state)
 	options.leaf_cache_leaf_bytes = 200;
 	assert_int_equal(tree_shared_bytes(&options),
 	                 without + table_bytes + 3 * (LEAF_WAYS * (sizeof(LeafFrame) + 256) + sizeof(LeafSet)));
-	set.hierarchy = false;
-	assert_int_equal(tree_shared_bytes(&options), without);
 }
 
 /* Leaves of 2 KB where there is room for one only. */

@@ -13,15 +13,6 @@
 /* An insert writes its cell, and its lock word twice. */
 #define INSERT_WRITES (16 + 2 * 8)
 
-static TreeTechniques
-techniques(void)
-{
-	TreeTechniques all = tree_techniques;
-
-	all.overwrite = true;
-	return all;
-}
-
 static YcsbOptions
 small_options(uint32_t insert_percent)
 {
@@ -31,7 +22,8 @@ small_options(uint32_t insert_percent)
 	                              .node_bytes = 64 << 20,
 	                              .cache_bytes = 1 << 20,
 	                              .placement.chip_locks = true,
-	                              .techniques = techniques(),
+	                              .techniques = tree_techniques,
+	                              .left_out = {.overwrite = true},
 	                              .lock_cost = 100},
 	                     .seed = 7,
 	                     .entries = 40000,
@@ -74,7 +66,8 @@ test_inserts(void **state)
 	assert_int_equal(result.counters.read_bytes, result.operations * LEAF);
 	assert_int_equal(result.counters.written_bytes, result.operations * INSERT_WRITES);
 	/* The baseline: each operation alone, and leaves as a whole. */
-	options.site.techniques = (TreeTechniques){.overwrite = true};
+	options.site.techniques = (TreeTechniques){0};
+	options.site.left_out = baseline_fg;
 	ycsb_run(&options, &result);
 	assert_int_equal(result.counters.leaf_splits, 0);
 	assert_int_equal(result.counters.round_trips, result.operations * 4);

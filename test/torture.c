@@ -51,7 +51,7 @@
 typedef struct Run
 {
 	Torture torture;
-	TreeTechniques techniques;
+	Techniques techniques;
 	TestNode nodes[2];
 	TestInstance domains[2]; /* of one instance: they share its words' identity, and nothing else */
 	size_t shared_bytes;
@@ -151,11 +151,15 @@ run_start(Run *run)
 	uint32_t slots = o->processes + 1;
 	TestClient client;
 
-	run->techniques =
-		o->switches ? techniques_draw(o->seed + (uint64_t) o->space, o->domains == 1) : tree_techniques;
+	run->techniques = o->switches ? techniques_draw(o->seed + (uint64_t) o->space, o->domains == 1)
+	                              : (Techniques){.chosen = tree_techniques};
 	if (o->leaves)
-		run->techniques.exclusive = run->techniques.hierarchy = true;
-	test_techniques = &run->techniques;
+	{
+		run->techniques.chosen.exclusive = true;
+		run->techniques.left_out.flat_locks = false;
+	}
+	test_techniques = &run->techniques.chosen;
+	baseline = run->techniques.left_out;
 	test_leaf_cache = (TestLeafCache){.bytes = LEAF_CACHE_BYTES, .admission_percent = LEAF_ADMISSION_PERCENT};
 	test_alone = o->domains == 1;
 	for (uint32_t i = 0; i < o->nodes; i++)

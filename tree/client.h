@@ -132,44 +132,23 @@ typedef enum TreeOffload
 } TreeOffload;
 
 /*
- * Techniques of the papers that can be switched off, to measure the effect of each (doc/internals/techniques.md): the
- * tree is correct without any of them. All zero is Sherman's baseline, FG+.
+ * What of Sherman's and DEX's techniques is for the instance to choose (doc/internals/techniques.md): the tree is correct
+ * with any choice.  What the papers compare with leaves out more of them: sim/baselines.h.
  */
 typedef struct TreeTechniques
 {
-	/*
-	 * Sherman, command combination: operations that depend on each other go in one chain.  The lock and the node's READ; else the
-	 * READ is posted when the lock is won.
-	 */
-	bool combine_lock;
-	/* All WRITEs and the unlock; else each operation is posted when the one before is acknowledged. */
-	bool combine_unlock;
-	/* Sherman, hierarchical locks: processes queue in the local lock table; else each swaps the word until it wins. */
-	bool hierarchy;
-	/* With the hierarchy a word that was won is passed on in the instance so often at most; 0: never. */
+	/* Sherman: a lock word that was won is passed on in the instance so often at most; 0: never. */
 	uint32_t handovers;
-	/* Sherman, two-level versions: an insert writes its entry only; else the whole leaf, as its next generation. */
-	bool entry_writes;
-	/* SMART, conflict avoidance: a swap that was lost is repeated after a random time, which doubles; else at once. */
-	bool back_off;
-	/* With it: the time has a limit that follows the part of swaps that are lost; else it soon ends in sleep, of milliseconds. */
-	bool adaptive;
 	/*
-	 * DEX, logical partitioning: with the hierarchy, trees are this instance's alone, which one TreeShared is: its local lock
-	 * table excludes everybody, and no lock words are swapped.
+	 * DEX, logical partitioning: trees are this instance's alone, which one TreeShared is: its local lock table excludes
+	 * everybody, and no lock words are swapped.
 	 */
 	bool exclusive;
 	/* DEX, offloading: a lookup asks the memory node for the leaf if the cache lacks an inner node (offload.h). */
 	TreeOffload offload;
-	/*
-	 * No technique, and off: the papers' update. An entry that is there already is written once more in its slot, if
-	 * entries are written by themselves. Only where no process removes entries: one that has judged it before could
-	 * still remove it.
-	 */
-	bool overwrite;
 } TreeTechniques;
 
-/* As they are used unless something else is asked for: all but `exclusive`, `offload` and `overwrite`. */
+/* As they are used unless something else is asked for: the paper's handovers, and none of DEX's. */
 extern const TreeTechniques tree_techniques;
 /* The same with `exclusive`: as an instance uses them that owns its trees (doc/internals/ownership.md), which PostgreSQL does. */
 extern const TreeTechniques tree_owner_techniques;
@@ -187,7 +166,7 @@ typedef struct TreeSharedOptions
 	uint64_t
 		entry_cache_bytes; /* for tree_find(): where keys were found, 16 bytes each; 0: it does not guess */
 	/*
-	 * DEX, leaves with delayed admission: room for images of leaves, with TreeTechniques.exclusive and the hierarchy only; 0: none are
+	 * DEX, leaves with delayed admission: room for images of leaves, with TreeTechniques.exclusive only; 0: none are
 	 * kept.  Beside it 8 bytes for each lock word of each memory node.  Longer leaves than leaf_cache_leaf_bytes are not kept, and
 	 * each image takes as much; 0: all are, in 1, 2 or 4 KB each.  A leaf that was read pushes out another one with a probability of so
 	 * many percent; 0: DEX's 10.

@@ -74,3 +74,19 @@ mutate new_pages_not_looked_for test_sim_snapshot snapshot_return \
 	's/faults == -1 \|\| faults != snapshot->faults/snapshot->faults == -1/'
 mutate marks_not_told sim_explore=compare 'test/support/sim_work.c:mark_end test/support/sim_work.c:sim_mark' \
 	's/\texplorer_access\(EXPLORER_HISTORY, [^;]*, EXPLORER_WRITE\);\n//'
+mutate lock_always_combined test_techniques __wrap_access_execute_at \
+	's/bool lock = baseline.read_apart &&/bool lock = false \&\&/'
+mutate writes_always_combined test_techniques __wrap_access_execute_at \
+	's/bool writes = baseline.writes_apart &&/bool writes = false \&\&/'
+mutate read_behind_a_lost_swap test_techniques __wrap_access_execute_at \
+	's/if \(lock && ops\[0\].result != ops\[0\].compare\)\n\t\t\tbreak;//'
+mutate always_in_the_queue "test_techniques test_contention" __wrap_entry_acquire \
+	's/if \(!baseline.flat_locks\)/if (true)/'
+mutate back_off_is_always_adaptive test_techniques __wrap_back_off_wait \
+	's/if \(baseline.back_off == BASELINE_BACK_OFF_ADAPTIVE\)/if (true)/'
+mutate entries_always_written test_techniques __wrap_leaf_survey \
+	's/if \(baseline.whole_leaves\)/if (false)/'
+mutate whole_leaf_split_early test_techniques __wrap_leaf_worth_rewrite \
+	's/baseline.whole_leaves && kept < room\)/baseline.whole_leaves \&\& kept < room \/ 2)/'
+mutate updates_rewrite_their_leaf test_ycsb __wrap_insert_by_rewrite \
+	's/if \(same_tid == LEAF_NO_SLOT \|\| !insert_overwrites\(in, same_tid\)\)/(void) insert_overwrites;\n\tif (true)/'

@@ -698,7 +698,7 @@ sim_remove(SimWorker *worker, const uint32_t *ids, uint32_t count)
 static void
 maybe_forget(const SimWorker *worker)
 {
-	if (worker->run->plan.techniques.offload != TREE_OFFLOAD_NEVER && scheduler_random(2) == 0)
+	if (worker->run->plan.techniques.chosen.offload != TREE_OFFLOAD_NEVER && scheduler_random(2) == 0)
 		cache_drop_tree(worker->client.tree->shared, worker->tree->tree);
 }
 

@@ -12,6 +12,7 @@
 #include "history.h"
 #include "keyspace.h"
 #include "sim_cluster.h"
+#include "techniques.h"
 
 typedef struct SimPlan
 {
@@ -32,7 +33,7 @@ typedef struct SimPlan
 	bool loses;        /* channels are lost otherwise than by SimulatorOptions.lose_one_in */
 	bool merge;
 	bool stop;
-	TreeTechniques techniques;
+	Techniques techniques;
 	SimulatorOptions simulator;
 } SimPlan;
 

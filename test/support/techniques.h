@@ -5,11 +5,18 @@
 #ifndef SHERMAN_TEST_TECHNIQUES_H
 #define SHERMAN_TEST_TECHNIQUES_H
 
-#include "../../tree/tree.h"
+#include "../../sim/baselines.h"
+
+/* What an instance chooses, and what is left out of the tree's own: `baseline` is to be set to that. */
+typedef struct Techniques
+{
+	TreeTechniques chosen;
+	Baseline left_out;
+} Techniques;
 
 /* Some of the techniques, the same for the same seed; `alone`: one TreeShared has the tree for itself. */
-extern TreeTechniques techniques_draw(uint64_t seed, bool alone);
+extern Techniques techniques_draw(uint64_t seed, bool alone);
 /* A line that says which. */
-extern void techniques_print(const TreeTechniques *techniques);
+extern void techniques_print(const Techniques *techniques);
 
 #endif /* SHERMAN_TEST_TECHNIQUES_H */

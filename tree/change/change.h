@@ -26,8 +26,13 @@ insert_abandon(Tree *tree)
 		block_return(tree, &tree->cut);
 }
 
-/* ---- full_leaf.c: dead entries of a full leaf ---- */
+/* ---- full_leaf.c: a full leaf, and its dead entries ---- */
 
+/*
+ * Whether a full leaf with room for so many cells is to be rewritten if it would keep `kept` of them; `dropped`: the
+ * dead ones that the rewrite removes.
+ */
+extern bool leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped);
 /* Whether the caller's hook is to be asked about the full leaf in this image. */
 extern bool room_is_asked(const Tree *tree, const uint64_t *node);
 /* Asks it; nothing is held. `node` is private. False: split. */

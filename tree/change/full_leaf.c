@@ -1,6 +1,7 @@
 /*
  * full_leaf.c
- *		Makes room in a full leaf: before an insert splits it, a hook of the caller may name entries to delete.
+ *		Room in a full leaf: whether a rewrite makes enough, and, before an insert splits it, a hook of the caller that may
+ *		name entries to delete.
  *
  * The hook is given a copy, while nothing is held, and may read the table, flush the WAL and prove marks. Its answer
  * is valid for the generation that it saw: inside one an entry keeps its slot, and a new row with the same key and
@@ -8,7 +9,25 @@
  */
 #include "tree/change/change.h"
 
+/*
+ * A full leaf is rewritten in place if the rewrite keeps no more than this share of its cells: it is worth its cost
+ * when several inserts have room afterwards.
+ */
+#define REWRITE_LIVE_NUMERATOR 15
+#define REWRITE_LIVE_DENOMINATOR 16
+/* The same of one where packing alone makes room: more, as the next duplicates will come. */
+#define REWRITE_PACKED_NUMERATOR 3
+#define REWRITE_PACKED_DENOMINATOR 4
+
 _Static_assert(LEAF_CELLS_TARGET <= TREE_FULL_LEAF_MAX, "a leaf's slots fit");
+
+bool
+leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped)
+{
+	if (dropped > 0 && kept * REWRITE_LIVE_DENOMINATOR <= room * REWRITE_LIVE_NUMERATOR)
+		return true;
+	return kept * REWRITE_PACKED_DENOMINATOR <= room * REWRITE_PACKED_NUMERATOR;
+}
 
 void
 tree_on_full(Tree *handle, TreeFullHook hook, void *argument, bool always)

@@ -115,8 +115,7 @@ insert_place(const Insertion *in, const uint64_t *node)
 	return below == DECIDE_UNKNOWN || above == DECIDE_UNKNOWN ? PLACE_UNKNOWN : PLACE_HERE;
 }
 
-/* The common case: the cell into an empty slot (or over itself), and nothing else is written. */
-static TreeStatus
+TreeStatus
 insert_into_slot(Insertion *in, uint32_t slot)
 {
 	Tree *tree = in->tree;
@@ -155,19 +154,6 @@ insert_into_slot(Insertion *in, uint32_t slot)
 	                                               tree_node_bytes(tree, in->path.pointer, 0)));
 }
 
-/* Whether the entry in the slot is ours and may be written once more where it is. */
-static bool
-insert_overwrites(const Insertion *in, uint32_t slot)
-{
-	const Tree *tree = in->tree;
-	const TreeTechniques *techniques = &tree->client->techniques;
-	const uint64_t *cell = tree->client->image + leaf_cell_word(&tree->geometry, slot);
-
-	return techniques->overwrite && techniques->entry_writes && !tree->geometry.format.postings &&
-	       !in->has_overflow && cell_state(cell[0]) == CELL_LIVE &&
-	       cell_same_key(&tree->geometry, cell, in->cell);
-}
-
 /* Under the lock, in the right leaf. */
 static TreeStatus
 insert_locked(Insertion *in)
@@ -189,14 +175,8 @@ insert_locked(Insertion *in)
 	if (!insert_permitted(in))
 		return insert_release(in);
 	leaf_survey(g, node, in->key->block, in->key->offset, &survey);
-	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT &&
-	    tree->client->techniques.entry_writes)
+	if (survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT)
 		return insert_into_slot(in, survey.empty);
-	if (survey.same_tid != LEAF_NO_SLOT && insert_overwrites(in, survey.same_tid))
-	{
-		in->hit = true;
-		return insert_into_slot(in, survey.same_tid);
-	}
 	return insert_by_rewrite(in, survey.same_tid);
 }
 

@@ -105,6 +105,12 @@ extern TreeStatus insert_found(Tree *tree, const TreeKey *key, const TreeWalPosi
 extern TreeStatus insert_found_alone(Tree *tree, const TreeKey *key, const TreeWalPosition *wal,
                                      const TreePermit *permit, const Path *path, bool *alone);
 
+/*
+ * The common case, in the locked leaf, which is not any more afterwards: the cell into an empty slot, or, of a hit, over
+ * itself, and nothing else is written.
+ */
+extern TreeStatus insert_into_slot(Insertion *in, uint32_t slot);
+
 /* ---- insert_full.c ---- */
 
 /*
@@ -112,11 +118,5 @@ extern TreeStatus insert_found_alone(Tree *tree, const TreeKey *key, const TreeW
  * tree_insert(); TREE_RETRY: begin anew.
  */
 extern TreeStatus insert_by_rewrite(Insertion *in, uint32_t same_tid);
-
-/*
- * Whether a full leaf with room for so many cells is to be rewritten if it would keep `kept` of them; `dropped`: the
- * dead ones that the rewrite removes.
- */
-extern bool leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped);
 
 #endif /* SHERMAN_INSERT_H */

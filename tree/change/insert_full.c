@@ -10,24 +10,6 @@
 #include "tree/change/change.h"
 
 /*
- * A full leaf is rewritten in place if the rewrite keeps no more than this share of its cells: it is worth its cost
- * when several inserts have room afterwards.
- */
-#define REWRITE_LIVE_NUMERATOR 15
-#define REWRITE_LIVE_DENOMINATOR 16
-/* The same of one where packing alone makes room: more, as the next duplicates will come. */
-#define REWRITE_PACKED_NUMERATOR 3
-#define REWRITE_PACKED_DENOMINATOR 4
-
-bool
-leaf_worth_rewrite(uint32_t room, uint32_t kept, uint32_t dropped)
-{
-	if (dropped > 0 && kept * REWRITE_LIVE_DENOMINATOR <= room * REWRITE_LIVE_NUMERATOR)
-		return true;
-	return kept * REWRITE_PACKED_DENOMINATOR <= room * REWRITE_PACKED_NUMERATOR;
-}
-
-/*
  * Gathers the leaf's cells without dead ones and `skip`, and with `extra` if not NULL, packed as they may be written.
  */
 static void
@@ -312,20 +294,15 @@ insert_delete_dead(Insertion *in, OrderedCells *cells)
 	return status;
 }
 
-/*
- * No slot is empty: the leaf's cells are packed anew if that makes room, else it is split. Where single entries are
- * not written, the leaf is rewritten as long as it has room.
- */
+/* No slot is empty: the leaf's cells are packed anew if that makes room, else it is split. */
 static TreeStatus
 insert_full(Insertion *in, OrderedCells *cells)
 {
 	const NodeGeometry *g = &in->tree->geometry;
 	const uint64_t *node = in->tree->client->image;
-	bool whole = !in->tree->client->techniques.entry_writes;
 
 	insert_gather(in, node, LEAF_NO_SLOT, in->cell, &cells->leaf);
-	if ((whole && cells->leaf.count <= g->leaf_cells) ||
-	    leaf_worth_rewrite(g->leaf_cells, cells->leaf.count - 1, leaf_proven_dead(g, node)))
+	if (leaf_worth_rewrite(g->leaf_cells, cells->leaf.count - 1, leaf_proven_dead(g, node)))
 		return insert_rewrite(in, LEAF_NO_SLOT, true, &cells->leaf);
 	if (!in->asked && room_is_asked(in->tree, node))
 		return insert_delete_dead(in, cells);

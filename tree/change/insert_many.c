@@ -23,8 +23,7 @@ waves_possible(const Tree *tree)
 {
 	const TreeTechniques *techniques = &tree->client->techniques;
 
-	return tree->replicas == NULL && techniques->exclusive && techniques->hierarchy &&
-	       techniques->entry_writes && !techniques->overwrite;
+	return tree->replicas == NULL && techniques->exclusive;
 }
 
 /* The client's memory for such calls; NULL: waves are impossible, or there is none, or a call that this one is inside of uses it. */

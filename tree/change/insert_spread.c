@@ -8,6 +8,7 @@
  * are where integers decide (I-T2): a leaf that has none is left to insert_full.c. The siblings are written before
  * the leaf that links to them (T3), and before that the hook of predicate locks is called for them (predicate.c).
  */
+#include "tree/change/change.h"
 #include "tree/change/insert_many.h"
 
 /* New leaves are filled to that: half-way between those that a split leaves and full ones. */

@@ -2,31 +2,26 @@
  * back_off.c
  *		The pause between two tries to win a lock word that another instance has.
  *
- * Its length is random, and doubles with each try that fails (TreeTechniques.back_off), up to a limit. SMART's limit
- * (`adaptive`) follows the results of the swaps: it doubles where many fail, and is halved where few do. Without
- * `adaptive` the limit is fixed, and a process soon sleeps. In the end both sleep: a holder that keeps the word for
- * that long has stopped, and may be waiting for this processor.
+ * Its length is random, and doubles with each try that fails, up to a limit.  The limit, which is SMART's, follows the
+ * results of the swaps: it doubles where many fail, and is halved where few do.  In the end the process sleeps: a holder
+ * that keeps the word for that long has stopped, and may be waiting for this processor.
  */
 #include "tree/lock/lock.h"
 
-/*
- * So many failed swaps are followed by spinning, without `adaptive` for up to 2^n microseconds each; the later ones
- * by sleeping.
- */
-#define BACK_OFF_SPINS 6
-#define ADAPTIVE_SPINS 256
+/* So many failed swaps are followed by waiting awake, the later ones by sleep. */
+#define BACK_OFF_SPINS 256
 #define BACK_OFF_SLEEP_MS 3u
 #define MICROSECONDS_PER_MS 1000u
 /*
  * SMART: the first wait, 4096 cycles; how often the limit doubles at most; and the number of swaps after which it is
  * adjusted.
  */
-#define ADAPTIVE_FIRST_US 2u
-#define ADAPTIVE_DOUBLINGS 10u
-#define ADAPTIVE_SWAPS 32u
+#define BACK_OFF_FIRST_US 2u
+#define BACK_OFF_DOUBLINGS 10u
+#define BACK_OFF_SWAPS 32u
 /* Shares of swaps that failed: above a half the limit rises, below a tenth it falls. */
-#define ADAPTIVE_MANY 2u
-#define ADAPTIVE_FEW 10u
+#define BACK_OFF_MANY 2u
+#define BACK_OFF_FEW 10u
 
 static void
 sleep_for(const TreeClient *client, uint32_t milliseconds)
@@ -39,12 +34,12 @@ sleep_for(const TreeClient *client, uint32_t milliseconds)
 
 /* Spins, unless the wait is long enough for a sleep. */
 static void
-wait_adaptive(TreeClient *client, uint32_t doublings)
+wait_limited(TreeClient *client, uint32_t doublings)
 {
 	uint32_t limit = client->back_off.doublings;
-	uint64_t wait = (uint64_t) ADAPTIVE_FIRST_US << (doublings < limit ? doublings : limit);
+	uint64_t wait = (uint64_t) BACK_OFF_FIRST_US << (doublings < limit ? doublings : limit);
 
-	assert(limit <= ADAPTIVE_DOUBLINGS);
+	assert(limit <= BACK_OFF_DOUBLINGS);
 	wait += client_random(client) % wait;
 	if (wait < MICROSECONDS_PER_MS)
 		access_pause(client, wait);
@@ -55,18 +50,12 @@ wait_adaptive(TreeClient *client, uint32_t doublings)
 void
 back_off_wait(TreeClient *client, int attempt)
 {
-	bool adaptive = client->techniques.adaptive;
-
 	assert(!client->holding);
 	assert(attempt > 0);
-	if (!client->techniques.back_off)
-		client_pause(client);
-	else if (attempt > (adaptive ? ADAPTIVE_SPINS : BACK_OFF_SPINS))
+	if (attempt > BACK_OFF_SPINS)
 		sleep_for(client, 1 + (uint32_t) (client_random(client) % BACK_OFF_SLEEP_MS));
-	else if (adaptive)
-		wait_adaptive(client, (uint32_t) attempt - 1);
 	else
-		access_pause(client, 1 + client_random(client) % (1u << attempt));
+		wait_limited(client, (uint32_t) attempt - 1);
 }
 
 void
@@ -76,11 +65,11 @@ back_off_count(TreeClient *client, bool lost)
 
 	own->swaps++;
 	own->lost += lost ? 1 : 0;
-	if (own->swaps < ADAPTIVE_SWAPS)
+	if (own->swaps < BACK_OFF_SWAPS)
 		return;
-	if (own->lost * ADAPTIVE_MANY > own->swaps && own->doublings < ADAPTIVE_DOUBLINGS)
+	if (own->lost * BACK_OFF_MANY > own->swaps && own->doublings < BACK_OFF_DOUBLINGS)
 		own->doublings++;
-	else if (own->lost * ADAPTIVE_FEW < own->swaps && own->doublings > 0)
+	else if (own->lost * BACK_OFF_FEW < own->swaps && own->doublings > 0)
 		own->doublings--;
 	own->swaps = own->lost = 0;
 }

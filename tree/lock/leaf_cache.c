@@ -2,12 +2,12 @@
  * leaf_cache.c
  *		Images of leaves in shared memory, after DEX: a lookup whose leaf is there makes no round trip.
  *
- * Only where the instance has its trees for itself (TreeTechniques.exclusive, with the hierarchy): then every write
- * of a linked leaf is made by the owner of its entry in the local lock table. Before the owner posts a chain of
- * writes it makes all images of the leaf void; when the chain is acknowledged, and before it gives up the entry, it
- * updates them. So a valid image is the leaf's content: a process that checks that it is valid gets what a READ would
- * have returned at that instant, which lies inside the call, and after the work that leaf_mark.c does before a leaf
- * is read. The owner of the entry, before it writes, can use the image as the leaf itself.
+ * Only where the instance has its trees for itself (TreeTechniques.exclusive): then every write of a linked leaf is
+ * made by the owner of its entry in the local lock table. Before the owner posts a chain of writes it makes all images
+ * of the leaf void; when the chain is acknowledged, and before it gives up the entry, it updates them. So a valid
+ * image is the leaf's content: a process that checks that it is valid gets what a READ would have returned at that
+ * instant, which lies inside the call, and after the work that leaf_mark.c does before a leaf is read. The owner of
+ * the entry, before it writes, can use the image as the leaf itself.
  *
  * The result of a READ may be older than a write that began meanwhile. So each entry has a version: its owner makes
  * it odd before it makes images void, and gives it the next even value when it gives up the entry: when the chain is
@@ -69,9 +69,7 @@ set_bytes(const TreeSharedOptions *options)
 static uint64_t
 sets_of(const TreeSharedOptions *options)
 {
-	const TreeTechniques *techniques = shared_techniques(options);
-
-	if (options->leaf_cache_bytes == 0 || !techniques->exclusive || !techniques->hierarchy)
+	if (options->leaf_cache_bytes == 0 || !shared_techniques(options)->exclusive)
 		return 0;
 	return options->leaf_cache_bytes / set_bytes(options);
 }

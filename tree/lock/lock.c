@@ -142,8 +142,7 @@ word_win(Tree *tree, LockHandle *lock, uint64_t pointer, uint32_t bytes, uint64_
 {
 	TreeClient *client = tree->client;
 	LockTable *table = client->shared->locks;
-	bool ordered = client->techniques.combine_lock &&
-	               (access_capabilities(client, lock->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
+	bool ordered = (access_capabilities(client, lock->place)->flags & FABRIC_CAP_ORDERED_CAS_READ) != 0;
 	TreeStatus status;
 
 	for (int attempt = 0;; attempt++)

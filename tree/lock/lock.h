@@ -66,7 +66,7 @@ typedef struct LockHandle
 /*
  * Locks the word of node `pointer` and reads `bytes` of it into `image`: local queue first (lock table keyed
  * by the lock word), then {COMPARE_SWAP, READ} in one chain, or nothing but a READ after a handover, or
- * nothing at all after a handover with the node's image (TreeTechniques may say otherwise). The image is checked: TREE_RETRY (released) if it is
+ * nothing at all after a handover with the node's image. The image is checked: TREE_RETRY (released) if it is
  * stale, a torn image is read again under the lock. On TREE_OK the hold is ours and environment.hold() was
  * called. At most one is held at once. TREE_STOPPED, TREE_TIMED_OUT, TREE_UNREACHABLE, TREE_FENCED,
  * TREE_DAMAGED: nothing is held.

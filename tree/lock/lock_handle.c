@@ -28,10 +28,9 @@ resume_interrupts(TreeClient *client)
 bool
 lock_words_are_needed(const Tree *tree, uint32_t memory_node)
 {
-	const TreeTechniques *techniques = &tree->client->techniques;
 	const FabricCapabilities *capabilities = access_capabilities(tree->client, memory_node);
 
-	if (!techniques->exclusive || !techniques->hierarchy || tree->replicas != NULL)
+	if (!tree->client->techniques.exclusive || tree->replicas != NULL)
 		return true;
 	return (capabilities->flags & FABRIC_CAP_OPERATION_ATOMIC) == 0 &&
 	       capabilities->one_packet < NODE_MAX_BYTES;

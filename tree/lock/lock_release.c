@@ -70,34 +70,6 @@ unlock_settle(Tree *tree, LockHandle *lock, int count, uint64_t pointer, uint32_
 	return TREE_OK;
 }
 
-/*
- * How many of the writes go in the next chain: all, or one, if they are not combined. A redo image goes in one chain
- * with its header, by which replicas.c recognizes it.
- */
-static int
-writes_together(const Tree *tree, const FabricOp *writes, int count)
-{
-	if (tree->client->techniques.combine_unlock)
-		return count;
-	return tree->replicas != NULL && count > 1 && writes[1].buffer == &tree->client->redo ? REDO_OPS : 1;
-}
-
-/* The holder's writes by themselves: one chain, or, if they are not combined, one each. As access_execute(). */
-static TreeStatus
-writes_execute(Tree *tree, const LockHandle *lock, FabricOp *writes, int count)
-{
-	TreeStatus status = TREE_OK;
-
-	assert(lock->held);
-	assert(count > 0);
-	for (int i = 0, together; i < count && status == TREE_OK; i += together)
-	{
-		together = writes_together(tree, writes + i, count - i);
-		status = access_execute(tree, lock->memory_node, writes + i, together);
-	}
-	return status;
-}
-
 /* Writes, and puts `next` in the place of the word, in one chain. TREE_OK: it did. */
 static TreeStatus
 write_and_swap(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t next)
@@ -137,21 +109,6 @@ write_and_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint
 	return TREE_OK;
 }
 
-/* The same where they are not combined. */
-static TreeStatus
-write_then_unlock(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
-                  const uint64_t *after, uint32_t bytes)
-{
-	TreeStatus status = count > 0 ? writes_execute(tree, lock, writes, count) : TREE_OK;
-
-	if (status == TREE_RETRY)
-		return writes_settle(tree, lock, count, pointer, bytes);
-	if (status != TREE_OK)
-		return lock_handle_fail(tree, lock, status);
-	node_wrote(tree, count, pointer, after, bytes);
-	return unlock_alone(tree, lock, TREE_OK);
-}
-
 /*
  * Writes, and replaces the lock's word by another one of ours: so the memory node sees, whichever process has the
  * lock next, that this redo image is not in use any more. Not TREE_OK: the lock is released.
@@ -164,15 +121,6 @@ write_and_renew(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint6
 	uint64_t word = next;
 	TreeStatus status;
 
-	if (!tree->client->techniques.combine_unlock)
-	{
-		status = writes_execute(tree, lock, writes, count);
-		if (status == TREE_RETRY)
-			return writes_settle(tree, lock, count, pointer, bytes);
-		if (status != TREE_OK)
-			return lock_handle_fail(tree, lock, status);
-		count = 0;
-	}
 	waiter->next_word = next;
 	status = write_and_swap(tree, lock, writes, count, next);
 	if (status == TREE_RETRY)
@@ -190,47 +138,46 @@ write_and_renew(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint6
 	return TREE_OK;
 }
 
-/* Writes, and passes the word on to the first of the queue, if there is one still. */
+/* Writes, and keeps the lock. Not TREE_OK: it is released. */
 static TreeStatus
-write_and_pass_on(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
-                  const uint64_t *after, uint32_t bytes)
+write_and_keep(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer, uint32_t bytes)
 {
 	TreeStatus status = TREE_OK;
 
 	if (lock->redo && word_is_remote(lock->word))
-	{
-		status = write_and_renew(tree, lock, writes, count, pointer, bytes);
-		if (status != TREE_OK)
-			return status;
-	}
-	else if (count > 0)
-		status = writes_execute(tree, lock, writes, count);
+		return write_and_renew(tree, lock, writes, count, pointer, bytes);
+	if (count > 0)
+		status = access_execute(tree, lock->memory_node, writes, count);
 	if (status == TREE_RETRY)
 		return writes_settle(tree, lock, count, pointer, bytes);
 	if (status != TREE_OK)
 		return lock_handle_fail(tree, lock, status);
-	node_wrote(tree, count, pointer, after, bytes);
-	if (word_pass_on(tree, lock, pointer, after, bytes))
-		return TREE_OK;
-	return unlock_alone(tree, lock, TREE_OK);
+	return TREE_OK;
 }
 
 TreeStatus
 lock_write_and_release(Tree *tree, LockHandle *lock, FabricOp *writes, int count, uint64_t pointer,
                        const uint64_t *after, uint32_t bytes)
 {
-	const TreeTechniques *techniques = &tree->client->techniques;
-	const LockEntry *entry = table_entry(tree->client->shared->locks, lock->place, lock->index);
+	TreeClient *client = tree->client;
+	const LockEntry *entry = table_entry(client->shared->locks, lock->place, lock->index);
+	bool pass = lock->handovers < client->techniques.handovers && entry_has_waiters(entry);
+	TreeStatus status;
 
-	assert(lock->held && tree->client->holding);
+	assert(lock->held && client->holding);
 	assert(count >= 0 && count < (int) FABRIC_MAX_CHAIN);
 	if (count > 0)
-		leaf_cache_write_begins(tree, pointer, lock_entry_number(tree->client, lock->place, lock->index));
-	if (lock->handovers < techniques->handovers && entry_has_waiters(entry))
-		return write_and_pass_on(tree, lock, writes, count, pointer, after, bytes);
-	if (!techniques->combine_unlock || !word_is_remote(lock->word))
-		return write_then_unlock(tree, lock, writes, count, pointer, after, bytes);
-	return write_and_unlock(tree, lock, writes, count, pointer, after, bytes);
+		leaf_cache_write_begins(tree, pointer, lock_entry_number(client, lock->place, lock->index));
+	if (!pass && word_is_remote(lock->word))
+		return write_and_unlock(tree, lock, writes, count, pointer, after, bytes);
+	status = write_and_keep(tree, lock, writes, count, pointer, bytes);
+	if (status != TREE_OK)
+		return status;
+	node_wrote(tree, count, pointer, after, bytes);
+	/* If none waits any more the word, where it is at the memory node, is a round trip more. */
+	if (pass && word_pass_on(tree, lock, pointer, after, bytes))
+		return TREE_OK;
+	return unlock_alone(tree, lock, TREE_OK);
 }
 
 int

@@ -69,7 +69,6 @@ entry_try(TreeClient *client, LockEntry *entry)
 {
 	bool owned;
 
-	assert(client->techniques.hierarchy);
 	spin_lock(&entry->spin);
 	owned = entry->owner == 0;
 	if (owned)
@@ -114,8 +113,6 @@ entry_release_for(TreeClient *client, LockEntry *entry, uint32_t slot)
 	LockTable *table = client->shared->locks;
 	LockWaiter *chosen;
 
-	if (!client->techniques.hierarchy)
-		return;
 	assert(entry->owner == slot + 1);
 	entry_writes_end(client, entry);
 	spin_lock(&entry->spin);
@@ -225,11 +222,6 @@ entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadli
 	TreeStatus status;
 
 	*chosen = false;
-	if (!client->techniques.hierarchy)
-	{
-		waiter->state = WAIT_GRANTED;
-		return TREE_OK;
-	}
 	spin_lock(&entry->spin);
 	if (entry->owner == 0)
 	{

@@ -88,10 +88,9 @@ table_waiter(LockTable *table, uint32_t slot)
 }
 
 /*
- * Becomes the owner of the entry. On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED. Without the technique
- * `hierarchy` entries have no owners: each process is told at once to win the word. TREE_STOPPED, TREE_TIMED_OUT,
- * TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then the caller gives up again what was handed over
- * meanwhile (the state says what).
+ * Becomes the owner of the entry. On TREE_OK the record's state is WAIT_GRANTED or WAIT_PASSED. TREE_STOPPED,
+ * TREE_TIMED_OUT, TREE_UNREACHABLE: neither owner nor queued, unless *chosen: then the caller gives up again what was
+ * handed over meanwhile (the state says what).
  */
 extern TreeStatus entry_acquire(Tree *tree, LockEntry *entry, LockWaiter *waiter, uint64_t *deadline,
                                 bool *chosen);

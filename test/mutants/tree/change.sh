@@ -49,8 +49,8 @@ mutate fences_not_checked test_tree_faults insert_place \
 	's/if \(in->path.fences_known && separator_equal.*?\)\)\n/if (true)\n/s'
 mutate right_sibling_skipped test_tree_faults insert_place \
 	's/return PLACE_RIGHT;/return PLACE_HERE;/'
-mutate entries_always_written test_techniques insert_locked \
-	's/tree->client->techniques.entry_writes\)/true)/'
+mutate entries_not_written_alone test_budget insert_locked \
+	's/if \(survey.same_tid == LEAF_NO_SLOT && survey.empty != LEAF_NO_SLOT\)/if (false)/'
 mutate alone_not_asked test_alone insert_locked \
 	's/if \(in->alone_wanted && /if (false \&\& /'
 mutate permit_not_asked_for test_alone insert_locked \
@@ -109,8 +109,6 @@ mutate room_of_another_generation test_dead insert_delete_dead \
 	's/node_level\(node\) != 0 \|\| node\[HEADER_GENERATION\] != full.leaf.generation/node_level(node) != 0/'
 mutate permit_not_asked_for_again_with_room test_alone insert_delete_dead \
 	's/\tif \(!insert_permitted\(in\)\)\n\t\treturn insert_release\(in\);\n//'
-mutate whole_leaf_split_early test_techniques insert_full \
-	's/\(whole && cells->leaf.count <= g->leaf_cells\)/(whole \&\& cells->leaf.count <= g->leaf_cells \/ 2)/'
 mutate single_of_a_wave_not_alone test_insert_many_alone alone_single \
 	's/status =\n\t\t\ttree_insert_alone\(many->tree, many_key\(many, many->next\), many->wal, many->permit, &hit, &alone\);/status = tree_insert(many->tree, many_key(many, many->next), many->wal, \&hit);/'
 mutate waves_do_not_stop test_insert_many_faults insert_some \

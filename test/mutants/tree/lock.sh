@@ -1,17 +1,17 @@
 # Mutants of tree/lock: its safeguards, removed one at a time (test/README). Sourced.
 
-mutate long_waits_are_awake test_techniques wait_adaptive \
+mutate long_waits_are_awake test_techniques wait_limited \
 	's/if \(wait < MICROSECONDS_PER_MS\)/if (wait > 0)/'
 mutate swaps_repeated_at_once test_contention back_off_wait \
-	's/if \(!client->techniques.back_off\)/if (true)/'
+	's/if \(attempt > BACK_OFF_SPINS\)/if (true)\n\t\tclient_pause(client);\n\telse if (attempt > BACK_OFF_SPINS)/'
 mutate adaptive_is_awake_for_ever test_techniques back_off_wait \
-	's/attempt > \(adaptive \? ADAPTIVE_SPINS : BACK_OFF_SPINS\)/!adaptive \&\& attempt > BACK_OFF_SPINS/'
+	's/if \(attempt > BACK_OFF_SPINS\)/if (false)/'
 mutate limit_does_not_rise "test_techniques test_contention" back_off_count \
 	's/own->doublings\+\+;/(void) own;/'
 mutate limit_does_not_fall test_techniques back_off_count \
 	's/own->doublings--;/(void) own;/'
 mutate leaves_kept_that_others_write test_leaf_cache sets_of \
-	's/ \|\| !techniques->exclusive \|\| !techniques->hierarchy//'
+	's/ \|\| !shared_techniques\(options\)->exclusive//'
 mutate group_gets_two_places test_leaf_cache place_give \
 	's/if \(leaf_image\(table, number\) != NULL\)/if (*place == LEAF_PLACE_BEGUN)/; s/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST,\n\s+__ATOMIC_RELAXED\)\)/LEAF_PLACE_BEGUN, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED) \&\& false)/'
 mutate places_outlive_their_cache test_leaf_cache leaf_cache_shared_reset \
@@ -66,8 +66,6 @@ mutate read_before_lock sim_torture word_try \
 	's/status = access_execute\(tree, lock->memory_node, ops, with_read \? 2 : 1\);/if (with_read)\n\t\t(void) access_execute(tree, lock->memory_node, &ops[1], 1);\n\tstatus = access_execute(tree, lock->memory_node, ops, 1);/'
 mutate lost_lock_read_all_the_same sim_explore word_try \
 	's/\*won = \*read = false;/*won = false;/; s/\*read = \*won && with_read;/*read |= with_read;/'
-mutate lock_always_combined test_techniques word_win \
-	's/client->techniques.combine_lock &&/true \&\&/'
 mutate locked_leaf_is_read test_leaf_cache node_read_locked \
 	's/\tif \(!read && bytes == tree->geometry.leaf_bytes\)\n\t\tread = leaf_cache_take_locked\(.*?\);\n//'
 mutate torn_means_not_found test_damage node_read_locked \
@@ -88,8 +86,6 @@ mutate other_word_left_behind test_replay leaked_word_free \
 	's/waiter->next_word != 0 \? 2 : 1/1/'
 mutate holder_elsewhere_robbed test_nodes lock_node_fenced \
 	's/if \(__atomic_load_n\(&waiter->holds, __ATOMIC_ACQUIRE\) != memory_node \+ 1\)/if (waiter->lock_memory_node != memory_node)/; s/(index = __atomic_load_n.*?\n)\t\tif \(waiter_take_over\(waiter, memory_node\)\)/$1\t\tfor (volatile int i = 0; i < 300000; i++)\n\t\t\t;\n\t\tif (__atomic_exchange_n(&waiter->holds, 0, __ATOMIC_ACQ_REL) != 0)/'
-mutate nothing_excludes test_techniques lock_words_are_needed \
-	's/if \(!techniques->exclusive \|\| !techniques->hierarchy \|\|/if (!techniques->exclusive ||/'
 mutate image_believed_in_doubt test_leaf_writes lock_handle_leak \
 	's/(\tlock->held = false;\n)(\tresume_interrupts\(client\);\n\treturn status;)/$1\tleaf_cache_write_ends(client, lock_entry_number(client, lock->place, lock->index));\n$2/'
 mutate fenced_lock_is_forgotten test_replicas lock_handle_leak \
@@ -114,26 +110,20 @@ mutate lost_unlock_believed test_lock_doubt unlock_settle \
 	's/if \(word == lock->word\)/if (false)/'
 mutate lost_unlock_taken_for_landed sim_torture unlock_settle \
 	's/if \(word == lock->word\) \/\* it did not/if (false) \/* it did not/'
-mutate redo_image_without_header torture=switches-replicas-64 writes_together \
-	's/\? REDO_OPS : 1;/? REDO_OPS - 1 : 1;/'
-mutate writes_always_combined test_techniques writes_together \
-	's/if \(tree->client->techniques.combine_unlock\)\n\t\treturn count;/if (count > 0)\n\t\treturn count;/'
 mutate unlock_before_the_writes sim_torture write_and_swap \
 	's/status = access_execute\(tree, lock->memory_node, writes, count \+ 1\);/status = access_execute(tree, lock->memory_node, &writes[count], 1);\n\t\tif (status == TREE_OK && count > 0)\n\t\t\tstatus = access_execute(tree, lock->memory_node, writes, count);/'
 mutate write_behind_unlock test_tree_faults write_and_swap \
 	's/writes\[count\] = word_op\(FABRIC_COMPARE_SWAP, lock->index, lock->word, next\);/memmove(writes + 1, writes, (size_t) count * sizeof(*writes)); writes[0] = word_op(FABRIC_COMPARE_SWAP, lock->index, lock->word, 0);/'
 mutate image_not_brought_up_to_date test_leaf_writes node_wrote \
 	's/\tif \(count > 0\)\n\t\tleaf_cache_wrote\(.*?\);/\t(void) tree, (void) count, (void) pointer, (void) after, (void) bytes;/'
-mutate image_of_a_write_that_is_lost test_leaf_writes write_then_unlock \
-	's/(\tTreeStatus status = count > 0 \? writes_execute\(tree, lock, writes, count\) : TREE_OK;\n)/$1\n\tnode_wrote(tree, count, pointer, after, bytes);/'
+mutate image_of_a_write_that_is_lost test_leaf_writes lock_write_and_release \
+	's/(\tstatus = write_and_keep\()/\tnode_wrote(tree, count, pointer, after, bytes);\n$1/'
 mutate handed_over_with_the_same_word test_replay write_and_renew \
 	's/uint64_t next = word_make\(tree->client, lock->place\);/uint64_t next = lock->word;/'
 mutate lost_other_word_taken_for_landed sim_torture write_and_renew \
 	's/if \(word != next\) /if (false) /'
-mutate handover_before_acknowledgment test_tree_faults write_and_pass_on \
-	's/if \(count > 0\)\s+status = writes_execute\(tree, lock, writes, count\);/if (word_pass_on(tree, lock, pointer, NULL, 0))\n{ if (count > 0) access_execute(tree, 0, writes, count);\nreturn TREE_OK; }\nif (count > 0)\nstatus = writes_execute(tree, lock, writes, count);/s'
-mutate unlock_always_combined test_techniques lock_write_and_release \
-	's/!techniques->combine_unlock \|\| //'
+mutate handover_before_acknowledgment test_tree_faults lock_write_and_release \
+	's/(\tstatus = write_and_keep\()/\tif (pass \&\& word_pass_on(tree, lock, pointer, NULL, 0))\n\t{\n\t\tif (count > 0)\n\t\t\taccess_execute(tree, 0, writes, count);\n\t\treturn TREE_OK;\n\t}\n$1/'
 mutate redo_not_written test_loop lock_many_rewrite_ops \
 	's/if \(bytes > capabilities->one_packet\)/if (bytes > NODE_MAX_BYTES)/'
 mutate no_redo test_tree_faults lock_many_rewrite_ops \
@@ -172,3 +162,11 @@ mutate lost_image_is_taken_for_gone torture=workers-lose-64 access_read_overflow
 	's/access_repeat\(tree, memory_node, ops, posted, "reads of images"\)/access_execute(tree, memory_node, ops, posted)/'
 mutate image_not_proved test_scan access_read_overflow \
 	's/if \(image_hash\(buffers\[i\], references\[i\].bytes\) != references\[i\].hash\)/if (false)/'
+mutate unlock_not_combined test_budget lock_write_and_release \
+	's/if \(!pass && word_is_remote\(lock->word\)\)/if (false)/' \
+	write_and_unlock \
+	's/static TreeStatus\nwrite_and_unlock/static TreeStatus __attribute__((unused))\nwrite_and_unlock/'
+mutate lock_not_combined test_budget word_win \
+	's/bool ordered = /bool ordered = false \&\& /'
+mutate owned_entry_is_taken test_lock entry_acquire \
+	's/if \(entry->owner == 0\)/if (true)/'

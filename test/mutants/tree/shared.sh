@@ -114,14 +114,6 @@ mutate dropped_state_of_an_open_handle test_states state_drop \
 	's/if \(state != NULL && state->references == 0\)\n\t\tstate_release/if (state != NULL)\n\t\tstate_release/' \
 	state_release \
 	's/\tassert\(state->references == 0\);\n//'
-mutate entries_not_written_alone test_budget 'tree_techniques tree_owner_techniques' \
-	's/\.entry_writes = true/.entry_writes = false/'
-mutate unlock_not_combined test_budget 'tree_techniques tree_owner_techniques' \
-	's/\.combine_unlock = true/.combine_unlock = false/'
-mutate lock_not_combined test_budget 'tree_techniques tree_owner_techniques' \
-	's/\.combine_lock = true/.combine_lock = false/'
-mutate no_hierarchy test_lock 'tree_techniques tree_owner_techniques' \
-	's/\.hierarchy = true/.hierarchy = false/'
 mutate one_handover_more test_lock 'tree_techniques tree_owner_techniques' \
 	's/\.handovers = HANDOVER_MAX,/.handovers = HANDOVER_MAX + 1,/'
 mutate choice_of_techniques_ignored test_techniques shared_techniques \
